@@ -1,0 +1,99 @@
+"""The contract: the layer functions that a model is made of. Every backend has exactly these, under these names.
+
+`llmc.model.GPT2` calls nothing else, so a module (or any object) with these functions trains GPT-2: "numpy" is
+`reference.py`, and lesson 07 plugs in the functions that the learner wrote.
+
+Rules
+- Outputs come first and are written in place; the caller owns every buffer. A backend may use temporaries of its own.
+- Gradients of parameters ACCUMULATE (+=): weights are shared by all B·T positions and by several micro-batches.
+- Gradients of activations are written (=), with one exception: `layernorm_backward` adds to `dx`, because the
+  residual stream forks in front of every layernorm and both branches send a gradient back.
+- Shapes: B batch, T time, C channels (C_in and C_out where they differ), NH heads, hs = C/NH, V vocabulary, Vp padded
+  vocabulary. Activations are (B, T, C); weights (C_out, C_in), as in PyTorch's Linear. Tokens and targets are int32.
+- Arrays of one call share one floating dtype: float32 for training, float64 for gradient checks. All are C-contiguous.
+- Nothing is validated here: `llmc.model` has checked tokens and lengths before the first layer is called.
+"""
+
+from importlib import import_module
+from typing import Protocol
+
+from llmc.errors import UserError
+
+BACKENDS = {"numpy": "llmc.backends.reference"}
+
+
+class Backend(Protocol):
+    """What each backend provides. Shapes are given as name (shape); `*` marks what is written, `+` what is added to."""
+
+    def zeros(self, n, dtype):
+        """A new flat array of n zeros where this backend computes."""
+
+    def from_numpy(self, array):
+        """The same numbers as an array of this backend."""
+
+    def to_numpy(self, array):
+        """The same numbers as a NumPy array."""
+
+    def attention_stats_shape(self, B, T, NH):
+        """Shape of the `stats` buffer: what attention_forward keeps for attention_backward."""
+
+    def encoder_forward(self, out, tokens, wte, wpe):
+        """*out (B, T, C) = wte (Vp, C)[tokens (B, T)] + wpe (maxT, C)[:T]."""
+
+    def encoder_backward(self, dwte, dwpe, dout, tokens):
+        """+dwte (Vp, C), +dwpe (maxT, C) from dout (B, T, C); a token that occurs twice receives both rows."""
+
+    def layernorm_forward(self, out, mean, rstd, x, w, b):
+        """*out (B, T, C) = (x - *mean) · *rstd · w + b over C; mean, rstd (B, T); w, b (C,); eps 1e-5."""
+
+    def layernorm_backward(self, dx, dw, db, dout, x, w, mean, rstd):
+        """+dx (B, T, C), +dw (C,), +db (C,) from dout (B, T, C) and what the forward pass stored."""
+
+    def residual_forward(self, out, x1, x2):
+        """*out (B, T, C) = x1 + x2. Its backward pass is none: both branches receive dout itself."""
+
+    def residual_layernorm_forward(self, residual, out, mean, rstd, x1, x2, w, b):
+        """*residual (B, T, C) = x1 + x2, then layernorm_forward of it; one function so that a backend can fuse them."""
+
+    def matmul_forward(self, out, x, w, b):
+        """*out (B, T, C_out) = x (B, T, C_in) · w (C_out, C_in)ᵀ + b (C_out,); b may be None."""
+
+    def matmul_backward(self, dx, dw, db, dout, x, w):
+        """*dx (B, T, C_in), +dw (C_out, C_in), +db (C_out,) from dout (B, T, C_out); dx and db may be None."""
+
+    def gelu_forward(self, out, x):
+        """*out = GELU(x), the tanh form; any shape."""
+
+    def gelu_backward(self, dx, dout, x):
+        """*dx = dout · GELU'(x); dx may be dout."""
+
+    def attention_forward(self, out, stats, qkv, NH):
+        """*out (B, T, C), *stats from qkv (B, T, 3C), rows [Q; K; V], heads contiguous; causal, scale 1/√hs."""
+
+    def attention_backward(self, dqkv, dout, out, stats, qkv, NH):
+        """*dqkv (B, T, 3C) from dout (B, T, C) and what the forward pass read and wrote."""
+
+    def fused_classifier(self, losses, logits, targets, dloss, V):
+        """*losses (B, T) = cross-entropy of logits (B, T, Vp) over the first V entries, in nats.
+
+        With dloss (a float: the gradient of the objective with respect to each token's loss) logits are replaced by
+        their own gradient, zero in the padding; with None they stay as they are.
+        """
+
+    def global_norm(self, grads):
+        """Euclidean norm (a Python float) of grads, a flat array."""
+
+    def scale(self, grads, factor):
+        """*grads *= factor, a flat array; for clipping."""
+
+    def adamw_update(self, params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+        """One AdamW step (Loshchilov & Hutter 2019) on +params, +m, +v, all (n,); t = 1, 2, … is the step's number."""
+
+
+def get_backend(backend) -> Backend:
+    """The backend of that name; anything but a string is taken as a backend itself. Raises UserError if unknown."""
+    if not isinstance(backend, str):
+        return backend
+    if backend not in BACKENDS:
+        raise UserError(f"there is no backend {backend!r}; choose one of {', '.join(BACKENDS)}.")
+    return import_module(BACKENDS[backend])

@@ -1,0 +1,65 @@
+"""GPT-2's initial weights, with the very numbers PyTorch draws from `torch.manual_seed(seed)`.
+
+Follows llm.c's gpt_build_from_descriptor (train_gpt2.cu): weights N(0, 0.02), projections back into the residual
+stream smaller by 1/√(2L) (GPT-2 paper), biases zero, layernorm weights one. PyTorch's CPU generator is mt19937 and its
+`normal_` a Box-Muller transform on groups of 16; both are rebuilt here, equal to about the last bit of a float32.
+"""
+
+import numpy as np
+
+STD = 0.02
+GROUP = 16  # PyTorch transforms 8 pairs of uniforms at a time
+CHUNK = 1 << 20  # values drawn at a time, a multiple of GROUP: bounded memory for any model
+
+
+def _uniform(generator, n):
+    """(n,) float32 in [0, 1): the low 24 bits of n draws of the generator."""
+    bits = generator.randint(0, 2**32, size=n, dtype=np.uint32)  # (n,)
+    return (bits & np.uint32(2**24 - 1)).astype(np.float32) * np.float32(2**-24)
+
+
+def _box_muller(uniform, std):
+    """(groups, 16) uniforms -> (groups, 16) normals: pair j takes u1 from column j and u2 from column j + 8."""
+    u1 = 1.0 - uniform[:, :8]  # (groups, 8), in (0, 1]
+    angle = np.float32(2 * np.pi) * uniform[:, 8:]  # (groups, 8)
+    radius = np.sqrt(-2.0 * np.log(u1 + np.float32(1e-12)))  # (groups, 8)
+    return np.concatenate([radius * np.cos(angle), radius * np.sin(angle)], axis=1) * np.float32(std)
+
+
+def normal(generator, n, std):
+    """(n,) float32 as torch.Tensor.normal_(0, std) draws them from the same generator state.
+
+    When n is not a multiple of 16 the last 16 are drawn anew, as PyTorch does. For n < 16 PyTorch uses another formula;
+    no GPT-2 tensor is that small, and one group is cut short here.
+    """
+    whole = np.empty(n, np.float32)
+    for start in range(0, n, CHUNK):
+        count = min(CHUNK, n - start)
+        groups = count // GROUP
+        uniform = _uniform(generator, count)  # (count,); what is left over by the groups is drawn, then unused
+        normals = _box_muller(uniform[: groups * GROUP].reshape(groups, GROUP), std)  # (groups, 16)
+        whole[start : start + groups * GROUP] = normals.reshape(-1)
+    if n % GROUP:
+        last = _box_muller(_uniform(generator, GROUP).reshape(1, GROUP), std)[0]  # (16,)
+        whole[-GROUP:] = last[:n]
+    return whole
+
+
+def initial_weights(config, seed: int = 42):
+    """Yield (name, values float32 in that tensor's shape) for all sixteen tensors of config.parameter_table().
+
+    Draw order: wte (its V rows; padding rows are zero), wpe, then qkvw, attprojw, fcw, fcprojw layer by layer.
+    """
+    generator = np.random.RandomState(seed)
+    values = {p.name: np.zeros(p.shape, np.float32) for p in config.parameter_table()}
+    values["wte"][: config.V] = normal(generator, config.V * config.C, STD).reshape(config.V, config.C)  # (V, C)
+    values["wpe"][...] = normal(generator, values["wpe"].size, STD).reshape(config.maxT, config.C)  # (maxT, C)
+    residual_std = STD / np.sqrt(2.0 * config.L)
+    stds = {"qkvw": STD, "attprojw": residual_std, "fcw": STD, "fcprojw": residual_std}
+    for l in range(config.L):
+        for name, std in stds.items():
+            tensor = values[name][l]  # (C_out, C_in)
+            tensor[...] = normal(generator, tensor.size, std).reshape(tensor.shape)
+    for name in ("ln1w", "ln2w", "lnfw"):
+        values[name][...] = 1.0
+    return values.items()

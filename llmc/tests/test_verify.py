@@ -1,0 +1,100 @@
+import argparse
+import json
+
+import numpy as np
+import pytest
+
+from llmc import verify
+from llmc.checkpoints import read_model, write_model
+from llmc.checkpoints.debug_state import MAGIC, VERSION
+from llmc.errors import UserError
+from llmc.header import make_header
+from llmc.tests.cases import CASES
+from llmc.tests.test_model import FIXTURES, build
+
+
+def arguments(*words):
+    parser = argparse.ArgumentParser()
+    verify.add_arguments(parser)
+    return parser.parse_args([str(w) for w in words])
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A model, the debug state PyTorch's fixture makes of it, and the losses: as llm.c would leave them."""
+    case = CASES[0]
+    model, x, y = build(case, "numpy")
+    expected = np.load(FIXTURES / f"{case.name}.npz")
+    write_model(tmp_path / "model.bin", model)
+    parts = [make_header(MAGIC, VERSION, case.B, case.T), x, y, expected["logits"], np.float32(expected["loss"])]
+    parts += [expected["d" + name] for name in model.params]
+    (tmp_path / "state.bin").write_bytes(b"".join(p.tobytes() for p in parts))
+    losses = {r: expected["losses_" + r].tolist() for r in "AB"}
+    (tmp_path / "losses.json").write_text(json.dumps(losses))
+    return tmp_path
+
+
+@pytest.mark.parametrize("recipe", ["A", "B"])
+def test_a_right_model_is_okay(files, capsys, recipe):
+    losses = ("--recipe", recipe, "--losses", files / "losses.json")
+    assert verify.run(arguments(files / "model.bin", files / "state.bin", *losses)) == 0
+    printed = capsys.readouterr().out
+    assert printed.endswith("overall okay: 1\n")
+    assert printed.count("\nok ") == 1 + 1 + 16 + 10
+    assert "NOT OK" not in printed
+
+
+def test_one_wrong_weight_is_not_okay(files, capsys):
+    model = read_model(files / "model.bin")
+    model.params["fcw"][1, 3, 4] += 0.01
+    write_model(files / "model.bin", model)
+    assert verify.run(arguments(files / "model.bin", files / "state.bin")) == 1
+    printed = capsys.readouterr().out
+    assert "NOT OK" in printed
+    assert printed.endswith("overall okay: 0\n")
+
+
+def test_nan_is_not_okay(files, capsys):
+    model = read_model(files / "model.bin")
+    model.params["lnfb"][0] = np.nan
+    write_model(files / "model.bin", model)
+    with np.errstate(all="ignore"):
+        assert verify.run(arguments(files / "model.bin", files / "state.bin")) == 1
+    assert capsys.readouterr().out.endswith("overall okay: 0\n")
+
+
+def test_losses_of_another_recipe_are_not_okay(files, capsys):
+    losses = json.loads((files / "losses.json").read_text())
+    (files / "losses.json").write_text(json.dumps([loss + 0.001 for loss in losses["A"]]))
+    assert verify.run(arguments(files / "model.bin", files / "state.bin", "--losses", files / "losses.json")) == 1
+    assert "overall okay: 0" in capsys.readouterr().out
+
+
+def test_bfloat16_weights_are_verified_with_their_own_tolerance(files, capsys):
+    write_model(files / "half.bin", read_model(files / "model.bin"), "bfloat16")
+    verify.run(arguments(files / "half.bin", files / "state.bin"))
+    assert "tolerances are those of the rounding" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["model.bin", "model_bf16.bin"])
+@pytest.mark.parametrize("recipe", ["A", "B"])
+def test_files_made_by_llmc_are_okay(reference_dir, backend, capsys, name, recipe):
+    folder = reference_dir / "llmc_small"
+    words = (folder / name, folder / "debug_state.bin", "--recipe", recipe, "--losses", folder / "losses.json")
+    assert verify.run(arguments(*words)) == 0
+    assert capsys.readouterr().out.endswith("overall okay: 1\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [("[1, 2]", "holds no 10 losses"), ('{"B": [1]}', "no 10 losses for recipe A"), ("no", "not a JSON file")],
+)
+def test_bad_losses_files_are_refused(tmp_path, content, words):
+    (tmp_path / "l.json").write_text(content)
+    with pytest.raises(UserError, match=words):
+        verify.read_losses(tmp_path / "l.json", "A")
+
+
+def test_missing_losses_file_is_refused(tmp_path):
+    with pytest.raises(UserError, match="cannot read"):
+        verify.read_losses(tmp_path / "none.json", "A")
