@@ -1,0 +1,102 @@
+"""Byte-pair encoding, the training half: which byte sequences deserve to be tokens.
+
+Follows Sennrich et al. 2016, on bytes as GPT-2 does. The text is cut into words by GPT-2's pattern, and only distinct
+words are kept, with their counts. Then, num_merges times, the most frequent pair of neighbours becomes a token. Counts
+are updated only where a merge changed a word; that is what makes it take seconds. Encoding with the result is
+tiktoken's work (`llmc/data/tokenizer.py`).
+"""
+
+from collections import Counter, defaultdict
+
+from llmc.errors import UserError
+
+# GPT-2's: contractions, then letters / digits / other signs with at most one space in front, then whitespace. A run of
+# spaces leaves its last one to the word behind it. `++` gives nothing back: the same matches, no slow backtracking.
+GPT2_PATTERN = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"""
+
+
+def train_bpe(text: str, num_merges: int, pattern: str = GPT2_PATTERN) -> list[bytes]:
+    """Tokens by id: the 256 single bytes, then num_merges learned ones, in the order they were learned.
+
+    train_bpe("hug hug pug", 2)[256:] -> [b"ug", b"hug"]
+    Deterministic: of pairs equally frequent, the one whose bytes sort first wins. Raises UserError when the text is too
+    short or too uniform for that many merges.
+    """
+    words, counts = split_words(text, pattern)
+    pairs, where = count_pairs(words, counts)
+    tokens = [bytes([i]) for i in range(256)]
+    known = set(tokens)
+    while len(tokens) < 256 + num_merges:
+        if not pairs:
+            raise UserError(
+                f"the text allows {len(tokens) - 256} merges, and {num_merges} were asked for;"
+                " give more text or a smaller vocabulary."
+            )
+        token = most_frequent(pairs)
+        # A later merge can put the two halves of an older token side by side again: merge them, but learn nothing new.
+        if token not in known:
+            known.add(token)
+            tokens.append(token)
+        for i in sorted(where.pop(token)):
+            replace_word(words, counts, pairs, where, i, token)
+    return tokens
+
+
+def split_words(text: str, pattern: str):
+    """Distinct words, each a list of single bytes, and how often each occurs.
+
+    "ab ab" -> [[b"a", b"b"], [b" ", b"a", b"b"]], [1, 1]
+    """
+    import regex
+
+    found = Counter(regex.findall(pattern, text))
+    words = [[bytes([b]) for b in word.encode("utf-8")] for word in found]
+    return words, list(found.values())
+
+
+def count_pairs(words, counts):
+    """How often each pair of neighbours occurs, and in which words (their indices).
+
+    A pair is known by its bytes together: "a" + "bc" and "ab" + "c" count as one, as tiktoken merges either into "abc".
+    """
+    pairs, where = Counter(), defaultdict(set)
+    for i, word in enumerate(words):
+        for left, right in zip(word, word[1:]):
+            pairs[left + right] += counts[i]
+            where[left + right].add(i)
+    return pairs, where
+
+
+def most_frequent(pairs: Counter) -> bytes:
+    """The pair with the highest count; among equals the one that sorts first."""
+    highest = max(pairs.values())
+    return min(pair for pair, count in pairs.items() if count == highest)
+
+
+def replace_word(words, counts, pairs, where, i, token):
+    """Merge `token` in word i, and move the word's share of the pair counts from its old neighbours to its new ones."""
+    old, new = words[i], merge(words[i], token)
+    for left, right in zip(old, old[1:]):
+        pairs[left + right] -= counts[i]
+        if not pairs[left + right]:
+            del pairs[left + right]
+    for left, right in zip(new, new[1:]):
+        pairs[left + right] += counts[i]
+        where[left + right].add(i)
+    words[i] = new
+
+
+def merge(word: list[bytes], token: bytes) -> list[bytes]:
+    """Join, from left to right, neighbours that make up `token`.
+
+    merge([b"u", b"g", b"s"], b"ug") -> [b"ug", b"s"]
+    """
+    merged, i = [], 0
+    while i < len(word):
+        if i + 1 < len(word) and word[i] + word[i + 1] == token:
+            merged.append(token)
+            i += 2
+        else:
+            merged.append(word[i])
+            i += 1
+    return merged

@@ -1,0 +1,123 @@
+"""Tokenizers: a list of tokens becomes a `tiktoken.Encoding`, kept in llm.c's tokenizer.bin (`llmc/tokenizer.h`).
+
+The file holds the bytes of every token by id, the end-of-text token among them. A byte-level BPE needs nothing more:
+the rank of a merge is its id. The pre-tokenising pattern is not in the file; it is GPT-2's for every tokenizer here.
+Use `encoding.encode_ordinary(text)`: it never turns the characters "<|endoftext|>" in a text into the special token.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from llmc.data.bpe import GPT2_PATTERN
+from llmc.errors import UserError, atomic_write, why
+from llmc.header import SIZE, make_header, read_header
+
+if TYPE_CHECKING:
+    import tiktoken
+
+MAGIC = 20240328
+VERSION = 2
+GPT2_END = 50256  # version 1 of the file knew no other end-of-text id
+END_OF_TEXT = "<|endoftext|>"
+LONGEST = 255  # bytes of a token: its length is stored in one byte
+
+
+def make_encoding(token_bytes: list[bytes], eot_id: int, name: str = "llmc") -> "tiktoken.Encoding":
+    """The tokenizer with these tokens by id (V of them); the one at eot_id must be b"<|endoftext|>" and is special.
+
+    make_encoding(train_bpe(text, 767) + [b"<|endoftext|>"], 1023).n_vocab -> 1024
+    Raises UserError when a token is empty or double, when a single byte is missing, or when eot_id is wrong.
+    """
+    import tiktoken
+
+    if not 0 <= eot_id < len(token_bytes) or token_bytes[eot_id] != END_OF_TEXT.encode():
+        raise UserError(f'token {eot_id} of tokenizer "{name}" should be {END_OF_TEXT}; check the end-of-text id.')
+    ranks = {token: i for i, token in enumerate(token_bytes) if i != eot_id}
+    if len(ranks) != len(token_bytes) - 1 or token_bytes[eot_id] in ranks:
+        i, token = _first_double(token_bytes)
+        raise UserError(f'token {i} of tokenizer "{name}", {token!r}, is there already; every token must be unique.')
+    if b"" in ranks:
+        raise UserError(f'token {ranks[b""]} of tokenizer "{name}" is empty; every token needs at least one byte.')
+    missing = [b for b in range(256) if bytes([b]) not in ranks]
+    if missing:
+        raise UserError(f'tokenizer "{name}" lacks the single byte {missing[0]}; it needs all 256 to encode any text.')
+    return tiktoken.Encoding(
+        name=name,
+        pat_str=GPT2_PATTERN,
+        mergeable_ranks=ranks,
+        special_tokens={END_OF_TEXT: eot_id},
+        explicit_n_vocab=len(token_bytes),
+    )
+
+
+def _first_double(token_bytes):
+    """(id, bytes) of the first token that occurred before."""
+    seen = set()
+    for i, token in enumerate(token_bytes):
+        if token in seen:
+            return i, token
+        seen.add(token)
+
+
+def token_table(encoding: "tiktoken.Encoding") -> list[bytes]:
+    """The bytes of every token by id (V of them), the end-of-text token included."""
+    return [encoding.decode_single_token_bytes(i) for i in range(encoding.n_vocab)]
+
+
+def token_lengths(encoding: "tiktoken.Encoding") -> np.ndarray:
+    """(V,) int32: how many bytes of text each token stands for; 0 for the end of text, which is not in the text.
+
+    Bits per byte = nats of all tokens / ln 2 / token_lengths(encoding)[tokens].sum()
+    """
+    lengths = np.array([len(token) for token in token_table(encoding)], np.int32)  # (V,)
+    lengths[encoding.eot_token] = 0
+    return lengths
+
+
+def write_tokenizer(path, encoding: "tiktoken.Encoding"):
+    """Write tokenizer.bin, version 2, under a temporary name until complete.
+
+    Raises UserError for a token longer than 255 bytes, or when the disk refuses.
+    """
+    tokens = token_table(encoding)
+    for i, token in enumerate(tokens):
+        if len(token) > LONGEST:
+            raise UserError(f"token {i} is {len(token)} bytes long, and tokenizer.bin holds at most {LONGEST}.")
+    with atomic_write(path) as file:
+        file.write(make_header(MAGIC, VERSION, len(tokens), encoding.eot_token).tobytes())
+        file.write(b"".join(bytes([len(token)]) + token for token in tokens))
+
+
+def read_tokenizer(path) -> "tiktoken.Encoding":
+    """The tokenizer in an llm.c tokenizer.bin, of version 2, or 1 (where the end-of-text id is GPT-2's 50256).
+
+    llm.c's gpt2_tokenizer.bin gives exactly GPT-2's encoding, without a download. Raises UserError when the file is
+    missing, of another kind, truncated, too long, or does not hold a usable set of tokens.
+    """
+    header = read_header(path, MAGIC, (1, VERSION), "a tokenizer file")
+    V, eot_id = int(header[2]), int(header[3]) if header[1] == VERSION else GPT2_END
+    try:
+        raw = Path(path).read_bytes()[SIZE:]
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {why(error)}.") from error
+    return make_encoding(_unpack(raw, V, path), eot_id, str(path))
+
+
+def _unpack(raw: bytes, V: int, path) -> list[bytes]:
+    """V tokens from V times (length byte, that many bytes).
+
+    b"\\x02ab\\x01c" -> [b"ab", b"c"]
+    """
+    tokens, at = [], 0
+    for i in range(V):
+        if at >= len(raw) or at + 1 + raw[at] > len(raw):
+            raise UserError(f"{path} is truncated: it ends inside token {i:,} of {V:,}; fetch it anew.")
+        if raw[at] == 0:
+            raise UserError(f"{path} is damaged: token {i:,} has length 0; fetch it anew.")
+        tokens.append(raw[at + 1 : at + 1 + raw[at]])
+        at += 1 + raw[at]
+    if at != len(raw):
+        raise UserError(f"{path} is too long: {len(raw) - at:,} bytes follow its {V:,} tokens; fetch it anew.")
+    return tokens

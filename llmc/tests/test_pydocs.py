@@ -1,0 +1,269 @@
+"""The embedded corpus: what is collected, how it is cleaned and split, and that its folder is never half-written."""
+
+import ast
+import hashlib
+import subprocess
+import sys
+import sysconfig
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from llmc import data
+from llmc.data import corpus, pydocs, text
+from llmc.data.tokenizer import read_tokenizer, token_lengths
+from llmc.data.tokens import read_tokens
+from llmc.errors import UserError
+
+MODULE = '''"""A module about loops.
+
++-----+
+| 1 2 |
++-----+
+"""
+
+class Loop(Base, metaclass=Meta):
+    """Go round.   """
+
+    @property
+    def length(self, *, unit: str = "m") -> float:
+        """How long.
+
+        In metres.
+        """
+
+    def hidden(self):
+        pass
+
+    class Inner:
+        """Another class."""
+
+if True:
+    async def later(x):\t
+        """Wait for x."""
+'''
+DOCUMENTS = [
+    "loop\n====\n\nA module about loops.\n",
+    'class Loop(Base, metaclass=Meta):\n    """Go round."""\n\n    @property\n'
+    "    def length(self, *, unit: str='m') -> float:\n"
+    '        """How long.\n\n        In metres.\n        """\n',
+    'class Inner:\n    """Another class."""\n',
+    'async def later(x):\n    """Wait for x."""\n',
+]
+
+
+@pytest.fixture(scope="module")
+def documents():
+    return pydocs.collect_documents()
+
+
+@pytest.fixture(scope="module")
+def prepared(documents, tmp_path_factory):
+    said = []
+    made = corpus.build_corpus(documents, tmp_path_factory.mktemp("data") / "pydocs", say=said.append)
+    return made, said
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """A corpus of 40 short documents in place of pydocs: quick to build."""
+    documents = [f"Document {i} says that {i} times {i} is {i * i}.\n" for i in range(40)]
+
+    def prepare(out_dir, V=1024, say=None):
+        return corpus.build_corpus(documents, out_dir, min(V, 300), say)
+
+    monkeypatch.setitem(data.CORPORA, "pydocs", prepare)
+    return prepare
+
+
+def test_documents_of_a_module():
+    assert pydocs.module_documents(Path("loop.py"), ast.parse(MODULE), set()) == DOCUMENTS
+
+
+def test_the_same_docstring_comes_once():
+    seen = set()
+    source = 'def f():\n    """Return the value that was stored under this name."""\n'
+    assert len(pydocs.module_documents(Path("a.py"), ast.parse(source), seen)) == 1
+    assert pydocs.module_documents(Path("b.py"), ast.parse(source), seen) == []
+
+
+def test_long_documents_are_cut_between_their_parts():
+    parts = [c * 1500 for c in "abcde"]
+    documents = text.pack("head", parts)
+    assert [d.count("\n\n") for d in documents] == [2, 2, 1]
+    assert all(d.startswith("head\n\n") for d in documents)
+    assert text.pack("head", []) == []
+
+
+def test_sections_are_found_by_their_underlines():
+    assert text.sections("One\n***\n\na\n\nTwo\n===\n\nb\n") == [("One", "\n\na\n\n"), ("Two", "\n\nb\n")]
+
+
+def test_a_good_text_to_learn_from(documents):
+    whole = "".join(documents)
+    assert 1_500_000 < len(whole) < 5_000_000
+    assert len(set(documents)) == len(documents)
+    assert max(map(len, documents)) < 20_000 and all(d.endswith("\n") and d.strip() for d in documents)
+    assert "\t" not in whole and " \n" not in whole and "\r" not in whole
+    assert sum(c.isascii() for c in whole) > 0.99 * len(whole)
+
+
+def test_another_process_collects_the_same_and_imports_nothing(documents):
+    code = (
+        "import hashlib, sys; from llmc.data import pydocs; whole = pydocs.collect_text();"
+        "print(hashlib.sha256(whole.encode()).hexdigest(), 'turtle' in sys.modules)"
+    )
+    root = Path(data.__file__).resolve().parents[2]
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=True)
+    expected = hashlib.sha256("\n".join(documents).encode()).hexdigest()
+    assert (done.stdout.split(), done.stderr) == ([expected, "False"], "")
+
+
+def test_without_sources_the_language_reference_is_left(tmp_path):
+    documents = pydocs.collect_documents(tmp_path)
+    assert 100_000 < sum(map(len, documents)) < 1_000_000
+    train, val = corpus.split(documents)
+    assert 0.1 < sum(map(len, val)) / sum(map(len, documents)) < 0.25
+
+
+def test_without_topics_the_docstrings_are_left(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pydoc_data.topics", None)
+    monkeypatch.setattr(pydocs, "SMALLEST_CORPUS", 10_000)
+    documents = pydocs.collect_documents(Path(sysconfig.get_path("stdlib")) / "json")
+    assert any(d.startswith("def loads(") for d in documents) and documents[0].startswith("__init__\n")
+
+
+def test_without_both_there_is_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pydoc_data.topics", None)
+    with pytest.raises(UserError, match="this Python carries almost no documentation"):
+        pydocs.collect_documents(tmp_path / "nothing")
+
+
+def test_unreadable_modules_are_left_out(tmp_path):
+    (tmp_path / "old.py").write_bytes(b"print 'python 2'\n")
+    (tmp_path / "binary.py").write_bytes(b"\x00\xff")
+    (tmp_path / "good.py").write_text('"""Good."""\n', encoding="utf-8")
+    (tmp_path / "test").mkdir()
+    (tmp_path / "test" / "test_good.py").write_text('"""A test."""\n', encoding="utf-8")
+    assert [path.name for path, _ in pydocs.parsed_modules(tmp_path)] == ["good.py"]
+
+
+def test_split_is_the_same_in_any_order_and_loses_nothing(documents):
+    train, val = corpus.split(documents)
+    assert corpus.split(list(reversed(documents))) == (train, val)
+    assert sorted(train + val) == sorted(documents)
+
+
+def test_the_prepared_corpus(prepared, documents):
+    made, said = prepared
+    encoding = read_tokenizer(made.tokenizer)
+    train, val = (read_tokens(path, V=1024) for path in (made.train, made.val))
+    assert encoding.n_vocab == 1024 and encoding.eot_token == 1023
+    assert val.size >= 60_000 and 0.04 < val.size / (train.size + val.size) < 0.15
+    lengths = token_lengths(encoding)
+    assert lengths[train].sum() + lengths[val].sum() == sum(len(d.encode()) for d in documents)
+    assert len(said) == 2 and "trained" in said[0] and "encoded" in said[1]
+
+
+def test_each_document_begins_with_the_end_of_text(prepared, documents):
+    made, _ = prepared
+    encoding = read_tokenizer(made.tokenizer)
+    val = np.array(read_tokens(made.val))
+    assert val[0] == 1023
+    pieces = encoding.decode(val[1:].tolist()).split("<|endoftext|>")
+    assert pieces == corpus.split(documents)[1]
+
+
+def test_training_never_saw_the_validation_documents(prepared, documents):
+    train, val = corpus.split(documents)
+    assert not set(train) & set(val)
+
+
+def test_vocabulary_out_of_range(tmp_path):
+    for V in (0, 256, 65537):
+        with pytest.raises(UserError, match=f"a vocabulary of {V} is not possible"):
+            corpus.build_corpus(["a"], tmp_path / "x", V)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_find_corpus_prepares_once(small, tmp_path, monkeypatch):
+    monkeypatch.setenv("LLMC_DATA_DIR", str(tmp_path / "home"))
+    said = []
+    first = data.find_corpus("pydocs", say=said.append)
+    assert first.train.parent == tmp_path / "home" / "pydocs" and not first.missing and said
+    assert [p.name for p in (tmp_path / "home").iterdir()] == ["pydocs"]
+    stamp = first.train.stat().st_mtime_ns
+    assert data.find_corpus("pydocs") == first and first.train.stat().st_mtime_ns == stamp
+    first.val.unlink()
+    assert not data.find_corpus("pydocs").missing
+
+
+def test_find_corpus_takes_a_folder(small, tmp_path):
+    made = small(tmp_path / "mine")
+    assert data.find_corpus(tmp_path / "mine") == made
+    made.tokenizer.unlink()
+    with pytest.raises(UserError, match="lacks tokenizer.bin"):
+        data.find_corpus(tmp_path / "mine")
+    with pytest.raises(UserError, match="neither a folder nor a known corpus"):
+        data.find_corpus("nonsense")
+    with pytest.raises(UserError, match='there is no corpus "nonsense"; known: pydocs'):
+        data.prepare_corpus("nonsense")
+
+
+def test_preparing_again_replaces_the_files_and_keeps_others(small, tmp_path):
+    made = small(tmp_path / "mine")
+    (tmp_path / "mine" / "notes.txt").write_text("mine", encoding="utf-8")
+    small(tmp_path / "mine", V=280)
+    assert read_tokenizer(made.tokenizer).n_vocab == 280 and int(read_tokens(made.train).max()) == 279
+    assert sorted(p.name for p in tmp_path.rglob("*.*")) == ["notes.txt", "tokenizer.bin", "train.bin", "val.bin"]
+
+
+def test_several_at_once_leave_one_whole_corpus(small, tmp_path):
+    with ThreadPoolExecutor(6) as pool:
+        made = list(pool.map(lambda _: small(tmp_path / "shared"), range(6)))
+    assert len(set(made)) == 1 and not made[0].missing
+    assert [p.name for p in tmp_path.iterdir()] == ["shared"]
+    read_tokens(made[0].train, read_tokenizer(made[0].tokenizer).n_vocab)
+
+
+def test_a_folder_that_cannot_be_written(small, tmp_path):
+    (tmp_path / "file").write_text("not a folder", encoding="utf-8")
+    for out_dir in (tmp_path / "file", tmp_path / "file" / "inside"):
+        with pytest.raises(UserError, match="cannot write"):
+            small(out_dir)
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_failure_on_the_way_leaves_nothing(small, tmp_path, monkeypatch):
+    def disk_full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(corpus, "write_tokenizer", disk_full)
+    with pytest.raises(UserError, match="No space left on device"):
+        small(tmp_path / "mine")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_data_home(monkeypatch):
+    monkeypatch.delenv("LLMC_DATA_DIR", raising=False)
+    checkout = Path(data.__file__).resolve().parents[2] / "data"
+    assert data.data_home() == (checkout if checkout.is_dir() else Path("data"))
+    monkeypatch.setenv("LLMC_DATA_DIR", "elsewhere")
+    assert data.data_home() == Path("elsewhere")
+
+
+def test_the_script_says_what_is_wrong(tmp_path):
+    script = Path(data.__file__).resolve().parents[2] / "data" / "pydocs.py"
+    if not script.is_file():
+        pytest.skip("not a source checkout")
+    command = [sys.executable, str(script), "--out", str(tmp_path / "x"), "--vocabulary", "3"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.startswith("llmc: a vocabulary of 3 is not possible")
+    assert done.stderr.count("\n") == 1 and list(tmp_path.iterdir()) == []
+
+
+def test_no_documents(tmp_path):
+    with pytest.raises(UserError, match="at least one document"):
+        corpus.build_corpus([], tmp_path / "x")
