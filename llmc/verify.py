@@ -128,8 +128,9 @@ def report_losses(losses, expected, recipe: str, tolerance: float) -> bool:
 
 
 def read_losses(path, recipe: str) -> dict[str, list[float]]:
-    """{name: ten losses} of a recipe, from a JSON list or an object with entries named A…, B…: lists, or {"losses": list}.
+    """{name: ten losses} of a recipe, from a JSON list or an object with entries named A…, B….
 
+    An entry is a list, or an object whose "losses" is one; several entries of one recipe are all compared.
     Raises UserError when the file cannot be read or holds no ten losses for the recipe.
     """
     try:

@@ -1,0 +1,71 @@
+# Every target makes the environment it needs, once, in $(VENV). Without make (Windows, conda): the same commands are in README.md.
+PYTHON ?= python3
+VENV ?= .venv
+ARGS ?=
+
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
+PY := $(BIN)/python
+# Stamps: written last, so an install that was interrupted is done again; older than pyproject.toml, it is done again too.
+COURSE := $(VENV)/.llmc-course
+TESTS := $(VENV)/.llmc-tests
+
+ifneq ($(words $(VENV)),1)
+$(error VENV must be one path without spaces, not "$(VENV)")
+endif
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help install lab train test exercises notebooks lint bench clean
+
+help:
+	@echo 'make TARGET [ARGS="more options"] [PYTHON=python3.12] [VENV=.venv]'
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+
+lab: $(COURSE) ## open the course in JupyterLab, at notebooks/00_start_here.ipynb
+	@exec $(PY) -m jupyterlab --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb $(ARGS)
+
+train: $(COURSE) ## train a small GPT-2 on this machine and let it write (3 minutes; Ctrl-C stops it and keeps what there is)
+	@exec $(PY) -m llmc.cli train $(ARGS)
+
+test: $(TESTS) ## everything: the package's tests, every notebook and solution, the exercises, lint
+	@exec $(PY) -m pytest -n 2 --dist loadscope $(ARGS)
+
+exercises: $(COURSE) ## write exercises/ again from solutions/
+	@exec $(PY) -m llmc.cli exercises build $(ARGS)
+
+notebooks: $(COURSE) ## run every notebook and solution and store the outputs
+	@exec $(PY) -m llmc.course.notebooks run $(ARGS) notebooks/*.ipynb solutions/*.ipynb
+
+lint: $(TESTS) ## ruff on code and notebooks (part of make test)
+	@$(PY) -m ruff check . && $(PY) -m ruff format --check .
+
+bench: $(COURSE) ## milliseconds a training step, beside what this machine's BLAS could do
+	@exec $(PY) -m llmc.cli bench $(ARGS)
+
+install: $(COURSE) ## only make the environment; the other targets do it when needed
+
+clean: ## remove the environment and every cache; keeps runs/, data/ and your progress
+	@if [ -e $(VENV)/pyvenv.cfg ]; then rm -rf $(VENV); fi
+	@rm -rf .pytest_cache .ruff_cache .hypothesis build dist
+	@find . -name .git -prune -o -type d \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +
+
+# pip's own lines, less the two hundred that only say that nothing is wrong; its warnings and errors come through untouched.
+define install
+	@command -v '$(PYTHON)' >/dev/null || { echo 'llmc needs Python 3.11 or newer and there is no "$(PYTHON)": install one, or name it with make PYTHON=/path/to/python3.' >&2; exit 2; }
+	@'$(PYTHON)' -c 'import sys; sys.exit(sys.version_info < (3, 11) and "llmc needs Python 3.11 or newer and $(PYTHON) is %d.%d: install a newer one, or name it with make PYTHON=/path/to/python3." % sys.version_info[:2] or 0)'
+	@rm -f $(COURSE) $(TESTS)
+	@echo 'llmc: installing $(2) into $(VENV), once (one to five minutes) ...'
+	@'$(PYTHON)' -m venv $(VENV)
+	@{ $(PY) -m pip install --disable-pip-version-check -e '.$(1)' && touch $(3); } | while IFS= read -r line; do \
+	  case "$$line" in \
+	    *Downloading*MB*) printf '  %s\n' "$${line#"$${line%%[! ]*}"}";; \
+	    Installing*) echo '  unpacking ...';; \
+	  esac; done; test -e $(COURSE)
+	@echo 'llmc: installed.'
+endef
+
+$(COURSE): pyproject.toml
+	$(call install,,the course,$(COURSE))
+
+$(TESTS): pyproject.toml
+	$(call install,[test],the course and its tests (PyTorch is large),$(COURSE) $(TESTS))

@@ -1,0 +1,58 @@
+"""How pytest runs the notebooks, on top of nbval (a cell is a test), and what every test run has in common.
+
+nbval's lax mode passes every cell that raises nothing. What it would hide or drown is put right here: the cells after a
+failure (skipped: the first one is the cause), slow outputs, solutions that say "not done yet". What can be seen without
+running anything (tags that exempt a cell, shell lines) is refused by llmc/tests/test_house.py.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+try:
+    from nbval.plugin import IPyNbCell
+except ImportError:  # no [test] extras: plain tests still run with `pytest -o addopts= llmc/tests`
+    IPyNbCell = ()
+
+os.environ["MPLBACKEND"] = "Agg"  # before anything imports matplotlib: no test opens a window
+# Two workers share the machine: with one BLAS thread each, the suite takes two thirds of the processor time. The same
+# without workers: how sums are rounded must not depend on how pytest was called. NumPy reads these when imported.
+for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if isinstance(item, IPyNbCell):
+            item.output_timeout = (
+                60  # seconds between two messages of a running cell; nbval's 5 is less than a busy machine needs
+            )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    if not isinstance(item, IPyNbCell):
+        os.environ["MPLBACKEND"] = "Agg"
+        return
+    os.environ.pop("MPLBACKEND", None)  # the kernel starts in a moment and must draw inline, as in JupyterLab
+    if hasattr(item.parent, "first_failure"):
+        pytest.skip(f"{item.parent.first_failure} of this notebook failed")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    result = yield
+    if isinstance(item, IPyNbCell) and Path(item.path).parent.name == "solutions":
+        text = "".join(output.get("text", "") for output in item.test_outputs or [])
+        if "not done yet" in text.lower():
+            pytest.fail(f"a solution says that it is not done:\n{text}", pytrace=False)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if report.failed and isinstance(item, IPyNbCell) and not hasattr(item.parent, "first_failure"):
+        item.parent.first_failure = item.name
+    return report
