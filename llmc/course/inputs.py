@@ -1,0 +1,51 @@
+"""Inputs that catch mistakes: awkward numbers, arrays that must not be written, buffers that notice a write outside.
+
+A forgotten mean does not show when the mean is 0, a forgotten weight not when it is 1, and `=` in place of `+=` not
+when the buffer was empty. So nothing here is centred, nothing is 1 and nothing is empty.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+BAND = 64  # guard elements on each side of a buffer
+GUARD = 123456.0  # exact in every floating dtype wide enough for it; float16 makes it inf, which is as good
+
+
+def awkward(rng, *shape, dtype=np.float64):
+    """Random array (…, n): every row has its own mean, 1 to 4 away from 0, and its own spread, 0.5 to 2."""
+    rows = (*shape[:-1], 1)
+    mean = rng.uniform(1.0, 4.0, rows) * rng.choice([-1.0, 1.0], rows)  # (…, 1)
+    spread = rng.uniform(0.5, 2.0, rows)  # (…, 1)
+    return (rng.standard_normal(shape) * spread + mean).astype(dtype)  # (…, n)
+
+
+def read_only(array):
+    """A copy that cannot be written, not even by switching its flag back: it is a view of a locked array."""
+    copy = np.array(array, order="C")
+    copy.setflags(write=False)
+    return copy.view()
+
+
+@dataclass
+class Buffer:
+    """`array` is what the learner's function gets; `whole` surrounds it with guard elements."""
+
+    array: np.ndarray
+    whole: np.ndarray
+
+    def written_outside(self):
+        """How many guard elements changed in front of and behind the array: (0, 0) when all is well."""
+        guard = np.asarray(GUARD).astype(self.whole.dtype)
+        front, back = self.whole[:BAND], self.whole[-BAND:]
+        return int((front != guard).sum()), int((back != guard).sum())
+
+
+def guarded(values) -> Buffer:
+    """A C-contiguous buffer that holds `values`, with guard bands around it."""
+    values = np.asarray(values)
+    with np.errstate(over="ignore"):
+        whole = np.full(values.size + 2 * BAND, GUARD).astype(values.dtype)
+    array = whole[BAND : BAND + values.size].reshape(values.shape)
+    array[...] = values
+    return Buffer(array, whole)

@@ -1,0 +1,66 @@
+"""Lesson 00, the last exercise: the 2-token GPT-2 of the lesson's page, trained by the learner's own step."""
+
+import numpy as np
+
+from llmc.config import GPT2Config
+from llmc.model import GPT2
+
+
+def page_model():
+    """The GPT-2 of the lesson's page: (model, tokens (1, 2), targets (1, 2))."""
+    config = GPT2Config(maxT=2, V=4, L=1, NH=1, C=4)
+    model = GPT2(config, dtype=np.float64)
+    p = model.params
+    p["wte"][:4] = p["qkvw"][0, 8:] = p["fcw"][0, :4] = np.eye(4)  # (4, 4)
+    p["wpe"][0, 0] = p["wpe"][1, 3] = 0.5
+    p["qkvw"][0, 0, 1] = p["qkvw"][0, 4, 0] = 1
+    p["attprojw"][0] = -0.5 * np.eye(4)  # (4, 4)
+    p["fcprojw"][0, [1, 2, 3], [0, 1, 2]] = 1
+    for name in ("ln1w", "ln2w", "lnfw"):
+        p[name][:] = 1
+    return model, np.array([[0, 1]]), np.array([[1, 2]])
+
+
+def train_page(descend, steps=20) -> list[float]:
+    """Losses of the page's model before each of `steps` calls of descend(weights, gradient, step), and at the end."""
+    model, tokens, targets = page_model()
+    told = []
+    with np.errstate(all="ignore"):  # too large a step ends in inf and nan: that is what is being tried out
+        for step in range(steps):
+            model.zero_grad()
+            told.append(model.forward(tokens, targets, dloss=1.0))
+            model.backward()
+            descend(model.params_flat, model.grads_flat, step)
+        return [*told, model.forward(tokens, targets)]
+
+
+def descend_mistakes(w, dw) -> dict:
+    """Known wrong moves of w (n,) along dw, told by what was added to w; the sizes do not matter, only directions."""
+    return {
+        "w moved uphill: subtract the gradient": dw,
+        "w moved by the signs of dw alone: slopes of different size ask for steps of different size": -np.sign(dw),
+        "w shrank towards 0 and did not look at dw": -w,
+        "w moved by dw squared: a slope and its opposite must give opposite steps": -dw * dw,
+        "w moved by w · dw: the step is the learning rate times dw": -w * dw,
+        "w moved by 1 / dw: steep slopes ask for large steps, not small ones": -1 / dw,
+    }
+
+
+def explain_move(before, after, dw):
+    """What is wrong with the move from `before` to `after` (n,), as a sentence; None when it is a step along -dw."""
+    move = after - before  # (n,)
+    if not np.isfinite(after).all():
+        return "w holds NaN or infinite values after one step"
+    if not move.any():
+        return "w was never written: it still holds what it held. `w = w - …` makes a new array; `w -= …` writes into w"
+    if _parallel(move, -dw):
+        return None
+    if _parallel(after, dw) or _parallel(after, -dw):
+        return "w holds the step alone: what it held is lost. Subtract from it, with -="
+    found = (text for text, wrong in descend_mistakes(before, dw).items() if _parallel(move, wrong))
+    return next(found, "w moved, but not along -dw: each weight's step should be the same number times its slope")
+
+
+def _parallel(a, b) -> bool:
+    """Is a a positive multiple of b?"""
+    return bool(np.vdot(a, b) > (1 - 1e-9) * np.linalg.norm(a) * np.linalg.norm(b))

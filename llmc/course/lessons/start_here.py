@@ -1,0 +1,138 @@
+"""Lesson 00: what its first three exercises should give, in float64, and what each well-known mistake gives instead.
+
+Mistakes are {sentence after "out equals ": (array, where to look)}.
+"""
+
+import numpy as np
+
+LOOKUP = "lesson 00, step 1"
+SHARES = "lesson 00, step 4: first the mask, then the softmax of each row"
+LOSS = "lesson 00, step 8"
+
+# ------------------------------------------------------------------------------------------------------ embed
+
+
+def embed(tokens, wte, wpe):
+    """(B, T, C): row tokens[b, t] of wte plus row t of wpe."""
+    return wte[tokens] + wpe[: tokens.shape[1]]  # (B, T, C)
+
+
+def embed_mistakes(tokens, wte, wpe) -> dict:
+    """Known wrong results; wpe (maxT, C) with maxT > T."""
+    B, T = tokens.shape
+    word = wte[tokens]  # (B, T, C)
+    wrong = {
+        "wte[tokens]: the positions are missing": word,
+        "wpe alone: the words are missing": np.broadcast_to(wpe[:T], word.shape),
+        "the reference with row 0 of wpe at every position": word + wpe[0],
+        "the reference with row T of wpe at every position": word + wpe[T],
+        "the reference with row T - 1 of wpe at every position": word + wpe[T - 1],
+        "the reference with positions counted from 1: the first is 0": word + wpe[1 : T + 1],
+        "the reference with the last T rows of wpe: positions count from the front": word + wpe[-T:],
+        "the reference with positions in reverse": word + wpe[:T][::-1],
+        "word times position: add them": word * wpe[:T],
+        "the reference with all rows of wpe summed up": word + wpe.sum(axis=0),
+    }
+    if len(wpe) > tokens.max():
+        wrong["the reference with wpe looked up by token: it is looked up by place"] = word + wpe[tokens]
+    if len(wpe) >= B:
+        wrong["the reference with row b of wpe in place of row t"] = word + wpe[:B, None]
+    return {text: (array, LOOKUP) for text, array in wrong.items()}
+
+
+# --------------------------------------------------------------------------------------------- causal_softmax
+
+
+def softmax(x, axis=-1):
+    """Softmax that does not overflow, any shape."""
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+
+def causal_softmax(scores):
+    """(T, T): row t is the softmax of scores[t, : t + 1], and 0 behind it."""
+    out = np.zeros(scores.shape)  # (T, T)
+    for t, row in enumerate(scores.astype(np.float64)):
+        out[t, : t + 1] = softmax(row[: t + 1])
+    return out.astype(scores.dtype)
+
+
+def causal_softmax_mistakes(scores) -> dict:
+    """Known wrong results; moderate scores only, so that nothing overflows."""
+    T = len(scores)
+    seen = np.tril(np.ones((T, T), bool))  # (T, T)
+    hidden = np.where(seen, scores, -np.inf)  # (T, T)
+    shares = causal_softmax(scores)  # (T, T)
+    e = np.where(seen, np.exp(scores), 0.0)  # (T, T)
+    wrong = {
+        "the softmax of whole rows: the mask is missing": softmax(scores),
+        "the softmax of whole rows, masked afterwards: its rows no longer add up to 1": np.where(
+            seen, softmax(scores), 0.0
+        ),
+        "the softmax with 0 in place of the masked scores: e to the power of 0 is 1, not 0": softmax(
+            np.where(seen, scores, 0.0)
+        ),
+        "the softmax with the past masked in place of the future": softmax(np.where(seen.T, scores, -np.inf)),
+        "the softmax of each column: go along the last axis": softmax(hidden, axis=0),
+        "the reference divided by the row sums of other rows: without keepdims=True they lie along the columns": (
+            e / e.sum(axis=-1)
+        ),
+        "the reference with the maxima of other rows: without keepdims=True they lie along the columns": softmax(
+            hidden - hidden.max(axis=-1)
+        ),
+        "the softmax over the whole array: each row adds up to 1 by itself": e / e.sum(),
+        "e to the power of the scores: not divided by the row's sum": e,
+        "the softmax of the scores transposed": causal_softmax(scores.T),
+        "the masked scores divided by their row's sum: exp is missing": np.where(seen, scores, 0.0)
+        / np.where(seen, scores, 0.0).sum(axis=-1, keepdims=True),
+        "the logarithm of the shares": np.log(np.where(seen, shares, 1.0)),
+    }
+    return {text: (array, SHARES) for text, array in wrong.items()}
+
+
+# -------------------------------------------------------------------------------------------- next_token_loss
+
+
+def losses(logits, targets):
+    """(B, T) -log of the probability of each target."""
+    z = logits.astype(np.float64)  # (B, T, V)
+    peak = z.max(axis=-1)  # (B, T)
+    total = np.log(np.exp(z - peak[..., None]).sum(axis=-1))  # (B, T)
+    return total + peak - np.take_along_axis(z, targets[..., None], axis=-1)[..., 0]  # (B, T)
+
+
+def next_token_loss(logits, targets):
+    """The mean of `losses`, a number."""
+    return losses(logits, targets).mean()
+
+
+def next_token_loss_mistakes(logits, targets) -> dict:
+    """Known wrong results; moderate logits only."""
+    each = losses(logits, targets)  # (B, T)
+    p = np.exp(-each)  # (B, T) probability of each target
+    at_target = np.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]  # (B, T)
+    B, T, V = logits.shape
+    every = [np.take_along_axis(x, targets[..., None], axis=-1) for x in (softmax(logits, 1), softmax(logits, 0))]
+    wrong = {
+        "minus the loss: put a minus in front of the logarithm": -each.mean(),
+        "the sum over all positions: take the mean": each.sum(),
+        "the sum over T, averaged over B only: divide by B·T": each.sum() / B,
+        "the loss in bits (log2): use the natural logarithm": each.mean() / np.log(2),
+        "the loss with log10: use the natural logarithm": each.mean() / np.log(10),
+        "the mean probability of the targets: the logarithm is missing": p.mean(),
+        "1 minus the mean probability of the targets: take -log of each": 1 - p.mean(),
+        "-log of the mean probability: take the logarithm first, then the mean": -np.log(p.mean()),
+        "minus the mean logit of the targets: the softmax is missing": -at_target.mean(),
+        "the mean over all V words: take the target's probability only": -np.log(softmax(logits)).mean(),
+        "the loss of the likeliest word: take the target's, right or not": -np.log(softmax(logits).max(-1)).mean(),
+        "the loss at the last position only": each[:, -1].mean(),
+        "the loss with a softmax over T in place of V": -np.log(every[0]).mean(),
+        "the loss with a softmax over B in place of V": -np.log(every[1]).mean(),
+        "the loss of every target at every position: logits[..., targets] pairs all with all": -np.log(
+            softmax(logits)[..., targets]
+        ).mean(),
+    }
+    if T > 1:
+        shifted = losses(logits[:, :-1], targets[:, 1:])  # (B, T - 1)
+        wrong["the loss with targets shifted once more: they are the next tokens already"] = shifted.mean()
+    return {text: (value, LOSS) for text, value in wrong.items()}

@@ -1,0 +1,245 @@
+"""`check`, `compare` and `gradient_check`: what they accept and what they say."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from llmc.course import WrongAnswer, check, compare, gradient_check, guarded, recording
+
+RNG = np.random.default_rng(0)
+A = RNG.normal(3, 2, (3, 4))
+
+
+@pytest.fixture(autouse=True)
+def progress_off():
+    was = recording(False)
+    yield
+    recording(was)
+
+
+def message(got, expected=A, **options):
+    with pytest.raises(WrongAnswer) as caught:
+        compare("dx", got, expected, **options)
+    return str(caught.value)
+
+
+def test_right_passes():
+    compare("dx", A.copy(), A)
+    compare("dx", A * (1 + 1e-9), A)
+    compare("dx", A + 1.0, np.ones_like(A), added_to=A)
+    compare("loss", 1.5, np.float64(1.5))
+
+
+@pytest.mark.parametrize(
+    ("got", "says"),
+    [
+        (None, "dx is None"),
+        ([1, 2], "should be a NumPy array, but is a list of 2"),
+        (A[..., None], "left over from keepdims=True"),
+        (A.T, "transposed"),
+        (A[None] * np.ones((2, 1, 1)), "sum over axis 0"),
+        (A.sum(0), "wrong axis"),
+        (A.astype(np.float32), "dtype float32, expected float64"),
+        (np.where(A > 3, np.nan, A), "NaN or infinite"),
+        (-A, "wrong sign"),
+        (A / 4, "1/4 times"),
+        (2 * A, "2 times"),
+        (A * 0.1234, "0.1234 times"),
+        (np.zeros_like(A), "all zeros"),
+        (A + 5.0, "off by the same amount everywhere"),
+    ],
+)
+def test_generic_mistakes(got, says):
+    assert says in message(got)
+
+
+def test_wrong_entries_are_listed():
+    got = A.copy()
+    got[1, 2] = 77.0
+    told = message(got)
+    assert "1 of 12 entries are wrong (all at index 1 of axis 0)" in told
+    assert "[1, 2]" in told and "77" in told and f"{A[1, 2]:.7g}" in told
+
+
+def test_buffers():
+    before, gradient = RNG.normal(size=(3, 4)), A
+    assert "overwritten instead of accumulated" in message(gradient, added_to=before)
+    assert "never written" in message(before, added_to=before)
+    assert "2 times" in message(before + 2 * gradient, added_to=before)
+    assert "set to zero" in message(0 * before, added_to=before)
+    assert "accumulated where it should be overwritten" in message(before + gradient, before=before)
+    half = gradient.copy()
+    half[2] = before[2]
+    assert "part of dx was never written: 4 of 12" in message(half, before=before)
+
+
+def test_known_mistakes_are_lazy_and_named():
+    told = message(A**2, known={"the square": (lambda: A**2, "section 7"), "the cube": lambda: 1 / 0})
+    assert "dx equals the square." in told and "Where to look: section 7." in told
+    assert "1/C [C = 9]" in message(A / 9, sizes={"C": 9})
+
+
+def test_square_transposed():
+    square = RNG.normal(size=(4, 4))
+    assert "its last two axes are swapped" in message(square.T, square)
+
+
+def f(x):
+    return np.sin(x) * x
+
+
+def df(x):
+    return np.cos(x) * x + np.sin(x)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e4])
+def test_gradient_check_follows_the_scale_of_x(scale):
+    x, dout = RNG.normal(size=(5, 3)) * scale, RNG.normal(size=(5, 3))
+    assert gradient_check(lambda x: (x / scale) ** 3, x, dout * 3 * (x / scale) ** 2 / scale, dout, report=False) < 1e-8
+
+
+def test_gradient_check_subset_and_report(capsys):
+    x = RNG.normal(size=1000)
+    assert gradient_check(f, x, df(x)) < 1e-8
+    assert "400 elements" in capsys.readouterr().out
+    with pytest.raises(WrongAnswer, match="wrong sign"):
+        gradient_check(f, x, -df(x))
+    with pytest.raises(WrongAnswer, match="equals the square"):
+        gradient_check(f, x, x**2, known={"the square": lambda: x**2})
+
+
+def test_gradient_check_explains_misuse():
+    x = RNG.normal(size=(2, 3))
+    with pytest.raises(WrongAnswer, match="returned 2 values"):
+        gradient_check(lambda x: (x, x), x, x)
+    with pytest.raises(WrongAnswer, match="has the shape of its variable"):
+        gradient_check(f, x, x[0])
+    with pytest.raises(WrongAnswer, match="must agree"):
+        gradient_check(f, x, x, dout=x[0])
+    with pytest.raises(WrongAnswer, match="wrong values|NaN"):
+        gradient_check(f, x, x * np.nan)
+
+
+def stub(x):
+    raise NotImplementedError
+
+
+def test_stub_is_not_done_yet(capsys):
+    with check("f") as c:
+        c.call(stub, c.random(2, 3))
+    assert capsys.readouterr().out.startswith("not done yet: f.")
+
+
+def test_right_answer(capsys):
+    with check("f") as c:
+        x = c.random(2, 3)
+        compare("y", c.call(f, x), f(x))
+    assert capsys.readouterr().out == "✓ f is right.\n"
+
+
+def run(function, *arguments):
+    with pytest.raises(WrongAnswer) as caught:
+        with check("f") as c:
+            c.call(function, *arguments)
+    assert caught.value.__suppress_context__
+    return str(caught.value)
+
+
+def bad_shapes(x, w):
+    y = x * 2
+    return y + w
+
+
+def test_own_errors_show_own_line():
+    told = run(bad_shapes, np.ones((2, 3)), np.ones(2))
+    assert "your code stopped with ValueError" in told and "in bad_shapes, line" in told
+    assert "return y + w" in told and "with y (2, 3), w (2,)" in told
+    assert "The call was bad_shapes(x (2, 3) float64, w (2,) float64)." in told
+    assert "llmc/course" not in told
+
+
+def test_wrong_number_of_arguments():
+    assert "TypeError" in run(bad_shapes, np.ones(2))
+
+
+def test_inputs_are_read_only_and_buffers_are_guarded():
+    def writes(x):
+        x += 1
+
+    def unlocks(x):
+        x.flags.writeable = True
+
+    def overruns(y):
+        np.lib.stride_tricks.as_strided(y, (4,), y.strides)[3] = 1.0
+
+    assert "Inputs must stay as they are" in run(writes, np.ones(3))
+    assert "ValueError" in run(unlocks, np.ones(3))
+    with pytest.raises(WrongAnswer, match="1 elements behind it"):
+        with check("f") as c:
+            c.call(overruns, c.buffer(3))
+    buffer = guarded(np.ones((2, 2), np.float32))
+    assert buffer.written_outside() == (0, 0)
+    buffer.whole[0] = 0
+    assert buffer.written_outside() == (1, 0)
+
+
+def test_results_of_earlier_calls_must_not_change():
+    shared = np.zeros(3)
+
+    def reuses(x):
+        shared[:] = x
+        return shared
+
+    with pytest.raises(WrongAnswer, match="make a new array in every call"):
+        with check("f") as c:
+            c.call(reuses, c.random(3))
+            c.call(reuses, c.random(3))
+
+
+def test_llmc_is_out_of_reach():
+    from llmc.backends.reference import gelu_forward
+
+    def borrowed(x):
+        gelu_forward(x.copy(), x)
+
+    assert "your code uses llmc.backends.reference.gelu_forward" in run(borrowed, np.ones(3))
+    assert sys.getprofile() is None
+
+
+def test_cell_variables_are_out_of_reach():
+    cell = {"check": check, "leans": None}
+    exec("def leans(x):\n    return x + hidden_", cell)
+    with pytest.raises(WrongAnswer, match="`hidden_` is a variable of the check cell"):
+        exec("hidden_ = 3\nwith check('f') as c:\n    c.call(leans, c.random(2))", cell)
+    assert cell["hidden_"] == 3
+
+
+def test_answer_cell_not_run():
+    with pytest.raises(WrongAnswer, match="Run the cell with your answer first"):
+        exec("with check('f') as c:\n    c.call(not_there, 1)", {"check": check})
+
+
+def test_plain_asserts():
+    with pytest.raises(WrongAnswer, match="✗ f: too slow"):
+        with check("f"):
+            raise AssertionError("too slow")
+
+
+def test_keyboard_interrupt_goes_through():
+    with pytest.raises(KeyboardInterrupt):
+        with check("f"):
+            raise KeyboardInterrupt
+
+
+def test_message_without_traceback():
+    lines = WrongAnswer("first\nsecond")._render_traceback_()
+    assert lines == ["\x1b[1mfirst\x1b[0m", "second"]
+
+
+def test_import_is_light():
+    heavy = ("IPython", "matplotlib", "nbformat", "torch")
+    code = f"import sys, llmc.course; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

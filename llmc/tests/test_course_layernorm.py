@@ -1,0 +1,56 @@
+"""Lesson 01's references, against each other: nothing of llmc.backends is used in them."""
+
+import numpy as np
+
+from llmc.course import gradient_check
+from llmc.course.lessons import layernorm as lesson
+from llmc.course.style import SETTINGS, use_style
+from llmc.course.timing import race
+
+RNG = np.random.default_rng(3)
+X, W, B, DOUT = (RNG.normal(2, 1.5, shape) for shape in [(3, 5, 7), (7,), (7,), (3, 5, 7)])
+
+
+def test_backward_is_the_derivative_of_forward():
+    dx, dw, db = lesson.backward(DOUT, X, W)
+    assert gradient_check(lambda x: lesson.forward(x, W, B).out, X, dx, DOUT, report=False) < 1e-8
+    assert gradient_check(lambda w: lesson.forward(X, w, B).out, W, dw, DOUT, report=False) < 1e-8
+    assert gradient_check(lambda b: lesson.forward(X, W, b).out, B, db, DOUT, report=False) < 1e-8
+
+
+def test_dtype_follows_x():
+    x = X.astype(np.float32)
+    arrays = [*lesson.forward(x, W, B), *lesson.backward(DOUT, x, W)]
+    assert {array.dtype for array in arrays} == {np.dtype(np.float32)}
+
+
+def test_every_known_mistake_is_wrong_and_unlike_the_others():
+    known = lesson.backward_mistakes(DOUT, X, W) | lesson.forward_mistakes(0.002 * X, W, B)
+    right = lesson.backward(DOUT, X, W)._asdict() | lesson.forward(0.002 * X, W, B)._asdict()
+    for name, wrongs in known.items():
+        arrays = [right[name], *(array for array, _ in wrongs.values())]
+        for i, one in enumerate(arrays):
+            assert one.shape == right[name].shape
+            assert all(np.abs(one - other).max() > 1e-3 * np.abs(one).max() for other in arrays[:i]), (name, i)
+
+
+def test_mistakes_of_the_recompute_variant_are_wrong():
+    right = lesson.backward(DOUT, X, W)._asdict()
+    for name, wrongs in lesson.backward_mistakes(DOUT, X, W, B).items():
+        assert all(np.abs(wrong - right[name]).max() > 1e-3 for wrong, _ in wrongs.values())
+
+
+def test_race_runs_in_turns():
+    order = []
+    times = race(lambda: order.append("a"), lambda: order.append("b"), rounds=4)
+    assert "".join(order) == "ab" * 5 and len(times) == 2
+
+
+def test_style_is_white_and_quiet(recwarn):
+    import matplotlib
+
+    with matplotlib.rc_context():
+        use_style()
+        assert matplotlib.rcParams["figure.facecolor"] == SETTINGS["figure.facecolor"] == "white"
+        assert matplotlib.rcParams["axes.prop_cycle"].by_key()["color"][0] == "#0072B2"
+    assert not recwarn.list

@@ -1,0 +1,72 @@
+"""The progress file survives damage and two notebooks at once; the board reads it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from llmc.course import journal
+from llmc.course.board import Board
+from llmc.course.catalog import Exercise
+
+
+@pytest.fixture
+def path(tmp_path, monkeypatch):
+    monkeypatch.setenv("LLMC_PROGRESS", str(tmp_path / "progress.json"))
+    was = journal.recording(True)
+    yield tmp_path / "progress.json"
+    journal.recording(was)
+
+
+def test_record_keeps_the_first_time(path):
+    journal.record("a")
+    first = json.loads(path.read_text(encoding="utf-8"))
+    journal.record("a")
+    journal.record("b")
+    done = json.loads(path.read_text(encoding="utf-8"))["done"]
+    assert set(done) == {"a", "b"} and done["a"] == first["done"]["a"]
+    assert [p.name for p in path.parent.iterdir()] == ["progress.json"]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"done": 3}', "\x00\x01"])
+def test_damaged_file_is_kept_aside(path, text):
+    path.write_text(text, encoding="utf-8")
+    journal.record("a")
+    assert set(journal.read(path)) == {"a"}
+    assert path.with_name("progress.json.bak").read_text(encoding="utf-8") == text
+
+
+def test_stale_lock_does_not_block_for_ever(path, monkeypatch):
+    monkeypatch.setattr(journal, "PATIENCE", 0.1)
+    path.with_name("progress.json.lock").touch()
+    journal.record("a")
+    assert set(journal.read(path)) == {"a"}
+
+
+def test_what_cannot_be_written_is_told_not_raised(path, monkeypatch):
+    path.parent.joinpath("file").touch()
+    monkeypatch.setenv("LLMC_PROGRESS", str(path.parent / "file" / "progress.json"))
+    assert journal.record("a").startswith("(Not recorded:")
+
+
+def test_two_notebooks_at_once(path):
+    code = "import sys; from llmc.course import journal\nfor i in range(25): journal.record(sys.argv[1] + str(i))"
+    both = [subprocess.Popen([sys.executable, "-c", code, name]) for name in "ab"]
+    assert [process.wait(60) for process in both] == [0, 0]
+    assert len(journal.read(path)) == 50
+
+
+def test_board():
+    exercises = [Exercise("a", "01_x", 10, 1), Exercise("b", "01_x", 20, 2), Exercise("c", "02_y", 5, 3)]
+    board = Board(exercises, {"a"})
+    assert board.next.name == "b" and board.minutes_left(exercises) == 25
+    assert "1 of 3 exercises done, about 25 minutes left. Next: b in exercises/01_x.ipynb" in str(board)
+    assert board._repr_html_().count("✅") == 1 and board._repr_html_().count("⬜") == 2
+    assert "No exercises found" in str(Board([], set()))
+    assert "All done." in str(Board(exercises, {"a", "b", "c"}))
+
+
+def test_recording_off(path):
+    journal.recording(False)
+    assert journal.record("a") == "" and not path.exists()

@@ -1,0 +1,413 @@
+"""Answers to the exercises of lesson 00 as learners write them: right ones that look different, and wrong ones.
+
+Each wrong answer carries words that its check must say. `python -m llmc.course.answers` runs them all, and so does CI.
+"""
+
+import math
+
+import numpy as np
+
+from llmc.course.answers import right, wrong
+
+# ------------------------------------------------------------------------------------------------------ 1 embed
+
+
+@right("embed")
+def embed_with_loops(tokens, wte, wpe):
+    B, T = tokens.shape
+    out = np.empty((B, T, wte.shape[1]), wte.dtype)
+    for b in range(B):
+        for t in range(T):
+            out[b, t] = wte[tokens[b, t]] + wpe[t]
+    return out
+
+
+@right("embed")
+def embed_with_take_and_arange(tokens, wte, wpe):
+    x = np.take(wte, tokens, axis=0)
+    x += wpe[np.arange(tokens.shape[1])]
+    return x
+
+
+@right("embed")
+def embed_with_one_hot(tokens, wte, wpe):
+    one_hot = np.eye(len(wte), dtype=wte.dtype)[tokens]
+    return np.einsum("btv,vc->btc", one_hot, wte) + wpe[None, : tokens.shape[-1], :]
+
+
+@wrong("embed", says="the positions are missing")
+def embed_forgets_positions(tokens, wte, wpe):
+    return wte[tokens]
+
+
+@wrong("embed", says="with wte (11, 7), tokens (3, 5), wpe (13, 7)")
+def embed_adds_all_of_wpe(tokens, wte, wpe):
+    return wte[tokens] + wpe
+
+
+@wrong("embed", says="wpe looked up by token")
+def embed_looks_up_both_by_token(tokens, wte, wpe):
+    return wte[tokens] + wpe[tokens]
+
+
+@wrong("embed", says="positions counted from 1")
+def embed_counts_from_one(tokens, wte, wpe):
+    T = tokens.shape[1]
+    return wte[tokens] + wpe[1 : T + 1]
+
+
+@wrong("embed", says="row T - 1 of wpe at every position")
+def embed_takes_one_position(tokens, wte, wpe):
+    return wte[tokens] + wpe[tokens.shape[1] - 1]
+
+
+@wrong("embed", says="row b of wpe in place of row t")
+def embed_confuses_batch_and_time(tokens, wte, wpe):
+    B, T = tokens.shape
+    out = np.zeros((B, T, wte.shape[1]))
+    for b in range(B):
+        for t in range(T):
+            out[b, t] = wte[tokens[b, t]] + wpe[b]
+    return out
+
+
+@wrong("embed", says="the last T rows of wpe")
+def embed_takes_the_last_positions(tokens, wte, wpe):
+    return wte[tokens] + wpe[-tokens.shape[1] :]
+
+
+@wrong("embed", says="word times position")
+def embed_multiplies(tokens, wte, wpe):
+    return wte[tokens] * wpe[: tokens.shape[1]]
+
+
+@wrong("embed", says="An input was written to")
+def embed_writes_into_wte(tokens, wte, wpe):
+    T = tokens.shape[1]
+    wte[:T] += wpe[:T]
+    return wte[tokens]
+
+
+@wrong("embed", says="has dtype float64, expected float32")
+def embed_makes_float64(tokens, wte, wpe):
+    B, T = tokens.shape
+    out = np.zeros((B, T, wte.shape[1]))
+    out += wte[tokens]
+    out += wpe[:T]
+    return out
+
+
+@wrong("embed", says="out is None")
+def embed_forgets_return(tokens, wte, wpe):
+    wte[tokens] + wpe[: tokens.shape[1]]
+
+
+# --------------------------------------------------------------------------------------------- 2 causal_softmax
+
+
+@right("causal_softmax")
+def causal_with_loops(scores):
+    T = len(scores)
+    out = np.zeros_like(scores)
+    for t in range(T):
+        largest = max(scores[t, : t + 1])
+        e = [math.exp(scores[t, s] - largest) for s in range(t + 1)]
+        for s in range(t + 1):
+            out[t, s] = e[s] / sum(e)
+    return out
+
+
+@right("causal_softmax")
+def causal_with_an_added_mask(scores):
+    T = scores.shape[0]
+    x = scores + np.triu(np.full((T, T), -np.inf, dtype=scores.dtype), 1)
+    x -= x.max(-1, keepdims=True)
+    np.exp(x, out=x)
+    x /= x.sum(-1, keepdims=True)
+    return x
+
+
+@right("causal_softmax")
+def causal_with_tril_and_logs(scores):
+    x = scores.copy()
+    x[~np.tril(np.ones_like(x, dtype=bool))] = -np.inf
+    log_total = np.logaddexp.reduce(x, axis=1)
+    return np.exp(x - log_total[:, np.newaxis])
+
+
+@wrong("causal_softmax", says="the mask is missing")
+def causal_without_mask(scores):
+    e = np.exp(scores - scores.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+@wrong("causal_softmax", says="its rows no longer add up to 1")
+def causal_masks_afterwards(scores):
+    e = np.exp(scores - scores.max(-1, keepdims=True))
+    return np.tril(e / e.sum(-1, keepdims=True))
+
+
+@wrong("causal_softmax", says="e to the power of 0 is 1, not 0")
+def causal_masks_with_zero(scores):
+    x = np.tril(scores)
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+@wrong("causal_softmax", says="the mask must spare the diagonal")
+def causal_hides_itself(scores):
+    x = np.where(np.triu(np.ones(scores.shape, bool)), -np.inf, scores)
+    with np.errstate(all="ignore"):
+        e = np.exp(x - x.max(-1, keepdims=True))
+        return e / e.sum(-1, keepdims=True)
+
+
+@wrong("causal_softmax", says="the past masked in place of the future")
+def causal_hides_the_past(scores):
+    x = np.where(np.tril(np.ones(scores.shape, bool), k=-1), -np.inf, scores)
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+@wrong("causal_softmax", says="the softmax of each column")
+def causal_over_columns(scores):
+    x = np.where(np.triu(np.ones(scores.shape, bool), k=1), -np.inf, scores)
+    e = np.exp(x - x.max(0, keepdims=True))
+    return e / e.sum(0, keepdims=True)
+
+
+@wrong("causal_softmax", says="each row adds up to 1 by itself")
+def causal_over_everything(scores):
+    x = np.where(np.triu(np.ones(scores.shape, bool), k=1), -np.inf, scores)
+    e = np.exp(x - x.max())
+    return e / e.sum()
+
+
+@wrong("causal_softmax", says="not divided by the row's sum")
+def causal_without_division(scores):
+    return np.tril(np.exp(scores))
+
+
+@wrong("causal_softmax", says="exp is missing")
+def causal_without_exp(scores):
+    x = np.tril(scores)
+    return x / x.sum(-1, keepdims=True)
+
+
+@wrong("causal_softmax", says="scores around 1000: subtract the largest visible score")
+def causal_overflows(scores):
+    with np.errstate(all="ignore"):
+        e = np.tril(np.exp(scores))
+        return e / e.sum(-1, keepdims=True)
+
+
+@wrong("causal_softmax", says="scores around 1000: subtract the largest visible score")
+def causal_subtracts_a_hidden_maximum(scores):
+    with np.errstate(all="ignore"):
+        e = np.tril(np.exp(scores - scores.max(-1, keepdims=True)))
+        return e / e.sum(-1, keepdims=True)
+
+
+@wrong("causal_softmax", says="An input was written to")
+def causal_writes_into_scores(scores):
+    scores[np.triu_indices(len(scores), k=1)] = -np.inf
+    e = np.exp(scores - scores.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+@wrong("causal_softmax", says="the row sums of other rows")
+def causal_divides_without_keepdims(scores):
+    x = np.where(np.triu(np.ones(scores.shape, bool), k=1), -np.inf, scores)
+    return np.exp(x) / np.exp(x).sum(-1)
+
+
+@wrong("causal_softmax", says="the maxima of other rows")
+def causal_subtracts_without_keepdims(scores):
+    x = np.where(np.triu(np.ones(scores.shape, bool), k=1), -np.inf, scores)
+    e = np.exp(x - x.max(-1))
+    return e / e.sum(-1, keepdims=True)
+
+
+# -------------------------------------------------------------------------------------------- 3 next_token_loss
+
+
+@right("next_token_loss")
+def loss_with_loops(logits, targets):
+    B, T, V = logits.shape
+    total = 0.0
+    for b in range(B):
+        for t in range(T):
+            row = [float(value) for value in logits[b, t]]
+            largest = max(row)
+            total += math.log(sum(math.exp(value - largest) for value in row)) + largest - row[targets[b, t]]
+    return total / (B * T)
+
+
+@right("next_token_loss")
+def loss_with_flat_rows(logits, targets):
+    rows = logits.reshape(-1, logits.shape[-1])
+    rows = rows - rows.max(axis=1, keepdims=True)
+    log_p = rows - np.log(np.exp(rows).sum(axis=1, keepdims=True))
+    return -log_p[np.arange(len(rows)), targets.ravel()].mean()
+
+
+@right("next_token_loss")
+def loss_with_logaddexp(logits, targets):
+    B, T = targets.shape
+    z = logits[np.arange(B)[:, None], np.arange(T), targets]
+    return np.mean(np.logaddexp.reduce(logits, axis=-1) - z)
+
+
+@wrong("next_token_loss", says="put a minus in front of the logarithm")
+def loss_without_minus(logits, targets):
+    p = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    return np.log(np.take_along_axis(p, targets[..., None], -1)).mean()
+
+
+@wrong("next_token_loss", says="the sum over all positions: take the mean")
+def loss_is_summed(logits, targets):
+    p = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    return -np.log(np.take_along_axis(p, targets[..., None], -1)).sum()
+
+
+@wrong("next_token_loss", says="in bits (log2)")
+def loss_in_bits(logits, targets):
+    p = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    return -np.log2(np.take_along_axis(p, targets[..., None], -1)).mean()
+
+
+@wrong("next_token_loss", says="take the logarithm first, then the mean")
+def loss_of_the_mean(logits, targets):
+    p = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    return -np.log(np.take_along_axis(p, targets[..., None], -1).mean())
+
+
+@wrong("next_token_loss", says="the softmax is missing")
+def loss_of_raw_logits(logits, targets):
+    return -np.take_along_axis(logits, targets[..., None], -1).mean()
+
+
+@wrong("next_token_loss", says="targets shifted once more")
+def loss_shifts_again(logits, targets):
+    p = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    return -np.log(np.take_along_axis(p[:, :-1], targets[:, 1:, None], -1)).mean()
+
+
+@wrong("next_token_loss", says="logits[..., targets] pairs all with all")
+def loss_of_all_pairs(logits, targets):
+    p = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    return -np.log(p[..., targets]).mean()
+
+
+@wrong("next_token_loss", says="a softmax over T in place of V")
+def loss_over_the_wrong_axis(logits, targets):
+    p = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    return -np.log(np.take_along_axis(p, targets[..., None], -1)).mean()
+
+
+@wrong("next_token_loss", says="take the target's, right or not")
+def loss_of_the_likeliest(logits, targets):
+    p = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    return -np.log(p.max(-1)).mean()
+
+
+@wrong("next_token_loss", says="right for small logits, but")
+def loss_overflows(logits, targets):
+    with np.errstate(all="ignore"):
+        p = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+        return -np.log(np.take_along_axis(p, targets[..., None], -1)).mean()
+
+
+@wrong("next_token_loss", says="right for small logits, but inf")
+def loss_of_a_rounded_probability(logits, targets):
+    e = np.exp(logits - logits.max(-1, keepdims=True))
+    p = e / e.sum(-1, keepdims=True)
+    with np.errstate(divide="ignore"):
+        return -np.log(np.take_along_axis(p, targets[..., None], -1)).mean()
+
+
+@wrong("next_token_loss", says="loss has shape (3, 5), expected ()")
+def loss_of_each(logits, targets):
+    p = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    return -np.log(np.take_along_axis(p, targets[..., None], -1))[..., 0]
+
+
+# ---------------------------------------------------------------------------------------------------- 4 descend
+
+
+@right("descend")
+def descend_with_loop(w, dw, step):
+    for i in range(len(w)):
+        w[i] = w[i] - 0.3 * dw[i]
+
+
+@right("descend")
+def descend_with_out(w, dw, step):
+    np.subtract(w, 0.8 * dw, out=w)
+
+
+@right("descend")
+def descend_with_schedule(w, dw, step):
+    w[:] = w - min(1.0, 0.1 * (step + 1)) * dw
+
+
+@right("descend")
+def descend_by_a_fixed_length(w, dw, step):
+    w += -0.3 * dw / np.linalg.norm(dw)
+
+
+@wrong("descend", says="w moved uphill")
+def descend_uphill(w, dw, step):
+    w += 0.3 * dw
+
+
+@wrong("descend", says="w was never written")
+def descend_into_a_new_array(w, dw, step):
+    w = w - 0.3 * dw
+    return w
+
+
+@wrong("descend", says="w holds the step alone")
+def descend_overwrites(w, dw, step):
+    w[...] = -0.3 * dw
+
+
+@wrong("descend", says="by the signs of dw alone")
+def descend_by_signs(w, dw, step):
+    w -= 0.01 * np.sign(dw)
+
+
+@wrong("descend", says="w moved by w · dw")
+def descend_multiplies(w, dw, step):
+    w *= 1 - 0.1 * dw
+
+
+@wrong("descend", says="a slope and its opposite")
+def descend_by_squares(w, dw, step):
+    w -= 0.1 * dw**2
+
+
+@wrong("descend", says="An input was written to")
+def descend_scales_the_gradient(w, dw, step):
+    dw *= 0.3
+    w -= dw
+
+
+@wrong("descend", says="take a larger learning rate")
+def descend_too_slowly(w, dw, step):
+    w -= 0.001 * dw
+
+
+@wrong("descend", says="Take a smaller learning rate")
+def descend_too_fast(w, dw, step):
+    w -= 100 * dw
+
+
+@wrong("descend", says="w was never written")
+def descend_waits_for_step_one(w, dw, step):
+    w -= 0.5 * step * dw
+
+
+@wrong("descend", says="not along -dw")
+def descend_only_the_first(w, dw, step):
+    w[0] -= 0.3 * dw[0]

@@ -1,0 +1,612 @@
+"""Answers to the exercises of lesson 01 as learners write them: right ones that look different, and wrong ones.
+
+Each wrong answer carries words that its check must say. `python -m llmc.course.answers` runs them all, and so does CI.
+"""
+
+import math
+
+import numpy as np
+
+from llmc.course.answers import right, wrong
+
+# ------------------------------------------------------------------------------------------- 1 layernorm_forward
+
+
+@right("layernorm_forward")
+def forward_with_loops(x, w, b, eps=1e-5):
+    B, T, C = x.shape
+    out, mean, rstd = np.zeros_like(x), np.zeros((B, T), x.dtype), np.zeros((B, T), x.dtype)
+    for i in range(B):
+        for t in range(T):
+            m = sum(float(value) for value in x[i, t]) / C
+            variance = sum((float(value) - m) ** 2 for value in x[i, t]) / C
+            r = 1 / math.sqrt(variance + eps)
+            for c in range(C):
+                out[i, t, c] = (x[i, t, c] - m) * r * w[c] + b[c]
+            mean[i, t], rstd[i, t] = m, r
+    return out, mean, rstd
+
+
+@right("layernorm_forward")
+def forward_with_var_and_keepdims(x, w, b, eps=1e-5):
+    mean = np.mean(x, axis=2, keepdims=True)
+    rstd = (np.var(x, axis=2, keepdims=True) + eps) ** -0.5
+    return w * ((x - mean) * rstd) + b, mean[:, :, 0], np.squeeze(rstd, 2)
+
+
+@right("layernorm_forward")
+def forward_with_einsum(x, w, b, eps=1e-5):
+    C = x.shape[-1]
+    mean = np.einsum("btc->bt", x) / C
+    centred = x - mean[:, :, np.newaxis]
+    rstd = 1 / np.sqrt(np.einsum("btc,btc->bt", centred, centred) / C + eps)
+    return np.einsum("btc,bt,c->btc", centred, rstd, w) + b, mean, rstd
+
+
+@wrong("layernorm_forward", says="without eps")
+def forward_forgets_eps(x, w, b, eps=1e-5):
+    mean = x.mean(-1, keepdims=True)
+    rstd = 1 / x.std(-1, keepdims=True)
+    return (x - mean) * rstd * w + b, mean[..., 0], rstd[..., 0]
+
+
+@wrong("layernorm_forward", says="eps added to the standard deviation")
+def forward_adds_eps_outside(x, w, b, eps=1e-5):
+    mean = x.mean(-1, keepdims=True)
+    rstd = 1 / (x.std(-1, keepdims=True) + eps)
+    return (x - mean) * rstd * w + b, mean[..., 0], rstd[..., 0]
+
+
+@wrong("layernorm_forward", says="divided by C - 1 instead of C")
+def forward_with_sample_variance(x, w, b, eps=1e-5):
+    mean = x.mean(-1, keepdims=True)
+    rstd = 1 / np.sqrt(x.var(-1, keepdims=True, ddof=1) + eps)
+    return (x - mean) * rstd * w + b, mean[..., 0], rstd[..., 0]
+
+
+@wrong("layernorm_forward", says="rstd equals the standard deviation, not 1 divided by it")
+def forward_returns_std(x, w, b, eps=1e-5):
+    mean = x.mean(-1, keepdims=True)
+    std = np.sqrt(x.var(-1, keepdims=True) + eps)
+    return (x - mean) / std * w + b, mean[..., 0], std[..., 0]
+
+
+@wrong("layernorm_forward", says="out equals norm · w: b is missing")
+def forward_forgets_b(x, w, b, eps=1e-5):
+    mean = x.mean(-1, keepdims=True)
+    rstd = 1 / np.sqrt(x.var(-1, keepdims=True) + eps)
+    return (x - mean) * rstd * w, mean[..., 0], rstd[..., 0]
+
+
+@wrong("layernorm_forward", says="b is added after w has scaled")
+def forward_adds_b_first(x, w, b, eps=1e-5):
+    mean = x.mean(-1, keepdims=True)
+    rstd = 1 / np.sqrt(x.var(-1, keepdims=True) + eps)
+    return ((x - mean) * rstd + b) * w, mean[..., 0], rstd[..., 0]
+
+
+@wrong("layernorm_forward", says="without subtracting the mean")
+def forward_scales_x(x, w, b, eps=1e-5):
+    mean = x.mean(-1)
+    rstd = 1 / np.sqrt(x.var(-1) + eps)
+    return x * rstd[..., None] * w + b, mean, rstd
+
+
+@wrong("layernorm_forward", says="x² in place of (x - mean)²")
+def forward_is_rmsnorm(x, w, b, eps=1e-5):
+    mean = x.mean(-1)
+    rstd = 1 / np.sqrt((x**2).mean(-1) + eps)
+    return (x - mean[..., None]) * rstd[..., None] * w + b, mean, rstd
+
+
+@wrong("layernorm_forward", says="mean has shape (4, 5, 1), expected (4, 5)")
+def forward_keeps_the_axis(x, w, b, eps=1e-5):
+    mean = x.mean(-1, keepdims=True)
+    rstd = 1 / np.sqrt(x.var(-1, keepdims=True) + eps)
+    return (x - mean) * rstd * w + b, mean, rstd
+
+
+@wrong("layernorm_forward", says="with x (4, 5, 7), mean (4, 5)")
+def forward_does_not_broadcast(x, w, b, eps=1e-5):
+    mean = x.mean(axis=-1)
+    variance = ((x - mean) ** 2).mean(axis=-1)
+    rstd = 1 / np.sqrt(variance + eps)
+    return (x - mean) * rstd * w + b, mean, rstd
+
+
+@wrong("layernorm_forward", says="mean has shape (5, 7), expected (4, 5)")
+def forward_over_the_batch(x, w, b, eps=1e-5):
+    mean = x.mean(axis=0)
+    rstd = 1 / np.sqrt(x.var(axis=0) + eps)
+    return (x - mean) * rstd * w + b, mean, rstd
+
+
+@wrong("layernorm_forward", says="off by")
+def forward_with_mean_of_squares(x, w, b, eps=1e-5):
+    mean = x.mean(-1, keepdims=True)
+    variance = np.maximum((x * x).mean(-1, keepdims=True) - mean * mean, 0)
+    rstd = 1 / np.sqrt(variance + eps)
+    return (x - mean) * rstd * w + b, mean[..., 0], rstd[..., 0]
+
+
+@wrong("layernorm_forward", says="out with eps=0.5")
+def forward_with_its_own_eps(x, w, b, eps=1e-5):
+    mean = x.mean(-1, keepdims=True)
+    rstd = 1 / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+    return (x - mean) * rstd * w + b, mean[..., 0], rstd[..., 0]
+
+
+@wrong("layernorm_forward", says="An input was written to")
+def forward_works_in_x(x, w, b, eps=1e-5):
+    mean = x.mean(-1)
+    x -= mean[..., None]
+    rstd = 1 / np.sqrt((x * x).mean(-1) + eps)
+    return x * rstd[..., None] * w + b, mean, rstd
+
+
+@wrong("layernorm_forward", says="It returned None. Is a `return` missing?")
+def forward_returns_nothing(x, w, b, eps=1e-5):
+    mean = x.mean(-1)
+    rstd = 1 / np.sqrt(x.var(-1) + eps)
+    out = (x - mean[..., None]) * rstd[..., None] * w + b  # noqa: F841
+
+
+@wrong("layernorm_forward", says="It returned (4, 5, 7) float64")
+def forward_returns_out_alone(x, w, b, eps=1e-5):
+    return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + eps) * w + b
+
+
+@wrong("layernorm_forward", says="out should be float32 as x is")
+def forward_in_float64(x, w, b, eps=1e-5):
+    x = x.astype(np.float64)
+    mean = x.mean(-1)
+    rstd = 1 / np.sqrt(x.var(-1) + eps)
+    return (x - mean[..., None]) * rstd[..., None] * w + b, mean, rstd
+
+
+@wrong("layernorm_forward", says="your code uses llmc.backends")
+def forward_calls_the_package(x, w, b, eps=1e-5):
+    from llmc.backends import reference
+
+    out, mean, rstd = np.empty_like(x), np.empty_like(x[..., 0]), np.empty_like(x[..., 0])
+    reference.layernorm_forward(out, mean, rstd, x, w, b)
+    return out, mean, rstd
+
+
+# ------------------------------------------------------------------------------------------ 2 layernorm_backward
+
+
+@right("layernorm_backward")
+def backward_with_loops(dout, x, w, mean, rstd):
+    B, T, C = x.shape
+    dx, dw, db = np.zeros_like(x), np.zeros_like(w), np.zeros_like(w)
+    for i in range(B):
+        for t in range(T):
+            norm = (x[i, t] - mean[i, t]) * rstd[i, t]
+            dnorm = dout[i, t] * w
+            m1, m2 = dnorm.sum() / C, (dnorm * norm).sum() / C
+            for c in range(C):
+                dx[i, t, c] = (dnorm[c] - m1 - norm[c] * m2) * rstd[i, t]
+                dw[c] += dout[i, t, c] * norm[c]
+                db[c] += dout[i, t, c]
+    return dx, dw, db
+
+
+@right("layernorm_backward")
+def backward_with_einsum(dout, x, w, mean, rstd):
+    C = x.shape[-1]
+    norm = np.einsum("btc,bt->btc", x - mean[..., None], rstd)
+    dw, db = np.einsum("btc,btc->c", dout, norm), np.einsum("btc->c", dout)
+    m1 = np.einsum("btc,c->bt", dout, w) / C
+    m2 = np.einsum("btc,c,btc->bt", dout, w, norm) / C
+    return rstd[..., None] * (dout * w - m1[..., None] - norm * m2[..., None]), dw, db
+
+
+@right("layernorm_backward")
+def backward_through_variance(dout, x, w, mean, rstd):
+    # the chain rule node by node, as the batch norm exercise of another course does it
+    C = x.shape[-1]
+    centred, rstd = x - mean[..., None], rstd[..., None]
+    dnorm = dout * w
+    dvariance = (-0.5 * dnorm * centred * rstd**3).sum(-1, keepdims=True)
+    dmean = -(dnorm * rstd).sum(-1, keepdims=True)
+    dx = dnorm * rstd + dvariance * 2 * centred / C + dmean / C
+    return dx, (dout * centred * rstd).reshape(-1, C).sum(0), dout.reshape(-1, C).sum(0)
+
+
+@wrong("layernorm_backward", says="dx equals the reference without the mean(dnorm) term")
+def backward_without_mean_term(dout, x, w, mean, rstd):
+    norm = (x - mean[..., None]) * rstd[..., None]
+    dnorm = dout * w
+    dx = (dnorm - norm * (dnorm * norm).mean(-1, keepdims=True)) * rstd[..., None]
+    return dx, (dout * norm).sum((0, 1)), dout.sum((0, 1))
+
+
+@wrong("layernorm_backward", says="dx equals the reference without the norm · mean(dnorm · norm) term")
+def backward_without_rstd_path(dout, x, w, mean, rstd):
+    norm = (x - mean[..., None]) * rstd[..., None]
+    dnorm = dout * w
+    return (dnorm - dnorm.mean(-1, keepdims=True)) * rstd[..., None], (dout * norm).sum((0, 1)), dout.sum((0, 1))
+
+
+@wrong("layernorm_backward", says="dx equals dnorm · rstd: both mean terms are missing")
+def backward_takes_mean_and_rstd_for_constants(dout, x, w, mean, rstd):
+    norm = (x - mean[..., None]) * rstd[..., None]
+    return dout * w * rstd[..., None], (dout * norm).sum((0, 1)), dout.sum((0, 1))
+
+
+@wrong("layernorm_backward", says="dx equals the reference with dout in place of dnorm: w is missing")
+def backward_without_w(dout, x, w, mean, rstd):
+    norm = (x - mean[..., None]) * rstd[..., None]
+    m1, m2 = dout.mean(-1, keepdims=True), (dout * norm).mean(-1, keepdims=True)
+    return (dout - m1 - norm * m2) * rstd[..., None], (dout * norm).sum((0, 1)), dout.sum((0, 1))
+
+
+@wrong("layernorm_backward", says="dx equals the reference without rstd")
+def backward_without_rstd(dout, x, w, mean, rstd):
+    norm = (x - mean[..., None]) * rstd[..., None]
+    dnorm = dout * w
+    dx = dnorm - dnorm.mean(-1, keepdims=True) - norm * (dnorm * norm).mean(-1, keepdims=True)
+    return dx, (dout * norm).sum((0, 1)), dout.sum((0, 1))
+
+
+@wrong("layernorm_backward", says="sums over C in place of means")
+def backward_with_sums(dout, x, w, mean, rstd):
+    norm = (x - mean[..., None]) * rstd[..., None]
+    dnorm = dout * w
+    dx = (dnorm - dnorm.sum(-1, keepdims=True) - norm * (dnorm * norm).sum(-1, keepdims=True)) * rstd[..., None]
+    return dx, (dout * norm).sum((0, 1)), dout.sum((0, 1))
+
+
+@wrong("layernorm_backward", says="means over the whole array")
+def backward_with_means_of_everything(dout, x, w, mean, rstd):
+    norm = (x - mean[..., None]) * rstd[..., None]
+    dnorm = dout * w
+    dx = (dnorm - dnorm.mean() - norm * (dnorm * norm).mean()) * rstd[..., None]
+    return dx, (dout * norm).sum((0, 1)), dout.sum((0, 1))
+
+
+@wrong("layernorm_backward", says="not multiplied by norm")
+def backward_forgets_norm_in_front(dout, x, w, mean, rstd):
+    norm = (x - mean[..., None]) * rstd[..., None]
+    dnorm = dout * w
+    dx = (dnorm - dnorm.mean(-1, keepdims=True) - (dnorm * norm).mean(-1, keepdims=True)) * rstd[..., None]
+    return dx, (dout * norm).sum((0, 1)), dout.sum((0, 1))
+
+
+@wrong("layernorm_backward", says="dw equals the reference with x in place of norm")
+def backward_takes_x_for_norm(dout, x, w, mean, rstd):
+    norm = (x - mean[..., None]) * rstd[..., None]
+    dnorm = dout * w
+    dx = (dnorm - dnorm.mean(-1, keepdims=True) - norm * (dnorm * norm).mean(-1, keepdims=True)) * rstd[..., None]
+    return dx, (dout * x).sum((0, 1)), dout.sum((0, 1))
+
+
+@wrong("layernorm_backward", says="db is 1/(B·T) [B·T = 20] times what it should be")
+def backward_averages_parameters(dout, x, w, mean, rstd):
+    norm = (x - mean[..., None]) * rstd[..., None]
+    dnorm = dout * w
+    dx = (dnorm - dnorm.mean(-1, keepdims=True) - norm * (dnorm * norm).mean(-1, keepdims=True)) * rstd[..., None]
+    return dx, (dout * norm).mean((0, 1)), dout.mean((0, 1))
+
+
+@wrong("layernorm_backward", says="db has shape (5, 7), expected (7,). It still has one value for every position")
+def backward_sums_over_the_batch_only(dout, x, w, mean, rstd):
+    norm = (x - mean[..., None]) * rstd[..., None]
+    dnorm = dout * w
+    dx = (dnorm - dnorm.mean(-1, keepdims=True) - norm * (dnorm * norm).mean(-1, keepdims=True)) * rstd[..., None]
+    return dx, (dout * norm).sum(0), dout.sum(0)
+
+
+@wrong("layernorm_backward", says="dx has the wrong sign")
+def backward_with_wrong_sign(dout, x, w, mean, rstd):
+    norm = (x - mean[..., None]) * rstd[..., None]
+    dnorm = dout * w
+    dx = (dnorm.mean(-1, keepdims=True) + norm * (dnorm * norm).mean(-1, keepdims=True) - dnorm) * rstd[..., None]
+    return dx, (dout * norm).sum((0, 1)), dout.sum((0, 1))
+
+
+@wrong("layernorm_backward", says="`b` is a variable of the check cell")
+def backward_leans_on_the_check_cell(dout, x, w, mean, rstd):
+    norm = (((x - mean[..., None]) * rstd[..., None] * w + b) - b) / w  # noqa: F821
+    dnorm = dout * w
+    dx = (dnorm - dnorm.mean(-1, keepdims=True) - norm * (dnorm * norm).mean(-1, keepdims=True)) * rstd[..., None]
+    return dx, (dout * norm).sum((0, 1)), dout.sum((0, 1))
+
+
+# ------------------------------------------------------------------------------- 3 layernorm_backward_accumulate
+
+
+def _gradients(dout, x, w, mean, rstd):
+    """dx, dw, db as they should be: these answers go wrong later."""
+    norm = (x - mean[..., None]) * rstd[..., None]
+    dnorm = dout * w
+    dx = (dnorm - dnorm.mean(-1, keepdims=True) - norm * (dnorm * norm).mean(-1, keepdims=True)) * rstd[..., None]
+    return dx, (dout * norm).sum((0, 1)), dout.sum((0, 1))
+
+
+@right("layernorm_backward_accumulate")
+def accumulate_with_loops(dx, dw, db, dout, x, w, mean, rstd):
+    B, T, C = x.shape
+    for i in range(B):
+        for t in range(T):
+            norm = (x[i, t] - mean[i, t]) * rstd[i, t]
+            dnorm = dout[i, t] * w
+            dw += dout[i, t] * norm
+            db += dout[i, t]
+            dx[i, t] += (dnorm - dnorm.mean() - norm * (dnorm * norm).mean()) * rstd[i, t]
+
+
+@right("layernorm_backward_accumulate")
+def accumulate_with_add_out(dx, dw, db, dout, x, w, mean, rstd):
+    gx, gw, gb = _gradients(dout, x, w, mean, rstd)
+    np.add(dx, gx, out=dx)
+    dw[:] = dw + gw
+    db[...] += gb
+    return dx, dw, db
+
+
+@wrong("layernorm_backward_accumulate", says="db was overwritten instead of accumulated")
+def accumulate_overwrites(dx, dw, db, dout, x, w, mean, rstd):
+    dx[...], dw[...], db[...] = _gradients(dout, x, w, mean, rstd)
+
+
+@wrong("layernorm_backward_accumulate", says="db was never written")
+def accumulate_rebinds_names(dx, dw, db, dout, x, w, mean, rstd):
+    gx, gw, gb = _gradients(dout, x, w, mean, rstd)
+    dx = dx + gx
+    dw = dw + gw
+    db = db + gb
+    return dx, dw, db
+
+
+@wrong("layernorm_backward_accumulate", says="dx was overwritten instead of accumulated")
+def accumulate_overwrites_dx_alone(dx, dw, db, dout, x, w, mean, rstd):
+    gx, gw, gb = _gradients(dout, x, w, mean, rstd)
+    dx[...] = gx
+    dw += gw
+    db += gb
+
+
+@wrong("layernorm_backward_accumulate", says="dx was never written")
+def accumulate_assigns_dx(dx, dw, db, dout, x, w, mean, rstd):
+    gx, gw, gb = _gradients(dout, x, w, mean, rstd)
+    dw += gw
+    db += gb
+    dx = gx  # noqa: F841
+
+
+@wrong("layernorm_backward_accumulate", says="non-broadcastable output operand")
+def accumulate_does_not_sum(dx, dw, db, dout, x, w, mean, rstd):
+    norm = (x - mean[..., None]) * rstd[..., None]
+    db += dout
+    dw += dout * norm
+    dx += _gradients(dout, x, w, mean, rstd)[0]
+
+
+@wrong("layernorm_backward_accumulate", says="dw is 2 times what it should be")
+def accumulate_adds_twice(dx, dw, db, dout, x, w, mean, rstd):
+    gx, gw, gb = _gradients(dout, x, w, mean, rstd)
+    dw += gw
+    dx += gx
+    db += gb
+    dw += gw
+
+
+@wrong(
+    "layernorm_backward_accumulate", says="dx equals the reference without the mean(dnorm) term, and was overwritten"
+)
+def accumulate_two_mistakes(dx, dw, db, dout, x, w, mean, rstd):
+    norm = (x - mean[..., None]) * rstd[..., None]
+    dnorm = dout * w
+    dx[...] = (dnorm - norm * (dnorm * norm).mean(-1, keepdims=True)) * rstd[..., None]
+    dw += (dout * norm).sum((0, 1))
+    db += dout.sum((0, 1))
+
+
+@wrong("layernorm_backward_accumulate", says="dx was overwritten instead of accumulated")
+def accumulate_uses_dx_as_scratch(dx, dw, db, dout, x, w, mean, rstd):
+    norm = (x - mean[..., None]) * rstd[..., None]
+    db += dout.sum((0, 1))
+    dw += (dout * norm).sum((0, 1))
+    np.multiply(dout, w, out=dx)
+    dx -= dx.mean(-1, keepdims=True) + norm * (dx * norm).mean(-1, keepdims=True)
+    dx *= rstd[..., None]
+
+
+# -------------------------------------------------------------------------------- 4 layernorm_backward_recompute
+
+
+@right("layernorm_backward_recompute")
+def recompute_makes_x_again(dout, out, w, b, rstd):
+    # a longer way: rows with mean 0 that would have given this out
+    centred = (out - b) / w / rstd[..., None]
+    return _gradients(dout, centred, w, np.zeros_like(rstd), rstd)
+
+
+@right("layernorm_backward_recompute")
+def recompute_with_loops(dout, out, w, b, rstd):
+    B, T, C = out.shape
+    dx, dw, db = np.zeros_like(out), np.zeros_like(w), np.zeros_like(w)
+    for i in range(B):
+        for t in range(T):
+            norm = np.array([(out[i, t, c] - b[c]) / w[c] for c in range(C)])
+            dnorm = dout[i, t] * w
+            dx[i, t] = rstd[i, t] * (dnorm - np.mean(dnorm) - norm * np.mean(dnorm * norm))
+            dw += dout[i, t] * norm
+            db += dout[i, t]
+    return dx, dw, db
+
+
+@right("layernorm_backward_recompute")
+def recompute_without_dividing_twice(dout, out, w, b, rstd):
+    # dnorm · norm = dout · (out - b): w cancels
+    shifted = out - b
+    dnorm = dout * w
+    both = (dout * shifted).mean(-1, keepdims=True)
+    dx = (dnorm - dnorm.mean(-1, keepdims=True) - shifted / w * both) * rstd[..., None]
+    return dx, (dout * shifted).sum((0, 1)) / w, dout.sum((0, 1))
+
+
+def _from_norm(norm, dout, w, rstd):
+    """The three gradients, with whatever was taken for norm."""
+    dnorm = dout * w
+    dx = (dnorm - dnorm.mean(-1, keepdims=True) - norm * (dnorm * norm).mean(-1, keepdims=True)) * rstd[..., None]
+    return dx, (dout * norm).sum((0, 1)), dout.sum((0, 1))
+
+
+@wrong("layernorm_backward_recompute", says="dw equals the reference with out in place of norm")
+def recompute_takes_out(dout, out, w, b, rstd):
+    return _from_norm(out, dout, w, rstd)
+
+
+@wrong("layernorm_backward_recompute", says="dw equals the reference with norm = out / w: b is not subtracted")
+def recompute_forgets_b(dout, out, w, b, rstd):
+    return _from_norm(out / w, dout, w, rstd)
+
+
+@wrong("layernorm_backward_recompute", says="dw equals the reference with norm = out - b: not divided by w")
+def recompute_forgets_w(dout, out, w, b, rstd):
+    return _from_norm(out - b, dout, w, rstd)
+
+
+@wrong("layernorm_backward_recompute", says="b is subtracted after the division")
+def recompute_forgets_brackets(dout, out, w, b, rstd):
+    return _from_norm(out / w - b, dout, w, rstd)
+
+
+@wrong("layernorm_backward_recompute", says="multiplied, not divided, by w")
+def recompute_multiplies(dout, out, w, b, rstd):
+    return _from_norm((out - b) * w, dout, w, rstd)
+
+
+@wrong("layernorm_backward_recompute", says="dw equals the reference with norm · rstd in place of norm")
+def recompute_applies_rstd_again(dout, out, w, b, rstd):
+    return _from_norm((out - b) / w * rstd[..., None], dout, w, rstd)
+
+
+@wrong("layernorm_backward_recompute", says="dx equals the reference with dout in place of dnorm: w is missing")
+def recompute_cancels_w(dout, out, w, b, rstd):
+    norm = (out - b) / w
+    return _from_norm(norm, dout, 1.0, rstd)
+
+
+@wrong("layernorm_backward_recompute", says="`x` is a variable of the check cell")
+def recompute_still_uses_x(dout, out, w, b, rstd):
+    norm = (x - x.mean(-1, keepdims=True)) * rstd[..., None]  # noqa: F821
+    return _from_norm(norm, dout, w, rstd)
+
+
+# -------------------------------------------------------------------------------------- 5 fast_layernorm_forward
+
+
+@right("fast_layernorm_forward")
+def fast_in_place(out, mean, rstd, x, w, b, eps=1e-5):
+    np.mean(x, axis=-1, out=mean)
+    np.subtract(x, mean[..., None], out=out)
+    np.einsum("btc,btc->bt", out, out, out=rstd)
+    rstd /= x.shape[-1]
+    rstd += eps
+    np.sqrt(rstd, out=rstd)
+    np.divide(1, rstd, out=rstd)
+    out *= rstd[..., None]
+    out *= w
+    out += b
+
+
+@right("fast_layernorm_forward")
+def fast_with_matmul_means(out, mean, rstd, x, w, b, eps=1e-5):
+    # BLAS sums rows faster than np.mean does
+    C = x.shape[-1]
+    share = np.full(C, 1 / C, x.dtype)
+    for i in range(x.shape[0]):
+        np.matmul(x[i], share, out=mean[i])
+        y = np.subtract(x[i], mean[i, :, None], out=out[i])
+        rstd[i] = 1 / np.sqrt(np.einsum("tc,tc->t", y, y) / C + eps)
+        y *= rstd[i, :, None]
+        y *= w
+        y += b
+
+
+@wrong("fast_layernorm_forward", says="right, but")
+def fast_with_a_loop_over_rows(out, mean, rstd, x, w, b, eps=1e-5):
+    for i in range(x.shape[0]):
+        for t in range(x.shape[1]):
+            row = x[i, t]
+            mean[i, t] = row.mean()
+            rstd[i, t] = 1 / np.sqrt(((row - mean[i, t]) ** 2).mean() + eps)
+            out[i, t] = (row - mean[i, t]) * rstd[i, t] * w + b
+
+
+@wrong("fast_layernorm_forward", says="right, but")
+def fast_in_float64(out, mean, rstd, x, w, b, eps=1e-5):
+    wide = x.astype(np.float64)
+    m = wide.mean(-1, keepdims=True)
+    r = 1 / np.sqrt(wide.var(-1, keepdims=True) + eps)
+    out[...] = (wide - m) * r * w + b
+    mean[...], rstd[...] = m[..., 0], r[..., 0]
+
+
+@wrong("fast_layernorm_forward", says="part of mean was never written")
+def fast_forgets_the_last_rows(out, mean, rstd, x, w, b, eps=1e-5):
+    C = x.shape[-1]
+    X, Y, M, R = x.reshape(-1, C), out.reshape(-1, C), mean.reshape(-1), rstd.reshape(-1)
+    for i in range(len(X) // 4):
+        rows = slice(4 * i, 4 * i + 4)
+        M[rows] = X[rows].mean(-1)
+        Y[rows] = X[rows] - M[rows, None]
+        R[rows] = 1 / np.sqrt((Y[rows] ** 2).mean(-1) + eps)
+        Y[rows] *= R[rows, None] * w
+        Y[rows] += b
+
+
+@wrong("fast_layernorm_forward", says="rows around 2000")
+def fast_in_one_pass(out, mean, rstd, x, w, b, eps=1e-5):
+    C = x.shape[-1]
+    np.mean(x, axis=-1, out=mean)
+    variance = np.einsum("btc,btc->bt", x, x) / C - mean * mean
+    np.copyto(rstd, 1 / np.sqrt(np.maximum(variance, 0) + eps))
+    np.subtract(x, mean[..., None], out=out)
+    out *= rstd[..., None]
+    out *= w
+    out += b
+
+
+@wrong("fast_layernorm_forward", says="mean was never written")
+def fast_skips_mean_and_rstd(out, mean, rstd, x, w, b, eps=1e-5):
+    np.subtract(x, x.mean(-1, keepdims=True), out=out)
+    out *= 1 / np.sqrt(np.einsum("btc,btc->bt", out, out)[..., None] / x.shape[-1] + eps)
+    out *= w
+    out += b
+
+
+@wrong("fast_layernorm_forward", says="out was never written")
+def fast_returns_instead(out, mean, rstd, x, w, b, eps=1e-5):
+    np.mean(x, axis=-1, out=mean)
+    y = x - mean[..., None]
+    rstd[...] = 1 / np.sqrt(np.einsum("btc,btc->bt", y, y) / x.shape[-1] + eps)
+    y *= rstd[..., None]
+    y *= w
+    y += b
+    return y
+
+
+@wrong("fast_layernorm_forward", says="out was accumulated where it should be overwritten")
+def fast_adds_to_out(out, mean, rstd, x, w, b, eps=1e-5):
+    np.mean(x, axis=-1, out=mean)
+    y = x - mean[..., None]
+    rstd[...] = 1 / np.sqrt(np.einsum("btc,btc->bt", y, y) / x.shape[-1] + eps)
+    y *= rstd[..., None]
+    y *= w
+    y += b
+    out += y
+
+
+@wrong("fast_layernorm_forward", says="An input was written to")
+def fast_centres_x_itself(out, mean, rstd, x, w, b, eps=1e-5):
+    np.mean(x, axis=-1, out=mean)
+    x -= mean[..., None]
+    rstd[...] = 1 / np.sqrt(np.einsum("btc,btc->bt", x, x) / x.shape[-1] + eps)
+    np.multiply(x, rstd[..., None], out=out)
+    out *= w
+    out += b
