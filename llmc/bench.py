@@ -21,8 +21,8 @@ def add_arguments(parser):
     """Declare the arguments of `llmc bench` on an argparse parser."""
     parser.add_argument("--preset", default="tiny", help="model to time (default: tiny)")
     parser.add_argument("--backend", default="numpy", help="backend to time (default: numpy)")
-    parser.add_argument("--batch-size", type=int, default=8, help="B (default: 8)")
-    parser.add_argument("--sequence-length", type=int, default=128, help="T (default: 128)")
+    parser.add_argument("--batch-size", type=int, default=16, help="B (default: 16)")
+    parser.add_argument("--sequence-length", type=int, default=64, help="T (default: 64)")
     parser.add_argument("--steps", type=int, default=10, help="steps to take the median of (default: 10)")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
 

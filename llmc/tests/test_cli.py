@@ -1,0 +1,244 @@
+"""The command line: what it answers, and that every bad input is one sentence and exit status 2."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import llmc
+from llmc.checkpoints import write_model
+from llmc.cli import COMMANDS, main
+from llmc.config import GPT2Config
+from llmc.data import write_tokens
+from llmc.model import GPT2
+from llmc.tests.tiny_corpus import V, write_corpus
+from llmc.training.run_folder import runs_home
+
+QUICK = ["--batch-size", "2", "--sequence-length", "16", "--steps", "3", "--val-every", "2", "--sample-tokens", "8"]
+
+
+@pytest.fixture
+def data(tmp_path):
+    return write_corpus(tmp_path / "data").train.parent
+
+
+@pytest.fixture
+def train(data, tmp_path):
+    """Runs `llmc train` on the test's own corpus; returns its exit status."""
+    return lambda *more: main(["train", "--data", str(data), "--out", str(tmp_path / "run"), *QUICK, *more])
+
+
+@pytest.fixture
+def refused(capsys):
+    """Checks that the status is 2 and that stderr is one line which holds all of the words; returns it."""
+
+    def check(status, *words):
+        out, err = capsys.readouterr()
+        assert status == 2 and "Traceback" not in out + err
+        assert err.startswith("llmc: ") and err.count("\n") == 1 and err.rstrip().endswith(".")
+        assert all(word in err for word in words), err
+        return err
+
+    return check
+
+
+def shell(*arguments, **options):
+    """`python -m llmc …` as a process of its own."""
+    root = str(os.path.dirname(os.path.dirname(llmc.__file__)))
+    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8", "OPENBLAS_NUM_THREADS": "1"}
+    pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", env=environment)
+    return subprocess.Popen([sys.executable, "-m", "llmc", *map(str, arguments)], **{**pipes, **options})
+
+
+# ------------------------------------------------------------------------------------------------------ as intended
+
+
+def test_train_then_sample(train, tmp_path, capsys):
+    assert train() == 0
+    out = capsys.readouterr().out
+    assert "bits per byte" in out and "step    3/3 | loss " in out and str(tmp_path / "run") in out
+    texts = []
+    for seed in (1, 1, 2):
+        assert (
+            main(["sample", str(tmp_path / "run"), "--prompt", "the ", "--max-tokens", "20", "--seed", str(seed)]) == 0
+        )
+        texts.append(capsys.readouterr().out)
+    assert texts[0] == texts[1] != texts[2] and all(text.startswith("the ") for text in texts)
+
+
+def test_options_reach_the_run(train, data, tmp_path, capsys):
+    assert train("--in-order", "--schedule", "wsd", "--learning-rate", "1e-3", "--val-batches", "1") == 0
+    assert "lr 2.00e-05" in capsys.readouterr().out  # 1e-3 after 1 of 50 warmup steps
+
+
+@pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS)])
+def test_help(command, capsys):
+    if command:
+        with pytest.raises(SystemExit) as end:
+            main([*command, "--help"])
+        assert end.value.code == 0
+    else:
+        assert main([]) == 0
+    assert capsys.readouterr().out.startswith("usage: llmc")
+
+
+def test_help_imports_nothing_heavy():
+    code = "import sys, llmc.cli; llmc.cli.main([]); heavy = {'numpy', 'matplotlib', 'tiktoken', 'tqdm', 'IPython'}; "
+    code += "sys.exit(str(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=os.path.dirname(llmc.__path__[0])
+    )
+    assert done.returncode == 0, done.stderr
+
+
+# -------------------------------------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        (["--preset", "huge"], ["preset", "'huge'", "tiny"]),
+        (["--backend", "abacus"], ["backend", "'abacus'", "numpy"]),
+        (["--sequence-length", "5000"], ["T=5000", "maxT="]),
+        (["--steps", "0"], ["steps", "0"]),
+        (["--steps", "-5"], ["steps", "-5"]),
+        (["--steps", "many"], ["--steps", "many"]),
+        (["--batch-size", "-1"], ["batch size", "-1"]),
+        (["--batch-size", "1000"], ["tokens", "smaller batch"]),
+        (["--learning-rate", "0"], ["learning rate"]),
+        (["--learning-rate", "nan"], ["learning rate", "nan"]),
+        (["--schedule", "step"], ["schedule", "cosine"]),
+        (["--data", "nowhere"], ["nowhere"]),
+        (["--speed", "9"], ["--speed"]),
+        (["--out", os.devnull + "/run"], ["run folder", "--out"]),
+    ],
+)
+def test_bad_options_of_train(train, tmp_path, refused, options, words):
+    refused(train(*options), *words)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", ["train.bin", "val.bin", "tokenizer.bin"])
+@pytest.mark.parametrize("harm", ["missing", "truncated", "magic", "empty"])
+def test_bad_corpus_files(train, data, tmp_path, refused, name, harm):
+    path = data / name
+    raw = path.read_bytes()
+    path.write_bytes({"truncated": raw[:-1], "magic": b"\0\0\0\0" + raw[4:], "empty": b""}.get(harm, raw))
+    if harm == "missing":
+        path.unlink()
+    refused(train(), name)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_token_outside_the_vocabulary(train, data, tmp_path, refused):
+    write_tokens(data / "train.bin", np.array([1, 2, V] * 100, np.uint16))
+    refused(train(), "train.bin", str(V))
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", ["model.bin", "tokenizer.bin"])
+@pytest.mark.parametrize("harm", ["missing", "truncated", "magic", "empty"])
+def test_bad_run_files(train, tmp_path, refused, capsys, name, harm):
+    train()
+    capsys.readouterr()
+    path = tmp_path / "run" / name
+    raw = path.read_bytes()
+    path.write_bytes({"truncated": raw[:-1], "magic": b"\0\0\0\0" + raw[4:], "empty": b""}.get(harm, raw))
+    if harm == "missing":
+        path.unlink()
+    refused(main(["sample", str(tmp_path / "run")]), name)
+
+
+def test_a_tokenizer_of_another_model(train, tmp_path, refused, capsys):
+    train()
+    capsys.readouterr()
+    write_model(tmp_path / "run" / "model.bin", GPT2(GPT2Config(maxT=16, V=300, L=1, NH=1, C=8)))
+    refused(main(["sample", str(tmp_path / "run")]), "300", "257", "do not belong together")
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        (["nowhere"], ["nowhere"]),
+        (["--temperature", "-1"], ["temperature"]),
+        (["--top-k", "0"], ["top-k"]),
+        (["--max-tokens", "-1"], ["-1"]),
+    ],
+)
+def test_bad_options_of_sample(refused, options, words):
+    refused(main(["sample", *options]), *words)
+
+
+def test_unknown_command(refused):
+    refused(main(["trian"]), "'trian'", "train")
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_verify_without_its_files(refused, tmp_path, missing):
+    refused(main(["verify", str(tmp_path / "model.bin"), str(tmp_path / "state.bin")]), "model.bin")
+
+
+def test_a_loss_that_is_no_number(train, tmp_path, refused):
+    refused(train("--learning-rate", "1e30", "--warmup", "0", "--steps", "50"), "step", "lower the learning rate")
+    assert not list((tmp_path / "run").glob("*.tmp")) and (tmp_path / "run" / "main.log").is_file()
+
+
+def test_an_existing_run_is_not_overwritten(train, tmp_path, refused, capsys):
+    train()
+    before = (tmp_path / "run" / "model.bin").read_bytes()
+    capsys.readouterr()
+    refused(train("--seed", "1"), "not empty", "--out")
+    assert (tmp_path / "run" / "model.bin").read_bytes() == before
+
+
+def test_runs_live_beside_the_checkout_or_here(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    root = runs_home().parent
+    assert root == tmp_path or (root / "pyproject.toml").is_file()
+
+
+def test_interrupted_outside_of_training_is_one_sentence(monkeypatch, refused):
+    def interrupted(args):
+        raise KeyboardInterrupt
+
+    text, add_arguments, _ = COMMANDS["bench"]
+    monkeypatch.setitem(COMMANDS, "bench", (text, add_arguments, interrupted))
+    refused(main(["bench"]), "interrupted")
+
+
+# -------------------------------------------------------------------------------------------- processes of their own
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for another process")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_saves_and_exits_with_2(data, tmp_path, number):
+    run = tmp_path / "run"
+    process = shell(
+        "train", "--data", data, "--out", run, "--steps", "100000", "--sequence-length", "16", "--batch-size", "2"
+    )
+    log = run / "main.log"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not (log.is_file() and log.read_text().count("trl") > 5):
+        time.sleep(0.02)
+    process.send_signal(number)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 2 and "Traceback" not in err
+    assert err.startswith("llmc: interrupted after step ") and err.count("\n") == 1 and str(run) in err
+    assert {p.name for p in run.iterdir()} == {"loss.png", "main.log", "model.bin", "sample.txt", "tokenizer.bin"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pipe that breaks")
+def test_a_reader_that_leaves_is_no_error(train, tmp_path):
+    assert train() == 0
+    process = shell("sample", tmp_path / "run", "--max-tokens", "100000", "--temperature", "2")
+    process.stdout.read(5)
+    process.stdout.close()
+    process.wait(timeout=60)
+    assert process.stderr.read() == ""
+    process.stderr.close()

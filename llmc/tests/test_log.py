@@ -1,0 +1,92 @@
+"""main.log: llm.c's own lines, whole lines only, read back as written."""
+
+import math
+
+import pytest
+
+from llmc.errors import UserError
+from llmc.training import LogWriter, read_log
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "main.log"
+
+
+def test_lines_have_llmc_form(path):
+    log = LogWriter(path)
+    log.val(0, 10.98765)
+    log.train(0, 10.9, 0.0006, 12.345)
+    assert path.read_text() == "s:0 tel:10.9877\ns:0 trl:10.9000 lr:0.000600 norm:12.35\n"  # on disk before close
+    log.close()
+
+
+def test_reads_back_what_it_wrote(path):
+    log = LogWriter(path)
+    for step in range(3):
+        log.train(step, 5.0 - step, 0.001, 1.5)
+    log.val(3, 2.25)
+    log.close()
+    rows = [(0, 5.0, 0.001, 1.5), (1, 4.0, 0.001, 1.5), (2, 3.0, 0.001, 1.5)]
+    assert read_log(path) == {"val": [(3, 2.25)], "train": rows, "eval": []}
+
+
+def test_reads_llmc_lines_of_every_kind(path):
+    path.write_text(
+        "s:0 tel:11.0061\ns:0 eval:0.2463\ns:0 trl:11.0085 lr:0.000001 norm:15.37\ns:1 trl:nan lr:0.000002 norm:inf\n"
+    )
+    log = read_log(path)
+    assert log["eval"] == [(0, 0.2463)] and log["val"] == [(0, 11.0061)]
+    assert math.isnan(log["train"][1][1]) and log["train"][1][3] == math.inf
+
+
+def test_a_resumed_run_counts_a_step_once_with_the_later_line(path):
+    path.write_text("s:0 tel:5.0000\ns:10 tel:4.0000\ns:20 tel:3.0000\ns:10 tel:3.9000\n")
+    assert read_log(path)["val"] == [(0, 5.0), (10, 3.9), (20, 3.0)]
+
+
+def test_a_last_line_without_its_end_is_ignored(path):
+    path.write_text("s:0 tel:5.0000\ns:1 trl:4.9")
+    assert read_log(path) == {"val": [(0, 5.0)], "train": [], "eval": []}
+
+
+@pytest.mark.parametrize("line", ["hello", "", "s:1 trl:4.9", "s:-1 tel:1.0", "s:1 tel:1.0 x"])
+def test_a_foreign_line_is_refused_by_its_number(path, line):
+    path.write_text(f"s:0 tel:5.0000\n{line}\n")
+    with pytest.raises(UserError, match="line 2"):
+        read_log(path)
+
+
+def test_a_missing_log_is_one_sentence(path):
+    with pytest.raises(UserError, match="cannot read the log"):
+        read_log(path)
+
+
+def test_a_log_that_cannot_be_opened_is_one_sentence(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="cannot write"):
+        LogWriter(tmp_path / "file" / "main.log")
+
+
+class FullDisk:
+    """A file that takes only the first bytes of what it is given."""
+
+    def __init__(self, file, room):
+        self.file, self.room = file, room
+
+    def write(self, data):
+        written = self.file.write(data[: self.room])
+        self.room -= written
+        return written
+
+    def __getattr__(self, name):
+        return getattr(self.file, name)
+
+
+def test_a_disk_that_fills_up_leaves_no_half_line(path):
+    log = LogWriter(path)
+    log._file = FullDisk(log._file, room=20)
+    log.val(0, 5.0)
+    with pytest.raises(UserError, match="No space left"):
+        log.val(1, 4.0)
+    assert path.read_bytes() == b"s:0 tel:5.0000\n"

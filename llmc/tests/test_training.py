@@ -1,0 +1,310 @@
+"""The training loop: it learns, repeats itself bit for bit, writes whole files, and ends cleanly however it ends."""
+
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+from llmc.checkpoints import read_model
+from llmc.data import DataLoader, write_tokens
+from llmc.data.tokenizer import read_tokenizer
+from llmc.errors import UserError
+from llmc.tests.tiny_corpus import V, write_corpus
+from llmc.training import TrainSettings, read_log, train
+from llmc.training.batches import ShuffledLoader
+from llmc.training.run_folder import find_run
+
+FILES = {"loss.png", "main.log", "model.bin", "sample.txt", "tokenizer.bin"}
+
+
+@pytest.fixture
+def settings(tmp_path):
+    """Makes TrainSettings for a run of half a second in tmp_path."""
+    write_corpus(tmp_path / "data")
+    small = dict(batch_size=2, sequence_length=16, steps=6, warmup=2, val_every=3, sample_tokens=8)
+    return lambda **changes: TrainSettings(
+        **{**small, "data": str(tmp_path / "data"), "out": str(tmp_path / "run"), **changes}
+    )
+
+
+def files(folder):
+    """Names in a folder."""
+    return {path.name for path in folder.iterdir()}
+
+
+def test_a_run_learns_and_leaves_its_folder(settings, tmp_path):
+    result = train(settings(steps=30), quiet=True)
+    assert result.losses[0] == pytest.approx(np.log(V), abs=0.3)
+    assert result.val[-1][1] < result.val[0][1] - 1
+    assert result.bits_per_byte == pytest.approx(result.val[-1][1] / np.log(2), rel=1e-6)  # one byte a token
+    assert result.steps == 30 and not result.interrupted
+    assert files(tmp_path / "run") == FILES
+    assert (tmp_path / "run" / "loss.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "run" / "sample.txt").read_text(encoding="utf-8") == result.sample
+
+
+def test_the_saved_model_and_tokenizer_are_those_of_the_run(settings, tmp_path):
+    result = train(settings(), quiet=True)
+    model, encoding = read_model(tmp_path / "run" / "model.bin"), read_tokenizer(tmp_path / "run" / "tokenizer.bin")
+    assert np.array_equal(model.params_flat, result.model.params_flat)
+    assert model.config == result.model.config and model.config.V == V == encoding.n_vocab
+
+
+def test_the_log_is_the_history_rounded(settings, tmp_path):
+    result = train(settings(), quiet=True)
+    log = read_log(tmp_path / "run" / "main.log")
+    assert [row[0] for row in log["train"]] == list(range(6)) and [row[0] for row in log["val"]] == [0, 3, 6]
+    assert [row[1] for row in log["train"]] == pytest.approx(result.losses, abs=5e-5)
+
+
+def test_equal_seeds_give_equal_losses_bit_for_bit(settings):
+    first, again = (train(settings(), quiet=True, save=False) for _ in range(2))
+    other = train(settings(seed=7), quiet=True, save=False)
+    assert first.losses == again.losses and first.val == again.val
+    assert np.array_equal(first.model.params_flat, again.model.params_flat)
+    assert first.losses != other.losses
+
+
+def test_validation_and_samples_change_nothing(settings):
+    """How often one looks has no influence on what is learnt."""
+    often = train(settings(val_every=1, sample_every=2), quiet=True, save=False)
+    assert often.losses == train(settings(), quiet=True, save=False).losses
+
+
+def test_without_saving_there_is_no_file(settings, tmp_path):
+    before = files(tmp_path)
+    assert train(settings(), quiet=True, save=False).run_dir is None
+    assert files(tmp_path) == before
+
+
+def test_reports_reach_the_listener_and_nothing_is_printed(settings, capfd):
+    class Listener(list):
+        __call__ = list.append
+        closed = 0
+
+        def close(self):
+            self.closed += 1
+
+    seen = Listener()
+    train(settings(sample_every=3), on_step=seen, save=False)
+    assert [r.step for r in seen] == list(range(7)) and [r.last for r in seen] == [False] * 6 + [True]
+    assert [r.step for r in seen if r.val is not None] == [0, 3, 6] and [r.step for r in seen if r.sample] == [3, 6]
+    assert seen.closed == 1
+    assert capfd.readouterr() == ("", "")
+
+
+def test_lines_on_the_console_are_llmcs(settings, capsys):
+    train(settings())
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("step    6/6 | loss ") and "| norm " in line and "tok/s" in line for line in lines)
+    assert any(line.startswith("val loss ") and line.endswith("bits per byte") for line in lines)
+
+
+# ------------------------------------------------------------------------------------------------- how runs end
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_run_after_the_step_and_saves_it(settings, tmp_path, number):
+    before = signal.getsignal(number)
+
+    def interrupt(report):
+        if report.step == 2:
+            signal.raise_signal(number)
+            signal.raise_signal(number)  # a second one changes nothing
+
+    result = train(settings(), on_step=interrupt)
+    assert result.interrupted and result.steps == len(result.losses) in (2, 3)
+    assert files(tmp_path / "run") == FILES
+    assert np.array_equal(read_model(tmp_path / "run" / "model.bin").params_flat, result.model.params_flat)
+    assert signal.getsignal(number) is before
+
+
+def test_a_signal_during_saving_changes_nothing(settings, tmp_path, monkeypatch):
+    from llmc.training import run_folder
+
+    def write_interrupted(path, model):
+        signal.raise_signal(signal.SIGINT)
+        write(path, model)
+
+    write = run_folder.write_model
+    monkeypatch.setattr(run_folder, "write_model", write_interrupted)
+    result = train(settings(val_every=100), quiet=True)
+    assert not result.interrupted and files(tmp_path / "run") == FILES
+
+
+def test_a_signal_before_the_first_step_leaves_nothing(settings, tmp_path):
+    result = train(settings(), on_step=lambda report: signal.raise_signal(signal.SIGINT))
+    assert result.interrupted and result.steps <= 1
+    assert (tmp_path / "run").exists() == (result.steps == 1)
+
+
+def test_a_signal_during_validation_does_not_wait_for_its_end(settings, monkeypatch):
+    from llmc.training import trainer
+
+    def losses(*args):
+        yield 1.0
+        signal.raise_signal(signal.SIGINT)
+        yield 1.0
+        raise AssertionError("went on after the signal")
+
+    monkeypatch.setattr(trainer, "batch_losses", losses)
+    result = train(settings(val_batches=3), quiet=True)
+    assert result.interrupted and result.steps == 0 and result.run_dir is None and result.bits_per_byte is None
+
+
+def test_runs_in_a_thread_too(settings):
+    results = []
+    thread = threading.Thread(target=lambda: results.append(train(settings(), quiet=True, save=False)))
+    thread.start()
+    thread.join()
+    assert results[0].steps == 6
+
+
+def test_a_closed_pipe_ends_the_run_saved(settings, tmp_path):
+    def closed(report):
+        if report.step >= 2:
+            raise BrokenPipeError
+
+    assert train(settings(), on_step=closed).interrupted
+    assert files(tmp_path / "run") == FILES
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_loss_that_is_no_number_stops_with_the_log_and_the_last_good_model(settings, tmp_path):
+    saved = {}
+
+    def poison(report):
+        if report.step == 4:
+            saved["model"] = read_model(tmp_path / "run" / "model.bin").params_flat.copy()
+            reports.append(report)
+            trainers[0].model.params["lnfw"][...] = np.nan
+
+    trainers, reports = [], []
+    from llmc.training import loop
+
+    class Spy(loop.Trainer):
+        def __init__(self, *args):
+            super().__init__(*args)
+            trainers.append(self)
+
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        pytest.raises(UserError, match="loss is nan at step 5.*lower the learning"),
+    ):
+        patch.setattr(loop, "Trainer", Spy)
+        train(settings(), on_step=poison)
+    assert files(tmp_path / "run") == {"main.log", "model.bin", "tokenizer.bin"}
+    assert np.isfinite(saved["model"]).all()
+    assert len(read_log(tmp_path / "run" / "main.log")["train"]) == 4
+
+
+def test_an_infinite_gradient_never_reaches_the_parameters(settings):
+    from llmc.training.trainer import Diverged, Trainer
+
+    trainer = Trainer(settings())
+    before = trainer.model.params_flat.copy()
+    trainer.model.backward = lambda: trainer.model.grads_flat.fill(np.inf)
+    with np.errstate(all="ignore"), pytest.raises(Diverged, match="gradient norm"):
+        trainer.train_step()
+    assert np.array_equal(trainer.model.params_flat, before) and trainer.step == 0
+
+
+def test_a_disk_that_refuses_the_model_leaves_no_half_file(settings, tmp_path, monkeypatch):
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(UserError, match="No space left"):
+        train(settings(), quiet=True)
+    assert files(tmp_path / "run") == {"main.log"}
+
+
+# ---------------------------------------------------------------------------------------------------- run folders
+
+
+def test_a_folder_with_something_in_it_is_refused_before_training(settings, tmp_path):
+    train(settings(), quiet=True)
+    before = (tmp_path / "run" / "model.bin").read_bytes()
+    with pytest.raises(UserError, match="not empty"):
+        train(settings(seed=1), quiet=True)
+    assert (tmp_path / "run" / "model.bin").read_bytes() == before
+
+
+def test_names_are_numbered_and_the_newest_is_found(settings, tmp_path, monkeypatch):
+    monkeypatch.setattr("llmc.training.run_folder.runs_home", lambda: tmp_path / "runs")
+    folders = [train(settings(out=None, name="a"), quiet=True).run_dir for _ in range(3)]
+    assert [f.name for f in folders] == ["a", "a-2", "a-3"]
+    for age, folder in enumerate(folders):
+        os.utime(folder / "model.bin", (1e9 - age, 1e9 - age))
+    assert find_run() == folders[0] and find_run("a-2") == folders[1] and find_run(folders[2]) == folders[2]
+    with pytest.raises(UserError, match="cannot name a run"):
+        train(settings(out=None, name="../b"), quiet=True)
+
+
+def test_bad_data_leaves_no_folder(settings, tmp_path):
+    with pytest.raises(UserError):
+        train(settings(data=str(tmp_path / "nothing")), quiet=True)
+    with pytest.raises(UserError, match="tokens"):
+        train(settings(batch_size=500), quiet=True)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        *[
+            (name, bad)
+            for name in ("steps", "batch_size", "sequence_length", "val_every")
+            for bad in (0, -1, 1.5, True)
+        ],
+        *[("learning_rate", bad) for bad in (0, -1.0, float("nan"), float("inf"), "fast")],
+        *[("warmup", -1), ("seed", -1), ("val_batches", 0), ("weight_decay", -0.1), ("clip", 0), ("schedule", "step")],
+    ],
+)
+def test_numbers_that_make_no_sense_are_refused(name, value):
+    with pytest.raises(UserError, match=name.replace("_", " ")):
+        TrainSettings(**{name: value})
+
+
+# -------------------------------------------------------------------------------------------------- shuffled batches
+
+
+@pytest.fixture
+def tokens(tmp_path):
+    """A token file in which each token says where it is."""
+    write_tokens(tmp_path / "t.bin", np.arange(103, dtype=np.uint16))
+    return tmp_path / "t.bin"
+
+
+def test_an_epoch_shows_every_window_once(tokens):
+    loader = ShuffledLoader(tokens, B=3, T=4, seed=1)
+    assert loader.num_batches == DataLoader(tokens, B=3, T=4).num_batches
+    seen = []
+    for _ in range(loader.num_batches):
+        x, y = loader.next_batch()
+        assert np.array_equal(y, x + 1) and np.array_equal(x - x[:, :1], np.tile(np.arange(4), (3, 1)))
+        seen += x[:, 0].tolist()
+    starts = np.sort(seen)
+    assert starts[0] < 4 and np.all(np.diff(starts) == 4) and seen != starts.tolist()
+
+
+def test_epochs_differ_and_the_seed_repeats_them(tokens):
+    def run(seed, n=20):
+        loader = ShuffledLoader(tokens, B=3, T=4, seed=seed)
+        return [loader.next_batch()[0].tolist() for _ in range(n)]
+
+    assert run(1) == run(1) != run(2)
+    assert run(1)[:8] != run(1)[8:16]
+    loader = ShuffledLoader(tokens, B=3, T=4, seed=1)
+    first = loader.next_batch()[0].tolist()
+    loader.reset()
+    assert loader.next_batch()[0].tolist() == first
+
+
+def test_a_file_of_one_batch_works(tmp_path):
+    write_tokens(tmp_path / "t.bin", np.arange(13, dtype=np.uint16))
+    loader = ShuffledLoader(tmp_path / "t.bin", B=3, T=4)
+    for _ in range(5):
+        assert loader.next_batch()[1].max() == 12

@@ -1,0 +1,48 @@
+"""What a run leaves in memory."""
+
+from dataclasses import dataclass
+
+from llmc.training.plot import plot_run
+
+
+@dataclass
+class TrainResult:
+    """The outcome of `train`. Losses are nats per token.
+
+    model, encoding: trained model and its tokenizer · run: RunFacts (settings, config, baselines, …) · history: the
+    log with all digits, as read_log gives it · bits_per_byte: of the last validation · steps: updates made · seconds:
+    of the whole loop, validation included · tokens_per_second: of the steps alone · run_dir: the run folder, None
+    when nothing was saved · interrupted: ended by Ctrl-C or SIGTERM before its last step · sample: the text in
+    sample.txt.
+    """
+
+    model: object
+    encoding: object
+    run: object
+    history: dict
+    bits_per_byte: float | None
+    steps: int
+    seconds: float
+    tokens_per_second: float
+    run_dir: object
+    interrupted: bool
+    sample: str = ""
+
+    @property
+    def losses(self) -> list:
+        """Training loss of each step."""
+        return [row[1] for row in self.history["train"]]
+
+    @property
+    def val(self) -> list:
+        """[(step, validation loss)]."""
+        return self.history["val"]
+
+    @property
+    def baselines(self) -> dict:
+        """{"uniform", "unigram", "bigram"} on the validation data."""
+        return self.run.baselines
+
+    def plot(self):
+        """The loss curve as a matplotlib Figure."""
+        return plot_run(self.history, self.run.baselines, self.run.bytes_per_token)
