@@ -1,0 +1,213 @@
+"""Lesson 02: what an embedding should give, in float64 and by plain loops, and what each known mistake gives instead.
+
+References return the dtype of the tables or of dout. Mistakes are {output: {sentence after "equals ": (array, where)}}.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+# where to look; a test holds these titles against the headings of notebooks/02_embeddings.ipynb
+PICTURE = 'lesson 02, section "1 · What it does, in one picture"'
+ONE_HOT = 'lesson 02, section "2.1 · As a matmul with one-hot rows"'
+GATHER = 'lesson 02, section "2.2 · As a gather"'
+POSITIONS = 'lesson 02, section "3.2 · The positions"'
+TOKENS = 'lesson 02, section "3.3 · The tokens"'
+BUG = 'lesson 02, section "4.1 · Three steps that NumPy takes"'
+SORTING = 'lesson 02, section "5.2 · Sort, then sum every run"'
+ACCUMULATE = 'lesson 02, section "7.1 · Why accumulate?"'
+GARBAGE = 123456.0  # what `leave_garbage` leaves
+
+
+class Gradients(NamedTuple):
+    """dwte (V, C), dwpe (maxT, C)."""
+
+    dwte: np.ndarray
+    dwpe: np.ndarray
+
+
+def awkward_tokens(rng, B, T, V):
+    """(B, T) int32 tokens below V: some repeat inside a sequence and between sequences, and V - 1 does not occur."""
+    tokens = rng.integers(0, V - 1, (B, T), dtype=np.int32)  # (B, T)
+    hot, warm = rng.permutation(V - 1)[:2]
+    tokens[0, 0] = tokens[0, -1] = tokens[-1, 0] = hot  # the same place of two sequences, and twice in one
+    tokens[-1, T // 2] = tokens[0, (T - 1) // 2] = warm
+    return tokens
+
+
+def zipf_tokens(rng, B, T, V):
+    """(B, T) int32 tokens as frequent as words are: the r-th most frequent of V occurs in proportion to 1/r."""
+    frequency = 1.0 / np.arange(1, V + 1)  # (V,)
+    ids = rng.permutation(V)  # (V,) which token has which rank
+    return ids[rng.choice(V, (B, T), p=frequency / frequency.sum())].astype(np.int32)  # (B, T)
+
+
+def leave_garbage(*shape):
+    """Use memory of these float64 arrays' size and give it back full: np.empty then finds what was there before."""
+    for _ in range(8):
+        blocks = [np.full(shape, GARBAGE) for _ in range(8)]
+        del blocks
+
+
+def one_hot(tokens, V, dtype=np.float32):
+    """(B, T, V) with a single 1 in each row, at its token."""
+    return (tokens[..., None] == np.arange(V)).astype(dtype)
+
+
+def forward(tokens, wte, wpe):
+    """out (B, T, C), one row after the other."""
+    B, T = tokens.shape
+    out = np.empty((B, T, wte.shape[1]), wte.dtype)  # (B, T, C)
+    for b, t in np.ndindex(B, T):
+        out[b, t] = wte[tokens[b, t]].astype(np.float64) + wpe[t]  # (C,)
+    return out
+
+
+def backward(dout, tokens, V, maxT) -> Gradients:
+    """Each row of dout is added to the row of its token and to the row of its position."""
+    dwte, dwpe = np.zeros((V, dout.shape[-1])), np.zeros((maxT, dout.shape[-1]))  # (V, C), (maxT, C)
+    for b, t in np.ndindex(tokens.shape):
+        dwte[tokens[b, t]] += dout[b, t]  # (C,)
+        dwpe[t] += dout[b, t]  # (C,)
+    return Gradients(dwte.astype(dout.dtype), dwpe.astype(dout.dtype))
+
+
+def one_hot_mistakes(tokens, V) -> dict:
+    """Known wrong one-hot arrays (B, T, V)."""
+    right = one_hot(tokens, V, np.float64)
+    counted_from_1 = np.concatenate([right[..., 1:], 0 * right[..., :1]], axis=-1)  # (B, T, V)
+    in_batch, in_sequence = right.max(axis=(0, 1)), right.max(axis=1, keepdims=True)  # (V,), (B, 1, V)
+    return {
+        "the one-hot rows of tokens + 1: ids count from 0": (np.roll(right, 1, axis=-1), ONE_HOT),
+        "the one-hot rows of tokens - 1: ids count from 0": (np.roll(right, -1, axis=-1), ONE_HOT),
+        "the one-hot rows of tokens - 1, and none for token 0: ids count from 0": (counted_from_1, ONE_HOT),
+        "rows that all have a 1 for every token of the batch": (np.broadcast_to(in_batch, right.shape), ONE_HOT),
+        "rows that have a 1 for every token of their sequence": (
+            np.broadcast_to(in_sequence, right.shape),
+            ONE_HOT + ": each position has a row of its own",
+        ),
+        "1 minus the reference: ones where zeros should be": (1 - right, ONE_HOT),
+        "the reference times the token: the entry is 1, whatever the token": (right * np.arange(V), ONE_HOT),
+    }
+
+
+def forward_mistakes(tokens, wte, wpe) -> dict:
+    """Known wrong out. Those that would read outside of a table are left out."""
+    (B, T), (maxT, C) = tokens.shape, wpe.shape
+    wte, wpe = np.asarray(wte, np.float64), np.asarray(wpe, np.float64)
+    rows = wte[tokens]  # (B, T, C)
+    positions = {  # what else a learner may take for wpe[t]: (positions, sentence)
+        "the reference with wpe[-T:], its last rows: positions count from 0": np.arange(maxT - T, maxT),
+        "the reference with the positions counted from 1": np.arange(1, T + 1),
+        "the reference with wpe[0] at every position": np.zeros(T, int),
+        "the reference with wpe[tokens] in place of wpe[t]: a position is a place, not a token": tokens,
+        "the reference with wpe[b] in place of wpe[t]: the sequence is not the position": np.arange(B)[:, None],
+        "the reference with positions that count on from one sequence to the next": np.arange(B * T).reshape(B, T),
+    }
+    wrong = {
+        "wte[tokens] alone: the positions are missing": (rows, PICTURE),
+        "wpe[t] alone: the tokens are missing": (0 * rows + wpe[:T], PICTURE),
+        "wte[tokens] · wpe[t]: the two rows are added, not multiplied": (rows * wpe[:T], PICTURE),
+        "the reference with the sum of all positions at every place": (rows + wpe[:T].sum(axis=0), PICTURE),
+        "the reference with wte scaled by √C, as in another model": (rows * np.sqrt(C) + wpe[:T], GATHER),
+        "the reference with wte[tokens - 1]: ids count from 0": (wte[tokens - 1] + wpe[:T], GATHER),
+    }
+    wrong |= {text: (rows + wpe[at], PICTURE) for text, at in positions.items() if at.max() < maxT}
+    return {"out": wrong}
+
+
+def backward_mistakes(dout, tokens, V, maxT, held=None) -> dict:
+    """Known wrong dwte and dwpe. held: what the two buffers held, for the variant that adds to them."""
+    dout = np.asarray(dout, np.float64)
+    right = backward(dout, tokens, V, maxT)
+    wrong_dwte = _wrong_dwte(dout, tokens, V, right.dwte)
+    wrong_dwpe = _wrong_dwpe(dout, tokens, maxT, right.dwpe)
+    if held is not None:
+        dwte0, dwpe0 = (np.asarray(array, np.float64) for array in held)
+        used, T = np.unique(tokens), tokens.shape[1]
+        kept_sum, kept_last = np.zeros_like(dwte0), np.zeros_like(dwte0)  # (V, C): what is added, in effect
+        kept_sum[used] = right.dwte[used] - dwte0[used]
+        kept_last[used] = _last(dout, tokens, V)[used] - dwte0[used]
+        kept_positions = np.zeros_like(dwpe0)  # (maxT, C)
+        kept_positions[:T] = right.dwpe[:T] - dwpe0[:T]
+        text = "the reference in rows that were overwritten instead of accumulated (use +=)"
+        wrong_dwte[text] = (kept_sum, ACCUMULATE)
+        wrong_dwte["the last row of dout that each token meets, and that row was overwritten"] = (kept_last, BUG)
+        wrong_dwpe[text] = (kept_positions, ACCUMULATE)
+    return {"dwte": wrong_dwte, "dwpe": wrong_dwpe}
+
+
+def _last(dout, tokens, V):
+    """(V, C): what dwte[tokens] += dout leaves."""
+    dwte = np.zeros((V, dout.shape[-1]))
+    for b, t in np.ndindex(tokens.shape):
+        dwte[tokens[b, t]] = dout[b, t]
+    return dwte
+
+
+def _wrong_dwte(dout, tokens, V, right):
+    """dwte with rows lost, averaged, or added in the wrong place."""
+    flat, rows = tokens.reshape(-1), dout.reshape(tokens.size, -1)  # (B*T,), (B*T, C)
+    counts = np.bincount(flat, minlength=V)[:, None]  # (V, 1)
+    found, starts = np.unique(flat, return_index=True)  # (distinct,) each
+    runs = np.searchsorted(np.sort(flat), found)  # (distinct,)
+    first, unsorted, unordered = (np.zeros_like(right) for _ in range(3))  # (V, C)
+    first[found] = rows[starts]
+    unsorted[found] = np.add.reduceat(rows, starts, axis=0)
+    unordered[found] = np.add.reduceat(rows, runs, axis=0)
+    cut, last = right.copy(), np.argsort(flat, kind="stable")[-1]  # (V, C), its place
+    cut[flat[last]] -= rows[last]
+    in_a_sequence = sum(_last(dout[b : b + 1], tokens[b : b + 1], V) for b in range(len(tokens)))  # (V, C)
+    between = sum(_last(dout[:, t : t + 1], tokens[:, t : t + 1], V) for t in range(tokens.shape[1]))  # (V, C)
+    return {
+        "the last row of dout that each token meets: the other rows of a repeated token are lost": (
+            _last(dout, tokens, V),
+            BUG,
+        ),
+        "the first row of dout that each token meets: the other rows of a repeated token are lost": (first, BUG),
+        "the reference without the repeats inside a sequence: only the last row of each is left": (in_a_sequence, BUG),
+        "the reference without the repeats at the same position of several sequences: only the last is left": (
+            between,
+            BUG,
+        ),
+        "the mean over the occurrences of each token: it is their sum": (right / np.maximum(counts, 1), TOKENS),
+        "how often each token occurs: dout itself is missing": (counts + 0 * right, TOKENS),
+        "sums from np.unique's first places of tokens that were not sorted": (unsorted, SORTING),
+        "sums of rows in their old order: dout was not brought into the order of the sorted tokens": (
+            unordered,
+            SORTING,
+        ),
+        "the reference without the last row of the sorted order: the last run ends too early": (cut, SORTING),
+        "the reference on top of memory that was never cleared: np.empty is not np.zeros": (
+            right + GARBAGE,
+            "your line that makes dwte",
+        ),
+    }
+
+
+def _wrong_dwpe(dout, tokens, maxT, right):
+    """dwpe with sequences lost, or rows in the wrong place."""
+    B, T, _ = dout.shape
+    summed = dout.sum(axis=0)  # (T, C)
+    rows = {
+        "the last sequence of dout: the others are lost": (dout[-1], slice(T)),
+        "the first sequence of dout: the others are lost": (dout[0], slice(T)),
+        "the sum over all positions, in every row": (summed.sum(axis=0), slice(T)),
+        "the reference in the last T rows: positions count from 0": (summed, slice(maxT - T, maxT)),
+        "the sum over t in place of the sum over the batch": (dout.sum(axis=1)[:maxT], slice(min(B, maxT))),
+    }
+    wrong = {}
+    for text, (values, place) in rows.items():
+        table = np.zeros_like(right)  # (maxT, C)
+        table[place] = values
+        wrong[text] = (table, POSITIONS)
+    if tokens.max() < maxT:
+        by_token = backward(dout, tokens, maxT, maxT).dwte  # (maxT, C)
+        wrong["dwte: its rows were placed by token, not by position"] = (by_token, POSITIONS)
+    everything = np.zeros_like(right) + summed.sum(axis=0)  # (maxT, C)
+    wrong["the sum over all positions, also in the rows behind T"] = (everything, POSITIONS)
+    wrong["the reference on top of memory that was never cleared: np.empty is not np.zeros"] = (
+        right + GARBAGE,
+        "your line that makes dwpe",
+    )
+    return wrong

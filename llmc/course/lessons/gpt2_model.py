@@ -1,0 +1,330 @@
+"""Lesson 07: what the block, its backward, the tied table, the count and the init should give, and known mistakes.
+
+References compute in float64 and independently of llmc.backends; those of the block return x's dtype. A wrong block is
+the right one with one switch thrown, so that every tensor of it can be recognised.
+"""
+
+import numpy as np
+
+# where to look; a test holds these titles against the headings of notebooks/07_gpt2_model.ipynb
+BLOCK = 'lesson 07, section "2.2 · One block"'
+COUNT = 'lesson 07, section "4.1 · Every tensor, to the last number"'
+INIT = 'lesson 07, section "3.2 · Why 1/√(2L)"'
+FORK = 'lesson 07, section "5.1 · The fork"'
+CHAIN = 'lesson 07, section "5.2 · The block, last line first"'
+TIED = 'lesson 07, section "5.3 · One table, two places"'
+
+# ---------------------------------------------------------------------------------------------- layers, plainly
+
+
+def _norm(x, w, b):
+    """Layernorm of x (B, T, C): out, mean, rstd."""
+    mean = x.mean(-1, keepdims=True)  # (B, T, 1)
+    rstd = (np.square(x - mean).mean(-1, keepdims=True) + 1e-5) ** -0.5  # (B, T, 1)
+    return (x - mean) * rstd * w + b, mean[..., 0], rstd[..., 0]
+
+
+def _norm_backward(dout, x, w, mean, rstd):
+    """dx, dw, db, through the Jacobian of each row."""
+    n = (x - mean[..., None]) * rstd[..., None]  # (B, T, C)
+    jacobian = np.eye(x.shape[-1]) - 1 / x.shape[-1] - n[..., :, None] * n[..., None, :] / x.shape[-1]  # (B, T, C, C)
+    dx = np.einsum("btij,bti->btj", jacobian, dout * w) * rstd[..., None]  # (B, T, C)
+    return dx, np.einsum("btc,btc->c", dout, n), np.einsum("btc->c", dout)
+
+
+def _linear_backward(dout, x, w):
+    """dx, dw, db of x · wᵀ + b."""
+    return np.einsum("bto,oi->bti", dout, w), np.einsum("bto,bti->oi", dout, x), np.einsum("bto->o", dout)
+
+
+def _gelu(x):
+    """GELU and its derivative, any shape."""
+    u = np.sqrt(2 / np.pi) * (x + 0.044715 * x * x * x)
+    t = np.tanh(u)
+    slope = np.sqrt(2 / np.pi) * (1 + 3 * 0.044715 * x * x)
+    return 0.5 * x * (1 + t), 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * slope
+
+
+def _qkv(array, NH):
+    """(B, T, 3C) -> (3, B, NH, T, hs)."""
+    B, T, width = array.shape
+    return array.reshape(B, T, 3, NH, width // (3 * NH)).transpose(2, 0, 3, 1, 4)
+
+
+def _attention(qkv, NH):
+    """out (B, T, C) and probabilities (B, NH, T, T)."""
+    q, k, v = _qkv(qkv, NH)  # (B, NH, T, hs) each
+    B, _, T, hs = q.shape
+    scores = np.where(np.tri(T), np.einsum("bhid,bhjd->bhij", q, k) / np.sqrt(hs), -np.inf)  # (B, NH, T, T)
+    e = np.exp(scores - scores.max(-1, keepdims=True))  # (B, NH, T, T)
+    p = e / e.sum(-1, keepdims=True)  # (B, NH, T, T)
+    return np.einsum("bhij,bhjd->bihd", p, v).reshape(B, T, NH * hs), p
+
+
+def _attention_backward(dout, qkv, p, NH):
+    """dqkv (B, T, 3C)."""
+    q, k, v = _qkv(qkv, NH)  # (B, NH, T, hs) each
+    B, _, T, hs = q.shape
+    do = dout.reshape(B, T, NH, hs)  # (B, T, NH, hs)
+    dp = np.einsum("bihd,bhjd->bhij", do, v)  # (B, NH, T, T)
+    ds = p * (dp - np.einsum("bhij,bhij->bhi", p, dp)[..., None]) / np.sqrt(hs)  # (B, NH, T, T)
+    parts = (("bhij,bhjd->bihd", ds, k), ("bhij,bhid->bjhd", ds, q), ("bhij,bihd->bjhd", p, do))
+    return np.concatenate([np.einsum(*part).reshape(B, T, NH * hs) for part in parts], axis=-1)
+
+
+# ------------------------------------------------------------------------------------------------------- block
+
+PARTS = ("ln1w", "ln1b", "qkvw", "qkvb", "attprojw", "attprojb", "ln2w", "ln2b", "fcw", "fcb", "fcprojw", "fcprojb")
+
+
+def weights(random, C):
+    """One block's twelve tensors from random(*shape): as awkward as `c.random` makes them, and of moderate size."""
+    shapes = {"qkvw": (3 * C, C), "attprojw": (C, C), "fcw": (4 * C, C), "fcprojw": (C, 4 * C)}
+    shapes |= {"qkvb": (3 * C,), "fcb": (4 * C,)}
+    p = {name: random(*shapes.get(name, (C,))) for name in PARTS}
+    scales = {"qkvw": 0.06}  # scores of moderate size: attention must mix, not choose
+    return {name: value * scales.get(name, 0.15 if value.ndim == 2 else 0.4) for name, value in p.items()}
+
+
+def block_forward(x, p, NH, wrong=""):
+    """out (B, T, C) and the activations by name. wrong: the switch that is thrown."""
+    dtype, x = x.dtype, np.asarray(x, np.float64)
+    p = {name: np.asarray(value, np.float64) for name, value in p.items()}
+    a = {}
+    a["ln1"], a["ln1_mean"], a["ln1_rstd"] = _norm(x, p["ln1w"], p["ln1b"])  # (B, T, C), (B, T), (B, T)
+    a["qkv"] = (x if wrong == "no ln1" else a["ln1"]) @ p["qkvw"].T + p["qkvb"]  # (B, T, 3C)
+    a["atty"], a["probabilities"] = _attention(a["qkv"], NH)  # (B, T, C), (B, NH, T, T)
+    attproj = a["atty"] @ p["attprojw"].T + p["attprojb"]  # (B, T, C)
+    straight = {"no residual": 0, "no first": 0, "from ln1": a["ln1"]}.get(wrong, x)  # (B, T, C)
+    a["residual2"] = straight + (a["atty"] if wrong == "no attproj" else attproj)  # (B, T, C)
+    read = {"mlp of x": x, "mlp of branch": attproj}.get(wrong, a["residual2"])  # (B, T, C)
+    one = "1" if wrong == "ln1 twice" else "2"
+    a["ln2"], a["ln2_mean"], a["ln2_rstd"] = _norm(read, p[f"ln{one}w"], p[f"ln{one}b"])  # (B, T, C), (B, T), (B, T)
+    a["fch"] = (a["residual2"] if wrong == "no ln2" else a["ln2"]) @ p["fcw"].T + p["fcb"]  # (B, T, 4C)
+    a["fch_gelu"] = a["fch"] if wrong == "no gelu" else _gelu(a["fch"])[0]  # (B, T, 4C)
+    fcproj = a["fch_gelu"] @ p["fcprojw"].T + p["fcprojb"]  # (B, T, C)
+    straight = {"no residual": 0, "no second": 0, "second from x": x, "from ln2": a["ln2"]}.get(wrong, a["residual2"])
+    return (straight + fcproj).astype(dtype), {name: value.astype(dtype) for name, value in a.items()}
+
+
+FORWARD_SWITCHES = {
+    "no ln1": "the reference with qkv made of x: it is made of ln1",
+    "no first": "the branch alone: x is not added to it",
+    "no residual": "the reference without either residual: each branch is added to what went into it",
+    "from ln1": "the reference with ln1 added in place of x: the stream itself goes on, not its layernorm",
+    "no attproj": "the reference without attprojw and attprojb: atty goes through a linear layer first",
+    "mlp of x": "the reference with ln2 made of x: the second half of the block reads residual2",
+    "mlp of branch": "the reference with ln2 made of the branch alone: it reads residual2",
+    "ln1 twice": "the reference with ln1w and ln1b in place of ln2w and ln2b",
+    "no ln2": "the reference with fch made of residual2: it is made of ln2",
+    "no gelu": "the reference without GELU",
+    "no second": "the branch alone: residual2 is not added to it",
+    "second from x": "the reference with x added in place of residual2: what attention wrote is lost",
+    "from ln2": "the reference with ln2 added in place of residual2: the stream itself goes on, not its layernorm",
+}
+
+
+def block_forward_mistakes(x, p, NH) -> dict:
+    """{activation or "out": {sentence: (array, where to look)}}."""
+    known = {}
+    for wrong, sentence in FORWARD_SWITCHES.items():
+        out, a = block_forward(x, p, NH, wrong)
+        for name, array in (a | {"out": out}).items():
+            known.setdefault(name, {})[sentence] = (array, BLOCK)
+    return known
+
+
+def block_backward(dout, x, p, NH, wrong=""):
+    """dx (B, T, C) and {name: gradient} of the twelve tensors. wrong: the switch that is thrown."""
+    dtype = x.dtype
+    dout, x = np.asarray(dout, np.float64), np.asarray(x, np.float64)  # (B, T, C) each
+    p = {name: np.asarray(value, np.float64) for name, value in p.items()}
+    a, g = block_forward(x, p, NH)[1], {}
+    read = "fch" if wrong == "fch for fch_gelu" else "fch_gelu"
+    dfch_gelu, g["fcprojw"], g["fcprojb"] = _linear_backward(dout, a[read], p["fcprojw"])  # (B, T, 4C)
+    slope = {"no gelu": 1.0, "slope at fch_gelu": _gelu(a["fch_gelu"])[1]}.get(wrong, _gelu(a["fch"])[1])  # (B, T, 4C)
+    read = a["residual2"] if wrong == "residual2 for ln2" else a["ln2"]  # (B, T, C)
+    dln2, g["fcw"], g["fcb"] = _linear_backward(dfch_gelu * slope, read, p["fcw"])  # (B, T, C)
+    read = x if wrong == "ln2 at x" else a["residual2"]  # (B, T, C)
+    branch, g["ln2w"], g["ln2b"] = _norm_backward(dln2, read, p["ln2w"], a["ln2_mean"], a["ln2_rstd"])  # (B, T, C)
+    straight = {"no second": 0, "no straight": 0, "second twice": 2 * dout}.get(wrong, dout)  # (B, T, C)
+    dresidual2 = straight + (0 if wrong == "no mlp branch" else branch)  # (B, T, C)
+    above = {"dout again": dout, "branch only": branch}.get(wrong, dresidual2)  # (B, T, C)
+    datty, g["attprojw"], g["attprojb"] = _linear_backward(above, a["atty"], p["attprojw"])  # (B, T, C)
+    dqkv = _attention_backward(datty, a["qkv"], a["probabilities"], NH)  # (B, T, 3C)
+    read = x if wrong == "x for ln1" else a["ln1"]  # (B, T, C)
+    dln1, g["qkvw"], g["qkvb"] = _linear_backward(dqkv, read, p["qkvw"])  # (B, T, C)
+    read = a["residual2"] if wrong == "ln1 at residual2" else x  # (B, T, C)
+    branch, g["ln1w"], g["ln1b"] = _norm_backward(dln1, read, p["ln1w"], a["ln1_mean"], a["ln1_rstd"])  # (B, T, C)
+    straight = {"no first": 0, "no straight": 0, "dout at the end": dout}.get(wrong, dresidual2)  # (B, T, C)
+    straight = dresidual2 + dout if wrong == "dout once more" else straight
+    dx = straight + (0 if wrong == "no attention branch" else branch)  # (B, T, C)
+    return dx.astype(dtype), {name: value.astype(dtype) for name, value in g.items()}
+
+
+BACKWARD_SWITCHES = {
+    "fch for fch_gelu": ("the reference with fch in place of fch_gelu: what did fcprojw multiply?", CHAIN),
+    "no gelu": ("the reference without gelu_backward", CHAIN),
+    "slope at fch_gelu": (
+        "the reference with gelu_backward at fch_gelu: the slope is taken where GELU was, at fch",
+        CHAIN,
+    ),
+    "residual2 for ln2": ("the reference with residual2 in place of ln2: what did fcw multiply?", CHAIN),
+    "ln2 at x": ("the reference with x in place of residual2: ln2 normalised residual2", CHAIN),
+    "no second": ("the reference without the straight branch of the second residual: dout itself goes on too", FORK),
+    "no straight": ("the reference without the straight branch of either residual: they go on untouched", FORK),
+    "second twice": ("the reference with dout counted twice at the second residual", FORK),
+    "no mlp branch": ("the reference without what comes back through ln2: both branches of the fork add up", FORK),
+    "dout again": ("the reference with dout in place of dresidual2: behind the fork the gradient is a sum", FORK),
+    "branch only": ("the reference with the branch through ln2 in place of dresidual2: add dout to it", FORK),
+    "x for ln1": ("the reference with x in place of ln1: what did qkvw multiply?", CHAIN),
+    "ln1 at residual2": ("the reference with residual2 in place of x: ln1 normalised x", CHAIN),
+    "no first": (
+        "the reference without the straight branch of the first residual: dresidual2 itself goes on too",
+        FORK,
+    ),
+    "dout at the end": ("the reference with dout in place of dresidual2 at the first residual", FORK),
+    "dout once more": ("the reference with dout added once more: it is in dresidual2 already", FORK),
+    "no attention branch": (
+        "the reference without what comes back through ln1: both branches of the fork add up",
+        FORK,
+    ),
+}
+
+
+def block_backward_mistakes(dout, x, p, NH) -> dict:
+    """{tensor or "dx": {sentence: (array, where to look)}}."""
+    known = {}
+    for wrong, (sentence, where) in BACKWARD_SWITCHES.items():
+        dx, g = block_backward(dout, x, p, NH, wrong)
+        for name, array in (g | {"dx": dx}).items():
+            known.setdefault(name, {})[sentence] = (array, where)
+    return known
+
+
+# ------------------------------------------------------------------------------------------------------- tied
+
+
+def tied_gradient(dlogits, lnf, dencoded, tokens):
+    """dwte (Vp, C) from both places, one token at a time."""
+    dtype = lnf.dtype
+    dwte = np.einsum("btv,btc->vc", np.asarray(dlogits, np.float64), np.asarray(lnf, np.float64))  # (Vp, C)
+    for index, token in np.ndenumerate(tokens):
+        dwte[token] += dencoded[index]  # (C,)
+    return dwte.astype(dtype)
+
+
+def tied_mistakes(dlogits, lnf, dencoded, tokens) -> dict:
+    """{sentence: (array, where to look)}."""
+    head = tied_gradient(dlogits, lnf, 0 * dencoded, tokens)  # (Vp, C)
+    lookup = tied_gradient(0 * dlogits, lnf, dencoded, tokens)  # (Vp, C)
+    once, written, lone = head.copy(), head.copy(), np.zeros_like(head)  # (Vp, C) each
+    once[tokens] += dencoded
+    written[tokens] = dencoded
+    lone[tokens] = dencoded
+    shifted = np.roll(lookup, 1, axis=0)  # (Vp, C)
+    wrong = {
+        "the head's part alone: the table is also looked up at the bottom, with gradient dencoded": head,
+        "the lookup's part alone: the table is also the output head": lookup,
+        "the reference with one row of several for a token that occurs twice: += with an index array adds once": once,
+        "the head's part with rows overwritten by the lookup's: add them": written,
+        "the lookup's part alone, with one row kept of several for a token that occurs twice": lone,
+        "the mean of the two parts: a variable in two places collects the sum": (head + lookup) / 2,
+        "the head's part minus the lookup's: add them": head - lookup,
+        "the product of the two parts: add them": head * lookup,
+        "the reference with tokens counted from 1": head + shifted,
+        "the head's part plus the mean of the lookup's rows": head + lookup / tokens.size,
+        "the reference with the head's part divided by B·T: dlogits is of the mean loss already": head / tokens.size
+        + lookup,
+    }
+    return {text: (array, TIED) for text, array in wrong.items()}
+
+
+# ------------------------------------------------------------------------------------------------------ count
+
+
+def count(maxT, V, L, C) -> int:
+    """Parameters of a GPT-2 with tied tables, each of the sixteen tensors written out."""
+    block = 2 * C + (3 * C * C + 3 * C) + (C * C + C) + 2 * C + (4 * C * C + 4 * C) + (4 * C * C + C)
+    return V * C + maxT * C + L * block + 2 * C
+
+
+def explain_count(got, maxT, V, L, C):
+    """Which mistake gives this count, as a sentence; None when it is right."""
+    right, padded = count(maxT, V, L, C), -(-V // 128) * 128
+    biases = L * (3 * C + C + 4 * C + C)
+    wrong = {
+        right + V * C: "the table is counted twice: the output head is wte itself, not a tensor of its own",
+        right + V * C + V: "the output head is counted, with a bias: it is wte itself, and it has none",
+        right + V: "a bias of the output head is counted: it has none",
+        right - V * C: "wte is missing",
+        right - maxT * C: "wpe is missing: positions have a table too",
+        right - 2 * C: "the last layernorm is missing (lnfw, lnfb): it stands behind the blocks",
+        right - C: "one vector of C numbers is missing: every layernorm has a weight and a bias",
+        right + (padded - V) * C: "the padding rows of wte are counted: they are no parameters of the model",
+        right - biases: "the biases of the four linear layers are missing",
+        right
+        - biases
+        - 4 * L * C
+        - 2 * C: "all vectors are missing: the biases, and the layernorms' weights and biases",
+        right - 4 * L * C: "the two layernorms of each block are missing",
+        right - 4 * L * C - 2 * C: "the layernorms are missing",
+        right - 2 * L * C - C: "the layernorms have a weight and a bias each: one of them is missing",
+        right - 2 * L * C: "one layernorm a block is counted, but there are two",
+        right - 2 * L * C * C: "qkvw is 3C × C: queries, keys and values",
+        right - 2 * L * (C * C + C): "qkv is three times C wide: queries, keys and values",
+        right - L * C * C: "attprojw is missing: heads are mixed by a C × C matrix",
+        right - L * (C * C + C): "attproj is missing: heads are mixed by a C × C matrix and a bias",
+        right - 4 * L * C * C: "one of the MLP's two matrices is missing: it widens to 4C, and comes back",
+        right - 6 * L * C * C: "the MLP is counted as if it were C wide: it is 4C wide inside",
+        right - 3 * L * C: "the MLP's first bias has 4C numbers, not C",
+        right - (L - 1) * (right - V * C - maxT * C - 2 * C) // L: "one block is counted: there are L",
+    }
+    if got == right:
+        return None
+    off = f"{abs(int(got) - right):,} too {'many' if got > right else 'few'}"
+    return f"{off}. {wrong[got][0].upper() + wrong[got][1:]}" if got in wrong else off
+
+
+# ------------------------------------------------------------------------------------------------------- init
+
+
+def explain_initial(name, shape, L, got):
+    """What is wrong with the initial values `got` of tensor `name`, as a sentence; None when nothing is."""
+    scale = np.sqrt(2 * L)
+    if not isinstance(got, np.ndarray) or got.shape != shape:
+        return f"{name} should be an array of shape {shape}, not {getattr(got, 'shape', type(got).__name__)}"
+    if got.dtype != np.float32:
+        return f"{name} has dtype {got.dtype}, expected float32: let it end with .astype(np.float32)"
+    if name in ("ln1w", "ln2w", "lnfw"):
+        return None if (got == 1).all() else f"{name} should be ones: a layernorm starts by changing nothing"
+    if name.endswith("b"):
+        return None if (got == 0).all() else f"{name} should be zeros: it is a bias"
+    wanted, std = 0.02 / scale if name in ("attprojw", "fcprojw") else 0.02, float(got.std())
+    if abs(std / wanted - 1) < 0.05:
+        repeated = got.ndim == 3 and (got[0] == got[1]).all()
+        centred = abs(float(got.mean())) < 0.1 * wanted
+        uniform = np.abs(got).max() < 1.9 * wanted
+        return (
+            (f"{name} is the same in every layer: draw each layer's numbers anew" if repeated else None)
+            or (f"{name} has mean {got.mean():.3g}, expected 0" if not centred else None)
+            or (f"{name} is uniform: draw from a normal distribution" if uniform else None)
+        )
+    if std == 0:
+        return f"{name} is constant: its numbers must differ, or all channels learn the same"
+    reasons = {
+        0.02: f"{name} writes to the residual stream, so it needs 1/√(2L) too",
+        0.02 / scale: f"{name} does not write to the residual stream: only attprojw and fcprojw get the factor",
+        0.02 / np.sqrt(L): f"{name} has 1/√L, but every block writes to the stream twice: 1/√(2L)",
+        0.02 / (2 * L): "1/(2L) is one root short: variances add up, so the factor is 1/√(2L)",
+        0.02 / L: "1/L is one root short, and every block writes twice: the factor is 1/√(2L)",
+        0.02 * scale: "√(2L) multiplies, where it should divide",
+        0.02**0.5: "0.02 is the standard deviation, not the variance",
+        0.02**0.5 / scale: "0.02 is the standard deviation, not the variance",
+        0.02**2: "0.02 is the standard deviation already, do not square it",
+        0.02 / np.sqrt(2): f"{name}: where is L in the factor 1/√(2L)?",
+        1.0: f"{name} is not scaled by 0.02",
+        1 / np.sqrt(shape[-1]): f"{name} has 1/√(its inputs); GPT-2 takes 0.02 for all",
+    }
+    reason = next((text for value, text in reasons.items() if abs(std / value - 1) < 0.05), "")
+    return f"{name} has standard deviation {std:.5f}, expected {wanted:.5f}" + f". {reason}" * bool(reason)

@@ -1,0 +1,133 @@
+"""Lesson 04: what residual blocks should give backward, in float64, and what each well-known mistake gives instead.
+
+The blocks of the exercises have tanh where GPT-2 has GELU, so that they need nothing of the exercises before them.
+Mistakes are {sentence after "dx equals ": (array, where to look)}.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+# where to look; a test holds these titles against the headings of notebooks/04_gelu_residual.ipynb
+TANH = 'lesson 04, section "3.3 · The slope of tanh"'
+FORK = 'lesson 04, section "4.2 · The fork"'
+BLOCK = 'lesson 04, section "4.3 · A whole block"'
+STACK = 'lesson 04, section "4.4 · Many blocks"'
+
+
+class Block(NamedTuple):
+    """Gradients of x + tanh(x · w1ᵀ) · w2ᵀ: dx (B, T, C), dw1 (H, C), dw2 (C, H)."""
+
+    dx: np.ndarray
+    dw1: np.ndarray
+    dw2: np.ndarray
+
+
+def block_forward(x, w1, w2):
+    """x + tanh(x · w1ᵀ) · w2ᵀ; x (..., C), w1 (H, C), w2 (C, H)."""
+    return x + np.tanh(x @ w1.T) @ w2.T
+
+
+def block_backward(dout, x, w1, w2) -> Block:
+    """Gradients of sum(block · dout), by einsum in float64."""
+    dout, x, w1, w2 = (np.asarray(a, np.float64) for a in (dout, x, w1, w2))
+    a = np.tanh(np.einsum("btc,hc->bth", x, w1))  # (B, T, H)
+    dh = np.einsum("bto,oh->bth", dout, w2) * (1 - a * a)  # (B, T, H)
+    branch = np.einsum("bth,hc->btc", dh, w1)  # (B, T, C)
+    return Block(dout + branch, np.einsum("bth,btc->hc", dh, x), np.einsum("bto,bth->oh", dout, a))
+
+
+def block_mistakes(dout, x, w1, w2) -> dict:
+    """Known wrong dx, dw1 and dw2, as what is added to the buffers."""
+    right = block_backward(dout, x, w1, w2)
+    h = x @ w1.T  # (B, T, H)
+    a, da = np.tanh(h), dout @ w2  # (B, T, H)
+    branch = right.dx - dout  # (B, T, C)
+    no_slope = "the reference with the slope of tanh, 1 - a², missing"
+    from_h = "the reference with 1 - h² in place of 1 - tanh²(h)"
+    not_squared = "the reference with 1 - tanh(h) in place of 1 - tanh²(h)"
+    halves = {no_slope: da, from_h: da * (1 - h * h), not_squared: da * (1 - a)}  # (B, T, H) each
+    dx = {
+        "the branch's gradient alone: the straight road's dout is missing": (branch, FORK),
+        "dout alone: the branch's gradient is missing": (np.asarray(dout, np.float64), FORK),
+        "dout minus the branch's gradient: gradients add at a fork": (dout - branch, FORK),
+        "dout times the branch's gradient: roads that meet add": (dout * branch, FORK),
+        "the mean of both roads: gradients add at a fork": (right.dx / 2, FORK),
+        "the reference with dout counted twice": (right.dx + dout, FORK),
+        "the reference with the branch counted twice": (right.dx + branch, FORK),
+    }
+    dx |= {text: (dout + dh @ w1, BLOCK) for text, dh in halves.items()}
+    rows = tuple(range(x.ndim - 1))
+    dw1 = {text: (np.tensordot(dh, x, (rows, rows)), BLOCK) for text, dh in halves.items()}
+    dw2 = {"the reference with h in place of tanh(h)": (np.tensordot(dout, h, (rows, rows)), BLOCK)}
+    return {"dx": dx, "dw1": dw1, "dw2": dw2}
+
+
+def stream_forward(x0, w):
+    """Inputs of N blocks x + tanh(x · wᵀ), and the output of the last: (N + 1, T, C) from x0 (T, C), w (N, C, C)."""
+    stream = [x0]
+    for each in w:
+        stream.append(stream[-1] + np.tanh(stream[-1] @ each.T))  # (T, C)
+    return np.array(stream)
+
+
+def _stream(dout, branch, straight=True):
+    """(N + 1, T, C) gradients from the last to the first; branch(k, d) is the gradient through block k's branch."""
+    gradients = [np.asarray(dout, np.float64)]
+    for k in branch.order:
+        through = branch(k, gradients[-1])  # (T, C)
+        gradients.append(gradients[-1] + through if straight else through)
+    return np.array(gradients[::-1])
+
+
+class _Branch:
+    """Gradient through the branch tanh(x · wᵀ) of block k, with whatever stands in for its parts."""
+
+    def __init__(self, x, w, order=None, tanh_slope=True, transposed=False):
+        self.x, self.w, self.order = x, w, range(len(w))[::-1] if order is None else order
+        self.tanh_slope, self.transposed = tanh_slope, transposed
+
+    def __call__(self, k, d):
+        dh = d * (1 - np.tanh(self.x[k] @ self.w[k].T) ** 2) if self.tanh_slope else d  # (T, C)
+        return dh @ (self.w[k].T if self.transposed else self.w[k])  # (T, C)
+
+
+def stream_backward(dout, x, w):
+    """Gradients at the input of every block and at the end, (N + 1, T, C); each block's Jacobian is built in full."""
+    T, C = dout.shape
+    gradients = [np.asarray(dout, np.float64)]
+    for k in range(len(w))[::-1]:
+        steep = 1 - np.tanh(np.einsum("tc,oc->to", x[k], w[k])) ** 2  # (T, C)
+        jacobian = np.eye(C) + steep[:, :, None] * w[k]  # (T, C, C)   [t, o, i]
+        gradients.append(np.einsum("to,toi->ti", gradients[-1], jacobian))  # (T, C)
+    return np.array(gradients[::-1])
+
+
+def stream_mistakes(dout, x, w) -> dict:
+    """Known wrong gradients of the stream."""
+    branch, N = _Branch(x, w), len(w)
+    top_straight, top_branch = [np.asarray(dout, np.float64)], [np.asarray(dout, np.float64)]
+    for k in branch.order:
+        top_straight.append(dout + branch(k, top_straight[-1]))  # (T, C)
+        top_branch.append(top_branch[-1] + branch(k, dout))  # (T, C)
+    forwards = _stream(dout, _Branch(x, w, order=range(N)))  # (N + 1, T, C)
+    right = stream_backward(dout, x, w)  # (N + 1, T, C)
+    return {
+        "the reference without the straight road: each block passes on its branch's gradient alone": (
+            _stream(dout, branch, straight=False),
+            STACK,
+        ),
+        "the reference with dout on every straight road: what goes straight on is the gradient behind that block": (
+            np.array(top_straight[::-1]),
+            STACK,
+        ),
+        "the reference with dout into every branch: each branch receives the gradient behind its own block": (
+            np.array(top_branch[::-1]),
+            STACK,
+        ),
+        "the reference with the slope of tanh missing": (_stream(dout, _Branch(x, w, tanh_slope=False)), TANH),
+        "the reference with w transposed": (_stream(dout, _Branch(x, w, transposed=True)), BLOCK),
+        "the blocks in forward order: backward starts at the last block": (forwards, STACK),
+        "the blocks in forward order, told from the end": (forwards[::-1], STACK),
+        "the reference told from the end: d[0] belongs to the first block's input": (right[::-1], STACK),
+    }

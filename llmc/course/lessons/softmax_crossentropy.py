@@ -1,0 +1,255 @@
+"""Lesson 05: what softmax, cross-entropy and the classifier should give, in float64, and what known mistakes give.
+
+References return the dtype of their input. Mistakes are {sentence after "p equals ": (wrong array, where to look)}, one
+such dict for each output where there are several.
+"""
+
+from math import log, sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+# where to look; a test holds these titles against the headings of notebooks/05_softmax_crossentropy.ipynb
+SOFTMAX = 'lesson 05, section "2.1 · Softmax"'
+MAXIMUM = 'lesson 05, section "2.2 · Overflow"'
+LSE = 'lesson 05, section "2.3 · Log-sum-exp"'
+LOSS = 'lesson 05, section "2.4 · Cross-entropy"'
+FRESH = 'lesson 05, section "3 · The loss of a fresh model"'
+JACOBIAN = 'lesson 05, section "4.2 · The softmax Jacobian"'
+PRODUCT = 'lesson 05, section "4.3 · Jacobian times vector"'
+P_MINUS_Y = 'lesson 05, section "4.4 · Everything cancels"'
+IN_PLACE = 'lesson 05, section "5.1 · One buffer"'
+PADDING = 'lesson 05, section "5.2 · A padded vocabulary"'
+
+
+class Losses(NamedTuple):
+    """losses and lse, both (B, T)."""
+
+    losses: np.ndarray
+    lse: np.ndarray
+
+
+class Classified(NamedTuple):
+    """losses (B, T), dlogits (B, T, Vp)."""
+
+    losses: np.ndarray
+    dlogits: np.ndarray
+
+
+def targets(rng, B, T, V):
+    """Random targets (B, T) int32; the last position of each sequence has the largest token."""
+    tokens = rng.integers(0, V, (B, T), dtype=np.int32)  # (B, T)
+    tokens[:, -1] = V - 1
+    return tokens
+
+
+def softmax(z):
+    """Softmax of z (…, n) over the last axis."""
+    z64 = np.asarray(z, np.float64)
+    p = np.exp(z64 - z64.max(axis=-1, keepdims=True))  # (…, n)
+    return (p / p.sum(axis=-1, keepdims=True)).astype(z.dtype)
+
+
+def at_target(array, targets):
+    """The entry of each row (B, T, V) that its target names: (B, T)."""
+    return np.take_along_axis(array, targets[..., None], axis=-1)[..., 0]
+
+
+def cross_entropy(logits, targets) -> Losses:
+    """Loss of every token, and log-sum-exp of every row, of logits (B, T, V)."""
+    z = np.asarray(logits, np.float64)
+    peak = z.max(axis=-1)  # (B, T)
+    lse = peak + np.log(np.exp(z - peak[..., None]).sum(axis=-1))  # (B, T)
+    return Losses((lse - at_target(z, targets)).astype(logits.dtype), lse.astype(logits.dtype))
+
+
+def softmax_backward(dp, p):
+    """dz (…, n) through the whole Jacobian of each row: slow, and not the formula of the lesson."""
+    dp64, p64 = np.asarray(dp, np.float64), np.asarray(p, np.float64)
+    jacobian = np.eye(p.shape[-1]) * p64[..., None, :] - p64[..., :, None] * p64[..., None, :]  # (…, n, n)
+    return np.einsum("...i,...ij->...j", dp64, jacobian).astype(p.dtype)
+
+
+def classifier(logits, targets, dloss, V) -> Classified:
+    """Losses of logits (B, T, Vp) over their first V entries, and the gradient of dloss · sum(losses)."""
+    z = np.asarray(logits, np.float64)[..., :V]  # (B, T, V)
+    dlogits = np.zeros(logits.shape)  # (B, T, Vp)
+    dlogits[..., :V] = dloss * (softmax(z) - one_hot(targets, V))
+    return Classified(cross_entropy(z, targets).losses.astype(logits.dtype), dlogits.astype(logits.dtype))
+
+
+def one_hot(targets, V):
+    """(B, T, V): 1 at each target, else 0."""
+    return (np.arange(V) == targets[..., None]).astype(np.float64)
+
+
+def fresh_loss(V, C, std):
+    """Expected loss of a GPT-2 whose logits are normal with variance C · std²; in nats."""
+    return log(V) + C * std**2 / 2
+
+
+# --------------------------------------------------------------------------------------------------- known mistakes
+
+
+def softmax_mistakes(z) -> dict:
+    """Known wrong p for z (…, n) with at least two axes and moderate values."""
+    z = np.asarray(z, np.float64)
+    e = np.exp(z - z.max(axis=-1, keepdims=True))  # (…, n)
+    p = e / e.sum(axis=-1, keepdims=True)  # (…, n)
+    everything, shares = np.exp(z - z.max()), "every row is normalised alone: " + SOFTMAX
+    return {
+        "exp(z - max): it is not divided by its sum": (e, SOFTMAX),
+        "z divided by the sum of its row: exp is missing": (z / z.sum(axis=-1, keepdims=True), SOFTMAX),
+        "the reference with the sum over the whole array": (everything / everything.sum(), shares),
+        "the reference with the sum over the first axis": (_softmax_over(z, 0), shares),
+        "the reference with the sum over the axis before the last": (_softmax_over(z, -2), shares),
+        "exp(z - max) divided by the sum of exp(z): the maximum must be the same above and below": (
+            e / np.exp(z).sum(axis=-1, keepdims=True),
+            MAXIMUM,
+        ),
+        "log(softmax)": (np.log(p), SOFTMAX),
+        "softmax(-z): a larger logit must give a larger probability": (softmax(-z), SOFTMAX),
+        "softmax with powers of 2 in place of powers of e": (softmax(z * log(2)), SOFTMAX),
+        "exp(z - max) divided by its length (the root of the sum of squares)": (
+            e / np.sqrt(np.square(e).sum(axis=-1, keepdims=True)),
+            SOFTMAX,
+        ),
+    }
+
+
+def _softmax_over(z, axis):
+    """Softmax over another axis."""
+    e = np.exp(z - z.max(axis=axis, keepdims=True))  # (…, n)
+    return e / e.sum(axis=axis, keepdims=True)
+
+
+def cross_entropy_mistakes(logits, targets) -> dict:
+    """Known wrong losses and lse of logits (B, T, V)."""
+    z = np.asarray(logits, np.float64)
+    losses, lse = cross_entropy(z, targets)  # (B, T) each
+    p, peak, V = softmax(z), z.max(axis=-1), z.shape[-1]
+    wrong_lse = {
+        "log(sum(exp(z - max))): the maximum is not added back": (lse - peak, LSE),
+        "the maximum itself": (peak, LSE),
+        "sum(exp(z)): the logarithm is missing": (np.exp(lse), LSE),
+        "log(mean(exp(z))): a sum, not a mean, belongs there": (lse - log(V), LSE),
+        "2 · maximum + log(sum(exp(z - max)))": (lse + peak, LSE),
+    }
+    wrong_losses = {
+        "the log-sum-exp: the logit of the target is not subtracted": (lse, LOSS),
+        "-z[target]: log-sum-exp is missing": (-at_target(z, targets), LOSS),
+        "log(sum(exp(z - max))) - z[target]: the maximum is subtracted in one place only": (losses - peak, LSE),
+        "-p[target]: the logarithm is missing": (-at_target(p, targets), LOSS),
+        "1 - p[target]": (1 - at_target(p, targets), LOSS),
+        "the loss in bits (log2); nats (log) are asked for": (losses / log(2), LOSS),
+        "the loss with log10; nats (log) are asked for": (losses / log(10), LOSS),
+        "-log(p) summed over the whole vocabulary": (-np.log(p).sum(axis=-1), LOSS),
+        "-log(p) of the largest logit, not of the target": (-np.log(p).min(axis=-1), LOSS),
+        "the loss of the next position's target": (cross_entropy(z, np.roll(targets, -1, axis=1)).losses, LOSS),
+        "the loss of the previous position's target": (cross_entropy(z, np.roll(targets, 1, axis=1)).losses, LOSS),
+    }
+    return {"lse": wrong_lse, "losses": wrong_losses}
+
+
+def softmax_backward_mistakes(dp, p) -> dict:
+    """Known wrong dz."""
+    dp, p = np.asarray(dp, np.float64), np.asarray(p, np.float64)
+    along = (dp * p).sum(axis=-1, keepdims=True)  # (…, 1)
+    return {
+        "p · dp: the sum over the row is missing": (p * dp, JACOBIAN + ": moving one logit moves every probability"),
+        "p · (1 - p) · dp: that is the diagonal of the Jacobian alone": (p * (1 - p) * dp, JACOBIAN),
+        "dp - sum(dp · p): p in front is missing": (dp - along, PRODUCT),
+        "p · dp - sum(dp · p): the sum is not multiplied by p": (p * dp - along, PRODUCT),
+        "p · (dp + sum(dp · p)): the sign of the sum is wrong": (p * (dp + along), JACOBIAN),
+        "p · (dp - sum(dp)): p is missing in the sum": (p * (dp - dp.sum(axis=-1, keepdims=True)), PRODUCT),
+        "p · (dp - mean(dp)): a sum weighted by p belongs there": (p * (dp - dp.mean(axis=-1, keepdims=True)), PRODUCT),
+        "p · (dp - mean(dp · p)): a sum, not a mean, belongs there": (p * (dp - along / p.shape[-1]), PRODUCT),
+        "the reference with the sum over the whole array": (p * (dp - (dp * p).sum()), PRODUCT),
+        "p · (1 - p): dp is missing": (p * (1 - p), PRODUCT),
+    }
+
+
+def classifier_mistakes(logits, targets, dloss, V) -> dict:
+    """Known wrong losses (B, T) and dlogits (B, T, V) of logits (B, T, Vp)."""
+    z = np.asarray(logits, np.float64)
+    right, padded = classifier(z, targets, dloss, V), classifier(z, targets, dloss, z.shape[-1])
+    z, p, y = z[..., :V], softmax(z[..., :V]), one_hot(targets, V)  # (B, T, V) each
+    losses = cross_entropy_mistakes(z, targets)["losses"]
+    losses |= {
+        "the reference with the padding in the softmax": (padded.losses, PADDING),
+        "the reference times dloss: losses are not scaled": (right.losses * dloss, IN_PLACE),
+        "log(sum) - exp(z - max)[target]: take the logit of the target before exp overwrites it": (
+            _target_too_late(z, targets),
+            IN_PLACE,
+        ),
+        "the mean of the losses, everywhere": (np.full(targets.shape, right.losses.mean()), IN_PLACE),
+    }
+    every = np.isin(np.arange(V), targets)  # (V,)   tokens that are a target anywhere
+    dlogits = {
+        "the reference with the padding in the softmax": (padded.dlogits[..., :V], PADDING),
+        "p · dloss: y is not subtracted": (p * dloss, P_MINUS_Y),
+        "the probabilities: neither y nor dloss is in them": (p, P_MINUS_Y),
+        "p - y: dloss is missing": (p - y, IN_PLACE),
+        "p · dloss - y: the 1 at the target must be scaled by dloss too": (p * dloss - y, IN_PLACE),
+        "p - y · dloss: p must be scaled by dloss too": (p - y * dloss, IN_PLACE),
+        "(exp(z - max) - y) · dloss: it is not divided by the sum": (
+            (np.exp(z - z.max(axis=-1, keepdims=True)) - y) * dloss,
+            P_MINUS_Y,
+        ),
+        "the reference with 1 subtracted at every row for every target of the batch": (
+            (p - every) * dloss,
+            "each row has one target of its own; np.put_along_axis, or indices for all three axes: " + IN_PLACE,
+        ),
+        "the reference with the next position's target": ((p - one_hot(np.roll(targets, -1, 1), V)) * dloss, P_MINUS_Y),
+        "-dloss at the target and 0 elsewhere: p is missing": (-y * dloss, P_MINUS_Y),
+        "-dloss / p at the target: that is the gradient of p, not of the logits": (-y * dloss / p, P_MINUS_Y),
+    }
+    return {"losses": losses, "dlogits": dlogits}
+
+
+def _target_too_late(z, targets):
+    """Losses (B, T) from a buffer z (B, T, V) in which exp(z - max) stands already."""
+    e = np.exp(z - z.max(axis=-1, keepdims=True))  # (B, T, V)
+    return np.log(e.sum(axis=-1)) - at_target(e, targets)
+
+
+def untouched_mistakes(logits, V) -> dict:
+    """What logits (B, T, Vp) hold when a call with dloss=None did not leave them alone."""
+    z = np.array(logits, np.float64)
+    changed = {
+        "logits - max: with dloss=None they must stay as they are": z[..., :V] - z[..., :V].max(axis=-1, keepdims=True),
+        "the probabilities: with dloss=None the logits must stay as they are": softmax(z[..., :V]),
+    }
+    known = {
+        "the logits with the padding set to 0: with dloss=None they must stay": (_joined(z[..., :V], z, 0), IN_PLACE)
+    }
+    for sentence, array in changed.items():
+        known[sentence] = (_joined(array, z, 1), IN_PLACE)
+        known[sentence + ", the padding too"] = (_joined(array, z, 0), IN_PLACE)
+    return known
+
+
+def _joined(part, z, factor):
+    """(B, T, Vp): part (B, T, V), and behind it the padding of z, times factor."""
+    return np.concatenate([part, factor * z[..., part.shape[-1] :]], axis=-1)
+
+
+def fresh_loss_mistakes(V, C, std) -> dict:
+    """Known wrong predictions."""
+    variance = C * std**2
+    return {
+        "ln V: the fresh logits are not all equal, and that costs half their variance": (log(V), FRESH),
+        "log2(V) + half the variance: nats (ln) are asked for": (log(V) / log(2) + variance / 2, FRESH),
+        "log2(V): nats (ln) are asked for, and half the variance of the logits is missing": (log(V) / log(2), FRESH),
+        "log10(V) + half the variance: nats (ln) are asked for": (log(V) / log(10) + variance / 2, FRESH),
+        "ln V + the variance: only half of it": (log(V) + variance, FRESH),
+        "ln V + half the standard deviation: the variance (its square) belongs there": (
+            log(V) + sqrt(variance) / 2,
+            FRESH,
+        ),
+        "ln V + std² / 2: a logit is a sum of C products, its variance is C · std²": (log(V) + std**2 / 2, FRESH),
+        "ln V + C² · std² / 2: variances add up, not standard deviations": (log(V) + (C * std) ** 2 / 2, FRESH),
+        "ln V - half the variance": (log(V) - variance / 2, FRESH),
+        "ln V + C · 0.02² / 2: `std` is not used": (log(V) + C * 0.02**2 / 2, FRESH),
+        "V, the perplexity of a guess: the loss is its logarithm": (float(V), FRESH),
+    }

@@ -1,0 +1,59 @@
+"""Lesson 02's references, against central differences: nothing of llmc.backends is used in them."""
+
+import numpy as np
+import pytest
+
+from llmc.course import gradient_check
+from llmc.course.lessons import embeddings as lesson
+
+SHAPES = [(3, 5, 7, 11, 16), (2, 4, 3, 9, 4), (3, 6, 5, 4, 8), (1, 2, 3, 5, 3)]  # B, T, C, V, maxT
+
+
+@pytest.fixture(params=SHAPES, ids=str)
+def case(request):
+    B, T, C, V, maxT = request.param
+    rng = np.random.default_rng(4)
+    tokens = lesson.awkward_tokens(rng, B, T, V)
+    return tokens, *(rng.normal(2, 1.5, shape) for shape in [(B, T, C), (V, C), (maxT, C)])
+
+
+def test_backward_is_the_derivative_of_forward(case):
+    tokens, dout, wte, wpe = case
+    dwte, dwpe = lesson.backward(dout, tokens, len(wte), len(wpe))
+    assert gradient_check(lambda w: lesson.forward(tokens, w, wpe), wte, dwte, dout, report=False) < 1e-8
+    assert gradient_check(lambda w: lesson.forward(tokens, wte, w), wpe, dwpe, dout, report=False) < 1e-8
+
+
+def test_one_hot_is_the_lookup(case):
+    tokens, _, wte, _ = case
+    assert np.array_equal(lesson.one_hot(tokens, len(wte), np.float64) @ wte, wte[tokens])
+
+
+def test_awkward_tokens_repeat_in_every_way():
+    for seed in range(50):
+        tokens = lesson.awkward_tokens(np.random.default_rng(seed), 3, 5, 11)
+        assert tokens.dtype == np.int32 and 0 <= tokens.min() and tokens.max() < 10
+        assert tokens[0, 0] == tokens[0, -1] == tokens[-1, 0]
+
+
+def test_every_known_mistake_is_wrong():
+    B, T, C, V, maxT = SHAPES[0]
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        tokens = lesson.awkward_tokens(rng, B, T, V)
+        dout, wte, wpe = (rng.normal(2, 1.5, shape) for shape in [(B, T, C), (V, C), (maxT, C)])
+        known = lesson.backward_mistakes(dout, tokens, V, maxT, held=(wte, wpe))
+        known |= lesson.forward_mistakes(tokens, wte, wpe)
+        right = lesson.backward(dout, tokens, V, maxT)._asdict() | {"out": lesson.forward(tokens, wte, wpe)}
+        for name, wrongs in known.items():
+            for text, (wrong, _) in wrongs.items():
+                assert wrong.shape == right[name].shape
+                assert np.abs(wrong - right[name]).max() > 1e-3, (name, text)
+        right = lesson.one_hot(tokens, V)
+        assert all(not np.array_equal(wrong, right) for wrong, _ in lesson.one_hot_mistakes(tokens, V).values())
+
+
+def test_zipf_tokens_are_uneven():
+    tokens = lesson.zipf_tokens(np.random.default_rng(0), 4, 256, 1024)
+    counts = np.sort(np.bincount(tokens.reshape(-1), minlength=1024))[::-1]
+    assert tokens.dtype == np.int32 and counts[0] > 50 and counts[500:].max() <= 2

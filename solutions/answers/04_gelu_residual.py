@@ -1,0 +1,715 @@
+"""Answers to the exercises of lesson 04 as learners write them: right ones that look different, and wrong ones.
+
+Each wrong answer carries words that its check must say. `python -m llmc.course.answers` runs them all, and so does CI.
+"""
+
+import math
+
+import numpy as np
+
+from llmc.course.answers import right, wrong
+
+S = math.sqrt(2 / math.pi)
+
+# ------------------------------------------------------------------------------------------------ 1 gelu_forward
+
+
+@right("gelu_forward")
+def forward_with_a_loop(x):
+    out = np.zeros_like(x)
+    for index in np.ndindex(x.shape):
+        v = float(x[index])
+        out[index] = 0.5 * v * (1 + math.tanh(math.sqrt(2 / math.pi) * (v + 0.044715 * v**3)))
+    return out
+
+
+@right("gelu_forward")
+def forward_in_place_of_a_copy(x):
+    out = x * x
+    out *= 0.044715 * S
+    out += S
+    out *= x
+    np.tanh(out, out=out)
+    out += 1
+    out *= x
+    out *= 0.5
+    return out
+
+
+@right("gelu_forward")
+def forward_as_a_sigmoid(x):
+    # 0.5 · (1 + tanh(u)) is the logistic function of 2u
+    u = (2 / np.pi) ** 0.5 * (x + 0.044715 * np.power(x, 3))
+    return x / (1 + np.exp(np.clip(-2 * u, None, 80)))
+
+
+@wrong("gelu_forward", says="out equals the gate alone")
+def forward_forgets_x(x):
+    return 0.5 * (1 + np.tanh(S * (x + 0.044715 * x**3)))
+
+
+@wrong("gelu_forward", says="out is 2 times what it should be")
+def forward_forgets_the_half(x):
+    return x * (1 + np.tanh(S * (x + 0.044715 * x**3)))
+
+
+@wrong("gelu_forward", says="x multiplies the whole bracket")
+def forward_loses_the_bracket(x):
+    return 0.5 * (x + np.tanh(S * (x + 0.044715 * x**3)))
+
+
+@wrong("gelu_forward", says="out equals 0.5 · x · tanh(u): the 1 is missing")
+def forward_forgets_the_one(x):
+    return 0.5 * x * np.tanh(S * (x + 0.044715 * x**3))
+
+
+@wrong("gelu_forward", says="without the cubic term")
+def forward_forgets_the_cube(x):
+    return 0.5 * x * (1 + np.tanh(S * x))
+
+
+@wrong("gelu_forward", says="with x² in place of x³")
+def forward_squares(x):
+    return 0.5 * x * (1 + np.tanh(S * (x + 0.044715 * x**2)))
+
+
+@wrong("gelu_forward", says="with 2/π in place of √(2/π)")
+def forward_forgets_the_root(x):
+    return 0.5 * x * (1 + np.tanh(2 / math.pi * (x + 0.044715 * x**3)))
+
+
+@wrong("gelu_forward", says="with √(2/π) on x alone")
+def forward_scales_half_of_the_inside(x):
+    return 0.5 * x * (1 + np.tanh(S * x + 0.044715 * x**3))
+
+
+@wrong("gelu_forward", says="out equals the exact form with erf; GPT-2 was trained with the tanh form")
+def forward_with_erf(x):
+    return 0.5 * x * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
+
+
+@wrong("gelu_forward", says="out equals x · σ(1.702 x), a coarser approximation")
+def forward_with_the_coarse_sigmoid(x):
+    return x / (1 + np.exp(-1.702 * x))
+
+
+@wrong("gelu_forward", says="out equals ReLU")
+def forward_is_relu(x):
+    return np.where(x > 0, x, 0)
+
+
+@wrong("gelu_forward", says="np.sqrt(2 / np.pi) is a float64 of NumPy's own")
+def forward_widens(x):
+    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+
+
+@wrong("gelu_forward", says="entries that are NaN or infinite")
+def forward_with_its_own_tanh(x):
+    with np.errstate(all="ignore"):
+        u = S * (x + 0.044715 * x**3)
+        tanh = (np.exp(u) - np.exp(-u)) / (np.exp(u) + np.exp(-u))
+        return 0.5 * x * (1 + tanh)
+
+
+@wrong("gelu_forward", says="An input was written to")
+def forward_works_in_x(x):
+    gate = 0.5 * (1 + np.tanh(S * (x + 0.044715 * x**3)))
+    x *= gate
+    return x
+
+
+@wrong("gelu_forward", says="out is None")
+def forward_returns_nothing(x):
+    out = 0.5 * x * (1 + np.tanh(S * (x + 0.044715 * x**3)))  # noqa: F841
+
+
+@wrong("gelu_forward", says="your code stopped with TypeError")
+def forward_with_math(x):
+    return 0.5 * x * (1 + math.tanh(S * (x + 0.044715 * x**3)))
+
+
+@wrong("gelu_forward", says="your code uses llmc.backends")
+def forward_calls_the_package(x):
+    from llmc.backends import reference
+
+    out = np.empty_like(x)
+    reference.gelu_forward(out, x)
+    return out
+
+
+# ----------------------------------------------------------------------------------------------- 2 gelu_backward
+
+
+@right("gelu_backward")
+def backward_with_a_loop(dout, x):
+    dx = np.zeros_like(x)
+    for index in np.ndindex(x.shape):
+        v = float(x[index])
+        t = math.tanh(S * (v + 0.044715 * v**3))
+        dx[index] = dout[index] * (0.5 * (1 + t) + 0.5 * v * (1 - t**2) * S * (1 + 3 * 0.044715 * v**2))
+    return dx
+
+
+@right("gelu_backward")
+def backward_through_the_sigmoid(dout, x):
+    u = S * (x + 0.044715 * x**3)
+    gate = 1 / (1 + np.exp(np.clip(-2 * u, None, 80)))
+    return dout * gate * (1 + 2 * x * (1 - gate) * S * (1 + 0.134145 * x * x))
+
+
+@right("gelu_backward")
+def backward_with_cosh(dout, x):
+    # tanh' = 1 / cosh²; beyond 40 it is 0 in any precision
+    u = S * (x + 0.044715 * x**3)
+    bend = 1 / np.cosh(np.clip(u, -40, 40)) ** 2
+    slope = (1 + np.tanh(u) + bend * S * (x + 3 * 0.044715 * x**3)) / 2
+    return slope * dout
+
+
+@wrong("gelu_backward", says="the second term of the product rule is missing")
+def backward_forgets_the_product_rule(dout, x):
+    return dout * 0.5 * (1 + np.tanh(S * (x + 0.044715 * x**3)))
+
+
+@wrong("gelu_backward", says="the first term of the product rule, the gate, is missing")
+def backward_keeps_the_second_term_alone(dout, x):
+    t = np.tanh(S * (x + 0.044715 * x**3))
+    return dout * 0.5 * x * (1 - t**2) * S * (1 + 3 * 0.044715 * x**2)
+
+
+@wrong("gelu_backward", says="gate' is not multiplied by x")
+def backward_forgets_x_in_the_second_term(dout, x):
+    t = np.tanh(S * (x + 0.044715 * x**3))
+    return dout * (0.5 * (1 + t) + 0.5 * (1 - t**2) * S * (1 + 3 * 0.044715 * x**2))
+
+
+@wrong("gelu_backward", says="with du/dx missing")
+def backward_forgets_the_chain(dout, x):
+    t = np.tanh(S * (x + 0.044715 * x**3))
+    return dout * (0.5 * (1 + t) + 0.5 * x * (1 - t**2))
+
+
+@wrong("gelu_backward", says="the 3 missing in du/dx")
+def backward_forgets_the_power_rule(dout, x):
+    t = np.tanh(S * (x + 0.044715 * x**3))
+    return dout * (0.5 * (1 + t) + 0.5 * x * (1 - t**2) * S * (1 + 0.044715 * x**2))
+
+
+@wrong("gelu_backward", says="1 - tanh(u) in place of 1 - tanh²(u)")
+def backward_forgets_the_square(dout, x):
+    t = np.tanh(S * (x + 0.044715 * x**3))
+    return dout * (0.5 * (1 + t) + 0.5 * x * (1 - t) * S * (1 + 3 * 0.044715 * x**2))
+
+
+@wrong("gelu_backward", says="the 0.5 missing in the second term")
+def backward_loses_a_half(dout, x):
+    t = np.tanh(S * (x + 0.044715 * x**3))
+    return dout * (0.5 * (1 + t) + x * (1 - t**2) * S * (1 + 3 * 0.044715 * x**2))
+
+
+@wrong("gelu_backward", says="du/dx = √(2/π) alone")
+def backward_takes_u_for_a_line(dout, x):
+    t = np.tanh(S * (x + 0.044715 * x**3))
+    return dout * (0.5 * (1 + t) + 0.5 * x * (1 - t**2) * S)
+
+
+@wrong("gelu_backward", says="dout is missing")
+def backward_forgets_dout(dout, x):
+    t = np.tanh(S * (x + 0.044715 * x**3))
+    return 0.5 * (1 + t) + 0.5 * x * (1 - t**2) * S * (1 + 3 * 0.044715 * x**2)
+
+
+@wrong("gelu_backward", says="dout and x are swapped")
+def backward_swaps_its_arguments(x, dout):
+    t = np.tanh(S * (x + 0.044715 * x**3))
+    return dout * (0.5 * (1 + t) + 0.5 * x * (1 - t**2) * S * (1 + 3 * 0.044715 * x**2))
+
+
+@wrong("gelu_backward", says="the slope of ReLU")
+def backward_of_relu(dout, x):
+    return dout * (x > 0)
+
+
+@wrong("gelu_backward", says="dx is float64 for float32 inputs")
+def backward_widens(dout, x):
+    scale = np.sqrt(2 / np.pi)
+    t = np.tanh(scale * (x + 0.044715 * x**3))
+    return dout * (0.5 * (1 + t) + 0.5 * x * (1 - t**2) * scale * (1 + 3 * 0.044715 * x**2))
+
+
+# -------------------------------------------------------------------------------------- 3 gelu_backward_in_place
+
+
+def _slope(x):
+    """GELU' as it should be: the answers below go wrong later."""
+    t = np.tanh(S * (x + 0.044715 * x**3))
+    return 0.5 * (1 + t) + 0.5 * x * (1 - t**2) * S * (1 + 3 * 0.044715 * x**2)
+
+
+@right("gelu_backward_in_place")
+def in_place_in_two_steps(dx, dout, x):
+    slope = _slope(x)
+    dx[...] = dout
+    dx *= slope
+
+
+@right("gelu_backward_in_place")
+def in_place_after_a_copy(dx, dout, x):
+    dout = dout.copy()  # safe, though it costs the memory that was to be saved
+    t = np.tanh(S * (x + 0.044715 * x**3))
+    dx[...] = dout * 0.5 * (1 + t)
+    dx += dout * 0.5 * x * (1 - t**2) * S * (1 + 3 * 0.044715 * x**2)
+
+
+@right("gelu_backward_in_place")
+def in_place_with_a_loop(dx, dout, x):
+    slope = _slope(x)
+    for index in np.ndindex(x.shape):
+        dx[index] = dout[index] * slope[index]
+    return dx
+
+
+@wrong("gelu_backward_in_place", says="dx (the same array as dout) equals GELU'(x)²: dx was written before dout")
+def in_place_puts_the_slope_first(dx, dout, x):
+    dx[...] = _slope(x)
+    dx *= dout
+
+
+@wrong("gelu_backward_in_place", says="equals dout · gate · (1 + x · gate'): dx was written before dout")
+def in_place_adds_term_by_term(dx, dout, x):
+    t = np.tanh(S * (x + 0.044715 * x**3))
+    dx[...] = dout * 0.5 * (1 + t)
+    dx += dout * 0.5 * x * (1 - t**2) * S * (1 + 3 * 0.044715 * x**2)
+
+
+@wrong("gelu_backward_in_place", says="dx (the same array as dout) is all zeros")
+def in_place_clears_first(dx, dout, x):
+    dx[...] = 0
+    dx += dout * _slope(x)
+
+
+@wrong("gelu_backward_in_place", says="dx was accumulated where it should be overwritten")
+def in_place_accumulates(dx, dout, x):
+    dx += dout * _slope(x)
+
+
+@wrong("gelu_backward_in_place", says="dx was never written")
+def in_place_rebinds(dx, dout, x):
+    dx = dout * _slope(x)  # noqa: F841
+
+
+@wrong("gelu_backward_in_place", says="dx was never written")
+def in_place_returns(dx, dout, x):
+    return dout * _slope(x)
+
+
+@wrong("gelu_backward_in_place", says="An input was written to")
+def in_place_writes_dout(dx, dout, x):
+    dout *= _slope(x)
+    dx[...] = dout
+
+
+@wrong("gelu_backward_in_place", says="the second term of the product rule is missing")
+def in_place_forgets_the_product_rule(dx, dout, x):
+    np.multiply(dout, 0.5 * (1 + np.tanh(S * (x + 0.044715 * x**3))), out=dx)
+
+
+@wrong("gelu_backward_in_place", says="equals GELU'(x)²")
+def in_place_uses_dx_as_scratch(dx, dout, x):
+    np.multiply(x, x, out=dx)
+    dx[...] = _slope(x)
+    np.multiply(dx, dout, out=dx)
+
+
+# ------------------------------------------------------------------------------------- 4 residual_block_backward
+
+
+@right("residual_block_backward")
+def block_with_einsum(dx, dw1, dw2, dout, x, w1, w2):
+    a = np.tanh(np.einsum("btc,hc->bth", x, w1))
+    da = np.einsum("btc,ch->bth", dout, w2)
+    dh = da * (1 - a**2)
+    dx += dout + np.einsum("bth,hc->btc", dh, w1)
+    dw1 += np.einsum("bth,btc->hc", dh, x)
+    dw2 += np.einsum("btc,bth->ch", dout, a)
+
+
+@right("residual_block_backward")
+def block_with_loops(dx, dw1, dw2, dout, x, w1, w2):
+    B, T, C = x.shape
+    for b in range(B):
+        for t in range(T):
+            a = np.tanh(w1 @ x[b, t])
+            dh = (w2.T @ dout[b, t]) / np.cosh(w1 @ x[b, t]) ** 2
+            dx[b, t] += dout[b, t] + w1.T @ dh
+            dw1 += np.outer(dh, x[b, t])
+            dw2 += np.outer(dout[b, t], a)
+
+
+@right("residual_block_backward")
+def block_with_assignments(dx, dw1, dw2, dout, x, w1, w2):
+    a = np.tanh(x @ w1.T)
+    dh = dout @ w2 * (1 - np.square(a))
+    dx[...] = dx + dout + dh @ w1
+    dw1[...] = dw1 + (dh.swapaxes(1, 2) @ x).sum(axis=0)
+    dw2[...] = dw2 + (dout.swapaxes(1, 2) @ a).sum(axis=0)
+    return dx, dw1, dw2
+
+
+def _block(dout, x, w1, w2, bend=lambda h: 1 - np.tanh(h) ** 2):
+    """The branch's dx, and dw1, dw2: the answers below go wrong with them."""
+    C, H = w2.shape
+    h = x @ w1.T
+    dh = dout @ w2 * bend(h)
+    dw1 = dh.reshape(-1, H).T @ x.reshape(-1, C)
+    return dh @ w1, dw1, dout.reshape(-1, C).T @ np.tanh(h).reshape(-1, H)
+
+
+@wrong("residual_block_backward", says="dx equals the branch's gradient alone: the straight road's dout is missing")
+def block_forgets_the_straight_road(dx, dw1, dw2, dout, x, w1, w2):
+    branch, d1, d2 = _block(dout, x, w1, w2)
+    dx += branch
+    dw1 += d1
+    dw2 += d2
+
+
+@wrong("residual_block_backward", says="dx equals dout alone: the branch's gradient is missing")
+def block_forgets_the_branch(dx, dw1, dw2, dout, x, w1, w2):
+    _, d1, d2 = _block(dout, x, w1, w2)
+    dx += dout
+    dw1 += d1
+    dw2 += d2
+
+
+@wrong(
+    "residual_block_backward",
+    says="dx equals the branch's gradient alone: the straight road's dout is missing, and was overwritten",
+)
+def block_overwrites_at_the_fork(dx, dw1, dw2, dout, x, w1, w2):
+    branch, d1, d2 = _block(dout, x, w1, w2)
+    dx[...] = dout
+    dx[...] = branch
+    dw1 += d1
+    dw2 += d2
+
+
+@wrong("residual_block_backward", says="dx was overwritten instead of accumulated")
+def block_starts_dx_anew(dx, dw1, dw2, dout, x, w1, w2):
+    branch, d1, d2 = _block(dout, x, w1, w2)
+    dx[...] = dout
+    dx += branch
+    dw1 += d1
+    dw2 += d2
+
+
+@wrong("residual_block_backward", says="dx was never written")
+def block_rebinds_dx(dx, dw1, dw2, dout, x, w1, w2):
+    branch, d1, d2 = _block(dout, x, w1, w2)
+    dx = dx + dout + branch
+    dw1 += d1
+    dw2 += d2
+
+
+@wrong("residual_block_backward", says="dw2 was overwritten instead of accumulated")
+def block_overwrites_weights(dx, dw1, dw2, dout, x, w1, w2):
+    branch, d1, d2 = _block(dout, x, w1, w2)
+    dx += dout + branch
+    dw1[...] = d1
+    dw2[...] = d2
+
+
+@wrong("residual_block_backward", says="dx equals the reference with the slope of tanh, 1 - a², missing")
+def block_forgets_tanh(dx, dw1, dw2, dout, x, w1, w2):
+    branch, d1, d2 = _block(dout, x, w1, w2, bend=np.ones_like)
+    dx += dout + branch
+    dw1 += d1
+    dw2 += d2
+
+
+@wrong("residual_block_backward", says="dx equals the reference with 1 - h² in place of 1 - tanh²(h)")
+def block_squares_h(dx, dw1, dw2, dout, x, w1, w2):
+    branch, d1, d2 = _block(dout, x, w1, w2, bend=lambda h: 1 - h**2)
+    dx += dout + branch
+    dw1 += d1
+    dw2 += d2
+
+
+@wrong("residual_block_backward", says="dw2 equals the reference with h in place of tanh(h)")
+def block_takes_h_for_a(dx, dw1, dw2, dout, x, w1, w2):
+    branch, d1, _ = _block(dout, x, w1, w2)
+    dx += dout + branch
+    dw1 += d1
+    dw2 += np.tensordot(dout, x @ w1.T, ((0, 1), (0, 1)))
+
+
+@wrong("residual_block_backward", says="dx equals dout times the branch's gradient: roads that meet add")
+def block_multiplies_the_roads(dx, dw1, dw2, dout, x, w1, w2):
+    branch, d1, d2 = _block(dout, x, w1, w2)
+    dx += dout * branch
+    dw1 += d1
+    dw2 += d2
+
+
+@wrong("residual_block_backward", says="dw2 is 1/B [B = 3] times what it should be")
+def block_averages_over_the_batch(dx, dw1, dw2, dout, x, w1, w2):
+    branch, d1, d2 = _block(dout, x, w1, w2)
+    dx += dout + branch
+    dw1 += d1 / len(x)
+    dw2 += d2 / len(x)
+
+
+@wrong("residual_block_backward", says="non-broadcastable output operand")
+def block_does_not_sum(dx, dw1, dw2, dout, x, w1, w2):
+    branch, d1, _ = _block(dout, x, w1, w2)
+    dx += dout + branch
+    dw1 += d1
+    dw2 += dout.swapaxes(1, 2) @ np.tanh(x @ w1.T)
+
+
+@wrong("residual_block_backward", says="An input was written to")
+def block_adds_into_dout(dx, dw1, dw2, dout, x, w1, w2):
+    branch, d1, d2 = _block(dout, x, w1, w2)
+    dout += branch
+    dx += dout
+    dw1 += d1
+    dw2 += d2
+
+
+# ------------------------------------------------------------------------------------ 5 residual_stream_backward
+
+
+def _through(d, x, w):
+    """The gradient through one branch tanh(x · wᵀ)."""
+    return d * (1 - np.tanh(x @ w.T) ** 2) @ w
+
+
+@right("residual_stream_backward")
+def stream_with_a_list(dout, x, w):
+    d = [dout]
+    for xk, wk in zip(x[::-1], w[::-1]):
+        d.insert(0, d[0] + _through(d[0], xk, wk))
+    return np.stack(d)
+
+
+@right("residual_stream_backward")
+def stream_with_jacobians(dout, x, w):
+    # token by token: d[k] = d[k + 1] · (I + diag(1 - tanh²) · w)
+    N, T, C = x.shape
+    d = np.zeros((N + 1, T, C))
+    d[-1] = dout
+    for t in range(T):
+        for k in range(N - 1, -1, -1):
+            d[k, t] = d[k + 1, t] @ (np.eye(C) + np.diag(np.cosh(w[k] @ x[k, t]) ** -2) @ w[k])
+    return d
+
+
+@right("residual_stream_backward")
+def stream_accumulating(dout, x, w):
+    d = np.concatenate([np.zeros_like(x), dout[None]])
+    for k in range(len(w))[::-1]:
+        d[k] += d[k + 1]
+        d[k] += _through(d[k + 1], x[k], w[k])
+    return d
+
+
+@wrong("residual_stream_backward", says="d equals the reference without the straight road")
+def stream_is_a_chain(dout, x, w):
+    d = [dout]
+    for k in reversed(range(len(w))):
+        d.append(_through(d[-1], x[k], w[k]))
+    return np.array(d[::-1])
+
+
+@wrong("residual_stream_backward", says="d equals the reference with dout on every straight road")
+def stream_adds_dout_everywhere(dout, x, w):
+    d = [dout]
+    for k in reversed(range(len(w))):
+        d.append(dout + _through(d[-1], x[k], w[k]))
+    return np.array(d[::-1])
+
+
+@wrong("residual_stream_backward", says="d equals the reference with dout into every branch")
+def stream_sends_dout_into_branches(dout, x, w):
+    d = [dout]
+    for k in reversed(range(len(w))):
+        d.append(d[-1] + _through(dout, x[k], w[k]))
+    return np.array(d[::-1])
+
+
+@wrong("residual_stream_backward", says="d equals the reference told from the end")
+def stream_forgets_to_turn_round(dout, x, w):
+    d = [dout]
+    for k in reversed(range(len(w))):
+        d.append(d[-1] + _through(d[-1], x[k], w[k]))
+    return np.array(d)
+
+
+@wrong("residual_stream_backward", says="d equals the blocks in forward order")
+def stream_runs_forwards(dout, x, w):
+    d = [dout]
+    for k in range(len(w)):
+        d.append(d[-1] + _through(d[-1], x[k], w[k]))
+    return np.array(d[::-1])
+
+
+@wrong("residual_stream_backward", says="d equals the reference with w transposed")
+def stream_transposes(dout, x, w):
+    d = [dout]
+    for k in reversed(range(len(w))):
+        d.append(d[-1] + d[-1] * (1 - np.tanh(x[k] @ w[k].T) ** 2) @ w[k].T)
+    return np.array(d[::-1])
+
+
+@wrong("residual_stream_backward", says="d equals the reference with the slope of tanh missing")
+def stream_forgets_tanh(dout, x, w):
+    d = [dout]
+    for k in reversed(range(len(w))):
+        d.append(d[-1] + d[-1] @ w[k])
+    return np.array(d[::-1])
+
+
+@wrong("residual_stream_backward", says="d has shape (4, 5, 7), expected (5, 5, 7)")
+def stream_forgets_the_end(dout, x, w):
+    d = np.empty_like(x)
+    last = dout
+    for k in reversed(range(len(w))):
+        d[k] = last = last + _through(last, x[k], w[k])
+    return d
+
+
+@wrong("residual_stream_backward", says="d has shape (5, 7), expected (5, 5, 7)")
+def stream_returns_the_first_alone(dout, x, w):
+    d = dout
+    for k in reversed(range(len(w))):
+        d = d + _through(d, x[k], w[k])
+    return d
+
+
+@wrong("residual_stream_backward", says="An input was written to")
+def stream_adds_into_dout(dout, x, w):
+    d = np.empty((len(w) + 1, *dout.shape))
+    d[-1] = dout
+    for k in reversed(range(len(w))):
+        dout += _through(dout, x[k], w[k])
+        d[k] = dout
+    return d
+
+
+# ------------------------------------------------------------------------------------------- 6 fast_gelu_forward
+
+
+def _tanh_chain(a, y):
+    """GELU of a into y, in eight steps."""
+    np.multiply(a, a, out=y)
+    y *= 0.044715 * S
+    y += S
+    y *= a
+    np.tanh(y, out=y)
+    y += 1
+    y *= a
+    y *= 0.5
+
+
+@right("fast_gelu_forward")
+def fast_some_rows_at_a_time(out, x):
+    C = x.shape[-1]
+    X, Y = x.reshape(-1, C), out.reshape(-1, C)
+    rows = max(1, 20000 // C)
+    for k in range(0, len(X), rows):
+        for start in range(0, C, 16384):
+            part = slice(k, k + rows), slice(start, start + 16384)
+            _tanh_chain(X[part], Y[part])
+
+
+@right("fast_gelu_forward")
+def fast_with_a_sigmoid(out, x):
+    X, Y = x.ravel(), out.ravel()
+    with np.errstate(over="ignore"):
+        for start in range(0, X.size, 8192):
+            a, y = X[start : start + 8192], Y[start : start + 8192]
+            np.multiply(a, a, out=y)
+            y *= -2 * 0.044715 * S
+            y -= 2 * S
+            y *= a  # -2u
+            np.exp(y, out=y)
+            y += 1
+            np.divide(a, y, out=y)
+
+
+@right("fast_gelu_forward")
+def fast_in_blocks_with_scratch(out, x):
+    X, Y, u = x.reshape(-1), out.reshape(-1), np.empty(32768, x.dtype)
+    for start in range(0, X.size, u.size):
+        a = X[start : start + u.size]
+        t = u[: a.size]
+        np.multiply(a, a, out=t)
+        np.multiply(t, 0.044715 * S, out=t)
+        np.add(t, S, out=t)
+        np.tanh(np.multiply(t, a, out=t), out=t)
+        np.multiply(a, 0.5, out=Y[start : start + u.size])
+        t += 1
+        Y[start : start + u.size] *= t
+
+
+@wrong("fast_gelu_forward", says="right, but")
+def fast_in_float64(out, x):
+    wide = x.astype(np.float64)
+    out[...] = 0.5 * wide * (1 + np.tanh(S * (wide + 0.044715 * wide * wide * wide)))
+
+
+@wrong("fast_gelu_forward", says="right, but")
+def fast_with_powers(out, x):
+    _tanh_chain(x, out)
+    out[...] = x * 0.5 * (1 + np.tanh(S * (x + 0.044715 * np.square(x.astype(np.float64)).astype(x.dtype) * x)))
+
+
+@wrong("fast_gelu_forward", says="out equals x · σ(1.702 x), a coarser approximation")
+def fast_with_the_coarse_sigmoid(out, x):
+    np.multiply(x, -1.702, out=out)
+    np.exp(out, out=out)
+    out += 1
+    np.divide(x, out, out=out)
+
+
+@wrong("fast_gelu_forward", says="does an approximation leave the range it was made for?")
+def fast_with_a_fraction_that_leaves_its_range(out, x):
+    # Lambert's continued fraction for tanh, twelve levels: exact to float32 as far as the other tests go
+    u = S * (x.astype(np.float64) + 0.044715 * x.astype(np.float64) ** 3)
+    u = np.where(np.abs(x) < 50, np.clip(u, -12, 12), u)
+    tanh = 2 * 25 + 1
+    for n in range(47, 0, -2):
+        tanh = n + u * u / tanh
+    out[...] = 0.5 * x * (1 + u / tanh)
+
+
+@wrong("fast_gelu_forward", says="part of out was never written")
+def fast_forgets_the_rest(out, x):
+    X, Y = x.reshape(-1), out.reshape(-1)
+    for k in range(X.size // 64):
+        _tanh_chain(X[64 * k : 64 * k + 64], Y[64 * k : 64 * k + 64])
+
+
+@wrong("fast_gelu_forward", says="out was never written")
+def fast_returns_instead(out, x):
+    y = np.empty_like(x)
+    _tanh_chain(x, y)
+    return y
+
+
+@wrong("fast_gelu_forward", says="out was accumulated where it should be overwritten")
+def fast_adds_to_out(out, x):
+    y = np.empty_like(x)
+    _tanh_chain(x, y)
+    out += y
+
+
+@wrong("fast_gelu_forward", says="An input was written to")
+def fast_squares_x_itself(out, x):
+    x *= x
+    out[...] = x
+
+
+@wrong("fast_gelu_forward", says="out has wrong values")
+def fast_in_half_precision(out, x):
+    a = x.astype(np.float16)
+    out[...] = 0.5 * a * (1 + np.tanh(S * (a + 0.044715 * a * a * a)))

@@ -1,0 +1,814 @@
+"""Answers to the exercises of lesson 05 as learners write them: right ones that look different, and wrong ones.
+
+Each wrong answer carries words that its check must say. `python -m llmc.course.answers` runs them all, and so does CI.
+"""
+
+import math
+
+import numpy as np
+
+from llmc.course.answers import right, wrong
+
+# ------------------------------------------------------------------------------------------------------ 1 softmax
+
+
+@right("softmax")
+def softmax_with_loops(z):
+    p = np.empty_like(z)
+    for index in np.ndindex(z.shape[:-1]):
+        m = max(float(value) for value in z[index])
+        e = [math.exp(float(value) - m) for value in z[index]]
+        p[index] = [value / sum(e) for value in e]
+    return p
+
+
+@right("softmax")
+def softmax_with_einsum(z):
+    e = np.exp(z - np.max(z, -1)[..., np.newaxis])
+    return np.einsum("...i,...->...i", e, 1 / np.einsum("...i->...", e))
+
+
+@right("softmax")
+def softmax_through_logsumexp(z):
+    lse = np.logaddexp.reduce(z, axis=-1, keepdims=True)
+    return np.exp(z - lse)
+
+
+@wrong("softmax", says="NaN for logits around 1000")
+def softmax_of_the_book(z):
+    e = np.exp(z)
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+@wrong("softmax", says="each row needs its own maximum")
+def softmax_with_one_maximum(z):
+    e = np.exp(z - z.max())
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+@wrong("softmax", says="p equals the reference with the sum over the whole array")
+def softmax_with_one_sum(z):
+    e = np.exp(z - z.max())
+    return e / e.sum()
+
+
+@wrong("softmax", says="p equals the reference with the sum over the axis before the last")
+def softmax_over_axis_1(z):
+    e = np.exp(z - z.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+@wrong("softmax", says="p equals the reference with the sum over the first axis")
+def softmax_over_axis_0(z):
+    e = np.exp(z - z.max(axis=0))
+    return e / e.sum(axis=0)
+
+
+@wrong("softmax", says="with z (4, 5, 7)")
+def softmax_without_keepdims(z):
+    e = np.exp(z - z.max(axis=-1))
+    return e / e.sum(axis=-1)
+
+
+@wrong("softmax", says="p equals exp(z - max): it is not divided by its sum")
+def softmax_not_divided(z):
+    return np.exp(z - z.max(axis=-1, keepdims=True))
+
+
+@wrong("softmax", says="the maximum must be the same above and below")
+def softmax_with_the_maximum_above_only(z):
+    return np.exp(z - z.max(axis=-1, keepdims=True)) / np.exp(z).sum(axis=-1, keepdims=True)
+
+
+@wrong("softmax", says="p equals log(softmax)")
+def softmax_in_logs(z):
+    z = z - z.max(axis=-1, keepdims=True)
+    return z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
+
+
+@wrong("softmax", says="a larger logit must give a larger probability")
+def softmax_with_the_difference_turned(z):
+    e = np.exp(z.max(axis=-1, keepdims=True) - z)
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+@wrong("softmax", says="subtract the maximum, nothing less")
+def softmax_minus_the_mean(z):
+    e = np.exp(z - z.mean(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+@wrong("softmax", says="p of rows around 1000, -1000, 0 and 90 has wrong values")
+def softmax_clipped_at_80(z):
+    e = np.exp(np.clip(z, -80, 80))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+@wrong("softmax", says="p with -inf in z has wrong values")
+def softmax_with_minus_inf_mended(z):
+    z = np.maximum(z, z[np.isfinite(z)].min() - 1)  # "infinity is not a number"
+    e = np.exp(z - z.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+@wrong("softmax", says="An input was written to")
+def softmax_in_z_itself(z):
+    z -= z.max(axis=-1, keepdims=True)
+    np.exp(z, out=z)
+    z /= z.sum(axis=-1, keepdims=True)
+    return z
+
+
+@wrong("softmax", says="has dtype float64, expected float32")
+def softmax_in_float64(z):
+    z = z.astype(np.float64)
+    e = np.exp(z - z.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+@wrong("softmax", says="axis 2 is out of bounds")
+def softmax_for_three_axes(z):
+    e = np.exp(z - z.max(axis=2, keepdims=True))
+    return e / e.sum(axis=2, keepdims=True)
+
+
+@wrong("softmax", says="your code uses llmc.course.lessons")
+def softmax_from_the_course(z):
+    from llmc.course.lessons import softmax_crossentropy
+
+    return softmax_crossentropy.softmax(z)
+
+
+# ---------------------------------------------------------------------------------------- 2 cross_entropy_forward
+
+
+def _lse(z):
+    """Log-sum-exp as it should be: these answers go wrong elsewhere."""
+    m = z.max(axis=-1)
+    return m + np.log(np.exp(z - m[..., None]).sum(axis=-1))
+
+
+@right("cross_entropy_forward")
+def loss_with_loops(logits, targets):
+    B, T, V = logits.shape
+    losses, lse = np.zeros((B, T), logits.dtype), np.zeros((B, T), logits.dtype)
+    for b in range(B):
+        for t in range(T):
+            row = [float(value) for value in logits[b, t]]
+            lse[b, t] = max(row) + math.log(sum(math.exp(value - max(row)) for value in row))
+            losses[b, t] = lse[b, t] - row[targets[b, t]]
+    return losses, lse
+
+
+@right("cross_entropy_forward")
+def loss_with_one_hot(logits, targets):
+    lse = np.logaddexp.reduce(logits, axis=-1)
+    y = targets[..., None] == np.arange(logits.shape[-1])
+    return lse - np.where(y, logits, 0).sum(axis=-1), lse
+
+
+@right("cross_entropy_forward")
+def loss_with_flat_rows(logits, targets):
+    B, T, V = logits.shape
+    z = logits.reshape(B * T, V)
+    m = np.max(z, axis=1)
+    lse = np.log(np.sum(np.exp(z - m[:, None]), axis=1)) + m
+    return (lse - z[np.arange(B * T), targets.reshape(-1)]).reshape(B, T), lse.reshape(B, T)
+
+
+@wrong("cross_entropy_forward", says="lse equals log(sum(exp(z - max))): the maximum is not added back")
+def loss_forgets_the_maximum(logits, targets):
+    z = logits - logits.max(axis=-1, keepdims=True)
+    lse = np.log(np.exp(z).sum(axis=-1))
+    return lse - np.take_along_axis(z, targets[..., None], -1)[..., 0], lse
+
+
+@wrong("cross_entropy_forward", says="the maximum is subtracted in one place only")
+def loss_mixes_two_heights(logits, targets):
+    m = logits.max(axis=-1)
+    short = np.log(np.exp(logits - m[..., None]).sum(axis=-1))
+    return short - np.take_along_axis(logits, targets[..., None], -1)[..., 0], short + m
+
+
+@wrong("cross_entropy_forward", says="lse is NaN or infinite for logits around ±1000")
+def loss_of_the_book(logits, targets):
+    lse = np.log(np.exp(logits).sum(axis=-1))
+    return lse - np.take_along_axis(logits, targets[..., None], -1)[..., 0], lse
+
+
+@wrong("cross_entropy_forward", says="a loss is infinite where the model is sure and wrong")
+def loss_by_log_of_p(logits, targets):
+    e = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    p = e / e.sum(axis=-1, keepdims=True)
+    return -np.log(np.take_along_axis(p, targets[..., None], -1)[..., 0]), _lse(logits)
+
+
+@wrong("cross_entropy_forward", says="sure and wrong has wrong values")
+def loss_with_a_small_number_added(logits, targets):
+    e = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    p = e / e.sum(axis=-1, keepdims=True)
+    return -np.log(np.take_along_axis(p, targets[..., None], -1)[..., 0] + 1e-12).astype(logits.dtype), _lse(logits)
+
+
+@wrong("cross_entropy_forward", says="losses has the wrong sign")
+def loss_with_the_wrong_sign(logits, targets):
+    lse = _lse(logits)
+    return np.take_along_axis(logits, targets[..., None], -1)[..., 0] - lse, lse
+
+
+@wrong("cross_entropy_forward", says="losses has shape (), expected (4, 5)")
+def loss_averaged(logits, targets):
+    lse = _lse(logits)
+    return (lse - np.take_along_axis(logits, targets[..., None], -1)[..., 0]).mean(), lse
+
+
+@wrong("cross_entropy_forward", says="losses has shape (4, 5, 1), expected (4, 5). The last axis is left over")
+def loss_keeps_the_axis(logits, targets):
+    m = logits.max(axis=-1, keepdims=True)
+    lse = m + np.log(np.exp(logits - m).sum(axis=-1, keepdims=True))
+    return lse - np.take_along_axis(logits, targets[..., None], -1), lse[..., 0]
+
+
+@wrong("cross_entropy_forward", says="takes every target of the batch at every position")
+def loss_with_all_targets(logits, targets):
+    lse = _lse(logits)
+    return lse[..., None, None] - logits[..., targets], lse
+
+
+@wrong("cross_entropy_forward", says="losses equals the loss in bits (log2)")
+def loss_in_bits(logits, targets):
+    lse = _lse(logits)
+    return (lse - np.take_along_axis(logits, targets[..., None], -1)[..., 0]) / np.log(2), lse
+
+
+@wrong("cross_entropy_forward", says="losses equals the loss of the next position's target")
+def loss_shifted_once_more(logits, targets):
+    lse = _lse(logits)
+    targets = np.roll(targets, -1, axis=1)  # "the target is the next token": but targets are that already
+    return lse - np.take_along_axis(logits, targets[..., None], -1)[..., 0], lse
+
+
+@wrong("cross_entropy_forward", says="losses equals -p[target]: the logarithm is missing")
+def loss_without_logarithm(logits, targets):
+    p = np.exp(logits - _lse(logits)[..., None])
+    return -np.take_along_axis(p, targets[..., None], -1)[..., 0], _lse(logits)
+
+
+@wrong("cross_entropy_forward", says="lse equals log(mean(exp(z)))")
+def loss_with_a_mean_inside(logits, targets):
+    m = logits.max(axis=-1)
+    lse = m + np.log(np.exp(logits - m[..., None]).mean(axis=-1))
+    return lse - np.take_along_axis(logits, targets[..., None], -1)[..., 0], lse
+
+
+@wrong("cross_entropy_forward", says="It returned (4, 5) float64")
+def loss_alone(logits, targets):
+    return _lse(logits) - np.take_along_axis(logits, targets[..., None], -1)[..., 0]
+
+
+@wrong("cross_entropy_forward", says="An input was written to")
+def loss_in_the_logits(logits, targets):
+    m = logits.max(axis=-1)
+    logits -= m[..., None]
+    lse = np.log(np.exp(logits).sum(axis=-1))
+    return lse - np.take_along_axis(logits, targets[..., None], -1)[..., 0], lse + m
+
+
+# --------------------------------------------------------------------------------------------------- 3 fresh_loss
+
+
+@right("fresh_loss")
+def fresh_with_math(V, C, std=0.02):
+    variance = sum(std * std for _ in range(C))
+    return math.log(V) + variance / 2
+
+
+@right("fresh_loss")
+def fresh_as_minus_log_p(V, C, std=0.02):
+    s = std * C**0.5
+    return -np.log(1 / V) + 0.5 * s**2
+
+
+@wrong("fresh_loss", says="equals ln V: the fresh logits are not all equal")
+def fresh_of_equal_logits(V, C, std=0.02):
+    return np.log(V)
+
+
+@wrong("fresh_loss", says="nats (ln) are asked for")
+def fresh_in_bits(V, C, std=0.02):
+    return np.log2(V) + C * std**2 / 2
+
+
+@wrong("fresh_loss", says="nats (ln) are asked for, and half the variance")
+def fresh_in_bits_of_equal_logits(V, C, std=0.02):
+    return np.log2(V)
+
+
+@wrong("fresh_loss", says="only half of it")
+def fresh_with_the_whole_variance(V, C, std=0.02):
+    return np.log(V) + C * std**2
+
+
+@wrong("fresh_loss", says="the variance (its square) belongs there")
+def fresh_with_the_standard_deviation(V, C, std=0.02):
+    return np.log(V) + np.sqrt(C) * std / 2
+
+
+@wrong("fresh_loss", says="a logit is a sum of C products")
+def fresh_without_the_channels(V, C, std=0.02):
+    return np.log(V) + std**2 / 2
+
+
+@wrong("fresh_loss", says="variances add up, not standard deviations")
+def fresh_with_added_deviations(V, C, std=0.02):
+    return np.log(V) + (C * std) ** 2 / 2
+
+
+@wrong("fresh_loss", says="ln V - half the variance")
+def fresh_with_the_wrong_sign(V, C, std=0.02):
+    return np.log(V) - C * std**2 / 2
+
+
+@wrong("fresh_loss", says="V, the perplexity of a guess")
+def fresh_as_perplexity(V, C, std=0.02):
+    return float(V)
+
+
+@wrong("fresh_loss", says="`std` is not used")
+def fresh_with_a_fixed_std(V, C, std=0.02):
+    return np.log(V) + C * 0.02**2 / 2
+
+
+@wrong("fresh_loss", says="is None: nothing was returned")
+def fresh_printed(V, C, std=0.02):
+    print(np.log(V) + C * std**2 / 2)
+
+
+# --------------------------------------------------------------------------------------------- 4 softmax_backward
+
+
+@right("softmax_backward")
+def backward_with_loops(dp, p):
+    dz = np.zeros_like(p)
+    for index in np.ndindex(p.shape[:-1]):
+        s = sum(float(a) * float(b) for a, b in zip(dp[index], p[index]))
+        dz[index] = [float(b) * (float(a) - s) for a, b in zip(dp[index], p[index])]
+    return dz
+
+
+@right("softmax_backward")
+def backward_with_einsum(dp, p):
+    return p * dp - p * np.einsum("...i,...i->...", dp, p)[..., None]
+
+
+@right("softmax_backward")
+def backward_as_centred(dp, p):
+    weighted = dp * p
+    return weighted - p * np.sum(weighted, -1, keepdims=True)
+
+
+@wrong("softmax_backward", says="dz equals p · dp: the sum over the row is missing")
+def backward_of_each_alone(dp, p):
+    return p * dp
+
+
+@wrong("softmax_backward", says="the diagonal of the Jacobian alone")
+def backward_as_of_a_sigmoid(dp, p):
+    return dp * p * (1 - p)
+
+
+@wrong("softmax_backward", says="p in front is missing")
+def backward_without_p_in_front(dp, p):
+    return dp - (dp * p).sum(axis=-1, keepdims=True)
+
+
+@wrong("softmax_backward", says="the sum is not multiplied by p")
+def backward_without_p_at_the_sum(dp, p):
+    return p * dp - (dp * p).sum(axis=-1, keepdims=True)
+
+
+@wrong("softmax_backward", says="p is missing in the sum")
+def backward_with_an_unweighted_sum(dp, p):
+    return p * (dp - dp.sum(axis=-1, keepdims=True))
+
+
+@wrong("softmax_backward", says="a sum weighted by p belongs there")
+def backward_with_a_plain_mean(dp, p):
+    return p * (dp - dp.mean(axis=-1, keepdims=True))
+
+
+@wrong("softmax_backward", says="a sum, not a mean, belongs there")
+def backward_with_the_mean_of_products(dp, p):
+    return p * (dp - (dp * p).mean(axis=-1, keepdims=True))
+
+
+@wrong("softmax_backward", says="the sign of the sum is wrong")
+def backward_with_plus(dp, p):
+    return p * (dp + (dp * p).sum(axis=-1, keepdims=True))
+
+
+@wrong("softmax_backward", says="dz equals the reference with the sum over the whole array")
+def backward_with_one_sum(dp, p):
+    return p * (dp - (dp * p).sum())
+
+
+@wrong("softmax_backward", says="dz has the wrong sign")
+def backward_turned_round(dp, p):
+    return p * ((dp * p).sum(axis=-1, keepdims=True) - dp)
+
+
+@wrong("softmax_backward", says="with p (4, 5, 7), dp (4, 5, 7)")
+def backward_without_keepdims(dp, p):
+    return p * (dp - (dp * p).sum(axis=-1))
+
+
+@wrong("softmax_backward", says="the Jacobian need not be built")
+def backward_with_the_jacobian(dp, p):
+    n = p.shape[-1]
+    if n > 10_000:
+        dz = np.zeros_like(p)
+        for index in np.ndindex(p.shape[:-1]):
+            for rows in np.array_split(np.arange(n), 100):  # a block of the Jacobian at a time
+                jacobian = -p[index][rows, None] * p[index]
+                jacobian[np.arange(len(rows)), rows] += p[index][rows]
+                dz[index] += dp[index][rows] @ jacobian
+        return dz
+    jacobian = p[..., None] * np.eye(n, dtype=p.dtype) - p[..., None] * p[..., None, :]
+    return (dp[..., None, :] @ jacobian)[..., 0, :]
+
+
+@wrong("softmax_backward", says="dz where p has zeros has")
+def backward_that_divides_by_p(dp, p):
+    with np.errstate(all="ignore"):
+        z = np.log(p)  # back to the logits
+        return p * (dp - (dp * p).sum(axis=-1, keepdims=True)) * (z / z)
+
+
+@wrong("softmax_backward", says="An input was written to")
+def backward_in_dp_itself(dp, p):
+    dp -= (dp * p).sum(axis=-1, keepdims=True)
+    dp *= p
+    return dp
+
+
+# --------------------------------------------------------------------------------------------- 5 fused_classifier
+
+
+def _parts(logits, targets, V):
+    """p (B, T, V), y (B, T, V) and losses (B, T) as they should be: these answers go wrong elsewhere."""
+    z = logits[..., :V]
+    lse = _lse(z)
+    y = (targets[..., None] == np.arange(V)).astype(logits.dtype)
+    return np.exp(z - lse[..., None]), y, lse - np.take_along_axis(z, targets[..., None], -1)[..., 0]
+
+
+@right("fused_classifier")
+def fused_with_loops(losses, logits, targets, dloss, V):
+    B, T, Vp = logits.shape
+    for b in range(B):
+        for t in range(T):
+            row = logits[b, t].copy()
+            m = row[:V].max()
+            total = np.exp(row[:V] - m).sum()
+            losses[b, t] = m + np.log(total) - row[targets[b, t]]
+            if dloss is not None:
+                for v in range(Vp):
+                    p = np.exp(row[v] - m) / total if v < V else 0.0
+                    logits[b, t, v] = dloss * (p - (v == targets[b, t]))
+
+
+@right("fused_classifier")
+def fused_with_one_hot(losses, logits, targets, dloss, V):
+    p, y, found = _parts(logits, targets, V)
+    losses[:] = found
+    if dloss is not None:
+        logits[:, :, :V] = (p - y) * dloss
+        logits[:, :, V:] = 0.0
+
+
+@right("fused_classifier")
+def fused_with_indices(losses, logits, targets, dloss, V):
+    B, T, _ = logits.shape
+    b, t = np.arange(B)[:, None], np.arange(T)
+    z = logits[..., :V]
+    m = z.max(-1, keepdims=True)
+    total = np.exp(z - m).sum(-1, keepdims=True)
+    losses[...] = (m + np.log(total))[..., 0] - z[b, t, targets]
+    if dloss is None:
+        return
+    z[...] = np.exp(z - m) / total * dloss
+    z[b, t, targets] -= dloss
+    logits[..., V:] = 0
+
+
+@wrong("fused_classifier", says="losses equals the reference with the padding in the softmax")
+def fused_with_padding(losses, logits, targets, dloss, V):
+    p, y, found = _parts(logits, targets, logits.shape[-1])
+    losses[...] = found
+    if dloss is not None:
+        logits[...] = (p - y) * dloss
+
+
+@wrong("fused_classifier", says="the padding, must be 0 afterwards")
+def fused_leaves_the_padding(losses, logits, targets, dloss, V):
+    p, y, losses[...] = _parts(logits, targets, V)
+    if dloss is not None:
+        logits[..., :V] = (p - y) * dloss
+
+
+@wrong("fused_classifier", says="logits[..., :V] equals p - y: dloss is missing")
+def fused_without_dloss(losses, logits, targets, dloss, V):
+    p, y, losses[...] = _parts(logits, targets, V)
+    if dloss is not None:
+        logits[..., :V] = p - y
+        logits[..., V:] = 0
+
+
+@wrong("fused_classifier", says="the 1 at the target must be scaled by dloss too")
+def fused_scales_p_only(losses, logits, targets, dloss, V):
+    p, y, losses[...] = _parts(logits, targets, V)
+    if dloss is not None:
+        logits[..., :V] = p * dloss - y
+        logits[..., V:] = 0
+
+
+@wrong("fused_classifier", says="p · dloss: y is not subtracted")
+def fused_forgets_y(losses, logits, targets, dloss, V):
+    p, y, losses[...] = _parts(logits, targets, V)
+    if dloss is not None:
+        logits[..., :V] = p * dloss
+        logits[..., V:] = 0
+
+
+@wrong("fused_classifier", says="for every target of the batch")
+def fused_subtracts_everywhere(losses, logits, targets, dloss, V):
+    p, y, losses[...] = _parts(logits, targets, V)
+    if dloss is not None:
+        p[..., targets] -= 1
+        logits[..., :V] = p * dloss
+        logits[..., V:] = 0
+
+
+@wrong("fused_classifier", says="logits[..., :V] has the wrong sign")
+def fused_with_the_wrong_sign(losses, logits, targets, dloss, V):
+    p, y, losses[...] = _parts(logits, targets, V)
+    if dloss is not None:
+        logits[..., :V] = (y - p) * dloss
+        logits[..., V:] = 0
+
+
+@wrong("fused_classifier", says="logits[..., :V] is 1/(B·T) [B·T = 15] times what it should be")
+def fused_averages_twice(losses, logits, targets, dloss, V):
+    p, y, losses[...] = _parts(logits, targets, V)
+    if dloss is not None:
+        logits[..., :V] = (p - y) * dloss / targets.size
+        logits[..., V:] = 0
+
+
+@wrong("fused_classifier", says="the gradient of p, not of the logits")
+def fused_stops_at_p(losses, logits, targets, dloss, V):
+    p, y, losses[...] = _parts(logits, targets, V)
+    if dloss is not None:
+        logits[..., :V] = -y / p * dloss
+        logits[..., V:] = 0
+
+
+@wrong("fused_classifier", says="logits[..., :V] was never written")
+def fused_makes_new_arrays(losses, logits, targets, dloss, V):
+    p, y, losses[...] = _parts(logits, targets, V)
+    if dloss is not None:
+        dlogits = np.zeros_like(logits)
+        dlogits[..., :V] = (p - y) * dloss
+        logits = dlogits
+
+
+@wrong("fused_classifier", says="losses was never written")
+def fused_returns_the_losses(losses, logits, targets, dloss, V):
+    p, y, losses = _parts(logits, targets, V)
+    if dloss is not None:
+        logits[..., :V] = (p - y) * dloss
+        logits[..., V:] = 0
+    return losses
+
+
+@wrong("fused_classifier", says="losses equals the reference times dloss")
+def fused_scales_the_losses(losses, logits, targets, dloss, V):
+    p, y, found = _parts(logits, targets, V)
+    losses[...] = found if dloss is None else found * dloss
+    if dloss is not None:
+        logits[..., :V] = (p - y) * dloss
+        logits[..., V:] = 0
+
+
+@wrong("fused_classifier", says="losses equals the mean of the losses, everywhere")
+def fused_writes_the_mean(losses, logits, targets, dloss, V):
+    p, y, found = _parts(logits, targets, V)
+    losses[...] = found.mean()
+    if dloss is not None:
+        logits[..., :V] = (p - y) * dloss
+        logits[..., V:] = 0
+
+
+@wrong("fused_classifier", says="losses was accumulated where it should be overwritten")
+def fused_adds_to_losses(losses, logits, targets, dloss, V):
+    p, y, found = _parts(logits, targets, V)
+    losses += found
+    if dloss is not None:
+        logits[..., :V] = (p - y) * dloss
+        logits[..., V:] = 0
+
+
+@wrong("fused_classifier", says="subtract each row's own maximum")
+def fused_of_the_book(losses, logits, targets, dloss, V):
+    z = logits[..., :V]
+    at = targets[..., None]
+    e = np.exp(z)
+    total = e.sum(-1, keepdims=True)
+    losses[...] = np.log(total[..., 0]) - np.take_along_axis(z, at, -1)[..., 0]
+    if dloss is None:
+        return
+    z[...] = e / total
+    np.put_along_axis(z, at, np.take_along_axis(z, at, -1) - 1, -1)
+    z *= dloss
+    logits[..., V:] = 0
+
+
+@wrong("fused_classifier", says="subtract each row's own maximum")
+def fused_with_one_maximum(losses, logits, targets, dloss, V):
+    z = logits[..., :V]
+    e = np.exp(z - z.max())
+    p = e / e.sum(-1, keepdims=True)
+    y = targets[..., None] == np.arange(V)
+    losses[...] = -np.log((p * y).sum(-1))
+    if dloss is not None:
+        z[...] = (p - y) * dloss
+        logits[..., V:] = 0
+
+
+@wrong("fused_classifier", says="your code stopped with TypeError")
+def fused_forgets_none(losses, logits, targets, dloss, V):
+    p, y, losses[...] = _parts(logits, targets, V)
+    logits[..., :V] = (p - y) * dloss
+    logits[..., V:] = 0
+
+
+@wrong("fused_classifier", says="the logits with the padding set to 0: with dloss=None they must stay")
+def fused_always_clears_the_padding(losses, logits, targets, dloss, V):
+    p, y, losses[...] = _parts(logits, targets, V)
+    logits[..., V:] = 0
+    if dloss is not None:
+        logits[..., :V] = (p - y) * dloss
+
+
+@wrong("fused_classifier", says="logits - max: with dloss=None they must stay as they are")
+def fused_always_subtracts_the_maximum(losses, logits, targets, dloss, V):
+    z = logits[..., :V]
+    z -= z.max(-1, keepdims=True)
+    p, y, losses[...] = _parts(logits, targets, V)
+    if dloss is not None:
+        z[...] = (p - y) * dloss
+        logits[..., V:] = 0
+
+
+@wrong("fused_classifier", says="the probabilities: with dloss=None the logits must stay as they are")
+def fused_always_writes_p(losses, logits, targets, dloss, V):
+    p, y, losses[...] = _parts(logits, targets, V)
+    logits[..., :V] = p
+    if dloss is not None:
+        logits[..., :V] -= y
+        logits[..., :V] *= dloss
+        logits[..., V:] = 0
+
+
+@wrong("fused_classifier", says="take the logit of the target before exp overwrites it")
+def fused_takes_the_target_too_late(losses, logits, targets, dloss, V):
+    z, at = logits[..., :V], targets[..., None]
+    p = z if dloss is not None else z.copy()
+    p -= p.max(-1, keepdims=True)
+    np.exp(p, out=p)
+    total = p.sum(-1, keepdims=True)
+    losses[...] = (np.log(total) - np.take_along_axis(p, at, -1))[..., 0]
+    if dloss is not None:
+        p *= dloss / total
+        np.put_along_axis(p, at, np.take_along_axis(p, at, -1) - dloss, -1)
+        logits[..., V:] = 0
+
+
+@wrong("fused_classifier", says="the next position's target")
+def fused_shifts_once_more(losses, logits, targets, dloss, V):
+    p, y, losses[...] = _parts(logits, targets, V)
+    if dloss is not None:
+        logits[..., :V] = (p - np.roll(y, -1, axis=1)) * dloss
+        logits[..., V:] = 0
+
+
+# ---------------------------------------------------------------------------------------------- 6 fast_classifier
+
+
+@right("fast_classifier")
+def fast_in_place(losses, logits, targets, dloss, V):
+    z, at = logits[..., :V], targets[..., None]
+    z -= z.max(-1, keepdims=True)
+    z_target = np.take_along_axis(z, at, -1)[..., 0]
+    np.exp(z, out=z)
+    total = z.sum(-1)
+    losses[...] = np.log(total) - z_target
+    z *= (dloss / total)[..., None]
+    np.put_along_axis(z, at, np.take_along_axis(z, at, -1) - dloss, -1)
+    logits[..., V:] = 0
+
+
+@right("fast_classifier")
+def fast_in_two_threads(losses, logits, targets, dloss, V):
+    from concurrent.futures import ThreadPoolExecutor
+
+    rows, flat, tokens = logits.reshape(-1, logits.shape[-1]), losses.reshape(-1), targets.reshape(-1)
+
+    def work(numbers):
+        for n in numbers:
+            z = rows[n, :V]
+            z -= z.max()
+            z_target = z[tokens[n]]
+            np.exp(z, out=z)
+            total = z.sum()
+            flat[n] = np.log(total) - z_target
+            z *= dloss / total
+            z[tokens[n]] -= dloss
+            rows[n, V:] = 0
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(work, np.array_split(np.arange(len(rows)), 2)))
+
+
+@wrong("fast_classifier", says="at least 1.5 times is asked for")
+def fast_that_is_not(losses, logits, targets, dloss, V):
+    z = logits[..., :V] - logits[..., :V].max(axis=-1, keepdims=True)
+    p = np.exp(z) / np.exp(z).sum(axis=-1, keepdims=True)
+    y = (np.arange(V) == targets[..., None]).astype(logits.dtype)
+    losses[...] = np.log(np.exp(z).sum(axis=-1)) - (z * y).sum(axis=-1)
+    logits[..., :V] = (p - y) * dloss
+    logits[..., V:] = 0
+
+
+@wrong("fast_classifier", says="NaN or infinity")
+def fast_without_the_maximum(losses, logits, targets, dloss, V):
+    z, at = logits[..., :V], targets[..., None]
+    z_target = np.take_along_axis(z, at, -1)[..., 0].copy()
+    np.exp(z, out=z)
+    total = z.sum(-1)
+    losses[...] = np.log(total) - z_target
+    z *= (dloss / total)[..., None]
+    np.put_along_axis(z, at, np.take_along_axis(z, at, -1) - dloss, -1)
+    logits[..., V:] = 0
+
+
+@wrong("fast_classifier", says="part of logits was never written")
+def fast_leaves_the_padding(losses, logits, targets, dloss, V):
+    z, at = logits[..., :V], targets[..., None]
+    z -= z.max(-1, keepdims=True)
+    z_target = np.take_along_axis(z, at, -1)[..., 0]
+    np.exp(z, out=z)
+    total = z.sum(-1)
+    losses[...] = np.log(total) - z_target
+    z *= (dloss / total)[..., None]
+    np.put_along_axis(z, at, np.take_along_axis(z, at, -1) - dloss, -1)
+
+
+@wrong("fast_classifier", says="take the logit of the target before exp overwrites it")
+def fast_takes_the_target_too_late(losses, logits, targets, dloss, V):
+    z, at = logits[..., :V], targets[..., None]
+    z -= z.max(-1, keepdims=True)
+    np.exp(z, out=z)
+    total = z.sum(-1)
+    losses[...] = np.log(total) - np.take_along_axis(z, at, -1)[..., 0]
+    z *= (dloss / total)[..., None]
+    np.put_along_axis(z, at, np.take_along_axis(z, at, -1) - dloss, -1)
+    logits[..., V:] = 0
+
+
+@wrong("fast_classifier", says="part of losses was never written")
+def fast_forgets_the_last_rows(losses, logits, targets, dloss, V):
+    rows, flat, tokens = logits.reshape(-1, logits.shape[-1]), losses.reshape(-1), targets.reshape(-1)
+    for start in range(0, len(rows) // 4 * 4, 4):
+        z, some = rows[start : start + 4, :V], np.arange(4)
+        z -= z.max(-1, keepdims=True)
+        z_target = z[some, tokens[start : start + 4]]
+        np.exp(z, out=z)
+        total = z.sum(-1, keepdims=True)
+        flat[start : start + 4] = np.log(total[:, 0]) - z_target
+        z *= dloss / total
+        z[some, tokens[start : start + 4]] -= dloss
+        rows[start : start + 4, V:] = 0
+
+
+@wrong("fast_classifier", says="losses was never written")
+def fast_returns_instead(losses, logits, targets, dloss, V):
+    z, at = logits[..., :V], targets[..., None]
+    z -= z.max(-1, keepdims=True)
+    z_target = np.take_along_axis(z, at, -1)[..., 0]
+    np.exp(z, out=z)
+    total = z.sum(-1)
+    z *= (dloss / total)[..., None]
+    np.put_along_axis(z, at, np.take_along_axis(z, at, -1) - dloss, -1)
+    logits[..., V:] = 0
+    return np.log(total) - z_target

@@ -1,0 +1,683 @@
+"""Answers to the exercises of lesson 07 as learners write them: right ones that look different, and wrong ones.
+
+Each wrong answer carries words that its check must say. `python -m llmc.course.answers` runs them all, and so does CI.
+`embedding_backward` and `given_layers` are those of the exercise notebook.
+"""
+
+# ruff: noqa: F821
+import numpy as np
+
+from llmc.course.answers import right, wrong
+
+# ------------------------------------- layers as at the top of the exercise notebook, for the helpers here
+
+
+def layernorm_forward(x, w, b, eps=1e-5):
+    mean = x.mean(axis=-1)  # (B, T)
+    centred = x - mean[..., None]  # (B, T, C)
+    rstd = 1 / np.sqrt((centred**2).mean(axis=-1) + eps)  # (B, T)
+    return centred * rstd[..., None] * w + b, mean, rstd
+
+
+def layernorm_backward(dout, x, w, mean, rstd):
+    norm = (x - mean[..., None]) * rstd[..., None]  # (B, T, C)
+    dnorm = dout * w  # (B, T, C)
+    m1 = dnorm.mean(axis=-1, keepdims=True)  # (B, T, 1)
+    m2 = (dnorm * norm).mean(axis=-1, keepdims=True)  # (B, T, 1)
+    dx = (dnorm - m1 - norm * m2) * rstd[..., None]  # (B, T, C)
+    return dx, (dout * norm).sum(axis=(0, 1)), dout.sum(axis=(0, 1))
+
+
+def matmul_forward(x, w, b):
+    return x @ w.T + b  # (B, T, C_out)
+
+
+def matmul_backward(dout, x, w):
+    rows, grads = x.reshape(-1, x.shape[-1]), dout.reshape(-1, dout.shape[-1])  # (B*T, C_in), (B*T, C_out)
+    return dout @ w, grads.T @ rows, grads.sum(axis=0)
+
+
+def gelu_forward(x):
+    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+
+
+def gelu_backward(dout, x):
+    tanh = np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))
+    slope = np.sqrt(2 / np.pi) * (1 + 3 * 0.044715 * x**2)
+    return dout * (0.5 * (1 + tanh) + 0.5 * x * (1 - tanh**2) * slope)
+
+
+def split_heads(x, NH):
+    B, T, C = x.shape
+    return x.reshape(B, T, NH, C // NH).transpose(0, 2, 1, 3)  # (B, NH, T, hs)
+
+
+def merge_heads(x):
+    B, NH, T, hs = x.shape
+    return x.transpose(0, 2, 1, 3).reshape(B, T, NH * hs)  # (B, T, C)
+
+
+def attention_forward(qkv, NH):
+    q, k, v = (split_heads(part, NH) for part in np.split(qkv, 3, axis=-1))  # (B, NH, T, hs) each
+    T, hs = q.shape[2:]
+    scores = q @ k.transpose(0, 1, 3, 2) / np.sqrt(hs)  # (B, NH, T, T)
+    scores = np.where(np.tril(np.ones((T, T), bool)), scores, -np.inf).astype(qkv.dtype)
+    e = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    p = e / e.sum(axis=-1, keepdims=True)
+    return merge_heads(p @ v), p
+
+
+def attention_backward(dout, qkv, p, NH):
+    q, k, v = (split_heads(part, NH) for part in np.split(qkv, 3, axis=-1))
+    do = split_heads(dout, NH)
+    dv = p.transpose(0, 1, 3, 2) @ do
+    dp = do @ v.transpose(0, 1, 3, 2)
+    ds = p * (dp - (dp * p).sum(axis=-1, keepdims=True)) / np.sqrt(q.shape[-1])
+    dq, dk = ds @ k, ds.transpose(0, 1, 3, 2) @ q
+    return np.concatenate([merge_heads(part) for part in (dq, dk, dv)], axis=-1)
+
+
+# -------------------------------------------------------------------------------------------- 1 count_parameters
+
+
+@right("count_parameters")
+def count_tensor_by_tensor(maxT, V, L, C):
+    shapes = [(V, C), (maxT, C), (C,), (C,)]
+    for _ in range(L):
+        shapes += [(C,), (C,), (3 * C, C), (3 * C,), (C, C), (C,), (C,), (C,), (4 * C, C), (4 * C,), (C, 4 * C), (C,)]
+    return int(sum(np.prod(shape) for shape in shapes))
+
+
+@right("count_parameters")
+def count_with_a_linear_helper(maxT, V, L, C):
+    def linear(n, m):
+        return n * m + m
+
+    norm = 2 * C
+    block = norm + linear(C, 3 * C) + linear(C, C) + norm + linear(C, 4 * C) + linear(4 * C, C)
+    return (V + maxT) * C + block * L + norm
+
+
+@wrong("count_parameters", says="the output head is wte itself")
+def count_untied(maxT, V, L, C):
+    return 2 * V * C + maxT * C + L * (12 * C * C + 13 * C) + 2 * C
+
+
+@wrong("count_parameters", says="The biases of the four linear layers are missing")
+def count_without_biases(maxT, V, L, C):
+    return V * C + maxT * C + L * (12 * C * C + 4 * C) + 2 * C
+
+
+@wrong("count_parameters", says="The last layernorm is missing")
+def count_without_the_last_norm(maxT, V, L, C):
+    return V * C + maxT * C + L * (12 * C * C + 13 * C)
+
+
+@wrong("count_parameters", says="Wpe is missing")
+def count_without_positions(maxT, V, L, C):
+    return V * C + L * (12 * C * C + 13 * C) + 2 * C
+
+
+@wrong("count_parameters", says="The padding rows of wte are counted")
+def count_with_padding(maxT, V, L, C):
+    Vp = (V + 127) // 128 * 128
+    return Vp * C + maxT * C + L * (12 * C * C + 13 * C) + 2 * C
+
+
+@wrong("count_parameters", says="queries, keys and values")
+def count_with_narrow_qkv(maxT, V, L, C):
+    linears = (C * C + C) + (C * C + C) + (4 * C * C + 4 * C) + (4 * C * C + C)
+    return V * C + maxT * C + L * (linears + 4 * C) + 2 * C
+
+
+@wrong("count_parameters", says="The MLP's first bias has 4C numbers")
+def count_with_a_short_bias(maxT, V, L, C):
+    linears = (3 * C * C + 3 * C) + (C * C + C) + (4 * C * C + C) + (4 * C * C + C)
+    return V * C + maxT * C + L * (linears + 4 * C) + 2 * C
+
+
+@wrong("count_parameters", says="One block is counted")
+def count_one_block(maxT, V, L, C):
+    return V * C + maxT * C + 12 * C * C + 13 * C + 2 * C
+
+
+@wrong("count_parameters", says="a whole number, an int")
+def count_in_millions(maxT, V, L, C):
+    return (V * C + maxT * C + L * (12 * C * C + 13 * C) + 2 * C) / 1e6
+
+
+# ---------------------------------------------------------------------------------------------- 2 initial_tensor
+
+
+@right("initial_tensor")
+def initial_with_standard_normal(name, shape, L, rng):
+    if name[:2] == "ln":
+        return np.full(shape, 1.0 if name[-1] == "w" else 0.0, dtype=np.float32)
+    if name[-1] == "b":
+        return np.zeros(shape, dtype=np.float32)
+    values = 0.02 * rng.standard_normal(shape, dtype=np.float32)
+    if "proj" in name:
+        values *= np.float32((2 * L) ** -0.5)
+    return values
+
+
+@right("initial_tensor")
+def initial_layer_by_layer(name, shape, L, rng):
+    out = np.empty(shape, np.float32)
+    if name in ("wte", "wpe"):
+        out[...] = rng.normal(scale=0.02, size=shape)
+    elif name in ("qkvw", "fcw", "attprojw", "fcprojw"):
+        for l in range(L):
+            out[l] = rng.normal(scale=0.02, size=shape[1:])
+            if name.endswith("projw"):
+                out[l] /= np.sqrt(2 * L)
+    else:
+        out.fill(1 if name in ("ln1w", "ln2w", "lnfw") else 0)
+    return out
+
+
+def _initial(name, shape, L, rng, std=0.02, projection=None):
+    """Right but for the two standard deviations."""
+    if name in ("ln1w", "ln2w", "lnfw"):
+        return np.ones(shape, np.float32)
+    if name.endswith("b"):
+        return np.zeros(shape, np.float32)
+    projection = std / np.sqrt(2 * L) if projection is None else projection
+    return rng.normal(0, projection if name in ("attprojw", "fcprojw") else std, shape).astype(np.float32)
+
+
+@wrong("initial_tensor", says="attprojw writes to the residual stream, so it needs 1/√(2L) too")
+def initial_without_the_factor(name, shape, L, rng):
+    return _initial(name, shape, L, rng, projection=0.02)
+
+
+@wrong("initial_tensor", says="every block writes to the stream twice")
+def initial_counts_blocks(name, shape, L, rng):
+    return _initial(name, shape, L, rng, projection=0.02 / np.sqrt(L))
+
+
+@wrong("initial_tensor", says="one root short")
+def initial_without_the_root(name, shape, L, rng):
+    return _initial(name, shape, L, rng, projection=0.02 / (2 * L))
+
+
+@wrong("initial_tensor", says="fcprojw writes to the residual stream, so it needs 1/√(2L) too")
+def initial_forgets_the_mlp(name, shape, L, rng):
+    return _initial(name, shape, L, rng, projection=0.02 if name == "fcprojw" else None)
+
+
+@wrong("initial_tensor", says="does not write to the residual stream")
+def initial_scales_everything(name, shape, L, rng):
+    return _initial(name, shape, L, rng, std=0.02 / np.sqrt(2 * L), projection=0.02 / np.sqrt(2 * L))
+
+
+@wrong("initial_tensor", says="0.02 is the standard deviation, not the variance")
+def initial_takes_variance(name, shape, L, rng):
+    return _initial(name, shape, L, rng, std=0.02**0.5)
+
+
+@wrong("initial_tensor", says="ln1w should be ones")
+def initial_draws_norms(name, shape, L, rng):
+    if name.endswith("b"):
+        return np.zeros(shape, np.float32)
+    std = 0.02 / np.sqrt(2 * L) if name in ("attprojw", "fcprojw") else 0.02
+    return rng.normal(0, std, shape).astype(np.float32)
+
+
+@wrong("initial_tensor", says="is the same in every layer")
+def initial_repeats_a_layer(name, shape, L, rng):
+    values = _initial(name, shape[1:] if len(shape) == 3 else shape, L, rng)
+    return np.broadcast_to(values, shape)
+
+
+@wrong("initial_tensor", says="dtype float64, expected float32")
+def initial_in_float64(name, shape, L, rng):
+    return _initial(name, shape, L, rng).astype(np.float64)
+
+
+@wrong("initial_tensor", says="is uniform")
+def initial_uniform(name, shape, L, rng):
+    if name.endswith("b") or name in ("ln1w", "ln2w", "lnfw"):
+        return _initial(name, shape, L, rng)
+    limit = 0.02 * np.sqrt(3) / (np.sqrt(2 * L) if name in ("attprojw", "fcprojw") else 1)
+    return rng.uniform(-limit, limit, shape).astype(np.float32)
+
+
+# ----------------------------------------------------------------------------------------------- 3 block_forward
+
+
+@right("block_forward")
+def block_by_hand(x, p, NH):
+    def norm(x, w, b):
+        mean = x.mean(-1)
+        rstd = 1 / np.sqrt(x.var(-1) + 1e-5)
+        return (x - mean[..., None]) * rstd[..., None] * w + b, mean, rstd
+
+    B, T, C = x.shape
+    ln1, m1, r1 = norm(x, p["ln1w"], p["ln1b"])
+    qkv = np.einsum("btc,oc->bto", ln1, p["qkvw"]) + p["qkvb"]
+    atty, probabilities = np.zeros_like(x), np.zeros((B, NH, T, T), x.dtype)
+    hs = C // NH
+    for b in range(B):
+        for h in range(NH):
+            q, k, v = (qkv[b, :, i * C + h * hs : i * C + (h + 1) * hs] for i in range(3))
+            for t in range(T):
+                e = np.exp(k[: t + 1] @ q[t] / hs**0.5)
+                probabilities[b, h, t, : t + 1] = e / e.sum()
+            atty[b, :, h * hs : (h + 1) * hs] = probabilities[b, h] @ v
+    residual2 = x + atty @ p["attprojw"].T + p["attprojb"]
+    ln2, m2, r2 = norm(residual2, p["ln2w"], p["ln2b"])
+    fch = ln2 @ p["fcw"].T + p["fcb"]
+    fch_gelu = 0.5 * fch * (1 + np.tanh(np.sqrt(2 / np.pi) * (fch + 0.044715 * fch**3)))
+    out = residual2 + fch_gelu @ p["fcprojw"].T + p["fcprojb"]
+    a = dict(ln1=ln1, ln1_mean=m1, ln1_rstd=r1, qkv=qkv, probabilities=probabilities, atty=atty, residual2=residual2)
+    return out, a | dict(ln2=ln2, ln2_mean=m2, ln2_rstd=r2, fch=fch, fch_gelu=fch_gelu)
+
+
+def _block(x, p, NH, **use):
+    """A block out of the given layers, in which parts can be replaced: functions of what is there so far."""
+    a = {"x": x}
+
+    def put(name, value):
+        a[name] = use[name](a, p) if name in use else value()
+        return a[name]
+
+    a["ln1"], a["ln1_mean"], a["ln1_rstd"] = layernorm_forward(x, p["ln1w"], p["ln1b"])
+    put("qkv", lambda: matmul_forward(a["ln1"], p["qkvw"], p["qkvb"]))
+    a["atty"], a["probabilities"] = attention_forward(a["qkv"], NH)
+    put("attproj", lambda: matmul_forward(a["atty"], p["attprojw"], p["attprojb"]))
+    put("residual2", lambda: x + a["attproj"])
+    a["ln2"], a["ln2_mean"], a["ln2_rstd"] = use.get(
+        "ln2", lambda a, p: layernorm_forward(a["residual2"], p["ln2w"], p["ln2b"])
+    )(a, p)
+    put("fch", lambda: matmul_forward(a["ln2"], p["fcw"], p["fcb"]))
+    put("fch_gelu", lambda: gelu_forward(a["fch"]))
+    put("fcproj", lambda: matmul_forward(a["fch_gelu"], p["fcprojw"], p["fcprojb"]))
+    return put("out", lambda: a["residual2"] + a["fcproj"]), a
+
+
+@right("block_forward")
+def block_with_a_helper(x, p, NH):
+    return _block(x, p, NH)
+
+
+@wrong("block_forward", says="residual2 equals the branch alone: x is not added to it")
+def block_forgets_the_first_residual(x, p, NH):
+    return _block(x, p, NH, residual2=lambda a, p: a["attproj"])
+
+
+@wrong("block_forward", says="out equals the branch alone: residual2 is not added to it")
+def block_forgets_the_second_residual(x, p, NH):
+    return _block(x, p, NH, out=lambda a, p: a["fcproj"])
+
+
+@wrong(
+    "block_forward", says="out equals the reference with x added in place of residual2: what attention wrote is lost"
+)
+def block_adds_x_twice(x, p, NH):
+    return _block(x, p, NH, out=lambda a, p: a["x"] + a["fcproj"])
+
+
+@wrong("block_forward", says="qkv equals the reference with qkv made of x")
+def block_normalises_behind(x, p, NH):
+    # post-layernorm, as in the first transformer: the stream itself is normalised, after each sum
+    qkv = matmul_forward(x, p["qkvw"], p["qkvb"])
+    atty, probabilities = attention_forward(qkv, NH)
+    ln1, m1, r1 = layernorm_forward(x + matmul_forward(atty, p["attprojw"], p["attprojb"]), p["ln1w"], p["ln1b"])
+    fch = matmul_forward(ln1, p["fcw"], p["fcb"])
+    fch_gelu = gelu_forward(fch)
+    residual2 = ln1 + matmul_forward(fch_gelu, p["fcprojw"], p["fcprojb"])
+    ln2, m2, r2 = layernorm_forward(residual2, p["ln2w"], p["ln2b"])
+    a = dict(
+        ln1=layernorm_forward(x, p["ln1w"], p["ln1b"])[0], ln1_mean=x.mean(-1), ln1_rstd=1 / np.sqrt(x.var(-1) + 1e-5)
+    )
+    return ln2, a | dict(qkv=qkv, probabilities=probabilities, atty=atty, residual2=residual2, ln2=ln2, ln2_mean=m2)
+
+
+@wrong("block_forward", says="residual2 equals the reference with ln1 added in place of x")
+def block_adds_the_normalised_stream(x, p, NH):
+    return _block(x, p, NH, residual2=lambda a, p: a["ln1"] + a["attproj"])
+
+
+@wrong("block_forward", says="qkv equals the reference with qkv made of x: it is made of ln1")
+def block_skips_ln1(x, p, NH):
+    return _block(x, p, NH, qkv=lambda a, p: matmul_forward(a["x"], p["qkvw"], p["qkvb"]))
+
+
+@wrong("block_forward", says="fch_gelu equals the reference without GELU")
+def block_skips_gelu(x, p, NH):
+    return _block(x, p, NH, fch_gelu=lambda a, p: a["fch"])
+
+
+@wrong("block_forward", says="residual2 equals the reference without attprojw and attprojb")
+def block_skips_attproj(x, p, NH):
+    return _block(x, p, NH, attproj=lambda a, p: a["atty"])
+
+
+@wrong("block_forward", says="An input was written to")
+def block_adds_into_x(x, p, NH):
+    out, a = _block(x, p, NH)
+    x += a["attproj"]
+    x += a["fcproj"]
+    return x, a
+
+
+@wrong("block_forward", says="the dict of activations has no 'probabilities'")
+def block_keeps_too_little(x, p, NH):
+    out, a = _block(x, p, NH)
+    del a["probabilities"]
+    return out, a
+
+
+# ---------------------------------------------------------------------------------------------- 4 block_backward
+
+
+@right("block_backward")
+def backward_with_one_running_gradient(dout, x, p, a, NH):
+    g, dresidual = {}, dout.copy()
+    d, g["fcprojw"], g["fcprojb"] = matmul_backward(dresidual, a["fch_gelu"], p["fcprojw"])
+    d, g["fcw"], g["fcb"] = matmul_backward(gelu_backward(d, a["fch"]), a["ln2"], p["fcw"])
+    d, g["ln2w"], g["ln2b"] = layernorm_backward(d, a["residual2"], p["ln2w"], a["ln2_mean"], a["ln2_rstd"])
+    dresidual += d
+    d, g["attprojw"], g["attprojb"] = matmul_backward(dresidual, a["atty"], p["attprojw"])
+    d = attention_backward(d, a["qkv"], a["probabilities"], NH)
+    d, g["qkvw"], g["qkvb"] = matmul_backward(d, a["ln1"], p["qkvw"])
+    d, g["ln1w"], g["ln1b"] = layernorm_backward(d, x, p["ln1w"], a["ln1_mean"], a["ln1_rstd"])
+    dresidual += d
+    return dresidual, g
+
+
+@right("block_backward")
+def backward_one_sequence_at_a_time(dout, x, p, a, NH):
+    dxs, total = [], {}
+    for b in range(len(x)):
+        one = {name: value[b : b + 1] for name, value in a.items()}
+        dx, g = _backward(dout[b : b + 1], x[b : b + 1], p, one, NH)
+        dxs.append(dx)
+        total = {name: total.get(name, 0) + value for name, value in g.items()}
+    return np.concatenate(dxs), total
+
+
+def _backward(
+    dout, x, p, a, NH, read=(), second=lambda d, branch: d + branch, first=lambda d, branch: d + branch, slope=None
+):
+    """The chain, in which the inputs of layers, GELU's slope and the sums at the forks can be replaced."""
+    a, g = {"x": x, **a}, {}
+    read = {"fcproj": "fch_gelu", "gelu": "fch", "fc": "ln2", "ln2": "residual2", "qkv": "ln1", "ln1": "x"} | dict(read)
+    d, g["fcprojw"], g["fcprojb"] = matmul_backward(dout, a[read["fcproj"]], p["fcprojw"])
+    d = gelu_backward(d, a[read["gelu"]]) if slope is None else slope(d)
+    d, g["fcw"], g["fcb"] = matmul_backward(d, a[read["fc"]], p["fcw"])
+    d, g["ln2w"], g["ln2b"] = layernorm_backward(d, a[read["ln2"]], p["ln2w"], a["ln2_mean"], a["ln2_rstd"])
+    dresidual2 = second(dout, d)
+    d, g["attprojw"], g["attprojb"] = matmul_backward(dresidual2, a["atty"], p["attprojw"])
+    d = attention_backward(d, a["qkv"], a["probabilities"], NH)
+    d, g["qkvw"], g["qkvb"] = matmul_backward(d, a[read["qkv"]], p["qkvw"])
+    d, g["ln1w"], g["ln1b"] = layernorm_backward(d, a[read["ln1"]], p["ln1w"], a["ln1_mean"], a["ln1_rstd"])
+    return first(dresidual2, d), g
+
+
+@wrong("block_backward", says="dattprojw equals the reference without the straight branch of the second residual")
+def backward_overwrites_at_the_second_fork(dout, x, p, a, NH):
+    return _backward(dout, x, p, a, NH, second=lambda d, branch: branch)
+
+
+@wrong("block_backward", says="dx equals the reference without the straight branch of the first residual")
+def backward_overwrites_at_the_first_fork(dout, x, p, a, NH):
+    return _backward(dout, x, p, a, NH, first=lambda d, branch: branch)
+
+
+@wrong("block_backward", says="without what comes back through ln2")
+def backward_forgets_the_branch(dout, x, p, a, NH):
+    return _backward(dout, x, p, a, NH, second=lambda d, branch: d)
+
+
+@wrong("block_backward", says="dx equals the reference without what comes back through ln1")
+def backward_forgets_the_first_branch(dout, x, p, a, NH):
+    return _backward(dout, x, p, a, NH, first=lambda d, branch: d)
+
+
+@wrong("block_backward", says="dx equals the reference with dout in place of dresidual2 at the first residual")
+def backward_adds_dout_again(dout, x, p, a, NH):
+    return _backward(dout, x, p, a, NH, first=lambda d, branch: dout + branch)
+
+
+@wrong("block_backward", says="dout added once more")
+def backward_adds_dout_on_top(dout, x, p, a, NH):
+    return _backward(dout, x, p, a, NH, first=lambda d, branch: dout + d + branch)
+
+
+@wrong("block_backward", says="dfcw equals the reference with gelu_backward at fch_gelu")
+def backward_takes_the_slope_behind_gelu(dout, x, p, a, NH):
+    return _backward(dout, x, p, a, NH, read={"gelu": "fch_gelu"})
+
+
+@wrong("block_backward", says="dfcw equals the reference without gelu_backward")
+def backward_forgets_gelu(dout, x, p, a, NH):
+    return _backward(dout, x, p, a, NH, slope=lambda d: d)
+
+
+@wrong("block_backward", says="dfcprojw equals the reference with fch in place of fch_gelu")
+def backward_multiplies_with_fch(dout, x, p, a, NH):
+    return _backward(dout, x, p, a, NH, read={"fcproj": "fch"})
+
+
+@wrong("block_backward", says="dfcw equals the reference with residual2 in place of ln2")
+def backward_multiplies_with_the_stream(dout, x, p, a, NH):
+    return _backward(dout, x, p, a, NH, read={"fc": "residual2"})
+
+
+@wrong("block_backward", says="dln2w equals the reference with x in place of residual2")
+def backward_normalises_x(dout, x, p, a, NH):
+    return _backward(dout, x, p, a, NH, read={"ln2": "x"})
+
+
+@wrong("block_backward", says="An input was written to")
+def backward_adds_into_dout(dout, x, p, a, NH):
+    d, _, _ = matmul_backward(dout, a["fch_gelu"], p["fcprojw"])
+    d, _, _ = matmul_backward(gelu_backward(d, a["fch"]), a["ln2"], p["fcw"])
+    dout += layernorm_backward(d, a["residual2"], p["ln2w"], a["ln2_mean"], a["ln2_rstd"])[0]
+    return dout, {}
+
+
+@wrong("block_backward", says="the dict of gradients has no 'fcprojb'")
+def backward_drops_biases(dout, x, p, a, NH):
+    dx, g = _backward(dout, x, p, a, NH)
+    return dx, {name: value for name, value in g.items() if not name.endswith("b")}
+
+
+# ----------------------------------------------------------------------------------------------- 5 tied_gradient
+
+
+@right("tied_gradient")
+def tied_with_loops(dlogits, lnf, dencoded, tokens):
+    dwte = np.zeros((dlogits.shape[-1], lnf.shape[-1]))
+    for b, t in np.ndindex(tokens.shape):
+        dwte += np.outer(dlogits[b, t], lnf[b, t])
+        dwte[tokens[b, t]] += dencoded[b, t]
+    return dwte
+
+
+@right("tied_gradient")
+def tied_with_onehot(dlogits, lnf, dencoded, tokens):
+    onehot = np.eye(dlogits.shape[-1])[tokens]
+    return np.einsum("btv,btc->vc", dlogits, lnf) + np.einsum("btv,btc->vc", onehot, dencoded)
+
+
+@right("tied_gradient")
+def tied_with_the_layers(dlogits, lnf, dencoded, tokens):
+    V = dlogits.shape[-1]
+    _, head, _ = matmul_backward(dlogits, lnf, np.zeros((V, lnf.shape[-1])))
+    return head + embedding_backward(dencoded, tokens, V, tokens.shape[1])[0]
+
+
+def _head(dlogits, lnf):
+    """The head's part (Vp, C)."""
+    return np.einsum("btv,btc->vc", dlogits, lnf)
+
+
+@wrong("tied_gradient", says="dwte equals the head's part alone")
+def tied_head_only(dlogits, lnf, dencoded, tokens):
+    return _head(dlogits, lnf)
+
+
+@wrong("tied_gradient", says="dwte equals the lookup's part alone")
+def tied_lookup_only(dlogits, lnf, dencoded, tokens):
+    dwte = np.zeros((dlogits.shape[-1], lnf.shape[-1]))
+    np.add.at(dwte, tokens, dencoded)
+    return dwte
+
+
+@wrong("tied_gradient", says="+= with an index array adds once")
+def tied_with_plus_equals(dlogits, lnf, dencoded, tokens):
+    dwte = _head(dlogits, lnf)
+    dwte[tokens] += dencoded
+    return dwte
+
+
+@wrong("tied_gradient", says="rows overwritten by the lookup's")
+def tied_overwrites(dlogits, lnf, dencoded, tokens):
+    dwte = _head(dlogits, lnf)
+    dwte[tokens] = dencoded
+    return dwte
+
+
+@wrong("tied_gradient", says="the mean of the two parts")
+def tied_averages(dlogits, lnf, dencoded, tokens):
+    lookup = np.zeros((dlogits.shape[-1], lnf.shape[-1]))
+    np.add.at(lookup, tokens, dencoded)
+    return (_head(dlogits, lnf) + lookup) / 2
+
+
+@wrong("tied_gradient", says="It is transposed")
+def tied_transposed(dlogits, lnf, dencoded, tokens):
+    dwte = np.einsum("btc,btv->cv", lnf, dlogits)
+    np.add.at(dwte.T, tokens, dencoded)
+    return dwte
+
+
+@wrong("tied_gradient", says="Was it summed (or averaged) over the wrong axis?")
+def tied_keeps_the_batch(dlogits, lnf, dencoded, tokens):
+    dwte = np.einsum("btv,btc->btc", dlogits, lnf)
+    return dwte.sum(axis=1)
+
+
+@wrong("tied_gradient", says="the reference with the head's part divided by B·T")
+def tied_divides_again(dlogits, lnf, dencoded, tokens):
+    dwte = _head(dlogits, lnf) / tokens.size
+    np.add.at(dwte, tokens, dencoded)
+    return dwte
+
+
+# ----------------------------------------------------------------------------------------------- 6 faster_layers
+
+
+@right("faster_layers")
+def faster_with_x_times_x(scale=0.7978845608028654):
+    def gelu_forward(x):
+        return x * (0.5 + 0.5 * np.tanh(scale * (x + 0.044715 * x * x * x)))
+
+    def gelu_backward(dout, x):
+        t = np.tanh(scale * (x + 0.044715 * x * x * x))
+        return dout * 0.5 * ((1 + t) + x * (1 - t * t) * scale * (1 + 0.134145 * x * x))
+
+    return given_layers | {"gelu_forward": gelu_forward, "gelu_backward": gelu_backward}
+
+
+@right("faster_layers")
+def faster_with_six_of_them():
+    scale = float(np.sqrt(2 / np.pi))
+
+    def fused_classifier(logits, targets, V):
+        # the gradient of each token's loss, not of the mean
+        z = logits - logits[..., :V].max(axis=-1, keepdims=True)
+        e = np.exp(z)
+        e[..., V:] = 0
+        total = e.sum(axis=-1, keepdims=True)
+        at = np.take_along_axis(z, targets[..., None], axis=-1)
+        e /= total
+        np.put_along_axis(e, targets[..., None], np.take_along_axis(e, targets[..., None], -1) - 1, -1)
+        return (np.log(total) - at)[..., 0], e
+
+    def gelu_forward(x):
+        return 0.5 * x * (1 + np.tanh(scale * x * (1 + 0.044715 * np.square(x))))
+
+    def gelu_backward(dout, x):
+        u = scale * x * (1 + 0.044715 * np.square(x))
+        t = np.tanh(u)
+        return dout * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * scale * (1 + 0.134145 * np.square(x)))
+
+    mine = [fused_classifier, gelu_forward, gelu_backward]
+    kept = ("layernorm_forward", "layernorm_backward", "residual_forward")
+    return {f.__name__: f for f in mine} | {name: given_layers[name] for name in kept}
+
+
+@wrong("faster_layers", says="right, but")
+def faster_changes_nothing():
+    return dict(given_layers)
+
+
+@wrong("faster_layers", says="2 of the functions are yours; at least six are asked for")
+def faster_borrows():
+    def residual_forward(x1, x2):
+        return x1 + x2
+
+    return {"residual_forward": residual_forward, "matmul_forward": given_layers["matmul_forward"]}
+
+
+@wrong("faster_layers", says="gelu_forward differs from the reference")
+def faster_with_the_sigmoid_gelu():
+    def gelu_forward(x):
+        return x / (1 + np.exp(-1.702 * x))
+
+    return given_layers | {"gelu_forward": gelu_forward}
+
+
+@wrong("faster_layers", says="matmul_backward differs from the reference")
+def faster_forgets_to_sum_over_the_batch():
+    def matmul_backward(dout, x, w):
+        return dout @ w, dout[0].T @ x[0], dout[0].sum(axis=0)
+
+    return given_layers | {"matmul_backward": matmul_backward}
+
+
+@wrong("faster_layers", says="out of your matmul_forward is of shape")
+def faster_flattens_and_stays_flat():
+    def matmul_forward(x, w, b):
+        return x.reshape(-1, x.shape[-1]) @ w.T + b
+
+    return given_layers | {"matmul_forward": matmul_forward}
+
+
+@wrong("faster_layers", says="read-only")
+def faster_in_place():
+    def gelu_forward(x):
+        x *= 0.5 * (1 + np.tanh(0.7978845608 * x * (1 + 0.044715 * x * x)))
+        return x
+
+    return given_layers | {"gelu_forward": gelu_forward}
+
+
+@wrong("faster_layers", says="return a dict {name: function}")
+def faster_returns_a_list():
+    return list(given_layers.values())
+
+
+@wrong("faster_layers", says="make a new array in every call")
+def faster_with_one_buffer():
+    buffers = {}
+
+    def gelu_forward(x):
+        out = buffers.setdefault(x.shape, np.empty_like(x))
+        np.multiply(x, 0.5 * (1 + np.tanh(0.7978845608 * x * (1 + 0.044715 * x * x))), out=out)
+        return out
+
+    return given_layers | {"gelu_forward": gelu_forward}
+
+
+@wrong("faster_layers", says="your attention_backward returned 3 values instead of 1")
+def faster_returns_q_k_v():
+    def attention_backward(dout, qkv, probabilities, NH):
+        dqkv = given_layers["attention_backward"](dout, qkv, probabilities, NH)
+        return tuple(np.split(dqkv, 3, axis=-1))
+
+    return given_layers | {"attention_backward": attention_backward}
