@@ -1,0 +1,206 @@
+"""Lesson 03: what the linear layer should give, in float64, what each well-known mistake gives instead, what it costs.
+
+References return the dtype of x. Mistakes are {output: {sentence after "out equals ": (array, where to look)}}.
+Some of them exist only where sizes agree (C_in = C_out, B·T = C_out): that is why the checks use such sizes too.
+"""
+
+import dis
+from types import CodeType
+from typing import NamedTuple
+
+import numpy as np
+
+# where to look; a test holds these titles against the headings of notebooks/03_matmul.ipynb
+FORWARD = 'lesson 03, section "2 · Forward"'
+RESHAPE = 'lesson 03, section "A trap: reshape does not transpose"'
+BIAS = 'lesson 03, section "3.2 · The bias"'
+WEIGHT = 'lesson 03, section "3.3 · The weight"'
+INPUT = 'lesson 03, section "3.4 · The input"'
+FLOPS = 'lesson 03, section "4.1 · Count the operations"'
+BYTES = 'lesson 03, section "4.3 · Count the bytes"'
+
+BLAS = {"matmul", "dot", "inner", "vdot", "vecdot", "matvec", "vecmat", "tensordot", "multi_dot", "linalg"}
+
+
+class Gradients(NamedTuple):
+    """dx (…, C_in), dw (C_out, C_in), db (C_out,)."""
+
+    dx: np.ndarray
+    dw: np.ndarray
+    db: np.ndarray
+
+
+class Cost(NamedTuple):
+    """Floating-point operations, bytes, and forward operations per byte, of one linear layer without its bias."""
+
+    forward_flops: float
+    backward_flops: float
+    forward_bytes: float
+    intensity: float
+
+
+def forward(x, w, b):
+    """out (…, C_out) of x (…, C_in), w (C_out, C_in), b (C_out,) or None: the definition, index by index."""
+    out = np.einsum("...i,oi->...o", np.asarray(x, np.float64), np.asarray(w, np.float64))  # (…, C_out)
+    return (out if b is None else out + b).astype(x.dtype)
+
+
+def backward(dout, x, w) -> Gradients:
+    """Gradients of sum(out · dout), index by index."""
+    d, rows, w64 = _rows(dout), _rows(x), np.asarray(w, np.float64)  # (N, C_out), (N, C_in)
+    dx = np.einsum("no,oi->ni", d, w64).reshape(x.shape)  # (…, C_in)
+    dw, db = np.einsum("no,ni->oi", d, rows), np.einsum("no->o", d)  # (C_out, C_in), (C_out,)
+    return Gradients(dx.astype(x.dtype), dw.astype(x.dtype), db.astype(x.dtype))
+
+
+def cost(B, T, C_in, C_out, itemsize=4) -> Cost:
+    """Multiply and add count 1 each; each array crosses between memory and processor once."""
+    flops = 2.0 * B * T * C_in * C_out
+    moved = float(itemsize) * (B * T * C_in + C_out * C_in + B * T * C_out)
+    return Cost(flops, 2 * flops, moved, flops / moved)
+
+
+def _rows(x):
+    """(…, C) -> (N, C) in float64."""
+    return np.asarray(x, np.float64).reshape(-1, x.shape[-1])
+
+
+def forward_mistakes(x, w, b) -> dict:
+    """Known wrong out. The last ones exist only where C_in = C_out, or T = C_out."""
+    rows, w, b = _rows(x), np.asarray(w, np.float64), np.asarray(b, np.float64)
+    C_out, C_in = w.shape
+    shape = (*x.shape[:-1], C_out)
+    wrong = {
+        "x · wᵀ: b is missing": (rows @ w.T, FORWARD),
+        "x · wᵀ + 2b: b is added twice": (rows @ w.T + 2 * b, FORWARD),
+        "w · xᵀ brought to the shape of out by reshape; it has to be transposed": ((w @ rows.T).ravel(), RESHAPE),
+        "the reference with x.reshape(C_in, -1) in place of xᵀ": ((w @ rows.reshape(C_in, -1)).T + b, RESHAPE),
+    }
+    if C_in == C_out:
+        wrong["x · w + b: w is not transposed"] = (rows @ w + b, FORWARD)
+        wrong["(x + b) · wᵀ: b is added before the product"] = ((rows + b) @ w.T, FORWARD)
+    else:
+        wrong["the reference with w.reshape(C_in, C_out) in place of wᵀ"] = (rows @ w.reshape(C_in, C_out) + b, RESHAPE)
+    if x.ndim > 1 and x.shape[-2] == C_out:
+        product = (rows @ w.T).reshape(shape)  # (…, T, C_out)
+        wrong["x · wᵀ with b added down the rows; b[o] belongs to column o"] = (product + b[:, None], FORWARD)
+    return {"out": {text: (array.reshape(shape), where) for text, (array, where) in wrong.items()}}
+
+
+def backward_mistakes(dout, x, w) -> dict:
+    """Known wrong dx, dw and db."""
+    d, rows, w = _rows(dout), _rows(x), np.asarray(w, np.float64)
+    return {"dx": _wrong_dx(d, rows, w, x.shape), "dw": _wrong_dw(d, rows, dout, x), "db": _wrong_db(d, rows, dout)}
+
+
+def _wrong_dx(d, rows, w, shape):
+    """(…, C_in): only square weights let these through; others do not fit."""
+    if w.shape[0] != w.shape[1]:
+        return {}
+    wrong = {
+        "dout · wᵀ: w is transposed, as in the forward pass": d @ w.T,
+        "dout itself: w is missing": d,
+        "x · w: dout is missing": rows @ w,
+    }
+    return {text: (array.reshape(shape), INPUT) for text, array in wrong.items()}
+
+
+def _wrong_dw(d, rows, dout, x):
+    """(C_out, C_in)."""
+    C_out, C_in = d.shape[1], rows.shape[1]
+    wrong = {
+        "the reference with dout.reshape(C_out, -1) in place of doutᵀ": (d.reshape(C_out, -1) @ rows, RESHAPE),
+        "the product of two sums; each row's product comes first, then the sum": (
+            np.outer(d.sum(axis=0), rows.sum(axis=0)),
+            WEIGHT,
+        ),
+    }
+    if C_in == C_out:
+        wrong["xᵀ · dout, the transpose of doutᵀ · x"] = (rows.T @ d, WEIGHT)
+    if x.ndim > 2:
+        for which, at in (("first", 0), ("last", -1)):
+            part = _rows(dout[at]).T @ _rows(x[at])  # (C_out, C_in)
+            wrong[f"the part of the {which} sequence alone: all B·T rows use w"] = (part, WEIGHT)
+    return wrong
+
+
+def _wrong_db(d, rows, dout):
+    """(C_out,)."""
+    wrong = {
+        "the sum of all of dout, in every entry": np.full(d.shape[1], d.sum()),
+        "dw summed over C_in: b is added without x": np.einsum("no,ni->o", d, rows),
+    }
+    if d.shape[0] == d.shape[1]:
+        wrong["the sums of dout's rows; those of its columns are asked for"] = d.sum(axis=1)
+    if dout.ndim > 2:
+        wrong["the part of the first sequence alone: all B·T rows use b"] = _rows(dout[0]).sum(axis=0)
+        wrong["the part of the last sequence alone: all B·T rows use b"] = _rows(dout[-1]).sum(axis=0)
+    return {text: (array, BIAS) for text, array in wrong.items()}
+
+
+def cost_mistakes(B, T, C_in, C_out, itemsize=4) -> dict:
+    """Known wrong numbers."""
+    right, N = cost(B, T, C_in, C_out, itemsize), B * T
+    flops, x, w, out = right.forward_flops, N * C_in, C_out * C_in, N * C_out  # FLOPs; numbers in each array
+    wrong = {
+        "forward_flops": {
+            "B·T·C_in·C_out: a multiply and an add are two operations": flops / 2,
+            "the operations of one sequence: B is missing": flops / B,
+            "the operations of one token: B·T is missing": flops / N,
+        },
+        "backward_flops": {
+            "the operations of one product: backward has two": flops,
+            "the operations of forward and backward together": 3 * flops,
+        },
+        "forward_bytes": {
+            "the number of numbers: itemsize is missing": right.forward_bytes / itemsize,
+            "the bytes of float32 whatever itemsize says": 4.0 * (x + w + out),
+            "the bytes of x and w: out is written too": float(itemsize) * (x + w),
+            "the bytes of x and out: w is read too": float(itemsize) * (x + out),
+            "the bytes with w read again for every token; once is enough": float(itemsize) * (x + N * w + out),
+        },
+        "intensity": {
+            "bytes per operation; it is the other way round": 1 / right.intensity,
+            "backward operations per byte; the forward pass is asked for": 2 * right.intensity,
+            "operations per number, not per byte": right.intensity * itemsize,
+        },
+    }
+    places = {"forward_flops": FLOPS, "backward_flops": FLOPS, "forward_bytes": BYTES, "intensity": BYTES}
+    return {name: {text: (array, places[name]) for text, array in table.items()} for name, table in wrong.items()}
+
+
+def uses_blas(function):
+    """What in this function, or in one that it calls, hands the product to BLAS: "@", "dot"; or None."""
+    seen, todo = set(), [function]
+    while todo:
+        function = todo.pop()
+        function = getattr(function, "py_func", function)  # what numba.njit wrapped
+        code = getattr(function, "__code__", None)
+        if code is None or code in seen:
+            continue
+        seen.add(code)
+        for part in _nested(code):
+            if found := _blas_in(part):
+                return found
+            todo += [function.__globals__[name] for name in part.co_names if name in function.__globals__]
+    return None
+
+
+def _nested(code):
+    """The code, and that of functions and comprehensions defined in it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _nested(constant)
+
+
+def _blas_in(code):
+    """The first operator, name or option in this code that ends in BLAS."""
+    if any(isinstance(names, tuple) and "optimize" in names for names in code.co_consts):  # keyword arguments
+        return "einsum with optimize="
+    for step in dis.get_instructions(code):
+        if step.opname == "BINARY_OP" and step.argrepr in ("@", "@="):
+            return "@"
+        if step.opname.startswith(("LOAD_ATTR", "LOAD_METHOD", "LOAD_GLOBAL", "IMPORT_FROM")) and step.argval in BLAS:
+            return step.argval
+    return None

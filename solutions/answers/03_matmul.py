@@ -1,0 +1,546 @@
+"""Answers to the exercises of lesson 03 as learners write them: right ones that look different, and wrong ones.
+
+Each wrong answer carries words that its check must say. `python -m llmc.course.answers` runs them all, and so does CI.
+"""
+
+import numba
+import numpy as np
+
+from llmc.course.answers import right, wrong
+
+# ---------------------------------------------------------------------------------------------- 1 matmul_forward
+
+
+@right("matmul_forward")
+def forward_with_loops(x, w, b):
+    rows = x.reshape(-1, x.shape[-1])
+    out = np.zeros((len(rows), len(w)), x.dtype)
+    for n in range(len(rows)):
+        for o in range(len(w)):
+            out[n, o] = 0 if b is None else b[o]
+            for i in range(w.shape[1]):
+                out[n, o] += rows[n, i] * w[o, i]
+    return out.reshape(x.shape[:-1] + (len(w),))
+
+
+@right("matmul_forward")
+def forward_with_einsum(x, w, b):
+    out = np.einsum("...i,oi->...o", x, w)
+    if b is not None:
+        out += b
+    return out
+
+
+@right("matmul_forward")
+def forward_channel_by_channel(x, w, b):
+    columns = [(x * w[o]).sum(axis=-1) for o in range(w.shape[0])]
+    return np.stack(columns, axis=-1) + (0 if b is None else b)
+
+
+@wrong("matmul_forward", says="out equals x · wᵀ: b is missing")
+def forward_forgets_b(x, w, b):
+    return x @ w.T
+
+
+@wrong("matmul_forward", says="truth value of an array with more than one element is ambiguous")
+def forward_asks_if_b(x, w, b):
+    out = x @ w.T
+    if b:
+        out = out + b
+    return out
+
+
+@wrong("matmul_forward", says="unsupported operand type(s) for +")
+def forward_forgets_none(x, w, b):
+    return x @ w.T + b
+
+
+@wrong("matmul_forward", says="mismatch in its core dimension")
+def forward_without_transpose(x, w, b):
+    out = x @ w
+    return out if b is None else out + b
+
+
+@wrong("matmul_forward", says="out equals x · w + b: w is not transposed")
+def forward_transposes_when_it_must(x, w, b):
+    # "if it does not fit, transpose it"
+    out = x @ w if x.shape[-1] == w.shape[0] else x @ w.T
+    return out if b is None else out + b
+
+
+@wrong("matmul_forward", says="x.reshape(C_in, -1) in place of xᵀ")
+def forward_reshapes_x(x, w, b):
+    C_out, C_in = w.shape
+    out = (w @ x.reshape(C_in, -1)).T
+    if b is not None:
+        out = out + b
+    return out.reshape(*x.shape[:-1], C_out)
+
+
+@wrong("matmul_forward", says="w.reshape(C_in, C_out) in place of wᵀ")
+def forward_reshapes_w(x, w, b):
+    C_out, C_in = w.shape
+    out = x @ w.reshape(C_in, C_out)
+    return out if b is None else out + b
+
+
+@wrong("matmul_forward", says="w · xᵀ brought to the shape of out by reshape")
+def forward_the_other_way_round(x, w, b):
+    C_out, C_in = w.shape
+    out = w @ x.reshape(-1, C_in).T
+    if b is not None:
+        out = out + 0 * b[:, None]
+    return out.reshape(*x.shape[:-1], C_out)
+
+
+@wrong("matmul_forward", says="not enough values to unpack")
+def forward_for_three_axes_only(x, w, b):
+    B, T, C = x.shape
+    out = x.reshape(B * T, C) @ w.T
+    if b is not None:
+        out += b
+    return out.reshape(B, T, -1)
+
+
+@wrong("matmul_forward", says="out has shape (20, 3), expected (4, 5, 3)")
+def forward_forgets_to_reshape_back(x, w, b):
+    out = x.reshape(-1, x.shape[-1]) @ w.T
+    return out if b is None else out + b
+
+
+@wrong("matmul_forward", says="out should have the dtype of x")
+def forward_in_float64(x, w, b):
+    C_out = w.shape[0]
+    out = np.zeros((*x.shape[:-1], C_out))
+    out += x @ w.T
+    if b is not None:
+        out += b
+    return out
+
+
+@wrong("matmul_forward", says="out is None: nothing was returned for it")
+def forward_returns_nothing(x, w, b):
+    out = x @ w.T
+    if b is not None:
+        out += b
+
+
+# --------------------------------------------------------------------------------------------- 2 matmul_backward
+
+
+@right("matmul_backward")
+def backward_with_loops(dout, x, w):
+    C_out, C_in = w.shape
+    d, rows = dout.reshape(-1, C_out), x.reshape(-1, C_in)
+    dx, dw, db = np.zeros_like(rows), np.zeros_like(w), np.zeros(C_out, w.dtype)
+    for n in range(len(rows)):
+        for o in range(C_out):
+            dx[n] += d[n, o] * w[o]
+            dw[o] += d[n, o] * rows[n]
+            db[o] += d[n, o]
+    return dx.reshape(x.shape), dw, db
+
+
+@right("matmul_backward")
+def backward_with_einsum(dout, x, w):
+    d, rows = dout.reshape(-1, dout.shape[-1]), x.reshape(-1, x.shape[-1])
+    return np.einsum("...o,oi->...i", dout, w), np.einsum("no,ni->oi", d, rows), np.einsum("no->o", d)
+
+
+@right("matmul_backward")
+def backward_as_outer_products(dout, x, w):
+    dw = sum(np.outer(d, row) for d, row in zip(dout.reshape(-1, len(w)), x.reshape(-1, w.shape[1])))
+    return dout @ w, dw, dout.sum(axis=tuple(range(dout.ndim - 1)))
+
+
+def _gradients(dout, x, w):
+    """dx, dw, db as they should be: the answers below go wrong in one of them."""
+    d, rows = dout.reshape(-1, w.shape[0]), x.reshape(-1, w.shape[1])
+    return (d @ w).reshape(x.shape), d.T @ rows, d.sum(axis=0)
+
+
+@wrong("matmul_backward", says="dx equals dout · wᵀ: w is transposed, as in the forward pass")
+def backward_with_w_transposed(dout, x, w):
+    dx, dw, db = _gradients(dout, x, w)
+    return dout @ w.T, dw, db
+
+
+@wrong("matmul_backward", says="dw equals xᵀ · dout, the transpose of doutᵀ · x")
+def backward_with_dw_transposed(dout, x, w):
+    dx, dw, db = _gradients(dout, x, w)
+    dw = x.reshape(-1, x.shape[-1]).T @ dout.reshape(-1, dout.shape[-1])
+    return dx, dw, db
+
+
+@wrong("matmul_backward", says="dw equals the reference with dout.reshape(C_out, -1) in place of doutᵀ")
+def backward_reshapes_dout(dout, x, w):
+    dx, dw, db = _gradients(dout, x, w)
+    dw = dout.reshape(w.shape[0], -1) @ x.reshape(-1, w.shape[1])
+    return dx, dw, db
+
+
+@wrong("matmul_backward", says="db has shape (12,), expected (6,)")
+def backward_sums_rows(dout, x, w):
+    dx, dw, db = _gradients(dout, x, w)
+    return dx, dw, dout.reshape(-1, w.shape[0]).sum(axis=1)
+
+
+@wrong("matmul_backward", says="db equals the sums of dout's rows; those of its columns are asked for")
+def backward_sums_rows_where_they_fit(dout, x, w):
+    # "axis 1 if it fits"
+    dx, dw, db = _gradients(dout, x, w)
+    d = dout.reshape(-1, w.shape[0])
+    return dx, dw, d.sum(axis=1) if d.shape[0] == d.shape[1] else d.sum(axis=0)
+
+
+@wrong("matmul_backward", says="db has shape (3, 6), expected (6,). It still has one value for every position")
+def backward_sums_over_the_batch_only(dout, x, w):
+    dx, dw, db = _gradients(dout, x, w)
+    return dx, dw, dout.sum(axis=0)
+
+
+@wrong("matmul_backward", says="dw has shape (4, 6, 6), expected (6, 6). It still has one value for every position")
+def backward_one_dw_per_sequence(dout, x, w):
+    dx, dw, db = _gradients(dout, x, w)
+    return dx, dout.swapaxes(-1, -2) @ x, db
+
+
+@wrong("matmul_backward", says="dw equals the part of the last sequence alone")
+def backward_overwrites_in_the_loop(dout, x, w):
+    dx, dw, db = _gradients(dout, x, w)
+    for i in range(len(x)):
+        dw = dout[i].T @ x[i]
+    return dx, dw, db
+
+
+@wrong("matmul_backward", says="db is 1/(B·T) [B·T = 12] times what it should be")
+def backward_averages(dout, x, w):
+    dx, dw, db = _gradients(dout, x, w)
+    n = dout.size // dout.shape[-1]
+    return dx, dw / n, db / n
+
+
+@wrong("matmul_backward", says="dw is 1/B [B = 4] times what it should be")
+def backward_averages_over_the_batch(dout, x, w):
+    dx, dw, db = _gradients(dout, x, w)
+    return dx, dw / len(x), db
+
+
+@wrong("matmul_backward", says="dw equals the product of two sums")
+def backward_sums_too_early(dout, x, w):
+    dx, dw, db = _gradients(dout, x, w)
+    axes = tuple(range(x.ndim - 1))
+    return dx, dout.sum(axis=axes)[:, None] * x.sum(axis=axes), db
+
+
+@wrong("matmul_backward", says="db equals the sum of all of dout, in every entry")
+def backward_sums_everything(dout, x, w):
+    dx, dw, db = _gradients(dout, x, w)
+    return dx, dw, np.full(w.shape[0], dout.sum())
+
+
+@wrong("matmul_backward", says="dx has shape (12, 6), expected (4, 3, 6)")
+def backward_forgets_to_reshape_back(dout, x, w):
+    dx, dw, db = _gradients(dout, x, w)
+    return dx.reshape(-1, x.shape[-1]), dw, db
+
+
+@wrong("matmul_backward", says="`b` is a variable of the check cell")
+def backward_leans_on_the_check_cell(dout, x, w):
+    dx, dw, db = _gradients(dout, x, w)
+    return dx, dw, db + 0 * b  # noqa: F821
+
+
+@wrong("matmul_backward", says="your code uses llmc.backends")
+def backward_calls_the_package(dout, x, w):
+    from llmc.backends import reference
+
+    dx, dw, db = np.empty_like(x), np.zeros_like(w), np.zeros(w.shape[0])
+    reference.matmul_backward(dx, dw, db, dout, x, w)
+    return dx, dw, db
+
+
+# ---------------------------------------------------------------------------------- 3 matmul_backward_accumulate
+
+
+@right("matmul_backward_accumulate")
+def accumulate_with_loops(dx, dw, db, dout, x, w):
+    B, T, C_out = dout.shape
+    if dx is not None:
+        dx.fill(0)
+    for i in range(B):
+        for t in range(T):
+            dw += np.outer(dout[i, t], x[i, t])
+            if db is not None:
+                db += dout[i, t]
+            for o in range(C_out):
+                if dx is not None:
+                    dx[i, t] += dout[i, t, o] * w[o]
+
+
+@right("matmul_backward_accumulate")
+def accumulate_with_out(dx, dw, db, dout, x, w):
+    if dx is not None:
+        np.matmul(dout, w, out=dx)
+    np.add(dw, np.einsum("bto,bti->oi", dout, x), out=dw)
+    if db is not None:
+        db[:] = db + dout.sum(axis=(0, 1))
+    return dx, dw, db
+
+
+@wrong("matmul_backward_accumulate", says="dx was accumulated where it should be overwritten")
+def accumulate_adds_to_dx(dx, dw, db, dout, x, w):
+    gx, gw, gb = _gradients(dout, x, w)
+    if dx is not None:
+        dx += gx
+    dw += gw
+    if db is not None:
+        db += gb
+
+
+@wrong("matmul_backward_accumulate", says="dx was never written")
+def accumulate_rebinds_dx(dx, dw, db, dout, x, w):
+    gx, gw, gb = _gradients(dout, x, w)
+    if dx is not None:
+        dx = gx  # noqa: F841
+    dw += gw
+    if db is not None:
+        db += gb
+
+
+@wrong("matmul_backward_accumulate", says="dw was overwritten instead of accumulated")
+def accumulate_overwrites(dx, dw, db, dout, x, w):
+    gx, gw, gb = _gradients(dout, x, w)
+    if dx is not None:
+        dx[...] = gx
+    dw[...] = gw
+    if db is not None:
+        db[...] = gb
+
+
+@wrong("matmul_backward_accumulate", says="dw was never written")
+def accumulate_leaves_early(dx, dw, db, dout, x, w):
+    if dx is None or db is None:
+        return
+    gx, gw, gb = _gradients(dout, x, w)
+    dx[...] = gx
+    dw += gw
+    db += gb
+
+
+@wrong("matmul_backward_accumulate", says="'NoneType' object does not support item assignment")
+def accumulate_forgets_none(dx, dw, db, dout, x, w):
+    gx, gw, gb = _gradients(dout, x, w)
+    dx[...] = gx
+    dw += gw
+    db += gb
+
+
+@wrong("matmul_backward_accumulate", says="truth value of an array with more than one element is ambiguous")
+def accumulate_asks_if_dx(dx, dw, db, dout, x, w):
+    gx, gw, gb = _gradients(dout, x, w)
+    if dx:
+        dx[...] = gx
+    dw += gw
+    if db:
+        db += gb
+
+
+@wrong("matmul_backward_accumulate", says="db equals the sum of all of dout, in every entry")
+def accumulate_adds_one_number(dx, dw, db, dout, x, w):
+    gx, gw, gb = _gradients(dout, x, w)
+    if dx is not None:
+        dx[...] = gx
+    dw += gw
+    if db is not None:
+        db += dout.sum()
+
+
+@wrong("matmul_backward_accumulate", says="non-broadcastable output operand")
+def accumulate_does_not_sum(dx, dw, db, dout, x, w):
+    gx, gw, gb = _gradients(dout, x, w)
+    if dx is not None:
+        dx[...] = gx
+    dw += gw
+    if db is not None:
+        db += dout
+
+
+@wrong("matmul_backward_accumulate", says="dw equals xᵀ · dout, the transpose of doutᵀ · x")
+def accumulate_transposes_where_it_fits(dx, dw, db, dout, x, w):
+    gx, gw, gb = _gradients(dout, x, w)
+    if dx is not None:
+        dx[...] = gx
+    dw += gw.T if gw.shape[0] == gw.shape[1] else gw
+    if db is not None:
+        db += gb
+
+
+@wrong("matmul_backward_accumulate", says="dw is 2 times what it should be")
+def accumulate_adds_twice(dx, dw, db, dout, x, w):
+    gx, gw, gb = _gradients(dout, x, w)
+    if dx is not None:
+        dx[...] = gx
+        dw += gw
+    dw += gw
+    if db is not None:
+        db += gb
+
+
+# ------------------------------------------------------------------------------------------------- 4 matmul_cost
+
+
+@right("matmul_cost")
+def cost_by_array(B, T, C_in, C_out, itemsize=4):
+    x, w, out = B * T * C_in, C_in * C_out, B * T * C_out
+    forward = out * C_in + out * C_in  # multiplications, additions
+    dx, dw = 2 * x * C_out, 2 * w * B * T
+    nbytes = (x + w + out) * itemsize
+    return forward, dx + dw, nbytes, forward / nbytes
+
+
+@right("matmul_cost")
+def cost_from_shapes(B, T, C_in, C_out, itemsize=4):
+    x, w, out = (np.empty(shape, np.int8) for shape in [(B, T, C_in), (C_out, C_in), (B, T, C_out)])
+    flops = 2.0 * np.prod([float(n) for n in (B, T, C_in, C_out)])
+    nbytes = itemsize * float(x.nbytes + w.nbytes + out.nbytes)
+    return np.array([flops, 2 * flops, nbytes, flops / nbytes])
+
+
+@wrong("matmul_cost", says="a multiply and an add are two operations")
+def cost_counts_multiply_adds(B, T, C_in, C_out, itemsize=4):
+    flops, nbytes = B * T * C_in * C_out, itemsize * (B * T * C_in + C_in * C_out + B * T * C_out)
+    return flops, 2 * flops, nbytes, flops / nbytes
+
+
+@wrong("matmul_cost", says="forward_flops equals the operations of one sequence: B is missing")
+def cost_of_one_sequence(B, T, C_in, C_out, itemsize=4):
+    flops, nbytes = 2 * T * C_in * C_out, itemsize * (T * C_in + C_in * C_out + T * C_out)
+    return flops, 2 * flops, nbytes, flops / nbytes
+
+
+@wrong("matmul_cost", says="backward_flops equals the operations of one product: backward has two")
+def cost_of_one_product_backward(B, T, C_in, C_out, itemsize=4):
+    flops, nbytes = 2 * B * T * C_in * C_out, itemsize * (B * T * C_in + C_in * C_out + B * T * C_out)
+    return flops, flops, nbytes, flops / nbytes
+
+
+@wrong("matmul_cost", says="backward_flops equals the operations of forward and backward together")
+def cost_of_both(B, T, C_in, C_out, itemsize=4):
+    flops, nbytes = 2 * B * T * C_in * C_out, itemsize * (B * T * C_in + C_in * C_out + B * T * C_out)
+    return flops, 3 * flops, nbytes, flops / nbytes
+
+
+@wrong("matmul_cost", says="forward_bytes equals the number of numbers: itemsize is missing")
+def cost_without_itemsize(B, T, C_in, C_out, itemsize=4):
+    flops, numbers = 2 * B * T * C_in * C_out, B * T * C_in + C_in * C_out + B * T * C_out
+    return flops, 2 * flops, numbers, flops / numbers
+
+
+@wrong("matmul_cost", says="forward_bytes equals the bytes of float32 whatever itemsize says")
+def cost_in_float32(B, T, C_in, C_out, itemsize=4):
+    flops, nbytes = 2 * B * T * C_in * C_out, 4 * (B * T * C_in + C_in * C_out + B * T * C_out)
+    return flops, 2 * flops, nbytes, flops / nbytes
+
+
+@wrong("matmul_cost", says="forward_bytes equals the bytes of x and w: out is written too")
+def cost_forgets_out(B, T, C_in, C_out, itemsize=4):
+    flops, nbytes = 2 * B * T * C_in * C_out, itemsize * (B * T * C_in + C_in * C_out)
+    return flops, 2 * flops, nbytes, flops / nbytes
+
+
+@wrong("matmul_cost", says="with w read again for every token")
+def cost_reads_w_for_every_token(B, T, C_in, C_out, itemsize=4):
+    flops, nbytes = 2 * B * T * C_in * C_out, itemsize * B * T * (C_in + C_in * C_out + C_out)
+    return flops, 2 * flops, nbytes, flops / nbytes
+
+
+@wrong("matmul_cost", says="intensity equals bytes per operation; it is the other way round")
+def cost_upside_down(B, T, C_in, C_out, itemsize=4):
+    flops, nbytes = 2 * B * T * C_in * C_out, itemsize * (B * T * C_in + C_in * C_out + B * T * C_out)
+    return flops, 2 * flops, nbytes, nbytes / flops
+
+
+@wrong("matmul_cost", says="four numbers are asked for, but there are 3")
+def cost_leaves_one_out(B, T, C_in, C_out, itemsize=4):
+    flops, nbytes = 2 * B * T * C_in * C_out, itemsize * (B * T * C_in + C_in * C_out + B * T * C_out)
+    return flops, nbytes, flops / nbytes
+
+
+# ----------------------------------------------------------------------------------------- 5 fast_matmul_forward
+
+
+@numba.njit(fastmath=True)
+def _three_loops(out, x, w, b):
+    for n in range(x.shape[0]):
+        for o in range(w.shape[0]):
+            total = b[o]
+            for i in range(x.shape[1]):
+                total += x[n, i] * w[o, i]
+            out[n, o] = total
+
+
+@right("fast_matmul_forward")
+def fast_with_three_loops(out, x, w, b):
+    _three_loops(out, x, w, b)
+
+
+@right("fast_matmul_forward")
+def fast_with_einsum(out, x, w, b):
+    np.einsum("ni,io->no", x, np.ascontiguousarray(w.T), out=out)
+    out += b
+
+
+@wrong("fast_matmul_forward", says="your code uses @: that is BLAS")
+def fast_with_at(out, x, w, b):
+    out[...] = x @ w.T + b
+
+
+@wrong("fast_matmul_forward", says="your code uses dot: that is BLAS")
+def fast_with_dot(out, x, w, b):
+    for n in range(len(x)):
+        out[n] = np.dot(w, x[n]) + b
+
+
+@wrong("fast_matmul_forward", says="your code uses einsum with optimize=")
+def fast_with_optimized_einsum(out, x, w, b):
+    out[...] = np.einsum("ni,oi->no", x, w, optimize=True) + b
+
+
+def _block_product(x, w):
+    return np.matmul(x, w.T)
+
+
+@wrong("fast_matmul_forward", says="your code uses matmul: that is BLAS")
+def fast_with_blas_in_a_helper(out, x, w, b):
+    for n in range(0, len(x), 32):
+        out[n : n + 32] = _block_product(x[n : n + 32], w) + b
+
+
+@wrong("fast_matmul_forward", says="out was accumulated where it should be overwritten")
+def fast_adds_to_out(out, x, w, b):
+    out += np.einsum("ni,oi->no", x, w) + b
+
+
+@wrong("fast_matmul_forward", says="out equals x · wᵀ: b is missing")
+def fast_forgets_b(out, x, w, b):
+    np.einsum("ni,oi->no", x, w, out=out)
+
+
+@wrong("fast_matmul_forward", says="part of out was never written")
+def fast_forgets_the_edge(out, x, w, b):
+    for n in range(0, len(x) - len(x) % 4, 4):
+        out[n : n + 4] = np.einsum("ni,oi->no", x[n : n + 4], w) + b
+
+
+@wrong("fast_matmul_forward", says="out was never written")
+def fast_rebinds_out(out, x, w, b):
+    out = np.einsum("ni,oi->no", x, w) + b
+    return out
+
+
+@wrong("fast_matmul_forward", says="at least 2 times is asked for")
+def fast_is_no_faster(out, x, w, b):
+    wide = x.astype(np.float64)
+    for o in range(len(w)):
+        out[:, o] = (wide * w[o]).sum(axis=1) + b[o]
