@@ -1,0 +1,43 @@
+"""Lesson 06's references, against each other: nothing of llmc.backends is used in them."""
+
+import numpy as np
+
+from llmc.course import gradient_check
+from llmc.course.lessons import attention as lesson
+
+NH = 3
+RNG = np.random.default_rng(3)
+QKV, DOUT = RNG.normal(1, 1, (2, 5, 3 * 6)), RNG.normal(size=(2, 5, 6))
+DP = RNG.normal(size=(2, NH, 5, 5))
+Q, K = RNG.normal(1, 1, (2, 5, 4))
+
+
+def test_backward_is_the_derivative_of_forward():
+    dqkv = lesson.backward(DOUT, QKV, NH)
+    assert gradient_check(lambda qkv: lesson.forward(qkv, NH).out, QKV, dqkv, DOUT, report=False) < 1e-8
+
+
+def test_dtype_follows_the_input():
+    qkv, dout = QKV.astype(np.float32), DOUT.astype(np.float32)
+    arrays = [*lesson.forward(qkv, NH), lesson.backward(dout, qkv, NH), lesson.scores(qkv[0], qkv[1])]
+    assert {array.dtype for array in arrays} == {np.dtype(np.float32)}
+
+
+def test_every_known_mistake_is_wrong_and_unlike_the_others():
+    forward = lesson.forward(QKV, NH)
+    right = dict(zip(("dq", "dk", "dv"), np.split(lesson.backward(DOUT, QKV, NH), 3, axis=-1))) | forward._asdict()
+    right["ds"] = lesson.softmax_backward(DP, forward.probabilities)
+    right["scores"] = np.where(lesson.seen(5), lesson.scores(Q, K), 0)
+    known = lesson.backward_mistakes(DOUT, QKV, NH) | lesson.forward_mistakes(QKV, NH)
+    known["ds"] = lesson.softmax_backward_mistakes(DP, forward.probabilities)
+    known["scores"] = lesson.scores_mistakes(Q, K)
+    for name, wrongs in known.items():
+        arrays = [right[name], *(array for array, _ in wrongs.values())]
+        for i, one in enumerate(arrays):
+            assert one.shape == right[name].shape
+            assert all(np.abs(one - other).max() > 1e-3 * np.abs(one).max() for other in arrays[:i]), (name, i)
+
+
+def test_peak_counts_what_lives_at_once():
+    size = 1_000_000
+    assert size <= lesson.peak_bytes(lambda: np.zeros(size, np.uint8)) < 1.1 * size

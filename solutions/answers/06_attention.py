@@ -1,0 +1,711 @@
+"""Answers to the exercises of lesson 06 as learners write them: right ones that look different, and wrong ones.
+
+Each wrong answer carries words that its check must say. `python -m llmc.course.answers` runs them all, and so does CI.
+"""
+
+import math
+
+import numpy as np
+
+from llmc.course.answers import right, wrong
+
+# --------------------------------------------------------------------------------------------- 1 attention_scores
+
+
+@right("attention_scores")
+def scores_with_loops(q, k):
+    T, hs = q.shape
+    scores = np.full((T, T), -np.inf, q.dtype)
+    for i in range(T):
+        for j in range(i + 1):
+            scores[i, j] = sum(q[i, c] * k[j, c] for c in range(hs)) / math.sqrt(hs)
+    return scores
+
+
+@right("attention_scores")
+def scores_with_einsum_and_added_mask(q, k):
+    T, hs = q.shape
+    mask = np.triu(np.full((T, T), -np.inf, dtype=q.dtype), k=1)
+    return np.einsum("ic,jc->ij", q, k) * hs**-0.5 + mask
+
+
+@right("attention_scores")
+def scores_written_in_place(q, k):
+    scores = (q / q.shape[1] ** 0.5) @ k.T
+    scores[np.triu_indices(len(q), 1)] = -np.inf
+    return scores
+
+
+@wrong("attention_scores", says="q · k not divided by √hs")
+def scores_without_scale(q, k):
+    T = len(q)
+    return np.where(np.tril(np.ones((T, T))) == 1, q @ k.T, -np.inf)
+
+
+@wrong("attention_scores", says="divided by hs: divide by its root")
+def scores_divided_by_hs(q, k):
+    T, hs = q.shape
+    return np.where(np.tril(np.ones((T, T))) == 1, q @ k.T / hs, -np.inf)
+
+
+@wrong("attention_scores", says="divided by √T: the sum runs over hs channels")
+def scores_take_the_wrong_size(q, k):
+    T = q.shape[0]
+    return np.where(np.tril(np.ones((T, T))) == 1, q @ k.T / T**0.5, -np.inf)
+
+
+@wrong("attention_scores", says="the scores transposed: rows are queries, columns are keys")
+def scores_with_keys_as_rows(q, k):
+    T, hs = q.shape
+    return np.where(np.tril(np.ones((T, T))) == 1, k @ q.T / hs**0.5, -np.inf)
+
+
+@wrong("attention_scores", says="the past masked in place of the future")
+def scores_mask_the_past(q, k):
+    T, hs = q.shape
+    return np.where(np.triu(np.ones((T, T))) == 1, q @ k.T / hs**0.5, -np.inf)
+
+
+@wrong("attention_scores", says="its diagonal masked too: a token may look at itself")
+def scores_mask_the_diagonal(q, k):
+    T, hs = q.shape
+    return np.where(np.triu(np.ones((T, T), bool)), -np.inf, q @ k.T / hs**0.5)
+
+
+@wrong("attention_scores", says="lets each token see the next one")
+def scores_leak(q, k):
+    T, hs = q.shape
+    return np.where(np.triu(np.ones((T, T), bool), k=2), -np.inf, q @ k.T / hs**0.5)
+
+
+@wrong("attention_scores", says="is not masked: put -inf")
+def scores_without_mask(q, k):
+    return q @ k.T / q.shape[1] ** 0.5
+
+
+@wrong("attention_scores", says="0 for future keys: e to the power of 0 is 1")
+def scores_multiply_by_the_mask(q, k):
+    return np.tril(q @ k.T / q.shape[1] ** 0.5)
+
+
+@wrong("attention_scores", says="-10000 for future keys: use -np.inf")
+def scores_with_a_large_number(q, k):
+    T, hs = q.shape
+    return np.where(np.triu(np.ones((T, T), bool), k=1), -1e4, q @ k.T / hs**0.5)
+
+
+@wrong("attention_scores", says="NaN or infinite")
+def scores_multiply_by_infinity(q, k):
+    T, hs = q.shape
+    with np.errstate(all="ignore"):
+        return q @ k.T / hs**0.5 + np.triu(np.ones((T, T)), k=1) * -np.inf
+
+
+@wrong("attention_scores", says="for float32 inputs scores should be float32 too, but is float64")
+def scores_in_float64(q, k):
+    T, hs = q.shape
+    return np.where(np.triu(np.ones((T, T), bool), k=1), -np.inf, q @ k.T / np.sqrt(hs))
+
+
+@wrong("attention_scores", says="with q (5, 7), k (5, 7)")
+def scores_forget_the_transpose(q, k):
+    return q @ k / q.shape[1] ** 0.5
+
+
+@wrong("attention_scores", says="scores has shape (7, 7), expected (5, 5)")
+def scores_transpose_the_query(q, k):
+    scores = q.T @ k / len(q) ** 0.5
+    scores[np.triu_indices(len(scores), 1)] = -np.inf
+    return scores
+
+
+# -------------------------------------------------------------------------------------------- 2 attention_forward
+
+
+def _split(x, parts, NH):
+    B, T, width = x.shape
+    return x.reshape(B, T, parts, NH, width // parts // NH).transpose(2, 0, 3, 1, 4)
+
+
+def _softmax(s):
+    e = np.exp(s - s.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def _merge(x):
+    B, NH, T, hs = x.shape
+    return x.transpose(0, 2, 1, 3).reshape(B, T, NH * hs)
+
+
+def _seen(T):
+    return np.tril(np.ones((T, T), bool))
+
+
+@right("attention_forward")
+def forward_with_loops(qkv, NH):
+    B, T, width = qkv.shape
+    C = width // 3
+    hs = C // NH
+    out, probabilities = np.zeros((B, T, C), qkv.dtype), np.zeros((B, NH, T, T), qkv.dtype)
+    for b in range(B):
+        for h in range(NH):
+            q, k, v = (qkv[b, :, n * C + h * hs : n * C + (h + 1) * hs] for n in range(3))
+            for t in range(T):
+                s = k[: t + 1] @ q[t] / math.sqrt(hs)
+                e = np.exp(s - max(s))
+                probabilities[b, h, t, : t + 1] = e / e.sum()
+                out[b, t, h * hs : (h + 1) * hs] = probabilities[b, h, t, : t + 1] @ v[: t + 1]
+    return out, probabilities
+
+
+@right("attention_forward")
+def forward_with_einsum(qkv, NH):
+    B, T, width = qkv.shape
+    q, k, v = (x.reshape(B, T, NH, -1) for x in np.split(qkv, 3, axis=-1))
+    s = np.einsum("bihc,bjhc->bhij", q, k) * q.shape[-1] ** -0.5
+    s[:, :, ~_seen(T)] = -np.inf
+    s = np.exp(s - s.max(-1, keepdims=True))
+    p = s / s.sum(-1, keepdims=True)
+    return np.einsum("bhij,bjhc->bihc", p, v).reshape(B, T, width // 3), p
+
+
+@right("attention_forward")
+def forward_in_place_with_a_large_number(qkv, NH):
+    q, k, v = _split(qkv, 3, NH)
+    p = q @ k.swapaxes(-1, -2)
+    p *= q.shape[-1] ** -0.5
+    np.putmask(p, np.broadcast_to(~_seen(p.shape[-1]), p.shape), -1e30)
+    p -= p.max(-1, keepdims=True)
+    np.exp(p, out=p)
+    p /= p.sum(-1, keepdims=True)
+    return _merge(p @ v), p
+
+
+@wrong("attention_forward", says="without the scale 1/√hs")
+def forward_forgets_the_scale(qkv, NH):
+    q, k, v = _split(qkv, 3, NH)
+    p = _softmax(np.where(_seen(q.shape[2]), q @ k.swapaxes(-1, -2), -np.inf))
+    return _merge(p @ v), p
+
+
+@wrong("attention_forward", says="with 1/√C as its scale")
+def forward_scales_with_c(qkv, NH):
+    q, k, v = _split(qkv, 3, NH)
+    C = qkv.shape[-1] // 3
+    p = _softmax(np.where(_seen(q.shape[2]), q @ k.swapaxes(-1, -2) / C**0.5, -np.inf))
+    return _merge(p @ v), p
+
+
+@wrong("attention_forward", says="without the causal mask")
+def forward_forgets_the_mask(qkv, NH):
+    q, k, v = _split(qkv, 3, NH)
+    p = _softmax(q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5)
+    return _merge(p @ v), p
+
+
+@wrong("attention_forward", says="each token sees the next")
+def forward_leaks(qkv, NH):
+    q, k, v = _split(qkv, 3, NH)
+    T, hs = q.shape[2:]
+    p = _softmax(np.where(np.tril(np.ones((T, T)), 1) > 0, q @ k.swapaxes(-1, -2) / hs**0.5, -np.inf))
+    return _merge(p @ v), p
+
+
+@wrong("attention_forward", says="masked after the softmax: its rows no longer add up to 1")
+def forward_masks_too_late(qkv, NH):
+    q, k, v = _split(qkv, 3, NH)
+    p = _softmax(q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5) * _seen(q.shape[2])
+    return _merge(p @ v), p
+
+
+@wrong("attention_forward", says="the reference with 0 in place of -inf")
+def forward_zeroes_the_scores(qkv, NH):
+    q, k, v = _split(qkv, 3, NH)
+    p = _softmax(np.tril(q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5))
+    return _merge(p @ v), p
+
+
+@wrong("attention_forward", says="the softmax of each column")
+def forward_with_softmax_over_queries(qkv, NH):
+    q, k, v = _split(qkv, 3, NH)
+    s = np.where(_seen(q.shape[2]), q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5, -np.inf)
+    e = np.exp(s - s.max(axis=-2, keepdims=True))
+    p = e / e.sum(axis=-2, keepdims=True)
+    return _merge(p @ v), p
+
+
+@wrong("attention_forward", says="heads cut by reshape(B, NH, T, hs) alone: that mixes tokens")
+def forward_cuts_heads_by_reshape(qkv, NH):
+    B, T, width = qkv.shape
+    q, k, v = (x.reshape(B, NH, T, -1) for x in np.split(qkv, 3, axis=-1))
+    p = _softmax(np.where(_seen(T), q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5, -np.inf))
+    return _merge(p @ v), p
+
+
+@wrong("attention_forward", says="qkv read as [q, k, v] of head 0, then of head 1")
+def forward_with_qkv_inside_heads(qkv, NH):
+    B, T, width = qkv.shape
+    q, k, v = qkv.reshape(B, T, NH, 3, -1).transpose(3, 0, 2, 1, 4)
+    p = _softmax(np.where(_seen(T), q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5, -np.inf))
+    return _merge(p @ v), p
+
+
+@wrong("attention_forward", says="queries and keys swapped")
+def forward_swaps_q_and_k(qkv, NH):
+    k, q, v = _split(qkv, 3, NH)
+    p = _softmax(np.where(_seen(q.shape[2]), q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5, -np.inf))
+    return _merge(p @ v), p
+
+
+@wrong("attention_forward", says="channel c given to head c mod NH")
+def forward_deals_channels_like_cards(qkv, NH):
+    B, T, width = qkv.shape
+    q, k, v = (x.reshape(B, T, -1, NH).transpose(0, 3, 1, 2) for x in np.split(qkv, 3, axis=-1))
+    p = _softmax(np.where(_seen(T), q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5, -np.inf))
+    return _merge(p @ v), p
+
+
+@wrong("attention_forward", says="reshaped without moving the head axis back")
+def forward_merges_by_reshape(qkv, NH):
+    B, T, width = qkv.shape
+    q, k, v = _split(qkv, 3, NH)
+    p = _softmax(np.where(_seen(T), q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5, -np.inf))
+    return (p @ v).reshape(B, T, width // 3), p
+
+
+@wrong("attention_forward", says="probabilities equals the masked scores: the softmax is missing")
+def forward_returns_scores(qkv, NH):
+    q, k, v = _split(qkv, 3, NH)
+    s = q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5 * _seen(q.shape[2])
+    return _merge(_softmax(np.where(_seen(q.shape[2]), s, -np.inf)) @ v), s
+
+
+@wrong("attention_forward", says="NaN or infinite")
+def forward_overflows(qkv, NH):
+    q, k, v = _split(qkv, 3, NH)
+    e = np.exp(np.where(_seen(q.shape[2]), q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5, -np.inf))
+    p = e / e.sum(-1, keepdims=True)
+    return _merge(p @ v), p
+
+
+@wrong("attention_forward", says="your code stopped with ValueError")
+def forward_does_not_transpose_keys(qkv, NH):
+    q, k, v = _split(qkv, 3, NH)
+    p = _softmax(np.where(_seen(q.shape[2]), q @ k / q.shape[-1] ** 0.5, -np.inf))
+    return _merge(p @ v), p
+
+
+@wrong("attention_forward", says="out has shape (2, 3, 5, 4), expected (2, 5, 12)")
+def forward_forgets_to_merge(qkv, NH):
+    q, k, v = _split(qkv, 3, NH)
+    p = _softmax(np.where(_seen(q.shape[2]), q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5, -np.inf))
+    return p @ v, p
+
+
+@wrong("attention_forward", says="your code uses llmc.backends")
+def forward_calls_the_package(qkv, NH):
+    from llmc.backends import reference
+
+    B, T, width = qkv.shape
+    out, p = np.empty((B, T, width // 3)), np.empty((B, NH, T, T))
+    reference.attention_forward(out, p, qkv, NH)
+    return out, p
+
+
+# ----------------------------------------------------------------------------------- 3 attention_softmax_backward
+
+
+@right("attention_softmax_backward")
+def softmax_through_the_jacobian(dp, p):
+    ds = np.zeros_like(p)
+    for at in np.ndindex(p.shape[:-1]):
+        ds[at] = (np.diag(p[at]) - np.outer(p[at], p[at])) @ dp[at]
+    return ds
+
+
+@right("attention_softmax_backward")
+def softmax_multiplied_out(dp, p):
+    weighted = p * dp
+    return weighted - p * np.einsum("bhij->bhi", weighted)[..., None]
+
+
+@wrong("attention_softmax_backward", says="p · dp: the row's sum is not subtracted")
+def softmax_forgets_the_competition(dp, p):
+    return p * dp
+
+
+@wrong("attention_softmax_backward", says="the diagonal of the Jacobian alone")
+def softmax_like_a_sigmoid(dp, p):
+    return p * (1 - p) * dp
+
+
+@wrong("attention_softmax_backward", says="not multiplied by p")
+def softmax_forgets_p_in_front(dp, p):
+    return dp - (p * dp).sum(-1, keepdims=True)
+
+
+@wrong("attention_softmax_backward", says="subtract it before you multiply by p")
+def softmax_misses_brackets(dp, p):
+    return p * dp - (p * dp).sum(-1, keepdims=True)
+
+
+@wrong("attention_softmax_backward", says="the sum of dp alone")
+def softmax_sums_dp(dp, p):
+    return p * (dp - dp.sum(axis=-1, keepdims=True))
+
+
+@wrong("attention_softmax_backward", says="the mean of p · dp in place of its sum")
+def softmax_with_a_mean(dp, p):
+    return p * (dp - (p * dp).mean(axis=-1, keepdims=True))
+
+
+@wrong("attention_softmax_backward", says="sums over the queries, axis -2")
+def softmax_over_the_wrong_axis(dp, p):
+    return p * (dp - (p * dp).sum(axis=2, keepdims=True))
+
+
+@wrong("attention_softmax_backward", says="one sum over the whole array")
+def softmax_with_one_sum(dp, p):
+    return p * (dp - (p * dp).sum())
+
+
+@wrong("attention_softmax_backward", says="ds has the wrong sign")
+def softmax_with_wrong_sign(dp, p):
+    return p * ((p * dp).sum(-1, keepdims=True) - dp)
+
+
+@wrong("attention_softmax_backward", says="your code stopped with ValueError")
+def softmax_without_keepdims(dp, p):
+    return p * (dp - (p * dp).sum(axis=-1))
+
+
+@wrong("attention_softmax_backward", says="An input was written to")
+def softmax_in_place(dp, p):
+    dp -= (p * dp).sum(-1, keepdims=True)
+    dp *= p
+    return dp
+
+
+# ------------------------------------------------------------------------------------------- 4 attention_backward
+
+
+def _joined(dq, dk, dv):
+    return np.concatenate([_merge(dq), _merge(dk), _merge(dv)], axis=-1)
+
+
+def _gradients(dout, qkv, p, NH):
+    """The five lines as they should be: these answers go wrong around them."""
+    q, k, v = _split(qkv, 3, NH)
+    do = _split(dout, 1, NH)[0]
+    dp = do @ v.swapaxes(-1, -2)
+    ds = p * (dp - (p * dp).sum(-1, keepdims=True)) * q.shape[-1] ** -0.5
+    return ds @ k, ds.swapaxes(-1, -2) @ q, p.swapaxes(-1, -2) @ do
+
+
+@right("attention_backward")
+def backward_with_loops(dout, qkv, probabilities, NH):
+    B, T, C = dout.shape
+    hs = C // NH
+    dqkv = np.zeros_like(qkv)
+    for b in range(B):
+        for h in range(NH):
+            Q, K, V = (slice(n * C + h * hs, n * C + (h + 1) * hs) for n in range(3))
+            do = dout[b, :, h * hs : (h + 1) * hs]
+            for i in range(T):
+                p = probabilities[b, h, i]
+                dp = np.array([do[i] @ qkv[b, j, V] for j in range(T)])
+                ds = p * (dp - p @ dp) / math.sqrt(hs)
+                for j in range(i + 1):
+                    dqkv[b, j, V] += p[j] * do[i]
+                    dqkv[b, i, Q] += ds[j] * qkv[b, j, K]
+                    dqkv[b, j, K] += ds[j] * qkv[b, i, Q]
+    return dqkv
+
+
+@right("attention_backward")
+def backward_with_einsum_into_views(dout, qkv, probabilities, NH):
+    B, T, C = dout.shape
+    p, dqkv = probabilities, np.empty_like(qkv)
+    q, k, v = (x.reshape(B, T, NH, -1) for x in np.split(qkv, 3, axis=-1))
+    do = dout.reshape(B, T, NH, -1)
+    dp = np.einsum("bihc,bjhc->bhij", do, v)
+    out = np.einsum("bhij,bjhc->bihc", p, v)
+    D = np.einsum("bihc,bihc->bhi", do, out)  # dout · out is the row sum of p · dp
+    ds = p * (dp - D[..., None]) * q.shape[-1] ** -0.5
+    dqkv[..., :C] = np.einsum("bhij,bjhc->bihc", ds, k).reshape(B, T, C)
+    dqkv[..., C : 2 * C] = np.einsum("bhij,bihc->bjhc", ds, q).reshape(B, T, C)
+    dqkv[..., 2 * C :] = np.einsum("bhij,bihc->bjhc", p, do).reshape(B, T, C)
+    return dqkv
+
+
+@wrong("attention_backward", says="dq equals the reference without the scale 1/√hs")
+def backward_forgets_the_scale(dout, qkv, probabilities, NH):
+    dq, dk, dv = _gradients(dout, qkv, probabilities, NH)
+    root = dq.shape[-1] ** 0.5
+    return _joined(dq * root, dk * root, dv)
+
+
+@wrong("attention_backward", says="dk equals the reference without the scale 1/√hs")
+def backward_scales_dq_alone(dout, qkv, probabilities, NH):
+    dq, dk, dv = _gradients(dout, qkv, probabilities, NH)
+    return _joined(dq, dk * dq.shape[-1] ** 0.5, dv)
+
+
+@wrong("attention_backward", says="dscores that are dp itself: the softmax was not passed")
+def backward_skips_the_softmax(dout, qkv, probabilities, NH):
+    q, k, v = _split(qkv, 3, NH)
+    do, p = _split(dout, 1, NH)[0], probabilities
+    ds = do @ v.swapaxes(-1, -2) / q.shape[-1] ** 0.5
+    return _joined(ds @ k, ds.swapaxes(-1, -2) @ q, p.swapaxes(-1, -2) @ do)
+
+
+@wrong("attention_backward", says="dscores that are p · dp: the row's sum is not subtracted")
+def backward_forgets_the_row_sum(dout, qkv, probabilities, NH):
+    q, k, v = _split(qkv, 3, NH)
+    do, p = _split(dout, 1, NH)[0], probabilities
+    ds = p * (do @ v.swapaxes(-1, -2)) / q.shape[-1] ** 0.5
+    return _joined(ds @ k, ds.swapaxes(-1, -2) @ q, p.swapaxes(-1, -2) @ do)
+
+
+@wrong("attention_backward", says="dk equals the reference with dscores not transposed")
+def backward_forgets_one_transpose(dout, qkv, probabilities, NH):
+    q, k, v = _split(qkv, 3, NH)
+    do, p = _split(dout, 1, NH)[0], probabilities
+    dp = do @ v.swapaxes(-1, -2)
+    ds = p * (dp - (p * dp).sum(-1, keepdims=True)) * q.shape[-1] ** -0.5
+    return _joined(ds @ k, ds @ q, p.swapaxes(-1, -2) @ do)
+
+
+@wrong("attention_backward", says="dv equals the reference with the probabilities not transposed")
+def backward_mixes_forward(dout, qkv, probabilities, NH):
+    dq, dk, _ = _gradients(dout, qkv, probabilities, NH)
+    return _joined(dq, dk, probabilities @ _split(dout, 1, NH)[0])
+
+
+@wrong("attention_backward", says="dq equals the reference with q in place of k")
+def backward_takes_q_for_k(dout, qkv, probabilities, NH):
+    q, k, v = _split(qkv, 3, NH)
+    do, p = _split(dout, 1, NH)[0], probabilities
+    dp = do @ v.swapaxes(-1, -2)
+    ds = p * (dp - (p * dp).sum(-1, keepdims=True)) * q.shape[-1] ** -0.5
+    return _joined(ds @ q, ds.swapaxes(-1, -2) @ k, p.swapaxes(-1, -2) @ do)
+
+
+@wrong("attention_backward", says="dq equals dk: the two are in the wrong order")
+def backward_swaps_dq_and_dk(dout, qkv, probabilities, NH):
+    dq, dk, dv = _gradients(dout, qkv, probabilities, NH)
+    return _joined(dk, dq, dv)
+
+
+@wrong("attention_backward", says="dv equals dq: the order is [dq, dk, dv]")
+def backward_in_order_of_work(dout, qkv, probabilities, NH):
+    dq, dk, dv = _gradients(dout, qkv, probabilities, NH)
+    return _joined(dv, dk, dq)
+
+
+@wrong("attention_backward", says="dv equals the reference with heads put back by reshape alone")
+def backward_merges_by_reshape(dout, qkv, probabilities, NH):
+    B, T, C = dout.shape
+    return np.concatenate([d.reshape(B, T, C) for d in _gradients(dout, qkv, probabilities, NH)], axis=-1)
+
+
+@wrong("attention_backward", says="dv equals the reference with dout cut into heads by reshape(B, NH, T, hs) alone")
+def backward_cuts_dout_by_reshape(dout, qkv, probabilities, NH):
+    B, T, C = dout.shape
+    q, k, v = _split(qkv, 3, NH)
+    do, p = dout.reshape(B, NH, T, C // NH), probabilities
+    dp = do @ v.swapaxes(-1, -2)
+    ds = p * (dp - (p * dp).sum(-1, keepdims=True)) * q.shape[-1] ** -0.5
+    return _joined(ds @ k, ds.swapaxes(-1, -2) @ q, p.swapaxes(-1, -2) @ do)
+
+
+@wrong("attention_backward", says="dv is √hs [hs = 4] times what it should be")
+def backward_scales_dv_too(dout, qkv, probabilities, NH):
+    dq, dk, dv = _gradients(dout, qkv, probabilities, NH)
+    return _joined(dq, dk, dv * dv.shape[-1] ** 0.5)
+
+
+@wrong("attention_backward", says="dqkv should be a NumPy array, but is a tuple of 3")
+def backward_returns_three(dout, qkv, probabilities, NH):
+    return tuple(_merge(d) for d in _gradients(dout, qkv, probabilities, NH))
+
+
+@wrong("attention_backward", says="for float32 inputs dqkv should be float32 too, but is float64")
+def backward_in_float64(dout, qkv, probabilities, NH):
+    dq, dk, dv = _gradients(dout, qkv, probabilities, NH)
+    dqkv = np.zeros(qkv.shape)
+    dqkv[...] = _joined(dq, dk, dv)
+    return dqkv
+
+
+# --------------------------------------------------------------------------------------- 5 lean_attention_forward
+
+
+@right("lean_attention_forward")
+def lean_with_online_softmax(qkv, NH):
+    B, T, width = qkv.shape
+    q, k, v = _split(qkv, 3, NH)
+    out = np.empty((B, T, width // 3), qkv.dtype)
+    heads = _split(out, 1, NH)[0]
+    n = 128
+    mask = np.triu(np.full((n, n), -np.inf, qkv.dtype), 1)
+    for start in range(0, T, n):
+        stop = min(start + n, T)
+        rows = q[:, :, start:stop] * q.shape[-1] ** -0.5
+        m = np.full((*rows.shape[:3], 1), -np.inf, qkv.dtype)
+        total, mixed = np.zeros_like(m), np.zeros_like(rows)
+        for first in range(0, stop, n):
+            last = min(first + n, stop)
+            s = rows @ k[:, :, first:last].swapaxes(-1, -2)
+            if first == start:
+                s += mask[: stop - start, : last - first]
+            larger = np.maximum(m, s.max(-1, keepdims=True))
+            s -= larger
+            np.exp(s, out=s)
+            r = np.exp(m - larger)
+            total = total * r + s.sum(-1, keepdims=True)
+            mixed = mixed * r + s @ v[:, :, first:last]
+            m = larger
+        heads[:, :, start:stop] = mixed / total
+    return out
+
+
+@right("lean_attention_forward")
+def lean_by_head_and_block(qkv, NH):
+    B, T, width = qkv.shape
+    C = width // 3
+    hs = C // NH
+    out = np.empty((B, T, C), qkv.dtype)
+    n = 128
+    future = np.triu(np.ones((n, n), bool), 1)
+    for b in range(B):
+        for h in range(NH):
+            q, k, v = (qkv[b, :, i * C + h * hs : i * C + (h + 1) * hs] for i in range(3))
+            for start in range(0, T, n):
+                stop = min(start + n, T)
+                s = q[start:stop] @ k[:stop].T
+                s *= hs**-0.5
+                np.putmask(s[:, start:], future[: stop - start, : stop - start], -np.inf)
+                s -= s.max(-1, keepdims=True)
+                np.exp(s, out=s)
+                s /= s.sum(-1, keepdims=True)
+                out[b, start:stop, h * hs : (h + 1) * hs] = s @ v[:stop]
+    return out
+
+
+@wrong("lean_attention_forward", says="of the table")
+def lean_in_place_only(qkv, NH):
+    q, k, v = _split(qkv, 3, NH)
+    p = q @ k.swapaxes(-1, -2)
+    p *= q.shape[-1] ** -0.5
+    p += np.triu(np.full(p.shape[-2:], -np.inf, p.dtype), 1)
+    p -= p.max(-1, keepdims=True)
+    np.exp(p, out=p)
+    p /= p.sum(-1, keepdims=True)
+    return _merge(p @ v)
+
+
+@wrong("lean_attention_forward", says="at most 20% is asked for")
+def lean_one_head_at_a_time(qkv, NH):
+    q, k, v = _split(qkv, 3, NH)
+    out = np.empty(q.shape, q.dtype)
+    seen = _seen(q.shape[2])
+    for h in range(NH):
+        s = np.where(seen, q[:, h] @ k[:, h].swapaxes(-1, -2) / q.shape[-1] ** 0.5, -np.inf)
+        out[:, h] = _softmax(s) @ v[:, h]
+    return _merge(out)
+
+
+@wrong("lean_attention_forward", says="times as long as the given one; at most 5 is asked for")
+def lean_eight_keys_at_a_time(qkv, NH):
+    B, T, width = qkv.shape
+    C = width // 3
+    hs = C // NH
+    out = np.empty((B, T, C), qkv.dtype)
+    for b in range(B):
+        for h in range(NH):
+            q, k, v = (qkv[b, :, i * C + h * hs : i * C + (h + 1) * hs] for i in range(3))
+            for t in range(T):
+                m, total, mixed = -math.inf, 0.0, np.zeros(hs, qkv.dtype)
+                for j in range(0, t + 1, 8):
+                    s = k[j : min(j + 8, t + 1)] @ q[t] / math.sqrt(hs)
+                    larger = max(m, s.max())
+                    e, r = np.exp(s - larger), math.exp(m - larger)
+                    total, mixed = total * r + e.sum(), mixed * r + e @ v[j : min(j + 8, t + 1)]
+                    m = larger
+                out[b, t, h * hs : (h + 1) * hs] = mixed / total
+    return out
+
+
+@wrong("lean_attention_forward", says="right for small scores, but out holds NaN or infinity")
+def lean_without_maximum(qkv, NH):
+    B, T, width = qkv.shape
+    q, k, v = _split(qkv, 3, NH)
+    out = np.empty(q.shape, q.dtype)
+    for start in range(0, T, 64):
+        rows = slice(start, min(start + 64, T))
+        s = q[:, :, rows] @ k[:, :, : rows.stop].swapaxes(-1, -2) / q.shape[-1] ** 0.5
+        with np.errstate(all="ignore"):
+            e = np.where(_seen(T)[rows, : rows.stop], np.exp(s), 0)
+            out[:, :, rows] = e @ v[:, :, : rows.stop] / e.sum(-1, keepdims=True)
+    return _merge(out)
+
+
+def _online(qkv, NH, rescale_sum, rescale_mixture):
+    """Online softmax over blocks of keys, which may forget a factor."""
+    B, T, width = qkv.shape
+    q, k, v = _split(qkv, 3, NH)
+    m = np.full((*q.shape[:3], 1), -np.inf, qkv.dtype)
+    total, mixed = np.zeros_like(m), np.zeros(q.shape, q.dtype)
+    for first in range(0, T, 2):
+        s = q @ k[:, :, first : first + 2].swapaxes(-1, -2) * q.shape[-1] ** -0.5
+        s = np.where(_seen(T)[:, first : first + 2], s, -np.inf)
+        larger = np.maximum(m, s.max(-1, keepdims=True))
+        e, r = np.exp(s - larger), np.exp(m - larger)
+        total = total * (r if rescale_sum else 1) + e.sum(-1, keepdims=True)
+        mixed = mixed * (r if rescale_mixture else 1) + e @ v[:, :, first : first + 2]
+        m = larger
+    return _merge(mixed / total)
+
+
+@wrong("lean_attention_forward", says="multiply the sum AND the mixture so far by e to the (old - new)")
+def lean_forgets_to_rescale_the_sum(qkv, NH):
+    return _online(qkv, NH, False, True)
+
+
+@wrong("lean_attention_forward", says="right for falling scores, so what comes late is the trouble")
+def lean_forgets_to_rescale(qkv, NH):
+    return _online(qkv, NH, False, False)
+
+
+@wrong("lean_attention_forward", says="equals the reference without the causal mask")
+def lean_without_mask(qkv, NH):
+    q, k, v = _split(qkv, 3, NH)
+    out = np.empty(q.shape, q.dtype)
+    for start in range(0, q.shape[2], 64):
+        rows = slice(start, start + 64)
+        out[:, :, rows] = _softmax(q[:, :, rows] @ k.swapaxes(-1, -2) * q.shape[-1] ** -0.5) @ v
+    return _merge(out)
+
+
+@wrong("lean_attention_forward", says="queries 0 … 63 are right, 64 is not. In a block, row i is query `start + i`")
+def lean_masks_every_block_like_the_first(qkv, NH):
+    q, k, v = _split(qkv, 3, NH)
+    out = np.empty(q.shape, q.dtype)
+    for start in range(0, q.shape[2], 64):
+        rows = slice(start, min(start + 64, q.shape[2]))
+        s = q[:, :, rows] @ k[:, :, : rows.stop].swapaxes(-1, -2) * q.shape[-1] ** -0.5
+        out[:, :, rows] = _softmax(np.where(np.tril(np.ones(s.shape[-2:], bool)), s, -np.inf)) @ v[:, :, : rows.stop]
+    return _merge(out)
+
+
+@wrong("lean_attention_forward", says="NaN or infinite")
+def lean_drops_the_last_block(qkv, NH):
+    q, k, v = _split(qkv, 3, NH)
+    out = np.full(q.shape, np.nan, q.dtype)
+    T = q.shape[2]
+    for i in range(max(T // 64, 1)):
+        rows = slice(64 * i, min(64 * i + 64, T))
+        s = q[:, :, rows] @ k[:, :, : rows.stop].swapaxes(-1, -2) * q.shape[-1] ** -0.5
+        out[:, :, rows] = _softmax(np.where(_seen(T)[rows, : rows.stop], s, -np.inf)) @ v[:, :, : rows.stop]
+    return _merge(out)
