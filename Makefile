@@ -8,6 +8,7 @@ PY := $(BIN)/python
 # Stamps: written last, so an install that was interrupted is done again; older than pyproject.toml, it is done again too.
 COURSE := $(VENV)/.llmc-course
 TESTS := $(VENV)/.llmc-tests
+BROWSER := $(VENV)/.llmc-browser
 
 ifneq ($(words $(VENV)),1)
 $(error VENV must be one path without spaces, not "$(VENV)")
@@ -15,11 +16,11 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install lab train test exercises notebooks lint bench clean
+.PHONY: help install lab train test test-browser exercises notebooks lint bench clean
 
 help:
 	@echo 'make TARGET [ARGS="more options"] [PYTHON=python3.12] [VENV=.venv]'
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
 lab: $(COURSE) ## open the course in JupyterLab, at notebooks/00_start_here.ipynb
 	@exec $(PY) -m jupyterlab --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb $(ARGS)
@@ -29,6 +30,9 @@ train: $(COURSE) ## train a small GPT-2 on this machine and let it write (3 minu
 
 test: $(TESTS) ## everything: the package's tests, every notebook and solution, the exercises, lint
 	@exec $(PY) -m pytest -n 2 --dist loadscope $(ARGS)
+
+test-browser: $(BROWSER) ## an exercise in a real JupyterLab and Chromium; says why when it cannot (no Chromium)
+	@exec $(PY) -m pytest -rs llmc/tests/test_browser.py $(ARGS)
 
 exercises: $(COURSE) ## write exercises/ again from solutions/
 	@exec $(PY) -m llmc.cli exercises build $(ARGS)
@@ -53,7 +57,7 @@ clean: ## remove the environment and every cache; keeps runs/, data/ and your pr
 define install
 	@command -v '$(PYTHON)' >/dev/null || { echo 'llmc needs Python 3.11 or newer and there is no "$(PYTHON)": install one, or name it with make PYTHON=/path/to/python3.' >&2; exit 2; }
 	@'$(PYTHON)' -c 'import sys; sys.exit(sys.version_info < (3, 11) and "llmc needs Python 3.11 or newer and $(PYTHON) is %d.%d: install a newer one, or name it with make PYTHON=/path/to/python3." % sys.version_info[:2] or 0)'
-	@rm -f $(COURSE) $(TESTS)
+	@rm -f $(COURSE) $(TESTS) $(BROWSER)
 	@echo 'llmc: installing $(2) into $(VENV), once (one to five minutes) ...'
 	@'$(PYTHON)' -m venv $(VENV)
 	@{ $(PY) -m pip install --disable-pip-version-check -e '.$(1)' && touch $(3); } | while IFS= read -r line; do \
@@ -69,3 +73,7 @@ $(COURSE): pyproject.toml
 
 $(TESTS): pyproject.toml
 	$(call install,[test],the course and its tests (PyTorch is large),$(COURSE) $(TESTS))
+
+comma := ,
+$(BROWSER): pyproject.toml
+	$(call install,[test$(comma)browser],the course$(comma) its tests and Playwright (PyTorch is large),$(COURSE) $(TESTS) $(BROWSER))

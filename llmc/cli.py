@@ -120,17 +120,15 @@ def _sample(args) -> int:
     return 0
 
 
-def _exercises_arguments(parser):
-    parser.add_argument("action", choices=("build",), help="make exercises/ from solutions/")
-    parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 if one is not up to date")
-    parser.add_argument("--force", action="store_true", help="overwrite exercises in which somebody has worked")
+def _progress_arguments(parser):
+    pass
 
 
-def _exercises(args) -> int:
-    from llmc.course.builder import main as build
+def _progress(args) -> int:
+    from llmc.course import progress
 
-    flags = [flag for flag in ("check", "force") if getattr(args, flag)]
-    return build([args.action, *(f"--{flag}" for flag in flags)])
+    print(progress())
+    return 0
 
 
 def _from(module):
@@ -144,13 +142,16 @@ COMMANDS = {  # name -> (what it does, add_arguments, run)
     "data": ("prepare a corpus", *_from("llmc.data")),
     "verify": ("compare a model file with a debug state of llm.c", *_from("llmc.verify")),
     "bench": ("measure a training step", *_from("llmc.bench")),
-    "exercises": ("make the exercise notebooks from the solutions", _exercises_arguments, _exercises),
+    "doctor": ("look at what this machine has, and what is missing", *_from("llmc.course.doctor")),
+    "progress": ("show which exercises are done, and what is next", _progress_arguments, _progress),
+    "exercises": ("get a folder of exercises of your own, or keep it up to date", *_from("llmc.course.command")),
 }
 
 EXAMPLES = """examples:
   llmc train                          three minutes on two cores, then runs/tiny/ holds a model
   llmc sample --prompt "The "         the newest run goes on writing
   llmc train --steps 200 --name quick
+  llmc exercises start mine           the exercises in a folder of your own, which `git pull` never touches
 """
 
 

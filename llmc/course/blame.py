@@ -19,7 +19,7 @@ FOREIGN = (str(PACKAGE), str(Path(np.__file__).parents[1]), sysconfig.get_path("
 def explain_error(check, cell, error, traceback) -> str:
     """The whole message for an exception that left the block of `check` in the frame `cell`."""
     if isinstance(error, WrongAnswer):
-        told = [f"✗ {check.name}: {error}"]
+        told = [f"✗ {check.name}: {error.message}"]
     else:
         frame, line = _innermost_own(traceback, cell)
         inside = frame.f_code is not cell.f_code

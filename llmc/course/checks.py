@@ -46,7 +46,8 @@ class check:
             print(NOT_DONE.format(self.name))
             return True
         elif isinstance(error, Exception):
-            raise WrongAnswer(explain_error(self, self._cell, error, traceback)) from None
+            picture = getattr(error, "picture", None)
+            raise WrongAnswer(explain_error(self, self._cell, error, traceback), picture) from None
         return False
 
     def random(self, *shape, dtype=np.float64):

@@ -8,14 +8,28 @@ against those of every layer (`signatures.py`), and only then told by its number
 import numpy as np
 
 from llmc.course.explain import WrongAnswer, describe
+from llmc.course.heatmap import picture
+from llmc.course.nonfinite import why_not_finite
 from llmc.course.signatures import Case, diagnose, same
+from llmc.course.sums import wrong_sum
 
 TOLERANCE = {"float64": 1e-7, "float32": 1e-4, "float16": 1e-2}  # relative to the largest expected entry
 ROWS = 4  # wrong entries that are listed
 
 
 def compare(
-    name, got, expected, rtol=None, atol=None, known=None, *, before=None, added_to=None, sizes=None, look=None
+    name,
+    got,
+    expected,
+    rtol=None,
+    atol=None,
+    known=None,
+    *,
+    before=None,
+    added_to=None,
+    sizes=None,
+    summed=None,
+    look=None,
 ):
     """Raise WrongAnswer when the array `got` is not `expected`; the message says how, and names the mistake if it can.
 
@@ -27,12 +41,13 @@ def compare(
     added_to: what the buffer held, when the call had to ADD `expected` to it (known arrays likewise are what is added).
     before: what the buffer held, when the call had to OVERWRITE it.
     sizes: lengths by name, {"C": 7, "B·T": 15}, so that a wrong factor can be named.
+    summed: the terms (B, T, C) whose sum over some axes is `expected`, so that a sum over others can be named.
     look: where in the lesson to look, told after every mistake of value.
     """
     expected = np.asarray(expected)
-    _same_kind(name, got, expected)
+    _same_kind(name, got, expected, summed)
     got64, expected64 = np.asarray(got, np.float64), expected.astype(np.float64)
-    _finite(name, got64, expected64)
+    _finite(name, np.asarray(got), expected64)
     start = 0.0 if added_to is None else np.asarray(added_to, np.float64)
     rtol = TOLERANCE.get(expected.dtype.name, 0.0) if rtol is None else rtol
     target = start + expected64
@@ -44,20 +59,29 @@ def compare(
     held = before if added_to is None else start
     case = Case(name, got64 - start, expected64, held, added_to is not None, sizes or {})
     where, sentence = _known_mistake(case, known or {})
+    if not sentence and summed is not None:
+        sentence = wrong_sum(name, case.got, expected64, summed)
     sentence = sentence or diagnose(case) or f"{name} has wrong values"
     where = where or look
-    told = [f"{sentence}."] + ([f"→ Where to look: {where}" + "." * (not where.endswith("?"))] if where else [])
-    raise WrongAnswer("\n".join([*told, "", *_numbers(got64, target, wrong, atol + rtol * np.abs(target).max())]))
+    told = [_stopped(sentence)] + ([_stopped(f"→ Where to look: {where}")] if where else [])
+    numbers = _numbers(got64, target, wrong, atol + rtol * np.abs(target).max())
+    raise WrongAnswer("\n".join([*told, "", *numbers]), picture(name, got64, target, wrong))
 
 
-def _same_kind(name, got, expected):
+def _stopped(sentence) -> str:
+    """With a full stop, unless it is a question."""
+    return sentence if sentence.endswith("?") else sentence + "."
+
+
+def _same_kind(name, got, expected, summed):
     """Type, shape and dtype."""
     if got is None:
         raise WrongAnswer(f"{name} is None: nothing was returned for it.")
     if not isinstance(got, (np.ndarray, np.generic, float, int)):
         raise WrongAnswer(f"{name} should be a NumPy array, but is {describe(got)}.")
     if np.shape(got) != expected.shape:
-        raise WrongAnswer(_shape_sentence(name, np.asarray(got), expected))
+        why = None if summed is None else wrong_sum(name, got, expected, summed)
+        raise WrongAnswer(_shape_sentence(name, np.asarray(got), expected) + (f"\n{why}." if why else ""))
     if isinstance(got, (np.ndarray, np.generic)) and got.dtype != expected.dtype:
         raise WrongAnswer(
             f"{name} has dtype {got.dtype}, expected {expected.dtype} (the dtype of the input): look for an array made "
@@ -88,7 +112,7 @@ def _finite(name, got, expected):
         index = tuple(int(i) for i in np.argwhere(bad)[0])
         raise WrongAnswer(
             f"{name} has {int(bad.sum())} of {got.size} entries that are NaN or infinite, first at {list(index)} "
-            f"(expected {expected[index]:.6g}): look for 0/0, a root of a negative number, or memory never written."
+            f"(expected {expected[index]:.6g}): {why_not_finite(got, bad)}."
         )
 
 
@@ -113,7 +137,8 @@ def _numbers(got, expected, wrong, allowed):
         at = tuple(int(i) for i in index)
         yield f"    {str(list(at)):<14}{expected[at]:>16.7g}{got[at]:>16.7g}"
     error = np.abs(got - expected)
-    relative = error[wrong] / np.maximum(np.abs(expected[wrong]), np.finfo(np.float64).tiny)
+    with np.errstate(over="ignore"):
+        relative = error[wrong] / np.maximum(np.abs(expected[wrong]), np.finfo(np.float64).tiny)
     largest = "inf" if relative.max() > 1e9 else f"{relative.max():.2g}"
     yield f"largest error: {error.max():.2g} (allowed: {allowed:.1g}); relative to the expected entry: {largest}"
 

@@ -6,19 +6,58 @@ else it is an ordinary AssertionError with the same text.
 
 import linecache
 import re
+import sys
 
 import numpy as np
+
+from llmc.errors import UserError
 
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"  # red would be hard to read on the pink that JupyterLab puts behind errors
 
 
 class WrongAnswer(AssertionError):
-    """A check found a mistake; the message says which and where to look."""
+    """A check found a mistake; the message says which and where to look.
+
+    picture: a `heatmap.Picture` of where an array is wrong; below the message in a notebook, in it elsewhere.
+    """
+
+    def __init__(self, message="", picture=None):
+        super().__init__(message)
+        self.message, self.picture = str(message), picture
+        self._drawn = False
+
+    def __str__(self):
+        return self.message if self.picture is None else f"{self.message}\n{self.picture.text()}"
 
     def _render_traceback_(self, *unused):
         """What IPython shows instead of a traceback: the message, its first line in bold."""
-        first, *rest = str(self).splitlines()
+        if self.picture is not None and not self._drawn:  # IPython asks more than once
+            self._drawn = show_after_cell(self.picture.html())
+        first, *rest = (self.message if self._drawn else str(self)).splitlines()
         return [f"{BOLD}{first}{PLAIN}", *rest]
+
+
+class Refusal(UserError):
+    """Bad input to something that one types into a cell: a notebook shows the sentence, without a traceback."""
+
+    def _render_traceback_(self, *unused):
+        return [str(self)]
+
+
+def show_after_cell(html) -> bool:
+    """Show HTML below what the running cell of a notebook has said so far; False where no notebook would see it."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    if getattr(shell, "kernel", None) is None:
+        return False
+    from IPython.display import HTML, display
+
+    def show(result=None):
+        shell.events.unregister("post_run_cell", show)
+        display(HTML(html))
+
+    shell.events.register("post_run_cell", show)
+    return True
 
 
 def describe(value) -> str:

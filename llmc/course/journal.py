@@ -1,6 +1,6 @@
-"""Which exercises are done: a small JSON file at the root of the checkout, and the board drawn from it.
+"""Which exercises are done, and how many hints were seen: a small JSON file at the root of the checkout.
 
-    {"version": 1, "done": {"layernorm_forward": "2025-01-31T12:00:00+00:00"}}
+    {"version": 1, "done": {"layernorm_forward": "2025-01-31T12:00:00+00:00"}, "hints": {"layernorm_backward": 2}}
 
 Two notebooks may record at once: a lock file makes them take turns, and each reads the file again before it writes.
 """
@@ -8,16 +8,17 @@ Two notebooks may record at once: a lock file makes them take turns, and each re
 import json
 import os
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from llmc.course.board import Board
+from llmc.course import board
 from llmc.course.catalog import all_exercises, checkout
 from llmc.errors import UserError, atomic_write
 
 PATIENCE = 2.0  # seconds to wait for the lock: it is held for milliseconds, so an older one belongs to a dead process
 _recording = True
+_seen = {}  # {exercise: number of hints} of this session
 
 
 def recording(on: bool) -> bool:
@@ -39,31 +40,58 @@ def record(name: str) -> str:
     if not _recording:
         return ""
     try:
-        with _turn(progress_file()) as path:
-            done = read(path)
-            done.setdefault(name, datetime.now(UTC).isoformat(timespec="seconds"))
-            with atomic_write(path, "w") as file:
-                json.dump({"version": 1, "done": done}, file, indent=1, sort_keys=True)
+        with _change(progress_file()) as state:
+            state["done"].setdefault(name, datetime.now(UTC).isoformat(timespec="seconds"))
     except (UserError, OSError) as error:  # an answer is right even where nothing can be written
         return f"(Not recorded: {error})"
-    return _standing(name, done)
+    board.redraw(state["done"])
+    return _standing(name, state["done"])
+
+
+def hints_seen(name: str) -> int:
+    """How many hints of this exercise were asked for so far."""
+    return max(_seen.get(name, 0), _load(progress_file())["hints"].get(name, 0) if _recording else 0)
+
+
+def record_hint(name: str, count: int):
+    """Note that `count` hints were seen: in the file, or for this session where nothing can be written."""
+    _seen[name] = count
+    if _recording:
+        with suppress(UserError, OSError), _change(progress_file()) as state:
+            state["hints"][name] = count
 
 
 def read(path: Path) -> dict:
     """{exercise: time}. A missing file is an empty one; a damaged one is kept as .bak, and we start afresh."""
+    return _load(path)["done"]
+
+
+def _load(path: Path) -> dict:
+    """{"done": {exercise: time}, "hints": {exercise: number}}."""
     try:
-        done = json.loads(path.read_text(encoding="utf-8"))["done"]
-        return {str(name): str(when) for name, when in done.items()}
-    except FileNotFoundError:
-        return {}
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        done = {str(name): str(when) for name, when in stored["done"].items()}
+        return {"done": done, "hints": {str(name): int(n) for name, n in stored.get("hints", {}).items()}}
+    except (FileNotFoundError, NotADirectoryError):
+        return {"done": {}, "hints": {}}
     except (ValueError, KeyError, TypeError, AttributeError):
         path.replace(path.with_name(path.name + ".bak"))
-        return {}
+        return {"done": {}, "hints": {}}
 
 
-def progress() -> Board:
+@contextmanager
+def _change(path: Path):
+    """The file's content as a dict; what the block makes of it is stored."""
+    with _turn(path):
+        state = _load(path)
+        yield state
+        with atomic_write(path, "w") as file:
+            json.dump({"version": 1, **state}, file, indent=1, sort_keys=True)
+
+
+def progress() -> board.Board:
     """The board of all lessons: what is done, what is next, minutes left. Shown by a notebook, or with print()."""
-    return Board(all_exercises(), set(read(progress_file())))
+    return board.Board(all_exercises(), set(read(progress_file())), board.path_from_here)
 
 
 def _standing(name, done) -> str:
@@ -86,7 +114,7 @@ def _turn(path: Path):
             start = time.monotonic()
         time.sleep(0.02)
     try:
-        yield path
+        yield
     finally:
         lock.unlink(missing_ok=True)
 

@@ -4,37 +4,10 @@ Each entry is a small function of a `Case` that returns one sentence, or None wh
 matters: the first match is told. To add a mistake, write a function and put it into SIGNATURES.
 """
 
-from dataclasses import dataclass, field
-
 import numpy as np
 
-LIKE = 1e-4  # two arrays are "the same" when they differ by less than this share of the largest entry
-
-
-@dataclass
-class Case:
-    """A wrong array beside the right one: same shape, float64, finite.
-
-    When the call was to add to a buffer (`adds`), got and expected are what was and should have been added.
-    """
-
-    name: str
-    got: np.ndarray
-    expected: np.ndarray
-    before: np.ndarray | None = None  # what the buffer held before the call, where there was a buffer
-    adds: bool = False
-    sizes: dict = field(default_factory=dict)  # names of lengths, {"C": 7, "B·T": 15}, to name a factor
-
-    @property
-    def held(self):
-        """What the buffer holds after the call."""
-        return self.got + self.before if self.adds else self.got
-
-
-def same(a, b) -> bool:
-    """Equal up to LIKE, and not both zero."""
-    largest = max(np.abs(a).max(), np.abs(b).max())
-    return bool(largest > 0 and np.abs(a - b).max() <= LIKE * largest)
+from llmc.course.arrangement import interleaved_heads, leaking, off_by_one, other_order, reordered_blocks, scattered
+from llmc.course.case import LIKE, Case, same
 
 
 def never_written(case: Case):
@@ -106,9 +79,13 @@ def constant_factor(case: Case):
 
 
 def transposed(case: Case):
-    square = case.got.ndim >= 2 and case.got.shape[-1] == case.got.shape[-2]
-    if square and same(case.got.swapaxes(-1, -2), case.expected):
-        return f"{case.name} is transposed: its last two axes are swapped"
+    axes = range(case.got.ndim)
+    last = [(-2, -1)] * (case.got.ndim >= 2)
+    for i, j in last + [(i, j) for i in axes for j in axes if i < j]:
+        if case.got.shape[i] == case.got.shape[j] and same(case.got.swapaxes(i, j), case.expected):
+            which = "its last two axes" if i < 0 else f"axes {i} and {j}"
+            return f"{case.name} is transposed: {which} are swapped"
+    return None
 
 
 def shifted(case: Case):
@@ -128,6 +105,12 @@ SIGNATURES = (
     constant_factor,
     transposed,
     shifted,
+    off_by_one,
+    interleaved_heads,
+    other_order,
+    reordered_blocks,
+    scattered,
+    leaking,
 )
 
 

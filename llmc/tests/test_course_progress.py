@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from llmc.course import journal
+from llmc.course import board, catalog, journal, progress
 from llmc.course.board import Board
 from llmc.course.catalog import Exercise
 
@@ -59,12 +59,37 @@ def test_two_notebooks_at_once(path):
 
 def test_board():
     exercises = [Exercise("a", "01_x", 10, 1), Exercise("b", "01_x", 20, 2), Exercise("c", "02_y", 5, 3)]
-    board = Board(exercises, {"a"})
-    assert board.next.name == "b" and board.minutes_left(exercises) == 25
-    assert "1 of 3 exercises done, about 25 minutes left. Next: b in exercises/01_x.ipynb" in str(board)
-    assert board._repr_html_().count("✅") == 1 and board._repr_html_().count("⬜") == 2
+    shown = Board(exercises, {"a"})
+    assert shown.next.name == "b" and shown.minutes_left(exercises) == 25
+    assert "1 of 3 exercises done, about 25 minutes left. Next: b in exercises/01_x.ipynb" in str(shown)
+    assert shown._repr_html_().count("✓") == 1 and shown._repr_html_().count("○") == 2
     assert "No exercises found" in str(Board([], set()))
     assert "All done." in str(Board(exercises, {"a", "b", "c"}))
+
+
+def test_resume_here_links_to_the_task(path, monkeypatch):
+    root = catalog.checkout()
+    if root is None:
+        pytest.skip("needs a checkout")
+    monkeypatch.chdir(root / "notebooks")
+    shown = progress()
+    first = shown.exercises[0]
+    link = f'<a href="../exercises/{first.lesson}.ipynb#cell-id='
+    assert f"<b>Resume here: {first.name}</b></a> ({first.minutes} min)" in shown._repr_html_()
+    assert link in shown._repr_html_() and f"Next: {first.name} in ../exercises/{first.lesson}.ipynb" in str(shown)
+
+
+def test_boards_on_the_page_are_drawn_again(path, monkeypatch):
+    drawn = []
+
+    class Handle:
+        def update(self, bundle, raw):
+            drawn.append(bundle["text/html"].count("✓"))
+
+    monkeypatch.setattr(board, "_shown", [(Board([Exercise("a", "01_x", 10, 1)], set()), Handle())])
+    journal.record("b")
+    journal.record("a")
+    assert drawn == [0, 1]
 
 
 def test_recording_off(path):

@@ -1,0 +1,88 @@
+"""Bring a newer version of a notebook into the one that a learner works in, cell by cell, matched by cell id.
+
+A cell the learner never touched follows the course. A cell they edited stays as it is, and so do the cells they added.
+Which of the two it is, is known from a fingerprint of every cell as it was given. Notebooks here are plain JSON.
+"""
+
+import hashlib
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Merge:
+    """The merged cells, fingerprints of the cells as given now, and the ids of what happened."""
+
+    cells: list = field(default_factory=list)
+    given: dict = field(default_factory=dict)
+    added: list = field(default_factory=list)  # new in the course
+    updated: list = field(default_factory=list)  # changed in the course, not by the learner
+    removed: list = field(default_factory=list)  # dropped by the course, not touched by the learner
+    kept: list = field(default_factory=list)  # changed by the learner, or their own
+    differing: list = field(default_factory=list)  # changed by both: the learner's stays
+
+    @property
+    def changes(self) -> bool:
+        """Is the learner's notebook another one now?"""
+        return bool(self.added or self.updated or self.removed)
+
+
+def fingerprint(cell) -> str:
+    """Of what a cell says; outputs and metadata do not count."""
+    said = cell["cell_type"] + "\n" + "".join(cell["source"])
+    return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def fingerprints(cells) -> dict:
+    """{cell id: fingerprint}."""
+    return {cell["id"]: fingerprint(cell) for cell in cells}
+
+
+def merge(mine, course, given) -> Merge:
+    """mine: the learner's cells. course: today's. given: fingerprints of the course's cells when they last came."""
+    result, by_id = Merge(), {cell["id"]: cell for cell in mine}
+    for new in course:
+        _one(result, by_id.get(new["id"]), new, given.get(new["id"]))
+    _own_cells(result, mine, {cell["id"] for cell in course}, given)
+    return result
+
+
+def _one(result, old, new, before):
+    """Decide about one cell of the course; old: the learner's version, before: fingerprint as it was given, or None."""
+    name, now = new["id"], fingerprint(new)
+    result.given[name] = now
+    if old is None and before == now:
+        return  # they deleted it, and nothing is new in it
+    if old is None:
+        result.added.append(name)
+    elif fingerprint(old) == now:
+        new = _with_mark_of(old, new)  # with the learner's outputs
+    elif fingerprint(old) == before:
+        result.updated.append(name)
+    else:
+        result.kept.append(name)
+        if before != now:
+            result.differing.append(name)
+            result.given[name] = before  # so that deleting their version brings the course's
+        new = _with_mark_of(old, new)
+    result.cells.append(new)
+
+
+def _with_mark_of(old, new):
+    """The learner's cell, with what the course says about it (exercise, role, minutes)."""
+    metadata = {key: value for key, value in old.get("metadata", {}).items() if key != "llmc"}
+    mark = {key: value for key, value in new.get("metadata", {}).items() if key == "llmc"}
+    return {**old, "metadata": {**metadata, **mark}}
+
+
+def _own_cells(result, mine, course_ids, given):
+    """Put the learner's own cells behind the cell that they stood behind."""
+    place = 0
+    for cell in mine:
+        if cell["id"] in course_ids:
+            place = 1 + next(i for i, other in enumerate(result.cells) if other["id"] == cell["id"])
+        elif given.get(cell["id"]) == fingerprint(cell):
+            result.removed.append(cell["id"])
+        else:
+            result.cells.insert(place, cell)
+            result.kept.append(cell["id"])
+            place += 1

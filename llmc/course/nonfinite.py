@@ -1,0 +1,28 @@
+"""Why are there NaN and inf where numbers should be? What the pattern of them tells."""
+
+import numpy as np
+
+USUAL = "look for 0/0, a root of a negative number, or memory never written"
+LARGEST = {"float16": 11, "float32": 88, "float64": 709}  # e to a larger power is inf
+
+
+def why_not_finite(got, bad) -> str:
+    """What to look for. got: the learner's array in its own dtype; bad: where it should be finite and is not."""
+    dtype = got.dtype.name if got.dtype.name in LARGEST else "float64"
+    limit = f"exp of more than {LARGEST[dtype]} is inf in {dtype}"
+    if overflowed_softmax(got, bad):
+        return f"{limit}, inf/inf is NaN, and all beside it became 0: subtract each row's maximum before exp"
+    if (got[bad] == np.inf).all():
+        return f"{limit}, and so is 1/0, or -log(0) of a probability that was rounded to 0"
+    if (got[bad] == -np.inf).all():
+        return "log(0) is -inf, and a probability is easily rounded to 0"
+    return USUAL
+
+
+def overflowed_softmax(got, bad) -> bool:
+    """In every bad row of (…, n) some entries are NaN and the others exactly 0, at least one of each somewhere."""
+    if got.ndim == 0 or got.shape[-1] < 2:
+        return False
+    rows = got[bad.any(axis=-1)]  # (rows, n)
+    nan, zero = np.isnan(rows), rows == 0
+    return bool((nan | zero).all() and nan.any(axis=-1).all() and zero.any())

@@ -1,0 +1,91 @@
+"""Which BLAS multiplies NumPy's matrices, and which of its kernels: those for this CPU, or those for an older one?
+
+OpenBLAS holds kernels for many CPUs and chooses when it is loaded. It can choose too low: a virtual machine that hides
+its CPU's name, or an OPENBLAS_CORETYPE that somebody set once. We ask the very library that NumPy has loaded.
+"""
+
+import ctypes
+import os
+import sys
+from pathlib import Path
+
+LEVELS = {"AVX-512": {"avx512f", "avx512bw", "avx512dq", "avx512vl"}, "AVX2": {"avx2"}, "AVX": {"avx"}}  # best first
+KERNELS = {  # OpenBLAS's name for its kernels, lower case -> the instructions they use
+    **dict.fromkeys(["skylakex", "cooperlake", "sapphirerapids"], "AVX-512"),
+    **dict.fromkeys(["haswell", "zen"], "AVX2"),
+    **dict.fromkeys(["sandybridge", "bulldozer", "piledriver", "steamroller"], "AVX"),
+    **dict.fromkeys(["katmai", "coppermine", "northwood", "prescott", "banias", "atom", "core2", "penryn"], "SSE"),
+    **dict.fromkeys(["dunnington", "nehalem", "athlon", "opteron", "opteron_sse3", "barcelona", "bobcat"], "SSE"),
+}
+FORCE = {
+    "AVX-512": "SkylakeX",
+    "AVX2": "Haswell",
+    "AVX": "Sandybridge",
+}  # OPENBLAS_CORETYPE that every such CPU can run
+
+
+def build() -> tuple[str, str]:
+    """(name, version) of the BLAS that NumPy was built for: ("scipy-openblas", "0.3.31"); ("", "") for none."""
+    import numpy as np
+
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    return (blas.get("name", ""), blas.get("version", "")) if blas.get("found", True) else ("", "")
+
+
+def best_level(flags) -> str:
+    """The widest instructions that a CPU with these flags has: "AVX-512", "AVX2", "AVX", or "" (not x86, or SSE)."""
+    return next((level for level, needed in LEVELS.items() if needed <= flags), "")
+
+
+def falls_short(kernels: str, flags) -> bool:
+    """Has the CPU wider instructions than these kernels of OpenBLAS use? False for kernels whose name is new to us."""
+    order = [*LEVELS, "SSE"]
+    level, best = KERNELS.get(kernels.lower()), best_level(flags)
+    return bool(level and best) and order.index(level) > order.index(best)
+
+
+def loaded() -> tuple[str, int] | None:
+    """(name of the kernels, threads) of the OpenBLAS in this process, ("SkylakeX", 2); None when there is none."""
+    libraries = (_handle(path) for path in _places())
+    return next((found for library in libraries if library and (found := _interview(library))), None)
+
+
+def _places() -> list[Path]:
+    """Files that may be NumPy's OpenBLAS: in its wheel, in a conda environment, or where Linux has loaded one from."""
+    import numpy as np
+
+    package = Path(np.__file__).parent
+    folders = [package.parent / "numpy.libs", package / ".dylibs", package / ".libs"]
+    folders += [Path(sys.prefix, "lib"), Path(sys.prefix, "Library", "bin")]
+    return [path for folder in folders for path in sorted(folder.glob("*openblas*"))] + _mapped()
+
+
+def _mapped() -> list[Path]:
+    """A line of the file ends in the path of a loaded library."""
+    try:
+        lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:  # not Linux
+        return []
+    return sorted({Path(line.split(maxsplit=5)[5]) for line in lines if "openblas" in line})
+
+
+def _handle(path):
+    """The library, if this process has loaded it already; None otherwise. Loading another one would tell us nothing."""
+    try:
+        if sys.platform == "win32":
+            get = ctypes.windll.kernel32.GetModuleHandleW
+            get.argtypes, get.restype = [ctypes.c_wchar_p], ctypes.c_void_p
+            return ctypes.CDLL(str(path), handle=handle) if (handle := get(str(path))) else None
+        return ctypes.CDLL(str(path), mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
+    except OSError:
+        return None
+
+
+def _interview(library):
+    """(kernels, threads). The functions' names depend on who built the library: scipy_openblas_get_corename64_, ..."""
+    for form in ("scipy_openblas_{}64_", "scipy_openblas_{}", "openblas_{}64_", "openblas_{}"):
+        name, threads = (getattr(library, form.format(what), None) for what in ("get_corename", "get_num_threads"))
+        if name and threads:
+            name.restype, name.argtypes, threads.restype, threads.argtypes = ctypes.c_char_p, [], ctypes.c_int, []
+            return name().decode("ascii", "replace"), threads()
+    return None

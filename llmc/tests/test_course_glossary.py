@@ -1,0 +1,40 @@
+"""The glossary: what a learner meets is in it, and it says what it does not know."""
+
+import pytest
+
+from llmc.config import preset
+from llmc.course import glossary
+from llmc.course.glossary import ROOMS, _names
+from llmc.errors import UserError
+
+
+@pytest.mark.parametrize("name", "B T C NH hs V Vp L maxT qkv rstd dout wte lnfb logits losses".split())
+def test_symbols_of_the_course(name):
+    assert name in str(glossary(name)) and f"<code>{name}</code>" in glossary(name)._repr_html_()
+
+
+def test_every_parameter_is_in_it():
+    assert {parameter.name for parameter in preset("tiny").parameter_table()} <= _names().keys()
+
+
+def test_one_name_may_mean_two_things():
+    told = str(glossary("b"))
+    assert "one sequence" in told and "what a layer adds" in told and len(glossary("v").rooms) == 2
+
+
+def test_gradients_are_d_and_a_name():
+    told = str(glossary("dwte"))
+    assert "gradient of the loss with respect to wte" in told and "(Vp, C)" in told
+
+
+def test_all_of_it():
+    text, html = str(glossary()), glossary()._repr_html_()
+    assert all(room in text for room in ROOMS) and html.count("<tr>") == html.count("</tr>") > 50
+    assert repr(glossary()) == text
+
+
+@pytest.mark.parametrize(("name", "words"), [("rsdt", "did you mean rstd"), ("zebra", "glossary()"), (3, "no symbol")])
+def test_unknown(name, words):
+    with pytest.raises(UserError, match=words.replace("(", r"\(").replace(")", r"\)")) as caught:
+        glossary(name)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,95 @@
+"""The picture of where an array is wrong: text in the message, HTML below it in a notebook."""
+
+import numpy as np
+import pytest
+
+from llmc.course import WrongAnswer, compare, gradient_check
+from llmc.course.heatmap import picture
+
+RNG = np.random.default_rng(0)
+
+
+def caught(got, expected, **options):
+    with pytest.raises(WrongAnswer) as error:
+        compare("dx", got, expected, **options)
+    return error.value
+
+
+def spoilt(shape, where):
+    """(got, expected): expected plus 1 to 2 at these places."""
+    expected, wrong = RNG.normal(size=shape), np.zeros(shape, bool)
+    wrong[where] = True
+    return expected + wrong * RNG.uniform(1, 2, shape), expected
+
+
+def test_rows_and_columns():
+    error = caught(*spoilt((3, 4), np.s_[1]))
+    assert str(error).endswith("    · · · ·\n    ✗ ✗ ✗ ✗\n    · · · ·")
+    assert "Where dx is wrong: rows are axis 0 (3), columns axis 1 (4)" in str(error)
+    assert "✗" not in error.message and str(error).startswith(error.message)
+    assert error.picture.html().count("×</td>") == 4 and error.picture.html().count("<td") == 12
+
+
+def test_leading_axes_are_flattened_or_left_out():
+    assert "rows are axis 0 and 1 (2 · 3), columns axis 2 (4)" in str(caught(*spoilt((2, 3, 4), np.s_[1, 2])))
+    future = np.s_[..., np.triu(np.ones((5, 5), bool), 1)]
+    told = str(caught(*spoilt((2, 3, 5, 5), future)))
+    assert "alike for all of axis 0 and 1; rows are axis 2 (5), columns axis 3 (5)" in told
+    assert told.endswith("· ✗ ✗ ✗ ✗\n    · · ✗ ✗ ✗\n    · · · ✗ ✗\n    · · · · ✗\n    · · · · ·")
+    assert "columns axis 0 (9)" in str(caught(*spoilt((9,), np.s_[::2])))
+
+
+def test_large_arrays_are_drawn_in_blocks():
+    error = caught(*spoilt((8, 300, 500), np.s_[3, 20:100]))
+    grid = str(error).split("✗ wrong")[1].splitlines()[1:]
+    assert len(grid) == 12 and all(len(line.split()) <= 48 for line in grid)
+    assert [("✗" in line) for line in grid] == [i == 4 for i in range(12)]
+    assert "a mark stands for 200 × 11 entries" in str(error)
+    assert len(error.picture.html()) < 400_000
+
+
+@pytest.mark.parametrize("where", [np.s_[...], np.s_[1, 2]], ids=["all", "one"])
+def test_none_where_it_would_tell_nothing(where):
+    got, expected = spoilt((3, 4), where)
+    assert caught(got, expected).picture is None
+
+
+def test_infinite_errors_and_zero_dimensions():
+    expected = RNG.normal(size=(3, 4))
+    expected[0, :2] = -np.inf
+    assert picture("s", np.zeros((3, 4)), expected, np.isinf(expected)).text().count("✗") == 3  # two, and the legend
+    assert picture("s", np.array(1.0), np.array(2.0), np.array(True)) is None
+
+
+def test_no_picture_of_random_places():
+    x = RNG.normal(size=1000)
+    with pytest.raises(WrongAnswer) as error:
+        gradient_check(np.sin, x, np.where(x > 0, np.cos(x), 1.3))
+    assert error.value.picture is None and "random elements" in str(error.value)
+
+
+CELL = """
+import numpy as np
+from llmc.course import check, compare, recording
+recording(False)
+with check("f") as c:
+    x = c.random(3, 4)
+    y = c.call(lambda x: np.where(np.arange(3)[:, None] == 1, 7.0, x), x)
+    compare("y", y, x)
+"""
+
+
+def test_in_a_notebook_it_stands_below_the_message():
+    nbformat = pytest.importorskip("nbformat")
+    from nbclient import NotebookClient
+
+    from llmc.course.notebooks import _environment
+
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL), nbformat.v4.new_code_cell("1")])
+    NotebookClient(notebook, kernel_name="python3", allow_errors=True, timeout=60).execute(env=_environment())
+    error, shown = notebook.cells[0].outputs
+    assert error.output_type == "error" and shown.output_type == "display_data"
+    told = "\n".join(error.traceback)
+    assert "y has wrong values" in told and "Where y is wrong" not in told and "Traceback" not in told
+    assert "Where y is wrong" in shown.data["text/html"]
+    assert [output.output_type for output in notebook.cells[1].outputs] == ["execute_result"]
