@@ -54,6 +54,8 @@ def _learners_line(check, error, frame, line):
         told.append("An input was written to. Inputs must stay as they are: compute into a new array.")
     if isinstance(error, NameError) and is_check_name(error.name):
         told.append(f"`{error.name}` is a variable of the check cell. Your function can use its own arguments only.")
+    elif isinstance(error, NameError):
+        told.append(f"If `{error.name}` is made in a cell above, run that cell first.")
     return told
 
 
@@ -64,6 +66,9 @@ def _check_line(check, error, frame, line):
         return [f"✗ {check.name}: {error}" if str(error) else f"✗ {check.name}: this should hold:  {code}"]
     if isinstance(error, NameError) and not check.calls:
         return [f"✗ {check.name}: `{error.name}` is not defined. Run the cell with your answer first, then this one."]
+    if isinstance(error, ValueError | TypeError) and "unpack" in str(error) and check.calls:
+        given = check.calls[-1][1]
+        return [f"✗ {check.name}: {code.split('=')[0].strip()} were expected, and your function returned {given}."]
     told = [f"✗ {check.name}: the check could not use what your function returned ({_text(error)})", f"    at  {code}"]
     if check.calls and check.calls[-1][1] == "None":
         told.append("It returned None. Is a `return` missing?")

@@ -53,7 +53,9 @@ def compare(
     target = start + expected64
     if atol is None:
         atol = rtol * max(np.abs(target).max(initial=0.0), np.abs(expected64).max(initial=0.0))
-    wrong = np.abs(got64 - target) > atol + rtol * np.abs(target)
+    with np.errstate(invalid="ignore"):  # inf - inf
+        wrong = ~((got64 == target) | (np.abs(got64 - target) <= atol + rtol * np.abs(target)))
+    wrong |= np.isinf(target) & (got64 != target)  # an infinite target allows no distance at all
     if not wrong.any():
         return
     held = before if added_to is None else start
@@ -84,8 +86,8 @@ def _same_kind(name, got, expected, summed):
         raise WrongAnswer(_shape_sentence(name, np.asarray(got), expected) + (f"\n{why}." if why else ""))
     if isinstance(got, (np.ndarray, np.generic)) and got.dtype != expected.dtype:
         raise WrongAnswer(
-            f"{name} has dtype {got.dtype}, expected {expected.dtype} (the dtype of the input): look for an array made "
-            "without dtype=, or for a constant that is an array."
+            f"{name} has dtype {got.dtype}, expected {expected.dtype}: look for an array made without dtype=, or for a "
+            "constant that is an array."
         )
 
 
@@ -96,12 +98,19 @@ def _shape_sentence(name, got, expected):
         return sentence + " The last axis is left over from keepdims=True: take [..., 0]."
     if expected.ndim == got.ndim and got.shape == expected.shape[::-1]:
         return sentence + " It is transposed."
+    if got.shape == 2 * expected.shape:
+        return sentence + " Every position was paired with every other: indexing with an array picks whole rows."
+    if got.size == expected.size:
+        squeezed = [n for n in expected.shape if n != 1] == [n for n in got.shape if n != 1]
+        one = "An axis of length 1 " + ("is missing" if got.ndim < expected.ndim else "is left over or out of place")
+        lost = one if squeezed else "It has as many entries"
+        return sentence + f" {lost}: reshape it back."
     lead = got.ndim - expected.ndim
     if lead > 0 and got.shape[lead:] == expected.shape:
         axes = " and ".join(str(axis) for axis in range(lead))
-        return sentence + f" It still has one value for every position: sum over axis {axes}."
+        return sentence + f" It still has one value for every position: sum over axis {axes} of it too (or average)."
     if 0 < got.ndim <= expected.ndim:
-        return sentence + " Was it summed (or averaged) over the wrong axis?"
+        return sentence + " Was it summed (or averaged) over the wrong axis, or is it another result?"
     return sentence
 
 
@@ -131,16 +140,19 @@ def _known_mistake(case, known):
 
 def _numbers(got, expected, wrong, allowed):
     """How many entries are wrong, the first of them, and the largest errors."""
+    if wrong.ndim == 0:
+        yield f"expected {expected:.7g}, got {got:.7g} (allowed error: {allowed:.1g})"
+        return
     yield f"{int(wrong.sum())} of {wrong.size} entries are wrong{_pattern(wrong)}. The first of them:"
     yield f"    {'index':<14}{'expected':>16}{'got':>16}"
     for index in np.argwhere(wrong)[:ROWS]:
         at = tuple(int(i) for i in index)
         yield f"    {str(list(at)):<14}{expected[at]:>16.7g}{got[at]:>16.7g}"
-    error = np.abs(got - expected)
-    with np.errstate(over="ignore"):
-        relative = error[wrong] / np.maximum(np.abs(expected[wrong]), np.finfo(np.float64).tiny)
-    largest = "inf" if relative.max() > 1e9 else f"{relative.max():.2g}"
-    yield f"largest error: {error.max():.2g} (allowed: {allowed:.1g}); relative to the expected entry: {largest}"
+    with np.errstate(invalid="ignore"):  # inf - inf, where both are rightly infinite
+        error = np.nan_to_num(np.abs(got - expected), nan=0.0, posinf=np.inf)
+    finite = np.abs(expected[np.isfinite(expected)])
+    share = f", {error.max() / finite.max():.2g} of the largest entry" if finite.any() else ""
+    yield f"largest error: {error.max():.2g}{share} (allowed: {allowed:.1g})"
 
 
 def _pattern(wrong):

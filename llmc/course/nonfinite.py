@@ -2,7 +2,7 @@
 
 import numpy as np
 
-USUAL = "look for 0/0, a root of a negative number, or memory never written"
+USUAL = "look for 0/0, 0 times infinity, a root of a negative number, or memory never written"
 LARGEST = {"float16": 11, "float32": 88, "float64": 709}  # e to a larger power is inf
 
 

@@ -1,5 +1,6 @@
 """`check`, `compare` and `gradient_check`: what they accept and what they say."""
 
+import re
 import subprocess
 import sys
 
@@ -243,3 +244,29 @@ def test_import_is_light():
     code = f"import sys, llmc.course; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("got", "says"),
+    [
+        (A.reshape(6, 2), "as many entries: reshape it back"),
+        (A[:, None], "axis of length 1 is left over"),
+        (np.zeros((3, 4, 3, 4)), "paired with every other"),
+        (A * 1.00009, "wrong values"),
+        (A[:2], "over the wrong axis, or is it another result"),
+    ],
+)
+def test_shapes_and_near_misses(got, says):
+    assert re.search(says, message(got))
+
+
+def test_an_infinite_entry_must_be_infinite():
+    expected = np.array([[1.0, -np.inf], [2.0, 3.0]])
+    compare("scores", expected.copy(), expected)
+    with pytest.raises(WrongAnswer, match="1 of 4 entries"):
+        compare("scores", np.array([[1.0, -1e9], [2.0, 3.0]]), expected)
+
+
+def test_a_single_number_is_told_as_one():
+    with pytest.raises(WrongAnswer, match="expected 2, got 3 "):
+        compare("loss", np.float64(3.0), np.float64(2.0))

@@ -228,6 +228,20 @@ def causal_subtracts_without_keepdims(scores):
     return e / e.sum(-1, keepdims=True)
 
 
+@wrong("causal_softmax", says="maxima and row sums of other rows")
+def causal_never_keeps_dims(scores):
+    x = np.where(np.triu(np.ones(scores.shape, bool), k=1), -np.inf, scores)
+    e = np.exp(x - x.max(axis=-1))
+    return e / e.sum(axis=-1)
+
+
+@wrong("causal_softmax", says="divided by the sums of other rows")
+def causal_keeps_dims_of_the_maximum_only(scores):
+    x = np.where(np.triu(np.ones(scores.shape, bool), k=1), -np.inf, scores)
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1)
+
+
 # -------------------------------------------------------------------------------------------- 3 next_token_loss
 
 
@@ -332,6 +346,50 @@ def loss_of_each(logits, targets):
     return -np.log(np.take_along_axis(p, targets[..., None], -1))[..., 0]
 
 
+@wrong("next_token_loss", says="without + m")
+def loss_forgets_m(logits, targets):
+    m = logits.max(axis=-1)
+    total = np.log(np.exp(logits - m[..., None]).sum(axis=-1))
+    z = np.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
+    return (total - z).mean()
+
+
+@wrong("next_token_loss", says="with - m in place of + m")
+def loss_subtracts_m_twice(logits, targets):
+    m = logits.max(axis=-1)
+    total = np.log(np.exp(logits - m[..., None]).sum(axis=-1))
+    z = np.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
+    return (total - m - z).mean()
+
+
+@wrong("next_token_loss", says="log2 of the sum: use the natural logarithm")
+def loss_with_log2_of_the_sum(logits, targets):
+    m = logits.max(axis=-1)
+    total = np.log2(np.exp(logits - m[..., None]).sum(axis=-1))
+    z = np.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
+    return (total + m - z).mean()
+
+
+@wrong("next_token_loss", says="log2 of the sum of e to the logits")
+def loss_with_log2_and_no_maximum(logits, targets):
+    z = np.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
+    return (np.log2(np.exp(logits).sum(axis=-1)) - z).mean()
+
+
+@wrong("next_token_loss", says="with 1e-300 in place of 0: make no probabilities at all")
+def loss_clips_probabilities(logits, targets):
+    e = np.exp(logits - logits.max(-1, keepdims=True))
+    p = e / e.sum(-1, keepdims=True)
+    return -np.log(np.maximum(np.take_along_axis(p, targets[..., None], -1), 1e-300)).mean()
+
+
+@wrong("next_token_loss", says="with 1e-12 in place of 0: make no probabilities at all")
+def loss_adds_a_small_number(logits, targets):
+    e = np.exp(logits - logits.max(-1, keepdims=True))
+    p = e / e.sum(-1, keepdims=True)
+    return -np.log(np.take_along_axis(p, targets[..., None], -1) + 1e-12).mean()
+
+
 # ---------------------------------------------------------------------------------------------------- 4 descend
 
 
@@ -343,12 +401,23 @@ def descend_with_loop(w, dw, step):
 
 @right("descend")
 def descend_with_out(w, dw, step):
-    np.subtract(w, 0.8 * dw, out=w)
+    np.subtract(w, 0.4 * dw, out=w)
 
 
 @right("descend")
 def descend_with_schedule(w, dw, step):
     w[:] = w - min(1.0, 0.1 * (step + 1)) * dw
+
+
+@right("descend")
+def descend_warms_up_from_nothing(w, dw, step):
+    learning_rate = step / 20
+    w -= learning_rate * dw
+
+
+@right("descend")
+def descend_decays_to_nothing(w, dw, step):
+    w -= 0.5 * (1 - step / 19) * dw
 
 
 @right("descend")
@@ -403,9 +472,34 @@ def descend_too_fast(w, dw, step):
     w -= 100 * dw
 
 
-@wrong("descend", says="w was never written")
-def descend_waits_for_step_one(w, dw, step):
+@wrong("descend", says="but by luck")
+def descend_ever_faster(w, dw, step):
     w -= 0.5 * step * dw
+
+
+@wrong("descend", says="but by luck: after 2 steps it was 2.44, worse than knowing nothing")
+def descend_over_a_hill(w, dw, step):
+    w -= 0.8 * dw
+
+
+@wrong("descend", says="but by luck: after 3 steps it was 9.35, worse than knowing nothing")
+def descend_explodes(w, dw, step):
+    w -= 1.7 * dw
+
+
+@wrong("descend", says="The largest weight was 1 and is 75.2 now")
+def descend_explodes_at_three(w, dw, step):
+    w -= 3 * dw
+
+
+@wrong("descend", says="but by luck: after 8 steps it was 3.37e+11")
+def descend_explodes_at_five(w, dw, step):
+    w -= 5 * dw
+
+
+@wrong("descend", says="w was never written")
+def descend_never_moves(w, dw, step):
+    w -= (step // 20) * dw
 
 
 @wrong("descend", says="not along -dw")

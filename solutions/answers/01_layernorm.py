@@ -144,7 +144,7 @@ def forward_works_in_x(x, w, b, eps=1e-5):
     return x * rstd[..., None] * w + b, mean, rstd
 
 
-@wrong("layernorm_forward", says="It returned None. Is a `return` missing?")
+@wrong("layernorm_forward", says="returned None")
 def forward_returns_nothing(x, w, b, eps=1e-5):
     mean = x.mean(-1)
     rstd = 1 / np.sqrt(x.var(-1) + eps)
@@ -171,6 +171,42 @@ def forward_calls_the_package(x, w, b, eps=1e-5):
     out, mean, rstd = np.empty_like(x), np.empty_like(x[..., 0]), np.empty_like(x[..., 0])
     reference.layernorm_forward(out, mean, rstd, x, w, b)
     return out, mean, rstd
+
+
+@wrong("layernorm_forward", says="the sum of the squares in place of their mean")
+def forward_sums_the_squares(x, w, b, eps=1e-5):
+    mean = x.mean(-1)
+    centred = x - mean[..., None]
+    rstd = 1 / np.sqrt((centred**2).sum(-1) + eps)
+    return centred * rstd[..., None] * w + b, mean, rstd
+
+
+@wrong("layernorm_forward", says="mean is C [C = 7] times what it should be")
+def forward_sums_x(x, w, b, eps=1e-5):
+    mean = x.sum(-1)
+    rstd = 1 / np.sqrt(x.var(-1) + eps)
+    return (x - mean[..., None]) * rstd[..., None] * w + b, mean, rstd
+
+
+@wrong("layernorm_forward", says="mean equals rstd: return out, mean and rstd in this order")
+def forward_returns_rstd_before_mean(x, w, b, eps=1e-5):
+    mean = x.mean(-1)
+    rstd = 1 / np.sqrt(x.var(-1) + eps)
+    return (x - mean[..., None]) * rstd[..., None] * w + b, rstd, mean
+
+
+@wrong("layernorm_forward", says="mean equals rstd: return out, mean and rstd in this order")
+def forward_returns_out_last(x, w, b, eps=1e-5):
+    mean = x.mean(-1)
+    rstd = 1 / np.sqrt(x.var(-1) + eps)
+    return mean, rstd, (x - mean[..., None]) * rstd[..., None] * w + b
+
+
+@wrong("layernorm_forward", says="the second result has the shape of x: return out, mean and rstd in this order")
+def forward_returns_out_second(x, w, b, eps=1e-5):
+    mean = x.mean(-1)
+    rstd = 1 / np.sqrt(x.var(-1) + eps)
+    return mean, (x - mean[..., None]) * rstd[..., None] * w + b, rstd
 
 
 # ------------------------------------------------------------------------------------------ 2 layernorm_backward
@@ -312,6 +348,86 @@ def backward_leans_on_the_check_cell(dout, x, w, mean, rstd):
     dnorm = dout * w
     dx = (dnorm - dnorm.mean(-1, keepdims=True) - norm * (dnorm * norm).mean(-1, keepdims=True)) * rstd[..., None]
     return dx, (dout * norm).sum((0, 1)), dout.sum((0, 1))
+
+
+@wrong("layernorm_backward", says="dx equals the reference with plus in front of norm · mean(dnorm · norm)")
+def backward_adds_the_last_term(dout, x, w, mean, rstd):
+    norm = (x - mean[..., None]) * rstd[..., None]
+    dnorm = dout * w
+    dx = (dnorm - dnorm.mean(-1, keepdims=True) + norm * (dnorm * norm).mean(-1, keepdims=True)) * rstd[..., None]
+    return dx, (dout * norm).sum((0, 1)), dout.sum((0, 1))
+
+
+@wrong("layernorm_backward", says="dx equals the reference with plus in front of mean(dnorm)")
+def backward_adds_the_mean(dout, x, w, mean, rstd):
+    norm = (x - mean[..., None]) * rstd[..., None]
+    dnorm = dout * w
+    dx = (dnorm + dnorm.mean(-1, keepdims=True) - norm * (dnorm * norm).mean(-1, keepdims=True)) * rstd[..., None]
+    return dx, (dout * norm).sum((0, 1)), dout.sum((0, 1))
+
+
+@wrong("layernorm_backward", says="rstd multiplying dnorm alone: it multiplies all three terms")
+def backward_scales_the_first_term_only(dout, x, w, mean, rstd):
+    norm = (x - mean[..., None]) * rstd[..., None]
+    dnorm = dout * w
+    dx = dnorm * rstd[..., None] - dnorm.mean(-1, keepdims=True) - norm * (dnorm * norm).mean(-1, keepdims=True)
+    return dx, (dout * norm).sum((0, 1)), dout.sum((0, 1))
+
+
+@wrong("layernorm_backward", says="rstd multiplying the last term alone")
+def backward_scales_the_last_term_only(dout, x, w, mean, rstd):
+    norm = (x - mean[..., None]) * rstd[..., None]
+    dnorm = dout * w
+    dx = dnorm - dnorm.mean(-1, keepdims=True) - norm * (dnorm * norm).mean(-1, keepdims=True) * rstd[..., None]
+    return dx, (dout * norm).sum((0, 1)), dout.sum((0, 1))
+
+
+@wrong("layernorm_backward", says="dw equals the reference with norm = (x - mean) / rstd: rstd is 1/std already")
+def backward_divides_norm_by_rstd(dout, x, w, mean, rstd):
+    norm = (x - mean[..., None]) / rstd[..., None]
+    dnorm = dout * w
+    dx = (dnorm - dnorm.mean(-1, keepdims=True) - norm * (dnorm * norm).mean(-1, keepdims=True)) * rstd[..., None]
+    return dx, (dout * norm).sum((0, 1)), dout.sum((0, 1))
+
+
+@wrong("layernorm_backward", says="sums divided by T = x.shape[1]: C is x.shape[-1]")
+def backward_takes_T_for_C(dout, x, w, mean, rstd):
+    C = x.shape[1]
+    norm = (x - mean[..., None]) * rstd[..., None]
+    dnorm = dout * w
+    m1, m2 = dnorm.sum(-1, keepdims=True) / C, (dnorm * norm).sum(-1, keepdims=True) / C
+    return (dnorm - m1 - norm * m2) * rstd[..., None], (dout * norm).sum((0, 1)), dout.sum((0, 1))
+
+
+@wrong("layernorm_backward", says="sums divided by B = x.shape[0]: C is x.shape[-1]")
+def backward_takes_B_for_C(dout, x, w, mean, rstd):
+    C = len(x)
+    norm = (x - mean[..., None]) * rstd[..., None]
+    dnorm = dout * w
+    m1, m2 = dnorm.sum(-1, keepdims=True) / C, (dnorm * norm).sum(-1, keepdims=True) / C
+    return (dnorm - m1 - norm * m2) * rstd[..., None], (dout * norm).sum((0, 1)), dout.sum((0, 1))
+
+
+@wrong(
+    "layernorm_backward",
+    says="db is the sum over axis 2: of the terms (4, 5, 7) it should be the sum over axes 0 and 1",
+)
+def backward_sums_over_the_channels(dout, x, w, mean, rstd):
+    norm = (x - mean[..., None]) * rstd[..., None]
+    dnorm = dout * w
+    dx = (dnorm - dnorm.mean(-1, keepdims=True) - norm * (dnorm * norm).mean(-1, keepdims=True)) * rstd[..., None]
+    return dx, (dout * norm).sum((0, 1)), dout.sum(axis=-1)
+
+
+@wrong(
+    "layernorm_backward",
+    says="dw is the sum over axis 2: of the terms (4, 5, 7) it should be the sum over axes 0 and 1",
+)
+def backward_sums_dw_over_the_channels(dout, x, w, mean, rstd):
+    norm = (x - mean[..., None]) * rstd[..., None]
+    dnorm = dout * w
+    dx = (dnorm - dnorm.mean(-1, keepdims=True) - norm * (dnorm * norm).mean(-1, keepdims=True)) * rstd[..., None]
+    return dx, (dout * norm).sum(axis=-1), dout.sum((0, 1))
 
 
 # ------------------------------------------------------------------------------- 3 layernorm_backward_accumulate
@@ -489,6 +605,18 @@ def recompute_applies_rstd_again(dout, out, w, b, rstd):
 def recompute_cancels_w(dout, out, w, b, rstd):
     norm = (out - b) / w
     return _from_norm(norm, dout, 1.0, rstd)
+
+
+@wrong("layernorm_backward_recompute", says="dw equals the reference with out normalised again in place of norm")
+def recompute_normalises_out_again(dout, out, w, b, rstd):
+    mean, again = out.mean(-1, keepdims=True), 1 / np.sqrt(out.var(-1, keepdims=True) + 1e-5)
+    return _from_norm((out - mean) * again, dout, w, rstd)
+
+
+@wrong("layernorm_backward_recompute", says="dw equals the reference with norm = (out - its mean) · rstd: out is not x")
+def recompute_treats_out_as_x(dout, out, w, b, rstd):
+    mean = out.mean(-1)
+    return _gradients(dout, out, w, mean, rstd)
 
 
 @wrong("layernorm_backward_recompute", says="`x` is a variable of the check cell")

@@ -1,9 +1,21 @@
 """Lesson 00, the last exercise: the 2-token GPT-2 of the lesson's page, trained by the learner's own step."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from llmc.config import GPT2Config
 from llmc.model import GPT2
+
+KNOWING_NOTHING = float(np.log(4))  # nats: the loss of a model that gives each of the 4 words the same probability
+ASKED = 0.02  # nats: what 20 steps should reach
+
+
+class Run(NamedTuple):
+    """losses: before each step and after the last, in nats. largest: size of the largest weight at the end."""
+
+    losses: list[float]
+    largest: float
 
 
 def page_model():
@@ -21,8 +33,8 @@ def page_model():
     return model, np.array([[0, 1]]), np.array([[1, 2]])
 
 
-def train_page(descend, steps=20) -> list[float]:
-    """Losses of the page's model before each of `steps` calls of descend(weights, gradient, step), and at the end."""
+def train_page(descend, steps=20) -> Run:
+    """The page's model, trained by `steps` calls of descend(weights, gradient, step)."""
     model, tokens, targets = page_model()
     told = []
     with np.errstate(all="ignore"):  # too large a step ends in inf and nan: that is what is being tried out
@@ -31,7 +43,32 @@ def train_page(descend, steps=20) -> list[float]:
             told.append(model.forward(tokens, targets, dloss=1.0))
             model.backward()
             descend(model.params_flat, model.grads_flat, step)
-        return [*told, model.forward(tokens, targets)]
+        told.append(model.forward(tokens, targets))
+        return Run(told, float(np.abs(model.params_flat).max()))
+
+
+def explain_run(run):
+    """What is wrong with a Run, as a sentence; None when it went down to ASKED and stayed sane on the way."""
+    start, end, peak = run.losses[0], run.losses[-1], max(run.losses)
+    after = f"{run.losses.index(peak)} step{'s' * (run.losses.index(peak) != 1)}"
+    if not (np.isfinite(end) and end < start):
+        return (
+            f"the direction is right, but the loss went from {start:.2f} to {end:.2g}: the steps are so large that "
+            "they jump over the valley. Take a smaller learning rate"
+        )
+    if not peak < KNOWING_NOTHING:
+        grown = f" The largest weight was 1 and is {run.largest:.3g} now." if run.largest > 10 else ""
+        return (
+            f"the loss ended at {end:.4f}, but by luck: after {after} it was {peak:.3g}, worse than knowing nothing "
+            f"(log 4 = {KNOWING_NOTHING:.2f}).{grown} The steps jump over the valley: take a smaller learning rate, at "
+            "least at first"
+        )
+    if not end < ASKED:
+        return (
+            f"the direction is right, but 20 steps took the loss only from {start:.2f} to {end:.3f}. Below {ASKED} is "
+            "asked for: take a larger learning rate"
+        )
+    return None
 
 
 def descend_mistakes(w, dw) -> dict:

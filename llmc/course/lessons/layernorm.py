@@ -81,6 +81,10 @@ def forward_mistakes(x, w, b) -> dict:
         ),
         "the reference with x² in place of (x - mean)²": (1 / np.sqrt((x * x).mean(-1, keepdims=True) + EPS), FORWARD),
         "1 / variance: the root is missing": (1 / (variance + EPS), FORWARD),
+        "the reference with the sum of the squares in place of their mean: divide by C": (
+            1 / np.sqrt(C * variance + EPS),
+            FORWARD,
+        ),
     }
     rstd = 1 / np.sqrt(variance + EPS)  # (B, T, 1)
     norm = (x - mean) * rstd  # (B, T, C)
@@ -100,7 +104,11 @@ def forward_mistakes(x, w, b) -> dict:
         "the variance, not 1 / √(variance + eps)": (variance, FORWARD),
     }
     squeezed = {text: (array[..., 0], where) for text, (array, where) in (wrong_rstd | only_rstd).items()}
-    return {"mean": {}, "rstd": squeezed, "out": wrong_out}
+    wrong_mean = {
+        "rstd: return out, mean and rstd in this order": (rstd[..., 0], FORWARD),
+        "the variance: the second result is the mean": (variance[..., 0], FORWARD),
+    }
+    return {"mean": wrong_mean, "rstd": squeezed, "out": wrong_out}
 
 
 def backward_mistakes(dout, x, w, b=None) -> dict:
@@ -118,6 +126,10 @@ def backward_mistakes(dout, x, w, b=None) -> dict:
         "the reference with x in place of norm": ((dout * x).sum(axis=rows), PARAMETERS),
         "the reference with x - mean in place of norm: rstd is missing": (
             (dout * norm / rstd).sum(axis=rows),
+            PARAMETERS,
+        ),
+        "the reference with norm = (x - mean) / rstd: rstd is 1/std already, multiply": (
+            (dout * norm / rstd**2).sum(axis=rows),
             PARAMETERS,
         ),
         "db: norm is missing": (db, PARAMETERS),
@@ -148,19 +160,52 @@ def _wrong_dx(dout, x, w, norm, rstd):
         "the reference with dout in place of dnorm: w is missing": (_dx(dout, norm, rstd), FORMULA),
         "the reference with mean(dnorm · norm) not multiplied by norm": ((dnorm - mean - both) * rstd, FORMULA),
         "the reference with plus in front of the mean terms": ((dnorm + mean + norm * both) * rstd, FORMULA),
+        "the reference with plus in front of norm · mean(dnorm · norm): both means are subtracted": (
+            (dnorm - mean + norm * both) * rstd,
+            FORMULA,
+        ),
+        "the reference with plus in front of mean(dnorm): both means are subtracted": (
+            (dnorm + mean - norm * both) * rstd,
+            FORMULA,
+        ),
+        "the reference with rstd multiplying dnorm alone: it multiplies all three terms, put them into brackets": (
+            dnorm * rstd - mean - norm * both,
+            FORMULA,
+        ),
+        "the reference with rstd multiplying the last term alone: it multiplies all three, put them into brackets": (
+            dnorm - mean - norm * both * rstd,
+            FORMULA,
+        ),
+        "the reference with norm = (x - mean) / rstd: rstd is 1/std already, multiply": (
+            _dx(dnorm, norm / rstd**2, rstd),
+            FORMULA,
+        ),
+        **_divided_by_another_axis(dnorm, norm, rstd),
         "the reference with x in place of norm": (_dx(dnorm, x, rstd), FORMULA),
         "the reference with x - mean in place of norm": (_dx(dnorm, norm / rstd, rstd), FORMULA),
         "the reference with sums over C in place of means": ((dnorm - C * mean - C * norm * both) * rstd, FORMULA),
         "the reference with means over the whole array": (
             (dnorm - dnorm.mean() - norm * (dnorm * norm).mean()) * rstd,
-            FORMULA + "; every row (b, t) has means of its own",
+            FORMULA + "; every row has means of its own",
         ),
     }
+
+
+def _divided_by_another_axis(dnorm, norm, rstd):
+    """dx with the sums over C divided by the length of another axis."""
+    C, wrong = norm.shape[-1], {}
+    for axis, letter in enumerate("BT"[: norm.ndim - 1]):
+        share = C / norm.shape[axis]
+        mean, both = dnorm.mean(-1, keepdims=True), (dnorm * norm).mean(-1, keepdims=True)  # (B, T, 1)
+        sentence = f"the reference with sums divided by {letter} = x.shape[{axis}]: C is x.shape[-1]"
+        wrong[sentence] = ((dnorm - share * mean - share * norm * both) * rstd, FORMULA)
+    return wrong
 
 
 def _stand_ins(norm, rstd, w, b):
     """What a learner may take for norm = (out - b) / w."""
     out = norm * w + b  # (B, T, C)
+    centred = out - out.mean(axis=-1, keepdims=True)  # (B, T, C)
     return [
         ("the reference with out in place of norm", out),
         ("the reference with norm = out / w: b is not subtracted", out / w),
@@ -168,4 +213,8 @@ def _stand_ins(norm, rstd, w, b):
         ("the reference with norm = (out - b) · w: multiplied, not divided, by w", (out - b) * w),
         ("the reference with norm · rstd in place of norm: rstd is in there already", norm * rstd),
         ("the reference with norm = out / w - b: b is subtracted after the division", out / w - b),
+        ("the reference with out normalised again in place of norm: undo w and b, mean and rstd stay", _norm(out)[0]),
+        ("the reference with norm = (out - its mean) · rstd: out is not x, undo w and b", centred * rstd),
+        ("the reference with norm = out - its mean: undo w and b", centred),
+        ("the reference with norm = out · rstd: undo w and b, rstd is in there already", out * rstd),
     ]

@@ -8,6 +8,7 @@ import numpy as np
 LOOKUP = "lesson 00, step 1"
 SHARES = "lesson 00, step 4: first the mask, then the softmax of each row"
 LOSS = "lesson 00, step 8"
+LOSS_SUM = "the formula of the task: the logarithm of the sum, not of a probability"
 
 # ------------------------------------------------------------------------------------------------------ embed
 
@@ -64,6 +65,7 @@ def causal_softmax_mistakes(scores) -> dict:
     hidden = np.where(seen, scores, -np.inf)  # (T, T)
     shares = causal_softmax(scores)  # (T, T)
     e = np.where(seen, np.exp(scores), 0.0)  # (T, T)
+    stable = np.exp(hidden - hidden.max(axis=-1, keepdims=True))  # (T, T)
     wrong = {
         "the softmax of whole rows: the mask is missing": softmax(scores),
         "the softmax of whole rows, masked afterwards: its rows no longer add up to 1": np.where(
@@ -80,6 +82,12 @@ def causal_softmax_mistakes(scores) -> dict:
         "the reference with the maxima of other rows: without keepdims=True they lie along the columns": softmax(
             hidden - hidden.max(axis=-1)
         ),
+        "the reference with maxima and row sums of other rows: without keepdims=True they lie along the columns": (
+            _without_keepdims(hidden)
+        ),
+        "the reference divided by the sums of other rows: without keepdims=True they lie along the columns": (
+            stable / stable.sum(axis=-1)
+        ),
         "the softmax over the whole array: each row adds up to 1 by itself": e / e.sum(),
         "e to the power of the scores: not divided by the row's sum": e,
         "the softmax of the scores transposed": causal_softmax(scores.T),
@@ -88,6 +96,12 @@ def causal_softmax_mistakes(scores) -> dict:
         "the logarithm of the shares": np.log(np.where(seen, shares, 1.0)),
     }
     return {text: (array, SHARES) for text, array in wrong.items()}
+
+
+def _without_keepdims(x):
+    """What comes out when both reductions of a softmax drop their axis: x is square, so NumPy says nothing."""
+    e = np.exp(x - x.max(axis=-1))  # (T, T)
+    return e / e.sum(axis=-1)
 
 
 # -------------------------------------------------------------------------------------------- next_token_loss
@@ -110,6 +124,8 @@ def next_token_loss_mistakes(logits, targets) -> dict:
     """Known wrong results; moderate logits only."""
     each = losses(logits, targets)  # (B, T)
     p = np.exp(-each)  # (B, T) probability of each target
+    peak = logits.max(axis=-1)  # (B, T)
+    total = np.log(np.exp(logits - peak[..., None]).sum(axis=-1))  # (B, T)
     at_target = np.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]  # (B, T)
     B, T, V = logits.shape
     every = [np.take_along_axis(x, targets[..., None], axis=-1) for x in (softmax(logits, 1), softmax(logits, 0))]
@@ -118,6 +134,16 @@ def next_token_loss_mistakes(logits, targets) -> dict:
         "the sum over all positions: take the mean": each.sum(),
         "the sum over T, averaged over B only: divide by B·T": each.sum() / B,
         "the loss in bits (log2): use the natural logarithm": each.mean() / np.log(2),
+        "the reference with log2 of the sum: use the natural logarithm": (total / np.log(2) + peak - at_target).mean(),
+        "the reference with log2 of the sum of e to the logits: use the natural logarithm": (
+            (total + peak) / np.log(2) - at_target
+        ).mean(),
+        "the reference without + m: what was subtracted before exp must come back behind the logarithm": (
+            total - at_target
+        ).mean(),
+        "the reference with - m in place of + m: what was subtracted before exp must come back": (
+            total - peak - at_target
+        ).mean(),
         "the loss with log10: use the natural logarithm": each.mean() / np.log(10),
         "the mean probability of the targets: the logarithm is missing": p.mean(),
         "1 minus the mean probability of the targets: take -log of each": 1 - p.mean(),
@@ -136,3 +162,11 @@ def next_token_loss_mistakes(logits, targets) -> dict:
         shifted = losses(logits[:, :-1], targets[:, 1:])  # (B, T - 1)
         wrong["the loss with targets shifted once more: they are the next tokens already"] = shifted.mean()
     return {text: (value, LOSS) for text, value in wrong.items()}
+
+
+def rounded_losses(logits, targets) -> dict:
+    """Wrong losses of huge logits: the targets' probabilities are rounded to 0, and a small number stands in for 0."""
+    p = np.exp(-losses(logits, targets))  # (B, T) many of them 0
+    sentence = "-log of probabilities that are rounded to 0, with {:g} in place of 0: make no probabilities at all"
+    smallest = (1e-300, 1e-100, 1e-45, 1e-38, *(10.0**-n for n in range(30, 4, -1)), np.finfo(np.float64).tiny)
+    return {sentence.format(least): (-np.log(np.maximum(p, least)).mean(), LOSS_SUM) for least in smallest}
