@@ -46,6 +46,7 @@ def test_every_known_mistake_is_wrong_and_unlike_the_others():
         (gelu.forward(X), gelu.forward_mistakes(X)),
         (gelu.forward(tail), gelu.tail_mistakes(tail)),
         (gelu.backward(DOUT, X), gelu.backward_mistakes(DOUT, X) | gelu.in_place_mistakes(DOUT, X)),
+        (gelu.backward(DOUT, X), gelu.held_mistakes(DOUT[::-1], X)),
         (residual.stream_backward(DOUT[0], x, w), residual.stream_mistakes(DOUT[0], x, w)),
         *((block[name], wrong) for name, wrong in residual.block_mistakes(DOUT, X, W1, W2).items()),
     ]
@@ -55,3 +56,13 @@ def test_every_known_mistake_is_wrong_and_unlike_the_others():
             assert one.shape == right.shape
             for other in arrays[:i]:
                 assert np.abs(one - other).max() > 1e-3 * np.abs(one).max(), [None, *wrongs][i]
+
+
+def test_loop_mistakes_look_at_where_the_gradients_are_right():
+    w = RNG.normal(0, 0.3, (4, 7, 7))
+    right = residual.stream_backward(DOUT[0], residual.stream_forward(X[0], w)[:-1], w)
+    early, upward, other = right.copy(), right.copy(), right.copy()
+    early[0], upward[:-2], other[:2] = 0.0, 7.0, 0.0
+    assert ["stops before k = 0" in text for text in residual.loop_mistakes(early, right)] == [True]
+    assert ["a loop upward" in text for text in residual.loop_mistakes(upward, right)] == [True]
+    assert all(residual.loop_mistakes(d, right) == {} for d in (right, other, 2 * right, right[:-1], None))

@@ -165,17 +165,17 @@ def one_hot_with_axes_swapped(tokens, V, dtype=np.float32):
     return (tokens[:, None, :] == np.arange(V)[:, None]).astype(dtype)
 
 
-@wrong("one_hot", says="O has dtype bool, expected float32")
+@wrong("one_hot", says="O has dtype bool, expected float32: use the argument dtype")
 def one_hot_of_booleans(tokens, V, dtype=np.float32):
     return tokens[..., None] == np.arange(V)
 
 
-@wrong("one_hot", says="O has dtype float64, expected float32")
+@wrong("one_hot", says="O has dtype float64, expected float32: use the argument dtype")
 def one_hot_forgets_dtype(tokens, V, dtype=np.float32):
     return np.eye(V)[tokens]
 
 
-@wrong("one_hot", says="O with dtype=np.float64 has dtype float32")
+@wrong("one_hot", says="O with dtype=np.float64 has dtype float32: use the argument dtype")
 def one_hot_with_its_own_dtype(tokens, V, dtype=np.float32):
     return (tokens[..., None] == np.arange(V)).astype(np.float32)
 
@@ -326,6 +326,25 @@ def backward_in_uncleared_memory(dout, tokens, V, maxT):
     dwte = np.empty((V, dout.shape[2]), dout.dtype)
     np.add.at(dwte, tokens, dout)
     return dwte, _dwpe(dout, maxT)
+
+
+@wrong(
+    "embedding_backward", says="dwte equals the reference in the rows that are used, and memory that was never cleared"
+)
+def backward_fills_the_used_rows_alone(dout, tokens, V, maxT):
+    dwte = np.empty((V, dout.shape[2]), dout.dtype)
+    for v in np.unique(tokens):
+        dwte[v] = dout[tokens == v].sum(axis=0)
+    return dwte, _dwpe(dout, maxT)
+
+
+@wrong(
+    "embedding_backward", says="dwpe equals the reference in the rows that are used, and memory that was never cleared"
+)
+def backward_fills_the_used_positions_alone(dout, tokens, V, maxT):
+    dwpe = np.empty((maxT, dout.shape[2]), dout.dtype)
+    dwpe[: dout.shape[1]] = dout.sum(axis=0)
+    return _dwte(dout, tokens, V), dwpe
 
 
 @wrong("embedding_backward", says="expected (11, 7): a row for every token")

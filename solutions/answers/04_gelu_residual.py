@@ -78,6 +78,16 @@ def forward_forgets_the_root(x):
     return 0.5 * x * (1 + np.tanh(2 / math.pi * (x + 0.044715 * x**3)))
 
 
+@wrong("gelu_forward", says="out equals the reference with √2/π in place of √(2/π)")
+def forward_root_of_two_alone(x):
+    return 0.5 * x * (1 + np.tanh(math.sqrt(2) / math.pi * (x + 0.044715 * x**3)))
+
+
+@wrong("gelu_forward", says="out equals 0.5 · x · 1 + tanh(u): the brackets around 1 + tanh(u) are missing")
+def forward_without_brackets(x):
+    return 0.5 * x * 1 + np.tanh(S * (x + 0.044715 * x**3))
+
+
 @wrong("gelu_forward", says="with √(2/π) on x alone")
 def forward_scales_half_of_the_inside(x):
     return 0.5 * x * (1 + np.tanh(S * x + 0.044715 * x**3))
@@ -207,6 +217,18 @@ def backward_loses_a_half(dout, x):
     return dout * (0.5 * (1 + t) + x * (1 - t**2) * S * (1 + 3 * 0.044715 * x**2))
 
 
+@wrong("gelu_backward", says="dx equals the reference with the 0.5 missing in the first term, the gate")
+def backward_doubles_the_gate(dout, x):
+    t = np.tanh(S * (x + 0.044715 * x**3))
+    return dout * ((1 + t) + 0.5 * x * (1 - t**2) * S * (1 + 3 * 0.044715 * x**2))
+
+
+@wrong("gelu_backward", says='section "3.5 · The product rule"')  # a mistake that has no name: where to look
+def backward_with_a_wrong_constant(dout, x):
+    t = np.tanh(S * (x + 0.044715 * x**3))
+    return dout * (0.5 * (1 + t) + 0.5 * x * (1 - t**2) * S * (1 + 2 * 0.044715 * x**2))
+
+
 @wrong("gelu_backward", says="du/dx = √(2/π) alone")
 def backward_takes_u_for_a_line(dout, x):
     t = np.tanh(S * (x + 0.044715 * x**3))
@@ -293,12 +315,17 @@ def in_place_accumulates(dx, dout, x):
     dx += dout * _slope(x)
 
 
+@wrong("gelu_backward_in_place", says="dx equals what dx held, times GELU'(x): dout was never read")
+def in_place_multiplies_what_dx_held(dx, dout, x):
+    dx *= _slope(x)
+
+
 @wrong("gelu_backward_in_place", says="dx was never written")
 def in_place_rebinds(dx, dout, x):
     dx = dout * _slope(x)  # noqa: F841
 
 
-@wrong("gelu_backward_in_place", says="dx was never written")
+@wrong("gelu_backward_in_place", says='section "3.7 · In place"')
 def in_place_returns(dx, dout, x):
     return dout * _slope(x)
 
@@ -560,6 +587,49 @@ def stream_transposes(dout, x, w):
     return np.array(d[::-1])
 
 
+@wrong("residual_stream_backward", says="d equals the reference with tanh(x[k] @ w[k])")
+def stream_forgets_the_transpose_inside(dout, x, w):
+    d = [dout]
+    for k in reversed(range(len(w))):
+        d.append(d[-1] + d[-1] * (1 - np.tanh(x[k] @ w[k]) ** 2) @ w[k])
+    return np.array(d[::-1])
+
+
+@wrong("residual_stream_backward", says="d equals the reference with w transposed in both places")
+def stream_transposes_both(dout, x, w):
+    d = [dout]
+    for k in reversed(range(len(w))):
+        d.append(d[-1] + d[-1] * (1 - np.tanh(x[k] @ w[k]) ** 2) @ w[k].T)
+    return np.array(d[::-1])
+
+
+@wrong("residual_stream_backward", says="d equals the reference but for d[0]: the loop stops before k = 0")
+def stream_stops_before_the_first_block(dout, x, w):
+    d = np.zeros((len(w) + 1, *dout.shape))
+    d[-1] = dout
+    for k in range(len(w) - 1, 0, -1):
+        d[k] = d[k + 1] + _through(d[k + 1], x[k], w[k])
+    return d
+
+
+@wrong("residual_stream_backward", says="a loop upward reads each d[k + 1] before it is made")
+def stream_loops_upward_over_zeros(dout, x, w):
+    d = np.zeros((len(w) + 1, *dout.shape))
+    d[-1] = dout
+    for k in range(len(w)):
+        d[k] = d[k + 1] + _through(d[k + 1], x[k], w[k])
+    return d
+
+
+@wrong("residual_stream_backward", says="a loop upward reads each d[k + 1] before it is made")
+def stream_loops_upward_over_what_was_there(dout, x, w):
+    d = np.full((len(w) + 1, *dout.shape), 7.5)  # np.empty, but the same in every run
+    d[-1] = dout
+    for k in range(len(w)):
+        d[k] = d[k + 1] + _through(d[k + 1], x[k], w[k])
+    return d
+
+
 @wrong("residual_stream_backward", says="d equals the reference with the slope of tanh missing")
 def stream_forgets_tanh(dout, x, w):
     d = [dout]
@@ -689,7 +759,9 @@ def fast_forgets_the_rest(out, x):
         _tanh_chain(X[64 * k : 64 * k + 64], Y[64 * k : 64 * k + 64])
 
 
-@wrong("fast_gelu_forward", says="out was never written")
+@wrong(
+    "fast_gelu_forward", says="out was never written: it still holds what was in the buffer before the call.\n→ Where"
+)
 def fast_returns_instead(out, x):
     y = np.empty_like(x)
     _tanh_chain(x, y)

@@ -104,10 +104,52 @@ def softmax_clipped_at_80(z):
     return e / e.sum(axis=-1, keepdims=True)
 
 
-@wrong("softmax", says="p with -inf in z has wrong values")
+@wrong("softmax", says="exp(-inf) is exactly 0 already")
 def softmax_with_minus_inf_mended(z):
     z = np.maximum(z, z[np.isfinite(z)].min() - 1)  # "infinity is not a number"
     e = np.exp(z - z.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+@wrong("softmax", says="exp(z - max) divided by the sum of everything, not of its own row")
+def softmax_divided_by_everything(z):
+    e = np.exp(z - z.max(axis=-1, keepdims=True))
+    return e / np.sum(e)
+
+
+@wrong("softmax", says="a small number is added to exp(z) or to its sum")
+def softmax_with_eps_below(z):
+    e = np.exp(z - z.max(axis=-1, keepdims=True))
+    return e / (e.sum(axis=-1, keepdims=True) + 1e-9)
+
+
+@wrong("softmax", says="a small number is added to exp(z) or to its sum")
+def softmax_with_a_larger_eps_below(z):
+    e = np.exp(z - z.max(axis=-1, keepdims=True))
+    return e / (e.sum(axis=-1, keepdims=True) + 1e-5)
+
+
+@wrong("softmax", says="a small number is added to exp(z) or to its sum")
+def softmax_with_a_tiny_eps_below(z):
+    e = np.exp(z - z.max(axis=-1, keepdims=True))
+    return e / (e.sum(axis=-1, keepdims=True) + 1e-12)
+
+
+@wrong("softmax", says="a small number is added to exp(z) or to its sum")
+def softmax_with_eps_above(z):
+    e = np.exp(z - z.max(axis=-1, keepdims=True))
+    return (e + 1e-9) / e.sum(axis=-1, keepdims=True)
+
+
+@wrong("softmax", says="p is above 0 where z is -inf")
+def softmax_with_eps_in_every_power(z):
+    e = np.exp(z - z.max(axis=-1, keepdims=True)) + 1e-9
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+@wrong("softmax", says='→ Where to look: lesson 05, section "2.1 · Softmax"')
+def softmax_squared(z):  # no mistake that the check knows
+    e = np.exp(z - z.max(axis=-1, keepdims=True)) ** 2
     return e / e.sum(axis=-1, keepdims=True)
 
 
@@ -203,11 +245,56 @@ def loss_by_log_of_p(logits, targets):
     return -np.log(np.take_along_axis(p, targets[..., None], -1)[..., 0]), _lse(logits)
 
 
-@wrong("cross_entropy_forward", says="sure and wrong has wrong values")
+@wrong("cross_entropy_forward", says="a small number is added to p before the logarithm")
 def loss_with_a_small_number_added(logits, targets):
     e = np.exp(logits - logits.max(axis=-1, keepdims=True))
     p = e / e.sum(axis=-1, keepdims=True)
     return -np.log(np.take_along_axis(p, targets[..., None], -1)[..., 0] + 1e-12).astype(logits.dtype), _lse(logits)
+
+
+@wrong("cross_entropy_forward", says="a small number is added to p before the logarithm")
+def loss_with_1e_9_added(logits, targets):
+    p = np.exp(logits - _lse(logits)[..., None])
+    return -np.log(np.take_along_axis(p, targets[..., None], -1)[..., 0] + logits.dtype.type(1e-9)), _lse(logits)
+
+
+@wrong("cross_entropy_forward", says="p is kept from becoming 0")
+def loss_of_a_clipped_p(logits, targets):
+    p = np.exp(logits - _lse(logits)[..., None])
+    return -np.log(np.maximum(np.take_along_axis(p, targets[..., None], -1)[..., 0], 1e-12)), _lse(logits)
+
+
+@wrong("cross_entropy_forward", says="a small number is added to the sum inside of lse")
+def loss_with_1e_9_in_lse(logits, targets):
+    m = logits.max(axis=-1)
+    lse = m + np.log(np.exp(logits - m[..., None]).sum(axis=-1) + 1e-9)
+    return lse - np.take_along_axis(logits, targets[..., None], -1)[..., 0], lse
+
+
+@wrong("cross_entropy_forward", says="lse equals the losses: return losses first, then lse")
+def loss_after_lse(logits, targets):
+    lse = _lse(logits)
+    return lse, lse - np.take_along_axis(logits, targets[..., None], -1)[..., 0]
+
+
+@wrong("cross_entropy_forward", says="lse equals max + log2(sum(exp(z - max)))")
+def loss_with_log2_behind_the_maximum(logits, targets):
+    m = logits.max(axis=-1)
+    lse = m + np.log2(np.exp(logits - m[..., None]).sum(axis=-1))
+    return lse - np.take_along_axis(logits, targets[..., None], -1)[..., 0], lse
+
+
+@wrong("cross_entropy_forward", says="lse equals log2(sum(exp(z)))")
+def loss_with_log2(logits, targets):
+    lse = np.log2(np.exp(logits).sum(axis=-1))
+    return lse - np.take_along_axis(logits, targets[..., None], -1)[..., 0], lse
+
+
+@wrong("cross_entropy_forward", says="losses equals max + log2(sum(exp(z - max))) - z[target]")
+def loss_with_log2_in_the_losses_alone(logits, targets):
+    m = logits.max(axis=-1)
+    short = np.log2(np.exp(logits - m[..., None]).sum(axis=-1))
+    return short + m - np.take_along_axis(logits, targets[..., None], -1)[..., 0], _lse(logits)
 
 
 @wrong("cross_entropy_forward", says="losses has the wrong sign")
@@ -261,7 +348,7 @@ def loss_with_a_mean_inside(logits, targets):
     return lse - np.take_along_axis(logits, targets[..., None], -1)[..., 0], lse
 
 
-@wrong("cross_entropy_forward", says="It returned (4, 5) float64")
+@wrong("cross_entropy_forward", says="two arrays are expected: `return losses, lse`")
 def loss_alone(logits, targets):
     return _lse(logits) - np.take_along_axis(logits, targets[..., None], -1)[..., 0]
 
@@ -327,6 +414,21 @@ def fresh_with_added_deviations(V, C, std=0.02):
 @wrong("fresh_loss", says="ln V - half the variance")
 def fresh_with_the_wrong_sign(V, C, std=0.02):
     return np.log(V) - C * std**2 / 2
+
+
+@wrong("fresh_loss", says="-ln V: that is ln(1/V)")
+def fresh_with_minus_in_front(V, C, std=0.02):
+    return -np.log(V)
+
+
+@wrong("fresh_loss", says="-ln V + half the variance")
+def fresh_with_minus_and_the_variance(V, C, std=0.02):
+    return np.log(1 / V) + C * std**2 / 2
+
+
+@wrong("fresh_loss", says="1/V, the probability of a guess")
+def fresh_as_probability(V, C, std=0.02):
+    return 1 / V
 
 
 @wrong("fresh_loss", says="V, the perplexity of a guess")
@@ -589,6 +691,34 @@ def fused_returns_the_losses(losses, logits, targets, dloss, V):
         logits[..., :V] = (p - y) * dloss
         logits[..., V:] = 0
     return losses
+
+
+@wrong("fused_classifier", says="return nothing, write into what you are given")
+def fused_returns_two_arrays(losses, logits, targets, dloss, V):
+    p, y, found = _parts(logits, targets, V)
+    if dloss is None:
+        return found
+    dlogits = np.zeros_like(logits)
+    dlogits[..., :V] = (p - y) * dloss
+    return found, dlogits
+
+
+@wrong("fused_classifier", says="a small number is added to p before the logarithm")
+def fused_with_1e_9_added_to_p(losses, logits, targets, dloss, V):
+    p, y, _ = _parts(logits, targets, V)
+    losses[...] = -np.log((p * y).sum(-1) + 1e-9)
+    if dloss is not None:
+        logits[..., :V] = (p - y) * dloss
+        logits[..., V:] = 0
+
+
+@wrong("fused_classifier", says="a small number is added to exp(z) or to its sum")
+def fused_with_1e_9_below(losses, logits, targets, dloss, V):
+    p, y, losses[...] = _parts(logits, targets, V)
+    if dloss is not None:
+        e = np.exp(logits[..., :V] - logits[..., :V].max(-1, keepdims=True))
+        logits[..., :V] = (e / (e.sum(-1, keepdims=True) + 1e-9) - y) * dloss
+        logits[..., V:] = 0
 
 
 @wrong("fused_classifier", says="losses equals the reference times dloss")

@@ -137,6 +137,25 @@ def backward_mistakes(dout, tokens, V, maxT, held=None) -> dict:
     return {"dwte": wrong_dwte, "dwpe": wrong_dwpe}
 
 
+def never_cleared(got, expected) -> dict:
+    """Known mistake of a table made by np.empty: rows that should be zero hold something that is no row of the table.
+
+    got, expected: (rows, C). The array of the mistake is `got` itself, so it is always the one that is met.
+    """
+    unused = ~expected.any(axis=-1)  # (rows,)
+    if not isinstance(got, np.ndarray) or got.shape != expected.shape or not got[unused].any():
+        return {}
+    far = np.abs(got[unused][:, None] - expected).max(axis=-1) > 1e-6 * np.abs(expected).max()  # (unused, rows)
+    if not (far.all(axis=1) & got[unused].any(axis=-1)).any():  # zeros and rows of other tokens: another mistake
+        return {}
+    where = "the line that makes this table: np.empty is not np.zeros"
+    if np.allclose(got[~unused], expected[~unused], rtol=1e-6):
+        return {
+            "the reference in the rows that are used, and memory that was never cleared in the others": (got, where)
+        }
+    return {"a table made in memory that was never cleared: rows that nobody uses are not zero": (got, where)}
+
+
 def _last(dout, tokens, V):
     """(V, C): what dwte[tokens] += dout leaves."""
     dwte = np.zeros((V, dout.shape[-1]))

@@ -69,6 +69,8 @@ def forward_mistakes(x) -> dict:
         "the reference without √(2/π)": (with_inner(x + CUBIC * x**3), TWO_FORMULAS),
         "the reference with 2/π in place of √(2/π)": (with_inner(2 / pi * (x + CUBIC * x**3)), TWO_FORMULAS),
         "the reference with √(π/2) in place of √(2/π)": (with_inner((x + CUBIC * x**3) / SCALE), TWO_FORMULAS),
+        "the reference with √2/π in place of √(2/π)": (with_inner(sqrt(2) / pi * (x + CUBIC * x**3)), TWO_FORMULAS),
+        "0.5 · x · 1 + tanh(u): the brackets around 1 + tanh(u) are missing": (0.5 * x + t, FORWARD),
         "the reference with √(2/π) on x alone, not on the cubic term": (with_inner(SCALE * x + CUBIC * x**3), FORWARD),
         "x · σ(x), the function called SiLU or swish": (x * _sigmoid(x), TWO_FORMULAS),
         "x · σ(1.702 x), a coarser approximation": (x * _sigmoid(1.702 * x), TWO_FORMULAS),
@@ -108,6 +110,7 @@ def slope_mistakes(x) -> dict:
         "the reference with 1 - u² in place of 1 - tanh²(u)": (gate + 0.5 * x * (1 - u * u) * du, TANH),
         "the reference with 1 + tanh²(u) in place of 1 - tanh²(u)": (gate + 0.5 * x * (1 + t * t) * du, TANH),
         "the reference with the 0.5 missing in the second term": (gate + 2 * x * bend * du, GATE),
+        "the reference with the 0.5 missing in the first term, the gate": (2 * gate + x * bend * du, GATE),
         "the reference with the 3 missing in du/dx: d(x³)/dx = 3x²": (
             gate + x * bend * SCALE * (1 + CUBIC * x * x),
             INNER,
@@ -128,6 +131,11 @@ def backward_mistakes(dout, x) -> dict:
         "x · GELU'(dout): dout and x are swapped": (x * slope(dout), ALONE),
         "dout + GELU'(x): the chain rule multiplies": (dout + slope(x), ALONE),
     }
+
+
+def held_mistakes(held, x) -> dict:
+    """Known wrong dx of the in-place form when dx is an array of its own that held something."""
+    return {"what dx held, times GELU'(x): dout was never read": (np.asarray(held, np.float64) * slope(x), IN_PLACE)}
 
 
 def in_place_mistakes(dout, x) -> dict:

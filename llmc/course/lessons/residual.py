@@ -13,6 +13,7 @@ TANH = 'lesson 04, section "3.3 · The slope of tanh"'
 FORK = 'lesson 04, section "4.2 · The fork"'
 BLOCK = 'lesson 04, section "4.3 · A whole block"'
 STACK = 'lesson 04, section "4.4 · Many blocks"'
+LOOP = "your loop: it goes from k = N - 1 down to 0, and both belong to it"
 
 
 class Block(NamedTuple):
@@ -83,12 +84,13 @@ def _stream(dout, branch, straight=True):
 class _Branch:
     """Gradient through the branch tanh(x · wᵀ) of block k, with whatever stands in for its parts."""
 
-    def __init__(self, x, w, order=None, tanh_slope=True, transposed=False):
+    def __init__(self, x, w, order=None, tanh_slope=True, transposed=False, inside_transposed=False):
         self.x, self.w, self.order = x, w, range(len(w))[::-1] if order is None else order
-        self.tanh_slope, self.transposed = tanh_slope, transposed
+        self.tanh_slope, self.transposed, self.inside_transposed = tanh_slope, transposed, inside_transposed
 
     def __call__(self, k, d):
-        dh = d * (1 - np.tanh(self.x[k] @ self.w[k].T) ** 2) if self.tanh_slope else d  # (T, C)
+        inside = self.w[k] if self.inside_transposed else self.w[k].T  # (C, C)
+        dh = d * (1 - np.tanh(self.x[k] @ inside) ** 2) if self.tanh_slope else d  # (T, C)
         return dh @ (self.w[k].T if self.transposed else self.w[k])  # (T, C)
 
 
@@ -127,7 +129,33 @@ def stream_mistakes(dout, x, w) -> dict:
         ),
         "the reference with the slope of tanh missing": (_stream(dout, _Branch(x, w, tanh_slope=False)), TANH),
         "the reference with w transposed": (_stream(dout, _Branch(x, w, transposed=True)), BLOCK),
+        "the reference with tanh(x[k] @ w[k]): the forward pass has w[k].T inside tanh": (
+            _stream(dout, _Branch(x, w, inside_transposed=True)),
+            BLOCK,
+        ),
+        "the reference with w transposed in both places": (
+            _stream(dout, _Branch(x, w, transposed=True, inside_transposed=True)),
+            BLOCK,
+        ),
         "the blocks in forward order: backward starts at the last block": (forwards, STACK),
         "the blocks in forward order, told from the end": (forwards[::-1], STACK),
         "the reference told from the end: d[0] belongs to the first block's input": (right[::-1], STACK),
     }
+
+
+def loop_mistakes(got, expected) -> dict:
+    """Known mistakes of the loop over the blocks, which show in where `got` (N + 1, T, C) is right.
+
+    The array of the mistake is `got` itself: what stands in depths that were never made may be anything.
+    """
+    depths = len(expected)
+    if not isinstance(got, np.ndarray) or got.shape != expected.shape or depths < 4:
+        return {}
+    close = np.isclose(got, expected, rtol=1e-6, atol=1e-9 * np.abs(expected).max())  # (N + 1, T, C)
+    right = close.all(axis=(1, 2))  # (N + 1,)
+    if right[1:].all() and not right[0]:
+        return {"the reference but for d[0]: the loop stops before k = 0": (got, LOOP)}
+    if right[-2:].all() and not right[:-2].any():
+        text = "the reference at d[N - 1] and d[N] alone: a loop upward reads each d[k + 1] before it is made"
+        return {text: (got, LOOP)}
+    return {}

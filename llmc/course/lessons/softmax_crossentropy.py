@@ -14,12 +14,24 @@ SOFTMAX = 'lesson 05, section "2.1 · Softmax"'
 MAXIMUM = 'lesson 05, section "2.2 · Overflow"'
 LSE = 'lesson 05, section "2.3 · Log-sum-exp"'
 LOSS = 'lesson 05, section "2.4 · Cross-entropy"'
+TRAP = 'lesson 05, section "A trap"'
 FRESH = 'lesson 05, section "3 · The loss of a fresh model"'
 JACOBIAN = 'lesson 05, section "4.2 · The softmax Jacobian"'
 PRODUCT = 'lesson 05, section "4.3 · Jacobian times vector"'
 P_MINUS_Y = 'lesson 05, section "4.4 · Everything cancels"'
 IN_PLACE = 'lesson 05, section "5.1 · One buffer"'
 PADDING = 'lesson 05, section "5.2 · A padded vocabulary"'
+
+# what is said of answers that are right but for a small number which somebody added against 0/0 or log(0)
+SAFE_SUM = (
+    "a small number is added to exp(z) or to its sum: the rows of p no longer add up to 1. None is needed, because the "
+    f"largest exp(z - max) is 1, so that the sum is never 0; {MAXIMUM}"
+)
+SAFE_LSE = f"a small number is added to the sum inside of lse: none is needed, the sum is at least 1; {LSE}"
+SAFE_LOG = (
+    "a small number is added to p before the logarithm, or p is kept from becoming 0: the loss of a token that the "
+    f"model is very wrong about then no longer says how wrong. Use lse - z[target]; {TRAP}"
+)
 
 
 class Losses(NamedTuple):
@@ -96,11 +108,12 @@ def softmax_mistakes(z) -> dict:
     z = np.asarray(z, np.float64)
     e = np.exp(z - z.max(axis=-1, keepdims=True))  # (…, n)
     p = e / e.sum(axis=-1, keepdims=True)  # (…, n)
-    everything, shares = np.exp(z - z.max()), "every row is normalised alone: " + SOFTMAX
+    everything, shares = np.exp(z - z.max()), "every row is normalised alone: " + SOFTMAX  # (…, n)
     return {
         "exp(z - max): it is not divided by its sum": (e, SOFTMAX),
         "z divided by the sum of its row: exp is missing": (z / z.sum(axis=-1, keepdims=True), SOFTMAX),
         "the reference with the sum over the whole array": (everything / everything.sum(), shares),
+        "exp(z - max) divided by the sum of everything, not of its own row": (e / e.sum(), shares),
         "the reference with the sum over the first axis": (_softmax_over(z, 0), shares),
         "the reference with the sum over the axis before the last": (_softmax_over(z, -2), shares),
         "exp(z - max) divided by the sum of exp(z): the maximum must be the same above and below": (
@@ -134,6 +147,13 @@ def cross_entropy_mistakes(logits, targets) -> dict:
         "sum(exp(z)): the logarithm is missing": (np.exp(lse), LSE),
         "log(mean(exp(z))): a sum, not a mean, belongs there": (lse - log(V), LSE),
         "2 · maximum + log(sum(exp(z - max)))": (lse + peak, LSE),
+        "max + log2(sum(exp(z - max))): the logarithm must be the natural one, np.log": (
+            peak + (lse - peak) / log(2),
+            LSE,
+        ),
+        "log2(sum(exp(z))): the logarithm must be the natural one, np.log": (lse / log(2), LSE),
+        "log10(sum(exp(z))): the logarithm must be the natural one, np.log": (lse / log(10), LSE),
+        "the losses: return losses first, then lse": (losses, "the docstring says in which order"),
     }
     wrong_losses = {
         "the log-sum-exp: the logit of the target is not subtracted": (lse, LOSS),
@@ -143,6 +163,10 @@ def cross_entropy_mistakes(logits, targets) -> dict:
         "1 - p[target]": (1 - at_target(p, targets), LOSS),
         "the loss in bits (log2); nats (log) are asked for": (losses / log(2), LOSS),
         "the loss with log10; nats (log) are asked for": (losses / log(10), LOSS),
+        "max + log2(sum(exp(z - max))) - z[target]: the logarithm must be the natural one, np.log": (
+            losses + (lse - peak) * (1 / log(2) - 1),
+            LSE,
+        ),
         "-log(p) summed over the whole vocabulary": (-np.log(p).sum(axis=-1), LOSS),
         "-log(p) of the largest logit, not of the target": (-np.log(p).min(axis=-1), LOSS),
         "the loss of the next position's target": (cross_entropy(z, np.roll(targets, -1, axis=1)).losses, LOSS),
@@ -207,6 +231,35 @@ def classifier_mistakes(logits, targets, dloss, V) -> dict:
     return {"losses": losses, "dlogits": dlogits}
 
 
+# a number as small as 1e-9 hides below the tolerance of `compare`; these three find it by what it does exactly
+
+
+def safe_sum(p, z) -> bool:
+    """Is p (…, n) in float64 the softmax of z, but for a small number added to exp(z - max) or to its sum?"""
+    total = np.exp(z - z.max(axis=-1, keepdims=True)).sum(axis=-1)  # (…)
+    return np.shape(p) == z.shape and _constant(total * (1 / np.sum(p, axis=-1) - 1))
+
+
+def safe_lse(got, expected, z) -> bool:
+    """Is got (B, T) in float64 the log-sum-exp of z (B, T, V), but for a small number added inside of the logarithm?"""
+    return np.shape(got) == expected.shape and _constant(np.expm1(got - expected) * np.exp(expected - z.max(axis=-1)))
+
+
+def safe_log(got, expected) -> bool:
+    """Are the losses got (B, T) those of p plus a small number, or cut off where the expected ones are above 100?"""
+    if np.shape(got) != expected.shape:
+        return False
+    high = got[expected > 100]
+    cut_off = high.size > 1 and np.isfinite(high).all() and np.ptp(high) < 0.01 and high.max() < 100
+    return bool(cut_off) or _constant(np.exp(-got) - np.exp(-expected))
+
+
+def _constant(numbers) -> bool:
+    """Are they all the same number, small, but more than rounding would leave?"""
+    middle = abs(np.median(numbers))
+    return bool(2e-13 < middle < 0.1 and np.ptp(numbers) < 0.05 * middle)
+
+
 def _target_too_late(z, targets):
     """Losses (B, T) from a buffer z (B, T, V) in which exp(z - max) stands already."""
     e = np.exp(z - z.max(axis=-1, keepdims=True))  # (B, T, V)
@@ -252,4 +305,7 @@ def fresh_loss_mistakes(V, C, std) -> dict:
         "ln V - half the variance": (log(V) - variance / 2, FRESH),
         "ln V + C · 0.02² / 2: `std` is not used": (log(V) + C * 0.02**2 / 2, FRESH),
         "V, the perplexity of a guess: the loss is its logarithm": (float(V), FRESH),
+        "-ln V: that is ln(1/V), the loss is -ln(1/V), and half the variance is missing": (-log(V), FRESH),
+        "-ln V + half the variance: -ln(1/V) is +ln V": (-log(V) + variance / 2, FRESH),
+        "1/V, the probability of a guess: the loss is -ln of it, and half the variance is missing": (1 / V, FRESH),
     }
