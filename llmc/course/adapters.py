@@ -24,7 +24,8 @@ class Yours:
         results = results if isinstance(results, tuple | list) else (results,)
         if len(results) != len(shapes):
             wanted = ", ".join(shapes)
-            raise UserError(f"your {self.name} returned {len(results)} values instead of {len(shapes)}: {wanted}.")
+            got = f"{len(results)} values" if len(results) != 1 else "one value"
+            raise UserError(f"your {self.name} returned {got} instead of {len(shapes)}: {wanted}.")
         for (name, shape), result in zip(shapes.items(), results):
             if result is None or np.shape(result) != shape:
                 got = "None" if result is None else f"of shape {np.shape(result)}"

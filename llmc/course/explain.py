@@ -66,6 +66,8 @@ def describe(value) -> str:
         return f"{value.shape} {value.dtype}"
     if isinstance(value, (list, tuple)):
         return f"a {type(value).__name__} of {len(value)}"
+    if isinstance(value, np.random.Generator):
+        return "(a generator)"
     text = repr(value)
     return text if len(text) <= 40 else f"a {type(value).__name__}"
 

@@ -41,6 +41,10 @@ class LearnerBackend:
             raise
         except Exception as error:
             told = f"{type(error).__name__}: {error}".replace("\n", " ").rstrip(".: ")
+            if "read-only" in told:
+                raise UserError(
+                    f"your {name} wrote to one of its inputs ({told}); compute into a new array."
+                ) from error
             raise UserError(f"your {name} stopped on a small input with {told}; mend it, or leave it out.") from error
         getattr(reference, adapted.__name__)(*theirs)
         self.yours.append(name)

@@ -63,6 +63,6 @@ def test_the_count_is_the_config_s(name):
 def test_where_to_look_exists():
     cells = json.loads((ROOT / "notebooks" / "07_gpt2_model.ipynb").read_text(encoding="utf-8"))["cells"]
     headings = [line for c in cells if c["cell_type"] == "markdown" for line in "".join(c["source"]).splitlines()]
-    for place in (lesson.BLOCK, lesson.COUNT, lesson.INIT, lesson.FORK, lesson.CHAIN, lesson.TIED):
+    for place in (lesson.BLOCK, lesson.COUNT, lesson.FRESH, lesson.INIT, lesson.FORK, lesson.CHAIN, lesson.TIED):
         title = place.split('"')[1]
         assert any(line.startswith("### " + title) for line in headings), title

@@ -175,7 +175,7 @@ def test_a_wrong_function_is_used_and_told():
     ("name", "function", "words"),
     [
         ("matmul_forward", lambda x, w, b: x.reshape(-1, x.shape[2]) @ w.T, r"out of your matmul_forward is of shape"),
-        ("layernorm_forward", lambda x, w, b: x, "returned 1 values instead of 3: out, mean, rstd"),
+        ("layernorm_forward", lambda x, w, b: x, "returned one value instead of 3: out, mean, rstd"),
         (
             "layernorm_backward",
             lambda dout, x, w, mean, rstd: (dout, dout, dout),
@@ -183,7 +183,7 @@ def test_a_wrong_function_is_used_and_told():
         ),
         ("gelu_forward", lambda x: None, "out of your gelu_forward is None"),
         ("gelu_forward", lambda: 1, "your gelu_forward stopped on a small input with TypeError"),
-        ("gelu_backward", lambda dout, x: np.multiply(dout, x, out=dout), "read-only"),
+        ("gelu_backward", lambda dout, x: np.multiply(dout, x, out=dout), "gelu_backward wrote to one of its inputs"),
         ("gelu_forward", 3, "gelu_forward must be a function, not int"),
         ("attention_forward", lambda qkv, NH: (qkv, qkv), "out of your attention_forward is of shape"),
         ("embedding_backward", lambda dout, tokens, V, maxT: (dout, dout), "dwte of your embedding_backward is of"),

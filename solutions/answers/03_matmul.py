@@ -260,6 +260,34 @@ def backward_calls_the_package(dout, x, w):
     return dx, dw, db
 
 
+@wrong("matmul_backward", says="what stands in the place of dx has the shape of dw, (6, 6)")
+def backward_in_another_order(dout, x, w):
+    dx, dw, db = _gradients(dout, x, w)
+    return dw, dx, db
+
+
+@wrong("matmul_backward", says="what stands in the place of dw has the shape of db, (6,)")
+def backward_with_db_before_dw(dout, x, w):
+    dx, dw, db = _gradients(dout, x, w)
+    return dx, db, dw
+
+
+@wrong("matmul_backward", says="3 values are expected, dx, dw, db, but 2 were returned")
+def backward_forgets_db(dout, x, w):
+    dx, dw, db = _gradients(dout, x, w)
+    return dx, dw
+
+
+@wrong("matmul_backward", says="3 values are expected, dx, dw, db, but one was returned: (4, 3, 6) float64")
+def backward_returns_dx_alone(dout, x, w):
+    return dout @ w
+
+
+@wrong("matmul_backward", says="nothing was returned, and 3 values are expected")
+def backward_returns_nothing(dout, x, w):
+    dx, dw, db = _gradients(dout, x, w)
+
+
 # ---------------------------------------------------------------------------------- 3 matmul_backward_accumulate
 
 
@@ -461,10 +489,45 @@ def cost_upside_down(B, T, C_in, C_out, itemsize=4):
     return flops, 2 * flops, nbytes, nbytes / flops
 
 
-@wrong("matmul_cost", says="four numbers are asked for, but there are 3")
+@wrong(
+    "matmul_cost",
+    says="4 values are expected, forward_flops, backward_flops, forward_bytes, intensity, but 3 were returned",
+)
 def cost_leaves_one_out(B, T, C_in, C_out, itemsize=4):
     flops, nbytes = 2 * B * T * C_in * C_out, itemsize * (B * T * C_in + C_in * C_out + B * T * C_out)
     return flops, nbytes, flops / nbytes
+
+
+@wrong("matmul_cost", says="intensity equals its whole part: // drops the rest")
+def cost_with_whole_division(B, T, C_in, C_out, itemsize=4):
+    flops, nbytes = 2 * B * T * C_in * C_out, itemsize * (B * T * C_in + C_in * C_out + B * T * C_out)
+    return flops, 2 * flops, nbytes, flops // nbytes
+
+
+@wrong("matmul_cost", says="forward_flops equals the operations of forward and backward together")
+def cost_of_both_as_forward(B, T, C_in, C_out, itemsize=4):
+    flops, nbytes = 6 * B * T * C_in * C_out, itemsize * (B * T * C_in + C_in * C_out + B * T * C_out)
+    return flops, 2 * flops // 3, nbytes, flops / nbytes
+
+
+@wrong("matmul_cost", says="forward_flops equals the operations with 2C_in − 1 for each output")
+def cost_with_one_addition_less(B, T, C_in, C_out, itemsize=4):
+    flops = B * T * C_out * (2 * C_in - 1)
+    nbytes = itemsize * (B * T * C_in + C_in * C_out + B * T * C_out)
+    return flops, 2 * flops, nbytes, flops / nbytes
+
+
+@wrong("matmul_cost", says="backward_flops equals the operations with one addition too few in each sum")
+def cost_with_one_addition_less_backward(B, T, C_in, C_out, itemsize=4):
+    flops, nbytes = 2 * B * T * C_in * C_out, itemsize * (B * T * C_in + C_in * C_out + B * T * C_out)
+    backward = B * T * C_in * (2 * C_out - 1) + C_out * C_in * (2 * B * T - 1)
+    return flops, backward, nbytes, flops / nbytes
+
+
+@wrong("matmul_cost", says="intensity equals forward and backward operations per byte")
+def cost_intensity_of_both(B, T, C_in, C_out, itemsize=4):
+    flops, nbytes = 2 * B * T * C_in * C_out, itemsize * (B * T * C_in + C_in * C_out + B * T * C_out)
+    return flops, 2 * flops, nbytes, 3 * flops / nbytes
 
 
 # ----------------------------------------------------------------------------------------- 5 fast_matmul_forward

@@ -113,7 +113,7 @@ def count_without_the_last_norm(maxT, V, L, C):
     return V * C + maxT * C + L * (12 * C * C + 13 * C)
 
 
-@wrong("count_parameters", says="Wpe is missing")
+@wrong("count_parameters", says="The position table wpe is missing")
 def count_without_positions(maxT, V, L, C):
     return V * C + L * (12 * C * C + 13 * C) + 2 * C
 
@@ -134,6 +134,22 @@ def count_with_narrow_qkv(maxT, V, L, C):
 def count_with_a_short_bias(maxT, V, L, C):
     linears = (3 * C * C + 3 * C) + (C * C + C) + (4 * C * C + C) + (4 * C * C + C)
     return V * C + maxT * C + L * (linears + 4 * C) + 2 * C
+
+
+@wrong("count_parameters", says="The MLP's second bias, fcprojb, has C numbers, not 4C")
+def count_with_a_long_bias(maxT, V, L, C):
+    linears = (3 * C * C + 3 * C) + (C * C + C) + (4 * C * C + 4 * C) + (4 * C * C + 4 * C)
+    return V * C + maxT * C + L * (linears + 4 * C) + 2 * C
+
+
+@wrong("count_parameters", says="The last layernorm is counted in every block")
+def count_three_norms_a_block(maxT, V, L, C):
+    return V * C + maxT * C + L * (12 * C * C + 9 * C + 6 * C)
+
+
+@wrong("count_parameters", says="All vectors are missing")
+def count_matrices_alone(maxT, V, L, C):
+    return V * C + maxT * C + L * 12 * C * C
 
 
 @wrong("count_parameters", says="One block is counted")
@@ -241,6 +257,34 @@ def initial_uniform(name, shape, L, rng):
         return _initial(name, shape, L, rng)
     limit = 0.02 * np.sqrt(3) / (np.sqrt(2 * L) if name in ("attprojw", "fcprojw") else 1)
     return rng.uniform(-limit, limit, shape).astype(np.float32)
+
+
+@wrong("initial_tensor", says="wte is uniform, between ±0.02: draw from a normal distribution")
+def initial_uniform_within_std(name, shape, L, rng):
+    if name.endswith("b") or name in ("ln1w", "ln2w", "lnfw"):
+        return _initial(name, shape, L, rng)
+    std = 0.02 / (np.sqrt(2 * L) if name in ("attprojw", "fcprojw") else 1)
+    return rng.uniform(-std, std, shape).astype(np.float32)
+
+
+@wrong("initial_tensor", says="wte was not drawn from the rng that was given")
+def initial_with_a_generator_of_its_own(name, shape, L, rng):
+    return _initial(name, shape, L, np.random.default_rng(0))
+
+
+@wrong("initial_tensor", says="wte was not drawn from the rng that was given")
+def initial_with_the_old_random(name, shape, L, rng):
+    return _initial(name, shape, L, np.random)
+
+
+@wrong("initial_tensor", says='section "3.1')
+def initial_draws_biases(name, shape, L, rng):
+    return np.ones(shape, np.float32) if name in ("ln1w", "ln2w", "lnfw") else rng.normal(0, 0.02, shape).astype("f4")
+
+
+@wrong("initial_tensor", says='section "3.2')
+def initial_divides_by_four(name, shape, L, rng):
+    return _initial(name, shape, L, rng, projection=0.005)
 
 
 # ----------------------------------------------------------------------------------------------- 3 block_forward
@@ -369,6 +413,24 @@ def block_keeps_too_little(x, p, NH):
     return out, a
 
 
+@wrong("block_forward", says="2 values are expected, out, the dict of activations, but one was returned: (3, 5, 6)")
+def block_returns_out_alone(x, p, NH):
+    return _block(x, p, NH)[0]
+
+
+@wrong("block_forward", says="the second value should be the dict of activations, {name: array}, but is (3, 5, 6)")
+def block_returns_an_array_for_the_dict(x, p, NH):
+    out, a = _block(x, p, NH)
+    return out, a["residual2"]
+
+
+@wrong("block_forward", says="2 values are expected, out, the dict of activations, but 13 were returned")
+def block_returns_them_one_by_one(x, p, NH):
+    out, a = _block(x, p, NH)
+    dropped = ("x", "attproj", "fcproj", "out")
+    return out, *[value for name, value in a.items() if name not in dropped]
+
+
 # ---------------------------------------------------------------------------------------------- 4 block_backward
 
 
@@ -471,6 +533,21 @@ def backward_normalises_x(dout, x, p, a, NH):
     return _backward(dout, x, p, a, NH, read={"ln2": "x"})
 
 
+@wrong("block_backward", says="dln2w equals the reference with ln2 in place of residual2: layernorm_backward asks for")
+def backward_normalises_ln2(dout, x, p, a, NH):
+    return _backward(dout, x, p, a, NH, read={"ln2": "ln2"})
+
+
+@wrong("block_backward", says="dln1w equals the reference with ln1 in place of x: layernorm_backward asks for")
+def backward_normalises_ln1(dout, x, p, a, NH):
+    return _backward(dout, x, p, a, NH, read={"ln1": "ln1"})
+
+
+@wrong("block_backward", says="2 values are expected, dx, the dict of gradients, but one was returned: a dict")
+def backward_returns_the_dict_alone(dout, x, p, a, NH):
+    return _backward(dout, x, p, a, NH)[1]
+
+
 @wrong("block_backward", says="An input was written to")
 def backward_adds_into_dout(dout, x, p, a, NH):
     d, _, _ = matmul_backward(dout, a["fch_gelu"], p["fcprojw"])
@@ -555,7 +632,7 @@ def tied_transposed(dlogits, lnf, dencoded, tokens):
     return dwte
 
 
-@wrong("tied_gradient", says="Was it summed (or averaged) over the wrong axis?")
+@wrong("tied_gradient", says="Was it summed (or averaged) over the wrong axis")
 def tied_keeps_the_batch(dlogits, lnf, dencoded, tokens):
     dwte = np.einsum("btv,btc->btc", dlogits, lnf)
     return dwte.sum(axis=1)
@@ -648,7 +725,22 @@ def faster_flattens_and_stays_flat():
     return given_layers | {"matmul_forward": matmul_forward}
 
 
-@wrong("faster_layers", says="read-only")
+@wrong("faster_layers", says="'gelu_foward' is not one of LAYERS, so it would not be used: is 'gelu_forward' meant")
+def faster_with_a_misspelt_name():
+    layers = dict(given_layers)
+    layers["gelu_foward"] = lambda x: x
+    return layers
+
+
+@wrong("faster_layers", says="your code stopped with NameError: name 'squareroot' is not defined")
+def faster_with_an_unknown_name():
+    def gelu_forward(x):
+        return 0.5 * x * (1 + np.tanh(squareroot(2 / np.pi) * (x + 0.044715 * x * x * x)))
+
+    return given_layers | {"gelu_forward": gelu_forward}
+
+
+@wrong("faster_layers", says="An input was written to. Inputs must stay as they are")
 def faster_in_place():
     def gelu_forward(x):
         x *= 0.5 * (1 + np.tanh(0.7978845608 * x * (1 + 0.044715 * x * x)))

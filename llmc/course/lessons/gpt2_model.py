@@ -4,11 +4,19 @@ References compute in float64 and independently of llmc.backends; those of the b
 the right one with one switch thrown, so that every tensor of it can be recognised.
 """
 
+from contextlib import contextmanager
+from difflib import get_close_matches
+
 import numpy as np
+
+from llmc.course.explain import WrongAnswer, describe
+from llmc.course.lessons.matmul import results
+from llmc.errors import UserError
 
 # where to look; a test holds these titles against the headings of notebooks/07_gpt2_model.ipynb
 BLOCK = 'lesson 07, section "2.2 · One block"'
 COUNT = 'lesson 07, section "4.1 · Every tensor, to the last number"'
+FRESH = 'lesson 07, section "3.1 · What a fresh model should say"'
 INIT = 'lesson 07, section "3.2 · Why 1/√(2L)"'
 FORK = 'lesson 07, section "5.1 · The fork"'
 CHAIN = 'lesson 07, section "5.2 · The block, last line first"'
@@ -124,6 +132,14 @@ FORWARD_SWITCHES = {
 }
 
 
+def named_arrays(got, first, second):
+    """An array and a dict, as a block returns them. Raises WrongAnswer in a plain sentence when they are not that."""
+    out, a = results(got, first, f"the dict of {second}")
+    if not isinstance(a, dict):
+        raise WrongAnswer(f"the second value should be the dict of {second}, {{name: array}}, but is {describe(a)}.")
+    return out, a
+
+
 def block_forward_mistakes(x, p, NH) -> dict:
     """{activation or "out": {sentence: (array, where to look)}}."""
     known = {}
@@ -145,7 +161,7 @@ def block_backward(dout, x, p, NH, wrong=""):
     slope = {"no gelu": 1.0, "slope at fch_gelu": _gelu(a["fch_gelu"])[1]}.get(wrong, _gelu(a["fch"])[1])  # (B, T, 4C)
     read = a["residual2"] if wrong == "residual2 for ln2" else a["ln2"]  # (B, T, C)
     dln2, g["fcw"], g["fcb"] = _linear_backward(dfch_gelu * slope, read, p["fcw"])  # (B, T, C)
-    read = x if wrong == "ln2 at x" else a["residual2"]  # (B, T, C)
+    read = {"ln2 at x": x, "ln2 at ln2": a["ln2"]}.get(wrong, a["residual2"])  # (B, T, C)
     branch, g["ln2w"], g["ln2b"] = _norm_backward(dln2, read, p["ln2w"], a["ln2_mean"], a["ln2_rstd"])  # (B, T, C)
     straight = {"no second": 0, "no straight": 0, "second twice": 2 * dout}.get(wrong, dout)  # (B, T, C)
     dresidual2 = straight + (0 if wrong == "no mlp branch" else branch)  # (B, T, C)
@@ -154,7 +170,7 @@ def block_backward(dout, x, p, NH, wrong=""):
     dqkv = _attention_backward(datty, a["qkv"], a["probabilities"], NH)  # (B, T, 3C)
     read = x if wrong == "x for ln1" else a["ln1"]  # (B, T, C)
     dln1, g["qkvw"], g["qkvb"] = _linear_backward(dqkv, read, p["qkvw"])  # (B, T, C)
-    read = a["residual2"] if wrong == "ln1 at residual2" else x  # (B, T, C)
+    read = {"ln1 at residual2": a["residual2"], "ln1 at ln1": a["ln1"]}.get(wrong, x)  # (B, T, C)
     branch, g["ln1w"], g["ln1b"] = _norm_backward(dln1, read, p["ln1w"], a["ln1_mean"], a["ln1_rstd"])  # (B, T, C)
     straight = {"no first": 0, "no straight": 0, "dout at the end": dout}.get(wrong, dresidual2)  # (B, T, C)
     straight = dresidual2 + dout if wrong == "dout once more" else straight
@@ -171,6 +187,11 @@ BACKWARD_SWITCHES = {
     ),
     "residual2 for ln2": ("the reference with residual2 in place of ln2: what did fcw multiply?", CHAIN),
     "ln2 at x": ("the reference with x in place of residual2: ln2 normalised residual2", CHAIN),
+    "ln2 at ln2": (
+        "the reference with ln2 in place of residual2: layernorm_backward asks for what went into the layernorm, "
+        "ln2 is what came out",
+        CHAIN,
+    ),
     "no second": ("the reference without the straight branch of the second residual: dout itself goes on too", FORK),
     "no straight": ("the reference without the straight branch of either residual: they go on untouched", FORK),
     "second twice": ("the reference with dout counted twice at the second residual", FORK),
@@ -179,6 +200,11 @@ BACKWARD_SWITCHES = {
     "branch only": ("the reference with the branch through ln2 in place of dresidual2: add dout to it", FORK),
     "x for ln1": ("the reference with x in place of ln1: what did qkvw multiply?", CHAIN),
     "ln1 at residual2": ("the reference with residual2 in place of x: ln1 normalised x", CHAIN),
+    "ln1 at ln1": (
+        "the reference with ln1 in place of x: layernorm_backward asks for what went into the layernorm, "
+        "ln1 is what came out",
+        CHAIN,
+    ),
     "no first": (
         "the reference without the straight branch of the first residual: dresidual2 itself goes on too",
         FORK,
@@ -257,8 +283,9 @@ def explain_count(got, maxT, V, L, C):
         right + V * C: "the table is counted twice: the output head is wte itself, not a tensor of its own",
         right + V * C + V: "the output head is counted, with a bias: it is wte itself, and it has none",
         right + V: "a bias of the output head is counted: it has none",
-        right - V * C: "wte is missing",
-        right - maxT * C: "wpe is missing: positions have a table too",
+        right - V * C: "the token table wte is missing",
+        right - maxT * C: "the position table wpe is missing: positions have a table too",
+        right + (L - 1) * 2 * C: "the last layernorm is counted in every block: there is one, behind them all",
         right - 2 * C: "the last layernorm is missing (lnfw, lnfb): it stands behind the blocks",
         right - C: "one vector of C numbers is missing: every layernorm has a weight and a bias",
         right + (padded - V) * C: "the padding rows of wte are counted: they are no parameters of the model",
@@ -271,12 +298,13 @@ def explain_count(got, maxT, V, L, C):
         right - 4 * L * C - 2 * C: "the layernorms are missing",
         right - 2 * L * C - C: "the layernorms have a weight and a bias each: one of them is missing",
         right - 2 * L * C: "one layernorm a block is counted, but there are two",
-        right - 2 * L * C * C: "qkvw is 3C × C: queries, keys and values",
-        right - 2 * L * (C * C + C): "qkv is three times C wide: queries, keys and values",
-        right - L * C * C: "attprojw is missing: heads are mixed by a C × C matrix",
-        right - L * (C * C + C): "attproj is missing: heads are mixed by a C × C matrix and a bias",
+        right - 2 * L * C * C: "the matrix qkvw is 3C × C: queries, keys and values",
+        right - 2 * L * (C * C + C): "the layer qkv is three times C wide: queries, keys and values",
+        right - L * C * C: "the matrix attprojw is missing: heads are mixed by a C × C matrix",
+        right - L * (C * C + C): "the layer attproj is missing: heads are mixed by a C × C matrix and a bias",
         right - 4 * L * C * C: "one of the MLP's two matrices is missing: it widens to 4C, and comes back",
         right - 6 * L * C * C: "the MLP is counted as if it were C wide: it is 4C wide inside",
+        right + 3 * L * C: "the MLP's second bias, fcprojb, has C numbers, not 4C: that layer comes back to C",
         right - 3 * L * C: "the MLP's first bias has 4C numbers, not C",
         right - (L - 1) * (right - V * C - maxT * C - 2 * C) // L: "one block is counted: there are L",
     }
@@ -289,42 +317,89 @@ def explain_count(got, maxT, V, L, C):
 # ------------------------------------------------------------------------------------------------------- init
 
 
-def explain_initial(name, shape, L, got):
-    """What is wrong with the initial values `got` of tensor `name`, as a sentence; None when nothing is."""
-    scale = np.sqrt(2 * L)
+def explain_initial(name, shape, L, got, drawn=True):
+    """What is wrong with the initial values `got` of tensor `name`, and where to look; None when nothing is.
+
+    drawn: has the generator that was given moved on?
+    """
+    wrong, where = _wrong_start(name, shape, got, drawn), FRESH
+    if wrong is None and name not in ONES and not name.endswith("b"):
+        wrong, where = _wrong_width(name, shape, L, got)
+    return wrong and f"{wrong}.\n→ Where to look: {where}"
+
+
+ONES = ("ln1w", "ln2w", "lnfw")
+
+
+def _wrong_start(name, shape, got, drawn):
+    """Shape, dtype, the ones and zeros, and whether the rest is drawn from a normal distribution, with this rng."""
     if not isinstance(got, np.ndarray) or got.shape != shape:
         return f"{name} should be an array of shape {shape}, not {getattr(got, 'shape', type(got).__name__)}"
     if got.dtype != np.float32:
         return f"{name} has dtype {got.dtype}, expected float32: let it end with .astype(np.float32)"
-    if name in ("ln1w", "ln2w", "lnfw"):
+    if name in ONES:
         return None if (got == 1).all() else f"{name} should be ones: a layernorm starts by changing nothing"
     if name.endswith("b"):
         return None if (got == 0).all() else f"{name} should be zeros: it is a bias"
-    wanted, std = 0.02 / scale if name in ("attprojw", "fcprojw") else 0.02, float(got.std())
-    if abs(std / wanted - 1) < 0.05:
-        repeated = got.ndim == 3 and (got[0] == got[1]).all()
-        centred = abs(float(got.mean())) < 0.1 * wanted
-        uniform = np.abs(got).max() < 1.9 * wanted
-        return (
-            (f"{name} is the same in every layer: draw each layer's numbers anew" if repeated else None)
-            or (f"{name} has mean {got.mean():.3g}, expected 0" if not centred else None)
-            or (f"{name} is uniform: draw from a normal distribution" if uniform else None)
-        )
+    std = float(got.std())
     if std == 0:
         return f"{name} is constant: its numbers must differ, or all channels learn the same"
+    if not drawn:
+        return f"{name} was not drawn from the rng that was given: a generator of your own starts anew in every call"
+    largest = float(np.abs(got).max())
+    if largest < 1.9 * std:  # a normal distribution's largest of thousands is beyond 3
+        return f"{name} is uniform, between ±{largest:.2g}: draw from a normal distribution"
+    if got.ndim == 3 and (got[0] == got[1]).all():
+        return f"{name} is the same in every layer: draw each layer's numbers anew"
+    return f"{name} has mean {got.mean():.3g}, expected 0" if abs(float(got.mean())) > 0.1 * std else None
+
+
+def _wrong_width(name, shape, L, got):
+    """(what is wrong with the standard deviation, where to look), or (None, None)."""
+    scale, std = np.sqrt(2 * L), float(got.std())
+    wanted = 0.02 / scale if name in ("attprojw", "fcprojw") else 0.02
+    if abs(std / wanted - 1) < 0.05:
+        return None, None
     reasons = {
-        0.02: f"{name} writes to the residual stream, so it needs 1/√(2L) too",
-        0.02 / scale: f"{name} does not write to the residual stream: only attprojw and fcprojw get the factor",
-        0.02 / np.sqrt(L): f"{name} has 1/√L, but every block writes to the stream twice: 1/√(2L)",
-        0.02 / (2 * L): "1/(2L) is one root short: variances add up, so the factor is 1/√(2L)",
-        0.02 / L: "1/L is one root short, and every block writes twice: the factor is 1/√(2L)",
-        0.02 * scale: "√(2L) multiplies, where it should divide",
-        0.02**0.5: "0.02 is the standard deviation, not the variance",
-        0.02**0.5 / scale: "0.02 is the standard deviation, not the variance",
-        0.02**2: "0.02 is the standard deviation already, do not square it",
-        0.02 / np.sqrt(2): f"{name}: where is L in the factor 1/√(2L)?",
-        1.0: f"{name} is not scaled by 0.02",
-        1 / np.sqrt(shape[-1]): f"{name} has 1/√(its inputs); GPT-2 takes 0.02 for all",
+        0.02: (f"{name} writes to the residual stream, so it needs 1/√(2L) too", INIT),
+        0.02 / scale: (f"{name} does not write to the residual stream: only attprojw and fcprojw get the factor", INIT),
+        0.02 / np.sqrt(L): (f"{name} has 1/√L, but every block writes to the stream twice: 1/√(2L)", INIT),
+        0.02 / (2 * L): ("1/(2L) is one root short: variances add up, so the factor is 1/√(2L)", INIT),
+        0.02 / L: ("1/L is one root short, and every block writes twice: the factor is 1/√(2L)", INIT),
+        0.02 * scale: ("√(2L) multiplies, where it should divide", INIT),
+        0.02**0.5: ("0.02 is the standard deviation, not the variance", FRESH),
+        0.02**0.5 / scale: ("0.02 is the standard deviation, not the variance", FRESH),
+        0.02**2: ("0.02 is the standard deviation already, do not square it", FRESH),
+        0.02 / np.sqrt(2): (f"{name}: where is L in the factor 1/√(2L)?", INIT),
+        1.0: (f"{name} is not scaled by 0.02", FRESH),
+        1 / np.sqrt(shape[-1]): (f"{name} has 1/√(its inputs); GPT-2 takes 0.02 for all", FRESH),
     }
-    reason = next((text for value, text in reasons.items() if abs(std / value - 1) < 0.05), "")
-    return f"{name} has standard deviation {std:.5f}, expected {wanted:.5f}" + f". {reason}" * bool(reason)
+    close = (told for value, told in reasons.items() if abs(std / value - 1) < 0.05)
+    reason, where = next(close, ("", FRESH if wanted == 0.02 else INIT))
+    return f"{name} has standard deviation {std:.5f}, expected {wanted:.5f}" + f". {reason}" * bool(reason), where
+
+
+# ----------------------------------------------------------------------------------------------------- plugging in
+
+
+@contextmanager
+def in_their_code():
+    """Around the use of `learner_backend` in a check: an error in a learner's function is told as such.
+
+    What a function raised comes out as it was; what it returned wrongly, as a plain sentence.
+    """
+    try:
+        yield
+    except UserError as error:
+        if isinstance(error.__cause__, Exception):
+            raise error.__cause__ from None
+        raise WrongAnswer(str(error)) from None
+
+
+def stranger(names, known):
+    """A sentence on the first name that is not among the known ones, with the one that may be meant; or None."""
+    for name in names:
+        if name not in known:
+            close = get_close_matches(str(name), known, n=1)
+            return f"{name!r} is not one of LAYERS, so it would not be used" + f": is {close[0]!r} meant?" * bool(close)
+    return None

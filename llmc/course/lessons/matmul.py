@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from llmc.course.explain import WrongAnswer, describe
+
 # where to look; a test holds these titles against the headings of notebooks/03_matmul.ipynb
 FORWARD = 'lesson 03, section "2 · Forward"'
 RESHAPE = 'lesson 03, section "A trap: reshape does not transpose"'
@@ -58,6 +60,29 @@ def cost(B, T, C_in, C_out, itemsize=4) -> Cost:
     flops = 2.0 * B * T * C_in * C_out
     moved = float(itemsize) * (B * T * C_in + C_out * C_in + B * T * C_out)
     return Cost(flops, 2 * flops, moved, flops / moved)
+
+
+def results(got, *names):
+    """What a function returned, as a tuple. Raises WrongAnswer in a plain sentence when it is not one value a name."""
+    wanted = f"{len(names)} values are expected, {', '.join(names)}"
+    if got is None:
+        raise WrongAnswer(f"nothing was returned, and {wanted}. Is a `return` missing?")
+    if not isinstance(got, tuple | list):
+        raise WrongAnswer(f"{wanted}, but one was returned: {describe(got)}.")
+    if len(got) != len(names):
+        raise WrongAnswer(f"{wanted}, but {len(got) or 'none'} {'was' if len(got) == 1 else 'were'} returned.")
+    return tuple(got)
+
+
+def gradients_of(got, expected) -> Gradients:
+    """The learner's dx, dw, db, in this order. Raises WrongAnswer when they come in another one, or not all."""
+    got, shapes = Gradients(*results(got, *Gradients._fields)), [array.shape for array in expected]
+    found = [np.shape(array) for array in got]
+    if found != shapes and sorted(found) == sorted(shapes):  # the right arrays, by their shapes, in other places
+        name, shape = next((n, s) for n, s, wanted in zip(got._fields, found, shapes) if s != wanted)
+        there = got._fields[shapes.index(shape)]
+        raise WrongAnswer(f"what stands in the place of {name} has the shape of {there}, {shape}: return dx, dw, db.")
+    return got
 
 
 def _rows(x):
@@ -147,10 +172,16 @@ def cost_mistakes(B, T, C_in, C_out, itemsize=4) -> dict:
             "B·T·C_in·C_out: a multiply and an add are two operations": flops / 2,
             "the operations of one sequence: B is missing": flops / B,
             "the operations of one token: B·T is missing": flops / N,
+            "the operations of forward and backward together: the forward pass alone is asked for": 3 * flops,
+            "the operations with 2C_in − 1 for each output; count as many additions as multiplications, 2C_in (the "
+            "first of them adds to zero, or to the bias)": flops - out,
         },
         "backward_flops": {
             "the operations of one product: backward has two": flops,
             "the operations of forward and backward together": 3 * flops,
+            "the operations with one addition too few in each sum; count as many additions as multiplications": (
+                2 * flops - x - w
+            ),
         },
         "forward_bytes": {
             "the number of numbers: itemsize is missing": right.forward_bytes / itemsize,
@@ -163,6 +194,8 @@ def cost_mistakes(B, T, C_in, C_out, itemsize=4) -> dict:
             "bytes per operation; it is the other way round": 1 / right.intensity,
             "backward operations per byte; the forward pass is asked for": 2 * right.intensity,
             "operations per number, not per byte": right.intensity * itemsize,
+            "forward and backward operations per byte; the forward pass alone is asked for": 3 * right.intensity,
+            "its whole part: // drops the rest, / keeps it": right.forward_flops // right.forward_bytes,
         },
     }
     places = {"forward_flops": FLOPS, "backward_flops": FLOPS, "forward_bytes": BYTES, "intensity": BYTES}
