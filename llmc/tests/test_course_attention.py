@@ -1,9 +1,12 @@
 """Lesson 06's references, against each other: nothing of llmc.backends is used in them."""
 
+from time import sleep
+
 import numpy as np
 
 from llmc.course import gradient_check
 from llmc.course.lessons import attention as lesson
+from llmc.course.lessons import attention_lean as lean
 
 NH = 3
 RNG = np.random.default_rng(3)
@@ -40,4 +43,25 @@ def test_every_known_mistake_is_wrong_and_unlike_the_others():
 
 def test_peak_counts_what_lives_at_once():
     size = 1_000_000
-    assert size <= lesson.peak_bytes(lambda: np.zeros(size, np.uint8)) < 1.1 * size
+    assert size <= lean.peak_bytes(lambda: np.zeros(size, np.uint8)) < 1.1 * size
+
+
+def test_slowdown_takes_the_median_of_at_least_three_turns():
+    calls, pauses = [], iter([0.004, 0.05, 0.004, 0.004, 0.004])
+    ratio, seconds = lean.slowdown(lambda: sleep(0.004), lambda: (calls.append(1), sleep(next(pauses))))
+    assert len(calls) == 5 and ratio < 3 and seconds < 0.03  # one hiccup of five does not count
+    calls.clear()
+    ratio, _ = lean.slowdown(lambda: sleep(0.01), lambda: (calls.append(1), sleep(0.31)))
+    assert len(calls) == 3 and ratio > 5
+
+
+def test_mistakes_of_blocks_are_found_for_any_block_length():
+    q, k, v = lesson.split(QKV, NH)
+    s, t = q @ k.swapaxes(-1, -2) / 2**0.5, np.arange(5)  # (B, NH, T, T), (T,)
+    for n in (2, 3):
+        inside = t < (t // n * n + n)[:, None]  # (T, T)   no mask inside a block
+        last = lesson.seen(5) & (t >= (t // n * n)[:, None])  # (T, T)   the last block alone
+        for keys, said in ((inside, f"no mask inside blocks of {n}"), (last, f"the last block of {n} keys alone")):
+            out = lesson.merge(lesson.softmax(np.where(keys, s, -np.inf)) @ v)  # (B, T, C)
+            known = lean.mistakes(out, QKV, NH)
+            assert any(said in text and np.allclose(array, out) for text, (array, _) in known.items()), said

@@ -54,7 +54,7 @@ def scores_take_the_wrong_size(q, k):
     return np.where(np.tril(np.ones((T, T))) == 1, q @ k.T / T**0.5, -np.inf)
 
 
-@wrong("attention_scores", says="the scores transposed: rows are queries, columns are keys")
+@wrong("attention_scores", says='columns are keys.\n→ Where to look: lesson 06, section "All queries at once"')
 def scores_with_keys_as_rows(q, k):
     T, hs = q.shape
     return np.where(np.tril(np.ones((T, T))) == 1, k @ q.T / hs**0.5, -np.inf)
@@ -94,7 +94,7 @@ def scores_with_a_large_number(q, k):
     return np.where(np.triu(np.ones((T, T), bool), k=1), -1e4, q @ k.T / hs**0.5)
 
 
-@wrong("attention_scores", says="NaN or infinite")
+@wrong("attention_scores", says="0 · ∞ is NaN, so a mask of 0 and 1 cannot be multiplied by -np.inf")
 def scores_multiply_by_infinity(q, k):
     T, hs = q.shape
     with np.errstate(all="ignore"):
@@ -117,6 +117,12 @@ def scores_transpose_the_query(q, k):
     scores = q.T @ k / len(q) ** 0.5
     scores[np.triu_indices(len(scores), 1)] = -np.inf
     return scores
+
+
+@wrong("attention_scores", says="scores holds shares, every row adds up to 1: return the scores themselves")
+def scores_go_on_to_the_softmax(q, k):
+    T, hs = q.shape
+    return _softmax(np.where(np.tril(np.ones((T, T), bool)), q @ k.T / hs**0.5, -np.inf))
 
 
 # -------------------------------------------------------------------------------------------- 2 attention_forward
@@ -302,6 +308,37 @@ def forward_forgets_to_merge(qkv, NH):
     return p @ v, p
 
 
+def _right_forward(qkv, NH):
+    """Both results as they should be: these answers go wrong in what they return."""
+    q, k, v = _split(qkv, 3, NH)
+    p = _softmax(np.where(_seen(q.shape[2]), q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5, -np.inf))
+    return p @ v, p
+
+
+@wrong("attention_forward", says="only out was returned, and two arrays are asked for")
+def forward_returns_out_alone(qkv, NH):
+    return _merge(_right_forward(qkv, NH)[0])
+
+
+@wrong("attention_forward", says="in the wrong order: `return out, probabilities`")
+def forward_returns_p_first(qkv, NH):
+    mixed, p = _right_forward(qkv, NH)
+    return p, _merge(mixed)
+
+
+@wrong("attention_forward", says="Does np.concatenate lack its axis=-1?")
+def forward_concatenates_along_the_first_axis(qkv, NH):
+    mixed, p = _right_forward(qkv, NH)
+    return np.concatenate([mixed[:, h] for h in range(NH)]), p
+
+
+@wrong("attention_forward", says="for float32 inputs probabilities should be float32 too")
+def forward_in_float64(qkv, NH):
+    q, k, v = _split(qkv, 3, NH)
+    p = _softmax(np.where(_seen(q.shape[2]), q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]), -np.inf))
+    return _merge(p @ v), p
+
+
 @wrong("attention_forward", says="your code uses llmc.backends")
 def forward_calls_the_package(qkv, NH):
     from llmc.backends import reference
@@ -384,6 +421,17 @@ def softmax_in_place(dp, p):
     dp -= (p * dp).sum(-1, keepdims=True)
     dp *= p
     return dp
+
+
+@wrong("attention_softmax_backward", says="dp and p have changed places")
+def softmax_with_swapped_arguments(p, dp):
+    return p * (dp - (p * dp).sum(-1, keepdims=True))
+
+
+@wrong("attention_softmax_backward", says="the backward pass needs no mask")
+def softmax_masks_the_gradient(dp, p):
+    ds = p * (dp - (p * dp).sum(-1, keepdims=True))
+    return np.where(np.tril(np.ones(ds.shape[-2:], bool)), ds, -np.inf)
 
 
 # ------------------------------------------------------------------------------------------- 4 attention_backward
@@ -517,6 +565,48 @@ def backward_cuts_dout_by_reshape(dout, qkv, probabilities, NH):
     dp = do @ v.swapaxes(-1, -2)
     ds = p * (dp - (p * dp).sum(-1, keepdims=True)) * q.shape[-1] ** -0.5
     return _joined(ds @ k, ds.swapaxes(-1, -2) @ q, p.swapaxes(-1, -2) @ do)
+
+
+@wrong("attention_backward", says="dq equals the reference with 1/√C as its scale: hs = C / NH channels are summed")
+def backward_scales_with_c(dout, qkv, probabilities, NH):
+    dq, dk, dv = _gradients(dout, qkv, probabilities, NH)
+    return _joined(dq / NH**0.5, dk / NH**0.5, dv)
+
+
+@wrong("attention_backward", says="dv is 1/√NH [NH = 3] times what it should be")
+def backward_scales_everything_by_heads(dout, qkv, probabilities, NH):
+    return np.concatenate([_merge(d) for d in _gradients(dout, qkv, probabilities, NH)], axis=-1) / NH**0.5
+
+
+@wrong("attention_backward", says="dp comes from the values, dout @ vᵀ")
+def backward_takes_keys_for_values(dout, qkv, probabilities, NH):
+    q, k, v = _split(qkv, 3, NH)
+    do, p = _split(dout, 1, NH)[0], probabilities
+    dp = do @ k.swapaxes(-1, -2)
+    ds = p * (dp - (p * dp).sum(-1, keepdims=True)) * q.shape[-1] ** -0.5
+    return _joined(ds @ k, ds.swapaxes(-1, -2) @ q, p.swapaxes(-1, -2) @ do)
+
+
+@wrong("attention_backward", says="with [dq, dk, dv] of head 0, then of head 1, …: all of dq comes first")
+def backward_interleaves_heads(dout, qkv, probabilities, NH):
+    B, T, C = dout.shape
+    parts = np.stack(_gradients(dout, qkv, probabilities, NH))  # (3, B, NH, T, hs)
+    return parts.transpose(1, 3, 2, 0, 4).reshape(B, T, 3 * C)
+
+
+@wrong("attention_backward", says="dq holds NaN or infinity. Were the gradients of the scores masked with -inf?")
+def backward_masks_the_gradient(dout, qkv, probabilities, NH):
+    q, k, v = _split(qkv, 3, NH)
+    do, p = _split(dout, 1, NH)[0], probabilities
+    dp = do @ v.swapaxes(-1, -2)
+    ds = np.where(_seen(q.shape[2]), p * (dp - (p * dp).sum(-1, keepdims=True)), -np.inf) * q.shape[-1] ** -0.5
+    with np.errstate(all="ignore"):
+        return _joined(ds @ k, ds.swapaxes(-1, -2) @ q, p.swapaxes(-1, -2) @ do)
+
+
+@wrong("attention_backward", says="np.concatenate needs axis=-1 to put them side by side")
+def backward_concatenates_along_the_first_axis(dout, qkv, probabilities, NH):
+    return np.concatenate([_merge(d) for d in _gradients(dout, qkv, probabilities, NH)])
 
 
 @wrong("attention_backward", says="dv is √hs [hs = 4] times what it should be")
@@ -709,3 +799,46 @@ def lean_drops_the_last_block(qkv, NH):
         s = q[:, :, rows] @ k[:, :, : rows.stop].swapaxes(-1, -2) * q.shape[-1] ** -0.5
         out[:, :, rows] = _softmax(np.where(_seen(T)[rows, : rows.stop], s, -np.inf)) @ v[:, :, : rows.stop]
     return _merge(out)
+
+
+def _blocks(qkv, NH, mask=True, divide=True, keep_maximum=True, n=64):
+    """Online softmax over blocks of queries and keys, from which one line may be missing."""
+    q, k, v = _split(qkv, 3, NH)
+    T, hs = q.shape[2:]
+    out = np.empty(q.shape, q.dtype)
+    for start in range(0, T, n):
+        stop = min(start + n, T)
+        m = np.full((*q.shape[:2], stop - start, 1), -np.inf, q.dtype)
+        total, mixed = np.zeros_like(m), np.zeros((*q.shape[:2], stop - start, hs), q.dtype)
+        for first in range(0, stop, n):
+            last = min(first + n, stop)
+            s = q[:, :, start:stop] @ k[:, :, first:last].swapaxes(-1, -2) * hs**-0.5
+            if mask:
+                s = np.where(_seen(T)[start:stop, first:last], s, -np.inf)
+            larger = np.maximum(m, s.max(-1, keepdims=True))
+            e, r = np.exp(s - larger), np.exp(m - larger)
+            total, mixed = total * r + e.sum(-1, keepdims=True), mixed * r + e @ v[:, :, first:last]
+            if keep_maximum:
+                m = larger
+        out[:, :, start:stop] = mixed / total if divide else mixed
+    return _merge(out)
+
+
+@wrong("lean_attention_forward", says="with no mask inside blocks of 64")
+def lean_forgets_the_mask_inside_the_block(qkv, NH):
+    return _blocks(qkv, NH, mask=False)
+
+
+@wrong("lean_attention_forward", says="before it was divided by its row's sum of exponentials")
+def lean_forgets_to_divide(qkv, NH):
+    return _blocks(qkv, NH, divide=False)
+
+
+@wrong("lean_attention_forward", says="because `m = new` is missing at the end of the loop?")
+def lean_forgets_to_keep_the_maximum(qkv, NH):
+    return _blocks(qkv, NH, keep_maximum=False)
+
+
+@wrong("lean_attention_forward", says="for float32 inputs out should be float32 too, but is float64")
+def lean_in_float64(qkv, NH):
+    return _blocks(qkv, NH).astype(np.float64)

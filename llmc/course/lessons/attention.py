@@ -4,7 +4,6 @@ References go head by head and row by row and return the dtype of their input. M
 "out equals ": (array, where to look)}, for each output.
 """
 
-import tracemalloc
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ from llmc.course.explain import WrongAnswer
 
 # where to look; a test holds these titles against the headings of notebooks/06_attention.ipynb
 QUERY = 'lesson 06, section "One query by hand"'
+ALL_QUERIES = 'lesson 06, section "All queries at once"'
 SCALE = 'lesson 06, section "2.1 · Why divide by √hs"'
 MASK = 'lesson 06, section "2.2 · The causal mask"'
 HEAD = 'lesson 06, section "2.3 · One head, all rows"'
@@ -21,10 +21,6 @@ MIXTURE = 'lesson 06, section "3.1 · Through the mixture"'
 SOFTMAX = 'lesson 06, section "3.2 · Through the softmax"'
 SCORES = 'lesson 06, section "3.3 · Through the scores"'
 ALL_HEADS = 'lesson 06, section "3.4 · All heads at once"'
-RESCALE = (
-    'lesson 06, section "5.3 · A first look at online softmax": it was right for falling scores, so what comes late is '
-    "the trouble. When a block brings a larger maximum, multiply the sum AND the mixture so far by e to the (old - new)"
-)
 
 
 class Forward(NamedTuple):
@@ -101,6 +97,66 @@ def _parts(dout, qkv, NH, p=None, ds=None):
     return [merge(part) for part in (dq, dk, np.einsum("bhij,bhic->bhjc", p, do))]
 
 
+# ------------------------------------------------------------------------------- what may have been returned
+
+
+def float32_kept(name, got):
+    """Raise WrongAnswer when got, made from float32 inputs, is a float64 array."""
+    if isinstance(got, np.ndarray) and got.dtype == np.float64:
+        raise WrongAnswer(
+            f"for float32 inputs {name} should be float32 too, but is float64: `np.sqrt(hs)` is a float64 number that "
+            "makes everything float64, `hs**0.5` is not; and np.full, np.zeros, np.ones and np.empty make float64 "
+            "arrays unless you give them dtype=."
+        )
+
+
+def two_results(got, expected: Forward):
+    """got, when it is a pair that may be (out, probabilities); else WrongAnswer in a plain sentence."""
+    if isinstance(got, np.ndarray):
+        which = {x.shape: name for name, x in expected._asdict().items()}.get(got.shape, "an array")
+        raise WrongAnswer(f"only {which} was returned, and two arrays are asked for: `return out, probabilities`.")
+    if not isinstance(got, (tuple, list)) or len(got) != 2:
+        return got
+    if [np.shape(x) for x in got] == [expected.probabilities.shape, expected.out.shape]:
+        raise WrongAnswer("the two results are in the wrong order: `return out, probabilities`.")
+    B, T, C = expected.out.shape
+    if np.shape(got[0]) == (B, T, C):
+        return got
+    hs = C // expected.probabilities.shape[1]
+    if np.shape(got[0]) in ((B * C // hs, T, hs), (B * T * C // hs, hs)):
+        raise WrongAnswer(
+            f"out has shape {np.shape(got[0])}, expected {expected.out.shape}: the heads lie one after the other along "
+            f"the first axis. Does np.concatenate lack its axis=-1?\n→ Where to look: {HEADS}."
+        )
+    return got
+
+
+def three_parts(got, expected):
+    """Raise WrongAnswer when dq, dk and dv were joined along the wrong axis; got should be dqkv (B, T, 3C)."""
+    B, T, width = expected.shape
+    along = {(3 * B, T, width // 3): "first axis", (B, 3 * T, width // 3): "token axis"}
+    if np.shape(got) in along:
+        raise WrongAnswer(
+            f"dqkv has shape {np.shape(got)}, expected {expected.shape}: dq, dk and dv lie one after the other along "
+            f"the {along[np.shape(got)]}. np.concatenate needs axis=-1 to put them side by side."
+        )
+
+
+def no_infinite_gradient(name, got, hidden=None):
+    """Raise WrongAnswer when got holds inf or NaN as it does after ds was masked with -inf.
+
+    hidden: where exactly the -inf would stand; None when a matmul has spread them.
+    """
+    if not isinstance(got, np.ndarray) or np.isfinite(got).all():
+        return
+    if hidden is None or (got.shape == hidden.shape and np.array_equal(got == -np.inf, hidden) and hidden.any()):
+        holds = "NaN or infinity" if hidden is None else "-inf for future keys"
+        raise WrongAnswer(
+            f"{name} holds {holds}. Were the gradients of the scores masked with -inf? Where p is 0, ds = p · (dp - D) "
+            f'is 0 already: the backward pass needs no mask.\n→ Where to look: {SOFTMAX}, "And the mask?".'
+        )
+
+
 # ------------------------------------------------------------------------------------- exercise 1: the scores
 
 
@@ -109,9 +165,14 @@ def without_future(got, expected):
 
     Anything that is no array of the right shape is returned as it is: `compare` has words for that.
     """
-    if not isinstance(got, np.ndarray) or got.shape != expected.shape or np.isnan(got).any():
+    if not isinstance(got, np.ndarray) or got.shape != expected.shape:
         return got
     right = seen(len(got))  # (T, T)
+    if np.isnan(got).any():
+        raise WrongAnswer(
+            "scores holds NaN: 0 · ∞ is NaN, so a mask of 0 and 1 cannot be multiplied by -np.inf. Let np.where choose "
+            f"between the score and -np.inf.\n→ Where to look: {HEAD}."
+        )
     sentence = _mask_mistake(got == -np.inf, got, right)
     if sentence:
         raise WrongAnswer(f"{sentence}.\n→ Where to look: {MASK}.")
@@ -123,6 +184,8 @@ def _mask_mistake(hidden, got, right):
     if np.array_equal(hidden, ~right):
         return None
     future = got[~right]
+    if len(got) > 1 and (got >= 0).all() and np.allclose(got.sum(axis=-1), 1, atol=1e-3):
+        return "scores holds shares, every row adds up to 1: return the scores themselves, without the softmax"
     if np.array_equal(hidden, ~right.T):
         return "scores has the past masked in place of the future: row t may look at columns 0 … t"
     if np.array_equal(hidden, np.triu(np.ones_like(right))):
@@ -150,7 +213,7 @@ def scores_mistakes(q, k) -> dict:
         "q · k divided by √T: the sum runs over hs channels": products / T**0.5,
     }
     both = {
-        "the scores transposed: rows are queries, columns are keys": (products.T / hs**0.5, QUERY),
+        "the scores transposed: rows are queries, columns are keys": (products.T / hs**0.5, ALL_QUERIES),
         "the products of queries with queries: k is missing": (q @ q.T / hs**0.5, QUERY),
         "the products of keys with keys: q is missing": (k @ k.T / hs**0.5, QUERY),
     }
@@ -269,6 +332,7 @@ def softmax_backward_mistakes(dp, p) -> dict:
         * (dp - both.swapaxes(-1, -2)),
         "the softmax of dp": softmax(dp),
         "dp itself: the softmax was not passed": dp,
+        "dp · (p - D): dp and p have changed places": dp * (p - both),
     }
     return {text: (array, SOFTMAX) for text, array in wrong.items()}
 
@@ -287,6 +351,11 @@ def backward_mistakes(dout, qkv, NH) -> dict:
     for text, table in tables.items():
         for name, part in zip(("dq", "dk"), _parts(dout, qkv, NH, p, table)):
             wrong[name][f"the reference with dscores that are {text}"] = (part, SOFTMAX)
+    of_keys = _parts(dout, qkv, NH, p, softmax_backward(do @ k.swapaxes(-1, -2), p))  # dq, dk, dv: (B, T, C) each
+    of_channels = "the reference with 1/√C as its scale: hs = C / NH channels are summed, not C"
+    for name, part, other in zip(("dq", "dk"), (dq, dk), of_keys):
+        wrong[name]["the reference with dp = dout @ kᵀ: dp comes from the values, dout @ vᵀ"] = (other, MIXTURE)
+        wrong[name][of_channels] = (part / NH**0.5, SCALE)
     scale = "the reference without the scale 1/√hs"
     wrong["dq"] |= {
         scale: (dq * root, SCORES),
@@ -329,42 +398,23 @@ def _add_layouts(wrong, dout, qkv, NH):
             mixed,
             ALL_HEADS,
         )
+    parts = np.stack(_parts(dout, qkv, NH))  # (3, B, T, C)
+    per_head = parts.reshape(3, B, T, NH, hs).transpose(1, 2, 3, 0, 4).reshape(B, T, 3 * C)  # (B, T, 3C)
+    per_channel = parts.transpose(1, 2, 3, 0).reshape(B, T, 3 * C)  # (B, T, 3C)
+    first = "all of dq comes first, then all of dk, then all of dv"
+    for i, name in enumerate(wrong):
+        third = slice(i * C, (i + 1) * C)
+        wrong[name][f"the reference with [dq, dk, dv] of head 0, then of head 1, …: {first}"] = (
+            per_head[..., third],
+            ALL_HEADS,
+        )
+        wrong[name][f"the reference with dq, dk and dv in every third channel: {first}"] = (
+            per_channel[..., third],
+            ALL_HEADS,
+        )
     torn = merge(dout.reshape(B, NH, T, hs))  # (B, T, C)
     for name, part in zip(wrong, _parts(torn, qkv, NH)):
         wrong[name]["the reference with dout cut into heads by reshape(B, NH, T, hs) alone: that mixes tokens"] = (
             part,
             ALL_HEADS,
         )
-
-
-# --------------------------------------------------------------------------------------- exercise 5: memory
-
-
-def peak_bytes(function) -> int:
-    """The most memory that NumPy held at once for arrays made while function() ran, its result included."""
-    tracemalloc.start()
-    try:
-        before = tracemalloc.get_traced_memory()[0]
-        result = function()  # noqa: F841   alive until the peak is read
-        return tracemalloc.get_traced_memory()[1] - before
-    finally:
-        tracemalloc.stop()
-
-
-def ramp(qkv, rising):
-    """qkv (B, T, 3C) with its Q and K replaced: the scores of every query rise (or fall) steadily from key to key."""
-    T, C = qkv.shape[1], qkv.shape[2] // 3
-    qkv[..., :C] = 1
-    qkv[..., C : 2 * C] = np.linspace(-5, 5, T)[:, None] * (1 if rising else -1)
-    return qkv
-
-
-def lean_look(out, expected):
-    """Where to look when out (B, T, C) goes wrong in the middle, because of blocks; None when it starts out wrong."""
-    if np.shape(out) != expected.shape or not np.isfinite(out).all():
-        return None
-    wrong = np.abs(out - expected).max(axis=(0, 2)) > 1e-3 * np.abs(expected).max()  # (T,)
-    first = int(wrong.argmax())
-    if not wrong.any() or first < 2:
-        return None
-    return f"{MASK}: queries 0 … {first - 1} are right, {first} is not. In a block, row i is query `start + i`"
