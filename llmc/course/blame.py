@@ -50,6 +50,8 @@ def _learners_line(check, error, frame, line):
     told.append(f"    in {frame.f_code.co_name}, line {line}:  {code}")
     if shapes:
         told.append(f"    with {shapes}")
+    if "core dimension" in str(error):  # NumPy's words for matmul
+        told.append("In a @ b the last axis of a must be as long as the last but one of b: is one of them transposed?")
     if "read-only" in str(error):
         told.append("An input was written to. Inputs must stay as they are: compute into a new array.")
     if isinstance(error, NameError) and is_check_name(error.name):

@@ -270,3 +270,11 @@ def test_an_infinite_entry_must_be_infinite():
 def test_a_single_number_is_told_as_one():
     with pytest.raises(WrongAnswer, match="expected 2, got 3 "):
         compare("loss", np.float64(3.0), np.float64(2.0))
+
+
+def test_a_matrix_product_that_does_not_fit_is_explained():
+    def multiply(a, b):
+        return a @ b
+
+    with pytest.raises(WrongAnswer, match="last axis of a must be as long"), check("toy") as c:
+        c.call(multiply, np.ones((3, 4)), np.ones((3, 4)))
