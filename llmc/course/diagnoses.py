@@ -80,7 +80,7 @@ def compiler(what) -> Row:
     name = machine.compiler()
     if name:
         return Row(what, Path(name).name)
-    costs = "lessons 12 to 17 then need a real GPU: their emulated one is C++, compiled on this machine"
+    costs = "nothing today; lessons 12 to 17 (planned) will need one for their emulated GPU, or else a real GPU"
     return Row(what, "not here", "missing", costs, install_compiler())
 
 
@@ -93,5 +93,5 @@ def gpu(what) -> Row:
         return Row(what, "nvidia-smi does not answer as it should", "warning", costs, "nvidia-smi")
     if here:
         return Row(what, "; ".join(f"{n} × {name}" if n > 1 else name for name, n in here.items()))
-    costs = "lessons 12 to 17 fall back on an emulated GPU, which is slow; 19 to 21 need real ones"
+    costs = "nothing today; lessons 12 to 17 (planned) will fall back on an emulated GPU, 19 to 21 will need real ones"
     return Row(what, "no NVIDIA GPU", "missing", costs)
