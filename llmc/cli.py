@@ -139,7 +139,11 @@ def _from(module):
 COMMANDS = {  # name -> (what it does, add_arguments, run)
     "train": ("train a GPT-2 and keep it in runs/", _train_arguments, _train),
     "sample": ("let a trained model write", _sample_arguments, _sample),
+    "eval": ("measure a model on tokens: loss and bits per byte", *_from("llmc.evaluation")),
+    "sweep": ("train with several learning rates side by side, and compare", *_from("llmc.training.sweep")),
     "data": ("prepare a corpus", *_from("llmc.data")),
+    "init": ("make a model file: fresh weights, or those of a Hugging Face GPT-2", *_from("llmc.checkpoints.init")),
+    "export": ("write a model in Hugging Face's format", *_from("llmc.checkpoints.export")),
     "verify": ("compare a model file with a debug state of llm.c", *_from("llmc.verify")),
     "bench": ("measure a training step", *_from("llmc.bench")),
     "doctor": ("look at what this machine has, and what is missing", *_from("llmc.course.doctor")),

@@ -36,7 +36,7 @@ class FlatBuffer:
     def zero(self):
         """Set every element to zero; nothing to do before the first allocation, which is zeros already."""
         if self.flat is not None:
-            self.flat[...] = 0
+            self.backend.zero(self.flat)
 
 
 def plan_table(groups, itemsize: int) -> str:

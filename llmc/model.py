@@ -235,7 +235,7 @@ class GPT2:
         acts = self._activations.views
         d = self._scratch.allocate(self._scratch_shapes(B, T))
         dresidual = d["dresidual"]  # (B, T, C): the gradient of the residual stream, from the last layer to the first
-        dresidual[...] = 0
+        self.backend.zero(dresidual)
         be.matmul_backward(d["dbtc"], g["wte"], None, acts["logits"], acts["lnf"], p["wte"])  # (B, T, C)
         stats = (acts["lnf_mean"], acts["lnf_rstd"])
         last = acts["residual3"][L - 1]  # (B, T, C)

@@ -34,6 +34,9 @@ class Backend(Protocol):
     def to_numpy(self, array):
         """The same numbers as a NumPy array."""
 
+    def zero(self, array):
+        """*array = 0; any shape."""
+
     def attention_stats_shape(self, B, T, NH):
         """Shape of the `stats` buffer: what attention_forward keeps for attention_backward."""
 
@@ -72,6 +75,12 @@ class Backend(Protocol):
 
     def attention_backward(self, dqkv, dout, out, stats, qkv, NH):
         """*dqkv (B, T, 3C) from dout (B, T, C) and what the forward pass read and wrote."""
+
+    def attention_cached(self, out, cache, qkv, NH, start):
+        """*out (B, n, C) = attention of the positions start … start + n - 1, whose qkv (B, n, 3C) is given.
+
+        +cache (2, B, NH, maxT, hs): keys and values of all positions before are there, those of these n are added.
+        """
 
     def fused_classifier(self, losses, logits, targets, dloss, V):
         """*losses (B, T) = cross-entropy of logits (B, T, Vp) over the first V entries, in nats.

@@ -32,6 +32,11 @@ def to_numpy(array):
     return array
 
 
+def zero(array):
+    """Set every element to zero."""
+    array[...] = 0
+
+
 # ---------------------------------------------------------------------------------------------------- encoder
 
 
@@ -183,6 +188,22 @@ def attention_backward(dqkv, dout, out, stats, qkv, NH):
     ds *= q.shape[-1] ** -0.5
     dq[...] = ds @ k  # (B, NH, T, hs)
     dk[...] = ds.swapaxes(-1, -2) @ q  # (B, NH, T, hs)
+
+
+def attention_cached(out, cache, qkv, NH, start):
+    """attention_forward for the positions start … start + n - 1 alone: earlier keys and values come from the cache."""
+    q, k, v = _heads(qkv, 3, NH)  # (B, NH, n, hs) each
+    n, hs = q.shape[-2:]
+    end = start + n
+    cache[0, :, :, start:end], cache[1, :, :, start:end] = k, v  # (B, NH, n, hs) both
+    keys, values = cache[:, :, :, :end]  # (B, NH, end, hs) both
+    scores = q @ keys.swapaxes(-1, -2) * hs**-0.5  # (B, NH, n, end)
+    if n > 1:  # a single query is the last position and sees all
+        scores += _future(end, scores.dtype)[start:]  # (n, end)
+    scores -= scores.max(axis=-1, keepdims=True)  # (B, NH, n, 1)
+    np.exp(scores, out=scores)
+    scores /= scores.sum(axis=-1, keepdims=True)  # (B, NH, n, 1)
+    _heads(out, 1, NH)[0][...] = scores @ values  # (B, NH, n, hs)
 
 
 # ------------------------------------------------------------------------------------- loss and optimizer
