@@ -20,6 +20,7 @@ os.environ["MPLBACKEND"] = "Agg"  # before anything imports matplotlib: no test 
 # without workers: how sums are rounded must not depend on how pytest was called. NumPy reads these when imported.
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
     os.environ.setdefault(variable, "1")
+os.environ.setdefault("NUMBA_NUM_THREADS", "2")  # the "cpu" backend's: two, on every machine, so that cuts are tested
 
 
 def pytest_collection_modifyitems(items):

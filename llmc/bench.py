@@ -1,7 +1,8 @@
-"""`llmc bench`: what a training step costs here, beside the limit of this machine.
+"""`llmc bench`: what a training step costs here, beside what this machine could do at best.
 
-The limit is the rate of one large float32 matmul (BLAS sgemm), measured in the same run: no step can do its
-arithmetic faster than that. Steps and matmuls take turns, so that a busy machine slows both.
+A step (forward, backward, AdamW) has a floor: its matmul operations at the rate of one large matmul, plus the bytes
+that AdamW must move at the rate of memory. Both rates are measured in the same run, and the steps, the matmuls and,
+with `--vs torch`, PyTorch's steps take turns, so that a busy machine slows all of them.
 """
 
 import json
@@ -10,20 +11,27 @@ from time import perf_counter
 
 import numpy as np
 
+from llmc.backends import BACKENDS, get_backend
 from llmc.config import preset
 from llmc.errors import UserError
 from llmc.model import GPT2
+from llmc.profiling import by_function, profile
 
-SGEMM_SIZE = 1024
+SGEMM_SIZE = 2048
+STREAM_SIZE = 1 << 25  # floats in each of three arrays, far more than a cache holds
+TRIES = 3  # of a limit at each turn: it is what the machine can do, not what it does on average
+ADAMW_NUMBERS = 7  # read params, grads, m, v; write params, m, v
+PEERS = ("torch", "torch-fused")
 
 
 def add_arguments(parser):
     """Declare the arguments of `llmc bench` on an argparse parser."""
     parser.add_argument("--preset", default="tiny", help="model to time (default: tiny)")
-    parser.add_argument("--backend", default="numpy", help="backend to time (default: numpy)")
+    parser.add_argument("--backend", default="cpu", help="backend to time (default: cpu)")
     parser.add_argument("--batch-size", type=int, default=16, help="B (default: 16)")
     parser.add_argument("--sequence-length", type=int, default=64, help="T (default: 64)")
     parser.add_argument("--steps", type=int, default=10, help="steps to take the median of (default: 10)")
+    parser.add_argument("--vs", choices=PEERS, help="race a plain PyTorch GPT-2 (torch-fused: with its fused AdamW)")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
 
 
@@ -35,51 +43,145 @@ def seconds(work) -> float:
 
 
 def training_step(model, x, y):
-    """Forward, backward, clip, update on one batch: what `llmc train` does in a step."""
-    model.zero_grad()
-    model.forward(x, y, dloss=1.0)
+    """Forward, backward, AdamW on one batch; returns the loss."""
+    loss = model.forward(x, y, dloss=1.0)
     model.backward()
-    model.clip_gradients(1.0)
-    model.update(1e-4)
+    model.update(1e-4, zero_grad=True)
+    return loss
 
 
-def measure(name: str, backend: str, B: int, T: int, steps: int) -> dict:
-    """Medians over interleaved steps and matmuls: ms_per_step, tokens_per_s, gflops, sgemm_gflops, share."""
+class Limits:
+    """The two rates that bound a step: one large sgemm, by NumPy and by the backend, and a sum of two arrays."""
+
+    def __init__(self, backend):
+        self.backend = backend
+        self.a = np.ones((1, SGEMM_SIZE, SGEMM_SIZE), np.float32)
+        self.out = np.empty_like(self.a)
+        self.stream = [np.ones(STREAM_SIZE, np.float32) for _ in range(3)]
+
+    def sgemm(self) -> float:
+        """Seconds of one SGEMM_SIZE³ matmul, the best of a few, by whoever is faster."""
+        a, out = self.a, self.out
+        numpys, ours = (
+            lambda: np.matmul(a[0], a[0].T, out=out[0]),
+            lambda: self.backend.matmul_forward(out, a, a[0], None),
+        )
+        return min(seconds(work) for work in (numpys, ours) * TRIES)
+
+    def memory(self) -> float:
+        """Seconds to read two arrays and write one."""
+        return min(seconds(lambda: self.backend.residual_forward(*self.stream)) for _ in range(TRIES))
+
+
+def measure(name: str, backend: str, B: int, T: int, steps: int, vs=None) -> dict:
+    """Medians over `steps` turns of a step, the limits, and a PyTorch step if asked; see `run` for what is in it."""
     if min(B, steps) < 1:
         raise UserError("--batch-size and --steps must be at least 1.")
     model = GPT2(preset(name), backend)
     model.allocate(B, T)
     model.init_weights()
     x = np.random.RandomState(0).randint(0, model.config.V, (B, T)).astype(np.int32)  # (B, T)
-    a = np.ones((SGEMM_SIZE, SGEMM_SIZE), np.float32)
-    out = np.empty_like(a)
-    training_step(model, x, x)  # warm-up: caches, BLAS threads
-    times = [(seconds(lambda: training_step(model, x, x)), seconds(lambda: np.matmul(a, a, out))) for _ in range(steps)]
-    step, sgemm = (median(column) for column in zip(*times, strict=True))
-    gflops = model.config.flops_per_token(T) * B * T / step / 1e9
-    sgemm_gflops = 2 * SGEMM_SIZE**3 / sgemm / 1e9
-    return {
+    peer = _peer(model, vs)
+    first = seconds(lambda: training_step(model, x, x))
+    memory = peak_memory_mb()
+    loss = peer(x, x) if peer else None  # its first step too
+    limits = Limits(model.backend)
+    work = [lambda: seconds(lambda: training_step(model, x, x)), limits.sgemm, limits.memory]
+    work += [lambda: seconds(lambda: peer(x, x))] if peer else []
+    turns = [[measured() for measured in work] for _ in range(steps)]
+    step, sgemm, stream, *others = (median(column) for column in zip(*turns, strict=True))
+    layers = by_function([profile(model, lambda: training_step(model, x, x)) for _ in range(min(steps, 5))])
+    result = {
         "preset": name,
         "backend": backend,
         "B": B,
         "T": T,
+        "steps": steps,
+        **_rates(model, B, T, step, sgemm, stream),
+    }
+    result |= {"first_step_s": first, "peak_memory_mb": memory, "blas": blas(backend)}
+    result |= {"vs": vs, "peer_ms_per_step": 1e3 * others[0] if others else None}
+    result |= {"ratio": others[0] / step if others else None, "peer_loss": loss}
+    result["layers_ms"] = {function: 1e3 * s for function, s in layers.items()}
+    return result
+
+
+def _peer(model, vs):
+    if vs is None:
+        return None
+    from llmc.peers import torch_step
+
+    return torch_step(model, fused=vs == "torch-fused")
+
+
+def _rates(model, B, T, step, sgemm, stream) -> dict:
+    """What the medians (seconds) mean: speed, the two limits, the floor of a step and how far above it this one is."""
+    flops = model.config.flops_per_token(T) * B * T
+    sgemm_rate, bandwidth = 2 * SGEMM_SIZE**3 / sgemm, 12 * STREAM_SIZE / stream
+    adamw_bytes = ADAMW_NUMBERS * 4 * model.config.num_parameters_padded
+    floor = flops / sgemm_rate + adamw_bytes / bandwidth
+    return {
         "ms_per_step": 1e3 * step,
         "tokens_per_s": B * T / step,
-        "gflops": gflops,
-        "sgemm_gflops": sgemm_gflops,
-        "share_of_sgemm": gflops / sgemm_gflops,
+        "gflops": flops / step / 1e9,
+        "sgemm_gflops": sgemm_rate / 1e9,
+        "share_of_sgemm": flops / step / sgemm_rate,
+        "bandwidth_gb_s": bandwidth / 1e9,
+        "floor_ms": 1e3 * floor,
+        "over_floor": step / floor,
     }
+
+
+def peak_memory_mb() -> float | None:
+    """Most memory this process has held so far, in MB; None where the system does not tell."""
+    try:
+        import resource
+        import sys
+    except ImportError:  # Windows
+        return None
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
+
+
+def blas(backend: str) -> str:
+    """Name and kernels of the BLAS that the backend calls."""
+    if BACKENDS.get(backend, "").endswith("cpu"):
+        from llmc.backends.cpu.libraries import DESCRIPTION
+
+        return DESCRIPTION
+    from threadpoolctl import ThreadpoolController
+
+    found = ThreadpoolController().select(user_api="blas").info()
+    return (
+        ", ".join(f"{lib['internal_api']} {lib['version']} ({lib.get('architecture', '?')})" for lib in found)
+        or "unknown"
+    )
 
 
 def run(args) -> int:
     """Measure and print; always 0."""
-    result = measure(args.preset, args.backend, args.batch_size, args.sequence_length, args.steps)
-    if args.json:
-        print(json.dumps(result))
-        return 0
-    print(f"{result['preset']} on {result['backend']}, B={result['B']} T={result['T']}, median of {args.steps} steps")
-    print(f"  step     {result['ms_per_step']:10.1f} ms      {result['tokens_per_s']:10,.0f} tokens/s")
-    print(f"  step     {result['gflops']:10.1f} GFLOP/s (6N + 6LCT per token)")
-    print(f"  limit    {result['sgemm_gflops']:10.1f} GFLOP/s (one {SGEMM_SIZE}³ sgemm, same run)")
-    print(f"  reached  {100 * result['share_of_sgemm']:10.1f} % of the limit")
+    get_backend(args.backend)
+    result = measure(args.preset, args.backend, args.batch_size, args.sequence_length, args.steps, args.vs)
+    print(json.dumps(result) if args.json else table(result))
     return 0
+
+
+def table(r: dict) -> str:
+    """A result of `measure` for people."""
+    lines = [
+        f"{r['preset']} on {r['backend']}, B={r['B']} T={r['T']}, median of {r['steps']} steps; BLAS: {r['blas']}",
+        f"  step     {r['ms_per_step']:10.1f} ms      {r['tokens_per_s']:10,.0f} tokens/s",
+        f"  step     {r['gflops']:10.1f} GFLOP/s (6N + 6LCT per token)",
+        f"  limit    {r['sgemm_gflops']:10.1f} GFLOP/s (one {SGEMM_SIZE}³ sgemm): {r['share_of_sgemm']:.0%} reached",
+        f"  limit    {r['bandwidth_gb_s']:10.1f} GB/s (sum of two arrays)",
+        f"  floor    {r['floor_ms']:10.1f} ms (matmuls, AdamW's bytes at these limits); {r['over_floor']:.2f} times that",
+        f"  first    {r['first_step_s']:10.1f} s for the first step, with what had to be compiled or loaded",
+    ]
+    if r["peak_memory_mb"] is not None:
+        lines.append(f"  memory   {r['peak_memory_mb']:10,.0f} MB at most")
+    if r["ratio"] is not None:
+        lines.append(f"  {r['vs']:<12} {r['peer_ms_per_step']:6.1f} ms a step: {r['ratio']:.2f} times ours")
+    lines += ["", f"  {'function':<28} {'ms a step':>10} {'share':>7}"]
+    total = sum(r["layers_ms"].values())
+    lines += [f"  {name:<28} {ms:10.2f} {ms / total:7.1%}" for name, ms in r["layers_ms"].items() if ms > 0.001 * total]
+    return "\n".join(lines)

@@ -190,6 +190,20 @@ class GPT2:
             self._batch = (device_tokens, (B, T))
         return float(self.backend.to_numpy(acts["losses"]).mean(dtype=np.float64))
 
+    @property
+    def losses(self):
+        """(B, T) cross-entropy of every token (nats) in the last `forward` with targets; the next one overwrites it."""
+        return self._activations.views["losses"]
+
+    def forward_cached(self, tokens, cache):
+        """Run the model on tokens (B, n) that follow those in the cache, a KeyValueCache of this model; they join it.
+
+        Returns the logits behind the last of them, a view (B, 1, Vp) in which [..., :V] has meaning and which the next
+        call overwrites: `forward`'s up to rounding. Raises UserError for token ids outside [0, V), and for more tokens
+        than the cache has room for.
+        """
+        return cache.extend(self._check("tokens", tokens))
+
     def _forward_blocks(self, acts, tokens):
         """Embedding, L blocks, last layernorm. Each residual is added by the layernorm behind it, so they can fuse."""
         be, p, L = self.backend, self.params, self.config.L
@@ -205,8 +219,7 @@ class GPT2:
             be.matmul_forward(acts["attproj"], a["atty"], w["attprojw"], w["attprojb"])  # (B, T, C)
             norm2 = (a["ln2"], a["ln2_mean"], a["ln2_rstd"])
             be.residual_layernorm_forward(a["residual2"], *norm2, residual, acts["attproj"], w["ln2w"], w["ln2b"])
-            be.matmul_forward(a["fch"], a["ln2"], w["fcw"], w["fcb"])  # (B, T, 4C)
-            be.gelu_forward(a["fch_gelu"], a["fch"])  # (B, T, 4C)
+            be.matmul_gelu_forward(a["fch_gelu"], a["fch"], a["ln2"], w["fcw"], w["fcb"])  # (B, T, 4C) both
             be.matmul_forward(acts["fcproj"], a["fch_gelu"], w["fcprojw"], w["fcprojb"])  # (B, T, C)
             norm, norm_w, norm_b = self._norm_after(acts, p, l)
             be.residual_layernorm_forward(
@@ -274,8 +287,11 @@ class GPT2:
             )  # PyTorch's clip_grad_norm_ adds the same 1e-6
         return norm
 
-    def update(self, lr, beta1=0.9, beta2=0.95, eps=1e-8, weight_decay=0.0, decay="matrices"):
-        """One AdamW step. decay: "matrices" (2-D weights and embeddings only, as llm.c's mainline) or "all" tensors."""
+    def update(self, lr, beta1=0.9, beta2=0.95, eps=1e-8, weight_decay=0.0, decay="matrices", zero_grad=False):
+        """One AdamW step. decay: "matrices" (2-D weights and embeddings only, as llm.c's mainline) or "all" tensors.
+
+        zero_grad: set the gradients to zero on the way, which saves a pass over them.
+        """
         if decay not in ("matrices", "all"):
             raise UserError(f'decay must be "matrices" or "all", not {decay!r}.')
         self.t += 1
@@ -283,7 +299,7 @@ class GPT2:
         for p in self.table:
             wd = weight_decay if decay == "all" or p.decayed else 0.0
             flats = (tensors[p.name].reshape(-1) for tensors in (self.params, grads, m, v))  # (size,) views
-            self.backend.adamw_update(*flats, lr, beta1, beta2, eps, wd, self.t)
+            self.backend.adamw_update(*flats, lr, beta1, beta2, eps, wd, self.t, zero_grad)
 
 
 LAYER_TENSORS = (

@@ -19,7 +19,7 @@ from typing import Protocol
 
 from llmc.errors import UserError
 
-BACKENDS = {"numpy": "llmc.backends.reference"}
+BACKENDS = {"numpy": "llmc.backends.reference", "cpu": "llmc.backends.cpu"}
 
 
 class Backend(Protocol):
@@ -61,6 +61,9 @@ class Backend(Protocol):
     def matmul_forward(self, out, x, w, b):
         """*out (B, T, C_out) = x (B, T, C_in) · w (C_out, C_in)ᵀ + b (C_out,); b may be None."""
 
+    def matmul_gelu_forward(self, gelu_out, out, x, w, b):
+        """matmul_forward, then *gelu_out (B, T, C_out) = GELU(out); one function so that a backend can fuse them."""
+
     def matmul_backward(self, dx, dw, db, dout, x, w):
         """*dx (B, T, C_in), +dw (C_out, C_in), +db (C_out,) from dout (B, T, C_out); dx and db may be None."""
 
@@ -95,8 +98,11 @@ class Backend(Protocol):
     def scale(self, grads, factor):
         """*grads *= factor, a flat array; for clipping."""
 
-    def adamw_update(self, params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
-        """One AdamW step (Loshchilov & Hutter 2019) on +params, +m, +v, all (n,); t = 1, 2, … is the step's number."""
+    def adamw_update(self, params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t, clear=False):
+        """One AdamW step (Loshchilov & Hutter 2019) on +params, +m, +v, all (n,); t = 1, 2, … is the step's number.
+
+        With clear, *grads = 0 in the same pass over memory.
+        """
 
 
 def get_backend(backend) -> Backend:

@@ -109,6 +109,12 @@ def matmul_forward(out, x, w, b):
         out += b  # (C_out,)
 
 
+def matmul_gelu_forward(gelu_out, out, x, w, b):
+    """Matmul, then GELU."""
+    matmul_forward(out, x, w, b)  # (B, T, C_out)
+    gelu_forward(gelu_out, out)  # (B, T, C_out)
+
+
 def matmul_backward(dx, dw, db, dout, x, w):
     """dx = dout · w; dw += doutᵀ · x; db += column sums of dout."""
     C_out, C_in = w.shape
@@ -240,7 +246,7 @@ def scale(grads, factor):
     grads *= factor
 
 
-def adamw_update(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+def adamw_update(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t, clear=False):
     """AdamW: decay and Adam step apart; lesson 09 derives it."""
     step = lr / (1.0 - beta1**t)  # bias corrections, folded into two scalars
     root = (1.0 - beta2**t) ** -0.5
@@ -250,3 +256,5 @@ def adamw_update(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
         vc += (1.0 - beta2) * (g * g - vc)
         p *= 1.0 - lr * weight_decay
         p -= step * mc / (np.sqrt(vc) * root + eps)
+        if clear:
+            g[...] = 0

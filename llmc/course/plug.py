@@ -56,6 +56,11 @@ class LearnerBackend:
         self.residual_forward(residual, x1, x2)  # (B, T, C)
         self.layernorm_forward(out, mean, rstd, residual, w, b)  # (B, T, C)
 
+    def matmul_gelu_forward(self, gelu_out, out, x, w, b):
+        """Matmul, then GELU, whoever wrote them."""
+        self.matmul_forward(out, x, w, b)  # (B, T, C_out)
+        self.gelu_forward(gelu_out, out)  # (B, T, C_out)
+
     def __repr__(self):
         def whose(name):
             if name in self.differing:

@@ -1,17 +1,67 @@
+"""`llmc bench`: its numbers belong together, and the PyTorch peer does the same work."""
+
 import argparse
 import json
 
+import numpy as np
 import pytest
 
 from llmc import bench
+from llmc.config import preset
+from llmc.model import GPT2
+from llmc.profiling import by_function, profile
 
 
-def test_bench_prints_one_json_object_that_adds_up(capsys):
+def run(capsys, *words):
     parser = argparse.ArgumentParser()
     bench.add_arguments(parser)
-    words = ["--batch-size", "1", "--sequence-length", "8", "--steps", "3", "--json"]
-    assert bench.run(parser.parse_args(words)) == 0
-    result = json.loads(capsys.readouterr().out)
-    assert result["tokens_per_s"] * result["ms_per_step"] / 1e3 == pytest.approx(result["B"] * result["T"])
-    assert 0 < result["share_of_sgemm"] < 1
-    assert result["share_of_sgemm"] == pytest.approx(result["gflops"] / result["sgemm_gflops"])
+    assert bench.run(parser.parse_args(["--batch-size", "1", "--sequence-length", "8", "--steps", "3", *words])) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("backend", ["numpy", "cpu"])
+def test_bench_prints_one_json_object_that_adds_up(capsys, backend):
+    r = json.loads(run(capsys, "--json", "--backend", backend))
+    assert r["tokens_per_s"] * r["ms_per_step"] / 1e3 == pytest.approx(r["B"] * r["T"])
+    assert 0 < r["share_of_sgemm"] == pytest.approx(r["gflops"] / r["sgemm_gflops"])
+    assert r["over_floor"] == pytest.approx(r["ms_per_step"] / r["floor_ms"])
+    assert r["blas"] and r["peak_memory_mb"] > 10 and r["ratio"] is None
+    assert {"matmul_forward", "matmul_backward", "adamw_update"} <= set(r["layers_ms"])
+
+
+def test_the_table_is_for_people(capsys):
+    assert "times that" in run(capsys)
+
+
+def test_the_peer_is_the_same_model_and_the_ratio_its_time_over_ours(capsys):
+    pytest.importorskip("torch")
+    r = json.loads(run(capsys, "--json", "--vs", "torch"))
+    assert r["ratio"] == pytest.approx(r["peer_ms_per_step"] / r["ms_per_step"])
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_the_peer_has_our_losses(fused):
+    pytest.importorskip("torch")
+    from llmc.peers import torch_step
+
+    model = GPT2(preset("tiny"), "cpu")
+    model.init_weights()
+    peer = torch_step(model, fused)
+    x = np.random.RandomState(0).randint(0, model.config.V, (2, 9)).astype(np.int32)  # (B, T + 1)
+    x, y = x[:, :-1], x[:, 1:]  # (B, T) both
+    for _ in range(5):
+        assert peer(x, y) == pytest.approx(bench.training_step(model, x, y), rel=1e-5)
+
+
+def test_a_profile_is_the_calls_of_a_step_in_order():
+    model = GPT2(preset("tiny"))
+    model.init_weights()
+    backend, x = model.backend, np.zeros((1, 8), np.int32)
+    calls = profile(model, lambda: bench.training_step(model, x, x))
+    assert model.backend is backend
+    assert [call.start for call in calls] == sorted(call.start for call in calls)
+    names = [call.name for call in calls]
+    assert names.index("encoder_forward") < names.index("fused_classifier") < names.index("matmul_backward")
+    assert names[-1] == "adamw_update"
+    sums = by_function([calls])
+    assert sum(sums.values()) == pytest.approx(sum(call.seconds for call in calls))

@@ -1,0 +1,92 @@
+"""How kernels are compiled, and what they share: decorators, the cut of work into parts, an exponential for vectors.
+
+Float constants in a kernel are float32 where that is exact (0, 1, 0.5), else arguments in the arrays' own dtype: a bare
+0.1 is a float64 to Numba and would turn a float32 kernel into a slower float64 one.
+"""
+
+import hashlib
+import math
+from pathlib import Path
+
+import numpy as np
+from numba import njit, types
+from numba.extending import overload
+
+import llmc.backends.cpu.threads  # noqa: F401, before the first kernel starts the pool
+
+
+def forget_kernels_of_other_sources():
+    """Delete compiled kernels that were made from other sources than those here.
+
+    Numba looks at the file of a kernel only: after a change in this one, which every kernel uses, it would go on with
+    the old code. Where nothing can be written, Numba keeps its kernels elsewhere and this does nothing.
+    """
+    folder = Path(__file__).parent
+    sources = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(folder.glob("*.py")))).hexdigest()
+    stamp = folder / "__pycache__" / "kernels.sha256"
+    try:
+        if stamp.is_file() and stamp.read_text() == sources:
+            return
+        for kernel in stamp.parent.glob("*.nb[ic]"):
+            kernel.unlink(missing_ok=True)
+        stamp.parent.mkdir(exist_ok=True)
+        stamp.write_text(sources)
+    except OSError:
+        pass
+
+
+forget_kernels_of_other_sources()
+
+# What the compiler may do to sums and products so that loops use the vector unit: regroup, fuse, and ignore the sign of
+# zero. Not: assume that there is no NaN. A diverged loss must stay visible.
+FAST = {"contract", "reassoc", "nsz", "arcp"}
+# Of what parallel=True offers only prange is used; leaving the rest out halves the time to compile.
+PRANGE = {name: False for name in ("comprehension", "reduction", "setitem", "numpy", "stencil", "fusion")}
+
+parallel = njit(parallel=PRANGE, fastmath=FAST, cache=True, error_model="numpy")
+serial = njit(fastmath=FAST, cache=True, error_model="numpy")
+
+ZERO, HALF, ONE, TWO = (np.float32(x) for x in (0.0, 0.5, 1.0, 2.0))
+
+
+@njit(inline="always")
+def bounds(part, parts, n):
+    """(start, end) of one of `parts` nearly equal parts of range(n)."""
+    return part * n // parts, (part + 1) * n // parts
+
+
+def exp(x):
+    """e^x in a kernel. float32: to about one unit in the last place, 0 below -87.6, inf above 88.3."""
+    raise NotImplementedError("only inside a compiled kernel")
+
+
+@overload(exp)
+def _exp(x):
+    return (lambda x: exp_float32(x)) if x == types.float32 else (lambda x: math.exp(x))
+
+
+LOWEST, HIGHEST = np.float32(-88.0), np.float32(89.0)  # there 2^n has the bits of 0 and of infinity
+LOG2_E = np.float32(1.4426950408889634)
+LN2_HIGH, LN2_LOW = (
+    np.float32(0.693145751953125),
+    np.float32(1.42860682030941723e-6),
+)  # ln 2 in two pieces
+P0, P1, P2, P3, P4, P5 = (
+    np.float32(c) for c in (0.5, 1 / 6, 4.1665795894e-2, 8.3334519073e-3, 1.3981999507e-3, 1.9875691500e-4)
+)  # the Taylor series of (e^r - 1 - r) / r², its last terms bent to fit |r| ≤ ln 2 / 2 (Cephes' minimax coefficients)
+BIAS, FRACTION_BITS = np.int32(127), np.int32(23)  # of the exponent in a float32
+
+
+@serial
+def exp_float32(x):
+    """e^x = 2^n · e^r with n whole and |r| ≤ ln 2 / 2: a polynomial for e^r, and n put into the exponent's bits.
+
+    Without a call and without a branch, so that 8 or 16 of them are computed at once. NaN stays NaN.
+    """
+    above = LOWEST if x < LOWEST else x  # in this order a NaN passes
+    inside = HIGHEST if above > HIGHEST else above
+    n = np.int32(math.floor(inside * LOG2_E + HALF))
+    r = (inside - np.float32(n) * LN2_HIGH) - np.float32(n) * LN2_LOW
+    series = ((((P5 * r + P4) * r + P3) * r + P2) * r + P1) * r + P0
+    power = np.int32((n + BIAS) << FRACTION_BITS).view(np.float32)  # 2^n
+    return (series * r * r + r + ONE) * power

@@ -1,0 +1,37 @@
+"""GELU and its derivative, with tanh written through one exponential: (1 + tanh u) / 2 = 1 / (1 + e^(-2u))."""
+
+from numba import prange
+
+from llmc.backends.cpu.compiled import ONE, TWO, exp, parallel
+from llmc.backends.reference import GELU_CUBIC, GELU_SCALE
+
+
+@parallel
+def _forward(out, x, scale, cubic):
+    for i in prange(x.size):
+        u = scale * x[i] * (ONE + cubic * x[i] * x[i])
+        out[i] = x[i] / (ONE + exp(-TWO * u))
+
+
+@parallel
+def _backward(dx, dout, x, scale, cubic, cubic3):
+    for i in prange(x.size):
+        square = x[i] * x[i]
+        s = ONE / (ONE + exp(-TWO * scale * x[i] * (ONE + cubic * square)))  # GELU = x · s
+        slope = TWO * scale * (ONE + cubic3 * square)  # of 2u
+        dx[i] = dout[i] * (s + x[i] * s * (ONE - s) * slope)
+
+
+def gelu_forward(out, x):
+    """0.5 · x · (1 + tanh(√(2/π) · (x + 0.044715 x³)))."""
+    _forward(out.reshape(-1), x.reshape(-1), *_constants(x, GELU_SCALE, GELU_CUBIC))
+
+
+def gelu_backward(dx, dout, x):
+    """dx = dout · GELU'(x)."""
+    constants = _constants(x, GELU_SCALE, GELU_CUBIC, 3.0 * GELU_CUBIC)
+    _backward(dx.reshape(-1), dout.reshape(-1), x.reshape(-1), *constants)
+
+
+def _constants(x, *values):
+    return (x.dtype.type(value) for value in values)

@@ -1,0 +1,87 @@
+"""Layernorm, alone and behind a residual addition: one read of a row, while it is in the cache."""
+
+import math
+
+from numba import get_num_threads, prange
+
+from llmc.backends.cpu.compiled import ZERO, bounds, parallel
+from llmc.backends.cpu.scratch import scratch
+from llmc.backends.reference import EPS
+
+
+@parallel
+def _forward(residual, out, mean, rstd, x1, x2, w, b, eps):
+    """Rows (N, C); mean, rstd (N,). With x2 of no rows x1 is normalised as it is, and residual stays as it is."""
+    N, C = x1.shape
+    added = x2.shape[0] > 0
+    scale = w.dtype.type(1) / w.dtype.type(C)
+    for n in prange(N):
+        x = residual[n] if added else x1[n]  # (C,)
+        if added:
+            for c in range(C):
+                x[c] = x1[n, c] + x2[n, c]
+        total = w.dtype.type(0)
+        for c in range(C):
+            total += x[c]
+        centre = total * scale
+        squares = w.dtype.type(0)
+        for c in range(C):
+            squares += (x[c] - centre) * (x[c] - centre)
+        r = w.dtype.type(1) / math.sqrt(squares * scale + eps)
+        for c in range(C):
+            out[n, c] = (x[c] - centre) * r * w[c] + b[c]
+        mean[n], rstd[n] = centre, r
+
+
+@parallel
+def _backward(dx, dw, db, dout, x, w, mean, rstd, partial):
+    """Every part sums dw and db over its rows, into partial (parts, 2, C); then the parts are added in order."""
+    N, C = x.shape
+    parts = partial.shape[0]
+    scale = w.dtype.type(1) / w.dtype.type(C)
+    for part in prange(parts):
+        n0, n1 = bounds(part, parts, N)
+        pw, pb = partial[part, 0], partial[part, 1]  # (C,) each
+        pw[:] = ZERO
+        pb[:] = ZERO
+        for n in range(n0, n1):
+            centre, r = mean[n], rstd[n]
+            through_mean, through_rstd = w.dtype.type(0), w.dtype.type(0)
+            for c in range(C):
+                norm = (x[n, c] - centre) * r
+                pw[c] += dout[n, c] * norm
+                pb[c] += dout[n, c]
+                through_mean += dout[n, c] * w[c]
+                through_rstd += dout[n, c] * w[c] * norm
+            through_mean *= scale
+            through_rstd *= scale
+            for c in range(C):
+                norm = (x[n, c] - centre) * r
+                dx[n, c] += (dout[n, c] * w[c] - through_mean - norm * through_rstd) * r
+    for part in range(parts):
+        for c in range(C):
+            dw[c] += partial[part, 0, c]
+            db[c] += partial[part, 1, c]
+
+
+def layernorm_forward(out, mean, rstd, x, w, b):
+    """norm = (x - mean) · rstd; out = norm · w + b."""
+    C = w.size
+    rows = x.reshape(-1, C)  # (N, C)
+    _forward(rows, out.reshape(-1, C), mean.reshape(-1), rstd.reshape(-1), rows, rows[:0], w, b, w.dtype.type(EPS))
+
+
+def residual_layernorm_forward(residual, out, mean, rstd, x1, x2, w, b):
+    """residual = x1 + x2, and the layernorm of it, row by row."""
+    C = w.size
+    flat = (array.reshape(-1, C) for array in (x1, x2))  # (N, C) each
+    stats = (mean.reshape(-1), rstd.reshape(-1))  # (N,) each
+    _forward(residual.reshape(-1, C), out.reshape(-1, C), *stats, *flat, w, b, w.dtype.type(EPS))
+
+
+def layernorm_backward(dx, dw, db, dout, x, w, mean, rstd):
+    """dx += rstd · (dnorm - mean(dnorm) - norm · mean(dnorm · norm)); dw, db as sums over the rows."""
+    C = w.size
+    dx, dout, x = (array.reshape(-1, C) for array in (dx, dout, x))  # (N, C) each
+    partial = scratch("layernorm", (get_num_threads(), 2, C), w.dtype)
+    _backward(dx, dw, db, dout, x, w, mean.reshape(-1), rstd.reshape(-1), partial)

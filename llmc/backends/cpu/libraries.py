@@ -1,0 +1,71 @@
+"""Which BLAS the kernels call, with one thread: the parallel cut is made by them.
+
+SciPy's (OpenBLAS from pip, whatever conda chose), whose addresses scipy.linalg.cython_blas publishes. On an Intel
+processor Intel's MKL, where `pip install mkl` has put it: faster for the few hundred rows of a training batch. The
+variable LLMC_BLAS=scipy or LLMC_BLAS=mkl decides otherwise. Both round a sum by its place in memory and the processor,
+so arrays begin at cache lines (`scratch.py`).
+"""
+
+import ctypes
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+import scipy.linalg.cython_blas  # noqa: F401, loads SciPy's BLAS
+from numba.extending import get_cython_function_address
+from threadpoolctl import ThreadpoolController
+
+from llmc.errors import UserError
+
+GEMM = {np.dtype(np.float32): "sgemm", np.dtype(np.float64): "dgemm"}
+SEQUENTIAL = 1  # MKL's number for: no threads of its own
+
+
+def scipys_libraries():
+    """threadpoolctl's controllers of all BLAS libraries that are loaded, but NumPy's own copy of one."""
+    found = ThreadpoolController().select(user_api="blas").lib_controllers
+    return [lib for lib in found if not any(p.name.startswith("numpy") for p in list(Path(lib.filepath).parents)[:2])]
+
+
+def scipys_gemm():
+    """({dtype: address}, description) of SciPy's BLAS."""
+    description = "BLAS of SciPy"
+    for library in scipys_libraries():
+        library.set_num_threads(1)
+        kernels = getattr(library, "architecture", None)
+        description = f"{library.internal_api} {library.version}" + (f" ({kernels})" if kernels else "")
+    return {t: get_cython_function_address("scipy.linalg.cython_blas", name) for t, name in GEMM.items()}, description
+
+
+def mkls_gemm():
+    """({dtype: address}, description) of the MKL that pip installed; None when there is none."""
+    try:
+        files = [file for file in metadata.files("mkl") or () if "mkl_rt" in file.name]
+        library = ctypes.CDLL(str(Path(files[0].locate()).resolve()))
+    except (metadata.PackageNotFoundError, IndexError, OSError):
+        return None
+    library.MKL_Set_Threading_Layer(SEQUENTIAL)
+    addresses = {t: ctypes.cast(getattr(library, name), ctypes.c_void_p).value for t, name in GEMM.items()}
+    return addresses, f"mkl {metadata.version('mkl')}"
+
+
+def is_intel() -> bool:
+    """Whether the processor is Intel's."""
+    cpuinfo = Path("/proc/cpuinfo")
+    return "GenuineIntel" in (cpuinfo.read_text(errors="replace") if cpuinfo.is_file() else platform.processor())
+
+
+def choose():
+    """({dtype: address}, description) of the BLAS to use. Raises UserError for an LLMC_BLAS that is not there."""
+    wanted = os.environ.get("LLMC_BLAS", "")
+    if wanted not in ("", "scipy", "mkl"):
+        raise UserError(f"LLMC_BLAS is {wanted!r}; set it to scipy or mkl, or leave it out.")
+    found = mkls_gemm() if wanted == "mkl" or (not wanted and is_intel()) else None
+    if found is None and wanted == "mkl":
+        raise UserError("LLMC_BLAS asks for mkl, which is not installed; run `pip install mkl`, or leave it out.")
+    return found or scipys_gemm()
+
+
+ADDRESS, DESCRIPTION = choose()

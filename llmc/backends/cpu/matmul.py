@@ -1,0 +1,102 @@
+"""The linear layer: three gemms, each cut into one tile of the output for each thread.
+
+BLAS is column-major: a row-major out (N, C_out) is to it a (C_out, N) matrix, so weights come first and rows second.
+"""
+
+from numba import get_num_threads, prange
+
+from llmc.backends.cpu.blas import gemm
+from llmc.backends.cpu.compiled import ONE, TWO, bounds, exp, parallel, serial
+from llmc.backends.cpu.libraries import ADDRESS
+from llmc.backends.reference import GELU_CUBIC, GELU_SCALE
+
+
+@serial
+def tiles(parts, m, n):
+    """How many of `parts` tiles to cut m into, the rest cutting n: the cut with the least to read for each tile."""
+    best = 1
+    for p in range(1, parts + 1):
+        if parts % p == 0 and m // p + n * p // parts < m // best + n * best // parts:
+            best = p
+    return best
+
+
+@parallel
+def _forward(address, out, x, w, b, gelu_out, scale, cubic, parts):
+    """out (N, C_out) = x (N, C_in) · wᵀ + b and, while a tile is in the cache, GELU of it; b, gelu_out may be empty."""
+    (N, C_in), C_out, size = x.shape, w.shape[0], x.itemsize
+    pm = tiles(parts, C_out, N)
+    for part in prange(parts):
+        c0, c1 = bounds(part % pm, pm, C_out)
+        n0, n1 = bounds(part // pm, parts // pm, N)
+        if b.size:  # gemm adds to what is there: the bias
+            for n in range(n0, n1):
+                for c in range(c0, c1):
+                    out[n, c] = b[c]
+        beta = w.dtype.type(1 if b.size else 0)
+        weights, rows = w.ctypes.data + size * c0 * C_in, x.ctypes.data + size * n0 * C_in
+        tile = out.ctypes.data + size * (n0 * C_out + c0)
+        gemm(address, True, False, c1 - c0, n1 - n0, C_in, weights, C_in, rows, C_in, beta, tile, C_out)
+        if gelu_out.size:
+            for n in range(n0, n1):
+                for c in range(c0, c1):
+                    u = scale * out[n, c] * (ONE + cubic * out[n, c] * out[n, c])
+                    gelu_out[n, c] = out[n, c] / (ONE + exp(-TWO * u))
+
+
+@parallel
+def _backward_input(address, dx, dout, w, parts):
+    """dx (N, C_in) = dout (N, C_out) · w."""
+    (N, C_in), C_out, size = dx.shape, w.shape[0], w.itemsize
+    pm = tiles(parts, C_in, N)
+    for part in prange(parts):
+        c0, c1 = bounds(part % pm, pm, C_in)
+        n0, n1 = bounds(part // pm, parts // pm, N)
+        weights, rows = w.ctypes.data + size * c0, dout.ctypes.data + size * n0 * C_out
+        tile = dx.ctypes.data + size * (n0 * C_in + c0)
+        gemm(address, False, False, c1 - c0, n1 - n0, C_out, weights, C_in, rows, C_out, w.dtype.type(0), tile, C_in)
+
+
+@parallel
+def _backward_weights(address, dw, db, dout, x, parts):
+    """dw (C_out, C_in) += doutᵀ · x (N, C_in), added by BLAS itself; db += column sums of dout; db may be empty."""
+    (N, C_in), C_out, size = x.shape, dw.shape[0], x.itemsize
+    pm = tiles(parts, C_in, C_out)
+    for part in prange(parts):
+        k0, k1 = bounds(part % pm, pm, C_in)
+        c0, c1 = bounds(part // pm, parts // pm, C_out)
+        if db.size and part % pm == 0:
+            for n in range(N):
+                for c in range(c0, c1):
+                    db[c] += dout[n, c]
+        inputs, errors = x.ctypes.data + size * k0, dout.ctypes.data + size * c0
+        tile = dw.ctypes.data + size * (c0 * C_in + k0)
+        gemm(address, False, True, k1 - k0, c1 - c0, N, inputs, C_in, errors, C_out, x.dtype.type(1), tile, C_in)
+
+
+def matmul_forward(out, x, w, b):
+    """out = x · wᵀ + b."""
+    _run_forward(out, x, w, b, out[:0])
+
+
+def matmul_gelu_forward(gelu_out, out, x, w, b):
+    """out = x · wᵀ + b, gelu_out = GELU(out), in one go."""
+    _run_forward(out, x, w, b, gelu_out)
+
+
+def _run_forward(out, x, w, b, gelu_out):
+    C_out, C_in = w.shape
+    dtype = w.dtype
+    bias = w[:0, 0] if b is None else b  # (0,) or (C_out,)
+    flat = (out.reshape(-1, C_out), x.reshape(-1, C_in), w, bias, gelu_out.reshape(-1, C_out))
+    _forward(ADDRESS[dtype], *flat, dtype.type(GELU_SCALE), dtype.type(GELU_CUBIC), get_num_threads())
+
+
+def matmul_backward(dx, dw, db, dout, x, w):
+    """dx = dout · w; dw += doutᵀ · x; db += column sums of dout."""
+    C_out, C_in = w.shape
+    address, parts = ADDRESS[w.dtype], get_num_threads()
+    dout = dout.reshape(-1, C_out)  # (N, C_out)
+    if dx is not None:
+        _backward_input(address, dx.reshape(-1, C_in), dout, w, parts)
+    _backward_weights(address, dw, w[0, :0] if db is None else db, dout, x.reshape(-1, C_in), parts)

@@ -1,0 +1,35 @@
+"""Who may use the cores: Numba's threads, and nobody beside them.
+
+Numba's pool (OpenMP where it is found) waits asleep: by default a thread that is done spins for milliseconds, and when
+another program holds a core, that spinning is what the others wait for. The BLAS that the kernels call has one thread
+(`libraries.py`); NumPy's own keeps its threads, for the rest of the program.
+"""
+
+import os
+from contextlib import contextmanager
+
+ASLEEP = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "1000"}  # a short spin costs nothing and saves a wake-up
+
+
+@contextmanager
+def environment(defaults):
+    """Environment variables that are set inside, where the user has not set them."""
+    added = {name: value for name, value in defaults.items() if name not in os.environ}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for name in added:
+            del os.environ[name]
+
+
+def load_pool():
+    """Load Numba's OpenMP pool, which reads the environment once, now. Without OpenMP, Numba has a pool of its own."""
+    with environment(ASLEEP):
+        try:
+            from numba.np.ufunc import omppool  # noqa: F401
+        except ImportError:
+            pass
+
+
+load_pool()

@@ -1,0 +1,88 @@
+"""A plain GPT-2 in PyTorch, with the weights of ours: what `llmc bench --vs torch` races against.
+
+The way a PyTorch user writes it: nn.Linear, scaled_dot_product_attention, autograd, torch.optim.AdamW.
+"""
+
+from llmc.errors import UserError
+
+
+def torch_step(model, fused=False):
+    """A function (x, y) -> loss that makes one training step in PyTorch, beginning with the weights of `model`.
+
+    x, y: (B, T) integers · fused: PyTorch's single-kernel AdamW instead of its default. The step: forward, backward,
+    AdamW with lr 1e-4. Raises UserError when PyTorch is not installed.
+    """
+    try:
+        import torch
+    except ImportError:
+        raise UserError(
+            "--vs torch needs PyTorch; install it with `pip install torch`, or leave the option out."
+        ) from None
+    network = _network(model)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-4, betas=(0.9, 0.95), weight_decay=0.0, fused=fused)
+
+    def step(x, y):
+        optimizer.zero_grad()
+        x, y = torch.as_tensor(x, dtype=torch.int64), torch.as_tensor(y, dtype=torch.int64)  # (B, T) both
+        loss = network(x, y)
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    return step
+
+
+def _network(model):
+    """The nn.Module, with copies of the model's parameters."""
+    import torch
+    from torch import nn
+    from torch.nn import functional as F
+
+    config, C = model.config, model.config.C
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.ln1, self.ln2 = nn.LayerNorm(C), nn.LayerNorm(C)
+            self.qkv, self.attproj = nn.Linear(C, 3 * C), nn.Linear(C, C)
+            self.fc, self.fcproj = nn.Linear(C, 4 * C), nn.Linear(4 * C, C)
+
+        def forward(self, x):
+            B, T, _ = x.shape
+            heads = (
+                part.view(B, T, config.NH, config.hs).transpose(1, 2) for part in self.qkv(self.ln1(x)).split(C, 2)
+            )
+            mixed = F.scaled_dot_product_attention(*heads, is_causal=True)  # (B, NH, T, hs)
+            x = x + self.attproj(mixed.transpose(1, 2).reshape(B, T, C))  # (B, T, C)
+            return x + self.fcproj(F.gelu(self.fc(self.ln2(x)), approximate="tanh"))  # (B, T, C)
+
+    class Network(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.wte, self.wpe = nn.Embedding(config.V, C), nn.Embedding(config.maxT, C)
+            self.blocks = nn.ModuleList(Block() for _ in range(config.L))
+            self.lnf = nn.LayerNorm(C)
+
+        def forward(self, x, y):
+            stream = self.wte(x) + self.wpe.weight[: x.shape[1]]  # (B, T, C)
+            for block in self.blocks:
+                stream = block(stream)
+            logits = F.linear(self.lnf(stream), self.wte.weight)  # (B, T, V)
+            return F.cross_entropy(logits.view(-1, config.V), y.view(-1))
+
+    network = Network()
+    with torch.no_grad():
+        for name, parameter in network.named_parameters():
+            parameter.copy_(torch.from_numpy(_ours(model, name.split("."))))
+    return network
+
+
+def _ours(model, path):
+    """Our array for PyTorch's parameter, by the parts of its name: ["blocks", "3", "qkv", "weight"] -> qkvw[3]."""
+    import numpy as np
+
+    *place, layer, kind = path
+    ours = layer if layer in ("wte", "wpe") else layer + kind[0]
+    values = model.backend.to_numpy(model.params[ours])
+    values = values[int(place[1])] if place else values
+    return np.array(values[: model.config.V] if ours == "wte" else values)

@@ -1,0 +1,64 @@
+"""Where a training step spends its time: every call of a backend function, with when it began and how long it took.
+
+`profile` gives the calls of one step in order, for a timeline; `by_function` their sums, for a table.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from statistics import median
+from time import perf_counter
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a backend function. start: seconds since the step began · seconds: its duration."""
+
+    name: str
+    start: float
+    seconds: float
+
+
+class ProfiledBackend:
+    """A backend that does what another one does, and keeps a Call for each of its functions that is called."""
+
+    def __init__(self, backend):
+        self._backend = backend
+        self.begin()
+
+    def begin(self):
+        """Forget the calls so far; their starts count from now."""
+        self.calls, self._zero = [], perf_counter()
+
+    def __getattr__(self, name):
+        function = getattr(self._backend, name)
+
+        def timed(*arguments):
+            start = perf_counter()
+            result = function(*arguments)
+            self.calls.append(Call(name, start - self._zero, perf_counter() - start))
+            return result
+
+        return timed if callable(function) else function
+
+
+def profile(model, step) -> list[Call]:
+    """The backend calls of step(), a function that trains `model`, in order."""
+    backend = model.backend
+    model.backend = ProfiledBackend(backend)
+    try:
+        step()
+        return model.backend.calls
+    finally:
+        model.backend = backend
+
+
+def by_function(profiles) -> dict:
+    """{function: seconds a step}, slowest first: the median over several profiles of equal steps."""
+    sums = defaultdict(list)
+    for calls in profiles:
+        total = defaultdict(float)
+        for call in calls:
+            total[call.name] += call.seconds
+        for name, seconds in total.items():
+            sums[name].append(seconds)
+    return dict(sorted(((name, median(s)) for name, s in sums.items()), key=lambda item: -item[1]))
