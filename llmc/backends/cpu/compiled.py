@@ -15,13 +15,12 @@ from numba.extending import overload
 import llmc.backends.cpu.threads  # noqa: F401, before the first kernel starts the pool
 
 
-def forget_kernels_of_other_sources():
-    """Delete compiled kernels that were made from other sources than those here.
+def forget_kernels_of_other_sources(folder):
+    """Delete the compiled kernels in `folder` that were made from other sources than those that are there now.
 
     Numba looks at the file of a kernel only: after a change in this one, which every kernel uses, it would go on with
     the old code. Where nothing can be written, Numba keeps its kernels elsewhere and this does nothing.
     """
-    folder = Path(__file__).parent
     sources = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(folder.glob("*.py")))).hexdigest()
     stamp = folder / "__pycache__" / "kernels.sha256"
     try:
@@ -35,7 +34,7 @@ def forget_kernels_of_other_sources():
         pass
 
 
-forget_kernels_of_other_sources()
+forget_kernels_of_other_sources(Path(__file__).parent)
 
 # What the compiler may do to sums and products so that loops use the vector unit: regroup, fuse, and ignore the sign of
 # zero. Not: assume that there is no NaN. A diverged loss must stay visible.
@@ -77,7 +76,7 @@ P0, P1, P2, P3, P4, P5 = (
 BIAS, FRACTION_BITS = np.int32(127), np.int32(23)  # of the exponent in a float32
 
 
-@serial
+@njit(fastmath={"contract", "nsz"}, cache=True)  # regrouped, the two pieces of ln 2 would be one again
 def exp_float32(x):
     """e^x = 2^n · e^r with n whole and |r| ≤ ln 2 / 2: a polynomial for e^r, and n put into the exponent's bits.
 
