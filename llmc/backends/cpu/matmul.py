@@ -8,7 +8,10 @@ from numba import get_num_threads, prange
 from llmc.backends.cpu.blas import gemm
 from llmc.backends.cpu.compiled import ONE, TWO, bounds, exp, parallel, serial
 from llmc.backends.cpu.libraries import ADDRESS
+from llmc.backends.cpu.scratch import LINE, scratch
 from llmc.backends.reference import GELU_CUBIC, GELU_SCALE
+
+SLAB = 100_000  # weights that a core's cache (L2) holds beside the rest
 
 
 @serial
@@ -44,17 +47,36 @@ def _forward(address, out, x, w, b, gelu_out, scale, cubic, parts):
                     gelu_out[n, c] = out[n, c] / (ONE + exp(-TWO * u))
 
 
+@serial
+def fetch(w, r0, r1, c0, c1):
+    """Read one number of every cache line of w[r0:r1, c0:c1], in order; the sum, so that it is not left out."""
+    total = w[0, 0]
+    for r in range(r0, r1):
+        for c in range(c0, c1, LINE // w.itemsize):
+            total += w[r, c]
+    return total
+
+
 @parallel
-def _backward_input(address, dx, dout, w, parts):
-    """dx (N, C_in) = dout (N, C_out) · w."""
+def _backward_input(address, dx, dout, w, fetched, parts):
+    """dx (N, C_in) = dout (N, C_out) · w, a slab of w at a time: its sum over C_out, added up by BLAS.
+
+    A tile is a strip of columns of w. OpenBLAS reads such a strip in an order that waits for memory at every turn; read
+    in its own order first, it comes at full speed, and BLAS finds it in the cache. That saves a tenth of a step.
+    """
     (N, C_in), C_out, size = dx.shape, w.shape[0], w.itemsize
     pm = tiles(parts, C_in, N)
     for part in prange(parts):
         c0, c1 = bounds(part % pm, pm, C_in)
         n0, n1 = bounds(part // pm, parts // pm, N)
-        weights, rows = w.ctypes.data + size * c0, dout.ctypes.data + size * n0 * C_out
         tile = dx.ctypes.data + size * (n0 * C_in + c0)
-        gemm(address, False, False, c1 - c0, n1 - n0, C_out, weights, C_in, rows, C_out, w.dtype.type(0), tile, C_in)
+        step = max(SLAB // max(c1 - c0, 1), 1)
+        for r0 in range(0, C_out, step):
+            r1 = min(r0 + step, C_out)
+            fetched[part, 0] = fetch(w, r0, r1, c0, c1)
+            weights, rows = w.ctypes.data + size * (r0 * C_in + c0), dout.ctypes.data + size * (n0 * C_out + r0)
+            beta = w.dtype.type(0 if r0 == 0 else 1)
+            gemm(address, False, False, c1 - c0, n1 - n0, r1 - r0, weights, C_in, rows, C_out, beta, tile, C_in)
 
 
 @parallel
@@ -98,5 +120,6 @@ def matmul_backward(dx, dw, db, dout, x, w):
     address, parts = ADDRESS[w.dtype], get_num_threads()
     dout = dout.reshape(-1, C_out)  # (N, C_out)
     if dx is not None:
-        _backward_input(address, dx.reshape(-1, C_in), dout, w, parts)
+        fetched = scratch("fetched", (parts, LINE), w.dtype)
+        _backward_input(address, dx.reshape(-1, C_in), dout, w, fetched, parts)
     _backward_weights(address, dw, w[0, :0] if db is None else db, dout, x.reshape(-1, C_in), parts)
