@@ -75,7 +75,6 @@ def doctor() -> Report:
 def examinations() -> list:
     """[(what, function that takes it and returns its Row)], in the order of the table."""
     from llmc.course import diagnoses, equipment
-    from llmc.data import CORPORA
 
     return [
         ("system", diagnoses.system),
@@ -84,11 +83,12 @@ def examinations() -> list:
         ("cores", diagnoses.cores),
         ("memory", diagnoses.memory),
         ("BLAS", diagnoses.blas),
+        ("BLAS in training", equipment.training_blas),
         ("C++ compiler", diagnoses.compiler),
         ("GPU", diagnoses.gpu),
         ("CuPy", equipment.cupy),
         ("disk", equipment.disk),
-        *((f"corpus {name}", partial(equipment.corpus, name=name)) for name in sorted(CORPORA)),
+        *((f"corpus {name}", partial(equipment.corpus, name=name)) for name in equipment.corpora()),
         ("GPT-2's tokens", equipment.tokens),
     ]
 

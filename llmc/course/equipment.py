@@ -19,6 +19,7 @@ PACKAGES = {  # beside NumPy, which is here or nothing would be; what stops with
     "matplotlib": "every figure",
     "tiktoken": "training and sampling",
     "numba": "the CPU kernels compiled from Python",
+    "scipy": "the CPU kernels too: it brings their BLAS",
     "jupyterlab": "the lessons",
 }
 CUPY = {"cupy-cuda13x": 580, "cupy-cuda12x": 525, "cupy": 525}  # package -> major version of the driver that it needs
@@ -90,6 +91,25 @@ def disk(what) -> Row:
     if free >= ENOUGH_DISK:
         return Row(what, found)
     return Row(what, found, "warning", "a corpus or a run may find no room", pip("cache", "purge"))
+
+
+def training_blas(what) -> Row:
+    """Who multiplies matrices for the "cpu" backend; it is not NumPy's copy."""
+    from llmc.backends.cpu import libraries
+
+    found = libraries.DESCRIPTION
+    if found.startswith("mkl") or not libraries.is_intel() or os.environ.get("LLMC_BLAS"):
+        return Row(what, found)
+    costs = "a large model trains about a sixth slower than with Intel's MKL (a download of 280 MB)"
+    return Row(what, found, "missing", costs, pip("install", "mkl"))
+
+
+def corpora() -> list[str]:
+    """pydocs, and what else is prepared: nobody needs all of them."""
+    from llmc.data import Corpus, data_home
+
+    others = {path.parent.name for path in data_home().glob("*/*.bin")} - {"pydocs"}
+    return ["pydocs", *sorted(name for name in others if not Corpus.in_folder(data_home() / name).missing)]
 
 
 def corpus(what, name) -> Row:
