@@ -106,22 +106,21 @@ def training_blas(what) -> Row:
 
 def corpora() -> list[str]:
     """pydocs, and what else is prepared: nobody needs all of them."""
-    from llmc.data import Corpus, data_home
+    from llmc.data import prepared
 
-    others = {path.parent.name for path in data_home().glob("*/*.bin")} - {"pydocs"}
-    return ["pydocs", *sorted(name for name in others if not Corpus.in_folder(data_home() / name).missing)]
+    return ["pydocs", *(name for name in prepared() if name != "pydocs")]
 
 
 def corpus(what, name) -> Row:
     """Is it prepared, and are its files whole?"""
-    from llmc.data import Corpus, data_home, read_tokens
+    from llmc.data import Corpus, count_tokens, data_home
 
     files, prepare = Corpus.in_folder(data_home() / name), llmc_command(f"data {name}")
     if files.missing:
         found = "incomplete" if len(files.missing) < len(files.files) else "not here"
         return Row(what, found, "missing", "ten seconds, when training first needs it", prepare)
     try:
-        train, val = (len(read_tokens(path)) for path in (files.train, files.val))
+        train, val = count_tokens(files.train), count_tokens(files.val)
     except UserError:
         return Row(what, "damaged", "warning", "whatever reads it stops with an error", prepare)
     return Row(what, f"{train:,} tokens to train on, {val:,} to validate")

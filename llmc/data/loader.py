@@ -1,50 +1,105 @@
-"""Batches from a token file, in the order of llm.c's `llmc/dataloader.h` without shuffling.
+"""Batches from token files, in the order of llm.c's `llmc/dataloader.h` without shuffling.
 
-The file is read from front to back in steps of B·T tokens. With several processes (`world`), they take turns: batch i
-of process `rank` begins at token (i·world + rank)·B·T. It reads one token more than B·T: y is x one token later.
+A file is read from front to back in steps of B·T tokens, then the next file. With several processes (`world`), they
+take turns: batch i of process `rank` begins at token (i·world + rank)·B·T. It reads one token more than B·T: y is x one
+token later.
 """
 
 import numpy as np
 
+from llmc.data.shards import Shards
 from llmc.data.tokens import read_tokens
 from llmc.errors import UserError
 
 
 class DataLoader:
-    """Endless batches of one token file. `num_batches` make an epoch; after it the file starts again.
+    """Endless batches. `num_batches` make an epoch over all files; after it the first file starts again.
 
-    path: token file · B, T: batch and sequence length · V: if given, ids must be < V · rank, world: which of how many
-    processes this one is. Raises UserError for a bad file, or one with too few tokens for one batch of every process.
+    path: token file, a pattern ("…/x_train_*.bin") or a list of files · B, T: batch and sequence length · V: if given,
+    ids must be < V (checked when a file is opened) · rank, world: which of how many processes this one is.
+    `num_tokens` counts the tokens of all files. Raises UserError for a bad file, for one with too few tokens for one
+    batch of every process, and, in `next_batch` too, for a file that is gone or has shrunk.
     """
 
     def __init__(self, path, B: int, T: int, V: int | None = None, rank: int = 0, world: int = 1):
         if min(B, T, world) < 1 or not 0 <= rank < world:
             raise UserError(f"a loader needs B, T, world ≥ 1 and 0 ≤ rank < world, not {B=} {T=} {rank=} {world=}.")
         self.path, self.B, self.T, self.rank, self.world = path, B, T, rank, world
-        self.tokens = read_tokens(path, V)  # (ntok,) uint16, on disk
-        self.num_batches = (2 * self.tokens.size - 2) // (2 * B * T * world)  # llm.c counts in bytes: 2 a token
-        if self.num_batches < 1:
-            raise UserError(
-                f"{path} has {self.tokens.size:,} tokens, and one batch needs {B * T * world + 1:,}"
-                f" ({B=}, {T=}, {world=}, plus one); take a smaller batch or sequence length."
-            )
+        self.shards = Shards(path, V)
+        self.num_tokens = sum(self.shards.sizes)
+        self._batches = [(ntok - 1) // (B * T * world) for ntok in self.shards.sizes]  # of each file
+        self.num_batches = sum(self._batches)
+        for file, ntok, batches in zip(self.shards.paths, self.shards.sizes, self._batches):
+            if batches < 1:
+                raise UserError(
+                    f"{file} has {ntok:,} tokens, and one batch needs {B * T * world + 1:,}"
+                    f" ({B=}, {T=}, {world=}, plus one); take a smaller batch or sequence length."
+                )
         self._x = np.empty((B, T), np.int32)
         self._y = np.empty((B, T), np.int32)
         self.reset()
 
+    @property
+    def tokens(self) -> np.ndarray:
+        """(ntok,) the tokens of the first file, as `read_tokens` maps them."""
+        return read_tokens(self.shards.paths[0])
+
+    def head(self, n: int) -> np.ndarray:
+        """(n,) uint16: the first n tokens across all files, fewer when there are fewer."""
+        return self.shards.head(n)
+
     def reset(self):
-        """Begin again with the first batch."""
-        self._next = 0
+        """Begin again with the first batch of the first epoch."""
+        self._seek(0, 0, 0)
+
+    def state(self) -> dict:
+        """Where the loader stands, as whole numbers: epoch, shard (place in its order), sample (batches taken)."""
+        return {"epoch": self.epoch, "shard": self._shard, "sample": self._sample}
+
+    def load_state(self, state: dict):
+        """Go where `state()` was. Raises UserError when these files have no such place."""
+        epoch, shard, sample = (int(state[name]) for name in ("epoch", "shard", "sample"))
+        if epoch < 0 or not 0 <= shard < len(self._batches):
+            raise UserError(f"the data has no shard {shard} of epoch {epoch} to go on with; is it that of the run?")
+        self._seek(epoch, shard, 0)
+        if not 0 <= sample <= self._batches[self._file]:
+            raise UserError(
+                f"{self.shards.paths[self._file]} has {self._batches[self._file]:,} batches, and the run had taken"
+                f" {sample:,}; go on with the data, batch and sequence length of the run."
+            )
+        self._sample = sample
 
     def next_batch(self):
         """(x, y), both (B, T) int32, y[b, t] the token that follows x[b, t].
 
         The same two buffers are filled at every call: copy what must outlive the next one.
         """
-        n = self.B * self.T
-        start = (self._next * self.world + self.rank) * n
-        window = self.tokens[start : start + n + 1]  # (B·T + 1,)
-        self._x[...] = window[:-1].reshape(self.B, self.T)  # (B, T)
-        self._y[...] = window[1:].reshape(self.B, self.T)  # (B, T)
-        self._next = (self._next + 1) % self.num_batches
+        if self._sample == self._batches[self._file]:
+            last = self._shard == len(self._order) - 1
+            self._seek(self.epoch + last, 0 if last else self._shard + 1, 0)
+        self._fill(self._sample)
+        self._sample += 1
         return self._x, self._y
+
+    def _seek(self, epoch, shard, sample):
+        """Stand in front of a batch: open its file. When that fails, all stays as it was."""
+        order = self._shard_order(epoch)
+        self.shards.open(order[shard])
+        self.epoch, self._shard, self._sample = epoch, shard, sample
+        self._order, self._file = order, order[shard]
+        self._window = self.shards.buffer(self._longest_read() + 1)
+
+    def _shard_order(self, epoch):
+        """Which file comes when: by name."""
+        return range(len(self._batches))
+
+    def _longest_read(self):
+        """Tokens that lie side by side in a batch."""
+        return self.B * self.T
+
+    def _fill(self, sample):
+        """Read batch `sample` of the open file into x and y."""
+        start = (sample * self.world + self.rank) * self.B * self.T
+        self.shards.read(start, self._window)  # (B·T + 1,)
+        self._x[...] = self._window[:-1].reshape(self.B, self.T)  # (B, T)
+        self._y[...] = self._window[1:].reshape(self.B, self.T)  # (B, T)

@@ -12,7 +12,8 @@ import time
 import warnings
 from pathlib import Path
 
-from llmc.data.corpus import Corpus, build_corpus, check_vocabulary
+from llmc.data.build import build_corpus
+from llmc.data.corpus import Corpus
 from llmc.data.text import clean, heading, is_new, pack, sections
 from llmc.errors import UserError
 
@@ -22,15 +23,14 @@ SKIPPED |= {"encodings", "pydoc_data", "ensurepip", "__pycache__"}
 SMALLEST_CORPUS = 100_000  # characters; with less, there is nothing to learn from
 
 
-def prepare(out_dir, V: int = 1024, say=None) -> Corpus:
-    """Write train.bin, val.bin and tokenizer.bin of V tokens into out_dir; see `llmc.data.corpus.build_corpus`."""
-    check_vocabulary(V)
+def prepare(options, say=None) -> Corpus:
+    """Write train.bin, val.bin and tokenizer.bin; see `llmc.data.build.build_corpus`."""
     start = time.perf_counter()
     documents = collect_documents()
     size = sum(len(d.encode()) for d in documents)
     if say:
         say(f"collected {len(documents):,} documents, {size:,} bytes, in {time.perf_counter() - start:.1f} s")
-    return build_corpus(documents, out_dir, V, say)
+    return build_corpus(documents, options, say)
 
 
 def collect_text() -> str:

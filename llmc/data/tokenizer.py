@@ -2,7 +2,8 @@
 
 The file holds the bytes of every token by id, the end-of-text token among them. A byte-level BPE needs nothing more:
 the rank of a merge is its id. The pre-tokenising pattern is not in the file; it is GPT-2's for every tokenizer here.
-Use `encoding.encode_ordinary(text)`: it never turns the characters "<|endoftext|>" in a text into the special token.
+Use `llmc.data.encode(encoding, text)`: it takes any text, and never turns the characters "<|endoftext|>" in it
+into the special token.
 """
 
 from pathlib import Path
@@ -76,17 +77,20 @@ def token_lengths(encoding: "tiktoken.Encoding") -> np.ndarray:
     return lengths
 
 
-def write_tokenizer(path, encoding: "tiktoken.Encoding"):
-    """Write tokenizer.bin, version 2, under a temporary name until complete.
+def write_tokenizer(path, encoding: "tiktoken.Encoding", version: int = VERSION):
+    """Write tokenizer.bin under a temporary name until complete. version: 2, or 1, which has no end-of-text id.
 
-    Raises UserError for a token longer than 255 bytes, or when the disk refuses.
+    Raises UserError for a token longer than 255 bytes, for version 1 when the end-of-text id is not GPT-2's 50256,
+    which readers of it assume, or when the disk refuses.
     """
-    tokens = token_table(encoding)
+    tokens, eot_id = token_table(encoding), encoding.eot_token
+    if version not in (1, VERSION) or (version == 1 and eot_id != GPT2_END):
+        raise UserError(f"a tokenizer file of version {version} cannot say that {eot_id} ends a text; write version 2.")
     for i, token in enumerate(tokens):
         if len(token) > LONGEST:
             raise UserError(f"token {i} is {len(token)} bytes long, and tokenizer.bin holds at most {LONGEST}.")
     with atomic_write(path) as file:
-        file.write(make_header(MAGIC, VERSION, len(tokens), encoding.eot_token).tobytes())
+        file.write(make_header(MAGIC, version, len(tokens), *([eot_id] if version == VERSION else [])).tobytes())
         file.write(b"".join(bytes([len(token)]) + token for token in tokens))
 
 

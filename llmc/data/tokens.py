@@ -1,10 +1,13 @@
 """Token files: a text as numbers on disk, in llm.c's format (`dev/data/data_common.py`): header, then uint16 token ids.
 
-Reading maps the file into memory: a shard of 10^8 tokens opens at once and only the pages a batch touches are loaded.
-llm.c's first release wrote int32 without a header; that form is not read here.
+llm.c's first release wrote int32 without a header; that form is read and written too. It carries no mark: a file is
+taken for it when it begins with no magic number, is whole int32 words, and every one could be a token id.
 """
 
+import os
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,50 +17,166 @@ from llmc.header import SIZE, check_size, make_header, read_header
 MAGIC = 20240520
 VERSION = 1
 HIGHEST = 65535  # the largest id that fits uint16
+MOST = 2**31 - 1  # tokens of one file: the header counts them in an int32
+DTYPES = {"uint16": "<u2", "int32": "<i4"}
+CHUNK = 1 << 20  # tokens that are looked at together
 
 
-def write_tokens(path, tokens):
-    """Write token ids (ntok,), any integer type or a list, as uint16 under a temporary name until complete.
+class Layout(NamedTuple):
+    """How a token file is laid out: ntok ids of `dtype` that begin at byte `offset`."""
 
-    [7, 8] -> 1024 bytes of header that say "2 tokens", then 07 00 08 00
-    Raises UserError when there is none, when one does not fit uint16, or when the disk refuses.
+    dtype: str
+    offset: int
+    ntok: int
+
+
+def layout(path) -> Layout:
+    """The layout of a token file; looks at its header and size, and at all ids where there is no header.
+
+    Raises UserError when the file is missing, not a token file, of another version, truncated or empty.
     """
-    tokens = np.asarray(tokens)
-    if tokens.size == 0:
-        raise UserError(f"there are no tokens to write to {path}; give it at least one.")
-    if tokens.ndim != 1 or tokens.dtype.kind not in "iu":
-        raise UserError(f"tokens must be whole numbers of shape (ntok,), not {tokens.dtype} of shape {tokens.shape}.")
-    _check_ids(tokens, 0, HIGHEST, f"the tokens for {path}", "a token file holds uint16")
-    with atomic_write(path) as file:
-        file.write(make_header(MAGIC, VERSION, tokens.size).tobytes())
-        file.write(tokens.astype("<u2").tobytes())
-
-
-def read_tokens(path, V=None) -> np.ndarray:
-    """The tokens of a file as a read-only memory map (ntok,) uint16.
-
-    With V every id is checked to be < V (one pass over the file). Raises UserError when the file is missing, not a
-    token file, of another version, truncated, empty, or holds an id that a vocabulary of V does not have.
-    """
+    first, size = _first_word(path)
+    if first is not None and 0 <= first <= HIGHEST and size % 4 == 0:
+        found = Layout(DTYPES["int32"], 0, size // 4)
+        _check_headerless(path, found)
+        return found
     header = read_header(path, MAGIC, (VERSION,), "a token file")
     ntok = int(header[2])
     if ntok < 1:
         raise UserError(f"{path} is an empty token file: its header says {ntok} tokens; write it anew.")
     check_size(path, SIZE + 2 * ntok)
+    return Layout(DTYPES["uint16"], SIZE, ntok)
+
+
+def _first_word(path):
+    """(first int32 or None, bytes in all) of a file; (None, 0) where read_header will say what is wrong with it."""
     try:
-        tokens = np.memmap(Path(path), "<u2", "r", offset=SIZE, shape=(ntok,))  # (ntok,)
+        with open(path, "rb") as file:
+            raw, size = file.read(4), os.fstat(file.fileno()).st_size
+    except OSError:
+        return None, 0
+    return (int.from_bytes(raw, "little", signed=True) if len(raw) == 4 else None), size
+
+
+def _check_headerless(path, found: Layout):
+    """Raise UserError unless all of a file without a header can be token ids, and not zeros only."""
+    nonzero = False
+    for index, tokens in chunks(path, found):
+        if int(tokens.min()) < 0 or int(tokens.max()) > HIGHEST:
+            at = int(np.flatnonzero((tokens < 0) | (tokens > HIGHEST))[0])
+            raise UserError(
+                f"{path} is not a token file: it has no header, and read as int32 its token {index + at:,} would be"
+                f" {int(tokens[at])}, which is no id of 0 to {HIGHEST}; write it anew."
+            )
+        nonzero = nonzero or bool(tokens.any())
+    if not nonzero:
+        raise UserError(f"{path} is not a token file: it holds nothing but zeros; write it anew.")
+
+
+def chunks(path, found: Layout):
+    """Yield (index of the first, ids (n,)) from front to back.
+
+    Reads, not maps: a file that shrinks meanwhile is a UserError, and not the end of the process.
+    """
+    try:
+        with open(path, "rb") as file:
+            file.seek(found.offset)
+            for index in range(0, found.ntok, CHUNK):
+                n = min(CHUNK, found.ntok - index)
+                tokens = np.fromfile(file, found.dtype, n)  # (n,)
+                if tokens.size < n:
+                    raise shrunk(path)
+                yield index, tokens
     except OSError as error:
         raise UserError(f"cannot read {path}: {why(error)}.") from error
+
+
+def shrunk(path) -> UserError:
+    """What to raise when a file has become shorter than it was when it was opened."""
+    return UserError(f"{path} has shrunk since it was opened; prepare it anew and start again.")
+
+
+def check_ids(path, found: Layout, V: int):
+    """Raise UserError at the first id of the file that a vocabulary of V does not have (one pass over it)."""
+    for index, tokens in chunks(path, found):
+        _check_range(tokens, V - 1, str(path), "is this another tokenizer's file?", index)
+
+
+def read_tokens(path, V=None) -> np.ndarray:
+    """The tokens of a file as a read-only memory map (ntok,): uint16, or int32 in the form of the first release.
+
+    With V every id is checked to be < V (one pass over the file). Raises UserError when the file is missing, not a
+    token file, of another version, truncated, empty, or holds an id that a vocabulary of V does not have.
+    """
+    found = layout(path)
     if V is not None:
-        _check_ids(tokens, 0, V - 1, str(path), "is this another tokenizer's file?")
-    return tokens
+        check_ids(path, found, V)
+    try:
+        return np.memmap(Path(path), found.dtype, "r", offset=found.offset, shape=(found.ntok,))  # (ntok,)
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {why(error)}.") from error
 
 
-def _check_ids(tokens, lowest, highest, whose, hint):
-    """Raise UserError at the first of tokens (ntok,) outside lowest..highest, by index and value."""
-    if lowest <= int(tokens.min()) and int(tokens.max()) <= highest:
+# --------------------------------------------------------------------------------------------------------- writing
+
+
+def write_tokens(path, tokens, form="uint16"):
+    """Write token ids (ntok,), any integer type or a list, under a temporary name until complete.
+
+    [7, 8] -> 1024 bytes of header that say "2 tokens", then 07 00 08 00; with form "int32" no header, four bytes each
+    Raises UserError when there is none, when one does not fit uint16, or when the disk refuses.
+    """
+    with token_writer(path, form) as writer:
+        writer.append(tokens)
+
+
+@contextmanager
+def token_writer(path, form="uint16"):
+    """A TokenWriter for a file that appears, whole, when the block ends without an error. Raises as `write_tokens`."""
+    if form not in DTYPES:
+        raise UserError(f"there is no token format {form!r}; choose {' or '.join(DTYPES)}.")
+    with atomic_write(path) as file:
+        writer = TokenWriter(file, path, form)
+        yield writer
+        writer.finish()
+
+
+class TokenWriter:
+    """Writes tokens as they come. `ntok` counts them."""
+
+    def __init__(self, file, path, form):
+        self.ntok, self._file, self._path, self._form = 0, file, path, form
+        if form == "uint16":
+            file.write(bytes(SIZE))  # the header: it holds the count, so it is written last
+
+    def append(self, tokens):
+        """Add token ids (n,), any integer type or a list."""
+        tokens = np.asarray(tokens)
+        if not tokens.size:
+            return
+        if tokens.ndim != 1 or tokens.dtype.kind not in "iu":
+            found = f"{tokens.dtype} of shape {tokens.shape}"
+            raise UserError(f"tokens must be whole numbers of shape (ntok,), not {found}.")
+        _check_range(tokens, HIGHEST, f"the tokens for {self._path}", "a token file holds uint16", self.ntok)
+        self.ntok += tokens.size
+        if self.ntok > MOST:
+            raise UserError(f"{self._path} would hold more than {MOST:,} tokens; write them as several shards.")
+        self._file.write(tokens.astype(DTYPES[self._form]).tobytes())
+
+    def finish(self):
+        """Write the header."""
+        if not self.ntok:
+            raise UserError(f"there are no tokens to write to {self._path}; give it at least one.")
+        if self._form == "uint16":
+            self._file.seek(0)
+            self._file.write(make_header(MAGIC, VERSION, self.ntok).tobytes())
+
+
+def _check_range(tokens, highest, whose, hint, index=0):
+    """Raise UserError at the first of tokens (n,) outside 0..highest, by value and index; the first has `index`."""
+    if 0 <= int(tokens.min()) and int(tokens.max()) <= highest:
         return
-    index = int(np.flatnonzero((tokens < lowest) | (tokens > highest))[0])
+    at = int(np.flatnonzero((tokens < 0) | (tokens > highest))[0])
     raise UserError(
-        f"{whose}: token {index:,} is {int(tokens[index])}, and ids go from {lowest} to {highest} here ({hint})."
+        f"{whose}: token {index + at:,} is {int(tokens[at])}, and ids go from 0 to {highest} here ({hint})."
     )

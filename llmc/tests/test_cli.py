@@ -76,6 +76,44 @@ def test_options_reach_the_run(train, data, tmp_path, capsys):
     assert "lr 2.00e-05" in capsys.readouterr().out  # 1e-3 after 1 of 50 warmup steps
 
 
+def test_train_then_resume(train, data, tmp_path, capsys, refused):
+    assert train("--schedule", "constant") == 0
+    run, whole = tmp_path / "run", tmp_path / "whole"
+    refused(main(["train", "--resume", str(run)]), "3 steps", "--steps")
+    assert main(["train", "--resume", str(run), "--steps", "5"]) == 0
+    out = capsys.readouterr().out
+    assert "going on from step 3\n" in out and "step    4/5 | loss " in out and "\n2 steps in " in out
+    assert train("--schedule", "constant", "--steps", "5", "--out", str(whole)) == 0
+    assert (run / "model.bin").read_bytes() == (whole / "model.bin").read_bytes()
+
+
+def test_resume_alone_is_the_newest_run(train, tmp_path, monkeypatch, refused):
+    monkeypatch.setattr("llmc.training.run_folder.runs_home", lambda: tmp_path)
+    for name in ("a", "b"):
+        train("--out", str(tmp_path / name))
+    os.utime(tmp_path / "a" / "model.bin", (1e9, 1e9))
+    refused(main(["train", "--resume"]), str(tmp_path / "b"), "3 steps")
+
+
+def test_fine_tuning_begins_where_the_model_is(train, tmp_path, capsys):
+    train()
+    last = [line for line in capsys.readouterr().out.splitlines() if line.startswith("val loss")][-1]
+    assert train("--model", str(tmp_path / "run"), "--out", str(tmp_path / "second")) == 0
+    assert f"{last}\nstep    1/3" in capsys.readouterr().out
+
+
+def test_a_dry_run_prints_the_plan_and_trains_nothing(train, tmp_path, capsys):
+    assert train("--dry-run") == 0
+    assert "activations (B=2, T=16)" in capsys.readouterr().out and not (tmp_path / "run").exists()
+
+
+def test_options_without_a_value_of_their_own_show_the_default(capsys):
+    with pytest.raises(SystemExit):
+        main(["train", "--help"])
+    out = capsys.readouterr().out
+    assert "(default: 0.004)" in out and "SUPPRESS" not in out and "a step:" in out
+
+
 @pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS)])
 def test_help(command, capsys):
     if command:
@@ -115,6 +153,13 @@ def test_help_imports_nothing_heavy():
         (["--schedule", "step"], ["schedule", "cosine"]),
         (["--data", "nowhere"], ["nowhere"]),
         (["--speed", "9"], ["--speed"]),
+        (["--total-batch-size", "100"], ["total batch size", "2 x 16", "100"]),
+        (["--model", "nowhere.bin"], ["nowhere.bin"]),
+        (["--model", "x", "--preset", "d12"], ["--preset", "--model"]),
+        (["--recipe", "soup"], ["'soup'", "cpu-demo"]),
+        (["--resume", "nowhere"], ["nowhere"]),
+        (["--resume", "--recipe", "cpu-demo"], ["--resume", "--recipe"]),
+        (["--resume", "--dry-run"], ["--resume", "--dry-run"]),
         (["--out", os.devnull + "/run"], ["run folder", "--out"]),
     ],
 )
@@ -151,6 +196,7 @@ def test_bad_run_files(train, tmp_path, refused, capsys, name, harm):
     path.write_bytes({"truncated": raw[:-1], "magic": b"\0\0\0\0" + raw[4:], "empty": b""}.get(harm, raw))
     if harm == "missing":
         path.unlink()
+        (tmp_path / "run" / "DONE_00000003").unlink()  # whose model would do as well
     refused(main(["sample", str(tmp_path / "run")]), name)
 
 
@@ -230,7 +276,9 @@ def test_ctrl_c_saves_and_exits_with_2(data, tmp_path, number):
     out, err = process.communicate(timeout=60)
     assert process.returncode == 2 and "Traceback" not in err
     assert err.startswith("llmc: interrupted after step ") and err.count("\n") == 1 and str(run) in err
-    assert {p.name for p in run.iterdir()} == {"loss.png", "main.log", "model.bin", "sample.txt", "tokenizer.bin"}
+    names = {p.name for p in run.iterdir()}
+    assert names >= {"loss.png", "main.log", "model.bin", "sample.txt", "settings.json", "tokenizer.bin"}
+    assert f"--resume {run}" in err and not any(name.endswith(".tmp") for name in names)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pipe that breaks")

@@ -40,9 +40,33 @@ def test_reads_llmc_lines_of_every_kind(path):
     assert math.isnan(log["train"][1][1]) and log["train"][1][3] == math.inf
 
 
-def test_a_resumed_run_counts_a_step_once_with_the_later_line(path):
-    path.write_text("s:0 tel:5.0000\ns:10 tel:4.0000\ns:20 tel:3.0000\ns:10 tel:3.9000\n")
-    assert read_log(path)["val"] == [(0, 5.0), (10, 3.9), (20, 3.0)]
+def test_a_log_that_goes_back_counts_what_was_made_again(path):
+    """Killed behind step 20, resumed from a checkpoint of step 10, validated in front of it or not."""
+    killed = [f"s:{step} trl:5.{step:04d} lr:0.001000 norm:1.00\n" for step in range(20)]
+    killed[10:10] = ["s:10 tel:4.0000\n"]
+    again = "s:10 trl:6.0000 lr:0.001000 norm:1.00\n"
+    path.write_text("".join(killed) + "s:20 tel:3.0000\n" + again)
+    log = read_log(path)
+    assert [row[0] for row in log["train"]] == list(range(11)) and log["train"][10][1] == 6.0
+    assert log["val"] == [(10, 4.0)]
+    path.write_text("".join(killed) + "s:20 tel:3.0000\ns:10 tel:3.9000\n" + again)
+    assert read_log(path)["val"] == [(10, 3.9)] and len(read_log(path)["train"]) == 11
+
+
+def test_a_log_is_written_by_one_at_a_time(path):
+    log = LogWriter(path)
+    with pytest.raises(UserError, match="another process"):
+        LogWriter(path)
+    log.close()
+    LogWriter(path).close()
+
+
+def test_a_half_line_at_the_end_is_cut_off_before_the_next(path):
+    path.write_text("s:0 tel:5.0000\ns:1 trl:4.9")
+    log = LogWriter(path)
+    log.val(1, 4.0)
+    log.close()
+    assert read_log(path)["val"] == [(0, 5.0), (1, 4.0)]
 
 
 def test_a_last_line_without_its_end_is_ignored(path):

@@ -6,13 +6,15 @@ import subprocess
 import sys
 import sysconfig
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from llmc import data
-from llmc.data import corpus, pydocs, text
+from llmc.data import build, pydocs, text
+from llmc.data.options import Options
 from llmc.data.tokenizer import read_tokenizer, token_lengths
 from llmc.data.tokens import read_tokens
 from llmc.errors import UserError
@@ -62,20 +64,20 @@ def documents():
 @pytest.fixture(scope="module")
 def prepared(documents, tmp_path_factory):
     said = []
-    made = corpus.build_corpus(documents, tmp_path_factory.mktemp("data") / "pydocs", say=said.append)
+    made = build.build_corpus(documents, Options(tmp_path_factory.mktemp("data") / "pydocs"), said.append)
     return made, said
 
 
 @pytest.fixture
 def small(monkeypatch):
-    """A corpus of 40 short documents in place of pydocs: quick to build."""
+    """A corpus of 40 short documents in place of pydocs, quick to build: (folder, V) -> Corpus."""
     documents = [f"Document {i} says that {i} times {i} is {i * i}.\n" for i in range(40)]
 
-    def prepare(out_dir, V=1024, say=None):
-        return corpus.build_corpus(documents, out_dir, min(V, 300), say)
+    def prepare(options, say=None):
+        return build.build_corpus(documents, replace(options, vocabulary=options.vocabulary or 300), say)
 
     monkeypatch.setitem(data.CORPORA, "pydocs", prepare)
-    return prepare
+    return lambda out_dir, V=300: prepare(Options(out_dir, vocabulary=V))
 
 
 def test_documents_of_a_module():
@@ -124,7 +126,7 @@ def test_another_process_collects_the_same_and_imports_nothing(documents):
 def test_without_sources_the_language_reference_is_left(tmp_path):
     documents = pydocs.collect_documents(tmp_path)
     assert 100_000 < sum(map(len, documents)) < 1_000_000
-    train, val = corpus.split(documents)
+    train, val = build.split(documents)
     assert 0.1 < sum(map(len, val)) / sum(map(len, documents)) < 0.25
 
 
@@ -151,8 +153,8 @@ def test_unreadable_modules_are_left_out(tmp_path):
 
 
 def test_split_is_the_same_in_any_order_and_loses_nothing(documents):
-    train, val = corpus.split(documents)
-    assert corpus.split(list(reversed(documents))) == (train, val)
+    train, val = build.split(documents)
+    assert build.split(list(reversed(documents))) == (train, val)
     assert sorted(train + val) == sorted(documents)
 
 
@@ -173,18 +175,18 @@ def test_each_document_begins_with_the_end_of_text(prepared, documents):
     val = np.array(read_tokens(made.val))
     assert val[0] == 1023
     pieces = encoding.decode(val[1:].tolist()).split("<|endoftext|>")
-    assert pieces == corpus.split(documents)[1]
+    assert pieces == build.split(documents)[1]
 
 
 def test_training_never_saw_the_validation_documents(prepared, documents):
-    train, val = corpus.split(documents)
+    train, val = build.split(documents)
     assert not set(train) & set(val)
 
 
 def test_vocabulary_out_of_range(tmp_path):
     for V in (0, 256, 65537):
         with pytest.raises(UserError, match=f"a vocabulary of {V} is not possible"):
-            corpus.build_corpus(["a"], tmp_path / "x", V)
+            data.prepare_corpus("pydocs", tmp_path / "x", V)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -208,7 +210,7 @@ def test_find_corpus_takes_a_folder(small, tmp_path):
         data.find_corpus(tmp_path / "mine")
     with pytest.raises(UserError, match="neither a folder nor a known corpus"):
         data.find_corpus("nonsense")
-    with pytest.raises(UserError, match='there is no corpus "nonsense"; known: pydocs'):
+    with pytest.raises(UserError, match='there is no corpus "nonsense"; known: .*pydocs'):
         data.prepare_corpus("nonsense")
 
 
@@ -240,7 +242,7 @@ def test_a_failure_on_the_way_leaves_nothing(small, tmp_path, monkeypatch):
     def disk_full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(corpus, "write_tokenizer", disk_full)
+    monkeypatch.setattr(build, "write_tokenizer", disk_full)
     with pytest.raises(UserError, match="No space left on device"):
         small(tmp_path / "mine")
     assert list(tmp_path.iterdir()) == []
@@ -254,11 +256,12 @@ def test_data_home(monkeypatch):
     assert data.data_home() == Path("elsewhere")
 
 
-def test_the_script_says_what_is_wrong(tmp_path):
-    script = Path(data.__file__).resolve().parents[2] / "data" / "pydocs.py"
+@pytest.mark.parametrize("name", sorted(data.CORPORA))
+def test_the_script_says_what_is_wrong(name, tmp_path):
+    script = Path(data.__file__).resolve().parents[2] / "data" / f"{name}.py"
     if not script.is_file():
         pytest.skip("not a source checkout")
-    command = [sys.executable, str(script), "--out", str(tmp_path / "x"), "--vocabulary", "3"]
+    command = [sys.executable, str(script), "--out", str(tmp_path / "x"), "--tokenizer", "own", "--vocabulary", "3"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2 and done.stderr.startswith("llmc: a vocabulary of 3 is not possible")
     assert done.stderr.count("\n") == 1 and list(tmp_path.iterdir()) == []
@@ -266,4 +269,4 @@ def test_the_script_says_what_is_wrong(tmp_path):
 
 def test_no_documents(tmp_path):
     with pytest.raises(UserError, match="at least one document"):
-        corpus.build_corpus([], tmp_path / "x")
+        build.build_corpus([], Options(tmp_path / "x"))

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llmc.data.bpe import GPT2_PATTERN, train_bpe
+from llmc.data.encoding import encode, pieces
 from llmc.data.tokenizer import make_encoding, read_tokenizer, token_lengths, token_table, write_tokenizer
 from llmc.errors import UserError
 
@@ -69,9 +70,49 @@ def test_special_text_in_a_corpus_is_ordinary_text():
     assert SMALL.decode([299]) == "<|endoftext|>"
 
 
-def test_a_long_run_of_spaces_comes_back():  # tiktoken itself gives up at a million
-    text = "a" + " " * 100_000 + "b"
-    assert SMALL.decode(SMALL.encode_ordinary(text)) == text
+# ------------------------------------------------------------------------------------- any length, cut without change
+
+
+def test_a_million_spaces_come_back():
+    """tiktoken's own method panics here, with an exception that `except Exception` does not catch."""
+    for run in (" " * 1_100_000, "\n \t" * 400_000):
+        text = "a" + run + "b" + run
+        assert SMALL.decode(encode(SMALL, text)) == text
+
+
+SPACED = st.text(alphabet=" \n\r\t\u3000\x1cab1.é'", max_size=60)
+
+
+@settings(max_examples=300, deadline=None)
+@given(SPACED)
+def test_cutting_long_runs_of_space_changes_nothing(text):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("llmc.data.encoding.LONG_RUN", 3)
+        assert encode(SMALL, text) == SMALL.encode_ordinary(text)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(st.booleans(), SPACED), max_size=6))
+def test_pieces_of_a_stream_have_the_tokens_of_its_documents(parts):
+    documents = [""]
+    for begins, text in parts:
+        if begins:
+            documents.append("")
+        documents[-1] += text
+    found = []
+    for begins, text in pieces(parts):
+        assert text
+        if begins:
+            found.append([])
+        found = found or [[]]
+        found[-1] += SMALL.encode_ordinary(text)
+    assert found == [SMALL.encode_ordinary(text) for text in documents if text]
+
+
+def test_a_text_without_spaces_is_cut_by_force(monkeypatch):
+    monkeypatch.setattr("llmc.data.encoding.PIECE", 100)
+    cut = [text for _, text in pieces([(True, " "), *[(False, "abcdefghij" * 9)] * 9])]
+    assert "".join(cut) == " " + "abcdefghij" * 81 and 90 <= max(map(len, cut)) <= 200
 
 
 def test_token_lengths():
@@ -144,6 +185,16 @@ def test_version_1_means_gpt2s_end_of_text(tmp_path):
     assert read_bytes(tmp_path, file_of(many, version=1)).eot_token == 50256
     with pytest.raises(UserError, match="token 50256 .* should be"):
         read_bytes(tmp_path, file_of([*BYTES, END], version=1))
+
+
+def test_version_1_is_written_where_it_says_all(tmp_path):
+    many = [*BYTES, *(b"\x00" + i.to_bytes(2, "big") for i in range(50000)), END]  # 50257 tokens
+    write_tokenizer(tmp_path / "t.bin", make_encoding(many, 50256), version=1)
+    assert (tmp_path / "t.bin").read_bytes() == file_of(many, version=1)
+    for encoding, version in ((SMALL, 1), (SMALL, 3)):
+        with pytest.raises(UserError, match=f"of version {version} cannot say that 299 ends a text"):
+            write_tokenizer(tmp_path / "u.bin", encoding, version)
+    assert [path.name for path in tmp_path.iterdir()] == ["t.bin"]
 
 
 @pytest.mark.skipif(not REFERENCE, reason="needs LLMC_REFERENCE_DIR")

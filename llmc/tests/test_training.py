@@ -7,16 +7,19 @@ import threading
 import numpy as np
 import pytest
 
+from llmc.checkpoints import folder as checkpoint_folder
 from llmc.checkpoints import read_model
-from llmc.data import DataLoader, write_tokens
+from llmc.checkpoints.folder import checkpoints, newest_model
+from llmc.data.shuffled import ShuffledLoader
 from llmc.data.tokenizer import read_tokenizer
 from llmc.errors import UserError
 from llmc.tests.tiny_corpus import V, write_corpus
-from llmc.training import TrainSettings, read_log, train
-from llmc.training.batches import ShuffledLoader
+from llmc.training import Trainer, TrainSettings, loop, read_log, resume, train
 from llmc.training.run_folder import find_run
+from llmc.training.trainer import Diverged
 
-FILES = {"loss.png", "main.log", "model.bin", "sample.txt", "tokenizer.bin"}
+RUN = {"loss.png", "main.log", "model.bin", "sample.txt", "settings.json", "tokenizer.bin"}
+CHECKPOINT = ("model_{:08d}.bin", "state_{:08d}_00000.bin", "outliers_{:08d}.json", "DONE_{:08d}")
 
 
 @pytest.fixture
@@ -34,13 +37,18 @@ def files(folder):
     return {path.name for path in folder.iterdir()}
 
 
+def checkpoint(step):
+    """Names of the files of a checkpoint."""
+    return {name.format(step) for name in CHECKPOINT}
+
+
 def test_a_run_learns_and_leaves_its_folder(settings, tmp_path):
     result = train(settings(steps=30), quiet=True)
     assert result.losses[0] == pytest.approx(np.log(V), abs=0.3)
     assert result.val[-1][1] < result.val[0][1] - 1
     assert result.bits_per_byte == pytest.approx(result.val[-1][1] / np.log(2), rel=1e-6)  # one byte a token
     assert result.steps == 30 and not result.interrupted
-    assert files(tmp_path / "run") == FILES
+    assert files(tmp_path / "run") == RUN | checkpoint(30)
     assert (tmp_path / "run" / "loss.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "run" / "sample.txt").read_text(encoding="utf-8") == result.sample
 
@@ -116,22 +124,20 @@ def test_a_signal_ends_the_run_after_the_step_and_saves_it(settings, tmp_path, n
 
     result = train(settings(), on_step=interrupt)
     assert result.interrupted and result.steps == len(result.losses) in (2, 3)
-    assert files(tmp_path / "run") == FILES
+    assert files(tmp_path / "run") == RUN | checkpoint(result.steps)
     assert np.array_equal(read_model(tmp_path / "run" / "model.bin").params_flat, result.model.params_flat)
     assert signal.getsignal(number) is before
 
 
 def test_a_signal_during_saving_changes_nothing(settings, tmp_path, monkeypatch):
-    from llmc.training import run_folder
-
     def write_interrupted(path, model):
         signal.raise_signal(signal.SIGINT)
         write(path, model)
 
-    write = run_folder.write_model
-    monkeypatch.setattr(run_folder, "write_model", write_interrupted)
+    write = checkpoint_folder.write_model
+    monkeypatch.setattr(checkpoint_folder, "write_model", write_interrupted)
     result = train(settings(val_every=100), quiet=True)
-    assert not result.interrupted and files(tmp_path / "run") == FILES
+    assert not result.interrupted and files(tmp_path / "run") == RUN | checkpoint(6)
 
 
 def test_a_signal_before_the_first_step_leaves_nothing(settings, tmp_path):
@@ -168,41 +174,43 @@ def test_a_closed_pipe_ends_the_run_saved(settings, tmp_path):
             raise BrokenPipeError
 
     assert train(settings(), on_step=closed).interrupted
-    assert files(tmp_path / "run") == FILES
+    assert files(tmp_path / "run") >= RUN
+
+
+def poisoned(at):
+    """A Trainer whose weights are NaN behind step `at`."""
+
+    class Poisoned(Trainer):
+        def train_step(self, stop):
+            row = super().train_step(stop)
+            if self.step == at:
+                self.model.params["lnfw"][...] = np.nan
+            return row
+
+    return Poisoned
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_loss_that_is_no_number_stops_with_the_log_and_the_last_good_model(settings, tmp_path):
-    saved = {}
-
-    def poison(report):
-        if report.step == 4:
-            saved["model"] = read_model(tmp_path / "run" / "model.bin").params_flat.copy()
-            reports.append(report)
-            trainers[0].model.params["lnfw"][...] = np.nan
-
-    trainers, reports = [], []
-    from llmc.training import loop
-
-    class Spy(loop.Trainer):
-        def __init__(self, *args):
-            super().__init__(*args)
-            trainers.append(self)
-
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        pytest.raises(UserError, match="loss is nan at step 5.*lower the learning"),
-    ):
-        patch.setattr(loop, "Trainer", Spy)
-        train(settings(), on_step=poison)
-    assert files(tmp_path / "run") == {"main.log", "model.bin", "tokenizer.bin"}
-    assert np.isfinite(saved["model"]).all()
+def test_a_loss_that_is_no_number_stops_with_the_log_and_the_last_good_checkpoint(settings, tmp_path, monkeypatch):
+    monkeypatch.setattr(loop, "Trainer", poisoned(at=4))
+    with pytest.raises(UserError, match="loss is nan at step 5.*step 3.*--resume .*run --learning-rate 0.002"):
+        train(settings(checkpoint_every=3), quiet=True)
+    assert files(tmp_path / "run") == {"main.log", "tokenizer.bin", "settings.json", *checkpoint(3)}
+    assert np.isfinite(read_model(newest_model(tmp_path / "run")).params_flat).all()
     assert len(read_log(tmp_path / "run" / "main.log")["train"]) == 4
+    monkeypatch.undo()
+    result = resume(tmp_path / "run", quiet=True, learning_rate=0.002)
+    assert result.steps == 6 and np.isfinite(result.losses).all() and result.run.settings.learning_rate == 0.002
+
+
+def test_weights_that_are_no_numbers_are_never_a_checkpoint(settings, tmp_path, monkeypatch):
+    monkeypatch.setattr(loop, "Trainer", poisoned(at=6))  # no loss after it that would show
+    with pytest.raises(UserError, match="norm of the weights is nan.*lower the learning rate"):
+        train(settings(), quiet=True)
+    assert files(tmp_path / "run") == {"main.log"}
 
 
 def test_an_infinite_gradient_never_reaches_the_parameters(settings):
-    from llmc.training.trainer import Diverged, Trainer
-
     trainer = Trainer(settings())
     before = trainer.model.params_flat.copy()
     trainer.model.backward = lambda: trainer.model.grads_flat.fill(np.inf)
@@ -219,6 +227,44 @@ def test_a_disk_that_refuses_the_model_leaves_no_half_file(settings, tmp_path, m
     with pytest.raises(UserError, match="No space left"):
         train(settings(), quiet=True)
     assert files(tmp_path / "run") == {"main.log"}
+
+
+def test_a_disk_that_fills_up_keeps_the_last_checkpoint(settings, tmp_path, monkeypatch):
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    def fill(report):
+        if report.step == 5:
+            monkeypatch.setattr(os, "fsync", full)
+
+    reference = train(settings(out=str(tmp_path / "other")), quiet=True)
+    with pytest.raises(UserError, match="No space left.*step 4 is kept: go on from it with `llmc train --resume"):
+        train(settings(checkpoint_every=2), on_step=fill)
+    monkeypatch.undo()
+    assert checkpoints(tmp_path / "run") == [2, 4]
+    assert np.array_equal(resume(tmp_path / "run", quiet=True).model.params_flat, reference.model.params_flat)
+
+
+def test_a_shard_that_disappears_ends_the_run_saved(settings, tmp_path, monkeypatch):
+    def gone(report):
+        if report.step == 4:
+            monkeypatch.setattr(loader, "next_batch", refuse)
+
+    def refuse(self):
+        if calls:  # the first micro-batch of the step is there, the second is not
+            raise UserError("train.bin is gone.")
+        calls.append(self)
+        return read(self)
+
+    calls, loader = [], ShuffledLoader
+    read = loader.next_batch
+    reference = train(settings(total_batch_size=64, out=str(tmp_path / "other")), quiet=True)
+    with pytest.raises(UserError, match="train.bin is gone; step 4 is kept"):
+        train(settings(total_batch_size=64), on_step=gone)
+    monkeypatch.undo()
+    result = resume(tmp_path / "run", quiet=True)
+    assert result.losses[4:] == reference.losses[4:]
+    assert np.array_equal(result.model.params_flat, reference.model.params_flat)
 
 
 # ---------------------------------------------------------------------------------------------------- run folders
@@ -260,51 +306,11 @@ def test_bad_data_leaves_no_folder(settings, tmp_path):
             for bad in (0, -1, 1.5, True)
         ],
         *[("learning_rate", bad) for bad in (0, -1.0, float("nan"), float("inf"), "fast")],
-        *[("warmup", -1), ("seed", -1), ("val_batches", 0), ("weight_decay", -0.1), ("clip", 0), ("schedule", "step")],
+        *[("warmup", -1), ("seed", -1), ("val_batches", 0), ("weight_decay", -0.1), ("clip", -1), ("schedule", "step")],
+        *[("total_batch_size", bad) for bad in (0, 1000, 16 * 64 + 1)],
+        *[("skip_loss_z", -1.0), ("skip_norm_z", float("nan")), ("keep", -1), ("checkpoint_every", 2.5)],
     ],
 )
 def test_numbers_that_make_no_sense_are_refused(name, value):
     with pytest.raises(UserError, match=name.replace("_", " ")):
         TrainSettings(**{name: value})
-
-
-# -------------------------------------------------------------------------------------------------- shuffled batches
-
-
-@pytest.fixture
-def tokens(tmp_path):
-    """A token file in which each token says where it is."""
-    write_tokens(tmp_path / "t.bin", np.arange(103, dtype=np.uint16))
-    return tmp_path / "t.bin"
-
-
-def test_an_epoch_shows_every_window_once(tokens):
-    loader = ShuffledLoader(tokens, B=3, T=4, seed=1)
-    assert loader.num_batches == DataLoader(tokens, B=3, T=4).num_batches
-    seen = []
-    for _ in range(loader.num_batches):
-        x, y = loader.next_batch()
-        assert np.array_equal(y, x + 1) and np.array_equal(x - x[:, :1], np.tile(np.arange(4), (3, 1)))
-        seen += x[:, 0].tolist()
-    starts = np.sort(seen)
-    assert starts[0] < 4 and np.all(np.diff(starts) == 4) and seen != starts.tolist()
-
-
-def test_epochs_differ_and_the_seed_repeats_them(tokens):
-    def run(seed, n=20):
-        loader = ShuffledLoader(tokens, B=3, T=4, seed=seed)
-        return [loader.next_batch()[0].tolist() for _ in range(n)]
-
-    assert run(1) == run(1) != run(2)
-    assert run(1)[:8] != run(1)[8:16]
-    loader = ShuffledLoader(tokens, B=3, T=4, seed=1)
-    first = loader.next_batch()[0].tolist()
-    loader.reset()
-    assert loader.next_batch()[0].tolist() == first
-
-
-def test_a_file_of_one_batch_works(tmp_path):
-    write_tokens(tmp_path / "t.bin", np.arange(13, dtype=np.uint16))
-    loader = ShuffledLoader(tmp_path / "t.bin", B=3, T=4)
-    for _ in range(5):
-        assert loader.next_batch()[1].max() == 12

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a wish, not an exception: the step in progress is finished, then the run is saved."""
+"""Ctrl-C and SIGTERM as a wish, not an exception: the batch in progress is finished, then the run is saved."""
 
 import signal
 import threading

@@ -10,28 +10,35 @@ import re
 from pathlib import Path
 
 from llmc.errors import UserError, why
+from llmc.training.lock import try_lock
 
-NUMBER = r"([-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|nan|inf))"
-PATTERNS = {
-    "val": re.compile(rf"s:(\d+) tel:{NUMBER}"),
-    "train": re.compile(rf"s:(\d+) trl:{NUMBER} lr:{NUMBER} norm:{NUMBER}"),
-    "eval": re.compile(rf"s:(\d+) eval:{NUMBER}"),
+NUMBER = r"([-+]?(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|nan|inf))"
+PATTERNS = {  # in the order in which the lines of one step are written
+    "val": re.compile(rf"s:(\d{{1,18}}) tel:{NUMBER}"),
+    "eval": re.compile(rf"s:(\d{{1,18}}) eval:{NUMBER}"),
+    "train": re.compile(rf"s:(\d{{1,18}}) trl:{NUMBER} lr:{NUMBER} norm:{NUMBER}"),
 }
 
 
 class LogWriter:
     """Appends whole lines to a log file: each is one write, so a run that is killed leaves no half line.
 
-    A disk that fills up in the middle of a line has the started line cut off again. Raises UserError when it cannot
-    write.
+    A disk that fills up in the middle of a line has the started line cut off again; one that a machine's sudden end
+    left is cut off when the log is opened. Raises UserError when it cannot write, and when another process has the log
+    open: so two processes never write one run.
     """
 
     def __init__(self, path):
         self.path = Path(path)
         try:
-            self._file = open(self.path, "ab", buffering=0)
+            self._file = open(self.path, "a+b", buffering=0)
         except OSError as error:
             raise UserError(f"cannot write {self.path}: {why(error)}; choose another folder.") from error
+        if not try_lock(self._file):
+            self._file.close()
+            raise UserError(f"another process is writing {self.path} now; wait for its end, or stop it first.")
+        self._file.seek(0)
+        self._file.truncate(self._file.read().rfind(b"\n") + 1)
 
     def val(self, step, loss):
         """Validation loss (nats per token) of the model after `step` updates."""
@@ -61,20 +68,24 @@ class LogWriter:
 def read_log(path) -> dict:
     """{"val": [(step, loss)], "train": [(step, loss, lr, norm)], "eval": [(step, accuracy)]}, each in order of steps.
 
-    A step that occurs twice (a run that was resumed) counts once, with the later line; a last line without its end is
-    ignored. Reads llm.c's own logs too. Raises UserError for a missing file and for a line of another form.
+    Where a log goes back (a run that was killed behind its last checkpoint, then resumed), the lines behind that point
+    are those of steps that were made again, and do not count; a last line without its end is ignored. Reads llm.c's own
+    logs too. Raises UserError for a missing file and for a line of another form.
     """
     try:
         text = Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise UserError(f"cannot read the log {path}: {why(error)}.") from error
-    found = {name: {} for name in PATTERNS}
+    lines = []  # (place in the run, name, row), in the order of places
     for number, line in enumerate(text.split("\n")[:-1], start=1):
         name, row = _parse(line)
         if name is None:
             raise UserError(f"line {number} of {path} is not a line of llm.c's log: {line[:60]!r}.")
-        found[name][row[0]] = row
-    return {name: [rows[step] for step in sorted(rows)] for name, rows in found.items()}
+        place = (row[0], list(PATTERNS).index(name))
+        while lines and lines[-1][0] >= place:
+            lines.pop()
+        lines.append((place, name, row))
+    return {kind: [row for _, name, row in lines if name == kind] for kind in PATTERNS}
 
 
 def _parse(line):

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 class StepReport:
     """One finished step. Losses are nats per token.
 
-    step: steps finished, 1 … steps (0: the validation in front of the first) · loss, norm, lr: of this step (None at
-    0) · ms: its duration · tokens_per_second: mean over the last steps · seconds_left: estimate, validation included
-    · val, bits_per_byte: set when validation has just been measured · sample: set when a sample has just been written
-    · last: nothing comes after it · history: the log so far, as read_log gives it · run: the run's facts, see
-    RunFacts.
+    step: steps finished, 1 … steps · loss, norm, lr: of this step; None in the first report, which stands in front of
+    the first step (or of the first after a resume) · ms: its duration · tokens_per_second: mean over the last steps ·
+    seconds_left: estimate, validation included · val, bits_per_byte: set when validation has just been measured ·
+    sample: set when a sample has just been written · last: nothing comes after it · history: the log so far, as
+    read_log gives it · run: the run's facts, see RunFacts · loss_z, norm_z: z-scores among the last 128 steps, None
+    until there are as many · skipped: why this step made no update, None when it made one.
     """
 
     step: int
@@ -32,6 +33,9 @@ class StepReport:
     last: bool
     history: dict
     run: "RunFacts"
+    loss_z: float | None = None
+    norm_z: float | None = None
+    skipped: str | None = None
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class RunFacts:
     """What does not change during a run: settings and config, the folder it writes (or None), what to compare with.
 
     baselines: nats per token by name · bytes_per_token: mean length of a validation token · train_tokens, val_tokens:
-    ids in the two files.
+    ids in their files · resumed_at: steps that were made before this process took over.
     """
 
     settings: object
@@ -49,6 +53,7 @@ class RunFacts:
     bytes_per_token: float
     train_tokens: int
     val_tokens: int
+    resumed_at: int = 0
 
 
 def clock(seconds) -> str:
@@ -59,15 +64,16 @@ def clock(seconds) -> str:
 
 
 def headline(run: RunFacts) -> str:
-    """Two lines on what is about to be trained on what."""
+    """Two lines on what is about to be trained on what; a third when it goes on from a checkpoint."""
     s, c = run.settings, run.config
-    passes = s.steps * s.batch_size * s.sequence_length / run.train_tokens
-    batch = f"B={s.batch_size} x T={s.sequence_length}"
+    passes = s.steps * s.tokens_per_step / run.train_tokens
+    batch = f"B={s.batch_size} x T={s.sequence_length}" + (f" x {s.micro_batches}" if s.micro_batches > 1 else "")
     return (
-        f"model {s.preset}: {c.num_parameters:,} parameters (L={c.L} C={c.C} NH={c.NH} V={c.V}), backend {s.backend}\n"
+        f"model {s.model or s.preset}: {c.num_parameters:,} parameters (L={c.L} C={c.C} NH={c.NH} V={c.V}), backend"
+        f" {s.backend}\n"
         f"data {s.data}: {run.train_tokens:,} training and {run.val_tokens:,} validation tokens of "
         f"{run.bytes_per_token:.2f} bytes; {s.steps} steps of {batch} = {passes:.1f} passes"
-    )
+    ) + (f"\ngoing on from step {run.resumed_at}" if run.resumed_at else "")
 
 
 def val_line(report: StepReport) -> str:
@@ -78,10 +84,21 @@ def val_line(report: StepReport) -> str:
 def step_line(report: StepReport) -> str:
     """One step in the form of llm.c's console line, with the time left at its end."""
     r, left = report, clock(report.seconds_left)
-    return (
-        f"step {r.step:4d}/{r.run.settings.steps} | loss {r.loss:7.6f} | norm {r.norm:6.4f} | "
-        f"lr {r.lr:.2e} | {r.ms:.2f} ms | {r.tokens_per_second:.0f} tok/s | {left} left"
+    line = (
+        f"step {r.step:4d}/{r.run.settings.steps} | loss {r.loss:7.6f}{_z(r.loss_z)} | norm {r.norm:6.4f}{_z(r.norm_z)}"
+        f" | lr {r.lr:.2e} | {r.ms:.2f} ms | {r.tokens_per_second:.0f} tok/s | {left} left"
     )
+    return f"{line}\n{skip_line(r)}" if r.skipped else line
+
+
+def _z(z):
+    """ " (+0.53z)", and nothing while there is no z-score."""
+    return "" if z is None else f" ({z:+.2f}z)"
+
+
+def skip_line(report: StepReport) -> str:
+    """What an outlier is answered with: "skipping update due to loss z-score of 5.31"."""
+    return f"skipping update due to {report.skipped}"
 
 
 class PlainConsole:
@@ -97,7 +114,8 @@ class PlainConsole:
             self.started = True
             print(headline(report.run), flush=True)
         every = self.every or max(1, report.run.settings.steps // 50)
-        if report.step and (report.step % every == 0 or report.step == 1 or report.last):
+        due = report.step % every == 0 or report.step == report.run.resumed_at + 1 or report.last
+        if report.loss is not None and (due or report.skipped):
             print(step_line(report), flush=True)
         if report.val is not None:
             print(val_line(report), flush=True)
@@ -118,11 +136,14 @@ class BarConsole:
         if self.bar is None:
             tqdm.write(headline(report.run))
             form = "{percentage:3.0f}%|{bar}| {n}/{total} [{elapsed}, {postfix}]"
-            self.bar = tqdm(total=report.run.settings.steps, bar_format=form, dynamic_ncols=True, leave=False)
-        if report.step:
+            steps = dict(total=report.run.settings.steps, initial=report.step)
+            self.bar = tqdm(**steps, bar_format=form, dynamic_ncols=True, leave=False)
+        if report.loss is not None:
             text = f"loss {report.loss:.3f}, {report.tokens_per_second:,.0f} tok/s, {clock(report.seconds_left)} left"
             self.bar.set_postfix_str(text, refresh=False)
             self.bar.update(report.step - self.bar.n)
+        if report.skipped:
+            tqdm.write(f"step {report.step:4d} | {skip_line(report)}")
         if report.val is not None:
             tqdm.write(f"step {report.step:4d} | {val_line(report)}")
         if report.sample is not None:

@@ -10,8 +10,9 @@ class TrainResult:
     """The outcome of `train`. Losses are nats per token.
 
     model, encoding: trained model and its tokenizer · run: RunFacts (settings, config, baselines, …) · history: the
-    log with all digits, as read_log gives it · bits_per_byte: of the last validation · steps: updates made · seconds:
-    of the whole loop, validation included · tokens_per_second: of the steps alone · run_dir: the run folder, None
+    log with all digits, as read_log gives it (four digits for what was made before a resume) · bits_per_byte: of the
+    last validation · steps: steps made in all · seconds: of the whole loop since it was started or resumed, validation
+    included · tokens_per_second: of the steps alone · run_dir: the run folder, None
     when nothing was saved · interrupted: ended by Ctrl-C or SIGTERM before its last step · sample: the text in
     sample.txt.
     """

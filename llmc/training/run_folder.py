@@ -1,21 +1,32 @@
 """`runs/NAME/`: where a run puts what it makes. Nothing here is ever overwritten by another run, or half-written.
 
 main.log        one line at a time, as the run goes
-tokenizer.bin   with the first model
-model.bin       at every validation, and at the end
-sample.txt, loss.png   at the end
+settings.json, tokenizer.bin   with the first checkpoint
+model_%08d.bin, state_%08d_00000.bin, DONE_%08d   checkpoints, see llmc/checkpoints/folder.py
+outliers_%08d.json   beside each: the last losses and norms, which llm.c's files have no room for
+model.bin, sample.txt, loss.png   at the end, also of a run that was interrupted; gone again while it is resumed
 """
 
-from itertools import count
+import os
 from pathlib import Path
 
 import llmc
 from llmc.checkpoints import write_model
+from llmc.checkpoints.folder import (
+    FINAL_MODEL,
+    checkpoints,
+    latest_checkpoint,
+    model_path,
+    newest_model,
+    save_checkpoint,
+)
 from llmc.data.tokenizer import write_tokenizer
-from llmc.errors import UserError, atomic_write, why
+from llmc.errors import UserError, atomic_write
+from llmc.training.claim import claim, claim_number, remove_if_empty
 from llmc.training.log import LogWriter
+from llmc.training.run_json import windows_path, write_settings, write_windows
 
-LOG, MODEL, TOKENIZER, SAMPLE, PLOT = "main.log", "model.bin", "tokenizer.bin", "sample.txt", "loss.png"
+LOG, MODEL, TOKENIZER, SAMPLE, PLOT = "main.log", FINAL_MODEL, "tokenizer.bin", "sample.txt", "loss.png"
 
 
 def runs_home() -> Path:
@@ -30,33 +41,50 @@ def find_run(run=None) -> Path:
     Raises UserError when there is none, or it holds no model yet.
     """
     if run is None:
-        models = sorted(runs_home().glob(f"*/{MODEL}"), key=lambda path: path.stat().st_mtime)
-        if not models:
+        models = filter(None, map(newest_model, runs_home().glob("*/")))
+        newest = max(models, key=lambda path: path.stat().st_mtime, default=None)
+        if newest is None:
             raise UserError(f"there is no trained model in {runs_home()}; make one with `llmc train`.")
-        return models[-1].parent
+        return newest.parent
     places = [Path(run).expanduser(), runs_home() / run]
     folder = next((place for place in places if place.is_dir()), None)
     if folder is None:
         raise UserError(f"there is no run {run}, neither here nor in {runs_home()}; make one with `llmc train`.")
-    if not (folder / MODEL).is_file():
+    if newest_model(folder) is None:
         raise UserError(f"{folder} holds no {MODEL}; it is no run folder, or it ended before the first save.")
     return folder
 
 
-class RunFolder:
-    """The folder of one run, claimed at once, so that a bad place is refused before training. Use with `with`.
+def find_model(model=None) -> Path:
+    """The model file meant by its own path, or by a run as in `find_run`. Raises UserError when there is none."""
+    if model is not None and Path(model).expanduser().is_file():
+        return Path(model).expanduser()
+    return newest_model(find_run(model))
 
-    out: exactly this folder, which must be empty or not there · name: runs/NAME, or the first free of runs/NAME-2, ….
-    A run that ends before its log has a line takes its folder away again.
+
+class RunFolder:
+    """The folder of one run, which belongs to this process as long as the log is open. Use with `with`.
+
+    RunFolder.create(…) for a new run · RunFolder(path) to go on with one. A new run that ends before its log has a line
+    takes its folder away again. Raises UserError when another process trains into it.
     """
 
-    def __init__(self, out, name):
-        self.path = _claim(Path(out).expanduser()) if out is not None else _claim_number(runs_home(), name)
-        self.has_model = False
+    def __init__(self, path):
+        self.path = Path(path)
+        self._described = False  # settings and tokenizer are those of this process
+        self.log = LogWriter(self.path / LOG)
+
+    @classmethod
+    def create(cls, out, name):
+        """Claim a place at once, so that a bad one is refused before training.
+
+        out: exactly this folder, empty or not there · name: runs/NAME, or the first free of runs/NAME-2, ….
+        """
+        path = claim(Path(out).expanduser()) if out is not None else claim_number(runs_home(), name)
         try:
-            self.log = LogWriter(self.path / LOG)
+            return cls(path)
         except UserError:
-            _remove_if_empty(self.path)
+            remove_if_empty(path)
             raise
 
     def __enter__(self):
@@ -71,14 +99,44 @@ class RunFolder:
         """Take the log and, when nothing else is in it, the folder away."""
         self.log.close()
         self.log.path.unlink(missing_ok=True)
-        _remove_if_empty(self.path)
+        remove_if_empty(self.path)
 
-    def save_model(self, model, encoding):
-        """Write model.bin in llm.c's format, over the one of an earlier step; tokenizer.bin with the first."""
-        if not self.has_model:
-            write_tokenizer(self.path / TOKENIZER, encoding)
-        write_model(self.path / MODEL, model)
-        self.has_model = True
+    @property
+    def latest(self) -> int | None:
+        """Step of the newest checkpoint."""
+        return latest_checkpoint(self.path)
+
+    def save_checkpoint(self, trainer):
+        """Keep where the trainer stands, unless that is kept already; the oldest checkpoints go."""
+        if trainer.step == self.latest:
+            return
+        if not self._described:
+            self._describe(trainer)
+        write_windows(self.path, trainer.step, trainer.windows)
+        save_checkpoint(self.path, trainer.model, trainer.state(), trainer.settings.keep)
+        kept = [windows_path(self.path, step) for step in checkpoints(self.path)]
+        for path in set(self.path.glob("outliers_*.json")) - set(kept):
+            path.unlink()
+
+    def _describe(self, trainer):
+        """Write settings.json and tokenizer.bin: all that a checkpoint does not say itself."""
+        write_settings(self.path, trainer.settings)
+        write_tokenizer(self.path / TOKENIZER, trainer.encoding)
+        self._described = True
+
+    def save_model(self, trainer):
+        """model.bin, the model of the last checkpoint under a name that says nothing of steps."""
+        source, target = model_path(self.path, trainer.step), self.path / MODEL
+        target.unlink(missing_ok=True)
+        try:
+            os.link(source, target)
+        except OSError:  # a file system without hard links
+            write_model(target, trainer.model)
+
+    def reopen(self):
+        """Take away what only the end of a run leaves, and the half-written files of a process that was killed."""
+        for path in (*(self.path / name for name in (MODEL, SAMPLE, PLOT)), *self.path.glob(".*.tmp")):
+            path.unlink(missing_ok=True)
 
     def save_sample(self, text):
         """Write sample.txt."""
@@ -89,38 +147,3 @@ class RunFolder:
         """Write a matplotlib figure as loss.png."""
         with atomic_write(self.path / PLOT) as file:
             figure.savefig(file, format="png")
-
-
-def _claim(path):
-    """Make the folder `path`, which may be there when it is empty."""
-    try:
-        if path.is_dir() and any(path.iterdir()):
-            raise UserError(f"{path} is not empty, and a run overwrites nothing; choose another folder with --out.")
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot make the run folder {path}: {why(error)}; choose another with --out.") from error
-    return path
-
-
-def _claim_number(home, name):
-    """Make home/name or, when that is taken, home/name-2, home/name-3, …; two runs at once get two folders."""
-    if name != Path(name).name or name in ("", ".", ".."):
-        raise UserError(f"{name!r} cannot name a run; use a plain name, or give a folder with --out.")
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-        for number in count(1):
-            path = home / (name if number == 1 else f"{name}-{number}")
-            try:
-                path.mkdir()
-                return path
-            except FileExistsError:
-                continue
-    except OSError as error:
-        raise UserError(f"cannot make a run folder in {home}: {why(error)}; choose another with --out.") from error
-
-
-def _remove_if_empty(path):
-    try:
-        path.rmdir()
-    except OSError:  # not empty, or gone: both fine
-        pass

@@ -8,72 +8,143 @@ from math import isfinite
 
 import numpy as np
 
-from llmc.backends import get_backend
-from llmc.config import preset
+from llmc.checkpoints.optimizer_state import TrainState
 from llmc.data import find_corpus
 from llmc.data.loader import DataLoader
+from llmc.data.shuffled import ShuffledLoader
 from llmc.data.tokenizer import read_tokenizer, token_lengths
-from llmc.evaluation import baselines, batch_losses, bits_per_byte
-from llmc.model import GPT2
-from llmc.training.batches import ShuffledLoader
+from llmc.errors import UserError
+from llmc.evaluation import BASELINE_TOKENS, baselines, batch_losses, bits_per_byte
+from llmc.training.outliers import OutlierDetector
 from llmc.training.schedule import learning_rate
+from llmc.training.start import make_model
 
 
 class Diverged(ArithmeticError):
     """The loss or the gradient norm is not a finite number; its one argument says which."""
 
 
-def check_before_data(settings):
-    """Raise UserError for what can be known to be wrong before the corpus is there: preset, length, backend."""
-    preset(settings.preset).check_sequence_length(settings.sequence_length)
-    get_backend(settings.backend)
+class Stopped(Exception):
+    """A step was left between two of its micro-batches."""
 
 
 class Trainer:
-    """One run in memory. `step` counts the updates made; parameters are those after `step` updates."""
+    """One run in memory. `step` counts the steps made; parameters are those after `step` of them.
 
-    def __init__(self, settings, say=None):
+    say(sentence), if given, is told about a corpus that has to be prepared · model, state: of a checkpoint, to go on
+    from it bit for bit; without them the model is made as the settings say. Raises UserError for data or a model that
+    cannot be used, or do not belong together.
+    """
+
+    def __init__(self, settings, say=None, model=None, state=None):
         s = self.settings = settings
         corpus = find_corpus(s.data, say=say)
         self.encoding = read_tokenizer(corpus.tokenizer)
-        self.config = preset(s.preset, V=self.encoding.n_vocab)
+        self.model = model or make_model(s, self.encoding)
+        self.config = self.model.config
         shape = (s.batch_size, s.sequence_length, self.config.V)
         order = partial(ShuffledLoader, seed=s.seed) if s.shuffle else DataLoader
         self.train_loader, self.val_loader = order(corpus.train, *shape), DataLoader(corpus.val, *shape)
         self.val_batches = min(s.val_batches or self.val_loader.num_batches, self.val_loader.num_batches)
         self._measure_validation_text()
-        self.model = GPT2(self.config, s.backend)
-        self.model.init_weights(s.seed)
         self.model.allocate(s.batch_size, s.sequence_length)
+        self.loss_detector, self.norm_detector = OutlierDetector(s.skip_loss_z), OutlierDetector(s.skip_norm_z)
         self.step = 0
+        if state is not None:
+            self._resume(state)
+        self._position = self.train_loader.state()  # behind the last complete step
 
     def _measure_validation_text(self):
         """What bits per byte and the baselines need of the validation tokens that are measured on, and no others."""
         measured = self.val_batches * self.settings.batch_size * self.settings.sequence_length
-        tokens = self.val_loader.tokens[: measured + 1]  # (measured + 1,)
+        tokens = self.val_loader.head(measured + 1)  # (measured + 1,)
         self._targets, self._lengths = tokens[1:], token_lengths(self.encoding)  # (measured,), (V,)
-        self.baselines = baselines(self.train_loader.tokens, tokens, self.config.V)
+        self.baselines = baselines(self.train_loader.head(BASELINE_TOKENS), tokens, self.config.V)
         self.bytes_per_token = float(np.mean(self._lengths[self._targets]))
 
-    def train_step(self):
-        """One update. Returns (loss in nats per token, learning rate, gradient norm before clipping).
+    # ------------------------------------------------------------------------------------------- state
 
-        Raises Diverged, with the parameters as they were, when loss or norm is not finite.
+    def state(self) -> TrainState:
+        """Where the run stands: with the model, all that the next step depends on, but for `windows`."""
+        s = self.settings
+        return TrainState(self.step, s.shuffle, self._position, s.seed)
+
+    @property
+    def windows(self) -> dict:
+        """The values that z-scores are taken over, {"loss": […], "norm": […]}; may be set."""
+        return {"loss": list(self.loss_detector.values), "norm": list(self.norm_detector.values)}
+
+    @windows.setter
+    def windows(self, values):
+        s = self.settings
+        self.loss_detector = OutlierDetector(s.skip_loss_z, values["loss"])
+        self.norm_detector = OutlierDetector(s.skip_norm_z, values["norm"])
+
+    def _resume(self, state):
+        """Stand where `state` says. The batches must come in the same order, or some would be seen twice."""
+        if state.shuffle != self.settings.shuffle:
+            kinds = {True: "shuffled", False: "in order"}
+            raise UserError(f"the checkpoint's batches came {kinds[state.shuffle]}; go on with them that way.")
+        self.train_loader.load_state(state.loader)
+        self.step = state.step
+
+    # ------------------------------------------------------------------------------------------- steps
+
+    def train_step(self, stop=lambda: False):
+        """One step. Returns (mean loss in nats per token, learning rate, gradient norm before clipping).
+
+        An outlier (see outliers.py) makes no update: `skipped`, then, says why. Raises Diverged when loss or norm is
+        not finite, and Stopped when stop() becomes true between two micro-batches; `state()` and the parameters are
+        then those in front of the step.
         """
         s, model = self.settings, self.model
         lr = learning_rate(self.step, s.learning_rate, s.warmup, s.steps, s.final_fraction, s.schedule)
-        x, y = self.train_loader.next_batch()  # (B, T) int32 both
-        model.zero_grad()
-        loss = model.forward(x, y, dloss=1.0)
-        if not isfinite(loss):
-            raise Diverged(f"the loss is {loss}")
-        model.backward()
-        norm = model.clip_gradients(s.clip)
+        loss = self._accumulate(stop)
+        norm = model.clip_gradients(s.clip) if s.clip else model.global_norm()
         if not isfinite(norm):
             raise Diverged(f"the gradient norm is {norm}")
-        model.update(lr, beta1=s.beta1, beta2=s.beta2, weight_decay=s.weight_decay)
+        outliers = [self.loss_detector.add(loss), self.norm_detector.add(norm)]
+        if any(outliers):
+            model.zero_grad()
+        else:
+            model.update(lr, s.beta1, s.beta2, s.eps, s.weight_decay, zero_grad=True)
         self.step += 1
+        self._position = self.train_loader.state()
         return loss, lr, norm
+
+    def _accumulate(self, stop=lambda: False):
+        """Mean loss of the step's micro-batches; their mean gradient is in model.grads.
+
+        Each micro-batch has B·T tokens, so the mean over all tokens is the mean of the micro-batches' means: loss and
+        gradient of each count 1/n. Between steps the gradients are zero; the update leaves them so.
+        """
+        model, n = self.model, self.settings.micro_batches
+        total = 0.0
+        for i in range(n):
+            if i and stop():
+                model.zero_grad()
+                raise Stopped
+            x, y = self.train_loader.next_batch()  # (B, T) int32 both
+            loss = model.forward(x, y, dloss=1.0 / n)
+            if not isfinite(loss):
+                raise Diverged(f"the loss is {loss}")
+            model.backward()
+            total += loss
+        return total / n
+
+    @property
+    def skipped(self) -> str | None:
+        """Why the last step made no update, "loss z-score of 5.31"; None when it made one."""
+        for name, detector in (("loss", self.loss_detector), ("norm", self.norm_detector)):
+            if detector.is_outlier:
+                return f"{name} z-score of {detector.z:.2f}"
+        return None
+
+    def check_weights(self):
+        """Raise Diverged when the weights are no finite numbers any more, or too large to compute with."""
+        norm = self.model.backend.global_norm(self.model.params_flat)
+        if not isfinite(norm):
+            raise Diverged(f"the norm of the weights is {norm}")
 
     def validate(self, stop=lambda: False):
         """Mean loss (nats per token) on the validation batches, or None when stop() becomes true in between."""

@@ -1,0 +1,16 @@
+"""Write FineWeb or FineWeb-Edu to data/fineweb10B/, data/edu_fineweb10B/, …: shards of 10^8 tokens, tokenizer.bin.
+
+    python data/fineweb.py [--kind classic|edu] [--sample 10B|100B] [--shards N] [--file FILE] [--out DIR]
+
+Fetches 30 GB for 10B, or what N shards need. The same as `llmc data fineweb`; how it works: llmc/data/fineweb.py.
+"""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
+
+from llmc.data.command import script  # noqa: E402
+
+if __name__ == "__main__":
+    sys.exit(script("fineweb"))

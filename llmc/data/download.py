@@ -1,0 +1,155 @@
+"""Fetching a file so that half a file is never used: resumed where it broke off, checked, renamed when it is whole.
+
+What has arrived stands in NAME.part, and a later call goes on with it (HTTP Range). The standard library is enough.
+"""
+
+import hashlib
+import json
+import socket
+import time
+from contextlib import contextmanager
+from http.client import HTTPException
+from pathlib import Path
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
+
+from llmc.errors import UserError, why
+
+HUB = "https://huggingface.co"
+BLOCK = 1 << 20  # bytes
+TIMEOUT = 30  # seconds without a byte
+TRIES = 5  # in a row without a byte of progress
+PAUSE = 1.0  # seconds after the first failure, then 2, 4, 8
+PASSING = {408, 425, 429, 500, 502, 503, 504}  # what a server may answer now, and otherwise in a moment
+ADVICE = "give a copy of the file with --file, or train on pydocs, which needs no network."
+
+
+def download(url: str, path, sha256: str | None = None, say=None) -> Path:
+    """Fetch url to path, unless it is there already; returns the path.
+
+    sha256: what the file must be, in hex; without it the length is checked, and a break means to begin again.
+    Raises UserError when there is no network, no such file, no room for it, or when something else arrives.
+    """
+    path = Path(path)
+    part = path.with_name(path.name + ".part")
+    with _writing(part):
+        if path.is_file() and sha256 in (None, digest(path)):
+            return path
+        part.parent.mkdir(parents=True, exist_ok=True)
+    if say:
+        say(f"fetching {url}")
+    start, resumed = time.perf_counter(), part.exists()
+    with progress_bar(say, desc=path.name, unit="B") as bar:
+        _insist(url, lambda: _fetch(url, part, bar, resume=sha256 is not None), lambda: _size(part))
+    with _writing(part):
+        if sha256 not in (None, digest(part)):
+            part.unlink()
+            if resumed:  # what was there may have been of another file
+                return download(url, path, sha256, say)
+            raise UserError(f"{url} has changed, or was damaged on the way (SHA-256); try again, or {ADVICE}")
+        part.replace(path)
+    if say:
+        say(f"fetched {path.name}, {_size(path) / 1e6:,.1f} MB, in {time.perf_counter() - start:.1f} s")
+    return path
+
+
+def hub_files(repository: str, folder: str = ""):
+    """[(name, url, sha256)] of the large files in a folder of a Hugging Face dataset, sorted by name.
+
+    Raises UserError without a network, or when there is none.
+    """
+    url = f"{HUB}/api/datasets/{repository}/tree/main/{folder}".rstrip("/")
+
+    def listing():
+        with urlopen(Request(url, headers={"User-Agent": "llmc"}), timeout=TIMEOUT) as response:
+            return json.load(response)
+
+    found = [entry for entry in _insist(url, listing, lambda: 0) if entry.get("lfs")]
+    base = f"{HUB}/datasets/{repository}/resolve/main/"
+    files = [(Path(entry["path"]).name, base + entry["path"], entry["lfs"]["oid"]) for entry in found]
+    if not files:
+        raise UserError(f"{url} lists no data files any more; {ADVICE}")
+    return sorted(files)
+
+
+def digest(path) -> str:
+    """SHA-256 of a file, in hex."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def progress_bar(say, **what):
+    """A tqdm bar. It shows on a terminal, and when progress is to be told at all."""
+    from tqdm import tqdm
+
+    return tqdm(**what, unit_scale=True, leave=False, disable=None if say else True)
+
+
+def _insist(url, fetch, progress):
+    """fetch(), called until it succeeds; gives up after TRIES failures in a row in which progress() did not grow."""
+    tries, most = 0, 0
+    while True:
+        try:
+            return fetch()
+        except UserError:
+            raise
+        except HTTPError as error:
+            reason, final = f"{error.code} {error.reason}", error.code not in PASSING
+        except (OSError, HTTPException, ValueError) as error:  # ValueError: a listing that is no JSON
+            cause = getattr(error, "reason", error) if isinstance(error, URLError) else error
+            reason = why(cause) if isinstance(cause, OSError) else str(cause) or type(cause).__name__
+            final = isinstance(cause, socket.gaierror) and not most  # no name is found: there is no network
+        tries, most = (tries + 1, most) if progress() <= most else (1, progress())
+        if final or tries == TRIES:
+            raise UserError(f"cannot fetch {url}: {reason}; {ADVICE}")
+        time.sleep(PAUSE * 2 ** (tries - 1))
+
+
+def _fetch(url, part, bar, resume):
+    """One attempt: append to `part` what it lacks. Raises OSError when the connection ends too soon."""
+    have = _size(part) if resume else 0
+    headers = {"User-Agent": "llmc", "Accept-Encoding": "identity"}
+    if have:
+        headers["Range"] = f"bytes={have}-"
+    try:
+        response = urlopen(Request(url, headers=headers), timeout=TIMEOUT)
+    except HTTPError as error:
+        if error.code == 416 and have:  # nothing follows what is here: it is the whole file, or its checksum is wrong
+            return
+        raise
+    with response:
+        if response.status != 206:  # the server does not know Range: this is the whole file
+            have = 0
+        length = response.headers.get("Content-Length")
+        total = None if length is None else have + int(length)
+        bar.total, bar.n = total, have
+        _append(response, part, have, bar)
+    if total is not None and _size(part) != total:
+        raise ConnectionError("the connection was cut")
+
+
+def _append(response, part, have, bar):
+    """Write what arrives behind the first `have` bytes of part."""
+    with _writing(part):
+        file = open(part, "ab")
+    with file:
+        with _writing(part):
+            file.truncate(have)
+        while block := response.read(BLOCK):
+            with _writing(part):
+                file.write(block)
+                file.flush()
+            bar.update(len(block))
+
+
+def _size(path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+@contextmanager
+def _writing(part):
+    """Says of an OSError that it is about the disk, not about the network."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"cannot write {part}: {why(error)}; free some space or choose another folder.") from error

@@ -1,0 +1,48 @@
+"""The files of a corpus appear in their folder together or not at all, also when two processes make the same one."""
+
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+from llmc.data.corpus import Corpus, existing
+from llmc.errors import UserError, why
+
+
+def check_folder(out_dir, names):
+    """Raise UserError when out_dir holds a corpus whose files, or the patterns of its shards, are not `names`."""
+    there = Corpus.in_folder(out_dir)
+    for path in (there.train, there.val):
+        if existing(path) and path.name not in names:
+            raise UserError(f"{out_dir} holds another corpus ({path.name}); choose another folder with --out.")
+
+
+@contextmanager
+def staged(out_dir: Path):
+    """A new folder beside out_dir whose files go there at the end. What another process completed meanwhile is kept."""
+    had_all = not Corpus.in_folder(out_dir).missing
+    try:
+        out_dir.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{out_dir.name}.", dir=out_dir.parent) as temporary:
+            folder = Path(temporary) / out_dir.name
+            folder.mkdir()
+            yield folder
+            _move(Corpus.in_folder(folder), out_dir, had_all)
+    except OSError as error:
+        raise UserError(f"cannot write the corpus to {out_dir}: {why(error)}; choose another folder.") from error
+
+
+def _move(made: Corpus, out_dir: Path, had_all: bool):
+    """Rename the whole folder if out_dir is not there; else file by file, so that other files in it stay."""
+    try:
+        made.folder.rename(out_dir)
+        return
+    except OSError:
+        if not out_dir.is_dir():
+            raise
+    final = Corpus.in_folder(out_dir)
+    if not final.missing and not had_all:
+        return
+    if not had_all or final.tokenizer.read_bytes() != made.tokenizer.read_bytes():
+        final.train.unlink(missing_ok=True)  # without it the folder counts as unprepared, until the last rename below
+    for source in (made.val, made.tokenizer, made.train):
+        source.replace(out_dir / source.name)

@@ -1,0 +1,93 @@
+"""A text file as documents, read in blocks: its size does not matter, and where it is not UTF-8 it is refused by line.
+
+A file is one document, unless it has lines that are "<|endoftext|>" and nothing else: these stand between documents.
+Nothing else is changed, so the tokens decode to the file. Its last part is held out for validation.
+"""
+
+import codecs
+import re
+from pathlib import Path
+
+from llmc.data.tokenizer import END_OF_TEXT
+from llmc.errors import UserError, why
+
+BLOCK = 1 << 20  # bytes
+SMALLEST = 1000  # bytes of a file; a batch alone has about as many
+SEPARATOR = re.compile(rf"^{re.escape(END_OF_TEXT)}\r?$\n?", re.MULTILINE)
+
+
+def documents(path, start=0, end=None):
+    """Yield (begins a document?, text) for the bytes start … end of the file: parts of documents, none of them empty.
+
+    Raises UserError when the file cannot be read, or is not UTF-8, with line and byte.
+    """
+    begins = True
+    for block in blocks(path, start, end):
+        for number, part in enumerate(SEPARATOR.split(block)):
+            begins = begins or number > 0
+            if part:
+                yield begins, part
+                begins = False
+
+
+def blocks(path, start=0, end=None):
+    """The text between two bytes of a UTF-8 file in blocks that end with a line, unless a line is longer than BLOCK."""
+    decoder, at = codecs.getincrementaldecoder("utf-8")(), start
+    try:
+        with open(path, "rb") as file:
+            end = file.seek(0, 2) if end is None else end
+            file.seek(start)
+            while at < end:
+                raw = file.read(min(BLOCK, end - at))
+                if not raw.endswith(b"\n"):
+                    raw += file.readline(min(BLOCK, end - at - len(raw)))
+                pending = len(decoder.getstate()[0])
+                text = decoder.decode(raw, final=not raw or at + len(raw) >= end)
+                yield text.removeprefix("\ufeff") if at == 0 else text  # a byte order mark is no text
+                at = at + len(raw) if raw else end
+    except UnicodeDecodeError as error:
+        raise UserError(_not_utf8(path, at - pending + error.start)) from None
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {why(error)}.") from error
+
+
+def _not_utf8(path, at):
+    """The sentence for byte `at` of a file: in which line it is, and what."""
+    line, column = 1, 0
+    with open(path, "rb") as file:
+        for start in range(0, at, BLOCK):
+            raw = file.read(min(BLOCK, at - start))
+            line += raw.count(b"\n")
+            column = len(raw) - 1 - raw.rfind(b"\n") if b"\n" in raw else column + len(raw)
+        byte = file.read(1)
+    return (
+        f"{path} is not UTF-8: byte {column + 1:,} of line {line:,} is 0x{byte.hex().upper()};"
+        " save the file with the encoding UTF-8 and try again."
+    )
+
+
+def find_cut(path, wanted: int) -> int:
+    """The byte where the last `wanted` bytes or a little less begin: with a document if one begins soon, or a line."""
+    try:
+        with open(path, "rb") as file:
+            cut = max(0, file.seek(0, 2) - wanted)
+            file.seek(cut)
+            ahead = file.read(min(BLOCK, wanted // 2))
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {why(error)}.") from error
+    for mark in (b"\n" + END_OF_TEXT.encode(), b"\n"):
+        if mark in ahead:
+            return cut + ahead.index(mark) + 1
+    inside = next((i for i, byte in enumerate(ahead) if byte & 0xC0 != 0x80), 0)  # not between a character's bytes
+    return cut + inside
+
+
+def file_size(path) -> int:
+    """Bytes of the file. Raises UserError when there is none, or too little in it to hold a part out."""
+    path = Path(path)
+    if not path.is_file():
+        raise UserError(f"there is no file {path}; check the path.")
+    size = path.stat().st_size
+    if size < SMALLEST:
+        raise UserError(f"{path} has {size} bytes, and there is nothing to learn from fewer than {SMALLEST:,}.")
+    return size

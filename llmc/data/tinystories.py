@@ -1,0 +1,111 @@
+"""TinyStories (Eldan & Li 2023): two million stories for small children, in 50 files; the first is for validation.
+
+Each file's stories are shuffled as llm.c's script shuffles them, and taken in the order of the files.
+"""
+
+import json
+import random
+import shutil
+import tarfile
+import zlib
+from contextlib import contextmanager
+from pathlib import Path
+
+from llmc.data.build import Part, build, held_out
+from llmc.data.download import download, hub_files
+from llmc.errors import UserError, atomic_write, why
+
+REPOSITORY, ARCHIVE = "roneneldan/TinyStories", "TinyStories_all_data.tar.gz"
+SEED = 1337
+DAMAGE = (tarfile.TarError, EOFError, zlib.error, OSError)
+
+
+def prepare(options, say=None):
+    """Write TinyStories_train.bin, TinyStories_val.bin and tokenizer.bin; see `llmc.data.build.build`."""
+    with _files(options.file or _fetch(options.out, say), options.out) as files:
+        train, val = _split(files)
+        encoding = options.encoding(train(), say)
+        parts = [("TinyStories_val.bin", val), ("TinyStories_train.bin", train)]
+        parts = [Part(((True, story) for story in stories()), [(name, None)]) for name, stories in parts]
+        return build(options.out, parts, encoding, options.format, say)
+
+
+def _fetch(out, say):
+    """The archive, 1.6 GB."""
+    found = {name: (url, sha256) for name, url, sha256 in hub_files(REPOSITORY)}
+    if ARCHIVE not in found:
+        raise UserError(f"{REPOSITORY} no longer holds {ARCHIVE}; give a copy of it with --file.")
+    url, sha256 = found[ARCHIVE]
+    return download(url, out / "download" / ARCHIVE, sha256, say)
+
+
+def _split(files):
+    """Two functions that give the stories for training and for validation; of a single file, its first are held out."""
+    if len(files) > 1:
+        return lambda: stories(files[1:]), lambda: stories(files[:1])
+    texts = list(stories(files))
+    wanted, n = held_out(sum(map(len, texts))), 0
+    while n < len(texts) and wanted > 0:
+        wanted -= len(texts[n])
+        n += 1
+    return lambda: texts[n:], lambda: texts[:n]
+
+
+def stories(files):
+    """The stories of each file, shuffled with a seed of its own, without space around them."""
+    for index, path in enumerate(files):
+        try:
+            found = [story["story"].strip() for story in json.loads(Path(path).read_bytes())]
+        except OSError as error:
+            raise UserError(f"cannot read {path}: {why(error)}.") from error
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise UserError(f"{path} is no file of TinyStories: a JSON list of objects with a story.") from None
+        random.Random(SEED + index).shuffle(found)
+        yield from found
+
+
+@contextmanager
+def _files(source, out):
+    """The .json files of an archive (unpacked while they are needed), of a folder, or the one file."""
+    source = Path(source)
+    if source.is_dir() or source.suffix == ".json":
+        yield _in_order([*source.glob("*.json")] if source.is_dir() else [source], source)
+        return
+    folder = out / "download" / "unpacked"
+    try:
+        yield _unpack(source, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _in_order(files, source):
+    if not files:
+        raise UserError(f"{source} holds no .json files; is it {ARCHIVE}?")
+    return sorted(files)
+
+
+def _unpack(source, folder):
+    """Write the .json files of a tar archive, by their plain names, into a folder; returns their paths."""
+    files = []
+    try:
+        with tarfile.open(source) as archive:
+            for member in archive:
+                name = Path(member.name).name
+                if member.isfile() and name.endswith(".json") and not name.startswith("."):
+                    files.append(folder / name)
+                    with atomic_write(folder / name) as file:
+                        file.writelines(_blocks(archive.extractfile(member), source))
+    except FileNotFoundError:
+        raise UserError(f"there is no file {source}; check the path.") from None
+    except DAMAGE:
+        raise UserError(f"{source} is no whole {ARCHIVE}; fetch it anew.") from None
+    return _in_order(files, source)
+
+
+def _blocks(member, source):
+    """What a file in an archive holds. Its damage is told here: around it, an OSError would be the disk's."""
+    try:
+        while block := member.read(1 << 20):
+            yield block
+    except DAMAGE:
+        raise UserError(f"{source} is no whole {ARCHIVE}; fetch it anew.") from None

@@ -1,0 +1,95 @@
+"""Outliers: the z-score of llm.c's detector, and the update that is not made."""
+
+from dataclasses import replace
+from math import sqrt
+
+import numpy as np
+import pytest
+
+from llmc.config import PRESETS, GPT2Config
+from llmc.tests.tiny_corpus import write_corpus
+from llmc.training import Trainer, TrainSettings, train
+from llmc.training.outliers import WINDOW, OutlierDetector
+from llmc.training.progress import RunFacts, StepReport, step_line
+
+QUIET = [1.0, 1.1] * (WINDOW // 2)  # mean 1.05, standard deviation 0.05
+
+
+def test_the_z_score_is_that_of_the_newest_among_128():
+    values = np.random.default_rng(0).normal(3.0, 0.5, 300)  # (300,)
+    detector = OutlierDetector()
+    for n, value in enumerate(values, start=1):
+        detector.add(value)
+        window = values[max(0, n - WINDOW) : n]  # (≤ 128,)
+        expected = None if n < WINDOW else pytest.approx((value - window.mean()) / window.std())
+        assert detector.z == expected
+
+
+def test_it_never_exceeds_the_root_of_127_and_is_zero_among_equals():
+    detector = OutlierDetector(values=[2.0] * WINDOW)
+    assert not detector.add(2.0) and detector.z == 0.0
+    detector.add(1e6)
+    assert detector.z == pytest.approx(sqrt(WINDOW - 1), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    "limit, value, outlier", [(3.0, 1.5, True), (0.0, 1.5, False), (3.0, 1.1, False), (3.0, 0.1, False)]
+)
+def test_only_above_the_limit(limit, value, outlier):
+    assert OutlierDetector(limit, QUIET).add(value) is outlier
+
+
+@pytest.fixture
+def settings(tmp_path, monkeypatch):
+    write_corpus(tmp_path / "data")
+    monkeypatch.setitem(PRESETS, "nano", GPT2Config(maxT=16, L=1, NH=2, C=16))
+    run = dict(preset="nano", data=str(tmp_path / "data"), batch_size=2, sequence_length=16, steps=4, val_batches=1)
+    return TrainSettings(**run, warmup=0)
+
+
+def state_of(trainer):
+    """Copies of all that an update changes."""
+    m = trainer.model
+    return [m.t, *(np.copy(x) for views in (m.params, m.m, m.v) for x in views.values())]
+
+
+@pytest.mark.parametrize("kind", ["loss", "norm"])
+def test_an_outlier_makes_no_update_but_a_step(settings, kind):
+    trainer = Trainer(replace(settings, **{f"skip_{kind}_z": 3.0}))
+    trainer.windows = {"loss": QUIET, "norm": QUIET}  # a loss of 5.5 and a norm of 9 are far above
+    before, batches = state_of(trainer), trainer.train_loader.state()
+    loss, lr, norm = trainer.train_step()
+    assert trainer.skipped.startswith(f"{kind} z-score of ") and trainer.step == 1
+    assert all(np.array_equal(a, b) for a, b in zip(before, state_of(trainer), strict=True))
+    assert trainer.train_loader.state() != batches
+    trainer.windows = {"loss": [loss] * WINDOW, "norm": [2 * norm] * WINDOW}
+    trainer.train_step()
+    assert trainer.skipped is None and trainer.model.t == 1 and trainer.step == 2
+
+
+def test_nothing_is_skipped_unless_asked_for(settings):
+    trainer = Trainer(settings)
+    trainer.windows = {"loss": QUIET, "norm": QUIET}
+    trainer.train_step()
+    assert trainer.skipped is None and trainer.loss_detector.z > 11 and trainer.model.t == 1
+
+
+def test_a_run_tells_and_goes_on(settings, tmp_path):
+    """Among 128 steps with a learning rate of nearly nothing, some lie half a standard deviation above the mean."""
+    reports = []
+    quiet = replace(settings, steps=140, learning_rate=1e-7, skip_loss_z=0.5, val_every=1000)
+    result = train(quiet, on_step=reports.append, save=False)
+    skipped = [report for report in reports if report.skipped]
+    assert skipped and result.model.t == 140 - len(skipped) and len(result.losses) == 140
+    assert all(report.loss_z > 0.5 and report.step > WINDOW - 1 for report in skipped)
+
+
+def test_the_console_line_is_llmcs():
+    run = RunFacts(TrainSettings(steps=2000), None, None, {}, 4.0, 1, 1)
+    report = StepReport(130, 3.5, 4e-3, 1.25, 60.0, 17066.7, 95.0, None, None, None, False, {}, run)
+    tail = "lr 4.00e-03 | 60.00 ms | 17067 tok/s | 1:35 left"
+    assert step_line(report) == f"step  130/2000 | loss 3.500000 | norm 1.2500 | {tail}"
+    outlier = replace(report, loss_z=5.307, norm_z=-0.25, skipped="loss z-score of 5.31")
+    first, second = step_line(outlier).split("\n")
+    assert first == f"step  130/2000 | loss 3.500000 (+5.31z) | norm 1.2500 (-0.25z) | {tail}"
+    assert second == "skipping update due to loss z-score of 5.31"

@@ -1,0 +1,278 @@
+"""A run that stopped goes on as if it had not: the same batches, losses, weights and log, bit for bit."""
+
+import json
+import signal
+
+import numpy as np
+import pytest
+
+from llmc.backends import BACKENDS
+from llmc.checkpoints import write_model
+from llmc.checkpoints.folder import checkpoints, newest_model
+from llmc.config import PRESETS, GPT2Config
+from llmc.data import read_tokens, write_tokens
+from llmc.data.tokenizer import END_OF_TEXT, make_encoding, write_tokenizer
+from llmc.errors import UserError
+from llmc.model import GPT2
+from llmc.tests.tiny_corpus import V, write_corpus
+from llmc.training import TrainSettings, read_log, resume, train
+from llmc.training.log import LogWriter
+from llmc.training.run_folder import RunFolder, find_model, find_run
+from llmc.training.run_json import read_settings
+
+WAYS = {  # (settings, the step to stop at)
+    "shuffled": (dict(steps=8), 5),
+    "in order": (dict(steps=8, shuffle=False), 5),
+    "accumulated": (dict(steps=8, total_batch_size=96), 3),  # ends in the middle of a step, which is made again
+    "epoch border, shuffled": (dict(steps=140, val_every=50), 62),  # 63 batches an epoch
+    "epoch border, in order": (dict(steps=140, val_every=50, shuffle=False), 126),
+    "outliers": (dict(steps=150, val_every=50, skip_loss_z=0.5, skip_norm_z=1.0, learning_rate=1e-7), 140),
+    "window not full": (dict(steps=150, val_every=50, skip_loss_z=0.5), 100),
+    "stopped where it validates": (dict(steps=8), 3),
+}
+
+
+@pytest.fixture
+def settings(tmp_path, monkeypatch):
+    """Makes TrainSettings for a short run of a very small model in tmp_path / out, which draws no picture."""
+    monkeypatch.setitem(PRESETS, "nano", GPT2Config(maxT=16, L=1, NH=2, C=16))
+    monkeypatch.setattr(RunFolder, "save_plot", lambda self, figure: None)
+    write_corpus(tmp_path / "data")
+    small = dict(preset="nano", batch_size=2, sequence_length=16, warmup=2, val_every=3, val_batches=2, sample_tokens=4)
+    return lambda out, **changes: TrainSettings(
+        **{**small, "data": str(tmp_path / "data"), "out": str(tmp_path / out), "steps": 8, **changes}
+    )
+
+
+def interrupt_at(step):
+    """A listener that presses Ctrl-C when all but one of these steps are made: a step of one batch is finished."""
+    return lambda report: report.step == step - 1 and signal.raise_signal(signal.SIGINT)
+
+
+def stopped(settings, at):
+    """The result of a run that Ctrl-C ended behind step `at`."""
+    return train(settings, on_step=interrupt_at(at))
+
+
+class Killed(Exception):
+    """What a listener raises where a process would be killed: nothing is saved behind it."""
+
+
+def killed(settings, at):
+    """Train until step `at`, then leave everything as it is."""
+
+    def kill(report):
+        if report.step == at:
+            raise Killed
+
+    with pytest.raises(Killed):
+        train(settings, on_step=kill)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_n_steps_then_m_are_n_plus_m(settings, tmp_path, way):
+    changes, at = WAYS[way]
+    whole = train(settings("whole", **changes), quiet=True)
+    first = stopped(settings("parts", **changes), at)
+    at -= way == "accumulated"
+    assert first.interrupted and first.steps == at
+    rest = resume(tmp_path / "parts", quiet=True)
+    assert not rest.interrupted and rest.steps == whole.steps and rest.run.resumed_at == at
+    assert first.losses + rest.losses[at:] == whole.losses
+    assert rest.val[-1] == whole.val[-1] and [row[0] for row in rest.val] == [row[0] for row in whole.val]
+    assert (tmp_path / "parts" / "main.log").read_bytes() == (tmp_path / "whole" / "main.log").read_bytes()
+    for name in (f"model_{whole.steps:08d}.bin", f"state_{whole.steps:08d}_00000.bin", "model.bin"):
+        assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_across_shards_and_epochs(settings, tmp_path, shuffle, backend):
+    """Three files of 5, 3 and 4 batches; the run stops inside of one, behind one, behind an epoch."""
+    corpus = tmp_path / "data"
+    (corpus / "train.bin").rename(corpus / "text")
+    tokens = read_tokens(corpus / "text")  # (2041,)
+    for number, size in enumerate((161, 97, 130)):
+        write_tokens(corpus / f"x_train_{number:06d}.bin", tokens[500 * number : 500 * number + size])
+    same = dict(steps=26, shuffle=shuffle, val_every=100, val_batches=1, backend=backend)
+    whole = train(settings("whole", **same), quiet=True)
+    stopped(settings("parts", **same), 3)
+    for at in (5, 6, 8, 12, 13, 17, 24):
+        result = resume(tmp_path / "parts", on_step=interrupt_at(at))
+        assert result.steps == at
+    rest = resume(tmp_path / "parts", quiet=True)
+    assert (tmp_path / "parts" / "main.log").read_bytes() == (tmp_path / "whole" / "main.log").read_bytes()
+    assert np.array_equal(rest.model.params_flat, whole.model.params_flat)
+
+
+def test_the_outliers_of_that_test_were_skipped_on_both_sides(settings):
+    changes, at = WAYS["outliers"]
+    seen = []
+    train(settings("run", **changes), on_step=seen.append, save=False)
+    skipped = [report.step for report in seen if report.skipped]
+    assert min(skipped) <= at < max(skipped)
+
+
+def test_stopped_again_and_again(settings, tmp_path):
+    whole = train(settings("whole"), quiet=True)
+    stopped(settings("parts"), 2)
+    for at in (4, 5, 7):
+        result = resume(tmp_path / "parts", on_step=interrupt_at(at))
+        assert result.interrupted and result.steps == at
+    rest = resume(tmp_path / "parts", quiet=True)
+    assert np.array_equal(rest.model.params_flat, whole.model.params_flat)
+    assert read_log(tmp_path / "parts" / "main.log") == read_log(tmp_path / "whole" / "main.log")
+
+
+def test_a_killed_run_makes_the_steps_behind_its_checkpoint_again(settings, tmp_path):
+    whole = train(settings("whole"), quiet=True)
+    killed(settings("parts", checkpoint_every=2), at=7)
+    assert find_run(tmp_path / "parts") == tmp_path / "parts"  # can be sampled from
+    seen = []
+    rest = resume(tmp_path / "parts", on_step=seen.append)
+    assert seen[0].step == rest.run.resumed_at == 6 and seen[0].loss is None and seen[1].step == 7
+    assert rest.losses[6:] == whole.losses[6:] and len(rest.losses) == 8
+    assert np.array_equal(rest.model.params_flat, whole.model.params_flat)
+    lines = (tmp_path / "parts" / "main.log").read_text()
+    assert lines.count("s:6 trl") == 2 and read_log(tmp_path / "parts" / "main.log") == read_log(
+        tmp_path / "whole" / "main.log"
+    )
+
+
+def test_more_steps_than_were_planned(settings, tmp_path):
+    constant = dict(schedule="constant", warmup=0)
+    whole = train(settings("whole", **constant), quiet=True)
+    train(settings("parts", steps=5, **constant), quiet=True)
+    with pytest.raises(UserError, match="has made its 5 steps.*--steps"):
+        resume(tmp_path / "parts", quiet=True)
+    rest = resume(tmp_path / "parts", quiet=True, steps=8)
+    assert rest.losses[5:] == whole.losses[5:] and read_settings(tmp_path / "parts").steps == 8
+
+
+def test_a_run_folder_may_move(settings, tmp_path):
+    whole = train(settings("whole"), quiet=True)
+    stopped(settings("parts"), 4)
+    (tmp_path / "parts").rename(tmp_path / "moved")
+    rest = resume(tmp_path / "moved", quiet=True)
+    assert np.array_equal(rest.model.params_flat, whole.model.params_flat) and rest.run_dir == tmp_path / "moved"
+
+
+def test_model_bin_is_always_the_newest(settings, tmp_path):
+    def kill(report):
+        assert not (tmp_path / "run" / "model.bin").exists()
+        if report.step == 7:
+            raise Killed
+
+    stopped(settings("run", checkpoint_every=2), 3)
+    assert newest_model(tmp_path / "run").name == "model.bin"
+    with pytest.raises(Killed):
+        resume(tmp_path / "run", on_step=kill)
+    assert find_model(tmp_path / "run").name == "model_00000006.bin"
+    resume(tmp_path / "run", quiet=True)
+    assert (tmp_path / "run" / "model.bin").samefile(tmp_path / "run" / "model_00000008.bin")
+
+
+@pytest.mark.parametrize("keep, kept", [(0, [2, 4, 6, 8]), (1, [8]), (3, [4, 6, 8])])
+def test_so_many_checkpoints_stay(settings, tmp_path, keep, kept):
+    train(settings("run", checkpoint_every=2, keep=keep), quiet=True)
+    assert checkpoints(tmp_path / "run") == kept
+    assert len(list((tmp_path / "run").glob("outliers_*.json"))) == len(kept)
+
+
+def test_settings_are_kept_for_others_to_read(settings, tmp_path):
+    train(settings("run"), quiet=True)
+    kept = json.loads((tmp_path / "run" / "settings.json").read_text())
+    assert kept["sequence_length"] == 16 and kept["data"] == str(tmp_path / "data") and "out" not in kept
+
+
+# ------------------------------------------------------------------------------------------------------ fine-tuning
+
+
+def test_a_model_goes_on_learning_in_a_run_of_its_own(settings, tmp_path):
+    first = train(settings("first"), quiet=True)
+    for model in (tmp_path / "first", tmp_path / "first" / "model_00000008.bin"):
+        second = train(settings("second", model=str(model), preset="d12"), quiet=True, save=False)
+        assert second.val[0][1] == first.val[-1][1] and second.losses[-1] < first.losses[0]
+        assert second.model.config == first.model.config
+
+
+def test_a_model_and_data_of_different_vocabularies_are_refused(settings, tmp_path):
+    write_model(tmp_path / "model.bin", GPT2(GPT2Config(maxT=16, V=300, L=1, NH=1, C=8)))
+    with pytest.raises(UserError, match="300 and 257.*model's own tokenizer"):
+        train(settings("run", model=str(tmp_path / "model.bin")), quiet=True)
+    train(settings("first"), quiet=True)
+    other = [bytes([b]) for b in reversed(range(256))] + [END_OF_TEXT.encode()]
+    write_tokenizer(tmp_path / "data" / "tokenizer.bin", make_encoding(other, V - 1))
+    with pytest.raises(UserError, match="different vocabularies of 257"):
+        train(settings("run", model=str(tmp_path / "first")), quiet=True)
+    assert not (tmp_path / "run").exists()
+
+
+# ---------------------------------------------------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [dict(batch_size=4), dict(sequence_length=8), dict(preset="d12"), dict(seed=1), dict(shuffle=False)],
+)
+def test_what_cannot_change_within_a_run(settings, tmp_path, changes):
+    stopped(settings("run"), 4)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+    with pytest.raises(UserError, match=f"cannot change its {next(iter(changes)).replace('_', ' ')} from .*--model"):
+        resume(tmp_path / "run", quiet=True, **changes)
+    with pytest.raises(UserError, match="stays where it is"):
+        resume(tmp_path / "run", quiet=True, out=str(tmp_path / "other"))
+    assert before == {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+
+
+def test_what_is_no_setting_is_a_mistake_of_the_caller(settings, tmp_path):
+    stopped(settings("run"), 4)
+    with pytest.raises(TypeError, match="spets"):
+        resume(tmp_path / "run", quiet=True, spets=9)
+
+
+def test_two_processes_never_train_one_run(settings, tmp_path):
+    stopped(settings("run"), 4)
+    other = LogWriter(tmp_path / "run" / "main.log")
+    with pytest.raises(UserError, match="another process"):
+        resume(tmp_path / "run", quiet=True)
+    other.close()
+    assert resume(tmp_path / "run", quiet=True).steps == 8
+
+
+@pytest.mark.parametrize(
+    "name, harm, words",
+    [
+        ("settings.json", b"{", "not JSON"),
+        ("settings.json", b'{"speed": 9}', "not the settings of a run"),
+        ("settings.json", b'{"steps": -1}', "steps must be"),
+        ("settings.json", None, "cannot read"),
+        ("outliers_00000004.json", b"[1]", "is damaged; delete it"),
+        ("outliers_00000004.json", b'{"loss": [null], "norm": []}', "is damaged; delete it"),
+        ("state_00000004_00000.bin", b"", "is not an optimizer state"),
+        ("model_00000004.bin", b"", "is not an llm.c model"),
+        ("DONE_00000004", None, "no checkpoint"),
+        ("main.log", b"hello\n", "line 1"),
+    ],
+)
+def test_a_damaged_run_is_one_sentence(settings, tmp_path, name, harm, words):
+    stopped(settings("run"), 4)
+    path = tmp_path / "run" / name
+    path.unlink() if harm is None else path.write_bytes(harm)
+    with pytest.raises(UserError, match=words):
+        resume(tmp_path / "run", quiet=True)
+
+
+def test_a_checkpoint_without_its_last_losses_begins_a_new_window(settings, tmp_path):
+    whole = train(settings("whole"), quiet=True)
+    stopped(settings("run"), 4)
+    (tmp_path / "run" / "outliers_00000004.json").unlink()
+    assert resume(tmp_path / "run", quiet=True).losses[4:] == whole.losses[4:]
+
+
+def test_no_run_to_go_on_with(tmp_path, monkeypatch):
+    monkeypatch.setattr("llmc.training.run_folder.runs_home", lambda: tmp_path / "runs")
+    with pytest.raises(UserError, match="no trained model"):
+        resume(quiet=True)
+    with pytest.raises(UserError, match="there is no run"):
+        resume("lost", quiet=True)

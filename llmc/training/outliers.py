@@ -1,0 +1,38 @@
+"""A bad batch, seen before it does harm: how far a loss or gradient norm lies from those of the last steps.
+
+Follows llm.c's outlier_detector.h: the z-score of the newest of 128 values among these 128, so that it never exceeds
+√127 = 11.3. Before there are as many, there is no z-score, and nothing is an outlier.
+"""
+
+from collections import deque
+from math import sqrt
+
+WINDOW = 128
+
+
+class OutlierDetector:
+    """The last 128 values of one kind. `values` is all its state.
+
+    limit: z-score above which a value is an outlier, 0 for never · values: those to begin with, oldest first.
+    """
+
+    def __init__(self, limit: float = 0.0, values=()):
+        self.limit = limit
+        self.values = deque(values, maxlen=WINDOW)
+        self.z = None  # of the newest value
+
+    def add(self, value: float) -> bool:
+        """Take in a value; whether it is an outlier. `z` is its z-score, None while the window is not full."""
+        self.values.append(value)
+        self.z = self._z() if len(self.values) == WINDOW else None
+        return self.is_outlier
+
+    @property
+    def is_outlier(self) -> bool:
+        """Whether the newest value lies above the limit."""
+        return bool(self.limit) and self.z is not None and self.z > self.limit
+
+    def _z(self):
+        mean = sum(self.values) / WINDOW
+        variance = sum((value - mean) ** 2 for value in self.values) / WINDOW
+        return (self.values[-1] - mean) / sqrt(variance) if variance > 0 else 0.0

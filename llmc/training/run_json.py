@@ -1,0 +1,67 @@
+"""What a run folder keeps as JSON: the settings of the run, and beside each checkpoint the last losses and norms.
+
+settings.json        {"preset": "tiny", "sequence_length": 64, …}, the fields of TrainSettings
+outliers_%08d.json   {"loss": […], "norm": […]}; every float is read back as it was, bit for bit
+"""
+
+import json
+from dataclasses import asdict, fields
+from pathlib import Path
+
+from llmc.data import CORPORA
+from llmc.errors import UserError, atomic_write, why
+from llmc.training.settings import TrainSettings
+
+SETTINGS = "settings.json"
+PLACE = ("out", "name")  # where the run is: its folder may be moved, so they are not kept in it
+
+
+def write_settings(folder, settings: TrainSettings):
+    """Write settings.json; a folder of data with its whole path, so that it is found again from anywhere."""
+    values = {name: value for name, value in asdict(settings).items() if name not in PLACE}
+    if settings.data not in CORPORA and Path(settings.data).is_dir():
+        values["data"] = str(Path(settings.data).resolve())
+    with atomic_write(Path(folder) / SETTINGS, "w") as file:
+        json.dump(values, file, indent=1)
+
+
+def read_settings(folder) -> TrainSettings:
+    """The settings of the run in a folder. Raises UserError when they are not there, or are damaged."""
+    path = Path(folder) / SETTINGS
+    values = _read(path)
+    if not isinstance(values, dict) or not values.keys() <= {field.name for field in fields(TrainSettings)}:
+        raise UserError(f"{path} is not the settings of a run; start a new one from its weights with --model.")
+    try:
+        return TrainSettings(**values)
+    except UserError as error:
+        raise UserError(f"{path} is damaged: {error}") from None
+
+
+def windows_path(folder, step: int) -> Path:
+    """Where the last losses and norms of a checkpoint are."""
+    return Path(folder) / f"outliers_{step:08d}.json"
+
+
+def write_windows(folder, step: int, windows: dict):
+    """Keep Trainer.windows; written in front of the checkpoint, so that a complete one has them."""
+    with atomic_write(windows_path(folder, step), "w") as file:
+        json.dump(windows, file)
+
+
+def read_windows(folder, step: int) -> dict:
+    """Trainer.windows of a checkpoint; empty ones where they are missing (a checkpoint that llm.c wrote)."""
+    path = windows_path(folder, step)
+    windows = _read(path) if path.is_file() else {"loss": [], "norm": []}
+    try:
+        return {name: [float(x) for x in windows[name]] for name in ("loss", "norm")}
+    except (KeyError, TypeError, ValueError):
+        raise UserError(f"{path} is damaged; delete it to go on without the last losses.") from None
+
+
+def _read(path):
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {why(error)}.") from error
+    except (ValueError, RecursionError):
+        raise UserError(f"{path} is damaged: it is not JSON.") from None

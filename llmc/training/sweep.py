@@ -1,0 +1,136 @@
+"""`llmc sweep`: the same training run with several learning rates, side by side, and which of them ends lowest.
+
+runs/NAME/lr_0.004/      the run folder of each learning rate
+runs/NAME/results.json   what came of each; with it, a second sweep into the same folder does only what is missing
+runs/NAME/sweep.png      the last losses over the learning rates, and the curves behind them
+"""
+
+import tempfile
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+from llmc.checkpoints.folder import latest_checkpoint
+from llmc.data import find_corpus
+from llmc.data.tokenise import cores
+from llmc.errors import UserError, atomic_write
+from llmc.training.claim import claim, claim_number, remove_if_empty
+from llmc.training.command import add_settings, given
+from llmc.training.recipes import RECIPES, recipe
+from llmc.training.run_folder import runs_home
+from llmc.training.settings import TrainSettings
+from llmc.training.side_by_side import run_side_by_side
+from llmc.training.start import check_before_data
+from llmc.training.sweep_plot import plot_sweep
+from llmc.training.sweep_progress import SweepProgress
+from llmc.training.sweep_result import SweepRun, finding, read_results, table, write_results
+
+FACTORS = (0.1, 10**-0.5, 1.0, 10**0.5, 10.0)  # of the recipe's learning rate: two decades in five
+RESULTS, PLOT = "results.json", "sweep.png"
+
+
+def default_rates(settings) -> list[float]:
+    """Five learning rates around that of the settings, a factor √10 apart: 0.004 -> 0.0004, 0.0013, 0.004, …"""
+    return [float(f"{settings.learning_rate * factor:.2g}") for factor in FACTORS]
+
+
+def sweep(settings=None, learning_rates=None, jobs=None, quiet=False, save=True) -> list[SweepRun]:
+    """Train with each learning rate, each run a process of its own with one thread; results in order of learning rates.
+
+    settings: TrainSettings that all runs share; its `out` or `name` is the sweep's folder, runs/sweep by default ·
+    learning_rates: None takes `default_rates` · jobs: runs at a time, None for as many as there are cores · quiet:
+    print nothing · save: False leaves no file.
+    A run that diverges is a result like others. Ctrl-C ends all after the step in progress, saved: those are
+    "interrupted", what had not begun is missing, and a second sweep into the same `out` goes on with both. Raises
+    UserError for bad settings, before any run, and when a run fails for another reason than divergence.
+    """
+    settings = settings or TrainSettings()
+    rates = sorted(set(default_rates(settings) if learning_rates is None else learning_rates))
+    shared = [replace(settings, learning_rate=rate, out=None, name=None) for rate in rates]
+    jobs = cores() if jobs is None else jobs
+    if not rates or jobs < 1:
+        raise UserError(f"a sweep needs a learning rate and a run at a time, at least, not {len(rates)} and {jobs}.")
+    check_before_data(settings)
+    find_corpus(settings.data, say=None if quiet else print)  # prepared here, once
+    with _folder(settings, save) as folder:
+        results = read_results(folder / RESULTS, settings)  # {learning rate: SweepRun}
+        missing = [s for s in shared if s.learning_rate not in results or results[s.learning_rate].unfinished]
+        each = [replace(s, out=str(_place(folder, results, s.learning_rate))) for s in missing]
+        with closing(SweepProgress(each, quiet)) as progress:
+
+            def on_end(process):
+                result = results[process.settings.learning_rate] = SweepRun.of(process)
+                write_results(folder / RESULTS, settings, results)
+                progress.tell(result, settings.steps)
+
+            run_side_by_side(each, jobs, on_end, progress)
+        found = [results[rate] for rate in sorted(results)]
+        if not save:
+            return [replace(run, run_dir=None) for run in found]
+        with atomic_write(folder / PLOT) as file:
+            plot_sweep(found).savefig(file, format="png")
+    return found
+
+
+@contextmanager
+def _folder(settings, save):
+    """The sweep's folder: that of an earlier one, or a new one; gone at the end when nothing is to be saved."""
+    if not save:
+        with tempfile.TemporaryDirectory(prefix="llmc-sweep-") as folder:
+            yield Path(folder)
+        return
+    if settings.out is None:
+        path = claim_number(runs_home(), settings.name or "sweep")
+    else:
+        path = Path(settings.out).expanduser()
+        path = path if (path / RESULTS).is_file() else claim(path)
+    try:
+        yield path
+    finally:
+        remove_if_empty(path)
+
+
+def _place(folder, results, rate) -> Path:
+    """Where a run goes on, or begins: its folder of an earlier sweep if that has a checkpoint, else a new one."""
+    before = results.get(rate)
+    if before and latest_checkpoint(before.run_dir) is not None:
+        return Path(before.run_dir)
+    names = (f"lr_{rate!r}" if i == 1 else f"lr_{rate!r}-{i}" for i in count(1))
+    return next(folder / name for name in names if not (folder / name).exists())
+
+
+# ---------------------------------------------------------------------------------------------------- the command line
+
+
+def add_arguments(parser):
+    """Declare the arguments of `llmc sweep` on an argparse parser: its own, and the settings of `llmc train`."""
+    parser.add_argument("--learning-rates", metavar="X,X,…", help="default: five, from a tenth to ten times the usual")
+    parser.add_argument("--jobs", type=int, metavar="N", help="runs at a time (default: as many as there are cores)")
+    parser.add_argument("--recipe", metavar="NAME", help=f"settings to begin with: {', '.join(RECIPES)}")
+    parser.add_argument("--out", metavar="DIR", help="folder of the sweep; one that was interrupted goes on in its own")
+    parser.add_argument("--name", help="of its folder in runs/; NAME-2, … when it is taken (default: sweep)")
+    add_settings(parser, without=("learning_rate", "out", "name"))
+
+
+def run(args) -> int:
+    """Sweep, and print the table; 0. Raises UserError when it was interrupted."""
+    settings = TrainSettings(**{**(recipe(args.recipe) if args.recipe else {}), **given(args)})
+    rates = default_rates(settings) if args.learning_rates is None else _parse(args.learning_rates)
+    results = sweep(settings, rates, args.jobs)
+    if not results:
+        raise UserError("interrupted before the first step was complete; nothing was kept.")
+    print(table(results))
+    folder = Path(results[0].run_dir).parent
+    if any(result.unfinished for result in results) or not set(rates) <= {r.learning_rate for r in results}:
+        raise UserError(f"interrupted; what was done is in {folder}: the same command with --out {folder} goes on.")
+    print(f"{finding(results)}. {folder} holds {PLOT}, {RESULTS} and the runs.")
+    return 0
+
+
+def _parse(text) -> list[float]:
+    """ "1e-4,3e-4" -> [0.0001, 0.0003]."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise UserError(f"--learning-rates takes numbers with commas between, 1e-4,3e-4, not {text!r}.") from None

@@ -1,0 +1,154 @@
+"""What a sweep knows of its runs: the results in memory and in results.json, and what they say together."""
+
+import json
+from dataclasses import asdict, dataclass, field
+from math import isfinite
+from pathlib import Path
+
+from llmc.errors import UserError, atomic_write, why
+from llmc.training.log import read_log
+from llmc.training.run_folder import LOG
+from llmc.training.side_by_side import INTERRUPTED
+
+ITS_OWN = ("learning_rate", "out", "name")  # what differs between runs of one sweep
+DIVERGED = "so training stopped"  # in the sentence with which `train` ends when a number is none any more
+
+
+@dataclass(frozen=True)
+class SweepRun:
+    """One learning rate and what came of it.
+
+    status: "finished", "diverged" (loss, gradient or weights are no numbers any more) or "interrupted" · history: its
+    log, as read_log gives it · run_dir: its folder, None when nothing was kept · message: why it did not finish.
+    """
+
+    learning_rate: float
+    status: str
+    history: dict = field(repr=False)
+    run_dir: str | None = None
+    message: str = ""
+
+    @classmethod
+    def of(cls, process) -> "SweepRun":
+        """What came of a Process that has ended. Raises UserError when it failed, but not by divergence."""
+        s, message = process.settings, process.message
+        history = _history(s.out)
+        if process.status == 0:
+            sound = not history["val"] or isfinite(history["val"][-1][1])
+            status, message = ("finished", "") if sound else ("diverged", "the validation loss is not a number")
+        elif process.status == INTERRUPTED:
+            status, message = "interrupted", ""
+        elif DIVERGED in message:
+            status, message = "diverged", message.split(f", {DIVERGED}")[0]
+        else:
+            reason = message.removesuffix(".") or f"status {process.status}"
+            raise UserError(f"the run with learning rate {s.learning_rate:g} ended early: {reason}.")
+        return cls(s.learning_rate, status, history, s.out, message)
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether there is something left to do."""
+        return self.status == "interrupted"
+
+    @property
+    def steps(self) -> int:
+        """Steps made."""
+        return len(self.history["train"])
+
+    @property
+    def val_loss(self) -> float | None:
+        """The last validation loss (nats per token); None for a run that did not finish."""
+        return self.history["val"][-1][1] if self.status == "finished" and self.history["val"] else None
+
+    @property
+    def outcome(self) -> str:
+        """ "3.2104", "diverged: the loss is nan at step 12", "interrupted after step 80"."""
+        if self.val_loss is not None:
+            return f"{self.val_loss:.4f}"
+        return f"{self.status}: {self.message}" if self.message else f"{self.status} after step {self.steps}"
+
+
+def best(results):
+    """The run with the lowest final validation loss; None when none has finished."""
+    return min((r for r in results if r.val_loss is not None), key=lambda r: r.val_loss, default=None)
+
+
+def finding(results) -> str:
+    """What the sweep says, as a title: "A learning rate of 0.004 ends lowest, at 3.21 nats per token"."""
+    first = best(results)
+    if first is None:
+        return "No learning rate has come to the end"
+    what, rates = f"A learning rate of {first.learning_rate:g}", [r.learning_rate for r in results]
+    if len(rates) == 1:
+        return f"{what} ends at {first.val_loss:.2f} nats per token"
+    for side, edge in (("small", min(rates)), ("larg", max(rates))):
+        if first.learning_rate == edge:
+            return f"{what} ends lowest, and is the {side}est tried: try {side}er ones too"
+    return f"{what} ends lowest, at {first.val_loss:.2f} nats per token"
+
+
+def table(results) -> str:
+    """Learning rates and outcomes as lines, the best marked."""
+    first = best(results)
+    rows = [(f"{r.learning_rate:g}", r.outcome + "   best" * (r is first)) for r in results]
+    return "\n".join(f"{rate:>13}   {outcome}" for rate, outcome in [("learning rate", "validation loss"), *rows])
+
+
+# ---------------------------------------------------------------------------------------------------- results.json
+
+
+def write_results(path, settings, results):
+    """Keep {learning rate: SweepRun} beside the runs; their curves are in the runs' own logs."""
+    runs = [
+        {
+            "learning_rate": r.learning_rate,
+            "status": r.status,
+            "val_loss": r.val_loss,
+            "steps": r.steps,
+            "run_dir": Path(r.run_dir).name,
+            "message": r.message,
+        }
+        for _, r in sorted(results.items())
+    ]
+    with atomic_write(path, "w") as file:
+        json.dump({"settings": _shared(settings), "runs": runs}, file, indent=1)
+
+
+def read_results(path, settings) -> dict:
+    """{learning rate: SweepRun} of an earlier sweep with the same settings; {} when there was none.
+
+    Raises UserError for one with other settings, and for a file that is damaged.
+    """
+    path = Path(path)
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        there, runs = found["settings"], found["runs"]
+        results = {r["learning_rate"]: _read_run(path.parent, r) for r in runs}
+    except FileNotFoundError:
+        return {}
+    except UserError:  # of a log
+        raise
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {why(error)}.") from error
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise UserError(f"{path} is damaged; choose another folder with --out.") from None
+    shared = _shared(settings)
+    other = [name.replace("_", " ") for name in shared if there.get(name) != shared[name]]
+    if other:
+        raise UserError(f"{path.parent} holds a sweep with another {other[0]}; choose another folder with --out.")
+    return results
+
+
+def _read_run(folder, run):
+    folder = folder / run["run_dir"]
+    return SweepRun(float(run["learning_rate"]), run["status"], _history(folder), str(folder), run["message"])
+
+
+def _shared(settings) -> dict:
+    return {name: value for name, value in asdict(settings).items() if name not in ITS_OWN}
+
+
+def _history(folder) -> dict:
+    """The log of a run; an empty one when it ended before its first line."""
+    path = Path(folder) / LOG
+    return read_log(path) if path.is_file() else {"val": [], "train": [], "eval": []}
