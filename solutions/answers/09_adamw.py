@@ -1,0 +1,855 @@
+"""Answers to the exercises of lesson 09 as learners write them: right ones that look different, and wrong ones.
+
+Each wrong answer carries words that its check must say. `python -m llmc.course.answers` runs them all, and so does CI.
+"""
+
+import math
+
+import numpy as np
+
+from llmc.course.answers import right, wrong
+
+# ------------------------------------------------------------------------------------------------ 1 momentum_step
+
+
+@right("momentum_step")
+def momentum_with_loops(params, grads, m, lr, beta):
+    for index in np.ndindex(params.shape):
+        m[index] = beta * m[index] + (1 - beta) * grads[index]
+        params[index] -= lr * m[index]
+
+
+@right("momentum_step")
+def momentum_with_out(params, grads, m, lr, beta):
+    np.add(beta * m, (1 - beta) * grads, out=m)
+    np.subtract(params, lr * m, out=params)
+    return params
+
+
+@right("momentum_step")
+def momentum_as_a_difference(params, grads, m, lr, beta):
+    m[:] = m + (1 - beta) * (grads - m)
+    params[:] = params - lr * m
+
+
+@wrong("momentum_step", says="m equals beta · m + grads: (1 - beta) in front of grads is missing")
+def momentum_as_in_pytorch(params, grads, m, lr, beta):
+    m *= beta
+    m += grads
+    params -= lr * m
+
+
+@wrong("momentum_step", says="beta and 1 - beta swapped: beta is the share of the OLD m")
+def momentum_with_shares_swapped(params, grads, m, lr, beta):
+    m[...] = (1 - beta) * m + beta * grads
+    params -= lr * m
+
+
+@wrong("momentum_step", says="m was never written")
+def momentum_rebinds_m(params, grads, m, lr, beta):
+    m = beta * m + (1 - beta) * grads
+    params -= lr * m
+
+
+@wrong("momentum_step", says="params was never written")
+def momentum_rebinds_params(params, grads, m, lr, beta):
+    m[...] = beta * m + (1 - beta) * grads
+    params = params - lr * m
+
+
+@wrong("momentum_step", says="params equals params - lr · (the old m): m is renewed first, then used")
+def momentum_steps_first(params, grads, m, lr, beta):
+    params -= lr * m
+    m[...] = beta * m + (1 - beta) * grads
+
+
+@wrong("momentum_step", says="params equals params - lr · grads: a plain step, m is not used")
+def momentum_is_forgotten(params, grads, m, lr, beta):
+    m[...] = beta * m + (1 - beta) * grads
+    params -= lr * grads
+
+
+@wrong("momentum_step", says="params equals params + lr · m: go down, against the slope")
+def momentum_goes_up(params, grads, m, lr, beta):
+    m[...] = beta * m + (1 - beta) * grads
+    params += lr * m
+
+
+@wrong("momentum_step", says="m equals m + (1 - beta) · grads: the old m is not multiplied by beta")
+def momentum_adds_up(params, grads, m, lr, beta):
+    m += (1 - beta) * grads
+    params -= lr * m
+
+
+@wrong("momentum_step", says="lr belongs into the step, not into m")
+def momentum_with_lr_in_m(params, grads, m, lr, beta):
+    m[...] = beta * m + lr * grads
+    params -= m
+
+
+@wrong("momentum_step", says="the learning rate is missing")
+def momentum_without_lr(params, grads, m, lr, beta):
+    m[...] = beta * m + (1 - beta) * grads
+    params -= m
+
+
+@wrong("momentum_step", says="An input was written to")
+def momentum_works_in_grads(params, grads, m, lr, beta):
+    grads *= 1 - beta
+    m *= beta
+    m += grads
+    params -= lr * m
+
+
+@wrong("momentum_step", says="Nesterov")
+def momentum_is_nesterovs(params, grads, m, lr, beta):
+    m[...] = beta * m + (1 - beta) * grads
+    params -= lr * (beta * m + (1 - beta) * grads)
+
+
+# --------------------------------------------------------------------------------------------------- 2 adamw_step
+
+
+def _means(grads, m, v, beta1, beta2):
+    """m and v as they should be: these answers go wrong later."""
+    m[...] = beta1 * m + (1 - beta1) * grads
+    v[...] = beta2 * v + (1 - beta2) * grads**2
+
+
+@right("adamw_step")
+def adamw_with_loops(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    for i in np.ndindex(params.shape):
+        g = float(grads[i])
+        m[i] = beta1 * float(m[i]) + (1 - beta1) * g
+        v[i] = beta2 * float(v[i]) + (1 - beta2) * g * g
+        direction = float(m[i]) / (1 - beta1**t) / (math.sqrt(float(v[i]) / (1 - beta2**t)) + eps)
+        params[i] = float(params[i]) * (1 - lr * weight_decay) - lr * direction
+
+
+@right("adamw_step")
+def adamw_as_pytorch_writes_it(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    params *= 1 - lr * weight_decay
+    m += (grads - m) * (1 - beta1)
+    v *= beta2
+    v += (1 - beta2) * grads * grads
+    denominator = np.sqrt(v) / math.sqrt(1 - beta2**t) + eps
+    params += -lr / (1 - beta1**t) * (m / denominator)
+
+
+@right("adamw_step")
+def adamw_as_llm_c_writes_it(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    _means(grads, m, v, beta1, beta2)
+    m_hat, v_hat = m / (1 - beta1**t), v / (1 - beta2**t)
+    params[...] = params - lr * (m_hat / (np.sqrt(v_hat) + eps) + weight_decay * params)
+
+
+@wrong("adamw_step", says="params equals the reference without bias correction")
+def adamw_without_correction(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    _means(grads, m, v, beta1, beta2)
+    params *= 1 - lr * weight_decay
+    params -= lr * m / (np.sqrt(v) + eps)
+
+
+@wrong("adamw_step", says="m equals the corrected m̂: the buffer keeps m itself")
+def adamw_stores_the_hats(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    _means(grads, m, v, beta1, beta2)
+    m /= 1 - beta1**t
+    v /= 1 - beta2**t
+    params *= 1 - lr * weight_decay
+    params -= lr * m / (np.sqrt(v) + eps)
+
+
+@wrong("adamw_step", says="t - 1 in place of t")
+def adamw_counts_from_zero(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    _means(grads, m, v, beta1, beta2)
+    k = t - 1
+    params *= 1 - lr * weight_decay
+    params -= lr * m / (1 - beta1**k) / (np.sqrt(v / (1 - beta2**k)) + eps)
+
+
+@wrong("adamw_step", says="t + 1 in place of t: the first step is t = 1")
+def adamw_counts_one_more(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    _means(grads, m, v, beta1, beta2)
+    params *= 1 - lr * weight_decay
+    params -= lr * m / (1 - beta1 ** (t + 1)) / (np.sqrt(v / (1 - beta2 ** (t + 1))) + eps)
+
+
+@wrong("adamw_step", says="params equals the reference with eps inside the root: it is added to the root")
+def adamw_with_eps_inside(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    _means(grads, m, v, beta1, beta2)
+    params *= 1 - lr * weight_decay
+    params -= lr * m / (1 - beta1**t) / np.sqrt(v / (1 - beta2**t) + eps)
+
+
+@wrong("adamw_step", says="eps added to √v before the correction")
+def adamw_with_eps_too_early(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    _means(grads, m, v, beta1, beta2)
+    alpha = lr * math.sqrt(1 - beta2**t) / (1 - beta1**t)
+    params *= 1 - lr * weight_decay
+    params -= alpha * m / (np.sqrt(v) + eps)
+
+
+@wrong("adamw_step", says="m equals the running mean of grads + weight_decay · params")
+def adamw_with_l2(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    _means(grads + weight_decay * params, m, v, beta1, beta2)
+    params -= lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
+
+
+@wrong("adamw_step", says="params equals the reference without weight decay")
+def adamw_without_decay(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    _means(grads, m, v, beta1, beta2)
+    params -= lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
+
+
+@wrong("adamw_step", says="decay not multiplied by lr")
+def adamw_decays_without_lr(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    _means(grads, m, v, beta1, beta2)
+    params *= 1 - weight_decay
+    params -= lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
+
+
+@wrong("adamw_step", says="decay after the step: the params of before the step are decayed")
+def adamw_decays_afterwards(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    _means(grads, m, v, beta1, beta2)
+    params -= lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
+    params *= 1 - lr * weight_decay
+
+
+@wrong("adamw_step", says="decay divided by √v̂ + eps too: decay stands outside")
+def adamw_decays_in_the_numerator(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    _means(grads, m, v, beta1, beta2)
+    params -= lr * (m / (1 - beta1**t) + weight_decay * params) / (np.sqrt(v / (1 - beta2**t)) + eps)
+
+
+@wrong("adamw_step", says="v equals the running mean of grads: the square is missing")
+def adamw_forgets_the_square(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    m[...] = beta1 * m + (1 - beta1) * grads
+    v[...] = beta2 * v + (1 - beta2) * grads
+    params *= 1 - lr * weight_decay
+    params -= lr * m / (1 - beta1**t) / (np.sqrt(np.abs(v) / (1 - beta2**t)) + eps)
+
+
+@wrong("adamw_step", says="params equals the reference without the root")
+def adamw_forgets_the_root(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    _means(grads, m, v, beta1, beta2)
+    params *= 1 - lr * weight_decay
+    params -= lr * m / (1 - beta1**t) / (v / (1 - beta2**t) + eps)
+
+
+@wrong("adamw_step", says="m equals the reference with beta2 in place of beta1")
+def adamw_with_betas_swapped(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    _means(grads, m, v, beta2, beta1)
+    params *= 1 - lr * weight_decay
+    params -= lr * m / (1 - beta2**t) / (np.sqrt(v / (1 - beta1**t)) + eps)
+
+
+@wrong("adamw_step", says="m equals the running mean of grads²: that is v")
+def adamw_with_m_and_v_swapped(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    v[...] = beta1 * v + (1 - beta1) * grads
+    m[...] = beta1 * m + (1 - beta1) * grads**2
+    params *= 1 - lr * weight_decay
+    params -= lr * np.abs(v) / (np.sqrt(np.abs(m)) + eps)
+
+
+@wrong("adamw_step", says="1 - beta in place of 1 - beta**t")
+def adamw_forgets_the_power(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    _means(grads, m, v, beta1, beta2)
+    params *= 1 - lr * weight_decay
+    params -= lr * m / (1 - beta1) / (np.sqrt(v / (1 - beta2)) + eps)
+
+
+@wrong("adamw_step", says="a power, not a product")
+def adamw_multiplies_by_t(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    _means(grads, m, v, beta1, beta2)
+    params *= 1 - lr * weight_decay
+    params -= lr * m / (1 - beta1 * t) / (np.sqrt(np.abs(v / (1 - beta2 * t))) + eps)
+
+
+@wrong("adamw_step", says="m was never written")
+def adamw_rebinds_everything(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    m = beta1 * m + (1 - beta1) * grads
+    v = beta2 * v + (1 - beta2) * grads**2
+    params = params * (1 - lr * weight_decay) - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
+    return params, m, v
+
+
+@wrong("adamw_step", says="params has 1 of 7 entries that are NaN or infinite")
+def adamw_without_eps(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    _means(grads, m, v, beta1, beta2)
+    params *= 1 - lr * weight_decay
+    with np.errstate(invalid="ignore"):
+        params -= lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + (eps if eps > 1e-3 else 0))
+
+
+@wrong("adamw_step", says="params equals the reference with grads in place of m̂")
+def adamw_is_rmsprop(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    _means(grads, m, v, beta1, beta2)
+    params *= 1 - lr * weight_decay
+    params -= lr * grads / (np.sqrt(v / (1 - beta2**t)) + eps)
+
+
+@wrong("adamw_step", says="the old m and v: they are renewed first")
+def adamw_steps_first(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    params *= 1 - lr * weight_decay
+    params -= lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
+    _means(grads, m, v, beta1, beta2)
+
+
+@wrong("adamw_step", says="plus in front of the step")
+def adamw_goes_up(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    _means(grads, m, v, beta1, beta2)
+    params *= 1 - lr * weight_decay
+    params += lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
+
+
+@wrong("adamw_step", says="v equals beta2 · v + grads²: (1 - beta2) is missing")
+def adamw_adds_squares(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    m[...] = beta1 * m + (1 - beta1) * grads
+    v[...] = beta2 * v + grads**2
+    params *= 1 - lr * weight_decay
+    params -= lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
+
+
+@wrong("adamw_step", says="your code uses llmc.backends")
+def adamw_calls_the_package(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    from llmc.backends import reference
+
+    reference.adamw_update(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t)
+
+
+# ------------------------------------------------------------------------------------------------- 3 decay_groups
+
+MATRICES = ("wte", "wpe", "qkvw", "attprojw", "fcw", "fcprojw")
+
+
+@right("decay_groups")
+def groups_by_name(shapes):
+    return [n for n in shapes if n in MATRICES], [n for n in shapes if n not in MATRICES]
+
+
+@right("decay_groups")
+def groups_by_axes_of_one_layer(shapes):
+    stacked = set(shapes) - {"wte", "wpe", "lnfw", "lnfb"}
+    axes = {name: len(shape) - (name in stacked) for name, shape in shapes.items()}
+    return tuple(filter(lambda n: axes[n] == 2, shapes)), tuple(filter(lambda n: axes[n] == 1, shapes))
+
+
+@wrong("decay_groups", says="Its first axis only counts the layers")
+def groups_of_two_axes_or_more(shapes):
+    # the rule of PyTorch's GPT-2, where no layers are stacked
+    return [n for n, s in shapes.items() if len(s) >= 2], [n for n, s in shapes.items() if len(s) < 2]
+
+
+@wrong("decay_groups", says="should be decayed: a table of embeddings is a matrix too")
+def groups_of_three_axes(shapes):
+    return [n for n, s in shapes.items() if len(s) == 3], [n for n, s in shapes.items() if len(s) != 3]
+
+
+@wrong("decay_groups", says="should be left alone")
+def groups_of_names_with_w(shapes):
+    return [n for n in shapes if n.endswith("w") or n in ("wte", "wpe")], [n for n in shapes if n.endswith("b")]
+
+
+@wrong("decay_groups", says="wpe")
+def groups_without_wpe(shapes):
+    decayed = [n for n in shapes if n in MATRICES and n != "wpe"]
+    return decayed, [n for n in shapes if n not in decayed]
+
+
+@wrong("decay_groups", says="the two lists are swapped: the decayed ones come first")
+def groups_swapped(shapes):
+    return [n for n in shapes if n not in MATRICES], [n for n in shapes if n in MATRICES]
+
+
+@wrong("decay_groups", says="not in the order of shapes")
+def groups_sorted(shapes):
+    return sorted(n for n in shapes if n in MATRICES), sorted(n for n in shapes if n not in MATRICES)
+
+
+@wrong("decay_groups", says="is in neither list")
+def groups_lose_the_vectors(shapes):
+    return [n for n in shapes if n in MATRICES], [n for n, shape in shapes.items() if len(shape) == 1]
+
+
+@wrong("decay_groups", says="nothing was returned")
+def groups_return_nothing(shapes):
+    [n for n in shapes if n in MATRICES], [n for n in shapes if n not in MATRICES]
+
+
+@wrong("decay_groups", says="two lists of names are expected")
+def groups_as_a_dict(shapes):
+    return {name: name in MATRICES for name in shapes}
+
+
+@wrong("decay_groups", says="none of the names in shapes: return the names")
+def groups_of_shapes(shapes):
+    return [s for n, s in shapes.items() if n in MATRICES], [s for n, s in shapes.items() if n not in MATRICES]
+
+
+@wrong("decay_groups", says="should be left alone")
+def groups_by_size(shapes):
+    # large tensors are matrices, small ones are not
+    largest = max(np.prod(shape) for shape in shapes.values())
+    decayed = [n for n, shape in shapes.items() if np.prod(shape) > 1e-4 * largest]
+    return decayed, [n for n in shapes if n not in decayed]
+
+
+# ------------------------------------------------------------------------------------------ 4 clip_by_global_norm
+
+
+@right("clip_by_global_norm")
+def clip_one_long_vector(grads, max_norm):
+    norm = np.linalg.norm(np.concatenate([g.ravel().astype(np.float64) for g in grads]))
+    factor = min(1.0, max_norm / (norm + 1e-6))
+    for g in grads:
+        np.multiply(g, g.dtype.type(factor), out=g)
+    return norm
+
+
+@right("clip_by_global_norm")
+def clip_with_loops(grads, max_norm):
+    total = 0.0
+    for g in grads:
+        for value in g.flat:
+            total += float(value) ** 2
+    norm = math.sqrt(total)
+    if norm > max_norm:
+        for g in grads:
+            for i in np.ndindex(g.shape):
+                g[i] = g[i] * (max_norm / (norm + 1e-6))
+    return norm
+
+
+@right("clip_by_global_norm")
+def clip_with_norms_of_norms(grads, max_norm):
+    norm = float(np.linalg.norm([np.linalg.norm(g) for g in grads]))
+    for g in grads:
+        g[...] = g * min(1.0, max_norm / (norm + 1e-6))
+    return norm
+
+
+@wrong("clip_by_global_norm", says="equals the sum of the arrays' norms: add up the squares, then take one root")
+def clip_adds_norms(grads, max_norm):
+    norm = sum(float(np.linalg.norm(g)) for g in grads)
+    if norm > max_norm:
+        for g in grads:
+            g *= max_norm / (norm + 1e-6)
+    return norm
+
+
+@wrong("clip_by_global_norm", says="equals the sum of all squares: the root is missing")
+def clip_forgets_the_root(grads, max_norm):
+    norm = sum(float(np.sum(g * g)) for g in grads)
+    if norm > max_norm:
+        for g in grads:
+            g *= max_norm / (norm + 1e-6)
+    return norm
+
+
+@wrong("clip_by_global_norm", says="clipped by its own norm; the norm of all arrays together decides")
+def clip_each_by_itself(grads, max_norm):
+    norm = float(np.sqrt(sum(np.sum(g * g) for g in grads)))
+    for g in grads:
+        own = float(np.linalg.norm(g))
+        if own > max_norm:
+            g *= max_norm / (own + 1e-6)
+    return norm
+
+
+@wrong("clip_by_global_norm", says="clipped one by one to ± max_norm: that turns the direction")
+def clip_each_number(grads, max_norm):
+    norm = float(np.sqrt(sum(np.sum(g * g) for g in grads)))
+    for g in grads:
+        np.clip(g, -max_norm, max_norm, out=g)
+    return norm
+
+
+@wrong("clip_by_global_norm", says="scaled UP to max_norm: a norm below it is left alone")
+def clip_always(grads, max_norm):
+    norm = float(np.sqrt(sum(np.sum(g * g) for g in grads)))
+    for g in grads:
+        g *= max_norm / (norm + 1e-6)
+    return norm
+
+
+@wrong("clip_by_global_norm", says="without 1e-6 in the denominator")
+def clip_without_the_small_number(grads, max_norm):
+    norm = float(np.sqrt(sum(np.sum(g * g) for g in grads)))
+    if norm > max_norm:
+        for g in grads:
+            g *= max_norm / norm
+    return norm
+
+
+@wrong("clip_by_global_norm", says="equals the norm AFTER clipping; the one before is asked for")
+def clip_returns_the_new_norm(grads, max_norm):
+    norm = float(np.sqrt(sum(np.sum(g * g) for g in grads)))
+    if norm > max_norm:
+        for g in grads:
+            g *= max_norm / (norm + 1e-6)
+    return float(np.sqrt(sum(np.sum(g * g) for g in grads)))
+
+
+@wrong("clip_by_global_norm", says="grads[0] was never written")
+def clip_rebinds_names(grads, max_norm):
+    norm = float(np.sqrt(sum(np.sum(g * g) for g in grads)))
+    if norm > max_norm:
+        for g in grads:
+            g = g * max_norm / (norm + 1e-6)
+    return norm
+
+
+@wrong("clip_by_global_norm", says="nothing was returned; the norm before clipping is asked for")
+def clip_returns_nothing(grads, max_norm):
+    norm = float(np.sqrt(sum(np.sum(g * g) for g in grads)))
+    if norm > max_norm:
+        for g in grads:
+            g *= max_norm / (norm + 1e-6)
+
+
+@wrong("clip_by_global_norm", says="equals the norm of the last array: all of them count")
+def clip_measures_the_last(grads, max_norm):
+    for g in grads:
+        norm = float(np.sqrt(np.sum(g * g)))
+    if norm > max_norm:
+        for g in grads:
+            g *= max_norm / (norm + 1e-6)
+    return norm
+
+
+@wrong("clip_by_global_norm", says="equals grads / norm: multiply by max_norm too")
+def clip_to_one(grads, max_norm):
+    norm = float(np.sqrt(sum(np.sum(g * g) for g in grads)))
+    if norm > max_norm:
+        for g in grads:
+            g /= norm + 1e-6
+    return norm
+
+
+# ------------------------------------------------------------------------------------------------- 5 scheduled_lr
+
+
+@right("scheduled_lr")
+def schedule_with_cases(step, max_lr, warmup, total, final_fraction, kind):
+    low = max_lr * final_fraction
+    if step < warmup:
+        return (step + 1) / warmup * max_lr
+    if kind == "constant":
+        return max_lr
+    if kind == "wsd":
+        start = 0.8 * total
+        if step >= total:
+            return low
+        if step < start:
+            return max_lr
+        return low + (1 - math.sqrt((step - start) / (total - start))) * (max_lr - low)
+    if step >= total:
+        return low
+    x = (step - warmup) / (total - warmup)
+    if kind == "linear":
+        return max_lr + x * (low - max_lr)
+    return low + 0.5 * (1 + math.cos(x * math.pi)) * (max_lr - low)
+
+
+@right("scheduled_lr")
+def schedule_with_interp(step, max_lr, warmup, total, final_fraction, kind):
+    if step + 1 <= warmup:
+        return np.interp(step + 1, [0, warmup], [0, max_lr])
+    start = {"wsd": 0.8 * total}.get(kind, warmup)
+    x = np.interp(step, [start, total], [0, 1]) if start < total else 1.0
+    shapes = {
+        "cosine": np.cos(np.pi * x / 2) ** 2,
+        "linear": 1 - x,
+        "wsd": 1 - x**0.5,
+        "constant": 1.0,
+    }
+    return float(max_lr * (shapes[kind] * (1 - final_fraction) + final_fraction))
+
+
+def _curve(x, max_lr, final_fraction, kind):
+    """The curves as they should be: these answers go wrong elsewhere."""
+    left = {"cosine": (1 + math.cos(math.pi * x)) / 2, "linear": 1 - x, "constant": 1.0, "wsd": 1 - math.sqrt(x)}[kind]
+    return max_lr * (final_fraction + (1 - final_fraction) * left)
+
+
+def _x(step, begin, end):
+    """The progress as it should be."""
+    return 1.0 if end <= begin else min(max((step - begin) / (end - begin), 0.0), 1.0)
+
+
+def _begin(warmup, total, kind):
+    return 0.8 * total if kind == "wsd" else warmup
+
+
+@wrong("scheduled_lr", says="step in place of step + 1: the first step would not move")
+def schedule_starts_at_zero(step, max_lr, warmup, total, final_fraction, kind):
+    if step < warmup:
+        return max_lr * step / warmup
+    return _curve(_x(step, _begin(warmup, total, kind), total), max_lr, final_fraction, kind)
+
+
+@wrong("scheduled_lr", says="(step + 1) / (warmup + 1)")
+def schedule_warms_up_slowly(step, max_lr, warmup, total, final_fraction, kind):
+    if step < warmup:
+        return max_lr * (step + 1) / (warmup + 1)
+    return _curve(_x(step, _begin(warmup, total, kind), total), max_lr, final_fraction, kind)
+
+
+@wrong("scheduled_lr", says="equals the reference without warmup")
+def schedule_without_warmup(step, max_lr, warmup, total, final_fraction, kind):
+    return _curve(_x(step, _begin(warmup, total, kind), total), max_lr, final_fraction, kind)
+
+
+@wrong("scheduled_lr", says="a curve that begins at step 0: it begins where warmup ends")
+def schedule_counts_from_the_start(step, max_lr, warmup, total, final_fraction, kind):
+    if step < warmup:
+        return max_lr * (step + 1) / warmup
+    return _curve(_x(step, 0.8 * total if kind == "wsd" else 0, total), max_lr, final_fraction, kind)
+
+
+@wrong("scheduled_lr", says="goes on behind its end: from step total on it stays where it is")
+def schedule_has_no_end(step, max_lr, warmup, total, final_fraction, kind):
+    if step < warmup:
+        return max_lr * (step + 1) / warmup
+    begin = _begin(warmup, total, kind)
+    x = 1.0 if total <= begin else max((step - begin) / (total - begin), 0.0)
+    return _curve(x, max_lr, final_fraction, kind)
+
+
+@wrong("scheduled_lr", says="final_fraction taken for a learning rate: it is a share of max_lr")
+def schedule_takes_the_fraction_for_a_rate(step, max_lr, warmup, total, final_fraction, kind):
+    if step < warmup:
+        return max_lr * (step + 1) / warmup
+    left = _curve(_x(step, _begin(warmup, total, kind), total), 1.0, 0.0, kind)
+    return final_fraction + (max_lr - final_fraction) * left
+
+
+@wrong("scheduled_lr", says="final_fraction left out: the curve ends at final_fraction · max_lr")
+def schedule_falls_to_zero(step, max_lr, warmup, total, final_fraction, kind):
+    if step < warmup:
+        return max_lr * (step + 1) / warmup
+    return _curve(_x(step, _begin(warmup, total, kind), total), max_lr, 0.0, kind)
+
+
+@wrong("scheduled_lr", says="it starts above max_lr")
+def schedule_starts_too_high(step, max_lr, warmup, total, final_fraction, kind):
+    if step < warmup:
+        return max_lr * (step + 1) / warmup
+    left = _curve(_x(step, _begin(warmup, total, kind), total), 1.0, 0.0, kind)
+    return final_fraction * max_lr + max_lr * left if kind != "constant" else max_lr
+
+
+@wrong("scheduled_lr", says="the cosine alone, which falls to -1")
+def schedule_with_a_bare_cosine(step, max_lr, warmup, total, final_fraction, kind):
+    if step < warmup:
+        return max_lr * (step + 1) / warmup
+    x = _x(step, _begin(warmup, total, kind), total)
+    if kind == "cosine":
+        return max_lr * (final_fraction + (1 - final_fraction) * math.cos(math.pi * x))
+    return _curve(x, max_lr, final_fraction, kind)
+
+
+@wrong("scheduled_lr", says="1 + cos, not halved: it starts at twice max_lr")
+def schedule_forgets_the_half(step, max_lr, warmup, total, final_fraction, kind):
+    if step < warmup:
+        return max_lr * (step + 1) / warmup
+    x = _x(step, _begin(warmup, total, kind), total)
+    if kind == "cosine":
+        return max_lr * (final_fraction + (1 - final_fraction) * (1 + math.cos(math.pi * x)))
+    return _curve(x, max_lr, final_fraction, kind)
+
+
+@wrong("scheduled_lr", says="1 - progress in place of 1 - √progress")
+def schedule_forgets_the_root(step, max_lr, warmup, total, final_fraction, kind):
+    if step < warmup:
+        return max_lr * (step + 1) / warmup
+    x = _x(step, _begin(warmup, total, kind), total)
+    return _curve(x, max_lr, final_fraction, "linear" if kind == "wsd" else kind)
+
+
+@wrong("scheduled_lr", says="a fall that begins at 20% of the run: it begins at 80 %")
+def schedule_falls_for_too_long(step, max_lr, warmup, total, final_fraction, kind):
+    if step < warmup:
+        return max_lr * (step + 1) / warmup
+    return _curve(_x(step, 0.2 * total if kind == "wsd" else warmup, total), max_lr, final_fraction, kind)
+
+
+@wrong("scheduled_lr", says="ZeroDivisionError")
+def schedule_divides_by_zero(step, max_lr, warmup, total, final_fraction, kind):
+    if step < warmup:
+        return max_lr * (step + 1) / warmup
+    begin = _begin(warmup, total, kind)
+    return _curve(min(max((step - begin) / (total - begin), 0.0), 1.0), max_lr, final_fraction, kind)
+
+
+@wrong("scheduled_lr", says="constant stays at max_lr")
+def schedule_has_a_low_constant(step, max_lr, warmup, total, final_fraction, kind):
+    if step < warmup:
+        return max_lr * (step + 1) / warmup
+    if kind == "constant":
+        return final_fraction * max_lr
+    return _curve(_x(step, _begin(warmup, total, kind), total), max_lr, final_fraction, kind)
+
+
+@wrong("scheduled_lr", says="nothing was returned for step")
+def schedule_returns_only_the_warmup(step, max_lr, warmup, total, final_fraction, kind):
+    if step < warmup:
+        return max_lr * (step + 1) / warmup
+
+
+@wrong("scheduled_lr", says="your code uses llmc.training")
+def schedule_calls_the_package(step, max_lr, warmup, total, final_fraction, kind):
+    from llmc.training.schedule import learning_rate
+
+    return learning_rate(step, max_lr, warmup, total, final_fraction, kind)
+
+
+# ---------------------------------------------------------------------------------------------- 6 fast_adamw_step
+
+
+@right("fast_adamw_step")
+def fast_with_slices_and_out(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    step, root = lr / (1 - beta1**t), (1 - beta2**t) ** -0.5
+    work = np.empty(16384, params.dtype)
+    for start in range(0, params.size, work.size):
+        s = slice(start, min(start + work.size, params.size))
+        a = work[: s.stop - start]
+        np.subtract(grads[s], m[s], out=a)
+        a *= 1 - beta1
+        m[s] += a
+        np.square(grads[s], out=a)
+        a -= v[s]
+        a *= 1 - beta2
+        v[s] += a
+        np.sqrt(v[s], out=a)
+        a *= root
+        a += eps
+        np.divide(m[s], a, out=a)
+        a *= step
+        params[s] *= 1 - lr * weight_decay
+        params[s] -= a
+
+
+@right("fast_adamw_step")
+def fast_with_array_split(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    pieces = max(1, params.size // 30_000)
+    parts = [np.array_split(array, pieces) for array in (params, grads, m, v)]
+    for p, g, mm, vv in zip(*parts):
+        mm += (1 - beta1) * (g - mm)
+        vv += (1 - beta2) * (g * g - vv)
+        p *= 1 - lr * weight_decay
+        p -= lr * (mm / (1 - beta1**t)) / (np.sqrt(vv / (1 - beta2**t)) + eps)
+
+
+_compiled = []
+
+
+@right("fast_adamw_step")
+def fast_with_numba(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    import numba
+
+    if not _compiled:
+
+        @numba.njit(error_model="numpy")
+        def loop(params, grads, m, v, step, root, eps, keep, take1, take2):
+            for i in range(params.size):
+                m[i] += take1 * (grads[i] - m[i])
+                v[i] += take2 * (grads[i] * grads[i] - v[i])
+                params[i] = keep * params[i] - step * m[i] / (np.sqrt(v[i]) * root + eps)
+
+        _compiled.append(loop)
+    scalars = (lr / (1 - beta1**t), (1 - beta2**t) ** -0.5, eps, 1 - lr * weight_decay, 1 - beta1, 1 - beta2)
+    _compiled[0](params, grads, m, v, *(np.float32(x) for x in scalars))
+
+
+@wrong("fast_adamw_step", says="but its temporaries take")
+def fast_with_whole_temporaries(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    m += (1 - beta1) * (grads - m)
+    v += (1 - beta2) * (grads * grads - v)
+    params *= 1 - lr * weight_decay
+    params -= lr / (1 - beta1**t) * m / (np.sqrt(v) * (1 - beta2**t) ** -0.5 + eps)
+
+
+@wrong("fast_adamw_step", says="but its temporaries take")
+def fast_with_one_work_array(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    a = np.subtract(grads, m)
+    a *= 1 - beta1
+    m += a
+    np.multiply(grads, grads, out=a)
+    a -= v
+    a *= 1 - beta2
+    v += a
+    np.sqrt(v, out=a)
+    a *= (1 - beta2**t) ** -0.5
+    a += eps
+    np.divide(m, a, out=a)
+    a *= lr / (1 - beta1**t)
+    params *= 1 - lr * weight_decay
+    params -= a
+
+
+@wrong("fast_adamw_step", says="right, but")
+def fast_in_slices_too_small(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    for start in range(0, params.size, 32):
+        s = slice(start, start + 32)
+        m[s] += (1 - beta1) * (grads[s] - m[s])
+        v[s] += (1 - beta2) * (grads[s] ** 2 - v[s])
+        params[s] *= 1 - lr * weight_decay
+        params[s] -= lr * (m[s] / (1 - beta1**t)) / (np.sqrt(v[s] / (1 - beta2**t)) + eps)
+
+
+@wrong("fast_adamw_step", says="part of m was never written")
+def fast_forgets_the_rest(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    n = 5 if params.size < 1000 else 10_000
+    for k in range(params.size // n):
+        s = slice(k * n, k * n + n)
+        m[s] += (1 - beta1) * (grads[s] - m[s])
+        v[s] += (1 - beta2) * (grads[s] ** 2 - v[s])
+        params[s] *= 1 - lr * weight_decay
+        params[s] -= lr * (m[s] / (1 - beta1**t)) / (np.sqrt(v[s] / (1 - beta2**t)) + eps)
+
+
+@wrong("fast_adamw_step", says="params equals the reference without bias correction")
+def fast_without_correction(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    for start in range(0, params.size, 16384):
+        s = slice(start, start + 16384)
+        m[s] += (1 - beta1) * (grads[s] - m[s])
+        v[s] += (1 - beta2) * (grads[s] ** 2 - v[s])
+        params[s] *= 1 - lr * weight_decay
+        params[s] -= lr * m[s] / (np.sqrt(v[s]) + eps)
+
+
+@wrong("fast_adamw_step", says="params equals the reference with eps inside the root")
+def fast_with_eps_inside(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    for start in range(0, params.size, 16384):
+        s = slice(start, start + 16384)
+        m[s] += (1 - beta1) * (grads[s] - m[s])
+        v[s] += (1 - beta2) * (grads[s] ** 2 - v[s])
+        params[s] *= 1 - lr * weight_decay
+        params[s] -= lr * (m[s] / (1 - beta1**t)) / np.sqrt(v[s] / (1 - beta2**t) + eps)
+
+
+@wrong("fast_adamw_step", says="An input was written to")
+def fast_squares_grads_in_place(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    m += (1 - beta1) * (grads - m)
+    grads *= grads
+    v += (1 - beta2) * (grads - v)
+    params *= 1 - lr * weight_decay
+    params -= lr / (1 - beta1**t) * m / (np.sqrt(v / (1 - beta2**t)) + eps)
+
+
+@wrong("fast_adamw_step", says="m was never written")
+def fast_keeps_no_means(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    for start in range(0, params.size, 16384):
+        s = slice(start, start + 16384)
+        mm = m[s] + (1 - beta1) * (grads[s] - m[s])
+        vv = v[s] + (1 - beta2) * (grads[s] ** 2 - v[s])
+        params[s] *= 1 - lr * weight_decay
+        params[s] -= lr * (mm / (1 - beta1**t)) / (np.sqrt(vv / (1 - beta2**t)) + eps)
+
+
+@wrong("fast_adamw_step", says="your code uses llmc.backends")
+def fast_calls_the_package(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    from llmc.backends import reference
+
+    reference.adamw_update(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t)
