@@ -3,6 +3,7 @@
 Shared by token files, models, states and tokenizers. Every refusal is one sentence, made before anything is allocated.
 """
 
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -20,19 +21,31 @@ def make_header(magic: int, version: int, *fields: int) -> np.ndarray:
     return header
 
 
+@contextmanager
+def opened(path):
+    """`with opened(path) as file`: the file for reading bytes. Raises UserError when the system refuses, also later."""
+    try:
+        with Path(path).open("rb") as file:
+            yield file
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist; check the path.") from None
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {why(error)}.") from error
+
+
+def file_size(path) -> int:
+    """Bytes in a file. Raises UserError when the system does not tell."""
+    with opened(path) as file:
+        return file.seek(0, 2)
+
+
 def read_header(path, magic: int, versions, what: str) -> np.ndarray:
     """(256,) int32 of a file that must be `what` ("a token file"): magic and version are checked.
 
     Raises UserError when the file is missing, unreadable, shorter than a header, of another kind or another version.
     """
-    path = Path(path)
-    try:
-        with path.open("rb") as file:
-            raw = file.read(SIZE)
-    except FileNotFoundError:
-        raise UserError(f"{path} does not exist; check the path.") from None
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {why(error)}.") from error
+    with opened(path) as file:
+        raw = file.read(SIZE)
     if len(raw) < SIZE:
         raise UserError(f"{path} is not {what}: it has {len(raw)} bytes, and the header alone takes {SIZE}.")
     header = np.frombuffer(raw, "<i4")  # (256,)
@@ -46,7 +59,7 @@ def read_header(path, magic: int, versions, what: str) -> np.ndarray:
 
 def check_size(path, expected: int):
     """Raise UserError unless the file has exactly `expected` bytes, as its header promises."""
-    size = Path(path).stat().st_size
+    size = file_size(path)
     if size != expected:
         state = "truncated" if size < expected else "too long"
         raise UserError(

@@ -7,6 +7,8 @@ stream smaller by 1/√(2L) (GPT-2 paper), biases zero, layernorm weights one. P
 
 import numpy as np
 
+from llmc.errors import UserError
+
 STD = 0.02
 GROUP = 16  # PyTorch transforms 8 pairs of uniforms at a time
 CHUNK = 1 << 20  # values drawn at a time, a multiple of GROUP: bounded memory for any model
@@ -45,11 +47,19 @@ def normal(generator, n, std):
     return whole
 
 
+def check_seed(seed: int):
+    """Raise UserError unless the generator can begin with this seed."""
+    if not 0 <= seed < 2**32:
+        raise UserError(f"the seed must be a whole number from 0 to {2**32 - 1}, not {seed}.")
+
+
 def initial_weights(config, seed: int = 42):
     """Yield (name, values float32 in that tensor's shape) for all sixteen tensors of config.parameter_table().
 
-    Draw order: wte (its V rows; padding rows are zero), wpe, then qkvw, attprojw, fcw, fcprojw layer by layer.
+    Draw order: wte (its V rows; padding rows are zero), wpe, then qkvw, attprojw, fcw, fcprojw layer by layer. Raises
+    UserError for a seed that the generator does not take.
     """
+    check_seed(seed)
     generator = np.random.RandomState(seed)
     values = {p.name: np.zeros(p.shape, np.float32) for p in config.parameter_table()}
     values["wte"][: config.V] = normal(generator, config.V * config.C, STD).reshape(config.V, config.C)  # (V, C)

@@ -137,7 +137,7 @@ def read_losses(path, recipe: str) -> dict[str, list[float]]:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"cannot read {path}: {why(error)}; check the path.") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is not a JSON file: {error}.") from error
     if isinstance(content, list):
         content = {recipe: content}
@@ -146,6 +146,7 @@ def read_losses(path, recipe: str) -> dict[str, list[float]]:
         losses = entry.get("losses") if isinstance(entry, dict) else entry
         if name.startswith(recipe) and isinstance(losses, list):
             found[name] = losses
-    if not found or any(len(v) < STEPS or not all(isinstance(x, int | float) for x in v) for v in found.values()):
+    sound = (len(v) >= STEPS and all(isinstance(x, int | float) and abs(x) < 1e9 for x in v) for v in found.values())
+    if not found or not all(sound):
         raise UserError(f"{path} holds no {STEPS} losses for recipe {recipe}; give a list, or lists named {recipe}….")
     return found

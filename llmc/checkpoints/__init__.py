@@ -1,6 +1,24 @@
-"""Models and states on disk, in llm.c's binary formats: what one program writes, the other reads."""
+"""Models and states on disk, in llm.c's formats and Hugging Face's: what one program writes, the other reads."""
 
 from llmc.checkpoints.debug_state import DebugState, read_debug_state
+from llmc.checkpoints.folder import checkpoints, latest_checkpoint, load_checkpoint, save_checkpoint
+from llmc.checkpoints.huggingface import read_huggingface, write_huggingface
 from llmc.checkpoints.model_file import read_config, read_model, write_model
+from llmc.checkpoints.optimizer_state import TrainState, read_optimizer_state, write_optimizer_state
 
-__all__ = ["DebugState", "read_config", "read_debug_state", "read_model", "write_model"]
+__all__ = [
+    "DebugState",
+    "TrainState",
+    "checkpoints",
+    "latest_checkpoint",
+    "load_checkpoint",
+    "read_config",
+    "read_debug_state",
+    "read_huggingface",
+    "read_model",
+    "read_optimizer_state",
+    "save_checkpoint",
+    "write_huggingface",
+    "write_model",
+    "write_optimizer_state",
+]

@@ -9,7 +9,7 @@ import numpy as np
 
 from llmc.config import GPT2Config
 from llmc.errors import UserError
-from llmc.header import SIZE, check_size, read_header
+from llmc.header import SIZE, check_size, opened, read_header
 
 MAGIC = 20240327
 VERSION = 2
@@ -38,7 +38,7 @@ def read_debug_state(path, config: GPT2Config) -> DebugState:
     config.check_sequence_length(T)
     n = config.num_parameters_padded
     check_size(path, SIZE + 4 * (2 * B * T + B * T * config.V + 1 + n))
-    with open(path, "rb") as file:
+    with opened(path) as file:
         file.seek(SIZE)
         x = np.fromfile(file, "<i4", B * T).reshape(B, T)
         y = np.fromfile(file, "<i4", B * T).reshape(B, T)

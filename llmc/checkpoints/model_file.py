@@ -5,17 +5,17 @@ Version 3 holds float32, version 5 bfloat16; both pad the vocabulary. Follows gp
 
 import numpy as np
 
-from llmc.checkpoints.bfloat16 import bfloat16_to_float32, float32_to_bfloat16
+from llmc.checkpoints import floats
+from llmc.checkpoints.floats import read_floats, write_floats
 from llmc.config import GPT2Config
 from llmc.errors import UserError, atomic_write
-from llmc.header import SIZE, check_size, make_header, read_header
+from llmc.header import SIZE, check_size, make_header, opened, read_header
 from llmc.model import GPT2
 
 MAGIC = 20240326
 FLOAT32, BFLOAT16 = 3, 5
-STORED = {FLOAT32: np.dtype("<f4"), BFLOAT16: np.dtype("<u2")}
+STORED = {FLOAT32: floats.FLOAT32, BFLOAT16: floats.BFLOAT16}
 VERSIONS = {"float32": FLOAT32, "bfloat16": BFLOAT16}
-CHUNK = 1 << 22  # elements read or written at a time, so that a file needs little more memory than the model
 
 
 def _read_header(path):
@@ -50,25 +50,22 @@ def read_model(path, backend="numpy", dtype=np.float32) -> GPT2:
     """
     config, version = _read_header(path)
     model = GPT2(config, backend, dtype)
-    flat = model.params_flat  # (n,)
-    with open(path, "rb") as file:
+    with opened(path) as file:
         file.seek(SIZE)
-        for start in range(0, flat.size, CHUNK):
-            count = min(CHUNK, flat.size - start)
-            stored = np.fromfile(file, STORED[version], count)  # (count,)
-            values = stored if version == FLOAT32 else bfloat16_to_float32(stored)  # (count,)
-            flat[start : start + count] = model.backend.from_numpy(values.astype(model.dtype))
+        read_floats(file, model.params_flat, model.backend, STORED[version])
     return model
+
+
+def check_precision(precision: str):
+    """Raise UserError unless `precision` is one that a model file can have."""
+    if precision not in VERSIONS:
+        raise UserError(f'precision must be "float32" or "bfloat16", not {precision!r}.')
 
 
 def write_model(path, model: GPT2, precision: str = "float32"):
     """Write the model's weights as version 3 ("float32") or 5 ("bfloat16"), under a temporary name until complete."""
-    if precision not in VERSIONS:
-        raise UserError(f'precision must be "float32" or "bfloat16", not {precision!r}.')
+    check_precision(precision)
     c, version = model.config, VERSIONS[precision]
     with atomic_write(path) as file:
         file.write(make_header(MAGIC, version, c.maxT, c.V, c.L, c.NH, c.C, c.Vp).tobytes())
-        flat = model.params_flat  # (n,)
-        for start in range(0, flat.size, CHUNK):
-            values = model.backend.to_numpy(flat[start : start + CHUNK]).astype("<f4")  # (≤ CHUNK,)
-            file.write((values if version == FLOAT32 else float32_to_bfloat16(values)).tobytes())
+        write_floats(file, model.params_flat, model.backend, STORED[version])

@@ -1,11 +1,13 @@
+import os
+
 import numpy as np
 import pytest
 
 from llmc.checkpoints import read_config, read_debug_state, read_model, write_model
 from llmc.checkpoints.bfloat16 import bfloat16_to_float32, float32_to_bfloat16
-from llmc.config import GPT2Config
+from llmc.config import GPT2Config, preset
 from llmc.errors import UserError, atomic_write
-from llmc.header import SIZE
+from llmc.header import SIZE, make_header
 from llmc.model import GPT2
 
 CONFIG = GPT2Config(maxT=8, V=20, L=2, NH=2, C=8)
@@ -35,6 +37,17 @@ def test_bfloat16_round_trip_rounds_to_the_nearest(saved, tmp_path):
     np.testing.assert_allclose(again.params_flat, model.params_flat, rtol=2**-8)
     write_model(tmp_path / "twice.bin", again, "bfloat16")
     assert (tmp_path / "twice.bin").read_bytes() == (tmp_path / "half.bin").read_bytes()
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_chunks_make_no_difference(saved, tmp_path, monkeypatch, precision):
+    model, _ = saved
+    write_model(tmp_path / "whole.bin", model, precision)
+    whole = read_model(tmp_path / "whole.bin").params_flat
+    monkeypatch.setattr("llmc.checkpoints.floats.CHUNK", 1000)  # the model has 2,848
+    write_model(tmp_path / "chunks.bin", model, precision)
+    assert (tmp_path / "chunks.bin").read_bytes() == (tmp_path / "whole.bin").read_bytes()
+    np.testing.assert_array_equal(read_model(tmp_path / "chunks.bin").params_flat, whole)
 
 
 def test_llmcs_own_files_are_written_back_byte_for_byte(reference_dir, tmp_path):
@@ -93,6 +106,25 @@ def test_missing_model_and_folder_instead_of_a_file(tmp_path):
         read_model(tmp_path / "none.bin")
     with pytest.raises(UserError, match="cannot read|Permission"):
         read_model(tmp_path)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs sparse files")
+@pytest.mark.parametrize(("version", "itemsize"), [(3, 4), (5, 2)])
+def test_files_beyond_two_and_four_gib_are_measured_right(tmp_path, version, itemsize):
+    """gpt2-xl, sparse: 6.2 GB by its size, one block on the disk; nobody reads the weights to know the model."""
+    config, path = preset("d48"), tmp_path / "xl.bin"
+    c = config
+    path.write_bytes(make_header(20240326, version, c.maxT, c.V, c.L, c.NH, c.C, c.Vp).tobytes())
+    size = SIZE + itemsize * 1_557_686_400
+    os.truncate(path, size)
+    assert read_config(path) == config
+    for wrong, words in ((size - 1, "truncated"), (size + 1, "too long"), (size - 2**32, "truncated")):
+        if wrong > 0:
+            os.truncate(path, wrong)
+            with pytest.raises(
+                UserError, match=f"is {words}: it has {wrong:,} bytes, and its header promises {size:,}"
+            ):
+                read_model(path)
 
 
 def test_debug_state_must_belong_to_the_model(reference_dir, tmp_path):

@@ -33,7 +33,7 @@ def read_settings(folder) -> TrainSettings:
         raise UserError(f"{path} is not the settings of a run; start a new one from its weights with --model.")
     try:
         return TrainSettings(**values)
-    except UserError as error:
+    except (UserError, OverflowError) as error:  # a whole number too long for a float
         raise UserError(f"{path} is damaged: {error}") from None
 
 
@@ -54,7 +54,7 @@ def read_windows(folder, step: int) -> dict:
     windows = _read(path) if path.is_file() else {"loss": [], "norm": []}
     try:
         return {name: [float(x) for x in windows[name]] for name in ("loss", "norm")}
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise UserError(f"{path} is damaged; delete it to go on without the last losses.") from None
 
 

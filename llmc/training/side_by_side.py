@@ -62,8 +62,9 @@ class Process:
         self._process.stdin.close()
 
     def forget(self):
-        """Give back what it held here; it has ended."""
+        """Wait for its end, and give back what it held here."""
         self.stop()
+        self._process.wait()
         self.errors.close()
 
 
@@ -85,13 +86,13 @@ def run_side_by_side(settings, jobs, on_end, watch=lambda processes: None) -> bo
                 time.sleep(LOOK)
                 watch(running)
                 for process in [p for p in running if p.status is not None]:
-                    running.remove(process)
                     on_end(process)
+                    running.remove(process)
                     process.forget()
         finally:
             _stop(running)
-            while any(process.status is None for process in running):
-                time.sleep(LOOK)
+            for process in running:
+                process.forget()
     return not stop.requested
 
 

@@ -68,8 +68,9 @@ def sweep(settings=None, learning_rates=None, jobs=None, quiet=False, save=True)
         found = [results[rate] for rate in sorted(results)]
         if not save:
             return [replace(run, run_dir=None) for run in found]
-        with atomic_write(folder / PLOT) as file:
-            plot_sweep(found).savefig(file, format="png")
+        if found:  # none when Ctrl-C came before the first run
+            with atomic_write(folder / PLOT) as file:
+                plot_sweep(found).savefig(file, format="png")
     return found
 
 

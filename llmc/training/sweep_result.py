@@ -33,8 +33,9 @@ class SweepRun:
         """What came of a Process that has ended. Raises UserError when it failed, but not by divergence."""
         s, message = process.settings, process.message
         history = _history(s.out)
-        if process.status == 0:
-            sound = not history["val"] or isfinite(history["val"][-1][1])
+        end, loss = history["val"][-1] if history["val"] else (0, 0.0)
+        if process.status == 0 or end == s.steps:  # a stop may come behind the last step
+            sound = isfinite(loss)
             status, message = ("finished", "") if sound else ("diverged", "the validation loss is not a number")
         elif process.status == INTERRUPTED:
             status, message = "interrupted", ""

@@ -1,0 +1,85 @@
+"""GPT-2 as Hugging Face's transformers keeps it: a folder with config.json and model.safetensors, read and written.
+
+What would compute other logits here than there is refused. The head is tied to wte and not stored.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from llmc.checkpoints.huggingface_files import CONFIG, WEIGHTS, find_files, read_json
+from llmc.checkpoints.huggingface_layout import NAMES, config_of, options_of, pieces
+from llmc.checkpoints.safetensors_file import read_index, write_safetensors
+from llmc.errors import UserError, atomic_write
+from llmc.model import GPT2
+
+PREFIX = "transformer."  # files of a GPT2LMHeadModel have it; those of a bare GPT2Model, OpenAI's too, do not
+HEAD = "lm_head.weight"
+MASKS = (".attn.bias", ".attn.masked_bias")  # constants that old files hold
+
+
+def read_huggingface(source, backend="numpy", dtype=np.float32) -> GPT2:
+    """The GPT-2 in a local folder (or its .safetensors file), or of the hub: "openai-community/gpt2".
+
+    Weights may be float32, float16, bfloat16 or float64, in one file or several. Raises UserError when something is
+    missing or damaged, when it is no GPT-2, and for options that llmc does not compute.
+    """
+    config_path, paths = find_files(source)
+    options = read_json(config_path)
+    config = config_of(config_path, options)
+    tensors = {name: tensor for path in paths for name, tensor in read_index(path).items()}
+    prefix = PREFIX if PREFIX + NAMES["wte"][0] in tensors else ""
+    _check_tensors(source, config, tensors, prefix)
+    _check_head(source, options, tensors, prefix)
+    model = GPT2(config, backend, dtype)
+    for name, index, theirs, _, transposed in pieces(config):
+        values = tensors[prefix + theirs].read()  # (V, C), (maxT, C), (C_in, C_out) or (C_out,)
+        values = np.ascontiguousarray(values.T if transposed else values, model.dtype)  # (C_out, C_in)
+        model.params[name][index] = model.backend.from_numpy(values)
+    return model
+
+
+def write_huggingface(folder, model: GPT2, end_of_text: int | None = None):
+    """Write a folder that transformers' `GPT2LMHeadModel.from_pretrained` loads; float32, whatever the model is.
+
+    end_of_text: that token's id, where `generate` stops; None means GPT-2's in its vocabulary, and no stop in another.
+    Raises UserError when the disk refuses.
+    """
+    parts = list(pieces(model.config))
+
+    def arrays():
+        for name, index, _, _, transposed in parts:
+            values = model.backend.to_numpy(model.params[name][index])  # (V, C), (maxT, C), (C_out, C_in) or (C_out,)
+            yield values.T if transposed else values
+
+    write_safetensors(Path(folder) / WEIGHTS, {PREFIX + theirs: shape for _, _, theirs, shape, _ in parts}, arrays())
+    with atomic_write(Path(folder) / CONFIG, "w") as file:
+        file.write(json.dumps(options_of(model.config, end_of_text), indent=2) + "\n")
+
+
+def _check_tensors(source, config, tensors, prefix):
+    """Raise UserError unless there is every tensor of the model, in its shape, and none that changes the result."""
+    expected = set()
+    for _, _, theirs, shape, _ in pieces(config):  # ends at the first that lacks, however many the config promises
+        tensor = tensors.get(prefix + theirs)
+        if tensor is None:
+            raise UserError(f"{source} lacks the tensor {prefix + theirs}; it is no whole GPT-2 of its config.json.")
+        if tensor.shape != shape:
+            raise UserError(f"{source}: {prefix + theirs} is {tensor.shape}, and its config.json makes it {shape}.")
+        expected.add(prefix + theirs)
+    for name in tensors:
+        if name not in expected and name != HEAD and not name.endswith(MASKS):
+            raise UserError(f"{source} holds the tensor {name[:80]!r}, which no plain GPT-2 has; use another model.")
+
+
+def _check_head(source, options, tensors, prefix):
+    """Raise UserError when the model has a head of its own instead of wte."""
+    head = tensors.get(HEAD)
+    if head is None:
+        own = not options.get("tie_word_embeddings", True)
+    else:
+        wte = tensors[prefix + NAMES["wte"][0]]
+        own = head.shape != wte.shape or not np.array_equal(head.read(), wte.read())
+    if own:
+        raise UserError(f"{source} has an output head that is not its embedding, and llmc ties the two; use another.")

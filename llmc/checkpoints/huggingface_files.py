@@ -1,0 +1,108 @@
+"""The files of a Hugging Face model: in a local folder, or on the hub through huggingface_hub (the extra `[hf]`)."""
+
+import json
+import re
+from pathlib import Path
+from textwrap import shorten
+
+from llmc.errors import UserError
+from llmc.header import opened
+
+CONFIG, WEIGHTS, SHARDS = "config.json", "model.safetensors", "model.safetensors.index.json"
+REPOSITORY = re.compile(r"[\w.-]+(/[\w.-]+)?", re.ASCII)
+LOCAL = "a local folder with config.json and model.safetensors does as well"
+TIMEOUT = 10  # seconds
+
+
+def find_files(source):
+    """(path of config.json, paths of the safetensors files), all of them there."""
+    path = Path(source).expanduser()
+    if path.is_file():
+        return _required(_in_folder(path.parent), CONFIG, source), [path]
+    get = _in_folder(path) if path.is_dir() else _on_hub(str(source))
+    config_path, whole = _required(get, CONFIG, source), get(WEIGHTS)
+    if whole is not None:
+        return config_path, [whole]
+    shards = get(SHARDS)
+    if shards is None:
+        raise UserError(f"{source} holds no {WEIGHTS}; save the model anew with transformers' save_pretrained.")
+    return config_path, [_required(get, name, source) for name in _shard_names(shards)]
+
+
+def _in_folder(folder):
+    """The function (name -> path, or None when there is no such file) of a local folder."""
+    return lambda name: folder / name if (folder / name).is_file() else None
+
+
+def _required(get, name, source):
+    path = get(name)
+    if path is None:
+        raise UserError(f"{source} lacks {name}; give the whole folder of a GPT-2 that transformers can load.")
+    return path
+
+
+def _shard_names(path):
+    """File names in an index of shards; none may lead out of the folder."""
+    places = read_json(path).get("weight_map")
+    names = sorted(set(map(str, places.values()))) if isinstance(places, dict) else []
+    if not names or any(Path(name).name != name for name in names):
+        raise UserError(f"{path} is damaged: it does not say which files hold the weights; fetch it anew.")
+    return names
+
+
+def read_json(path) -> dict:
+    """The JSON object in a file. Raises UserError when it is missing or holds anything else."""
+    with opened(path) as file:
+        raw = file.read()
+    try:
+        content = json.loads(raw)
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict):
+        raise UserError(f"{path} is not a JSON object; fetch it anew.")
+    return content
+
+
+def _on_hub(repository: str):
+    """The function (name -> path of the fetched file, or None when the repository has no such file) of a repository.
+
+    Raises UserError for what cannot be a repository's name and when huggingface_hub is missing; the function raises it
+    when there is no such repository or no connection.
+    """
+    if not REPOSITORY.fullmatch(repository):
+        raise UserError(f"there is no folder {repository}, and on the Hugging Face hub nothing can have that name.")
+    try:
+        import huggingface_hub as hub
+        from huggingface_hub import errors, utils
+    except ImportError:
+        hint = f'pip install "llmc[hf]"; {LOCAL}'
+        raise UserError(f"there is no folder {repository}, and the Hugging Face hub needs: {hint}.") from None
+
+    def get(name):
+        try:
+            return _download(hub, utils, repository, name)
+        except errors.RepositoryNotFoundError:
+            raise UserError(f"there is no {repository}, neither here nor (for you) on the Hugging Face hub.") from None
+        except errors.LocalEntryNotFoundError as error:  # what it says when there is no connection
+            raise _unreachable(repository, error) from None
+        except errors.EntryNotFoundError:
+            return None
+        except Exception as error:  # of whichever HTTP library this version of huggingface_hub uses
+            raise _unreachable(repository, error) from None
+
+    return get
+
+
+def _download(hub, utils, repository, name):
+    """Path of the file, from huggingface_hub's cache when it is there. Raises huggingface_hub's errors."""
+    try:
+        return hub.hf_hub_download(repository, name, local_files_only=True)
+    except utils.EntryNotFoundError:
+        # It would go on for half a minute trying to reach the hub; one question shows whether that is possible.
+        utils.get_session().head(hub.constants.ENDPOINT, timeout=TIMEOUT)
+        return hub.hf_hub_download(repository, name)
+
+
+def _unreachable(repository, error):
+    reason = shorten(str(error), 120, placeholder=" …").rstrip(".") or type(error).__name__
+    return UserError(f"cannot fetch {repository} from the Hugging Face hub ({reason}); {LOCAL}.")

@@ -1,0 +1,77 @@
+"""A tokenizer as Hugging Face's GPT2Tokenizer keeps it: vocab.json and merges.txt, made from the tokens alone.
+
+llm.c's tokenizer.bin has the tokens by id. In a byte-level BPE the id of a token is also the rank of the merge that
+made it, so the two parts of every merge are found by applying all earlier merges to its bytes. Follows OpenAI's
+encoder.py for how bytes are written as letters.
+"""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from llmc.data.tokenizer import END_OF_TEXT, token_table
+from llmc.errors import UserError, atomic_write
+
+if TYPE_CHECKING:
+    import tiktoken
+
+VOCABULARY, MERGES, TOKENIZER_CONFIG = "vocab.json", "merges.txt", "tokenizer_config.json"
+
+
+def byte_letters() -> list[str]:
+    """(256) the letter that stands for each byte: itself where it is visible, else one from U+0100 on, in order.
+
+    byte_letters()[65] -> "A"; byte_letters()[32] -> "Ġ"
+    """
+    visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    hidden = iter(range(0x100, 0x200))
+    return [chr(byte if byte in visible else next(hidden)) for byte in range(256)]
+
+
+def write_huggingface_tokenizer(folder, encoding: "tiktoken.Encoding", maxT: int):
+    """Write what `AutoTokenizer.from_pretrained` of transformers loads; it gives the same ids as the encoding.
+
+    maxT: positions of the model it is for. Raises UserError when the tokens are no byte-level BPE, or the disk refuses.
+    """
+    letters = byte_letters()
+    names = [written(token, letters) for token in token_table(encoding)]
+    names[encoding.eot_token] = END_OF_TEXT
+    lines = [f"{written(a, letters)} {written(b, letters)}\n" for a, b in merges(encoding)]
+    about = {"tokenizer_class": "GPT2Tokenizer", "model_max_length": maxT, "add_prefix_space": False}
+    about |= {f"{role}_token": END_OF_TEXT for role in ("bos", "eos", "unk")}
+    files = {VOCABULARY: json.dumps({name: i for i, name in enumerate(names)}, ensure_ascii=False)}
+    files |= {MERGES: "#version: 0.2\n" + "".join(lines), TOKENIZER_CONFIG: json.dumps(about, indent=2) + "\n"}
+    for name, text in files.items():
+        with atomic_write(Path(folder) / name, "w") as file:
+            file.write(text)
+
+
+def written(token: bytes, letters) -> str:
+    """b" the" -> "Ġthe"."""
+    return "".join(letters[byte] for byte in token)
+
+
+def merges(encoding: "tiktoken.Encoding") -> list[tuple[bytes, bytes]]:
+    """The two parts that each longer token was merged from, in order of rank. Raises UserError when there are none."""
+    tokens = token_table(encoding)
+    ranks = {token: i for i, token in enumerate(tokens) if i != encoding.eot_token}
+    found = []
+    for token, rank in ranks.items():
+        if len(token) > 1:
+            parts = _parts(token, rank, ranks)
+            if len(parts) != 2:
+                raise UserError(f"token {rank} of this tokenizer, {token!r}, is no merge of two earlier ones.")
+            found.append(tuple(parts))
+    return found
+
+
+def _parts(token, rank, ranks):
+    """The token's bytes after all merges of a rank below its own: b"the", 261 -> [b"th", b"e"]."""
+    parts = [bytes([byte]) for byte in token]
+    while len(parts) > 2:
+        candidates = [(ranks.get(a + b, rank), i) for i, (a, b) in enumerate(zip(parts, parts[1:]))]
+        lowest, i = min(candidates)
+        if lowest >= rank:
+            break
+        parts[i : i + 2] = [parts[i] + parts[i + 1]]
+    return parts

@@ -1,0 +1,50 @@
+"""`llmc init`: a model file to begin with, of fresh weights or of a Hugging Face GPT-2.
+
+Fresh weights are those that `llmc train` begins with, and llm.c's `-e d12`; see llmc/initialization.py.
+"""
+
+from pathlib import Path
+
+from llmc.checkpoints.huggingface import read_huggingface
+from llmc.checkpoints.model_file import check_precision, write_model
+from llmc.config import preset
+from llmc.errors import UserError
+from llmc.initialization import check_seed
+from llmc.model import GPT2
+
+
+def add_arguments(parser):
+    """Declare the arguments of `llmc init` on an argparse parser."""
+    parser.add_argument("--preset", help="fresh weights of this size, see llmc/config.py: tiny, d6, d12 (GPT-2), …")
+    parser.add_argument("--seed", type=int, default=42, help="of the fresh weights (default: 42)")
+    origin = "a folder with config.json and model.safetensors, or a name on the hub: openai-community/gpt2"
+    parser.add_argument("--from", dest="source", metavar="MODEL", help=origin)
+    parser.add_argument("-o", "--out", required=True, metavar="FILE", help="the model file to write, in llm.c's format")
+    parser.add_argument("--precision", default="float32", help="float32 or bfloat16 (default: float32)")
+    parser.add_argument("--force", action="store_true", help="write over a file that is there")
+
+
+def run(args) -> int:
+    """Write the model file and say what it holds; always 0. Raises UserError before anything is computed or fetched."""
+    if (args.preset is None) == (args.source is None):
+        raise UserError(
+            "give either --preset (fresh weights) or --from (a Hugging Face model), see `llmc init --help`."
+        )
+    check_precision(args.precision)
+    check_seed(args.seed)
+    path = Path(args.out)
+    if path.exists() and not args.force:
+        raise UserError(f"{path} is there already; choose another name, or give --force to write over it.")
+    model = read_huggingface(args.source) if args.source else fresh_model(args.preset, args.seed)
+    write_model(path, model, args.precision)
+    c = model.config
+    print(f"wrote {path}: {c.num_parameters:,} parameters in {args.precision}, {path.stat().st_size / 1e6:,.1f} MB")
+    print(f"  maxT={c.maxT} V={c.V} L={c.L} NH={c.NH} C={c.C}")
+    return 0
+
+
+def fresh_model(name: str, seed: int) -> GPT2:
+    """The preset with its initial weights. Raises UserError for an unknown preset."""
+    model = GPT2(preset(name))
+    model.init_weights(seed)
+    return model

@@ -1,0 +1,123 @@
+"""llm.c's optimizer state, `state_%08d_%05d.bin`: header, then AdamW's m and v in float32, in the model's flat order.
+
+What llm.c's load_state reads (train_gpt2.cu) stands where llm.c has it, as of a run in file order on one process. What
+only llmc needs stands where llm.c does not look: in header words from 40 on, which are zero in its own files and then
+mean what they should, and behind v.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from llmc.checkpoints.floats import read_floats, write_floats
+from llmc.errors import UserError, atomic_write
+from llmc.header import SIZE, file_size, make_header, opened, read_header
+
+MAGIC = 20240527
+VERSION = 1
+PROCESSES, RANK, MASTER, PERMUTATION, STEP = 2, 3, 4, 5, 10  # int32 words, as llm.c has them
+RNG, RNG_LAST = 20, 22  # these and the positions are uint64, two words each
+SHUFFLED, SKIPPED = 40, 41  # int32: llmc's own shuffling; steps that made no update
+POSITIONS = {"shard": 30, "sample": 32, "epoch": 42, "seed": 44}  # llm.c knows the first two
+LOSSES, NORMS = 46, 47  # int32: how many float64 of each follow v
+HIGHEST = 2**63 - 1  # no counter comes near; more means damage
+
+
+@dataclass
+class TrainState:
+    """Where a run stands, beside its model: everything that the next step depends on.
+
+    step: steps done · shuffle: whether batches come in an order of llmc's own · loader: {name: whole number}, as
+    `DataLoader.state()` gives it (shard, sample, epoch; with shuffle also seed) · rng: uint64 · losses, norms: those
+    of the last steps, oldest first, exactly (float64), for whoever compares the next ones with them.
+    """
+
+    step: int
+    shuffle: bool = False
+    loader: dict = field(default_factory=dict)
+    rng: int = 0
+    losses: tuple = ()
+    norms: tuple = ()
+
+
+def write_optimizer_state(path, model, state: TrainState):
+    """Write m, v and t of a float32 model, and the state, under a temporary name until complete.
+
+    Raises UserError for a model of another dtype, or when the disk refuses.
+    """
+    _check_dtype(model)
+    header = _make_header(state, model.t)  # (256,)
+    with atomic_write(path) as file:
+        file.write(header.tobytes())
+        for moments in (model.m, model.v):
+            for tensor in moments.values():  # in file order
+                write_floats(file, tensor.reshape(-1), model.backend)  # (size,)
+        file.write(np.array([*state.losses, *state.norms], "<f8").tobytes())
+
+
+def read_optimizer_state(path, model) -> TrainState:
+    """Fill the model's m, v and t (and its weights, when the file holds llm.c's float32 master copy of them).
+
+    Raises UserError when the file is missing, damaged, another model's, one of several processes', or written by a
+    shuffled run of llm.c, which appends a permutation that means nothing to llmc's loaders.
+    """
+    _check_dtype(model)
+    header = read_header(path, MAGIC, (VERSION,), "an optimizer state")  # (256,)
+    state, t = _parse_header(path, header)
+    arrays, losses, norms = (int(n) for n in (2 + header[MASTER], header[LOSSES], header[NORMS]))
+    _check_size(path, SIZE + 4 * arrays * model.config.num_parameters_padded + 8 * (losses + norms))
+    with opened(path) as file:
+        file.seek(SIZE)
+        for group in (model.m, model.v, model.params)[:arrays]:
+            for tensor in group.values():
+                read_floats(file, tensor.reshape(-1), model.backend)  # (size,)
+        recent = np.fromfile(file, "<f8", losses + norms).tolist()
+    model.t, state.losses, state.norms = t, tuple(recent[:losses]), tuple(recent[losses:])
+    return state
+
+
+def _check_dtype(model):
+    if model.dtype != np.float32:
+        raise UserError(f"an optimizer state holds float32, and this model is {model.dtype}; make it with float32.")
+
+
+def _check_size(path, expected):
+    if file_size(path) != expected:
+        raise UserError(
+            f"{path} has {file_size(path):,} bytes, and the optimizer state of this model takes {expected:,};"
+            " it is truncated, or another model's."
+        )
+
+
+def _make_header(state, t):
+    """(256,) int32 of a state whose model has made t updates."""
+    header = make_header(MAGIC, VERSION, 1, 0, 0, 0)  # one process, its rank 0, no master weights, no permutation
+    header[STEP], header[SHUFFLED], header[SKIPPED] = state.step, state.shuffle, state.step - t
+    header[LOSSES], header[NORMS] = len(state.losses), len(state.norms)
+    long = header.view("<u8")  # (128,)
+    long[RNG // 2] = long[RNG_LAST // 2] = state.rng
+    for name, value in state.loader.items():
+        long[POSITIONS[name] // 2] = value
+    return header
+
+
+def _parse_header(path, header):
+    """(TrainState, t) from a header (256,), or a UserError that says why it cannot be used and what can."""
+    step, t = int(header[STEP]), int(header[STEP]) - int(header[SKIPPED])
+    loader = {name: int(header.view("<u8")[word // 2]) for name, word in POSITIONS.items()}
+    rng = int(header.view("<u8")[RNG // 2])
+    if header[PROCESSES] != 1 or header[RANK] != 0:
+        raise _unusable(path, step, f"process {header[RANK]} of {header[PROCESSES]}, and llmc resumes runs of one")
+    if header[PERMUTATION] == 1:
+        raise _unusable(path, step, "a shuffled run of llm.c, whose order of batches llmc does not know")
+    flags, counts = header[[MASTER, SHUFFLED]], header[[LOSSES, NORMS]]  # (2,) both
+    in_range = min(step, t, *counts) >= 0 and header[PERMUTATION] == 0 and all(flag in (0, 1) for flag in flags)
+    if not in_range or max(loader.values()) > HIGHEST:
+        raise UserError(f"the header of {path} is damaged; resume from another checkpoint.")
+    if not header[SHUFFLED]:
+        del loader["seed"]
+    return TrainState(step, bool(header[SHUFFLED]), loader, rng), t
+
+
+def _unusable(path, step, origin):
+    return UserError(f"{path} is of {origin}; start a new run from its weights in model_{step:08d}.bin instead.")

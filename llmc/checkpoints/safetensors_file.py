@@ -1,0 +1,100 @@
+"""The safetensors format, by hand: 8 bytes of header length, a JSON header, then the numbers of all tensors.
+
+The header maps a name to {"dtype": "F32", "shape": [3, 4], "data_offsets": [begin, end]}, offsets counted from the end
+of the header. Follows github.com/huggingface/safetensors. Its own NumPy reader has no bfloat16, and reading a slice of
+a file needs no library, so this is all of it that llmc uses.
+"""
+
+import json
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from llmc.checkpoints.bfloat16 import bfloat16_to_float32
+from llmc.errors import UserError, atomic_write
+from llmc.header import file_size, opened
+
+LONGEST_HEADER = 100_000_000  # bytes, the format's own limit
+MOST_DIMENSIONS = 8
+TYPES = {"F64": np.dtype("<f8"), "F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "BF16": np.dtype("<u2")}
+
+
+@dataclass(frozen=True)
+class StoredTensor:
+    """Where a tensor is: its file, the byte there that it begins at, its dtype by the format's name, its shape."""
+
+    path: str
+    start: int
+    dtype: str
+    shape: tuple[int, ...]
+
+    def read(self) -> np.ndarray:
+        """The tensor as float32. Raises UserError for a dtype that is no float, or when the file has become shorter."""
+        if self.dtype not in TYPES:
+            raise UserError(f"{self.path} holds {self.dtype}, and llmc reads {', '.join(TYPES)}; convert it first.")
+        with opened(self.path) as file:
+            file.seek(self.start)
+            values = np.fromfile(file, TYPES[self.dtype], prod(self.shape))  # (size,)
+        if values.size < prod(self.shape):
+            raise UserError(f"{self.path} became shorter while it was read; fetch it anew.")
+        values = bfloat16_to_float32(values) if self.dtype == "BF16" else values  # (size,)
+        with np.errstate(over="ignore"):  # a float64 beyond float32 becomes infinite
+            return values.astype(np.float32, copy=False).reshape(self.shape)
+
+
+def read_index(path) -> dict[str, StoredTensor]:
+    """What tensors a file holds, {name: StoredTensor}, without reading any of them.
+
+    Every size is checked against the file's, so nobody allocates what is not there. Raises UserError when the file is
+    missing, truncated, or no safetensors file.
+    """
+    size = file_size(path)
+    with opened(path) as file:
+        begin = 8 + int.from_bytes(file.read(8), "little")  # where the numbers begin
+        if not 8 < begin <= min(size, LONGEST_HEADER):
+            raise UserError(f"{path} is no safetensors file, or truncated inside its header; fetch it anew.")
+        raw = file.read(begin - 8)
+    try:
+        header = json.loads(raw)
+    except (ValueError, RecursionError):  # ValueError: also bytes that are no UTF-8, and endless numbers
+        header = None
+    if not isinstance(header, dict):
+        raise UserError(f"{path} is no safetensors file: its header is not a JSON object; fetch it anew.")
+    header.pop("__metadata__", None)
+    return {name: _entry(str(path), name, entry, begin, size) for name, entry in header.items()}
+
+
+def _entry(path, name, entry, begin, size):
+    """The StoredTensor of one header entry, every field checked."""
+    try:
+        dtype, shape, (first, last) = entry["dtype"], entry["shape"], entry["data_offsets"]
+        numbers = [first, last, *shape]
+        sound = isinstance(dtype, str) and len(shape) <= MOST_DIMENSIONS
+        sound = sound and all(type(n) is int and 0 <= n <= size for n in numbers) and first <= last
+    except (TypeError, KeyError, ValueError):
+        sound = False
+    if not sound:
+        raise UserError(f"{path} is damaged: its header describes the tensor {name[:80]!r} wrongly; fetch it anew.")
+    if begin + last > size:
+        raise UserError(f"{path} is truncated: the tensor {name[:80]!r} ends behind its {size:,} bytes; fetch it anew.")
+    if dtype in TYPES and last - first != prod(shape) * TYPES[dtype].itemsize:
+        raise UserError(f"{path} is damaged: the tensor {name[:80]!r} has another size than its shape; fetch it anew.")
+    return StoredTensor(path, begin + first, dtype, tuple(shape))
+
+
+def write_safetensors(path, shapes: dict, arrays):
+    """Write float32 tensors: shapes {name: tuple} and, in the same order, an iterable of their arrays.
+
+    The arrays are taken one at a time. The file gets its name when it is complete; UserError when the disk refuses.
+    """
+    header, end = {"__metadata__": {"format": "pt"}}, 0  # transformers asks for the format
+    for name, shape in shapes.items():
+        begin, end = end, end + 4 * prod(shape)
+        header[name] = {"dtype": "F32", "shape": list(shape), "data_offsets": [begin, end]}
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # the numbers begin at a multiple of 8
+    with atomic_write(path) as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for array in arrays:
+            file.write(np.ascontiguousarray(array, "<f4").data)

@@ -1,0 +1,170 @@
+import struct
+
+import numpy as np
+import pytest
+
+from llmc.checkpoints import TrainState, read_optimizer_state, write_optimizer_state
+from llmc.config import GPT2Config
+from llmc.errors import UserError
+from llmc.header import SIZE
+from llmc.model import GPT2
+
+CONFIG = GPT2Config(maxT=8, V=20, L=2, NH=2, C=8)
+N = CONFIG.num_parameters_padded
+STATE = TrainState(
+    step=3,
+    shuffle=True,
+    loader={"shard": 2, "sample": 2**40, "epoch": 5, "seed": 2**32 - 1},
+    rng=2**64 - 3,
+    losses=(0.1, 1 / 3),
+    norms=(2.5,),
+)
+
+
+def trained(steps=3, dtype=np.float32):
+    """A model after some updates, so that no moment is zero."""
+    model = GPT2(CONFIG, dtype=dtype)
+    model.init_weights()
+    x = np.random.RandomState(0).randint(0, CONFIG.V, (2, 8))
+    for _ in range(steps):
+        step(model, x)
+    return model
+
+
+def step(model, x):
+    model.zero_grad()
+    model.forward(x, x, dloss=1.0)
+    model.backward()
+    model.update(1e-2)
+
+
+def flat(views):
+    return np.concatenate([view.reshape(-1) for view in views.values()])
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """A trained model and the file of its state."""
+    model = trained()
+    write_optimizer_state(tmp_path / "state.bin", model, STATE)
+    return model, tmp_path / "state.bin"
+
+
+def test_round_trip_is_exact(saved):
+    model, path = saved
+    again = GPT2(CONFIG)
+    assert read_optimizer_state(path, again) == STATE
+    assert again.t == 3
+    np.testing.assert_array_equal(flat(again.m), flat(model.m))
+    np.testing.assert_array_equal(flat(again.v), flat(model.v))
+
+
+def test_the_next_step_is_the_same_bit_for_bit(saved):
+    model, path = saved
+    again = GPT2(CONFIG)
+    again.params_flat[...] = model.params_flat
+    read_optimizer_state(path, again)
+    x = np.arange(16).reshape(2, 8)
+    step(model, x)
+    step(again, x)
+    np.testing.assert_array_equal(again.params_flat, model.params_flat)
+
+
+def test_llmc_finds_everything_where_it_looks(saved):
+    """Offsets in bytes as llm.c's load_state has them: four bytes a word, size_t and uint64 in two words."""
+    model, path = saved
+    raw = path.read_bytes()
+    assert struct.unpack_from("<6i", raw) == (20240527, 1, 1, 0, 0, 0)  # one process, no master weights, no permutation
+    assert struct.unpack_from("<i", raw, 4 * 10) == (3,)
+    assert struct.unpack_from("<2Q", raw, 4 * 20) == (2**64 - 3, 2**64 - 3)
+    assert struct.unpack_from("<2Q", raw, 4 * 30) == (2, 2**40)
+    m, v = np.frombuffer(raw, "<f4", 2 * N, SIZE).reshape(2, N)  # (N,) both
+    np.testing.assert_array_equal(m, flat(model.m))
+    np.testing.assert_array_equal(v, flat(model.v))
+
+
+def llmc_state(path, model, words=(), arrays=2, tail=b""):
+    """A file as llm.c's save_state writes it; words: {position: int32}."""
+    header = np.zeros(256, "<i4")
+    header[:3] = 20240527, 1, 1
+    header[10] = 7
+    header.view("<u8")[10:12] = 1337
+    header.view("<u8")[15:17] = 4, 90
+    for word, value in dict(words).items():
+        header[word] = value
+    groups = [flat(model.m), flat(model.v), flat(model.params) + 1][:arrays]
+    path.write_bytes(header.tobytes() + b"".join(group.tobytes() for group in groups) + tail)
+
+
+def test_a_state_of_llmc_is_read(tmp_path):
+    model = trained()
+    llmc_state(tmp_path / "state.bin", model)
+    again = GPT2(CONFIG)
+    state = read_optimizer_state(tmp_path / "state.bin", again)
+    assert state == TrainState(7, False, {"shard": 4, "sample": 90, "epoch": 0}, 1337)
+    assert again.t == 7
+    np.testing.assert_array_equal(flat(again.v), flat(model.v))
+
+
+def test_the_master_weights_of_llmc_become_the_weights(tmp_path):
+    model = trained()
+    llmc_state(tmp_path / "state.bin", model, {4: 1}, arrays=3)
+    again = GPT2(CONFIG)
+    read_optimizer_state(tmp_path / "state.bin", again)
+    np.testing.assert_array_equal(again.params_flat, model.params_flat + 1)
+
+
+def test_a_shuffled_run_of_llmc_is_refused_with_what_can_be_done(tmp_path):
+    llmc_state(tmp_path / "state.bin", trained(), {5: 1}, tail=b"\1" * 2600)
+    with pytest.raises(UserError, match=r"shuffled run of llm.c.*start a new run from .*model_00000007.bin") as caught:
+        read_optimizer_state(tmp_path / "state.bin", GPT2(CONFIG))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({2: 8}, "process 0 of 8"),
+        ({3: 1}, "process 1 of 1"),
+        ({4: 2}, "damaged"),
+        ({4: 1}, "takes"),  # promises master weights that are not there
+        ({5: -1}, "damaged"),
+        ({10: -1}, "damaged"),
+        ({31: -1}, "damaged"),  # shard 2^64 - …
+        ({40: 3}, "damaged"),
+        ({41: 8}, "damaged"),  # eight skipped of seven steps
+        ({46: 2**31 - 1}, "takes"),
+        ({47: -5}, "damaged"),
+        ({46: 5, 47: -5}, "damaged"),
+    ],
+)
+def test_damaged_headers_are_refused(tmp_path, words, message):
+    llmc_state(tmp_path / "state.bin", trained(), words)
+    with pytest.raises(UserError, match=message):
+        read_optimizer_state(tmp_path / "state.bin", GPT2(CONFIG))
+
+
+def test_another_models_state_and_a_truncated_one_are_refused(saved):
+    _, path = saved
+    with pytest.raises(UserError, match="truncated, or another model's"):
+        read_optimizer_state(path, GPT2(GPT2Config(maxT=8, V=20, L=3, NH=2, C=8)))
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(UserError, match="truncated, or another model's"):
+        read_optimizer_state(path, GPT2(CONFIG))
+
+
+def test_skipped_steps_count_for_the_schedule_and_not_for_adamw(tmp_path):
+    model = trained(steps=2)
+    write_optimizer_state(tmp_path / "state.bin", model, TrainState(step=5))
+    again = GPT2(CONFIG)
+    assert read_optimizer_state(tmp_path / "state.bin", again).step == 5
+    assert again.t == 2
+
+
+def test_only_float32(tmp_path):
+    model = trained(dtype=np.float64)
+    with pytest.raises(UserError, match="float32"):
+        write_optimizer_state(tmp_path / "state.bin", model, TrainState(3))
+    write_optimizer_state(tmp_path / "state.bin", trained(), TrainState(3))
+    with pytest.raises(UserError, match="float32"):
+        read_optimizer_state(tmp_path / "state.bin", model)
