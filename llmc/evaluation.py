@@ -26,13 +26,26 @@ def evaluate(model, loader, batches=None) -> float:
 
 def batch_losses(model, loader, batches=None):
     """Yield the loss of each batch that `evaluate` averages, so that a long evaluation can be left."""
+    return (model.forward(x, y) for x, y in first_batches(loader, batches))
+
+
+def first_batches(loader, batches=None):
+    """Yield (x, y), both (B, T) int32, of the loader's first `batches` batches, each of its batches once when None."""
     count = loader.num_batches if batches is None else min(batches, loader.num_batches)
     if count < 1:
         raise UserError("there is no batch to evaluate on; make the batch or the sequence shorter, or the data longer.")
     loader.reset()
     for _ in range(count):
-        x, y = loader.next_batch()  # (B, T) int32 both
-        yield model.forward(x, y)
+        yield loader.next_batch()
+
+
+def token_losses(model, x, y) -> np.ndarray:
+    """(B, T) cross-entropy (nats) of each token of y (B, T) behind its context in x (B, T), in the model's dtype.
+
+    Their mean is model.forward(x, y), which raises UserError for ids and lengths that the model does not have.
+    """
+    model.forward(x, y)
+    return np.array(model.backend.to_numpy(model.losses))  # (B, T), a copy: the next batch overwrites the model's
 
 
 def bits_per_byte(loss, tokens, token_lengths) -> float:

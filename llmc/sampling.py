@@ -1,7 +1,7 @@
 """From a model to text: one token at a time, each drawn from the distribution the model gives.
 
 Randomness is llm.c's: xorshift64* and a walk along the cumulative probabilities, so equal logits and an equal seed give
-equal text. No key/value cache: every token runs the whole context again.
+equal text. What may be drawn is narrowed in this order: temperature, top-k, top-p (Holtzman et al. 2020).
 """
 
 from codecs import getincrementaldecoder
@@ -9,6 +9,8 @@ from functools import partial
 
 import numpy as np
 
+from llmc.cache import KeyValueCache
+from llmc.data.encoding import encode
 from llmc.errors import UserError
 
 MASK = (1 << 64) - 1
@@ -35,19 +37,27 @@ class Random:
         return (self.uint32() >> 8) / (1 << 24)
 
 
-def probabilities(logits, temperature=1.0, top_k=None):
-    """(V,) float64 probabilities from logits (V,): softmax(logits / temperature) over the top_k largest.
+def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
+    """(V,) float64 probabilities from logits (V,): softmax(logits / temperature), of which only a part is kept.
 
-    Ties at the edge of the top_k are resolved in favour of the lower id. temperature must be above 0.
+    top_k: the k most probable tokens · top_p: of those, the fewest that hold a share of at least top_p of their
+    probability, the one that crosses it included. What is kept is scaled to sum to 1. Equally probable tokens stand in
+    the order of their ids. temperature must be above 0.
     """
-    z = np.asarray(logits, dtype=np.float64) / temperature  # (V,)
-    p = np.exp(z - z.max())  # (V,)
-    if top_k is not None and top_k < p.size:
-        p[np.argsort(-z, kind="stable")[top_k:]] = 0.0
+    z = np.asarray(logits, dtype=np.float64)  # (V,)
+    with np.errstate(over="ignore"):  # at a temperature near 0 all but the largest become -inf
+        p = np.exp((z - z.max()) / temperature)  # (V,)
+    if (top_k or p.size) < p.size or (top_p or 1) < 1:
+        order = np.argsort(-z, kind="stable")[:top_k]  # (k,)
+        held = np.cumsum(p[order])  # (k,)
+        n = order.size if top_p is None else np.searchsorted(held, top_p * held[-1]) + 1
+        kept = np.zeros_like(p)  # (V,)
+        kept[order[:n]] = p[order[:n]]
+        p = kept
     return p / p.sum()
 
 
-def choose(logits, temperature, top_k, random) -> int:
+def choose(logits, temperature, top_k, random, top_p=None) -> int:
     """One token id from logits (V,); temperature 0 takes the most probable one and draws nothing.
 
     Raises UserError when a logit is not a number: a model whose training diverged.
@@ -58,41 +68,50 @@ def choose(logits, temperature, top_k, random) -> int:
         )
     if temperature == 0:
         return int(np.argmax(logits))
-    cumulative = np.cumsum(probabilities(logits, temperature, top_k))  # (V,)
+    cumulative = np.cumsum(probabilities(logits, temperature, top_k, top_p))  # (V,)
     return int(np.searchsorted(cumulative, random.uniform() * cumulative[-1], side="right"))
 
 
-def check_options(max_tokens, temperature, top_k):
-    """Raise UserError unless the three make sense."""
+def check_options(max_tokens, temperature, top_k, top_p=None):
+    """Raise UserError unless the four make sense."""
     if max_tokens < 0:
         raise UserError(f"the number of tokens must be zero or more, not {max_tokens}.")
     if not 0 <= temperature < float("inf"):
         raise UserError(f"the temperature must be a number of zero or more, not {temperature}.")
     if top_k is not None and top_k < 1:
         raise UserError(f"top-k must be at least 1, not {top_k}; leave it out to keep every token.")
+    if top_p is not None and not 0 < top_p <= 1:
+        raise UserError(f"top-p must be above 0 and at most 1, not {top_p}; leave it out to keep every token.")
 
 
-def generate(model, tokens, max_tokens, temperature=1.0, top_k=None, seed=1337, stop=None, window=None):
+def generate(
+    model, tokens, max_tokens, temperature=1.0, top_k=None, top_p=None, seed=1337, stop=None, window=None, cache=True
+):
     """Yield up to max_tokens ids that continue `tokens` (at least one id). Ends early before the id `stop`.
 
-    temperature: below 1 bolder, above 1 wilder, 0 always the most probable · top_k: only the k most probable, None
+    temperature: below 1 bolder, above 1 wilder, 0 always the most probable · top_k, top_p: see `probabilities`, None
     for all · the same seed gives the same ids · window: how many tokens the model looks back on, at most and by
     default maxT. When the window is full, the oldest token leaves for each new one, and positions are counted from
-    the first that stays. Raises UserError for options out of range, at once.
+    the first that stays.
+    cache: keep keys and values, so that a token costs one row instead of the whole context; the ids are the same, but
+    for rounding. It helps until the window is full: once positions shift, every token reads the whole window again.
+    Raises UserError for options out of range, at once.
     """
-    check_options(max_tokens, temperature, top_k)
+    check_options(max_tokens, temperature, top_k, top_p)
     window = model.config.maxT if window is None else window
     model.config.check_sequence_length(window)
     context = [int(t) for t in tokens]
     if not context:
         raise UserError("generation needs at least one token to continue; begin with the end-of-text token.")
-    draw = partial(choose, temperature=temperature, top_k=top_k, random=Random(seed))
-    return _generate(model, context, max_tokens, draw, stop, window)
+    draw = partial(choose, temperature=temperature, top_k=top_k, random=Random(seed), top_p=top_p)
+    return _generate(model, context, max_tokens, draw, stop, window, cache)
 
 
-def _generate(model, context, max_tokens, draw, stop, window):
+def _generate(model, context, max_tokens, draw, stop, window, cache):
+    kept = KeyValueCache(model, T=min(window, len(context) + max_tokens)) if cache and max_tokens else None
     for _ in range(max_tokens):
-        token = draw(_next_logits(model, context[-window:]))
+        logits = _next_logits(model, context[-window:]) if kept is None else _cached_logits(kept, context, window)
+        token = draw(logits)
         if token == stop:
             return
         context.append(token)
@@ -109,8 +128,20 @@ def _next_logits(model, context):
     T = min(model.config.maxT, 1 << (n - 1).bit_length())
     x = np.zeros((1, T), dtype=np.int32)  # (B, T)
     x[0, :n] = context
-    logits = model.forward(x)[0, n - 1, : model.config.V]  # (V,)
-    return np.asarray(model.backend.to_numpy(logits), dtype=np.float64)
+    return _to_double(model, model.forward(x)[0, n - 1])
+
+
+def _cached_logits(kept, context, window):
+    """The same from the context's tokens that `kept`, a KeyValueCache, does not hold yet: all of them after a shift."""
+    if len(context) > window:
+        context, kept.length = context[-window:], 0
+    x = np.array([context[kept.length :]], dtype=np.int32)  # (1, n)
+    return _to_double(kept.model, kept.model.forward_cached(x, kept)[0, 0])
+
+
+def _to_double(model, logits):
+    """(V,) float64 where draws are made, from logits (Vp,) of the model's backend."""
+    return np.asarray(model.backend.to_numpy(logits[: model.config.V]), dtype=np.float64)
 
 
 def stream_text(ids, encoding):
@@ -128,16 +159,17 @@ def stream_text(ids, encoding):
         yield rest
 
 
-def sample_text(model, encoding, prompt="", max_tokens=256, temperature=1.0, top_k=None, seed=1337, window=None):
+def sample_text(model, encoding, prompt="", max_tokens=256, temperature=1.0, top_k=None, seed=1337, **options):
     """Yield pieces of text that continue the prompt (not repeated); an empty prompt begins a document.
 
-    Ends at the end-of-text token or after max_tokens. Raises UserError when model and tokenizer do not belong together.
+    Ends at the end-of-text token or after max_tokens. options: top_p, window, cache, see `generate`. Raises UserError
+    when model and tokenizer do not belong together.
     """
     V = model.config.V
     if encoding.n_vocab != V:
         raise UserError(
             f"model and tokenizer do not belong together, with {V} and {encoding.n_vocab} tokens; use those of one run."
         )
-    tokens = encoding.encode_ordinary(prompt) or [encoding.eot_token]
-    ids = generate(model, tokens, max_tokens, temperature, top_k, seed, encoding.eot_token, window)
+    tokens = encode(encoding, prompt) or [encoding.eot_token]
+    ids = generate(model, tokens, max_tokens, temperature, top_k, seed=seed, stop=encoding.eot_token, **options)
     return stream_text(ids, encoding)

@@ -86,10 +86,22 @@ dloss | one number | 05 | gradient that the backward pass begins with: 1, or 1/n
 lr | 3e-4 or so | 00 | learning rate: how far a step goes
 m, v | as the parameter | 09 | AdamW's running means of the gradient and of its square (v is also the values)
 beta1, beta2 | 0.9, 0.95 | 09 | how slowly m and v forget
+t | 1, 2, 3, … | 09 | number of the optimizer step (t is also a position)
+m̂, v̂, m_hat, v_hat | as the parameter | 09 | m and v divided by 1 - beta^t: corrected for their start at 0
 weight decay | 0.1 | 09 | share of the learning rate by which matrices shrink in each step
 norm of the gradient | one number | 09 | √ of the sum of all squared gradients; clipped to 1 before a step
+max_norm | 1.0 | 09 | the norm that larger gradients are scaled down to
+warmup | 700 steps | 09 | steps at the start in which the learning rate rises to its maximum
+schedule |  | 09 | how the learning rate moves over a run: warmup, then cosine, linear, constant or wsd
 bits per byte |  | 10 | loss in bits, divided by bytes of text per token: comparable between tokenizers
 FLOP |  | 03 | one floating-point addition or multiplication; GFLOP/s is a thousand million a second
+# Data
+token, id | 0 … V - 1 | 08 | a string of bytes that occurs often, and its number; the model sees numbers only
+merge |  | 08 | two neighbouring tokens become one; a byte-pair encoding is a list of merges in the order of learning
+rank | whole number | 08 | of a token its id: the lower, the earlier it is merged; of a process its number
+world | whole number | 08 | processes that train together; batch i of process rank is the (i·world + rank)-th
+ntok | whole number | 08 | tokens in a file
+shard |  | 08 | one of the token files of a large corpus
 """
 
 

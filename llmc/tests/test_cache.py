@@ -1,0 +1,113 @@
+"""forward_cached: the same logits as forward, from the new tokens alone, in memory that was planned before."""
+
+import numpy as np
+import pytest
+
+from llmc.backends import reference
+from llmc.cache import KeyValueCache
+from llmc.config import GPT2Config
+from llmc.course.plug import learner_backend
+from llmc.errors import UserError
+from llmc.model import GPT2
+from llmc.sampling import generate
+from llmc.tests.cases import CASES
+
+
+def make_model(case, backend, dtype):
+    model = GPT2(case.config, backend, dtype)
+    for name, values in case.weights().items():
+        model.params[name][...] = values
+    return model
+
+
+def last_logits(model, x, sizes, T):
+    """(B, len(sizes), V): what forward_cached returns for pieces of x of these sizes."""
+    cache, start, found = KeyValueCache(model, len(x), T), 0, []
+    for n in sizes:
+        found.append(model.forward_cached(x[:, start : start + n], cache)[:, 0, : model.config.V].copy())
+        start += n
+    assert cache.length == start
+    return np.stack(found, axis=1)
+
+
+@pytest.mark.parametrize("dtype, tolerance", [(np.float64, 1e-12), (np.float32, 2e-6)])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_logits_of_forward(backend, case, dtype, tolerance):
+    model, (x, _) = make_model(case, backend, dtype), case.batch()
+    T = x.shape[1]
+    full = model.forward(x)[..., : case.config.V].copy()  # (B, T, V)
+    largest = np.abs(full).max()
+    assert np.abs(last_logits(model, x, [1] * T, T) - full).max() <= tolerance * largest
+    assert np.abs(last_logits(model, x, [T], T)[:, 0] - full[:, -1]).max() <= tolerance * largest
+    if T >= 5:
+        found = last_logits(model, x, [3, 1, T - 4], case.config.maxT)
+        assert np.abs(found - full[:, [2, 3, T - 1]]).max() <= tolerance * largest
+
+
+def test_going_back_forgets_what_came_after(backend):
+    case = CASES[0]
+    model, (x, other) = make_model(case, backend, np.float64), case.batch()
+    cache = KeyValueCache(model, len(x))
+    model.forward_cached(x, cache)
+    cache.length = 2
+    found = model.forward_cached(other[:, 2:6], cache)[:, 0].copy()  # (B, Vp)
+    mixed = np.concatenate([x[:, :2], other[:, 2:6]], axis=1)  # (B, 6)
+    assert np.abs(found - model.forward(mixed)[:, -1]).max() < 1e-12
+
+
+def test_memory_is_planned_once(backend):
+    """Neither the cache nor the model allocates a buffer while it is used."""
+    case = CASES[0]
+    model, (x, _) = make_model(case, backend, np.float32), case.batch()
+    cache = KeyValueCache(model, len(x), T=6)
+    before = [id(cache._rows.flat), id(cache._kv)]
+    for n in (3, 1, 1, 1):
+        model.forward_cached(x[:, cache.length : cache.length + n], cache)
+    assert [id(cache._rows.flat), id(cache._kv)] == before and model._activations.flat is None
+    assert cache._kv.shape == (2, 2, 3, 3, 6, 7)  # (L, 2, B, NH, T, hs)
+
+
+@pytest.mark.parametrize(
+    "tokens, words",
+    [
+        ([[0] * 5], "do not fit"),
+        ([[0], [0]], "do not fit"),
+        ([[61]], "61"),
+        ([[-1]], "-1"),
+        ([0], "shape"),
+    ],
+)
+def test_what_does_not_fit_is_one_sentence(tokens, words):
+    model = make_model(CASES[0], "numpy", np.float32)
+    cache = KeyValueCache(model, 1, 4)
+    with pytest.raises(UserError, match=words):
+        model.forward_cached(np.array(tokens), cache)
+    assert cache.length == 0
+
+
+def test_a_cache_longer_than_the_model_is_refused():
+    with pytest.raises(UserError, match="maxT=11"):
+        KeyValueCache(make_model(CASES[0], "numpy", np.float32), T=12)
+
+
+# ------------------------------------------------------------------------------------------- the learner's layers
+
+
+def attention_forward(qkv, NH):
+    """Right, but for its sign: the cached one must have that too."""
+    B, T, C = qkv.shape[0], qkv.shape[1], qkv.shape[2] // 3
+    out, stats = np.empty((B, T, C), qkv.dtype), np.empty((B, NH, T, T), qkv.dtype)
+    reference.attention_forward(out, stats, qkv, NH)
+    return -out, stats
+
+
+@pytest.mark.parametrize("functions", [{}, {"attention_forward": attention_forward}], ids=["borrowed", "own"])
+def test_a_learner_s_layers_sample_the_same_with_and_without(functions):
+    model = GPT2(GPT2Config(maxT=12, V=50, L=2, NH=2, C=8), learner_backend(functions))
+    model.init_weights()
+    model.params_flat[...] *= 20
+    ids = [list(generate(model, [5, 6, 7], 20, seed=3, cache=cache)) for cache in (True, False)]
+    assert ids[0] == ids[1]
+    plain = GPT2(model.config)
+    plain.params_flat[...] = model.params_flat
+    assert (list(generate(plain, [5, 6, 7], 20, seed=3)) == ids[0]) == (not functions)

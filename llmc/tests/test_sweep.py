@@ -1,0 +1,250 @@
+"""The sweep: several learning rates, each a process of its own; what diverges, what is interrupted, what is left."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import llmc
+from llmc.cli import main
+from llmc.errors import UserError
+from llmc.tests.tiny_corpus import write_corpus
+from llmc.training import TrainSettings, read_log, train
+from llmc.training.sweep import default_rates, sweep
+from llmc.training.sweep_plot import plot_sweep
+from llmc.training.sweep_result import SweepRun, best, finding, table
+
+ROOT = str(Path(llmc.__file__).resolve().parents[1])
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return str(write_corpus(tmp_path_factory.mktemp("data")).train.parent)
+
+
+@pytest.fixture
+def settings(data, tmp_path):
+    return TrainSettings(
+        data=data,
+        batch_size=2,
+        sequence_length=8,
+        steps=3,
+        warmup=0,
+        val_every=2,
+        val_batches=2,
+        sample_tokens=2,
+        backend="numpy",  # nothing to compile in each process
+        out=str(tmp_path / "sweep"),
+    )
+
+
+def made_up(rate, loss, status="finished", steps=20):
+    """A SweepRun without a training behind it."""
+    train = [(step, 7 - 0.1 * step, rate, 1.0) for step in range(steps)]
+    history = {"val": [(0, 7.0), (steps, loss)], "train": train, "eval": []}
+    return SweepRun(rate, status, history, "x", "the loss is nan at step 9" if status == "diverged" else "")
+
+
+# -------------------------------------------------------------------------------------------------- running it
+
+
+def test_a_sweep_from_the_command_line(settings, data, tmp_path, capsys):
+    """Two that finish and one that diverges: table, files, and each run what `llmc train` would have made."""
+    shape = ["--batch-size", 2, "--sequence-length", 8, "--steps", 3, "--val-every", 2, "--sample-tokens", 2]
+    options = ["--data", data, *shape, "--warmup", 0, "--val-batches", 2, "--backend", "numpy"]
+    out = tmp_path / "sweep"
+    arguments = ["sweep", *options, "--out", out, "--learning-rates", "1e30,1e-3,2e-3", "--jobs", 2]
+    assert main([str(a) for a in arguments]) == 0
+    text = capsys.readouterr().out
+    rows = [line.split() for line in text[text.index("validation loss") :].splitlines()[1:4]]
+    assert [row[0] for row in rows] == ["0.001", "0.002", "1e+30"]  # sorted, and the best is marked
+    assert rows[2][1] == "diverged:" and sum("best" in row for row in rows) == 1
+    assert {p.name for p in out.iterdir()} == {"lr_0.001", "lr_0.002", "lr_1e+30", "results.json", "sweep.png"}
+    assert (out / "sweep.png").read_bytes().startswith(b"\x89PNG")
+    assert main([str(a) for a in ["train", *options, "--out", tmp_path / "alone", "--learning-rate", "2e-3"]]) == 0
+    assert (tmp_path / "alone" / "main.log").read_bytes() == (out / "lr_0.002" / "main.log").read_bytes()
+    kept = json.loads((out / "results.json").read_text())["runs"]
+    losses = [read_log(out / name / "main.log")["val"][-1][1] for name in ("lr_0.001", "lr_0.002")]
+    assert [run["val_loss"] for run in kept] == [*losses, None] and kept[2]["status"] == "diverged"
+
+
+def test_a_second_sweep_does_what_is_missing(settings, tmp_path):
+    folder = Path(settings.out)
+    first = sweep(settings, [1e-3], quiet=True)
+    before = (folder / "lr_0.001" / "model.bin").stat().st_mtime_ns
+    both = sweep(settings, [1e-3, 3e-3], jobs=1, quiet=True)
+    assert both[0] == first[0] and [run.status for run in both] == ["finished", "finished"]
+    assert (folder / "lr_0.001" / "model.bin").stat().st_mtime_ns == before
+    assert sweep(settings, [3e-3], quiet=True) == both  # all that is there
+    with pytest.raises(UserError, match="another steps"):
+        sweep(TrainSettings(**{**vars(settings), "steps": 4}), [1e-3], quiet=True)
+    (folder / "results.json").write_text("{}")
+    with pytest.raises(UserError, match="damaged"):
+        sweep(settings, [1e-3], quiet=True)
+
+
+def test_nothing_is_kept_when_nothing_is_to_be_saved(settings, capfd):
+    runs = sweep(TrainSettings(**{**vars(settings), "out": None}), [1e-3], quiet=True, save=False)
+    assert runs[0].val_loss > 0 and runs[0].steps == 3 and runs[0].run_dir is None
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_failure_that_is_no_divergence_ends_the_sweep(settings, data, tmp_path):
+    """The same for every run, and told in the run's own words; what was there before stays."""
+    spoiled = TrainSettings(**{**vars(settings), "batch_size": 200})
+    with pytest.raises(UserError, match="learning rate 0.001.*smaller batch"):
+        sweep(spoiled, [1e-3, 2e-3, 3e-3], jobs=1, quiet=True)
+    assert not Path(settings.out).exists()
+    Path(settings.out).mkdir()
+    (Path(settings.out) / "mine.txt").write_text("x")
+    with pytest.raises(UserError, match="not empty"):
+        sweep(settings, [1e-3], quiet=True)
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["--learning-rates", "1e-3,fast"], "'1e-3,fast'"),
+        (["--learning-rates", "1e-3,-1"], "learning rate"),
+        (["--learning-rates", "1e-3", "--jobs", "0"], "at a time"),
+        (["--preset", "huge"], "'huge'"),
+        (["--recipe", "huge"], "'huge'"),
+        (["--learning-rate", "1e-3"], "--learning-rate"),
+    ],
+)
+def test_bad_options(arguments, words, capsys):
+    assert main(["sweep", *arguments]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("llmc: ") and err.count("\n") == 1 and words in err
+
+
+def test_a_recipe_is_where_the_learning_rates_lie_around(settings, monkeypatch):
+    assert default_rates(TrainSettings(learning_rate=4e-3)) == [4e-4, 1.3e-3, 4e-3, 1.3e-2, 4e-2]
+    called = []
+    monkeypatch.setattr("llmc.training.sweep.sweep", lambda *a: called.append(a) or [])
+    assert main(["sweep", "--recipe", "cpu-demo", "--steps", "7"]) == 2
+    assert called[0][0].steps == 7 and called[0][0].preset == "d12" and called[0][1][2] == 1e-4
+
+
+# ------------------------------------------------------------------------------------------------- interrupting
+
+
+def begun(folder, rates):
+    """Wait until every one of the runs has made some steps."""
+    logs = [Path(folder) / f"lr_{rate!r}" / "main.log" for rate in rates]
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if all(log.is_file() and log.read_text().count("trl") > 3 for log in logs):
+            return
+        time.sleep(0.02)
+    raise AssertionError("the runs did not begin")
+
+
+def processes_of(folder):
+    """Command lines of processes that train into the folder."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found += [path] if str(folder).encode() in path.read_bytes() and "child" in path.read_text() else []
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for another process")
+def test_ctrl_c_stops_all_and_a_second_sweep_goes_on(settings, data, tmp_path):
+    out, rates = tmp_path / "sweep", [1e-3, 2e-3]
+    options = ["--data", data, "--batch-size", 2, "--sequence-length", 8, "--steps", 100_000, "--backend", "numpy"]
+    arguments = ["sweep", *options, "--out", out, "--learning-rates", "1e-3,2e-3,3e-3", "--jobs", 2]
+    environment = {**os.environ, "PYTHONPATH": ROOT}
+    command = [sys.executable, "-m", "llmc", *map(str, arguments)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    begun(out, rates)
+    process.send_signal(signal.SIGINT)
+    text, err = process.communicate(timeout=60)
+    assert process.returncode == 2 and err.count("\n") == 1 and "interrupted" in err and str(out) in err
+    assert text.count("interrupted after step") == 4  # a line of each run, and a row of each in the table
+    runs = json.loads((out / "results.json").read_text())["runs"]
+    assert [run["status"] for run in runs] == ["interrupted"] * 2 and min(run["steps"] for run in runs) > 3
+    assert all((out / run["run_dir"] / "model.bin").is_file() for run in runs)
+    if sys.platform == "linux":
+        assert processes_of(out) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_no_run_outlives_a_sweep_that_is_killed(settings, data, tmp_path):
+    out = tmp_path / "sweep"
+    long = {**vars(settings), "steps": 100_000, "val_every": 100_000}
+    code = (
+        "import json, sys; from llmc.training import TrainSettings; from llmc.training.sweep import sweep;"
+        "sweep(TrainSettings(**json.loads(sys.argv[1])), [1e-3, 2e-3], jobs=2, quiet=True)"
+    )
+    environment = {**os.environ, "PYTHONPATH": ROOT}
+    process = subprocess.Popen([sys.executable, "-c", code, json.dumps(long)], env=environment)
+    begun(out, [1e-3, 2e-3])
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 30
+    while processes_of(out) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert processes_of(out) == []
+    assert (out / "lr_0.001" / "model.bin").is_file()  # ended as by Ctrl-C: saved
+
+
+def test_an_interrupted_run_is_gone_on_with(settings, tmp_path):
+    """Resumed from its checkpoint, it ends as if nothing had happened."""
+    settings = TrainSettings(**{**vars(settings), "steps": 300, "val_every": 100})
+    stop = threading.Thread(target=lambda: (begun(settings.out, [2e-3]), os.kill(os.getpid(), signal.SIGINT)))
+    stop.start()
+    half = sweep(settings, [2e-3, 3e-3], jobs=1, quiet=True)
+    stop.join()
+    assert [run.status for run in half] == ["interrupted"] and half[0].val_loss is None and half[0].steps < 300
+    whole = sweep(settings, [2e-3], quiet=True)
+    train(TrainSettings(**{**vars(settings), "learning_rate": 2e-3, "out": str(tmp_path / "alone")}), quiet=True)
+    assert whole[0].history == read_log(tmp_path / "alone" / "main.log") and whole[0].run_dir == half[0].run_dir
+
+
+# ------------------------------------------------------------------------------------------------- what it says
+
+
+def test_the_finding():
+    runs = [made_up(1e-4, 5.0), made_up(1e-3, 4.0), made_up(1e-2, 4.5), made_up(1e-1, 7, "diverged")]
+    assert best(runs) is runs[1]
+    assert finding(runs) == "A learning rate of 0.001 ends lowest, at 4.00 nats per token"
+    assert "smallest tried: try smaller" in finding(runs[1:]) and "largest tried: try larger" in finding(runs[:2])
+    assert "diverged" not in finding(runs[1:2]) and "4.00" in finding(runs[1:2])
+    assert best(runs[3:]) is None and "No learning rate" in finding(runs[3:])
+    lines = table(runs).splitlines()
+    assert [line.split()[0] for line in lines[1:]] == ["0.0001", "0.001", "0.01", "0.1"]
+    assert ["best" in line for line in lines[1:]] == [False, True, False, False] and "the loss is nan" in lines[4]
+
+
+def test_the_plot_shows_every_run():
+    """Finished ones on the line, others as crosses, one curve panel for each; a far one does not squeeze the rest."""
+    runs = [made_up(1e-4, 5.0), made_up(1e-3, 4.0), made_up(1e-2, 30.0), made_up(1e20, np.nan, "diverged", 2)]
+    figure = plot_sweep(runs)
+    figure.canvas.draw()
+    top = figure.subfigs[0].axes[0]
+    assert top.get_xscale() == "log" and top.lines[0].get_xydata().tolist() == [[1e-4, 5.0], [1e-3, 4.0]]
+    crosses = [line.get_xdata()[0] for line in top.lines if line.get_marker() == "x"]
+    assert crosses == [1e-2, pytest.approx(30e-3)] and top.get_xlim()[1] < 1
+    texts = [text.get_text() for text in top.texts]
+    assert texts == ["4.00", "ends at 30.00", "1e+20: diverged"]
+    panels = [axes for axes in figure.subfigs[1].axes if axes.get_visible()]
+    assert [axes.get_title() for axes in panels] == ["0.0001: 5.00", "0.001: 4.00", "0.01: 30.00", "1e+20: diverged"]
+    assert panels[1].lines[1].get_xydata().tolist() == [[0, 7.0], [20, 4.0]]
+
+
+@pytest.mark.parametrize("count", [1, 5, 6, 11])
+def test_the_plot_has_room_for_any_number_of_runs(count):
+    figure = plot_sweep([made_up(10.0**-i, 4.0 + i) for i in range(count, 0, -1)])
+    figure.canvas.draw()
+    assert sum(axes.get_visible() for axes in figure.subfigs[1].axes) == count
+    assert plot_sweep([made_up(1e-3, 7.0, "diverged", 0)]).subfigs[0].axes[0].get_title(loc="left")

@@ -1,0 +1,965 @@
+"""Answers to the exercises of lesson 08 as learners write them: right ones that look different, and wrong ones.
+
+Each wrong answer carries words that its check must say. `python -m llmc.course.answers` runs them all, and so does CI.
+"""
+
+import struct
+from collections import Counter, defaultdict
+from heapq import heapify, heappop, heappush
+
+import numpy as np
+
+from llmc.course.answers import right, wrong
+
+# ------------------------------------------------------------------------------------------------------ 1 bpe_step
+
+
+def _pairs(words, counts):
+    pairs = {}
+    for word, count in zip(words, counts):
+        for i in range(len(word) - 1):
+            pair = word[i] + word[i + 1]
+            pairs[pair] = pairs.get(pair, 0) + count
+    return pairs
+
+
+def _best(pairs):
+    return sorted(pairs, key=lambda pair: (-pairs[pair], pair))[0]
+
+
+def _merge(word, token):
+    new, i = [], 0
+    while i < len(word):
+        if i < len(word) - 1 and word[i] + word[i + 1] == token:
+            new.append(token)
+            i += 2
+        else:
+            new.append(word[i])
+            i += 1
+    return new
+
+
+@right("bpe_step")
+def step_with_a_stack(words, counts):
+    pairs = defaultdict(int)
+    for k in range(len(words)):
+        for i in range(1, len(words[k])):
+            pairs[words[k][i - 1] + words[k][i]] += counts[k]
+    token = sorted(pairs.items(), key=lambda item: (-item[1], item[0]))[0][0]
+    merged = []
+    for word in words:
+        new, last_was_new = [], False
+        for part in word:
+            if new and not last_was_new and new[-1] + part == token:
+                new[-1], last_was_new = token, True
+            else:
+                new.append(part)
+                last_was_new = False
+        merged.append(new)
+    return token, merged
+
+
+@right("bpe_step")
+def step_with_helpers(words, counts):
+    token = _best(_pairs(words, counts))
+    return token, [_merge(word, token) for word in words]
+
+
+@right("bpe_step")
+def step_with_max_first(words, counts):
+    pairs = Counter()
+    for word, count in zip(words, counts):
+        pairs.update({})
+        for pair in map(bytes.__add__, word, word[1:]):
+            pairs[pair] += count
+    highest = max(pairs.values())
+    token = min(pair for pair in pairs if pairs[pair] == highest)
+    return token, [_merge(list(word), token) for word in words]
+
+
+@wrong("bpe_step", says="each distinct word was counted once")
+def step_without_counts(words, counts):
+    token = _best(_pairs(words, [1] * len(words)))
+    return token, [_merge(word, token) for word in words]
+
+
+@wrong("bpe_step", says="you took the one that sorts last")
+def step_with_plain_max(words, counts):
+    pairs = _pairs(words, counts)
+    token = max(pairs, key=lambda pair: (pairs[pair], pair))
+    return token, [_merge(word, token) for word in words]
+
+
+@wrong("bpe_step", says="you took the one that was met first")
+def step_with_most_common(words, counts):
+    token = Counter(_pairs(words, counts)).most_common(1)[0][0]
+    return token, [_merge(word, token) for word in words]
+
+
+@wrong("bpe_step", says="the rarest pair was chosen")
+def step_with_min(words, counts):
+    pairs = _pairs(words, counts)
+    token = min(pairs, key=lambda pair: (pairs[pair], pair))
+    return token, [_merge(word, token) for word in words]
+
+
+@wrong("bpe_step", says="(a, bc) and (ab, c) were counted apart")
+def step_with_pairs_of_halves(words, counts):
+    pairs = Counter()
+    for word, count in zip(words, counts):
+        for pair in zip(word, word[1:]):
+            pairs[pair] += count
+    left, right_ = min(pairs, key=lambda pair: (-pairs[pair], pair))
+    return left + right_, [_merge(word, left + right_) for word in words]
+
+
+@wrong("bpe_step", says="pairs were counted across the border of two words")
+def step_on_one_long_list(words, counts):
+    row = [part for word, count in zip(words, counts) for part in word * count]
+    token = _best(_pairs([row], [1]))
+    return token, [_merge(word, token) for word in words]
+
+
+@wrong("bpe_step", says="a pair that stands in a word twice was counted once for it")
+def step_with_sets(words, counts):
+    pairs = Counter()
+    for word, count in zip(words, counts):
+        for pair in {a + b for a, b in zip(word, word[1:])}:
+            pairs[pair] += count
+    token = _best(pairs)
+    return token, [_merge(word, token) for word in words]
+
+
+@wrong("bpe_step", says="pairs that overlap were skipped")
+def step_with_bytes_count(words, counts):
+    pairs = Counter()
+    for word, count in zip(words, counts):
+        i, before = 0, None
+        for i, pair in enumerate(a + b for a, b in zip(word, word[1:])):
+            if before == (i - 1, pair):
+                before = None
+                continue
+            pairs[pair] += count
+            before = (i, pair)
+    token = _best(pairs)
+    return token, [_merge(word, token) for word in words]
+
+
+@wrong("bpe_step", says="the words were left as they were")
+def step_without_merging(words, counts):
+    return _best(_pairs(words, counts)), [list(word) for word in words]
+
+
+@wrong("bpe_step", says="only the first place in each word was merged")
+def step_with_index(words, counts):
+    token, merged = _best(_pairs(words, counts)), []
+    for word in words:
+        joined = [a + b for a, b in zip(word, word[1:])]
+        at = joined.index(token) if token in joined else None
+        merged.append(list(word) if at is None else word[:at] + [token] + word[at + 2 :])
+    return token, merged
+
+
+@wrong("bpe_step", says="merging went from right to left")
+def step_from_the_right(words, counts):
+    token, merged = _best(_pairs(words, counts)), []
+    for word in words:
+        new, i = list(word), len(word) - 2
+        while i >= 0:
+            if i + 1 < len(new) and new[i] + new[i + 1] == token:
+                new[i : i + 2] = [token]
+                i -= 1
+            i -= 1
+        merged.append(new)
+    return token, merged
+
+
+@wrong("bpe_step", says="after a merge the second half was used again")
+def step_going_on_by_one(words, counts):
+    token, merged = _best(_pairs(words, counts)), []
+    for word in words:
+        new, skip = [], False
+        for i in range(len(word)):
+            if i + 1 < len(word) and word[i] + word[i + 1] == token:
+                new.append(token)
+                skip = True
+            else:
+                if not skip:
+                    new.append(word[i])
+                skip = False
+        merged.append(new)
+    return token, merged
+
+
+@wrong("bpe_step", says="the token was merged from one pair of halves only")
+def step_merging_one_split(words, counts):
+    token = _best(_pairs(words, counts))
+    splits = Counter((a, b) for word in words for a, b in zip(word, word[1:]) if a + b == token)
+    left, right_ = max(splits, key=lambda pair: (splits[pair], pair))
+    merged = []
+    for word in words:
+        new, i = [], 0
+        while i < len(word):
+            both = word[i : i + 2] == [left, right_]
+            new.append(token if both else word[i])
+            i += 1 + both
+        merged.append(new)
+    return token, merged
+
+
+@wrong("bpe_step", says="the last token of each word is lost")
+def step_losing_the_end(words, counts):
+    token, merged = _best(_pairs(words, counts)), []
+    for word in words:
+        new, i = [], 0
+        while i < len(word) - 1:
+            both = word[i] + word[i + 1] == token
+            new.append(token if both else word[i])
+            i += 1 + both
+        merged.append(new)
+    return token, merged
+
+
+@wrong("bpe_step", says="bpe_step changed one of its arguments")
+def step_in_place(words, counts):
+    token = _best(_pairs(words, counts))
+    for k in range(len(words)):
+        words[k] = _merge(words[k], token)
+    return token, words
+
+
+@wrong("bpe_step", says="two things are expected, `return token, merged`")
+def step_returning_the_token(words, counts):
+    return _best(_pairs(words, counts))
+
+
+@wrong("bpe_step", says="join the two, left + right")
+def step_returning_a_pair(words, counts):
+    pairs = Counter()
+    for word, count in zip(words, counts):
+        for pair in zip(word, word[1:]):
+            pairs[pair] += count
+    pair = min(pairs, key=lambda pair: (-pairs[pair], pair))
+    return pair, [_merge(word, pair[0] + pair[1]) for word in words]
+
+
+@wrong("bpe_step", says="IndexError: list index out of range")
+def step_looking_behind_the_end(words, counts):
+    pairs = Counter()
+    for word, count in zip(words, counts):
+        for i in range(len(word)):
+            pairs[word[i] + word[i + 1]] += count
+    token = _best(pairs)
+    return token, [_merge(word, token) for word in words]
+
+
+@wrong("bpe_step", says="your code uses llmc.data")
+def step_with_the_package(words, counts):
+    from llmc.data import bpe
+
+    token = bpe.most_frequent(bpe.count_pairs(words, counts)[0])
+    return token, [bpe.merge(word, token) for word in words]
+
+
+# --------------------------------------------------------------------------------------------------- 2 encode_word
+
+
+@right("encode_word")
+def encode_all_places_of_a_rank(word, ranks):
+    parts = [bytes([b]) for b in word]
+    while len(parts) > 1:
+        token = min((a + b for a, b in zip(parts, parts[1:])), key=lambda t: ranks.get(t, float("inf")))
+        if token not in ranks:
+            break
+        parts = _merge(parts, token)
+    return [ranks[part] for part in parts]
+
+
+@right("encode_word")
+def encode_in_the_order_of_ranks(word, ranks):
+    parts = [word[i : i + 1] for i in range(len(word))]
+    for token in sorted(ranks, key=ranks.get):
+        if len(token) > 1:
+            parts = _merge(parts, token)
+    return [ranks[part] for part in parts]
+
+
+@right("encode_word")
+def encode_recursively(word, ranks):
+    def join(parts):
+        best = None
+        for i in range(len(parts) - 1):
+            rank = ranks.get(parts[i] + parts[i + 1])
+            if rank is not None and (best is None or rank < best[0]):
+                best = (rank, i)
+        if best is None:
+            return parts
+        i = best[1]
+        return join(parts[:i] + [parts[i] + parts[i + 1]] + parts[i + 2 :])
+
+    return [ranks[part] for part in join([bytes([b]) for b in word])]
+
+
+@right("encode_word")
+def encode_asking_for_the_whole_first(word, ranks):
+    if word in ranks:
+        return [ranks[word]]
+    return encode_all_places_of_a_rank(word, ranks)
+
+
+@wrong("encode_word", says="you took the longest token that fits, from the left")
+def encode_greedily(word, ranks):
+    ids = []
+    while word:
+        n = next(n for n in range(len(word), 0, -1) if word[:n] in ranks)
+        ids.append(ranks[word[:n]])
+        word = word[n:]
+    return ids
+
+
+@wrong("encode_word", says="you took the longest token that fits, from the right")
+def encode_greedily_from_the_end(word, ranks):
+    ids = []
+    while word:
+        n = next(n for n in range(len(word)) if word[n:] in ranks)
+        ids.insert(0, ranks[word[n:]])
+        word = word[:n]
+    return ids
+
+
+@wrong("encode_word", says="you merged whatever can be merged from left to right")
+def encode_from_left_to_right(word, ranks):
+    parts = [bytes([b]) for b in word]
+    merged = True
+    while merged:
+        merged = False
+        for i in range(len(parts) - 1):
+            if parts[i] + parts[i + 1] in ranks:
+                parts[i : i + 2] = [parts[i] + parts[i + 1]]
+                merged = True
+                break
+    return [ranks[part] for part in parts]
+
+
+@wrong("encode_word", says="you merged from right to left")
+def encode_from_right_to_left(word, ranks):
+    parts = [bytes([b]) for b in word]
+    while at := [i for i in range(len(parts) - 1) if parts[i] + parts[i + 1] in ranks]:
+        i = at[-1]
+        parts[i : i + 2] = [parts[i] + parts[i + 1]]
+    return [ranks[part] for part in parts]
+
+
+@wrong("encode_word", says="you merged the highest rank first")
+def encode_with_max(word, ranks):
+    parts = [bytes([b]) for b in word]
+    while found := [(ranks[a + b], -i) for i, (a, b) in enumerate(zip(parts, parts[1:])) if a + b in ranks]:
+        i = -max(found)[1]
+        parts[i : i + 2] = [parts[i] + parts[i + 1]]
+    return [ranks[part] for part in parts]
+
+
+@wrong("encode_word", says="of two places with the same rank you merged the right one")
+def encode_with_the_last_of_equals(word, ranks):
+    parts = [bytes([b]) for b in word]
+    while True:
+        best = None
+        for i in range(len(parts) - 1):
+            rank = ranks.get(parts[i] + parts[i + 1])
+            if rank is not None and (best is None or rank <= best[0]):
+                best = (rank, i)
+        if best is None:
+            return [ranks[part] for part in parts]
+        i = best[1]
+        parts[i : i + 2] = [parts[i] + parts[i + 1]]
+
+
+@wrong("encode_word", says="as few tokens as possible")
+def encode_with_fewest_tokens(word, ranks):
+    best = [[]]
+    for end in range(1, len(word) + 1):
+        ways = (best[start] + [ranks[word[start:end]]] for start in range(end) if word[start:end] in ranks)
+        best.append(min(ways, key=len))
+    return best[-1]
+
+
+@wrong("encode_word", says="you stopped after one merge")
+def encode_one_merge(word, ranks):
+    parts = [bytes([b]) for b in word]
+    found = [(ranks[a + b], i) for i, (a, b) in enumerate(zip(parts, parts[1:])) if a + b in ranks]
+    if found:
+        i = min(found)[1]
+        parts[i : i + 2] = [parts[i] + parts[i + 1]]
+    return [ranks[part] for part in parts]
+
+
+@wrong("encode_word", says="nothing was merged")
+def encode_as_bytes(word, ranks):
+    return list(word)
+
+
+@wrong("encode_word", says="these are tokens, and their ids are asked for")
+def encode_to_tokens(word, ranks):
+    parts = [bytes([b]) for b in word]
+    while found := [(ranks[a + b], i) for i, (a, b) in enumerate(zip(parts, parts[1:])) if a + b in ranks]:
+        i = min(found)[1]
+        parts[i : i + 2] = [parts[i] + parts[i + 1]]
+    return parts
+
+
+@wrong("encode_word", says="a list of ids is expected, but encode_word returned (")
+def encode_to_an_array(word, ranks):
+    return np.array(encode_in_the_order_of_ranks(word, ranks))
+
+
+@wrong("encode_word", says="your code stopped with KeyError")
+def encode_looking_up_every_pair(word, ranks):
+    parts = [bytes([b]) for b in word]
+    while len(parts) > 1:
+        i = min(range(len(parts) - 1), key=lambda i: ranks[parts[i] + parts[i + 1]])
+        parts[i : i + 2] = [parts[i] + parts[i + 1]]
+    return [ranks[part] for part in parts]
+
+
+@wrong("encode_word", says="your code stopped with ValueError: min()")
+def encode_without_an_end(word, ranks):
+    parts = [bytes([b]) for b in word]
+    while True:
+        rank, i = min((ranks.get(a + b, 10**9), i) for i, (a, b) in enumerate(zip(parts, parts[1:])))
+        if rank == 10**9:
+            return [ranks[part] for part in parts]
+        parts[i : i + 2] = [parts[i] + parts[i + 1]]
+
+
+@wrong("encode_word", says="your code stopped with TypeError")
+def encode_numbers_as_bytes(word, ranks):
+    parts = list(word)
+    while found := [(ranks[a + b], i) for i, (a, b) in enumerate(zip(parts, parts[1:])) if (a + b) in ranks]:
+        i = min(found)[1]
+        parts[i : i + 2] = [parts[i] + parts[i + 1]]
+    return [ranks[bytes(part)] if isinstance(part, list) else ranks[b"" + part] for part in parts]
+
+
+# -------------------------------------------------------------------------------------------------------- 3 decode
+
+
+@right("decode")
+def decode_into_a_bytearray(ids, tokens):
+    raw = bytearray()
+    for i in ids:
+        raw += tokens[i]
+    return raw.decode(errors="replace")
+
+
+@right("decode")
+def decode_with_str(ids, tokens):
+    return str(b"".join(map(tokens.__getitem__, ids)), "utf-8", "replace")
+
+
+@right("decode")
+def decode_incrementally(ids, tokens):
+    import codecs
+
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    return "".join(decoder.decode(tokens[i]) for i in ids) + decoder.decode(b"", True)
+
+
+@wrong("decode", says="each token was decoded by itself: a token may hold half a character")
+def decode_each_alone(ids, tokens):
+    return "".join(tokens[i].decode("utf-8", errors="replace") for i in ids)
+
+
+@wrong("decode", says="each token was decoded by itself, and halves of characters were left out")
+def decode_each_alone_ignoring(ids, tokens):
+    return "".join(tokens[i].decode("utf-8", errors="ignore") for i in ids)
+
+
+@wrong("decode", says="were left out (errors='ignore')")
+def decode_ignoring(ids, tokens):
+    return b"".join(tokens[i] for i in ids).decode("utf-8", errors="ignore")
+
+
+@wrong("decode", says="your code stopped with UnicodeDecodeError")
+def decode_strictly(ids, tokens):
+    return b"".join(tokens[i] for i in ids).decode("utf-8")
+
+
+@wrong("decode", says="the bytes were read as Latin-1")
+def decode_as_latin1(ids, tokens):
+    return b"".join(tokens[i] for i in ids).decode("latin-1")
+
+
+@wrong("decode", says="the bytes were read as ASCII")
+def decode_as_ascii(ids, tokens):
+    return b"".join(tokens[i] for i in ids).decode("ascii", errors="replace")
+
+
+@wrong("decode", says="these are bytes, and text (str) is asked for")
+def decode_to_bytes(ids, tokens):
+    return b"".join(tokens[i] for i in ids)
+
+
+@wrong("decode", says="a space was put between the tokens")
+def decode_with_spaces(ids, tokens):
+    return b" ".join(tokens[i] for i in ids).decode("utf-8", errors="replace")
+
+
+@wrong("decode", says="this is how Python prints bytes")
+def decode_with_plain_str(ids, tokens):
+    return str(b"".join(tokens[i] for i in ids))
+
+
+@wrong("decode", says="each id was taken for the number of a character")
+def decode_with_chr(ids, tokens):
+    return "".join(map(chr, ids))
+
+
+@wrong("decode", says="errors='backslashreplace'")
+def decode_spelling_out(ids, tokens):
+    return b"".join(tokens[i] for i in ids).decode("utf-8", errors="backslashreplace")
+
+
+@wrong("decode", says="text (str) is expected, but decode returned None")
+def decode_printing(ids, tokens):
+    print(b"".join(tokens[i] for i in ids).decode("utf-8", errors="replace"))
+
+
+# ---------------------------------------------------------------------------------------------------- 4 token_file
+
+
+def _checked(ids):
+    ids = [int(i) for i in ids]
+    if not ids or min(ids) < 0 or max(ids) > 65535:
+        raise ValueError("ids must be 0 … 65535")
+    return ids
+
+
+@right("token_file")
+def file_with_struct(ids):
+    ids = _checked(ids)
+    return struct.pack("<256i", 20240520, 1, len(ids), *[0] * 253) + struct.pack(f"<{len(ids)}H", *ids)
+
+
+@right("token_file")
+def file_with_to_bytes(ids):
+    data = b"".join(n.to_bytes(4, "little") for n in (20240520, 1, len(ids)))
+    data += b"\0" * (1024 - len(data))
+    for i in _checked(ids):
+        data += i.to_bytes(2, "little")
+    return data
+
+
+@right("token_file")
+def file_in_a_bytearray(ids):
+    ids = np.array(ids, dtype=np.int64)
+    if len(ids) == 0 or ((ids < 0) | (ids >= 2**16)).any():
+        raise ValueError("bad ids")
+    out = bytearray(1024 + 2 * len(ids))
+    out[:12] = np.array([20240520, 1, len(ids)], np.int32).tobytes()
+    out[1024:] = ids.astype(np.uint16).tobytes()
+    return bytes(out)
+
+
+@wrong("token_file", says="the header takes 2048 bytes")
+def file_with_wide_header(ids):
+    header = np.zeros(256, int)
+    header[:3] = 20240520, 1, len(ids)
+    return header.tobytes() + np.array(_checked(ids)).astype(np.uint16).tobytes()
+
+
+@wrong("token_file", says="the header is 12 bytes long")
+def file_with_short_header(ids):
+    return struct.pack("<3i", 20240520, 1, len(ids)) + np.array(_checked(ids), np.uint16).tobytes()
+
+
+@wrong("token_file", says="the header has 259 numbers")
+def file_with_long_header(ids):
+    zeros = np.zeros(256, np.int32).tobytes()
+    return struct.pack("<3i", 20240520, 1, len(ids)) + zeros + np.array(_checked(ids), np.uint16).tobytes()
+
+
+@wrong("token_file", says="the header is missing")
+def file_without_header(ids):
+    return np.array(_checked(ids), np.uint16).tobytes()
+
+
+@wrong("token_file", says="the header is big-endian")
+def file_with_big_endian_header(ids):
+    return struct.pack(">256i", 20240520, 1, len(ids), *[0] * 253) + np.array(_checked(ids), "<u2").tobytes()
+
+
+@wrong("token_file", says="the ids are big-endian")
+def file_with_big_endian_ids(ids):
+    return struct.pack("<256i", 20240520, 1, len(ids), *[0] * 253) + np.array(_checked(ids), ">u2").tobytes()
+
+
+@wrong("token_file", says="the ids take 4 bytes each")
+def file_with_int32_ids(ids):
+    return struct.pack("<256i", 20240520, 1, len(ids), *[0] * 253) + np.array(_checked(ids), np.int32).tobytes()
+
+
+@wrong("token_file", says="the ids take 8 bytes each")
+def file_with_int64_ids(ids):
+    return struct.pack("<256i", 20240520, 1, len(ids), *[0] * 253) + np.array(_checked(ids), np.int64).tobytes()
+
+
+@wrong("token_file", says="the header counts bytes")
+def file_counting_bytes(ids):
+    return struct.pack("<256i", 20240520, 1, 2 * len(ids), *[0] * 253) + np.array(_checked(ids), "<u2").tobytes()
+
+
+@wrong("token_file", says="the header says 0 tokens")
+def file_counting_nothing(ids):
+    return struct.pack("<256i", 20240520, 1, *[0] * 254) + np.array(_checked(ids), "<u2").tobytes()
+
+
+@wrong("token_file", says="version and number of tokens have changed places")
+def file_with_swapped_fields(ids):
+    return struct.pack("<256i", 20240520, len(ids), 1, *[0] * 253) + np.array(_checked(ids), "<u2").tobytes()
+
+
+@wrong("token_file", says="this is the magic number of a tokenizer file")
+def file_of_another_kind(ids):
+    return struct.pack("<256i", 20240328, 1, len(ids), *[0] * 253) + np.array(_checked(ids), "<u2").tobytes()
+
+
+@wrong("token_file", says="should raise a ValueError: 65536 does not fit 16 bits")
+def file_that_wraps(ids):
+    ids = np.asarray(ids)
+    if ids.size == 0:
+        raise ValueError("nothing to write")
+    return struct.pack("<256i", 20240520, 1, len(ids), *[0] * 253) + ids.astype("<u2").tobytes()
+
+
+@wrong("token_file", says="-1 is no id")
+def file_that_forgets_negatives(ids):
+    if len(ids) == 0 or max(ids) > 65535:
+        raise ValueError("bad ids")
+    return struct.pack("<256i", 20240520, 1, len(ids), *[0] * 253) + np.asarray(ids).astype("<u2").tobytes()
+
+
+@wrong("token_file", says="there is nothing in it")
+def file_of_nothing(ids):
+    ids = np.asarray(ids)
+    if (ids < 0).any() or (ids > 65535).any():
+        raise ValueError("bad ids")
+    return struct.pack("<256i", 20240520, 1, len(ids), *[0] * 253) + ids.astype("<u2").tobytes()
+
+
+@wrong("token_file", says="an array was returned, and bytes are asked for")
+def file_as_an_array(ids):
+    header = np.zeros(512, np.uint16)
+    return np.concatenate([header, np.array(_checked(ids), np.uint16)])
+
+
+# ---------------------------------------------------------------------------------------------------- 5 read_batch
+
+
+def _tokens(path):
+    ntok = int(np.fromfile(path, "<i4", count=3)[2])
+    if path.stat().st_size != 1024 + 2 * ntok:
+        raise ValueError("damaged")
+    return np.fromfile(path, "<u2", offset=1024).astype(np.int32)
+
+
+def _cut(tokens, start, B, T):
+    window = tokens[start : start + B * T + 1]
+    return window[:-1].reshape(B, T), window[1:].reshape(B, T)
+
+
+@right("read_batch")
+def batch_with_memmap(path, i, B, T, rank=0, world=1):
+    header = np.memmap(path, "<i4", "r", shape=(256,))
+    ntok = int(header[2])
+    if 1024 + 2 * ntok != path.stat().st_size:
+        raise ValueError("the file is damaged")
+    tokens = np.memmap(path, "<u2", "r", offset=1024, shape=(ntok,))
+    start = B * T * (world * i + rank)
+    window = np.array(tokens[start : start + B * T + 1]).astype(np.int32)
+    return window[:-1].reshape(B, T), window[1:].reshape(B, T)
+
+
+@right("read_batch")
+def batch_with_loops(path, i, B, T, rank=0, world=1):
+    data = path.read_bytes()
+    if len(data) != 1024 + 2 * struct.unpack("<3i", data[:12])[2]:
+        raise ValueError("the file is damaged")
+    x, y = np.zeros((B, T), np.int32), np.zeros((B, T), np.int32)
+    at = 1024 + 2 * (i * world + rank) * B * T
+    for b in range(B):
+        for t in range(T):
+            x[b, t], y[b, t] = struct.unpack("<2H", data[at : at + 4])
+            at += 2
+    return x, y
+
+
+@right("read_batch")
+def batch_with_seek(path, i, B, T, rank=0, world=1):
+    with path.open("rb") as file:
+        header = np.frombuffer(file.read(1024), np.int32)
+        file.seek(0, 2)
+        if file.tell() != 1024 + 2 * int(header[2]):
+            raise ValueError("the file is damaged")
+        file.seek(1024 + (i * world + rank) * B * T * 2)
+        window = np.frombuffer(file.read(2 * (B * T + 1)), np.uint16).astype(np.int32)
+    x = window[: B * T].reshape(B, T)
+    return [x, window[1 : B * T + 1].reshape(B, T)]
+
+
+@wrong("read_batch", says=" equals x itself")
+def batch_without_shift(path, i, B, T, rank=0, world=1):
+    x, _ = _cut(_tokens(path), (i * world + rank) * B * T, B, T)
+    return x, x.copy()
+
+
+@wrong("read_batch", says=" equals x two tokens later")
+def batch_shifted_twice(path, i, B, T, rank=0, world=1):
+    tokens, start = _tokens(path), (i * world + rank) * B * T
+    tokens = np.concatenate([tokens, [0]]).astype(np.int32)
+    return _cut(tokens, start, B, T)[0], tokens[start + 2 : start + B * T + 2].reshape(B, T)
+
+
+@wrong("read_batch", says=" equals x rolled round inside each row")
+def batch_rolled_in_rows(path, i, B, T, rank=0, world=1):
+    x, _ = _cut(_tokens(path), (i * world + rank) * B * T, B, T)
+    return x, np.roll(x, -1, axis=1)
+
+
+@wrong("read_batch", says=" equals x rolled round: its last entry")
+def batch_rolled(path, i, B, T, rank=0, world=1):
+    x, _ = _cut(_tokens(path), (i * world + rank) * B * T, B, T)
+    return x, np.roll(x.ravel(), -1).reshape(B, T)
+
+
+@wrong("read_batch", says="with the header taken for tokens")
+def batch_from_the_header(path, i, B, T, rank=0, world=1):
+    _tokens(path)
+    return _cut(np.fromfile(path, "<u2").astype(np.int32), (i * world + rank) * B * T, B, T)
+
+
+@wrong("read_batch", says="with the ids taken from byte 512")
+def batch_from_byte_512(path, i, B, T, rank=0, world=1):
+    _tokens(path)
+    return _cut(np.fromfile(path, "<u2")[256:].astype(np.int32), (i * world + rank) * B * T, B, T)
+
+
+@wrong("read_batch", says="with big-endian ids")
+def batch_big_endian(path, i, B, T, rank=0, world=1):
+    _tokens(path)
+    return _cut(np.fromfile(path, ">u2", offset=1024).astype(np.int32), (i * world + rank) * B * T, B, T)
+
+
+@wrong("read_batch", says="the batch of process 0: rank is not used")
+def batch_without_rank(path, i, B, T, rank=0, world=1):
+    return _cut(_tokens(path), i * world * B * T, B, T)
+
+
+@wrong("read_batch", says="neither rank nor world is used")
+def batch_without_processes(path, i, B, T, rank=0, world=1):
+    return _cut(_tokens(path), i * B * T, B, T)
+
+
+@wrong("read_batch", says="(i + rank)·B·T")
+def batch_without_world(path, i, B, T, rank=0, world=1):
+    return _cut(_tokens(path), (i + rank) * B * T, B, T)
+
+
+@wrong("read_batch", says="first all batches of process 0")
+def batch_by_parts(path, i, B, T, rank=0, world=1):
+    tokens = _tokens(path)
+    each = (len(tokens) - 1) // (B * T * world)
+    return _cut(tokens, (rank * each + i) * B * T, B, T)
+
+
+@wrong("read_batch", says=" equals the reference filled column by column")
+def batch_by_columns(path, i, B, T, rank=0, world=1):
+    x, y = _cut(_tokens(path), (i * world + rank) * B * T, B, T)
+    return x.ravel().reshape(T, B).T, y.ravel().reshape(T, B).T
+
+
+@wrong("read_batch", says=" has dtype uint16, expected int32")
+def batch_of_uint16(path, i, B, T, rank=0, world=1):
+    return _cut(_tokens(path).astype(np.uint16), (i * world + rank) * B * T, B, T)
+
+
+@wrong("read_batch", says="your code stopped with ValueError: cannot reshape")
+def batch_with_one_token_too_few(path, i, B, T, rank=0, world=1):
+    tokens, start = _tokens(path), (i * world + rank) * B * T
+    window = tokens[start : start + B * T]
+    return window[:-1].reshape(B, T), window[1:].reshape(B, T)
+
+
+@wrong("read_batch", says="two arrays are expected, `return x, y`")
+def batch_alone(path, i, B, T, rank=0, world=1):
+    return _cut(_tokens(path), (i * world + rank) * B * T, B, T)[0]
+
+
+@wrong("read_batch", says="a file that lacks its last token should be refused")
+def batch_that_trusts(path, i, B, T, rank=0, world=1):
+    return _cut(np.fromfile(path, "<u2", offset=1024).astype(np.int32), (i * world + rank) * B * T, B, T)
+
+
+@wrong("read_batch", says="a file that is two bytes too long should be refused")
+def batch_that_looks_for_too_short(path, i, B, T, rank=0, world=1):
+    ntok = int(np.fromfile(path, "<i4", count=3)[2])
+    tokens = np.fromfile(path, "<u2", offset=1024).astype(np.int32)
+    if len(tokens) < ntok:
+        raise ValueError("damaged")
+    return _cut(tokens, (i * world + rank) * B * T, B, T)
+
+
+# ------------------------------------------------------------------------------------------------ 6 fast_train_bpe
+
+
+def _train(words, counts, num_merges, choose=_best, subtract=True, add=True, find=True, weigh=True):
+    """What most people write, with a part left out."""
+    words, pairs, where = list(words), Counter(), defaultdict(set)
+    for i, word in enumerate(words):
+        for a, b in zip(word, word[1:]):
+            pairs[a + b] += counts[i] if weigh else 1
+            where[a + b].add(i)
+    learned = []
+    while len(learned) < num_merges and pairs:
+        token = choose(pairs)
+        if token not in learned:
+            learned.append(token)
+        for i in where.pop(token, ()):
+            new = _merge(words[i], token)
+            for a, b in zip(words[i], words[i][1:]):
+                pairs[a + b] -= (counts[i] if weigh else 1) * subtract
+            for a, b in zip(new, new[1:]):
+                pairs[a + b] += (counts[i] if weigh else 1) * add
+                if find:
+                    where[a + b].add(i)
+            words[i] = new
+        del pairs[token]
+        pairs = Counter({pair: count for pair, count in pairs.items() if count > 0})
+    return learned
+
+
+@right("fast_train_bpe")
+def fast_with_a_heap(words, counts, num_merges):
+    words, pairs, where = list(words), Counter(), defaultdict(set)
+    for i, word in enumerate(words):
+        for a, b in zip(word, word[1:]):
+            pairs[a + b] += counts[i]
+            where[a + b].add(i)
+    heap = [(-count, pair) for pair, count in pairs.items()]
+    heapify(heap)
+    learned = []
+    while len(learned) < num_merges:
+        count, token = heappop(heap)
+        if pairs[token] != -count or not count:
+            continue
+        if token not in learned:
+            learned.append(token)
+        changed = set()
+        for i in where.pop(token):
+            new = _merge(words[i], token)
+            for a, b in zip(words[i], words[i][1:]):
+                pairs[a + b] -= counts[i]
+                changed.add(a + b)
+            for a, b in zip(new, new[1:]):
+                pairs[a + b] += counts[i]
+                where[a + b].add(i)
+                changed.add(a + b)
+            words[i] = new
+        for pair in changed:
+            heappush(heap, (-pairs[pair], pair))
+    return learned
+
+
+@right("fast_train_bpe")
+def fast_looking_for_words(words, counts, num_merges):
+    words, counts = [list(word) for word in words], list(counts)
+    where, pairs = {}, {}
+    for i, word in enumerate(words):
+        for k in range(len(word) - 1):
+            pair = word[k] + word[k + 1]
+            pairs[pair] = pairs.get(pair, 0) + counts[i]
+            where.setdefault(pair, []).append(i)
+    learned = []
+    while len(learned) < num_merges:
+        highest = max(pairs.values())
+        token = min([pair for pair in pairs if pairs[pair] == highest])
+        learned += [token] * (token not in learned)
+        for i in set(where[token]):
+            old, new = words[i], _merge(words[i], token)
+            if len(old) == len(new):
+                continue
+            for k in range(len(old) - 1):
+                pairs[old[k] + old[k + 1]] -= counts[i]
+            for k in range(len(new) - 1):
+                pair = new[k] + new[k + 1]
+                pairs[pair] = pairs.get(pair, 0) + counts[i]
+                where.setdefault(pair, []).append(i)
+            words[i] = new
+    return learned
+
+
+@wrong("fast_train_bpe", says="right, but")
+def fast_as_given(words, counts, num_merges):
+    learned = []
+    while len(learned) < num_merges:
+        token = _best(_pairs(words, counts))
+        words = [_merge(word, token) for word in words]
+        if token not in learned:
+            learned.append(token)
+    return learned
+
+
+@wrong("fast_train_bpe", says="you took the one that sorts last")
+def fast_with_plain_max(words, counts, num_merges):
+    return _train(words, counts, num_merges, choose=lambda pairs: max(pairs, key=lambda p: (pairs[p], p)))
+
+
+@wrong("fast_train_bpe", says="pairs that a merge took apart are still counted")
+def fast_without_subtracting(words, counts, num_merges):
+    return _train(words, counts, num_merges, subtract=False)
+
+
+@wrong("fast_train_bpe", says="pairs that a merge brought together are not counted")
+def fast_without_adding(words, counts, num_merges):
+    return _train(words, counts, num_merges, add=False)
+
+
+@wrong("fast_train_bpe", says="words that gained a pair by a merge are not found again")
+def fast_without_finding_again(words, counts, num_merges):
+    return _train(words, counts, num_merges, find=False)
+
+
+@wrong("fast_train_bpe", says="each distinct word was counted once")
+def fast_without_weights(words, counts, num_merges):
+    return _train(words, counts, num_merges, weigh=False)
+
+
+@wrong("fast_train_bpe", says="the pairs were counted once, at the beginning")
+def fast_with_one_count(words, counts, num_merges):
+    pairs = _pairs(words, counts)
+    return sorted(pairs, key=lambda pair: (-pairs[pair], pair))[:num_merges]
+
+
+@wrong("fast_train_bpe", says="the 256 single bytes are in the list")
+def fast_with_single_bytes(words, counts, num_merges):
+    return [bytes([b]) for b in range(256)] + _train(words, counts, num_merges)
+
+
+@wrong("fast_train_bpe", says="a list of tokens is expected")
+def fast_returning_ranks(words, counts, num_merges):
+    return {token: 256 + k for k, token in enumerate(_train(words, counts, num_merges))}
+
+
+@wrong("fast_train_bpe", says="fast_train_bpe changed one of its arguments")
+def fast_in_place(words, counts, num_merges):
+    learned = _train(words, counts, num_merges)
+    for k in range(len(words)):
+        words[k][:] = [b"".join(words[k])]
+    return learned
+
+
+@wrong("fast_train_bpe", says="your code uses llmc.data")
+def fast_with_the_package(words, counts, num_merges):
+    from llmc.data.bpe import train_bpe
+
+    text = "".join(b"".join(word).decode() * count for word, count in zip(words, counts))
+    return train_bpe(text, num_merges)[256:]
