@@ -6,6 +6,7 @@ Python is the same; another Python version gives a somewhat different one.
 """
 
 import ast
+import os
 import sysconfig
 import textwrap
 import time
@@ -31,11 +32,6 @@ def prepare(options, say=None) -> Corpus:
     if say:
         say(f"collected {len(documents):,} documents, {size:,} bytes, in {time.perf_counter() - start:.1f} s")
     return build_corpus(documents, options, say)
-
-
-def collect_text() -> str:
-    """The whole corpus as one string, in the order of the sources."""
-    return "\n".join(collect_documents())
 
 
 def collect_documents(library=None) -> list[str]:
@@ -81,12 +77,19 @@ def topic_documents(seen: set) -> list[str]:
 
 def parsed_modules(library: Path):
     """(path inside the library, syntax tree) of every module worth reading, in the same order on every system."""
-    paths = (path.relative_to(library) for path in library.rglob("*.py"))
-    for path in sorted(paths, key=lambda p: p.as_posix()):
-        if SKIPPED.isdisjoint(path.parts) and not path.name.startswith("_sysconfigdata"):
-            tree = parse(library / path)
-            if tree:
-                yield path, tree
+    for path in sorted(source_files(library), key=lambda p: p.as_posix()):
+        tree = parse(library / path)
+        if tree:
+            yield path, tree
+
+
+def source_files(library: Path):
+    """Paths inside the library, in no order. What is skipped is not even listed: site-packages can be large."""
+    for folder, inside, names in os.walk(library):
+        inside[:] = [name for name in inside if name not in SKIPPED]
+        for name in names:
+            if name.endswith(".py") and not name.startswith("_sysconfigdata"):
+                yield Path(folder, name).relative_to(library)
 
 
 def parse(path: Path):

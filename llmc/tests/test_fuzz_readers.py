@@ -37,7 +37,7 @@ from llmc.errors import UserError
 from llmc.header import make_header
 from llmc.model import GPT2
 from llmc.training import LogWriter, TrainSettings, read_log
-from llmc.training.run_json import read_settings, read_windows, write_settings, write_windows
+from llmc.training.run_json import read_settings, write_settings
 from llmc.verify import read_losses
 
 CASES = int(os.environ.get("LLMC_FUZZ", 60))  # for each reader
@@ -158,14 +158,6 @@ def use_settings(folder):
     assert settings.steps >= 1 and settings.batch_size >= 1 and settings.seed >= 0
 
 
-def make_windows(folder):
-    write_windows(folder, 3, {"loss": [4.5, 4.25], "norm": [1.0]})
-
-
-def use_windows(folder):
-    assert all(isinstance(x, float) for values in read_windows(folder, 3).values() for x in values)
-
-
 def make_losses(folder):
     (folder / "l.json").write_text('{"A": [5.0, 4, 3, 2, 1, 0.5, 0.4, 0.3, 0.2, 0.1], "B": {"losses": [1, 2]}}')
 
@@ -187,7 +179,6 @@ READERS = {
     "safetensors folder": Reader(lambda folder: write_huggingface(folder, model()), use_huggingface),
     "main.log": Reader(make_log, use_log),
     "settings.json": Reader(lambda folder: write_settings(folder, TrainSettings()), use_settings),
-    "outliers.json": Reader(make_windows, use_windows),
     "losses.json": Reader(make_losses, use_losses),
 }
 

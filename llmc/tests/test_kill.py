@@ -21,7 +21,6 @@ from llmc.config import GPT2Config
 from llmc.model import GPT2
 from llmc.tests.tiny_corpus import V, write_corpus
 from llmc.training import read_log
-from llmc.training.run_json import windows_path
 
 KILLS = int(os.environ.get("LLMC_KILLS", 3))
 BETWEEN = 12  # at most so many steps from one kill to the next
@@ -62,7 +61,7 @@ def kill(process, folder, step, delay):
 
 
 def files(folder, step):
-    return [path(folder, step).read_bytes() for path in (model_path, state_path, windows_path)]
+    return [path(folder, step).read_bytes() for path in (model_path, state_path)]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a process that is killed on Windows holds its files for a while")

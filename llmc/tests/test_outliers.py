@@ -32,6 +32,12 @@ def test_it_never_exceeds_the_root_of_127_and_is_zero_among_equals():
     assert detector.z == pytest.approx(sqrt(WINDOW - 1), rel=1e-4)
 
 
+@pytest.mark.parametrize("damaged", [1e300, float("inf"), float("nan")])
+def test_what_a_damaged_file_holds_is_forgotten(damaged):
+    detector = OutlierDetector(3.0, [*QUIET, damaged])
+    assert not any([detector.add(value) for value in QUIET]) and detector.add(2.0)
+
+
 @pytest.mark.parametrize(
     "limit, value, outlier", [(3.0, 1.5, True), (0.0, 1.5, False), (3.0, 1.1, False), (3.0, 0.1, False)]
 )
@@ -47,6 +53,12 @@ def settings(tmp_path, monkeypatch):
     return TrainSettings(**run, warmup=0)
 
 
+def fill(trainer, losses, norms):
+    """Let these be the last 128 of each."""
+    trainer.loss_detector.values.extend(losses)
+    trainer.norm_detector.values.extend(norms)
+
+
 def state_of(trainer):
     """Copies of all that an update changes."""
     m = trainer.model
@@ -56,20 +68,20 @@ def state_of(trainer):
 @pytest.mark.parametrize("kind", ["loss", "norm"])
 def test_an_outlier_makes_no_update_but_a_step(settings, kind):
     trainer = Trainer(replace(settings, **{f"skip_{kind}_z": 3.0}))
-    trainer.windows = {"loss": QUIET, "norm": QUIET}  # a loss of 5.5 and a norm of 9 are far above
+    fill(trainer, QUIET, QUIET)  # a loss of 5.5 and a norm of 9 are far above
     before, batches = state_of(trainer), trainer.train_loader.state()
     loss, lr, norm = trainer.train_step()
     assert trainer.skipped.startswith(f"{kind} z-score of ") and trainer.step == 1
     assert all(np.array_equal(a, b) for a, b in zip(before, state_of(trainer), strict=True))
     assert trainer.train_loader.state() != batches
-    trainer.windows = {"loss": [loss] * WINDOW, "norm": [2 * norm] * WINDOW}
+    fill(trainer, [loss] * WINDOW, [2 * norm] * WINDOW)
     trainer.train_step()
     assert trainer.skipped is None and trainer.model.t == 1 and trainer.step == 2
 
 
 def test_nothing_is_skipped_unless_asked_for(settings):
     trainer = Trainer(settings)
-    trainer.windows = {"loss": QUIET, "norm": QUIET}
+    fill(trainer, QUIET, QUIET)
     trainer.train_step()
     assert trainer.skipped is None and trainer.loss_detector.z > 11 and trainer.model.t == 1
 

@@ -19,7 +19,7 @@ from llmc.training.run_folder import find_run
 from llmc.training.trainer import Diverged
 
 RUN = {"loss.png", "main.log", "model.bin", "sample.txt", "settings.json", "tokenizer.bin"}
-CHECKPOINT = ("model_{:08d}.bin", "state_{:08d}_00000.bin", "outliers_{:08d}.json", "DONE_{:08d}")
+CHECKPOINT = ("model_{:08d}.bin", "state_{:08d}_00000.bin", "DONE_{:08d}")
 
 
 @pytest.fixture

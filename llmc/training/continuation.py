@@ -7,7 +7,7 @@ from llmc.checkpoints.folder import latest_checkpoint, load_checkpoint, model_pa
 from llmc.errors import UserError
 from llmc.training.log import read_log
 from llmc.training.run_folder import RunFolder, find_run
-from llmc.training.run_json import read_settings, read_windows
+from llmc.training.run_json import read_settings
 from llmc.training.settings import TrainSettings
 from llmc.training.start import check_tokenizer
 from llmc.training.trainer import Trainer
@@ -32,7 +32,6 @@ def load_run(run=None, changes=(), say=None):
         model, state = load_checkpoint(folder.path, step, settings.backend)
         trainer = Trainer(settings, say, model, state)
         check_tokenizer(model.config, trainer.encoding, model_path(folder.path, step), settings.data)
-        trainer.windows = read_windows(folder.path, step)
         history = until(read_log(folder.log.path), step)
         folder.reopen()
         yield trainer, folder, history

@@ -5,21 +5,17 @@ from contextlib import nullcontext
 
 import numpy as np
 
-from llmc.data.tokenizer import END_OF_TEXT
 from llmc.errors import UserError
-from llmc.sampling import generate
 from llmc.training.continuation import load_run
 from llmc.training.ends import broken, diverged
 from llmc.training.interrupt import StopRequest
-from llmc.training.progress import RunFacts, StepReport, console
+from llmc.training.progress import RunFacts, StepReport, audience
 from llmc.training.result import TrainResult
 from llmc.training.run_folder import RunFolder
 from llmc.training.settings import TrainSettings
 from llmc.training.start import check_before_data
 from llmc.training.stopwatch import Stopwatch
 from llmc.training.trainer import Diverged, Stopped, Trainer
-
-SAMPLE_TEMPERATURE = 0.8  # a little bolder than the model is: small models are too unsure
 
 
 def train(settings=None, on_step=None, quiet=False, save=True) -> TrainResult:
@@ -32,7 +28,7 @@ def train(settings=None, on_step=None, quiet=False, save=True) -> TrainResult:
     """
     settings = settings or TrainSettings()
     check_before_data(settings)
-    say, on_step = _audience(on_step, quiet)
+    say, on_step = audience(on_step, quiet)
     with RunFolder.create(settings.out, settings.title) if save else nullcontext() as folder:
         return _Run(Trainer(settings, say), folder, on_step).drive()
 
@@ -44,16 +40,9 @@ def resume(run=None, on_step=None, quiet=False, **changes) -> TrainResult:
     steps=3000 (counted from the run's beginning) or learning_rate · on_step, quiet, the result and the errors as of
     `train`. The history of what came before is read from main.log, so it has four digits.
     """
-    say, on_step = _audience(on_step, quiet)
+    say, on_step = audience(on_step, quiet)
     with load_run(run, changes, say) as (trainer, folder, history):
         return _Run(trainer, folder, on_step, history).drive()
-
-
-def _audience(on_step, quiet):
-    """(who is told about the preparation, who about the steps)."""
-    if on_step is not None:
-        return None, on_step
-    return (None, lambda report: None) if quiet else (print, console())
 
 
 class _Run:
@@ -91,7 +80,7 @@ class _Run:
             if row and self._is_due(self.settings.checkpoint_every):
                 self._checkpoint()
             val = self._validate(stop) if self._is_due(self.settings.val_every) and not stop.requested else None
-            sample = self._sample() if self._is_due(self.settings.sample_every) and row else None
+            sample = self.trainer.sample() if self._is_due(self.settings.sample_every) and row else None
             last = self.trainer.step == self.settings.steps or stop.requested
             self._report(row, val, sample, last, stop)
             if last:
@@ -135,14 +124,6 @@ class _Run:
             self.folder.log.val(step, val)
         return val
 
-    def _sample(self):
-        """Text that the model writes from the start of a document; where it ends one, the next begins on a new line."""
-        t, s = self.trainer, self.settings
-        window = s.sequence_length  # positions from there on were never trained
-        start = [t.encoding.eot_token]
-        ids = generate(t.model, start, s.sample_tokens, SAMPLE_TEMPERATURE, seed=s.seed, window=window)
-        return t.encoding.decode(list(ids)).replace(END_OF_TEXT, "\n")
-
     def _report(self, row, val, sample, last, stop):
         """Tell whoever follows the run. A listener whose pipe is closed (`llmc train | head`) ends it, saved."""
         t, s, watch = self.trainer, self.settings, self.watch
@@ -176,15 +157,9 @@ class _Run:
         about = (self.history, bits, t.step, watch.total, speed, self.facts.run_dir, interrupted)
         result = TrainResult(t.model, t.encoding, self.facts, *about)
         if self.folder and t.step:
-            self._save(result)
+            result.sample = t.sample()
+            self.folder.save_result(t, result)
         elif self.folder:
             self.folder.discard()
             result.run_dir = None
         return result
-
-    def _save(self, result):
-        """What can be made again from the last checkpoint and the log."""
-        self.folder.save_model(self.trainer)
-        result.sample = self._sample()
-        self.folder.save_sample(result.sample)
-        self.folder.save_plot(result.plot())

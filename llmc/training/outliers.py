@@ -34,5 +34,6 @@ class OutlierDetector:
 
     def _z(self):
         mean = sum(self.values) / WINDOW
-        variance = sum((value - mean) ** 2 for value in self.values) / WINDOW
-        return (self.values[-1] - mean) / sqrt(variance) if variance > 0 else 0.0
+        away = [value - mean for value in self.values]
+        variance = sum(x * x for x in away) / WINDOW  # x**2 would raise for the 1e300 of a damaged file
+        return away[-1] / sqrt(variance) if variance > 0 else 0.0

@@ -155,6 +155,13 @@ class BarConsole:
             self.bar.close()
 
 
+def audience(on_step, quiet):
+    """(who is told about the preparation, who about the steps): a listener alone, nobody, or the console."""
+    if on_step is not None:
+        return None, on_step
+    return (None, lambda report: None) if quiet else (print, console())
+
+
 def console():
     """A bar when a person is watching, lines when not."""
     return BarConsole() if sys.stdout.isatty() and sys.stderr.isatty() else PlainConsole()

@@ -3,7 +3,6 @@
 main.log        one line at a time, as the run goes
 settings.json, tokenizer.bin   with the first checkpoint
 model_%08d.bin, state_%08d_00000.bin, DONE_%08d   checkpoints, see llmc/checkpoints/folder.py
-outliers_%08d.json   beside each: the last losses and norms, which llm.c's files have no room for
 model.bin, sample.txt, loss.png   at the end, also of a run that was interrupted; gone again while it is resumed
 """
 
@@ -14,7 +13,6 @@ import llmc
 from llmc.checkpoints import write_model
 from llmc.checkpoints.folder import (
     FINAL_MODEL,
-    checkpoints,
     latest_checkpoint,
     model_path,
     newest_model,
@@ -24,7 +22,7 @@ from llmc.data.tokenizer import write_tokenizer
 from llmc.errors import UserError, atomic_write
 from llmc.training.claim import claim, claim_number, remove_if_empty
 from llmc.training.log import LogWriter
-from llmc.training.run_json import windows_path, write_settings, write_windows
+from llmc.training.run_json import write_settings
 
 LOG, MODEL, TOKENIZER, SAMPLE, PLOT = "main.log", FINAL_MODEL, "tokenizer.bin", "sample.txt", "loss.png"
 
@@ -112,11 +110,7 @@ class RunFolder:
             return
         if not self._described:
             self._describe(trainer)
-        write_windows(self.path, trainer.step, trainer.windows)
         save_checkpoint(self.path, trainer.model, trainer.state(), trainer.settings.keep)
-        kept = [windows_path(self.path, step) for step in checkpoints(self.path)]
-        for path in set(self.path.glob("outliers_*.json")) - set(kept):
-            path.unlink()
 
     def _describe(self, trainer):
         """Write settings.json and tokenizer.bin: all that a checkpoint does not say itself."""
@@ -124,8 +118,17 @@ class RunFolder:
         write_tokenizer(self.path / TOKENIZER, trainer.encoding)
         self._described = True
 
-    def save_model(self, trainer):
-        """model.bin, the model of the last checkpoint under a name that says nothing of steps."""
+    def save_result(self, trainer, result):
+        """What can be made again from the last checkpoint and the log: model.bin, sample.txt, loss.png."""
+        self._save_model(trainer)
+        with atomic_write(self.path / SAMPLE, "w") as file:
+            file.write(result.sample)
+        figure = result.plot()
+        with atomic_write(self.path / PLOT) as file:
+            figure.savefig(file, format="png")
+
+    def _save_model(self, trainer):
+        """The model of the last checkpoint under a name that says nothing of steps."""
         source, target = model_path(self.path, trainer.step), self.path / MODEL
         target.unlink(missing_ok=True)
         try:
@@ -137,13 +140,3 @@ class RunFolder:
         """Take away what only the end of a run leaves, and the half-written files of a process that was killed."""
         for path in (*(self.path / name for name in (MODEL, SAMPLE, PLOT)), *self.path.glob(".*.tmp")):
             path.unlink(missing_ok=True)
-
-    def save_sample(self, text):
-        """Write sample.txt."""
-        with atomic_write(self.path / SAMPLE, "w") as file:
-            file.write(text)
-
-    def save_plot(self, figure):
-        """Write a matplotlib figure as loss.png."""
-        with atomic_write(self.path / PLOT) as file:
-            figure.savefig(file, format="png")

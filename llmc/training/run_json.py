@@ -1,8 +1,4 @@
-"""What a run folder keeps as JSON: the settings of the run, and beside each checkpoint the last losses and norms.
-
-settings.json        {"preset": "tiny", "sequence_length": 64, …}, the fields of TrainSettings
-outliers_%08d.json   {"loss": […], "norm": […]}; every float is read back as it was, bit for bit
-"""
+"""`settings.json` of a run folder: {"preset": "tiny", "sequence_length": 64, …}, the fields of TrainSettings."""
 
 import json
 from dataclasses import asdict, fields
@@ -35,27 +31,6 @@ def read_settings(folder) -> TrainSettings:
         return TrainSettings(**values)
     except (UserError, OverflowError) as error:  # a whole number too long for a float
         raise UserError(f"{path} is damaged: {error}") from None
-
-
-def windows_path(folder, step: int) -> Path:
-    """Where the last losses and norms of a checkpoint are."""
-    return Path(folder) / f"outliers_{step:08d}.json"
-
-
-def write_windows(folder, step: int, windows: dict):
-    """Keep Trainer.windows; written in front of the checkpoint, so that a complete one has them."""
-    with atomic_write(windows_path(folder, step), "w") as file:
-        json.dump(windows, file)
-
-
-def read_windows(folder, step: int) -> dict:
-    """Trainer.windows of a checkpoint; empty ones where they are missing (a checkpoint that llm.c wrote)."""
-    path = windows_path(folder, step)
-    windows = _read(path) if path.is_file() else {"loss": [], "norm": []}
-    try:
-        return {name: [float(x) for x in windows[name]] for name in ("loss", "norm")}
-    except (KeyError, TypeError, ValueError, OverflowError):
-        raise UserError(f"{path} is damaged; delete it to go on without the last losses.") from None
 
 
 def _read(path):

@@ -1,4 +1,4 @@
-"""The model, the data and the settings of one run, and the two things it does: a training step and a validation.
+"""The model, the data and the settings of one run, and what it does: a training step, a validation, a sample.
 
 Knows nothing of files, screens or signals; `loop.py` drives it. Follows the main loop of llm.c's train_gpt2.cu.
 """
@@ -12,12 +12,15 @@ from llmc.checkpoints.optimizer_state import TrainState
 from llmc.data import find_corpus
 from llmc.data.loader import DataLoader
 from llmc.data.shuffled import ShuffledLoader
-from llmc.data.tokenizer import read_tokenizer, token_lengths
+from llmc.data.tokenizer import END_OF_TEXT, read_tokenizer, token_lengths
 from llmc.errors import UserError
 from llmc.evaluation import BASELINE_TOKENS, baselines, batch_losses, bits_per_byte
+from llmc.sampling import generate
 from llmc.training.outliers import OutlierDetector
 from llmc.training.schedule import learning_rate
 from llmc.training.start import make_model
+
+SAMPLE_TEMPERATURE = 0.8  # a little bolder than the model is: small models are too unsure
 
 
 class Diverged(ArithmeticError):
@@ -65,27 +68,19 @@ class Trainer:
     # ------------------------------------------------------------------------------------------- state
 
     def state(self) -> TrainState:
-        """Where the run stands: with the model, all that the next step depends on, but for `windows`."""
-        s = self.settings
-        return TrainState(self.step, s.shuffle, self._position, s.seed)
-
-    @property
-    def windows(self) -> dict:
-        """The values that z-scores are taken over, {"loss": […], "norm": […]}; may be set."""
-        return {"loss": list(self.loss_detector.values), "norm": list(self.norm_detector.values)}
-
-    @windows.setter
-    def windows(self, values):
-        s = self.settings
-        self.loss_detector = OutlierDetector(s.skip_loss_z, values["loss"])
-        self.norm_detector = OutlierDetector(s.skip_norm_z, values["norm"])
+        """Where the run stands: with the model, all that the next step depends on."""
+        s, losses, norms = self.settings, self.loss_detector.values, self.norm_detector.values
+        return TrainState(self.step, s.shuffle, self._position, s.seed, tuple(losses), tuple(norms))
 
     def _resume(self, state):
         """Stand where `state` says. The batches must come in the same order, or some would be seen twice."""
-        if state.shuffle != self.settings.shuffle:
+        s = self.settings
+        if state.shuffle != s.shuffle:
             kinds = {True: "shuffled", False: "in order"}
             raise UserError(f"the checkpoint's batches came {kinds[state.shuffle]}; go on with them that way.")
         self.train_loader.load_state(state.loader)
+        self.loss_detector = OutlierDetector(s.skip_loss_z, state.losses)
+        self.norm_detector = OutlierDetector(s.skip_norm_z, state.norms)
         self.step = state.step
 
     # ------------------------------------------------------------------------------------------- steps
@@ -158,3 +153,10 @@ class Trainer:
     def bits_per_byte(self, val_loss) -> float:
         """A loss that `validate` returned, as bits per byte of the validation text."""
         return bits_per_byte(val_loss, self._targets, self._lengths)
+
+    def sample(self) -> str:
+        """Text that the model writes from the start of a document; where it ends one, the next begins on a new line."""
+        s, start = self.settings, [self.encoding.eot_token]
+        window = s.sequence_length  # positions from there on were never trained
+        ids = generate(self.model, start, s.sample_tokens, SAMPLE_TEMPERATURE, seed=s.seed, window=window)
+        return self.encoding.decode(list(ids)).replace(END_OF_TEXT, "\n")
