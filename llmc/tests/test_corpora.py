@@ -180,6 +180,7 @@ def test_one_file_of_stories_is_split(stories, tmp_path, tokenizer):
         (None, "there is no file"),
         (gzip.compress(bytes(10240)), "holds no .json files"),
     ],
+    ids=["text", "only a header", "missing", "empty"],
 )
 def test_bad_archives(tmp_path, tokenizer, refused, content, sentence):
     if content:
