@@ -34,6 +34,7 @@ def _softmax(p, rows, first, end, scale, stats):
         total = peak * ZERO
         for j in range(keys):
             p[i, j] = exp(scale * (p[i, j] - peak))
+        for j in range(keys):
             total += p[i, j]
         inverse = p.dtype.type(1) / total
         for j in range(keys):
@@ -131,6 +132,7 @@ def _one_query(out, cache, qkv, NH, start, scale, scores):
         total = peak * ZERO
         for j in range(start + 1):
             s[j] = exp(scale * (s[j] - peak))
+        for j in range(start + 1):
             total += s[j]
         for j in range(start + 1):
             share = s[j] / total

@@ -24,6 +24,7 @@ def _classify(losses, logits, targets, dloss, V, backward):
             continue
         for i in range(V):
             z[i] = exp(z[i] - peak)
+        for i in range(V):
             total += z[i]
         losses[n] = math.log(total) - at_target
         factor = dloss * ONE / total

@@ -4,7 +4,6 @@ Float constants in a kernel are float32 where that is exact (0, 1, 0.5), else ar
 0.1 is a float64 to Numba and would turn a float32 kernel into a slower float64 one.
 """
 
-import hashlib
 import math
 from pathlib import Path
 
@@ -13,26 +12,7 @@ from numba import njit, types
 from numba.extending import overload
 
 import llmc.backends.cpu.threads  # noqa: F401, before the first kernel starts the pool
-
-
-def forget_kernels_of_other_sources(folder):
-    """Delete the compiled kernels in `folder` that were made from other sources than those that are there now.
-
-    Numba looks at the file of a kernel only: after a change in this one, which every kernel uses, it would go on with
-    the old code. Where nothing can be written, Numba keeps its kernels elsewhere and this does nothing.
-    """
-    sources = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(folder.glob("*.py")))).hexdigest()
-    stamp = folder / "__pycache__" / "kernels.sha256"
-    try:
-        if stamp.is_file() and stamp.read_text() == sources:
-            return
-        for kernel in stamp.parent.glob("*.nb[ic]"):
-            kernel.unlink(missing_ok=True)
-        stamp.parent.mkdir(exist_ok=True)
-        stamp.write_text(sources)
-    except OSError:
-        pass
-
+from llmc.backends.cpu.kept import forget_kernels_of_other_sources
 
 forget_kernels_of_other_sources(Path(__file__).parent)
 

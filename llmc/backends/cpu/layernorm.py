@@ -49,12 +49,14 @@ def _backward(dx, dw, db, dout, x, w, mean, rstd, partial):
             through_mean, through_rstd = w.dtype.type(0), w.dtype.type(0)
             for c in range(C):
                 norm = (x[n, c] - centre) * r
-                pw[c] += dout[n, c] * norm
-                pb[c] += dout[n, c]
                 through_mean += dout[n, c] * w[c]
                 through_rstd += dout[n, c] * w[c] * norm
             through_mean *= scale
             through_rstd *= scale
+            for c in range(C):
+                pw[c] += dout[n, c] * ((x[n, c] - centre) * r)
+            for c in range(C):
+                pb[c] += dout[n, c]
             for c in range(C):
                 norm = (x[n, c] - centre) * r
                 dx[n, c] += (dout[n, c] * w[c] - through_mean - norm * through_rstd) * r
