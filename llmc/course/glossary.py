@@ -53,6 +53,7 @@ qkv | (B, T, 3C) | 06 | queries, keys and values of all heads, in this order
 q, k, v | (B, NH, T, hs) | 06 | what a position asks for, what it offers, what it gives
 scores, preatt | (B, NH, T, T) | 06 | q · k / √hs, before the softmax; -inf where the key lies in the future
 probabilities, att | (B, NH, T, T) | 06 | softmax of the scores: how much each query takes of each key
+stats | (B, NH, T) | 11 | ln Σ exp(scores) of each query, kept in place of the probabilities, which it can make again
 logits | (B, T, Vp) | 05 | one number for each possible next token; softmax makes probabilities of them
 probs, p | (B, T, V) | 05 | softmax of the logits: rows that add up to 1
 lse | (B, T) | 05 | log-sum-exp: log Σ exp(logits), computed after subtracting the row's maximum
@@ -62,7 +63,7 @@ loss | one number | 00 | the mean of the losses; ln V for a model that knows not
 mean | (B, T) | 01 | mean of a row of C numbers
 rstd | (B, T) | 01 | reciprocal standard deviation of a row: 1 / √(variance + eps)
 norm | (B, T, C) | 01 | (x - mean) · rstd: the row with mean 0 and variance 1
-eps |  | 01 | a small number that keeps a division from being one by 0: 1e-5 in layernorm, 1e-8 in AdamW
+eps, ε |  | 01 | a small number that keeps a division from being one by 0: 1e-5 in layernorm, 1e-8 in AdamW
 # Parameters (learned)
 w, weight |  | 01 | of a layer: scale (C,) in layernorm, (OC, C) in a linear layer, out = x @ w.T + b
 b, bias | (C,) or (OC,) | 01 | what a layer adds (b is also the index of a sequence)
@@ -85,21 +86,37 @@ dloss | one number | 05 | gradient that the backward pass begins with: 1, or 1/n
 # Training
 lr | 3e-4 or so | 00 | learning rate: how far a step goes
 m, v | as the parameter | 09 | AdamW's running means of the gradient and of its square (v is also the values)
-beta1, beta2 | 0.9, 0.95 | 09 | how slowly m and v forget
+g | as the parameter | 09 | gradient (slopes) of one step
+SGD |  | 09 | stochastic gradient descent: a step against the slope of a random batch
+momentum |  | 09 | a step along the running mean m of the slopes
+beta, β | 0.9 | 09 | share of the old value that a running mean keeps in each step
+beta1, beta2, β₁, β₂ | 0.9, 0.95 | 09 | how slowly m and v forget
 t | 1, 2, 3, … | 09 | number of the optimizer step (t is also a position)
 m̂, v̂, m_hat, v_hat | as the parameter | 09 | m and v divided by 1 - beta^t: corrected for their start at 0
-weight decay | 0.1 | 09 | share of the learning rate by which matrices shrink in each step
+weight decay, weight_decay, wd, λ | 0.1 | 09 | share of the learning rate by which matrices shrink in each step
 norm of the gradient | one number | 09 | √ of the sum of all squared gradients; clipped to 1 before a step
 max_norm | 1.0 | 09 | the norm that larger gradients are scaled down to
 warmup | 700 steps | 09 | steps at the start in which the learning rate rises to its maximum
 schedule |  | 09 | how the learning rate moves over a run: warmup, then cosine, linear, constant or wsd
+wsd |  | 09 | warmup, stable, decay: a schedule that falls only in the last fifth of the run
+final_fraction | 0 to 1 | 09 | share of the maximum at which the learning rate ends
+nats |  | 05 | unit of a loss that is made with the natural logarithm; 1 nat = 1.4427 bits
+micro-batch | (B, T) | 10 | part of a batch that goes forward and backward alone; the gradients add up
+step | one number | 10 | steps made so far; AdamW's t counts updates, fewer when steps were skipped
+z, z-score | one number | 10 | standard deviations by which a loss or norm lies above the mean of the last 128
+tel, trl | nats per token | 10 | in main.log: the loss on validation text, and that of a training step
 bits per byte |  | 10 | loss in bits, divided by bytes of text per token: comparable between tokenizers
 FLOP |  | 03 | one floating-point addition or multiplication; GFLOP/s is a thousand million a second
+intensity | FLOP/byte | 03 | operations for each byte that crosses between memory and processor
 # Data
 token, id | 0 … V - 1 | 08 | a string of bytes that occurs often, and its number; the model sees numbers only
 merge |  | 08 | two neighbouring tokens become one; a byte-pair encoding is a list of merges in the order of learning
 rank | whole number | 08 | of a token its id: the lower, the earlier it is merged; of a process its number
-world | whole number | 08 | processes that train together; batch i of process rank is the (i·world + rank)-th
+BPE |  | 08 | byte-pair encoding: tokens made by merging the most frequent pair of neighbours, again and again
+EOT | V - 1 | 08 | end of text: the token that stands in front of every document
+unigram |  | 08 | the simplest model: how often each token occurs, whatever stands before it
+bigram |  | 08 | a table of which token follows which, counted on train: a baseline for every training
+world | whole number | 08 | processes of one run; batch i of process rank (not a token's) is the (i·world + rank)-th
 ntok | whole number | 08 | tokens in a file
 shard |  | 08 | one of the token files of a large corpus
 """

@@ -23,7 +23,7 @@ def plot_sweep(results, figure=None):
     figure.clear()
     top, bottom = figure.subfigures(2, 1, height_ratios=(4, 2.2 * rows), hspace=0.03)
     _draw_losses(top.subplots(), results)
-    columns = min(len(results), COLUMNS)
+    columns = ceil(len(results) / rows)
     panels = bottom.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     for result, axes in zip(results, panels.flat):
         _draw_curve(axes, result, result is best(results))

@@ -45,13 +45,13 @@ def momentum_with_shares_swapped(params, grads, m, lr, beta):
     params -= lr * m
 
 
-@wrong("momentum_step", says="m was never written")
+@wrong("momentum_step", says="it was never written. `m = …` only makes a new array, `m[...] = …`")
 def momentum_rebinds_m(params, grads, m, lr, beta):
     m = beta * m + (1 - beta) * grads
     params -= lr * m
 
 
-@wrong("momentum_step", says="params was never written")
+@wrong("momentum_step", says="params equals what it held before the call: it was never written")
 def momentum_rebinds_params(params, grads, m, lr, beta):
     m[...] = beta * m + (1 - beta) * grads
     params = params - lr * m
@@ -258,14 +258,21 @@ def adamw_forgets_the_power(params, grads, m, v, lr, beta1, beta2, eps, weight_d
     params -= lr * m / (1 - beta1) / (np.sqrt(v / (1 - beta2)) + eps)
 
 
+@wrong("adamw_step", says="the power belongs to beta alone")
+def adamw_with_a_misplaced_power(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    _means(grads, m, v, beta1, beta2)
+    params *= 1 - lr * weight_decay
+    params -= lr * m / (1 - beta1) ** t / (np.sqrt(v / (1 - beta2) ** t) + eps)
+
+
 @wrong("adamw_step", says="a power, not a product")
 def adamw_multiplies_by_t(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
     _means(grads, m, v, beta1, beta2)
     params *= 1 - lr * weight_decay
-    params -= lr * m / (1 - beta1 * t) / (np.sqrt(np.abs(v / (1 - beta2 * t))) + eps)
+    params -= lr * m / (1 - beta1 * t) / (np.sqrt(v / (1 - beta2 * t)) + eps)
 
 
-@wrong("adamw_step", says="m was never written")
+@wrong("adamw_step", says="m equals what it held before the call: it was never written")
 def adamw_rebinds_everything(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
     m = beta1 * m + (1 - beta1) * grads
     v = beta2 * v + (1 - beta2) * grads**2
@@ -273,7 +280,7 @@ def adamw_rebinds_everything(params, grads, m, v, lr, beta1, beta2, eps, weight_
     return params, m, v
 
 
-@wrong("adamw_step", says="params has 1 of 7 entries that are NaN or infinite")
+@wrong("adamw_step", says="params has 1 of 6 entries that are NaN or infinite")
 def adamw_without_eps(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
     _means(grads, m, v, beta1, beta2)
     params *= 1 - lr * weight_decay
@@ -334,6 +341,12 @@ def groups_by_axes_of_one_layer(shapes):
     return tuple(filter(lambda n: axes[n] == 2, shapes)), tuple(filter(lambda n: axes[n] == 1, shapes))
 
 
+@wrong("decay_groups", says="of a layer norm. Its first axis only counts the layers")
+def groups_of_scales_too(shapes):
+    decayed = [n for n in shapes if n in MATRICES or n in ("ln1w", "ln2w")]
+    return decayed, [n for n in shapes if n not in decayed]
+
+
 @wrong("decay_groups", says="Its first axis only counts the layers")
 def groups_of_two_axes_or_more(shapes):
     # the rule of PyTorch's GPT-2, where no layers are stacked
@@ -376,7 +389,12 @@ def groups_return_nothing(shapes):
     [n for n in shapes if n in MATRICES], [n for n in shapes if n not in MATRICES]
 
 
-@wrong("decay_groups", says="two lists of names are expected")
+@wrong("decay_groups", says="a set keeps no order")
+def groups_as_sets(shapes):
+    return {n for n in shapes if n in MATRICES}, {n for n in shapes if n not in MATRICES}
+
+
+@wrong("decay_groups", says="decayed and left alone; you returned a dict")
 def groups_as_a_dict(shapes):
     return {name: name in MATRICES for name in shapes}
 
@@ -490,7 +508,47 @@ def clip_returns_the_new_norm(grads, max_norm):
     return float(np.sqrt(sum(np.sum(g * g) for g in grads)))
 
 
-@wrong("clip_by_global_norm", says="grads[0] was never written")
+@wrong("clip_by_global_norm", says="a new array was put into the list")
+def clip_puts_new_arrays_into_the_list(grads, max_norm):
+    norm = float(np.sqrt(sum(np.sum(g * g) for g in grads)))
+    if norm > max_norm:
+        for i in range(len(grads)):
+            grads[i] = grads[i] * (max_norm / (norm + 1e-6))
+    return norm
+
+
+@wrong("clip_by_global_norm", says="a new array was put into the list")
+def clip_fills_the_list_anew(grads, max_norm):
+    norm = float(np.sqrt(sum(np.sum(g * g) for g in grads)))
+    grads[:] = [g * min(1.0, max_norm / (norm + 1e-6)) for g in grads]
+    return norm
+
+
+@wrong("clip_by_global_norm", says="the list has 4 arrays after the call")
+def clip_appends_to_the_list(grads, max_norm):
+    norm = float(np.sqrt(sum(np.sum(g * g) for g in grads)))
+    grads.append(np.array(norm))
+    return norm
+
+
+@wrong("clip_by_global_norm", says="the norm is one number, but a list was returned")
+def clip_returns_the_list(grads, max_norm):
+    norm = float(np.sqrt(sum(np.sum(g * g) for g in grads)))
+    if norm > max_norm:
+        for g in grads:
+            g *= max_norm / (norm + 1e-6)
+    return grads
+
+
+@wrong("clip_by_global_norm", says="the norm plus 1e-6: that small number belongs into the denominator alone")
+def clip_returns_the_denominator(grads, max_norm):
+    norm = float(np.sqrt(sum(np.sum(g * g) for g in grads))) + 1e-6
+    for g in grads:
+        g *= min(1.0, max_norm / norm)
+    return norm
+
+
+@wrong("clip_by_global_norm", says="grads[0] equals what it held before the call: it was never written")
 def clip_rebinds_names(grads, max_norm):
     norm = float(np.sqrt(sum(np.sum(g * g) for g in grads)))
     if norm > max_norm:
@@ -581,6 +639,11 @@ def _begin(warmup, total, kind):
     return 0.8 * total if kind == "wsd" else warmup
 
 
+@wrong("scheduled_lr", says="The call was scheduled_lr(step 0,")
+def schedule_does_not_move_at_first(step, max_lr, warmup, total, final_fraction, kind):
+    return schedule_starts_at_zero(step, max_lr, warmup, total, final_fraction, kind)
+
+
 @wrong("scheduled_lr", says="step in place of step + 1: the first step would not move")
 def schedule_starts_at_zero(step, max_lr, warmup, total, final_fraction, kind):
     if step < warmup:
@@ -665,6 +728,47 @@ def schedule_forgets_the_root(step, max_lr, warmup, total, final_fraction, kind)
         return max_lr * (step + 1) / warmup
     x = _x(step, _begin(warmup, total, kind), total)
     return _curve(x, max_lr, final_fraction, "linear" if kind == "wsd" else kind)
+
+
+@wrong("scheduled_lr", says="80 % of what warmup leaves")
+def schedule_falls_too_late(step, max_lr, warmup, total, final_fraction, kind):
+    if step < warmup:
+        return max_lr * (step + 1) / warmup
+    begin = warmup + 0.8 * (total - warmup) if kind == "wsd" else warmup
+    return _curve(_x(step, begin, total), max_lr, final_fraction, kind)
+
+
+@wrong("scheduled_lr", says="equals the reference with 0.8 · total rounded to 26: do not round it")
+def schedule_begins_at_a_whole_step(step, max_lr, warmup, total, final_fraction, kind):
+    if step < warmup:
+        return max_lr * (step + 1) / warmup
+    begin = int(0.8 * total) if kind == "wsd" else warmup
+    return _curve(_x(step, begin, total), max_lr, final_fraction, kind)
+
+
+@wrong("scheduled_lr", says="a constant that drops at step total")
+def schedule_drops_the_constant(step, max_lr, warmup, total, final_fraction, kind):
+    if step < warmup:
+        return max_lr * (step + 1) / warmup
+    if step >= total:
+        return final_fraction * max_lr
+    return _curve(_x(step, _begin(warmup, total, kind), total), max_lr, final_fraction, kind)
+
+
+@wrong("scheduled_lr", says="x = 0 where the curve has no length")
+def schedule_without_length_has_not_begun(step, max_lr, warmup, total, final_fraction, kind):
+    if step < warmup:
+        return max_lr * (step + 1) / warmup
+    begin = _begin(warmup, total, kind)
+    return _curve(0.0 if total <= begin else _x(step, begin, total), max_lr, final_fraction, kind)
+
+
+@wrong("scheduled_lr", says="a length of 1 where the curve has none")
+def schedule_is_at_least_one_step_long(step, max_lr, warmup, total, final_fraction, kind):
+    if step < warmup:
+        return max_lr * (step + 1) / warmup
+    begin = _begin(warmup, total, kind)
+    return _curve(min(max((step - begin) / max(1, total - begin), 0.0), 1.0), max_lr, final_fraction, kind)
 
 
 @wrong("scheduled_lr", says="a fall that begins at 20% of the run: it begins at 80 %")
@@ -788,7 +892,7 @@ def fast_with_one_work_array(params, grads, m, v, lr, beta1, beta2, eps, weight_
     params -= a
 
 
-@wrong("fast_adamw_step", says="right, but")
+@wrong("fast_adamw_step", says="Hint 3 tells more")
 def fast_in_slices_too_small(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
     for start in range(0, params.size, 32):
         s = slice(start, start + 32)
@@ -838,7 +942,7 @@ def fast_squares_grads_in_place(params, grads, m, v, lr, beta1, beta2, eps, weig
     params -= lr / (1 - beta1**t) * m / (np.sqrt(v / (1 - beta2**t)) + eps)
 
 
-@wrong("fast_adamw_step", says="m was never written")
+@wrong("fast_adamw_step", says="m equals what it held before the call: it was never written")
 def fast_keeps_no_means(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
     for start in range(0, params.size, 16384):
         s = slice(start, start + 16384)

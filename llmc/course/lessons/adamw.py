@@ -88,12 +88,20 @@ def momentum_mistakes(params, grads, m, lr, beta) -> dict:
         ),
         "the reference with m / (1 - beta): (1 - beta) is in m already": p - lr * new / (1 - beta),
     }
+    wrong_m |= _never_written("m", old)
+    wrong_params |= _never_written("params", p)
     return {name: _at(MOMENTUM, wrong) for name, wrong in (("m", wrong_m), ("params", wrong_params))}
 
 
 def _at(where, wrong) -> dict:
     """The same place for all of them."""
     return {sentence: (array, where) for sentence, array in wrong.items()}
+
+
+def _never_written(name, held) -> dict:
+    """What is left when a function gives its own array the name of the caller's."""
+    told = f"`{name} = …` only makes a new array, `{name}[...] = …` and `{name} += …` write into the caller's"
+    return {f"what it held before the call: it was never written. {told}": held}
 
 
 # ----------------------------------------------------------------------------------------------------------- adamw
@@ -141,7 +149,7 @@ def _wrong_m(g, m0, m1, decayed, beta1, beta2, t):
             beta1 * m0 + (1 - beta1) * decayed,
             DECAY,
         ),
-        **_at(ADAM, wrong),
+        **_at(ADAM, wrong | _never_written("m", m0)),
     }
 
 
@@ -169,7 +177,7 @@ def _wrong_v(g, v0, v1, decayed, m1, beta1, beta2, t):
             beta2 * v0 + (1 - beta2) * decayed**2,
             DECAY,
         ),
-        **_at(ADAM, wrong),
+        **_at(ADAM, wrong | _never_written("v", v0)),
     }
 
 
@@ -194,6 +202,10 @@ def _wrong_params(p, g, m0, v0, m1, v1, lr, beta1, beta2, eps, wd, t):
             m1 / c1 / (np.sqrt(v1) / c2 + eps)
         ),
     }
+    with np.errstate(all="ignore"):  # late in a run (1 - beta)**t is 0
+        corrections["the reference with (1 - beta)**t in place of 1 - beta**t: the power belongs to beta alone"] = (
+            m1 / (1 - beta1) ** t / (np.sqrt(v1 / (1 - beta2) ** t) + eps)
+        )
     if t > 1:
         corrections["the reference with t - 1 in place of t: the first step is t = 1, and 1 - beta**0 is 0"] = (
             _direction(m1, v1, beta1, beta2, eps, t - 1)
@@ -238,7 +250,7 @@ def _wrong_params(p, g, m0, v0, m1, v1, lr, beta1, beta2, eps, wd, t):
     }
     moved = {sentence: (keep * p - lr * step, where) for sentence, (step, where) in steps.items()}
     undecayed = {f"{s}, and without weight decay": (p - lr * step, where) for s, (step, where) in steps.items()}
-    wrong = moved | _at(DECAY, decays) | (undecayed if wd else {})
+    wrong = moved | _at(DECAY, decays) | (undecayed if wd else {}) | _at(ADAM, _never_written("params", p))
     return {sentence: pair for sentence, pair in wrong.items() if np.isfinite(pair[0]).all()}
 
 
@@ -269,6 +281,7 @@ def norm_mistakes(grads, max_norm) -> dict:
         "the largest absolute entry: take the root of the sum of squares": float(np.abs(flat).max()),
         "the sum of the absolute entries: take the root of the sum of squares": float(np.abs(flat).sum()),
         "the norm AFTER clipping; the one before is asked for": float(np.sqrt(sum(np.vdot(g, g) for g in clipped))),
+        "the norm plus 1e-6: that small number belongs into the denominator alone": right + 1e-6,
         "max_norm": max_norm,
         "the factor; the norm is asked for": min(1.0, max_norm / (right + 1e-6)),
     }
@@ -294,6 +307,8 @@ def clip_mistakes(grads, max_norm, k) -> dict:
     if np.abs(g).max() > max_norm:
         sentence = "its entries clipped one by one to ± max_norm: that turns the direction"
         wrong[sentence] = np.clip(g, -max_norm, max_norm)
+    if norm > max_norm:
+        wrong |= _never_written("g", g)
     table = _at(CLIP, wrong)
     if norm > 0:
         table["the reference without 1e-6 in the denominator"] = (g * max_norm / norm, PYTORCH_CLIP)

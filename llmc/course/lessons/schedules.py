@@ -3,6 +3,8 @@
 `explain_groups` tells what is wrong as a sentence; mistakes of a schedule are {sentence: (array, where to look)}.
 """
 
+import math
+
 import numpy as np
 
 from llmc.course.explain import describe
@@ -25,7 +27,7 @@ def decay_groups(shapes):
 def explain_groups(got, shapes):
     """What is wrong with the two lists `got`, as a sentence with where to look; None when they are right."""
     wrong = _not_two_lists(got, shapes) or _wrong_names(*got, shapes)
-    return wrong and f"{wrong}.\n→ Where to look: {NOT_DECAYED}"
+    return wrong and f"{wrong}{'' if wrong.endswith('?') else '.'}\n→ Where to look: {NOT_DECAYED}"
 
 
 def _not_two_lists(got, shapes):
@@ -33,7 +35,7 @@ def _not_two_lists(got, shapes):
     if got is None:
         return "nothing was returned; is a `return` missing?"
     if not isinstance(got, tuple | list) or len(got) != 2 or not all(isinstance(part, tuple | list) for part in got):
-        return f"two lists of names are expected, decayed and left alone; you returned {describe(got)}"
+        return f"two lists of names are expected, decayed and left alone; you returned {_kind(got)}"
     names = [*got[0], *got[1]]
     unknown = [name for name in names if not isinstance(name, str) or name not in shapes]
     if unknown:
@@ -43,6 +45,14 @@ def _not_two_lists(got, shapes):
         return f"{twice[0]} is there twice: every tensor belongs to one list"
     missing = [name for name in shapes if name not in names]
     return f"{missing[0]} is in neither list" if missing else None
+
+
+def _kind(got):
+    """What was returned in place of two lists: "a dict", "a list of 16", "a set and a set, which keep no order"."""
+    if isinstance(got, tuple | list) and len(got) == 2 and not any(isinstance(part, str) for part in got):
+        order = ", and a set keeps no order" if any(isinstance(part, set | frozenset) for part in got) else ""
+        return f"a {type(got[0]).__name__} and a {type(got[1]).__name__}{order}"
+    return f"a {type(got).__name__}" if isinstance(got, dict | set | frozenset) else describe(got)
 
 
 def _wrong_names(decayed, plain, shapes):
@@ -65,10 +75,12 @@ def _why_vector(name, shape):
     """Why this tensor is left alone."""
     if len(shape) == 1:
         return f"{name} {shape} should be left alone: it is a vector"
-    kind = "bias" if name.endswith("b") else "scale"
+    kind = "bias of a linear layer"
+    if name.startswith("ln"):
+        kind = ("shift" if name.endswith("b") else "scale") + " of a layer norm"
     return (
-        f"{name} {shape} should be left alone: in each layer it is a vector {shape[1:]}, the {kind} of a layer. Its "
-        "first axis only counts the layers"
+        f"{name} {shape} should be left alone: in each layer it is a vector {shape[1:]}, the {kind}. Its first axis "
+        "only counts the layers"
     )
 
 
@@ -99,13 +111,21 @@ def _fall(x, max_lr, final_fraction, kind):
         return max_lr * (final_fraction + (1 - final_fraction) * shape.get(kind, 1 - np.sqrt(x)))
 
 
+def first_wrong(rates, expected):
+    """The first step whose rate is missing or wrong; None when all are right."""
+    for step, (got, want) in enumerate(zip(rates, expected, strict=True)):
+        if got is None or not abs(got - want) <= 1e-7 * max(expected):
+            return step
+    return None
+
+
 def learning_rate_mistakes(steps, max_lr, warmup, total, final_fraction, kind) -> dict:
     """Known wrong learning rates (len(steps),)."""
     s, end = np.asarray(steps, np.float64), final_fraction * max_lr
     right = learning_rates(steps, max_lr, warmup, total, final_fraction, kind)
     x = _progress(s, _begin(warmup, total, kind), total)  # (steps,)
     curves = _wrong_progress(s, x, max_lr, warmup, total, final_fraction, kind)
-    curves |= _wrong_constant(x, max_lr, end) if kind == "constant" else _wrong_ends(x, max_lr, end, kind)
+    curves |= _wrong_constant(s, x, max_lr, end, total) if kind == "constant" else _wrong_ends(x, max_lr, end, kind)
     curves |= {"cosine": _wrong_cosines, "wsd": _wrong_roots}.get(kind, lambda *none: {})(x, max_lr, end)
     wrong = {sentence: np.where(s < warmup, right, curve) for sentence, curve in curves.items()}
     if warmup:
@@ -138,23 +158,35 @@ def _wrong_progress(s, x, max_lr, warmup, total, final_fraction, kind):
             (s - begin).clip(0) / (total - begin)  # not held at 1
         )
     if kind == "wsd":
+        wrong["a fall that begins at 80 % of what warmup leaves: it begins at 80 % of the whole run"] = _progress(
+            s, warmup + 0.8 * (total - warmup), total
+        )
         for share in (0.2, 0.9):
             sentence = f"a fall that begins at {share:.0%} of the run: it begins at 80 %"
             wrong[sentence] = _progress(s, share * total, total)
         wrong["a fall that begins where warmup ends: it begins at 80 % of the run"] = _progress(s, warmup, total)
-        wrong["int(0.8 total) in place of 0.8 total: do not round it"] = _progress(s, int(0.8 * total), total)
+        for rounded in dict.fromkeys((math.floor(begin), math.ceil(begin))):
+            sentence = f"0.8 · total rounded to {rounded}: do not round it"
+            wrong[sentence] = _progress(s, rounded, total)
         wrong["(step - 0.8 total) / total: the fall lasts 0.2 total"] = _progress(s, 0.8 * total, 1.8 * total)
     else:
         wrong["a curve that begins at step 0: it begins where warmup ends"] = _progress(s, 0, total)
         wrong["(step - warmup) / total: the curve has total - warmup steps"] = _progress(s, warmup, warmup + total)
         wrong["total - warmup - 1 steps for the curve: it ends at step total"] = _progress(s, warmup, total - 1)
+    if begin >= total:
+        wrong["x = 0 where the curve has no length (total <= warmup): such a curve is over, x = 1"] = 0 * s
+        wrong["a length of 1 where the curve has none (total <= warmup): such a curve is over at once, x = 1"] = (
+            s - begin
+        ).clip(0, 1)
     fall = {f"the reference with {text}": _fall(y, max_lr, final_fraction, kind) for text, y in wrong.items()}
     return fall | {"the curve upside down: it goes up, not down": _fall(1 - x, max_lr, final_fraction, kind)}
 
 
-def _wrong_constant(x, max_lr, end):
+def _wrong_constant(s, x, max_lr, end, total):
     """Curves (steps,) in place of constant."""
     return {
+        "a constant that drops at step total: it stays at max_lr for ever": np.where(s < total, max_lr, end),
+        "a constant that is 0 from step total on: it stays at max_lr for ever": np.where(s < total, max_lr, 0.0),
         "a constant final_fraction · max_lr: constant stays at max_lr": 0 * x + end,
         "a linear fall: constant stays at max_lr": max_lr + (end - max_lr) * x,
     }

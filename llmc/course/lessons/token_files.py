@@ -136,15 +136,17 @@ def batch_mistakes(tokens, i, B, T, rank, world) -> dict:
         "the batch that begins one token late": (i * world + rank) * n + 1,
         "the batch after this one: i counts from 0": ((i + 1) * world + rank) * n,
     }
-    layouts = {  # how else the bytes may be read
-        "the reference with the header taken for tokens: the ids begin at byte 1024": (0, "<u2"),
-        "the reference with the ids taken from byte 256: the header has 256 numbers of 4 bytes": (256, "<u2"),
-        "the reference with the ids taken from byte 512: the header has 256 numbers of 4 bytes": (512, "<u2"),
+    layouts = {  # how else the bytes may be read: (where the ids begin, dtype, bytes of a token)
+        "the reference with the header taken for tokens: the ids begin at byte 1024": (0, "<u2", 2),
+        "the reference with the ids taken from byte 256: the header has 256 numbers of 4 bytes": (256, "<u2", 2),
+        "the reference with the ids taken from byte 512: the header has 256 numbers of 4 bytes": (512, "<u2", 2),
+        "the batch read from byte 1024 + start: offset counts bytes, and a token has two": (1024, "<u2", 1),
         "the reference with the ids taken from byte 2048, behind 1024 of uint16: 1024 bytes are 512 of them": (
             2048,
             "<u2",
+            2,
         ),
-        "the reference with big-endian ids: the lowest byte comes first": (1024, ">u2"),
+        "the reference with big-endian ids: the lowest byte comes first": (1024, ">u2", 2),
     }
     x, y = {}, {}
     start = (i * world + rank) * n + 2
@@ -154,8 +156,8 @@ def batch_mistakes(tokens, i, B, T, rank, world) -> dict:
         if 0 <= start and start + n + 1 <= ntok:
             window = np.asarray(tokens[start : start + n + 1])  # (B·T + 1,)
             x[sentence], y[sentence] = window[:-1].reshape(B, T), window[1:].reshape(B, T)
-    for sentence, (offset, dtype) in layouts.items():
-        begin = offset + 2 * (i * world + rank) * n
+    for sentence, (offset, dtype, wide) in layouts.items():
+        begin = offset + wide * (i * world + rank) * n
         window = np.frombuffer(raw[begin : begin + 2 * n + 2], dtype)
         if window.size == n + 1:
             x[sentence], y[sentence] = window[:-1].reshape(B, T), window[1:].reshape(B, T)
@@ -180,6 +182,8 @@ def likely_mistakes(cases, batches) -> dict:
 
     cases: [(tokens, i, B, T, rank, world)]. batches: [(x, y)], what the learner returned for each.
     """
+    if not cases:
+        return {"x": {}, "y": {}}
     tables = [batch_mistakes(*case) for case in cases]
     wrong = next((k for k in range(len(cases)) if not _equal(batches[k], batch(*cases[k]))), 0)
     fitting = {}
@@ -199,6 +203,10 @@ def two_arrays(result):
     """(x, y) of what read_batch returned; raises AssertionError, which says what it should return."""
     told = f"two arrays are expected, `return x, y`, but read_batch returned {describe(result)}"
     assert isinstance(result, tuple | list) and len(result) == 2, told
+    for name, array in zip("xy", result):
+        assert getattr(array, "dtype", None) != np.uint16, (
+            f"{name} has dtype uint16, expected int32: the file's tokens are uint16, .astype(np.int32).\n→ {LOADER}"
+        )
     return result
 
 
@@ -309,6 +317,6 @@ def explain_training(case, learned) -> str | None:
         if learned == mistake(*case):
             return f"{sentence}.\n{numbers}."
     if len(set(learned)) < len(learned):
-        told = "a token was learned twice: when its halves come together again, merge them, but learn nothing new"
+        told = "a token was learned twice: merge it everywhere, and take it out of the counts"
         return f"{told}.\n{numbers}."
     return numbers

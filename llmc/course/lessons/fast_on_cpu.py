@@ -1,0 +1,205 @@
+"""Lesson 11: what fused kernels should give, in float64, what known mistakes give instead, and stored measurements.
+
+References return the dtype of their input. Mistakes are {sentence after "out equals ": (array, where to look)}, one
+such dict for each output where there are several.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from llmc.course.lessons import layernorm
+from llmc.course.lessons.matmul import results  # noqa: F401, what a function returned, one value a name
+
+# where to look; a test holds these titles against the headings of notebooks/11_fast_on_cpu.ipynb
+FUSED = 'lesson 11, section "4.2 · Residual and layernorm in one pass"'
+ROOF = 'lesson 11, section "6 · The roofline of this processor"'
+
+SLOPE = "lesson 04 derives the slope of GELU, and its backward pass in the memory of dout"
+
+CANCELS = (
+    "rows with a large mean: E[x²] - E[x]² subtracts two large numbers that agree in nearly all their digits; sum the "
+    "squares of x - mean, in a second loop over the row"
+)
+SWAPPED = "mean holds what belongs into rstd, and rstd what belongs into mean: see the order of the arguments"
+
+
+def relocated(mistakes, where) -> dict:
+    """Known mistakes of an earlier lesson, with a place to look in this one."""
+    return {sentence: (array, where) for sentence, (array, _) in mistakes.items()}
+
+
+# ---------------------------------------------------------------------------------------------- exercise 1: the cost
+
+
+class Cost(NamedTuple):
+    """Operations; bytes of two separate functions; bytes of the fused one; its operations per byte."""
+
+    flops: float
+    separate_bytes: float
+    fused_bytes: float
+    intensity: float
+
+
+def cost(N, C, itemsize=4) -> Cost:
+    """Of residual + layernorm on N rows of C numbers, everything that crosses once counted once."""
+    flops, small = 9.0 * N * C, 2 * C + 2 * N  # w and b are read, mean and rstd written
+    fused = float(itemsize * (4 * N * C + small))
+    return Cost(flops, float(itemsize * (5 * N * C + small)), fused, flops / fused)
+
+
+def cost_mistakes(N, C, itemsize=4) -> dict:
+    """Known wrong numbers."""
+    right, n, rows, channels = cost(N, C, itemsize), N * C, 2 * N, 2 * C
+    of = lambda numbers: float(itemsize * numbers)  # noqa: E731
+    wrong = {
+        "flops": {
+            "8 · N · C: the addition of the residual is missing": 8.0 * n,
+            "the operations of one row: N is missing": right.flops / N,
+            "2 · N · C: count every line of the table": 2.0 * n,
+        },
+        "separate_bytes": {
+            "the bytes of the fused function: apart, the sum is read a second time, by layernorm": right.fused_bytes,
+            "the bytes of layernorm alone: the residual addition moves three arrays more": of(2 * n + rows + channels),
+            "the bytes without w and b": of(5 * n + rows),
+            "the bytes without mean and rstd": of(5 * n + channels),
+            "5 · N · C numbers alone: w, b, mean and rstd cross too": of(5 * n),
+            "the number of numbers: itemsize is missing": right.separate_bytes / itemsize,
+            "the bytes of float32 whatever itemsize says": right.separate_bytes / itemsize * 4,
+            "the bytes with w and b read again for every row; once is enough": of(5 * n + rows + N * channels),
+        },
+        "fused_bytes": {
+            "the bytes of two functions: in the fused one the sum stays in the cache": right.separate_bytes,
+            "the bytes with residual missing: it is an output, the backward pass needs it": of(3 * n + rows + channels),
+            "the bytes without w and b": of(4 * n + rows),
+            "the bytes without mean and rstd": of(4 * n + channels),
+            "4 · N · C numbers alone: w, b, mean and rstd cross too": of(4 * n),
+            "the number of numbers: itemsize is missing": right.fused_bytes / itemsize,
+            "the bytes of float32 whatever itemsize says": right.fused_bytes / itemsize * 4,
+            "the bytes with w and b read again for every row; once is enough": of(4 * n + rows + N * channels),
+        },
+        "intensity": {
+            "bytes per operation; it is the other way round": 1 / right.intensity,
+            "the intensity of the two functions apart; that of the fused one is asked for": (
+                right.flops / right.separate_bytes
+            ),
+            "operations per number, not per byte": right.intensity * itemsize,
+            "its whole part: // drops the rest, / keeps it": right.flops // right.fused_bytes,
+        },
+    }
+    return {name: {text: (value, FUSED) for text, value in table.items()} for name, table in wrong.items()}
+
+
+# ------------------------------------------------------------------------------------------ exercise 2: the roofline
+
+
+class Roof(NamedTuple):
+    """Attainable FLOP/s, the shortest possible time (seconds), the share of it that was reached (0 to 1)."""
+
+    attainable: np.ndarray
+    shortest: np.ndarray
+    share: np.ndarray
+
+
+def roofline(flops, nbytes, seconds, peak, bandwidth) -> Roof:
+    """Of functions with so many operations and bytes (n,) that took so many seconds (n,)."""
+    flops, nbytes, seconds = (np.asarray(a, np.float64) for a in (flops, nbytes, seconds))  # (n,) each
+    shortest = np.maximum(flops / peak, nbytes / bandwidth)
+    return Roof(np.minimum(peak, flops / nbytes * bandwidth), shortest, shortest / seconds)
+
+
+def roofline_mistakes(flops, nbytes, seconds, peak, bandwidth) -> dict:
+    """Known wrong numbers."""
+    flops, nbytes, seconds = (np.asarray(a, np.float64) for a in (flops, nbytes, seconds))  # (n,) each
+    right = roofline(flops, nbytes, seconds, peak, bandwidth)
+    slope, computing, moving = flops / nbytes * bandwidth, flops / peak, nbytes / bandwidth
+    with np.errstate(divide="ignore"):
+        upside_down = np.minimum(peak, np.where(flops > 0, nbytes / np.where(flops > 0, flops, 1), 0) * bandwidth)
+    wrong = {
+        "attainable": {
+            "the larger of the two limits: the lower one holds": np.maximum(peak, slope),
+            "intensity · bandwidth, also where the peak is lower": slope,
+            "the peak, whatever the intensity": np.full_like(slope, peak),
+            "the reference with bytes per operation for the intensity": upside_down,
+            "the speed that was reached; what is attainable does not depend on seconds": flops / seconds,
+            "the intensity capped at the peak: bandwidth is missing": np.minimum(peak, flops / nbytes),
+            "operations / (time of the arithmetic + time of the bytes): both go on at the same time": (
+                flops / (computing + moving)
+            ),
+        },
+        "shortest": {
+            "the sum of both times: the processor computes while memory delivers, the longer one counts": (
+                computing + moving
+            ),
+            "the shorter of the two times: both have to be finished": np.minimum(computing, moving),
+            "the time of the arithmetic alone": computing,
+            "the time of the bytes alone": moving,
+            "the seconds that it took": seconds,
+        },
+        "share": {
+            "seconds / shortest: the share is the other way round": seconds / right.shortest,
+            "the share of the peak; the roof is lower where memory limits": flops / seconds / peak,
+            "the share of the bandwidth alone": moving / seconds,
+            "the share in percent; a number from 0 to 1 is asked for": 100 * right.share,
+            "the share of the sum of both times": (computing + moving) / seconds,
+        },
+    }
+    return {name: {text: (array, ROOF) for text, array in table.items()} for name, table in wrong.items()}
+
+
+# ------------------------------------------------------------------------------- exercise 3: residual and layernorm
+
+
+class Normed(NamedTuple):
+    """residual, out (N, C), mean, rstd (N,)."""
+
+    residual: np.ndarray
+    out: np.ndarray
+    mean: np.ndarray
+    rstd: np.ndarray
+
+
+def residual_layernorm(x1, x2, w, b) -> Normed:
+    """x1 + x2, and the layernorm of it, rows (N, C)."""
+    total = np.asarray(x1, np.float64) + x2  # (N, C)
+    out, mean, rstd = layernorm.forward(total, w, b)
+    return Normed(*(array.astype(x1.dtype) for array in (total, out, mean, rstd)))
+
+
+def residual_layernorm_mistakes(x1, x2, w, b) -> dict:
+    """Known wrong residual, mean, rstd and out."""
+    x1, x2 = np.asarray(x1, np.float64), np.asarray(x2, np.float64)
+    total = x1 + x2  # (N, C)
+    known = {name: relocated(wrong, FUSED) for name, wrong in layernorm.forward_mistakes(total, w, b).items()}
+    known["residual"] = {
+        "x1 alone: x2 is not added": (x1, FUSED),
+        "x2 alone: x1 is not added": (x2, FUSED),
+        "x1 - x2": (x1 - x2, FUSED),
+        "the layernorm: what is asked for here is the plain sum, for the backward pass": (
+            layernorm.forward(total, w, b).out,
+            FUSED,
+        ),
+    }
+    for text, x in (("x1 alone", x1), ("x2 alone", x2)):
+        of = layernorm.forward(x, w, b)
+        known["out"][f"the layernorm of {text}, not of the sum"] = (of.out, FUSED)
+        known["mean"][f"the mean of {text}, not of the sum"] = (of.mean, FUSED)
+    return known
+
+
+def swapped(mean, rstd, expected) -> bool:
+    """Do mean and rstd (N,) hold what belongs into the other one?"""
+    close = np.allclose(mean, expected.rstd, rtol=1e-4) and np.allclose(rstd, expected.mean, rtol=1e-4)
+    return close and not np.allclose(mean, expected.mean, rtol=1e-4)
+
+
+# ----------------------------------------------------------------------------------------------- measurements
+
+STORED = {  # milliseconds of a training step, medians; measured outside of the notebook, with `llmc bench --vs torch`
+    "machine": "two cores of an Intel Xeon with AVX-512, PyTorch 2.13",
+    "tiny": {"numpy": 60.0, "cpu": 20.0, "PyTorch": 40.0},
+    "tiny floor": 12.0,
+    "d12": {"numpy": 2500.0, "cpu": 700.0, "PyTorch": 2100.0},
+    "d12 floor": 560.0,
+    "d12 matmuls": 0.84,  # share of the cpu backend's step
+}

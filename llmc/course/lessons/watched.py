@@ -1,0 +1,152 @@
+"""Lesson 11: arrays that remember which turn of a parallel loop read and wrote each of their numbers.
+
+`Notes` counts the turns, `Notes.watched` makes such arrays; `races.py` runs a kernel on them.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+NOBODY, SEVERAL = -1, -2
+
+
+@dataclass(frozen=True)
+class Race:
+    """Two turns of a loop that touch one number. array: its name · how: "write" or "read and write"."""
+
+    array: str
+    index: tuple
+    first: int
+    second: int
+    how: str
+
+    def __str__(self):
+        at = ", ".join(map(str, self.index))
+        return f"turns {self.first} and {self.second} of the prange both {self.how} {self.array}[{at}]"
+
+
+@dataclass
+class Watch:
+    """What was seen. races: the first of each array · loops: pranges that ran · arguments: as they were at the end."""
+
+    races: list = field(default_factory=list)
+    loops: int = 0
+    arguments: tuple = ()
+
+
+class Notes:
+    """Who has touched which number since the loop began."""
+
+    def __init__(self, threads):
+        self.threads, self.watch = threads, Watch()
+        self.turn = self.thread = None  # None: outside of a loop, where nobody else is
+        self.by_thread = False  # turns of one thread come one after the other: they cannot race
+        self.arrays = []  # (name, shape, who wrote (n,), who read (n,)) of each
+
+    def watched(self, array, name=""):
+        """A copy of the array that tells these notes what happens to it."""
+        copy = np.array(array, order="C").view(Watched)
+        copy.notes, copy.number = self, len(self.arrays)
+        copy.ids = np.arange(copy.size).reshape(copy.shape)
+        name = name or "an array of your own"
+        self.arrays.append((name, copy.shape, np.full(copy.size, NOBODY), np.full(copy.size, NOBODY)))
+        return copy
+
+    def loop(self, *bounds):
+        """What `prange` is here."""
+        if self.turn is not None:  # inside of another one it is an ordinary range
+            yield from range(*bounds)
+            return
+        self.watch.loops += 1
+        turns = range(*bounds)
+        try:
+            for k, i in enumerate(turns):
+                self.thread = k * self.threads // len(turns)
+                self.turn = self.thread if self.by_thread else k
+                yield i
+        finally:
+            self.turn = self.thread = None
+            for _, _, wrote, read in self.arrays:
+                wrote[:], read[:] = NOBODY, NOBODY
+
+    def read(self, number, ids):
+        """This turn reads the numbers `ids` of an array."""
+        if self.turn is not None:
+            _, _, wrote, read = self.arrays[number]
+            self._meet(number, ids, wrote, "read and write")
+            read[ids] = np.where((read[ids] == NOBODY) | (read[ids] == self.turn), self.turn, SEVERAL)
+
+    def write(self, number, ids):
+        """This turn writes them."""
+        if self.turn is not None:
+            _, _, wrote, read = self.arrays[number]
+            self._meet(number, ids, wrote, "write")
+            self._meet(number, ids, read, "read and write")
+            wrote[ids] = self.turn
+
+    def _meet(self, number, ids, who, how):
+        """Note a race when somebody else has been there."""
+        name, shape, _, _ = self.arrays[number]
+        flat = np.ravel(ids)
+        others = flat[(who[flat] != NOBODY) & (who[flat] != self.turn)]
+        if others.size and all(race.array != name for race in self.watch.races):
+            index = tuple(int(i) for i in np.unravel_index(others[0], shape))
+            self.watch.races.append(Race(name, index, max(int(who[others[0]]), 0), self.turn, how))
+
+
+class Watched(np.ndarray):
+    """An array, or a part of one. ids: where each of its numbers lies in the whole, which has `number` in the notes."""
+
+    notes = None
+
+    def _part(self, value, ids):
+        """value as a part of the same array."""
+        value.notes, value.number, value.ids = self.notes, self.number, ids
+        return value
+
+    def _is_whole(self):
+        """Is this the whole array, or none of the watched ones?"""
+        return self.notes is None or self.size == self.notes.arrays[self.number][2].size
+
+    def _read(self):
+        if self.notes is not None:
+            self.notes.read(self.number, self.ids)
+
+    def __getitem__(self, index):
+        value = super().__getitem__(index)
+        if self.notes is None:
+            return value
+        if isinstance(value, Watched) and np.may_share_memory(value, self):
+            return self._part(value, self.ids[index])  # a view: nobody has read anything yet
+        self.notes.read(self.number, self.ids[index])
+        return value.view(np.ndarray) if isinstance(value, Watched) else value
+
+    def __setitem__(self, index, value):
+        if self.notes is not None:
+            self.notes.write(self.number, self.ids[index])
+        if isinstance(value, Watched):
+            value._read()
+        super().__setitem__(index, np.asarray(value))
+
+    def reshape(self, *shape, **options):
+        """As NumPy's."""
+        value = super().reshape(*shape, **options)
+        return value if self.notes is None else self._part(value, self.ids.reshape(*shape, **options))
+
+    def __array_ufunc__(self, ufunc, method, *inputs, out=(), **options):
+        if method == "at" and isinstance(inputs[0], Watched):  # np.add.at(array, where, what)
+            inputs[0].notes.write(inputs[0].number, inputs[0].ids[inputs[1]])
+        for value in inputs[1:] if method == "at" else inputs:
+            if isinstance(value, Watched) and not any(value is target for target in out):
+                value._read()
+        for value in out:
+            if isinstance(value, Watched) and not value._is_whole():  # the whole: `total += row`, a reduction
+                value.notes.write(value.number, value.ids)
+        if out:
+            options["out"] = tuple(map(_plain, out))
+        result = getattr(ufunc, method)(*map(_plain, inputs), **options)
+        return out[0] if out else result
+
+
+def _plain(value):
+    return value.view(np.ndarray) if isinstance(value, Watched) else value

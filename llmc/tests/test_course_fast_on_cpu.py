@@ -1,0 +1,220 @@
+"""Lesson 11's references and known mistakes, against each other; and the finder of races, on kernels that have some."""
+
+import numba
+import numpy as np
+import pytest
+from numba import njit, prange
+
+from llmc.course import gradient_check
+from llmc.course.explain import WrongAnswer
+from llmc.course.lessons import attention_recompute as lean
+from llmc.course.lessons import fast_on_cpu as lesson
+from llmc.course.lessons import kernels
+from llmc.course.lessons.races import find_races
+
+RNG = np.random.default_rng(11)
+Q, K, V, DOUT = RNG.normal(0.5, 1, (4, 9, 4))  # (T, hs) each
+OUT, STATS = lean.forward(Q, K, V)  # (T, hs), (T,)
+PEAK, BANDWIDTH = 3e11, 2e10
+NBYTES = np.array([1e6, 2e6, 5e6, 1e7])  # (n,)
+FLOPS, SECONDS = NBYTES * [0.3, 2, 40, 200], np.array([1e-3, 2e-3, 3e-3, 2e-2])  # (n,) each
+
+
+def test_lean_backward_is_the_derivative_of_forward():
+    gradients = lean.backward(DOUT, Q, K, V)
+    for name, at in (("dq", 0), ("dk", 1), ("dv", 2)):
+        forward = lambda x, at=at: lean.forward(*(x if i == at else a for i, a in enumerate((Q, K, V))))[0]  # noqa: E731
+        assert gradient_check(forward, (Q, K, V)[at], getattr(gradients, name), DOUT, report=False) < 1e-7
+
+
+def tables():
+    """(expected, {sentence: wrong array}) of every output of every exercise."""
+    for expected, known in (
+        (lesson.cost(7, 33, 2), lesson.cost_mistakes(7, 33, 2)),
+        (
+            lesson.roofline(FLOPS, NBYTES, SECONDS, PEAK, BANDWIDTH),
+            lesson.roofline_mistakes(FLOPS, NBYTES, SECONDS, PEAK, BANDWIDTH),
+        ),
+        (lean.backward(DOUT, Q, K, V), lean.mistakes(lean.backward(DOUT, Q, K, V), DOUT, OUT, STATS, Q, K, V)),
+    ):
+        for name in expected._fields:
+            yield np.asarray(getattr(expected, name)), known[name]
+    x1, x2 = RNG.normal(0.02, 0.01, (2, 5, 7))  # (N, C) each; a variance so small that eps shows
+    w, b = RNG.normal(2, 1, (2, 7))  # (C,) each
+    normed, known = lesson.residual_layernorm(x1, x2, w, b), lesson.residual_layernorm_mistakes(x1, x2, w, b)
+    for name in normed._fields:
+        yield getattr(normed, name), known[name]
+
+
+def test_every_known_mistake_is_wrong_and_unlike_the_others():
+    for expected, wrongs in tables():
+        arrays = [expected, *(np.asarray(array) for array, _ in wrongs.values())]
+        for i, one in enumerate(arrays):
+            assert one.shape == expected.shape
+            for k, other in enumerate(arrays[:i]):
+                far = np.abs(one - other).max() > 3e-4 * np.abs(one).max()
+                assert far, ([None, *wrongs][i], [None, *wrongs][k])
+
+
+def test_dk_and_dv_of_the_last_block_are_recognised():
+    p = np.exp(np.where(np.tril(np.ones((9, 9))) > 0, Q @ K.T / 2 - STATS[:, None], -np.inf))  # (T, T)
+    last = np.arange(9) >= 8  # blocks of 4: the last one holds query 8 alone
+    gradients = lean.backward(DOUT, Q, K, V)._replace(dv=(p * last[:, None]).T @ DOUT)
+    known = lean.mistakes(gradients, DOUT, OUT, STATS, Q, K, V)
+    text = "what the last block of 1 queries adds: the blocks before it are lost, use +="
+    assert np.allclose(known["dv"][text][0], gradients.dv) and known["dk"][text][0].shape == (9, 4)
+
+
+def test_a_roofline_of_nothing_to_compute():
+    roof = lesson.roofline(0.0, 8e6, 1e-3, PEAK, BANDWIDTH)
+    assert roof.attainable == 0 and roof.share == pytest.approx(0.4)
+
+
+# -------------------------------------------------------------------------------------------------------- races
+
+
+def by_row(table, rows, where):
+    for n in prange(len(where)):
+        for c in range(rows.shape[1]):
+            table[where[n], c] += rows[n, c]
+
+
+def by_row_at_once(table, rows, where):
+    for n in numba.prange(len(where)):
+        table[where[n]] += rows[n]
+
+
+def by_channel(table, rows, where):
+    for c in prange(rows.shape[1]):
+        for n in range(len(where)):
+            table[where[n], c] += rows[n, c]
+
+
+def by_thread(table, rows, where):
+    parts, C = numba.get_num_threads(), rows.shape[1]
+    for part in prange(parts):
+        for n in range(len(where)):
+            table[where[n], part * C // parts : (part + 1) * C // parts] += rows[
+                n, part * C // parts : (part + 1) * C // parts
+            ]
+
+
+def tables_of_threads(table, rows, where):
+    own = np.zeros((numba.get_num_threads(), table.shape[0], table.shape[1]), table.dtype)
+    for n in prange(len(where)):
+        own[numba.get_thread_id(), where[n]] += rows[n]
+    for part in range(len(own)):
+        table += own[part]
+
+
+def reduction(table, rows, where):
+    total = np.zeros_like(table)
+    for n in prange(len(where)):
+        one = np.zeros_like(table)
+        one[where[n]] = rows[n]
+        total += one
+    table += total
+
+
+def shared_scratch(table, rows, where):
+    row = np.zeros(rows.shape[1], rows.dtype)
+    for v in prange(len(table)):
+        row[:] = 0
+        for n in range(len(where)):
+            if where[n] == v:
+                row += rows[n]
+        table[v] += row
+
+
+def neighbours(table, rows, where):
+    for v in prange(len(table) - 1):
+        table[v, 0] = table[v + 1, 0]
+
+
+RACES = {by_row: "table", by_row_at_once: "table", shared_scratch: "an array of your own", neighbours: "table"}
+SAFE = (by_channel, by_thread, tables_of_threads, reduction)
+
+
+@pytest.mark.parametrize("kernel", [*RACES, *SAFE], ids=lambda kernel: kernel.__name__)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_races_are_found_where_they_are_and_only_there(kernel, compiled):
+    table, rows = np.ones((5, 4), np.float32), np.arange(28, dtype=np.float32).reshape(7, 4)  # (V, C), (N, C)
+    where = np.array([3, 1, 3, 0, 1, 3, 2])  # (N,)
+    watch = find_races(njit(parallel=True)(kernel) if compiled else kernel, table, rows, where)  # compiles nothing
+    assert watch.loops == 1 and [race.array for race in watch.races] == ([RACES[kernel]] if kernel in RACES else [])
+    assert (table == 1).all()  # copies were used
+    if kernel in SAFE:
+        np.add.at(table, where, rows)
+        assert np.array_equal(watch.arguments[0], table)
+
+
+def test_a_race_is_told_by_its_place_and_turns():
+    watch = find_races(by_row, np.zeros((3, 2)), np.ones((4, 2)), np.array([2, 0, 1, 0]))
+    assert str(watch.races[0]) == "turns 1 and 3 of the prange both read and write table[0, 0]"
+    with pytest.raises(WrongAnswer, match="a race: turns 1 and 3"):
+        kernels.no_race(watch)
+
+
+def test_a_helper_kernel_is_watched_and_what_python_cannot_run_is_not():
+    helper = njit(parallel=True)(by_row)
+
+    def calls_it(table, rows, where):
+        helper(table, rows, where)
+
+    def cannot(table, rows, where):
+        raise ValueError
+
+    arguments = np.zeros((3, 2)), np.ones((4, 2)), np.array([2, 0, 1, 0])
+    assert find_races(calls_it, *arguments).races and find_races(cannot, *arguments) is None
+    kernels.no_race(None)
+
+
+def test_float64_in_a_kernel_is_counted():
+    half = np.float32(0.5)
+
+    @njit
+    def bare(out, x):
+        for i in range(x.size):
+            out[i] = 0.1 * x[i]
+
+    @njit
+    def clean(out, x):
+        for i in range(x.size):
+            out[i] = half * x[i]
+
+    x = np.ones(4, np.float32)
+    for kernel in (bare, clean):
+        kernel(np.empty_like(x), x)
+    assert kernels.float64_operations(bare) > 0 == kernels.float64_operations(clean)
+    assert "float64" in kernels.float64_note(bare) and kernels.float64_note(clean) == kernels.float64_note(max) == ""
+
+
+def test_what_numba_cannot_compile_is_told_in_two_lines():
+    @njit
+    def unknown(out, x):
+        out[:] = not_there  # noqa: F821
+
+    @njit
+    def writes_its_input(out, x):
+        x[0] = 1
+
+    @njit(parallel=True)
+    def star(out, x):
+        tables = np.zeros((3, *x.shape))
+        out += tables[0]
+
+    @njit
+    def stub(out, x):
+        raise NotImplementedError
+
+    x = np.ones(3)
+    for kernel, says in (
+        (unknown, "not_there"),
+        (writes_its_input, "An input was written to"),
+        (star, "does not know"),
+    ):
+        with pytest.raises(WrongAnswer, match=says) as error:
+            kernels.compile_first(kernel, x, x, outputs=1)
+        assert len(str(error.value).splitlines()) <= 3
+    for harmless in (stub, lambda out, x: 1 / 0):
+        kernels.compile_first(harmless, x, x, outputs=1)

@@ -1,0 +1,813 @@
+"""Answers to the exercises of lesson 10 as learners write them: right ones that look different, and wrong ones.
+
+Each wrong answer carries words that its check must say. `python -m llmc.course.answers` runs them all, and so does CI.
+`GIVEN` is that of the exercise notebook.
+"""
+
+# ruff: noqa: F821
+import copy
+
+import numpy as np
+
+from llmc.course.answers import right, wrong
+
+# --------------------------------------------------------------------------------------- 1 accumulate_gradients
+
+
+@right("accumulate_gradients")
+def accumulate_and_divide(model, batches, lr):
+    model.zero_grad()
+    tokens, nats = 0, 0.0
+    for x, y in batches:
+        nats += model.forward(x, y, dloss=x.size) * x.size
+        model.backward()
+        tokens += x.size
+    model.grads /= tokens
+    model.update(lr)
+    return nats / tokens
+
+
+@right("accumulate_gradients")
+def accumulate_with_arrays(model, batches, lr):
+    sizes = np.array([len(x) for x, _ in batches])
+    weights = sizes / sizes.sum()
+    losses = np.zeros(len(batches))
+    for k, (x, y) in enumerate(batches):
+        if k == 0:
+            model.zero_grad()
+        losses[k] = model.forward(x, y, weights[k])
+        model.backward()
+    model.update(lr)
+    return np.dot(weights, losses)
+
+
+@right("accumulate_gradients")
+def accumulate_row_by_row(model, batches, lr):
+    rows = [(x[i : i + 1], y[i : i + 1]) for x, y in batches for i in range(len(x))]
+    model.zero_grad()
+    loss = 0
+    for x, y in rows:
+        loss += model.forward(x, y, dloss=1 / len(rows)) / len(rows)
+        model.backward()
+    model.update(lr)
+    return loss
+
+
+@wrong("accumulate_gradients", says="the sum of the micro-batches' gradients: each must count its share")
+def accumulate_without_share(model, batches, lr):
+    model.zero_grad()
+    losses = []
+    for x, y in batches:
+        losses.append(model.forward(x, y, dloss=1.0))
+        model.backward()
+    model.update(lr)
+    return sum(losses) / len(losses)
+
+
+@wrong("accumulate_gradients", says="the share 1/n for each: these micro-batches are not all of one size")
+def accumulate_one_over_n(model, batches, lr):
+    n = len(batches)
+    model.zero_grad()
+    loss = 0.0
+    for x, y in batches:
+        loss += model.forward(x, y, dloss=1 / n) / n
+        model.backward()
+    model.update(lr)
+    return loss
+
+
+@wrong("accumulate_gradients", says="the gradient of the last micro-batch alone")
+def accumulate_zeroes_in_the_loop(model, batches, lr):
+    total = sum(x.size for x, _ in batches)
+    loss = 0.0
+    for x, y in batches:
+        model.zero_grad()
+        loss += model.forward(x, y, dloss=x.size / total) * x.size / total
+        model.backward()
+    model.update(lr)
+    return loss
+
+
+@wrong("accumulate_gradients", says="plus what the buffer held before: zero_grad is missing")
+def accumulate_never_zeroes(model, batches, lr):
+    total = sum(x.size for x, _ in batches)
+    loss = 0.0
+    for x, y in batches:
+        loss += model.forward(x, y, dloss=x.size / total) * x.size / total
+        model.backward()
+    model.update(lr)
+    return loss
+
+
+@wrong("accumulate_gradients", says="plus what the buffer held before: zero_grad is missing")
+def accumulate_zeroes_at_the_end(model, batches, lr):
+    loss = accumulate_never_zeroes(model, batches, lr)
+    model.zero_grad()
+    return loss
+
+
+@wrong("accumulate_gradients", says="3 updates were made of 3 micro-batches: one is asked for")
+def accumulate_updates_each_time(model, batches, lr):
+    total = sum(x.size for x, _ in batches)
+    loss = 0.0
+    for x, y in batches:
+        model.zero_grad()
+        loss += model.forward(x, y, dloss=1.0) * x.size / total
+        model.backward()
+        model.update(lr)
+    return loss
+
+
+@wrong("accumulate_gradients", says="no update was made")
+def accumulate_forgets_the_update(model, batches, lr):
+    total = sum(x.size for x, _ in batches)
+    model.zero_grad()
+    loss = 0.0
+    for x, y in batches:
+        loss += model.forward(x, y, dloss=x.size / total) * x.size / total
+        model.backward()
+    return loss
+
+
+@wrong("accumulate_gradients", says="the gradient of the last micro-batch alone")
+def accumulate_goes_backward_once(model, batches, lr):
+    total = sum(x.size for x, _ in batches)
+    model.zero_grad()
+    loss = 0.0
+    for x, y in batches:
+        loss += model.forward(x, y, dloss=x.size / total) * x.size / total
+    model.backward()
+    model.update(lr)
+    return loss
+
+
+@wrong("accumulate_gradients", says="the learning rate was")
+def accumulate_scales_the_rate(model, batches, lr):
+    total = sum(x.size for x, _ in batches)
+    model.zero_grad()
+    loss = 0.0
+    for x, y in batches:
+        loss += model.forward(x, y, dloss=x.size / total) * x.size / total
+        model.backward()
+    model.update(lr / len(batches))
+    return loss
+
+
+@wrong(
+    "accumulate_gradients", says="the mean of the micro-batches' losses: these micro-batches are not all of one size"
+)
+def accumulate_returns_the_mean_of_means(model, batches, lr):
+    total = sum(x.size for x, _ in batches)
+    model.zero_grad()
+    losses = []
+    for x, y in batches:
+        losses.append(model.forward(x, y, dloss=x.size / total))
+        model.backward()
+    model.update(lr)
+    return np.mean(losses)
+
+
+@wrong("accumulate_gradients", says="the loss of the last micro-batch alone")
+def accumulate_returns_the_last_loss(model, batches, lr):
+    total = sum(x.size for x, _ in batches)
+    model.zero_grad()
+    for x, y in batches:
+        loss = model.forward(x, y, dloss=x.size / total)
+        model.backward()
+    model.update(lr)
+    return loss
+
+
+@wrong("accumulate_gradients", says="the share taken twice")
+def accumulate_shares_twice(model, batches, lr):
+    total = sum(x.size for x, _ in batches)
+    model.zero_grad()
+    loss, gradient = 0.0, 0.0
+    for x, y in batches:
+        share = x.size / total
+        model.zero_grad()
+        loss += share * model.forward(x, y, dloss=share)
+        model.backward()
+        gradient = gradient + share * model.grads
+    model.grads[...] = gradient
+    model.update(lr)
+    return loss
+
+
+@wrong("accumulate_gradients", says="x and y must be (b, t) with at most")
+def accumulate_puts_them_together(model, batches, lr):
+    x, y = (np.concatenate(parts) for parts in zip(*batches))
+    model.zero_grad()
+    loss = model.forward(x, y, dloss=1.0)
+    model.backward()
+    model.update(lr)
+    return loss
+
+
+@wrong("accumulate_gradients", says="backward needs forward(x, y, dloss=...) right before it")
+def accumulate_without_dloss(model, batches, lr):
+    model.zero_grad()
+    loss = 0.0
+    for x, y in batches:
+        loss += model.forward(x, y) / len(batches)
+        model.backward()
+    model.update(lr)
+    return loss
+
+
+@wrong("accumulate_gradients", says="the loss is None")
+def accumulate_returns_nothing(model, batches, lr):
+    total = sum(x.size for x, _ in batches)
+    model.zero_grad()
+    for x, y in batches:
+        model.forward(x, y, dloss=x.size / total)
+        model.backward()
+    model.update(lr)
+
+
+# ------------------------------------------------------------------------------------------- 2 validation_loss
+
+
+@right("validation_loss")
+def validate_row_by_row(model, tokens, B, T, lengths):
+    nats, n, size = 0.0, 0, 0
+    for start in range(0, len(tokens) - 1, T):
+        row = tokens[start : start + T + 1]
+        x, y = row[None, :-1], row[None, 1:]
+        nats += model.forward(x, y) * y.size
+        n += y.size
+        size += int(lengths[y].sum())
+    return nats / n, nats / size / np.log(2)
+
+
+@right("validation_loss")
+def validate_with_recursion(model, tokens, B, T, lengths):
+    def nats(tokens):
+        n = len(tokens) - 1
+        if n <= 0:
+            return 0.0
+        t = min(n, T)
+        b = min(n // t, B)
+        x, y = tokens[: b * t].reshape(b, t), tokens[1 : b * t + 1].reshape(b, t)
+        return b * t * model.forward(x, y) + nats(tokens[b * t :])
+
+    total = nats(tokens)
+    return total / (len(tokens) - 1), total * np.log2(np.e) / sum(lengths[token] for token in tokens[1:])
+
+
+@right("validation_loss")
+def validate_with_average(model, tokens, B, T, lengths):
+    x, y = tokens[:-1], tokens[1:]
+    edges = [*range(0, len(x), T), len(x)]
+    rows = list(zip(edges, edges[1:]))
+    losses = [model.forward(x[None, a:b], y[None, a:b]) for a, b in rows]
+    loss = np.average(losses, weights=[b - a for a, b in rows])
+    return loss, loss / np.log(2) / lengths[y].mean()
+
+
+def _cut(tokens, B, T, tail=True):
+    x, y = tokens[:-1], tokens[1:]
+    rows = len(x) // T
+    pieces = [
+        (x[T * r : T * min(r + B, rows)].reshape(-1, T), y[T * r : T * min(r + B, rows)].reshape(-1, T))
+        for r in range(0, rows, B)
+    ]
+    if tail and rows * T < len(x):
+        pieces.append((x[None, rows * T :], y[None, rows * T :]))
+    return pieces
+
+
+def _bits(loss, tokens, lengths):
+    return loss * (len(tokens) - 1) / np.log(2) / lengths[tokens[1:]].sum()
+
+
+def _loss(model, pieces):
+    return sum(model.forward(x, y) * x.size for x, y in pieces) / sum(x.size for x, _ in pieces)
+
+
+@wrong("validation_loss", says="the mean of the batches' means: the last ones are smaller")
+def validate_mean_of_means(model, tokens, B, T, lengths):
+    loss = np.mean([model.forward(x, y) for x, y in _cut(tokens, B, T)])
+    return loss, _bits(loss, tokens, lengths)
+
+
+@wrong("validation_loss", says="without the row that is shorter than T")
+def validate_without_the_tail(model, tokens, B, T, lengths):
+    loss = _loss(model, _cut(tokens, B, T, tail=False))
+    return loss, _bits(loss, tokens, lengths)
+
+
+@wrong("validation_loss", says="without what does not fill a batch of B rows")
+def validate_full_batches(model, tokens, B, T, lengths):
+    loss = _loss(model, [(x, y) for x, y in _cut(tokens, B, T) if x.size == B * T])
+    return loss, _bits(loss, tokens, lengths)
+
+
+@wrong("validation_loss", says="the loss with y = x: y is one token later")
+def validate_repeats(model, tokens, B, T, lengths):
+    loss = _loss(model, [(x, x) for x, _ in _cut(tokens, B, T)])
+    return loss, _bits(loss, tokens, lengths)
+
+
+@wrong("validation_loss", says="divided by len(tokens): the first token is never asked for")
+def validate_counts_the_first(model, tokens, B, T, lengths):
+    loss = _loss(model, _cut(tokens, B, T)) * (len(tokens) - 1) / len(tokens)
+    return loss, _bits(loss, tokens, lengths)
+
+
+@wrong("validation_loss", says="without the first target of every row: rows share a token")
+def validate_rows_apart(model, tokens, B, T, lengths):
+    rows = [tokens[a : a + T + 1] for a in range(0, len(tokens), T + 1)]
+    loss = _loss(model, [(row[None, :-1], row[None, 1:]) for row in rows if len(row) > 1])
+    return loss, _bits(loss, tokens, lengths)
+
+
+@wrong("validation_loss", says="the sum over all tokens: divide by their number")
+def validate_forgets_to_divide(model, tokens, B, T, lengths):
+    nats = _loss(model, _cut(tokens, B, T)) * (len(tokens) - 1)
+    return nats, nats / np.log(2) / lengths[tokens[1:]].sum()
+
+
+@wrong("validation_loss", says="x and y must be (b, t) with at most")
+def validate_all_at_once(model, tokens, B, T, lengths):
+    loss = model.forward(tokens[None, :-1], tokens[None, 1:])
+    return loss, _bits(loss, tokens, lengths)
+
+
+@wrong("validation_loss", says="nats per byte: divide by ln 2")
+def validate_in_nats(model, tokens, B, T, lengths):
+    loss = _loss(model, _cut(tokens, B, T))
+    return loss, _bits(loss, tokens, lengths) * np.log(2)
+
+
+@wrong("validation_loss", says="the bytes of x: the bytes of the targets count")
+def validate_bytes_of_x(model, tokens, B, T, lengths):
+    loss = _loss(model, _cut(tokens, B, T))
+    return loss, loss * (len(tokens) - 1) / np.log(2) / lengths[tokens[:-1]].sum()
+
+
+@wrong("validation_loss", says="the bytes of all tokens: the first one is never asked for")
+def validate_bytes_of_all(model, tokens, B, T, lengths):
+    loss = _loss(model, _cut(tokens, B, T))
+    return loss, loss * (len(tokens) - 1) / np.log(2) / lengths[tokens].sum()
+
+
+@wrong("validation_loss", says="the mean length of the vocabulary")
+def validate_mean_length(model, tokens, B, T, lengths):
+    loss = _loss(model, _cut(tokens, B, T))
+    return loss, loss / np.log(2) / lengths.mean()
+
+
+@wrong("validation_loss", says="the loss is a mean, multiply it by the number of tokens")
+def validate_divides_the_mean(model, tokens, B, T, lengths):
+    loss = _loss(model, _cut(tokens, B, T))
+    return loss, loss / np.log(2) / lengths[tokens[1:]].sum()
+
+
+@wrong("validation_loss", says="bits per token: divide by the bytes")
+def validate_bits_per_token(model, tokens, B, T, lengths):
+    loss = _loss(model, _cut(tokens, B, T))
+    return loss, loss / np.log(2)
+
+
+@wrong("validation_loss", says="two numbers are expected")
+def validate_only_the_loss(model, tokens, B, T, lengths):
+    return _loss(model, _cut(tokens, B, T))
+
+
+@wrong("validation_loss", says="the model was trained: a validation goes forward only")
+def validate_trains(model, tokens, B, T, lengths):
+    nats, n = 0.0, len(tokens) - 1
+    for x, y in _cut(tokens, B, T):
+        nats += model.forward(x, y, dloss=1.0) * x.size
+        model.backward()
+    return nats / n, _bits(nats / n, tokens, lengths)
+
+
+# --------------------------------------------------------------------------------------------------- 3 z_scores
+
+
+@right("z_scores")
+def z_with_windows(values, window):
+    z = np.full(values.shape, np.nan)
+    if len(values) >= window:
+        views = np.lib.stride_tricks.sliding_window_view(values, window)
+        spread = views.std(axis=1)
+        distance = views[:, -1] - views.mean(axis=1)
+        z[window - 1 :] = np.where(spread > 0, distance / np.where(spread > 0, spread, 1), 0)
+    return z
+
+
+@right("z_scores")
+def z_with_a_list(values, window):
+    recent, z = [], []
+    for value in values:
+        recent.append(float(value))
+        if len(recent) > window:
+            recent.pop(0)
+        if len(recent) < window:
+            z.append(float("nan"))
+            continue
+        mean = sum(recent) / window
+        variance = sum((v - mean) ** 2 for v in recent) / window
+        z.append((value - mean) / variance**0.5 if variance else 0.0)
+    return np.array(z)
+
+
+def _z_by(values, window, one):
+    """The loop around one window."""
+    z = np.full(len(values), np.nan)
+    for i in range(window - 1, len(values)):
+        z[i] = one(values, i, values[i - window + 1 : i + 1])
+    return z
+
+
+@wrong("z_scores", says="n - 1 in the variance (ddof=1)")
+def z_with_ddof(values, window):
+    return _z_by(values, window, lambda values, i, w: (values[i] - w.mean()) / w.std(ddof=1) if w.std() else 0.0)
+
+
+@wrong("z_scores", says="the window BEFORE the value")
+def z_without_itself(values, window):
+    def one(values, i, w):
+        before = values[max(0, i - window) : i]
+        return (values[i] - before.mean()) / before.std()
+
+    return _z_by(values, window, one)
+
+
+@wrong("z_scores", says="over all values so far: the window forgets")
+def z_over_the_past(values, window):
+    return _z_by(values, window, lambda values, i, w: (values[i] - values[: i + 1].mean()) / values[: i + 1].std())
+
+
+@wrong("z_scores", says="over all values, those to come too")
+def z_over_everything(values, window):
+    z = (values - values.mean()) / values.std()
+    z[: window - 1] = np.nan
+    return z
+
+
+@wrong("z_scores", says="the distance from the mean: divide by the standard deviation")
+def z_distance(values, window):
+    return _z_by(values, window, lambda values, i, w: values[i] - w.mean())
+
+
+@wrong("z_scores", says="divided by the variance: take its root")
+def z_by_variance(values, window):
+    return _z_by(values, window, lambda values, i, w: (values[i] - w.mean()) / w.var())
+
+
+@wrong("z_scores", says="without its sign: a low loss is no bad one")
+def z_absolute(values, window):
+    return _z_by(values, window, lambda values, i, w: abs(values[i] - w.mean()) / w.std())
+
+
+@wrong("z_scores", says="the wrong sign")
+def z_negative(values, window):
+    return _z_by(values, window, lambda values, i, w: (w.mean() - values[i]) / w.std())
+
+
+@wrong("z_scores", says="the first with 8 values up to and including itself")
+def z_from_the_start(values, window):
+    z = np.zeros(len(values))
+    for i in range(len(values)):
+        w = values[max(0, i - window + 1) : i + 1]
+        z[i] = (values[i] - w.mean()) / w.std() if w.std() else 0.0
+    return z
+
+
+@wrong("z_scores", says="the first with 8 values up to and including itself")
+def z_one_too_late(values, window):
+    z = _z_by(values, window, lambda values, i, w: (values[i] - w.mean()) / w.std())
+    z[window - 1 : window] = np.nan
+    return z
+
+
+@wrong("z_scores", says="where all of a window is equal z should be 0")
+def z_divides_by_zero(values, window):
+    return _z_by(values, window, lambda values, i, w: (values[i] - w.mean()) / w.std())
+
+
+@wrong("z_scores", says="far from 0 z is")
+def z_from_squares(values, window):
+    def one(values, i, w):
+        variance = (w * w).mean() - w.mean() ** 2
+        return (values[i] - w.mean()) / np.sqrt(variance) if variance > 0 else 0.0
+
+    return _z_by(values, window, one)
+
+
+@wrong("z_scores", says="an array of shape (40,) is expected")
+def z_only_full_windows(values, window):
+    return _z_by(values, window, lambda values, i, w: (values[i] - w.mean()) / w.std())[window - 1 :]
+
+
+# --------------------------------------------------------------------------------------------------- 4 state_of
+
+
+@right("state_of")
+def state_with_deepcopy(run):
+    wanted = "params m v t step seed epoch place rng recent".split()
+    return {name: copy.deepcopy(value) for name, value in vars(run).items() if name in wanted}
+
+
+@right("state_of")
+def state_line_by_line(run):
+    state = {"params": np.array(run.params), "m": run.m + 0, "v": np.copy(run.v)}
+    state["t"], state["step"] = int(run.t), int(run.step)
+    state.update(seed=run.seed, epoch=run.epoch, place=run.place, rng=run.rng)
+    state["recent"] = run.recent[:]
+    return state
+
+
+def _all(run, *without):
+    """Everything that is needed, but for some names."""
+    arrays = {name: getattr(run, name).copy() for name in ("params", "m", "v")}
+    numbers = {name: getattr(run, name) for name in ("t", "step", "seed", "epoch", "place", "rng")}
+    state = arrays | numbers | {"recent": list(run.recent)}
+    return {name: value for name, value in state.items() if name not in without}
+
+
+@wrong("state_of", says="'m' is missing: AdamW's first moment would start at 0 again")
+def state_weights_alone(run):
+    return _all(run, "m", "v", "t", "recent")
+
+
+@wrong("state_of", says="'v' is missing: AdamW's second moment would start at 0 again")
+def state_without_v(run):
+    return _all(run, "v")
+
+
+@wrong("state_of", says="'t' is missing: AdamW's bias correction would begin again")
+def state_without_t(run):
+    return _all(run, "t")
+
+
+@wrong("state_of", says="'step' is missing: the warmup of the learning rate would begin again")
+def state_without_step(run):
+    return _all(run, "step")
+
+
+@wrong("state_of", says="'place' is missing: the run would go back to the beginning of its epoch")
+def state_without_place(run):
+    return _all(run, "place")
+
+
+@wrong("state_of", says="'epoch' is missing: the order of the text would be that of the first epoch")
+def state_without_epoch(run):
+    return _all(run, "epoch")
+
+
+@wrong("state_of", says="'rng' is missing: the noise would be other noise")
+def state_without_rng(run):
+    return _all(run, "rng")
+
+
+@wrong("state_of", says="'recent' is missing: the z-scores would be missing")
+def state_without_recent(run):
+    return _all(run, "recent")
+
+
+@wrong("state_of", says="'params' is the run's own array, which training goes on to change: keep a copy")
+def state_without_copies(run):
+    return {name: getattr(run, name) for name in _all(run)}
+
+
+@wrong("state_of", says="'recent' is the run's own list, which training goes on to change: keep a copy")
+def state_shares_the_list(run):
+    return _all(run) | {"recent": run.recent}
+
+
+@wrong("state_of", says="'m' is the run's own array")
+def state_keeps_a_view(run):
+    return _all(run) | {"m": run.m[:]}
+
+
+@wrong("state_of", says="'params' was kept as float16, and is float32")
+def state_in_half_precision(run):
+    return _all(run) | {"params": run.params.astype(np.float16)}
+
+
+@wrong("state_of", says="'params' does not hold what the run held, to the last bit")
+def state_as_text(run):
+    rounded = np.array([[float(f"{w:.4f}") for w in row] for row in run.params], np.float32)
+    return _all(run) | {"params": rounded}
+
+
+@wrong("state_of", says="'tokens' need not be kept: the text is in a file of its own")
+def state_everything(run):
+    return {
+        name: value for name, value in copy.deepcopy(vars(run)).items() if name not in ("grads", "logits", "losses")
+    }
+
+
+@wrong("state_of", says="'grads' need not be kept: gradients are zeroed and made anew in every step")
+def state_with_gradients(run):
+    return _all(run) | {"grads": run.grads.copy()}
+
+
+@wrong("state_of", says="'weights' is no attribute of a Run: use its own names")
+def state_with_other_names(run):
+    return _all(run, "params") | {"weights": run.params.copy()}
+
+
+@wrong("state_of", says="a dict {name: value} is expected")
+def state_as_a_list(run):
+    return list(_all(run).values())
+
+
+@wrong("state_of", says="'m' should be an array")
+def state_as_lists(run):
+    return _all(run) | {"m": run.m.tolist()}
+
+
+# ------------------------------------------------------------------------------------------------ 5 write_whole
+
+
+@right("write_whole")
+def write_under_a_hidden_name(disk, name, data):
+    hidden = f".{name}.new"
+    disk.write(hidden, data)
+    disk.sync(hidden)
+    disk.sync_folder()  # not needed, and no harm
+    disk.rename(hidden, name)
+    disk.sync_folder()
+
+
+@right("write_whole")
+def write_with_a_loop(disk, name, data):
+    temporary = "tmp-" + name
+    steps = [("write", temporary, data), ("sync", temporary), ("rename", temporary, name), ("sync_folder",)]
+    for step, *arguments in steps:
+        getattr(disk, step)(*arguments)
+
+
+@wrong("write_whole", says="writing to model.bin itself empties it first")
+def write_in_place(disk, name, data):
+    disk.write(name, data)
+    disk.sync(name)
+    disk.sync_folder()
+
+
+@wrong("write_whole", says="power cut may leave an empty file under model.bin: sync the temporary file before")
+def write_without_sync(disk, name, data):
+    disk.write(name + ".tmp", data)
+    disk.rename(name + ".tmp", name)
+    disk.sync_folder()
+
+
+@wrong("write_whole", says="the sync comes too late")
+def write_syncs_too_late(disk, name, data):
+    disk.write(name + ".tmp", data)
+    disk.rename(name + ".tmp", name)
+    disk.sync(name)
+    disk.sync_folder()
+
+
+@wrong("write_whole", says="a power cut after write_whole has returned may bring back the old file: sync_folder()")
+def write_without_folder(disk, name, data):
+    disk.write(name + ".tmp", data)
+    disk.sync(name + ".tmp")
+    disk.rename(name + ".tmp", name)
+
+
+@wrong("write_whole", says="a power cut after write_whole has returned may bring back the old file: sync_folder()")
+def write_syncs_the_folder_early(disk, name, data):
+    disk.write(name + ".tmp", data)
+    disk.sync(name + ".tmp")
+    disk.sync_folder()
+    disk.rename(name + ".tmp", name)
+
+
+@wrong("write_whole", says="for a moment model.bin is gone: rename replaces it by itself")
+def write_removes_first(disk, name, data):
+    disk.write(name + ".tmp", data)
+    disk.sync(name + ".tmp")
+    if name in disk.files:
+        disk.remove(name)
+    disk.rename(name + ".tmp", name)
+    disk.sync_folder()
+
+
+@wrong("write_whole", says="for a moment model.bin is gone: rename replaces it by itself")
+def write_keeps_a_backup(disk, name, data):
+    disk.write(name + ".tmp", data)
+    disk.sync(name + ".tmp")
+    if name in disk.files:
+        disk.rename(name, name + ".bak")
+    disk.rename(name + ".tmp", name)
+    disk.sync_folder()
+
+
+@wrong("write_whole", says="another file was synced than the one that is renamed")
+def write_syncs_the_old_one(disk, name, data):
+    disk.write(name + ".tmp", data)
+    if name in disk.files:
+        disk.sync(name)
+    disk.rename(name + ".tmp", name)
+    disk.sync_folder()
+
+
+@wrong("write_whole", says="writing to model.bin itself empties it first")
+def write_copies(disk, name, data):
+    disk.write(name + ".tmp", data)
+    disk.sync(name + ".tmp")
+    disk.write(name, data)
+    disk.sync(name)
+    disk.remove(name + ".tmp")
+    disk.sync_folder()
+
+
+@wrong("write_whole", says="model.bin.bak is left over at the end")
+def write_leaves_a_copy(disk, name, data):
+    disk.write(name + ".bak", data)
+    disk.write(name + ".tmp", data)
+    disk.sync(name + ".tmp")
+    disk.rename(name + ".tmp", name)
+    disk.sync_folder()
+
+
+@wrong("write_whole", says="main.log, another file of the folder, does not survive")
+def write_uses_a_taken_name(disk, name, data):
+    disk.write("main.log", data)
+    disk.sync("main.log")
+    disk.rename("main.log", name)
+    disk.sync_folder()
+
+
+@wrong("write_whole", says="there is no file 'model.bin.tmp'")
+def write_renames_first(disk, name, data):
+    disk.rename(name + ".tmp", name)
+    disk.write(name + ".tmp", data)
+    disk.sync_folder()
+
+
+@wrong("write_whole", says="when write_whole has returned, model.bin should hold")
+def write_forgets_to_rename(disk, name, data):
+    disk.write(name + ".tmp", data)
+    disk.sync(name + ".tmp")
+    disk.sync_folder()
+
+
+@wrong("write_whole", says="nothing was done to the disk")
+def write_does_nothing(disk, name, data):
+    return data
+
+
+# ---------------------------------------------------------------------------------------------- 6 best_settings
+
+
+@right("best_settings")
+def settings_of_a_small_batch():
+    return GIVEN | {"batch_size": 2, "learning_rate": 2e-3, "beta2": 0.99}
+
+
+@right("best_settings")
+def settings_with_another_schedule():
+    return dict(batch_size=4, learning_rate=0.004, warmup=50, schedule="wsd", weight_decay=0)
+
+
+@wrong("best_settings", says="the given settings reach")
+def settings_as_given():
+    return dict(GIVEN)
+
+
+@wrong("best_settings", says="the learning rate and the batch size matter most, and together")
+def settings_with_a_higher_rate():
+    return {"learning_rate": 3e-3}
+
+
+@wrong("best_settings", says="the loss rose far above where it began: the learning rate is too high")
+def settings_that_diverge():
+    return {"learning_rate": 1.0, "batch_size": 8}
+
+
+@wrong("best_settings", says="it never got to its learning rate")
+def settings_all_warmup():
+    return {"warmup": 200}
+
+
+@wrong("best_settings", says="32 steps are few: a smaller batch makes more of the same letters")
+def settings_with_a_large_batch():
+    return {"batch_size": 64, "learning_rate": 1e-2}
+
+
+@wrong("best_settings", says="'lr' cannot be set: there are batch_size, learning_rate")
+def settings_with_another_name():
+    return {"batch_size": 4, "lr": 3e-3}
+
+
+@wrong("best_settings", says="batch_size must be a whole number from 2 to 64, not 1")
+def settings_of_one_row():
+    return {"batch_size": 1, "learning_rate": 3e-3}
+
+
+@wrong("best_settings", says="learning_rate must be a number above 0, not '3e-3'")
+def settings_as_text():
+    return {"batch_size": 4, "learning_rate": "3e-3"}
+
+
+@wrong("best_settings", says="a dict is expected")
+def settings_as_a_pair():
+    return 4, 3e-3

@@ -1,0 +1,786 @@
+"""Answers to the exercises of lesson 11 as learners write them: right ones that look different, and wrong ones.
+
+Each wrong answer carries words that its check must say. `python -m llmc.course.answers` runs them all, and so does CI.
+"""
+
+import math
+
+import numba
+import numpy as np
+from numba import njit, prange
+
+from llmc.course.answers import right, wrong
+
+f32 = np.float32
+
+# ------------------------------------------------------------------------------------- 1 residual_layernorm_cost
+
+
+@right("residual_layernorm_cost")
+def cost_array_by_array(N, C, itemsize=4):
+    x1 = x2 = residual = out = N * C
+    w = b = C
+    mean = rstd = N
+    apart = (x1 + x2 + residual) + (residual + w + b + out + mean + rstd)
+    together = x1 + x2 + residual + w + b + out + mean + rstd
+    flops = (1 + 1 + 3 + 4) * N * C
+    return flops, apart * itemsize, together * itemsize, flops / (together * itemsize)
+
+
+@right("residual_layernorm_cost")
+def cost_as_an_array(N, C, itemsize=4):
+    nbytes = itemsize * np.array([5 * N * C + 2 * (N + C), 4 * N * C + 2 * (N + C)])
+    return np.array([9 * N * C, *nbytes, 9 * N * C / nbytes[1]])
+
+
+def _cost(flops, apart, fused):
+    return flops, apart, fused, flops / fused
+
+
+@wrong("residual_layernorm_cost", says="flops equals 8 · N · C: the addition of the residual is missing")
+def cost_forgets_the_sum(N, C, itemsize=4):
+    small = 2 * (N + C)
+    return _cost(8 * N * C, itemsize * (5 * N * C + small), itemsize * (4 * N * C + small))
+
+
+@wrong("residual_layernorm_cost", says="apart, the sum is read a second time, by layernorm")
+def cost_reads_the_sum_once(N, C, itemsize=4):
+    nbytes = itemsize * (4 * N * C + 2 * (N + C))
+    return _cost(9 * N * C, nbytes, nbytes)
+
+
+@wrong("residual_layernorm_cost", says="fused_bytes equals the bytes of two functions")
+def cost_saves_nothing(N, C, itemsize=4):
+    nbytes = itemsize * (5 * N * C + 2 * (N + C))
+    return _cost(9 * N * C, nbytes, nbytes)
+
+
+@wrong("residual_layernorm_cost", says="fused_bytes equals the bytes with residual missing")
+def cost_forgets_to_write_the_sum(N, C, itemsize=4):
+    small = 2 * (N + C)
+    return _cost(9 * N * C, itemsize * (5 * N * C + small), itemsize * (3 * N * C + small))
+
+
+@wrong("residual_layernorm_cost", says="separate_bytes equals 5 · N · C numbers alone")
+def cost_of_the_large_arrays(N, C, itemsize=4):
+    return _cost(9 * N * C, itemsize * 5 * N * C, itemsize * 4 * N * C)
+
+
+@wrong("residual_layernorm_cost", says="separate_bytes equals the bytes without mean and rstd")
+def cost_forgets_the_statistics(N, C, itemsize=4):
+    return _cost(9 * N * C, itemsize * (5 * N * C + 2 * C), itemsize * (4 * N * C + 2 * C))
+
+
+@wrong("residual_layernorm_cost", says="separate_bytes equals the number of numbers: itemsize is missing")
+def cost_in_numbers(N, C, itemsize=4):
+    small = 2 * (N + C)
+    return _cost(9 * N * C, 5 * N * C + small, 4 * N * C + small)
+
+
+@wrong("residual_layernorm_cost", says="separate_bytes equals the bytes of float32 whatever itemsize says")
+def cost_in_float32(N, C, itemsize=4):
+    small = 2 * (N + C)
+    return _cost(9 * N * C, 4 * (5 * N * C + small), 4 * (4 * N * C + small))
+
+
+@wrong("residual_layernorm_cost", says="w and b read again for every row; once is enough")
+def cost_reads_w_for_every_row(N, C, itemsize=4):
+    small = 2 * N + 2 * C * N
+    return _cost(9 * N * C, itemsize * (5 * N * C + small), itemsize * (4 * N * C + small))
+
+
+@wrong("residual_layernorm_cost", says="intensity equals bytes per operation; it is the other way round")
+def cost_upside_down(N, C, itemsize=4):
+    flops, apart, fused, intensity = cost_array_by_array(N, C, itemsize)
+    return flops, apart, fused, fused / flops
+
+
+@wrong("residual_layernorm_cost", says="intensity equals the intensity of the two functions apart")
+def cost_intensity_of_the_two(N, C, itemsize=4):
+    flops, apart, fused, intensity = cost_array_by_array(N, C, itemsize)
+    return flops, apart, fused, flops / apart
+
+
+@wrong("residual_layernorm_cost", says="intensity equals its whole part: // drops the rest")
+def cost_with_whole_division(N, C, itemsize=4):
+    flops, apart, fused, intensity = cost_array_by_array(N, C, itemsize)
+    return flops, apart, fused, flops // fused
+
+
+@wrong("residual_layernorm_cost", says="flops, separate_bytes, fused_bytes, intensity, but 3 were returned")
+def cost_leaves_one_out(N, C, itemsize=4):
+    return cost_array_by_array(N, C, itemsize)[:3]
+
+
+# ---------------------------------------------------------------------------------------------------- 2 roofline
+
+
+@right("roofline")
+def roof_with_where(flops, nbytes, seconds, peak, bandwidth):
+    intensity = flops / nbytes
+    on_the_slope = intensity < peak / bandwidth
+    attainable = np.where(on_the_slope, intensity * bandwidth, peak)
+    shortest = np.where(on_the_slope, nbytes / bandwidth, flops / peak)
+    return attainable, shortest, shortest / seconds
+
+
+@right("roofline")
+def roof_number_by_number(flops, nbytes, seconds, peak, bandwidth):
+    def one(f, n, s):
+        least = max(f / peak, n / bandwidth)
+        return min(peak, f / n * bandwidth), least, least / s
+
+    if np.ndim(flops) == 0:
+        return one(flops, nbytes, seconds)
+    return [np.array(column) for column in zip(*map(one, flops, nbytes, seconds))]
+
+
+def _roof(flops, nbytes, seconds, peak, bandwidth):
+    """Right: the answers below go wrong in one of the three."""
+    shortest = np.maximum(flops / peak, nbytes / bandwidth)
+    return np.minimum(peak, flops / nbytes * bandwidth), shortest, shortest / seconds
+
+
+@wrong("roofline", says="attainable equals the larger of the two limits: the lower one holds")
+def roof_takes_the_larger(flops, nbytes, seconds, peak, bandwidth):
+    attainable, shortest, share = _roof(flops, nbytes, seconds, peak, bandwidth)
+    return np.maximum(peak, flops / nbytes * bandwidth), shortest, share
+
+
+@wrong("roofline", says="attainable equals intensity · bandwidth, also where the peak is lower")
+def roof_without_a_peak(flops, nbytes, seconds, peak, bandwidth):
+    attainable, shortest, share = _roof(flops, nbytes, seconds, peak, bandwidth)
+    return flops / nbytes * bandwidth, shortest, share
+
+
+@wrong("roofline", says="attainable equals the reference with bytes per operation for the intensity")
+def roof_upside_down(flops, nbytes, seconds, peak, bandwidth):
+    attainable, shortest, share = _roof(flops, nbytes, seconds, peak, bandwidth)
+    return np.minimum(peak, nbytes / flops * bandwidth), shortest, share
+
+
+@wrong("roofline", says="attainable equals the speed that was reached")
+def roof_of_what_was_reached(flops, nbytes, seconds, peak, bandwidth):
+    attainable, shortest, share = _roof(flops, nbytes, seconds, peak, bandwidth)
+    return flops / seconds, shortest, share
+
+
+@wrong("roofline", says="shortest equals the sum of both times")
+def roof_one_after_the_other(flops, nbytes, seconds, peak, bandwidth):
+    attainable, shortest, share = _roof(flops, nbytes, seconds, peak, bandwidth)
+    shortest = flops / peak + nbytes / bandwidth
+    return attainable, shortest, shortest / seconds
+
+
+@wrong("roofline", says="shortest equals the shorter of the two times: both have to be finished")
+def roof_takes_the_shorter(flops, nbytes, seconds, peak, bandwidth):
+    attainable, shortest, share = _roof(flops, nbytes, seconds, peak, bandwidth)
+    shortest = np.minimum(flops / peak, nbytes / bandwidth)
+    return attainable, shortest, shortest / seconds
+
+
+@wrong("roofline", says="share equals seconds / shortest: the share is the other way round")
+def roof_share_upside_down(flops, nbytes, seconds, peak, bandwidth):
+    attainable, shortest, share = _roof(flops, nbytes, seconds, peak, bandwidth)
+    return attainable, shortest, seconds / shortest
+
+
+@wrong("roofline", says="share equals the share of the peak; the roof is lower where memory limits")
+def roof_share_of_the_peak(flops, nbytes, seconds, peak, bandwidth):
+    attainable, shortest, share = _roof(flops, nbytes, seconds, peak, bandwidth)
+    return attainable, shortest, flops / seconds / peak
+
+
+@wrong("roofline", says="shortest of a copy and of a sum has 1 of 2 entries that are NaN or infinite")
+def roof_divides_by_nothing(flops, nbytes, seconds, peak, bandwidth):
+    attainable = np.minimum(peak, flops / nbytes * bandwidth)
+    shortest = flops / attainable
+    return attainable, shortest, shortest / seconds
+
+
+@wrong("roofline", says="truth value of an array with more than one element is ambiguous")
+def roof_with_pythons_min(flops, nbytes, seconds, peak, bandwidth):
+    attainable = min(peak, flops / nbytes * bandwidth)
+    shortest = max(flops / peak, nbytes / bandwidth)
+    return attainable, shortest, shortest / seconds
+
+
+@wrong("roofline", says="nothing was returned, and 3 values are expected")
+def roof_returns_nothing(flops, nbytes, seconds, peak, bandwidth):
+    _roof(flops, nbytes, seconds, peak, bandwidth)
+
+
+# ---------------------------------------------------------------------------------- 3 residual_layernorm_forward
+
+
+@right("residual_layernorm_forward")
+def fused_in_numpy(residual, out, mean, rstd, x1, x2, w, b):
+    np.add(x1, x2, out=residual)
+    mean[:] = residual.mean(axis=1)
+    centred = residual - mean[:, None]
+    rstd[:] = 1 / np.sqrt((centred**2).mean(axis=1) + 1e-5)
+    out[:] = centred * rstd[:, None] * w + b
+
+
+@right("residual_layernorm_forward")
+def fused_row_by_row(residual, out, mean, rstd, x1, x2, w, b):
+    for n in range(len(x1)):
+        row = residual[n]
+        row[:] = x1[n] + x2[n]
+        mean[n], rstd[n] = row.mean(), (row.var() + f32(1e-5)) ** f32(-0.5)
+        out[n] = (row - mean[n]) * rstd[n] * w + b
+
+
+@njit
+def _with_float64(residual, out, mean, rstd, x1, x2, w, b):
+    N, C = x1.shape
+    for n in range(N):
+        total = squares = 0.0
+        for c in range(C):
+            residual[n, c] = x1[n, c] + x2[n, c]
+            total += residual[n, c]
+        mean[n] = total / C
+        for c in range(C):
+            squares += (residual[n, c] - mean[n]) ** 2
+        rstd[n] = 1 / math.sqrt(squares / C + 1e-5)
+        for c in range(C):
+            out[n, c] = (residual[n, c] - mean[n]) * rstd[n] * w[c] + b[c]
+
+
+@right("residual_layernorm_forward")
+def fused_with_bare_constants(residual, out, mean, rstd, x1, x2, w, b):
+    _with_float64(residual, out, mean, rstd, x1, x2, w, b)  # right, and slower: the check says so
+
+
+@wrong("residual_layernorm_forward", says="residual was accumulated where it should be overwritten")
+def fused_adds_to_residual(residual, out, mean, rstd, x1, x2, w, b):
+    held = residual.copy()
+    fused_in_numpy(residual, out, mean, rstd, x1, x2, w, b)
+    residual += held
+
+
+@wrong("residual_layernorm_forward", says="residual was never written")
+def fused_forgets_residual(residual, out, mean, rstd, x1, x2, w, b):
+    residual = x1 + x2
+    fused_in_numpy(residual, out, mean, rstd, x1, x2, w, b)
+
+
+@wrong("residual_layernorm_forward", says="residual equals x1 alone: x2 is not added")
+def fused_forgets_x2(residual, out, mean, rstd, x1, x2, w, b):
+    fused_in_numpy(residual, out, mean, rstd, x1, 0 * x2, w, b)
+
+
+@wrong("residual_layernorm_forward", says="out equals the layernorm of x1 alone, not of the sum")
+def fused_normalises_x1(residual, out, mean, rstd, x1, x2, w, b):
+    fused_in_numpy(residual, out, mean, rstd, x1, x2, w, b)
+    scrap = [np.empty_like(a) for a in (residual, mean, rstd)]
+    fused_in_numpy(scrap[0], out, scrap[1], scrap[2], x1, 0 * x2, w, b)
+
+
+@wrong("residual_layernorm_forward", says="mean holds what belongs into rstd")
+def fused_swaps_mean_and_rstd(residual, out, mean, rstd, x1, x2, w, b):
+    fused_in_numpy(residual, out, rstd, mean, x1, x2, w, b)
+
+
+@wrong("residual_layernorm_forward", says="rstd equals the standard deviation, not 1 divided by it")
+def fused_keeps_the_deviation(residual, out, mean, rstd, x1, x2, w, b):
+    fused_in_numpy(residual, out, mean, rstd, x1, x2, w, b)
+    rstd[:] = 1 / rstd
+
+
+@wrong("residual_layernorm_forward", says="E[x²] - E[x]² subtracts two large numbers")
+def fused_in_one_loop(residual, out, mean, rstd, x1, x2, w, b):
+    C = x1.shape[1]
+    np.add(x1, x2, out=residual)
+    mean[:] = residual.sum(axis=1) / f32(C)
+    rstd[:] = 1 / np.sqrt((residual * residual).sum(axis=1) / f32(C) - mean * mean + f32(1e-5))
+    out[:] = (residual - mean[:, None]) * rstd[:, None] * w + b
+
+
+@wrong("residual_layernorm_forward", says="rstd equals the reference without eps")
+def fused_forgets_eps(residual, out, mean, rstd, x1, x2, w, b):
+    fused_in_numpy(residual, out, mean, rstd, x1, x2, w, b)
+    rstd[:] = 1 / residual.std(axis=1)
+    out[:] = (residual - mean[:, None]) * rstd[:, None] * w + b
+
+
+@wrong("residual_layernorm_forward", says="a NaN went in and a number came out")
+def fused_hides_nan(residual, out, mean, rstd, x1, x2, w, b):
+    fused_in_numpy(residual, out, mean, rstd, np.nan_to_num(x1), x2, w, b)
+
+
+@njit(parallel=True)
+def _shared_row(residual, out, mean, rstd, x1, x2, w, b):
+    N, C = x1.shape
+    row = np.empty(C, np.float32)  # one for all threads
+    for n in prange(N):
+        for c in range(C):
+            row[c] = x1[n, c] + x2[n, c]
+        mean[n] = row.mean()
+        rstd[n] = 1 / math.sqrt(((row - mean[n]) ** 2).mean() + 1e-5)
+        for c in range(C):
+            residual[n, c] = row[c]
+            out[n, c] = (row[c] - mean[n]) * rstd[n] * w[c] + b[c]
+
+
+@wrong("residual_layernorm_forward", says="a race: turns 0 and 1 of the prange both write an array of your own[0]")
+def fused_shares_a_row(residual, out, mean, rstd, x1, x2, w, b):
+    _shared_row(residual, out, mean, rstd, x1, x2, w, b)
+
+
+@wrong("residual_layernorm_forward", says="part of out was never written")
+def fused_forgets_the_rest(residual, out, mean, rstd, x1, x2, w, b):
+    copy = out.copy()
+    fused_in_numpy(residual, copy, mean, rstd, x1, x2, w, b)
+    whole = out.shape[1] - out.shape[1] % 4
+    out[:, :whole] = copy[:, :whole]
+
+
+@wrong("residual_layernorm_forward", says="An input was written to")
+def fused_works_in_x1(residual, out, mean, rstd, x1, x2, w, b):
+    x1 += x2
+    fused_in_numpy(residual, out, mean, rstd, x1, 0 * x2, w, b)
+
+
+@wrong("residual_layernorm_forward", says="your code uses llmc.backends")
+def fused_calls_the_package(residual, out, mean, rstd, x1, x2, w, b):
+    from llmc.backends import reference
+
+    reference.residual_layernorm_forward(residual, out, mean, rstd, x1, x2, w, b)
+
+
+# ------------------------------------------------------------------------------------------------- 4 scatter_add
+
+
+@right("scatter_add")
+def scatter_with_add_at(dwte, dwpe, dout, tokens):
+    np.add.at(dwte, tokens, dout)
+    dwpe[: tokens.shape[1]] += dout.sum(axis=0)
+
+
+@njit(parallel=True)
+def _a_turn_a_channel(dwte, dwpe, dout, tokens):
+    B, T, C = dout.shape
+    for c in prange(C):
+        for s in range(B):
+            for t in range(T):
+                dwte[tokens[s, t], c] += dout[s, t, c]
+                dwpe[t, c] += dout[s, t, c]
+
+
+@right("scatter_add")
+def scatter_a_turn_a_channel(dwte, dwpe, dout, tokens):
+    _a_turn_a_channel(dwte, dwpe, dout, tokens)
+
+
+@njit(parallel=True)
+def _a_turn_a_token(dwte, dwpe, dout, tokens):
+    B, T, C = dout.shape
+    for v in prange(dwte.shape[0]):  # every turn looks for its own token
+        for s in range(B):
+            for t in range(T):
+                if tokens[s, t] == v:
+                    dwte[v] += dout[s, t]
+    for t in prange(T):
+        for s in range(B):
+            dwpe[t] += dout[s, t]
+
+
+@right("scatter_add")
+def scatter_a_turn_a_token(dwte, dwpe, dout, tokens):
+    _a_turn_a_token(dwte, dwpe, dout, tokens)
+
+
+@njit(parallel=True)
+def _a_table_a_thread(dwte, dwpe, dout, tokens):
+    B, T, C = dout.shape
+    parts = numba.get_num_threads()
+    tables = np.zeros((parts, dwte.shape[0], dwte.shape[1]), dwte.dtype)
+    for part in prange(parts):
+        for n in range(part * B * T // parts, (part + 1) * B * T // parts):
+            tables[part, tokens[n // T, n % T]] += dout[n // T, n % T]
+    for part in range(parts):
+        dwte += tables[part]
+    for s in range(B):
+        dwpe[:T] += dout[s]
+
+
+@right("scatter_add")
+def scatter_a_table_a_thread(dwte, dwpe, dout, tokens):
+    _a_table_a_thread(dwte, dwpe, dout, tokens)
+
+
+@njit(parallel=True)
+def _a_turn_a_row(dwte, dwpe, dout, tokens):
+    B, T, C = dout.shape
+    for n in prange(B * T):
+        s, t = n // T, n % T
+        for c in range(C):
+            dwte[tokens[s, t], c] += dout[s, t, c]
+            dwpe[t, c] += dout[s, t, c]
+
+
+@wrong("scatter_add", says="a race: turns")
+def scatter_a_turn_a_row(dwte, dwpe, dout, tokens):
+    _a_turn_a_row(dwte, dwpe, dout, tokens)
+
+
+@njit(parallel=True)
+def _a_turn_a_sequence(dwte, dwpe, dout, tokens):
+    B, T, C = dout.shape
+    for s in prange(B):
+        for t in range(T):
+            dwte[tokens[s, t]] += dout[s, t]
+            dwpe[t] += dout[s, t]
+
+
+@wrong("scatter_add", says="a race: turns 0 and 1 of the prange both")
+def scatter_a_turn_a_sequence(dwte, dwpe, dout, tokens):
+    _a_turn_a_sequence(dwte, dwpe, dout, tokens)
+
+
+@njit(parallel=True)
+def _positions_race(dwte, dwpe, dout, tokens):
+    B, T, C = dout.shape
+    for c in prange(C):
+        for s in range(B):
+            for t in range(T):
+                dwte[tokens[s, t], c] += dout[s, t, c]
+    for s in prange(B):
+        for t in range(T):
+            for c in range(C):
+                dwpe[t, c] += dout[s, t, c]
+
+
+@wrong("scatter_add", says="write dwpe[0, 0]. Numba may run both at the same time")
+def scatter_races_for_the_positions(dwte, dwpe, dout, tokens):
+    _positions_race(dwte, dwpe, dout, tokens)
+
+
+@njit(parallel=True)
+def _without_a_rest(dwte, dwpe, dout, tokens):
+    B, T, C = dout.shape
+    parts = numba.get_num_threads()
+    each = C // parts
+    for part in prange(parts):
+        for s in range(B):
+            for t in range(T):
+                for c in range(part * each, (part + 1) * each):
+                    dwte[tokens[s, t], c] += dout[s, t, c]
+                    dwpe[t, c] += dout[s, t, c]
+
+
+@wrong("scatter_add", says="part of dwte")
+def scatter_forgets_the_rest(dwte, dwpe, dout, tokens):
+    _without_a_rest(dwte, dwpe, dout, tokens)
+
+
+@wrong("scatter_add", says="the last row of dout that each token meets")
+def scatter_with_fancy_indexing(dwte, dwpe, dout, tokens):
+    dwte[tokens] += dout
+    dwpe[: tokens.shape[1]] += dout.sum(axis=0)
+
+
+@wrong("scatter_add", says="dwte was overwritten instead of accumulated")
+def scatter_overwrites(dwte, dwpe, dout, tokens):
+    dwte[...] = 0
+    dwpe[...] = 0
+    scatter_with_add_at(dwte, dwpe, dout, tokens)
+
+
+@wrong("scatter_add", says="rows that were overwritten instead of accumulated")
+def scatter_assigns_rows(dwte, dwpe, dout, tokens):
+    sums = np.zeros_like(dwte)
+    np.add.at(sums, tokens, dout)
+    dwte[np.unique(tokens)] = sums[np.unique(tokens)]
+    dwpe[: tokens.shape[1]] += dout.sum(axis=0)
+
+
+@wrong("scatter_add", says="dwte was never written")
+def scatter_rebinds(dwte, dwpe, dout, tokens):
+    dwte = dwte + 0
+    np.add.at(dwte, tokens, dout)
+    dwpe[: tokens.shape[1]] += dout.sum(axis=0)
+
+
+@wrong("scatter_add", says="dwpe was never written")
+def scatter_forgets_the_positions(dwte, dwpe, dout, tokens):
+    np.add.at(dwte, tokens, dout)
+
+
+# ------------------------------------------------------------------------------------- 5 attention_backward_lean
+
+
+@right("attention_backward_lean")
+def lean_query_by_query(dout, out, stats, q, k, v):
+    dq, dk, dv = np.zeros_like(q), np.zeros_like(k), np.zeros_like(v)
+    scale = q.dtype.type(1 / math.sqrt(q.shape[1]))
+    for i in range(len(q)):
+        keys, values = k[: i + 1], v[: i + 1]
+        p = np.exp(keys @ q[i] * scale - stats[i])
+        ds = p * (values @ dout[i] - dout[i] @ out[i]) * scale
+        dq[i] = ds @ keys
+        dk[: i + 1] += np.outer(ds, q[i])
+        dv[: i + 1] += np.outer(p, dout[i])
+    return dq, dk, dv
+
+
+@njit
+def _lean_loops(dq, dk, dv, dout, out, stats, q, k, v, scale):
+    T, hs = q.shape
+    for i in range(T):
+        D = scale * 0
+        for c in range(hs):
+            D += dout[i, c] * out[i, c]
+        for j in range(i + 1):
+            s, dp = scale * 0, scale * 0
+            for c in range(hs):
+                s += q[i, c] * k[j, c]
+                dp += dout[i, c] * v[j, c]
+            p = math.exp(s * scale - stats[i])
+            ds = p * (dp - D) * scale
+            for c in range(hs):
+                dq[i, c] += ds * k[j, c]
+                dk[j, c] += ds * q[i, c]
+                dv[j, c] += p * dout[i, c]
+
+
+@right("attention_backward_lean")
+def lean_in_loops(dout, out, stats, q, k, v):
+    dq, dk, dv = np.zeros_like(q), np.zeros_like(k), np.zeros_like(v)
+    _lean_loops(dq, dk, dv, dout, out, stats, q, k, v, q.dtype.type(q.shape[1] ** -0.5))
+    return dq, dk, dv
+
+
+def _lean(dout, out, stats, q, k, v, block=16, masked=True, scale=None, inner=None, last=1.0, assign=False, sign=-1):
+    """Right; with other arguments wrong in one way."""
+    T, hs = q.shape
+    scale = np.asarray(hs**-0.5 if scale is None else scale, q.dtype)
+    dq, dk, dv = np.zeros_like(q), np.zeros_like(k), np.zeros_like(v)
+    for first in range(0, T, block):
+        end = min(first + block, T) if masked else T
+        rows = slice(first, min(first + block, T))
+        p = np.exp(q[rows] @ k[:end].T * scale + sign * stats[rows, None])
+        if masked:
+            p[np.arange(end) > np.arange(rows.start, rows.stop)[:, None]] = 0
+        D = (dout[rows] * out[rows]).sum(axis=1, keepdims=True)
+        dp = dout[rows] @ v[:end].T
+        ds = p * (dp - D) if inner is None else inner(p, dp, D)
+        ds = (ds * np.asarray(hs**-0.5 * last, q.dtype)).astype(q.dtype)
+        if assign:
+            dv[:end], dk[:end] = p.T @ dout[rows], ds.T @ q[rows]
+        else:
+            dv[:end] += p.T @ dout[rows]
+            dk[:end] += ds.T @ q[rows]
+        dq[rows] = ds @ k[:end]
+    return dq, dk, dv
+
+
+@wrong("attention_backward_lean", says="the blocks before it are lost, use +=")
+def lean_overwrites(dout, out, stats, q, k, v):
+    return _lean(dout, out, stats, q, k, v, block=2, assign=True)
+
+
+@wrong("attention_backward_lean", says="the reference without the causal mask: later keys take part")
+def lean_without_mask(dout, out, stats, q, k, v):
+    return _lean(dout, out, stats, q, k, v, masked=False)
+
+
+@wrong("attention_backward_lean", says="dv equals the reference with p = exp(s + L): L is subtracted")
+def lean_adds_stats(dout, out, stats, q, k, v):
+    return _lean(dout, out, stats, q, k, v, sign=1)
+
+
+@wrong("attention_backward_lean", says="dv equals the reference with p = exp(s): L is not subtracted")
+def lean_ignores_stats(dout, out, stats, q, k, v):
+    return _lean(dout, out, stats, q, k, v, sign=0)
+
+
+@wrong("attention_backward_lean", says="dv equals the reference with scores that are not divided by √hs")
+def lean_without_scale_in_scores(dout, out, stats, q, k, v):
+    return _lean(dout, out, stats, q, k, v, scale=1)
+
+
+@wrong("attention_backward_lean", says="dk equals the reference without the scale 1/√hs in front of the sum")
+def lean_without_scale_at_the_end(dout, out, stats, q, k, v):
+    return _lean(dout, out, stats, q, k, v, last=q.shape[1] ** 0.5)
+
+
+@wrong("attention_backward_lean", says="dk equals the reference with ds = p · dp: D is not subtracted")
+def lean_without_D(dout, out, stats, q, k, v):
+    return _lean(dout, out, stats, q, k, v, inner=lambda p, dp, D: p * dp)
+
+
+@wrong("attention_backward_lean", says="dk equals the reference with ds = p · (dp + D): D is subtracted")
+def lean_adds_D(dout, out, stats, q, k, v):
+    return _lean(dout, out, stats, q, k, v, inner=lambda p, dp, D: p * (dp + D))
+
+
+@wrong("attention_backward_lean", says="dk equals dq: the results are in the wrong order")
+def lean_in_another_order(dout, out, stats, q, k, v):
+    dq, dk, dv = _lean(dout, out, stats, q, k, v)
+    return dk, dq, dv
+
+
+@wrong("attention_backward_lean", says="dv of large scores has dtype float64, expected float32")
+def lean_in_float64(dout, out, stats, q, k, v):
+    dq, dk, dv = (np.zeros(q.shape) for _ in range(3))
+    for total, part in zip((dq, dk, dv), _lean(dout, out, stats, q, k, v)):
+        total += part
+    return dq, dk, dv
+
+
+@wrong("attention_backward_lean", says="dv of large scores has")
+def lean_divides_exp_by_exp(dout, out, stats, q, k, v):
+    total = np.exp(stats)[:, None]  # infinite for large scores
+
+    def inner(p, dp, D):
+        return p * (dp - D)
+
+    dq, dk, dv = np.zeros_like(q), np.zeros_like(k), np.zeros_like(v)
+    for i in range(len(q)):
+        p = np.exp(q[i : i + 1] @ k[: i + 1].T * q.dtype.type(q.shape[1] ** -0.5)) / total[i]
+        D = (dout[i] * out[i]).sum()
+        ds = inner(p, dout[i : i + 1] @ v[: i + 1].T, D) * q.dtype.type(q.shape[1] ** -0.5)
+        dv[: i + 1] += p.T @ dout[i : i + 1]
+        dk[: i + 1] += ds.T @ q[i : i + 1]
+        dq[i] = (ds @ k[: i + 1])[0]
+    return dq, dk, dv
+
+
+@wrong("attention_backward_lean", says="take a smaller block of queries at a time")
+def lean_with_the_whole_table(dout, out, stats, q, k, v):
+    return _lean(dout, out, stats, q, k, v, block=len(q))
+
+
+@wrong("attention_backward_lean", says="3 values are expected, dq, dk, dv, but 2 were returned")
+def lean_forgets_dv(dout, out, stats, q, k, v):
+    return _lean(dout, out, stats, q, k, v)[:2]
+
+
+# ------------------------------------------------------------------------------------------ 6 fast_gelu_backward
+
+
+@right("fast_gelu_backward")
+def fast_in_numpy(dx, dout, x):
+    k = f32(2 * math.sqrt(2 / math.pi))
+    for i in range(0, x.size, 8192):
+        a = x[i : i + 8192]
+        q = a * a
+        s = q * (-f32(0.044715) * k)
+        s -= k
+        s *= a
+        np.exp(s, out=s)
+        s += f32(1)
+        np.reciprocal(s, out=s)
+        q *= f32(3 * 0.044715) * k
+        q += k
+        q *= a
+        q *= f32(1) - s
+        q += f32(1)
+        q *= s
+        np.multiply(dout[i : i + 8192], q, out=dx[i : i + 8192])
+
+
+K2, CUBE, CUBE3, F1 = (f32(value) for value in (2 * math.sqrt(2 / math.pi), 0.044715, 3 * 0.044715, 1))
+
+
+@njit(error_model="numpy")
+def _compiled(dx, dout, x):
+    for i in range(x.size):
+        q = x[i] * x[i]
+        s = F1 / (F1 + math.exp(-K2 * x[i] * (F1 + CUBE * q)))
+        dx[i] = dout[i] * (s + x[i] * s * (F1 - s) * K2 * (F1 + CUBE3 * q))
+
+
+@right("fast_gelu_backward")
+def fast_compiled(dx, dout, x):
+    _compiled(dx, dout, x)
+
+
+@wrong("fast_gelu_backward", says="at least 1.5 times is asked for")
+def fast_is_no_faster(dx, dout, x):
+    u = f32(math.sqrt(2 / math.pi)) * (x + f32(0.044715) * x**3)
+    t = np.tanh(u)
+    dx[:] = dout * (0.5 * (1 + t) + 0.5 * x * (1 - t**2) * f32(math.sqrt(2 / math.pi)) * (1 + f32(0.134145) * x**2))
+
+
+@wrong("fast_gelu_backward", says="dx was accumulated where it should be overwritten")
+def fast_adds(dx, dout, x):
+    held = dx.copy()
+    fast_in_numpy(dx, dout, x)
+    dx += held
+
+
+@wrong("fast_gelu_backward", says="part of dx was never written")
+def fast_forgets_the_rest(dx, dout, x):
+    n = x.size - x.size % 8
+    if n:
+        fast_in_numpy(dx[:n], dout[:n], x[:n])
+    else:
+        fast_in_numpy(dx[:4], dout[:4], x[:4])
+
+
+@wrong("fast_gelu_backward", says="the second term of the product rule is missing")
+def fast_gate_alone(dx, dout, x):
+    s = 1 / (1 + np.exp(-K2 * (x + CUBE * x**3)))
+    dx[:] = dout * s
+
+
+@wrong("fast_gelu_backward", says="the reference with the 3 missing in du/dx")
+def fast_without_the_3(dx, dout, x):
+    s = 1 / (1 + np.exp(-K2 * (x + CUBE * x**3)))
+    dx[:] = dout * (s + x * s * (1 - s) * K2 * (1 + CUBE * x * x))
+
+
+@wrong("fast_gelu_backward", says="dout had been read")
+def fast_too_early(dx, dout, x):
+    s = 1 / (1 + np.exp(-K2 * (x + CUBE * x**3)))
+    dx[:] = dout * s
+    dx += dout * x * s * (1 - s) * K2 * (1 + CUBE3 * x * x)
+
+
+@wrong("fast_gelu_backward", says="dx at the ends has")
+def fast_overflows(dx, dout, x):
+    e = np.exp(K2 * (x + CUBE * x**3))  # infinite for large x
+    s = e / (1 + e)
+    dx[:] = dout * (s + x * s * (1 - s) * K2 * (1 + CUBE3 * x * x))
+
+
+@wrong("fast_gelu_backward", says="a NaN went in and a number came out")
+def fast_hides_nan(dx, dout, x):
+    fast_in_numpy(dx, dout, np.nan_to_num(x))
+
+
+@njit(error_model="numpy")
+def _clamped(dx, dout, x):
+    for i in range(x.size):
+        a = x[i] if x[i] < f32(10) else f32(10)  # a NaN is not below 10, so it becomes 10
+        q = a * a
+        s = F1 / (F1 + math.exp(-K2 * a * (F1 + CUBE * q)))
+        dx[i] = dout[i] * (s + a * s * (F1 - s) * K2 * (F1 + CUBE3 * q))
+
+
+@wrong("fast_gelu_backward", says="a NaN went in and a number came out")
+def fast_clamps_nan(dx, dout, x):
+    _clamped(dx, dout, x)
+
+
+@njit(parallel=True, error_model="numpy")
+def _shared_square(dx, dout, x):
+    q = np.zeros(1, np.float32)  # one for all threads
+    for i in prange(x.size):
+        q[0] = x[i] * x[i]
+        s = F1 / (F1 + math.exp(-K2 * x[i] * (F1 + CUBE * q[0])))
+        dx[i] = dout[i] * (s + x[i] * s * (F1 - s) * K2 * (F1 + CUBE3 * q[0]))
+
+
+@wrong("fast_gelu_backward", says="a race: turns 0 and 1 of the prange both write an array of your own[0]")
+def fast_shares_a_number(dx, dout, x):
+    _shared_square(dx, dout, x)
+
+
+@wrong("fast_gelu_backward", says="dx was never written")
+def fast_rebinds(dx, dout, x):
+    dx = np.empty_like(x)
+    fast_in_numpy(dx, dout, x)
