@@ -25,7 +25,7 @@ help:
 lab: $(COURSE) ## open the course in JupyterLab, at notebooks/00_start_here.ipynb
 	@exec $(PY) -m jupyterlab --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb $(ARGS)
 
-train: $(COURSE) ## train a small GPT-2 on this machine and let it write (3 minutes; Ctrl-C stops it and keeps what there is)
+train: $(COURSE) ## train a small GPT-2 on this machine and let it write (minutes; Ctrl-C stops it and keeps what there is)
 	@exec $(PY) -m llmc.cli train $(ARGS)
 
 test: $(TESTS) ## everything: the package's tests, every notebook and solution, the exercises, lint
