@@ -1,0 +1,115 @@
+"""One door to CUDA: kernels run on an NVIDIA GPU through CuPy, and where there is none on an emulator.
+
+    from llmc.cuda import xp, RawKernel, asnumpy
+
+    scale = RawKernel(code, "scale")
+    scale((grid,), (block,), (x, np.float32(2), x.size))
+
+The same lines work on both. `xp` is CuPy or NumPy; `device()` says where we are and `device("emulator")` decides it.
+On the emulator every launch is checked unless check=False (or LLMC_CHECK=0): a kernel that does something wrong raises
+KernelError, whose text says what, where and why. `inspect` returns the report of any launch and never raises for what
+the kernel does.
+"""
+
+import numpy as np
+
+from llmc.cuda.devices import device, reason
+from llmc.cuda.errors import KernelError
+
+__all__ = [  # xp comes out of __getattr__
+    "KernelError",
+    "RawKernel",
+    "RawModule",
+    "asarray",
+    "asnumpy",
+    "device",
+    "empty",
+    "inspect",
+    "reason",
+    "synchronize",
+    "xp",
+]
+
+
+def __getattr__(name):
+    if name != "xp":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if device() == "emulator":
+        return np
+    import cupy
+
+    return cupy
+
+
+def RawKernel(code: str, name: str, options=(), *, check: bool | None = None, **of_cupy):
+    """A kernel of the text `code`: called as k((gx, gy, gz), (bx, by, bz), (args...), shared_mem=bytes).
+
+    name: an extern "C" __global__ function · options: of NVRTC, a tuple of texts · check: on the emulator None means
+    LLMC_CHECK, else True. On a GPU it is CuPy's own, and with check=True each launch is tried on the emulator first, on
+    copies: a bad pointer then raises KernelError and the GPU never sees it.
+    """
+    if device() == "emulator":
+        from llmc.cuda.emulator import kernels
+
+        return kernels.RawKernel(code, name, options, check=check, **of_cupy)
+    from llmc.cuda import gpu
+
+    return gpu.raw_kernel(code, name, options, check, of_cupy)
+
+
+def RawModule(*, code: str, options=(), name_expressions=None, check: bool | None = None, **of_cupy):
+    """All kernels of the text `code`: `.get_function(name)`, and `.get_global(name)` for a variable of the device.
+
+    name_expressions: instances of templates, ["scale<float>"], by which get_function finds them. The rest as RawKernel.
+    """
+    if device() == "emulator":
+        from llmc.cuda.emulator import modules
+
+        return modules.RawModule(code=code, options=options, name_expressions=name_expressions, check=check, **of_cupy)
+    from llmc.cuda import gpu
+
+    return gpu.Module(code, options, name_expressions, check, of_cupy)
+
+
+def inspect(kernel, grid, block, args, shared_mem: int = 0, outputs=(), measure: bool = True):
+    """The Report of a launch, always checked and on the emulator. Raises for what was never launched only.
+
+    NumPy arrays are written as by any launch; CuPy arrays are copied and stay as they were. outputs: names or indices
+    of arrays that the kernel must write wholly and may not read before; their old contents are lost. measure: count
+    memory transactions too.
+    """
+    from llmc.cuda import gpu
+
+    kernel = kernel if hasattr(kernel, "examine") else gpu.emulated(kernel)
+    report = kernel.examine(grid, block, gpu.on_host(args), shared_mem, outputs, measure)
+    print(report.raw.printed, end="")
+    return report
+
+
+def empty(shape, dtype=np.float32):
+    """A new array that nobody has written to. On the emulator a kernel that reads it before that is told so."""
+    if device() == "emulator":
+        from llmc.cuda.emulator import unwritten
+
+        return unwritten.empty(shape, dtype)
+    import cupy
+
+    return cupy.empty(shape, dtype)
+
+
+def asnumpy(array) -> np.ndarray:
+    """The array on the host: itself if it is NumPy's."""
+    return array.get() if type(array).__module__.split(".")[0] == "cupy" else np.asarray(array)
+
+
+def asarray(array, dtype=None):
+    """The array where kernels run: copied to the GPU if there is one."""
+    return __getattr__("xp").asarray(array, dtype)
+
+
+def synchronize():
+    """Wait until the GPU has done all that it was given. On the emulator a launch ends before it returns."""
+    if device() == "gpu":
+        import cupy
+
+        cupy.cuda.Device().synchronize()

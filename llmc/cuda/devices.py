@@ -1,0 +1,65 @@
+"""Where kernels run: on an NVIDIA GPU through CuPy, or on the emulator. Found out when first asked, not on import."""
+
+import os
+from functools import lru_cache
+from importlib.util import find_spec
+
+from llmc.errors import UserError
+
+DEVICES = ("gpu", "emulator")
+
+_forced = None
+
+
+def device(name: str | None = None) -> str:
+    """ "gpu" or "emulator": where kernels run from now on. With a name, that one is used from now on.
+
+    The environment variable LLMC_DEVICE chooses where this function was not told; else a GPU that works is used. What
+    `from llmc.cuda import xp` has already brought stays as it is. Raises UserError for a GPU that cannot be used.
+    """
+    global _forced
+    if name is not None:
+        _check(name, "device")
+        _forced = name
+    return _forced or _chosen(os.environ.get("LLMC_DEVICE", ""))
+
+
+def _chosen(wanted):
+    if wanted:
+        return _check(wanted, "LLMC_DEVICE")
+    return "emulator" if reason() else "gpu"
+
+
+def _check(name, where):
+    if name not in DEVICES:
+        raise UserError(f"{where} is {name!r}; it is gpu or emulator.")
+    if name == "gpu" and reason():
+        raise UserError(f"no GPU can be used here: {reason()}; choose the emulator, or see `llmc doctor`.")
+    return name
+
+
+@lru_cache(maxsize=1)
+def reason() -> str:
+    """Why no GPU is used, "" if one can be: no CuPy, a CuPy that does not start, no GPU, no NVRTC."""
+    if find_spec("cupy") is None:
+        return "CuPy is not installed"
+    try:
+        import cupy
+    except Exception as error:  # a broken installation raises anything: ImportError, OSError, RuntimeError
+        return f"CuPy cannot be imported ({_first_line(error)})"
+    try:
+        if cupy.cuda.runtime.getDeviceCount() < 1:
+            return "CuPy finds no NVIDIA GPU"
+    except Exception as error:
+        return f"CuPy finds no NVIDIA GPU that it can use ({_first_line(error)})"
+    try:
+        cupy.cuda.nvrtc.getVersion()
+    except Exception as error:
+        return f"CuPy finds no NVRTC to compile kernels with ({_first_line(error)})"
+    return ""
+
+
+def _first_line(error):
+    """What an error says, in one line without a full stop."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0].strip().rstrip(".:")

@@ -1,0 +1,65 @@
+"""A kernel's text as libraries in memory: the plain build, the checked one, and the variables of both."""
+
+import ctypes
+import struct
+from pathlib import Path
+
+from llmc.cuda.emulator import compiler, runtime
+from llmc.cuda.emulator.source import global_names
+from llmc.cuda.errors import KernelError
+
+TLS = 7  # type of the thread-local segment in an ELF file
+ELF_64 = b"\x7fELF\x02\x01"  # little-endian
+
+
+class Build:
+    """A text, the kernels wanted of it and the compiler's options. Each library is compiled when first asked for."""
+
+    def __init__(self, code: str, names, options=()):
+        if not isinstance(code, str):
+            raise KernelError(f"code is a {type(code).__name__}; it is the text of the kernel.")
+        self.code, self.names, self.options = code, tuple(names), options
+        self._libraries = {}
+
+    def library(self, checked: bool) -> runtime.Library:
+        """The library in memory."""
+        if checked not in self._libraries:
+            path = compiler.compile(self.code, self.names, self.options, checked)
+            self._libraries[checked] = runtime.load(path)
+        return self._libraries[checked]
+
+    def variable(self, name: str, checked: bool) -> ctypes.Array:
+        """The bytes of a __device__ or __constant__ variable: an object with the buffer protocol."""
+        found = self.library(checked).global_variable(name) if name in global_names(self.code) else None
+        if found is None:
+            there = ", ".join(global_names(self.code)) or "none"
+            raise KernelError(f"no __device__ or __constant__ variable {name!r} at file scope; there is {there}.")
+        address, size = found
+        return (ctypes.c_ubyte * size).from_address(address)
+
+    def copy_variables(self, checked: bool):
+        """Give the variables of the build `checked` the values that they have in the other one."""
+        for name in global_names(self.code):
+            source, target = self.variable(name, not checked), self.variable(name, checked)
+            ctypes.memmove(target, source, len(source))
+
+
+def static_shared(path: Path) -> int:
+    """Bytes of static __shared__ arrays in a library, rounded down to 16; 0 where the file is of another format.
+
+    They are thread-local variables of the host, so the ELF header says how many bytes they have: all but the runtime's
+    own, which is one byte.
+    """
+    with open(path, "rb") as file:
+        head = file.read(64)
+        if head[:6] != ELF_64:
+            return 0
+        (start,), (size, count) = struct.unpack_from("<Q", head, 0x20), struct.unpack_from("<HH", head, 0x36)
+        file.seek(start)
+        table = file.read(size * count)
+    sizes = [
+        struct.unpack_from("<Q", table, at + 0x28)[0]
+        for at in range(0, len(table), size)
+        if struct.unpack_from("<I", table, at)[0] == TLS
+    ]
+    return (sum(sizes) - 1) // 16 * 16 if sizes else 0

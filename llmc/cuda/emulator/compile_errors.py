@@ -1,0 +1,98 @@
+"""From a compiler's messages to the one a learner can act on: the first error, its line in the kernel, and a hint."""
+
+import difflib
+import re
+
+from llmc.cuda.emulator.dynamic_shared import KERNEL_FILE
+from llmc.cuda.emulator.source import ENTRIES_FILE, kernel_names, kernels
+from llmc.cuda.emulator.text import line_at, mask, without_directives
+from llmc.cuda.errors import KernelError
+
+ERROR = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$", re.MULTILINE)
+FROM_KERNEL = re.compile(rf"\b{re.escape(KERNEL_FILE)}:(\d+)")
+QUOTES = str.maketrans("‘’“”`", "'''''")
+WORDS = """threadIdx blockIdx blockDim gridDim warpSize __global__ __device__ __shared__ __constant__ __restrict__
+    __syncthreads __syncwarp __shfl_sync __shfl_up_sync __shfl_down_sync __shfl_xor_sync __ballot_sync __any_sync
+    __all_sync __activemask __reduce_add_sync atomicAdd atomicSub atomicMax atomicMin atomicExch atomicCAS atomicAnd
+    atomicOr atomicXor float2 float3 float4 int2 int4 make_float2 make_float4 make_int2 make_int4 rsqrtf sqrtf expf logf
+    tanhf powf fabsf fmaxf fminf fmaf floorf ceilf erff __expf __logf __ldg __half __nv_bfloat16 printf assert
+    __threadfence __threadfence_block __float2half __half2float __popc __clz __ffs""".split()
+HOST_HEADER = "inside a kernel there are CUDA's device headers only, as with NVRTC; leave the #include out"
+HINTS = (  # (pattern in the compiler's message, hint)
+    (r"expected '[;,].* before|expected ';'|expected ',' or ';'", "a ; is missing here or in the line above"),
+    (r"expected '\}'|function.definition is not allowed here", "a { was opened and never closed"),
+    (r"expected declaration before '\}'|extraneous closing brace", "there is one } too many"),
+    (r"expected (?:primary-)?expression|expected unqualified-id", "a word or bracket is missing, or one is too many"),
+    (r"No such file or directory|file not found", HOST_HEADER),
+    (r"'std' has not been declared|identifier 'std'|member of 'std'", "use CUDA's own functions, without std::"),
+    (r"assignment of read-only|cannot assign to|read-only variable", "what is declared const cannot be written"),
+    (r"invalid conversion from 'const|discards qualifiers", "a pointer to const cannot become one that writes"),
+    (r"must return a value|void value not ignored", "a function that returns void has no value"),
+    (r"too (?:few|many) arguments|no matching function", "the arguments of this call fit no function of that name"),
+    (r"redefinition of|redeclaration of|conflicting declaration", "this name is declared twice"),
+    (r"lvalue required", "only a variable or an element of an array can stand here"),
+)  # fmt: skip
+
+
+def explain(said: str, code: str, names) -> KernelError:
+    """The KernelError for what the compiler wrote about `code`."""
+    said = said.translate(QUOTES)
+    match = ERROR.search(said)
+    if not match:
+        return KernelError(f"the compiler failed: {said.splitlines()[-1] if said else 'it gave no reason'}")
+    if KERNEL_FILE not in match["file"] and (line := _open_brace(code)):
+        return KernelError(f"line {line}: a {{ is never closed; count the }} from here on.", line)
+    if ENTRIES_FILE in match["file"]:
+        return _no_such_kernel(code, names, match["text"])
+    line = _line(said, match)
+    lines = code.splitlines()
+    shown = f"\n    {lines[line - 1].strip()}" if 0 < line <= len(lines) else ""
+    hint = _hint(match["text"], code)
+    where = f"line {line}" if line else "in the emulator's headers"
+    return KernelError(f"{where}: {match['text'].strip()}{shown}" + (f"\n{hint}" if hint else ""), line)
+
+
+def _open_brace(code):
+    """Line of the first { that is never closed, 0 if there is none."""
+    text, still_open = without_directives(mask(code)), []
+    for match in re.finditer(r"[{}]", text):
+        if match.group() == "{":
+            still_open.append(match.start())
+        elif still_open:
+            still_open.pop()
+    return line_at(code, still_open[0]) if still_open else 0
+
+
+def _line(said, match):
+    """The error's line in the kernel; for one in a header, the line of the kernel that led there."""
+    if KERNEL_FILE in match["file"]:
+        return int(match["line"])
+    before = FROM_KERNEL.findall(said[: match.start()])
+    after = FROM_KERNEL.findall(said[match.end() :])
+    return int((before[-1:] or after[:1] or [0])[0])
+
+
+def _no_such_kernel(code, names, text):
+    """An entry did not compile: the name is no kernel's."""
+    there = [*kernel_names(code), *(f"{each.name}<...>" for each in kernels(code) if each.template)]
+    if not there:
+        return KernelError("there is no __global__ function in this code; a kernel starts with __global__ void.")
+    unknown = [name for name in names if name.split("<")[0] not in {each.split("<")[0] for each in there}]
+    if unknown:
+        return KernelError(f"there is no kernel {unknown[0]!r} in this code; it has {', '.join(there)}.")
+    return KernelError(f"the kernels {', '.join(names)} cannot be called from here: {text.strip()}")
+
+
+def _hint(text, code):
+    """One sentence in plain words, "" if none is known."""
+    unknown = re.search(r"undeclared identifier '(\w+)'|'(\w+)' was not declared|'(\w+)' does not name a type", text)
+    unknown = unknown or re.search(r"unknown type name '(\w+)'", text)
+    if unknown and (name := next(filter(None, unknown.groups()))) != "std":
+        return _unknown_name(name, code)
+    return next((f"Hint: {hint}." for pattern, hint in HINTS if re.search(pattern, text)), "")
+
+
+def _unknown_name(name, code):
+    there = sorted(set(re.findall(r"\b[A-Za-z_]\w+", mask(code))) - {name})
+    near = difflib.get_close_matches(name, WORDS, 1, 0.8) or difflib.get_close_matches(name, there, 1, 0.8)
+    return f"Hint: {name} is declared nowhere" + (f"; did you mean {near[0]}?" if near else ".")

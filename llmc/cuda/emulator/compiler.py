@@ -1,0 +1,155 @@
+"""The host's C++ compiler: from the text of a kernel to a shared library, kept on the disk by its content.
+
+A library is named after a hash of all that went into it, written under another name and renamed when it is whole, so
+that two notebooks may compile the same kernel at once and a second run compiles nothing. Plain builds are for speed. In
+checked builds the compiler's thread-sanitizer pass puts a call before every load and store, and those calls lead to our
+runtime, which sees what the kernel does (shared/EMULATOR.md of the course's authors, and `runtime/`).
+"""
+
+import hashlib
+import os
+import platform
+import subprocess
+import sys
+from functools import lru_cache
+from pathlib import Path
+
+from llmc.cuda.emulator import toolchain
+from llmc.cuda.emulator.compile_errors import explain
+from llmc.cuda.emulator.refusals import refuse
+from llmc.cuda.emulator.source import prepare
+from llmc.cuda.emulator.store import cache_folder, whole
+from llmc.cuda.errors import KernelError
+
+HERE = Path(__file__).parent
+INCLUDE = HERE / "include"
+RUNTIME = HERE / "runtime"
+COMMON = ("-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-ffp-contract=off", "-w", "-fdiagnostics-color=never")
+NO_HOST_HEADERS = ("-nostdinc++", "-I", str(INCLUDE / "std"), "-I", str(INCLUDE))
+SEEN = ("-fsanitize=thread", "-fsanitize=bounds,integer-divide-by-zero,signed-integer-overflow", "-DLLMC_CHECKED")
+GCC_SEEN = (
+    *("--param", "tsan-instrument-func-entry-exit=0", "--param", "tsan-distinguish-volatile=1"),
+    "-fno-tree-sra",  # a float4 stays one access of 16 bytes
+)
+CLANG_SEEN = (
+    *("-mllvm", "-tsan-instrument-func-entry-exit=0", "-mllvm", "-tsan-instrument-read-before-write=1"),
+    *("-mllvm", "-tsan-instrument-atomics=0", "-mllvm", "-tsan-distinguish-volatile=1"),
+    *("-fno-slp-vectorize", "-fno-vectorize", "-fno-unroll-loops"),
+)
+LONG_NAMES = {"-define-macro": "-D", "-undefine-macro": "-U", "-include-path": "-I"}
+
+
+def compile(code: str, names, options=(), checked: bool = True) -> Path:
+    """Path of the shared library with one entry for each of `names`, compiled unless it is there.
+
+    `names` are kernels or name expressions ("scale<float>"), `options` those of NVRTC. Raises KernelError for what the
+    emulator refuses and for what does not compile, NoCompiler where there is no compiler.
+    """
+    if isinstance(options, str):
+        raise KernelError(f"options is a text; write a tuple: options=({options!r},).")
+    return _compile(code, tuple(names), tuple(options), bool(checked))
+
+
+@lru_cache(maxsize=1024)
+def _compile(code, names, options, checked):
+    tool = toolchain.find()
+    wanted, defines = _options(options)
+    text, flags = prepare(code, names, defines), (*_flags(tool.clang, checked), *wanted)
+    library = _place("kernel", tool, flags, text)
+    if not library.exists():
+        refuse(code)
+        _build(tool, flags, text, library, checked, lambda said: explain(said, code, names))
+    return library
+
+
+def compile_runtime() -> Path:
+    """Path of the runtime's shared library (runtime/*.cpp), compiled unless it is there."""
+    tool = toolchain.find()
+    sources = sorted(RUNTIME.glob("*.cpp"))
+    flags = ("-std=c++17", "-O2", "-fPIC", "-pthread", "-w", "-I", str(INCLUDE), "-I", str(RUNTIME))
+    text = "".join(f'#include "{source.name}"\n' for source in sources) + "".join(_texts(RUNTIME))
+    library = _place("runtime", tool, flags, text)
+    if not library.exists():
+        with whole(library) as out:
+            _run([*tool.command, *flags, "-shared", *map(str, sources), "-o", str(out)], out.parent, KernelError)
+    return library
+
+
+def _flags(clang, checked):
+    """Compiler flags of a kernel. GCC must not make a template's statics unique among all libraries of the process."""
+    kind = (() if clang else ("-fno-gnu-unique",)) + COMMON + NO_HOST_HEADERS
+    if not checked:
+        return ("-O2", *kind)
+    return ("-O1", "-g1", "-gdwarf-4", *kind, *SEEN, *(CLANG_SEEN if clang else GCC_SEEN))
+
+
+def _options(options):
+    """(flags, lines of #define) for NVRTC's options. Those about the GPU (-arch, --maxrregcount) mean nothing here.
+
+    Macros are defined behind our headers: -DN=32 must not change a name in them.
+    """
+    standard, flags, lines = "c++17", [], []
+    words = [str(option).strip() for option in options]
+    for i, word in enumerate(words):
+        name, _, value = ("-" + word.lstrip("-")).partition("=")
+        if word in ("-D", "-I", "-U"):
+            word += "".join(words[i + 1 : i + 2])
+        if name in LONG_NAMES:
+            word = LONG_NAMES[name] + value
+        if name == "-std":
+            standard = max(standard, value)  # our headers need C++17
+        elif name == "-use_fast_math":
+            flags += ["-ffast-math", "-DLLMC_FAST_MATH"]
+        elif word.startswith("-I"):
+            flags.append(word)
+        elif word.startswith("-U"):
+            lines.append(f"#undef {word[2:]}\n")
+        elif word.startswith("-D"):
+            macro, given, text = word[2:].partition("=")
+            lines.append(f"#define {macro} {text if given else 1}\n")
+    return (f"-std={standard}", *flags), "".join(lines)
+
+
+def _texts(folder):
+    """Names and contents of all files below a folder."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc")
+    return [f"{path.relative_to(folder)}\n{path.read_text()}" for path in files]
+
+
+@lru_cache(maxsize=1)
+def _headers() -> bytes:
+    return hashlib.sha256("\0".join(_texts(INCLUDE)).encode()).digest()
+
+
+def _place(kind, tool, flags, text) -> Path:
+    """Where the library of this text belongs."""
+    about = "\0".join([platform.machine(), tool.identity, *flags, text])
+    name = hashlib.sha256(_headers() + about.encode()).hexdigest()[:32]
+    return cache_folder() / f"{kind}-{name}.so"
+
+
+def _build(tool, flags, text, library, checked, failure):
+    """Compile a kernel's text. A checked one is linked apart: without the sanitizers' own libraries."""
+    with whole(library) as out:
+        source = out.parent / "kernel.cpp"
+        source.write_text(text)
+        undefined = ("-undefined", "dynamic_lookup") if sys.platform == "darwin" else ()
+        link = [*tool.command, "-O2", "-shared", *undefined, "-o", str(out)]  # zig adds its own checks below -O2
+        if not checked:
+            return _run([*link, *flags, str(source)], out.parent, failure)
+        object_file = str(out.with_suffix(".o"))
+        _run([*tool.command, *flags, "-c", str(source), "-o", object_file], out.parent, failure)
+        wrap = ("-Wl,--wrap=memcpy",) if tool.clang and sys.platform != "darwin" else ()
+        return _run([*link, *wrap, object_file], out.parent, failure)
+
+
+def _run(command, folder, failure):
+    """Run the compiler; raise failure(what it said) if it fails. It speaks English, so that errors can be read."""
+    environment = {**os.environ, "LC_ALL": "C"}
+    done = subprocess.run(
+        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace"
+    )
+    if done.returncode:
+        if "xcode-select" in done.stderr:
+            raise toolchain.none_found()
+        raise failure(done.stderr.strip() or f"{command[0]} failed ({done.returncode})")

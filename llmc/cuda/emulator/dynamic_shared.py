@@ -1,0 +1,65 @@
+"""`extern __shared__ T name[];` for a host compiler: a pointer to the block's dynamic shared memory."""
+
+import re
+
+from llmc.cuda.emulator.text import closing, enclosing, is_scope, line_at, mask, without_directives
+
+KERNEL_FILE = "kernel.cu"  # what the learner's text is called in messages and debug information
+DYNAMIC = "llmc_dynamic_shared()"  # its address, in llmc_core.h
+SPECIFIERS = re.compile(r"\b(?:extern|static|__shared__)\b|\b(?:__align__|alignas|__attribute__)\s*(?=\()")
+
+
+def _declarations(statement: str) -> list[tuple[str, str, str]]:
+    """(type, name, further dimensions) of each array in `extern __shared__ T name[], other[][33]`."""
+    while match := SPECIFIERS.search(statement):  # the word, and the parenthesis that may follow
+        opening = match.end()
+        end = closing(statement, opening) + 1 if statement[opening : opening + 1] == "(" else opening
+        statement = statement[: match.start()] + " " + statement[end:]
+    found = re.match(r"\s*(.*?)\s*\b(\w+)\s*\[[^\]]*\]((?:\s*\[[^\]]*\])*)\s*(,.*)?$", statement, re.DOTALL)
+    if not found:
+        return []
+    type_, name, dimensions, others = found.groups()
+    more = re.findall(r",\s*(\w+)\s*\[[^\]]*\]((?:\s*\[[^\]]*\])*)", others or "")
+    return [(" ".join(type_.split()), *each) for each in [(name, dimensions), *more]]
+
+
+def _as_pointer(type_: str, name: str, dimensions: str) -> str:
+    """The declaration of a pointer to the dynamic shared memory."""
+    if dimensions:
+        return f"{type_} (*{name}){dimensions} = ({type_} (*){dimensions}){DYNAMIC};"
+    return f"{type_}* {name} = ({type_}*){DYNAMIC};"
+
+
+def _as_macro(type_: str, name: str, dimensions: str) -> str:
+    """The same at file scope, where each use must ask: the memory is another one in every block."""
+    pointer = f"{type_} (*){dimensions}" if dimensions else f"{type_}*"
+    return f"\n#define {name} (({pointer}){DYNAMIC})"
+
+
+def dynamic_shared(code: str) -> str:
+    """`code` with each `extern __shared__ T name[];` a pointer to the block's dynamic shared memory.
+
+    In a function it is a variable on the same line; at file scope a macro, with a #line that sets the count right.
+    """
+    text = without_directives(mask(code))
+    for match in reversed(list(re.finditer(r"\b__shared__\b", text))):
+        start = max(text.rfind(mark, 0, match.start()) for mark in ";{}") + 1
+        start += len(text[start:]) - len(text[start:].lstrip())
+        end = text.find(";", match.end())
+        if end < 0 or not re.search(r"\bextern\b", text[start:end]):
+            continue
+        arrays = _declarations(text[start:end])
+        lines = "\n" * text.count("\n", start, end + 1)
+        if all(is_scope(head) for head in enclosing(text, start)):
+            macros = "".join(_as_macro(*array) for array in arrays)
+            new = f'{macros}\n#line {line_at(code, end)} "{KERNEL_FILE}"\n'
+        else:
+            new = " ".join(_as_pointer(*array) for array in arrays) + lines
+        code = code[:start] + new + code[end + 1 :] if arrays else code
+    return re.sub(r"^[ \t]*#[ \t]*define\b(?:\\\n|[^\n])*", _in_macro, code, flags=re.MULTILINE)
+
+
+def _in_macro(directive) -> str:
+    """A #define whose body declares dynamic shared memory."""
+    pattern = r"\bextern\s+__shared__\s+((?:\w+\s+)+?)(\w+)\s*\[\s*\]"
+    return re.sub(pattern, lambda match: _as_pointer(match[1].strip(), match[2], "")[:-1], directive.group())

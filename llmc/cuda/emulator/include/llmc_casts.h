@@ -1,0 +1,65 @@
+// Conversions between numbers with a rounding mode, and between a number and its bits.
+// As on a GPU a number too large becomes the largest integer there is, and a NaN becomes 0.
+#pragma once
+
+LLMC_INLINE int __float_as_int(float x) { return llmc_bits<int>(x); }
+LLMC_INLINE unsigned __float_as_uint(float x) { return llmc_bits<unsigned>(x); }
+LLMC_INLINE float __int_as_float(int x) { return llmc_bits<float>(x); }
+LLMC_INLINE float __uint_as_float(unsigned x) { return llmc_bits<float>(x); }
+LLMC_INLINE long long __double_as_longlong(double x) { return llmc_bits<long long>(x); }
+LLMC_INLINE double __longlong_as_double(long long x) { return llmc_bits<double>(x); }
+LLMC_INLINE int __double2hiint(double x) { return __double_as_longlong(x) >> 32; }
+LLMC_INLINE int __double2loint(double x) { return (int)__double_as_longlong(x); }
+LLMC_INLINE double __hiloint2double(int high, int low) {
+    return llmc_bits<double>((unsigned long long)(unsigned)high << 32 | (unsigned)low);
+}
+
+// x is a whole number. Its bounds are exact in double but for the upper ones of 64-bit types, which are one too large.
+template <class I>
+LLMC_INLINE I llmc_to_integer(double x) {
+    constexpr bool is_signed = (I)-1 < (I)0;
+    constexpr I highest = is_signed ? (I)(~0ull >> (65 - 8 * sizeof(I))) : (I)~(I)0, lowest = is_signed ? -highest - 1 : 0;
+    if (isnan(x)) return sizeof(I) == 8 ? (I)(1ull << 63) : 0;
+    return x >= (double)highest ? highest : x <= (double)lowest ? lowest : (I)x;
+}
+#define LLMC_TO_INTEGER(F, I, name)                                                         \
+    LLMC_INLINE I __##F##2##name##_rn(F x) { return llmc_to_integer<I>(rint((double)x)); }   \
+    LLMC_INLINE I __##F##2##name##_rd(F x) { return llmc_to_integer<I>(floor((double)x)); }  \
+    LLMC_INLINE I __##F##2##name##_ru(F x) { return llmc_to_integer<I>(ceil((double)x)); }   \
+    LLMC_INLINE I __##F##2##name##_rz(F x) { return llmc_to_integer<I>(trunc((double)x)); }
+LLMC_TO_INTEGER(float, int, int)
+LLMC_TO_INTEGER(float, unsigned, uint)
+LLMC_TO_INTEGER(float, long long, ll)
+LLMC_TO_INTEGER(float, unsigned long long, ull)
+LLMC_TO_INTEGER(double, int, int)
+LLMC_TO_INTEGER(double, unsigned, uint)
+LLMC_TO_INTEGER(double, long long, ll)
+LLMC_TO_INTEGER(double, unsigned long long, ull)
+
+template <class F, class I>
+LLMC_INLINE F llmc_from_integer(I x, int direction) {  // the error of the nearest, exactly, decides about a step
+    F nearest = (F)x;
+    double error = (double)((__int128)x - (__int128)nearest);
+    if (direction == 2) direction = nearest < 0 ? 1 : -1;
+    if (direction > 0 && error > 0) return nextafter(nearest, (F)INFINITY);
+    if (direction < 0 && error < 0) return nextafter(nearest, (F)-INFINITY);
+    return nearest;
+}
+#define LLMC_FROM_INTEGER(I, name, F)                                                                    \
+    LLMC_INLINE F __##name##2##F##_rn(I x) { return (F)x; }                                              \
+    LLMC_INLINE F __##name##2##F##_rd(I x) { return llmc_from_integer<F>(x, -1); }                       \
+    LLMC_INLINE F __##name##2##F##_ru(I x) { return llmc_from_integer<F>(x, 1); }                        \
+    LLMC_INLINE F __##name##2##F##_rz(I x) { return llmc_from_integer<F>(x, 2); }
+LLMC_FROM_INTEGER(int, int, float)
+LLMC_FROM_INTEGER(unsigned, uint, float)
+LLMC_FROM_INTEGER(long long, ll, float)
+LLMC_FROM_INTEGER(unsigned long long, ull, float)
+LLMC_FROM_INTEGER(int, int, double)
+LLMC_FROM_INTEGER(unsigned, uint, double)
+LLMC_FROM_INTEGER(long long, ll, double)
+LLMC_FROM_INTEGER(unsigned long long, ull, double)
+
+LLMC_INLINE float __double2float_rn(double x) { return (float)x; }
+LLMC_INLINE float __double2float_rd(double x) { return llmc_round<float>(x, 0, -1); }
+LLMC_INLINE float __double2float_ru(double x) { return llmc_round<float>(x, 0, 1); }
+LLMC_INLINE float __double2float_rz(double x) { return llmc_round<float>(x, 0, 2); }

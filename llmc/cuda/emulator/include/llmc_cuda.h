@@ -1,0 +1,17 @@
+// CUDA's words for a host compiler: what a kernel may use without an #include of its own.
+// Half precision, cooperative groups, wmma and cuda::barrier come with the headers of CUDA's names in std/.
+#pragma once
+
+#include "llmc_core.h"
+#include "llmc_words.h"
+#include "llmc_limits.h"
+#include "llmc_vectors.h"
+#include "llmc_bits.h"
+#include "llmc_math.h"
+#include "llmc_special.h"
+#include "llmc_fast_math.h"
+#include "llmc_casts.h"
+#include "llmc_warp.h"
+#include "llmc_memory.h"
+#include "llmc_atomics.h"
+#include "llmc_std.h"

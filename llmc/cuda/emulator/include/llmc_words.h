@@ -1,0 +1,72 @@
+// The qualifiers of CUDA, the macros that nvcc and NVRTC predefine, and the few functions a kernel has for talking.
+#pragma once
+
+// A function of ours that posts its own variables to other lanes or touches memory with __atomic builtins: its accesses
+// must not be reported as the kernel's. It stays a function of its own in checked builds, for inlining would undo this.
+#ifdef LLMC_CHECKED
+#define LLMC_QUIET static __attribute__((noinline, unused, no_sanitize("thread"), no_sanitize("undefined")))
+static constexpr bool llmc_checked = true;
+#else
+#define LLMC_QUIET static inline __attribute__((unused))
+static constexpr bool llmc_checked = false;
+#endif
+
+#define LLMC_METHOD inline __attribute__((always_inline))
+
+#define __device__  // get_global finds a variable by a function that source.py adds
+#define __constant__
+#define __host__
+#ifdef LLMC_CHECKED  // GCC does not report the store of a returned structure, so nothing may be returned: all is inlined
+#define __global__ __attribute__((flatten))
+#else
+#define __global__
+#endif
+#define __shared__ thread_local  // static by itself within a function, and a block runs on one thread of the host
+#define __managed__ _Pragma("GCC error \"__managed__ memory does not exist here: pass an array instead.\"")
+#define __grid_constant__
+#define __launch_bounds__(...)
+#define __maxnreg__(...)
+#define __align__(n) __attribute__((aligned(n)))
+#define __forceinline__ __attribute__((always_inline))  // without inline, for a kernel may say inline as well
+#define __noinline__ __attribute__((noinline))
+#define __builtin_align__(n) __align__(n)
+
+#define __CUDACC__ 1
+#define __CUDACC_RTC__ 1
+#define __CUDACC_VER_MAJOR__ 12
+#define __CUDACC_VER_MINOR__ 4
+#define CUDART_VERSION 12040
+#define CUDA_VERSION 12040
+#define __CUDA_ARCH__ 800  // everything up to Ampere; what comes after needs inline PTX
+#define LLMC_EMULATOR 1
+
+// -------------------------------------------------------------------------------------------- what a kernel says
+#define printf llmc_printf
+
+#ifdef NDEBUG
+#define assert(condition) ((void)0)
+#else
+#define assert(condition) ((condition) ? (void)0 : llmc_stop(LLMC_ASSERT, __LINE__, #condition))
+#endif
+
+[[noreturn]] LLMC_INLINE void __trap(LLMC_HERE) { llmc_stop(LLMC_TRAP, line, "__trap()"); }
+LLMC_INLINE void __brkpt() {}
+LLMC_INLINE void __nanosleep(unsigned) { llmc_yield(); }
+
+// The host's time stamp stands for the clock of a multiprocessor: it grows, and differences mean little.
+LLMC_INLINE long long clock64() {
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+    long long ticks;
+    asm volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+#endif
+}
+LLMC_INLINE long clock() { return clock64(); }
+LLMC_INLINE unsigned long long globaltimer() { return clock64(); }
+
+#ifndef __clang__
+#define __builtin_assume(condition) ((void)0)
+#endif
+LLMC_INLINE void __assume(bool) {}

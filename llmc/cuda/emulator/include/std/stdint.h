@@ -1,0 +1,1 @@
+// Everything is in llmc_cuda.h, which every kernel sees first.

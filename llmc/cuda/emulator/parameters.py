@@ -1,0 +1,88 @@
+"""What a kernel takes: the parameters that its library describes.
+
+The library of a kernel describes its parameters: items joined by commas, each "p" (pointer), "P" (pointer to const) or
+"v" (value), then letter and bytes of an element (f4, i8, b2 for bfloat16, ?1 for bool, ?0 for void, s24 for a struct of
+24 bytes) and "x4" where there are four together (float4).
+"""
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+from llmc.cuda.errors import KernelError
+
+WORDS = {  # how C++ spells them
+    **{"f2": "__half", "f4": "float", "f8": "double", "b2": "__nv_bfloat16", "?0": "void", "?1": "bool"},
+    **{"i1": "char", "i2": "short", "i4": "int", "i8": "long long"},
+    **{"u1": "unsigned char", "u2": "unsigned short", "u4": "unsigned int", "u8": "unsigned long long"},
+}
+FORMATS = {"i1": "b", "i2": "h", "i4": "i", "i8": "q", "u1": "B", "u2": "H", "u4": "I", "u8": "Q"} | {
+    **{"f2": "e", "f4": "f", "f8": "d", "?1": "?"}
+}
+
+
+class Parameter(NamedTuple):
+    """One parameter of a kernel."""
+
+    kernel: str
+    index: int
+    name: str
+    pointer: bool
+    const: bool
+    kind: str  # letter and bytes of an element: "f4"
+    count: int  # elements that its type holds: 4 for float4
+
+    @property
+    def size(self) -> int:
+        """Bytes of what is pointed to, or of the value."""
+        return int(self.kind[1:]) * self.count
+
+    @property
+    def type(self) -> str:
+        """The element's type as C++ has it."""
+        if self.kind[0] == "s":
+            return f"struct of {self.size} bytes"
+        if self.count == 1:
+            return WORDS[self.kind]
+        return f"{'uint' if self.kind == 'u4' else WORDS[self.kind]}{self.count}"
+
+    @property
+    def declared(self) -> str:
+        """As it may stand in the kernel: "const float* x"."""
+        return f"{'const ' * self.const}{self.type}{'*' * self.pointer} {self.name}"
+
+    def wrong(self, what: str) -> KernelError:
+        """The error for an argument that does not fit."""
+        named = "" if self.name.startswith("argument ") else f" ({self.name})"
+        return KernelError(f"{self.kernel}: argument {self.index}{named} {what}.")
+
+
+def parse(signature: str, names=(), kernel: str = "kernel") -> tuple[Parameter, ...]:
+    """The parameters of a signature. Those that `names` does not reach are called "argument 2"."""
+    items = signature.split(",") if signature else []
+    found = []
+    for i, item in enumerate(items):
+        match = re.fullmatch(r"([pPv])([a-z?]\d+)(?:x(\d+))?", item)
+        name = names[i] if len(names) == len(items) else f"argument {i}"
+        found.append(Parameter(kernel, i, name, match[1] in "pP", match[1] == "P", match[2], int(match[3] or 1)))
+    return tuple(found)
+
+
+def dtype_name(parameter):
+    """Name of the dtype that a parameter expects."""
+    kind = {"b": "bfloat16", "f": "float", "i": "int", "u": "uint", "?": "bool"}.get(parameter.kind[0], "void")
+    return kind if kind in ("bfloat16", "bool", "void") else f"{kind}{8 * int(parameter.kind[1:])}"
+
+
+def is_cupy(value):
+    return type(value).__module__.split(".")[0] == "cupy"
+
+
+def described(value):
+    """What somebody handed over, in a few words."""
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype} with shape {value.shape}"
+    if isinstance(value, (int, float, complex, np.generic)):
+        return f"the number {value!r}"
+    return f"a {type(value).__name__}"

@@ -1,0 +1,98 @@
+"""Where an access went, in words: an array's name and index, a byte of shared memory, a thread of a block."""
+
+import numpy as np
+
+WIDTH = 100  # characters of a source line that a message repeats
+
+
+def source_line(code, line) -> str:
+    """The text of a line of the kernel, stripped and cut; "" where the line is not known."""
+    lines = code.splitlines()
+    text = lines[line - 1].strip() if 0 < line <= len(lines) else ""
+    return text if len(text) <= WIDTH else text[: WIDTH - 4] + " ..."
+
+
+def place(raw, problem) -> str:
+    """The element or the bytes that an access of `problem` is about: "out[1024]", "shared memory, byte 128 (…)"."""
+    array = array_of(raw, problem)
+    if array is not None:
+        return element(raw.arguments[problem.argument].name, array, problem.offset, problem.size)
+    if problem.space == "shared":
+        return shared(problem.offset, problem.size)
+    return {"local": "a local variable", "global": "global memory"}.get(problem.space, "")
+
+
+def array_of(raw, problem):
+    """The array of the launch that `problem` names, or None."""
+    if 0 <= problem.argument < len(raw.arguments):
+        return raw.arguments[problem.argument].array
+    return None
+
+
+def element(name, array, offset, size) -> str:
+    """The elements that `size` bytes from byte `offset` on belong to, by their flat index, as the kernel counts.
+
+    "x[6] (row 1, column 2)" for a matrix; "16 bytes of x, elements 4 to 7" for a vector access.
+    """
+    item = array.itemsize
+    first, last = offset // item, (offset + max(size, 1) - 1) // item
+    if first == last and offset % item == 0:
+        return f"{name}[{first}]{position(array, first)}"
+    if offset % item:
+        return f"{size} bytes of {name} from byte {offset} on, inside element {first}{position(array, first)}"
+    return f"{size} bytes of {name}, elements {first} to {last}"
+
+
+def position(array, index) -> str:
+    """Row and column of the flat index, for arrays of more than one dimension: " (row 1, column 2)"."""
+    if array.ndim < 2 or not 0 <= index < array.size:
+        return ""
+    where = [int(i) for i in np.unravel_index(index, array.shape)]
+    if array.ndim == 2:
+        return f" (row {where[0]}, column {where[1]})"
+    return f" (index {', '.join(map(str, where))})"
+
+
+def extent(name, array) -> str:
+    """How long the array is: "out has 1024 elements (0 to 1023)"."""
+    if not array.size:
+        return f"{name} is empty"
+    shape = f"shape {array.shape}: " if array.ndim > 1 else ""
+    return f"{name} has {shape}{plural(array.size, 'element')} (0 to {array.size - 1})"
+
+
+def shared(offset, size) -> str:
+    """Only bytes are known of shared memory, not the arrays in it."""
+    if size in (2, 4, 8) and offset % size == 0:
+        return f"shared memory, byte {offset} ({size}-byte element {offset // size})"
+    if size == 16 and offset % 16 == 0:
+        return f"shared memory, bytes {offset} to {offset + 15} (4-byte elements {offset // 4} to {offset // 4 + 3})"
+    return f"shared memory, {plural(size, 'byte')} from byte {offset} on"
+
+
+def thread(index, block=None) -> str:
+    """ "thread (3, 0, 0) of block (1, 0, 0)"."""
+    return f"thread {_triple(index)}" + (f" of block {_triple(block)}" if block is not None else "")
+
+
+def _triple(index) -> str:
+    return f"({', '.join(str(int(i)) for i in index)})"
+
+
+def plural(number, noun, several=None) -> str:
+    """ "1 thread", "2 threads"."""
+    return f"{number} {noun if number == 1 else several or noun + 's'}"
+
+
+def lane_list(mask) -> str:
+    """The lanes of a warp in `mask`: "lanes 0 to 15 and 31"."""
+    lanes = [lane for lane in range(32) if mask >> lane & 1]
+    runs = []
+    for lane in lanes:
+        if runs and runs[-1][-1] == lane - 1:
+            runs[-1].append(lane)
+        else:
+            runs.append([lane])
+    words = [f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
+    noun = "lane" if len(lanes) == 1 else "lanes"
+    return f"{noun} " + (words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}") if words else ""

@@ -1,0 +1,175 @@
+"""The native half of the emulator as Python sees it: the runtime's library, kernels' libraries, one call for a launch.
+
+The runtime (`runtime/*.cpp`) is compiled once for a machine. Kernels are loaded after it and find its functions there.
+"""
+
+import ctypes
+import os
+import threading
+from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
+from functools import lru_cache
+from pathlib import Path
+from time import monotonic
+
+from llmc.cuda.emulator.compiler import compile_runtime
+from llmc.cuda.errors import KernelError
+
+BUDGET_S = 60.0  # a launch that runs longer is stopped; LLMC_EMULATOR_SECONDS changes it
+NUDGE_S = 0.05  # between two interruptions of a launch that takes long: threads that spin let others run
+TOO_LONG, BY_USER = 2, 3  # why a launch is ended early
+MOST_WORKERS = 16  # a block of 1024 threads needs 1024 stacks on each
+
+_lock = threading.RLock()  # one launch at a time: they share the workers, the arena and the signal handlers
+
+
+class Options(ctypes.Structure):
+    """A launch, as runtime/launch.cpp reads it."""
+
+    _fields_ = [
+        ("entry", c_void_p),
+        ("arguments", c_void_p),
+        ("anchor", c_void_p),
+        ("grid", c_uint32 * 3),
+        ("block", c_uint32 * 3),
+        ("shared", c_uint64),
+        ("checked", c_int32),
+        ("measured", c_int32),
+        ("workers", c_int32),
+        ("unused", c_int32),
+    ]
+
+
+@lru_cache(maxsize=1)
+def native():
+    """The runtime's library, compiled if need be. Raises NoCompiler where there is none."""
+    library = ctypes.CDLL(str(compile_runtime()), mode=ctypes.RTLD_GLOBAL)
+    library.llmc_run.argtypes = [POINTER(Options), POINTER(c_void_p)]
+    library.llmc_begin.argtypes = [POINTER(Options)]
+    library.llmc_begin.restype = c_void_p
+    library.llmc_wait.argtypes = [c_void_p, c_int, c_int]
+    library.llmc_abort.argtypes = [c_void_p, c_int]
+    library.llmc_found.argtypes = library.llmc_release.argtypes = [c_void_p]
+    library.llmc_problems.argtypes = [c_void_p]
+    library.llmc_problems.restype = c_void_p
+    library.llmc_printed.argtypes = [c_void_p, POINTER(c_void_p)]
+    library.llmc_numbers.argtypes = [c_void_p, POINTER(c_uint64)]
+    library.llmc_counts.restype = library.llmc_trace.restype = c_void_p
+    library.llmc_place.argtypes = [c_int, c_size_t, c_int, c_int, c_void_p]
+    library.llmc_place.restype = c_void_p
+    library.llmc_forget.argtypes = [c_int]
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=library.llmc_after_fork)
+    return library
+
+
+class Library:
+    """A kernel's library in memory: its entries by index, and their signatures."""
+
+    def __init__(self, path: Path):
+        native()
+        self.path = path
+        self._cdll = ctypes.CDLL(str(path))
+        self.anchor = ctypes.cast(self._cdll.llmc_shared_memory, c_void_p).value
+
+    def entry(self, index: int) -> int:
+        """Address of the function that unpacks the arguments and runs one thread of kernel `index`."""
+        return ctypes.cast(self._cdll[f"llmc_entry_{index}"], c_void_p).value
+
+    def signature(self, index: int) -> str:
+        """The kernel's parameters: "pf4,Pf4x4,vi4"; `LLMC_ENTRY` in include/llmc_core.h says how to read it."""
+        function = self._cdll[f"llmc_signature_{index}"]
+        function.restype = c_char_p
+        return function().decode()
+
+    def global_variable(self, name: str):
+        """(address, bytes) of a __device__ or __constant__ variable, or None."""
+        try:
+            function = self._cdll[f"llmc_global_{name}"]
+        except AttributeError:
+            return None
+        function.restype, size = c_void_p, c_size_t()
+        return function(byref(size)), size.value
+
+
+@lru_cache(maxsize=1024)
+def load(path: Path) -> Library:
+    """The library at `path`, loaded once."""
+    return Library(path)
+
+
+def workers() -> int:
+    """Cores that blocks run on: LLMC_EMULATOR_THREADS, else all that this process may use."""
+    wanted = os.environ.get("LLMC_EMULATOR_THREADS")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(int(wanted) if wanted and wanted.isdigit() else cores, MOST_WORKERS))
+
+
+def budget() -> float:
+    """Seconds a launch may take."""
+    try:
+        return float(os.environ.get("LLMC_EMULATOR_SECONDS", BUDGET_S))
+    except ValueError:
+        return BUDGET_S
+
+
+def options(library: Library, index: int, grid, block, arguments, shared_mem: int, checked=False, measured=False):
+    """Options of a launch; grid and block are triples, `arguments` the address of an array of pointers to values."""
+    one = Options(library.entry(index), arguments, library.anchor)
+    one.grid[:], one.block[:] = grid, block
+    one.shared, one.checked, one.measured, one.workers = shared_mem, checked, measured, workers()
+    return one
+
+
+def run_plain(prepared: Options):
+    """Run an unchecked launch. None when all went well, else the handle of an ended launch: read it, then `release` it."""
+    handle = c_void_p()
+    with _lock:
+        status = native().llmc_run(byref(prepared), byref(handle))
+        if status == 0:
+            return None
+        ended = finish(handle.value, waiting=status == 1)
+        if native().llmc_found(ended) or native().llmc_printed(ended, byref(c_void_p())):
+            return ended
+        release(ended)
+        return None
+
+
+def run_checked(prepared: Options):
+    """Run a checked launch to its end; the handle of it: read it, then `release` it. The caller holds `exclusive()`."""
+    return finish(native().llmc_begin(byref(prepared)), waiting=True)
+
+
+def exclusive():
+    """The lock to hold from placing arrays to reading results."""
+    return _lock
+
+
+def finish(handle, waiting: bool):
+    """Wait for a launch, stop it when it takes too long or the user presses Ctrl-C."""
+    runtime, end, last = native(), monotonic() + budget(), monotonic()
+    try:
+        while waiting and not runtime.llmc_wait(handle, 5, monotonic() - last > NUDGE_S):
+            last = monotonic() if monotonic() - last > NUDGE_S else last
+            if monotonic() > end:
+                _stop(handle, TOO_LONG)
+                waiting = False
+    except KeyboardInterrupt:
+        _stop(handle, BY_USER)
+        runtime.llmc_restore()
+        runtime.llmc_release(handle)
+        raise
+    runtime.llmc_restore()
+    return handle
+
+
+def _stop(handle, why):
+    runtime, give_up = native(), monotonic() + 10
+    runtime.llmc_abort(handle, why)
+    while not runtime.llmc_wait(handle, 1, 1):
+        if monotonic() > give_up:
+            raise KernelError("a kernel does not end and cannot be stopped; restart the notebook's kernel.")
+
+
+def release(handle):
+    """Free what a launch left."""
+    native().llmc_release(handle)

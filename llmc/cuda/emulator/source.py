@@ -1,0 +1,127 @@
+"""The text of a kernel: which kernels it has, what their parameters are called, and the C++ that is made of it.
+
+The host's compiler understands CUDA C as it stands, given a header that explains CUDA's words; but one declaration,
+`extern __shared__ T name[];`, is rewritten here. Nothing else is, and no line moves, so that what the compiler and the
+debug information say of a line is true of the learner's text. Every rule works on a masked copy, in which comments,
+strings and preprocessor lines are blank.
+"""
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from llmc.cuda.emulator.dynamic_shared import KERNEL_FILE, dynamic_shared
+from llmc.cuda.emulator.text import closing, enclosing, is_certain, mask, without_directives
+
+ENTRIES_FILE = "llmc_entries"  # and the lines that follow it
+TYPE_WORDS = set("int float double char short long unsigned signed bool void const volatile __restrict__".split())
+VARIABLE = re.compile(r"\b(?:__constant__|__device__)\b[^;{}()=]*?\b(\w+)\s*(?:\[[^;{}()=]*\])*\s*[;={]")
+NO_VARIABLE = re.compile(r"\b(?:struct|class|union|enum|template|typedef|using|operator)\b")
+EXPORT = "LLMC_EXPORT void* llmc_global_{0}(unsigned long* bytes) {{ *bytes = sizeof({0}); return (void*)&{0}; }}\n"
+NOT_A_NAME = {"__launch_bounds__", "__attribute__", "__maxnreg__", "alignas", "__align__", "__declspec"}
+
+
+class Kernel(NamedTuple):
+    """A `__global__` function as it stands in the text."""
+
+    name: str  # with its namespaces: "outer::inner"
+    template: bool
+    c_linkage: bool  # extern "C": CuPy finds it by its name
+    certain: bool  # not within an #if
+    parameters: str  # text between the parentheses
+
+
+def _kernel_at(text: str, position: int) -> Kernel | None:
+    """The kernel that the `__global__` at `position` belongs to, None if no function follows."""
+    word = re.compile(r"[A-Za-z_]\w*|\(|[;{}]")
+    name, at = "", position
+    while found := word.search(text, at):
+        at = found.end()
+        if found.group() in ";{}":
+            return None
+        if found.group() != "(":
+            name = found.group()
+        elif name in NOT_A_NAME:
+            at = closing(text, found.start()) + 1
+        else:
+            break
+    else:
+        return None
+    heads = enclosing(text, position)
+    start = max(text.rfind(mark, 0, position) for mark in ";{}") + 1
+    spaces = [head.split()[-1] for head in heads if "namespace" in head and head.split()[-1] != "namespace"]
+    prefix = text[start:position]
+    linkage = any(re.search(r'extern\s*"[^"]*"$', head) for head in [*heads, prefix.strip()])
+    linkage = linkage or bool(re.search(r'extern\s*"', prefix + text[position:at]))
+    parameters = text[at : closing(text, at - 1)]
+    return Kernel("::".join([*spaces, name]), bool(re.search(r"\btemplate\b", prefix)), linkage, True, parameters)
+
+
+@lru_cache(maxsize=256)
+def kernels(code: str) -> tuple[Kernel, ...]:
+    """Every `__global__` function of the text, in its order; a declaration and its definition are two."""
+    masked = mask(code)
+    text, found = without_directives(masked), []
+    for match in re.finditer(r"\b__global__\b", text):
+        if kernel := _kernel_at(text, match.end()):
+            found.append(kernel._replace(certain=is_certain(masked, match.start())))
+    return tuple(found)
+
+
+def kernel_names(code: str) -> tuple[str, ...]:
+    """Names of the `__global__` functions that are no templates, each once, in the text's order."""
+    return tuple(dict.fromkeys(kernel.name for kernel in kernels(code) if not kernel.template))
+
+
+def parameter_names(code: str, kernel: str) -> tuple[str, ...]:
+    """Names of a kernel's parameters: ("x", "n"). One without a name is "argument 2". () if there is no such kernel.
+
+    `kernel` may be a name expression: "scale<float, 4>".
+    """
+    wanted = kernel.split("<")[0].split("::")[-1].strip()
+    same = [each for each in kernels(code) if each.name.split("::")[-1] == wanted]
+    return _names_of(same[-1].parameters) if same else ()
+
+
+def _names_of(parameters: str) -> tuple[str, ...]:
+    flat = parameters
+    for pair in (r"<[^<>]*>", r"\[[^\[\]]*\]", r"\([^()]*\)", r"\{[^{}]*\}"):
+        while pair and (shorter := re.sub(pair, " ", flat)) != flat:
+            flat = shorter
+    items = [item.split("=")[0].strip() for item in flat.split(",")]
+    if items in ([""], ["void"]):
+        return ()
+    last = [re.search(r"[\w>*&]\s*[\s*&]\s*([A-Za-z_]\w*)$", item) for item in items]
+    names = [match.group(1) if match else "int" for match in last]
+    return tuple(f"argument {i}" if name in TYPE_WORDS else name for i, name in enumerate(names))
+
+
+@lru_cache(maxsize=256)
+def global_names(code: str) -> tuple[str, ...]:
+    """Names of the `__constant__` and `__device__` variables at file scope, which `get_global` hands out.
+
+    Those within an #if are left out.
+    """
+    masked = mask(code)
+    text = without_directives(masked)
+    found = []
+    for match in VARIABLE.finditer(text):
+        start = max(text.rfind(mark, 0, match.start()) for mark in ";{}") + 1
+        hidden = any(not re.match(r'extern\s*"[^"]*"$|namespace$', head) for head in enclosing(text, start))
+        if is_certain(masked, match.start()) and not hidden and not NO_VARIABLE.search(text[start : match.end()]):
+            found.append(match.group(1))
+    return tuple(dict.fromkeys(found))
+
+
+def prepare(code: str, names, defines: str = "") -> str:
+    """The C++ text that is compiled: the header, the kernel's own lines, and one entry for each of `names`.
+
+    defines: lines that stand between the two, such as "#define N 32".
+
+    An entry is LLMC_ENTRY(i, name) of llmc_core.h. A variable NAME at file scope gets a function llmc_global_NAME that
+    returns its address and writes its size in bytes.
+    """
+    entries = "".join(f"LLMC_ENTRY({i}, {name})\n" for i, name in enumerate(names))
+    variables = "".join(EXPORT.format(name) for name in global_names(code))
+    head = f'#include "llmc_cuda.h"\n{defines}#line 1 "{KERNEL_FILE}"\n'
+    return f'{head}{dynamic_shared(code)}\n#line 1 "{ENTRIES_FILE}"\n{entries}{variables}'

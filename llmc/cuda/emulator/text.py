@@ -1,0 +1,64 @@
+"""Looking at CUDA C without parsing it: a masked copy of the text, and the braces around a place in it."""
+
+import re
+
+BLANK = re.compile(
+    r'//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)|R"(?P<tag>[^(\s\\]*)\(.*?\)(?P=tag)"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'',
+    re.DOTALL,
+)
+DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.MULTILINE)
+
+
+def mask(code: str) -> str:
+    """`code` with the insides of comments and strings blank: as long, and with the same lines."""
+
+    def blank(match):
+        text = match.group()
+        inside = re.sub(r"[^\n]", " ", text)
+        return f'"{inside[1:-1]}"' if text[0] == '"' else inside
+
+    # A digit separator (1'000) is no character: the quote would swallow the rest of the line.
+    return BLANK.sub(blank, re.sub(r"(?<=[0-9a-fA-F])'(?=[0-9a-fA-F]{3})", "_", code))
+
+
+def without_directives(masked: str) -> str:
+    """`masked` with the preprocessor's lines blank too."""
+    return DIRECTIVE.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), masked)
+
+
+def line_at(code: str, position: int) -> int:
+    """The line, counted from 1, of a position in the text."""
+    return code.count("\n", 0, position) + 1
+
+
+def closing(text: str, opening: int) -> int:
+    """Position of the parenthesis that closes the one at `opening`, or the text's length."""
+    depth = 0
+    for match in re.compile(r"[()]").finditer(text, opening):
+        depth += 1 if match.group() == "(" else -1
+        if depth == 0:
+            return match.start()
+    return len(text)
+
+
+def enclosing(text: str, position: int) -> list[str]:
+    """What stands before each open brace around `position`, outermost first."""
+    heads = []
+    for match in re.compile(r"[{}]").finditer(text, 0, position):
+        if match.group() == "}":
+            heads = heads[:-1]
+        else:
+            start = max(text.rfind(mark, 0, match.start()) for mark in ";{}") + 1
+            heads = [*heads, text[start : match.start()].strip()]
+    return heads
+
+
+def is_scope(head: str) -> bool:
+    """Whether a brace after `head` opens a namespace or an extern "C" block, and no body."""
+    return bool(re.match(r'(?:inline\s+)?namespace\b[^()]*$|extern\s*"[^"]*"$', head))
+
+
+def is_certain(masked: str, position: int) -> bool:
+    """Whether no #if is open at `position`: nobody knows here whether what stands in one exists."""
+    conditions = re.findall(r"^[ \t]*#[ \t]*(if|endif)", masked[:position], re.MULTILINE)
+    return conditions.count("if") == conditions.count("endif")

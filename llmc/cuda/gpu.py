@@ -1,0 +1,114 @@
+"""CuPy's kernels behind our door: as they are, or with a launch on the emulator before each one on the GPU."""
+
+import numpy as np
+
+from llmc.cuda.emulator.kernels import RawKernel
+from llmc.cuda.emulator.modules import RawModule
+from llmc.cuda.emulator.source import global_names
+from llmc.cuda.errors import KernelError
+
+_expressions = {}  # (code, name that the compiler made of it) -> name expression, of CuPy's kernels from modules
+
+
+def raw_kernel(code, name, options, check, of_cupy):
+    """CuPy's RawKernel; with check, one that is tried on the emulator first."""
+    import cupy
+
+    theirs = cupy.RawKernel(code, name, tuple(options), **of_cupy)
+    return Checked(theirs, RawKernel(code, name, options, check=True)) if check else theirs
+
+
+class Module:
+    """CuPy's RawModule, whose kernels `inspect` recognises and which are checked on the emulator if so wished."""
+
+    def __init__(self, code, options, name_expressions, check, of_cupy):
+        import cupy
+
+        options = tuple(options)
+        if name_expressions and not any("-std=" in option for option in options):
+            options = (*options, "-std=c++17")  # CuPy wants to be told
+        self._theirs = cupy.RawModule(code=code, options=options, name_expressions=name_expressions, **of_cupy)
+        self._twin = RawModule(code=code, options=options, name_expressions=name_expressions, check=True)
+        self.code, self.check, self._expressions = code, bool(check), tuple(name_expressions or ())
+
+    def compile(self, log_stream=None):
+        """Compile the module now, not at the first launch."""
+        self._theirs.compile(log_stream)
+
+    def get_function(self, name: str):
+        """CuPy's kernel of that name or name expression, or the checked one."""
+        theirs = self._theirs.get_function(name)
+        if name in self._expressions:
+            _expressions[self.code, theirs.name] = name
+        return Checked(theirs, self._twin.get_function(name), self._lend) if self.check else theirs
+
+    def get_global(self, name: str):
+        """CuPy's pointer to a __device__ or __constant__ variable."""
+        return self._theirs.get_global(name)
+
+    def _lend(self):
+        """Give the emulator's variables the values of the GPU's."""
+        import cupy
+
+        for name in global_names(self.code):
+            memory = np.frombuffer(self._twin.get_global(name), np.uint8)  # (bytes,)
+            memory[...] = cupy.ndarray(memory.shape, np.uint8, self._theirs.get_global(name)).get()  # (bytes,)
+
+
+class Checked:
+    """A kernel that runs on the emulator, on copies of the arrays, and then on the GPU if nothing was wrong."""
+
+    def __init__(self, theirs, twin, lend=None):
+        self._theirs, self._twin, self._lend = theirs, twin, lend
+
+    def __call__(self, grid, block, args, *, shared_mem=0, **of_cupy):
+        """Launch it. Raises KernelError, with a report after a launch on the emulator, before the GPU has seen it."""
+        report = self.examine(grid, block, on_host(args), shared_mem)
+        if not report.ok:
+            raise KernelError(report)
+        self._theirs(grid, block, args, shared_mem=shared_mem, **of_cupy)
+
+    def examine(self, grid, block, args, shared_mem=0, outputs=(), measure=False):
+        """The emulator's report; args are NumPy arrays."""
+        if self._lend:
+            self._lend()
+        return self._twin.examine(grid, block, args, shared_mem, outputs, measure)
+
+    @property
+    def max_dynamic_shared_size_bytes(self) -> int:
+        """As CuPy's; setting it sets the emulator's too."""
+        return self._theirs.max_dynamic_shared_size_bytes
+
+    @max_dynamic_shared_size_bytes.setter
+    def max_dynamic_shared_size_bytes(self, size):
+        self._twin.max_dynamic_shared_size_bytes = size
+        self._theirs.max_dynamic_shared_size_bytes = size
+
+    def __getattr__(self, name):
+        return getattr(self._theirs, name)
+
+
+def emulated(kernel):
+    """The emulator's twin of a CuPy kernel."""
+    expression = _expressions.get((kernel.code, kernel.name))
+    if expression is None:
+        return RawKernel(kernel.code, kernel.name, kernel.options)
+    module = RawModule(code=kernel.code, options=kernel.options, name_expressions=[expression])
+    return module.get_function(expression)
+
+
+def on_host(args):
+    """The arguments with every CuPy array copied to the host; one that is handed over twice stays one."""
+    if not isinstance(args, (tuple, list)):
+        return args
+    copies = {}
+
+    def copied(value):
+        if type(value).__module__.split(".")[0] != "cupy":
+            return value
+        key = (value.data.ptr, value.shape, value.dtype, value.strides)
+        if key not in copies:
+            copies[key] = value.get()  # (shape of value)
+        return copies[key]
+
+    return tuple(copied(value) for value in args)
