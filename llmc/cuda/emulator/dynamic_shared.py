@@ -36,6 +36,18 @@ def _as_macro(type_: str, name: str, dimensions: str) -> str:
     return f"\n#define {name} (({pointer}){DYNAMIC})"
 
 
+def _as_object(type_: str, name: str) -> str:
+    """For a name that something else in the text has too, which a macro would change: an object that is a pointer."""
+    value = f"{{ return ({type_}*){DYNAMIC}; }}"
+    cast = f"template <class U> explicit operator U*() const {{ return (U*){DYNAMIC}; }}"
+    return f"static struct {{ operator {type_}*() const {value} {cast} }} const {name} = {{}};"
+
+
+def _is_declared_again(text: str, name: str) -> bool:
+    """Whether a parameter or a variable of the text bears the name as well: `float* name,`."""
+    return bool(re.search(rf"\b[A-Za-z_]\w*\s*[*&]+\s*(?:\w*restrict\w*\s+)?{name}\s*[,)=;]", text))
+
+
 def dynamic_shared(code: str) -> str:
     """`code` with each `extern __shared__ T name[];` a pointer to the block's dynamic shared memory.
 
@@ -51,8 +63,10 @@ def dynamic_shared(code: str) -> str:
         arrays = _declarations(text[start:end])
         lines = "\n" * text.count("\n", start, end + 1)
         if all(is_scope(head) for head in enclosing(text, start)):
-            macros = "".join(_as_macro(*array) for array in arrays)
-            new = f'{macros}\n#line {line_at(code, end)} "{KERNEL_FILE}"\n'
+            again = [_is_declared_again(text, name) and not dimensions for _, name, dimensions in arrays]
+            objects = "".join(_as_object(*array[:2]) for array, other in zip(arrays, again) if other)
+            macros = "".join(_as_macro(*array) for array, other in zip(arrays, again) if not other)
+            new = f'{objects}{macros}\n#line {line_at(code, end)} "{KERNEL_FILE}"\n'
         else:
             new = " ".join(_as_pointer(*array) for array in arrays) + lines
         code = code[:start] + new + code[end + 1 :] if arrays else code

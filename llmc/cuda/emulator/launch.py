@@ -1,4 +1,4 @@
-"""A checked launch: copies of the arrays go into the arena, the kernel runs on them, the results come back with a `Raw`.
+"""A checked launch: copies of the arrays go into the arena, the kernel runs on them, results come back with a `Raw`.
 
 In the arena each array lies alone, with gigabytes of nothing around it, so a wrong index cannot hit anything and still
 says which array was meant. Arrays that share memory (views, an in-place kernel) share a slot.
@@ -10,8 +10,9 @@ from time import perf_counter
 
 import numpy as np
 
-from llmc.cuda.emulator import runtime
+from llmc.cuda.emulator import runtime, statics
 from llmc.cuda.emulator.raw import Raw, RawAccess, RawProblem
+from llmc.cuda.emulator.source import kernel_names
 from llmc.cuda.errors import KernelError
 
 # Kind in runtime/state.h
@@ -23,6 +24,7 @@ KINDS = (
 FIRST_NOTE = KINDS.index("early-return")
 SPACES = ("", "global", "shared", "local")
 NOBODY = 0xFFFFFFFF
+SHARED_STATIC = -2  # "argument" of a problem in static shared memory
 MOST_ARRAYS = 64
 
 # Problem, Counted and Traced in runtime/
@@ -76,7 +78,7 @@ def slots_of(arguments):
 
 
 def _bring_in(slot, unwritten):
-    """Copy a slot's arrays into the arena. `unwritten`: argument index -> (elements,) bool, True where nothing is yet."""
+    """Copy a slot's arrays into the arena. `unwritten`: argument index -> (elements,) bool, True: holds nothing yet."""
     argument, size = slot.members[0][0], slot.high - slot.low
     missing = [i for i, _ in slot.members if i in unwritten]
     if missing:
@@ -136,13 +138,15 @@ def launch(library, index, code, kernel, grid, block, arguments, shared_mem=0, m
         pointers, kept = _pack(arguments, slots)
         address = ctypes.addressof(pointers)
         prepared = runtime.options(library, index, grid, block, address, shared_mem, True, measure)
+        arrays = statics.of_kernel(library.path, kernel, kernel_names(code))
+        runtime.tell_shared(arrays)
         try:
             handle = runtime.run_checked(prepared)
         finally:
             for slot in slots:
                 _take_out(slot)
             runtime.native().llmc_forget(len(slots))
-        raw = Raw(library.path, code, kernel, grid, block, arguments)
+        raw = Raw(library.path, code, kernel, grid, block, arguments, shared_arrays=arrays)
         read(handle, raw, measure)
         runtime.release(handle)
         raw.seconds = perf_counter() - start
@@ -172,18 +176,24 @@ def read(handle, raw, measure=False):
     length = native.llmc_printed(handle, byref(text))
     raw.printed = ctypes.string_at(text, length).decode(errors="replace") if length else ""
     found = _records(native.llmc_problems(handle), native.llmc_found(handle), PROBLEM)
-    raw.problems = [_problem(raw, p) for p in found if p["kind"] < FIRST_NOTE]
+    raw.problems = _first_causes([_problem(raw, p) for p in found if p["kind"] < FIRST_NOTE])
     raw.notes = [_problem(raw, p) for p in found if p["kind"] >= FIRST_NOTE]
     if measure:
         raw.accesses = [_access(c) for c in _records(native.llmc_counts(), numbers[3], COUNTED)]
         if 0 < numbers[4] < MOST_TRACED:
-            raw.trace = _trace(_records(native.llmc_trace(), numbers[4], TRACED))
+            raw.trace = _trace(raw, _records(native.llmc_trace(), numbers[4], TRACED))
 
 
 def _records(address, n, dtype):
     if not n:
         return np.empty(0, dtype)
     return np.frombuffer(ctypes.string_at(address, n * dtype.itemsize), dtype)  # (n,)
+
+
+def _first_causes(problems):
+    """Without reads of what nothing wrote that are in a race too: the write comes later because nobody waits for it."""
+    racing = {pc for p in problems if p.kind in ("race", "missing-syncwarp") for pc in (p.pc, p.pc2)} - {0}
+    return [p for p in problems if p.kind != "uninitialised" or p.pc not in racing]
 
 
 def _triple(linear, shape):
@@ -200,6 +210,7 @@ def _problem(raw, p) -> RawProblem:
         detail = space
     elif kind == "bounds":
         detail = f"{p['offset']} {detail}"
+    array, start = _array_at(raw, space, int(p["argument"]), int(p["offset"]))
     return RawProblem(
         kind=kind,
         pc=int(p["pc"]),
@@ -211,25 +222,29 @@ def _problem(raw, p) -> RawProblem:
         block2=place(p["block2"], raw.grid),
         thread2=place(p["thread2"], raw.block),
         space=space,
-        argument=int(p["argument"]),
-        offset=int(p["offset"]) - _start(raw, int(p["argument"])),
+        argument=max(-1, int(p["argument"])),
+        offset=int(p["offset"]) - start,
         size=int(p["size"]),
         write=bool(p["write"]),
         write2=bool(p["write2"]),
         count=int(p["count"]),
         lanes=int(p["lanes"]),
+        array=array,
         detail=detail,
     )
 
 
-def _start(raw, argument):
-    """Bytes from the start of a slot to the array that names it."""
+def _array_at(raw, space, argument, offset):
+    """Name of the static shared array around or before an offset, and the byte that an access's offset counts from."""
+    if space == "shared" and argument == SHARED_STATIC:
+        before = [one for one in raw.shared_arrays if one.offset <= offset and not one.mark]
+        return (before[-1].name, before[-1].offset) if before else ("", 0)
     if argument < 0 or raw.arguments[argument].array is None:
-        return 0
+        return "", 0
     for slot in slots_of(raw.arguments):
         if slot.members[0][0] == argument:
-            return raw.arguments[argument].array.ctypes.data - slot.low
-    return 0
+            return "", raw.arguments[argument].array.ctypes.data - slot.low
+    return "", 0
 
 
 def _access(c) -> RawAccess:
@@ -250,12 +265,14 @@ def _access(c) -> RawAccess:
     )
 
 
-def _trace(records):
+def _trace(raw, records):
     """The accesses of a small launch, in order."""
     names = ["pc", "block", "thread", "argument", "offset", "size", "write", "step"]
     out = np.empty(len(records), [(name, "i8") for name in names])  # (accesses,)
     for name in names[:-1]:
         out[name] = records[name]
     out["argument"] = np.where(records["space"] == 1, records["argument"], -1)
+    for argument in np.unique(out["argument"]):
+        out["offset"][out["argument"] == argument] -= _array_at(raw, "global", int(argument), 0)[1]
     out["step"] = np.arange(len(records))
     return out

@@ -17,6 +17,10 @@ def place(raw, problem) -> str:
     array = array_of(raw, problem)
     if array is not None:
         return element(raw.arguments[problem.argument].name, array, problem.offset, problem.size)
+    if problem.kind == "bounds":
+        return f"[{problem.detail.split()[0]}]"
+    if problem.array and problem.size and problem.offset % problem.size == 0:
+        return f"{problem.array}[{problem.offset // problem.size}]"
     if problem.space == "shared":
         return shared(problem.offset, problem.size)
     return {"local": "a local variable", "global": "global memory"}.get(problem.space, "")

@@ -53,6 +53,7 @@ class RawProblem:
     write2: bool = False
     count: int = 1  # how often this happened; of "never-written": how many elements
     lanes: int = 0  # mask of a warp's lanes; of a barrier: how many threads ended without coming to it
+    array: str = ""  # of shared memory: the static array that `offset` counts from, where it is known
     detail: str = ""  # race: "shared" or "global"; bounds: index and array type; assert: the condition
 
 
@@ -97,3 +98,4 @@ class Raw:
     seconds: float = 0.0
     printed: str = ""
     trace: np.ndarray | None = None
+    shared_arrays: tuple = ()  # statics.SharedArray: the static ones, where they are known

@@ -6,7 +6,7 @@ The runtime (`runtime/*.cpp`) is compiled once for a machine. Kernels are loaded
 import ctypes
 import os
 import threading
-from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from functools import lru_cache
 from pathlib import Path
 from time import monotonic
@@ -14,7 +14,7 @@ from time import monotonic
 from llmc.cuda.emulator.compiler import compile_runtime
 from llmc.cuda.errors import KernelError
 
-BUDGET_S = 60.0  # a launch that runs longer is stopped; LLMC_EMULATOR_SECONDS changes it
+BUDGET_S, CHECKED_BUDGET_S = 120.0, 20.0  # a launch that runs longer is stopped; LLMC_EMULATOR_SECONDS sets both
 NUDGE_S = 0.05  # between two interruptions of a launch that takes long: threads that spin let others run
 TOO_LONG, BY_USER = 2, 3  # why a launch is ended early
 MOST_WORKERS = 16  # a block of 1024 threads needs 1024 stacks on each
@@ -57,6 +57,7 @@ def native():
     library.llmc_place.argtypes = [c_int, c_size_t, c_int, c_int, c_void_p]
     library.llmc_place.restype = c_void_p
     library.llmc_forget.argtypes = [c_int]
+    library.llmc_shared_arrays.argtypes = [c_int] + 3 * [POINTER(c_int64)]
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=library.llmc_after_fork)
     return library
@@ -104,12 +105,12 @@ def workers() -> int:
     return max(1, min(int(wanted) if wanted and wanted.isdigit() else cores, MOST_WORKERS))
 
 
-def budget() -> float:
+def budget(checked: bool) -> float:
     """Seconds a launch may take."""
     try:
-        return float(os.environ.get("LLMC_EMULATOR_SECONDS", BUDGET_S))
-    except ValueError:
-        return BUDGET_S
+        return float(os.environ["LLMC_EMULATOR_SECONDS"])
+    except (KeyError, ValueError):
+        return CHECKED_BUDGET_S if checked else BUDGET_S
 
 
 def options(library: Library, index: int, grid, block, arguments, shared_mem: int, checked=False, measured=False):
@@ -121,7 +122,7 @@ def options(library: Library, index: int, grid, block, arguments, shared_mem: in
 
 
 def run_plain(prepared: Options):
-    """Run an unchecked launch. None when all went well, else the handle of an ended launch: read it, then `release` it."""
+    """Run an unchecked launch. None when all went well, else the handle of an ended one: read it, then `release` it."""
     handle = c_void_p()
     with _lock:
         status = native().llmc_run(byref(prepared), byref(handle))
@@ -136,7 +137,15 @@ def run_plain(prepared: Options):
 
 def run_checked(prepared: Options):
     """Run a checked launch to its end; the handle of it: read it, then `release` it. The caller holds `exclusive()`."""
-    return finish(native().llmc_begin(byref(prepared)), waiting=True)
+    return finish(native().llmc_begin(byref(prepared)), waiting=True, checked=True)
+
+
+def tell_shared(arrays):
+    """Tell which static `__shared__` arrays (`statics.SharedArray`) the next checked launch may touch; (): unknown."""
+    numbers = c_int64 * max(1, len(arrays))
+    starts, ends = numbers(*[a.offset for a in arrays]), numbers(*[a.offset + a.size for a in arrays])
+    marks = numbers(*[a.mark for a in arrays])
+    native().llmc_shared_arrays(len(arrays) or -1, starts, ends, marks)
 
 
 def exclusive():
@@ -144,9 +153,9 @@ def exclusive():
     return _lock
 
 
-def finish(handle, waiting: bool):
+def finish(handle, waiting: bool, checked: bool = False):
     """Wait for a launch, stop it when it takes too long or the user presses Ctrl-C."""
-    runtime, end, last = native(), monotonic() + budget(), monotonic()
+    runtime, end, last = native(), monotonic() + budget(checked), monotonic()
     try:
         while waiting and not runtime.llmc_wait(handle, 5, monotonic() - last > NUDGE_S):
             last = monotonic() if monotonic() - last > NUDGE_S else last

@@ -15,7 +15,7 @@ from llmc.cuda.emulator.text import closing, enclosing, is_certain, mask, withou
 
 ENTRIES_FILE = "llmc_entries"  # and the lines that follow it
 TYPE_WORDS = set("int float double char short long unsigned signed bool void const volatile __restrict__".split())
-VARIABLE = re.compile(r"\b(?:__constant__|__device__)\b[^;{}()=]*?\b(\w+)\s*(?:\[[^;{}()=]*\])*\s*[;={]")
+VARIABLE = re.compile(r"\b(?:__constant__|__device__)\b[^;{}()=]*?\b(\w+)\s*(?:\[[^;{}=\]]*\])*\s*[;={]")
 NO_VARIABLE = re.compile(r"\b(?:struct|class|union|enum|template|typedef|using|operator)\b")
 EXPORT = "LLMC_EXPORT void* llmc_global_{0}(unsigned long* bytes) {{ *bytes = sizeof({0}); return (void*)&{0}; }}\n"
 NOT_A_NAME = {"__launch_bounds__", "__attribute__", "__maxnreg__", "alignas", "__align__", "__declspec"}

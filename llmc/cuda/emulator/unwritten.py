@@ -29,9 +29,7 @@ def empty(shape, dtype=np.float32) -> np.ndarray:
 
 def elements(array) -> np.ndarray | None:
     """(elements,) bool, True where nothing was written; None if the array is not known or nothing is missing."""
-    root = array
-    while isinstance(root.base, np.ndarray):
-        root = root.base
+    root = _owner(array)
     if id(root) not in _known or not array.size:
         return None
     missing = (_bytes(array) == _pattern(array)).all(axis=1)  # (elements,)
@@ -95,5 +93,12 @@ def _bytes(array):
     return array.reshape(-1).view(np.uint8).reshape(-1, array.itemsize)
 
 
+def _owner(array):
+    """The array that a view looks at."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
 def _pattern(array):
-    return NAN_BITS if array.dtype.kind in "fcV" else INTEGER_BITS
+    return NAN_BITS if _owner(array).dtype.kind in "fcV" else INTEGER_BITS

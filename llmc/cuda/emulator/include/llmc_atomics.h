@@ -45,14 +45,15 @@ LLMC_ATOMIC T llmc_update(T* address, Op op) {
 }
 
 // LLMC_ATOMIC_1(int, atomicAdd, ...) defines atomicAdd, atomicAdd_block and atomicAdd_system.
-#define LLMC_ATOMIC_1(T, name, expression)   \
-    LLMC_ATOMIC_SCOPE(T, name, expression)   \
-    LLMC_ATOMIC_SCOPE(T, name##_block, expression) \
-    LLMC_ATOMIC_SCOPE(T, name##_system, expression)
-#define LLMC_ATOMIC_SCOPE(T, name, expression)          \
-    LLMC_INLINE T name(T* address, T value) {           \
-        llmc_atomic(address, sizeof(T));                \
-        return expression;                              \
+#define LLMC_ATOMIC_1(T, name, expression) LLMC_ATOMIC_SCOPES(llmc_atomic, T, name, expression)
+#define LLMC_ATOMIC_SCOPES(tell, T, name, expression)     \
+    LLMC_ATOMIC_SCOPE(tell, T, name, expression)          \
+    LLMC_ATOMIC_SCOPE(tell, T, name##_block, expression)  \
+    LLMC_ATOMIC_SCOPE(tell, T, name##_system, expression)
+#define LLMC_ATOMIC_SCOPE(tell, T, name, expression)      \
+    LLMC_INLINE T name(T* address, T value) {             \
+        tell(address, sizeof(T));                         \
+        return expression;                                \
     }
 #define LLMC_ATOMIC_UPDATE(T, Bits, name, expression) \
     LLMC_ATOMIC_1(T, name, (llmc_update<Bits>(address, [value](T old) -> T { return expression; })))
@@ -64,7 +65,7 @@ LLMC_ATOMIC T llmc_update(T* address, Op op) {
 
 #define LLMC_ATOMIC_INTEGER(T)                                        \
     LLMC_ATOMIC_1(T, atomicAdd, llmc_fetch_add(address, value))       \
-    LLMC_ATOMIC_1(T, atomicExch, llmc_exchange(address, value))       \
+    LLMC_ATOMIC_SCOPES(llmc_atomic_store, T, atomicExch, llmc_exchange(address, value)) \
     LLMC_ATOMIC_1(T, atomicAnd, llmc_fetch_and(address, value))       \
     LLMC_ATOMIC_1(T, atomicOr, llmc_fetch_or(address, value))         \
     LLMC_ATOMIC_1(T, atomicXor, llmc_fetch_xor(address, value))       \
@@ -80,7 +81,8 @@ LLMC_ATOMIC_INTEGER(unsigned)
 LLMC_ATOMIC_INTEGER(unsigned long long)
 LLMC_ATOMIC_BOUNDS(long long)
 LLMC_ATOMIC_CAS(unsigned short, atomicCAS)
-LLMC_ATOMIC_1(float, atomicExch, __uint_as_float(llmc_exchange<unsigned>((LlmcWord*)address, __float_as_uint(value))))
+LLMC_ATOMIC_SCOPES(llmc_atomic_store, float, atomicExch,
+                   __uint_as_float(llmc_exchange<unsigned>((LlmcWord*)address, __float_as_uint(value))))
 LLMC_ATOMIC_1(int, atomicSub, llmc_fetch_add(address, (int)(0u - (unsigned)value)))
 LLMC_ATOMIC_1(unsigned, atomicSub, llmc_fetch_add(address, 0u - value))
 LLMC_ATOMIC_UPDATE(unsigned, unsigned, atomicInc, old >= value ? 0 : old + 1)

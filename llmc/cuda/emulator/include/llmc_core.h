@@ -54,10 +54,12 @@ void* llmc_dynamic_shared();
 int llmc_printf(const char* format, ...) __attribute__((format(printf, 1, 2)));
 #if defined(LLMC_CHECKED) || defined(LLMC_RUNTIME)  // the compiler reports plain loads and stores by itself; these are for what it does not see
 void llmc_atomic(const volatile void* address, unsigned size);
+void llmc_atomic_store(const volatile void* address, unsigned size);  // one that may be the first to write there
 void llmc_read(const void* address, unsigned size);
 void llmc_write(void* address, unsigned size);
 #else
 LLMC_INLINE void llmc_atomic(const volatile void*, unsigned) {}
+LLMC_INLINE void llmc_atomic_store(const volatile void*, unsigned) {}
 LLMC_INLINE void llmc_read(const void*, unsigned) {}
 LLMC_INLINE void llmc_write(void*, unsigned) {}
 #endif

@@ -21,7 +21,13 @@ static constexpr bool llmc_checked = false;
 #else
 #define __global__
 #endif
-#define __shared__ thread_local  // static by itself within a function, and a block runs on one thread of the host
+// A block runs on one thread of the host; within a function thread_local is static by itself. A constructor is not run:
+// GCC, unless told that nothing is to be done, would ask at run time whether it was (for __half, say).
+#ifdef __clang__
+#define __shared__ thread_local
+#else
+#define __shared__ __constinit thread_local
+#endif
 #define __managed__ _Pragma("GCC error \"__managed__ memory does not exist here: pass an array instead.\"")
 #define __grid_constant__
 #define __launch_bounds__(...)

@@ -7,7 +7,14 @@ constexpr size_t SLOT = size_t(8) << 30, SLOTS = 64, ARENA = SLOT * SLOTS;
 constexpr size_t BEFORE = size_t(2) << 30;       // of a slot, in front of its array
 constexpr size_t MAX_ARRAY = size_t(2) << 30;    // bytes of an array
 
+constexpr int MOST_SHARED_ARRAYS = 64;
+
 struct Arena {
+    // what lies in the library's thread-local memory, as offsets: static __shared__ arrays of the kernel that runs, and
+    // the compiler's own marks (whether a constructor has run); none known: -1
+    int shared_arrays = -1;
+    size_t shared_from[MOST_SHARED_ARRAYS], shared_to[MOST_SHARED_ARRAYS];
+    bool shared_mark[MOST_SHARED_ARRAYS];
     char* base = nullptr;
     Region slots[SLOTS] = {};
     Region shared_static = {}, shared_dynamic = {}, module = {};

@@ -55,10 +55,17 @@ static void on_timer(int, siginfo_t*, void* context) {
     char* pc = program_counter(context);
     if (!in_kernel(*w->launch, pc)) return;  // in the middle of the runtime or the C library: the next signal
     if (w->launch->abort == 0) return llmc_yield();
-    Problem p = blank(*w, RUNAWAY);
-    p.pc = pc - w->launch->library + 1;
-    if (w->launch->abort == 2) report(*w, p);
-    leave(*w);
+    give_up(*w, pc + 1);
+}
+
+void give_up(Worker& w, const char* pc) {
+    if (w.launch->abort == 2) {  // took too long
+        Problem p = blank(w, RUNAWAY);
+        if (in_kernel(*w.launch, pc)) p.pc = pc - w.launch->library;
+        report(w, p);
+        w.launch->abort = 1;  // said once
+    }
+    leave(w);
 }
 
 static thread_local bool has_alternative_stack = false;

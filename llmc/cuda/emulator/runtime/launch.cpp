@@ -24,17 +24,18 @@ Arena arena;
 
 // ------------------------------------------------------------------------------------------------ workers
 
-static std::mutex lock;
-static std::condition_variable& begin = *new std::condition_variable;  // never destroyed: idle workers wait for it at exit
-static std::condition_variable& done = *new std::condition_variable;
-static std::vector<Worker*> workers;
-static Launch* launch = nullptr;
+// Never destroyed: at the end of the process idle workers still wait on them.
+static std::mutex& pool_lock = *new std::mutex;
+static std::condition_variable& pool_begin = *new std::condition_variable;
+static std::condition_variable& pool_done = *new std::condition_variable;
+static std::vector<Worker*>& workers = *new std::vector<Worker*>;
+static Launch* current_launch = nullptr;
 static uint64_t generation = 0;
 static int wanted = 0, running = 0;
 
 static void prepare(Worker& w, Launch& l);
 
-static void work(Worker* w, int index) {
+static void serve(Worker* w, int index) {
     llmc_worker = w;
     w->thread_handle = (void*)pthread_self();
     alternative_stack();
@@ -42,17 +43,17 @@ static void work(Worker* w, int index) {
     for (;;) {
         Launch* l;
         {
-            std::unique_lock<std::mutex> hold(lock);
-            begin.wait(hold, [&] { return generation != seen && index < wanted; });
+            std::unique_lock<std::mutex> hold(pool_lock);
+            pool_begin.wait(hold, [&] { return generation != seen && index < wanted; });
             seen = generation;
-            l = launch;
+            l = current_launch;
         }
         prepare(*w, *l);
         for (uint64_t b; !l->abort.load() && (b = l->next_block++) < l->blocks;) run_block(*w, b);
         w->current = nullptr;
         w->launch = nullptr;
-        std::lock_guard<std::mutex> hold(lock);
-        if (--running == 0) done.notify_all();
+        std::lock_guard<std::mutex> hold(pool_lock);
+        if (--running == 0) pool_done.notify_all();
     }
 }
 
@@ -62,15 +63,15 @@ static void start_workers(int n) {
         size_t guard = sysconf(_SC_PAGESIZE), size = (MAX_SHARED + guard - 1) / guard * guard;
         w->dynamic_shared = (char*)mmap(nullptr, size + guard, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         mprotect(w->dynamic_shared + size, guard, PROT_NONE);
-        std::thread(work, w, int(workers.size())).detach();
+        std::thread(serve, w, int(workers.size())).detach();
         workers.push_back(w);
     }
 }
 
 extern "C" void llmc_after_fork() {  // the child has no threads: start anew (the old ones are lost with the parent)
-    new (&lock) std::mutex;
-    new (&begin) std::condition_variable;
-    new (&done) std::condition_variable;
+    new (&pool_lock) std::mutex;
+    new (&pool_begin) std::condition_variable;
+    new (&pool_done) std::condition_variable;
     workers.clear();
     running = 0;
 }
@@ -161,6 +162,7 @@ static void prepare(Worker& w, Launch& l) {
     if (!l.checked) return;
     Loaded here = look_up((void*)l.entry, l.shared_anchor);
     place(arena.shared_static, here.anchor_block, here.shared, 2, SHARED);
+    arena.shared_static.argument = -2;  // SHARED_STATIC in ../launch.py
     place(arena.shared_dynamic, w.dynamic_shared, l.shared, 2, SHARED);
     place(arena.module, here.data, here.data_end - here.data, 2, GLOBAL);
 }
@@ -186,6 +188,13 @@ extern "C" char* llmc_place(int index, size_t size, int shift, int argument, uin
     r.argument = argument;
     r.written = written;
     return r.cells ? data : nullptr;
+}
+
+extern "C" void llmc_shared_arrays(int n, const int64_t* from, const int64_t* to, const int64_t* mark) {
+    arena.shared_arrays = n > MOST_SHARED_ARRAYS ? -1 : n;
+    for (int i = 0; i < arena.shared_arrays; i++) {
+        arena.shared_from[i] = from[i], arena.shared_to[i] = to[i], arena.shared_mark[i] = mark[i];
+    }
 }
 
 extern "C" void llmc_forget(int slots) {
@@ -241,20 +250,20 @@ extern "C" Launch* llmc_begin(const Options* o) {
     }
     int n = l->checked ? 1 : int(std::min<uint64_t>(o->workers, l->blocks));
     install_handlers();
-    std::lock_guard<std::mutex> hold(lock);
+    std::lock_guard<std::mutex> hold(pool_lock);
     start_workers(n);
-    launch = l;
+    current_launch = l;
     wanted = running = n;
     generation++;
-    begin.notify_all();
+    pool_begin.notify_all();
     return l;
 }
 
 // Wait up to `milliseconds` (0: not at all); true when the launch has ended. A kernel that takes long is interrupted now
 // and then, so that threads which spin let those run that they wait for.
 extern "C" int llmc_wait(Launch* l, int milliseconds, int nudge) {
-    std::unique_lock<std::mutex> hold(lock);
-    if (done.wait_for(hold, std::chrono::milliseconds(milliseconds), [] { return running == 0; })) return 1;
+    std::unique_lock<std::mutex> hold(pool_lock);
+    if (pool_done.wait_for(hold, std::chrono::milliseconds(milliseconds), [] { return running == 0; })) return 1;
     if (nudge)
         for (int i = 0; i < wanted; i++) interrupt(*workers[i]);
     return 0;

@@ -27,8 +27,11 @@ void begin_block_memory(Worker& w) {
     Launch& l = *w.launch;
     w.first_segment = l.first_segment + l.segments.size();
     for (int i = 0; i < w.num_warps; i++) new_segment(w, w.warps[i]);
-    for (Region* r : {&arena.shared_static, &arena.shared_dynamic})
-        if (r->size) memset(r->data, 0xff, r->size);  // NaN, and no sensible index
+    // poison: NaN, and no sensible index
+    if (arena.shared_dynamic.size) memset(arena.shared_dynamic.data, 0xff, arena.shared_dynamic.size);
+    for (int i = 0; i < arena.shared_arrays; i++)
+        if (!arena.shared_mark[i])
+            memset(arena.shared_static.data + arena.shared_from[i], 0xff, arena.shared_to[i] - arena.shared_from[i]);
 }
 
 // Whether access `a` cannot clash with what thread t does now. `first` is the oldest segment that counts.
@@ -148,12 +151,21 @@ static void write_cell(const Here& h, Cell& cell, unsigned bytes) {
 
 // ------------------------------------------------------------------------------------------------ one access
 
-static Region* find(Worker& w, const char* address) {
+static Region* find(const char* address) {
     size_t offset = address - arena.base;
     if (offset < ARENA) return arena.slots[offset / SLOT].data ? &arena.slots[offset / SLOT] : nullptr;
     for (Region* r : {&arena.shared_static, &arena.shared_dynamic, &arena.module})
         if (size_t(address - r->data) < r->size) return r;
     return nullptr;
+}
+
+// Static shared memory holds the arrays of all kernels of the library, one behind the other: only those of this one
+// count. The index of the array that holds the access, -1 if none does.
+static int shared_array(const char* address, int size) {
+    size_t offset = address - arena.shared_static.data;
+    for (int i = 0; i < arena.shared_arrays; i++)
+        if (offset >= arena.shared_from[i] && offset + size <= arena.shared_to[i]) return i;
+    return -1;
 }
 
 static bool on_a_stack(Worker& w, const char* address) {
@@ -165,7 +177,10 @@ static bool on_a_stack(Worker& w, const char* address) {
 }
 
 static bool readable_anyway(Worker& w, const char* address) {
-    return address >= w.launch->library && address < w.launch->library_end;  // constants and tables of the library
+    if (address >= w.launch->library && address < w.launch->library_end) return true;  // the library's constants
+    for (const void* own : {&threadIdx, &blockIdx, &llmc_block_dim, &llmc_grid_dim})  // clang reports these reads
+        if (size_t(address - (const char*)own) < sizeof(uint3)) return true;
+    return false;
 }
 
 [[noreturn]] static void refuse(Worker& w, int kind, const Region* r, const char* address, int size, bool write,
@@ -177,17 +192,26 @@ static bool readable_anyway(Worker& w, const char* address) {
 
 static Region* admit(Worker& w, char* address, int size, bool write, const char* pc) {
     flush_pending(w);
-    if (w.launch->abort.load(std::memory_order_relaxed)) leave(w);
-    Region* r = find(w, address);
+    if (w.launch->abort.load(std::memory_order_relaxed)) give_up(w, pc);
+    Region* r = find(address);
     if (!r) {
         if (on_a_stack(w, address) || readable_anyway(w, address)) return nullptr;
         size_t dynamic = address - w.dynamic_shared;
         if (dynamic < MAX_SHARED + 4096) refuse(w, OUT_OF_BOUNDS, &arena.shared_dynamic, address, size, write, pc);
+        size_t near_shared = address - arena.shared_static.data + (64 << 10);
+        if (arena.shared_static.size && near_shared < (128 << 10) + arena.shared_static.size)
+            refuse(w, OUT_OF_BOUNDS, &arena.shared_static, address, size, write, pc);
         refuse(w, INVALID_POINTER, nullptr, address, size, write, pc);
     }
-    w.current->touched = true;
     size_t offset = address - r->data;
-    if (offset >= r->size || offset + size > r->size) refuse(w, OUT_OF_BOUNDS, r, address, size, write, pc);
+    bool outside = offset >= r->size || offset + size > r->size;
+    if (r == &arena.shared_static && arena.shared_arrays >= 0) {
+        int array = shared_array(address, size);
+        if (array >= 0 && arena.shared_mark[array]) return nullptr;
+        outside = array < 0;
+    }
+    w.current->touched = true;
+    if (outside) refuse(w, OUT_OF_BOUNDS, r, address, size, write, pc);
     if ((uintptr_t)address & (size - 1) && !(size & (size - 1))) refuse(w, MISALIGNED, r, address, size, write, pc);
     return r;
 }
@@ -224,13 +248,11 @@ static void access(char* address, int size, bool write, bool vol, const char* pc
         }
     }
     warp.dirty = true;
-    if (vol && !write) {  // perhaps a thread that waits for another's flag
-        static int reads = 0;
-        if (++reads % 8 == 0) llmc_yield();
-    }
+    if (!vol) w.idle = 0;
+    else if (!write && ++w.spins % 8 == 0) llmc_yield();  // perhaps it waits for another thread's flag
 }
 
-static void atomic_access(char* address, int size, const char* pc) {
+static void atomic_access(char* address, int size, const char* pc, bool reads = true) {
     Worker* worker = llmc_worker;
     if (!worker || !worker->current) return;
     Worker& w = *worker;
@@ -240,13 +262,14 @@ static void atomic_access(char* address, int size, const char* pc) {
     Warp& warp = w.warps[t.warp];
     if (w.launch->measured) measure_access(w, *r, address, size, true, true, pc);
     Here h{w, t, warp, *r, address, size, false, pc};
-    if (warp.dirty) new_segment(w, warp);
     size_t first = (address - r->data) >> r->shift, last = (address - r->data + size - 1) >> r->shift;
+    Access before = r->cells[first].w;  // what its writer had seen is seen here, and published again
+    if (warp.dirty || ((before.atomic || before.vol) && before.segment > warp.segment)) new_segment(w, warp);
     unsigned bytes = byte_mask(*r, address, size);
     for (size_t i = first; i <= last; i++) {
         Access other = r->cells[i].w;
         bool never = r->written ? !r->written[i] : r->space == SHARED && other.segment < h.first;
-        if (never) uninitialised(h);
+        if (never && reads) uninitialised(h);
         if (other.segment >= h.first) {
             if (other.atomic || other.vol) t.acquired = std::max<uint32_t>(t.acquired, other.segment);
             else if (other.bytes & bytes && !ordered(w, t, other, h.first))
@@ -299,6 +322,7 @@ extern "C" void __tsan_write_range(void* p, size_t size) { range((char*)p, size,
 extern "C" void llmc_read(const void* p, unsigned size) { range((char*)p, size, false, HERE); }
 extern "C" void llmc_write(void* p, unsigned size) { range((char*)p, size, true, HERE); }
 extern "C" void llmc_atomic(const volatile void* p, unsigned size) { atomic_access((char*)p, size, HERE); }
+extern "C" void llmc_atomic_store(const volatile void* p, unsigned size) { atomic_access((char*)p, size, HERE, false); }
 extern "C" void __tsan_init() {}
 extern "C" void __tsan_func_entry(void*) {}
 extern "C" void __tsan_func_exit() {}

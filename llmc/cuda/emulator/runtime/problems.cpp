@@ -5,7 +5,7 @@
 #include <cstring>
 #include <mutex>
 
-static std::mutex lock;
+static std::mutex& writing = *new std::mutex;
 constexpr size_t MOST = 64;
 
 Problem blank(Worker& w, int kind) {
@@ -28,7 +28,7 @@ static bool is_news(const Worker& w, int kind) {
 Problem& report(Worker& w, Problem p) {
     static Problem dropped;
     if (!is_news(w, p.kind)) return dropped = p;
-    std::lock_guard<std::mutex> hold(lock);
+    std::lock_guard<std::mutex> hold(writing);
     auto& all = w.launch->problems;
     for (auto& known : all)
         if (known.kind == p.kind && known.pc == p.pc && known.pc2 == p.pc2 && known.line == p.line &&
@@ -47,7 +47,7 @@ extern "C" int llmc_printf(const char* format, ...) {
     va_start(arguments, format);
     int n = vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    std::lock_guard<std::mutex> hold(lock);
+    std::lock_guard<std::mutex> hold(writing);
     auto& out = llmc_worker->launch->printed;
     size_t length = strlen(text);
     if (out.size() < (1 << 20)) out.insert(out.end(), text, text + length);  // a GPU's buffer is 1 MB too

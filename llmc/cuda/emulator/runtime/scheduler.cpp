@@ -78,9 +78,9 @@ static Thread* next(Worker& w) {
 static void deadlock(Worker& w);
 
 // The current thread waits: let others run until somebody makes it ready again.
-static void wait(Worker& w) {
+static void suspend(Worker& w) {
     Thread* self = w.current;
-    if (w.launch->abort.load(std::memory_order_relaxed)) leave(w);
+    if (w.launch->abort.load(std::memory_order_relaxed)) give_up(w);
     Thread* other = next(w);
     if (!other) {
         deadlock(w);
@@ -102,7 +102,8 @@ static void fiber_main() {
         w.launch->entry(w.launch->arguments);
         t = llmc_worker->current;
         finish(w, *t);
-        Thread* other = w.launch->abort.load(std::memory_order_relaxed) ? nullptr : next(w);
+        if (w.launch->abort.load(std::memory_order_relaxed)) give_up(w);
+        Thread* other = next(w);
         if (!other) leave(w);
         Warp& warp = w.warps[other->warp];
         unsigned bit = 1u << other->lane;
@@ -128,8 +129,8 @@ static void fiber_main() {
 
 // ------------------------------------------------------------------------------------------------ barriers
 
-// Some threads ended without coming to this barrier. Those that had done nothing yet returned early, which is common and
-// works; one that had read, written or waited skipped the barrier.
+// Some threads ended without coming to this barrier. Those that had done nothing since the last one returned early, which
+// is common and works; one that had read or written skipped the barrier.
 static void report_absent(Worker& w, int line) {
     int skipped = -1, early = -1, count = 0, waits = 0;
     for (int i = 0; i < w.num_threads; i++) {
@@ -145,66 +146,74 @@ static void report_absent(Worker& w, int line) {
     report(w, p);
 }
 
-static void release_barrier(Worker& w) {
-    int lines[2] = {0, 0};
+// What was visible to one thread through atomics is visible to all behind a barrier.
+static void share_acquired(Worker& w) {
     uint32_t acquired = 0;
-    for (int i = 0; i < w.num_warps; i++)
-        for (unsigned m = w.warps[i].at_barrier; m; m &= m - 1) {
-            Thread& t = w.threads[i * WARP + __builtin_ctz(m)];
-            if (!lines[0]) lines[0] = t.barrier_line;
-            if (t.barrier_line != lines[0]) lines[1] = t.barrier_line;
-            acquired = std::max(acquired, t.acquired);
-        }
-    if (lines[1] && w.launch->checked) {
-        Problem p = blank(w, DIFFERENT_BARRIERS);
-        p.line = lines[0], p.line2 = lines[1];
-        report(w, p);
-    }
-    if (w.alive < w.num_threads && w.launch->checked) report_absent(w, lines[0]);
-    w.epoch++;
-    w.launch->barriers++;
-    for (int i = 0; i < w.num_warps; i++) {
-        Warp& warp = w.warps[i];
-        warp.ready |= warp.at_barrier;
-        warp.at_barrier = 0;
-        if (w.launch->checked) new_segment(w, warp);
-        if (w.launch->measured) measure_warp(w, i);
-        if (acquired)
-            for (int lane = 0; lane < WARP; lane++) w.threads[i * WARP + lane].acquired = acquired;
-    }
-    w.waiting = 0;
-    w.barrier_op = -1;
+    for (int i = 0; i < w.num_threads; i++) acquired = std::max(acquired, w.threads[i].acquired);
+    if (acquired)
+        for (int i = 0; i < w.num_threads; i++) w.threads[i].acquired = acquired;
 }
 
-static int barrier(int line, int value, int op) {
-    Worker& w = *llmc_worker;
-    Thread& t = *w.current;
+static void release_checked(Worker& w) {
+    if (w.other_line) {
+        Problem p = blank(w, DIFFERENT_BARRIERS);
+        p.line = w.barrier_line, p.line2 = w.other_line;
+        report(w, p);
+    }
+    if (w.alive < w.num_threads) report_absent(w, w.barrier_line);
+    share_acquired(w);
+    w.launch->barriers++;
+    w.epoch++;
+    for (int i = 0; i < w.num_warps; i++) {
+        new_segment(w, w.warps[i]);
+        for (int lane = 0; lane < WARP; lane++)  // who leaves now, having done nothing since, returns early
+            if (w.warps[i].at_barrier >> lane & 1) w.threads[i * WARP + lane].touched = false;
+        if (w.launch->measured) measure_warp(w, i);
+    }
+}
+
+// All that are left have arrived: they may go on.
+static void release_barrier(Worker& w) {
+    w.idle = 0;
+    if (w.launch->checked) release_checked(w);
+    for (int i = 0; i < w.num_warps; i++) {
+        w.warps[i].ready |= w.warps[i].at_barrier;
+        w.warps[i].at_barrier = 0;
+    }
+    w.waiting = 0;
+    w.barrier_result = w.barrier_value;
+}
+
+static void arrive(Worker& w, Thread& t, int line) {
     flush_pending(w);
     t.touched = true;
     t.barrier_line = line;
-    if (w.barrier_op < 0) w.barrier_value = op == LLMC_AND;
-    w.barrier_op = op;
+    if (!w.waiting) w.barrier_line = line, w.other_line = 0;
+    else if (line != w.barrier_line) w.other_line = line;
+    w.warps[t.warp].at_barrier |= 1u << t.lane;
+    if (++w.waiting == w.alive) release_barrier(w);
+    suspend(w);  // the last to arrive too: the lowest lane of the warp goes first
+}
+
+extern "C" void llmc_block_barrier(int line) {
+    Worker& w = *llmc_worker;
+    arrive(w, *w.current, line);
+}
+
+extern "C" int llmc_block_barrier_reduce(int line, int value, int op) {
+    Worker& w = *llmc_worker;
+    if (!w.waiting) w.barrier_value = op == LLMC_AND;
     w.barrier_value = op == LLMC_COUNT ? w.barrier_value + (value != 0)
                       : op == LLMC_AND ? w.barrier_value && value
                                        : w.barrier_value || value;
-    w.warps[t.warp].at_barrier |= 1u << t.lane;
-    w.waiting++;
-    if (w.waiting == w.alive) {
-        int result = w.barrier_value;
-        for (int i = 0; i < w.num_threads; i++) w.threads[i].value = result;
-        release_barrier(w);
-    }
-    // also the last to arrive waits its turn: the lowest lane of the warp goes first
-    wait(w);
-    return t.value;
+    arrive(w, *w.current, line);
+    return w.barrier_result;
 }
-
-extern "C" void llmc_block_barrier(int line) { barrier(line, 0, LLMC_COUNT); }
-extern "C" int llmc_block_barrier_reduce(int line, int value, int op) { return barrier(line, value, op); }
 
 // ------------------------------------------------------------------------------------------------ warps
 
 static void complete(Worker& w, Warp& warp, int index) {
+    w.idle = 0;
     Collective c = warp.collectives[index];
     warp.collectives[index] = warp.collectives.back();
     warp.collectives.pop_back();
@@ -254,7 +263,7 @@ extern "C" unsigned llmc_collective(unsigned mask, int kind, int line, void* min
     c.slots[t.lane] = mine;
     if (c.arrived == (mask & warp.exists & ~warp.exited)) complete(w, warp, index);
     if (warp.ready == bit && !warp.unstarted) warp.ready = 0;  // alone: go on
-    else wait(w);
+    else suspend(w);
     return t.mask;
 }
 
@@ -265,7 +274,7 @@ extern "C" unsigned llmc_active_lanes(int line) {
     flush_pending(w);
     warp.active_line[t.lane] = line;
     warp.at_active |= 1u << t.lane;
-    wait(w);
+    suspend(w);
     return t.mask;
 }
 
@@ -273,6 +282,10 @@ extern "C" void llmc_yield() {
     Worker& w = *llmc_worker;
     Thread& t = *w.current;
     flush_pending(w);
+    if (w.launch->checked && ++w.idle > 64 * w.num_threads + 4096) {  // all spin, and nobody changes anything
+        deadlock(w);
+        leave(w);
+    }
     w.warps[t.warp].ready |= 1u << t.lane;
     // the next in order, not the lowest lane again: somebody else must get the chance to release what is waited for
     int start = t.id;
@@ -280,7 +293,7 @@ extern "C" void llmc_yield() {
         int i = (start + k) % w.num_threads;
         Warp& warp = w.warps[i / WARP];
         if ((warp.ready | warp.unstarted) & (1u << i % WARP)) {
-            if (w.launch->abort.load(std::memory_order_relaxed)) leave(w);
+            if (w.launch->abort.load(std::memory_order_relaxed)) give_up(w);
             if (i == start) {
                 warp.ready &= ~(1u << t.lane);
                 return;
@@ -305,15 +318,13 @@ static void finish(Worker& w, Thread& t) {
     flush_pending(w);
     warp.exited |= bit;
     w.alive--;
+    w.idle = 0;
     for (int i = warp.collectives.size(); i--;) {
         Collective& c = warp.collectives[i];
         if (!(c.mask & bit) || c.arrived & bit) continue;
         if (c.arrived == (c.mask & warp.exists & ~warp.exited)) complete(w, warp, i);
     }
-    if (w.waiting && w.waiting == w.alive) {
-        for (int i = 0; i < w.num_threads; i++) w.threads[i].value = w.barrier_value;
-        release_barrier(w);
-    }
+    if (w.waiting && w.waiting == w.alive) release_barrier(w);
     if (w.launch->measured && warp.exited == warp.exists) measure_warp(w, t.warp);
 }
 
@@ -345,8 +356,7 @@ static void deadlock(Worker& w) {
     Thread& t = *w.current;
     w.tainted = true;
     w.launch->lost_threads++;
-    finish(w, t);
-    w.free_stacks.push_back(t.stack);
+    finish(w, t);  // its stack, on which this runs, is not used again in this block
     Thread* other = w.launch->abort.load() ? nullptr : next(w);
     void* nobody;
     if (!other) leave(w);
@@ -365,8 +375,8 @@ static void begin_block(Worker& w, uint64_t block) {
     w.num_warps = (n + WARP - 1) / WARP;
     w.alive = n;
     w.waiting = w.warp = 0;
-    w.barrier_op = -1;
     w.epoch = 0;
+    w.idle = 0;
     w.tainted = false;
     uint3 at = {0, 0, 0};
     for (int i = 0; i < n; i++) {
@@ -395,5 +405,5 @@ void run_block(Worker& w, uint64_t block) {
     resume(w, w.threads[0], &w.home);
     flush_pending(w);
     w.current = nullptr;
-    w.launch->blocks_run++;
+    if (!w.launch->abort.load()) w.launch->blocks_run++;
 }

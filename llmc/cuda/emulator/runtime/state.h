@@ -60,15 +60,16 @@ struct Segment {
 
 struct Launch;
 
-struct Thread {
+struct alignas(64) Thread {  // one line of the cache
     void* sp;
     char* stack;
     uint3 index;
-    int id, lane, warp;
-    uint32_t acquired;  // all that happened before this segment is visible to the thread, through an atomic
-    bool touched;       // it has read, written or waited: leaving before a barrier is suspicious then
-    int barrier_line, value;
+    int barrier_line;
     unsigned mask;
+    uint32_t acquired;  // all that happened before this segment is visible to the thread, through an atomic
+    short id;
+    unsigned char lane, warp;
+    bool touched;  // it has read, written or waited: leaving before a barrier is suspicious then
 };
 
 struct Collective {
@@ -90,15 +91,18 @@ struct Worker {
     Launch* launch = nullptr;
     Thread* current = nullptr;
     void* home = nullptr;  // the worker's own stack
-    Thread threads[MAX_THREADS];
-    Warp warps[MAX_THREADS / WARP];
     int num_threads = 0, num_warps = 0, warp = 0;
-    int alive = 0, waiting = 0, barrier_op = -1, barrier_value = 0;
+    int alive = 0, waiting = 0;
+    // the barrier that threads arrive at: its line, a second line if they differ, and what __syncthreads_count & co find
+    int barrier_line = 0, other_line = 0, barrier_value = 0, barrier_result = 0;
     uint32_t block = 0, epoch = 0, first_segment = 0, acquired = 0;
     std::vector<char*> free_stacks, all_stacks;
     char* dynamic_shared = nullptr;
     void* thread_handle = nullptr;
+    int idle = 0, spins = 0;  // turns given away since anything happened; reads of volatile variables
     bool tainted = false;  // a thread was ended early: what follows from that is not news
+    Warp warps[MAX_THREADS / WARP];
+    Thread threads[MAX_THREADS];
     // a write to where another thread wrote: a race only if it changes the value, known when the next access comes
     struct { bool on; char* address; int size; char before[16]; Problem problem; } pending = {};
 };
@@ -132,6 +136,7 @@ extern LLMC_THREAD_LOCAL Worker* llmc_worker;
 // scheduler.cpp
 void run_block(Worker& w, uint64_t block);
 [[noreturn]] void leave(Worker& w);  // give the current thread up: it runs no further
+[[noreturn]] void give_up(Worker& w, const char* pc = nullptr);  // the same, because the launch is to end
 // memory.cpp
 void begin_block_memory(Worker& w);
 void new_segment(Worker& w, Warp& warp);
