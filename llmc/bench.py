@@ -21,7 +21,12 @@ SGEMM_SIZE = 2048
 STREAM_SIZE = 1 << 25  # floats in each of three arrays, far more than a cache holds
 TRIES = 3  # of a limit at each turn: it is what the machine can do, not what it does on average
 ADAMW_NUMBERS = 7  # read params, grads, m, v; write params, m, v
-PEERS = ("torch", "torch-fused")
+GPU_TRIES = 10  # launches that are timed together: one alone would be mostly the launch
+PEERS = {  # name: what is special about it
+    "torch": {},
+    "torch-fused": {"fused": True},
+    "torch-compile": {"fused": True, "compiled": True},
+}
 
 
 def add_arguments(parser):
@@ -31,8 +36,15 @@ def add_arguments(parser):
     parser.add_argument("--batch-size", type=int, default=16, help="B (default: 16)")
     parser.add_argument("--sequence-length", type=int, default=64, help="T (default: 64)")
     parser.add_argument("--steps", type=int, default=10, help="steps to take the median of (default: 10)")
-    parser.add_argument("--vs", choices=PEERS, help="race a plain PyTorch GPT-2 (torch-fused: with its fused AdamW)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    parser.add_argument(
+        "--vs",
+        choices=PEERS,
+        help="race a PyTorch GPT-2 (torch-fused: with its fused AdamW, torch-compile: compiled as well)",
+    )
+    parser.add_argument(
+        "--kernels", nargs="?", const="all", metavar="NAME", help="time CUDA kernels instead: all, or those of NAME"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
 def seconds(work) -> float:
@@ -43,11 +55,11 @@ def seconds(work) -> float:
 
 
 def training_step(model, x, y):
-    """Forward, backward, AdamW on one batch; returns the loss."""
-    loss = model.forward(x, y, dloss=1.0)
+    """Forward, backward, AdamW on one batch; returns the loss, for which a GPU is waited for at the very end."""
+    model.forward(x, y, dloss=1.0, wait=False)
     model.backward()
     model.update(1e-4, zero_grad=True)
-    return loss
+    return model.mean_loss()
 
 
 class Limits:
@@ -55,22 +67,27 @@ class Limits:
 
     def __init__(self, backend):
         self.backend = backend
-        self.a = np.ones((1, SGEMM_SIZE, SGEMM_SIZE), np.float32)
-        self.out = np.empty_like(self.a)
-        self.stream = [np.ones(STREAM_SIZE, np.float32) for _ in range(3)]
+        numbers = np.random.RandomState(0).standard_normal((1, SGEMM_SIZE, SGEMM_SIZE)).astype(np.float32)
+        self.a, self.out = backend.from_numpy(numbers), backend.from_numpy(np.zeros_like(numbers))
+        self.stream = [backend.from_numpy(np.ones(STREAM_SIZE, np.float32)) for _ in range(3)]
 
     def sgemm(self) -> float:
         """Seconds of one SGEMM_SIZE³ matmul, the best of a few, by whoever is faster."""
         a, out = self.a, self.out
-        numpys, ours = (
-            lambda: np.matmul(a[0], a[0].T, out=out[0]),
-            lambda: self.backend.matmul_forward(out, a, a[0], None),
-        )
-        return min(seconds(work) for work in (numpys, ours) * TRIES)
+        work = [lambda: self.backend.matmul_forward(out, a, a[0], None)]
+        if isinstance(a, np.ndarray):
+            work.append(lambda: np.matmul(a[0], a[0].T, out=out[0]))
+        return min(self._seconds(each) for each in work * TRIES)
 
     def memory(self) -> float:
         """Seconds to read two arrays and write one."""
-        return min(seconds(lambda: self.backend.residual_forward(*self.stream)) for _ in range(TRIES))
+        return min(self._seconds(lambda: self.backend.residual_forward(*self.stream)) for _ in range(TRIES))
+
+    def _seconds(self, work) -> float:
+        if isinstance(self.a, np.ndarray):
+            return seconds(work)
+        self.backend.synchronize()
+        return seconds(lambda: ([work() for _ in range(GPU_TRIES)], self.backend.synchronize())) / GPU_TRIES
 
 
 def measure(name: str, backend: str, B: int, T: int, steps: int, vs=None) -> dict:
@@ -111,7 +128,7 @@ def _peer(model, vs):
         return None
     from llmc.peers import torch_step
 
-    return torch_step(model, fused=vs == "torch-fused")
+    return torch_step(model, **PEERS[vs])
 
 
 def _rates(model, B, T, step, sgemm, stream) -> dict:
@@ -145,6 +162,10 @@ def peak_memory_mb() -> float | None:
 
 def blas(backend: str) -> str:
     """Name and kernels of the BLAS that the backend calls."""
+    if BACKENDS.get(backend, "").endswith("gpu"):
+        from llmc.kernels.library import description
+
+        return description()
     if BACKENDS.get(backend, "").endswith("cpu"):
         from llmc.backends.cpu.libraries import DESCRIPTION
 
@@ -159,7 +180,11 @@ def blas(backend: str) -> str:
 
 
 def run(args) -> int:
-    """Measure and print; always 0."""
+    """Measure and print; 0, or 1 when a kernel is wrong."""
+    if args.kernels:
+        from llmc import kernel_bench
+
+        return kernel_bench.run(args.kernels, args.json)
     get_backend(args.backend)
     result = measure(args.preset, args.backend, args.batch_size, args.sequence_length, args.steps, args.vs)
     print(json.dumps(result) if args.json else table(result))

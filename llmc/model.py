@@ -164,12 +164,13 @@ class GPT2:
             raise UserError(f"{name} hold {wrong}, but this model knows token ids 0 to {self.config.V - 1} only.")
         return np.ascontiguousarray(tokens, dtype=np.int32)
 
-    def forward(self, tokens, targets=None, dloss=None):
+    def forward(self, tokens, targets=None, dloss=None, wait=True):
         """Run the model on tokens (B, T), T ≤ maxT.
 
         Without targets: returns the logits, a view (B, T, Vp) in which [..., :V] has meaning and which the next call
         overwrites. With targets (B, T): returns the mean cross-entropy in nats per token (a float).
         With dloss also (1.0, or 1/n with n accumulation steps): replaces the logits by their gradient for `backward`.
+        wait=False: returns None in place of the loss, which `mean_loss` has; a GPU need not be waited for until then.
         Raises UserError for token ids outside [0, V) and T > maxT.
         """
         tokens = self._check("tokens", tokens)
@@ -188,7 +189,11 @@ class GPT2:
         )
         if dloss is not None:
             self._batch = (device_tokens, (B, T))
-        return float(self.backend.to_numpy(acts["losses"]).mean(dtype=np.float64))
+        return self.mean_loss() if wait else None
+
+    def mean_loss(self) -> float:
+        """Mean cross-entropy (nats per token) of the last `forward` with targets."""
+        return float(self.backend.to_numpy(self.losses).mean(dtype=np.float64))
 
     @property
     def losses(self):

@@ -6,11 +6,12 @@ The way a PyTorch user writes it: nn.Linear, scaled_dot_product_attention, autog
 from llmc.errors import UserError
 
 
-def torch_step(model, fused=False):
+def torch_step(model, fused=False, compiled=False):
     """A function (x, y) -> loss that makes one training step in PyTorch, beginning with the weights of `model`.
 
-    x, y: (B, T) integers · fused: PyTorch's single-kernel AdamW instead of its default. The step: forward, backward,
-    AdamW with lr 1e-4. Raises UserError when PyTorch is not installed.
+    x, y: (B, T) integers · fused: PyTorch's single-kernel AdamW instead of its default · compiled: by torch.compile.
+    The step: forward, backward, AdamW with lr 1e-4. It runs where the model's arrays are, with TF32 if the model's
+    matmuls have it. Raises UserError when PyTorch is not installed, or has no GPU to run on.
     """
     try:
         import torch
@@ -18,18 +19,36 @@ def torch_step(model, fused=False):
         raise UserError(
             "--vs torch needs PyTorch; install it with `pip install torch`, or leave the option out."
         ) from None
-    network = _network(model)
+    device = _device(model)
+    network = _network(model).to(device)
     optimizer = torch.optim.AdamW(network.parameters(), lr=1e-4, betas=(0.9, 0.95), weight_decay=0.0, fused=fused)
+
+    run = torch.compile(network) if compiled else network
 
     def step(x, y):
         optimizer.zero_grad()
-        x, y = torch.as_tensor(x, dtype=torch.int64), torch.as_tensor(y, dtype=torch.int64)  # (B, T) both
-        loss = network(x, y)
+        x, y = (torch.as_tensor(tokens, dtype=torch.int64, device=device) for tokens in (x, y))  # (B, T) both
+        loss = run(x, y)
         loss.backward()
         optimizer.step()
         return loss.item()
 
     return step
+
+
+def _device(model) -> str:
+    """Where PyTorch has to run to meet the model, set to multiply as the model does: "cpu" or "cuda"."""
+    import numpy as np
+    import torch
+
+    if isinstance(model.params_flat, np.ndarray):
+        return "cpu"
+    if not torch.cuda.is_available():
+        raise UserError("this PyTorch has no GPU to run on; install one that has CUDA, or leave --vs out.")
+    from llmc.kernels.library import tf32
+
+    torch.set_float32_matmul_precision("high" if tf32() else "highest")
+    return "cuda"
 
 
 def _network(model):

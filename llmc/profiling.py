@@ -19,10 +19,14 @@ class Call:
 
 
 class ProfiledBackend:
-    """A backend that does what another one does, and keeps a Call for each of its functions that is called."""
+    """A backend that does what another one does, and keeps a Call for each of its functions that is called.
+
+    A backend that returns before it is done ("cuda") has a function `synchronize`, which is called behind each.
+    """
 
     def __init__(self, backend):
         self._backend = backend
+        self._wait = getattr(backend, "synchronize", lambda: None)
         self.begin()
 
     def begin(self):
@@ -35,6 +39,7 @@ class ProfiledBackend:
         def timed(*arguments):
             start = perf_counter()
             result = function(*arguments)
+            self._wait()
             self.calls.append(Call(name, start - self._zero, perf_counter() - start))
             return result
 

@@ -11,6 +11,9 @@ Rules
 - Shapes: B batch, T time, C channels (C_in and C_out where they differ), NH heads, hs = C/NH, V vocabulary, Vp padded
   vocabulary. Activations are (B, T, C); weights (C_out, C_in), as in PyTorch's Linear. Tokens and targets are int32.
 - Arrays of one call share one floating dtype: float32 for training, float64 for gradient checks. All are C-contiguous.
+  "cuda" takes float32 alone, and its `zeros` refuses float64 in one sentence.
+- A function may return before its outputs are there, as on a GPU; later calls of the same backend see them, and
+  `to_numpy` and `global_norm` wait for them.
 - Nothing is validated here: `llmc.model` has checked tokens and lengths before the first layer is called.
 """
 
@@ -19,7 +22,7 @@ from typing import Protocol
 
 from llmc.errors import UserError
 
-BACKENDS = {"numpy": "llmc.backends.reference", "cpu": "llmc.backends.cpu"}
+BACKENDS = {"numpy": "llmc.backends.reference", "cpu": "llmc.backends.cpu", "cuda": "llmc.backends.gpu"}
 
 
 class Backend(Protocol):

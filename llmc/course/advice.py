@@ -66,8 +66,6 @@ def install_compiler() -> str:
     """ "" where we do not know how."""
     if os.environ.get("CONDA_PREFIX"):
         return "conda install -c conda-forge cxx-compiler"
-    if sys.platform == "win32":
-        return "winget install BrechtSanders.WinLibs.POSIX.UCRT"
     if sys.platform == "darwin":
         return "xcode-select --install"
     return next((command for name, command in COMPILERS.items() if shutil.which(name)), "")

@@ -2,10 +2,16 @@
 
 `solutions/answers/NN_topic.py` holds functions as a learner would write them, marked with the decorators below. Each is
 put in place of the solution, as if it had been typed into the notebook, and the exercise's check cell is run on it.
+Where the answer is CUDA C, the function is given the solution's source and returns the answer's:
 
-    python -m llmc.course.answers        the table exercises × (right passed, wrong refused, right explanation)
+    @wrong("gelu_kernel", says="an access out of bounds")
+    def gelu_without_a_check(code):
+        return replaced(code, "if (i < n)", "")
+
+    python -m llmc.course.answers [12 …] [--messages]    the table exercises × (right passed, wrong refused, explained)
 """
 
+import argparse
 import io
 import json
 import linecache
@@ -26,7 +32,7 @@ class Answer:
     """An answer to one exercise. says: a part of the message it must get; None when it is right."""
 
     exercise: str
-    function: FunctionType
+    function: FunctionType  # the answer, or, in CUDA C, what makes it of the solution
     says: str | None
 
 
@@ -60,6 +66,18 @@ def _mark(function, answer):
     return function
 
 
+def replaced(code, *pairs):
+    """CUDA C with one text replaced by another, of each pair (old, new): replaced(code, "a", "b", "c", "d").
+
+    ValueError unless each old text stands in it exactly once: the solution may have changed since.
+    """
+    for old, new in zip(pairs[::2], pairs[1::2], strict=True):
+        if code.count(old) != 1:
+            raise ValueError(f"{old!r} is {code.count(old)} times in the solution, and should be once")
+        code = code.replace(old, new)
+    return code
+
+
 class Lesson:
     """A solution notebook executed once, without a kernel, and the answers that lie beside it."""
 
@@ -82,10 +100,7 @@ class Lesson:
     def give(self, answer: Answer, seed=None) -> Outcome:
         """Run the check cell on this answer. Progress is not recorded, whatever the check says."""
         namespace = {**self.module, **self.namespace}  # the helpers beside the answer, then the notebook's own names
-        function = answer.function
-        mine = FunctionType(function.__code__, namespace, answer.exercise, function.__defaults__, function.__closure__)
-        mine.__kwdefaults__ = function.__kwdefaults__
-        namespace[answer.exercise] = mine
+        namespace[answer.exercise] = self._typed_in(answer, namespace)
         was_recording, checks._seed = journal.recording(False), seed
         printed = io.StringIO()
         try:
@@ -97,6 +112,15 @@ class Lesson:
             journal.recording(was_recording)
             checks._seed = None
         return Outcome(answer, printed.getvalue().startswith("✓"), printed.getvalue())
+
+    def _typed_in(self, answer, namespace):
+        """What the exercise's name stands for once the answer is in its cell: CUDA C, or a function."""
+        function, solution = answer.function, self.namespace[answer.exercise]
+        if isinstance(solution, str):
+            return function(solution)
+        mine = FunctionType(function.__code__, namespace, answer.exercise, function.__defaults__, function.__closure__)
+        mine.__kwdefaults__ = function.__kwdefaults__
+        return mine
 
 
 def _compile(name, source):
@@ -134,13 +158,19 @@ def lessons(root: Path) -> list[str]:
 
 def main(argv=None) -> int:
     """Print the table; with --messages every message too. Exit status 1 when an outcome is not as it should be."""
-    root, argv = checkout(), sys.argv[1:] if argv is None else argv
+    parser = argparse.ArgumentParser(prog="llmc.course.answers", description="Are the checks right about the answers?")
+    parser.add_argument("lessons", nargs="*", help="their numbers or names (12); all, if none is given")
+    parser.add_argument("--messages", action="store_true", help="print what every check said")
+    options, root = parser.parse_args(argv), checkout()
+    wanted = [name for name in lessons(root) if not options.lessons or name.startswith(tuple(options.lessons))]
+    if not wanted:
+        parser.error(f"no lesson {' or '.join(options.lessons)} has answers")
     outcomes = []
-    for name in lessons(root):
+    for name in wanted:
         lesson = Lesson(root, name)
         outcomes += [lesson.give(answer) for answer in lesson.answers]
     for outcome in outcomes:
-        if "--messages" in argv or not outcome.as_it_should:
+        if options.messages or not outcome.as_it_should:
             print(f"== {outcome.answer.exercise}: {outcome.answer.function.__name__}\n{outcome.message}")
     print(table(outcomes))
     return 0 if outcomes and all(outcome.as_it_should for outcome in outcomes) else 1

@@ -1,7 +1,8 @@
 """solutions/NN_topic.ipynb -> exercises/NN_topic.ipynb: `llmc exercises build [--check]`.
 
 Code between `### BEGIN SOLUTION` and `### END SOLUTION` becomes a stub, outputs go, cells tagged "solution-only" go.
-Everything else is the same, so an exercise is solved by replacing its stubs and nothing else.
+Everything else is the same, so an exercise is solved by replacing its stubs and nothing else. In CUDA C, held in a
+string, the markers are comments (`// ### BEGIN SOLUTION`), and the stub is one that no compiler takes.
 """
 
 import argparse
@@ -10,10 +11,12 @@ from pathlib import Path
 
 from llmc.course import notebooks
 from llmc.course.catalog import checkout
+from llmc.course.kernel_source import STUB as STUB_IN_C
 from llmc.errors import UserError
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 STUB = "raise NotImplementedError"
+STUBS = {"#": STUB, "//": STUB_IN_C}  # what begins a comment -> what fails until it is replaced
 SOLUTION_ONLY = "solution-only"  # the tag of cells that exercises do not have
 
 
@@ -21,13 +24,14 @@ def stub_source(source: str, where: str) -> str:
     """The cell with each solution replaced by a stub. Raises UserError when the markers do not pair up."""
     kept, inside = [], None
     for line in source.split("\n"):
-        marker = line.strip()
+        comment = "//" if line.lstrip().startswith("//") else "#"
+        marker = line.strip().removeprefix("//").lstrip()
         if (marker == BEGIN and inside is not None) or (marker == END and inside is None):
             raise UserError(f"{where}: {marker!r} without its partner; each {BEGIN!r} needs one {END!r} after it.")
         if marker == BEGIN:
             inside, indent = [], line[: len(line) - len(line.lstrip())]
         elif marker == END:
-            kept += [f"{indent}# YOUR CODE HERE ({_about(inside)})", indent + STUB]
+            kept += [f"{indent}{comment} YOUR CODE HERE ({_about(inside, comment)})", indent + STUBS[comment]]
             inside = None
         else:
             (kept if inside is None else inside).append(line)
@@ -36,9 +40,9 @@ def stub_source(source: str, where: str) -> str:
     return "\n".join(kept)
 
 
-def _about(lines) -> str:
+def _about(lines, comment="#") -> str:
     """ "about 6 lines": what a learner should expect to write, comments and blank lines apart."""
-    count = sum(bool(line.strip()) and not line.strip().startswith("#") for line in lines)
+    count = sum(bool(line.strip()) and not line.strip().startswith(comment) for line in lines)
     return f"about {count} line{'s' * (count != 1)}"
 
 
@@ -77,7 +81,8 @@ def worked_on(notebook) -> bool:
     for cell in notebook.cells:
         if cell.cell_type == "code" and (cell.outputs or cell.execution_count):
             return True
-        if cell.metadata.get("llmc", {}).get("role") == "answer" and STUB not in cell.source:
+        stubs = sum(stub in cell.source for stub in STUBS.values())
+        if cell.metadata.get("llmc", {}).get("role") == "answer" and not stubs:
             return True
     return False
 

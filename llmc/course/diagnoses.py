@@ -3,11 +3,13 @@
 import os
 import platform
 import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
 from llmc.course import machine, openblas
 from llmc.course.advice import Row, install_compiler, llmc_command, pip, set_variable, unset_variables
+from llmc.cuda.errors import NoCompiler
 
 GiB = 2**30
 ENOUGH_MEMORY = 1 * GiB  # `llmc train` takes a fraction of it
@@ -76,12 +78,21 @@ def _few_threads(what, found, threads):
 
 
 def compiler(what) -> Row:
-    """A C++ compiler: only the emulated GPU wants one."""
-    name = machine.compiler()
-    if name:
-        return Row(what, Path(name).name)
-    costs = "nothing today; lessons 12 to 17 (planned) will need one for their emulated GPU, or else a real GPU"
-    return Row(what, "not here", "missing", costs, install_compiler())
+    """A C++ compiler: the emulated GPU compiles kernels with it, also where a real one is."""
+    costs = "no kernel runs on the emulated GPU: no lesson from 12 on, no check of an exercise in CUDA"
+    if sys.platform == "win32":
+        return Row(what, "not looked for: the emulated GPU needs Linux or macOS", "missing", costs, "wsl --install")
+    try:
+        command = machine.compiler()
+    except NoCompiler:
+        found = f"LLMC_CXX is {os.environ['LLMC_CXX']}, which is not here"
+        return Row(what, found, "warning", costs, unset_variables("LLMC_CXX"))
+    if command:
+        return Row(what, " ".join([Path(command[0]).name, *command[1:]]))
+    package = pip("install", "ziglang")
+    install = install_compiler()
+    costs += f"; without an administrator's rights, `{package}` is one too" * bool(install)
+    return Row(what, "not here", "missing", costs, install or package)
 
 
 def gpu(what) -> Row:
@@ -93,5 +104,5 @@ def gpu(what) -> Row:
         return Row(what, "nvidia-smi does not answer as it should", "warning", costs, "nvidia-smi")
     if here:
         return Row(what, "; ".join(f"{n} × {name}" if n > 1 else name for name, n in here.items()))
-    costs = "nothing today; lessons 12 to 17 (planned) will fall back on an emulated GPU, 19 to 21 will need real ones"
+    costs = "the CUDA lessons run on an emulated GPU, right and slow; 19 to 21 (planned) will need real ones"
     return Row(what, "no NVIDIA GPU", "missing", costs)

@@ -87,6 +87,7 @@ def examinations() -> list:
         ("C++ compiler", diagnoses.compiler),
         ("GPU", diagnoses.gpu),
         ("CuPy", equipment.cupy),
+        ("CUDA kernels", equipment.kernels),
         ("disk", equipment.disk),
         *((f"corpus {name}", partial(equipment.corpus, name=name)) for name in equipment.corpora()),
         ("GPT-2's tokens", equipment.tokens),

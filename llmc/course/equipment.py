@@ -81,6 +81,21 @@ def _driver() -> int:
         return 0
 
 
+def kernels(what) -> Row:
+    """Where llmc.cuda would run kernels, and why: by the same facts, without importing CuPy."""
+    driver, forced = _driver(), os.environ.get("LLMC_DEVICE", "")
+    here = next((name for name in CUPY if _version(name)), None)
+    lacking = "no GPU" if not driver else "no CuPy" if not here else "an old driver" if driver < CUPY[here] else ""
+    if forced not in ("", "gpu", "emulator") or (forced == "gpu" and lacking):
+        why = f"{lacking}, and LLMC_DEVICE is gpu" if forced == "gpu" else f"LLMC_DEVICE is {forced}"
+        unset = unset_variables("LLMC_DEVICE")
+        return Row(what, f"on no device: {why}", "warning", "every kernel stops with an error", unset)
+    if forced == "emulator" and not lacking:
+        found = "on the emulator, because LLMC_DEVICE says so"
+        return Row(what, found, "warning", "the GPU stays idle", unset_variables("LLMC_DEVICE"))
+    return Row(what, f"on the emulator: {lacking} here" if lacking else f"on the GPU, with {here}")
+
+
 def disk(what) -> Row:
     """Free space where corpora are kept."""
     from llmc.data import data_home

@@ -108,6 +108,30 @@ tel, trl | nats per token | 10 | in main.log: the loss on validation text, and t
 bits per byte |  | 10 | loss in bits, divided by bytes of text per token: comparable between tokenizers
 FLOP |  | 03 | one floating-point addition or multiplication; GFLOP/s is a thousand million a second
 intensity | FLOP/byte | 03 | operations for each byte that crosses between memory and processor
+# Kernels
+kernel, __global__ |  | 12 | a function that runs on the GPU, written for one thread and started for many
+thread, threadIdx | x, y, z | 12 | one copy of a kernel; threadIdx is its number in its block
+block, blockIdx, blockDim | up to 1024 threads | 12 | threads that share one multiprocessor: its number, its size
+grid, gridDim | blocks | 12 | all the blocks of one launch
+launch |  | 12 | to start a kernel: kernel((blocks,), (threads,), (arguments…)); it returns before the GPU is done
+warp | 32 threads | 12 | threads of a block that execute the same instruction together
+lane | 0 … 31 | 12 | a thread's place in its warp
+__device__ |  | 12 | marks a function that kernels call
+sector | 32 bytes | 12 | the piece in which memory is moved: a warp pays for each one that it touches
+request | 1 per warp | 12 | one load or store of a warp: up to 32 addresses, looked at together
+coalesced |  | 12 | neighbouring threads touch neighbouring addresses: no more sectors than the bytes fill
+stride |  | 12 | the distance between what neighbouring threads, or turns of a loop, touch
+float4 | 4 floats | 12 | moved by one 128-bit access, at addresses that are multiples of 16
+grid-stride loop |  | 12 | for (i = thread; i < n; i += threads): right for every grid
+reduction | n → 1 | 13 | many numbers in, one out: a sum, a maximum
+shared memory, __shared__ | 48 KB | 13 | memory on the chip that all threads of a block see
+barrier, __syncthreads |  | 13 | every thread waits there until all of its block have come; __syncwarp: all of its warp
+bank | 32 | 13 | shared memory's doors, number i behind door i % 32; two numbers behind one door: a bank conflict
+pass |  | 13 | one service of shared memory to a warp; with a bank conflict a request needs several
+shuffle, __shfl_xor_sync |  | 13 | lanes hand each other numbers from register to register
+race |  | 13 | two threads touch one place, one of them writes, and nothing says who comes first
+online |  | 13 | in one pass: what has been found so far is corrected by each new number
+moments |  | 13 | count, mean, and sum of (x - mean)²: what has to be known of a part so that parts can be merged
 # Data
 token, id | 0 … V - 1 | 08 | a string of bytes that occurs often, and its number; the model sees numbers only
 merge |  | 08 | two neighbouring tokens become one; a byte-pair encoding is a list of merges in the order of learning

@@ -10,6 +10,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from llmc.cuda.emulator import toolchain
+from llmc.cuda.errors import NoCompiler
+
 PATIENCE = 4.0  # seconds a command may take: the first answer of a sleeping NVIDIA driver can need three
 CGROUP = Path("/sys/fs/cgroup")  # where Linux keeps the limits of a container
 
@@ -89,12 +92,19 @@ def cpu_flags() -> set[str]:
 # ------------------------------------------------------------------------------------------ compiler and GPU
 
 
-def compiler() -> str | None:
-    """The command of a C++ compiler, or None. $CXX counts first."""
-    if sys.platform == "darwin" and not _has_developer_tools():
+def compiler() -> tuple[str, ...] | None:
+    """The words that start the C++ compiler which the emulated GPU would use, or None.
+
+    NoCompiler when LLMC_CXX names one that is not there.
+    """
+    try:
+        command = toolchain.find().command
+    except NoCompiler:
+        if os.environ.get("LLMC_CXX"):
+            raise
         return None
-    names = [os.environ.get("CXX", ""), "c++", "g++", "clang++", "cl"]
-    return next((name for name in names if name and shutil.which(name)), None)
+    apples = sys.platform == "darwin" and command[0].startswith("/usr/bin/")
+    return None if apples and not _has_developer_tools() else command
 
 
 def _has_developer_tools() -> bool:

@@ -19,6 +19,16 @@ SOURCE = '''def f(x):
     return y
     ### END SOLUTION
 '''
+SOURCE_IN_C = '''k = r"""
+void k()
+{
+    // ### BEGIN SOLUTION
+    // why
+    #pragma unroll
+    x();
+    // ### END SOLUTION
+}
+"""'''
 
 
 def cell(source, kind="code", **metadata):
@@ -48,7 +58,32 @@ def test_solution_becomes_a_stub():
     assert stub.splitlines()[2:] == ["    # YOUR CODE HERE (about 2 lines)", "    raise NotImplementedError"]
 
 
-@pytest.mark.parametrize("lines", [["### BEGIN SOLUTION"], ["### END SOLUTION"], ["### BEGIN SOLUTION"] * 2])
+def test_solution_in_c_becomes_a_stub_in_c():
+    stub = builder.stub_source(SOURCE_IN_C, "here").split("\n")
+    assert stub[3:5] == ["    // YOUR CODE HERE (about 2 lines)", "    #error not done yet"]
+    assert stub[:3] + stub[5:] == ['k = r"""', "void k()", "{", "}", '"""']
+
+
+def test_stubs_of_both_languages_are_nobodys_work(root):
+    target = root / "01_f.ipynb"
+    for source, worked in (("raise NotImplementedError", False), ("#error not done yet", False), ("x = 1", True)):
+        mark = {"exercise": "f", "role": "answer", "minutes": 5, "difficulty": 1}
+        cells = [cell(source, llmc=mark) | {"execution_count": None}]
+        notebook = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+        target.write_text(json.dumps(notebook), encoding="utf-8")
+        assert builder.worked_on(notebooks.read(target)) is worked
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["### BEGIN SOLUTION"],
+        ["### END SOLUTION"],
+        ["### BEGIN SOLUTION"] * 2,
+        ["// ### BEGIN SOLUTION"],
+        ["// ### END SOLUTION"],
+    ],
+)
 def test_markers_without_partner_are_named(root, lines):
     path = root / "solutions" / "01_f.ipynb"
     notebook = json.loads(path.read_text(encoding="utf-8"))
@@ -95,7 +130,8 @@ def test_replacing_stubs_gives_the_solution_back():
                 assert made.source == source
                 continue
             head, tail = source.split(builder.BEGIN)[0], source.split(builder.END)[-1]
-            assert made.source.startswith(head) and made.source.endswith(builder.STUB + tail)
+            assert made.source.startswith(head)
+            assert made.source.endswith(tuple(stub + tail for stub in builder.STUBS.values()))
 
 
 def test_main_says_which_differ(root, monkeypatch, capsys):

@@ -11,6 +11,8 @@ import pytest
 from llmc.cli import main
 from llmc.course import advice, diagnoses, doctor, equipment, machine, openblas
 from llmc.course.advice import Row
+from llmc.cuda.emulator import toolchain
+from llmc.cuda.errors import NoCompiler
 
 examine = sys.modules["llmc.course.doctor"].examine  # `llmc.course.doctor` names the function
 ROOT = Path(__file__).resolve().parents[2]
@@ -157,25 +159,47 @@ def test_the_loaded_library_answers_for_its_variable():
 # ------------------------------------------------------------------------------------------ compiler, GPU, CuPy
 
 
+NONE = NoCompiler("there is none")
+
+
 def test_no_compiler(fake, monkeypatch):
-    fake(machine, compiler=None)
-    for platform, words in {"darwin": "xcode-select --install", "win32": "winget", "linux": "sudo dnf"}.items():
+    monkeypatch.delenv("LLMC_CXX", raising=False)
+    fake(toolchain, find=NONE)
+    for platform, words in {"darwin": "xcode-select --install", "win32": "wsl", "linux": "sudo dnf"}.items():
         monkeypatch.setattr(sys, "platform", platform)
         monkeypatch.setattr(advice.shutil, "which", lambda name: name == "dnf")
         row = diagnoses.compiler("C++ compiler")
         assert row.status == "missing" and row.command.startswith(words)
+        assert ("pip install ziglang" in row.costs) == (platform != "win32")
+    monkeypatch.setattr(advice.shutil, "which", lambda name: None)
+    assert diagnoses.compiler("C++ compiler").command.endswith("-m pip install ziglang")
 
 
-def test_compiler_does_not_wake_the_dialog_of_macos(fake, monkeypatch):
+def test_a_compiler_that_is_wished_for_and_not_there(fake, monkeypatch):
+    monkeypatch.setenv("LLMC_CXX", "g++-99")
+    fake(toolchain, find=NONE)
+    row = diagnoses.compiler("C++ compiler")
+    assert "g++-99" in row.found and row.command == "unset LLMC_CXX"
+
+
+@pytest.mark.parametrize("program, there", [("/usr/bin/c++", False), ("/opt/homebrew/bin/g++-14", True)])
+def test_compiler_does_not_wake_the_dialog_of_macos(program, there, fake, monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
     fake(machine, ask=subprocess.CalledProcessError(2, "xcode-select"))
-    fake(machine.shutil, which="somewhere/c++")
-    assert machine.compiler() is None
+    fake(toolchain, find=toolchain.Toolchain((program,), True, ""))
+    assert bool(machine.compiler()) == there
 
 
-def test_compiler_shows_no_path(fake):
-    fake(machine, compiler="/somewhere/ada/bin/g++-14")
-    assert diagnoses.compiler("C++ compiler").found == "g++-14"
+@pytest.mark.parametrize(
+    "command, found",
+    [
+        (("/somewhere/ada/bin/g++-14",), "g++-14"),
+        (("/a/bin/python3", "-m", "ziglang", "c++"), "python3 -m ziglang c++"),
+    ],
+)
+def test_compiler_shows_no_path(command, found, fake):
+    fake(toolchain, find=toolchain.Toolchain(command, False, ""))
+    assert diagnoses.compiler("C++ compiler").found == found
 
 
 @pytest.mark.parametrize(
@@ -201,7 +225,7 @@ def test_gpu(answer, found, status, fake):
 
 def test_no_driver(fake):
     fake(machine.shutil, which=None)
-    assert diagnoses.gpu("GPU").status == "missing" and machine.compiler() is None
+    assert diagnoses.gpu("GPU").status == "missing"
 
 
 @pytest.mark.parametrize(
@@ -222,6 +246,28 @@ def test_cupy(driver, installed, status, words, fake, monkeypatch):
     monkeypatch.setattr(equipment, "_version", installed.get)
     row = equipment.cupy("CuPy")
     assert row.status == status and words in row.command and bool(words) == bool(row.command)
+
+
+@pytest.mark.parametrize(
+    "driver, installed, forced, found, status",
+    [
+        (0, {}, "", "on the emulator: no GPU here", "ok"),
+        (580, {}, "", "on the emulator: no CuPy here", "ok"),
+        (550, {"cupy-cuda13x": "14.0.1"}, "", "on the emulator: an old driver here", "ok"),
+        (580, {"cupy-cuda13x": "14.0.1"}, "", "on the GPU, with cupy-cuda13x", "ok"),
+        (580, {"cupy-cuda13x": "14.0.1"}, "gpu", "on the GPU, with cupy-cuda13x", "ok"),
+        (580, {"cupy-cuda13x": "14.0.1"}, "emulator", "on the emulator, because LLMC_DEVICE says so", "warning"),
+        (0, {}, "emulator", "on the emulator: no GPU here", "ok"),
+        (0, {}, "gpu", "on no device: no GPU, and LLMC_DEVICE is gpu", "warning"),
+        (0, {}, "cuda", "on no device: LLMC_DEVICE is cuda", "warning"),
+    ],
+)
+def test_where_kernels_run(driver, installed, forced, found, status, fake, monkeypatch):
+    fake(machine, gpus=[("NVIDIA L4", 22.5, driver)] if driver else [])
+    monkeypatch.setattr(equipment, "_version", installed.get)
+    monkeypatch.setenv("LLMC_DEVICE", forced)
+    row = equipment.kernels("CUDA kernels")
+    assert (row.found, row.status) == (found, status) and bool(row.command) == (status == "warning")
 
 
 # ------------------------------------------------------------------------------------------ cores, memory, packages

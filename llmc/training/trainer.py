@@ -120,10 +120,11 @@ class Trainer:
                 model.zero_grad()
                 raise Stopped
             x, y = self.train_loader.next_batch()  # (B, T) int32 both
-            loss = model.forward(x, y, dloss=1.0 / n)
+            model.forward(x, y, dloss=1.0 / n, wait=False)
+            model.backward()  # and only then the loss, so that a GPU has no pause between the two
+            loss = model.mean_loss()
             if not isfinite(loss):
                 raise Diverged(f"the loss is {loss}")
-            model.backward()
             total += loss
         return total / n
 

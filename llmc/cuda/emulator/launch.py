@@ -6,6 +6,7 @@ says which array was meant. Arrays that share memory (views, an in-place kernel)
 
 import ctypes
 from ctypes import byref, c_uint64, c_void_p
+from dataclasses import replace
 from time import perf_counter
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from llmc.cuda.emulator import runtime, statics
 from llmc.cuda.emulator.raw import Raw, RawAccess, RawProblem
 from llmc.cuda.emulator.source import kernel_names
+from llmc.cuda.emulator.text import conditional
 from llmc.cuda.errors import KernelError
 
 # Kind in runtime/state.h
@@ -88,7 +90,7 @@ def _bring_in(slot, unwritten):
                 repeat = max(1, member.array.dtype.itemsize >> slot.shift)
                 slot.written[slot.cells_of(member)] = np.repeat(~unwritten[i].ravel(), repeat)  # (cells of the array,)
     written = None if slot.written is None else slot.written.ctypes.data
-    slot.place = runtime.native().llmc_place(slot.index, size, slot.shift, argument, written)
+    slot.place = runtime.native().llmc_place(slot.index, size, slot.low % 16, slot.shift, argument, written)
     if not slot.place:
         raise KernelError(f"no memory for a checked launch on {size / 1e6:.0f} MB; use check=False or smaller arrays.")
     ctypes.memmove(slot.place, slot.low, size)
@@ -177,7 +179,12 @@ def read(handle, raw, measure=False):
     raw.printed = ctypes.string_at(text, length).decode(errors="replace") if length else ""
     found = _records(native.llmc_problems(handle), native.llmc_found(handle), PROBLEM)
     raw.problems = _first_causes([_problem(raw, p) for p in found if p["kind"] < FIRST_NOTE])
-    raw.notes = [_problem(raw, p) for p in found if p["kind"] >= FIRST_NOTE]
+    for note in (_problem(raw, p) for p in found if p["kind"] >= FIRST_NOTE):
+        skipped = note.kind == "early-return" and note.detail and conditional(raw.code, note.line)
+        if skipped:  # not an early return: threads went around a barrier that stands in an `if`
+            raw.problems.append(replace(note, kind="barrier-divergence", detail=""))
+        else:
+            raw.notes.append(note)
     if measure:
         raw.accesses = [_access(c) for c in _records(native.llmc_counts(), numbers[3], COUNTED)]
         if 0 < numbers[4] < MOST_TRACED:

@@ -54,7 +54,7 @@ def native():
     library.llmc_printed.argtypes = [c_void_p, POINTER(c_void_p)]
     library.llmc_numbers.argtypes = [c_void_p, POINTER(c_uint64)]
     library.llmc_counts.restype = library.llmc_trace.restype = c_void_p
-    library.llmc_place.argtypes = [c_int, c_size_t, c_int, c_int, c_void_p]
+    library.llmc_place.argtypes = [c_int, c_size_t, c_int, c_int, c_int, c_void_p]
     library.llmc_place.restype = c_void_p
     library.llmc_forget.argtypes = [c_int]
     library.llmc_shared_arrays.argtypes = [c_int] + 3 * [POINTER(c_int64)]

@@ -62,3 +62,14 @@ def is_certain(masked: str, position: int) -> bool:
     """Whether no #if is open at `position`: nobody knows here whether what stands in one exists."""
     conditions = re.findall(r"^[ \t]*#[ \t]*(if|endif)", masked[:position], re.MULTILINE)
     return conditions.count("if") == conditions.count("endif")
+
+
+def conditional(code: str, line: int) -> bool:
+    """Whether a line stands in an `if` or `else`, as far as braces and the line itself tell."""
+    text = without_directives(mask(code))
+    lines = text.split("\n")
+    if not 0 < line <= len(lines):
+        return False
+    position = sum(len(each) + 1 for each in lines[: line - 1])
+    heads = enclosing(text, position + len(lines[line - 1]) - len(lines[line - 1].lstrip()))
+    return any(re.search(r"\b(?:if|else)\b", words) for words in [lines[line - 1], *heads])

@@ -1,8 +1,10 @@
-// Conversions of a 16-bit number type, its shuffles and its atomic addition. Included twice, after llmc_16bit_type.h and
-// with its macros; LLMC_NAME is half or bfloat16, and LLMC_NAMED(a, b, c) joins three words: __float2, half, _rn.
+// Conversions of a 16-bit number type, its shuffles and its atomic addition. Included twice, after llmc_16bit_type.h
+// and with its macros; LLMC_NAME is half or bfloat16, and LLMC_NAMED(a, b, c) joins three words: __float2, half, _rn.
 
 #define LLMC_ROUNDED(mode, way)                                                                                \
-    LLMC_INLINE LLMC_T LLMC_NAMED(__float2, LLMC_NAME, _##mode)(float x) { return LLMC_RAW{LLMC_ROUND((double)x, way)}; } \
+    LLMC_INLINE LLMC_T LLMC_NAMED(__float2, LLMC_NAME, _##mode)(float x) {                                     \
+        return LLMC_RAW{LLMC_ROUND((double)x, way)};                                                           \
+    }                                                                                                          \
     LLMC_ROUNDED_INTEGER(int, int, mode, way)                                                                  \
     LLMC_ROUNDED_INTEGER(unsigned, uint, mode, way)                                                            \
     LLMC_ROUNDED_INTEGER(short, short, mode, way)                                                              \
@@ -14,7 +16,8 @@
         return LLMC_RAW{LLMC_ROUND(llmc_odd_double(x), way)};                                                  \
     }                                                                                                          \
     LLMC_INLINE I LLMC_NAMED(__, LLMC_NAME, 2##integer##_##mode)(LLMC_T x) {                                   \
-        return llmc_to_integer<I>((double)(way == 0 ? rintf(x) : way == 1 ? ceilf(x) : way < 0 ? floorf(x) : truncf(x))); \
+        float whole = way == 0 ? rintf(x) : way == 1 ? ceilf(x) : way < 0 ? floorf(x) : truncf(x);             \
+        return llmc_to_integer<I>((double)whole);                                                              \
     }
 LLMC_ROUNDED(rn, 0)
 LLMC_ROUNDED(rd, -1)

@@ -124,11 +124,13 @@ LLMC_INLINE LLMC_T operator++(LLMC_T& a, int) { LLMC_T old = a; ++a; return old;
 LLMC_INLINE LLMC_T operator--(LLMC_T& a, int) { LLMC_T old = a; --a; return old; }
 
 // ------------------------------------------------------------------------------------------------------- comparison
-// For __heq: one number; with u also true if a number is a NaN; 2: 1.0 or 0.0 for each of a pair; b2: for both of a pair;
+// For __heq: one number; with u also true if a number is a NaN; 2: 1.0 or 0.0 for each of a pair; b2: both of a pair;
 // mask: all bits or none.
-#define LLMC_COMPARISON(name, operation)                                                                               \
-    LLMC_COMPARISON_OF(__h##name, __h##name##2, __hb##name##2, __h##name##2_mask, operation, !isnan(x) && !isnan(y) &&) \
-    LLMC_COMPARISON_OF(__h##name##u, __h##name##u2, __hb##name##u2, __h##name##u2_mask, operation, isnan(x) || isnan(y) ||)
+#define LLMC_COMPARISON(name, operation)                                                                     \
+    LLMC_COMPARISON_OF(__h##name, __h##name##2, __hb##name##2, __h##name##2_mask, operation,                 \
+                       !isnan(x) && !isnan(y) &&)                                                            \
+    LLMC_COMPARISON_OF(__h##name##u, __h##name##u2, __hb##name##u2, __h##name##u2_mask, operation,           \
+                       isnan(x) || isnan(y) ||)
 #define LLMC_COMPARISON_OF(one, two, both, mask, operation, on_nan)                                          \
     LLMC_INLINE bool one(LLMC_T a, LLMC_T b) {                                                               \
         float x = a, y = b;                                                                                  \

@@ -34,7 +34,7 @@ LLMC_ATOMIC T llmc_fetch_or(T* address, T value) { return __atomic_fetch_or(addr
 template <class T>
 LLMC_ATOMIC T llmc_fetch_xor(T* address, T value) { return __atomic_fetch_xor(address, value, __ATOMIC_SEQ_CST); }
 
-// Any other operation: read the bits, compute, and swap them in unless somebody was quicker. Bits: an integer of T's size.
+// Any other operation: read the bits, compute, swap them in unless somebody was quicker. Bits: an integer of T's size.
 template <class Bits, class T, class Op>
 LLMC_ATOMIC T llmc_update(T* address, Op op) {
     typedef Bits __attribute__((may_alias)) Word;

@@ -18,7 +18,8 @@ LLMC_INLINE double __hiloint2double(int high, int low) {
 template <class I>
 LLMC_INLINE I llmc_to_integer(double x) {
     constexpr bool is_signed = (I)-1 < (I)0;
-    constexpr I highest = is_signed ? (I)(~0ull >> (65 - 8 * sizeof(I))) : (I)~(I)0, lowest = is_signed ? -highest - 1 : 0;
+    constexpr I highest = is_signed ? (I)(~0ull >> (65 - 8 * sizeof(I))) : (I)~(I)0;
+    constexpr I lowest = is_signed ? -highest - 1 : 0;
     if (isnan(x)) return sizeof(I) == 8 ? (I)(1ull << 63) : 0;
     return x >= (double)highest ? highest : x <= (double)lowest ? lowest : (I)x;
 }

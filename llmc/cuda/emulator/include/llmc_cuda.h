@@ -12,6 +12,7 @@
 #include "llmc_fast_math.h"
 #include "llmc_casts.h"
 #include "llmc_warp.h"
+#include "llmc_votes.h"
 #include "llmc_memory.h"
 #include "llmc_atomics.h"
 #include "llmc_std.h"

@@ -1,5 +1,5 @@
-// The intrinsics for float and double arithmetic. The quick approximations (__expf) are the library's functions: a GPU's
-// answers differ in the last bits. Those with a rounding mode (_rn, _rd, _ru, _rz) round exactly so.
+// The intrinsics for float and double arithmetic. The quick approximations (__expf) are the library's functions: those
+// of a GPU differ in the last bits. Those with a rounding mode (_rn, _rd, _ru, _rz) round exactly so.
 #pragma once
 
 LLMC_INLINE float __expf(float x) { return expf(x); }
@@ -17,8 +17,8 @@ LLMC_INLINE float __fdividef(float x, float y) { return x / y; }
 LLMC_INLINE float __saturatef(float x) { return x > 0 ? (x < 1 ? x : 1.0f) : 0.0f; }  // a NaN becomes 0
 LLMC_INLINE float __frsqrt_rn(float x) { return (float)(1 / sqrt((double)x)); }
 
-// A result is known as the sum of `near`, the nearest double, and the sign of what that leaves over. `direction`: -1 down,
-// 1 up, 0 to nearest, 2 towards zero.
+// A result is known as the sum of `near`, the nearest double, and the sign of what that leaves over. `direction`:
+// -1 down, 1 up, 0 to nearest, 2 towards zero.
 template <class F>
 LLMC_INLINE F llmc_round(double near, double rest, int direction) {
     F rounded = (F)near;
@@ -52,9 +52,11 @@ LLMC_INLINE F llmc_sqrt(double a, int direction) {
     return llmc_round<F>(root, isfinite(root) ? fma(-root, root, a) : 0, direction);
 }
 template <class F>
-LLMC_INLINE F llmc_fma(double a, double b, double c, int direction) {  // a * b + c as near + rest, a * b as p + e
-    double p = a * b, e = isfinite(p) ? fma(a, b, -p) : 0, near = sizeof(F) == 4 ? p + c : fma(a, b, c);
-    return llmc_round<F>(near, isfinite(near) && isfinite(p) ? (llmc_rest_of_sum(p, c, p + c) + ((p + c) - near)) + e : 0, direction);
+LLMC_INLINE F llmc_fma(double a, double b, double c, int direction) {  // a * b + c as near + rest
+    double p = a * b, near = sizeof(F) == 4 ? p + c : fma(a, b, c);
+    if (!isfinite(p) || !isfinite(near)) return (F)near;
+    double rest = (llmc_rest_of_sum(p, c, p + c) + ((p + c) - near)) + fma(a, b, -p);
+    return llmc_round<F>(near, rest, direction);
 }
 
 #define LLMC_ROUNDINGS(mode, direction)                                                                           \

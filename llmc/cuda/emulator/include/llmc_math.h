@@ -14,7 +14,7 @@ LLMC_INTEGER(unsigned short)
 LLMC_INTEGER(signed char)
 LLMC_INTEGER(unsigned char)
 
-// --------------------------------------------------------------------- the C library's: double f(double), float ff(float)
+// ------------------------------------------------------------------ the C library's: double f(double), float ff(float)
 #define LLMC_LIBRARY_1(name)                                 \
     extern "C" double name(double) noexcept;                 \
     extern "C" float name##f(float) noexcept;                \

@@ -18,6 +18,17 @@ LLMC_STORE(__stcg)
 LLMC_STORE(__stcs)
 LLMC_STORE(__stwt)
 
+// The compiler reports neither of these. Bytes: any number of them.
+#define LLMC_STRING_FUNCTION(name, T, from_is_read)                    \
+    LLMC_INLINE void* name(void* to, T from, size_t bytes) {           \
+        if (from_is_read && bytes) llmc_read((const void*)(size_t)from, (unsigned)bytes); \
+        if (bytes) llmc_write(to, (unsigned)bytes);                    \
+        return __builtin_##name(to, from, bytes);                      \
+    }
+LLMC_STRING_FUNCTION(memcpy, const void*, true)
+LLMC_STRING_FUNCTION(memmove, const void*, true)
+LLMC_STRING_FUNCTION(memset, int, false)
+
 LLMC_QUIET void llmc_fence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 LLMC_INLINE void __threadfence() { llmc_fence(); }
 LLMC_INLINE void __threadfence_block() { llmc_fence(); }

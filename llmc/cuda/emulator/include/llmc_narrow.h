@@ -51,13 +51,13 @@ LLMC_INLINE float llmc_bfloat16_value(unsigned short bits) { return llmc_bits<fl
 
 LLMC_INLINE unsigned short llmc_half_bits(float x) {  // the nearest __half
     unsigned bits = llmc_bits<unsigned>(x), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
-    if (magnitude < 113u << 23 || magnitude >= 143u << 23) return llmc_narrow<5, 10>((double)x, 0);  // not normal in half
+    if (magnitude < 113u << 23 || magnitude >= 143u << 23) return llmc_narrow<5, 10>((double)x, 0);  // no normal half
     return sign | (magnitude - (112u << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;
 }
 LLMC_INLINE float llmc_half_value(unsigned short bits) {
     unsigned sign = (bits & 0x8000u) << 16, magnitude = bits & 0x7fff;
     unsigned wide = (magnitude << 13) + (112u << 23);
-    if (magnitude >= 0x7c00) wide |= 0x7f800000;                                                       // infinite or NaN
-    if (magnitude < 0x0400) wide = llmc_bits<unsigned>((float)(int)magnitude * 5.9604644775390625e-8f);  // subnormal: 2^-24
+    if (magnitude >= 0x7c00) wide |= 0x7f800000;                                             // infinite or NaN
+    if (magnitude < 0x0400) wide = llmc_bits<unsigned>((float)(int)magnitude * 0x1p-24f);  // subnormal
     return llmc_bits<float>(sign | wide);
 }

@@ -41,7 +41,8 @@ LLMC_LIMITS(unsigned long long, LlmcIntegerLimits)
 LLMC_LIMITS(float, LlmcFloatLimits)
 LLMC_LIMITS(double, LlmcFloatLimits)
 
-template <class T> LLMC_INLINE constexpr remove_reference_t<T>&& move(T&& x) { return static_cast<remove_reference_t<T>&&>(x); }
+template <class T>
+LLMC_INLINE constexpr remove_reference_t<T>&& move(T&& x) { return static_cast<remove_reference_t<T>&&>(x); }
 template <class T> LLMC_INLINE constexpr T&& forward(remove_reference_t<T>& x) { return static_cast<T&&>(x); }
 template <class T> LLMC_INLINE constexpr T&& forward(remove_reference_t<T>&& x) { return static_cast<T&&>(x); }
 template <class T>
@@ -59,7 +60,9 @@ LLMC_INLINE constexpr T exchange(T& x, U&& wanted) {
 template <class T> LLMC_INLINE constexpr const T& min(const T& a, const T& b) { return b < a ? b : a; }
 template <class T> LLMC_INLINE constexpr const T& max(const T& a, const T& b) { return a < b ? b : a; }
 template <class T>
-LLMC_INLINE constexpr const T& clamp(const T& x, const T& low, const T& high) { return x < low ? low : high < x ? high : x; }
+LLMC_INLINE constexpr const T& clamp(const T& x, const T& low, const T& high) {
+    return x < low ? low : high < x ? high : x;
+}
 template <class To, class From> LLMC_INLINE To bit_cast(const From& x) { return llmc_bits<To>(x); }
 
 template <class A, class B>
@@ -113,7 +116,8 @@ LLMC_USING(ldexp) LLMC_USING(lgamma) LLMC_USING(log) LLMC_USING(log10) LLMC_USIN
 LLMC_USING(lrint) LLMC_USING(lround) LLMC_USING(modf) LLMC_USING(nearbyint) LLMC_USING(pow) LLMC_USING(remainder)
 LLMC_USING(rint) LLMC_USING(round) LLMC_USING(sin) LLMC_USING(sinh) LLMC_USING(sqrt) LLMC_USING(tan)
 LLMC_USING(tanh) LLMC_USING(tgamma) LLMC_USING(trunc)
-using ::abs; using ::isnan; using ::isinf; using ::isfinite; using ::signbit; using ::llmc_printf;
+using ::abs; using ::isnan; using ::isinf; using ::isfinite; using ::signbit;
+using ::llmc_printf; using ::memcpy; using ::memmove; using ::memset;
 using ::int8_t; using ::int16_t; using ::int32_t; using ::int64_t; using ::intptr_t;
 using ::uint8_t; using ::uint16_t; using ::uint32_t; using ::uint64_t; using ::uintptr_t;
 }  // namespace std

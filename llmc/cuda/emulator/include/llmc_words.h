@@ -16,7 +16,7 @@ static constexpr bool llmc_checked = false;
 #define __device__  // get_global finds a variable by a function that source.py adds
 #define __constant__
 #define __host__
-#ifdef LLMC_CHECKED  // GCC does not report the store of a returned structure, so nothing may be returned: all is inlined
+#ifdef LLMC_CHECKED  // GCC does not report the store of a returned structure: all is inlined, so nothing is returned
 #define __global__ __attribute__((flatten))
 #else
 #define __global__
@@ -33,6 +33,10 @@ static constexpr bool llmc_checked = false;
 #define __launch_bounds__(...)
 #define __maxnreg__(...)
 #define __align__(n) __attribute__((aligned(n)))
+// __shared__ alignas(16) float x[4]: nvcc takes both words for attributes, so both must be allowed to stand anywhere.
+template <class T> constexpr unsigned long llmc_alignment() { return alignof(T); }
+template <unsigned long n> constexpr unsigned long llmc_alignment() { return n; }
+#define alignas(...) __align__((llmc_alignment<__VA_ARGS__>()))
 #define __forceinline__ __attribute__((always_inline))  // without inline, for a kernel may say inline as well
 #define __noinline__ __attribute__((noinline))
 #define __builtin_align__(n) __align__(n)

@@ -25,7 +25,7 @@ static char* program_counter(void* context) {
 
 static bool in_kernel(const Launch& l, const char* pc) { return pc >= l.library && pc < l.library_end; }
 
-static struct sigaction before_segv, before_bus, before_fpe, before_timer;
+static struct sigaction before_segv, before_bus, before_fpe;
 
 static void pass_on(int signal, siginfo_t* info, void* context) {
     struct sigaction& old = signal == SIGSEGV ? before_segv : signal == SIGBUS ? before_bus : before_fpe;
@@ -88,14 +88,14 @@ void install_handlers() {
     sigaction(SIGFPE, &a, &before_fpe);
     a.sa_sigaction = on_timer;
     a.sa_flags = SA_SIGINFO | SA_NODEFER | SA_RESTART;  // on the fiber's own stack: it may go on later
-    sigaction(SIGVTALRM, &a, &before_timer);
+    sigaction(SIGVTALRM, &a, nullptr);
 }
 
 void restore_handlers() {
     sigaction(SIGSEGV, &before_segv, nullptr);
     sigaction(SIGBUS, &before_bus, nullptr);
     sigaction(SIGFPE, &before_fpe, nullptr);
-    sigaction(SIGVTALRM, &before_timer, nullptr);
+    // SIGVTALRM stays ours: one may still be on its way, and its default is to end the process
 }
 
 void interrupt(Worker& w) { pthread_kill((pthread_t)w.thread_handle, SIGVTALRM); }

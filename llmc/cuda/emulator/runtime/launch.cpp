@@ -179,10 +179,12 @@ extern "C" char* llmc_slot(int index) {
 }
 
 // Make room for `size` bytes in slot `index` and return where they go; null: no memory. `written` as in Region, or null.
-extern "C" char* llmc_place(int index, size_t size, int shift, int argument, uint8_t* written) {
+// `lead`: bytes from a multiple of 16 to the caller's array, so that a misaligned one stays so.
+extern "C" char* llmc_place(int index, size_t size, int lead, int shift, int argument, uint8_t* written) {
     char* data = llmc_slot(index);
     if (!data || index >= int(SLOTS) || size > MAX_ARRAY) return nullptr;
-    if (mprotect(data, std::max<size_t>(size, 1), PROT_READ | PROT_WRITE)) return nullptr;
+    if (mprotect(data, size + lead + 1, PROT_READ | PROT_WRITE)) return nullptr;
+    data += lead;
     Region& r = arena.slots[index];
     place(r, data, size, shift, GLOBAL);
     r.argument = argument;

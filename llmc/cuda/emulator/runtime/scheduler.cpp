@@ -143,6 +143,7 @@ static void report_absent(Worker& w, int line) {
     Problem p = blank(w, skipped >= 0 ? BARRIER_DIVERGENCE : EARLY_RETURN);
     p.line = line, p.thread = skipped >= 0 ? skipped : early, p.thread2 = waits, p.block2 = w.block;
     p.lanes = skipped >= 0 ? count : w.num_threads - w.alive;
+    if (skipped < 0 && w.threads[early].barrier_line) strcpy(p.detail, "passed another barrier");
     report(w, p);
 }
 
@@ -282,7 +283,7 @@ extern "C" void llmc_yield() {
     Worker& w = *llmc_worker;
     Thread& t = *w.current;
     flush_pending(w);
-    if (w.launch->checked && ++w.idle > 64 * w.num_threads + 4096) {  // all spin, and nobody changes anything
+    if (w.launch->checked && ++w.idle > 4096 * (w.num_threads + 1)) {  // all spin, and nobody changes anything
         deadlock(w);
         leave(w);
     }
@@ -385,6 +386,7 @@ static void begin_block(Worker& w, uint64_t block) {
         t.id = i, t.lane = i % WARP, t.warp = i / WARP;
         t.acquired = 0;
         t.touched = false;
+        t.barrier_line = 0;
         if (++at.x == l.block.x && (at.x = 0, ++at.y == l.block.y)) at.y = 0, ++at.z;
     }
     for (int i = 0; i < w.num_warps; i++) {

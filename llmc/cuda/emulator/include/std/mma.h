@@ -1,5 +1,5 @@
 // nvcuda::wmma: the lanes of a warp share three small matrices and multiply them as a tensor core does.
-// Elements lie with the lanes as they do on a GPU since Turing: in tiles of 8 x 8, two neighbours in a row for each lane.
+// Elements lie with the lanes as on a GPU since Turing: in tiles of 8 x 8, two neighbours in a row for each lane.
 #pragma once
 
 #include "cuda_bf16.h"
@@ -78,7 +78,7 @@ LLMC_INLINE void llmc_announce(T* base, int stride, bool by_rows, bool write) {
 template <class T>
 LLMC_INLINE void llmc_require_alignment(const T* address, unsigned stride, int line) {
     if (llmc_checked && ((size_t)address % 16 || stride * sizeof(T) % 16))
-        llmc_stop(LLMC_ASSERT, line, "wmma wants an aligned pointer (32 bytes) and a stride that is a multiple of 16 bytes");
+        llmc_stop(LLMC_ASSERT, line, "wmma wants a pointer aligned to 32 bytes and a stride of whole 16 bytes");
 }
 LLMC_INLINE void llmc_together(int line) { llmc_collective(~0u, LLMC_MMA, line, nullptr, nullptr); }
 
@@ -117,7 +117,7 @@ template <class F, class Number>
 LLMC_QUIET void llmc_gather(void** slots, int which, Number* matrix) {  // the fragments of all lanes as one matrix
     for (int lane = 0; lane < 32; lane++)
         for (int e = 0; slots[lane] && e < F::different; e++)
-            matrix[F::row(lane, e) * F::columns + F::column(lane, e)] = (Number)((const F*)((void**)slots[lane])[which])->x[e];
+            matrix[F::row(lane, e) * F::columns + F::column(lane, e)] = ((const F*)((void**)slots[lane])[which])->x[e];
 }
 template <class D, class A, class B, class C>
 LLMC_QUIET void llmc_multiply(void** slots, unsigned) {

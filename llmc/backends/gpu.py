@@ -1,0 +1,88 @@
+"""The "cuda" backend: every layer by the kernels of llmc/kernels, on an NVIDIA GPU, or on the emulator where none is.
+
+float32 alone. Functions launch and return while the GPU still computes; what waits for it is what needs a number on the
+host: `to_numpy` and `global_norm`. All sums have a fixed order, so that equal runs give equal bits.
+"""
+
+import inspect
+from functools import wraps
+
+import numpy as np
+
+from llmc import cuda
+from llmc.errors import UserError
+from llmc.kernels import adamw, attention, classifier, encoder, gelu, layernorm, library, matmul, norm, residual
+from llmc.kernels import encoder_backward as encoder_back
+from llmc.kernels import gelu_backward as gelu_back
+from llmc.kernels import layernorm_backward as layernorm_back
+
+synchronize = cuda.synchronize  # waits until all that was launched is done; for clocks
+
+
+def has_tf32() -> bool:
+    """Whether matmuls round what they multiply to TF32 now: LLMC_TF32=1, on a GPU, by cuBLAS."""
+    return cuda.device() == "gpu" and library.tf32() and matmul.multiply_by() == "library"
+
+
+def zeros(n, dtype):
+    """A new flat array of n zeros on the device. Raises UserError unless dtype is float32."""
+    if np.dtype(dtype) != np.float32:
+        raise UserError(f"the cuda backend computes in float32, not in {np.dtype(dtype)}; use numpy or cpu for that.")
+    return cuda.xp.zeros(n, np.float32)  # (n,)
+
+
+def from_numpy(array):
+    """The same numbers on the device."""
+    return cuda.asarray(array)
+
+
+def to_numpy(array):
+    """The same numbers on the host, once they are there."""
+    return cuda.asnumpy(array)
+
+
+def zero(array):
+    """Set every element to zero."""
+    array.fill(0)
+
+
+def attention_stats_shape(B, T, NH):
+    """One number of each query: the logarithm of its sum of exponentials, (B, NH, T)."""
+    return (B, NH, T)
+
+
+def global_norm(grads):
+    """√(sum of squares), summed in double precision."""
+    return float(norm.global_norm(grads)[0])
+
+
+def _newest(function):
+    """A launcher of llmc/kernels without its argument `version`: as the contract has it, with the last version."""
+
+    @wraps(function)
+    def launch(*arguments, **named):
+        function(*arguments, **named)
+
+    signature = inspect.signature(function)
+    wanted = [p for name, p in signature.parameters.items() if name != "version"]
+    launch.__signature__ = signature.replace(parameters=wanted)
+    return launch
+
+
+encoder_forward = _newest(encoder.encoder_forward)
+encoder_backward = _newest(encoder_back.encoder_backward)
+layernorm_forward = _newest(layernorm.layernorm_forward)
+layernorm_backward = _newest(layernorm_back.layernorm_backward)
+residual_forward = _newest(residual.residual_forward)
+residual_layernorm_forward = _newest(layernorm.residual_layernorm_forward)
+matmul_forward = _newest(matmul.matmul_forward)
+matmul_gelu_forward = _newest(matmul.matmul_gelu_forward)
+matmul_backward = _newest(matmul.matmul_backward)
+gelu_forward = _newest(gelu.gelu_forward)
+gelu_backward = _newest(gelu_back.gelu_backward)
+attention_forward = _newest(attention.attention_forward)
+attention_backward = _newest(attention.attention_backward)
+attention_cached = _newest(attention.attention_cached)
+fused_classifier = _newest(classifier.fused_classifier)
+scale = _newest(norm.scale)
+adamw_update = _newest(adamw.adamw_update)

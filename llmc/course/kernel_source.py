@@ -1,0 +1,50 @@
+"""What a check reads in CUDA source itself: is it a stub, is the kernel in it, which number stands for blockDim?"""
+
+import re
+
+from llmc.course.explain import WrongAnswer, describe
+
+STUB = "#error not done yet"  # what the builder puts into a hole in C, see builder.py
+BLOCK_SIZES = {"64", "96", "128", "256", "512", "1024"}  # 32 is a warp's, and rightly stands in many kernels
+
+
+class Unfinished(NotImplementedError):
+    """The source is a stub, or has one left."""
+
+
+def unfinished(code) -> bool:
+    """Is a stub left in it? WrongAnswer when it is no CUDA source at all."""
+    if not isinstance(code, str):
+        raise WrongAnswer(f'the answer should be CUDA C in a string, r"""…""", but is {describe(code)}.')
+    return bool(re.search(rf"^[ \t]*{STUB}", _without_comments(code), re.MULTILINE))
+
+
+def kernel_of(code, name) -> str:
+    """The name, if a kernel of that name is in the source; else WrongAnswer says which are."""
+    from llmc.cuda.emulator.source import kernels
+
+    names = list(dict.fromkeys(kernel.name for kernel in kernels(code)))
+    if name.split("<")[0] not in names:
+        there = f"it has {', '.join(names)}" if names else "it has no __global__ function"
+        raise WrongAnswer(f"the source should have a kernel called {name}; {there}.")
+    return name
+
+
+def parameters(code, kernel) -> tuple[str, ...]:
+    """Names of the kernel's parameters."""
+    from llmc.cuda.emulator.source import parameter_names
+
+    return parameter_names(code, kernel)
+
+
+def literal_block(code, threads):
+    """A number that could be the threads of a block, and is not `threads`: "256", else None. No length of an array."""
+    plain = re.sub(r"\[[^\]]*\]", "", _without_comments(code))
+    found = (number for number in re.findall(r"(?<![\w.])\d+(?![\w.])", plain) if number in BLOCK_SIZES)
+    return next((number for number in found if int(number) != threads), None)
+
+
+def _without_comments(code) -> str:
+    from llmc.cuda.emulator.source import mask
+
+    return mask(code)

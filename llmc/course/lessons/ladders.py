@@ -1,0 +1,149 @@
+"""Lesson 13: a kernel shown with what is new in it, what the emulator counts of it, and how fast it is on a GPU."""
+
+import difflib
+import json
+import re
+from html import escape
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+TABLE = Path("reference/h200_kernels.json")  # beside the lessons: what `llmc bench --kernels --json` measured
+NEW = "border-left:3px solid #0072B2;background:rgba(0,114,178,0.14)"
+OLD = "border-left:3px solid transparent"
+LINE = "padding-left:6px;min-height:1.2em;font-family:monospace"
+
+# ------------------------------------------------------------------------------------------------- the source
+
+
+def function_text(source, name) -> str:
+    """A function or struct of a .cu file: with the comment and the template line above, up to its closing brace."""
+    lines = source.split("\n")
+    first = next(i for i, line in enumerate(lines) if re.match(rf"[\w<>, \"]*\b{name}(\(| {{)", line))
+    last = first
+    while not lines[last].startswith("}") and not lines[first].endswith("}"):  # a short one stands on one line
+        last += 1
+    while lines[first - 1].startswith(("//", "template")):
+        first -= 1
+    return "\n".join(lines[first : last + 1])
+
+
+class Changes:
+    """Source with the lines marked that are not in the source before; HTML in a notebook, "+ " in plain text."""
+
+    def __init__(self, before, after):
+        self.lines = after.split("\n")
+        known, now = ([line.strip() for line in lines] for lines in (before.split("\n"), self.lines))
+        blocks = difflib.SequenceMatcher(None, known, now, autojunk=False).get_matching_blocks()
+        old = {block.b + k for block in blocks for k in range(block.size)}
+        self.new = []
+        for i, line in enumerate(self.lines):
+            words = any(character.isalnum() for character in line)
+            follows = bool(line.strip()) and bool(self.new) and self.new[-1]  # a brace belongs to the line before
+            self.new.append((i not in old if words else follows) and bool(before))
+
+    def __repr__(self):
+        return "\n".join(("+ " if new else "  ") + line for line, new in zip(self.lines, self.new))
+
+    def _repr_html_(self):
+        rows = (
+            f'<div style="{NEW if new else OLD};{LINE}">{escape(line)}</div>' for line, new in zip(self.lines, self.new)
+        )
+        return f'<pre style="font-family:monospace;line-height:1.3">{"".join(rows)}</pre>'
+
+
+# ------------------------------------------------------------------------------------------------- the counts
+
+
+class Counts(NamedTuple):
+    """What a row costs: sectors of its own arrays and of arrays that all rows share; what a block waits for."""
+
+    own: float  # sectors a row, of arrays (N, C)
+    common: float  # sectors a row, of everything else
+    needed: float  # sectors a row, if every number of the first kind is moved once
+    passes: float  # through the banks of shared memory, a row
+    conflicts: int  # passes too many, in all
+    barriers: float  # a block
+
+    def __str__(self):
+        moved = f"{self.own:,.0f} sectors a row, {self.own / self.needed:.3g} times the {self.needed:.0f} needed"
+        shared = f"{self.passes:,.0f} passes through shared memory" + f" ({self.conflicts} too many)" * bool(
+            self.conflicts
+        )
+        return f"{moved}; {shared}; {self.barriers:g} barriers"
+
+
+def count(report, N, C, own=("x", "out")) -> Counts:
+    """Counts of a launch on N rows of C float32 numbers; own names the arrays of that shape."""
+    moved = {mine: sum(use.sectors for use in report.lines if (use.name in own) == mine) for mine in (True, False)}
+    passes = sum(use.ways for use in report.lines if use.space == "shared")
+    barriers = report.barriers / max(1, report.raw.blocks_run)
+    needed = len(own) * C * 4 / 32
+    return Counts(moved[True] / N, moved[False] / N, needed, passes / N, report.bank_conflicts, barriers)
+
+
+def count_table(counted) -> str:
+    """{name: Counts} as text, a line each."""
+    head = f"{'':<8}{'x and out':>12}{'of needed':>11}{'the rest':>10}{'shared':>9}{'conflicts':>11}{'barriers':>10}"
+    rows = [head, f"{'':<8}{'sectors/row':>12}{'':>11}{'':>10}{'passes':>9}{'':>11}{'a block':>10}"]
+    for name, c in counted.items():
+        rows.append(
+            f"{name:<8}{c.own:>12,.0f}{c.own / c.needed:>10.3g}×{c.common:>10,.0f}{c.passes:>9,.0f}"
+            f"{c.conflicts:>11}{c.barriers:>10g}"
+        )
+    return "\n".join(rows)
+
+
+# -------------------------------------------------------------------------------------------------- the times
+
+
+class Times(NamedTuple):
+    """Microseconds and GB/s of each version, what GB/s a copy reaches, and where that was measured."""
+
+    us: dict  # {"v1": microseconds}
+    gb_s: dict  # {"v1": 10^9 bytes that must move, a second}
+    limit: float  # GB/s
+    place: str
+
+
+def stored_times(name, path=TABLE) -> Times | None:
+    """Of all versions of a kernel, from the reference measurements; None where there are none."""
+    path = Path(path)
+    if not path.is_file():
+        return None
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    found = [row for row in rows if re.fullmatch(rf"{name}_v\d+", row["kernel"])]
+    if not found:
+        return None
+    version = {row["kernel"].rsplit("_", 1)[1]: row for row in found}
+    us, gb_s = ({v: row[key] for v, row in version.items()} for key in ("us", "gb_s"))
+    limit = found[-1]["gb_s"] / found[-1]["share"]
+    return Times(us, gb_s, limit, f"reference: NVIDIA H200, {found[-1]['shape']}")
+
+
+def gpu_times(launches, nbytes, copy) -> Times:
+    """On this GPU. launches: {"v1": function}; nbytes: what each must move; copy: a function that moves as much."""
+    from llmc.cuda import xp
+
+    us = {name: _microseconds(launch) for name, launch in launches.items()}
+    device = xp.cuda.runtime.getDeviceProperties(xp.cuda.Device().id)["name"].decode()
+    limit = nbytes / _microseconds(copy) / 1e3
+    return Times(us, {name: nbytes / t / 1e3 for name, t in us.items()}, limit, f"measured here: {device}")
+
+
+def _microseconds(launch, rounds=7, times=20) -> float:
+    """The median of several rounds of launches, by the GPU's own clock."""
+    from llmc.cuda import xp
+
+    launch()
+    begin, end = xp.cuda.Event(), xp.cuda.Event()
+    found = []
+    for _ in range(rounds):
+        begin.record()
+        for _ in range(times):
+            launch()
+        end.record()
+        end.synchronize()
+        found.append(1e3 * xp.cuda.get_elapsed_time(begin, end) / times)
+    return float(np.median(found))

@@ -1,0 +1,73 @@
+"""Lesson 13: what the 32 lanes of a warp do, in NumPy; lane l has the numbers l, l + 32, l + 64, … of a row.
+
+With it the checks know what a kernel gives whose lanes do something else than they should.
+"""
+
+import numpy as np
+
+LANES = 32
+LOWEST = -3.4e38  # where a lane's maximum starts
+
+
+def by_lane(x, fill):
+    """Rows (N, C) as (N, turns, 32): what each lane sees in each turn of its loop; fill where a row has ended."""
+    N, C = x.shape
+    turns = -(-C // LANES)
+    padded = np.full((N, turns * LANES), fill, np.float64)
+    padded[:, :C] = x
+    return padded.reshape(N, turns, LANES)
+
+
+def back(of_lanes, C):
+    """A number of each lane (N, 32), for each of the C numbers of a row: (N, C)."""
+    return of_lanes[:, np.arange(C) % LANES]
+
+
+def shuffled_down(v, combine):
+    """What `v = combine(v, __shfl_down_sync(ALL, v, gap))`, gap = 16 … 1, leaves in each lane; v (N, 32)."""
+    lane = np.arange(LANES)
+    for gap in (16, 8, 4, 2, 1):
+        there = np.where(lane + gap < LANES, lane + gap, lane)  # its own where no lane is there
+        v = combine(v, v[:, there])  # (N, 32)
+    return v
+
+
+def never_rescaled(x):
+    """(N, 32): for each lane the sum of exp(x - the maximum so far), in the order of its loop; x (N, C)."""
+    seen = by_lane(x, -np.inf)  # (N, turns, 32)
+    return np.exp(seen - np.maximum.accumulate(np.maximum(seen, LOWEST), axis=1)).sum(axis=1)
+
+
+# ------------------------------------------------------------------------------------------- moments that merge
+
+
+def merge(a, b):
+    """The moments of both parts, each (count, mean, squares); a part may be empty."""
+    gap, share = b[1] - a[1], share_of_b(a, b)
+    return a[0] + b[0], a[1] + gap * share, a[2] + b[2] + gap**2 * a[0] * share
+
+
+def share_of_b(a, b):
+    """The share of the numbers that b has; 0 where there are none."""
+    return b[0] / np.maximum(a[0] + b[0], 1)
+
+
+def merged(x, mean=None, squares=None):
+    """Mean and squares (N,) of rows x (N, C), as the lanes of a warp merge them.
+
+    mean(a, b), squares(a, b): what a kernel puts in place of the right ones.
+    """
+
+    def rule(a, b):
+        right = merge(a, b)
+        return right[0], mean(a, b) if mean else right[1], squares(a, b) if squares else right[2]
+
+    turns = np.moveaxis(by_lane(x, np.nan), 1, 0)  # (turns, N, 32)
+    seen = tuple(np.zeros(turns[0].shape) for _ in range(3))  # count, mean, squares, (N, 32) each
+    for v in turns:
+        there = ~np.isnan(v)  # (N, 32)
+        one = there * 1.0, np.where(there, v, 0.0), np.zeros(v.shape)
+        seen = tuple(np.where(there, new, old) for new, old in zip(rule(seen, one), seen))
+    for gap in (16, 8, 4, 2, 1):  # lane 0 never meets what goes round the end
+        seen = rule(seen, tuple(np.roll(array, -gap, axis=1) for array in seen))
+    return seen[1][:, 0], seen[2][:, 0]

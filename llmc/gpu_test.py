@@ -1,0 +1,146 @@
+"""`make gpu-test`: what needs a GPU to be tested: the kernels, the "cuda" backend, `llmc verify`, lessons 12 and 13.
+
+    python -m llmc.gpu_test [PART ...]      parts: tests verify lessons; without any, all
+
+Installs nothing and needs no network: CuPy and pytest are those of the Python that it runs in. PyTorch (for GPT-2
+124M), a C++ compiler (for what also runs on the emulator) and Jupyter are used where they are; a line says where not.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+
+import numpy as np
+
+from llmc import cuda
+from llmc.course.cells import has_jupyter
+from llmc.errors import UserError
+
+ROOT = Path(__file__).resolve().parents[1]
+TESTS = (
+    "test_gpu test_kernels_* test_kernel_bench test_cuda_backend test_cuda_compile test_cuda_door test_cuda_d12".split()
+)
+NAMES = "12_first_kernels", "13_reductions"
+LESSONS = [f"{folder}/{name}.ipynb" for name in NAMES for folder in ("notebooks", "solutions")]
+EMULATOR_ONLY = "emulator or coalesced or problem or diagnos"  # tests that need the emulator's compiler
+
+
+def main(words=None) -> int:
+    """Run the parts; 0 when all passed, 1 when not. Raises UserError where they cannot run."""
+    parser = argparse.ArgumentParser(prog="python -m llmc.gpu_test")
+    parser.add_argument("parts", nargs="*", metavar="PART", help="tests, verify or lessons; without any, all")
+    wanted = parser.parse_args(words).parts or list(PARTS)
+    if unknown := set(wanted) - set(PARTS):
+        raise UserError(f"there is no part {min(unknown)!r}; choose of {', '.join(PARTS)}.")
+    prepare()
+    failed = [name for part in wanted for name in PARTS[part]()]
+    print(f"\ngpu-test: {'all passed' if not failed else 'failed: ' + ', '.join(failed)}")
+    return 1 if failed else 0
+
+
+def prepare():
+    """Say what there is. Raises UserError without a GPU or without pytest."""
+    if cuda.device("gpu") and find_spec("pytest") is None:
+        raise UserError(f"gpu-test needs pytest; install it with `{sys.executable} -m pip install pytest`.")
+    import cupy
+
+    from llmc.kernel_times import name_of_gpu
+
+    print(f"{name_of_gpu()}, CuPy {cupy.__version__}, Python {sys.version.split()[0]}")
+    if not compiler():
+        print("no C++ compiler: what runs on the emulator is left out (apt install g++, or pip install ziglang)")
+    if find_spec("torch") is None:
+        print("no PyTorch: GPT-2 124M is not compared with it")
+    if not has_jupyter():
+        print("no Jupyter: the lessons' cells run as plain Python")
+    sys.stdout.flush()
+
+
+def compiler() -> bool:
+    """Is there one for the emulator?"""
+    from llmc.cuda.emulator import toolchain
+    from llmc.cuda.errors import NoCompiler
+
+    try:
+        return bool(toolchain.find())
+    except NoCompiler:
+        return False
+
+
+def python(*words) -> bool:
+    """Run this Python in the repository, on the GPU; whether it said that all is well."""
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    environment = os.environ | {"PYTHONPATH": path, "LLMC_DEVICE": "gpu", "MPLBACKEND": "Agg"}
+    return subprocess.run([sys.executable, *map(str, words)], cwd=ROOT, env=environment).returncode == 0
+
+
+# ------------------------------------------------------------------------------------------------------ the parts
+
+
+def tests() -> list[str]:
+    """pytest; the names of what failed."""
+    files = [path for name in TESTS for path in sorted((ROOT / "llmc/tests").glob(f"{name}.py"))]
+    chosen = [] if compiler() else ["-k", f"not ({EMULATOR_ONLY})"]
+    # no options of pyproject.toml: nbval need not be there
+    options = ["-o", "addopts=", "-p", "no:cacheprovider", "-q", "--durations=5", *chosen]
+    return [] if python("-m", "pytest", *options, *files) else ["tests"]
+
+
+def verify() -> list[str]:
+    """`llmc verify --backend cuda` on the fixtures that PyTorch made."""
+    from llmc.tests.cases import CASES
+
+    failed = []
+    for case in CASES:
+        with TemporaryDirectory() as folder:
+            model, state, losses = write_files(case, Path(folder))
+            for recipe in "AB":
+                options = "--backend", "cuda", "--recipe", recipe, "--losses", losses
+                okay = python("-m", "llmc.cli", "verify", model, state, *options)
+                failed += [] if okay else [f"verify {case.name} {recipe}"]
+    return failed
+
+
+def write_files(case, folder) -> list[Path]:
+    """A model, PyTorch's debug state of it and its losses, as llm.c would leave them in the folder."""
+    from llmc.checkpoints import write_model
+    from llmc.checkpoints.debug_state import MAGIC, VERSION
+    from llmc.header import make_header
+    from llmc.model import GPT2
+
+    model, expected = GPT2(case.config), np.load(ROOT / f"llmc/tests/fixtures/{case.name}.npz")
+    for name, values in case.weights().items():
+        model.params[name][...] = values  # (shape of the parameter)
+    files = [folder / name for name in ("model.bin", "state.bin", "losses.json")]
+    write_model(files[0], model)
+    parts = [make_header(MAGIC, VERSION, case.B, case.T), *case.batch(), expected["logits"]]
+    parts += [np.float32(expected["loss"]), *(expected["d" + name] for name in model.params)]
+    files[1].write_bytes(b"".join(part.tobytes() for part in parts))
+    files[2].write_text(json.dumps({recipe: expected[f"losses_{recipe}"].tolist() for recipe in "AB"}))
+    return files
+
+
+def lessons() -> list[str]:
+    """Every cell of lessons 12 and 13 and of their solutions."""
+    failed = []
+    for name in LESSONS:
+        start = perf_counter()
+        okay = python("-m", "llmc.course.cells", ROOT / name)
+        print(f"{'ok' if okay else 'FAILED':<8} {name} {perf_counter() - start:.0f} s", flush=True)
+        failed += [] if okay else [name]
+    return failed
+
+
+PARTS = {"tests": tests, "verify": verify, "lessons": lessons}
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except UserError as error:
+        sys.exit(f"gpu-test: {error}")

@@ -1,0 +1,115 @@
+/* Softmax, cross-entropy and its gradient for one row of logits, in place: the logits become dloss * (p - onehot).
+
+v1  one block per row, one number at a time
+v2  four numbers at a time by 128-bit loads and stores, where the row is aligned for them
+
+Shapes: logits (N, Vp), targets (N,) int32, losses (N,). Of a row, the first V numbers count; the padding gets zeros.
+The probabilities are never stored. The first pass over a row finds its maximum and its sum of exponentials at once
+(online softmax, Milakov & Gimelshein 2018), the second replaces it: a row is read twice and written once, 12 bytes a
+logit, and part of the second reading comes from the cache. With backward == 0 there is no second pass.
+*/
+
+const unsigned ALL = 0xffffffff;         // all 32 lanes of a warp take part
+const float LOWEST = -3.402823466e+38f;  // where a maximum starts: finite, so that LOWEST - LOWEST is not NaN
+
+// A maximum, and the sum of exp(x - top) of what has been seen.
+struct Seen {
+    float top, total;
+};
+
+__device__ void add(Seen& s, float x)
+{
+    float higher = fmaxf(s.top, x);
+    s.total = s.total * expf(s.top - higher) + expf(x - higher);
+    s.top = higher;
+}
+
+__device__ void merge(Seen& s, Seen other)
+{
+    float higher = fmaxf(s.top, other.top);
+    s.total = s.total * expf(s.top - higher) + other.total * expf(other.top - higher);
+    s.top = higher;
+}
+
+__device__ void merge_warp(Seen& s)
+{
+    for (int gap = 16; gap > 0; gap /= 2) {
+        merge(s, {__shfl_xor_sync(ALL, s.top, gap), __shfl_xor_sync(ALL, s.total, gap)});
+    }
+}
+
+// Merges what the threads of a block of whole warps have seen; every thread gets it.
+__device__ Seen merge_block(Seen s)
+{
+    __shared__ float tops[32], totals[32];  // one of each warp
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    merge_warp(s);
+    if (lane == 0) {
+        tops[warp] = s.top;
+        totals[warp] = s.total;
+    }
+    __syncthreads();
+    s = {LOWEST, 0.0f};
+    if (lane < blockDim.x / 32) s = {tops[lane], totals[lane]};
+    merge_warp(s);
+    return s;
+}
+
+// dloss * (p - onehot) of the logit at v, zero in the padding.
+__device__ float gradient(float logit, int v, int V, int target, float top, float scale, float dloss)
+{
+    float p = v < V ? expf(logit - top) * scale : 0.0f;
+    return v == target ? p - dloss : p;
+}
+
+extern "C" __global__ void fused_classifier_v1(float* losses, float* logits, const int* targets, int V, int Vp,
+                                               float dloss, int backward)
+{
+    int row = blockIdx.x, target = targets[row];
+    logits += (size_t)row * Vp;  // (Vp,)   size_t: N * Vp may exceed 2^31
+    float of_target = logits[target];
+    Seen s = {LOWEST, 0.0f};
+    for (int v = threadIdx.x; v < V; v += blockDim.x) add(s, logits[v]);
+    s = merge_block(s);  // has a barrier: from here on the row may be overwritten
+    if (threadIdx.x == 0) losses[row] = logf(s.total) + s.top - of_target;
+    if (!backward) return;
+    float scale = dloss / s.total;
+    for (int v = threadIdx.x; v < Vp; v += blockDim.x) {
+        logits[v] = gradient(logits[v], v, V, target, s.top, scale, dloss);
+    }
+}
+
+extern "C" __global__ void fused_classifier_v2(float* losses, float* logits, const int* targets, int V, int Vp,
+                                               float dloss, int backward)
+{
+    int row = blockIdx.x, target = targets[row];
+    logits += (size_t)row * Vp;  // (Vp,)
+    bool aligned = (size_t)logits % 16 == 0;  // 128-bit accesses need addresses that are multiples of 16
+    int whole = aligned ? V / 4 : 0, all = aligned ? Vp / 4 : 0;  // fours that lie below V, below Vp
+    float4* quads = reinterpret_cast<float4*>(logits);  // (Vp / 4,)
+    float of_target = logits[target];
+    Seen s = {LOWEST, 0.0f};
+    for (int q = threadIdx.x; q < whole; q += blockDim.x) {
+        float4 x = quads[q];
+        float higher = fmaxf(fmaxf(fmaxf(x.x, x.y), fmaxf(x.z, x.w)), s.top);
+        s.total = s.total * expf(s.top - higher) + expf(x.x - higher) + expf(x.y - higher) + expf(x.z - higher)
+                  + expf(x.w - higher);
+        s.top = higher;
+    }
+    for (int v = 4 * whole + threadIdx.x; v < V; v += blockDim.x) add(s, logits[v]);
+    s = merge_block(s);
+    if (threadIdx.x == 0) losses[row] = logf(s.total) + s.top - of_target;
+    if (!backward) return;
+    float scale = dloss / s.total;
+    for (int q = threadIdx.x; q < all; q += blockDim.x) {
+        float4 x = quads[q];
+        x.x = gradient(x.x, 4 * q + 0, V, target, s.top, scale, dloss);
+        x.y = gradient(x.y, 4 * q + 1, V, target, s.top, scale, dloss);
+        x.z = gradient(x.z, 4 * q + 2, V, target, s.top, scale, dloss);
+        x.w = gradient(x.w, 4 * q + 3, V, target, s.top, scale, dloss);
+        quads[q] = x;
+    }
+    for (int v = 4 * all + threadIdx.x; v < Vp; v += blockDim.x) {
+        logits[v] = gradient(logits[v], v, V, target, s.top, scale, dloss);
+    }
+}

@@ -1,0 +1,59 @@
+/* The encoder: out[b, t] = wte[tokens[b, t]] + wpe[t], rows of C numbers.
+
+v1  one thread per position (b, t), with a loop over C: neighbouring threads are C elements apart
+v2  one thread per element (b, t, c): neighbouring threads touch neighbouring elements
+v3  one thread per four elements of a row, moved by 128-bit loads and stores; single ones where C % 4 != 0
+
+Shapes: out (B, T, C), tokens (B, T) int32, wte (Vp, C), wpe (maxT, C). B*T*C is below 2^31.
+A row of wpe is read B times, but it stays in the cache: what counts is wte's rows and out, 8 bytes an element.
+*/
+
+extern "C" __global__ void encoder_forward_v1(float* out, const int* tokens, const float* wte, const float* wpe,
+                                              int B, int T, int C)
+{
+    int bt = blockIdx.x * blockDim.x + threadIdx.x;
+    if (bt < B * T) {
+        const float* token_row = wte + tokens[bt] * C;
+        const float* position_row = wpe + bt % T * C;
+        for (int c = 0; c < C; c++) {
+            out[bt * C + c] = token_row[c] + position_row[c];
+        }
+    }
+}
+
+extern "C" __global__ void encoder_forward_v2(float* out, const int* tokens, const float* wte, const float* wpe,
+                                              int B, int T, int C)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < B * T * C) {
+        int bt = i / C;
+        int c = i % C;
+        out[i] = wte[tokens[bt] * C + c] + wpe[bt % T * C + c];
+    }
+}
+
+// 128-bit accesses need addresses that are multiples of 16, in every row: so C must be a multiple of 4 too.
+__device__ bool aligned(const float* out, const float* wte, const float* wpe, int C)
+{
+    return C % 4 == 0 && ((size_t)out | (size_t)wte | (size_t)wpe) % 16 == 0;
+}
+
+extern "C" __global__ void encoder_forward_v3(float* out, const int* tokens, const float* wte, const float* wpe,
+                                              int B, int T, int C)
+{
+    int i = (blockIdx.x * blockDim.x + threadIdx.x) * 4;
+    int n = B * T * C;
+    if (aligned(out, wte, wpe, C)) {
+        if (i < n) {  // n is a multiple of 4 as well, and all four are in one row
+            int bt = i / C;
+            int c = i % C;
+            float4 a = *reinterpret_cast<const float4*>(wte + tokens[bt] * C + c);
+            float4 b = *reinterpret_cast<const float4*>(wpe + bt % T * C + c);
+            *reinterpret_cast<float4*>(out + i) = make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
+        }
+    } else {
+        for (int k = i; k < n && k < i + 4; k++) {
+            out[k] = wte[tokens[k / C] * C + k % C] + wpe[k / C % T * C + k % C];
+        }
+    }
+}

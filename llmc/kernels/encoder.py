@@ -1,0 +1,21 @@
+"""Launches the kernels of encoder.cu. Works on GPU arrays and on the emulator's alike."""
+
+import numpy as np
+
+from llmc.kernels import kernel
+from llmc.kernels.elementwise import THREADS, blocks_for
+
+VERSIONS = {"encoder_forward": 3}
+
+
+def encoder_forward(out, tokens, wte, wpe, version=None):
+    """*out = wte[tokens] + wpe[:T].
+
+    out: float32 (B, T, C). tokens: int32 (B, T), each below Vp. wte: float32 (Vp, C). wpe: float32 (maxT, C), T ≤ maxT.
+    All are C-contiguous. version: 1 to 3, None is the last.
+    """
+    version = version or VERSIONS["encoder_forward"]
+    B, T, C = out.shape
+    grid = {1: blocks_for(B * T), 2: blocks_for(B * T * C)}.get(version, blocks_for(B * T * C, each=4))
+    sizes = np.int32(B), np.int32(T), np.int32(C)
+    kernel("encoder", f"encoder_forward_v{version}")((grid,), (THREADS,), (out, tokens, wte, wpe, *sizes))

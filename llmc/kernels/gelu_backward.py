@@ -1,0 +1,18 @@
+"""Launches the kernels of gelu_backward.cu. Works on GPU arrays and on the emulator's alike."""
+
+import numpy as np
+
+from llmc.kernels import kernel
+from llmc.kernels.elementwise import THREADS, blocks_at_once, blocks_for
+
+VERSIONS = {"gelu_backward": 2}
+
+
+def gelu_backward(dx, dout, x, version=None):
+    """*dx = dout · GELU'(x), the tanh form.
+
+    dx, dout, x: float32 arrays of one shape, any, C-contiguous; dx may be dout. version: 1 or 2, None is the last.
+    """
+    version = version or VERSIONS["gelu_backward"]
+    grid = blocks_for(x.size) if version == 1 else blocks_at_once(x.size, each=4)
+    kernel("gelu_backward", f"gelu_backward_v{version}")((grid,), (THREADS,), (dx, dout, x, np.int32(x.size)))

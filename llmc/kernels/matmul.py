@@ -1,0 +1,92 @@
+"""The linear layer: products by the library (cuBLAS on a GPU, NumPy's BLAS without one) or by the kernels of matmul.cu.
+
+LLMC_MATMUL=kernel takes our own products; so does `multiply_by("kernel")`. LLMC_TF32=1 lets cuBLAS round its inputs to
+TF32 (10 bits of mantissa, sums in float32), which tensor cores multiply many times faster; so does `tf32(True)`. It is
+off unless asked for, as in PyTorch: then results agree with other backends to 1e-5, with it to about 1e-3.
+"""
+
+import os
+
+import numpy as np
+
+from llmc import cuda
+from llmc.errors import UserError
+from llmc.kernels import ceil_div, kernel, library, scratch
+from llmc.kernels.columns import ROWS, WARP, chunks_of
+from llmc.kernels.elementwise import THREADS, blocks_at_once
+
+VERSIONS = {"matmul_forward": 2, "matmul_gelu_forward": 2, "matmul_backward": 2}
+TILE = 128  # rows and columns of results of a block in version 2, as in matmul.cu
+WAYS = ("library", "kernel")
+
+_way = os.environ.get("LLMC_MATMUL", "library")
+if _way not in WAYS:
+    raise UserError(f"LLMC_MATMUL is {_way!r}; set it to library or kernel, or leave it out.")
+
+
+def multiply_by(way=None) -> str:
+    """Who multiplies, "library" or "kernel"; with an argument, from now on."""
+    global _way
+    if way is not None and way not in WAYS:
+        raise UserError(f"matrices are multiplied by library or kernel, not by {way!r}.")
+    _way = way or _way
+    return _way
+
+
+def matmul_forward(out, x, w, b, version=None):
+    """*out = x · wᵀ + b.
+
+    out: float32 (B, T, C_out). x: float32 (B, T, C_in). w: float32 (C_out, C_in). b: float32 (C_out,) or None.
+    All are C-contiguous. version: 1 or 2 for our own product; None is the library's, or as `multiply_by` says.
+    """
+    _product("matmul_forward", out, x, w, w.shape[0], w.shape[1], version)
+    if b is not None:
+        arguments = (out, b, np.int32(out.size), np.int32(b.size))
+        kernel("matmul", "bias_forward_v1")((blocks_at_once(out.size, each=4),), (THREADS,), arguments)
+
+
+def matmul_gelu_forward(gelu_out, out, x, w, b, version=None):
+    """*out as by matmul_forward, *gelu_out = GELU(out), float32 (B, T, C_out); bias and GELU are one kernel."""
+    _product("matmul_forward", out, x, w, w.shape[0], w.shape[1], version)
+    arguments = (gelu_out, out, b, np.int32(out.size), np.int32(b.size))
+    kernel("matmul", "bias_gelu_forward_v1")((blocks_at_once(out.size, each=4),), (THREADS,), arguments)
+
+
+def matmul_backward(dx, dw, db, dout, x, w, version=None):
+    """*dx = dout · w; +dw += doutᵀ · x; +db += column sums of dout. dx and db may be None.
+
+    dx, x: float32 (B, T, C_in). dw, w: float32 (C_out, C_in). db: float32 (C_out,). dout: float32 (B, T, C_out).
+    All are C-contiguous. version as in matmul_forward.
+    """
+    C_out, C_in = w.shape
+    if dx is not None:
+        _product("matmul_backward_input", dx, dout, w, C_in, C_out, version)
+    _product("matmul_backward_weight", dw, dout, x, C_in, dout.size // C_out, version)
+    if db is not None:
+        bias_backward(db, dout)
+
+
+def bias_backward(db, dout):
+    """+db (C_out,) += column sums of dout (B, T, C_out), in a fixed order."""
+    C = db.size
+    N = dout.size // C
+    chunks = chunks_of(N)
+    partial = scratch("bias", chunks * C)  # (chunks * C,)
+    grid = (ceil_div(C, WARP), chunks)
+    kernel("matmul", "bias_backward_partial_v1")(grid, (WARP, ROWS), (partial, dout, np.int32(N), np.int32(C)))
+    arguments = (db, partial, np.int32(chunks), np.int32(C))
+    kernel("matmul", "bias_backward_final_v1")((ceil_div(C, 64),), (64,), arguments)
+
+
+def _product(name, result, a, b, N, K, version):
+    """result (M, N) = a · b over K numbers each, by the library or by the kernel of that name; see matmul.cu."""
+    M = result.size // N
+    if version is None and _way == "library":
+        multiply = library.on_gpu if cuda.device() == "gpu" else library.on_cpu
+        multiply(name, result, a, b, M, N, K)
+        return
+    version = version or VERSIONS["matmul_forward"]
+    grid, block = ((ceil_div(N, 16), ceil_div(M, 16)), (16, 16))
+    if version == 2:
+        grid, block = ((ceil_div(N, TILE), ceil_div(M, TILE)), (256,))
+    kernel("matmul", f"{name}_v{version}")(grid, block, (result, a, b, np.int32(M), np.int32(N), np.int32(K)))

@@ -1,0 +1,73 @@
+// Warp functions called with a mask that is not the truth.
+
+#define FULL 0xffffffffu
+
+// The upper half went another way and waits where all meet; the lower half waits for the upper.
+extern "C" __global__ void full_mask_in_a_branch(float* out, const float* x) {
+    int lane = threadIdx.x;
+    float v = x[lane];
+    if (lane < 16) v += __shfl_down_sync(FULL, v, 8);  //! deadlock
+    __syncthreads();  //! deadlock
+    out[lane] = v;
+}
+
+extern "C" __global__ void full_mask_after_leaving(float* out, const float* x) {
+    int lane = threadIdx.x;
+    float v = x[lane];
+    out[lane] = v;
+    if (lane >= 16) return;
+    out[lane] = v + __shfl_down_sync(FULL, v, 8);  //! inactive-lane
+}
+
+// n = 40: the second warp has 8 lanes left, and lane 7 asks lane 23.
+extern "C" __global__ void reads_a_lane_that_returned(float* out, const float* x, int n) {
+    int i = threadIdx.x;
+    if (i >= n) return;
+    float v = x[i];
+    for (int step = 16; step > 0; step /= 2) v += __shfl_down_sync(FULL, v, step);  //! inactive-lane
+    if (i % 32 == 0) out[i / 32] = v;
+}
+
+extern "C" __global__ void reads_a_lane_outside_the_mask(float* out, const float* x) {
+    int lane = threadIdx.x;
+    float v = x[lane];
+    if (lane < 16) v = __shfl_sync(0x0000ffffu, v, lane + 4);  //! inactive-lane
+    out[lane] = v;
+}
+
+extern "C" __global__ void caller_outside_the_mask(float* out, const float* x) {
+    int lane = threadIdx.x;
+    out[lane] = __shfl_xor_sync(0x0000ffffu, x[lane], 1);  //! inactive-lane
+}
+
+extern "C" __global__ void partial_warp_full_mask(float* out, const float* x) {
+    float v = x[threadIdx.x];
+    v += __shfl_xor_sync(FULL, v, 16);  //! inactive-lane
+    out[threadIdx.x] = v;
+}
+
+extern "C" __global__ void syncwarp_in_a_branch(float* out, const float* x) {
+    __shared__ float s[32];
+    int lane = threadIdx.x;
+    s[lane] = x[lane];
+    if (lane < 16) __syncwarp();  //! deadlock
+    __syncthreads();  //! deadlock
+    out[lane] = s[31 - lane];
+}
+
+// Lanes leave the loop one by one, and the others go on asking all 32.
+extern "C" __global__ void ballot_in_a_loop(int* out, const int* x) {
+    int lane = threadIdx.x, rounds = 0;
+    for (int left = x[lane]; left > 0; left--) rounds += __popc(__ballot_sync(FULL, left > 1));  //! deadlock
+    __syncthreads();  //! deadlock
+    out[lane] = rounds;
+}
+
+extern "C" __global__ void different_functions_at_once(int* out, const int* x) {
+    int lane = threadIdx.x, v = x[lane];
+    if (lane % 2 == 0)
+        v = __shfl_sync(FULL, v, 0);  //! deadlock|inactive-lane
+    else
+        v = __any_sync(FULL, v);  //! deadlock|inactive-lane
+    out[lane] = v;
+}

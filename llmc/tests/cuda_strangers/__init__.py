@@ -1,0 +1,43 @@
+"""Kernels in the manner of the hardest public ones, and what launches them. Written for these tests."""
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from llmc.cuda import RawModule, inspect
+
+FOLDER = Path(__file__).parent
+
+
+@cache
+def module(file, names=()):
+    code = (FOLDER / f"{file}.cu").read_text(encoding="utf-8")
+    return RawModule(code=code, name_expressions=names, check=True)
+
+
+def run(file, name, grid, block, *arguments, shared_mem=0, names=()):
+    """A checked launch that must be silent."""
+    grid, block = ((size,) if isinstance(size, int) else size for size in (grid, block))
+    report = inspect(module(file, names).get_function(name), grid, block, arguments, shared_mem, measure=False)
+    assert report.ok, str(report)
+
+
+def draw(*shape, seed=0):
+    return np.random.RandomState(seed).standard_normal(shape).astype(np.float32)
+
+
+def integers(high, *shape, low=0, seed=0, dtype=np.int32):
+    return np.random.RandomState(seed).randint(low, high, shape).astype(dtype)
+
+
+def zeros(*shape, dtype=np.float32):
+    return np.zeros(shape, dtype)
+
+
+def close(got, expected, tolerance=1e-4):
+    np.testing.assert_allclose(got, expected, rtol=tolerance, atol=tolerance)
+
+
+def ceil_div(a, b):
+    return -(-a // b)

@@ -1,0 +1,106 @@
+"""Lesson 13's references and known mistakes, held against each other; and what shows, counts and times its ladders."""
+
+import json
+
+import numpy as np
+import pytest
+
+from llmc.course.explain import WrongAnswer
+from llmc.course.lessons import ladders, lanes
+from llmc.course.lessons import reductions as lesson
+from llmc.cuda import inspect
+from llmc.kernels import kernel, source
+
+RNG = np.random.default_rng(13)
+SHAPES = [(3, 7), (5, 129), (2, 300)]  # (N, C)   shorter and longer than a warp
+
+
+def tables():
+    """(what is right, {sentence: (wrong array, where)}) of every exercise."""
+    for N, C in SHAPES:
+        x = RNG.normal(0.3, 2, (N, C)).astype(np.float32)  # (N, C)
+        w, b = RNG.normal(2, 1, (2, C)).astype(np.float32)  # (C,) each
+        for threads in (256, 32):
+            yield lesson.row_sums(x), lesson.row_sums_mistakes(x, threads)
+        yield lesson.softmax(x), lesson.softmax_mistakes(x)
+        few = np.float32(0.01) * x  # (N, C)   so small that eps shows
+        normed = lesson.normed(few, w, b), lesson.normed_mistakes(few, w, b)
+        fused = lesson.fused(few, few[::-1], w, b), lesson.fused_mistakes(few, few[::-1], w, b)
+        for expected, known in (normed, fused):
+            for name, wrongs in known.items():
+                yield getattr(expected, name), wrongs
+
+
+def test_every_known_mistake_is_wrong():
+    for right, wrongs in tables():
+        for sentence, (array, where) in wrongs.items():
+            assert np.shape(array) == right.shape, sentence
+            assert np.abs(array - right).max() > 3e-4 * np.abs(array).max(), sentence
+            assert where.startswith("lesson ") or "lesson 13" in where
+
+
+@pytest.mark.parametrize("C", [1, 7, 33, 129])
+def test_merged_moments_are_the_moments(C):
+    x = RNG.normal(5, 1, (4, C))  # (N, C)
+    mean, squares = lanes.merged(x)
+    assert np.allclose(mean, x.mean(axis=1)) and np.allclose(squares, C * x.var(axis=1), atol=1e-12)
+
+
+def test_shuffled_down_leaves_the_sum_in_lane_0():
+    v = RNG.normal(0, 1, (3, 32))  # (N, 32)
+    left = lanes.shuffled_down(v, np.add)  # (N, 32)
+    assert np.allclose(left[:, 0], v.sum(axis=1)) and not np.allclose(left[:, 1], v.sum(axis=1))
+
+
+def test_finite_names_the_reason():
+    lesson.finite("mean", np.zeros(3), "because")
+    with pytest.raises(WrongAnswer, match="mean has NaN or infinite entries: because"):
+        lesson.finite("mean", np.array([0, np.nan]), "because")
+
+
+# ------------------------------------------------------------------------------------------------------ ladders
+
+
+def test_functions_of_a_file_are_found_whole():
+    text = source("layernorm")
+    for name in ("tree_sum", "warp_sum", "Moments", "merge", "layernorm_row", "layernorm_forward_v6"):
+        found = ladders.function_text(text, name)
+        assert found in text and found.count("{") == found.count("}") and name in found
+    assert ladders.function_text(text, "sum").startswith("// What the last versions do")
+    assert ladders.function_text(text, "layernorm_row").splitlines()[2].startswith("template")
+
+
+def test_changes_mark_what_is_new():
+    changes = ladders.Changes("a\nb\nc", "a\n    b\nnew <int>\nc")
+    assert repr(changes) == "  a\n      b\n+ new <int>\n  c"
+    html = changes._repr_html_()
+    assert html.count(ladders.NEW) == 1 and "new &lt;int&gt;" in html
+    assert "+" not in repr(ladders.Changes("", "a\nb"))  # nothing before: nothing is new
+
+
+def test_counts_of_the_fused_kernel():
+    """What exercise 5 says of llmc's own kernel."""
+    N, C = 16, 768
+    x1, x2 = RNG.normal(0, 1, (2, N, C)).astype(np.float32)  # (N, C) each
+    w, b = RNG.normal(0, 1, (2, C)).astype(np.float32)  # (C,) each
+    outputs = [np.empty((N, C), np.float32) for _ in range(2)] + [np.empty(N, np.float32) for _ in range(2)]
+    sizes = np.int32(N), np.int32(C), np.int32(1)
+    fused = kernel("layernorm", "residual_layernorm_forward_v2")
+    report = inspect(fused, (2,), (256,), (*outputs, x1, x2, w, b, *sizes), shared_mem=8 * C * 4)
+    requests = sum(use.requests for use in report.lines if use.space == "global")
+    assert (report.sectors / N, requests / N) == (578, 38)
+    counts = ladders.count(report, N, C, own=("residual", "out", "x1", "x2"))
+    assert counts.own == counts.needed == 384 and counts.common == 194 and counts.barriers == 0
+    assert "384" in ladders.count_table({"v2": counts}) and "1 times the 384 needed" in str(counts)
+
+
+def test_stored_times(tmp_path):
+    assert ladders.stored_times("softmax_forward", tmp_path / "none.json") is None
+    rows = [
+        {"kernel": f"softmax_forward_v{v}", "us": 10 * v, "gb_s": 500.0 * v, "share": 0.125 * v, "shape": "(8, 4)"}
+        for v in (1, 2)
+    ]
+    (tmp_path / "table.json").write_text(json.dumps(rows))
+    times = ladders.stored_times("softmax_forward", tmp_path / "table.json")
+    assert times.us == {"v1": 10, "v2": 20} and times.limit == 4000 and "H200" in times.place
+    assert ladders.stored_times("layernorm_forward", tmp_path / "table.json") is None

@@ -1,0 +1,61 @@
+"""Every .cu file of llmc/kernels compiles as it stands for the GPUs of 2018 to today, by NVRTC as CuPy uses it.
+
+Skipped where NVRTC is not found: `pip install nvidia-cuda-nvrtc` brings it, and needs no GPU.
+"""
+
+import ctypes
+import ctypes.util
+import sys
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+
+from llmc.kernels import LAYERS, source
+
+ARCHITECTURES = ("75", "80", "86", "89", "90")
+
+
+@lru_cache
+def nvrtc():
+    """NVRTC, loaded; None where it is not found. pip's package keeps it in a folder of its own."""
+    packages = [Path(folder) / "nvidia" for folder in sys.path]
+    found = [str(file) for folder in packages for file in sorted(folder.glob("*/lib/libnvrtc.so.*"))]
+    for name in [ctypes.util.find_library("nvrtc"), *found]:
+        if name and "builtins" not in name:
+            return ctypes.CDLL(name)
+    return None
+
+
+def compile_log(code, *options):
+    """What NVRTC has to say about the code: nothing, when it compiles without a warning."""
+    library, program, size = nvrtc(), ctypes.c_void_p(), ctypes.c_size_t()
+    assert library.nvrtcCreateProgram(ctypes.byref(program), code.encode(), b"kernel.cu", 0, None, None) == 0
+    words = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
+    status = library.nvrtcCompileProgram(program, len(options), words)
+    library.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+    log = ctypes.create_string_buffer(size.value)
+    library.nvrtcGetProgramLog(program, log)
+    library.nvrtcDestroyProgram(ctypes.byref(program))
+    return log.value.decode() if status or log.value else ""
+
+
+@pytest.fixture(autouse=True)
+def needs_nvrtc():
+    if nvrtc() is None:
+        pytest.skip("NVRTC is not installed (pip install nvidia-cuda-nvrtc)")
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("layer", LAYERS)
+def test_compiles(layer, architecture):
+    assert compile_log(source(layer), f"-arch=sm_{architecture}", "-std=c++17") == ""
+
+
+@pytest.mark.parametrize("size", [32, 96, 128])
+def test_attention_compiles_for_other_heads(size):
+    assert compile_log(source("attention"), "-arch=sm_80", "-std=c++17", f"-DHS={size}") == ""
+
+
+def test_a_mistake_is_found():
+    assert "error" in compile_log("__global__ void k(float* x) { x[0] = y; }", "-arch=sm_80")

@@ -1,0 +1,197 @@
+"""The host's compiler: libraries kept by content, and errors that say what to do."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from llmc.cuda.emulator import compiler, toolchain
+from llmc.cuda.errors import KernelError, NoCompiler
+from llmc.errors import UserError
+
+HEAD = 'extern "C" __global__ void k(float* x, const float* y) {\n'
+CODE = HEAD + "    x[threadIdx.x] = y[threadIdx.x];\n}\n"
+both = pytest.mark.parametrize("checked", [False, True], ids=["plain", "checked"])
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """A cache of its own, and nothing remembered from earlier tests."""
+    monkeypatch.setenv("LLMC_CACHE", str(tmp_path / "cache"))
+    compiler._compile.cache_clear()
+    yield tmp_path / "cache"
+    compiler._compile.cache_clear()
+
+
+def fail(*_, **__):
+    raise AssertionError("the compiler was started")
+
+
+@both
+def test_a_second_run_starts_no_compiler(cache, monkeypatch, checked):
+    first = compiler.compile(CODE, ("k",), (), checked)
+    assert first.parent == cache and first.is_file()
+    compiler._compile.cache_clear()  # as another process would
+    monkeypatch.setattr(compiler.subprocess, "run", fail)
+    assert compiler.compile(CODE, ("k",), (), checked) == first
+
+
+def test_what_goes_in_decides_the_name(cache, monkeypatch):
+    texts = [(CODE, ()), (CODE + " ", ()), (CODE, ("-DA=1",)), (CODE, ("--use_fast_math",))]
+    paths = {compiler.compile(code, ("k",), options, checked) for code, options in texts for checked in (False, True)}
+    assert len(paths) == 8
+    assert [path for path in cache.iterdir() if path not in paths] == []  # nothing half done stays behind
+
+
+def test_options_that_concern_a_gpu_change_nothing(cache):
+    plain = compiler.compile(CODE, ("k",), (), False)
+    assert compiler.compile(CODE, ("k",), ("-arch=sm_90", "--maxrregcount=32", "-std=c++11"), False) == plain
+
+
+@pytest.mark.parametrize(
+    ("option", "flags"),
+    [
+        ("-std=c++20", ("-std=c++20",)),
+        ("--std=c++14", ("-std=c++17",)),
+        ("-Ifolder", ("-std=c++17", "-Ifolder")),
+        ("-use_fast_math", ("-std=c++17", "-ffast-math", "-DLLMC_FAST_MATH")),
+        ("--gpu-architecture=compute_80", ("-std=c++17",)),
+    ],
+)
+def test_options_of_nvrtc(option, flags):
+    assert compiler._options((option,)) == (flags, "")
+
+
+@pytest.mark.parametrize(
+    ("options", "lines"),
+    [
+        (("-DTILE=32",), "#define TILE 32\n"),
+        (("-D", "TILE=32"), "#define TILE 32\n"),
+        (("--define-macro=TILE=32",), "#define TILE 32\n"),
+        (("-DFAST",), "#define FAST 1\n"),
+        (("-DEMPTY=", "-UFAST"), "#define EMPTY \n#undef FAST\n"),
+    ],
+)
+def test_macros_are_defined_behind_the_headers(options, lines):
+    assert compiler._options(options)[1] == lines
+
+
+@both
+def test_macros_with_the_names_of_template_parameters(cache, checked):
+    compiler.compile(CODE.replace("x[threadIdx.x] =", "x[N] = A +"), ("k",), ("-DN=3", "-DT=float", "-DA=1"), checked)
+
+
+def test_options_are_a_tuple():
+    with pytest.raises(KernelError, match=r"options=\('-DA',\)"):
+        compiler.compile(CODE, ("k",), "-DA")
+
+
+def test_two_processes_at_once(cache):
+    command = "import sys; from llmc.cuda.emulator import compiler; print(compiler.compile(sys.argv[1], ('k',)))"
+    runs = [
+        subprocess.Popen([sys.executable, "-c", command, CODE], stdout=subprocess.PIPE, text=True, env={**os.environ})
+        for _ in range(2)
+    ]
+    paths = {run.communicate(timeout=60)[0] for run in runs}
+    assert [run.returncode for run in runs] == [0, 0]
+    assert len(paths) == 1 and [str(path) for path in cache.iterdir()] == [paths.pop().strip()]
+
+
+def test_the_runtime_compiles():
+    assert compiler.compile_runtime().is_file()
+
+
+# ------------------------------------------------------------------------------------------------------- errors
+
+WRONG = {
+    "semicolon": ("    x[0] = 1.0f\n}", 2, r"x\[0\] = 1.0f\nHint: a ; is missing"),
+    "misspelt": ("    int i = 0;\n    __syncthread();\n}", 3, "did you mean __syncthreads?"),
+    "own-name": ("    int index = 0;\n    x[indx] = 0;\n}", 3, "indx is declared nowhere; did you mean index?"),
+    "undeclared": ("    x[zebra] = 0;\n}", 2, "zebra is declared nowhere"),
+    "const": ("    y[0] = 0;\n}", 2, "declared const cannot be written"),
+    "header": ("}\n#include <no_such_header>\n", 3, "CUDA's device headers only"),
+    "brace": ("    if (x) {\n}\n", 1, "a { is never closed"),
+    "braces": ("    if (x) {\n}\n__device__ void f() {}\n}", 4, "never closed"),
+    "call": ("    x[0] = sqrtf(1.0f, 2.0f);\n}", 2, "fit no function"),
+}
+
+
+@pytest.mark.parametrize(("body", "line", "told"), WRONG.values(), ids=WRONG)
+def test_errors_name_the_line_and_help(cache, body, line, told):
+    with pytest.raises(KernelError, match=told) as error:
+        compiler.compile(HEAD + body, ("k",))
+    assert error.value.line == line and str(error.value).startswith(f"line {line}: ")
+    assert "/" not in str(error.value).split("Hint")[0].replace("//", "")  # no path of this machine
+    assert list(cache.iterdir()) == []
+
+
+def test_line_of_an_error_after_dynamic_shared_memory(cache):
+    code = "extern __shared__ float s[];\n" + HEAD + "    extern __shared__\n        float t[];\n    x[0] = u;\n}\n"
+    with pytest.raises(KernelError) as error:
+        compiler.compile(code, ("k",))
+    assert error.value.line == 5
+
+
+@pytest.mark.parametrize(
+    ("code", "names", "told"),
+    [
+        (CODE, ("scale",), "no kernel 'scale' in this code; it has k"),
+        ("float f() { return 1; }", ("k",), "no __global__ function"),
+        ("template <class T> __global__ void t(T* x) {}", ("u<int>",), r"it has t<\.\.\.>"),
+    ],
+    ids=["other", "none", "template"],
+)
+def test_a_kernel_that_is_not_there(cache, code, names, told):
+    with pytest.raises(KernelError, match=told):
+        compiler.compile(code, names)
+
+
+# ----------------------------------------------------------------------------------------------------- toolchain
+
+
+@pytest.fixture
+def empty_path(tmp_path, monkeypatch):
+    """A PATH without programs; the memory of the search is cleared before and after."""
+    for name in ("LLMC_CXX", "CXX"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return tmp_path
+
+
+def program(folder, name):
+    (folder / name).write_text("#!/bin/sh\n")
+    (folder / name).chmod(0o755)
+
+
+def test_without_a_compiler_there_is_one_sentence(empty_path, monkeypatch):
+    monkeypatch.setattr(toolchain, "find_spec", lambda name: None)
+    toolchain._find.cache_clear()
+    with pytest.raises(NoCompiler, match=r"needs a C\+\+ compiler.* or `pip install ziglang`\.$") as error:
+        toolchain.find()
+    assert isinstance(error.value, UserError) and isinstance(error.value, KernelError)
+    toolchain._find.cache_clear()
+
+
+def test_the_order_of_the_search(empty_path, monkeypatch):
+    program(empty_path, "clang++")
+    assert toolchain.find().clang
+    toolchain._find.cache_clear()
+    program(empty_path, "g++")
+    found = toolchain.find()
+    assert found.command == (str(empty_path / "g++"),) and found.clang == (sys.platform == "darwin")
+    program(empty_path, "mine")
+    monkeypatch.setenv("LLMC_CXX", "mine --flag")
+    assert toolchain.find().command == (str(empty_path / "mine"), "--flag")
+    monkeypatch.setenv("LLMC_CXX", "absent")
+    with pytest.raises(NoCompiler, match="LLMC_CXX is 'absent'"):
+        toolchain.find()
+    toolchain._find.cache_clear()
+
+
+def test_an_unwritable_cache_is_replaced(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("LLMC_CACHE", str(tmp_path / "file" / "below"))
+    from llmc.cuda.emulator.store import cache_folder
+
+    assert cache_folder().is_dir() and os.access(cache_folder(), os.W_OK)

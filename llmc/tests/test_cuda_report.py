@@ -1,0 +1,457 @@
+"""The emulator's reports: words, numbers and pictures, from launches made by hand."""
+
+import shutil
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from llmc.cuda import RawKernel, inspect
+from llmc.cuda.emulator import lines, touches
+from llmc.cuda.emulator.advice import DIAGNOSED
+from llmc.cuda.emulator.loops import loop_around
+from llmc.cuda.emulator.places import lane_list
+from llmc.cuda.emulator.raw import KINDS, NOTES, Raw, RawAccess, RawProblem
+from llmc.cuda.emulator.report import Report
+from llmc.errors import UserError
+
+CODE = """extern "C" __global__ void add_up(float* out, const float* x, int n) {
+    __shared__ float s[64];
+    int t = threadIdx.x;
+    s[t] = x[t];
+    for (int k = 32; k > 0; k /= 2) {
+        if (t < k) s[t] += s[t + k];
+    }
+    if (t == 0) out[blockIdx.x] = s[1];
+}
+"""
+TRACE = [(name, np.int64) for name in ("pc", "block", "thread", "argument", "offset", "size", "write", "step")]
+
+
+def launch(*problems, code=CODE, block=(64, 1, 1), grid=(4, 1, 1), **rest) -> Raw:
+    """A launch with out (1024,) and x (32, 32), both float32."""
+    out, x = np.zeros(1024, np.float32), np.zeros((32, 32), np.float32)
+    arguments = [SimpleNamespace(name=name, array=array) for name, array in [("out", out), ("x", x), ("n", None)]]
+    return Raw(Path("none.so"), code, "add_up", grid, block, arguments, problems=list(problems), **rest)
+
+
+def problem(kind, **rest):
+    return Report(launch(RawProblem(kind, **rest))).problems[0]
+
+
+def race(line, line2, code=CODE, **rest):
+    """The text of a race between threads 3 and 9 of a block."""
+    rest = {"space": "shared", "detail": "shared", "offset": 128, "size": 4, "write": True} | rest
+    rest = {"block2": (0, 0, 0), "thread": (3, 0, 0), "thread2": (9, 0, 0)} | rest
+    return Report(launch(RawProblem("race", line=line, line2=line2, **rest), code=code)).problems[0].text
+
+
+# ------------------------------------------------------------------------------------------------ words
+
+
+def test_out_of_bounds_names_line_index_length_thread_and_count():
+    place = {"space": "global", "argument": 0, "offset": 4096, "size": 4}
+    found = problem("out-of-bounds", line=8, write=True, block=(4, 0, 0), count=96, **place)
+    assert found.text.splitlines()[:2] == [
+        "out of bounds: kernel add_up, line 8: `if (t == 0) out[blockIdx.x] = s[1];` writes out[1024], "
+        "but out has 1024 elements (0 to 1023).",
+        "Thread (0, 0, 0) of block (4, 0, 0) did it first; 96 threads did it at this line.",
+    ]
+    assert "`if (i < n)`" in found.text
+    assert (found.line, found.where, found.source) == (8, "out[1024]", "if (t == 0) out[blockIdx.x] = s[1];")
+
+
+@pytest.mark.parametrize(
+    ("argument", "offset", "size", "where"),
+    [
+        (1, 4 * 37, 4, "x[37] (row 1, column 5)"),
+        (1, -4, 4, "x[-1]"),
+        (0, 4080, 16, "16 bytes of out, elements 1020 to 1023"),
+        (0, 6, 4, "4 bytes of out from byte 6 on, inside element 1"),
+        (-1, 128, 4, "shared memory, byte 128 (4-byte element 32)"),
+        (-1, 32, 16, "shared memory, bytes 32 to 47 (4-byte elements 8 to 11)"),
+        (-1, 130, 4, "shared memory, 4 bytes from byte 130 on"),
+    ],
+)
+def test_places(argument, offset, size, where):
+    space = "global" if argument >= 0 else "shared"
+    assert problem("uninitialised", argument=argument, space=space, offset=offset, size=size).where == where
+
+
+def test_index_of_a_three_dimensional_array():
+    raw = launch(RawProblem("uninitialised", argument=0, space="global", offset=4 * 17, size=4))
+    raw.arguments[0].array = np.zeros((2, 3, 5), np.float32)
+    assert Report(raw).problems[0].where == "out[17] (index 1, 0, 2)"
+
+
+def test_a_negative_index_and_a_vector_past_the_end_have_advice_of_their_own():
+    assert "`if (i > 0)`" in problem("out-of-bounds", argument=1, space="global", offset=-4, size=4).text
+    assert "vector reaches past" in problem("out-of-bounds", argument=1, space="global", offset=4088, size=16).text
+    assert "shared_mem" in problem("out-of-bounds", space="shared", offset=256, size=4).text
+
+
+def test_race_names_both_lines_both_threads_and_where_the_barrier_belongs():
+    text = race(8, 6, write=False, write2=True, count=31)
+    assert "kernel add_up, lines 8 and 6: `if (t == 0) out[blockIdx.x] = s[1];` reads shared memory, byte 128" in text
+    assert "`if (t < k) s[t] += s[t + k];` writes it" in text
+    assert (
+        "Thread (3, 0, 0) of block (0, 0, 0) read it, thread (9, 0, 0) of the same block wrote it; it happened 31"
+        in text
+    )
+    assert "Put `__syncthreads();` between line 6 and line 8" in text
+
+
+def test_race_in_a_tree_wants_a_barrier_at_the_end_of_the_loop():
+    assert "at the end of the loop's body" in race(6, 6)
+    with_barrier = CODE.replace("    }\n    if", "        __syncthreads();\n    }\n    if")
+    assert "read into a variable" in race(6, 6, code=with_barrier)  # as in a scan that works in place
+    commented = CODE.replace("    }\n    if", "        // __syncthreads();\n    }\n    if")
+    assert "at the end of the loop's body" in race(6, 6, code=commented)
+
+
+def test_race_between_rounds_wants_a_second_barrier():
+    code = (
+        "void k() {\n  for (int i = 0; i < n; i++) {\n    s[t] = x[i];\n    __syncthreads();\n    v += s[0];\n  }\n}\n"
+    )
+    text = race(5, 3, code=code)
+    assert "line 5 of one round and line 3 of the next" in text and "a second `__syncthreads();`" in text
+    assert "between line 3 and line 5" in race(5, 3, code=code.replace("    __syncthreads();\n", "\n"))
+
+
+@pytest.mark.parametrize(
+    ("rest", "words"),
+    [
+        ({"write2": True}, "`if (threadIdx.x == 0)`"),
+        ({"detail": "global", "space": "global", "argument": 0, "block2": (1, 0, 0)}, "Blocks run in any order"),
+        ({"detail": "global", "space": "global", "argument": 0}, "within a block it orders global memory too"),
+    ],
+    ids=["both write", "between blocks", "global within a block"],
+)
+def test_advice_on_other_races(rest, words):
+    assert words in race(6, 6, **rest)
+
+
+def test_race_against_an_atomic():
+    code = "void k() {\n  s[0] = 0;\n  atomicAdd(&s[0], 1.0f);\n}\n"
+    assert "Atomics protect only against other atomics" in race(2, 3, code=code)
+
+
+def test_missing_syncwarp_says_where_it_belongs():
+    ends = {"space": "shared", "size": 4, "write": True, "block2": (0, 0, 0), "thread2": (1, 0, 0)}
+    assert "`__syncwarp();` at the end of the loop's body" in problem("missing-syncwarp", line=6, line2=6, **ends).text
+    assert "`__syncwarp();` between line 4 and line 6" in problem("missing-syncwarp", line=6, line2=4, **ends).text
+
+
+def test_barrier_says_how_many_do_not_come():
+    text = problem("barrier-divergence", line=6, lanes=16, thread=(20, 0, 0), thread2=(3, 0, 0), block2=(0, 0, 0)).text
+    assert "`if (t < k) s[t] += s[t + k];` is not reached by 16 of the 64 threads of the block." in text
+    assert (
+        "Thread (20, 0, 0) of block (0, 0, 0) ended without it, thread (3, 0, 0) of the same block waited for it."
+        in text
+    )
+
+
+@pytest.mark.parametrize(
+    ("rest", "words"),
+    [
+        ({"detail": "read from an absent lane", "offset": 20}, "reads from lane 20, which does not take part"),
+        (
+            {"detail": "mask without the caller", "lanes": 3},
+            "names lanes 0 to 1 (mask 0x00000003) and is called by another",
+        ),
+        (
+            {"detail": "lane ended without it", "lanes": 0x8000FFFF},
+            "names lanes 0 to 15 and 31 (mask 0x8000ffff), but a",
+        ),
+    ],
+    ids=["absent", "caller", "ended"],
+)
+def test_lanes(rest, words):
+    assert words in problem("inactive-lane", line=6, **rest).text
+
+
+def test_deadlock_says_where_the_others_wait():
+    text = problem("deadlock", line=4, line2=8, lanes=0xFF, thread2=(9, 0, 0), block2=(0, 0, 0)).text
+    assert "`s[t] = x[t];` waits for lanes 0 to 7 of a warp, and not all of them come; some wait at line 8" in text
+
+
+def test_static_index_overflow_and_never_written():
+    for detail in ("33 'float4 [32][33]'", "33 'float4[32][33]'"):  # g++, clang++
+        assert "uses index 33 of an array of 32 elements (0 to 31)" in problem("bounds", line=4, detail=detail).text
+    assert "the sum does not fit into `int`" in problem("integer-overflow", line=4, detail="sum of 'int'").text
+    text = problem("never-written", argument=0, space="global", offset=4000, count=24).text
+    assert "nothing writes out[1000] and 23 other elements of out" in text and "Thread" not in text
+
+
+def test_lane_lists():
+    masks = (1, 0b1011, 0xFFFFFFFF, 0)
+    assert [lane_list(mask) for mask in masks] == ["lane 0", "lanes 0 to 1 and 3", "lanes 0 to 31", ""]
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *NOTES])
+def test_every_kind_has_a_paragraph_with_advice(kind):
+    raw = launch(RawProblem(kind, line=6, line2=6, space="shared", size=4))
+    first, *rest = Report(raw).problems[0].text.splitlines()
+    assert "kernel add_up" in first and first.endswith(".") and len(rest[-1]) > 60
+    assert not any(word in "\n".join([first, *rest]) for word in ("None", "BETWEEN", "{", "  "))
+
+
+def test_advice_names_no_unknown_kind():
+    assert set(DIAGNOSED) <= {*KINDS, *NOTES}
+
+
+def test_instructions_of_one_line_are_one_problem_and_both_orders_of_a_race_too():
+    ends = {"space": "shared", "detail": "shared", "block2": (0, 0, 0), "thread2": (1, 0, 0), "size": 4}
+    raw = launch(
+        RawProblem("race", line=4, line2=6, write=True, count=3, **ends),
+        RawProblem("race", line=6, line2=4, write2=True, count=4, **ends),
+        RawProblem("race", line=4, line2=8, write=True, **ends),
+    )
+    report = Report(raw)
+    assert [found.count for found in report.problems] == [7, 1] and report.kinds == {"race"} and not report.ok
+    assert str(report).startswith(
+        "2 problems in kernel add_up, grid (4, 1, 1), block (64, 1, 1).\n\nrace in shared memory"
+    )
+    assert repr(report) == "<Report of add_up: 2 race>"
+
+
+def test_a_clean_launch_and_its_notes():
+    raw = launch(notes=[RawProblem("early-return", line=6, lanes=12)])
+    report = Report(raw)
+    assert report.ok and report.problems == [] and report.kinds == set()
+    assert str(report).startswith("No problem in kernel add_up") and "Note: early return" in str(report)
+    assert "12 of the 64 threads of the block returned before the barrier" in str(report)
+
+
+def test_html_is_escaped():
+    html = Report(launch(RawProblem("runaway", line=5)))._repr_html_()
+    assert "k &gt; 0" in html and "color" not in html
+
+
+# ------------------------------------------------------------------------------------------------ lines
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    """(library, return addresses of the two calls of note()): the first in a header's inlined function."""
+    if not shutil.which("g++") or not shutil.which("addr2line"):
+        pytest.skip("needs g++ and addr2line")
+    text = (
+        'extern "C" void note();\n#line 1 "header.h"\n'
+        "static inline __attribute__((always_inline)) void in_header() { note(); }\n"
+        '#line 1 "kernel.cu"\n\nextern "C" void k() {\n    in_header();\n\n    note();\n}\n'
+    )
+    folder = tmp_path_factory.mktemp("lines")
+    (folder / "k.cpp").write_text(text)
+    subprocess.run(["g++", "-O1", "-g1", "-shared", "-fPIC", "-o", folder / "k.so", folder / "k.cpp"], check=True)
+    code = subprocess.run(
+        ["objdump", "-d", "--no-show-raw-insn", folder / "k.so"], capture_output=True, text=True
+    ).stdout
+    rows = code[code.index("<k>:") :].split("\n\n")[0].splitlines()
+    after = [int(next_row.split(":")[0], 16) for row, next_row in zip(rows, rows[1:]) if "note" in row]
+    if len(after) != 2:
+        pytest.skip("this disassembly is not understood")
+    return folder / "k.so", after
+
+
+def test_lines_look_through_headers_and_ask_only_once(library, monkeypatch):
+    path, (first, second) = library
+    assert lines.source_lines(path, [first, second]) == {first: 3, second: 5}
+    monkeypatch.setattr(lines, "_look_up", lambda *unused: pytest.fail("asked again"))
+    assert lines.source_lines(path, {second}) == {second: 5}
+
+
+@pytest.mark.skipif(not shutil.which("llvm-symbolizer"), reason="needs llvm-symbolizer")
+def test_lines_by_llvm(library, monkeypatch):
+    path, (first, second) = library
+    only = {"llvm-symbolizer": shutil.which("llvm-symbolizer")}
+    monkeypatch.setattr(lines, "_known", {})
+    monkeypatch.setattr(lines.shutil, "which", only.get)
+    assert lines.source_lines(path, [first, second]) == {first: 3, second: 5}
+
+
+def test_atos_is_understood():
+    text = "in_header (in k) (header.h:1)\nk (in k) (kernel.cu:3)\n\nk (in k) (kernel.cu:5)\n"
+    assert lines._read_atos(text, [10, 20]) == {10: 3, 20: 5}
+
+
+def test_without_a_symbolizer_the_report_says_what_to_install(library, monkeypatch):
+    monkeypatch.setattr(lines.shutil, "which", lambda name: None)
+    monkeypatch.setattr(lines, "_known", {})
+    raw = launch(RawProblem("out-of-bounds", pc=library[1][0], argument=0, space="global", offset=4096, size=4))
+    raw.library = library[0]
+    assert "line unknown: reads out[1024]" in str(Report(raw)) and "binutils" in str(Report(raw))
+
+
+def test_loops_are_found_by_their_braces():
+    assert loop_around(CODE, 6) == (5, 7)
+    assert loop_around(CODE, 8) is None and loop_around(CODE, 6, 8) is None
+    assert loop_around("for (int i = 0; i < 3; i++)\n  s[t] += s[t + i];\nx = 1;", 2) == (1, 2)
+
+
+# --------------------------------------------------------------------------------------------- measures
+
+
+def measured() -> Report:
+    """Line 4 reads x with stride 8 in two instructions, line 8 writes out side by side, line 6 has bank conflicts."""
+    accesses = [
+        RawAccess(1, "global", False, False, 4, 1, requests=2, lanes=64, sectors=64, ideal=8),
+        RawAccess(2, "global", False, False, 4, 1, requests=1, lanes=32, sectors=32, ideal=4),
+        RawAccess(3, "global", True, False, 4, 0, requests=3, lanes=96, sectors=12, ideal=12),
+        RawAccess(4, "shared", True, False, 4, -1, requests=3, lanes=96, ideal=3, ways=24, worst=8),
+        RawAccess(5, "local", True, False, 4, -1, requests=9, lanes=96),
+    ]
+    report = Report(launch(accesses=accesses, barriers=8))
+    report.__dict__["_lines_of_addresses"] = {1: 4, 2: 4, 3: 8, 4: 6, 5: 3}
+    return report
+
+
+def test_measures_are_summed_by_line():
+    report = measured()
+    assert [(use.line, use.access, use.requests, use.sectors, use.ideal) for use in report.lines] == [
+        (4, "reads x", 3, 96, 12),
+        (6, "writes shared", 3, 0, 3),
+        (8, "writes out", 3, 12, 12),
+    ]
+    assert (report.sectors, report.ideal_sectors, report.bytes, report.barriers) == (108, 24, 108 * 32, 8)
+    assert report.efficiency == 24 / 108
+    assert report.bank_conflicts == 21
+    assert Report(launch()).efficiency == 1.0 and Report(launch()).table() == "Nothing was measured."
+
+
+def test_table_is_aligned_and_has_a_total():
+    table = measured().table().splitlines()
+    assert table[0].split() == ["line", "access", "requests", "sectors", "ideal", "share", "passes", "worst", "source"]
+    assert table[1].split()[:7] == ["4", "reads", "x", "3", "96", "12", "12%"]
+    assert table[2].split()[:7] == ["6", "writes", "shared", "3", "12%", "24", "8"]
+    assert table[4].split() == ["all", "global", "6", "108", "24", "22%"]
+    assert len({row.index(word) for row, word in zip(table, ["source", "s[t] = x", "if (t < k)"])}) == 1
+
+
+# ------------------------------------------------------------------------------------------------ plots
+
+
+def recorded(index, threads=32, blocks=1, size=4, space="global", rounds=1) -> Report:
+    """A launch whose threads touch element index(i, round) of x, or of shared memory."""
+    argument = 1 if space == "global" else -1
+    rows = [
+        (7, i // threads, i % threads, argument, 4 * index(i, r), size, 0, 1000 * r + i)
+        for r in range(rounds)
+        for i in range(blocks * threads)
+    ]
+    raw = launch(block=(threads, 1, 1), grid=(blocks, 1, 1), trace=np.array(rows, TRACE))
+    report = Report(raw)
+    report.__dict__["_lines_of_addresses"] = {7: 4}
+    return report
+
+
+def panel(report) -> touches.Panel:
+    spaces = {1: "global", -1: "shared"}
+    return touches.panels(report.raw, report._line, lambda pc, argument: spaces[argument])[0]
+
+
+@pytest.mark.parametrize(
+    ("made", "title"),
+    [
+        (recorded(lambda i, r: i), "line 4 reads x: 4 sectors for the 32 threads of a warp, every byte of them used"),
+        (
+            recorded(lambda i, r: 32 * i),
+            "32 sectors for the 32 threads of a warp, a different one for each thread; 4 would do",
+        ),
+        (recorded(lambda i, r: i + 1), "5 sectors for the 32 threads of a warp; 4 would do"),
+        (recorded(lambda i, r: 5), "all 32 threads of a warp touch the same element, 1 sector"),
+        (recorded(lambda i, r: 4 * i, size=16), "16 sectors for the 32 threads of a warp, every byte of them used"),
+        (recorded(lambda i, r: i, threads=4), "1 sector for the 4 threads of a warp, as few as can be"),
+        (recorded(lambda i, r: 4 * i + r, threads=8, rounds=4), "4 sectors for the 8 threads of a warp; 1 would do"),
+    ],
+    ids=["coalesced", "strided", "shifted", "broadcast", "float4", "four threads", "chunk for each thread"],
+)
+def test_titles_of_global_panels(made, title):
+    assert panel(made).title.endswith(title)
+
+
+@pytest.mark.parametrize(
+    ("index", "size", "expected"),
+    [
+        (lambda i, r: i, 4, (1, 1)),
+        (lambda i, r: 2 * i, 4, (2, 1)),
+        (lambda i, r: 32 * i, 4, (32, 1)),
+        (lambda i, r: 33 * i, 4, (1, 1)),
+        (lambda i, r: 64, 4, (1, 1)),
+        (lambda i, r: 4 * i, 16, (4, 4)),
+        (lambda i, r: 8 * i, 16, (8, 4)),
+        (lambda i, r: 2 * i, 8, (2, 2)),
+    ],
+    ids=["side by side", "stride 2", "stride 32", "stride 33", "broadcast", "float4", "float4 stride 2", "float2"],
+)
+def test_passes_through_the_banks(index, size, expected):
+    shown = panel(recorded(index, size=size, space="shared"))
+    assert touches.passes(shown.requests[0]) == expected
+    assert ("no conflict" in shown.title) == (expected[0] == expected[1])
+
+
+@pytest.mark.parametrize("space", ["global", "shared"])
+@pytest.mark.parametrize(("threads", "blocks"), [(8, 1), (8, 4), (64, 1)])
+def test_small_launches_are_drawn_by_thread(space, threads, blocks):
+    figure = recorded(lambda i, r: 3 * i + r, threads, blocks, space=space, rounds=2).plot()
+    axes = figure.get_axes()
+    assert len(axes) == 1 and axes[0].get_title(loc="left").startswith("line 4 reads")
+    figure.canvas.draw()
+    if space == "global":
+        assert len(axes[0].collections[0].get_segments()) == threads * blocks  # a line from each thread
+
+
+def test_the_worst_request_of_shared_memory_is_drawn():
+    report = recorded(lambda i, r: i << r, rounds=3, space="shared")  # strides 1, 2, 4
+    assert "4 passes where 1 would do" in panel(report).title and set(panel(report).worst["round"]) == {2}
+    assert len(report.plot().get_axes()[0].patches) == 4 * 32  # four rows of 32 banks
+
+
+def test_many_sectors_are_drawn_for_one_warp_only():
+    report = recorded(lambda i, r: 16 * i, threads=64)
+    assert len(touches.labels(report.raw)) == 32 and "the first 32 threads" in report.plot().get_suptitle()
+
+
+def test_larger_launches_are_drawn_by_line():
+    figure = measured().plot()
+    words = [text.get_text() for text in figure.get_axes()[0].texts]
+    assert (
+        figure.texts[0].get_text()
+        == "add_up: line 4 reads x with 8.0 times the sectors needed; line 6 loses 21 passes to bank conflicts"
+    )
+    assert {"8.0", "1.0", "3.1"} <= set(words) and any("s[t] = x[t];" in word for word in words)
+    figure.canvas.draw()
+
+
+def test_unknown_plots_are_refused():
+    with pytest.raises(UserError, match="no plot 'bars'"):
+        measured().plot("bars")
+    with pytest.raises(UserError, match="too large to be recorded"):
+        measured().plot("threads")
+
+
+# ------------------------------------------------------------------------------------------- end to end
+
+STRIDED = """extern "C" __global__ void shift(float* out, const float* x, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = x[8 * i % n];
+}
+"""
+
+
+def test_a_real_launch_from_source_to_picture():
+    kernel, x = RawKernel(STRIDED, "shift"), np.arange(256, dtype=np.float32)
+    report = inspect(kernel, (1,), (32,), (np.zeros(32, np.float32), x, np.int32(256)))
+    assert report.ok, str(report)
+    assert [(use.line, use.access, use.sectors, use.ideal) for use in report.lines] == [
+        (3, "reads x", 32, 4),
+        (3, "writes out", 4, 4),
+    ]
+    titles = [axes.get_title(loc="left") for axes in report.plot().get_axes()]
+    assert titles[0].startswith("line 3 reads x: 32 sectors") and titles[1].startswith("line 3 writes out: 4 sectors")
+    report = inspect(kernel, (2,), (32,), (np.zeros(40, np.float32), x, np.int32(256)))
+    found = report.problems[0]
+    assert (found.kind, found.line, found.where, found.count) == ("out-of-bounds", 3, "out[40]", 24)
+    assert (found.block, found.thread) == ((1, 0, 0), (8, 0, 0))

@@ -1,0 +1,619 @@
+"""Answers to the exercises of lesson 12 as learners write them: right ones that look different, and wrong ones.
+
+Each wrong answer carries words that its check must say. `python -m llmc.course.answers 12` runs them all, and so does
+CI. The answers of exercises 2 to 6 are CUDA C: a function gets the solution's source and returns another.
+"""
+
+import math
+
+from llmc.course.answers import replaced, right, wrong
+
+
+def body(code, text):
+    """The kernel with another body; text is indented by four spaces."""
+    head = code[: code.index("{\n", code.index("__global__")) + 2]
+    return f"{head}{text.strip(chr(10))}\n}}\n"
+
+
+# -------------------------------------------------------------------------------------------------- 1 grid_for
+
+
+@right("grid_for")
+def grid_with_minus(rows, cols, block):
+    return tuple(-(-n // threads) for n, threads in zip((cols, rows), block))
+
+
+@right("grid_for")
+def grid_with_ceil(rows, cols, block):
+    return math.ceil(cols / block[0]), math.ceil(rows / block[1])
+
+
+@right("grid_for")
+def grid_with_a_rest(rows, cols, block):
+    blocks_x, rest_x = divmod(cols, block[0])
+    blocks_y, rest_y = divmod(rows, block[1])
+    return blocks_x + (rest_x > 0), blocks_y + (rest_y > 0)
+
+
+@wrong("grid_for", says="Too few blocks in x: 1 · 4 threads for 7 columns")
+def grid_rounded_down(rows, cols, block):
+    return cols // block[0], rows // block[1]
+
+
+@wrong("grid_for", says="Too many blocks in x: 1 of them has nothing to do")
+def grid_plus_one(rows, cols, block):
+    return cols // block[0] + 1, rows // block[1] + 1
+
+
+@wrong("grid_for", says="The axes are swapped: x runs along the columns")
+def grid_with_rows_in_x(rows, cols, block):
+    return -(-rows // block[0]), -(-cols // block[1])
+
+
+@wrong("grid_for", says="The grid's axes are in the wrong order: x first, then y")
+def grid_y_first(rows, cols, block):
+    return -(-rows // block[1]), -(-cols // block[0])
+
+
+@wrong("grid_for", says="`/` gives a float, `//` does not")
+def grid_of_floats(rows, cols, block):
+    return cols / block[0], rows / block[1]
+
+
+@wrong("grid_for", says="should be a tuple of two, (blocks in x, blocks in y), but is 6")
+def grid_as_one_number(rows, cols, block):
+    return -(-cols // block[0]) * -(-rows // block[1])
+
+
+@wrong("grid_for", says="Too few blocks in y: 1 · 2 threads for 5 rows")
+def grid_of_one_row(rows, cols, block):
+    return -(-cols // block[0]), 1
+
+
+@wrong("grid_for", says="Too few blocks in y: 2 · 2 threads for 5 rows")
+def grid_with_x_in_both(rows, cols, block):
+    return -(-cols // block[0]), -(-rows // block[0])
+
+
+@wrong("grid_for", says="Too many blocks in x: 5 of them have nothing to do")
+def grid_of_numbers_in_place_of_blocks(rows, cols, block):
+    return cols, rows
+
+
+# ------------------------------------------------------------------------------------------------ 2 leaky_relu
+
+GUARD = "if (i < n) {"
+INDEX = "blockIdx.x * blockDim.x + threadIdx.x"
+
+
+@right("leaky_relu")
+def leaky_with_an_early_return(code):
+    return body(
+        code,
+        """
+    const unsigned int i = threadIdx.x + blockDim.x * blockIdx.x;
+    if (i >= n) return;
+    float v = x[i];
+    out[i] = fmaxf(v, 0.0f) + slope * fminf(v, 0.0f);
+""",
+    )
+
+
+@right("leaky_relu")
+def leaky_with_a_helper_and_pointers(code):
+    helper = "__device__ float leaky(float v, float slope) { if (v > 0) return v; else return v * slope; }\n"
+    text = """
+    int i = blockDim.x * blockIdx.x + threadIdx.x;
+    const float *from = x + i;
+    float *to = out + i;
+    if (i < n)
+        *to = leaky(*from, slope);
+"""
+    return helper + body(code, text)
+
+
+@right("leaky_relu")
+def leaky_with_a_loop(code):
+    return replaced(code, "    if (i < n) {", "    for (; i < n; i += gridDim.x * blockDim.x) {")
+
+
+@wrong("leaky_relu", says="out of bounds, line ")
+def leaky_without_a_guard(code):
+    return replaced(code, GUARD, "{")
+
+
+@wrong("leaky_relu", says="but x has 1000 elements")
+def leaky_one_too_many(code):
+    return replaced(code, GUARD, "if (i <= n) {")
+
+
+@wrong("leaky_relu", says="never written")
+def leaky_one_too_few(code):
+    return replaced(code, GUARD, "if (i < n - 1) {")
+
+
+@wrong("leaky_relu", says="never written")
+def leaky_without_the_block(code):
+    return replaced(code, INDEX, "threadIdx.x")
+
+
+@wrong("leaky_relu", says="never written")
+def leaky_with_one_thread_a_block(code):
+    return replaced(code, INDEX, "blockIdx.x")
+
+
+@wrong("leaky_relu", says="Right with blocks of 256 threads, wrong with 128")
+def leaky_with_256_in_it(code):
+    return replaced(code, INDEX, "blockIdx.x * 256 + threadIdx.x")
+
+
+@wrong("leaky_relu", says="never written")
+def leaky_with_the_grid_as_the_factor(code):
+    return replaced(code, "blockIdx.x * blockDim.x", "blockIdx.x * gridDim.x")
+
+
+@wrong("leaky_relu", says="never written")
+def leaky_with_indices_added(code):
+    return replaced(code, "blockIdx.x * blockDim.x", "blockIdx.x + blockDim.x")
+
+
+@wrong("leaky_relu", says="out equals max(x, slope · x): the same only while slope is below 1")
+def leaky_as_a_maximum(code):
+    return replaced(code, "x[i] > 0.0f ? x[i] : slope * x[i]", "fmaxf(x[i], slope * x[i])")
+
+
+@wrong("leaky_relu", says="out equals the reference with the two branches swapped")
+def leaky_the_other_way_round(code):
+    return replaced(code, "x[i] > 0.0f", "x[i] < 0.0f")
+
+
+@wrong("leaky_relu", says="out equals ReLU, 0 for every x below 0")
+def leaky_that_does_not_leak(code):
+    return replaced(code, ": slope * x[i]", ": 0.0f")
+
+
+@wrong("leaky_relu", says="the kernel wrote to x, which is an input")
+def leaky_into_its_input(code):
+    return replaced(code, "out[i] = x[i] > 0.0f", "float* y = const_cast<float*>(x); out[i] = y[i] = x[i] > 0.0f")
+
+
+@wrong("leaky_relu", says="does not run")
+def leaky_without_a_semicolon(code):
+    return replaced(code, "threadIdx.x;", "threadIdx.x")
+
+
+# ------------------------------------------------------------------------------------------------- 3 swap_axes
+
+PARTS = """        int c = i % C;
+        int t = i / C % T;
+        int b = i / (T * C);
+"""
+
+
+@right("swap_axes")
+def swap_from_the_outputs_side(code):
+    return body(
+        code,
+        """
+    int i = blockIdx.x * blockDim.x + threadIdx.x;  // flat index of out
+    if (i >= B * C * T) return;
+    int t = i % T;
+    int c = (i / T) % C;
+    int b = i / T / C;
+    out[i] = x[b * T * C + t * C + c];
+""",
+    )
+
+
+@right("swap_axes")
+def swap_by_subtraction(code):
+    return body(
+        code,
+        """
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < B * T * C) {
+        unsigned b = i / (T * C), in_sequence = i - b * T * C;
+        unsigned t = in_sequence / C, c = in_sequence - t * C;
+        float* sequence = out + b * C * T;
+        sequence[c * T + t] = x[i];
+    }
+""",
+    )
+
+
+@right("swap_axes")
+def swap_row_pointer(code):
+    return replaced(
+        code, "out[(b * C + c) * T + t] = x[i];", "float* row = out + (b * C + c) * T; *(row + t) = *(x + i);"
+    )
+
+
+@wrong("swap_axes", says="out of bounds")
+def swap_without_a_guard(code):
+    return replaced(code, "if (i < B * T * C) {", "{")
+
+
+@wrong("swap_axes", says="never written")
+def swap_of_one_sequence(code):
+    return replaced(code, "if (i < B * T * C) {", "if (i < T * C) {")
+
+
+@wrong("swap_axes", says="out equals x in its old order: nothing moved")
+def swap_nothing(code):
+    return replaced(code, "out[(b * C + c) * T + t]", "out[(b * T + t) * C + c]")
+
+
+@wrong("swap_axes", says="out equals the reference with T and C exchanged")
+def swap_with_lengths_exchanged(code):
+    code = replaced(code, "int c = i % C;", "int t = i % T;", "int t = i / C % T;", "int c = i / T % C;")
+    return replaced(code, "out[(b * C + c) * T + t]", "out[(b * T + t) * C + c]")
+
+
+@wrong("swap_axes", says="writes out[105], but out has shape (3, 7, 5)")
+def swap_with_the_wrong_stride(code):
+    return replaced(code, "(b * C + c) * T + t", "(b * C + c) * C + t")
+
+
+@wrong("swap_axes", says="race in global memory")
+def swap_without_the_sequence(code):
+    return replaced(code, "(b * C + c) * T + t", "c * T + t")
+
+
+@wrong("swap_axes", says="out of bounds")
+def swap_without_the_rest(code):
+    return replaced(code, "i / C % T", "i / C")
+
+
+@wrong("swap_axes", says="out equals x with all three axes reversed, (C, T, B)")
+def swap_all_three(code):
+    return replaced(code, "out[(b * C + c) * T + t]", "out[(c * T + t) * B + b]")
+
+
+@wrong("swap_axes", says="out equals x as (T, B, C): b and t were swapped")
+def swap_batch_and_time(code):
+    return replaced(code, "out[(b * C + c) * T + t]", "out[(t * B + b) * C + c]")
+
+
+@wrong("swap_axes", says="never written")
+def swap_by_block_and_thread(code):
+    return replaced(code, "int c = i % C;", "int c = threadIdx.x % C;")
+
+
+# --------------------------------------------------------------------------------------------- 4 residual_vec4
+
+FIRST = "4 * (blockIdx.x * blockDim.x + threadIdx.x)"
+STORE = "make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w)"
+TAIL = """    } else {
+        for (int k = i; k < n; k++) {
+            out[k] = x1[k] + x2[k];
+        }
+    }"""
+
+
+@right("residual_vec4")
+def vec4_by_arrays_of_float4(code):
+    return body(
+        code,
+        """
+    int q = blockIdx.x * blockDim.x + threadIdx.x;
+    const float4* a4 = (const float4*)x1;
+    const float4* b4 = (const float4*)x2;
+    float4* out4 = (float4*)out;
+    if (q < n / 4) {
+        float4 a = a4[q], b = b4[q], c;
+        c.x = a.x + b.x;
+        c.y = a.y + b.y;
+        c.z = a.z + b.z;
+        c.w = a.w + b.w;
+        out4[q] = c;
+    }
+    int rest = n / 4 * 4 + q;
+    if (rest < n) out[rest] = x1[rest] + x2[rest];
+""",
+    )
+
+
+@right("residual_vec4")
+def vec4_with_a_tail_by_the_first_thread(code):
+    return body(
+        code,
+        """
+    int thread = threadIdx.x + blockIdx.x * blockDim.x, threads = blockDim.x * gridDim.x;
+    int whole = n & ~3;
+    for (int i = thread * 4; i < whole; i += threads * 4) {
+        float4 a = __ldg(reinterpret_cast<const float4*>(x1 + i));
+        const float4 b = reinterpret_cast<const float4*>(x2)[i / 4];
+        a.x += b.x; a.y += b.y; a.z += b.z; a.w += b.w;
+        reinterpret_cast<float4*>(out)[i / 4] = a;
+    }
+    if (thread == 0)
+        for (int i = whole; i < n; i++) out[i] = x1[i] + x2[i];
+""",
+    )
+
+
+@wrong("residual_vec4", says="never written")
+def vec4_without_a_tail(code):
+    return replaced(code, TAIL, "    }")
+
+
+@wrong("residual_vec4", says="The vector reaches past the end")
+def vec4_with_the_guard_of_one(code):
+    return replaced(code, "if (i + 3 < n) {", "if (i < n) {")
+
+
+@wrong("residual_vec4", says="The vector reaches past the end")
+def vec4_off_by_one(code):
+    return replaced(code, "if (i + 3 < n) {", "if (i + 3 <= n) {")
+
+
+@wrong("residual_vec4", says="out of bounds")
+def vec4_with_a_tail_of_four(code):
+    return replaced(code, "for (int k = i; k < n; k++) {", "for (int k = i; k < i + 4; k++) {")
+
+
+@wrong("residual_vec4", says="misaligned")
+def vec4_that_moves_by_one(code):
+    return replaced(code, FIRST, "blockIdx.x * blockDim.x + threadIdx.x")
+
+
+@wrong("residual_vec4", says="out equals the reference with .x in place of .w")
+def vec4_with_a_slip_in_the_last(code):
+    return replaced(code, "a.w + b.w)", "a.x + b.x)")
+
+
+@wrong("residual_vec4", says="right, but 768 requests of a warp go to global memory")
+def vec4_with_single_floats(code):
+    return body(
+        code,
+        """
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
+        out[i] = x1[i] + x2[i];
+    }
+""",
+    )
+
+
+@wrong("residual_vec4", says="right, but")
+def vec4_by_four_single_floats(code):
+    return body(
+        code,
+        f"""
+    int i = {FIRST};
+    for (int k = i; k < n && k < i + 4; k++) out[k] = x1[k] + x2[k];
+""",
+    )
+
+
+@wrong("residual_vec4", says="Right with blocks of 128 threads, wrong with 96")
+def vec4_with_128_in_it(code):
+    return replaced(code, FIRST, "4 * (blockIdx.x * 128 + threadIdx.x)")
+
+
+@wrong("residual_vec4", says="never written")
+def vec4_that_leaves_out_a_thread_before_the_last(code):
+    return replaced(code, "for (int k = i; k < n; k++) {", "for (int k = i + 1; k < n; k++) {")
+
+
+# ------------------------------------------------------------------------------------------------------ 5 axpy
+
+LOOP = "for (int i = thread; i < n; i += threads) {"
+
+
+@right("axpy")
+def axpy_while(code):
+    return body(
+        code,
+        """
+    size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
+    while (i < n) {
+        y[i] = fmaf(a, x[i], y[i]);
+        i += (size_t)blockDim.x * gridDim.x;
+    }
+""",
+    )
+
+
+@right("axpy")
+def axpy_by_whole_blocks(code):
+    return body(
+        code,
+        """
+    for (int block = blockIdx.x; block * blockDim.x < n; block += gridDim.x) {
+        int i = block * blockDim.x + threadIdx.x;
+        if (i < n) {
+            y[i] += a * x[i];
+        }
+    }
+""",
+    )
+
+
+@wrong("axpy", says="y equals the reference for the first numbers alone, one for each thread: the loop is missing")
+def axpy_without_a_loop(code):
+    return replaced(code, LOOP, "int i = thread; if (i < n) {")
+
+
+@wrong("axpy", says="out of bounds")
+def axpy_one_too_many(code):
+    return replaced(code, "i < n; i", "i <= n; i")
+
+
+@wrong("axpy", says="race in global memory")
+def axpy_that_strides_by_the_block(code):
+    return replaced(code, "i += threads", "i += blockDim.x")
+
+
+@wrong("axpy", says="race in global memory")
+def axpy_that_begins_in_every_block(code):
+    return replaced(code, "int i = thread;", "int i = threadIdx.x;")
+
+
+@wrong("axpy", says="race in global memory")
+def axpy_that_strides_by_the_grid(code):
+    return replaced(code, "gridDim.x * blockDim.x", "gridDim.x")
+
+
+@wrong("axpy", says="y was overwritten instead of accumulated")
+def axpy_that_overwrites(code):
+    return replaced(code, "y[i] += a * x[i]", "y[i] = a * x[i]")
+
+
+@wrong("axpy", says="y equals x: it is not multiplied by a")
+def axpy_without_a(code):
+    return replaced(code, "y[i] += a * x[i]", "y[i] += x[i]")
+
+
+@wrong("axpy", says="right, but")
+def axpy_in_pieces(code):
+    return body(
+        code,
+        """
+    int thread = blockIdx.x * blockDim.x + threadIdx.x;
+    int threads = gridDim.x * blockDim.x;
+    int each = (n + threads - 1) / threads;
+    for (int i = thread * each; i < n && i < (thread + 1) * each; i++) {
+        y[i] += a * x[i];
+    }
+""",
+    )
+
+
+@wrong("axpy", says="does it assume how many threads a block has? Take blockDim")
+def axpy_with_128_in_it(code):
+    return replaced(code, "blockIdx.x * blockDim.x", "blockIdx.x * 128", "gridDim.x * blockDim.x", "gridDim.x * 128")
+
+
+@wrong("axpy", says="race in global memory")
+def axpy_with_a_step_too_short_by_one(code):
+    return replaced(code, "i += threads", "i += threads - 1")
+
+
+# ----------------------------------------------------------------------------------------------- 6 split_heads
+
+PLACE = "((b * T + t) * 3 + s) * NH * hs + h * hs + j"
+COPY = "*reinterpret_cast<float4*>(out + i) = *reinterpret_cast<const float4*>(four);"
+
+
+@right("split_heads")
+def split_from_the_inputs_side(code):
+    return body(
+        code,
+        """
+    int q = blockIdx.x * blockDim.x + threadIdx.x;
+    int C = NH * hs;
+    int fours = B * T * 3 * C / 4;
+    if (q >= fours) return;
+    int c = q * 4 % (3 * C), bt = q * 4 / (3 * C);
+    int s = c / C, h = c % C / hs, j = c % hs;
+    int b = bt / T, t = bt - b * T;
+    float4* to = (float4*)(out + (((s * B + b) * NH + h) * T + t) * hs + j);
+    *to = ((const float4*)qkv)[q];
+""",
+    )
+
+
+@right("split_heads")
+def split_with_a_loop(code):
+    return body(
+        code,
+        f"""
+    int n = 3 * B * NH * T * hs;
+    for (int i = 4 * (blockIdx.x * blockDim.x + threadIdx.x); i < n; i += 4 * gridDim.x * blockDim.x) {{
+        int r = i;
+        int j = r % hs; r /= hs;
+        int t = r % T; r /= T;
+        int h = r % NH; r /= NH;
+        int b = r % B;
+        int s = r / B;
+        float4 v = *(float4*)(qkv + {PLACE});
+        *(float4*)&out[i] = v;
+    }}
+""",
+    )
+
+
+@right("split_heads")
+def split_two_at_a_time(code):
+    return body(
+        code,
+        f"""
+    int n = 3 * B * NH * T * hs;
+    for (int i = 2 * (blockIdx.x * blockDim.x + threadIdx.x); i < n; i += 2 * gridDim.x * blockDim.x) {{
+        int j = i % hs, t = i / hs % T, h = i / (hs * T) % NH, b = i / (hs * T * NH) % B, s = i / (hs * T * NH * B);
+        *(float2*)(out + i) = *(const float2*)(qkv + {PLACE});
+    }}
+""",
+    )
+
+
+def _changed(code, old, new):
+    return replaced(code, old, new)
+
+
+@wrong("split_heads", says="out of bounds")
+def split_without_a_guard(code):
+    return _changed(code, "if (i < 3 * B * NH * T * hs) {", "{")
+
+
+@wrong("split_heads", says="never written")
+def split_only_q(code):
+    return _changed(code, "if (i < 3 * B * NH * T * hs) {", "if (i < B * NH * T * hs) {")
+
+
+@wrong("split_heads", says="out equals the reference with each head's q, k and v side by side")
+def split_head_by_head(code):
+    return _changed(code, PLACE, "(b * T + t) * 3 * NH * hs + (h * 3 + s) * hs + j")
+
+
+@wrong("split_heads", says="out equals qkv split, but its heads were not moved")
+def split_without_moving_heads(code):
+    return _changed(code, PLACE, "(((b * T + (h * T + t) / NH) * 3 + s) * NH + (h * T + t) % NH) * hs + j")
+
+
+@wrong("split_heads", says="out equals the reference with batch and head swapped")
+def split_with_batch_and_head_swapped(code):
+    return _changed(
+        replaced(code, "h = i / (hs * T) % NH", "b = i / (hs * T) % B"),
+        "b = i / (hs * T * NH) % B",
+        "h = i / (hs * T * B) % NH",
+    )
+
+
+@wrong("split_heads", says="out equals the reference with k and v swapped")
+def split_k_and_v_swapped(code):
+    return _changed(code, "int s = i / (hs * T * NH * B);", "int s = i / (hs * T * NH * B); s = s == 0 ? 0 : 3 - s;")
+
+
+@wrong("split_heads", says="out equals q in all three")
+def split_q_three_times(code):
+    return _changed(code, "((b * T + t) * 3 + s) * NH", "((b * T + t) * 3) * NH")
+
+
+@wrong("split_heads", says="right, but 1,536 requests of a warp go to global memory")
+def split_with_single_floats(code):
+    return body(
+        code,
+        f"""
+    int n = 3 * B * NH * T * hs;
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {{
+        int j = i % hs, t = i / hs % T, h = i / (hs * T) % NH, b = i / (hs * T * NH) % B, s = i / (hs * T * NH * B);
+        out[i] = qkv[{PLACE}];
+    }}
+""",
+    )
+
+
+@wrong("split_heads", says="misaligned")
+def split_by_one_place_a_thread(code):
+    return _changed(code, "int i = 4 * (blockIdx.x * blockDim.x + threadIdx.x);", f"int i = {INDEX};")
+
+
+@wrong("split_heads", says="out of bounds")
+def split_with_the_rows_too_long(code):
+    return _changed(code, "((b * T + t) * 3 + s) * NH * hs", "((b * T + t) * 3 + s) * NH * hs * 3")
+
+
+@wrong("split_heads", says="never written")
+def split_one_number_of_four(code):
+    return _changed(code, COPY, "out[i] = four[0];")

@@ -1,0 +1,591 @@
+"""Answers to the exercises of lesson 13 as learners write them: right ones that look different, and wrong ones.
+
+Each wrong answer carries words that its check must say. `python -m llmc.course.answers 13` runs them all, and so does
+CI. All are CUDA C: a function gets the solution's source and returns another.
+"""
+
+from llmc.course.answers import replaced, right, wrong
+
+BARRIER = "        __syncthreads();\n"
+MASK = "0xffffffff"
+
+
+def holes(code, *texts):
+    """The source with other text in place of each solution, one for each hole."""
+    filled, inside, texts = [], False, iter(texts)
+    for line in code.split("\n"):
+        if "### BEGIN SOLUTION" in line:
+            inside = True
+            filled += next(texts).strip("\n").split("\n")
+        elif "### END SOLUTION" in line:
+            inside = False
+        elif not inside:
+            filled.append(line)
+    return "\n".join(filled)
+
+
+# -------------------------------------------------------------------------------------------------- 1 tree_sum
+
+LOOP = """    for (int c = t; c < C; c += blockDim.x) {
+        sum += x[c];
+    }
+"""
+STEP = """        if (t < half) {
+            partial[t] += partial[t + half];
+        }
+        __syncthreads();
+"""
+HALVES = "for (int half = blockDim.x / 2; half > 0; half /= 2)"
+
+
+@right("tree_sum")
+def tree_with_while(code):
+    return holes(
+        code,
+        """
+    partial[t] = 0;
+    for (unsigned c = t; c < (unsigned)C; c += blockDim.x)
+        partial[t] += x[c];
+    unsigned n = blockDim.x;
+    while (n > 1) {
+        __syncthreads();
+        n >>= 1;
+        if (t < n) partial[t] = partial[t] + partial[t + n];
+    }
+    if (threadIdx.x == 0) *(out + blockIdx.x) = *partial;
+""",
+    )
+
+
+@right("tree_sum")
+def tree_that_ends_in_shuffles(code):
+    return holes(
+        code,
+        """
+    float v = 0.0f;
+    for (int c = t; c < C; c += blockDim.x) v += x[c];
+    for (int gap = 16; gap > 0; gap >>= 1) v += __shfl_down_sync(0xffffffff, v, gap);
+    if (t % 32 == 0) partial[t / 32] = v;
+    __syncthreads();
+    if (t == 0) {
+        v = 0.0f;
+        for (int k = 0; k < blockDim.x / 32; k++) v += partial[k];
+        out[blockIdx.x] = v;
+    }
+""",
+    )
+
+
+@right("tree_sum")
+def tree_written_by_everybody(code):
+    return replaced(code, "if (t == 0) {", "{")  # every thread writes the same number
+
+
+@wrong("tree_sum", says="race in shared memory")
+def tree_without_a_barrier_in_the_loop(code):
+    return replaced(code, STEP, STEP.replace(BARRIER, ""))
+
+
+@wrong("tree_sum", says="race in shared memory")
+def tree_without_the_first_barrier(code):
+    return replaced(code, "partial[t] = sum;\n    __syncthreads();", "partial[t] = sum;")
+
+
+@wrong("tree_sum", says="barrier not reached by all")
+def tree_with_the_barrier_inside_of_if(code):
+    inside = "            partial[t] += partial[t + half];\n    " + BARRIER
+    return replaced(code, STEP, "        if (t < half) {\n" + inside + "        }\n")
+
+
+@wrong("tree_sum", says="out of bounds")
+def tree_from_the_whole_block(code):
+    return replaced(code, HALVES, "for (int half = blockDim.x; half > 0; half /= 2)")
+
+
+@wrong("tree_sum", says="race in shared memory")
+def tree_with_one_thread_too_many(code):
+    return replaced(code, "if (t < half) {", "if (t <= half && t + half < blockDim.x) {")
+
+
+@wrong("tree_sum", says="does it assume how many threads a block has")
+def tree_of_256_threads(code):
+    return replaced(code, HALVES, "for (int half = 256 / 2; half > 0; half /= 2)")
+
+
+@wrong("tree_sum", says="does it assume how many threads a block has")
+def tree_with_a_stride_of_256(code):
+    return replaced(code, "c += blockDim.x", "c += 256")
+
+
+@wrong("tree_sum", says="the sum of the first blockDim.x numbers")
+def tree_of_one_number_each(code):
+    return replaced(code, LOOP, "    if (t < C) sum = x[t];\n")
+
+
+@wrong("tree_sum", says="ninitialised")
+def tree_with_holes_in_it(code):
+    return replaced(code, "partial[t] = sum;", "if (t < C) partial[t] = sum;")
+
+
+@wrong("tree_sum", says="extra passes are made for bank conflicts")
+def tree_of_neighbours(code):
+    pairs = "        if (2 * step * t < blockDim.x) partial[2 * step * t] += partial[2 * step * t + step];\n"
+    return replaced(code, HALVES, "for (int step = 1; step < blockDim.x; step *= 2)", STEP, pairs + BARRIER)
+
+
+@wrong("tree_sum", says="of what global memory moves is asked for")
+def tree_with_a_stretch_for_each_thread(code):
+    stretch = "    int each = (C + blockDim.x - 1) / blockDim.x;\n"
+    stretch += "    for (int c = t * each; c < (t + 1) * each && c < C; c++) sum += x[c];\n"
+    return replaced(code, LOOP, stretch)
+
+
+@wrong("tree_sum", says="what thread 0 has added by itself")
+def tree_that_is_not_asked(code):
+    return replaced(code, "out[blockIdx.x] = partial[0];", "out[blockIdx.x] = sum;")
+
+
+@wrong("tree_sum", says="one step of the tree missing, the last")
+def tree_that_ends_early(code):
+    return replaced(code, "half > 0; half /= 2", "half > 1; half /= 2")
+
+
+@wrong("tree_sum", says="ninitialised")
+def tree_added_to_what_was_there(code):
+    return replaced(code, "out[blockIdx.x] = partial[0];", "out[blockIdx.x] += partial[0];")
+
+
+@wrong("tree_sum", says="out of bounds")
+def tree_beyond_the_row(code):
+    return replaced(code, "c < C;", "c <= C;")
+
+
+# ---------------------------------------------------------------------------------------------- 2 warp_softmax
+
+GAPS = "for (int gap = 16; gap > 0; gap /= 2) "
+TOP = "top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, gap));"
+TOTAL = "total += __shfl_xor_sync(0xffffffff, total, gap);"
+ROW = "int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32;"
+LEAVE = "if (row >= N) return;"
+RESULT = "for (int c = lane; c < C; c += 32) out[c] = expf(x[c] - top) / total;"
+
+
+@right("warp_softmax")
+def warp_with_down_and_broadcast(code):
+    code = replaced(code, TOP, "top = fmaxf(top, __shfl_down_sync(~0u, top, gap));")
+    code = replaced(code, TOTAL, "total += __shfl_down_sync(~0u, total, gap);")
+    code = replaced(code, "    float total = 0.0f;", "    top = __shfl_sync(~0u, top, 0);\n    float total = 0.0f;")
+    return replaced(code, f"    {RESULT}", f"    total = __shfl_sync(~0u, total, 0);\n    {RESULT}")
+
+
+@right("warp_softmax")
+def warp_that_is_online(code):
+    return holes(
+        code,
+        """
+    const unsigned everybody = 0xffffffffu;
+    int lane = threadIdx.x & 31, row = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5);
+    if (row < N) {
+        const float* in = x + row * C;
+        float m = -1e30f, s = 0;
+        for (int c = lane; c < C; c += 32) {
+            if (in[c] > m) { s *= expf(m - in[c]); m = in[c]; }
+            s += expf(in[c] - m);
+        }
+        for (int k = 1; k < 32; k *= 2) {
+            float m2 = __shfl_xor_sync(everybody, m, k), s2 = __shfl_xor_sync(everybody, s, k), big = fmaxf(m, m2);
+            s = s * expf(m - big) + s2 * expf(m2 - big);
+            m = big;
+        }
+        for (int c = lane; c < C; c += 32) out[row * C + c] = expf(in[c] - m) / s;
+    }
+""",
+    )
+
+
+@right("warp_softmax")
+def warp_with_groups(code):
+    head = "\n#include <cooperative_groups.h>\n#include <cooperative_groups/reduce.h>\n"
+    head += "namespace cg = cooperative_groups;\n"
+    code = replaced(code, f"{GAPS}{TOP}", "top = cg::reduce(warp, top, cg::greater<float>());")
+    code = replaced(code, f"{GAPS}{TOTAL}", "total = cg::reduce(warp, total, cg::plus<float>());")
+    return head + replaced(code, LEAVE, f"auto warp = cg::tiled_partition<32>(cg::this_thread_block()); {LEAVE}")
+
+
+@wrong("warp_softmax", says="the sum over 16 of the 32 lanes: the first gap is 16")
+def warp_of_16_lanes(code):
+    return replaced(code, f"{GAPS}{TOTAL}", f"for (int gap = 8; gap > 0; gap /= 2) {TOTAL}")
+
+
+@wrong("warp_softmax", says="only lane 0 has the whole sum")
+def warp_without_a_broadcast(code):
+    return replaced(code, TOTAL, TOTAL.replace("xor", "down"))
+
+
+@wrong("warp_softmax", says="the lane's own sum: the lanes have not been added up")
+def warp_that_does_not_add_up(code):
+    return replaced(code, f"    {GAPS}{TOTAL}\n", "")
+
+
+@wrong("warp_softmax", says="the maximum must be that of the row")
+def warp_with_a_maximum_for_each_lane(code):
+    return replaced(code, f"    {GAPS}{TOP}\n", "")
+
+
+@wrong("warp_softmax", says="lane that takes no part")
+def warp_of_rows_by_thread(code):
+    return replaced(code, ROW, "int row = blockIdx.x * blockDim.x + threadIdx.x;")
+
+
+@wrong("warp_softmax", says="ever written")
+def warp_of_one_row_a_block(code):
+    return replaced(code, ROW, "int row = blockIdx.x;")
+
+
+@wrong("warp_softmax", says="does it assume how many")
+def warp_of_eight_rows_a_block(code):
+    return replaced(code, ROW, "int row = blockIdx.x * 256 / 32 + threadIdx.x / 32;")
+
+
+@wrong("warp_softmax", says="ever written")
+def warp_that_strides_by_the_block(code):
+    return code.replace("c += 32", "c += blockDim.x")
+
+
+@wrong("warp_softmax", says="ut of bounds")
+def warp_without_a_check(code):
+    return replaced(code, f"    {LEAVE}\n", "")
+
+
+@wrong("warp_softmax", says="lane that takes no part")
+def warp_whose_lanes_leave_early(code):
+    return replaced(code, LEAVE, "if (row >= N || lane >= C) return;")
+
+
+@wrong("warp_softmax", says="lane that takes no part")
+def warp_with_half_a_mask(code):
+    return replaced(code, f"{GAPS}{TOTAL}", f"{GAPS}{TOTAL}".replace(MASK, "0x0000ffff"))
+
+
+@wrong("warp_softmax", says="starts below every number, not at 0")
+def warp_with_a_maximum_from_zero(code):
+    return replaced(code, "float top = -3.4e38f;", "float top = 0.0f;")
+
+
+@wrong("warp_softmax", says="barriers are passed by a block")
+def warp_with_a_barrier_for_luck(code):
+    return replaced(code, f"    {LEAVE}\n", "    __syncthreads();\n    " + LEAVE + "\n")
+
+
+# -------------------------------------------------------------------------------------------- 3 online_softmax
+
+RESCALED = "total = total * expf(top - higher) + expf(x[c] - higher);"
+MERGED = "total = warp_sum(total * expf(top - of_row));"
+
+
+@right("online_softmax")
+def online_with_a_branch(code):
+    loop = """
+        float v = x[c];
+        if (v > top) {
+            total *= expf(top - v);
+            top = v;
+        }
+        total += expf(v - top);
+"""
+    merged = "    float mine = top;\n    top = warp_max(mine);\n    total = warp_sum(total * expf(mine - top));\n"
+    return holes(code, loop, merged)
+
+
+@right("online_softmax")
+def online_pair_by_pair(code):
+    loop = "        float m = fmaxf(top, x[c]);\n        total = expf(x[c] - m) + expf(top - m) * total, top = m;\n"
+    merged = """
+    for (int gap = 1; gap < 32; gap *= 2) {
+        float t = __shfl_xor_sync(0xffffffff, top, gap), s = __shfl_xor_sync(0xffffffff, total, gap), m = fmaxf(t, top);
+        total = total * expf(top - m) + s * expf(t - m);
+        top = m;
+    }
+"""
+    return holes(code, loop, merged)
+
+
+@wrong("online_softmax", says="a sum that is not rescaled when the maximum grows")
+def online_never_rescaled(code):
+    return replaced(code, RESCALED, "total += expf(x[c] - higher);")
+
+
+@wrong("online_softmax", says="a sum that is not rescaled when the maximum grows")
+def online_with_the_maximum_overwritten(code):
+    return replaced(code, RESCALED, "top = higher; total = total * expf(top - higher) + expf(x[c] - higher);")
+
+
+@wrong("online_softmax", says="relative to each lane's own maximum: rescale, then add")
+def online_lanes_not_rescaled(code):
+    return replaced(code, MERGED, "total = warp_sum(total);")
+
+
+@wrong("online_softmax", says="relative to each lane's own maximum: rescale, then add")
+def online_lanes_with_the_maximum_overwritten(code):
+    return replaced(code, "float of_row = warp_max(top);", "float of_row = top = warp_max(top);")
+
+
+@wrong("online_softmax", says="the lanes have not been added up")
+def online_lanes_not_added(code):
+    return replaced(code, MERGED, "total = total * expf(top - of_row);")
+
+
+@wrong("online_softmax", says="top must become that of the row")
+def online_with_the_lanes_maximum(code):
+    return replaced(code, "    top = of_row;\n", "")
+
+
+@wrong("online_softmax", says="neither in the loop nor between the lanes")
+def online_not_rescaled_at_all(code):
+    return replaced(code, RESCALED, "total += expf(x[c] - higher);", MERGED, "total = warp_sum(total);")
+
+
+@wrong("online_softmax", says="out is all zeros")
+def online_relative_to_the_old_maximum(code):
+    return replaced(code, RESCALED, "total = total * expf(top - higher) + expf(x[c] - top);")
+
+
+@wrong("online_softmax", says="never take exp of anything above 0")
+def online_with_the_sign_wrong(code):
+    return replaced(code, "total * expf(top - higher)", "total * expf(higher - top)")
+
+
+@wrong("online_softmax", says="sectors of 32 bytes are moved")
+def online_in_two_passes(code):
+    merged = "    top = warp_max(top), total = 0.0f;\n"
+    merged += "    for (int c = lane; c < C; c += 32) total += expf(x[c] - top);\n    total = warp_sum(total);\n"
+    return holes(code, "        top = fmaxf(top, x[c]);\n", merged)
+
+
+@wrong("online_softmax", says="lane that takes no part")
+def online_merged_in_the_loop(code):
+    return replaced(code, "        top = higher;\n", "        top = warp_max(higher);\n")
+
+
+# ----------------------------------------------------------------------------------------- 4 welford_layernorm
+
+SHARE = "float share = b.count / count;"
+SQUARES = "a.squares + b.squares + gap * gap * a.count * share"
+STATISTICS = "float m = seen.mean, r = rsqrtf(seen.squares / C + 1e-5f);"
+
+
+@right("welford_layernorm")
+def welford_by_cases(code):
+    merging = """
+    if (b.count == 0) return a;
+    if (a.count == 0) return b;
+    Moments both;
+    both.count = a.count + b.count;
+    both.mean = (a.count * a.mean + b.count * b.mean) / both.count;
+    both.squares = a.squares + b.squares + (a.mean - b.mean) * (a.mean - b.mean) * a.count * b.count / both.count;
+    return both;
+"""
+    return holes(code, merging, "    float m = seen.mean;\n    float r = 1.0f / sqrtf(seen.squares / C + 1e-5f);\n")
+
+
+@right("welford_layernorm")
+def welford_around_the_new_mean(code):
+    merging = """
+    float count = fmaxf(a.count + b.count, 1.0f);
+    float mean = a.mean + (b.mean - a.mean) * (b.count / count);
+    float from_a = a.count * (a.mean - mean) * (a.mean - mean), from_b = b.count * (b.mean - mean) * (b.mean - mean);
+    Moments both = {a.count + b.count, mean, a.squares + from_a + b.squares + from_b};
+    return both;
+"""
+    return holes(code, merging, STATISTICS)
+
+
+@wrong("welford_layernorm", says="rstd equals 1 / √eps: the squares stay 0")
+def welford_without_the_gap(code):
+    return replaced(code, SQUARES, "a.squares + b.squares")
+
+
+@wrong("welford_layernorm", says="squares with gap² · n_a · n_b: that must be divided by n")
+def welford_without_a_division(code):
+    return replaced(code, SQUARES, "a.squares + b.squares + gap * gap * a.count * b.count")
+
+
+@wrong("welford_layernorm", says="with C below 32 some lanes see no number")
+def welford_divides_nothing_by_nothing(code):
+    return replaced(code, "    if (count == 0.0f) return a;\n", "")
+
+
+@wrong("welford_layernorm", says="the part with more numbers counts for more")
+def welford_halves_the_means(code):
+    return replaced(code, "a.mean + gap * share", "(a.mean + b.mean) / 2")
+
+
+@wrong("welford_layernorm", says="a mean that moves by a's share")
+def welford_weighted_by_the_other(code):
+    return replaced(code, "a.mean + gap * share", "a.mean + gap * a.count / count")
+
+
+@wrong("welford_layernorm", says="divided by C - 1 instead of C")
+def welford_unbiased(code):
+    return replaced(code, "seen.squares / C", "seen.squares / (C - 1)")
+
+
+@wrong("welford_layernorm", says="the reference without eps")
+def welford_without_eps(code):
+    return replaced(code, " + 1e-5f", "")
+
+
+@wrong("welford_layernorm", says="the sum of the squares in place of their mean")
+def welford_with_a_sum(code):
+    return replaced(code, "seen.squares / C", "seen.squares")
+
+
+@wrong("welford_layernorm", says="the variance, not 1 / √(variance + eps)")
+def welford_without_a_root(code):
+    return replaced(code, "rsqrtf(seen.squares / C + 1e-5f)", "seen.squares / C")
+
+
+@wrong("welford_layernorm", says="subtracts two large numbers that agree")
+def welford_from_school(code):
+    merging = """
+    float n = a.count + b.count, sum = a.count * a.mean + b.count * b.mean;
+    if (n == 0.0f) return a;
+    float of_a = a.squares + a.count * a.mean * a.mean, of_b = b.squares + b.count * b.mean * b.mean;
+    return {n, sum / n, of_a + of_b - sum * sum / n};
+"""
+    return holes(code, merging, STATISTICS)
+
+
+# ------------------------------------------------------------------------------------------- 5 fused_layernorm
+
+PLACE = "float4* mine = kept + threadIdx.x / 32 * quads;"
+SUMS = "u = make_float4(u.x + v.x, u.y + v.y, u.z + v.z, u.w + v.w);"
+FUSED_RESULT = "float4 u = mine[i], s"
+
+
+@right("fused_layernorm")
+def fused_in_registers(code):
+    return holes(
+        code,
+        """
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32, row = blockIdx.x * 8 + warp;
+    if (row < N) {
+        float4 v[8];  // rows of at most 1024
+        float sum = 0, sq = 0;
+        for (int k = 0; k < 8; k++) {
+            int i = lane + 32 * k;
+            if (i < C / 4) {
+                float4 p = reinterpret_cast<const float4*>(x1 + row * C)[i], q = ((const float4*)(x2 + row * C))[i];
+                v[k] = make_float4(p.x + q.x, p.y + q.y, p.z + q.z, p.w + q.w);
+                reinterpret_cast<float4*>(residual + row * C)[i] = v[k];
+                sum += v[k].x + v[k].y + v[k].z + v[k].w;
+            }
+        }
+        for (int g = 1; g < 32; g *= 2) sum += __shfl_xor_sync(~0u, sum, g);
+        float m = sum / C;
+        for (int k = 0; k < 8; k++) {
+            float4 d = make_float4(v[k].x - m, v[k].y - m, v[k].z - m, v[k].w - m);
+            if (lane + 32 * k < C / 4) sq += d.x * d.x + d.y * d.y + d.z * d.z + d.w * d.w;
+        }
+        for (int g = 1; g < 32; g *= 2) sq += __shfl_xor_sync(~0u, sq, g);
+        float r = 1 / sqrtf(sq / C + 1e-5f);
+        for (int k = 0; k < 8; k++) {
+            int i = lane + 32 * k;
+            if (i < C / 4) {
+                float4 s = ((const float4*)w)[i], t = ((const float4*)b)[i], u = v[k];
+                ((float4*)(out + row * C))[i] = make_float4((u.x - m) * r * s.x + t.x, (u.y - m) * r * s.y + t.y,
+                                                            (u.z - m) * r * s.z + t.z, (u.w - m) * r * s.w + t.w);
+            }
+        }
+        if (lane == 31) mean[row] = m, rstd[row] = r;
+    }
+""",
+    )
+
+
+@right("fused_layernorm")
+def fused_that_waits_for_its_warp(code):
+    return replaced(code, "    float m = total / C;", "    __syncwarp();\n    float m = total / C;")
+
+
+@wrong("fused_layernorm", says="race in shared memory")
+def fused_with_one_place_for_all(code):
+    return replaced(code, PLACE, "float4* mine = kept;")
+
+
+@wrong("fused_layernorm", says="ut of bounds")
+def fused_with_places_four_times_apart(code):
+    return replaced(code, PLACE, "float4* mine = kept + threadIdx.x / 32 * C;")
+
+
+@wrong("fused_layernorm", says="sectors of 32 bytes are moved")
+def fused_that_reads_the_sum_again(code):
+    return code.replace("float4 u = mine[i]", "float4 u = sum4[i]").replace("        mine[i] = u;\n", "")
+
+
+@wrong("fused_layernorm", says="requests of a warp go to global memory")
+def fused_with_single_floats(code):
+    return holes(
+        code,
+        """
+    int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+    if (row >= N) return;
+    float* mine = (float*)kept + threadIdx.x / 32 * C;
+    float total = 0.0f, squares = 0.0f;
+    for (int c = lane; c < C; c += 32) total += residual[row * C + c] = mine[c] = x1[row * C + c] + x2[row * C + c];
+    for (int gap = 16; gap > 0; gap /= 2) total += __shfl_xor_sync(0xffffffff, total, gap);
+    float m = total / C;
+    for (int c = lane; c < C; c += 32) squares += (mine[c] - m) * (mine[c] - m);
+    for (int gap = 16; gap > 0; gap /= 2) squares += __shfl_xor_sync(0xffffffff, squares, gap);
+    float r = rsqrtf(squares / C + 1e-5f);
+    for (int c = lane; c < C; c += 32) out[row * C + c] = (mine[c] - m) * r * w[c] + b[c];
+    if (lane == 0) mean[row] = m, rstd[row] = r;
+""",
+    )
+
+
+@wrong("fused_layernorm", says="sectors of 32 bytes are moved")
+def fused_with_four_single_floats_each(code):
+    four = "float4 u = make_float4(x1[at], x1[at + 1], x1[at + 2], x1[at + 3]), v = b4[i];"
+    return replaced(code, "float4 u = a4[i], v = b4[i];", f"int at = row * C + 4 * i;\n        {four}")
+
+
+@wrong("fused_layernorm", says="ever written")
+def fused_without_the_residual(code):
+    return replaced(code, "        sum4[i] = u;\n", "")
+
+
+@wrong("fused_layernorm", says="residual equals x1 alone: x2 is not added")
+def fused_without_a_sum(code):
+    return replaced(code, f"        {SUMS}\n", "")
+
+
+@wrong("fused_layernorm", says="ut of bounds")
+def fused_without_a_check(code):
+    return replaced(code, f"    {LEAVE}\n", "")
+
+
+@wrong("fused_layernorm", says="mean is 4 times what it should be")
+def fused_mean_of_the_quads(code):
+    return replaced(code, "float m = total / C;", "float m = total / quads;")
+
+
+@wrong("fused_layernorm", says="mean equals rstd")
+def fused_statistics_swapped(code):
+    return replaced(code, "mean[row] = m;", "mean[row] = r;", "rstd[row] = r;", "rstd[row] = m;")
+
+
+@wrong("fused_layernorm", says="ninitialised")
+def fused_that_forgets_to_keep(code):
+    return replaced(code, "        mine[i] = u;\n", "")
+
+
+@wrong("fused_layernorm", says="out equals norm · b + w: w and b are swapped")
+def fused_weights_swapped(code):
+    text = "((const float4*){})[i], t = ((const float4*){})[i]"
+    return replaced(code, text.format("w", "b"), text.format("b", "w"))
+
+
+@wrong("fused_layernorm", says="the reference without eps")
+def fused_without_eps(code):
+    return replaced(code, " + 1e-5f", "")
