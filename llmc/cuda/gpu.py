@@ -98,7 +98,10 @@ def emulated(kernel):
 
 
 def on_host(args):
-    """The arguments with every CuPy array copied to the host; one that is handed over twice stays one."""
+    """The arguments with every CuPy array copied to the host; one that is handed over twice stays one.
+
+    A copy has the strides and the alignment of its original, so that the emulator objects to what the GPU would.
+    """
     if not isinstance(args, (tuple, list)):
         return args
     copies = {}
@@ -108,7 +111,22 @@ def on_host(args):
             return value
         key = (value.data.ptr, value.shape, value.dtype, value.strides)
         if key not in copies:
-            copies[key] = value.get()  # (shape of value)
+            plain = value.flags.c_contiguous and value.data.ptr % 16 == 0
+            copies[key] = value.get() if plain else _as_it_lies(value)  # (shape of value)
         return copies[key]
 
     return tuple(copied(value) for value in args)
+
+
+def _as_it_lies(value):
+    """A CuPy array's bytes, gaps included, at an address with the same remainder by 16."""
+    import cupy
+
+    steps = [(n - 1) * stride for n, stride in zip(value.shape, value.strides)]
+    low, high = sum(min(0, step) for step in steps), value.itemsize + sum(max(0, step) for step in steps)
+    start = cupy.cuda.MemoryPointer(value.data.mem, value.data.ptr - value.data.mem.ptr + low)
+    span = cupy.ndarray((high - low,), np.uint8, start).get()  # (bytes,)
+    host = np.empty(span.size + 16, np.uint8)  # (bytes + 16,)
+    first = (value.data.ptr + low - host.ctypes.data) % 16
+    host[first : first + span.size] = span  # (bytes,)
+    return np.ndarray(value.shape, value.dtype, host, first - low, value.strides)  # (shape of value)

@@ -10,7 +10,7 @@ TYPES |= {"int16": "short", "uint16": "unsigned short", "uint8": "unsigned char"
 
 
 def run(body, check=True, threads=32, head="", blocks=1, **arrays):
-    """Run `body` as a kernel whose parameters are the arrays, which it may write; `i` is the thread's index in the grid."""
+    """Run `body` as a kernel whose parameters are the arrays, which it may write; `i` is the index of the thread."""
     parameters = ", ".join(f"{TYPES[array.dtype.name]}* {name}" for name, array in arrays.items())
     text = f'{head}\nextern "C" __global__ void words({parameters}) {{\n'
     text += f"  int i = blockIdx.x * blockDim.x + threadIdx.x;\n{body}\n}}\n"

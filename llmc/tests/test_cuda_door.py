@@ -105,7 +105,7 @@ def pretend(monkeypatch, count=1, nvrtc=(12, 4)):
 class Array:
     def __init__(self, host):
         self.host, self.shape, self.dtype, self.strides = host, host.shape, host.dtype, host.strides
-        self.data = types.SimpleNamespace(ptr=host.ctypes.data)
+        self.data, self.flags = types.SimpleNamespace(ptr=host.ctypes.data), host.flags
 
     def get(self):
         return self.host.copy()

@@ -13,6 +13,12 @@ def cases(table):
     return [pytest.param(file, name, id=f"{file}-{name}") for file, kernels in table.items() for name in kernels]
 
 
+RACES = {
+    file: [name for name in kernels if any({"race", "missing-syncwarp"} & mark.kinds for mark in marks(f"broken/{file}.cu")[name])]
+    for file, kernels in BROKEN.items()
+}
+
+
 @pytest.fixture(autouse=True)
 def emulator(monkeypatch):
     monkeypatch.setenv("LLMC_EMULATOR_SECONDS", "2")  # kernels that never end do so here
@@ -59,7 +65,7 @@ def test_broken_kernel_gets_its_diagnosis(file, name):
     assert place is None or any(place in problem.where for problem in report.problems), str(report)
 
 
-@pytest.mark.parametrize("file, name", cases({"races": BROKEN["races"]}))
+@pytest.mark.parametrize("file, name", cases(RACES))
 def test_a_race_names_both_lines_and_two_threads(file, name):
     launch, wanted = BROKEN[file][name], marks(f"broken/{file}.cu")[name]
     report = seen(launch, kernel("broken", file, name, launch), launch.make())

@@ -17,8 +17,8 @@ def place(raw, problem) -> str:
     array = array_of(raw, problem)
     if array is not None:
         return element(raw.arguments[problem.argument].name, array, problem.offset, problem.size)
-    if problem.kind == "bounds":
-        return f"[{problem.detail.split()[0]}]"
+    if problem.kind == "bounds":  # the detail is the index and the array's type
+        return f"[{problem.detail.split()[0]}]" if problem.detail else ""
     if problem.array and problem.size and problem.offset % problem.size == 0:
         return f"{problem.array}[{problem.offset // problem.size}]"
     if problem.space == "shared":

@@ -59,6 +59,7 @@ RACES = {
     "histogram_across_blocks": launch(16, 32, ints(16, [1, 1, 2, 1])),
     "histogram_in_a_block": launch(1, 128, ints(128, [1, 1, 2, 1])),
     "counters_cleared_too_late": launch(1, 64, ints(64, [0, 1, 2, 3])),
+    "merged_without_atomics": launch(4, 64, ints(256, [0, 1, 2, 3])),
     "sum_without_atomics": launch(1, 128, lambda: [zeros(1), draw(128)]),
     "bits_without_atomics": launch(2, 64, lambda: [zeros(2, dtype=U32), np.abs(draw(128)) + 1]),
     "last_block_without_an_atomic": launch(8, 32, lambda: [zeros(1), zeros(8), draw(8), zeros(1, dtype=I32)]),
@@ -67,8 +68,6 @@ RACES = {
     "stencil_in_place": launch(4, 64, lambda: [draw(256), 256]),
     "grid_stride_without_the_grid": launch(4, 32, floats(256, 256)),
     "rows_that_overlap": launch(4, 1, floats(40, 10)),
-    "lockstep_assumed": launch(1, 32, lambda: [zeros(1), draw(64)]),
-    "warp_transpose_without_syncwarp": launch(1, 32, floats(32)),
 }
 
 BARRIERS = {
@@ -101,6 +100,8 @@ WARPS = {
     "syncwarp_in_a_branch": launch(1, 32, floats(32)),
     "ballot_in_a_loop": launch(1, 32, ints(32, [3, 1, 4, 1, 5])),
     "different_functions_at_once": launch(1, 32, ints(32, [3, 1, 4, 1, 5])),
+    "lockstep_assumed": launch(1, 32, lambda: [zeros(1), draw(64)]),
+    "warp_transpose_without_syncwarp": launch(1, 32, floats(32)),
 }
 
 VALUES = {

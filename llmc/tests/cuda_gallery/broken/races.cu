@@ -109,6 +109,16 @@ extern "C" __global__ void counters_cleared_too_late(int* counts, const int* x) 
     if (t < 4) atomicAdd(&counts[t], mine[t]);
 }
 
+extern "C" __global__ void merged_without_atomics(int* counts, const int* x) {
+    __shared__ int mine[4];
+    int t = threadIdx.x;
+    if (t < 4) mine[t] = 0;
+    __syncthreads();
+    atomicAdd(&mine[x[blockIdx.x * blockDim.x + t]], 1);
+    __syncthreads();
+    if (t < 4) counts[t] += mine[t];  //! race
+}
+
 extern "C" __global__ void sum_without_atomics(float* sum, const float* x) {
     if (threadIdx.x % 32 == 0) *sum += x[threadIdx.x];  //! race
 }
@@ -166,24 +176,4 @@ extern "C" __global__ void rows_that_overlap(float* out, const float* x, int col
     for (int k = 0; k <= columns; k++)
         if (blockIdx.x * columns + k < gridDim.x * columns)
             out[blockIdx.x * columns + k] = x[blockIdx.x];  //! race
-}
-
-// Old code for old GPUs, on which the 32 lanes of a warp always ran in step.
-extern "C" __global__ void lockstep_assumed(float* out, const float* x) {
-    __shared__ volatile float s[64];
-    int t = threadIdx.x;
-    s[t] = x[t];
-    s[t + 32] = x[t + 32];
-    __syncthreads();
-    s[t] += s[t + 32];  //! missing-syncwarp
-    s[t] += s[t + 16];  //! missing-syncwarp
-    if (t < 8) s[t] += s[t + 8];  //! missing-syncwarp
-    if (t == 0) *out = s[0];
-}
-
-extern "C" __global__ void warp_transpose_without_syncwarp(float* out, const float* x) {
-    __shared__ float s[32];
-    int lane = threadIdx.x;
-    s[lane] = x[lane];  //! missing-syncwarp
-    out[lane] = s[31 - lane];  //! missing-syncwarp
 }

@@ -1,4 +1,4 @@
-// Warp functions called with a mask that is not the truth.
+// Warp functions called with a mask that is not the truth, and warps taken to run in step.
 
 #define FULL 0xffffffffu
 
@@ -70,4 +70,24 @@ extern "C" __global__ void different_functions_at_once(int* out, const int* x) {
     else
         v = __any_sync(FULL, v);  //! deadlock|inactive-lane
     out[lane] = v;
+}
+
+// Old code for old GPUs, on which the 32 lanes of a warp always ran in step.
+extern "C" __global__ void lockstep_assumed(float* out, const float* x) {
+    __shared__ volatile float s[64];
+    int t = threadIdx.x;
+    s[t] = x[t];
+    s[t + 32] = x[t + 32];
+    __syncthreads();
+    s[t] += s[t + 32];  //! missing-syncwarp
+    s[t] += s[t + 16];  //! missing-syncwarp
+    if (t < 8) s[t] += s[t + 8];  //! missing-syncwarp
+    if (t == 0) *out = s[0];
+}
+
+extern "C" __global__ void warp_transpose_without_syncwarp(float* out, const float* x) {
+    __shared__ float s[32];
+    int lane = threadIdx.x;
+    s[lane] = x[lane];  //! missing-syncwarp
+    out[lane] = s[31 - lane];  //! missing-syncwarp
 }
