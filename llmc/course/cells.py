@@ -94,7 +94,7 @@ def _stand_ins() -> dict:
     if find_spec("IPython"):
         return {}
     module, display = types.ModuleType("IPython"), types.ModuleType("IPython.display")
-    module.get_ipython = lambda: None
+    module.get_ipython, module.version_info = (lambda: None), (8, 24)  # matplotlib asks for both
     module.display, display.display = display, _display
     display.HTML = display.Markdown = str
     return {"IPython": module, "IPython.display": display}

@@ -13,10 +13,11 @@ def cases(table):
     return [pytest.param(file, name, id=f"{file}-{name}") for file, kernels in table.items() for name in kernels]
 
 
-RACES = {
-    file: [name for name in kernels if any({"race", "missing-syncwarp"} & mark.kinds for mark in marks(f"broken/{file}.cu")[name])]
-    for file, kernels in BROKEN.items()
-}
+def is_a_race(file, name):
+    return any(mark.kinds & {"race", "missing-syncwarp"} for mark in marks(f"broken/{file}.cu")[name])
+
+
+RACES = {file: [name for name in kernels if is_a_race(file, name)] for file, kernels in BROKEN.items()}
 
 
 @pytest.fixture(autouse=True)

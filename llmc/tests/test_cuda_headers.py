@@ -243,7 +243,8 @@ def test_the_little_of_std():
 
 def test_printf_and_clocks(capsys):
     run("""  long long before = clock64(); __nanosleep(10);
-        if (i == 3) printf("thread %d of %s, %.2f\\n", i, "a block", 1.5); if (clock64() < before) printf("backwards");""")
+        if (i == 3) printf("thread %d of %s, %.2f\\n", i, "a block", 1.5);
+        if (clock64() < before) printf("backwards");""")
     assert capsys.readouterr().out == "thread 3 of a block, 1.50\n"
 
 
@@ -257,5 +258,5 @@ def test_bytes_are_copied_and_set_within_arrays_only():
     x, out = np.arange(8, dtype=np.int32), np.ones(8, np.int32)
     run("  memcpy(out, x, 16); std::memset(out + 4, 0, 12);", threads=1, x=x, out=out)
     assert out.tolist() == [0, 1, 2, 3, 0, 0, 0, 1]
-    with pytest.raises(KernelError, match="out of bounds.*x\[8\]"):
+    with pytest.raises(KernelError, match=r"out of bounds.*x\[8\]"):
         run("  memcpy(out, x, 36);", threads=1, x=x, out=out)

@@ -130,9 +130,9 @@ def test_minima_signs_and_kinds():
             "norm3df(1, 2, 2)": 3,
             "rhypotf(3, 4)": 0.2,
         },
-        **{"saturate(2.0f)": 1, "__saturatef(NAN)": 0, "sinpif(1.0f)": 0, "cospif(0.5f)": 0, "std::isnan(0.0f)": 0},
+        **{"unit(2.0f)": 1, "__saturatef(NAN)": 0, "sinpif(1.0f)": 0, "cospif(0.5f)": 0, "std::isnan(0.0f)": 0},
     }
-    head = "__device__ float saturate(float x) { float s, c; sincosf(x, &s, &c); return __saturatef(x * (s * s + c * c)); }"
+    head = "__device__ float unit(float x) { float s, c; sincosf(x, &s, &c); return __saturatef(x * (s * s + c * c)); }"
     got = each(expected, 1, dtype=np.float64, head=head)[:, 0]
     np.testing.assert_allclose(got, list(expected.values()), 1e-6)
 

@@ -10,9 +10,12 @@ import re
 import numpy as np
 import pytest
 
-from llmc import bench, cuda, kernel_bench, kernel_cases
+from llmc import bench, cuda
 from llmc.errors import UserError
-from llmc.kernel_cases import MAKERS, Numbers, Sizes
+from llmc.kernel_bench import checks, times
+from llmc.kernel_bench.calls import MAKERS
+from llmc.kernel_bench.cases import SMALL, Case, Numbers, Sizes
+from llmc.kernel_bench.versions import Version, versions
 from llmc.kernels import LAYERS, source
 
 on_gpu = pytest.mark.skipif(cuda.device() != "gpu", reason="needs a GPU")
@@ -23,7 +26,7 @@ AWKWARD = {  # rows that no block divides, widths that four does not, tokens tha
     "primes": Sizes(B=2, T=67, C=129, NH=3, V=61, Vp=128, parameters=4099),
     "wide": Sizes(B=1, T=9, C=1600, NH=25, V=1000, Vp=1024, parameters=40_001),
 }
-FUNCTIONS = list(dict.fromkeys(version.function for version in kernel_bench.versions()))
+FUNCTIONS = list(dict.fromkeys(version.function for version in versions()))
 
 
 def run(capsys, *words):
@@ -38,7 +41,7 @@ def run(capsys, *words):
 def test_every_version_is_right(function, sizes):
     if function.startswith("matmul") and sizes.C == 1600 and cuda.device() == "emulator":
         pytest.skip("92 million multiplications take the emulator minutes")
-    for row in kernel_bench.check(kernel_bench.versions(function), sizes):
+    for row in checks.check(versions(function), sizes):
         assert row["right"], row
 
 
@@ -51,9 +54,9 @@ def test_every_kernel_of_every_file_is_launched(monkeypatch):
         launched.add(self.kernel.name)
         self.kernel(grid, block, args, shared_mem=shared_mem)
 
-    monkeypatch.setattr(kernel_bench.Inspected, "__call__", launch)
+    monkeypatch.setattr(checks.Inspected, "__call__", launch)
     for function in FUNCTIONS:
-        kernel_bench.check(kernel_bench.versions(function), AWKWARD["odd"])
+        checks.check(versions(function), AWKWARD["odd"])
     assert there - launched == set() and len(there) > 40
 
 
@@ -64,7 +67,7 @@ def test_every_function_has_a_case():
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_a_case_counts_the_bytes_of_its_arrays(function):
     """No less than the results, no more than all arrays, read and written."""
-    case = MAKERS[function](kernel_cases.SMALL, Numbers(cuda.xp))
+    case = MAKERS[function](SMALL, Numbers(cuda.xp))
     arrays = [a for a in case.arguments if hasattr(a, "nbytes")]
     assert min(a.nbytes for a in arrays) <= case.nbytes <= 2 * sum(a.nbytes for a in arrays)
     assert case.flops > 0
@@ -74,26 +77,26 @@ def test_a_wrong_kernel_is_found(monkeypatch, capsys):
     def wrong(self, out, x):
         out[...] = x + 1e-4  # (B, T, 4C)
 
-    version = kernel_bench.versions("gelu_forward")[0]
-    monkeypatch.setattr(kernel_bench.Version, "launch", wrong)
-    row = kernel_bench.check([version], kernel_cases.SMALL)[0]
+    version = versions("gelu_forward")[0]
+    monkeypatch.setattr(Version, "launch", wrong)
+    row = checks.check([version], SMALL)[0]
     assert not row["right"] and row["error"] > 1e-5
 
 
 def test_numbers_that_are_none_are_wrong():
     got, expected = np.float32([1, np.nan]), np.float32([1, 1])
-    assert kernel_bench.difference(got, expected) == np.inf
-    assert kernel_bench.difference(expected, expected) == 0
+    assert checks.difference(got, expected) == np.inf
+    assert checks.difference(expected, expected) == 0
 
 
 def test_names():
-    assert [v.name for v in kernel_bench.versions("gelu_forward_v2")] == ["gelu_forward_v2"]
-    assert {v.function for v in kernel_bench.versions("layernorm")} == {
+    assert [v.name for v in versions("gelu_forward_v2")] == ["gelu_forward_v2"]
+    assert {v.function for v in versions("layernorm")} == {
         "layernorm_forward",
         "residual_layernorm_forward",
     }
     with pytest.raises(UserError, match="no kernel 'gleu'; choose one of .*gelu_forward"):
-        kernel_bench.versions("gleu")
+        versions("gleu")
 
 
 @on_emulator
@@ -108,9 +111,9 @@ def test_the_table_and_the_json_of_the_emulator(capsys):
 
 def test_rates_are_shares_of_the_nearer_limit():
     bounds = {"copy_gb_s": 4000.0, "sgemm_tflop_s": 50.0}
-    moving = kernel_bench.rates(kernel_cases.Case("", (), (), nbytes=4_000_000, flops=1), 2.0, bounds)
+    moving = times.rates(Case("", (), (), nbytes=4_000_000, flops=1), 2.0, bounds)
     assert (moving["limit"], moving["gb_s"]) == ("memory", 2000) and moving["share"] == pytest.approx(0.5)
-    computing = kernel_bench.rates(kernel_cases.Case("", (), (), nbytes=1, flops=100_000_000), 4.0, bounds)
+    computing = times.rates(Case("", (), (), nbytes=1, flops=100_000_000), 4.0, bounds)
     assert (computing["limit"], computing["tflop_s"]) == ("compute", 25) and computing["share"] == pytest.approx(0.5)
 
 

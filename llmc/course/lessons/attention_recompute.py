@@ -86,6 +86,15 @@ def _tables(raw, s, L, past) -> dict:
     L = L[:, None]  # (T, 1)
     return {
         "the reference without the causal mask: later keys take part": exp(s - L),
+        "the reference with a mask that hides a query's own key too: query i sees the keys 0 … i": (
+            np.where(np.tril(past, -1), exp(s - L), 0)
+        ),
+        "the reference with a mask one too wide: query i sees key i + 1 as well": (
+            np.where(np.tril(np.ones_like(past), 1), exp(s - L), 0)
+        ),
+        "the reference with the mask the wrong way round: query i sees the keys from i on": (
+            np.where(past.T, exp(s - L), 0)
+        ),
         "the reference with p = exp(s + L): L is subtracted": np.where(past, exp(s + L), 0),
         "the reference with p = exp(s): L is not subtracted": np.where(past, exp(s), 0),
         "the reference with p = exp(s) / L: L is the logarithm of the sum": np.where(past, exp(s) / L, 0),

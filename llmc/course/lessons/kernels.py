@@ -20,6 +20,7 @@ from llmc.course.inputs import read_only
 RACE = 'lesson 11, section "9.1 · A race"'
 HIDDEN = 'lesson 11, section "9.2 · A NaN that nobody sees"'
 CONSTANTS = 'lesson 11, section "3.1 · Compile it"'
+COMPILED = 'lesson 11, section "3 · Your first kernel"'
 NUMBA = str(Path(numba.__file__).parent)
 NAN_LOST = (
     "a NaN went in and a number came out. Was the kernel compiled with fastmath=True, which assumes there is none? "
@@ -89,6 +90,15 @@ def float64_note(function) -> str:
     count = float64_operations(function)
     asked = f"Its kernel does {count} operations in float64: is there a bare constant in it? ({CONSTANTS})"
     return asked if count else ""
+
+
+def too_slow(told) -> str:
+    """What is said of a right answer that does not reach the bar; told: "1.2 times as fast as the given one"."""
+    return (
+        f"right, but {told}; at least 1.5 times is asked for. Does it still make arrays as large as x? Take a few thousand "
+        "numbers at a time, or compile one loop over all. (If another program was busy, run this cell once more.)\n"
+        f"→ Where to look: {COMPILED}."
+    )
 
 
 def fastest(*functions, rounds=25, seconds=1.0):

@@ -37,10 +37,10 @@ void begin_block_memory(Worker& w) {
 // Whether access `a` cannot clash with what thread t does now. `first` is the oldest segment that counts.
 static bool ordered(const Worker& w, const Thread& t, Access a, uint32_t first) {
     const Launch& l = *w.launch;
-    if (a.segment < first || a.segment < t.acquired) return true;
+    if (a.segment < first) return true;
     const Segment& s = l.segments[a.segment - l.first_segment];
-    if (s.block != w.block) return false;
-    if (s.epoch != w.epoch || int(a.thread) == t.id) return true;
+    if (s.block != w.block) return a.segment < w.acquired;
+    if (a.segment < t.acquired || s.epoch != w.epoch || int(a.thread) == t.id) return true;
     return int(a.thread) / WARP == t.warp && s.syncwarps != w.warps[t.warp].syncwarps;
 }
 
@@ -89,8 +89,8 @@ struct Here {  // who accesses what, for the cells that one access covers
     Access mine(unsigned bytes) const {
         Access a;
         uint64_t offset = pc - w.launch->library;
-        a.segment = warp.segment, a.thread = t.id, a.bytes = bytes, a.several = 0, a.atomic = 0, a.vol = vol;
-        a.pc = offset < (1u << 20) ? offset : 0;
+        a.segment = warp.segment, a.thread = t.id, a.bytes = bytes, a.several = 0, a.atomic = 0, a.vol = vol, a.plain = 0;
+        a.pc = offset < (1u << 19) ? offset : 0;
         return a;
     }
 };
@@ -105,10 +105,16 @@ static uint32_t block_of(const Worker& w, Access a) {
     return w.launch->segments[a.segment - w.launch->first_segment].block;
 }
 
+// What the thread that released `a` had done before is visible from here on; of other blocks', to the whole block.
+static void acquire(const Here& h, Access a) {
+    uint32_t& visible = block_of(h.w, a) == h.w.block ? h.t.acquired : h.w.acquired;
+    visible = std::max<uint32_t>(visible, a.segment);
+}
+
 static void read_cell(const Here& h, Cell& cell, unsigned bytes) {
     Access w = cell.w;
     if (w.segment >= h.first) {
-        if (h.vol && (w.atomic || w.vol)) h.t.acquired = std::max<uint32_t>(h.t.acquired, w.segment);
+        if (h.vol && (w.atomic || w.vol)) acquire(h, w);
         else if (w.bytes & bytes && !w.atomic && !(w.segment == h.warp.segment && int(w.thread) == h.t.id) &&
                  !ordered(h.w, h.t, w, h.first) && !excused(h, w))
             report(h.w, race(h.w, h.r, h.address, h.size, false, h.pc, w, true));
@@ -128,7 +134,8 @@ static void read_cell(const Here& h, Cell& cell, unsigned bytes) {
 static void write_cell(const Here& h, Cell& cell, unsigned bytes) {
     Access w = cell.w, r = cell.r;
     bool own = w.segment == h.warp.segment && int(w.thread) == h.t.id;
-    if (w.bytes & bytes && !own && !w.atomic && !ordered(h.w, h.t, w, h.first) && !excused(h, w) && !h.w.pending.on) {
+    bool unlocks = w.atomic && h.t.atomics;
+    if (w.bytes & bytes && !own && !unlocks && !ordered(h.w, h.t, w, h.first) && !excused(h, w) && !h.w.pending.on) {
         h.w.pending.on = true;
         h.w.pending.address = h.address;
         h.w.pending.size = h.size;
@@ -142,7 +149,7 @@ static void write_cell(const Here& h, Cell& cell, unsigned bytes) {
             witness.thread = r.atomic ? (h.t.id + WARP) % MAX_THREADS : h.t.id ^ 1;
             unordered = !ordered(h.w, h.t, witness, h.first);
         }
-        if (unordered) report(h.w, race(h.w, h.r, h.address, h.size, true, h.pc, r, false));
+        if (unordered) report(h.w, race(h.w, h.r, h.address, h.size, true, h.pc, r, r.plain));
     }
     cell.r = Access{};
     if (own) cell.w.bytes |= bytes;
@@ -270,11 +277,11 @@ static void atomic_access(char* address, int size, const char* pc, bool reads = 
         Access other = r->cells[i].w;
         bool never = r->written ? !r->written[i] : r->space == SHARED && other.segment < h.first;
         if (never && reads) uninitialised(h);
-        if (other.segment >= h.first) {
-            if (other.atomic || other.vol) t.acquired = std::max<uint32_t>(t.acquired, other.segment);
-            else if (other.bytes & bytes && !ordered(w, t, other, h.first))
-                report(w, race(w, *r, address, size, true, pc, other, true));
-        }
+        Access& before = r->cells[i].r;
+        if (other.segment >= h.first && !other.atomic && !other.vol) before = other, before.plain = 1;
+        if (before.plain && before.bytes & bytes && !ordered(w, t, before, h.first))
+            report(w, race(w, *r, address, size, true, pc, before, true));
+        if (other.segment >= h.first && (other.atomic || other.vol)) acquire(h, other);
         Access mine = h.mine(bytes);
         mine.atomic = 1;
         r->cells[i].w = mine;

@@ -377,6 +377,7 @@ static void begin_block(Worker& w, uint64_t block) {
     w.alive = n;
     w.waiting = w.warp = 0;
     w.epoch = 0;
+    w.acquired = 0;
     w.idle = 0;
     w.tainted = false;
     uint3 at = {0, 0, 0};
@@ -385,7 +386,7 @@ static void begin_block(Worker& w, uint64_t block) {
         t.index = at;
         t.id = i, t.lane = i % WARP, t.warp = i / WARP;
         t.acquired = 0;
-        t.touched = false;
+        t.touched = t.atomics = false;
         t.barrier_line = 0;
         if (++at.x == l.block.x && (at.x = 0, ++at.y == l.block.y)) at.y = 0, ++at.z;
     }

@@ -35,10 +35,10 @@ struct Problem {  // also read by ../raw.py: keep the two alike
 
 // One access that a shadow cell remembers, packed: 0 means none.
 struct Access {
-    uint64_t segment : 27, thread : 10, bytes : 4, several : 1, atomic : 1, vol : 1, pc : 20;
+    uint64_t segment : 27, thread : 10, bytes : 4, several : 1, atomic : 1, vol : 1, plain : 1, pc : 19;
 };
 struct Cell {
-    Access w, r;
+    Access w, r;  // the last write, the last read; for what atomics use, r.plain marks an ordinary write before them
 };
 static_assert(sizeof(Cell) == 16, "a cell is two words");
 
@@ -66,9 +66,10 @@ struct alignas(64) Thread {  // one line of the cache
     uint3 index;
     int barrier_line;
     unsigned mask;
-    uint32_t acquired;  // all that happened before this segment is visible to the thread, through an atomic
+    uint32_t acquired;  // what its block did before this segment is visible to the thread, through an atomic
     short id;
     unsigned char lane, warp;
+    bool atomics;  // it has used an atomic: it may hold a lock, and give it back by an ordinary write
     bool touched;  // it has read, written or waited: leaving before a barrier is suspicious then
 };
 
@@ -95,7 +96,8 @@ struct Worker {
     int alive = 0, waiting = 0;
     // the barrier that threads arrive at: its line, a second line if they differ, and what __syncthreads_count & co find
     int barrier_line = 0, other_line = 0, barrier_value = 0, barrier_result = 0;
-    uint32_t block = 0, epoch = 0, first_segment = 0, acquired = 0;
+    uint32_t block = 0, epoch = 0, first_segment = 0;
+    uint32_t acquired = 0;  // what other blocks did before this segment is visible to this one
     std::vector<char*> free_stacks, all_stacks;
     char* dynamic_shared = nullptr;
     void* thread_handle = nullptr;

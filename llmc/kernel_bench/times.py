@@ -1,19 +1,60 @@
-"""How long a launch takes on a GPU, by the GPU's own clock, and what this GPU can do at best."""
+"""How long a launch takes on a GPU, by the GPU's own clock, beside what this GPU can do at best."""
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from statistics import median
 from time import perf_counter
 
 import numpy as np
 
 from llmc import cuda
+from llmc.kernel_bench.calls import MAKERS
+from llmc.kernel_bench.cases import GPT2, Numbers
+from llmc.kernel_bench.checks import AGREE, difference, results
 from llmc.kernels import library, matmul
 
+ROTATE = 256 << 20  # bytes: sets of arrays take turns until they are this many, so that no cache holds them
 COPIED = 1 << 28  # floats of the array that is copied: 1 GiB
 PRODUCT = 8192  # rows and columns of the matrices of the product
 TOGETHER = 20_000  # µs of launches that are timed as one
 MOST = 2000  # launches in a graph
 TRIES, ENOUGH = 9, 0.5  # medians of so many, or of three when that took so many seconds
+
+
+def add_times(group, rows, bounds):
+    """Complete the rows of one function by its times at GPT-2's sizes, and by how far they are from version 1."""
+
+    def make(seed):
+        return MAKERS[group[0].function](GPT2, Numbers(cuda.xp, seed))
+
+    first, others = None, []
+    for version, row in zip(group, rows):
+        case = make(seed=1)  # fresh, for some versions write over what they read
+        got = [a.copy() for a in results(version.launch, case, case.arguments)]
+        first = first or got
+        row["apart"] = max(difference(mine, its) for mine, its in zip(got, first))
+        row["right"] &= row["apart"] <= AGREE
+        others = others or [make(seed) for seed in range(2, 1 + -(-ROTATE // case.nbytes))]
+        launches = [partial(version.launch, *each.arguments) for each in (case, *others)]
+        us = microseconds(launches, graph=version.number is not None)
+        row |= {"device": name_of_gpu(), "shape": case.shape, **rates(case, us, bounds)}
+
+
+def rates(case, us, bounds) -> dict:
+    """Speed at `us` microseconds, which of the two limits is the nearer one, and the share of it that is reached."""
+    moving, computing = case.nbytes / bounds["copy_gb_s"] / 1e3, case.flops / bounds["sgemm_tflop_s"] / 1e6  # µs
+    return {
+        "bytes": case.nbytes,
+        "flops": case.flops,
+        "us": us,
+        "gb_s": case.nbytes / us / 1e3,
+        "tflop_s": case.flops / us / 1e6,
+        "limit": "memory" if moving > computing else "compute",
+        "share": max(moving, computing) / us,
+        **bounds,
+    }
+
+
+# ------------------------------------------------------------------------------------------------------------ the clock
 
 
 def microseconds(launches, graph=True) -> float:

@@ -1,78 +1,15 @@
-"""What `llmc bench --kernels` calls each kernel with, and the least that it has to move and to compute.
+"""A call of each function that VERSIONS of llmc/kernels/<layer>.py names, of given sizes: make(sizes, numbers) -> Case.
 
 Bytes: every input read once, every output written once, what is added to both read and written. Operations: the
 additions, multiplications, divisions and exponentials that the result needs, one each. A kernel that does more, because
 it reads twice or computes something again, is slower for it and gets no credit.
 """
 
-from dataclasses import dataclass, field
-
 import numpy as np
 
 from llmc.backends import reference
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """B, T, C, NH, V, Vp as everywhere; parameters: how many AdamW updates."""
-
-    B: int
-    T: int
-    C: int
-    NH: int
-    V: int
-    Vp: int
-    parameters: int
-
-
-GPT2 = Sizes(B=8, T=1024, C=768, NH=12, V=50257, Vp=50304, parameters=124_475_904)
-ONE_ROW = Sizes(B=1, T=999, C=768, NH=12, V=50257, Vp=50304, parameters=1_000_003)  # what NumPy can still check
-SMALL = Sizes(B=2, T=67, C=96, NH=3, V=257, Vp=384, parameters=10_001)  # for the emulator
-
-
-@dataclass(frozen=True)
-class Case:
-    """A call of a launcher. arguments: arrays and numbers, in the contract's order · written: indices of the results.
-
-    nbytes, flops: the least, see above · expected: None, or what NumPy computes for `written` where the reference
-    backend has no function of that name or keeps other things.
-    """
-
-    shape: str
-    arguments: tuple
-    written: tuple
-    nbytes: int
-    flops: int
-    expected: object = field(default=None, repr=False)
-
-
-class Numbers:
-    """Random arrays where kernels run, cut out of one block of normal numbers: quick to make, and never zeros."""
-
-    def __init__(self, xp, seed=0):
-        self.xp, self.random = xp, np.random.RandomState(seed)
-        self.noise = xp.asarray(self.random.standard_normal(1 << 20).astype(np.float32))  # (2^20,)
-
-    def normal(self, *shape):
-        """float32, mean 0, standard deviation 1; each call starts at another place of the block."""
-        flat = self.xp.empty(int(np.prod(shape)), np.float32)  # (n,)
-        done = 0
-        while done < flat.size:
-            start = self.random.randint(self.noise.size // 2)
-            n = min(flat.size - done, self.noise.size - start)
-            flat[done : done + n] = self.noise[start : start + n]  # (n,)
-            done += n
-        return flat.reshape(shape)
-
-    def nans(self, *shape):
-        """What a kernel must write, and may not read."""
-        return self.xp.full(shape, np.nan, np.float32)
-
-    def tokens(self, s):
-        """(B, T) int32, all different but for the last, as far as V allows."""
-        ids = self.random.permutation(max(s.V, s.B * s.T))[: s.B * s.T] % s.V  # (B * T,)
-        ids[-1] = ids[0]
-        return self.xp.asarray(ids.reshape(s.B, s.T).astype(np.int32))  # (B, T)
+from llmc.kernel_bench.cases import Case
+from llmc.kernels import attention
 
 
 def _dims(*sizes) -> str:
@@ -191,8 +128,6 @@ def _attention(out, stats, qkv, NH):
 
 def attention_backward(s, r):
     """out and stats are those of qkv: the forward kernel makes them."""
-    from llmc.kernels import attention
-
     name, n, product = _heads(s)
     qkv, out, stats = r.normal(s.B, s.T, 3 * s.C), r.nans(s.B, s.T, s.C), r.nans(s.B, s.NH, s.T)
     attention.attention_forward(out, stats, qkv, s.NH)

@@ -1,0 +1,92 @@
+"""Is a kernel right, and on the emulator: what does it move?"""
+
+from contextlib import contextmanager
+
+import numpy as np
+
+from llmc import cuda
+from llmc.backends import reference
+from llmc.kernel_bench.calls import MAKERS
+from llmc.kernel_bench.cases import Numbers
+
+AGREE = 1e-5  # of the largest element
+SECTOR = 32  # bytes
+
+
+def check(group, sizes) -> list[dict]:
+    """Rows of the versions of one function: {"kernel", "error", "right", …}; on the emulator what each moved, too."""
+    case = MAKERS[group[0].function](sizes, Numbers(cuda.xp))
+    host = [cuda.asnumpy(a).copy() if hasattr(a, "shape") else a for a in case.arguments]
+    expected = results(case.expected or getattr(reference, group[0].function), case, [_double(a) for a in host])
+    rows = []
+    for version in group:
+        arguments = [cuda.asarray(a.copy()) if hasattr(a, "shape") else a for a in host]
+        with inspected(version.module) as reports:
+            got = results(version.launch, case, arguments)
+        error = max(difference(cuda.asnumpy(mine), theirs) for mine, theirs in zip(got, expected))
+        row = {"kernel": version.name, "layer": version.layer, "device": "emulator", "shape": case.shape}
+        row |= {"bytes": case.nbytes, "flops": case.flops, "error": error, "right": error <= AGREE}
+        rows.append(row | (moved(reports, case) if reports else {}))
+        if problems := set().union(*(report.kinds for report in reports)):
+            rows[-1] |= {"right": False, "problems": sorted(problems)}
+    return rows
+
+
+def results(function, case, arguments) -> list:
+    """What a call wrote, or what it returned."""
+    returned = function(*arguments)
+    return [arguments[i] for i in case.written] or [returned if hasattr(returned, "shape") else np.array([returned])]
+
+
+def difference(got, expected) -> float:
+    """The largest |difference| over the largest |expected|; infinite where something is no number."""
+    worst, largest = float(abs(got - expected).max()), float(abs(expected).max())
+    return worst / (largest or 1.0) if worst < np.inf else np.inf  # not true of NaN
+
+
+def _double(a):
+    return a.astype(np.float64) if hasattr(a, "shape") and a.dtype == np.float32 else a
+
+
+# ---------------------------------------------------------------------------------------------------- what does it move
+
+
+class Inspected:
+    """A kernel of the emulator whose launches leave their reports in a list."""
+
+    def __init__(self, kernel, seen):
+        self.__dict__.update(kernel=kernel, seen=seen)
+
+    def __call__(self, grid, block, args, shared_mem=0):
+        self.seen.append(cuda.inspect(self.kernel, grid, block, args, shared_mem))
+
+    def __getattr__(self, name):
+        return getattr(self.kernel, name)
+
+    def __setattr__(self, name, value):
+        setattr(self.kernel, name, value)
+
+
+@contextmanager
+def inspected(module):
+    """What that module of llmc.kernels launches in the block is inspected: yields the reports; none on a GPU."""
+    seen, theirs = [], module.kernel
+    if cuda.device() == "emulator":
+        module.kernel = lambda *which: Inspected(theirs(*which), seen)
+    try:
+        yield seen
+    finally:
+        module.kernel = theirs
+
+
+def moved(reports, case) -> dict:
+    """Sectors in all and against the ideal and the need, passes lost to bank conflicts, most barriers of a block."""
+    sectors, ideal = (sum(getattr(report, name) for report in reports) for name in ("sectors", "ideal_sectors"))
+    return {
+        "launches": len(reports),
+        "sectors": sectors,
+        "over_ideal": sectors / ideal,
+        "over_needed": SECTOR * sectors / case.nbytes,
+        "bank_conflicts": sum(report.bank_conflicts for report in reports),
+        "barriers": max(report.barriers / max(1, report.raw.blocks_run) for report in reports),
+    }

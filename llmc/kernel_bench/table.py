@@ -1,0 +1,23 @@
+"""The rows of `llmc bench --kernels` for people."""
+
+
+def head(row) -> str:
+    """The lines above a table that begins with this row."""
+    if "us" not in row:
+        columns = f"{'sectors':>10} {'of ideal':>9} {'of needed':>10} {'conflicts':>10} {'barriers':>9} {'error':>9}"
+        return f"on the emulator; barriers are those of one block\n{'kernel':<31} {columns}  shape"
+    about = f"{row['device']}: a copy moves {row['copy_gb_s']:,.0f} GB/s, the library's float32 product reaches"
+    columns = f"{'µs':>10} {'GB/s':>7} {'TFLOP/s':>8} {'limit':>8} {'share':>6} {'error':>9}"
+    return f"{about} {row['sgemm_tflop_s']:.1f} TFLOP/s\n{'kernel':<31} {columns}  shape"
+
+
+def line(row) -> str:
+    """A row of the table."""
+    about = f"{row['error']:9.1e}  {row['shape']}" + "  WRONG" * (not row["right"])
+    about += f" ({', '.join(row['problems'])})" if "problems" in row else ""
+    if "us" in row:
+        rate = f"{row['us']:10.1f} {row['gb_s']:7.0f} {row['tflop_s']:8.2f} {row['limit']:>8} {row['share']:6.0%}"
+        return f"{row['kernel']:<31} {rate} {about}"
+    factors = f"{row['over_ideal']:8.3g}× {row['over_needed']:9.3g}×"
+    counts = f"{row['sectors']:10,} {factors} {row['bank_conflicts']:10,} {row['barriers']:9.3g}"
+    return f"{row['kernel']:<31} {counts} {about}"

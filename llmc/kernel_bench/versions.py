@@ -1,0 +1,49 @@
+"""Which versions of which kernels there are."""
+
+from importlib import import_module
+from typing import NamedTuple
+
+from llmc import cuda
+from llmc.errors import UserError
+from llmc.kernels import LAYERS
+
+
+class Version(NamedTuple):
+    """One version of a contract function; number None: by the library, as llmc multiplies."""
+
+    layer: str
+    function: str
+    number: int | None
+
+    @property
+    def name(self) -> str:
+        """ "layernorm_forward_v3", "matmul_forward_library"."""
+        return f"{self.function}_v{self.number}" if self.number else f"{self.function}_library"
+
+    def launch(self, *arguments):
+        """Call it; what it returns."""
+        return getattr(self.module, self.function)(*arguments, version=self.number)
+
+    @property
+    def module(self):
+        """llmc.kernels.<layer>."""
+        return import_module(f"llmc.kernels.{self.layer}")
+
+
+def versions(name="all") -> list[Version]:
+    """All, or those of a layer ("layernorm"), a function ("layernorm_forward"), or one ("layernorm_forward_v3").
+
+    The library's products are among them on a GPU alone. Raises UserError for a name that there is not.
+    """
+    found = []
+    for layer in LAYERS:
+        for function, last in import_module(f"llmc.kernels.{layer}").VERSIONS.items():
+            numbers = [*range(1, last + 1)] + [None] * (layer == "matmul" and cuda.device() == "gpu")
+            found += [Version(layer, function, number) for number in numbers]
+    wanted = [v for v in found if name in ("all", v.layer, v.function, v.name)]
+    if not wanted:
+        functions = ", ".join(dict.fromkeys(v.function for v in found))
+        raise UserError(
+            f"there is no kernel {name!r}; choose one of {functions}, or one version of it, as in gelu_forward_v1."
+        )
+    return wanted
