@@ -16,7 +16,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install lab train test test-browser exercises notebooks lint bench clean
+.PHONY: help install lab train test gpu-test test-browser exercises notebooks lint bench clean
 
 help:
 	@echo 'make TARGET [ARGS="more options"] [PYTHON=python3.12] [VENV=.venv]'
@@ -30,6 +30,9 @@ train: $(COURSE) ## train a small GPT-2 on this machine and let it write (minute
 
 test: $(TESTS) ## everything: the package's tests, every notebook and solution, the exercises, lint
 	@exec $(PY) -m pytest -n 2 --dist loadscope $(ARGS)
+
+gpu-test: ## the GPU's tests and the CUDA lessons on a real GPU; installs nothing: $(VENV) if it is there, else $(PYTHON)
+	@exec $(if $(wildcard $(PY)),$(PY),$(PYTHON)) -m llmc.gpu_test $(ARGS)
 
 test-browser: $(BROWSER) ## an exercise in a real JupyterLab and Chromium; says why when it cannot (no Chromium)
 	@exec $(PY) -m pytest -rs llmc/tests/test_browser.py $(ARGS)

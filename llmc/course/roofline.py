@@ -13,7 +13,7 @@ from llmc.errors import UserError
 
 ROUND = ("blue", "orange", "green", "vermillion", "purple", "sky", "black", "yellow")
 MARKERS = "osD^vPX*"
-APART = 1.12  # labels of one function stand at least this factor apart
+FEW = 6  # functions: with more there is no room for the names of their versions
 
 
 def stored(path, names=None) -> list[dict]:
@@ -41,11 +41,12 @@ def draw(rows, ax=None):
     for row in rows:
         groups.setdefault(_function(row), []).append(row)
     _roof(ax, rows)
+    labels = len(groups) <= FEW
     for k, (name, versions) in enumerate(groups.items()):
-        _points(ax, name, versions, COLORS[ROUND[k % len(ROUND)]], MARKERS[k // len(ROUND) % len(MARKERS)])
+        _points(ax, name, versions, COLORS[ROUND[k % len(ROUND)]], MARKERS[k // len(ROUND) % len(MARKERS)], labels)
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=9)
     ax.set(xscale="log", yscale="log", xlabel="operations for each byte that must move", ylabel="TFLOP/s")
-    ax.set_title(f"Kernels under the roof of an {rows[0]['device']}", pad=10)
+    ax.set_title(f"Kernels under the roof: {rows[0]['device']}", pad=10)
     return ax
 
 
@@ -84,15 +85,12 @@ def _roof(ax, rows):
     )
 
 
-def _points(ax, name, versions, color, marker):
-    """One function: a line of points, and the number of each version beside it where there is room."""
-    x, y = [_intensity(row) for row in versions], [row["tflop_s"] for row in versions]
+def _points(ax, name, versions, color, marker, labels):
+    """One function: a line of points, and the names of its versions, to the right and to the left of it in turns."""
+    x, y = [_intensity(row) for row in versions], [row["tflop_s"] for row in versions]  # TFLOP/s
     ax.plot(x, y, color=color, lw=1, alpha=0.5, zorder=2)
     ax.scatter(x, y, s=45, color=color, marker=marker, edgecolor="white", linewidth=0.6, label=name, zorder=3)
-    last = None
-    for row in sorted(versions, key=lambda row: -row["tflop_s"]):
-        if last is None or last / row["tflop_s"] > APART:
-            last = row["tflop_s"]
-            label = row["kernel"].rsplit("_", 1)[1]
-            place = _intensity(row), last
-            ax.annotate(label, place, (6, -3), textcoords="offset points", fontsize=8, color=color)
+    for k, row in enumerate(sorted(versions, key=lambda row: -row["tflop_s"]) if labels else []):
+        label, place = row["kernel"].rsplit("_", 1)[1], (_intensity(row), row["tflop_s"])
+        offset, side = ((7, -3), "left") if k % 2 == 0 else ((-7, -3), "right")
+        ax.annotate(label, place, offset, textcoords="offset points", ha=side, fontsize=8, color="#444444")

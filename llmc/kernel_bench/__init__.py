@@ -11,7 +11,7 @@ from llmc import cuda
 from llmc.kernel_bench.cases import ONE_ROW, SMALL
 from llmc.kernel_bench.checks import check
 from llmc.kernel_bench.table import head, line
-from llmc.kernel_bench.times import add_times, limits
+from llmc.kernel_bench.times import add_times, library_in_float32, limits
 from llmc.kernel_bench.versions import versions
 
 
@@ -31,13 +31,14 @@ def run(name: str, as_json: bool) -> int:
 def measure(chosen):
     """Yield a dict for each version, those of one function side by side; `head` and `line` say what is in it."""
     on_gpu = cuda.device() == "gpu"
-    bounds = limits() if on_gpu else {}
-    for function in dict.fromkeys(version.function for version in chosen):
-        group = [version for version in chosen if version.function == function]
-        rows = check(group, ONE_ROW if on_gpu else SMALL)
-        if on_gpu:
-            add_times(group, rows, bounds)
-        yield from rows
+    with library_in_float32():
+        bounds = limits() if on_gpu else {}
+        for function in dict.fromkeys(version.function for version in chosen):
+            group = [version for version in chosen if version.function == function]
+            rows = check(group, ONE_ROW if on_gpu else SMALL)
+            if on_gpu:
+                add_times(group, rows, bounds)
+            yield from rows
 
 
 def _rounded(row) -> dict:

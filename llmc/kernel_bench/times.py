@@ -1,5 +1,6 @@
 """How long a launch takes on a GPU, by the GPU's own clock, beside what this GPU can do at best."""
 
+from contextlib import contextmanager
 from functools import lru_cache, partial
 from statistics import median
 from time import perf_counter
@@ -112,12 +113,20 @@ def _product() -> float:
     """µs of a product of two matrices (PRODUCT, PRODUCT)."""
     a, w = (_noise(PRODUCT * PRODUCT).reshape(1, PRODUCT, PRODUCT) for _ in range(2))  # (1, n, n) each
     out = cuda.xp.empty_like(a)  # (1, n, n)
-    before = library.tf32()
+    return microseconds([lambda: matmul.matmul_forward(out, a, w[0], None)], graph=False)
+
+
+@contextmanager
+def library_in_float32():
+    """In the block version None of a product is the library's, and without TF32, whatever the user has chosen."""
+    before = library.tf32(), matmul.multiply_by()
     library.tf32(False)
+    matmul.multiply_by("library")
     try:
-        return microseconds([lambda: matmul.matmul_forward(out, a, w[0], None)], graph=False)
+        yield
     finally:
-        library.tf32(before)
+        library.tf32(before[0])
+        matmul.multiply_by(before[1])
 
 
 def _noise(n):

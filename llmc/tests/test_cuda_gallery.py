@@ -22,7 +22,7 @@ RACES = {file: [name for name in kernels if is_a_race(file, name)] for file, ker
 
 @pytest.fixture(autouse=True)
 def emulator(monkeypatch):
-    monkeypatch.setenv("LLMC_EMULATOR_SECONDS", "2")  # kernels that never end do so here
+    monkeypatch.setenv("LLMC_EMULATOR_SECONDS", "1")  # kernels that never end do so here
     before = device()
     device("emulator")
     yield

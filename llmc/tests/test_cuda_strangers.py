@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from llmc.cuda import device
-from llmc.tests.cuda_strangers import ceil_div, close, draw, integers, module, run, zeros
+from llmc.tests.cuda_gallery import draw, integers, zeros
+from llmc.tests.cuda_strangers import ceil_div, close, module, run
 
 I32, U8, U32, U64 = np.int32, np.uint8, np.uint32, np.uint64
 

@@ -6,6 +6,7 @@ What is checked here runs on a GPU where there is one, else on the emulator.
 import argparse
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,8 +17,9 @@ from llmc.kernel_bench import checks, times
 from llmc.kernel_bench.calls import MAKERS
 from llmc.kernel_bench.cases import SMALL, Case, Numbers, Sizes
 from llmc.kernel_bench.versions import Version, versions
-from llmc.kernels import LAYERS, source
+from llmc.kernels import LAYERS, library, matmul, source
 
+ROOT = Path(__file__).resolve().parents[2]
 on_gpu = pytest.mark.skipif(cuda.device() != "gpu", reason="needs a GPU")
 on_emulator = pytest.mark.skipif(cuda.device() != "emulator", reason="counts what the emulator sees")
 AWKWARD = {  # rows that no block divides, widths that four does not, tokens that occur often, more than one tile
@@ -124,3 +126,24 @@ def test_the_table_of_a_gpu(capsys):
     for row in rows:
         assert row["gb_s"] / row["share"] == pytest.approx(row["copy_gb_s"], rel=1e-2)
         assert 0.3 < row["share"] < 1.2 and row["apart"] == 0
+
+
+def test_the_stored_table_of_the_h200_is_whole():
+    rows = json.loads((ROOT / "notebooks/reference/h200_kernels.json").read_text(encoding="utf-8"))
+    assert all(row["right"] and row["device"] == "NVIDIA H200" for row in rows)
+    assert {row["kernel"].rsplit("_", 1)[0] for row in rows} == set(FUNCTIONS)
+    for row in rows:
+        shares = row["gb_s"] / row["copy_gb_s"], row["tflop_s"] / row["sgemm_tflop_s"]
+        assert row["share"] == pytest.approx(max(shares), rel=2e-3)
+        assert row["limit"] == ("memory" if shares[0] > shares[1] else "compute")
+
+
+def test_the_users_choices_for_products_wait_outside():
+    before = library.tf32(), matmul.multiply_by()
+    try:
+        library.tf32(True), matmul.multiply_by("kernel")
+        with times.library_in_float32():
+            assert (library.tf32(), matmul.multiply_by()) == (False, "library")
+        assert (library.tf32(), matmul.multiply_by()) == (True, "kernel")
+    finally:
+        library.tf32(before[0]), matmul.multiply_by(before[1])

@@ -95,8 +95,8 @@ def float64_note(function) -> str:
 def too_slow(told) -> str:
     """What is said of a right answer that does not reach the bar; told: "1.2 times as fast as the given one"."""
     return (
-        f"right, but {told}; at least 1.5 times is asked for. Does it still make arrays as large as x? Take a few thousand "
-        "numbers at a time, or compile one loop over all. (If another program was busy, run this cell once more.)\n"
+        f"right, but {told}; at least 1.5 times is asked for. Does it still make arrays as large as x? Take a few "
+        "thousand numbers at a time, or compile one loop over all. (If another program was busy, run this again.)\n"
         f"→ Where to look: {COMPILED}."
     )
 

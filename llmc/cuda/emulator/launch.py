@@ -12,9 +12,9 @@ from time import perf_counter
 import numpy as np
 
 from llmc.cuda.emulator import runtime, statics
-from llmc.cuda.emulator.raw import Raw, RawAccess, RawProblem
+from llmc.cuda.emulator.raw import NOTES, Raw, RawAccess, RawProblem
 from llmc.cuda.emulator.source import kernel_names
-from llmc.cuda.emulator.text import conditional
+from llmc.cuda.emulator.text import surroundings
 from llmc.cuda.errors import KernelError
 
 # Kind in runtime/state.h
@@ -23,7 +23,6 @@ KINDS = (
     *("barrier-divergence", "deadlock", "inactive-lane", "runaway", "stack-overflow", "division-by-zero"),
     *("integer-overflow", "bounds", "assert", "crash", "early-return", "different-barriers"),
 )
-FIRST_NOTE = KINDS.index("early-return")
 SPACES = ("", "global", "shared", "local")
 NOBODY = 0xFFFFFFFF
 SHARED_STATIC = -2  # "argument" of a problem in static shared memory
@@ -102,7 +101,7 @@ def _bring_in(slot, unwritten):
 def _take_out(slot):
     """Copy what the kernel may have written back to the caller's arrays."""
     for _, argument in slot.members:
-        if not argument.const:
+        if argument.array.flags.writeable:  # also through a pointer to const: a kernel may cast it
             offset = argument.array.ctypes.data - slot.low
             ctypes.memmove(argument.array.ctypes.data, slot.place + offset, argument.array.nbytes)
 
@@ -178,13 +177,11 @@ def read(handle, raw, measure=False):
     length = native.llmc_printed(handle, byref(text))
     raw.printed = ctypes.string_at(text, length).decode(errors="replace") if length else ""
     found = _records(native.llmc_problems(handle), native.llmc_found(handle), PROBLEM)
-    raw.problems = _first_causes([_problem(raw, p) for p in found if p["kind"] < FIRST_NOTE])
-    for note in (_problem(raw, p) for p in found if p["kind"] >= FIRST_NOTE):
-        skipped = note.kind == "early-return" and note.detail and conditional(raw.code, note.line)
-        if skipped:  # not an early return: threads went around a barrier that stands in an `if`
-            raw.problems.append(replace(note, kind="barrier-divergence", detail=""))
-        else:
-            raw.notes.append(note)
+    everything = [_problem(raw, p) for p in found]
+    mixed = any(p.kind == "different-barriers" for p in everything)
+    everything = [_judged(raw, p, mixed) for p in everything]
+    raw.problems = _first_causes([p for p in everything if p.kind not in NOTES])
+    raw.notes = [p for p in everything if p.kind in NOTES]
     if measure:
         raw.accesses = [_access(c) for c in _records(native.llmc_counts(), numbers[3], COUNTED)]
         if 0 < numbers[4] < MOST_TRACED:
@@ -195,6 +192,19 @@ def _records(address, n, dtype):
     if not n:
         return np.empty(0, dtype)
     return np.frombuffer(ctypes.string_at(address, n * dtype.itemsize), dtype)  # (n,)
+
+
+def _judged(raw, problem, mixed):
+    """Threads that ended before a barrier returned early, which works, or went around the barrier, which does not.
+
+    The launch cannot tell the two apart, but the text can: it is a mistake where the barrier stands in an `if`, or in a
+    loop which they left to do something else; and where threads have waited for each other in different lines (`mixed`).
+    """
+    if problem.kind not in ("early-return", "barrier-divergence"):
+        return problem
+    around, active = surroundings(raw.code, problem.line), problem.kind == "barrier-divergence"
+    mistake = active and (mixed or around) or "if" in around and problem.detail
+    return replace(problem, kind="barrier-divergence" if mistake else "early-return", detail="")
 
 
 def _first_causes(problems):

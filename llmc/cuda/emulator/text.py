@@ -64,12 +64,14 @@ def is_certain(masked: str, position: int) -> bool:
     return conditions.count("if") == conditions.count("endif")
 
 
-def conditional(code: str, line: int) -> bool:
-    """Whether a line stands in an `if` or `else`, as far as braces and the line itself tell."""
+def surroundings(code: str, line: int) -> set[str]:
+    """What a line stands in, as far as braces and the line itself tell: a set of "if" and "loop"."""
     text = without_directives(mask(code))
     lines = text.split("\n")
     if not 0 < line <= len(lines):
-        return False
-    position = sum(len(each) + 1 for each in lines[: line - 1])
-    heads = enclosing(text, position + len(lines[line - 1]) - len(lines[line - 1].lstrip()))
-    return any(re.search(r"\b(?:if|else)\b", words) for words in [lines[line - 1], *heads])
+        return set()
+    indent = len(lines[line - 1]) - len(lines[line - 1].lstrip())
+    heads = enclosing(text, sum(len(each) + 1 for each in lines[: line - 1]) + indent)
+    words = " ".join([lines[line - 1], *heads])
+    found = {"if": r"\b(?:if|else)\b", "loop": r"\b(?:for|while|do)\b"}
+    return {name for name, pattern in found.items() if re.search(pattern, words)}

@@ -6,30 +6,10 @@ make() gives the arguments and {index of an argument: the values it must hold af
 import numpy as np
 
 from llmc.tests.cuda_gallery import draw, integers, launch, zeros
+from llmc.tests.cuda_gallery.language import LANGUAGE
+from llmc.tests.cuda_gallery.maps import maps, maps_ints
 
-I32, U32, U8, F16 = np.int32, np.uint32, np.uint8, np.float16
-
-
-def maps(n, function, *more, values=None):
-    """A kernel (out, x, ...) of floats: out = function(x)."""
-
-    def make():
-        x = draw(n) if values is None else np.asarray(values, np.float32)
-        expected = np.asarray(function(x), np.float32)  # its shape is the output's
-        return [np.full(expected.shape, np.nan, np.float32), x, *more], {0: expected}
-
-    return make
-
-
-def maps_ints(n, function, *more, high=100, low=0):
-    """The same for int32."""
-
-    def make():
-        x = integers(high, n, low=low)
-        expected = np.asarray(function(x), I32)
-        return [np.full(expected.shape, -7, I32), x, *more], {0: expected}
-
-    return make
+I32, U32, U8 = np.int32, np.uint32, np.uint8
 
 
 def matmul(n):
@@ -65,10 +45,8 @@ BARRIERS = {
     "early_return": launch(1, 64, maps(50, lambda x: x[::-1], 50)),
     "whole_block_leaves": launch(5, 32, maps(96, lambda x: np.repeat(x[::32], 32), 3)),
     "leaves_between_barriers": launch(1, 64, maps(64, lambda x: (x[:32] + x[:31:-1])[::-1])),
+    "stores_and_leaves": launch(1, 64, maps(64, lambda x: np.concatenate([x[32:], x[31::-1]]))),
     "barrier_in_a_uniform_branch": launch(2, 64, maps(128, lambda x: np.concatenate([x[63::-1], x[64:]]))),
-    "matmul_in_tiles": launch((3, 3), (8, 8), matmul(19)),
-    "matmul_with_two_buffers": launch((3, 3), (8, 8), matmul(24)),
-    "transpose_padded": launch((4, 3), (16, 16), transpose),
     "shared_memory_used_twice": launch(
         1, 48, lambda: [[zeros(48, dtype=I32), draw(48)], {0: np.argsort(np.argsort(draw(48)))[::-1]}], shared_mem=192
     ),
@@ -77,6 +55,12 @@ BARRIERS = {
     "counts_and_agrees": launch(1, 64, maps_ints(64, lambda x: np.full(64, (x > 0).sum()), low=-99)),
     "barrier_object": launch(1, 64, maps(64, barrier_object, 3)),
     "warps_with_different_tasks": launch(1, 64, maps(160, lambda x: x.reshape(5, 32)[:, ::-1].sum(0), 5)),
+}
+
+TILES = {
+    "matmul_in_tiles": launch((3, 3), (8, 8), matmul(19)),
+    "matmul_with_two_buffers": launch((3, 3), (8, 8), matmul(24)),
+    "transpose_padded": launch((4, 3), (16, 16), transpose),
 }
 
 
@@ -168,92 +152,4 @@ WARPS = {
 }
 
 
-def in_place():
-    x = draw(100)
-    return [x, x, 100], {0: x + 1}
-
-
-def overlapping_views():
-    x = draw(101)
-    return [zeros(100), x[:100], x[1:], 100], {0: x[:100] + x[1:]}
-
-
-def halves():
-    x = draw(96)
-    return [zeros(96, dtype=F16), x], {0: x.astype(F16)}
-
-
-def bfloat16(x):
-    """The upper 16 bits of float32, rounded to the nearest, ties to even."""
-    bits = x.view(U32)
-    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
-
-
-def bfloats():
-    x = draw(96)
-    return [zeros(96, dtype=np.uint16), x], {0: bfloat16(x)[::-1]}
-
-
-def some_bytes():
-    x = integers(256, 128, dtype=U8)
-    return [zeros(128, dtype=U8), x], {0: (x.reshape(2, 64)[:, ::-1] ^ 0xFF).ravel()}
-
-
-def smooth(x):
-    return 2.0 * (0.5 * x + 0.25 * np.pad(x, (1, 0))[:-1] + 0.25 * np.pad(x, (0, 1))[1:])
-
-
-def line():
-    steps = np.array((1.5, 3), [("slope", np.float32), ("steps", I32)])[()]
-    return [zeros(8), steps, np.float32(2)], {0: (2.0 + np.arange(8)) * 1.5**3}
-
-
-def three_dimensions():
-    z, y, x = np.indices((6, 6, 4))
-    return [zeros(6, 6, 4, dtype=I32)], {0: 10000 * z + 100 * y + x}
-
-
-def fibonacci():
-    numbers = [0, 1]
-    while len(numbers) < 16:
-        numbers.append(numbers[-1] + numbers[-2])
-    return [zeros(16, dtype=I32)], {0: numbers}
-
-
-def hashes():
-    x = integers(2**31, 32).astype(U32)
-    h = x.copy()
-    for _ in range(5):
-        h = (h ^ (h >> U32(15))) * U32(2654435769) + U32(1)
-    return [zeros(32, dtype=U32), x], {0: h + U32(16)}
-
-
-def tensor_cores():
-    a, b = draw(32, 32).astype(F16), draw(32, 32, seed=1).astype(F16)
-    return [zeros(32, 32), a, b, 32], {0: a.astype(np.float32) @ b.astype(np.float32)}
-
-
-LANGUAGE = {
-    "grid_stride": launch(2, 33, maps(500, lambda x: 2 * x, 500)),
-    "in_place": launch(2, 64, in_place),
-    "add": launch(100, 1, overlapping_views),
-    "half_neighbours": launch(3, 32, halves),
-    "bfloat16_neighbours": launch(3, 32, bfloats),
-    "bytes": launch(2, 64, some_bytes),
-    "members_of_a_vector": launch(1, 64, maps(64, lambda x: x)),
-    "vectors_and_a_tail": launch(1, 64, maps(103, lambda x: -x, 103)),
-    "powers": launch(2, 64, maps(100, lambda x: x**3, 100), name="powers<float, 3>"),
-    "constant_memory": launch(2, 64, maps(100, smooth, 100)),
-    "struct_by_value": launch(1, 8, line),
-    "three_dimensions": launch((2, 2, 2), (2, 3, 3), three_dimensions),
-    "recursion": launch(1, 16, fibonacci),
-    "local_array": launch(1, 10, maps_ints(130, lambda x: np.sort(x.reshape(10, 13), axis=1).ravel(), 13)),
-    "function_pointers": launch(1, 32, maps(32, lambda x: np.where(np.arange(32) % 2, x * x, 2 * x))),
-    "prints": launch(2, 32, lambda: [[3], {}]),
-    "dynamic_shared_in_three_parts": launch(1, 40, maps(40, lambda x: x + x[::-1], 40), shared_mem=640),
-    "unsigned_numbers_wrap": launch(1, 32, hashes),
-    "pointer_from_one": launch(1, 33, maps(33, lambda x: x[::-1])),
-    "matmul_by_tensor_cores": launch((2, 2), 32, tensor_cores),
-}
-
-CLEAN = {"barriers": BARRIERS, "atomics": ATOMICS, "warps": WARPS, "language": LANGUAGE}
+CLEAN = {"barriers": BARRIERS, "tiles": TILES, "atomics": ATOMICS, "warps": WARPS, "language": LANGUAGE}

@@ -23,18 +23,6 @@ def run(file, name, grid, block, *arguments, shared_mem=0, names=()):
     assert report.ok, str(report)
 
 
-def draw(*shape, seed=0):
-    return np.random.RandomState(seed).standard_normal(shape).astype(np.float32)
-
-
-def integers(high, *shape, low=0, seed=0, dtype=np.int32):
-    return np.random.RandomState(seed).randint(low, high, shape).astype(dtype)
-
-
-def zeros(*shape, dtype=np.float32):
-    return np.zeros(shape, dtype)
-
-
 def close(got, expected, tolerance=1e-4):
     np.testing.assert_allclose(got, expected, rtol=tolerance, atol=tolerance)
 

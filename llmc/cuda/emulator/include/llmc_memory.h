@@ -18,16 +18,25 @@ LLMC_STORE(__stcg)
 LLMC_STORE(__stcs)
 LLMC_STORE(__stwt)
 
-// The compiler reports neither of these. Bytes: any number of them.
-#define LLMC_STRING_FUNCTION(name, T, from_is_read)                    \
-    LLMC_INLINE void* name(void* to, T from, size_t bytes) {           \
-        if (from_is_read && bytes) llmc_read((const void*)(size_t)from, (unsigned)bytes); \
-        if (bytes) llmc_write(to, (unsigned)bytes);                    \
-        return __builtin_##name(to, from, bytes);                      \
-    }
-LLMC_STRING_FUNCTION(memcpy, const void*, true)
-LLMC_STRING_FUNCTION(memmove, const void*, true)
-LLMC_STRING_FUNCTION(memset, int, false)
+// Copies of bytes, reported here once: the compiler would report some of them, by their size. (clang reports each memcpy,
+// in ways that runtime/memory.cpp knows.)
+LLMC_QUIET void llmc_move_bytes(void* to, const void* from, size_t bytes) { __builtin_memmove(to, from, bytes); }
+LLMC_QUIET void llmc_set_bytes(void* to, int byte, size_t bytes) { __builtin_memset(to, byte, bytes); }
+LLMC_INLINE void* memmove(void* to, const void* from, size_t bytes) {
+    if (bytes) llmc_read(from, (unsigned)bytes), llmc_write(to, (unsigned)bytes);
+    llmc_move_bytes(to, from, bytes);
+    return to;
+}
+LLMC_INLINE void* memset(void* to, int byte, size_t bytes) {
+    if (bytes) llmc_write(to, (unsigned)bytes);
+    llmc_set_bytes(to, byte, bytes);
+    return to;
+}
+#if defined(__clang__) || !defined(LLMC_CHECKED)
+LLMC_INLINE void* memcpy(void* to, const void* from, size_t bytes) { return __builtin_memcpy(to, from, bytes); }
+#else
+LLMC_INLINE void* memcpy(void* to, const void* from, size_t bytes) { return memmove(to, from, bytes); }
+#endif
 
 LLMC_QUIET void llmc_fence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 LLMC_INLINE void __threadfence() { llmc_fence(); }

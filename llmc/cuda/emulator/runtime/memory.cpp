@@ -336,9 +336,25 @@ extern "C" void __tsan_func_exit() {}
 extern "C" void __tsan_vptr_update(void**, void*) {}
 extern "C" void __tsan_vptr_read(void**) {}
 
-// clang leaves copies of structures to memcpy and does not report them; it is linked with --wrap=memcpy.
+// clang leaves copies of structures to memcpy and does not report them; it is linked with --wrap=memcpy. From version 15
+// on (zig) it calls these instead.
+static void copied(void* to, const void* from, size_t size, const char* pc) {
+    range((char*)from, size, false, pc);
+    range((char*)to, size, true, pc);
+}
 extern "C" void* __wrap_memcpy(void* to, const void* from, size_t size) {
-    range((char*)from, size, false, HERE);
-    range((char*)to, size, true, HERE);
+    copied(to, from, size, HERE);
     return memcpy(to, from, size);
+}
+extern "C" void* __tsan_memcpy(void* to, const void* from, size_t size) {
+    copied(to, from, size, HERE);
+    return memcpy(to, from, size);
+}
+extern "C" void* __tsan_memmove(void* to, const void* from, size_t size) {
+    copied(to, from, size, HERE);
+    return memmove(to, from, size);
+}
+extern "C" void* __tsan_memset(void* to, int byte, size_t size) {
+    range((char*)to, size, true, HERE);
+    return memset(to, byte, size);
 }

@@ -1,9 +1,6 @@
 // Barriers and order: what looks like a missing or a divergent barrier and is none.
 #include <cuda/barrier>
 
-#define FULL 0xffffffffu
-#define TILE 8
-
 // Threads past the end leave before the barrier: a barrier waits only for those that are still there.
 extern "C" __global__ void early_return(float* out, const float* x, int n) {
     __shared__ float s[64];
@@ -36,6 +33,22 @@ extern "C" __global__ void leaves_between_barriers(float* out, const float* x) {
     out[t] = s[t];
 }
 
+extern "C" __global__ void stores_and_leaves(float* out, const float* x) {
+    __shared__ float s[64];
+    int t = threadIdx.x;
+    s[t] = x[t];
+    __syncthreads();
+    float v = s[63 - t];
+    if (t >= 32) {
+        out[t] = v;
+        return;
+    }
+    __syncthreads();
+    s[31 - t] = v;
+    __syncthreads();
+    out[t] = s[t];
+}
+
 // The condition is the same for all threads of a block.
 extern "C" __global__ void barrier_in_a_uniform_branch(float* out, const float* x) {
     __shared__ float s[64];
@@ -47,43 +60,6 @@ extern "C" __global__ void barrier_in_a_uniform_branch(float* out, const float* 
         v = s[63 - t];
     }
     out[i] = v;
-}
-
-extern "C" __global__ void matmul_in_tiles(float* out, const float* a, const float* b, int n) {
-    __shared__ float as[TILE][TILE], bs[TILE][TILE];
-    int x = threadIdx.x, y = threadIdx.y, row = blockIdx.y * TILE + y, col = blockIdx.x * TILE + x;
-    float sum = 0.0f;
-    for (int tile = 0; tile < n; tile += TILE) {
-        as[y][x] = row < n && tile + x < n ? a[row * n + tile + x] : 0.0f;
-        bs[y][x] = col < n && tile + y < n ? b[(tile + y) * n + col] : 0.0f;
-        __syncthreads();
-        for (int k = 0; k < TILE; k++) sum += as[y][k] * bs[k][x];
-        __syncthreads();
-    }
-    if (row < n && col < n) out[row * n + col] = sum;
-}
-
-// One barrier a round is enough with two buffers: the one that is written was last read before that barrier.
-extern "C" __global__ void matmul_with_two_buffers(float* out, const float* a, const float* b, int n) {
-    __shared__ float as[2][TILE][TILE], bs[2][TILE][TILE];
-    int x = threadIdx.x, y = threadIdx.y, row = blockIdx.y * TILE + y, col = blockIdx.x * TILE + x;
-    float sum = 0.0f;
-    for (int tile = 0, buffer = 0; tile < n; tile += TILE, buffer ^= 1) {
-        as[buffer][y][x] = a[row * n + tile + x];
-        bs[buffer][y][x] = b[(tile + y) * n + col];
-        __syncthreads();
-        for (int k = 0; k < TILE; k++) sum += as[buffer][y][k] * bs[buffer][k][x];
-    }
-    out[row * n + col] = sum;
-}
-
-extern "C" __global__ void transpose_padded(float* out, const float* x, int rows, int cols) {
-    __shared__ float tile[16][17];
-    int col = blockIdx.x * 16 + threadIdx.x, row = blockIdx.y * 16 + threadIdx.y;
-    if (row < rows && col < cols) tile[threadIdx.y][threadIdx.x] = x[row * cols + col];
-    __syncthreads();
-    int out_col = blockIdx.y * 16 + threadIdx.x, out_row = blockIdx.x * 16 + threadIdx.y;
-    if (out_row < cols && out_col < rows) out[out_row * rows + out_col] = tile[threadIdx.x][threadIdx.y];
 }
 
 // The same bytes hold floats, then after a barrier integers.
