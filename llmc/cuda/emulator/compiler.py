@@ -28,6 +28,8 @@ COMMON = (
     *("-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-ffp-contract=off", "-w", "-fdiagnostics-color=never"),
     "-fstack-clash-protection",  # a large frame touches the guard page below the stack instead of jumping over it
 )
+# Not -ffast-math: a library that is linked with it makes the whole process lose its subnormal numbers.
+FAST_MATH = ("-fassociative-math", "-freciprocal-math", "-fno-signed-zeros", "-fno-trapping-math", "-DLLMC_FAST_MATH")
 NO_HOST_HEADERS = ("-nostdinc++", "-I", str(INCLUDE / "std"), "-I", str(INCLUDE))
 SEEN = ("-fsanitize=thread", "-fsanitize=integer-divide-by-zero,signed-integer-overflow", "-DLLMC_CHECKED")
 GCC_SEEN = (
@@ -115,7 +117,7 @@ def _options(options):
         if name == "-std":
             standard = max(standard, value)  # our headers need C++17
         elif name == "-use_fast_math":
-            flags += ["-ffast-math", "-DLLMC_FAST_MATH"]
+            flags += [*FAST_MATH]
         elif word.startswith("-I"):
             flags.append(word)
         elif word.startswith("-U"):
