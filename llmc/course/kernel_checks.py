@@ -37,7 +37,8 @@ c.launch(code, grid, block, args, kernel=None, shared_mem=0, options=())
                     which a learner can look at afterwards, too: c.report
 c.demand(…)         WrongAnswer "right, but …" unless the last launch kept these limits: at least efficiency (ideal over
                     moved sectors, 0 to 1); at most sectors, requests (by warps, to global memory: a float4 makes a
-                    quarter of them), shared_requests, bank_conflicts (extra passes), barriers (of a block)
+                    quarter of them), rewrites (writes to elements that have one already), shared_requests,
+                    bank_conflicts (extra passes), barriers (of a block)
 kernel_check(name, where={"race": 'lesson 13, section "…"', …})
                     where to look for each kind of problem: a key of kernel_words.RANK or of demand, or "compile"
 
@@ -52,8 +53,8 @@ import numpy as np
 from llmc.course import kernel_runs as runs
 from llmc.course import kernel_words as words
 from llmc.course.checks import check
-from llmc.course.explain import WrongAnswer, describe
-from llmc.course.kernel_source import STUB, Unfinished, kernel_of, parameters, unfinished
+from llmc.course.explain import Refusal, WrongAnswer, describe
+from llmc.course.kernel_source import STUB, Unfinished, kernel_of, one_index, parameters, unfinished
 
 SIZES = (1, 31, 127, 129, 1000)  # around a warp, around a block
 BLOCKS = (256, 128, 96, 32)  # threads; the largest first, because most kernels that assume one are right there
@@ -63,20 +64,29 @@ NOT_DONE = f"not done yet: {{}}. Replace `{STUB}` by your code, run that cell, t
 class kernel_check(check):
     """Context manager around a check cell whose answer is CUDA C; `name` is the exercise's.
 
-    where: {kind of problem: where in the lesson to look}. report: the emulator's, of the last launch.
+    where: {kind of problem: where in the lesson to look}.
     """
 
     def __init__(self, name, where=None):
         super().__init__(name)
         self.where = where or {}
-        self.report = None
+        self._report = None
         self._outputs = []  # arrays that a launch must write completely
         self._launches = []  # a words.Launch for each, the last one perhaps wrong
+
+    @property
+    def report(self):
+        """The emulator's Report of the last launch. Raises Refusal, a UserError, when none of them ran."""
+        if self._report is None:
+            raise Refusal("there is no report: no launch of this check has run yet, so mend what the check says first.")
+        return self._report
 
     def __exit__(self, kind, error, traceback):
         if isinstance(error, Unfinished):
             print(NOT_DONE.format(self.name))
             return True
+        if isinstance(error, WrongAnswer):
+            error.message = words.in_c(error.message)
         if isinstance(error, WrongAnswer) and not isinstance(error, words.Wasteful):
             error.message = words.with_comparison(error.message, self._launches)
         return super().__exit__(kind, error, traceback)
@@ -103,6 +113,8 @@ class kernel_check(check):
         """
         if unfinished(code):
             raise Unfinished
+        self._report = None  # until this launch has one, there is nothing to draw
+        one_index(code)
         kernel, grid, block = kernel_of(code, kernel or self.name), _three(grid), _three(block)
         names = parameters(code, kernel)
         self._launches.append(words.Launch(code, kernel, grid, block, tuple(describe(a) for a in args)))
@@ -111,7 +123,7 @@ class kernel_check(check):
         given = [self._given(a) for a in args]
         before = {id(a): a.copy() for a in given if isinstance(a, np.ndarray)}  # what the GPU starts from
         outputs = tuple(k for k, a in enumerate(args) if _among(a, self._outputs))
-        self.report = runs.emulate(code, kernel, grid, block, given, outputs=outputs, where=self.where, **options)
+        self._report = runs.emulate(code, kernel, grid, block, given, outputs=outputs, where=self.where, **options)
         if self.report.problems:
             raise WrongAnswer(words.problem_text(self.report, self.where))
         self._inspect_inputs(names, args, given)

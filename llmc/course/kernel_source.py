@@ -19,6 +19,24 @@ def unfinished(code) -> bool:
     return bool(re.search(rf"^[ \t]*{STUB}", _without_comments(code), re.MULTILINE))
 
 
+def one_index(code):
+    """WrongAnswer for x[i, j]: it compiles in C, where it means x[j]."""
+    from llmc.cuda.emulator.python_habits import ONE_INDEX
+
+    text, opened = _without_comments(code), []  # opened: (bracket, is it an index?)
+    for match in re.finditer(r"[\w)\]]\s*\[|[\[({\])},]", text):
+        mark = match.group()[-1]
+        if opened and match.group()[0] in ")]" and len(match.group()) > 1:  # of x[b][t], or f(x)[i]
+            opened.pop()
+        if mark in "[({":
+            opened.append((mark, len(match.group()) > 1))
+        elif mark in "])}" and opened:
+            opened.pop()
+        elif mark == "," and opened and opened[-1] == ("[", True):
+            line = text.count("\n", 0, match.start()) + 1
+            raise WrongAnswer(f"a comma in an index, line {line}: it compiles, but [i, j] means [j]. {ONE_INDEX}.")
+
+
 def kernel_of(code, name) -> str:
     """The name, if a kernel of that name is in the source; else WrongAnswer says which are."""
     from llmc.cuda.emulator.source import kernels

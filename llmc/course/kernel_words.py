@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from llmc.course.explain import WrongAnswer
 from llmc.course.kernel_source import literal_block
+from llmc.cuda.emulator.advice import DIAGNOSED
 
 RANK = (  # kinds of problems; the gravest is told, the others are its company: a race often reads what is not there yet
     *("crash", "out-of-bounds", "bounds", "invalid-pointer", "misaligned", "stack-overflow", "division-by-zero"),
@@ -14,16 +15,22 @@ RANK = (  # kinds of problems; the gravest is told, the others are its company: 
     *("runaway", "uninitialised", "never-written"),
 )
 DRAWN = {"out-of-bounds", "race", "missing-syncwarp", "never-written", "efficiency", "sectors", "bank_conflicts"}
+DRAWN |= {"rewrites"}
+NEVER_WRITTEN = "The launch is given, and large enough. Work out by hand which thread should write {}."
 DRAW = "To see which thread touches what:  c.report.plot()"
 TITLE = re.compile(r"(?P<title>[^:]+): kernel \S+?(?:, lines? [^:]+)?: ")  # how a report's paragraph begins
 
 
 class Demand(NamedTuple):
-    """What `c.demand` can ask for: a measure of a report; told(value) says it; the limit is the least or the most."""
+    """What `c.demand` can ask for: a measure of a report; told(value) says it; the limit is the least or the most.
+
+    advice: what to do about it, where there is something to say that holds for every kernel.
+    """
 
     measure: Callable
     told: str
     least: bool = False
+    advice: str = ""
 
 
 DEMANDS = {
@@ -32,12 +39,27 @@ DEMANDS = {
     "requests": Demand(lambda r: _requests(r, "global"), "{:,} requests of a warp go to global memory"),
     "shared_requests": Demand(lambda r: _requests(r, "shared"), "{:,} requests of a warp go to shared memory"),
     "bank_conflicts": Demand(lambda r: r.bank_conflicts, "{:,} extra passes are made for bank conflicts"),
+    "rewrites": Demand(
+        lambda r: _rewrites(r),
+        "{:,} writes go to numbers that another thread has written already",
+        advice="Does every thread do all the work, or that of another block? Each number is one thread's.",
+    ),
     "barriers": Demand(lambda r: r.barriers / max(1, r.raw.blocks_run), "{:,g} barriers are passed by a block"),
 }
 
 
 def _requests(report, space) -> int:
     return sum(use.requests for use in report.lines if use.space == space)
+
+
+def _rewrites(report) -> int:
+    """Elements written, beyond one writing of each element of the arrays that the launch wrote."""
+    arrays, written = report.raw.arguments, {}
+    for use in report.raw.accesses:
+        if use.write and use.space == "global" and use.argument >= 0:
+            each = use.size // arrays[use.argument].array.itemsize  # 4 for a float4
+            written[use.argument] = written.get(use.argument, 0) + use.lanes * each
+    return sum(max(0, count - arrays[k].array.size) for k, count in written.items())
 
 
 class Wasteful(WrongAnswer):
@@ -71,6 +93,7 @@ def problem_text(report, where) -> str:
     """The message for a report with problems: the gravest told in full, the others by name."""
     first, *others = sorted(report.problems, key=lambda p: RANK.index(p.kind) if p.kind in RANK else len(RANK))
     paragraph = TITLE.sub("", first.text, count=1)
+    paragraph = paragraph.replace(DIAGNOSED["never-written"], NEVER_WRITTEN.format(first.where))  # the launch is ours
     told = [head(first) + ".", paragraph[:1].upper() + paragraph[1:]]
     names = [name for name in dict.fromkeys(map(head, others)) if name != head(first)]
     if names:
@@ -85,6 +108,11 @@ def head(problem) -> str:
     lines = sorted({problem.line, problem.line2} - {0})
     place = f", line{'s' * (len(lines) > 1)} {' and '.join(map(str, lines))}" if lines else ""
     return (title["title"] if title else problem.kind) + place
+
+
+def in_c(message) -> str:
+    """The message of a comparison, without what only NumPy has."""
+    return message.replace("look at reshape and transpose", "look at how the index is made")
 
 
 def look(where, kind) -> list[str]:
@@ -134,5 +162,6 @@ def demand_text(report, what, limit, where) -> str | None:
     if value >= limit if demand.least else value <= limit:
         return None
     asked = f"at {'least' if demand.least else 'most'} {demand.told.split('}')[0]}}}".format(limit)
-    told = [f"right, but {demand.told.format(value)}; {asked} is asked for.", report.table()]
+    told = [f"right, but {demand.told.format(value)}; {asked} is asked for."]
+    told += [demand.advice] * bool(demand.advice) + [report.table()]
     return "\n".join(told + [DRAW] * (what in DRAWN) + look(where, what))

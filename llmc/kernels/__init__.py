@@ -1,8 +1,9 @@
 """The kernels of GPT-2: CUDA C in <layer>.cu, and beside it <layer>.py, which chooses grid and block and launches.
 
 A .cu file is compiled as it stands: by NVRTC, through CuPy, where there is a GPU, and by the emulator's compiler where
-there is none. Its header lists the versions of each kernel, from slow to fast; llmc uses the last. The functions in the
-.py file have the signatures of the contract (`llmc/backends/__init__.py`) and one argument more: version.
+there is none. Its header lists the versions of each kernel, from simple to clever; llmc uses the last, or the one that
+FASTEST in the .py file names. The functions in the .py file have the signatures of the contract
+(`llmc/backends/__init__.py`) and one argument more: version.
 
 Nothing here waits for the GPU, and nothing is allocated but scratch memory, once.
 """

@@ -6,15 +6,16 @@ from llmc.kernels import kernel
 from llmc.kernels.elementwise import THREADS, blocks_at_once, blocks_for
 
 VERSIONS = {"residual_forward": 3}
+FASTEST = {"residual_forward": 2}  # on an H200, at 94% of a copy; version 3, with its loop over the grid, at 91%
 
 
 def residual_forward(out, x1, x2, version=None):
     """*out = x1 + x2.
 
     out, x1, x2: float32 arrays of one shape, any, C-contiguous; out may be one of the others.
-    version: 1 to 3, None is the last.
+    version: 1 to 3, None is the fastest.
     """
-    version = version or VERSIONS["residual_forward"]
+    version = version or FASTEST["residual_forward"]
     n = out.size
     grid = {1: blocks_for(n), 2: blocks_for(n, each=4)}.get(version, blocks_at_once(n, each=4))
     kernel("residual", f"residual_forward_v{version}")((grid,), (THREADS,), (out, x1, x2, np.int32(n)))

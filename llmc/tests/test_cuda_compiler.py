@@ -55,7 +55,7 @@ def test_options_that_concern_a_gpu_change_nothing(cache):
         ("-std=c++20", ("-std=c++20",)),
         ("--std=c++14", ("-std=c++17",)),
         ("-Ifolder", ("-std=c++17", "-Ifolder")),
-        ("-use_fast_math", ("-std=c++17", "-ffast-math", "-DLLMC_FAST_MATH")),
+        ("-use_fast_math", ("-std=c++17", *compiler.FAST_MATH)),
         ("--gpu-architecture=compute_80", ("-std=c++17",)),
     ],
 )
@@ -114,6 +114,18 @@ WRONG = {
     "brace": ("    if (x) {\n}\n", 1, "a { is never closed"),
     "braces": ("    if (x) {\n}\n__device__ void f() {}\n}", 4, "never closed"),
     "call": ("    x[0] = sqrtf(1.0f, 2.0f);\n}", 2, "fit no function"),
+    "floor division": ("    int i = 7 // 2 + 1;\n    x[i] = 0;\n}", 2, "`//` starts a comment"),
+    "remark": ("    # the index\n    x[0] = 1;\n}", 2, "a comment begins with `//`"),
+    "remark behind": ("    x[0] = 1;  # the first\n}", 2, "a comment begins with `//`"),
+    "if with a colon": ("    int i = 1;\n    if i < 5:\n        x[i] = 0;\n}", 3, "the condition stands in brackets"),
+    "if with brackets and colon": ("    if (y[0] < 5):\n        x[0] = 0;\n}", 2, "without a colon"),
+    "for in": ("    for i in range(5):\n        x[i] = 0;\n}", 2, r"int c = 0; c < C; c\+\+"),
+    "length": ("    int n = len(x);\n}", 2, "does not know its length"),
+    "no x": ("    int i = blockIdx * blockDim + threadIdx;\n    x[i] = 0;\n}", 2, ".x is missing: blockIdx.x"),
+    "no type": ("    i = threadIdx.x;\n    x[i] = 0;\n}", 2, "`int i = …;`"),
+    "three indices": ("    x[0][1][2] = 0;\n}", 2, "C has one index"),
+    "float4": ("    float4 a, b;\n    a = a + b;\n    x[0] = a.x;\n}", 3, "no arithmetic on a float4"),
+    "power": ("    x[0] = y[0] ** 2;\n}", 2, "no power in C"),
 }
 
 

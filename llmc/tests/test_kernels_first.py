@@ -88,12 +88,14 @@ def test_encoder_forward(version, shape, shift):
     assert_framed(whole, shape, shift)
 
 
-def test_the_default_is_the_last_version():
-    x = draw(257)
-    outs = [cuda.asarray(np.zeros_like(x)) for _ in range(2)]
-    gelu.gelu_forward(outs[0], cuda.asarray(x))
-    gelu.gelu_forward(outs[1], cuda.asarray(x), version=gelu.VERSIONS["gelu_forward"])
-    assert np.array_equal(*map(cuda.asnumpy, outs))
+@pytest.mark.parametrize("module, name", [(gelu, "gelu_forward"), (residual, "residual_forward")])
+def test_the_default_is_the_fastest_version(module, name, monkeypatch):
+    launched = []
+    monkeypatch.setattr(module, "kernel", lambda layer, name: lambda *launch: launched.append(name))
+    function, arrays = getattr(module, name), [draw(257)] * (2 if module is gelu else 3)
+    function(*arrays)
+    function(*arrays, version=1)
+    assert launched == [f"{name}_v{module.FASTEST[name]}", f"{name}_v1"]
 
 
 def arguments(layer, n):

@@ -1,5 +1,6 @@
 """One sentence for each kind of mistake: what probably caused it, and what to write instead."""
 
+from llmc.cuda.emulator.guards import check_above, steps_over
 from llmc.cuda.emulator.loops import barrier_between, loop_around
 from llmc.cuda.emulator.places import array_of
 
@@ -64,7 +65,7 @@ DIAGNOSED = {
 def advice(raw, problem, line=0, line2=0) -> str:
     """What to do about `problem` of the launch `raw`; line and line2 are its lines, 0 where they are not known."""
     if problem.kind == "out-of-bounds":
-        return _out_of_bounds(raw, problem)
+        return _out_of_bounds(raw, problem, line)
     if problem.kind == "race":
         return _race(raw, problem, line, line2)
     if problem.kind == "misaligned":
@@ -76,7 +77,7 @@ def advice(raw, problem, line=0, line2=0) -> str:
     return DIAGNOSED.get(problem.kind, "")
 
 
-def _out_of_bounds(raw, problem) -> str:
+def _out_of_bounds(raw, problem, line) -> str:
     array = array_of(raw, problem)
     if problem.offset < 0:
         return (
@@ -93,7 +94,15 @@ def _out_of_bounds(raw, problem) -> str:
             "The vector reaches past the end: use it only while all of its elements lie inside, and read or write "
             "the rest one by one."
         )
-    return CHECK_BOUNDS
+    there = check_above(raw.code, line)
+    if there is None:
+        return CHECK_BOUNDS
+    if array is not None and problem.offset == array.nbytes and "=" in there[1]:
+        return f"The check in line {there[0]} lets one too many through: the last index is the length - 1."
+    return (
+        f"There is a check in line {there[0]}, so the index itself is wrong, or the bound of the check: work the index "
+        "out by hand for this thread."
+    )
 
 
 def _misaligned(raw, problem) -> str:
@@ -108,7 +117,7 @@ def _misaligned(raw, problem) -> str:
 
 def _race(raw, problem, line, line2) -> str:
     if _is_global(problem):
-        return _global_race(problem)
+        return _global_race(raw, problem, line, line2)
     if _has_atomic(raw, line) != _has_atomic(raw, line2):
         return "Atomics protect only against other atomics: use one on both lines, or put `__syncthreads();` between."
     if line == line2 and problem.write and problem.write2:
@@ -153,7 +162,12 @@ def _within_a_warp(code, line, line2) -> str:
     return f"{lockstep} between {between}, or `__syncthreads();` if other warps take part."
 
 
-def _global_race(problem) -> str:
+def _global_race(raw, problem, line, line2) -> str:
+    if line == line2 and steps_over(raw.code, line):
+        return (
+            "Two threads visit the same number. If each number is one thread's, start at the thread's number in the "
+            "grid and step by gridDim.x * blockDim.x; if several threads have to add to it, use atomicAdd."
+        )
     if problem.block2 is not None and problem.block2 != problem.block:
         return (
             "Blocks run in any order and `__syncthreads()` does not make them wait for each other: use atomicAdd, give "

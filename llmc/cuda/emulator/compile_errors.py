@@ -4,6 +4,7 @@ import difflib
 import re
 
 from llmc.cuda.emulator.dynamic_shared import KERNEL_FILE
+from llmc.cuda.emulator.python_habits import floored, habit
 from llmc.cuda.emulator.source import ENTRIES_FILE, kernel_names, kernels
 from llmc.cuda.emulator.text import line_at, mask, without_directives
 from llmc.cuda.errors import KernelError
@@ -46,8 +47,10 @@ def explain(said: str, code: str, names) -> KernelError:
         return _no_such_kernel(code, names, match["text"])
     line = _line(said, match)
     lines = code.splitlines()
+    if 1 < line <= len(lines) and match["text"].startswith("expected") and floored(lines[line - 2]):
+        line -= 1  # what follows is where a compiler notices
     shown = f"\n    {lines[line - 1].strip()}" if 0 < line <= len(lines) else ""
-    hint = _hint(match["text"], code)
+    hint = _hint(match["text"], code, shown)
     where = f"line {line}" if line else "in the emulator's headers"
     return KernelError(f"{where}: {match['text'].strip()}{shown}" + (f"\n{hint}" if hint else ""), line)
 
@@ -83,11 +86,14 @@ def _no_such_kernel(code, names, text):
     return KernelError(f"the kernels {', '.join(names)} cannot be called from here: {text.strip()}")
 
 
-def _hint(text, code):
-    """One sentence in plain words, "" if none is known."""
+def _hint(text, code, source):
+    """One sentence in plain words, "" if none is known; source is the line that the message is about."""
     unknown = re.search(r"undeclared identifier '(\w+)'|'(\w+)' was not declared|'(\w+)' does not name a type", text)
     unknown = unknown or re.search(r"unknown type name '(\w+)'", text)
-    if unknown and (name := next(filter(None, unknown.groups()))) != "std":
+    name = next(filter(None, unknown.groups())) if unknown else ""
+    if told := habit(text, source, name):
+        return f"Hint: {told}."
+    if name and name != "std":
         return _unknown_name(name, code)
     return next((f"Hint: {hint}." for pattern, hint in HINTS if re.search(pattern, text)), "")
 

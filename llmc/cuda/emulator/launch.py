@@ -198,7 +198,7 @@ def _judged(raw, problem, mixed):
     """Threads that ended before a barrier returned early, which works, or went around the barrier, which does not.
 
     The launch cannot tell the two apart, but the text can: it is a mistake where the barrier stands in an `if`, or in a
-    loop which they left to do something else; and where threads have waited for each other in different lines (`mixed`).
+    loop which they left to do something else; and where threads waited for each other in different lines (`mixed`).
     """
     if problem.kind not in ("early-return", "barrier-divergence"):
         return problem

@@ -2,12 +2,42 @@
 // make_ functions are always inlined, so that the compiler reports the store into the kernel's memory.
 #pragma once
 
+// clang copies a structure member by member, and a float4 must stay one access of 16 bytes: there the copy is spelled out.
+#ifdef __clang__
+template <int bytes> struct LlmcWhole;
+template <> struct LlmcWhole<2> { typedef short type __attribute__((may_alias)); };
+template <> struct LlmcWhole<4> { typedef int type __attribute__((may_alias)); };
+template <> struct LlmcWhole<8> { typedef long long type __attribute__((may_alias)); };
+template <> struct LlmcWhole<16> { typedef float type __attribute__((vector_size(16), may_alias)); };
+template <class V>
+LLMC_INLINE void llmc_copy_whole(V* to, const V* from) {
+    constexpr int step = sizeof(V) < 16 ? sizeof(V) : 16;
+    using Whole = typename LlmcWhole<step>::type;
+    for (unsigned k = 0; k < sizeof(V) / step; k++) ((Whole*)to)[k] = ((const Whole*)from)[k];
+}
+#define LLMC_COPIES(vector)                                                                       \
+    vector() = default;                                                                           \
+    __attribute__((always_inline)) vector(const vector& other) { llmc_copy_whole(this, &other); } \
+    __attribute__((always_inline)) vector& operator=(const vector& other) {                       \
+        llmc_copy_whole(this, &other);                                                            \
+        return *this;                                                                             \
+    }
+#define LLMC_COPIES_2(T, vector) \
+    LLMC_COPIES(vector) __attribute__((always_inline)) constexpr vector(T x, T y = {}) : x(x), y(y) {}
+#define LLMC_COPIES_4(T, vector) \
+    LLMC_COPIES(vector)          \
+    __attribute__((always_inline)) constexpr vector(T x, T y = {}, T z = {}, T w = {}) : x(x), y(y), z(z), w(w) {}
+#else
+#define LLMC_COPIES_2(T, vector)
+#define LLMC_COPIES_4(T, vector)
+#endif
+
 #define LLMC_VECTOR_1(T, name, align1)                           \
     struct __attribute__((aligned(align1))) name##1 { T x; };    \
     LLMC_INLINE name##1 make_##name##1(T x) { return {x}; }      \
     LLMC_VECTOR_ELEMENT(T, name##1, 1)
 #define LLMC_VECTOR_2(T, name, align2)                           \
-    struct __attribute__((aligned(align2))) name##2 { T x, y; }; \
+    struct __attribute__((aligned(align2))) name##2 { T x, y; LLMC_COPIES_2(T, name##2) }; \
     LLMC_INLINE name##2 make_##name##2(T x, T y) { return {x, y}; } \
     LLMC_VECTOR_ELEMENT(T, name##2, 2)
 #define LLMC_VECTOR_3(T, name, align1)                           \
@@ -17,7 +47,7 @@
 #define LLMC_MAKE_3(T, name) \
     LLMC_INLINE name##3 make_##name##3(T x, T y, T z) { return {x, y, z}; }
 #define LLMC_VECTOR_4(T, name, align4)                              \
-    struct __attribute__((aligned(align4))) name##4 { T x, y, z, w; }; \
+    struct __attribute__((aligned(align4))) name##4 { T x, y, z, w; LLMC_COPIES_4(T, name##4) }; \
     LLMC_INLINE name##4 make_##name##4(T x, T y, T z, T w) { return {x, y, z, w}; } \
     LLMC_VECTOR_ELEMENT(T, name##4, 4)
 

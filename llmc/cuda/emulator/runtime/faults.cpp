@@ -1,5 +1,9 @@
 // When a thread must be stopped from outside: a bad address that the processor refuses, a division by zero, a kernel that
 // never ends. The handler leaves the fiber for good by switching to the worker's own stack.
+#ifdef __APPLE__
+#define _XOPEN_SOURCE 700  // for ucontext.h
+#define _DARWIN_C_SOURCE
+#endif
 #include "state.h"
 #include "fiber.h"
 #include <csignal>

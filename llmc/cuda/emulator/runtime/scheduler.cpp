@@ -1,7 +1,6 @@
 // One block: its threads take turns on one worker. A thread runs until it waits (barrier, warp collective) or ends; then
 // the lowest lane of the same warp that can run goes on, and when there is none, the next warp. A thread that ends hands
 // its stack to the next that has not begun, so a kernel without barriers never switches at all.
-#define LLMC_DEFINE_SWITCH
 #include "fiber.h"
 #include "state.h"
 #include <algorithm>

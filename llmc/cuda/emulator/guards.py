@@ -1,0 +1,48 @@
+"""Checks and loops around a line of a kernel, as far as advice about its index needs them: text, no parser."""
+
+import re
+
+from llmc.cuda.emulator.loops import loop_around
+
+CHECK = re.compile(r"\b(?:if|for|while)\s*\(.*?(<=|>=|<|>)")
+FUNCTION = re.compile(r"__global__|__device__")
+CONDITION = re.compile(r"(\w+)\s*(?:\+\s*\w+\s*)?<")  # of a loop: the variable that has to stay below something
+
+
+def check_above(code, line) -> tuple[int, str] | None:
+    """(line, comparison) of the nearest check that this line depends on, such as (6, "<"); None without one."""
+    lines = [text.split("//")[0] for text in code.splitlines()]
+    for number in range(min(line, len(lines)), 0, -1):
+        found = CHECK.search(lines[number - 1])
+        if found and _reaches(lines, number, found.start(), line):
+            return number, found[1]
+        if FUNCTION.search(lines[number - 1]):
+            return None
+    return None
+
+
+def _reaches(lines, first, column, line) -> bool:
+    """Does the statement that begins there hold this line, or leave the function in front of it?"""
+    depth, opened, text = 0, False, ""
+    for number, whole in enumerate(lines[first - 1 :], first):
+        for mark in whole[column if number == first else 0 :]:
+            text += mark
+            depth += (mark in "{(") - (mark in "})")
+            opened |= mark == "{"
+            if depth == 0 and mark == ("}" if opened else ";"):
+                return number >= line or bool(re.search(r"\breturn\b", text))
+    return True
+
+
+def steps_over(code, line) -> bool:
+    """Is this line in a loop that moves on by more than 1, and does the loop's variable stand in its index?"""
+    loop = loop_around(code, line) if line else None
+    if not loop:
+        return False
+    lines = code.splitlines()
+    variable = CONDITION.search(lines[loop[0] - 1])
+    if not variable:
+        return False
+    name = re.escape(variable[1])
+    steps = re.search(rf"\b{name}\s*\+=\s*(?!1\b)", "\n".join(lines[loop[0] - 1 : loop[1]]))
+    return bool(steps and re.search(rf"\[[^\]]*\b{name}\b", lines[line - 1]))
