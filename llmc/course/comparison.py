@@ -151,8 +151,8 @@ def _numbers(got, expected, wrong, allowed):
     with np.errstate(invalid="ignore"):  # inf - inf, where both are rightly infinite
         error = np.nan_to_num(np.abs(got - expected), nan=0.0, posinf=np.inf)
     finite = np.abs(expected[np.isfinite(expected)])
-    share = f", {error.max() / finite.max():.2g} of the largest entry" if finite.any() else ""
-    yield f"largest error: {error.max():.2g}{share} (allowed: {allowed:.1g})"
+    share = f"; that is {error.max() / finite.max():.2g} of the largest entry" if finite.any() else ""
+    yield f"largest error: {error.max():.2g} (allowed: {allowed:.1g}){share}"
 
 
 def _pattern(wrong):

@@ -121,6 +121,14 @@ sector | 32 bytes | 12 | the piece in which memory is moved: a warp pays for eac
 request | 1 per warp | 12 | one load or store of a warp: up to 32 addresses, looked at together
 coalesced |  | 12 | neighbouring threads touch neighbouring addresses: no more sectors than the bytes fill
 stride |  | 12 | the distance between what neighbouring threads, or turns of a loop, touch
+multiprocessor | 132 in an H200 | 12 | a part of the GPU that runs whole blocks; it has its own registers and shared memory
+register |  | 12 | where a thread holds its own variables; a multiprocessor has 65,536, shared out among its threads
+cache |  | 12 | small fast memory that keeps what was read or written last; a GPU's L2 has tens of megabytes
+atomic, atomicAdd |  | 12 | reads, changes and writes one number, and no other thread comes in between
+memory-bound |  | 12 | limited by the bytes that must move, not by the arithmetic; the measure is a copy
+row-major |  | 12 | last axis fastest: x[i, j] of a (rows, cols) array lies at i * cols + j
+aligned | 4, 8, 16 bytes | 12 | at an address that is a multiple of the access's size
+tail |  | 12 | the numbers left over when n is no multiple of the four (or more) that a thread takes
 float4 | 4 floats | 12 | moved by one 128-bit access, at addresses that are multiples of 16
 grid-stride loop |  | 12 | for (i = thread; i < n; i += threads): right for every grid
 reduction | n → 1 | 13 | many numbers in, one out: a sum, a maximum

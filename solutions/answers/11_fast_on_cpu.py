@@ -586,6 +586,51 @@ def lean_without_mask(dout, out, stats, q, k, v):
     return _lean(dout, out, stats, q, k, v, masked=False)
 
 
+def _masked(dout, out, stats, q, k, v, hidden):
+    """Right, as long as one block holds all queries, when `hidden(keys, queries)` is `keys > queries`."""
+    T, scale = len(q), q.dtype.type(q.shape[1] ** -0.5)
+    dq, dk, dv = np.zeros_like(q), np.zeros_like(k), np.zeros_like(v)
+    for first in range(0, T, 64):
+        end = min(first + 64, T)
+        do = dout[first:end]
+        p = np.exp(q[first:end] @ k[:end].T * scale - stats[first:end, None])
+        p[hidden(np.arange(end), np.arange(first, end)[:, None])] = 0
+        D = (do * out[first:end]).sum(axis=-1, keepdims=True)
+        ds = p * (do @ v[:end].T - D) * scale
+        dv[:end] += p.T @ do
+        dk[:end] += ds.T @ q[first:end]
+        dq[first:end] = ds @ k[:end]
+    return dq, dk, dv
+
+
+@wrong("attention_backward_lean", says="a mask that hides a query's own key too")
+def lean_hides_the_own_key(dout, out, stats, q, k, v):
+    return _masked(dout, out, stats, q, k, v, lambda keys, queries: keys >= queries)
+
+
+@wrong("attention_backward_lean", says="a mask that hides a query's own key too")
+def lean_forgets_plus_one(dout, out, stats, q, k, v):
+    dq, dk, dv = np.zeros_like(q), np.zeros_like(k), np.zeros_like(v)
+    scale = q.dtype.type(q.shape[1] ** -0.5)
+    for i in range(len(q)):
+        p = np.exp(k[:i] @ q[i] * scale - stats[i])
+        ds = p * (v[:i] @ dout[i] - dout[i] @ out[i]) * scale
+        dq[i] = ds @ k[:i]
+        dk[:i] += np.outer(ds, q[i])
+        dv[:i] += np.outer(p, dout[i])
+    return dq, dk, dv
+
+
+@wrong("attention_backward_lean", says="a mask one too wide: query i sees key i + 1 as well")
+def lean_sees_one_too_many(dout, out, stats, q, k, v):
+    return _masked(dout, out, stats, q, k, v, lambda keys, queries: keys > queries + 1)
+
+
+@wrong("attention_backward_lean", says="the mask the wrong way round: query i sees the keys from i on")
+def lean_sees_the_future(dout, out, stats, q, k, v):
+    return _masked(dout, out, stats, q, k, v, lambda keys, queries: keys < queries)
+
+
 @wrong("attention_backward_lean", says="dv equals the reference with p = exp(s + L): L is subtracted")
 def lean_adds_stats(dout, out, stats, q, k, v):
     return _lean(dout, out, stats, q, k, v, sign=1)
@@ -698,7 +743,7 @@ def fast_compiled(dx, dout, x):
     _compiled(dx, dout, x)
 
 
-@wrong("fast_gelu_backward", says="at least 1.5 times is asked for")
+@wrong("fast_gelu_backward", says="at least 1.5 times is asked for. Does it still make arrays as large as x?")
 def fast_is_no_faster(dx, dout, x):
     u = f32(math.sqrt(2 / math.pi)) * (x + f32(0.044715) * x**3)
     t = np.tanh(u)

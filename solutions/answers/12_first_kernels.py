@@ -122,7 +122,7 @@ def leaky_without_a_guard(code):
     return replaced(code, GUARD, "{")
 
 
-@wrong("leaky_relu", says="but x has 1000 elements")
+@wrong("leaky_relu", says="lets one too many through")
 def leaky_one_too_many(code):
     return replaced(code, GUARD, "if (i <= n) {")
 
@@ -142,7 +142,7 @@ def leaky_with_one_thread_a_block(code):
     return replaced(code, INDEX, "blockIdx.x")
 
 
-@wrong("leaky_relu", says="Right with blocks of 256 threads, wrong with 128")
+@wrong("leaky_relu", says="There is a 256 in the kernel, and this block has 8 threads")
 def leaky_with_256_in_it(code):
     return replaced(code, INDEX, "blockIdx.x * 256 + threadIdx.x")
 
@@ -175,6 +175,46 @@ def leaky_that_does_not_leak(code):
 @wrong("leaky_relu", says="the kernel wrote to x, which is an input")
 def leaky_into_its_input(code):
     return replaced(code, "out[i] = x[i] > 0.0f", "float* y = const_cast<float*>(x); out[i] = y[i] = x[i] > 0.0f")
+
+
+REWRITES = "writes go to numbers that another thread has written already"
+
+
+@wrong("leaky_relu", says=REWRITES)
+def leaky_by_every_thread(code):
+    return replaced(code, f"int i = {INDEX};", "", GUARD, "for (int i = 0; i < n; i++) {")
+
+
+@wrong("leaky_relu", says=REWRITES)
+def leaky_by_every_block(code):
+    return replaced(code, f"int i = {INDEX};", "", GUARD, "for (int i = threadIdx.x; i < n; i += blockDim.x) {")
+
+
+@wrong("leaky_relu", says="requests of a warp go to global memory")
+def leaky_that_reads_everything(code):
+    read = "    float mine = 0.0f;\n    for (int k = 0; k < n; k++) mine += k == i ? x[k] : 0.0f * x[k];\n"
+    code = replaced(code, f"    {GUARD}", f"{read}    {GUARD}")
+    return replaced(code, "x[i] > 0.0f ? x[i] : slope * x[i]", "mine > 0.0f ? mine : slope * mine")
+
+
+@wrong("leaky_relu", says="The launch is given, and large enough. Work out by hand which thread should write out[8]")
+def leaky_in_the_first_block_alone(code):
+    return replaced(code, GUARD, "if (i < n && i < blockDim.x) {")
+
+
+@wrong("leaky_relu", says="a variable is declared with its type, once: `int i")
+def leaky_without_a_type(code):
+    return replaced(code, "int i = b", "i = b")
+
+
+@wrong("leaky_relu", says=".x is missing")
+def leaky_without_x(code):
+    return replaced(code, INDEX, "blockIdx * blockDim + threadIdx")
+
+
+@wrong("leaky_relu", says="the condition stands in brackets")
+def leaky_with_pythons_if(code):
+    return replaced(code, GUARD, "if i < n:\n    {")
 
 
 @wrong("leaky_relu", says="does not run")
@@ -249,7 +289,7 @@ def swap_with_lengths_exchanged(code):
     return replaced(code, "out[(b * C + c) * T + t]", "out[(b * T + t) * C + c]")
 
 
-@wrong("swap_axes", says="writes out[105], but out has shape (3, 7, 5)")
+@wrong("swap_axes", says="writes out[24], but out has shape (2, 4, 3)")
 def swap_with_the_wrong_stride(code):
     return replaced(code, "(b * C + c) * T + t", "(b * C + c) * C + t")
 
@@ -277,6 +317,44 @@ def swap_batch_and_time(code):
 @wrong("swap_axes", says="never written")
 def swap_by_block_and_thread(code):
     return replaced(code, "int c = i % C;", "int c = threadIdx.x % C;")
+
+
+@wrong("swap_axes", says=REWRITES)
+def swap_by_every_thread(code):
+    index = f"int i = {INDEX};  // flat index of x"
+    return replaced(code, index, "", "if (i < B * T * C) {", "for (int i = 0; i < B * T * C; i++) {")
+
+
+@wrong("swap_axes", says=REWRITES)
+def swap_by_every_block(code):
+    index = f"int i = {INDEX};  // flat index of x"
+    loop = "for (int i = threadIdx.x; i < B * T * C; i += blockDim.x) {"
+    return replaced(code, index, "", "if (i < B * T * C) {", loop)
+
+
+@wrong("swap_axes", says="a comma in an index, line 11: it compiles, but [i, j] means [j]. C has one index")
+def swap_with_commas(code):
+    return replaced(code, "out[(b * C + c) * T + t]", "out[b, c, t]")
+
+
+@wrong("swap_axes", says="C has one index")
+def swap_with_three_pairs_of_brackets(code):
+    return replaced(code, "= x[i]", "= x[b][t][c]")
+
+
+@wrong("swap_axes", says="`//` starts a comment")
+def swap_with_floor_division(code):
+    return replaced(code, "i / (T * C);", "i // (T * C);")
+
+
+@wrong("swap_axes", says="so the index itself is wrong, or the bound of the check")
+def swap_with_a_factor_too_much(code):
+    return replaced(code, "(b * C + c) * T + t", "(b * T * C + c) * T + t")
+
+
+@wrong("swap_axes", says="the right numbers in the wrong places: look at how the index is made")
+def swap_and_turn(code):
+    return replaced(code, "(b * C + c) * T + t", "((b * C + c) * T + t + 5) % (B * T * C)")
 
 
 # --------------------------------------------------------------------------------------------- 4 residual_vec4
@@ -385,7 +463,7 @@ def vec4_by_four_single_floats(code):
     )
 
 
-@wrong("residual_vec4", says="Right with blocks of 128 threads, wrong with 96")
+@wrong("residual_vec4", says="does it assume how many threads a block has? Take blockDim")
 def vec4_with_128_in_it(code):
     return replaced(code, FIRST, "4 * (blockIdx.x * 128 + threadIdx.x)")
 
@@ -393,6 +471,23 @@ def vec4_with_128_in_it(code):
 @wrong("residual_vec4", says="never written")
 def vec4_that_leaves_out_a_thread_before_the_last(code):
     return replaced(code, "for (int k = i; k < n; k++) {", "for (int k = i + 1; k < n; k++) {")
+
+
+@wrong("residual_vec4", says=REWRITES)
+def vec4_with_a_tail_by_every_thread(code):
+    text = "    }\n    for (int k = n / 4 * 4; k < n; k++) out[k] = x1[k] + x2[k];"
+    return replaced(code, TAIL, text)
+
+
+@wrong("residual_vec4", says=REWRITES)
+def vec4_with_a_tail_by_every_block(code):
+    text = "    }\n    if (threadIdx.x == 0) for (int k = n / 4 * 4; k < n; k++) out[k] = x1[k] + x2[k];"
+    return replaced(code, TAIL, text)
+
+
+@wrong("residual_vec4", says="there is no arithmetic on a float4")
+def vec4_added_whole(code):
+    return replaced(code, STORE, "a + b")
 
 
 # ------------------------------------------------------------------------------------------------------ 5 axpy
@@ -439,17 +534,17 @@ def axpy_one_too_many(code):
     return replaced(code, "i < n; i", "i <= n; i")
 
 
-@wrong("axpy", says="race in global memory")
+@wrong("axpy", says="Two threads visit the same number")
 def axpy_that_strides_by_the_block(code):
     return replaced(code, "i += threads", "i += blockDim.x")
 
 
-@wrong("axpy", says="race in global memory")
+@wrong("axpy", says="Two threads visit the same number")
 def axpy_that_begins_in_every_block(code):
     return replaced(code, "int i = thread;", "int i = threadIdx.x;")
 
 
-@wrong("axpy", says="race in global memory")
+@wrong("axpy", says="Two threads visit the same number")
 def axpy_that_strides_by_the_grid(code):
     return replaced(code, "gridDim.x * blockDim.x", "gridDim.x")
 
@@ -533,7 +628,7 @@ def split_with_a_loop(code):
     )
 
 
-@right("split_heads")
+@wrong("split_heads", says="right, but 768 requests of a warp go to global memory")
 def split_two_at_a_time(code):
     return body(
         code,

@@ -77,8 +77,57 @@ def tree_that_ends_in_shuffles(code):
 
 
 @right("tree_sum")
+def tree_of_one_warp(code):
+    return holes(
+        code,
+        """
+    float sum = 0.0f;
+    for (int c = t; c < C; c += blockDim.x) sum += x[c];
+    partial[t] = sum;
+    __syncthreads();
+    if (t < 32) {
+        sum = 0.0f;
+        for (int k = t; k < blockDim.x; k += 32) sum += partial[k];
+        for (int gap = 1; gap < 32; gap *= 2) sum += __shfl_xor_sync(0xffffffff, sum, gap);
+        if (t == 31) out[blockIdx.x] = sum;
+    }
+""",
+    )
+
+
+@wrong("tree_sum", says="each result is written 256 times")
 def tree_written_by_everybody(code):
     return replaced(code, "if (t == 0) {", "{")  # every thread writes the same number
+
+
+@wrong("tree_sum", says="One thread at a time asks, for one number")
+def tree_of_one_thread(code):
+    alone = "    if (t > 0) return;\n    float sum = 0.0f;\n    for (int c = 0; c < C; c++) sum += x[c];\n"
+    return holes(code, alone + "    out[blockIdx.x] = sum;\n")
+
+
+@wrong("tree_sum", says="All threads of a warp ask for the same number")
+def tree_of_threads_that_do_all(code):
+    each = "    float sum = 0.0f;\n    for (int c = 0; c < C; c++) sum += x[c];\n"
+    return holes(code, each + "    if (t == 0) out[blockIdx.x] = sum;\n")
+
+
+@wrong("tree_sum", says="Several warps read the same numbers")
+def tree_of_warps_that_do_all(code):
+    each = "    float sum = 0.0f;\n    for (int c = t % 32; c < C; c += 32) sum += x[c];\n"
+    each += "    for (int gap = 16; gap > 0; gap /= 2) sum += __shfl_xor_sync(0xffffffff, sum, gap);\n"
+    return holes(code, each + "    if (t == 0) out[blockIdx.x] = sum;\n")
+
+
+@wrong("tree_sum", says="Does one thread add up what all have left?")
+def tree_added_up_by_thread_0(code):
+    added = "    float sum = 0.0f;\n    for (int c = t; c < C; c += blockDim.x) sum += x[c];\n"
+    added += "    partial[t] = sum;\n    __syncthreads();\n    if (t == 0) {\n        sum = 0.0f;\n"
+    return holes(
+        code,
+        added + "        for (int k = 0; k < blockDim.x; k++) sum += partial[k];\n"
+        "        out[blockIdx.x] = sum;\n    }\n",
+    )
 
 
 @wrong("tree_sum", says="race in shared memory")
@@ -210,6 +259,56 @@ def warp_with_groups(code):
     code = replaced(code, f"{GAPS}{TOP}", "top = cg::reduce(warp, top, cg::greater<float>());")
     code = replaced(code, f"{GAPS}{TOTAL}", "total = cg::reduce(warp, total, cg::plus<float>());")
     return head + replaced(code, LEAVE, f"auto warp = cg::tiled_partition<32>(cg::this_thread_block()); {LEAVE}")
+
+
+@right("warp_softmax")
+def warp_that_divides_at_the_end(code):
+    stored = "float e = expf(x[c] - top);\n        total += out[c] = e;\n    }"
+    code = replaced(code, "total += expf(x[c] - top);", "{\n        " + stored)
+    return replaced(code, "out[c] = expf(x[c] - top) / total;", "out[c] /= total;")
+
+
+@wrong("warp_softmax", says="One thread at a time asks, for one number")
+def warp_whose_first_lane_does_all(code):
+    return holes(
+        code,
+        f"""
+    {ROW}
+    if (row >= N || threadIdx.x % 32 > 0) return;
+    x += row * C, out += row * C;
+    float top = -3.4e38f, total = 0.0f;
+    for (int c = 0; c < C; c++) top = fmaxf(top, x[c]);
+    for (int c = 0; c < C; c++) total += expf(x[c] - top);
+    for (int c = 0; c < C; c++) out[c] = expf(x[c] - top) / total;
+""",
+    )
+
+
+@wrong("warp_softmax", says="All threads of a warp ask for the same number")
+def warp_whose_lanes_all_do_all(code):
+    code = replaced(code, f"    {GAPS}{TOP}\n", "", f"    {GAPS}{TOTAL}\n", "")
+    code = replaced(code, "for (int c = lane; c < C; c += 32) top", "for (int c = 0; c < C; c++) top")
+    return replaced(code, "for (int c = lane; c < C; c += 32) total", "for (int c = 0; c < C; c++) total")
+
+
+@wrong("warp_softmax", says="the maximum that __shfl_down_sync leaves in each lane")
+def warp_with_the_maximum_down(code):
+    return replaced(code, TOP, TOP.replace("xor", "down"))
+
+
+@wrong("warp_softmax", says="and so it is with the sum")
+def warp_with_both_down(code):
+    return replaced(code, TOP, TOP.replace("xor", "down"), TOTAL, TOTAL.replace("xor", "down"))
+
+
+@wrong("warp_softmax", says="the sum over every second lane: the last gap is 1")
+def warp_whose_sum_misses_the_last_gap(code):
+    return replaced(code, f"{GAPS}{TOTAL}", f"{GAPS}{TOTAL}".replace("gap > 0", "gap > 1"))
+
+
+@wrong("warp_softmax", says="the maximum of every second lane: the last gap is 1")
+def warp_that_misses_the_last_gap(code):
+    return code.replace("gap > 0", "gap > 1")
 
 
 @wrong("warp_softmax", says="the sum over 16 of the 32 lanes: the first gap is 16")
@@ -410,6 +509,11 @@ def welford_without_a_division(code):
     return replaced(code, SQUARES, "a.squares + b.squares + gap * gap * a.count * b.count")
 
 
+@wrong("welford_layernorm", says="the count of both parts is n_a + n_b")
+def welford_that_counts_only_a(code):
+    return replaced(code, "return {count, a.mean", "return {a.count, a.mean")
+
+
 @wrong("welford_layernorm", says="with C below 32 some lanes see no number")
 def welford_divides_nothing_by_nothing(code):
     return replaced(code, "    if (count == 0.0f) return a;\n", "")
@@ -508,7 +612,7 @@ def fused_that_waits_for_its_warp(code):
     return replaced(code, "    float m = total / C;", "    __syncwarp();\n    float m = total / C;")
 
 
-@wrong("fused_layernorm", says="race in shared memory")
+@wrong("fused_layernorm", says="do two warps use one place? Give each `kept + threadIdx.x / 32 * (C / 4)`")
 def fused_with_one_place_for_all(code):
     return replaced(code, PLACE, "float4* mine = kept;")
 
@@ -553,6 +657,22 @@ def fused_with_four_single_floats_each(code):
 @wrong("fused_layernorm", says="ever written")
 def fused_without_the_residual(code):
     return replaced(code, "        sum4[i] = u;\n", "")
+
+
+@wrong("fused_layernorm", says="residual equals x1 with x2 added to a quarter of the numbers")
+def fused_that_adds_one_of_four(code):
+    return replaced(code, SUMS, "u.x += v.x;")
+
+
+@wrong("fused_layernorm", says="mean equals the sum of a quarter of the numbers")
+def fused_that_sums_one_of_four(code):
+    return replaced(code, "total += u.x + u.y + u.z + u.w;", "total += u.x;")
+
+
+@wrong("fused_layernorm", says="rstd equals what comes of the squares of a quarter of the numbers")
+def fused_that_squares_one_of_four(code):
+    rest = " + (u.y - m) * (u.y - m) + (u.z - m) * (u.z - m) + (u.w - m) * (u.w - m);"
+    return replaced(code, rest, ";")
 
 
 @wrong("fused_layernorm", says="residual equals x1 alone: x2 is not added")

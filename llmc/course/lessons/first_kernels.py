@@ -27,7 +27,9 @@ WHERE = {
     "requests": FOUR,
     "efficiency": SECTORS,
 }
-WHERE_FLAT = WHERE | dict.fromkeys(("race", "never-written", "out-of-bounds"), FLAT)  # for kernels whose index is the difficulty
+WHERE_FLAT = WHERE | dict.fromkeys(
+    ("race", "never-written", "out-of-bounds"), FLAT
+)  # for kernels whose index is the difficulty
 WHERE_FOUR = WHERE | dict.fromkeys(("out-of-bounds", "never-written"), FOUR)
 WHERE_LOOP = WHERE | dict.fromkeys(("race", "never-written"), LOOP)
 

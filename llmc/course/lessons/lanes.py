@@ -6,6 +6,7 @@ With it the checks know what a kernel gives whose lanes do something else than t
 import numpy as np
 
 LANES = 32
+GAPS = 16, 8, 4, 2, 1
 LOWEST = -3.4e38  # where a lane's maximum starts
 
 
@@ -26,10 +27,24 @@ def back(of_lanes, C):
 def shuffled_down(v, combine):
     """What `v = combine(v, __shfl_down_sync(ALL, v, gap))`, gap = 16 … 1, leaves in each lane; v (N, 32)."""
     lane = np.arange(LANES)
-    for gap in (16, 8, 4, 2, 1):
+    for gap in GAPS:
         there = np.where(lane + gap < LANES, lane + gap, lane)  # its own where no lane is there
         v = combine(v, v[:, there])  # (N, 32)
     return v
+
+
+def shuffled_xor(v, combine, gaps=GAPS):
+    """What `v = combine(v, __shfl_xor_sync(ALL, v, gap))` leaves in each lane; v (N, 32)."""
+    for gap in gaps:
+        v = combine(v, v[:, np.arange(LANES) ^ gap])  # (N, 32)
+    return v
+
+
+def softmax_with(x, tops, totals):
+    """Probabilities (N, C) where the lanes subtract tops (N, 32) and divide by totals(what each has added up)."""
+    C = x.shape[1]
+    e = np.exp(x - back(tops, C))  # (N, C)
+    return e / back(totals(by_lane(e, 0).sum(axis=1)), C)
 
 
 def never_rescaled(x):
@@ -52,15 +67,16 @@ def share_of_b(a, b):
     return b[0] / np.maximum(a[0] + b[0], 1)
 
 
-def merged(x, mean=None, squares=None):
+def merged(x, mean=None, squares=None, count=None):
     """Mean and squares (N,) of rows x (N, C), as the lanes of a warp merge them.
 
-    mean(a, b), squares(a, b): what a kernel puts in place of the right ones.
+    mean(a, b), squares(a, b), count(a, b): what a kernel puts in place of the right ones.
     """
 
     def rule(a, b):
         right = merge(a, b)
-        return right[0], mean(a, b) if mean else right[1], squares(a, b) if squares else right[2]
+        wrong = (replaced(a, b) if replaced else None for replaced in (count, mean, squares))
+        return tuple(there if put is None else put for there, put in zip(right, wrong))
 
     turns = np.moveaxis(by_lane(x, np.nan), 1, 0)  # (turns, N, 32)
     seen = tuple(np.zeros(turns[0].shape) for _ in range(3))  # count, mean, squares, (N, 32) each
@@ -68,6 +84,6 @@ def merged(x, mean=None, squares=None):
         there = ~np.isnan(v)  # (N, 32)
         one = there * 1.0, np.where(there, v, 0.0), np.zeros(v.shape)
         seen = tuple(np.where(there, new, old) for new, old in zip(rule(seen, one), seen))
-    for gap in (16, 8, 4, 2, 1):  # lane 0 never meets what goes round the end
+    for gap in GAPS:  # lane 0 never meets what goes round the end
         seen = rule(seen, tuple(np.roll(array, -gap, axis=1) for array in seen))
     return seen[1][:, 0], seen[2][:, 0]

@@ -9,7 +9,19 @@ import numpy as np
 from llmc.course.explain import WrongAnswer
 from llmc.course.lessons import layernorm, softmax_crossentropy
 from llmc.course.lessons.fast_on_cpu import relocated, residual_layernorm, residual_layernorm_mistakes
-from llmc.course.lessons.lanes import LANES, LOWEST, back, by_lane, merged, never_rescaled, share_of_b, shuffled_down
+from llmc.course.lessons.lanes import (
+    GAPS,
+    LANES,
+    LOWEST,
+    back,
+    by_lane,
+    merged,
+    never_rescaled,
+    share_of_b,
+    shuffled_down,
+    shuffled_xor,
+    softmax_with,
+)
 
 # where to look; a test holds these titles against the headings of the lessons
 EDGE = 'lesson 12, section "3 · Make it break: one too many"'
@@ -42,6 +54,10 @@ WHERE = {
     "shared_requests": WARP,
     "sectors": CACHED,
     "requests": CACHED,
+}
+
+OWN_PLACE = WHERE | {  # exercise 5
+    "race": f"do two warps use one place? Give each `kept + threadIdx.x / 32 * (C / 4)`, not a barrier; {CACHED}",
 }
 
 CANCELS = (
@@ -124,8 +140,6 @@ def _warp_mistakes(x64) -> dict:
     e = np.exp(x64 - row_top)  # (N, C)
     total = e.sum(axis=1, keepdims=True)  # (N, 1)
     of_lane = by_lane(e, 0).sum(axis=1)  # (N, 32)   what each lane has added up
-    halves = np.repeat(of_lane.reshape(-1, 2, 16).sum(axis=2), 16, axis=1)  # (N, 32)
-    down = shuffled_down(of_lane, np.add)  # (N, 32)
     top = by_lane(x64, LOWEST).max(axis=1)  # (N, 32)
     own = np.exp(by_lane(x64, -np.inf) - top[:, None]).sum(axis=1)  # (N, 32)   relative to the lane's own maximum
     stale = never_rescaled(x64)  # (N, 32)
@@ -133,9 +147,16 @@ def _warp_mistakes(x64) -> dict:
     of_row = "exp(x - max) divided by"
     return {
         f"{of_row} the lane's own sum: the lanes have not been added up": (e / back(of_lane, C), SHUFFLE),
-        f"{of_row} the sum over 16 of the 32 lanes: the first gap is 16": (e / back(halves, C), SHUFFLE),
+        f"{of_row} the sum over 16 of the 32 lanes: the first gap is 16": (
+            e / back(shuffled_xor(of_lane, np.add, GAPS[1:]), C),
+            SHUFFLE,
+        ),
+        f"{of_row} the sum over every second lane: the last gap is 1, so go on while gap > 0": (
+            e / back(shuffled_xor(of_lane, np.add, GAPS[:-1]), C),
+            SHUFFLE,
+        ),
         f"{of_row} what __shfl_down_sync leaves in each lane: only lane 0 has the whole sum": (
-            e / back(down, C),
+            e / back(shuffled_down(of_lane, np.add), C),
             SHUFFLE,
         ),
         f"{of_row} sums of the lanes that are relative to each lane's own maximum: rescale, then add": (
@@ -158,6 +179,23 @@ def _warp_mistakes(x64) -> dict:
             own_top / total,
             ONLINE,
         ),
+    } | _shuffled_tops(x64, top)
+
+
+def _shuffled_tops(x64, top):
+    """What comes of maxima that reach only some lanes; top (N, 32) is what each lane has found."""
+    added = {gaps: lambda sums, gaps=gaps: shuffled_xor(sums, np.add, gaps) for gaps in (GAPS, GAPS[:-1])}
+    down, halved = shuffled_down(top, np.maximum), shuffled_xor(top, np.maximum, GAPS[:-1])  # (N, 32) each
+    left = "softmax with the maximum that __shfl_down_sync leaves in each lane: only lane 0 has that of the row"
+    parity = "softmax with the maximum of every second lane: the last gap is 1, so go on while gap > 0"
+    return {
+        left: (softmax_with(x64, down, added[GAPS]), SHUFFLE),
+        f"{left}, and so it is with the sum": (
+            softmax_with(x64, down, lambda sums: shuffled_down(sums, np.add)),
+            SHUFFLE,
+        ),
+        parity: (softmax_with(x64, halved, added[GAPS]), SHUFFLE),
+        f"{parity}; so it is with the sum": (softmax_with(x64, halved, added[GAPS[:-1]]), SHUFFLE),
     }
 
 
@@ -171,11 +209,13 @@ def normed(x, w, b):
 
 def normed_mistakes(x, w, b) -> dict:
     """Known wrong out, mean and rstd of x (N, C): a dict of mistakes for each."""
-    known = {name: relocated(wrong, MERGE) for name, wrong in layernorm.forward_mistakes(x, w, b).items()}
+    known = {name: _placed(wrong, MERGE) for name, wrong in layernorm.forward_mistakes(x, w, b).items()}
     averaged, _ = merged(x, mean=lambda a, b: (a[1] + b[1]) / 2)  # (N,)
     turned, _ = merged(x, mean=lambda a, b: a[1] + (b[1] - a[1]) * (1 - share_of_b(a, b)))  # (N,)
     _, undivided = merged(x, squares=lambda a, b: a[2] + b[2] + (b[1] - a[1]) ** 2 * a[0] * b[0])  # (N,)
+    lost, _ = merged(x, count=lambda a, b: a[0])  # (N,)
     known["mean"] |= {
+        "the last number that lane 0 has met: the count of both parts is n_a + n_b": (lost, MERGE),
         "what comes of means that are averaged: the part with more numbers counts for more": (averaged, MERGE),
         "what comes of a mean that moves by a's share; towards b it moves by b's share": (turned, MERGE),
     }
@@ -187,6 +227,15 @@ def normed_mistakes(x, w, b) -> dict:
         ),
     }
     return known
+
+
+def _placed(mistakes, where) -> dict:
+    """Known mistakes of an earlier lesson, with a place to look in this one; eps has its place there."""
+    told = relocated(mistakes, where)
+    return {
+        s: (array, layernorm.EPSILON if "the reference with" in s and "eps" in s else place)
+        for s, (array, place) in told.items()
+    }
 
 
 def _rstd(squares, x):
@@ -201,4 +250,12 @@ def fused(x1, x2, w, b):
 
 def fused_mistakes(x1, x2, w, b) -> dict:
     """Known wrong residual, out, mean and rstd: a dict of mistakes for each."""
-    return {name: relocated(wrong, FUSED) for name, wrong in residual_layernorm_mistakes(x1, x2, w, b).items()}
+    known = {name: _placed(wrong, FUSED) for name, wrong in residual_layernorm_mistakes(x1, x2, w, b).items()}
+    one_of_four = np.arange(x1.shape[1]) % 4 == 0  # (C,)
+    total, few = x1 + x2, x1 + one_of_four * x2  # (N, C) each
+    squares = (one_of_four * (total - total.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)  # (N,)
+    fourth = "a quarter of the numbers: a float4 has x, y, z and w, and all four count"
+    known["residual"][f"x1 with x2 added to {fourth}"] = few, CACHED
+    known["mean"][f"the sum of {fourth}"] = (one_of_four * total).sum(axis=1) / x1.shape[1], CACHED
+    known["rstd"][f"what comes of the squares of {fourth}"] = _rstd(squares, x1), CACHED
+    return known

@@ -98,10 +98,11 @@ def _bring_in(slot, unwritten):
             ctypes.memset(slot.place + member.array.ctypes.data - slot.low, 0xFF, member.array.nbytes)
 
 
-def _take_out(slot):
+def _take_out(slot, unwritten):
     """Copy what the kernel may have written back to the caller's arrays."""
-    for _, argument in slot.members:
-        if argument.array.flags.writeable:  # also through a pointer to const: a kernel may cast it
+    for i, argument in slot.members:
+        # also through a pointer to const, for a kernel may cast it; but no poison
+        if argument.array.flags.writeable and not (argument.const and i in unwritten):
             offset = argument.array.ctypes.data - slot.low
             ctypes.memmove(argument.array.ctypes.data, slot.place + offset, argument.array.nbytes)
 
@@ -145,7 +146,7 @@ def launch(library, index, code, kernel, grid, block, arguments, shared_mem=0, m
             handle = runtime.run_checked(prepared)
         finally:
             for slot in slots:
-                _take_out(slot)
+                _take_out(slot, unwritten)
             runtime.native().llmc_forget(len(slots))
         raw = Raw(library.path, code, kernel, grid, block, arguments, shared_arrays=arrays)
         read(handle, raw, measure)

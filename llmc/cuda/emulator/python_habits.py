@@ -40,7 +40,7 @@ def floored(line) -> bool:
 
 
 def habit(text, source, unknown="") -> str | None:
-    """The hint, or None. text: the compiler's message. source: its line of the kernel. unknown: a name it does not know.
+    """The hint, or None. text: the compiler's message. source: its line of the kernel. unknown: a name in neither.
 
     What is looked for in the line would be right in Python, and is not in C.
     """

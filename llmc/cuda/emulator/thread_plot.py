@@ -100,6 +100,9 @@ def _draw_memory(axes, panel, item) -> dict[int, float]:
             cell = int(sector) * each + k
             places[cell] = start + (k + 0.5) * width
             _cell(axes, start + k * width, width, cell, owner, faint, 0 <= cell < size)
+        edge = min(each, int(size) - int(sector) * each) if size < np.inf else each  # cells inside the array
+        if edge > 0:
+            box(axes, start, 0.16, edge * width, 0.18, linewidth=1.3, fill=False, edgecolor=INK, zorder=3)
         if not i or width * each > 0.06 or i % (int(0.06 / (width * each)) + 1) == 0:
             axes.text(start, 0.13, _index(panel, int(sector) * each), va="top", fontsize=6.5, color=INK)
     axes.text(-0.06, 0.25, panel.name, va="center", fontsize=7.5, color=INK)
