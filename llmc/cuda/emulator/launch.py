@@ -209,9 +209,13 @@ def _judged(raw, problem, mixed):
 
 
 def _first_causes(problems):
-    """Without reads of what nothing wrote that are in a race too: the write comes later because nobody waits for it."""
+    """Without reads of what nothing wrote that are in a race too: the write comes later because nobody waits for it.
+
+    Races between warps come before those within one: the barrier that ends the first ends the second too.
+    """
     racing = {pc for p in problems if p.kind in ("race", "missing-syncwarp") for pc in (p.pc, p.pc2)} - {0}
-    return [p for p in problems if p.kind != "uninitialised" or p.pc not in racing]
+    causes = [p for p in problems if p.kind != "uninitialised" or p.pc not in racing]
+    return sorted(causes, key=lambda p: p.kind == "missing-syncwarp")
 
 
 def _triple(linear, shape):

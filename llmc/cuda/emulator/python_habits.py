@@ -40,14 +40,14 @@ def floored(line) -> bool:
 
 
 def habit(text, source, unknown="") -> str | None:
-    """The hint, or None. text: the compiler's message. source: its line of the kernel. unknown: a name in neither.
+    """The hint, or None, for what would be right in Python and is not in C.
 
-    What is looked for in the line would be right in Python, and is not in C.
+    text: the compiler's message. source: the line of the kernel that it is about. unknown: a name declared nowhere.
     """
     if unknown in NAMES:
         return NAMES[unknown]
     if unknown and re.match(rf"\s*{re.escape(unknown)}\s*=(?!=)", source):
-        return f"a variable is declared with its type, once: `int {unknown} = …;`"
+        return f"a variable is declared with its type, once: `int {unknown} = …;`, or float"
     if missing := COORDINATES.search(source):
         return f".x is missing: {missing[1]}.x"
     said = next((hint for pattern, hint in SAID if re.search(pattern, text)), None)
