@@ -6,6 +6,7 @@ running anything (tags that exempt a cell, shell lines) is refused by llmc/tests
 """
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,15 @@ os.environ["MPLBACKEND"] = "Agg"  # before anything imports matplotlib: no test 
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
     os.environ.setdefault(variable, "1")
 os.environ.setdefault("NUMBA_NUM_THREADS", "2")  # the "cpu" backend's: two, on every machine, so that cuts are tested
+
+# The emulator of CUDA does not run on Windows itself, only within WSL; there its tests and lessons say nothing.
+CUDA = ("test_cuda_", "test_kernel", "test_course_kernel", "test_course_first_kernels", "test_course_reductions")
+LESSONS = ("12_first_kernels", "13_reductions")
+
+
+def pytest_ignore_collect(collection_path):
+    if sys.platform == "win32" and collection_path.name.startswith((*CUDA, *LESSONS)):
+        return True
 
 
 def pytest_collection_modifyitems(items):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from llmc.course.explain import WrongAnswer
-from llmc.course.lessons import ladders, lanes
+from llmc.course.lessons import ladders, lanes, teamwork
 from llmc.course.lessons import reductions as lesson
-from llmc.cuda import inspect
+from llmc.cuda import RawKernel, inspect
 from llmc.kernels import kernel, source
 
 RNG = np.random.default_rng(13)
@@ -52,10 +52,75 @@ def test_shuffled_down_leaves_the_sum_in_lane_0():
     assert np.allclose(left[:, 0], v.sum(axis=1)) and not np.allclose(left[:, 1], v.sum(axis=1))
 
 
+@pytest.mark.parametrize("gaps, whose", [(lanes.GAPS, [0] * 32), (lanes.GAPS[:-1], [0, 1] * 16)])
+def test_shuffled_xor_leaves_it_in_every_lane(gaps, whose):
+    v = np.zeros((1, 32))  # (N, 32)
+    v[0, :2] = 1, 10  # the last gap is the one that brings even and odd lanes together
+    left = lanes.shuffled_xor(v, np.add, gaps)  # (N, 32)
+    assert np.array_equal(left[0], [11] * 32 if len(gaps) == 5 else v[0][whose])
+
+
+def test_softmax_with_the_right_maximum_and_sum_is_softmax():
+    x = RNG.normal(0, 2, (3, 129))  # (N, C)
+    tops = np.repeat(x.max(axis=1, keepdims=True), 32, axis=1)  # (N, 32)
+    got = lanes.softmax_with(x, tops, lambda of_lane: lanes.shuffled_xor(of_lane, np.add))  # (N, C)
+    assert np.allclose(got, lesson.softmax(x))
+
+
 def test_finite_names_the_reason():
     lesson.finite("mean", np.zeros(3), "because")
     with pytest.raises(WrongAnswer, match="mean has NaN or infinite entries: because"):
         lesson.finite("mean", np.array([0, np.nan]), "because")
+
+
+# ----------------------------------------------------------------------------------------------------- teamwork
+
+SUM = """extern "C" __global__ void row_sum(float* out, const float* x)
+{
+    __shared__ float partial[64];
+    float sum = 0.0f;
+    for (int c = FIRST; c < 256; c += STEP) sum += x[c];
+    partial[threadIdx.x] = sum;
+    __syncthreads();
+    sum = 0.0f;
+    for (int k = 0; k < 64; k++) sum += partial[k];
+    WRITE out[0] = sum;
+}
+"""
+
+
+def summed(first, step, write="if (threadIdx.x == 0)"):
+    """The report of 64 threads on a row of 256."""
+    code = SUM.replace("FIRST", first).replace("STEP", step).replace("WRITE", write)
+    arrays = np.zeros(1, np.float32), np.ones(256, np.float32)  # (1,), (C,)
+    return inspect(RawKernel(code, "row_sum"), (1,), (64,), arrays)
+
+
+def test_work_that_is_shared_passes():
+    report = summed("threadIdx.x", "64")
+    teamwork.read_together(report, rows=1, most=8, where="there")
+    teamwork.added_together(report, rows=1, most=66 * 2, where="there")
+    teamwork.written_once(report, numbers=1, where="there")
+
+
+@pytest.mark.parametrize(
+    "first, step, sentence",
+    [
+        ("threadIdx.x > 0 ? 256 : 0", "1", "One thread at a time asks"),
+        ("0", "1", "All threads of a warp ask for the same number"),
+        ("threadIdx.x % 32", "32", "Several warps read the same numbers"),
+    ],
+)
+def test_work_that_is_not_shared(first, step, sentence):
+    with pytest.raises(WrongAnswer, match=f"right, but the warps read [^~]*{sentence}"):
+        teamwork.read_together(summed(first, step), rows=1, most=8, where="there")
+
+
+def test_adding_alone_and_writing_together():
+    with pytest.raises(WrongAnswer, match="Does one thread add up"):
+        teamwork.added_together(summed("threadIdx.x", "64"), rows=1, most=100, where="there")
+    with pytest.raises(WrongAnswer, match="each result is written 64 times"):
+        teamwork.written_once(summed("threadIdx.x", "64", write=""), numbers=1, where="there")
 
 
 # ------------------------------------------------------------------------------------------------------ ladders
