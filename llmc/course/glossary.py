@@ -121,7 +121,7 @@ sector | 32 bytes | 12 | the piece in which memory is moved: a warp pays for eac
 request | 1 per warp | 12 | one load or store of a warp: up to 32 addresses, looked at together
 coalesced |  | 12 | neighbouring threads touch neighbouring addresses: no more sectors than the bytes fill
 stride |  | 12 | the distance between what neighbouring threads, or turns of a loop, touch
-multiprocessor | 132 in an H200 | 12 | a part of the GPU that runs whole blocks; it has its own registers and shared memory
+multiprocessor | 132 in an H200 | 12 | part of the GPU that runs whole blocks, with its own registers and shared memory
 register |  | 12 | where a thread holds its own variables; a multiprocessor has 65,536, shared out among its threads
 cache |  | 12 | small fast memory that keeps what was read or written last; a GPU's L2 has tens of megabytes
 atomic, atomicAdd |  | 12 | reads, changes and writes one number, and no other thread comes in between
@@ -133,6 +133,7 @@ float4 | 4 floats | 12 | moved by one 128-bit access, at addresses that are mult
 grid-stride loop |  | 12 | for (i = thread; i < n; i += threads): right for every grid
 reduction | n → 1 | 13 | many numbers in, one out: a sum, a maximum
 shared memory, __shared__ | 48 KB | 13 | memory on the chip that all threads of a block see
+dynamic shared memory | bytes | 13 | extern __shared__ float name[]: the launch says how long it is (shared_mem=)
 barrier, __syncthreads |  | 13 | every thread waits there until all of its block have come; __syncwarp: all of its warp
 bank | 32 | 13 | shared memory's doors, number i behind door i % 32; two numbers behind one door: a bank conflict
 pass |  | 13 | one service of shared memory to a warp; with a bank conflict a request needs several

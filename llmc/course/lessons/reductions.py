@@ -184,18 +184,20 @@ def _warp_mistakes(x64) -> dict:
 
 def _shuffled_tops(x64, top):
     """What comes of maxima that reach only some lanes; top (N, 32) is what each lane has found."""
-    added = {gaps: lambda sums, gaps=gaps: shuffled_xor(sums, np.add, gaps) for gaps in (GAPS, GAPS[:-1])}
     down, halved = shuffled_down(top, np.maximum), shuffled_xor(top, np.maximum, GAPS[:-1])  # (N, 32) each
     left = "softmax with the maximum that __shfl_down_sync leaves in each lane: only lane 0 has that of the row"
-    parity = "softmax with the maximum of every second lane: the last gap is 1, so go on while gap > 0"
+    every_second = "softmax with the maximum of every second lane: the last gap is 1, so go on while gap > 0"
+
+    def added(of_lane):
+        return shuffled_xor(of_lane, np.add)  # (N, 32)
+
+    def left_over(of_lane):
+        return shuffled_down(of_lane, np.add)  # (N, 32)
+
     return {
-        left: (softmax_with(x64, down, added[GAPS]), SHUFFLE),
-        f"{left}, and so it is with the sum": (
-            softmax_with(x64, down, lambda sums: shuffled_down(sums, np.add)),
-            SHUFFLE,
-        ),
-        parity: (softmax_with(x64, halved, added[GAPS]), SHUFFLE),
-        f"{parity}; so it is with the sum": (softmax_with(x64, halved, added[GAPS[:-1]]), SHUFFLE),
+        left: (softmax_with(x64, down, added), SHUFFLE),
+        f"{left}, and so it is with the sum": (softmax_with(x64, down, left_over), SHUFFLE),
+        every_second: (softmax_with(x64, halved, added), SHUFFLE),
     }
 
 

@@ -70,8 +70,8 @@ def surroundings(code: str, line: int) -> set[str]:
     lines = text.split("\n")
     if not 0 < line <= len(lines):
         return set()
-    indent = len(lines[line - 1]) - len(lines[line - 1].lstrip())
-    heads = enclosing(text, sum(len(each) + 1 for each in lines[: line - 1]) + indent)
+    within = max(lines[line - 1].find("sync"), 0)  # the barrier itself: a brace may open before it on its line
+    heads = enclosing(text, sum(len(each) + 1 for each in lines[: line - 1]) + within)
     words = " ".join([lines[line - 1], *heads])
     found = {"if": r"\b(?:if|else)\b", "loop": r"\b(?:for|while|do)\b"}
     return {name for name, pattern in found.items() if re.search(pattern, words)}
