@@ -307,6 +307,11 @@ def warp_whose_sum_misses_the_last_gap(code):
 
 
 @wrong("warp_softmax", says="the maximum of every second lane: the last gap is 1")
+def warp_whose_maximum_misses_the_last_gap(code):
+    return replaced(code, f"{GAPS}{TOP}", f"{GAPS}{TOP}".replace("gap > 0", "gap > 1"))
+
+
+@wrong("warp_softmax", says="the sum over every second lane: the last gap is 1")
 def warp_that_misses_the_last_gap(code):
     return code.replace("gap > 0", "gap > 1")
 

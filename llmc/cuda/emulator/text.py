@@ -71,7 +71,8 @@ def surroundings(code: str, line: int) -> set[str]:
     if not 0 < line <= len(lines):
         return set()
     within = max(lines[line - 1].find("sync"), 0)  # the barrier itself: a brace may open before it on its line
-    heads = enclosing(text, sum(len(each) + 1 for each in lines[: line - 1]) + within)
-    words = " ".join([lines[line - 1], *heads])
+    position = sum(len(each) + 1 for each in lines[: line - 1]) + within
+    statement = text[max(text.rfind(mark, 0, position) for mark in ";{}") + 1 : position]  # an `if` without braces
+    words = " ".join([lines[line - 1], statement, *enclosing(text, position)])
     found = {"if": r"\b(?:if|else)\b", "loop": r"\b(?:for|while|do)\b"}
     return {name for name, pattern in found.items() if re.search(pattern, words)}
