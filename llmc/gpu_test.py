@@ -64,7 +64,7 @@ def prepare():
 
 def compiler() -> bool:
     """Is there one for the emulator?"""
-    from llmc.cuda.emulator import toolchain
+    from llmc.cuda.emulator.compiling import toolchain
     from llmc.cuda.errors import NoCompiler
 
     try:

@@ -21,7 +21,7 @@ def unfinished(code) -> bool:
 
 def one_index(code):
     """WrongAnswer for x[i, j]: it compiles in C, where it means x[j]."""
-    from llmc.cuda.emulator.python_habits import ONE_INDEX
+    from llmc.cuda.emulator.compiling.python_habits import ONE_INDEX
 
     text, opened = _without_comments(code), []  # opened: (bracket, is it an index?)
     for match in re.finditer(r"[\w)\]]\s*\[|[\[({\])},]", text):
@@ -39,7 +39,7 @@ def one_index(code):
 
 def kernel_of(code, name) -> str:
     """The name, if a kernel of that name is in the source; else WrongAnswer says which are."""
-    from llmc.cuda.emulator.source import kernels
+    from llmc.cuda.emulator.compiling.source import kernels
 
     names = list(dict.fromkeys(kernel.name for kernel in kernels(code)))
     if name.split("<")[0] not in names:
@@ -50,7 +50,7 @@ def kernel_of(code, name) -> str:
 
 def parameters(code, kernel) -> tuple[str, ...]:
     """Names of the kernel's parameters."""
-    from llmc.cuda.emulator.source import parameter_names
+    from llmc.cuda.emulator.compiling.source import parameter_names
 
     return parameter_names(code, kernel)
 
@@ -63,6 +63,6 @@ def literal_block(code, threads):
 
 
 def _without_comments(code) -> str:
-    from llmc.cuda.emulator.source import mask
+    from llmc.cuda.emulator.compiling.source import mask
 
     return mask(code)

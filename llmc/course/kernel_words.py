@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from llmc.course.explain import WrongAnswer
 from llmc.course.kernel_source import literal_block
-from llmc.cuda.emulator.advice import DIAGNOSED
+from llmc.cuda.emulator.reporting.advice import DIAGNOSED
 
 RANK = (  # kinds of problems; the gravest is told, the others are its company: a race often reads what is not there yet
     *("crash", "out-of-bounds", "bounds", "invalid-pointer", "misaligned", "stack-overflow", "division-by-zero"),

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from llmc.cuda.emulator import toolchain
+from llmc.cuda.emulator.compiling import toolchain
 from llmc.cuda.errors import NoCompiler
 
 PATIENCE = 4.0  # seconds a command may take: the first answer of a sleeping NVIDIA driver can need three

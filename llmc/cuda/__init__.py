@@ -89,7 +89,7 @@ def inspect(kernel, grid, block, args, shared_mem: int = 0, outputs=(), measure:
 def empty(shape, dtype=np.float32):
     """A new array that nobody has written to. On the emulator a kernel that reads it before that is told so."""
     if device() == "emulator":
-        from llmc.cuda.emulator import unwritten
+        from llmc.cuda.emulator.calling import unwritten
 
         return unwritten.empty(shape, dtype)
     import cupy

@@ -11,7 +11,7 @@ import pytest
 from llmc.cli import main
 from llmc.course import advice, diagnoses, doctor, equipment, machine, openblas
 from llmc.course.advice import Row
-from llmc.cuda.emulator import toolchain
+from llmc.cuda.emulator.compiling import toolchain
 from llmc.cuda.errors import NoCompiler
 
 examine = sys.modules["llmc.course.doctor"].examine  # `llmc.course.doctor` names the function

@@ -5,10 +5,10 @@ import struct
 import numpy as np
 import pytest
 
-from llmc.cuda.emulator.arguments import convert
-from llmc.cuda.emulator.packing import Packer
-from llmc.cuda.emulator.parameters import parse
-from llmc.cuda.emulator.shapes import check_launch
+from llmc.cuda.emulator.calling.arguments import convert
+from llmc.cuda.emulator.calling.packing import Packer
+from llmc.cuda.emulator.calling.parameters import parse
+from llmc.cuda.emulator.calling.shapes import check_launch
 from llmc.cuda.errors import KernelError
 
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from llmc.cuda.emulator import compiler, toolchain
+from llmc.cuda.emulator.compiling import compiler, toolchain
 from llmc.cuda.errors import KernelError, NoCompiler
 from llmc.errors import UserError
 
@@ -88,7 +88,7 @@ def test_options_are_a_tuple():
 
 
 def test_two_processes_at_once(cache):
-    command = "import sys; from llmc.cuda.emulator import compiler; print(compiler.compile(sys.argv[1], ('k',)))"
+    command = "import sys; from llmc.cuda.emulator.compiling import compiler; print(compiler.compile(sys.argv[1], ('k',)))"
     runs = [
         subprocess.Popen([sys.executable, "-c", command, CODE], stdout=subprocess.PIPE, text=True, env={**os.environ})
         for _ in range(2)
@@ -204,6 +204,6 @@ def test_the_order_of_the_search(empty_path, monkeypatch):
 def test_an_unwritable_cache_is_replaced(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("LLMC_CACHE", str(tmp_path / "file" / "below"))
-    from llmc.cuda.emulator.store import cache_folder
+    from llmc.cuda.emulator.compiling.store import cache_folder
 
     assert cache_folder().is_dir() and os.access(cache_folder(), os.W_OK)

@@ -11,7 +11,7 @@ import pytest
 
 import llmc.cuda as cuda
 from llmc.cuda import devices, gpu
-from llmc.cuda.emulator import unwritten
+from llmc.cuda.emulator.calling import unwritten
 from llmc.errors import UserError
 
 CODE = r"""

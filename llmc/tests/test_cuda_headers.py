@@ -7,8 +7,8 @@ import subprocess
 import numpy as np
 import pytest
 
-from llmc.cuda.emulator import toolchain
-from llmc.cuda.emulator.compiler import COMMON, NO_HOST_HEADERS, SEEN
+from llmc.cuda.emulator.compiling import toolchain
+from llmc.cuda.emulator.compiling.compiler import COMMON, NO_HOST_HEADERS, SEEN
 from llmc.cuda.errors import KernelError
 from llmc.tests.cuda_words import each, run
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from llmc.cuda import RawKernel, inspect
-from llmc.cuda.emulator import lines, touches
-from llmc.cuda.emulator.advice import DIAGNOSED
-from llmc.cuda.emulator.loops import loop_around
-from llmc.cuda.emulator.places import lane_list
 from llmc.cuda.emulator.raw import KINDS, NOTES, Raw, RawAccess, RawProblem
-from llmc.cuda.emulator.report import Report
+from llmc.cuda.emulator.reporting import lines, touches
+from llmc.cuda.emulator.reporting.advice import DIAGNOSED
+from llmc.cuda.emulator.reporting.loops import loop_around
+from llmc.cuda.emulator.reporting.places import lane_list
+from llmc.cuda.emulator.reporting.report import Report
 from llmc.errors import UserError
 
 CODE = """extern "C" __global__ void add_up(float* out, const float* x, int n) {

@@ -2,9 +2,9 @@
 
 import pytest
 
-from llmc.cuda.emulator.refusals import refuse
-from llmc.cuda.emulator.source import global_names, kernel_names, kernels, parameter_names, prepare
-from llmc.cuda.emulator.text import mask
+from llmc.cuda.emulator.compiling.refusals import refuse
+from llmc.cuda.emulator.compiling.source import global_names, kernel_names, kernels, parameter_names, prepare
+from llmc.cuda.emulator.compiling.text import mask
 from llmc.cuda.errors import KernelError
 
 TRAPS = r"""

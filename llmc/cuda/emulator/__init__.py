@@ -1,10 +1,10 @@
 """CUDA kernels on the CPU: each thread runs, in turns, and everything it does is seen. `llmc.cuda` is the way in.
 
-How it works. The host's C++ compiler compiles the kernel's own text (`source.py`, `compiler.py`) with headers that
+How it works. The host's C++ compiler compiles the kernel's own text (`compiling/`) with headers that
 explain CUDA's words (`include/`). A small runtime (`runtime/`) runs every CUDA thread of a block as a fiber; a thread
 goes on until it waits at a barrier or for its warp. In a checked build the compiler's thread-sanitizer pass calls the
 runtime before every load and store, which looks the address up, compares it with what other threads did, and counts.
-`launch.py` collects what was found, `report.py` puts it into words.
+`reading.py` collects what was found, `reporting/` puts it into words.
 
 What it sees: addresses outside of arrays, misaligned ones, races within a block and between blocks, reads of what
 nothing wrote, outputs that nothing wrote, barriers and warp functions that not all reach, kernels that do not end,

@@ -4,8 +4,9 @@ import ctypes
 import struct
 from pathlib import Path
 
-from llmc.cuda.emulator import compiler, runtime
-from llmc.cuda.emulator.source import global_names
+from llmc.cuda.emulator import native
+from llmc.cuda.emulator.compiling import compiler
+from llmc.cuda.emulator.compiling.source import global_names
 from llmc.cuda.errors import KernelError
 
 TLS = 7  # type of the thread-local segment in an ELF file
@@ -21,11 +22,11 @@ class Build:
         self.code, self.names, self.options = code, tuple(names), options
         self._libraries = {}
 
-    def library(self, checked: bool) -> runtime.Library:
+    def library(self, checked: bool) -> native.Library:
         """The library in memory."""
         if checked not in self._libraries:
             path = compiler.compile(self.code, self.names, self.options, checked)
-            self._libraries[checked] = runtime.load(path)
+            self._libraries[checked] = native.load(path)
         return self._libraries[checked]
 
     def variable(self, name: str, checked: bool) -> ctypes.Array:

@@ -10,15 +10,17 @@ import ctypes
 import os
 import sys
 
-from llmc.cuda.emulator import launch, runtime, unwritten
-from llmc.cuda.emulator.arguments import convert
+from llmc.cuda.emulator import launch, native
 from llmc.cuda.emulator.build import Build, static_shared
-from llmc.cuda.emulator.packing import Packer
-from llmc.cuda.emulator.parameters import parse
+from llmc.cuda.emulator.calling import unwritten
+from llmc.cuda.emulator.calling.arguments import convert
+from llmc.cuda.emulator.calling.packing import Packer
+from llmc.cuda.emulator.calling.parameters import parse
+from llmc.cuda.emulator.calling.shapes import DYNAMIC_LIMIT, MOST_SHARED, THREADS, check_launch
+from llmc.cuda.emulator.compiling.source import global_names, kernels, parameter_names
 from llmc.cuda.emulator.raw import Raw
-from llmc.cuda.emulator.report import Report
-from llmc.cuda.emulator.shapes import DYNAMIC_LIMIT, MOST_SHARED, THREADS, check_launch
-from llmc.cuda.emulator.source import global_names, kernels, parameter_names
+from llmc.cuda.emulator.reading import read
+from llmc.cuda.emulator.reporting.report import Report
 from llmc.cuda.errors import KernelError
 
 MOST_PLANS = 256  # launch shapes that a kernel remembers
@@ -86,9 +88,9 @@ class RawKernel:
             prepared = self._plans[grid, block, shared_mem]
         except (KeyError, TypeError):  # a new shape, or nothing that can be one
             prepared = self._plan(grid, block, shared_mem)
-        with runtime.exclusive():  # the packer holds the arguments of one launch
+        with native.exclusive():  # the packer holds the arguments of one launch
             self._packer.pack(args)
-            handle = runtime.run_plain(prepared)
+            handle = native.run_plain(prepared)
         return None if handle is None else self._finish(handle, grid, block, args, shared_mem)
 
     def examine(self, grid, block, args, shared_mem=0, outputs=(), measure=False) -> Report:
@@ -118,7 +120,7 @@ class RawKernel:
         if len(self._plans) >= MOST_PLANS:
             self._plans.clear()
         pointers = ctypes.addressof(self._packer.pointers)
-        plan = runtime.options(library, self._index, *sizes, pointers, int(shared_mem))
+        plan = native.options(library, self._index, *sizes, pointers, int(shared_mem))
         self._plans[grid, block, shared_mem] = plan
         return plan
 
@@ -127,8 +129,8 @@ class RawKernel:
         library = self._build.library(False)
         grid, block = self._shape(grid, block, shared_mem, library)
         raw = Raw(library.path, self.code, self.name, grid, block, self._arguments(library, args))
-        launch.read(handle, raw)
-        runtime.release(handle)
+        read(handle, raw)
+        native.release(handle)
         _tell(Report(raw))
 
     def _names(self):

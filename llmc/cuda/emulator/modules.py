@@ -3,8 +3,8 @@
 import ctypes
 
 from llmc.cuda.emulator.build import Build
+from llmc.cuda.emulator.compiling.source import kernels
 from llmc.cuda.emulator.kernels import RawKernel, checks_by_default, refuse_name
-from llmc.cuda.emulator.source import kernels
 from llmc.cuda.errors import KernelError
 
 

@@ -162,7 +162,7 @@ static void prepare(Worker& w, Launch& l) {
     if (!l.checked) return;
     Loaded here = look_up((void*)l.entry, l.shared_anchor);
     place(arena.shared_static, here.anchor_block, here.shared, 2, SHARED);
-    arena.shared_static.argument = -2;  // SHARED_STATIC in ../launch.py
+    arena.shared_static.argument = -2;  // SHARED_STATIC in ../reading.py
     place(arena.shared_dynamic, w.dynamic_shared, l.shared, 2, SHARED);
     place(arena.module, here.data, here.data_end - here.data, 2, GLOBAL);
 }
@@ -220,7 +220,7 @@ static void forget_segments() {  // the counter is nearly used up: all shadows b
     next_segment = 1;
 }
 
-struct Options {  // as ../runtime.py fills it
+struct Options {  // as ../native.py fills it
     void (*entry)(void**);
     void** arguments;
     void* (*anchor)();

@@ -1,4 +1,4 @@
-// What was counted, as ../launch.py reads it: keep the two alike.
+// What was counted, as ../reading.py reads it: keep the two alike.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -15,7 +15,7 @@ constexpr size_t MAX_SHARED = 227 << 10;   // dynamic shared memory of a block, 
 
 // ------------------------------------------------------------------------------------------------ problems
 
-// Kinds, in the order of KINDS in ../raw.py.
+// Kinds, in the order of KINDS in ../reading.py.
 enum Kind {
     OUT_OF_BOUNDS, MISALIGNED, INVALID_POINTER, RACE, MISSING_SYNCWARP, UNINITIALISED, BARRIER_DIVERGENCE, DEADLOCK,
     INACTIVE_LANE, RUNAWAY, STACK_OVERFLOW, DIVISION_BY_ZERO, INTEGER_OVERFLOW, BOUNDS, ASSERT, CRASH,
@@ -23,7 +23,7 @@ enum Kind {
 };
 enum Space { NOWHERE, GLOBAL, SHARED, LOCAL };
 
-struct Problem {  // also read by ../raw.py: keep the two alike
+struct Problem {  // also read by ../reading.py: keep the two alike
     int32_t kind, space, argument, line, line2, write, write2, size;
     int64_t pc, pc2, offset, count;
     uint32_t block, thread, block2, thread2;  // linear; ~0u where there is none

@@ -3,9 +3,9 @@
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 
-from llmc.cuda.emulator import thread_plot, touches
-from llmc.cuda.emulator.picture import INK, PALE_INK, Picture, box
-from llmc.cuda.emulator.places import plural
+from llmc.cuda.emulator.reporting import thread_plot, touches
+from llmc.cuda.emulator.reporting.picture import INK, PALE_INK, Picture, box
+from llmc.cuda.emulator.reporting.places import plural
 from llmc.errors import UserError
 
 SMALL = touches.THREADS  # threads of a launch that is drawn thread by thread

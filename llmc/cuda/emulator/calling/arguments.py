@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from llmc.cuda.emulator.parameters import Parameter, described, dtype_name, is_cupy, parse
-from llmc.cuda.emulator.values import value_bytes
+from llmc.cuda.emulator.calling.parameters import Parameter, described, dtype_name, is_cupy, parse
+from llmc.cuda.emulator.calling.values import value_bytes
 from llmc.cuda.errors import KernelError
 
 

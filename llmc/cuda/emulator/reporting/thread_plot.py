@@ -7,9 +7,9 @@ memory is drawn as the 32 columns of its banks. Colours repeat after eight threa
 import numpy as np
 from matplotlib.collections import LineCollection
 
-from llmc.cuda.emulator import touches
-from llmc.cuda.emulator.measures import SECTOR
-from llmc.cuda.emulator.picture import INK, Picture, box
+from llmc.cuda.emulator.reporting import touches
+from llmc.cuda.emulator.reporting.measures import SECTOR
+from llmc.cuda.emulator.reporting.picture import INK, Picture, box
 
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#222222", "#F0E442")  # Okabe and Ito
 DARK = {"#0072B2", "#009E73", "#D55E00", "#222222"}  # white text on these

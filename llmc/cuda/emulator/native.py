@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from time import monotonic
 
-from llmc.cuda.emulator.compiler import compile_runtime
+from llmc.cuda.emulator.compiling.compiler import compile_runtime
 from llmc.cuda.errors import KernelError
 
 BUDGET_S, CHECKED_BUDGET_S = 120.0, 20.0  # a launch that runs longer is stopped; LLMC_EMULATOR_SECONDS sets both
@@ -40,7 +40,7 @@ class Options(ctypes.Structure):
 
 
 @lru_cache(maxsize=1)
-def native():
+def library():
     """The runtime's library, compiled if need be. Raises NoCompiler where there is none."""
     library = ctypes.CDLL(str(compile_runtime()), mode=ctypes.RTLD_GLOBAL)
     library.llmc_run.argtypes = [POINTER(Options), POINTER(c_void_p)]
@@ -67,7 +67,7 @@ class Library:
     """A kernel's library in memory: its entries by index, and their signatures."""
 
     def __init__(self, path: Path):
-        native()
+        library()
         self.path = path
         self._cdll = ctypes.CDLL(str(path))
         self.anchor = ctypes.cast(self._cdll.llmc_shared_memory, c_void_p).value
@@ -125,11 +125,11 @@ def run_plain(prepared: Options):
     """Run an unchecked launch. None when all went well, else the handle of an ended one: read it, then `release` it."""
     handle = c_void_p()
     with _lock:
-        status = native().llmc_run(byref(prepared), byref(handle))
+        status = library().llmc_run(byref(prepared), byref(handle))
         if status == 0:
             return None
         ended = finish(handle.value, waiting=status == 1)
-        if native().llmc_found(ended) or native().llmc_printed(ended, byref(c_void_p())):
+        if library().llmc_found(ended) or library().llmc_printed(ended, byref(c_void_p())):
             return ended
         release(ended)
         return None
@@ -137,7 +137,7 @@ def run_plain(prepared: Options):
 
 def run_checked(prepared: Options):
     """Run a checked launch to its end; the handle of it: read it, then `release` it. The caller holds `exclusive()`."""
-    return finish(native().llmc_begin(byref(prepared)), waiting=True, checked=True)
+    return finish(library().llmc_begin(byref(prepared)), waiting=True, checked=True)
 
 
 def tell_shared(arrays):
@@ -145,7 +145,7 @@ def tell_shared(arrays):
     numbers = c_int64 * max(1, len(arrays))
     starts, ends = numbers(*[a.offset for a in arrays]), numbers(*[a.offset + a.size for a in arrays])
     marks = numbers(*[a.mark for a in arrays])
-    native().llmc_shared_arrays(len(arrays) or -1, starts, ends, marks)
+    library().llmc_shared_arrays(len(arrays) or -1, starts, ends, marks)
 
 
 def exclusive():
@@ -155,7 +155,7 @@ def exclusive():
 
 def finish(handle, waiting: bool, checked: bool = False):
     """Wait for a launch, stop it when it takes too long or the user presses Ctrl-C."""
-    runtime, end, last = native(), monotonic() + budget(checked), monotonic()
+    runtime, end, last = library(), monotonic() + budget(checked), monotonic()
     try:
         while waiting and not runtime.llmc_wait(handle, 5, monotonic() - last > NUDGE_S):
             last = monotonic() if monotonic() - last > NUDGE_S else last
@@ -172,7 +172,7 @@ def finish(handle, waiting: bool, checked: bool = False):
 
 
 def _stop(handle, why):
-    runtime, give_up = native(), monotonic() + 10
+    runtime, give_up = library(), monotonic() + 10
     runtime.llmc_abort(handle, why)
     while not runtime.llmc_wait(handle, 1, 1):
         if monotonic() > give_up:
@@ -181,4 +181,4 @@ def _stop(handle, why):
 
 def release(handle):
     """Free what a launch left."""
-    native().llmc_release(handle)
+    library().llmc_release(handle)

@@ -2,7 +2,7 @@
 
 import re
 
-from llmc.cuda.emulator.text import closing, enclosing, is_scope, line_at, mask, without_directives
+from llmc.cuda.emulator.compiling.text import closing, enclosing, is_scope, line_at, mask, without_directives
 
 KERNEL_FILE = "kernel.cu"  # what the learner's text is called in messages and debug information
 DYNAMIC = "llmc_dynamic_shared()"  # its address, in llmc_core.h

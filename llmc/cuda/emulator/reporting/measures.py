@@ -7,7 +7,7 @@ want different words of one bank need several passes.
 
 from dataclasses import dataclass
 
-from llmc.cuda.emulator.places import source_line
+from llmc.cuda.emulator.reporting.places import source_line
 
 SECTOR = 32  # bytes
 WIDTH = 60  # characters of a source line in the table

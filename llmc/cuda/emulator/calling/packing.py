@@ -6,8 +6,8 @@ from functools import partial
 
 import numpy as np
 
-from llmc.cuda.emulator.arguments import check_count, one
-from llmc.cuda.emulator.parameters import FORMATS, dtype_name
+from llmc.cuda.emulator.calling.arguments import check_count, one
+from llmc.cuda.emulator.calling.parameters import FORMATS, dtype_name
 
 INTEGERS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
 

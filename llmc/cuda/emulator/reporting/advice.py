@@ -1,8 +1,8 @@
 """One sentence for each kind of mistake: what probably caused it, and what to write instead."""
 
-from llmc.cuda.emulator.guards import check_above, steps_over
-from llmc.cuda.emulator.loops import barrier_between, loop_around
-from llmc.cuda.emulator.places import array_of
+from llmc.cuda.emulator.reporting.guards import check_above, steps_over
+from llmc.cuda.emulator.reporting.loops import barrier_between, loop_around
+from llmc.cuda.emulator.reporting.places import array_of
 
 CHECK_BOUNDS = (
     "Threads past the end must do nothing: put a check such as `if (i < n)` around the access, and make sure that n is "

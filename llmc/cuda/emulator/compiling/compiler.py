@@ -14,14 +14,14 @@ import sys
 from functools import lru_cache
 from pathlib import Path
 
-from llmc.cuda.emulator import toolchain
-from llmc.cuda.emulator.compile_errors import explain
-from llmc.cuda.emulator.refusals import refuse
-from llmc.cuda.emulator.source import prepare
-from llmc.cuda.emulator.store import cache_folder, whole
+from llmc.cuda.emulator.compiling import toolchain
+from llmc.cuda.emulator.compiling.compile_errors import explain
+from llmc.cuda.emulator.compiling.refusals import refuse
+from llmc.cuda.emulator.compiling.source import prepare
+from llmc.cuda.emulator.compiling.store import cache_folder, whole
 from llmc.cuda.errors import KernelError
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 INCLUDE = HERE / "include"
 RUNTIME = HERE / "runtime"
 COMMON = (

@@ -4,9 +4,9 @@ from collections import Counter
 from functools import cached_property
 from html import escape
 
-from llmc.cuda.emulator import lines, measures
-from llmc.cuda.emulator.places import plural
-from llmc.cuda.emulator.problems import Problem, told
+from llmc.cuda.emulator.reporting import lines, measures
+from llmc.cuda.emulator.reporting.places import plural
+from llmc.cuda.emulator.reporting.problems import Problem, told
 
 MOST = 8  # problems that the text spells out
 
@@ -92,7 +92,7 @@ class Report:
 
         Without `kind` it is the threads for a launch that was small enough to be recorded, else the lines.
         """
-        from llmc.cuda.emulator import plot  # matplotlib takes half a second
+        from llmc.cuda.emulator.reporting import plot  # matplotlib takes half a second
 
         return plot.draw(self, kind)
 

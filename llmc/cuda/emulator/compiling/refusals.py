@@ -5,7 +5,7 @@ Better said before the compiler is asked: its own words for these would be about
 
 import re
 
-from llmc.cuda.emulator.text import line_at, mask
+from llmc.cuda.emulator.compiling.text import line_at, mask
 from llmc.cuda.errors import KernelError
 
 IN_TWO = "end the kernel where all blocks must meet and launch a second one"

@@ -4,7 +4,7 @@ import struct
 
 import numpy as np
 
-from llmc.cuda.emulator.parameters import FORMATS, described, dtype_name, is_cupy
+from llmc.cuda.emulator.calling.parameters import FORMATS, described, dtype_name, is_cupy
 
 
 def value_bytes(parameter, value) -> bytes:

@@ -2,9 +2,9 @@
 
 import re
 
-from llmc.cuda.emulator.advice import advice
-from llmc.cuda.emulator.doers import TWO_THREADS, who
-from llmc.cuda.emulator.places import array_of, extent, lane_list, place, plural, source_line
+from llmc.cuda.emulator.reporting.advice import advice
+from llmc.cuda.emulator.reporting.doers import TWO_THREADS, who
+from llmc.cuda.emulator.reporting.places import array_of, extent, lane_list, place, plural, source_line
 
 TITLES = {
     "out-of-bounds": "out of bounds",

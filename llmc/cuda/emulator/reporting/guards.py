@@ -2,7 +2,7 @@
 
 import re
 
-from llmc.cuda.emulator.loops import loop_around
+from llmc.cuda.emulator.reporting.loops import loop_around
 
 CHECK = re.compile(r"\b(?:if|for|while)\s*\(.*?(<=|>=|<|>)")
 FUNCTION = re.compile(r"__global__|__device__")

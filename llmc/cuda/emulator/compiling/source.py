@@ -10,8 +10,8 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from llmc.cuda.emulator.dynamic_shared import KERNEL_FILE, dynamic_shared
-from llmc.cuda.emulator.text import closing, enclosing, is_certain, mask, without_directives
+from llmc.cuda.emulator.compiling.dynamic_shared import KERNEL_FILE, dynamic_shared
+from llmc.cuda.emulator.compiling.text import closing, enclosing, is_certain, mask, without_directives
 
 ENTRIES_FILE = "llmc_entries"  # and the lines that follow it
 TYPE_WORDS = set("int float double char short long unsigned signed bool void const volatile __restrict__".split())

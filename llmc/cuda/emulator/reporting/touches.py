@@ -9,8 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
-from llmc.cuda.emulator.measures import SECTOR
-from llmc.cuda.emulator.places import plural
+from llmc.cuda.emulator.reporting.measures import SECTOR
+from llmc.cuda.emulator.reporting.places import plural
 
 WARP = 32
 BANKS, WORD = 32, 4  # of shared memory; bytes

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-from llmc.cuda.emulator.places import place, source_line
-from llmc.cuda.emulator.wording import paragraph
+from llmc.cuda.emulator.reporting.places import place, source_line
+from llmc.cuda.emulator.reporting.wording import paragraph
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Which threads did it: the second sentence of a problem's paragraph."""
 
-from llmc.cuda.emulator.places import thread
+from llmc.cuda.emulator.reporting.places import thread
 
 # The thread of a problem and the other one, for those kinds that are about two.
 TWO_THREADS = {

@@ -3,10 +3,10 @@
 import difflib
 import re
 
-from llmc.cuda.emulator.dynamic_shared import KERNEL_FILE
-from llmc.cuda.emulator.python_habits import floored, habit
-from llmc.cuda.emulator.source import ENTRIES_FILE, kernel_names, kernels
-from llmc.cuda.emulator.text import line_at, mask, without_directives
+from llmc.cuda.emulator.compiling.dynamic_shared import KERNEL_FILE
+from llmc.cuda.emulator.compiling.python_habits import floored, habit
+from llmc.cuda.emulator.compiling.source import ENTRIES_FILE, kernel_names, kernels
+from llmc.cuda.emulator.compiling.text import line_at, mask, without_directives
 from llmc.cuda.errors import KernelError
 
 ERROR = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$", re.MULTILINE)

@@ -1,0 +1,1 @@
+"""From what a launch left behind to sentences, tables and pictures."""
