@@ -88,7 +88,7 @@ def test_options_are_a_tuple():
 
 
 def test_two_processes_at_once(cache):
-    command = "import sys; from llmc.cuda.emulator.compiling.compiler import compile; print(compile(sys.argv[1], ('k',)))"
+    command = "import sys; from llmc.cuda.emulator.compiling.compiler import compile; print(compile(sys.argv[1], 'k'))"
     runs = [
         subprocess.Popen([sys.executable, "-c", command, CODE], stdout=subprocess.PIPE, text=True, env={**os.environ})
         for _ in range(2)
