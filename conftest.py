@@ -22,6 +22,7 @@ os.environ["MPLBACKEND"] = "Agg"  # before anything imports matplotlib: no test 
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
     os.environ.setdefault(variable, "1")
 os.environ.setdefault("NUMBA_NUM_THREADS", "2")  # the "cpu" backend's: two, on every machine, so that cuts are tested
+os.environ.setdefault("LLMC_EMULATOR_THREADS", "1")  # its own tests ask for more; the timed exercises want a quiet core
 
 # The emulator of CUDA does not run on Windows itself, only within WSL; there its tests and lessons say nothing.
 CUDA = ("test_cuda_", "test_kernel", "test_course_kernel", "test_course_first_kernels", "test_course_reductions")

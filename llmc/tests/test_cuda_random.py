@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from llmc.cuda import KernelError, RawModule, device, inspect
+from llmc.cuda import KernelError, RawKernel, RawModule, device, inspect
 
 LAUNCHES = 150  # of each family
 CODE = r"""
@@ -199,3 +199,30 @@ def test_impossible_launches_are_refused(module):
 
 def attempt(module, grid, block, args, shared_mem):
     module.get_function("strided")(grid, block, args, shared_mem=shared_mem)
+
+
+def test_blocks_run_on_all_cores_at_once(monkeypatch):
+    """Four workers, many blocks: static and dynamic shared memory, barriers and warps are each block's own."""
+    monkeypatch.setenv("LLMC_EMULATOR_THREADS", "4")
+    code = r"""
+    extern "C" __global__ void sums(float* out, const float* x, int n, int* busy) {
+        extern __shared__ float dynamic[];
+        __shared__ float s[96];
+        int t = threadIdx.x, block = blockIdx.x;
+        s[t] = x[block * 96 + t];
+        dynamic[t] = s[t];
+        __syncthreads();
+        float sum = 0.0f;
+        for (int k = 0; k < 96; k++) sum += s[k] + dynamic[95 - k];
+        for (int gap = 16; gap > 0; gap /= 2) sum += __shfl_xor_sync(0xffffffff, sum, gap);
+        if (t % 32 == 0) out[block * 3 + t / 32] = sum;
+        if (t == 0) atomicAdd(busy, 1);
+    }"""
+    kernel = RawKernel(code, "sums", check=False)
+    x = np.random.RandomState(0).standard_normal((2000, 96)).astype(np.float32)  # (blocks, threads)
+    out, busy = np.zeros((2000, 3), np.float32), np.zeros(1, np.int32)  # (blocks, warps)
+    for _ in range(5):
+        kernel((2000,), (96,), (out, x, np.int32(96), busy), shared_mem=4 * 96)
+        expected = 64 * x.astype(np.float64).sum(axis=1, keepdims=True)  # (blocks, 1): twice the sum, 32 lanes
+        assert np.abs(out - expected).max() < 1e-3
+    assert busy[0] == 5 * 2000
