@@ -1,16 +1,11 @@
 """A kernel's text as libraries in memory: the plain build, the checked one, and the variables of both."""
 
 import ctypes
-import struct
-from pathlib import Path
 
 from llmc.cuda.emulator import native
 from llmc.cuda.emulator.compiling import compiler
 from llmc.cuda.emulator.compiling.source import global_names
 from llmc.cuda.errors import KernelError
-
-TLS = 7  # type of the thread-local segment in an ELF file
-ELF_64 = b"\x7fELF\x02\x01"  # little-endian
 
 
 class Build:
@@ -43,24 +38,3 @@ class Build:
         for name in global_names(self.code):
             source, target = self.variable(name, not checked), self.variable(name, checked)
             ctypes.memmove(target, source, len(source))
-
-
-def static_shared(path: Path) -> int:
-    """Bytes of static __shared__ arrays in a library, rounded down to 16; 0 where the file is of another format.
-
-    They are thread-local variables of the host, so the ELF header says how many bytes they have: all but the runtime's
-    own, which is one byte.
-    """
-    with open(path, "rb") as file:
-        head = file.read(64)
-        if head[:6] != ELF_64:
-            return 0
-        (start,), (size, count) = struct.unpack_from("<Q", head, 0x20), struct.unpack_from("<HH", head, 0x36)
-        file.seek(start)
-        table = file.read(size * count)
-    sizes = [
-        struct.unpack_from("<Q", table, at + 0x28)[0]
-        for at in range(0, len(table), size)
-        if struct.unpack_from("<I", table, at)[0] == TLS
-    ]
-    return (sum(sizes) - 1) // 16 * 16 if sizes else 0

@@ -11,16 +11,17 @@ import os
 import sys
 
 from llmc.cuda.emulator import launch, native
-from llmc.cuda.emulator.build import Build, static_shared
+from llmc.cuda.emulator.build import Build
 from llmc.cuda.emulator.calling import unwritten
 from llmc.cuda.emulator.calling.arguments import convert
 from llmc.cuda.emulator.calling.packing import Packer
 from llmc.cuda.emulator.calling.parameters import parse
 from llmc.cuda.emulator.calling.shapes import DYNAMIC_LIMIT, MOST_SHARED, THREADS, check_launch
-from llmc.cuda.emulator.compiling.source import global_names, kernels, parameter_names
+from llmc.cuda.emulator.compiling.source import global_names, kernel_names, kernels, parameter_names
 from llmc.cuda.emulator.raw import Raw
 from llmc.cuda.emulator.reading import read
 from llmc.cuda.emulator.reporting.report import Report
+from llmc.cuda.emulator.statics import of_kernel
 from llmc.cuda.errors import KernelError
 
 MOST_PLANS = 256  # launch shapes that a kernel remembers
@@ -140,15 +141,18 @@ class RawKernel:
         return convert(library.signature(self._index), self._names(), args, self.name)
 
     def _shape(self, grid, block, shared_mem, library):
-        static = static_shared(library.path)
-        return check_launch(self.name, grid, block, shared_mem, static, self._max_dynamic)
+        return check_launch(self.name, grid, block, shared_mem, self._static_shared(library), self._max_dynamic)
+
+    def _static_shared(self, library):
+        arrays = of_kernel(library.path, self.name, kernel_names(self.code))
+        return sum(array.size for array in arrays if not array.mark)
 
     # ------------------------------------------------------------------------------------ attributes of CuPy's
 
     @property
     def shared_size_bytes(self) -> int:
-        """Bytes of static shared memory of the whole text, rounded down to 16."""
-        return static_shared(self._build.library(self.check).path)
+        """Bytes of the kernel's static shared memory, gaps between arrays not counted; 0 where nobody knows (macOS)."""
+        return self._static_shared(self._build.library(self.check))
 
     @property
     def max_dynamic_shared_size_bytes(self) -> int:

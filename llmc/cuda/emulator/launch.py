@@ -75,18 +75,20 @@ def launch(library, index, code, kernel, grid, block, arguments, shared_mem=0, m
     slots = slots_of(arguments)
     with native.exclusive():
         start = perf_counter()
-        for slot in slots:
-            _bring_in(slot, unwritten)
-        pointers, kept = _pack(arguments, slots)
-        address = ctypes.addressof(pointers)
-        prepared = native.options(library, index, grid, block, address, shared_mem, True, measure)
         arrays = statics.of_kernel(library.path, kernel, kernel_names(code))
         native.tell_shared(arrays)
         try:
-            handle = native.run_checked(prepared)
-        finally:
             for slot in slots:
-                _take_out(slot, unwritten)
+                _bring_in(slot, unwritten)
+            pointers, kept = _pack(arguments, slots)
+            address = ctypes.addressof(pointers)
+            prepared = native.options(library, index, grid, block, address, shared_mem, True, measure)
+            try:
+                handle = native.run_checked(prepared)
+            finally:  # also after Ctrl-C: what the kernel has written so far
+                for slot in slots:
+                    _take_out(slot, unwritten)
+        finally:
             native.library().llmc_forget(len(slots))
         raw = Raw(library.path, code, kernel, grid, block, arguments, shared_arrays=arrays)
         read(handle, raw, measure)

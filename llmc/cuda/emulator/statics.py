@@ -43,12 +43,8 @@ def of_kernel(library: Path, kernel: str, kernels) -> tuple[SharedArray, ...]:
     """Those that `kernel` can use: not the ones declared inside another of the library's `kernels`."""
     own = kernel.split("<")[0].split("::")[-1]
     others = [name.split("<")[0].split("::")[-1] for name in kernels]
-    inside = [f"{len(name)}{name}" for name in others if name != own]
-    return tuple(one for one in shared_arrays(library) if not any(_starts(one.symbol, name) for name in inside))
-
-
-def _starts(symbol, name):
-    return re.match(rf"_ZZN?{name}(?!\w*\d+{name})", symbol) is not None
+    inside = tuple(f"_ZZ{n}{len(name)}{name}" for name in others if name != own for n in ("", "N"))
+    return tuple(one for one in shared_arrays(library) if not one.symbol.startswith(inside))
 
 
 def _plain(symbol):

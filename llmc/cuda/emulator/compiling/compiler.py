@@ -3,7 +3,7 @@
 A library is named after a hash of all that went into it, written under another name and renamed when it is whole, so
 that two notebooks may compile the same kernel at once and a second run compiles nothing. Plain builds are for speed. In
 checked builds the compiler's thread-sanitizer pass puts a call before every load and store, and those calls lead to our
-runtime, which sees what the kernel does (shared/EMULATOR.md of the course's authors, and `runtime/`).
+runtime (`../runtime/memory.cpp`), which sees what the kernel does.
 """
 
 import hashlib

@@ -7,7 +7,6 @@
 
 extern "C" void llmc_switch(void** save, void* to);
 
-
 // A stack on which llmc_switch starts `entry`, a function that never returns.
 inline void* fresh_stack(char* top, void (*entry)()) {
     uintptr_t sp = (uintptr_t)top & ~(uintptr_t)15;

@@ -70,7 +70,7 @@ struct alignas(64) Thread {  // one line of the cache
     short id;
     unsigned char lane, warp;
     bool atomics;  // it has used an atomic: it may hold a lock, and give it back by an ordinary write
-    bool touched;  // it has read, written or waited: leaving before a barrier is suspicious then
+    bool touched;  // it has read or written since its last barrier: leaving before the next is suspicious then
 };
 
 struct Collective {
