@@ -247,6 +247,7 @@ LIMITS = {
     "list": ((1,), [32], {}, "CuPy wants a tuple"),
     "four": ((1, 1, 1, 1), (32,), {}, "one to three"),
     "shared": ((1,), (32,), {"shared_mem": 50000}, "max_dynamic_shared_size_bytes = 50000 before the launch"),
+    "static-alone": ((1,), (32,), {"static": 52000}, "arrays take 52000 bytes, at most 49152 fit"),
     "static": ((1,), (32,), {"shared_mem": 9000, "static": 40960}, "has 8192"),
     "too-much": ((1,), (32,), {"shared_mem": 240000, "allowed": 232448}, "never has more than 232448"),
     "shared-float": ((1,), (32,), {"shared_mem": 1.5}, "number of bytes"),

@@ -414,3 +414,14 @@ def test_forgotten_arrays_are_forgotten():
     assert len(unwritten._known) == before + 1 and unwritten.elements(array[1:]).sum() == 8
     del array
     assert len(unwritten._known) == before
+
+
+@pytest.mark.parametrize("check", [False, True], ids=["plain", "checked"])
+def test_the_static_shared_memory_of_other_kernels_does_not_count(check):
+    body = (
+        "(float* out) { __shared__ float s[8000]; int t = threadIdx.x; s[t] = 1; __syncthreads(); out[t] = s[31 - t]; }"
+    )
+    code = "".join(f'extern "C" __global__ void {name}{body}\n' for name in ("first", "second"))
+    kernel, out = cuda.RawModule(code=code, check=check).get_function("second"), np.zeros(32, np.float32)
+    kernel((1,), (32,), (out,))
+    assert kernel.shared_size_bytes == 32000 and out.all()

@@ -54,6 +54,11 @@ def _triple(kernel, what, sizes):
 def _check_shared(kernel, dynamic, static, allowed):
     if isinstance(dynamic, bool) or not isinstance(dynamic, (int, np.integer)) or dynamic < 0:
         raise KernelError(f"{kernel}: shared_mem is {dynamic!r}; it is a number of bytes.")
+    if static > DYNAMIC_LIMIT:  # nothing lifts this limit: nvcc refuses to compile such a kernel
+        mend = "make them smaller, or take dynamic shared memory: extern __shared__ T name[];"
+        raise KernelError(
+            f"{kernel}: its static __shared__ arrays take {static} bytes, at most {DYNAMIC_LIMIT} fit; {mend}"
+        )
     asked = f"{dynamic} bytes of dynamic shared memory" + (f" beside {static} static ones" if static else "")
     if dynamic + static > MOST_SHARED:
         raise KernelError(f"{kernel}: {asked}, and a block never has more than {MOST_SHARED}; use smaller tiles.")
