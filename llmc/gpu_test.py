@@ -112,7 +112,7 @@ def write_files(case, folder) -> list[Path]:
     """A model, PyTorch's debug state of it and its losses, as llm.c would leave them in the folder."""
     from llmc.checkpoints import write_model
     from llmc.checkpoints.debug_state import MAGIC, VERSION
-    from llmc.header import make_header
+    from llmc.files.header import make_header
     from llmc.model import GPT2
 
     model, expected = GPT2(case.config), np.load(ROOT / f"llmc/tests/fixtures/{case.name}.npz")

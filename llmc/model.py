@@ -9,8 +9,8 @@ import numpy as np
 from llmc.backends import get_backend
 from llmc.config import GPT2Config
 from llmc.errors import UserError
+from llmc.flat_buffer import FlatBuffer, plan_table
 from llmc.initialization import initial_weights
-from llmc.memory import FlatBuffer, plan_table
 
 
 class GPT2:

@@ -9,9 +9,9 @@ from functools import partial
 
 import numpy as np
 
-from llmc.cache import KeyValueCache
 from llmc.data.encoding import encode
 from llmc.errors import UserError
+from llmc.kv_cache import KeyValueCache
 
 MASK = (1 << 64) - 1
 STATE_OF_SEED_ZERO = 0x9E3779B97F4A7C15  # xorshift never leaves state zero, so seed 0 starts here

@@ -11,7 +11,8 @@ import numpy as np
 from llmc.checkpoints.huggingface_files import CONFIG, WEIGHTS, find_files, read_json
 from llmc.checkpoints.huggingface_layout import NAMES, config_of, options_of, pieces
 from llmc.checkpoints.safetensors_file import read_index, write_safetensors
-from llmc.errors import UserError, atomic_write
+from llmc.errors import UserError
+from llmc.files.atomic_write import atomic_write
 from llmc.model import GPT2
 
 PREFIX = "transformer."  # files of a GPT2LMHeadModel have it; those of a bare GPT2Model, OpenAI's too, do not

@@ -6,7 +6,7 @@ from pathlib import Path
 from textwrap import shorten
 
 from llmc.errors import UserError
-from llmc.header import opened
+from llmc.files.header import opened
 
 CONFIG, WEIGHTS, SHARDS = "config.json", "model.safetensors", "model.safetensors.index.json"
 REPOSITORY = re.compile(r"[\w.-]+(/[\w.-]+)?", re.ASCII)

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from llmc.data.tokenizer import END_OF_TEXT, token_table
-from llmc.errors import UserError, atomic_write
+from llmc.errors import UserError
+from llmc.files.atomic_write import atomic_write
 
 if TYPE_CHECKING:
     import tiktoken

@@ -5,11 +5,12 @@ Version 3 holds float32, version 5 bfloat16; both pad the vocabulary. Follows gp
 
 import numpy as np
 
-from llmc.checkpoints import floats
-from llmc.checkpoints.floats import read_floats, write_floats
 from llmc.config import GPT2Config
-from llmc.errors import UserError, atomic_write
-from llmc.header import SIZE, check_size, make_header, opened, read_header
+from llmc.errors import UserError
+from llmc.files import floats
+from llmc.files.atomic_write import atomic_write
+from llmc.files.floats import read_floats, write_floats
+from llmc.files.header import SIZE, check_size, make_header, opened, read_header
 from llmc.model import GPT2
 
 MAGIC = 20240326

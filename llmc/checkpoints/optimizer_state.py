@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from llmc.checkpoints.floats import read_floats, write_floats
-from llmc.errors import UserError, atomic_write
-from llmc.header import SIZE, file_size, make_header, opened, read_header
+from llmc.errors import UserError
+from llmc.files.atomic_write import atomic_write
+from llmc.files.floats import read_floats, write_floats
+from llmc.files.header import SIZE, file_size, make_header, opened, read_header
 
 MAGIC = 20240527
 VERSION = 1

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from llmc.course import board
 from llmc.course.catalog import all_exercises, checkout
-from llmc.errors import UserError, atomic_write
+from llmc.errors import UserError
+from llmc.files.atomic_write import atomic_write
 
 PATIENCE = 2.0  # seconds to wait for the lock: it is held for milliseconds, so an older one belongs to a dead process
 _recording = True

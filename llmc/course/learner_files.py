@@ -14,7 +14,8 @@ from pathlib import Path
 from llmc.course import builder, notebooks
 from llmc.course.catalog import OWN_FOLDER, checkout
 from llmc.course.merging import fingerprint
-from llmc.errors import UserError, atomic_write, why
+from llmc.errors import UserError, why
+from llmc.files.atomic_write import atomic_write
 
 OTHERS = ("notebooks", "solutions", "exercises", "llmc", "data", "runs")  # folders of the course, not for answers
 LINK = re.compile(r"(\]\(|href=\")\.\./(exercises/)?")

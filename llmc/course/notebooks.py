@@ -14,7 +14,8 @@ import sys
 import time
 from pathlib import Path
 
-from llmc.errors import UserError, atomic_write
+from llmc.errors import UserError
+from llmc.files.atomic_write import atomic_write
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 KEPT = ("llmc", "tags", "jupyter")  # cell metadata that means something; the rest is what an editor left behind

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from llmc.data.build import Part, build, held_out
 from llmc.data.download import download, hub_files
-from llmc.errors import UserError, atomic_write, why
+from llmc.errors import UserError, why
+from llmc.files.atomic_write import atomic_write
 
 REPOSITORY, ARCHIVE = "roneneldan/TinyStories", "TinyStories_all_data.tar.gz"
 SEED = 1337

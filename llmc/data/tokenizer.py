@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from llmc.data.bpe import GPT2_PATTERN
-from llmc.errors import UserError, atomic_write, why
-from llmc.header import SIZE, make_header, read_header
+from llmc.errors import UserError, why
+from llmc.files.atomic_write import atomic_write
+from llmc.files.header import SIZE, make_header, read_header
 
 if TYPE_CHECKING:
     import tiktoken

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llmc.errors import UserError, atomic_write, why
-from llmc.header import SIZE, check_size, make_header, read_header
+from llmc.errors import UserError, why
+from llmc.files.atomic_write import atomic_write
+from llmc.files.header import SIZE, check_size, make_header, read_header
 
 MAGIC = 20240520
 VERSION = 1

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from llmc.backends import reference
-from llmc.cache import KeyValueCache
 from llmc.config import GPT2Config
 from llmc.course.plug import learner_backend
 from llmc.errors import UserError
+from llmc.kv_cache import KeyValueCache
 from llmc.model import GPT2
 from llmc.sampling import generate
 from llmc.tests.cases import CASES

@@ -12,7 +12,7 @@ from llmc.checkpoints import TrainState, checkpoints, latest_checkpoint, load_ch
 from llmc.checkpoints.folder import newest_model
 from llmc.config import GPT2Config
 from llmc.errors import UserError
-from llmc.header import SIZE
+from llmc.files.header import SIZE
 from llmc.model import GPT2
 
 CONFIG = GPT2Config(maxT=2, V=3, L=1, NH=1, C=2)

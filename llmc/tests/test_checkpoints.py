@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from llmc.checkpoints import read_config, read_debug_state, read_model, write_model
-from llmc.checkpoints.bfloat16 import bfloat16_to_float32, float32_to_bfloat16
 from llmc.config import GPT2Config, preset
-from llmc.errors import UserError, atomic_write
-from llmc.header import SIZE, make_header
+from llmc.errors import UserError
+from llmc.files.atomic_write import atomic_write
+from llmc.files.bfloat16 import bfloat16_to_float32, float32_to_bfloat16
+from llmc.files.header import SIZE, make_header
 from llmc.model import GPT2
 
 CONFIG = GPT2Config(maxT=8, V=20, L=2, NH=2, C=8)
@@ -44,7 +45,7 @@ def test_chunks_make_no_difference(saved, tmp_path, monkeypatch, precision):
     model, _ = saved
     write_model(tmp_path / "whole.bin", model, precision)
     whole = read_model(tmp_path / "whole.bin").params_flat
-    monkeypatch.setattr("llmc.checkpoints.floats.CHUNK", 1000)  # the model has 2,848
+    monkeypatch.setattr("llmc.files.floats.CHUNK", 1000)  # the model has 2,848
     write_model(tmp_path / "chunks.bin", model, precision)
     assert (tmp_path / "chunks.bin").read_bytes() == (tmp_path / "whole.bin").read_bytes()
     np.testing.assert_array_equal(read_model(tmp_path / "chunks.bin").params_flat, whole)

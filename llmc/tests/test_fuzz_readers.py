@@ -34,7 +34,7 @@ from llmc.data.shuffled import ShuffledLoader
 from llmc.data.tokenizer import END_OF_TEXT, make_encoding, read_tokenizer, write_tokenizer
 from llmc.data.tokens import read_tokens, write_tokens
 from llmc.errors import UserError
-from llmc.header import make_header
+from llmc.files.header import make_header
 from llmc.model import GPT2
 from llmc.training import LogWriter, TrainSettings, read_log
 from llmc.training.run_json import read_settings, write_settings

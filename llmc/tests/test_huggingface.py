@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from llmc.checkpoints import read_huggingface, write_huggingface
-from llmc.checkpoints.bfloat16 import bfloat16_to_float32, float32_to_bfloat16
 from llmc.checkpoints.huggingface_layout import COMPUTED
 from llmc.checkpoints.huggingface_tokenizer import byte_letters, merges, write_huggingface_tokenizer
 from llmc.checkpoints.safetensors_file import read_index, write_safetensors
@@ -15,6 +14,7 @@ from llmc.config import GPT2Config
 from llmc.data.bpe import train_bpe
 from llmc.data.tokenizer import make_encoding, read_tokenizer
 from llmc.errors import UserError
+from llmc.files.bfloat16 import bfloat16_to_float32, float32_to_bfloat16
 from llmc.model import GPT2
 
 CONFIG = GPT2Config(maxT=9, V=37, L=2, NH=3, C=12)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from llmc.checkpoints import TrainState, read_huggingface, read_model, save_checkpoint, write_huggingface, write_model
-from llmc.checkpoints.bfloat16 import bfloat16_to_float32, float32_to_bfloat16
 from llmc.cli import main
 from llmc.config import PRESETS, GPT2Config
 from llmc.data.tokenizer import END_OF_TEXT, make_encoding, write_tokenizer
+from llmc.files.bfloat16 import bfloat16_to_float32, float32_to_bfloat16
 from llmc.model import GPT2
 
 CONFIG = GPT2Config(maxT=8, V=257, L=2, NH=2, C=8)

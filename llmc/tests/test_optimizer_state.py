@@ -6,7 +6,7 @@ import pytest
 from llmc.checkpoints import TrainState, read_optimizer_state, write_optimizer_state
 from llmc.config import GPT2Config
 from llmc.errors import UserError
-from llmc.header import SIZE
+from llmc.files.header import SIZE
 from llmc.model import GPT2
 
 CONFIG = GPT2Config(maxT=8, V=20, L=2, NH=2, C=8)

@@ -9,7 +9,7 @@ from llmc import verify
 from llmc.checkpoints import read_model, write_model
 from llmc.checkpoints.debug_state import MAGIC, VERSION
 from llmc.errors import UserError
-from llmc.header import make_header
+from llmc.files.header import make_header
 from llmc.tests.cases import CASES
 from llmc.tests.test_model import FIXTURES, build
 

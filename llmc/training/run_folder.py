@@ -19,7 +19,8 @@ from llmc.checkpoints.folder import (
     save_checkpoint,
 )
 from llmc.data.tokenizer import write_tokenizer
-from llmc.errors import UserError, atomic_write
+from llmc.errors import UserError
+from llmc.files.atomic_write import atomic_write
 from llmc.training.claim import claim, claim_number, remove_if_empty
 from llmc.training.log import LogWriter
 from llmc.training.run_json import write_settings

@@ -5,7 +5,8 @@ from dataclasses import asdict, fields
 from pathlib import Path
 
 from llmc.data import CORPORA
-from llmc.errors import UserError, atomic_write, why
+from llmc.errors import UserError, why
+from llmc.files.atomic_write import atomic_write
 from llmc.training.settings import TrainSettings
 
 SETTINGS = "settings.json"

@@ -14,7 +14,8 @@ from pathlib import Path
 from llmc.checkpoints.folder import latest_checkpoint
 from llmc.data import find_corpus
 from llmc.data.tokenise import cores
-from llmc.errors import UserError, atomic_write
+from llmc.errors import UserError
+from llmc.files.atomic_write import atomic_write
 from llmc.training.claim import claim, claim_number, remove_if_empty
 from llmc.training.command import add_settings, given
 from llmc.training.recipes import RECIPES, recipe

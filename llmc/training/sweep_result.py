@@ -5,7 +5,8 @@ from dataclasses import asdict, dataclass, field
 from math import isfinite
 from pathlib import Path
 
-from llmc.errors import UserError, atomic_write, why
+from llmc.errors import UserError, why
+from llmc.files.atomic_write import atomic_write
 from llmc.training.log import read_log
 from llmc.training.run_folder import LOG
 from llmc.training.side_by_side import INTERRUPTED

@@ -8,7 +8,7 @@ Memory: keys and values (L, 2, B, NH, T, hs), and one layer's activations for T 
 """
 
 from llmc.errors import UserError
-from llmc.memory import FlatBuffer
+from llmc.flat_buffer import FlatBuffer
 
 
 class KeyValueCache:

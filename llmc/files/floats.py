@@ -5,8 +5,8 @@ A file of any size so needs little more memory than the model it fills. Sizes ar
 
 import numpy as np
 
-from llmc.checkpoints.bfloat16 import bfloat16_to_float32, float32_to_bfloat16
 from llmc.errors import UserError
+from llmc.files.bfloat16 import bfloat16_to_float32, float32_to_bfloat16
 
 CHUNK = 1 << 22  # elements at a time
 FLOAT32, BFLOAT16 = np.dtype("<f4"), np.dtype("<u2")  # bfloat16 is held as its bit patterns

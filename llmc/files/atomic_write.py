@@ -1,0 +1,35 @@
+"""Writing a file so that nothing is lost: under a temporary name, then renamed."""
+
+import os
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+from llmc.errors import UserError, why
+
+
+@contextmanager
+def atomic_write(path, mode: str = "wb"):
+    """Open a temporary file beside `path` and rename it to `path` when the block ends without an error.
+
+    A reader therefore sees the old file or the whole new one, never half of it, also after kill -9 or a full disk.
+    Yields the open file (text modes are UTF-8 with "\\n" line ends). Raises UserError if the folder or disk refuses.
+    """
+    path = Path(path)
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+        temporary = Path(name)
+        text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
+        with os.fdopen(handle, mode, **text) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())  # the rename must not become durable before the bytes are
+        temporary.chmod(0o644)  # mkstemp makes it private; a finished file is an ordinary one
+        temporary.replace(path)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {why(error)}; free some space or choose another folder.") from error
+    finally:
+        if temporary is not None and temporary.exists():
+            temporary.unlink()
