@@ -32,7 +32,7 @@ test: $(TESTS) ## everything: the package's tests, every notebook and solution, 
 	@exec $(PY) -m pytest -n 2 --dist loadscope $(ARGS)
 
 gpu-test: ## the GPU's tests and the CUDA lessons on a real GPU; installs nothing: $(VENV) if it is there, else $(PYTHON)
-	@exec $(if $(wildcard $(PY)),$(PY),$(PYTHON)) -m llmc.gpu_test $(ARGS)
+	@exec $(if $(wildcard $(PY)),$(PY),$(PYTHON)) -m llmc.tests.on_gpu $(ARGS)
 
 test-browser: $(BROWSER) ## an exercise in a real JupyterLab and Chromium; says why when it cannot (no Chromium)
 	@exec $(PY) -m pytest -rs llmc/tests/test_browser.py $(ARGS)

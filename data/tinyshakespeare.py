@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
 
-from llmc.data.command import script  # noqa: E402
+from llmc.commands.data import script  # noqa: E402
 
 if __name__ == "__main__":
     sys.exit(script("tinyshakespeare"))

@@ -19,38 +19,19 @@ class Parser(argparse.ArgumentParser):
         raise UserError(f"{message} (see `{self.prog} --help`).")
 
 
-# --------------------------------------------------------------------------------------------------- the commands
-
-
-def _progress_arguments(parser):
-    pass
-
-
-def _progress(args) -> int:
-    from llmc.course import progress
-
-    print(progress())
-    return 0
-
-
-def _from(module):
-    """The (add_arguments, run) of a module that is imported when one of the two is called."""
-    return lambda parser: import_module(module).add_arguments(parser), lambda args: import_module(module).run(args)
-
-
-COMMANDS = {  # name -> (what it does, add_arguments, run)
-    "train": ("train a GPT-2 and keep it in runs/", *_from("llmc.training.command")),
-    "sample": ("let a trained model write", *_from("llmc.sample")),
-    "eval": ("measure a model on tokens: loss and bits per byte", *_from("llmc.eval")),
-    "sweep": ("train with several learning rates side by side, and compare", *_from("llmc.training.sweep")),
-    "data": ("prepare a corpus", *_from("llmc.data")),
-    "init": ("make a model file: fresh weights, or those of a Hugging Face GPT-2", *_from("llmc.checkpoints.init")),
-    "export": ("write a model in Hugging Face's format", *_from("llmc.checkpoints.export")),
-    "verify": ("compare a model file with a debug state of llm.c", *_from("llmc.verify")),
-    "bench": ("measure a training step", *_from("llmc.bench")),
-    "doctor": ("look at what this machine has, and what is missing", *_from("llmc.course.doctor")),
-    "progress": ("show which exercises are done, and what is next", _progress_arguments, _progress),
-    "exercises": ("get a folder of exercises of your own, or keep it up to date", *_from("llmc.course.command")),
+COMMANDS = {  # the name of a file in llmc/commands -> what the command does
+    "train": "train a GPT-2 and keep it in runs/",
+    "sample": "let a trained model write",
+    "eval": "measure a model on tokens: loss and bits per byte",
+    "sweep": "train with several learning rates side by side, and compare",
+    "data": "prepare a corpus",
+    "init": "make a model file: fresh weights, or those of a Hugging Face GPT-2",
+    "export": "write a model in Hugging Face's format",
+    "verify": "compare a model file with a debug state of llm.c",
+    "bench": "measure a training step",
+    "doctor": "look at what this machine has, and what is missing",
+    "progress": "show which exercises are done, and what is next",
+    "exercises": "get a folder of exercises of your own, or keep it up to date",
 }
 
 EXAMPLES = """examples:
@@ -63,7 +44,9 @@ EXAMPLES = """examples:
 """
 
 
-# ---------------------------------------------------------------------------------------------------------- main
+def module_of(command):
+    """llmc.commands.<command>, with `add_arguments(parser)` and `run(args)`."""
+    return import_module(f"llmc.commands.{command}")
 
 
 def make_parser(command=None):
@@ -76,10 +59,10 @@ def make_parser(command=None):
     )
     parser.add_argument("--version", action="version", version=f"llmc {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    for name, (text, add_arguments, _) in COMMANDS.items():
+    for name, text in COMMANDS.items():
         sub = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False)
         if name == command:
-            add_arguments(sub)
+            module_of(name).add_arguments(sub)
     return parser
 
 
@@ -111,7 +94,7 @@ def _run(argv) -> int:
     if args.command is None:
         parser.print_help()
         return 0
-    return COMMANDS[args.command][2](args)
+    return module_of(args.command).run(args)
 
 
 def _refuse(sentence) -> int:

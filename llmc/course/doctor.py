@@ -4,7 +4,6 @@ In a notebook `doctor()` is a table. Every row is found out by a thread of its o
 that never answers costs a row and not the report.
 """
 
-import json
 import os
 import time
 from functools import partial
@@ -124,18 +123,3 @@ def _homeless(row) -> Row:
         return row
     found, costs, command = (text.replace(home, "~") for text in (row.found, row.costs, row.command))
     return Row(row.what, found, row.status, costs, command)
-
-
-# ------------------------------------------------------------------------------------------ the command
-
-
-def add_arguments(parser):
-    """The arguments of `llmc doctor`, for an argparse parser."""
-    parser.add_argument("--json", action="store_true", help="print the rows as a JSON list instead of a table")
-
-
-def run(args) -> int:
-    """Print the report; always 0: nothing that is missing is an error."""
-    report = doctor()
-    print(json.dumps([vars(row) for row in report], indent=1) if args.json else report)
-    return 0

@@ -4,7 +4,7 @@ Prepared corpora live in `data_home()`/NAME: the environment variable LLMC_DATA_
 checkout, else `data/` of the current folder. llm.c keeps the same kind of scripts in `dev/data/`.
 """
 
-from llmc.data.command import CORPORA, add_arguments, find_corpus, prepare_corpus, prepared, run
+from llmc.data.corpora import CORPORA, find_corpus, prepare_corpus, prepared
 from llmc.data.corpus import Corpus, data_home
 from llmc.data.encoding import encode
 from llmc.data.loader import DataLoader
@@ -17,7 +17,6 @@ __all__ = [
     "Corpus",
     "DataLoader",
     "ShuffledLoader",
-    "add_arguments",
     "count_tokens",
     "data_home",
     "encode",
@@ -25,6 +24,5 @@ __all__ = [
     "prepare_corpus",
     "prepared",
     "read_tokens",
-    "run",
     "write_tokens",
 ]

@@ -1,17 +1,13 @@
-"""Write llmc/tests/fixtures/*.npz: what PyTorch in float64 computes for the models of cases.py.
+"""Write llmc/parity/fixtures/*.npz: what PyTorch in float64 computes for the models of cases.py.
 
 Run once, with the [test] extra installed: python -m llmc.tests.make_fixtures. The tests then need no PyTorch.
 """
 
-from pathlib import Path
-
 import numpy as np
 import torch
 
+from llmc.parity.cases import CASES
 from llmc.tests import torch_gpt2
-from llmc.tests.cases import CASES
-
-FOLDER = Path(__file__).parent / "fixtures"
 
 
 def main():
@@ -22,7 +18,7 @@ def main():
         arrays = {"d" + name: g.astype(np.float32) for name, g in grads.items()}
         for recipe in "AB":
             arrays["losses_" + recipe] = torch_gpt2.adamw_losses(case.config, values, x, y, torch.float64, recipe)
-        np.savez_compressed(FOLDER / f"{case.name}.npz", logits=logits.astype(np.float32), loss=loss, **arrays)
+        np.savez_compressed(case.fixture, logits=logits.astype(np.float32), loss=loss, **arrays)
         print(case.name, loss)
 
 

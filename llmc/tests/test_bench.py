@@ -6,10 +6,11 @@ import json
 import numpy as np
 import pytest
 
-from llmc import bench
+from llmc.bench.profiling import by_function, profile
+from llmc.bench.step import training_step
+from llmc.commands import bench
 from llmc.config import preset
 from llmc.model import GPT2
-from llmc.profiling import by_function, profile
 
 
 def run(capsys, *words):
@@ -42,7 +43,7 @@ def test_the_peer_is_the_same_model_and_the_ratio_its_time_over_ours(capsys):
 @pytest.mark.parametrize("fused", [False, True])
 def test_the_peer_has_our_losses(fused):
     pytest.importorskip("torch")
-    from llmc.peers import torch_step
+    from llmc.bench.torch_step import torch_step
 
     model = GPT2(preset("tiny"), "cpu")
     model.init_weights()
@@ -50,14 +51,14 @@ def test_the_peer_has_our_losses(fused):
     x = np.random.RandomState(0).randint(0, model.config.V, (2, 9)).astype(np.int32)  # (B, T + 1)
     x, y = x[:, :-1], x[:, 1:]  # (B, T) both
     for _ in range(5):
-        assert peer(x, y) == pytest.approx(bench.training_step(model, x, y), rel=1e-5)
+        assert peer(x, y) == pytest.approx(training_step(model, x, y), rel=1e-5)
 
 
 def test_a_profile_is_the_calls_of_a_step_in_order():
     model = GPT2(preset("tiny"))
     model.init_weights()
     backend, x = model.backend, np.zeros((1, 8), np.int32)
-    calls = profile(model, lambda: bench.training_step(model, x, x))
+    calls = profile(model, lambda: training_step(model, x, x))
     assert model.backend is backend
     assert [call.start for call in calls] == sorted(call.start for call in calls)
     names = [call.name for call in calls]

@@ -9,8 +9,8 @@ from llmc.course.plug import learner_backend
 from llmc.errors import UserError
 from llmc.kv_cache import KeyValueCache
 from llmc.model import GPT2
+from llmc.parity.cases import CASES
 from llmc.sampling import generate
-from llmc.tests.cases import CASES
 
 
 def make_model(case, backend, dtype):

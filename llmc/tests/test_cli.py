@@ -252,8 +252,7 @@ def test_interrupted_outside_of_training_is_one_sentence(monkeypatch, refused):
     def interrupted(args):
         raise KeyboardInterrupt
 
-    text, add_arguments, _ = COMMANDS["bench"]
-    monkeypatch.setitem(COMMANDS, "bench", (text, add_arguments, interrupted))
+    monkeypatch.setattr("llmc.commands.bench.run", interrupted)
     refused(main(["bench"]), "interrupted")
 
 

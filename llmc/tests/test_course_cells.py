@@ -5,11 +5,13 @@ import sys
 
 import pytest
 
-from llmc import cuda, gpu_test
+from llmc import cuda
 from llmc.cli import main as llmc
 from llmc.course import cells
 from llmc.errors import UserError
-from llmc.tests.cases import CASES
+from llmc.parity.cases import CASES
+from llmc.tests import on_gpu
+from llmc.tests.llmc_files import write_files
 
 
 @pytest.fixture
@@ -58,13 +60,13 @@ def test_without_a_gpu_it_says_so_in_one_sentence():
     if not cuda.reason():
         pytest.skip("there is a GPU")
     with pytest.raises(UserError, match="^no GPU can be used here: .*[.]$"):
-        gpu_test.main([])
+        on_gpu.main([])
     with pytest.raises(UserError, match="^there is no part 'all'; choose of tests, verify, lessons[.]$"):
-        gpu_test.main(["all"])
+        on_gpu.main(["all"])
 
 
 def test_the_files_for_verify_are_right(tmp_path, capsys):
-    model, state, losses = gpu_test.write_files(CASES[0], tmp_path)
+    model, state, losses = write_files(CASES[0], tmp_path)
     for recipe in "AB":
         assert llmc(["verify", str(model), str(state), "--losses", str(losses), "--recipe", recipe]) == 0
         assert capsys.readouterr().out.endswith("overall okay: 1\n")

@@ -10,9 +10,9 @@ import pytest
 from llmc.backends import reference
 from llmc.config import GPT2Config
 from llmc.course.plug import ADAPTERS, learner_backend
-from llmc.course.scoreboard import scoreboard
 from llmc.errors import UserError
 from llmc.model import GPT2
+from llmc.parity.scoreboard import scoreboard
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = GPT2Config(maxT=8, V=30, L=2, NH=2, C=8)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from llmc.course.plug import learner_backend
-from llmc.course.scoreboard import fixture, scoreboard, scoreboard_llmc
 from llmc.errors import UserError
-from llmc.tests.cases import CASES
+from llmc.parity.cases import CASES
+from llmc.parity.scoreboard import fixture, scoreboard, scoreboard_llmc
 
 
 @pytest.mark.parametrize("name", [case.name for case in CASES])

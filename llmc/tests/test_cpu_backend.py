@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from numba import njit
 
-from llmc import bench
 from llmc.backends import cpu, reference
 from llmc.backends.cpu import compiled, kept, matmul
+from llmc.bench.step import training_step
 from llmc.config import GPT2Config
 from llmc.model import GPT2
 
@@ -48,7 +48,7 @@ def test_ten_losses_are_the_numpy_backends():
         model = GPT2(SMALL, name)
         model.init_weights()
         x, y = batch(SMALL, 3, 80), batch(SMALL, 3, 80, seed=1)
-        losses[name] = [bench.training_step(model, x, y) for _ in range(10)]
+        losses[name] = [training_step(model, x, y) for _ in range(10)]
     assert losses["cpu"] == pytest.approx(losses["numpy"], rel=1e-5)
 
 
@@ -113,7 +113,7 @@ def test_one_thread_computes_what_two_do():
             model = GPT2(SMALL, "cpu")
             model.init_weights()
             x = batch(SMALL, 2, 70)
-            losses.append([bench.training_step(model, x, x) for _ in range(3)])
+            losses.append([training_step(model, x, x) for _ in range(3)])
     finally:
         numba.set_num_threads(before)
     assert losses[0] == pytest.approx(losses[-1], rel=1e-6)
@@ -123,14 +123,14 @@ RUN = """
 import hashlib, numpy as np
 from llmc.config import GPT2Config
 from llmc.model import GPT2
-from llmc import bench
+from llmc.bench.step import training_step
 from llmc.backends.cpu.libraries import DESCRIPTION
 model = GPT2(GPT2Config(maxT=80, V=300, L=2, NH=2, C=32), "cpu")
 model.init_weights()
 x = np.random.RandomState(0).randint(0, 300, (3, 70))
 for _ in range(5):
     keep = np.zeros(np.random.randint(1, 3000))  # memory lies elsewhere in every run
-    bench.training_step(model, x, x)
+    training_step(model, x, x)
 print(DESCRIPTION.split()[0], hashlib.sha256(model.params_flat.tobytes()).hexdigest())
 """
 
@@ -176,9 +176,9 @@ def test_a_step_allocates_nothing_that_grows_with_the_model():
     model.allocate(4, 64)
     model.init_weights()
     x = batch(model.config, 4, 64)
-    bench.training_step(model, x, x)
+    training_step(model, x, x)
     tracemalloc.start()
-    bench.training_step(model, x, x)
+    training_step(model, x, x)
     model.clip_gradients(1.0)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

@@ -7,15 +7,15 @@ thousand terms, so agreement to 1e-5 of the largest element is what float32 allo
 import numpy as np
 import pytest
 
-from llmc import bench, cuda
+from llmc import cuda
 from llmc.backends import get_backend, reference
+from llmc.bench.step import training_step
 from llmc.config import GPT2Config
 from llmc.errors import UserError
 from llmc.kernels import attention, classifier, library, matmul
 from llmc.model import GPT2
+from llmc.parity.cases import CASES
 from llmc.sampling import generate
-from llmc.tests.cases import CASES
-from llmc.tests.test_model import FIXTURES
 
 TOLERANCE = 1e-5
 SMALL = GPT2Config(maxT=40, V=300, L=2, NH=2, C=32)
@@ -217,7 +217,7 @@ def test_classifier(V, Vp, version):
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_model_agrees_with_pytorch_in_float64(case):
-    expected = np.load(FIXTURES / f"{case.name}.npz")
+    expected = np.load(case.fixture)
     model = GPT2(case.config, "cuda")
     for name, values in case.weights().items():
         model.params[name][...] = cuda.asarray(values.astype(np.float32))
@@ -241,7 +241,7 @@ X, Y = tokens(2, 40, V=300), tokens(2, 40, V=300, seed=1)
 
 
 def test_ten_losses_are_the_numpy_backends():
-    losses = [[bench.training_step(model, X, Y) for _ in range(10)] for model in (small_model("numpy"), small_model())]
+    losses = [[training_step(model, X, Y) for _ in range(10)] for model in (small_model("numpy"), small_model())]
     assert losses[1] == pytest.approx(losses[0], rel=TOLERANCE)
 
 
@@ -249,7 +249,7 @@ def test_two_runs_give_the_same_bits():
     models = small_model(), small_model()
     for model in models:
         for _ in range(2):
-            bench.training_step(model, X, Y)
+            training_step(model, X, Y)
     np.testing.assert_array_equal(*(cuda.asnumpy(model.params_flat) for model in models))
 
 
@@ -298,7 +298,7 @@ def test_no_kernel_of_a_step_gets_a_diagnosis(monkeypatch):
     try:
         for way in matmul.WAYS:
             matmul.multiply_by(way)
-            bench.training_step(model, *case.batch())
+            training_step(model, *case.batch())
             model.clip_gradients(0.1)
     finally:
         matmul.multiply_by(before)
@@ -327,7 +327,7 @@ def test_a_step_does_not_wait_for_the_gpu(own_products):
     With our own products: CuPy refuses cuBLAS during a capture.
     """
     model = small_model()
-    losses = [bench.training_step(model, X, Y) for _ in range(3)]
+    losses = [training_step(model, X, Y) for _ in range(3)]
     model, stream = small_model(), cuda.xp.cuda.Stream(non_blocking=True)
     model.allocate(*X.shape)
     model.backend = Staged(X, Y)
@@ -353,11 +353,11 @@ def test_a_step_does_not_wait_for_the_gpu(own_products):
 @on_gpu
 def test_a_step_allocates_nothing():
     model = small_model()
-    bench.training_step(model, X, Y)
+    training_step(model, X, Y)
     pool = cuda.xp.get_default_memory_pool()
     before = pool.total_bytes()
     for _ in range(3):
-        bench.training_step(model, X, Y)
+        training_step(model, X, Y)
         model.clip_gradients(1.0)
     assert pool.total_bytes() == before
 

@@ -10,7 +10,7 @@ from llmc import cuda
 from llmc.config import preset
 from llmc.kernels import library, matmul
 from llmc.model import GPT2
-from llmc.verify import RECIPES
+from llmc.parity.compare import RECIPES
 
 torch = pytest.importorskip("torch")
 if cuda.device() != "gpu" or not torch.cuda.is_available():

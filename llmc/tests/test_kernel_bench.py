@@ -11,12 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from llmc import bench, cuda
+from llmc import cuda
+from llmc.bench.kernels import checks, times
+from llmc.bench.kernels.calls import MAKERS
+from llmc.bench.kernels.cases import SMALL, Case, Numbers, Sizes
+from llmc.bench.kernels.versions import Version, versions
+from llmc.commands import bench
 from llmc.errors import UserError
-from llmc.kernel_bench import checks, times
-from llmc.kernel_bench.calls import MAKERS
-from llmc.kernel_bench.cases import SMALL, Case, Numbers, Sizes
-from llmc.kernel_bench.versions import Version, versions
 from llmc.kernels import LAYERS, library, matmul, source
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -1,20 +1,17 @@
 """The whole model: against PyTorch, against fixtures PyTorch wrote, against llm.c's own files, and its rules."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from llmc import verify
 from llmc.checkpoints import read_debug_state, read_model
 from llmc.checkpoints.debug_state import DebugState
 from llmc.config import GPT2Config, preset
 from llmc.errors import UserError
 from llmc.model import GPT2
-from llmc.tests.cases import CASES
+from llmc.parity.cases import CASES
+from llmc.parity.compare import read_losses, ten_losses
 from llmc.tests.finite_differences import assert_close, numeric_gradient
 
-FIXTURES = Path(__file__).parent / "fixtures"
 by_name = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 
 
@@ -45,13 +42,13 @@ def assert_same_run(model, x, y, logits, loss, grads, rtol):
 @by_name
 def test_fixtures_written_by_pytorch(case, backend):
     """1e-5 relative for logits, loss and every gradient, 1e-4 for ten AdamW losses; needs no PyTorch."""
-    expected = np.load(FIXTURES / f"{case.name}.npz")
+    expected = np.load(case.fixture)
     model, x, y = build(case, backend)
     grads = {name: expected["d" + name] for name in model.params}
     assert_same_run(model, x, y, expected["logits"], float(expected["loss"]), grads, 1e-5)
     for recipe in "AB":
         model, x, y = build(case, backend)
-        losses = verify.ten_losses(model, DebugState(x, y, None, None, None), recipe)
+        losses = ten_losses(model, DebugState(x, y, None, None, None), recipe)
         np.testing.assert_allclose(losses, expected["losses_" + recipe], atol=1e-4, rtol=0)
 
 
@@ -67,7 +64,7 @@ def test_pytorch(case, backend, dtype, rtol):
     assert_same_run(model, x, y, *run, rtol)
     for recipe in "AB":
         model, x, y = build(case, backend, dtype)
-        losses = verify.ten_losses(model, DebugState(x, y, None, None, None), recipe)
+        losses = ten_losses(model, DebugState(x, y, None, None, None), recipe)
         expected = torch_gpt2.adamw_losses(case.config, case.weights(), x, y, torch_dtype, recipe)
         np.testing.assert_allclose(losses, expected, atol=1e-4 if dtype == np.float32 else 1e-7, rtol=0)
 
@@ -89,8 +86,8 @@ def test_files_made_by_llmc_itself(reference_dir, backend, recipe):
     model = read_model(folder / "model.bin", backend)
     state = read_debug_state(folder / "debug_state.bin", model.config)
     assert_same_run(model, state.x, state.y, state.logits, state.loss, state.grads, 1e-5)
-    losses = verify.ten_losses(model, state, recipe)
-    for name, expected in verify.read_losses(folder / "losses.json", recipe).items():
+    losses = ten_losses(model, state, recipe)
+    for name, expected in read_losses(folder / "losses.json", recipe).items():
         np.testing.assert_allclose(losses, expected, atol=1e-5, rtol=0, err_msg=name)
 
 

@@ -247,7 +247,7 @@ def test_gpt2_s_tokenizer_is_assumed_for_its_vocabulary(tmp_path, capsys, monkey
     def absent():
         raise UserError("GPT-2's tokenizer is not on this machine.")
 
-    monkeypatch.setattr("llmc.trained.gpt2_encoding", absent)
+    monkeypatch.setattr("llmc.training.trained.gpt2_encoding", absent)
     write_model(tmp_path / "m.bin", GPT2(GPT2Config(maxT=4, L=1, NH=1, C=2)))
     assert main(["sample", str(tmp_path / "m.bin")]) == 2
     assert capsys.readouterr().err == "llmc: GPT-2's tokenizer is not on this machine.\n"

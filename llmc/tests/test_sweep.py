@@ -17,9 +17,7 @@ from llmc.cli import main
 from llmc.errors import UserError
 from llmc.tests.tiny_corpus import write_corpus
 from llmc.training import TrainSettings, read_log, train
-from llmc.training.sweep import default_rates, sweep
-from llmc.training.sweep_plot import plot_sweep
-from llmc.training.sweep_result import SweepRun, best, finding, table
+from llmc.training.sweep import SweepRun, best, default_rates, finding, plot_sweep, sweep, table
 
 ROOT = str(Path(llmc.__file__).resolve().parents[1])
 
@@ -128,7 +126,7 @@ def test_bad_options(arguments, words, capsys):
 def test_a_recipe_is_where_the_learning_rates_lie_around(settings, monkeypatch):
     assert default_rates(TrainSettings(learning_rate=4e-3)) == [4e-4, 1.3e-3, 4e-3, 1.3e-2, 4e-2]
     called = []
-    monkeypatch.setattr("llmc.training.sweep.sweep", lambda *a: called.append(a) or [])
+    monkeypatch.setattr("llmc.commands.sweep.sweep", lambda *a: called.append(a) or [])
     assert main(["sweep", "--recipe", "cpu-demo", "--steps", "7"]) == 2
     assert called[0][0].steps == 7 and called[0][0].preset == "d12" and called[0][1][2] == 1e-4
 

@@ -5,13 +5,12 @@ import sys
 import numpy as np
 import pytest
 
-from llmc import verify
 from llmc.checkpoints import read_model, write_model
-from llmc.checkpoints.debug_state import MAGIC, VERSION
+from llmc.commands import verify
 from llmc.errors import UserError
-from llmc.files.header import make_header
-from llmc.tests.cases import CASES
-from llmc.tests.test_model import FIXTURES, build
+from llmc.parity.cases import CASES
+from llmc.parity.compare import read_losses
+from llmc.tests.llmc_files import write_files
 
 
 def arguments(*words):
@@ -22,16 +21,8 @@ def arguments(*words):
 
 @pytest.fixture
 def files(tmp_path):
-    """A model, the debug state PyTorch's fixture makes of it, and the losses: as llm.c would leave them."""
-    case = CASES[0]
-    model, x, y = build(case, "numpy")
-    expected = np.load(FIXTURES / f"{case.name}.npz")
-    write_model(tmp_path / "model.bin", model)
-    parts = [make_header(MAGIC, VERSION, case.B, case.T), x, y, expected["logits"], np.float32(expected["loss"])]
-    parts += [expected["d" + name] for name in model.params]
-    (tmp_path / "state.bin").write_bytes(b"".join(p.tobytes() for p in parts))
-    losses = {r: expected["losses_" + r].tolist() for r in "AB"}
-    (tmp_path / "losses.json").write_text(json.dumps(losses))
+    """A model, the debug state that PyTorch's fixture makes of it, and the losses: as llm.c would leave them."""
+    write_files(CASES[0], tmp_path)
     return tmp_path
 
 
@@ -101,9 +92,9 @@ def test_files_made_by_llmc_are_okay(reference_dir, name_of_backend, capsys, nam
 def test_bad_losses_files_are_refused(tmp_path, content, words):
     (tmp_path / "l.json").write_text(content)
     with pytest.raises(UserError, match=words):
-        verify.read_losses(tmp_path / "l.json", "A")
+        read_losses(tmp_path / "l.json", "A")
 
 
 def test_missing_losses_file_is_refused(tmp_path):
     with pytest.raises(UserError, match="cannot read"):
-        verify.read_losses(tmp_path / "none.json", "A")
+        read_losses(tmp_path / "none.json", "A")

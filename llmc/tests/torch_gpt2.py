@@ -44,7 +44,7 @@ def loss_and_gradients(config, values, x, y, dtype):
 
 
 def adamw_losses(config, values, x, y, dtype, recipe, steps=10):
-    """Losses of `steps` AdamW steps on one batch, each before its update. recipe: "A" or "B", see llmc.verify."""
+    """Losses of `steps` AdamW steps on one batch, each before its update. recipe: "A" or "B", see llmc.parity.compare."""
     p = parameters(values, dtype)
     x, y = torch.tensor(x, dtype=torch.int64), torch.tensor(y, dtype=torch.int64)
     betas, decay = ((0.9, 0.999), 0.01) if recipe == "A" else ((0.9, 0.95), 0.0)

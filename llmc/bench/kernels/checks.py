@@ -6,8 +6,8 @@ import numpy as np
 
 from llmc import cuda
 from llmc.backends import reference
-from llmc.kernel_bench.calls import MAKERS
-from llmc.kernel_bench.cases import Numbers
+from llmc.bench.kernels.calls import MAKERS
+from llmc.bench.kernels.cases import Numbers
 
 AGREE = 1e-5  # of the largest element
 SECTOR = 32  # bytes

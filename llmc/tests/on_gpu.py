@@ -1,13 +1,12 @@
 """`make gpu-test`: what needs a GPU to be tested: the kernels, the "cuda" backend, `llmc verify`, lessons 12 and 13.
 
-    python -m llmc.gpu_test [PART ...]      parts: tests verify lessons; without any, all
+    python -m llmc.tests.on_gpu [PART ...]      parts: tests verify lessons; without any, all
 
 Installs nothing and needs no network: CuPy and pytest are those of the Python that it runs in. PyTorch (for GPT-2
 124M), a C++ compiler (for what also runs on the emulator) and Jupyter are used where they are; a line says where not.
 """
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -16,13 +15,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
-import numpy as np
-
 from llmc import cuda
 from llmc.course.cells import has_jupyter
 from llmc.errors import UserError
+from llmc.parity.cases import CASES
+from llmc.tests.llmc_files import write_files
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 TESTS = (
     "test_gpu test_kernels_* test_kernel_bench test_cuda_backend test_cuda_compile test_cuda_door test_cuda_d12".split()
 )
@@ -33,7 +32,7 @@ EMULATOR_ONLY = "emulator or coalesced or problem or diagnos"  # tests that need
 
 def main(words=None) -> int:
     """Run the parts; 0 when all passed, 1 when not. Raises UserError where they cannot run."""
-    parser = argparse.ArgumentParser(prog="python -m llmc.gpu_test")
+    parser = argparse.ArgumentParser(prog="python -m llmc.tests.on_gpu")
     parser.add_argument("parts", nargs="*", metavar="PART", help="tests, verify or lessons; without any, all")
     wanted = parser.parse_args(words).parts or list(PARTS)
     if unknown := set(wanted) - set(PARTS):
@@ -50,7 +49,7 @@ def prepare():
         raise UserError(f"gpu-test needs pytest; install it with `{sys.executable} -m pip install pytest`.")
     import cupy
 
-    from llmc.kernel_bench.times import name_of_gpu
+    from llmc.bench.kernels.times import name_of_gpu
 
     print(f"{name_of_gpu()}, CuPy {cupy.__version__}, Python {sys.version.split()[0]}")
     if not compiler():
@@ -95,8 +94,6 @@ def tests() -> list[str]:
 
 def verify() -> list[str]:
     """`llmc verify --backend cuda` on the fixtures that PyTorch made."""
-    from llmc.tests.cases import CASES
-
     failed = []
     for case in CASES:
         with TemporaryDirectory() as folder:
@@ -106,25 +103,6 @@ def verify() -> list[str]:
                 okay = python("-m", "llmc.cli", "verify", model, state, *options)
                 failed += [] if okay else [f"verify {case.name} {recipe}"]
     return failed
-
-
-def write_files(case, folder) -> list[Path]:
-    """A model, PyTorch's debug state of it and its losses, as llm.c would leave them in the folder."""
-    from llmc.checkpoints import write_model
-    from llmc.checkpoints.debug_state import MAGIC, VERSION
-    from llmc.files.header import make_header
-    from llmc.model import GPT2
-
-    model, expected = GPT2(case.config), np.load(ROOT / f"llmc/tests/fixtures/{case.name}.npz")
-    for name, values in case.weights().items():
-        model.params[name][...] = values  # (shape of the parameter)
-    files = [folder / name for name in ("model.bin", "state.bin", "losses.json")]
-    write_model(files[0], model)
-    parts = [make_header(MAGIC, VERSION, case.B, case.T), *case.batch(), expected["logits"]]
-    parts += [np.float32(expected["loss"]), *(expected["d" + name] for name in model.params)]
-    files[1].write_bytes(b"".join(part.tobytes() for part in parts))
-    files[2].write_text(json.dumps({recipe: expected[f"losses_{recipe}"].tolist() for recipe in "AB"}))
-    return files
 
 
 def lessons() -> list[str]:

@@ -8,9 +8,9 @@ from time import perf_counter
 import numpy as np
 
 from llmc import cuda
-from llmc.kernel_bench.calls import MAKERS
-from llmc.kernel_bench.cases import GPT2, Numbers
-from llmc.kernel_bench.checks import AGREE, difference, results
+from llmc.bench.kernels.calls import MAKERS
+from llmc.bench.kernels.cases import GPT2, Numbers
+from llmc.bench.kernels.checks import AGREE, difference, results
 from llmc.kernels import library, matmul
 
 ROTATE = 256 << 20  # bytes: sets of arrays take turns until they are this many, so that no cache holds them

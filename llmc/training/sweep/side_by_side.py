@@ -21,7 +21,7 @@ from llmc.training.interrupt import StopRequest
 ONE_THREAD = dict.fromkeys(
     ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMBA_NUM_THREADS"), "1"
 )
-CHILD = "import sys; from llmc.training.side_by_side import child; sys.exit(child(sys.argv[1]))"
+CHILD = "import sys; from llmc.training.sweep.side_by_side import child; sys.exit(child(sys.argv[1]))"
 INTERRUPTED = 3  # exit status of a run that was stopped, and saved
 LOOK = 0.05  # seconds between two looks at the processes
 

@@ -1,6 +1,6 @@
 """The parity scoreboard: logits, loss, sixteen gradients and ten losses of a model beside those of the referee.
 
-`scoreboard(backend)` runs a small model against what PyTorch computed for it (llmc/tests/fixtures, float64 there);
+`scoreboard(backend)` runs a small model against what PyTorch computed for it (fixtures/, float64 there);
 `scoreboard_llmc(backend)` against files written by llm.c's own programs, where LLMC_REFERENCE_DIR names a folder that
 holds them. The comparisons and tolerances are those of `llmc verify`. A table in a notebook, text elsewhere.
 """
@@ -12,14 +12,14 @@ from pathlib import Path
 
 import numpy as np
 
-from llmc import verify
 from llmc.checkpoints import read_debug_state, read_model
 from llmc.checkpoints.debug_state import DebugState
 from llmc.config import GPT2Config
 from llmc.errors import UserError
 from llmc.model import GPT2
+from llmc.parity.cases import CASES
+from llmc.parity.compare import FLOAT32, read_losses, relative_error, ten_losses
 
-FIXTURES = Path(__file__).parents[1] / "tests" / "fixtures"
 GREEN, RED = "#009E73", "#D55E00"  # the course's green and vermillion; the marks ✓ and ✗ say the same
 
 
@@ -109,14 +109,12 @@ class Problem:
 
 
 def fixture(name="odd", recipe="A") -> Problem:
-    """A small GPT-2 with awkward sizes, and what PyTorch in float64 computed for it. recipe: "A" or "B", see verify."""
-    from llmc.tests.cases import CASES
-
+    """A small GPT-2 with awkward sizes, and what PyTorch in float64 computed for it. recipe: "A" or "B", see"""
     cases = {case.name: case for case in CASES}
     if name not in cases:
         raise UserError(f"there is no fixture {name!r}; choose one of {', '.join(cases)}.")
     case = cases[name]
-    with np.load(FIXTURES / f"{name}.npz") as stored:
+    with np.load(case.fixture) as stored:
         grads = {p.name: stored["d" + p.name] for p in case.config.parameter_table()}
         expected = Run(stored["logits"], float(stored["loss"]), grads, stored["losses_" + recipe].tolist())
     return Problem(name, case.config, case.weights(), *case.batch(), expected)
@@ -129,10 +127,10 @@ def run_model(model, x, y, recipe="A") -> Run:
     loss = model.forward(x, y, dloss=1.0)
     model.backward()
     grads = {name: np.array(model.backend.to_numpy(grad)) for name, grad in model.grads.items()}
-    return Run(logits, loss, grads, verify.ten_losses(model, DebugState(x, y, None, None, None), recipe))
+    return Run(logits, loss, grads, ten_losses(model, DebugState(x, y, None, None, None), recipe))
 
 
-def compare_runs(title, got: Run, expected: Run, tolerance=verify.FLOAT32) -> Scoreboard:
+def compare_runs(title, got: Run, expected: Run, tolerance=FLOAT32) -> Scoreboard:
     """The board: a row for each tensor, the loss, and each of the ten losses."""
     rows = [_tensor_row("logits", got.logits, expected.logits, tolerance.tensors)]
     rows.append(_loss_row("loss", got.loss, expected.loss, tolerance.loss))
@@ -146,7 +144,7 @@ def compare_runs(title, got: Run, expected: Run, tolerance=verify.FLOAT32) -> Sc
 
 def _tensor_row(name, got, expected, allowed):
     """Largest difference over the largest reference; shown is the entry that is largest in the reference."""
-    _, relative = verify.relative_error(got, expected)
+    _, relative = relative_error(got, expected)
     at = np.unravel_index(np.abs(expected).argmax(), expected.shape)
     return Row(name, f"{got[at]:.7f}", f"{expected[at]:.7f}", relative, allowed)
 
@@ -172,7 +170,7 @@ def scoreboard_llmc(backend="numpy", recipe="A") -> Scoreboard | None:
         return None
     model = read_model(folder / "model.bin", backend)
     state = read_debug_state(folder / "debug_state.bin", model.config)
-    losses = next(iter(verify.read_losses(folder / "losses.json", recipe).values()))
+    losses = next(iter(read_losses(folder / "losses.json", recipe).values()))
     expected = Run(state.logits, float(state.loss), state.grads, losses)
     got = run_model(model, state.x, state.y, recipe)
     return compare_runs("Yours against the files that llm.c wrote", got, expected)

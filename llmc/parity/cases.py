@@ -1,10 +1,16 @@
-"""Small GPT-2s with awkward sizes, their weights and a batch: the same numbers wherever they are drawn."""
+"""Small GPT-2s with awkward sizes, their weights and a batch: the same numbers wherever they are drawn.
+
+What PyTorch in float64 computed for each is in fixtures/NAME.npz, which `python -m llmc.tests.make_fixtures` writes.
+"""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from llmc.config import GPT2Config
+
+FIXTURES = Path(__file__).parent / "fixtures"
 
 
 @dataclass(frozen=True)
@@ -15,6 +21,11 @@ class Case:
     config: GPT2Config
     B: int
     T: int
+
+    @property
+    def fixture(self) -> Path:
+        """The file of what PyTorch computed: logits, loss, gradients ("dwte", …), losses_A and losses_B."""
+        return FIXTURES / f"{self.name}.npz"
 
     def weights(self):
         """{name: float64 array}: far from an initial model (biases and layernorm weights matter), padding rows zero.

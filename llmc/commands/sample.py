@@ -2,8 +2,8 @@
 
 from llmc.checkpoints import read_config, read_model
 from llmc.sampling import check_options, sample_text
-from llmc.trained import find_encoding, find_trained
 from llmc.training.settings import TrainSettings
+from llmc.training.trained import find_encoding, find_trained
 
 
 def add_arguments(parser):

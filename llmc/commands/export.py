@@ -21,7 +21,7 @@ def add_arguments(parser):
 
 def run(args) -> int:
     """Write the folder and say what is in it; always 0. Raises UserError for unusable files, before writing."""
-    from llmc.trained import find_encoding, find_trained
+    from llmc.training.trained import find_encoding, find_trained
 
     folder, trained = Path(args.out), find_trained(args.model)
     if folder.exists() and not args.force and not (folder.is_dir() and not any(folder.iterdir())):

@@ -9,7 +9,7 @@ from llmc.errors import UserError, why
 from llmc.files.atomic_write import atomic_write
 from llmc.training.log import read_log
 from llmc.training.run_folder import LOG
-from llmc.training.side_by_side import INTERRUPTED
+from llmc.training.sweep.side_by_side import INTERRUPTED
 
 ITS_OWN = ("learning_rate", "out", "name")  # what differs between runs of one sweep
 DIVERGED = "so training stopped"  # in the sentence with which `train` ends when a number is none any more

@@ -8,7 +8,7 @@ it reads twice or computes something again, is slower for it and gets no credit.
 import numpy as np
 
 from llmc.backends import reference
-from llmc.kernel_bench.cases import Case
+from llmc.bench.kernels.cases import Case
 from llmc.kernels import attention
 
 

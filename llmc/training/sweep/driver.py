@@ -1,4 +1,4 @@
-"""`llmc sweep`: the same training run with several learning rates, side by side, and which of them ends lowest.
+"""The same training run with several learning rates, side by side, and which of them ends lowest.
 
 runs/NAME/lr_0.004/      the run folder of each learning rate
 runs/NAME/results.json   what came of each; with it, a second sweep into the same folder does only what is missing
@@ -17,15 +17,13 @@ from llmc.data.tokenise import cores
 from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
 from llmc.training.claim import claim, claim_number, remove_if_empty
-from llmc.training.command import add_settings, given
-from llmc.training.recipes import RECIPES, recipe
 from llmc.training.run_folder import runs_home
 from llmc.training.settings import TrainSettings
-from llmc.training.side_by_side import run_side_by_side
 from llmc.training.start import check_before_data
-from llmc.training.sweep_plot import plot_sweep
-from llmc.training.sweep_progress import SweepProgress
-from llmc.training.sweep_result import SweepRun, finding, read_results, table, write_results
+from llmc.training.sweep.plot import plot_sweep
+from llmc.training.sweep.progress import SweepProgress
+from llmc.training.sweep.result import SweepRun, read_results, write_results
+from llmc.training.sweep.side_by_side import run_side_by_side
 
 FACTORS = (0.1, 10**-0.5, 1.0, 10**0.5, 10.0)  # of the recipe's learning rate: two decades in five
 RESULTS, PLOT = "results.json", "sweep.png"
@@ -100,39 +98,3 @@ def _place(folder, results, rate) -> Path:
         return Path(before.run_dir)
     names = (f"lr_{rate!r}" if i == 1 else f"lr_{rate!r}-{i}" for i in count(1))
     return next(folder / name for name in names if not (folder / name).exists())
-
-
-# ---------------------------------------------------------------------------------------------------- the command line
-
-
-def add_arguments(parser):
-    """Declare the arguments of `llmc sweep` on an argparse parser: its own, and the settings of `llmc train`."""
-    parser.add_argument("--learning-rates", metavar="X,X,…", help="default: five, from a tenth to ten times the usual")
-    parser.add_argument("--jobs", type=int, metavar="N", help="runs at a time (default: as many as there are cores)")
-    parser.add_argument("--recipe", metavar="NAME", help=f"settings to begin with: {', '.join(RECIPES)}")
-    parser.add_argument("--out", metavar="DIR", help="folder of the sweep; one that was interrupted goes on in its own")
-    parser.add_argument("--name", help="of its folder in runs/; NAME-2, … when it is taken (default: sweep)")
-    add_settings(parser, without=("learning_rate", "out", "name"))
-
-
-def run(args) -> int:
-    """Sweep, and print the table; 0. Raises UserError when it was interrupted."""
-    settings = TrainSettings(**{**(recipe(args.recipe) if args.recipe else {}), **given(args)})
-    rates = default_rates(settings) if args.learning_rates is None else _parse(args.learning_rates)
-    results = sweep(settings, rates, args.jobs)
-    if not results:
-        raise UserError("interrupted before the first step was complete; nothing was kept.")
-    print(table(results))
-    folder = Path(results[0].run_dir).parent
-    if any(result.unfinished for result in results) or not set(rates) <= {r.learning_rate for r in results}:
-        raise UserError(f"interrupted; what was done is in {folder}: the same command with --out {folder} goes on.")
-    print(f"{finding(results)}. {folder} holds {PLOT}, {RESULTS} and the runs.")
-    return 0
-
-
-def _parse(text) -> list[float]:
-    """ "1e-4,3e-4" -> [0.0001, 0.0003]."""
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise UserError(f"--learning-rates takes numbers with commas between, 1e-4,3e-4, not {text!r}.") from None

@@ -11,8 +11,8 @@ from llmc.data.shards import Shards
 from llmc.data.tokenizer import token_lengths
 from llmc.errors import UserError
 from llmc.evaluation import BASELINE_TOKENS, baselines, first_batches
-from llmc.trained import find_encoding, find_trained
 from llmc.training.settings import TrainSettings
+from llmc.training.trained import find_encoding, find_trained
 
 AT_ONCE = 1024  # B·T when nothing else is known: enough to keep BLAS busy, little enough for any memory
 

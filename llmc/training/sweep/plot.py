@@ -5,7 +5,7 @@ from math import ceil
 import numpy as np
 
 from llmc.training.plot import BLUE, GREY, ORANGE, smooth
-from llmc.training.sweep_result import best, finding
+from llmc.training.sweep.result import best, finding
 
 COLUMNS = 5
 FAR = 30  # times the largest learning rate that went well: what was tried beyond shares a cross at the edge

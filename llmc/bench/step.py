@@ -1,21 +1,20 @@
-"""`llmc bench`: what a training step costs here, beside what this machine could do at best.
+"""What a training step costs here, beside what this machine could do at best.
 
 A step (forward, backward, AdamW) has a floor: its matmul operations at the rate of one large matmul, plus the bytes
 that AdamW must move at the rate of memory. Both rates are measured in the same run, and the steps, the matmuls and,
 with `--vs torch`, PyTorch's steps take turns, so that a busy machine slows all of them.
 """
 
-import json
 from statistics import median
 from time import perf_counter
 
 import numpy as np
 
-from llmc.backends import BACKENDS, get_backend
+from llmc.backends import BACKENDS
+from llmc.bench.profiling import by_function, profile
 from llmc.config import preset
 from llmc.errors import UserError
 from llmc.model import GPT2
-from llmc.profiling import by_function, profile
 
 SGEMM_SIZE = 2048
 STREAM_SIZE = 1 << 25  # floats in each of three arrays, far more than a cache holds
@@ -27,24 +26,6 @@ PEERS = {  # name: what is special about it
     "torch-fused": {"fused": True},
     "torch-compile": {"fused": True, "compiled": True},
 }
-
-
-def add_arguments(parser):
-    """Declare the arguments of `llmc bench` on an argparse parser."""
-    parser.add_argument("--preset", default="tiny", help="model to time (default: tiny)")
-    parser.add_argument("--backend", default="cpu", help="backend to time (default: cpu)")
-    parser.add_argument("--batch-size", type=int, default=16, help="B (default: 16)")
-    parser.add_argument("--sequence-length", type=int, default=64, help="T (default: 64)")
-    parser.add_argument("--steps", type=int, default=10, help="steps to take the median of (default: 10)")
-    parser.add_argument(
-        "--vs",
-        choices=PEERS,
-        help="race a PyTorch GPT-2 (torch-fused: with its fused AdamW, torch-compile: compiled as well)",
-    )
-    parser.add_argument(
-        "--kernels", nargs="?", const="all", metavar="NAME", help="time CUDA kernels instead: all, or those of NAME"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
 def seconds(work) -> float:
@@ -126,7 +107,7 @@ def measure(name: str, backend: str, B: int, T: int, steps: int, vs=None) -> dic
 def _peer(model, vs):
     if vs is None:
         return None
-    from llmc.peers import torch_step
+    from llmc.bench.torch_step import torch_step
 
     return torch_step(model, **PEERS[vs])
 
@@ -177,36 +158,3 @@ def blas(backend: str) -> str:
         ", ".join(f"{lib['internal_api']} {lib['version']} ({lib.get('architecture', '?')})" for lib in found)
         or "unknown"
     )
-
-
-def run(args) -> int:
-    """Measure and print; 0, or 1 when a kernel is wrong."""
-    if args.kernels:
-        from llmc import kernel_bench
-
-        return kernel_bench.run(args.kernels, args.json)
-    get_backend(args.backend)
-    result = measure(args.preset, args.backend, args.batch_size, args.sequence_length, args.steps, args.vs)
-    print(json.dumps(result) if args.json else table(result))
-    return 0
-
-
-def table(r: dict) -> str:
-    """A result of `measure` for people."""
-    lines = [
-        f"{r['preset']} on {r['backend']}, B={r['B']} T={r['T']}, median of {r['steps']} steps; BLAS: {r['blas']}",
-        f"  step     {r['ms_per_step']:10.1f} ms      {r['tokens_per_s']:10,.0f} tokens/s",
-        f"  step     {r['gflops']:10.1f} GFLOP/s (6N + 6LCT per token)",
-        f"  limit    {r['sgemm_gflops']:10.1f} GFLOP/s (one {SGEMM_SIZE}³ sgemm): {r['share_of_sgemm']:.0%} reached",
-        f"  limit    {r['bandwidth_gb_s']:10.1f} GB/s (sum of two arrays)",
-        f"  floor    {r['floor_ms']:10.1f} ms (matmuls and AdamW at these limits); {r['over_floor']:.2f} times that",
-        f"  first    {r['first_step_s']:10.1f} s for the first step, with what had to be compiled or loaded",
-    ]
-    if r["peak_memory_mb"] is not None:
-        lines.append(f"  memory   {r['peak_memory_mb']:10,.0f} MB at most")
-    if r["ratio"] is not None:
-        lines.append(f"  {r['vs']:<12} {r['peer_ms_per_step']:6.1f} ms a step: {r['ratio']:.2f} times ours")
-    lines += ["", f"  {'function':<28} {'ms a step':>10} {'share':>7}"]
-    total = sum(r["layers_ms"].values())
-    lines += [f"  {name:<28} {ms:10.2f} {ms / total:7.1%}" for name, ms in r["layers_ms"].items() if ms > 0.001 * total]
-    return "\n".join(lines)

@@ -1,0 +1,76 @@
+"""`llmc bench`: what a training step costs here, or, with --kernels, how near every CUDA kernel comes to its limit."""
+
+import json
+
+from llmc.backends import get_backend
+from llmc.bench.step import PEERS, SGEMM_SIZE, measure
+
+
+def add_arguments(parser):
+    """Declare the arguments of `llmc bench` on an argparse parser."""
+    parser.add_argument("--preset", default="tiny", help="model to time (default: tiny)")
+    parser.add_argument("--backend", default="cpu", help="backend to time (default: cpu)")
+    parser.add_argument("--batch-size", type=int, default=16, help="B (default: 16)")
+    parser.add_argument("--sequence-length", type=int, default=64, help="T (default: 64)")
+    parser.add_argument("--steps", type=int, default=10, help="steps to take the median of (default: 10)")
+    parser.add_argument(
+        "--vs",
+        choices=PEERS,
+        help="race a PyTorch GPT-2 (torch-fused: with its fused AdamW, torch-compile: compiled as well)",
+    )
+    parser.add_argument(
+        "--kernels", nargs="?", const="all", metavar="NAME", help="time CUDA kernels instead: all, or those of NAME"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+
+
+def run(args) -> int:
+    """Measure and print; 0, or 1 when a kernel is wrong."""
+    if args.kernels:
+        return _kernels(args.kernels, args.json)
+    get_backend(args.backend)
+    result = measure(args.preset, args.backend, args.batch_size, args.sequence_length, args.steps, args.vs)
+    print(json.dumps(result) if args.json else table(result))
+    return 0
+
+
+def table(r: dict) -> str:
+    """A result of `measure` for people."""
+    lines = [
+        f"{r['preset']} on {r['backend']}, B={r['B']} T={r['T']}, median of {r['steps']} steps; BLAS: {r['blas']}",
+        f"  step     {r['ms_per_step']:10.1f} ms      {r['tokens_per_s']:10,.0f} tokens/s",
+        f"  step     {r['gflops']:10.1f} GFLOP/s (6N + 6LCT per token)",
+        f"  limit    {r['sgemm_gflops']:10.1f} GFLOP/s (one {SGEMM_SIZE}³ sgemm): {r['share_of_sgemm']:.0%} reached",
+        f"  limit    {r['bandwidth_gb_s']:10.1f} GB/s (sum of two arrays)",
+        f"  floor    {r['floor_ms']:10.1f} ms (matmuls and AdamW at these limits); {r['over_floor']:.2f} times that",
+        f"  first    {r['first_step_s']:10.1f} s for the first step, with what had to be compiled or loaded",
+    ]
+    if r["peak_memory_mb"] is not None:
+        lines.append(f"  memory   {r['peak_memory_mb']:10,.0f} MB at most")
+    if r["ratio"] is not None:
+        lines.append(f"  {r['vs']:<12} {r['peer_ms_per_step']:6.1f} ms a step: {r['ratio']:.2f} times ours")
+    lines += ["", f"  {'function':<28} {'ms a step':>10} {'share':>7}"]
+    total = sum(r["layers_ms"].values())
+    lines += [f"  {name:<28} {ms:10.2f} {ms / total:7.1%}" for name, ms in r["layers_ms"].items() if ms > 0.001 * total]
+    return "\n".join(lines)
+
+
+def _kernels(name: str, as_json: bool) -> int:
+    """Measure the kernels of that name and print a row for each as it comes; 1 when one is wrong, else 0."""
+    from llmc.bench import kernels
+    from llmc.bench.kernels.table import head, line
+    from llmc.bench.kernels.versions import versions
+
+    chosen = versions(name)
+    rows = []
+    for row in kernels.measure(chosen):
+        rows.append(_rounded(row))
+        if not as_json:
+            print(*([head(row)] if len(rows) == 1 else []), line(row), sep="\n", flush=True)
+    if as_json:
+        print(json.dumps(rows, indent=1))
+    return 0 if all(row["right"] for row in rows) else 1
+
+
+def _rounded(row) -> dict:
+    return {key: float(f"{value:.4g}") if isinstance(value, float) else value for key, value in row.items()}

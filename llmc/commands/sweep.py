@@ -1,0 +1,42 @@
+"""`llmc sweep`: train with several learning rates side by side, and compare."""
+
+from pathlib import Path
+
+from llmc.commands.train import add_settings, given
+from llmc.errors import UserError
+from llmc.training.recipes import RECIPES, recipe
+from llmc.training.settings import TrainSettings
+from llmc.training.sweep import PLOT, RESULTS, default_rates, finding, sweep, table
+
+
+def add_arguments(parser):
+    """Declare the arguments of `llmc sweep` on an argparse parser: its own, and the settings of `llmc train`."""
+    parser.add_argument("--learning-rates", metavar="X,X,…", help="default: five, from a tenth to ten times the usual")
+    parser.add_argument("--jobs", type=int, metavar="N", help="runs at a time (default: as many as there are cores)")
+    parser.add_argument("--recipe", metavar="NAME", help=f"settings to begin with: {', '.join(RECIPES)}")
+    parser.add_argument("--out", metavar="DIR", help="folder of the sweep; one that was interrupted goes on in its own")
+    parser.add_argument("--name", help="of its folder in runs/; NAME-2, … when it is taken (default: sweep)")
+    add_settings(parser, without=("learning_rate", "out", "name"))
+
+
+def run(args) -> int:
+    """Sweep, and print the table; 0. Raises UserError when it was interrupted."""
+    settings = TrainSettings(**{**(recipe(args.recipe) if args.recipe else {}), **given(args)})
+    rates = default_rates(settings) if args.learning_rates is None else _parse(args.learning_rates)
+    results = sweep(settings, rates, args.jobs)
+    if not results:
+        raise UserError("interrupted before the first step was complete; nothing was kept.")
+    print(table(results))
+    folder = Path(results[0].run_dir).parent
+    if any(result.unfinished for result in results) or not set(rates) <= {r.learning_rate for r in results}:
+        raise UserError(f"interrupted; what was done is in {folder}: the same command with --out {folder} goes on.")
+    print(f"{finding(results)}. {folder} holds {PLOT}, {RESULTS} and the runs.")
+    return 0
+
+
+def _parse(text) -> list[float]:
+    """ "1e-4,3e-4" -> [0.0001, 0.0003]."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise UserError(f"--learning-rates takes numbers with commas between, 1e-4,3e-4, not {text!r}.") from None

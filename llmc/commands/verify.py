@@ -1,0 +1,45 @@
+"""`llmc verify`: does this backend compute what PyTorch computed? The job of llm.c's test_gpt2.c and test_gpt2.cu."""
+
+from llmc.backends import get_backend
+from llmc.checkpoints import read_debug_state, read_model
+from llmc.checkpoints.model_file import BFLOAT16, read_version
+from llmc.parity.compare import (
+    BFLOAT16_WEIGHTS,
+    FLOAT32,
+    RECIPES,
+    TF32,
+    compare_with_state,
+    read_losses,
+    report_losses,
+    ten_losses,
+)
+
+
+def add_arguments(parser):
+    """Declare the arguments of `llmc verify` on an argparse parser."""
+    parser.add_argument("model", help="model file of llm.c (version 3 float32 or version 5 bfloat16)")
+    parser.add_argument("state", help="debug state of llm.c that belongs to the model")
+    parser.add_argument("--backend", default="numpy", help="which backend to verify (default: numpy)")
+    parser.add_argument("--recipe", choices=RECIPES, default="A", help="optimizer of the ten steps (default: A)")
+    parser.add_argument("--losses", help="JSON file of ten expected losses: a list, or lists named after the recipes")
+
+
+def run(args) -> int:
+    """Verify and print; 0 when all agree, 1 when not. Raises UserError for unusable files."""
+    expected = read_losses(args.losses, args.recipe) if args.losses else {}
+    rounded = read_version(args.model) == BFLOAT16
+    tolerance = BFLOAT16_WEIGHTS if rounded else TF32 if _has_tf32(args.backend) else FLOAT32
+    model = read_model(args.model, args.backend)
+    state = read_debug_state(args.state, model.config)
+    if rounded:
+        print("bfloat16 weights: the state was made with float32 weights, so the tolerances are those of the rounding")
+    okay = compare_with_state(model, state, tolerance)
+    losses = ten_losses(model, state, args.recipe)
+    okay &= report_losses(losses, expected, args.recipe, tolerance.losses)
+    print(f"overall okay: {int(okay)}")
+    return 0 if okay else 1
+
+
+def _has_tf32(backend) -> bool:
+    """Whether the backend's products round to TF32: "cuda" on a GPU with LLMC_TF32=1."""
+    return getattr(get_backend(backend), "has_tf32", lambda: False)()
