@@ -41,7 +41,7 @@ exercises: $(COURSE) ## write exercises/ again from solutions/
 	@exec $(PY) -m llmc.cli exercises build $(ARGS)
 
 notebooks: $(COURSE) ## run every notebook and solution and store the outputs
-	@exec $(PY) -m llmc.course.notebooks run $(ARGS) notebooks/*.ipynb solutions/*.ipynb
+	@exec $(PY) -m llmc.course.exercises.notebooks run $(ARGS) notebooks/*.ipynb solutions/*.ipynb
 
 lint: $(TESTS) ## ruff on code and notebooks (part of make test)
 	@$(PY) -m ruff check . && $(PY) -m ruff format --check .

@@ -2,7 +2,7 @@
 
 import json
 
-from llmc.course import doctor
+from llmc.course.machine import doctor
 
 
 def add_arguments(parser):

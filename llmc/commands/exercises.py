@@ -18,12 +18,12 @@ def add_arguments(parser):
 def run(args) -> int:
     """Do it; returns the exit status."""
     if args.action == "build":
-        from llmc.course.builder import main as build
+        from llmc.course.exercises.builder import main as build
 
         return build(["build", *(f"--{flag}" for flag in ("check", "force") if getattr(args, flag))])
-    from llmc.course import learner_folder
+    from llmc.course.exercises import own_folder
 
-    print("\n".join({"start": learner_folder.start, "update": learner_folder.update}[args.action](args.folder)))
+    print("\n".join({"start": own_folder.start, "update": own_folder.update}[args.action](args.folder)))
     return 0
 
 

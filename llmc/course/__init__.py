@@ -6,17 +6,17 @@ Around them:     `hint("layernorm_backward")`, `progress()`, `glossary("rstd")`.
 Only NumPy is imported here; matplotlib and IPython are, when something needs them.
 """
 
-from llmc.course.checks import check
-from llmc.course.comparison import compare
-from llmc.course.doctor import doctor
-from llmc.course.explain import WrongAnswer
-from llmc.course.glossary import glossary
-from llmc.course.gradients import gradient_check
-from llmc.course.hints import hint
-from llmc.course.inputs import awkward, guarded
-from llmc.course.journal import progress, recording
-from llmc.course.style import use_style
-from llmc.course.timing import race
+from llmc.course.checks.check import check
+from llmc.course.checks.comparison import compare
+from llmc.course.checks.explain import WrongAnswer
+from llmc.course.checks.gradients import gradient_check
+from llmc.course.checks.inputs import awkward, guarded
+from llmc.course.checks.timing import race
+from llmc.course.figures.style import use_style
+from llmc.course.learner.glossary import glossary
+from llmc.course.learner.hints import hint
+from llmc.course.learner.journal import progress, recording
+from llmc.course.machine.doctor import doctor
 
 __all__ = [
     "WrongAnswer",

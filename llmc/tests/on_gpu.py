@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 
 from llmc import cuda
-from llmc.course.cells import has_jupyter
+from llmc.course.exercises.cells import has_jupyter
 from llmc.errors import UserError
 from llmc.parity.cases import CASES
 from llmc.tests.llmc_files import write_files
@@ -110,7 +110,7 @@ def lessons() -> list[str]:
     failed = []
     for name in LESSONS:
         start = perf_counter()
-        okay = python("-m", "llmc.course.cells", ROOT / name)
+        okay = python("-m", "llmc.course.exercises.cells", ROOT / name)
         print(f"{'ok' if okay else 'FAILED':<8} {name} {perf_counter() - start:.0f} s", flush=True)
         failed += [] if okay else [name]
     return failed

@@ -20,9 +20,9 @@ from pathlib import Path
 
 import pytest
 
-from llmc.course.board import task_of
-from llmc.course.catalog import all_exercises, cells_of
-from llmc.course.learner_folder import start
+from llmc.course.exercises.catalog import all_exercises, cells_of
+from llmc.course.exercises.own_folder import start
+from llmc.course.learner.board import task_of
 
 playwright = pytest.importorskip("playwright.sync_api", reason='needs Playwright: pip install -e ".[browser]"')
 ROOT = Path(__file__).resolve().parents[2]

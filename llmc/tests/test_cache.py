@@ -5,7 +5,7 @@ import pytest
 
 from llmc.backends import reference
 from llmc.config import GPT2Config
-from llmc.course.plug import learner_backend
+from llmc.course.your_layers.plug import learner_backend
 from llmc.errors import UserError
 from llmc.kv_cache import KeyValueCache
 from llmc.model import GPT2

@@ -9,8 +9,8 @@ import pytest
 from llmc.backends import get_backend
 from llmc.config import PRESETS, preset
 from llmc.course import awkward
-from llmc.course.lessons import adamw as lesson
-from llmc.course.lessons import schedules
+from llmc.course.lessons.adamw import optimizer as lesson
+from llmc.course.lessons.adamw import schedules
 from llmc.training.schedule import KINDS, learning_rate
 
 ROOT = Path(__file__).resolve().parents[2]

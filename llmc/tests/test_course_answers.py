@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from llmc.course import journal
-from llmc.course.answers import Lesson, lessons, table
+from llmc.course.authoring.answers import Lesson, lessons, table
+from llmc.course.learner import journal
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = lessons(ROOT) if (ROOT / "solutions").is_dir() else []

@@ -5,8 +5,8 @@ from time import sleep
 import numpy as np
 
 from llmc.course import gradient_check
-from llmc.course.lessons import attention as lesson
-from llmc.course.lessons import attention_lean as lean
+from llmc.course.lessons.attention import heads as lesson
+from llmc.course.lessons.attention import lean
 
 NH = 3
 RNG = np.random.default_rng(3)

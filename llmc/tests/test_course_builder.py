@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from llmc.course import builder, notebooks
+from llmc.course.exercises import builder, notebooks
 from llmc.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]

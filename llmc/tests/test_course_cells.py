@@ -7,7 +7,7 @@ import pytest
 
 from llmc import cuda
 from llmc.cli import main as llmc
-from llmc.course import cells
+from llmc.course.exercises import cells
 from llmc.errors import UserError
 from llmc.parity.cases import CASES
 from llmc.tests import on_gpu

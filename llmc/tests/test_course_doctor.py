@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from llmc.cli import main
-from llmc.course import advice, diagnoses, doctor, equipment, machine, openblas
-from llmc.course.advice import Row
+from llmc.course import doctor
+from llmc.course.machine import advice, diagnoses, equipment, facts, openblas
+from llmc.course.machine.advice import Row
+from llmc.course.machine.doctor import examine
 from llmc.cuda.emulator.compiling import toolchain
 from llmc.cuda.errors import NoCompiler
 
-examine = sys.modules["llmc.course.doctor"].examine  # `llmc.course.doctor` names the function
 ROOT = Path(__file__).resolve().parents[2]
 ZEN4 = {"avx", "avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl"}
 
@@ -107,14 +108,14 @@ def test_text_and_html_of_the_three_kinds():
 )
 def test_kernels_beside_the_cpu(kernels, flags, slow, fake):
     fake(openblas, build=("openblas", "0.3"), loaded=(kernels, 2))
-    fake(machine, cpu_flags=flags, cores=(2, 2))
+    fake(facts, cpu_flags=flags, cores=(2, 2))
     row = diagnoses.blas("BLAS")
     assert row.status == ("warning" if slow else "ok") and kernels in row.found
 
 
 def test_avx512_cpu_with_haswell_kernels(fake, monkeypatch):
     fake(openblas, build=("scipy-openblas", "0.3"), loaded=("Haswell", 2))
-    fake(machine, cpu_flags=ZEN4, cores=(2, 2))
+    fake(facts, cpu_flags=ZEN4, cores=(2, 2))
     monkeypatch.setattr(sys, "platform", "linux")
     row = diagnoses.blas("BLAS")
     assert "AVX-512" in row.costs and row.command == "export OPENBLAS_CORETYPE=SkylakeX"
@@ -136,7 +137,7 @@ def test_no_openblas(name, status, fake):
 
 def test_threads_held_back_by_a_variable(fake, monkeypatch):
     fake(openblas, build=("openblas", "0.3"), loaded=("SkylakeX", 1))
-    fake(machine, cpu_flags=ZEN4, cores=(8, 8))
+    fake(facts, cpu_flags=ZEN4, cores=(8, 8))
     assert diagnoses.blas("BLAS").status == "ok"  # no variable: OpenBLAS has its reasons
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     row = diagnoses.blas("BLAS")
@@ -152,7 +153,7 @@ def test_the_loaded_library_answers_for_its_variable():
     )
     kernels, threads = run.stdout.split()
     assert threads == "1" and (
-        kernels == "Haswell" or openblas.best_level(machine.cpu_flags()) not in ("AVX-512", "AVX2")
+        kernels == "Haswell" or openblas.best_level(facts.cpu_flags()) not in ("AVX-512", "AVX2")
     )
 
 
@@ -185,9 +186,9 @@ def test_a_compiler_that_is_wished_for_and_not_there(fake, monkeypatch):
 @pytest.mark.parametrize("program, there", [("/usr/bin/c++", False), ("/opt/homebrew/bin/g++-14", True)])
 def test_compiler_does_not_wake_the_dialog_of_macos(program, there, fake, monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
-    fake(machine, ask=subprocess.CalledProcessError(2, "xcode-select"))
+    fake(facts, ask=subprocess.CalledProcessError(2, "xcode-select"))
     fake(toolchain, find=toolchain.Toolchain((program,), True, ""))
-    assert bool(machine.compiler()) == there
+    assert bool(facts.compiler()) == there
 
 
 @pytest.mark.parametrize(
@@ -216,15 +217,15 @@ def test_compiler_shows_no_path(command, found, fake):
     ],
 )
 def test_gpu(answer, found, status, fake):
-    fake(machine, ask=answer)
-    fake(machine.shutil, which="nvidia-smi")
+    fake(facts, ask=answer)
+    fake(facts.shutil, which="nvidia-smi")
     row = diagnoses.gpu("GPU")
     assert row.found.startswith(found) and row.status == status
     assert equipment.cupy("CuPy").what == "CuPy"
 
 
 def test_no_driver(fake):
-    fake(machine.shutil, which=None)
+    fake(facts.shutil, which=None)
     assert diagnoses.gpu("GPU").status == "missing"
 
 
@@ -242,7 +243,7 @@ def test_no_driver(fake):
     ],
 )
 def test_cupy(driver, installed, status, words, fake, monkeypatch):
-    fake(machine, gpus=[("NVIDIA L4", 22.5, driver)] if driver else [])
+    fake(facts, gpus=[("NVIDIA L4", 22.5, driver)] if driver else [])
     monkeypatch.setattr(equipment, "_version", installed.get)
     row = equipment.cupy("CuPy")
     assert row.status == status and words in row.command and bool(words) == bool(row.command)
@@ -263,7 +264,7 @@ def test_cupy(driver, installed, status, words, fake, monkeypatch):
     ],
 )
 def test_where_kernels_run(driver, installed, forced, found, status, fake, monkeypatch):
-    fake(machine, gpus=[("NVIDIA L4", 22.5, driver)] if driver else [])
+    fake(facts, gpus=[("NVIDIA L4", 22.5, driver)] if driver else [])
     monkeypatch.setattr(equipment, "_version", installed.get)
     monkeypatch.setenv("LLMC_DEVICE", forced)
     row = equipment.kernels("CUDA kernels")
@@ -275,35 +276,35 @@ def test_where_kernels_run(driver, installed, forced, found, status, fake, monke
 
 @pytest.mark.parametrize("text, quota", [("max 100000", None), ("150000 100000", 1.5), ("damaged", None), (None, None)])
 def test_a_container_with_a_part_of_the_cores(text, quota, monkeypatch, tmp_path):
-    monkeypatch.setattr(machine, "CGROUP", tmp_path)
-    monkeypatch.setattr(machine.os, "cpu_count", lambda: 8)
-    monkeypatch.setattr(machine.os, "sched_getaffinity", lambda pid: set(range(4)), raising=False)
+    monkeypatch.setattr(facts, "CGROUP", tmp_path)
+    monkeypatch.setattr(facts.os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(facts.os, "sched_getaffinity", lambda pid: set(range(4)), raising=False)
     if text:
         (tmp_path / "cpu.max").write_text(text)
-    assert machine.cores() == (quota or 4, 8)
+    assert facts.cores() == (quota or 4, 8)
     assert diagnoses.cores("cores").status == ("warning" if quota else "ok")
 
 
 @pytest.mark.parametrize("text, size", [("536870912", 2**29), ("max", 2**34), ("9223372036854771712", 2**34)])
 def test_a_container_with_a_part_of_the_memory(text, size, fake, monkeypatch, tmp_path):
-    monkeypatch.setattr(machine, "CGROUP", tmp_path)
-    fake(machine, _physical_memory=2**34)
+    monkeypatch.setattr(facts, "CGROUP", tmp_path)
+    fake(facts, _physical_memory=2**34)
     (tmp_path / "memory.max").write_text(text)
-    assert machine.memory() == size
+    assert facts.memory() == size
     assert diagnoses.memory("memory").status == ("warning" if size < 2**30 else "ok")
 
 
 def test_memory_of_macos(fake, monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
-    fake(machine, ask="17179869184")
-    assert machine.memory() == 2**34
-    fake(machine, ask="damaged")
+    fake(facts, ask="17179869184")
+    assert facts.memory() == 2**34
+    fake(facts, ask="damaged")
     assert [row.found for row in examine([("memory", diagnoses.memory)])] == ["unknown (ValueError)"]
 
 
 def test_flags_of_a_cpu_that_linux_does_not_describe(fake, monkeypatch):
-    monkeypatch.setattr(machine.Path, "read_text", answers(FileNotFoundError()))
-    assert all(flag == flag.lower() for flag in machine.cpu_flags())
+    monkeypatch.setattr(facts.Path, "read_text", answers(FileNotFoundError()))
+    assert all(flag == flag.lower() for flag in facts.cpu_flags())
 
 
 def test_a_package_that_is_not_installed(monkeypatch):

@@ -6,11 +6,11 @@ import pytest
 from numba import njit, prange
 
 from llmc.course import gradient_check
-from llmc.course.explain import WrongAnswer
-from llmc.course.lessons import attention_recompute as lean
-from llmc.course.lessons import fast_on_cpu as lesson
-from llmc.course.lessons import kernels
-from llmc.course.lessons.races import find_races
+from llmc.course.checks.explain import WrongAnswer
+from llmc.course.lessons.fast_on_cpu import attention_recompute as lean
+from llmc.course.lessons.fast_on_cpu import fused as lesson
+from llmc.course.lessons.fast_on_cpu import kernels
+from llmc.course.lessons.fast_on_cpu.races import find_races
 
 RNG = np.random.default_rng(11)
 Q, K, V, DOUT = RNG.normal(0.5, 1, (4, 9, 4))  # (T, hs) each

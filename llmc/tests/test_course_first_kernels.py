@@ -6,10 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from llmc.course import recording, roofline
-from llmc.course.explain import Refusal, WrongAnswer
-from llmc.course.kernel_checks import kernel_check
-from llmc.course.kernel_source import one_index
+from llmc.course import recording
+from llmc.course.checks.explain import WrongAnswer
+from llmc.course.figures import roofline
+from llmc.course.kernel_checks.check import kernel_check
+from llmc.course.kernel_checks.source import one_index
+from llmc.course.learner.refusal import Refusal
 from llmc.course.lessons import first_kernels as lesson
 from llmc.kernels import encoder, gelu, residual
 

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from llmc.cli import main
-from llmc.course import hint, journal, learner_folder, notebooks, progress
-from llmc.course.learner_folder import start, update
-from llmc.course.merging import fingerprints, merge
+from llmc.course import hint, progress
+from llmc.course.exercises import notebooks, own_folder
+from llmc.course.exercises.merging import fingerprints, merge
+from llmc.course.exercises.own_folder import start, update
+from llmc.course.learner import journal
 from llmc.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -305,7 +307,7 @@ def test_command_line(real, capsys):
 
 
 def test_agents_page_says_tutor():
-    page = ROOT / "exercises" / learner_folder.FOR_ASSISTANTS
+    page = ROOT / "exercises" / own_folder.FOR_ASSISTANTS
     if not page.parent.is_dir():
         pytest.skip("needs a checkout")
     text = page.read_text(encoding="utf-8")

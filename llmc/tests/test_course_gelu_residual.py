@@ -3,7 +3,7 @@
 import numpy as np
 
 from llmc.course import gradient_check
-from llmc.course.lessons import gelu, residual
+from llmc.course.lessons.gelu_residual import gelu, residual
 
 RNG = np.random.default_rng(4)
 X, DOUT = RNG.normal(0.5, 1.5, (4, 5, 7)), RNG.normal(1, 1, (4, 5, 7))

@@ -3,8 +3,8 @@
 import pytest
 
 from llmc.config import preset
-from llmc.course import glossary
-from llmc.course.glossary import ROOMS, _names
+from llmc.course.learner import glossary
+from llmc.course.learner.glossary import ROOMS, _names
 from llmc.errors import UserError
 
 

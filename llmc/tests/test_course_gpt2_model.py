@@ -8,8 +8,8 @@ import pytest
 
 from llmc.config import PRESETS
 from llmc.course import awkward, gradient_check
+from llmc.course.checks.signatures import same
 from llmc.course.lessons import gpt2_model as lesson
-from llmc.course.signatures import same
 
 ROOT = Path(__file__).resolve().parents[2]
 RNG = np.random.default_rng(5)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from llmc.course import WrongAnswer, compare, gradient_check
-from llmc.course.heatmap import picture
+from llmc.course.checks.heatmap import picture
 
 RNG = np.random.default_rng(0)
 
@@ -83,7 +83,7 @@ def test_in_a_notebook_it_stands_below_the_message():
     nbformat = pytest.importorskip("nbformat")
     from nbclient import NotebookClient
 
-    from llmc.course.notebooks import _environment
+    from llmc.course.exercises.notebooks import _environment
 
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL), nbformat.v4.new_code_cell("1")])
     NotebookClient(notebook, kernel_name="python3", allow_errors=True, timeout=60).execute(env=_environment())

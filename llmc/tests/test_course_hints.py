@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from llmc.course import catalog, hint, hints, journal
+from llmc.course import hint
+from llmc.course.exercises import catalog
+from llmc.course.learner import hints, journal
 from llmc.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,11 +7,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from llmc.course import WrongAnswer, answers, builder, compare, kernel_runs, kernel_words, recording
-from llmc.course.answers import replaced
-from llmc.course.kernel_checks import BLOCKS, SIZES, kernel_check
-from llmc.course.kernel_source import literal_block, unfinished
-from llmc.course.kernel_words import Launch, with_comparison
+from llmc.course import WrongAnswer, compare, recording
+from llmc.course.authoring import answers
+from llmc.course.authoring.answers import replaced
+from llmc.course.exercises import builder
+from llmc.course.kernel_checks import runs as kernel_runs
+from llmc.course.kernel_checks import words as kernel_words
+from llmc.course.kernel_checks.check import BLOCKS, SIZES, kernel_check
+from llmc.course.kernel_checks.source import literal_block, unfinished
+from llmc.course.kernel_checks.words import Launch, with_comparison
 
 SCALE = r"""
 extern "C" __global__ void scale(float* out, const float* inp, float factor, int n)
@@ -313,7 +317,7 @@ def test_replaced_wants_each_text_once():
 
 
 ANSWERS = """
-from llmc.course.answers import replaced, right, wrong
+from llmc.course.authoring.answers import replaced, right, wrong
 
 
 @right("scale")
@@ -326,7 +330,7 @@ def scale_everything(code):
     return replaced(code, "if (i < n)", "")
 """
 CHECK = """import numpy as np
-from llmc.course.kernel_checks import kernel_check
+from llmc.course.kernel_checks.check import kernel_check
 
 with kernel_check("scale") as c:
     inp, out = c.random(40), c.output(40)  # (n,) each

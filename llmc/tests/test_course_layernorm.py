@@ -3,9 +3,9 @@
 import numpy as np
 
 from llmc.course import gradient_check
+from llmc.course.checks.timing import race
+from llmc.course.figures.style import SETTINGS, use_style
 from llmc.course.lessons import layernorm as lesson
-from llmc.course.style import SETTINGS, use_style
-from llmc.course.timing import race
 
 RNG = np.random.default_rng(3)
 X, W, B, DOUT = (RNG.normal(2, 1.5, shape) for shape in [(3, 5, 7), (7,), (7,), (3, 5, 7)])

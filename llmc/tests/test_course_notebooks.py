@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from llmc.course import notebooks
+from llmc.course.exercises import notebooks
 from llmc.errors import UserError
 
 

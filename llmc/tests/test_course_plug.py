@@ -9,7 +9,7 @@ import pytest
 
 from llmc.backends import reference
 from llmc.config import GPT2Config
-from llmc.course.plug import ADAPTERS, learner_backend
+from llmc.course.your_layers.plug import ADAPTERS, learner_backend
 from llmc.errors import UserError
 from llmc.model import GPT2
 from llmc.parity.scoreboard import scoreboard

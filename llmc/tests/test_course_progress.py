@@ -6,9 +6,11 @@ import sys
 
 import pytest
 
-from llmc.course import board, catalog, journal, progress
-from llmc.course.board import Board
-from llmc.course.catalog import Exercise
+from llmc.course import progress
+from llmc.course.exercises import catalog
+from llmc.course.exercises.catalog import Exercise
+from llmc.course.learner import board, journal
+from llmc.course.learner.board import Board
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from llmc.course.explain import WrongAnswer
-from llmc.course.lessons import ladders, lanes, teamwork
-from llmc.course.lessons import reductions as lesson
+from llmc.course.checks.explain import WrongAnswer
+from llmc.course.lessons.reductions import ladders, lanes, teamwork
+from llmc.course.lessons.reductions import rows as lesson
 from llmc.cuda import RawKernel, inspect
 from llmc.kernels import kernel, source
 

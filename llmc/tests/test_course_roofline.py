@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from llmc.course import roofline
+from llmc.course.figures import roofline
 from llmc.errors import UserError
 
 BOUNDS = {"copy_gb_s": 4000.0, "sgemm_tflop_s": 50.0, "device": "NVIDIA H200"}

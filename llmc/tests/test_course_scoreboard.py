@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from llmc.course.plug import learner_backend
+from llmc.course.your_layers.plug import learner_backend
 from llmc.errors import UserError
 from llmc.parity.cases import CASES
 from llmc.parity.scoreboard import fixture, scoreboard, scoreboard_llmc

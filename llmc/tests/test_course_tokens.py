@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tiktoken
 
-from llmc.course.lessons import token_files
-from llmc.course.lessons import tokens as lesson
+from llmc.course.lessons.tokens import bpe as lesson
+from llmc.course.lessons.tokens import token_files
 from llmc.data import DataLoader, write_tokens
 from llmc.data.bpe import GPT2_PATTERN, split_words, train_bpe
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from llmc.course import awkward, gradient_check
-from llmc.course.lessons import resuming, saving
-from llmc.course.lessons import training_loop as lesson
+from llmc.course.lessons.training_loop import resuming, saving
+from llmc.course.lessons.training_loop import steps as lesson
 from llmc.evaluation import bits_per_byte
 from llmc.training.outliers import WINDOW, OutlierDetector
 from llmc.training.settings import TrainSettings

@@ -122,7 +122,7 @@ def test_names_are_the_curriculum():
 
 @every_notebook
 def test_canonical(path):
-    """What `python -m llmc.course.notebooks` writes, so that a diff shows what changed and nothing else."""
+    """What `python -m llmc.course.exercises.notebooks` writes, so that a diff shows what changed and nothing else."""
     data = path.read_bytes()
     assert len(data) < 1_500_000
     notebook = nbformat.reads(data.decode("utf-8"), as_version=4)

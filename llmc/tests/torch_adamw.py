@@ -6,7 +6,7 @@ Run once, with the [test] extra installed, to store them: python -m llmc.tests.t
 import numpy as np
 import torch
 
-from llmc.course.lessons.adamw import SETTINGS, TEN_STEPS
+from llmc.course.lessons.adamw.optimizer import SETTINGS, TEN_STEPS
 
 
 def problem():

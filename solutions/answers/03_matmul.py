@@ -1,12 +1,12 @@
 """Answers to the exercises of lesson 03 as learners write them: right ones that look different, and wrong ones.
 
-Each wrong answer carries words that its check must say. `python -m llmc.course.answers` runs them all, and so does CI.
+Each wrong answer carries words that its check must say. `python -m llmc.course.authoring.answers` runs them all, and so does CI.
 """
 
 import numba
 import numpy as np
 
-from llmc.course.answers import right, wrong
+from llmc.course.authoring.answers import right, wrong
 
 # ---------------------------------------------------------------------------------------------- 1 matmul_forward
 

@@ -1,13 +1,13 @@
 """Answers to the exercises of lesson 07 as learners write them: right ones that look different, and wrong ones.
 
-Each wrong answer carries words that its check must say. `python -m llmc.course.answers` runs them all, and so does CI.
+Each wrong answer carries words that its check must say. `python -m llmc.course.authoring.answers` runs them all, and so does CI.
 `embedding_backward` and `given_layers` are those of the exercise notebook.
 """
 
 # ruff: noqa: F821
 import numpy as np
 
-from llmc.course.answers import right, wrong
+from llmc.course.authoring.answers import right, wrong
 
 # ------------------------------------- layers as at the top of the exercise notebook, for the helpers here
 

@@ -1,6 +1,6 @@
 """Answers to the exercises of lesson 11 as learners write them: right ones that look different, and wrong ones.
 
-Each wrong answer carries words that its check must say. `python -m llmc.course.answers` runs them all, and so does CI.
+Each wrong answer carries words that its check must say. `python -m llmc.course.authoring.answers` runs them all, and so does CI.
 """
 
 import math
@@ -9,7 +9,7 @@ import numba
 import numpy as np
 from numba import njit, prange
 
-from llmc.course.answers import right, wrong
+from llmc.course.authoring.answers import right, wrong
 
 f32 = np.float32
 

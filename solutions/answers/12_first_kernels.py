@@ -1,12 +1,12 @@
 """Answers to the exercises of lesson 12 as learners write them: right ones that look different, and wrong ones.
 
-Each wrong answer carries words that its check must say. `python -m llmc.course.answers 12` runs them all, and so does
+Each wrong answer carries words that its check must say. `python -m llmc.course.authoring.answers 12` runs them all, and so does
 CI. The answers of exercises 2 to 6 are CUDA C: a function gets the solution's source and returns another.
 """
 
 import math
 
-from llmc.course.answers import replaced, right, wrong
+from llmc.course.authoring.answers import replaced, right, wrong
 
 
 def body(code, text):

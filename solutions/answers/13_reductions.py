@@ -1,10 +1,10 @@
 """Answers to the exercises of lesson 13 as learners write them: right ones that look different, and wrong ones.
 
-Each wrong answer carries words that its check must say. `python -m llmc.course.answers 13` runs them all, and so does
+Each wrong answer carries words that its check must say. `python -m llmc.course.authoring.answers 13` runs them all, and so does
 CI. All are CUDA C: a function gets the solution's source and returns another.
 """
 
-from llmc.course.answers import replaced, right, wrong
+from llmc.course.authoring.answers import replaced, right, wrong
 
 BARRIER = "        __syncthreads();\n"
 MASK = "0xffffffff"

@@ -5,7 +5,7 @@ References return float32 from float64 arithmetic. Mistakes are {sentence after 
 
 import numpy as np
 
-from llmc.course.explain import WrongAnswer, describe
+from llmc.course.checks.explain import WrongAnswer, describe
 
 # where to look; a test holds these titles against the headings of notebooks/12_first_kernels.ipynb
 WHO = 'lesson 12, section "1.2 · Who am I?"'

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 
 import numpy as np
 
-from llmc.course.explain import WrongAnswer, describe
+from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.lessons.matmul import results
 from llmc.errors import UserError
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llmc.course.explain import WrongAnswer, describe
+from llmc.course.checks.explain import WrongAnswer, describe
 
 # where to look; a test holds these titles against the headings of notebooks/03_matmul.ipynb
 FORWARD = 'lesson 03, section "2 · Forward"'

@@ -1,0 +1,120 @@
+"""Signatures of the right numbers in the wrong places, and of positions that see the future. See `signatures.py`."""
+
+import numpy as np
+
+from llmc.course.checks.case import LIKE, Case, same
+
+MANY = 1_000_000  # entries; larger arrays are not searched
+
+
+def off_by_one(case: Case):
+    """Shifted by one along an axis; what stands at the end may wrap around or be anything."""
+    for axis, length in enumerate(case.got.shape):
+        if length < 3:
+            continue
+        first, last = np.arange(length - 1), np.arange(1, length)
+        for here, there, word in ((first, last, "next"), (last, first, "previous")):
+            got, wanted = case.got.take(here, axis), case.expected.take(there, axis)
+            if got.size >= 3 and same(got, wanted) and not same(wanted, case.expected.take(here, axis)):
+                return f"{case.name} is off by one along axis {axis}: each index holds what belongs to the {word} one"
+    return None
+
+
+def other_order(case: Case):
+    """The slices along one axis are right, in another order."""
+    for axis in range(case.got.ndim):
+        order = _order_of(np.moveaxis(case.got, axis, 0), np.moveaxis(case.expected, axis, 0))
+        if order is not None:
+            return f"{case.name} is right but for the order along axis {axis}: {_told(order)}"
+    return None
+
+
+def _order_of(got, expected):
+    """order with got[i] = expected[order[i]], or None. (n, …) each."""
+    n = len(got)
+    if n < 2 or got.size < 3 or got.size > MANY:
+        return None
+    weights = np.random.default_rng(0).uniform(1, 2, got[0].size)  # slices are sorted by one number each
+    mine, theirs = (array.reshape(n, -1) @ weights for array in (got, expected))
+    by_mine, by_theirs = mine.argsort(kind="stable"), theirs.argsort(kind="stable")
+    if not same(got[by_mine], expected[by_theirs]):
+        return None
+    order = np.empty(n, int)
+    order[by_mine] = by_theirs
+    return order if (order != np.arange(n)).any() else None
+
+
+def _told(order) -> str:
+    n = len(order)
+    if (order == np.arange(n)[::-1]).all() and n > 2:
+        return "it is reversed"
+    if n > 8:
+        return "its entries are permuted"
+    return f"0, 1, … hold what belongs to {', '.join(map(str, order))}"
+
+
+def _head_counts(case: Case):
+    """Ways to cut the last axis C into n heads; the named NH first."""
+    length = case.got.shape[-1] if case.got.ndim else 0
+    named = [n for name, n in case.sizes.items() if name == "NH"]
+    counts = [n for n in (*named, *range(2, length)) if 1 < n < length and length % n == 0]
+    return dict.fromkeys(counts if case.got.size <= MANY else [])
+
+
+def interleaved_heads(case: Case):
+    """(…, T, C) whose heads were merged or cut by a reshape that lacks its transpose."""
+    shape = case.got.shape
+    for n in _head_counts(case):
+        hs = shape[-1] // n
+        by_head = case.expected.reshape(*shape[:-1], n, hs)  # (…, T, n, hs)
+        if same(by_head.swapaxes(-1, -2).reshape(shape), case.got):
+            return f"{case.name} has its channels in the order (hs, NH) in place of (NH, hs), with NH = {n}"
+        if len(shape) < 2:
+            continue
+        if same(by_head.swapaxes(-2, -3).reshape(shape), case.got):
+            told = "(NH, T, hs) was reshaped to (T, C): move the head axis behind T first"
+            return f"{case.name} has its heads interleaved with its positions, with NH = {n}; {told}"
+        cut = case.expected.reshape(*shape[:-2], n, shape[-2], hs)  # (…, n, T, hs)
+        if same(cut.swapaxes(-2, -3).reshape(shape), case.got):
+            told = "(T, C) was reshaped to (NH, T, hs): make it (T, NH, hs), then move the head axis"
+            return f"{case.name} has its heads interleaved with its positions, with NH = {n}; {told}"
+    return None
+
+
+def reordered_blocks(case: Case):
+    """The last axis consists of blocks (q, k and v; heads) that are right, in another order."""
+    for n in (*(n for n in (3,) if n in _head_counts(case)), *_head_counts(case)):
+        blocks = (*case.got.shape[:-1], n, case.got.shape[-1] // n)
+        got, expected = (np.moveaxis(array.reshape(blocks), -2, 0) for array in (case.got, case.expected))
+        order = _order_of(got, expected)
+        if order is not None:
+            which = "q, k and v, or their gradients?" if n == 3 else "are they heads?"
+            return f"{case.name} has the {n} blocks of its last axis in another order: {_told(order)} ({which})"
+    return None
+
+
+def scattered(case: Case):
+    """Every number is there, but elsewhere; only for arrays whose numbers are mostly different ones."""
+    got, expected = np.sort(case.got, axis=None), np.sort(case.expected, axis=None)
+    distinct = np.count_nonzero(np.diff(expected)) > expected.size / 2
+    if 6 <= got.size <= MANY and distinct and np.allclose(got, expected, rtol=1e-6, atol=0):
+        return f"{case.name} has the right numbers in the wrong places: look at reshape and transpose"
+    return None
+
+
+def leaking(case: Case):
+    """Future positions matter: entries above the diagonal of (…, T, T); (…, T, n) right at the last position only."""
+    if case.got.ndim < 2:
+        return None
+    T, n = case.got.shape[-2:]
+    wrong = np.abs(case.got - case.expected) > LIKE * np.abs(case.expected).max()
+    above = np.triu(np.ones((T, n), bool), 1)
+    if T == n >= 2 and case.expected.any() and not case.expected[..., above].any() and wrong[..., above].any():
+        first = [int(i) for i in np.argwhere(wrong & above)[0]]
+        told = f"it is not 0 above the diagonal, where a position looks at later ones, the first at {first}"
+        return f"{case.name} has wrong values: {told}; is something wrong with the causal mask?"
+    rows = wrong.any(axis=-1)  # (…, T)
+    if case.got.ndim >= 3 and T >= 3 and rows[..., :-1].all() and not rows[..., -1].any():
+        axis = case.got.ndim - 2
+        return f"{case.name} is right at the last position of axis {axis} only: do the others look at later positions?"
+    return None

@@ -1,0 +1,82 @@
+"""From an exception to its explanation: whose line was it, and which call led there?
+
+Three places are told apart: the learner's own function, the check cell, and a comparison that found a wrong value.
+"""
+
+import sysconfig
+import traceback as tb
+from pathlib import Path
+
+import numpy as np
+
+from llmc.course.checks.explain import WrongAnswer, arrays_in, source_line
+from llmc.course.checks.isolation import PACKAGE, is_check_name
+
+TESTS = str(PACKAGE / "tests")
+FOREIGN = (str(PACKAGE), str(Path(np.__file__).parents[1]), sysconfig.get_path("stdlib"))  # not written by the learner
+
+
+def explain_error(check, cell, error, traceback) -> str:
+    """The whole message for an exception that left the block of `check` in the frame `cell`."""
+    if isinstance(error, WrongAnswer):
+        told = [f"✗ {check.name}: {error.message}"]
+    else:
+        frame, line = _innermost_own(traceback, cell)
+        inside = frame.f_code is not cell.f_code
+        told = _learners_line(check, error, frame, line) if inside else _check_line(check, error, frame, line)
+    if check.calls:
+        call, returned = check.calls[-1]
+        told.append(f"The call was {call}.")
+        if returned not in (None, "None"):  # an in-place function rightly returns None
+            told.append(f"It returned {returned}.")
+    return "\n".join(told)
+
+
+def _innermost_own(traceback, cell):
+    """(frame, line number) closest to the error that is neither ours nor a library's; the check cell if none is."""
+    frames = [(cell, traceback.tb_lineno)]
+    for frame, line in tb.walk_tb(traceback):
+        file = frame.f_code.co_filename
+        if frame is cell or file.startswith(TESTS) or not file.startswith(FOREIGN):
+            frames.append((frame, line))
+    return frames[-1]
+
+
+def _learners_line(check, error, frame, line):
+    """An error in the learner's own code: their line, the shapes in it, and what usually causes such an error."""
+    code = source_line(frame.f_code.co_filename, line)
+    shapes = arrays_in(code, frame.f_locals)
+    told = [f"✗ {check.name}: your code stopped with {_text(error)}"]
+    told.append(f"    in {frame.f_code.co_name}, line {line}:  {code}")
+    if shapes:
+        told.append(f"    with {shapes}")
+    if "core dimension" in str(error):  # NumPy's words for matmul
+        told.append("In a @ b the last axis of a must be as long as the last but one of b: is one of them transposed?")
+    if "read-only" in str(error):
+        told.append("An input was written to. Inputs must stay as they are: compute into a new array.")
+    if isinstance(error, NameError) and is_check_name(error.name):
+        told.append(f"`{error.name}` is a variable of the check cell. Your function can use its own arguments only.")
+    elif isinstance(error, NameError):
+        told.append(f"If `{error.name}` is made in a cell above, run that cell first.")
+    return told
+
+
+def _check_line(check, error, frame, line):
+    """An error in the check cell itself: an assert that does not hold, or a result that cannot be used."""
+    code = source_line(frame.f_code.co_filename, line)
+    if isinstance(error, AssertionError):
+        return [f"✗ {check.name}: {error}" if str(error) else f"✗ {check.name}: this should hold:  {code}"]
+    if isinstance(error, NameError) and not check.calls:
+        return [f"✗ {check.name}: `{error.name}` is not defined. Run the cell with your answer first, then this one."]
+    if isinstance(error, ValueError | TypeError) and "unpack" in str(error) and check.calls:
+        given = check.calls[-1][1]
+        return [f"✗ {check.name}: {code.split('=')[0].strip()} were expected, and your function returned {given}."]
+    told = [f"✗ {check.name}: the check could not use what your function returned ({_text(error)})", f"    at  {code}"]
+    if check.calls and check.calls[-1][1] == "None":
+        told.append("It returned None. Is a `return` missing?")
+    return told
+
+
+def _text(error) -> str:
+    """ "ValueError: operands could not be broadcast"."""
+    return f"{type(error).__name__}: {error}".rstrip(": ")

@@ -1,0 +1,111 @@
+"""`with check("layernorm_forward") as c:` around the asserts of a check cell.
+
+    fresh stub       "not done yet: …", no traceback, and the notebook runs on
+    right answer     "✓ layernorm_forward is right.", and progress is recorded
+    wrong answer     WrongAnswer: what is wrong and where to look; no traceback
+    learner's error  WrongAnswer: the line in their own function, and the call that led there
+
+Inside the block `c` makes inputs (`c.random`, `c.buffer`) and calls the learner's function (`c.call`).
+"""
+
+import inspect
+import sys
+
+import numpy as np
+
+from llmc.course.checks.blame import explain_error
+from llmc.course.checks.explain import WrongAnswer, describe, describe_result
+from llmc.course.checks.inputs import awkward, guarded, read_only
+from llmc.course.checks.isolation import only_arguments, remember_names, without_llmc
+from llmc.course.learner import journal
+
+NOT_DONE = "not done yet: {}. Replace `raise NotImplementedError` by your code, run that cell, then this one."
+_seed = None  # set by the tests of the checks, so that their runs repeat; None draws new inputs every time
+
+
+class check:
+    """Context manager around a check cell; `name` is the exercise's, unique in the course."""
+
+    def __init__(self, name):
+        self.name = name
+        self.rng = np.random.default_rng(_seed)
+        self.calls = []  # (text of the call, result or None) of each c.call, for the explanation
+        self._buffers = []
+        self._kept = []  # (array that was returned, copy of it)
+        self._notes = []
+
+    def __enter__(self):
+        self._cell = sys._getframe(1)  # the check cell's own frame
+        remember_names(self._cell.f_code)
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        if error is None:
+            print(" ".join([f"✓ {self.name} is right.", *self._notes, journal.record(self.name)]).rstrip())
+        elif isinstance(error, NotImplementedError):
+            print(NOT_DONE.format(self.name))
+            return True
+        elif isinstance(error, Exception):
+            picture = getattr(error, "picture", None)
+            raise WrongAnswer(explain_error(self, self._cell, error, traceback), picture) from None
+        return False
+
+    def random(self, *shape, dtype=np.float64):
+        """New awkward input (…, n): nothing centred, nothing 1 (`llmc.course.awkward`)."""
+        return awkward(self.rng, *shape, dtype=dtype)
+
+    def buffer(self, *shape, dtype=np.float64):
+        """New output buffer: it holds something already, and a write outside of it is noticed after the call."""
+        self._buffers.append(guarded(awkward(self.rng, *shape, dtype=dtype)))
+        return self._buffers[-1].array
+
+    def say(self, note):
+        """Add a sentence to the line printed on success."""
+        self._notes.append(note)
+
+    def call(self, function, *arguments, **options):
+        """The learner's function of these arguments: inputs cannot be written, buffers made by c.buffer can.
+
+        While it runs it sees neither the variables of check cells nor functions of llmc.
+        """
+        self.calls.append((_call_text(function, arguments, options), None))
+        given = [self._protect(argument) for argument in arguments]
+        with only_arguments(self._cell.f_globals), without_llmc():
+            result = function(*given, **options)
+        self.calls[-1] = (self.calls[-1][0], describe_result(result))
+        self._inspect_bands()
+        self._inspect_earlier(result)
+        return result
+
+    def _protect(self, argument):
+        """A buffer as it is; any other array as a copy that cannot be written."""
+        mine = any(argument is buffer.array for buffer in self._buffers)
+        return argument if mine or not isinstance(argument, np.ndarray) else read_only(argument)
+
+    def _inspect_bands(self):
+        """Raise WrongAnswer when the call wrote outside of a buffer."""
+        for buffer in self._buffers:
+            front, back = buffer.written_outside()
+            if front or back:
+                where = " and ".join(f"{n} elements {side}" for n, side in ((front, "before"), (back, "behind")) if n)
+                raise WrongAnswer(f"memory outside of a {describe(buffer.array)} output was written: {where} it.")
+
+    def _inspect_earlier(self, result):
+        """Raise WrongAnswer when this call changed what an earlier one returned: then both are one array."""
+        if any(not np.array_equal(array, copy, equal_nan=True) for array, copy in self._kept):
+            raise WrongAnswer(
+                "this call changed an array that an earlier call had returned: make a new array in every call."
+            )
+        for value in result if isinstance(result, tuple) else (result,):
+            if isinstance(value, np.ndarray) and not any(np.may_share_memory(value, b.whole) for b in self._buffers):
+                self._kept.append((value, value.copy()))
+
+
+def _call_text(function, arguments, options):
+    """ "layernorm_forward(x (3, 5, 7) float64, w (7,) float64)": the call as the learner would recognise it."""
+    try:
+        named = inspect.signature(function).bind(*arguments, **options).arguments.items()
+        inside = ", ".join(f"{name} {describe(value)}" for name, value in named)
+    except (TypeError, ValueError):  # wrong number of arguments: the call itself will say so
+        inside = ", ".join(describe(value) for value in arguments)
+    return f"{getattr(function, '__name__', 'your function')}({inside})"

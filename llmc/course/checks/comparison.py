@@ -1,0 +1,164 @@
+"""`compare`: is this array the expected one, and if not, what exactly is wrong with it?
+
+Type, shape, dtype, NaN and value are looked at in this order, and the first that is wrong is told alone: an array of
+the wrong shape has no wrong entries yet. A wrong value is first held against the known mistakes of the lesson, then
+against those of every layer (`signatures.py`), and only then told by its numbers.
+"""
+
+import numpy as np
+
+from llmc.course.checks.explain import WrongAnswer, describe
+from llmc.course.checks.heatmap import picture
+from llmc.course.checks.nonfinite import why_not_finite
+from llmc.course.checks.signatures import Case, diagnose, same
+from llmc.course.checks.sums import wrong_sum
+
+TOLERANCE = {"float64": 1e-7, "float32": 1e-4, "float16": 1e-2}  # relative to the largest expected entry
+ROWS = 4  # wrong entries that are listed
+
+
+def compare(
+    name,
+    got,
+    expected,
+    rtol=None,
+    atol=None,
+    known=None,
+    *,
+    before=None,
+    added_to=None,
+    sizes=None,
+    summed=None,
+    look=None,
+):
+    """Raise WrongAnswer when the array `got` is not `expected`; the message says how, and names the mistake if it can.
+
+    name: what the learner calls it, "dx". expected: array of the wanted shape and dtype.
+    rtol, atol: |got - expected| <= atol + rtol · |expected| must hold everywhere. Default: rtol by dtype (1e-7 float64,
+        1e-4 float32) and atol = rtol · max|expected|, so that entries near zero are judged by the size of the others.
+    known: {"the reference without the mean(dnorm) term": wrong array, or a function of nothing that makes it}. The
+        sentence is told when `got` equals that array. A value may be a pair (wrong, where to look).
+    added_to: what the buffer held, when the call had to ADD `expected` to it (known arrays likewise are what is added).
+    before: what the buffer held, when the call had to OVERWRITE it.
+    sizes: lengths by name, {"C": 7, "B·T": 15}, so that a wrong factor can be named.
+    summed: the terms (B, T, C) whose sum over some axes is `expected`, so that a sum over others can be named.
+    look: where in the lesson to look, told after every mistake of value.
+    """
+    expected = np.asarray(expected)
+    _same_kind(name, got, expected, summed)
+    got64, expected64 = np.asarray(got, np.float64), expected.astype(np.float64)
+    _finite(name, np.asarray(got), expected64)
+    start = 0.0 if added_to is None else np.asarray(added_to, np.float64)
+    rtol = TOLERANCE.get(expected.dtype.name, 0.0) if rtol is None else rtol
+    target = start + expected64
+    if atol is None:
+        atol = rtol * max(np.abs(target).max(initial=0.0), np.abs(expected64).max(initial=0.0))
+    with np.errstate(invalid="ignore"):  # inf - inf
+        wrong = ~((got64 == target) | (np.abs(got64 - target) <= atol + rtol * np.abs(target)))
+    wrong |= np.isinf(target) & (got64 != target)  # an infinite target allows no distance at all
+    if not wrong.any():
+        return
+    held = before if added_to is None else start
+    case = Case(name, got64 - start, expected64, held, added_to is not None, sizes or {})
+    where, sentence = _known_mistake(case, known or {})
+    if not sentence and summed is not None:
+        sentence = wrong_sum(name, case.got, expected64, summed)
+    sentence = sentence or diagnose(case) or f"{name} has wrong values"
+    where = where or look
+    told = [_stopped(sentence)] + ([_stopped(f"→ Where to look: {where}")] if where else [])
+    numbers = _numbers(got64, target, wrong, atol + rtol * np.abs(target).max())
+    raise WrongAnswer("\n".join([*told, "", *numbers]), picture(name, got64, target, wrong))
+
+
+def _stopped(sentence) -> str:
+    """With a full stop, unless it is a question."""
+    return sentence if sentence.endswith("?") else sentence + "."
+
+
+def _same_kind(name, got, expected, summed):
+    """Type, shape and dtype."""
+    if got is None:
+        raise WrongAnswer(f"{name} is None: nothing was returned for it.")
+    if not isinstance(got, (np.ndarray, np.generic, float, int)):
+        raise WrongAnswer(f"{name} should be a NumPy array, but is {describe(got)}.")
+    if np.shape(got) != expected.shape:
+        why = None if summed is None else wrong_sum(name, got, expected, summed)
+        raise WrongAnswer(_shape_sentence(name, np.asarray(got), expected) + (f"\n{why}." if why else ""))
+    if isinstance(got, (np.ndarray, np.generic)) and got.dtype != expected.dtype:
+        raise WrongAnswer(
+            f"{name} has dtype {got.dtype}, expected {expected.dtype}: look for an array made without dtype=, or for a "
+            "constant that is an array."
+        )
+
+
+def _shape_sentence(name, got, expected):
+    """Shape mismatch, with its cause where it shows."""
+    sentence = f"{name} has shape {got.shape}, expected {expected.shape}."
+    if got.shape == (*expected.shape, 1):
+        return sentence + " The last axis is left over from keepdims=True: take [..., 0]."
+    if expected.ndim == got.ndim and got.shape == expected.shape[::-1]:
+        return sentence + " It is transposed."
+    if got.shape == 2 * expected.shape:
+        return sentence + " Every position was paired with every other: indexing with an array picks whole rows."
+    if got.size == expected.size:
+        squeezed = [n for n in expected.shape if n != 1] == [n for n in got.shape if n != 1]
+        one = "An axis of length 1 " + ("is missing" if got.ndim < expected.ndim else "is left over or out of place")
+        lost = one if squeezed else "It has as many entries"
+        return sentence + f" {lost}: reshape it back."
+    lead = got.ndim - expected.ndim
+    if lead > 0 and got.shape[lead:] == expected.shape:
+        axes = " and ".join(str(axis) for axis in range(lead))
+        return sentence + f" It still has one value for every position: sum over axis {axes} of it too (or average)."
+    if 0 < got.ndim <= expected.ndim:
+        return sentence + " Was it summed (or averaged) over the wrong axis, or is it another result?"
+    return sentence
+
+
+def _finite(name, got, expected):
+    """NaN and inf where a number should be."""
+    bad = ~np.isfinite(got) & np.isfinite(expected)
+    if bad.any():
+        index = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise WrongAnswer(
+            f"{name} has {int(bad.sum())} of {got.size} entries that are NaN or infinite, first at {list(index)} "
+            f"(expected {expected[index]:.6g}): {why_not_finite(got, bad)}."
+        )
+
+
+def _known_mistake(case, known):
+    """(where to look, sentence) of the first known mistake that `got` equals, else (None, None)."""
+    for sentence, wrong in known.items():
+        wrong, where = wrong if isinstance(wrong, tuple) else (wrong, None)
+        array = np.asarray(wrong() if callable(wrong) else wrong, np.float64)
+        if array.shape == case.expected.shape and not same(array, case.expected):  # by chance right here: tells nothing
+            if same(case.got, array):
+                return where, f"{case.name} equals {sentence}"
+            if case.adds and same(case.held, array):
+                return where, f"{case.name} equals {sentence}, and was overwritten instead of accumulated (use +=)"
+    return None, None
+
+
+def _numbers(got, expected, wrong, allowed):
+    """How many entries are wrong, the first of them, and the largest errors."""
+    if wrong.ndim == 0:
+        yield f"expected {expected:.7g}, got {got:.7g} (allowed error: {allowed:.1g})"
+        return
+    yield f"{int(wrong.sum())} of {wrong.size} entries are wrong{_pattern(wrong)}. The first of them:"
+    yield f"    {'index':<14}{'expected':>16}{'got':>16}"
+    for index in np.argwhere(wrong)[:ROWS]:
+        at = tuple(int(i) for i in index)
+        yield f"    {str(list(at)):<14}{expected[at]:>16.7g}{got[at]:>16.7g}"
+    with np.errstate(invalid="ignore"):  # inf - inf, where both are rightly infinite
+        error = np.nan_to_num(np.abs(got - expected), nan=0.0, posinf=np.inf)
+    finite = np.abs(expected[np.isfinite(expected)])
+    share = f"; that is {error.max() / finite.max():.2g} of the largest entry" if finite.any() else ""
+    yield f"largest error: {error.max():.2g} (allowed: {allowed:.1g}){share}"
+
+
+def _pattern(wrong):
+    """ " (all at index 6 of axis 2)" when the wrong entries lie in one slice of an axis longer than 1; else ""."""
+    places = np.argwhere(wrong)
+    for axis, length in enumerate(wrong.shape):
+        if length > 1 and (places[:, axis] == places[0, axis]).all():
+            return f" (all at index {places[0, axis]} of axis {axis})"
+    return ""

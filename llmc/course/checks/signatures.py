@@ -1,0 +1,129 @@
+"""Mistakes that show in the numbers themselves, whatever the layer: the table that `compare` goes through.
+
+Each entry is a small function of a `Case` that returns one sentence, or None when the mistake is not this one. Order
+matters: the first match is told. To add a mistake, write a function and put it into SIGNATURES.
+"""
+
+import numpy as np
+
+from llmc.course.checks.arrangement import (
+    interleaved_heads,
+    leaking,
+    off_by_one,
+    other_order,
+    reordered_blocks,
+    scattered,
+)
+from llmc.course.checks.case import LIKE, Case, same
+
+
+def never_written(case: Case):
+    if case.before is not None and same(case.held, case.before):
+        return f"{case.name} was never written: it still holds what was in the buffer before the call"
+
+
+def overwritten(case: Case):
+    if case.adds and same(case.held, case.expected):
+        return f"{case.name} was overwritten instead of accumulated: add to what the buffer holds, with +="
+
+
+def accumulated(case: Case):
+    if case.before is not None and not case.adds and same(case.got, case.expected + case.before):
+        return f"{case.name} was accumulated where it should be overwritten: what the buffer held must not matter"
+
+
+def partly_written(case: Case):
+    if case.before is None:
+        return None
+    left = np.isclose(case.held, case.before, rtol=LIKE * LIKE, atol=0)  # entries that nobody touched
+    target = case.expected + case.before if case.adds else case.expected
+    right = np.abs(case.held - target) <= LIKE * np.abs(target).max()
+    left &= ~right  # where nothing was to be added, an untouched entry is right
+    if left.any() and right.any() and (left | right).all():
+        places = np.argwhere(left)
+        first = [int(i) for i in places[0]]
+        return f"part of {case.name} was never written: {len(places)} of {left.size} entries, the first at {first}"
+    return None
+
+
+def cleared(case: Case):
+    if case.adds and not case.held.any():
+        return f"{case.name} was set to zero: what the buffer held is lost"
+
+
+def all_zero(case: Case):
+    if not case.got.any() and case.expected.any():
+        return f"{case.name} is all zeros"
+
+
+def sign_flipped(case: Case):
+    if same(case.got, -case.expected):
+        return f"{case.name} has the wrong sign: got equals -1 times expected"
+
+
+def _name_factor(factor: float, case: Case) -> str:
+    """ "1/C (C = 7)", "-2", "1/15 (15 = the number of entries)"; plain digits when no formula has such a factor."""
+    sign = "-" if factor < 0 else ""
+    for n, name in _lengths(case):
+        told = "" if name.isdigit() else f" [{name} = {n}]"
+        name = f"({name})" if "·" in name else name
+        for text, value in ((name, n), (f"1/{name}", 1 / n), (f"√{name}", n**0.5), (f"1/√{name}", n**-0.5)):
+            if n > 1 and np.isclose(abs(factor), value, rtol=LIKE):
+                return sign + text + told
+    return f"{factor:.6g}"
+
+
+def _lengths(case: Case):
+    """(length, name) that a factor may consist of: the named sizes first, then small numbers, then the array's own."""
+    yield from ((n, name) for name, n in case.sizes.items())
+    yield from ((n, str(n)) for n in (2, 3, 4, *case.expected.shape, case.expected.size))
+
+
+def constant_factor(case: Case):
+    squares = np.vdot(case.expected, case.expected)
+    factor = np.vdot(case.expected, case.got) / squares if squares else 0.0
+    if abs(factor - 1.0) < 1e-2:  # nearly right: a constant with too few digits, an eps, but no factor of a formula
+        return None
+    if case.expected.size >= 3 and same(case.got, factor * case.expected):
+        return f"{case.name} is {_name_factor(factor, case)} times what it should be, everywhere"
+
+
+def transposed(case: Case):
+    axes = range(case.got.ndim)
+    last = [(-2, -1)] * (case.got.ndim >= 2)
+    for i, j in last + [(i, j) for i in axes for j in axes if i < j]:
+        if case.got.shape[i] == case.got.shape[j] and same(case.got.swapaxes(i, j), case.expected):
+            which = "its last two axes" if i < 0 else f"axes {i} and {j}"
+            return f"{case.name} is transposed: {which} are swapped"
+    return None
+
+
+def shifted(case: Case):
+    difference = case.got - case.expected
+    if difference.size >= 3 and same(difference, np.full_like(difference, difference.mean())):
+        return f"{case.name} is off by the same amount everywhere: got - expected = {difference.mean():.6g}"
+
+
+SIGNATURES = (
+    never_written,
+    partly_written,
+    cleared,
+    overwritten,
+    accumulated,
+    all_zero,
+    sign_flipped,
+    constant_factor,
+    transposed,
+    shifted,
+    off_by_one,
+    interleaved_heads,
+    other_order,
+    reordered_blocks,
+    scattered,
+    leaking,
+)
+
+
+def diagnose(case: Case):
+    """The sentence of the first signature that matches, or None."""
+    return next((sentence for signature in SIGNATURES if (sentence := signature(case))), None)

@@ -1,0 +1,34 @@
+"""A sum over the wrong axes, named: `compare(..., summed=terms)` tells which axes of `terms` were summed."""
+
+from itertools import combinations
+
+import numpy as np
+
+from llmc.course.checks.case import same
+
+
+def wrong_sum(name, got, expected, terms):
+    """One sentence, or None. expected is terms summed over some axes; got may have another shape."""
+    terms = np.asarray(terms, np.float64)
+    subsets = [axes for n in range(terms.ndim + 1) for axes in combinations(range(terms.ndim), n)]
+    right = next((axes for axes in subsets if _like(terms.sum(axis=axes), expected)), None)
+    if right is None:
+        return None
+    wanted = f"of the terms {terms.shape} it should be the sum over {_told(right)}"
+    for axes in subsets:
+        sums = terms.sum(axis=axes)
+        if axes != right and not _like(sums, expected) and _like(sums, got):
+            return f"{name} is {'the sum over ' + _told(axes) if axes else 'not summed at all'}: {wanted}"
+    for which, index in (("last", -1), ("first", 0)):
+        if right and _like(terms[tuple(index if a in right else slice(None) for a in range(terms.ndim))], got):
+            return f"{name} holds the {which} term alone, as if each overwrote the one before (use +=): {wanted}"
+    return None
+
+
+def _like(a, b):
+    return np.shape(a) == np.shape(b) and same(np.asarray(a), np.asarray(b, np.float64))
+
+
+def _told(axes) -> str:
+    """ "axes 0 and 1"."""
+    return ("axes " if len(axes) > 1 else "axis ") + " and ".join(map(str, axes))

@@ -1,0 +1,1 @@
+"""Figures of the course: one look, live loss curves, rooflines."""

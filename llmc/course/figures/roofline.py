@@ -1,0 +1,96 @@
+"""A roofline of kernels: how many operations a second each version reaches, under what memory and arithmetic allow.
+
+Draws the rows of `llmc bench --kernels --json`: measured there, or stored in notebooks/reference/h200_kernels.json.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from llmc.course.figures.style import COLORS
+from llmc.errors import UserError
+
+ROUND = ("blue", "orange", "green", "vermillion", "purple", "sky", "black", "yellow")
+MARKERS = "osD^vPX*"
+FEW = 6  # functions: with more there is no room for the names of their versions
+
+
+def stored(path, names=None) -> list[dict]:
+    """The rows of that file; with names ("gelu_forward", ...) only those of these functions.
+
+    Raises UserError when the file is not there.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise UserError(f"{path} is not there; make it on a GPU with `llmc bench --kernels --json`.")
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    return [row for row in rows if names is None or _function(row) in names]
+
+
+def draw(rows, ax=None):
+    """The axes with the roof of the rows' GPU and a point for each row; the versions of a function are connected.
+
+    x: operations for each byte that must move. y: TFLOP/s. The distance from the roof is what is left to gain.
+    """
+    import matplotlib.pyplot as plt
+
+    if ax is None:
+        _, ax = plt.subplots(figsize=(9.5, 5.6))
+    groups = {}
+    for row in rows:
+        groups.setdefault(_function(row), []).append(row)
+    _roof(ax, rows)
+    labels = len(groups) <= FEW
+    for k, (name, versions) in enumerate(groups.items()):
+        _points(ax, name, versions, COLORS[ROUND[k % len(ROUND)]], MARKERS[k // len(ROUND) % len(MARKERS)], labels)
+    ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=9)
+    ax.set(xscale="log", yscale="log", xlabel="operations for each byte that must move", ylabel="TFLOP/s")
+    ax.set_title(f"Kernels under the roof: {rows[0]['device']}", pad=10)
+    return ax
+
+
+def _function(row) -> str:
+    """ "gelu_forward" of "gelu_forward_v2"."""
+    return row["kernel"].rsplit("_", 1)[0]
+
+
+def _intensity(row) -> float:
+    """Operations for a byte."""
+    return row["flops"] / row["bytes"]
+
+
+def _roof(ax, rows):
+    """min(peak, intensity · bandwidth), and what the two are."""
+    peak, bandwidth = rows[0]["sgemm_tflop_s"], rows[0]["copy_gb_s"] / 1e3  # TFLOP/s, TB/s
+    least, most = min(map(_intensity, rows)) / 2, max(*map(_intensity, rows), 4 * peak / bandwidth) * 2
+    I = np.geomspace(least, most, 200)  # (200,)
+    ax.plot(I, np.minimum(peak, I * bandwidth), color="black", lw=2.5, zorder=1)
+    ax.annotate(
+        f"float32 product: {peak:.0f} TFLOP/s",
+        (most, peak),
+        (-4, 5),
+        textcoords="offset points",
+        ha="right",
+        fontsize=9,
+    )
+    at = np.sqrt(least * peak / bandwidth)  # in the middle of the slope
+    ax.annotate(
+        f"copy: {1e3 * bandwidth:,.0f} GB/s",
+        (at, at * bandwidth),
+        (-6, 8),
+        textcoords="offset points",
+        ha="right",
+        fontsize=9,
+    )
+
+
+def _points(ax, name, versions, color, marker, labels):
+    """One function: a line of points, and the names of its versions, to the right and to the left of it in turns."""
+    x, y = [_intensity(row) for row in versions], [row["tflop_s"] for row in versions]  # TFLOP/s
+    ax.plot(x, y, color=color, lw=1, alpha=0.5, zorder=2)
+    ax.scatter(x, y, s=45, color=color, marker=marker, edgecolor="white", linewidth=0.6, label=name, zorder=3)
+    for k, row in enumerate(sorted(versions, key=lambda row: -row["tflop_s"]) if labels else []):
+        label, place = row["kernel"].rsplit("_", 1)[1], (_intensity(row), row["tflop_s"])
+        offset, side = ((7, -3), "left") if k % 2 == 0 else ((-7, -3), "right")
+        ax.annotate(label, place, offset, textcoords="offset points", ha=side, fontsize=8, color="#444444")

@@ -1,0 +1,171 @@
+'''`with kernel_check("gelu_kernel") as c:` around a check cell whose answer is CUDA C.
+
+How such an exercise looks. The answer's cell binds a string of the exercise's name; the string opens on the cell's
+first line, so that "line 6" in a report is line 6 of the cell. In the solution the markers stand in C comments:
+
+    gelu_kernel = r"""
+    extern "C" __global__ void gelu_kernel(float* out, const float* inp, int n)
+    {
+        // ### BEGIN SOLUTION
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n) out[i] = gelu(inp[i]);
+        // ### END SOLUTION
+    }
+    """
+
+and the builder makes `// YOUR CODE HERE (about 2 lines)` and `#error not done yet` of what is between them: a fresh
+stub says "not done yet" in its check, and does not compile anywhere else. A string may have several holes.
+
+The check's cell:
+
+    with kernel_check("gelu_kernel") as c:
+        for n in SIZES:  # outside: 1, 31, 127, 129, 1000
+            x, expected = ...
+            for block in BLOCKS:  # inside: 256, 128, 96, 32, so that a blockDim taken for granted shows as such
+                out = c.output(n)  # (n,)   float32, to be written completely, what it held must not be read
+                c.launch(gelu_kernel, ceil_div(n, block), block, (out, x, n))
+                compare("out", out, expected, known={"the reference without …": lambda: …}, look=lesson.EDGE)
+        c.demand(efficiency=0.9, bank_conflicts=0, barriers=2)  # of the last launch; each is optional
+
+c.random(*shape)    an input, float32 here (dtype=…); a launch gets a copy, and complains when the kernel changed it
+c.output(*shape)    is overwritten: poisoned before each launch, and every element has to be written
+c.buffer(*shape)    holds numbers that count (+=, in place), and may be written in part
+c.launch(code, grid, block, args, kernel=None, shared_mem=0, options=())
+                    runs on the emulator with all its diagnoses, also where a GPU is: there it runs on the GPU as well,
+                    and both have to agree. grid and block: int or tuple. args: as CuPy wants them (np.float32(eps), not
+                    eps). kernel: its name in the source, the exercise's unless given. Returns the emulator's report,
+                    which a learner can look at afterwards, too: c.report
+c.demand(…)         WrongAnswer "right, but …" unless the last launch kept these limits: at least efficiency (ideal over
+                    moved sectors, 0 to 1); at most sectors, requests (by warps, to global memory: a float4 makes a
+                    quarter of them), rewrites (writes to elements that have one already), shared_requests,
+                    bank_conflicts (extra passes), barriers (of a block)
+kernel_check(name, where={"race": 'lesson 13, section "…"', …})
+                    where to look for each kind of problem: a key of kernel_words.RANK or of demand, or "compile"
+
+A failing launch tells the kind of problem and its line; whether only some launches fail (other blocks, other grids, the
+second time); the report's paragraph; where to look; the launch. So a wrong answer is refused with words such as
+"out of bounds, line 4", "race in shared memory, lines 9 and 12", "Right with blocks of 256 threads, wrong with 96".
+How answers to CUDA exercises are kept, to test checks with: llmc/course/authoring/answers.py.
+'''
+
+import numpy as np
+
+from llmc.course.checks.check import check
+from llmc.course.checks.explain import WrongAnswer, describe
+from llmc.course.exercises.stubs import STUB_IN_C
+from llmc.course.kernel_checks import runs, words
+from llmc.course.kernel_checks.source import Unfinished, kernel_of, one_index, parameters, unfinished
+from llmc.course.learner.refusal import Refusal
+
+SIZES = (1, 31, 127, 129, 1000)  # around a warp, around a block
+BLOCKS = (256, 128, 96, 32)  # threads; the largest first, because most kernels that assume one are right there
+NOT_DONE = f"not done yet: {{}}. Replace `{STUB_IN_C}` by your code, run that cell, then this one."
+
+
+class kernel_check(check):
+    """Context manager around a check cell whose answer is CUDA C; `name` is the exercise's.
+
+    where: {kind of problem: where in the lesson to look}.
+    """
+
+    def __init__(self, name, where=None):
+        super().__init__(name)
+        self.where = where or {}
+        self._report = None
+        self._outputs = []  # arrays that a launch must write completely
+        self._launches = []  # a words.Launch for each, the last one perhaps wrong
+
+    @property
+    def report(self):
+        """The emulator's Report of the last launch. Raises Refusal, a UserError, when none of them ran."""
+        if self._report is None:
+            raise Refusal("there is no report: no launch of this check has run yet, so mend what the check says first.")
+        return self._report
+
+    def __exit__(self, kind, error, traceback):
+        if isinstance(error, Unfinished):
+            print(NOT_DONE.format(self.name))
+            return True
+        if isinstance(error, WrongAnswer):
+            error.message = words.in_c(error.message)
+        if isinstance(error, WrongAnswer) and not isinstance(error, words.Wasteful):
+            error.message = words.with_comparison(error.message, self._launches)
+        return super().__exit__(kind, error, traceback)
+
+    def random(self, *shape, dtype=np.float32):
+        """New awkward input (…, n), float32."""
+        return super().random(*shape, dtype=dtype)
+
+    def buffer(self, *shape, dtype=np.float32):
+        """New buffer whose contents count: for a kernel that adds to it, or works in place."""
+        return super().buffer(*shape, dtype=dtype)
+
+    def output(self, *shape, dtype=np.float32):
+        """New buffer that a launch must write completely, and whose old contents it must not read."""
+        self._outputs.append(self.buffer(*shape, dtype=dtype))
+        return self._outputs[-1]
+
+    def launch(self, code, grid, block, args, *, kernel=None, shared_mem=0, options=()):
+        """Run a kernel on the emulator, and on a GPU that is there; WrongAnswer tells what is wrong with the run.
+
+        code: CUDA C. grid, block: int or tuple of at most 3. args: arrays and scalars, one for each parameter; those
+        of c.output and c.buffer are written, other arrays are given as copies. kernel: its name in the source.
+        shared_mem: bytes of dynamic shared memory a block. Returns the emulator's Report.
+        """
+        if unfinished(code):
+            raise Unfinished
+        self._report = None  # until this launch has one, there is nothing to draw
+        one_index(code)
+        kernel, grid, block = kernel_of(code, kernel or self.name), _three(grid), _three(block)
+        names = parameters(code, kernel)
+        self._launches.append(words.Launch(code, kernel, grid, block, tuple(describe(a) for a in args)))
+        self.calls.append((words.call_text(self._launches[-1], names), None))
+        options = dict(shared_mem=shared_mem, options=options)
+        given = [self._given(a) for a in args]
+        before = {id(a): a.copy() for a in given if isinstance(a, np.ndarray)}  # what the GPU starts from
+        outputs = tuple(k for k, a in enumerate(args) if _among(a, self._outputs))
+        self._report = runs.emulate(code, kernel, grid, block, given, outputs=outputs, where=self.where, **options)
+        if self.report.problems:
+            raise WrongAnswer(words.problem_text(self.report, self.where))
+        self._inspect_inputs(names, args, given)
+        self._inspect_bands()
+        if runs.on_gpu():
+            copies = [before.get(id(a), a) for a in given]  # an array that is given twice stays one
+            after = runs.run_on_gpu(code, kernel, grid, block, copies, **options)
+            for name, gpu, emulator in zip(names, after, given):
+                if gpu is not None:
+                    runs.agree(name, gpu, emulator)
+        return self.report
+
+    def demand(self, **limits):
+        """WrongAnswer "right, but …" unless the last launch kept these limits (keys of words.DEMANDS)."""
+        for what, limit in limits.items():
+            message = words.demand_text(self.report, what, limit, self.where)
+            if message:
+                raise words.Wasteful(message)
+
+    def _given(self, argument):
+        """A buffer as it is, a copy of any other array: contiguous, as memory on a GPU is."""
+        as_it_is = not isinstance(argument, np.ndarray) or _among(argument, [b.array for b in self._buffers])
+        return argument if as_it_is else np.array(argument, order="C")
+
+    def _inspect_inputs(self, names, args, given):
+        """Raise WrongAnswer when an input was written, whether that changed it or not, and by a cast or not."""
+        inputs = {name for name, mine, its in zip(names, args, given) if mine is not its}
+        for use in self.report.lines:
+            if use.write and use.space == "global" and use.name in inputs:
+                place = f", in line {use.line}" * bool(use.line)
+                raise WrongAnswer(
+                    f"the kernel wrote to {use.name}, which is an input{place}: others may still need it."
+                )
+
+
+def _among(value, arrays) -> bool:
+    """Is it one of these arrays, the very same?"""
+    return any(value is array for array in arrays)
+
+
+def _three(size) -> tuple:
+    """(x, y, z) of an int or of a shorter tuple."""
+    size = size if isinstance(size, tuple) else (size,)
+    return tuple(int(n) for n in size) + (1,) * (3 - len(size))

@@ -1,0 +1,97 @@
+"""A kernel of an exercise, run on the emulator with every diagnosis, and on the GPU where there is one."""
+
+import os
+from contextlib import contextmanager
+
+import numpy as np
+
+from llmc import cuda
+from llmc.course.checks.comparison import compare
+from llmc.course.checks.explain import WrongAnswer
+from llmc.course.checks.inputs import BAND, GUARD, guarded
+from llmc.course.kernel_checks.words import look
+from llmc.cuda.errors import NoCompiler
+from llmc.errors import UserError
+
+SECONDS = 10  # a launch of an exercise takes milliseconds; nobody should wait a minute for one that never ends
+AGREE = 1e-3  # relative to the largest entry: emulator and GPU add in another order, exp differs in its last digits
+
+
+def emulate(code, kernel, grid, block, arguments, *, shared_mem=0, options=(), outputs=(), where=None):
+    """The emulator's Report of one launch; NumPy arrays are written. outputs: indices of arrays to be overwritten.
+
+    WrongAnswer when the kernel cannot be compiled, is refused, or does not fit its arguments.
+    """
+    try:
+        kernel = cuda.RawKernel(code, kernel, options)
+        with patience(SECONDS):
+            return cuda.inspect(kernel, grid, block, tuple(arguments), shared_mem, outputs=outputs)
+    except NoCompiler as error:  # no fault of the kernel
+        raise WrongAnswer(f"this check cannot run here: {error}") from None
+    except (cuda.KernelError, UserError) as error:
+        first, *rest = str(error).split("\n")
+        raise WrongAnswer(
+            "\n".join([f"the kernel does not run. {first}", *rest, *look(where or {}, "compile")])
+        ) from None
+
+
+@contextmanager
+def patience(seconds):
+    """The emulator stops launches that take longer, unless the user has set another limit."""
+    mine = "LLMC_EMULATOR_SECONDS" not in os.environ
+    if mine:
+        os.environ["LLMC_EMULATOR_SECONDS"] = str(seconds)
+    try:
+        yield
+    finally:
+        if mine:
+            del os.environ["LLMC_EMULATOR_SECONDS"]
+
+
+def on_gpu() -> bool:
+    """Would llmc.cuda launch on a GPU?"""
+    return cuda.device() == "gpu"
+
+
+def run_on_gpu(code, kernel, grid, block, arguments, *, shared_mem=0, options=()):
+    """The same launch on the GPU, of copies: a list of what its arrays hold afterwards, None for scalars.
+
+    WrongAnswer when something was written just outside of an array: the emulator has seen another launch then.
+    """
+    wholes = {id(a): _banded(a) for a in arguments if isinstance(a, np.ndarray)}
+    given = [_inner(wholes[id(a)], a) if id(a) in wholes else a for a in arguments]
+    try:
+        cuda.RawKernel(code, kernel, options, check=False)(grid, block, tuple(given), shared_mem=shared_mem)
+        cuda.synchronize()
+    except Exception as error:  # NVRTC's, the driver's or the runtime's, each of another class
+        why = str(error).strip() or type(error).__name__
+        raise WrongAnswer(f"right on the emulator, but the GPU does not run it: {why}") from None
+    after = {key: cuda.asnumpy(whole) for key, whole in wholes.items()}
+    for k, a in enumerate(arguments):
+        if id(a) in after and not _bands_whole(after[id(a)]):
+            raise WrongAnswer(f"on the GPU, argument {k} of {kernel} was written outside of its bounds.")
+    return [_inner(after[id(a)], a) if id(a) in after else None for a in arguments]
+
+
+def agree(name, gpu, emulator):
+    """WrongAnswer when an array of the GPU is not the emulator's; what is not finite there is not compared."""
+    tolerance = None
+    if not np.issubdtype(emulator.dtype, np.integer):
+        finite = np.isfinite(emulator.astype(np.float64))
+        gpu, emulator, tolerance = gpu[finite], emulator[finite], AGREE
+    if emulator.size:
+        compare(f"{name} on the GPU, beside the emulator's,", gpu, emulator, tolerance)
+
+
+def _banded(array):
+    """A device array with the array's elements between guard elements."""
+    return cuda.xp.asarray(guarded(array).whole)
+
+
+def _inner(whole, array):
+    return whole[BAND : BAND + array.size].reshape(array.shape)
+
+
+def _bands_whole(whole) -> bool:
+    guard = np.asarray(GUARD).astype(whole.dtype)
+    return bool((whole[:BAND] == guard).all() and (whole[-BAND:] == guard).all())

@@ -1,0 +1,167 @@
+"""How a check of a CUDA kernel explains itself: from the emulator's report to the message of a WrongAnswer."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from llmc.course.checks.explain import WrongAnswer
+from llmc.course.kernel_checks.source import literal_block
+from llmc.cuda.emulator.reporting.advice import DIAGNOSED
+
+RANK = (  # kinds of problems; the gravest is told, the others are its company: a race often reads what is not there yet
+    *("crash", "out-of-bounds", "bounds", "invalid-pointer", "misaligned", "stack-overflow", "division-by-zero"),
+    *("integer-overflow", "assert", "barrier-divergence", "deadlock", "inactive-lane", "race", "missing-syncwarp"),
+    *("runaway", "uninitialised", "never-written"),
+)
+DRAWN = {"out-of-bounds", "race", "missing-syncwarp", "never-written", "efficiency", "sectors", "bank_conflicts"}
+DRAWN |= {"rewrites"}
+NEVER_WRITTEN = "The launch is given, and large enough. Work out by hand which thread should write {}."
+DRAW = "To see which thread touches what:  c.report.plot()"
+TITLE = re.compile(r"(?P<title>[^:]+): kernel \S+?(?:, lines? [^:]+)?: ")  # how a report's paragraph begins
+
+
+class Demand(NamedTuple):
+    """What `c.demand` can ask for: a measure of a report; told(value) says it; the limit is the least or the most.
+
+    advice: what to do about it, where there is something to say that holds for every kernel.
+    """
+
+    measure: Callable
+    told: str
+    least: bool = False
+    advice: str = ""
+
+
+DEMANDS = {
+    "efficiency": Demand(lambda r: r.efficiency, "{:.0%} of what global memory moves is asked for by a thread", True),
+    "sectors": Demand(lambda r: r.sectors, "{:,} sectors of 32 bytes are moved"),
+    "requests": Demand(lambda r: _requests(r, "global"), "{:,} requests of a warp go to global memory"),
+    "shared_requests": Demand(lambda r: _requests(r, "shared"), "{:,} requests of a warp go to shared memory"),
+    "bank_conflicts": Demand(lambda r: r.bank_conflicts, "{:,} extra passes are made for bank conflicts"),
+    "rewrites": Demand(
+        lambda r: _rewrites(r),
+        "{:,} writes go to numbers that another thread has written already",
+        advice="Does every thread do all the work, or that of another block? Each number is one thread's.",
+    ),
+    "barriers": Demand(lambda r: r.barriers / max(1, r.raw.blocks_run), "{:,g} barriers are passed by a block"),
+}
+
+
+def _requests(report, space) -> int:
+    return sum(use.requests for use in report.lines if use.space == space)
+
+
+def _rewrites(report) -> int:
+    """Elements written, beyond one writing of each element of the arrays that the launch wrote."""
+    arrays, written = report.raw.arguments, {}
+    for use in report.raw.accesses:
+        if use.write and use.space == "global" and use.argument >= 0:
+            each = use.size // arrays[use.argument].array.itemsize  # 4 for a float4
+            written[use.argument] = written.get(use.argument, 0) + use.lanes * each
+    return sum(max(0, count - arrays[k].array.size) for k, count in written.items())
+
+
+class Wasteful(WrongAnswer):
+    """The kernel is right, and does not do what was asked of it beyond that."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What tells one launch from another: source, kernel, grid and block (x, y, z), descriptions of its arguments."""
+
+    code: str
+    kernel: str
+    grid: tuple
+    block: tuple
+    arguments: tuple
+
+
+def call_text(launch, names) -> str:
+    """ "gelu_kernel((4,), (32,), (out (127,) float32, inp (127,) float32, n 127))": as CuPy has it."""
+    named = [f"{name} {value}" for name, value in zip(names, launch.arguments)]
+    return f"{launch.kernel}({_short(launch.grid)}, {_short(launch.block)}, ({', '.join(named)}))"
+
+
+def _short(size) -> str:
+    """(4, 1, 1) as "(4,)"."""
+    kept = size[: 3 if size[2] > 1 else 2 if size[1] > 1 else 1]
+    return f"({', '.join(map(str, kept))}{',' * (len(kept) == 1)})"
+
+
+def problem_text(report, where) -> str:
+    """The message for a report with problems: the gravest told in full, the others by name."""
+    first, *others = sorted(report.problems, key=lambda p: RANK.index(p.kind) if p.kind in RANK else len(RANK))
+    paragraph = TITLE.sub("", first.text, count=1)
+    paragraph = paragraph.replace(DIAGNOSED["never-written"], NEVER_WRITTEN.format(first.where))  # the launch is ours
+    told = [head(first) + ".", paragraph[:1].upper() + paragraph[1:]]
+    names = [name for name in dict.fromkeys(map(head, others)) if name != head(first)]
+    if names:
+        told.append(f"The report also has: {'; '.join(names[:3])}{'; …' * (len(names) > 3)}.")
+    told += [DRAW] * (first.kind in DRAWN)
+    return "\n".join(told + look(where, first.kind))
+
+
+def head(problem) -> str:
+    """ "race in shared memory, lines 9 and 12": in the words of the report."""
+    title = TITLE.match(problem.text)
+    lines = sorted({problem.line, problem.line2} - {0})
+    place = f", line{'s' * (len(lines) > 1)} {' and '.join(map(str, lines))}" if lines else ""
+    return (title["title"] if title else problem.kind) + place
+
+
+def in_c(message) -> str:
+    """The message of a comparison, without what only NumPy has."""
+    return message.replace("look at reshape and transpose", "look at how the index is made")
+
+
+def look(where, kind) -> list[str]:
+    """The line that says where to look, if the lesson has a place for this kind."""
+    return [f"→ Where to look: {where[kind]}."] if kind in where else []
+
+
+def with_comparison(message, launches) -> str:
+    """The message, and after its first line what tells the last launch, which failed, from those that were right."""
+    sentence = _comparison(*launches) if launches else None
+    first, *rest = message.split("\n")
+    return "\n".join([first, sentence, *rest]) if sentence else message
+
+
+def _comparison(*launches):
+    """One sentence about grid and block, or None."""
+    *before, last = launches
+    right = [a for a in before if (a.code, a.kernel, a.arguments) == (last.code, last.kernel, last.arguments)]
+    same_block = [a for a in right if a.block == last.block]
+    if any(a.grid == last.grid for a in same_block):
+        again = "is something left in a __device__ variable, or do the numbers matter?"
+        return f"A launch of the same sizes was right before: {again}"
+    if same_block:
+        told = f"Right with {_listed(a.grid for a in same_block)} blocks, wrong with {_listed([last.grid])}"
+        return f"{told}: does it assume how many blocks there are? Take gridDim."
+    threads = _listed([last.block])
+    number = literal_block(last.code, int(threads))
+    if right and not number and {_listed([a.grid]) for a in right} == {"1"} != {_listed([last.grid])}:
+        part = "does each block take a part of its own (blockIdx), as long as the block (blockDim)?"
+        return f"Right with 1 block, wrong with {_listed([last.grid])}: {part}"
+    told = [f"Right with blocks of {_listed(a.block for a in right)} threads, wrong with {threads}"] * bool(right)
+    beside = "" if right else f", and this block has {threads} threads"
+    told += [f"There is a {number} in the kernel{beside}"] * bool(number)
+    return f"{'. '.join(told)}: does it assume how many threads a block has? Take blockDim." if told else None
+
+
+def _listed(sizes) -> str:
+    """ "256, 128 and 96": how many threads or blocks each of these has."""
+    counts = list(dict.fromkeys(str(a * b * c) for a, b, c in sizes))
+    return " and ".join([", ".join(counts[:-1]), counts[-1]] if counts[1:] else counts)
+
+
+def demand_text(report, what, limit, where) -> str | None:
+    """None if the report keeps the limit, else the message."""
+    demand = DEMANDS[what]
+    value = demand.measure(report)
+    if value >= limit if demand.least else value <= limit:
+        return None
+    asked = f"at {'least' if demand.least else 'most'} {demand.told.split('}')[0]}}}".format(limit)
+    told = [f"right, but {demand.told.format(value)}; {asked} is asked for."]
+    told += [demand.advice] * bool(demand.advice) + [report.table()]
+    return "\n".join(told + [DRAW] * (what in DRAWN) + look(where, what))

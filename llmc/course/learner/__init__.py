@@ -1,0 +1,1 @@
+"""What a learner asks for: the progress board, hints, the glossary."""

@@ -1,0 +1,228 @@
+"""`glossary()`: what every symbol of the course means; `glossary("rstd")`: what one does. HTML or text.
+
+The names are those of llm.c and of GPT-2's own code, wherever these two have one.
+"""
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from html import escape
+
+from llmc.course.learner.refusal import Refusal
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """names: spellings of it, separated by ", ". where: lessons that introduce it."""
+
+    names: str
+    meaning: str
+    shape: str = ""
+    where: str = ""
+
+    def is_called(self, name) -> bool:
+        """Is this one of its spellings?"""
+        return name in self.names.split(", ")
+
+
+TABLE = """
+# Sizes
+B | 4 to 64 | 00 | batch: sequences that are computed together
+T | up to 1024 | 00 | time: tokens (positions) in each sequence, at most maxT
+maxT | 1024 in GPT-2 | 02 | the longest sequence the model has positions for; rows of wpe
+C | 768 in GPT-2 124M | 00 | channels: numbers that stand for one token (width of the model)
+V | 50257 in GPT-2 | 00 | vocabulary: different tokens there are
+Vp | 50304 in GPT-2 | 05 | V padded up to a multiple of 128; tokens V … Vp - 1 never occur
+L | 12 in GPT-2 124M | 07 | layers: transformer blocks, one behind the other
+NH | 12 in GPT-2 124M | 06 | number of heads of the attention
+hs | 64 in GPT-2 | 06 | head size, C / NH: channels of one head
+OC |  | 03 | output channels of a linear layer: rows of its weight
+N |  | 03 | how many: positions B·T, or parameters, as the lesson says
+# Indices
+b, t, c |  | 01 | one sequence, one position, one channel: x[b, t, c]
+l | 0 … L - 1 | 07 | one layer
+h | 0 … NH - 1 | 06 | one head
+i, j |  | 06 | two positions or channels of the same array; in attention the query i looks at the key j
+# Arrays of the forward pass
+tokens, inputs | (B, T) | 00 | ids of the words, whole numbers 0 … V - 1
+targets | (B, T) | 00 | the token that follows each token: the answer the model should have guessed
+x | (B, T, C) | 01 | what goes into a layer
+out | (B, T, C) | 01 | what comes out of a layer
+encoded | (B, T, C) | 02 | token embedding plus position embedding: what goes into the first block
+residual | (B, T, C) | 04 | the stream that runs through all blocks; each block adds to it
+qkv | (B, T, 3C) | 06 | queries, keys and values of all heads, in this order
+q, k, v | (B, NH, T, hs) | 06 | what a position asks for, what it offers, what it gives
+scores, preatt | (B, NH, T, T) | 06 | q · k / √hs, before the softmax; -inf where the key lies in the future
+probabilities, att | (B, NH, T, T) | 06 | softmax of the scores: how much each query takes of each key
+stats | (B, NH, T) | 11 | ln Σ exp(scores) of each query, kept in place of the probabilities, which it can make again
+logits | (B, T, Vp) | 05 | one number for each possible next token; softmax makes probabilities of them
+probs, p | (B, T, V) | 05 | softmax of the logits: rows that add up to 1
+lse | (B, T) | 05 | log-sum-exp: log Σ exp(logits), computed after subtracting the row's maximum
+losses | (B, T) | 05 | -log p[target] of each position, in nats (1 nat = 1.4427 bits)
+loss | one number | 00 | the mean of the losses; ln V for a model that knows nothing
+# Layernorm
+mean | (B, T) | 01 | mean of a row of C numbers
+rstd | (B, T) | 01 | reciprocal standard deviation of a row: 1 / √(variance + eps)
+norm | (B, T, C) | 01 | (x - mean) · rstd: the row with mean 0 and variance 1
+eps, ε |  | 01 | a small number that keeps a division from being one by 0: 1e-5 in layernorm, 1e-8 in AdamW
+# Parameters (learned)
+w, weight |  | 01 | of a layer: scale (C,) in layernorm, (OC, C) in a linear layer, out = x @ w.T + b
+b, bias | (C,) or (OC,) | 01 | what a layer adds (b is also the index of a sequence)
+wte | (Vp, C) | 02 | weights of the token embedding; also the last linear layer (tied)
+wpe | (maxT, C) | 02 | weights of the position embedding
+ln1w, ln1b | (L, C) | 07 | layernorm in front of the attention
+qkvw, qkvb | (L, 3C, C), (L, 3C) | 06 | linear layer that makes q, k and v
+attprojw, attprojb | (L, C, C), (L, C) | 07 | linear layer behind the attention
+ln2w, ln2b | (L, C) | 07 | layernorm in front of the MLP
+fcw, fcb | (L, 4C, C), (L, 4C) | 07 | first linear layer of the MLP, C → 4C
+fcprojw, fcprojb | (L, C, 4C), (L, C) | 07 | second linear layer of the MLP, 4C → C
+lnfw, lnfb | (C,) | 07 | final layernorm
+# Gradients
+dx, dw, db, dqkv, … |  | 01 | gradient of the loss with respect to x, w, b, qkv: d + name, same shape
+dout | as out | 01 | gradient with respect to a layer's output: what arrives from the layer above
+dnorm | (B, T, C) | 01 | gradient with respect to norm, dout · w
+dlogits | (B, T, Vp) | 05 | gradient with respect to the logits, (p - onehot) / (B·T)
+dloss | one number | 05 | gradient that the backward pass begins with: 1, or 1/n with n accumulation steps
++= |  | 01 | accumulate: add to what a gradient buffer holds, because a value was used more than once
+# Training
+lr | 3e-4 or so | 00 | learning rate: how far a step goes
+m, v | as the parameter | 09 | AdamW's running means of the gradient and of its square (v is also the values)
+g | as the parameter | 09 | gradient (slopes) of one step
+SGD |  | 09 | stochastic gradient descent: a step against the slope of a random batch
+momentum |  | 09 | a step along the running mean m of the slopes
+beta, β | 0.9 | 09 | share of the old value that a running mean keeps in each step
+beta1, beta2, β₁, β₂ | 0.9, 0.95 | 09 | how slowly m and v forget
+t | 1, 2, 3, … | 09 | number of the optimizer step (t is also a position)
+m̂, v̂, m_hat, v_hat | as the parameter | 09 | m and v divided by 1 - beta^t: corrected for their start at 0
+weight decay, weight_decay, wd, λ | 0.1 | 09 | share of the learning rate by which matrices shrink in each step
+norm of the gradient | one number | 09 | √ of the sum of all squared gradients; clipped to 1 before a step
+max_norm | 1.0 | 09 | the norm that larger gradients are scaled down to
+warmup | 700 steps | 09 | steps at the start in which the learning rate rises to its maximum
+schedule |  | 09 | how the learning rate moves over a run: warmup, then cosine, linear, constant or wsd
+wsd |  | 09 | warmup, stable, decay: a schedule that falls only in the last fifth of the run
+final_fraction | 0 to 1 | 09 | share of the maximum at which the learning rate ends
+nats |  | 05 | unit of a loss that is made with the natural logarithm; 1 nat = 1.4427 bits
+micro-batch | (B, T) | 10 | part of a batch that goes forward and backward alone; the gradients add up
+step | one number | 10 | steps made so far; AdamW's t counts updates, fewer when steps were skipped
+z, z-score | one number | 10 | standard deviations by which a loss or norm lies above the mean of the last 128
+tel, trl | nats per token | 10 | in main.log: the loss on validation text, and that of a training step
+bits per byte |  | 10 | loss in bits, divided by bytes of text per token: comparable between tokenizers
+FLOP |  | 03 | one floating-point addition or multiplication; GFLOP/s is a thousand million a second
+intensity | FLOP/byte | 03 | operations for each byte that crosses between memory and processor
+# Kernels
+kernel, __global__ |  | 12 | a function that runs on the GPU, written for one thread and started for many
+thread, threadIdx | x, y, z | 12 | one copy of a kernel; threadIdx is its number in its block
+block, blockIdx, blockDim | up to 1024 threads | 12 | threads that share one multiprocessor: its number, its size
+grid, gridDim | blocks | 12 | all the blocks of one launch
+launch |  | 12 | to start a kernel: kernel((blocks,), (threads,), (arguments…)); it returns before the GPU is done
+warp | 32 threads | 12 | threads of a block that execute the same instruction together
+lane | 0 … 31 | 12 | a thread's place in its warp
+__device__ |  | 12 | marks a function that kernels call
+sector | 32 bytes | 12 | the piece in which memory is moved: a warp pays for each one that it touches
+request | 1 per warp | 12 | one load or store of a warp: up to 32 addresses, looked at together
+coalesced |  | 12 | neighbouring threads touch neighbouring addresses: no more sectors than the bytes fill
+stride |  | 12 | the distance between what neighbouring threads, or turns of a loop, touch
+multiprocessor | 132 in an H200 | 12 | part of the GPU that runs whole blocks, with its own registers and shared memory
+register |  | 12 | where a thread holds its own variables; a multiprocessor has 65,536, shared out among its threads
+cache |  | 12 | small fast memory that keeps what was read or written last; a GPU's L2 has tens of megabytes
+atomic, atomicAdd |  | 12 | reads, changes and writes one number, and no other thread comes in between
+memory-bound |  | 12 | limited by the bytes that must move, not by the arithmetic; the measure is a copy
+row-major |  | 12 | last axis fastest: x[i, j] of a (rows, cols) array lies at i * cols + j
+aligned | 4, 8, 16 bytes | 12 | at an address that is a multiple of the access's size
+tail |  | 12 | the numbers left over when n is no multiple of the four (or more) that a thread takes
+float4 | 4 floats | 12 | moved by one 128-bit access, at addresses that are multiples of 16
+grid-stride loop |  | 12 | for (i = thread; i < n; i += threads): right for every grid
+reduction | n → 1 | 13 | many numbers in, one out: a sum, a maximum
+shared memory, __shared__ | 48 KB | 13 | memory on the chip that all threads of a block see
+dynamic shared memory | bytes | 13 | extern __shared__ float name[]: the launch says how long it is (shared_mem=)
+barrier, __syncthreads |  | 13 | every thread waits there until all of its block have come; __syncwarp: all of its warp
+bank | 32 | 13 | shared memory's doors, number i behind door i % 32; two numbers behind one door: a bank conflict
+pass |  | 13 | one service of shared memory to a warp; with a bank conflict a request needs several
+shuffle, __shfl_xor_sync |  | 13 | lanes hand each other numbers from register to register
+race |  | 13 | two threads touch one place, one of them writes, and nothing says who comes first
+online |  | 13 | in one pass: what has been found so far is corrected by each new number
+moments |  | 13 | count, mean, and sum of (x - mean)²: what has to be known of a part so that parts can be merged
+# Data
+token, id | 0 … V - 1 | 08 | a string of bytes that occurs often, and its number; the model sees numbers only
+merge |  | 08 | two neighbouring tokens become one; a byte-pair encoding is a list of merges in the order of learning
+rank | whole number | 08 | of a token its id: the lower, the earlier it is merged; of a process its number
+BPE |  | 08 | byte-pair encoding: tokens made by merging the most frequent pair of neighbours, again and again
+EOT | V - 1 | 08 | end of text: the token that stands in front of every document
+unigram |  | 08 | the simplest model: how often each token occurs, whatever stands before it
+bigram |  | 08 | a table of which token follows which, counted on train: a baseline for every training
+world | whole number | 08 | processes of one run; batch i of process rank (not a token's) is the (i·world + rank)-th
+ntok | whole number | 08 | tokens in a file
+shard |  | 08 | one of the token files of a large corpus
+"""
+
+
+def _parse(table) -> dict:
+    """{room: [Symbol]} of lines "names | shape | lesson | meaning" below "# room"."""
+    rooms = {}
+    for line in table.strip().split("\n"):
+        if line.startswith("# "):
+            symbols = rooms[line[2:]] = []
+        else:
+            names, shape, where, meaning = (part.strip() for part in line.split("|"))
+            symbols.append(Symbol(names, meaning, shape, where))
+    return rooms
+
+
+ROOMS = _parse(TABLE)
+
+
+class Glossary:
+    """What `glossary` returns: {room: symbols}."""
+
+    def __init__(self, rooms):
+        self.rooms = rooms
+
+    def __str__(self):
+        lines = []
+        for room, symbols in self.rooms.items():
+            lines += [room, *(_line(symbol) for symbol in symbols), ""]
+        return "\n".join(lines[:-1])
+
+    __repr__ = __str__
+
+    def _repr_html_(self):
+        rows = []
+        for room, symbols in self.rooms.items():
+            rows.append(f'<tr><th colspan="4" style="text-align:left">{escape(room)}</th></tr>')
+            rows += [_row(symbol) for symbol in symbols]
+        return f"<table>{''.join(rows)}</table>"
+
+
+def glossary(name=None) -> Glossary:
+    """All symbols, or those of one name. Raises Refusal, a UserError, for a name that the course does not use."""
+    if name is None:
+        return Glossary(ROOMS)
+    found = {room: [s for s in symbols if s.is_called(name)] for room, symbols in ROOMS.items()}
+    found = {room: symbols for room, symbols in found.items() if symbols}
+    gradient = isinstance(name, str) and name[:1] == "d" and _names().get(name[1:])
+    if not found and gradient:
+        meaning = f"gradient of the loss with respect to {name[1:]}: {gradient.meaning}"
+        found = {"Gradients": [Symbol(name, meaning, gradient.shape, gradient.where)]}
+    if not found:
+        close = get_close_matches(str(name), _names(), n=3)
+        meant = f"did you mean {' or '.join(close)}?" if close else "glossary() shows them all."
+        raise Refusal(f"{name!r} is no symbol of the course; {meant}")
+    return Glossary(found)
+
+
+def _names() -> dict:
+    """{spelling: Symbol}."""
+    symbols = [symbol for room in ROOMS.values() for symbol in room]
+    return {name: symbol for symbol in symbols for name in symbol.names.split(", ")}
+
+
+def _line(symbol) -> str:
+    """One line of text: "  rstd    (B, T)    reciprocal … [01]"."""
+    where = f"  [lesson {symbol.where}]" if symbol.where else ""
+    return f"  {symbol.names:<20} {symbol.shape:<20} {symbol.meaning}{where}"
+
+
+def _row(symbol) -> str:
+    """One row of the table, with names as code."""
+    names = ", ".join(f"<code>{escape(name)}</code>" for name in symbol.names.split(", "))
+    cells = (names, escape(symbol.meaning), escape(symbol.shape), f"lesson {symbol.where}" if symbol.where else "")
+    return "<tr>" + "".join(f'<td style="text-align:left">{cell}</td>' for cell in cells) + "</tr>"

@@ -1,0 +1,1 @@
+"""Lesson 09: the optimizers' steps, schedules and decay groups."""

@@ -1,0 +1,315 @@
+"""Lesson 09: what an optimizer's step should give, in float64, and what each well-known mistake gives instead.
+
+References return new arrays in the dtype of what they replace. Mistakes are {output: {sentence after "out equals ":
+(array, where to look)}}. Schedules and decay groups have a module of their own, `schedules.py`.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+# where to look; a test holds these titles against the headings of notebooks/09_adamw.ipynb
+MOMENTUM = 'lesson 09, section "2 · Momentum"'
+ADAM = 'lesson 09, section "3.2 · One weight, three steps, by hand"'
+CORRECTION = 'lesson 09, section "3.3 · Why the division by 1 − βᵗ"'
+EPSILON = 'lesson 09, section "3.5 · What eps is for"'
+DECAY = 'lesson 09, section "4.1 · Two ways to shrink a weight"'
+CLIP = 'lesson 09, section "7 · Clipping"'
+PYTORCH_CLIP = 'lesson 09, section "7.1 · PyTorch\'s 1e-6"'
+
+TEN_STEPS = Path(__file__).parent / "ten_steps.npz"
+
+
+class Step(NamedTuple):
+    """params, m and v after one AdamW step, each of the shape and dtype that it had."""
+
+    params: np.ndarray
+    m: np.ndarray
+    v: np.ndarray
+
+
+class TenSteps(NamedTuple):
+    """What PyTorch's AdamW did to six weights: start (6,), grads (10, 6), params (10, 6) after each step, float64.
+
+    The weights are awkward on purpose: one with ordinary slopes, one with huge ones, one with tiny ones (eps shows),
+    one with none at all, one with a single spike, one whose slope changes its sign at every step.
+    """
+
+    start: np.ndarray
+    grads: np.ndarray
+    params: np.ndarray
+    settings: dict
+
+
+SETTINGS = {"lr": 0.01, "beta1": 0.9, "beta2": 0.95, "eps": 1e-8, "weight_decay": 0.1}  # of TenSteps
+
+
+def ten_steps() -> TenSteps:
+    """The stored numbers; `python -m llmc.tests.torch_adamw` writes them, and a test asks PyTorch again."""
+    with np.load(TEN_STEPS) as file:
+        return TenSteps(file["start"], file["grads"], file["params"], dict(SETTINGS))
+
+
+# -------------------------------------------------------------------------------------------------------- momentum
+
+
+def momentum(params, grads, m, lr, beta):
+    """(params, m) after m = beta · m + (1 - beta) · grads, params = params - lr · m; any shape."""
+    p, g, old = (np.asarray(array, np.float64) for array in (params, grads, m))
+    new = beta * old + (1 - beta) * g
+    return (p - lr * new).astype(params.dtype), new.astype(m.dtype)
+
+
+def momentum_mistakes(params, grads, m, lr, beta) -> dict:
+    """Known wrong params and m."""
+    p, g, old = (np.asarray(array, np.float64) for array in (params, grads, m))
+    new = beta * old + (1 - beta) * g
+    wrong_m = {
+        "beta · m + grads: (1 - beta) in front of grads is missing": beta * old + g,
+        "the reference with beta and 1 - beta swapped: beta is the share of the OLD m": (1 - beta) * old + beta * g,
+        "(1 - beta) · grads: what m held is lost": (1 - beta) * g,
+        "the gradient alone: what m held is lost": g,
+        "m + (1 - beta) · grads: the old m is not multiplied by beta": old + (1 - beta) * g,
+        "beta · m - (1 - beta) · grads: m is the mean of the slopes; the minus belongs into the step": (
+            beta * old - (1 - beta) * g
+        ),
+        "lr · (the mean of the slopes): lr belongs into the step, not into m": lr * new,
+        "beta · m + lr · grads: lr belongs into the step, not into m": beta * old + lr * g,
+    }
+    wrong_params = {
+        "params - lr · grads: a plain step, m is not used": p - lr * g,
+        "params - lr · (the old m): m is renewed first, then used": p - lr * old,
+        "params + lr · m: go down, against the slope": p + lr * new,
+        "params - m: the learning rate is missing": p - new,
+        "-lr · m: what params held is lost": -lr * new,
+        "the reference with m renewed twice: what enters the step is m itself (this is Nesterov's momentum)": (
+            p - lr * (beta * new + (1 - beta) * g)
+        ),
+        "the reference with m / (1 - beta): (1 - beta) is in m already": p - lr * new / (1 - beta),
+    }
+    wrong_m |= _never_written("m", old)
+    wrong_params |= _never_written("params", p)
+    return {name: _at(MOMENTUM, wrong) for name, wrong in (("m", wrong_m), ("params", wrong_params))}
+
+
+def _at(where, wrong) -> dict:
+    """The same place for all of them."""
+    return {sentence: (array, where) for sentence, array in wrong.items()}
+
+
+def _never_written(name, held) -> dict:
+    """What is left when a function gives its own array the name of the caller's."""
+    told = f"`{name} = …` only makes a new array, `{name}[...] = …` and `{name} += …` write into the caller's"
+    return {f"what it held before the call: it was never written. {told}": held}
+
+
+# ----------------------------------------------------------------------------------------------------------- adamw
+
+
+def adamw(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t) -> Step:
+    """One step of AdamW (Loshchilov & Hutter 2019), the t-th, t = 1, 2, …; any shape."""
+    p, g, m64, v64 = (np.asarray(array, np.float64) for array in (params, grads, m, v))
+    m64 = beta1 * m64 + (1 - beta1) * g
+    v64 = beta2 * v64 + (1 - beta2) * g * g
+    p = (1 - lr * weight_decay) * p - lr * _direction(m64, v64, beta1, beta2, eps, t)
+    return Step(p.astype(params.dtype), m64.astype(m.dtype), v64.astype(v.dtype))
+
+
+def _direction(m, v, beta1, beta2, eps, t):
+    """m̂ / (√v̂ + eps)."""
+    return m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
+
+
+def adamw_mistakes(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t) -> dict:
+    """Known wrong m, v and params. v must not be negative anywhere."""
+    p, g, m0, v0 = (np.asarray(array, np.float64) for array in (params, grads, m, v))
+    decayed = g + weight_decay * p  # the gradient of the loss with an L2 penalty
+    m1, v1 = beta1 * m0 + (1 - beta1) * g, beta2 * v0 + (1 - beta2) * g * g
+    return {
+        "m": _wrong_m(g, m0, m1, decayed, beta1, beta2, t),
+        "v": _wrong_v(g, v0, v1, decayed, m1, beta1, beta2, t),
+        "params": _wrong_params(p, g, m0, v0, m1, v1, lr, beta1, beta2, eps, weight_decay, t),
+    }
+
+
+def _wrong_m(g, m0, m1, decayed, beta1, beta2, t):
+    """m after the step."""
+    wrong = {
+        "the reference with beta1 and 1 - beta1 swapped: beta1 is the share of the OLD m": (1 - beta1) * m0 + beta1 * g,
+        "beta1 · m + grads: (1 - beta1) is missing": beta1 * m0 + g,
+        "(1 - beta1) · grads: what m held is lost": (1 - beta1) * g,
+        "m + (1 - beta1) · grads: the old m is not multiplied by beta1": m0 + (1 - beta1) * g,
+        "the reference with beta2 in place of beta1": beta2 * m0 + (1 - beta2) * g,
+        "the running mean of grads²: that is v": beta1 * m0 + (1 - beta1) * g * g,
+    }
+    return {
+        "the corrected m̂: the buffer keeps m itself, m̂ is for this step alone": (m1 / (1 - beta1**t), CORRECTION),
+        "the running mean of grads + weight_decay · params: in AdamW decay does not go through m": (
+            beta1 * m0 + (1 - beta1) * decayed,
+            DECAY,
+        ),
+        **_at(ADAM, wrong | _never_written("m", m0)),
+    }
+
+
+def _wrong_v(g, v0, v1, decayed, m1, beta1, beta2, t):
+    """v after the step."""
+    wrong = {
+        "the running mean of grads: the square is missing": beta2 * v0 + (1 - beta2) * g,
+        "the running mean of |grads|: the square is missing": beta2 * v0 + (1 - beta2) * np.abs(g),
+        "the reference with beta2 and 1 - beta2 swapped: beta2 is the share of the OLD v": (
+            (1 - beta2) * v0 + beta2 * g * g
+        ),
+        "beta2 · v + grads²: (1 - beta2) is missing": beta2 * v0 + g * g,
+        "(1 - beta2) · grads²: what v held is lost": (1 - beta2) * g * g,
+        "v + (1 - beta2) · grads²: the old v is not multiplied by beta2": v0 + (1 - beta2) * g * g,
+        "the reference with beta1 in place of beta2": beta1 * v0 + (1 - beta1) * g * g,
+        "the running mean of m²: it is grads² that counts": beta2 * v0 + (1 - beta2) * m1 * m1,
+        "the running mean with (1 - beta2)² in front of grads²: square the gradient alone": (
+            beta2 * v0 + ((1 - beta2) * g) ** 2
+        ),
+        "its own root: the buffer keeps v, the root is for this step alone": np.sqrt(v1),
+    }
+    return {
+        "the corrected v̂: the buffer keeps v itself, v̂ is for this step alone": (v1 / (1 - beta2**t), CORRECTION),
+        "the running mean of (grads + weight_decay · params)²: in AdamW decay does not go through v": (
+            beta2 * v0 + (1 - beta2) * decayed**2,
+            DECAY,
+        ),
+        **_at(ADAM, wrong | _never_written("v", v0)),
+    }
+
+
+def _wrong_params(p, g, m0, v0, m1, v1, lr, beta1, beta2, eps, wd, t):
+    """params after the step, m and v being right."""
+    c1, c2, keep = 1 - beta1**t, 1 - beta2**t, 1 - lr * wd
+    right, root = _direction(m1, v1, beta1, beta2, eps, t), np.sqrt(v1 / c2)
+    later = _direction(m1, v1, beta1, beta2, eps, t + 1)
+    corrections = {
+        "the reference without bias correction": m1 / (np.sqrt(v1) + eps),
+        "the reference with m corrected and v not": m1 / c1 / (np.sqrt(v1) + eps),
+        "the reference with v corrected and m not": m1 / (root + eps),
+        "the reference with t + 1 in place of t: the first step is t = 1": later,
+        "the reference with 1 - beta in place of 1 - beta**t: the correction changes from step to step": (
+            m1 / (1 - beta1) / (np.sqrt(v1 / (1 - beta2)) + eps)
+        ),
+        "the reference with 1 - beta · t in place of 1 - beta**t: a power, not a product": (
+            m1 / (1 - beta1 * t) / (np.sqrt(np.abs(v1 / (1 - beta2 * t))) + eps)
+        ),
+        "the reference multiplied by 1 - beta**t: divide by it": m1 * c1 / (np.sqrt(v1 * c2) + eps),
+        "the reference with the correction of v outside of the root: v is corrected first, then comes the root": (
+            m1 / c1 / (np.sqrt(v1) / c2 + eps)
+        ),
+    }
+    with np.errstate(all="ignore"):  # late in a run (1 - beta)**t is 0
+        corrections["the reference with (1 - beta)**t in place of 1 - beta**t: the power belongs to beta alone"] = (
+            m1 / (1 - beta1) ** t / (np.sqrt(v1 / (1 - beta2) ** t) + eps)
+        )
+    if t > 1:
+        corrections["the reference with t - 1 in place of t: the first step is t = 1, and 1 - beta**0 is 0"] = (
+            _direction(m1, v1, beta1, beta2, eps, t - 1)
+        )
+    divisions = {
+        "the reference with eps inside the root: it is added to the root": m1 / c1 / np.sqrt(v1 / c2 + eps),
+        "the reference with eps added to √v before the correction: √v̂ + eps": (
+            m1 / c1 / ((np.sqrt(v1) + eps) / np.sqrt(c2))
+        ),
+    }
+    directions = {
+        "the reference without the root: divide by √v̂, not by v̂": m1 / c1 / (v1 / c2 + eps),
+        "the reference with m̂ alone: it is divided by √v̂ + eps": m1 / c1,
+        "the reference with grads in place of m̂": g / (root + eps),
+        "the reference with the sign of m̂: divide by √v̂": np.sign(m1),
+        "the reference with the old m: m and v are renewed first": m0 / c1 / (root + eps),
+        "the reference with the old m and v: they are renewed first": _direction(m0, v0, beta1, beta2, eps, t),
+    }
+    with np.errstate(invalid="ignore"):
+        directions["the reference with m and v swapped: m̂ is divided by √v̂"] = v1 / c2 / (np.sqrt(m1 / c1) + eps)
+    decays = {
+        "the reference without weight decay": p - lr * right,
+        "the reference with decay not multiplied by lr: params shrink by lr · weight_decay": (1 - wd) * p - lr * right,
+        "the reference with decay after the step: the params of before the step are decayed": keep * (p - lr * right),
+        "the reference with plus in front of the decay: weights shrink": (1 + lr * wd) * p - lr * right,
+        "the reference with decay divided by √v̂ + eps too: decay stands outside": (
+            p - lr * (m1 / c1 + wd * p) / (root + eps)
+        ),
+        "the reference with weight_decay · grads in place of weight_decay · params": p - lr * right - lr * wd * g,
+        "the reference with weight_decay times the step: params shrink by lr · weight_decay": (
+            (1 - lr * wd) * p - lr * wd * right
+        ),
+        "the decayed params alone: the step is missing": keep * p,
+        "the reference with plus in front of the step: go down, against the slope": keep * p + lr * right,
+        "the step alone: what params held is lost": -lr * right,
+        "the reference with the step not multiplied by lr": keep * p - right,
+    }
+    steps = {
+        **_at(CORRECTION, corrections),
+        **_at(EPSILON, divisions),
+        **_at(ADAM, directions),
+    }
+    moved = {sentence: (keep * p - lr * step, where) for sentence, (step, where) in steps.items()}
+    undecayed = {f"{s}, and without weight decay": (p - lr * step, where) for s, (step, where) in steps.items()}
+    wrong = moved | _at(DECAY, decays) | (undecayed if wd else {}) | _at(ADAM, _never_written("params", p))
+    return {sentence: pair for sentence, pair in wrong.items() if np.isfinite(pair[0]).all()}
+
+
+# -------------------------------------------------------------------------------------------------------- clipping
+
+
+def clip(grads, max_norm):
+    """(list of clipped copies, norm before): PyTorch's clip_grad_norm_, but left alone up to max_norm itself."""
+    norm = float(np.sqrt(sum(np.sum(np.square(g, dtype=np.float64)) for g in grads)))
+    factor = max_norm / (norm + 1e-6) if norm > max_norm else 1.0
+    return [(g * np.float64(factor)).astype(g.dtype) for g in grads], norm
+
+
+def norm_mistakes(grads, max_norm) -> dict:
+    """Known wrong norms (floats)."""
+    each = [float(np.linalg.norm(g.astype(np.float64))) for g in grads]
+    flat = np.concatenate([g.astype(np.float64).reshape(-1) for g in grads])  # (n,)
+    right = float(np.linalg.norm(flat))
+    clipped = clip(grads, max_norm)[0]
+    wrong = {
+        "the sum of all squares: the root is missing": right**2,
+        "the sum of the arrays' norms: add up the squares, then take one root": sum(each),
+        "the mean of the arrays' norms: add up the squares, then take one root": float(np.mean(each)),
+        "the largest of the arrays' norms: all of them count": max(each),
+        "the norm of the first array: all of them count": each[0],
+        "the norm of the last array: all of them count": each[-1],
+        "the root of the MEAN square: take the sum": right / flat.size**0.5,
+        "the largest absolute entry: take the root of the sum of squares": float(np.abs(flat).max()),
+        "the sum of the absolute entries: take the root of the sum of squares": float(np.abs(flat).sum()),
+        "the norm AFTER clipping; the one before is asked for": float(np.sqrt(sum(np.vdot(g, g) for g in clipped))),
+        "the norm plus 1e-6: that small number belongs into the denominator alone": right + 1e-6,
+        "max_norm": max_norm,
+        "the factor; the norm is asked for": min(1.0, max_norm / (right + 1e-6)),
+    }
+    return _at(CLIP, wrong)
+
+
+def clip_mistakes(grads, max_norm, k) -> dict:
+    """Known wrong values of grads[k] after clipping."""
+    g, (_, norm) = grads[k].astype(np.float64), clip(grads, max_norm)
+    own, long = float(np.linalg.norm(g)), norm + 1e-6
+    wrong = {
+        "grads / norm: multiply by max_norm too": g / long,
+        "the reference with norm / max_norm: it is the other way round": g * long / max_norm,
+        "grads · max_norm: divide by the norm too": g * max_norm,
+        "the reference with the factor applied twice": g * (max_norm / long) ** 2,
+        "the reference with the squared norm: take the root": g * max_norm / (norm**2 + 1e-6),
+    }
+    if norm <= max_norm:
+        wrong = {"the reference scaled UP to max_norm: a norm below it is left alone": g * max_norm / long} | wrong
+    if own > max_norm:
+        sentence = "the reference clipped by its own norm; the norm of all arrays together decides"
+        wrong[sentence] = g * max_norm / (own + 1e-6)
+    if np.abs(g).max() > max_norm:
+        sentence = "its entries clipped one by one to ± max_norm: that turns the direction"
+        wrong[sentence] = np.clip(g, -max_norm, max_norm)
+    if norm > max_norm:
+        wrong |= _never_written("g", g)
+    table = _at(CLIP, wrong)
+    if norm > 0:
+        table["the reference without 1e-6 in the denominator"] = (g * max_norm / norm, PYTORCH_CLIP)
+    return table

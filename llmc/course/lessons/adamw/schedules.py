@@ -1,0 +1,232 @@
+"""Lesson 09, the exercises about names and learning rates: which tensors decay, and the rate at every step.
+
+`explain_groups` tells what is wrong as a sentence; mistakes of a schedule are {sentence: (array, where to look)}.
+"""
+
+import math
+
+import numpy as np
+
+from llmc.course.checks.explain import describe
+
+# where to look; a test holds these titles against the headings of notebooks/09_adamw.ipynb
+NOT_DECAYED = 'lesson 09, section "4.3 · What is not decayed"'
+SCHEDULE = 'lesson 09, section "6 · The learning rate over a run"'
+
+TABLES = ("wte", "wpe")
+MATRICES = (*TABLES, "qkvw", "attprojw", "fcw", "fcprojw")  # what decays
+
+# --------------------------------------------------------------------------------------------------- decay groups
+
+
+def decay_groups(shapes):
+    """(decayed, left alone): two lists of the names, in the order of shapes."""
+    return [n for n in shapes if n in MATRICES], [n for n in shapes if n not in MATRICES]
+
+
+def explain_groups(got, shapes):
+    """What is wrong with the two lists `got`, as a sentence with where to look; None when they are right."""
+    wrong = _not_two_lists(got, shapes) or _wrong_names(*got, shapes)
+    return wrong and f"{wrong}{'' if wrong.endswith('?') else '.'}\n→ Where to look: {NOT_DECAYED}"
+
+
+def _not_two_lists(got, shapes):
+    """The form of the answer."""
+    if got is None:
+        return "nothing was returned; is a `return` missing?"
+    if not isinstance(got, tuple | list) or len(got) != 2 or not all(isinstance(part, tuple | list) for part in got):
+        return f"two lists of names are expected, decayed and left alone; you returned {_kind(got)}"
+    names = [*got[0], *got[1]]
+    unknown = [name for name in names if not isinstance(name, str) or name not in shapes]
+    if unknown:
+        return f"{unknown[0]!r} is none of the names in shapes: return the names, as they stand there"
+    twice = [name for name in shapes if names.count(name) > 1]
+    if twice:
+        return f"{twice[0]} is there twice: every tensor belongs to one list"
+    missing = [name for name in shapes if name not in names]
+    return f"{missing[0]} is in neither list" if missing else None
+
+
+def _kind(got):
+    """What was returned in place of two lists: "a dict", "a list of 16", "a set and a set, which keep no order"."""
+    if isinstance(got, tuple | list) and len(got) == 2 and not any(isinstance(part, str) for part in got):
+        order = ", and a set keeps no order" if any(isinstance(part, set | frozenset) for part in got) else ""
+        return f"a {type(got[0]).__name__} and a {type(got[1]).__name__}{order}"
+    return f"a {type(got).__name__}" if isinstance(got, dict | set | frozenset) else describe(got)
+
+
+def _wrong_names(decayed, plain, shapes):
+    """Names in the wrong list, then their order."""
+    right = decay_groups(shapes)
+    if set(decayed) == set(right[1]) and set(plain) == set(right[0]) and shapes:
+        return "the two lists are swapped: the decayed ones come first"
+    for name in shapes:
+        if name in decayed and name not in MATRICES:
+            return _why_vector(name, shapes[name])
+        if name in plain and name in MATRICES:
+            what = "a table of embeddings is a matrix too" if name in TABLES else "in each layer it is a matrix"
+            return f"{name} {shapes[name]} should be decayed: {what}"
+    if (list(decayed), list(plain)) != right:
+        return f"the names are right, but not in the order of shapes; the first list should be {', '.join(right[0])}"
+    return None
+
+
+def _why_vector(name, shape):
+    """Why this tensor is left alone."""
+    if len(shape) == 1:
+        return f"{name} {shape} should be left alone: it is a vector"
+    kind = "bias of a linear layer"
+    if name.startswith("ln"):
+        kind = ("shift" if name.endswith("b") else "scale") + " of a layer norm"
+    return (
+        f"{name} {shape} should be left alone: in each layer it is a vector {shape[1:]}, the {kind}. Its first axis "
+        "only counts the layers"
+    )
+
+
+# ------------------------------------------------------------------------------------------------------ schedules
+
+
+def learning_rates(steps, max_lr, warmup, total, final_fraction, kind):
+    """(len(steps),) learning rates; the formulas of the exercise, all steps at once."""
+    s = np.asarray(steps, np.float64)  # (steps,)
+    curve = _fall(_progress(s, _begin(warmup, total, kind), total), max_lr, final_fraction, kind)  # (steps,)
+    return np.where(s < warmup, max_lr * (s + 1) / max(warmup, 1), curve)
+
+
+def _begin(warmup, total, kind):
+    """The step at which the curve begins."""
+    return 0.8 * total if kind == "wsd" else warmup
+
+
+def _progress(s, begin, end):
+    """0 at the start of the curve, 1 at its end and beyond; a curve of no length is over."""
+    return np.ones_like(s) if end <= begin else np.clip((s - begin) / (end - begin), 0, 1)
+
+
+def _fall(x, max_lr, final_fraction, kind):
+    """The curve at progress x, from max_lr down to final_fraction · max_lr."""
+    with np.errstate(invalid="ignore"):  # a mistake may ask for the root of a negative number
+        shape = {"constant": 1 + 0 * x, "linear": 1 - x, "cosine": (1 + np.cos(np.pi * x)) / 2}
+        return max_lr * (final_fraction + (1 - final_fraction) * shape.get(kind, 1 - np.sqrt(x)))
+
+
+def first_wrong(rates, expected):
+    """The first step whose rate is missing or wrong; None when all are right."""
+    for step, (got, want) in enumerate(zip(rates, expected, strict=True)):
+        if got is None or not abs(got - want) <= 1e-7 * max(expected):
+            return step
+    return None
+
+
+def learning_rate_mistakes(steps, max_lr, warmup, total, final_fraction, kind) -> dict:
+    """Known wrong learning rates (len(steps),)."""
+    s, end = np.asarray(steps, np.float64), final_fraction * max_lr
+    right = learning_rates(steps, max_lr, warmup, total, final_fraction, kind)
+    x = _progress(s, _begin(warmup, total, kind), total)  # (steps,)
+    curves = _wrong_progress(s, x, max_lr, warmup, total, final_fraction, kind)
+    curves |= _wrong_constant(s, x, max_lr, end, total) if kind == "constant" else _wrong_ends(x, max_lr, end, kind)
+    curves |= {"cosine": _wrong_cosines, "wsd": _wrong_roots}.get(kind, lambda *none: {})(x, max_lr, end)
+    wrong = {sentence: np.where(s < warmup, right, curve) for sentence, curve in curves.items()}
+    if warmup:
+        wrong |= _wrong_warmups(s, right, max_lr, warmup)
+        wrong["the reference without warmup"] = np.where(s < warmup, _fall(x, max_lr, final_fraction, kind), right)
+    return {sentence: (array, SCHEDULE) for sentence, array in wrong.items() if np.isfinite(array).all()}
+
+
+def _wrong_warmups(s, right, max_lr, warmup):
+    """Whole schedules (steps,) that begin wrongly."""
+    return {
+        "the reference with step in place of step + 1: the first step would not move": np.where(
+            s < warmup, max_lr * s / warmup, right
+        ),
+        "the reference with (step + 1) / (warmup + 1): it reaches max_lr at step warmup - 1": np.where(
+            s < warmup, max_lr * (s + 1) / (warmup + 1), right
+        ),
+        "the reference with one warmup step too many: at step warmup the curve begins": np.where(
+            s <= warmup, max_lr * (s + 1) / warmup, right
+        ),
+    }
+
+
+def _wrong_progress(s, x, max_lr, warmup, total, final_fraction, kind):
+    """Curves (steps,) that begin, end or last wrongly."""
+    begin = _begin(warmup, total, kind)
+    wrong = {}
+    if begin < total:
+        wrong["a curve that goes on behind its end: from step total on it stays where it is"] = (
+            (s - begin).clip(0) / (total - begin)  # not held at 1
+        )
+    if kind == "wsd":
+        wrong["a fall that begins at 80 % of what warmup leaves: it begins at 80 % of the whole run"] = _progress(
+            s, warmup + 0.8 * (total - warmup), total
+        )
+        for share in (0.2, 0.9):
+            sentence = f"a fall that begins at {share:.0%} of the run: it begins at 80 %"
+            wrong[sentence] = _progress(s, share * total, total)
+        wrong["a fall that begins where warmup ends: it begins at 80 % of the run"] = _progress(s, warmup, total)
+        for rounded in dict.fromkeys((math.floor(begin), math.ceil(begin))):
+            sentence = f"0.8 · total rounded to {rounded}: do not round it"
+            wrong[sentence] = _progress(s, rounded, total)
+        wrong["(step - 0.8 total) / total: the fall lasts 0.2 total"] = _progress(s, 0.8 * total, 1.8 * total)
+    else:
+        wrong["a curve that begins at step 0: it begins where warmup ends"] = _progress(s, 0, total)
+        wrong["(step - warmup) / total: the curve has total - warmup steps"] = _progress(s, warmup, warmup + total)
+        wrong["total - warmup - 1 steps for the curve: it ends at step total"] = _progress(s, warmup, total - 1)
+    if begin >= total:
+        wrong["x = 0 where the curve has no length (total <= warmup): such a curve is over, x = 1"] = 0 * s
+        wrong["a length of 1 where the curve has none (total <= warmup): such a curve is over at once, x = 1"] = (
+            s - begin
+        ).clip(0, 1)
+    fall = {f"the reference with {text}": _fall(y, max_lr, final_fraction, kind) for text, y in wrong.items()}
+    return fall | {"the curve upside down: it goes up, not down": _fall(1 - x, max_lr, final_fraction, kind)}
+
+
+def _wrong_constant(s, x, max_lr, end, total):
+    """Curves (steps,) in place of constant."""
+    return {
+        "a constant that drops at step total: it stays at max_lr for ever": np.where(s < total, max_lr, end),
+        "a constant that is 0 from step total on: it stays at max_lr for ever": np.where(s < total, max_lr, 0.0),
+        "a constant final_fraction · max_lr: constant stays at max_lr": 0 * x + end,
+        "a linear fall: constant stays at max_lr": max_lr + (end - max_lr) * x,
+    }
+
+
+def _wrong_ends(x, max_lr, end, kind):
+    """Curves (steps,) that use final_fraction wrongly."""
+    shape, share = _fall(x, 1.0, 0.0, kind), end / max_lr
+    return {
+        "the reference with final_fraction left out: the curve ends at final_fraction · max_lr": max_lr * shape,
+        "the reference with final_fraction taken for a learning rate: it is a share of max_lr": (
+            share + (max_lr - share) * shape
+        ),
+        "the reference with max_lr in place of max_lr - min_lr: it starts above max_lr": end + max_lr * shape,
+        "the larger of the curve and final_fraction · max_lr: the curve ends there, it is not cut off": np.maximum(
+            max_lr * shape, end
+        ),
+        "max_lr, constant": 0 * x + max_lr,
+    }
+
+
+def _wrong_cosines(x, max_lr, end):
+    """Curves (steps,) of other cosines."""
+    shapes = {
+        "the cosine alone, which falls to -1: (1 + cos) / 2 is needed": np.cos(np.pi * x),
+        "1 + cos, not halved: it starts at twice max_lr": 1 + np.cos(np.pi * x),
+        "cos(π/2 · progress): half a period is needed, cos(π · progress)": np.cos(np.pi / 2 * x),
+        "a whole period: half of one is needed, cos(π · progress)": (1 + np.cos(2 * np.pi * x)) / 2,
+    }
+    return {f"the reference with {text}": end + (max_lr - end) * shape for text, shape in shapes.items()}
+
+
+def _wrong_roots(x, max_lr, end):
+    """Curves (steps,) of other falls for wsd."""
+    shapes = {
+        "1 - progress": 1 - x,
+        "1 - progress²": 1 - x * x,
+        "√(1 - progress)": np.sqrt(1 - x),
+        "a cosine": (1 + np.cos(np.pi * x)) / 2,
+    }
+    return {
+        f"the reference with {text} in place of 1 - √progress": end + (max_lr - end) * y for text, y in shapes.items()
+    }

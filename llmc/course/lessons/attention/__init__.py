@@ -1,0 +1,1 @@
+"""Lesson 06: attention head by head, and its memory."""

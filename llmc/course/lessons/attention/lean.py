@@ -1,0 +1,125 @@
+"""Lesson 06, exercise 5: how much memory and time a function takes, and what goes wrong when it works in blocks."""
+
+import tracemalloc
+from statistics import median
+from time import perf_counter
+
+import numpy as np
+
+from llmc.course.lessons.attention.heads import (
+    ALL_QUERIES,
+    MASK,
+    forward,
+    forward_mistakes,
+    merge,
+    seen,
+    softmax,
+    split,
+)
+
+# where to look; a test holds these titles against the headings of notebooks/06_attention.ipynb
+ONLINE = 'lesson 06, section "5.3 · A first look at online softmax"'
+RESCALE = (
+    f"{ONLINE}: it was right for falling scores, so what comes late is the "
+    "trouble. When a block brings a larger maximum, multiply the sum AND the mixture so far by e to the (old - new)"
+)
+
+
+def peak_bytes(function) -> int:
+    """The most memory that NumPy held at once for arrays made while function() ran, its result included."""
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        result = function()  # noqa: F841   alive until the peak is read
+        return tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+
+
+def ramp(qkv, rising):
+    """qkv (B, T, 3C) with its Q and K replaced: the scores of every query rise (or fall) steadily from key to key."""
+    T, C = qkv.shape[1], qkv.shape[2] // 3
+    qkv[..., :C] = 1
+    qkv[..., C : 2 * C] = np.linspace(-5, 5, T)[:, None] * (1 if rising else -1)
+    return qkv
+
+
+def _wrong_queries(out, expected):
+    """(T,) bool: which rows of out (B, T, C) are not as expected; None when it cannot be told."""
+    if np.shape(out) != expected.shape or not np.isfinite(out).all():
+        return None
+    return np.abs(out - expected).max(axis=(0, 2)) > 1e-3 * np.abs(expected).max()
+
+
+def look(out, expected):
+    """Where to look when out (B, T, C) goes wrong in the middle, because of blocks; None when it starts out wrong."""
+    wrong = _wrong_queries(out, expected)  # (T,)
+    if wrong is None or not wrong.any() or wrong[:2].any():
+        return None
+    first = int(wrong.argmax())
+    return f"{MASK}: queries 0 … {first - 1} are right, {first} is not. In a block, row i is query `start + i`"
+
+
+def mistakes(out, qkv, NH) -> dict:
+    """Known wrong out (B, T, C): those of exercise 2, and those of blocks as long as the pattern in out says."""
+    right = forward(qkv, NH).out  # (B, T, C)
+    known = forward_mistakes(qkv, NH)["out"]
+    q, k, v = split(qkv, NH)  # (B, NH, T, hs) each
+    T, hs = q.shape[2:]
+    scores = q @ k.swapaxes(-1, -2) / hs**0.5  # (B, NH, T, T)
+    s = np.where(seen(T), scores, -np.inf)  # (B, NH, T, T)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for what, e in (("", s - s.max(axis=-1, keepdims=True)), (" (nor was the maximum subtracted)", s)):
+            undivided = f"the mixture before it was divided by its row's sum of exponentials{what}"
+            known[undivided] = (merge(np.exp(e) @ v), ALL_QUERIES)
+    wrong = _wrong_queries(out, right)  # (T,)
+    if wrong is None or wrong.all() or not wrong.any():
+        return known
+    best, found = 1e-3 * np.abs(right).max(), {}
+    for sentence, keys, where in _block_tables(wrong, T):
+        array = merge(softmax(np.where(keys, scores, -np.inf)) @ v)  # (B, T, C)
+        distance = np.abs(array - out).max()
+        if distance < best:  # the block length that fits best
+            best, found = distance, {sentence: (array, where)}
+    return known | found
+
+
+def _block_tables(wrong, T):
+    """Yield (sentence, keys that each query sees (T, T), where to look) for blocks that fit wrong (T,)."""
+    t = np.arange(T)
+    if not wrong[0]:  # the first block is right
+        n = int(wrong.argmax())
+        yield (
+            f"the reference with the last block of {n} keys alone: what came before was multiplied by exp(-inf) = 0. "
+            "Does the largest score so far stay -inf, because `m = new` is missing at the end of the loop?",
+            seen(T) & (t >= (t // n * n)[:, None]),
+            ONLINE,
+        )
+        return
+    for n in np.flatnonzero(~wrong) + 1:  # the last query of a block is right: it may see the whole block
+        yield (
+            f"the reference with no mask inside blocks of {n}: query t also sees later keys of its own block",
+            t < (t // n * n + n)[:, None],
+            MASK,
+        )
+
+
+def slowdown(given, yours, turns=5, hopeless=3.0):
+    """(how many times as long `yours` takes as `given`, its median seconds): two functions of nothing, in turns.
+
+    The median of `turns` ratios, and of 3 where one call of `yours` takes longer than 0.3 s. A call longer than
+    `hopeless` seconds is told at once: no other program explains that.
+    """
+    given()  # warm caches
+    ratios, seconds = [], []
+    while len(ratios) < (turns if not seconds or max(seconds) < 0.3 else 3):
+        times = []
+        for function in (given, yours):
+            begin = perf_counter()
+            function()
+            times.append(perf_counter() - begin)
+        ratios.append(times[1] / times[0])
+        seconds.append(times[1])
+        if times[1] > hopeless:
+            break
+    return median(ratios), median(seconds)

@@ -1,0 +1,1 @@
+"""Lesson 11: fused kernels, races, attention without its table, kernels of BLAS."""

@@ -1,0 +1,131 @@
+"""Lesson 11, exercise 5: the gradients of one attention head, and what well-known mistakes give instead.
+
+References go through the whole T × T table in float64 and return the dtype of q. Mistakes are {"dq": {sentence after
+"dq equals ": (array, where to look)}, "dk": …, "dv": …}.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from llmc.course.lessons.attention.heads import scores, seen, softmax, softmax_backward
+from llmc.course.lessons.attention.lean import peak_bytes  # noqa: F401, for the check
+
+# where to look; a test holds this title against the headings of notebooks/11_fast_on_cpu.ipynb
+ONE_NUMBER = 'lesson 11, section "5.2 · One number is enough"'
+
+
+class Gradients(NamedTuple):
+    """dq, dk, dv (T, hs)."""
+
+    dq: np.ndarray
+    dk: np.ndarray
+    dv: np.ndarray
+
+
+def forward(q, k, v):
+    """out (T, hs), and the logarithm of each softmax's sum (T,), of one causal head; q, k, v (T, hs)."""
+    s = scores(*_float64(q, k))  # (T, T)
+    peak = s.max(axis=-1)  # (T,)
+    stats = peak + np.log(np.exp(s - peak[:, None]).sum(axis=-1))  # (T,)
+    return (softmax(s) @ np.asarray(v, np.float64)).astype(q.dtype), stats.astype(q.dtype)
+
+
+def backward(dout, q, k, v) -> Gradients:
+    """Gradients of sum(out · dout), row by row through the Jacobian of its softmax: slow, not the lesson's formula."""
+    d64, q64, k64, v64 = _float64(dout, q, k, v)  # (T, hs) each
+    p, dp = softmax(scores(q64, k64)), d64 @ v64.T  # (T, T) each
+    ds = np.stack([softmax_backward(dp[i : i + 1], p[i : i + 1])[0] for i in range(len(p))])  # (T, T)
+    return _from(p, ds, dout, q, k)
+
+
+def _float64(*arrays):
+    return [np.asarray(array, np.float64) for array in arrays]
+
+
+def _from(p, ds, dout, q, k) -> Gradients:
+    """Gradients that probabilities p (T, T) and gradients ds (T, T) of the scaled scores lead to."""
+    d64, q64, k64 = _float64(dout, q, k)  # (T, hs) each
+    scaled = ds / np.sqrt(q.shape[1])  # (T, T)
+    return Gradients(*(array.astype(q.dtype) for array in (scaled @ k64, scaled.T @ q64, p.T @ d64)))
+
+
+def mistakes(gradients, dout, out, stats, q, k, v) -> dict:
+    """Known wrong dq, dk and dv; those of blocks are as long as the blocks in gradients, the learner's, seem to be."""
+    d, o, L, q64, k64, v64 = _float64(dout, out, stats, q, k, v)
+    T, root = len(q), np.sqrt(q.shape[1])
+    raw, past = q64 @ k64.T, seen(T)  # (T, T) each
+    s, dp, D = raw / root, d @ v64.T, (d * o).sum(axis=-1, keepdims=True)  # (T, T), (T, T), (T, 1)
+    p = np.where(past, np.exp(np.minimum(s - L[:, None], 0)), 0)  # (T, T)
+    right, wrong = _from(p, p * (dp - D), dout, q, k), {name: {} for name in Gradients._fields}
+    for text, table in _tables(raw, s, L, past).items():
+        for name, array in zip(wrong, _from(table, table * (dp - D), dout, q, k)):
+            wrong[name][text] = (array, ONE_NUMBER)
+    for text, ds in _score_gradients(p, dp, D, past, d, o, q64).items():
+        for name, array in zip(("dq", "dk"), _from(p, ds, dout, q, k)):
+            wrong[name][text] = (array, ONE_NUMBER)
+    for name, other in (("dq", "dk"), ("dk", "dq")):
+        array = getattr(right, name)
+        wrong[name] |= {
+            "the reference without the scale 1/√hs in front of the sum": (array * root, ONE_NUMBER),
+            "the reference with the scale applied twice": (array / root, ONE_NUMBER),
+            f"{other}: the results are in the wrong order": (getattr(right, other), ONE_NUMBER),
+        }
+    block = _last_block(gradients.dv, p, d)
+    if block:
+        kept = (np.arange(T) >= (T - 1) // block * block)[:, None]  # (T, 1)   queries of the last block
+        last = _from(p * kept, p * (dp - D) * kept, dout, q, k)
+        text = f"what the last block of {block} queries adds: the blocks before it are lost, use +="
+        wrong["dk"][text], wrong["dv"][text] = (last.dk, ONE_NUMBER), (last.dv, ONE_NUMBER)
+    return wrong
+
+
+def _tables(raw, s, L, past) -> dict:
+    """Wrong probabilities (T, T); exponents are kept below 50, where a learner's own would overflow."""
+    exp = lambda exponent: np.exp(np.minimum(exponent, 50))  # noqa: E731
+    L = L[:, None]  # (T, 1)
+    return {
+        "the reference without the causal mask: later keys take part": exp(s - L),
+        "the reference with a mask that hides a query's own key too: query i sees the keys 0 … i": (
+            np.where(np.tril(past, -1), exp(s - L), 0)
+        ),
+        "the reference with a mask one too wide: query i sees key i + 1 as well": (
+            np.where(np.tril(np.ones_like(past), 1), exp(s - L), 0)
+        ),
+        "the reference with the mask the wrong way round: query i sees the keys from i on": (
+            np.where(past.T, exp(s - L), 0)
+        ),
+        "the reference with p = exp(s + L): L is subtracted": np.where(past, exp(s + L), 0),
+        "the reference with p = exp(s): L is not subtracted": np.where(past, exp(s), 0),
+        "the reference with p = exp(s) / L: L is the logarithm of the sum": np.where(past, exp(s) / L, 0),
+        "the reference with scores that are not divided by √hs": np.where(past, exp(raw - L), 0),
+        "the reference with L of the key's row: L belongs to the query": np.where(past, exp(s - L.T), 0),
+    }
+
+
+def _score_gradients(p, dp, D, past, d, o, q) -> dict:
+    """Wrong gradients (T, T) of the scores."""
+    return {
+        "the reference with ds = p · dp: D is not subtracted": p * dp,
+        "the reference with ds = p · (dp + D): D is subtracted": p * (dp + D),
+        "the reference with ds = dp - D: p is missing": np.where(past, dp - D, 0),
+        "the reference with D = the sum of dp over a row: p is missing in it": (
+            p * (dp - np.where(past, dp, 0).sum(axis=-1, keepdims=True))
+        ),
+        "the reference with D = do · q: it is do · o": p * (dp - (d * q).sum(axis=-1, keepdims=True)),
+        "the reference with one D for all queries: every query has its own": p * (dp - (d * o).sum()),
+        "the reference with D of the key's row: D belongs to the query": p * (dp - D.T),
+    }
+
+
+def _last_block(dv, p, d):
+    """How long the blocks are, when dv (T, hs) is what the last block of queries gives; else None."""
+    T = len(p)
+    if not isinstance(dv, np.ndarray) or dv.shape != d.shape or not np.isfinite(dv).all():
+        return None
+    for block in range(1, T):
+        first = (T - 1) // block * block
+        last = p[first:].T @ d[first:]  # (T, hs)
+        if np.abs(last - dv).max() < 1e-4 * np.abs(last).max():
+            return block
+    return None

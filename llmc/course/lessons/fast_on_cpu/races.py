@@ -1,0 +1,93 @@
+"""Lesson 11: who writes where in a parallel loop? Plain Python plays Numba, turn by turn, and takes notes.
+
+A race is two turns of a `prange` that touch the same number, one of them writing: Numba may run them at the same time,
+and then one of two additions is lost, sometimes. To run the kernel shows that only by luck; here it always shows.
+
+    find_races(scatter, dwte, dwpe, dout, tokens)     -> Watch(races=[Race], loops=1, arguments=…)
+
+The kernel and the functions that it calls are run uncompiled, on copies of its arguments, as if there were THREADS
+threads; every array remembers which turn read and wrote each of its numbers. Small arrays, please: this is slow.
+"""
+
+import types
+
+import numba
+import numpy as np
+
+from llmc.course.lessons.fast_on_cpu.watched import Notes, Watch
+
+THREADS = 3  # no power of 2: then a cut into equal parts leaves something over
+MAKERS = ("empty", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like")  # of arrays that turns may share
+
+
+def find_races(function, *arguments) -> Watch | None:
+    """Run `function` (a kernel, or a Python function that calls kernels) uncompiled, and watch its pranges.
+
+    Returns None when plain Python cannot run it, because it uses what only Numba has. What Numba does well is no race:
+    `total += row` on a whole array, of which each thread gets a copy of its own.
+    """
+    notes = Notes(THREADS)
+    code = getattr(getattr(function, "py_func", function), "__code__", None)
+    names = dict(enumerate(code.co_varnames[: code.co_argcount] if code else ()))
+    given = [
+        notes.watched(value, names.get(i)) if isinstance(value, np.ndarray) else value
+        for i, value in enumerate(arguments)
+    ]
+    try:
+        _Uncompiled(notes).plain(function)(*given)
+    except Exception:
+        return None
+    notes.watch.arguments = tuple(np.array(value) if isinstance(value, np.ndarray) else value for value in given)
+    return notes.watch
+
+
+class _Uncompiled:
+    """Copies of functions in which the names of Numba mean something to plain Python."""
+
+    def __init__(self, notes):
+        self.notes, self.done = notes, {}
+        ours = {"prange": notes.loop, "get_num_threads": lambda: THREADS, "get_thread_id": lambda: notes.thread or 0}
+        ours |= {"njit": _as_it_is, "jit": _as_it_is}
+        self.replaced = {id(getattr(numba, name)): value for name, value in ours.items()}
+        makers = {name: self._maker(getattr(np, name)) for name in MAKERS}
+        self.replaced |= {id(numba): _Module(numba, ours), id(np): _Module(np, makers)}
+
+    def _maker(self, make):
+        """np.zeros and the like: what is made outside of a loop is shared by its turns."""
+        return lambda *a, **k: self.notes.watched(make(*a, **k)) if self.notes.turn is None else make(*a, **k)
+
+    def plain(self, function):
+        """The function, or the one that a dispatcher has compiled, with the names in it replaced."""
+        function = getattr(function, "py_func", function)
+        if not isinstance(function, types.FunctionType) or function in self.done:
+            return self.done.get(function, function)
+        code, variables = function.__code__, dict(function.__globals__)
+        self.notes.by_thread |= "get_thread_id" in code.co_names
+        cells = tuple(types.CellType(self.ours(cell.cell_contents)) for cell in function.__closure__ or ())
+        copy = types.FunctionType(code, variables, function.__name__, function.__defaults__, cells)
+        self.done[function] = copy
+        variables |= {name: self.ours(variables[name]) for name in code.co_names if name in variables}
+        return copy
+
+    def ours(self, value):
+        """What stands in the place of this global variable."""
+        if id(value) in self.replaced:
+            return self.replaced[id(value)]
+        library = (getattr(value, "__module__", None) or "").startswith(("numpy", "numba"))
+        own = isinstance(value, types.FunctionType) and not library
+        return self.plain(value) if own or hasattr(value, "py_func") else value
+
+
+class _Module:
+    """A module in which some names mean something else."""
+
+    def __init__(self, module, names):
+        self._module, self._names = module, names
+
+    def __getattr__(self, name):
+        return self._names[name] if name in self._names else getattr(self._module, name)
+
+
+def _as_it_is(*function, **options):
+    """`@njit` and `@njit(parallel=True)` that compile nothing."""
+    return function[0] if function else lambda function: function

@@ -1,0 +1,1 @@
+"""Lesson 13: softmax and layernorm by threads, warps and lanes."""

@@ -1,0 +1,1 @@
+"""Lesson 08: byte-pair encoding, token files, batches."""

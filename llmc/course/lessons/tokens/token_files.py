@@ -1,0 +1,322 @@
+"""Lesson 08, its files, batches and fast training: what they should be, and what each known mistake gives instead."""
+
+from collections import Counter, defaultdict
+from typing import NamedTuple
+
+import numpy as np
+
+from llmc.course.checks.explain import describe
+from llmc.course.lessons.tokens.bpe import count_pairs, merge, most_frequent
+
+FILE = 'lesson 08, section "7.1 · Byte by byte"'
+LOADER = 'lesson 08, section "8.1 · x, and y one later"'
+MAGIC, VERSION = 20240520, 1
+
+# ----------------------------------------------------------------------------------------------------- token_file
+
+REFUSED = (  # ids, and what is wrong with them
+    ([], "there is nothing in it"),
+    ([7, 65536, 3], "65536 does not fit 16 bits"),
+    (np.array([1, 70000]), "70000 does not fit 16 bits, and .astype(np.uint16) wraps it to 4464 without a word"),
+    (np.array([5, -1, 2]), "-1 is no id, and .astype(np.uint16) wraps it to 65535 without a word"),
+)
+
+
+def token_file(ids) -> bytes:
+    """llm.c's token file: 256 int32 of header, then the ids as uint16, the lowest byte first."""
+    return _file(ids)
+
+
+def _file(ids, fields=None, header="<i4", words=256, body="<u2"):
+    """A token file with something else in it. fields: the first numbers of the header."""
+    head = np.zeros(words, header)
+    fields = (MAGIC, VERSION, len(ids)) if fields is None else fields
+    head[: len(fields)] = fields
+    return head.tobytes() + np.array(ids).astype(body).tobytes()
+
+
+def _wrong_files(ids) -> dict:
+    """{sentence: the file with that mistake}."""
+    n = len(ids)
+    return {
+        "the header is missing: 1024 bytes that say what follows": np.array(ids).astype("<u2").tobytes(),
+        "the header takes 2048 bytes: its numbers are int32, 4 bytes each, and np.zeros makes others": _file(
+            ids, header="<i8"
+        ),
+        "the header is 12 bytes long: zeros are missing, up to 256 numbers": _file(ids, words=3),
+        "the header has 253 numbers: the zeros should fill it up to 256": _file(ids, words=253),
+        "the header has 259 numbers: 3 of the 256 are not zeros": _file(ids, words=259),
+        "the header is big-endian: the lowest byte comes first (int32 '<i4', or struct's '<')": _file(
+            ids, header=">i4"
+        ),
+        "the ids are big-endian: the lowest byte comes first (uint16 '<u2')": _file(ids, body=">u2"),
+        "header and ids are big-endian: the lowest byte comes first": _file(ids, header=">i4", body=">u2"),
+        "the ids take 4 bytes each: they are uint16": _file(ids, body="<i4"),
+        "the ids take 8 bytes each: they are uint16": _file(ids, body="<i8"),
+        "the ids take 1 byte each: they are uint16": _file(ids, body="u1"),
+        "the header counts bytes, and tokens are asked for": _file(ids, (MAGIC, VERSION, 2 * n)),
+        "the header counts the bytes of the whole file, and tokens are asked for": _file(
+            ids, (MAGIC, VERSION, 1024 + 2 * n)
+        ),
+        "the header says 0 tokens: its third number is how many there are": _file(ids, (MAGIC, VERSION)),
+        "the version is missing: the second number is 1, the third how many tokens there are": _file(ids, (MAGIC, n)),
+        "the version is 0, and should be 1": _file(ids, (MAGIC, 0, n)),
+        "version and number of tokens have changed places": _file(ids, (MAGIC, n, VERSION)),
+        "the magic number is missing: it comes first": _file(ids, (VERSION, n)),
+        "this is the magic number of a tokenizer file, 20240328; a token file's is 20240520": _file(
+            ids, (20240328, VERSION, n)
+        ),
+        "this is the magic number of a model file, 20240326; a token file's is 20240520": _file(
+            ids, (20240326, VERSION, n)
+        ),
+        "the ids stand in front of the header": _file(ids)[1024:] + _file(ids)[:1024],
+    }
+
+
+def explain_file(data, ids) -> str | None:
+    """What is wrong with the bytes of a token file of these ids; None when they are right."""
+    right = token_file(ids)
+    if isinstance(data, np.ndarray):
+        return "an array was returned, and bytes are asked for: .tobytes()"
+    if not isinstance(data, bytes | bytearray):
+        return f"the bytes of the file are expected, but token_file returned {describe(data)}"
+    if data == right:
+        return None
+    for sentence, wrong in _wrong_files(ids).items():
+        if data == wrong:
+            return f"{sentence}.\n→ {FILE}"
+    if len(data) != len(right):
+        wanted = f"1024 + 2·{len(ids)} = {len(right)} bytes"
+        return f"the file of {len(ids)} ids should have {wanted}, but has {len(data)}.\n→ {FILE}"
+    at = next(i for i in range(len(right)) if data[i] != right[i])
+    part = f"number {at // 4} of the header" if at < 1024 else f"id {(at - 1024) // 2}"
+    return f"byte {at}, in {part}, is {data[at]} and should be {right[at]}.\n→ {FILE}"
+
+
+# ----------------------------------------------------------------------------------------------------- read_batch
+
+
+class Batch(NamedTuple):
+    """x, y: (B, T) int32."""
+
+    x: np.ndarray
+    y: np.ndarray
+
+
+def batch(tokens, i, B, T, rank=0, world=1) -> Batch:
+    """Batch i of process rank, one entry after the other."""
+    start = (i * world + rank) * B * T
+    x, y = np.empty((B, T), np.int32), np.empty((B, T), np.int32)  # (B, T) each
+    for b in range(B):
+        for t in range(T):
+            x[b, t], y[b, t] = tokens[start + b * T + t], tokens[start + b * T + t + 1]
+    return Batch(x, y)
+
+
+def num_batches(ntok, B, T, world=1) -> int:
+    """Batches that each process gets."""
+    return (ntok - 1) // (B * T * world)
+
+
+def batch_mistakes(tokens, i, B, T, rank, world) -> dict:
+    """{"x": {sentence after "equals ": (array, where)}, "y": …}, without those that would read outside of the file."""
+    raw = token_file(tokens)
+    n, ntok = B * T, len(tokens)
+    per_rank = num_batches(ntok, B, T, world)
+    starts = {  # where else a learner may begin
+        "the batch of process 0: rank is not used": i * world * n,
+        "the batch of a single process: neither rank nor world is used": i * n,
+        "the batch that begins at (i + rank)·B·T: i counts rounds of all `world` processes": (i + rank) * n,
+        "the batch of another order: first all batches of process 0, then all of process 1; processes take turns": (
+            (rank * per_rank + i) * n
+        ),
+        "the batch that begins at (rank·world + i)·B·T: rank and i have changed places": (rank * world + i) * n,
+        "the batch that begins at (i·world + rank)·(B·T + 1): batches share one token": (i * world + rank) * (n + 1),
+        "the batch that begins at (i·world + rank)·T: B is missing": (i * world + rank) * T,
+        "the batch that begins one token late": (i * world + rank) * n + 1,
+        "the batch after this one: i counts from 0": ((i + 1) * world + rank) * n,
+    }
+    layouts = {  # how else the bytes may be read: (where the ids begin, dtype, bytes of a token)
+        "the reference with the header taken for tokens: the ids begin at byte 1024": (0, "<u2", 2),
+        "the reference with the ids taken from byte 256: the header has 256 numbers of 4 bytes": (256, "<u2", 2),
+        "the reference with the ids taken from byte 512: the header has 256 numbers of 4 bytes": (512, "<u2", 2),
+        "the batch read from byte 1024 + start: offset counts bytes, and a token has two": (1024, "<u2", 1),
+        "the reference with the ids taken from byte 2048, behind 1024 of uint16: 1024 bytes are 512 of them": (
+            2048,
+            "<u2",
+            2,
+        ),
+        "the reference with big-endian ids: the lowest byte comes first": (1024, ">u2", 2),
+    }
+    x, y = {}, {}
+    start = (i * world + rank) * n + 2
+    if start + n <= ntok:
+        y["x two tokens later: y is one later"] = np.asarray(tokens[start : start + n]).reshape(B, T)
+    for sentence, start in starts.items():
+        if 0 <= start and start + n + 1 <= ntok:
+            window = np.asarray(tokens[start : start + n + 1])  # (B·T + 1,)
+            x[sentence], y[sentence] = window[:-1].reshape(B, T), window[1:].reshape(B, T)
+    for sentence, (offset, dtype, wide) in layouts.items():
+        begin = offset + wide * (i * world + rank) * n
+        window = np.frombuffer(raw[begin : begin + 2 * n + 2], dtype)
+        if window.size == n + 1:
+            x[sentence], y[sentence] = window[:-1].reshape(B, T), window[1:].reshape(B, T)
+    right = batch(tokens, i, B, T, rank, world)
+    flat = right.x.ravel()  # (B·T,)
+    x["the reference filled column by column: rows are stretches of text"] = flat.reshape(T, B).T
+    y["the reference filled column by column: rows are stretches of text"] = right.y.ravel().reshape(T, B).T
+    y["x itself: y is one token later"] = right.x
+    y["x rolled round inside each row: its last entry is the row's own first token, not the next one"] = np.roll(
+        right.x, -1, axis=1
+    )
+    y["x rolled round: its last entry is the batch's own first token, so B·T + 1 tokens must be read"] = np.roll(
+        flat, -1
+    ).reshape(B, T)
+    y["x + 1: the next *token* is asked for, not the next number"] = right.x + 1
+    y["the token before x: y is the one behind"] = np.concatenate([[0], flat[:-1]]).reshape(B, T)
+    return {name: {text: (array, LOADER) for text, array in table.items()} for name, table in (("x", x), ("y", y))}
+
+
+def likely_mistakes(cases, batches) -> dict:
+    """Of `batch_mistakes` of the first wrong batch those that explain all that were read; the same form.
+
+    cases: [(tokens, i, B, T, rank, world)]. batches: [(x, y)], what the learner returned for each.
+    """
+    if not cases:
+        return {"x": {}, "y": {}}
+    tables = [batch_mistakes(*case) for case in cases]
+    wrong = next((k for k in range(len(cases)) if not _equal(batches[k], batch(*cases[k]))), 0)
+    fitting = {}
+    for j, name in enumerate(("x", "y")):
+        explains = lambda s, j=j, name=name: all(  # noqa: E731
+            s not in table[name] or np.array_equal(read[j], table[name][s][0]) for table, read in zip(tables, batches)
+        )
+        fitting[name] = {s: entry for s, entry in tables[wrong][name].items() if explains(s)}
+    return fitting
+
+
+def _equal(read, right) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(read, right))
+
+
+def two_arrays(result):
+    """(x, y) of what read_batch returned; raises AssertionError, which says what it should return."""
+    told = f"two arrays are expected, `return x, y`, but read_batch returned {describe(result)}"
+    assert isinstance(result, tuple | list) and len(result) == 2, told
+    for name, array in zip("xy", result):
+        assert getattr(array, "dtype", None) != np.uint16, (
+            f"{name} has dtype uint16, expected int32: the file's tokens are uint16, .astype(np.int32).\n→ {LOADER}"
+        )
+    return result
+
+
+# ------------------------------------------------------------------------------------------------- fast_train_bpe
+
+ONSETS, VOWELS, ENDS = "b c d f g h k l m n p r s t v w st tr pl th".split(), "aeiou", ["", "", "n", "r", "s", "ng"]
+
+
+def made_up_words(rng, n):
+    """(words, counts): n distinct words of one to four syllables, the r-th as frequent as words are, 1/r."""
+    syllables = [o + v + e for o in ONSETS for v in VOWELS for e in ENDS]
+    likely = rng.permutation(len(syllables))[:400]
+    found = {}
+    while len(found) < n:
+        word = "".join(syllables[k] for k in rng.choice(likely, int(rng.integers(1, 5))))
+        found[" " + word if rng.random() < 0.8 else word] = None
+    words = [[bytes([b]) for b in word.encode()] for word in found]
+    counts = (3 * n / np.arange(1, n + 1)).astype(int).tolist()
+    return words, counts
+
+
+def same_letters(rng, n):
+    """(words, counts): n distinct words over two letters: pairs overlap, and counts are often equal."""
+    found = {}
+    while len(found) < n:
+        found[bytes(rng.choice([97, 98], int(rng.integers(2, 10))).tolist())] = None
+    return [[bytes([b]) for b in word] for word in found], rng.integers(1, 4, n).tolist()
+
+
+def train_fast(words, counts, num_merges, subtract=True, add=True, where_new=True, choose=most_frequent, once=False):
+    """The tokens learned, counting only what a merge changes; the switches turn one part of it off each."""
+    words, pairs, where = [list(word) for word in words], Counter(), defaultdict(set)
+    for i, word in enumerate(words):
+        _move(pairs, where, word, i, counts[i], once)
+    learned = []
+    while len(learned) < num_merges and pairs:
+        token = choose(pairs)
+        if token not in learned:
+            learned.append(token)
+        for i in sorted(where.pop(token, ())):
+            new = merge(words[i], token)
+            if subtract:
+                _move(pairs, None, words[i], i, -counts[i], once)
+            if add:
+                _move(pairs, where if where_new else None, new, i, counts[i], once)
+            words[i] = new
+        pairs.pop(token, None)
+        for pair in [pair for pair, count in pairs.items() if count <= 0]:
+            del pairs[pair]
+    return learned
+
+
+def _move(pairs, where, word, i, count, once):
+    """Add count to each pair of the word. once: a pair that stands in it twice counts once."""
+    found = [left + right for left, right in zip(word, word[1:])]
+    for pair in set(found) if once else found:
+        pairs[pair] += count
+        if where is not None:
+            where[pair].add(i)
+
+
+def training_mistakes() -> dict:
+    """{sentence: training}."""
+    last, met = (lambda p: max(p, key=lambda k: (p[k], k))), (lambda p: max(p, key=p.get))
+    return {
+        "of pairs equally frequent the one that sorts first is asked for, and you took the one that sorts last": (
+            lambda *case: train_fast(*case, choose=last)
+        ),
+        "of pairs equally frequent the one that sorts first is asked for, and you took the one that was met first": (
+            lambda *case: train_fast(*case, choose=met)
+        ),
+        "pairs that a merge took apart are still counted: take the word's old pairs away from the counts": (
+            lambda *case: train_fast(*case, subtract=False)
+        ),
+        "pairs that a merge brought together are not counted: add the word's new pairs": (
+            lambda *case: train_fast(*case, add=False)
+        ),
+        "words that gained a pair by a merge are not found again: note the new pairs' words too": (
+            lambda *case: train_fast(*case, where_new=False)
+        ),
+        "a pair that stands in a word twice was counted once for it": lambda *case: train_fast(*case, once=True),
+        "each distinct word was counted once: a pair counts as often as its word occurs": (
+            lambda words, counts, n: train_fast(words, [1] * len(words), n)
+        ),
+        "the pairs were counted once, at the beginning: a merge changes the counts of its neighbours": (
+            lambda words, counts, n: sorted((p := count_pairs(words, counts)), key=lambda k: (-p[k], k))[:n]
+        ),
+    }
+
+
+def explain_training(case, learned) -> str | None:
+    """What is wrong with the tokens learned from case (words, counts, num_merges); None when they are right."""
+    right = train_fast(*case)
+    if not isinstance(learned, list):
+        return f"a list of tokens is expected, but fast_train_bpe returned {describe(learned)}"
+    if learned == right:
+        return None
+    if learned[:256] == [bytes([b]) for b in range(256)]:
+        return "the 256 single bytes are in the list: only what was learned is asked for"
+    if not all(isinstance(token, bytes) for token in learned):
+        return "the tokens should be bytes like b'th'"
+    at = next((k for k, (a, b) in enumerate(zip(learned, right)) if a != b), min(len(learned), len(right)))
+    if at == len(right) or at == len(learned):
+        numbers = f"{len(learned)} tokens were learned, and {len(right)} are expected"
+    else:
+        numbers = f"Merge {at} of {case[2]} should make {right[at]!r}, and made {learned[at]!r}"
+    for sentence, mistake in training_mistakes().items():
+        if learned == mistake(*case):
+            return f"{sentence}.\n{numbers}."
+    if len(set(learned)) < len(learned):
+        told = "a token was learned twice: merge it everywhere, and take it out of the counts"
+        return f"{told}.\n{numbers}."
+    return numbers

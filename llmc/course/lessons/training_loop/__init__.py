@@ -1,0 +1,1 @@
+"""Lesson 10: accumulation, validation, resuming, saving."""

@@ -1,0 +1,273 @@
+"""Lesson 10: what accumulation, validation and z-scores should give, in float64, and what each known mistake gives.
+
+Mistakes are {sentence after "x equals ": (array, where to look)}. Resuming and saving, which are right or wrong rather
+than near or far, have a module of their own, `resuming.py`.
+"""
+
+from math import log
+from numbers import Integral, Real
+
+import numpy as np
+
+from llmc.course.checks.explain import describe
+
+# where to look; a test holds these titles against the headings of notebooks/10_training_loop.ipynb
+ACCUMULATE = 'lesson 10, section "5.1 · By hand"'
+WEIGHTED = 'lesson 10, section "3.2 · Validation"'
+BITS = 'lesson 10, section "3.3 · Against what?"'
+INSTRUMENTS = 'lesson 10, section "8.1 · Three instruments"'
+CANCELLATION = "that is cancellation, the trap of lesson 01"
+
+
+def _at(where, wrong) -> dict:
+    """The same place for all of them."""
+    return {sentence: (array, where) for sentence, array in wrong.items()}
+
+
+def log_softmax(W):
+    """(V, V) log-probabilities: row x of what follows token x."""
+    z = np.asarray(W, np.float64)
+    z = z - z.max(axis=-1, keepdims=True)  # (V, V)
+    return z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
+
+
+# ----------------------------------------------------------------------------------------------------- accumulation
+
+
+def bigram_loss(W, x, y) -> float:
+    """Mean loss (nats) of the table W (V, V) for tokens x and what follows them, y; any shape, 0 of none."""
+    return float(-log_softmax(W)[x, y].mean()) if np.size(x) else 0.0
+
+
+def bigram_gradient(W, x, y):
+    """Its gradient (V, V): of row x[n], p - onehot(y[n]), in equal shares."""
+    p, dW = np.exp(log_softmax(W)), np.zeros(W.shape)  # (V, V) each
+    for token, target in zip(np.ravel(x), np.ravel(y)):
+        dW[token] += p[token]
+        dW[token, target] -= 1
+    return dW / np.size(x)
+
+
+def shares(batches):
+    """(n,) of all tokens, how many are in each batch."""
+    sizes = np.array([x.size for x, _ in batches])  # (n,)
+    return sizes / sizes.sum()
+
+
+def accumulated(W, batches):
+    """(mean loss over all tokens of the batches, its gradient (V, V))."""
+    share = shares(batches)  # (n,)
+    loss = sum(s * bigram_loss(W, *batch) for s, batch in zip(share, batches))
+    return loss, sum(s * bigram_gradient(W, *batch) for s, batch in zip(share, batches))
+
+
+def accumulated_mistakes(W, batches, before) -> dict:
+    """Known wrong losses and gradients. before (V, V): what the gradient buffer held."""
+    n, share = len(batches), shares(batches)  # (n,)
+    g = [bigram_gradient(W, *batch) for batch in batches]  # n × (V, V)
+    each = np.array([bigram_loss(W, *batch) for batch in batches])  # (n,)
+    right, equal, total = sum(s * gk for s, gk in zip(share, g)), sum(g) / n, sum(g)
+    unequal = "these micro-batches are not all of one size"
+    zeroed = "zero_grad or backward stands in the wrong place: zero once, in front of the loop, and go backward in it"
+    wrong = {
+        "the sum of the micro-batches' gradients: each must count its share of the tokens": total,
+        f"the reference with the share 1/n for each: {unequal}": equal,
+        "the reference with the share taken twice": sum(s * s * gk for s, gk in zip(share, g)),
+        "the reference divided by n once more: the shares add up to 1 already": right / n,
+        "the reference with the number of tokens as weight: divide by all of them": right
+        * sum(x.size for x, _ in batches),
+    }
+    for scale, how in (
+        (share, ""),
+        (np.ones(n), ", and each counts fully"),
+        (np.full(n, 1 / n), ", with the share 1/n"),
+    ):
+        wrong |= {
+            f"the gradient of the last micro-batch alone{how}: {zeroed}": scale[-1] * g[-1],
+            f"the gradient of the first micro-batch alone{how}: {zeroed}": scale[0] * g[0],
+        }
+    held = {f"{sentence}, and on top of it what the buffer held": array + before for sentence, array in wrong.items()}
+    losses = {
+        "the sum of the micro-batches' losses: the mean over all tokens is asked for": each.sum(),
+        f"the mean of the micro-batches' losses: {unequal}": each.mean(),
+        "the loss of the last micro-batch alone": each[-1],
+        "the loss of the first micro-batch alone": each[0],
+        "the reference with the share taken twice": (share * share * each).sum(),
+        "the reference divided by n once more": (share * each).sum() / n,
+    }
+    gradients = {"what it should be, plus what the buffer held before: zero_grad is missing": right + before} | wrong
+    return {"loss": _at(WEIGHTED, losses), "gradient": _at(ACCUMULATE, gradients | held)}
+
+
+# ------------------------------------------------------------------------------------------------------- validation
+
+
+def validation(W, tokens, lengths):
+    """(nats per token, bits per byte) of the table W (V, V) on every token but the first."""
+    x, y = tokens[:-1], tokens[1:]  # (n,) each
+    loss = bigram_loss(W, x, y)
+    return loss, loss * y.size / log(2) / lengths[y].sum()
+
+
+def pieces(tokens, B, T):
+    """[(x, y)] of (b, t) each: batches of B rows of T, then the rows that are left, then the row that is shorter."""
+    n = len(tokens) - 1
+    rows = n // T
+    cuts = [*range(0, rows, B), rows]
+    spans = [(T * a, T * b, T) for a, b in zip(cuts, cuts[1:])] + [(T * rows, n, n - T * rows)] * (n > T * rows)
+    return [(tokens[a:b].reshape(-1, t), tokens[a + 1 : b + 1].reshape(-1, t)) for a, b, t in spans]
+
+
+def validation_mistakes(W, tokens, B, T, lengths) -> dict:
+    """Known wrong losses and bits per byte."""
+    right, bits = validation(W, tokens, lengths)
+    x, y, cut = tokens[:-1], tokens[1:], pieces(tokens, B, T)
+    n, whole, full = y.size, y.size // T * T, y.size // (B * T) * B * T
+    means = np.array([bigram_loss(W, *piece) for piece in cut])  # (pieces,)
+    asked = np.arange(n) % (T + 1) < T  # (n,)   rows of T + 1 tokens, none of which belongs to two
+    wrong = {
+        "the mean of the batches' means: the last ones are smaller, so weight each by its tokens": means.mean(),
+        "the reference without the row that is shorter than T": bigram_loss(W, x[:whole], y[:whole]),
+        "the reference without what does not fill a batch of B rows": bigram_loss(W, x[:full], y[:full]),
+        "the sum over all tokens: divide by their number": right * n,
+        "the sum of the batches' means: weight each by its tokens, and divide by all of them": means.sum(),
+        "the reference divided by len(tokens): the first token is never asked for": right * n / (n + 1),
+        "the loss with y = x: y is one token later": bigram_loss(W, x, x),
+        "the loss of the first batch alone": means[0],
+        "the loss of the last piece alone": means[-1],
+        "the mean over the rows' means: the last row is shorter, so weight each by its tokens": np.mean(
+            [bigram_loss(W, x[a : a + T], y[a : a + T]) for a in range(0, n, T)]
+        ),
+        "the reference without the first target of every row: rows share a token, row r begins at r·T": bigram_loss(
+            W, x[asked], y[asked]
+        ),
+    }
+    size = lengths[y].sum()
+    wrong_bits = {
+        "nats per byte: divide by ln 2": bits * log(2),
+        "the reference multiplied by ln 2 in place of divided by it": bits * log(2) ** 2,
+        "bits per token: divide by the bytes": right / log(2),
+        "the reference with the bytes of x: the bytes of the targets count": right
+        * n
+        / log(2)
+        / max(lengths[x].sum(), 1),
+        "the reference with the bytes of all tokens: the first one is never asked for": (
+            right * n / log(2) / lengths[tokens].sum()
+        ),
+        "the reference with the mean length of the vocabulary: that of the tokens in this text counts": (
+            right / log(2) / lengths.mean()
+        ),
+        "the loss divided by the bytes: the loss is a mean, multiply it by the number of tokens": right / log(2) / size,
+        "the reference with one byte at least for every token: end-of-text has none": (
+            right * n / log(2) / np.maximum(lengths[y], 1).sum()
+        ),
+        "the mean of the bits per byte of the batches": np.mean(
+            [bigram_loss(W, a, b) * b.size / log(2) / max(lengths[b].sum(), 1) for a, b in cut]
+        ),
+    }
+    return {"loss": _at(WEIGHTED, wrong), "bits": _at(BITS, wrong_bits)}
+
+
+# --------------------------------------------------------------------------------------------------------- z-scores
+
+
+def z_scores(values, window):
+    """(n,) of each value among the `window` values that end with it; NaN while there are fewer, 0 if all are equal."""
+    z = np.full(len(values), np.nan)  # (n,)
+    for i in range(window - 1, len(values)):
+        recent = [float(v) for v in values[i - window + 1 : i + 1]]
+        middle = sum(recent) / window
+        spread = (sum((v - middle) ** 2 for v in recent) / window) ** 0.5
+        z[i] = (recent[-1] - middle) / spread if spread > 0 else 0.0
+    return z
+
+
+def z_mistakes(values, window) -> dict:
+    """Known wrong z-scores (n - window + 1,), where the window is full. No window of these values is constant."""
+    v, w = np.asarray(values, np.float64), window
+    full = np.lib.stride_tricks.sliding_window_view(v, w)  # (n - w + 1, w)
+    last, mean, std = full[:, -1], full.mean(axis=1), full.std(axis=1)  # (n - w + 1,) each
+    past = [v[: w + k] for k in range(len(full))]  # everything so far
+    before = [v[max(0, k - 1) : w + k - 1] for k in range(len(full))]  # one value earlier
+    median = np.median(full, axis=1)  # (n - w + 1,)
+    wrong = {
+        "the reference with n - 1 in the variance (ddof=1): the window is all there is, divide by n": (last - mean)
+        / full.std(axis=1, ddof=1),
+        "the reference with the window BEFORE the value: it ends with the value itself": _z(last, before),
+        "the reference over all values so far: the window forgets": _z(last, past),
+        "the reference over all values, those to come too": (last - v.mean()) / v.std(),
+        "the distance from the mean: divide by the standard deviation": last - mean,
+        "the reference divided by the variance: take its root": (last - mean) / std**2,
+        "the reference without its sign: a low loss is no bad one": np.abs(last - mean) / std,
+        "the value divided by the standard deviation: subtract the mean first": last / std,
+        "the z-score of the window's first value: the newest is asked for": (full[:, 0] - mean) / std,
+        "the reference with the median in place of the mean": (last - median) / std,
+        "the reference divided by the mean absolute distance: the root of the mean square is asked for": (last - mean)
+        / np.abs(full - mean[:, None]).mean(axis=1),
+        "the wrong sign: a value above the mean has a positive z-score": (mean - last) / std,
+    }
+    return _at(INSTRUMENTS, wrong)
+
+
+def _z(last, windows):
+    """(n,) of last (n,) in windows, a list of n arrays."""
+    mean, std = np.array([w.mean() for w in windows]), np.array([max(w.std(), 1e-30) for w in windows])  # (n,) each
+    return (last - mean) / std
+
+
+def wrong_start(got, values, window):
+    """What is wrong with the NaN at the beginning of got, as a sentence; None when nothing is."""
+    if not isinstance(got, np.ndarray) or got.shape != (len(values),):
+        return None  # `compare` says it better
+    filled = np.flatnonzero(~np.isnan(got))
+    first = int(filled[0]) if filled.size else len(got)
+    if first == window - 1 or (filled.size == 0 and len(got) < window):
+        return None
+    if first == len(got):
+        return f"all z-scores are NaN, and from the {window}th value on there should be numbers"
+    return (
+        f"the first z-score that is a number is that of value {first} (counted from 0), and with a window of {window}"
+        f" it should be that of value {window - 1}: the first with {window} values up to and including itself"
+    )
+
+
+# -------------------------------------------------------------------------------------------------------- a tuned run
+
+RANGES = {  # name: (kind, holds, what it must be)
+    "batch_size": (Integral, lambda x: 2 <= x <= 64, "a whole number from 2 to 64"),
+    "learning_rate": (Real, lambda x: 0 < x < float("inf"), "a number above 0"),
+    "warmup": (Integral, lambda x: x >= 0, "a whole number of steps, 0 or more"),
+    "schedule": (str, lambda x: x in ("cosine", "linear", "constant", "wsd"), "cosine, linear, constant or wsd"),
+    "weight_decay": (Real, lambda x: 0 <= x <= 1, "a number from 0 to 1"),
+    "beta2": (Real, lambda x: 0 <= x < 1, "a number from 0 to below 1"),
+    "clip": (Real, lambda x: x > 0, "a number above 0"),
+}
+
+
+def explain_settings(settings, given, rows):
+    """What is wrong with a dict of settings, as a sentence; None when it can be run. rows: of the budget."""
+    if not isinstance(settings, dict):
+        return f"a dict is expected, {{'batch_size': 8, …}}; you returned {describe(settings)}"
+    for name, value in settings.items():
+        if name not in RANGES:
+            return f"{name!r} cannot be set: there are {', '.join(given)}"
+        kind, holds, what = RANGES[name]
+        if not isinstance(value, kind) or isinstance(value, bool) or not holds(value):
+            return f"{name} must be {what}, not {value!r}"
+    return None
+
+
+def explain_run(loss, losses, given_loss, reached, chosen) -> str:
+    """Why a run was not good enough, as far as its losses tell."""
+    steps, first = len(losses), losses[0]
+    if not np.isfinite(loss) or max(losses) > first + 0.5:
+        why = "the loss rose far above where it began: the learning rate is too high"
+    elif chosen["warmup"] >= steps:
+        why = f"warmup lasts {chosen['warmup']} steps and the run only {steps}: it never got to its learning rate"
+    elif loss >= given_loss and steps < 128:
+        why = f"{steps} steps are few: a smaller batch makes more of the same letters"
+    elif np.mean(losses[steps // 2 : 3 * steps // 4]) - np.mean(losses[-steps // 4 :]) > 0.06:
+        why = "the loss was still falling fast in the last quarter: a higher learning rate, or more steps"
+    else:
+        why = "the learning rate and the batch size matter most, and together: see the hints"
+    return f"{reached}. At least 0.26 below it is asked for: {why}"

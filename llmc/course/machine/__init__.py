@@ -1,0 +1,1 @@
+"""This machine: what it has, what is missing, what that costs, what mends it. `doctor()` is the report."""

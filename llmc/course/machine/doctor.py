@@ -1,0 +1,125 @@
+"""`llmc doctor`: what this machine has, what is missing, what that costs, and the one command that mends it.
+
+In a notebook `doctor()` is a table. Every row is found out by a thread of its own, so that a driver or a network drive
+that never answers costs a row and not the report.
+"""
+
+import os
+import time
+from functools import partial
+from html import escape
+from threading import Thread
+
+from llmc.course.machine.advice import Row
+
+DEADLINE = 5.0  # seconds for all rows together; they need a tenth of one where nothing is wrong
+MARKS = {"ok": "✓", "missing": "–", "warning": "!"}
+
+
+class Report:
+    """What `doctor()` returns: a list of rows; a notebook draws it, `print` writes it."""
+
+    def __init__(self, rows):
+        self.rows = rows  # list of advice.Row
+
+    def __iter__(self):
+        return iter(self.rows)
+
+    def __getitem__(self, what) -> Row:
+        """The row of that name: doctor()["BLAS"]."""
+        return {row.what: row for row in self.rows}[what]
+
+    @property
+    def summary(self) -> str:
+        """One line: which rows are worth a command."""
+        names = [row.what for row in self.rows if row.command]
+        return f"Worth a look: {', '.join(names)}." if names else "Nothing to mend."
+
+    def __str__(self):
+        width = max(len(row.what) for row in self.rows)
+        lines = []
+        for row in self.rows:
+            lines.append(f"{MARKS[row.status]} {row.what:<{width}}  {row.found}")
+            lines += [f"  {'':<{width}}  costs: {row.costs}"] * bool(row.costs)
+            lines += [f"  {'':<{width}}  mend:  {row.command}"] * bool(row.command)
+        return "\n".join([*lines, self.summary])
+
+    __repr__ = __str__
+
+    def _repr_html_(self):
+        """Marks, not colours, carry the meaning, so that both themes of JupyterLab can show it."""
+        head = "".join(_cell("th", name) for name in ("", "what", "found", "what that costs", "what mends it"))
+        rows = "".join(f"<tr>{_html(row)}</tr>" for row in self.rows)
+        return f"<table><tr>{head}</tr>{rows}</table><p>{escape(self.summary)}</p>"
+
+
+def _html(row) -> str:
+    command = f"<code>{escape(row.command)}</code>" if row.command else ""
+    cells = [escape(text) for text in (MARKS[row.status], row.what, row.found, row.costs)]
+    return "".join(_cell("td", text) for text in [*cells, command])
+
+
+def _cell(tag, html) -> str:
+    return f'<{tag} style="text-align:left;vertical-align:top">{html}</{tag}>'
+
+
+# ------------------------------------------------------------------------------------------ finding out
+
+
+def doctor() -> Report:
+    """Look at this machine: a row for each thing the course can use. Never raises, and takes DEADLINE at most."""
+    return Report(examine(examinations()))
+
+
+def examinations() -> list:
+    """[(what, function that takes it and returns its Row)], in the order of the table."""
+    from llmc.course.machine import diagnoses, equipment
+
+    return [
+        ("system", diagnoses.system),
+        ("Python", equipment.python),
+        ("packages", equipment.packages),
+        ("cores", diagnoses.cores),
+        ("memory", diagnoses.memory),
+        ("BLAS", diagnoses.blas),
+        ("BLAS in training", equipment.training_blas),
+        ("C++ compiler", diagnoses.compiler),
+        ("GPU", diagnoses.gpu),
+        ("CuPy", equipment.cupy),
+        ("CUDA kernels", equipment.kernels),
+        ("disk", equipment.disk),
+        *((f"corpus {name}", partial(equipment.corpus, name=name)) for name in equipment.corpora()),
+        ("GPT-2's tokens", equipment.tokens),
+    ]
+
+
+def examine(looks, deadline=DEADLINE) -> list[Row]:
+    """One Row for each (what, look): look(what), or a warning when that raises or is not back in time."""
+    rows = {what: _no_row(what, "no answer in time") for what, _ in looks}
+    threads = [Thread(target=_look, args=(rows, *pair), daemon=True) for pair in looks]
+    for thread in threads:
+        thread.start()
+    end = time.monotonic() + deadline
+    for thread in threads:
+        thread.join(max(0.0, end - time.monotonic()))
+    return [_homeless(rows[what]) for what, _ in looks]
+
+
+def _look(rows, what, look):
+    try:
+        rows[what] = look(what)
+    except Exception as error:  # whatever it was: this report is read when something is wrong
+        rows[what] = _no_row(what, f"unknown ({type(error).__name__})")
+
+
+def _no_row(what, found) -> Row:
+    return Row(what, found, "warning", "this row only: nothing of the course depends on it")
+
+
+def _homeless(row) -> Row:
+    """Without the path of the user's home folder: reports are pasted into issues, notebooks are published."""
+    home = os.path.expanduser("~")
+    if len(home) < 2:  # "/" in some containers, "~" where there is none
+        return row
+    found, costs, command = (text.replace(home, "~") for text in (row.found, row.costs, row.command))
+    return Row(row.what, found, row.status, costs, command)

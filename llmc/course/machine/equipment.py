@@ -1,0 +1,158 @@
+"""The doctor's rows about what is installed and prepared: versions, packages, CuPy, disk, corpora, GPT-2's tokens."""
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from importlib import metadata
+from pathlib import Path
+
+from llmc.course.machine import facts
+from llmc.course.machine.advice import Row, interpreter, llmc_command, pip, unset_variables
+from llmc.errors import UserError
+
+GiB = 2**30
+ENOUGH_DISK = 1 * GiB  # a corpus and a run take a fraction of it
+PACKAGES = {  # beside NumPy, which is here or nothing would be; what stops without it
+    "matplotlib": "every figure",
+    "tiktoken": "training and sampling",
+    "numba": "the CPU kernels compiled from Python",
+    "scipy": "the CPU kernels too: it brings their BLAS",
+    "jupyterlab": "the lessons",
+}
+CUPY = {"cupy-cuda13x": 580, "cupy-cuda12x": 525, "cupy": 525}  # package -> major version of the driver that it needs
+CUPY_MAJOR = 14  # the first with bfloat16
+GPT2_FILES = (
+    "https://openaipublic.blob.core.windows.net/gpt-2/encodings/main/"  # where tiktoken has GPT-2's tokens from
+)
+GPT2_SIZES = {"vocab.bpe": 456_318, "encoder.json": 1_042_301}  # bytes; tiktoken fetches a damaged one again
+
+
+def python(what) -> Row:
+    """The interpreter, and llmc in it."""
+    from llmc import __version__
+
+    return Row(what, f"{platform.python_version()}, llmc {__version__}")
+
+
+def packages(what) -> Row:
+    """Versions of what llmc needs; the packages that are not installed."""
+    versions = {name: _version(name) for name in ("numpy", *PACKAGES)}
+    found = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
+    gone = [name for name, version in versions.items() if not version and name in PACKAGES]
+    if not gone:
+        return Row(what, found)
+    costs = ", ".join(PACKAGES[name] for name in gone)
+    return Row(what, f"{found}; not here: {', '.join(gone)}", "missing", costs, pip("install", *gone))
+
+
+def _version(package):
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def cupy(what) -> Row:
+    """Read from what is installed: importing CuPy takes seconds."""
+    driver = _driver()
+    here = next(((name, version) for name in CUPY if (version := _version(name))), None)
+    fitting = next((name for name, needed in CUPY.items() if driver >= needed), "")
+    install = pip("install", f'"{fitting}[ctk]>={CUPY_MAJOR}"', '"ml_dtypes>=0.5"') if fitting else ""
+    if here is None:
+        costs = "the GPU stays idle" + f"; it wants driver {min(CUPY.values())} or newer" * (not fitting)
+        return Row(what, "not here", "missing", costs if driver else "nothing, while there is no GPU for it", install)
+    name, version = here
+    if driver and driver < CUPY[name]:
+        costs = f"the GPU stays idle: {name} needs driver {CUPY[name]} or newer, and this is {driver}"
+        return Row(what, f"{name} {version}", "warning", costs, pip("uninstall", name))
+    if driver and int(version.split(".")[0]) < CUPY_MAJOR:
+        return Row(what, f"{name} {version}", "warning", f"no bfloat16 before CuPy {CUPY_MAJOR}", install)
+    return Row(what, f"{name} {version}")
+
+
+def _driver() -> int:
+    """Major version of NVIDIA's driver; 0 for none that answers."""
+    try:
+        return max((driver for _, _, driver in facts.gpus()), default=0)
+    except (ValueError, OSError, subprocess.SubprocessError):
+        return 0
+
+
+def kernels(what) -> Row:
+    """Where llmc.cuda would run kernels, and why: by the same facts, without importing CuPy."""
+    driver, forced = _driver(), os.environ.get("LLMC_DEVICE", "")
+    here = next((name for name in CUPY if _version(name)), None)
+    lacking = "no GPU" if not driver else "no CuPy" if not here else "an old driver" if driver < CUPY[here] else ""
+    if forced not in ("", "gpu", "emulator") or (forced == "gpu" and lacking):
+        why = f"{lacking}, and LLMC_DEVICE is gpu" if forced == "gpu" else f"LLMC_DEVICE is {forced}"
+        unset = unset_variables("LLMC_DEVICE")
+        return Row(what, f"on no device: {why}", "warning", "every kernel stops with an error", unset)
+    if forced == "emulator" and not lacking:
+        found = "on the emulator, because LLMC_DEVICE says so"
+        return Row(what, found, "warning", "the GPU stays idle", unset_variables("LLMC_DEVICE"))
+    return Row(what, f"on the emulator: {lacking} here" if lacking else f"on the GPU, with {here}")
+
+
+def disk(what) -> Row:
+    """Free space where corpora are kept."""
+    from llmc.data import data_home
+
+    home = data_home().absolute()
+    free = shutil.disk_usage(next(place for place in (home, *home.parents) if place.is_dir())).free
+    found = f"{free / GiB:.{0 if free > 9.5 * GiB else 1}f} GiB free"
+    if free >= ENOUGH_DISK:
+        return Row(what, found)
+    return Row(what, found, "warning", "a corpus or a run may find no room", pip("cache", "purge"))
+
+
+def training_blas(what) -> Row:
+    """Who multiplies matrices for the "cpu" backend; it is not NumPy's copy."""
+    from llmc.backends.cpu import libraries
+
+    found = libraries.DESCRIPTION
+    if found.startswith("mkl") or not libraries.is_intel() or os.environ.get("LLMC_BLAS"):
+        return Row(what, found)
+    costs = "a large model trains about a sixth slower than with Intel's MKL (a download of 280 MB)"
+    return Row(what, found, "missing", costs, pip("install", "mkl"))
+
+
+def corpora() -> list[str]:
+    """pydocs, and what else is prepared: nobody needs all of them."""
+    from llmc.data import prepared
+
+    return ["pydocs", *(name for name in prepared() if name != "pydocs")]
+
+
+def corpus(what, name) -> Row:
+    """Is it prepared, and are its files whole?"""
+    from llmc.data import Corpus, count_tokens, data_home
+
+    files, prepare = Corpus.in_folder(data_home() / name), llmc_command(f"data {name}")
+    if files.missing:
+        found = "incomplete" if len(files.missing) < len(files.files) else "not here"
+        return Row(what, found, "missing", "ten seconds, when training first needs it", prepare)
+    try:
+        train, val = count_tokens(files.train), count_tokens(files.val)
+    except UserError:
+        return Row(what, "damaged", "warning", "whatever reads it stops with an error", prepare)
+    return Row(what, f"{train:,} tokens to train on, {val:,} to validate")
+
+
+def tokens(what) -> Row:
+    """The two files that tiktoken keeps for "gpt2", under the SHA-1 of their address."""
+    default = os.path.join(tempfile.gettempdir(), "data-gym-cache")
+    folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR", default))
+    if not folder:
+        name = next(name for name in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR") if name in os.environ)
+        costs = "1.5 MB from the network each time GPT-2's own tokens are used"
+        return Row(what, f"not kept: {name} is empty", "warning", costs, unset_variables(name))
+    paths = {Path(folder, hashlib.sha1((GPT2_FILES + name).encode()).hexdigest()): n for name, n in GPT2_SIZES.items()}
+    if all(path.is_file() and path.stat().st_size == size for path, size in paths.items()):
+        return Row(what, "in tiktoken's cache" + ", a temporary folder" * (folder == default))
+    costs = "the network, when GPT-2's own tokens are first used (1.5 MB); training on pydocs needs neither"
+    return Row(
+        what, "not here", "missing", costs, f"{interpreter()} -c \"import tiktoken; tiktoken.get_encoding('gpt2')\""
+    )
