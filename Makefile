@@ -35,7 +35,7 @@ gpu-test: ## the GPU's tests and the CUDA lessons on a real GPU; installs nothin
 	@exec $(if $(wildcard $(PY)),$(PY),$(PYTHON)) -m llmc.tests.on_gpu $(ARGS)
 
 test-browser: $(BROWSER) ## an exercise in a real JupyterLab and Chromium; says why when it cannot (no Chromium)
-	@exec $(PY) -m pytest -rs llmc/tests/test_browser.py $(ARGS)
+	@exec $(PY) -m pytest -rs llmc/tests/house/test_browser.py $(ARGS)
 
 exercises: $(COURSE) ## write exercises/ again from solutions/
 	@exec $(PY) -m llmc.cli exercises build $(ARGS)

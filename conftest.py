@@ -2,7 +2,7 @@
 
 nbval's lax mode passes every cell that raises nothing. What it would hide or drown is put right here: the cells after a
 failure (skipped: the first one is the cause), slow outputs, solutions that say "not done yet". What can be seen without
-running anything (tags that exempt a cell, shell lines) is refused by llmc/tests/test_house.py.
+running anything (tags that exempt a cell, shell lines) is refused by llmc/tests/house/test_house.py.
 """
 
 import os
@@ -25,12 +25,19 @@ os.environ.setdefault("NUMBA_NUM_THREADS", "2")  # the "cpu" backend's: two, on 
 os.environ.setdefault("LLMC_EMULATOR_THREADS", "1")  # its own tests ask for more; the timed exercises want a quiet core
 
 # The emulator of CUDA does not run on Windows itself, only within WSL; there its tests and lessons say nothing.
-CUDA = ("test_cuda_", "test_kernel", "test_course_kernel", "test_course_first_kernels", "test_course_reductions")
-LESSONS = ("12_first_kernels", "13_reductions")
+CUDA = (
+    "tests/emulator/",
+    "tests/kernels/",
+    "test_bench_kernels",
+    "test_kernel_checks",
+    "12_first_kernels",
+    "13_reductions",
+)
+CUDA += ("course/test_first_kernels", "course/test_reductions")
 
 
 def pytest_ignore_collect(collection_path):
-    if sys.platform == "win32" and collection_path.name.startswith((*CUDA, *LESSONS)):
+    if sys.platform == "win32" and any(part in collection_path.as_posix() for part in CUDA):
         return True
 
 

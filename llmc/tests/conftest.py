@@ -10,7 +10,7 @@ from llmc.backends import BACKENDS, get_backend
 
 @pytest.fixture(params=[name for name in BACKENDS if name != "cuda"])
 def backend(request):
-    """Each backend that takes NumPy arrays of float64 in turn; "cuda" has test_cuda_backend.py."""
+    """Each backend that takes NumPy arrays of float64 in turn; "cuda" has kernels/test_backend.py."""
     return get_backend(request.param)
 
 

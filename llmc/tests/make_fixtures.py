@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from llmc.parity.cases import CASES
-from llmc.tests import torch_gpt2
+from llmc.tests.engine import torch_gpt2
 
 
 def main():

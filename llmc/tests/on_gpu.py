@@ -22,9 +22,7 @@ from llmc.parity.cases import CASES
 from llmc.tests.llmc_files import write_files
 
 ROOT = Path(__file__).resolve().parents[2]
-TESTS = (
-    "test_gpu test_kernels_* test_kernel_bench test_cuda_backend test_cuda_compile test_cuda_door test_cuda_d12".split()
-)
+TESTS = [ROOT / "llmc/tests/kernels", ROOT / "llmc/tests/commands/test_bench_kernels.py"]
 NAMES = "12_first_kernels", "13_reductions"
 LESSONS = [f"{folder}/{name}.ipynb" for name in NAMES for folder in ("notebooks", "solutions")]
 EMULATOR_ONLY = "emulator or coalesced or problem or diagnos"  # tests that need the emulator's compiler
@@ -85,11 +83,10 @@ def python(*words) -> bool:
 
 def tests() -> list[str]:
     """pytest; the names of what failed."""
-    files = [path for name in TESTS for path in sorted((ROOT / "llmc/tests").glob(f"{name}.py"))]
     chosen = [] if compiler() else ["-k", f"not ({EMULATOR_ONLY})"]
     # no options of pyproject.toml: nbval need not be there
     options = ["-o", "addopts=", "-p", "no:cacheprovider", "-q", "--durations=5", *chosen]
-    return [] if python("-m", "pytest", *options, *files) else ["tests"]
+    return [] if python("-m", "pytest", *options, *TESTS) else ["tests"]
 
 
 def verify() -> list[str]:

@@ -1,6 +1,7 @@
 """Answers to the exercises of lesson 11 as learners write them: right ones that look different, and wrong ones.
 
-Each wrong answer carries words that its check must say. `python -m llmc.course.authoring.answers` runs them all, and so does CI.
+Each wrong answer carries words that its check must say. CI runs them all;
+`python -m llmc.course.authoring.answers 11` runs those of this lesson.
 """
 
 import math

@@ -1,7 +1,8 @@
 """Answers to the exercises of lesson 13 as learners write them: right ones that look different, and wrong ones.
 
-Each wrong answer carries words that its check must say. `python -m llmc.course.authoring.answers 13` runs them all, and so does
-CI. All are CUDA C: a function gets the solution's source and returns another.
+Each wrong answer carries words that its check must say. CI runs them all;
+`python -m llmc.course.authoring.answers 13` runs those of this lesson.
+All are CUDA C: a function gets the solution's source and returns another.
 """
 
 from llmc.course.authoring.answers import replaced, right, wrong

@@ -8,7 +8,9 @@ Where the answer is CUDA C, the function is given the solution's source and retu
     def gelu_without_a_check(code):
         return replaced(code, "if (i < n)", "")
 
-    python -m llmc.course.authoring.answers [12 …] [--messages]    the table exercises × (right passed, wrong refused, explained)
+    python -m llmc.course.authoring.answers [12 …] [--messages]
+
+prints the table exercises × (right passed, wrong refused, explained).
 """
 
 import argparse

@@ -46,7 +46,7 @@ SETTINGS = {"lr": 0.01, "beta1": 0.9, "beta2": 0.95, "eps": 1e-8, "weight_decay"
 
 
 def ten_steps() -> TenSteps:
-    """The stored numbers; `python -m llmc.tests.torch_adamw` writes them, and a test asks PyTorch again."""
+    """The stored numbers; `python -m llmc.tests.course.torch_adamw` writes them, and a test asks PyTorch again."""
     with np.load(TEN_STEPS) as file:
         return TenSteps(file["start"], file["grads"], file["params"], dict(SETTINGS))
 

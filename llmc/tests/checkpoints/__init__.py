@@ -1,0 +1,1 @@
+"""Files of models and runs, in every format; whole, damaged, interrupted."""

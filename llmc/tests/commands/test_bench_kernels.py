@@ -1,0 +1,150 @@
+"""`llmc bench --kernels`: every kernel has a case, every version of it is right on awkward sizes, the numbers add up.
+
+What is checked here runs on a GPU where there is one, else on the emulator.
+"""
+
+import argparse
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from llmc import cuda
+from llmc.bench.kernels import checks, times
+from llmc.bench.kernels.calls import MAKERS
+from llmc.bench.kernels.cases import SMALL, Case, Numbers, Sizes
+from llmc.bench.kernels.versions import Version, versions
+from llmc.commands import bench
+from llmc.errors import UserError
+from llmc.kernels import LAYERS, library, matmul, source
+
+ROOT = Path(__file__).resolve().parents[3]
+on_gpu = pytest.mark.skipif(cuda.device() != "gpu", reason="needs a GPU")
+on_emulator = pytest.mark.skipif(cuda.device() != "emulator", reason="counts what the emulator sees")
+AWKWARD = {  # rows that no block divides, widths that four does not, tokens that occur often, more than one tile
+    "ones": Sizes(B=1, T=1, C=1, NH=1, V=1, Vp=4, parameters=1),
+    "odd": Sizes(B=3, T=5, C=7, NH=1, V=5, Vp=8, parameters=127),
+    "primes": Sizes(B=2, T=67, C=129, NH=3, V=61, Vp=128, parameters=4099),
+    "wide": Sizes(B=1, T=9, C=1600, NH=25, V=1000, Vp=1024, parameters=40_001),
+}
+FUNCTIONS = list(dict.fromkeys(version.function for version in versions()))
+
+
+def run(capsys, *words):
+    parser = argparse.ArgumentParser()
+    bench.add_arguments(parser)
+    assert bench.run(parser.parse_args(["--kernels", *words])) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("sizes", AWKWARD.values(), ids=AWKWARD)
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_every_version_is_right(function, sizes):
+    if function.startswith("matmul") and sizes.C == 1600 and cuda.device() == "emulator":
+        pytest.skip("92 million multiplications take the emulator minutes")
+    for row in checks.check(versions(function), sizes):
+        assert row["right"], row
+
+
+@on_emulator
+def test_every_kernel_of_every_file_is_launched(monkeypatch):
+    there = {name for layer in LAYERS for name in re.findall(r"__global__ .*?(\w+)\([a-z]", source(layer))}
+    launched = set()
+
+    def launch(self, grid, block, args, shared_mem=0):
+        launched.add(self.kernel.name)
+        self.kernel(grid, block, args, shared_mem=shared_mem)
+
+    monkeypatch.setattr(checks.Inspected, "__call__", launch)
+    for function in FUNCTIONS:
+        checks.check(versions(function), AWKWARD["odd"])
+    assert there - launched == set() and len(there) > 40
+
+
+def test_every_function_has_a_case():
+    assert set(FUNCTIONS) == set(MAKERS)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_case_counts_the_bytes_of_its_arrays(function):
+    """No less than the results, no more than all arrays, read and written."""
+    case = MAKERS[function](SMALL, Numbers(cuda.xp))
+    arrays = [a for a in case.arguments if hasattr(a, "nbytes")]
+    assert min(a.nbytes for a in arrays) <= case.nbytes <= 2 * sum(a.nbytes for a in arrays)
+    assert case.flops > 0
+
+
+def test_a_wrong_kernel_is_found(monkeypatch, capsys):
+    def wrong(self, out, x):
+        out[...] = x + 1e-4  # (B, T, 4C)
+
+    version = versions("gelu_forward")[0]
+    monkeypatch.setattr(Version, "launch", wrong)
+    row = checks.check([version], SMALL)[0]
+    assert not row["right"] and row["error"] > 1e-5
+
+
+def test_numbers_that_are_none_are_wrong():
+    got, expected = np.float32([1, np.nan]), np.float32([1, 1])
+    assert checks.difference(got, expected) == np.inf
+    assert checks.difference(expected, expected) == 0
+
+
+def test_names():
+    assert [v.name for v in versions("gelu_forward_v2")] == ["gelu_forward_v2"]
+    assert {v.function for v in versions("layernorm")} == {
+        "layernorm_forward",
+        "residual_layernorm_forward",
+    }
+    with pytest.raises(UserError, match="no kernel 'gleu'; choose one of .*gelu_forward"):
+        versions("gleu")
+
+
+@on_emulator
+def test_the_table_and_the_json_of_the_emulator(capsys):
+    table = run(capsys, "layernorm_forward")
+    rows = json.loads(run(capsys, "layernorm_forward", "--json"))
+    assert [row["kernel"] for row in rows] == re.findall(r"^layernorm_forward_v\d", table, re.MULTILINE)
+    assert rows[0]["over_ideal"] > 5 > 1.01 > rows[5]["over_ideal"]
+    assert rows[1]["barriers"] > rows[2]["barriers"] > rows[3]["barriers"] == 0
+    assert rows[3]["over_needed"] > rows[4]["over_needed"] > rows[5]["over_needed"]
+
+
+def test_rates_are_shares_of_the_nearer_limit():
+    bounds = {"copy_gb_s": 4000.0, "sgemm_tflop_s": 50.0}
+    moving = times.rates(Case("", (), (), nbytes=4_000_000, flops=1), 2.0, bounds)
+    assert (moving["limit"], moving["gb_s"]) == ("memory", 2000) and moving["share"] == pytest.approx(0.5)
+    computing = times.rates(Case("", (), (), nbytes=1, flops=100_000_000), 4.0, bounds)
+    assert (computing["limit"], computing["tflop_s"]) == ("compute", 25) and computing["share"] == pytest.approx(0.5)
+
+
+@on_gpu
+def test_the_table_of_a_gpu(capsys):
+    rows = json.loads(run(capsys, "residual_forward", "--json"))
+    assert [row["kernel"] for row in rows] == [f"residual_forward_v{v}" for v in (1, 2, 3)]
+    for row in rows:
+        assert row["gb_s"] / row["share"] == pytest.approx(row["copy_gb_s"], rel=1e-2)
+        assert 0.3 < row["share"] < 1.2 and row["apart"] == 0
+
+
+def test_the_stored_table_of_the_h200_is_whole():
+    rows = json.loads((ROOT / "notebooks/reference/h200_kernels.json").read_text(encoding="utf-8"))
+    assert all(row["right"] and row["device"] == "NVIDIA H200" for row in rows)
+    assert {row["kernel"].rsplit("_", 1)[0] for row in rows} == set(FUNCTIONS)
+    for row in rows:
+        shares = row["gb_s"] / row["copy_gb_s"], row["tflop_s"] / row["sgemm_tflop_s"]
+        assert row["share"] == pytest.approx(max(shares), rel=2e-3)
+        assert row["limit"] == ("memory" if shares[0] > shares[1] else "compute")
+
+
+def test_the_users_choices_for_products_wait_outside():
+    before = library.tf32(), matmul.multiply_by()
+    try:
+        library.tf32(True), matmul.multiply_by("kernel")
+        with times.library_in_float32():
+            assert (library.tf32(), matmul.multiply_by()) == (False, "library")
+        assert (library.tf32(), matmul.multiply_by()) == (True, "kernel")
+    finally:
+        library.tf32(before[0]), matmul.multiply_by(before[1])

@@ -1,0 +1,1 @@
+"""What the notebooks use, and the references of the lessons."""

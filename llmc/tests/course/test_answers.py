@@ -1,0 +1,64 @@
+"""The checks of the course are tested: right answers pass, wrong ones are refused with the right explanation."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from llmc.course.authoring.answers import Lesson, lessons, table
+from llmc.course.learner import journal
+
+ROOT = Path(__file__).resolve().parents[3]
+NAMES = lessons(ROOT) if (ROOT / "solutions").is_dir() else []
+
+pytestmark = pytest.mark.skipif(not NAMES, reason="needs a checkout: the answers lie beside the solutions")
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def lesson(request):
+    return Lesson(ROOT, request.param)
+
+
+@pytest.fixture(scope="module")
+def outcomes(lesson):
+    results = [lesson.give(answer, seed=1) for answer in lesson.answers]
+    print("\n" + table(results))
+    return results
+
+
+def test_every_outcome_is_as_it_should_be(outcomes):
+    told = [
+        f"{o.answer.function.__name__} should say {o.answer.says!r}\n{o.message}"
+        for o in outcomes
+        if not o.as_it_should
+    ]
+    assert not told, "\n\n".join(told)
+
+
+def test_every_exercise_has_enough_answers(lesson):
+    for exercise in lesson.check_of:
+        mine = [answer for answer in lesson.answers if answer.exercise == exercise]
+        assert sum(answer.says is None for answer in mine) >= 2, f"{exercise} needs 2 right answers"
+        assert sum(answer.says is not None for answer in mine) >= 5, f"{exercise} needs 5 wrong answers"
+    assert lesson.check_of.keys() == {answer.exercise for answer in lesson.answers}
+
+
+def test_answers_are_never_recorded(lesson, tmp_path, monkeypatch):
+    monkeypatch.setenv("LLMC_PROGRESS", str(tmp_path / "progress.json"))
+    was = journal.recording(True)
+    try:
+        assert lesson.give(next(answer for answer in lesson.answers if answer.says is None)).accepted
+        assert not list(tmp_path.iterdir())
+        assert journal.recording(True) is True
+    finally:
+        journal.recording(was)
+
+
+def test_sections_that_messages_name_exist(outcomes, lesson):
+    """A message that sends somebody to a section which was renamed is worse than none."""
+    own = lesson.name[:2]
+    named = {place for o in outcomes for place in re.findall(r'(?:lesson (\d\d), )?section "([^"]+)"', o.message)}
+    for number, title in named:
+        (notebook,) = (ROOT / "notebooks").glob(f"{number or own}_*.ipynb")
+        headings = re.findall(r'"#+ (.*?)(?:\\n)?"', notebook.read_text(encoding="utf-8"))
+        assert any(heading.startswith(title) for heading in headings), f"{title!r} is no section of {notebook.name}"

@@ -1,0 +1,1 @@
+"""The CUDA emulator: what it runs, what it reports."""

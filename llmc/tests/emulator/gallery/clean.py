@@ -1,0 +1,155 @@
+"""How each clean kernel is launched and what must come out: {file: {kernel: Launch}}.
+
+make() gives the arguments and {index of an argument: the values it must hold afterwards}, from NumPy.
+"""
+
+import numpy as np
+
+from llmc.tests.emulator.gallery import draw, integers, launch, zeros
+from llmc.tests.emulator.gallery.language import LANGUAGE
+from llmc.tests.emulator.gallery.maps import maps, maps_ints
+
+I32, U32, U8 = np.int32, np.uint32, np.uint8
+
+
+def matmul(n):
+    def make():
+        a, b = draw(n, n), draw(n, n, seed=1)
+        return [zeros(n, n), a, b, n], {0: a @ b}
+
+    return make
+
+
+def transpose():
+    x = draw(37, 50)
+    return [zeros(50, 37), x, 37, 50], {0: x.T}
+
+
+def global_memory():
+    x = draw(64)
+    return [x, zeros(64)], {0: x[::-1].copy()}
+
+
+def nobody_changes():
+    x = np.array([5] * 20 + [3] * 10 + [4] * 34, I32)
+    return [x, zeros(64, dtype=I32)], {0: np.minimum.accumulate(x), 1: np.full(64, 35)}
+
+
+def barrier_object(x):
+    for _ in range(3):
+        x = x + x[::-1]
+    return x
+
+
+BARRIERS = {
+    "early_return": launch(1, 64, maps(50, lambda x: x[::-1], 50)),
+    "whole_block_leaves": launch(5, 32, maps(96, lambda x: np.repeat(x[::32], 32), 3)),
+    "leaves_between_barriers": launch(1, 64, maps(64, lambda x: (x[:32] + x[:31:-1])[::-1])),
+    "stores_and_leaves": launch(1, 64, maps(64, lambda x: np.concatenate([x[32:], x[31::-1]]))),
+    "barrier_in_a_uniform_branch": launch(2, 64, maps(128, lambda x: np.concatenate([x[63::-1], x[64:]]))),
+    "shared_memory_used_twice": launch(
+        1, 48, lambda: [[zeros(48, dtype=I32), draw(48)], {0: np.argsort(np.argsort(draw(48)))[::-1]}], shared_mem=192
+    ),
+    "global_memory_between_barriers": launch(1, 64, global_memory),
+    "until_nobody_changes": launch(1, 64, nobody_changes),
+    "counts_and_agrees": launch(1, 64, maps_ints(64, lambda x: np.full(64, (x > 0).sum()), low=-99)),
+    "barrier_object": launch(1, 64, maps(64, barrier_object, 3)),
+    "warps_with_different_tasks": launch(1, 64, maps(160, lambda x: x.reshape(5, 32)[:, ::-1].sum(0), 5)),
+}
+
+TILES = {
+    "matmul_in_tiles": launch((3, 3), (8, 8), matmul(19)),
+    "matmul_with_two_buffers": launch((3, 3), (8, 8), matmul(24)),
+    "transpose_padded": launch((4, 3), (16, 16), transpose),
+}
+
+
+def histogram():
+    x = integers(16, 3000, dtype=U8)
+    return [zeros(16, dtype=I32), x, x.size], {0: np.bincount(x, minlength=16)}
+
+
+def last_block():
+    x = draw(5000)
+    args = [zeros(128), zeros(8), zeros(1, dtype=U32), x, x.size]
+    return args, {0: np.full(128, x.sum(dtype=np.float64)), 2: [0]}
+
+
+def chained():
+    x = integers(100, 8 * 32)
+    return [zeros(256, dtype=I32), x, zeros(8, dtype=I32), zeros(8, dtype=I32)], {0: np.cumsum(x)}
+
+
+def lock():
+    x = integers(100, 16)
+    return [*(zeros(1, dtype=I32) for _ in range(3)), x], {0: [x.sum()], 1: [x.max()], 2: [0]}
+
+
+def lock_in_a_warp():
+    x = integers(100, 64)
+    return [*(zeros(1, dtype=I32) for _ in range(2)), x], {0: [x.sum()]}
+
+
+def compact():
+    x = integers(1000, 97)
+    kept = np.sort(x[x % 3 == 0])
+    return [np.full(kept.size, -1, I32), zeros(1, dtype=I32), x, 97], {1: [kept.size]}  # the order is free
+
+
+def bits():
+    x = draw(256)
+    return [zeros(8, dtype=U32), x], {0: np.packbits(x > 0, bitorder="little").view(U32)}
+
+
+ATOMICS = {
+    "shared_histogram": launch(4, 64, histogram),
+    "sum_in_the_last_block": launch(8, 128, last_block),
+    "chained_scan": launch(8, 32, chained),
+    "volatile_flag": launch(1, 64, maps(1, lambda x: x)),
+    "spin_lock": launch(16, 32, lock),
+    "spin_lock_in_a_warp": launch(1, 64, lock_in_a_warp),
+    "same_value_by_all": launch(4, 32, lambda: [[zeros(1, dtype=I32), integers(5, 128), 3], {0: [1]}]),
+    "same_value_in_shared_memory": launch(1, 64, maps_ints(64, lambda x: np.ones(64))),
+    "float_maximum_by_cas": launch(4, 32, lambda: [[np.full(1, -9, np.float32), draw(128)], {0: [draw(128).max()]}]),
+    "compact": launch(2, 64, compact),
+    "bits_by_atomic_or": launch(4, 64, bits),
+}
+
+
+def match_groups():
+    x = integers(5, 32)
+    same = x[:, None] == x  # (32, 32)
+    return [zeros(32, dtype=I32), x], {0: same.sum(1) * 100 + same.argmax(1)}
+
+
+def branches(x):
+    lane = np.arange(32)
+    return np.where(lane < 16, x + x[lane ^ 1], x * x[lane ^ 2])
+
+
+def ballot(x):
+    odd = x[x % 2 == 1]
+    return np.where(x % 2, 100 * odd[0] + (odd > 3).sum(), x) if odd.size else x
+
+
+def warp_sums(x):
+    return [x[i : i + 32].sum() for i in range(0, x.size, 32)]
+
+
+WARPS = {
+    "block_sum_by_warps": launch(1, 96, maps(1000, lambda x: [x.sum(dtype=np.float64)], 1000)),
+    "tree_with_syncwarp": launch(1, 32, maps(64, lambda x: [x.sum(dtype=np.float64)])),
+    "warps_of_their_own": launch(1, 128, maps(320, lambda x: x.reshape(10, 32)[:, ::-1].ravel())),
+    "partial_warps": launch(1, 97, maps(97, warp_sums)),
+    "shuffle_in_eights": launch(1, 64, maps(64, lambda x: np.repeat(x.reshape(8, 8).sum(1), 8))),
+    "scan_by_shuffle": launch(1, 64, maps_ints(64, lambda x: np.cumsum(x.reshape(2, 32), axis=1).ravel())),
+    "ballot_before_a_branch": launch(1, 32, maps_ints(32, ballot, high=9)),
+    "both_sides_of_a_branch": launch(1, 32, maps(32, branches)),
+    "half_returns_half_goes_on": launch(1, 32, maps(20, lambda x: x + x[::-1], 20)),
+    "match_groups": launch(1, 32, match_groups),
+    "tiles_of_eight": launch(1, 64, maps(64, lambda x: x.reshape(8, 8).sum(1))),
+    "reduce_of_the_groups": launch(1, 128, maps(500, lambda x: np.full(128, x.max()), 500)),
+}
+
+
+CLEAN = {"barriers": BARRIERS, "tiles": TILES, "atomics": ATOMICS, "warps": WARPS, "language": LANGUAGE}

@@ -1,0 +1,62 @@
+"""environment.yml (conda) and pyproject.toml (pip) list the same packages with the same minimum versions."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+yaml = pytest.importorskip("yaml")
+
+ROOT = Path(__file__).resolve().parents[3]
+PIP_TO_CONDA = {"matplotlib": "matplotlib-base", "cupy-cuda12x": "cupy", "cupy-cuda13x": "cupy"}
+REQUIREMENT = re.compile(r"([A-Za-z0-9_.-]+)(?:\[[\w,-]+\])? *>=([\w.]+)")
+
+
+def minima(requirements):
+    """["numpy>=2.1", "cupy-cuda12x[ctk]>=14"] -> {"numpy": "2.1", "cupy": "14"}, under conda's names."""
+    found = {}
+    for requirement in requirements:
+        match = REQUIREMENT.fullmatch(requirement)
+        assert match, f"{requirement!r} is not of the form name>=version"
+        name = match[1].lower()
+        found[PIP_TO_CONDA.get(name, name)] = match[2]
+    return found
+
+
+@pytest.fixture(scope="module")
+def project():
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+@pytest.fixture(scope="module")
+def environment_text():
+    return (ROOT / "environment.yml").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def environment(environment_text):
+    return yaml.safe_load(environment_text)
+
+
+def test_same_packages_and_minimum_versions(project, environment):
+    conda = minima(line for line in environment["dependencies"] if isinstance(line, str) and line != "pip")
+    assert conda == {"python": project["requires-python"].removeprefix(">="), **minima(project["dependencies"])}
+
+
+@pytest.mark.parametrize("extra", ["cuda12", "cuda13"])
+def test_the_commented_gpu_lines_are_the_gpu_extras(project, environment_text, extra):
+    commented = re.findall(r"^ +# - (.+)$", environment_text, flags=re.MULTILINE)
+    assert minima(commented) == minima(project["optional-dependencies"][extra])
+
+
+def test_conda_forge_and_this_package(environment):
+    assert environment["name"] == "llmc"
+    assert environment["channels"] == ["conda-forge"]
+    assert environment["dependencies"][-1] == {"pip": ["-e ."]}
+    assert "pip" in environment["dependencies"], "conda warns when pip packages are listed without pip itself"
+
+
+def test_uncommented_gpu_lines_still_parse(environment_text):
+    with_gpu = yaml.safe_load(re.sub(r"^( +)# - ", r"\1- ", environment_text, flags=re.MULTILINE))
+    assert "cupy" in minima(line for line in with_gpu["dependencies"] if isinstance(line, str) and line != "pip")

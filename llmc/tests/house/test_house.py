@@ -1,0 +1,167 @@
+"""The rules of the house (DESIGN.md, LESSONS.md) that can be checked by looking at the files and at `import llmc`."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+TOP_LEVEL = """README.md environment.yml pyproject.toml Makefile LICENSE notebooks exercises solutions data llmc
+    .ci .github .gitignore .gitattributes conftest.py""".split()
+LESSONS = """00_start_here 01_layernorm 02_embeddings 03_matmul 04_gelu_residual 05_softmax_crossentropy 06_attention
+    07_gpt2_model 08_tokens 09_adamw 10_training_loop 11_fast_on_cpu 12_first_kernels 13_reductions 14_backward_kernels
+    15_matmul_kernels 16_attention_kernels 17_gpu_training 18_number_formats 19_tensor_cores
+    20_mixed_precision_training 21_many_gpus 22_train_gpt2 23_sample_gpt2 24_evaluate_and_reproduce""".split()
+OPTIONAL = {"torch", "cupy", "numba", "matplotlib", "tiktoken", "tqdm", "IPython"}
+MAGICS = {"matplotlib", "config", "timeit", "time"}  # an unknown one would pass under nbval; these always exist
+# Written so that the pattern does not find itself here.
+MACHINE_PATH = re.compile(r"(?<![\w.])/(?:home|Users)/[\w.-]+/|(?<![\w.])/(?:root|work)/|\b[A-Za-z]:\\{1,2}(?:Users)\\")
+EXEMPT = re.compile(r"^\s*#\s*(NBVAL|PYTEST_VALIDATE)_\w+", re.MULTILINE)
+
+
+def tracked_files():
+    """Paths that git tracks: a learner's own files beside them are nobody's business."""
+    listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True)
+    if listing.returncode:
+        pytest.skip("not a git checkout")
+    names = [name for name in listing.stdout.decode().split("\0") if name]
+    return [Path(name) for name in names if (ROOT / name).is_file()]
+
+
+def notebooks(*folders):
+    return [pytest.param(path, id=f"{path.parent.name}/{path.stem}") for f in folders for path in glob(f)]
+
+
+def glob(folder):
+    return sorted((ROOT / folder).glob("*.ipynb"))
+
+
+def code_cells(path):
+    return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+
+
+every_notebook = pytest.mark.parametrize("path", notebooks("notebooks", "solutions", "exercises"))
+stored_notebook = pytest.mark.parametrize("path", notebooks("notebooks", "solutions"))
+
+
+# ----- import ------------------------------------------------------------------------------------------------------
+
+
+def fresh_import(module):
+    """(seconds, optional libraries that came along) of `import module` in a new interpreter."""
+    code = (
+        f"import sys, time; start = time.perf_counter(); import {module}; print(time.perf_counter() - start, "
+        f"*sorted({OPTIONAL} & sys.modules.keys()))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    seconds, *came_along = run.stdout.split()
+    return float(seconds), came_along
+
+
+def test_import_is_quick():
+    assert min(fresh_import("llmc")[0] for _ in range(3)) < 0.5
+
+
+@pytest.mark.parametrize("module", ["llmc", "llmc.model", "llmc.cli"])
+def test_import_needs_numpy_alone(module):
+    assert fresh_import(module)[1] == []
+
+
+# ----- files -------------------------------------------------------------------------------------------------------
+
+
+def test_top_level_is_the_design():
+    assert sorted({path.parts[0] for path in tracked_files()}) == sorted(TOP_LEVEL)
+
+
+def test_no_path_of_a_developer_machine():
+    found = []
+    for path in tracked_files():
+        try:
+            text = (ROOT / path).read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue  # binary
+        found += [f"{path.as_posix()}: {match[0]}" for match in MACHINE_PATH.finditer(text)]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "command", [["check", "--output-format=concise"], ["format", "--check"]], ids=["check", "format"]
+)
+def test_ruff(command):
+    pytest.importorskip("ruff")
+    run = subprocess.run([sys.executable, "-m", "ruff", *command], cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == 0, f"{run.stdout}{run.stderr}\nmend with: ruff check --fix . ; ruff format ."
+
+
+def test_readme_maps_all_lessons():
+    """A lesson that exists: `| [01_x](notebooks/01_x.ipynb) | …`; one that does not yet: `| 02_y | … planned … |`."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| *\[?(\d\d_\w+)(\]\(\S+\))? *\|(.*)$", readme, re.MULTILINE)
+    assert [name for name, _, _ in rows] == LESSONS
+    for name, link, rest in rows:
+        if (ROOT / "notebooks" / f"{name}.ipynb").exists():
+            assert link == f"](notebooks/{name}.ipynb)", f"README's row of {name} must link to the notebook"
+            assert "planned" not in rest, f"{name} exists; README calls it planned"
+        else:
+            assert not link and "planned" in rest, f"{name} does not exist; README must call it planned, without a link"
+
+
+# ----- notebooks ---------------------------------------------------------------------------------------------------
+
+
+def test_names_are_the_curriculum():
+    stems = {folder: {path.stem for path in glob(folder)} for folder in ("notebooks", "solutions", "exercises")}
+    assert stems["notebooks"] and set().union(*stems.values()) <= set(LESSONS)
+    assert stems["exercises"] == stems["solutions"] <= stems["notebooks"]
+
+
+@every_notebook
+def test_canonical(path):
+    """What `python -m llmc.course.exercises.notebooks` writes, so that a diff shows what changed and nothing else."""
+    data = path.read_bytes()
+    assert len(data) < 1_500_000
+    notebook = nbformat.reads(data.decode("utf-8"), as_version=4)
+    nbformat.validate(notebook)
+    assert data.decode("utf-8") == nbformat.writes(notebook).rstrip("\n") + "\n"
+    assert notebook.metadata.kernelspec.name == "python3"
+    assert code_cells(path), "a notebook without code tests nothing"
+
+
+@every_notebook
+def test_no_cell_is_exempt_from_failing(path):
+    """Marks, shell lines and unknown magics are how a broken cell would pass under nbval."""
+    for number, cell in enumerate(code_cells(path)):
+        tags = [tag for tag in cell.metadata.get("tags", []) if tag.startswith(("nbval", "raises", "skip"))]
+        assert not tags and not EXEMPT.search(cell.source), f"cell {number}: {tags or EXEMPT.search(cell.source)[0]}"
+        assert not re.search(r"^\s*(!|.*= *!)", cell.source, re.MULTILINE), f"cell {number}: shell line"
+        assert set(re.findall(r"^\s*%%?(\w+)", cell.source, re.MULTILINE)) <= MAGICS, f"cell {number}: unknown magic"
+
+
+@pytest.mark.parametrize("path", notebooks("exercises"))
+def test_exercises_have_no_outputs(path):
+    filled = [i for i, cell in enumerate(code_cells(path)) if cell.outputs or cell.execution_count is not None]
+    assert not filled, (
+        f"{path.name}: cells {filled} hold outputs; is this your own work? Keep a copy, then `make exercises`"
+    )
+
+
+@stored_notebook
+def test_outputs_are_of_one_clean_run(path):
+    cells = code_cells(path)
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1)), "run it with `make notebooks`"
+    for number, output in ((number, output) for number, cell in enumerate(cells) for output in cell.outputs):
+        assert output.output_type != "error", f"cell {number} stores an error"
+        assert output.get("name") != "stderr", f"cell {number} stores stderr: {output.text[:200]}"
+        assert "\r" not in output.get("text", ""), f"cell {number} stores a progress bar"
+        assert "ipykernel_" not in json.dumps(output), f"cell {number} shows a path of the kernel's temporary folder"
+
+
+@pytest.mark.parametrize("path", notebooks("solutions"))
+def test_solutions_are_done(path):
+    shown = json.dumps([cell.outputs for cell in code_cells(path)]).lower()
+    assert "not done yet" not in shown

@@ -1,0 +1,1 @@
+"""The CUDA kernels and the "cuda" backend, on a GPU or on the emulator."""

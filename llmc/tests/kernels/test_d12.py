@@ -1,0 +1,79 @@
+"""GPT-2 124M on a GPU: the "cuda" backend against PyTorch in float64, at the size people train. Skipped elsewhere.
+
+Ten losses to 1e-5 in float32 and to 1e-2 with TF32, every gradient to 1e-5 of its largest element.
+"""
+
+import numpy as np
+import pytest
+
+from llmc import cuda
+from llmc.config import preset
+from llmc.kernels import library, matmul
+from llmc.model import GPT2
+from llmc.parity.compare import RECIPES
+
+torch = pytest.importorskip("torch")
+if cuda.device() != "gpu" or not torch.cuda.is_available():
+    pytest.skip("needs a GPU, for us and for PyTorch", allow_module_level=True)
+
+from llmc.tests.engine import torch_gpt2  # noqa: E402
+
+B, T = 2, 1024
+
+
+@pytest.fixture(scope="module")
+def run():
+    """The model as it starts, a batch, and PyTorch's loss, gradients and ten losses of recipe A."""
+    model = GPT2(preset("d12"), "cuda")
+    model.init_weights()
+    values = {name: cuda.asnumpy(p) for name, p in model.params.items()}
+    tokens = np.random.RandomState(0).randint(0, model.config.V, (B, T + 1)).astype(np.int32)
+    x, y = np.ascontiguousarray(tokens[:, :-1]), np.ascontiguousarray(tokens[:, 1:])  # (B, T) both
+    with torch.device("cuda"):
+        _, loss, grads = torch_gpt2.loss_and_gradients(model.config, values, x, y, torch.float64)
+        losses = torch_gpt2.adamw_losses(model.config, values, x, y, torch.float64, "A")
+    return model, values, x, y, loss, grads, losses
+
+
+def ten_losses(model, values, x, y):
+    """As PyTorch's: from the same weights, each loss before its update."""
+    for name, p in model.params.items():
+        p[...] = cuda.asarray(values[name])
+    model.zero_optimizer()
+    losses = []
+    for _ in range(10):
+        model.zero_grad()
+        losses.append(model.forward(x, y, dloss=1.0))
+        model.backward()
+        model.update(**RECIPES["A"])
+    return np.array(losses)
+
+
+@pytest.mark.parametrize("way", ["library", "kernel"])
+def test_gradients(run, way):
+    model, _, x, y, loss, grads, _ = run
+    before = matmul.multiply_by()
+    try:
+        matmul.multiply_by(way)
+        model.zero_grad()
+        assert model.forward(x, y, dloss=1.0) == pytest.approx(loss, abs=1e-5)
+        model.backward()
+    finally:
+        matmul.multiply_by(before)
+    worst = {}
+    for name, wanted in grads.items():
+        worst[name] = np.abs(cuda.asnumpy(model.grads[name]) - wanted).max() / np.abs(wanted).max()
+    print({name: f"{error:.1e}" for name, error in worst.items()})
+    assert max(worst.values()) <= 1e-5, worst
+
+
+@pytest.mark.parametrize("tf32, tolerance", [(False, 1e-5), (True, 1e-2)])
+def test_ten_losses(run, tf32, tolerance):
+    model, values, x, y, _, _, losses = run
+    try:
+        library.tf32(tf32)
+        errors = np.abs(ten_losses(model, values, x, y) - losses)
+    finally:
+        library.tf32(False)
+    print(f"tf32 {tf32}: largest error of ten losses {errors.max():.1e}")
+    assert errors.max() <= tolerance

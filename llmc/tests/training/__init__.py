@@ -1,0 +1,1 @@
+"""Training runs: they learn, repeat, stop, resume."""

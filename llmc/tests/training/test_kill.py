@@ -1,0 +1,96 @@
+"""kill -9 at random moments: a checkpoint is whole or absent, none that was complete is lost, and the run ends as if
+nothing had happened.
+
+Three kills; LLMC_KILLS=50 for more, with a report:
+    LLMC_KILLS=50 python -m pytest -s -o addopts= llmc/tests/training/test_kill.py
+"""
+
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import llmc
+from llmc.checkpoints import write_model
+from llmc.checkpoints.folder import checkpoints, load_checkpoint, model_path, state_path
+from llmc.config import GPT2Config
+from llmc.model import GPT2
+from llmc.tests.tiny_corpus import V, write_corpus
+from llmc.training import read_log
+
+KILLS = int(os.environ.get("LLMC_KILLS", 3))
+BETWEEN = 12  # at most so many steps from one kill to the next
+STEPS = 2 * BETWEEN * KILLS
+OPTIONS = "--batch-size 1 --sequence-length 16 --warmup 5 --val-every 7 --val-batches 1 --sample-tokens 0"
+OPTIONS += " --checkpoint-every 1 --skip-loss-z 3 --total-batch-size 32"
+A_STEP = 0.03  # seconds, with its checkpoint, more or less
+
+
+def start(*arguments):
+    """`python -m llmc.cli train …` as a process of its own, with one thread."""
+    root = str(Path(llmc.__file__).parents[1])
+    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
+    pipes = dict(stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, encoding="utf-8")
+    return subprocess.Popen([sys.executable, "-m", "llmc.cli", "train", *arguments], **pipes, env=environment)
+
+
+def finish(process):
+    """Wait for an end without an error."""
+    assert process.wait(timeout=300) == 0, process.stderr.read()
+    process.stderr.close()
+
+
+def kill(process, folder, step, delay):
+    """Kill -9, `delay` seconds after the checkpoint of `step` or a later one; the newest one seen to be complete."""
+    deadline = time.monotonic() + 60
+    while max(checkpoints(folder), default=0) < step and time.monotonic() < deadline and process.poll() is None:
+        time.sleep(0.001)
+    time.sleep(delay)
+    seen = max(checkpoints(folder))
+    process.kill()
+    process.wait()
+    error = process.stderr.read()
+    process.stderr.close()
+    assert not error, error
+    return seen
+
+
+def files(folder, step):
+    return [path(folder, step).read_bytes() for path in (model_path, state_path)]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a process that is killed on Windows holds its files for a while")
+def test_killed_at_random_moments(tmp_path):
+    data, model, whole, run = (str(tmp_path / name) for name in ("data", "model.bin", "whole", "run"))
+    write_corpus(data)
+    nano = GPT2(GPT2Config(maxT=16, V=V, L=1, NH=2, C=16))  # a step takes no longer than writing a checkpoint
+    nano.init_weights()
+    write_model(model, nano)
+    settings = [*OPTIONS.split(), "--steps", str(STEPS), "--data", data, "--model", model]
+    finish(start(*settings, "--keep", "0", "--out", whole))
+    moments, counts = random.Random(1), dict(lost=0, wrong=0, complete=0, leftovers=0)
+    for number in range(KILLS):
+        step = max(checkpoints(run), default=0) + moments.randint(1, BETWEEN)
+        process = start("--resume", run) if number else start(*settings, "--keep", "3", "--out", run)
+        seen = kill(process, run, step, moments.uniform(0, A_STEP))
+        complete = checkpoints(run)
+        counts["lost"] += max(complete) < seen
+        counts["complete"] += len(complete)
+        for step in complete:
+            load_checkpoint(run, step)
+            counts["wrong"] += files(run, step) != files(whole, step)
+        wholes = {path.name for step in complete for path in (model_path(run, step), state_path(run, step))}
+        counts["leftovers"] += any(p.name not in wholes for p in Path(run).glob("*[0-9].bin*"))
+        counts["leftovers"] += any(Path(run).glob(".*.tmp"))
+    print(f"\n{KILLS} kills, {max(checkpoints(run))} of {STEPS} steps made by then: {counts}")
+    assert counts["lost"] == counts["wrong"] == 0
+    finish(start("--resume", run))
+    assert files(run, STEPS) == files(whole, STEPS)
+    assert (Path(run) / "model.bin").read_bytes() == (Path(whole) / "model.bin").read_bytes()
+    assert read_log(Path(run) / "main.log") == read_log(Path(whole) / "main.log")
+    assert len(checkpoints(run)) == 3 and not list(Path(run).glob(".*.tmp"))
