@@ -2,7 +2,7 @@
 
 import json
 
-from llmc.course.machine import doctor
+from llmc.course import doctor
 
 
 def add_arguments(parser):

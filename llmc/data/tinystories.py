@@ -96,6 +96,8 @@ def _unpack(source, folder):
                     files.append(folder / name)
                     with atomic_write(folder / name) as file:
                         file.writelines(_blocks(archive.extractfile(member), source))
+            while archive.fileobj.read(1 << 20):  # the checksum comes last, behind what a tar archive needs
+                pass
     except FileNotFoundError:
         raise UserError(f"there is no file {source}; check the path.") from None
     except DAMAGE:

@@ -53,7 +53,9 @@ def test_what_cannot_be_written_is_told_not_raised(path, monkeypatch):
 
 
 def test_two_notebooks_at_once(path):
-    code = "import sys; from llmc.course import journal\nfor i in range(25): journal.record(sys.argv[1] + str(i))"
+    code = (
+        "import sys; from llmc.course.learner import journal\nfor i in range(25): journal.record(sys.argv[1] + str(i))"
+    )
     both = [subprocess.Popen([sys.executable, "-c", code, name]) for name in "ab"]
     assert [process.wait(60) for process in both] == [0, 0]
     assert len(journal.read(path)) == 50

@@ -146,7 +146,7 @@ def test_threads_held_back_by_a_variable(fake, monkeypatch):
 
 @pytest.mark.skipif("openblas" not in openblas.build()[0] or sys.platform != "linux", reason="NumPy has another BLAS")
 def test_the_loaded_library_answers_for_its_variable():
-    code = "from llmc.course import openblas; print(*openblas.loaded())"
+    code = "from llmc.course.machine import openblas; print(*openblas.loaded())"
     variables = {"OPENBLAS_CORETYPE": "Haswell", "OPENBLAS_NUM_THREADS": "1"}
     run = subprocess.run(
         [sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True, cwd=ROOT

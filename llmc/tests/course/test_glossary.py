@@ -3,7 +3,7 @@
 import pytest
 
 from llmc.config import preset
-from llmc.course.learner import glossary
+from llmc.course import glossary
 from llmc.course.learner.glossary import ROOMS, _names
 from llmc.errors import UserError
 
