@@ -12,7 +12,7 @@ from pathlib import Path
 from llmc.course.exercises import notebooks
 
 WHOLE = re.compile(r"\$[^$\n]*\$|`[^`\n]*`|\[[^\]]*\]\([^)]*\)|<[^>\n]*>")  # nothing in here ends a sentence
-# The end of a sentence, unless the next line would begin like an item of a list, or a range of numbers (8 … 12) goes on.
+# The end of a sentence, unless the next line would begin like an item of a list, or a range (8 … 12) goes on.
 END = re.compile(r"(?:[.!?]|…(?!\s*\d))[\"”'’)\]*_]*\s+(?!\d+[.)]\s|[-*+]\s)(?=[\"“'(*_\[\x00A-Z0-9])")
 ABBREVIATION = re.compile(r"\b(e\.g|i\.e|vs|cf|Fig|etc|Eq|resp|[A-Z])\.[)\]*_]*$|(^|[.!?]\s)\d+\.$")
 ITEM = re.compile(r"\s*([-*+]|\d+[.)])\s+")
