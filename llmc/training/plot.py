@@ -21,7 +21,7 @@ def plot_run(log_rows, baselines, bytes_per_token=None, total_steps=None, figure
     """
     from matplotlib.figure import Figure
 
-    figure = figure or Figure(figsize=(9, 5), dpi=120, layout="constrained")
+    figure = figure or Figure(figsize=(9, 5), dpi=144, layout="constrained")
     figure.clear()
     axes = figure.subplots()
     train, val = _columns(log_rows["train"]), _columns(log_rows["val"])  # (n, 2), (m, 2)

@@ -1,6 +1,6 @@
 """Notebooks as git likes them: `python -m llmc.course.exercises.notebooks run|format FILE…`
 
-run      execute from top to bottom in the notebook's own folder, store the outputs, write canonical JSON
+run      execute from top to bottom in the notebook's own folder, store the outputs (PNGs smaller), write canonical JSON
 format   canonical JSON alone: sorted keys, stable cell ids, no timestamps, no versions of this machine
 
 A notebook that raises, or writes to stderr, is left as it was.
@@ -14,6 +14,7 @@ import sys
 import time
 from pathlib import Path
 
+from llmc.course.exercises.pictures import kept_metadata, make_small
 from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
 
@@ -59,7 +60,7 @@ def canonical(notebook):
         cell.metadata = {key: cell.metadata[key] for key in KEPT if key in cell.metadata}
         for output in cell.get("outputs", []):
             if "metadata" in output:
-                output.metadata = {}
+                output.metadata = kept_metadata(output.metadata)
     return notebook
 
 
@@ -100,6 +101,8 @@ def execute(path: Path, timeout: float = 300):
     except (CellTimeoutError, DeadKernelError) as error:
         raise UserError(f"{path} failed: {error}") from error
     _clean_outputs(path, notebook)
+    for cell in notebook.cells:
+        make_small(cell.get("outputs", []))
     return canonical(notebook)
 
 

@@ -4,9 +4,9 @@ Both are ordinary outputs (HTML and PNG) that are replaced while the run goes on
 time of reading: JupyterLab shows the movement, and nbconvert, nbval or a code-hosting page the last state.
 """
 
-import io
 import time
 
+from llmc.course.figures.showing import as_output
 from llmc.training.plot import plot_run
 from llmc.training.progress import clock
 
@@ -52,16 +52,15 @@ class LivePlot:
             self._plot = display(_Text("…"), display_id=True)
 
     def _draw(self):
-        from IPython.display import HTML, Image
+        from IPython.display import HTML
 
         r = self._report
         bar = BAR.format(step=r.step, steps=r.run.settings.steps, text=self._status())
         self._bar.update(HTML(bar))
         baselines, length = r.run.baselines, r.run.bytes_per_token
         self._figure = plot_run(r.history, baselines, length, r.run.settings.steps, self._figure)
-        png = io.BytesIO()
-        self._figure.savefig(png, format="png")
-        self._plot.update(Image(data=png.getvalue(), alt=self._status()))
+        picture, about = as_output(self._figure)
+        self._plot.update(picture, metadata=about, raw=True)
         self._drawn = time.monotonic()
 
     def _status(self):

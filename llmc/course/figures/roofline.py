@@ -8,11 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from llmc.course.figures.style import COLORS
+from llmc.course.figures.style import COLORS, INK
 from llmc.errors import UserError
 
 ROUND = ("blue", "orange", "green", "vermillion", "purple", "sky", "black", "yellow")
 MARKERS = "osD^vPX*"
+UNITS = {"GFLOP/s": 1.0, "TFLOP/s": 1e-3}  # of a GB/s and one operation for a byte
+ROTATION = 45  # of a slope on two logarithmic axes, before they are stretched
 FEW = 6  # functions: with more there is no room for the names of their versions
 
 
@@ -28,6 +30,26 @@ def stored(path, names=None) -> list[dict]:
     return [row for row in rows if names is None or _function(row) in names]
 
 
+def roof(ax, peak, bandwidths, xlim, *, unit="GFLOP/s", peak_label="matrix product"):
+    """Draw what arithmetic and memory allow, min(peak, intensity · bandwidth), and set the axes up for points.
+
+    peak: in `unit`, "GFLOP/s" or "TFLOP/s". bandwidths: {"memory": GB/s, …}, the largest drawn solid. xlim: operations
+    for a byte, from and to.
+    """
+    x = np.geomspace(*xlim, 200)  # (200,)
+    slopes = {name: speed * UNITS[unit] for name, speed in bandwidths.items()}
+    names = sorted(bandwidths, key=bandwidths.get, reverse=True)
+    for name, dash in zip(names, ("-", "--", ":")):
+        ax.plot(x, np.minimum(peak, x * slopes[name]), color="black", lw=2.2, ls=dash, zorder=1)
+    ax.set(xscale="log", yscale="log", xlim=xlim, xlabel="arithmetic intensity (operations for a byte)", ylabel=unit)
+    written = dict(textcoords="offset points", size=9.5)
+    ax.annotate(f"{peak_label}: {peak:,.0f} {unit}", (xlim[1], peak), (-4, 5), ha="right", **written)
+    for name in names:
+        at = xlim[0] ** 0.7 * (peak / slopes[name]) ** 0.3  # three tenths up the slope
+        along = dict(rotation=ROTATION, rotation_mode="anchor", transform_rotates_text=True, va="bottom")
+        ax.annotate(f"{name}: {bandwidths[name]:,.0f} GB/s", (at, at * slopes[name]), (-3, 3), **along, **written)
+
+
 def draw(rows, ax=None):
     """The axes with the roof of the rows' GPU and a point for each row; the versions of a function are connected.
 
@@ -36,17 +58,20 @@ def draw(rows, ax=None):
     import matplotlib.pyplot as plt
 
     if ax is None:
-        _, ax = plt.subplots(figsize=(9.5, 5.6))
+        _, ax = plt.subplots(figsize=(9.5, 5.4), layout="constrained")
+    peak, bandwidth = rows[0]["sgemm_tflop_s"], rows[0]["copy_gb_s"]  # TFLOP/s, GB/s
+    least, most = min(map(_intensity, rows)) / 2, max(*map(_intensity, rows), 4000 * peak / bandwidth) * 2
+    roof(ax, peak, {"copy": bandwidth}, (least, most), unit="TFLOP/s", peak_label="float32 product")
     groups = {}
     for row in rows:
         groups.setdefault(_function(row), []).append(row)
-    _roof(ax, rows)
     labels = len(groups) <= FEW
     for k, (name, versions) in enumerate(groups.items()):
-        _points(ax, name, versions, COLORS[ROUND[k % len(ROUND)]], MARKERS[k // len(ROUND) % len(MARKERS)], labels)
-    ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=9)
-    ax.set(xscale="log", yscale="log", xlabel="operations for each byte that must move", ylabel="TFLOP/s")
-    ax.set_title(f"Kernels under the roof: {rows[0]['device']}", pad=10)
+        _points(
+            ax, name, versions, COLORS[ROUND[k % len(ROUND)]], MARKERS[(k + k // len(ROUND)) % len(MARKERS)], labels
+        )
+    ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
+    ax.set_title(f"Kernels under the roof: {rows[0]['device']}")
     return ax
 
 
@@ -60,31 +85,6 @@ def _intensity(row) -> float:
     return row["flops"] / row["bytes"]
 
 
-def _roof(ax, rows):
-    """min(peak, intensity · bandwidth), and what the two are."""
-    peak, bandwidth = rows[0]["sgemm_tflop_s"], rows[0]["copy_gb_s"] / 1e3  # TFLOP/s, TB/s
-    least, most = min(map(_intensity, rows)) / 2, max(*map(_intensity, rows), 4 * peak / bandwidth) * 2
-    I = np.geomspace(least, most, 200)  # (200,)
-    ax.plot(I, np.minimum(peak, I * bandwidth), color="black", lw=2.5, zorder=1)
-    ax.annotate(
-        f"float32 product: {peak:.0f} TFLOP/s",
-        (most, peak),
-        (-4, 5),
-        textcoords="offset points",
-        ha="right",
-        fontsize=9,
-    )
-    at = np.sqrt(least * peak / bandwidth)  # in the middle of the slope
-    ax.annotate(
-        f"copy: {1e3 * bandwidth:,.0f} GB/s",
-        (at, at * bandwidth),
-        (-6, 8),
-        textcoords="offset points",
-        ha="right",
-        fontsize=9,
-    )
-
-
 def _points(ax, name, versions, color, marker, labels):
     """One function: a line of points, and the names of its versions, to the right and to the left of it in turns."""
     x, y = [_intensity(row) for row in versions], [row["tflop_s"] for row in versions]  # TFLOP/s
@@ -93,4 +93,4 @@ def _points(ax, name, versions, color, marker, labels):
     for k, row in enumerate(sorted(versions, key=lambda row: -row["tflop_s"]) if labels else []):
         label, place = row["kernel"].rsplit("_", 1)[1], (_intensity(row), row["tflop_s"])
         offset, side = ((7, -3), "left") if k % 2 == 0 else ((-7, -3), "right")
-        ax.annotate(label, place, offset, textcoords="offset points", ha=side, fontsize=8, color="#444444")
+        ax.annotate(label, place, offset, textcoords="offset points", ha=side, size=9, color=INK)

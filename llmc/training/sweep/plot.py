@@ -19,7 +19,7 @@ def plot_sweep(results, figure=None):
     from matplotlib.figure import Figure
 
     rows = ceil(len(results) / COLUMNS)
-    figure = figure or Figure(figsize=(10, 4 + 2.2 * rows), dpi=120, layout="constrained")
+    figure = figure or Figure(figsize=(10, 4 + 2.2 * rows), dpi=144, layout="constrained")
     figure.clear()
     top, bottom = figure.subfigures(2, 1, height_ratios=(4, 2.2 * rows), hspace=0.03)
     _draw_losses(top.subplots(), results)

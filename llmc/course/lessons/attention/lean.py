@@ -1,6 +1,5 @@
 """Lesson 06, exercise 5: how much memory and time a function takes, and what goes wrong when it works in blocks."""
 
-import tracemalloc
 from statistics import median
 from time import perf_counter
 
@@ -16,6 +15,7 @@ from llmc.course.lessons.attention.heads import (
     softmax,
     split,
 )
+from llmc.course.measure import peak_bytes  # noqa: F401, for the checks
 
 # where to look; a test holds these titles against the headings of notebooks/06_attention.ipynb
 ONLINE = 'lesson 06, section "5.3 · A first look at online softmax"'
@@ -23,17 +23,6 @@ RESCALE = (
     f"{ONLINE}: it was right for falling scores, so what comes late is the "
     "trouble. When a block brings a larger maximum, multiply the sum AND the mixture so far by e to the (old - new)"
 )
-
-
-def peak_bytes(function) -> int:
-    """The most memory that NumPy held at once for arrays made while function() ran, its result included."""
-    tracemalloc.start()
-    try:
-        before = tracemalloc.get_traced_memory()[0]
-        result = function()  # noqa: F841   alive until the peak is read
-        return tracemalloc.get_traced_memory()[1] - before
-    finally:
-        tracemalloc.stop()
 
 
 def ramp(qkv, rising):

@@ -1,0 +1,28 @@
+"""Smaller PNGs of figures: 256 well-chosen colours in place of 16 million, at about a third of the bytes.
+
+A figure is white paper, a few colours and the shades between them at the edges of letters and lines: that many colours
+show it as it was. Pillow does it, which matplotlib itself requires and writes its PNGs with.
+"""
+
+FAR = 20  # of 255: a pixel that would move further in red, green or blue keeps the picture as it is
+
+
+def smaller(png: bytes) -> bytes:
+    """The same picture in fewer bytes; the one given where that cannot be done without a trace. The same every time."""
+    from io import BytesIO
+
+    import numpy as np
+    from PIL import Image
+
+    picture = Image.open(BytesIO(png))
+    if picture.mode == "P":
+        return png  # done already
+    if picture.mode == "RGBA" and picture.getextrema()[3][0] < 255:
+        return png  # a transparent one is not a figure of ours
+    full = picture.convert("RGB")
+    few = full.quantize(256, method=Image.Quantize.MAXCOVERAGE, kmeans=1, dither=Image.Dither.NONE)
+    moved = np.abs(np.asarray(few.convert("RGB"), np.int16) - np.asarray(full, np.int16))  # (height, width, 3)
+    file = BytesIO()
+    best = few if moved.max() <= FAR else full
+    best.save(file, "PNG", optimize=True, dpi=picture.info.get("dpi", (72, 72)))
+    return min(file.getvalue(), png, key=len)

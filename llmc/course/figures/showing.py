@@ -1,0 +1,69 @@
+"""How a figure reaches the page: a PNG at 144 dpi, with alt text, no wider than it was drawn.
+
+JupyterLab (4.6) and nbconvert's default template drop the alt text that travels with `image/png`; they keep that of an
+HTML image. So a figure that is shown is both: JupyterLab draws the HTML, and what is stored (exercises/notebooks.py) is
+the PNG alone, its alt text in the output's metadata.
+"""
+
+from llmc.course.figures.alt import words
+from llmc.course.figures.style import DPI, SMALLEST
+
+PIXELS_PER_INCH = 96  # of a page at 100%: a figure of 7 inches is 672 of them wide, whatever its dpi
+
+
+def show_as_images():
+    """From now on the kernel shows matplotlib Figures with `as_output`; outside of a notebook nothing happens."""
+    try:
+        from IPython import get_ipython
+        from matplotlib.figure import Figure
+        from matplotlib_inline.backend_inline import set_matplotlib_formats
+    except ImportError:
+        return
+    shell = get_ipython()
+    if getattr(shell, "kernel", None) is None:
+        return
+    set_matplotlib_formats()  # matplotlib's own PNG would win over ours
+    shell.display_formatter.mimebundle_formatter.for_type(Figure, lambda figure, **_: as_output(figure))
+
+
+def as_output(figure):
+    """({mime type: data}, {mime type: metadata}) of a figure, as IPython's display takes them.
+
+    The metadata of the PNG: alt (str), width (pixels of the page), and small_text, a list of what is written in letters
+    under 9 points, only where there is some: the test of stored notebooks refuses it.
+    """
+    from base64 import b64encode
+    from html import escape
+
+    png, width = to_png(figure)
+    about = {"alt": words(figure), "width": width}
+    small = small_text(figure)
+    if small:
+        about["small_text"] = small
+    data = b64encode(png).decode("ascii")
+    html = f'<img alt="{escape(about["alt"])}" width="{width}" src="data:image/png;base64,{data}">'
+    return {"image/png": data, "text/html": html}, {"image/png": about}
+
+
+def to_png(figure):
+    """(PNG as bytes, its width on a page in pixels), cut to what is drawn, with a small margin."""
+    from io import BytesIO
+    from struct import unpack
+
+    file = BytesIO()
+    figure.savefig(file, format="png", dpi=DPI, bbox_inches="tight", facecolor="white")
+    png = file.getvalue()
+    (pixels,) = unpack(">I", png[16:20])  # of the header IHDR
+    return png, round(pixels * PIXELS_PER_INCH / DPI)
+
+
+def small_text(figure):
+    """What a drawn figure says in letters under 9 points: ["'rstd' (7 pt)", …]."""
+    from matplotlib.text import Text
+
+    texts = [text for text in figure.findobj(Text) if text.get_fontsize() < SMALLEST and _is_seen(text)]
+    return sorted({f"'{text.get_text()}' ({text.get_fontsize():g} pt)" for text in texts})
+
+
+def _is_seen(text) -> bool:
+    return bool(text.get_text().strip()) and text.get_visible() and (text.axes is None or text.axes.get_visible())

@@ -1,0 +1,5 @@
+"""What lessons and checks measure code with: the memory that it takes (memory.py)."""
+
+from llmc.course.measure.memory import peak_bytes
+
+__all__ = ["peak_bytes"]
