@@ -1,5 +1,7 @@
 """Measurements against a limit: bars from the top down, the number at the end of each, the limit in black."""
 
+import numpy as np
+
 from llmc.course.figures.alt import note
 from llmc.course.figures.style import BLUE, COLORS, INK, ink
 
@@ -16,11 +18,12 @@ def bars(ax, values, *, unit="", text=None, colors=BLUE, limit=None, limit_label
     its limit says little: a copy moves the same bytes, a product of large matrices does the same operations.
     """
     names, numbers = list(values), list(values.values())
-    texts = text if isinstance(text, list) else [(text or "{:,.3g} " + unit).format(n).strip() for n in numbers]
+    if text is None or isinstance(text, str):
+        text = [(text or f"{{:,.3g}} {unit}").format(number).strip() for number in numbers]
     ax.barh(names, numbers, color=colors, height=0.62)
-    limits = [limit] * (limit is not None) if isinstance(limit, int | float | None) else list(limit)
+    limits = [] if limit is None else np.atleast_1d(limit).tolist()
     ends = [max(pair) for pair in zip(numbers, limits)] if len(limits) == len(numbers) > 1 else numbers
-    for k, words in enumerate(texts):
+    for k, words in enumerate(text):
         ax.annotate(words, (ends[k], k), (5, 0), bbox=PLATE, **BESIDE)
     _scale(ax, [*numbers, *limits], len(names), log)
     if len(limits) == 1:

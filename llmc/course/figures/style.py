@@ -74,7 +74,7 @@ def ink(color, ground="white"):
     """That colour for letters on that ground, darker where it is too pale to read; black or white if nothing else is.
 
     >>> ink("#E69F00"), ink("#0072B2"), ink("#0072B2", ground="#0072B2")
-    ('#936600', '#0072b2', '#ffffff')
+    ('#9c6c00', '#0072b2', '#ffffff')
     """
     from matplotlib.colors import to_hex, to_rgb
 

@@ -1,5 +1,6 @@
 """What the course draws: letters that can be read, alt text, small PNGs, helpers that draw what they are given."""
 
+import doctest
 import json
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from PIL import Image
 
 from llmc.course import figures
 from llmc.course.exercises import notebooks
-from llmc.course.figures import alt, roofline, showing, source
+from llmc.course.figures import alt, axes, grid, roofline, showing, source, style
 from llmc.course.figures.png import FAR, smaller
 from llmc.course.figures.style import COLORS, DPI, INK, READABLE, contrast, ink, tint
 
@@ -26,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(autouse=True)
-def style():
+def course_style():
     with plt.rc_context():
         figures.use_style()
         yield
@@ -51,21 +52,21 @@ def draw_flow():
 
 
 def draw_bars():
-    figure, axes = figures.panels(3, title="Three ways", width=10)
-    figures.bars(axes[0], {"NumPy": 12.0, "Numba": 3.0}, unit="ms", limit=2.0, limit_label="a copy")
-    figures.bars(axes[1], {"loops": 0.01, "BLAS": 80.0}, text=["slow", "fast"], limit=[1, 85], log=True)
-    figures.stacked_bars(axes[2], {"training": {"weights": 5, "m": 3, "rest": 0.1}, "use": {"weights": 5}})
+    figure, panels = figures.panels(3, title="Three ways", width=10)
+    figures.bars(panels[0], {"NumPy": 12.0, "Numba": 3.0}, unit="ms", limit=2.0, limit_label="a copy")
+    figures.bars(panels[1], {"loops": 0.01, "BLAS": 80.0}, text=["slow", "fast"], limit=[1, 85], log=True)
+    figures.stacked_bars(panels[2], {"training": {"weights": 5, "m": 3, "rest": 0.1}, "use": {"weights": 5}})
     return figure
 
 
 def draw_curves():
-    figure, axes = figures.panels(2)
-    figures.curves(axes[0], {"right": np.linspace(7, 3, 50), "wrong": [np.linspace(7, 5, 50)] * 3})
-    figures.level(axes[0], 6.9, "ln V")
-    figures.moment(axes[0], 20, "warm")
-    axes[0].set(xlabel="training step", ylabel="loss (nats)", title="Both fall", yscale="log")
-    axes[0].legend()
-    figures.heat_map(axes[1], [[1.0, -2.0], [np.nan, 0.5]], label="error", numbers=True, rows="ab", columns="cd")
+    figure, panels = figures.panels(2)
+    figures.curves(panels[0], {"right": np.linspace(7, 3, 50), "wrong": [np.linspace(7, 5, 50)] * 3})
+    figures.level(panels[0], 6.9, "ln V")
+    figures.moment(panels[0], 20, "warm")
+    panels[0].set(xlabel="training step", ylabel="loss (nats)", title="Both fall", yscale="log")
+    panels[0].legend()
+    figures.heat_map(panels[1], [[1.0, -2.0], [np.nan, 0.5]], label="error", numbers=True, rows="ab", columns="cd")
     return figure
 
 
@@ -88,6 +89,12 @@ def test_helpers_draw_no_small_letters_and_say_what_they_draw(draw):
 
 
 # ----- style ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("module", [axes, grid, style])
+def test_examples_in_docstrings(module):
+    tried = doctest.testmod(module)
+    assert tried.attempted and not tried.failed
 
 
 def test_importing_draws_nothing():
