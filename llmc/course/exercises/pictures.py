@@ -1,4 +1,4 @@
-"""Figures as stored notebooks keep them: small PNGs, with what is said of them, and nothing twice."""
+"""Figures as stored notebooks keep them: small PNGs with their alt text, each stored once."""
 
 from base64 import b64decode, b64encode
 
@@ -9,14 +9,14 @@ ABOUT = ("alt", "width", "small_text")  # metadata of a picture: llmc/course/fig
 
 
 def kept_metadata(metadata) -> dict:
-    """Of an output's metadata what tells about its picture: {"image/png": {"alt": …, "width": …}}, or {}."""
+    """The part of an output's metadata that describes its picture: {"image/png": {"alt": …, "width": …}}, or {}."""
     about = metadata.get(PICTURE, {})
     kept = {key: about[key] for key in ABOUT if key in about}
     return {PICTURE: kept} if kept else {}
 
 
 def make_small(outputs):
-    """Store each figure as a small PNG alone; the HTML, which is for JupyterLab, would hold it a second time."""
+    """Keep each figure as a small PNG; the HTML version, for JupyterLab, would store it a second time."""
     for output in outputs:
         data = output.get("data", {})
         if PICTURE in data:

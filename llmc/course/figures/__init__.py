@@ -29,23 +29,24 @@ Diagrams are measured in units: a cell is 1 high and 1.35 wide, a box 2.4 by 1. 
 Rules, most of which llmc/tests/house/test_stored_figures.py checks in the stored notebook:
 
 1. The title states the finding, under 75 characters, computed from the data where it holds a number. Axes have labels
-   with units. A speed or a time has its limit beside it.
-2. At most 10 inches wide (`WIDEST`): a page is no wider, and what is wider is shrunk on it, letters and all. Shorten a
-   text that does not fit, or cut the diagram in two.
+   with units. A speed or a time is always shown with its limit.
+2. A figure is at most 10 inches wide (`WIDEST`). A wider one is shrunk to fit the page, letters and all. If a text does
+   not fit, shorten it, or cut the diagram in two.
 3. No letters under 9 points. The helpers and the style have none; do not pass a smaller `fontsize` or `size`.
-4. Colours come from this module, and are never alone in carrying a meaning: lines also differ in dash or marker, cells
-   have numbers, bars have names. Blue is negative and orange positive, in grids and heat maps; black is a limit; grey
-   stands back. Coloured letters go through `ink(color)`, which darkens what is too pale to read.
-5. Every figure has alt text. It is made from title, axes, legend and the names of boxes; read it once:
-   `from llmc.course.figures.alt import words`, `words(fig)`. Where it does not say what the figure shows, as for most
-   diagrams, write `describe(fig, "…")`: a sentence or two, which replace all of it but the title.
-6. `plt.show()` ends the cell. No `fig.tight_layout()`, no `rcParams`, no dpi, no `savefig`: `panels` lays out, the
-   style draws at 144 dpi, `notebooks run` stores small PNGs. A single plot with something outside of its axes, a legend
-   for example, takes `plt.subplots(layout="constrained")`.
-7. What only one lesson draws and takes more than some fifteen lines is a function in llmc/course/lessons/, see
-   `start_here/drawings.py`. Then run the notebook and look at every figure.
+4. Colours come from this module, and colour alone never carries a meaning: lines also differ in dash or marker, cells
+   have numbers, bars have names. In grids and heat maps blue is negative and orange positive; black marks a limit;
+   grey is for the background. Pass coloured letters through `ink(color)`, which darkens a colour too pale to read.
+5. Every figure has alt text, made from its title, axes, legend and the names of its boxes. Read it once: `words(fig)`,
+   from llmc.course.figures.alt. Where it does not say what the figure shows, as for most diagrams, call
+   `describe(fig, "…")` with a sentence or two; they replace everything but the title.
+6. `plt.show()` ends the cell. Leave out `fig.tight_layout()`, `rcParams`, dpi and `savefig`: `panels` does the layout,
+   the style draws at 144 dpi, and `notebooks run` stores small PNGs. A single plot with something outside its axes, a
+   legend for example, needs `plt.subplots(layout="constrained")`.
+7. A drawing that only one lesson needs and that takes more than about fifteen lines becomes a function in
+   llmc/course/lessons/, as in `start_here/drawings.py`.
+8. Then run the notebook and look at every figure.
 
-Nothing here imports matplotlib before something is drawn.
+Importing this room does not import matplotlib; drawing does.
 """
 
 from llmc.course.figures.alt import describe

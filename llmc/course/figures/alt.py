@@ -1,7 +1,7 @@
-"""The alt text of a figure: what somebody hears who does not see it.
+"""The alt text of a figure: what a screen reader says in its place.
 
-Made from what the figure says of itself: its kind, titles, axes, where its labelled lines begin and end, the values of
-its bars. What a diagram means only its author knows: `describe(figure, "…")` replaces all of this but the titles.
+It is made from the figure itself: its kind, titles and axes, where its labelled lines begin and end, the values of its
+bars. Only its author knows what a diagram means: `describe(figure, "…")` replaces all of this but the titles.
 """
 
 import re
@@ -19,7 +19,7 @@ def describe(figure, text):
 
 
 def note(ax, part):
-    """Note what a helper drew on the axes and no label says: "x (B, T, C), 3 rows of 4"."""
+    """Note a part that a helper drew and that no label of the axes mentions: "x (B, T, C), 3 rows of 4"."""
     _parts.setdefault(ax, []).append(_plain(part))
 
 
@@ -111,7 +111,7 @@ def _axis(ax, which) -> str:
 
 
 def _texts(ax):
-    """What stands on a diagram, but for single letters and numbers."""
+    """The words on a diagram, without single letters and numbers."""
     return [_plain(text.get_text()) for text in ax.texts if re.search(r"[^\W\d_]{2}", text.get_text())]
 
 

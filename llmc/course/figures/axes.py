@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-WIDEST = 10  # inches; a page is about as wide, and what is wider is shrunk on it, letters and all
+WIDEST = 10  # inches, about the width of a page; a wider figure is shrunk to fit, letters and all
 
 
 @dataclass(frozen=True)
 class Place:
     """A rectangle on the axes, for arrows and texts to refer to.
 
-    name: what stands in it. rows, columns: of the cells that it is divided into, all of one size.
+    name: its label. rows, columns: how many cells of one size it is divided into.
     """
 
     left: float

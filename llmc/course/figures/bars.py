@@ -6,14 +6,14 @@ from llmc.course.figures.alt import note
 from llmc.course.figures.style import BLUE, COLORS, INK, ink
 
 PARTS = tuple(COLORS.values())
-BESIDE = dict(textcoords="offset points", va="center", size=9.5, zorder=5)
+AT_THE_END = dict(textcoords="offset points", va="center", size=9.5, zorder=5)
 PLATE = dict(facecolor="white", edgecolor="none", pad=1, alpha=0.9)  # under a text that a line may cross
 
 
 def bars(ax, values, *, unit="", text=None, colors=BLUE, limit=None, limit_label="the limit", log=False):
     """Draw {name: number} as horizontal bars.
 
-    text: what stands at the end of each bar: a format like "{:.1f} ms", or a list of texts; by default the number and
+    text: at the end of each bar: a format like "{:.1f} ms", or a list of texts; by default the number and
     its unit. limit: one number, drawn as a black line, or a number for each bar, drawn as a mark on it. A bar without
     its limit says little: a copy moves the same bytes, a product of large matrices does the same operations.
     """
@@ -24,7 +24,7 @@ def bars(ax, values, *, unit="", text=None, colors=BLUE, limit=None, limit_label
     limits = [] if limit is None else np.atleast_1d(limit).tolist()
     ends = [max(pair) for pair in zip(numbers, limits)] if len(limits) == len(numbers) > 1 else numbers
     for k, words in enumerate(text):
-        ax.annotate(words, (ends[k], k), (5, 0), bbox=PLATE, **BESIDE)
+        ax.annotate(words, (ends[k], k), (5, 0), bbox=PLATE, **AT_THE_END)
     _scale(ax, [*numbers, *limits], len(names), log)
     if len(limits) == 1:
         _line(ax, limits[0], limit_label)
@@ -50,7 +50,7 @@ def _line(ax, limit, label):
     ax.axvline(limit, color="black", lw=2.2, zorder=3)
     (right, _), (left, _) = ax.transLimits.transform([(limit, 0), (limit, 0)])
     offset, side = ((5, 0), "left") if right < 0.5 else ((-5, 0), "right")
-    ax.annotate(label, (limit, -0.68), offset, ha=side, **BESIDE)
+    ax.annotate(label, (limit, -0.68), offset, ha=side, **AT_THE_END)
     note(ax, f"black line at {limit:,.3g}: {label}")
 
 
@@ -65,7 +65,7 @@ def _marks(ax, limits, label):
 def stacked_bars(ax, rows, *, text="{:,.3g}", colors=PARTS, least=0.07):
     """Draw {row: {part: number}}: one horizontal bar a row, its parts one behind the other, named in the legend.
 
-    text: the format of the number that stands in a part, where that is more than the share `least` of the longest bar.
+    text: the format of the number in a part; parts below the share `least` of the longest bar are too narrow for one.
     """
     longest = max(sum(parts.values()) for parts in rows.values())
     order = list(dict.fromkeys(part for parts in rows.values() for part in parts))

@@ -11,7 +11,7 @@ LOOKS = ((BLUE, "-"), (RED, "--"), (GREEN, "-."), (ORANGE, ":"), (PURPLE, (0, (5
 def curves(ax, runs, x=None, *, looks=LOOKS, width=2.4):
     """Draw {name: losses (steps,)}, or {name: losses (seeds, steps)}: each seed faint, their median bold.
 
-    Every name has a colour and a dash of its own, so that the lines can be told apart without colour. x: (steps,), by
+    Each name has its own colour and dash, so the lines differ without colour, too. x: (steps,), by
     default 0, 1, 2, … The caller adds labels, scale and legend.
     """
     for (name, losses), (color, dash) in zip(runs.items(), looks):

@@ -16,10 +16,10 @@ def number_grid(
 ):
     """Draw an array (rows, columns), or one row (columns,), with its upper left corner at `at`; returns its Place.
 
-    label, color: what stands above, and in which colour. limit: cells are coloured by their numbers, blue negative,
+    label, color: the text above, and its colour. limit: cells are coloured by their numbers, blue negative,
     white 0, orange positive, strongest from ±limit on (by default the largest number). colors: instead of that, one
-    colour for all cells, a list of one for each row, or of lists of one for each cell; they are drawn pale. text: what
-    stands in a cell: a function of its number, or "" for nothing; by default `number_text`. frame: cells (i, j) to
+    colour for all cells, a list of one for each row, or of lists of one for each cell; they are drawn pale. text: for
+    a cell: a function of its number, or "" for nothing; by default `number_text`. frame: cells (i, j) to
     outline. rows, columns: names, to the left and above. wide: width of a cell; its height is 1.
     """
     values = np.atleast_2d(values)
@@ -44,7 +44,7 @@ def number_grid(
 def cell_row(ax, texts, at, widths=1, *, colors=SKY, label="", height=0.8, size=LETTERS):
     """Draw texts in a row of cells, its upper left corner at `at`: tokens, bytes, threads; returns its Place.
 
-    widths, colors: one for all, or one for each cell; colours are drawn pale. label: stands to the left of the row.
+    widths, colors: one for all, or one for each cell; colours are drawn pale. label: to the left of the row.
     """
     texts = list(map(str, texts))
     left, top = at

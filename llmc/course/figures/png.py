@@ -4,11 +4,11 @@ A figure is white paper, a few colours and the shades between them at the edges 
 show it as it was. Pillow does it, which matplotlib itself requires and writes its PNGs with.
 """
 
-FAR = 20  # of 255: a pixel that would move further in red, green or blue keeps the picture as it is
+FAR = 20  # of 255: if any pixel would move further in red, green or blue, all colours are kept
 
 
 def smaller(png: bytes) -> bytes:
-    """The same picture in fewer bytes; the one given where that cannot be done without a trace. The same every time."""
+    """The same picture in fewer bytes, with all its colours where 256 would show. Deterministic."""
     from io import BytesIO
 
     import numpy as np

@@ -31,7 +31,7 @@ def stored(path, names=None) -> list[dict]:
 
 
 def roof(ax, peak, bandwidths, xlim, *, unit="GFLOP/s", peak_label="matrix product"):
-    """Draw what arithmetic and memory allow, min(peak, intensity · bandwidth), and set the axes up for points.
+    """Draw the limit that arithmetic and memory set, min(peak, intensity · bandwidth), and label the axes for points.
 
     peak: in `unit`, "GFLOP/s" or "TFLOP/s". bandwidths: {"memory": GB/s, …}, the largest drawn solid. xlim: operations
     for a byte, from and to.

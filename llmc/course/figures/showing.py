@@ -1,8 +1,8 @@
 """How a figure reaches the page: a PNG at 144 dpi, with alt text, no wider than it was drawn.
 
-JupyterLab (4.6) and nbconvert's default template drop the alt text that travels with `image/png`; they keep that of an
-HTML image. So a figure that is shown is both: JupyterLab draws the HTML, and what is stored (exercises/notebooks.py) is
-the PNG alone, its alt text in the output's metadata.
+JupyterLab (4.6) and nbconvert's default template drop the alt text that comes with `image/png`; they keep that of an
+HTML image. So a figure is shown as both, and JupyterLab draws the HTML. Stored notebooks keep the PNG alone, with the
+alt text in the output's metadata (exercises/pictures.py).
 """
 
 from llmc.course.figures.alt import words
@@ -29,8 +29,8 @@ def show_as_images():
 def as_output(figure):
     """({mime type: data}, {mime type: metadata}) of a figure, as IPython's display takes them.
 
-    The metadata of the PNG: alt (str), width (pixels of the page), and small_text, a list of what is written in letters
-    under 9 points, only where there is some: the test of stored notebooks refuses it.
+    The metadata of the PNG: alt (str), width (pixels of the page), and, only where there are any, small_text: the texts
+    in letters under 9 points, which the test of stored notebooks refuses.
     """
     from base64 import b64encode
     from html import escape
@@ -46,7 +46,7 @@ def as_output(figure):
 
 
 def to_png(figure):
-    """(PNG as bytes, its width on a page in pixels), cut to what is drawn, with a small margin."""
+    """(PNG as bytes, its width on a page in pixels), cropped to the drawing, with a small margin."""
     from io import BytesIO
     from struct import unpack
 
@@ -58,7 +58,7 @@ def to_png(figure):
 
 
 def small_text(figure):
-    """What a drawn figure says in letters under 9 points: ["'rstd' (7 pt)", …]."""
+    """The texts of a drawn figure in letters under 9 points: ["'rstd' (7 pt)", …]."""
     from matplotlib.text import Text
 
     texts = [text for text in figure.findobj(Text) if text.get_fontsize() < SMALLEST and _is_seen(text)]

@@ -16,7 +16,7 @@ COLORS = {
 }
 BLUE, ORANGE, GREEN, RED = (COLORS[name] for name in ("blue", "orange", "green", "vermillion"))
 SKY, PURPLE, YELLOW = COLORS["sky"], COLORS["purple"], COLORS["yellow"]
-GREY, PALE, INK = "#6E6E6E", "#EEEEEE", "#222222"  # what stands back, what is empty, what is written
+GREY, PALE, INK = "#6E6E6E", "#EEEEEE", "#222222"  # for the background, for empty cells, for letters
 
 DPI = 144  # dots per inch: sharp on a page of half that many
 SMALLEST = 9  # points: the smallest letters of a figure

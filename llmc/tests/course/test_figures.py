@@ -258,8 +258,8 @@ live.close()"""
 
 
 def test_numbers_as_short_as_a_cell_needs_them():
-    told = {3.0: "3", -0.333: "−0.33", 12.34: "12.3", 1234.5: "1234", 1e-4: "≈ 0", 0.0: "0", -1.0: "−1", 0.005: "0.01"}
-    assert {value: figures.number_text(value) for value in told} == told
+    short = {3.0: "3", -0.333: "−0.33", 12.34: "12.3", 1234.5: "1234", 1e-4: "≈ 0", 0.0: "0", -1.0: "−1", 0.005: "0.01"}
+    assert {value: figures.number_text(value) for value in short} == short
     assert [figures.number_text(v) for v in (np.inf, -np.inf, np.nan, np.int64(7))] == ["∞", "−∞", "", "7"]
 
 
@@ -303,7 +303,7 @@ def test_bars_are_in_order_with_their_numbers_and_their_limits():
     _, ax = plt.subplots()
     figures.bars(ax, {"a": 1.0, "b": 2.0}, limit=np.array([0.5, 3.0]), text="{:.1f} s")
     assert [list(line.get_xdata()) for line in ax.lines] == [[0.5, 0.5], [3, 3]]
-    assert [text.xy for text in ax.texts] == [(1, 0), (3, 1)], "the number stands behind bar and mark"
+    assert [text.xy for text in ax.texts] == [(1, 0), (3, 1)], "the number follows bar and mark"
 
 
 def test_stacked_bars_begin_where_the_last_part_ended():
