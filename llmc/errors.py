@@ -1,8 +1,25 @@
-"""Bad input is one exception with one sentence for the user. A bug in llmc is no UserError and keeps its traceback."""
+"""What can be wrong with what the user gave us. A bug in llmc is none of these and keeps its traceback."""
 
 
 class UserError(ValueError):
-    """Bad input, told in one sentence: what is wrong, what to do. The command line prints it and exits with 2."""
+    """Bad input, explained in one sentence: what is wrong, what to do. The command line prints it and exits with 2."""
+
+
+class KernelError(RuntimeError):
+    """A CUDA kernel that is wrong. Its text says what and where, and what to do.
+
+    `report` is the Report of the launch that went wrong, None when there was no launch: a kernel that the emulator
+    refuses, that does not compile, or whose arguments do not fit. `line` is the line of the kernel, 0 if there is none.
+    """
+
+    def __init__(self, report_or_text, line: int = 0):
+        super().__init__(str(report_or_text))
+        self.report = None if isinstance(report_or_text, str) else report_or_text
+        self.line = line
+
+
+class NoCompiler(KernelError, UserError):
+    """There is no C++ compiler here, so no kernel runs on the emulator: a matter of the machine, not of the kernel."""
 
 
 def why(error: OSError) -> str:

@@ -14,7 +14,7 @@ the kernel does.
 import numpy as np
 
 from llmc.cuda.devices import device, reason
-from llmc.cuda.errors import KernelError
+from llmc.errors import KernelError
 
 __all__ = [  # xp comes out of __getattr__
     "KernelError",

@@ -5,7 +5,7 @@ import numpy as np
 from llmc.cuda.emulator.compiling.source import global_names
 from llmc.cuda.emulator.kernels import RawKernel
 from llmc.cuda.emulator.modules import RawModule
-from llmc.cuda.errors import KernelError
+from llmc.errors import KernelError
 
 _expressions = {}  # (code, name that the compiler made of it) -> name expression, of CuPy's kernels from modules
 

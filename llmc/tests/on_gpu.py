@@ -62,7 +62,7 @@ def prepare():
 def compiler() -> bool:
     """Is there one for the emulator?"""
     from llmc.cuda.emulator.compiling import toolchain
-    from llmc.cuda.errors import NoCompiler
+    from llmc.errors import NoCompiler
 
     try:
         return bool(toolchain.find())

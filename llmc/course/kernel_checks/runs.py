@@ -10,8 +10,7 @@ from llmc.course.checks.comparison import compare
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.checks.inputs import BAND, GUARD, guarded
 from llmc.course.kernel_checks.words import look
-from llmc.cuda.errors import NoCompiler
-from llmc.errors import UserError
+from llmc.errors import NoCompiler, UserError
 
 SECONDS = 10  # a launch of an exercise takes milliseconds; nobody should wait a minute for one that never ends
 AGREE = 1e-3  # relative to the largest entry: emulator and GPU add in another order, exp differs in its last digits

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from llmc.course.machine import facts, openblas
 from llmc.course.machine.advice import Row, install_compiler, llmc_command, pip, set_variable, unset_variables
-from llmc.cuda.errors import NoCompiler
+from llmc.errors import NoCompiler
 
 GiB = 2**30
 ENOUGH_MEMORY = 1 * GiB  # `llmc train` takes a fraction of it

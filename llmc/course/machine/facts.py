@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from llmc.cuda.emulator.compiling import toolchain
-from llmc.cuda.errors import NoCompiler
+from llmc.errors import NoCompiler
 
 PATIENCE = 4.0  # seconds a command may take: the first answer of a sleeping NVIDIA driver can need three
 CGROUP = Path("/sys/fs/cgroup")  # where Linux keeps the limits of a container

@@ -5,7 +5,7 @@ import ctypes
 from llmc.cuda.emulator import native
 from llmc.cuda.emulator.compiling import compiler
 from llmc.cuda.emulator.compiling.source import global_names
-from llmc.cuda.errors import KernelError
+from llmc.errors import KernelError
 
 
 class Build:

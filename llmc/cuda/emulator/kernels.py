@@ -22,7 +22,7 @@ from llmc.cuda.emulator.raw import Raw
 from llmc.cuda.emulator.reading import read
 from llmc.cuda.emulator.reporting.report import Report
 from llmc.cuda.emulator.statics import of_kernel
-from llmc.cuda.errors import KernelError
+from llmc.errors import KernelError
 
 MOST_PLANS = 256  # launch shapes that a kernel remembers
 

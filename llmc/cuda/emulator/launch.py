@@ -15,7 +15,7 @@ from llmc.cuda.emulator.compiling.source import kernel_names
 from llmc.cuda.emulator.raw import Raw
 from llmc.cuda.emulator.reading import read
 from llmc.cuda.emulator.slots import slots_of
-from llmc.cuda.errors import KernelError
+from llmc.errors import KernelError
 
 
 def _bring_in(slot, unwritten):

@@ -5,7 +5,7 @@ import ctypes
 from llmc.cuda.emulator.build import Build
 from llmc.cuda.emulator.compiling.source import kernels
 from llmc.cuda.emulator.kernels import RawKernel, checks_by_default, refuse_name
-from llmc.cuda.errors import KernelError
+from llmc.errors import KernelError
 
 
 class RawModule:

@@ -12,7 +12,7 @@ from pathlib import Path
 from time import monotonic
 
 from llmc.cuda.emulator.compiling.compiler import compile_runtime
-from llmc.cuda.errors import KernelError
+from llmc.errors import KernelError
 
 BUDGET_S, CHECKED_BUDGET_S = 120.0, 20.0  # a launch that runs longer is stopped; LLMC_EMULATOR_SECONDS sets both
 NUDGE_S = 0.05  # between two interruptions of a launch that takes long: threads that spin let others run

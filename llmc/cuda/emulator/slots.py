@@ -1,6 +1,6 @@
 """Where the arrays of a launch lie in memory: those that overlap (views, an in-place kernel) belong together."""
 
-from llmc.cuda.errors import KernelError
+from llmc.errors import KernelError
 
 MOST_ARRAYS = 64
 

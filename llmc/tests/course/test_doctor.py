@@ -14,7 +14,7 @@ from llmc.course.machine import advice, diagnoses, equipment, facts, openblas
 from llmc.course.machine.advice import Row
 from llmc.course.machine.doctor import examine
 from llmc.cuda.emulator.compiling import toolchain
-from llmc.cuda.errors import NoCompiler
+from llmc.errors import NoCompiler
 
 ROOT = Path(__file__).resolve().parents[3]
 ZEN4 = {"avx", "avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl"}

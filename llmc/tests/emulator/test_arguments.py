@@ -9,7 +9,7 @@ from llmc.cuda.emulator.calling.arguments import convert
 from llmc.cuda.emulator.calling.packing import Packer
 from llmc.cuda.emulator.calling.parameters import parse
 from llmc.cuda.emulator.calling.shapes import check_launch
-from llmc.cuda.errors import KernelError
+from llmc.errors import KernelError
 
 
 def one(kind, value):

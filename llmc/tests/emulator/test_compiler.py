@@ -7,8 +7,7 @@ import sys
 import pytest
 
 from llmc.cuda.emulator.compiling import compiler, toolchain
-from llmc.cuda.errors import KernelError, NoCompiler
-from llmc.errors import UserError
+from llmc.errors import KernelError, NoCompiler, UserError
 
 HEAD = 'extern "C" __global__ void k(float* x, const float* y) {\n'
 CODE = HEAD + "    x[threadIdx.x] = y[threadIdx.x];\n}\n"

@@ -9,7 +9,7 @@ import pytest
 
 from llmc.cuda.emulator.compiling import toolchain
 from llmc.cuda.emulator.compiling.compiler import COMMON, NO_HOST_HEADERS, SEEN
-from llmc.cuda.errors import KernelError
+from llmc.errors import KernelError
 from llmc.tests.emulator.words import each, run
 
 CHECKED = pytest.mark.parametrize("check", [True, False], ids=["checked", "plain"])

@@ -5,7 +5,7 @@ import pytest
 from llmc.cuda.emulator.compiling.refusals import refuse
 from llmc.cuda.emulator.compiling.source import global_names, kernel_names, kernels, parameter_names, prepare
 from llmc.cuda.emulator.compiling.text import mask
-from llmc.cuda.errors import KernelError
+from llmc.errors import KernelError
 
 TRAPS = r"""
 // __global__ void in_a_comment(int a)

@@ -14,7 +14,7 @@ import numpy as np
 
 from llmc.cuda.emulator.calling.parameters import Parameter, described, dtype_name, is_cupy, parse
 from llmc.cuda.emulator.calling.values import value_bytes
-from llmc.cuda.errors import KernelError
+from llmc.errors import KernelError
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llmc.cuda.errors import KernelError
+from llmc.errors import KernelError
 
 WORDS = {  # how C++ spells them
     **{"f2": "__half", "f4": "float", "f8": "double", "b2": "__nv_bfloat16", "?0": "void", "?1": "bool"},

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from llmc.cuda.errors import KernelError
+from llmc.errors import KernelError
 
 DYNAMIC_LIMIT = 48 * 1024  # bytes of shared memory that a block gets without asking
 MOST_SHARED = 227 * 1024  # and with asking, on an H100

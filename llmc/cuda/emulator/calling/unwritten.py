@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 
 from llmc.cuda.emulator.raw import RawProblem
-from llmc.cuda.errors import KernelError
+from llmc.errors import KernelError
 
 NAN_BITS = 0xFF  # each byte of an unwritten float: a NaN that no operation returns
 INTEGER_BITS = 0xCB  # and of anything else; all bits set would be -1, which somebody may well mean

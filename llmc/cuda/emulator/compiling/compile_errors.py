@@ -7,7 +7,7 @@ from llmc.cuda.emulator.compiling.dynamic_shared import KERNEL_FILE
 from llmc.cuda.emulator.compiling.python_habits import floored, habit
 from llmc.cuda.emulator.compiling.source import ENTRIES_FILE, kernel_names, kernels
 from llmc.cuda.emulator.compiling.text import line_at, mask, without_directives
-from llmc.cuda.errors import KernelError
+from llmc.errors import KernelError
 
 ERROR = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$", re.MULTILINE)
 FROM_KERNEL = re.compile(rf"\b{re.escape(KERNEL_FILE)}:(\d+)")

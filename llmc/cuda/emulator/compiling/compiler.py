@@ -19,7 +19,7 @@ from llmc.cuda.emulator.compiling.compile_errors import explain
 from llmc.cuda.emulator.compiling.refusals import refuse
 from llmc.cuda.emulator.compiling.source import prepare
 from llmc.cuda.emulator.compiling.store import cache_folder, whole
-from llmc.cuda.errors import KernelError
+from llmc.errors import KernelError
 
 HERE = Path(__file__).parents[1]
 INCLUDE = HERE / "include"

@@ -6,7 +6,7 @@ Better said before the compiler is asked: its own words for these would be about
 import re
 
 from llmc.cuda.emulator.compiling.text import line_at, mask
-from llmc.cuda.errors import KernelError
+from llmc.errors import KernelError
 
 IN_TWO = "end the kernel where all blocks must meet and launch a second one"
 BY_HAND = "copy with plain loads and stores"

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from llmc.cuda.errors import NoCompiler
+from llmc.errors import NoCompiler
 
 
 class Toolchain(NamedTuple):
