@@ -213,7 +213,7 @@ def leaky_without_x(code):
     return replaced(code, INDEX, "blockIdx * blockDim + threadIdx")
 
 
-@wrong("leaky_relu", says="the condition stands in brackets")
+@wrong("leaky_relu", says="the condition goes in brackets")
 def leaky_with_pythons_if(code):
     return replaced(code, GUARD, "if i < n:\n    {")
 
@@ -348,7 +348,7 @@ def swap_with_floor_division(code):
     return replaced(code, "i / (T * C);", "i // (T * C);")
 
 
-@wrong("swap_axes", says="so the index itself is wrong, or the bound of the check")
+@wrong("swap_axes", says="so either the index itself is wrong or the bound of the check is")
 def swap_with_a_factor_too_much(code):
     return replaced(code, "(b * C + c) * T + t", "(b * T * C + c) * T + t")
 

@@ -40,7 +40,8 @@ c.demand(…)         WrongAnswer "right, but …" unless the last launch kept t
                     quarter of them), rewrites (writes to elements that have one already), shared_requests,
                     bank_conflicts (extra passes), barriers (of a block)
 kernel_check(name, where={"race": 'lesson 13, section "…"', …})
-                    where to look for each kind of problem: a key of kernel_words.RANK or of demand, or "compile"
+                    where to look for each kind of problem: its name in the emulator's findings/kinds.py, a key of
+                    demand, or "compile"
 
 A failing launch tells the kind of problem and its line; whether only some launches fail (other blocks, other grids, the
 second time); the report's paragraph; where to look; the launch. So a wrong answer is refused with words such as

@@ -7,15 +7,10 @@ from typing import NamedTuple
 
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.kernel_checks.source import literal_block
-from llmc.cuda.emulator.reporting.advice import DIAGNOSED
+from llmc.cuda.emulator.findings.kinds import BY_NAME, GRAVITY, KINDS
 
-RANK = (  # kinds of problems; the gravest is told, the others are its company: a race often reads what is not there yet
-    *("crash", "out-of-bounds", "bounds", "invalid-pointer", "misaligned", "stack-overflow", "division-by-zero"),
-    *("integer-overflow", "assert", "barrier-divergence", "deadlock", "inactive-lane", "race", "missing-syncwarp"),
-    *("runaway", "uninitialised", "never-written"),
-)
-DRAWN = {"out-of-bounds", "race", "missing-syncwarp", "never-written", "efficiency", "sectors", "bank_conflicts"}
-DRAWN |= {"rewrites"}
+DRAWN = {kind.name for kind in KINDS if kind.drawn}
+DRAWN |= {"efficiency", "sectors", "bank_conflicts", "rewrites"}
 NEVER_WRITTEN = "The launch is given, and large enough. Work out by hand which thread should write {}."
 DRAW = "To see which thread touches what:  c.report.plot()"
 TITLE = re.compile(r"(?P<title>[^:]+): kernel \S+?(?:, lines? [^:]+)?: ")  # how a report's paragraph begins
@@ -91,9 +86,9 @@ def _short(size) -> str:
 
 def problem_text(report, where) -> str:
     """The message for a report with problems: the gravest told in full, the others by name."""
-    first, *others = sorted(report.problems, key=lambda p: RANK.index(p.kind) if p.kind in RANK else len(RANK))
-    paragraph = TITLE.sub("", first.text, count=1)
-    paragraph = paragraph.replace(DIAGNOSED["never-written"], NEVER_WRITTEN.format(first.where))  # the launch is ours
+    first, *others = sorted(report.problems, key=lambda p: GRAVITY[p.kind])  # it is often the cause of the others
+    paragraph, ours = TITLE.sub("", first.text, count=1), NEVER_WRITTEN.format(first.where)
+    paragraph = paragraph.replace(BY_NAME["never-written"].advice, ours)  # the launch is the check's, not the learner's
     told = [head(first) + ".", paragraph[:1].upper() + paragraph[1:]]
     names = [name for name in dict.fromkeys(map(head, others)) if name != head(first)]
     if names:

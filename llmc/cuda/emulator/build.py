@@ -1,19 +1,19 @@
-"""A kernel's text as libraries in memory: the plain build, the checked one, and the variables of both."""
+"""A kernel's text as libraries in memory: the plain build and the checked one, and the variables of both."""
 
 import ctypes
 
-from llmc.cuda.emulator import native
 from llmc.cuda.emulator.compiling import compiler
 from llmc.cuda.emulator.compiling.source import global_names
+from llmc.cuda.emulator.launching import native
 from llmc.errors import KernelError
 
 
 class Build:
-    """A text, the kernels wanted of it and the compiler's options. Each library is compiled when first asked for."""
+    """A text, the kernels wanted from it, the compiler's options. Each library is compiled when it is first needed."""
 
     def __init__(self, code: str, names, options=()):
         if not isinstance(code, str):
-            raise KernelError(f"code is a {type(code).__name__}; it is the text of the kernel.")
+            raise KernelError(f"code is a {type(code).__name__}; pass the text of the kernel.")
         self.code, self.names, self.options = code, tuple(names), options
         self._libraries = {}
 
@@ -29,12 +29,14 @@ class Build:
         found = self.library(checked).global_variable(name) if name in global_names(self.code) else None
         if found is None:
             there = ", ".join(global_names(self.code)) or "none"
-            raise KernelError(f"no __device__ or __constant__ variable {name!r} at file scope; there is {there}.")
+            raise KernelError(
+                f"there is no __device__ or __constant__ variable {name!r} at file scope; there is {there}."
+            )
         address, size = found
         return (ctypes.c_ubyte * size).from_address(address)
 
     def copy_variables(self, checked: bool):
-        """Give the variables of the build `checked` the values that they have in the other one."""
+        """Give the variables of the build `checked` the values that they have in the other build."""
         for name in global_names(self.code):
             source, target = self.variable(name, not checked), self.variable(name, checked)
             ctypes.memmove(target, source, len(source))

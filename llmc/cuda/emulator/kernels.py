@@ -1,16 +1,15 @@
 """The emulator's RawKernel, with CuPy's call style.
 
 A kernel is compiled at its first launch. Checked launches (check=True, the default) run on an instrumented build and
-raise KernelError with the report if anything is wrong; unchecked ones run on a plain build, on all cores. Both builds
-have __device__ and __constant__ variables of their own: a kernel keeps to the build that its `check` asks for, and
-`examine` of an unchecked kernel lends the checked build its values.
+raise KernelError with the report if anything is wrong; unchecked ones run on a plain build, on all cores. Each build
+has __device__ and __constant__ variables of its own: a kernel keeps to the build that its `check` selects, and
+`examine` of an unchecked kernel lends its values to the checked build.
 """
 
 import ctypes
 import os
 import sys
 
-from llmc.cuda.emulator import launch, native
 from llmc.cuda.emulator.build import Build
 from llmc.cuda.emulator.calling import unwritten
 from llmc.cuda.emulator.calling.arguments import convert
@@ -18,17 +17,18 @@ from llmc.cuda.emulator.calling.packing import Packer
 from llmc.cuda.emulator.calling.parameters import parse
 from llmc.cuda.emulator.calling.shapes import DYNAMIC_LIMIT, MOST_SHARED, THREADS, check_launch
 from llmc.cuda.emulator.compiling.source import global_names, kernel_names, kernels, parameter_names
-from llmc.cuda.emulator.raw import Raw
-from llmc.cuda.emulator.reading import read
+from llmc.cuda.emulator.findings.raw import Raw
+from llmc.cuda.emulator.launching import launch, native
+from llmc.cuda.emulator.launching.reading import read
+from llmc.cuda.emulator.launching.statics import of_kernel
 from llmc.cuda.emulator.reporting.report import Report
-from llmc.cuda.emulator.statics import of_kernel
 from llmc.errors import KernelError
 
 MOST_PLANS = 256  # launch shapes that a kernel remembers
 
 
 def checks_by_default() -> bool:
-    """LLMC_CHECK=0 turns the checks off where a kernel does not ask for them."""
+    """Whether kernels are checked that do not say so themselves: not if LLMC_CHECK is 0."""
     return os.environ.get("LLMC_CHECK", "1") != "0"
 
 
@@ -36,8 +36,8 @@ class RawKernel:
     """A kernel that runs on the emulator: `k((gx, gy, gz), (bx, by, bz), (args...), shared_mem=bytes)`.
 
     code: CUDA C · name: an extern "C" __global__ function · options: NVRTC's, a tuple · check: True, False, or None for
-    LLMC_CHECK. `backend` and the rest are CuPy's and do nothing. arguments.py says what an argument may be. What a
-    kernel prints appears when the launch is over.
+    LLMC_CHECK. `backend` and the rest are CuPy's and have no effect. calling/arguments.py says what an argument may be.
+    What a kernel prints appears when the launch is over.
     """
 
     def __init__(self, code: str, name: str, options=(), backend="nvrtc", *, check: bool | None = None, **of_cupy):
@@ -57,7 +57,7 @@ class RawKernel:
 
     @classmethod
     def of(cls, build: Build, name: str, check) -> "RawKernel":
-        """A kernel of a module."""
+        """A kernel from a module's build."""
         kernel = cls.__new__(cls)
         kernel._set_up(build, build.names.index(name), name, check)
         return kernel
@@ -82,12 +82,12 @@ class RawKernel:
     # ------------------------------------------------------------------------------------------- launching
 
     def __call__(self, grid, block, args, *, shared_mem=0, stream=None, enable_cooperative_groups=False):
-        """Run the kernel and wait for its end. Raises KernelError: before the launch, or with a report after it."""
+        """Run the kernel and wait for it to end. Raises KernelError: before the launch, or with a report after it."""
         if self.check:
-            return _tell(self.examine(grid, block, args, shared_mem))
+            return _raise_if_wrong(self.examine(grid, block, args, shared_mem))
         try:
             prepared = self._plans[grid, block, shared_mem]
-        except (KeyError, TypeError):  # a new shape, or nothing that can be one
+        except (KeyError, TypeError):  # a new shape, or something that cannot be one
             prepared = self._plan(grid, block, shared_mem)
         with native.exclusive():  # the packer holds the arguments of one launch
             self._packer.pack(args)
@@ -95,7 +95,7 @@ class RawKernel:
         return None if handle is None else self._finish(handle, grid, block, args, shared_mem)
 
     def examine(self, grid, block, args, shared_mem=0, outputs=(), measure=False) -> Report:
-        """The report of a checked launch; `llmc.cuda.inspect` says what the arguments are. Prints nothing."""
+        """The report of a checked launch; `llmc.cuda.inspect` describes the arguments. Prints nothing."""
         library = self._build.library(True)
         grid, block = self._shape(grid, block, shared_mem, library)
         arguments = self._arguments(library, args)
@@ -112,7 +112,7 @@ class RawKernel:
         return Report(raw)
 
     def _plan(self, grid, block, shared_mem):
-        """Options of an unchecked launch of this shape, kept for the next one."""
+        """The options of an unchecked launch of this shape, kept for the next one."""
         library = self._build.library(False)
         if self._packer is None:
             parameters = parse(library.signature(self._index), self._names(), self.name)
@@ -132,7 +132,7 @@ class RawKernel:
         raw = Raw(library.path, self.code, self.name, grid, block, self._arguments(library, args))
         read(handle, raw)
         native.release(handle)
-        _tell(Report(raw))
+        _raise_if_wrong(Report(raw))
 
     def _names(self):
         return parameter_names(self.code, self.name)
@@ -151,24 +151,26 @@ class RawKernel:
 
     @property
     def shared_size_bytes(self) -> int:
-        """Bytes of the kernel's static shared memory, gaps between arrays not counted; 0 where nobody knows (macOS)."""
+        """Bytes of the kernel's static shared memory without gaps between arrays; 0 where that is not known (macOS)."""
         return self._static_shared(self._build.library(self.check))
 
     @property
     def max_dynamic_shared_size_bytes(self) -> int:
-        """The most bytes that shared_mem may ask for: 48 KiB less the static ones, unless set; up to 227 KiB."""
+        """The most bytes that shared_mem may request: 48 KiB less the static ones unless set, up to 227 KiB."""
         return DYNAMIC_LIMIT - self.shared_size_bytes if self._max_dynamic is None else self._max_dynamic
 
     @max_dynamic_shared_size_bytes.setter
     def max_dynamic_shared_size_bytes(self, size: int):
         if not 0 <= size <= MOST_SHARED:
-            raise KernelError(f"{self.name}: {size} bytes of shared memory; a block has at most {MOST_SHARED}.")
+            raise KernelError(
+                f"{self.name}: {size} bytes of shared memory are too many; a block has at most {MOST_SHARED}."
+            )
         self._max_dynamic = int(size)
         self._plans.clear()
 
     @property
     def attributes(self) -> dict:
-        """What CuPy tells of a kernel; -1 for what there is none of on the emulator."""
+        """What CuPy says about a kernel; -1 for whatever does not exist on the emulator."""
         unknown = ("const_size_bytes", "local_size_bytes", "num_regs", "ptx_version", "binary_version", "cache_mode_ca")
         return {name: -1 for name in (*unknown, "preferred_shared_memory_carveout")} | {
             "max_threads_per_block": THREADS,
@@ -186,11 +188,11 @@ def refuse_name(code, name):
             ".get_function(...) with the types that you want."
         )
     if same and not any(each.c_linkage for each in same):
-        raise KernelError(f'{name} has a C++ name, so CuPy does not find it; write extern "C" __global__ void {name}.')
+        raise KernelError(f'{name} has a C++ name, so CuPy cannot find it; write extern "C" __global__ void {name}.')
 
 
-def _tell(report):
-    """What a launch printed, then KernelError if there are problems."""
+def _raise_if_wrong(report):
+    """Print what the launch printed, then raise KernelError if there are problems."""
     if report.raw.printed:
         sys.stdout.write(report.raw.printed)
     if not report.ok:

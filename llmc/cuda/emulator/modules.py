@@ -11,7 +11,7 @@ from llmc.errors import KernelError
 class RawModule:
     """Several kernels of one text: RawModule(code=..., name_expressions=["scale<float>"]).get_function(name).
 
-    Without name_expressions it has the extern "C" kernels; with them also the named instances of templates.
+    It has the extern "C" kernels, and the instances of templates that name_expressions lists.
     """
 
     def __init__(self, *, code: str, options=(), name_expressions=None, check: bool | None = None, **of_cupy):
@@ -33,11 +33,11 @@ class RawModule:
         self._build.library(self.check)
 
     def get_function(self, name: str) -> RawKernel:
-        """The kernel of that name, or of that name expression, written as it was given."""
+        """The kernel of that name, or of a name expression, written just as in name_expressions."""
         if name in self._build.names:
             return RawKernel.of(self._build, name, self.check)
         refuse_name(self.code, name)
-        if any(each.name == name for each in kernels(self.code)):  # within an #if: a build of its own
+        if any(each.name == name for each in kernels(self.code)):  # inside an #if: a build of its own
             return RawKernel.of(Build(self.code, (*self._build.names, name), self._build.options), name, self.check)
         there = ", ".join(self._build.names) or "none"
         raise KernelError(f"there is no kernel {name!r} in this module; there is {there}.")

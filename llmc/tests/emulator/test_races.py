@@ -2,7 +2,7 @@
 
 One kernel reads what each thread does at each step from an array, so that a thousand programs need one compilation. The
 oracle compares all pairs of accesses, which is what a race is by definition. The emulator remembers less than that of
-each place (llmc/cuda/emulator/runtime/memory.cpp), so it may miss one program in a hundred, but it never accuses one.
+each place (llmc/cuda/emulator/runtime/shadow.cpp), so it may miss one program in a hundred, but it never accuses one.
 """
 
 import numpy as np
@@ -57,7 +57,9 @@ def program(random, blocks):
     for _ in range(random.randint(1, 9)):
         ops[random.randint(steps), random.randint(threads)] = random.choice([READ, WRITE, WRITE, ATOMIC])
     places = random.randint(0, PLACES, ops.shape).astype(np.int32)
-    places[ops == ATOMIC] = PLACES - 1  # what an atomic is to a plain read is a matter of taste: they do not meet
+    places[ops == ATOMIC] = (
+        PLACES - 1
+    )  # whether an atomic races with a plain read is a matter of taste: keep them apart
     places[(ops == READ) & (places == PLACES - 1)] = 0
     if blocks > 1:
         ops[ops == ATOMIC] = WRITE  # an atomic could order the blocks

@@ -77,7 +77,7 @@ class Counts(NamedTuple):
 def count(report, N, C, own=("x", "out")) -> Counts:
     """Counts of a launch on N rows of C float32 numbers; own names the arrays of that shape."""
     moved = {mine: sum(use.sectors for use in report.lines if (use.name in own) == mine) for mine in (True, False)}
-    passes = sum(use.ways for use in report.lines if use.space == "shared")
+    passes = sum(use.passes for use in report.lines if use.space == "shared")
     barriers = report.barriers / max(1, report.raw.blocks_run)
     needed = len(own) * C * 4 / 32
     return Counts(moved[True] / N, moved[False] / N, needed, passes / N, report.bank_conflicts, barriers)

@@ -1,7 +1,7 @@
-"""Arrays that hold nothing yet. A kernel that reads an element of one before anybody wrote it is told so.
+"""Arrays that hold nothing yet. It is a problem when a kernel reads an element of one that nothing has written.
 
-`empty` fills an array with a pattern that no calculation makes, and remembers the array. An element counts as unwritten
-for as long as it shows the pattern: so it does not matter who wrote it, a kernel or a line of NumPy.
+`empty` fills an array with a pattern that no calculation produces, and remembers the array. An element counts as
+unwritten for as long as it shows the pattern, so it may be written by a kernel or by a line of NumPy.
 """
 
 import weakref
@@ -9,17 +9,17 @@ from math import prod
 
 import numpy as np
 
-from llmc.cuda.emulator.raw import RawProblem
+from llmc.cuda.emulator.findings.raw import RawProblem
 from llmc.errors import KernelError
 
 NAN_BITS = 0xFF  # each byte of an unwritten float: a NaN that no operation returns
-INTEGER_BITS = 0xCB  # and of anything else; all bits set would be -1, which somebody may well mean
+INTEGER_BITS = 0xCB  # and of anything else; all bits set would be -1, which may well be meant
 
 _known = {}  # id of an array made by `empty` -> weak reference to it
 
 
 def empty(shape, dtype=np.float32) -> np.ndarray:
-    """A new array (shape) of which the emulator knows that nothing was written to it."""
+    """A new array (shape). The emulator knows that nothing has been written to it."""
     array = np.empty(shape, dtype)  # (shape)
     _bytes(array)[...] = _pattern(array)  # (elements, bytes of one)
     key = id(array)
@@ -28,7 +28,7 @@ def empty(shape, dtype=np.float32) -> np.ndarray:
 
 
 def elements(array) -> np.ndarray | None:
-    """(elements,) bool, True where nothing was written; None if the array is not known or nothing is missing."""
+    """(elements,) bool, True where nothing was written; None for an unknown array or one that is complete."""
     root = _owner(array)
     if id(root) not in _known or not array.size:
         return None
@@ -41,7 +41,7 @@ def elements(array) -> np.ndarray | None:
 
 
 def of_launch(arguments, outputs) -> dict[int, np.ndarray]:
-    """Argument index -> (elements,) bool, True where nothing is yet: arrays of `empty`, and all of each output."""
+    """Argument index -> (elements,) bool, True where nothing is yet: in arrays from `empty`, and all of each output."""
     arrays = {i: argument.array for i, argument in enumerate(arguments) if argument.array is not None}
     found = {i: elements(array) for i, array in arrays.items()} if _known else {}
     found |= {i: np.ones(arrays[i].size, bool) for i in outputs}  # (elements,)
@@ -49,11 +49,11 @@ def of_launch(arguments, outputs) -> dict[int, np.ndarray]:
 
 
 def settle(raw, missing, outputs):
-    """After a launch: what is still missing shows the pattern again, and of an output it is a problem.
+    """After a launch: what is still missing shows the pattern again, and in an output that is a problem.
 
-    Not where the launch ended early: then it is a consequence.
+    It is none where the launch ended early: then it is a mere consequence.
     """
-    finished = raw.blocks_run == prod(raw.grid) and not getattr(raw, "lost_threads", 0)
+    finished = raw.blocks_run == prod(raw.grid) and not raw.lost_threads
     for i, still in missing.items():
         array, const = raw.arguments[i].array, raw.arguments[i].const
         if still.any() and not const:
@@ -75,7 +75,7 @@ def mark(array, missing):
 
 
 def indices(arguments, outputs) -> tuple[int, ...]:
-    """Indices of the arguments that `outputs`, names or indices, speaks of. Raises KernelError for one that is none."""
+    """Indices of the arguments that `outputs` lists by name or index. Raises KernelError for one that is no output."""
     names = [argument.name for argument in arguments]
     wanted = (outputs,) if isinstance(outputs, (str, int)) else tuple(outputs)
     found = []
@@ -83,7 +83,7 @@ def indices(arguments, outputs) -> tuple[int, ...]:
         i = names.index(output) if output in names else output
         if not isinstance(i, int) or not 0 <= i < len(names) or arguments[i].array is None or arguments[i].const:
             arrays = ", ".join(each.name for each in arguments if each.array is not None and not each.const)
-            raise KernelError(f"{output!r} is no array that the kernel can write; those are: {arrays or 'none'}.")
+            raise KernelError(f"{output!r} is not an array that the kernel can write; those are: {arrays or 'none'}.")
         found.append(i)
     return tuple(found)
 

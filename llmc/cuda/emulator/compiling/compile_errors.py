@@ -18,37 +18,37 @@ WORDS = """threadIdx blockIdx blockDim gridDim warpSize __global__ __device__ __
     atomicOr atomicXor float2 float3 float4 int2 int4 make_float2 make_float4 make_int2 make_int4 rsqrtf sqrtf expf logf
     tanhf powf fabsf fmaxf fminf fmaf floorf ceilf erff __expf __logf __ldg __half __nv_bfloat16 printf assert
     __threadfence __threadfence_block __float2half __half2float __popc __clz __ffs""".split()
-HOST_HEADER = "inside a kernel there are CUDA's device headers only, as with NVRTC; leave the #include out"
+HOST_HEADER = "inside a kernel only CUDA's device headers exist, as with NVRTC; leave out the #include"
 HINTS = (  # (pattern in the compiler's message, hint)
-    (r"expected '[;,].* before|expected ';'|expected ',' or ';'", "a ; is missing here or in the line above"),
-    (r"expected '\}'|function.definition is not allowed here", "a { was opened and never closed"),
-    (r"expected declaration before '\}'|extraneous closing brace", "there is one } too many"),
-    (r"expected (?:primary-)?expression|expected unqualified-id", "a word or bracket is missing, or one is too many"),
+    (r"expected '[;,].* before|expected ';'|expected ',' or ';'", "a `;` is missing here or on the line above"),
+    (r"expected '\}'|function.definition is not allowed here", "a `{` was opened and never closed"),
+    (r"expected declaration before '\}'|extraneous closing brace", "there is one `}` too many"),
+    (r"expected (?:primary-)?expression|expected unqualified-id", "a word or bracket is missing, or one too many"),
     (r"No such file or directory|file not found", HOST_HEADER),
     (r"'std' has not been declared|identifier 'std'|member of 'std'", "use CUDA's own functions, without std::"),
-    (r"assignment of read-only|cannot assign to|read-only variable", "what is declared const cannot be written"),
+    (r"assignment of read-only|cannot assign to|read-only variable", "what is declared const cannot be written to"),
     (r"invalid conversion from 'const|discards qualifiers", "a pointer to const cannot become one that writes"),
     (r"must return a value|void value not ignored", "a function that returns void has no value"),
-    (r"too (?:few|many) arguments|no matching function", "the arguments of this call fit no function of that name"),
+    (r"too (?:few|many) arguments|no matching function", "no function of that name takes these arguments"),
     (r"redefinition of|redeclaration of|conflicting declaration", "this name is declared twice"),
-    (r"lvalue required", "only a variable or an element of an array can stand here"),
+    (r"lvalue required", "only a variable or an element of an array can be here"),
 )  # fmt: skip
 
 
 def explain(said: str, code: str, names) -> KernelError:
-    """The KernelError for what the compiler wrote about `code`."""
+    """The KernelError for what the compiler said about `code`."""
     said = said.translate(QUOTES)
     match = ERROR.search(said)
     if not match:
         return KernelError(f"the compiler failed: {said.splitlines()[-1] if said else 'it gave no reason'}")
     if KERNEL_FILE not in match["file"] and (line := _open_brace(code)):
-        return KernelError(f"line {line}: a {{ is never closed; count the }} from here on.", line)
+        return KernelError(f"line {line}: a `{{` is never closed; count the `}}` from here on.", line)
     if ENTRIES_FILE in match["file"]:
         return _no_such_kernel(code, names, match["text"])
     line = _line(said, match)
     lines = code.splitlines()
     if 1 < line <= len(lines) and match["text"].startswith("expected") and floored(lines[line - 2]):
-        line -= 1  # what follows is where a compiler notices
+        line -= 1  # the compiler notices only in the line that follows
     shown = f"\n    {lines[line - 1].strip()}" if 0 < line <= len(lines) else ""
     hint = _hint(match["text"], code, shown)
     where = f"line {line}" if line else "in the emulator's headers"
@@ -56,7 +56,7 @@ def explain(said: str, code: str, names) -> KernelError:
 
 
 def _open_brace(code):
-    """Line of the first { that is never closed, 0 if there is none."""
+    """Line of the first { that is never closed; 0 if there is none."""
     text, still_open = without_directives(mask(code)), []
     for match in re.finditer(r"[{}]", text):
         if match.group() == "{":
@@ -76,14 +76,14 @@ def _line(said, match):
 
 
 def _no_such_kernel(code, names, text):
-    """An entry did not compile: the name is no kernel's."""
+    """An entry did not compile: no kernel has this name."""
     there = [*kernel_names(code), *(f"{each.name}<...>" for each in kernels(code) if each.template)]
     if not there:
-        return KernelError("there is no __global__ function in this code; a kernel starts with __global__ void.")
+        return KernelError("there is no __global__ function in this code; a kernel begins with `__global__ void`.")
     unknown = [name for name in names if name.split("<")[0] not in {each.split("<")[0] for each in there}]
     if unknown:
         return KernelError(f"there is no kernel {unknown[0]!r} in this code; it has {', '.join(there)}.")
-    return KernelError(f"the kernels {', '.join(names)} cannot be called from here: {text.strip()}")
+    return KernelError(f"these kernels cannot be launched: {', '.join(names)}: {text.strip()}")
 
 
 def _hint(text, code, source):
@@ -91,8 +91,8 @@ def _hint(text, code, source):
     unknown = re.search(r"undeclared identifier '(\w+)'|'(\w+)' was not declared|'(\w+)' does not name a type", text)
     unknown = unknown or re.search(r"unknown type name '(\w+)'", text)
     name = next(filter(None, unknown.groups())) if unknown else ""
-    if told := habit(text, source, name):
-        return f"Hint: {told}."
+    if hint := habit(text, source, name):
+        return f"Hint: {hint}."
     if name and name != "std":
         return _unknown_name(name, code)
     return next((f"Hint: {hint}." for pattern, hint in HINTS if re.search(pattern, text)), "")
@@ -101,4 +101,4 @@ def _hint(text, code, source):
 def _unknown_name(name, code):
     there = sorted(set(re.findall(r"\b[A-Za-z_]\w+", mask(code))) - {name})
     near = difflib.get_close_matches(name, WORDS, 1, 0.8) or difflib.get_close_matches(name, there, 1, 0.8)
-    return f"Hint: {name} is declared nowhere" + (f"; did you mean {near[0]}?" if near else ".")
+    return f"Hint: {name} is not declared anywhere" + (f"; did you mean {near[0]}?" if near else ".")

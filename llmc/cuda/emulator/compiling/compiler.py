@@ -1,9 +1,9 @@
-"""The host's C++ compiler: from the text of a kernel to a shared library, kept on the disk by its content.
+"""The host's C++ compiler: from the text of a kernel to a shared library, kept on disk by its content.
 
-A library is named after a hash of all that went into it, written under another name and renamed when it is whole, so
-that two notebooks may compile the same kernel at once and a second run compiles nothing. Plain builds are for speed. In
-checked builds the compiler's thread-sanitizer pass puts a call before every load and store, and those calls lead to our
-runtime (`../runtime/memory.cpp`), which sees what the kernel does.
+A library is named after a hash of everything that went into it, written under another name and renamed when it is
+complete, so two notebooks may compile the same kernel at once, and a second run compiles nothing. Plain builds are for
+speed. In checked builds the compiler's thread-sanitizer pass puts a call before every load and store, and those calls
+lead to our runtime (`../runtime/hooks.cpp`), which sees what the kernel does.
 """
 
 import hashlib
@@ -26,9 +26,10 @@ INCLUDE = HERE / "include"
 RUNTIME = HERE / "runtime"
 COMMON = (
     *("-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-ffp-contract=off", "-w", "-fdiagnostics-color=never"),
-    "-fstack-clash-protection",  # a large frame touches the guard page below the stack instead of jumping over it
+    "-UNDEBUG",  # zig defines it, and a kernel's own assert would be silent
+    "-fstack-clash-protection",  # a large frame must touch the guard page below the stack, not jump over it
 )
-# Not -ffast-math: a library that is linked with it makes the whole process lose its subnormal numbers.
+# Not -ffast-math: a library linked with it makes the whole process lose its subnormal numbers.
 FAST_MATH = ("-fassociative-math", "-freciprocal-math", "-fno-signed-zeros", "-fno-trapping-math", "-DLLMC_FAST_MATH")
 NO_HOST_HEADERS = ("-nostdinc++", "-I", str(INCLUDE / "std"), "-I", str(INCLUDE))
 SEEN = ("-fsanitize=thread", "-fsanitize=integer-divide-by-zero,signed-integer-overflow", "-DLLMC_CHECKED")
@@ -38,7 +39,7 @@ GCC_SEEN = (
     "-fno-tree-sra",  # a float4 stays one access of 16 bytes
 )
 CLANG_SEEN = (
-    "-fsanitize=array-bounds",  # its "bounds" has a second half, which ends the process without a word
+    "-fsanitize=array-bounds",  # its "bounds" has a second half that ends the process without a word
     *("-mllvm", "-tsan-instrument-func-entry-exit=0", "-mllvm", "-tsan-instrument-read-before-write=1"),
     *("-mllvm", "-tsan-instrument-atomics=0", "-mllvm", "-tsan-distinguish-volatile=1"),
     *("-fno-slp-vectorize", "-fno-vectorize", "-fno-unroll-loops"),
@@ -49,11 +50,11 @@ LONG_NAMES = {"-define-macro": "-D", "-undefine-macro": "-U", "-include-path": "
 def compile(code: str, names, options=(), checked: bool = True) -> Path:
     """Path of the shared library with one entry for each of `names`, compiled unless it is there.
 
-    `names` are kernels or name expressions ("scale<float>"), `options` those of NVRTC. Raises KernelError for what the
+    `names` are kernels or name expressions ("scale<float>"), `options` are NVRTC's. Raises KernelError for what the
     emulator refuses and for what does not compile, NoCompiler where there is no compiler.
     """
     if isinstance(options, str):
-        raise KernelError(f"options is a text; write a tuple: options=({options!r},).")
+        raise KernelError(f"options is a string; write a tuple: options=({options!r},).")
     return _compile(code, tuple(names), tuple(options), bool(checked))
 
 
@@ -69,32 +70,34 @@ def _compile(code, names, options, checked):
     return library
 
 
-def compile_runtime() -> Path:
-    """Path of the runtime's shared library (runtime/*.cpp), compiled unless it is there."""
+def compile_runtime(agreement: str) -> Path:
+    """Path of the runtime's shared library, compiled unless it is there.
+
+    All of runtime/*.cpp is one translation unit, followed by `agreement`: C++ that compiles only if Python describes
+    the runtime's records correctly.
+    """
     tool = toolchain.find()
-    sources = sorted(RUNTIME.glob("*.cpp"))
-    flags = (
-        "-std=c++17",
-        "-O2",
-        "-fPIC",
-        "-fno-semantic-interposition",
-        "-pthread",
-        "-w",
-        "-I",
-        str(INCLUDE),
-        "-I",
-        str(RUNTIME),
-    )
-    text = "".join(f'#include "{source.name}"\n' for source in sources)
+    files = (
+        "state.h",
+        *sorted(source.name for source in RUNTIME.glob("*.cpp")),
+    )  # state.h: macOS wants its macros first
+    text = "".join(f'#include "{name}"\n' for name in files) + agreement
+    flags = ("-std=c++17", "-O2", "-fPIC", "-fno-semantic-interposition", "-pthread", "-w", "-I", str(RUNTIME))
     library = _place("runtime", tool, flags, text + "".join(_texts(RUNTIME)))
     if not library.exists():
         with whole(library) as out:
-            _run([*tool.command, *flags, "-shared", *map(str, sources), "-o", str(out)], out.parent, KernelError)
+            source = out.parent / "runtime.cpp"
+            source.write_text(text)
+            _run([*tool.command, *flags, "-shared", str(source), "-o", str(out)], out.parent, _runtime_failed)
     return library
 
 
+def _runtime_failed(said):
+    return KernelError(f"the emulator's own runtime does not compile here, so no kernel can run:\n{said}")
+
+
 def _flags(clang, checked):
-    """Compiler flags of a kernel. GCC must not make a template's statics unique among all libraries of the process."""
+    """Compiler flags for a kernel. GCC must not make a template's statics unique among all libraries of the process."""
     kind = (() if clang else ("-fno-gnu-unique",)) + COMMON + NO_HOST_HEADERS
     if not checked:
         return ("-O2", *kind)
@@ -102,9 +105,9 @@ def _flags(clang, checked):
 
 
 def _options(options):
-    """(flags, lines of #define) for NVRTC's options. Those about the GPU (-arch, --maxrregcount) mean nothing here.
+    """(flags, lines of #define) for NVRTC's options. Those about the GPU (-arch, --maxrregcount) have no effect here.
 
-    Macros are defined behind our headers: -DN=32 must not change a name in them.
+    Macros are defined after our headers, since -DN=32 must not change a name in them.
     """
     standard, flags, lines = "c++17", [], []
     words = [str(option).strip() for option in options]
@@ -129,7 +132,7 @@ def _options(options):
 
 
 def _texts(folder):
-    """Names and contents of all files below a folder."""
+    """Names and contents of all files in a folder and below."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc")
     return [f"{path.relative_to(folder)}\n{path.read_text()}" for path in files]
 
@@ -140,14 +143,14 @@ def _headers() -> bytes:
 
 
 def _place(kind, tool, flags, text) -> Path:
-    """Where the library of this text belongs."""
+    """Where the library made from this text belongs."""
     about = "\0".join([platform.machine(), tool.identity, *flags, text])
     name = hashlib.sha256(_headers() + about.encode()).hexdigest()[:32]
     return cache_folder() / f"{kind}-{name}.so"
 
 
 def _build(tool, flags, text, library, checked, failure):
-    """Compile a kernel's text. A checked one is linked apart: without the sanitizers' own libraries."""
+    """Compile a kernel's text. A checked one is linked separately, without the sanitizers' own libraries."""
     with whole(library) as out:
         source = out.parent / "kernel.cpp"
         source.write_text(text)
@@ -162,7 +165,7 @@ def _build(tool, flags, text, library, checked, failure):
 
 
 def _run(command, folder, failure):
-    """Run the compiler; raise failure(what it said) if it fails. It speaks English, so that errors can be read."""
+    """Run the compiler; raise failure(what it said) if it fails. It is asked for English, so that we can read it."""
     environment = {**os.environ, "LC_ALL": "C"}
     done = subprocess.run(
         command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace"

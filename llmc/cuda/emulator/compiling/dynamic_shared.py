@@ -1,10 +1,10 @@
-"""`extern __shared__ T name[];` for a host compiler: a pointer to the block's dynamic shared memory."""
+"""`extern __shared__ T name[];` for the host's compiler: a pointer to the block's dynamic shared memory."""
 
 import re
 
 from llmc.cuda.emulator.compiling.text import closing, enclosing, is_scope, line_at, mask, without_directives
 
-KERNEL_FILE = "kernel.cu"  # what the learner's text is called in messages and debug information
+KERNEL_FILE = "kernel.cu"  # the name of the learner's text in messages and debug information
 DYNAMIC = "llmc_dynamic_shared()"  # its address, in llmc_core.h
 SPECIFIERS = re.compile(r"\b(?:extern|static|__shared__)\b|\b(?:__align__|alignas|__attribute__)\s*(?=\()")
 
@@ -31,27 +31,27 @@ def _as_pointer(type_: str, name: str, dimensions: str) -> str:
 
 
 def _as_macro(type_: str, name: str, dimensions: str) -> str:
-    """The same at file scope, where each use must ask: the memory is another one in every block."""
+    """The same at file scope, where each use must ask for the address: every block has its own."""
     pointer = f"{type_} (*){dimensions}" if dimensions else f"{type_}*"
     return f"\n#define {name} (({pointer}){DYNAMIC})"
 
 
 def _as_object(type_: str, name: str) -> str:
-    """For a name that something else in the text has too, which a macro would change: an object that is a pointer."""
+    """The same for a name that is used for something else too, which a macro would change: an object like a pointer."""
     value = f"{{ return ({type_}*){DYNAMIC}; }}"
     cast = f"template <class U> explicit operator U*() const {{ return (U*){DYNAMIC}; }}"
     return f"static struct {{ operator {type_}*() const {value} {cast} }} const {name} = {{}};"
 
 
 def _is_declared_again(text: str, name: str) -> bool:
-    """Whether a parameter or a variable of the text bears the name as well: `float* name,`."""
+    """Whether a parameter or a variable of the text has the same name: `float* name,`."""
     return bool(re.search(rf"\b[A-Za-z_]\w*\s*[*&]+\s*(?:\w*restrict\w*\s+)?{name}\s*[,)=;]", text))
 
 
 def dynamic_shared(code: str) -> str:
-    """`code` with each `extern __shared__ T name[];` a pointer to the block's dynamic shared memory.
+    """`code` with a pointer to the block's dynamic shared memory for each `extern __shared__ T name[];`.
 
-    In a function it is a variable on the same line; at file scope a macro, with a #line that sets the count right.
+    In a function it is a variable on the same line; at file scope it is a macro, and a #line corrects the count.
     """
     text = without_directives(mask(code))
     for match in reversed(list(re.finditer(r"\b__shared__\b", text))):

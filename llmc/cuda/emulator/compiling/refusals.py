@@ -1,6 +1,6 @@
-"""What the emulator does not run. One sentence: the feature, the line, what to do instead.
+"""What the emulator does not run, in one sentence: the line, the feature, what to do instead.
 
-Better said before the compiler is asked: its own words for these would be about something else.
+It is said before the compiler runs, whose message would be about something else.
 """
 
 import re
@@ -8,9 +8,9 @@ import re
 from llmc.cuda.emulator.compiling.text import line_at, mask
 from llmc.errors import KernelError
 
-IN_TWO = "end the kernel where all blocks must meet and launch a second one"
+IN_TWO = "end the kernel where all blocks must meet, and launch a second one"
 BY_HAND = "copy with plain loads and stores"
-# (pattern, feature, what to do instead); the text has no comments and no strings when these are looked for
+# (pattern, feature, what to do instead); they are looked for in the text without comments and strings
 FEATURES = (
     (
         r"<<<",
@@ -31,8 +31,8 @@ FEATURES = (
         "read from a pointer",
     ),
     (r"\b__managed__\b", "managed memory", "pass an array as an argument"),
-    (r"\bint\s+main\s*\(", "host code (main)", "keep the kernels and launch them from Python"),
-    (r"\bcu(?:da|blas|rand|fft|dnn)[A-Z]\w*\s*\(", "host code ({found})", "keep the kernels and do this from Python"),
+    (r"\bint\s+main\s*\(", "host code (main)", "keep the kernels, and launch them from Python"),
+    (r"\bcu(?:da|blas|rand|fft|dnn)[A-Z]\w*\s*\(", "host code ({found})", "keep the kernels, and do this from Python"),
 )
 ASM = re.compile(r"\b(?:asm|__asm__|__asm)\b\s*(?:volatile|__volatile__)?\s*\(\s*(\"(?:\\.|[^\"\\])*\")?")
 
@@ -55,7 +55,7 @@ def _features(masked):
 
 
 def _inline_ptx(code, masked):
-    """The first asm statement with an instruction in it; an empty one only holds back the compiler."""
+    """The first asm statement that contains an instruction; an empty one only holds the compiler back."""
     for match in ASM.finditer(masked):
         text = code[match.start(1) : match.end(1)].strip('"') if match.group(1) else " "
         if text.strip() or not match.group(1):

@@ -1,9 +1,9 @@
-"""The text of a kernel: which kernels it has, what their parameters are called, and the C++ that is made of it.
+"""The text of a kernel: which kernels it has, what their parameters are called, and the C++ that is made from it.
 
-The host's compiler understands CUDA C as it stands, given a header that explains CUDA's words; but one declaration,
-`extern __shared__ T name[];`, is rewritten here. Nothing else is, and no line moves, so that what the compiler and the
-debug information say of a line is true of the learner's text. Every rule works on a masked copy, in which comments,
-strings and preprocessor lines are blank.
+The host's compiler understands CUDA C as it is, given a header that explains CUDA's words; only one declaration,
+`extern __shared__ T name[];`, is rewritten. No line moves, so whatever the compiler and the debug information say about
+a line is true of the learner's text. Every rule works on a masked copy, in which comments, strings and preprocessor
+lines are blank.
 """
 
 import re
@@ -22,17 +22,17 @@ NOT_A_NAME = {"__launch_bounds__", "__attribute__", "__maxnreg__", "alignas", "_
 
 
 class Kernel(NamedTuple):
-    """A `__global__` function as it stands in the text."""
+    """A `__global__` function of the text."""
 
     name: str  # with its namespaces: "outer::inner"
     template: bool
     c_linkage: bool  # extern "C": CuPy finds it by its name
-    certain: bool  # not within an #if
+    certain: bool  # not inside an #if
     parameters: str  # text between the parentheses
 
 
 def _kernel_at(text: str, position: int) -> Kernel | None:
-    """The kernel that the `__global__` at `position` belongs to, None if no function follows."""
+    """The kernel that the `__global__` before `position` belongs to, None if no function follows."""
     word = re.compile(r"[A-Za-z_]\w*|\(|[;{}]")
     name, at = "", position
     while found := word.search(text, at):
@@ -59,7 +59,7 @@ def _kernel_at(text: str, position: int) -> Kernel | None:
 
 @lru_cache(maxsize=256)
 def kernels(code: str) -> tuple[Kernel, ...]:
-    """Every `__global__` function of the text, in its order; a declaration and its definition are two."""
+    """Every `__global__` function, in the text's order; a declaration and its definition count as two."""
     masked = mask(code)
     text, found = without_directives(masked), []
     for match in re.finditer(r"\b__global__\b", text):
@@ -69,17 +69,21 @@ def kernels(code: str) -> tuple[Kernel, ...]:
 
 
 def kernel_names(code: str) -> tuple[str, ...]:
-    """Names of the `__global__` functions that are no templates, each once, in the text's order."""
+    """Names of the `__global__` functions that are not templates, each once, in the text's order."""
     return tuple(dict.fromkeys(kernel.name for kernel in kernels(code) if not kernel.template))
 
 
+def bare_name(kernel: str) -> str:
+    """ "outer::scale<float, 4>" -> "scale"."""
+    return kernel.split("<")[0].split("::")[-1].strip()
+
+
 def parameter_names(code: str, kernel: str) -> tuple[str, ...]:
-    """Names of a kernel's parameters: ("x", "n"). One without a name is "argument 2". () if there is no such kernel.
+    """Names of a kernel's parameters: ("x", "n"). One without a name is "argument 2"; () if there is no such kernel.
 
     `kernel` may be a name expression: "scale<float, 4>".
     """
-    wanted = kernel.split("<")[0].split("::")[-1].strip()
-    same = [each for each in kernels(code) if each.name.split("::")[-1] == wanted]
+    same = [each for each in kernels(code) if bare_name(each.name) == bare_name(kernel)]
     return _names_of(same[-1].parameters) if same else ()
 
 
@@ -98,10 +102,7 @@ def _names_of(parameters: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def global_names(code: str) -> tuple[str, ...]:
-    """Names of the `__constant__` and `__device__` variables at file scope, which `get_global` hands out.
-
-    Those within an #if are left out.
-    """
+    """Names of the `__constant__` and `__device__` variables at file scope, except those inside an #if."""
     masked = mask(code)
     text = without_directives(masked)
     found = []
@@ -116,10 +117,8 @@ def global_names(code: str) -> tuple[str, ...]:
 def prepare(code: str, names, defines: str = "") -> str:
     """The C++ text that is compiled: the header, the kernel's own lines, and one entry for each of `names`.
 
-    defines: lines that stand between the two, such as "#define N 32".
-
-    An entry is LLMC_ENTRY(i, name) of llmc_core.h. A variable NAME at file scope gets a function llmc_global_NAME that
-    returns its address and writes its size in bytes.
+    defines: lines between the first two, such as "#define N 32". An entry is LLMC_ENTRY(i, name) of llmc_core.h. A
+    variable NAME at file scope gets a function llmc_global_NAME that returns its address and writes its size in bytes.
     """
     entries = "".join(f"LLMC_ENTRY({i}, {name})\n" for i, name in enumerate(names))
     variables = "".join(EXPORT.format(name) for name in global_names(code))

@@ -1,4 +1,4 @@
-"""Where compiled libraries are kept, and how one gets there whole."""
+"""Where compiled libraries are kept, and how they get there complete."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """LLMC_CACHE, else the platform's folder for caches; a temporary one if that is not writable."""
+    """LLMC_CACHE, else the platform's cache folder; a temporary one if that is not writable."""
     home = Path("~/Library/Caches" if sys.platform == "darwin" else os.environ.get("XDG_CACHE_HOME") or "~/.cache")
     folder = Path(os.environ.get("LLMC_CACHE") or home / "llmc").expanduser()
     try:
@@ -26,7 +26,7 @@ def _private_folder():
 
 
 class whole:
-    """A temporary folder beside `library`; the file of the same name in it becomes `library` if nothing was raised."""
+    """A temporary folder next to `library`; the file of that name in it becomes `library` if nothing is raised."""
 
     def __init__(self, library):
         self.library = library

@@ -1,4 +1,4 @@
-"""Looking at CUDA C without parsing it: a masked copy of the text, and the braces around a place in it."""
+"""Looking at CUDA C without parsing it: a masked copy of the text, and the braces around a position in it."""
 
 import re
 
@@ -10,19 +10,19 @@ DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.MULTILINE)
 
 
 def mask(code: str) -> str:
-    """`code` with the insides of comments and strings blank: as long, and with the same lines."""
+    """`code` with the insides of comments and strings blanked out: the same length, the same lines."""
 
     def blank(match):
         text = match.group()
         inside = re.sub(r"[^\n]", " ", text)
         return f'"{inside[1:-1]}"' if text[0] == '"' else inside
 
-    # A digit separator (1'000) is no character: the quote would swallow the rest of the line.
+    # A digit separator (1'000) does not begin a character: it would swallow the rest of the line.
     return BLANK.sub(blank, re.sub(r"(?<=[0-9a-fA-F])'(?=[0-9a-fA-F]{3})", "_", code))
 
 
 def without_directives(masked: str) -> str:
-    """`masked` with the preprocessor's lines blank too."""
+    """`masked` with the preprocessor's lines blanked out too."""
     return DIRECTIVE.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), masked)
 
 
@@ -42,7 +42,7 @@ def closing(text: str, opening: int) -> int:
 
 
 def enclosing(text: str, position: int) -> list[str]:
-    """What stands before each open brace around `position`, outermost first."""
+    """The text before each open brace around `position`, outermost first."""
     heads = []
     for match in re.compile(r"[{}]").finditer(text, 0, position):
         if match.group() == "}":
@@ -54,18 +54,18 @@ def enclosing(text: str, position: int) -> list[str]:
 
 
 def is_scope(head: str) -> bool:
-    """Whether a brace after `head` opens a namespace or an extern "C" block, and no body."""
+    """Whether the brace after `head` opens a namespace or an extern "C" block rather than a body."""
     return bool(re.match(r'(?:inline\s+)?namespace\b[^()]*$|extern\s*"[^"]*"$', head))
 
 
 def is_certain(masked: str, position: int) -> bool:
-    """Whether no #if is open at `position`: nobody knows here whether what stands in one exists."""
+    """Whether no #if is open at `position`: what is inside one may not exist."""
     conditions = re.findall(r"^[ \t]*#[ \t]*(if|endif)", masked[:position], re.MULTILINE)
     return conditions.count("if") == conditions.count("endif")
 
 
 def surroundings(code: str, line: int) -> set[str]:
-    """What a line stands in, as far as braces and the line itself tell: a set of "if" and "loop"."""
+    """What encloses a line, as far as braces and the line itself show: a set of "if" and "loop"."""
     text = without_directives(mask(code))
     lines = text.split("\n")
     if not 0 < line <= len(lines):

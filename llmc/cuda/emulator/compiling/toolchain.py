@@ -1,4 +1,4 @@
-"""Which C++ compiler there is. Found once; nothing is run to find it."""
+"""Which C++ compiler this machine has. It is looked for once, without running anything."""
 
 import os
 import shlex
@@ -17,7 +17,7 @@ class Toolchain(NamedTuple):
 
     command: tuple[str, ...]
     clang: bool
-    identity: str  # path, size and date of the program: another one after an update
+    identity: str  # path, size and date of the program, so that an update changes it
 
 
 def find() -> Toolchain:
@@ -32,7 +32,9 @@ def _find(wanted, path, usual):
         if command and (program := shutil.which(command[0], path=path)):
             return _toolchain((program, *command[1:]), Path(program).resolve())
         if words and words == wanted:
-            raise NoCompiler(f"LLMC_CXX is {wanted!r}, and no such program is on the PATH; correct it or leave it out.")
+            raise NoCompiler(
+                f"LLMC_CXX is {wanted!r}, but there is no such program on the PATH; correct it or unset it."
+            )
     if spec := find_spec("ziglang"):
         return _toolchain((sys.executable, "-m", "ziglang", "c++"), Path(spec.origin).resolve())
     raise none_found()

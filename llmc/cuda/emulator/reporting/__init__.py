@@ -1,1 +1,1 @@
-"""From what a launch left behind to sentences, tables and pictures."""
+"""The Report of a launch: its problems in words, its costs in tables and pictures."""

@@ -1,7 +1,7 @@
-"""From an address in a compiled kernel to the line of the learner's source, by the debug information in the library.
+"""From an address in a compiled kernel to the line of the learner's source, through the library's debug information.
 
 `addr2line` comes with every g++ (binutils), `llvm-symbolizer` with clang, `atos` with macOS. Without any of them a
-report still says what happened, only not on which line.
+report still says what happened, but not on which line.
 """
 
 import re
@@ -10,7 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-SOURCE = "kernel.cu"  # what source.py calls the learner's text
+from llmc.cuda.emulator.compiling.dynamic_shared import KERNEL_FILE
+
 INSTALL = "xcode-select --install" if sys.platform == "darwin" else "your system's binutils (apt install binutils)"
 FRAME = re.compile(r"(\S+):(\d+)")
 APPLE_FRAME = re.compile(r"\((\S+):(\d+)\)\s*$")
@@ -19,9 +20,9 @@ _known: dict[tuple[Path, int], int] = {}  # a library is named after its content
 
 
 def source_lines(library, addresses) -> dict[int, int]:
-    """{address: line} of return addresses, given as offsets into `library`; line 0 where it cannot be told.
+    """{address: line} of return addresses, given as offsets into `library`; line 0 where it cannot be found.
 
-    Inlined functions of our headers are looked through: the line is the learner's that called them.
+    Inlined functions of our headers are looked through: the line is the one in the learner's source that called them.
     """
     library = Path(library)
     new = sorted({address for address in addresses if (library, address) not in _known})
@@ -32,7 +33,7 @@ def source_lines(library, addresses) -> dict[int, int]:
 
 
 def symbolizer() -> list[str] | None:
-    """The command that reads debug information, up to the library's name; None where this machine has none."""
+    """The command that reads debug information, up to the library's name; None if this machine has none."""
     for name, options in [
         ("addr2line", ["-a", "-i", "-e"]),
         ("llvm-addr2line", ["-a", "-i", "-e"]),
@@ -45,11 +46,11 @@ def symbolizer() -> list[str] | None:
 
 
 def _look_up(library, addresses) -> dict[int, int]:
-    """One process for all of them; nothing is found when it fails."""
+    """One process looks up all of them; nothing is found if it fails."""
     command = symbolizer()
     if command is None or not library.is_file():
         return {}
-    # A return address points behind the call, perhaps into the next line: one byte before lies in the call.
+    # A return address points past the call, perhaps into the next line; one byte earlier is still in the call.
     words = [hex(address - 1) for address in addresses]
     try:
         done = subprocess.run([*command, str(library), *words], capture_output=True, text=True, timeout=30)
@@ -65,16 +66,16 @@ def _read_gnu(text, addresses) -> dict[int, int]:
     for row in text.splitlines():
         if row.startswith("0x"):
             address = int(row, 16)
-        elif (frame := FRAME.match(row)) and Path(frame[1]).name == SOURCE:
+        elif (frame := FRAME.match(row)) and Path(frame[1]).name == KERNEL_FILE:
             found.setdefault(address, int(frame[2]))
     return found
 
 
 def _read_atos(text, addresses) -> dict[int, int]:
-    """The frames of each address, as "function (in library) (file:line)"; an empty line after each address."""
+    """The frames of each address as "function (in library) (file:line)", and an empty line after each address."""
     found = {}
     for address, frames in zip(addresses, text.split("\n\n")):
         for frame in map(APPLE_FRAME.search, frames.splitlines()):
-            if frame and frame[1] == SOURCE:
+            if frame and frame[1] == KERNEL_FILE:
                 found.setdefault(address, int(frame[2]))
     return found

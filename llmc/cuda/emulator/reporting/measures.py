@@ -1,13 +1,13 @@
 """What a launch cost, by source line: sectors of global memory, passes through the banks of shared memory.
 
-A GPU moves global memory in sectors of 32 bytes. The ideal is the number of sectors that would hold the bytes that a
-warp asks for, lying side by side. Shared memory has 32 banks, each of which gives one 4-byte word in a pass; lanes that
-want different words of one bank need several passes.
+A GPU moves global memory in sectors of 32 bytes. The ideal is the number of sectors that the bytes a warp asks for
+would fill if they lay side by side. Shared memory has 32 banks, each of which delivers one 4-byte word per pass; lanes
+that want different words of one bank need several passes.
 """
 
 from dataclasses import dataclass
 
-from llmc.cuda.emulator.reporting.places import source_line
+from llmc.cuda.emulator.findings.places import cut, source_line
 
 SECTOR = 32  # bytes
 WIDTH = 60  # characters of a source line in the table
@@ -17,18 +17,18 @@ WIDTH = 60  # characters of a source line in the table
 class LineUse:
     """What one line of the kernel did to one array (or to shared memory), summed over the launch."""
 
-    line: int  # 0: not known
+    line: int  # 0 where it is not known
     source: str
     space: str  # "global" or "shared"
     name: str  # of the array; "shared"
     write: bool
     atomic: bool
-    size: int  # bytes that a lane asks for at a time
+    size: int  # bytes that a lane asks for at once
     requests: int  # executions by a warp
     lanes: int  # accesses by single threads
     sectors: int
-    ideal: int  # sectors (global), passes (shared)
-    ways: int  # passes through the banks (shared)
+    passes: int  # through the banks (shared)
+    ideal: int  # the fewest sectors (global), passes without conflicts (shared)
     worst: int  # passes of the worst request (shared)
 
     @property
@@ -39,12 +39,12 @@ class LineUse:
     @property
     def extra(self) -> int:
         """Passes through the banks that conflicts cost."""
-        return max(0, self.ways - self.ideal) if self.space == "shared" else 0
+        return max(0, self.passes - self.ideal) if self.space == "shared" else 0
 
     @property
     def share(self) -> float:
         """Ideal over actual, of sectors or of passes."""
-        actual = self.sectors if self.space == "global" else self.ways
+        actual = self.sectors if self.space == "global" else self.passes
         return self.ideal / actual if actual else 1.0
 
     @property
@@ -57,9 +57,8 @@ def by_line(raw, line_of) -> list[LineUse]:
     """The accesses of a launch, summed by line, array and direction; line_of(pc) gives the line of an instruction."""
     groups = {}
     for access in raw.accesses:
-        if access.space in ("global", "shared"):
-            key = line_of(access.pc), access.write, access.space, access.argument, access.atomic
-            groups.setdefault(key, []).append(access)
+        key = line_of(access.pc), access.write, access.space, access.argument, access.atomic
+        groups.setdefault(key, []).append(access)
     return [_sum(raw, line, group) for (line, *_), group in sorted(groups.items(), key=lambda item: item[0])]
 
 
@@ -77,17 +76,10 @@ def _sum(raw, line, group) -> LineUse:
         requests=sum(access.requests for access in group),
         lanes=sum(access.lanes for access in group),
         sectors=sum(access.sectors for access in group),
-        ideal=sum(_ideal(access) for access in group),
-        ways=sum(access.ways for access in group),
+        passes=sum(access.passes for access in group),
+        ideal=sum(access.ideal for access in group),
         worst=max(access.worst for access in group),
     )
-
-
-def _ideal(access) -> int:
-    """As measured; for shared memory without it, a pass for each 128 bytes of a full warp."""
-    if access.ideal or access.space == "global":
-        return access.ideal
-    return min(access.ways, access.requests * max(1, access.size // 4))
 
 
 # ------------------------------------------------------------------------------------------------------- table
@@ -111,12 +103,11 @@ def table(uses) -> str:
 
 
 def _row(use) -> tuple:
-    source = use.source if len(use.source) <= WIDTH else use.source[: WIDTH - 4] + " ..."
     if use.space == "global":
         costs = (*_counts(use.requests, use.sectors, use.ideal), f"{use.share:.0%}", "", "")
     else:
-        costs = (*_counts(use.requests), "", "", f"{use.share:.0%}", *_counts(use.ways, use.worst))
-    return str(use.line or "?"), use.access, *costs, source
+        costs = (*_counts(use.requests), "", "", f"{use.share:.0%}", *_counts(use.passes, use.worst))
+    return str(use.line or "?"), use.access, *costs, cut(use.source, WIDTH)
 
 
 def _aligned(row, widths) -> str:

@@ -1,6 +1,6 @@
-"""What the emulator's pictures share: a figure that every notebook shows, ink, and boxes with a text in them.
+"""What the emulator's pictures share: a figure that every notebook can show, ink, and boxes with text in them.
 
-Only imported when something is drawn: matplotlib takes half a second.
+It is imported only when something is drawn, since matplotlib takes half a second.
 """
 
 from matplotlib.figure import Figure
@@ -10,7 +10,7 @@ INK, PALE_INK = "#222222", "#777777"
 
 
 class Picture(Figure):
-    """A matplotlib Figure that a notebook also shows where pyplot was never imported; white whatever the style."""
+    """A matplotlib Figure that a notebook shows even if pyplot was never imported; white whatever the style."""
 
     def __init__(self, *size, **options):
         super().__init__(figsize=size, dpi=100, facecolor="white", **options)
@@ -24,7 +24,7 @@ class Picture(Figure):
 
 
 def box(axes, x, y, width, height, text="", ink=INK, fontsize=7.5, linewidth=0.5, **look):
-    """A filled rectangle and the text in its middle."""
+    """A filled rectangle with text in its middle."""
     axes.add_patch(Rectangle((x, y), width, height, linewidth=linewidth, **look))
     if text:
         axes.text(x + width / 2, y + height / 2, text, ha="center", va="center", fontsize=fontsize, color=ink)

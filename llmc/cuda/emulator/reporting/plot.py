@@ -1,11 +1,11 @@
-"""Pictures of a launch: `thread_plot.py` draws small ones thread by thread, this file the costs beside the source."""
+"""Pictures of a launch: `thread_plot.py` draws small ones thread by thread, this file the costs next to the source."""
 
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 
+from llmc.cuda.emulator.findings.places import cut, plural
 from llmc.cuda.emulator.reporting import thread_plot, touches
 from llmc.cuda.emulator.reporting.picture import INK, PALE_INK, Picture, box
-from llmc.cuda.emulator.reporting.places import plural
 from llmc.errors import UserError
 
 SMALL = touches.THREADS  # threads of a launch that is drawn thread by thread
@@ -19,10 +19,10 @@ CHARACTERS = 74  # of a source line
 def draw(report, kind=None):
     """A Figure; kind "threads", "lines", or None for the one that suits the launch."""
     if kind not in (None, "threads", "lines"):
-        raise UserError(f"no plot '{kind}'; there are 'threads' and 'lines'.")
+        raise UserError(f"there is no plot '{kind}'; choose 'threads' or 'lines'.")
     recorded = report.raw.trace is not None and len(report.raw.trace) > 0
     if kind == "threads" and not recorded:
-        raise UserError("this launch was too large to be recorded; plot a smaller one, or kind='lines'.")
+        raise UserError("this launch was too large to be recorded; plot a smaller one, or use kind='lines'.")
     threads = int(np.prod(report.raw.grid)) * int(np.prod(report.raw.block))
     if kind == "threads" or (kind is None and recorded and threads <= SMALL):
         return thread_plot.draw(report)
@@ -30,7 +30,7 @@ def draw(report, kind=None):
 
 
 def _draw_lines(report):
-    """The source as a listing, and beside each line that was measured what it cost."""
+    """The source as a listing, with the cost of each line that was measured next to it."""
     costs = _costs(report.lines)
     code = report.raw.code.splitlines()
     shown = _shown(costs, len(code))
@@ -48,22 +48,21 @@ def _draw_lines(report):
 
 
 def _draw_line(axes, row, line, code, cost):
-    """Number and text of a source line, and its three cells; a dotted line where some are left out."""
+    """Number and text of a source line, and its three cells; dots where lines are left out."""
     if line is None:
         axes.text(2.5, row + 0.5, "...", va="center", fontsize=7.5, color=PALE_INK)
         return
     text = (code[line - 1] if line else "(line unknown)").expandtabs(4)
-    text = text if len(text) <= CHARACTERS else text[: CHARACTERS - 4] + " ..."
     look = {"va": "center", "family": "monospace", "fontsize": 7.5}
     axes.text(2.5, row + 0.5, str(line), ha="right", color=PALE_INK, **look)
-    axes.text(4, row + 0.5, text.replace("$", r"\$"), color=INK, **look)
+    axes.text(4, row + 0.5, cut(text, CHARACTERS).replace("$", r"\$"), color=INK, **look)
     for column, value in enumerate(cost or ()):
         if value is not None:
             _draw_cell(axes, column, row, value)
 
 
 def _draw_cell(axes, column, row, value):
-    """A cell with its number; the darker, the worse. Kilobytes keep a plain ground."""
+    """A cell with its number; the darker, the worse. Kilobytes stay white."""
     ratio = column < 2
     text = f"{value:.1f}" if value < 100 else f"{value:,.0f}"
     look = {"facecolor": _shade(value) if ratio else "white", "edgecolor": "#BBBBBB"}
@@ -80,7 +79,7 @@ def _shade(ratio):
 
 
 def _costs(uses) -> dict[int, tuple]:
-    """{line: (sectors / ideal, passes / ideal, kilobytes of global memory)}, None where there is nothing to say."""
+    """{line: (sectors / ideal, passes / ideal, kilobytes of global memory)}, None where nothing was measured."""
     found = {}
     for line in {use.line for use in uses}:
         here = [use for use in uses if use.line == line]
@@ -88,7 +87,7 @@ def _costs(uses) -> dict[int, tuple]:
         banks = [use for use in here if use.space == "shared"]
         found[line] = (
             _ratio(moved, "sectors"),
-            _ratio(banks, "ways"),
+            _ratio(banks, "passes"),
             sum(use.bytes for use in moved) / 1000 if moved else None,
         )
     return found
@@ -100,7 +99,7 @@ def _ratio(uses, name):
 
 
 def _shown(costs, length) -> list:
-    """Numbers of the lines to list: all of a short kernel, else those around what was measured; None for a gap."""
+    """Numbers of the lines to list: all of a short kernel, else those around measured ones; None stands for a gap."""
     near = range(1, length + 1)
     if length > MOST_LINES:
         near = sorted({n for line in costs for n in range(line - AROUND, line + AROUND + 1) if 0 < n <= length})
@@ -113,7 +112,7 @@ def _shown(costs, length) -> list:
 
 
 def finding(report) -> str:
-    """The title: what stands out."""
+    """The title says what stands out."""
     uses = [use for use in report.lines if use.space == "global" and use.sectors]
     worst = max(uses, key=lambda use: use.sectors - use.ideal, default=None)
     banks = max(report.lines, key=lambda use: use.extra, default=None)

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass, replace
 
-from llmc.cuda.emulator.reporting.places import place, source_line
-from llmc.cuda.emulator.reporting.wording import paragraph
+from llmc.cuda.emulator.findings.finding import Finding
+from llmc.cuda.emulator.findings.kinds import BY_NAME
+from llmc.cuda.emulator.findings.places import source_line
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One mistake, in words. line is 0 where it is not known; those with a 2 belong to the other party of a race."""
+    """One mistake, in words. line is 0 where it is not known; what ends in 2 is about the other party of a race."""
 
     kind: str
     line: int
@@ -27,13 +28,13 @@ class Problem:
         return self.text
 
 
-def told(raw, found, line_of) -> list[Problem]:
+def in_words(raw, found, line_of) -> list[Problem]:
     """The RawProblems `found` in the launch `raw`, merged and in words; line_of(pc) is the line of an instruction."""
 
     def lines_of(item):
         return item.line or line_of(item.pc), item.line2 or line_of(item.pc2)
 
-    return [_in_words(raw, item, *lines_of(item)) for item in _merged(found, lines_of)]
+    return [_problem(Finding(raw, item, *lines_of(item))) for item in _merged(found, lines_of)]
 
 
 def _merged(found, lines_of) -> list:
@@ -42,24 +43,25 @@ def _merged(found, lines_of) -> list:
     for item in found:
         line, line2 = lines_of(item)
         parties = frozenset([(line, item.write), (line2, item.write2)])
-        key = item.kind, item.space, item.argument, parties, item.detail if item.kind == "assert" else ""
+        key = item.kind, item.space, item.argument, parties
         first = groups.get(key)
         groups[key] = replace(first, count=first.count + item.count) if first else item
     return list(groups.values())
 
 
-def _in_words(raw, item, line, line2) -> Problem:
+def _problem(found: Finding) -> Problem:
+    kind, item = BY_NAME[found.problem.kind], found.problem
     return Problem(
-        kind=item.kind,
-        line=line,
-        source=source_line(raw.code, line),
-        where=place(raw, item),
-        text=paragraph(raw, item, line, line2),
+        kind=kind.name,
+        line=found.line,
+        source=source_line(found.raw.code, found.line),
+        where=kind.place(found.raw, item),
+        text=kind.paragraph(found),
         block=item.block,
         thread=item.thread,
         count=item.count,
-        line2=line2,
-        source2=source_line(raw.code, line2),
+        line2=found.line2,
+        source2=source_line(found.raw.code, found.line2),
         block2=item.block2,
         thread2=item.thread2,
     )

@@ -4,9 +4,9 @@ from collections import Counter
 from functools import cached_property
 from html import escape
 
+from llmc.cuda.emulator.findings.places import plural
 from llmc.cuda.emulator.reporting import lines, measures
-from llmc.cuda.emulator.reporting.places import plural
-from llmc.cuda.emulator.reporting.problems import Problem, told
+from llmc.cuda.emulator.reporting.problems import Problem, in_words
 
 MOST = 8  # problems that the text spells out
 
@@ -14,8 +14,8 @@ MOST = 8  # problems that the text spells out
 class Report:
     """What `inspect` found out about one launch.
 
-    problems and notes (which are no mistakes) are lists of Problem; the numbers are those of measures.py and are 0 when
-    nothing was measured. `raw` is all that the emulator handed over.
+    problems and notes (which are not mistakes) are lists of Problem; the numbers are explained in measures.py and are 0
+    if nothing was measured. `raw` is everything that the emulator recorded.
     """
 
     def __init__(self, raw):
@@ -24,12 +24,12 @@ class Report:
     @cached_property
     def problems(self) -> list[Problem]:
         """One for each kind and pair of lines, in the order in which they were found."""
-        return told(self.raw, self.raw.problems, self._line)
+        return in_words(self.raw, self.raw.problems, self._line)
 
     @cached_property
     def notes(self) -> list[Problem]:
-        """What is allowed but worth a look."""
-        return told(self.raw, self.raw.notes, self._line)
+        """What is allowed, but worth a look."""
+        return in_words(self.raw, self.raw.notes, self._line)
 
     @property
     def ok(self) -> bool:
@@ -50,47 +50,42 @@ class Report:
 
     @property
     def sectors(self) -> int:
-        """32-byte sectors of global memory that the warps moved."""
+        """How many 32-byte sectors of global memory the warps moved."""
         return sum(use.sectors for use in self.lines)
 
     @property
     def ideal_sectors(self) -> int:
-        """The fewest that would have held the bytes asked for."""
+        """The fewest sectors that would have held the bytes asked for."""
         return sum(use.ideal for use in self.lines if use.space == "global")
 
     @property
     def efficiency(self) -> float:
-        """Ideal sectors over sectors: 1.0 is coalesced; also 1.0 when global memory was not used."""
+        """Ideal sectors over sectors: 1.0 is coalesced, and also means that global memory was not used."""
         return self.ideal_sectors / self.sectors if self.sectors else 1.0
 
     @property
     def bytes(self) -> int:
-        """Bytes of global memory moved, 32 a sector."""
+        """Bytes of global memory moved, 32 per sector."""
         return measures.SECTOR * self.sectors
 
     @property
     def bank_conflicts(self) -> int:
-        """Passes through the banks of shared memory that would not be needed without conflicts."""
+        """How many passes through the banks of shared memory are due to conflicts."""
         return sum(use.extra for use in self.lines)
 
     @property
     def barriers(self) -> int:
-        """How often a block passed a `__syncthreads()`, over all blocks."""
+        """How often a block passed a `__syncthreads()`, summed over all blocks."""
         return self.raw.barriers
-
-    @property
-    def printed(self) -> str:
-        """What the kernel printed."""
-        return self.raw.printed
 
     def table(self) -> str:
         """A row for each line and array: requests, sectors against the ideal, passes through the banks."""
         return measures.table(self.lines)
 
     def plot(self, kind=None):
-        """A matplotlib Figure. kind "threads": which thread touches which element; "lines": the source with the costs.
+        """A matplotlib Figure. kind "threads": which thread touches which element; "lines": the source and its costs.
 
-        Without `kind` it is the threads for a launch that was small enough to be recorded, else the lines.
+        Without `kind`, threads are drawn if the launch was small enough to be recorded, lines otherwise.
         """
         from llmc.cuda.emulator.reporting import plot  # matplotlib takes half a second
 
@@ -105,12 +100,12 @@ class Report:
         if len(found) > 1:
             found.insert(0, f"{plural(len(self.problems), 'problem')} in {self._launch()}")
         notes = [f"Note: {note.text}" for note in self.notes]
-        return "\n\n".join((found or [f"No problem in {self._launch()}"]) + notes + self._unknown())
+        return "\n\n".join((found or [f"No problems in {self._launch()}"]) + notes + self._unknown())
 
     def __repr__(self):
         counts = Counter(problem.kind for problem in self.problems)
         words = ", ".join(kind if n == 1 else f"{n} {kind}" for kind, n in counts.items())
-        return f"<Report of {self.raw.kernel}: {words or 'no problem'}>"
+        return f"<Report of {self.raw.kernel}: {words or 'no problems'}>"
 
     def _repr_html_(self):
         text = f"{self}\n\n{self.table()}" if self.lines else str(self)
@@ -121,17 +116,17 @@ class Report:
         return f"kernel {raw.kernel}, grid {_shape(raw.grid)}, block {_shape(raw.block)}."
 
     def _unknown(self) -> list[str]:
-        """Why lines are missing, if they are."""
+        """Why lines are missing, if any are."""
         missing = any(item.pc and not self._line(item.pc) for item in [*self.raw.problems, *self.raw.notes])
         if not missing or lines.symbolizer():
             return []
-        return [f"The lines are not known because this machine has no addr2line: install {lines.INSTALL}."]
+        return [f"The lines are unknown because this machine has no addr2line; install {lines.INSTALL}."]
 
     # ---------------------------------------------------------------------------------------------- lines
 
     @cached_property
     def _lines_of_addresses(self) -> dict[int, int]:
-        """All at once: it takes a process."""
+        """All at once, since it takes a process."""
         raw = self.raw
         found = [*raw.problems, *raw.notes]
         addresses = {item.pc for item in [*found, *raw.accesses]} | {item.pc2 for item in found}

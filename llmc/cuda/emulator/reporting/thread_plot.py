@@ -1,7 +1,7 @@
 """The picture of a small launch: threads above, the memory that they touch below, a line from each to its element.
 
-Global memory is drawn in sectors of 32 bytes, only those that are touched, with a gap where some are left out. Shared
-memory is drawn as the 32 columns of its banks. Colours repeat after eight threads; warps stand apart.
+Of global memory only the 32-byte sectors that are touched are drawn, with a gap where some are left out. Shared memory
+is drawn as the 32 columns of its banks. Colours repeat after eight threads; there is a gap between warps.
 """
 
 import numpy as np
@@ -32,7 +32,7 @@ def draw(report):
         axes.set_title(panel.title, loc="left", fontsize=9, fontweight="bold", color=INK)
         (_draw_global if panel.space == "global" else _draw_shared)(axes, panel, touches.labels(raw))
     if left > 0:
-        figure.supxlabel(f"and {left} more: report.table() has them all", fontsize=8, color=INK)
+        figure.supxlabel(f"and {left} more; report.table() lists them all", fontsize=8, color=INK)
     return figure
 
 
@@ -66,7 +66,7 @@ def _draw_global(axes, panel, labels):
 
 
 def _draw_threads(axes, labels) -> dict[int, float]:
-    """A box for each thread, with a gap between warps. Returns {thread: x of its middle}."""
+    """A box for each thread, with gaps between warps. Returns {thread: x of its middle}."""
     warps = [(block, thread // touches.WARP) for block, thread in labels.values()]
     jumps = np.cumsum([0] + [a != b for a, b in zip(warps, warps[1:])])  # (threads,) gaps to the left
     width = min(0.045, (1 - GAP * jumps[-1]) / len(labels))
@@ -110,7 +110,7 @@ def _draw_memory(axes, panel, item) -> dict[int, float]:
 
 
 def _cell(axes, x, width, cell, owner, faint, inside):
-    """One element: the colour of the thread that touches it first, paler in later rounds; hatched outside the array."""
+    """An element in the colour of the thread that touches it first; pale in later rounds, hatched outside the array."""
     thread = owner.get(cell, faint.get(cell))
     if not inside and thread is None:
         return
@@ -140,7 +140,7 @@ def _index(panel, element) -> str:
 
 
 def _draw_shared(axes, panel, labels):
-    """The banks as columns; a row for each 128 bytes that the worst request touches, thread numbers in the cells."""
+    """The banks as columns, a row for each 128 bytes that the worst request touches, thread numbers in the cells."""
     request = panel.worst
     owner = _owners(request, touches.WORD)
     rows = sorted({word // touches.BANKS for word in owner})
@@ -169,7 +169,7 @@ def _color(thread) -> str:
 
 
 def _box(axes, x, y, width, height, color, text="", edge=None, **look):
-    """A rectangle with a text that fits its colour and its width."""
+    """A rectangle with text that suits its colour and its width."""
     edge = edge or (EDGE if width > 0.008 else "none")
     ink, size = "white" if color in DARK else INK, 6.5 if width > 0.02 else 5.5
     box(axes, x, y, width, height, text, ink, size, 0.4, facecolor=color, edgecolor=edge, **look)

@@ -1,7 +1,7 @@
 """Which thread touches which element: the recorded accesses of a small launch, sorted into panels for a picture.
 
-A panel is one instruction on one array. What a GPU executes at a time is a request: the same execution of that
-instruction by the threads of one warp.
+A panel is one instruction on one array. What a GPU executes at once is a request: one execution of that instruction by
+the threads of a warp.
 """
 
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from functools import cached_property
 
 import numpy as np
 
+from llmc.cuda.emulator.findings.places import plural
 from llmc.cuda.emulator.reporting.measures import SECTOR
-from llmc.cuda.emulator.reporting.places import plural
 
 WARP = 32
 BANKS, WORD = 32, 4  # of shared memory; bytes
-THREADS = 64  # that a picture can show
+THREADS = 64  # the most that a picture can show
 MOST_SECTORS = 40  # with more, a picture shows the first warp only
 
 
@@ -43,12 +43,12 @@ class Panel:
 
     @property
     def worst(self) -> np.ndarray:
-        """The request that loses most passes to bank conflicts."""
+        """The request that loses the most passes to bank conflicts."""
         return max(self.requests, key=lambda rows: np.subtract(*passes(rows)))
 
     @property
     def title(self) -> str:
-        """What is to be seen: "line 4 reads x: 32 sectors where 4 would do, a different one for each thread"."""
+        """What there is to see: "line 4 reads x: 32 sectors …, a different one for each thread; 4 would do"."""
         verb = "writes" if self.write else "reads"
         where = self.name if self.space == "global" else "shared memory"
         found = self._sectors() if self.space == "global" else self._passes()
@@ -63,7 +63,7 @@ class Panel:
             return f"all {rows.size} threads of a warp touch the same element, 1 sector"
         if count <= ideal:
             full = np.unique(_units(rows, 1)).size == SECTOR * count
-            rest = "every byte of them used" if full else "as few as can be"
+            rest = "every byte of them used" if full else "as few as possible"
             return f"{plural(count, 'sector')} for the {plural(rows.size, 'thread')} of a warp, {rest}"
         each = ", a different one for each thread" if count == rows.size else ""
         return f"{count} sectors for the {rows.size} threads of a warp{each}; {ideal} would do"
@@ -73,24 +73,23 @@ class Panel:
         count, ideal = passes(self.worst)
         if count <= ideal:
             return f"{plural(count, 'pass', 'passes')}, no conflict between banks"
-        return f"{count} passes where {ideal} would do, since a bank gives one word a pass"
+        return f"{count} passes where {ideal} would do, since a bank delivers one word per pass"
 
 
 def panels(raw, line_of, space_of) -> list[Panel]:
-    """The panels of a recorded launch, in the order of execution; line_of(pc), space_of(pc, argument) name things."""
+    """A recorded launch's panels in the order of execution; line_of(pc) and space_of(pc, argument) describe each."""
     trace = np.sort(raw.trace, order="step")
     threads = _shown(trace, raw)
     found = []
     for pc, argument in _first_seen(trace):
         space = space_of(pc, argument)
         rows = trace[(trace["pc"] == pc) & (trace["argument"] == argument)]
-        if space in ("global", "shared"):
-            touched = _touched(rows, threads, raw)
-            known = space == "global" and 0 <= argument < len(raw.arguments)
-            name, array = (raw.arguments[argument].name, raw.arguments[argument].array) if known else (space, None)
-            first, later = touched[touched["round"] == 0], touched[touched["round"] > 0]
-            if first.size:
-                found.append(Panel(line_of(pc), space, name, bool(rows["write"][0]), array, first, later))
+        touched = _touched(rows, threads, raw)
+        known = space == "global" and 0 <= argument < len(raw.arguments)
+        name, array = (raw.arguments[argument].name, raw.arguments[argument].array) if known else (space, None)
+        first, later = touched[touched["round"] == 0], touched[touched["round"] > 0]
+        if first.size:
+            found.append(Panel(line_of(pc), space, name, bool(rows["write"][0]), array, first, later))
     return found
 
 
@@ -105,23 +104,23 @@ def sectors(rows) -> np.ndarray:
 
 
 def fewest_sectors(rows) -> int:
-    """How many would hold the same bytes, side by side."""
+    """How many would hold the same bytes if these lay side by side."""
     return -(-np.unique(_units(rows, 1)).size // SECTOR)
 
 
 def passes(rows) -> tuple[int, int]:
     """(passes that one request takes, passes without conflicts).
 
-    8-byte accesses go by half-warps, 16-byte ones by quarter-warps; lanes that want the same word share it.
+    8-byte accesses are served by half-warps, 16-byte ones by quarter-warps; lanes that want the same word share it.
     """
-    lanes = max(1, WARP * WORD // max(WORD, int(rows["size"].max())))  # that go together
+    lanes = max(1, WARP * WORD // max(WORD, int(rows["size"].max())))  # served together
     groups = [rows[rows["lane"] // lanes == group] for group in np.unique(rows["lane"] // lanes)]
     taken = [np.bincount(np.unique(_units(group, WORD)) % BANKS).max() for group in groups]
     return int(sum(taken)), len(taken)
 
 
 def _units(rows, unit) -> np.ndarray:
-    """The numbers of the `unit`-byte pieces of memory that the accesses touch, with repetitions."""
+    """Numbers of the `unit`-byte pieces of memory that the accesses touch, with repetitions."""
     first, last = rows["offset"] // unit, (rows["offset"] + rows["size"] - 1) // unit  # (accesses,)
     steps = np.arange(int((last - first).max()) + 1)
     pieces = first[:, None] + steps  # (accesses, pieces of the longest)
@@ -149,7 +148,7 @@ TOUCH = [(name, np.int64) for name in ("thread", "lane", "warp", "round", "offse
 
 
 def _touched(rows, threads, raw) -> np.ndarray:
-    """The accesses of one instruction by the threads shown, with the how-manieth execution of its thread each is."""
+    """The accesses of one instruction by the threads shown; round: how often the thread has executed it before."""
     warps = -(-int(np.prod(raw.block)) // WARP)  # in a block
     rounds, found = {}, []
     for row in rows:

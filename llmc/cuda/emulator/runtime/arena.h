@@ -1,11 +1,11 @@
-// Where a checked launch keeps its arrays: copies, each in a slot of its own with gigabytes of nothing around it, so that
-// any wrong index still tells which array was meant.
+// Where a checked launch keeps its arrays: copies, each in a slot of its own with gigabytes of nothing around it, so
+// that any wrong index still tells which array was meant.
 #pragma once
 #include "state.h"
 
-constexpr size_t SLOT = size_t(8) << 30, SLOTS = 64, ARENA = SLOT * SLOTS;
-constexpr size_t BEFORE = size_t(2) << 30;       // of a slot, in front of its array
-constexpr size_t MAX_ARRAY = size_t(2) << 30;    // bytes of an array
+constexpr size_t SLOT = size_t(8) << 30, ARENA = SLOT * MOST_ARRAYS;
+constexpr size_t BEFORE = size_t(2) << 30;     // of a slot, in front of its array
+constexpr size_t MAX_ARRAY = size_t(2) << 30;  // bytes of an array
 
 constexpr int MOST_SHARED_ARRAYS = 64;
 
@@ -16,7 +16,7 @@ struct Arena {
     size_t shared_from[MOST_SHARED_ARRAYS], shared_to[MOST_SHARED_ARRAYS];
     bool shared_mark[MOST_SHARED_ARRAYS];
     char* base = nullptr;
-    Region slots[SLOTS] = {};
+    Region slots[MOST_ARRAYS] = {};
     Region shared_static = {}, shared_dynamic = {}, module = {};
 };
 extern Arena arena;

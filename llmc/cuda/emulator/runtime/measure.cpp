@@ -1,11 +1,11 @@
-// What a GPU's memory system would see. A warp executes one instruction for all its lanes at once; here lanes come one
-// after the other, so accesses are gathered by (instruction, how often this lane has executed it since the last
-// synchronisation) and counted when the warp is together again.
-//   Global memory moves in sectors of 32 bytes. Shared memory has 32 banks of 4 bytes; lanes that want different words
-//   of one bank take turns. 16-byte accesses go by quarter-warps, 8-byte ones by half-warps.
-#include "state.h"
+// What a GPU's memory system would see. A warp executes an instruction for all its lanes at once. Here lanes come one after
+// the other, so accesses are gathered by (instruction, how often this lane has executed it since the last synchronisation)
+// and counted when the warp is together again.
+//
+// Global memory moves in sectors of 32 bytes. Shared memory has 32 banks of 4 bytes; lanes that want different words of one
+// bank take turns. 16-byte accesses are served by quarter-warps, 8-byte ones by half-warps.
 #include "measure.h"
-#include <algorithm>
+#include "state.h"
 
 Measured measured;
 
@@ -18,9 +18,9 @@ struct Site {  // one instruction, for one warp
     std::vector<Group> groups;
 };
 static std::vector<Site> sites[MAX_THREADS / WARP];
-constexpr size_t MOST_GROUPS = 1 << 16, MOST_TRACED = 1 << 16;
+constexpr size_t MOST_GROUPS = 1 << 16;
 
-void measure_begin(Launch&) {
+void measure_begin() {
     measured.counts.clear();
     measured.trace.clear();
     for (auto& s : sites) s.clear();
@@ -28,7 +28,9 @@ void measure_begin(Launch&) {
 
 static int site_of(const Region& r, int64_t pc, int size, bool write, bool atomic) {
     static int last = 0;
-    auto same = [&](const Counted& c) { return c.pc == pc && c.argument == r.argument && c.write == write && c.space == r.space; };
+    auto same = [&](const Counted& c) {
+        return c.pc == pc && c.argument == r.argument && c.write == write && c.space == r.space;
+    };
     if (last < int(measured.counts.size()) && same(measured.counts[last])) return last;
     for (size_t i = 0; i < measured.counts.size(); i++)
         if (same(measured.counts[i])) return last = i;
@@ -61,7 +63,7 @@ static int distinct(uint64_t* values, int n) {
     return std::unique(values, values + n) - values;
 }
 
-// 32-byte sectors that the lanes touch, and how few could hold the same bytes.
+// The 32-byte sectors that the lanes touch, and how few could hold the same bytes.
 static void count_global(Counted& c, const Group& g) {
     uint64_t sectors[2 * WARP], addresses[WARP];
     int n = 0, lanes = 0;
@@ -91,11 +93,11 @@ static void count_shared(Counted& c, const Group& g) {
     int least = 0;
     for (int from = 0; from < WARP; from += together) least += (g.lanes >> from & ((1ull << together) - 1)) != 0;
     c.passes += passes;
-    c.least += least;
+    c.ideal += least;
     c.worst = std::max<int64_t>(c.worst, passes - least + 1);
 }
 
-void measure_warp(Worker&, int warp) {
+void measure_warp(int warp) {
     for (size_t i = 0; i < sites[warp].size(); i++) {
         Site& s = sites[warp][i];
         Counted& c = measured.counts[i];

@@ -1,44 +1,33 @@
-// The list of what went wrong: each kind at each pair of places once, with the first thread that did it and how many did.
+// The list of what went wrong. A kind at a pair of places is listed once, with the first thread that did it and a
+// count; and what the kernel prints.
 #include "state.h"
 #include <cstdarg>
-#include <cstdio>
-#include <cstring>
-#include <mutex>
 
 static std::mutex& writing = *new std::mutex;
-constexpr size_t MOST = 64;
+constexpr size_t MOST_PROBLEMS = 64;
 
 Problem blank(Worker& w, int kind) {
-    Problem p;
-    memset(&p, 0, sizeof p);
+    Problem p = {};
     p.kind = kind;
-    p.argument = -1;
+    p.argument = NO_ARGUMENT;
     p.block = w.block;
-    p.thread = w.current ? w.current->id : ~0u;
-    p.block2 = p.thread2 = ~0u;
+    p.thread = w.current ? w.current->id : NOBODY;
+    p.block2 = p.thread2 = NOBODY;
     p.count = 1;
     return p;
 }
 
-// What a thread that was ended early leaves undone is no news: from then on only further bad addresses are.
-static bool is_news(const Worker& w, int kind) {
-    return !w.tainted || kind <= INVALID_POINTER || kind == BOUNDS || kind == DIVISION_BY_ZERO || kind == ASSERT;
-}
-
-Problem& report(Worker& w, Problem p) {
-    static Problem dropped;
-    if (!is_news(w, p.kind)) return dropped = p;
+void report(Worker& w, const Problem& p) {
+    if (w.tainted && REPORTED[p.kind] == FIRST) return;
     std::lock_guard<std::mutex> hold(writing);
     auto& all = w.launch->problems;
-    for (auto& known : all)
+    for (Problem& known : all)
         if (known.kind == p.kind && known.pc == p.pc && known.pc2 == p.pc2 && known.line == p.line &&
             known.line2 == p.line2 && known.argument == p.argument) {
             known.count++;
-            return known;
+            return;
         }
-    if (all.size() >= MOST) return dropped = p;
-    all.push_back(p);
-    return all.back();
+    if (all.size() < MOST_PROBLEMS) all.push_back(p);
 }
 
 extern "C" int llmc_printf(const char* format, ...) {

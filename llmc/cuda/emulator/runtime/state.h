@@ -1,44 +1,44 @@
 // What the runtime knows while a kernel runs. A launch is shared by all workers; a worker (one operating-system thread)
 // runs one block at a time, and each CUDA thread of that block is a fiber: a stack of its own, switched by hand.
+//
+// The files of this folder are compiled as one (compile_runtime in ../compiling/compiler.py). That is quicker, and
+// whatever is called for every access of a kernel can be inlined; but a static name may occur only once in all of them.
 #pragma once
+#ifdef __APPLE__  // for ucontext.h, before anything else is included
+#define _XOPEN_SOURCE 700
+#define _DARWIN_C_SOURCE
+#endif
+#include "kinds.h"
+#include "records.h"
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
-#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <mutex>
 #include <vector>
 
 #define LLMC_RUNTIME
 #include "../include/llmc_core.h"
 
 constexpr int WARP = 32, MAX_THREADS = 1024;
-constexpr size_t STACK = 128 << 10;        // bytes of a fiber; a guard page lies below
-constexpr size_t MAX_SHARED = 227 << 10;   // dynamic shared memory of a block, the most any GPU here has
-
-// ------------------------------------------------------------------------------------------------ problems
-
-// Kinds, in the order of KINDS in ../reading.py.
-enum Kind {
-    OUT_OF_BOUNDS, MISALIGNED, INVALID_POINTER, RACE, MISSING_SYNCWARP, UNINITIALISED, BARRIER_DIVERGENCE, DEADLOCK,
-    INACTIVE_LANE, RUNAWAY, STACK_OVERFLOW, DIVISION_BY_ZERO, INTEGER_OVERFLOW, BOUNDS, ASSERT, CRASH,
-    EARLY_RETURN, DIFFERENT_BARRIERS,  // these two are notes
-};
-enum Space { NOWHERE, GLOBAL, SHARED, LOCAL };
-
-struct Problem {  // also read by ../reading.py: keep the two alike
-    int32_t kind, space, argument, line, line2, write, write2, size;
-    int64_t pc, pc2, offset, count;
-    uint32_t block, thread, block2, thread2;  // linear; ~0u where there is none
-    uint32_t lanes;
-    char detail[84];
-};
+constexpr size_t STACK = 128 << 10;       // bytes of a fiber; a guard page lies below
+constexpr size_t MAX_SHARED = 227 << 10;  // dynamic shared memory of a block, the most any GPU here has
 
 // ------------------------------------------------------------------------------------------------ memory
 
-// One access that a shadow cell remembers, packed: 0 means none.
+// One access that a shadow cell remembers, packed; all zeros where there was none.
 struct Access {
-    uint64_t segment : 27, thread : 10, bytes : 4, several : 1, atomic : 1, vol : 1, plain : 1, pc : 19;
+    uint64_t segment : 26, thread : 10, bytes : 4, pc : 19;
+    uint64_t vol : 1;          // through a volatile pointer
+    uint64_t atomic : 1;
+    uint64_t several : 1;      // a read: other threads have read in the same stretch as well,
+    uint64_t other_warps : 1;  // some of them in other warps
+    uint64_t is_write : 1;     // in Cell::read: not a read, but the last ordinary write before atomics took over
 };
+constexpr uint32_t MOST_SEGMENTS = (1u << 26) - 1;
 struct Cell {
-    Access w, r;  // the last write, the last read; for what atomics use, r.plain marks an ordinary write before them
+    Access write, read;  // the last of each
 };
 static_assert(sizeof(Cell) == 16, "a cell is two words");
 
@@ -65,12 +65,11 @@ struct alignas(64) Thread {  // one line of the cache
     char* stack;
     uint3 index;
     int barrier_line;
-    unsigned mask;
+    unsigned mask;      // the lanes that took part in its last collective
     uint32_t acquired;  // what its block did before this segment is visible to the thread, through an atomic
     short id;
     unsigned char lane, warp;
-    bool atomics;  // it has used an atomic: it may hold a lock, and give it back by an ordinary write
-    bool touched;  // it has read or written since its last barrier: leaving before the next is suspicious then
+    bool touched;  // it has read or written since its last barrier: then it is suspicious to leave before the next
 };
 
 struct Collective {
@@ -88,13 +87,22 @@ struct Warp {
     bool dirty;  // accesses since the segment began
 };
 
+// A write to a place where another thread wrote: a race only if it changes the value, known when the next access comes.
+struct Pending {
+    bool on;
+    char* address;
+    int size;
+    char before[16];
+    Problem problem;
+};
+
 struct Worker {
     Launch* launch = nullptr;
     Thread* current = nullptr;
     void* home = nullptr;  // the worker's own stack
     int num_threads = 0, num_warps = 0, warp = 0;
     int alive = 0, waiting = 0;
-    // the barrier that threads arrive at: its line, a second line if they differ, and what __syncthreads_count & co find
+    // the barrier that threads arrive at: its line, a second line if they differ, what __syncthreads_count & co find
     int barrier_line = 0, other_line = 0, barrier_value = 0, barrier_result = 0;
     uint32_t block = 0, epoch = 0, first_segment = 0;
     uint32_t acquired = 0;  // what other blocks did before this segment is visible to this one
@@ -102,11 +110,10 @@ struct Worker {
     char* dynamic_shared = nullptr;
     void* thread_handle = nullptr;
     int idle = 0, spins = 0;  // turns given away since anything happened; reads of volatile variables
-    bool tainted = false;  // a thread was ended early: what follows from that is not news
+    bool tainted = false;     // a thread was ended early: what follows from that is not reported
     Warp warps[MAX_THREADS / WARP];
     Thread threads[MAX_THREADS];
-    // a write to where another thread wrote: a race only if it changes the value, known when the next access comes
-    struct { bool on; char* address; int size; char before[16]; Problem problem; } pending = {};
+    Pending pending = {};
 };
 
 struct Launch {
@@ -117,13 +124,12 @@ struct Launch {
     bool checked, measured;
     std::atomic<uint64_t> next_block{0};
     uint64_t blocks;
-    std::atomic<int> abort{0};
+    std::atomic<int> abort{NOT_ABORTED};
     std::atomic<uint64_t> blocks_run{0};
     uint64_t barriers = 0, lost_threads = 0;
     // the kernel's library in memory
     char *library, *library_end;
     void* (*shared_anchor)();
-    std::vector<Region> regions;
     std::vector<Problem> problems;
     std::vector<Segment> segments;
     uint32_t first_segment = 1;
@@ -135,24 +141,32 @@ extern LLMC_THREAD_LOCAL uint3 threadIdx, blockIdx, llmc_block_dim, llmc_grid_di
 extern LLMC_THREAD_LOCAL Worker* llmc_worker;
 }
 
-// scheduler.cpp
+// problems.cpp
+Problem blank(Worker& w, int kind);
+void report(Worker& w, const Problem& p);
+// scheduler.cpp: how a thread goes on or ends
 void run_block(Worker& w, uint64_t block);
-[[noreturn]] void leave(Worker& w);  // give the current thread up: it runs no further
-[[noreturn]] void give_up(Worker& w, const char* pc = nullptr);  // the same, because the launch is to end
-// memory.cpp
+void suspend(Worker& w);                  // the current thread waits: others run until it is ready again
+[[noreturn]] void leave(Worker& w);       // give up the whole block: back to the worker's own stack
+[[noreturn]] void end_thread(Worker& w);  // end the current thread because of a problem, and let the others go on
+// waiting.cpp: what threads wait for
+void release_barrier(Worker& w);                       // all threads that are left have arrived
+void complete(Worker& w, Warp& warp, int collective);  // and all lanes of this one
+void deadlock(Worker& w);                              // nobody can run: say so, and end the launch
+// shadow.cpp
 void begin_block_memory(Worker& w);
 void new_segment(Worker& w, Warp& warp);
 void flush_pending(Worker& w);
-bool make_shared_regions(Worker& w);
-void settle_block(Worker& w);
+// arena.cpp
+void place_regions(Worker& w);  // what this worker's launch may touch besides its arrays
+void forget_cells();            // all shadows begin again
 // measure.cpp
+void measure_begin();
 void measure_access(Worker& w, const Region& r, const char* address, int size, bool write, bool atomic, const char* pc);
-void measure_warp(Worker& w, int warp);
-void measure_begin(Launch& launch);
+void measure_warp(int warp);
 // faults.cpp
+void alternative_stack();
 void install_handlers();
 void restore_handlers();
 void interrupt(Worker& w);
-// problems.cpp
-Problem& report(Worker& w, Problem p);
-Problem blank(Worker& w, int kind);
+[[noreturn]] void give_up(Worker& w, const char* pc = nullptr);  // leave, because the launch is to end

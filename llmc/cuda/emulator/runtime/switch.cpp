@@ -1,4 +1,4 @@
-// llmc_switch of fiber.h, for each kind of processor: what a function must preserve, then the other stack.
+// llmc_switch of fiber.h for each kind of processor: save what a function must preserve, then change the stack.
 #ifdef __APPLE__
 #define LLMC_SYMBOL(name) "_" name
 #else

@@ -8,8 +8,12 @@ WIDTH = 100  # characters of a source line that a message repeats
 def source_line(code, line) -> str:
     """The text of a line of the kernel, stripped and cut; "" where the line is not known."""
     lines = code.splitlines()
-    text = lines[line - 1].strip() if 0 < line <= len(lines) else ""
-    return text if len(text) <= WIDTH else text[: WIDTH - 4] + " ..."
+    return cut(lines[line - 1].strip(), WIDTH) if 0 < line <= len(lines) else ""
+
+
+def cut(text, width) -> str:
+    """The text, or as much of it as fits into `width` characters, and " ..."."""
+    return text if len(text) <= width else text[: width - 4] + " ..."
 
 
 def place(raw, problem) -> str:
@@ -17,24 +21,27 @@ def place(raw, problem) -> str:
     array = array_of(raw, problem)
     if array is not None:
         return element(raw.arguments[problem.argument].name, array, problem.offset, problem.size)
-    if problem.kind == "bounds":  # the detail is the index and the array's type
-        return f"[{problem.detail.split()[0]}]" if problem.detail else ""
     if problem.array and problem.size and problem.offset % problem.size == 0:
         return f"{problem.array}[{problem.offset // problem.size}]"
     if problem.space == "shared":
         return shared(problem.offset, problem.size)
-    return {"local": "a local variable", "global": "global memory"}.get(problem.space, "")
+    return "global memory" if problem.space == "global" else ""
+
+
+def bare_index(raw, problem) -> str:
+    """For a fixed array, whose name nobody knows: "[33]", from the detail "33 'float [32]'"."""
+    return f"[{problem.detail.split()[0]}]" if problem.detail else ""
 
 
 def array_of(raw, problem):
-    """The array of the launch that `problem` names, or None."""
+    """The array of the launch that `problem` is about, or None."""
     if 0 <= problem.argument < len(raw.arguments):
         return raw.arguments[problem.argument].array
     return None
 
 
 def element(name, array, offset, size) -> str:
-    """The elements that `size` bytes from byte `offset` on belong to, by their flat index, as the kernel counts.
+    """The elements that `size` bytes at byte `offset` belong to, by their flat index, as the kernel counts.
 
     "x[6] (row 1, column 2)" for a matrix; "16 bytes of x, elements 4 to 7" for a vector access.
     """
@@ -43,12 +50,12 @@ def element(name, array, offset, size) -> str:
     if first == last and offset % item == 0:
         return f"{name}[{first}]{position(array, first)}"
     if offset % item:
-        return f"{size} bytes of {name} from byte {offset} on, inside element {first}{position(array, first)}"
+        return f"{size} bytes of {name} starting at byte {offset}, inside element {first}{position(array, first)}"
     return f"{size} bytes of {name}, elements {first} to {last}"
 
 
 def position(array, index) -> str:
-    """Row and column of the flat index, for arrays of more than one dimension: " (row 1, column 2)"."""
+    """Where the flat index is in an array of more than one dimension: " (row 1, column 2)"."""
     if array.ndim < 2 or not 0 <= index < array.size:
         return ""
     where = [int(i) for i in np.unravel_index(index, array.shape)]
@@ -66,20 +73,21 @@ def extent(name, array) -> str:
 
 
 def shared(offset, size) -> str:
-    """Only bytes are known of shared memory, not the arrays in it."""
+    """A place in shared memory whose array is not known: only its bytes are."""
     if size in (2, 4, 8) and offset % size == 0:
         return f"shared memory, byte {offset} ({size}-byte element {offset // size})"
     if size == 16 and offset % 16 == 0:
         return f"shared memory, bytes {offset} to {offset + 15} (4-byte elements {offset // 4} to {offset // 4 + 3})"
-    return f"shared memory, {plural(size, 'byte')} from byte {offset} on"
+    return f"shared memory, {plural(size, 'byte')} starting at byte {offset}"
 
 
 def thread(index, block=None) -> str:
     """ "thread (3, 0, 0) of block (1, 0, 0)"."""
-    return f"thread {_triple(index)}" + (f" of block {_triple(block)}" if block is not None else "")
+    return f"thread {triple(index)}" + (f" of block {triple(block)}" if block is not None else "")
 
 
-def _triple(index) -> str:
+def triple(index) -> str:
+    """ "(3, 0, 0)"."""
     return f"({', '.join(str(int(i)) for i in index)})"
 
 

@@ -1,59 +1,40 @@
-"""The native half of the emulator as Python sees it: the runtime's library, kernels' libraries, one call for a launch.
+"""The native half of the emulator as Python sees it: the runtime's library, kernels' libraries, one call per launch.
 
-The runtime (`runtime/*.cpp`) is compiled once for a machine. Kernels are loaded after it and find its functions there.
+The runtime (`runtime/*.cpp`) is compiled once on each machine. Kernels are loaded after it and find its functions
+there.
 """
 
 import ctypes
 import os
 import threading
-from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, byref, c_char_p, c_int, c_int64, c_size_t, c_void_p
 from functools import lru_cache
 from pathlib import Path
 from time import monotonic
 
 from llmc.cuda.emulator.compiling.compiler import compile_runtime
+from llmc.cuda.emulator.launching.records import CONSTANTS, Options, Outcome, agreement
 from llmc.errors import KernelError
 
 BUDGET_S, CHECKED_BUDGET_S = 120.0, 20.0  # a launch that runs longer is stopped; LLMC_EMULATOR_SECONDS sets both
-NUDGE_S = 0.05  # between two interruptions of a launch that takes long: threads that spin let others run
-TOO_LONG, BY_USER = 2, 3  # why a launch is ended early
+NUDGE_S = 0.05  # between two interruptions of a long launch, so that threads that spin let others run
+TOO_LONG, BY_USER = CONSTANTS["TOO_LONG"], CONSTANTS["BY_USER"]
 MOST_WORKERS = 16  # a block of 1024 threads needs 1024 stacks on each
 
 _lock = threading.RLock()  # one launch at a time: they share the workers, the arena and the signal handlers
 
 
-class Options(ctypes.Structure):
-    """A launch, as runtime/launch.cpp reads it."""
-
-    _fields_ = [
-        ("entry", c_void_p),
-        ("arguments", c_void_p),
-        ("anchor", c_void_p),
-        ("grid", c_uint32 * 3),
-        ("block", c_uint32 * 3),
-        ("shared", c_uint64),
-        ("checked", c_int32),
-        ("measured", c_int32),
-        ("workers", c_int32),
-        ("unused", c_int32),
-    ]
-
-
 @lru_cache(maxsize=1)
 def library():
-    """The runtime's library, compiled if need be. Raises NoCompiler where there is none."""
-    library = ctypes.CDLL(str(compile_runtime()), mode=ctypes.RTLD_GLOBAL)
+    """The runtime's library, compiled if need be. Raises NoCompiler where there is no compiler."""
+    library = ctypes.CDLL(str(compile_runtime(agreement())), mode=ctypes.RTLD_GLOBAL)
     library.llmc_run.argtypes = [POINTER(Options), POINTER(c_void_p)]
     library.llmc_begin.argtypes = [POINTER(Options)]
     library.llmc_begin.restype = c_void_p
-    library.llmc_wait.argtypes = [c_void_p, c_int, c_int]
+    library.llmc_wait.argtypes = [c_int, c_int]
     library.llmc_abort.argtypes = [c_void_p, c_int]
-    library.llmc_found.argtypes = library.llmc_release.argtypes = [c_void_p]
-    library.llmc_problems.argtypes = [c_void_p]
-    library.llmc_problems.restype = c_void_p
-    library.llmc_printed.argtypes = [c_void_p, POINTER(c_void_p)]
-    library.llmc_numbers.argtypes = [c_void_p, POINTER(c_uint64)]
-    library.llmc_counts.restype = library.llmc_trace.restype = c_void_p
+    library.llmc_outcome.argtypes = [c_void_p, POINTER(Outcome)]
+    library.llmc_release.argtypes = [c_void_p]
     library.llmc_place.argtypes = [c_int, c_size_t, c_int, c_int, c_int, c_void_p]
     library.llmc_place.restype = c_void_p
     library.llmc_forget.argtypes = [c_int]
@@ -77,7 +58,7 @@ class Library:
         return ctypes.cast(self._cdll[f"llmc_entry_{index}"], c_void_p).value
 
     def signature(self, index: int) -> str:
-        """The kernel's parameters: "pf4,Pf4x4,vi4"; `LLMC_ENTRY` in include/llmc_core.h says how to read it."""
+        """The kernel's parameters, such as "pf4,Pf4x4,vi4"; calling/parameters.py says how to read it."""
         function = self._cdll[f"llmc_signature_{index}"]
         function.restype = c_char_p
         return function().decode()
@@ -99,14 +80,14 @@ def load(path: Path) -> Library:
 
 
 def workers() -> int:
-    """Cores that blocks run on: LLMC_EMULATOR_THREADS, else all that this process may use."""
+    """How many cores blocks run on: LLMC_EMULATOR_THREADS, else all that this process may use."""
     wanted = os.environ.get("LLMC_EMULATOR_THREADS")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(int(wanted) if wanted and wanted.isdigit() else cores, MOST_WORKERS))
 
 
 def budget(checked: bool) -> float:
-    """Seconds a launch may take."""
+    """How many seconds a launch may take."""
     try:
         return float(os.environ["LLMC_EMULATOR_SECONDS"])
     except (KeyError, ValueError):
@@ -122,26 +103,34 @@ def options(library: Library, index: int, grid, block, arguments, shared_mem: in
 
 
 def run_plain(prepared: Options):
-    """Run an unchecked launch. None when all went well, else the handle of an ended one: read it, then `release` it."""
+    """Run an unchecked launch. None if all went well, else the handle of an ended one: read it, then `release` it."""
     handle = c_void_p()
     with _lock:
         status = library().llmc_run(byref(prepared), byref(handle))
         if status == 0:
             return None
         ended = finish(handle.value, waiting=status == 1)
-        if library().llmc_found(ended) or library().llmc_printed(ended, byref(c_void_p())):
+        left = outcome(ended)
+        if left.problems.size or left.printed.size:
             return ended
         release(ended)
         return None
 
 
 def run_checked(prepared: Options):
-    """Run a checked launch to its end; the handle of it: read it, then `release` it. The caller holds `exclusive()`."""
+    """Run a checked launch to its end; its handle: read it, then `release` it. The caller holds `exclusive()`."""
     return finish(library().llmc_begin(byref(prepared)), waiting=True, checked=True)
 
 
-def tell_shared(arrays):
-    """Tell which static `__shared__` arrays (`statics.SharedArray`) the next checked launch may touch; (): unknown."""
+def outcome(handle) -> Outcome:
+    """What a launch that has ended leaves behind. Its arrays are the runtime's, until `release`."""
+    left = Outcome()
+    library().llmc_outcome(handle, byref(left))
+    return left
+
+
+def set_shared_arrays(arrays):
+    """Say which static `__shared__` arrays (`statics.SharedArray`) the next checked launch may touch; (): unknown."""
     numbers = c_int64 * max(1, len(arrays))
     starts, ends = numbers(*[a.offset for a in arrays]), numbers(*[a.offset + a.size for a in arrays])
     marks = numbers(*[a.mark for a in arrays])
@@ -154,10 +143,10 @@ def exclusive():
 
 
 def finish(handle, waiting: bool, checked: bool = False):
-    """Wait for a launch, stop it when it takes too long or the user presses Ctrl-C."""
+    """Wait for a launch; stop it when it takes too long or the user presses Ctrl-C."""
     runtime, end, last = library(), monotonic() + budget(checked), monotonic()
     try:
-        while waiting and not runtime.llmc_wait(handle, 5, monotonic() - last > NUDGE_S):
+        while waiting and not runtime.llmc_wait(5, monotonic() - last > NUDGE_S):
             last = monotonic() if monotonic() - last > NUDGE_S else last
             if monotonic() > end:
                 _stop(handle, TOO_LONG)
@@ -174,11 +163,11 @@ def finish(handle, waiting: bool, checked: bool = False):
 def _stop(handle, why):
     runtime, give_up = library(), monotonic() + 10
     runtime.llmc_abort(handle, why)
-    while not runtime.llmc_wait(handle, 1, 1):
+    while not runtime.llmc_wait(1, 1):
         if monotonic() > give_up:
-            raise KernelError("a kernel does not end and cannot be stopped; restart the notebook's kernel.")
+            raise KernelError("this kernel does not end and cannot be stopped; restart the notebook's Python kernel.")
 
 
 def release(handle):
-    """Free what a launch left."""
+    """Free what a launch left behind."""
     library().llmc_release(handle)

@@ -1,20 +1,19 @@
 """A checked launch: copies of the arrays go into the arena, the kernel runs on them, results come back with a `Raw`.
 
-In the arena each array lies alone, with gigabytes of nothing around it, so a wrong index cannot hit anything and still
-says which array was meant. Arrays that share memory (views, an in-place kernel) share a slot.
+In the arena each array lies alone, with gigabytes of nothing around it, so a wrong index hits nothing and still says
+which array was meant. Arrays that share memory (views, an in-place kernel) share a slot.
 """
 
 import ctypes
 from ctypes import c_void_p
-from time import perf_counter
 
 import numpy as np
 
-from llmc.cuda.emulator import native, statics
 from llmc.cuda.emulator.compiling.source import kernel_names
-from llmc.cuda.emulator.raw import Raw
-from llmc.cuda.emulator.reading import read
-from llmc.cuda.emulator.slots import slots_of
+from llmc.cuda.emulator.findings.raw import Raw
+from llmc.cuda.emulator.launching import native, statics
+from llmc.cuda.emulator.launching.reading import read
+from llmc.cuda.emulator.launching.slots import slots_of
 from llmc.errors import KernelError
 
 
@@ -31,7 +30,7 @@ def _bring_in(slot, unwritten):
     written = None if slot.written is None else slot.written.ctypes.data
     slot.place = native.library().llmc_place(slot.index, size, slot.low % 16, slot.shift, argument, written)
     if not slot.place:
-        raise KernelError(f"no memory for a checked launch on {size / 1e6:.0f} MB; use check=False or smaller arrays.")
+        raise KernelError(f"no memory to check a launch on {size / 1e6:.0f} MB; use smaller arrays or check=False.")
     ctypes.memmove(slot.place, slot.low, size)
     for i, member in slot.members:
         if i in unwritten and unwritten[i].all():  # poison: NaN, and no sensible index
@@ -41,14 +40,14 @@ def _bring_in(slot, unwritten):
 def _take_out(slot, unwritten):
     """Copy what the kernel may have written back to the caller's arrays."""
     for i, argument in slot.members:
-        # also through a pointer to const, for a kernel may cast it; but no poison
+        # also what a pointer to const leads to, for a kernel may cast it; but no poison
         if argument.array.flags.writeable and not (argument.const and i in unwritten):
             offset = argument.array.ctypes.data - slot.low
             ctypes.memmove(argument.array.ctypes.data, slot.place + offset, argument.array.nbytes)
 
 
 def _pack(arguments, slots):
-    """Pointers to the values of all arguments, as the entry wants them, and what must stay alive meanwhile."""
+    """Pointers to the values of all arguments, as the entry wants them, and what must stay alive until then."""
     at = {}
     for slot in slots:
         for i, argument in slot.members:
@@ -68,15 +67,14 @@ def launch(library, index, code, kernel, grid, block, arguments, shared_mem=0, m
     """Run a checked launch and return its `Raw`.
 
     library: native.Library · index of the entry · grid, block: triples · arguments: list of arguments.Argument ·
-    unwritten: argument index -> (elements,) bool, True for elements that hold nothing yet: to read one is a problem. On
+    unwritten: argument index -> (elements,) bool, True for elements that hold nothing yet: reading one is a problem. On
     return those that the launch has written are False.
     """
     unwritten = unwritten or {}
     slots = slots_of(arguments)
     with native.exclusive():
-        start = perf_counter()
         arrays = statics.of_kernel(library.path, kernel, kernel_names(code))
-        native.tell_shared(arrays)
+        native.set_shared_arrays(arrays)
         try:
             for slot in slots:
                 _bring_in(slot, unwritten)
@@ -91,9 +89,8 @@ def launch(library, index, code, kernel, grid, block, arguments, shared_mem=0, m
         finally:
             native.library().llmc_forget(len(slots))
         raw = Raw(library.path, code, kernel, grid, block, arguments, shared_arrays=arrays)
-        read(handle, raw, measure)
+        read(handle, raw)
         native.release(handle)
-        raw.seconds = perf_counter() - start
     for slot in slots:
         for i, argument in slot.members:
             if i in unwritten:

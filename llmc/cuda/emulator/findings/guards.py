@@ -2,7 +2,8 @@
 
 import re
 
-from llmc.cuda.emulator.reporting.loops import loop_around
+from llmc.cuda.emulator.compiling.text import mask
+from llmc.cuda.emulator.findings.loops import end_of_statement, loop_around
 
 CHECK = re.compile(r"\b(?:if|for|while)\s*\(.*?(<=|>=|<|>)")
 FUNCTION = re.compile(r"__global__|__device__")
@@ -11,7 +12,7 @@ CONDITION = re.compile(r"(\w+)\s*(?:\+\s*\w+\s*)?<")  # of a loop: the variable 
 
 def check_above(code, line) -> tuple[int, str] | None:
     """(line, comparison) of the nearest check that this line depends on, such as (6, "<"); None without one."""
-    lines = [text.split("//")[0] for text in code.splitlines()]
+    lines = mask(code).splitlines()
     for number in range(min(line, len(lines)), 0, -1):
         found = CHECK.search(lines[number - 1])
         if found and _reaches(lines, number, found.start(), line):
@@ -22,24 +23,17 @@ def check_above(code, line) -> tuple[int, str] | None:
 
 
 def _reaches(lines, first, column, line) -> bool:
-    """Does the statement that begins there hold this line, or leave the function in front of it?"""
-    depth, opened, text = 0, False, ""
-    for number, whole in enumerate(lines[first - 1 :], first):
-        for mark in whole[column if number == first else 0 :]:
-            text += mark
-            depth += (mark in "{(") - (mark in "})")
-            opened |= mark == "{"
-            if depth == 0 and mark == ("}" if opened else ";"):
-                return number >= line or bool(re.search(r"\breturn\b", text))
-    return True
+    """Does the statement that begins there hold this line, or leave the function before it?"""
+    last, statement = end_of_statement(lines, first, column)
+    return last >= line or bool(re.search(r"\breturn\b", statement))
 
 
 def steps_over(code, line) -> bool:
-    """Is this line in a loop that moves on by more than 1, and does the loop's variable stand in its index?"""
+    """Is this line in a loop that moves on by more than 1, and is its index made from the loop's variable?"""
     loop = loop_around(code, line) if line else None
     if not loop:
         return False
-    lines = code.splitlines()
+    lines = mask(code).splitlines()
     variable = CONDITION.search(lines[loop[0] - 1])
     if not variable:
         return False

@@ -1,8 +1,8 @@
 """Which static `__shared__` arrays a kernel has, and where in a block's shared memory each of them lies.
 
 They are thread-local variables of the library, and its symbol table names them: `_ZZ9layernormE5cache` is `cache` in
-the function `layernorm`. Read from the file itself (ELF, https://refspecs.linuxfoundation.org/elf/elf.pdf); elsewhere
-(macOS) the list is empty, and shared memory is known by bytes alone.
+the function `layernorm`. The table is read from the file itself (ELF, https://refspecs.linuxfoundation.org/elf/elf.pdf);
+elsewhere (macOS) the list is empty, and a place in shared memory is known only by its byte.
 """
 
 import re
@@ -11,12 +11,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-SYMBOLS, SYMBOL_SIZE, THREAD_LOCAL = 2, 24, 6  # kind of a section, bytes of one symbol, type of a symbol
+from llmc.cuda.emulator.compiling.source import bare_name
+
+SYMBOLS, SYMBOL_SIZE, THREAD_LOCAL = 2, 24, 6  # a kind of section, the bytes of a symbol, a type of symbol
 ANCHOR = "llmc_shared_anchor"
 
 
 class SharedArray(NamedTuple):
-    """A static `__shared__` variable: its name, the mangled name, and where it lies, in bytes."""
+    """A static `__shared__` variable: its name, its mangled name, and where it lies, in bytes."""
 
     name: str
     symbol: str
@@ -25,13 +27,13 @@ class SharedArray(NamedTuple):
 
     @property
     def mark(self) -> bool:
-        """Whether it is the compiler's own: a mark that a variable's constructor has run."""
+        """Whether it belongs to the compiler: a mark that a variable's constructor has run."""
         return self.symbol.startswith(("_ZGV", "__tls_guard"))
 
 
 @lru_cache(maxsize=256)
 def shared_arrays(library: Path) -> tuple[SharedArray, ...]:
-    """All static `__shared__` variables of a library, in the order of their places."""
+    """All static `__shared__` variables of a library, in the order of their offsets."""
     data = library.read_bytes()
     if data[:5] != b"\x7fELF\x02":
         return ()
@@ -40,21 +42,20 @@ def shared_arrays(library: Path) -> tuple[SharedArray, ...]:
 
 
 def of_kernel(library: Path, kernel: str, kernels) -> tuple[SharedArray, ...]:
-    """Those that `kernel` can use: not the ones declared inside another of the library's `kernels`."""
-    own = kernel.split("<")[0].split("::")[-1]
-    others = [name.split("<")[0].split("::")[-1] for name in kernels]
-    inside = tuple(f"_ZZ{n}{len(name)}{name}" for name in others if name != own for n in ("", "N"))
+    """The ones that `kernel` can use: not those declared inside another of the library's `kernels`."""
+    others = {bare_name(name) for name in kernels} - {bare_name(kernel)}
+    inside = tuple(f"_ZZ{n}{len(name)}{name}" for name in others for n in ("", "N"))
     return tuple(one for one in shared_arrays(library) if not one.symbol.startswith(inside))
 
 
 def _plain(symbol):
-    """ "_ZZ9layernormE5cache_0" -> "cache"; a variable outside of functions keeps its name."""
+    """ "_ZZ9layernormE5cache_0" -> "cache"; a variable outside all functions keeps its name."""
     ends = re.findall(r"E(\d+)([A-Za-z_]\w*)$", symbol)
     return ends[-1][1][: int(ends[-1][0])] if ends else symbol
 
 
 def _thread_locals(data):
-    """(name, offset, size) of each thread-local symbol of an ELF file of 64 bits."""
+    """(name, offset, size) of each thread-local symbol in a 64-bit ELF file."""
     (table,) = struct.unpack_from("<Q", data, 0x28)
     entry, count = struct.unpack_from("<HH", data, 0x3A)
     sections = [struct.unpack_from("<IIQQQQIIQQ", data, table + i * entry) for i in range(count)]

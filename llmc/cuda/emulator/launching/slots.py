@@ -1,8 +1,9 @@
-"""Where the arrays of a launch lie in memory: those that overlap (views, an in-place kernel) belong together."""
+"""Where the arrays of a launch lie in memory. Those that overlap (views, an in-place kernel) belong together."""
 
+from llmc.cuda.emulator.launching.records import CONSTANTS
 from llmc.errors import KernelError
 
-MOST_ARRAYS = 64
+MOST_ARRAYS = CONSTANTS["MOST_ARRAYS"]
 
 
 class Slot:
@@ -11,9 +12,9 @@ class Slot:
     def __init__(self, index, low, high, members):
         self.index, self.low, self.high, self.members = index, low, high, members
         self.itemsize = min(argument.array.dtype.itemsize for _, argument in members)
-        self.shift = {1: 0, 2: 1}.get(self.itemsize, 2)  # a shadow cell for each element, or each 4 bytes of one
-        self.written = None  # (cells,) uint8: which were written, where that matters
-        self.place = 0
+        self.shift = {1: 0, 2: 1}.get(self.itemsize, 2)  # a shadow cell per element, or per 4 bytes of a longer one
+        self.written = None  # (cells,) uint8: which of them were written, where that matters
+        self.place = 0  # address in the arena
 
     def cells_of(self, argument):
         """Slice of `written` that belongs to an argument's array."""
@@ -22,7 +23,7 @@ class Slot:
 
 
 def slots_of(arguments):
-    """The slots of a list of arguments, those that overlap together; arrays without elements get none."""
+    """The slots of a list of arguments: one for arrays that overlap, none for those without elements."""
     arrays = [(i, a) for i, a in enumerate(arguments) if a.array is not None and a.array.nbytes]
     spans = sorted((a.array.ctypes.data, a.array.ctypes.data + a.array.nbytes, i) for i, a in arrays)
     merged = []

@@ -1,0 +1,163 @@
+"""The one table of everything that can be found wrong in a launch. Reports, checks and numbering follow from it.
+
+To add a kind: a row here, at the place that its gravity deserves, and a row at the same place in runtime/kinds.h (the
+runtime does not compile while the two differ); then report it where the runtime sees it happen, with
+`blank(worker, NEW_KIND)` and `report`. A new sentence goes into sentences.py if it depends on the problem, advice that
+depends on the kernel's text into advice.py.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from llmc.cuda.emulator.findings import advice, doers, places, sentences
+from llmc.cuda.emulator.findings.doers import both_accesses, first_of_several, two
+from llmc.cuda.emulator.findings.finding import Finding
+from llmc.cuda.emulator.findings.sentences import said
+
+
+class Kind(NamedTuple):
+    """One kind of problem, and all that a report says about it."""
+
+    name: str  # "out-of-bounds"
+    title: str  # how its paragraph begins
+    sentence: Callable[[Finding], str]  # what happened, without a full stop
+    advice: str | Callable[[Finding], str]  # what to do about it
+    doer: Callable[[Finding], str] = doers.first_to_do_it  # which thread did it
+    place: Callable = places.place  # (raw, problem) -> where: "out[1024]"
+    drawn: bool = False  # whether a picture of the accesses shows it
+    note: bool = False  # allowed, but worth a look
+
+    @property
+    def in_cpp(self) -> str:
+        """What runtime/kinds.h calls it: OUT_OF_BOUNDS."""
+        return self.name.upper().replace("-", "_")
+
+    def paragraph(self, found: Finding) -> str:
+        """Everything about one problem of this kind: what happened and where, who did it, what to do about it."""
+        title = self.title.format(space=found.problem.space)
+        happened = f"{title}: kernel {found.raw.kernel}{found.on_lines}: {self.sentence(found)}."
+        to_do = self.advice if isinstance(self.advice, str) else self.advice(found)
+        return "\n".join(filter(None, [happened, self.doer(found), to_do]))
+
+
+KINDS = (  # the gravest first
+    Kind(
+        "crash",
+        "crash",
+        said("the kernel crashed"),
+        "A pointer probably points nowhere: look at casts, and at pointers kept in variables.",
+    ),
+    Kind("out-of-bounds", "out of bounds", sentences.out_of_bounds, advice.out_of_bounds, first_of_several, drawn=True),
+    Kind(
+        "bounds",
+        "index outside a fixed array",
+        sentences.bounds,
+        "The last index of an array of n elements is n - 1: check the bound of the loop (`<`, not `<=`), the order of "
+        "the indices, and whether the array is as large as the block.",
+        first_of_several,
+        place=places.bare_index,
+    ),
+    Kind(
+        "invalid-pointer",
+        "invalid pointer",
+        sentences.invalid_pointer,
+        "The pointer is null, was never set, or was moved far outside its array: look at how it is computed, above "
+        "all at the factors of the index.",
+        first_of_several,
+    ),
+    Kind("misaligned", "misaligned", sentences.misaligned, advice.misaligned, first_of_several),
+    Kind(
+        "stack-overflow",
+        "stack overflow",
+        said("a thread needs more stack than it has"),
+        "Each thread has little memory of its own: end the recursion earlier, and keep large arrays in shared or "
+        "global memory.",
+    ),
+    Kind(
+        "division-by-zero",
+        "division by zero",
+        sentences.division_by_zero,
+        "Find out for which thread the divisor is 0: often it is a size that was not passed, or an integer division "
+        "such as `1 / n` that gave 0.",
+        first_of_several,
+    ),
+    Kind(
+        "integer-overflow",
+        "integer overflow",
+        sentences.integer_overflow,
+        "An int ends at 2,147,483,647: compute large indices in size_t or long long by converting the first factor, as "
+        "in `(size_t)row * columns`.",
+    ),
+    Kind(
+        "assert",
+        "assert",
+        said("the assertion failed"),
+        "The condition of your own `assert` was false for this thread: print the values in it with printf.",
+    ),
+    Kind(
+        "barrier-divergence",
+        "barrier not reached by all",
+        sentences.barrier_divergence,
+        "Every thread of the block must reach the same `__syncthreads()` the same number of times: move it out of the "
+        "`if`, and out of a loop that some threads run more often than others.",
+        two("ended without reaching it", "while {} waited there"),
+    ),
+    Kind(
+        "deadlock",
+        "deadlock",
+        sentences.deadlock,
+        "Some threads wait for something that others will never do: look for a barrier or a warp function in a branch "
+        "that only some of the threads take, or for a lock that is never released.",
+        two("waits", "but {} never comes"),
+    ),
+    Kind(
+        "inactive-lane",
+        "lane that takes no part",
+        sentences.inactive_lane,
+        "Every lane that the mask names, and every lane that is read from, must execute the same call, so a full mask "
+        "is wrong inside an `if`: let the whole warp make the call, and put the `if` around what follows.",
+        doers.absent_lane,
+    ),
+    Kind("race", "race in {space} memory", sentences.race, advice.race, both_accesses, drawn=True),
+    Kind(
+        "missing-syncwarp", "race within a warp", sentences.race, advice.race_within_a_warp, both_accesses, drawn=True
+    ),
+    Kind(
+        "runaway",
+        "no end in sight",
+        said("the kernel was still running when its time was up"),
+        "Look for a loop that never ends: a step of 0 (an unsigned or halved stride), a condition that the loop never "
+        "changes, or a wait for a value that no other thread writes.",
+        doers.running,
+    ),
+    Kind("uninitialised", "uninitialised", sentences.uninitialised, advice.uninitialised),
+    Kind(
+        "never-written",
+        "never written",
+        sentences.never_written,
+        "Start enough threads, grid = (n + block - 1) / block, or let each thread loop in steps of gridDim.x * "
+        "blockDim.x. If there are enough threads, the index skips some elements.",
+        doers.nobody,
+        drawn=True,
+    ),
+    Kind(
+        "early-return",
+        "early return",
+        sentences.early_return,
+        "A GPU counts threads that have returned as arrived, so this works. It stops working as soon as one of them is "
+        "needed after the barrier.",
+        two("returned", "while {} waited"),
+        note=True,
+    ),
+    Kind(
+        "different-barriers",
+        "different barriers",
+        sentences.different_barriers,
+        "A GPU may treat these two barriers as one, or hang: let all threads of the block wait at the same "
+        "`__syncthreads()`.",
+        doers.block_only,
+        note=True,
+    ),
+)
+BY_NAME = {kind.name: kind for kind in KINDS}
+GRAVITY = {kind.name: rank for rank, kind in enumerate(KINDS)}  # the smaller, the graver

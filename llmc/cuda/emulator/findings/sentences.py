@@ -1,0 +1,135 @@
+"""What happened: the first sentence about each kind of problem, from a Finding, without its full stop."""
+
+import re
+
+from llmc.cuda.emulator.findings.places import extent, lane_list, plural
+
+
+def said(words):
+    """A sentence that is the same wherever the problem happens: "in `x = y;`, the kernel crashed"."""
+    return lambda found: f"{found.within}{words}{_in_brackets(found)}"
+
+
+def _in_brackets(found) -> str:
+    return f" ({found.problem.detail})" if found.problem.detail else ""
+
+
+# ------------------------------------------------------------------------------------------------ one access
+
+
+def out_of_bounds(found) -> str:
+    """ "`out[i] = x;` writes out[1024], but out has 1024 elements (0 to 1023)"."""
+    if found.array is not None:
+        return f"{found.quoted}{found.verb} {found.place}, but {extent(found.name, found.array)}"
+    side = "before its start" if found.problem.offset < 0 else "past its end"
+    return f"{found.quoted}{found.verb} {found.place or 'memory'}, which lies {side}"
+
+
+def invalid_pointer(found) -> str:
+    """ "`out[i] = *p;` reads 4 bytes at an address outside every array of this launch"."""
+    size = plural(found.problem.size, "byte")
+    return f"{found.quoted}{found.verb} {size} at an address outside every array of this launch"
+
+
+def misaligned(found) -> str:
+    """ "`float4 v = p[i];` reads 16 bytes of x, elements 1 to 4, at an address that is not a multiple of 16 bytes"."""
+    size = plural(found.problem.size, "byte")
+    return f"{found.quoted}{found.verb} {found.place}, at an address that is not a multiple of {size}"
+
+
+def uninitialised(found) -> str:
+    """ "`s[t] += 1;` reads s[3], which nothing has written yet"."""
+    return f"{found.quoted}reads {found.place}, which nothing has written yet"
+
+
+def never_written(found) -> str:
+    """ "nothing writes out[1000] or 23 other elements of out"."""
+    name = "an output" if found.array is None else found.name
+    others = found.problem.count - 1
+    more = f" or {plural(others, 'other element')} of {name}" if others > 0 else ""
+    return f"nothing writes {found.place or name}{more}"
+
+
+# ------------------------------------------------------------------------------------------------ two threads
+
+
+def race(found) -> str:
+    """ "`s[t] = x;` writes s[0], `y = s[0];` reads it, and nothing makes one wait for the other"."""
+    problem, where = found.problem, found.place or "the same memory"
+    order = "and nothing makes one wait for the other"
+    if found.line == found.line2:
+        verbs = "write" if problem.write and problem.write2 else "write and read"
+        return f"{found.within}two threads {verbs} {where}, {order}"
+    first, second = found.quoted or "one thread ", found.quoted2 or "another thread "
+    return f"{first}{found.verb} {where}, {second}{'writes' if problem.write2 else 'reads'} it, {order}"
+
+
+def barrier_divergence(found) -> str:
+    """ "16 of the block's 64 threads never reach `__syncthreads();`"."""
+    return f"{_some_threads(found)} never reach {found.quoted.rstrip() or 'a barrier'}{_others(found)}"
+
+
+def early_return(found) -> str:
+    """ "12 of the block's 64 threads returned before the barrier `__syncthreads();`"."""
+    return f"{_some_threads(found)} returned before the barrier {found.quoted}".rstrip()
+
+
+def different_barriers(found) -> str:
+    """ "some threads of the block wait at `__syncthreads();` and others at line 9: `__syncthreads();`"."""
+    there = f"line {found.line2}: {found.quoted2.rstrip()}" if found.line2 else "another one"
+    return f"some threads of the block wait at {found.quoted or 'a barrier '}and others at {there}"
+
+
+def deadlock(found) -> str:
+    """ "`__syncwarp();` waits for lanes 0 to 31 of a warp, but not all of them come; some wait at line 9: …"."""
+    lanes = found.problem.lanes
+    group = f"{lane_list(lanes)} of a warp" if lanes else "threads of the block"
+    return f"{found.quoted or 'the kernel '}waits for {group}, but not all of them come{_others(found)}"
+
+
+def inactive_lane(found) -> str:
+    """ "`v = __shfl_sync(mask, v, 20);` reads from lane 20, which does not take part"."""
+    problem, call = found.problem, found.quoted or "a warp function "
+    mask = f"{lane_list(problem.lanes)} (mask 0x{problem.lanes:08x})"
+    if problem.detail == "read from an absent lane":
+        return f"{call}reads from {lane_list(problem.lanes)}, which does not take part"
+    if problem.detail == "mask without the caller":
+        return f"{call}names {mask} but is called by another lane"
+    if problem.detail == "lane ended without it":
+        return f"{call}names {mask}, but one of them ended without taking part"
+    return f"{call}names or reads a lane that does not take part{_in_brackets(found)}"
+
+
+def _some_threads(found) -> str:
+    """ "16 of the block's 64 threads"."""
+    x, y, z = found.raw.block
+    return f"{found.problem.absent or 'some'} of the block's {plural(x * y * z, 'thread')}"
+
+
+def _others(found) -> str:
+    return f"; some wait at line {found.line2}: {found.quoted2.rstrip()}" if found.line2 else ""
+
+
+# ------------------------------------------------------------------------------------------------ values
+
+
+def bounds(found) -> str:
+    """ "`tile[r][33] = x;` uses index 33 in an array of 32 elements (0 to 31)"."""
+    numbers = re.search(r"(-?\d+).*?\[(\d+)\]", found.problem.detail)  # "33 'float [32]'"
+    if not numbers:
+        return f"{found.within}an index lies outside its array{_in_brackets(found)}"
+    index, length = map(int, numbers.groups())
+    elements = f"{plural(length, 'element')} (0 to {length - 1})"
+    return f"{found.quoted or 'an access '}uses index {index} in an array of {elements}"
+
+
+def division_by_zero(found) -> str:
+    """ "`int i = a / n;` divides an integer by zero"."""
+    return f"{found.quoted or 'the kernel '}divides an integer by zero"
+
+
+def integer_overflow(found) -> str:
+    """ "in `int i = row * columns;`, the product does not fit in the type `int`"."""
+    operation, _, type_name = found.problem.detail.partition(" of ")  # "sum of 'int'"
+    fits = f"the type `{type_name.strip(chr(39))}`" if type_name else "its integer type"
+    return f"{found.within}the {operation or 'result'} does not fit in {fits}"

@@ -1,0 +1,35 @@
+// Every kind of problem that can be found, the gravest first. ../findings/kinds.py is the same table with the words of
+// a report; the runtime does not compile unless both have the same kinds in the same order.
+#pragma once
+
+// Whatever a thread that was ended early leaves undone looks like the mistake of another. So the kinds marked FIRST are
+// reported only while no thread of the block has been lost; those marked ALWAYS are never a mere consequence.
+#define LLMC_KINDS(KIND)              \
+    KIND(CRASH, FIRST)                \
+    KIND(OUT_OF_BOUNDS, ALWAYS)       \
+    KIND(BOUNDS, ALWAYS)              \
+    KIND(INVALID_POINTER, ALWAYS)     \
+    KIND(MISALIGNED, ALWAYS)          \
+    KIND(STACK_OVERFLOW, FIRST)       \
+    KIND(DIVISION_BY_ZERO, ALWAYS)    \
+    KIND(INTEGER_OVERFLOW, FIRST)     \
+    KIND(ASSERT, ALWAYS)              \
+    KIND(BARRIER_DIVERGENCE, FIRST)   \
+    KIND(DEADLOCK, FIRST)             \
+    KIND(INACTIVE_LANE, FIRST)        \
+    KIND(RACE, FIRST)                 \
+    KIND(MISSING_SYNCWARP, FIRST)     \
+    KIND(RUNAWAY, FIRST)              \
+    KIND(UNINITIALISED, FIRST)        \
+    KIND(NEVER_WRITTEN, FIRST)        /* found by ../calling/unwritten.py, after the launch */ \
+    KIND(EARLY_RETURN, FIRST)         \
+    KIND(DIFFERENT_BARRIERS, FIRST)
+
+#define LLMC_NAME(name, when) name,
+enum Kind { LLMC_KINDS(LLMC_NAME) NUMBER_OF_KINDS };
+#undef LLMC_NAME
+
+enum When { FIRST, ALWAYS };
+#define LLMC_WHEN(name, when) when,
+constexpr When REPORTED[] = {LLMC_KINDS(LLMC_WHEN)};
+#undef LLMC_WHEN

@@ -1,0 +1,154 @@
+// Races. Each place in memory has a shadow cell that remembers the last write and the last read. Two accesses of one
+// place, one of them a write, race unless something orders them:
+//   a __syncthreads in between (another epoch of the block), a __syncwarp in between (same warp), or an atomic or
+//   volatile variable through which the first thread's past became visible to the second (`acquired`).
+// Checked blocks run one after the other, so it is known exactly what happened before what, and reports repeat.
+#include "arena.h"
+#include "shadow.h"
+
+// ------------------------------------------------------------------------------------------------ segments
+
+void new_segment(Worker& w, Warp& warp) {
+    Launch& l = *w.launch;
+    if (l.first_segment + l.segments.size() >= MOST_SEGMENTS) return;  // a launch this long goes on unwatched
+    warp.segment = l.first_segment + l.segments.size();
+    warp.dirty = false;
+    l.segments.push_back({w.block, w.epoch, warp.syncwarps});
+}
+
+void begin_block_memory(Worker& w) {
+    Launch& l = *w.launch;
+    w.first_segment = l.first_segment + l.segments.size();
+    for (int i = 0; i < w.num_warps; i++) new_segment(w, w.warps[i]);
+    // poison: NaN, and no sensible index
+    if (arena.shared_dynamic.size) memset(arena.shared_dynamic.data, 0xff, arena.shared_dynamic.size);
+    for (int i = 0; i < arena.shared_arrays; i++)
+        if (!arena.shared_mark[i])
+            memset(arena.shared_static.data + arena.shared_from[i], 0xff, arena.shared_to[i] - arena.shared_from[i]);
+}
+
+static const Segment& segment_of(const Worker& w, Access a) {
+    return w.launch->segments[a.segment - w.launch->first_segment];
+}
+
+// Whether access `a` cannot clash with what thread t does now. `first` is the oldest segment that counts.
+static bool ordered(const Worker& w, const Thread& t, Access a, uint32_t first) {
+    if (a.segment < first) return true;
+    const Segment& s = segment_of(w, a);
+    if (s.block != w.block) return a.segment < w.acquired;
+    if (a.segment < t.acquired || s.epoch != w.epoch || int(a.thread) == t.id) return true;
+    return int(a.thread) / WARP == t.warp && s.syncwarps != w.warps[t.warp].syncwarps;
+}
+
+// ------------------------------------------------------------------------------------------------ reports
+
+Problem describe(Worker& w, int kind, const Region* r, const char* address, int size, bool write, const char* pc) {
+    Problem p = blank(w, kind);
+    p.pc = pc >= w.launch->library && pc < w.launch->library_end ? pc - w.launch->library : 0;
+    p.size = size;
+    p.write = write;
+    if (r) p.space = r->space, p.argument = r->argument, p.offset = address - r->data;
+    else p.offset = (int64_t)address;
+    return p;
+}
+
+// The race of this access with an earlier one.
+static Problem race(const Here& h, bool write, Access earlier, bool earlier_writes) {
+    Problem p = describe(h.w, RACE, &h.r, h.address, h.size, write, h.pc);
+    const Segment& s = segment_of(h.w, earlier);
+    p.write2 = earlier_writes;
+    p.pc2 = earlier.pc;
+    p.block2 = s.block;
+    p.thread2 = earlier.several && int(earlier.thread) == h.t.id ? NOBODY : earlier.thread;
+    bool same_warp = s.block == h.w.block && int(earlier.thread) / WARP == h.t.warp;
+    if (same_warp && !earlier.other_warps) p.kind = MISSING_SYNCWARP;
+    return p;
+}
+
+void flush_pending(Worker& w) {
+    if (!w.pending.on) return;
+    w.pending.on = false;
+    if (memcmp(w.pending.before, w.pending.address, w.pending.size)) report(w, w.pending.problem);
+}
+
+void check_written(const Here& h, size_t cell) {
+    bool in_shared = h.r.space == SHARED && h.r.cells[cell].write.segment < h.first;
+    if (h.r.written ? !h.r.written[cell] : in_shared)
+        report(h.w, describe(h.w, UNINITIALISED, &h.r, h.address, h.size, false, h.pc));
+}
+
+// ------------------------------------------------------------------------------------------------ one cell
+
+static Access mine(const Here& h, unsigned bytes, bool atomic = false) {
+    Access a = {};
+    uint64_t offset = h.pc - h.w.launch->library;
+    a.segment = h.warp.segment, a.thread = h.t.id, a.bytes = bytes, a.vol = h.vol, a.atomic = atomic;
+    a.pc = offset < (1u << 19) ? offset : 0;
+    return a;
+}
+
+static bool is_mine(const Here& h, Access a) { return a.segment == h.warp.segment && int(a.thread) == h.t.id; }
+
+// Volatile accesses of different warps are how flags are passed; within one warp they are the old habit of relying on
+// lockstep, which GPUs have not had since 2017.
+static bool excused(const Here& h, Access other) {
+    return h.vol && other.vol && int(other.thread) / WARP != h.t.warp;
+}
+
+// What the thread that published `a` had done before is visible from here on: to this thread, or to all of the block if
+// the other one belongs to another.
+static void acquire(const Here& h, Access a) {
+    uint32_t& visible = segment_of(h.w, a).block == h.w.block ? h.t.acquired : h.w.acquired;
+    visible = std::max<uint32_t>(visible, a.segment);
+}
+
+void read_cell(const Here& h, Cell& cell, unsigned bytes) {
+    Access w = cell.write;
+    if (w.segment >= h.first) {
+        if (h.vol && (w.atomic || w.vol)) acquire(h, w);
+        else if (w.bytes & bytes && !w.atomic && !is_mine(h, w) && !ordered(h.w, h.t, w, h.first) && !excused(h, w))
+            report(h.w, race(h, false, w, true));
+    }
+    Access r = cell.read;
+    if (is_mine(h, r)) {
+        cell.read.bytes |= bytes;
+    } else if (int(r.thread) != h.t.id && !ordered(h.w, h.t, r, h.first)) {
+        cell.read.several = 1;  // keep the first: one witness is enough
+        cell.read.other_warps |= int(r.thread) / WARP != h.t.warp || segment_of(h.w, r).block != h.w.block;
+        cell.read.bytes |= bytes;
+    } else {
+        cell.read = mine(h, bytes);
+    }
+}
+
+// Whether an earlier read, or one of the others in its stretch, may come after the write that happens now.
+static bool read_is_unordered(const Here& h, Access r) {
+    if (int(r.thread) != h.t.id && !ordered(h.w, h.t, r, h.first)) return true;
+    if (!r.several) return false;
+    r.thread = r.other_warps ? (h.t.id + WARP) % MAX_THREADS : h.t.id ^ 1;  // any of the others will do
+    return !ordered(h.w, h.t, r, h.first);
+}
+
+void write_cell(const Here& h, Cell& cell, unsigned bytes) {
+    Access w = cell.write, r = cell.read;
+    bool again = is_mine(h, w);
+    if (w.bytes & bytes && !again && !ordered(h.w, h.t, w, h.first) && !excused(h, w) && !h.w.pending.on) {
+        h.w.pending = {true, h.address, h.size, {}, race(h, true, w, true)};
+        memcpy(h.w.pending.before, h.address, h.size);
+    }
+    if (r.bytes & bytes && !excused(h, r) && read_is_unordered(h, r)) report(h.w, race(h, true, r, r.is_write));
+    cell.read = Access{};
+    if (again) cell.write.bytes |= bytes;
+    else cell.write = mine(h, bytes);
+}
+
+void atomic_cell(const Here& h, Cell& cell, unsigned bytes) {
+    Access w = cell.write;
+    bool counts = w.segment >= h.first;
+    if (counts && !w.atomic && !w.vol) cell.read = w, cell.read.is_write = 1;
+    Access ordinary = cell.read;
+    if (ordinary.is_write && ordinary.bytes & bytes && !ordered(h.w, h.t, ordinary, h.first))
+        report(h.w, race(h, true, ordinary, true));
+    if (counts && (w.atomic || w.vol)) acquire(h, w);
+    cell.write = mine(h, bytes, true);
+}

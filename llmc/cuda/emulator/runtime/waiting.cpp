@@ -1,0 +1,193 @@
+// What threads wait for: __syncthreads, the functions that a warp executes together, __activemask. The last to arrive
+// lets the others go on.
+#include "state.h"
+
+// ------------------------------------------------------------------------------------------------ barriers of a block
+
+// Some threads ended without coming to this barrier. Those that had done nothing since the last one returned early,
+// which is common and works; one that had read or written skipped the barrier.
+static void report_absent(Worker& w, int line) {
+    int skipped = -1, early = -1, skips = 0, waits = 0;
+    for (int i = 0; i < w.num_threads; i++) {
+        Warp& warp = w.warps[i / WARP];
+        if (warp.at_barrier & (1u << i % WARP)) waits = i;
+        if (!(warp.exited & (1u << i % WARP))) continue;
+        (w.threads[i].touched ? skipped : early) = i;
+        skips += w.threads[i].touched;
+    }
+    Problem p = blank(w, skips ? BARRIER_DIVERGENCE : EARLY_RETURN);
+    p.line = line, p.thread = skips ? skipped : early, p.thread2 = waits, p.block2 = w.block;
+    p.absent = skips ? skips : w.num_threads - w.alive;
+    if (!skips && w.threads[early].barrier_line) strcpy(p.detail, "passed another barrier");
+    report(w, p);
+}
+
+// What was visible to one of these threads through atomics is visible to all of them behind a barrier.
+static void share_acquired(Thread* threads, int n, unsigned lanes = ~0u) {
+    uint32_t acquired = 0;
+    for (int i = 0; i < n; i++)
+        if (lanes >> i % WARP & 1) acquired = std::max(acquired, threads[i].acquired);
+    for (int i = 0; acquired && i < n; i++)
+        if (lanes >> i % WARP & 1) threads[i].acquired = acquired;
+}
+
+static void release_checked(Worker& w) {
+    if (w.other_line) {
+        Problem p = blank(w, DIFFERENT_BARRIERS);
+        p.line = w.barrier_line, p.line2 = w.other_line;
+        report(w, p);
+    }
+    if (w.alive < w.num_threads) report_absent(w, w.barrier_line);
+    share_acquired(w.threads, w.num_threads);
+    w.launch->barriers++;
+    w.epoch++;
+    for (int i = 0; i < w.num_warps; i++) {
+        new_segment(w, w.warps[i]);
+        for (int lane = 0; lane < WARP; lane++)  // a thread that leaves now, having done nothing since, returns early
+            if (w.warps[i].at_barrier >> lane & 1) w.threads[i * WARP + lane].touched = false;
+        if (w.launch->measured) measure_warp(i);
+    }
+}
+
+void release_barrier(Worker& w) {
+    w.idle = 0;
+    if (w.launch->checked) release_checked(w);
+    for (int i = 0; i < w.num_warps; i++) {
+        w.warps[i].ready |= w.warps[i].at_barrier;
+        w.warps[i].at_barrier = 0;
+    }
+    w.waiting = 0;
+    w.barrier_result = w.barrier_value;
+}
+
+static void arrive(Worker& w, Thread& t, int line) {
+    flush_pending(w);
+    t.touched = true;
+    t.barrier_line = line;
+    if (!w.waiting) w.barrier_line = line, w.other_line = 0;
+    else if (line != w.barrier_line) w.other_line = line;
+    w.warps[t.warp].at_barrier |= 1u << t.lane;
+    if (++w.waiting == w.alive) release_barrier(w);
+    suspend(w);  // the last to arrive too: the lowest lane of the warp goes first
+}
+
+extern "C" void llmc_block_barrier(int line) {
+    Worker& w = *llmc_worker;
+    arrive(w, *w.current, line);
+}
+
+extern "C" int llmc_block_barrier_reduce(int line, int value, int operation) {
+    Worker& w = *llmc_worker;
+    if (!w.waiting) w.barrier_value = operation == LLMC_AND;
+    w.barrier_value = operation == LLMC_COUNT ? w.barrier_value + (value != 0)
+                      : operation == LLMC_AND ? w.barrier_value && value
+                                              : w.barrier_value || value;
+    arrive(w, *w.current, line);
+    return w.barrier_result;
+}
+
+// ------------------------------------------------------------------------------------------------ functions of a warp
+
+static void report_lost_lane(Worker& w, Warp& warp, const Collective& c, Thread* lanes) {
+    for (unsigned m = c.mask & warp.exited; m; m &= m - 1) {
+        Thread& ended = lanes[__builtin_ctz(m)];
+        if (!ended.touched) continue;
+        Problem p = blank(w, INACTIVE_LANE);
+        p.line = c.line, p.lanes = c.mask, p.thread = ended.id, p.thread2 = w.current->id, p.block2 = w.block;
+        strcpy(p.detail, "lane ended without it");
+        return report(w, p);
+    }
+}
+
+void complete(Worker& w, Warp& warp, int collective) {
+    w.idle = 0;
+    Collective c = warp.collectives[collective];
+    warp.collectives[collective] = warp.collectives.back();
+    warp.collectives.pop_back();
+    Thread* lanes = &w.threads[(&warp - w.warps) * WARP];
+    if (w.launch->checked) report_lost_lane(w, warp, c, lanes);
+    if (c.last) c.last(c.slots, c.arrived);
+    if (c.kind == LLMC_SYNCWARP && w.launch->checked) {
+        share_acquired(lanes, WARP, c.arrived);
+        warp.syncwarps++;
+        new_segment(w, warp);
+    }
+    for (unsigned m = c.arrived; m; m &= m - 1) lanes[__builtin_ctz(m)].mask = c.arrived;
+    warp.ready |= c.arrived;
+}
+
+// The index of the collective that a lane (`bit`) joins: one that waits for it, or else a new one.
+static int joined(Warp& warp, unsigned bit, unsigned mask, int kind, int line, void (*last)(void**, unsigned)) {
+    int n = warp.collectives.size();
+    for (int i = 0; i < n; i++) {
+        Collective& c = warp.collectives[i];
+        if (c.mask == mask && c.kind == kind && !(c.arrived & bit)) return i;
+    }
+    warp.collectives.push_back({mask, 0, kind, line, last, {}});
+    return n;
+}
+
+extern "C" unsigned llmc_collective(unsigned mask, int kind, int line, void* mine, void (*last)(void**, unsigned)) {
+    Worker& w = *llmc_worker;
+    Thread& t = *w.current;
+    Warp& warp = w.warps[t.warp];
+    unsigned bit = 1u << t.lane;
+    flush_pending(w);
+    t.touched = true;
+    if (!(mask & bit)) {
+        Problem p = blank(w, INACTIVE_LANE);
+        p.line = line, p.lanes = mask;
+        strcpy(p.detail, "mask without the caller");
+        report(w, p);
+        mask |= bit;
+    }
+    int index = joined(warp, bit, mask, kind, line, last);
+    Collective& c = warp.collectives[index];
+    c.arrived |= bit;
+    c.slots[t.lane] = mine;
+    if (c.arrived == (mask & warp.exists & ~warp.exited)) complete(w, warp, index);
+    if (warp.ready == bit && !warp.unstarted) warp.ready = 0;  // alone: go on
+    else suspend(w);
+    return t.mask;
+}
+
+extern "C" unsigned llmc_active_lanes(int line) {
+    Worker& w = *llmc_worker;
+    Thread& t = *w.current;
+    Warp& warp = w.warps[t.warp];
+    flush_pending(w);
+    warp.active_line[t.lane] = line;
+    warp.at_active |= 1u << t.lane;
+    suspend(w);
+    return t.mask;
+}
+
+extern "C" void llmc_inactive_lane(int line, int lane) {
+    Worker& w = *llmc_worker;
+    Problem p = blank(w, INACTIVE_LANE);
+    p.line = line, p.lanes = 1u << lane;
+    strcpy(p.detail, "read from an absent lane");
+    report(w, p);
+}
+
+// ------------------------------------------------------------------------------------------------ nobody comes
+
+// Report who waits where: for a warp's collective if one is involved, else at a barrier.
+void deadlock(Worker& w) {
+    Problem p = blank(w, DEADLOCK);
+    for (int i = 0; i < w.num_warps; i++) {
+        Warp& warp = w.warps[i];
+        for (Collective& c : warp.collectives) {
+            unsigned missing = c.mask & warp.exists & ~warp.exited & ~c.arrived;
+            if (!missing) continue;
+            int lane = __builtin_ctz(missing);
+            p.thread = i * WARP + __builtin_ctz(c.arrived), p.line = c.line, p.lanes = c.mask;
+            p.thread2 = i * WARP + lane, p.block2 = w.block;
+            if (warp.at_barrier & (1u << lane)) p.line2 = w.threads[i * WARP + lane].barrier_line;
+            for (Collective& other : warp.collectives)
+                if (other.arrived & (1u << lane)) p.line2 = other.line;
+        }
+    }
+    if (!w.tainted) report(w, p);
+    w.launch->abort = AFTER_PROBLEM;
+}
