@@ -1,14 +1,14 @@
-"""One door to CUDA: kernels run on an NVIDIA GPU through CuPy, and where there is none on an emulator.
+"""One door to CUDA: kernels run on an NVIDIA GPU through CuPy, or on an emulator where there is none.
 
     from llmc.cuda import xp, RawKernel, asnumpy
 
     scale = RawKernel(code, "scale")
     scale((grid,), (block,), (x, np.float32(2), x.size))
 
-The same lines work on both. `xp` is CuPy or NumPy; `device()` says where we are and `device("emulator")` decides it.
+The same lines work on both. `xp` is CuPy or NumPy; `device()` says where kernels run, `device("emulator")` decides it.
 On the emulator every launch is checked unless check=False (or LLMC_CHECK=0): a kernel that does something wrong raises
-KernelError, whose text says what, where and why. `inspect` returns the report of any launch and never raises for what
-the kernel does.
+KernelError, whose text says what went wrong, where, and what to do. `inspect` returns the report of any launch and
+never raises because of what the kernel does.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from llmc.cuda.devices import device, reason
 from llmc.errors import KernelError
 
-__all__ = [  # xp comes out of __getattr__
+__all__ = [  # xp comes from __getattr__
     "KernelError",
     "RawKernel",
     "RawModule",
@@ -42,11 +42,11 @@ def __getattr__(name):
 
 
 def RawKernel(code: str, name: str, options=(), *, check: bool | None = None, **of_cupy):
-    """A kernel of the text `code`: called as k((gx, gy, gz), (bx, by, bz), (args...), shared_mem=bytes).
+    """A kernel in the text `code`, called as k((gx, gy, gz), (bx, by, bz), (args...), shared_mem=bytes).
 
-    name: an extern "C" __global__ function · options: of NVRTC, a tuple of texts · check: on the emulator None means
-    LLMC_CHECK, else True. On a GPU it is CuPy's own, and with check=True each launch is tried on the emulator first, on
-    copies: a bad pointer then raises KernelError and the GPU never sees it.
+    name: an extern "C" __global__ function · options: NVRTC's, a tuple of texts · check: on the emulator None means
+    what LLMC_CHECK says, or else True. On a GPU the kernel is CuPy's own; with check=True each launch is tried on the
+    emulator first, on copies, so a bad pointer raises KernelError and never reaches the GPU.
     """
     if device() == "emulator":
         from llmc.cuda.emulator import kernels
@@ -58,9 +58,10 @@ def RawKernel(code: str, name: str, options=(), *, check: bool | None = None, **
 
 
 def RawModule(*, code: str, options=(), name_expressions=None, check: bool | None = None, **of_cupy):
-    """All kernels of the text `code`: `.get_function(name)`, and `.get_global(name)` for a variable of the device.
+    """All kernels in the text `code`: `.get_function(name)`, and `.get_global(name)` for a variable of the device.
 
-    name_expressions: instances of templates, ["scale<float>"], by which get_function finds them. The rest as RawKernel.
+    name_expressions: instances of templates, ["scale<float>"], which get_function then finds by these names. The other
+    arguments are as in RawKernel.
     """
     if device() == "emulator":
         from llmc.cuda.emulator import modules
@@ -72,10 +73,10 @@ def RawModule(*, code: str, options=(), name_expressions=None, check: bool | Non
 
 
 def inspect(kernel, grid, block, args, shared_mem: int = 0, outputs=(), measure: bool = True):
-    """The Report of a launch, always checked and on the emulator. Raises for what was never launched only.
+    """The Report of a launch, always checked and always on the emulator. Raises only if nothing could be launched.
 
-    NumPy arrays are written as by any launch; CuPy arrays are copied and stay as they were. outputs: names or indices
-    of arrays that the kernel must write wholly and may not read before; their old contents are lost. measure: count
+    NumPy arrays are written as in any launch; CuPy arrays are copied and stay as they were. outputs: names or indices
+    of arrays that the kernel must write completely and must not read first; their old contents are lost. measure: count
     memory transactions too.
     """
     from llmc.cuda import gpu
@@ -87,7 +88,7 @@ def inspect(kernel, grid, block, args, shared_mem: int = 0, outputs=(), measure:
 
 
 def empty(shape, dtype=np.float32):
-    """A new array that nobody has written to. On the emulator a kernel that reads it before that is told so."""
+    """A new array that nothing has been written to. On the emulator, reading such an element is reported."""
     if device() == "emulator":
         from llmc.cuda.emulator.calling import unwritten
 
@@ -98,7 +99,7 @@ def empty(shape, dtype=np.float32):
 
 
 def asnumpy(array) -> np.ndarray:
-    """The array on the host: itself if it is NumPy's."""
+    """The array on the host; a NumPy array is returned as it is."""
     return array.get() if type(array).__module__.split(".")[0] == "cupy" else np.asarray(array)
 
 
@@ -108,7 +109,7 @@ def asarray(array, dtype=None):
 
 
 def synchronize():
-    """Wait until the GPU has done all that it was given. On the emulator a launch ends before it returns."""
+    """Wait until the GPU has finished all its work. On the emulator, every launch has ended when it returns."""
     if device() == "gpu":
         import cupy
 

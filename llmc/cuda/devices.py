@@ -1,4 +1,4 @@
-"""Where kernels run: on an NVIDIA GPU through CuPy, or on the emulator. Found out when first asked, not on import."""
+"""Where kernels run: on an NVIDIA GPU through CuPy, or on the emulator. Decided when first needed, not on import."""
 
 import os
 from functools import lru_cache
@@ -12,10 +12,10 @@ _forced = None
 
 
 def device(name: str | None = None) -> str:
-    """ "gpu" or "emulator": where kernels run from now on. With a name, that one is used from now on.
+    """Where kernels run, "gpu" or "emulator"; with a name, they run there from now on.
 
-    The environment variable LLMC_DEVICE chooses where this function was not told; else a GPU that works is used. What
-    `from llmc.cuda import xp` has already brought stays as it is. Raises UserError for a GPU that cannot be used.
+    Unless a name was given, the environment variable LLMC_DEVICE decides, or else whether there is a GPU that works. An
+    `xp` that was imported earlier stays what it was. Raises UserError for a GPU that cannot be used.
     """
     global _forced
     if name is not None:
@@ -32,20 +32,20 @@ def _chosen(wanted):
 
 def _check(name, where):
     if name not in DEVICES:
-        raise UserError(f"{where} is {name!r}; it is gpu or emulator.")
+        raise UserError(f"{where} is {name!r}; choose 'gpu' or 'emulator'.")
     if name == "gpu" and reason():
-        raise UserError(f"no GPU can be used here: {reason()}; choose the emulator, or see `llmc doctor`.")
+        raise UserError(f"no GPU can be used here: {reason()}; choose the emulator, or run `llmc doctor` to see why.")
     return name
 
 
 @lru_cache(maxsize=1)
 def reason() -> str:
-    """Why no GPU is used, "" if one can be: no CuPy, a CuPy that does not start, no GPU, no NVRTC."""
+    """Why no GPU can be used, "" if one can: no CuPy, a CuPy that does not start, no GPU, no NVRTC."""
     if find_spec("cupy") is None:
         return "CuPy is not installed"
     try:
         import cupy
-    except Exception as error:  # a broken installation raises anything: ImportError, OSError, RuntimeError
+    except Exception as error:  # a broken installation may raise anything: ImportError, OSError, RuntimeError
         return f"CuPy cannot be imported ({_first_line(error)})"
     try:
         if cupy.cuda.runtime.getDeviceCount() < 1:
@@ -60,6 +60,6 @@ def reason() -> str:
 
 
 def _first_line(error):
-    """What an error says, in one line without a full stop."""
+    """The first line of what an error says, without a full stop."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0].strip().rstrip(".:")

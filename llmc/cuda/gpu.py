@@ -1,17 +1,18 @@
-"""CuPy's kernels behind our door: as they are, or with a launch on the emulator before each one on the GPU."""
+"""CuPy's kernels behind our door: as they are, or with a launch on the emulator before each launch on the GPU."""
 
 import numpy as np
 
+from llmc.cuda.emulator.calling.parameters import is_cupy
 from llmc.cuda.emulator.compiling.source import global_names
 from llmc.cuda.emulator.kernels import RawKernel
 from llmc.cuda.emulator.modules import RawModule
 from llmc.errors import KernelError
 
-_expressions = {}  # (code, name that the compiler made of it) -> name expression, of CuPy's kernels from modules
+_expressions = {}  # (code, name that the compiler gave a kernel of a CuPy module) -> its name expression
 
 
 def raw_kernel(code, name, options, check, of_cupy):
-    """CuPy's RawKernel; with check, one that is tried on the emulator first."""
+    """CuPy's RawKernel; with check, one whose launches are tried on the emulator first."""
     import cupy
 
     theirs = cupy.RawKernel(code, name, tuple(options), **of_cupy)
@@ -19,14 +20,14 @@ def raw_kernel(code, name, options, check, of_cupy):
 
 
 class Module:
-    """CuPy's RawModule, whose kernels `inspect` recognises and which are checked on the emulator if so wished."""
+    """CuPy's RawModule. `inspect` recognises its kernels, and with `check` they are tried on the emulator first."""
 
     def __init__(self, code, options, name_expressions, check, of_cupy):
         import cupy
 
         options = tuple(options)
         if name_expressions and not any("-std=" in option for option in options):
-            options = (*options, "-std=c++17")  # CuPy wants to be told
+            options = (*options, "-std=c++17")  # CuPy requires it
         self._theirs = cupy.RawModule(code=code, options=options, name_expressions=name_expressions, **of_cupy)
         self._twin = RawModule(code=code, options=options, name_expressions=name_expressions, check=True)
         self.code, self.check, self._expressions = code, bool(check), tuple(name_expressions or ())
@@ -47,7 +48,7 @@ class Module:
         return self._theirs.get_global(name)
 
     def _lend(self):
-        """Give the emulator's variables the values of the GPU's."""
+        """Copy the values of the GPU's variables to the emulator's."""
         import cupy
 
         for name in global_names(self.code):
@@ -62,7 +63,7 @@ class Checked:
         self._theirs, self._twin, self._lend = theirs, twin, lend
 
     def __call__(self, grid, block, args, *, shared_mem=0, **of_cupy):
-        """Launch it. Raises KernelError, with a report after a launch on the emulator, before the GPU has seen it."""
+        """Launch it. Raises KernelError before the GPU has seen anything; with a report if the emulator launched it."""
         report = self.examine(grid, block, on_host(args), shared_mem)
         if not report.ok:
             raise KernelError(report)
@@ -76,7 +77,7 @@ class Checked:
 
     @property
     def max_dynamic_shared_size_bytes(self) -> int:
-        """As CuPy's; setting it sets the emulator's too."""
+        """CuPy's; setting it sets the emulator's too."""
         return self._theirs.max_dynamic_shared_size_bytes
 
     @max_dynamic_shared_size_bytes.setter
@@ -98,16 +99,16 @@ def emulated(kernel):
 
 
 def on_host(args):
-    """The arguments with every CuPy array copied to the host; one that is handed over twice stays one.
+    """The arguments with every CuPy array copied to the host; an array that is passed twice is copied once.
 
-    A copy has the strides and the alignment of its original, so that the emulator objects to what the GPU would.
+    A copy has the strides and the alignment of its original, so that the emulator objects to whatever the GPU would.
     """
     if not isinstance(args, (tuple, list)):
         return args
     copies = {}
 
     def copied(value):
-        if type(value).__module__.split(".")[0] != "cupy":
+        if not is_cupy(value):
             return value
         key = (value.data.ptr, value.shape, value.dtype, value.strides)
         if key not in copies:
@@ -119,7 +120,7 @@ def on_host(args):
 
 
 def _as_it_lies(value):
-    """A CuPy array's bytes, gaps included, at an address with the same remainder by 16."""
+    """A CuPy array's bytes, gaps included, at an address with the same remainder modulo 16."""
     import cupy
 
     steps = [(n - 1) * stride for n, stride in zip(value.shape, value.strides)]

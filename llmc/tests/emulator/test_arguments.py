@@ -1,4 +1,4 @@
-"""What may be handed to a kernel: everything that would go wrong on a GPU is said before the launch."""
+"""What may be passed to a kernel: everything that would go wrong on a GPU is refused before the launch."""
 
 import struct
 
@@ -18,7 +18,7 @@ def one(kind, value):
 
 
 def packed(kind, value):
-    """The bytes of it, and the same from the quick way."""
+    """Its bytes by the quick way, and by the slow one."""
     parameters = parse(kind, ("x",), "k")
     packer = Packer(parameters, "k")
     packer.pack((value,))
@@ -83,9 +83,9 @@ WRONG_ARRAYS = {
     "byte-order": ("pf4", np.zeros(3, ">f4"), "the other byte order"),
     "strided": ("pf4", np.zeros(6, np.float32)[::2], r"is not contiguous .*ascontiguousarray"),
     "transposed": ("pf4", np.zeros((2, 3), np.float32).T, r"is not contiguous .*transpose \.T"),
-    "none": ("pf4", None, "is None; the null pointer is written 0"),
-    "list": ("pf4", [1.0, 2.0], r"is a list; make it an array: np\.array\(\.\.\., np\.float32\)"),
-    "number": ("pf4", 3, r"is the number 3, and `float\* x` takes an array"),
+    "none": ("pf4", None, "is None; for the null pointer, pass 0"),
+    "list": ("pf4", [1.0, 2.0], r"is a list; turn it into an array with np\.array\(\.\.\., np\.float32\)"),
+    "number": ("pf4", 3, r"is the number 3, but `float\* x` takes an array"),
     "scalar": ("pf4", np.float32(3), "takes an array"),
     "text": ("pf4", "x", "is a str"),
 }
@@ -103,7 +103,7 @@ def test_a_read_only_array_is_for_a_pointer_to_const():
     array.flags.writeable = False
     quick, slow = packed("Pf4", array)
     assert quick == slow
-    with pytest.raises(KernelError, match=r"is read-only, and `float\* x` may write"):
+    with pytest.raises(KernelError, match=r"is read-only, but `float\* x` may write to it; copy the array"):
         one("pf4", array)
 
 
@@ -155,7 +155,7 @@ def test_structs_by_value():
 
 
 WRONG_VALUES = {
-    "float-for-int": ("vi4", 2.0, r"is the number 2\.0, and `int x` takes an integer: round it with int"),
+    "float-for-int": ("vi4", 2.0, r"is the number 2\.0, but `int x` takes an integer: round it with int"),
     "float32-for-int": ("vi4", np.float32(2), "takes an integer"),
     "python-float": (
         "vf4",
@@ -173,7 +173,7 @@ WRONG_VALUES = {
     "negative": ("vu4", -1, r"is -1, which `unsigned int x` cannot hold \(0 to 4294967295\)"),
     "int32-for-long": ("vi8", np.int32(1), r"has 4 bytes where `long long x` reads 8"),
     "two-for-bool": ("v?1", 2, "is True or False"),
-    "array-for-int": ("vi4", np.zeros(3, np.int32), r"is an array of int32 .*\(3,\), and `int x` takes one number"),
+    "array-for-int": ("vi4", np.zeros(3, np.int32), r"is an array of int32 .*\(3,\), but `int x` takes one number"),
     "text": ("vi4", "3", "is a str"),
     "none": ("vi4", None, "is a NoneType"),
     "struct": ("vs8", np.zeros(3, np.float32), "8 bytes"),
@@ -195,8 +195,11 @@ NAMES = ("x", "n", "a")
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        ((np.zeros(3, np.float32),), r"^k: 1 arguments of 3; missing: int n, double a\.$"),
-        ((np.zeros(3, np.float32), 1, 2.0, 3), r"^k: 4 arguments, but it takes 3: float\* x, int n, double a\.$"),
+        ((np.zeros(3, np.float32),), r"^k: only 1 of 3 arguments were passed; missing: int n, double a\.$"),
+        (
+            (np.zeros(3, np.float32), 1, 2.0, 3),
+            r"^k: 4 arguments were passed, but it takes 3: float\* x, int n, double a\.$",
+        ),
         (np.zeros(3, np.float32), "write them as a tuple"),
     ],
     ids=["few", "many", "bare"],
@@ -236,19 +239,19 @@ def test_grid_and_block_are_filled_up():
 
 
 LIMITS = {
-    "threads": ((1,), (32, 33), {}, r"a block of 32 · 33 · 1 = 1056 threads, and 1024 is the most"),
-    "z": ((1,), (1, 1, 65), {}, "65 threads along z, and 64"),
-    "grid-y": ((1, 65536), (1,), {}, "65536 blocks along y, and 65535"),
+    "threads": ((1,), (32, 33), {}, r"a block has 32 · 33 · 1 = 1056 threads, but 1024 is the most"),
+    "z": ((1,), (1, 1, 65), {}, "65 threads along z, but 64"),
+    "grid-y": ((1, 65536), (1,), {}, "65536 blocks along y, but 65535"),
     "grid-x": ((2**31,), (1,), {}, "2147483648 blocks along x"),
-    "zero": ((0,), (32,), {}, r"grid is \(0,\); each size is at least 1"),
+    "zero": ((0,), (32,), {}, r"grid is \(0,\); each size must be at least 1"),
     "negative": ((1,), (-1,), {}, r"block is \(-1,\)"),
     "float": ((10 / 3,), (32,), {}, "/ makes a float: use //"),
-    "int": (4, (32,), {}, r"grid is 4; CuPy wants a tuple: \(4,\)"),
-    "list": ((1,), [32], {}, "CuPy wants a tuple"),
+    "int": (4, (32,), {}, r"grid is 4; CuPy needs a tuple: \(4,\)"),
+    "list": ((1,), [32], {}, "CuPy needs a tuple"),
     "four": ((1, 1, 1, 1), (32,), {}, "one to three"),
     "shared": ((1,), (32,), {"shared_mem": 50000}, "max_dynamic_shared_size_bytes = 50000 before the launch"),
-    "static-alone": ((1,), (32,), {"static": 52000}, "arrays take 52000 bytes, at most 49152 fit"),
-    "static": ((1,), (32,), {"shared_mem": 9000, "static": 40960}, "has 8192"),
+    "static-alone": ((1,), (32,), {"static": 52000}, "arrays take 52000 bytes, but at most 49152 fit"),
+    "static": ((1,), (32,), {"shared_mem": 9000, "static": 40960}, "may use only 8192"),
     "too-much": ((1,), (32,), {"shared_mem": 240000, "allowed": 232448}, "never has more than 232448"),
     "shared-float": ((1,), (32,), {"shared_mem": 1.5}, "number of bytes"),
     "shared-negative": ((1,), (32,), {"shared_mem": -1}, "number of bytes"),

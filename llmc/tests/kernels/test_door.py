@@ -69,7 +69,7 @@ def test_the_environment_chooses():
 
 
 def test_unknown_devices_are_refused(monkeypatch):
-    with pytest.raises(UserError, match="^device is 'tpu'; it is gpu or emulator"):
+    with pytest.raises(UserError, match="^device is 'tpu'; choose 'gpu' or 'emulator'"):
         cuda.device("tpu")
     monkeypatch.setattr(devices, "_forced", None)
     monkeypatch.setenv("LLMC_DEVICE", "cpu")
@@ -78,7 +78,7 @@ def test_unknown_devices_are_refused(monkeypatch):
 
 
 def pretend(monkeypatch, count=1, nvrtc=(12, 4)):
-    """A CuPy of a few lines: arrays live on the host, kernels are written down and not run."""
+    """A CuPy of a few lines: arrays live on the host, launches are noted down and not run."""
 
     def answer(value):
         def call():
@@ -203,7 +203,7 @@ def test_on_a_gpu_a_checked_module_lends_its_variables(monkeypatch, forget_reaso
     assert seen.tolist() == [0, 1, 2, 3]
 
 
-def test_an_array_handed_over_twice_stays_one():
+def test_an_array_that_is_passed_twice_stays_one():
     x = Array(np.zeros(3, np.float32))
     first, second, third = gpu.on_host((x, x, Array(np.zeros(3, np.float32))))
     assert first is second and first is not third
@@ -242,7 +242,7 @@ def test_a_bad_call_raises_before_the_launch(check):
         kernel((1,), (128,), (out, x, 1.0, 100))
     with pytest.raises(cuda.KernelError, match="2048 threads"):
         kernel((1,), (2048,), (out, x, np.float32(1), 100))
-    with pytest.raises(cuda.KernelError, match="grid is 1; CuPy wants a tuple"):
+    with pytest.raises(cuda.KernelError, match="grid is 1; CuPy needs a tuple"):
         kernel(1, (128,), (out, x, np.float32(1), 100))
     assert not out.any()
 
@@ -306,7 +306,7 @@ def test_a_name_that_is_not_there():
 def test_shared_memory_beyond_48_kib_wants_asking(check):
     kernel, out = cuda.RawKernel(CODE, "tile", check=check), np.zeros(8, np.float32)
     assert kernel.shared_size_bytes == 4096 and kernel.max_dynamic_shared_size_bytes == 45056
-    with pytest.raises(cuda.KernelError, match="50000 bytes of dynamic shared memory beside 4096"):
+    with pytest.raises(cuda.KernelError, match="50000 bytes of dynamic shared memory plus 4096"):
         kernel((1,), (8,), (out,), shared_mem=50000)
     kernel.max_dynamic_shared_size_bytes = 60000
     kernel((1,), (8,), (out,), shared_mem=50000)
@@ -375,7 +375,7 @@ def test_outputs_must_be_written_wholly(outputs):
 @pytest.mark.parametrize("output", ["y", "x", "n", 7])
 def test_outputs_that_are_none(output):
     x, out = np.ones(100, np.float32), np.zeros(100, np.float32)
-    with pytest.raises(cuda.KernelError, match=f"{output!r} is no array that the kernel can write; those are: out"):
+    with pytest.raises(cuda.KernelError, match=f"{output!r} is not an array that the kernel can write; those are: out"):
         cuda.inspect(cuda.RawKernel(CODE, "scale"), (1,), (128,), (out, x, np.float32(1), 100), outputs=(output,))
 
 

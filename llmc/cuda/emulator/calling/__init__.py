@@ -1,1 +1,1 @@
-"""From what a learner hands to a kernel to what the kernel is called with."""
+"""From the arguments that a learner passes to the bytes that a kernel is called with."""

@@ -1,10 +1,10 @@
-"""From what a learner hands to a kernel to what the kernel is called with; and everything that can be wrong with it.
+"""The arguments of a launch, checked: everything that can be wrong with them is found here.
 
-A launch never converts. CuPy hands over an array's address and a number's bytes as they are: a Python int as 8 bytes, a
-Python float as a double, NumPy's scalars as their own types. What a kernel would read wrongly there is refused here (a
-Python float for a `float`, say), so that the same call works on both. Longer integers are taken for shorter parameters
-if their value fits, which on a GPU comes to the same. 0 is the null pointer; None is refused, since CuPy makes another
-address of it.
+A launch never converts. CuPy passes on an array's address and a number's bytes as they are: a Python int as 8 bytes, a
+Python float as a double, NumPy's scalars as their own types. Whatever a kernel would then misread is refused here (a
+Python float for a `float`, say), so that the same call works on both. A longer integer is accepted for a shorter
+parameter if its value fits, which has the same effect on a GPU. 0 is the null pointer; None is refused, since CuPy
+turns it into a different address.
 """
 
 import ctypes
@@ -19,7 +19,7 @@ from llmc.errors import KernelError
 
 @dataclass(frozen=True)
 class Argument:
-    """What one parameter gets: an array's memory, or a value.
+    """What one parameter receives: an array's memory, or a value.
 
     packed: the bytes of a value; None for a pointer. A pointer without an array is the null pointer.
     """
@@ -33,7 +33,7 @@ class Argument:
 def convert(signature: str, names, args, kernel: str = "kernel") -> list[Argument]:
     """The arguments of a launch as Argument objects, one for each parameter.
 
-    Raises KernelError: wrong count, wrong dtype, not contiguous, read-only, number for an array and the reverse.
+    Raises KernelError: wrong count, wrong dtype, not contiguous, read-only, a number for an array or the reverse.
     """
     parameters = parse(signature, names, kernel)
     check_count(parameters, args, kernel)
@@ -43,14 +43,14 @@ def convert(signature: str, names, args, kernel: str = "kernel") -> list[Argumen
 def check_count(parameters, args, kernel):
     """Raise KernelError unless there is one argument for each parameter."""
     if not isinstance(args, (tuple, list)):
-        hint = " (one argument is (x,), with a comma)" if len(parameters) == 1 else ""
+        hint = " (a tuple of one has a comma: (x,))" if len(parameters) == 1 else ""
         raise KernelError(f"{kernel}: the arguments are {described(args)}; write them as a tuple{hint}.")
     if len(args) < len(parameters):
         missing = ", ".join(parameter.declared for parameter in parameters[len(args) :])
-        raise KernelError(f"{kernel}: {len(args)} arguments of {len(parameters)}; missing: {missing}.")
+        raise KernelError(f"{kernel}: only {len(args)} of {len(parameters)} arguments were passed; missing: {missing}.")
     if len(args) > len(parameters):
         wanted = ", ".join(parameter.declared for parameter in parameters) or "none"
-        raise KernelError(f"{kernel}: {len(args)} arguments, but it takes {len(parameters)}: {wanted}.")
+        raise KernelError(f"{kernel}: {len(args)} arguments were passed, but it takes {len(parameters)}: {wanted}.")
 
 
 def one(parameter: Parameter, value) -> Argument:
@@ -75,32 +75,34 @@ def _pointer(parameter, value):
     if not value.flags.c_contiguous:
         raise parameter.wrong(f"is not contiguous (shape {value.shape}, strides {value.strides}); {_mend_order(value)}")
     if not value.flags.writeable and not parameter.const:
-        raise parameter.wrong(f"is read-only, and `{parameter.declared}` may write; copy the array or declare it const")
+        raise parameter.wrong(
+            f"is read-only, but `{parameter.declared}` may write to it; copy the array, or declare the parameter const"
+        )
     return Argument(parameter.name, value, None, parameter.const)
 
 
 def _mend_order(value):
     if value.T.flags.c_contiguous:
-        return "hand over its transpose .T, which lies in memory as it is, or a copy made with np.ascontiguousarray"
-    return "a kernel would see the elements in between too: hand over a copy made with np.ascontiguousarray"
+        return "pass its transpose .T, which is contiguous, or a copy made with np.ascontiguousarray"
+    return "a kernel would also see the elements in between: pass a copy made with np.ascontiguousarray"
 
 
 def _no_array(parameter, value):
-    """The error for something else where an array belongs."""
+    """The error for something that is not an array where an array belongs."""
     if value is None:
-        return parameter.wrong("is None; the null pointer is written 0")
+        return parameter.wrong("is None; for the null pointer, pass 0")
     if is_cupy(value):
         return parameter.wrong(
-            "is a CuPy array, and this kernel runs on the emulator; convert it with llmc.cuda.asnumpy"
+            "is a CuPy array, but this kernel runs on the emulator; convert it with llmc.cuda.asnumpy"
         )
     if isinstance(value, (list, tuple)):
         made = f"np.array(..., np.{dtype_name(parameter)})"
-        return parameter.wrong(f"is a {type(value).__name__}; make it an array: {made}")
-    return parameter.wrong(f"is {described(value)}, and `{parameter.declared}` takes an array")
+        return parameter.wrong(f"is a {type(value).__name__}; turn it into an array with {made}")
+    return parameter.wrong(f"is {described(value)}, but `{parameter.declared}` takes an array")
 
 
 def _fits(parameter, dtype):
-    """Whether a kernel that expects `parameter` reads elements of this dtype rightly."""
+    """Whether a kernel that expects `parameter` reads elements of this dtype correctly."""
     kind, count = parameter.kind, parameter.count
     if kind == "?0" or kind[0] == "s":
         return True

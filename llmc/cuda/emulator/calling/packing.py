@@ -1,4 +1,4 @@
-"""The quick way from arguments to what a kernel is called with: nothing is made anew at a launch."""
+"""The quick way from arguments to what a kernel is called with: a launch creates no new objects."""
 
 import ctypes
 import struct
@@ -15,8 +15,8 @@ INTEGERS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint3
 class Packer:
     """Memory for the arguments of one launch at a time, and `pointers`, the void** that the kernel is called with.
 
-    pack(args) does what `convert` does without making objects: 6 arguments in some 2 µs. What is not plainly right goes
-    through `one`, which converts it or says what is wrong. `parameters` is what `parse` returned.
+    pack(args) does what `convert` does without creating objects: 6 arguments in about 2 µs. Whatever is not plainly
+    right goes through `one`, which converts it or says what is wrong. `parameters` is what `parse` returned.
     """
 
     def __init__(self, parameters, kernel: str = "kernel"):
@@ -60,7 +60,7 @@ def _array_writer(dtype, const, storage, offset, slowly):
     ndarray, address, memory = np.ndarray, ctypes.addressof, ctypes.c_char.from_buffer
 
     def write(value):
-        # carray: contiguous, aligned and writable. from_buffer is five times as quick as array.ctypes.data.
+        # carray: contiguous, aligned and writable. from_buffer is five times as fast as array.ctypes.data.
         if type(value) is ndarray and value.dtype is dtype and value.flags.carray and value.size:
             slot.value = address(memory(value))
         else:
@@ -80,7 +80,7 @@ def _number_writer(parameter, storage, offset, slowly):
         if type(value) in types:
             try:
                 return pack(value)
-            except struct.error:  # too large; the sentence is made below
+            except struct.error:  # too large: `slowly` says so
                 pass
         return slowly(value)
 

@@ -1,8 +1,8 @@
-"""What a kernel takes: the parameters that its library describes.
+"""What a kernel takes: its parameters, as its compiled library describes them.
 
-The library of a kernel describes its parameters: items joined by commas, each "p" (pointer), "P" (pointer to const) or
-"v" (value), then letter and bytes of an element (f4, i8, b2 for bfloat16, ?1 for bool, ?0 for void, s24 for a struct of
-24 bytes) and "x4" where there are four together (float4).
+The description is a text of items joined by commas: "p" (pointer), "P" (pointer to const) or "v" (value), then letter
+and bytes of an element (f4, i8, b2 for bfloat16, ?1 for bool, ?0 for void, s24 for a struct of 24 bytes), and "x4"
+where four of them belong together (float4).
 """
 
 import re
@@ -12,7 +12,7 @@ import numpy as np
 
 from llmc.errors import KernelError
 
-WORDS = {  # how C++ spells them
+WORDS = {  # the names of these types in C++
     **{"f2": "__half", "f4": "float", "f8": "double", "b2": "__nv_bfloat16", "?0": "void", "?1": "bool"},
     **{"i1": "char", "i2": "short", "i4": "int", "i8": "long long"},
     **{"u1": "unsigned char", "u2": "unsigned short", "u4": "unsigned int", "u8": "unsigned long long"},
@@ -31,16 +31,16 @@ class Parameter(NamedTuple):
     pointer: bool
     const: bool
     kind: str  # letter and bytes of an element: "f4"
-    count: int  # elements that its type holds: 4 for float4
+    count: int  # elements in its type: 4 for float4
 
     @property
     def size(self) -> int:
-        """Bytes of what is pointed to, or of the value."""
+        """Bytes of the value, or of what the pointer points to."""
         return int(self.kind[1:]) * self.count
 
     @property
     def type(self) -> str:
-        """The element's type as C++ has it."""
+        """The C++ name of the element's type."""
         if self.kind[0] == "s":
             return f"struct of {self.size} bytes"
         if self.count == 1:
@@ -49,7 +49,7 @@ class Parameter(NamedTuple):
 
     @property
     def declared(self) -> str:
-        """As it may stand in the kernel: "const float* x"."""
+        """The parameter as the kernel may declare it: "const float* x"."""
         return f"{'const ' * self.const}{self.type}{'*' * self.pointer} {self.name}"
 
     def wrong(self, what: str) -> KernelError:
@@ -59,7 +59,7 @@ class Parameter(NamedTuple):
 
 
 def parse(signature: str, names=(), kernel: str = "kernel") -> tuple[Parameter, ...]:
-    """The parameters of a signature. Those that `names` does not reach are called "argument 2"."""
+    """The parameters of a signature; without a complete list of names they are called "argument 2" and so on."""
     items = signature.split(",") if signature else []
     found = []
     for i, item in enumerate(items):
@@ -80,7 +80,7 @@ def is_cupy(value):
 
 
 def described(value):
-    """What somebody handed over, in a few words."""
+    """What was passed, in a few words."""
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype} with shape {value.shape}"
     if isinstance(value, (int, float, complex, np.generic)):

@@ -1,4 +1,4 @@
-"""Numbers and structs that a kernel takes by value. Bytes are handed over, never converted: see arguments.py."""
+"""Numbers and structs that a kernel takes by value. Bytes are passed on, never converted: see arguments.py."""
 
 import struct
 
@@ -13,47 +13,46 @@ def value_bytes(parameter, value) -> bytes:
     if kind[0] == "s" or parameter.count > 1:
         return _bytes_of_struct(parameter, value)
     if isinstance(value, np.ndarray) or is_cupy(value):
-        raise parameter.wrong(f"is {described(value)}, and `{parameter.declared}` takes one number: x.item() is one")
+        raise parameter.wrong(f"is {described(value)}, but `{parameter.declared}` takes one number: x.item() is one")
     if not isinstance(value, (bool, int, float, np.generic)):
-        raise parameter.wrong(f"is {described(value)}, and `{parameter.declared}` takes a number")
+        raise parameter.wrong(f"is {described(value)}, but `{parameter.declared}` takes a number")
     return _float(parameter, value) if kind[0] in "fb" else _integer(parameter, value)
 
 
 def _integer(parameter, value):
-    mend = "round it with int(...)" if parameter.kind != "?1" else "hand over True or False"
+    mend = "round it with int(...)" if parameter.kind != "?1" else "pass True or False"
     if isinstance(value, float) or isinstance(value, np.generic) and value.dtype.kind not in "iub":
-        raise parameter.wrong(f"is {described(value)}, and `{parameter.declared}` takes an integer: {mend}")
+        raise parameter.wrong(f"is {described(value)}, but `{parameter.declared}` takes an integer: {mend}")
     if isinstance(value, np.generic) and value.itemsize < parameter.size:
         sizes = f"has {value.itemsize} bytes where `{parameter.declared}` reads {parameter.size}"
-        mend = f"hand over int(...) or np.{dtype_name(parameter)}(...)"
+        mend = f"pass int(...) or np.{dtype_name(parameter)}(...)"
         raise parameter.wrong(f"is a NumPy {value.dtype}, which {sizes}: {mend}")
     number = int(value)
     if parameter.kind == "?1" and number not in (0, 1):
-        raise parameter.wrong(f"is {number}, and `{parameter.declared}` is True or False")
+        raise parameter.wrong(f"is {number}, but `{parameter.declared}` is True or False")
     try:
         return struct.pack(FORMATS[parameter.kind], number)
     except struct.error:
         bits = 8 * parameter.size
         low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if parameter.kind[0] == "i" else (0, 2**bits - 1)
-        told = f"is {number}, which `{parameter.declared}` cannot hold ({low} to {high})"
-        raise parameter.wrong(told) from None
+        raise parameter.wrong(f"is {number}, which `{parameter.declared}` cannot hold ({low} to {high})") from None
 
 
 def _float(parameter, value):
-    """Only the parameter's own type: any other has other bytes, and nobody converts them on a GPU."""
+    """Only the parameter's own type will do: any other has other bytes, and nothing converts them on a GPU."""
     wanted = dtype_name(parameter)
     if isinstance(value, np.generic):
         if value.dtype.name == wanted or wanted == "bfloat16" and value.dtype == np.uint16:
             return value.tobytes()
     elif isinstance(value, float) and wanted == "float64":
         return struct.pack("d", value)
-    known = "a Python float, which CuPy hands over as a double" if type(value) is float else described(value)
+    known = "a Python float, which CuPy passes on as a double" if type(value) is float else described(value)
     mend = "ml_dtypes.bfloat16" if wanted == "bfloat16" else f"np.{wanted}"
-    raise parameter.wrong(f"is {known}, and `{parameter.declared}` reads {wanted}: write {mend}({_short(value)})")
+    raise parameter.wrong(f"is {known}, but `{parameter.declared}` reads {wanted}: write {mend}({_short(value)})")
 
 
 def _short(value):
-    """A number as one would write it, not np.float64(0.5)."""
+    """A number as one would write it: 0.5, not np.float64(0.5)."""
     return repr(value.item() if isinstance(value, np.generic) else value)
 
 
@@ -62,5 +61,5 @@ def _bytes_of_struct(parameter, value):
         value = np.complex128(value)
     if isinstance(value, (np.ndarray, np.generic)) and value.nbytes == parameter.size:
         return value.tobytes()
-    mend = f"hand over a NumPy array or scalar of {parameter.size} bytes"
-    raise parameter.wrong(f"is {described(value)}, and `{parameter.declared}` is passed by value: {mend}")
+    mend = f"pass a NumPy array or scalar of {parameter.size} bytes"
+    raise parameter.wrong(f"is {described(value)}, but `{parameter.declared}` is passed by value: {mend}")
