@@ -1,4 +1,4 @@
-"""CUDA's words on the emulator: headers, types, qualifiers, memory, atomics, and what of std:: there is."""
+"""CUDA's words on the emulator: headers, types, qualifiers, memory, atomics, and the part of std:: that exists."""
 
 import math
 import re

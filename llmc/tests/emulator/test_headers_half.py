@@ -25,7 +25,7 @@ def value(bits, kind):
 
 
 def nearest(exact, kind, mode="rn"):
-    """The bits that an exact number other than 0 is rounded to: by search among all."""
+    """The bits that an exact number other than 0 is rounded to, found by a search among all."""
     _, _, exponent_bits, mantissa_bits, _ = KINDS[kind]
     sign, infinite = 0x8000 if exact < 0 else 0, ((1 << exponent_bits) - 1) << mantissa_bits
     low, high, exact = 0, infinite, abs(exact)
@@ -49,7 +49,7 @@ def sixteen(kind, n, seed=0):
     x = rng.randint(0, infinite, n)
     x[n // 2 :] = (rng.randint(-4, 5, n - n // 2) + (infinite >> mantissa_bits) // 2 << mantissa_bits) + rng.randint(
         0, 1 << mantissa_bits, n - n // 2
-    )  # sizes that have something to say to each other
+    )  # of sizes that matter to each other
     x[:6] = [0, 1, 2, (1 << mantissa_bits) - 1, 1 << mantissa_bits, infinite - 1]
     return (x | rng.randint(0, 2, n) << 15).astype(np.uint16)
 
@@ -67,7 +67,7 @@ def test_every_number_becomes_a_float_and_comes_back(kind):
 
 
 def ties(kind):
-    """Doubles at, just below and just above the middle of two neighbours, and everywhere else."""
+    """Doubles at, just below and just above the middle between two neighbours, and everywhere else."""
     near = np.array([float(value(int(bits), kind)) for bits in sixteen(kind, 300)])
     after = np.array(
         [float(value(int(bits) + 1 if bits & 0x7FFF < 0x7BFF else int(bits), kind)) for bits in sixteen(kind, 300)]

@@ -1,4 +1,4 @@
-"""Every barrier of the clean kernels is taken away once: the emulator must miss it.
+"""Every barrier of the clean kernels is removed once: the emulator must notice that it is missing.
 
 A file is compiled once. Each barrier in it becomes `(without == k ? (void)0 : __syncthreads())`, and `without` is set
 from here before a launch. A barrier that nothing needs carries the comment `// spare`.
@@ -13,8 +13,8 @@ from llmc.cuda import RawModule, device, inspect
 from llmc.tests.emulator.gallery import source
 from llmc.tests.emulator.gallery.clean import CLEAN
 
-# What the emulator is known not to see: an atomic and, with no barrier between, a plain read of the same place in
-# shared memory; and that a cuda::barrier was passed once where twice was needed.
+# What the emulator is known not to see: an atomic and an ordinary read of the same place in shared memory with no
+# barrier in between; and that a cuda::barrier was passed once where twice was needed.
 UNSEEN = {"atomics": ["shared_histogram, barrier 2"], "barriers": ["barrier_object, barrier 3"]}
 BARRIER = re.compile(r"(__syncthreads\(\)|__syncwarp\(\)|\w+\.sync\(\)|\w+\.arrive_and_wait\(\));(?! *// spare)")
 KERNEL = re.compile(r"__global__ void (\w+)\(")

@@ -1,4 +1,4 @@
-"""A thousand random launches, right and wrong: each agrees with NumPy or gets the diagnosis that was foretold."""
+"""A thousand random launches, right and wrong: each agrees with NumPy or gets the diagnosis that was predicted."""
 
 import numpy as np
 import pytest
@@ -107,7 +107,7 @@ def strided(module, random):
 def tree(module, random):
     grid, block = int(random.randint(1, 5)), 2 ** int(random.randint(0, 9))
     x = random.standard_normal(random.randint(1, 3000)).astype(np.float32)
-    barriers = int(random.rand() < 0.7 or block <= 2)  # with one thread or two there is nobody to race with
+    barriers = int(random.rand() < 0.7 or block <= 2)  # with one or two threads there is no one to race with
     padded = np.pad(x, (0, -x.size % (grid * block))).reshape(-1, grid, block)  # (turns, grid, block)
     kinds = frozenset() if barriers else frozenset({"race", "missing-syncwarp"})
     out, shared = np.zeros(grid, np.float32), 4 * block
@@ -178,7 +178,7 @@ def test_random_launches(module, family):
 
 
 def test_impossible_launches_are_refused(module):
-    """What CUDA refuses, and a few things that it takes and should not: said before the launch."""
+    """What CUDA refuses, and a few things that it accepts and should not: all are refused before the launch."""
     random, x = np.random.RandomState(0), np.zeros(64, np.float32)
     good = dict(grid=(1,), block=(32,), args=(x.copy(), x, 64, 1, 0), shared_mem=0)
     bad = dict(

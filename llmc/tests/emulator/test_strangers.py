@@ -1,4 +1,4 @@
-"""Kernels in the manner of the hardest public ones: checked, silent, and in agreement with NumPy."""
+"""Kernels like the hardest public ones: checked, without a problem, and in agreement with NumPy."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-// Forgets the macros with which llmc_16bit_type.h was included, for its second inclusion.
+// Removes the macros with which llmc_16bit_type.h was included, so that it can be included again.
 #undef LLMC_JOINED
 #undef LLMC_NAMED
 #undef LLMC_T

@@ -1,5 +1,5 @@
 // Conversions of a 16-bit number type, its shuffles and its atomic addition. Included twice, after llmc_16bit_type.h
-// and with its macros; LLMC_NAME is half or bfloat16, and LLMC_NAMED(a, b, c) joins three words: __float2, half, _rn.
+// with the same macros; LLMC_NAME is half or bfloat16, LLMC_NAMED(a, b, c) joins three words: __float2, half, _rn.
 
 #define LLMC_ROUNDED(mode, way)                                                                                \
     LLMC_INLINE LLMC_T LLMC_NAMED(__float2, LLMC_NAME, _##mode)(float x) {                                     \

@@ -1,10 +1,10 @@
 // One 16-bit number type and its pair. Included twice: for __half by std/cuda_fp16.h, for __nv_bfloat16 by
 // std/cuda_bf16.h, which define
 //   LLMC_T, LLMC_T2       the names of the type and of its pair
-//   LLMC_TO(x)            the bits of the nearest number to a float, LLMC_FROM(bits) the float
+//   LLMC_TO(x)            the bits of the number nearest to a float; LLMC_FROM(bits) is the float
 //   LLMC_ROUND(x, way)    the bits of a double rounded in a direction (see llmc_narrow)
-//   LLMC_RAW, LLMC_LETTER the plain structure of CUDA's name, and the letter of a kernel's signature
-// Arithmetic is done in a wider type and rounded, which for + - * / and sqrt gives the same as rounding once.
+//   LLMC_RAW, LLMC_LETTER the plain structure that CUDA has for it, and its letter in a kernel's signature
+// Arithmetic is done in a wider type and then rounded, which for + - * / and sqrt is the same as rounding once.
 
 struct LLMC_RAW { unsigned short x; };
 
@@ -124,7 +124,7 @@ LLMC_INLINE LLMC_T operator++(LLMC_T& a, int) { LLMC_T old = a; ++a; return old;
 LLMC_INLINE LLMC_T operator--(LLMC_T& a, int) { LLMC_T old = a; --a; return old; }
 
 // ------------------------------------------------------------------------------------------------------- comparison
-// For __heq: one number; with u also true if a number is a NaN; 2: 1.0 or 0.0 for each of a pair; b2: both of a pair;
+// __heq compares one number; u: also true if a number is a NaN; 2: 1.0 or 0.0 for each of a pair; b2: for both;
 // mask: all bits or none.
 #define LLMC_COMPARISON(name, operation)                                                                     \
     LLMC_COMPARISON_OF(__h##name, __h##name##2, __hb##name##2, __h##name##2_mask, operation,                 \

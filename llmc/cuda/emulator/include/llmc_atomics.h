@@ -1,4 +1,4 @@
-// atomicAdd and its kin, also with _block and _system. In checked builds each first tells the runtime where it writes.
+// atomicAdd and its relatives, also with _block and _system. In checked builds each first reports where it writes.
 #pragma once
 
 #ifdef LLMC_CHECKED
@@ -12,13 +12,13 @@ typedef unsigned __attribute__((may_alias)) LlmcWord;
 template <class T>
 LLMC_ATOMIC T llmc_compare_and_swap(T* address, T expected, T wanted) {
     if (!__atomic_compare_exchange_n(address, &expected, wanted, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
-        llmc_yield();  // somebody holds the lock: only another thread's turn will free it
+        llmc_yield();  // another thread may hold the lock and needs a turn to release it
     return expected;
 }
 template <class T>
 LLMC_ATOMIC T llmc_exchange(T* address, T wanted) {
     T old = __atomic_exchange_n(address, wanted, __ATOMIC_SEQ_CST);
-    if (old == wanted) llmc_yield();  // so a lock taken by atomicExch looks when it is not free
+    if (old == wanted) llmc_yield();  // so it looks when atomicExch tries to take a lock that is not free
     return old;
 }
 template <class T>
@@ -34,7 +34,7 @@ LLMC_ATOMIC T llmc_fetch_or(T* address, T value) { return __atomic_fetch_or(addr
 template <class T>
 LLMC_ATOMIC T llmc_fetch_xor(T* address, T value) { return __atomic_fetch_xor(address, value, __ATOMIC_SEQ_CST); }
 
-// Any other operation: read the bits, compute, swap them in unless somebody was quicker. Bits: an integer of T's size.
+// Any other operation: read the bits, compute, swap them in unless another was faster. Bits: an integer of T's size.
 template <class Bits, class T, class Op>
 LLMC_ATOMIC T llmc_update(T* address, Op op) {
     typedef Bits __attribute__((may_alias)) Word;

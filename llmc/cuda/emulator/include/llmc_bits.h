@@ -1,10 +1,10 @@
 // Integer intrinsics: counting and moving bits, products and averages wider than an int.
-// All arithmetic is unsigned, for it may overflow on purpose.
+// All arithmetic is unsigned, since it may overflow on purpose.
 #pragma once
 
 template <class To, class From>
 LLMC_INLINE To llmc_bits(From value) {  // the same bits as another type
-    static_assert(sizeof(To) == sizeof(From), "only types of one size share their bits");
+    static_assert(sizeof(To) == sizeof(From), "only types of the same size share their bits");
     To result;
     __builtin_memcpy(&result, &value, sizeof result);
     return result;

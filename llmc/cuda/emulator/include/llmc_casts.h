@@ -1,5 +1,5 @@
 // Conversions between numbers with a rounding mode, and between a number and its bits.
-// As on a GPU a number too large becomes the largest integer there is, and a NaN becomes 0.
+// As on a GPU, a number that is too large becomes the largest integer, and a NaN becomes 0.
 #pragma once
 
 LLMC_INLINE int __float_as_int(float x) { return llmc_bits<int>(x); }
@@ -14,7 +14,7 @@ LLMC_INLINE double __hiloint2double(int high, int low) {
     return llmc_bits<double>((unsigned long long)(unsigned)high << 32 | (unsigned)low);
 }
 
-// x is a whole number. Its bounds are exact in double but for the upper ones of 64-bit types, which are one too large.
+// x is a whole number. The bounds are exact in double, except the upper ones of 64-bit types, which are one too large.
 template <class I>
 LLMC_INLINE I llmc_to_integer(double x) {
     constexpr bool is_signed = (I)-1 < (I)0;
@@ -38,7 +38,7 @@ LLMC_TO_INTEGER(double, long long, ll)
 LLMC_TO_INTEGER(double, unsigned long long, ull)
 
 template <class F, class I>
-LLMC_INLINE F llmc_from_integer(I x, int direction) {  // the error of the nearest, exactly, decides about a step
+LLMC_INLINE F llmc_from_integer(I x, int direction) {  // the exact error of the nearest one decides whether to step
     F nearest = (F)x;
     double error = (double)((__int128)x - (__int128)nearest);
     if (direction == 2) direction = nearest < 0 ? 1 : -1;

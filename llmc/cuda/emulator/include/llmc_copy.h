@@ -1,4 +1,4 @@
-// The copy behind memcpy_async: the threads of a group take words in turns, at once. On a GPU it may happen later.
+// The copy behind memcpy_async: the threads of a group copy words in turns, right away. On a GPU it may happen later.
 #pragma once
 
 namespace cuda {

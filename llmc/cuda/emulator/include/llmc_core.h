@@ -1,5 +1,5 @@
 // What a kernel sees of the emulator: who it is (threadIdx and friends), how it waits for others, how it is called.
-// Everything else in CUDA's vocabulary is built on these few functions, which ../runtime defines.
+// The rest of CUDA's vocabulary is built on these few functions, which ../runtime defines.
 #pragma once
 
 #define LLMC_INLINE static inline __attribute__((always_inline))
@@ -17,7 +17,7 @@ struct dim3 {
     constexpr operator uint3() const { return {x, y, z}; }
 };
 
-// One operating-system thread runs the threads of a block in turns and sets these at each turn.
+// One operating-system thread runs the threads of a block in turns, and sets these at each turn.
 #ifndef __APPLE__
 #define LLMC_THREAD_LOCAL __thread __attribute__((tls_model("initial-exec")))
 #else
@@ -38,21 +38,21 @@ enum { LLMC_COUNT, LLMC_AND, LLMC_OR };                                         
 enum { LLMC_ASSERT, LLMC_TRAP };                                                   // why a kernel stops itself
 
 extern "C" {
-// Each lane of `mask` posts `mine`; the last to arrive runs last(slots, mask), where slots[lane] is null for a lane that
-// has exited. Returns the lanes that took part.
+// Each lane of `mask` posts `mine`; the last to arrive runs last(slots, mask), where slots[lane] is null for a lane
+// that has exited. Returns the lanes that took part.
 unsigned llmc_collective(unsigned mask, int kind, int line, void* mine, void (*last)(void** slots, unsigned mask));
 unsigned llmc_active_lanes(int line);                             // __activemask: lanes that reach this point together
 void llmc_block_barrier(int line);                                // __syncthreads
 int llmc_block_barrier_reduce(int line, int value, int operation);
 void llmc_inactive_lane(int line, int lane);                      // a shuffle reads a lane that does not take part
-void llmc_yield();                                                // let the others run: behind a failed CAS, in a spin
+void llmc_yield();                                                // let the others run: after a failed CAS, in a spin
 unsigned llmc_lane();
-unsigned llmc_warp();
 unsigned llmc_tid();  // index of the thread in its block
 void* llmc_dynamic_shared();
 [[noreturn]] void llmc_stop(int why, int line, const char* detail);
 int llmc_printf(const char* format, ...) __attribute__((format(printf, 1, 2)));
-#if defined(LLMC_CHECKED) || defined(LLMC_RUNTIME)  // the compiler reports plain loads and stores by itself; these are for what it does not see
+// The compiler reports ordinary loads and stores by itself; these are for what it does not see.
+#if defined(LLMC_CHECKED) || defined(LLMC_RUNTIME)
 void llmc_atomic(const volatile void* address, unsigned size);
 void llmc_atomic_store(const volatile void* address, unsigned size);  // one that may be the first to write there
 void llmc_read(const void* address, unsigned size);
@@ -67,7 +67,7 @@ LLMC_INLINE void llmc_write(void*, unsigned) {}
 
 // ---------------------------------------------------------------------------------------- how a kernel is called
 // LLMC_ENTRY(0, kernel<float, 4>) exports llmc_entry_0(void** arguments) and llmc_signature_0, a text such as
-// "pf4,Pf4x4,vi4": pointer to float, pointer to const float4, int by value. So nobody has to parse C++.
+// "pf4,Pf4x4,vi4": pointer to float, pointer to const float4, int by value. This way nobody has to parse C++.
 
 // Letter and bytes of one element, and how many of them a type holds. A header that defines a type specialises this.
 template <class T>
@@ -142,7 +142,7 @@ template <class T> struct LlmcValue<const T> { using type = T; };
 template <class... A, int... I>
 LLMC_INLINE void llmc_apply(void (*kernel)(A...), void** arguments, LlmcIndices<I...>) {
 #ifdef LLMC_CHECKED
-    asm volatile("" : "+r"(kernel));  // a call, not inlined here: this function's accesses are not reported
+    asm volatile("" : "+r"(kernel));  // stays a call: inlined here, its accesses would not be reported
 #endif
     kernel(*(typename LlmcValue<A>::type*)arguments[I]...);
 }
@@ -163,7 +163,7 @@ LLMC_INLINE void llmc_call(void (*kernel)(A...), void** arguments) {
         return llmc_describe(__VA_ARGS__, text);                                                                 \
     }
 
-// Static __shared__ variables are thread-local, so each worker has its own; the runtime finds them beside this one.
+// Static __shared__ variables are thread-local, so each worker has its own; the runtime finds them next to this one.
 #ifndef LLMC_RUNTIME
 static __thread char llmc_shared_anchor;
 LLMC_EXPORT LLMC_UNSEEN void* llmc_shared_memory() { return &llmc_shared_anchor; }

@@ -1,5 +1,5 @@
-// CUDA's words for a host compiler: what a kernel may use without an #include of its own.
-// Half precision, cooperative groups, wmma and cuda::barrier come with the headers of CUDA's names in std/.
+// CUDA's words for the host's compiler: what a kernel may use without an #include of its own.
+// Half precision, cooperative groups, wmma and cuda::barrier come with the headers in std/, which have CUDA's names.
 #pragma once
 
 #include "llmc_core.h"

@@ -1,5 +1,5 @@
-// The intrinsics for float and double arithmetic. The quick approximations (__expf) are the library's functions: those
-// of a GPU differ in the last bits. Those with a rounding mode (_rn, _rd, _ru, _rz) round exactly so.
+// The intrinsics for float and double arithmetic. The fast approximations (__expf) are the library's functions here; a
+// GPU's differ in the last bits. Those with a rounding mode (_rn, _rd, _ru, _rz) round exactly that way.
 #pragma once
 
 LLMC_INLINE float __expf(float x) { return expf(x); }
@@ -17,7 +17,7 @@ LLMC_INLINE float __fdividef(float x, float y) { return x / y; }
 LLMC_INLINE float __saturatef(float x) { return x > 0 ? (x < 1 ? x : 1.0f) : 0.0f; }  // a NaN becomes 0
 LLMC_INLINE float __frsqrt_rn(float x) { return (float)(1 / sqrt((double)x)); }
 
-// A result is known as the sum of `near`, the nearest double, and the sign of what that leaves over. `direction`:
+// A result is given by `near`, the nearest double, and by the sign of what remains beyond it. `direction`:
 // -1 down, 1 up, 0 to nearest, 2 towards zero.
 template <class F>
 LLMC_INLINE F llmc_round(double near, double rest, int direction) {
@@ -79,7 +79,7 @@ LLMC_ROUNDINGS(rd, -1)
 LLMC_ROUNDINGS(ru, 1)
 LLMC_ROUNDINGS(rz, 2)
 
-// To nearest is what the machine does by itself.
+// The machine rounds to nearest by itself.
 LLMC_INLINE float __fadd_rn(float a, float b) { return a + b; }
 LLMC_INLINE float __fsub_rn(float a, float b) { return a - b; }
 LLMC_INLINE float __fmul_rn(float a, float b) { return a * b; }

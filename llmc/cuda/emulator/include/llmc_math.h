@@ -1,4 +1,4 @@
-// The mathematical functions of CUDA: the C library's by declaration, the others in a line or two, and C++'s overloads.
+// CUDA's mathematical functions: the C library's as declarations, the others in a line or two, and C++'s overloads.
 #pragma once
 
 template <class T> struct LlmcInteger {};  // what sqrt(int) returns, as in C++
@@ -71,7 +71,7 @@ LLMC_LIBRARY_2(nextafter)
 LLMC_LIBRARY_2(pow)
 LLMC_LIBRARY_2(remainder)
 
-// Those with an integer, a pointer or another result. F is float or double, f the suffix of the float version.
+// Functions with an integer, a pointer or a different result. F is float or double, f the suffix of the float version.
 #define LLMC_LIBRARY_OTHERS(F, f)                                  \
     extern "C" F fma##f(F, F, F) noexcept;                         \
     extern "C" F frexp##f(F, int*) noexcept;                       \
@@ -116,7 +116,7 @@ LLMC_INLINE long long abs(long long x) { return x < 0 ? (long long)(0ull - (unsi
 LLMC_INLINE long labs(long x) { return abs(x); }
 LLMC_INLINE long long llabs(long long x) { return abs(x); }
 
-// A NaN loses against a number. Bits decide what a NaN is, for -ffast-math would say that there are none.
+// A NaN loses against a number. Its bits tell what a NaN is, since -ffast-math would say that there are none.
 LLMC_INLINE unsigned llmc_magnitude(float x) { return llmc_bits<unsigned>(x) & 0x7fffffff; }
 LLMC_INLINE unsigned long long llmc_magnitude(double x) { return llmc_bits<unsigned long long>(x) & (~0ull >> 1); }
 LLMC_INLINE bool isnan(float x) { return llmc_magnitude(x) > 0x7f800000; }
@@ -135,7 +135,7 @@ LLMC_INLINE double fmin(double a, double b) { return a < b || isnan(b) ? a : b; 
 LLMC_MIXED_2(fmax)
 LLMC_MIXED_2(fmin)
 
-// The overloads that CUDA has, no more: what is ambiguous to nvcc, such as max(0, 1.0f), stays so here.
+// The overloads that CUDA has and no more: what is ambiguous to nvcc, such as max(0, 1.0f), is ambiguous here too.
 #define LLMC_BOUNDS(R, A, B)                                                      \
     LLMC_INLINE R min(A a, B b) { return (R)a < (R)b ? (R)a : (R)b; }             \
     LLMC_INLINE R max(A a, B b) { return (R)a > (R)b ? (R)a : (R)b; }

@@ -1,4 +1,4 @@
-// Loads and stores with a cache hint, which mean nothing here, and fences.
+// Loads and stores with a cache hint, which has no effect here, and fences.
 #pragma once
 
 #define LLMC_LOAD(name)                                   \
@@ -18,8 +18,8 @@ LLMC_STORE(__stcg)
 LLMC_STORE(__stcs)
 LLMC_STORE(__stwt)
 
-// Copies of bytes, reported here once: the compiler would report some of them, by their size. (clang reports each memcpy,
-// in ways that runtime/memory.cpp knows.)
+// Copies of bytes, reported here once: the compiler would report only some of them, depending on their size. (clang
+// reports each memcpy, in ways that runtime/hooks.cpp knows.)
 LLMC_QUIET void llmc_move_bytes(void* to, const void* from, size_t bytes) { __builtin_memmove(to, from, bytes); }
 LLMC_QUIET void llmc_set_bytes(void* to, int byte, size_t bytes) { __builtin_memset(to, byte, bytes); }
 LLMC_INLINE void* memmove(void* to, const void* from, size_t bytes) {

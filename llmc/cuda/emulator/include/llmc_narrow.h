@@ -1,4 +1,4 @@
-// Rounding a number to 16 bits, exactly, in integers: for __half (5 bits of exponent, 10 of mantissa) and __nv_bfloat16
+// Rounding a number to 16 bits exactly, in integers: for __half (5 bits of exponent, 10 of mantissa) and __nv_bfloat16
 // (8 and 7). A double holds every float, every integer of 32 bits and every sum or product of two such numbers.
 #pragma once
 
@@ -23,7 +23,7 @@ LLMC_QUIET unsigned short llmc_narrow(double x, int direction) {
     return sign | (overflows ? largest + 1 : largest);
 }
 
-// An integer as a double. One of 64 bits may not fit: its last bit is made odd, so that it is not taken for a tie.
+// An integer as a double. A 64-bit one may not fit: then its last bit is made odd, so that it is not taken for a tie.
 template <class I>
 LLMC_INLINE double llmc_odd_double(I x) {
     double nearest = (double)x;
@@ -34,7 +34,7 @@ LLMC_INLINE double llmc_odd_double(I x) {
 }
 
 // a * b + c rounded once. The product of two 16-bit numbers is exact in double; if the sum is not, its last bit is made
-// odd likewise.
+// odd as well.
 LLMC_INLINE double llmc_fma_to_odd(double a, double b, double c) {
     double product = a * b, sum = product + c, rest = llmc_rest_of_sum(product, c, sum);
     unsigned long long bits = llmc_bits<unsigned long long>(sum);
@@ -42,7 +42,7 @@ LLMC_INLINE double llmc_fma_to_odd(double a, double b, double c) {
     return llmc_bits<double>(bits);
 }
 
-// The nearest __nv_bfloat16 to a float, which is common enough to have a short way.
+// The nearest __nv_bfloat16 to a float, needed often enough for a shortcut.
 LLMC_INLINE unsigned short llmc_bfloat16_bits(float x) {
     unsigned bits = llmc_bits<unsigned>(x);
     return isnan(x) ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
@@ -51,7 +51,7 @@ LLMC_INLINE float llmc_bfloat16_value(unsigned short bits) { return llmc_bits<fl
 
 LLMC_INLINE unsigned short llmc_half_bits(float x) {  // the nearest __half
     unsigned bits = llmc_bits<unsigned>(x), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
-    if (magnitude < 113u << 23 || magnitude >= 143u << 23) return llmc_narrow<5, 10>((double)x, 0);  // no normal half
+    if (magnitude < 113u << 23 || magnitude >= 143u << 23) return llmc_narrow<5, 10>((double)x, 0);  // not a normal half
     return sign | (magnitude - (112u << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;
 }
 LLMC_INLINE float llmc_half_value(unsigned short bits) {

@@ -1,8 +1,8 @@
-// The functions of CUDA that C's library lacks. F is float or double, f the suffix of the float version; the work is
-// done in double, so that the float versions are rounded once.
+// CUDA's functions that the C library lacks. F is float or double, f the suffix of the float version; everything is
+// computed in double, so that the float versions are rounded once.
 #pragma once
 
-LLMC_INLINE double llmc_sinpi(double x) {  // exact at whole and half numbers, as CUDA's
+LLMC_INLINE double llmc_sinpi(double x) {  // exact at whole and half numbers, like CUDA's
     double part = x - 2 * rint(0.5 * x);   // in [-1, 1]
     return part == 1 || part == -1 || part == 0 ? copysign(0.0, x) : sin(M_PI * part);
 }
@@ -23,7 +23,7 @@ static inline double llmc_erfcinv(double y) {
     }
     return y < 1 ? x : -x;
 }
-static inline double llmc_erfinv(double x) {  // near 0 erfc(x) is 1 less almost nothing, so erf itself is inverted
+static inline double llmc_erfinv(double x) {  // near 0 erfc(x) is almost 1, so erf itself is inverted
     if (fabs(x) > 0.5) return x > 0 ? llmc_erfcinv(1 - x) : -llmc_erfcinv(1 + x);
     double y = x / M_2_SQRTPI;
     for (int step = 0; step < 5; step++) {
@@ -32,7 +32,7 @@ static inline double llmc_erfinv(double x) {  // near 0 erfc(x) is 1 less almost
     }
     return y;
 }
-static inline double llmc_erfcx(double x) {  // exp(x^2) erfc(x); far out by its continued fraction
+static inline double llmc_erfcx(double x) {  // exp(x^2) erfc(x); by its continued fraction where x is large
     if (x < 10) return exp(x * x) * erfc(x);
     double fraction = x;
     for (int k = 40; k > 0; k--) fraction = x + 0.5 * k / fraction;

@@ -87,7 +87,7 @@ struct array {
     void fill(const T& x) { for (T& element : elements) element = x; }
 };
 
-// What the compiler makes of a list in braces: this layout is its own.
+// What the compiler turns a list in braces into: it prescribes this layout.
 template <class T>
 class initializer_list {
     const T* first;

@@ -1,4 +1,4 @@
-// The type traits of std:: that kernels use. The host's own headers would take longer to read than the kernel.
+// The type traits of std:: that kernels use. The host's own headers would take longer to compile than the kernel.
 #pragma once
 
 namespace std {

@@ -1,8 +1,8 @@
-// The vector types char1 ... double4, as large and as aligned as on a GPU, and their make_ functions.
-// make_ functions are always inlined, so that the compiler reports the store into the kernel's memory.
+// The vector types char1 ... double4, with the size and alignment they have on a GPU, and their make_ functions. These
+// are always inlined, so that the compiler reports the store into the kernel's memory.
 #pragma once
 
-// clang copies a structure member by member, and a float4 must stay one access of 16 bytes: there the copy is spelled out.
+// clang copies a structure member by member, but a float4 must stay one access of 16 bytes, so its copy is spelled out.
 #ifdef __clang__
 template <int bytes> struct LlmcWhole;
 template <> struct LlmcWhole<2> { typedef short type __attribute__((may_alias)); };
@@ -51,7 +51,7 @@ LLMC_INLINE void llmc_copy_whole(V* to, const V* from) {
     LLMC_INLINE name##4 make_##name##4(T x, T y, T z, T w) { return {x, y, z, w}; } \
     LLMC_VECTOR_ELEMENT(T, name##4, 4)
 
-// What the signature of a kernel says of a pointer to such a type: see llmc_core.h.
+// What a kernel's signature says about a pointer to such a type: see llmc_core.h.
 #define LLMC_VECTOR_ELEMENT(T, vector, n) LLMC_ELEMENT(vector, LlmcElement<T>::letter, sizeof(T), n)
 
 #define LLMC_VECTORS(T, name, align1, align2, align4) \

@@ -70,7 +70,7 @@ LLMC_MATCHES(unsigned long long)
 LLMC_MATCHES(float)
 LLMC_MATCHES(double)
 
-// Reduces what the lanes posted, in pairs, and gives the result to all. T: anything; Op: called as op(a, b).
+// Reduces in pairs what the lanes posted, and gives the result to all of them. T: anything; Op: called as op(a, b).
 template <class T, class Op>
 struct LlmcReduction {
     T value;

@@ -33,8 +33,8 @@ LLMC_QUIET unsigned long long llmc_shuffle(unsigned mask, unsigned long long val
     return mine.result;
 }
 
-// The lane a shuffle reads. As in PTX only five bits of `by` count, and a lane out of reach means the lane itself.
-// An xor may reach back into an earlier group of `width` lanes, but not on into a later one.
+// The lane that a shuffle reads. As in PTX, only five bits of `by` count, and a lane out of reach means the lane
+// itself. An xor may reach back into an earlier group of `width` lanes, but not forward into a later one.
 LLMC_INLINE int llmc_source_index(int by, int width) {
     return ((int)llmc_lane() & -width & 31) | (by & (width - 1));
 }

@@ -1,8 +1,8 @@
-// The qualifiers of CUDA, the macros that nvcc and NVRTC predefine, and the few functions a kernel has for talking.
+// CUDA's qualifiers, the macros that nvcc and NVRTC predefine, and the few functions with which a kernel speaks.
 #pragma once
 
-// A function of ours that posts its own variables to other lanes or touches memory with __atomic builtins: its accesses
-// must not be reported as the kernel's. It stays a function of its own in checked builds, for inlining would undo this.
+// For functions of ours that post their own variables to other lanes or touch memory with __atomic builtins: their
+// accesses must not be reported as the kernel's. They are not inlined in checked builds, since that would undo it.
 #ifdef LLMC_CHECKED
 #define LLMC_QUIET static __attribute__((noinline, unused, no_sanitize("thread"), no_sanitize("undefined")))
 static constexpr bool llmc_checked = true;
@@ -13,31 +13,31 @@ static constexpr bool llmc_checked = false;
 
 #define LLMC_METHOD inline __attribute__((always_inline))
 
-#define __device__  // get_global finds a variable by a function that source.py adds
+#define __device__  // get_global finds a variable through a function that source.py adds
 #define __constant__
 #define __host__
-#ifdef LLMC_CHECKED  // GCC does not report the store of a returned structure: all is inlined, so nothing is returned
+#ifdef LLMC_CHECKED  // GCC does not report the store of a returned structure: with everything inlined, none is returned
 #define __global__ __attribute__((flatten))
 #else
 #define __global__
 #endif
-// A block runs on one thread of the host; within a function thread_local is static by itself. A constructor is not run:
-// GCC, unless told that nothing is to be done, would ask at run time whether it was (for __half, say).
+// A block runs on one thread of the host; in a function, thread_local implies static. No constructor is run: unless GCC
+// is told so, it would ask at run time whether one was (for __half, say).
 #ifdef __clang__
 #define __shared__ thread_local
 #else
 #define __shared__ __constinit thread_local
 #endif
-#define __managed__ _Pragma("GCC error \"__managed__ memory does not exist here: pass an array instead.\"")
+#define __managed__ _Pragma("GCC error \"there is no __managed__ memory here: pass an array instead.\"")
 #define __grid_constant__
 #define __launch_bounds__(...)
 #define __maxnreg__(...)
 #define __align__(n) __attribute__((aligned(n)))
-// __shared__ alignas(16) float x[4]: nvcc takes both words for attributes, so both must be allowed to stand anywhere.
+// __shared__ alignas(16) float x[4]: to nvcc both words are attributes, so both must be allowed anywhere.
 template <class T> constexpr unsigned long llmc_alignment() { return alignof(T); }
 template <unsigned long n> constexpr unsigned long llmc_alignment() { return n; }
 #define alignas(...) __align__((llmc_alignment<__VA_ARGS__>()))
-#define __forceinline__ __attribute__((always_inline))  // without inline, for a kernel may say inline as well
+#define __forceinline__ __attribute__((always_inline))  // without inline, since a kernel may say inline as well
 #define __noinline__ __attribute__((noinline))
 #define __builtin_align__(n) __align__(n)
 
@@ -47,7 +47,7 @@ template <unsigned long n> constexpr unsigned long llmc_alignment() { return n; 
 #define __CUDACC_VER_MINOR__ 4
 #define CUDART_VERSION 12040
 #define CUDA_VERSION 12040
-#define __CUDA_ARCH__ 800  // everything up to Ampere; what comes after needs inline PTX
+#define __CUDA_ARCH__ 800  // everything up to Ampere; what came later needs inline PTX
 #define LLMC_EMULATOR 1
 
 // -------------------------------------------------------------------------------------------- what a kernel says
@@ -63,7 +63,7 @@ template <unsigned long n> constexpr unsigned long llmc_alignment() { return n; 
 LLMC_INLINE void __brkpt() {}
 LLMC_INLINE void __nanosleep(unsigned) { llmc_yield(); }
 
-// The host's time stamp stands for the clock of a multiprocessor: it grows, and differences mean little.
+// The host's time stamp stands in for a multiprocessor's clock: it grows, but differences mean little.
 LLMC_INLINE long long clock64() {
 #if defined(__x86_64__)
     return __builtin_ia32_rdtsc();

@@ -40,7 +40,7 @@ class Mark:
 
 
 def launch(grid, block, make, **more):
-    """launch(2, (8, 8), make): numbers or tuples, as one says it."""
+    """launch(2, (8, 8), make): the sizes are numbers or tuples."""
     return Launch(triple(grid), triple(block), make, **more)
 
 

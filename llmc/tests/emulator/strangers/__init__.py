@@ -1,4 +1,4 @@
-"""Kernels in the manner of the hardest public ones, and what launches them. Written for these tests."""
+"""Kernels like the hardest public ones, written for these tests, and what launches them."""
 
 from functools import cache
 from pathlib import Path
@@ -17,7 +17,7 @@ def module(file, names=()):
 
 
 def run(file, name, grid, block, *arguments, shared_mem=0, names=()):
-    """A checked launch that must be silent."""
+    """A checked launch that must have no problem."""
     grid, block = ((size,) if isinstance(size, int) else size for size in (grid, block))
     report = inspect(module(file, names).get_function(name), grid, block, arguments, shared_mem, measure=False)
     assert report.ok, str(report)

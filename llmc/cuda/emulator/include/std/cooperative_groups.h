@@ -1,4 +1,4 @@
-// Cooperative groups: a block, its tiles of up to 32 lanes, and whichever lanes happen to be together.
+// Cooperative groups: a block, its tiles of up to 32 lanes, and whichever lanes happen to be active together.
 // A group is a mask of lanes of the caller's warp, or 0 for the whole block.
 #pragma once
 
@@ -27,7 +27,7 @@ struct thread_block : thread_group {
 LLMC_INLINE thread_block this_thread_block() { return {}; }
 LLMC_INLINE thread_group this_thread() { return {1u << llmc_lane()}; }
 
-// What groups within one warp can do. A rank counts the group's lanes from 0, whichever lanes they are.
+// What a group within one warp can do. A rank counts the group's lanes from 0, whichever lanes they are.
 struct LlmcLanes : thread_group {
     LLMC_METHOD int first() const { return __ffs(mask) - 1; }
     LLMC_METHOD bool together() const { return !(mask >> first() & ((mask >> first()) + 1)); }  // no gaps, as in a tile
@@ -43,7 +43,7 @@ struct LlmcLanes : thread_group {
             if (lanes & rest & -rest) ranks |= 1u << rank;
         return ranks;
     }
-    // T may be any size: it goes in pieces of 8 bytes.
+    // T may have any size: it is sent in pieces of 8 bytes.
     template <class T>
     LLMC_METHOD T from_rank(T value, unsigned rank, int line) const {
         constexpr int pieces = (sizeof(T) + 7) / 8;

@@ -1,5 +1,5 @@
 // nvcuda::wmma: the lanes of a warp share three small matrices and multiply them as a tensor core does.
-// Elements lie with the lanes as on a GPU since Turing: in tiles of 8 x 8, two neighbours in a row for each lane.
+// Each lane holds the elements that it holds on a GPU since Turing: in tiles of 8 x 8, two neighbours in a row.
 #pragma once
 
 #include "cuda_bf16.h"
@@ -30,17 +30,17 @@ template <int m, int n, int k> struct LlmcShape<accumulator, m, n, k> { static c
 template <class Use, int m, int n, int k, class T, class Layout = void>
 struct fragment {
     static_assert(m * n == 256 && m >= 8 && n >= 8 && (k == 16 || k == 8),
-                  "wmma knows the shapes 16x16x16, 32x8x16 and 8x32x16 (and 16x16x8 for tf32)");
+                  "wmma has the shapes 16x16x16, 32x8x16 and 8x32x16 (and 16x16x8 for tf32)");
     using element_type = T;
     using storage_element_type = typename LlmcStored<T>::type;
     static constexpr int rows = LlmcShape<Use, m, n, k>::rows, columns = LlmcShape<Use, m, n, k>::columns;
     static constexpr bool is_sum = std::is_same_v<Use, accumulator>, is_b = std::is_same_v<Use, matrix_b>;
-    static constexpr int different = rows * columns / 32;  // of a half's 16 elements some may repeat others
+    static constexpr int different = rows * columns / 32;  // of a __half fragment's 16, some may repeat others
     static constexpr int num_elements = std::is_same_v<T, __half> && !is_sum ? 16 : different;
     static constexpr int num_storage_elements = num_elements;
     storage_element_type x[num_elements];
 
-    // Where element e of a lane is. matrix_b goes down its columns, the others along their rows.
+    // Where element e of a lane is: matrix_b runs down its columns, the others along their rows.
     LLMC_METHOD static int row(int lane, int e) {
         int tile = e / 2, down = is_b ? lane % 4 * 2 + e % 2 : lane / 4;
         return down + 8 * (tile % (rows / 8));
@@ -65,7 +65,7 @@ LLMC_QUIET void llmc_store_fragment(const F* f, T* to, int stride, bool by_rows)
     int lane = llmc_lane();
     for (int e = 0; e < F::different; e++) to[F::offset(lane, e, stride, by_rows)] = f->x[e];
 }
-// Tells the runtime of the accesses: two neighbours at once where they are neighbours in memory.
+// Reports the accesses to the runtime, two elements at once where they are neighbours in memory.
 template <class F, class T>
 LLMC_INLINE void llmc_announce(T* base, int stride, bool by_rows, bool write) {
     int lane = llmc_lane(), step = by_rows != F::is_b ? 2 : 1;
@@ -78,7 +78,7 @@ LLMC_INLINE void llmc_announce(T* base, int stride, bool by_rows, bool write) {
 template <class T>
 LLMC_INLINE void llmc_require_alignment(const T* address, unsigned stride, int line) {
     if (llmc_checked && ((size_t)address % 16 || stride * sizeof(T) % 16))
-        llmc_stop(LLMC_ASSERT, line, "wmma wants a pointer aligned to 32 bytes and a stride of whole 16 bytes");
+        llmc_stop(LLMC_ASSERT, line, "wmma needs a pointer aligned to 32 bytes and a stride that is a multiple of 16 bytes");
 }
 LLMC_INLINE void llmc_together(int line) { llmc_collective(~0u, LLMC_MMA, line, nullptr, nullptr); }
 

@@ -1,4 +1,4 @@
-// cooperative_groups::memcpy_async and wait. The copy is done at once; wait is a barrier of the group, as on a GPU.
+// cooperative_groups::memcpy_async and wait. The copy happens at once; wait is a barrier of the group, as on a GPU.
 #pragma once
 
 #include "../../llmc_copy.h"

@@ -1,4 +1,4 @@
-// cooperative_groups::reduce and the operations it knows; any function of two values will do as well.
+// cooperative_groups::reduce and its operations; any other function of two values works too.
 #pragma once
 
 #include "../cooperative_groups.h"

@@ -1,4 +1,4 @@
-// cooperative_groups::inclusive_scan and exclusive_scan: what the lanes up to, or before, this one add up to.
+// cooperative_groups::inclusive_scan and exclusive_scan: all lanes up to this one, or before it, combined.
 #pragma once
 
 #include "reduce.h"
