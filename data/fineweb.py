@@ -2,13 +2,13 @@
 
     python data/fineweb.py [--kind classic|edu] [--sample 10B|100B] [--shards N] [--file FILE] [--out DIR]
 
-Fetches 30 GB for 10B, or what N shards need. The same as `llmc data fineweb`; how it works: llmc/data/fineweb.py.
+Fetches 30 GB for 10B, less for N shards. The same as `llmc data fineweb`; see llmc/data/corpora/fineweb.py.
 """
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # so that it runs from a checkout that is not installed
 
 from llmc.commands.data import script  # noqa: E402
 

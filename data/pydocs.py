@@ -2,13 +2,13 @@
 
     python data/pydocs.py [--out DIR] [--vocabulary V]
 
-The same as `llmc data pydocs`; how it is made is in llmc/data/pydocs.py.
+The same as `llmc data pydocs`; see llmc/data/corpora/pydocs.py.
 """
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # so that it runs from a checkout that is not installed
 
 from llmc.commands.data import script  # noqa: E402
 

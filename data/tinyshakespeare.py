@@ -2,13 +2,13 @@
 
     python data/tinyshakespeare.py [--file input.txt] [--tokenizer gpt2] [--format int32] [--out DIR]
 
-Fetches 1.1 MB. The same as `llmc data tinyshakespeare`; how it is made is in llmc/data/tinyshakespeare.py.
+Fetches 1.1 MB. The same as `llmc data tinyshakespeare`; see llmc/data/corpora/tinyshakespeare.py.
 """
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # so that it runs from a checkout that is not installed
 
 from llmc.commands.data import script  # noqa: E402
 

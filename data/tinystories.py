@@ -2,13 +2,13 @@
 
     python data/tinystories.py [--file TinyStories_all_data.tar.gz] [--tokenizer gpt2] [--out DIR]
 
-Fetches 1.6 GB. The same as `llmc data tinystories`; how it is made is in llmc/data/tinystories.py.
+Fetches 1.6 GB. The same as `llmc data tinystories`; see llmc/data/corpora/tinystories.py.
 """
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # works from a checkout that is not installed
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # so that it runs from a checkout that is not installed
 
 from llmc.commands.data import script  # noqa: E402
 

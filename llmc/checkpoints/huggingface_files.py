@@ -46,7 +46,7 @@ def _shard_names(path):
     places = read_json(path).get("weight_map")
     names = sorted(set(map(str, places.values()))) if isinstance(places, dict) else []
     if not names or any(Path(name).name != name for name in names):
-        raise UserError(f"{path} is damaged: it does not say which files hold the weights; fetch it anew.")
+        raise UserError(f"{path} is damaged: it does not say which files hold the weights; get a fresh copy.")
     return names
 
 
@@ -59,7 +59,7 @@ def read_json(path) -> dict:
     except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict):
-        raise UserError(f"{path} is not a JSON object; fetch it anew.")
+        raise UserError(f"{path} is not a JSON object; get a fresh copy.")
     return content
 
 

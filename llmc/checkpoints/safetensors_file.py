@@ -38,7 +38,7 @@ class StoredTensor:
             file.seek(self.start)
             values = np.fromfile(file, TYPES[self.dtype], prod(self.shape))  # (size,)
         if values.size < prod(self.shape):
-            raise UserError(f"{self.path} became shorter while it was read; fetch it anew.")
+            raise UserError(f"{self.path} became shorter while it was read; get a fresh copy.")
         values = bfloat16_to_float32(values) if self.dtype == "BF16" else values  # (size,)
         with np.errstate(over="ignore"):  # a float64 beyond float32 becomes infinite
             return values.astype(np.float32, copy=False).reshape(self.shape)
@@ -54,14 +54,14 @@ def read_index(path) -> dict[str, StoredTensor]:
     with opened(path) as file:
         begin = 8 + int.from_bytes(file.read(8), "little")  # where the numbers begin
         if not 8 < begin <= min(size, LONGEST_HEADER):
-            raise UserError(f"{path} is no safetensors file, or truncated inside its header; fetch it anew.")
+            raise UserError(f"{path} is no safetensors file, or truncated inside its header; get a fresh copy.")
         raw = file.read(begin - 8)
     try:
         header = json.loads(raw)
     except (ValueError, RecursionError):  # ValueError: also bytes that are no UTF-8, and endless numbers
         header = None
     if not isinstance(header, dict):
-        raise UserError(f"{path} is no safetensors file: its header is not a JSON object; fetch it anew.")
+        raise UserError(f"{path} is no safetensors file: its header is not a JSON object; get a fresh copy.")
     header.pop("__metadata__", None)
     return {name: _entry(str(path), name, entry, begin, size) for name, entry in header.items()}
 
@@ -76,11 +76,15 @@ def _entry(path, name, entry, begin, size):
     except (TypeError, KeyError, ValueError):
         sound = False
     if not sound:
-        raise UserError(f"{path} is damaged: its header describes the tensor {name[:80]!r} wrongly; fetch it anew.")
+        raise UserError(f"{path} is damaged: its header describes the tensor {name[:80]!r} wrongly; get a fresh copy.")
     if begin + last > size:
-        raise UserError(f"{path} is truncated: the tensor {name[:80]!r} ends behind its {size:,} bytes; fetch it anew.")
+        raise UserError(
+            f"{path} is truncated: the tensor {name[:80]!r} ends behind its {size:,} bytes; get a fresh copy."
+        )
     if dtype in TYPES and last - first != prod(shape) * TYPES[dtype].itemsize:
-        raise UserError(f"{path} is damaged: the tensor {name[:80]!r} has another size than its shape; fetch it anew.")
+        raise UserError(
+            f"{path} is damaged: the tensor {name[:80]!r} has another size than its shape; get a fresh copy."
+        )
     return StoredTensor(path, begin + first, dtype, tuple(shape))
 
 

@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from llmc.data import CORPORA, prepare_corpus
-from llmc.data.options import KINDS, SAMPLES, VOCABULARY, Options
+from llmc.data.corpora.options import KINDS, SAMPLES, VOCABULARY, Options
 from llmc.data.tokens import DTYPES
 from llmc.errors import UserError
 

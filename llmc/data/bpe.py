@@ -1,9 +1,9 @@
 """Byte-pair encoding, the training half: which byte sequences deserve to be tokens.
 
-Follows Sennrich et al. 2016, on bytes as GPT-2 does. The text is cut into words by GPT-2's pattern, and only distinct
-words are kept, with their counts. Then, num_merges times, the most frequent pair of neighbours becomes a token. Counts
-are updated only where a merge changed a word; that is what makes it take seconds. Encoding with the result is
-tiktoken's work (`llmc/data/tokenizer.py`).
+Follows Sennrich et al. 2016, on bytes as GPT-2 does. GPT-2's pattern cuts the text into words, and only distinct words
+are kept, with their counts. Then, num_merges times, the most frequent pair of neighbours becomes a token. Counts are
+updated only where a merge changed a word, so training takes seconds. Encoding with the result is left to tiktoken
+(`llmc/data/tokenizer.py`).
 """
 
 from collections import Counter, defaultdict
@@ -11,16 +11,16 @@ from collections import Counter, defaultdict
 from llmc.errors import UserError
 
 # GPT-2's: contractions, then letters / digits / other signs with at most one space in front, then whitespace. A run of
-# spaces leaves its last one to the word behind it. `++` gives nothing back: the same matches, no slow backtracking.
+# spaces leaves its last one to the word that follows. `++` never backtracks: the same matches, found faster.
 GPT2_PATTERN = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"""
 
 
 def train_bpe(text: str, num_merges: int, pattern: str = GPT2_PATTERN) -> list[bytes]:
-    """Tokens by id: the 256 single bytes, then num_merges learned ones, in the order they were learned.
+    """Tokens by id: the 256 single bytes, then num_merges learned ones, in the order in which they were learned.
 
     train_bpe("hug hug pug", 2)[256:] -> [b"ug", b"hug"]
-    Deterministic: of pairs equally frequent, the one whose bytes sort first wins. Raises UserError when the text is too
-    short or too uniform for that many merges.
+    Deterministic: among equally frequent pairs, the one whose bytes sort first wins. Raises UserError when the text is
+    too short or too uniform for that many merges.
     """
     words, counts = split_words(text, pattern)
     pairs, where = count_pairs(words, counts)
@@ -29,11 +29,11 @@ def train_bpe(text: str, num_merges: int, pattern: str = GPT2_PATTERN) -> list[b
     while len(tokens) < 256 + num_merges:
         if not pairs:
             raise UserError(
-                f"the text allows {len(tokens) - 256} merges, and {num_merges} were asked for;"
-                " give more text or a smaller vocabulary."
+                f"the text allows only {len(tokens) - 256} of {num_merges} merges; give more text, or choose a smaller"
+                " vocabulary."
             )
         token = most_frequent(pairs)
-        # The halves of an older token did not meet again in 230,000 steps tried; should they, nothing new is learned.
+        # If the halves of an older token meet again, nothing new is learned; it did not happen in 230,000 steps tried.
         if token not in known:
             known.add(token)
             tokens.append(token)
@@ -57,7 +57,7 @@ def split_words(text: str, pattern: str):
 def count_pairs(words, counts):
     """How often each pair of neighbours occurs, and in which words (their indices).
 
-    A pair is known by its bytes together: "a" + "bc" and "ab" + "c" count as one, as tiktoken merges either into "abc".
+    A pair is identified by its joined bytes: "a" + "bc" and "ab" + "c" are one, as tiktoken merges both into "abc".
     """
     pairs, where = Counter(), defaultdict(set)
     for i, word in enumerate(words):
@@ -68,7 +68,7 @@ def count_pairs(words, counts):
 
 
 def most_frequent(pairs: Counter) -> bytes:
-    """The pair with the highest count; among equals the one that sorts first."""
+    """The pair with the highest count; among equals, the one that sorts first."""
     highest = max(pairs.values())
     return min(pair for pair, count in pairs.items() if count == highest)
 
@@ -87,7 +87,7 @@ def replace_word(words, counts, pairs, where, i, token):
 
 
 def merge(word: list[bytes], token: bytes) -> list[bytes]:
-    """Join, from left to right, neighbours that make up `token`.
+    """Join neighbours that together are `token`, from left to right.
 
     merge([b"u", b"g", b"s"], b"ug") -> [b"ug", b"s"]
     """

@@ -1,7 +1,7 @@
-"""A prepared corpus is a folder with token files for training and validation, and their tokenizer.
+"""A prepared corpus is a folder that holds token files for training and validation, and their tokenizer.
 
-The files are train.bin, val.bin and tokenizer.bin, or have the names of llm.c's scripts: x_train.bin and x_val.bin, or
-shards x_train_000001.bin, … and x_val_000000.bin.
+The files are train.bin, val.bin and tokenizer.bin. The first two may also have the names that llm.c's scripts give
+them: x_train.bin and x_val.bin, or shards x_train_000001.bin, … and x_val_000000.bin.
 """
 
 import os
@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from llmc.errors import UserError
+
+TOKENIZER = "tokenizer.bin"
 
 
 def data_home() -> Path:
@@ -22,7 +24,7 @@ def data_home() -> Path:
 
 @dataclass(frozen=True)
 class Corpus:
-    """Where tokens and tokenizer are. train, val: a file, or the pattern of shards, as DataLoader takes it."""
+    """Where the tokens and the tokenizer are. train, val: a file, or a pattern of shards, as DataLoader takes it."""
 
     train: Path
     val: Path
@@ -32,11 +34,11 @@ class Corpus:
     def in_folder(cls, folder) -> "Corpus":
         """The files by their usual names, whether they exist or not. Raises UserError when there are two corpora."""
         folder = Path(folder)
-        return cls(_find(folder, "train"), _find(folder, "val"), folder / "tokenizer.bin")
+        return cls(_find(folder, "train"), _find(folder, "val"), folder / TOKENIZER)
 
     @property
     def folder(self) -> Path:
-        """The folder the tokens are in."""
+        """The folder of the token files."""
         return self.train.parent
 
     @property
@@ -45,18 +47,23 @@ class Corpus:
         return self.train, self.val, self.tokenizer
 
     @property
-    def missing(self):
-        """Names of the files that are not there."""
+    def missing(self) -> list[str]:
+        """Names of the files that do not exist."""
         return [path.name for path in self.files if not existing(path)]
+
+    @property
+    def lacks_only_gpt2s_tokenizer(self) -> bool:
+        """Whether the tokens are here, under the names of llm.c's scripts, which write no tokenizer beside them."""
+        return self.missing == [TOKENIZER] and self.train.name != "train.bin"
 
 
 def existing(path) -> list[Path]:
-    """The files that a path, or a pattern as its last part, stands for."""
+    """The files that a path stands for; its last part may be a pattern."""
     return [path] if path.is_file() else sorted(path.parent.glob(path.name))
 
 
 def _find(folder, part):
-    """The path, or pattern, of the part "train" or "val" in a folder: part.bin where nothing is found."""
+    """The path or pattern of a part ("train" or "val") in a folder; part.bin when nothing is found."""
     if (folder / f"{part}.bin").is_file():
         return folder / f"{part}.bin"
     names = {path.name for path in folder.glob(f"*_{part}.bin")}

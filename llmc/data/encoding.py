@@ -1,20 +1,20 @@
-"""Text to token ids: any text, whatever its length and whatever is in it.
+"""Text to token ids: any text, whatever its length and contents.
 
-What can be cut without a change: GPT-2's pattern leaves the last whitespace of a run to the word behind it. So a text
-that is cut in front of a whitespace character with something else behind it gives the same tokens in two parts.
+Where a text may be cut: GPT-2's pattern leaves the last whitespace of a run to the word that follows. So a text gives
+the same tokens in two parts when it is cut in front of a whitespace character that something else follows.
 """
 
 import re
 
-# What the pattern calls \s. Python's own str.isspace knows four characters more (0x1C to 0x1F).
+# The pattern's \s. Python's str.isspace accepts four more characters (0x1C to 0x1F).
 SPACE = "[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
 LONG_RUN = 100_000  # characters of whitespace in a row; tiktoken's pattern matching gives up at ten times as many
-PIECE = 1 << 20  # characters that are encoded together; cut by force where there is no place to cut
+PIECE = 1 << 20  # characters that are encoded together; a text without a place to cut is cut here regardless
 LAST_CUT = re.compile(r".*[ \n](?=\S)", re.DOTALL)
 
 
 def encode(encoding, text: str) -> list[int]:
-    """`encoding.encode_ordinary(text)`, also where there is a million spaces in a row, at which that gives up."""
+    """`encoding.encode_ordinary(text)`, even for a million spaces in a row, where that function gives up."""
     ids = []
     for part in _parts(text):
         ids += encoding.encode_ordinary(part)
@@ -22,9 +22,9 @@ def encode(encoding, text: str) -> list[int]:
 
 
 def _parts(text):
-    """The text, cut in front of the last character of each long run of whitespace that something follows."""
+    """The text, cut before the last character of each long run of whitespace that something follows."""
     step, at = LONG_RUN // 2, 0
-    # A long run fills at least one block. To look at blocks costs next to nothing, to search every text a tenth more.
+    # A long run fills at least one block. Looking at blocks costs next to nothing; searching every text costs a tenth.
     if any(text[i : i + step].isspace() for i in range(0, len(text), step)):
         for run in re.finditer(f"{SPACE}{{{LONG_RUN},}}", text):
             if run.end() < len(text):
@@ -34,10 +34,10 @@ def _parts(text):
 
 
 def pieces(parts):
-    """Parts of documents, (begins a document?, text), as pieces of about PIECE characters that can be encoded singly.
+    """Parts of documents, (begins a document?, text), as pieces of about PIECE characters to encode one by one.
 
-    Text is held back until there is a place to cut, so parts may end anywhere. Only in a text that has no such place
-    for PIECE characters is it cut where it happens to be; it comes back from its tokens all the same.
+    Text is held back until there is a place to cut, so parts may end anywhere. Only a text without such a place within
+    PIECE characters is cut regardless; it still comes back from its tokens unchanged.
     """
     held, starts = "", False
     for begins, text in parts:

@@ -1,8 +1,8 @@
 """Batches from token files, in the order of llm.c's `llmc/dataloader.h` without shuffling.
 
-A file is read from front to back in steps of B·T tokens, then the next file. With several processes (`world`), they
-take turns: batch i of process `rank` begins at token (i·world + rank)·B·T. It reads one token more than B·T: y is x one
-token later.
+A file is read from front to back in steps of B·T tokens, then the next file. Several processes (`world`) take turns:
+batch i of process `rank` begins at token (i·world + rank)·B·T. Each batch reads B·T + 1 tokens, for y is x shifted by
+one token.
 """
 
 import numpy as np
@@ -13,12 +13,12 @@ from llmc.errors import UserError
 
 
 class DataLoader:
-    """Endless batches. `num_batches` make an epoch over all files; after it the first file starts again.
+    """Endless batches. `num_batches` of them are an epoch over all files; then the first file starts again.
 
-    path: token file, a pattern ("…/x_train_*.bin") or a list of files · B, T: batch and sequence length · V: if given,
-    ids must be < V (checked when a file is opened) · rank, world: which of how many processes this one is.
-    `num_tokens` counts the tokens of all files. Raises UserError for a bad file, for one with too few tokens for one
-    batch of every process, and, in `next_batch` too, for a file that is gone or has shrunk.
+    path: token file, a pattern ("…/x_train_*.bin") or a list of files · B, T: batch size and sequence length · V: if
+    given, ids must be < V (checked when a file is opened) · rank, world: the number of this process, and how many there
+    are. `num_tokens` counts the tokens of all files. Raises UserError for a bad file, for one with too few tokens for
+    one batch of every process, and, also later in `next_batch`, for a file that has disappeared or shrunk.
     """
 
     def __init__(self, path, B: int, T: int, V: int | None = None, rank: int = 0, world: int = 1):
@@ -32,8 +32,8 @@ class DataLoader:
         for file, ntok, batches in zip(self.shards.paths, self.shards.sizes, self._batches):
             if batches < 1:
                 raise UserError(
-                    f"{file} has {ntok:,} tokens, and one batch needs {B * T * world + 1:,}"
-                    f" ({B=}, {T=}, {world=}, plus one); take a smaller batch or sequence length."
+                    f"{file} has {ntok:,} tokens, but one batch needs {B * T * world + 1:,}"
+                    f" ({B=}, {T=}, {world=}, plus one); choose a smaller batch or sequence length."
                 )
         self._x = np.empty((B, T), np.int32)
         self._y = np.empty((B, T), np.int32)
@@ -53,26 +53,28 @@ class DataLoader:
         self._seek(0, 0, 0)
 
     def state(self) -> dict:
-        """Where the loader stands, as whole numbers: epoch, shard (place in its order), sample (batches taken)."""
+        """The loader's position, as whole numbers: epoch, shard (its place in the epoch), sample (batches taken)."""
         return {"epoch": self.epoch, "shard": self._shard, "sample": self._sample}
 
     def load_state(self, state: dict):
-        """Go where `state()` was. Raises UserError when these files have no such place."""
+        """Go to a position that `state()` gave. Raises UserError when these files do not have it."""
         epoch, shard, sample = (int(state[name]) for name in ("epoch", "shard", "sample"))
         if epoch < 0 or not 0 <= shard < len(self._batches):
-            raise UserError(f"the data has no shard {shard} of epoch {epoch} to go on with; is it that of the run?")
+            raise UserError(
+                f"the data has no shard {shard} of epoch {epoch}, where the run stopped; use the data it began with."
+            )
         self._seek(epoch, shard, 0)
         if not 0 <= sample <= self._batches[self._file]:
             raise UserError(
-                f"{self.shards.paths[self._file]} has {self._batches[self._file]:,} batches, and the run had taken"
-                f" {sample:,}; go on with the data, batch and sequence length of the run."
+                f"{self.shards.paths[self._file]} has {self._batches[self._file]:,} batches, but the run had taken"
+                f" {sample:,} from it; use the data, batch size and sequence length that the run began with."
             )
         self._sample = sample
 
     def next_batch(self):
-        """(x, y), both (B, T) int32, y[b, t] the token that follows x[b, t].
+        """(x, y), both (B, T) int32; y[b, t] is the token that follows x[b, t].
 
-        The same two buffers are filled at every call: copy what must outlive the next one.
+        Every call fills the same two buffers: copy a batch that must outlive the next call.
         """
         if self._sample == self._batches[self._file]:
             last = self._shard == len(self._order) - 1
@@ -82,7 +84,7 @@ class DataLoader:
         return self._x, self._y
 
     def _seek(self, epoch, shard, sample):
-        """Stand in front of a batch: open its file. When that fails, all stays as it was."""
+        """Go to a batch by opening its file. When that fails, nothing has changed."""
         order = self._shard_order(epoch)
         self.shards.open(order[shard])
         self.epoch, self._shard, self._sample = epoch, shard, sample
@@ -90,11 +92,11 @@ class DataLoader:
         self._window = self.shards.buffer(self._longest_read() + 1)
 
     def _shard_order(self, epoch):
-        """Which file comes when: by name."""
+        """The order of the files in an epoch: by name."""
         return range(len(self._batches))
 
     def _longest_read(self):
-        """Tokens that lie side by side in a batch."""
+        """Tokens of a batch that are read in one stretch."""
         return self.B * self.T
 
     def _fill(self, sample):

@@ -1,7 +1,7 @@
 """The token files behind a path: one file, or the shards that a pattern names, read by position.
 
-A shard is read with `seek` and `read`, never mapped: a file that is truncated while it is mapped ends the process at
-the next access (SIGBUS); a read that comes back short is a sentence. An open file stays readable when it is deleted.
+A shard is read with `seek` and `read`, never mapped. If a mapped file is truncated, the next access kills the process
+(SIGBUS); a read that comes back short can be reported. An open file stays readable when it is deleted.
 """
 
 import glob
@@ -14,15 +14,15 @@ from llmc.errors import UserError, why
 
 
 def find_shards(path) -> list[Path]:
-    """The files meant by `path`: a file, a pattern ("…/x_train_*.bin"; sorted by name, as llm.c does), or a list.
+    """The files that `path` stands for: a file, a pattern ("…/x_train_*.bin"; sorted by name, as in llm.c), or a list.
 
-    Raises UserError when a pattern or an empty list names none.
+    Raises UserError when a pattern matches nothing or a list is empty.
     """
     if isinstance(path, list | tuple):
         paths = [Path(p) for p in path]
     elif glob.has_magic(str(path)) and not Path(path).exists():
         folder = Path(path).parent
-        # Only the name is a pattern where the folder is there: "[" and "]" may stand in a folder's name.
+        # If the folder exists, only the last part is a pattern: a folder's name may contain "[" and "]".
         paths = sorted(folder.glob(Path(path).name) if folder.is_dir() else map(Path, glob.glob(str(path))))
     else:
         paths = [Path(path)]
@@ -32,15 +32,15 @@ def find_shards(path) -> list[Path]:
 
 
 def count_tokens(path) -> int:
-    """Tokens in all files of `path`, by their headers. Raises UserError for a bad one."""
+    """Number of tokens in all files of `path`, by their headers. Raises UserError for a bad file."""
     return sum(layout(p).ntok for p in find_shards(path))
 
 
 class Shards:
-    """Random access to the tokens of several files, one of them open at a time.
+    """Random access to the tokens of several files, one of which is open at a time.
 
-    `sizes`: tokens of each. With V, the ids of a shard are checked when it is opened. Every method raises UserError for
-    a file that is bad, gone, or shorter than it was.
+    `sizes`: the number of tokens of each. With V, the ids of a shard are checked when it is opened. Every method raises
+    UserError for a file that is bad, has disappeared, or has shrunk.
     """
 
     def __init__(self, path, V=None):
@@ -56,22 +56,22 @@ class Shards:
         path = self.paths[index]
         found = layout(path)
         if found != self._layouts[index]:
-            raise UserError(f"{path} has changed since training began; start again with the new one.")
+            raise UserError(f"{path} has changed since training began; start again with the new file.")
         if self.V is not None:
             check_ids(path, found, self.V)
         try:
             file = open(path, "rb", buffering=0)
         except OSError as error:
             raise UserError(f"cannot read {path}: {why(error)}.") from error
-        self.close()  # not before: when the new one is bad, all stays as it was
+        self.close()  # only now: if the new file is bad, the old one stays open
         self._file, self._index = file, index
 
     def buffer(self, n) -> np.ndarray:
-        """An array (n,) for `read`, in the type of the open shard."""
+        """An empty array (n,) for `read`, in the dtype of the open shard."""
         return np.empty(n, self._layouts[self._index].dtype)
 
     def read(self, start, out):
-        """Fill out (n,), made by `buffer`, with the tokens of the open shard from `start` on."""
+        """Fill `out` (n,), made by `buffer`, with the tokens of the open shard from position `start` on."""
         try:
             self._file.seek(self._layouts[self._index].offset + start * out.itemsize)
             read = self._file.readinto(out)
@@ -81,7 +81,7 @@ class Shards:
             raise shrunk(self.paths[self._index])
 
     def head(self, n) -> np.ndarray:
-        """(min(n, all),) uint16: the first n tokens across the shards."""
+        """(min(n, all),) uint16: the first n tokens across all shards."""
         opened, parts = self._index, []
         for index, size in enumerate(self.sizes):
             take = min(size, n - sum(map(len, parts)))
@@ -95,7 +95,7 @@ class Shards:
         return np.concatenate(parts) if parts else np.empty(0, np.uint16)  # (n,)
 
     def close(self):
-        """Close the open shard, if one is."""
+        """Close the open shard, if there is one."""
         if self._file is not None:
             self._file.close()
         self._file, self._index = None, None

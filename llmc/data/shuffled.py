@@ -1,7 +1,7 @@
-"""Batches in random order: what llm.c's loader does with should_shuffle, with an order of our own.
+"""Batches in random order, as llm.c's loader gives with should_shuffle, but in an order of our own.
 
-In file order a batch is one stretch of text, B·T tokens on one subject; shuffled, its B rows come from B places, and
-the same number of steps learns clearly more.
+In file order a batch is one stretch of text, B·T tokens on one subject. Shuffled, its B rows come from B places, and
+the same number of steps teaches the model clearly more.
 """
 
 import numpy as np
@@ -10,28 +10,28 @@ from llmc.data.loader import DataLoader
 
 
 class ShuffledLoader(DataLoader):
-    """Like DataLoader, but in each epoch the files come in a random order, each cut into windows of T anew, and its
-    windows in a random order.
+    """Like DataLoader, but each epoch takes the files in a random order, cuts each into windows of T tokens at a random
+    offset, and takes the windows in a random order.
 
-    path, B, T, V, rank, world as in DataLoader · seed: the order depends on it, the epoch and the file alone, so that
-    three numbers are all the state there is; they and the seed are what `state()` gives.
+    path, B, T, V, rank, world as in DataLoader · seed: the order depends on nothing but seed, epoch and file, so the
+    position of a DataLoader and the seed are all the state there is.
     """
 
     def __init__(self, path, B: int, T: int, V: int | None = None, seed: int = 0, rank: int = 0, world: int = 1):
         self.seed = seed
-        super().__init__(path, B, T, V, rank, world)
+        super().__init__(path, B, T, V, rank=rank, world=world)
 
     def state(self) -> dict:
-        """Where the loader stands, as whole numbers; see `DataLoader.state`."""
+        """The loader's position and seed, in whole numbers; see `DataLoader.state`."""
         return {**super().state(), "seed": self.seed}
 
     def load_state(self, state: dict):
-        """Go where `state()` was; the seed is then that of the state."""
+        """Go to a position that `state()` gave, and take over its seed."""
         self.seed = int(state["seed"])
         super().load_state(state)
 
     def _shard_order(self, epoch):
-        """Which file comes when."""
+        """The order of the files in an epoch: drawn at random."""
         many = len(self._batches)
         return np.random.default_rng([self.seed, epoch, many]).permutation(many).tolist()
 
@@ -45,7 +45,7 @@ class ShuffledLoader(DataLoader):
         random = np.random.default_rng(key)
         n = self._batches[self._file] * self.B * self.world
         spare = self.shards.sizes[self._file] - 1 - n * self.T
-        first = random.integers(0, min(self.T - 1, spare) + 1)  # windows are cut elsewhere each time
+        first = random.integers(0, min(self.T - 1, spare) + 1)  # each epoch cuts elsewhere
         self._starts = first + self.T * random.permutation(n)  # (n,)
 
     def _fill(self, sample):

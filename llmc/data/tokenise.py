@@ -1,11 +1,11 @@
-"""A stream of text to a stream of tokens, on all cores, in order, in the memory of a few batches.
+"""From a stream of text to a stream of tokens, on all cores, in order, in the memory of a few batches.
 
 Text comes as (begins a document?, text): a whole document, or a piece of one, as `llmc.data.encoding.pieces` cuts it.
-Each document is preceded by the end-of-text token, as llm.c's scripts do.
+The end-of-text token comes before each document, as in llm.c's scripts.
 
-Worker processes, not threads: tiktoken releases the interpreter lock while it encodes, but on short documents the lock
-is what threads then wait for. Measured on 16 cores, in MB of text a second: pages of 3 kB 60 by threads and 150 by
-processes, sections of Shakespeare 9 and 82.
+The work is done by processes, not threads: tiktoken releases the interpreter lock while it encodes, but on short
+documents threads spend their time waiting for that lock. Measured on 16 cores, in MB of text a second: pages of 3 kB,
+60 with threads and 150 with processes; sections of Shakespeare, 9 and 82.
 """
 
 import multiprocessing
@@ -23,12 +23,12 @@ from llmc.data.encoding import PIECE, encode
 from llmc.data.tokenizer import make_encoding, token_table
 from llmc.errors import UserError
 
-MOST = 60  # processes: Windows cannot wait for more, and reading the text could not keep more at work
-SMALL = 8  # batches that are encoded here: before they are done, other processes would just have started
+MOST = 60  # processes: Windows cannot wait for more, and one reader could not keep more busy
+SMALL = 8  # batches; fewer are encoded in this process, in about the time that others take to start
 
 
 def encode_pieces(encoding, batch) -> np.ndarray:
-    """(ntok,) uint16: for each (begins, text) the end-of-text token where a document begins, then the text."""
+    """(ntok,) uint16: the tokens of each (begins, text), after an end-of-text token where a document begins."""
     stream = []
     for begins, text in batch:
         if begins:
@@ -38,10 +38,10 @@ def encode_pieces(encoding, batch) -> np.ndarray:
 
 
 def tokenise(pieces, encoding, processes=None):
-    """Yield the tokens of all pieces in their order, as arrays (n,) uint16, whoever encoded them.
+    """Yield the tokens of all pieces in order, as arrays (n,) uint16, whichever process encoded them.
 
-    processes: None for one per core; a small text is encoded in this one. At most two batches a process are on their
-    way at any time, so memory does not grow with the text. Raises UserError when the processes are killed.
+    processes: None for one per core; a small text is encoded in this process. At most two batches per process are in
+    flight at any time, so memory does not grow with the text. Raises UserError when the processes are killed.
     """
     batches, processes = in_batches(pieces), processes or cores()
     first = list(islice(batches, SMALL))
@@ -53,7 +53,7 @@ def tokenise(pieces, encoding, processes=None):
 
 
 def in_batches(pieces):
-    """Lists of pieces of at least PIECE characters together, but for the last."""
+    """Lists of pieces with at least PIECE characters in all; only the last list may have fewer."""
     batch, size = [], 0
     for begins, text in pieces:
         batch.append((begins, text))
@@ -72,7 +72,7 @@ def cores() -> int:
 
 
 def _in_processes(batches, encoding, processes):
-    # "spawn" on every system: a fork would copy the threads' locks of whatever runs here (BLAS, Numba, a notebook).
+    # "spawn" on every system: a fork would copy the locks of threads running here (BLAS, Numba, a notebook).
     context = multiprocessing.get_context("spawn")
     tokenizer = (token_table(encoding), encoding.eot_token)
     pool, waiting = ProcessPoolExecutor(processes, context, _start, tokenizer), deque()
@@ -85,7 +85,7 @@ def _in_processes(batches, encoding, processes):
             yield waiting.popleft().result()
     except BrokenProcessPool:
         raise UserError(
-            "a process that encodes text ended early: free some memory, or, in a script of your own, call llmc under"
+            "a process that encodes text ended early; free some memory, or, in a script of your own, call llmc under"
             ' `if __name__ == "__main__":`.'
         ) from None
     finally:
@@ -96,7 +96,7 @@ def _in_processes(batches, encoding, processes):
 
 
 def _start(tokens, eot_id):
-    """Make the tokenizer, once. Ctrl-C is the parent's business; when that is gone, whatever ended it, so is this."""
+    """Make the tokenizer, once. Ctrl-C is left to the parent; when the parent ends, however it ends, so does this."""
     global _encoding
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()

@@ -1,7 +1,7 @@
 """Token files: a text as numbers on disk, in llm.c's format (`dev/data/data_common.py`): header, then uint16 token ids.
 
-llm.c's first release wrote int32 without a header; that form is read and written too. It carries no mark: a file is
-taken for it when it begins with no magic number, is whole int32 words, and every one could be a token id.
+llm.c's first release wrote int32 without a header; that form is read and written too. Nothing marks it: a file is taken
+for it when it does not begin with a magic number, consists of whole int32 words, and each could be a token id.
 """
 
 import os
@@ -18,13 +18,13 @@ from llmc.files.header import SIZE, check_size, make_header, read_header
 MAGIC = 20240520
 VERSION = 1
 HIGHEST = 65535  # the largest id that fits uint16
-MOST = 2**31 - 1  # tokens of one file: the header counts them in an int32
+MOST = 2**31 - 1  # tokens in one file: the header counts them in an int32
 DTYPES = {"uint16": "<u2", "int32": "<i4"}
-CHUNK = 1 << 20  # tokens that are looked at together
+CHUNK = 1 << 20  # tokens checked at a time
 
 
 class Layout(NamedTuple):
-    """How a token file is laid out: ntok ids of `dtype` that begin at byte `offset`."""
+    """How a token file is laid out: ntok ids of `dtype`, beginning at byte `offset`."""
 
     dtype: str
     offset: int
@@ -32,7 +32,7 @@ class Layout(NamedTuple):
 
 
 def layout(path) -> Layout:
-    """The layout of a token file; looks at its header and size, and at all ids where there is no header.
+    """The layout of a token file, from its header and size, or, without a header, from all of its ids.
 
     Raises UserError when the file is missing, not a token file, of another version, truncated or empty.
     """
@@ -44,13 +44,13 @@ def layout(path) -> Layout:
     header = read_header(path, MAGIC, (VERSION,), "a token file")
     ntok = int(header[2])
     if ntok < 1:
-        raise UserError(f"{path} is an empty token file: its header says {ntok} tokens; write it anew.")
+        raise UserError(f"{path} is an empty token file: its header says {ntok} tokens; prepare the data again.")
     check_size(path, SIZE + 2 * ntok)
     return Layout(DTYPES["uint16"], SIZE, ntok)
 
 
 def _first_word(path):
-    """(first int32 or None, bytes in all) of a file; (None, 0) where read_header will say what is wrong with it."""
+    """(first int32 or None, size in bytes) of a file; (None, 0) if it cannot be read, which read_header reports."""
     try:
         with open(path, "rb") as file:
             raw, size = file.read(4), os.fstat(file.fileno()).st_size
@@ -60,24 +60,24 @@ def _first_word(path):
 
 
 def _check_headerless(path, found: Layout):
-    """Raise UserError unless all of a file without a header can be token ids, and not zeros only."""
+    """Raise UserError unless every word of a file without a header can be a token id, and not all are zero."""
     nonzero = False
     for index, tokens in chunks(path, found):
         if int(tokens.min()) < 0 or int(tokens.max()) > HIGHEST:
             at = int(np.flatnonzero((tokens < 0) | (tokens > HIGHEST))[0])
             raise UserError(
                 f"{path} is not a token file: it has no header, and read as int32 its token {index + at:,} would be"
-                f" {int(tokens[at])}, which is no id of 0 to {HIGHEST}; write it anew."
+                f" {int(tokens[at])}, but ids go from 0 to {HIGHEST}; prepare the data again."
             )
         nonzero = nonzero or bool(tokens.any())
     if not nonzero:
-        raise UserError(f"{path} is not a token file: it holds nothing but zeros; write it anew.")
+        raise UserError(f"{path} is not a token file: it holds nothing but zeros; prepare the data again.")
 
 
 def chunks(path, found: Layout):
-    """Yield (index of the first, ids (n,)) from front to back.
+    """Yield (index of the first id, ids (n,)) from front to back.
 
-    Reads, not maps: a file that shrinks meanwhile is a UserError, and not the end of the process.
+    The file is read, not mapped, so that one that shrinks meanwhile is a UserError and not the end of the process.
     """
     try:
         with open(path, "rb") as file:
@@ -93,21 +93,21 @@ def chunks(path, found: Layout):
 
 
 def shrunk(path) -> UserError:
-    """What to raise when a file has become shorter than it was when it was opened."""
-    return UserError(f"{path} has shrunk since it was opened; prepare it anew and start again.")
+    """The error for a file that has become shorter since it was opened."""
+    return UserError(f"{path} has shrunk since it was opened; prepare the data again and start over.")
 
 
 def check_ids(path, found: Layout, V: int):
-    """Raise UserError at the first id of the file that a vocabulary of V does not have (one pass over it)."""
+    """Raise UserError at the first id of the file that a vocabulary of V does not have (one pass over the file)."""
     for index, tokens in chunks(path, found):
-        _check_range(tokens, V - 1, str(path), "is this another tokenizer's file?", index)
+        _check_range(tokens, V - 1, str(path), "prepare it with this model's tokenizer", index)
 
 
 def read_tokens(path, V=None) -> np.ndarray:
     """The tokens of a file as a read-only memory map (ntok,): uint16, or int32 in the form of the first release.
 
-    With V every id is checked to be < V (one pass over the file). Raises UserError when the file is missing, not a
-    token file, of another version, truncated, empty, or holds an id that a vocabulary of V does not have.
+    With V, every id is checked to be < V (one pass over the file). Raises UserError when the file is missing, not a
+    token file, of another version, truncated or empty, or when it holds an id that a vocabulary of V does not have.
     """
     found = layout(path)
     if V is not None:
@@ -122,10 +122,10 @@ def read_tokens(path, V=None) -> np.ndarray:
 
 
 def write_tokens(path, tokens, form="uint16"):
-    """Write token ids (ntok,), any integer type or a list, under a temporary name until complete.
+    """Write token ids (ntok,), of any integer type or in a list, under a temporary name until the file is complete.
 
-    [7, 8] -> 1024 bytes of header that say "2 tokens", then 07 00 08 00; with form "int32" no header, four bytes each
-    Raises UserError when there is none, when one does not fit uint16, or when the disk refuses.
+    [7, 8] -> 1024 bytes of header that say "2 tokens", then 07 00 08 00; with form "int32", no header and 4 bytes each
+    Raises UserError when there are no tokens, when one does not fit uint16, or when the file cannot be written.
     """
     with token_writer(path, form) as writer:
         writer.append(tokens)
@@ -133,7 +133,7 @@ def write_tokens(path, tokens, form="uint16"):
 
 @contextmanager
 def token_writer(path, form="uint16"):
-    """A TokenWriter for a file that appears, whole, when the block ends without an error. Raises as `write_tokens`."""
+    """A TokenWriter for a file that appears, whole, if the block ends without an error. Raises like `write_tokens`."""
     if form not in DTYPES:
         raise UserError(f"there is no token format {form!r}; choose {' or '.join(DTYPES)}.")
     with atomic_write(path) as file:
@@ -151,14 +151,14 @@ class TokenWriter:
             file.write(bytes(SIZE))  # the header: it holds the count, so it is written last
 
     def append(self, tokens):
-        """Add token ids (n,), any integer type or a list."""
+        """Add token ids (n,), of any integer type or in a list."""
         tokens = np.asarray(tokens)
         if not tokens.size:
             return
         if tokens.ndim != 1 or tokens.dtype.kind not in "iu":
             found = f"{tokens.dtype} of shape {tokens.shape}"
             raise UserError(f"tokens must be whole numbers of shape (ntok,), not {found}.")
-        _check_range(tokens, HIGHEST, f"the tokens for {self._path}", "a token file holds uint16", self.ntok)
+        _check_range(tokens, HIGHEST, f"the tokens for {self._path}", "a token file stores uint16", self.ntok)
         self.ntok += tokens.size
         if self.ntok > MOST:
             raise UserError(f"{self._path} would hold more than {MOST:,} tokens; write them as several shards.")
@@ -167,17 +167,17 @@ class TokenWriter:
     def finish(self):
         """Write the header."""
         if not self.ntok:
-            raise UserError(f"there are no tokens to write to {self._path}; give it at least one.")
+            raise UserError(f"there are no tokens to write to {self._path}; a token file needs at least one.")
         if self._form == "uint16":
             self._file.seek(0)
             self._file.write(make_header(MAGIC, VERSION, self.ntok).tobytes())
 
 
 def _check_range(tokens, highest, whose, hint, index=0):
-    """Raise UserError at the first of tokens (n,) outside 0..highest, by value and index; the first has `index`."""
+    """Raise UserError for the first of tokens (n,) outside 0..highest. index: of tokens[0], for the message."""
     if 0 <= int(tokens.min()) and int(tokens.max()) <= highest:
         return
     at = int(np.flatnonzero((tokens < 0) | (tokens > highest))[0])
     raise UserError(
-        f"{whose}: token {index + at:,} is {int(tokens[at])}, and ids go from 0 to {highest} here ({hint})."
+        f"{whose}: token {index + at:,} is {int(tokens[at])}, but ids must be from 0 to {highest} here; {hint}."
     )

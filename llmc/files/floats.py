@@ -21,7 +21,7 @@ def read_floats(file, flat, backend, stored=FLOAT32):
         count = min(CHUNK, flat.size - start)
         values = np.fromfile(file, stored, count)  # (count,)
         if values.size < count:
-            raise UserError(f"{file.name} became shorter while it was read; fetch it anew.")
+            raise UserError(f"{file.name} became shorter while it was read; get a fresh copy.")
         values = bfloat16_to_float32(values) if stored == BFLOAT16 else values  # (count,)
         flat[start : start + count] = backend.from_numpy(values.astype(flat.dtype, copy=False))
 

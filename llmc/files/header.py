@@ -63,5 +63,5 @@ def check_size(path, expected: int):
     if size != expected:
         state = "truncated" if size < expected else "too long"
         raise UserError(
-            f"{path} is {state}: it has {size:,} bytes, and its header promises {expected:,}; fetch it anew."
+            f"{path} is {state}: it has {size:,} bytes, and its header promises {expected:,}; get a fresh copy."
         )

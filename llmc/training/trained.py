@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from llmc.data.gpt2 import FILE, gpt2_encoding
+from llmc.data.gpt2_tokenizer import LLMC_NAME, gpt2_encoding
 from llmc.data.tokenizer import read_tokenizer, token_table
 from llmc.errors import UserError
 from llmc.training.run_folder import TOKENIZER, find_model
@@ -44,7 +44,7 @@ def find_encoding(V: int, chosen=None, folders=(), required=True):
     None when there is none and it is not required. Raises UserError for a file that is missing or damaged or has
     another number of tokens, and when two folders hold different tokenizers.
     """
-    places = [folder / name for folder in dict.fromkeys(folders) for name in (TOKENIZER, FILE)]
+    places = [folder / name for folder in dict.fromkeys(folders) for name in (TOKENIZER, LLMC_NAME)]
     paths = [Path(chosen)] if chosen else [path for path in places if path.is_file()]
     encodings = [read_tokenizer(path) for path in paths]
     for path, encoding in zip(paths, encodings):

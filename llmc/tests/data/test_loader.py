@@ -58,7 +58,7 @@ def test_buffers_are_int32_and_always_the_same(path):
 
 @pytest.mark.parametrize(("B", "T", "world", "needed"), [(1, 11, 1, 12), (2, 2, 3, 13), (64, 1024, 1, "65,537")])
 def test_too_few_tokens_says_how_many_are_needed(path, B, T, world, needed):
-    with pytest.raises(UserError, match=f"has 11 tokens, and one batch needs {needed} "):
+    with pytest.raises(UserError, match=f"has 11 tokens, but one batch needs {needed} "):
         DataLoader(path, B, T, world=world)
 
 
@@ -133,7 +133,7 @@ def test_a_pattern_a_list_and_a_folder_named_like_a_pattern(shards, tmp_path):
 
 
 def test_a_shard_shorter_than_a_batch_is_named(shards):
-    with pytest.raises(UserError, match="x_train_000001.bin has 11 tokens, and one batch needs 13 "):
+    with pytest.raises(UserError, match="x_train_000001.bin has 11 tokens, but one batch needs 13 "):
         DataLoader(shards, B=2, T=6)
 
 

@@ -105,7 +105,7 @@ def test_too_long(path):
 
 
 def test_token_outside_the_vocabulary_is_named(path):
-    with pytest.raises(UserError, match="token 2 is 65535, and ids go from 0 to 99 "):
+    with pytest.raises(UserError, match="token 2 is 65535, but ids must be from 0 to 99 "):
         read_tokens(path, V=100)
     assert read_tokens(path, V=65536).size == 4
 
@@ -127,7 +127,7 @@ def test_int32_is_the_ids_and_nothing_else(tmp_path):
     assert (tmp_path / "i.bin").read_bytes() == np.array([5, 0, 65535, 7], "<i4").tobytes()
     ids = read_tokens(tmp_path / "i.bin", V=65536)
     assert ids.dtype == np.int32 and ids.tolist() == [5, 0, 65535, 7]
-    with pytest.raises(UserError, match="token 2 is 65535, and ids go from 0 to 99 "):
+    with pytest.raises(UserError, match="token 2 is 65535, but ids must be from 0 to 99 "):
         read_tokens(tmp_path / "i.bin", V=100)
 
 

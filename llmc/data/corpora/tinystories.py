@@ -1,6 +1,6 @@
 """TinyStories (Eldan & Li 2023): two million stories for small children, in 50 files; the first is for validation.
 
-Each file's stories are shuffled as llm.c's script shuffles them, and taken in the order of the files.
+The stories of each file are shuffled as llm.c's script shuffles them; the files keep their order.
 """
 
 import json
@@ -11,8 +11,9 @@ import zlib
 from contextlib import contextmanager
 from pathlib import Path
 
-from llmc.data.build import Part, build, held_out
-from llmc.data.download import download, hub_files
+from llmc.data.corpora.build import Part, build
+from llmc.data.corpora.download import download, hub_files
+from llmc.data.corpora.validation import held_out
 from llmc.errors import UserError, why
 from llmc.files.atomic_write import atomic_write
 
@@ -22,7 +23,7 @@ DAMAGE = (tarfile.TarError, EOFError, zlib.error, OSError)
 
 
 def prepare(options, say=None):
-    """Write TinyStories_train.bin, TinyStories_val.bin and tokenizer.bin; see `llmc.data.build.build`."""
+    """Write TinyStories_train.bin, TinyStories_val.bin and tokenizer.bin; see `build`."""
     with _files(options.file or _fetch(options.out, say), options.out) as files:
         train, val = _split(files)
         encoding = options.encoding(train(), say)
@@ -32,7 +33,7 @@ def prepare(options, say=None):
 
 
 def _fetch(out, say):
-    """The archive, 1.6 GB."""
+    """Fetch the archive, 1.6 GB; returns its path."""
     found = {name: (url, sha256) for name, url, sha256 in hub_files(REPOSITORY)}
     if ARCHIVE not in found:
         raise UserError(f"{REPOSITORY} no longer holds {ARCHIVE}; give a copy of it with --file.")
@@ -41,7 +42,7 @@ def _fetch(out, say):
 
 
 def _split(files):
-    """Two functions that give the stories for training and for validation; of a single file, its first are held out."""
+    """Two functions: one gives the training stories, one the validation stories (the first ones of a single file)."""
     if len(files) > 1:
         return lambda: stories(files[1:]), lambda: stories(files[:1])
     texts = list(stories(files))
@@ -53,21 +54,23 @@ def _split(files):
 
 
 def stories(files):
-    """The stories of each file, shuffled with a seed of its own, without space around them."""
+    """The stories of each file, stripped, and shuffled with a seed of its own."""
     for index, path in enumerate(files):
         try:
             found = [story["story"].strip() for story in json.loads(Path(path).read_bytes())]
         except OSError as error:
             raise UserError(f"cannot read {path}: {why(error)}.") from error
         except (ValueError, TypeError, KeyError, AttributeError):
-            raise UserError(f"{path} is no file of TinyStories: a JSON list of objects with a story.") from None
+            raise UserError(
+                f"{path} is not a file of TinyStories, which is a JSON list of objects with a story; get a fresh copy."
+            ) from None
         random.Random(SEED + index).shuffle(found)
         yield from found
 
 
 @contextmanager
 def _files(source, out):
-    """The .json files of an archive (unpacked while they are needed), of a folder, or the one file."""
+    """The .json files of an archive (unpacked for as long as they are needed) or of a folder, or the one file given."""
     source = Path(source)
     if source.is_dir() or source.suffix == ".json":
         yield _in_order([*source.glob("*.json")] if source.is_dir() else [source], source)
@@ -86,7 +89,7 @@ def _in_order(files, source):
 
 
 def _unpack(source, folder):
-    """Write the .json files of a tar archive, by their plain names, into a folder; returns their paths."""
+    """Write the .json files of a tar archive into a folder, under their plain names; returns their paths."""
     files = []
     try:
         with tarfile.open(source) as archive:
@@ -96,19 +99,19 @@ def _unpack(source, folder):
                     files.append(folder / name)
                     with atomic_write(folder / name) as file:
                         file.writelines(_blocks(archive.extractfile(member), source))
-            while archive.fileobj.read(1 << 20):  # the checksum comes last, behind what a tar archive needs
+            while archive.fileobj.read(1 << 20):  # gzip's checksum comes last, after all that tar reads
                 pass
     except FileNotFoundError:
         raise UserError(f"there is no file {source}; check the path.") from None
     except DAMAGE:
-        raise UserError(f"{source} is no whole {ARCHIVE}; fetch it anew.") from None
+        raise UserError(f"{source} is not a whole {ARCHIVE}; get a fresh copy.") from None
     return _in_order(files, source)
 
 
 def _blocks(member, source):
-    """What a file in an archive holds. Its damage is told here: around it, an OSError would be the disk's."""
+    """The bytes of a file in an archive. Damage is reported here; outside, an OSError would be the disk's."""
     try:
         while block := member.read(1 << 20):
             yield block
     except DAMAGE:
-        raise UserError(f"{source} is no whole {ARCHIVE}; fetch it anew.") from None
+        raise UserError(f"{source} is not a whole {ARCHIVE}; get a fresh copy.") from None

@@ -1,15 +1,16 @@
-"""A text of your own: any UTF-8 file, its last part held out for validation (`text_file` says what a document is)."""
+"""Your own text: any UTF-8 file, its last part held out for validation. See text_file.py for its documents."""
 
-from llmc.data.build import Part, build, held_out
+from llmc.data.corpora.build import Part, build
+from llmc.data.corpora.text_file import blocks, documents, file_size, find_cut
+from llmc.data.corpora.validation import held_out
 from llmc.data.encoding import pieces
-from llmc.data.text_file import blocks, documents, file_size, find_cut
 
 
 def prepare(options, say=None):
-    """Write train.bin, val.bin and tokenizer.bin; see `llmc.data.build.build`."""
+    """Write train.bin, val.bin and tokenizer.bin; see `build`."""
     path, size = options.file, file_size(options.file)
     for _ in blocks(path):
-        pass  # is all of it UTF-8? Found at the end of a large file, a bad byte would have cost an hour
+        pass  # read it all once: a bad byte found only at the end of a large file would cost an hour
     cut = find_cut(path, int(held_out(size)))
     encoding = options.encoding((text for _, text in documents(path, 0, cut)), say)
     parts = [("train.bin", documents(path, 0, cut)), ("val.bin", documents(path, cut))]

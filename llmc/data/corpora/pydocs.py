@@ -1,8 +1,8 @@
-"""The corpus every Python ships: its own documentation. No download; 2.4 MB of English about Python, and Python itself.
+"""The corpus that every Python ships with: its own documentation. No download; 2.4 MB of English and of Python.
 
-Two sources: `pydoc_data.topics` (the language reference that `help("for")` shows) and the docstrings of the standard
-library, read from its source files with `ast`: no module is imported, so none runs. The text is the same wherever the
-Python is the same; another Python version gives a somewhat different one.
+It has two sources: `pydoc_data.topics` (the language reference that `help("for")` shows) and the docstrings of the
+standard library, read from its source files with `ast`, so that no module is imported or run. The text is the same
+wherever the Python is the same; another Python version gives a slightly different one.
 """
 
 import ast
@@ -13,19 +13,19 @@ import time
 import warnings
 from pathlib import Path
 
-from llmc.data.build import build_corpus
+from llmc.data.corpora.build import build_corpus
+from llmc.data.corpora.cleaning import clean, heading, is_new, pack, sections
 from llmc.data.corpus import Corpus
-from llmc.data.text import clean, heading, is_new, pack, sections
 from llmc.errors import UserError
 
-# Folders without documentation of the library: tests, other people's packages, code tables made by programs.
+# Folders that do not document the library: tests, installed packages, generated code tables.
 SKIPPED = {"test", "tests", "idle_test", "idlelib", "lib2to3", "turtledemo", "site-packages", "dist-packages"}
 SKIPPED |= {"encodings", "pydoc_data", "ensurepip", "__pycache__"}
-SMALLEST_CORPUS = 100_000  # characters; with less, there is nothing to learn from
+SMALLEST_CORPUS = 100_000  # characters; less is too little to learn from
 
 
 def prepare(options, say=None) -> Corpus:
-    """Write train.bin, val.bin and tokenizer.bin; see `llmc.data.build.build_corpus`."""
+    """Write train.bin, val.bin and tokenizer.bin; see `build_corpus`."""
     start = time.perf_counter()
     documents = collect_documents()
     size = sum(len(d.encode()) for d in documents)
@@ -35,20 +35,20 @@ def prepare(options, say=None) -> Corpus:
 
 
 def collect_documents(library=None) -> list[str]:
-    """The corpus as documents: a section of the language reference, a module's or function's docstring, a class.
+    """The corpus as documents: sections of the language reference, docstrings of modules and functions, classes.
 
-    library: folder of .py files, the running Python's standard library by default. Each document ends with a newline.
-    Raises UserError when this Python carries too little documentation to learn from.
+    library: folder of .py files, by default the standard library of the running Python. Each document ends with a
+    newline. Raises UserError when this Python brings too little documentation to learn from.
     """
     seen = set()
     documents = topic_documents(seen)
     for path, tree in parsed_modules(Path(library or sysconfig.get_path("stdlib"))):
         documents += module_documents(path, tree, seen)
-    documents = list(dict.fromkeys(documents))  # "Stub." methods and the like: none may be in train and in val
+    documents = list(dict.fromkeys(documents))  # "Stub." methods and the like must not be in both train and val
     if sum(map(len, documents)) < SMALLEST_CORPUS:
         raise UserError(
-            "this Python carries almost no documentation (no pydoc_data, no .py files of the standard library);"
-            " use one from python.org, conda or your system's full package."
+            "this Python comes with almost no documentation (no pydoc_data, no .py files of the standard library);"
+            " use one from python.org, from conda, or your system's full package."
         )
     return documents
 
@@ -57,7 +57,7 @@ def collect_documents(library=None) -> list[str]:
 
 
 def topic_documents(seen: set) -> list[str]:
-    """The sections of all topics, each once: topics contain each other, "compound" all of "for", "if" and "while"."""
+    """The sections of all topics, each once: topics overlap, and "compound" contains all of "for", "if" and "while"."""
     try:
         from pydoc_data.topics import topics
     except ImportError:
@@ -67,7 +67,7 @@ def topic_documents(seen: set) -> list[str]:
         for title, body in sections(topics[name]):
             body = clean(body)
             paragraphs = [p for p in body.split("\n\n") if is_new(p, seen)]
-            if 2 * sum(map(len, paragraphs)) > len(body):  # else it was here already, and scraps are no good reading
+            if 2 * sum(map(len, paragraphs)) > len(body):  # otherwise the section is mostly a repetition
                 documents += pack(heading(title), paragraphs)
     return documents
 
@@ -84,7 +84,7 @@ def parsed_modules(library: Path):
 
 
 def source_files(library: Path):
-    """Paths inside the library, in no order. What is skipped is not even listed: site-packages can be large."""
+    """Paths inside the library, in no order. Skipped folders are not even listed: site-packages can be large."""
     for folder, inside, names in os.walk(library):
         inside[:] = [name for name in inside if name not in SKIPPED]
         for name in names:
@@ -93,7 +93,7 @@ def source_files(library: Path):
 
 
 def parse(path: Path):
-    """The module's syntax tree, or None when it cannot be read or is not written in this Python."""
+    """The module's syntax tree, or None when it cannot be read or parsed by this Python."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # old modules hold odd escapes
@@ -113,7 +113,7 @@ def module_documents(path: Path, tree, seen: set) -> list[str]:
 
 
 def definition_documents(node, seen: set) -> list[str]:
-    """A function with its docstring, or a class with all its methods that have one, as Python shows them."""
+    """A function with its docstring, or a class with all its documented methods, written as Python code."""
     own = entry(node, seen)
     if not isinstance(node, ast.ClassDef):
         return [own + "\n"] if own else []
@@ -130,7 +130,7 @@ def definition_documents(node, seen: set) -> list[str]:
 
 
 def definitions(body):
-    """The functions and classes of a block, also those under `if` and `try`, in the order of the source."""
+    """The functions and classes of a block, including those under `if` and `try`, in the order of the source."""
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node
@@ -141,7 +141,7 @@ def definitions(body):
 
 
 def entry(node, seen: set) -> str:
-    """Signature and docstring of a function or class, or "" when there is no new docstring."""
+    """Signature and docstring of a function or class, or "" when it has no docstring that is new."""
     doc = clean(ast.get_docstring(node) or "")
     if not is_new(doc, seen):
         return ""

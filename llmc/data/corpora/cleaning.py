@@ -1,9 +1,9 @@
-"""Turning documentation into documents: cleaning, leaving out what was there before, cutting what is too long."""
+"""Turning documentation into documents: cleaning it, leaving out repetitions, cutting up long texts."""
 
 import re
 
-LONGEST = 4000  # characters of one document: longer ones are cut between paragraphs or methods
-LONG_ENOUGH = 40  # characters from which a paragraph must not come twice
+LONGEST = 4000  # characters of one document; longer ones are cut between paragraphs or methods
+LONG_ENOUGH = 40  # characters; a paragraph longer than this must not come twice
 
 HEADING = re.compile(r"^(\S.*)\n([*=\-~^\"])\2{2,}$", re.MULTILINE)  # a line, underlined
 
@@ -29,14 +29,14 @@ def clean(text: str) -> str:
 
 
 def is_table(paragraph: str) -> bool:
-    """Drawn with lines, or almost without letters: rows of numbers, of codes, of signs."""
+    """Whether it is drawn with lines, or has hardly any letters: rows of numbers, codes or signs."""
     letters = sum(c.isalpha() for c in paragraph)
     signs = sum(not c.isspace() for c in paragraph)
     return paragraph.lstrip().startswith("+--") or (3 * letters < signs and len(paragraph) > 80)
 
 
 def is_new(paragraph: str, seen: set) -> bool:
-    """Whether there is something here that is not in `seen`, which then remembers it. Short ones may come again."""
+    """Whether the paragraph is not in `seen`, which then remembers it. Short paragraphs may repeat."""
     key = " ".join(paragraph.split())
     if not key or key in seen:
         return False
@@ -46,9 +46,9 @@ def is_new(paragraph: str, seen: set) -> bool:
 
 
 def pack(head: str, parts: list[str], repeat: str | None = None) -> list[str]:
-    """Documents of about LONGEST characters at most, each a head and as many parts as fit, a blank line between.
+    """Documents of at most about LONGEST characters, each a head and as many parts as fit, separated by blank lines.
 
-    The second document and the following begin with `repeat` (default: head). Without parts there is no document.
+    All documents after the first begin with `repeat` (default: head). Without parts there is no document.
     pack("A", ["one", "two"]) -> ["A\\n\\none\\n\\ntwo\\n"]
     """
     documents, current = [], [head]

@@ -1,21 +1,21 @@
-"""GPT-2's tokenizer, from wherever this machine has it: a file of llm.c's, tiktoken's cache, or the network.
+"""GPT-2's tokenizer, from wherever it can be had: a file of llm.c's, tiktoken's cache, or the network.
 
-What tiktoken gave once is kept in `data_home()`/gpt2/tokenizer.bin, so the network is needed once at most.
+Once tiktoken has delivered it, it is kept in `data_home()`/gpt2/tokenizer.bin, so the network is needed at most once.
 """
 
 import hashlib
 from pathlib import Path
 
-from llmc.data.corpus import data_home
+from llmc.data.corpus import TOKENIZER, data_home
 from llmc.data.tokenizer import read_tokenizer, write_tokenizer
 from llmc.errors import UserError
 
 SHA256 = "6f3abc21e444e4e8300e225f4e03da48ea121cf17e30f67009b8dad7a66c2f13"  # of llm.c's gpt2_tokenizer.bin
-FILE = "gpt2_tokenizer.bin"  # its name there
+LLMC_NAME = "gpt2_tokenizer.bin"  # the name of that file
 
 
 def gpt2_encoding():
-    """GPT-2's `tiktoken.Encoding`. Raises UserError when neither this machine nor the network has it."""
+    """GPT-2's `tiktoken.Encoding`. Raises UserError when it is not on this machine and cannot be fetched."""
     kept = _kept()
     if _is_gpt2(kept):
         return read_tokenizer(kept)
@@ -23,16 +23,16 @@ def gpt2_encoding():
     try:
         write_tokenizer(kept, encoding)
     except UserError:
-        pass  # a folder that cannot be written costs the next call another look, no more
+        pass  # a folder that cannot be written costs no more than another look the next time
     return encoding
 
 
 def gpt2_file(folder) -> Path:
-    """A tokenizer.bin of GPT-2 for the token files in `folder`: beside them, above them, or the one that is kept.
+    """A tokenizer.bin of GPT-2 for the token files in `folder`: from there, from its parent, or from `data_home()`.
 
     Raises UserError when there is none and none can be made.
     """
-    for place in (Path(folder) / FILE, Path(folder).absolute().parent / FILE, _kept()):
+    for place in (Path(folder) / LLMC_NAME, Path(folder).absolute().parent / LLMC_NAME, _kept()):
         if _is_gpt2(place):
             return place
     write_tokenizer(_kept(), _from_tiktoken())
@@ -40,11 +40,11 @@ def gpt2_file(folder) -> Path:
 
 
 def _kept():
-    return data_home() / "gpt2" / "tokenizer.bin"
+    return data_home() / "gpt2" / TOKENIZER
 
 
 def _is_gpt2(path):
-    """Whether it is that file, byte for byte."""
+    """Whether the file is GPT-2's tokenizer, byte for byte."""
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest() == SHA256
     except OSError:
@@ -56,8 +56,8 @@ def _from_tiktoken():
 
     try:
         return tiktoken.get_encoding("gpt2")
-    except (OSError, ValueError):  # no network, or a download that is not what it should be
+    except (OSError, ValueError):  # no network, or a damaged download
         raise UserError(
             "GPT-2's tokenizer is not on this machine and cannot be fetched; connect to a network once, give llm.c's"
-            f" {FILE} with --tokenizer, or learn one from the text with --tokenizer own."
+            f" {LLMC_NAME} with --tokenizer, or learn a tokenizer from the text with --tokenizer own."
         ) from None

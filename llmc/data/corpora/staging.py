@@ -1,4 +1,4 @@
-"""The files of a corpus appear in their folder together or not at all, also when two processes make the same one."""
+"""The files of a corpus appear in their folder together or not at all, even when two processes make the same one."""
 
 import tempfile
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from llmc.errors import UserError, why
 
 
 def check_folder(out_dir, names):
-    """Raise UserError when out_dir holds a corpus whose files, or the patterns of its shards, are not `names`."""
+    """Raise UserError when out_dir holds a corpus under other names than `names` (files, or patterns of shards)."""
     there = Corpus.in_folder(out_dir)
     for path in (there.train, there.val):
         if existing(path) and path.name not in names:
@@ -18,7 +18,7 @@ def check_folder(out_dir, names):
 
 @contextmanager
 def staged(out_dir: Path):
-    """A new folder beside out_dir whose files go there at the end. What another process completed meanwhile is kept."""
+    """A new folder next to out_dir; its files move there at the end, unless another process has finished first."""
     had_all = not Corpus.in_folder(out_dir).missing
     try:
         out_dir.parent.mkdir(parents=True, exist_ok=True)
@@ -32,7 +32,7 @@ def staged(out_dir: Path):
 
 
 def _move(made: Corpus, out_dir: Path, had_all: bool):
-    """Rename the whole folder if out_dir is not there; else file by file, so that other files in it stay."""
+    """Rename the whole folder if out_dir does not exist; else move file by file, so that other files in it stay."""
     try:
         made.folder.rename(out_dir)
         return
@@ -40,7 +40,7 @@ def _move(made: Corpus, out_dir: Path, had_all: bool):
         if not out_dir.is_dir():
             raise
     final = Corpus.in_folder(out_dir)
-    if not final.missing and not had_all:
+    if not final.missing and not had_all:  # another process has made it meanwhile
         return
     if not had_all or final.tokenizer.read_bytes() != made.tokenizer.read_bytes():
         final.train.unlink(missing_ok=True)  # without it the folder counts as unprepared, until the last rename below

@@ -1,78 +1,21 @@
-"""The embedded corpus: what is collected, how it is cleaned and split, and that its folder is never half-written."""
+"""Building a corpus: how it is split and encoded, and that its folder is never half-written."""
 
-import ast
-import json
 import subprocess
 import sys
-import sysconfig
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from llmc import data
-from llmc.data import build, pydocs, text
-from llmc.data.options import Options
+from llmc.data.corpora import build
+from llmc.data.corpora.options import Options
+from llmc.data.corpora.validation import split
 from llmc.data.tokenizer import read_tokenizer, token_lengths
 from llmc.data.tokens import read_tokens
 from llmc.errors import UserError
-
-MODULE = '''"""A module about loops.
-
-+-----+
-| 1 2 |
-+-----+
-"""
-
-class Loop(Base, metaclass=Meta):
-    """Go round.   """
-
-    @property
-    def length(self, *, unit: str = "m") -> float:
-        """How long.
-
-        In metres.
-        """
-
-    def hidden(self):
-        pass
-
-    class Inner:
-        """Another class."""
-
-if True:
-    async def later(x):\t
-        """Wait for x."""
-'''
-DOCUMENTS = [
-    "loop\n====\n\nA module about loops.\n",
-    'class Loop(Base, metaclass=Meta):\n    """Go round."""\n\n    @property\n'
-    "    def length(self, *, unit: str='m') -> float:\n"
-    '        """How long.\n\n        In metres.\n        """\n',
-    'class Inner:\n    """Another class."""\n',
-    'async def later(x):\n    """Wait for x."""\n',
-]
-
-
-@pytest.fixture(scope="module")
-def collected():
-    """(the documents, whether collecting them imported the modules they are of), from a process of its own."""
-    code = (
-        "import json, sys; from llmc.data import pydocs; documents = pydocs.collect_documents();"
-        "json.dump((documents, 'turtle' in sys.modules), sys.stdout)"
-    )
-    root = Path(data.__file__).resolve().parents[2]
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root)
-    assert (done.returncode, done.stderr) == (0, "")
-    return json.loads(done.stdout)
-
-
-@pytest.fixture(scope="module")
-def documents(collected):
-    return collected[0]
 
 
 @pytest.fixture(scope="module")
@@ -94,82 +37,9 @@ def small(monkeypatch):
     return lambda out_dir, V=300: prepare(Options(out_dir, vocabulary=V))
 
 
-def test_documents_of_a_module():
-    assert pydocs.module_documents(Path("loop.py"), ast.parse(MODULE), set()) == DOCUMENTS
-
-
-def test_the_same_docstring_comes_once():
-    seen = set()
-    source = 'def f():\n    """Return the value that was stored under this name."""\n'
-    assert len(pydocs.module_documents(Path("a.py"), ast.parse(source), seen)) == 1
-    assert pydocs.module_documents(Path("b.py"), ast.parse(source), seen) == []
-
-
-def test_long_documents_are_cut_between_their_parts():
-    parts = [c * 1500 for c in "abcde"]
-    documents = text.pack("head", parts)
-    assert [d.count("\n\n") for d in documents] == [2, 2, 1]
-    assert all(d.startswith("head\n\n") for d in documents)
-    assert text.pack("head", []) == []
-
-
-def test_sections_are_found_by_their_underlines():
-    assert text.sections("One\n***\n\na\n\nTwo\n===\n\nb\n") == [("One", "\n\na\n\n"), ("Two", "\n\nb\n")]
-
-
-def test_a_good_text_to_learn_from(documents):
-    whole = "".join(documents)
-    assert 1_500_000 < len(whole) < 5_000_000
-    assert len(set(documents)) == len(documents)
-    assert max(map(len, documents)) < 20_000 and all(d.endswith("\n") and d.strip() for d in documents)
-    assert "\t" not in whole and " \n" not in whole and "\r" not in whole
-    assert sum(c.isascii() for c in whole) > 0.99 * len(whole)
-
-
-def test_every_process_collects_the_same(documents, monkeypatch):
-    """Strings have other hashes here, so a set in another order. The first modules show it as well as all would."""
-    parsed = pydocs.parsed_modules
-    monkeypatch.setattr(pydocs, "parsed_modules", lambda library: islice(parsed(library), 50))
-    here = pydocs.collect_documents()
-    assert here == documents[: len(here)] and sum(d.startswith("asyncio.") for d in here) > 5
-
-
-def test_collecting_imports_nothing(collected):
-    assert not collected[1]
-
-
-def test_without_sources_the_language_reference_is_left(tmp_path):
-    documents = pydocs.collect_documents(tmp_path)
-    assert 100_000 < sum(map(len, documents)) < 1_000_000
-    train, val = build.split(documents)
-    assert 0.1 < sum(map(len, val)) / sum(map(len, documents)) < 0.25
-
-
-def test_without_topics_the_docstrings_are_left(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pydoc_data.topics", None)
-    monkeypatch.setattr(pydocs, "SMALLEST_CORPUS", 10_000)
-    documents = pydocs.collect_documents(Path(sysconfig.get_path("stdlib")) / "json")
-    assert any(d.startswith("def loads(") for d in documents) and documents[0].startswith("__init__\n")
-
-
-def test_without_both_there_is_a_sentence(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pydoc_data.topics", None)
-    with pytest.raises(UserError, match="this Python carries almost no documentation"):
-        pydocs.collect_documents(tmp_path / "nothing")
-
-
-def test_unreadable_modules_are_left_out(tmp_path):
-    (tmp_path / "old.py").write_bytes(b"print 'python 2'\n")
-    (tmp_path / "binary.py").write_bytes(b"\x00\xff")
-    (tmp_path / "good.py").write_text('"""Good."""\n', encoding="utf-8")
-    (tmp_path / "test").mkdir()
-    (tmp_path / "test" / "test_good.py").write_text('"""A test."""\n', encoding="utf-8")
-    assert [path.name for path, _ in pydocs.parsed_modules(tmp_path)] == ["good.py"]
-
-
 def test_split_is_the_same_in_any_order_and_loses_nothing(documents):
-    train, val = build.split(documents)
-    assert build.split(list(reversed(documents))) == (train, val)
+    train, val = split(documents)
+    assert split(list(reversed(documents))) == (train, val)
     assert sorted(train + val) == sorted(documents)
 
 
@@ -190,17 +60,17 @@ def test_each_document_begins_with_the_end_of_text(prepared, documents):
     val = np.array(read_tokens(made.val))
     assert val[0] == 1023
     pieces = encoding.decode(val[1:].tolist()).split("<|endoftext|>")
-    assert pieces == build.split(documents)[1]
+    assert pieces == split(documents)[1]
 
 
 def test_training_never_saw_the_validation_documents(prepared, documents):
-    train, val = build.split(documents)
+    train, val = split(documents)
     assert not set(train) & set(val)
 
 
 def test_vocabulary_out_of_range(tmp_path):
     for V in (0, 256, 65537):
-        with pytest.raises(UserError, match=f"a vocabulary of {V} is not possible"):
+        with pytest.raises(UserError, match=f"a vocabulary of {V} tokens is not possible"):
             data.prepare_corpus("pydocs", tmp_path / "x", V)
     assert list(tmp_path.iterdir()) == []
 
@@ -225,7 +95,7 @@ def test_find_corpus_takes_a_folder(small, tmp_path):
         data.find_corpus(tmp_path / "mine")
     with pytest.raises(UserError, match="neither a folder nor a known corpus"):
         data.find_corpus("nonsense")
-    with pytest.raises(UserError, match='there is no corpus "nonsense"; known: .*pydocs'):
+    with pytest.raises(UserError, match='there is no corpus "nonsense"; choose one of .*pydocs'):
         data.prepare_corpus("nonsense")
 
 
@@ -278,7 +148,7 @@ def test_the_script_says_what_is_wrong(name, tmp_path):
         pytest.skip("not a source checkout")
     command = [sys.executable, str(script), "--out", str(tmp_path / "x"), "--tokenizer", "own", "--vocabulary", "3"]
     done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 2 and done.stderr.startswith("llmc: a vocabulary of 3 is not possible")
+    assert done.returncode == 2 and done.stderr.startswith("llmc: a vocabulary of 3 tokens is not possible")
     assert done.stderr.count("\n") == 1 and list(tmp_path.iterdir()) == []
 
 

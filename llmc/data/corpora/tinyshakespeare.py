@@ -3,9 +3,10 @@
 The text is split on blank lines, and each section keeps its own blank line. The first 32,768 tokens are for validation.
 """
 
-from llmc.data.build import Part, behind, build
-from llmc.data.download import download
-from llmc.data.text_file import blocks, file_size
+from llmc.data.corpora.build import Part, build
+from llmc.data.corpora.download import download
+from llmc.data.corpora.text_file import blocks, file_size
+from llmc.data.corpora.validation import after_validation
 
 URL = "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt"
 SHA256 = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
@@ -13,17 +14,17 @@ VAL_TOKENS = 32_768
 
 
 def prepare(options, say=None):
-    """Write tiny_shakespeare_train.bin, tiny_shakespeare_val.bin and tokenizer.bin; see `llmc.data.build.build`."""
+    """Write tiny_shakespeare_train.bin, tiny_shakespeare_val.bin and tokenizer.bin; see `build`."""
     path = options.file or download(URL, options.out / "download" / "input.txt", SHA256, say)
     file_size(path)
-    encoding = options.encoding(behind(sections(blocks(path)), VAL_TOKENS), say)
+    encoding = options.encoding(after_validation(sections(blocks(path)), VAL_TOKENS), say)
     files = [("tiny_shakespeare_val.bin", VAL_TOKENS), ("tiny_shakespeare_train.bin", None)]
     pieces = ((True, section) for section in sections(blocks(path)))
     return build(options.out, [Part(pieces, files)], encoding, options.format, say)
 
 
 def sections(texts):
-    """["a\\n\\nb\\n", "\\nc"] -> "a\\n\\n", "b\\n\\n", "c": what stands between blank lines, however the text comes."""
+    """["a\\n\\nb\\n", "\\nc"] -> "a\\n\\n", "b\\n\\n", "c": the text between blank lines, wherever its blocks end."""
     held = ""
     for text in texts:
         *whole, held = (held + text).split("\n\n")

@@ -1,7 +1,7 @@
-"""A text file as documents, read in blocks: its size does not matter, and where it is not UTF-8 it is refused by line.
+"""A text file as documents, read in blocks, whatever its size; a file that is not UTF-8 is refused, naming the line.
 
-A file is one document, unless it has lines that are "<|endoftext|>" and nothing else: these stand between documents.
-Nothing else is changed, so the tokens decode to the file. Its last part is held out for validation.
+A file is one document, unless it has lines of "<|endoftext|>" and nothing else: these separate documents. Nothing else
+is changed, so the tokens decode to the file. Its last part is held out for validation.
 """
 
 import codecs
@@ -12,14 +12,14 @@ from llmc.data.tokenizer import END_OF_TEXT
 from llmc.errors import UserError, why
 
 BLOCK = 1 << 20  # bytes
-SMALLEST = 1000  # bytes of a file; a batch alone has about as many
+SMALLEST = 1000  # bytes of a file; a single batch has about as many
 SEPARATOR = re.compile(rf"^{re.escape(END_OF_TEXT)}\r?$\n?", re.MULTILINE)
 
 
 def documents(path, start=0, end=None):
     """Yield (begins a document?, text) for the bytes start … end of the file: parts of documents, none of them empty.
 
-    Raises UserError when the file cannot be read, or is not UTF-8, with line and byte.
+    Raises UserError when the file cannot be read, or, naming line and byte, when it is not UTF-8.
     """
     begins = True
     for block in blocks(path, start, end):
@@ -31,7 +31,7 @@ def documents(path, start=0, end=None):
 
 
 def blocks(path, start=0, end=None):
-    """The text between two bytes of a UTF-8 file in blocks that end with a line, unless a line is longer than BLOCK."""
+    """The text between two bytes of a UTF-8 file, in blocks that end where a line ends, unless it exceeds BLOCK."""
     decoder, at = codecs.getincrementaldecoder("utf-8")(), start
     try:
         with open(path, "rb") as file:
@@ -43,7 +43,7 @@ def blocks(path, start=0, end=None):
                     raw += file.readline(min(BLOCK, end - at - len(raw)))
                 pending = len(decoder.getstate()[0])
                 text = decoder.decode(raw, final=not raw or at + len(raw) >= end)
-                yield text.removeprefix("\ufeff") if at == 0 else text  # a byte order mark is no text
+                yield text.removeprefix("\ufeff") if at == 0 else text  # a byte order mark is not text
                 at = at + len(raw) if raw else end
     except UnicodeDecodeError as error:
         raise UserError(_not_utf8(path, at - pending + error.start)) from None
@@ -52,7 +52,7 @@ def blocks(path, start=0, end=None):
 
 
 def _not_utf8(path, at):
-    """The sentence for byte `at` of a file: in which line it is, and what."""
+    """The message about byte `at` of a file: its line, its column, its value."""
     line, column = 1, 0
     with open(path, "rb") as file:
         for start in range(0, at, BLOCK):
@@ -67,7 +67,7 @@ def _not_utf8(path, at):
 
 
 def find_cut(path, wanted: int) -> int:
-    """The byte where the last `wanted` bytes or a little less begin: with a document if one begins soon, or a line."""
+    """Where the last `wanted` bytes, or a few less, begin: at a document if one begins soon, else at a line."""
     try:
         with open(path, "rb") as file:
             cut = max(0, file.seek(0, 2) - wanted)
@@ -83,11 +83,11 @@ def find_cut(path, wanted: int) -> int:
 
 
 def file_size(path) -> int:
-    """Bytes of the file. Raises UserError when there is none, or too little in it to hold a part out."""
+    """Bytes of the file. Raises UserError when there is no such file, or when it is too small to hold a part out."""
     path = Path(path)
     if not path.is_file():
         raise UserError(f"there is no file {path}; check the path.")
     size = path.stat().st_size
     if size < SMALLEST:
-        raise UserError(f"{path} has {size} bytes, and there is nothing to learn from fewer than {SMALLEST:,}.")
+        raise UserError(f"{path} has only {size} bytes, too few to learn from; give a text of at least {SMALLEST:,}.")
     return size

@@ -10,8 +10,8 @@ from threading import Thread
 import numpy as np
 import pytest
 
-from llmc.data import download as module
-from llmc.data.download import download, hub_files
+from llmc.data.corpora import download as module
+from llmc.data.corpora.download import download, hub_files
 from llmc.errors import UserError
 
 CONTENT = np.random.default_rng(0).bytes(300_000)
@@ -119,7 +119,7 @@ def test_without_a_checksum_a_break_means_to_begin_again(server, path):
 
 
 def test_wrong_checksum(server, path):
-    with pytest.raises(UserError, match=r"has changed, or was damaged on the way \(SHA-256\); try again"):
+    with pytest.raises(UserError, match=r"has changed or was damaged on the way \(wrong SHA-256\); try again"):
         download(server.url, path, "0" * 64)
     assert len(server.asked) == 1 and names(path) == []
 
@@ -184,7 +184,7 @@ def test_the_files_of_a_hub_folder(server, monkeypatch):
     base = module.HUB + "/datasets/who/what/resolve/main/s/"
     assert files == [(name, base + name, name * 2) for name in ("a.parquet", "b.parquet")]
     server.content = b"[]"
-    with pytest.raises(UserError, match="lists no data files"):
+    with pytest.raises(UserError, match="no longer lists any data files"):
         hub_files("who/what", "s")
     server.content = b"<html>"
     with pytest.raises(UserError, match="cannot fetch .*/api/datasets/who/what/tree/main/s: "):

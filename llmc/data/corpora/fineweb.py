@@ -1,7 +1,7 @@
 """FineWeb and FineWeb-Edu (Penedo et al. 2024): web pages, in samples of 10 or 100 billion tokens.
 
-As llm.c's script makes them: shards of 10^8 tokens, the first for validation; a page that does not fit into one goes
-on in the next. Shards appear as they fill, so what is there when the making breaks off is a smaller corpus.
+Made as llm.c's script makes them: shards of 10^8 tokens, the first for validation; a page that does not fit into one
+shard continues in the next. Shards appear as they fill, so work that breaks off leaves a smaller corpus.
 """
 
 import glob
@@ -11,17 +11,19 @@ import zlib
 from itertools import chain, count, islice
 from pathlib import Path
 
-from llmc.data.build import Part, behind, check_complete, check_vocabulary, write_files
-from llmc.data.corpus import Corpus, existing
-from llmc.data.download import download, hub_files
+from llmc.data.corpora.build import Part, check_complete, write_files
+from llmc.data.corpora.download import download, hub_files
+from llmc.data.corpora.own_tokenizer import check_vocabulary
+from llmc.data.corpora.staging import check_folder
+from llmc.data.corpora.text_file import documents
+from llmc.data.corpora.validation import after_validation
+from llmc.data.corpus import TOKENIZER, Corpus, existing
 from llmc.data.encoding import pieces
-from llmc.data.staging import check_folder
-from llmc.data.text_file import documents
 from llmc.data.tokenizer import write_tokenizer
 from llmc.errors import UserError, why
 
 JSON_LINES = (".jsonl", ".jsonl.gz", ".json", ".json.gz")
-ROWS = 1000  # pages that are taken from a parquet file together
+ROWS = 1000  # pages read from a parquet file at a time
 
 
 def folder_name(options) -> str:
@@ -32,18 +34,18 @@ def folder_name(options) -> str:
 def prepare(options, say=None) -> Corpus:
     """Write edu_fineweb_val_000000.bin, edu_fineweb_train_000001.bin, … and tokenizer.bin into options.out.
 
-    Raises UserError as `llmc.data.build.build` does; what was written stays, if there is something to train on.
+    Raises UserError whenever `build` does; the shards written so far stay if there is something to train on.
     """
     stem, out = _prefix(options), options.out
     names = (f"{stem}_{'train' if i else 'val'}_{i:06d}.bin" for i in count())
     files = islice(((name, options.shard_size) for name in names), options.shards and options.shards + 1)
     check_folder(out, (f"{stem}_train_*.bin", f"{stem}_val_*.bin"))
-    encoding = options.encoding(behind((text for _, text in pages(options, say)), options.shard_size), say)
+    encoding = options.encoding(after_validation((text for _, text in pages(options, say)), options.shard_size), say)
     check_vocabulary(encoding.n_vocab)
     stream, written = pages(options, say), []
-    first = list(islice(stream, 1))  # there is a source: the old shards can go
+    first = list(islice(stream, 1))  # the source can be read, so the old shards can go
     _clear(Corpus.in_folder(out))
-    write_tokenizer(out / "tokenizer.bin", encoding)
+    write_tokenizer(out / TOKENIZER, encoding)
     for name, ntok in write_files(out, Part(chain(first, stream), files), encoding, options.format, say):
         written.append((name, ntok))
         if say:
@@ -61,7 +63,7 @@ def _prefix(options):
 
 
 def _clear(corpus):
-    """Remove the files; the tokenizer last, so that no tokens are ever beside a wrong one."""
+    """Remove the files; the tokenizer last, so that tokens never lie next to a wrong one."""
     for file in (file for path in corpus.files for file in existing(path)):
         try:
             file.unlink(missing_ok=True)
@@ -73,7 +75,7 @@ def _clear(corpus):
 
 
 def pages(options, say=None):
-    """Yield (begins a page?, text) from all sources, fetching each file when its turn comes."""
+    """Yield (begins a page?, text) from all source files, fetching each when its turn comes."""
     for path in _sources(options, say):
         if path.name.endswith(".parquet"):
             yield from ((True, text) for text in _parquet(path))
@@ -105,13 +107,13 @@ def _pyarrow():
         return pyarrow
     except ImportError:
         raise UserError(
-            "FineWeb comes as parquet files, and reading them needs pyarrow: `pip install pyarrow`, or give a .jsonl or"
-            " a text file with --file."
+            "FineWeb comes as parquet files, and reading them needs pyarrow; run `pip install pyarrow`, or give a"
+            " .jsonl or text file with --file."
         ) from None
 
 
 def _parquet(path):
-    """The column "text"."""
+    """The texts of the column "text"."""
     pyarrow = _pyarrow()
     try:
         with pyarrow.parquet.ParquetFile(path) as file:
@@ -120,18 +122,18 @@ def _parquet(path):
             for batch in file.iter_batches(ROWS, columns=["text"]):
                 yield from (text for text in batch.column(0).to_pylist() if text)
     except (pyarrow.ArrowException, OSError) as error:
-        raise UserError(f"cannot read {path} as parquet ({str(error).splitlines()[0]}); fetch it anew.") from error
+        raise UserError(f"cannot read {path} as parquet ({str(error).splitlines()[0]}); get a fresh copy.") from error
 
 
 def _json_lines(path):
-    """The field "text" of the object in each line."""
+    """The field "text" of the JSON object on each line."""
     try:
         with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
             for number, line in enumerate(file, 1):
                 if line.strip():
                     yield _text(line, f"line {number:,} of {path}")
     except (EOFError, zlib.error):
-        raise UserError(f"{path} is truncated or damaged; fetch it anew.") from None
+        raise UserError(f"{path} is truncated or damaged; get a fresh copy.") from None
     except OSError as error:
         raise UserError(f"cannot read {path}: {why(error)}.") from error
 
@@ -142,5 +144,5 @@ def _text(line, where):
     except (ValueError, TypeError, KeyError):
         text = None
     if not isinstance(text, str):
-        raise UserError(f'{where} is no JSON object with a "text"; is it a file of FineWeb?')
+        raise UserError(f'{where} is not a JSON object with a "text"; is it a file of FineWeb?')
     return text

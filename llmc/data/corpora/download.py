@@ -1,6 +1,6 @@
-"""Fetching a file so that half a file is never used: resumed where it broke off, checked, renamed when it is whole.
+"""Fetching a file so that half a file is never used: resumed where it broke off, checked, renamed once it is whole.
 
-What has arrived stands in NAME.part, and a later call goes on with it (HTTP Range). The standard library is enough.
+Until then it is called NAME.part, and a later call continues it (HTTP Range). The standard library is enough.
 """
 
 import hashlib
@@ -20,15 +20,16 @@ BLOCK = 1 << 20  # bytes
 TIMEOUT = 30  # seconds without a byte
 TRIES = 5  # in a row without a byte of progress
 PAUSE = 1.0  # seconds after the first failure, then 2, 4, 8
-PASSING = {408, 425, 429, 500, 502, 503, 504}  # what a server may answer now, and otherwise in a moment
+PASSING = {408, 425, 429, 500, 502, 503, 504}  # statuses that may be gone in a moment
 ADVICE = "give a copy of the file with --file, or train on pydocs, which needs no network."
 
 
 def download(url: str, path, sha256: str | None = None, say=None) -> Path:
     """Fetch url to path, unless it is there already; returns the path.
 
-    sha256: what the file must be, in hex; without it the length is checked, and a break means to begin again.
-    Raises UserError when there is no network, no such file, no room for it, or when something else arrives.
+    sha256: the checksum of the file, in hex; without one, only the length is checked, and a download that breaks off
+    starts from the beginning. say(line), if given, receives progress. Raises UserError when there is no network, no
+    such file, no room for it, or when something else arrives.
     """
     path = Path(path)
     part = path.with_name(path.name + ".part")
@@ -44,9 +45,9 @@ def download(url: str, path, sha256: str | None = None, say=None) -> Path:
     with _writing(part):
         if sha256 not in (None, digest(part)):
             part.unlink()
-            if resumed:  # what was there may have been of another file
+            if resumed:  # the part that was there may have belonged to another file
                 return download(url, path, sha256, say)
-            raise UserError(f"{url} has changed, or was damaged on the way (SHA-256); try again, or {ADVICE}")
+            raise UserError(f"{url} has changed or was damaged on the way (wrong SHA-256); try again, or {ADVICE}")
         part.replace(path)
     if say:
         say(f"fetched {path.name}, {_size(path) / 1e6:,.1f} MB, in {time.perf_counter() - start:.1f} s")
@@ -56,7 +57,7 @@ def download(url: str, path, sha256: str | None = None, say=None) -> Path:
 def hub_files(repository: str, folder: str = ""):
     """[(name, url, sha256)] of the large files in a folder of a Hugging Face dataset, sorted by name.
 
-    Raises UserError without a network, or when there is none.
+    Raises UserError when there is no network, or no such file.
     """
     url = f"{HUB}/api/datasets/{repository}/tree/main/{folder}".rstrip("/")
 
@@ -68,7 +69,7 @@ def hub_files(repository: str, folder: str = ""):
     base = f"{HUB}/datasets/{repository}/resolve/main/"
     files = [(Path(entry["path"]).name, base + entry["path"], entry["lfs"]["oid"]) for entry in found]
     if not files:
-        raise UserError(f"{url} lists no data files any more; {ADVICE}")
+        raise UserError(f"{url} no longer lists any data files; {ADVICE}")
     return sorted(files)
 
 
@@ -79,14 +80,17 @@ def digest(path) -> str:
 
 
 def progress_bar(say, **what):
-    """A tqdm bar. It shows on a terminal, and when progress is to be told at all."""
+    """A tqdm bar, visible only on a terminal, and only if somebody listens to progress at all."""
     from tqdm import tqdm
 
     return tqdm(**what, unit_scale=True, leave=False, disable=None if say else True)
 
 
 def _insist(url, fetch, progress):
-    """fetch(), called until it succeeds; gives up after TRIES failures in a row in which progress() did not grow."""
+    """The result of fetch(), called until it succeeds; gives up after TRIES failures in a row without progress().
+
+    progress() grows as bytes arrive.
+    """
     tries, most = 0, 0
     while True:
         try:
@@ -95,10 +99,10 @@ def _insist(url, fetch, progress):
             raise
         except HTTPError as error:
             reason, final = f"{error.code} {error.reason}", error.code not in PASSING
-        except (OSError, HTTPException, ValueError) as error:  # ValueError: a listing that is no JSON
+        except (OSError, HTTPException, ValueError) as error:  # ValueError: a listing that is not JSON
             cause = getattr(error, "reason", error) if isinstance(error, URLError) else error
             reason = why(cause) if isinstance(cause, OSError) else str(cause) or type(cause).__name__
-            final = isinstance(cause, socket.gaierror) and not most  # no name is found: there is no network
+            final = isinstance(cause, socket.gaierror) and not most  # the name is not found: there is no network
         tries, most = (tries + 1, most) if progress() <= most else (1, progress())
         if final or tries == TRIES:
             raise UserError(f"cannot fetch {url}: {reason}; {ADVICE}")
@@ -106,7 +110,7 @@ def _insist(url, fetch, progress):
 
 
 def _fetch(url, part, bar, resume):
-    """One attempt: append to `part` what it lacks. Raises OSError when the connection ends too soon."""
+    """One attempt: append the missing bytes to `part`. Raises OSError when the connection ends too soon."""
     have = _size(part) if resume else 0
     headers = {"User-Agent": "llmc", "Accept-Encoding": "identity"}
     if have:
@@ -114,11 +118,11 @@ def _fetch(url, part, bar, resume):
     try:
         response = urlopen(Request(url, headers=headers), timeout=TIMEOUT)
     except HTTPError as error:
-        if error.code == 416 and have:  # nothing follows what is here: it is the whole file, or its checksum is wrong
+        if error.code == 416 and have:  # nothing is missing: the file is whole, or its checksum will be wrong
             return
         raise
     with response:
-        if response.status != 206:  # the server does not know Range: this is the whole file
+        if response.status != 206:  # the server ignores Range and sends the whole file
             have = 0
         length = response.headers.get("Content-Length")
         total = None if length is None else have + int(length)
@@ -129,7 +133,7 @@ def _fetch(url, part, bar, resume):
 
 
 def _append(response, part, have, bar):
-    """Write what arrives behind the first `have` bytes of part."""
+    """Write the bytes that arrive after the first `have` bytes of part."""
     with _writing(part):
         file = open(part, "ab")
     with file:
@@ -148,7 +152,7 @@ def _size(path) -> int:
 
 @contextmanager
 def _writing(part):
-    """Says of an OSError that it is about the disk, not about the network."""
+    """Turn an OSError into a UserError about the disk; outside of this block it is about the network."""
     try:
         yield
     except OSError as error:

@@ -1,0 +1,1 @@
+"""The corpora: how each is made, chosen and found."""
