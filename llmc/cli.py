@@ -1,6 +1,7 @@
 """The command `llmc`: one subcommand for each thing a user wants, each imported only when it is asked for.
 
-Exit status: 0 done · 1 a check failed (verify, exercises --check) · 2 bad input or interrupted, one sentence on stderr.
+Exit status: 0 done · 1 a check failed (verify, exercises --check) · 2 bad input or interrupted · 3 training diverged
+(train). With 2 and 3 there is one sentence on stderr.
 """
 
 import argparse
@@ -77,7 +78,7 @@ def main(argv=None) -> int:
         sys.stdout.flush()
         return status
     except UserError as error:
-        return _refuse(error)
+        return _refuse(error, error.status)
     except KeyboardInterrupt:
         return _refuse("interrupted.")
     except MemoryError as error:
@@ -97,10 +98,10 @@ def _run(argv) -> int:
     return module_of(args.command).run(args)
 
 
-def _refuse(sentence) -> int:
-    """One line on stderr, whatever it was made of, and exit status 2."""
+def _refuse(sentence, status=2) -> int:
+    """Print one line on stderr, whatever line breaks the sentence has; returns the exit status."""
     print("llmc: " + " ".join(str(sentence).split()), file=sys.stderr, flush=True)
-    return 2
+    return status
 
 
 if __name__ == "__main__":

@@ -2,7 +2,9 @@
 
 
 class UserError(ValueError):
-    """Bad input, explained in one sentence: what is wrong, what to do. The command line prints it and exits with 2."""
+    """Bad input, explained in one sentence: what is wrong, what to do. The command line exits with its `status`."""
+
+    status = 2
 
 
 class KernelError(RuntimeError):

@@ -1,4 +1,4 @@
-"""`llmc data`: prepare a corpus by name, or one of your own text."""
+"""`llmc data`: prepare a corpus by its name, or from your own text."""
 
 import argparse
 import sys
@@ -8,39 +8,42 @@ from llmc.data.corpora.options import KINDS, SAMPLES, VOCABULARY, Options
 from llmc.data.tokens import DTYPES
 from llmc.errors import UserError
 
-TOKENIZER_HELP = "gpt2, own (learned from the text), or a tokenizer.bin (default: own for pydocs and a text, else gpt2)"
+TOKENIZER_HELP = (
+    "gpt2, own (learned from the text) or a tokenizer.bin (default: own for pydocs and your own text, else gpt2)"
+)
 
 
 def add_arguments(parser):
-    """The arguments of `llmc data`, for an argparse parser."""
+    """Declare the arguments of `llmc data` on an argparse parser."""
     add, names = parser.add_argument, ", ".join(sorted(CORPORA))
-    add("corpus", nargs="?", metavar="NAME", help=f"{names} (default: pydocs, or with --file a text of your own)")
-    add("--name", metavar="FOLDER", help="what to call it in the data folder (default: NAME, or that of the file)")
+    add("corpus", nargs="?", metavar="NAME", help=f"{names} (default: pydocs, or your own text with --file)")
+    add("--name", metavar="FOLDER", help="its name in the data folder (default: NAME, or the name of the file)")
     add_options(parser)
     add_fineweb_options(parser, "fineweb: ")
 
 
 def add_options(parser):
-    """What can be said of every corpus."""
+    """The options of every corpus."""
     add = parser.add_argument
-    add("--file", help="a copy of the corpus's source on this machine; without NAME, the text to make one of")
-    add("--out", metavar="DIR", help="where to write (default: a folder of that name in the data folder)")
+    add("--file", help="a local copy of the corpus's source; without NAME, the text to make a corpus from")
+    add("--out", metavar="DIR", help="the folder to write (default: the one of that name in the data folder)")
     add("--tokenizer", metavar="T", help=TOKENIZER_HELP)
-    add("--vocabulary", metavar="V", type=int, help=f"tokens of an own tokenizer (default: {VOCABULARY})")
-    add("--format", choices=list(DTYPES), help="int32: llm.c's first form, without a header (default: uint16)")
+    vocabulary = f"number of tokens, for a tokenizer learned from the text (default: {VOCABULARY})"
+    add("--vocabulary", metavar="V", type=int, help=vocabulary)
+    add("--format", choices=list(DTYPES), help="of the token files; int32 is llm.c's first format (default: uint16)")
 
 
 def add_fineweb_options(parser, prefix=""):
-    """Which FineWeb, and how much of it."""
+    """The options of FineWeb: which one, and how much of it."""
     add = parser.add_argument
     add("--kind", choices=KINDS, help=f"{prefix}all pages, or the educational ones (default: classic)")
-    add("--sample", choices=SAMPLES, help=f"{prefix}how many tokens (default: 10B)")
-    add("--shard-size", metavar="N", type=int, help=f"{prefix}tokens of a file (default: 100000000)")
-    add("--shards", metavar="N", type=int, help=f"{prefix}stop after N files to train on (default: all)")
+    add("--sample", choices=SAMPLES, help=f"{prefix}number of tokens (default: 10B)")
+    add("--shard-size", metavar="N", type=int, help=f"{prefix}tokens per file (default: 100000000)")
+    add("--shards", metavar="N", type=int, help=f"{prefix}stop after N training files (default: all)")
 
 
 def run(args) -> int:
-    """`llmc data NAME`: prepare the corpus and say where it is. Returns the exit status."""
+    """Prepare the corpus and print where it is; always 0."""
     choices = dict(vars(args))
     corpus, out, V, folder = (choices.pop(key, None) for key in ("corpus", "out", "vocabulary", "name"))
     choices = {key: value for key, value in choices.items() if key in Options.__dataclass_fields__}
@@ -50,7 +53,7 @@ def run(args) -> int:
 
 
 def script(corpus) -> int:
-    """What data/NAME.py does: `llmc data NAME`, with its own help. Returns the exit status: 2 when the input is bad."""
+    """The script data/NAME.py: `llmc data NAME` with a help text of its own. Returns the exit status."""
     parser = argparse.ArgumentParser(description=f"Prepare the corpus {corpus}; the same as `llmc data {corpus}`.")
     add_options(parser)
     if corpus == "fineweb":
@@ -59,7 +62,7 @@ def script(corpus) -> int:
         return run(argparse.Namespace(corpus=corpus, **vars(parser.parse_args())))
     except UserError as error:
         print(f"llmc: {error}", file=sys.stderr)
-        return 2
+        return error.status
     except KeyboardInterrupt:
         print("llmc: interrupted.", file=sys.stderr)
         return 2

@@ -1,6 +1,6 @@
-"""`llmc init`: a model file to begin with, of fresh weights or of a Hugging Face GPT-2.
+"""`llmc init`: a model file to start from, with fresh weights or those of a Hugging Face GPT-2.
 
-Fresh weights are those that `llmc train` begins with, and llm.c's `-e d12`; see llmc/initialization.py.
+Fresh weights are the ones that `llmc train` starts from, and llm.c's `-e d12`; see llmc/initialization.py.
 """
 
 from pathlib import Path
@@ -15,26 +15,26 @@ from llmc.model import GPT2
 
 def add_arguments(parser):
     """Declare the arguments of `llmc init` on an argparse parser."""
-    parser.add_argument("--preset", help="fresh weights of this size, see llmc/config.py: tiny, d6, d12 (GPT-2), …")
-    parser.add_argument("--seed", type=int, default=42, help="of the fresh weights (default: 42)")
-    origin = "a folder with config.json and model.safetensors, or a name on the hub: openai-community/gpt2"
-    parser.add_argument("--from", dest="source", metavar="MODEL", help=origin)
+    parser.add_argument("--preset", help="fresh weights for this size, see llmc/config.py: tiny, d6, d12 (GPT-2), …")
+    parser.add_argument("--seed", type=int, default=42, metavar="N", help="seed of the fresh weights (default: 42)")
+    source = "a folder with config.json and model.safetensors, or a name on the hub, such as openai-community/gpt2"
+    parser.add_argument("--from", dest="source", metavar="MODEL", help=source)
     parser.add_argument("-o", "--out", required=True, metavar="FILE", help="the model file to write, in llm.c's format")
     parser.add_argument("--precision", default="float32", help="float32 or bfloat16 (default: float32)")
-    parser.add_argument("--force", action="store_true", help="write over a file that is there")
+    parser.add_argument("--force", action="store_true", help="overwrite an existing file")
 
 
 def run(args) -> int:
-    """Write the model file and say what it holds; always 0. Raises UserError before anything is computed or fetched."""
+    """Write the model file and print its sizes; always 0. Raises UserError before anything is computed or fetched."""
     if (args.preset is None) == (args.source is None):
         raise UserError(
-            "give either --preset (fresh weights) or --from (a Hugging Face model), see `llmc init --help`."
+            "give either --preset (fresh weights) or --from (a Hugging Face model); see `llmc init --help`."
         )
     check_precision(args.precision)
     check_seed(args.seed)
     path = Path(args.out)
     if path.exists() and not args.force:
-        raise UserError(f"{path} is there already; choose another name, or give --force to write over it.")
+        raise UserError(f"{path} exists already; choose another name, or overwrite it with --force.")
     model = read_huggingface(args.source) if args.source else fresh_model(args.preset, args.seed)
     write_model(path, model, args.precision)
     c = model.config
@@ -44,7 +44,7 @@ def run(args) -> int:
 
 
 def fresh_model(name: str, seed: int) -> GPT2:
-    """The preset with its initial weights. Raises UserError for an unknown preset."""
+    """A model of the preset with fresh weights. Raises UserError for an unknown preset."""
     model = GPT2(preset(name))
     model.init_weights(seed)
     return model

@@ -1,38 +1,48 @@
-"""`llmc sample`: a trained model writes, token by token, as it thinks of them."""
+"""`llmc sample`: a trained model writes, token by token, as it chooses them."""
 
 from llmc.checkpoints import read_config, read_model
 from llmc.sampling import check_options, sample_text
+from llmc.training.run_folder.find_models import find_model, find_tokenizer, run_settings, trained_window
 from llmc.training.settings import TrainSettings
-from llmc.training.trained import find_encoding, find_trained
 
 
 def add_arguments(parser):
     """Declare the arguments of `llmc sample` on an argparse parser."""
-    parser.add_argument(
-        "model", nargs="?", help="a run, by folder or name in runs/, or a model file (default: newest run)"
-    )
-    parser.add_argument("--prompt", default="", help="text to continue (default: begin a document)")
-    parser.add_argument("--temperature", type=float, default=1.0, help="0: the most probable token (default: 1.0)")
-    parser.add_argument("--top-k", type=int, metavar="K", help="draw from the K most probable tokens only")
-    parser.add_argument("--top-p", type=float, metavar="P", help="draw from the fewest tokens with a share of P only")
-    parser.add_argument("--seed", type=int, default=1337, help="the same seed, the same text (default: 1337)")
-    parser.add_argument("--max-tokens", type=int, default=256, help="end after so many tokens (default: 256)")
-    parser.add_argument("--window", type=int, help="tokens to look back on (default: as many as in training)")
-    parser.add_argument("--tokenizer", help="tokenizer file (default: the one beside the model, or GPT-2's)")
-    parser.add_argument("--no-cache", action="store_true", help="read the whole context again for every token")
-    parser.add_argument("--backend", default=TrainSettings.backend, help="who computes (default: %(default)s)")
+    model = "a run, by its folder or its name in runs/, or a model file (default: the newest run)"
+    parser.add_argument("model", nargs="?", help=model)
+    parser.add_argument("--prompt", default="", help="the text to continue (default: start a document)")
+    temperature = "below 1 more predictable, 0 always takes the most probable token (default: 1.0)"
+    parser.add_argument("--temperature", type=float, default=1.0, metavar="X", help=temperature)
+    parser.add_argument("--top-k", type=int, metavar="K", help="draw only from the K most probable tokens")
+    parser.add_argument("--top-p", type=float, metavar="P", help="draw only from the fewest tokens with a share of P")
+    parser.add_argument("--seed", type=int, default=1337, metavar="N", help="same seed, same text (default: 1337)")
+    parser.add_argument("--max-tokens", type=int, default=256, metavar="N", help="stop after N tokens (default: 256)")
+    parser.add_argument("--window", type=int, metavar="N", help="tokens to look back on (default: as in training)")
+    tokenizer = "tokenizer file (default: the one next to the model, or GPT-2's)"
+    parser.add_argument("--tokenizer", metavar="FILE", help=tokenizer)
+    parser.add_argument("--no-cache", action="store_true", help="process the whole context again for every token")
+    backend = "the code that computes the layers: numpy, cpu or cuda (default: %(default)s)"
+    parser.add_argument("--backend", default=TrainSettings.backend, help=backend)
 
 
 def run(args) -> int:
-    """Write the prompt and what follows; always 0. Raises UserError for bad options or files."""
+    """Print the prompt and its continuation; always 0. Raises UserError for bad options or files."""
     check_options(args.max_tokens, args.temperature, args.top_k, args.top_p)
-    trained = find_trained(args.model)
-    encoding = find_encoding(read_config(trained.path).V, args.tokenizer, [trained.folder])
-    model = read_model(trained.path, args.backend)
-    window = trained.window(model.config) if args.window is None else args.window
-    more = dict(top_p=args.top_p, window=window, cache=not args.no_cache)
-    options = (args.prompt, args.max_tokens, args.temperature, args.top_k, args.seed)
-    pieces = sample_text(model, encoding, *options, **more)
+    path = find_model(args.model)
+    settings, config = run_settings(path), read_config(path)
+    encoding = find_tokenizer(config.V, args.tokenizer, [path.parent])
+    pieces = sample_text(
+        read_model(path, args.backend),
+        encoding,
+        prompt=args.prompt,
+        max_tokens=args.max_tokens,
+        temperature=args.temperature,
+        top_k=args.top_k,
+        top_p=args.top_p,
+        seed=args.seed,
+        window=trained_window(settings, config) if args.window is None else args.window,
+        cache=not args.no_cache,
+    )
     print(args.prompt, end="", flush=True)
     for piece in pieces:
         print(piece, end="", flush=True)

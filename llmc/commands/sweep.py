@@ -11,25 +11,29 @@ from llmc.training.sweep import PLOT, RESULTS, default_rates, finding, sweep, ta
 
 def add_arguments(parser):
     """Declare the arguments of `llmc sweep` on an argparse parser: its own, and the settings of `llmc train`."""
-    parser.add_argument("--learning-rates", metavar="X,X,…", help="default: five, from a tenth to ten times the usual")
+    rates = "the learning rates to try (default: five, from a tenth to ten times the usual one)"
+    parser.add_argument("--learning-rates", metavar="X,X,…", help=rates)
     parser.add_argument("--jobs", type=int, metavar="N", help="runs at a time (default: as many as there are cores)")
-    parser.add_argument("--recipe", metavar="NAME", help=f"settings to begin with: {', '.join(RECIPES)}")
-    parser.add_argument("--out", metavar="DIR", help="folder of the sweep; one that was interrupted goes on in its own")
-    parser.add_argument("--name", help="of its folder in runs/; NAME-2, … when it is taken (default: sweep)")
+    parser.add_argument("--recipe", metavar="NAME", help=f"settings to start from: {', '.join(RECIPES)}")
+    out = "folder of the sweep; give that of an interrupted sweep to continue it (default: runs/NAME)"
+    parser.add_argument("--out", metavar="DIR", help=out)
+    parser.add_argument("--name", help="name of its folder in runs/; NAME-2, … if it exists (default: sweep)")
     add_settings(parser, without=("learning_rate", "out", "name"))
 
 
 def run(args) -> int:
-    """Sweep, and print the table; 0. Raises UserError when it was interrupted."""
+    """Sweep and print a table; returns 0. Raises UserError when it was interrupted."""
     settings = TrainSettings(**{**(recipe(args.recipe) if args.recipe else {}), **given(args)})
     rates = default_rates(settings) if args.learning_rates is None else _parse(args.learning_rates)
     results = sweep(settings, rates, args.jobs)
     if not results:
-        raise UserError("interrupted before the first step was complete; nothing was kept.")
+        raise UserError("interrupted before the first step was complete, so nothing was saved; start again.")
     print(table(results))
     folder = Path(results[0].run_dir).parent
     if any(result.unfinished for result in results) or not set(rates) <= {r.learning_rate for r in results}:
-        raise UserError(f"interrupted; what was done is in {folder}: the same command with --out {folder} goes on.")
+        raise UserError(
+            f"interrupted, with everything saved in {folder}; to continue, repeat the command with --out {folder}."
+        )
     print(f"{finding(results)}. {folder} holds {PLOT}, {RESULTS} and the runs.")
     return 0
 
@@ -39,4 +43,6 @@ def _parse(text) -> list[float]:
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
-        raise UserError(f"--learning-rates takes numbers with commas between, 1e-4,3e-4, not {text!r}.") from None
+        raise UserError(
+            f"--learning-rates takes numbers separated by commas, such as 1e-4,3e-4, not {text!r}."
+        ) from None

@@ -1,34 +1,36 @@
-"""A run that stopped, as it was: its settings, its newest checkpoint, and its log up to there."""
+"""Restoring a run that stopped: its settings, its newest checkpoint, and its log up to there."""
 
 from contextlib import contextmanager
 from dataclasses import fields, replace
 
 from llmc.checkpoints.folder import latest_checkpoint, load_checkpoint, model_path
 from llmc.errors import UserError
-from llmc.training.log import read_log
-from llmc.training.run_folder import RunFolder, find_run
-from llmc.training.run_json import read_settings
-from llmc.training.settings import TrainSettings
+from llmc.training.run_folder.find_models import find_run
+from llmc.training.run_folder.log import read_log
+from llmc.training.run_folder.settings_file import read_settings
+from llmc.training.run_folder.writing import RunFolder
+from llmc.training.settings import PLACE, TrainSettings
 from llmc.training.start import check_tokenizer
 from llmc.training.trainer import Trainer
 
-# What the weights and the order of the batches hang on: another value would be another run.
+# The weights and the order of the batches depend on these: another value would make it another run.
 FIXED = ("preset", "model", "batch_size", "sequence_length", "shuffle", "seed")
-PLACE = ("out", "name")
 
 
 @contextmanager
 def load_run(run=None, changes=(), say=None):
-    """`with load_run(…) as (trainer, folder, history)`: all that a run goes on with; the folder is ours meanwhile.
+    """`with load_run(…) as (trainer, folder, history)`: a run ready to continue; its folder is ours meanwhile.
 
-    run: as in find_run · changes: {setting: new value} · say: as in Trainer. Raises UserError when there is nothing
-    to go on with, or not with these changes.
+    run: as in find_run · changes: {setting: new value} · say: as in Trainer. Raises UserError when the run cannot be
+    continued, or not with these changes.
     """
     with RunFolder(_find(run)) as folder:
         settings = changed(read_settings(folder.path), dict(changes), folder.path)
         step = folder.latest
         if step >= settings.steps:
-            raise UserError(f"{folder.path} has made its {step} steps; to make more, say how many in all: --steps N.")
+            raise UserError(
+                f"{folder.path} has made all of its {step} steps; to train longer, give the new total with --steps N."
+            )
         model, state = load_checkpoint(folder.path, step, settings.backend)
         trainer = Trainer(settings, say, model, state)
         check_tokenizer(model.config, trainer.encoding, model_path(folder.path, step), settings.data)
@@ -41,7 +43,7 @@ def _find(run):
     """The folder of a run that has a checkpoint."""
     path = find_run(run)
     if latest_checkpoint(path) is None:
-        raise UserError(f"{path} holds no checkpoint to go on from; start a new run from its weights with --model.")
+        raise UserError(f"{path} holds no checkpoint to resume from; start a new run from its weights with --model.")
     return path
 
 
@@ -51,7 +53,7 @@ def changed(settings, changes, path) -> TrainSettings:
     if unknown:
         raise TypeError(f"there is no setting {', '.join(sorted(unknown))}")
     if not changes.keys().isdisjoint(PLACE):
-        raise UserError(f"a run that goes on stays where it is, in {path}; leave --out and --name out.")
+        raise UserError(f"a resumed run stays in its folder, {path}; leave out --out and --name.")
     for name in FIXED:
         before, now = getattr(settings, name), changes.get(name, getattr(settings, name))
         if now != before:
@@ -63,6 +65,6 @@ def changed(settings, changes, path) -> TrainSettings:
 
 
 def until(history, step) -> dict:
-    """A history as it was when `step` steps were made: the validation in front of the next one is part of it."""
+    """A history as it was when `step` steps were made, including the validation before the next one."""
     last = {"train": step - 1, "val": step, "eval": step}
     return {name: [row for row in rows if row[0] <= last[name]] for name, rows in history.items()}

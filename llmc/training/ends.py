@@ -1,20 +1,37 @@
-"""The one sentence for a run that cannot go on: what happened, what is kept, and how to go on from there."""
+"""The two ways in which a run fails: what happened, what is saved, and how to continue from there, in one sentence."""
+
+from llmc.errors import UserError
 
 
-def diverged(reason, trainer, folder) -> str:
-    """For numbers that are none any more. folder: the RunFolder, None when nothing is saved."""
+class RunDiverged(UserError):
+    """Training stopped because loss, gradient or weights are not finite numbers any more.
+
+    Sweeps and scripts know it by its exit status. reason: for a table, "the loss is nan at step 12".
+    """
+
+    status = 3
+
+    def __init__(self, cause, trainer, folder):
+        """cause: "the loss is nan" · folder: the RunFolder, None when nothing is saved."""
+        self.reason = f"{cause} at step {trainer.step + 1}"
+        super().__init__(f"{self.reason}, so training stopped; {_advice(trainer, folder)}.")
+
+
+def _advice(trainer, folder):
+    """What to do about a divergence: "lower the learning rate (it was 0.1) and start again"."""
     lr = trainer.settings.learning_rate
-    what = f"{reason} at step {trainer.step + 1}, so training stopped"
     if folder and folder.latest is not None:
-        lower = f"`llmc train --resume {folder.path} --learning-rate {lr / 2:g}`"
-        return f"{what}; go on from step {folder.latest}, which is kept, with a lower learning rate: {lower}."
-    kept = f"; {folder.path} keeps the log" if folder and trainer.step else ""
-    return f"{what}; lower the learning rate (it was {lr:g}) and start again{kept}."
+        command = f"`llmc train --resume {folder.path} --learning-rate {lr / 2:g}`"
+        return f"step {folder.latest} is saved, so continue from it with a lower learning rate: {command}"
+    kept = f"; the log is in {folder.path}" if folder and trainer.step else ""
+    return f"lower the learning rate (it was {lr:g}) and start again{kept}"
 
 
-def broken(error, folder) -> str:
-    """For everything else: a disk that is full, data that is gone."""
+def failed(error, folder) -> UserError:
+    """The error of a run that cannot continue for another reason: the disk is full, the data is gone."""
     what = str(error).removesuffix(".")
     if not folder or folder.latest is None:
-        return f"{what}."
-    return f"{what}; step {folder.latest} is kept: go on from it with `llmc train --resume {folder.path}`."
+        return UserError(f"{what}.")
+    return UserError(
+        f"{what}; step {folder.latest} is saved: continue from it with `llmc train --resume {folder.path}`."
+    )

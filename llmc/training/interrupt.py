@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a wish, not an exception: the batch in progress is finished, then the run is saved."""
+"""Ctrl-C and SIGTERM as a request, not an exception: the batch in progress is finished, then the run is saved."""
 
 import signal
 import threading
@@ -7,7 +7,7 @@ import threading
 class StopRequest:
     """`with StopRequest() as stop`: inside, the two signals only set `stop.requested`, however often they come.
 
-    Signals belong to the main thread; in another one this does nothing. The handlers before are put back at the end.
+    Signals belong to the main thread; in another thread this does nothing. The previous handlers return at the end.
     """
 
     SIGNALS = (signal.SIGINT, signal.SIGTERM)

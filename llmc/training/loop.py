@@ -6,12 +6,13 @@ from contextlib import nullcontext
 import numpy as np
 
 from llmc.errors import UserError
+from llmc.training.console import audience
 from llmc.training.continuation import load_run
-from llmc.training.ends import broken, diverged
+from llmc.training.ends import RunDiverged, failed
 from llmc.training.interrupt import StopRequest
-from llmc.training.progress import RunFacts, StepReport, audience
+from llmc.training.report import RunFacts, StepReport
 from llmc.training.result import TrainResult
-from llmc.training.run_folder import RunFolder
+from llmc.training.run_folder.writing import RunFolder
 from llmc.training.settings import TrainSettings
 from llmc.training.start import check_before_data
 from llmc.training.stopwatch import Stopwatch
@@ -19,12 +20,12 @@ from llmc.training.trainer import Diverged, Stopped, Trainer
 
 
 def train(settings=None, on_step=None, quiet=False, save=True) -> TrainResult:
-    """Train a model; returns a TrainResult. Defaults: the tiny preset on Python's own documentation.
+    """Train a model; returns a TrainResult. By default this is the tiny preset on Python's own documentation.
 
     on_step: called with a StepReport after every step (and its `close()`, if it has one, at the end); without it
-    progress goes to the console, unless `quiet`. save: write the run folder (see run_folder.py); False leaves no
-    file. Ctrl-C and SIGTERM end the run after the batch in progress, saved, with `interrupted` set. Raises UserError
-    for bad settings or data, before any step, and when the loss is no finite number any more.
+    progress goes to the console, unless `quiet`. save: write the run folder (see run_folder/); False leaves no file.
+    Ctrl-C and SIGTERM end the run after the batch in progress; it is saved, and `interrupted` is set. Raises UserError
+    for bad settings or data, before any step, and its subclass RunDiverged when the loss is no longer a finite number.
     """
     settings = settings or TrainSettings()
     check_before_data(settings)
@@ -34,11 +35,11 @@ def train(settings=None, on_step=None, quiet=False, save=True) -> TrainResult:
 
 
 def resume(run=None, on_step=None, quiet=False, **changes) -> TrainResult:
-    """Go on with a run from its newest checkpoint, as if it had never stopped: same batches, losses, weights.
+    """Continue a run from its newest checkpoint as if it had never stopped: same batches, losses, weights.
 
-    run: its folder, or its name under runs/; None takes the newest · changes: settings to go on with, such as
-    steps=3000 (counted from the run's beginning) or learning_rate · on_step, quiet, the result and the errors as of
-    `train`. The history of what came before is read from main.log, so it has four digits.
+    run: its folder, or its name in runs/; None takes the newest · changes: settings to replace, such as steps=3000
+    (counted from the beginning of the run) or learning_rate · on_step, quiet, result and errors: as for `train`. The
+    earlier history is read from main.log, so it has four digits.
     """
     say, on_step = audience(on_step, quiet)
     with load_run(run, changes, say) as (trainer, folder, history):
@@ -46,27 +47,34 @@ def resume(run=None, on_step=None, quiet=False, **changes) -> TrainResult:
 
 
 class _Run:
-    """A run between its steps. history: the log of what came before, in the form of read_log."""
+    """A run between its steps. history: its log so far, in the form of read_log."""
 
     def __init__(self, trainer, folder, on_step, history=None):
         t = self.trainer = trainer
         self.settings, self.folder, self.on_step = t.settings, folder, on_step
         self.history = history or {"val": [], "train": [], "eval": []}
         self.watch = Stopwatch()
-        path = folder.path if folder else None
-        sizes = (t.train_loader.num_tokens, t.val_loader.num_tokens)
-        self.facts = RunFacts(t.settings, t.config, path, t.baselines, t.bytes_per_token, *sizes, t.step)
+        self.facts = RunFacts(
+            settings=t.settings,
+            config=t.config,
+            baselines=t.baselines,
+            bytes_per_token=t.bytes_per_token,
+            train_tokens=t.train_loader.num_tokens,
+            val_tokens=t.val_loader.num_tokens,
+            resumed_at=t.step,
+        )
 
     def drive(self) -> TrainResult:
-        """All steps that are left, and the end. What goes wrong becomes one sentence, with what was kept."""
-        with StopRequest() as stop, np.errstate(all="ignore"):  # what overflows is found by looking at loss and norm
+        """Make all the steps that are left, and end the run. A failure becomes one sentence that says what is saved."""
+        with StopRequest() as stop, np.errstate(all="ignore"):  # overflows are found by looking at loss and norm
             try:
                 self._loop(stop)
                 self._checkpoint()
-            except Diverged as reason:
-                raise UserError(diverged(reason, self.trainer, self.folder)) from None
+            except Diverged as cause:
+                raise RunDiverged(cause, self.trainer, self.folder) from None
             except UserError as error:
-                raise UserError(self._rescue(error)) from None
+                self._rescue()
+                raise failed(error, self.folder) from None
             finally:
                 getattr(self.on_step, "close", lambda: None)()
             return self._finish(stop.requested and self.trainer.step < self.settings.steps)
@@ -74,7 +82,7 @@ class _Run:
     # ------------------------------------------------------------------------------------------- steps
 
     def _loop(self, stop):
-        """Validation in front of the first step, then steps until the last one or a wish to stop."""
+        """Validation before the first step, then steps until the last one or a request to stop."""
         row = None
         while True:
             if row and self._is_due(self.settings.checkpoint_every):
@@ -82,7 +90,7 @@ class _Run:
             val = self._validate(stop) if self._is_due(self.settings.val_every) and not stop.requested else None
             sample = self.trainer.sample() if self._is_due(self.settings.sample_every) and row else None
             last = self.trainer.step == self.settings.steps or stop.requested
-            self._report(row, val, sample, last, stop)
+            self._send(self._report(row, val, sample, last), stop)
             if last:
                 return
             row = self._step(stop)
@@ -92,7 +100,7 @@ class _Run:
         return bool(every) and (step % every == 0 or step == self.settings.steps)
 
     def _step(self, stop):
-        """One step, logged: (step, loss, lr, norm); None when it was left for a stop."""
+        """Make and log one step: (step, loss, lr, norm); None when it was abandoned because of a request to stop."""
         step, start = self.trainer.step, time.perf_counter()
         try:
             row = (step, *self.trainer.train_step(lambda: stop.requested))
@@ -105,13 +113,13 @@ class _Run:
         return row
 
     def _checkpoint(self):
-        """Keep where the run stands. Raises Diverged instead when the weights are not worth it."""
+        """Save the state of the run. Raises Diverged instead when the weights are useless."""
         if self.folder and self.trainer.step:
             self.trainer.check_weights()
             self.folder.save_checkpoint(self.trainer)
 
     def _validate(self, stop):
-        """Validation loss, logged; None when it was left for a stop, or made before the run was resumed."""
+        """Measure and log the validation loss; None when it was abandoned, or when the log of a resumed run has it."""
         step, start = self.trainer.step, time.perf_counter()
         if step in [row[0] for row in self.history["val"][-1:]]:
             return None
@@ -124,42 +132,65 @@ class _Run:
             self.folder.log.val(step, val)
         return val
 
-    def _report(self, row, val, sample, last, stop):
-        """Tell whoever follows the run. A listener whose pipe is closed (`llmc train | head`) ends it, saved."""
+    def _report(self, row, val, sample, last) -> StepReport:
+        """The report of the step just made; without a row (its line in the log), the one before any step."""
         t, s, watch = self.trainer, self.settings, self.watch
         _, loss, lr, norm = row or (None,) * 4
-        bits = None if val is None else t.bits_per_byte(val)
-        speed = s.tokens_per_step / watch.mean if watch.mean else 0.0
-        left = watch.left(s.steps - t.step, s.val_every)
-        about = (watch.last * 1e3, speed, left, val, bits, sample, last, self.history, self.facts)
-        outliers = (t.loss_detector.z, t.norm_detector.z, t.skipped) if row else ()
+        return StepReport(
+            step=t.step,
+            run=self.facts,
+            history=self.history,
+            ms=watch.last * 1e3,
+            tokens_per_second=s.tokens_per_step / watch.mean if watch.mean else 0.0,
+            seconds_left=watch.left(s.steps - t.step, s.val_every),
+            last=last,
+            loss=loss,
+            lr=lr,
+            norm=norm,
+            loss_z=t.loss_detector.z if row else None,
+            norm_z=t.norm_detector.z if row else None,
+            skipped=t.skipped if row else None,
+            val=val,
+            bits_per_byte=None if val is None else t.bits_per_byte(val),
+            sample=sample,
+        )
+
+    def _send(self, report, stop):
+        """Pass a report on. A listener whose pipe is closed (`llmc train | head`) ends the run, saved."""
         try:
-            self.on_step(StepReport(t.step, loss, lr, norm, *about, *outliers))
+            self.on_step(report)
         except BrokenPipeError:
             stop.requested = True
 
     # ------------------------------------------------------------------------------------------- ends
 
-    def _rescue(self, error):
-        """The sentence for a run that something else stopped, its state kept if the disk allows it."""
+    def _rescue(self):
+        """Save the state of a run that failed, if the disk allows it."""
         try:
             self._checkpoint()
         except (UserError, Diverged):
             pass
-        return broken(error, self.folder)
 
     def _finish(self, interrupted) -> TrainResult:
-        """Write the rest of the run folder and hand over the result."""
+        """Write the rest of the run folder and return the result."""
         t, val, watch = self.trainer, self.history["val"], self.watch
-        bits = t.bits_per_byte(val[-1][1]) if val else None
+        saved = self.folder is not None and t.step > 0
         tokens = (t.step - self.facts.resumed_at) * self.settings.tokens_per_step
-        speed = tokens / watch.steps if watch.steps else 0.0
-        about = (self.history, bits, t.step, watch.total, speed, self.facts.run_dir, interrupted)
-        result = TrainResult(t.model, t.encoding, self.facts, *about)
-        if self.folder and t.step:
-            result.sample = t.sample()
+        result = TrainResult(
+            model=t.model,
+            encoding=t.encoding,
+            run=self.facts,
+            history=self.history,
+            bits_per_byte=t.bits_per_byte(val[-1][1]) if val else None,
+            steps=t.step,
+            seconds=watch.total,
+            tokens_per_second=tokens / watch.steps if watch.steps else 0.0,
+            run_dir=self.folder.path if saved else None,
+            interrupted=interrupted,
+            sample=t.sample() if saved else "",
+        )
+        if saved:
             self.folder.save_result(t, result)
         elif self.folder:
             self.folder.discard()
-            result.run_dir = None
         return result

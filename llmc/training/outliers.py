@@ -1,7 +1,7 @@
-"""A bad batch, seen before it does harm: how far a loss or gradient norm lies from those of the last steps.
+"""Spotting a bad batch before it does harm: how far a loss or gradient norm lies from those of the last steps.
 
-Follows llm.c's outlier_detector.h: the z-score of the newest of 128 values among these 128, so that it never exceeds
-√127 = 11.3. Before there are as many, there is no z-score, and nothing is an outlier.
+Follows llm.c's outlier_detector.h: the z-score of the newest of 128 values among these 128, so it never exceeds
+√127 = 11.3. Until there are 128 values, there is no z-score and nothing is an outlier.
 """
 
 from collections import deque
@@ -11,18 +11,18 @@ WINDOW = 128
 
 
 class OutlierDetector:
-    """The last 128 values of one kind. `values` is all its state.
+    """The last 128 values of one kind. `values` is all of its state.
 
-    limit: z-score above which a value is an outlier, 0 for never · values: those to begin with, oldest first.
+    limit: z-score above which a value is an outlier, 0 for never · values: the initial ones, oldest first.
     """
 
     def __init__(self, limit: float = 0.0, values=()):
         self.limit = limit
         self.values = deque(values, maxlen=WINDOW)
-        self.z = None  # of the newest value
+        self.z = None  # z-score of the newest value
 
     def add(self, value: float) -> bool:
-        """Take in a value; whether it is an outlier. `z` is its z-score, None while the window is not full."""
+        """Add a value; returns whether it is an outlier. `z` is its z-score, None while the window is not full."""
         self.values.append(value)
         self.z = self._z() if len(self.values) == WINDOW else None
         return self.is_outlier

@@ -1,13 +1,14 @@
-"""Settings that people have used before, by name: `llmc train --recipe cpu-demo`. Options given beside one override it.
+"""Well-known settings by name: `llmc train --recipe cpu-demo`. Other options on the command line override them.
 
-cpu-demo    what llm.c's train_gpt2.c does: forty steps of GPT-2 124M on Shakespeare, from `--model` or fresh weights
-gpu-demo    what its train_gpt2_fp32.cu does: one pass over the same text
-gpt2-124m   its reproduction of GPT-2 124M: 10 billion tokens of FineWeb, validation loss about 3.29
+cpu-demo    llm.c's train_gpt2.c: forty steps of GPT-2 124M on Shakespeare, from `--model` or fresh weights
+gpu-demo    llm.c's train_gpt2_fp32.cu: one pass over the same text
+gpt2-124m   llm.c's reproduction of GPT-2 124M: 10 billion tokens of FineWeb, validation loss about 3.29
 """
 
 from llmc.errors import UserError
 
-PLAIN = dict(warmup=0, schedule="constant", weight_decay=0.0, beta2=0.999, clip=0.0, shuffle=False)  # AdamW, no more
+# AdamW and nothing else
+PLAIN = dict(warmup=0, schedule="constant", weight_decay=0.0, beta2=0.999, clip=0.0, shuffle=False)
 SHAKESPEARE = dict(preset="d12", data="tinyshakespeare", sample_tokens=64, **PLAIN)
 
 RECIPES = {  # name -> fields of TrainSettings
@@ -58,7 +59,7 @@ RECIPES = {  # name -> fields of TrainSettings
 
 
 def recipe(name: str) -> dict:
-    """The settings of a recipe, to be given to TrainSettings(**...). Raises UserError for an unknown name."""
+    """The settings of a recipe, for TrainSettings(**...). Raises UserError for an unknown name."""
     if name not in RECIPES:
         raise UserError(f"there is no recipe {name!r}; choose one of {', '.join(RECIPES)}.")
     return dict(RECIPES[name])

@@ -1,4 +1,4 @@
-"""What a run leaves in memory."""
+"""The outcome of a run, in memory."""
 
 from dataclasses import dataclass
 
@@ -7,14 +7,13 @@ from llmc.training.plot import plot_run
 
 @dataclass
 class TrainResult:
-    """The outcome of `train`. Losses are nats per token.
+    """The outcome of `train`. Losses are in nats per token.
 
-    model, encoding: trained model and its tokenizer · run: RunFacts (settings, config, baselines, …) · history: the
-    log with all digits, as read_log gives it (four digits for what was made before a resume) · bits_per_byte: of the
-    last validation · steps: steps made in all · seconds: of the whole loop since it was started or resumed, validation
-    included · tokens_per_second: of the steps alone · run_dir: the run folder, None
-    when nothing was saved · interrupted: ended by Ctrl-C or SIGTERM before its last step · sample: the text in
-    sample.txt.
+    model, encoding: the trained model and its tokenizer · run: its RunFacts (settings, config, baselines, …) · history:
+    the log with all digits, as read_log gives it (four digits for what was made before a resume) · bits_per_byte: of
+    the last validation · steps: made in all · seconds: of the whole loop since it was started or resumed, including
+    validation · tokens_per_second: of the steps alone · run_dir: the run folder, None when nothing was saved ·
+    interrupted: whether Ctrl-C or SIGTERM ended it before its last step · sample: the text in sample.txt.
     """
 
     model: object

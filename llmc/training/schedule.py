@@ -1,4 +1,4 @@
-"""How the learning rate moves over a run: up during warmup, then down along a curve.
+"""The learning rate over a run: it rises during warmup, then falls along a curve.
 
 Follows llm.c's schedulers.h (cosine, linear, constant, wsd). One difference: warmup applies to "constant" too.
 """
@@ -29,8 +29,8 @@ KINDS = (*CURVES, "wsd")
 def learning_rate(step, max_lr, warmup, total, final_fraction=0.0, kind="cosine") -> float:
     """Learning rate of the update at `step` (0 … total - 1).
 
-    warmup: steps of linear rise, max_lr·(step + 1)/warmup · total: steps of the run · final_fraction: share of max_lr
-    that the curve ends at · kind: "cosine", "linear", "constant" or "wsd" (constant until 80 %, then 1 - √progress).
+    warmup: steps of linear rise, max_lr·(step + 1)/warmup · total: steps of the run · final_fraction: where the curve
+    ends, as a share of max_lr · kind: "cosine", "linear", "constant" or "wsd" (constant until 80%, then 1 - √progress).
     Raises UserError for an unknown kind. Example: learning_rate(0, 1e-3, warmup=10, total=100) == 1e-4.
     """
     if kind not in KINDS:
@@ -44,7 +44,7 @@ def learning_rate(step, max_lr, warmup, total, final_fraction=0.0, kind="cosine"
 
 
 def _progress(step, start, end) -> float:
-    """Where `step` lies between start (0.0) and end (1.0), never outside; a curve of no length counts as over."""
+    """Where `step` lies between start (0.0) and end (1.0), never outside; a curve without length counts as finished."""
     if end <= start:
         return 1.0
     return min(max((step - start) / (end - start), 0.0), 1.0)

@@ -1,4 +1,4 @@
-"""Every number that a training run depends on, checked before anything starts; the defaults fit a two-core laptop."""
+"""All numbers that a training run depends on, checked before anything starts; the defaults suit a two-core laptop."""
 
 from dataclasses import dataclass
 from math import isfinite
@@ -7,6 +7,7 @@ from pathlib import Path
 from llmc.errors import UserError
 from llmc.training.schedule import KINDS
 
+PLACE = ("out", "name")  # where the run goes: the only settings that are not part of the run itself
 AT_LEAST_ONE = ("batch_size", "sequence_length", "total_batch_size", "steps", "val_every", "val_batches")
 OPTIONAL = ("total_batch_size", "val_batches")
 AT_LEAST_ZERO = ("warmup", "seed", "sample_every", "sample_tokens", "checkpoint_every", "keep")
@@ -19,16 +20,17 @@ SHARES = ("final_fraction", "weight_decay", "beta1", "beta2")
 class TrainSettings:
     """Settings of one run. Raises UserError, in one sentence, for a number that makes no sense.
 
-    What is trained: preset, a name in llmc.config.PRESETS, its vocabulary replaced by the tokenizer's · model: a model
-    file or a run to start from instead (fine-tuning) · data: a corpus or a folder with train.bin, val.bin,
-    tokenizer.bin · shuffle: False takes llm.c's order · seed: of weights, batches and samples.
-    A step: batch_size sequences of sequence_length tokens at a time, as often as total_batch_size (tokens; None: once)
-    asks for · warmup, schedule, final_fraction: see schedule.py · weight_decay: on matrices and embeddings · clip:
-    largest gradient norm, 0 for any · skip_loss_z, skip_norm_z: see outliers.py, 0 skips nothing.
-    Beside the steps: val_every, sample_every, checkpoint_every in steps, 0 for only at the end (val_every: at least
-    1) · val_batches: None measures on all of the validation data · keep: newest checkpoints that stay, 0 for all ·
-    out: the run folder, which must not hold a run yet; None takes runs/NAME, and runs/NAME-2, … when that is there ·
-    name: None takes the preset's or the model's.
+    Model and data: preset, a name in llmc.config.PRESETS, with the tokenizer's vocabulary in place of its own · model:
+    a model file or a run to start from instead (fine-tuning) · data: a corpus, or a folder with train.bin, val.bin and
+    tokenizer.bin · shuffle: False takes llm.c's order · seed: for weights, batches and samples · backend: see
+    llmc/backends.
+    A step: batch_size sequences of sequence_length tokens at a time, repeated until there are total_batch_size tokens
+    (None: once) · warmup, schedule, final_fraction: see schedule.py · weight_decay: on matrices and embeddings · clip:
+    largest gradient norm, 0 for no limit · skip_loss_z, skip_norm_z: see outliers.py, 0 skips nothing.
+    Between steps: val_every, sample_every, checkpoint_every in steps, 0 for only at the end (val_every: at least 1) ·
+    val_batches: None measures on all of the validation data · keep: how many of the newest checkpoints to keep, 0 for
+    all · out: the run folder, which must not hold a run yet; None takes runs/NAME, or runs/NAME-2, … if that exists ·
+    name: None takes the name of the preset or the model.
     """
 
     preset: str = "tiny"
@@ -86,17 +88,17 @@ class TrainSettings:
 
     @property
     def tokens_per_step(self) -> int:
-        """Tokens that one update has seen."""
+        """Tokens that one update learns from."""
         return self.total_batch_size or self.batch_size * self.sequence_length
 
     @property
     def micro_batches(self) -> int:
-        """How many batches of B·T tokens one update adds up."""
+        """How many batches of B·T tokens are accumulated for one update."""
         return self.tokens_per_step // (self.batch_size * self.sequence_length)
 
     @property
     def title(self) -> str:
-        """What a run of these settings is called: its name, else its model's, else its preset."""
+        """The name of a run with these settings: its own, else its model's, else its preset's."""
         return self.name or (Path(self.model).stem if self.model else self.preset)
 
     def _check(self, name, kind, holds, what):

@@ -4,12 +4,12 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 
-RECENT = 20  # steps over which speed is averaged
+RECENT = 20  # steps over which the speed is averaged
 
 
 @dataclass
 class Stopwatch:
-    """Runs from its making on. Seconds: `steps` in all training steps, `last` in the last one, `validation` of one."""
+    """Starts when it is made. Seconds in all training steps (`steps`), in the `last` one, in one `validation`."""
 
     start: float = field(default_factory=time.perf_counter)
     steps: float = 0.0
@@ -18,21 +18,21 @@ class Stopwatch:
     recent: deque = field(default_factory=lambda: deque(maxlen=RECENT))
 
     def add_step(self, seconds):
-        """Take note of one training step."""
+        """Count one training step."""
         self.last = seconds
         self.steps += seconds
         self.recent.append(seconds)
 
     @property
     def mean(self) -> float:
-        """Seconds per step, over the last ones."""
+        """Seconds per step, over the latest steps."""
         return sum(self.recent) / len(self.recent) if self.recent else 0.0
 
     @property
     def total(self) -> float:
-        """Seconds since the beginning."""
+        """Seconds since the start."""
         return time.perf_counter() - self.start
 
     def left(self, steps: int, val_every: int) -> float:
-        """Estimated seconds that so many more steps take, with the validations between them."""
+        """Estimated seconds for `steps` more steps, including the validations between them."""
         return steps * self.mean + -(-steps // val_every) * self.validation

@@ -1,6 +1,7 @@
-"""The model, the data and the settings of one run, and what it does: a training step, a validation, a sample.
+"""The model, the data and the settings of one run, and its actions: a training step, a validation, a sample.
 
-Knows nothing of files, screens or signals; `loop.py` drives it. Follows the main loop of llm.c's train_gpt2.cu.
+It knows nothing of run folders, screens and signals; `loop.py` drives it. Follows the main loop in llm.c's
+train_gpt2.cu.
 """
 
 from functools import partial
@@ -20,23 +21,23 @@ from llmc.training.outliers import OutlierDetector
 from llmc.training.schedule import learning_rate
 from llmc.training.start import make_model
 
-SAMPLE_TEMPERATURE = 0.8  # a little bolder than the model is: small models are too unsure
+SAMPLE_TEMPERATURE = 0.8  # below 1, because small models are too unsure
 
 
 class Diverged(ArithmeticError):
-    """The loss or the gradient norm is not a finite number; its one argument says which."""
+    """Loss, gradient or weights are not finite numbers; its one argument says which."""
 
 
 class Stopped(Exception):
-    """A step was left between two of its micro-batches."""
+    """A step was abandoned between two of its micro-batches."""
 
 
 class Trainer:
-    """One run in memory. `step` counts the steps made; parameters are those after `step` of them.
+    """One run in memory. `step` counts the steps made; the parameters are those after that many steps.
 
-    say(sentence), if given, is told about a corpus that has to be prepared · model, state: of a checkpoint, to go on
-    from it bit for bit; without them the model is made as the settings say. Raises UserError for data or a model that
-    cannot be used, or do not belong together.
+    say(line), if given, receives progress when a corpus has to be prepared · model, state: of a checkpoint, to continue
+    from it bit for bit; without them the settings say which model to make. Raises UserError for data or a model that
+    cannot be used, or that do not belong together.
     """
 
     def __init__(self, settings, say=None, model=None, state=None):
@@ -45,9 +46,9 @@ class Trainer:
         self.encoding = read_tokenizer(corpus.tokenizer)
         self.model = model or make_model(s, self.encoding)
         self.config = self.model.config
-        shape = (s.batch_size, s.sequence_length, self.config.V)
+        shape = dict(B=s.batch_size, T=s.sequence_length, V=self.config.V)
         order = partial(ShuffledLoader, seed=s.seed) if s.shuffle else DataLoader
-        self.train_loader, self.val_loader = order(corpus.train, *shape), DataLoader(corpus.val, *shape)
+        self.train_loader, self.val_loader = order(corpus.train, **shape), DataLoader(corpus.val, **shape)
         self.val_batches = min(s.val_batches or self.val_loader.num_batches, self.val_loader.num_batches)
         self._measure_validation_text()
         self.model.allocate(s.batch_size, s.sequence_length)
@@ -55,10 +56,10 @@ class Trainer:
         self.step = 0
         if state is not None:
             self._resume(state)
-        self._position = self.train_loader.state()  # behind the last complete step
+        self._position = self.train_loader.state()  # after the last complete step
 
     def _measure_validation_text(self):
-        """What bits per byte and the baselines need of the validation tokens that are measured on, and no others."""
+        """Bits per byte and the baselines, for exactly the validation tokens that the loss is measured on."""
         measured = self.val_batches * self.settings.batch_size * self.settings.sequence_length
         tokens = self.val_loader.head(measured + 1)  # (measured + 1,)
         self._targets, self._lengths = tokens[1:], token_lengths(self.encoding)  # (measured,), (V,)
@@ -68,16 +69,22 @@ class Trainer:
     # ------------------------------------------------------------------------------------------- state
 
     def state(self) -> TrainState:
-        """Where the run stands: with the model, all that the next step depends on."""
-        s, losses, norms = self.settings, self.loss_detector.values, self.norm_detector.values
-        return TrainState(self.step, s.shuffle, self._position, s.seed, tuple(losses), tuple(norms))
+        """Everything, apart from the model, that the next step depends on."""
+        return TrainState(
+            step=self.step,
+            shuffle=self.settings.shuffle,
+            loader=self._position,
+            rng=self.settings.seed,
+            losses=tuple(self.loss_detector.values),
+            norms=tuple(self.norm_detector.values),
+        )
 
     def _resume(self, state):
-        """Stand where `state` says. The batches must come in the same order, or some would be seen twice."""
+        """Restore a state. The batches must come in the same order, or some would be seen twice."""
         s = self.settings
         if state.shuffle != s.shuffle:
-            kinds = {True: "shuffled", False: "in order"}
-            raise UserError(f"the checkpoint's batches came {kinds[state.shuffle]}; go on with them that way.")
+            option = "--shuffle" if state.shuffle else "--in-order"
+            raise UserError(f"the checkpoint was trained with {option}; continue from it with the same option.")
         self.train_loader.load_state(state.loader)
         self.loss_detector = OutlierDetector(s.skip_loss_z, state.losses)
         self.norm_detector = OutlierDetector(s.skip_norm_z, state.norms)
@@ -88,12 +95,19 @@ class Trainer:
     def train_step(self, stop=lambda: False):
         """One step. Returns (mean loss in nats per token, learning rate, gradient norm before clipping).
 
-        An outlier (see outliers.py) makes no update: `skipped`, then, says why. Raises Diverged when loss or norm is
-        not finite, and Stopped when stop() becomes true between two micro-batches; `state()` and the parameters are
-        then those in front of the step.
+        An outlier (see outliers.py) makes no update; `skipped` then says why. Raises Diverged when loss or norm is not
+        finite, and Stopped when stop() becomes true between two micro-batches; `state()` and the parameters are then
+        those from before the step.
         """
         s, model = self.settings, self.model
-        lr = learning_rate(self.step, s.learning_rate, s.warmup, s.steps, s.final_fraction, s.schedule)
+        lr = learning_rate(
+            self.step,
+            s.learning_rate,
+            warmup=s.warmup,
+            total=s.steps,
+            final_fraction=s.final_fraction,
+            kind=s.schedule,
+        )
         loss = self._accumulate(stop)
         norm = model.clip_gradients(s.clip) if s.clip else model.global_norm()
         if not isfinite(norm):
@@ -102,7 +116,7 @@ class Trainer:
         if any(outliers):
             model.zero_grad()
         else:
-            model.update(lr, s.beta1, s.beta2, s.eps, s.weight_decay, zero_grad=True)
+            model.update(lr, beta1=s.beta1, beta2=s.beta2, eps=s.eps, weight_decay=s.weight_decay, zero_grad=True)
         self.step += 1
         self._position = self.train_loader.state()
         return loss, lr, norm
@@ -110,8 +124,8 @@ class Trainer:
     def _accumulate(self, stop=lambda: False):
         """Mean loss of the step's micro-batches; their mean gradient is in model.grads.
 
-        Each micro-batch has B·T tokens, so the mean over all tokens is the mean of the micro-batches' means: loss and
-        gradient of each count 1/n. Between steps the gradients are zero; the update leaves them so.
+        Each micro-batch has B·T tokens, so the mean over all tokens is the mean of the micro-batches' means: the loss
+        and gradient of each count 1/n. Between steps the gradients are zero; the update leaves them so.
         """
         model, n = self.model, self.settings.micro_batches
         total = 0.0
@@ -121,7 +135,7 @@ class Trainer:
                 raise Stopped
             x, y = self.train_loader.next_batch()  # (B, T) int32 both
             model.forward(x, y, dloss=1.0 / n, wait=False)
-            model.backward()  # and only then the loss, so that a GPU has no pause between the two
+            model.backward()  # before fetching the loss, so that a GPU is never idle in between
             loss = model.mean_loss()
             if not isfinite(loss):
                 raise Diverged(f"the loss is {loss}")
@@ -137,13 +151,13 @@ class Trainer:
         return None
 
     def check_weights(self):
-        """Raise Diverged when the weights are no finite numbers any more, or too large to compute with."""
+        """Raise Diverged when the weights are not finite numbers any more, or too large to compute with."""
         norm = self.model.backend.global_norm(self.model.params_flat)
         if not isfinite(norm):
             raise Diverged(f"the norm of the weights is {norm}")
 
     def validate(self, stop=lambda: False):
-        """Mean loss (nats per token) on the validation batches, or None when stop() becomes true in between."""
+        """Mean loss (nats per token) over the validation batches; None when stop() becomes true in between."""
         total = 0.0
         for loss in batch_losses(self.model, self.val_loader, self.val_batches):
             total += loss
@@ -152,12 +166,12 @@ class Trainer:
         return total / self.val_batches
 
     def bits_per_byte(self, val_loss) -> float:
-        """A loss that `validate` returned, as bits per byte of the validation text."""
+        """A loss returned by `validate`, as bits per byte of the validation text."""
         return bits_per_byte(val_loss, self._targets, self._lengths)
 
     def sample(self) -> str:
-        """Text that the model writes from the start of a document; where it ends one, the next begins on a new line."""
+        """Text that the model writes from the start of a document; when a document ends, the next begins a new line."""
         s, start = self.settings, [self.encoding.eot_token]
-        window = s.sequence_length  # positions from there on were never trained
-        ids = generate(self.model, start, s.sample_tokens, SAMPLE_TEMPERATURE, seed=s.seed, window=window)
+        window = s.sequence_length  # positions beyond it were never trained
+        ids = generate(self.model, start, s.sample_tokens, temperature=SAMPLE_TEMPERATURE, seed=s.seed, window=window)
         return self.encoding.decode(list(ids)).replace(END_OF_TEXT, "\n")

@@ -7,8 +7,8 @@ time of reading: JupyterLab shows the movement, and nbconvert, nbval or a code-h
 import time
 
 from llmc.course.figures.showing import as_output
+from llmc.training.console import clock
 from llmc.training.plot import plot_run
-from llmc.training.progress import clock
 
 BAR = '<progress value="{step}" max="{steps}" style="width: 24em; vertical-align: middle"></progress> {text}'
 

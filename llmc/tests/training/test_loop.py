@@ -15,6 +15,7 @@ from llmc.data.tokenizer import read_tokenizer
 from llmc.errors import UserError
 from llmc.tests.tiny_corpus import V, write_corpus
 from llmc.training import Trainer, TrainSettings, loop, read_log, resume, train
+from llmc.training.ends import RunDiverged
 from llmc.training.run_folder import find_run
 from llmc.training.trainer import Diverged
 
@@ -193,8 +194,9 @@ def poisoned(at):
 @pytest.mark.filterwarnings("error")
 def test_a_loss_that_is_no_number_stops_with_the_log_and_the_last_good_checkpoint(settings, tmp_path, monkeypatch):
     monkeypatch.setattr(loop, "Trainer", poisoned(at=4))
-    with pytest.raises(UserError, match="loss is nan at step 5.*step 3.*--resume .*run --learning-rate 0.002"):
+    with pytest.raises(RunDiverged, match="step 3 is saved.*--resume .*run --learning-rate 0.002`") as caught:
         train(settings(checkpoint_every=3), quiet=True)
+    assert caught.value.reason == "the loss is nan at step 5" and str(caught.value).startswith(caught.value.reason)
     assert files(tmp_path / "run") == {"main.log", "tokenizer.bin", "settings.json", *checkpoint(3)}
     assert np.isfinite(read_model(newest_model(tmp_path / "run")).params_flat).all()
     assert len(read_log(tmp_path / "run" / "main.log")["train"]) == 4
@@ -205,7 +207,7 @@ def test_a_loss_that_is_no_number_stops_with_the_log_and_the_last_good_checkpoin
 
 def test_weights_that_are_no_numbers_are_never_a_checkpoint(settings, tmp_path, monkeypatch):
     monkeypatch.setattr(loop, "Trainer", poisoned(at=6))  # no loss after it that would show
-    with pytest.raises(UserError, match="norm of the weights is nan.*lower the learning rate"):
+    with pytest.raises(RunDiverged, match="norm of the weights is nan.*lower the learning rate"):
         train(settings(), quiet=True)
     assert files(tmp_path / "run") == {"main.log"}
 
@@ -238,7 +240,7 @@ def test_a_disk_that_fills_up_keeps_the_last_checkpoint(settings, tmp_path, monk
             monkeypatch.setattr(os, "fsync", full)
 
     reference = train(settings(out=str(tmp_path / "other")), quiet=True)
-    with pytest.raises(UserError, match="No space left.*step 4 is kept: go on from it with `llmc train --resume"):
+    with pytest.raises(UserError, match="No space left.*step 4 is saved: continue from it with `llmc train --resume"):
         train(settings(checkpoint_every=2), on_step=fill)
     monkeypatch.undo()
     assert checkpoints(tmp_path / "run") == [2, 4]
@@ -259,7 +261,7 @@ def test_a_shard_that_disappears_ends_the_run_saved(settings, tmp_path, monkeypa
     calls, loader = [], ShuffledLoader
     read = loader.next_batch
     reference = train(settings(total_batch_size=64, out=str(tmp_path / "other")), quiet=True)
-    with pytest.raises(UserError, match="train.bin is gone; step 4 is kept"):
+    with pytest.raises(UserError, match="train.bin is gone; step 4 is saved"):
         train(settings(total_batch_size=64), on_step=gone)
     monkeypatch.undo()
     result = resume(tmp_path / "run", quiet=True)
@@ -279,13 +281,14 @@ def test_a_folder_with_something_in_it_is_refused_before_training(settings, tmp_
 
 
 def test_names_are_numbered_and_the_newest_is_found(settings, tmp_path, monkeypatch):
-    monkeypatch.setattr("llmc.training.run_folder.runs_home", lambda: tmp_path / "runs")
+    for module in ("claim", "find_models"):
+        monkeypatch.setattr(f"llmc.training.run_folder.{module}.runs_home", lambda: tmp_path / "runs")
     folders = [train(settings(out=None, name="a"), quiet=True).run_dir for _ in range(3)]
     assert [f.name for f in folders] == ["a", "a-2", "a-3"]
     for age, folder in enumerate(folders):
         os.utime(folder / "model.bin", (1e9 - age, 1e9 - age))
     assert find_run() == folders[0] and find_run("a-2") == folders[1] and find_run(folders[2]) == folders[2]
-    with pytest.raises(UserError, match="cannot name a run"):
+    with pytest.raises(UserError, match="cannot be the name of a run"):
         train(settings(out=None, name="../b"), quiet=True)
 
 

@@ -9,8 +9,9 @@ import pytest
 from llmc.config import PRESETS, GPT2Config
 from llmc.tests.tiny_corpus import write_corpus
 from llmc.training import Trainer, TrainSettings, train
+from llmc.training.console import step_line
 from llmc.training.outliers import WINDOW, OutlierDetector
-from llmc.training.progress import RunFacts, StepReport, step_line
+from llmc.training.report import RunFacts, StepReport
 
 QUIET = [1.0, 1.1] * (WINDOW // 2)  # mean 1.05, standard deviation 0.05
 
@@ -97,8 +98,21 @@ def test_a_run_tells_and_goes_on(settings, tmp_path):
 
 
 def test_the_console_line_is_llmcs():
-    run = RunFacts(TrainSettings(steps=2000), None, None, {}, 4.0, 1, 1)
-    report = StepReport(130, 3.5, 4e-3, 1.25, 60.0, 17066.7, 95.0, None, None, None, False, {}, run)
+    run = RunFacts(
+        settings=TrainSettings(steps=2000), config=None, baselines={}, bytes_per_token=4.0, train_tokens=1, val_tokens=1
+    )
+    report = StepReport(
+        step=130,
+        run=run,
+        history={},
+        ms=60.0,
+        tokens_per_second=17066.7,
+        seconds_left=95.0,
+        last=False,
+        loss=3.5,
+        lr=4e-3,
+        norm=1.25,
+    )
     tail = "lr 4.00e-03 | 60.00 ms | 17067 tok/s | 1:35 left"
     assert step_line(report) == f"step  130/2000 | loss 3.500000 | norm 1.2500 | {tail}"
     outlier = replace(report, loss_z=5.307, norm_z=-0.25, skipped="loss z-score of 5.31")

@@ -7,7 +7,7 @@ from llmc.errors import UserError
 from llmc.tests.tiny_corpus import write_corpus
 from llmc.training import RECIPES, TrainSettings
 from llmc.training.recipes import recipe
-from llmc.training.run_json import read_settings
+from llmc.training.run_folder.settings_file import read_settings
 
 
 @pytest.mark.parametrize("name", RECIPES)

@@ -18,9 +18,9 @@ from llmc.errors import UserError
 from llmc.model import GPT2
 from llmc.tests.tiny_corpus import V, write_corpus
 from llmc.training import TrainResult, TrainSettings, read_log, resume, train
-from llmc.training.log import LogWriter
 from llmc.training.run_folder import find_model, find_run
-from llmc.training.run_json import read_settings
+from llmc.training.run_folder.log import LogWriter
+from llmc.training.run_folder.settings_file import read_settings
 
 WAYS = {  # (settings, the step to stop at)
     "shuffled": (dict(steps=8), 5),
@@ -158,7 +158,7 @@ def test_more_steps_than_were_planned(settings, tmp_path):
     constant = dict(schedule="constant", warmup=0)
     whole = train(settings("whole", **constant), quiet=True)
     train(settings("parts", steps=5, **constant), quiet=True)
-    with pytest.raises(UserError, match="has made its 5 steps.*--steps"):
+    with pytest.raises(UserError, match="has made all of its 5 steps.*--steps"):
         resume(tmp_path / "parts", quiet=True)
     rest = resume(tmp_path / "parts", quiet=True, steps=8)
     assert rest.losses[5:] == whole.losses[5:] and read_settings(tmp_path / "parts").steps == 8
@@ -234,7 +234,7 @@ def test_what_cannot_change_within_a_run(settings, tmp_path, changes):
     before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
     with pytest.raises(UserError, match=f"cannot change its {next(iter(changes)).replace('_', ' ')} from .*--model"):
         resume(tmp_path / "run", quiet=True, **changes)
-    with pytest.raises(UserError, match="stays where it is"):
+    with pytest.raises(UserError, match="stays in its folder"):
         resume(tmp_path / "run", quiet=True, out=str(tmp_path / "other"))
     assert before == {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
 
@@ -258,7 +258,7 @@ def test_two_processes_never_train_one_run(settings, tmp_path):
     "name, harm, words",
     [
         ("settings.json", b"{", "not JSON"),
-        ("settings.json", b'{"speed": 9}', "not the settings of a run"),
+        ("settings.json", b'{"speed": 9}', "does not hold the settings of a run"),
         ("settings.json", b'{"steps": -1}', "steps must be"),
         ("settings.json", None, "cannot read"),
         ("state_00000004_00000.bin", b"", "is not an optimizer state"),
@@ -285,7 +285,7 @@ def test_a_checkpoint_without_its_last_losses_begins_a_new_window(settings, tmp_
 
 
 def test_no_run_to_go_on_with(tmp_path, monkeypatch):
-    monkeypatch.setattr("llmc.training.run_folder.runs_home", lambda: tmp_path / "runs")
+    monkeypatch.setattr("llmc.training.run_folder.find_models.runs_home", lambda: tmp_path / "runs")
     with pytest.raises(UserError, match="no trained model"):
         resume(quiet=True)
     with pytest.raises(UserError, match="there is no run"):

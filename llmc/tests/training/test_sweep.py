@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -81,7 +82,7 @@ def test_a_second_sweep_does_what_is_missing(settings, tmp_path):
     assert both[0] == first[0] and [run.status for run in both] == ["finished", "finished"]
     assert (folder / "lr_0.001" / "model.bin").stat().st_mtime_ns == before
     assert sweep(settings, [3e-3], quiet=True) == both  # all that is there
-    with pytest.raises(UserError, match="another steps"):
+    with pytest.raises(UserError, match="different value for steps"):
         sweep(TrainSettings(**{**vars(settings), "steps": 4}), [1e-3], quiet=True)
     (folder / "results.json").write_text("{}")
     with pytest.raises(UserError, match="damaged"):
@@ -104,6 +105,18 @@ def test_a_failure_that_is_no_divergence_ends_the_sweep(settings, data, tmp_path
     (Path(settings.out) / "mine.txt").write_text("x")
     with pytest.raises(UserError, match="not empty"):
         sweep(settings, [1e-3], quiet=True)
+
+
+@pytest.mark.parametrize(("status", "ending"), [(3, "diverged"), (4, "interrupted"), (2, None), (1, None), (-9, None)])
+def test_a_run_ended_as_its_exit_status_says_whatever_the_words(settings, status, ending):
+    process = SimpleNamespace(
+        status=status, message="the loss is nan at step 9, so training stopped", settings=settings
+    )
+    if ending:
+        assert SweepRun.of(process).status == ending
+    else:
+        with pytest.raises(UserError, match="the run with learning rate 0.004 failed: the loss is nan"):
+            SweepRun.of(process)
 
 
 @pytest.mark.parametrize(

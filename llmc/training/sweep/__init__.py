@@ -1,4 +1,4 @@
-"""The same training run with several learning rates, side by side, and which of them ends lowest."""
+"""The same training run with several learning rates, side by side, to find the one that ends lowest."""
 
 from llmc.training.sweep.driver import PLOT, RESULTS, default_rates, sweep
 from llmc.training.sweep.plot import plot_sweep

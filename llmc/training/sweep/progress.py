@@ -1,15 +1,15 @@
-"""How far the runs of a sweep have come: on a terminal a bar over all steps, and a line for each run that has ended."""
+"""The progress of a sweep: on a terminal a bar over all steps, and a line for each run that has ended."""
 
 import time
 from pathlib import Path
 
-from llmc.training.run_folder import LOG
+from llmc.training.run_folder.log import LOG
 
 EVERY = 0.5  # seconds between two looks at the logs
 
 
 class SweepProgress:
-    """Follows runs by their logs. Call it with the processes that go on; `tell` it of results; then `close`."""
+    """Follows runs by their logs. Call it with the running processes; `show` each result; at the end, `close`."""
 
     def __init__(self, settings, quiet=False):
         from tqdm import tqdm
@@ -21,7 +21,7 @@ class SweepProgress:
         self._bar = tqdm(total=total, disable=hidden, leave=False, bar_format=form, dynamic_ncols=True)
 
     def __call__(self, processes):
-        """Move the bar to the steps that the logs of the processes show."""
+        """Move the bar to the steps in the logs of the processes."""
         if self._bar.disable or time.monotonic() - self._looked < EVERY:
             return
         self._looked = time.monotonic()
@@ -29,12 +29,12 @@ class SweepProgress:
         steps = sum(log.read_bytes().count(b" trl:") for log in logs if log.is_file())
         self._bar.update(min(self._ended + steps, self._bar.total) - self._bar.n)
 
-    def tell(self, result, steps):
-        """Print what came of a run of `steps` steps."""
+    def show(self, result, steps):
+        """Print the result of a run of `steps` steps."""
         self._ended += steps
         if not self.quiet:
             self._bar.write(f"learning rate {result.learning_rate:g}: {result.outcome}")
 
     def close(self):
-        """Take the bar away."""
+        """Remove the bar."""
         self._bar.close()

@@ -1,4 +1,4 @@
-"""What a sweep knows of its runs: the results in memory and in results.json, and what they say together."""
+"""The runs of a sweep: their results in memory and in results.json, and the finding."""
 
 import json
 from dataclasses import asdict, dataclass, field
@@ -7,20 +7,19 @@ from pathlib import Path
 
 from llmc.errors import UserError, why
 from llmc.files.atomic_write import atomic_write
-from llmc.training.log import read_log
-from llmc.training.run_folder import LOG
-from llmc.training.sweep.side_by_side import INTERRUPTED
+from llmc.training.run_folder.log import LOG, read_log
+from llmc.training.settings import PLACE
+from llmc.training.sweep.side_by_side import DIVERGED, DONE, INTERRUPTED
 
-ITS_OWN = ("learning_rate", "out", "name")  # what differs between runs of one sweep
-DIVERGED = "so training stopped"  # in the sentence with which `train` ends when a number is none any more
+ITS_OWN = ("learning_rate", *PLACE)  # the settings that differ between the runs of one sweep
 
 
 @dataclass(frozen=True)
 class SweepRun:
-    """One learning rate and what came of it.
+    """One learning rate and its outcome.
 
-    status: "finished", "diverged" (loss, gradient or weights are no numbers any more) or "interrupted" · history: its
-    log, as read_log gives it · run_dir: its folder, None when nothing was kept · message: why it did not finish.
+    status: "finished", "diverged" (loss, gradient or weights are not finite numbers any more) or "interrupted" ·
+    history: its log, as read_log gives it · run_dir: its folder, None when nothing is saved · message: why it diverged.
     """
 
     learning_rate: float
@@ -31,30 +30,19 @@ class SweepRun:
 
     @classmethod
     def of(cls, process) -> "SweepRun":
-        """What came of a Process that has ended. Raises UserError when it failed, but not by divergence."""
-        s, message = process.settings, process.message
-        history = _history(s.out)
-        end, loss = history["val"][-1] if history["val"] else (0, 0.0)
-        if process.status == 0 or end == s.steps:  # a stop may come behind the last step
-            sound = isfinite(loss)
-            status, message = ("finished", "") if sound else ("diverged", "the validation loss is not a number")
-        elif process.status == INTERRUPTED:
-            status, message = "interrupted", ""
-        elif DIVERGED in message:
-            status, message = "diverged", message.split(f", {DIVERGED}")[0]
-        else:
-            reason = message.removesuffix(".") or f"status {process.status}"
-            raise UserError(f"the run with learning rate {s.learning_rate:g} ended early: {reason}.")
-        return cls(s.learning_rate, status, history, s.out, message)
+        """The outcome of a Process that has ended. Raises UserError when it failed, unless it diverged."""
+        s, history = process.settings, _history(process.settings.out)
+        status, message = _ending(process, history)
+        return cls(learning_rate=s.learning_rate, status=status, history=history, run_dir=s.out, message=message)
 
     @property
     def unfinished(self) -> bool:
-        """Whether there is something left to do."""
+        """Whether it can be continued."""
         return self.status == "interrupted"
 
     @property
     def steps(self) -> int:
-        """Steps made."""
+        """The number of steps made."""
         return len(self.history["train"])
 
     @property
@@ -70,27 +58,41 @@ class SweepRun:
         return f"{self.status}: {self.message}" if self.message else f"{self.status} after step {self.steps}"
 
 
+def _ending(process, history):
+    """(status, message) of a Process that has ended. Raises UserError when it failed, unless it diverged."""
+    s = process.settings
+    end, loss = history["val"][-1] if history["val"] else (0, 0.0)
+    if process.status == DONE or end == s.steps:  # the request to stop may come after the last step
+        return ("finished", "") if isfinite(loss) else ("diverged", "the validation loss is not a number")
+    if process.status == INTERRUPTED:
+        return "interrupted", ""
+    if process.status == DIVERGED:
+        return "diverged", process.message
+    reason = process.message.removesuffix(".") or f"its process ended with status {process.status}"
+    raise UserError(f"the run with learning rate {s.learning_rate:g} failed: {reason}.")
+
+
 def best(results):
     """The run with the lowest final validation loss; None when none has finished."""
     return min((r for r in results if r.val_loss is not None), key=lambda r: r.val_loss, default=None)
 
 
 def finding(results) -> str:
-    """What the sweep says, as a title: "A learning rate of 0.004 ends lowest, at 3.21 nats per token"."""
+    """The result as a title: "A learning rate of 0.004 ends lowest, at 3.21 nats per token"."""
     first = best(results)
     if first is None:
-        return "No learning rate has come to the end"
+        return "No learning rate has finished"
     what, rates = f"A learning rate of {first.learning_rate:g}", [r.learning_rate for r in results]
     if len(rates) == 1:
         return f"{what} ends at {first.val_loss:.2f} nats per token"
     for side, edge in (("small", min(rates)), ("larg", max(rates))):
         if first.learning_rate == edge:
-            return f"{what} ends lowest, and is the {side}est tried: try {side}er ones too"
+            return f"{what} ends lowest, but is the {side}est tried: try {side}er ones too"
     return f"{what} ends lowest, at {first.val_loss:.2f} nats per token"
 
 
 def table(results) -> str:
-    """Learning rates and outcomes as lines, the best marked."""
+    """Learning rates and outcomes, a line each, the best one marked."""
     first = best(results)
     rows = [(f"{r.learning_rate:g}", r.outcome + "   best" * (r is first)) for r in results]
     return "\n".join(f"{rate:>13}   {outcome}" for rate, outcome in [("learning rate", "validation loss"), *rows])
@@ -100,7 +102,7 @@ def table(results) -> str:
 
 
 def write_results(path, settings, results):
-    """Keep {learning rate: SweepRun} beside the runs; their curves are in the runs' own logs."""
+    """Write {learning rate: SweepRun} next to the runs; their curves are in the runs' own logs."""
     runs = [
         {
             "learning_rate": r.learning_rate,
@@ -119,7 +121,7 @@ def write_results(path, settings, results):
 def read_results(path, settings) -> dict:
     """{learning rate: SweepRun} of an earlier sweep with the same settings; {} when there was none.
 
-    Raises UserError for one with other settings, and for a file that is damaged.
+    Raises UserError for a sweep with other settings, and for a damaged file.
     """
     path = Path(path)
     try:
@@ -128,22 +130,31 @@ def read_results(path, settings) -> dict:
         results = {r["learning_rate"]: _read_run(path.parent, r) for r in runs}
     except FileNotFoundError:
         return {}
-    except UserError:  # of a log
+    except UserError:  # about a log
         raise
     except OSError as error:
-        raise UserError(f"cannot read {path}: {why(error)}.") from error
+        raise UserError(f"cannot read {path}: {why(error)}; choose another folder with --out.") from error
     except (ValueError, KeyError, TypeError, AttributeError):
         raise UserError(f"{path} is damaged; choose another folder with --out.") from None
     shared = _shared(settings)
     other = [name.replace("_", " ") for name in shared if there.get(name) != shared[name]]
     if other:
-        raise UserError(f"{path.parent} holds a sweep with another {other[0]}; choose another folder with --out.")
+        raise UserError(
+            f"the sweep in {path.parent} was made with a different value for {other[0]}; choose another folder with"
+            " --out."
+        )
     return results
 
 
 def _read_run(folder, run):
     folder = folder / run["run_dir"]
-    return SweepRun(float(run["learning_rate"]), run["status"], _history(folder), str(folder), run["message"])
+    return SweepRun(
+        learning_rate=float(run["learning_rate"]),
+        status=run["status"],
+        history=_history(folder),
+        run_dir=str(folder),
+        message=run["message"],
+    )
 
 
 def _shared(settings) -> dict:
@@ -151,6 +162,6 @@ def _shared(settings) -> dict:
 
 
 def _history(folder) -> dict:
-    """The log of a run; an empty one when it ended before its first line."""
+    """The log of a run; empty when it ended before its first line."""
     path = Path(folder) / LOG
     return read_log(path) if path.is_file() else {"val": [], "train": [], "eval": []}

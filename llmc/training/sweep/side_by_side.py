@@ -1,8 +1,8 @@
-"""Several training runs at once, each a process of its own with one thread, as many at a time as the machine has cores.
+"""Several training runs at once, each a process of its own with one thread, as many at a time as there are cores.
 
-A matmul of a small model gains little from a second thread; a second run uses the core fully. A run ends cleanly, its
-state saved, when its standard input closes: the parent closes it to stop a run, and the system does when the parent is
-killed, so no run outlives the one who started it.
+A matmul of a small model gains little from a second thread, while a second run uses the other core fully. A run ends
+cleanly, its state saved, when its standard input closes: the parent closes it to stop the run, and the system closes it
+when the parent is killed, so no run outlives its sweep.
 """
 
 import json
@@ -16,19 +16,20 @@ from pathlib import Path
 
 import llmc
 from llmc.errors import UserError
+from llmc.training.ends import RunDiverged
 from llmc.training.interrupt import StopRequest
 
 ONE_THREAD = dict.fromkeys(
     ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMBA_NUM_THREADS"), "1"
 )
 CHILD = "import sys; from llmc.training.sweep.side_by_side import child; sys.exit(child(sys.argv[1]))"
-INTERRUPTED = 3  # exit status of a run that was stopped, and saved
+DONE, DIVERGED, INTERRUPTED = 0, RunDiverged.status, 4  # exit statuses of a run; any other is a failure
 LOOK = 0.05  # seconds between two looks at the processes
 
 
 @dataclass
 class Process:
-    """A run that is going on in `settings.out`."""
+    """A process that trains in `settings.out`."""
 
     settings: object
     errors: object = field(default_factory=tempfile.TemporaryFile)
@@ -42,38 +43,38 @@ class Process:
             stdout=subprocess.DEVNULL,
             stderr=self.errors,
             env={**os.environ, **ONE_THREAD, "PYTHONPATH": path},
-            start_new_session=True,  # Ctrl-C in a terminal is for the parent, who passes it on
+            start_new_session=True,  # Ctrl-C in a terminal goes to the parent alone, which then stops its runs
         )
 
     @property
     def status(self):
-        """None while it goes on, then its exit status."""
+        """Its exit status; None while it is running."""
         return self._process.poll()
 
     @property
     def message(self) -> str:
-        """The last line that it wrote on stderr."""
+        """The last line on its stderr."""
         self.errors.seek(0)
         lines = self.errors.read().decode("utf-8", "replace").split("\n")
         return next((line for line in reversed(lines) if line.strip()), "")
 
     def stop(self):
-        """Ask it to end after the step in progress."""
+        """Let it end after the step in progress."""
         self._process.stdin.close()
 
     def forget(self):
-        """Wait for its end, and give back what it held here."""
+        """Wait until it ends, and release what it holds here."""
         self.stop()
         self._process.wait()
         self.errors.close()
 
 
-def run_side_by_side(settings, jobs, on_end, watch=lambda processes: None) -> bool:
-    """Train with each of several TrainSettings, `jobs` at a time; False when Ctrl-C or SIGTERM ended it before its end.
+def run_side_by_side(settings, jobs, on_end, watch=lambda processes: None):
+    """Train with each of several TrainSettings, `jobs` at a time. Ctrl-C or SIGTERM stops and saves all of them.
 
     settings: each with an `out` of its own; a run that is there already is resumed · on_end(process) is called for each
-    run that has ended, whatever its status · watch(processes) now and then, with those that go on. When on_end raises,
-    the others are stopped, saved, and waited for.
+    run that has ended, whatever its status; when it raises, the other runs are stopped and saved · watch(processes) is
+    called now and then with those that are running.
     """
     waiting, running = list(settings), []
     with StopRequest() as stop:
@@ -93,7 +94,6 @@ def run_side_by_side(settings, jobs, on_end, watch=lambda processes: None) -> bo
             _stop(running)
             for process in running:
                 process.forget()
-    return not stop.requested
 
 
 def _stop(processes):
@@ -102,28 +102,31 @@ def _stop(processes):
 
 
 def child(text) -> int:
-    """The other side: one run, settings as JSON, quiet. 0 done, INTERRUPTED, or 2 with a sentence on stderr."""
+    """The other side: one quiet run with settings as JSON; returns its exit status.
+
+    When it diverged, the reason is on stderr; when it failed, the sentence of its UserError.
+    """
     from threading import Thread
 
     from llmc.checkpoints.folder import latest_checkpoint
     from llmc.training.loop import resume, train
     from llmc.training.settings import TrainSettings
 
-    Thread(target=_interrupt_when_left, daemon=True).start()
+    Thread(target=_interrupt_when_stdin_closes, daemon=True).start()
     settings = TrainSettings(**json.loads(text))
     try:
         there = latest_checkpoint(settings.out) is not None
         result = resume(settings.out, quiet=True) if there else train(settings, quiet=True)
     except UserError as error:
-        print(error, file=sys.stderr)
-        return 2
+        print(error.reason if isinstance(error, RunDiverged) else error, file=sys.stderr)
+        return error.status
     except KeyboardInterrupt:
         return INTERRUPTED
-    return INTERRUPTED if result.interrupted else 0
+    return INTERRUPTED if result.interrupted else DONE
 
 
-def _interrupt_when_left():
-    """As if Ctrl-C were pressed, when standard input closes."""
+def _interrupt_when_stdin_closes():
+    """Act as if Ctrl-C were pressed when standard input closes."""
     import _thread
 
     os.read(sys.stdin.fileno(), 1)

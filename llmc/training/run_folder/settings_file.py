@@ -1,4 +1,4 @@
-"""`settings.json` of a run folder: {"preset": "tiny", "sequence_length": 64, …}, the fields of TrainSettings."""
+"""`settings.json` in a run folder: {"preset": "tiny", "sequence_length": 64, …}, the fields of TrainSettings."""
 
 import json
 from dataclasses import asdict, fields
@@ -7,14 +7,16 @@ from pathlib import Path
 from llmc.data import CORPORA
 from llmc.errors import UserError, why
 from llmc.files.atomic_write import atomic_write
-from llmc.training.settings import TrainSettings
+from llmc.training.settings import PLACE, TrainSettings
 
 SETTINGS = "settings.json"
-PLACE = ("out", "name")  # where the run is: its folder may be moved, so they are not kept in it
 
 
 def write_settings(folder, settings: TrainSettings):
-    """Write settings.json; a folder of data with its whole path, so that it is found again from anywhere."""
+    """Write settings.json, without the place of the run: its folder may be moved.
+
+    The path of a data folder is made absolute, so that it is found again from anywhere.
+    """
     values = {name: value for name, value in asdict(settings).items() if name not in PLACE}
     if settings.data not in CORPORA and Path(settings.data).is_dir():
         values["data"] = str(Path(settings.data).resolve())
@@ -23,14 +25,14 @@ def write_settings(folder, settings: TrainSettings):
 
 
 def read_settings(folder) -> TrainSettings:
-    """The settings of the run in a folder. Raises UserError when they are not there, or are damaged."""
+    """The settings of the run in a folder. Raises UserError when they are missing or damaged."""
     path = Path(folder) / SETTINGS
     values = _read(path)
     if not isinstance(values, dict) or not values.keys() <= {field.name for field in fields(TrainSettings)}:
-        raise UserError(f"{path} is not the settings of a run; start a new one from its weights with --model.")
+        raise UserError(f"{path} does not hold the settings of a run; start a new run from its weights with --model.")
     try:
         return TrainSettings(**values)
-    except (UserError, OverflowError) as error:  # a whole number too long for a float
+    except (UserError, OverflowError) as error:  # OverflowError: a whole number too long for a float
         raise UserError(f"{path} is damaged: {error}") from None
 
 
@@ -38,6 +40,6 @@ def _read(path):
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise UserError(f"cannot read {path}: {why(error)}.") from error
+        raise UserError(f"cannot read {path}: {why(error)}; start a new run from the weights with --model.") from error
     except (ValueError, RecursionError):
-        raise UserError(f"{path} is damaged: it is not JSON.") from None
+        raise UserError(f"{path} is damaged: it is not JSON; start a new run from the weights with --model.") from None

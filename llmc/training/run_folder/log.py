@@ -1,6 +1,6 @@
 """`main.log` in llm.c's line format (logger.h), written as the run goes and read back for plots.
 
-s:0 tel:6.9315                       validation loss in front of step 0 (nats per token)
+s:0 tel:6.9315                       validation loss before step 0 (nats per token)
 s:0 trl:6.9320 lr:0.000100 norm:4.21 training loss, learning rate and gradient norm of step 0
 s:0 eval:0.2951                      HellaSwag accuracy
 """
@@ -10,10 +10,11 @@ import re
 from pathlib import Path
 
 from llmc.errors import UserError, why
-from llmc.training.lock import try_lock
+from llmc.training.run_folder.lock import try_lock
 
+LOG = "main.log"
 NUMBER = r"([-+]?(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|nan|inf))"
-PATTERNS = {  # in the order in which the lines of one step are written
+PATTERNS = {  # in the order in which a step writes its lines
     "val": re.compile(rf"s:(\d{{1,18}}) tel:{NUMBER}"),
     "eval": re.compile(rf"s:(\d{{1,18}}) eval:{NUMBER}"),
     "train": re.compile(rf"s:(\d{{1,18}}) trl:{NUMBER} lr:{NUMBER} norm:{NUMBER}"),
@@ -21,11 +22,11 @@ PATTERNS = {  # in the order in which the lines of one step are written
 
 
 class LogWriter:
-    """Appends whole lines to a log file: each is one write, so a run that is killed leaves no half line.
+    """Appends whole lines to a log file, one write for each, so that a killed run leaves no partial line.
 
-    A disk that fills up in the middle of a line has the started line cut off again; one that a machine's sudden end
-    left is cut off when the log is opened. Raises UserError when it cannot write, and when another process has the log
-    open: so two processes never write one run.
+    When the disk fills up in the middle of a line, that line is removed; one that a crash of the machine left behind is
+    removed when the log is opened. Raises UserError when it cannot write, and when another process has the log open, so
+    that two processes never write to one run.
     """
 
     def __init__(self, path):
@@ -36,7 +37,7 @@ class LogWriter:
             raise UserError(f"cannot write {self.path}: {why(error)}; choose another folder.") from error
         if not try_lock(self._file):
             self._file.close()
-            raise UserError(f"another process is writing {self.path} now; wait for its end, or stop it first.")
+            raise UserError(f"another process is writing {self.path}; wait until it ends, or stop it first.")
         self._file.seek(0)
         self._file.truncate(self._file.read().rfind(b"\n") + 1)
 
@@ -49,7 +50,7 @@ class LogWriter:
         self._line(f"s:{step} trl:{loss:.4f} lr:{lr:.6f} norm:{norm:.2f}\n")
 
     def close(self):
-        """Close the file; every line is on its way to the disk already."""
+        """Close the file; the system has every line already."""
         self._file.close()
 
     def _line(self, text):
@@ -68,19 +69,19 @@ class LogWriter:
 def read_log(path) -> dict:
     """{"val": [(step, loss)], "train": [(step, loss, lr, norm)], "eval": [(step, accuracy)]}, each in order of steps.
 
-    Where a log goes back (a run that was killed behind its last checkpoint, then resumed), the lines behind that point
-    are those of steps that were made again, and do not count; a last line without its end is ignored. Reads llm.c's own
-    logs too. Raises UserError for a missing file and for a line of another form.
+    A run that was killed and resumed makes the steps after its last checkpoint again, so the log goes back; of those
+    steps only the last lines count. An incomplete last line is ignored. Reads llm.c's own logs too. Raises UserError
+    for a missing file and for a line of another form.
     """
     try:
         text = Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        raise UserError(f"cannot read the log {path}: {why(error)}.") from error
+        raise UserError(f"cannot read the log {path}: {why(error)}; give the main.log of a run.") from error
     lines = []  # (place in the run, name, row), in the order of places
     for number, line in enumerate(text.split("\n")[:-1], start=1):
         name, row = _parse(line)
         if name is None:
-            raise UserError(f"line {number} of {path} is not a line of llm.c's log: {line[:60]!r}.")
+            raise UserError(f"line {number} of {path} is not a line of a training log: {line[:60]!r}; remove the line.")
         place = (row[0], list(PATTERNS).index(name))
         while lines and lines[-1][0] >= place:
             lines.pop()

@@ -1,16 +1,16 @@
-"""One process at a time: a lock on an open file, which the system takes away when the process dies, however it dies."""
+"""One process at a time: a lock on an open file, which the system releases when the process ends, however it ends."""
 
 import errno
 import os
 
-FAR = 1 << 30  # Windows locks bytes and hides them from readers, so the byte is one that the file never has
+FAR = 1 << 30  # Windows locks bytes and hides them from readers, so lock a byte that the file never has
 TAKEN = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
 
 
 def try_lock(file) -> bool:
     """Lock the open file until it is closed; False when another process (or another `open`) holds its lock.
 
-    A file system that knows no locks counts as free: refusing to train there would help nobody.
+    A file system without locks counts as free: refusing to train there would help nobody.
     """
     try:
         _lock(file.fileno())

@@ -1,0 +1,55 @@
+"""What a run reports while it goes: a StepReport after every step, with the RunFacts that do not change.
+
+To follow a run, pass `train` a function of one StepReport. If it has a `close` method, that is called at the end.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What does not change during a run.
+
+    settings, config: of the run and its model · baselines: nats per token by name · bytes_per_token: mean length of a
+    validation token · train_tokens, val_tokens: number of tokens in the files · resumed_at: steps that were made before
+    this process took over.
+    """
+
+    settings: object
+    config: object
+    baselines: dict
+    bytes_per_token: float
+    train_tokens: int
+    val_tokens: int
+    resumed_at: int = 0
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """One finished step. Losses are in nats per token.
+
+    step: steps finished so far · run: see RunFacts · history: the log so far, as read_log gives it · ms: duration of
+    the step · tokens_per_second: mean over the latest steps · seconds_left: an estimate that includes validation ·
+    last: whether nothing comes after this report.
+    Of the step itself, and None in the first report, which comes before any step: loss, lr, norm · loss_z, norm_z:
+    their z-scores among the last 128 steps, also None until there are that many · skipped: why the step made no
+    update, None when it made one.
+    When they are new, else None: val, bits_per_byte (just validated) · sample (just written).
+    """
+
+    step: int
+    run: RunFacts
+    history: dict
+    ms: float
+    tokens_per_second: float
+    seconds_left: float
+    last: bool
+    loss: float | None = None
+    lr: float | None = None
+    norm: float | None = None
+    loss_z: float | None = None
+    norm_z: float | None = None
+    skipped: str | None = None
+    val: float | None = None
+    bits_per_byte: float | None = None
+    sample: str | None = None

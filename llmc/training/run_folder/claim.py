@@ -1,0 +1,53 @@
+"""Claiming a folder for a run, so that no two runs ever share one."""
+
+from itertools import count
+from pathlib import Path
+
+from llmc.errors import UserError, why
+from llmc.training.run_folder.find_models import runs_home
+
+
+def claim_folder(out, name) -> Path:
+    """Make the folder `out`, which may exist if it is empty; without one, runs/NAME or the first free runs/NAME-2, ….
+
+    Raises UserError when `out` holds something, when `name` is not a plain name, and when the folder cannot be made.
+    """
+    return _claim(Path(out).expanduser()) if out is not None else _claim_number(runs_home(), name)
+
+
+def _claim(path) -> Path:
+    try:
+        if path.is_dir() and any(path.iterdir()):
+            raise UserError(
+                f"{path} is not empty, and a run never overwrites anything; choose another folder with --out, or"
+                " continue the run in it with --resume."
+            )
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot make the run folder {path}: {why(error)}; choose another with --out.") from error
+    return path
+
+
+def _claim_number(home, name) -> Path:
+    """home/NAME, or, when that is taken, home/NAME-2, home/NAME-3, …; two runs at once get two folders."""
+    if name != Path(name).name or name in ("", ".", ".."):
+        raise UserError(f"{name!r} cannot be the name of a run; use a plain name, or give a folder with --out.")
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        for number in count(1):
+            path = home / (name if number == 1 else f"{name}-{number}")
+            try:
+                path.mkdir()
+                return path
+            except FileExistsError:
+                continue
+    except OSError as error:
+        raise UserError(f"cannot make a run folder in {home}: {why(error)}; choose another with --out.") from error
+
+
+def remove_if_empty(path: Path):
+    """Remove a claimed folder, unless something is in it."""
+    try:
+        path.rmdir()
+    except OSError:  # not empty, or gone: both are fine
+        pass

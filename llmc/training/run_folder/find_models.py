@@ -1,0 +1,97 @@
+"""Finding a trained model, whether given as a run or as a file; and with it, its settings and its tokenizer."""
+
+from pathlib import Path
+
+import llmc
+from llmc.checkpoints.folder import FINAL_MODEL, newest_model
+from llmc.data.corpus import TOKENIZER
+from llmc.data.gpt2_tokenizer import LLMC_NAME, gpt2_encoding
+from llmc.data.tokenizer import read_tokenizer, token_table
+from llmc.errors import UserError
+from llmc.training.run_folder.settings_file import SETTINGS, read_settings
+from llmc.training.settings import TrainSettings
+
+GPT2_VOCABULARY = 50257
+
+
+def runs_home() -> Path:
+    """The folder of all runs: `runs/` in the source checkout when llmc runs from one, else ./runs."""
+    checkout = Path(llmc.__file__).resolve().parents[1]
+    return (checkout if (checkout / "pyproject.toml").is_file() else Path.cwd()) / "runs"
+
+
+def find_run(run=None) -> Path:
+    """The folder of a run, given as a path or as a name in runs/; by default the newest in runs/.
+
+    Raises UserError when there is no such run, and when it holds no model yet.
+    """
+    if run is None:
+        models = filter(None, map(newest_model, runs_home().glob("*/")))
+        newest = max(models, key=lambda path: path.stat().st_mtime, default=None)
+        if newest is None:
+            raise UserError(f"there is no trained model in {runs_home()}; make one with `llmc train`.")
+        return newest.parent
+    places = [Path(run).expanduser(), runs_home() / run]
+    folder = next((place for place in places if place.is_dir()), None)
+    if folder is None:
+        raise UserError(f"there is no run {run}, neither here nor in {runs_home()}; make one with `llmc train`.")
+    if newest_model(folder) is None:
+        raise UserError(
+            f"{folder} holds no {FINAL_MODEL}: it is not a run folder, or its run ended before the first checkpoint;"
+            " give another run."
+        )
+    return folder
+
+
+def find_model(model=None) -> Path:
+    """The file of a model, given by its path or by its run (see `find_run`). Raises UserError when there is none."""
+    if model is not None and Path(model).expanduser().is_file():
+        return Path(model).expanduser()
+    return newest_model(find_run(model))
+
+
+def run_settings(model_path) -> TrainSettings | None:
+    """The settings of the run whose folder holds a model file; None for a model outside of a run folder.
+
+    Raises UserError when the settings are damaged.
+    """
+    folder = Path(model_path).parent
+    return read_settings(folder) if (folder / SETTINGS).is_file() else None
+
+
+def trained_window(settings, config) -> int:
+    """How many tokens a model learned to look back on: its run's sequence length, or, without settings, maxT."""
+    return min(settings.sequence_length, config.maxT) if settings else config.maxT
+
+
+def find_tokenizer(V: int, chosen=None, folders=(), required=True):
+    """The tokenizer of a model with V tokens: the file `chosen`, else the one in `folders`, else GPT-2's.
+
+    None when there is none and it is not required. Raises UserError for a file that is missing or damaged or has
+    another number of tokens, and when the folders hold different tokenizers.
+    """
+    places = [folder / name for folder in dict.fromkeys(folders) for name in (TOKENIZER, LLMC_NAME)]
+    paths = [Path(chosen)] if chosen else [path for path in places if path.is_file()]
+    encodings = [read_tokenizer(path) for path in paths]
+    for path, encoding in zip(paths, encodings):
+        if encoding.n_vocab != V:
+            raise UserError(
+                f"model and tokenizer do not belong together: the model has {V} tokens, and {path} has"
+                f" {encoding.n_vocab}; give the model's own tokenizer with --tokenizer."
+            )
+        if token_table(encoding) != token_table(encodings[0]):
+            raise UserError(f"{paths[0]} and {path} are different tokenizers; choose the right one with --tokenizer.")
+    return encodings[0] if encodings else _gpt2_tokenizer(V, folders, required)
+
+
+def _gpt2_tokenizer(V, folders, required):
+    """GPT-2's tokenizer, assumed for a vocabulary of its size."""
+    try:
+        if V == GPT2_VOCABULARY:
+            return gpt2_encoding()
+        where = " or ".join(map(str, dict.fromkeys(folders)))
+        raise UserError(f"there is no {TOKENIZER} in {where}; give the model's own with --tokenizer.")
+    except UserError:
+        if required:
+            raise
+        return None
