@@ -1,4 +1,4 @@
-"""Models and states on disk, in llm.c's formats and Hugging Face's: what one program writes, the other reads."""
+"""Models and states on disk, in the formats of llm.c and Hugging Face, so that each reads the other's files."""
 
 from llmc.checkpoints.debug_state import DebugState, read_debug_state
 from llmc.checkpoints.folder import checkpoints, latest_checkpoint, load_checkpoint, save_checkpoint

@@ -1,4 +1,4 @@
-"""llm.c's debug state: one batch with PyTorch's logits, loss and gradients for it, to compare an implementation with.
+"""llm.c's debug state: one batch with the logits, loss and gradients that PyTorch finds for it, to compare ours with.
 
 Written by llm.c's train_gpt2.py, read by its test_gpt2.c.
 """
@@ -27,14 +27,14 @@ class DebugState:
 
 
 def read_debug_state(path, config: GPT2Config) -> DebugState:
-    """The debug state that belongs to a model of this config.
+    """The debug state of a model with this config.
 
-    Raises UserError when the file is missing, of another kind, or its size is not that of the model's state.
+    Raises UserError when the file is missing, of another kind, or of another size than the config requires.
     """
     header = read_header(path, MAGIC, (VERSION,), "an llm.c debug state")
     B, T = int(header[2]), int(header[3])
     if B < 1 or T < 1:
-        raise UserError(f"the header of {path} is damaged: it claims a batch of {B} × {T} tokens.")
+        raise UserError(f"the header of {path} is damaged: it claims a batch of {B} × {T} tokens; get a fresh copy.")
     config.check_sequence_length(T)
     n = config.num_parameters_padded
     check_size(path, SIZE + 4 * (2 * B * T + B * T * config.V + 1 + n))

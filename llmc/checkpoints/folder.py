@@ -1,8 +1,8 @@
-"""Checkpoints of a run, by llm.c's protocol: model_%08d.bin, state_%08d_00000.bin, and an empty DONE_%08d, last.
+"""Checkpoints of a run, by llm.c's protocol: model_%08d.bin, state_%08d_00000.bin, and last an empty DONE_%08d.
 
-Only DONE makes a checkpoint. Each file gets its name when it is complete and on the disk, and DONE when the other two
-are; DONE goes first when one is removed. So whenever a process is killed or the disk is full, a checkpoint is whole or
-does not count, and the one before is still there.
+A checkpoint counts only with its DONE. Each file gets its name once it is complete and on the disk, and DONE comes
+after the other two; when a checkpoint is removed, DONE goes first. So whenever a process is killed or the disk is full,
+a checkpoint is whole or does not count, and the previous one is still there.
 """
 
 import filecmp
@@ -15,39 +15,39 @@ from llmc.checkpoints.model_file import read_model, write_model
 from llmc.checkpoints.optimizer_state import TrainState, read_optimizer_state, write_optimizer_state
 from llmc.errors import UserError, why
 
-FINAL_MODEL = "model.bin"  # what a run that has ended leaves for others to use
+FINAL_MODEL = "model.bin"  # the model that a run leaves when it ends
 DONE = re.compile(r"DONE_(\d{8,18})", re.ASCII)
-# Whatever this module writes, by its name or a temporary one; the first group that is there is the step.
+# All the files that this module writes, by their final or temporary names; the first group that matches is the step.
 OURS = re.compile(r"\.?(?:model_(\d{8,18})\.bin|state_(\d{8,18})_\d{5}\.bin)(\.new)?(\.\w+\.tmp)?", re.ASCII)
 
 
 def model_path(folder, step: int) -> Path:
-    """Where the weights of a checkpoint are."""
+    """The file with the weights of a checkpoint."""
     return Path(folder) / f"model_{step:08d}.bin"
 
 
 def state_path(folder, step: int) -> Path:
-    """Where the optimizer state of a checkpoint is."""
+    """The file with the optimizer state of a checkpoint."""
     return Path(folder) / f"state_{step:08d}_00000.bin"
 
 
 def done_path(folder, step: int) -> Path:
-    """The empty file that says that a checkpoint is complete."""
+    """The empty file that marks a checkpoint as complete."""
     return Path(folder) / f"DONE_{step:08d}"
 
 
 def checkpoints(folder) -> list[int]:
-    """Steps of all complete checkpoints in a folder, lowest first; none when there is no such folder."""
+    """Steps of all complete checkpoints in a folder, lowest first; empty when there is no such folder."""
     return sorted(s for s in _done(folder) if model_path(folder, s).is_file() and state_path(folder, s).is_file())
 
 
 def latest_checkpoint(folder) -> int | None:
-    """Step of the newest complete checkpoint, None when there is none."""
+    """Step of the newest complete checkpoint; None when there is none."""
     return max(checkpoints(folder), default=None)
 
 
 def newest_model(folder) -> Path | None:
-    """The weights that a run folder offers: its model.bin, else those of its newest checkpoint, else None."""
+    """The file with the newest weights of a run folder: its model.bin, else its newest checkpoint's, else None."""
     final, step = Path(folder) / FINAL_MODEL, latest_checkpoint(folder)
     if final.is_file():
         return final
@@ -55,13 +55,13 @@ def newest_model(folder) -> Path | None:
 
 
 def load_checkpoint(folder, step: int, backend="numpy"):
-    """(model, TrainState) of a complete checkpoint: weights, AdamW's moments and step, and where the run stood.
+    """(model, TrainState) of a complete checkpoint: weights, AdamW's moments and step, and the state of the run.
 
-    Raises UserError when there is no such checkpoint, or a file of it is damaged.
+    Raises UserError when there is no such checkpoint, or when one of its files is damaged.
     """
     if step not in checkpoints(folder):
         there = ", ".join(map(str, checkpoints(folder))) or "none"
-        raise UserError(f"{folder} holds no complete checkpoint of step {step}; steps that are complete: {there}.")
+        raise UserError(f"{folder} holds no complete checkpoint of step {step}; its complete steps: {there}.")
     model = read_model(model_path(folder, step), backend)
     state = read_optimizer_state(state_path(folder, step), model)
     if state.step != step:
@@ -72,13 +72,13 @@ def load_checkpoint(folder, step: int, backend="numpy"):
 def save_checkpoint(folder, model, state: TrainState, keep: int = 0) -> int:
     """Write the checkpoint of state.step, then remove all but the newest `keep` (0 keeps all); returns the step.
 
-    What killed processes left half-done is removed too. Saving a step that is there costs nothing when it is the same,
-    and replaces it whole otherwise. Raises UserError when the disk refuses; then nothing new is there, and all the
-    older checkpoints are.
+    Half-written files of killed processes are removed too. An existing checkpoint of this step is left alone when it is
+    identical, and replaced as a whole otherwise. Raises UserError when a file cannot be written; then all the older
+    checkpoints remain, and nothing new.
     """
     folder, step = Path(folder), state.step
     new = [path.with_name(path.name + ".new") for path in (model_path(folder, step), state_path(folder, step))]
-    with _refusals_told(folder):
+    with _reporting_errors(folder):
         _remove_leftovers(folder)
         try:
             write_model(new[0], model)
@@ -93,7 +93,7 @@ def save_checkpoint(folder, model, state: TrainState, keep: int = 0) -> int:
 
 
 def _publish(folder, step, new):
-    """Give the complete files `new` their names, then DONE. A step that is there with these very bytes stays."""
+    """Give the complete files `new` their names, then add DONE. An existing step with the same bytes stays."""
     names = [model_path(folder, step), state_path(folder, step)]
     if step in checkpoints(folder) and all(filecmp.cmp(*pair, shallow=False) for pair in zip(new, names)):
         return
@@ -101,21 +101,21 @@ def _publish(folder, step, new):
     _sync(folder)
     for path, name in zip(new, names):
         path.replace(name)
-    _sync(folder)  # both names must be on the disk before DONE is
+    _sync(folder)  # both names must be on the disk before DONE
     done_path(folder, step).touch()
     _sync(folder)
 
 
 def _remove(folder, step):
-    """Take a checkpoint away, DONE first: what is left when this is interrupted does not count."""
-    with suppress(OSError):  # an old checkpoint too many does no harm
+    """Remove a checkpoint, DONE first, so that what is left after an interruption does not count."""
+    with suppress(OSError):  # one old checkpoint too many does no harm
         done_path(folder, step).unlink()
         _sync(folder)
         _remove_leftovers(folder)
 
 
 def _remove_leftovers(folder):
-    """Delete the files of checkpoints without DONE, and those that never got their names."""
+    """Delete the files of checkpoints without DONE, and those that never got their final names."""
     complete = _done(folder)
     for match in filter(None, map(OURS.fullmatch, _names(folder))):
         if match[3] or match[4] or int(match[1] or match[2]) not in complete:
@@ -131,12 +131,12 @@ def _done(folder):
 def _names(folder):
     try:
         return os.listdir(folder)
-    except OSError:  # not there, or no folder
+    except OSError:  # it does not exist, or is not a folder
         return []
 
 
 @contextmanager
-def _refusals_told(folder):
+def _reporting_errors(folder):
     try:
         yield
     except OSError as error:
@@ -144,7 +144,7 @@ def _refusals_told(folder):
 
 
 def _sync(folder):
-    """Make the folder's list of names durable. Windows has no such call."""
+    """Make the names in the folder durable. Windows has no such call."""
     if os.name != "nt":
         handle = os.open(folder, os.O_RDONLY)
         try:

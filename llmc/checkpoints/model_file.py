@@ -28,19 +28,19 @@ def _read_header(path):
     except UserError as error:
         raise UserError(f"the header of {path} is damaged: {error}") from None
     if Vp != config.Vp:
-        raise UserError(f"{path} pads its vocabulary of {V} to {Vp}, and llmc reads {config.Vp}; export it anew.")
+        raise UserError(f"{path} pads its vocabulary of {V} to {Vp}, but llmc expects {config.Vp}; export it again.")
     version = int(header[1])
     check_size(path, SIZE + STORED[version].itemsize * config.num_parameters_padded)
     return config, version
 
 
 def read_config(path) -> GPT2Config:
-    """The sizes of the model in a file, without reading its weights. Raises UserError like read_model."""
+    """The sizes of the model in a file, without reading its weights. Raises UserError like `read_model`."""
     return _read_header(path)[0]
 
 
 def read_version(path) -> int:
-    """FLOAT32 (3) or BFLOAT16 (5). Raises UserError like read_model."""
+    """FLOAT32 (3) or BFLOAT16 (5). Raises UserError like `read_model`."""
     return _read_header(path)[1]
 
 
@@ -58,13 +58,13 @@ def read_model(path, backend="numpy", dtype=np.float32) -> GPT2:
 
 
 def check_precision(precision: str):
-    """Raise UserError unless `precision` is one that a model file can have."""
+    """Raise UserError unless a model file can have this precision."""
     if precision not in VERSIONS:
         raise UserError(f'precision must be "float32" or "bfloat16", not {precision!r}.')
 
 
 def write_model(path, model: GPT2, precision: str = "float32"):
-    """Write the model's weights as version 3 ("float32") or 5 ("bfloat16"), under a temporary name until complete."""
+    """Write a model's weights as version 3 ("float32") or 5 ("bfloat16"), under a temporary name until complete."""
     check_precision(precision)
     c, version = model.config, VERSIONS[precision]
     with atomic_write(path) as file:

@@ -1,8 +1,8 @@
 """llm.c's optimizer state, `state_%08d_%05d.bin`: header, then AdamW's m and v in float32, in the model's flat order.
 
-What llm.c's load_state reads (train_gpt2.cu) stands where llm.c has it, as of a run in file order on one process. What
-only llmc needs stands where llm.c does not look: in header words from 40 on, which are zero in its own files and then
-mean what they should, and behind v.
+The words that llm.c's load_state reads (train_gpt2.cu) are where it expects them, and describe a run in file order on
+one process. Values that only llmc needs are where llm.c does not look: after v, and in the header from word 40 on. In
+llm.c's own files these words are zero, which means the right thing here too.
 """
 
 from dataclasses import dataclass, field
@@ -16,21 +16,21 @@ from llmc.files.header import SIZE, file_size, make_header, opened, read_header
 
 MAGIC = 20240527
 VERSION = 1
-PROCESSES, RANK, MASTER, PERMUTATION, STEP = 2, 3, 4, 5, 10  # int32 words, as llm.c has them
-RNG, RNG_LAST = 20, 22  # these and the positions are uint64, two words each
-SHUFFLED, SKIPPED = 40, 41  # int32: llmc's own shuffling; steps that made no update
+PROCESSES, RANK, MASTER, PERMUTATION, STEP = 2, 3, 4, 5, 10  # int32 words, as in llm.c
+RNG, RNG_LAST = 20, 22  # like the positions, these are uint64, two words each
+SHUFFLED, SKIPPED = 40, 41  # int32: whether llmc shuffled; number of steps that made no update
 POSITIONS = {"shard": 30, "sample": 32, "epoch": 42, "seed": 44}  # llm.c knows the first two
 LOSSES, NORMS = 46, 47  # int32: how many float64 of each follow v
-HIGHEST = 2**63 - 1  # no counter comes near; more means damage
+HIGHEST = 2**63 - 1  # no counter comes near it; more means damage
 
 
 @dataclass
 class TrainState:
-    """Where a run stands, beside its model: everything that the next step depends on.
+    """The state of a run: everything, apart from its model, that the next step depends on.
 
-    step: steps done · shuffle: whether batches come in an order of llmc's own · loader: {name: whole number}, as
+    step: steps done · shuffle: whether batches come in llmc's shuffled order · loader: {name: whole number}, as
     `DataLoader.state()` gives it (shard, sample, epoch; with shuffle also seed) · rng: uint64 · losses, norms: those
-    of the last steps, oldest first, exactly (float64), for whoever compares the next ones with them.
+    of the last steps, oldest first, in float64, to detect outliers among the next ones.
     """
 
     step: int
@@ -42,9 +42,9 @@ class TrainState:
 
 
 def write_optimizer_state(path, model, state: TrainState):
-    """Write m, v and t of a float32 model, and the state, under a temporary name until complete.
+    """Write m, v and t of a float32 model, and the state, under a temporary name until the file is complete.
 
-    Raises UserError for a model of another dtype, or when the disk refuses.
+    Raises UserError for a model of another dtype, and when the file cannot be written.
     """
     _check_dtype(model)
     header = _make_header(state, model.t)  # (256,)
@@ -57,10 +57,10 @@ def write_optimizer_state(path, model, state: TrainState):
 
 
 def read_optimizer_state(path, model) -> TrainState:
-    """Fill the model's m, v and t (and its weights, when the file holds llm.c's float32 master copy of them).
+    """Fill the model's m, v and t (and its weights, if the file holds llm.c's float32 master copy); returns the state.
 
     Raises UserError when the file is missing, damaged, another model's, one of several processes', or written by a
-    shuffled run of llm.c, which appends a permutation that means nothing to llmc's loaders.
+    shuffled run of llm.c, which appends a permutation that llmc's loaders cannot use.
     """
     _check_dtype(model)
     header = read_header(path, MAGIC, (VERSION,), "an optimizer state")  # (256,)
@@ -79,20 +79,20 @@ def read_optimizer_state(path, model) -> TrainState:
 
 def _check_dtype(model):
     if model.dtype != np.float32:
-        raise UserError(f"an optimizer state holds float32, and this model is {model.dtype}; make it with float32.")
+        raise UserError(f"an optimizer state holds float32, but this model is {model.dtype}; make it with float32.")
 
 
 def _check_size(path, expected):
     if file_size(path) != expected:
         raise UserError(
-            f"{path} has {file_size(path):,} bytes, and the optimizer state of this model takes {expected:,};"
-            " it is truncated, or another model's."
+            f"{path} has {file_size(path):,} bytes, but the optimizer state of this model takes {expected:,}: it is"
+            " truncated, or another model's; resume from another checkpoint."
         )
 
 
 def _make_header(state, t):
     """(256,) int32 of a state whose model has made t updates."""
-    header = make_header(MAGIC, VERSION, 1, 0, 0, 0)  # one process, its rank 0, no master weights, no permutation
+    header = make_header(MAGIC, VERSION, 1, 0, 0, 0)  # one process, rank 0, no master weights, no permutation
     header[STEP], header[SHUFFLED], header[SKIPPED] = state.step, state.shuffle, state.step - t
     header[LOSSES], header[NORMS] = len(state.losses), len(state.norms)
     long = header.view("<u8")  # (128,)
@@ -103,14 +103,15 @@ def _make_header(state, t):
 
 
 def _parse_header(path, header):
-    """(TrainState, t) from a header (256,), or a UserError that says why it cannot be used and what can."""
+    """(TrainState, t) from a header (256,). Raises UserError when the state is damaged or cannot be used here."""
     step, t = int(header[STEP]), int(header[STEP]) - int(header[SKIPPED])
     loader = {name: int(header.view("<u8")[word // 2]) for name, word in POSITIONS.items()}
     rng = int(header.view("<u8")[RNG // 2])
     if header[PROCESSES] != 1 or header[RANK] != 0:
-        raise _unusable(path, step, f"process {header[RANK]} of {header[PROCESSES]}, and llmc resumes runs of one")
+        processes = f"process {header[RANK]} of {header[PROCESSES]}, and llmc resumes only runs of one process"
+        raise _unusable(path, step, processes)
     if header[PERMUTATION] == 1:
-        raise _unusable(path, step, "a shuffled run of llm.c, whose order of batches llmc does not know")
+        raise _unusable(path, step, "a shuffled run of llm.c, whose order of batches llmc cannot continue")
     flags, counts = header[[MASTER, SHUFFLED]], header[[LOSSES, NORMS]]  # (2,) both
     in_range = min(step, t, *counts) >= 0 and header[PERMUTATION] == 0 and all(flag in (0, 1) for flag in flags)
     if not in_range or max(loader.values()) > HIGHEST:
@@ -121,4 +122,4 @@ def _parse_header(path, header):
 
 
 def _unusable(path, step, origin):
-    return UserError(f"{path} is of {origin}; start a new run from its weights in model_{step:08d}.bin instead.")
+    return UserError(f"{path} is from {origin}; start a new run from its weights in model_{step:08d}.bin instead.")

@@ -5,8 +5,7 @@ Load it with AutoModelForCausalLM.from_pretrained(FOLDER) and AutoTokenizer.from
 
 from pathlib import Path
 
-from llmc.checkpoints.huggingface import write_huggingface
-from llmc.checkpoints.huggingface_tokenizer import write_huggingface_tokenizer
+from llmc.checkpoints.huggingface import write_huggingface, write_huggingface_tokenizer
 from llmc.checkpoints.model_file import read_config, read_model
 from llmc.errors import UserError
 from llmc.training.run_folder.find_models import find_model, find_tokenizer

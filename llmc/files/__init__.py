@@ -1,1 +1,1 @@
-"""Files as every other room reads and writes them: whole or not at all, llm.c's header, long stretches of numbers."""
+"""What data/ and checkpoints/ share: files written whole or not at all, llm.c's header, long runs of numbers."""

@@ -1,4 +1,4 @@
-"""Writing a file so that nothing is lost: under a temporary name, then renamed."""
+"""Writing a file safely: under a temporary name, then renamed."""
 
 import os
 import tempfile
@@ -10,10 +10,10 @@ from llmc.errors import UserError, why
 
 @contextmanager
 def atomic_write(path, mode: str = "wb"):
-    """Open a temporary file beside `path` and rename it to `path` when the block ends without an error.
+    """Open a temporary file next to `path` and rename it to `path` when the block ends without an error.
 
-    A reader therefore sees the old file or the whole new one, never half of it, also after kill -9 or a full disk.
-    Yields the open file (text modes are UTF-8 with "\\n" line ends). Raises UserError if the folder or disk refuses.
+    So a reader sees the old file or the whole new one, never half of it, even after kill -9 or a full disk. Yields the
+    open file (text modes are UTF-8 with "\\n" line ends). Raises UserError when the file cannot be written.
     """
     path = Path(path)
     temporary = None
@@ -25,8 +25,8 @@ def atomic_write(path, mode: str = "wb"):
         with os.fdopen(handle, mode, **text) as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())  # the rename must not become durable before the bytes are
-        temporary.chmod(0o644)  # mkstemp makes it private; a finished file is an ordinary one
+            os.fsync(file.fileno())  # the bytes must be on the disk before the new name is
+        temporary.chmod(0o644)  # mkstemp makes it private; the finished file is not
         temporary.replace(path)
     except OSError as error:
         raise UserError(f"cannot write {path}: {why(error)}; free some space or choose another folder.") from error

@@ -1,4 +1,4 @@
-"""bfloat16 is the upper half of a float32: 1 sign bit, 8 exponent bits, 7 fraction bits. NumPy has no such type."""
+"""bfloat16, the upper half of a float32: 1 sign bit, 8 exponent bits, 7 fraction bits. NumPy has no such type."""
 
 import numpy as np
 

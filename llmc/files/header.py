@@ -1,6 +1,6 @@
-"""The header that all of llm.c's binary files begin with: 256 little-endian int32, the first a magic number.
+"""The header at the start of all of llm.c's binary files: 256 little-endian int32, the first a magic number.
 
-Shared by token files, models, states and tokenizers. Every refusal is one sentence, made before anything is allocated.
+Shared by token files, models, states and tokenizers. A bad file is refused, in one sentence, before any allocation.
 """
 
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ def make_header(magic: int, version: int, *fields: int) -> np.ndarray:
 
 @contextmanager
 def opened(path):
-    """`with opened(path) as file`: the file for reading bytes. Raises UserError when the system refuses, also later."""
+    """`with opened(path) as file`: a file for reading bytes. Raises UserError when opening or reading it fails."""
     try:
         with Path(path).open("rb") as file:
             yield file
@@ -34,26 +34,30 @@ def opened(path):
 
 
 def file_size(path) -> int:
-    """Bytes in a file. Raises UserError when the system does not tell."""
+    """Size of a file in bytes. Raises UserError when it cannot be opened."""
     with opened(path) as file:
         return file.seek(0, 2)
 
 
 def read_header(path, magic: int, versions, what: str) -> np.ndarray:
-    """(256,) int32 of a file that must be `what` ("a token file"): magic and version are checked.
+    """(256,) int32: the header of a file that must be `what` ("a token file"), its magic number and version checked.
 
-    Raises UserError when the file is missing, unreadable, shorter than a header, of another kind or another version.
+    Raises UserError when the file is missing, unreadable, shorter than a header, or of another kind or version.
     """
     with opened(path) as file:
         raw = file.read(SIZE)
     if len(raw) < SIZE:
-        raise UserError(f"{path} is not {what}: it has {len(raw)} bytes, and the header alone takes {SIZE}.")
+        raise UserError(
+            f"{path} is not {what}: it has {len(raw)} bytes, but the header alone takes {SIZE}; give another file."
+        )
     header = np.frombuffer(raw, "<i4")  # (256,)
     if header[0] != magic:
-        raise UserError(f"{path} is not {what}: it begins with {header[0]}, not with the magic number {magic}.")
+        raise UserError(
+            f"{path} is not {what}: it begins with {header[0]}, not with the magic number {magic}; give another file."
+        )
     if header[1] not in versions:
         known = " or ".join(str(v) for v in versions)
-        raise UserError(f"{path} is {what} of version {header[1]}, and llmc reads version {known}; write it anew.")
+        raise UserError(f"{path} is {what} of version {header[1]}, but llmc reads version {known}; write it again.")
     return header
 
 
@@ -63,5 +67,5 @@ def check_size(path, expected: int):
     if size != expected:
         state = "truncated" if size < expected else "too long"
         raise UserError(
-            f"{path} is {state}: it has {size:,} bytes, and its header promises {expected:,}; get a fresh copy."
+            f"{path} is {state}: it has {size:,} bytes, but its header promises {expected:,}; get a fresh copy."
         )

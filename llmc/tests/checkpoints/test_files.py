@@ -86,7 +86,7 @@ def damage(path, how):
         (dict(length=5000), "is truncated: it has 5,000 bytes"),
         (dict(tail=b"x"), "is too long"),
         (dict(words={0: 1}), "begins with 1, not with the magic number 20240326"),
-        (dict(words={1: 4}), "version 4, and llmc reads version 3 or 5"),
+        (dict(words={1: 4}), "version 4, but llmc reads version 3 or 5"),
         (dict(words={1: 5}), "is too long"),
         (dict(words={4: -2}), "header of .* is damaged: L must be a positive"),
         (dict(words={5: 3}), "is damaged: C=8 channels cannot be shared"),
@@ -123,7 +123,7 @@ def test_files_beyond_two_and_four_gib_are_measured_right(tmp_path, version, ite
         if wrong > 0:
             os.truncate(path, wrong)
             with pytest.raises(
-                UserError, match=f"is {words}: it has {wrong:,} bytes, and its header promises {size:,}"
+                UserError, match=f"is {words}: it has {wrong:,} bytes, but its header promises {size:,}"
             ):
                 read_model(path)
 

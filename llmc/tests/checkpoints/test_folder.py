@@ -74,7 +74,7 @@ def test_the_one_just_saved_stays_also_behind_later_ones(tmp_path):
 
 def test_no_folder_and_no_checkpoint(tmp_path):
     assert checkpoints(tmp_path / "none") == [] and latest_checkpoint(tmp_path) is None
-    with pytest.raises(UserError, match="no complete checkpoint of step 3; steps that are complete: none"):
+    with pytest.raises(UserError, match="no complete checkpoint of step 3; its complete steps: none"):
         load_checkpoint(tmp_path, 3)
 
 
@@ -88,7 +88,7 @@ def test_without_done_it_does_not_count_and_is_cleaned_up(tmp_path):
     for name in others:
         (tmp_path / name).write_bytes(b"of somebody else")
     assert latest_checkpoint(tmp_path) == 5
-    with pytest.raises(UserError, match="steps that are complete: 5"):
+    with pytest.raises(UserError, match="its complete steps: 5"):
         load_checkpoint(tmp_path, 10)
     save(tmp_path, 15)
     assert names(tmp_path) == sorted([*files(5, 15), *others])

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from llmc.checkpoints import read_huggingface, write_huggingface
-from llmc.checkpoints.huggingface_layout import COMPUTED
-from llmc.checkpoints.huggingface_tokenizer import byte_letters, merges, write_huggingface_tokenizer
-from llmc.checkpoints.safetensors_file import read_index, write_safetensors
+from llmc.checkpoints.huggingface.safetensors_file import read_index, write_safetensors
+from llmc.checkpoints.huggingface.tensor_layout import COMPUTED
+from llmc.checkpoints.huggingface.tokenizer_files import byte_letters, merges, write_huggingface_tokenizer
 from llmc.config import GPT2Config
 from llmc.data.bpe import train_bpe
 from llmc.data.tokenizer import make_encoding, read_tokenizer
@@ -189,12 +189,12 @@ def change(path, **options):
         (dict(add_cross_attention=True), "add_cross_attention to True"),
         (dict(model_type="llama"), "model type 'llama'"),
         (dict(model_type=None), "model type None"),
-        (dict(tie_word_embeddings=False), "output head that is not its embedding"),
+        (dict(tie_word_embeddings=False), "output head of its own, but llmc ties"),
         (dict(n_head=5), "does not describe a GPT-2: C=12 channels cannot be shared"),
         (dict(n_layer=10**30), "lacks the tensor"),
         (dict(n_layer="2"), "L must be a positive whole number"),
-        (dict(vocab_size=38), r"wte.weight is \(37, 12\), and its config.json makes it \(38, 12\)"),
-        (dict(n_embd=10**9, n_head=1), "config.json makes it"),
+        (dict(vocab_size=38), r"wte.weight of .* has shape \(37, 12\), but its config.json requires \(38, 12\)"),
+        (dict(n_embd=10**9, n_head=1), "but its config.json requires"),
         (dict(n_layer=1), "holds the tensor 'transformer.h.1"),
     ],
 )
@@ -224,11 +224,15 @@ def test_a_config_without_options_means_those_of_gpt2(folder):
 @pytest.mark.parametrize(
     ("name", "tensor", "message"),
     [
-        ("lm_head.weight", ("F32", np.zeros((37, 12), "<f4")), "output head that is not its embedding"),
-        ("lm_head.weight", ("F32", np.zeros((5, 5), "<f4")), "output head that is not its embedding"),
+        ("lm_head.weight", ("F32", np.zeros((37, 12), "<f4")), "output head of its own, but llmc ties"),
+        ("lm_head.weight", ("F32", np.zeros((5, 5), "<f4")), "output head of its own, but llmc ties"),
         ("score.weight", ("F32", np.zeros((2, 12), "<f4")), "holds the tensor 'score.weight'"),
-        ("transformer.wpe.weight", ("I64", np.zeros((9, 12), "<i8")), "holds I64, and llmc reads"),
-        ("transformer.ln_f.bias", ("F32", np.zeros(11, "<f4")), r"is \(11,\), and its config.json makes it \(12,\)"),
+        ("transformer.wpe.weight", ("I64", np.zeros((9, 12), "<i8")), "holds I64, but llmc reads"),
+        (
+            "transformer.ln_f.bias",
+            ("F32", np.zeros(11, "<f4")),
+            r"has shape \(11,\), but its config.json requires \(12,\)",
+        ),
     ],
 )
 def test_other_tensors_are_refused(folder, name, tensor, message):
@@ -241,9 +245,9 @@ def test_other_tensors_are_refused(folder, name, tensor, message):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "no safetensors file, or truncated"),
-        (b"\xff" * 8, "no safetensors file, or truncated"),
-        ((90).to_bytes(8, "little") + b"{}", "no safetensors file, or truncated"),
+        (b"", "not a safetensors file, or truncated"),
+        (b"\xff" * 8, "not a safetensors file, or truncated"),
+        ((90).to_bytes(8, "little") + b"{}", "not a safetensors file, or truncated"),
         ((2).to_bytes(8, "little") + b"[]", "header is not a JSON object"),
         ((2).to_bytes(8, "little") + b"\xff\xff", "header is not a JSON object"),
         ((5000).to_bytes(8, "little") + b"[" * 5000, "header is not a JSON object"),
@@ -259,16 +263,16 @@ def test_files_of_another_kind_are_refused(folder, content, message):
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ({"shape": [2**62, 2**62]}, "wrongly"),
-        ({"shape": [-1]}, "wrongly"),
-        ({"shape": [True]}, "wrongly"),
-        ({"shape": [1] * 9}, "wrongly"),
-        ({"shape": 3}, "wrongly"),
-        ({"data_offsets": [0, 8, 9]}, "wrongly"),
-        ({"data_offsets": [8, 4]}, "wrongly"),
-        ({"data_offsets": [0, 2**40]}, "wrongly"),
+        ({"shape": [2**62, 2**62]}, "incorrectly"),
+        ({"shape": [-1]}, "incorrectly"),
+        ({"shape": [True]}, "incorrectly"),
+        ({"shape": [1] * 9}, "incorrectly"),
+        ({"shape": 3}, "incorrectly"),
+        ({"data_offsets": [0, 8, 9]}, "incorrectly"),
+        ({"data_offsets": [8, 4]}, "incorrectly"),
+        ({"data_offsets": [0, 2**40]}, "incorrectly"),
         ({"data_offsets": [30, 38]}, "truncated"),
-        ({"dtype": 4}, "wrongly"),
+        ({"dtype": 4}, "incorrectly"),
         ({"dtype": "F64"}, "another size than its shape"),
         ({"shape": [3]}, "another size than its shape"),
     ],
@@ -279,7 +283,7 @@ def test_header_entries_are_checked(tmp_path, entry, message):
     with pytest.raises(UserError, match=message):
         read_index(tmp_path / "x")
     store(tmp_path / "x", {}, {"a": [1, 2]})
-    with pytest.raises(UserError, match="wrongly"):
+    with pytest.raises(UserError, match="incorrectly"):
         read_index(tmp_path / "x")
 
 
@@ -294,7 +298,7 @@ def test_numbers_begin_at_a_multiple_of_eight(tmp_path):
 def test_missing_parts_are_named(folder, tmp_path):
     _, path = folder
     (path / "model.safetensors").rename(path / "pytorch_model.bin")
-    with pytest.raises(UserError, match="holds no model.safetensors; save the model anew"):
+    with pytest.raises(UserError, match="holds no model.safetensors; save the model again"):
         read_huggingface(path)
     (path / "model.safetensors.index.json").write_text('{"weight_map": {"a": "../secret.safetensors"}}')
     with pytest.raises(UserError, match="does not say which files"):
@@ -363,7 +367,7 @@ def test_merges_are_those_the_tokenizer_was_trained_with():
 
 def test_tokens_that_no_merge_makes_are_refused():
     tokens = [bytes([b]) for b in range(256)] + [b"abc", b"<|endoftext|>"]
-    with pytest.raises(UserError, match="token 256 .* is no merge"):
+    with pytest.raises(UserError, match="token 256 .* is not a merge"):
         merges(make_encoding(tokens, 257))
 
 

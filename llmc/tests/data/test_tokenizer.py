@@ -171,7 +171,7 @@ def test_missing_file(tmp_path):
         (file_of([*BYTES, b"a", END]), "occurs twice"),
         (file_of([*BYTES, END], eot=7), "token 7 .* should be"),
         (file_of([*BYTES, END], magic=20240520), "begins with 20240520, not .* 20240328"),
-        (file_of([*BYTES, END], version=3), "version 3, and llmc reads version 1 or 2"),
+        (file_of([*BYTES, END], version=3), "version 3, but llmc reads version 1 or 2"),
         (file_of([]), "token -1 .* should be"),
     ],
 )

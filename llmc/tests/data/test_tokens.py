@@ -80,7 +80,7 @@ def test_not_a_token_file_names_what_was_found(path):
 
 def test_wrong_version(path):
     damage(path, 1, 3)
-    with pytest.raises(UserError, match="version 3, and llmc reads version 1"):
+    with pytest.raises(UserError, match="version 3, but llmc reads version 1"):
         read_tokens(path)
 
 
@@ -100,7 +100,7 @@ def test_truncated_anywhere(path, size):
 
 def test_too_long(path):
     path.write_bytes(path.read_bytes() + b"\x00\x00")
-    with pytest.raises(UserError, match="too long: it has 1,034 bytes, and its header promises 1,032"):
+    with pytest.raises(UserError, match="too long: it has 1,034 bytes, but its header promises 1,032"):
         read_tokens(path)
 
 
@@ -136,7 +136,7 @@ def test_int32_is_the_ids_and_nothing_else(tmp_path):
     [
         (np.array([5, 6, 65536], "<i4").tobytes(), "its token 2 would be 65536"),
         (np.array([5, 6, -1], "<i4").tobytes(), "its token 2 would be -1"),
-        (np.array([5, 6, 7], "<i4").tobytes() + b"\0", "it has 13 bytes, and the header alone takes 1024"),
+        (np.array([5, 6, 7], "<i4").tobytes() + b"\0", "it has 13 bytes, but the header alone takes 1024"),
         (np.arange(1, 2000, dtype="<u2").tobytes(), "begins with 131073, not with the magic number"),
         (b"A text is no token file.", "it has 24 bytes"),
         (b"A text is no token file." * 100, "begins with 1702109249, not with"),

@@ -15,7 +15,7 @@ TIMEOUT = 10  # seconds
 
 
 def find_files(source):
-    """(path of config.json, paths of the safetensors files), all of them there."""
+    """(path of config.json, paths of the safetensors files). Raises UserError when one is missing."""
     path = Path(source).expanduser()
     if path.is_file():
         return _required(_in_folder(path.parent), CONFIG, source), [path]
@@ -25,12 +25,12 @@ def find_files(source):
         return config_path, [whole]
     shards = get(SHARDS)
     if shards is None:
-        raise UserError(f"{source} holds no {WEIGHTS}; save the model anew with transformers' save_pretrained.")
+        raise UserError(f"{source} holds no {WEIGHTS}; save the model again with transformers' save_pretrained.")
     return config_path, [_required(get, name, source) for name in _shard_names(shards)]
 
 
 def _in_folder(folder):
-    """The function (name -> path, or None when there is no such file) of a local folder."""
+    """A function from the name of a file in a local folder to its path, or None when there is no such file."""
     return lambda name: folder / name if (folder / name).is_file() else None
 
 
@@ -42,7 +42,7 @@ def _required(get, name, source):
 
 
 def _shard_names(path):
-    """File names in an index of shards; none may lead out of the folder."""
+    """The file names in an index of shards. Raises UserError when one leads out of the folder."""
     places = read_json(path).get("weight_map")
     names = sorted(set(map(str, places.values()))) if isinstance(places, dict) else []
     if not names or any(Path(name).name != name for name in names):
@@ -51,7 +51,7 @@ def _shard_names(path):
 
 
 def read_json(path) -> dict:
-    """The JSON object in a file. Raises UserError when it is missing or holds anything else."""
+    """The JSON object in a file. Raises UserError when the file is missing or holds anything else."""
     with opened(path) as file:
         raw = file.read()
     try:
@@ -64,41 +64,45 @@ def read_json(path) -> dict:
 
 
 def _on_hub(repository: str):
-    """The function (name -> path of the fetched file, or None when the repository has no such file) of a repository.
+    """A function from the name of a file in a repository to the path of a fetched copy, None if it has none.
 
-    Raises UserError for what cannot be a repository's name and when huggingface_hub is missing; the function raises it
-    when there is no such repository or no connection.
+    Raises UserError when this cannot be the name of a repository, and when huggingface_hub is missing; the function
+    raises it when there is no such repository or no connection.
     """
     if not REPOSITORY.fullmatch(repository):
-        raise UserError(f"there is no folder {repository}, and on the Hugging Face hub nothing can have that name.")
+        raise UserError(f"there is no folder {repository}, and nothing on the Hugging Face hub can have that name.")
     try:
         import huggingface_hub as hub
         from huggingface_hub import errors, utils
     except ImportError:
         hint = f'pip install "llmc[hf]"; {LOCAL}'
-        raise UserError(f"there is no folder {repository}, and the Hugging Face hub needs: {hint}.") from None
+        raise UserError(
+            f"there is no folder {repository}, and to reach the Hugging Face hub you need {hint}."
+        ) from None
 
     def get(name):
         try:
             return _download(hub, utils, repository, name)
         except errors.RepositoryNotFoundError:
-            raise UserError(f"there is no {repository}, neither here nor (for you) on the Hugging Face hub.") from None
-        except errors.LocalEntryNotFoundError as error:  # what it says when there is no connection
+            raise UserError(
+                f"there is no folder {repository} here, and no such repository open to you on the Hugging Face hub."
+            ) from None
+        except errors.LocalEntryNotFoundError as error:  # its error when there is no connection
             raise _unreachable(repository, error) from None
         except errors.EntryNotFoundError:
             return None
-        except Exception as error:  # of whichever HTTP library this version of huggingface_hub uses
+        except Exception as error:  # from whichever HTTP library this version of huggingface_hub uses
             raise _unreachable(repository, error) from None
 
     return get
 
 
 def _download(hub, utils, repository, name):
-    """Path of the file, from huggingface_hub's cache when it is there. Raises huggingface_hub's errors."""
+    """Path of the file, from huggingface_hub's cache if it is there. Raises huggingface_hub's errors."""
     try:
         return hub.hf_hub_download(repository, name, local_files_only=True)
     except utils.EntryNotFoundError:
-        # It would go on for half a minute trying to reach the hub; one question shows whether that is possible.
+        # Left alone, it would try for half a minute to reach the hub; one request shows whether that is possible.
         utils.get_session().head(hub.constants.ENDPOINT, timeout=TIMEOUT)
         return hub.hf_hub_download(repository, name)
 

@@ -1,6 +1,6 @@
-"""GPT-2 as Hugging Face's transformers keeps it: a folder with config.json and model.safetensors, read and written.
+"""Reading and writing a GPT-2 as config.json and model.safetensors, the files of Hugging Face's transformers.
 
-What would compute other logits here than there is refused. The head is tied to wte and not stored.
+A model that would give other logits here than there is refused. The head is tied to wte and not stored.
 """
 
 import json
@@ -8,23 +8,23 @@ from pathlib import Path
 
 import numpy as np
 
-from llmc.checkpoints.huggingface_files import CONFIG, WEIGHTS, find_files, read_json
-from llmc.checkpoints.huggingface_layout import NAMES, config_of, options_of, pieces
-from llmc.checkpoints.safetensors_file import read_index, write_safetensors
+from llmc.checkpoints.huggingface.safetensors_file import read_index, write_safetensors
+from llmc.checkpoints.huggingface.source_files import CONFIG, WEIGHTS, find_files, read_json
+from llmc.checkpoints.huggingface.tensor_layout import NAMES, config_of, options_of, pieces
 from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
 from llmc.model import GPT2
 
-PREFIX = "transformer."  # files of a GPT2LMHeadModel have it; those of a bare GPT2Model, OpenAI's too, do not
+PREFIX = "transformer."  # in the files of a GPT2LMHeadModel, but not of a bare GPT2Model, such as OpenAI's
 HEAD = "lm_head.weight"
-MASKS = (".attn.bias", ".attn.masked_bias")  # constants that old files hold
+MASKS = (".attn.bias", ".attn.masked_bias")  # constants in old files
 
 
 def read_huggingface(source, backend="numpy", dtype=np.float32) -> GPT2:
-    """The GPT-2 in a local folder (or its .safetensors file), or of the hub: "openai-community/gpt2".
+    """The GPT-2 in a local folder (or its .safetensors file), or on the hub: "openai-community/gpt2".
 
     Weights may be float32, float16, bfloat16 or float64, in one file or several. Raises UserError when something is
-    missing or damaged, when it is no GPT-2, and for options that llmc does not compute.
+    missing or damaged, when it is not a GPT-2, and for options that llmc does not compute.
     """
     config_path, paths = find_files(source)
     options = read_json(config_path)
@@ -42,10 +42,10 @@ def read_huggingface(source, backend="numpy", dtype=np.float32) -> GPT2:
 
 
 def write_huggingface(folder, model: GPT2, end_of_text: int | None = None):
-    """Write a folder that transformers' `GPT2LMHeadModel.from_pretrained` loads; float32, whatever the model is.
+    """Write a folder that transformers' `GPT2LMHeadModel.from_pretrained` loads; float32, whatever the model's dtype.
 
-    end_of_text: that token's id, where `generate` stops; None means GPT-2's in its vocabulary, and no stop in another.
-    Raises UserError when the disk refuses.
+    end_of_text: id of the token at which `generate` stops; None means GPT-2's if the vocabulary is GPT-2's, else none.
+    Raises UserError when a file cannot be written.
     """
     parts = list(pieces(model.config))
 
@@ -60,14 +60,21 @@ def write_huggingface(folder, model: GPT2, end_of_text: int | None = None):
 
 
 def _check_tensors(source, config, tensors, prefix):
-    """Raise UserError unless there is every tensor of the model, in its shape, and none that changes the result."""
+    """Raise UserError unless all the model's tensors are there, in their shapes, and none that changes the result."""
     expected = set()
-    for _, _, theirs, shape, _ in pieces(config):  # ends at the first that lacks, however many the config promises
+    for _, _, theirs, shape, _ in pieces(
+        config
+    ):  # stops at the first that is missing, however many the config promises
         tensor = tensors.get(prefix + theirs)
         if tensor is None:
-            raise UserError(f"{source} lacks the tensor {prefix + theirs}; it is no whole GPT-2 of its config.json.")
+            raise UserError(
+                f"{source} lacks the tensor {prefix + theirs}, which its config.json requires; get a complete copy."
+            )
         if tensor.shape != shape:
-            raise UserError(f"{source}: {prefix + theirs} is {tensor.shape}, and its config.json makes it {shape}.")
+            raise UserError(
+                f"the tensor {prefix + theirs} of {source} has shape {tensor.shape}, but its config.json requires"
+                f" {shape}; get a complete copy."
+            )
         expected.add(prefix + theirs)
     for name in tensors:
         if name not in expected and name != HEAD and not name.endswith(MASKS):
@@ -75,7 +82,7 @@ def _check_tensors(source, config, tensors, prefix):
 
 
 def _check_head(source, options, tensors, prefix):
-    """Raise UserError when the model has a head of its own instead of wte."""
+    """Raise UserError when the model has an output head of its own instead of wte."""
     head = tensors.get(HEAD)
     if head is None:
         own = not options.get("tie_word_embeddings", True)
@@ -83,4 +90,6 @@ def _check_head(source, options, tensors, prefix):
         wte = tensors[prefix + NAMES["wte"][0]]
         own = head.shape != wte.shape or not np.array_equal(head.read(), wte.read())
     if own:
-        raise UserError(f"{source} has an output head that is not its embedding, and llmc ties the two; use another.")
+        raise UserError(
+            f"{source} has an output head of its own, but llmc ties the head to the embedding; use another model."
+        )

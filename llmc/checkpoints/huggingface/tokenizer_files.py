@@ -1,8 +1,8 @@
-"""A tokenizer as Hugging Face's GPT2Tokenizer keeps it: vocab.json and merges.txt, made from the tokens alone.
+"""A tokenizer for Hugging Face's GPT2Tokenizer: vocab.json and merges.txt, made from the tokens alone.
 
 llm.c's tokenizer.bin has the tokens by id. In a byte-level BPE the id of a token is also the rank of the merge that
-made it, so the two parts of every merge are found by applying all earlier merges to its bytes. Follows OpenAI's
-encoder.py for how bytes are written as letters.
+made it, so applying all earlier merges to its bytes gives the two parts of its own merge. Bytes are written as letters,
+as in OpenAI's encoder.py.
 """
 
 import json
@@ -20,7 +20,7 @@ VOCABULARY, MERGES, TOKENIZER_CONFIG = "vocab.json", "merges.txt", "tokenizer_co
 
 
 def byte_letters() -> list[str]:
-    """(256) the letter that stands for each byte: itself where it is visible, else one from U+0100 on, in order.
+    """(256) the letter for each byte: its own if that is visible, else the next one from U+0100 on.
 
     byte_letters()[65] -> "A"; byte_letters()[32] -> "Ġ"
     """
@@ -30,9 +30,10 @@ def byte_letters() -> list[str]:
 
 
 def write_huggingface_tokenizer(folder, encoding: "tiktoken.Encoding", maxT: int):
-    """Write what `AutoTokenizer.from_pretrained` of transformers loads; it gives the same ids as the encoding.
+    """Write the files that transformers' `AutoTokenizer.from_pretrained` loads; it gives the same ids as the encoding.
 
-    maxT: positions of the model it is for. Raises UserError when the tokens are no byte-level BPE, or the disk refuses.
+    maxT: positions of its model. Raises UserError when the tokens are not a byte-level BPE, and when a file cannot be
+    written.
     """
     letters = byte_letters()
     names = [written(token, letters) for token in token_table(encoding)]
@@ -53,7 +54,7 @@ def written(token: bytes, letters) -> str:
 
 
 def merges(encoding: "tiktoken.Encoding") -> list[tuple[bytes, bytes]]:
-    """The two parts that each longer token was merged from, in order of rank. Raises UserError when there are none."""
+    """The two parts of each token longer than a byte, in order of rank. Raises UserError when a token has no two."""
     tokens = token_table(encoding)
     ranks = {token: i for i, token in enumerate(tokens) if i != encoding.eot_token}
     found = []
@@ -61,13 +62,15 @@ def merges(encoding: "tiktoken.Encoding") -> list[tuple[bytes, bytes]]:
         if len(token) > 1:
             parts = _parts(token, rank, ranks)
             if len(parts) != 2:
-                raise UserError(f"token {rank} of this tokenizer, {token!r}, is no merge of two earlier ones.")
+                raise UserError(
+                    f"token {rank} of this tokenizer, {token!r}, is not a merge of two earlier ones; use another."
+                )
             found.append(tuple(parts))
     return found
 
 
 def _parts(token, rank, ranks):
-    """The token's bytes after all merges of a rank below its own: b"the", 261 -> [b"th", b"e"]."""
+    """The parts of a token after all merges of lower rank: b"the", 261 -> [b"th", b"e"]."""
     parts = [bytes([byte]) for byte in token]
     while len(parts) > 2:
         candidates = [(ranks.get(a + b, rank), i) for i, (a, b) in enumerate(zip(parts, parts[1:]))]

@@ -1,14 +1,14 @@
-"""What Hugging Face calls the parts of a GPT-2: names and shapes of its tensors, and config.json.
+"""Hugging Face's names for the parts of a GPT-2: names and shapes of its tensors, and config.json.
 
-The tensors are llm.c's under other names, one for each layer instead of stacked. Matrices of the blocks are
-transformers' Conv1D and stand (in, out), so they are transposed; wte has V rows, without padding. Follows transformers'
-modeling_gpt2.py and configuration_gpt2.py.
+The tensors are llm.c's under other names, one per layer instead of stacked. The matrices of the blocks belong to
+transformers' Conv1D, which stores them as (in, out), so they are transposed; wte has V rows, without padding. Follows
+transformers' modeling_gpt2.py and configuration_gpt2.py.
 """
 
 from llmc.config import GPT2Config
 from llmc.errors import UserError
 
-NAMES = {  # llm.c's name -> (Hugging Face's, whether it is stored transposed)
+NAMES = {  # llm.c's name -> (Hugging Face's, is it stored transposed?)
     "wte": ("wte.weight", False),
     "wpe": ("wpe.weight", False),
     "ln1w": ("h.{l}.ln_1.weight", False),
@@ -26,34 +26,34 @@ NAMES = {  # llm.c's name -> (Hugging Face's, whether it is stored transposed)
     "lnfw": ("ln_f.weight", False),
     "lnfb": ("ln_f.bias", False),
 }
-# transformers' name -> ours; a config.json that leaves one out means GPT-2's, which is our default too.
+# transformers' name -> ours; a size that config.json leaves out is GPT-2's, which is our default too
 SIZES = {"n_positions": "maxT", "vocab_size": "V", "n_layer": "L", "n_head": "NH", "n_embd": "C"}
 TANH_GELU = ("gelu_new", "gelu_pytorch_tanh", "gelu_fast")  # three names of one function
-COMPUTED = {  # option -> values that compute what llmc computes, transformers' default first
+COMPUTED = {  # option -> values for which llmc computes the same, transformers' default first
     "activation_function": TANH_GELU,
     "layer_norm_epsilon": (1e-5,),
     "scale_attn_weights": (True,),
     "scale_attn_by_inverse_layer_idx": (False,),
     "add_cross_attention": (False,),
 }
-END_OF_TEXT = 50256  # of GPT-2's vocabulary
+END_OF_TEXT = 50256  # in GPT-2's vocabulary
 
 
 def pieces(config):
-    """(our name, index into it, their name, their shape, transposed?) of every tensor of theirs, in our order."""
+    """Yield (our name, index into it, their name, their shape, transposed?) for each of their tensors, in our order."""
     for p in config.parameter_table():
         theirs, transposed = NAMES[p.name]
         if "{l}" not in theirs:
             rows = config.V if p.name == "wte" else p.shape[0]
             yield p.name, slice(0, rows), theirs, (rows, *p.shape[1:]), transposed
             continue
-        shape = p.shape[:0:-1] if transposed else p.shape[1:]  # of one layer
+        shape = p.shape[:0:-1] if transposed else p.shape[1:]  # without the L layers
         for l in range(config.L):
             yield p.name, l, theirs.format(l=l), shape, transposed
 
 
 def options_of(config: GPT2Config, end_of_text: int | None) -> dict:
-    """config.json of a model. end_of_text: its token id, or None, which is GPT-2's in GPT-2's vocabulary."""
+    """The config.json of a model. end_of_text: its token id; None means GPT-2's if the vocabulary is GPT-2's."""
     if end_of_text is None and config.V == GPT2Config().V:
         end_of_text = END_OF_TEXT
     options = {"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "tie_word_embeddings": True}
@@ -64,16 +64,16 @@ def options_of(config: GPT2Config, end_of_text: int | None) -> dict:
 
 
 def config_of(path, options) -> GPT2Config:
-    """The sizes in a config.json, or a UserError when its model is not one that llmc computes."""
+    """The sizes in a config.json. Raises UserError when llmc does not compute what its model computes."""
     if options.get("model_type") != "gpt2":
-        raise UserError(f"{path} is of model type {_short(options.get('model_type'))}, and llmc knows gpt2 only.")
+        raise UserError(f"{path} has model type {_short(options.get('model_type'))}, but llmc knows only gpt2.")
     given = {ours: options[theirs] for theirs, ours in SIZES.items() if theirs in options}
     try:
         config = GPT2Config(**given)
     except UserError as error:
         raise UserError(f"{path} does not describe a GPT-2: {error}") from None
-    wide = options.get("n_inner")
-    wrong = [] if wide is None or wide == 4 * config.C else ["n_inner"]
+    n_inner = options.get("n_inner")
+    wrong = [] if n_inner is None or n_inner == 4 * config.C else ["n_inner"]
     wrong += [option for option, values in COMPUTED.items() if options.get(option, values[0]) not in values]
     if wrong:
         value = _short(options[wrong[0]])

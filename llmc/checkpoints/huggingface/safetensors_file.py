@@ -1,8 +1,8 @@
 """The safetensors format, by hand: 8 bytes of header length, a JSON header, then the numbers of all tensors.
 
-The header maps a name to {"dtype": "F32", "shape": [3, 4], "data_offsets": [begin, end]}, offsets counted from the end
-of the header. Follows github.com/huggingface/safetensors. Its own NumPy reader has no bfloat16, and reading a slice of
-a file needs no library, so this is all of it that llmc uses.
+The header maps a name to {"dtype": "F32", "shape": [3, 4], "data_offsets": [begin, end]}, with offsets from the end of
+the header. Follows github.com/huggingface/safetensors. The library's own NumPy reader has no bfloat16, and reading a
+slice of a file needs no library, so llmc does without it.
 """
 
 import json
@@ -23,7 +23,7 @@ TYPES = {"F64": np.dtype("<f8"), "F32": np.dtype("<f4"), "F16": np.dtype("<f2"),
 
 @dataclass(frozen=True)
 class StoredTensor:
-    """Where a tensor is: its file, the byte there that it begins at, its dtype by the format's name, its shape."""
+    """Where a tensor is: its file, its first byte there, its dtype under the format's name, and its shape."""
 
     path: str
     start: int
@@ -31,43 +31,43 @@ class StoredTensor:
     shape: tuple[int, ...]
 
     def read(self) -> np.ndarray:
-        """The tensor as float32. Raises UserError for a dtype that is no float, or when the file has become shorter."""
+        """The tensor as float32. Raises UserError when its dtype is not a float, or the file has become shorter."""
         if self.dtype not in TYPES:
-            raise UserError(f"{self.path} holds {self.dtype}, and llmc reads {', '.join(TYPES)}; convert it first.")
+            raise UserError(f"{self.path} holds {self.dtype}, but llmc reads {', '.join(TYPES)}; convert it first.")
         with opened(self.path) as file:
             file.seek(self.start)
             values = np.fromfile(file, TYPES[self.dtype], prod(self.shape))  # (size,)
         if values.size < prod(self.shape):
-            raise UserError(f"{self.path} became shorter while it was read; get a fresh copy.")
+            raise UserError(f"{self.path} became shorter while it was being read; get a fresh copy.")
         values = bfloat16_to_float32(values) if self.dtype == "BF16" else values  # (size,)
         with np.errstate(over="ignore"):  # a float64 beyond float32 becomes infinite
             return values.astype(np.float32, copy=False).reshape(self.shape)
 
 
 def read_index(path) -> dict[str, StoredTensor]:
-    """What tensors a file holds, {name: StoredTensor}, without reading any of them.
+    """The tensors in a file, {name: StoredTensor}, without reading any of them.
 
-    Every size is checked against the file's, so nobody allocates what is not there. Raises UserError when the file is
-    missing, truncated, or no safetensors file.
+    Every size is checked against the file's, so nothing is allocated for data that is not there. Raises UserError when
+    the file is missing, truncated, or not a safetensors file.
     """
     size = file_size(path)
     with opened(path) as file:
         begin = 8 + int.from_bytes(file.read(8), "little")  # where the numbers begin
         if not 8 < begin <= min(size, LONGEST_HEADER):
-            raise UserError(f"{path} is no safetensors file, or truncated inside its header; get a fresh copy.")
+            raise UserError(f"{path} is not a safetensors file, or truncated inside its header; get a fresh copy.")
         raw = file.read(begin - 8)
     try:
         header = json.loads(raw)
-    except (ValueError, RecursionError):  # ValueError: also bytes that are no UTF-8, and endless numbers
+    except (ValueError, RecursionError):  # ValueError: also bytes that are not UTF-8, and endless numbers
         header = None
     if not isinstance(header, dict):
-        raise UserError(f"{path} is no safetensors file: its header is not a JSON object; get a fresh copy.")
+        raise UserError(f"{path} is not a safetensors file: its header is not a JSON object; get a fresh copy.")
     header.pop("__metadata__", None)
     return {name: _entry(str(path), name, entry, begin, size) for name, entry in header.items()}
 
 
 def _entry(path, name, entry, begin, size):
-    """The StoredTensor of one header entry, every field checked."""
+    """The StoredTensor of one header entry, with every field checked."""
     try:
         dtype, shape, (first, last) = entry["dtype"], entry["shape"], entry["data_offsets"]
         numbers = [first, last, *shape]
@@ -76,24 +76,27 @@ def _entry(path, name, entry, begin, size):
     except (TypeError, KeyError, ValueError):
         sound = False
     if not sound:
-        raise UserError(f"{path} is damaged: its header describes the tensor {name[:80]!r} wrongly; get a fresh copy.")
+        raise UserError(
+            f"{path} is damaged: its header describes the tensor {name[:80]!r} incorrectly; get a fresh copy."
+        )
     if begin + last > size:
         raise UserError(
-            f"{path} is truncated: the tensor {name[:80]!r} ends behind its {size:,} bytes; get a fresh copy."
+            f"{path} is truncated: the tensor {name[:80]!r} ends after its {size:,} bytes; get a fresh copy."
         )
     if dtype in TYPES and last - first != prod(shape) * TYPES[dtype].itemsize:
         raise UserError(
             f"{path} is damaged: the tensor {name[:80]!r} has another size than its shape; get a fresh copy."
         )
-    return StoredTensor(path, begin + first, dtype, tuple(shape))
+    return StoredTensor(path, start=begin + first, dtype=dtype, shape=tuple(shape))
 
 
 def write_safetensors(path, shapes: dict, arrays):
     """Write float32 tensors: shapes {name: tuple} and, in the same order, an iterable of their arrays.
 
-    The arrays are taken one at a time. The file gets its name when it is complete; UserError when the disk refuses.
+    The arrays are taken one at a time. The file gets its name once it is complete. Raises UserError when it cannot be
+    written.
     """
-    header, end = {"__metadata__": {"format": "pt"}}, 0  # transformers asks for the format
+    header, end = {"__metadata__": {"format": "pt"}}, 0  # transformers requires the format
     for name, shape in shapes.items():
         begin, end = end, end + 4 * prod(shape)
         header[name] = {"dtype": "F32", "shape": list(shape), "data_offsets": [begin, end]}
