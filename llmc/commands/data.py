@@ -30,7 +30,7 @@ def add_options(parser):
     add("--tokenizer", metavar="T", help=TOKENIZER_HELP)
     vocabulary = f"number of tokens, for a tokenizer learned from the text (default: {VOCABULARY})"
     add("--vocabulary", metavar="V", type=int, help=vocabulary)
-    add("--format", choices=list(DTYPES), help="of the token files; int32 is llm.c's first format (default: uint16)")
+    add("--format", choices=list(DTYPES), help="how tokens are stored; int32 is llm.c's first format (default: uint16)")
 
 
 def add_fineweb_options(parser, prefix=""):

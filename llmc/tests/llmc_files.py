@@ -1,4 +1,4 @@
-"""A model, PyTorch's debug state of it and its losses, written as llm.c would leave them."""
+"""A model, its debug state and its losses by PyTorch, written as llm.c would write them."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ from llmc.model import GPT2
 
 
 def write_files(case, folder) -> list[Path]:
-    """[model.bin, state.bin, losses.json] of a case of llmc/parity/cases.py, in the folder."""
+    """Write a case of llmc/parity/cases.py to the folder: [model.bin, state.bin, losses.json]."""
     model, expected = GPT2(case.config), np.load(case.fixture)
     for name, values in case.weights().items():
         model.params[name][...] = values  # (shape of the parameter)

@@ -1,4 +1,4 @@
-"""Write llmc/parity/fixtures/*.npz: what PyTorch in float64 computes for the models of cases.py.
+"""Write llmc/parity/fixtures/*.npz: the results of PyTorch in float64 for the models of cases.py.
 
 Run once, with the [test] extra installed: python -m llmc.tests.make_fixtures. The tests then need no PyTorch.
 """
@@ -11,7 +11,7 @@ from llmc.tests.engine import torch_gpt2
 
 
 def main():
-    """One file a case: logits, loss, gradients (float32) and the ten losses of both recipes (float64)."""
+    """Write one file per case: logits, loss, gradients (float32) and the ten losses of both recipes (float64)."""
     for case in CASES:
         values, (x, y) = case.weights(), case.batch()
         logits, loss, grads = torch_gpt2.loss_and_gradients(case.config, values, x, y, torch.float64)

@@ -1,9 +1,9 @@
-"""`make gpu-test`: what needs a GPU to be tested: the kernels, the "cuda" backend, `llmc verify`, lessons 12 and 13.
+"""`make gpu-test`: the tests that need a GPU: the kernels, the "cuda" backend, `llmc verify`, lessons 12 and 13.
 
-    python -m llmc.tests.on_gpu [PART ...]      parts: tests verify lessons; without any, all
+    python -m llmc.tests.on_gpu [PART ...]      parts: tests, verify, lessons; by default all of them
 
-Installs nothing and needs no network: CuPy and pytest are those of the Python that it runs in. PyTorch (for GPT-2
-124M), a C++ compiler (for what also runs on the emulator) and Jupyter are used where they are; a line says where not.
+It installs nothing and needs no network: it uses the CuPy and pytest of its own Python, and PyTorch (for GPT-2 124M), a
+C++ compiler (for tests that also use the emulator) and Jupyter if they are there; it says which are missing.
 """
 
 import argparse
@@ -29,12 +29,12 @@ EMULATOR_ONLY = "emulator or coalesced or problem or diagnos"  # tests that need
 
 
 def main(words=None) -> int:
-    """Run the parts; 0 when all passed, 1 when not. Raises UserError where they cannot run."""
+    """Run the parts; returns 0 when all passed, else 1. Raises UserError when they cannot run."""
     parser = argparse.ArgumentParser(prog="python -m llmc.tests.on_gpu")
-    parser.add_argument("parts", nargs="*", metavar="PART", help="tests, verify or lessons; without any, all")
+    parser.add_argument("parts", nargs="*", metavar="PART", help="tests, verify or lessons (default: all of them)")
     wanted = parser.parse_args(words).parts or list(PARTS)
     if unknown := set(wanted) - set(PARTS):
-        raise UserError(f"there is no part {min(unknown)!r}; choose of {', '.join(PARTS)}.")
+        raise UserError(f"there is no part {min(unknown)!r}; choose from {', '.join(PARTS)}.")
     prepare()
     failed = [name for part in wanted for name in PARTS[part]()]
     print(f"\ngpu-test: {'all passed' if not failed else 'failed: ' + ', '.join(failed)}")
@@ -42,7 +42,7 @@ def main(words=None) -> int:
 
 
 def prepare():
-    """Say what there is. Raises UserError without a GPU or without pytest."""
+    """Print what this machine has. Raises UserError when it has no GPU or no pytest."""
     if cuda.device("gpu") and find_spec("pytest") is None:
         raise UserError(f"gpu-test needs pytest; install it with `{sys.executable} -m pip install pytest`.")
     import cupy
@@ -51,16 +51,16 @@ def prepare():
 
     print(f"{name_of_gpu()}, CuPy {cupy.__version__}, Python {sys.version.split()[0]}")
     if not compiler():
-        print("no C++ compiler: what runs on the emulator is left out (apt install g++, or pip install ziglang)")
+        print("no C++ compiler: the tests that use the emulator are left out (apt install g++, or pip install ziglang)")
     if find_spec("torch") is None:
-        print("no PyTorch: GPT-2 124M is not compared with it")
+        print("no PyTorch: the comparison with GPT-2 124M is left out")
     if not has_jupyter():
-        print("no Jupyter: the lessons' cells run as plain Python")
+        print("no Jupyter: the cells of the lessons run as plain Python")
     sys.stdout.flush()
 
 
 def compiler() -> bool:
-    """Is there one for the emulator?"""
+    """Whether there is a C++ compiler for the emulator."""
     from llmc.cuda.emulator.compiling import toolchain
     from llmc.errors import NoCompiler
 
@@ -71,10 +71,10 @@ def compiler() -> bool:
 
 
 def python(*words) -> bool:
-    """Run this Python in the repository; whether it said that all is well."""
+    """Run this Python in the repository; returns whether it succeeded."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     environment = os.environ | {"PYTHONPATH": path, "MPLBACKEND": "Agg"}
-    environment.pop("LLMC_DEVICE", None)  # there is a GPU, so it is used; some tests choose themselves
+    environment.pop("LLMC_DEVICE", None)  # there is a GPU, so use it; some tests choose for themselves
     return subprocess.run([sys.executable, *map(str, words)], cwd=ROOT, env=environment).returncode == 0
 
 
@@ -82,15 +82,15 @@ def python(*words) -> bool:
 
 
 def tests() -> list[str]:
-    """pytest; the names of what failed."""
+    """Run pytest; returns the names of the failures."""
     chosen = [] if compiler() else ["-k", f"not ({EMULATOR_ONLY})"]
-    # no options of pyproject.toml: nbval need not be there
+    # without the options in pyproject.toml, which need nbval
     options = ["-o", "addopts=", "-p", "no:cacheprovider", "-q", "--durations=5", *chosen]
     return [] if python("-m", "pytest", *options, *TESTS) else ["tests"]
 
 
 def verify() -> list[str]:
-    """`llmc verify --backend cuda` on the fixtures that PyTorch made."""
+    """Run `llmc verify --backend cuda` on the fixtures that PyTorch made; returns the names of the failures."""
     failed = []
     for case in CASES:
         with TemporaryDirectory() as folder:
@@ -103,7 +103,7 @@ def verify() -> list[str]:
 
 
 def lessons() -> list[str]:
-    """Every cell of lessons 12 and 13 and of their solutions."""
+    """Run every cell of lessons 12 and 13 and of their solutions; returns the names of the failures."""
     failed = []
     for name in LESSONS:
         start = perf_counter()

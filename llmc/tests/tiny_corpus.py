@@ -1,4 +1,4 @@
-"""A corpus that is made in milliseconds, for tests of training, sampling and the command line."""
+"""A corpus made in milliseconds, for tests of training, sampling and the command line."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def byte_encoding():
 
 
 def write_corpus(folder, train=TEXT, val=TEXT[:400]) -> Corpus:
-    """train.bin, val.bin and tokenizer.bin in `folder`; texts as bytes, each behind an end-of-text token."""
+    """train.bin, val.bin and tokenizer.bin in `folder`; texts as bytes, each after an end-of-text token."""
     corpus = Corpus.in_folder(Path(folder))
     for path, text in ((corpus.train, train), (corpus.val, val)):
         write_tokens(path, np.array([256, *text.encode()], np.uint16))

@@ -1,1 +1,1 @@
-"""Files of models and runs, in every format; whole, damaged, interrupted."""
+"""Files of models and runs in every format: whole, damaged, interrupted."""

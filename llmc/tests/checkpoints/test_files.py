@@ -91,7 +91,7 @@ def damage(path, how):
         (dict(words={4: -2}), "header of .* is damaged: L must be a positive"),
         (dict(words={5: 3}), "is damaged: C=8 channels cannot be shared"),
         (dict(words={3: 2**31 - 1}), "pads its vocabulary"),
-        (dict(words={4: 2**30}), "is truncated"),  # must be refused before 10^12 bytes are asked for
+        (dict(words={4: 2**30}), "is truncated"),  # must be refused before 10^12 bytes are allocated
     ],
 )
 def test_damaged_models_are_refused_in_one_sentence(saved, how, words):
@@ -112,7 +112,7 @@ def test_missing_model_and_folder_instead_of_a_file(tmp_path):
 @pytest.mark.skipif(os.name == "nt", reason="needs sparse files")
 @pytest.mark.parametrize(("version", "itemsize"), [(3, 4), (5, 2)])
 def test_files_beyond_two_and_four_gib_are_measured_right(tmp_path, version, itemsize):
-    """gpt2-xl, sparse: 6.2 GB by its size, one block on the disk; nobody reads the weights to know the model."""
+    """gpt2-xl as a sparse file: 6.2 GB long, one block on the disk; reading the config must not read the weights."""
     config, path = preset("d48"), tmp_path / "xl.bin"
     c = config
     path.write_bytes(make_header(20240326, version, c.maxT, c.V, c.L, c.NH, c.C, c.Vp).tobytes())

@@ -1,4 +1,4 @@
-"""Checkpoints that are killed, full disks, leftovers: a step is there whole, or it is not there."""
+"""Kills, full disks and leftovers: a checkpoint is there whole, or it is not there."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ WATCHED = {"open", "os.rename", "os.remove", "os.mkdir", "os.listdir", "tempfile
 
 
 def save(folder, step, keep=0, shift=0.0):
-    """A checkpoint in which every number tells its step."""
+    """A checkpoint in which every number is its step."""
     model = GPT2(CONFIG)
     model.params_flat[...] = step + shift
     for views, part in ((model.m, 0.25), (model.v, 0.5)):
@@ -31,7 +31,7 @@ def save(folder, step, keep=0, shift=0.0):
 
 
 def value(folder, step):
-    """The number that all of a checkpoint's weights have, after a look at everything else in it."""
+    """The number that all weights of a checkpoint have, after checking everything else in it."""
     model, state = load_checkpoint(folder, step)
     found = float(model.params_flat[0])
     assert (model.params_flat == found).all()
@@ -65,7 +65,7 @@ def test_the_newest_ones_are_kept(tmp_path):
     assert latest_checkpoint(tmp_path) == 20
 
 
-def test_the_one_just_saved_stays_also_behind_later_ones(tmp_path):
+def test_the_checkpoint_just_saved_stays_even_below_later_ones(tmp_path):
     for step in (5, 30):
         save(tmp_path, step)
     save(tmp_path, 10, keep=1)
@@ -139,7 +139,7 @@ def test_newest_model_is_the_final_one_else_that_of_the_newest_checkpoint(tmp_pa
 
 
 def exit_status(work, kill_at):
-    """Do `work` in a child process that dies, without a word, at its `kill_at`-th call of the file system."""
+    """Do `work` in a child process that dies at its `kill_at`-th call to the file system."""
     child = os.fork()
     if child:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -160,7 +160,7 @@ def exit_status(work, kill_at):
 
 
 def killed_everywhere(before, tmp_path, work):
-    """Yield the folder that each death of `work` leaves, with the exit status; the last time it lives (0)."""
+    """Yield the folder that each death of `work` leaves, with the exit status; the last time it survives (0)."""
     for kill_at in count(1):
         folder = tmp_path / str(kill_at)
         shutil.copytree(before, folder)
@@ -191,7 +191,7 @@ def test_killed_anywhere_a_new_checkpoint_is_whole_or_absent_and_the_old_ones_ar
 @needs_fork
 @pytest.mark.parametrize(("shift", "outcomes"), [(0.0, {(1, 2)}), (0.5, {(1, 2), (1,), (1, 2.5)})])
 def test_killed_anywhere_a_step_saved_again_is_never_mixed(tmp_path, shift, outcomes):
-    """Saved again with the same content (the end of a run), it is never away; with another, it may be."""
+    """Saved again with the same content (the end of a run), it is never missing; with other content, it may be."""
     before = tmp_path / "before"
     for step in (1, 2):
         save(before, step)
@@ -206,7 +206,7 @@ def test_killed_anywhere_a_step_saved_again_is_never_mixed(tmp_path, shift, outc
 
 @pytest.mark.parametrize("room", [100, SIZE + 4 * CONFIG.num_parameters_padded])
 def test_a_full_disk_is_one_sentence_and_changes_nothing(tmp_path, room):
-    """Room for a part of the model; for the model, and a part of the state."""
+    """Room for part of the model; for the model and part of the state."""
     resource = pytest.importorskip("resource")
     save(tmp_path, 1)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -239,7 +239,7 @@ def test_a_file_in_the_place_of_the_folder(tmp_path):
         save(tmp_path / "run", 1)
 
 
-def test_interrupted_by_hand_nothing_is_left(tmp_path, monkeypatch):
+def test_an_interrupted_save_leaves_nothing(tmp_path, monkeypatch):
     save(tmp_path, 1)
 
     def interrupted(*args):

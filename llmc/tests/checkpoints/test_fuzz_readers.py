@@ -1,10 +1,10 @@
-"""Every reader on damaged files: it reads values in range, or refuses in one sentence. Nothing else may happen.
+"""Every reader on damaged files: it reads values in range or refuses in one sentence. Nothing else may happen.
 
-Seeded, so a case that fails can be looked at again: the failure names reader and case.
+The cases are seeded, so a failing one can be repeated: the failure names the reader and the case.
 
     LLMC_FUZZ=10000 python -m pytest -s llmc/tests/checkpoints/test_fuzz_readers.py
 
-makes as many cases for each reader as it says, and prints what became of them.
+makes that many cases for each reader, and prints how many were read and how many refused.
 """
 
 import os
@@ -45,19 +45,19 @@ from llmc.training.run_folder.settings_file import read_settings, write_settings
 
 CASES = int(os.environ.get("LLMC_FUZZ", 60))  # for each reader
 SECONDS = 2.0  # of processor time, for one file
-SPARE = 2_000_000  # bytes that a reader may take for itself
-PER_BYTE = 40  # bytes of memory for each byte of the files: JSON and Python's own objects are roomy
+SPARE = 2_000_000  # bytes that a reader may use itself
+PER_BYTE = 40  # bytes of memory for each byte of the files: JSON and Python's own objects take space
 
 CONFIG = GPT2Config(maxT=4, V=9, L=2, NH=2, C=4)
 V, B, T = 300, 2, 4
 
 
-# ----- readers: how a sound file is made, and what reading it means -------------------------------------------------
+# ----- readers: how an intact file is made, and how it is read -----------------------------------------------------
 
 
 @dataclass
 class Reader:
-    """make(folder) writes sound files · read(folder) reads them and asserts that what came of it is in range."""
+    """make(folder) writes intact files · read(folder) reads them and asserts that the values are in range."""
 
     make: object
     read: object
@@ -210,7 +210,7 @@ def extend(raw, random):
 
 
 def header_word(raw, random):
-    """An int32 of the header replaced: by an extreme value, by a neighbour of its own, by anything."""
+    """Replace an int32 of the header by an extreme value, by a neighbour of its own, or by anything."""
     at = 4 * int(random.integers(min(50, max(1, len(raw) // 4))))
     old = int.from_bytes(raw[at : at + 4], "little", signed=True)
     choices = [int(random.choice(EXTREME)), old + int(random.choice([-1, 1])), old * 2, int(random.integers(2**32))]
@@ -228,14 +228,14 @@ def move_a_piece(raw, random):
 
 
 def replace_a_word(raw, random):
-    """Of a text: a number, a name or a sign replaced by something awkward."""
+    """Replace a number, a name or a sign in a text by something awkward."""
     a = int(random.integers(min(len(raw), 4000)))
     b = a + int(random.integers(12))
     raw[a:b] = TEXTS[int(random.integers(len(TEXTS)))]
 
 
 def replace_a_value(raw, random):
-    """Of JSON: what stands behind one of its colons."""
+    """Replace the value after one of the colons in a JSON text."""
     colons = [at for at, byte in enumerate(raw[:20_000]) if byte == ord(":")]
     if colons:
         a = colons[int(random.integers(len(colons)))] + 1
@@ -249,8 +249,7 @@ TEXT = (*ANY, replace_a_word, replace_a_value, replace_a_value, replace_a_value)
 
 
 def damaged(files, random):
-    """(file name, bytes) with one to three damages, most often one; for safetensors, now and then the header's length
-    kept in step with them."""
+    """(file name, bytes) with one to three damages, most often one; a safetensors header often gets a right length."""
     name = sorted(files)[int(random.integers(len(files)))]
     raw = bytearray(files[name])
     damages = TEXT if name.endswith((".json", ".log")) or random.random() < 0.3 else BINARY
@@ -273,7 +272,7 @@ class Hang(BaseException):
 
 @contextmanager
 def limited_time():
-    """Raise Hang after SECONDS of this process's time, where the system has such a clock."""
+    """Raise Hang after SECONDS of this process's time, if the system has such a clock."""
 
     def ring(*_):
         raise Hang

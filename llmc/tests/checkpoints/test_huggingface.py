@@ -1,4 +1,4 @@
-"""GPT-2 in Hugging Face's format. transformers is the referee where it is installed; the rest needs NumPy alone."""
+"""GPT-2 in Hugging Face's format, compared with transformers if it is installed; the rest needs only NumPy."""
 
 import builtins
 import json
@@ -24,7 +24,7 @@ TEXT = "def f(x):\n    return x  # naïve 東京, don't’s 1234\t\n\n" + "the t
 
 
 def random_model(scale=0.5):
-    """A model none of whose parameters is zero or one, so that every mix-up shows in the logits."""
+    """A model without any parameter that is zero or one, so that every mix-up shows in the logits."""
     model, random = GPT2(CONFIG), np.random.RandomState(1)
     for p in CONFIG.parameter_table():
         model.params[p.name][...] = scale * random.standard_normal(p.shape)
@@ -61,7 +61,7 @@ def theirs(tmp_path_factory):
     return model, model(torch.tensor(X)).logits.detach().numpy(), path
 
 
-def test_what_transformers_saved_gives_its_logits(theirs):
+def test_a_model_saved_by_transformers_gives_its_logits(theirs):
     _, expected, path = theirs
     model = read_huggingface(path)
     assert model.config == CONFIG
@@ -130,7 +130,7 @@ def test_the_library_reads_what_we_write(folder):
 
 
 def store(path, tensors, header=None):
-    """A safetensors file made by hand: {name: (dtype, array of its bits)}."""
+    """Write a safetensors file by hand: {name: (dtype, array of its bits)}."""
     entries, data = {}, b""
     for name, (dtype, array) in tensors.items():
         offsets = [len(data), len(data) + array.nbytes]
@@ -162,7 +162,7 @@ def test_other_floats_are_converted(folder, dtype, to_bits, back):
     np.testing.assert_array_equal(model.params["wte"][: CONFIG.V], back(bits["transformer.wte.weight"][1]))
 
 
-def test_causal_masks_and_a_tied_head_are_no_obstacle(folder):
+def test_causal_masks_and_a_tied_head_are_accepted(folder):
     model, path = folder
     tensors = stored_bits(path)
     tensors["transformer.h.0.attn.bias"] = ("U8", np.ones((1, 1, 9, 9), np.uint8))
@@ -173,7 +173,7 @@ def test_causal_masks_and_a_tied_head_are_no_obstacle(folder):
 
 
 def change(path, **options):
-    """Options of a folder's config.json replaced."""
+    """Replace options in the config.json of a folder."""
     (path / "config.json").write_text(json.dumps(json.loads((path / "config.json").read_text()) | options))
 
 
@@ -330,7 +330,7 @@ def test_without_huggingface_hub_the_sentence_says_what_to_do(monkeypatch):
     assert "\n" not in str(caught.value)
 
 
-def test_offline_is_one_sentence_and_what_is_cached_is_used(folder, monkeypatch):
+def test_offline_is_one_sentence_unless_the_files_are_cached(folder, monkeypatch):
     hub = pytest.importorskip("huggingface_hub")
     model, path = folder
 
@@ -372,7 +372,7 @@ def test_tokens_that_no_merge_makes_are_refused():
 
 
 def test_gpt2s_own_files(reference_dir, tmp_path):
-    """vocab.json and merges.txt of OpenAI's release are found again from llm.c's tokenizer file."""
+    """llm.c's tokenizer file gives the vocab.json and merges.txt of OpenAI's release."""
     encoding = read_tokenizer(reference_dir / "gpt2_tokenizer.bin")
     write_huggingface_tokenizer(tmp_path, encoding, 1024)
     originals = [path.read_text(encoding="utf-8") for path in (reference_dir.parent / "tiktoken").iterdir()]

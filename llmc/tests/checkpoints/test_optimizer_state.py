@@ -70,8 +70,8 @@ def test_the_next_step_is_the_same_bit_for_bit(saved):
     np.testing.assert_array_equal(again.params_flat, model.params_flat)
 
 
-def test_llmc_finds_everything_where_it_looks(saved):
-    """Offsets in bytes as llm.c's load_state has them: four bytes a word, size_t and uint64 in two words."""
+def test_llmc_finds_everything_where_it_expects_it(saved):
+    """Byte offsets as in llm.c's load_state: four bytes a word, size_t and uint64 in two words."""
     model, path = saved
     raw = path.read_bytes()
     assert struct.unpack_from("<6i", raw) == (20240527, 1, 1, 0, 0, 0)  # one process, no master weights, no permutation
@@ -114,7 +114,7 @@ def test_the_master_weights_of_llmc_become_the_weights(tmp_path):
     np.testing.assert_array_equal(again.params_flat, model.params_flat + 1)
 
 
-def test_a_shuffled_run_of_llmc_is_refused_with_what_can_be_done(tmp_path):
+def test_a_shuffled_run_of_llmc_is_refused_with_advice(tmp_path):
     llmc_state(tmp_path / "state.bin", trained(), {5: 1}, tail=b"\1" * 2600)
     with pytest.raises(UserError, match=r"shuffled run of llm.c.*start a new run from .*model_00000007.bin") as caught:
         read_optimizer_state(tmp_path / "state.bin", GPT2(CONFIG))
@@ -132,7 +132,7 @@ def test_a_shuffled_run_of_llmc_is_refused_with_what_can_be_done(tmp_path):
         ({10: -1}, "damaged"),
         ({31: -1}, "damaged"),  # shard 2^64 - …
         ({40: 3}, "damaged"),
-        ({41: 8}, "damaged"),  # eight skipped of seven steps
+        ({41: 8}, "damaged"),  # eight of seven steps skipped
         ({46: 2**31 - 1}, "takes"),
         ({47: -5}, "damaged"),
         ({46: 5, 47: -5}, "damaged"),
@@ -153,7 +153,7 @@ def test_another_models_state_and_a_truncated_one_are_refused(saved):
         read_optimizer_state(path, GPT2(CONFIG))
 
 
-def test_skipped_steps_count_for_the_schedule_and_not_for_adamw(tmp_path):
+def test_skipped_steps_count_for_the_schedule_but_not_for_adamw(tmp_path):
     model = trained(steps=2)
     write_optimizer_state(tmp_path / "state.bin", model, TrainState(step=5))
     again = GPT2(CONFIG)

@@ -1,4 +1,4 @@
-"""`llmc eval`: the numbers of a model on tokens, found by hand; and files that do not belong together."""
+"""`llmc eval`: the numbers of a model on tokens, against a calculation by hand; files that do not belong together."""
 
 import json
 from math import exp, log
@@ -38,7 +38,7 @@ def tokens(tmp_path):
 
 @pytest.fixture
 def evaluated(tmp_path, tokens, model, capsys):
-    """`llmc eval` of the model on the tokens, B=2 T=8 unless told otherwise; its JSON."""
+    """`llmc eval` of the model on the tokens, B=2 T=8 by default; returns its JSON."""
 
     def run(*more, on=tokens):
         shape = [] if "--batch-size" in more else ["--batch-size", 2, "--sequence-length", 8]
@@ -53,7 +53,7 @@ def evaluated(tmp_path, tokens, model, capsys):
 
 @pytest.fixture
 def refused(tmp_path, tokens, model, capsys):
-    """Checks that `llmc eval` answers with one sentence that holds all of the words."""
+    """Checks that `llmc eval` refuses in one sentence that holds all of the words."""
 
     def check(arguments, *words, model="model/m.bin"):
         assert main([str(a) for a in ["eval", tmp_path / model, *arguments]]) == 2
@@ -82,7 +82,7 @@ def test_token_losses_are_the_terms_of_the_loss(model):
     expected = np.log(np.exp(z).sum(-1)) - np.take_along_axis(z, y[..., None], -1)[..., 0]
     assert found == pytest.approx(expected, abs=1e-5)
     model.forward(x[::-1])
-    assert found == pytest.approx(expected, abs=1e-5)  # its own numbers, not the model's buffer
+    assert found == pytest.approx(expected, abs=1e-5)  # a copy, not the model's buffer
     with pytest.raises(UserError, match="targets"):
         token_losses(model, x, y[:2])
 
@@ -98,14 +98,14 @@ def test_loss_perplexity_and_bits_per_byte(evaluated, model, tmp_path):
 
 
 def test_the_end_of_text_has_no_bytes(evaluated, model, tmp_path):
-    """The tokens that count are those that are predicted: all but the first, which may be an end of text too."""
+    """Only predicted tokens count: all but the first, which may be an end of text too."""
     write_tokens(tmp_path / "data" / "y.bin", [5, 256, 7, 8, 256, 9, 10, 11, 12])
     write_tokenizer(tmp_path / "data" / "tokenizer.bin", byte_encoding())
     found = evaluated("--batch-size", 1, "--sequence-length", 8, on=tmp_path / "data" / "y.bin")
     assert found["bytes"] == 6 and found["bits_per_byte"] == pytest.approx(8 * found["loss"] / 6 / log(2))
 
 
-def test_without_a_tokenizer_there_is_a_loss_alone(evaluated, tmp_path, tokens, capsys):
+def test_without_a_tokenizer_there_is_only_a_loss(evaluated, tmp_path, tokens, capsys):
     found = evaluated()
     assert found["bits_per_byte"] is None and found["bytes"] is None and found["loss"] > 0
     main(["eval", str(tmp_path / "model" / "m.bin"), "--tokens", str(tokens)])
@@ -127,8 +127,8 @@ def test_the_first_batches_and_several_files(evaluated, model, tmp_path):
     assert found["tokens"] == 320 and found["loss"] == pytest.approx(by_hand(model) / 160, rel=1e-6)
 
 
-def test_the_shape_when_nothing_is_said(tmp_path, model, tokens, capsys):
-    """All positions, 1024 tokens at once, and fewer where there are fewer."""
+def test_the_default_shape(tmp_path, model, tokens, capsys):
+    """All positions, 1024 tokens at a time, or fewer if the file is short."""
     for repeat, B in ((20, 64), (1, 10)):
         write_tokens(tokens, np.tile(TEXT, repeat))
         assert main(["eval", str(tmp_path / "model" / "m.bin"), "--tokens", str(tokens), "--json"]) == 0
@@ -144,7 +144,7 @@ def test_baselines_of_training_tokens(evaluated, tmp_path):
 
 
 def test_a_run_is_measured_on_its_own_validation_data(tmp_path, capsys):
-    """With nothing said, the number that training wrote last."""
+    """Without options, it finds the last number that training logged."""
     corpus = write_corpus(tmp_path / "data")
     s = TrainSettings(data=str(corpus.val.parent), batch_size=2, sequence_length=16, steps=2, val_every=2)
     train(replace_out(s, tmp_path / "run"), quiet=True)
@@ -165,7 +165,7 @@ def test_the_loss_that_pytorch_found(reference_dir):
 
 
 def test_an_untrained_gpt2_knows_nothing(reference_dir, tmp_path, capsys):
-    """Vocabulary and tokens of GPT-2: ln 50257, give or take what random weights are wrong by."""
+    """With GPT-2's vocabulary and tokens: ln 50257, within the error of random weights."""
     model = GPT2(GPT2Config(maxT=16, L=1, NH=1, C=4))
     model.init_weights()
     write_model(tmp_path / "m.bin", model)

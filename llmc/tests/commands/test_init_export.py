@@ -1,4 +1,4 @@
-"""`llmc init` and `llmc export`: model files to begin with, and models for others."""
+"""`llmc init` and `llmc export`: model files to start from, and models for Hugging Face."""
 
 import json
 
@@ -94,7 +94,7 @@ def test_a_model_file_alone(tmp_path, capsys):
 
 
 def test_a_run_with_its_tokenizer(tmp_path, capsys):
-    """A run folder that has ended has model.bin; one that was killed, its checkpoints."""
+    """A finished run has model.bin; a killed one has only its checkpoints."""
     run = tmp_path / "run"
     model = fresh()
     save_checkpoint(run, model, TrainState(step=0))

@@ -1,4 +1,4 @@
-"""What the tests of the corpora share: a tokenizer whose tokens are bytes, files to read, and their documents."""
+"""Shared by the tests of the corpora: a tokenizer whose tokens are bytes, writing a source, reading documents back."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""BPE training: small cases by hand, the counts kept along the way against counting anew, and determinism."""
+"""BPE training: small cases by hand, incremental counts against counting from scratch, and determinism."""
 
 from collections import Counter
 
@@ -12,7 +12,7 @@ from llmc.errors import UserError
 
 
 def train_slowly(text, num_merges):
-    """The same tokens, counted anew before each merge: too slow for a corpus, too simple to be wrong."""
+    """The same tokens, counted from scratch before each merge: too slow for a corpus, too simple to be wrong."""
     words, counts = split_words(text, GPT2_PATTERN)
     tokens = [bytes([i]) for i in range(256)]
     while len(tokens) < 256 + num_merges:
@@ -28,7 +28,7 @@ def train_slowly(text, num_merges):
 
 
 def test_by_hand():
-    # "hug", " hug" once, " pug" twice: "ug" is there 4 times; then " p", "hug" and "pug" twice, and " p" sorts first
+    # "hug", " hug" once, " pug" twice: "ug" occurs 4 times; then " p", "hug" and "pug" twice, and " p" sorts first
     tokens = train_bpe("hug hug pug pug", 4)
     assert tokens[:256] == [bytes([i]) for i in range(256)]
     assert tokens[256:] == [b"ug", b" p", b" pug", b"hug"]
@@ -54,7 +54,7 @@ def test_no_token_crosses_a_word():
 
 @settings(max_examples=60, deadline=None)
 @given(st.text(alphabet="abc d", min_size=60, max_size=200), st.integers(0, 12))
-def test_equals_counting_anew(text, num_merges):
+def test_equals_counting_from_scratch(text, num_merges):
     try:
         tokens = train_bpe(text, num_merges)
     except UserError:

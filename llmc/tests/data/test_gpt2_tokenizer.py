@@ -1,4 +1,4 @@
-"""GPT-2's tokenizer: fetched at most once, and one sentence where it cannot be had."""
+"""GPT-2's tokenizer: fetched at most once, and one sentence when it cannot be fetched."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def test_gpt2s_tokenizer_is_kept_after_the_first_time(home, monkeypatch):
         gpt2_tokenizer.gpt2_encoding()
 
 
-def test_gpt2s_tokenizer_cannot_be_had(tmp_path, monkeypatch, refused):
+def test_gpt2s_tokenizer_cannot_be_fetched(tmp_path, monkeypatch, refused):
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path / "none"))
     monkeypatch.setattr("tiktoken.load.read_file", lambda _: (_ for _ in ()).throw(ConnectionError("no network")))
     tiktoken_registry = pytest.importorskip("tiktoken.registry")

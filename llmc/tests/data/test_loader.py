@@ -30,7 +30,7 @@ def test_batches_by_hand(path):
     first = ([[10, 11], [12, 13]], [[11, 12], [13, 14]])
     second = ([[14, 15], [16, 17]], [[15, 16], [17, 18]])
     assert loader.num_batches == 2
-    assert batches(loader, 3) == [first, second, first]  # 19 and 20 do not fill a batch; then from the front again
+    assert batches(loader, 3) == [first, second, first]  # 19 and 20 do not fill a batch; then it starts over
     loader.next_batch()
     loader.reset()
     assert batches(loader, 1) == [first]
@@ -94,14 +94,14 @@ SIZES = (26, 11, 50)  # tokens of three files; the middle one has room for a sin
 
 @pytest.fixture
 def shards(tmp_path):
-    """The pattern of three uneven files, written in another order than that of their names."""
+    """The pattern of three uneven files, which are not written in the order of their names."""
     for i in (2, 0, 1):
         write_tokens(tmp_path / f"x_train_{i:06d}.bin", 100 * i + np.arange(SIZES[i]))
     return tmp_path / "x_train_*.bin"
 
 
 def all_batches(rank, world, B, T):
-    """llm.c's order of one epoch by brute force: walk over each file, hand out stretches of B·T in turn, as lists."""
+    """llm.c's order of one epoch by brute force: walk over each file, dealing stretches of B·T in turn, as lists."""
     found = []
     for i, ntok in enumerate(SIZES):
         tokens, at = [100 * i + k for k in range(ntok)], 0
@@ -138,7 +138,7 @@ def test_a_shard_shorter_than_a_batch_is_named(shards):
 
 
 @pytest.mark.parametrize("taken", [0, 1, 5, 6, 7, 16, 17, 40])
-def test_a_saved_state_goes_on_with_the_same_batches(shards, taken):
+def test_a_saved_state_continues_with_the_same_batches(shards, taken):
     loader, other = DataLoader(shards, B=1, T=5), DataLoader(shards, B=1, T=5)
     batches(loader, taken)
     state = json.loads(json.dumps(loader.state()))
@@ -173,8 +173,8 @@ def test_headerless_int32_shards_give_the_same_batches(shards, tmp_path):
 
 @pytest.mark.parametrize("form", ["uint16", "int32"])
 @pytest.mark.parametrize("make", [DataLoader, ShuffledLoader])
-def test_a_file_that_shrinks_is_a_sentence_and_not_the_end(tmp_path, make, form):
-    """A memory map would end the process here, with SIGBUS: only a file of several pages shows it."""
+def test_a_file_that_shrinks_is_one_sentence_not_a_crash(tmp_path, make, form):
+    """A memory map would end the process here, with SIGBUS; only a file of several pages shows it."""
     write_tokens(tmp_path / "t.bin", np.arange(60_000), form)
     loader = make(tmp_path / "t.bin", B=4, T=100)
     loader.next_batch()
@@ -183,7 +183,7 @@ def test_a_file_that_shrinks_is_a_sentence_and_not_the_end(tmp_path, make, form)
         batches(loader, loader.num_batches)
 
 
-def test_a_shard_that_disappears_or_changes_is_a_sentence(shards, tmp_path):
+def test_a_shard_that_disappears_or_changes_is_one_sentence(shards, tmp_path):
     loader = DataLoader(shards, B=1, T=5)
     (tmp_path / "x_train_000001.bin").unlink()
     batches(loader, 5)

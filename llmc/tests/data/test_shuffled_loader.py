@@ -1,4 +1,4 @@
-"""Shuffled batches: every window once an epoch, in an order that the seed repeats; over files, processes, resumed."""
+"""Shuffled batches: every window once an epoch, in an order set by the seed; over files and processes, and resumed."""
 
 import json
 
@@ -11,14 +11,14 @@ from llmc.errors import UserError
 
 @pytest.fixture
 def tokens(tmp_path):
-    """A token file in which each token says where it is."""
+    """A token file in which each token is its own position."""
     write_tokens(tmp_path / "t.bin", np.arange(103, dtype=np.uint16))
     return tmp_path / "t.bin"
 
 
 @pytest.fixture
 def shards(tmp_path):
-    """The pattern of three uneven files; tokens of file i are i·1000 + their place."""
+    """The pattern of three uneven files; the tokens of file i are i·1000 + their position."""
     for i, ntok in enumerate((103, 40, 77)):
         write_tokens(tmp_path / f"x_train_{i:06d}.bin", 1000 * i + np.arange(ntok))
     return tmp_path / "x_train_*.bin"
@@ -61,8 +61,8 @@ def test_a_file_of_one_batch_works(tmp_path):
         assert loader.next_batch()[1].max() == 12
 
 
-def test_the_order_on_one_file_is_the_one_that_runs_were_made_with(tokens):
-    """Redrawn here from the seed and the epoch alone: another order would change every result that is written down."""
+def test_the_order_on_one_file_is_that_of_all_earlier_runs(tokens):
+    """Drawn again here from the seed and the epoch alone: another order would change every published result."""
     loader = ShuffledLoader(tokens, B=3, T=4, seed=7)
     for epoch in (0, 1):
         random = np.random.default_rng([7, epoch])
@@ -95,7 +95,7 @@ def test_processes_share_the_windows(shards):
 
 
 @pytest.mark.parametrize("taken", [0, 1, 12, 24, 25, 26, 60])
-def test_a_saved_state_goes_on_with_the_same_batches(shards, taken):
+def test_a_saved_state_continues_with_the_same_batches(shards, taken):
     loader, other = ShuffledLoader(shards, B=2, T=4, seed=3), ShuffledLoader(shards, B=2, T=4, seed=4)
     for _ in range(taken):
         loader.next_batch()

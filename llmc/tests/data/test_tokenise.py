@@ -1,4 +1,4 @@
-"""From text to tokens on all cores: in order, in bounded memory, and without a trace when it ends."""
+"""From text to tokens on all cores: in order, in bounded memory, and without processes left behind."""
 
 import multiprocessing
 from itertools import count, islice
@@ -13,7 +13,7 @@ from llmc.tests.data.small_corpora import BYTES
 
 
 def endless(taken):
-    """Documents without end; `taken` counts those that were asked for."""
+    """Documents without end; `taken` records those that were taken."""
     for i in count():
         taken.append(i)
         yield True, f"document {i} "
@@ -40,7 +40,7 @@ def test_a_corpus_without_end_needs_the_memory_of_a_few_batches(monkeypatch, tmp
     assert sorted(p.name for p in tmp_path.glob("*.bin*")) == ["0.bin", "1.bin", "2.bin", "bytes.bin"][:3]
 
 
-def test_a_killed_worker_is_a_sentence(monkeypatch):
+def test_a_killed_worker_is_one_sentence(monkeypatch):
     monkeypatch.setattr(tokenise, "PIECE", 100)
     arrays = tokenise.tokenise(endless([]), BYTES, processes=2)
     next(arrays)

@@ -1,4 +1,4 @@
-"""Tokenizers: any text comes back, encoding is what the ranks say, llm.c's tokenizer.bin is read and written."""
+"""Tokenizers: any text comes back, encoding follows the ranks, llm.c's tokenizer.bin is read and written."""
 
 import os
 from pathlib import Path
@@ -23,7 +23,7 @@ CACHE = os.environ.get("TIKTOKEN_CACHE_DIR")
 
 
 def encode_slowly(text, ranks):
-    """Join the neighbours of lowest rank, one pair at a time, until none is a token."""
+    """Join the neighbours of lowest rank, one pair at a time, until no pair is a token."""
     ids = []
     for word in regex.findall(GPT2_PATTERN, text):
         parts = [bytes([b]) for b in word.encode()]
@@ -109,7 +109,7 @@ def test_pieces_of_a_stream_have_the_tokens_of_its_documents(parts):
     assert found == [SMALL.encode_ordinary(text) for text in documents if text]
 
 
-def test_a_text_without_spaces_is_cut_by_force(monkeypatch):
+def test_a_text_without_spaces_is_cut_regardless(monkeypatch):
     monkeypatch.setattr("llmc.data.encoding.PIECE", 100)
     cut = [text for _, text in pieces([(True, " "), *[(False, "abcdefghij" * 9)] * 9])]
     assert "".join(cut) == " " + "abcdefghij" * 81 and 90 <= max(map(len, cut)) <= 200
@@ -187,7 +187,7 @@ def test_version_1_means_gpt2s_end_of_text(tmp_path):
         read_bytes(tmp_path, file_of([*BYTES, END], version=1))
 
 
-def test_version_1_is_written_where_it_says_all(tmp_path):
+def test_version_1_is_written_only_for_gpt2s_end_of_text(tmp_path):
     many = [*BYTES, *(b"\x00" + i.to_bytes(2, "big") for i in range(50000)), END]  # 50257 tokens
     write_tokenizer(tmp_path / "t.bin", make_encoding(many, 50256), version=1)
     assert (tmp_path / "t.bin").read_bytes() == file_of(many, version=1)

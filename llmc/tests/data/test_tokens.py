@@ -1,4 +1,4 @@
-"""Token files: what is written is llm.c's format, and every damaged file is refused with one sentence that says why."""
+"""Token files are written in llm.c's format, and every damaged one is refused with one sentence that says why."""
 
 import os
 from pathlib import Path
@@ -168,7 +168,7 @@ def test_written_in_parts_is_written_at_once(tmp_path, form):
     assert writer.ntok == 1000 and (tmp_path / "a.bin").read_bytes() == (tmp_path / "b.bin").read_bytes()
 
 
-def test_an_error_on_the_way_leaves_no_file(tmp_path):
+def test_an_error_halfway_leaves_no_file(tmp_path):
     with pytest.raises(UserError, match="token 5 is 70000"), tokens.token_writer(tmp_path / "b.bin") as writer:
         writer.append(np.arange(3))
         writer.append([1, 2, 70000])

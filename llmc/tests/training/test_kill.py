@@ -1,5 +1,5 @@
-"""kill -9 at random moments: a checkpoint is whole or absent, none that was complete is lost, and the run ends as if
-nothing had happened.
+"""kill -9 at random moments: a checkpoint is whole or absent, no complete one is lost, and the run ends as if nothing
+had happened.
 
 Three kills; LLMC_KILLS=50 for more, with a report:
     LLMC_KILLS=50 python -m pytest -s -o addopts= llmc/tests/training/test_kill.py
@@ -23,11 +23,11 @@ from llmc.tests.tiny_corpus import V, write_corpus
 from llmc.training import read_log
 
 KILLS = int(os.environ.get("LLMC_KILLS", 3))
-BETWEEN = 12  # at most so many steps from one kill to the next
+BETWEEN = 12  # at most this many steps from one kill to the next
 STEPS = 2 * BETWEEN * KILLS
 OPTIONS = "--batch-size 1 --sequence-length 16 --warmup 5 --val-every 7 --val-batches 1 --sample-tokens 0"
 OPTIONS += " --checkpoint-every 1 --skip-loss-z 3 --total-batch-size 32"
-A_STEP = 0.03  # seconds, with its checkpoint, more or less
+A_STEP = 0.03  # seconds, roughly, including its checkpoint
 
 
 def start(*arguments):
@@ -40,13 +40,13 @@ def start(*arguments):
 
 
 def finish(process):
-    """Wait for an end without an error."""
+    """Wait until the process ends; it must succeed."""
     assert process.wait(timeout=300) == 0, process.stderr.read()
     process.stderr.close()
 
 
 def kill(process, folder, step, delay):
-    """Kill -9, `delay` seconds after the checkpoint of `step` or a later one; the newest one seen to be complete."""
+    """Kill -9, `delay` seconds after the checkpoint of `step` or a later one; returns the newest complete one seen."""
     deadline = time.monotonic() + 60
     while max(checkpoints(folder), default=0) < step and time.monotonic() < deadline and process.poll() is None:
         time.sleep(0.001)

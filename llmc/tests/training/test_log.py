@@ -41,7 +41,7 @@ def test_reads_llmc_lines_of_every_kind(path):
 
 
 def test_a_log_that_goes_back_counts_what_was_made_again(path):
-    """Killed behind step 20, resumed from a checkpoint of step 10, validated in front of it or not."""
+    """Killed after step 20, resumed from a checkpoint of step 10, with or without a validation before that step."""
     killed = [f"s:{step} trl:5.{step:04d} lr:0.001000 norm:1.00\n" for step in range(20)]
     killed[10:10] = ["s:10 tel:4.0000\n"]
     again = "s:10 trl:6.0000 lr:0.001000 norm:1.00\n"
@@ -53,7 +53,7 @@ def test_a_log_that_goes_back_counts_what_was_made_again(path):
     assert read_log(path)["val"] == [(10, 3.9)] and len(read_log(path)["train"]) == 11
 
 
-def test_a_log_is_written_by_one_at_a_time(path):
+def test_a_log_has_one_writer_at_a_time(path):
     log = LogWriter(path)
     with pytest.raises(UserError, match="another process"):
         LogWriter(path)
@@ -61,7 +61,7 @@ def test_a_log_is_written_by_one_at_a_time(path):
     LogWriter(path).close()
 
 
-def test_a_half_line_at_the_end_is_cut_off_before_the_next(path):
+def test_an_incomplete_line_at_the_end_is_removed_before_the_next(path):
     path.write_text("s:0 tel:5.0000\ns:1 trl:4.9")
     log = LogWriter(path)
     log.val(1, 4.0)
@@ -69,13 +69,13 @@ def test_a_half_line_at_the_end_is_cut_off_before_the_next(path):
     assert read_log(path)["val"] == [(0, 5.0), (1, 4.0)]
 
 
-def test_a_last_line_without_its_end_is_ignored(path):
+def test_an_incomplete_last_line_is_ignored(path):
     path.write_text("s:0 tel:5.0000\ns:1 trl:4.9")
     assert read_log(path) == {"val": [(0, 5.0)], "train": [], "eval": []}
 
 
 @pytest.mark.parametrize("line", ["hello", "", "s:1 trl:4.9", "s:-1 tel:1.0", "s:1 tel:1.0 x"])
-def test_a_foreign_line_is_refused_by_its_number(path, line):
+def test_a_foreign_line_is_refused_with_its_number(path, line):
     path.write_text(f"s:0 tel:5.0000\n{line}\n")
     with pytest.raises(UserError, match="line 2"):
         read_log(path)
@@ -93,7 +93,7 @@ def test_a_log_that_cannot_be_opened_is_one_sentence(tmp_path):
 
 
 class FullDisk:
-    """A file that takes only the first bytes of what it is given."""
+    """A file that accepts only as many bytes as there is room."""
 
     def __init__(self, file, room):
         self.file, self.room = file, room

@@ -1,4 +1,4 @@
-"""The training loop: it learns, repeats itself bit for bit, writes whole files, and ends cleanly however it ends."""
+"""The training loop: it learns, is reproducible bit for bit, writes whole files, and ends cleanly however it ends."""
 
 import os
 import signal
@@ -77,7 +77,7 @@ def test_equal_seeds_give_equal_losses_bit_for_bit(settings):
 
 
 def test_validation_and_samples_change_nothing(settings):
-    """How often one looks has no influence on what is learnt."""
+    """Looking more often must not change what is learned."""
     often = train(settings(val_every=1, sample_every=2), quiet=True, save=False)
     assert often.losses == train(settings(), quiet=True, save=False).losses
 
@@ -179,7 +179,7 @@ def test_a_closed_pipe_ends_the_run_saved(settings, tmp_path):
 
 
 def poisoned(at):
-    """A Trainer whose weights are NaN behind step `at`."""
+    """A Trainer whose weights are NaN after step `at`."""
 
     class Poisoned(Trainer):
         def train_step(self, stop):
@@ -192,7 +192,7 @@ def poisoned(at):
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_loss_that_is_no_number_stops_with_the_log_and_the_last_good_checkpoint(settings, tmp_path, monkeypatch):
+def test_divergence_leaves_the_log_and_the_last_good_checkpoint(settings, tmp_path, monkeypatch):
     monkeypatch.setattr(loop, "Trainer", poisoned(at=4))
     with pytest.raises(RunDiverged, match="step 3 is saved.*--resume .*run --learning-rate 0.002`") as caught:
         train(settings(checkpoint_every=3), quiet=True)
@@ -205,8 +205,8 @@ def test_a_loss_that_is_no_number_stops_with_the_log_and_the_last_good_checkpoin
     assert result.steps == 6 and np.isfinite(result.losses).all() and result.run.settings.learning_rate == 0.002
 
 
-def test_weights_that_are_no_numbers_are_never_a_checkpoint(settings, tmp_path, monkeypatch):
-    monkeypatch.setattr(loop, "Trainer", poisoned(at=6))  # no loss after it that would show
+def test_weights_that_are_not_finite_are_never_saved(settings, tmp_path, monkeypatch):
+    monkeypatch.setattr(loop, "Trainer", poisoned(at=6))  # the last step, after which no loss would show it
     with pytest.raises(RunDiverged, match="norm of the weights is nan.*lower the learning rate"):
         train(settings(), quiet=True)
     assert files(tmp_path / "run") == {"main.log"}
@@ -221,7 +221,7 @@ def test_an_infinite_gradient_never_reaches_the_parameters(settings):
     assert np.array_equal(trainer.model.params_flat, before) and trainer.step == 0
 
 
-def test_a_disk_that_refuses_the_model_leaves_no_half_file(settings, tmp_path, monkeypatch):
+def test_a_full_disk_leaves_no_half_written_model(settings, tmp_path, monkeypatch):
     def full(*args):
         raise OSError(28, "No space left on device")
 
@@ -314,6 +314,6 @@ def test_bad_data_leaves_no_folder(settings, tmp_path):
         *[("skip_loss_z", -1.0), ("skip_norm_z", float("nan")), ("keep", -1), ("checkpoint_every", 2.5)],
     ],
 )
-def test_numbers_that_make_no_sense_are_refused(name, value):
+def test_settings_that_make_no_sense_are_refused(name, value):
     with pytest.raises(UserError, match=name.replace("_", " ")):
         TrainSettings(**{name: value})

@@ -1,4 +1,4 @@
-"""Outliers: the z-score of llm.c's detector, and the update that is not made."""
+"""Outliers: the z-score of llm.c's detector, and skipped updates."""
 
 from dataclasses import replace
 from math import sqrt
@@ -34,7 +34,7 @@ def test_it_never_exceeds_the_root_of_127_and_is_zero_among_equals():
 
 
 @pytest.mark.parametrize("damaged", [1e300, float("inf"), float("nan")])
-def test_what_a_damaged_file_holds_is_forgotten(damaged):
+def test_values_from_a_damaged_file_are_forgotten(damaged):
     detector = OutlierDetector(3.0, [*QUIET, damaged])
     assert not any([detector.add(value) for value in QUIET]) and detector.add(2.0)
 
@@ -55,19 +55,19 @@ def settings(tmp_path, monkeypatch):
 
 
 def fill(trainer, losses, norms):
-    """Let these be the last 128 of each."""
+    """Make these the last 128 of each."""
     trainer.loss_detector.values.extend(losses)
     trainer.norm_detector.values.extend(norms)
 
 
 def state_of(trainer):
-    """Copies of all that an update changes."""
+    """Copies of everything that an update changes."""
     m = trainer.model
     return [m.t, *(np.copy(x) for views in (m.params, m.m, m.v) for x in views.values())]
 
 
 @pytest.mark.parametrize("kind", ["loss", "norm"])
-def test_an_outlier_makes_no_update_but_a_step(settings, kind):
+def test_an_outlier_makes_a_step_without_an_update(settings, kind):
     trainer = Trainer(replace(settings, **{f"skip_{kind}_z": 3.0}))
     fill(trainer, QUIET, QUIET)  # a loss of 5.5 and a norm of 9 are far above
     before, batches = state_of(trainer), trainer.train_loader.state()
@@ -87,8 +87,8 @@ def test_nothing_is_skipped_unless_asked_for(settings):
     assert trainer.skipped is None and trainer.loss_detector.z > 11 and trainer.model.t == 1
 
 
-def test_a_run_tells_and_goes_on(settings, tmp_path):
-    """Among 128 steps with a learning rate of nearly nothing, some lie half a standard deviation above the mean."""
+def test_a_run_reports_an_outlier_and_continues(settings, tmp_path):
+    """Among 128 steps with almost no learning rate, some lie half a standard deviation above the mean."""
     reports = []
     quiet = replace(settings, steps=140, learning_rate=1e-7, skip_loss_z=0.5, val_every=1000)
     result = train(quiet, on_step=reports.append, save=False)

@@ -1,4 +1,4 @@
-"""A run that stopped goes on as if it had not: the same batches, losses, weights and log, bit for bit."""
+"""A run that stopped continues as if it had not: the same batches, losses, weights and log, bit for bit."""
 
 import json
 import os
@@ -46,8 +46,8 @@ class Blank:
 def settings(tmp_path, monkeypatch):
     """Makes TrainSettings for a short run of a very small model in tmp_path / out.
 
-    Two things take most of the time of such a run and change nothing that is looked at here: the picture of the loss is
-    blank, and the disk is not waited for (only a machine that loses its power would tell).
+    The two things that take most of the time of such a run, and that no test here looks at, are left out: the loss
+    curve is blank, and nothing waits for the disk (which matters only when a machine loses power).
     """
     monkeypatch.setitem(PRESETS, "nano", GPT2Config(maxT=16, L=1, NH=2, C=16))
     monkeypatch.setattr(TrainResult, "plot", lambda self: Blank)
@@ -60,17 +60,17 @@ def settings(tmp_path, monkeypatch):
 
 
 def interrupt_at(step):
-    """A listener that presses Ctrl-C when all but one of these steps are made: a step of one batch is finished."""
+    """A listener that presses Ctrl-C one step earlier, because a step of one batch is always finished."""
     return lambda report: report.step == step - 1 and signal.raise_signal(signal.SIGINT)
 
 
 def stopped(settings, at):
-    """The result of a run that Ctrl-C ended behind step `at`."""
+    """The result of a run that Ctrl-C ended after step `at`."""
     return train(settings, on_step=interrupt_at(at))
 
 
 class Killed(Exception):
-    """What a listener raises where a process would be killed: nothing is saved behind it."""
+    """Raised by a listener in place of a kill: nothing is saved after it."""
 
 
 def killed(settings, at):
@@ -85,7 +85,7 @@ def killed(settings, at):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_n_steps_then_m_are_n_plus_m(settings, tmp_path, way):
+def test_n_steps_then_m_equal_n_plus_m(settings, tmp_path, way):
     changes, at = WAYS[way]
     whole = train(settings("whole", **changes), quiet=True)
     first = stopped(settings("parts", **changes), at)
@@ -103,7 +103,7 @@ def test_n_steps_then_m_are_n_plus_m(settings, tmp_path, way):
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("shuffle", [True, False])
 def test_across_shards_and_epochs(settings, tmp_path, shuffle, backend):
-    """Three files of 5, 3 and 4 batches; the run stops inside of one, behind one, behind an epoch."""
+    """Three files of 5, 3 and 4 batches; the run stops inside a file, after a file, after an epoch."""
     corpus = tmp_path / "data"
     (corpus / "train.bin").rename(corpus / "text")
     tokens = read_tokens(corpus / "text")  # (2041,)
@@ -120,7 +120,7 @@ def test_across_shards_and_epochs(settings, tmp_path, shuffle, backend):
     assert np.array_equal(rest.model.params_flat, whole.model.params_flat)
 
 
-def test_the_outliers_of_that_test_were_skipped_on_both_sides(settings):
+def test_that_run_skipped_outliers_before_and_after_the_stop(settings):
     changes, at = WAYS["outliers"]
     seen = []
     train(settings("run", **changes), on_step=seen.append, save=False)
@@ -139,7 +139,7 @@ def test_stopped_again_and_again(settings, tmp_path):
     assert read_log(tmp_path / "parts" / "main.log") == read_log(tmp_path / "whole" / "main.log")
 
 
-def test_a_killed_run_makes_the_steps_behind_its_checkpoint_again(settings, tmp_path):
+def test_a_killed_run_repeats_the_steps_after_its_checkpoint(settings, tmp_path):
     whole = train(settings("whole"), quiet=True)
     killed(settings("parts", checkpoint_every=2), at=7)
     assert find_run(tmp_path / "parts") == tmp_path / "parts"  # can be sampled from
@@ -188,7 +188,7 @@ def test_model_bin_is_always_the_newest(settings, tmp_path):
 
 
 @pytest.mark.parametrize("keep, kept", [(0, [2, 4, 6, 8]), (1, [8]), (3, [4, 6, 8])])
-def test_so_many_checkpoints_stay(settings, tmp_path, keep, kept):
+def test_keep_is_the_number_of_checkpoints_that_stay(settings, tmp_path, keep, kept):
     train(settings("run", checkpoint_every=2, keep=keep), quiet=True)
     assert checkpoints(tmp_path / "run") == kept
 
@@ -202,7 +202,7 @@ def test_settings_are_kept_for_others_to_read(settings, tmp_path):
 # ------------------------------------------------------------------------------------------------------ fine-tuning
 
 
-def test_a_model_goes_on_learning_in_a_run_of_its_own(settings, tmp_path):
+def test_fine_tuning_starts_where_the_model_ended(settings, tmp_path):
     first = train(settings("first"), quiet=True)
     for model in (tmp_path / "first", tmp_path / "first" / "model_00000008.bin"):
         second = train(settings("second", model=str(model), preset="d12"), quiet=True, save=False)
@@ -239,7 +239,7 @@ def test_what_cannot_change_within_a_run(settings, tmp_path, changes):
     assert before == {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
 
 
-def test_what_is_no_setting_is_a_mistake_of_the_caller(settings, tmp_path):
+def test_an_unknown_setting_is_a_type_error(settings, tmp_path):
     stopped(settings("run"), 4)
     with pytest.raises(TypeError, match="spets"):
         resume(tmp_path / "run", quiet=True, spets=9)
@@ -275,8 +275,8 @@ def test_a_damaged_run_is_one_sentence(settings, tmp_path, name, harm, words):
         resume(tmp_path / "run", quiet=True)
 
 
-def test_a_checkpoint_without_its_last_losses_begins_a_new_window(settings, tmp_path):
-    """llm.c writes such ones."""
+def test_a_checkpoint_without_its_last_losses_starts_a_new_window(settings, tmp_path):
+    """llm.c writes such checkpoints."""
     whole = train(settings("whole"), quiet=True)
     stopped(settings("run"), 4)
     model, state = load_checkpoint(tmp_path / "run", 4)
@@ -284,7 +284,7 @@ def test_a_checkpoint_without_its_last_losses_begins_a_new_window(settings, tmp_
     assert resume(tmp_path / "run", quiet=True).losses[4:] == whole.losses[4:]
 
 
-def test_no_run_to_go_on_with(tmp_path, monkeypatch):
+def test_no_run_to_resume(tmp_path, monkeypatch):
     monkeypatch.setattr("llmc.training.run_folder.find_models.runs_home", lambda: tmp_path / "runs")
     with pytest.raises(UserError, match="no trained model"):
         resume(quiet=True)

@@ -1,4 +1,4 @@
-"""The sweep: several learning rates, each a process of its own; what diverges, what is interrupted, what is left."""
+"""The sweep: several learning rates, each in a process of its own; divergence, interruption, and what they leave."""
 
 import json
 import os
@@ -45,7 +45,7 @@ def settings(data, tmp_path):
 
 
 def made_up(rate, loss, status="finished", steps=20):
-    """A SweepRun without a training behind it."""
+    """A SweepRun without any training."""
     train = [(step, 7 - 0.1 * step, rate, 1.0) for step in range(steps)]
     history = {"val": [(0, 7.0), (steps, loss)], "train": train, "eval": []}
     return SweepRun(rate, status, history, "x", "the loss is nan at step 9" if status == "diverged" else "")
@@ -55,14 +55,14 @@ def made_up(rate, loss, status="finished", steps=20):
 
 
 def test_a_sweep_from_the_command_line(settings, data, tmp_path, capsys):
-    """Two that finish and one that diverges: table, files, and each run what `llmc train` would have made."""
+    """Two runs finish and one diverges: the table, the files, and each run as `llmc train` would have made it."""
     shape = ["--batch-size", 2, "--sequence-length", 8, "--steps", 3, "--val-every", 2, "--sample-tokens", 2]
     options = ["--data", data, *shape, "--warmup", 0, "--val-batches", 2, "--backend", "numpy"]
     out = tmp_path / "sweep"
     arguments = ["sweep", *options, "--out", out, "--learning-rates", "1e30,1e-3,2e-3", "--jobs", 2]
     assert main([str(a) for a in arguments]) == 0
     text = capsys.readouterr().out
-    rows = [line.split() for line in text[text.index("validation loss") :].splitlines()[1:4]]
+    rows = [line.split() for line in text[text.index("learning rate   validation loss") :].splitlines()[1:4]]
     assert [row[0] for row in rows] == ["0.001", "0.002", "1e+30"]  # sorted, and the best is marked
     assert rows[2][1] == "diverged:" and sum("best" in row for row in rows) == 1
     assert {p.name for p in out.iterdir()} == {"lr_0.001", "lr_0.002", "lr_1e+30", "results.json", "sweep.png"}
@@ -74,14 +74,14 @@ def test_a_sweep_from_the_command_line(settings, data, tmp_path, capsys):
     assert [run["val_loss"] for run in kept] == [*losses, None] and kept[2]["status"] == "diverged"
 
 
-def test_a_second_sweep_does_what_is_missing(settings, tmp_path):
+def test_a_second_sweep_makes_the_missing_runs(settings, tmp_path):
     folder = Path(settings.out)
     first = sweep(settings, [1e-3], quiet=True)
     before = (folder / "lr_0.001" / "model.bin").stat().st_mtime_ns
     both = sweep(settings, [1e-3, 3e-3], jobs=1, quiet=True)
     assert both[0] == first[0] and [run.status for run in both] == ["finished", "finished"]
     assert (folder / "lr_0.001" / "model.bin").stat().st_mtime_ns == before
-    assert sweep(settings, [3e-3], quiet=True) == both  # all that is there
+    assert sweep(settings, [3e-3], quiet=True) == both  # all that the folder holds
     with pytest.raises(UserError, match="different value for steps"):
         sweep(TrainSettings(**{**vars(settings), "steps": 4}), [1e-3], quiet=True)
     (folder / "results.json").write_text("{}")
@@ -89,14 +89,14 @@ def test_a_second_sweep_does_what_is_missing(settings, tmp_path):
         sweep(settings, [1e-3], quiet=True)
 
 
-def test_nothing_is_kept_when_nothing_is_to_be_saved(settings, capfd):
+def test_without_saving_a_sweep_leaves_no_file(settings, capfd):
     runs = sweep(TrainSettings(**{**vars(settings), "out": None}), [1e-3], quiet=True, save=False)
     assert runs[0].val_loss > 0 and runs[0].steps == 3 and runs[0].run_dir is None
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_failure_that_is_no_divergence_ends_the_sweep(settings, data, tmp_path):
-    """The same for every run, and told in the run's own words; what was there before stays."""
+def test_a_failure_other_than_divergence_ends_the_sweep(settings, data, tmp_path):
+    """Every run fails in the same way; the message is the run's own, and existing files stay."""
     spoiled = TrainSettings(**{**vars(settings), "batch_size": 200})
     with pytest.raises(UserError, match="learning rate 0.001.*smaller batch"):
         sweep(spoiled, [1e-3, 2e-3, 3e-3], jobs=1, quiet=True)
@@ -136,7 +136,7 @@ def test_bad_options(arguments, words, capsys):
     assert err.startswith("llmc: ") and err.count("\n") == 1 and words in err
 
 
-def test_a_recipe_is_where_the_learning_rates_lie_around(settings, monkeypatch):
+def test_the_learning_rates_lie_around_the_recipes(settings, monkeypatch):
     assert default_rates(TrainSettings(learning_rate=4e-3)) == [4e-4, 1.3e-3, 4e-3, 1.3e-2, 4e-2]
     called = []
     monkeypatch.setattr("llmc.commands.sweep.sweep", lambda *a: called.append(a) or [])
@@ -148,7 +148,7 @@ def test_a_recipe_is_where_the_learning_rates_lie_around(settings, monkeypatch):
 
 
 def begun(folder, rates):
-    """Wait until every one of the runs has made some steps."""
+    """Wait until all the runs have made some steps."""
     logs = [Path(folder) / f"lr_{rate!r}" / "main.log" for rate in rates]
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
@@ -159,7 +159,7 @@ def begun(folder, rates):
 
 
 def processes_of(folder):
-    """Command lines of processes that train into the folder."""
+    """Command lines of the processes that train into the folder."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -170,7 +170,7 @@ def processes_of(folder):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for another process")
-def test_ctrl_c_stops_all_and_a_second_sweep_goes_on(settings, data, tmp_path):
+def test_ctrl_c_stops_and_saves_all_runs(settings, data, tmp_path):
     out, rates = tmp_path / "sweep", [1e-3, 2e-3]
     options = ["--data", data, "--batch-size", 2, "--sequence-length", 8, "--steps", 100_000, "--backend", "numpy"]
     arguments = ["sweep", *options, "--out", out, "--learning-rates", "1e-3,2e-3,3e-3", "--jobs", 2]
@@ -181,7 +181,7 @@ def test_ctrl_c_stops_all_and_a_second_sweep_goes_on(settings, data, tmp_path):
     process.send_signal(signal.SIGINT)
     text, err = process.communicate(timeout=60)
     assert process.returncode == 2 and err.count("\n") == 1 and "interrupted" in err and str(out) in err
-    assert text.count("interrupted after step") == 4  # a line of each run, and a row of each in the table
+    assert text.count("interrupted after step") == 4  # for each run a line, and a row in the table
     runs = json.loads((out / "results.json").read_text())["runs"]
     assert [run["status"] for run in runs] == ["interrupted"] * 2 and min(run["steps"] for run in runs) > 3
     assert all((out / run["run_dir"] / "model.bin").is_file() for run in runs)
@@ -206,10 +206,10 @@ def test_no_run_outlives_a_sweep_that_is_killed(settings, data, tmp_path):
     while processes_of(out) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert processes_of(out) == []
-    assert (out / "lr_0.001" / "model.bin").is_file()  # ended as by Ctrl-C: saved
+    assert (out / "lr_0.001" / "model.bin").is_file()  # saved, as by Ctrl-C
 
 
-def test_an_interrupted_run_is_gone_on_with(settings, tmp_path):
+def test_an_interrupted_run_is_resumed(settings, tmp_path):
     """Resumed from its checkpoint, it ends as if nothing had happened."""
     settings = TrainSettings(**{**vars(settings), "steps": 300, "val_every": 100})
     stop = threading.Thread(target=lambda: (begun(settings.out, [2e-3]), os.kill(os.getpid(), signal.SIGINT)))
@@ -238,7 +238,7 @@ def test_the_finding():
 
 
 def test_the_plot_shows_every_run():
-    """Finished ones on the line, others as crosses, one curve panel for each; a far one does not squeeze the rest."""
+    """Finished runs on the line, others as crosses, a panel for each curve; a far one does not squeeze the rest."""
     runs = [made_up(1e-4, 5.0), made_up(1e-3, 4.0), made_up(1e-2, 30.0), made_up(1e20, np.nan, "diverged", 2)]
     figure = plot_sweep(runs)
     figure.canvas.draw()

@@ -33,7 +33,8 @@ class SweepProgress:
         """Print the result of a run of `steps` steps."""
         self._ended += steps
         if not self.quiet:
-            self._bar.write(f"learning rate {result.learning_rate:g}: {result.outcome}")
+            what = "" if result.val_loss is None else "validation loss "
+            self._bar.write(f"learning rate {result.learning_rate:g}: {what}{result.outcome}")
 
     def close(self):
         """Remove the bar."""

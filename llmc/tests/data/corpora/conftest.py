@@ -12,7 +12,7 @@ from llmc import data
 
 @pytest.fixture(scope="session")
 def collected():
-    """(the documents, whether collecting them imported the modules they are of), from a process of its own."""
+    """(the documents, whether collecting them imported their modules), from a process of its own."""
     code = (
         "import json, sys; from llmc.data.corpora import pydocs; documents = pydocs.collect_documents();"
         "json.dump((documents, 'turtle' in sys.modules), sys.stdout)"

@@ -123,7 +123,7 @@ def test_a_folder_that_cannot_be_written(small, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
-def test_a_failure_on_the_way_leaves_nothing(small, tmp_path, monkeypatch):
+def test_a_failure_halfway_leaves_nothing(small, tmp_path, monkeypatch):
     def disk_full(*_):
         raise OSError(28, "No space left on device")
 
@@ -142,7 +142,7 @@ def test_data_home(monkeypatch):
 
 
 @pytest.mark.parametrize("name", sorted(data.CORPORA))
-def test_the_script_says_what_is_wrong(name, tmp_path):
+def test_the_script_reports_bad_input(name, tmp_path):
     script = Path(data.__file__).resolve().parents[2] / "data" / f"{name}.py"
     if not script.is_file():
         pytest.skip("not a source checkout")

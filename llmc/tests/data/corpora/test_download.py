@@ -1,4 +1,4 @@
-"""Fetching: what is cut is resumed, what is wrong is never used. The server runs here, in a thread."""
+"""Fetching: a broken download is resumed, a wrong file is never used. The server runs here, in a thread."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ SHA256 = hashlib.sha256(CONTENT).hexdigest()
 
 
 class Server(ThreadingHTTPServer):
-    """Serves CONTENT at any path. `asked`: the Range header of each request, None without."""
+    """Serves CONTENT at any path. `asked`: the Range header of each request, None if it had none."""
 
     daemon_threads = True
 
@@ -30,7 +30,7 @@ class Server(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """cuts: after so many bytes a response ends, one for each request · answers: status codes to give instead."""
+    """cuts: number of bytes after which a response ends, one per request · answers: status codes to send instead."""
 
     def do_GET(self):
         server, wanted = self.server, self.headers.get("Range")
@@ -73,7 +73,7 @@ def names(path):
     return sorted(p.name for p in path.parent.iterdir())
 
 
-def test_fetched_once_and_said(server, path):
+def test_a_file_is_fetched_once_and_reported(server, path):
     said = []
     assert download(server.url, path, SHA256, said.append) == path and path.read_bytes() == CONTENT
     assert said[0] == f"fetching {server.url}" and said[1].startswith("fetched file.bin, 0.3 MB, in ")
@@ -82,20 +82,20 @@ def test_fetched_once_and_said(server, path):
     assert len(server.asked) == 1 and names(path) == ["file.bin"]
 
 
-def test_a_file_that_is_there_but_wrong_is_fetched_anew(server, path):
+def test_an_existing_wrong_file_is_fetched_again(server, path):
     path.parent.mkdir()
     path.write_bytes(b"an old one")
     assert download(server.url, path, SHA256).read_bytes() == CONTENT
 
 
-def test_a_cut_connection_is_gone_on_with(server, path):
-    server.cuts = [100_000, 0, 0, 50_000, 0, 0, 0, 10]  # as long as something comes now and then, it goes on
+def test_a_cut_connection_is_continued(server, path):
+    server.cuts = [100_000, 0, 0, 50_000, 0, 0, 0, 10]  # as long as something arrives now and then, it continues
     assert download(server.url, path, SHA256).read_bytes() == CONTENT
     starts = [None, *(f"bytes={n}-" for n in 3 * [100_000] + 4 * [150_000] + [150_010])]
     assert server.asked == starts and names(path) == ["file.bin"]
 
 
-def test_it_gives_up_and_the_next_call_goes_on(server, path):
+def test_it_gives_up_and_the_next_call_continues(server, path):
     server.cuts = [100_000, 0, 0, 0, 0]
     with pytest.raises(
         UserError, match="cannot fetch http.*: the connection was cut; give a copy of the file with --file"
@@ -111,7 +111,7 @@ def test_a_server_that_knows_no_ranges_sends_all_again(server, path):
     assert download(server.url, path, SHA256).read_bytes() == CONTENT and len(server.asked) == 3
 
 
-def test_without_a_checksum_a_break_means_to_begin_again(server, path):
+def test_without_a_checksum_a_download_starts_over(server, path):
     path.parent.mkdir()
     path.with_name("file.bin.part").write_bytes(b"who knows of what")
     server.cuts = [100_000]
@@ -124,7 +124,7 @@ def test_wrong_checksum(server, path):
     assert len(server.asked) == 1 and names(path) == []
 
 
-def test_the_rest_of_another_file_is_thrown_away(server, path):
+def test_a_part_of_another_file_is_thrown_away(server, path):
     path.parent.mkdir()
     path.with_name("file.bin.part").write_bytes(b"something else")
     assert download(server.url, path, SHA256).read_bytes() == CONTENT
@@ -133,7 +133,7 @@ def test_the_rest_of_another_file_is_thrown_away(server, path):
 
 @pytest.mark.parametrize("extra", [b"", b"more"])
 def test_416_when_all_or_more_is_there(server, path, extra):
-    """Killed between the last byte and the renaming, or a file that has become shorter."""
+    """After a kill between the last byte and the renaming, or for a file that has become shorter."""
     path.parent.mkdir()
     path.with_name("file.bin.part").write_bytes(CONTENT + extra)
     assert download(server.url, path, SHA256).read_bytes() == CONTENT

@@ -32,9 +32,7 @@ def pages(request, tmp_path):
 def test_fineweb_shards(pages, tmp_path, tokenizer, capsys):
     argv = ["data", "fineweb", "--file", pages, "--tokenizer", tokenizer, "--shard-size", 5000, "--kind", "edu"]
     assert cli.main([str(word) for word in argv]) == 0
-    end = (
-        "\n" if pages.suffix == ".txt" else ""
-    )  # a separator is a line of its own; what is in front of it ends with "\n"
+    end = "\n" if pages.suffix == ".txt" else ""  # a separator is a line of its own; the page before it ends with "\n"
     stream = [i for page in PAGES for i in [256, *(page + end * (page is not PAGES[-1])).encode()]]
     made = data.find_corpus("edu_fineweb10B")
     names = ["edu_fineweb_val_000000.bin"] + [
@@ -48,7 +46,7 @@ def test_fineweb_shards(pages, tmp_path, tokenizer, capsys):
     assert loader.num_tokens == len(stream) - 5000
 
 
-def test_fineweb_stops_after_so_many_shards_and_replaces_the_old_ones(tmp_path, tokenizer):
+def test_fineweb_stops_after_the_given_shards_and_replaces_the_old_ones(tmp_path, tokenizer):
     source = write(tmp_path / "a.txt", "\n<|endoftext|>\n".join(PAGES))
     options = {"file": str(source), "tokenizer": tokenizer, "shard_size": 3000}
     made = data.prepare_corpus("fineweb", **options)
@@ -59,7 +57,7 @@ def test_fineweb_stops_after_so_many_shards_and_replaces_the_old_ones(tmp_path, 
 
 
 def test_a_source_that_ends_in_an_error_keeps_what_was_written(tmp_path, tokenizer, refused):
-    """The shards in front of the bad line are whole, and a smaller corpus."""
+    """The shards before the bad line are whole, and form a smaller corpus."""
     lines = [json.dumps({"text": page}) for page in PAGES]
     source = write(tmp_path / "a.jsonl", "\n".join([*lines, '{"txt": 1}']))
     with pytest.MonkeyPatch.context() as patch:

@@ -36,7 +36,7 @@ def test_arguments_that_make_no_sense(argv, sentence, refused, home):
     assert not home.exists()
 
 
-def test_another_corpus_in_the_folder_is_not_mixed_with(tmp_path, tokenizer, refused):
+def test_another_corpus_in_the_folder_is_left_alone(tmp_path, tokenizer, refused):
     text = write(tmp_path / "input.txt", "A line of it.\n\n" * 5000)
     options = ["--file", text, "--tokenizer", tokenizer, "--out", tmp_path / "x"]
     assert cli.main([str(word) for word in ["data", "tinyshakespeare", *options]]) == 0
@@ -61,21 +61,21 @@ def test_find_corpus_by_llm_cs_names_and_gpt2s_tokenizer(tmp_path, home, monkeyp
 
 @reference
 def test_find_corpus_in_llm_cs_own_folder():
-    """It cannot be written to, and its tokenizer lies above it."""
+    """It cannot be written to, and its tokenizer is in its parent folder."""
     there = Path(os.environ["LLMC_REFERENCE_DIR"])
     found = data.find_corpus(there / "tinyshakespeare")
     assert not found.missing and found.tokenizer == there / "gpt2_tokenizer.bin"
     assert data.count_tokens(found.train) == 305_260 and data.count_tokens(found.val) == 32_768
 
 
-def test_large_corpora_are_not_fetched_without_being_asked_for(home):
+def test_large_corpora_are_fetched_only_on_request(home):
     with pytest.raises(
         UserError, match="tinystories is not prepared yet, and it is large; fetch it with `llmc data tinystories`"
     ):
         data.find_corpus("tinystories")
 
 
-def test_known_names_are_said(home, tokenizer, tmp_path):
+def test_known_names_are_listed(home, tokenizer, tmp_path):
     source = write(tmp_path / "my.txt", "A line of it.\n" * 1000)
     data.prepare_corpus(file=str(source), tokenizer=tokenizer)
     with pytest.raises(UserError, match=r"nor a known corpus \(fineweb, my, pydocs, tinyshakespeare, tinystories\)"):

@@ -9,7 +9,7 @@ from llmc.data.tokens import read_tokens
 from llmc.tests.data.small_corpora import write
 
 
-def test_own_text_with_an_own_tokenizer(tmp_path, home, capsys):
+def test_own_text_with_its_own_tokenizer(tmp_path, home, capsys):
     text = "".join(f"Line {i} says that {i} and {i} are {i + i}. Ünïcödé too.\r\n" for i in range(2000))
     source = write(tmp_path / "my book.txt", text)
     assert cli.main(["data", "--file", str(source), "--name", "mine", "--vocabulary", "400"]) == 0
@@ -20,12 +20,12 @@ def test_own_text_with_an_own_tokenizer(tmp_path, home, capsys):
     train, val = (read_tokens(path, V=400).tolist() for path in (made.train, made.val))
     assert train[0] == val[0] == 399 and decode(train[1:]) + decode(val[1:]) == text
     assert 0.15 < len(val) / (len(train) + len(val)) < 0.25 and decode(val[1:]).startswith("Line ")
-    assert cli.main(["data", "--file", str(source)]) == 0  # without a name it gets the file's
+    assert cli.main(["data", "--file", str(source)]) == 0  # without a name it takes the file's
     assert not data.find_corpus("my book").missing
 
 
 def test_documents_of_an_own_text(tmp_path, tokenizer):
-    """Lines of <|endoftext|> stand between documents; in a line of other text it is text."""
+    """Lines of <|endoftext|> separate documents; within a line of other text it is text."""
     parts = [f"Document {i}\n\nhas <|endoftext|> in it\n" for i in range(100)]
     source = write(
         tmp_path / "a.txt", "<|endoftext|>\n" + "<|endoftext|>\r\n".join(parts) + "<|endoftext|>\n<|endoftext|>"

@@ -55,7 +55,7 @@ def test_documents_of_a_module():
     assert pydocs.module_documents(Path("loop.py"), ast.parse(MODULE), set()) == DOCUMENTS
 
 
-def test_the_same_docstring_comes_once():
+def test_a_repeated_docstring_is_left_out():
     seen = set()
     source = 'def f():\n    """Return the value that was stored under this name."""\n'
     assert len(pydocs.module_documents(Path("a.py"), ast.parse(source), seen)) == 1
@@ -84,7 +84,7 @@ def test_a_good_text_to_learn_from(documents):
 
 
 def test_every_process_collects_the_same(documents, monkeypatch):
-    """Strings have other hashes here, so a set in another order. The first modules show it as well as all would."""
+    """Strings have other hashes here, so sets have another order. The first modules show it as well as all would."""
     parsed = pydocs.parsed_modules
     monkeypatch.setattr(pydocs, "parsed_modules", lambda library: islice(parsed(library), 50))
     here = pydocs.collect_documents()
@@ -95,21 +95,21 @@ def test_collecting_imports_nothing(collected):
     assert not collected[1]
 
 
-def test_without_sources_the_language_reference_is_left(tmp_path):
+def test_without_sources_the_language_reference_remains(tmp_path):
     documents = pydocs.collect_documents(tmp_path)
     assert 100_000 < sum(map(len, documents)) < 1_000_000
     train, val = split(documents)
     assert 0.1 < sum(map(len, val)) / sum(map(len, documents)) < 0.25
 
 
-def test_without_topics_the_docstrings_are_left(monkeypatch):
+def test_without_topics_the_docstrings_remain(monkeypatch):
     monkeypatch.setitem(sys.modules, "pydoc_data.topics", None)
     monkeypatch.setattr(pydocs, "SMALLEST_CORPUS", 10_000)
     documents = pydocs.collect_documents(Path(sysconfig.get_path("stdlib")) / "json")
     assert any(d.startswith("def loads(") for d in documents) and documents[0].startswith("__init__\n")
 
 
-def test_without_both_there_is_a_sentence(tmp_path, monkeypatch):
+def test_without_both_there_is_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pydoc_data.topics", None)
     with pytest.raises(UserError, match="this Python comes with almost no documentation"):
         pydocs.collect_documents(tmp_path / "nothing")

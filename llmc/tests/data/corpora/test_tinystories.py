@@ -77,13 +77,13 @@ def test_a_damaged_archive(stories, tmp_path, tokenizer, refused):
         write(tmp_path / "a.tar.gz", whole[:at])
         sentence = refused("data", "tinystories", "--file", tmp_path / "a.tar.gz", "--tokenizer", tokenizer)
         assert "a.tar.gz is not a whole TinyStories_all_data.tar.gz; get a fresh copy" in sentence
-    for at in range(20, len(whole), 40):  # behind gzip's header, whose date and name may be anything
+    for at in range(20, len(whole), 40):  # after gzip's header, whose date and name may be anything
         write(tmp_path / "a.tar.gz", whole[:at] + bytes([whole[at] ^ 255]) + whole[at + 1 :])
         assert "TinyStories" in refused(
             "data", "tinystories", "--file", tmp_path / "a.tar.gz", "--tokenizer", tokenizer
         )
 
 
-def test_a_file_that_is_no_list_of_stories(tmp_path, tokenizer, refused):
+def test_a_file_that_is_not_a_list_of_stories(tmp_path, tokenizer, refused):
     source = write(tmp_path / "a.json", '[{"text": "once"}]')
     assert "not a file of TinyStories" in refused("data", "tinystories", "--file", source, "--tokenizer", tokenizer)
