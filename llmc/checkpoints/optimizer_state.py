@@ -92,8 +92,9 @@ def _check_size(path, expected):
 
 def _make_header(state, t):
     """(256,) int32 of a state whose model has made t updates."""
-    header = make_header(MAGIC, VERSION, 1, 0, 0, 0)  # one process, rank 0, no master weights, no permutation
-    header[STEP], header[SHUFFLED], header[SKIPPED] = state.step, state.shuffle, state.step - t
+    header = make_header(MAGIC, VERSION)  # rank 0, no master weights, no permutation
+    header[PROCESSES], header[STEP] = 1, state.step
+    header[SHUFFLED], header[SKIPPED] = state.shuffle, state.step - t
     header[LOSSES], header[NORMS] = len(state.losses), len(state.norms)
     long = header.view("<u8")  # (128,)
     long[RNG // 2] = long[RNG_LAST // 2] = state.rng

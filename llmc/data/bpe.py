@@ -38,7 +38,7 @@ def train_bpe(text: str, num_merges: int, pattern: str = GPT2_PATTERN) -> list[b
             known.add(token)
             tokens.append(token)
         for i in sorted(where.pop(token)):
-            replace_word(words, counts, pairs, where, i, token)
+            replace_word(words, counts, pairs, where, i=i, token=token)
     return tokens
 
 

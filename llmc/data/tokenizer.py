@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MAGIC = 20240328
 VERSION = 2
-GPT2_END = 50256  # the end-of-text id, which version 1 of the file does not store
+GPT2_END = 50256  # GPT-2's end-of-text id, which version 1 of the file takes for granted
 END_OF_TEXT = "<|endoftext|>"
 LONGEST = 255  # bytes of a token: its length is stored in one byte
 

@@ -6,15 +6,15 @@ from llmc.errors import UserError
 class RunDiverged(UserError):
     """Training stopped because loss, gradient or weights are not finite numbers any more.
 
-    Sweeps and scripts know it by its exit status. reason: for a table, "the loss is nan at step 12".
+    Sweeps and scripts recognise it by its exit status. reason: "the loss is nan at step 12".
     """
 
     status = 3
 
-    def __init__(self, cause, trainer, folder):
-        """cause: "the loss is nan" · folder: the RunFolder, None when nothing is saved."""
-        self.reason = f"{cause} at step {trainer.step + 1}"
-        super().__init__(f"{self.reason}, so training stopped; {_advice(trainer, folder)}.")
+    def __init__(self, reason, trainer, folder):
+        """folder: the RunFolder; None when nothing is saved."""
+        self.reason = reason
+        super().__init__(f"{reason}, so training stopped; {_advice(trainer, folder)}.")
 
 
 def _advice(trainer, folder):

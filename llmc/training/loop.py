@@ -70,8 +70,8 @@ class _Run:
             try:
                 self._loop(stop)
                 self._checkpoint()
-            except Diverged as cause:
-                raise RunDiverged(cause, self.trainer, self.folder) from None
+            except Diverged as error:
+                raise RunDiverged(str(error), self.trainer, self.folder) from None
             except UserError as error:
                 self._rescue()
                 raise failed(error, self.folder) from None

@@ -25,7 +25,7 @@ SAMPLE_TEMPERATURE = 0.8  # below 1, because small models are too unsure
 
 
 class Diverged(ArithmeticError):
-    """Loss, gradient or weights are not finite numbers; its one argument says which."""
+    """Loss, gradient or weights are not finite numbers; its argument says which: "the loss is nan at step 12"."""
 
 
 class Stopped(Exception):
@@ -111,7 +111,7 @@ class Trainer:
         loss = self._accumulate(stop)
         norm = model.clip_gradients(s.clip) if s.clip else model.global_norm()
         if not isfinite(norm):
-            raise Diverged(f"the gradient norm is {norm}")
+            raise Diverged(f"the gradient norm is {norm} at step {self.step + 1}")
         outliers = [self.loss_detector.add(loss), self.norm_detector.add(norm)]
         if any(outliers):
             model.zero_grad()
@@ -138,7 +138,7 @@ class Trainer:
             model.backward()  # before fetching the loss, so that a GPU is never idle in between
             loss = model.mean_loss()
             if not isfinite(loss):
-                raise Diverged(f"the loss is {loss}")
+                raise Diverged(f"the loss is {loss} at step {self.step + 1}")
             total += loss
         return total / n
 
@@ -154,7 +154,7 @@ class Trainer:
         """Raise Diverged when the weights are not finite numbers any more, or too large to compute with."""
         norm = self.model.backend.global_norm(self.model.params_flat)
         if not isfinite(norm):
-            raise Diverged(f"the norm of the weights is {norm}")
+            raise Diverged(f"the norm of the weights is {norm} after step {self.step}")
 
     def validate(self, stop=lambda: False):
         """Mean loss (nats per token) over the validation batches; None when stop() becomes true in between."""

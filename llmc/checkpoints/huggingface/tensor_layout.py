@@ -6,6 +6,7 @@ transformers' modeling_gpt2.py and configuration_gpt2.py.
 """
 
 from llmc.config import GPT2Config
+from llmc.data.tokenizer import GPT2_END
 from llmc.errors import UserError
 
 NAMES = {  # llm.c's name -> (Hugging Face's, is it stored transposed?)
@@ -36,7 +37,6 @@ COMPUTED = {  # option -> values for which llmc computes the same, transformers'
     "scale_attn_by_inverse_layer_idx": (False,),
     "add_cross_attention": (False,),
 }
-END_OF_TEXT = 50256  # in GPT-2's vocabulary
 
 
 def pieces(config):
@@ -55,7 +55,7 @@ def pieces(config):
 def options_of(config: GPT2Config, end_of_text: int | None) -> dict:
     """The config.json of a model. end_of_text: its token id; None means GPT-2's if the vocabulary is GPT-2's."""
     if end_of_text is None and config.V == GPT2Config().V:
-        end_of_text = END_OF_TEXT
+        end_of_text = GPT2_END
     options = {"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "tie_word_embeddings": True}
     options |= {theirs: getattr(config, ours) for theirs, ours in SIZES.items()} | {"n_inner": None}
     options |= {option: values[0] for option, values in COMPUTED.items()}

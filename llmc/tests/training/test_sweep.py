@@ -109,11 +109,11 @@ def test_a_failure_other_than_divergence_ends_the_sweep(settings, data, tmp_path
 
 @pytest.mark.parametrize(("status", "ending"), [(3, "diverged"), (4, "interrupted"), (2, None), (1, None), (-9, None)])
 def test_a_run_ended_as_its_exit_status_says_whatever_the_words(settings, status, ending):
-    process = SimpleNamespace(
-        status=status, message="the loss is nan at step 9, so training stopped", settings=settings
-    )
+    words = "the loss is nan at step 9, so training stopped"
+    process = SimpleNamespace(status=status, message=words, settings=settings)
     if ending:
         assert SweepRun.of(process).status == ending
+        assert SweepRun.of(process).message == (words if ending == "diverged" else "")
     else:
         with pytest.raises(UserError, match="the run with learning rate 0.004 failed: the loss is nan"):
             SweepRun.of(process)

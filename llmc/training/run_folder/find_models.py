@@ -4,14 +4,13 @@ from pathlib import Path
 
 import llmc
 from llmc.checkpoints.folder import FINAL_MODEL, newest_model
+from llmc.config import GPT2Config
 from llmc.data.corpus import TOKENIZER
 from llmc.data.gpt2_tokenizer import LLMC_NAME, gpt2_encoding
 from llmc.data.tokenizer import read_tokenizer, token_table
 from llmc.errors import UserError
 from llmc.training.run_folder.settings_file import SETTINGS, read_settings
 from llmc.training.settings import TrainSettings
-
-GPT2_VOCABULARY = 50257
 
 
 def runs_home() -> Path:
@@ -87,7 +86,7 @@ def find_tokenizer(V: int, chosen=None, folders=(), required=True):
 def _gpt2_tokenizer(V, folders, required):
     """GPT-2's tokenizer, assumed for a vocabulary of its size."""
     try:
-        if V == GPT2_VOCABULARY:
+        if V == GPT2Config().V:
             return gpt2_encoding()
         where = " or ".join(map(str, dict.fromkeys(folders)))
         raise UserError(f"there is no {TOKENIZER} in {where}; give the model's own with --tokenizer.")

@@ -62,12 +62,12 @@ def _ending(process, history):
     """(status, message) of a Process that has ended. Raises UserError when it failed, unless it diverged."""
     s = process.settings
     end, loss = history["val"][-1] if history["val"] else (0, 0.0)
-    if process.status == DONE or end == s.steps:  # the request to stop may come after the last step
+    if process.status == DIVERGED:
+        return "diverged", process.message
+    if process.status == DONE or end == s.steps:  # Ctrl-C or a full disk may also come after the last step
         return ("finished", "") if isfinite(loss) else ("diverged", "the validation loss is not a number")
     if process.status == INTERRUPTED:
         return "interrupted", ""
-    if process.status == DIVERGED:
-        return "diverged", process.message
     reason = process.message.removesuffix(".") or f"its process ended with status {process.status}"
     raise UserError(f"the run with learning rate {s.learning_rate:g} failed: {reason}.")
 
