@@ -1,8 +1,8 @@
 """Batches from token files, in the order of llm.c's `llmc/dataloader.h` without shuffling.
 
 A file is read from front to back in steps of B·T tokens, then the next file. Several processes (`world`) take turns:
-batch i of process `rank` begins at token (i·world + rank)·B·T. Each batch reads B·T + 1 tokens, for y is x shifted by
-one token.
+batch i of process `rank` begins at token (i·world + rank)·B·T. Each batch reads B·T + 1 tokens, because y is x
+shifted by one token.
 """
 
 import numpy as np
