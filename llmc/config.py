@@ -1,28 +1,38 @@
-"""The shape of a GPT-2: its sizes, its sixteen parameter tensors in file order, and what a token costs.
+"""The shape of a GPT-2: its sizes, THE table of its sixteen parameter tensors, and what a token costs.
 
 Follows the GPT-2 paper (Radford et al. 2019) and the header and tensor order of llm.c's train_gpt2.c.
 """
 
 from dataclasses import dataclass, fields
 from math import prod
+from typing import NamedTuple
 
 from llmc.errors import UserError
 
 VOCABULARY_MULTIPLE = 128  # rows of wte are padded up to this, so that matmul tiles divide evenly
 
 
-@dataclass(frozen=True)
-class Parameter:
-    """One parameter tensor: its llm.c name, its shape (stacked over the L layers), and whether weight decay applies."""
+class Parameter(NamedTuple):
+    """One parameter tensor, by its llm.c name.
+
+    stacked: whether its first axis is the L layers · initial: how it starts, "normal", "residual" (normal, but smaller:
+    it writes into the residual stream), "ones" or "zeros"; llmc/initialization.py has the numbers.
+    """
 
     name: str
     shape: tuple[int, ...]
-    decayed: bool
+    stacked: bool
+    initial: str
 
     @property
     def size(self) -> int:
         """Number of elements."""
         return prod(self.shape)
+
+    @property
+    def decayed(self) -> bool:
+        """Whether weight decay applies: to matrices, not to vectors."""
+        return len(self.shape) - self.stacked == 2
 
 
 @dataclass(frozen=True)
@@ -64,23 +74,23 @@ class GPT2Config:
     def parameter_table(self) -> list[Parameter]:
         """The sixteen tensors in the order of llm.c's model file; weights are (out, in), as in PyTorch's Linear."""
         L, C = self.L, self.C
-        rows = [
-            ("wte", (self.Vp, C), True),
-            ("wpe", (self.maxT, C), True),
-            ("ln1w", (L, C), False),
-            ("ln1b", (L, C), False),
-            ("qkvw", (L, 3 * C, C), True),
-            ("qkvb", (L, 3 * C), False),
-            ("attprojw", (L, C, C), True),
-            ("attprojb", (L, C), False),
-            ("ln2w", (L, C), False),
-            ("ln2b", (L, C), False),
-            ("fcw", (L, 4 * C, C), True),
-            ("fcb", (L, 4 * C), False),
-            ("fcprojw", (L, C, 4 * C), True),
-            ("fcprojb", (L, C), False),
-            ("lnfw", (C,), False),
-            ("lnfb", (C,), False),
+        rows = [  # name, shape, stacked, initial
+            ("wte", (self.Vp, C), False, "normal"),
+            ("wpe", (self.maxT, C), False, "normal"),
+            ("ln1w", (L, C), True, "ones"),
+            ("ln1b", (L, C), True, "zeros"),
+            ("qkvw", (L, 3 * C, C), True, "normal"),
+            ("qkvb", (L, 3 * C), True, "zeros"),
+            ("attprojw", (L, C, C), True, "residual"),
+            ("attprojb", (L, C), True, "zeros"),
+            ("ln2w", (L, C), True, "ones"),
+            ("ln2b", (L, C), True, "zeros"),
+            ("fcw", (L, 4 * C, C), True, "normal"),
+            ("fcb", (L, 4 * C), True, "zeros"),
+            ("fcprojw", (L, C, 4 * C), True, "residual"),
+            ("fcprojb", (L, C), True, "zeros"),
+            ("lnfw", (C,), False, "ones"),
+            ("lnfb", (C,), False, "zeros"),
         ]
         return [Parameter(*row) for row in rows]
 
@@ -102,17 +112,13 @@ class GPT2Config:
         return 6 * self.num_parameters_padded + 6 * self.L * self.C * T
 
 
-def _sizes(L: int, C: int, NH: int) -> GPT2Config:
-    return GPT2Config(L=L, C=C, NH=NH)
-
-
 PRESETS = {
     "tiny": GPT2Config(maxT=64, V=1024, L=2, NH=4, C=128),  # learns to write in two minutes on two CPU cores
-    "d6": _sizes(6, 384, 6),
-    "d12": _sizes(12, 768, 12),
-    "d24": _sizes(24, 1024, 16),
-    "d36": _sizes(36, 1280, 20),
-    "d48": _sizes(48, 1600, 25),
+    "d6": GPT2Config(L=6, C=384, NH=6),
+    "d12": GPT2Config(L=12, C=768, NH=12),
+    "d24": GPT2Config(L=24, C=1024, NH=16),
+    "d36": GPT2Config(L=36, C=1280, NH=20),
+    "d48": GPT2Config(L=48, C=1600, NH=25),
 }
 ALIASES = {"gpt2": "d12", "gpt2-medium": "d24", "gpt2-large": "d36", "gpt2-xl": "d48"}
 PRESETS.update({alias: PRESETS[name] for alias, name in ALIASES.items()})

@@ -1,56 +1,88 @@
-"""One flat buffer with named views into it: planned from shapes, allocated once, printable as a table.
+"""One flat buffer with named views into it: planned from a table of tensors, allocated once, printable.
 
 The idea is llm.c's malloc_and_point: one allocation, many pointers.
 """
 
+from collections.abc import Mapping
 from math import prod
+from typing import NamedTuple
 
 
-class FlatBuffer:
-    """Named views into one flat array of a backend.
+class Tensor(NamedTuple):
+    """One array in a flat buffer. stacked: whether its first axis is the layers."""
 
-    `flat` is (capacity,); it is replaced only when a plan needs more than there is, so a smaller batch reuses it.
+    name: str
+    shape: tuple[int, ...]
+    stacked: bool = False
+
+
+class FlatBuffer(Mapping):
+    """Named views into one flat array of a backend: buffer["qkvw"], or buffer.layer(3)["qkvw"] for those of one layer.
+
+    table: tensors (anything with a name, a shape and `stacked`) in the order of memory. Nothing is allocated before
+    `allocate` or the first use. The flat array is replaced only when a table needs more than there is, so a smaller
+    batch reuses it.
     """
 
-    def __init__(self, backend, dtype, shapes=None):
-        self.backend, self.dtype = backend, dtype
-        self.shapes = shapes or {}
-        self.flat = None
-        self.views = {}
+    def __init__(self, backend, dtype, table=()):
+        self.backend, self.dtype, self.table = backend, dtype, table
+        self._flat, self._views, self._layers = None, {}, {}
 
-    def allocate(self, shapes=None):
-        """Views {name: array} for shapes {name: tuple}, those of the last call when None. Allocates only to grow."""
-        shapes = self.shapes if shapes is None else shapes
-        if self.views and shapes == self.shapes:
-            return self.views
-        needed = sum(prod(shape) for shape in shapes.values())
-        if self.flat is None or self.flat.size < needed:
-            self.views, self.flat = {}, None  # free the old array before asking for the new one
-            self.flat = self.backend.zeros(needed, self.dtype)
-        self.shapes, self.views, start = shapes, {}, 0
-        for name, shape in shapes.items():
-            self.views[name] = self.flat[start : start + prod(shape)].reshape(shape)
-            start += prod(shape)
-        return self.views
+    def allocate(self, table=None):
+        """Plan for this table from now on (None: the present one), with memory allocated only to grow; returns self."""
+        table = self.table if table is None else table
+        if self._views and table == self.table:
+            return self
+        needed = sum(prod(tensor.shape) for tensor in table)
+        if self._flat is None or self._flat.size < needed:
+            self._views, self._layers, self._flat = {}, {}, None  # free the old array before asking for the new one
+            self._flat = self.backend.zeros(needed, self.dtype)
+        self.table, self._views, self._layers, start = table, {}, {}, 0
+        for tensor in table:
+            end = start + prod(tensor.shape)
+            self._views[tensor.name] = self._flat[start:end].reshape(tensor.shape)
+            start = end
+        return self
+
+    @property
+    def flat(self):
+        """(capacity,) the array behind all views."""
+        return self.allocate()._flat
+
+    def __getitem__(self, name):
+        return (self._views or self.allocate()._views)[name]
+
+    def __iter__(self):
+        return (tensor.name for tensor in self.table)
+
+    def __len__(self):
+        return len(self.table)
+
+    def layer(self, l) -> dict:
+        """What layer l works with: its own part of each stacked tensor, and the others as they are."""
+        if l not in self._layers:
+            self._layers[l] = {t.name: self[t.name][l] if t.stacked else self[t.name] for t in self.table}
+        return self._layers[l]
 
     def zero(self):
-        """Set every element to zero; nothing to do before the first allocation, which is zeros already."""
-        if self.flat is not None:
-            self.backend.zero(self.flat)
+        """Set every element to zero. Before the first use there is nothing to do: new memory is zero."""
+        if self._flat is not None:
+            self.backend.zero(self._flat)
 
 
 def plan_table(groups, itemsize: int) -> str:
-    """Text table of groups {title: {name: shape}}: shape and MiB of every tensor, subtotals, the total.
+    """Text of groups {title: table}: shape and MiB of every tensor, subtotals, the total.
 
-    A group with the shapes of one before it (gradients, moments) is a single line.
+    A group with the table of an earlier one (gradients, moments) is a single line.
     """
     lines, total, seen = [], 0, []
-    for title, shapes in groups.items():
-        size = sum(prod(shape) for shape in shapes.values())
+    for title, table in groups.items():
+        size = sum(prod(tensor.shape) for tensor in table)
         total += size
         lines.append(f"{title:<44} {size * itemsize / 2**20:12,.2f} MiB")
-        if shapes not in seen:
-            seen.append(shapes)
-            for name, shape in shapes.items():
-                lines.append(f"  {name:<12} {str(shape):<29} {prod(shape) * itemsize / 2**20:12,.2f}")
+        if table not in seen:
+            seen.append(table)
+            for tensor in table:
+                mib = prod(tensor.shape) * itemsize / 2**20
+                lines.append(f"  {tensor.name:<12} {str(tensor.shape):<29} {mib:12,.2f}")
     return "\n".join([*lines, f"{'total':<44} {total * itemsize / 2**20:12,.2f} MiB"])

@@ -54,22 +54,20 @@ def check_seed(seed: int):
 
 
 def initial_weights(config, seed: int = 42):
-    """Yield (name, values float32 in that tensor's shape) for all sixteen tensors of config.parameter_table().
+    """Yield (name, float32 values in the tensor's shape) for all sixteen tensors of config.parameter_table().
 
-    Draw order: wte (its V rows; padding rows are zero), wpe, then qkvw, attprojw, fcw, fcprojw layer by layer. Raises
+    Order of the draws: wte (its V rows; padding rows stay zero) and wpe, then the matrices layer by layer. Raises
     UserError for a seed that the generator does not take.
     """
     check_seed(seed)
     generator = np.random.RandomState(seed)
-    values = {p.name: np.zeros(p.shape, np.float32) for p in config.parameter_table()}
-    values["wte"][: config.V] = normal(generator, config.V * config.C, STD).reshape(config.V, config.C)  # (V, C)
-    values["wpe"][...] = normal(generator, values["wpe"].size, STD).reshape(config.maxT, config.C)  # (maxT, C)
-    residual_std = STD / np.sqrt(2.0 * config.L)
-    stds = {"qkvw": STD, "attprojw": residual_std, "fcw": STD, "fcprojw": residual_std}
+    table = config.parameter_table()
+    values = {p.name: np.full(p.shape, p.initial == "ones", np.float32) for p in table}
+    for name, rows in (("wte", config.V), ("wpe", config.maxT)):
+        values[name][:rows] = normal(generator, rows * config.C, STD).reshape(rows, config.C)  # (rows, C)
+    stds = {"normal": STD, "residual": STD / np.sqrt(2.0 * config.L)}
     for l in range(config.L):
-        for name, std in stds.items():
-            tensor = values[name][l]  # (C_out, C_in)
-            tensor[...] = normal(generator, tensor.size, std).reshape(tensor.shape)
-    for name in ("ln1w", "ln2w", "lnfw"):
-        values[name][...] = 1.0
+        for p in (p for p in table if p.stacked and p.initial in stds):
+            tensor = values[p.name][l]  # (C_out, C_in)
+            tensor[...] = normal(generator, tensor.size, stds[p.initial]).reshape(tensor.shape)
     return values.items()

@@ -36,9 +36,9 @@ class ProfiledBackend:
     def __getattr__(self, name):
         function = getattr(self._backend, name)
 
-        def timed(*arguments):
+        def timed(*arguments, **named):
             start = perf_counter()
-            result = function(*arguments)
+            result = function(*arguments, **named)
             self._wait()
             self.calls.append(Call(name, start - self._zero, perf_counter() - start))
             return result

@@ -36,7 +36,7 @@ class Case:
         values = {}
         for p in self.config.parameter_table():
             scale = 0.2 if p.decayed else 0.1
-            centre = 1.0 if p.name in ("ln1w", "ln2w", "lnfw") else 0.0
+            centre = 1.0 if p.initial == "ones" else 0.0
             values[p.name] = (centre + scale * random.standard_normal(p.shape)).astype(np.float32).astype(np.float64)
         values["wte"][self.config.V :] = 0.0
         return values

@@ -9,23 +9,23 @@ from llmc.config import GPT2Config
 from llmc.data.tokenizer import GPT2_END
 from llmc.errors import UserError
 
-NAMES = {  # llm.c's name -> (Hugging Face's, is it stored transposed?)
-    "wte": ("wte.weight", False),
-    "wpe": ("wpe.weight", False),
-    "ln1w": ("h.{l}.ln_1.weight", False),
-    "ln1b": ("h.{l}.ln_1.bias", False),
-    "qkvw": ("h.{l}.attn.c_attn.weight", True),
-    "qkvb": ("h.{l}.attn.c_attn.bias", False),
-    "attprojw": ("h.{l}.attn.c_proj.weight", True),
-    "attprojb": ("h.{l}.attn.c_proj.bias", False),
-    "ln2w": ("h.{l}.ln_2.weight", False),
-    "ln2b": ("h.{l}.ln_2.bias", False),
-    "fcw": ("h.{l}.mlp.c_fc.weight", True),
-    "fcb": ("h.{l}.mlp.c_fc.bias", False),
-    "fcprojw": ("h.{l}.mlp.c_proj.weight", True),
-    "fcprojb": ("h.{l}.mlp.c_proj.bias", False),
-    "lnfw": ("ln_f.weight", False),
-    "lnfb": ("ln_f.bias", False),
+NAMES = {  # llm.c's name -> Hugging Face's
+    "wte": "wte.weight",
+    "wpe": "wpe.weight",
+    "ln1w": "h.{l}.ln_1.weight",
+    "ln1b": "h.{l}.ln_1.bias",
+    "qkvw": "h.{l}.attn.c_attn.weight",
+    "qkvb": "h.{l}.attn.c_attn.bias",
+    "attprojw": "h.{l}.attn.c_proj.weight",
+    "attprojb": "h.{l}.attn.c_proj.bias",
+    "ln2w": "h.{l}.ln_2.weight",
+    "ln2b": "h.{l}.ln_2.bias",
+    "fcw": "h.{l}.mlp.c_fc.weight",
+    "fcb": "h.{l}.mlp.c_fc.bias",
+    "fcprojw": "h.{l}.mlp.c_proj.weight",
+    "fcprojb": "h.{l}.mlp.c_proj.bias",
+    "lnfw": "ln_f.weight",
+    "lnfb": "ln_f.bias",
 }
 # transformers' name -> ours; a size that config.json leaves out is GPT-2's, which is our default too
 SIZES = {"n_positions": "maxT", "vocab_size": "V", "n_layer": "L", "n_head": "NH", "n_embd": "C"}
@@ -42,8 +42,8 @@ COMPUTED = {  # option -> values for which llmc computes the same, transformers'
 def pieces(config):
     """Yield (our name, index into it, their name, their shape, transposed?) for each of their tensors, in our order."""
     for p in config.parameter_table():
-        theirs, transposed = NAMES[p.name]
-        if "{l}" not in theirs:
+        theirs, transposed = NAMES[p.name], p.stacked and p.decayed
+        if not p.stacked:
             rows = config.V if p.name == "wte" else p.shape[0]
             yield p.name, slice(0, rows), theirs, (rows, *p.shape[1:]), transposed
             continue

@@ -30,7 +30,7 @@ def read_huggingface(source, backend="numpy", dtype=np.float32) -> GPT2:
     options = read_json(config_path)
     config = config_of(config_path, options)
     tensors = {name: tensor for path in paths for name, tensor in read_index(path).items()}
-    prefix = PREFIX if PREFIX + NAMES["wte"][0] in tensors else ""
+    prefix = PREFIX if PREFIX + NAMES["wte"] in tensors else ""
     _check_tensors(source, config, tensors, prefix)
     _check_head(source, options, tensors, prefix)
     model = GPT2(config, backend, dtype)
@@ -87,7 +87,7 @@ def _check_head(source, options, tensors, prefix):
     if head is None:
         own = not options.get("tie_word_embeddings", True)
     else:
-        wte = tensors[prefix + NAMES["wte"][0]]
+        wte = tensors[prefix + NAMES["wte"]]
         own = head.shape != wte.shape or not np.array_equal(head.read(), wte.read())
     if own:
         raise UserError(

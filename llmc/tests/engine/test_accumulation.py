@@ -63,7 +63,7 @@ def test_memory_is_that_of_the_small_batch(settings):
     trainer = Trainer(settings(2))
     trainer.train_step()
     alone = Trainer(settings(2, total_batch_size=None))
-    for buffer in ("_activations", "_scratch", "_grads"):
+    for buffer in ("_acts", "_dacts", "grads"):
         assert getattr(trainer.model, buffer).flat.size == getattr(alone.model, buffer).flat.size
 
 

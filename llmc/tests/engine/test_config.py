@@ -28,6 +28,8 @@ def test_parameter_table_is_in_file_order_and_decays_matrices_only():
     assert [p.name for p in table][:6] == ["wte", "wpe", "ln1w", "ln1b", "qkvw", "qkvb"]
     assert len(table) == 16
     assert {p.name for p in table if p.decayed} == {"wte", "wpe", "qkvw", "attprojw", "fcw", "fcprojw"}
+    assert [p.name for p in table if not p.stacked] == ["wte", "wpe", "lnfw", "lnfb"]
+    assert all((p.shape[0] == 12) == p.stacked for p in table)
 
 
 def test_flops_per_token_counts_as_llmc_does():

@@ -60,11 +60,11 @@ def test_memory_is_planned_once(backend):
     case = CASES[0]
     model, (x, _) = make_model(case, backend, np.float32), case.batch()
     cache = KeyValueCache(model, len(x), T=6)
-    before = [id(cache._rows.flat), id(cache._kv)]
+    before = [id(cache._acts.flat), id(cache._kv.flat)]
     for n in (3, 1, 1, 1):
         model.forward_cached(x[:, cache.length : cache.length + n], cache)
-    assert [id(cache._rows.flat), id(cache._kv)] == before and model._activations.flat is None
-    assert cache._kv.shape == (2, 2, 3, 3, 6, 7)  # (L, 2, B, NH, T, hs)
+    assert [id(cache._acts.flat), id(cache._kv.flat)] == before and not model._acts
+    assert cache._kv["kv"].shape == (2, 2, 3, 3, 6, 7)  # (L, 2, B, NH, T, hs)
 
 
 @pytest.mark.parametrize(

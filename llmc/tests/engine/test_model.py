@@ -219,8 +219,7 @@ def test_bad_batches_are_refused_in_one_sentence(tokens, targets, words):
 
 def buffers(model):
     """The flat arrays behind everything the model holds."""
-    parts = (model._params, model._grads, model._m, model._v, model._activations, model._scratch)
-    return [part.flat for part in parts]
+    return [part.flat for part in (model.params, model.grads, model.m, model.v, model._acts, model._dacts)]
 
 
 def test_buffers_are_allocated_once_and_shared_by_smaller_batches():

@@ -1,0 +1,118 @@
+"""GPT-2 between tokens and logits: the embedding, L blocks, the last layernorm; forward, backward, and their arrays.
+
+    x ─┬─ ln1 ─ qkv ─ attention ─ attproj ─(+)─ residual2 ─┬─ ln2 ─ fch ─ GELU ─ fcproj ─(+)─ residual3
+       └────────────────────────────────────┘              └──────────────────────────────┘
+
+One description serves training (`model.py`) and cached decoding (`kv_cache.py`); only attention differs. Follows the
+GPT-2 paper (Radford et al. 2019: pre-layernorm blocks, tied embeddings) and llm.c's train_gpt2.c for the names.
+"""
+
+from llmc.flat_buffer import Tensor
+
+
+def activation_table(config, B, T, stats=None) -> list[Tensor]:
+    """What `forward` writes for tokens (B, T), in that order; llm.c's ActivationTensors.
+
+    stats: shape of what attention keeps for its backward pass. With it, all that `backward` reads is kept layer by
+    layer. Without it nothing is kept: one set of arrays serves all layers in turn.
+    """
+    C = config.C
+
+    def kept(name, *shape):
+        return Tensor(name, (config.L, *shape), stacked=True) if stats else Tensor(name, shape)
+
+    return [
+        Tensor("encoded", (B, T, C)),
+        kept("ln1", B, T, C),
+        kept("ln1_mean", B, T),
+        kept("ln1_rstd", B, T),
+        kept("qkv", B, T, 3 * C),
+        *([kept("stats", *stats)] if stats else []),
+        kept("atty", B, T, C),
+        Tensor("attproj", (B, T, C)),  # read once, by the residual behind it
+        kept("residual2", B, T, C),
+        kept("ln2", B, T, C),
+        kept("ln2_mean", B, T),
+        kept("ln2_rstd", B, T),
+        kept("fch", B, T, 4 * C),
+        kept("fch_gelu", B, T, 4 * C),
+        Tensor("fcproj", (B, T, C)),  # read once, too
+        kept("residual3", B, T, C),
+        Tensor("lnf", (B, T, C)),
+        Tensor("lnf_mean", (B, T)),
+        Tensor("lnf_rstd", (B, T)),
+    ]
+
+
+def gradient_table(config, B, T) -> list[Tensor]:
+    """Gradients of activations. `dresidual` flows through all layers; the others are overwritten in each."""
+    C = config.C
+    return [
+        Tensor("dresidual", (B, T, C)),
+        Tensor("dbtc", (B, T, C)),
+        Tensor("dqkv", (B, T, 3 * C)),
+        Tensor("dfch", (B, T, 4 * C)),
+    ]
+
+
+def forward(be, config, params, acts, tokens, attend, start=0):
+    """Fill acts["lnf"] (B, T, C), and all before it, from tokens (B, T) at the positions start … start + T - 1.
+
+    be: the backend · params, acts: FlatBuffers · attend(l, a): writes a["atty"] (B, T, C) from a["qkv"] (B, T, 3C) of
+    layer l. Each residual is added by the layernorm behind it, so that a backend can fuse the two.
+    """
+    x = acts["encoded"]  # (B, T, C): the residual stream
+    be.encoder_forward(x, tokens, params["wte"], params["wpe"][start:])  # (B, T, C)
+    norm, weights = _norm_before(0, config, params, acts)
+    be.layernorm_forward(*norm, x, *weights)  # (B, T, C)
+    for l in range(config.L):
+        w, a = params.layer(l), acts.layer(l)
+        be.matmul_forward(a["qkv"], a["ln1"], w["qkvw"], w["qkvb"])  # (B, T, 3C)
+        attend(l, a)  # (B, T, C)
+        be.matmul_forward(a["attproj"], a["atty"], w["attprojw"], w["attprojb"])  # (B, T, C)
+        norm = a["ln2"], a["ln2_mean"], a["ln2_rstd"]
+        be.residual_layernorm_forward(a["residual2"], *norm, x, a["attproj"], w["ln2w"], w["ln2b"])  # (B, T, C)
+        be.matmul_gelu_forward(a["fch_gelu"], a["fch"], a["ln2"], w["fcw"], w["fcb"])  # (B, T, 4C) both
+        be.matmul_forward(a["fcproj"], a["fch_gelu"], w["fcprojw"], w["fcprojb"])  # (B, T, C)
+        x = a["residual3"]  # (B, T, C)
+        norm, weights = _norm_before(l + 1, config, params, acts)
+        be.residual_layernorm_forward(x, *norm, a["residual2"], a["fcproj"], *weights)  # (B, T, C)
+
+
+def _norm_before(l, config, params, acts):
+    """((out, mean, rstd), (w, b)) of the layernorm that block l begins with; l = L: of the last one, lnf."""
+    name, a, w = ("ln1", acts.layer(l), params.layer(l)) if l < config.L else ("lnf", acts, params)
+    return (a[name], a[f"{name}_mean"], a[f"{name}_rstd"]), (w[f"{name}w"], w[f"{name}b"])
+
+
+def backward(be, config, params, grads, acts, dacts, tokens):
+    """Add to grads what reaches the parameters from dacts["dbtc"] (B, T, C), the gradient of acts["lnf"].
+
+    The four are FlatBuffers, the last two those of `activation_table` (with stats) and `gradient_table`.
+    """
+    dresidual = dacts["dresidual"]  # (B, T, C): the gradient of the residual stream, from the last layer to the first
+    be.zero(dresidual)
+    last, stats = acts.layer(config.L - 1)["residual3"], (acts["lnf_mean"], acts["lnf_rstd"])  # (B, T, C), (B, T) both
+    be.layernorm_backward(dresidual, grads["lnfw"], grads["lnfb"], dacts["dbtc"], last, params["lnfw"], *stats)
+    for l in reversed(range(config.L)):
+        x = acts.layer(l - 1)["residual3"] if l else acts["encoded"]  # (B, T, C)
+        _block_backward(be, config, params.layer(l), grads.layer(l), acts.layer(l), dacts, x)
+    be.encoder_backward(grads["wte"], grads["wpe"], dresidual, tokens)  # wte again: it is tied, two gradients meet
+
+
+def _block_backward(be, config, w, g, a, d, x):
+    """One block, from its last layer to its first; x (B, T, C) is what it read.
+
+    A residual needs no call: its gradient is dresidual for both branches.
+    """
+    dresidual, dbtc = d["dresidual"], d["dbtc"]  # (B, T, C) both
+    be.matmul_backward(d["dfch"], g["fcprojw"], g["fcprojb"], dresidual, a["fch_gelu"], w["fcprojw"])  # (B, T, 4C)
+    be.gelu_backward(d["dfch"], d["dfch"], a["fch"])  # (B, T, 4C)
+    be.matmul_backward(dbtc, g["fcw"], g["fcb"], d["dfch"], a["ln2"], w["fcw"])  # (B, T, C)
+    stats = a["ln2_mean"], a["ln2_rstd"]  # (B, T) both
+    be.layernorm_backward(dresidual, g["ln2w"], g["ln2b"], dbtc, a["residual2"], w["ln2w"], *stats)  # (B, T, C)
+    be.matmul_backward(dbtc, g["attprojw"], g["attprojb"], dresidual, a["atty"], w["attprojw"])  # (B, T, C)
+    be.attention_backward(d["dqkv"], dbtc, a["atty"], a["stats"], a["qkv"], config.NH)  # (B, T, 3C)
+    be.matmul_backward(dbtc, g["qkvw"], g["qkvb"], d["dqkv"], a["ln1"], w["qkvw"])  # (B, T, C)
+    stats = a["ln1_mean"], a["ln1_rstd"]  # (B, T) both
+    be.layernorm_backward(dresidual, g["ln1w"], g["ln1b"], dbtc, x, w["ln1w"], *stats)  # (B, T, C)
