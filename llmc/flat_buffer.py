@@ -1,4 +1,4 @@
-"""One flat buffer with named views into it: planned from a table of tensors, allocated once, printable.
+"""Memory that is allocated once: flat buffers with named views, planned from a table of tensors; scratch memory.
 
 The idea is llm.c's malloc_and_point: one allocation, many pointers.
 """
@@ -68,6 +68,23 @@ class FlatBuffer(Mapping):
         """Set every element to zero. Before the first use there is nothing to do: new memory is zero."""
         if self._flat is not None:
             self.backend.zero(self._flat)
+
+
+class Scratch:
+    """Memory for what outlives no call. It is kept for the next one, so that a training step allocates nothing.
+
+    allocate: a function (n, dtype) that makes a flat array, whatever is in it.
+    """
+
+    def __init__(self, allocate):
+        self._allocate, self._kept = allocate, {}
+
+    def __call__(self, name, shape, dtype):
+        """An array with anything in it: the same memory at every call of this name and dtype; it grows when it must."""
+        flat, size = self._kept.get((name, dtype)), prod(shape)
+        if flat is None or flat.size < size:
+            flat = self._kept[name, dtype] = self._allocate(size, dtype)  # (size,)
+        return flat[:size].reshape(shape)
 
 
 def plan_table(groups, itemsize: int) -> str:

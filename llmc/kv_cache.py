@@ -32,7 +32,9 @@ class KeyValueCache:
         """One layer's activations for n tokens, used by all layers in turn; logits behind the last token alone."""
         config, B = self.model.config, self.B
         head = [Tensor("last", (B, 1, config.C)), Tensor("logits", (B, 1, config.Vp))]
-        return blocks.activation_table(config, B, n) + head
+        table = blocks.activation_table(config, B, n) + head
+        # The numbers of rows come last: all other arrays then begin at a multiple of 16 bytes, as fast kernels need.
+        return sorted(table, key=lambda tensor: tensor.shape == (B, n))
 
     def extend(self, tokens):
         """Read tokens (B, n) int32, which follow those that are here: `forward_cached` without its checks of ids."""

@@ -114,4 +114,6 @@ def get_backend(backend) -> Backend:
         return backend
     if backend not in BACKENDS:
         raise UserError(f"there is no backend {backend!r}; choose one of {', '.join(BACKENDS)}.")
-    return import_module(BACKENDS[backend])
+    module = import_module(BACKENDS[backend])
+    getattr(module, "prepare", lambda: None)()
+    return module

@@ -11,7 +11,7 @@ import numpy as np
 
 from llmc import cuda
 from llmc.errors import UserError
-from llmc.kernels import adamw, attention, classifier, encoder, gelu, layernorm, library, matmul, norm, residual
+from llmc.kernels import adamw, attention, classifier, cublas, encoder, gelu, layernorm, matmul, norm, residual
 from llmc.kernels import encoder_backward as encoder_back
 from llmc.kernels import gelu_backward as gelu_back
 from llmc.kernels import layernorm_backward as layernorm_back
@@ -21,7 +21,7 @@ synchronize = cuda.synchronize  # waits until all that was launched is done; for
 
 def has_tf32() -> bool:
     """Whether matmuls round what they multiply to TF32 now: LLMC_TF32=1, on a GPU, by cuBLAS."""
-    return cuda.device() == "gpu" and library.tf32() and matmul.multiply_by() == "library"
+    return cuda.device() == "gpu" and cublas.tf32() and matmul.multiply_by() == "library"
 
 
 def zeros(n, dtype):

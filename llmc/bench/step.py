@@ -144,13 +144,13 @@ def peak_memory_mb() -> float | None:
 def blas(backend: str) -> str:
     """Name and kernels of the BLAS that the backend calls."""
     if BACKENDS.get(backend, "").endswith("gpu"):
-        from llmc.kernels.library import description
+        from llmc.kernels.cublas import description
 
         return description()
     if BACKENDS.get(backend, "").endswith("cpu"):
-        from llmc.backends.cpu.libraries import DESCRIPTION
+        from llmc.backends.cpu.blas import description
 
-        return DESCRIPTION
+        return description()
     from threadpoolctl import ThreadpoolController
 
     found = ThreadpoolController().select(user_api="blas").info()

@@ -45,7 +45,7 @@ def _device(model) -> str:
         return "cpu"
     if not torch.cuda.is_available():
         raise UserError("this PyTorch has no GPU to run on; install one that has CUDA, or leave --vs out.")
-    from llmc.kernels.library import tf32
+    from llmc.kernels.cublas import tf32
 
     torch.set_float32_matmul_precision("high" if tf32() else "highest")
     return "cuda"

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from llmc import cuda
+from llmc.flat_buffer import Scratch
 
 FOLDER = Path(__file__).parent
 LAYERS = tuple(sorted(path.stem for path in FOLDER.glob("*.cu")))
@@ -47,12 +48,9 @@ def ceil_div(a: int, b: int) -> int:
     return -(-a // b)
 
 
-_kept = {}
+_scratch = Scratch(lambda n, dtype: cuda.xp.empty(n, dtype))
 
 
-def scratch(name: str, size: int, dtype="float32"):
-    """A flat array (size,) with anything in it, the same memory at every call of this name; it grows when it must."""
-    key = (name, cuda.device())
-    if key not in _kept or _kept[key].size < size:
-        _kept[key] = cuda.xp.empty(size, dtype)
-    return _kept[key][:size]
+def scratch(name: str, shape, dtype="float32"):
+    """Memory where kernels run, with anything in it: the same at every call of this name; it grows when it must."""
+    return _scratch((name, cuda.device()), shape, dtype)

@@ -6,7 +6,7 @@ import numpy as np
 
 from llmc import cuda
 from llmc.kernels import ceil_div, kernel, scratch
-from llmc.kernels.elementwise import THREADS, blocks_for
+from llmc.kernels.pointwise import THREADS, blocks_for
 
 VERSIONS = {"attention_forward": 2, "attention_backward": 2, "attention_cached": 1}
 BIG, SMALL = 64, 32  # rows of a tile, as in attention.cu
@@ -33,7 +33,7 @@ def attention_backward(dqkv, dout, out, stats, qkv, NH, version=None):
     """
     B, T, C = out.shape
     hs = C // NH
-    delta = scratch("delta", B * NH * T)  # (B * NH * T,)
+    delta = scratch("delta", (B, NH, T))
     _launch("attention_backward_delta", 1, hs, B, T, NH, (delta, dout, out))
     for part in ("attention_backward_query", "attention_backward_key"):
         _launch(part, version or _last(hs, part), hs, B, T, NH, (dqkv, dout, stats, delta, qkv))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from llmc.kernels import kernel
-from llmc.kernels.elementwise import THREADS, blocks_at_once, blocks_for
+from llmc.kernels.pointwise import THREADS, blocks_at_once, blocks_for
 
 VERSIONS = {"gelu_forward": 4}
 FASTEST = {"gelu_forward": 2}  # on an H200, at 97% of a copy; versions 3 and 4, with their loop over the grid, at 88%

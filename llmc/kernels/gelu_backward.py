@@ -3,7 +3,7 @@
 import numpy as np
 
 from llmc.kernels import kernel
-from llmc.kernels.elementwise import THREADS, blocks_at_once, blocks_for
+from llmc.kernels.pointwise import THREADS, blocks_at_once, blocks_for
 
 VERSIONS = {"gelu_backward": 2}
 

@@ -16,7 +16,7 @@ def layernorm_backward(dx, dw, db, dout, x, w, mean, rstd, version=None):
     C = x.shape[-1]
     N = x.size // C
     chunks = chunks_of(N)
-    partial = scratch("layernorm", chunks * 2 * C)  # (chunks * 2 * C,)
+    partial = scratch("layernorm", (chunks, 2, C))
     sizes = (np.int32(N), np.int32(C))
     of_rows, of_columns = (ceil_div(N, ROWS),), (ceil_div(C, WARP), chunks)
     launch("input")(of_rows, (ROWS * WARP,), (dx, dout, x, w, mean, rstd, *sizes))

@@ -11,25 +11,24 @@ import numpy as np
 
 from llmc import cuda
 from llmc.errors import UserError
-from llmc.kernels import ceil_div, kernel, library, scratch
+from llmc.kernels import ceil_div, cublas, kernel, scratch
 from llmc.kernels.columns import ROWS, WARP, chunks_of
-from llmc.kernels.elementwise import THREADS, blocks_at_once
+from llmc.kernels.pointwise import THREADS, blocks_at_once
 
 VERSIONS = {"matmul_forward": 2, "matmul_gelu_forward": 2, "matmul_backward": 2}
 TILE = 128  # rows and columns of results of a block in version 2, as in matmul.cu
 WAYS = ("library", "kernel")
 
-_way = os.environ.get("LLMC_MATMUL", "library")
-if _way not in WAYS:
-    raise UserError(f"LLMC_MATMUL is {_way!r}; set it to library or kernel, or leave it out.")
+_way = None  # what `multiply_by` has returned last
 
 
 def multiply_by(way=None) -> str:
-    """Who multiplies, "library" or "kernel"; with an argument, from now on."""
+    """What multiplies, "library" or "kernel"; with an argument, from now on. Raises UserError for anything else."""
     global _way
-    if way is not None and way not in WAYS:
-        raise UserError(f"matrices are multiplied by library or kernel, not by {way!r}.")
-    _way = way or _way
+    way = way or _way or os.environ.get("LLMC_MATMUL", "library")
+    if way not in WAYS:
+        raise UserError(f"matrices are multiplied by library or kernel (LLMC_MATMUL), not by {way!r}.")
+    _way = way
     return _way
 
 
@@ -71,7 +70,7 @@ def bias_backward(db, dout):
     C = db.size
     N = dout.size // C
     chunks = chunks_of(N)
-    partial = scratch("bias", chunks * C)  # (chunks * C,)
+    partial = scratch("bias", (chunks, C))
     grid = (ceil_div(C, WARP), chunks)
     kernel("matmul", "bias_backward_partial_v1")(grid, (WARP, ROWS), (partial, dout, np.int32(N), np.int32(C)))
     arguments = (db, partial, np.int32(chunks), np.int32(C))
@@ -81,8 +80,8 @@ def bias_backward(db, dout):
 def _product(name, result, a, b, N, K, version):
     """result (M, N) = a · b over K numbers each, by the library or by the kernel of that name; see matmul.cu."""
     M = result.size // N
-    if version is None and _way == "library":
-        multiply = library.on_gpu if cuda.device() == "gpu" else library.on_cpu
+    if version is None and multiply_by() == "library":
+        multiply = cublas.on_gpu if cuda.device() == "gpu" else cublas.on_cpu
         multiply(name, result, a, b, M, N, K)
         return
     version = version or VERSIONS["matmul_forward"]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from llmc.kernels import kernel
-from llmc.kernels.elementwise import THREADS, blocks_at_once, blocks_for
+from llmc.kernels.pointwise import THREADS, blocks_at_once, blocks_for
 
 VERSIONS = {"residual_forward": 3}
 FASTEST = {"residual_forward": 2}  # on an H200, at 94% of a copy; version 3, with its loop over the grid, at 91%

@@ -7,12 +7,11 @@ so half of the work of the square is never done. Matmuls of a block are gemms on
 
 import math
 
-import numpy as np
 from numba import get_num_threads, prange
 
-from llmc.backends.cpu.blas import gemm
+from llmc.backends.cpu import blas
 from llmc.backends.cpu.compiled import ZERO, exp, parallel, serial
-from llmc.backends.cpu.libraries import ADDRESS
+from llmc.backends.cpu.gemm import gemm
 from llmc.backends.cpu.scratch import scratch
 
 BLOCK = 64  # queries at a time: their scores (64, T) fit a core's cache
@@ -113,28 +112,28 @@ def _backward(address, dqkv, dout, out, stats, qkv, NH, scale, scores):
 
 
 @parallel
-def _one_query(out, cache, qkv, NH, start, scale, scores):
-    """attention_cached for a single new position; scores (B · NH, maxT)."""
+def _one_query(out, cache, qkv, NH, i, position, scale, scores):
+    """attention_cached for the i-th of the new positions; scores (B · NH, maxT)."""
     B, C = out.shape[0], out.shape[2]
     hs = C // NH
     for task in prange(B * NH):
         b, h = task // NH, task % NH
-        q = qkv[b, 0, h * hs : (h + 1) * hs]  # (hs,)
-        k, v, s, o = cache[0, b, h], cache[1, b, h], scores[task], out[b, 0, h * hs : (h + 1) * hs]
+        q = qkv[b, i, h * hs : (h + 1) * hs]  # (hs,)
+        k, v, s, o = cache[0, b, h], cache[1, b, h], scores[task], out[b, i, h * hs : (h + 1) * hs]
         for c in range(hs):
-            k[start, c], v[start, c], o[c] = qkv[b, 0, C + h * hs + c], qkv[b, 0, 2 * C + h * hs + c], ZERO
-        for j in range(start + 1):
+            k[position, c], v[position, c], o[c] = qkv[b, i, C + h * hs + c], qkv[b, i, 2 * C + h * hs + c], ZERO
+        for j in range(position + 1):
             dot = q[0] * ZERO
             for c in range(hs):
                 dot += q[c] * k[j, c]
             s[j] = dot
-        peak = s[: start + 1].max()
+        peak = s[: position + 1].max()
         total = peak * ZERO
-        for j in range(start + 1):
+        for j in range(position + 1):
             s[j] = exp(scale * (s[j] - peak))
-        for j in range(start + 1):
+        for j in range(position + 1):
             total += s[j]
-        for j in range(start + 1):
+        for j in range(position + 1):
             share = s[j] / total
             for c in range(hs):
                 o[c] += share * v[j, c]
@@ -148,7 +147,7 @@ def attention_forward(out, stats, qkv, NH):
     """softmax(q · kᵀ / √hs + causal mask) · v per head; stats keeps the logarithm of each softmax's sum."""
     T, C = out.shape[1:]
     scale = out.dtype.type((C // NH) ** -0.5)
-    _forward(ADDRESS[out.dtype], out, stats, qkv, NH, scale, _scores("scores", (), T, out.dtype))
+    _forward(blas.address(out.dtype), out, stats, qkv, NH, scale, _scores("scores", (), T, out.dtype))
 
 
 def attention_backward(dqkv, dout, out, stats, qkv, NH):
@@ -156,7 +155,7 @@ def attention_backward(dqkv, dout, out, stats, qkv, NH):
     T, C = out.shape[1:]
     scale = out.dtype.type((C // NH) ** -0.5)
     scores = _scores("scores and gradients", (2,), T, out.dtype)
-    _backward(ADDRESS[out.dtype], dqkv, dout, out, stats, qkv, NH, scale, scores)
+    _backward(blas.address(out.dtype), dqkv, dout, out, stats, qkv, NH, scale, scores)
 
 
 def attention_cached(out, cache, qkv, NH, start):
@@ -170,5 +169,4 @@ def attention_cached(out, cache, qkv, NH, start):
         return
     scores = scratch("one query", (B * NH, maxT), dtype)
     for i in range(n):
-        position = (np.ascontiguousarray(qkv[:, i : i + 1]), NH, start + i)
-        _one_query(out[:, i : i + 1], cache, *position, dtype.type(hs**-0.5), scores)
+        _one_query(out, cache, qkv, NH, i, start + i, dtype.type(hs**-0.5), scores)

@@ -1,50 +1,82 @@
-"""Matrix products for kernels: BLAS's gemm, called from inside Numba's threads.
+"""Which BLAS the kernels call. It has one thread: the kernels cut the work themselves.
 
-NumPy's own matmul has threads of its own, which would compete with Numba's for the cores, and it cannot add to what is
-in the output. A kernel gets the address of gemm as a number and calls it; `libraries.py` finds it.
+It is SciPy's (OpenBLAS from pip, or whatever conda has chosen), whose addresses scipy.linalg.cython_blas publishes; on
+an Intel processor it is Intel's MKL, if `pip install mkl` has brought it: faster for the few hundred rows of a training
+batch. The variable LLMC_BLAS=scipy or LLMC_BLAS=mkl decides otherwise. Both round a sum by its place in memory and by
+the processor, so arrays begin at cache lines (`scratch.py`).
 """
 
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
+import ctypes
+import os
+import platform
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+
+from llmc.errors import UserError
+
+GEMM = {np.dtype(np.float32): "sgemm", np.dtype(np.float64): "dgemm"}
+SEQUENTIAL = 1  # MKL's number for: no threads of its own
 
 
-@intrinsic
-def gemm(typingctx, address, ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc):
-    """C = op(A) · op(B) + beta · C as BLAS defines it: column-major, m × n, sums over k, op transposes if ta or tb.
+def address(dtype) -> int:
+    """Where sgemm or dgemm is in this process: what kernels hand to `gemm`."""
+    return choose()[0][dtype]
 
-    address: of sgemm or dgemm, of the same dtype as beta · a, b, c: addresses · lda, ldb, ldc: distance of two columns,
-    in elements. A row-major matrix is the column-major one of its transpose, so `x · wᵀ` is gemm of w and x.
-    """
-    if beta not in (types.float32, types.float64):
+
+def description() -> str:
+    """ "openblas 0.3.30 (SkylakeX)"."""
+    return choose()[1]
+
+
+@cache
+def choose():
+    """({dtype: address}, description) of the BLAS to use. Raises UserError for an LLMC_BLAS that is not there."""
+    wanted = os.environ.get("LLMC_BLAS", "")
+    if wanted not in ("", "scipy", "mkl"):
+        raise UserError(f"LLMC_BLAS is {wanted!r}; set it to scipy or mkl, or leave it out.")
+    found = _mkl() if wanted == "mkl" or (not wanted and is_intel()) else None
+    if found is None and wanted == "mkl":
+        raise UserError("LLMC_BLAS asks for mkl, which is not installed; run `pip install mkl`, or leave it out.")
+    return found or _scipy()
+
+
+def is_intel() -> bool:
+    """Whether the processor is Intel's."""
+    cpuinfo = Path("/proc/cpuinfo")
+    return "GenuineIntel" in (cpuinfo.read_text(errors="replace") if cpuinfo.is_file() else platform.processor())
+
+
+def _mkl():
+    """({dtype: address}, description) of the MKL that pip installed; None when there is none."""
+    try:
+        files = [file for file in metadata.files("mkl") or () if "mkl_rt" in file.name]
+        library = ctypes.CDLL(str(Path(files[0].locate()).resolve()))
+    except (metadata.PackageNotFoundError, IndexError, OSError):
         return None
-    i32, i64 = types.int32, types.int64
-    flags, sizes = (types.boolean,) * 2, (i32,) * 3
-    signature = types.void(i64, *flags, *sizes, i64, i32, i64, i32, beta, i64, i32)
-    return signature, _call_gemm
+    library.MKL_Set_Threading_Layer(SEQUENTIAL)
+    addresses = {t: ctypes.cast(getattr(library, name), ctypes.c_void_p).value for t, name in GEMM.items()}
+    return addresses, f"mkl {metadata.version('mkl')}"
 
 
-def _call_gemm(context, builder, signature, arguments):
-    """LLVM code of the call. Fortran wants the address of every argument, so scalars are put on the stack."""
-    address, ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc = arguments
-    number = context.get_value_type(signature.args[10])
+def _scipy():
+    """({dtype: address}, description) of SciPy's BLAS, which has one thread from now on."""
+    import scipy.linalg.cython_blas  # noqa: F401, loads it
+    from numba.extending import get_cython_function_address
 
-    def on_stack(value):
-        slot = cgutils.alloca_once(builder, value.type)
-        builder.store(value, slot)
-        return slot
+    description = "BLAS of SciPy"
+    for library in _all_but_numpys():
+        library.set_num_threads(1)
+        kernels = getattr(library, "architecture", None)
+        description = f"{library.internal_api} {library.version}" + (f" ({kernels})" if kernels else "")
+    return {t: get_cython_function_address("scipy.linalg.cython_blas", name) for t, name in GEMM.items()}, description
 
-    def letter(flag):
-        true = builder.icmp_unsigned("!=", flag, ir.Constant(flag.type, 0))
-        return on_stack(builder.select(true, ir.IntType(8)(ord("T")), ir.IntType(8)(ord("N"))))
 
-    def matrix(value):
-        return builder.inttoptr(value, number.as_pointer())
+def _all_but_numpys():
+    """threadpoolctl's controllers of all BLAS libraries that are loaded, except for NumPy's own copy of one."""
+    from threadpoolctl import ThreadpoolController
 
-    one = on_stack(ir.Constant(number, 1.0))
-    values = [letter(ta), letter(tb), on_stack(m), on_stack(n), on_stack(k), one, matrix(a), on_stack(lda)]
-    values += [matrix(b), on_stack(ldb), on_stack(beta), matrix(c), on_stack(ldc)]
-    function = ir.FunctionType(ir.VoidType(), [value.type for value in values])
-    builder.call(builder.inttoptr(address, function.as_pointer()), values)
-    return context.get_dummy_value()
+    found = ThreadpoolController().select(user_api="blas").lib_controllers
+    return [lib for lib in found if not any(p.name.startswith("numpy") for p in list(Path(lib.filepath).parents)[:2])]

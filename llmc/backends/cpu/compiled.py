@@ -5,16 +5,12 @@ Float constants in a kernel are float32 where that is exact (0, 1, 0.5), else ar
 """
 
 import math
-from pathlib import Path
 
 import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-import llmc.backends.cpu.threads  # noqa: F401, before the first kernel starts the pool
-from llmc.backends.cpu.kept import forget_kernels_of_other_sources
-
-forget_kernels_of_other_sources(Path(__file__).parent)
+KERNELS = []  # all that are kept on the disk (`kept.py`)
 
 # What the compiler may do to sums and products so that loops use the vector unit: regroup, fuse, and ignore the sign of
 # zero. Not: assume that there is no NaN. A diverged loss must stay visible.
@@ -22,8 +18,19 @@ FAST = {"contract", "reassoc", "nsz", "arcp"}
 # Of what parallel=True offers only prange is used; leaving the rest out halves the time to compile.
 PRANGE = {name: False for name in ("comprehension", "reduction", "setitem", "numpy", "stencil", "fusion")}
 
-parallel = njit(parallel=PRANGE, fastmath=FAST, cache=True, error_model="numpy")
-serial = njit(fastmath=FAST, cache=True, error_model="numpy")
+
+def _kernel(**options):
+    """A decorator: njit with these options, and a place among KERNELS. njit's own cache=True would touch the disk."""
+
+    def decorate(function):
+        KERNELS.append(njit(**options)(function))
+        return KERNELS[-1]
+
+    return decorate
+
+
+parallel = _kernel(parallel=PRANGE, fastmath=FAST, error_model="numpy")
+serial = _kernel(fastmath=FAST, error_model="numpy")
 
 ZERO, HALF, ONE, TWO = (np.float32(x) for x in (0.0, 0.5, 1.0, 2.0))
 
@@ -56,7 +63,7 @@ P0, P1, P2, P3, P4, P5 = (
 BIAS, FRACTION_BITS = np.int32(127), np.int32(23)  # of the exponent in a float32
 
 
-@njit(fastmath={"contract", "nsz"}, cache=True)  # regrouped, the two pieces of ln 2 would be one again
+@_kernel(fastmath={"contract", "nsz"})  # regrouped, the two pieces of ln 2 would be one again
 def exp_float32(x):
     """e^x = 2^n · e^r with n whole and |r| ≤ ln 2 / 2: a polynomial for e^r, and n put into the exponent's bits.
 

@@ -1,9 +1,11 @@
-"""Compiled kernels on the disk: whose sources they are, and who compiles them.
+"""Compiled kernels on the disk: where they are, and which process compiles them.
 
-Numba keeps a kernel where `cache=True` says so, and later runs load it. Two things it leaves to us. It looks at a
-kernel's own file only, so a change in `compiled.py` would go unnoticed. And it optimises a kernel once more when it
-stores it: the process that compiles a kernel rounds its sums otherwise than those that load it, and a run that was
-interrupted on its first day would not resume bit for bit. So another process compiles, and every run loads.
+Numba can keep a compiled kernel on the disk, and later runs load it. It leaves two things to us. It looks at a kernel's
+own file only, so a change in `compiled.py` would go unnoticed. And it optimises a kernel once more when it stores it:
+the process that compiles a kernel rounds its sums differently from those that load it, and a run that was interrupted
+on its first day would not resume bit for bit. So another process compiles all kernels for float32 into a folder that is
+named after the sources and the machine, and every run loads them. Kernels for other types (float64) are compiled where
+they are first called, and kept in the same folder.
 """
 
 import hashlib
@@ -11,52 +13,70 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from shutil import rmtree
+from tempfile import TemporaryDirectory
 
-IN_CHILD = "LLMC_COMPILING"  # set in the process that compiles
+import numba
+from llvmlite import binding
+
+LIST = "kernels.txt"  # in the folder: "name size" of each file that the other process has written
 
 
-def sources(folder) -> str:
-    """A fingerprint of the Python files in `folder`."""
-    return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(Path(folder).glob("*.py")))).hexdigest()
+def keep(kernels, compiler):
+    """Let Numba keep these kernels (its dispatchers) on the disk; what is missing there, `python -m compiler` compiles.
 
-
-def forget_kernels_of_other_sources(folder):
-    """Delete the compiled kernels in `folder` that were made from other sources than those that are there now.
-
-    Where nothing can be written, Numba keeps its kernels elsewhere and this does nothing.
+    That takes some ten seconds, once for each version of the sources, of Python and of Numba, and each kind of
+    processor. Where it fails, or nothing can be written, this process compiles, and only the last bits are at stake.
     """
-    stamp = Path(folder) / "__pycache__" / "kernels.sha256"
     try:
-        if stamp.is_file() and stamp.read_text() == sources(folder):
-            return
-        for kernel in stamp.parent.glob("*.nb[ic]"):
-            kernel.unlink(missing_ok=True)
-        stamp.parent.mkdir(exist_ok=True)
-        stamp.write_text(sources(folder))
-    except OSError:
-        pass
-
-
-def compile_once(folder, cache):
-    """Let another process compile the kernels of `folder` into Numba's folder `cache`, unless one has done so.
-
-    Takes some ten seconds, once for each version of the sources, of Python and of Numba, and each kind of processor.
-    When it fails this process compiles, and only the last bits are at stake.
-    """
-    import llvmlite.binding
-    import numba
-
-    if os.environ.get(IN_CHILD):
+        kernels[0].enable_caching()
+    except RuntimeError:  # no folder that Numba could use
         return
-    stamp = Path(cache) / f"compiled.{sys.implementation.cache_tag}"
-    about = f"{sources(folder)} {numba.__version__} {llvmlite.binding.get_host_cpu_name()}"
+    folder = Path(kernels[0].stats.cache_path) / fingerprint(Path(__file__).parent)
     try:
-        if stamp.is_file() and stamp.read_text() == about:
-            return
-        environment = {**os.environ, IN_CHILD: "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        command = [sys.executable, "-m", "llmc.compile_kernels"]
-        done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True)
-        if done.returncode == 0:
-            stamp.write_text(about)
+        if not is_whole(folder):
+            _fill(folder, compiler)
     except OSError:
         pass
+    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
+    try:
+        for kernel in kernels:
+            kernel.enable_caching()
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+def fingerprint(sources) -> str:
+    """ "kernels-SOURCES-MACHINE": what the Python files in the folder `sources`, and what this machine, compile to."""
+    text = b"".join(path.read_bytes() for path in sorted(Path(sources).glob("*.py")))
+    machine = sys.implementation.cache_tag, numba.__version__, binding.get_host_cpu_name()
+    machine += (binding.get_host_cpu_features().flatten(),)
+    return "-".join(["kernels", *(hashlib.sha256(part).hexdigest()[:12] for part in (text, repr(machine).encode()))])
+
+
+def is_whole(folder) -> bool:
+    """Whether the other process has filled this folder, and no file has been lost or cut short since."""
+    try:
+        rows = [row.rpartition(" ") for row in (folder / LIST).read_text(encoding="utf-8").splitlines()]
+        return all((folder / name).stat().st_size >= int(size) for name, _, size in rows)
+    except (OSError, ValueError):
+        return False
+
+
+def _fill(folder, compiler):
+    """Compile in another process, then move what it has written here as a whole; forget kernels of other sources."""
+    with TemporaryDirectory(prefix=f"{folder.name}-", dir=folder.parent) as place:
+        new = Path(place) / "kernels"
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(new), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        command = [sys.executable, "-m", compiler]
+        done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True)
+        if done.returncode == 0 and not is_whole(folder):  # another run may have been quicker
+            files = [file for file in new.rglob("*") if file.is_file()]
+            rows = "".join(f"{file.relative_to(new).as_posix()} {file.stat().st_size}\n" for file in files)
+            (new / LIST).write_text(rows, encoding="utf-8")
+            rmtree(folder, ignore_errors=True)  # damaged, or not there
+            new.rename(folder)
+    sources = folder.name.rpartition("-")[0]
+    for other in folder.parent.glob("kernels-*"):
+        if not other.name.startswith(sources):
+            rmtree(other, ignore_errors=True)

@@ -5,9 +5,9 @@ BLAS is column-major: a row-major out (N, C_out) is to it a (C_out, N) matrix, s
 
 from numba import get_num_threads, prange
 
-from llmc.backends.cpu.blas import gemm
+from llmc.backends.cpu import blas
 from llmc.backends.cpu.compiled import ONE, TWO, bounds, exp, parallel, serial
-from llmc.backends.cpu.libraries import ADDRESS
+from llmc.backends.cpu.gemm import gemm
 from llmc.backends.cpu.scratch import LINE, scratch
 from llmc.backends.reference import GELU_CUBIC, GELU_SCALE
 
@@ -111,13 +111,13 @@ def _run_forward(out, x, w, b, gelu_out):
     dtype = w.dtype
     bias = w[:0, 0] if b is None else b  # (0,) or (C_out,)
     flat = (out.reshape(-1, C_out), x.reshape(-1, C_in), w, bias, gelu_out.reshape(-1, C_out))
-    _forward(ADDRESS[dtype], *flat, dtype.type(GELU_SCALE), dtype.type(GELU_CUBIC), get_num_threads())
+    _forward(blas.address(dtype), *flat, dtype.type(GELU_SCALE), dtype.type(GELU_CUBIC), get_num_threads())
 
 
 def matmul_backward(dx, dw, db, dout, x, w):
     """dx = dout · w; dw += doutᵀ · x; db += column sums of dout."""
     C_out, C_in = w.shape
-    address, parts = ADDRESS[w.dtype], get_num_threads()
+    address, parts = blas.address(w.dtype), get_num_threads()
     dout = dout.reshape(-1, C_out)  # (N, C_out)
     if dx is not None:
         fetched = scratch("fetched", (parts, LINE), w.dtype)

@@ -1,11 +1,10 @@
-"""Memory that kernels work in between two lines and that outlives no call: kept, so that a step allocates nothing."""
-
-from math import prod
+"""Memory of the "cpu" backend: arrays that begin at cache lines, and scratch memory made of them."""
 
 import numpy as np
 
+from llmc.flat_buffer import Scratch
+
 LINE = 64  # bytes of a cache line, and of the widest vector register
-_kept = {}
 
 
 def zeros(n, dtype):
@@ -16,11 +15,4 @@ def zeros(n, dtype):
     return raw[start : start + n * dtype.itemsize].view(dtype)  # (n,)
 
 
-def scratch(name, shape, dtype):
-    """An array with anything in it, the same memory at every call of this name and dtype; it grows when it must."""
-    size = prod(shape)
-    dtype = np.dtype(dtype)
-    flat = _kept.get((name, dtype))
-    if flat is None or flat.size < size:
-        flat = _kept[name, dtype] = zeros(size, dtype)
-    return flat[:size].reshape(shape)
+scratch = Scratch(zeros)

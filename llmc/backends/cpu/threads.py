@@ -1,8 +1,8 @@
-"""Who may use the cores: Numba's threads, and nobody beside them.
+"""Who may use the cores: Numba's threads, and no others.
 
-Numba's pool (OpenMP where it is found) waits asleep: by default a thread that is done spins for milliseconds, and when
-another program holds a core, that spinning is what the others wait for. The BLAS that the kernels call has one thread
-(`libraries.py`); NumPy's own keeps its threads, for the rest of the program.
+Numba's pool (OpenMP where it is found) sleeps while it waits: by default an idle thread spins for milliseconds, and
+when another program holds a core, everyone waits for that spinning. The BLAS that the kernels call has one thread
+(`blas.py`); NumPy's own keeps its threads, for the rest of the program.
 """
 
 import os
@@ -30,6 +30,3 @@ def load_pool():
             from numba.np.ufunc import omppool  # noqa: F401
         except ImportError:
             pass
-
-
-load_pool()

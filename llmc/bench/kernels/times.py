@@ -11,7 +11,7 @@ from llmc import cuda
 from llmc.bench.kernels.calls import MAKERS
 from llmc.bench.kernels.cases import GPT2, Numbers
 from llmc.bench.kernels.checks import AGREE, difference, results
-from llmc.kernels import library, matmul
+from llmc.kernels import cublas, matmul
 
 ROTATE = 256 << 20  # bytes: sets of arrays take turns until they are this many, so that no cache holds them
 COPIED = 1 << 28  # floats of the array that is copied: 1 GiB
@@ -119,13 +119,13 @@ def _product() -> float:
 @contextmanager
 def library_in_float32():
     """In the block version None of a product is the library's, and without TF32, whatever the user has chosen."""
-    before = library.tf32(), matmul.multiply_by()
-    library.tf32(False)
+    before = cublas.tf32(), matmul.multiply_by()
+    cublas.tf32(False)
     matmul.multiply_by("library")
     try:
         yield
     finally:
-        library.tf32(before[0])
+        cublas.tf32(before[0])
         matmul.multiply_by(before[1])
 
 

@@ -110,10 +110,10 @@ def disk(what) -> Row:
 
 def training_blas(what) -> Row:
     """Who multiplies matrices for the "cpu" backend; it is not NumPy's copy."""
-    from llmc.backends.cpu import libraries
+    from llmc.backends.cpu import blas
 
-    found = libraries.DESCRIPTION
-    if found.startswith("mkl") or not libraries.is_intel() or os.environ.get("LLMC_BLAS"):
+    found = blas.description()
+    if found.startswith("mkl") or not blas.is_intel() or os.environ.get("LLMC_BLAS"):
         return Row(what, found)
     costs = "a large model trains about a sixth slower than with Intel's MKL (a download of 280 MB)"
     return Row(what, found, "missing", costs, pip("install", "mkl"))

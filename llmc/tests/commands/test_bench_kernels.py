@@ -18,7 +18,7 @@ from llmc.bench.kernels.cases import SMALL, Case, Numbers, Sizes
 from llmc.bench.kernels.versions import Version, versions
 from llmc.commands import bench
 from llmc.errors import UserError
-from llmc.kernels import LAYERS, library, matmul, source
+from llmc.kernels import LAYERS, cublas, matmul, source
 
 ROOT = Path(__file__).resolve().parents[3]
 on_gpu = pytest.mark.skipif(cuda.device() != "gpu", reason="needs a GPU")
@@ -140,11 +140,11 @@ def test_the_stored_table_of_the_h200_is_whole():
 
 
 def test_the_users_choices_for_products_wait_outside():
-    before = library.tf32(), matmul.multiply_by()
+    before = cublas.tf32(), matmul.multiply_by()
     try:
-        library.tf32(True), matmul.multiply_by("kernel")
+        cublas.tf32(True), matmul.multiply_by("kernel")
         with times.library_in_float32():
-            assert (library.tf32(), matmul.multiply_by()) == (False, "library")
-        assert (library.tf32(), matmul.multiply_by()) == (True, "kernel")
+            assert (cublas.tf32(), matmul.multiply_by()) == (False, "library")
+        assert (cublas.tf32(), matmul.multiply_by()) == (True, "kernel")
     finally:
-        library.tf32(before[0]), matmul.multiply_by(before[1])
+        cublas.tf32(before[0]), matmul.multiply_by(before[1])

@@ -8,17 +8,21 @@ import subprocess
 import sys
 import tracemalloc
 from importlib import metadata
+from pathlib import Path
+from types import SimpleNamespace
 
+import numba
 import numpy as np
 import pytest
 from numba import njit
 
-from llmc.backends import cpu, reference
+from llmc.backends import get_backend, reference
 from llmc.backends.cpu import compiled, kept, matmul
 from llmc.bench.step import training_step
 from llmc.config import GPT2Config
 from llmc.model import GPT2
 
+cpu = get_backend("cpu")
 SMALL = GPT2Config(maxT=80, V=300, L=2, NH=2, C=32)
 
 
@@ -91,7 +95,7 @@ def test_a_loss_that_is_no_number_is_not_hidden(poison):
     assert not np.isfinite(model.global_norm())
 
 
-# ------------------------------------------------------------------------------------- threads and libraries
+# ------------------------------------------------------------------------------------------- threads and BLAS
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 4, 6, 7, 16])
@@ -103,8 +107,6 @@ def test_tiles_use_every_thread_and_cut_the_longer_side(parts, m, n):
 
 
 def test_one_thread_computes_what_two_do():
-    import numba
-
     losses = []
     before = numba.get_num_threads()
     try:
@@ -121,17 +123,24 @@ def test_one_thread_computes_what_two_do():
 
 RUN = """
 import hashlib, numpy as np
+from llmc.backends.cpu.blas import description
+from llmc.backends.cpu.compiled import KERNELS
+from llmc.bench.step import training_step
 from llmc.config import GPT2Config
 from llmc.model import GPT2
-from llmc.bench.step import training_step
-from llmc.backends.cpu.libraries import DESCRIPTION
+from llmc.sampling import generate
 model = GPT2(GPT2Config(maxT=80, V=300, L=2, NH=2, C=32), "cpu")
 model.init_weights()
 x = np.random.RandomState(0).randint(0, 300, (3, 70))
+x.flags.writeable = False
 for _ in range(5):
     keep = np.zeros(np.random.randint(1, 3000))  # memory lies elsewhere in every run
     training_step(model, x, x)
-print(DESCRIPTION.split()[0], hashlib.sha256(model.params_flat.tobytes()).hexdigest())
+print(description().split()[0], hashlib.sha256(model.params_flat.tobytes()).hexdigest(), model.forward(x, x))
+training_step(model, x, x)
+model.clip_gradients(1e-6), model.zero_grad()
+print([list(generate(model, [1, 2, 3], 9, window=8, cache=cache)) for cache in (True, False)])
+print("compiled here:", *(kernel.py_func.__name__ for kernel in KERNELS if kernel.stats.cache_misses))
 """
 
 
@@ -154,11 +163,12 @@ def test_two_runs_give_the_same_bits(library):
 
 
 def test_a_first_run_gives_the_bits_of_later_ones(tmp_path):
-    """Numba's own code differs between the process that compiles and those that load: see kept.py."""
+    """Code rounds differently in the process that compiles it (see kept.py): so no run compiles anything itself."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     command = [sys.executable, "-c", RUN]
     runs = [subprocess.run(command, env=environment, capture_output=True, text=True, check=True) for _ in range(2)]
     assert list(tmp_path.rglob("*.nbc")) and runs[0].stdout == runs[1].stdout
+    assert runs[0].stdout.endswith("compiled here:\n") and runs[0].stderr == ""
 
 
 def test_a_library_that_does_not_exist_is_refused_in_one_sentence():
@@ -190,14 +200,87 @@ def test_arrays_begin_at_cache_lines():
         assert cpu.zeros(n, np.float32).ctypes.data % 64 == 0 and cpu.zeros(n, np.float32).size == n
 
 
-def test_kernels_of_other_sources_are_forgotten(tmp_path):
-    kernels = tmp_path / "__pycache__"
-    kernels.mkdir()
+COMPILER = """
+import os
+from pathlib import Path
+place = Path(os.environ["NUMBA_CACHE_DIR"], "cpu_1")
+place.mkdir(parents=True)
+(place / "a.nbc").write_bytes(b"12345")
+raise SystemExit(Path(__file__).with_name("error").read_text() or None)
+"""
+
+
+class Kernel:
+    """As much of one of Numba's dispatchers as kept.py uses: the folder where Numba would keep it now."""
+
+    def __init__(self, default):
+        self.default, self.stats = default, SimpleNamespace()
+
+    def enable_caching(self):
+        self.stats.cache_path = numba.config.CACHE_DIR or str(self.default)
+
+
+@pytest.fixture
+def keep(tmp_path, monkeypatch):
+    """keep(error="") -> the folder that kernels are kept in. Their compiler writes a file and ends, with that error."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+    (tmp_path / "fake_compiler.py").write_text(COMPILER)
+    (tmp_path / "cache").mkdir()
+    kernel = Kernel(tmp_path / "cache")
+
+    def keep(error=""):
+        (tmp_path / "error").write_text(error)
+        kept.keep([kernel], compiler="fake_compiler")
+        assert numba.config.CACHE_DIR == ""
+        return Path(kernel.stats.cache_path)
+
+    return keep
+
+
+def test_kernels_are_compiled_once(keep, tmp_path):
+    folder = keep()
+    assert folder.parent == tmp_path / "cache" and folder.name == kept.fingerprint(Path(kept.__file__).parent)
+    (folder / "cpu_1" / "a.nbc").write_bytes(b"another")
+    assert keep() == folder and (folder / "cpu_1" / "a.nbc").read_bytes() == b"another"
+    assert os.listdir(folder.parent) == [folder.name]
+
+
+def test_kernels_that_were_lost_or_cut_short_are_compiled_again(keep):
+    folder = keep()
+    file, names = folder / "cpu_1" / "a.nbc", folder / kept.LIST
+    for damage in (lambda: file.write_bytes(b"1234"), file.unlink, lambda: names.write_bytes(b"\xff"), names.unlink):
+        damage()
+        keep()
+        assert file.read_bytes() == b"12345"
+
+
+def test_kernels_of_other_sources_are_forgotten_and_those_of_other_machines_are_not(keep, tmp_path):
+    sources = kept.fingerprint(Path(kept.__file__).parent).rpartition("-")[0]
+    for other in ("kernels-older-machine", f"{sources}-other", "something else"):
+        (tmp_path / "cache" / other).mkdir()
+    folder = keep()
+    assert set(os.listdir(tmp_path / "cache")) == {folder.name, f"{sources}-other", "something else"}
+
+
+def test_a_compiler_that_fails_costs_nothing_but_its_time(keep):
+    folder = keep("stopped")
+    assert not folder.exists() and os.listdir(folder.parent) == []
+    assert keep() == folder and kept.is_whole(folder)
+
+
+def test_where_nothing_can_be_written_nothing_is_kept(monkeypatch):
+    def refuse():
+        raise RuntimeError("cannot cache function: no locator available")
+
+    monkeypatch.setattr(kept, "_fill", None)
+    kept.keep([SimpleNamespace(enable_caching=refuse)], compiler="none")
+
+
+def test_the_fingerprint_is_that_of_the_sources(tmp_path):
     (tmp_path / "a.py").write_text("one")
-    kept.forget_kernels_of_other_sources(tmp_path)
-    (kernels / "a.f.nbi").write_text("kernel")
-    kept.forget_kernels_of_other_sources(tmp_path)
-    assert (kernels / "a.f.nbi").exists()
+    before = kept.fingerprint(tmp_path)
+    (tmp_path / "a.txt").write_text("two")
+    assert kept.fingerprint(tmp_path) == before
     (tmp_path / "a.py").write_text("two")
-    kept.forget_kernels_of_other_sources(tmp_path)
-    assert not (kernels / "a.f.nbi").exists()
+    assert kept.fingerprint(tmp_path) != before and kept.fingerprint(tmp_path)[-12:] == before[-12:]

@@ -12,7 +12,7 @@ from llmc.backends import get_backend, reference
 from llmc.bench.step import training_step
 from llmc.config import GPT2Config
 from llmc.errors import UserError
-from llmc.kernels import attention, classifier, library, matmul
+from llmc.kernels import attention, classifier, cublas, matmul
 from llmc.model import GPT2
 from llmc.parity.cases import CASES
 from llmc.sampling import generate
@@ -96,7 +96,7 @@ def test_layernorm(B, T, C):
 
 
 @pytest.mark.parametrize("n", [1, 31, 257, 4096, 10_001])
-def test_elementwise(n):
+def test_pointwise(n):
     x, dout = 3 * draw(n), draw(n, seed=1)
     agree(cuda_backend.gelu_forward, nans(n), x)
     agree(cuda_backend.gelu_backward, nans(n), dout, x)
@@ -108,7 +108,7 @@ def test_elementwise(n):
     assert cuda_backend.global_norm(cuda.asarray(x)) == pytest.approx(np.linalg.norm(doubles(x)), rel=1e-6)
 
 
-def test_elementwise_on_slices_that_are_not_aligned():
+def test_pointwise_on_slices_that_are_not_aligned():
     x, dout = cuda.asarray(3 * draw(1001)), cuda.asarray(draw(1001, seed=1))
     dx = cuda.asarray(nans(1001))
     cuda_backend.gelu_backward(dx[1:], dout[1:], x[1:])
@@ -366,13 +366,13 @@ def test_a_step_allocates_nothing():
 def test_tf32_is_off_until_it_is_asked_for_and_rounds_then():
     x, w = draw(1, 256, 512), draw(128, 512, seed=1)
     exact = doubles(x[0]) @ doubles(w).T
-    assert not library.tf32()
+    assert not cublas.tf32()
     errors = []
     try:
         for on in (False, True):
-            library.tf32(on)
+            cublas.tf32(on)
             out = call(cuda_backend.matmul_forward, nans(1, 256, 128), x, w, None)[0]
             errors.append(np.abs(out[0] - exact).max() / np.abs(exact).max())
     finally:
-        library.tf32(False)
+        cublas.tf32(False)
     assert errors[0] < 1e-6 and 1e-5 < errors[1] < 3e-3

@@ -8,7 +8,7 @@ import pytest
 
 from llmc import cuda
 from llmc.config import preset
-from llmc.kernels import library, matmul
+from llmc.kernels import cublas, matmul
 from llmc.model import GPT2
 from llmc.parity.compare import RECIPES
 
@@ -71,9 +71,9 @@ def test_gradients(run, way):
 def test_ten_losses(run, tf32, tolerance):
     model, values, x, y, _, _, losses = run
     try:
-        library.tf32(tf32)
+        cublas.tf32(tf32)
         errors = np.abs(ten_losses(model, values, x, y) - losses)
     finally:
-        library.tf32(False)
+        cublas.tf32(False)
     print(f"tf32 {tf32}: largest error of ten losses {errors.max():.1e}")
     assert errors.max() <= tolerance
