@@ -3,16 +3,7 @@
 from llmc.backends import get_backend
 from llmc.checkpoints import read_debug_state, read_model
 from llmc.checkpoints.model_file import BFLOAT16, read_version
-from llmc.parity.compare import (
-    BFLOAT16_WEIGHTS,
-    FLOAT32,
-    RECIPES,
-    TF32,
-    compare_with_state,
-    read_losses,
-    report_losses,
-    ten_losses,
-)
+from llmc.parity.compare import BFLOAT16_WEIGHTS, FLOAT32, HEAD, RECIPES, TF32, compare, read_losses
 
 
 def add_arguments(parser):
@@ -33,9 +24,11 @@ def run(args) -> int:
     state = read_debug_state(args.state, model.config)
     if rounded:
         print("bfloat16 weights: the state was made with float32 weights, so the tolerances are those of the rounding")
-    okay = compare_with_state(model, state, tolerance)
-    losses = ten_losses(model, state, args.recipe)
-    okay &= report_losses(losses, expected, args.recipe, tolerance.losses)
+    print(f"{'':7}{HEAD}")
+    okay = True
+    for row in compare(model, state, expected, args.recipe, tolerance):
+        print(f"{'ok' if row.okay else 'NOT OK':7}{row}", flush=True)
+        okay &= row.okay
     print(f"overall okay: {int(okay)}")
     return 0 if okay else 1
 

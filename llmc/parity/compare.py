@@ -1,7 +1,7 @@
-"""`llmc verify`: does this backend compute what PyTorch computed? The job of llm.c's test_gpt2.c and test_gpt2.cu.
+"""Does a model compute what PyTorch and llm.c computed? The job of llm.c's test_gpt2.c and test_gpt2.cu.
 
-Reads a model and the debug state that belongs to it, compares logits, loss and every gradient, then takes ten AdamW
-steps on the state's batch and prints their losses. The last line is `overall okay: 1` or `overall okay: 0`.
+One comparison, row by row: logits, loss and every gradient of a batch, then the losses of ten AdamW steps on it.
+`llmc verify` prints the rows, the scoreboard (`scoreboard.py`) draws them.
 """
 
 import json
@@ -18,6 +18,7 @@ RECIPES = {  # the optimizers of llm.c's two tests
     "B": dict(lr=1e-4, beta1=0.9, beta2=0.95, eps=1e-8, weight_decay=0.0),
 }
 CLIP = {"A": None, "B": 1.0}
+HEAD = f"{'':14}{'yours':>18}{'expected':>18}{'error':>10}{'allowed':>10}"
 
 
 @dataclass(frozen=True)
@@ -32,51 +33,74 @@ class Tolerance:
 FLOAT32 = Tolerance(tensors=1e-5, loss=1e-5, losses=1e-4)
 # Weights rounded to 8 significant bits differ by up to 0.2% from those that PyTorch used for the state.
 BFLOAT16_WEIGHTS = Tolerance(tensors=2e-2, loss=1e-2, losses=1e-2)
-# TF32 rounds what is multiplied to 11 significant bits: 0.05% each, and the errors of many products meet.
+# TF32 rounds what is multiplied to 11 significant bits: 0.05% each, and the errors of many products add up.
 TF32 = Tolerance(tensors=2e-2, loss=1e-2, losses=1e-2)
 
 
-def compare_with_state(model, state, tolerance: Tolerance) -> bool:
-    """Print a line for the logits, the loss and every gradient; leaves the state's gradients in the model."""
-    print(f"tensors must agree to {tolerance.tensors:g} of their largest element, the loss to {tolerance.loss:g}")
-    print(f"{'':8} {'tensor':<10} {'shape':<18} {'max abs error':>14} {'max rel error':>14}")
-    V = model.config.V
-    okay = _line("logits", model.backend.to_numpy(model.forward(state.x))[..., :V], state.logits, tolerance.tensors)
+@dataclass(frozen=True)
+class Row:
+    """One comparison. got, expected: the numbers to show; error and allowed are relative for tensors, else absolute."""
+
+    name: str
+    got: str
+    expected: str
+    error: float
+    allowed: float
+
+    @property
+    def okay(self) -> bool:
+        """False for NaN too."""
+        return bool(self.error <= self.allowed)
+
+    def __str__(self):
+        """The columns of HEAD."""
+        return f"{self.name:<14}{self.got:>18}{self.expected:>18}{self.error:>10.1e}{self.allowed:>10.0e}"
+
+
+def compare(model, state, losses, recipe="A", tolerance=FLOAT32):
+    """Yield a Row for the logits, the loss, every gradient and each of ten losses, which train the model.
+
+    state: a DebugState, the batch and what the referee computed for it · losses: {name: ten losses}, all of which must
+    agree; when there are none, the ten must be finite and fall.
+    """
+    be, V = model.backend, model.config.V
+    yield _tensor_row("logits", be.to_numpy(model.forward(state.x))[..., :V], state.logits, tolerance.tensors)
     model.zero_grad()
     loss = model.forward(state.x, state.y, dloss=1.0)
     model.backward()
-    close = abs(loss - state.loss) <= tolerance.loss
-    print(f"{_mark(close):8} {'loss':<10} {loss:.6f}, expected {state.loss:.6f}")
-    okay &= close
-    for name, reference in state.grads.items():
-        okay &= _line("d" + name, model.backend.to_numpy(model.grads[name]), reference, tolerance.tensors)
-    return okay
+    yield _loss_row("loss", loss, [state.loss], tolerance.loss)
+    for name, expected in state.grads.items():
+        yield _tensor_row("d" + name, be.to_numpy(model.grads[name]), expected, tolerance.tensors)
+    mine = ten_losses(model, state.x, state.y, recipe)
+    for i, loss in enumerate(mine):
+        yield _loss_row(f"loss, step {i}", loss, [theirs[i] for theirs in losses.values()], tolerance.losses)
+    if not losses:
+        falls = 0.0 if mine[-1] < mine[0] else np.nan
+        yield Row("ten losses", f"{mine[-1] - mine[0]:.7f}", "below 0", falls, 0.0)
 
 
-def relative_error(got, reference) -> tuple[float, float]:
-    """(largest |got - reference|, the same over the largest |reference|) of two arrays of one shape."""
-    worst = float(np.abs(got - reference).max())
-    largest = float(np.abs(reference).max())
-    return worst, worst / largest if largest > 0 else worst
+def _tensor_row(name, got, expected, allowed):
+    """Largest difference over the largest reference; shown is the entry that is largest in the reference."""
+    largest = float(np.abs(expected).max())
+    at = np.unravel_index(np.abs(expected).argmax(), expected.shape)
+    error = float(np.abs(got - expected).max()) / (largest or 1.0)
+    return Row(name, f"{got[at]:.7f}", f"{expected[at]:.7f}", error, allowed)
 
 
-def _mark(okay) -> str:
-    return "ok" if okay else "NOT OK"
+def _loss_row(name, got, references, allowed):
+    """Shown is the reference that is farthest away. Without any, the loss must be finite: 0 · NaN and 0 · ∞ are NaN."""
+    if not references:
+        return Row(name, f"{got:.7f}", "a finite number", 0.0 * got, 0.0)
+    farthest = max(references, key=lambda reference: abs(got - reference))
+    return Row(name, f"{got:.7f}", f"{farthest:.7f}", abs(got - farthest), allowed)
 
 
-def _line(name, got, reference, tolerance) -> bool:
-    absolute, relative = relative_error(got, reference)
-    okay = relative <= tolerance  # False for NaN
-    print(f"{_mark(okay):8} {name:<10} {str(reference.shape):<18} {absolute:14.3e} {relative:14.3e}")
-    return okay
-
-
-def ten_losses(model, state, recipe: str) -> list[float]:
-    """Losses of ten AdamW steps on the state's batch, each measured before its update, as llm.c's test prints them."""
+def ten_losses(model, x, y, recipe: str) -> list[float]:
+    """Losses of ten AdamW steps on a batch x, y (B, T), each before its update, as llm.c's test prints them."""
     losses = []
     for _ in range(STEPS):
         model.zero_grad()
-        losses.append(model.forward(state.x, state.y, dloss=1.0))
+        losses.append(model.forward(x, y, dloss=1.0))
         model.backward()
         if CLIP[recipe] is not None:
             model.clip_gradients(CLIP[recipe])
@@ -84,29 +108,11 @@ def ten_losses(model, state, recipe: str) -> list[float]:
     return losses
 
 
-def report_losses(losses, expected, recipe: str, tolerance: float) -> bool:
-    """Print ten losses beside the expected ones; without any, they must at least be finite and fall."""
-    names = "".join(f" {name:>14}" for name in expected)
-    print(f"\n{'':8} {'recipe ' + recipe:<10} {'loss':>10}{names}")
-    okay = True
-    for i, loss in enumerate(losses):
-        close = all(abs(loss - reference[i]) <= tolerance for reference in expected.values()) and np.isfinite(loss)
-        columns = "".join(f" {reference[i]:14.6f}" for reference in expected.values())
-        print(f"{_mark(close):8} {'step ' + str(i):<10} {loss:10.6f}{columns}")
-        okay &= bool(close)
-    if expected:
-        print(f"losses must agree to {tolerance:g}")
-    else:
-        okay &= losses[-1] < losses[0]
-        print("losses must be finite and fall; give --losses FILE.json to compare them with expected ones")
-    return okay
-
-
 def read_losses(path, recipe: str) -> dict[str, list[float]]:
     """{name: ten losses} of a recipe, from a JSON list or an object with entries named A…, B….
 
-    An entry is a list, or an object whose "losses" is one; several entries of one recipe are all compared.
-    Raises UserError when the file cannot be read or holds no ten losses for the recipe.
+    An entry is a list, or an object whose "losses" is one. There may be several for a recipe. Raises UserError when the
+    file cannot be read or holds no ten losses for the recipe.
     """
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))

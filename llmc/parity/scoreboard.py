@@ -1,8 +1,8 @@
-"""The parity scoreboard: logits, loss, sixteen gradients and ten losses of a model beside those of the referee.
+"""The parity scoreboard: logits, loss, sixteen gradients and ten losses of a model next to the referee's.
 
-`scoreboard(backend)` runs a small model against what PyTorch computed for it (fixtures/, float64 there);
-`scoreboard_llmc(backend)` against files written by llm.c's own programs, where LLMC_REFERENCE_DIR names a folder that
-holds them. The comparisons and tolerances are those of `llmc verify`. A table in a notebook, text elsewhere.
+`scoreboard(backend)` compares a small model with what PyTorch computed for it in float64 (fixtures/);
+`scoreboard_llmc(backend)` compares with files that llm.c's own programs wrote, if LLMC_REFERENCE_DIR names a folder
+that holds them. The comparison is that of `llmc verify`. In a notebook it is a table, elsewhere text.
 """
 
 import os
@@ -18,25 +18,9 @@ from llmc.config import GPT2Config
 from llmc.errors import UserError
 from llmc.model import GPT2
 from llmc.parity.cases import CASES
-from llmc.parity.compare import FLOAT32, read_losses, relative_error, ten_losses
+from llmc.parity.compare import HEAD, compare, read_losses
 
 GREEN, RED = "#009E73", "#D55E00"  # the course's green and vermillion; the marks ✓ and ✗ say the same
-
-
-@dataclass(frozen=True)
-class Row:
-    """One comparison. got, expected: what to show; error and allowed are relative for tensors, absolute for losses."""
-
-    name: str
-    got: str
-    expected: str
-    error: float
-    allowed: float
-
-    @property
-    def okay(self) -> bool:
-        """False for NaN too."""
-        return self.error <= self.allowed
 
 
 @dataclass(frozen=True)
@@ -58,11 +42,8 @@ class Scoreboard:
         return f"{green} of {len(self.rows)} rows are green. overall okay: {int(self.okay)}"
 
     def __str__(self):
-        lines = [self.title, f"  {'':14}{'yours':>18}{'expected':>18}{'error':>10}{'allowed':>10}"]
-        for row in self.rows:
-            numbers = f"{row.got:>18}{row.expected:>18}{row.error:>10.1e}{row.allowed:>10.0e}"
-            lines.append(f"{'✓' if row.okay else '✗'} {row.name:<14}{numbers}")
-        return "\n".join([*lines, self.summary])
+        rows = [f"{'✓' if row.okay else '✗'} {row}" for row in self.rows]
+        return "\n".join([self.title, f"  {HEAD}", *rows, self.summary])
 
     __repr__ = __str__
 
@@ -80,25 +61,23 @@ class Scoreboard:
 
 
 @dataclass(frozen=True)
-class Run:
-    """What is compared: logits (B, T, V), loss, {"wte": gradient, …} of one batch; ten losses of AdamW on it."""
-
-    logits: np.ndarray
-    loss: float
-    grads: dict
-    losses: list
-
-
-@dataclass(frozen=True)
 class Problem:
-    """A small GPT-2, a batch x, y (B, T) and what the referee got for it. weights: {name: float64 array}."""
+    """A small GPT-2, its weights {name: float64 array}, a batch, and what the referee computed for them."""
 
-    name: str
     config: GPT2Config
     weights: dict
-    x: np.ndarray
-    y: np.ndarray
-    expected: Run
+    state: DebugState
+    losses: list
+
+    @property
+    def x(self):
+        """(B, T) tokens."""
+        return self.state.x
+
+    @property
+    def y(self):
+        """(B, T) targets."""
+        return self.state.y
 
     def model(self, backend="numpy", dtype=np.float32) -> GPT2:
         """The model with these weights."""
@@ -109,57 +88,24 @@ class Problem:
 
 
 def fixture(name="odd", recipe="A") -> Problem:
-    """A small GPT-2 with awkward sizes, and what PyTorch in float64 computed for it. recipe: "A" or "B", see"""
+    """A small GPT-2 with awkward sizes, and what PyTorch in float64 computed for it. recipe: of the ten losses."""
     cases = {case.name: case for case in CASES}
     if name not in cases:
         raise UserError(f"there is no fixture {name!r}; choose one of {', '.join(cases)}.")
     case = cases[name]
     with np.load(case.fixture) as stored:
         grads = {p.name: stored["d" + p.name] for p in case.config.parameter_table()}
-        expected = Run(stored["logits"], float(stored["loss"]), grads, stored["losses_" + recipe].tolist())
-    return Problem(name, case.config, case.weights(), *case.batch(), expected)
-
-
-def run_model(model, x, y, recipe="A") -> Run:
-    """Logits, loss and gradients of one batch, then ten AdamW steps on it, which change the model."""
-    logits = np.array(model.backend.to_numpy(model.forward(x))[..., : model.config.V])  # (B, T, V)
-    model.zero_grad()
-    loss = model.forward(x, y, dloss=1.0)
-    model.backward()
-    grads = {name: np.array(model.backend.to_numpy(grad)) for name, grad in model.grads.items()}
-    return Run(logits, loss, grads, ten_losses(model, DebugState(x, y, None, None, None), recipe))
-
-
-def compare_runs(title, got: Run, expected: Run, tolerance=FLOAT32) -> Scoreboard:
-    """The board: a row for each tensor, the loss, and each of the ten losses."""
-    rows = [_tensor_row("logits", got.logits, expected.logits, tolerance.tensors)]
-    rows.append(_loss_row("loss", got.loss, expected.loss, tolerance.loss))
-    rows += [
-        _tensor_row("d" + name, got.grads[name], wanted, tolerance.tensors) for name, wanted in expected.grads.items()
-    ]
-    losses = zip(got.losses, expected.losses)
-    rows += [_loss_row(f"loss, step {i}", mine, theirs, tolerance.losses) for i, (mine, theirs) in enumerate(losses)]
-    return Scoreboard(title, rows)
-
-
-def _tensor_row(name, got, expected, allowed):
-    """Largest difference over the largest reference; shown is the entry that is largest in the reference."""
-    _, relative = relative_error(got, expected)
-    at = np.unravel_index(np.abs(expected).argmax(), expected.shape)
-    return Row(name, f"{got[at]:.7f}", f"{expected[at]:.7f}", relative, allowed)
-
-
-def _loss_row(name, got, expected, allowed):
-    return Row(name, f"{got:.7f}", f"{expected:.7f}", abs(got - expected), allowed)
+        state = DebugState(*case.batch(), stored["logits"], float(stored["loss"]), grads)
+        return Problem(case.config, case.weights(), state, stored["losses_" + recipe].tolist())
 
 
 def scoreboard(backend="numpy", name="odd", recipe="A") -> Scoreboard:
     """This backend, in float32, against PyTorch. name: "odd", "one_of_each", "full_length" or "no_padding"."""
     problem = fixture(name, recipe)
-    got = run_model(problem.model(backend), problem.x, problem.y, recipe)
     c, (B, T) = problem.config, problem.x.shape
-    sizes = f"V={c.V} L={c.L} NH={c.NH} C={c.C}, B={B} T={T}"
-    return compare_runs(f"Yours in float32 against PyTorch in float64: {sizes}", got, problem.expected)
+    title = f"Yours in float32 against PyTorch in float64: V={c.V} L={c.L} NH={c.NH} C={c.C}, B={B} T={T}"
+    losses = {"PyTorch": problem.losses}
+    return Scoreboard(title, list(compare(problem.model(backend), problem.state, losses, recipe)))
 
 
 def scoreboard_llmc(backend="numpy", recipe="A") -> Scoreboard | None:
@@ -170,7 +116,5 @@ def scoreboard_llmc(backend="numpy", recipe="A") -> Scoreboard | None:
         return None
     model = read_model(folder / "model.bin", backend)
     state = read_debug_state(folder / "debug_state.bin", model.config)
-    losses = next(iter(read_losses(folder / "losses.json", recipe).values()))
-    expected = Run(state.logits, float(state.loss), state.grads, losses)
-    got = run_model(model, state.x, state.y, recipe)
-    return compare_runs("Yours against the files that llm.c wrote", got, expected)
+    rows = compare(model, state, read_losses(folder / "losses.json", recipe), recipe)
+    return Scoreboard("Yours against the files that llm.c wrote", list(rows))

@@ -1,8 +1,8 @@
 """A call of each function that VERSIONS of llmc/kernels/<layer>.py names, of given sizes: make(sizes, numbers) -> Case.
 
-Bytes: every input read once, every output written once, what is added to both read and written. Operations: the
-additions, multiplications, divisions and exponentials that the result needs, one each. A kernel that does more, because
-it reads twice or computes something again, is slower for it and gets no credit.
+Bytes: every input is read once and every output written once; what is added to is both read and written. Operations:
+the additions, multiplications, divisions and exponentials that the result needs, one each. A kernel that does more,
+because it reads or computes something twice, is slower for it and gets no credit.
 """
 
 import numpy as np
@@ -17,20 +17,21 @@ def _dims(*sizes) -> str:
 
 
 def encoder_forward(s, r):
-    tokens, n = r.tokens(s), s.B * s.T * s.C
-    arguments = r.nans(s.B, s.T, s.C), tokens, r.normal(s.V, s.C), r.normal(s.T, s.C)
-    return Case(_dims(s.B, s.T, s.C), arguments, (0,), 8 * n + 4 * s.T * s.C, n)
+    shape, n = (s.B, s.T, s.C), s.B * s.T * s.C
+    arguments = dict(out=r.nans(*shape), tokens=r.tokens(s), wte=r.normal(s.V, s.C), wpe=r.normal(s.T, s.C))
+    return Case(_dims(*shape), arguments, written=["out"], nbytes=8 * n + 4 * s.T * s.C, flops=n)
 
 
 def encoder_backward(s, r):
-    tokens, n = r.tokens(s), s.B * s.T * s.C
-    arguments = r.normal(s.V, s.C), r.normal(s.T, s.C), r.normal(s.B, s.T, s.C), tokens
-    return Case(_dims(s.B, s.T, s.C), arguments, (0, 1), 12 * n + 8 * s.T * s.C, 2 * n)
+    shape, n = (s.B, s.T, s.C), s.B * s.T * s.C
+    arguments = dict(dwte=r.normal(s.V, s.C), dwpe=r.normal(s.T, s.C), dout=r.normal(*shape), tokens=r.tokens(s))
+    return Case(_dims(*shape), arguments, written=["dwte", "dwpe"], nbytes=12 * n + 8 * s.T * s.C, flops=2 * n)
 
 
 def softmax_forward(s, r):
-    x, n = r.normal(s.B, s.T, s.C), s.B * s.T * s.C
-    return Case(_dims(s.B, s.T, s.C), (r.nans(*x.shape), x), (0,), 8 * n, 5 * n, _softmax)
+    shape, n = (s.B, s.T, s.C), s.B * s.T * s.C
+    arguments = dict(out=r.nans(*shape), x=r.normal(*shape))
+    return Case(_dims(*shape), arguments, written=["out"], nbytes=8 * n, flops=5 * n, expected=_softmax)
 
 
 def _softmax(out, x):
@@ -39,43 +40,47 @@ def _softmax(out, x):
 
 
 def layernorm_forward(s, r):
-    n, N = s.B * s.T * s.C, s.B * s.T
-    arrays = r.nans(s.B, s.T, s.C), r.nans(s.B, s.T), r.nans(s.B, s.T), r.normal(s.B, s.T, s.C)
-    return Case(_dims(s.B, s.T, s.C), (*arrays, r.normal(s.C), r.normal(s.C)), (0, 1, 2), 8 * n + 8 * N, 8 * n)
+    shape, n, N = (s.B, s.T, s.C), s.B * s.T * s.C, s.B * s.T
+    arguments = dict(out=r.nans(*shape), mean=r.nans(s.B, s.T), rstd=r.nans(s.B, s.T))
+    arguments |= dict(x=r.normal(*shape), w=r.normal(s.C), b=r.normal(s.C))
+    return Case(_dims(*shape), arguments, written=["out", "mean", "rstd"], nbytes=8 * n + 8 * N, flops=8 * n)
 
 
 def residual_layernorm_forward(s, r):
-    n, N = s.B * s.T * s.C, s.B * s.T
-    outputs = *(r.nans(s.B, s.T, s.C) for _ in range(2)), *(r.nans(s.B, s.T) for _ in range(2))
-    inputs = *(r.normal(s.B, s.T, s.C) for _ in range(2)), r.normal(s.C), r.normal(s.C)
-    return Case(_dims(s.B, s.T, s.C), (*outputs, *inputs), (0, 1, 2, 3), 16 * n + 8 * N, 9 * n)
+    shape, n, N = (s.B, s.T, s.C), s.B * s.T * s.C, s.B * s.T
+    outputs = dict(residual=r.nans(*shape), out=r.nans(*shape), mean=r.nans(s.B, s.T), rstd=r.nans(s.B, s.T))
+    inputs = dict(x1=r.normal(*shape), x2=r.normal(*shape), w=r.normal(s.C), b=r.normal(s.C))
+    return Case(_dims(*shape), outputs | inputs, written=[*outputs], nbytes=16 * n + 8 * N, flops=9 * n)
 
 
 def layernorm_backward(s, r):
-    n, N = s.B * s.T * s.C, s.B * s.T
-    gradients = r.normal(s.B, s.T, s.C), r.normal(s.C), r.normal(s.C)
-    kept = r.normal(s.B, s.T), abs(r.normal(s.B, s.T)) + 0.5  # mean, rstd (B, T) both; any will do
-    arguments = *gradients, r.normal(s.B, s.T, s.C), r.normal(s.B, s.T, s.C), r.normal(s.C), *kept
-    return Case(_dims(s.B, s.T, s.C), arguments, (0, 1, 2), 16 * n + 8 * N, 14 * n)
+    shape, n, N = (s.B, s.T, s.C), s.B * s.T * s.C, s.B * s.T
+    gradients = dict(dx=r.normal(*shape), dw=r.normal(s.C), db=r.normal(s.C))
+    inputs = dict(dout=r.normal(*shape), x=r.normal(*shape), w=r.normal(s.C))
+    stats = dict(mean=r.normal(s.B, s.T), rstd=abs(r.normal(s.B, s.T)) + 0.5)  # any will do
+    return Case(_dims(*shape), gradients | inputs | stats, written=[*gradients], nbytes=16 * n + 8 * N, flops=14 * n)
 
 
 def residual_forward(s, r):
     shape, n = (s.B, s.T, s.C), s.B * s.T * s.C
-    return Case(_dims(*shape), (r.nans(*shape), r.normal(*shape), r.normal(*shape)), (0,), 12 * n, n)
+    arguments = dict(out=r.nans(*shape), x1=r.normal(*shape), x2=r.normal(*shape))
+    return Case(_dims(*shape), arguments, written=["out"], nbytes=12 * n, flops=n)
 
 
 def gelu_forward(s, r):
     shape, n = (s.B, s.T, 4 * s.C), s.B * s.T * 4 * s.C
-    return Case(_dims(*shape), (r.nans(*shape), r.normal(*shape)), (0,), 8 * n, 9 * n)
+    arguments = dict(out=r.nans(*shape), x=r.normal(*shape))
+    return Case(_dims(*shape), arguments, written=["out"], nbytes=8 * n, flops=9 * n)
 
 
 def gelu_backward(s, r):
     shape, n = (s.B, s.T, 4 * s.C), s.B * s.T * 4 * s.C
-    return Case(_dims(*shape), (r.nans(*shape), r.normal(*shape), r.normal(*shape)), (0,), 12 * n, 18 * n)
+    arguments = dict(dx=r.nans(*shape), dout=r.normal(*shape), x=r.normal(*shape))
+    return Case(_dims(*shape), arguments, written=["dx"], nbytes=12 * n, flops=18 * n)
 
 
 def _linear(s):
-    """(what it is called, N, C_in, C_out, 4 bytes of x, of w, of out) of the first linear layer of the MLP."""
+    """(its name, N, C_in, C_out, bytes of x, of w, of out) of the first linear layer of the MLP."""
     N, C_in, C_out = s.B * s.T, s.C, 4 * s.C
     name = f"({N}, {C_in}) x ({C_in}, {C_out})"
     return name, N, C_in, C_out, 4 * N * C_in, 4 * C_in * C_out, 4 * N * C_out
@@ -83,33 +88,35 @@ def _linear(s):
 
 def matmul_forward(s, r):
     name, N, C_in, C_out, x, w, out = _linear(s)
-    arguments = r.nans(1, N, C_out), r.normal(1, N, C_in), r.normal(C_out, C_in), r.normal(C_out)
-    return Case(name, arguments, (0,), x + w + out, 2 * N * C_in * C_out)
+    arguments = dict(out=r.nans(1, N, C_out), x=r.normal(1, N, C_in), w=r.normal(C_out, C_in), b=r.normal(C_out))
+    return Case(name, arguments, written=["out"], nbytes=x + w + out, flops=2 * N * C_in * C_out)
 
 
 def matmul_gelu_forward(s, r):
     name, N, C_in, C_out, x, w, out = _linear(s)
-    arguments = *(r.nans(1, N, C_out) for _ in range(2)), r.normal(1, N, C_in), r.normal(C_out, C_in), r.normal(C_out)
-    return Case(name, arguments, (0, 1), x + w + 2 * out, 2 * N * C_in * C_out)
+    outputs = dict(gelu_out=r.nans(1, N, C_out), out=r.nans(1, N, C_out))
+    inputs = dict(x=r.normal(1, N, C_in), w=r.normal(C_out, C_in), b=r.normal(C_out))
+    return Case(name, outputs | inputs, written=[*outputs], nbytes=x + w + 2 * out, flops=2 * N * C_in * C_out)
 
 
 def matmul_backward(s, r):
     name, N, C_in, C_out, x, w, out = _linear(s)
-    gradients = r.nans(1, N, C_in), r.normal(C_out, C_in), r.normal(C_out)
-    arguments = *gradients, r.normal(1, N, C_out), r.normal(1, N, C_in), r.normal(C_out, C_in)
-    return Case(name, arguments, (0, 1, 2), out + 2 * x + 3 * w, 4 * N * C_in * C_out)
+    gradients = dict(dx=r.nans(1, N, C_in), dw=r.normal(C_out, C_in), db=r.normal(C_out))
+    inputs = dict(dout=r.normal(1, N, C_out), x=r.normal(1, N, C_in), w=r.normal(C_out, C_in))
+    return Case(name, gradients | inputs, written=[*gradients], nbytes=out + 2 * x + 3 * w, flops=4 * N * C_in * C_out)
 
 
 def _heads(s):
-    """(what it is called, how many numbers (B, T, C) has, operations of one product for all pairs in one triangle)."""
+    """(its name, how many numbers (B, T, C) has, operations of one product for all pairs in one triangle)."""
     name = f"B={s.B} T={s.T} NH={s.NH} hs={s.C // s.NH}"
     return name, s.B * s.T * s.C, s.B * s.T * (s.T + 1) // 2 * s.C * 2
 
 
 def attention_forward(s, r):
     name, n, product = _heads(s)
-    arguments = r.nans(s.B, s.T, s.C), r.nans(s.B, s.NH, s.T), r.normal(s.B, s.T, 3 * s.C), s.NH
-    return Case(name, arguments, (0, 1), 16 * n + 4 * s.B * s.NH * s.T, 2 * product, _attention)
+    arguments = dict(out=r.nans(s.B, s.T, s.C), stats=r.nans(s.B, s.NH, s.T), qkv=r.normal(s.B, s.T, 3 * s.C), NH=s.NH)
+    least = dict(nbytes=16 * n + 4 * s.B * s.NH * s.T, flops=2 * product)
+    return Case(name, arguments, written=["out", "stats"], **least, expected=_attention)
 
 
 def _attention(out, stats, qkv, NH):
@@ -131,8 +138,10 @@ def attention_backward(s, r):
     name, n, product = _heads(s)
     qkv, out, stats = r.normal(s.B, s.T, 3 * s.C), r.nans(s.B, s.T, s.C), r.nans(s.B, s.NH, s.T)
     attention.attention_forward(out, stats, qkv, s.NH)
-    arguments = r.nans(s.B, s.T, 3 * s.C), r.normal(s.B, s.T, s.C), out, stats, qkv, s.NH
-    return Case(name, arguments, (0,), 32 * n + 4 * s.B * s.NH * s.T, 5 * product, _attention_backward)
+    arguments = dict(dqkv=r.nans(s.B, s.T, 3 * s.C), dout=r.normal(s.B, s.T, s.C))
+    arguments |= dict(out=out, stats=stats, qkv=qkv, NH=s.NH)
+    least = dict(nbytes=32 * n + 4 * s.B * s.NH * s.T, flops=5 * product)
+    return Case(name, arguments, written=["dqkv"], **least, expected=_attention_backward)
 
 
 def _attention_backward(dqkv, dout, out, stats, qkv, NH):
@@ -144,29 +153,34 @@ def attention_cached(s, r):
     """One new token behind T - 1 others, as in sampling."""
     name, n, _ = _heads(s)
     cache = r.normal(2, s.B, s.NH, s.T, s.C // s.NH)
-    arguments = r.nans(s.B, 1, s.C), cache, r.normal(s.B, 1, 3 * s.C), s.NH, s.T - 1
-    return Case(f"{name}, one query", arguments, (0, 1), 8 * n, 4 * n)
+    arguments = dict(out=r.nans(s.B, 1, s.C), cache=cache, qkv=r.normal(s.B, 1, 3 * s.C), NH=s.NH, start=s.T - 1)
+    return Case(f"{name}, one query", arguments, written=["out", "cache"], nbytes=8 * n, flops=4 * n)
 
 
 def fused_classifier(s, r):
-    logits, n = r.normal(s.B, s.T, s.Vp), s.B * s.T * s.V
-    arguments = r.nans(s.B, s.T), logits, r.tokens(s), 1.0 / (s.B * s.T), s.V
-    return Case(_dims(s.B, s.T, s.Vp), arguments, (0, 1), 4 * n + 4 * logits.size, 8 * n)
+    shape, n = (s.B, s.T, s.Vp), s.B * s.T * s.V
+    arguments = dict(losses=r.nans(s.B, s.T), logits=r.normal(*shape), targets=r.tokens(s))
+    arguments |= dict(dloss=1.0 / (s.B * s.T), V=s.V)
+    written, nbytes = ["losses", "logits"], 4 * n + 4 * s.B * s.T * s.Vp
+    return Case(_dims(*shape), arguments, written=written, nbytes=nbytes, flops=8 * n)
 
 
 def global_norm(s, r):
-    return Case(_dims(s.parameters), (r.normal(s.parameters),), (), 4 * s.parameters, 2 * s.parameters)
+    n = s.parameters
+    return Case(_dims(n), dict(grads=r.normal(n)), written=[], nbytes=4 * n, flops=2 * n)
 
 
 def scale(s, r):
     """By -1, so that many calls in a row leave the numbers as large as they are."""
-    return Case(_dims(s.parameters), (r.normal(s.parameters), -1.0), (0,), 8 * s.parameters, s.parameters)
+    n = s.parameters
+    return Case(_dims(n), dict(grads=r.normal(n), factor=-1.0), written=["grads"], nbytes=8 * n, flops=n)
 
 
 def adamw_update(s, r):
     n = s.parameters
-    arrays = r.normal(n), r.normal(n), r.normal(n), abs(r.normal(n))  # params, grads, m, v
-    return Case(_dims(n), (*arrays, 1e-4, 0.9, 0.95, 1e-8, 0.1, 3), (0, 2, 3), 28 * n, 15 * n)
+    arguments = dict(params=r.normal(n), grads=r.normal(n), m=r.normal(n), v=abs(r.normal(n)))
+    arguments |= dict(lr=1e-4, beta1=0.9, beta2=0.95, eps=1e-8, weight_decay=0.1, t=3)
+    return Case(_dims(n), arguments, written=["params", "m", "v"], nbytes=28 * n, flops=15 * n)
 
 
 MAKERS = {  # by the name that VERSIONS of llmc/kernels/<layer>.py has for it

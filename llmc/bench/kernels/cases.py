@@ -25,15 +25,15 @@ SMALL = Sizes(B=2, T=67, C=96, NH=3, V=257, Vp=384, parameters=10_001)  # for th
 
 @dataclass(frozen=True)
 class Case:
-    """A call of a launcher. arguments: arrays and numbers, in the contract's order · written: indices of the results.
+    """A call of a launcher. arguments: arrays and numbers by the contract's names · written: names of the results.
 
-    nbytes, flops: the least, see calls.py · expected: None, or what NumPy computes for `written` where the reference
-    backend has no function of that name or keeps other things.
+    nbytes, flops: the least, see calls.py · expected: None, or a function that computes `written` with NumPy, where the
+    reference backend has none of that name or keeps other things.
     """
 
     shape: str
-    arguments: tuple
-    written: tuple
+    arguments: dict
+    written: list
     nbytes: int
     flops: int
     expected: object = field(default=None, repr=False)

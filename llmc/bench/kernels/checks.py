@@ -16,11 +16,12 @@ SECTOR = 32  # bytes
 def check(group, sizes) -> list[dict]:
     """Rows of the versions of one function: {"kernel", "error", "right", …}; on the emulator what each moved, too."""
     case = MAKERS[group[0].function](sizes, Numbers(cuda.xp))
-    host = [cuda.asnumpy(a).copy() if hasattr(a, "shape") else a for a in case.arguments]
-    expected = results(case.expected or getattr(reference, group[0].function), case, [_double(a) for a in host])
+    host = {name: cuda.asnumpy(a).copy() if hasattr(a, "shape") else a for name, a in case.arguments.items()}
+    doubles = {name: _double(a) for name, a in host.items()}
+    expected = results(case.expected or getattr(reference, group[0].function), case, doubles)
     rows = []
     for version in group:
-        arguments = [cuda.asarray(a.copy()) if hasattr(a, "shape") else a for a in host]
+        arguments = {name: cuda.asarray(a.copy()) if hasattr(a, "shape") else a for name, a in host.items()}
         with inspected(version.module) as reports:
             got = results(version.launch, case, arguments)
         error = max(difference(cuda.asnumpy(mine), theirs) for mine, theirs in zip(got, expected))
@@ -34,8 +35,10 @@ def check(group, sizes) -> list[dict]:
 
 def results(function, case, arguments) -> list:
     """What a call wrote, or what it returned."""
-    returned = function(*arguments)
-    return [arguments[i] for i in case.written] or [returned if hasattr(returned, "shape") else np.array([returned])]
+    returned = function(**arguments)
+    return [arguments[name] for name in case.written] or [
+        returned if hasattr(returned, "shape") else np.array([returned])
+    ]
 
 
 def difference(got, expected) -> float:

@@ -35,7 +35,7 @@ def add_times(group, rows, bounds):
         row["apart"] = max(difference(mine, its) for mine, its in zip(got, first))
         row["right"] &= row["apart"] <= AGREE
         others = others or [make(seed) for seed in range(2, 1 + -(-ROTATE // case.nbytes))]
-        launches = [partial(version.launch, *each.arguments) for each in (case, *others)]
+        launches = [partial(version.launch, **each.arguments) for each in (case, *others)]
         us = microseconds(launches, graph=version.number is not None)
         row |= {"device": name_of_gpu(), "shape": case.shape, **rates(case, us, bounds)}
 

@@ -20,9 +20,9 @@ class Version(NamedTuple):
         """ "layernorm_forward_v3", "matmul_forward_library"."""
         return f"{self.function}_v{self.number}" if self.number else f"{self.function}_library"
 
-    def launch(self, *arguments):
+    def launch(self, **arguments):
         """Call it; what it returns."""
-        return getattr(self.module, self.function)(*arguments, version=self.number)
+        return getattr(self.module, self.function)(**arguments, version=self.number)
 
     @property
     def module(self):

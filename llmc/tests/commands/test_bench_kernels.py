@@ -71,7 +71,7 @@ def test_every_function_has_a_case():
 def test_a_case_counts_the_bytes_of_its_arrays(function):
     """No less than the results, no more than all arrays, read and written."""
     case = MAKERS[function](SMALL, Numbers(cuda.xp))
-    arrays = [a for a in case.arguments if hasattr(a, "nbytes")]
+    arrays = [a for a in case.arguments.values() if hasattr(a, "nbytes")]
     assert min(a.nbytes for a in arrays) <= case.nbytes <= 2 * sum(a.nbytes for a in arrays)
     assert case.flops > 0
 
@@ -114,9 +114,9 @@ def test_the_table_and_the_json_of_the_emulator(capsys):
 
 def test_rates_are_shares_of_the_nearer_limit():
     bounds = {"copy_gb_s": 4000.0, "sgemm_tflop_s": 50.0}
-    moving = times.rates(Case("", (), (), nbytes=4_000_000, flops=1), 2.0, bounds)
+    moving = times.rates(Case("", {}, [], nbytes=4_000_000, flops=1), 2.0, bounds)
     assert (moving["limit"], moving["gb_s"]) == ("memory", 2000) and moving["share"] == pytest.approx(0.5)
-    computing = times.rates(Case("", (), (), nbytes=1, flops=100_000_000), 4.0, bounds)
+    computing = times.rates(Case("", {}, [], nbytes=1, flops=100_000_000), 4.0, bounds)
     assert (computing["limit"], computing["tflop_s"]) == ("compute", 25) and computing["share"] == pytest.approx(0.5)
 
 

@@ -8,6 +8,7 @@ import pytest
 from llmc.checkpoints import read_model, write_model
 from llmc.commands import verify
 from llmc.errors import UserError
+from llmc.parity import compare
 from llmc.parity.cases import CASES
 from llmc.parity.compare import read_losses
 from llmc.tests.llmc_files import write_files
@@ -68,6 +69,25 @@ def test_losses_of_another_recipe_are_not_okay(files, capsys):
     (files / "losses.json").write_text(json.dumps([loss + 0.001 for loss in losses["A"]]))
     assert verify.run(arguments(files / "model.bin", files / "state.bin", "--losses", files / "losses.json")) == 1
     assert "overall okay: 0" in capsys.readouterr().out
+
+
+def test_all_lists_of_a_recipe_must_agree(files, capsys):
+    losses = json.loads((files / "losses.json").read_text())["A"]
+    (files / "losses.json").write_text(json.dumps({"A near": losses, "A far": [loss + 0.001 for loss in losses]}))
+    assert verify.run(arguments(files / "model.bin", files / "state.bin", "--losses", files / "losses.json")) == 1
+    printed = capsys.readouterr().out
+    assert printed.count("NOT OK loss, step") == 10 and f"{losses[0] + 0.001:.7f}" in printed
+
+
+@pytest.mark.parametrize("lr, status", [(1e-4, 0), (0.0, 1), (np.nan, 1)])
+def test_without_expected_losses_ten_must_be_finite_and_fall(files, capsys, monkeypatch, lr, status):
+    monkeypatch.setitem(compare.RECIPES, "A", compare.RECIPES["A"] | {"lr": lr})
+    with np.errstate(all="ignore"):
+        assert verify.run(arguments(files / "model.bin", files / "state.bin")) == status
+    printed = capsys.readouterr().out
+    assert printed.endswith(f"overall okay: {1 - status}\n")
+    assert printed.count("NOT OK loss, step") == (9 if np.isnan(lr) else 0)
+    assert ("NOT OK ten losses" in printed) == bool(status)
 
 
 def test_bfloat16_weights_are_verified_with_their_own_tolerance(files, capsys):
