@@ -29,14 +29,14 @@ def activation_table(config, B, T, stats=None) -> list[Tensor]:
         kept("qkv", B, T, 3 * C),
         *([kept("stats", *stats)] if stats else []),
         kept("atty", B, T, C),
-        Tensor("attproj", (B, T, C)),  # read once, by the residual behind it
+        Tensor("attproj", (B, T, C)),  # read once, by the residual after it: one array serves all layers
         kept("residual2", B, T, C),
         kept("ln2", B, T, C),
         kept("ln2_mean", B, T),
         kept("ln2_rstd", B, T),
         kept("fch", B, T, 4 * C),
         kept("fch_gelu", B, T, 4 * C),
-        Tensor("fcproj", (B, T, C)),  # read once, too
+        Tensor("fcproj", (B, T, C)),  # likewise
         kept("residual3", B, T, C),
         Tensor("lnf", (B, T, C)),
         Tensor("lnf_mean", (B, T)),
@@ -59,7 +59,7 @@ def forward(be, config, params, acts, tokens, attend, start=0):
     """Fill acts["lnf"] (B, T, C), and all before it, from tokens (B, T) at the positions start … start + T - 1.
 
     be: the backend · params, acts: FlatBuffers · attend(l, a): writes a["atty"] (B, T, C) from a["qkv"] (B, T, 3C) of
-    layer l. Each residual is added by the layernorm behind it, so that a backend can fuse the two.
+    layer l. Each residual is added together with the layernorm after it, so that a backend can fuse the two.
     """
     x = acts["encoded"]  # (B, T, C): the residual stream
     be.encoder_forward(x, tokens, params["wte"], params["wpe"][start:])  # (B, T, C)

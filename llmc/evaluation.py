@@ -1,7 +1,7 @@
-"""How good is a model: mean loss on held-out tokens, the same as bits per byte, and baselines to beat.
+"""How good is a model? Its mean loss on held-out tokens, the same in bits per byte, and baselines to beat.
 
-Loss depends on the tokenizer (longer tokens, more nats each); bits per byte does not, so it compares across
-vocabularies.
+The loss depends on the tokenizer (longer tokens cost more nats each); bits per byte do not, so they can be compared
+across vocabularies.
 """
 
 from math import log
@@ -11,26 +11,26 @@ import numpy as np
 from llmc.errors import UserError
 
 BASELINE_TOKENS = 10_000_000  # counts are taken from at most this many tokens of the training data
-PRIOR_STRENGTHS = np.geomspace(0.01, 1e5, 50)  # tried for the smoothing of the baselines
+PRIOR_STRENGTHS = np.geomspace(0.01, 1e5, 50)  # that are tried to smooth the baselines
 
 
 def evaluate(model, loader, batches=None) -> float:
     """Mean cross-entropy (nats per token) over the first `batches` batches of the loader, all of them when None.
 
-    Starts from the loader's first batch, so that two calls measure on the same tokens. Raises UserError when it has
-    none.
+    Starts from the loader's first batch, so that two calls measure on the same tokens. Raises UserError when there is
+    no batch.
     """
     losses = list(batch_losses(model, loader, batches))
     return sum(losses) / len(losses)
 
 
 def batch_losses(model, loader, batches=None):
-    """Yield the loss of each batch that `evaluate` averages, so that a long evaluation can be left."""
+    """Yield the loss of each batch that `evaluate` averages, so that a long evaluation can be interrupted."""
     return (model.forward(x, y) for x, y in first_batches(loader, batches))
 
 
 def first_batches(loader, batches=None):
-    """Yield (x, y), both (B, T) int32, of the loader's first `batches` batches, each of its batches once when None."""
+    """Yield (x, y), both (B, T) int32, for the loader's first `batches` batches, or for all of them when None."""
     count = loader.num_batches if batches is None else min(batches, loader.num_batches)
     if count < 1:
         raise UserError("there is no batch to evaluate on; make the batch or the sequence shorter, or the data longer.")
@@ -40,7 +40,7 @@ def first_batches(loader, batches=None):
 
 
 def token_losses(model, x, y) -> np.ndarray:
-    """(B, T) cross-entropy (nats) of each token of y (B, T) behind its context in x (B, T), in the model's dtype.
+    """(B, T) cross-entropy (nats) of each token of y (B, T) after its context in x (B, T), in the model's dtype.
 
     Their mean is model.forward(x, y), which raises UserError for ids and lengths that the model does not have.
     """
@@ -49,16 +49,16 @@ def token_losses(model, x, y) -> np.ndarray:
 
 
 def bits_per_byte(loss, tokens, token_lengths) -> float:
-    """The loss (mean nats per token) on `tokens` as bits per byte of the text behind them.
+    """The loss (mean nats per token) on `tokens`, as bits per byte of their text.
 
     tokens: (n,) the ids that were predicted · token_lengths: (V,) bytes of each id (end-of-text has 0: its cost counts,
-    its length does not). loss·n nats / ln 2 are the bits of the whole text; divided by its bytes.
+    its length does not). The whole text costs loss · n nats / ln 2 bits, which are divided by its bytes.
     Example: bits_per_byte(ln 2, [0, 0], [4]) == 0.25.
     """
     tokens = np.asarray(tokens).reshape(-1)  # (n,)
     size = int(np.asarray(token_lengths)[tokens].sum(dtype=np.int64))
     if size == 0:
-        raise UserError("these tokens hold no text at all, so there are no bits per byte.")
+        raise UserError("these tokens contain no text at all, so there are no bits per byte.")
     return float(loss) * tokens.size / log(2) / size
 
 
@@ -67,8 +67,8 @@ def baselines(train, val, V) -> dict:
 
     train, val: (n,) token ids below V. uniform knows nothing: ln V. unigram knows how often each token occurs in
     train; bigram, how often it follows the one before: p(b|a) = (count(a, b) + k·p(b)) / (count(a) + k), Dirichlet
-    smoothing towards the unigram (MacKay & Peto 1995). Each smoothing strength is the one best on val itself: no
-    other setting makes the baseline stronger, so a model that beats it has learnt more than pairs.
+    smoothing towards the unigram (MacKay & Peto 1995). Each smoothing strength is the one that is best on val itself:
+    no other would make the baseline stronger, so a model that beats it has learnt more than pairs.
     """
     train = np.asarray(train[:BASELINE_TOKENS], dtype=np.int64)  # (n,)
     val = np.asarray(val[:BASELINE_TOKENS], dtype=np.int64)  # (m,)
@@ -80,7 +80,7 @@ def baselines(train, val, V) -> dict:
 
 
 def _unigram(counts, targets):
-    """(nats per target, p (V,)) of the relative frequencies, smoothed towards uniform by the best strength."""
+    """(nats per target, p (V,)) of relative frequencies that are smoothed towards uniform by the best strength."""
     V, n = counts.size, counts.sum()
     candidates = []
     for k in PRIOR_STRENGTHS:
@@ -90,12 +90,12 @@ def _unigram(counts, targets):
 
 
 def _bigram(train, val, counts, p):
-    """Nats per target of the smoothed bigram; pairs are kept as sorted codes a·V + b, never as a (V, V) table."""
+    """Nats per target of the smoothed bigram. Pairs are stored as sorted codes a·V + b, never as a (V, V) table."""
     V = counts.size
     seen, times = np.unique(train[:-1] * V + train[1:], return_counts=True)  # (pairs,) both
     codes = val[:-1] * V + val[1:]  # (m - 1,)
     place = np.minimum(np.searchsorted(seen, codes), seen.size - 1)  # (m - 1,)
     together = np.where(seen[place] == codes, times[place], 0)  # (m - 1,)
-    before = np.bincount(train[:-1], minlength=V)[val[:-1]]  # (m - 1,): how often the first of the pair led another
+    before = np.bincount(train[:-1], minlength=V)[val[:-1]]  # (m - 1,): count(a), as the first of a pair
     prior = p[val[1:]]  # (m - 1,)
     return min(float(-np.log((together + k * prior) / (before + k)).mean()) for k in PRIOR_STRENGTHS)

@@ -29,13 +29,13 @@ class FlatBuffer(Mapping):
         self._flat, self._views, self._layers = None, {}, {}
 
     def allocate(self, table=None):
-        """Plan for this table from now on (None: the present one), with memory allocated only to grow; returns self."""
+        """Use this table from now on (None: the present one), and allocate if it needs more memory. Returns self."""
         table = self.table if table is None else table
         if self._views and table == self.table:
             return self
         needed = sum(prod(tensor.shape) for tensor in table)
         if self._flat is None or self._flat.size < needed:
-            self._views, self._layers, self._flat = {}, {}, None  # free the old array before asking for the new one
+            self._views, self._layers, self._flat = {}, {}, None  # free the old array before allocating the new one
             self._flat = self.backend.zeros(needed, self.dtype)
         self.table, self._views, self._layers, start = table, {}, {}, 0
         for tensor in table:
@@ -71,16 +71,16 @@ class FlatBuffer(Mapping):
 
 
 class Scratch:
-    """Memory for what outlives no call. It is kept for the next one, so that a training step allocates nothing.
+    """Temporary memory of functions, kept from one call to the next, so that a training step allocates nothing.
 
-    allocate: a function (n, dtype) that makes a flat array, whatever is in it.
+    allocate: a function (n, dtype) -> flat array, with anything in it.
     """
 
     def __init__(self, allocate):
         self._allocate, self._kept = allocate, {}
 
     def __call__(self, name, shape, dtype):
-        """An array with anything in it: the same memory at every call of this name and dtype; it grows when it must."""
+        """An array with anything in it: the same memory for every call with this name and dtype; it grows if needed."""
         flat, size = self._kept.get((name, dtype)), prod(shape)
         if flat is None or flat.size < size:
             flat = self._kept[name, dtype] = self._allocate(size, dtype)  # (size,)
@@ -90,7 +90,7 @@ class Scratch:
 def plan_table(groups, itemsize: int) -> str:
     """Text of groups {title: table}: shape and MiB of every tensor, subtotals, the total.
 
-    A group with the table of an earlier one (gradients, moments) is a single line.
+    A group whose table equals an earlier one's (gradients, moments) is a single line.
     """
     lines, total, seen = [], 0, []
     for title, table in groups.items():

@@ -1,8 +1,8 @@
-"""GPT-2's initial weights, with the very numbers PyTorch draws from `torch.manual_seed(seed)`.
+"""GPT-2's initial weights: the very numbers that PyTorch draws after `torch.manual_seed(seed)`.
 
 Follows llm.c's gpt_build_from_descriptor (train_gpt2.cu): weights N(0, 0.02), projections back into the residual
 stream smaller by 1/√(2L) (GPT-2 paper), biases zero, layernorm weights one. PyTorch's CPU generator is mt19937 and its
-`normal_` a Box-Muller transform on groups of 16; both are rebuilt here, equal to about the last bit of a float32.
+`normal_` a Box-Muller transform on groups of 16. Both are rebuilt here and agree to about the last bit of a float32.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from llmc.errors import UserError
 
 STD = 0.02
 GROUP = 16  # PyTorch transforms 8 pairs of uniforms at a time
-CHUNK = 1 << 20  # values drawn at a time, a multiple of GROUP: bounded memory for any model
+CHUNK = 1 << 20  # values drawn at a time, a multiple of GROUP: it bounds the memory for any model
 
 
 def _uniform(generator, n):
@@ -31,14 +31,14 @@ def _box_muller(uniform, std):
 def normal(generator, n, std):
     """(n,) float32 as torch.Tensor.normal_(0, std) draws them from the same generator state.
 
-    When n is not a multiple of 16 the last 16 are drawn anew, as PyTorch does. For n < 16 PyTorch uses another formula;
-    no GPT-2 tensor is that small, and one group is cut short here.
+    When n is not a multiple of 16, the last 16 are drawn a second time, as PyTorch does. For n < 16 PyTorch uses
+    another formula; no GPT-2 tensor is that small, so one group is simply cut short here.
     """
     whole = np.empty(n, np.float32)
     for start in range(0, n, CHUNK):
         count = min(CHUNK, n - start)
         groups = count // GROUP
-        uniform = _uniform(generator, count)  # (count,); what is left over by the groups is drawn, then unused
+        uniform = _uniform(generator, count)  # (count,); the rest that fills no group is drawn but not used
         normals = _box_muller(uniform[: groups * GROUP].reshape(groups, GROUP), std)  # (groups, 16)
         whole[start : start + groups * GROUP] = normals.reshape(-1)
     if n % GROUP:
@@ -48,7 +48,7 @@ def normal(generator, n, std):
 
 
 def check_seed(seed: int):
-    """Raise UserError unless the generator can begin with this seed."""
+    """Raise UserError unless the generator accepts this seed."""
     if not 0 <= seed < 2**32:
         raise UserError(f"the seed must be a whole number from 0 to {2**32 - 1}, not {seed}.")
 
@@ -57,7 +57,7 @@ def initial_weights(config, seed: int = 42):
     """Yield (name, float32 values in the tensor's shape) for all sixteen tensors of config.parameter_table().
 
     Order of the draws: wte (its V rows; padding rows stay zero) and wpe, then the matrices layer by layer. Raises
-    UserError for a seed that the generator does not take.
+    UserError for a seed that the generator does not accept.
     """
     check_seed(seed)
     generator = np.random.RandomState(seed)

@@ -1,8 +1,8 @@
-"""Key/value cache: what a model has read stays read, so that a further token costs one row instead of all of them.
+"""Key/value cache: a model reads each token once, so that another token costs one row instead of all of them.
 
-Attention looks back through the keys and values of earlier positions alone, and those never change, so they are kept
-(every decoder does; Shazeer 2019 counts what it saves and what it costs). That holds as long as positions stay: when a
-window slides, each token moves one position to the left, and all of them must be read again.
+Attention looks back only through the keys and values of earlier positions, and those never change, so they are kept
+(every decoder does so; Shazeer 2019 counts what it saves and what it costs). That works as long as positions stay the
+same: when a window slides, each token moves one position to the left, and all of them must be read again.
 
 Memory: keys and values (L, 2, B, NH, T, hs), and one layer's activations for T new tokens, planned once.
 """
@@ -29,7 +29,7 @@ class KeyValueCache:
         self._acts = FlatBuffer(model.backend, model.dtype, self._table(self.T)).allocate()
 
     def _table(self, n):
-        """One layer's activations for n tokens, used by all layers in turn; logits behind the last token alone."""
+        """One layer's activations for n tokens, used by all layers in turn; logits only after the last token."""
         config, B = self.model.config, self.B
         head = [Tensor("last", (B, 1, config.C)), Tensor("logits", (B, 1, config.Vp))]
         table = blocks.activation_table(config, B, n) + head
@@ -37,7 +37,7 @@ class KeyValueCache:
         return sorted(table, key=lambda tensor: tensor.shape == (B, n))
 
     def extend(self, tokens):
-        """Read tokens (B, n) int32, which follow those that are here: `forward_cached` without its checks of ids."""
+        """Read tokens (B, n) int32, which follow those already here: `forward_cached` without its checks of ids."""
         B, n = tokens.shape
         if B != self.B or self.length + n > self.T:
             raise UserError(

@@ -1,7 +1,7 @@
-"""From a model to text: one token at a time, each drawn from the distribution the model gives.
+"""From a model to text: one token at a time, each drawn from the distribution that the model predicts.
 
 Randomness is llm.c's: xorshift64* and a walk along the cumulative probabilities, so equal logits and an equal seed give
-equal text. What may be drawn is narrowed in this order: temperature, top-k, top-p (Holtzman et al. 2020).
+equal text. The choice is narrowed in this order: temperature, top-k, top-p (Holtzman et al. 2020).
 """
 
 from codecs import getincrementaldecoder
@@ -40,9 +40,9 @@ class Random:
 def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
     """(V,) float64 probabilities from logits (V,): softmax(logits / temperature), of which only a part is kept.
 
-    top_k: the k most probable tokens · top_p: of those, the fewest that hold a share of at least top_p of their
-    probability, the one that crosses it included. What is kept is scaled to sum to 1. Equally probable tokens stand in
-    the order of their ids. temperature must be above 0.
+    top_k: the k most probable tokens · top_p: of those, the smallest number of the most probable ones whose share is at
+    least top_p. Whatever is kept is scaled to sum to 1. Equally probable tokens are ordered by their ids. temperature
+    must be above 0.
     """
     z = np.asarray(logits, dtype=np.float64)  # (V,)
     with np.errstate(over="ignore"):  # at a temperature near 0 all but the largest become -inf
@@ -60,11 +60,11 @@ def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
 def choose(logits, temperature, top_k, random, top_p=None) -> int:
     """One token id from logits (V,); temperature 0 takes the most probable one and draws nothing.
 
-    Raises UserError when a logit is not a number: a model whose training diverged.
+    Raises UserError when a logit is not a finite number: the training of such a model has diverged.
     """
     if not np.isfinite(logits).all():
         raise UserError(
-            "this model's output is not a number: its training diverged; train it anew with a lower learning rate."
+            "this model's output is not a number: its training diverged; train it again with a lower learning rate."
         )
     if temperature == 0:
         return int(np.argmax(logits))
@@ -87,14 +87,14 @@ def check_options(max_tokens, temperature, top_k, top_p=None):
 def generate(
     model, tokens, max_tokens, temperature=1.0, top_k=None, top_p=None, seed=1337, stop=None, window=None, cache=True
 ):
-    """Yield up to max_tokens ids that continue `tokens` (at least one id). Ends early before the id `stop`.
+    """Yield up to max_tokens ids that continue `tokens` (at least one id). Stops before it would yield the id `stop`.
 
-    temperature: below 1 bolder, above 1 wilder, 0 always the most probable · top_k, top_p: see `probabilities`, None
+    temperature: below 1 safer, above 1 wilder, 0 always the most probable · top_k, top_p: see `probabilities`, None
     for all · the same seed gives the same ids · window: how many tokens the model looks back on, at most and by
     default maxT. When the window is full, the oldest token leaves for each new one, and positions are counted from
-    the first that stays.
-    cache: keep keys and values, so that a token costs one row instead of the whole context; the ids are the same, but
-    for rounding. It helps until the window is full: once positions shift, every token reads the whole window again.
+    the first one that stays.
+    cache: keep keys and values, so that a token costs one row instead of the whole context; the ids are the same, up
+    to rounding. It helps until the window is full: once positions shift, every token reads the whole window again.
     Raises UserError for options out of range, at once.
     """
     check_options(max_tokens, temperature, top_k, top_p)
@@ -104,10 +104,10 @@ def generate(
     if not context:
         raise UserError("generation needs at least one token to continue; begin with the end-of-text token.")
     draw = partial(choose, temperature=temperature, top_k=top_k, random=Random(seed), top_p=top_p)
-    return _generate(model, context, max_tokens, draw, stop, window, cache)
+    return _generate(model, context, max_tokens, draw=draw, stop=stop, window=window, cache=cache)
 
 
-def _generate(model, context, max_tokens, draw, stop, window, cache):
+def _generate(model, context, max_tokens, *, draw, stop, window, cache):
     kept = KeyValueCache(model, T=min(window, len(context) + max_tokens)) if cache and max_tokens else None
     for _ in range(max_tokens):
         logits = _next_logits(model, context[-window:]) if kept is None else _cached_logits(kept, context, window)
@@ -119,10 +119,10 @@ def _generate(model, context, max_tokens, draw, stop, window, cache):
 
 
 def _next_logits(model, context):
-    """(V,) float64 logits behind the last of at most maxT tokens.
+    """(V,) float64 logits after the last of at most maxT tokens.
 
-    T is padded to a power of two, so that a growing context re-plans the model's buffers a few times only; what stands
-    behind the last token cannot change its logits, attention being causal.
+    T is padded to a power of two, so that a growing context re-plans the model's buffers only a few times; because
+    attention is causal, the padding cannot change the logits of the token before it.
     """
     n = len(context)
     T = min(model.config.maxT, 1 << (n - 1).bit_length())
@@ -132,7 +132,7 @@ def _next_logits(model, context):
 
 
 def _cached_logits(kept, context, window):
-    """The same from the context's tokens that `kept`, a KeyValueCache, does not hold yet: all of them after a shift."""
+    """The same, from those of the context's tokens that `kept` does not hold yet: after a shift, all of them."""
     if len(context) > window:
         context, kept.length = context[-window:], 0
     x = np.array([context[kept.length :]], dtype=np.int32)  # (1, n)
@@ -140,14 +140,14 @@ def _cached_logits(kept, context, window):
 
 
 def _to_double(model, logits):
-    """(V,) float64 where draws are made, from logits (Vp,) of the model's backend."""
+    """(V,) float64 on the host, where draws are made, from logits (Vp,) of the model's backend."""
     return np.asarray(model.backend.to_numpy(logits[: model.config.V]), dtype=np.float64)
 
 
 def stream_text(ids, encoding):
-    """Yield text for token ids as they come. Bytes that do not complete a character yet wait for the next token.
+    """Yield text for token ids as they come. Bytes of an incomplete character wait for the next token.
 
-    Bytes that can never become a character, also those left at the end, appear as U+FFFD, the replacement character.
+    Bytes that can never become a character, and those left over at the end, become U+FFFD, the replacement character.
     """
     decoder = getincrementaldecoder("utf-8")(errors="replace")
     for token in ids:
@@ -160,7 +160,7 @@ def stream_text(ids, encoding):
 
 
 def sample_text(model, encoding, prompt="", max_tokens=256, temperature=1.0, top_k=None, seed=1337, **options):
-    """Yield pieces of text that continue the prompt (not repeated); an empty prompt begins a document.
+    """Yield pieces of text that continue the prompt, which is not repeated; an empty prompt begins a document.
 
     Ends at the end-of-text token or after max_tokens. options: top_p, window, cache, see `generate`. Raises UserError
     when model and tokenizer do not belong together.

@@ -1,20 +1,22 @@
-"""The contract: the layer functions that a model is made of. Every backend has exactly these, under these names.
+"""The contract: the layer functions that a model is made of. Every backend has these, under these names.
 
-`llmc.model.GPT2` calls nothing else, so a module (or any object) with these functions trains GPT-2: "numpy" is
+`llmc.model.GPT2` calls nothing else, so a module (or any object) with these functions can train GPT-2: "numpy" is
 `reference.py`, and lesson 07 plugs in the functions that the learner wrote.
 
 Rules
 - Outputs come first and are written in place; the caller owns every buffer. A backend may use temporaries of its own.
 - Gradients of parameters ACCUMULATE (+=): weights are shared by all B·T positions and by several micro-batches.
 - Gradients of activations are written (=), with one exception: `layernorm_backward` adds to `dx`, because the
-  residual stream forks in front of every layernorm and both branches send a gradient back.
+  residual stream forks before every layernorm and both branches send a gradient back.
 - Shapes: B batch, T time, C channels (C_in and C_out where they differ), NH heads, hs = C/NH, V vocabulary, Vp padded
   vocabulary. Activations are (B, T, C); weights (C_out, C_in), as in PyTorch's Linear. Tokens and targets are int32.
 - Arrays of one call share one floating dtype: float32 for training, float64 for gradient checks. All are C-contiguous.
-  "cuda" takes float32 alone, and its `zeros` refuses float64 in one sentence.
+  "cuda" takes float32 only, and its `zeros` refuses float64 in one sentence.
 - A function may return before its outputs are there, as on a GPU; later calls of the same backend see them, and
   `to_numpy` and `global_norm` wait for them.
-- Nothing is validated here: `llmc.model` has checked tokens and lengths before the first layer is called.
+- Nothing is validated here: `llmc.model` has checked tokens and lengths before it calls the first layer.
+- Importing a backend has no effects. What needs some (compiling kernels, loading threads) is in a function `prepare()`
+  of the backend, if it has one: `get_backend` calls it each time.
 """
 
 from importlib import import_module
@@ -56,10 +58,10 @@ class Backend(Protocol):
         """+dx (B, T, C), +dw (C,), +db (C,) from dout (B, T, C) and what the forward pass stored."""
 
     def residual_forward(self, out, x1, x2):
-        """*out (B, T, C) = x1 + x2. Its backward pass is none: both branches receive dout itself."""
+        """*out (B, T, C) = x1 + x2. It needs no backward pass: both branches receive dout itself."""
 
     def residual_layernorm_forward(self, residual, out, mean, rstd, x1, x2, w, b):
-        """*residual (B, T, C) = x1 + x2, then layernorm_forward of it; one function so that a backend can fuse them."""
+        """*residual (B, T, C) = x1 + x2, then its layernorm_forward; one function so that a backend can fuse them."""
 
     def matmul_forward(self, out, x, w, b):
         """*out (B, T, C_out) = x (B, T, C_in) · w (C_out, C_in)ᵀ + b (C_out,); b may be None."""
@@ -85,21 +87,21 @@ class Backend(Protocol):
     def attention_cached(self, out, cache, qkv, NH, start):
         """*out (B, n, C) = attention of the positions start … start + n - 1, whose qkv (B, n, 3C) is given.
 
-        +cache (2, B, NH, maxT, hs): keys and values of all positions before are there, those of these n are added.
+        +cache (2, B, NH, maxT, hs) has the keys and values of all earlier positions; those of these n are added.
         """
 
     def fused_classifier(self, losses, logits, targets, dloss, V):
         """*losses (B, T) = cross-entropy of logits (B, T, Vp) over the first V entries, in nats.
 
-        With dloss (a float: the gradient of the objective with respect to each token's loss) logits are replaced by
-        their own gradient, zero in the padding; with None they stay as they are.
+        With dloss (a float: the gradient of the objective with respect to each token's loss) the logits are replaced
+        by their own gradient, zero in the padding; with None they stay as they are.
         """
 
     def global_norm(self, grads):
         """Euclidean norm (a Python float) of grads, a flat array."""
 
     def scale(self, grads, factor):
-        """*grads *= factor, a flat array; for clipping."""
+        """*grads *= factor; grads is a flat array. For clipping."""
 
     def adamw_update(self, params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t, clear=False):
         """One AdamW step (Loshchilov & Hutter 2019) on +params, +m, +v, all (n,); t = 1, 2, … is the step's number.
@@ -109,7 +111,7 @@ class Backend(Protocol):
 
 
 def get_backend(backend) -> Backend:
-    """The backend of that name; anything but a string is taken as a backend itself. Raises UserError if unknown."""
+    """The backend of that name, prepared; anything but a string is returned as it is. Raises UserError if unknown."""
     if not isinstance(backend, str):
         return backend
     if backend not in BACKENDS:

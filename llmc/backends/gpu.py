@@ -1,7 +1,7 @@
-"""The "cuda" backend: every layer by the kernels of llmc/kernels, on an NVIDIA GPU, or on the emulator where none is.
+"""The "cuda" backend: every layer by the kernels of llmc/kernels, on an NVIDIA GPU, or on the emulator without one.
 
-float32 alone. Functions launch and return while the GPU still computes; what waits for it is what needs a number on the
-host: `to_numpy` and `global_norm`. All sums have a fixed order, so that equal runs give equal bits.
+float32 only. Functions launch and return while the GPU is still computing; only `to_numpy` and `global_norm`, which
+need numbers on the host, wait for it. All sums have a fixed order, so equal runs give equal bits.
 """
 
 import inspect
@@ -16,11 +16,11 @@ from llmc.kernels import encoder_backward as encoder_back
 from llmc.kernels import gelu_backward as gelu_back
 from llmc.kernels import layernorm_backward as layernorm_back
 
-synchronize = cuda.synchronize  # waits until all that was launched is done; for clocks
+synchronize = cuda.synchronize  # waits until everything launched so far is done; for clocks
 
 
 def has_tf32() -> bool:
-    """Whether matmuls round what they multiply to TF32 now: LLMC_TF32=1, on a GPU, by cuBLAS."""
+    """Whether matmuls now round their inputs to TF32: on a GPU, by cuBLAS, with LLMC_TF32=1."""
     return cuda.device() == "gpu" and cublas.tf32() and matmul.multiply_by() == "library"
 
 
@@ -47,7 +47,7 @@ def zero(array):
 
 
 def attention_stats_shape(B, T, NH):
-    """One number of each query: the logarithm of its sum of exponentials, (B, NH, T)."""
+    """One number per query, the logarithm of its sum of exponentials: (B, NH, T)."""
     return (B, NH, T)
 
 
@@ -57,7 +57,7 @@ def global_norm(grads):
 
 
 def _newest(function):
-    """A launcher of llmc/kernels without its argument `version`: as the contract has it, with the last version."""
+    """A launcher of llmc/kernels with the contract's signature: it always takes its default `version`."""
 
     @wraps(function)
     def launch(*arguments, **named):

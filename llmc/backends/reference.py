@@ -1,7 +1,7 @@
 """The "numpy" backend: every layer of GPT-2, forward and backward, in plain NumPy. The one to read first.
 
-Formulas are those of the lessons; the vocabulary is llm.c's (train_gpt2.c). Shapes and the rules of what is written
-and what accumulates stand in the contract, `llmc/backends/__init__.py`. Works in float32 and in float64.
+Formulas are those of the lessons; the vocabulary is llm.c's (train_gpt2.c). Shapes, and the rules of what is written
+and what accumulates, are in the contract, `llmc/backends/__init__.py`. It works in float32 and in float64.
 
 It allocates temporaries freely, for the sake of readable lines; matmuls go to BLAS.
 """
@@ -50,7 +50,7 @@ def encoder_forward(out, tokens, wte, wpe):
 def encoder_backward(dwte, dwpe, dout, tokens):
     """Scatter-add: sort the rows by token, sum each run of equal tokens, add each sum once.
 
-    `dwte[tokens] += dout` would keep only one of several rows for a repeated token.
+    For a token that is repeated, `dwte[tokens] += dout` would keep only one of its rows.
     """
     B, T, C = dout.shape
     dwpe[:T] += dout.sum(axis=0)  # (T, C)
@@ -197,14 +197,14 @@ def attention_backward(dqkv, dout, out, stats, qkv, NH):
 
 
 def attention_cached(out, cache, qkv, NH, start):
-    """attention_forward for the positions start … start + n - 1 alone: earlier keys and values come from the cache."""
+    """attention_forward for the positions start … start + n - 1 only: earlier keys and values come from the cache."""
     q, k, v = _heads(qkv, 3, NH)  # (B, NH, n, hs) each
     n, hs = q.shape[-2:]
     end = start + n
     cache[0, :, :, start:end], cache[1, :, :, start:end] = k, v  # (B, NH, n, hs) both
     keys, values = cache[:, :, :, :end]  # (B, NH, end, hs) both
     scores = q @ keys.swapaxes(-1, -2) * hs**-0.5  # (B, NH, n, end)
-    if n > 1:  # a single query is the last position and sees all
+    if n > 1:  # a single query is at the last position and sees all keys
         scores += _future(end, scores.dtype)[start:]  # (n, end)
     scores -= scores.max(axis=-1, keepdims=True)  # (B, NH, n, 1)
     np.exp(scores, out=scores)
@@ -237,7 +237,7 @@ def _chunks(n):
 
 
 def global_norm(grads):
-    """√(sum of squares); chunks are summed in double precision, so a long float32 sum loses nothing."""
+    """√(sum of squares). The chunks' sums are added in double precision: a long float32 sum would lose small terms."""
     return float(np.sqrt(sum(float(np.dot(grads[c], grads[c])) for c in _chunks(grads.size))))
 
 
@@ -247,7 +247,7 @@ def scale(grads, factor):
 
 
 def adamw_update(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t, clear=False):
-    """AdamW: decay and Adam step apart; lesson 09 derives it."""
+    """AdamW: weight decay, apart from the Adam step; lesson 09 derives it."""
     step = lr / (1.0 - beta1**t)  # bias corrections, folded into two scalars
     root = (1.0 - beta2**t) ** -0.5
     for c in _chunks(params.size):

@@ -1,1 +1,1 @@
-"""What a training step and every kernel cost, beside what the machine could do at best."""
+"""What a training step and every kernel cost, compared with the best that the machine could do."""

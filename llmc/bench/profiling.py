@@ -1,6 +1,6 @@
-"""Where a training step spends its time: every call of a backend function, with when it began and how long it took.
+"""Where a training step spends its time: every call of a backend function, when it began and how long it took.
 
-`profile` gives the calls of one step in order, for a timeline; `by_function` their sums, for a table.
+`profile` returns the calls of one step in order, for a timeline; `by_function` their sums, for a table.
 """
 
 from collections import defaultdict
@@ -19,9 +19,9 @@ class Call:
 
 
 class ProfiledBackend:
-    """A backend that does what another one does, and keeps a Call for each of its functions that is called.
+    """A backend that does what another one does, and records each call of one of its functions as a Call.
 
-    A backend that returns before it is done ("cuda") has a function `synchronize`, which is called behind each.
+    A backend whose functions return early ("cuda") has a function `synchronize`, which is called after each of them.
     """
 
     def __init__(self, backend):

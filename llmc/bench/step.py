@@ -1,8 +1,8 @@
-"""What a training step costs here, beside what this machine could do at best.
+"""What a training step costs here, compared with the best that this machine could do.
 
 A step (forward, backward, AdamW) has a floor: its matmul operations at the rate of one large matmul, plus the bytes
-that AdamW must move at the rate of memory. Both rates are measured in the same run, and the steps, the matmuls and,
-with `--vs torch`, PyTorch's steps take turns, so that a busy machine slows all of them.
+that AdamW must move at the rate of memory. Both rates are measured in the same run. The steps, the matmuls and, with
+`--vs torch`, PyTorch's steps take turns, so that a busy machine slows all of them down.
 """
 
 from statistics import median
@@ -18,10 +18,10 @@ from llmc.model import GPT2
 
 SGEMM_SIZE = 2048
 STREAM_SIZE = 1 << 25  # floats in each of three arrays, far more than a cache holds
-TRIES = 3  # of a limit at each turn: it is what the machine can do, not what it does on average
+TRIES = 3  # of a limit at each turn, of which the best counts: a limit is what the machine can do
 ADAMW_NUMBERS = 7  # read params, grads, m, v; write params, m, v
-GPU_TRIES = 10  # launches that are timed together: one alone would be mostly the launch
-PEERS = {  # name: what is special about it
+GPU_TRIES = 10  # launches that are timed together: most of a single one would be the launch itself
+PEERS = {  # name: arguments of torch_step
     "torch": {},
     "torch-fused": {"fused": True},
     "torch-compile": {"fused": True, "compiled": True},
@@ -36,7 +36,7 @@ def seconds(work) -> float:
 
 
 def training_step(model, x, y):
-    """Forward, backward, AdamW on one batch; returns the loss, for which a GPU is waited for at the very end."""
+    """Forward, backward, AdamW on one batch. Returns the loss; only at the very end does it wait for a GPU."""
     model.forward(x, y, dloss=1.0, wait=False)
     model.backward()
     model.update(1e-4, zero_grad=True)
@@ -53,7 +53,7 @@ class Limits:
         self.stream = [backend.from_numpy(np.ones(STREAM_SIZE, np.float32)) for _ in range(3)]
 
     def sgemm(self) -> float:
-        """Seconds of one SGEMM_SIZE³ matmul, the best of a few, by whoever is faster."""
+        """Seconds of one SGEMM_SIZE³ matmul, the best of a few by NumPy or by the backend."""
         a, out = self.a, self.out
         work = [lambda: self.backend.matmul_forward(out, a, a[0], None)]
         if isinstance(a, np.ndarray):
@@ -71,8 +71,8 @@ class Limits:
         return seconds(lambda: ([work() for _ in range(GPU_TRIES)], self.backend.synchronize())) / GPU_TRIES
 
 
-def measure(name: str, backend: str, B: int, T: int, steps: int, vs=None) -> dict:
-    """Medians over `steps` turns of a step, the limits, and a PyTorch step if asked; see `run` for what is in it."""
+def measure(name: str, backend: str, *, B: int, T: int, steps: int, vs=None) -> dict:
+    """Medians over `steps` turns of a step, the limits and, with vs (a name in PEERS), a PyTorch step: JSON's dict."""
     if min(B, steps) < 1:
         raise UserError("--batch-size and --steps must be at least 1.")
     model = GPT2(preset(name), backend)
@@ -95,7 +95,7 @@ def measure(name: str, backend: str, B: int, T: int, steps: int, vs=None) -> dic
         "B": B,
         "T": T,
         "steps": steps,
-        **_rates(model, B, T, step, sgemm, stream),
+        **_rates(model, B, T, step=step, sgemm=sgemm, stream=stream),
     }
     result |= {"first_step_s": first, "peak_memory_mb": memory, "blas": blas(backend)}
     result |= {"vs": vs, "peer_ms_per_step": 1e3 * others[0] if others else None}
@@ -112,8 +112,8 @@ def _peer(model, vs):
     return torch_step(model, **PEERS[vs])
 
 
-def _rates(model, B, T, step, sgemm, stream) -> dict:
-    """What the medians (seconds) mean: speed, the two limits, the floor of a step and how far above it this one is."""
+def _rates(model, B, T, *, step, sgemm, stream) -> dict:
+    """What the medians (seconds) mean: speed, the two limits, a step's floor, and how far above it this step is."""
     flops = model.config.flops_per_token(T) * B * T
     sgemm_rate, bandwidth = 2 * SGEMM_SIZE**3 / sgemm, 12 * STREAM_SIZE / stream
     adamw_bytes = ADAMW_NUMBERS * 4 * model.config.num_parameters_padded
@@ -131,7 +131,7 @@ def _rates(model, B, T, step, sgemm, stream) -> dict:
 
 
 def peak_memory_mb() -> float | None:
-    """Most memory this process has held so far, in MB; None where the system does not tell."""
+    """The most memory this process has held so far, in MB; None where the system does not say."""
     try:
         import resource
         import sys

@@ -1,17 +1,17 @@
-"""A plain GPT-2 in PyTorch, with the weights of ours: what `llmc bench --vs torch` races against.
+"""A plain GPT-2 in PyTorch with our weights, for `llmc bench --vs torch` to race against.
 
-The way a PyTorch user writes it: nn.Linear, scaled_dot_product_attention, autograd, torch.optim.AdamW.
+It is written as a PyTorch user would write it: nn.Linear, scaled_dot_product_attention, autograd, torch.optim.AdamW.
 """
 
 from llmc.errors import UserError
 
 
 def torch_step(model, fused=False, compiled=False):
-    """A function (x, y) -> loss that makes one training step in PyTorch, beginning with the weights of `model`.
+    """A function (x, y) -> loss that takes one training step in PyTorch, starting from the weights of `model`.
 
     x, y: (B, T) integers · fused: PyTorch's single-kernel AdamW instead of its default · compiled: by torch.compile.
-    The step: forward, backward, AdamW with lr 1e-4. It runs where the model's arrays are, with TF32 if the model's
-    matmuls have it. Raises UserError when PyTorch is not installed, or has no GPU to run on.
+    The step: forward, backward, AdamW with lr 1e-4. It runs where the model's arrays are, and with TF32 if the model's
+    matmuls use it. Raises UserError when PyTorch is not installed, or has no GPU to run on.
     """
     try:
         import torch
@@ -37,14 +37,14 @@ def torch_step(model, fused=False, compiled=False):
 
 
 def _device(model) -> str:
-    """Where PyTorch has to run to meet the model, set to multiply as the model does: "cpu" or "cuda"."""
+    """Where PyTorch runs, "cpu" or "cuda": where the model does. Sets PyTorch to multiply as the model does."""
     import numpy as np
     import torch
 
     if isinstance(model.params_flat, np.ndarray):
         return "cpu"
     if not torch.cuda.is_available():
-        raise UserError("this PyTorch has no GPU to run on; install one that has CUDA, or leave --vs out.")
+        raise UserError("this PyTorch cannot use the GPU; install PyTorch with CUDA, or leave --vs out.")
     from llmc.kernels.cublas import tf32
 
     torch.set_float32_matmul_precision("high" if tf32() else "highest")

@@ -1,4 +1,4 @@
-"""`llmc bench`: what a training step costs here, or, with --kernels, how near every CUDA kernel comes to its limit."""
+"""`llmc bench`: what a training step costs here, or with --kernels, how close every CUDA kernel comes to its limit."""
 
 import json
 
@@ -29,13 +29,14 @@ def run(args) -> int:
     if args.kernels:
         return _kernels(args.kernels, args.json)
     get_backend(args.backend)
-    result = measure(args.preset, args.backend, args.batch_size, args.sequence_length, args.steps, args.vs)
+    sizes = dict(B=args.batch_size, T=args.sequence_length, steps=args.steps)
+    result = measure(args.preset, args.backend, **sizes, vs=args.vs)
     print(json.dumps(result) if args.json else table(result))
     return 0
 
 
 def table(r: dict) -> str:
-    """A result of `measure` for people."""
+    """A result of `measure` as text."""
     lines = [
         f"{r['preset']} on {r['backend']}, B={r['B']} T={r['T']}, median of {r['steps']} steps; BLAS: {r['blas']}",
         f"  step     {r['ms_per_step']:10.1f} ms      {r['tokens_per_s']:10,.0f} tokens/s",
@@ -56,7 +57,7 @@ def table(r: dict) -> str:
 
 
 def _kernels(name: str, as_json: bool) -> int:
-    """Measure the kernels of that name and print a row for each as it comes; 1 when one is wrong, else 0."""
+    """Measure the kernels of that name and print each row as soon as it is there; 1 when one is wrong, else 0."""
     from llmc.bench import kernels
     from llmc.bench.kernels.table import head, line
     from llmc.bench.kernels.versions import versions

@@ -1,9 +1,9 @@
-"""The kernels of GPT-2: CUDA C in <layer>.cu, and beside it <layer>.py, which chooses grid and block and launches.
+"""The kernels of GPT-2: CUDA C in <layer>.cu, and next to it <layer>.py, which chooses grid and block and launches.
 
-A .cu file is compiled as it stands: by NVRTC, through CuPy, where there is a GPU, and by the emulator's compiler where
-there is none. Its header lists the versions of each kernel, from simple to clever; llmc uses the last, or the one that
+The same .cu file is compiled by NVRTC, through CuPy, where there is a GPU, and by the emulator's compiler where there
+is none. Its header lists the versions of each kernel, from simple to clever; llmc uses the last one, or the one that
 FASTEST in the .py file names. The functions in the .py file have the signatures of the contract
-(`llmc/backends/__init__.py`) and one argument more: version.
+(`llmc/backends/__init__.py`) and one more argument: version.
 
 Nothing here waits for the GPU, and nothing is allocated but scratch memory, once.
 """
@@ -25,9 +25,9 @@ def source(layer: str) -> str:
 
 
 def kernel(layer: str, name: str, defines: str = ""):
-    """The kernel `name` of <layer>.cu, compiled when it is first asked for: kernel("gelu", "gelu_forward_v1").
+    """The kernel `name` of <layer>.cu, compiled at the first call: kernel("gelu", "gelu_forward_v1").
 
-    defines: what the file leaves to its caller, "HS=64". Launches are not checked, for speed, unless LLMC_CHECK=1.
+    defines: macros that the file leaves to its caller, "HS=64". For speed, launches are checked only if LLMC_CHECK=1.
     """
     return _function(layer, name, defines, cuda.device(), os.environ.get("LLMC_CHECK") == "1")
 
@@ -44,7 +44,7 @@ def _module(layer, defines, device, check):
 
 
 def ceil_div(a: int, b: int) -> int:
-    """a / b, rounded up: how many blocks of b threads cover a elements."""
+    """a / b, rounded up: the number of blocks of b threads that cover a elements."""
     return -(-a // b)
 
 

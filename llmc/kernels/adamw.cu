@@ -1,10 +1,10 @@
 /* AdamW (Loshchilov & Hutter 2019): one step on n parameters with their gradients and two moments.
 
 v1  one thread per parameter
-v2  four parameters a thread by 128-bit loads and stores, with a grid-stride loop
+v2  four parameters per thread by 128-bit loads and stores, with a grid-stride loop
 
-Reads four arrays and writes three (four with clear): 28 or 32 bytes a parameter, and hardly any arithmetic, so memory
-sets the pace. What is the same for all parameters comes from the host, which computes it in double precision:
+It reads four arrays and writes three (four with clear): 28 or 32 bytes per parameter and hardly any arithmetic, so
+memory sets the pace. What is the same for all parameters comes from the host, which computes it in double precision:
 step = lr / (1 - beta1^t), root = 1 / sqrt(1 - beta2^t), keep = 1 - lr * weight_decay, rate1 = 1 - beta1 and
 rate2 = 1 - beta2 (in float, 1 - 0.999 would be off by 1e-5). n is below 2^31.
 */

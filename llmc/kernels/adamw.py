@@ -11,8 +11,8 @@ VERSIONS = {"adamw_update": 2}
 def adamw_update(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t, clear=False, version=None):
     """One AdamW step on +params, +m, +v; t = 1, 2, … is its number. With clear, *grads = 0 on the way.
 
-    params, grads, m, v: float32 (n,), C-contiguous. The others are Python numbers: what depends on t alone is computed
-    here, in double precision. version: 1 or 2, None is the last.
+    params, grads, m, v: float32 (n,), C-contiguous. The others are Python numbers; what is the same for all parameters
+    is computed here, in double precision. version: 1 or 2, None is the last.
     """
     version = version or VERSIONS["adamw_update"]
     n = params.size

@@ -1,16 +1,16 @@
 /* Causal attention: out = softmax(q kT / sqrt(hs)) v for each head, and its backward pass. No (T, T) array anywhere.
 
-v1  one warp per query (in the backward pass also one per key); keys and values come from memory for each of them again
-v2  a block per tile of queries, keys and values through shared memory tile by tile, results in registers
+v1  one warp per query (in the backward pass also one per key), which reads all keys and values from memory for itself
+v2  one block per tile of queries; keys and values come to shared memory tile by tile, results stay in registers
 
-Both walk over the keys once and rescale what they have when a higher score turns up (online softmax: Milakov &
-Gimelshein 2018; with tiles: FlashAttention, Dao et al. 2022). Per query one number is kept for the backward pass, the
+Both walk over the keys once and rescale their sums when a higher score turns up (online softmax: Milakov &
+Gimelshein 2018; with tiles: FlashAttention, Dao et al. 2022). One number per query is kept for the backward pass, the
 logarithm of the sum of exponentials: p = exp(score - stats) then needs no second softmax.
 
 Shapes: qkv (B, T, 3C), a row is [q; k; v], each NH heads of hs; out, dout (B, T, C); stats, delta (B, NH, T).
 Backward: p and dp = dout . v are computed again; ds = p (dp - delta) / sqrt(hs) with delta = dout . out; then
 dq = ds k, dk = dsT q, dv = pT dout. dq sums over keys, dk and dv over queries: two kernels, so that every sum has one
-owner and a fixed order. That is two products of seven more than one kernel would need, and no atomics.
+owner and a fixed order. That makes two of the seven products more than one kernel would need, but no atomics.
 */
 
 #ifndef HS
@@ -81,7 +81,7 @@ extern "C" __global__ void attention_backward_query_v1(float* dqkv, const float*
 {
     int t = blockIdx.x * 4 + threadIdx.x / 32, b = blockIdx.y / NH, h = blockIdx.y % NH, C = NH * hs;
     if (t >= T) return;
-    size_t head = (size_t)b * T * 3 * C + h * hs;  // where this head's first query stands in qkv and in dqkv
+    size_t head = (size_t)b * T * 3 * C + h * hs;  // where this head's first query begins in qkv and in dqkv
     const float *q = qkv + head + (size_t)t * 3 * C, *d = dout + ((size_t)b * T + t) * C + h * hs;
     float* dq = dqkv + head + (size_t)t * 3 * C;
     float lse = stats[(size_t)blockIdx.y * T + t], mean = delta[(size_t)blockIdx.y * T + t];
@@ -117,7 +117,7 @@ extern "C" __global__ void attention_backward_key_v1(float* dqkv, const float* d
 
 // ------------------------------------------------------------------------------------------------- with a cache
 
-// Copies keys and values of n new positions to where they belong in cache (2, B, NH, maxT, hs). A thread per number.
+// Copies keys and values of n new positions to where they belong in cache (2, B, NH, maxT, hs). One thread per number.
 extern "C" __global__ void attention_cached_keep_v1(float* cache, const float* qkv, int B, int n, int NH, int hs,
                                                     int start, int maxT)
 {
@@ -331,7 +331,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) attention_forward_v2(float*
     extern __shared__ __align__(16) float shared[];
     const int middle = BIG * (STRIDE > BIG + 4 ? STRIDE : BIG + 4);
     float *queries = shared, *keys = queries + BIG * STRIDE, *values = keys + middle;
-    float* weights = keys;  // once the scores are there, nobody needs the keys
+    float* weights = keys;  // the keys are not needed once the scores are there
     int b = blockIdx.x / NH, h = blockIdx.x % NH, C = NH * hs, q0 = (gridDim.y - 1 - blockIdx.y) * BIG;
     const float* head = qkv + (size_t)b * T * 3 * C + h * hs;
     float top[4] = {LOWEST, LOWEST, LOWEST, LOWEST}, total[4] = {}, scale = rsqrtf((float)hs);
@@ -339,14 +339,14 @@ extern "C" __global__ void __launch_bounds__(128, 3) attention_forward_v2(float*
 
     load_tile<BIG>(queries, head, 3 * C, q0, T, hs);
     for (int k0 = 0; k0 <= q0; k0 += BIG) {
-        __syncthreads();  // everybody is done with the tiles of the round before
+        __syncthreads();  // all threads are done with the tiles of the round before
         load_tile<BIG>(keys, head + C, 3 * C, k0, T, hs);
         load_tile<BIG>(values, head + 2 * C, 3 * C, k0, T, hs);
         __syncthreads();
         float scores[4][8];
         dot_rows(scores, queries, keys);
         online_softmax(scores, top, total, sums, q0, k0, scale);
-        __syncthreads();  // everybody has read the keys
+        __syncthreads();  // all threads have read the keys
         store_weights(weights, scores);
         __syncwarp();  // a row of weights is written and read by the same warp
         weigh_rows<BIG>(sums, weights, values);
@@ -375,7 +375,7 @@ extern "C" __global__ void __launch_bounds__(128) attention_backward_query_v2(fl
 {
     extern __shared__ __align__(16) float shared[];
     float *queries = shared, *douts = queries + BIG * STRIDE, *keys = douts + BIG * STRIDE;
-    float *values = keys + SMALL * STRIDE, *weights = values;  // once dp is there, nobody needs the values
+    float *values = keys + SMALL * STRIDE, *weights = values;  // the values are not needed once dp is there
     int b = blockIdx.x / NH, h = blockIdx.x % NH, C = NH * hs, q0 = (gridDim.y - 1 - blockIdx.y) * BIG;
     int ty = threadIdx.x / 8, tx = threadIdx.x % 8;
     const float* head = qkv + (size_t)b * T * 3 * C + h * hs;
@@ -405,7 +405,7 @@ extern "C" __global__ void __launch_bounds__(128) attention_backward_query_v2(fl
                 softmax_backward(p[i][j], ds[i][j], q0 + ty + 16 * i, k0 + tx + 8 * j, T, lse[i], mean[i], scale);
             }
         }
-        __syncthreads();  // everybody has read the values
+        __syncthreads();  // all threads have read the values
         store_weights(weights, ds);
         __syncwarp();
         weigh_rows<SMALL>(dq, weights, keys);

@@ -17,26 +17,27 @@ def attention_forward(out, stats, qkv, NH, version=None):
     """*out, *stats from qkv: causal, scale 1/√hs.
 
     out: float32 (B, T, C). stats: float32 (B, NH, T), the logarithm of each query's sum of exponentials. qkv: float32
-    (B, T, 3C), rows [q; k; v]. All are C-contiguous. version: 1 or 2; None is the last that has room for the heads.
+    (B, T, 3C), rows [q; k; v]. All are C-contiguous. version: 1 or 2; None is the last one that can hold the heads.
     """
     B, T, C = out.shape
     hs = C // NH
     version = version or _last(hs, "attention_forward")
-    _launch("attention_forward", version, hs, B, T, NH, (out, stats, qkv))
+    _launch("attention_forward", (out, stats, qkv), version, B=B, T=T, NH=NH, hs=hs)
 
 
 def attention_backward(dqkv, dout, out, stats, qkv, NH, version=None):
     """*dqkv from dout and what the forward pass read and wrote.
 
     dqkv, qkv: float32 (B, T, 3C). dout, out: float32 (B, T, C). stats: float32 (B, NH, T). All are C-contiguous.
-    version: 1 or 2; None is the last that has room for the heads.
+    version: 1 or 2; None is the last one that can hold the heads.
     """
     B, T, C = out.shape
     hs = C // NH
     delta = scratch("delta", (B, NH, T))
-    _launch("attention_backward_delta", 1, hs, B, T, NH, (delta, dout, out))
+    sizes = dict(B=B, T=T, NH=NH, hs=hs)
+    _launch("attention_backward_delta", (delta, dout, out), version=1, **sizes)
     for part in ("attention_backward_query", "attention_backward_key"):
-        _launch(part, version or _last(hs, part), hs, B, T, NH, (dqkv, dout, stats, delta, qkv))
+        _launch(part, (dqkv, dout, stats, delta, qkv), version or _last(hs, part), **sizes)
 
 
 def attention_cached(out, cache, qkv, NH, start, version=None):
@@ -54,8 +55,8 @@ def attention_cached(out, cache, qkv, NH, start, version=None):
     attend((ceil_div(n, WARPS), B * NH), (32 * WARPS,), (out, cache, qkv, *sizes))
 
 
-def _launch(name, version, hs, B, T, NH, arrays):
-    """Launch one of the kernels that take (T, NH, hs) behind their arrays."""
+def _launch(name, arrays, version, *, B, T, NH, hs):
+    """Launch one of the kernels whose arguments are some arrays, then T, NH and hs."""
     function = kernel("attention", f"{name}_v{version}", _define(hs))
     sizes = np.int32(T), np.int32(NH), np.int32(hs)
     if version == 1:
@@ -63,7 +64,7 @@ def _launch(name, version, hs, B, T, NH, arrays):
         return
     shared = shared_memory(name, hs)
     if function.max_dynamic_shared_size_bytes < shared:
-        function.max_dynamic_shared_size_bytes = shared  # what is above 48 KB must be asked for
+        function.max_dynamic_shared_size_bytes = shared  # more than 48 KB must be requested
     function((B * NH, ceil_div(T, BIG)), (32 * WARPS,), (*arrays, *sizes), shared_mem=shared)
 
 
@@ -72,12 +73,12 @@ def _padded(hs) -> int:
 
 
 def _define(hs) -> str:
-    """HS for the tiles of attention.cu; heads too large for them share one compilation, for v1."""
+    """HS for the tiles of attention.cu. Heads that are too large for them use v1 and share one compilation."""
     return f"HS={_padded(hs) if hs <= 128 else 64}"
 
 
 def shared_memory(name: str, hs: int) -> int:
-    """Bytes of shared memory that version 2 of a kernel takes for heads of hs numbers."""
+    """Bytes of shared memory that version 2 of a kernel needs for heads of hs numbers."""
     row = _padded(hs) + 4  # floats from row to row, as in attention.cu
     big, small, weights = BIG * row, SMALL * row, BIG * (SMALL + 4)
     floats = {
@@ -89,13 +90,13 @@ def shared_memory(name: str, hs: int) -> int:
 
 
 def _last(hs, name) -> int:
-    """2 where a tile fits in shared memory, else 1."""
+    """2 if its tiles fit in shared memory, else 1."""
     return 2 if hs <= 128 and shared_memory(name, hs) <= _most_shared_memory(cuda.device()) else 1
 
 
 @lru_cache
 def _most_shared_memory(kind) -> int:
-    """Bytes of shared memory that a block may ask for."""
+    """Bytes of shared memory that a block may request."""
     if kind == "emulator":
         return 227 * 1024
     return cuda.xp.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"]

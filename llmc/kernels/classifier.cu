@@ -5,8 +5,8 @@ v2  four numbers at a time by 128-bit loads and stores, where the row is aligned
 
 Shapes: logits (N, Vp), targets (N,) int32, losses (N,). Of a row, the first V numbers count; the padding gets zeros.
 The probabilities are never stored. The first pass over a row finds its maximum and its sum of exponentials at once
-(online softmax, Milakov & Gimelshein 2018), the second replaces it: a row is read twice and written once, 12 bytes a
-logit, and part of the second reading comes from the cache. With backward == 0 there is no second pass.
+(online softmax, Milakov & Gimelshein 2018), the second replaces it: a row is read twice and written once, 12 bytes
+per logit, and part of the second reading comes from the cache. With backward == 0 there is no second pass.
 */
 
 const unsigned ALL = 0xffffffff;         // all 32 lanes of a warp take part

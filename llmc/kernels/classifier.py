@@ -11,7 +11,7 @@ VERSIONS = {"fused_classifier": 2}
 def fused_classifier(losses, logits, targets, dloss, V, version=None):
     """*losses = cross-entropy in nats; with dloss (a float), logits become their own gradient, zero in the padding.
 
-    losses: float32 (B, T). logits: float32 (B, T, Vp), of which [..., :V] count. targets: int32 (B, T), each below V.
+    losses: float32 (B, T). logits: float32 (B, T, Vp), of which only [..., :V] count. targets: int32 (B, T), below V.
     All are C-contiguous. version: 1 or 2, None is the last.
     """
     Vp = logits.shape[-1]

@@ -1,8 +1,8 @@
-"""Matrix products by those who have tuned them for years: cuBLAS on a GPU, NumPy's BLAS for the emulator's arrays.
+"""Matrix products by cuBLAS, and for the emulator's arrays, in its place, by NumPy.
 
-The three products of the linear layer: what is multiplied, how it lies in memory and whether the result is added to
-stand in PRODUCTS. BLAS is column-major: a row-major result (M, N) is to it an (N, M) matrix, so the second factor comes
-first. cuBLAS writes straight into the result; it allocates nothing behind its first call and nobody waits for it.
+PRODUCTS lists the three products of the linear layer: how their factors lie in memory, and whether the result is added
+to. BLAS is column-major: it sees a row-major result (M, N) as an (N, M) matrix, so the second factor comes first.
+cuBLAS writes straight into the result; it allocates nothing after its first call, and nothing waits for it.
 """
 
 import os
@@ -32,7 +32,7 @@ def tf32(on=None) -> bool:
 
 
 def description() -> str:
-    """Who multiplies: "cuBLAS 13.1.0 (TF32)", or NumPy's BLAS."""
+    """What multiplies: "cuBLAS 13.1.0 (TF32)", or NumPy's BLAS."""
     if cuda.device() == "emulator":
         return "NumPy's, on the emulator"
     from cupy.cuda import cublas, device
@@ -43,7 +43,7 @@ def description() -> str:
 
 
 def on_gpu(name, result, a, b, M, N, K):
-    """result (M, N) = a · b, or added to it, by cuBLAS on the current stream; CuPy keeps a handle for each device."""
+    """result (M, N) = or += a · b, by cuBLAS on the current stream; CuPy keeps a handle for each device."""
     from cupy.cuda import cublas, device
 
     a_runs, b_runs, add = PRODUCTS[name]

@@ -5,7 +5,7 @@ v2  one thread per element (b, t, c): neighbouring threads touch neighbouring el
 v3  one thread per four elements of a row, moved by 128-bit loads and stores; single ones where C % 4 != 0
 
 Shapes: out (B, T, C), tokens (B, T) int32, wte (Vp, C), wpe (maxT, C). B*T*C is below 2^31.
-A row of wpe is read B times, but it stays in the cache: what counts is wte's rows and out, 8 bytes an element.
+A row of wpe is read B times, but it stays in the cache: only the rows of wte and out count, 8 bytes per element.
 */
 
 extern "C" __global__ void encoder_forward_v1(float* out, const int* tokens, const float* wte, const float* wpe,

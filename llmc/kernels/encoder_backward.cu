@@ -1,11 +1,11 @@
 /* The encoder's backward pass: dwte[tokens[b, t]] += dout[b, t], dwpe[t] += dout[b, t], rows of C numbers.
 
-encoder_backward_tokens_v1     a block per position; the block of a token's first occurrence adds up all its rows
+encoder_backward_tokens_v1     one block per position; the block of a token's first occurrence adds up all its rows
 encoder_backward_positions_v1  one thread per element of dwpe adds over the batch
 
 A token that occurs twice has two rows for one place. Atomics would add them in any order, and each run would round
-another way; here the rows of a token have one owner, which adds them from the first to the last. Who is the owner needs
-no sorting: a block looks whether its token stands anywhere before it, and if so leaves the work to that block.
+differently; here the rows of a token have one owner, which adds them from the first to the last. Finding it takes no
+sorting: a block checks whether its token occurs at an earlier position, and if so leaves the work to that block.
 N = B*T positions; tokens is N ints, small enough for the cache, and is read by every block.
 */
 
@@ -18,7 +18,7 @@ __device__ int list_positions(int* found, const int* tokens, int token, int star
     __shared__ int counts[THREADS / 32];
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, n = start + threadIdx.x;
     bool here = n < N && tokens[n] == token;
-    unsigned votes = __ballot_sync(ALL, here);  // bit l: what lane l found
+    unsigned votes = __ballot_sync(ALL, here);  // bit l: whether lane l found it
     if (lane == 0) counts[warp] = __popc(votes);
     __syncthreads();
     int before = __popc(votes & ((1u << lane) - 1)), total = 0;  // found by lower lanes, then by lower warps too
@@ -44,7 +44,7 @@ extern "C" __global__ void encoder_backward_tokens_v1(float* dwte, const float* 
     for (int start = first; start < N; start += THREADS) {
         int count = list_positions(found, tokens, token, start, N);
         for (int i = 0; i < count && c < C; i++) total += dout[(size_t)found[i] * C + c];
-        __syncthreads();  // everybody has read found before it is written again
+        __syncthreads();  // all threads have read found before it is overwritten
     }
     if (c < C) dwte[(size_t)token * C + c] += total;
 }

@@ -1,10 +1,10 @@
 /* GELU backward, the tanh form: dx = dout * GELU'(x).
 
 v1  one thread per element
-v2  four elements a thread by 128-bit loads and stores, with a grid-stride loop
+v2  four elements per thread by 128-bit loads and stores, with a grid-stride loop
 
 With g = (1 + tanh(u)) / 2 = 1 / (1 + exp(-2u)), GELU' = g + 2 x g (1 - g) u', as tanh' = 1 - tanh^2 = 4 g (1 - g).
-x and dout are read once, dx is written once: 12 bytes an element. n is below 2^31. dx may be dout.
+x and dout are read once, dx is written once: 12 bytes per element. n is below 2^31. dx may be dout.
 */
 
 __device__ float slope(float x)

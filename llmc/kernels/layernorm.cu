@@ -1,19 +1,19 @@
-/* Layernorm: each row of x to mean 0 and variance 1, then out = norm * w + b; mean and rstd stay for the backward pass.
+/* Layernorm: norm is each row of x at mean 0 and variance 1, out = norm * w + b; the backward pass needs mean and rstd.
 
 layernorm_forward
 v1  one thread per row: neighbouring threads are C numbers apart
 v2  one block per row: threads side by side; the two sums come together in a tree in shared memory
-v3  the tree by warp shuffles: registers in place of shared memory, one barrier each
+v3  the tree by warp shuffles: registers instead of shared memory, one barrier each
 v4  one warp per row: no shared memory, no barrier
 v5  online: mean and variance in one pass, merged from lane to lane (Welford 1962, Chan et al. 1979)
 v6  one warp per row, 128-bit loads, the row kept in shared memory: every number is read once
 
-residual_layernorm_forward: residual = x1 + x2 and the layernorm of it, which need not be read again
+residual_layernorm_forward: residual = x1 + x2 and its layernorm, in one kernel: the sum is not read again
 v1  as v4 above
 v2  as v6 above
 
 Shapes: x, out, residual (N, C), w, b (C,), mean, rstd (N,). Lesson 13 climbs this ladder. All arrays are distinct.
-Every number of x has to be read once, every one of out written once: 8 bytes a number, 16 where a residual is added.
+Every number of x has to be read once, every one of out written once: 8 bytes each, 16 where a residual is added.
 The variance is the mean of (x - mean)^2: E[x^2] - E[x]^2 would cancel where the mean is large.
 */
 
@@ -37,7 +37,7 @@ extern "C" __global__ void layernorm_forward_v1(float* out, float* mean, float* 
     rstd[row] = r;
 }
 
-// The sum over a block, by a tree: a power of two of threads; each step halves those that still add. Everybody gets it.
+// The sum over a block, by a tree: of a power of two of threads, each step halves those that still add. All get it.
 __device__ float tree_sum(float v, float* partial)
 {
     int t = threadIdx.x;
@@ -48,7 +48,7 @@ __device__ float tree_sum(float v, float* partial)
         __syncthreads();
     }
     float total = partial[0];
-    __syncthreads();  // everybody has read partial[0] before the next sum overwrites it
+    __syncthreads();  // all threads have read partial[0] before the next sum overwrites it
     return total;
 }
 
@@ -125,12 +125,12 @@ extern "C" __global__ void layernorm_forward_v4(float* out, float* mean, float* 
     }
 }
 
-// What one pass knows of some numbers: how many, their mean, and the sum of (x - mean)^2.
+// What one pass knows about the numbers so far: their count, their mean, and the sum of (x - mean)^2.
 struct Moments {
     float count, mean, squares;
 };
 
-// The moments of both together. No square of a large mean in it, so nothing cancels.
+// The moments of both together. It squares no large mean, so nothing cancels.
 __device__ Moments merge(Moments a, Moments b)
 {
     float count = a.count + b.count, gap = b.mean - a.mean;
@@ -151,7 +151,7 @@ extern "C" __global__ void layernorm_forward_v5(float* out, float* mean, float* 
         float count = __shfl_down_sync(ALL, seen.count, gap), centre = __shfl_down_sync(ALL, seen.mean, gap);
         seen = merge(seen, {count, centre, __shfl_down_sync(ALL, seen.squares, gap)});
     }
-    float m = __shfl_sync(ALL, seen.mean, 0);  // lane 0 has merged all; the others get its numbers, bit for bit
+    float m = __shfl_sync(ALL, seen.mean, 0);  // lane 0 has merged them all; the others get its numbers, bit for bit
     float r = rsqrtf(__shfl_sync(ALL, seen.squares, 0) / C + EPS);
     for (int c = lane; c < C; c += 32) out[c] = (x[c] - m) * r * w[c] + b[c];
     if (lane == 0) {
@@ -160,7 +160,7 @@ extern "C" __global__ void layernorm_forward_v5(float* out, float* mean, float* 
     }
 }
 
-// What the last versions do with one number or with four at once: one text for both, T is float or float4.
+// The last versions take one number or four at a time, with one text for both: T is float or float4.
 __device__ float sum(float v) { return v; }
 __device__ float sum(float4 v) { return (v.x + v.y) + (v.z + v.w); }
 __device__ float square(float v, float m) { return (v - m) * (v - m); }
@@ -184,7 +184,7 @@ __device__ void layernorm_row(T* residual, T* __restrict__ out, float* mean, flo
                               int n, int C)
 {
     int lane = threadIdx.x % 32;
-    const T* again = kept ? kept : ADD ? residual : x1;  // each lane meets the numbers that it put there itself
+    const T* again = kept ? kept : ADD ? residual : x1;  // each lane reads back the numbers that it wrote itself
     float total = 0.0f, squares = 0.0f;
     for (int i = lane; i < n; i += 32) {
         T v = x1[i];
@@ -205,7 +205,7 @@ __device__ void layernorm_row(T* residual, T* __restrict__ out, float* mean, flo
     }
 }
 
-// keep: 1 where C numbers of dynamic shared memory for each warp are there, else 0.
+// keep: 1 if each warp has dynamic shared memory for C numbers, else 0.
 extern "C" __global__ void layernorm_forward_v6(float* out, float* mean, float* rstd, const float* x, const float* w,
                                                 const float* b, int N, int C, int keep)
 {

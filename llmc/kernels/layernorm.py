@@ -50,7 +50,7 @@ def residual_layernorm_forward(residual, out, mean, rstd, x1, x2, w, b, version=
 
 
 def _launch_keeping(name, N, C, arguments):
-    """A launch of warps that keep their rows in shared memory, as many in a block as have room, at most ROWS."""
+    """A launch of warps that keep their rows in shared memory: as many per block as there is room for, at most ROWS."""
     rows = min(ROWS, KEPT // C)
     keep = rows > 0
     rows = rows or ROWS

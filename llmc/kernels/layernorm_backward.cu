@@ -6,7 +6,7 @@ layernorm_backward_input_v1    dx: one warp per row, two sums by shuffles
 layernorm_backward_partial_v1  dw, db: a block adds a share of the rows for 32 columns: partial (chunks, 2, C)
 layernorm_backward_final_v1    dw, db: one thread per column adds the partial sums in order
 
-dx sums along rows, dw and db along columns: so two kernels read x and dout, which the cache holds the second time.
+dx sums along rows, dw and db along columns. So two kernels read x and dout, the second time partly from the cache.
 No atomics: the sums come in a fixed order, so that equal runs give equal bits.
 Shapes: x, dout, dx (N, C), w, dw, db (C,), mean, rstd (N,).
 */

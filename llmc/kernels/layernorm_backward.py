@@ -25,5 +25,5 @@ def layernorm_backward(dx, dw, db, dout, x, w, mean, rstd, version=None):
 
 
 def launch(part):
-    """The kernel of that part of the work."""
+    """The kernel for one part of the work."""
     return kernel("layernorm_backward", f"layernorm_backward_{part}_v1")

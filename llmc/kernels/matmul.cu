@@ -1,9 +1,9 @@
 /* The linear layer: out = x wT + b, and its two backward products.
 
-v1  one thread per result: each number of the inputs is fetched from memory again by every thread that needs it
-v2  tiles of 128 x 128 results: inputs come to shared memory once a tile, each thread has 8 x 8 results in registers
+v1  one thread per result: every thread fetches the numbers that it needs from memory for itself
+v2  tiles of 128 x 128 results: inputs come to shared memory once per tile, 8 x 8 results per thread are in registers
 
-llmc takes the GPU's library (cuBLAS) for the products, and these with LLMC_MATMUL=kernel. The bias is always ours.
+llmc multiplies by cuBLAS, or by these with LLMC_MATMUL=kernel. The bias is always ours.
 
 Shapes: x (N, C_in), w (C_out, C_in), out and dout (N, C_out), with N = B*T.
     matmul_forward          out = x wT        M = N,      columns = C_out,  K = C_in
@@ -12,9 +12,8 @@ Shapes: x (N, C_in), w (C_out, C_in), out and dout (N, C_out), with N = B*T.
     bias_forward_v1         out += b
     bias_gelu_forward_v1    out += b, gelu_out = GELU(out)
     bias_backward_partial_v1, bias_backward_final_v1    db += column sums of dout, in a fixed order
-Each product is result (M, N) = A (M, K) B (K, N); they differ in which index of A and of B is the one that runs through
-memory. A tile of 128 x 128 results takes 128 + 128 numbers for each k and makes 128 * 128 multiply-adds of them, 64 for
-each number fetched.
+Each product is result (M, N) = A (M, K) B (K, N); they differ in which index of A and of B runs through memory.
+For each k, a tile of 128 x 128 results fetches 128 + 128 numbers and does 128 * 128 multiply-adds: 64 per number.
 */
 
 const int TILE = 128;   // rows and columns of results of a block
@@ -67,7 +66,7 @@ __device__ void product_v2(float* result, const float* a, const float* b, int M,
     int m0 = blockIdx.y * TILE, n0 = blockIdx.x * TILE;
     float sums[EACH][EACH] = {};
     for (int k0 = 0; k0 < K; k0 += DEPTH) {
-        __syncthreads();  // everybody is done with the tiles of the round before
+        __syncthreads();  // all threads are done with the tiles of the round before
         fetch<A_RUNS>(as, a, m0, k0, M, K);
         fetch<B_RUNS>(bs, b, n0, k0, N, K);
         __syncthreads();

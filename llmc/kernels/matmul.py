@@ -1,8 +1,8 @@
-"""The linear layer: products by the library (cuBLAS on a GPU, NumPy's BLAS without one) or by the kernels of matmul.cu.
+"""The linear layer: products by a library (cuBLAS on a GPU, NumPy's BLAS without one) or by the kernels of matmul.cu.
 
-LLMC_MATMUL=kernel takes our own products; so does `multiply_by("kernel")`. LLMC_TF32=1 lets cuBLAS round its inputs to
-TF32 (10 bits of mantissa, sums in float32), which tensor cores multiply many times faster; so does `tf32(True)`. It is
-off unless asked for, as in PyTorch: then results agree with other backends to 1e-5, with it to about 1e-3.
+LLMC_MATMUL=kernel selects our own products; so does `multiply_by("kernel")`. LLMC_TF32=1 lets cuBLAS round inputs to
+TF32 (10 bits of mantissa, sums in float32), which tensor cores multiply many times faster; so does `cublas.tf32(True)`.
+It is off by default, as in PyTorch: then results agree with other backends to 1e-5, with TF32 to about 1e-3.
 """
 
 import os
@@ -16,7 +16,7 @@ from llmc.kernels.columns import ROWS, WARP, chunks_of
 from llmc.kernels.pointwise import THREADS, blocks_at_once
 
 VERSIONS = {"matmul_forward": 2, "matmul_gelu_forward": 2, "matmul_backward": 2}
-TILE = 128  # rows and columns of results of a block in version 2, as in matmul.cu
+TILE = 128  # rows and columns of the results of a block in version 2, as in matmul.cu
 WAYS = ("library", "kernel")
 
 _way = None  # what `multiply_by` has returned last
@@ -78,7 +78,7 @@ def bias_backward(db, dout):
 
 
 def _product(name, result, a, b, N, K, version):
-    """result (M, N) = a · b over K numbers each, by the library or by the kernel of that name; see matmul.cu."""
+    """result (M, N) = a · b, sums over K numbers, by the library or by the kernel of that name; see matmul.cu."""
     M = result.size // N
     if version is None and multiply_by() == "library":
         multiply = cublas.on_gpu if cuda.device() == "gpu" else cublas.on_cpu

@@ -5,8 +5,8 @@ global_norm_final_v1    one block adds the partial sums in order and takes the r
 scale_v1                values *= factor
 
 Two launches and no atomics: floating-point addition is not associative, so atomics, which come in any order, would give
-another norm in each run. A thread adds four squares in float and then goes on in double: a long float32 sum would lose
-the small ones, and doubles are slow on most GPUs, so there is one addition in double for four numbers. n is below 2^31.
+a different norm in each run. A thread adds four squares in float and then goes on in double: a long float32 sum would
+lose the small ones, but doubles are slow on most GPUs, so only every fourth addition is one. n is below 2^31.
 */
 
 const unsigned ALL = 0xffffffff;  // all 32 lanes of a warp take part

@@ -9,7 +9,7 @@ VERSIONS = {"global_norm": 1, "scale": 1}
 
 
 def global_norm(grads, version=None):
-    """Euclidean norm of grads, float32 (n,), as an array (1,) float64: float() of it waits for the GPU."""
+    """Euclidean norm of grads, float32 (n,), as a float64 array (1,): float() of it waits for the GPU."""
     grid = blocks_at_once(grads.size, each=4)
     sums = scratch("norm", (grid + 1,), "float64")  # (blocks + 1,): the norm, and the sum of each block
     norm, partial = sums[:1], sums[1:]  # (1,), (blocks,)

@@ -1,10 +1,10 @@
-"""Blocks for kernels that reduce rows of C numbers: how many threads share a row."""
+"""Blocks for kernels that reduce rows of C numbers: the number of threads that share a row."""
 
 from llmc.kernels import ceil_div
 
 WARP = 32
-ROWS = 8  # rows of a block where each warp has a row of its own: 256 threads
-KEPT = 10240  # numbers of a row that are kept in shared memory: 40 KB of the 48 KB that every GPU gives a block
+ROWS = 8  # rows per block if each warp has a row of its own: 256 threads
+KEPT = 10240  # numbers that a block keeps in shared memory: 40 KB of the 48 KB that every GPU offers it
 
 
 def whole_warps(C) -> int:

@@ -2,12 +2,12 @@
 
 v1  one thread per row: neighbouring threads are C numbers apart
 v2  one block per row: threads side by side; the maximum and the sum come together in a tree in shared memory
-v3  the tree by warp shuffles: registers in place of shared memory, one barrier each
+v3  the tree by warp shuffles: registers instead of shared memory, one barrier each
 v4  one warp per row: no shared memory, no barrier
 v5  online: maximum and sum in one pass; a sum is rescaled when the maximum grows (Milakov & Gimelshein 2018)
 v6  one block per row, 128-bit loads, the row kept in shared memory: every number is read once
 
-Shapes: out, x (N, C). Lesson 13 climbs this ladder. Every number has to be read once and written once: 8 bytes each.
+Shapes: out, x (N, C). Lesson 13 climbs this ladder. Every number has to be read once and written once: 8 bytes.
 A row may hold -inf (a masked score). A row that holds NaN becomes NaN, and so does a row of nothing but -inf.
 */
 
@@ -43,7 +43,7 @@ extern "C" __global__ void softmax_forward_v2(float* out, const float* x, int N,
         __syncthreads();
     }
     top = partial[0];
-    __syncthreads();  // everybody has read partial[0] before it is overwritten
+    __syncthreads();  // all threads have read partial[0] before it is overwritten
 
     float total = 0.0f;
     for (int c = t; c < C; c += blockDim.x) total += expf(x[c] - top);
@@ -132,7 +132,7 @@ extern "C" __global__ void softmax_forward_v5(float* out, const float* x, int N,
     for (int c = lane; c < C; c += 32) out[c] = expf(x[c] - of_row) / total;
 }
 
-// What v6 does with one number or with four at once: one text for both, T is float or float4.
+// v6 takes one number or four at a time, with one text for both: T is float or float4.
 __device__ float highest(float v) { return v; }
 __device__ float highest(float4 v) { return fmaxf(fmaxf(v.x, v.y), fmaxf(v.z, v.w)); }
 __device__ float sum(float v) { return v; }
@@ -162,12 +162,12 @@ __device__ void softmax_row(T* out, const T* x, T* kept, int n, float* tops, flo
     }
     float of_row = block_max(top, tops);
     float factor = 1.0f / block_sum(total * expf(top - of_row), totals);
-    for (int i = threadIdx.x; i < n; i += blockDim.x) {  // each thread meets the numbers that it put there itself
+    for (int i = threadIdx.x; i < n; i += blockDim.x) {  // each thread reads back the numbers that it wrote itself
         out[i] = scaled(exps(kept ? kept[i] : x[i], of_row), factor);
     }
 }
 
-// keep: 1 where C numbers of dynamic shared memory are there, else 0. Quads need addresses that are multiples of 16.
+// keep: 1 if there is dynamic shared memory for C numbers, else 0. Quads need addresses that are multiples of 16.
 extern "C" __global__ void softmax_forward_v6(float* out, const float* x, int N, int C, int keep)
 {
     extern __shared__ float4 row[];  // (C / 4,), or (C,) floats, or nothing

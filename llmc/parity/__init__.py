@@ -1,1 +1,1 @@
-"""Does it compute what PyTorch and llm.c computed? Cases, comparisons and the scoreboard."""
+"""Does a model compute what PyTorch and llm.c computed? Cases, the comparison and the scoreboard."""

@@ -1,6 +1,6 @@
 """Small GPT-2s with awkward sizes, their weights and a batch: the same numbers wherever they are drawn.
 
-What PyTorch in float64 computed for each is in fixtures/NAME.npz, which `python -m llmc.tests.make_fixtures` writes.
+fixtures/NAME.npz holds what PyTorch computed for each in float64; `python -m llmc.tests.make_fixtures` writes it.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ FIXTURES = Path(__file__).parent / "fixtures"
 
 @dataclass(frozen=True)
 class Case:
-    """A config and the shape of a batch for it."""
+    """A config, and the shape of a batch for it."""
 
     name: str
     config: GPT2Config
@@ -24,7 +24,7 @@ class Case:
 
     @property
     def fixture(self) -> Path:
-        """The file of what PyTorch computed: logits, loss, gradients ("dwte", …), losses_A and losses_B."""
+        """The file with what PyTorch computed: logits, loss, gradients ("dwte", …), losses_A and losses_B."""
         return FIXTURES / f"{self.name}.npz"
 
     def weights(self):

@@ -1,8 +1,8 @@
 """Causal attention, a block of queries at a time: the (T, T) scores of a head never exist as a whole.
 
-What is kept for the backward pass is one number a query, the logarithm of its softmax's sum (Dao et al. 2022 call it
-L); the backward pass computes the probabilities again from it. A block of queries sees the keys up to its own end only,
-so half of the work of the square is never done. Matmuls of a block are gemms on the rows of qkv, in place.
+One number per query is kept for the backward pass, the logarithm of its softmax's sum (Dao et al. 2022 call it L); the
+backward pass recomputes the probabilities from it. A block of queries sees only the keys up to its own end, so half of
+the square's work is never done. A block's matmuls are gemms on the rows of qkv, in place.
 """
 
 import math
@@ -24,7 +24,7 @@ def attention_stats_shape(B, T, NH):
 
 @serial
 def _softmax(p, rows, first, end, scale, stats):
-    """Scores p (rows, end) of queries first … become probabilities, those of later keys zero; stats (rows,) their L."""
+    """Turn scores p (rows, end) of the queries first … into probabilities, zero for later keys; stats (rows,) is L."""
     for i in range(rows):
         keys = first + i + 1
         peak = p[i, 0]
@@ -45,7 +45,7 @@ def _softmax(p, rows, first, end, scale, stats):
 
 @parallel
 def _forward(address, out, stats, qkv, NH, scale, scores):
-    """scores (parts, BLOCK, T): where each thread keeps a block."""
+    """scores (parts, BLOCK, T): room for one block per thread."""
     B, T, C = out.shape
     hs, size, zero = C // NH, out.itemsize, out.dtype.type(0)
     width, parts = 3 * C, scores.shape[0]
@@ -67,7 +67,7 @@ def _forward(address, out, stats, qkv, NH, scale, scores):
 
 @serial
 def _softmax_backward(p, dp, rows, first, end, scale, stats, do, o):
-    """Scores p (rows, end) -> probabilities; dp -> gradient of the scores: p · (dp - Σ do·o) · scale."""
+    """Turn scores p (rows, end) into probabilities, and dp into the scores' gradient, p · (dp - Σ do·o) · scale."""
     for i in range(rows):
         keys = first + i + 1
         inner = p.dtype.type(0)
@@ -83,7 +83,7 @@ def _softmax_backward(p, dp, rows, first, end, scale, stats, do, o):
 
 @parallel
 def _backward(address, dqkv, dout, out, stats, qkv, NH, scale, scores):
-    """scores (parts, 2, BLOCK, T). Blocks go from the last, which sees every key and so writes dk and dv first."""
+    """scores (parts, 2, BLOCK, T). The last block comes first: it sees every key, so it can write all of dk and dv."""
     B, T, C = out.shape
     hs, size, zero = C // NH, out.itemsize, out.dtype.type(0)
     one, width, parts = out.dtype.type(1), 3 * C, scores.shape[0]
@@ -151,7 +151,7 @@ def attention_forward(out, stats, qkv, NH):
 
 
 def attention_backward(dqkv, dout, out, stats, qkv, NH):
-    """Backward through out = p · v, p = softmax(q · kᵀ / √hs), with p computed again block by block."""
+    """Backward through out = p · v, p = softmax(q · kᵀ / √hs), with p recomputed block by block."""
     T, C = out.shape[1:]
     scale = out.dtype.type((C // NH) ** -0.5)
     scores = _scores("scores and gradients", (2,), T, out.dtype)
@@ -159,7 +159,7 @@ def attention_backward(dqkv, dout, out, stats, qkv, NH):
 
 
 def attention_cached(out, cache, qkv, NH, start):
-    """Positions start … start + n - 1 alone; a prompt (start 0) is ordinary attention that also fills the cache."""
+    """Positions start … start + n - 1 only; a prompt (start 0) is ordinary attention that also fills the cache."""
     B, n, C = out.shape
     hs, maxT, dtype = C // NH, cache.shape[3], out.dtype
     if start == 0:

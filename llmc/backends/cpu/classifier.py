@@ -1,4 +1,4 @@
-"""Softmax, cross-entropy and its gradient, a row of logits at a time: all of 50,304 stay in the cache meanwhile."""
+"""Softmax, cross-entropy and its gradient, one row of logits at a time: its 50,304 numbers stay in the cache."""
 
 import math
 
@@ -11,7 +11,7 @@ from llmc.backends.cpu.compiled import ONE, ZERO, exp, parallel
 def _classify(losses, logits, targets, dloss, V, backward):
     N, Vp = logits.shape
     for n in prange(N):
-        z = logits[n]  # (Vp,), of which V take part
+        z = logits[n]  # (Vp,), of which the first V take part
         peak = z[0]
         for i in range(1, V):
             peak = z[i] if z[i] > peak else peak

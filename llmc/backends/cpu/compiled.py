@@ -1,7 +1,7 @@
 """How kernels are compiled, and what they share: decorators, the cut of work into parts, an exponential for vectors.
 
-Float constants in a kernel are float32 where that is exact (0, 1, 0.5), else arguments in the arrays' own dtype: a bare
-0.1 is a float64 to Numba and would turn a float32 kernel into a slower float64 one.
+Float constants in a kernel are float32 where that is exact (0, 1, 0.5); others are arguments in the arrays' own dtype.
+To Numba a bare 0.1 is a float64, and would turn a float32 kernel into a slower float64 one.
 """
 
 import math
@@ -10,17 +10,17 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-KERNELS = []  # all that are kept on the disk (`kept.py`)
+KERNELS = []  # all compiled functions that are kept on the disk (`kept.py`)
 
-# What the compiler may do to sums and products so that loops use the vector unit: regroup, fuse, and ignore the sign of
-# zero. Not: assume that there is no NaN. A diverged loss must stay visible.
+# To use the vector unit, the compiler may regroup and fuse sums and products, and ignore the sign of zero. It may not
+# assume that there is no NaN: a diverged loss must stay visible.
 FAST = {"contract", "reassoc", "nsz", "arcp"}
-# Of what parallel=True offers only prange is used; leaving the rest out halves the time to compile.
+# Of all that parallel=True offers, only prange is used; leaving out the rest halves the time to compile.
 PRANGE = {name: False for name in ("comprehension", "reduction", "setitem", "numpy", "stencil", "fusion")}
 
 
 def _kernel(**options):
-    """A decorator: njit with these options, and a place among KERNELS. njit's own cache=True would touch the disk."""
+    """A decorator: njit with these options, and a place among KERNELS (njit's own cache=True would touch the disk)."""
 
     def decorate(function):
         KERNELS.append(njit(**options)(function))
@@ -51,7 +51,7 @@ def _exp(x):
     return (lambda x: exp_float32(x)) if x == types.float32 else (lambda x: math.exp(x))
 
 
-LOWEST, HIGHEST = np.float32(-88.0), np.float32(89.0)  # there 2^n has the bits of 0 and of infinity
+LOWEST, HIGHEST = np.float32(-88.0), np.float32(89.0)  # where 2^n has the bits of 0 and of infinity
 LOG2_E = np.float32(1.4426950408889634)
 LN2_HIGH, LN2_LOW = (
     np.float32(0.693145751953125),
@@ -67,7 +67,7 @@ BIAS, FRACTION_BITS = np.int32(127), np.int32(23)  # of the exponent in a float3
 def exp_float32(x):
     """e^x = 2^n · e^r with n whole and |r| ≤ ln 2 / 2: a polynomial for e^r, and n put into the exponent's bits.
 
-    Without a call and without a branch, so that 8 or 16 of them are computed at once. NaN stays NaN.
+    It has neither calls nor branches, so that 8 or 16 of them are computed at once. NaN stays NaN.
     """
     above = LOWEST if x < LOWEST else x  # in this order a NaN passes
     inside = HIGHEST if above > HIGHEST else above

@@ -1,4 +1,4 @@
-"""Token and position embeddings. Backward: every thread adds all rows, but only in channels of its own."""
+"""The encoder: token and position embeddings. Backward, every thread adds all rows, but only in its own channels."""
 
 from numba import get_num_threads, prange
 
@@ -30,5 +30,5 @@ def _backward(dwte, dwpe, dout, tokens, parts):
 
 
 def encoder_backward(dwte, dwpe, dout, tokens):
-    """dwte (Vp, C), dwpe (maxT, C) += rows of dout (B, T, C), in the order of the tokens whatever the threads."""
+    """dwte (Vp, C), dwpe (maxT, C) += rows of dout (B, T, C), in the order of the tokens for any number of threads."""
     _backward(dwte, dwpe, dout, tokens, get_num_threads())

@@ -14,8 +14,8 @@ from numba.extending import intrinsic
 def gemm(typingctx, address, ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc):
     """C = op(A) · op(B) + beta · C as BLAS defines it: column-major, m × n, sums over k, op transposes if ta or tb.
 
-    address: of sgemm or dgemm, of the same dtype as beta · a, b, c: addresses · lda, ldb, ldc: distance of two columns,
-    in elements. A row-major matrix is the column-major one of its transpose, so `x · wᵀ` is gemm of w and x.
+    address: of sgemm or dgemm, whichever fits the dtype of beta · a, b, c: addresses · lda, ldb, ldc: from one column
+    to the next, in elements. A row-major matrix is its transpose in column-major order, so `x · wᵀ` is gemm of w and x.
     """
     if beta not in (types.float32, types.float64):
         return None
@@ -26,7 +26,7 @@ def gemm(typingctx, address, ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc):
 
 
 def _call_gemm(context, builder, signature, arguments):
-    """LLVM code of the call. Fortran wants the address of every argument, so scalars are put on the stack."""
+    """LLVM code of the call. Fortran takes every argument by its address, so scalars are put on the stack."""
     address, ta, tb, m, n, k, a, lda, b, ldb, beta, c, ldc = arguments
     number = context.get_value_type(signature.args[10])
 

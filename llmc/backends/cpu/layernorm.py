@@ -1,4 +1,4 @@
-"""Layernorm, alone and behind a residual addition: one read of a row, while it is in the cache."""
+"""Layernorm, alone or after a residual addition: a row is read from memory once and stays in the cache."""
 
 import math
 
@@ -11,7 +11,7 @@ from llmc.backends.reference import EPS
 
 @parallel
 def _forward(residual, out, mean, rstd, x1, x2, w, b, eps):
-    """Rows (N, C); mean, rstd (N,). With x2 of no rows x1 is normalised as it is, and residual stays as it is."""
+    """Rows (N, C); mean, rstd (N,). If x2 has no rows, x1 is normalised alone and residual stays as it is."""
     N, C = x1.shape
     added = x2.shape[0] > 0
     scale = w.dtype.type(1) / w.dtype.type(C)
@@ -35,7 +35,7 @@ def _forward(residual, out, mean, rstd, x1, x2, w, b, eps):
 
 @parallel
 def _backward(dx, dw, db, dout, x, w, mean, rstd, partial):
-    """Every part sums dw and db over its rows, into partial (parts, 2, C); then the parts are added in order."""
+    """Each part sums dw and db over its rows into partial (parts, 2, C); then the parts are added in order."""
     N, C = x.shape
     parts = partial.shape[0]
     scale = w.dtype.type(1) / w.dtype.type(C)
@@ -74,7 +74,7 @@ def layernorm_forward(out, mean, rstd, x, w, b):
 
 
 def residual_layernorm_forward(residual, out, mean, rstd, x1, x2, w, b):
-    """residual = x1 + x2, and the layernorm of it, row by row."""
+    """residual = x1 + x2 and its layernorm, row by row."""
     C = w.size
     flat = (array.reshape(-1, C) for array in (x1, x2))  # (N, C) each
     stats = (mean.reshape(-1), rstd.reshape(-1))  # (N,) each

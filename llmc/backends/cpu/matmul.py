@@ -1,6 +1,6 @@
-"""The linear layer: three gemms, each cut into one tile of the output for each thread.
+"""The linear layer: three gemms, each cut into one tile of the output per thread.
 
-BLAS is column-major: a row-major out (N, C_out) is to it a (C_out, N) matrix, so weights come first and rows second.
+BLAS is column-major: it sees a row-major out (N, C_out) as a (C_out, N) matrix, so weights come first and rows second.
 """
 
 from numba import get_num_threads, prange
@@ -11,12 +11,12 @@ from llmc.backends.cpu.gemm import gemm
 from llmc.backends.cpu.scratch import LINE, scratch
 from llmc.backends.reference import GELU_CUBIC, GELU_SCALE
 
-SLAB = 100_000  # weights that a core's cache (L2) holds beside the rest
+SLAB = 100_000  # weights that fit in a core's cache (L2) next to everything else
 
 
 @serial
 def tiles(parts, m, n):
-    """How many of `parts` tiles to cut m into, the rest cutting n: the cut with the least to read for each tile."""
+    """Into how many of `parts` tiles to cut m (the rest cut n): the cut for which a tile reads the least."""
     best = 1
     for p in range(1, parts + 1):
         if parts % p == 0 and m // p + n * p // parts < m // best + n * best // parts:
@@ -26,13 +26,13 @@ def tiles(parts, m, n):
 
 @parallel
 def _forward(address, out, x, w, b, gelu_out, scale, cubic, parts):
-    """out (N, C_out) = x (N, C_in) · wᵀ + b and, while a tile is in the cache, GELU of it; b, gelu_out may be empty."""
+    """out (N, C_out) = x (N, C_in) · wᵀ + b and, while a tile is in the cache, its GELU; b, gelu_out may be empty."""
     (N, C_in), C_out, size = x.shape, w.shape[0], x.itemsize
     pm = tiles(parts, C_out, N)
     for part in prange(parts):
         c0, c1 = bounds(part % pm, pm, C_out)
         n0, n1 = bounds(part // pm, parts // pm, N)
-        if b.size:  # gemm adds to what is there: the bias
+        if b.size:  # gemm adds to what is already there: the bias
             for n in range(n0, n1):
                 for c in range(c0, c1):
                     out[n, c] = b[c]
@@ -49,7 +49,7 @@ def _forward(address, out, x, w, b, gelu_out, scale, cubic, parts):
 
 @serial
 def fetch(w, r0, r1, c0, c1):
-    """Read one number of every cache line of w[r0:r1, c0:c1], in order; the sum, so that it is not left out."""
+    """Read a number of every cache line of w[r0:r1, c0:c1], in order. Without the sum it would be optimised away."""
     total = w[0, 0]
     for r in range(r0, r1):
         for c in range(c0, c1, LINE // w.itemsize):
@@ -59,10 +59,10 @@ def fetch(w, r0, r1, c0, c1):
 
 @parallel
 def _backward_input(address, dx, dout, w, fetched, parts):
-    """dx (N, C_in) = dout (N, C_out) · w, a slab of w at a time: its sum over C_out, added up by BLAS.
+    """dx (N, C_in) = dout (N, C_out) · w, a slab of w at a time; BLAS adds up the slabs' parts of the sum over C_out.
 
-    A tile is a strip of columns of w. OpenBLAS reads such a strip in an order that waits for memory at every turn; read
-    in its own order first, it comes at full speed, and BLAS finds it in the cache. That saves a tenth of a step.
+    A tile reads a strip of columns of w. OpenBLAS reads a strip in an order that keeps waiting for memory. If we read
+    it first, row by row, it arrives at full speed and BLAS finds it in the cache. That saves a tenth of a step.
     """
     (N, C_in), C_out, size = dx.shape, w.shape[0], w.itemsize
     pm = tiles(parts, C_in, N)
@@ -81,7 +81,7 @@ def _backward_input(address, dx, dout, w, fetched, parts):
 
 @parallel
 def _backward_weights(address, dw, db, dout, x, parts):
-    """dw (C_out, C_in) += doutᵀ · x (N, C_in), added by BLAS itself; db += column sums of dout; db may be empty."""
+    """dw (C_out, C_in) += doutᵀ · x (N, C_in), added by BLAS; db += column sums of dout; db may be empty."""
     (N, C_in), C_out, size = x.shape, dw.shape[0], x.itemsize
     pm = tiles(parts, C_in, C_out)
     for part in prange(parts):

@@ -1,4 +1,4 @@
-"""What touches every element once: residual, zero, scaling, the norm and AdamW. Bound by memory: one pass each."""
+"""Functions that touch every element once: residual, zero, scale, norm, AdamW. Memory bounds them: one pass each."""
 
 import math
 
@@ -28,11 +28,11 @@ def _scale(array, factor):
 
 @parallel
 def _squares(array, sums):
-    """sums (parts,) float64: of the squares in each part."""
+    """sums (parts,) float64 = the sum of squares in each part."""
     parts = sums.size
     for part in prange(parts):
         start, end = bounds(part, parts, array.size)
-        total = 0.0  # float64: a long float32 sum would lose the small ones
+        total = 0.0  # float64: a long float32 sum would lose small terms
         for i in range(start, end):
             total += float(array[i]) * float(array[i])
         sums[part] = total
@@ -73,8 +73,9 @@ def global_norm(grads):
 
 
 def adamw_update(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t, clear=False):
-    """AdamW, seven numbers moved for each parameter: params, grads, m, v read, all but grads written (eight: clear)."""
+    """AdamW. Seven numbers move per parameter: params, grads, m and v in; params, m, v (and with clear grads) out."""
     step = lr / (1.0 - beta1**t)  # bias corrections, folded into two scalars
     root = (1.0 - beta2**t) ** -0.5
-    scalars = (step, root, beta1, beta2, eps, 1.0 - lr * weight_decay)
-    _adamw(params, grads, m, v, *(params.dtype.type(x) for x in scalars), clear)
+    numbers = dict(step=step, root=root, beta1=beta1, beta2=beta2, eps=eps, keep=1.0 - lr * weight_decay)
+    numbers = {name: params.dtype.type(number) for name, number in numbers.items()}
+    _adamw(params, grads, m, v, **numbers, clear=clear)

@@ -1,8 +1,9 @@
-"""Every version of every kernel in llmc/kernels: is it right, and how near to the limit?
+"""Every version of every kernel in llmc/kernels: is it right, and how close does it come to the limit?
 
-On a GPU: µs of a launch at the sizes of GPT-2 124M, and the share of the limit: a large copy or the library's float32
-product, whichever bounds the kernel, both measured in the same run. On the emulator: what it moves, at small sizes.
-Right means: as the "numpy" backend in float64 to 1e-5 of the largest element, and at the timed size as version 1.
+On a GPU: µs per launch at the sizes of GPT-2 124M, and the share of the limit. The limit is a large copy or the
+library's float32 product, whichever bounds the kernel; both are measured in the same run. On the emulator: how much a
+kernel moves, at small sizes. Right means: within 1e-5 of the largest element of what the "numpy" backend computes in
+float64, and at the timed size, of what version 1 computes.
 """
 
 from llmc import cuda
@@ -12,7 +13,7 @@ from llmc.bench.kernels.times import add_times, library_in_float32, limits
 
 
 def measure(chosen):
-    """Yield a dict for each version, those of one function side by side; `head` and `line` say what is in it."""
+    """Yield a dict for each version in `chosen`, function by function; table.py shows what is in it."""
     on_gpu = cuda.device() == "gpu"
     with library_in_float32():
         bounds = limits() if on_gpu else {}

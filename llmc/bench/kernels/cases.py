@@ -1,4 +1,4 @@
-"""What a kernel is called with: sizes, random arrays, and the least that has to be moved and computed."""
+"""A kernel's arguments: sizes, random arrays, and the least that a call must move and compute."""
 
 from dataclasses import dataclass, field
 
@@ -7,7 +7,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Sizes:
-    """B, T, C, NH, V, Vp as everywhere; parameters: how many AdamW updates."""
+    """B, T, C, NH, V, Vp as everywhere; parameters: the number of them that AdamW updates."""
 
     B: int
     T: int
@@ -19,7 +19,7 @@ class Sizes:
 
 
 GPT2 = Sizes(B=8, T=1024, C=768, NH=12, V=50257, Vp=50304, parameters=124_475_904)
-ONE_ROW = Sizes(B=1, T=999, C=768, NH=12, V=50257, Vp=50304, parameters=1_000_003)  # what NumPy can still check
+ONE_ROW = Sizes(B=1, T=999, C=768, NH=12, V=50257, Vp=50304, parameters=1_000_003)  # small enough for NumPy to check
 SMALL = Sizes(B=2, T=67, C=96, NH=3, V=257, Vp=384, parameters=10_001)  # for the emulator
 
 
@@ -40,14 +40,14 @@ class Case:
 
 
 class Numbers:
-    """Random arrays where kernels run, cut out of one block of normal numbers: quick to make, and never zeros."""
+    """Random arrays where kernels run, cut from one block of normal numbers: quick to make, and never zeros."""
 
     def __init__(self, xp, seed=0):
         self.xp, self.random = xp, np.random.RandomState(seed)
         self.noise = xp.asarray(self.random.standard_normal(1 << 20).astype(np.float32))  # (2^20,)
 
     def normal(self, *shape):
-        """float32, mean 0, standard deviation 1; each call starts at another place of the block."""
+        """float32, mean 0, standard deviation 1; each call starts at a different place in the block."""
         flat = self.xp.empty(int(np.prod(shape)), np.float32)  # (n,)
         done = 0
         while done < flat.size:
@@ -58,11 +58,11 @@ class Numbers:
         return flat.reshape(shape)
 
     def nans(self, *shape):
-        """What a kernel must write, and may not read."""
+        """An array that a kernel must write and may not read."""
         return self.xp.full(shape, np.nan, np.float32)
 
     def tokens(self, s):
-        """(B, T) int32, all different but for the last, as far as V allows."""
+        """(B, T) int32, all different, as far as V allows, but for the last, which repeats the first."""
         ids = self.random.permutation(max(s.V, s.B * s.T))[: s.B * s.T] % s.V  # (B * T,)
         ids[-1] = ids[0]
         return self.xp.asarray(ids.reshape(s.B, s.T).astype(np.int32))  # (B, T)

@@ -1,4 +1,4 @@
-"""Is a kernel right, and on the emulator: what does it move?"""
+"""Is a kernel right? And on the emulator: how much does it move?"""
 
 from contextlib import contextmanager
 
@@ -14,7 +14,7 @@ SECTOR = 32  # bytes
 
 
 def check(group, sizes) -> list[dict]:
-    """Rows of the versions of one function: {"kernel", "error", "right", …}; on the emulator what each moved, too."""
+    """A row per version of one function: {"kernel", "error", "right", …}, and on the emulator how much it moved."""
     case = MAKERS[group[0].function](sizes, Numbers(cuda.xp))
     host = {name: cuda.asnumpy(a).copy() if hasattr(a, "shape") else a for name, a in case.arguments.items()}
     doubles = {name: _double(a) for name, a in host.items()}
@@ -34,7 +34,7 @@ def check(group, sizes) -> list[dict]:
 
 
 def results(function, case, arguments) -> list:
-    """What a call wrote, or what it returned."""
+    """The arrays that a call wrote, or what it returned."""
     returned = function(**arguments)
     return [arguments[name] for name in case.written] or [
         returned if hasattr(returned, "shape") else np.array([returned])
@@ -42,20 +42,20 @@ def results(function, case, arguments) -> list:
 
 
 def difference(got, expected) -> float:
-    """The largest |difference| over the largest |expected|; infinite where something is no number."""
+    """The largest |difference| over the largest |expected|; infinite if anything is NaN or infinite."""
     worst, largest = float(abs(got - expected).max()), float(abs(expected).max())
-    return worst / (largest or 1.0) if worst < np.inf else np.inf  # not true of NaN
+    return worst / (largest or 1.0) if worst < np.inf else np.inf  # NaN < inf is false
 
 
 def _double(a):
     return a.astype(np.float64) if hasattr(a, "shape") and a.dtype == np.float32 else a
 
 
-# ---------------------------------------------------------------------------------------------------- what does it move
+# ------------------------------------------------------------------------------------------------ what a kernel moves
 
 
 class Inspected:
-    """A kernel of the emulator whose launches leave their reports in a list."""
+    """A kernel of the emulator that appends the report of each launch to a list."""
 
     def __init__(self, kernel, seen):
         self.__dict__.update(kernel=kernel, seen=seen)
@@ -72,7 +72,7 @@ class Inspected:
 
 @contextmanager
 def inspected(module):
-    """What that module of llmc.kernels launches in the block is inspected: yields the reports; none on a GPU."""
+    """Inspect what this module of llmc.kernels launches inside the block. Yields the reports; none on a GPU."""
     seen, theirs = [], module.kernel
     if cuda.device() == "emulator":
         module.kernel = lambda *which: Inspected(theirs(*which), seen)
@@ -83,7 +83,7 @@ def inspected(module):
 
 
 def moved(reports, case) -> dict:
-    """Sectors in all and against the ideal and the need, passes lost to bank conflicts, most barriers of a block."""
+    """Sectors: all, and relative to the ideal and to the bytes needed; bank conflicts; barriers per block, at most."""
     sectors, ideal = (sum(getattr(report, name) for report in reports) for name in ("sectors", "ideal_sectors"))
     return {
         "launches": len(reports),

@@ -1,8 +1,8 @@
-"""The rows of `llmc bench --kernels` for people."""
+"""The table that `llmc bench --kernels` prints."""
 
 
 def head(row) -> str:
-    """The lines above a table that begins with this row."""
+    """The lines above a table whose first row this is."""
     if "us" not in row:
         columns = f"{'sectors':>10} {'of ideal':>9} {'of needed':>10} {'conflicts':>10} {'barriers':>9} {'error':>9}"
         return f"on the emulator; barriers are those of one block\n{'kernel':<31} {columns}  shape"

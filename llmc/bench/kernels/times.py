@@ -1,4 +1,4 @@
-"""How long a launch takes on a GPU, by the GPU's own clock, beside what this GPU can do at best."""
+"""How long a launch takes on a GPU, by the GPU's own clock, compared with the best that this GPU can do."""
 
 from contextlib import contextmanager
 from functools import lru_cache, partial
@@ -13,23 +13,23 @@ from llmc.bench.kernels.cases import GPT2, Numbers
 from llmc.bench.kernels.checks import AGREE, difference, results
 from llmc.kernels import cublas, matmul
 
-ROTATE = 256 << 20  # bytes: sets of arrays take turns until they are this many, so that no cache holds them
-COPIED = 1 << 28  # floats of the array that is copied: 1 GiB
-PRODUCT = 8192  # rows and columns of the matrices of the product
-TOGETHER = 20_000  # µs of launches that are timed as one
+ROTATE = 256 << 20  # bytes of arrays, in sets that take turns: more than any cache holds
+COPIED = 1 << 28  # floats in the array that is copied: 1 GiB
+PRODUCT = 8192  # rows and columns of the matrices that are multiplied
+TOGETHER = 20_000  # µs of launches that are timed together
 MOST = 2000  # launches in a graph
-TRIES, ENOUGH = 9, 0.5  # medians of so many, or of three when that took so many seconds
+TRIES, ENOUGH = 9, 0.5  # a median of this many, or of fewer (at least three) after this many seconds
 
 
 def add_times(group, rows, bounds):
-    """Complete the rows of one function by its times at GPT-2's sizes, and by how far they are from version 1."""
+    """Add to the rows of one function its times at GPT-2's sizes, and how far its results are from version 1's."""
 
     def make(seed):
         return MAKERS[group[0].function](GPT2, Numbers(cuda.xp, seed))
 
     first, others = None, []
     for version, row in zip(group, rows):
-        case = make(seed=1)  # fresh, for some versions write over what they read
+        case = make(seed=1)  # fresh: some versions overwrite what they read
         got = [a.copy() for a in results(version.launch, case, case.arguments)]
         first = first or got
         row["apart"] = max(difference(mine, its) for mine, its in zip(got, first))
@@ -41,7 +41,7 @@ def add_times(group, rows, bounds):
 
 
 def rates(case, us, bounds) -> dict:
-    """Speed at `us` microseconds, which of the two limits is the nearer one, and the share of it that is reached."""
+    """Speed at `us` microseconds, which of the two limits is the closer one, and the share of it that is reached."""
     moving, computing = case.nbytes / bounds["copy_gb_s"] / 1e3, case.flops / bounds["sgemm_tflop_s"] / 1e6  # µs
     return {
         "bytes": case.nbytes,
@@ -59,10 +59,10 @@ def rates(case, us, bounds) -> dict:
 
 
 def microseconds(launches, graph=True) -> float:
-    """Median time of one launch. launches: functions that launch the same kernel on arrays of their own, in turns.
+    """Median time of one launch. launches: functions that launch the same kernel, each on its own arrays, in turns.
 
-    Python needs longer for a launch than many a kernel for its work, so launches are recorded in a graph, which the
-    GPU replays by itself. graph=False for what cannot be recorded: calls of the library.
+    Python takes longer to launch a kernel than many kernels take to run, so launches are recorded in a graph, which the
+    GPU replays by itself. graph=False is for calls of the library, which cannot be recorded.
     """
     for launch in launches:
         launch()  # compiles, allocates scratch memory
@@ -86,7 +86,7 @@ def _elapsed(launches) -> float:
 
 
 def _recorded(launches):
-    """A function that has the GPU make all these launches, one after the other."""
+    """A function that makes the GPU run all these launches, one after the other."""
     stream = cuda.xp.cuda.Stream(non_blocking=True)
     cuda.synchronize()
     with stream:
@@ -99,18 +99,18 @@ def _recorded(launches):
 
 @lru_cache(maxsize=1)
 def limits() -> dict:
-    """{"copy_gb_s": bytes read and written by a large copy, "sgemm_tflop_s": the library's float32, TF32 off}."""
+    """{"copy_gb_s": bytes that a large copy reads and writes, "sgemm_tflop_s": the library's in float32, TF32 off}."""
     return {"copy_gb_s": 8 * COPIED / _copy() / 1e3, "sgemm_tflop_s": 2 * PRODUCT**3 / _product() / 1e6}
 
 
 def _copy() -> float:
-    """µs to copy COPIED floats from one place to another."""
+    """µs to copy COPIED floats."""
     one, other = _noise(COPIED), cuda.xp.empty(COPIED, np.float32)  # (COPIED,) each
     return microseconds([lambda: cuda.xp.copyto(other, one)], graph=False)
 
 
 def _product() -> float:
-    """µs of a product of two matrices (PRODUCT, PRODUCT)."""
+    """µs to multiply two matrices (PRODUCT, PRODUCT)."""
     a, w = (_noise(PRODUCT * PRODUCT).reshape(1, PRODUCT, PRODUCT) for _ in range(2))  # (1, n, n) each
     out = cuda.xp.empty_like(a)  # (1, n, n)
     return microseconds([lambda: matmul.matmul_forward(out, a, w[0], None)], graph=False)
@@ -118,7 +118,7 @@ def _product() -> float:
 
 @contextmanager
 def library_in_float32():
-    """In the block version None of a product is the library's, and without TF32, whatever the user has chosen."""
+    """Inside the block, version None of a product is the library's without TF32, whatever the user has chosen."""
     before = cublas.tf32(), matmul.multiply_by()
     cublas.tf32(False)
     matmul.multiply_by("library")

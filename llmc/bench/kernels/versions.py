@@ -1,4 +1,4 @@
-"""Which versions of which kernels there are."""
+"""The versions that there are of each kernel."""
 
 from importlib import import_module
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from llmc.kernels import LAYERS
 
 
 class Version(NamedTuple):
-    """One version of a contract function; number None: by the library, as llmc multiplies."""
+    """One version of a contract function. number None: the library's, by which llmc multiplies."""
 
     layer: str
     function: str
@@ -21,7 +21,7 @@ class Version(NamedTuple):
         return f"{self.function}_v{self.number}" if self.number else f"{self.function}_library"
 
     def launch(self, **arguments):
-        """Call it; what it returns."""
+        """Call it and return what it returns."""
         return getattr(self.module, self.function)(**arguments, version=self.number)
 
     @property
@@ -33,7 +33,7 @@ class Version(NamedTuple):
 def versions(name="all") -> list[Version]:
     """All, or those of a layer ("layernorm"), a function ("layernorm_forward"), or one ("layernorm_forward_v3").
 
-    The library's products are among them on a GPU alone. Raises UserError for a name that there is not.
+    The library's products are among them only on a GPU. Raises UserError for a name that does not exist.
     """
     found = []
     for layer in LAYERS:

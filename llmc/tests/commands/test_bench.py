@@ -1,4 +1,4 @@
-"""`llmc bench`: its numbers belong together, and the PyTorch peer does the same work."""
+"""`llmc bench`: its numbers are consistent, and the PyTorch peer does the same work."""
 
 import argparse
 import json
@@ -30,7 +30,7 @@ def test_bench_prints_one_json_object_that_adds_up(capsys, backend):
     assert {"matmul_forward", "matmul_backward", "adamw_update"} <= set(r["layers_ms"])
 
 
-def test_the_table_is_for_people(capsys):
+def test_the_table_names_the_floor(capsys):
     assert "times that" in run(capsys)
 
 
@@ -63,6 +63,6 @@ def test_a_profile_is_the_calls_of_a_step_in_order():
     assert [call.start for call in calls] == sorted(call.start for call in calls)
     names = [call.name for call in calls]
     assert names.index("encoder_forward") < names.index("fused_classifier") < names.index("matmul_backward")
-    assert names[-2:] == ["adamw_update", "to_numpy"]  # the loss is read when all is on its way
+    assert names[-2:] == ["adamw_update", "to_numpy"]  # the loss is read last
     sums = by_function([calls])
     assert sum(sums.values()) == pytest.approx(sum(call.seconds for call in calls))

@@ -23,7 +23,7 @@ from llmc.kernels import LAYERS, cublas, matmul, source
 ROOT = Path(__file__).resolve().parents[3]
 on_gpu = pytest.mark.skipif(cuda.device() != "gpu", reason="needs a GPU")
 on_emulator = pytest.mark.skipif(cuda.device() != "emulator", reason="counts what the emulator sees")
-AWKWARD = {  # rows that no block divides, widths that four does not, tokens that occur often, more than one tile
+AWKWARD = {  # rows that no block divides, widths that four does not divide, frequent tokens, more than one tile
     "ones": Sizes(B=1, T=1, C=1, NH=1, V=1, Vp=4, parameters=1),
     "odd": Sizes(B=3, T=5, C=7, NH=1, V=5, Vp=8, parameters=127),
     "primes": Sizes(B=2, T=67, C=129, NH=3, V=61, Vp=128, parameters=4099),
@@ -69,7 +69,7 @@ def test_every_function_has_a_case():
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_a_case_counts_the_bytes_of_its_arrays(function):
-    """No less than the results, no more than all arrays, read and written."""
+    """At least the results, at most all arrays both read and written."""
     case = MAKERS[function](SMALL, Numbers(cuda.xp))
     arrays = [a for a in case.arguments.values() if hasattr(a, "nbytes")]
     assert min(a.nbytes for a in arrays) <= case.nbytes <= 2 * sum(a.nbytes for a in arrays)
@@ -86,7 +86,7 @@ def test_a_wrong_kernel_is_found(monkeypatch, capsys):
     assert not row["right"] and row["error"] > 1e-5
 
 
-def test_numbers_that_are_none_are_wrong():
+def test_nan_is_wrong():
     got, expected = np.float32([1, np.nan]), np.float32([1, 1])
     assert checks.difference(got, expected) == np.inf
     assert checks.difference(expected, expected) == 0
@@ -139,7 +139,7 @@ def test_the_stored_table_of_the_h200_is_whole():
         assert row["limit"] == ("memory" if shares[0] > shares[1] else "compute")
 
 
-def test_the_users_choices_for_products_wait_outside():
+def test_the_users_choices_for_products_come_back():
     before = cublas.tf32(), matmul.multiply_by()
     try:
         cublas.tf32(True), matmul.multiply_by("kernel")

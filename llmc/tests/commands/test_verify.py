@@ -22,7 +22,7 @@ def arguments(*words):
 
 @pytest.fixture
 def files(tmp_path):
-    """A model, the debug state that PyTorch's fixture makes of it, and the losses: as llm.c would leave them."""
+    """A model, its debug state and its losses from PyTorch's fixture, in files such as llm.c writes."""
     write_files(CASES[0], tmp_path)
     return tmp_path
 
@@ -64,7 +64,7 @@ def test_nan_is_not_okay(files, capsys):
     assert capsys.readouterr().out.endswith("overall okay: 0\n")
 
 
-def test_losses_of_another_recipe_are_not_okay(files, capsys):
+def test_losses_that_are_off_are_not_okay(files, capsys):
     losses = json.loads((files / "losses.json").read_text())
     (files / "losses.json").write_text(json.dumps([loss + 0.001 for loss in losses["A"]]))
     assert verify.run(arguments(files / "model.bin", files / "state.bin", "--losses", files / "losses.json")) == 1

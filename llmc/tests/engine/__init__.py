@@ -1,1 +1,1 @@
-"""The model, its backends and what is computed with them, against finite differences and PyTorch."""
+"""The model, its backends, sampling and evaluation, against finite differences and PyTorch."""

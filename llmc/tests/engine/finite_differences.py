@@ -1,4 +1,4 @@
-"""Central differences in float64, the referee of every backward pass that needs nothing but the forward pass."""
+"""Central differences in float64: a referee for every backward pass that needs only the forward pass."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Gradient accumulation: several small batches make the step that one large batch would have made."""
+"""Gradient accumulation: several small batches take the step that one large batch would have taken."""
 
 import numpy as np
 import pytest
@@ -8,12 +8,12 @@ from llmc.config import PRESETS, GPT2Config
 from llmc.tests.tiny_corpus import write_corpus
 from llmc.training import Trainer, TrainSettings, train
 
-T, TOGETHER = 16, 8  # sequences of a step
+T, TOGETHER = 16, 8  # tokens per sequence, sequences per step
 
 
 @pytest.fixture
 def settings(tmp_path, monkeypatch):
-    """Makes TrainSettings of eight sequences a step, B of them at a time, in the order of the file."""
+    """A function that makes TrainSettings with eight sequences per step, B of them at a time, in the file's order."""
     write_corpus(tmp_path / "data")
     monkeypatch.setitem(PRESETS, "nano", GPT2Config(maxT=T, L=2, NH=2, C=32))
     run = dict(preset="nano", data=str(tmp_path / "data"), shuffle=False, steps=5, warmup=0, val_batches=1)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-B, T, NH, C, ROOM = 2, 9, 3, 21, 12  # the cache has room for more than there is
+B, T, NH, C, ROOM = 2, 9, 3, 21, 12  # the cache has room for more positions than there are
 TOLERANCE = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 2e-6}
 
 
@@ -14,7 +14,7 @@ def dtype(request):
 
 @pytest.fixture
 def qkv(dtype):
-    """(B, T, 3C): scores of several units, so that the softmax is far from even."""
+    """(B, T, 3C), with scores so large that the softmax is far from uniform."""
     return (2 * np.random.RandomState(0).standard_normal((B, T, 3 * C))).astype(dtype)
 
 
@@ -26,7 +26,7 @@ def whole(backend, qkv):
 
 
 def in_pieces(backend, qkv, sizes):
-    """(out, cache): positions one piece after the other; whoever reads what is not there yet finds no number."""
+    """(out, cache) after one piece of the positions after the other. Whatever is not there yet is NaN."""
     cache = np.full((2, B, NH, ROOM, C // NH), np.nan, qkv.dtype)
     out, start = [], 0
     for n in sizes:
@@ -53,7 +53,7 @@ def test_keeps_keys_and_values_and_nothing_else(backend, qkv, sizes):
 
 
 def test_a_position_can_be_taken_back(backend, qkv):
-    """What stands behind `start` is overwritten, and not looked at."""
+    """Positions from `start` on are overwritten and not looked at."""
     _, cache = in_pieces(backend, np.concatenate([qkv[:, :5], 3 * qkv[:, 5:]], axis=1), [T])
     cache[:, :, :, 6:] = np.nan
     out = np.empty((B, 1, C), qkv.dtype)

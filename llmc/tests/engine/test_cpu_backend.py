@@ -76,7 +76,7 @@ def test_attention_keeps_no_square():
     assert np.prod(cpu.attention_stats_shape(2, 1000, 3)) == 2 * 3 * 1000
 
 
-def test_the_exponential_is_exact_to_the_last_bits_and_keeps_what_is_no_number():
+def test_the_exponential_is_exact_to_the_last_bits_and_keeps_nan():
     x = np.concatenate([np.linspace(-87, 88, 1_000_001), np.linspace(-1e-3, 1e-3, 1001)]).astype(np.float32)
     exact = np.exp(x.astype(np.float64))
     assert np.max(np.abs(exponentials(x) / exact - 1)) < 1.5e-7
@@ -85,7 +85,7 @@ def test_the_exponential_is_exact_to_the_last_bits_and_keeps_what_is_no_number()
 
 
 @pytest.mark.parametrize("poison", [np.nan, np.inf])
-def test_a_loss_that_is_no_number_is_not_hidden(poison):
+def test_a_loss_that_is_not_finite_is_not_hidden(poison):
     model = GPT2(SMALL, "cpu")
     model.init_weights()
     x = batch(SMALL, 1, 8)
@@ -134,7 +134,7 @@ model.init_weights()
 x = np.random.RandomState(0).randint(0, 300, (3, 70))
 x.flags.writeable = False
 for _ in range(5):
-    keep = np.zeros(np.random.randint(1, 3000))  # memory lies elsewhere in every run
+    keep = np.zeros(np.random.randint(1, 3000))  # memory is elsewhere in every run
     training_step(model, x, x)
 print(description().split()[0], hashlib.sha256(model.params_flat.tobytes()).hexdigest(), model.forward(x, x))
 training_step(model, x, x)
@@ -163,7 +163,7 @@ def test_two_runs_give_the_same_bits(library):
 
 
 def test_a_first_run_gives_the_bits_of_later_ones(tmp_path):
-    """Code rounds differently in the process that compiles it (see kept.py): so no run compiles anything itself."""
+    """Kernels round differently in the process that compiles them (see kept.py), so no run compiles its own."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     command = [sys.executable, "-c", RUN]
     runs = [subprocess.run(command, env=environment, capture_output=True, text=True, check=True) for _ in range(2)]

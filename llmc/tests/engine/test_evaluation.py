@@ -1,4 +1,4 @@
-"""Loss, bits per byte, and the counting baselines, against sums done by hand."""
+"""Loss, bits per byte, and the counting baselines, against sums worked out by hand."""
 
 from math import log
 
@@ -71,7 +71,7 @@ def test_baselines_on_alternating_tokens():
 def test_baselines_against_a_table():
     """The bigram equals the same formula on a full (V, V) table, at the best of its strengths."""
     rng = np.random.default_rng(1)
-    train, val = rng.integers(0, 7, 300), rng.integers(0, 8, 60)  # 7 occurs in val alone
+    train, val = rng.integers(0, 7, 300), rng.integers(0, 8, 60)  # 7 occurs only in val
     table = np.zeros((9, 9))
     np.add.at(table, (train[:-1], train[1:]), 1)
     counts = np.bincount(train, minlength=9)

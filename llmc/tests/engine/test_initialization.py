@@ -16,7 +16,7 @@ def test_normal_is_pytorchs(n):
 
 
 def test_first_numbers_of_seed_42():
-    """The values torch.manual_seed(42); torch.empty(16).normal_(0, 0.02) begins with; needs no PyTorch."""
+    """The first values of torch.manual_seed(42); torch.empty(16).normal_(0, 0.02). Needs no PyTorch."""
     expected = [0.038538303, 0.029745681, 0.018014343, -0.042110417, 0.013568369, -0.024690896]
     np.testing.assert_allclose(normal(np.random.RandomState(42), 16, 0.02)[:6], expected, atol=2e-8)
 

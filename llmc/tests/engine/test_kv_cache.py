@@ -1,4 +1,4 @@
-"""forward_cached: the same logits as forward, from the new tokens alone, in memory that was planned before."""
+"""forward_cached: the same logits as forward, from the new tokens only, in memory that was planned before."""
 
 import numpy as np
 import pytest
@@ -94,7 +94,7 @@ def test_a_cache_longer_than_the_model_is_refused():
 
 
 def attention_forward(qkv, NH):
-    """Right, but for its sign: the cached one must have that too."""
+    """Right except for its sign: the cached one must have the same mistake."""
     B, T, C = qkv.shape[0], qkv.shape[1], qkv.shape[2] // 3
     out, stats = np.empty((B, T, C), qkv.dtype), np.empty((B, NH, T, T), qkv.dtype)
     reference.attention_forward(out, stats, qkv, NH)

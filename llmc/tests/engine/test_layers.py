@@ -124,7 +124,7 @@ def test_matmul(backend, bias):
     assert_close(dw - dw0, numeric_gradient(weighted(forward, dout), w), EXACT, "dw")
     if bias:
         assert_close(db - db0, numeric_gradient(weighted(forward, dout), b), EXACT, "db")
-    backend.matmul_backward(None, dw, None, dout, x, w)  # dx and db may both be left out
+    backend.matmul_backward(None, dw, None, dout, x, w)  # dx and db may both be None
 
 
 def test_gelu(backend):
@@ -237,7 +237,7 @@ def test_adamw_follows_pytorch(backend):
         g = draw(n, seed=t).astype(np.float32)
         q.grad = torch.tensor(g)
         optimizer.step()
-        backend.adamw_update(p, g, m, v, 1e-2, 0.9, 0.95, 1e-8, 0.1, t)
+        backend.adamw_update(p, g, m, v, lr=1e-2, beta1=0.9, beta2=0.95, eps=1e-8, weight_decay=0.1, t=t)
     assert_close(p, q.detach().numpy(), 1e-6)
 
 
@@ -250,7 +250,7 @@ def torch():
 
 
 def draw32(*shape, seed=0):
-    """float32 numbers at a less tiny size than above."""
+    """float32 numbers, for larger arrays than above."""
     return draw(*shape, seed=seed).astype(np.float32)
 
 

@@ -1,4 +1,4 @@
-"""The whole model: against PyTorch, against fixtures PyTorch wrote, against llm.c's own files, and its rules."""
+"""The whole model: against PyTorch, fixtures that PyTorch wrote, and llm.c's own files; and its rules."""
 
 import numpy as np
 import pytest

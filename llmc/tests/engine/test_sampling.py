@@ -126,7 +126,7 @@ def test_greedy_takes_the_argmax_of_the_whole_context(model):
 
 
 def test_the_window_slides(model):
-    """Beyond maxT a token depends on the last maxT tokens alone, counted from position 0."""
+    """Beyond maxT a token depends only on the last maxT tokens, counted from position 0."""
     prompt = [int(t) for t in np.random.default_rng(0).integers(0, V, 40)]
     ids = list(generate(model, prompt, 5, seed=3))
     assert ids == list(generate(model, prompt[-12:], 5, seed=3))
@@ -148,7 +148,7 @@ def test_the_cache_reads_each_token_once(model, monkeypatch):
     forward = GPT2.forward_cached
     monkeypatch.setattr(GPT2, "forward_cached", lambda s, x, cache: (rows.append(x.shape[1]), forward(s, x, cache))[1])
     list(generate(model, [1, 2, 3], 13))
-    assert rows == [3] + [1] * 9 + [12] * 3  # the prompt, new tokens alone, and the whole window once it slides
+    assert rows == [3] + [1] * 9 + [12] * 3  # the prompt, then only new tokens, and the whole window once it slides
 
 
 def test_stops_before_the_stop_token(model):
@@ -206,7 +206,7 @@ def test_model_and_tokenizer_must_agree():
 
 @pytest.fixture
 def run(tmp_path, model):
-    """A run folder: what `llmc sample` needs of it."""
+    """A run folder, as far as `llmc sample` needs it."""
     write_model(tmp_path / "model.bin", model)
     write_tokenizer(tmp_path / "tokenizer.bin", byte_encoding())
     write_settings(tmp_path, TrainSettings(sequence_length=4))
@@ -227,7 +227,7 @@ def test_the_window_is_that_of_the_training(run, model, capsys):
 
 def test_a_model_file_is_enough(run, model, capsys):
     expected = sampled(capsys, run)
-    assert sampled(capsys, run / "model.bin") == expected  # with what lies beside it
+    assert sampled(capsys, run / "model.bin") == expected  # with the files next to it
     alone = run / "elsewhere" / "m.bin"
     write_model(alone, model)
     assert sampled(capsys, alone, "--tokenizer", run / "tokenizer.bin", "--window", 4) == expected
@@ -235,7 +235,7 @@ def test_a_model_file_is_enough(run, model, capsys):
 
 
 def test_options_reach_the_draw(run, capsys):
-    hot = ["--temperature", 9]  # this model is very sure of itself
+    hot = ["--temperature", 9]  # this model is very confident
     texts = [
         sampled(capsys, run, *o) for o in (hot, [*hot, "--top-p", 1e-3], [*hot, "--top-k", 1], ["--temperature", 0])
     ]

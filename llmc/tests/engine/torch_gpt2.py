@@ -1,4 +1,4 @@
-"""The referee: GPT-2 in PyTorch, written for the tests in the plainest way, with autograd for its backward pass.
+"""The referee: GPT-2 in PyTorch, written as plainly as possible, with autograd for its backward pass.
 
 It takes parameters by llm.c's names and stacked over layers, so that gradients can be compared name by name.
 """

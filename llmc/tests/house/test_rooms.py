@@ -1,4 +1,4 @@
-"""Arrows between rooms point one way. A room is a folder of the package; modules directly in llmc/ are rooms alone.
+"""Arrows between rooms point one way. A room is a folder of the package; each module directly in llmc/ is one too.
 
 Read from the source text, so that imports inside functions count too.
 """

@@ -31,10 +31,10 @@ def tokens(*shape, V, seed=0):
     return np.random.RandomState(seed).randint(0, V, shape).astype(np.int32)
 
 
-def call(function, *arguments):
-    """Call a function of the cuda backend or of llmc/kernels on copies of the arrays; all of them, as they are then."""
+def call(function, *arguments, **numbers):
+    """Call a function of the cuda backend or of llmc/kernels on copies of the arrays. Returns all arguments."""
     there = [cuda.asarray(a.copy()) if isinstance(a, np.ndarray) else a for a in arguments]
-    function(*there)
+    function(*there, **numbers)
     return [cuda.asnumpy(a) if hasattr(a, "shape") else a for a in there]
 
 
@@ -43,11 +43,11 @@ def doubles(array):
     return array.astype(np.float64) if isinstance(array, np.ndarray) and array.dtype == np.float32 else array
 
 
-def agree(function, *arguments, name=None, written=None, tolerance=TOLERANCE):
+def agree(function, *arguments, name=None, written=None, tolerance=TOLERANCE, **numbers):
     """The same call on both backends: every float array must agree to `tolerance` of its largest element."""
     expected = [doubles(a) for a in arguments]
-    getattr(reference, name or function.__name__)(*expected)
-    for i, (got, wanted) in enumerate(zip(call(function, *arguments), expected)):
+    getattr(reference, name or function.__name__)(*expected, **numbers)
+    for i, (got, wanted) in enumerate(zip(call(function, *arguments, **numbers), expected)):
         if isinstance(got, np.ndarray) and got.dtype == np.float32 and (written is None or i in written):
             assert np.isfinite(got).all(), f"argument {i}"
             worst = np.abs(got - wanted).max() / max(np.abs(wanted).max(), 1e-30)
@@ -64,7 +64,7 @@ def own_products():
 
 
 def nans(*shape):
-    """An array that must be written: nothing of it may be read."""
+    """An array that must be written and may not be read."""
     return np.full(shape, np.nan, np.float32)
 
 
@@ -103,8 +103,9 @@ def test_pointwise(n):
     agree(cuda_backend.residual_forward, nans(n), x, dout)
     agree(cuda_backend.scale, x, 0.3)
     grads, m, v = draw(n, seed=2), draw(n, seed=3), np.square(draw(n, seed=4))
+    numbers = dict(lr=1e-3, beta1=0.9, beta2=0.95, eps=1e-8, weight_decay=0.1, t=3)
     for clear in (False, True):
-        agree(cuda_backend.adamw_update, x, grads, m, v, 1e-3, 0.9, 0.95, 1e-8, 0.1, 3, clear)
+        agree(cuda_backend.adamw_update, x, grads, m, v, **numbers, clear=clear)
     assert cuda_backend.global_norm(cuda.asarray(x)) == pytest.approx(np.linalg.norm(doubles(x)), rel=1e-6)
 
 
@@ -140,7 +141,7 @@ def test_matmul(N, C_in, C_out, version):
     agree(of("matmul_backward"), None, dw, None, dout, x, w, name="matmul_backward")
 
 
-def test_who_multiplies_can_be_chosen(own_products):
+def test_what_multiplies_can_be_chosen(own_products):
     assert matmul.multiply_by() == "kernel"
     agree(cuda_backend.matmul_forward, nans(1, 9, 5), draw(1, 9, 11), draw(5, 11, seed=1), draw(5, seed=2))
     with pytest.raises(UserError, match="library or kernel"):
@@ -166,7 +167,7 @@ def test_attention(T, hs, version):
     assert np.abs(gradient - dqkv).max() <= TOLERANCE * np.abs(dqkv).max()
 
 
-def test_attention_survives_huge_scores_and_shows_what_is_no_number():
+def test_attention_survives_huge_scores_and_shows_nan():
     qkv = 1e3 * draw(1, 70, 3 * 64)
     for poison in (0.0, np.nan):
         qkv[0, 3, 0] += poison
@@ -174,7 +175,7 @@ def test_attention_survives_huge_scores_and_shows_what_is_no_number():
         assert np.isfinite(out).all() == (poison == 0.0)
 
 
-def test_attention_takes_heads_that_no_tile_has_room_for():
+def test_attention_takes_heads_that_are_too_large_for_tiles():
     C = 2 * 160
     qkv, out, stats = draw(1, 9, 3 * C), np.empty((1, 9, C)), np.empty((1, 2, 9, 9))
     reference.attention_forward(out, stats, doubles(qkv), 2)
@@ -308,7 +309,7 @@ def test_no_kernel_of_a_step_gets_a_diagnosis(monkeypatch):
 
 
 class Staged:
-    """The cuda backend, with tokens that are on the device already."""
+    """The cuda backend, with tokens that are already on the device."""
 
     def __init__(self, *arrays):
         self.there = {array.tobytes(): cuda.asarray(array) for array in arrays}
@@ -322,7 +323,7 @@ class Staged:
 
 @on_gpu
 def test_a_step_does_not_wait_for_the_gpu(own_products):
-    """A stream that is being captured refuses to be waited for, and what was captured can be run again.
+    """A stream that is being captured cannot be waited for, and what was captured can be run again.
 
     With our own products: CuPy refuses cuBLAS during a capture.
     """
@@ -339,7 +340,7 @@ def test_a_step_does_not_wait_for_the_gpu(own_products):
 
     cuda.synchronize()  # the new stream does not wait for the old one by itself
     with stream:
-        step()  # whatever is made once is made here
+        step()  # allocates and compiles
         stream.synchronize()
         assert model.mean_loss() == losses[0]
         stream.begin_capture()
@@ -363,7 +364,7 @@ def test_a_step_allocates_nothing():
 
 
 @on_gpu
-def test_tf32_is_off_until_it_is_asked_for_and_rounds_then():
+def test_tf32_is_off_by_default_and_rounds_when_it_is_on():
     x, w = draw(1, 256, 512), draw(128, 512, seed=1)
     exact = doubles(x[0]) @ doubles(w).T
     assert not cublas.tf32()

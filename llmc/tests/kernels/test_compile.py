@@ -1,4 +1,4 @@
-"""Every .cu file of llmc/kernels compiles as it stands for the GPUs of 2018 to today, by NVRTC as CuPy uses it.
+"""Every .cu file of llmc/kernels compiles for the GPUs of 2018 to today, by NVRTC with the options that CuPy uses.
 
 Skipped where NVRTC is not found: `pip install nvidia-cuda-nvrtc` brings it, and needs no GPU.
 """
@@ -18,7 +18,7 @@ ARCHITECTURES = ("75", "80", "86", "89", "90")
 
 @lru_cache
 def nvrtc():
-    """NVRTC, loaded; None where it is not found. pip's package keeps it in a folder of its own."""
+    """NVRTC, loaded; None if it is not found. pip's package has it in a folder of its own."""
     packages = [Path(folder) / "nvidia" for folder in sys.path]
     found = [str(file) for folder in packages for file in sorted(folder.glob("*/lib/libnvrtc.so.*"))]
     for name in [ctypes.util.find_library("nvrtc"), *found]:
@@ -28,7 +28,7 @@ def nvrtc():
 
 
 def compile_log(code, *options):
-    """What NVRTC has to say about the code: nothing, when it compiles without a warning."""
+    """What NVRTC says about the code: "" when it compiles without a warning."""
     library, program, size = nvrtc(), ctypes.c_void_p(), ctypes.c_size_t()
     assert library.nvrtcCreateProgram(ctypes.byref(program), code.encode(), b"kernel.cu", 0, None, None) == 0
     words = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))

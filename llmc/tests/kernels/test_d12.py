@@ -1,4 +1,4 @@
-"""GPT-2 124M on a GPU: the "cuda" backend against PyTorch in float64, at the size people train. Skipped elsewhere.
+"""GPT-2 124M on a GPU: the "cuda" backend against PyTorch in float64, at the size that people train. Skipped elsewhere.
 
 Ten losses to 1e-5 in float32 and to 1e-2 with TF32, every gradient to 1e-5 of its largest element.
 """
@@ -23,7 +23,7 @@ B, T = 2, 1024
 
 @pytest.fixture(scope="module")
 def run():
-    """The model as it starts, a batch, and PyTorch's loss, gradients and ten losses of recipe A."""
+    """A fresh model, a batch, and PyTorch's loss, gradients and ten losses of recipe A."""
     model = GPT2(preset("d12"), "cuda")
     model.init_weights()
     values = {name: cuda.asnumpy(p) for name, p in model.params.items()}
@@ -36,7 +36,7 @@ def run():
 
 
 def ten_losses(model, values, x, y):
-    """As PyTorch's: from the same weights, each loss before its update."""
+    """Ten losses as PyTorch's are measured: from the same weights, each before its update."""
     for name, p in model.params.items():
         p[...] = cuda.asarray(values[name])
     model.zero_optimizer()

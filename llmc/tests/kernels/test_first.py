@@ -7,7 +7,7 @@ from llmc import cuda
 from llmc.backends import reference
 from llmc.kernels import encoder, gelu, kernel, residual
 
-SIZES = [1, 3, 4, 127, 128, 129, 1023, 1028, 3 * 5 * 7, 40_001]  # 40,001: the grid-stride loops go round
+SIZES = [1, 3, 4, 127, 128, 129, 1023, 1028, 3 * 5 * 7, 40_001]  # 40,001: the grid-stride loops repeat
 SHAPES = [(3, 5, 7), (2, 5, 127), (1, 3, 129), (2, 3, 768), (1, 2, 1600), (4, 67, 4)]  # B, T, C
 GUARD = np.float32(-77.0)  # around every output
 
@@ -22,7 +22,7 @@ def versions(module):
 
 
 def off_by(shift, array):
-    """A copy of the array on the device, `shift` floats behind an address that is a multiple of 16."""
+    """A copy of the array on the device, `shift` floats after an address that is a multiple of 16."""
     whole = cuda.xp.zeros(array.size + shift, np.float32)  # (n + shift,)
     part = whole[shift:].reshape(array.shape)
     part[...] = cuda.asarray(array)
@@ -81,7 +81,7 @@ def test_residual_forward(version, n, shift):
 def test_encoder_forward(version, shape, shift):
     B, T, C = shape
     tokens = np.random.RandomState(2).randint(0, 11, (B, T)).astype(np.int32)
-    wte, wpe = draw(11, C), draw(T + 3, C, seed=1)  # positions that are not used too
+    wte, wpe = draw(11, C), draw(T + 3, C, seed=1)  # with positions that are not used
     whole, out = framed(shape, shift)
     encoder.encoder_forward(out, cuda.asarray(tokens), off_by(shift, wte), cuda.asarray(wpe), version=version)
     assert np.array_equal(cuda.asnumpy(out), wte[tokens] + wpe[:T])
@@ -99,7 +99,7 @@ def test_the_default_is_the_fastest_version(module, name, monkeypatch):
 
 
 def arguments(layer, n):
-    """What a kernel of that layer is launched with, for n elements in all (the encoder: rows of 12)."""
+    """A kernel's arguments, for n elements in all (the encoder: rows of 12)."""
     if layer == "encoder":
         C, T = 12, n // 12
         tokens = (np.arange(T) % 5).astype(np.int32)
@@ -117,7 +117,7 @@ def test_the_emulator_finds_nothing_in_them(layer, name):
     assert report.ok, str(report)
 
 
-STRIDED = {"encoder_forward_v1"}  # neighbouring threads are a whole row apart: that is what version 2 mends
+STRIDED = {"encoder_forward_v1"}  # neighbouring threads are a whole row apart; version 2 mends that
 
 
 @pytest.mark.parametrize("layer, name", KERNELS, ids=[name for _, name in KERNELS])

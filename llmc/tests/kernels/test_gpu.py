@@ -1,4 +1,4 @@
-"""What only a real GPU can show: check=True keeps it safe, and it agrees with the emulator. Skipped elsewhere."""
+"""Only a real GPU can show that check=True keeps it safe and that it agrees with the emulator. Skipped elsewhere."""
 
 import numpy as np
 import pytest

@@ -9,7 +9,7 @@ from llmc.kernels import kernel, layernorm, reductions, softmax
 
 COUNTS = {**softmax.VERSIONS, **layernorm.VERSIONS}
 EACH = {name: range(1, last + 1) for name, last in COUNTS.items()}
-ROWS = 2, 5  # (B, T): ten rows, no multiple of the eight that a block of warps takes
+ROWS = 2, 5  # (B, T): ten rows, not a multiple of the eight in a block of warps
 
 
 def random(*shape, seed=0):
@@ -51,7 +51,7 @@ def test_softmax(version, C):
 @pytest.mark.parametrize("C", [50257, 50304])
 @pytest.mark.parametrize("version", EACH["softmax_forward"])
 def test_softmax_of_a_vocabulary(version, C):
-    x = random(2, C)  # (N, C)   rows too long to be kept; the second starts at an address that quads cannot have
+    x = random(2, C)  # (N, C)   rows too long to be kept; the second starts where no quad can start
     assert np.allclose(run_softmax(x, version), softmax64(x), rtol=5e-5, atol=1e-9)
 
 
@@ -93,7 +93,7 @@ def test_residual_layernorm(version, C):
 
 
 def test_rows_at_odd_addresses_are_read_number_by_number():
-    flat = asarray(random(3 * 768 + 1))  # rows of 768, but from the second number on
+    flat = asarray(random(3 * 768 + 1))  # rows of 768, starting at the second number
     x, out = flat[1:].reshape(3, 768), empty((3, 768), np.float32)  # (N, C) each
     softmax.softmax_forward(out, x)
     assert np.allclose(asnumpy(out), softmax64(asnumpy(x)), rtol=2e-5, atol=1e-9)
@@ -103,7 +103,7 @@ def test_rows_at_odd_addresses_are_read_number_by_number():
 
 
 class Watched:
-    """Stands for `kernel(layer, name)`: what the wrapper launches goes through `inspect` instead."""
+    """Replaces `kernel(layer, name)`, so that what the wrapper launches goes through `inspect`."""
 
     def __init__(self, layer, name, seen):
         self.launch, self.seen = kernel(layer, name), seen
