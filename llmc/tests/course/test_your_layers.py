@@ -147,7 +147,7 @@ def test_validation_leaves_the_logits():
     tokens = np.arange(12).reshape(2, 6)
     before = model.forward(tokens).copy()
     model.forward(tokens, tokens)
-    np.testing.assert_array_equal(model._activations.views["logits"], before)
+    np.testing.assert_array_equal(model._acts["logits"], before)
 
 
 def test_stubs_and_strangers_are_left_to_the_reference():
