@@ -88,7 +88,7 @@ def _norm_before(l, config, params, acts):
 def backward(be, config, params, grads, acts, dacts, tokens):
     """Add to grads what reaches the parameters from dacts["dbtc"] (B, T, C), the gradient of acts["lnf"].
 
-    The four are FlatBuffers, the last two those of `activation_table` (with stats) and `gradient_table`.
+    params, grads, acts, dacts: FlatBuffers; the last two of `activation_table` (with stats) and `gradient_table`.
     """
     dresidual = dacts["dresidual"]  # (B, T, C): the gradient of the residual stream, from the last layer to the first
     be.zero(dresidual)

@@ -48,7 +48,7 @@ def keep(kernels, compiler):
 
 def fingerprint(sources) -> str:
     """ "kernels-SOURCES-MACHINE": what the Python files in the folder `sources`, and what this machine, compile to."""
-    text = b"".join(path.read_bytes() for path in sorted(Path(sources).glob("*.py")))
+    text = b"".join(path.name.encode() + path.read_bytes() for path in sorted(Path(sources).glob("*.py")))
     machine = sys.implementation.cache_tag, numba.__version__, binding.get_host_cpu_name()
     machine += (binding.get_host_cpu_features().flatten(),)
     return "-".join(["kernels", *(hashlib.sha256(part).hexdigest()[:12] for part in (text, repr(machine).encode()))])

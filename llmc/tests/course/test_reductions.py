@@ -131,7 +131,7 @@ def test_functions_of_a_file_are_found_whole():
     for name in ("tree_sum", "warp_sum", "Moments", "merge", "layernorm_row", "layernorm_forward_v6"):
         found = ladders.function_text(text, name)
         assert found in text and found.count("{") == found.count("}") and name in found
-    assert ladders.function_text(text, "sum").startswith("// What the last versions do")
+    assert ladders.function_text(text, "sum").startswith("// The last versions take one number or four")
     assert ladders.function_text(text, "layernorm_row").splitlines()[2].startswith("template")
 
 
