@@ -10,6 +10,7 @@ import sys
 from importlib import import_module
 
 from llmc.errors import UserError
+from llmc.terminal import llmc_command
 
 
 class Parser(argparse.ArgumentParser):
@@ -17,7 +18,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message):
         """Raise UserError instead of printing the usage."""
-        raise UserError(f"{message} (see `{self.prog} --help`).")
+        raise UserError(f"{message} (see `{llmc_command(*self.prog.split()[1:], '--help')}`).")
 
 
 COMMANDS = {  # the name of a file in llmc/commands -> what the command does

@@ -18,6 +18,7 @@ from numba.extending import get_cython_function_address
 from threadpoolctl import ThreadpoolController
 
 from llmc.errors import UserError
+from llmc.terminal import pip
 
 GEMM = {np.dtype(np.float32): "sgemm", np.dtype(np.float64): "dgemm"}
 SEQUENTIAL = 1  # MKL's number for: no threads of its own
@@ -61,10 +62,11 @@ def choose():
     """({dtype: address}, description) of the BLAS to use. Raises UserError for an LLMC_BLAS that is not there."""
     wanted = os.environ.get("LLMC_BLAS", "")
     if wanted not in ("", "scipy", "mkl"):
-        raise UserError(f"LLMC_BLAS is {wanted!r}; set it to scipy or mkl, or leave it out.")
+        raise UserError(f"LLMC_BLAS is {wanted!r}; set it to scipy or mkl, or unset it.")
     found = mkls_gemm() if wanted == "mkl" or (not wanted and is_intel()) else None
     if found is None and wanted == "mkl":
-        raise UserError("LLMC_BLAS asks for mkl, which is not installed; run `pip install mkl`, or leave it out.")
+        install = pip("install", "mkl")
+        raise UserError(f"LLMC_BLAS asks for mkl, which is not installed; run `{install}`, or unset LLMC_BLAS.")
     return found or scipys_gemm()
 
 
