@@ -31,7 +31,7 @@ pytestmark = [
     pytest.mark.skipif(not (ROOT / "solutions").is_dir(), reason="needs a checkout: the exercises lie in it"),
 ]
 
-EXERCISES = all_exercises(ROOT)
+EXERCISES = all_exercises()
 NEXT = next((exercise for exercise in EXERCISES if exercise.name == "embedding_backward"), None)
 PATIENCE = 120  # seconds; a busy machine with two cores starts a kernel in ten
 QUIET = "--disable-gpu --disable-background-networking --disable-component-update --disable-sync --no-first-run".split()

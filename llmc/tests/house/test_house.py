@@ -9,6 +9,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from llmc.course.exercises.catalog import SECTION, section_link
+
 ROOT = Path(__file__).resolve().parents[3]
 TOP_LEVEL = """README.md environment.yml pyproject.toml Makefile LICENSE notebooks exercises solutions data llmc
     .ci .github .gitignore .gitattributes conftest.py""".split()
@@ -165,3 +167,24 @@ def test_outputs_are_of_one_clean_run(path):
 def test_solutions_are_done(path):
     shown = json.dumps([cell.outputs for cell in code_cells(path)]).lower()
     assert "not done yet" not in shown
+
+
+@every_notebook
+def test_nothing_is_said_to_the_linter(path):
+    """What a learner reads has no `# noqa`; pyproject.toml says what ruff lets pass in notebooks."""
+    assert not [cell.id for cell in code_cells(path) if "noqa" in cell.source]
+
+
+def named_sections():
+    """(lesson's number, beginning of the heading, file that names it) for all code, notebooks and answers."""
+    sources = [path for path in tracked_files() if path.suffix in (".py", ".ipynb") and "tests" not in path.parts]
+    for path in sources:
+        text = (ROOT / path).read_text(encoding="utf-8").replace("\\'", "'").replace('\\"', '"')
+        yield from ((number, title, path.as_posix()) for number, title in SECTION.findall(text))
+
+
+def test_every_section_that_is_named_exists():
+    """`lesson 01, section "2 · Forward"` in a message becomes a link, which must lead somewhere."""
+    named = set(named_sections())
+    missing = [place for place in sorted(named) if place[1] != "…" and not section_link(*place[:2])]
+    assert len(named) > 50 and not missing
