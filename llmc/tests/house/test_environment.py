@@ -41,7 +41,9 @@ def environment(environment_text):
 
 def test_same_packages_and_minimum_versions(project, environment):
     conda = minima(line for line in environment["dependencies"] if isinstance(line, str) and line != "pip")
-    assert conda == {"python": project["requires-python"].removeprefix(">="), **minima(project["dependencies"])}
+    nbval = minima(line for line in project["optional-dependencies"]["test"] if line.startswith("nbval"))
+    python = {"python": project["requires-python"].removeprefix(">=")}
+    assert conda == {**python, **minima(project["dependencies"]), **nbval}
 
 
 @pytest.mark.parametrize("extra", ["cuda12", "cuda13"])
@@ -55,6 +57,18 @@ def test_conda_forge_and_this_package(environment):
     assert environment["channels"] == ["conda-forge"]
     assert environment["dependencies"][-1] == {"pip": ["-e ."]}
     assert "pip" in environment["dependencies"], "conda warns when pip packages are listed without pip itself"
+
+
+def test_uv_knows_which_extras_exclude_each_other(project):
+    """Both CuPy wheels claim the same files, and PyTorch brings CUDA 13; without this `uv sync` finds no solution."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    conflicts = [{extra["extra"] for extra in pair} for pair in tomllib.loads(text)["tool"]["uv"]["conflicts"]]
+    assert {"cuda12", "cuda13"} in conflicts and {"cuda12", "test"} in conflicts
+    assert set().union(*conflicts) <= project["optional-dependencies"].keys()
+
+
+def test_our_name_on_pypi_is_not_somebody_elses(project):
+    assert project["name"] == "llmc-course" and project["scripts"] == {"llmc": "llmc.cli:main"}
 
 
 def test_uncommented_gpu_lines_still_parse(environment_text):
