@@ -33,8 +33,8 @@ def pip(*words) -> str:
 
 
 def shown(path) -> str:
-    """A path as the reader would type it: relative when it lies below the folder they are in."""
-    path, here = Path(os.path.abspath(path)), _here()
+    """A path as the reader would type it: relative when it lies below the current folder."""
+    path, here = Path(os.path.abspath(path)), Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) and path != here else str(path)
 
 
@@ -47,12 +47,6 @@ def in_notebook() -> bool:
     """Is this the kernel of a notebook?"""
     ipython = sys.modules.get("IPython")
     return getattr(ipython.get_ipython() if ipython else None, "kernel", None) is not None
-
-
-def _here() -> Path:
-    """The reader's folder. JupyterLab's terminal opens at the root of the checkout, not beside the notebook."""
-    here, root = Path.cwd(), Path(__file__).resolve().parents[1]
-    return root if in_notebook() and here.is_relative_to(root) else here
 
 
 def _scripts() -> Path:
@@ -79,7 +73,7 @@ def _python() -> str:
 
 
 def _by_uv() -> bool:
-    """Did `uv run` start this process? It then sees a PATH that the reader's own shell does not have."""
+    """Did `uv run` start this process? It sees a PATH that the reader's shell lacks; JupyterLab's terminals have it."""
     return "UV_RUN_RECURSION_DEPTH" in os.environ and not in_notebook()
 
 

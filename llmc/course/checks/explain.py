@@ -8,6 +8,7 @@ import linecache
 import re
 import sys
 from html import escape
+from itertools import groupby
 
 import numpy as np
 
@@ -16,9 +17,10 @@ from llmc.terminal import in_notebook
 
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"  # red would be hard to read on the pink that JupyterLab puts behind errors
 HEAD = re.compile(r"✗ (\w+): ")  # how the message of a check begins
-# JupyterLab breaks the lines of an error in the middle of words; these it breaks between them.
-STYLE = "font-family:var(--jp-code-font-family,monospace);font-size:var(--jp-code-font-size,13px);"
+# JupyterLab breaks the lines of an error in the middle of words; these it breaks between them, and tables nowhere.
+STYLE = "font-family:var(--jp-code-font-family,monospace);font-size:var(--jp-code-font-size,13px);padding-left:8px;"
 STYLE += "white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere"
+TABLE = "white-space:pre;overflow-x:auto"
 
 
 class WrongAnswer(AssertionError):
@@ -48,8 +50,11 @@ class WrongAnswer(AssertionError):
     def _repr_html_(self):
         """The message, its first line in bold, sections of lessons as links; then the picture."""
         first, *rest = HEAD.sub("", self.message, count=1).splitlines() or [""]
-        text = "\n".join([f"<b>{_linked(first)}</b>", *map(_linked, rest)])
-        return f'<div style="{STYLE}">{text}</div>' + (self.picture.html() if self.picture else "")
+        parts = [f"<div><b>{_linked(first)}</b></div>"]
+        for table, lines in groupby(rest, key=lambda line: line.startswith("    ")):
+            html = "\n".join(map(escape if table else _linked, lines))
+            parts.append(f'<div style="{TABLE}">{html}</div>' if table else f"<div>{html}</div>")
+        return f'<div style="{STYLE}">{"".join(parts)}</div>' + (self.picture.html() if self.picture else "")
 
 
 def _linked(line) -> str:

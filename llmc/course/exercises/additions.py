@@ -33,7 +33,7 @@ def links_below(solution: Path, exercise: str) -> str:
     answer = next(cell for cell in cells if cell.mark.get("exercise") == exercise and cell.mark["role"] == "answer")
     links = [
         f"**Lesson:** {_section(solution, answer)}",
-        f"**Solution:** [`{exercise}`]({link(f'../solutions/{solution.name}', answer.id)})",
+        f"**Solution:** [{exercise}]({link(f'../solutions/{solution.name}', answer.id)})",
         *_next(solution, cells[cells.index(answer) + 1 :]),
     ]
     return " · ".join(links)

@@ -11,7 +11,6 @@ import pytest
 from llmc import terminal
 from llmc.terminal import llmc_command, pip, python_command, shown
 
-ROOT = Path(__file__).resolve().parents[3]
 posix = pytest.mark.skipif(os.name == "nt", reason="how a POSIX shell quotes")
 
 
@@ -87,14 +86,6 @@ def test_a_path_below_home_begins_with_a_tilde(installed, monkeypatch):
     monkeypatch.chdir("/usr")
     assert llmc_command("train") == "~/'my course/.venv/bin/llmc' train"
     assert shown(installed) == str(installed)
-
-
-def test_a_notebooks_reader_types_at_the_checkout(monkeypatch):
-    monkeypatch.chdir(ROOT / "llmc")
-    run = ROOT / "runs" / "tiny"
-    assert shown(run) == str(run)
-    monkeypatch.setattr(terminal, "in_notebook", lambda: True)
-    assert shown(run) == str(Path("runs", "tiny"))
 
 
 @posix

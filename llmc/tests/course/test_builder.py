@@ -140,7 +140,7 @@ def test_links_below_a_check(root):
     lesson, solution_, after = links.source.split(" · **")
     assert links.id == "f-links"
     assert lesson == "**Lesson:** [1 · Why f](../notebooks/01_f.ipynb#cell-id=cell-00)"
-    assert solution_ == "Solution:** [`f`](../solutions/01_f.ipynb#cell-id=cell-04)"
+    assert solution_ == "Solution:** [f](../solutions/01_f.ipynb#cell-id=cell-04)"
     assert after == "Next lesson:** [02_g](../notebooks/02_g.ipynb)"
 
 

@@ -238,9 +238,10 @@ def test_printed_lines_fit_into_a_notebook(sentence, capsys):
 
 def test_html_of_a_message():
     """Its first line in bold, without the name of the exercise; a section that does not exist is no link."""
-    html = WrongAnswer('✗ f: a < b\n→ Where to look: lesson 99, section "1 · No".\nThe end.')._repr_html_()
-    assert "<b>a &lt; b</b>\n→ Where to look: lesson 99, section &quot;1 · No&quot;.\nThe end.</div>" in html
+    html = WrongAnswer('✗ f: a < b\n→ Where to look: lesson 99, section "1 · No".\n    1  <2')._repr_html_()
+    assert "<b>a &lt; b</b></div><div>→ Where to look: lesson 99, section &quot;1 · No&quot;.</div>" in html
     assert "✗" not in html and "white-space:pre-wrap" in html
+    assert re.search(r'<div style="white-space:pre;[^"]*">    1  &lt;2</div></div>$', html)  # a table keeps its columns
 
 
 def test_sections_are_links(monkeypatch):
@@ -253,7 +254,7 @@ def test_sections_are_links(monkeypatch):
         r'<a href="\.\./notebooks/01_layernorm\.ipynb#cell-id=([\w-]+)">lesson 01, section &quot;2 ·', html
     )
     cells = {cell.id: cell.source for cell in catalog.cells_of(root / "notebooks" / "01_layernorm.ipynb")}
-    assert "## 2 · Forward" in cells[link[1]] and html.endswith("</a>, or ask</b></div>")
+    assert "## 2 · Forward" in cells[link[1]] and html.endswith("</a>, or ask</b></div></div>")
 
 
 def test_plain_asserts():
