@@ -75,7 +75,7 @@ def command(root, copy, options) -> list[str]:
     page = quote((folder / FIRST).relative_to(top).as_posix())
     words = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={top}"]
     words.append(f"--LabApp.default_url=/lab/tree/{page}")
-    if os.environ.get("SHELL"):  # or else, without a terminal, a login shell, which on many systems sets its own PATH
+    if os.name != "nt" and os.environ.get("SHELL"):  # not a login shell, which on many systems sets a PATH of its own
         words.append(f"--ServerApp.terminado_settings={{'shell_command': [{os.environ['SHELL']!r}]}}")
     return [*words, *options]
 

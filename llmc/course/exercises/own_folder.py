@@ -12,6 +12,8 @@ from llmc.course.exercises.layout import FOLDERS, MARKER
 from llmc.course.exercises.merging import fingerprints, merge
 from llmc.terminal import llmc_command, shown
 
+FEW = 4  # names of files that a line has room for
+
 
 def start(copy: Path, root: Path | None = None) -> list[str]:
     """Make the copy; returns lines that say what was done and how to go on.
@@ -51,11 +53,16 @@ def update(copy: Path, root: Path | None = None) -> list[str]:
     renewed += _bring_files(root, copy, state)
     state["course"] = files.course_digest(root)
     files.write_text(copy / MARKER, files.to_json(state))
-    told = [f"New from the course: {', '.join(renewed)}."] * bool(renewed)
+    told = [f"New from the course: {_listed(renewed)}."] * bool(renewed)
     told += [f"{name}: {line}" for name, brought in notebooks.items() for line in brought.lines]
     if not told:
         return [f"{shown(copy)} is up to date; your answers are as they were."]
     return [*told, "Your answers are as they were. If JupyterLab is open: File → Reload Notebook from Disk."]
+
+
+def _listed(names) -> str:
+    """ "a, b", "20 files: a, b, c, …"."""
+    return ", ".join(names) if len(names) <= FEW else f"{len(names)} files: {', '.join(names[:FEW])}, …"
 
 
 class Brought(NamedTuple):

@@ -44,7 +44,7 @@ def pull(root: Path) -> list[str]:
     if before == _head(root):
         return ["The course has nothing new."]
     count = _git(root, "rev-list", "--count", f"{before}..HEAD").stdout.decode().strip()
-    told.insert(0, f"The course has changed ({count} commits).")
+    told.insert(0, f"The course has changed ({count} commit{'s' * (count != '1')}).")
     if packages != (root / "pyproject.toml").read_bytes():
         told.append(f"Its packages may have changed too: run `{pip('install', '-e', '.')}` in {root}.")
     return told

@@ -56,7 +56,7 @@ def test_a_lesson_that_was_run_stops_git_and_not_us(upstream, clone):
     run_all(clone / LESSON)
     news(upstream)
     assert "would be overwritten" in git(clone, "pull").stderr
-    assert pull(clone) == ["The course has changed (1 commits)."]
+    assert pull(clone) == ["The course has changed (1 commit)."]
     assert "News." in sources(clone / LESSON)["text"] and differing(clone) == []
     assert not (clone / ".git" / "llmc-update").exists()
 
@@ -161,7 +161,7 @@ def test_update_pulls_and_then_brings_the_copy_up_to_date(upstream, clone, monke
     monkeypatch.setattr(update, "_bring_in_new_process", lambda copy: calls.append(copy) or 0)
     monkeypatch.chdir(clone)
     assert main(["update"]) == 0
-    assert "The course has changed (1 commits)." in capfd.readouterr().out
+    assert "The course has changed (1 commit)." in capfd.readouterr().out
     assert calls == [clone / "mine"]
     assert main(["update", "--no-pull", str(calls[0])]) == 0
     assert "New from the course: 01_f.ipynb." in capfd.readouterr().out

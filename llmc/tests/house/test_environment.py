@@ -1,6 +1,9 @@
 """environment.yml (conda) and pyproject.toml (pip) list the same packages with the same minimum versions."""
 
+import os
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -69,6 +72,21 @@ def test_uv_knows_which_extras_exclude_each_other(project):
 
 def test_our_name_on_pypi_is_not_somebody_elses(project):
     assert project["name"] == "llmc-course" and project["scripts"] == {"llmc": "llmc.cli:main"}
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+@pytest.mark.parametrize("target", ["lab", "train", "test", "install"])
+def test_a_checkout_that_was_moved_says_so(target, tmp_path):
+    """Its environment holds the old path: no target runs in it, or installs into it."""
+    if not (ROOT / "Makefile").is_file():
+        pytest.skip("needs a checkout")
+    for name in (".llmc-course", ".llmc-tests"):
+        (tmp_path / name).write_text("/the/old place\n", encoding="utf-8")
+    environment = {name: value for name, value in os.environ.items() if "MAKE" not in name}  # `make test` runs this too
+    command = ["make", target, f"VENV={tmp_path}"]
+    run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert run.returncode == 2 and "was made for /the/old place" in run.stderr and "make clean install" in run.stderr
+    assert run.stdout == "" and len(list(tmp_path.iterdir())) == 2
 
 
 def test_uncommented_gpu_lines_still_parse(environment_text):
