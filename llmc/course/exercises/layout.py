@@ -34,7 +34,8 @@ def own_copy() -> Path | None:
     around = next((place for place in (here, *here.parents) if (place / MARKER).is_file()), None)
     if around or root is None or root in here.parents:
         return around
-    return max((path.parent for path in root.glob(f"*/{MARKER}")), key=lambda copy: copy.stat().st_mtime, default=None)
+    markers = sorted(root.glob(f"*/{MARKER}"), key=lambda path: path.stat().st_mtime)
+    return markers[-1].parent if markers else None
 
 
 def place_in_copy(path: PurePosixPath) -> PurePosixPath | None:

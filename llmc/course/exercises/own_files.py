@@ -99,13 +99,15 @@ def adopt_old(folder):
     marker = folder / OLD_MARKER
     if not marker.is_file() or (folder / MARKER).exists():
         return
-    state, cells = json.loads(marker.read_text(encoding="utf-8")), {}
-    for lesson, given in state["cells"].items():
-        place = place_in_copy(PurePosixPath("exercises", f"{lesson}.ipynb"))
-        cells[str(place)] = given
-        (folder / place).parent.mkdir(exist_ok=True)
-        if (folder / f"{lesson}.ipynb").exists():
-            (folder / f"{lesson}.ipynb").rename(folder / place)
+    try:
+        given = dict(json.loads(marker.read_text(encoding="utf-8"))["cells"])
+    except (ValueError, KeyError, TypeError):
+        given = {}
+    for path in sorted(folder.glob("[0-9][0-9]_*.ipynb")):
+        place = folder / place_in_copy(PurePosixPath("exercises", path.name))
+        place.parent.mkdir(exist_ok=True)
+        path.rename(place)
+    cells = {str(place_in_copy(PurePosixPath("exercises", f"{name}.ipynb"))): its for name, its in given.items()}
     write_text(folder / MARKER, to_json({**new_state(), "cells": cells}))
     marker.unlink()
 

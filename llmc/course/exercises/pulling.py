@@ -34,11 +34,14 @@ def pull(root: Path) -> list[str]:
     for path in mine:
         read_notebook(root / path)  # raises before anything is touched
     aside = root / _git(root, "rev-parse", "--git-path", "llmc-update").stdout.decode().strip()
+    if aside.exists():
+        raise UserError(f"an earlier update was killed, and {aside} holds your notebooks; move that folder away first.")
     _write_all(aside, mine)
     try:
         told = _pull_without(root, mine)
     except BaseException:
         _write_all(root, mine)
+        shutil.rmtree(aside, ignore_errors=True)
         raise
     shutil.rmtree(aside, ignore_errors=True)
     if before == _head(root):

@@ -141,6 +141,9 @@ def test_killed_in_between(upstream, clone, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         pull(clone)
     assert kept == [before] and (clone / LESSON).read_bytes() == before
+    (clone / ".git" / "llmc-update").mkdir()
+    with pytest.raises(UserError, match="an earlier update was killed, and .*llmc-update holds your notebooks"):
+        pull(clone)
 
 
 def test_what_is_no_clone(clone, tmp_path):
