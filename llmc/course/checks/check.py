@@ -97,7 +97,7 @@ class check:
         """Raise WrongAnswer when this call changed what an earlier one returned: both are then the same array."""
         if any(not np.array_equal(array, copy, equal_nan=True) for array, copy in self._kept):
             raise WrongAnswer(
-                "this call changed an array that an earlier call had returned: make a new array in each call."
+                "this call changed an array that an earlier call had returned: make a new array in every call."
             )
         for value in result if isinstance(result, tuple) else (result,):
             if isinstance(value, np.ndarray) and not any(np.may_share_memory(value, b.whole) for b in self._buffers):

@@ -1,7 +1,9 @@
 """Which exercises exist, and in which files: read from the metadata of the solution notebooks' cells.
 
-{"llmc": {"exercise": "layernorm_forward", "role": "answer", "minutes": 10, "difficulty": 1}}     on the answer's cell
-{"llmc": {"exercise": "layernorm_forward", "role": "check"}}                                      on the check's cell
+{"llmc": {"exercise": "layernorm_forward", "role": "answer", "minutes": 10, "difficulty": 1, "section": "2"}}
+{"llmc": {"exercise": "layernorm_forward", "role": "check"}}
+
+The first is on the answer's cell, and "section" is how a heading of its lesson begins; the second is on the check's cell.
 """
 
 import json

@@ -195,7 +195,7 @@ def test_results_of_earlier_calls_must_not_change():
         shared[:] = x
         return shared
 
-    with pytest.raises(WrongAnswer, match="make a new array in each call"):
+    with pytest.raises(WrongAnswer, match="make a new array in every call"):
         with check("f") as c:
             c.call(reuses, c.random(3))
             c.call(reuses, c.random(3))
