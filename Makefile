@@ -5,7 +5,8 @@ ARGS ?=
 
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 PY := $(BIN)/python
-# Stamps: written last, so an install that was interrupted is done again; older than pyproject.toml, it is done again too.
+# Stamps: written last, so that an interrupted install is done again, as is one older than pyproject.toml. Each holds the
+# checkout's path: scripts and links in an environment do too, so it does not work for a checkout that was moved or copied.
 COURSE := $(VENV)/.llmc-course
 TESTS := $(VENV)/.llmc-tests
 BROWSER := $(VENV)/.llmc-browser
@@ -16,17 +17,20 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install lab train test gpu-test test-browser exercises notebooks lint bench clean
+.PHONY: help install lab train update test gpu-test test-browser exercises notebooks lint bench clean here
 
 help:
 	@echo 'make TARGET [ARGS="more options"] [PYTHON=python3.12] [VENV=.venv]'
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
-lab: $(COURSE) ## open the course in JupyterLab, at notebooks/00_start_here.ipynb
-	@exec $(PY) -m jupyterlab --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb $(ARGS)
+lab: $(COURSE) ## open the course in JupyterLab, in your own copy if you like (ARGS: JupyterLab's options)
+	@exec $(PY) -m llmc lab $(if $(ARGS),-- $(ARGS))
 
-train: $(COURSE) ## train a small GPT-2 on this machine and let it write (minutes; Ctrl-C stops it and keeps what there is)
-	@exec $(PY) -m llmc.cli train $(ARGS)
+train: $(COURSE) ## train a small GPT-2 on this machine and let it write (minutes; Ctrl-C stops it and keeps what it has)
+	@exec $(PY) -m llmc train $(ARGS)
+
+update: $(COURSE) ## get the newest version of the course, and keep your answers
+	@exec $(PY) -m llmc update $(ARGS)
 
 test: $(TESTS) ## everything: the package's tests, every notebook and solution, the exercises, lint
 	@exec $(PY) -m pytest -n 2 --dist loadscope $(ARGS)
@@ -38,7 +42,7 @@ test-browser: $(BROWSER) ## an exercise in a real JupyterLab and Chromium; says 
 	@exec $(PY) -m pytest -rs llmc/tests/house/test_browser.py $(ARGS)
 
 exercises: $(COURSE) ## write exercises/ again from solutions/
-	@exec $(PY) -m llmc.cli exercises build $(ARGS)
+	@exec $(PY) -m llmc exercises build $(ARGS)
 
 notebooks: $(COURSE) ## run every notebook and solution and store the outputs
 	@exec $(PY) -m llmc.course.exercises.notebooks run $(ARGS) notebooks/*.ipynb solutions/*.ipynb
@@ -46,24 +50,29 @@ notebooks: $(COURSE) ## run every notebook and solution and store the outputs
 lint: $(TESTS) ## ruff on code and notebooks (part of make test)
 	@$(PY) -m ruff check . && $(PY) -m ruff format --check .
 
-bench: $(COURSE) ## milliseconds a training step, beside what this machine's BLAS could do
-	@exec $(PY) -m llmc.cli bench $(ARGS)
+bench: $(COURSE) ## milliseconds of a training step, next to what this machine's BLAS could do
+	@exec $(PY) -m llmc bench $(ARGS)
 
-install: $(COURSE) ## only make the environment; the other targets do it when needed
+install: $(COURSE) ## only make the environment; the other targets make it when they need it
 
 clean: ## remove the environment and every cache; keeps runs/, data/ and your progress
 	@if [ -e $(VENV)/pyvenv.cfg ]; then rm -rf $(VENV); fi
 	@rm -rf .pytest_cache .ruff_cache .hypothesis build dist
 	@find . -name .git -prune -o -type d \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +
 
-# pip's own lines, less the two hundred that only say that nothing is wrong; its warnings and errors come through untouched.
+here:
+	@if [ -s $(COURSE) ] && [ "$$(cat $(COURSE))" != "$$(pwd -P)" ]; then \
+	  echo "llmc: this checkout was moved or copied: $(VENV) was made for $$(cat $(COURSE)) and does not work here; make it again with \`make clean install\` (one to five minutes)." >&2; \
+	  exit 2; fi
+
+# Of pip's own lines only downloads are shown; its warnings and errors come through untouched.
 define install
 	@command -v '$(PYTHON)' >/dev/null || { echo 'llmc needs Python 3.11 or newer and there is no "$(PYTHON)": install one, or name it with make PYTHON=/path/to/python3.' >&2; exit 2; }
 	@'$(PYTHON)' -c 'import sys; sys.exit(sys.version_info < (3, 11) and "llmc needs Python 3.11 or newer and $(PYTHON) is %d.%d: install a newer one, or name it with make PYTHON=/path/to/python3." % sys.version_info[:2] or 0)'
 	@rm -f $(COURSE) $(TESTS) $(BROWSER)
 	@echo 'llmc: installing $(2) into $(VENV), once (one to five minutes) ...'
 	@'$(PYTHON)' -m venv $(VENV)
-	@{ $(PY) -m pip install --disable-pip-version-check -e '.$(1)' && touch $(3); } | while IFS= read -r line; do \
+	@{ $(PY) -m pip install --disable-pip-version-check -e '.$(1)' && for stamp in $(3); do pwd -P > $$stamp; done; } | while IFS= read -r line; do \
 	  case "$$line" in \
 	    *Downloading*MB*) printf '  %s\n' "$${line#"$${line%%[! ]*}"}";; \
 	    Installing*) echo '  unpacking ...';; \
@@ -71,12 +80,12 @@ define install
 	@echo 'llmc: installed.'
 endef
 
-$(COURSE): pyproject.toml
+$(COURSE): pyproject.toml | here
 	$(call install,,the course,$(COURSE))
 
-$(TESTS): pyproject.toml
+$(TESTS): pyproject.toml | here
 	$(call install,[test],the course and its tests (PyTorch is large),$(COURSE) $(TESTS))
 
 comma := ,
-$(BROWSER): pyproject.toml
+$(BROWSER): pyproject.toml | here
 	$(call install,[test$(comma)browser],the course$(comma) its tests and Playwright (PyTorch is large),$(COURSE) $(TESTS) $(BROWSER))

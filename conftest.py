@@ -1,8 +1,8 @@
 """How pytest runs the notebooks, on top of nbval (a cell is a test), and what every test run has in common.
 
-nbval's lax mode passes every cell that raises nothing. What it would hide or drown is put right here: the cells after a
-failure (skipped: the first one is the cause), slow outputs, solutions that say "not done yet". What can be seen without
-running anything (tags that exempt a cell, shell lines) is refused by llmc/tests/house/test_house.py.
+nbval's lax mode passes every cell that does not raise. This file adds what that would hide: it skips the cells after a
+failure, because the first one is the cause, allows for slow outputs, and fails solutions that say "not done yet". What
+can be seen without running (tags that exempt a cell, shell lines) is refused by llmc/tests/house/test_house.py.
 """
 
 import os
@@ -17,14 +17,14 @@ except ImportError:  # no [test] extras: plain tests still run with `pytest -o a
     IPyNbCell = ()
 
 os.environ["MPLBACKEND"] = "Agg"  # before anything imports matplotlib: no test opens a window
-# Two workers share the machine: with one BLAS thread each, the suite takes two thirds of the processor time. The same
-# without workers: how sums are rounded must not depend on how pytest was called. NumPy reads these when imported.
+# Two workers share the machine: with one BLAS thread each, the suite takes two thirds of the processor time. Without
+# workers it is the same: how sums are rounded must not depend on how pytest was called. NumPy reads these on import.
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
     os.environ.setdefault(variable, "1")
 os.environ.setdefault("NUMBA_NUM_THREADS", "2")  # the "cpu" backend's: two, on every machine, so that cuts are tested
 os.environ.setdefault("LLMC_EMULATOR_THREADS", "1")  # its own tests ask for more; the timed exercises want a quiet core
 
-# The emulator of CUDA does not run on Windows itself, only within WSL; there its tests and lessons say nothing.
+# The CUDA emulator does not run on Windows, only inside WSL; on Windows its tests and lessons are not collected.
 CUDA = (
     "tests/emulator/",
     "tests/kernels/",

@@ -1,4 +1,4 @@
-"""The command `llmc`: one subcommand for each thing a user wants, each imported only when it is asked for.
+"""The command `llmc`: one subcommand for each thing that a user wants; only the one that is called is imported.
 
 Exit status: 0 done · 1 a check failed (verify, exercises --check) · 2 bad input or interrupted · 3 training diverged
 (train). With 2 and 3 there is one sentence on stderr.
@@ -10,6 +10,7 @@ import sys
 from importlib import import_module
 
 from llmc.errors import UserError
+from llmc.terminal import llmc_command
 
 
 class Parser(argparse.ArgumentParser):
@@ -17,7 +18,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message):
         """Raise UserError instead of printing the usage."""
-        raise UserError(f"{message} (see `{self.prog} --help`).")
+        raise UserError(f"{message} (see `{llmc_command(*self.prog.split()[1:], '--help')}`).")
 
 
 COMMANDS = {  # the name of a file in llmc/commands -> what the command does
@@ -31,8 +32,11 @@ COMMANDS = {  # the name of a file in llmc/commands -> what the command does
     "verify": "compare a model file with a debug state of llm.c",
     "bench": "measure a training step",
     "doctor": "look at what this machine has, and what is missing",
+    "start": "make a copy of the course of your own, for your answers",
+    "update": "get the newest version of the course, and keep your answers",
+    "lab": "open the course in JupyterLab",
     "progress": "show which exercises are done, and what is next",
-    "exercises": "get a folder of exercises of your own, or keep it up to date",
+    "exercises": "write the exercises again from the solutions, for authors of the course",
 }
 
 EXAMPLES = """examples:
@@ -41,7 +45,7 @@ EXAMPLES = """examples:
   llmc train --steps 200 --name quick
   llmc train --resume                 the newest run goes on where it stopped
   llmc train --recipe cpu-demo        llm.c's own demonstration: GPT-2 124M on Shakespeare
-  llmc exercises start mine           the exercises in a folder of your own, which `git pull` never touches
+  llmc start my-course                lessons and exercises in a folder of your own, which `git pull` never touches
 """
 
 

@@ -4,6 +4,7 @@ It is written as a PyTorch user would write it: nn.Linear, scaled_dot_product_at
 """
 
 from llmc.errors import UserError
+from llmc.terminal import pip
 
 
 def torch_step(model, fused=False, compiled=False):
@@ -17,7 +18,7 @@ def torch_step(model, fused=False, compiled=False):
         import torch
     except ImportError:
         raise UserError(
-            "--vs torch needs PyTorch; install it with `pip install torch`, or leave the option out."
+            f"--vs torch needs PyTorch; install it with `{pip('install', 'torch')}`, or leave the option out."
         ) from None
     device = _device(model)
     network = _network(model).to(device)

@@ -11,6 +11,7 @@ from llmc.config import preset
 from llmc.errors import UserError
 from llmc.initialization import check_seed
 from llmc.model import GPT2
+from llmc.terminal import llmc_command
 
 
 def add_arguments(parser):
@@ -27,9 +28,8 @@ def add_arguments(parser):
 def run(args) -> int:
     """Write the model file and print its sizes; always 0. Raises UserError before anything is computed or fetched."""
     if (args.preset is None) == (args.source is None):
-        raise UserError(
-            "give either --preset (fresh weights) or --from (a Hugging Face model); see `llmc init --help`."
-        )
+        help_ = llmc_command("init", "--help")
+        raise UserError(f"give either --preset (fresh weights) or --from (a Hugging Face model); see `{help_}`.")
     check_precision(args.precision)
     check_seed(args.seed)
     path = Path(args.out)

@@ -8,6 +8,7 @@ import argparse
 from dataclasses import fields
 
 from llmc.errors import UserError
+from llmc.terminal import llmc_command, shown
 from llmc.training.recipes import RECIPES, recipe
 from llmc.training.settings import TrainSettings
 
@@ -140,7 +141,7 @@ def _interrupted(result) -> UserError:
         return UserError("interrupted before the first step was complete, so nothing was saved; start again.")
     return UserError(
         f"interrupted after step {result.steps} of {result.run.settings.steps}; the model, log, loss curve and a sample"
-        f" are in {result.run_dir}; continue with `llmc train --resume {result.run_dir}`."
+        f" are in {shown(result.run_dir)}; continue with `{llmc_command('train', '--resume', result.run_dir)}`."
     )
 
 
@@ -154,5 +155,5 @@ def _print_summary(result):
     steps = result.steps - result.run.resumed_at
     print(f"\n{finding(result.val, result.baselines, result.run.bytes_per_token)} ({baselines} nats per token).")
     print(f"{steps} steps in {clock(result.seconds)}, {result.tokens_per_second:,.0f} tokens/s.")
-    print(f"{result.run_dir} holds {', '.join(sorted(p.name for p in result.run_dir.iterdir()))}.")
-    print(f'For more text: llmc sample {result.run_dir} --prompt "The "')
+    print(f"{shown(result.run_dir)} holds {', '.join(sorted(p.name for p in result.run_dir.iterdir()))}.")
+    print(f"For more text: {llmc_command('sample', result.run_dir, '--prompt', 'The ')}")

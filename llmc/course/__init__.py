@@ -3,7 +3,7 @@
 In an exercise:  `with check("layernorm_forward") as c:` around asserts, `compare` and `gradient_check`.
 In a lesson:     `use_style()`, `gradient_check`, `compare`.
 Around them:     `hint("layernorm_backward")`, `progress()`, `glossary("rstd")`.
-Only NumPy is imported here; matplotlib and IPython are, when something needs them.
+Only NumPy is imported here; matplotlib and IPython are imported when something needs them.
 """
 
 from llmc.course.checks.check import check

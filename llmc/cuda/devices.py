@@ -5,6 +5,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 
 from llmc.errors import UserError
+from llmc.terminal import llmc_command
 
 DEVICES = ("gpu", "emulator")
 
@@ -34,7 +35,7 @@ def _check(name, where):
     if name not in DEVICES:
         raise UserError(f"{where} is {name!r}; choose 'gpu' or 'emulator'.")
     if name == "gpu" and reason():
-        raise UserError(f"no GPU can be used here: {reason()}; choose the emulator, or run `llmc doctor` to see why.")
+        raise UserError(f"no GPU can be used here: {reason()}; choose the emulator, or see `{llmc_command('doctor')}`.")
     return name
 
 

@@ -19,6 +19,7 @@ from llmc import cuda
 from llmc.course.exercises.cells import has_jupyter
 from llmc.errors import UserError
 from llmc.parity.cases import CASES
+from llmc.terminal import pip
 from llmc.tests.llmc_files import write_files
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,7 +45,7 @@ def main(words=None) -> int:
 def prepare():
     """Print what this machine has. Raises UserError when it has no GPU or no pytest."""
     if cuda.device("gpu") and find_spec("pytest") is None:
-        raise UserError(f"gpu-test needs pytest; install it with `{sys.executable} -m pip install pytest`.")
+        raise UserError(f"gpu-test needs pytest; install it with `{pip('install', 'pytest')}`.")
     import cupy
 
     from llmc.bench.kernels.times import name_of_gpu

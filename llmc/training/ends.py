@@ -1,6 +1,7 @@
 """The two ways in which a run fails: what happened, what is saved, and how to continue from there, in one sentence."""
 
 from llmc.errors import UserError
+from llmc.terminal import llmc_command, shown
 
 
 class RunDiverged(UserError):
@@ -21,9 +22,9 @@ def _advice(trainer, folder):
     """What to do about a divergence: "lower the learning rate (it was 0.1) and start again"."""
     lr = trainer.settings.learning_rate
     if folder and folder.latest is not None:
-        command = f"`llmc train --resume {folder.path} --learning-rate {lr / 2:g}`"
-        return f"step {folder.latest} is saved, so continue from it with a lower learning rate: {command}"
-    kept = f"; the log is in {folder.path}" if folder and trainer.step else ""
+        command = llmc_command("train", "--resume", folder.path, "--learning-rate", f"{lr / 2:g}")
+        return f"step {folder.latest} is saved, so continue from it with a lower learning rate: `{command}`"
+    kept = f"; the log is in {shown(folder.path)}" if folder and trainer.step else ""
     return f"lower the learning rate (it was {lr:g}) and start again{kept}"
 
 
@@ -32,6 +33,5 @@ def failed(error, folder) -> UserError:
     what = str(error).removesuffix(".")
     if not folder or folder.latest is None:
         return UserError(f"{what}.")
-    return UserError(
-        f"{what}; step {folder.latest} is saved: continue from it with `llmc train --resume {folder.path}`."
-    )
+    command = llmc_command("train", "--resume", folder.path)
+    return UserError(f"{what}; step {folder.latest} is saved: continue from it with `{command}`.")

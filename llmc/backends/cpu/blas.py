@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from llmc.errors import UserError
+from llmc.terminal import pip
 
 GEMM = {np.dtype(np.float32): "sgemm", np.dtype(np.float64): "dgemm"}
 SEQUENTIAL = 1  # MKL's number for: no threads of its own
@@ -36,10 +37,11 @@ def choose():
     """({dtype: address}, description) of the BLAS to use. Raises UserError for an LLMC_BLAS that is not there."""
     wanted = os.environ.get("LLMC_BLAS", "")
     if wanted not in ("", "scipy", "mkl"):
-        raise UserError(f"LLMC_BLAS is {wanted!r}; set it to scipy or mkl, or leave it out.")
+        raise UserError(f"LLMC_BLAS is {wanted!r}; set it to scipy or mkl, or unset it.")
     found = _mkl() if wanted == "mkl" or (not wanted and is_intel()) else None
     if found is None and wanted == "mkl":
-        raise UserError("LLMC_BLAS asks for mkl, which is not installed; run `pip install mkl`, or leave it out.")
+        install = pip("install", "mkl")
+        raise UserError(f"LLMC_BLAS asks for mkl, which is not installed; run `{install}`, or unset LLMC_BLAS.")
     return found or _scipy()
 
 

@@ -7,6 +7,7 @@ from textwrap import shorten
 
 from llmc.errors import UserError
 from llmc.files.header import opened
+from llmc.terminal import pip
 
 CONFIG, WEIGHTS, SHARDS = "config.json", "model.safetensors", "model.safetensors.index.json"
 REPOSITORY = re.compile(r"[\w.-]+(/[\w.-]+)?", re.ASCII)
@@ -75,9 +76,9 @@ def _on_hub(repository: str):
         import huggingface_hub as hub
         from huggingface_hub import errors, utils
     except ImportError:
-        hint = f'pip install "llmc[hf]"; {LOCAL}'
+        install = pip("install", "huggingface_hub")
         raise UserError(
-            f"there is no folder {repository}, and to reach the Hugging Face hub you need {hint}."
+            f"there is no folder {repository}, and to reach the Hugging Face hub you need `{install}`; {LOCAL}."
         ) from None
 
     def get(name):

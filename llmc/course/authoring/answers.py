@@ -26,7 +26,7 @@ from types import FunctionType
 
 from llmc.course.checks import check as check_cell
 from llmc.course.checks.explain import WrongAnswer
-from llmc.course.exercises.catalog import checkout
+from llmc.course.exercises.layout import checkout
 from llmc.course.learner import journal
 
 

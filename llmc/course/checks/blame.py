@@ -1,6 +1,6 @@
-"""From an exception to its explanation: whose line was it, and which call led there?
+"""From an exception to its explanation: whose line raised it, and which call led there?
 
-Three places are told apart: the learner's own function, the check cell, and a comparison that found a wrong value.
+It can come from three places: the learner's own function, the check cell, or a comparison that found a wrong value.
 """
 
 import sysconfig
@@ -14,12 +14,18 @@ from llmc.course.checks.isolation import PACKAGE, is_check_name
 
 TESTS = str(PACKAGE / "tests")
 FOREIGN = (str(PACKAGE), str(Path(np.__file__).parents[1]), sysconfig.get_path("stdlib"))  # not written by the learner
+SET_UP = "hint"  # every set-up cell imports it
 
 
 def explain_error(check, cell, error, traceback) -> str:
     """The whole message for an exception that left the block of `check` in the frame `cell`."""
     if isinstance(error, WrongAnswer):
         told = [f"✗ {check.name}: {error.message}"]
+    elif isinstance(error, NameError) and SET_UP not in cell.f_globals and not is_check_name(error.name):
+        return (
+            f"✗ {check.name}: run the set-up cell at the top first, then the cell with your answer, then this one.\n"
+            f"The kernel has been started or restarted, and `{error.name}` is not defined yet."
+        )
     else:
         frame, line = _innermost_own(traceback, cell)
         inside = frame.f_code is not cell.f_code
@@ -33,7 +39,7 @@ def explain_error(check, cell, error, traceback) -> str:
 
 
 def _innermost_own(traceback, cell):
-    """(frame, line number) closest to the error that is neither ours nor a library's; the check cell if none is."""
+    """(frame, line number) closest to the error that is neither ours nor a library's; else that of the check cell."""
     frames = [(cell, traceback.tb_lineno)]
     for frame, line in tb.walk_tb(traceback):
         file = frame.f_code.co_filename
@@ -51,13 +57,13 @@ def _learners_line(check, error, frame, line):
     if shapes:
         told.append(f"    with {shapes}")
     if "core dimension" in str(error):  # NumPy's words for matmul
-        told.append("In a @ b the last axis of a must be as long as the last but one of b: is one of them transposed?")
+        told.append("In a @ b, the last axis of a must be as long as the last but one of b: is one of them transposed?")
     if "read-only" in str(error):
         told.append("An input was written to. Inputs must stay as they are: compute into a new array.")
     if isinstance(error, NameError) and is_check_name(error.name):
-        told.append(f"`{error.name}` is a variable of the check cell. Your function can use its own arguments only.")
+        told.append(f"`{error.name}` is a variable of the check cell. Your function can use only its own arguments.")
     elif isinstance(error, NameError):
-        told.append(f"If `{error.name}` is made in a cell above, run that cell first.")
+        told.append(f"If a cell above defines `{error.name}`, run that cell first.")
     return told
 
 
@@ -70,7 +76,7 @@ def _check_line(check, error, frame, line):
         return [f"✗ {check.name}: `{error.name}` is not defined. Run the cell with your answer first, then this one."]
     if isinstance(error, ValueError | TypeError) and "unpack" in str(error) and check.calls:
         given = check.calls[-1][1]
-        return [f"✗ {check.name}: {code.split('=')[0].strip()} were expected, and your function returned {given}."]
+        return [f"✗ {check.name}: expected {code.split('=')[0].strip()}, but your function returned {given}."]
     told = [f"✗ {check.name}: the check could not use what your function returned ({_text(error)})", f"    at  {code}"]
     if check.calls and check.calls[-1][1] == "None":
         told.append("It returned None. Is a `return` missing?")

@@ -10,6 +10,7 @@ Inside the block `c` makes inputs (`c.random`, `c.buffer`) and calls the learner
 
 import inspect
 import sys
+import textwrap
 
 import numpy as np
 
@@ -19,7 +20,8 @@ from llmc.course.checks.inputs import awkward, guarded, read_only
 from llmc.course.checks.isolation import only_arguments, remember_names, without_llmc
 from llmc.course.learner import journal
 
-NOT_DONE = "not done yet: {}. Replace `raise NotImplementedError` by your code, run that cell, then this one."
+NOT_DONE = "not done yet: {}. Replace `raise NotImplementedError` with your code, run that cell, then this one."
+WIDTH = 72  # characters of a printed line; JupyterLab breaks longer ones in the middle of a word
 _seed = None  # set by the tests of the checks, so that their runs repeat; None draws new inputs every time
 
 
@@ -41,11 +43,12 @@ class check:
 
     def __exit__(self, kind, error, traceback):
         if error is None:
-            print(" ".join([f"✓ {self.name} is right.", *self._notes, journal.record(self.name)]).rstrip())
+            say(" ".join([f"✓ {self.name} is right.", *self._notes, journal.record(self.name)]).rstrip())
         elif isinstance(error, NotImplementedError):
-            print(NOT_DONE.format(self.name))
+            say(NOT_DONE.format(self.name))
             return True
         elif isinstance(error, Exception):
+            journal.record_try(self.name)
             picture = getattr(error, "picture", None)
             raise WrongAnswer(explain_error(self, self._cell, error, traceback), picture) from None
         return False
@@ -55,7 +58,7 @@ class check:
         return awkward(self.rng, *shape, dtype=dtype)
 
     def buffer(self, *shape, dtype=np.float64):
-        """New output buffer: it holds something already, and a write outside of it is noticed after the call."""
+        """New output buffer: it already holds something, and a write outside it is noticed after the call."""
         self._buffers.append(guarded(awkward(self.rng, *shape, dtype=dtype)))
         return self._buffers[-1].array
 
@@ -64,9 +67,9 @@ class check:
         self._notes.append(note)
 
     def call(self, function, *arguments, **options):
-        """The learner's function of these arguments: inputs cannot be written, buffers made by c.buffer can.
+        """Call the learner's function: it can write to buffers made by c.buffer, not to its other inputs.
 
-        While it runs it sees neither the variables of check cells nor functions of llmc.
+        While it runs, it sees neither the variables of check cells nor functions of llmc.
         """
         self.calls.append((_call_text(function, arguments, options), None))
         given = [self._protect(argument) for argument in arguments]
@@ -87,11 +90,11 @@ class check:
         for buffer in self._buffers:
             front, back = buffer.written_outside()
             if front or back:
-                where = " and ".join(f"{n} elements {side}" for n, side in ((front, "before"), (back, "behind")) if n)
-                raise WrongAnswer(f"memory outside of a {describe(buffer.array)} output was written: {where} it.")
+                where = " and ".join(f"{n} elements {side}" for n, side in ((front, "before"), (back, "after")) if n)
+                raise WrongAnswer(f"your code wrote outside a {describe(buffer.array)} output: {where} it.")
 
     def _inspect_earlier(self, result):
-        """Raise WrongAnswer when this call changed what an earlier one returned: then both are one array."""
+        """Raise WrongAnswer when this call changed what an earlier one returned: both are then the same array."""
         if any(not np.array_equal(array, copy, equal_nan=True) for array, copy in self._kept):
             raise WrongAnswer(
                 "this call changed an array that an earlier call had returned: make a new array in every call."
@@ -99,6 +102,11 @@ class check:
         for value in result if isinstance(result, tuple) else (result,):
             if isinstance(value, np.ndarray) and not any(np.may_share_memory(value, b.whole) for b in self._buffers):
                 self._kept.append((value, value.copy()))
+
+
+def say(sentences):
+    """Print them in lines that fit into a notebook."""
+    print(textwrap.fill(sentences, WIDTH, break_long_words=False, break_on_hyphens=False))
 
 
 def _call_text(function, arguments, options):

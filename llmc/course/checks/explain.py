@@ -1,4 +1,4 @@
-"""How a mistake is told: an exception that is only its explanation, and the few sentences that several checks share.
+"""How a mistake is explained: an exception that is only its explanation, and sentences that several checks share.
 
 A notebook shows `WrongAnswer` without a traceback, because none of the lines in it would be the learner's. Everywhere
 else it is an ordinary AssertionError with the same text.
@@ -7,47 +7,79 @@ else it is an ordinary AssertionError with the same text.
 import linecache
 import re
 import sys
+from html import escape
+from itertools import groupby
 
 import numpy as np
 
+from llmc.course.exercises.catalog import SECTION, section_link
+from llmc.terminal import in_notebook
+
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"  # red would be hard to read on the pink that JupyterLab puts behind errors
+HEAD = re.compile(r"✗ (\w+): ")  # how the message of a check begins
+# JupyterLab breaks the lines of an error in the middle of words; these it breaks between them, and tables nowhere.
+STYLE = "font-family:var(--jp-code-font-family,monospace);font-size:var(--jp-code-font-size,13px);padding-left:8px;"
+STYLE += "white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere"
+TABLE = "white-space:pre;overflow-x:auto"
 
 
 class WrongAnswer(AssertionError):
-    """A check found a mistake; the message says which and where to look.
+    """A check found a mistake; the message says which, and where to look.
 
-    picture: a `heatmap.Picture` of where an array is wrong; below the message in a notebook, in it elsewhere.
+    picture: a `heatmap.Picture` of where an array is wrong; below the message in a notebook, inside it elsewhere.
     """
 
     def __init__(self, message="", picture=None):
         super().__init__(message)
         self.message, self.picture = str(message), picture
-        self._drawn = False
+        self._shown = False
 
     def __str__(self):
         return self.message if self.picture is None else f"{self.message}\n{self.picture.text()}"
 
     def _render_traceback_(self, *unused):
-        """What IPython shows instead of a traceback: the message, its first line in bold."""
-        if self.picture is not None and not self._drawn:  # IPython asks more than once
-            self._drawn = show_after_cell(self.picture.html())
-        first, *rest = (self.message if self._drawn else str(self)).splitlines()
+        """What IPython shows instead of a traceback: whose mistake it is; the message follows as HTML, with links."""
+        if not self._shown:  # IPython asks more than once
+            self._shown = show_after_cell(self._repr_html_(), str(self))
+        name = HEAD.match(self.message)
+        if self._shown:
+            return [f"{BOLD}✗ {name[1] if name else 'not right yet'}{PLAIN}"]
+        first, *rest = str(self).splitlines()
         return [f"{BOLD}{first}{PLAIN}", *rest]
 
+    def _repr_html_(self):
+        """The message, its first line in bold, sections of lessons as links; then the picture."""
+        first, *rest = HEAD.sub("", self.message, count=1).splitlines() or [""]
+        parts = [f"<div><b>{_linked(first)}</b></div>"]
+        for table, lines in groupby(rest, key=lambda line: line.startswith("    ")):
+            html = "\n".join(map(escape if table else _linked, lines))
+            parts.append(f'<div style="{TABLE}">{html}</div>' if table else f"<div>{html}</div>")
+        return f'<div style="{STYLE}">{"".join(parts)}</div>' + (self.picture.html() if self.picture else "")
 
-def show_after_cell(html) -> bool:
-    """Show HTML below what the running cell of a notebook has said so far; False where no notebook would see it."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython else None
-    if getattr(shell, "kernel", None) is None:
+
+def _linked(line) -> str:
+    """HTML of a line; `lesson 01, section "2 · Forward"` opens that section where it is found."""
+    pieces, end = [], 0
+    for match in SECTION.finditer(line):
+        target, words = section_link(*match.groups()), escape(match[0])
+        pieces += [escape(line[end : match.start()]), f'<a href="{escape(target)}">{words}</a>' if target else words]
+        end = match.end()
+    return "".join([*pieces, escape(line[end:])])
+
+
+def show_after_cell(html, text) -> bool:
+    """Show HTML (text where there is no page) below what the running cell has said so far; False outside notebooks."""
+    if not in_notebook():
         return False
-    from IPython.display import HTML, display
+    from IPython.display import display
+
+    events = sys.modules["IPython"].get_ipython().events
 
     def show(result=None):
-        shell.events.unregister("post_run_cell", show)
-        display(HTML(html))
+        events.unregister("post_run_cell", show)
+        display({"text/html": html, "text/plain": text}, raw=True)
 
-    shell.events.register("post_run_cell", show)
+    events.register("post_run_cell", show)
     return True
 
 

@@ -1,4 +1,4 @@
-"""What a learner's function may not lean on while it is checked, because it would pass by accident.
+"""What a learner's function must not use while it is checked, because it would then pass by accident.
 
 - Variables of check cells: a function that forgets an argument would find the right array among the notebook's globals.
 - llmc itself: calling the finished layer is no answer.
@@ -13,13 +13,16 @@ from types import ModuleType
 from llmc.course.checks.explain import WrongAnswer
 
 PACKAGE = Path(__file__).parents[2]  # …/llmc; not resolved, because code objects name their files as imported
-OPEN = (__file__, str(PACKAGE / "tests"))  # this module closes the door itself; tests define answers of their own
+OPEN = (__file__, str(PACKAGE / "tests"))  # this module itself; tests, which define answers of their own
 _check_cell_names = set()  # of all check cells run so far in this kernel
 
 
 def remember_names(code):
-    """Note which global variables a check cell assigns."""
-    _check_cell_names.update(i.argval for i in dis.get_instructions(code) if i.opname in ("STORE_NAME", "STORE_GLOBAL"))
+    """Note which global variables a check cell assigns; what it imports it shares with the set-up cell."""
+    steps = list(dis.get_instructions(code))
+    for before, step in zip([None, *steps], steps):
+        if step.opname in ("STORE_NAME", "STORE_GLOBAL") and not before.opname.startswith("IMPORT_"):
+            _check_cell_names.add(step.argval)
 
 
 def is_check_name(name) -> bool:
@@ -29,7 +32,7 @@ def is_check_name(name) -> bool:
 
 @contextmanager
 def only_arguments(variables: dict):
-    """Take the check cells' variables out of the notebook's globals, and put them back."""
+    """Take the check cells' variables out of the notebook's globals, then put them back."""
     names = [name for name in _check_cell_names & variables.keys() if not isinstance(variables[name], ModuleType)]
     taken = {name: variables.pop(name) for name in names}
     try:
@@ -46,7 +49,7 @@ def without_llmc():
         file = frame.f_code.co_filename
         if event == "call" and file.startswith(str(PACKAGE)) and not file.startswith(OPEN):
             name = f"{frame.f_globals.get('__name__')}.{frame.f_code.co_name}".removesuffix(".<module>")
-            raise WrongAnswer(f"your code uses {name}. Write it yourself, with NumPy: the check is for your code.")
+            raise WrongAnswer(f"your code uses {name}. Write it yourself, with NumPy: this checks your own code.")
 
     previous = sys.getprofile()
     sys.setprofile(watch)

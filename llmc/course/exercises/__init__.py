@@ -1,1 +1,1 @@
-"""Exercise notebooks: built from the solutions, kept in a learner's own folder, run, and listed."""
+"""Notebooks: exercises built from solutions and listed, a learner's own copy, and how all of them are run."""

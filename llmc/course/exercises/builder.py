@@ -1,18 +1,20 @@
 """solutions/NN_topic.ipynb -> exercises/NN_topic.ipynb: `llmc exercises build [--check]`.
 
-Code between `### BEGIN SOLUTION` and `### END SOLUTION` becomes a stub, outputs go, cells tagged "solution-only" go.
-Everything else is the same, so an exercise is solved by replacing its stubs and nothing else. In CUDA C, held in a
-string, the markers are comments (`// ### BEGIN SOLUTION`), and the stub is one that no compiler takes.
+Code between `### BEGIN SOLUTION` and `### END SOLUTION` becomes a stub; outputs, and cells tagged "solution-only", go.
+Check cells get the imports that they begin with, and links onward below them (additions.py). Everything else is the
+same, so an exercise is solved by replacing its stubs and nothing else. In CUDA C, held in a string, the markers are
+comments (`// ### BEGIN SOLUTION`), and the stub is one that no compiler accepts.
 """
 
 import argparse
 import sys
 from pathlib import Path
 
-from llmc.course.exercises import notebooks
-from llmc.course.exercises.catalog import checkout
+from llmc.course.exercises import additions, notebooks
+from llmc.course.exercises.layout import checkout
 from llmc.course.exercises.stubs import STUB, STUB_IN_C
 from llmc.errors import UserError
+from llmc.terminal import llmc_command
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 STUBS = {"#": STUB, "//": STUB_IN_C}  # what begins a comment -> what fails until it is replaced
@@ -40,20 +42,39 @@ def stub_source(source: str, where: str) -> str:
 
 
 def _about(lines, comment="#") -> str:
-    """ "about 6 lines": what a learner should expect to write, comments and blank lines apart."""
+    """ "about 6 lines": what a learner should expect to write, not counting comments and blank lines."""
     count = sum(bool(line.strip()) and not line.strip().startswith(comment) for line in lines)
     return f"about {count} line{'s' * (count != 1)}"
 
 
 def exercise_from(path: Path):
-    """The exercise notebook for a solution file."""
+    """The exercise notebook for a solution file. Raises UserError when something in the solution is amiss."""
     notebook = notebooks.read(path)
     notebook.cells = [cell for cell in notebook.cells if SOLUTION_ONLY not in cell.metadata.get("tags", [])]
-    for cell in notebook.cells:
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    for cell in code:
         cell.source = stub_source(cell.source, f"{path}, cell {cell['id']}")
-        if cell.cell_type == "code":
-            cell.outputs, cell.execution_count = [], None
+        cell.outputs, cell.execution_count = [], None
+        if _mark(cell).get("role") == "check":
+            cell.source = additions.with_imports(cell.source, code[0].source)
+    _add_links(path, notebook)
     return notebook
+
+
+def _add_links(path, notebook):
+    """The links onward, in a cell of their own below each check and the sentence on what it tests."""
+    from nbformat.v4 import new_markdown_cell
+
+    for check in [cell for cell in notebook.cells if _mark(cell).get("role") == "check"]:
+        name, place = _mark(check)["exercise"], notebook.cells.index(check) + 1
+        if place < len(notebook.cells) and notebook.cells[place].source.startswith(additions.TESTS):
+            place += 1
+        links = new_markdown_cell(additions.links_below(path, name), id=f"{name.replace('_', '-')}-links")
+        notebook.cells.insert(place, links)
+
+
+def _mark(cell) -> dict:
+    return cell.metadata.get("llmc", {})
 
 
 def build(root: Path, check: bool = False, force: bool = False) -> list[Path]:
@@ -70,7 +91,7 @@ def build(root: Path, check: bool = False, force: bool = False) -> list[Path]:
         stale.append(target)
         if not check:
             if not force and target.exists() and worked_on(notebooks.read(target)):
-                raise UserError(f"{target} holds answers or outputs; move it away, or overwrite it with --force.")
+                raise UserError(f"{target} holds answers or outputs; move it elsewhere, or overwrite it with --force.")
             notebooks.write(target, exercise)
     return stale
 
@@ -81,7 +102,7 @@ def worked_on(notebook) -> bool:
         if cell.cell_type == "code" and (cell.outputs or cell.execution_count):
             return True
         stubs = sum(stub in cell.source for stub in STUBS.values())
-        if cell.metadata.get("llmc", {}).get("role") == "answer" and not stubs:
+        if _mark(cell).get("role") == "answer" and not stubs:
             return True
     return False
 
@@ -95,10 +116,10 @@ def main(argv=None) -> int:
     options = parser.parse_args(argv)
     root = checkout()
     if root is None:
-        raise UserError("no solutions/ folder here; run this inside a clone of the course.")
+        raise UserError("the course is not here; run this inside a clone of it.")
     stale = build(root, options.check, options.force)
     for path in stale:
-        what = "is not up to date: run `llmc exercises build`" if options.check else "written"
+        what = f"is not up to date: run `{llmc_command('exercises', 'build')}`" if options.check else "written"
         print(f"{path.relative_to(root).as_posix()} {what}")
     if not stale:
         print("exercises/ is up to date.")

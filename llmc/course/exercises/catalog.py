@@ -1,15 +1,21 @@
 """Which exercises exist, and in which files: read from the metadata of the solution notebooks' cells.
 
-{"llmc": {"exercise": "layernorm_forward", "role": "answer", "minutes": 10, "difficulty": 1}}     on the answer's cell
-{"llmc": {"exercise": "layernorm_forward", "role": "check"}}                                      on the check's cell
+{"llmc": {"exercise": "layernorm_forward", "role": "answer", "minutes": 10, "difficulty": 1, "section": "2"}}
+{"llmc": {"exercise": "layernorm_forward", "role": "check"}}
+
+The first is on the answer's cell, and "section" is how a heading of its lesson begins; the second is on the check's cell.
 """
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-OWN_FOLDER = ".llmc-exercises.json"  # the file that marks a learner's own folder, see learner_folder.py
+from llmc.course.exercises import layout
+
+TIME = re.compile(r"\*\*Time\*\* about (\d+) minutes")  # in a lesson's first cell
+SECTION = re.compile(r'lesson (\d\d), section "([^"]+)"')  # how messages name a section
 
 
 @dataclass(frozen=True)
@@ -20,18 +26,6 @@ class Exercise:
     lesson: str
     minutes: int
     difficulty: int
-
-
-def checkout() -> Path | None:
-    """The folder that holds `solutions/`: the source checkout llmc runs from, else one above the current folder."""
-    places = [Path(__file__).resolve().parents[3], Path.cwd(), *Path.cwd().parents]
-    return next((place for place in places if (place / "solutions").is_dir()), None)
-
-
-def own_folder() -> Path | None:
-    """The learner's own folder of exercises (`llmc exercises start`), when the current folder is in it."""
-    places = [Path.cwd(), *Path.cwd().parents]
-    return next((place for place in places if (place / OWN_FOLDER).is_file()), None)
 
 
 class Cell(NamedTuple):
@@ -55,27 +49,61 @@ def cells_of(notebook: Path) -> list[Cell]:
         return []
 
 
-def exercises_of(notebook: Path) -> list[Exercise]:
-    """The exercises of one notebook file, in its order."""
+def exercises_of(notebook: Path, lesson: str) -> list[Exercise]:
+    """The exercises in that file, in its order."""
     marks = [cell.mark for cell in cells_of(notebook)]
     return [
-        Exercise(mark["exercise"], notebook.stem, mark["minutes"], mark["difficulty"])
+        Exercise(mark["exercise"], lesson, mark["minutes"], mark["difficulty"])
         for mark in marks
         if mark.get("role") == "answer"
     ]
 
 
-def all_exercises(root: Path | None = None) -> list[Exercise]:
-    """Every exercise of the course, by lesson; those of the learner's own folder where there is no checkout."""
-    root = root or checkout()
-    folder = root / "solutions" if root else own_folder()
-    notebooks = sorted(folder.glob("*.ipynb")) if folder else []
-    return [exercise for notebook in notebooks for exercise in exercises_of(notebook)]
+def all_exercises() -> list[Exercise]:
+    """Every exercise of the course, by lesson: the checkout's, or those of the learner's copy where there is none."""
+    root = layout.checkout()
+    kind = "solutions" if root else "exercises"
+    return [
+        exercise
+        for lesson in layout.lessons(kind)
+        for exercise in exercises_of(
+            root / kind / f"{lesson}.ipynb" if root else layout.notebook(kind, lesson), lesson
+        )
+    ]
 
 
 def notebooks_for(lesson: str) -> list[Path]:
-    """The files that hold this lesson's exercises, the learner's own copy first, the solutions last."""
-    root, own = checkout(), own_folder()
-    folders = [own] * bool(own) + ([root / "exercises", root / "solutions"] if root else [])
-    paths = [folder / f"{lesson}.ipynb" for folder in folders]
-    return [path for path in paths if path.is_file()]
+    """The files that hold a lesson's exercises: those the learner works in, then the solutions."""
+    return [path for kind in ("exercises", "solutions") if (path := layout.notebook(kind, lesson))]
+
+
+def lessons_without_exercises() -> dict:
+    """{lesson: minutes} of the lessons that are there only to be worked through; 0 where the lesson does not say."""
+    minutes = {}
+    for lesson in sorted({*layout.lessons("notebooks")} - {*layout.lessons("solutions")}):
+        head = next(iter(cells_of(layout.notebook("notebooks", lesson))), None)
+        time = TIME.search(head.source) if head else None
+        minutes[lesson] = int(time[1]) if time else 0
+    return minutes
+
+
+class Section(NamedTuple):
+    """A section of a lesson: its heading, and the id of the cell that it begins in."""
+
+    heading: str
+    cell: str
+
+
+def section(notebook: Path, beginning: str) -> Section | None:
+    """The first section of a lesson whose heading begins with these words; None when there is none."""
+    heading = re.compile(rf"^#+ +({re.escape(beginning)}.*)", re.MULTILINE)
+    found = ((heading.search(cell.source), cell.id) for cell in cells_of(notebook) if cell.kind == "markdown")
+    return next((Section(match[1].strip(), cell) for match, cell in found if match), None)
+
+
+def section_link(number: str, beginning: str) -> str | None:
+    """A link, from the current folder, that opens lesson `number` ("01") at that section; None where there is none."""
+    lesson = next((lesson for lesson in layout.lessons("notebooks") if lesson.startswith(f"{number}_")), None)
+    notebook = layout.notebook("notebooks", lesson) if lesson else None
+    found = section(notebook, beginning) if notebook else None
+    return layout.link(layout.from_here(notebook), found.cell) if found else None

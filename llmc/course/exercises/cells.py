@@ -1,7 +1,7 @@
 """`python -m llmc.course.exercises.cells FILE…`: run a notebook's code cells, and store nothing. Exit status 1 when one fails.
 
-With Jupyter installed they run in a kernel, as in JupyterLab; without it in this process, as plain Python: figures are
-drawn and thrown away, and `display` prints. So `make gpu-test` can run lessons where there is a GPU and no Jupyter.
+With Jupyter installed they run in a kernel, as in JupyterLab. Without it they run in this process, as plain Python:
+figures are drawn and thrown away, and `display` prints. So `make gpu-test` can run lessons on a machine without Jupyter.
 """
 
 import ast
@@ -19,7 +19,7 @@ JUPYTER = "nbclient", "nbformat", "ipykernel"
 
 
 def has_jupyter() -> bool:
-    """Is everything here that starts a kernel?"""
+    """Is everything installed that starting a kernel needs?"""
     return all(find_spec(name) for name in JUPYTER)
 
 
@@ -52,7 +52,7 @@ def _plainly(path) -> str:
 
 
 def _run_cell(source, place, names):
-    """Run it; what its last line is worth is drawn up as Jupyter would, and thrown away."""
+    """Run a cell; the value of its last line is rendered as Jupyter would, and thrown away."""
     import matplotlib.pyplot as plt
 
     try:
@@ -68,7 +68,7 @@ def _run_cell(source, place, names):
 
 
 def _display(*values):
-    """Make the HTML or the text of each value; print the text."""
+    """Render each value as HTML, where it can be, and print it as text."""
     for value in values:
         if value is not None:
             getattr(value, "_repr_html_", str)()
@@ -76,7 +76,7 @@ def _display(*values):
 
 
 class Tee:
-    """Standard output that keeps what is printed, and prints nothing until a cell fails."""
+    """Standard output that keeps what is printed instead of showing it."""
 
     text = ""
 
@@ -90,7 +90,7 @@ class Tee:
 
 
 def _stand_ins() -> dict:
-    """The little of IPython that lessons import, where it is not installed."""
+    """The little of IPython that lessons import, for where it is not installed."""
     if find_spec("IPython"):
         return {}
     module, display = types.ModuleType("IPython"), types.ModuleType("IPython.display")
@@ -101,7 +101,7 @@ def _stand_ins() -> dict:
 
 
 def main(paths) -> int:
-    """Run each; 1 when a cell failed, or a solution says that it is not done."""
+    """Run each notebook; 1 when a cell failed, or a solution says that it is not done."""
     failed = 0
     for path in map(Path, paths):
         try:

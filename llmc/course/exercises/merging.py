@@ -1,7 +1,8 @@
 """Bring a newer version of a notebook into the one that a learner works in, cell by cell, matched by cell id.
 
-A cell the learner never touched follows the course. A cell they edited stays as it is, and so do the cells they added.
-Which of the two it is, is known from a fingerprint of every cell as it was given. Notebooks here are plain JSON.
+A cell that the learner never edited follows the course. A cell that they edited stays as it is, and so do the cells
+that they added. A fingerprint of every cell as it was given tells the two apart. A notebook that was only run, never
+edited, becomes the course's, with its outputs. Notebooks here are plain JSON.
 """
 
 import hashlib
@@ -22,12 +23,21 @@ class Merge:
 
     @property
     def changes(self) -> bool:
-        """Is the learner's notebook another one now?"""
+        """Does the learner's notebook change?"""
         return bool(self.added or self.updated or self.removed)
+
+    def report(self) -> list[str]:
+        """Lines that say what happened to a notebook that the learner has edited; none when nothing did."""
+        happened = {"added": self.added, "updated": self.updated, "removed": self.removed, "kept": self.kept}
+        told = [f"cells {', '.join(f'{len(ids)} {what}' for what, ids in happened.items() if ids)}."] * self.changes
+        if self.differing:
+            told.append(f"the course changed cells that you had edited: {', '.join(self.differing)}. Yours are kept;")
+            told.append("    to get the course's, delete yours and update again.")
+        return told
 
 
 def fingerprint(cell) -> str:
-    """Of what a cell says; outputs and metadata do not count."""
+    """A hash of what a cell says; outputs and metadata do not count."""
     said = cell["cell_type"] + "\n" + "".join(cell["source"])
     return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
@@ -43,11 +53,13 @@ def merge(mine, course, given) -> Merge:
     for new in course:
         _one(result, by_id.get(new["id"]), new, given.get(new["id"]))
     _own_cells(result, mine, {cell["id"] for cell in course}, given)
+    if fingerprints(mine) == given and result.changes:
+        result.cells = list(course)
     return result
 
 
 def _one(result, old, new, before):
-    """Decide about one cell of the course; old: the learner's version, before: fingerprint as it was given, or None."""
+    """Decide about one cell of the course. old: the learner's version, before: its fingerprint as given; or None."""
     name, now = new["id"], fingerprint(new)
     result.given[name] = now
     if old is None and before == now:
@@ -75,7 +87,7 @@ def _with_mark_of(old, new):
 
 
 def _own_cells(result, mine, course_ids, given):
-    """Put the learner's own cells behind the cell that they stood behind."""
+    """Put each of the learner's own cells after the cell that it followed."""
     place = 0
     for cell in mine:
         if cell["id"] in course_ids:

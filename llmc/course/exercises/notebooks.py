@@ -17,6 +17,7 @@ from pathlib import Path
 from llmc.course.exercises.pictures import kept_metadata, make_small
 from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
+from llmc.terminal import path_variable
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 KEPT = ("llmc", "tags", "jupyter")  # cell metadata that means something; the rest is what an editor left behind
@@ -107,10 +108,11 @@ def execute(path: Path, timeout: float = 300):
 
 
 def _environment():
-    """The kernel imports this llmc, also when it is not installed, and draws inline."""
+    """The kernel imports this llmc, also when it is not installed, sees this environment as activated, and draws inline."""
     root = str(Path(__file__).resolve().parents[3])
     path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
-    return {name: value for name, value in os.environ.items() if name != "MPLBACKEND"} | {"PYTHONPATH": path}
+    own = {"PYTHONPATH": path, "PATH": path_variable(), "VIRTUAL_ENV": sys.prefix}  # stored outputs name no folder
+    return {name: value for name, value in os.environ.items() if name != "MPLBACKEND"} | own
 
 
 def _clean_outputs(path, notebook):

@@ -1,24 +1,28 @@
-"""The files behind `llmc exercises start` and `update`: the course's exercises, the learner's notebooks, their folder.
+"""The files behind `llmc start` and `llmc update`: what the course gives, what a learner's copy holds, where it may lie.
 
-Everything here refuses rather than guesses: a folder that holds something, a damaged notebook, a place that is git's.
+Everything here refuses rather than guesses: a folder that is not empty, a damaged notebook, a place that belongs to git.
+
+A copy's .llmc-course.json remembers what it was given: {"version": 2, "cells": {notebook: {cell id: fingerprint}},
+"files": {file: digest}, "course": digest of all}, with paths relative to the copy.
 """
 
+import hashlib
 import json
-import os
-import re
 import shutil
 import tempfile
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from llmc.course.exercises import builder, notebooks
-from llmc.course.exercises.catalog import OWN_FOLDER, checkout
+from llmc.course.exercises import builder, layout, notebooks
+from llmc.course.exercises.layout import FOLDERS, FOR_ASSISTANTS, FOR_LESSONS, MARKER, place_in_copy
 from llmc.course.exercises.merging import fingerprint
+from llmc.course.exercises.relinking import relinked
 from llmc.errors import UserError, why
 from llmc.files.atomic_write import atomic_write
+from llmc.terminal import llmc_command
 
-OTHERS = ("notebooks", "solutions", "exercises", "llmc", "data", "runs")  # folders of the course, not for answers
-LINK = re.compile(r"(\]\(|href=\")\.\./(exercises/)?")
+OF_THE_COURSE = (*FOLDERS, "llmc", "data", "runs")  # folders of the checkout, not for copies
+OLD_MARKER = ".llmc-exercises.json"  # of copies that held nothing but exercises
 EMPTY = {
     "metadata": {"kernelspec": dict(notebooks.KERNEL), "language_info": {"name": "python"}},
     "nbformat": 4,
@@ -27,39 +31,39 @@ EMPTY = {
 
 
 def course() -> Path:
-    """The root of the course's clone."""
-    root = checkout()
+    """The root of the checkout. Raises UserError where there is none."""
+    root = layout.checkout()
     if root is None:
-        raise UserError("the course's solutions/ folder is not here; run this inside a clone of the course.")
+        raise UserError("the course is not here; run this inside a clone of it.")
     return root.resolve()
 
 
-def course_cells(root, name) -> list[dict]:
+def course_notebooks(root, copy) -> dict:
+    """{path in the copy: cells} of all notebooks, as a copy gets them: with links that work there."""
+    found = {}
+    for kind in FOLDERS:
+        for path in sorted((root / ("solutions" if kind == "exercises" else kind)).glob("*.ipynb")):
+            inside = PurePosixPath(kind, path.name)
+            cells = built(path) if kind == "exercises" else read_notebook(path)["cells"]
+            found[str(place_in_copy(inside))] = [relinked(cell, inside, root, copy) for cell in cells]
+    return found
+
+
+def built(solution: Path) -> list[dict]:
     """Cells of an exercise as `llmc exercises build` makes them."""
-    return json.loads(notebooks.to_text(builder.exercise_from(root / "solutions" / f"{name}.ipynb")))["cells"]
+    return json.loads(notebooks.to_text(builder.exercise_from(solution)))["cells"]
 
 
-def course_notebooks(root, folder) -> dict:
-    """{name: cells} of all exercises, with links that work from the folder."""
-    names = [path.stem for path in sorted((root / "solutions").glob("*.ipynb"))]
-    return {name: [_relinked(cell, folder, root) for cell in course_cells(root, name)] for name in names}
-
-
-def _relinked(cell, folder, root):
-    """`../notebooks/…` is seen from exercises/: make it relative to the folder; other exercises lie beside it."""
-    if cell["cell_type"] != "markdown":
-        return cell
-    try:
-        up = Path(os.path.relpath(root, folder)).as_posix()
-    except ValueError as error:
-        raise UserError(f"{folder} is on another drive than the course; choose a folder on that of {root}.") from error
-    target = up.replace(" ", "%20").replace("(", "%28").replace(")", "%29")
-    source = LINK.sub(lambda link: link[1] + ("" if link[2] else target + "/"), "".join(cell["source"]))
-    return {**cell, "source": source.splitlines(keepends=True)}
+def course_files(root) -> dict:
+    """{path in the copy: path in the checkout} of all that is no notebook."""
+    paths = [root / "exercises" / FOR_ASSISTANTS]
+    paths += [path for folder in FOR_LESSONS for path in sorted((root / "notebooks" / folder).rglob("*"))]
+    paths = [path for path in paths if path.is_file() and not path.name.startswith(".")]
+    return {str(place_in_copy(PurePosixPath(path.relative_to(root).as_posix()))): path for path in paths}
 
 
 def read_notebook(path) -> dict:
-    """The learner's notebook, with everything that is in the file. Raises UserError when cells cannot be matched."""
+    """A notebook, with everything that is in the file. Raises UserError when its cells cannot be told apart."""
     try:
         notebook = json.loads(path.read_text(encoding="utf-8"))
         ids = [cell["id"] for cell in notebook["cells"]]
@@ -69,37 +73,61 @@ def read_notebook(path) -> dict:
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path} is damaged or its cells have no ids; save it again from JupyterLab.") from error
     if len(set(ids)) < len(ids):
-        raise UserError(f"{path} has two cells with one id; save it again from JupyterLab.")
+        raise UserError(f"{path} has two cells with the same id; save it again from JupyterLab.")
     return notebook
 
 
-def read_state(folder) -> dict:
-    """What the folder was given so far."""
-    path = folder / OWN_FOLDER
-    if not folder.is_dir() or not path.is_file():
-        raise UserError(f"{folder} was not made by `llmc exercises start`; make one with `llmc exercises start DIR`.")
+def read_state(copy) -> dict:
+    """What the copy was given so far. Raises UserError for a folder that is no copy."""
+    path = copy / MARKER
+    if not path.is_file():
+        raise UserError(f"{copy} is not a copy of the course; make one with `{llmc_command('start', 'my-course')}`.")
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
-        return {"version": 1, "cells": dict(stored["cells"]), "files": dict(stored["files"])}
+        return {**new_state(), "cells": dict(stored["cells"]), "files": dict(stored["files"]), "course": stored["course"]}
     except (ValueError, KeyError, TypeError):  # every cell that differs now counts as edited: nothing gets lost
-        return {"version": 1, "cells": {}, "files": {}}
+        return new_state()
 
 
-def refuse_bad_place(folder, root):
-    """Raise UserError when this is no place for a new folder of exercises."""
-    if (folder / OWN_FOLDER).is_file():
-        raise UserError(f"{folder} holds your exercises already; `llmc exercises update` brings what is new.")
-    if folder.exists() and not folder.is_dir():
-        raise UserError(f"{folder} is a file; name a folder that is not there yet.")
-    if folder.is_dir() and any(folder.iterdir()):
-        raise UserError(f"{folder} is not empty; name a folder that is not there yet.")
-    if folder == root or any(folder.is_relative_to(root / name) for name in OTHERS):
-        raise UserError(f"{folder} belongs to the course and changes with `git pull`; name a folder of your own.")
+def new_state() -> dict:
+    """Of a copy that was given nothing."""
+    return {"version": 2, "cells": {}, "files": {}, "course": None}
+
+
+def adopt_old(folder):
+    """Make a copy of a folder from the days when it held nothing but exercises, under the lessons' names."""
+    marker = folder / OLD_MARKER
+    if not marker.is_file() or (folder / MARKER).exists():
+        return
+    try:
+        given = dict(json.loads(marker.read_text(encoding="utf-8"))["cells"])
+    except (ValueError, KeyError, TypeError):
+        given = {}
+    for path in sorted(folder.glob("[0-9][0-9]_*.ipynb")):
+        place = folder / place_in_copy(PurePosixPath("exercises", path.name))
+        place.parent.mkdir(exist_ok=True)
+        path.rename(place)
+    cells = {str(place_in_copy(PurePosixPath("exercises", f"{name}.ipynb"))): its for name, its in given.items()}
+    write_text(folder / MARKER, to_json({**new_state(), "cells": cells}))
+    marker.unlink()
+
+
+def refuse_bad_place(copy, root):
+    """Raise UserError when this is no place for a new copy."""
+    if any((copy / marker).is_file() for marker in (MARKER, OLD_MARKER)):
+        update = llmc_command("update", copy)
+        raise UserError(f"{copy} already holds a copy of the course; bring what is new to it with `{update}`.")
+    if copy.exists() and not copy.is_dir():
+        raise UserError(f"{copy} is a file; name a folder that does not exist yet.")
+    if copy.is_dir() and any(copy.iterdir()):
+        raise UserError(f"{copy} is not empty; name a folder that does not exist yet.")
+    if copy == root or any(copy.is_relative_to(root / name) for name in OF_THE_COURSE):
+        raise UserError(f"{copy} belongs to the course and changes with it; name a folder of your own.")
 
 
 @contextmanager
 def new_folder(folder: Path):
-    """Fill a temporary folder beside the wanted one, then rename it: the wanted one is complete or not there."""
+    """Fill a temporary folder next to the wanted one, then rename it: the wanted one is complete or not there."""
     temporary = None
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -116,6 +144,17 @@ def new_folder(folder: Path):
             shutil.rmtree(temporary, ignore_errors=True)
 
 
+def digest(data: bytes) -> str:
+    """Of a file's bytes."""
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def course_digest(root) -> str:
+    """Of all that copies are made of: quick, so that `llmc lab` can ask each time whether a copy is up to date."""
+    paths = [path for kind in FOLDERS for path in sorted((root / kind).glob("*.ipynb"))]
+    return digest(b"".join(path.read_bytes() for path in [*paths, *course_files(root).values()]))
+
+
 def to_json(value) -> str:
     """Sorted keys, indent 1: as Jupyter writes."""
     return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
@@ -123,5 +162,10 @@ def to_json(value) -> str:
 
 def write_text(path, text):
     """Whole or not at all."""
-    with atomic_write(path, "w") as file:
-        file.write(text)
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path, data):
+    """Whole or not at all."""
+    with atomic_write(path) as file:
+        file.write(data)

@@ -1,116 +1,126 @@
-"""A learner's own copy of the exercises: `llmc exercises start DIR`, and `llmc exercises update DIR` for what is new.
+"""A learner's own copy of the course: `llmc start my-course` makes it, `llmc update` brings what is new into it.
 
-Answers written there never meet git, so `git pull` never conflicts with them. DIR/.llmc-exercises.json holds a
-fingerprint of every cell as it was given; `merging.py` tells from it what the learner changed.
+Answers and runs in the copy never meet git. `merging.py` tells from fingerprints of what was given which cells the
+learner changed: those stay, and all others follow the course.
 """
 
-import os
 from pathlib import Path
+from typing import NamedTuple
 
 from llmc.course.exercises import own_files as files
-from llmc.course.exercises.catalog import OWN_FOLDER
-from llmc.course.exercises.merging import fingerprint, fingerprints, merge
+from llmc.course.exercises.layout import FOLDERS, MARKER
+from llmc.course.exercises.merging import fingerprints, merge
+from llmc.terminal import llmc_command, shown
 
-FOR_ASSISTANTS = "AGENTS.md"
+FEW = 4  # names of files that a line has room for
 
 
-def start(folder: Path, root: Path | None = None) -> list[str]:
-    """Make the folder, with all exercises in it; returns lines that say what was done and how to go on.
+def start(copy: Path, root: Path | None = None) -> list[str]:
+    """Make the copy; returns lines that say what was done and how to go on.
 
-    Exercises in which somebody has worked inside the checkout come with the answers. Raises UserError rather than
-    write into a folder that holds anything.
+    Exercises that somebody has worked on inside the checkout come with the answers. Raises UserError rather than write
+    into a folder that holds anything.
     """
-    root, folder = root or files.course(), Path(folder).expanduser().resolve()
-    files.refuse_bad_place(folder, root)
-    state, told = {"version": 1, "cells": {}, "files": {}}, []
-    with files.new_folder(folder) as temporary:
-        for name, cells in files.course_notebooks(root, folder).items():
-            worked_in = root / "exercises" / f"{name}.ipynb"
-            notebook, merged = _merged(worked_in, cells, fingerprints(files.course_cells(root, name)))
-            told += [f"{name}: with the answers that you wrote in exercises/."] * bool(merged.kept)
-            state["cells"][name] = merged.given
-            files.write_text(temporary / f"{name}.ipynb", files.to_json(notebook))
-        _assistants_page(root, temporary, state)
-        if folder.is_relative_to(root):
+    root, copy = root or files.course(), Path(copy).expanduser().resolve()
+    files.refuse_bad_place(copy, root)
+    state, told = {**files.new_state(), "course": files.course_digest(root)}, []
+    with files.new_folder(copy) as temporary:
+        for name, cells in files.course_notebooks(root, copy).items():
+            text = _answered(root, name, cells)
+            told += [f"{name}: with the answers that you wrote in the checkout."] * bool(text)
+            _keep(temporary, name, Brought(text or _new(cells), fingerprints(cells), whole=not text), state)
+        _bring_files(root, temporary, state)
+        if copy.is_relative_to(root):
             files.write_text(temporary / ".gitignore", "*\n")
-        files.write_text(temporary / OWN_FOLDER, files.to_json(state))
-    return [f"{len(state['cells'])} exercise notebooks are in {_shown(folder)}.", *told, _how_to_open(folder, root)]
+        files.write_text(temporary / MARKER, files.to_json(state))
+    lab = llmc_command("lab") if copy.parent == root else llmc_command("lab", copy)
+    return [f"{shown(copy)} holds the lessons, their exercises and the solutions.", *told, f"Open it with `{lab}`."]
 
 
-def update(folder: Path, root: Path | None = None) -> list[str]:
-    """Bring what is new in the course into a folder made by `start`; returns lines that say what was done.
+def update(copy: Path, root: Path | None = None) -> list[str]:
+    """Bring what is new in the checkout into a copy; returns lines that say what was done.
 
-    Cells that the learner edited or added stay as they are; a notebook that they deleted comes fresh. Everything is
-    merged before anything is written.
+    Cells that the learner edited or added stay as they are, a notebook that was only run becomes the course's, and one
+    that was deleted comes back. Everything is merged before anything is written.
     """
-    root, folder = root or files.course(), Path(folder).expanduser().resolve()
-    state, told, changed = files.read_state(folder), [], {}
-    for name, cells in files.course_notebooks(root, folder).items():
-        path = folder / f"{name}.ipynb"
-        notebook, merged = _merged(path, cells, state["cells"].get(name, {}))
-        told += _report(name, merged, new=not path.exists())
-        state["cells"][name] = merged.given
-        if merged.changes:
-            changed[path] = notebook
-    for path, notebook in changed.items():
-        files.write_text(path, files.to_json(notebook))
-    told += _assistants_page(root, folder, state)
-    files.write_text(folder / OWN_FOLDER, files.to_json(state))
+    root, copy = root or files.course(), Path(copy).expanduser().resolve()
+    files.adopt_old(copy)
+    state = files.read_state(copy)
+    notebooks = {name: _brought(copy, name, cells, state) for name, cells in files.course_notebooks(root, copy).items()}
+    for name, brought in notebooks.items():
+        _keep(copy, name, brought, state)
+    renewed = [name for name, brought in notebooks.items() if brought.text and brought.whole]
+    renewed += _bring_files(root, copy, state)
+    state["course"] = files.course_digest(root)
+    files.write_text(copy / MARKER, files.to_json(state))
+    told = [f"New from the course: {_listed(renewed)}."] * bool(renewed)
+    told += [f"{name}: {line}" for name, brought in notebooks.items() for line in brought.lines]
     if not told:
-        return [f"{_shown(folder)} is up to date; your answers are as they were."]
+        return [f"{shown(copy)} is up to date; your answers are as they were."]
     return [*told, "Your answers are as they were. If JupyterLab is open: File → Reload Notebook from Disk."]
 
 
-def _merged(path, cells, given):
-    """(notebook, Merge) of the file a learner works in; of a new one when there is no such file."""
-    notebook = files.read_notebook(path) if path.exists() else {**files.EMPTY, "cells": []}
-    merged = merge(notebook["cells"], cells, given if path.exists() else {})
-    return {**notebook, "cells": merged.cells}, merged
+def _listed(names) -> str:
+    """ "a, b", "20 files: a, b, c, …"."""
+    return ", ".join(names) if len(names) <= FEW else f"{len(names)} files: {', '.join(names[:FEW])}, …"
 
 
-def _report(name, merged, new) -> list[str]:
-    """What happened to one notebook; nothing when nothing did."""
-    if new:
-        return [f"{name}: new."]
-    happened = {"added": merged.added, "updated": merged.updated, "removed": merged.removed, "kept": merged.kept}
-    told = [f"{name}: cells " + ", ".join(f"{len(ids)} {what}" for what, ids in happened.items() if ids) + "."]
-    told = told if merged.changes else []
-    if merged.differing:
-        cells = ", ".join(merged.differing)
-        told.append(f"{name}: the course changed cells that you had edited: {cells}. Yours are kept.")
-        told.append("    To get the course's, delete yours and update again.")
-    return told
+class Brought(NamedTuple):
+    """What becomes of one notebook of a copy."""
+
+    text: str | None  # of the file; None when it stays as it is
+    given: dict  # fingerprints of the course's cells
+    whole: bool  # is the text the course's alone?
+    lines: tuple = ()  # what to say about it
 
 
-def _assistants_page(root, folder, state) -> list[str]:
-    """AGENTS.md, unless the learner has changed it; state["files"] remembers what they got."""
-    source, target = root / "exercises" / FOR_ASSISTANTS, folder / FOR_ASSISTANTS
-    if not source.exists():
-        return []
-    now, before = _print_of(source), state["files"].get(FOR_ASSISTANTS)
-    if now == before or (target.exists() and _print_of(target) != before):
-        return []
-    state["files"][FOR_ASSISTANTS] = now
-    files.write_text(target, source.read_text(encoding="utf-8"))
-    return [f"{FOR_ASSISTANTS}: updated."]
+def _brought(copy, name, cells, state) -> Brought:
+    path, given = copy / name, state["cells"].get(name, {})
+    data = path.read_bytes() if path.exists() else None
+    if data is None or files.digest(data) == state["files"].get(name):  # deleted, or never saved since it came
+        text = _new(cells)
+        return Brought(text if text.encode() != data else None, fingerprints(cells), whole=True)
+    notebook = files.read_notebook(path)
+    merged = merge(notebook["cells"], cells, given)
+    if merged.changes and merged.cells == cells:  # it was run, and nothing else
+        return Brought(_new(cells), merged.given, whole=True)
+    text = files.to_json({**notebook, "cells": merged.cells}) if merged.changes else None
+    return Brought(text, merged.given, whole=False, lines=tuple(merged.report()))
 
 
-def _print_of(path):
-    return fingerprint({"cell_type": "raw", "source": path.read_text(encoding="utf-8")})
+def _keep(copy, name, brought, state):
+    """Write the notebook where it changes, and remember what was given."""
+    state["cells"][name] = brought.given
+    if brought.text:
+        files.write_text(copy / name, brought.text)
+        state["files"][name] = files.digest(brought.text.encode()) if brought.whole else None
 
 
-def _how_to_open(folder, root) -> str:
-    """The command that opens JupyterLab where both the folder and the lessons can be seen."""
-    if folder.is_relative_to(root):
-        where = folder.relative_to(root).as_posix()
-        return f"Open them with `make lab` (or `jupyter lab` in {_shown(root)}): they are in {where}/."
-    above = os.path.commonpath([folder, root])
-    return f'Open them with `jupyter lab --notebook-dir="{above}"`, so that the links to the lessons work.'
+def _new(cells) -> str:
+    return files.to_json({**files.EMPTY, "cells": cells})
 
 
-def _shown(path) -> str:
-    """Relative to the current folder when it is below it."""
-    here = Path.cwd().resolve()
-    if path == here:
-        return "this folder"
-    return path.relative_to(here).as_posix() if path.is_relative_to(here) else str(path)
+def _answered(root, name, cells) -> str | None:
+    """The exercise with the answers that stand in the checkout's own copy of it; None when there are none."""
+    folder, prefix = FOLDERS["exercises"]
+    lesson = Path(name).stem.removeprefix(prefix)
+    path = root / "exercises" / f"{lesson}.ipynb"
+    if Path(name).parent != Path(folder) or not path.exists():
+        return None
+    notebook, given = files.read_notebook(path), files.built(root / "solutions" / f"{lesson}.ipynb")
+    merged = merge(notebook["cells"], cells, fingerprints(given))
+    return files.to_json({**notebook, "cells": merged.cells}) if merged.kept else None
+
+
+def _bring_files(root, copy, state) -> list[str]:
+    """Images, data and AGENTS.md, unless the learner has changed them; returns the names of those that were written."""
+    written = []
+    for name, source in files.course_files(root).items():
+        target, data = copy / name, source.read_bytes()
+        mine = target.read_bytes() if target.exists() else None
+        if mine == data or (mine is not None and files.digest(mine) != state["files"].get(name)):
+            continue
+        files.write_bytes(target, data)
+        state["files"][name] = files.digest(data)
+        written.append(name)
+    return written

@@ -1,4 +1,4 @@
-"""What stands in an exercise where the answer belongs: it fails, in Python and in CUDA C, until it is replaced."""
+"""The placeholders for answers: they fail, in Python and in CUDA C, until they are replaced."""
 
 STUB = "raise NotImplementedError"
 STUB_IN_C = "#error not done yet"

@@ -10,6 +10,7 @@ import numpy as np
 
 from llmc.course.figures.style import COLORS, INK
 from llmc.errors import UserError
+from llmc.terminal import llmc_command
 
 ROUND = ("blue", "orange", "green", "vermillion", "purple", "sky", "black", "yellow")
 MARKERS = "osD^vPX*"
@@ -25,7 +26,8 @@ def stored(path, names=None) -> list[dict]:
     """
     path = Path(path)
     if not path.is_file():
-        raise UserError(f"{path} is not there; make it on a GPU with `llmc bench --kernels --json`.")
+        make = llmc_command("bench", "--kernels", "--json")
+        raise UserError(f"{path} is not there; make it on a GPU with `{make}`.")
     rows = json.loads(path.read_text(encoding="utf-8"))
     return [row for row in rows if names is None or _function(row) in names]
 

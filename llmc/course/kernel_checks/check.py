@@ -51,7 +51,7 @@ How answers to CUDA exercises are kept, to test checks with: llmc/course/authori
 
 import numpy as np
 
-from llmc.course.checks.check import check
+from llmc.course.checks.check import check, say
 from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.exercises.stubs import STUB_IN_C
 from llmc.course.kernel_checks import runs, words
@@ -60,7 +60,7 @@ from llmc.course.learner.refusal import Refusal
 
 SIZES = (1, 31, 127, 129, 1000)  # around a warp, around a block
 BLOCKS = (256, 128, 96, 32)  # threads; the largest first, because most kernels that assume one are right there
-NOT_DONE = f"not done yet: {{}}. Replace `{STUB_IN_C}` by your code, run that cell, then this one."
+NOT_DONE = f"not done yet: {{}}. Replace `{STUB_IN_C}` with your code, run that cell, then this one."
 
 
 class kernel_check(check):
@@ -85,7 +85,7 @@ class kernel_check(check):
 
     def __exit__(self, kind, error, traceback):
         if isinstance(error, Unfinished):
-            print(NOT_DONE.format(self.name))
+            say(NOT_DONE.format(self.name))
             return True
         if isinstance(error, WrongAnswer):
             error.message = words.in_c(error.message)

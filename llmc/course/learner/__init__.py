@@ -1,1 +1,1 @@
-"""What a learner asks for: the progress board, hints, the glossary."""
+"""What a learner calls in a cell: the progress board, hints, the glossary."""

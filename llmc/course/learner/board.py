@@ -1,57 +1,61 @@
-"""The progress board: what is done, minutes left, where to go on. HTML in a notebook, or text."""
+"""The progress board: what is done, how much time is left, where to go on. HTML in a notebook, text elsewhere."""
 
-import os
 from html import escape
 from itertools import groupby
-from pathlib import Path
-from urllib.parse import quote
 
 from llmc.course.exercises.catalog import cells_of, notebooks_for
+from llmc.course.exercises.layout import link, path_from_here
 
 DONE, OPEN = "✓", "○"  # every font has them, unlike emoji
+TO_READ = "a lesson to work through"
 LEVEL = {1: "easy", 2: "medium", 3: "hard"}
+LONGEST = 120  # minutes; more is shown in hours
 _shown = []  # (board, display handle) of the boards this kernel shows: a check that passes draws them again
 
 
 class Board:
     """What `progress()` returns; a notebook draws it, `print` writes it."""
 
-    def __init__(self, exercises, done, path_to=None):
+    def __init__(self, exercises, done, worked=None, reading=None):
         self.exercises = exercises  # list of catalog.Exercise, in the order of the course
-        self.done = done  # set of names
-        self.path_to = path_to or (lambda lesson: f"exercises/{lesson}.ipynb")  # lesson -> path of its exercises
+        self.done = set(done)  # names
+        self.worked = worked or {}  # {name: when it was last worked on, as text that sorts}
+        self.reading = reading or {}  # {lesson without exercises: minutes}
 
     @property
     def next(self):
-        """The first exercise not done, or None."""
-        return next((exercise for exercise in self.exercises if exercise.name not in self.done), None)
+        """The exercise last worked on while it is open, else the first open one after it; None when all are done."""
+        times = [(self.worked[e.name], place) for place, e in enumerate(self.exercises) if e.name in self.worked]
+        last = max(times)[1] if times else 0
+        after = self.exercises[last:] + self.exercises[:last]
+        return next((exercise for exercise in after if exercise.name not in self.done), None)
 
     def lessons(self):
-        """(lesson, its exercises) pairs."""
-        return [(lesson, list(group)) for lesson, group in groupby(self.exercises, key=lambda e: e.lesson)]
+        """(lesson, its exercises) pairs in the order of the course; [] for a lesson that has none."""
+        groups = [(lesson, list(group)) for lesson, group in groupby(self.exercises, key=lambda e: e.lesson)]
+        return sorted(groups + [(lesson, []) for lesson in self.reading], key=lambda pair: pair[0])
 
     def minutes_left(self, exercises) -> int:
         """Sum over those not done."""
         return sum(exercise.minutes for exercise in exercises if exercise.name not in self.done)
 
     def counts(self) -> str:
-        """ "3 of 30 exercises done, about 400 minutes left."."""
+        """ "3 of 30 exercises done, about 6 h 40 min left."."""
         if not self.exercises:
-            return "No exercises found: run this from the course's folder."
+            return "No exercises found: run this in the folder of the course."
         count, left = sum(e.name in self.done for e in self.exercises), self.minutes_left(self.exercises)
-        return f"{count} of {len(self.exercises)} exercises done, about {left} minutes left."
+        return f"{count} of {len(self.exercises)} exercises done" + (f", about {spelled(left)} left." if left else ".")
 
     def summary(self) -> str:
-        """One line: how many are done, what comes next."""
-        after = " All done." if self.exercises else ""
-        if self.next:
-            after = f" Next: {self.next.name} in {self.path_to(self.next.lesson)}"
-        return self.counts() + after
+        """One line: how many are done, which comes next."""
+        if self.next is None:
+            return self.counts()
+        return f"{self.counts()} Next: {self.next.name} in {path_from_here('exercises', self.next.lesson)}"
 
     def __str__(self):
         rows = []
         for lesson, exercises in self.lessons():
-            rows.append(f"{lesson}  ({self.minutes_left(exercises)} minutes left)")
+            rows.append(f"{lesson}  ({self._time(lesson, exercises)}{'' if exercises else f', {TO_READ}'})")
             for e in exercises:
                 rows.append(f"  {self._mark(e)} {e.name:<36} {e.minutes:>3} min  {LEVEL[e.difficulty]}")
         return "\n".join([*rows, self.summary()])
@@ -60,8 +64,7 @@ class Board:
 
     def _repr_html_(self):
         rows = "".join(self._row(lesson, exercises) for lesson, exercises in self.lessons())
-        after = f" {self._resume()}" if self.next else " All done." * bool(self.exercises)
-        return f"<table>{rows}</table><p>{escape(self.counts())}{after}</p>"
+        return f"<table>{rows}</table><p>{escape(self.counts())}{self._resume() if self.next else ''}</p>"
 
     def _ipython_display_(self):
         from IPython.display import display
@@ -72,6 +75,12 @@ class Board:
     def _bundle(self):
         return {"text/html": self._repr_html_(), "text/plain": str(self)}
 
+    def _time(self, lesson, exercises) -> str:
+        if not exercises:
+            return spelled(self.reading[lesson])
+        left = self.minutes_left(exercises)
+        return f"{spelled(left)} left" if left else "done"
+
     def _row(self, lesson, exercises):
         """One lesson; symbols, not colours, carry the meaning, so that both themes of JupyterLab can show it."""
         marks = " &nbsp; ".join(
@@ -79,9 +88,9 @@ class Board:
             f"{self._mark(exercise)} {escape(exercise.name)}</span>"
             for exercise in exercises
         )
-        left = self.minutes_left(exercises)
-        title = self._link(lesson, f"<b>{escape(lesson)}</b>")
-        cells = [title, f"{left} min left" if left else "done", marks]
+        path = path_from_here("exercises" if exercises else "notebooks", lesson)
+        title = f'<a href="{escape(link(path))}"><b>{escape(lesson)}</b></a>'
+        cells = [title, self._time(lesson, exercises), marks or TO_READ]
         styles = ("white-space:nowrap",) * 2 + ("white-space:normal",)
         row = "".join(f'<td style="text-align:left;{style}">{cell}</td>' for style, cell in zip(styles, cells))
         return f"<tr>{row}</tr>"
@@ -90,30 +99,25 @@ class Board:
         return DONE if exercise.name in self.done else OPEN
 
     def _resume(self):
-        """The link to the first open exercise: its notebook, scrolled to its task."""
-        words = f"<b>Resume here: {escape(self.next.name)}</b>"
-        return self._link(self.next.lesson, words, task_of(self.next)) + f" ({self.next.minutes} min)"
-
-    def _link(self, lesson, words, cell=None):
-        fragment = f"#cell-id={quote(cell)}" if cell else ""  # JupyterLab scrolls there
-        return f'<a href="{escape(quote(self.path_to(lesson)) + fragment)}">{words}</a>'
+        """The link to the exercise that is next: its notebook, scrolled to its task."""
+        target = link(path_from_here("exercises", self.next.lesson), task_of(self.next))
+        return f' <a href="{escape(target)}"><b>Resume here: {escape(self.next.name)}</b></a> ({self.next.minutes} min)'
 
 
-def redraw(done):
-    """Draw every board again that this kernel has shown; done: names of exercises."""
+def redraw(done, worked):
+    """Draw every board again that this kernel has shown; done, worked: as in Board."""
     for shown, handle in _shown:
-        shown.done = set(done)
+        shown.done, shown.worked = set(done), worked
         if handle is not None:
             handle.update(shown._bundle(), raw=True)
 
 
-def path_from_here(lesson: str) -> str:
-    """The path of a lesson's exercises as seen from the current folder, with "/" on every system."""
-    path = next(iter(notebooks_for(lesson)), Path("exercises", f"{lesson}.ipynb"))
-    try:
-        return Path(os.path.relpath(path)).as_posix()
-    except ValueError:  # on another drive of a Windows machine
-        return path.as_posix()
+def spelled(minutes: int) -> str:
+    """ "75 min", "6 h 40 min", "7 h"."""
+    if minutes <= LONGEST:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
 
 def task_of(exercise) -> str | None:

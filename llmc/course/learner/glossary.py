@@ -1,6 +1,6 @@
-"""`glossary()`: what every symbol of the course means; `glossary("rstd")`: what one does. HTML or text.
+"""`glossary()`: what every symbol of the course means; `glossary("rstd")`: what one of them means. HTML or text.
 
-The names are those of llm.c and of GPT-2's own code, wherever these two have one.
+The names are those of llm.c and of GPT-2's own code, wherever these have one.
 """
 
 from dataclasses import dataclass
@@ -26,35 +26,35 @@ class Symbol:
 
 TABLE = """
 # Sizes
-B | 4 to 64 | 00 | batch: sequences that are computed together
-T | up to 1024 | 00 | time: tokens (positions) in each sequence, at most maxT
-maxT | 1024 in GPT-2 | 02 | the longest sequence the model has positions for; rows of wpe
-C | 768 in GPT-2 124M | 00 | channels: numbers that stand for one token (width of the model)
-V | 50257 in GPT-2 | 00 | vocabulary: different tokens there are
+B | 4 to 64 | 00 | batch: the number of sequences that are computed together
+T | up to 1024 | 00 | time: the number of tokens (positions) in each sequence, at most maxT
+maxT | 1024 in GPT-2 | 02 | the longest sequence that the model has positions for: the rows of wpe
+C | 768 in GPT-2 124M | 00 | channels: how many numbers represent one token (the width of the model)
+V | 50257 in GPT-2 | 00 | vocabulary: the number of different tokens
 Vp | 50304 in GPT-2 | 05 | V padded up to a multiple of 128; tokens V … Vp - 1 never occur
-L | 12 in GPT-2 124M | 07 | layers: transformer blocks, one behind the other
-NH | 12 in GPT-2 124M | 06 | number of heads of the attention
-hs | 64 in GPT-2 | 06 | head size, C / NH: channels of one head
-OC |  | 03 | output channels of a linear layer: rows of its weight
-N |  | 03 | how many: positions B·T, or parameters, as the lesson says
+L | 12 in GPT-2 124M | 07 | layers: the number of transformer blocks, one after the other
+NH | 12 in GPT-2 124M | 06 | the number of attention heads
+hs | 64 in GPT-2 | 06 | head size, C / NH: the channels of one head
+OC |  | 03 | output channels of a linear layer: the rows of its weight
+N |  | 03 | a count: of positions (B·T) or of parameters, as the lesson says
 # Indices
 b, t, c |  | 01 | one sequence, one position, one channel: x[b, t, c]
 l | 0 … L - 1 | 07 | one layer
 h | 0 … NH - 1 | 06 | one head
-i, j |  | 06 | two positions or channels of the same array; in attention the query i looks at the key j
+i, j |  | 06 | two positions or channels of the same array; in attention, query i looks at key j
 # Arrays of the forward pass
-tokens, inputs | (B, T) | 00 | ids of the words, whole numbers 0 … V - 1
-targets | (B, T) | 00 | the token that follows each token: the answer the model should have guessed
+tokens, inputs | (B, T) | 00 | ids of the tokens, whole numbers 0 … V - 1
+targets | (B, T) | 00 | the token that follows each token: what the model should predict
 x | (B, T, C) | 01 | what goes into a layer
 out | (B, T, C) | 01 | what comes out of a layer
-encoded | (B, T, C) | 02 | token embedding plus position embedding: what goes into the first block
+encoded | (B, T, C) | 02 | token embedding plus position embedding: the input of the first block
 residual | (B, T, C) | 04 | the stream that runs through all blocks; each block adds to it
 qkv | (B, T, 3C) | 06 | queries, keys and values of all heads, in this order
-q, k, v | (B, NH, T, hs) | 06 | what a position asks for, what it offers, what it gives
+q, k, v | (B, NH, T, hs) | 06 | what a position looks for, what it offers, what it passes on
 scores, preatt | (B, NH, T, T) | 06 | q · k / √hs, before the softmax; -inf where the key lies in the future
-probabilities, att | (B, NH, T, T) | 06 | softmax of the scores: how much each query takes of each key
-stats | (B, NH, T) | 11 | ln Σ exp(scores) of each query, kept in place of the probabilities, which it can make again
-logits | (B, T, Vp) | 05 | one number for each possible next token; softmax makes probabilities of them
+probabilities, att | (B, NH, T, T) | 06 | softmax of the scores: how much each query takes from each key's value
+stats | (B, NH, T) | 11 | ln Σ exp(scores) of each query, from which the probabilities can be recomputed
+logits | (B, T, Vp) | 05 | one number for each possible next token; softmax turns them into probabilities
 probs, p | (B, T, V) | 05 | softmax of the logits: rows that add up to 1
 lse | (B, T) | 05 | log-sum-exp: log Σ exp(logits), computed after subtracting the row's maximum
 losses | (B, T) | 05 | -log p[target] of each position, in nats (1 nat = 1.4427 bits)
@@ -63,94 +63,94 @@ loss | one number | 00 | the mean of the losses; ln V for a model that knows not
 mean | (B, T) | 01 | mean of a row of C numbers
 rstd | (B, T) | 01 | reciprocal standard deviation of a row: 1 / √(variance + eps)
 norm | (B, T, C) | 01 | (x - mean) · rstd: the row with mean 0 and variance 1
-eps, ε |  | 01 | a small number that keeps a division from being one by 0: 1e-5 in layernorm, 1e-8 in AdamW
+eps, ε |  | 01 | a small number that prevents a division by 0: 1e-5 in layernorm, 1e-8 in AdamW
 # Parameters (learned)
-w, weight |  | 01 | of a layer: scale (C,) in layernorm, (OC, C) in a linear layer, out = x @ w.T + b
+w, weight |  | 01 | a layer's weight: the scale (C,) in layernorm, (OC, C) in a linear layer, out = x @ w.T + b
 b, bias | (C,) or (OC,) | 01 | what a layer adds (b is also the index of a sequence)
-wte | (Vp, C) | 02 | weights of the token embedding; also the last linear layer (tied)
+wte | (Vp, C) | 02 | weights of the token embedding, and also of the last linear layer (tied)
 wpe | (maxT, C) | 02 | weights of the position embedding
-ln1w, ln1b | (L, C) | 07 | layernorm in front of the attention
-qkvw, qkvb | (L, 3C, C), (L, 3C) | 06 | linear layer that makes q, k and v
-attprojw, attprojb | (L, C, C), (L, C) | 07 | linear layer behind the attention
-ln2w, ln2b | (L, C) | 07 | layernorm in front of the MLP
-fcw, fcb | (L, 4C, C), (L, 4C) | 07 | first linear layer of the MLP, C → 4C
-fcprojw, fcprojb | (L, C, 4C), (L, C) | 07 | second linear layer of the MLP, 4C → C
-lnfw, lnfb | (C,) | 07 | final layernorm
+ln1w, ln1b | (L, C) | 07 | layernorm before the attention
+qkvw, qkvb | (L, 3C, C), (L, 3C) | 06 | the linear layer that makes q, k and v
+attprojw, attprojb | (L, C, C), (L, C) | 07 | the linear layer after the attention
+ln2w, ln2b | (L, C) | 07 | layernorm before the MLP
+fcw, fcb | (L, 4C, C), (L, 4C) | 07 | the first linear layer of the MLP, C → 4C
+fcprojw, fcprojb | (L, C, 4C), (L, C) | 07 | the second linear layer of the MLP, 4C → C
+lnfw, lnfb | (C,) | 07 | the final layernorm
 # Gradients
 dx, dw, db, dqkv, … |  | 01 | gradient of the loss with respect to x, w, b, qkv: d + name, same shape
 dout | as out | 01 | gradient with respect to a layer's output: what arrives from the layer above
 dnorm | (B, T, C) | 01 | gradient with respect to norm, dout · w
 dlogits | (B, T, Vp) | 05 | gradient with respect to the logits, (p - onehot) / (B·T)
-dloss | one number | 05 | gradient that the backward pass begins with: 1, or 1/n with n accumulation steps
-+= |  | 01 | accumulate: add to what a gradient buffer holds, because a value was used more than once
+dloss | one number | 05 | the gradient that the backward pass begins with: 1, or 1/n with n accumulation steps
++= |  | 01 | accumulate: add to what a gradient buffer already holds, because a value was used more than once
 # Training
 lr | 3e-4 or so | 00 | learning rate: how far a step goes
-m, v | as the parameter | 09 | AdamW's running means of the gradient and of its square (v is also the values)
-g | as the parameter | 09 | gradient (slopes) of one step
-SGD |  | 09 | stochastic gradient descent: a step against the slope of a random batch
+m, v | as the parameter | 09 | AdamW's running means of the gradient and of its square (v also stands for the values)
+g | as the parameter | 09 | the gradient (slopes) in one step
+SGD |  | 09 | stochastic gradient descent: a step against the slope that a random batch gives
 momentum |  | 09 | a step along the running mean m of the slopes
-beta, β | 0.9 | 09 | share of the old value that a running mean keeps in each step
+beta, β | 0.9 | 09 | the share of its old value that a running mean keeps in each step
 beta1, beta2, β₁, β₂ | 0.9, 0.95 | 09 | how slowly m and v forget
-t | 1, 2, 3, … | 09 | number of the optimizer step (t is also a position)
-m̂, v̂, m_hat, v_hat | as the parameter | 09 | m and v divided by 1 - beta^t: corrected for their start at 0
-weight decay, weight_decay, wd, λ | 0.1 | 09 | share of the learning rate by which matrices shrink in each step
-norm of the gradient | one number | 09 | √ of the sum of all squared gradients; clipped to 1 before a step
-max_norm | 1.0 | 09 | the norm that larger gradients are scaled down to
-warmup | 700 steps | 09 | steps at the start in which the learning rate rises to its maximum
-schedule |  | 09 | how the learning rate moves over a run: warmup, then cosine, linear, constant or wsd
-wsd |  | 09 | warmup, stable, decay: a schedule that falls only in the last fifth of the run
-final_fraction | 0 to 1 | 09 | share of the maximum at which the learning rate ends
-nats |  | 05 | unit of a loss that is made with the natural logarithm; 1 nat = 1.4427 bits
-micro-batch | (B, T) | 10 | part of a batch that goes forward and backward alone; the gradients add up
-step | one number | 10 | steps made so far; AdamW's t counts updates, fewer when steps were skipped
-z, z-score | one number | 10 | standard deviations by which a loss or norm lies above the mean of the last 128
-tel, trl | nats per token | 10 | in main.log: the loss on validation text, and that of a training step
-bits per byte |  | 10 | loss in bits, divided by bytes of text per token: comparable between tokenizers
-FLOP |  | 03 | one floating-point addition or multiplication; GFLOP/s is a thousand million a second
-intensity | FLOP/byte | 03 | operations for each byte that crosses between memory and processor
+t | 1, 2, 3, … | 09 | number of the optimizer step (t also stands for a position)
+m̂, v̂, m_hat, v_hat | as the parameter | 09 | m and v divided by 1 - beta^t, which corrects for their start at 0
+weight decay, weight_decay, wd, λ | 0.1 | 09 | matrices shrink by this share of the learning rate in each step
+norm of the gradient | one number | 09 | the square root of the sum of all squared gradients; clipped to 1 before a step
+max_norm | 1.0 | 09 | gradients with a larger norm are scaled down to this one
+warmup | 700 steps | 09 | the first steps, in which the learning rate rises to its maximum
+schedule |  | 09 | how the learning rate changes during a run: warmup, then cosine, linear, constant or wsd
+wsd |  | 09 | warmup, stable, decay: a schedule that falls only in the last fifth of a run
+final_fraction | 0 to 1 | 09 | the share of its maximum at which the learning rate ends
+nats |  | 05 | the unit of a loss computed with the natural logarithm; 1 nat = 1.4427 bits
+micro-batch | (B, T) | 10 | a part of a batch that goes forward and backward on its own; the gradients add up
+step | one number | 10 | the number of steps so far; AdamW's t counts updates, which are fewer when steps are skipped
+z, z-score | one number | 10 | how many standard deviations a loss or norm lies above the mean of the last 128
+tel, trl | nats per token | 10 | in main.log: the loss on validation text, and the loss of a training step
+bits per byte |  | 10 | the loss in bits, divided by the bytes of text per token: comparable between tokenizers
+FLOP |  | 03 | one floating-point addition or multiplication; a GFLOP/s is a billion of them a second
+intensity | FLOP/byte | 03 | operations for each byte that moves between memory and processor
 # Kernels
-kernel, __global__ |  | 12 | a function that runs on the GPU, written for one thread and started for many
+kernel, __global__ |  | 12 | a function that runs on the GPU, written for one thread and run by many
 thread, threadIdx | x, y, z | 12 | one copy of a kernel; threadIdx is its number in its block
-block, blockIdx, blockDim | up to 1024 threads | 12 | threads that share one multiprocessor: its number, its size
+block, blockIdx, blockDim | up to 1024 threads | 12 | threads that run on one multiprocessor; its number; its size
 grid, gridDim | blocks | 12 | all the blocks of one launch
-launch |  | 12 | to start a kernel: kernel((blocks,), (threads,), (arguments…)); it returns before the GPU is done
-warp | 32 threads | 12 | threads of a block that execute the same instruction together
+launch |  | 12 | to start a kernel: kernel((blocks,), (threads,), (arguments…)); the call returns before the GPU is done
+warp | 32 threads | 12 | threads of a block that usually execute the same instruction together
 lane | 0 … 31 | 12 | a thread's place in its warp
 __device__ |  | 12 | marks a function that kernels call
-sector | 32 bytes | 12 | the piece in which memory is moved: a warp pays for each one that it touches
-request | 1 per warp | 12 | one load or store of a warp: up to 32 addresses, looked at together
+sector | 32 bytes | 12 | the piece in which memory moves: a warp pays for each sector that it touches
+request | 1 per warp | 12 | one load or store of a warp: up to 32 addresses, handled together
 coalesced |  | 12 | neighbouring threads touch neighbouring addresses: no more sectors than the bytes fill
-stride |  | 12 | the distance between what neighbouring threads, or turns of a loop, touch
-multiprocessor | 132 in an H200 | 12 | part of the GPU that runs whole blocks, with its own registers and shared memory
-register |  | 12 | where a thread holds its own variables; a multiprocessor has 65,536, shared out among its threads
-cache |  | 12 | small fast memory that keeps what was read or written last; a GPU's L2 has tens of megabytes
-atomic, atomicAdd |  | 12 | reads, changes and writes one number, and no other thread comes in between
-memory-bound |  | 12 | limited by the bytes that must move, not by the arithmetic; the measure is a copy
+stride |  | 12 | the distance between what neighbouring threads, or rounds of a loop, touch
+multiprocessor | 132 in an H200 | 12 | a part of the GPU that runs blocks, with its own registers and shared memory
+register |  | 12 | holds a variable of one thread; a multiprocessor's 65,536 are divided among its threads
+cache |  | 12 | small, fast memory that keeps what was last read or written; a GPU's L2 has tens of megabytes
+atomic, atomicAdd |  | 12 | reads, changes and writes one number without another thread getting in between
+memory-bound |  | 12 | limited by the bytes that must move, not by arithmetic; compare it with a copy
 row-major |  | 12 | last axis fastest: x[i, j] of a (rows, cols) array lies at i * cols + j
 aligned | 4, 8, 16 bytes | 12 | at an address that is a multiple of the access's size
-tail |  | 12 | the numbers left over when n is no multiple of the four (or more) that a thread takes
-float4 | 4 floats | 12 | moved by one 128-bit access, at addresses that are multiples of 16
-grid-stride loop |  | 12 | for (i = thread; i < n; i += threads): right for every grid
+tail |  | 12 | the numbers left over when n is not a multiple of the four (or more) that a thread takes
+float4 | 4 floats | 12 | four floats moved by one 128-bit access, at an address that is a multiple of 16
+grid-stride loop |  | 12 | for (i = thread; i < n; i += threads): correct for every grid
 reduction | n → 1 | 13 | many numbers in, one out: a sum, a maximum
 shared memory, __shared__ | 48 KB | 13 | memory on the chip that all threads of a block see
-dynamic shared memory | bytes | 13 | extern __shared__ float name[]: the launch says how long it is (shared_mem=)
-barrier, __syncthreads |  | 13 | every thread waits there until all of its block have come; __syncwarp: all of its warp
-bank | 32 | 13 | shared memory's doors, number i behind door i % 32; two numbers behind one door: a bank conflict
-pass |  | 13 | one service of shared memory to a warp; with a bank conflict a request needs several
-shuffle, __shfl_xor_sync |  | 13 | lanes hand each other numbers from register to register
-race |  | 13 | two threads touch one place, one of them writes, and nothing says who comes first
-online |  | 13 | in one pass: what has been found so far is corrected by each new number
-moments |  | 13 | count, mean, and sum of (x - mean)²: what has to be known of a part so that parts can be merged
+dynamic shared memory | bytes | 13 | extern __shared__ float name[]: the launch sets its size (shared_mem=)
+barrier, __syncthreads |  | 13 | each thread waits until its whole block has arrived; __syncwarp: until its warp has
+bank | 32 | 13 | one of shared memory's 32 doors, number i behind door i % 32; two numbers behind one door conflict
+pass |  | 13 | one trip of a warp to shared memory; a request with bank conflicts needs several
+shuffle, __shfl_xor_sync |  | 13 | lanes exchange numbers, from register to register
+race |  | 13 | two threads touch the same place, at least one writes, and nothing decides which comes first
+online |  | 13 | in one pass: each new number corrects the result so far
+moments |  | 13 | count, mean and sum of (x - mean)²: what one must know about parts in order to merge them
 # Data
-token, id | 0 … V - 1 | 08 | a string of bytes that occurs often, and its number; the model sees numbers only
-merge |  | 08 | two neighbouring tokens become one; a byte-pair encoding is a list of merges in the order of learning
-rank | whole number | 08 | of a token its id: the lower, the earlier it is merged; of a process its number
+token, id | 0 … V - 1 | 08 | a string of bytes that occurs often, and its number; the model sees only the numbers
+merge |  | 08 | two neighbouring tokens become one; a byte-pair encoding is a list of merges, in order
+rank | whole number | 08 | a token's id: the lower, the earlier it is merged; a process's number
 BPE |  | 08 | byte-pair encoding: tokens made by merging the most frequent pair of neighbours, again and again
-EOT | V - 1 | 08 | end of text: the token that stands in front of every document
-unigram |  | 08 | the simplest model: how often each token occurs, whatever stands before it
-bigram |  | 08 | a table of which token follows which, counted on train: a baseline for every training
-world | whole number | 08 | processes of one run; batch i of process rank (not a token's) is the (i·world + rank)-th
-ntok | whole number | 08 | tokens in a file
+EOT | V - 1 | 08 | end of text: the token before every document
+unigram |  | 08 | the simplest model: how often each token occurs, whatever precedes it
+bigram |  | 08 | a table of which token follows which, counted on the training text: a baseline for every run
+world | whole number | 08 | the number of processes of a run; batch i of process number rank is the (i·world + rank)-th
+ntok | whole number | 08 | the number of tokens in a file
 shard |  | 08 | one of the token files of a large corpus
 """
 
@@ -193,7 +193,7 @@ class Glossary:
 
 
 def glossary(name=None) -> Glossary:
-    """All symbols, or those of one name. Raises Refusal, a UserError, for a name that the course does not use."""
+    """All symbols, or those with one name. Raises Refusal, a UserError, for a name that the course does not use."""
     if name is None:
         return Glossary(ROOMS)
     found = {room: [s for s in symbols if s.is_called(name)] for room, symbols in ROOMS.items()}
@@ -205,7 +205,7 @@ def glossary(name=None) -> Glossary:
     if not found:
         close = get_close_matches(str(name), _names(), n=3)
         meant = f"did you mean {' or '.join(close)}?" if close else "glossary() shows them all."
-        raise Refusal(f"{name!r} is no symbol of the course; {meant}")
+        raise Refusal(f"{name!r} is not a symbol of the course; {meant}")
     return Glossary(found)
 
 

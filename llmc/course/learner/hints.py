@@ -1,7 +1,7 @@
 """`hint("layernorm_backward")`: the three graded hints of an exercise, one more with every call.
 
 They are the folded ones of the exercise's own notebook, <details><summary>Hint 1: where to start</summary> … </details>
-in front of its answer, so there is one text of each. How many were seen is kept in the progress file.
+above its answer, so that each hint is written once. How many were seen is kept in the progress file.
 """
 
 import re
@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from llmc.course.exercises.catalog import all_exercises, cells_of, notebooks_for
+from llmc.course.exercises.layout import path_from_here
 from llmc.course.learner import journal
 from llmc.course.learner.refusal import Refusal
 
@@ -16,7 +17,7 @@ FOLDED = re.compile(r"<details><summary>Hint (\d+): (.*?)</summary>\s*(.*?)\s*</
 
 
 class Hints:
-    """What `hint` returns: [(number, title, text)] to show, and a sentence below. Markdown in a notebook, else text."""
+    """What `hint` returns: [(number, title, text)] and a sentence below. Markdown in a notebook, text elsewhere."""
 
     def __init__(self, shown, after):
         self.shown, self.after = shown, after
@@ -33,7 +34,7 @@ class Hints:
 
 
 def hint(exercise) -> Hints:
-    """The next hint of an exercise; all of them, once all were seen.
+    """The next hint of an exercise; all of its hints once all have been seen.
 
     exercise: its name, or the function. Raises Refusal, a UserError, when there is no exercise of that name.
     """
@@ -43,19 +44,19 @@ def hint(exercise) -> Hints:
         raise Refusal(_unknown(name, lessons))
     hints = next(filter(None, (hints_of(path, name) for path in notebooks_for(lessons[name]))), [])
     if not hints:
-        raise Refusal(f"exercise {name} has no hints; its task is in exercises/{lessons[name]}.ipynb.")
+        raise Refusal(f"the exercise {name} has no hints; its task is in {path_from_here('exercises', lessons[name])}.")
     count = min(journal.hints_seen(name) + 1, len(hints) + 1)
     journal.record_hint(name, min(count, len(hints)))
-    lesson = lessons[name]
+    stuck = f"If you are still stuck, open {path_from_here('solutions', lessons[name])}."
     if count > len(hints):
-        return Hints(hints, f"These are all hints. If you are still stuck: solutions/{lesson}.ipynb.")
-    more = f'Hint {count} of {len(hints)}; for the next one run hint("{name}") again.'
-    last = f"That was the last of {len(hints)} hints. If you are still stuck: solutions/{lesson}.ipynb."
+        return Hints(hints, f"These are all the hints. {stuck}")
+    more = f'Hint {count} of {len(hints)}; for the next one, run hint("{name}") again.'
+    last = f"That was the last of {len(hints)} hints. {stuck}"
     return Hints([hints[count - 1]], last if count == len(hints) else more)
 
 
 def hints_of(notebook: Path, exercise: str) -> list[tuple[int, str, str]]:
-    """(number, title, text) of each hint between the check of the exercise before and this one's answer."""
+    """(number, title, text) of each hint between the check of the previous exercise and this one's answer."""
     passage = []
     for _, mark, kind, source in cells_of(notebook):
         if mark.get("exercise") == exercise:
@@ -69,7 +70,7 @@ def hints_of(notebook: Path, exercise: str) -> list[tuple[int, str, str]]:
 
 
 def _unknown(name, names) -> str:
-    """One sentence, with the exercises that the learner may have meant."""
+    """One sentence that names the exercises the learner may have meant."""
     close = get_close_matches(str(name), names, n=3, cutoff=0.5)
     close += [known for known in names if str(name) and str(name) in known and known not in close][: 3 - len(close)]
     meant = f"did you mean {' or '.join(close)}?" if close else "progress() lists them all."

@@ -1,8 +1,10 @@
-"""Which exercises are done, and how many hints were seen: a small JSON file at the root of the checkout.
+"""Which exercises are done, which were worked on and when, how many hints were seen: a small JSON file.
 
-    {"version": 1, "done": {"layernorm_forward": "2025-01-31T12:00:00+00:00"}, "hints": {"layernorm_backward": 2}}
+    {"version": 1, "done": {"layernorm_forward": "2025-01-31T12:00:00+00:00"}, "hints": {"layernorm_backward": 2},
+     "worked": {"layernorm_forward": "2025-01-31T12:00:00+00:00", "layernorm_backward": "2025-02-01T09:30:00+00:00"}}
 
-Two notebooks may record at once: a lock file makes them take turns, and each reads the file again before it writes.
+It lies at the root of the checkout. Two notebooks may record at once: a lock file makes them take turns, and each reads
+the file again before it writes.
 """
 
 import json
@@ -12,18 +14,19 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from llmc.course.exercises.catalog import all_exercises, checkout
+from llmc.course.exercises.catalog import all_exercises, lessons_without_exercises
+from llmc.course.exercises.layout import checkout
 from llmc.course.learner import board
 from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
 
-PATIENCE = 2.0  # seconds to wait for the lock: it is held for milliseconds, so an older one belongs to a dead process
+PATIENCE = 2.0  # seconds to wait for the lock; held for milliseconds, an older one is left from a process that died
 _recording = True
 _seen = {}  # {exercise: number of hints} of this session
 
 
 def recording(on: bool) -> bool:
-    """Switch recording on or off for this kernel; returns what it was. Solution notebooks and tests switch it off."""
+    """Switch recording on or off for this kernel and return what it was. Solution notebooks and tests switch it off."""
     global _recording
     was, _recording = _recording, on
     return was
@@ -42,57 +45,71 @@ def record(name: str) -> str:
         return ""
     try:
         with _change(progress_file()) as state:
-            state["done"].setdefault(name, datetime.now(UTC).isoformat(timespec="seconds"))
+            state["worked"][name] = _now()
+            state["done"].setdefault(name, state["worked"][name])
     except (UserError, OSError) as error:  # an answer is right even where nothing can be written
         return f"(Not recorded: {error})"
-    board.redraw(state["done"])
+    board.redraw(state["done"], state["worked"])
     return _standing(name, state["done"])
 
 
+def record_try(name: str):
+    """Note that this exercise was worked on just now, without success yet. Never raises."""
+    if _recording:
+        with suppress(UserError, OSError), _change(progress_file()) as state:
+            state["worked"][name] = _now()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
 def hints_seen(name: str) -> int:
-    """How many hints of this exercise were asked for so far."""
-    return max(_seen.get(name, 0), _load(progress_file())["hints"].get(name, 0) if _recording else 0)
+    """How many hints of this exercise were seen so far."""
+    return max(_seen.get(name, 0), read(progress_file())["hints"].get(name, 0) if _recording else 0)
 
 
 def record_hint(name: str, count: int):
-    """Note that `count` hints were seen: in the file, or for this session where nothing can be written."""
+    """Note that `count` hints were seen: in the file, or for this session only where nothing can be written."""
     _seen[name] = count
     if _recording:
         with suppress(UserError, OSError), _change(progress_file()) as state:
-            state["hints"][name] = count
+            state["hints"][name], state["worked"][name] = count, _now()
 
 
 def read(path: Path) -> dict:
-    """{exercise: time}. A missing file is an empty one; a damaged one is kept as .bak, and we start afresh."""
-    return _load(path)["done"]
+    """{"done": {exercise: time}, "worked": {exercise: time}, "hints": {exercise: number}}.
 
-
-def _load(path: Path) -> dict:
-    """{"done": {exercise: time}, "hints": {exercise: number}}."""
+    A missing file counts as an empty one; a damaged one is kept as .bak, and we start afresh.
+    """
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
-        done = {str(name): str(when) for name, when in stored["done"].items()}
-        return {"done": done, "hints": {str(name): int(n) for name, n in stored.get("hints", {}).items()}}
+        return {
+            "done": {str(name): str(when) for name, when in stored["done"].items()},
+            "worked": {str(name): str(when) for name, when in stored.get("worked", stored["done"]).items()},
+            "hints": {str(name): int(n) for name, n in stored.get("hints", {}).items()},
+        }
     except (FileNotFoundError, NotADirectoryError):
-        return {"done": {}, "hints": {}}
+        pass
     except (ValueError, KeyError, TypeError, AttributeError):
         path.replace(path.with_name(path.name + ".bak"))
-        return {"done": {}, "hints": {}}
+    return {"done": {}, "worked": {}, "hints": {}}
 
 
 @contextmanager
 def _change(path: Path):
-    """The file's content as a dict; what the block makes of it is stored."""
+    """The file's content as a dict; the block changes it, and the result is stored."""
     with _turn(path):
-        state = _load(path)
+        state = read(path)
         yield state
         with atomic_write(path, "w") as file:
             json.dump({"version": 1, **state}, file, indent=1, sort_keys=True)
 
 
 def progress() -> board.Board:
-    """The board of all lessons: what is done, what is next, minutes left. Shown by a notebook, or with print()."""
-    return board.Board(all_exercises(), set(read(progress_file())), board.path_from_here)
+    """The board of all lessons: what is done, what is next, the time left. Shown by a notebook, or with print()."""
+    state = read(progress_file())
+    return board.Board(all_exercises(), state["done"], state["worked"], lessons_without_exercises())
 
 
 def _standing(name, done) -> str:
@@ -105,7 +122,7 @@ def _standing(name, done) -> str:
 
 @contextmanager
 def _turn(path: Path):
-    """Hold path.lock while reading and writing. O_EXCL is the one way to lock that all systems share."""
+    """Hold path.lock while reading and writing. O_EXCL is the one kind of lock that all systems share."""
     lock = path.with_name(path.name + ".lock")
     path.parent.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()

@@ -1,1 +1,1 @@
-"""This machine: what it has, what is missing, what that costs, what mends it. `doctor()` is the report."""
+"""This machine: what it has, what is missing, what that costs and how to fix it. `doctor()` is the report."""

@@ -1,10 +1,9 @@
-"""A row of the doctor's table, and the commands in its last column: what a reader types in a shell at the checkout."""
+"""A row of the doctor's table, and commands for its last column; those of llmc and pip are in llmc/terminal.py."""
 
 import os
 import shutil
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 COMPILERS = {  # package manager -> how it installs a C++ compiler
     "apt-get": "sudo apt-get install g++",
@@ -17,9 +16,9 @@ COMPILERS = {  # package manager -> how it installs a C++ compiler
 
 @dataclass(frozen=True)
 class Row:
-    """What was looked at, what was found; status "ok", "missing" or "warning"; what that costs, and what mends it.
+    """What was examined and found; status "ok", "missing" or "warning"; what that costs, and the command that fixes it.
 
-    costs and command are "" where all is well; command is "" too where no command helps.
+    costs and command are "" where all is well; command is also "" where no command helps.
     """
 
     what: str
@@ -29,29 +28,8 @@ class Row:
     command: str = ""
 
 
-def interpreter() -> str:
-    """This interpreter as one types it in the checkout: ".venv/bin/python" for one that lies there."""
-    from llmc.course.exercises.catalog import checkout
-
-    root = checkout()
-    try:
-        return Path(os.path.abspath(sys.executable)).relative_to(root).as_posix()
-    except (ValueError, TypeError):  # elsewhere, or there is no checkout
-        return "python"
-
-
-def pip(*words) -> str:
-    """`pip` of this interpreter."""
-    return f"{interpreter()} -m pip {' '.join(words)}"
-
-
-def llmc_command(words) -> str:
-    """`llmc` of this interpreter, whether it is on the PATH or not."""
-    return f"{interpreter()} -m llmc {words}"
-
-
 def set_variable(name, value) -> str:
-    """For the shell from which llmc or Jupyter is started next; PowerShell on Windows."""
+    """A line for the shell that llmc or Jupyter is started from; PowerShell on Windows."""
     return f'$env:{name}="{value}"' if sys.platform == "win32" else f"export {name}={value}"
 
 
@@ -63,7 +41,7 @@ def unset_variables(*names) -> str:
 
 
 def install_compiler() -> str:
-    """ "" where we do not know how."""
+    """The command that installs a C++ compiler here; "" where we know of none."""
     if os.environ.get("CONDA_PREFIX"):
         return "conda install -c conda-forge cxx-compiler"
     if sys.platform == "darwin":

@@ -1,4 +1,4 @@
-"""The doctor's rows about the machine: from facts (machine.py, openblas.py) to what they mean for the course."""
+"""The doctor's rows about the machine: from facts (facts.py, openblas.py) to what they mean for the course."""
 
 import os
 import platform
@@ -8,8 +8,9 @@ from collections import Counter
 from pathlib import Path
 
 from llmc.course.machine import facts, openblas
-from llmc.course.machine.advice import Row, install_compiler, llmc_command, pip, set_variable, unset_variables
+from llmc.course.machine.advice import Row, install_compiler, set_variable, unset_variables
 from llmc.errors import NoCompiler
+from llmc.terminal import llmc_command, pip
 
 GiB = 2**30
 ENOUGH_MEMORY = 1 * GiB  # `llmc train` takes a fraction of it
@@ -21,32 +22,31 @@ def system(what) -> Row:
 
 
 def cores(what) -> Row:
-    """Those that this process may use."""
+    """The cores that this process may use."""
     usable, there = facts.cores()
-    found = f"{usable:g}" if usable == there else f"{usable:g} of {there}, the others are not for this process"
+    found = f"{usable:g}" if usable == there else f"{usable:g} of {there}; this process may not use the others"
     if usable >= 2:
         return Row(what, found)
     return Row(what, found, "warning", "training takes about twice as long as the lessons say")
 
 
 def memory(what) -> Row:
-    """What this process may use of it."""
+    """The memory that this process may use."""
     size = facts.memory()
     found = f"{size / GiB:.{0 if size > 9.5 * GiB else 1}f} GiB"
     if size >= ENOUGH_MEMORY:
         return Row(what, found)
-    return Row(
-        what, found, "warning", "training may not fit; a smaller batch may", llmc_command("train --batch-size 4")
-    )
+    smaller = llmc_command("train", "--batch-size", "4")
+    return Row(what, found, "warning", "training may not fit; a smaller batch would", smaller)
 
 
 def blas(what) -> Row:
-    """Who multiplies matrices, whether with all that this CPU can do, and on all cores."""
+    """Which BLAS multiplies matrices, and whether it uses all that this CPU can do, on all cores."""
     name, version = openblas.build()
     if not name:
         costs = "matrix products, most of the work, run many times slower"
         return Row(what, "none", "missing", costs, pip("install", "--force-reinstall", "numpy"))
-    asked = openblas.loaded() if "mkl" not in name and "accelerate" not in name else None  # they choose well
+    asked = openblas.loaded() if "mkl" not in name and "accelerate" not in name else None  # those two choose well
     if asked is None:
         return Row(what, f"{name} {version}".strip())
     kernels, threads = asked
@@ -63,13 +63,13 @@ def _slow_kernels(what, found, kernels):
     best, instructions = openblas.best_level(flags), openblas.KERNELS[kernels.lower()]
     costs = f"this CPU has {best}, BLAS uses {instructions}: matrix products may take twice as long"
     if os.environ.get("OPENBLAS_CORETYPE"):
-        costs += "; OPENBLAS_CORETYPE makes it so"
+        costs += "; the variable OPENBLAS_CORETYPE is the reason"
         return Row(what, found, "warning", costs, unset_variables("OPENBLAS_CORETYPE"))
     return Row(what, found, "warning", costs, set_variable("OPENBLAS_CORETYPE", openblas.FORCE[best]))
 
 
 def _few_threads(what, found, threads):
-    """Only when a variable is the reason: OpenBLAS has a limit of its own on very large machines."""
+    """A row only when a variable is the reason: OpenBLAS has a limit of its own on very large machines."""
     names = ("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS")
     limits, usable = [name for name in names if os.environ.get(name)], int(facts.cores()[0])
     if threads >= usable or not limits:
@@ -78,31 +78,31 @@ def _few_threads(what, found, threads):
 
 
 def compiler(what) -> Row:
-    """A C++ compiler: the emulated GPU compiles kernels with it, also where a real one is."""
-    costs = "no kernel runs on the emulated GPU: no lesson from 12 on, no check of an exercise in CUDA"
+    """A C++ compiler: the emulated GPU compiles kernels with it, even next to a real GPU."""
+    costs = "no kernel runs on the emulated GPU, so no CUDA lesson (12 and later) and no check of a CUDA exercise"
     if sys.platform == "win32":
         return Row(what, "not looked for: the emulated GPU needs Linux or macOS", "missing", costs, "wsl --install")
     try:
         command = facts.compiler()
     except NoCompiler:
-        found = f"LLMC_CXX is {os.environ['LLMC_CXX']}, which is not here"
+        found = f"LLMC_CXX is {os.environ['LLMC_CXX']}, which is not installed"
         return Row(what, found, "warning", costs, unset_variables("LLMC_CXX"))
     if command:
         return Row(what, " ".join([Path(command[0]).name, *command[1:]]))
     package = pip("install", "ziglang")
     install = install_compiler()
-    costs += f"; without an administrator's rights, `{package}` is one too" * bool(install)
-    return Row(what, "not here", "missing", costs, install or package)
+    costs += f"; without administrator rights, run `{package}` instead" * bool(install)
+    return Row(what, "not found", "missing", costs, install or package)
 
 
 def gpu(what) -> Row:
-    """NVIDIA's, the only ones that the course's kernels run on."""
+    """NVIDIA GPUs, the only ones that the course's kernels run on."""
     try:
         here = Counter(f"{name}, {size:.0f} GiB".removesuffix(", nan GiB") for name, size, _ in facts.gpus())
     except (ValueError, subprocess.SubprocessError):
-        costs = "as without a GPU; after an update of the driver, restarting the machine helps"
-        return Row(what, "nvidia-smi does not answer as it should", "warning", costs, "nvidia-smi")
+        costs = "the GPU stays idle; after a driver update, restart the machine"
+        return Row(what, "nvidia-smi does not answer properly", "warning", costs, "nvidia-smi")
     if here:
         return Row(what, "; ".join(f"{n} × {name}" if n > 1 else name for name, n in here.items()))
-    costs = "the CUDA lessons run on an emulated GPU, right and slow; 19 to 21 (planned) will need real ones"
+    costs = "the CUDA lessons run on an emulated GPU: correct, but slow"
     return Row(what, "no NVIDIA GPU", "missing", costs)

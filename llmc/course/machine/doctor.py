@@ -1,7 +1,7 @@
-"""`llmc doctor`: what this machine has, what is missing, what that costs, and the one command that mends it.
+"""`llmc doctor`: what this machine has, what is missing, what that costs, and the one command that fixes it.
 
-In a notebook `doctor()` is a table. Every row is found out by a thread of its own, so that a driver or a network drive
-that never answers costs a row and not the report.
+In a notebook `doctor()` is a table. Each row is examined by its own thread, so that a driver or a network drive that
+never answers costs one row and not the report.
 """
 
 import os
@@ -12,7 +12,7 @@ from threading import Thread
 
 from llmc.course.machine.advice import Row
 
-DEADLINE = 5.0  # seconds for all rows together; they need a tenth of one where nothing is wrong
+DEADLINE = 5.0  # seconds for all rows together; a tenth of one is enough where nothing is wrong
 MARKS = {"ok": "✓", "missing": "–", "warning": "!"}
 
 
@@ -31,9 +31,9 @@ class Report:
 
     @property
     def summary(self) -> str:
-        """One line: which rows are worth a command."""
+        """One line: which rows have a command to run."""
         names = [row.what for row in self.rows if row.command]
-        return f"Worth a look: {', '.join(names)}." if names else "Nothing to mend."
+        return f"Worth a look: {', '.join(names)}." if names else "Nothing to fix."
 
     def __str__(self):
         width = max(len(row.what) for row in self.rows)
@@ -41,14 +41,14 @@ class Report:
         for row in self.rows:
             lines.append(f"{MARKS[row.status]} {row.what:<{width}}  {row.found}")
             lines += [f"  {'':<{width}}  costs: {row.costs}"] * bool(row.costs)
-            lines += [f"  {'':<{width}}  mend:  {row.command}"] * bool(row.command)
+            lines += [f"  {'':<{width}}  fix:   {row.command}"] * bool(row.command)
         return "\n".join([*lines, self.summary])
 
     __repr__ = __str__
 
     def _repr_html_(self):
         """Marks, not colours, carry the meaning, so that both themes of JupyterLab can show it."""
-        head = "".join(_cell("th", name) for name in ("", "what", "found", "what that costs", "what mends it"))
+        head = "".join(_cell("th", name) for name in ("", "what", "found", "what that costs", "how to fix it"))
         rows = "".join(f"<tr>{_html(row)}</tr>" for row in self.rows)
         return f"<table><tr>{head}</tr>{rows}</table><p>{escape(self.summary)}</p>"
 
@@ -67,12 +67,12 @@ def _cell(tag, html) -> str:
 
 
 def doctor() -> Report:
-    """Look at this machine: a row for each thing the course can use. Never raises, and takes DEADLINE at most."""
+    """Examine this machine: a row for each thing the course can use. Never raises; takes DEADLINE seconds at most."""
     return Report(examine(examinations()))
 
 
 def examinations() -> list:
-    """[(what, function that takes it and returns its Row)], in the order of the table."""
+    """[(name of the row, function that takes the name and returns the Row)], in the order of the table."""
     from llmc.course.machine import diagnoses, equipment
 
     return [
@@ -94,7 +94,7 @@ def examinations() -> list:
 
 
 def examine(looks, deadline=DEADLINE) -> list[Row]:
-    """One Row for each (what, look): look(what), or a warning when that raises or is not back in time."""
+    """One Row for each (what, look): look(what), or a warning when that raises or takes too long."""
     rows = {what: _no_row(what, "no answer in time") for what, _ in looks}
     threads = [Thread(target=_look, args=(rows, *pair), daemon=True) for pair in looks]
     for thread in threads:
@@ -108,16 +108,16 @@ def examine(looks, deadline=DEADLINE) -> list[Row]:
 def _look(rows, what, look):
     try:
         rows[what] = look(what)
-    except Exception as error:  # whatever it was: this report is read when something is wrong
+    except Exception as error:  # of any kind: this report is read when something is wrong
         rows[what] = _no_row(what, f"unknown ({type(error).__name__})")
 
 
 def _no_row(what, found) -> Row:
-    return Row(what, found, "warning", "this row only: nothing of the course depends on it")
+    return Row(what, found, "warning", "only this row: nothing in the course depends on it")
 
 
 def _homeless(row) -> Row:
-    """Without the path of the user's home folder: reports are pasted into issues, notebooks are published."""
+    """With ~ for the user's home folder: reports are pasted into issues, notebooks are published."""
     home = os.path.expanduser("~")
     if len(home) < 2:  # "/" in some containers, "~" where there is none
         return row

@@ -5,21 +5,23 @@ import os
 import platform
 import shutil
 import subprocess
+import sys
 import tempfile
 from importlib import metadata
 from pathlib import Path
 
 from llmc.course.machine import facts
-from llmc.course.machine.advice import Row, interpreter, llmc_command, pip, unset_variables
+from llmc.course.machine.advice import Row, unset_variables
 from llmc.errors import UserError
+from llmc.terminal import llmc_command, pip, python_command
 
 GiB = 2**30
 ENOUGH_DISK = 1 * GiB  # a corpus and a run take a fraction of it
-PACKAGES = {  # beside NumPy, which is here or nothing would be; what stops without it
+PACKAGES = {  # package -> what stops without it; without NumPy nothing would run at all
     "matplotlib": "every figure",
     "tiktoken": "training and sampling",
-    "numba": "the CPU kernels compiled from Python",
-    "scipy": "the CPU kernels too: it brings their BLAS",
+    "numba": "the compiled CPU kernels",
+    "scipy": "the CPU kernels, whose BLAS comes with it",
     "jupyterlab": "the lessons",
 }
 CUPY = {"cupy-cuda13x": 580, "cupy-cuda12x": 525, "cupy": 525}  # package -> major version of the driver that it needs
@@ -31,21 +33,31 @@ GPT2_SIZES = {"vocab.bpe": 456_318, "encoder.json": 1_042_301}  # bytes; tiktoke
 
 
 def python(what) -> Row:
-    """The interpreter, and llmc in it."""
+    """The interpreter, and the llmc that it imports; a warning when that is not the one of the folder we are in."""
     from llmc import __version__
 
-    return Row(what, f"{platform.python_version()}, llmc {__version__}")
+    found = f"{platform.python_version()}, llmc {__version__}"
+    if not _is_elsewhere():
+        return Row(what, found)
+    costs = "this folder was moved or copied after the installation: it is not the course that runs here"
+    return Row(what, f"{found}, from another folder", "warning", costs, pip("install", "-e", "."))
+
+
+def _is_elsewhere() -> bool:
+    """Are we in a checkout whose llmc is not the one that was imported?"""
+    roots = [place for place in (Path.cwd(), *Path.cwd().parents) if (place / "solutions").is_dir()]
+    return bool(roots) and roots[0].resolve() != Path(__file__).resolve().parents[3]
 
 
 def packages(what) -> Row:
-    """Versions of what llmc needs; the packages that are not installed."""
+    """Versions of the packages that llmc needs, and those that are missing."""
     versions = {name: _version(name) for name in ("numpy", *PACKAGES)}
     found = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
     gone = [name for name, version in versions.items() if not version and name in PACKAGES]
     if not gone:
         return Row(what, found)
     costs = ", ".join(PACKAGES[name] for name in gone)
-    return Row(what, f"{found}; not here: {', '.join(gone)}", "missing", costs, pip("install", *gone))
+    return Row(what, f"{found}; not installed: {', '.join(gone)}", "missing", costs, pip("install", *gone))
 
 
 def _version(package):
@@ -56,20 +68,20 @@ def _version(package):
 
 
 def cupy(what) -> Row:
-    """Read from what is installed: importing CuPy takes seconds."""
+    """CuPy's version, from its metadata: importing CuPy takes seconds."""
     driver = _driver()
     here = next(((name, version) for name in CUPY if (version := _version(name))), None)
     fitting = next((name for name, needed in CUPY.items() if driver >= needed), "")
-    install = pip("install", f'"{fitting}[ctk]>={CUPY_MAJOR}"', '"ml_dtypes>=0.5"') if fitting else ""
+    install = pip("install", f"{fitting}[ctk]>={CUPY_MAJOR}", "ml_dtypes>=0.5") if fitting else ""
     if here is None:
-        costs = "the GPU stays idle" + f"; it wants driver {min(CUPY.values())} or newer" * (not fitting)
-        return Row(what, "not here", "missing", costs if driver else "nothing, while there is no GPU for it", install)
+        costs = "the GPU stays idle" + f"; CuPy needs driver {min(CUPY.values())} or newer" * (not fitting)
+        return Row(what, "not installed", "missing", costs if driver else "nothing on a machine without a GPU", install)
     name, version = here
     if driver and driver < CUPY[name]:
         costs = f"the GPU stays idle: {name} needs driver {CUPY[name]} or newer, and this is {driver}"
         return Row(what, f"{name} {version}", "warning", costs, pip("uninstall", name))
     if driver and int(version.split(".")[0]) < CUPY_MAJOR:
-        return Row(what, f"{name} {version}", "warning", f"no bfloat16 before CuPy {CUPY_MAJOR}", install)
+        return Row(what, f"{name} {version}", "warning", f"no bfloat16, which begins with CuPy {CUPY_MAJOR}", install)
     return Row(what, f"{name} {version}")
 
 
@@ -82,7 +94,7 @@ def _driver() -> int:
 
 
 def kernels(what) -> Row:
-    """Where llmc.cuda would run kernels, and why: by the same facts, without importing CuPy."""
+    """Where llmc.cuda would run kernels, and why: from the same facts, without importing CuPy."""
     driver, forced = _driver(), os.environ.get("LLMC_DEVICE", "")
     here = next((name for name in CUPY if _version(name)), None)
     lacking = "no GPU" if not driver else "no CuPy" if not here else "an old driver" if driver < CUPY[here] else ""
@@ -97,7 +109,7 @@ def kernels(what) -> Row:
 
 
 def disk(what) -> Row:
-    """Free space where corpora are kept."""
+    """Free space in the place where corpora are kept."""
     from llmc.data import data_home
 
     home = data_home().absolute()
@@ -105,11 +117,11 @@ def disk(what) -> Row:
     found = f"{free / GiB:.{0 if free > 9.5 * GiB else 1}f} GiB free"
     if free >= ENOUGH_DISK:
         return Row(what, found)
-    return Row(what, found, "warning", "a corpus or a run may find no room", pip("cache", "purge"))
+    return Row(what, found, "warning", "a corpus or a run may not fit", pip("cache", "purge"))
 
 
 def training_blas(what) -> Row:
-    """Who multiplies matrices for the "cpu" backend; it is not NumPy's copy."""
+    """The BLAS of the "cpu" backend, which is not NumPy's."""
     from llmc.backends.cpu import blas
 
     found = blas.description()
@@ -120,24 +132,24 @@ def training_blas(what) -> Row:
 
 
 def corpora() -> list[str]:
-    """pydocs, and what else is prepared: nobody needs all of them."""
+    """pydocs, and the other corpora that are prepared here: nobody needs all of them."""
     from llmc.data import prepared
 
     return ["pydocs", *(name for name in prepared() if name != "pydocs")]
 
 
 def corpus(what, name) -> Row:
-    """Is it prepared, and are its files whole?"""
+    """Is this corpus prepared, and are its files whole?"""
     from llmc.data import Corpus, count_tokens, data_home
 
-    files, prepare = Corpus.in_folder(data_home() / name), llmc_command(f"data {name}")
+    files, prepare = Corpus.in_folder(data_home() / name), llmc_command("data", name)
     if files.missing:
-        found = "incomplete" if len(files.missing) < len(files.files) else "not here"
-        return Row(what, found, "missing", "ten seconds, when training first needs it", prepare)
+        found = "incomplete" if len(files.missing) < len(files.files) else "not prepared"
+        return Row(what, found, "missing", "ten seconds when training first needs it", prepare)
     try:
         train, val = count_tokens(files.train), count_tokens(files.val)
     except UserError:
-        return Row(what, "damaged", "warning", "whatever reads it stops with an error", prepare)
+        return Row(what, "damaged", "warning", "training on it stops with an error", prepare)
     return Row(what, f"{train:,} tokens to train on, {val:,} to validate")
 
 
@@ -148,11 +160,11 @@ def tokens(what) -> Row:
     if not folder:
         name = next(name for name in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR") if name in os.environ)
         costs = "1.5 MB from the network each time GPT-2's own tokens are used"
-        return Row(what, f"not kept: {name} is empty", "warning", costs, unset_variables(name))
+        return Row(what, f"not cached: {name} is empty", "warning", costs, unset_variables(name))
     paths = {Path(folder, hashlib.sha1((GPT2_FILES + name).encode()).hexdigest()): n for name, n in GPT2_SIZES.items()}
     if all(path.is_file() and path.stat().st_size == size for path, size in paths.items()):
-        return Row(what, "in tiktoken's cache" + ", a temporary folder" * (folder == default))
-    costs = "the network, when GPT-2's own tokens are first used (1.5 MB); training on pydocs needs neither"
-    return Row(
-        what, "not here", "missing", costs, f"{interpreter()} -c \"import tiktoken; tiktoken.get_encoding('gpt2')\""
-    )
+        return Row(what, "in tiktoken's cache" + ", which is a temporary folder" * (folder == default))
+    costs = "a download of 1.5 MB when GPT-2's own tokens are first used; training on pydocs does not need them"
+    name = "'gpt2'" if sys.platform == "win32" else '"gpt2"'  # inside of the quotes of that system's shell
+    fetch = python_command("-c", f"import tiktoken; tiktoken.get_encoding({name})")
+    return Row(what, "not in tiktoken's cache", "missing", costs, fetch)

@@ -1,6 +1,7 @@
-"""Facts about this machine, each asked for in one small function. What they mean for the course: diagnoses.py.
+"""Facts about this machine, one small function each. What they mean for the course is in diagnoses.py.
 
-None of them hangs for long or writes anything. One that cannot know raises (OSError, ValueError, ...): doctor.py copes.
+None of them hangs for long or writes anything. A function that cannot know raises (OSError, ValueError, …), which
+doctor.py expects.
 """
 
 import ctypes
@@ -18,7 +19,7 @@ CGROUP = Path("/sys/fs/cgroup")  # where Linux keeps the limits of a container
 
 
 def ask(*command) -> str:
-    """What a command prints on stdout. OSError: not found, TimeoutExpired, CalledProcessError: it failed."""
+    """What a command prints on stdout. Raises OSError (not found), TimeoutExpired or CalledProcessError (it failed)."""
     options = dict(stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace")
     return subprocess.run(command, **options, timeout=PATIENCE, check=True).stdout.strip()
 
@@ -71,7 +72,7 @@ def _windows_memory() -> int:
 
     status = Status(size=ctypes.sizeof(Status))
     if not ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status)):
-        raise OSError("Windows did not tell")
+        raise OSError("Windows did not say")
     return status.numbers[0]
 
 
@@ -93,9 +94,9 @@ def cpu_flags() -> set[str]:
 
 
 def compiler() -> tuple[str, ...] | None:
-    """The words that start the C++ compiler which the emulated GPU would use, or None.
+    """The words of the command that starts the emulated GPU's C++ compiler, or None.
 
-    NoCompiler when LLMC_CXX names one that is not there.
+    Raises NoCompiler when LLMC_CXX names one that is not there.
     """
     try:
         command = toolchain.find().command
@@ -108,7 +109,7 @@ def compiler() -> tuple[str, ...] | None:
 
 
 def _has_developer_tools() -> bool:
-    """A bare macOS has a `c++` too: one that opens a dialog instead of compiling. This question is safe to ask."""
+    """A bare macOS also has a `c++`, which opens a dialog instead of compiling. This question is safe to ask."""
     try:
         return bool(ask("xcode-select", "-p"))
     except (OSError, subprocess.SubprocessError):
@@ -118,7 +119,7 @@ def _has_developer_tools() -> bool:
 def gpus() -> list[tuple[str, float, int]]:
     """(name, GiB, major version of the driver) of each NVIDIA GPU; [] without NVIDIA's driver.
 
-    CalledProcessError when the driver is there and does not answer, ValueError when it says something else.
+    Raises CalledProcessError when the driver is there but does not answer, ValueError when its answer makes no sense.
     """
     if not shutil.which("nvidia-smi"):
         return []

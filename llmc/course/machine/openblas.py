@@ -1,7 +1,7 @@
-"""Which BLAS multiplies NumPy's matrices, and which of its kernels: those for this CPU, or those for an older one?
+"""Which BLAS multiplies NumPy's matrices, and does it use its kernels for this CPU, or those for an older one?
 
-OpenBLAS holds kernels for many CPUs and chooses when it is loaded. It can choose too low: a virtual machine that hides
-its CPU's name, or an OPENBLAS_CORETYPE that somebody set once. We ask the very library that NumPy has loaded.
+OpenBLAS holds kernels for many CPUs and chooses when it is loaded. It can choose kernels that are too old: in a virtual
+machine that hides its CPU's name, or because of a forgotten OPENBLAS_CORETYPE. We ask the library that NumPy loaded.
 """
 
 import ctypes
@@ -25,7 +25,7 @@ FORCE = {
 
 
 def build() -> tuple[str, str]:
-    """(name, version) of the BLAS that NumPy was built for: ("scipy-openblas", "0.3.31"); ("", "") for none."""
+    """(name, version) of the BLAS that NumPy was built with: ("scipy-openblas", "0.3.31"); ("", "") for none."""
     import numpy as np
 
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
@@ -38,7 +38,7 @@ def best_level(flags) -> str:
 
 
 def falls_short(kernels: str, flags) -> bool:
-    """Has the CPU wider instructions than these kernels of OpenBLAS use? False for kernels whose name is new to us."""
+    """Does the CPU have wider instructions than these OpenBLAS kernels use? False for kernels that we do not know."""
     order = [*LEVELS, "SSE"]
     level, best = KERNELS.get(kernels.lower()), best_level(flags)
     return bool(level and best) and order.index(level) > order.index(best)
@@ -51,7 +51,7 @@ def loaded() -> tuple[str, int] | None:
 
 
 def _places() -> list[Path]:
-    """Files that may be NumPy's OpenBLAS: in its wheel, in a conda environment, or where Linux has loaded one from."""
+    """Files that may be NumPy's OpenBLAS: in its wheel, in a conda environment, or among those Linux has loaded."""
     import numpy as np
 
     package = Path(np.__file__).parent
@@ -61,7 +61,7 @@ def _places() -> list[Path]:
 
 
 def _mapped() -> list[Path]:
-    """A line of the file ends in the path of a loaded library."""
+    """Each line of that file ends with the path of a loaded library."""
     try:
         lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:  # not Linux
@@ -70,7 +70,7 @@ def _mapped() -> list[Path]:
 
 
 def _handle(path):
-    """The library, if this process has loaded it already; None otherwise. Loading another one would tell us nothing."""
+    """The library if this process has already loaded it, else None: a second copy would tell us nothing."""
     try:
         if sys.platform == "win32":
             get = ctypes.windll.kernel32.GetModuleHandleW

@@ -7,6 +7,7 @@ from llmc.data.corpora.known_corpora import CORPORA, prepare_corpus
 from llmc.data.corpus import Corpus, data_home
 from llmc.data.gpt2_tokenizer import gpt2_file
 from llmc.errors import UserError
+from llmc.terminal import llmc_command
 
 SMALL = ("pydocs", "tinyshakespeare")  # prepared without asking when training needs them: a second, a megabyte
 
@@ -29,11 +30,12 @@ def find_corpus(name_or_dir, say=None) -> Corpus:
     if name in SMALL:
         return prepare_corpus(name, say=say)
     if name in CORPORA:
-        raise UserError(f"{name} is not prepared yet, and it is large; fetch it with `llmc data {name}`.")
+        raise UserError(f"{name} is not prepared yet, and it is large; fetch it with `{llmc_command('data', name)}`.")
     if found:
         raise UserError(f"the folder {places[0]} lacks {' and '.join(found[0].missing)}; prepare the corpus again.")
     known = ", ".join(sorted({*CORPORA, *prepared()}))
-    raise UserError(f'"{name}" is neither a folder nor a known corpus ({known}); see `llmc data --help`.')
+    help_ = llmc_command("data", "--help")
+    raise UserError(f'"{name}" is neither a folder nor a known corpus ({known}); see `{help_}`.')
 
 
 def prepared() -> list[str]:

@@ -21,6 +21,7 @@ from llmc.data.corpus import TOKENIZER, Corpus, existing
 from llmc.data.encoding import pieces
 from llmc.data.tokenizer import write_tokenizer
 from llmc.errors import UserError, why
+from llmc.terminal import pip
 
 JSON_LINES = (".jsonl", ".jsonl.gz", ".json", ".json.gz")
 ROWS = 1000  # pages read from a parquet file at a time
@@ -107,8 +108,8 @@ def _pyarrow():
         return pyarrow
     except ImportError:
         raise UserError(
-            "FineWeb comes as parquet files, and reading them needs pyarrow; run `pip install pyarrow`, or give a"
-            " .jsonl or text file with --file."
+            "FineWeb comes as parquet files, and reading them needs pyarrow; run"
+            f" `{pip('install', 'pyarrow')}`, or give a .jsonl or text file with --file."
         ) from None
 
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from llmc.course import progress
-from llmc.course.exercises import catalog
+from llmc.course.exercises import catalog, layout
 from llmc.course.exercises.catalog import Exercise
 from llmc.course.learner import board, journal
 from llmc.course.learner.board import Board
@@ -26,8 +26,8 @@ def test_record_keeps_the_first_time(path):
     first = json.loads(path.read_text(encoding="utf-8"))
     journal.record("a")
     journal.record("b")
-    done = json.loads(path.read_text(encoding="utf-8"))["done"]
-    assert set(done) == {"a", "b"} and done["a"] == first["done"]["a"]
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    assert set(stored["done"]) == {"a", "b"} and stored["done"]["a"] == first["done"]["a"] < stored["worked"]["a"]
     assert [p.name for p in path.parent.iterdir()] == ["progress.json"]
 
 
@@ -35,7 +35,7 @@ def test_record_keeps_the_first_time(path):
 def test_damaged_file_is_kept_aside(path, text):
     path.write_text(text, encoding="utf-8")
     journal.record("a")
-    assert set(journal.read(path)) == {"a"}
+    assert set(journal.read(path)["done"]) == {"a"}
     assert path.with_name("progress.json.bak").read_text(encoding="utf-8") == text
 
 
@@ -43,7 +43,7 @@ def test_stale_lock_does_not_block_for_ever(path, monkeypatch):
     monkeypatch.setattr(journal, "PATIENCE", 0.1)
     path.with_name("progress.json.lock").touch()
     journal.record("a")
-    assert set(journal.read(path)) == {"a"}
+    assert set(journal.read(path)["done"]) == {"a"}
 
 
 def test_what_cannot_be_written_is_told_not_raised(path, monkeypatch):
@@ -58,21 +58,71 @@ def test_two_notebooks_at_once(path):
     )
     both = [subprocess.Popen([sys.executable, "-c", code, name]) for name in "ab"]
     assert [process.wait(60) for process in both] == [0, 0]
-    assert len(journal.read(path)) == 50
+    assert len(journal.read(path)["done"]) == 50
+
+
+EXERCISES = [Exercise("a", "01_x", 10, 1), Exercise("b", "01_x", 20, 2), Exercise("c", "02_y", 5, 3)]
 
 
 def test_board():
-    exercises = [Exercise("a", "01_x", 10, 1), Exercise("b", "01_x", 20, 2), Exercise("c", "02_y", 5, 3)]
-    shown = Board(exercises, {"a"})
-    assert shown.next.name == "b" and shown.minutes_left(exercises) == 25
-    assert "1 of 3 exercises done, about 25 minutes left. Next: b in exercises/01_x.ipynb" in str(shown)
+    shown = Board(EXERCISES, {"a"})
+    assert shown.next.name == "b" and shown.minutes_left(EXERCISES) == 25
+    assert "1 of 3 exercises done, about 25 min left. Next: b in exercises/01_x.ipynb" in str(shown)
     assert shown._repr_html_().count("✓") == 1 and shown._repr_html_().count("○") == 2
     assert "No exercises found" in str(Board([], set()))
-    assert "All done." in str(Board(exercises, {"a", "b", "c"}))
+    assert str(Board(EXERCISES, {"a", "b", "c"})).endswith("3 of 3 exercises done.")
+
+
+@pytest.mark.parametrize(
+    ("done", "worked", "name"),
+    [
+        ("", "", "a"),
+        ("a", "a", "b"),
+        ("b", "b", "c"),  # not back to a, which was skipped
+        ("c", "c", "a"),  # nothing is open after the last: from the beginning
+        ("ac", "ca", "b"),  # a was done after c
+        ("a", "ac", "c"),  # c was tried last, and is open
+        ("ab", "bax", "c"),  # x is no exercise of this course any more; b was done before a
+        ("abc", "abc", None),
+    ],
+)
+def test_resume_after_the_last_one_worked_on(done, worked, name):
+    shown = Board(EXERCISES, set(done), {exercise: f"2025-01-0{day}" for day, exercise in enumerate(worked, 1)})
+    assert (shown.next and shown.next.name) == name
+
+
+def test_what_counts_as_work(path, monkeypatch):
+    monkeypatch.setattr(journal, "all_exercises", lambda: EXERCISES)
+    monkeypatch.setattr(journal, "lessons_without_exercises", dict)
+    journal.record("a")
+    assert progress().next.name == "b"
+    journal.record_hint("c", 1)
+    assert progress().next.name == "c"
+    journal.record_try("b")
+    assert progress().next.name == "b" and progress().done == {"a"}
+
+
+@pytest.mark.parametrize(
+    ("minutes", "words"), [(5, "5 min"), (120, "120 min"), (121, "2 h 1 min"), (400, "6 h 40 min"), (420, "7 h")]
+)
+def test_long_times_are_hours(minutes, words):
+    assert f"about {words} left" in Board([Exercise("a", "01_x", minutes, 1)], set()).counts()
+
+
+def test_lessons_without_exercises_are_on_the_board():
+    shown = Board(EXERCISES, set(), reading={"22_train": 45})
+    assert "\n22_train  (45 min, a lesson to work through)\n" in str(shown)
+    row = shown._repr_html_().split("<tr>")[-1]
+    assert '<a href="notebooks/22_train.ipynb"><b>22_train</b></a>' in row and ">45 min<" in row and "to work" in row
+
+
+def test_every_lesson_says_how_long_it_takes():
+    reading = catalog.lessons_without_exercises()
+    assert layout.checkout() is None or reading and all(reading.values()), reading
 
 
 def test_resume_here_links_to_the_task(path, monkeypatch):
-    root = catalog.checkout()
+    root = layout.checkout()
     if root is None:
         pytest.skip("needs a checkout")
     monkeypatch.chdir(root / "notebooks")

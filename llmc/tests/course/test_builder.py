@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from llmc.course import WrongAnswer
 from llmc.course.exercises import builder, notebooks
 from llmc.errors import UserError
 
@@ -19,6 +20,7 @@ SOURCE = '''def f(x):
     return y
     ### END SOLUTION
 '''
+SETUP = "import numpy as np\nfrom llmc.course import (\n    check,\n    compare,\n)\nfrom llmc import model as unused"
 SOURCE_IN_C = '''k = r"""
 void k()
 {
@@ -39,12 +41,31 @@ def cell(source, kind="code", **metadata):
 @pytest.fixture
 def root(tmp_path):
     """A course with one solution."""
-    mark = {"exercise": "f", "role": "answer", "minutes": 5, "difficulty": 1}
-    cells = [cell("# Title", "markdown"), cell("secret", tags=["solution-only"]), cell(SOURCE, llmc=mark)]
-    (tmp_path / "solutions").mkdir()
-    notebook = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
-    (tmp_path / "solutions" / "01_f.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
+    store(tmp_path / "notebooks" / "01_f.ipynb", cell("# 01 · F\n\n## 1 · Why f\n", "markdown"))
+    store(tmp_path / "notebooks" / "02_g.ipynb", cell("# 02 · G", "markdown"))
+    store(tmp_path / "solutions" / "01_f.ipynb", *solution())
     return tmp_path
+
+
+def solution(section="1"):
+    """Cells: title, one that exercises lack, set-up, task, answer, check, what it tests."""
+    mark = {"exercise": "f", "role": "answer", "minutes": 5, "difficulty": 1, "section": section}
+    return [
+        cell("# Title", "markdown"),
+        cell("secret", tags=["solution-only"]),
+        cell(SETUP, llmc={}),
+        cell("## 1 · Write f", "markdown"),
+        cell(SOURCE, llmc=mark),
+        cell('with check("f") as c, np.errstate():\n    f(1)', llmc={"exercise": "f", "role": "check"}),
+        cell("**What the check tests.** All.", "markdown"),
+    ]
+
+
+def store(path, *cells):
+    path.parent.mkdir(exist_ok=True)
+    cells = [{**made, "id": f"cell-{number:02}"} for number, made in enumerate(cells)]
+    notebook = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    path.write_text(json.dumps(notebook), encoding="utf-8")
 
 
 def test_exercises_are_up_to_date():
@@ -102,16 +123,49 @@ def test_build_is_idempotent_and_check_writes_nothing(root):
     assert builder.build(root) == [] and builder.build(root, check=True) == []
     assert target.read_bytes() == first and first.endswith(b"}\n")
     built = json.loads(first)
-    assert [c["cell_type"] for c in built["cells"]] == ["markdown", "code"]
+    assert [c["cell_type"][0] for c in built["cells"]] == list("mcmccmm")
     assert built["cells"][1]["execution_count"] is None
     assert "secret" not in first.decode()
+
+
+def test_a_check_imports_what_its_first_line_needs(root):
+    check = builder.exercise_from(root / "solutions" / "01_f.ipynb").cells[4].source
+    assert (
+        check == 'import numpy as np\nfrom llmc.course import check\n\nwith check("f") as c, np.errstate():\n    f(1)'
+    )
+
+
+def test_links_below_a_check(root):
+    links = builder.exercise_from(root / "solutions" / "01_f.ipynb").cells[6]
+    lesson, solution_, after = links.source.split(" · **")
+    assert links.id == "f-links"
+    assert lesson == "**Lesson:** [1 · Why f](../notebooks/01_f.ipynb#cell-id=cell-00)"
+    assert solution_ == "Solution:** [f](../solutions/01_f.ipynb#cell-id=cell-04)"
+    assert after == "Next lesson:** [02_g](../notebooks/02_g.ipynb)"
+
+
+def test_links_lead_to_the_next_exercise(root):
+    more = [json.loads(json.dumps(made).replace('"f"', '"g"')) for made in solution()[3:]]
+    more[0]["source"] = "## 2 · Now g"
+    store(root / "solutions" / "01_f.ipynb", *solution(), *more)
+    cells = builder.exercise_from(root / "solutions" / "01_f.ipynb").cells
+    assert cells[6].source.endswith("**Next exercise:** [2 · Now g](01_f.ipynb#cell-id=cell-07)")
+    assert cells[7].source == "## 2 · Now g" and cells[7].id == "cell-07" and cells[-1].id == "g-links"
+
+
+@pytest.mark.parametrize("section", ["", "7"])
+def test_an_exercise_names_a_section_of_its_lesson(root, section):
+    store(root / "solutions" / "01_f.ipynb", *solution(section))
+    with pytest.raises(UserError, match=f"no heading of the lesson begins with '{section}'; correct the") as caught:
+        builder.build(root)
+    assert "\n" not in str(caught.value)
 
 
 def test_a_learners_work_is_not_overwritten(root):
     builder.build(root)
     target = root / "exercises" / "01_f.ipynb"
     notebook = notebooks.read(target)
-    notebook.cells[1].source = "def f(x):\n    return x + 1"
+    notebook.cells[3].source = "def f(x):\n    return x + 1"
     notebooks.write(target, notebook)
     mine = target.read_bytes()
     with pytest.raises(UserError, match="--force"):
@@ -121,17 +175,40 @@ def test_a_learners_work_is_not_overwritten(root):
 
 
 def test_replacing_stubs_gives_the_solution_back():
-    """Solving an exercise means replacing its stubs: every other line of code is the solution's."""
+    """Solving an exercise means replacing its stubs: all else is the solution's, or the builder's own."""
     for path in sorted((ROOT / "solutions").glob("*.ipynb")):
         solution = {c["id"]: c for c in notebooks.read(path).cells}
         for made in builder.exercise_from(path).cells:
+            if made["id"].endswith("-links"):
+                continue
             source = solution[made["id"]].source
             if builder.BEGIN not in source:
-                assert made.source == source
+                assert made.source == source or made.source.endswith("\n\n" + source)
                 continue
             head, tail = source.split(builder.BEGIN)[0], source.split(builder.END)[-1]
             assert made.source.startswith(head)
             assert made.source.endswith(tuple(stub + tail for stub in builder.STUBS.values()))
+
+
+def set_up_cells():
+    for path in sorted((ROOT / "solutions").glob("*.ipynb")):
+        yield path, next(c.source for c in builder.exercise_from(path).cells if c.cell_type == "code")
+
+
+def test_every_set_up_cell_brings_the_tools():
+    """The first code cell imports glossary, hint and progress. Checks know by `hint` whether it has run."""
+    for path, source in set_up_cells():
+        names = {}
+        exec(source, names)
+        assert {"glossary", "hint", "progress"} <= names.keys(), f"{path.name}: import them in the first code cell"
+
+
+def test_after_a_restart_every_check_says_what_to_run_first():
+    for path in sorted((ROOT / "solutions").glob("*.ipynb")):
+        for made in builder.exercise_from(path).cells:
+            if made.metadata.get("llmc", {}).get("role") == "check":
+                with pytest.raises(WrongAnswer, match="run the set-up cell at the top first"):
+                    exec(made.source, {})
 
 
 def test_main_says_which_differ(root, monkeypatch, capsys):

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from llmc.course import WrongAnswer, check, compare, gradient_check, guarded, recording
+from llmc.course.checks.check import say
+from llmc.course.exercises import catalog, layout
 
 RNG = np.random.default_rng(0)
 A = RNG.normal(3, 2, (3, 4))
@@ -177,7 +179,7 @@ def test_inputs_are_read_only_and_buffers_are_guarded():
 
     assert "Inputs must stay as they are" in run(writes, np.ones(3))
     assert "ValueError" in run(unlocks, np.ones(3))
-    with pytest.raises(WrongAnswer, match="1 elements behind it"):
+    with pytest.raises(WrongAnswer, match="1 elements after it"):
         with check("f") as c:
             c.call(overruns, c.buffer(3))
     buffer = guarded(np.ones((2, 2), np.float32))
@@ -219,7 +221,40 @@ def test_cell_variables_are_out_of_reach():
 
 def test_answer_cell_not_run():
     with pytest.raises(WrongAnswer, match="Run the cell with your answer first"):
+        exec("with check('f') as c:\n    c.call(not_there, 1)", {"check": check, "hint": None})
+
+
+def test_after_a_restart_the_set_up_cell_comes_first():
+    with pytest.raises(WrongAnswer, match="✗ f: run the set-up cell at the top first.*\n.*`not_there` is not defined"):
         exec("with check('f') as c:\n    c.call(not_there, 1)", {"check": check})
+
+
+@pytest.mark.parametrize("sentence", ["a b " * 60, "x" * 100])
+def test_printed_lines_fit_into_a_notebook(sentence, capsys):
+    say(sentence)
+    lines = capsys.readouterr().out.splitlines()
+    assert " ".join(lines).strip() == sentence.strip() and all(len(line) <= 72 or " " not in line for line in lines)
+
+
+def test_html_of_a_message():
+    """Its first line in bold, without the name of the exercise; a section that does not exist is no link."""
+    html = WrongAnswer('✗ f: a < b\n→ Where to look: lesson 99, section "1 · No".\n    1  <2')._repr_html_()
+    assert "<b>a &lt; b</b></div><div>→ Where to look: lesson 99, section &quot;1 · No&quot;.</div>" in html
+    assert "✗" not in html and "white-space:pre-wrap" in html
+    assert re.search(r'<div style="white-space:pre;[^"]*">    1  &lt;2</div></div>$', html)  # a table keeps its columns
+
+
+def test_sections_are_links(monkeypatch):
+    root = layout.checkout()
+    if root is None:
+        pytest.skip("needs a checkout: the sections are in its notebooks")
+    monkeypatch.chdir(root / "exercises")
+    html = WrongAnswer('wrong: see lesson 01, section "2 · Forward", or ask')._repr_html_()
+    link = re.search(
+        r'<a href="\.\./notebooks/01_layernorm\.ipynb#cell-id=([\w-]+)">lesson 01, section &quot;2 ·', html
+    )
+    cells = {cell.id: cell.source for cell in catalog.cells_of(root / "notebooks" / "01_layernorm.ipynb")}
+    assert "## 2 · Forward" in cells[link[1]] and html.endswith("</a>, or ask</b></div></div>")
 
 
 def test_plain_asserts():

@@ -86,9 +86,9 @@ def test_a_look_that_raises_or_hangs_costs_its_row_only(monkeypatch):
 def test_text_and_html_of_the_three_kinds():
     Report = type(doctor())
     report = Report([Row("a", "1"), Row("b", "<2>", "missing", "time", "mend b"), Row("c", "3", "warning", "speed")])
-    assert str(report).split("\n")[:4] == ["✓ a  1", "– b  <2>", "     costs: time", "     mend:  mend b"]
+    assert str(report).split("\n")[:4] == ["✓ a  1", "– b  <2>", "     costs: time", "     fix:   mend b"]
     assert "&lt;2&gt;" in report._repr_html_() and "<code>mend b</code>" in report._repr_html_()
-    assert report.summary == "Worth a look: b." and Report([Row("a", "1")]).summary == "Nothing to mend."
+    assert report.summary == "Worth a look: b." and Report([Row("a", "1")]).summary == "Nothing to fix."
 
 
 # ------------------------------------------------------------------------------------------ BLAS
@@ -233,12 +233,12 @@ def test_no_driver(fake):
     "driver, installed, status, words",
     [
         (0, {}, "missing", ""),
-        (580, {}, "missing", 'install "cupy-cuda13x[ctk]>=14"'),
-        (550, {}, "missing", 'install "cupy-cuda12x[ctk]>=14"'),
+        (580, {}, "missing", "install 'cupy-cuda13x[ctk]>=14'"),
+        (550, {}, "missing", "install 'cupy-cuda12x[ctk]>=14'"),
         (470, {}, "missing", ""),
         (550, {"cupy-cuda12x": "14.0.1"}, "ok", ""),
         (550, {"cupy-cuda13x": "14.0.1"}, "warning", "uninstall cupy-cuda13x"),
-        (550, {"cupy-cuda12x": "13.6.0"}, "warning", 'install "cupy-cuda12x[ctk]>=14"'),
+        (550, {"cupy-cuda12x": "13.6.0"}, "warning", "install 'cupy-cuda12x[ctk]>=14'"),
         (0, {"cupy": "14.0.1"}, "ok", ""),
     ],
 )
@@ -310,14 +310,16 @@ def test_flags_of_a_cpu_that_linux_does_not_describe(fake, monkeypatch):
 def test_a_package_that_is_not_installed(monkeypatch):
     monkeypatch.setattr(equipment, "_version", lambda name: None if name == "numba" else "1.0")
     row = equipment.packages("packages")
-    assert row.status == "missing" and "not here: numba" in row.found and row.command.endswith("pip install numba")
+    assert row.status == "missing" and "not installed: numba" in row.found and row.command.endswith("pip install numba")
 
 
-def test_the_interpreter_of_the_checkout(monkeypatch):
-    monkeypatch.setattr(sys, "executable", str(ROOT / ".venv" / "bin" / "python"))
-    assert advice.interpreter() == ".venv/bin/python"
-    monkeypatch.setattr(sys, "executable", str(ROOT.parent / "elsewhere" / "python"))
-    assert advice.interpreter() == "python"
+def test_a_folder_that_was_moved_or_copied_after_the_installation(monkeypatch, tmp_path):
+    monkeypatch.chdir(ROOT / "llmc")
+    assert equipment.python("Python").status == "ok"
+    (tmp_path / "copied" / "solutions").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "copied")
+    row = equipment.python("Python")
+    assert row.status == "warning" and "moved or copied" in row.costs and row.command.endswith("install -e .")
 
 
 # ------------------------------------------------------------------------------------------ files
@@ -327,7 +329,7 @@ def test_corpus(monkeypatch, tmp_path):
     from llmc.data import write_tokens
 
     monkeypatch.setenv("LLMC_DATA_DIR", str(tmp_path))
-    assert equipment.corpus("corpus", "pydocs").found == "not here"
+    assert equipment.corpus("corpus", "pydocs").found == "not prepared"
     write_tokens(tmp_path / "pydocs" / "train.bin", [1, 2, 3])
     assert equipment.corpus("corpus", "pydocs").found == "incomplete"
     write_tokens(tmp_path / "pydocs" / "val.bin", [1, 2])
@@ -335,7 +337,7 @@ def test_corpus(monkeypatch, tmp_path):
     assert equipment.corpus("corpus", "pydocs") == Row("corpus", "3 tokens to train on, 2 to validate")
     (tmp_path / "pydocs" / "train.bin").write_bytes(b"damaged")
     row = equipment.corpus("corpus", "pydocs")
-    assert (row.found, row.status) == ("damaged", "warning") and row.command.endswith("-m llmc data pydocs")
+    assert (row.found, row.status) == ("damaged", "warning") and row.command.endswith("llmc data pydocs")
 
 
 def test_full_disk(fake, monkeypatch, tmp_path):

@@ -89,7 +89,8 @@ def test_in_a_notebook_it_stands_below_the_message():
     NotebookClient(notebook, kernel_name="python3", allow_errors=True, timeout=60).execute(env=_environment())
     error, shown = notebook.cells[0].outputs
     assert error.output_type == "error" and shown.output_type == "display_data"
-    told = "\n".join(error.traceback)
-    assert "y has wrong values" in told and "Where y is wrong" not in told and "Traceback" not in told
-    assert "Where y is wrong" in shown.data["text/html"]
+    assert error.traceback == ["\x1b[1m✗ f\x1b[0m"]
+    told = shown.data["text/html"]
+    assert told.index("<b>y has wrong values") < told.index("Where y is wrong") and "Traceback" not in told
+    assert "y has wrong values" in shown.data["text/plain"]
     assert [output.output_type for output in notebook.cells[1].outputs] == ["execute_result"]

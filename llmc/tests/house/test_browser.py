@@ -1,4 +1,4 @@
-"""JupyterLab in a real browser: an exercise is opened, its stub, wrong and right answers are run: make test-browser.
+"""JupyterLab in a real browser, on a copy of the course: stub, wrong and right answers, links: make test-browser.
 
 Needs Playwright (pip install -e ".[browser]") and a Chromium: the system's, LLMC_CHROMIUM, or Playwright's own. Nothing
 but this machine is talked to. LLMC_BROWSER_PICTURES names a folder for screenshots.
@@ -31,13 +31,13 @@ pytestmark = [
     pytest.mark.skipif(not (ROOT / "solutions").is_dir(), reason="needs a checkout: the exercises lie in it"),
 ]
 
-EXERCISES = all_exercises(ROOT)
+EXERCISES = all_exercises()
 NEXT = next((exercise for exercise in EXERCISES if exercise.name == "embedding_backward"), None)
 PATIENCE = 120  # seconds; a busy machine with two cores starts a kernel in ten
 QUIET = "--disable-gpu --disable-background-networking --disable-component-update --disable-sync --no-first-run".split()
-SETTINGS = {  # no question about news, no toast, and every cell in the page, not only those in view
+SETTINGS = {  # no question about news, no toast, and every cell in the page (the default of 4.6)
     "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False, "doNotDisturbMode": True},
-    "notebook-extension/tracker": {"windowingMode": "none"},
+    "notebook-extension/tracker": {"windowingMode": "contentVisibility"},
 }
 BROKEN = """def layernorm_forward(x, w, b, eps=1e-5):
     mean = x.mean(axis=-1)
@@ -51,11 +51,12 @@ BROKEN = """def layernorm_forward(x, w, b, eps=1e-5):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A learner's folder, with some exercises done: lesson 00, 01 but for the first, and the first two of 02."""
+    """A learner's copy, with some exercises done: lesson 00, 01 except for the first, and the first two of 02."""
     folder = tmp_path_factory.mktemp("browser") / "mine"
     start(folder, ROOT)
     names = [exercise.name for exercise in EXERCISES[: EXERCISES.index(NEXT)] if exercise.name != "layernorm_forward"]
-    state = {"version": 1, "done": dict.fromkeys(names, "2025-01-31T12:00:00+00:00")}
+    times = {name: f"2025-01-31T12:00:{second:02}+00:00" for second, name in enumerate(names)}
+    state = {"version": 1, "done": times}
     (folder.parent / "progress.json").write_text(json.dumps(state), encoding="utf-8")
     return folder
 
@@ -147,10 +148,11 @@ class Notebook:
         self.page = page
         page.goto(address)
         page.wait_for_selector('.jp-Notebook-ExecutionIndicator[data-status="idle"]')
+        page.get_by_text("Python 3 (ipykernel) | Idle").wait_for()
 
     def cell(self, words):
         """The code cell that holds these words."""
-        return self.page.locator(".jp-Notebook .jp-CodeCell").filter(has_text=words).first
+        return self.page.locator(".jp-NotebookPanel:visible .jp-CodeCell").filter(has_text=words).first
 
     def type(self, cell, text):
         """Replace what a cell holds."""
@@ -181,17 +183,20 @@ class Notebook:
 
 @pytest.fixture(scope="module")
 def notebook(lab, page):
-    """Exercise 01, its first cell run and the progress board shown below it."""
-    notebook = Notebook(page, lab("01_layernorm.ipynb"))
+    """Exercise 01, in a new kernel."""
+    return Notebook(page, lab("exercises/exercise_01_layernorm.ipynb"))
+
+
+@pytest.fixture(scope="module")
+def set_up(notebook):
+    """The first cell is run, and the progress board is below it."""
     setup = notebook.cell("import numpy as np")
-    source = setup.locator(".cm-content").inner_text()
-    notebook.type(setup, f"{source}\nfrom llmc.course import hint, progress\n\nprogress()")
+    notebook.type(setup, setup.locator(".cm-content").inner_text() + "\n\nprogress()")
     notebook.run(setup)
-    return notebook
 
 
 def board(notebook):
-    return notebook.says(notebook.cell("import numpy as np"), "minutes left")
+    return notebook.says(notebook.cell("import numpy as np"), "exercises done")
 
 
 def check_answer(notebook, mistake=None):
@@ -204,7 +209,15 @@ def check_answer(notebook, mistake=None):
     return check
 
 
-def test_stub_is_not_done_yet(notebook):
+def test_in_a_new_kernel_a_check_says_what_to_run_first(notebook):
+    check = notebook.cell('with check("layernorm_forward")')
+    notebook.run(check)
+    shown = notebook.says(check, "run the set-up cell at the top first")
+    assert "Traceback" not in shown.inner_text() and "Error" not in shown.inner_text()
+    notebook.picture(check, "0_new_kernel")
+
+
+def test_stub_is_not_done_yet(notebook, set_up):
     check = check_answer(notebook)
     notebook.says(check, "not done yet: layernorm_forward")
     assert not check.locator(".jp-RenderedText[data-mime-type*='stderr']").count()
@@ -219,6 +232,44 @@ def test_wrong_answer_is_explained(notebook):
     notebook.picture(check, "2_wrong")
 
 
+def test_a_message_breaks_its_lines_between_words(notebook, page):
+    """In a narrow window no word of it is cut, and its table keeps its rows."""
+    check = notebook.cell('with check("layernorm_forward")')
+    page.set_viewport_size({"width": 760, "height": 1000})
+    shown = notebook.says(check, "Where to look").locator("div > div")
+    assert shown.first.evaluate("e => [getComputedStyle(e).wordBreak, getComputedStyle(e).whiteSpace]") == [
+        "normal",
+        "pre-wrap",
+    ]
+    table = shown.filter(has_text="expected").last
+    assert table.evaluate("e => getComputedStyle(e).whiteSpace") == "pre" and "index" in table.inner_text()
+    notebook.picture(check, "2b_narrow")
+    page.set_viewport_size({"width": 1300, "height": 1000})
+
+
+def test_where_to_look_opens_the_section(notebook, page):
+    check = notebook.cell('with check("layernorm_forward")')
+    notebook.says(check, "Where to look").get_by_role("link", name="lesson 01, section").click()
+    heading = page.get_by_role("heading", name="2 · Forward")
+    playwright.expect(heading).to_be_in_viewport(timeout=PATIENCE * 1000)
+    notebook.picture(heading, "2c_section")
+    page.get_by_role("tab", name="exercise_01_layernorm.ipynb").click()
+
+
+def test_links_below_a_check(notebook, page):
+    links = page.locator(".jp-MarkdownCell").filter(has_text="Next exercise").first
+    links.get_by_role("link", name="2 · Backward").click()
+    task = page.get_by_role("heading", name="2 · Backward")
+    playwright.expect(task).to_be_in_viewport(timeout=15_000)
+    links.get_by_role("link", name="layernorm_forward").click()
+    solution = page.get_by_role("tab", name="solution_01_layernorm.ipynb")
+    playwright.expect(solution).to_be_visible(timeout=PATIENCE * 1000)
+    answer = page.locator(".jp-CodeCell:visible").filter(has_text="### BEGIN SOLUTION").first
+    playwright.expect(answer).to_be_in_viewport(timeout=PATIENCE * 1000)
+    notebook.picture(answer, "2d_solution")
+    page.get_by_role("tab", name="exercise_01_layernorm.ipynb").click()
+
+
 def test_where_it_is_wrong_is_drawn(notebook):
     check = check_answer(notebook, "out[:, 2] += 1")
     notebook.says(check, "out has wrong values")
@@ -229,10 +280,11 @@ def test_where_it_is_wrong_is_drawn(notebook):
 
 def test_right_answer_is_noted_on_the_board(notebook):
     check = check_answer(notebook, "pass")
-    notebook.says(check, "✓ layernorm_forward is right. 5 of 5 exercises of 01_layernorm done.")
+    notebook.says(check, re.compile(r"✓ layernorm_forward is right\. 5 of 5 exercises\s+of 01_layernorm\s+done"))
     shown = board(notebook)
     playwright.expect(shown).to_contain_text("✓ layernorm_forward", timeout=PATIENCE * 1000)  # drawn again by the check
     assert f"Resume here: {NEXT.name}" in shown.inner_text()
+    assert "22_train_gpt2" in shown.inner_text() and " h " in shown.inner_text()
     notebook.picture(notebook.cell("import numpy as np"), "4_board")
 
 
@@ -248,7 +300,7 @@ def test_hint_and_resume_here(notebook, page):
     cells = {cell.id: cell.source for cell in cells_of(ROOT / "exercises" / f"{NEXT.lesson}.ipynb")}
     task = page.get_by_role("heading", name=cells[task_of(NEXT)].split("\n")[0].lstrip("# "))  # "3 · Backward"
     playwright.expect(task).to_be_visible(timeout=PATIENCE * 1000)
-    page.get_by_role("tab", name="01_layernorm.ipynb").click()
+    page.get_by_role("tab", name="exercise_01_layernorm.ipynb").click()
     resume.click()
     playwright.expect(task).to_be_in_viewport(timeout=15_000)  # JupyterLab scrolls in a notebook that is open already
     notebook.picture(task, "6_resumed")

@@ -1,6 +1,9 @@
 """environment.yml (conda) and pyproject.toml (pip) list the same packages with the same minimum versions."""
 
+import os
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -41,7 +44,9 @@ def environment(environment_text):
 
 def test_same_packages_and_minimum_versions(project, environment):
     conda = minima(line for line in environment["dependencies"] if isinstance(line, str) and line != "pip")
-    assert conda == {"python": project["requires-python"].removeprefix(">="), **minima(project["dependencies"])}
+    nbval = minima(line for line in project["optional-dependencies"]["test"] if line.startswith("nbval"))
+    python = {"python": project["requires-python"].removeprefix(">=")}
+    assert conda == {**python, **minima(project["dependencies"]), **nbval}
 
 
 @pytest.mark.parametrize("extra", ["cuda12", "cuda13"])
@@ -55,6 +60,33 @@ def test_conda_forge_and_this_package(environment):
     assert environment["channels"] == ["conda-forge"]
     assert environment["dependencies"][-1] == {"pip": ["-e ."]}
     assert "pip" in environment["dependencies"], "conda warns when pip packages are listed without pip itself"
+
+
+def test_uv_knows_which_extras_exclude_each_other(project):
+    """Both CuPy wheels claim the same files, and PyTorch brings CUDA 13; without this `uv sync` finds no solution."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    conflicts = [{extra["extra"] for extra in pair} for pair in tomllib.loads(text)["tool"]["uv"]["conflicts"]]
+    assert {"cuda12", "cuda13"} in conflicts and {"cuda12", "test"} in conflicts
+    assert set().union(*conflicts) <= project["optional-dependencies"].keys()
+
+
+def test_our_name_on_pypi_is_not_somebody_elses(project):
+    assert project["name"] == "llmc-course" and project["scripts"] == {"llmc": "llmc.cli:main"}
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+@pytest.mark.parametrize("target", ["lab", "train", "test", "install"])
+def test_a_checkout_that_was_moved_says_so(target, tmp_path):
+    """Its environment holds the old path: no target runs in it, or installs into it."""
+    if not (ROOT / "Makefile").is_file():
+        pytest.skip("needs a checkout")
+    for name in (".llmc-course", ".llmc-tests"):
+        (tmp_path / name).write_text("/the/old place\n", encoding="utf-8")
+    environment = {name: value for name, value in os.environ.items() if "MAKE" not in name}  # `make test` runs this too
+    command = ["make", target, f"VENV={tmp_path}"]
+    run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert run.returncode == 2 and "was made for /the/old place" in run.stderr and "make clean install" in run.stderr
+    assert run.stdout == "" and len(list(tmp_path.iterdir())) == 2
 
 
 def test_uncommented_gpu_lines_still_parse(environment_text):

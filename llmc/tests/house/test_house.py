@@ -1,4 +1,4 @@
-"""The rules of the house (DESIGN.md, LESSONS.md) that can be checked by looking at the files and at `import llmc`."""
+"""The rules of the house (.github/CONTRIBUTING.md) that can be checked by looking at the files and at `import llmc`."""
 
 import json
 import re
@@ -8,6 +8,8 @@ from pathlib import Path
 
 import nbformat
 import pytest
+
+from llmc.course.exercises.catalog import SECTION, TIME, cells_of, exercises_of, section_link
 
 ROOT = Path(__file__).resolve().parents[3]
 TOP_LEVEL = """README.md environment.yml pyproject.toml Makefile LICENSE notebooks exercises solutions data llmc
@@ -24,7 +26,7 @@ EXEMPT = re.compile(r"^\s*#\s*(NBVAL|PYTEST_VALIDATE)_\w+", re.MULTILINE)
 
 
 def tracked_files():
-    """Paths that git tracks: a learner's own files beside them are nobody's business."""
+    """Paths that git tracks: a learner's own files among them are nobody's business."""
     listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True)
     if listing.returncode:
         pytest.skip("not a git checkout")
@@ -74,7 +76,7 @@ def test_import_needs_numpy_alone(module):
 # ----- files -------------------------------------------------------------------------------------------------------
 
 
-def test_top_level_is_the_design():
+def test_what_lies_at_the_top():
     assert sorted({path.parts[0] for path in tracked_files()}) == sorted(TOP_LEVEL)
 
 
@@ -109,6 +111,32 @@ def test_readme_maps_all_lessons():
             assert "planned" not in rest, f"{name} exists; README calls it planned"
         else:
             assert not link and "planned" in rest, f"{name} does not exist; README must call it planned, without a link"
+
+
+def test_readme_says_how_long_it_takes():
+    """Each row has the minutes of the lesson's first cell and of its exercises; the first screen has their sum."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    reading = exercises = count = 0
+    for name, row in re.findall(r"^\| \[(\d\d_\w+)\]\(\S+\) \|(.*)$", readme, re.MULTILINE):
+        lesson, solution = ROOT / "notebooks" / f"{name}.ipynb", ROOT / "solutions" / f"{name}.ipynb"
+        minutes = [int(TIME.search(cells_of(lesson)[0].source)[1])]
+        if solution.exists():
+            minutes.append(sum(exercise.minutes for exercise in exercises_of(solution, name)))
+        assert f"| {' + '.join(map(str, minutes))} min |" in row, f"README's row of {name}: the notebooks say {minutes}"
+        reading, exercises, count = reading + minutes[0], exercises + sum(minutes[1:]), count + 1
+    said = re.search(
+        r"about (\d+) hours so far: (\d+) of 25 lessons are here, (\d+) hours .*? and (\d+) hours of ex", readme
+    )
+    hours = [(reading + exercises) / 60, reading / 60, exercises / 60]
+    assert int(said[2]) == count
+    assert all(abs(int(a) - b) <= 2 for a, b in zip((said[1], said[3], said[4]), hours)), hours
+
+
+def test_contributing_names_tests_that_exist():
+    page = (ROOT / ".github" / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    tests = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "llmc" / "tests").rglob("test_*.py"))
+    assert not [name for name in re.findall(r"`(test_\w+)`", page) if f"def {name}(" not in tests]
+    assert not [name for name in re.findall(r"`(llmc/[\w/.]+)`", page) if not (ROOT / name).exists()]
 
 
 # ----- notebooks ---------------------------------------------------------------------------------------------------
@@ -165,3 +193,24 @@ def test_outputs_are_of_one_clean_run(path):
 def test_solutions_are_done(path):
     shown = json.dumps([cell.outputs for cell in code_cells(path)]).lower()
     assert "not done yet" not in shown
+
+
+@every_notebook
+def test_nothing_is_said_to_the_linter(path):
+    """What a learner reads has no `# noqa`; pyproject.toml says what ruff lets pass in notebooks."""
+    assert not [cell.id for cell in code_cells(path) if "noqa" in cell.source]
+
+
+def named_sections():
+    """(lesson's number, beginning of the heading, file that names it) for all code, notebooks and answers."""
+    sources = [path for path in tracked_files() if path.suffix in (".py", ".ipynb") and "tests" not in path.parts]
+    for path in sources:
+        text = (ROOT / path).read_text(encoding="utf-8").replace("\\'", "'").replace('\\"', '"')
+        yield from ((number, title, path.as_posix()) for number, title in SECTION.findall(text))
+
+
+def test_every_section_that_is_named_exists():
+    """`lesson 01, section "2 · Forward"` in a message becomes a link, which must lead somewhere."""
+    named = set(named_sections())
+    missing = [place for place in sorted(named) if place[1] != "…" and not section_link(*place[:2])]
+    assert len(named) > 50 and not missing

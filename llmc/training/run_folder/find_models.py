@@ -9,6 +9,7 @@ from llmc.data.corpus import TOKENIZER
 from llmc.data.gpt2_tokenizer import LLMC_NAME, gpt2_encoding
 from llmc.data.tokenizer import read_tokenizer, token_table
 from llmc.errors import UserError
+from llmc.terminal import llmc_command, shown
 from llmc.training.run_folder.settings_file import SETTINGS, read_settings
 from llmc.training.settings import TrainSettings
 
@@ -28,18 +29,22 @@ def find_run(run=None) -> Path:
         models = filter(None, map(newest_model, runs_home().glob("*/")))
         newest = max(models, key=lambda path: path.stat().st_mtime, default=None)
         if newest is None:
-            raise UserError(f"there is no trained model in {runs_home()}; make one with `llmc train`.")
+            raise UserError(f"there is no trained model in {shown(runs_home())}; {_make_one()}.")
         return newest.parent
     places = [Path(run).expanduser(), runs_home() / run]
     folder = next((place for place in places if place.is_dir()), None)
     if folder is None:
-        raise UserError(f"there is no run {run}, neither here nor in {runs_home()}; make one with `llmc train`.")
+        raise UserError(f"there is no run {run}, neither here nor in {shown(runs_home())}; {_make_one()}.")
     if newest_model(folder) is None:
         raise UserError(
             f"{folder} holds no {FINAL_MODEL}: it is not a run folder, or its run ended before the first checkpoint;"
             " give another run."
         )
     return folder
+
+
+def _make_one() -> str:
+    return f"make one with `{llmc_command('train')}`"
 
 
 def find_model(model=None) -> Path:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from llmc.errors import NoCompiler
+from llmc.terminal import pip
 
 
 class Toolchain(NamedTuple):
@@ -50,4 +51,5 @@ def _toolchain(command, program):
 def none_found() -> NoCompiler:
     """The sentence for a machine without a compiler."""
     here = {"darwin": "xcode-select --install", "win32": "wsl --install"}.get(sys.platform, "sudo apt install g++")
-    return NoCompiler(f"the emulator needs a C++ compiler and found none; run `{here}` or `pip install ziglang`.")
+    zig = pip("install", "ziglang")
+    return NoCompiler(f"the emulator needs a C++ compiler and found none; run `{here}` or `{zig}`.")

@@ -1,0 +1,39 @@
+"""`llmc update`: the newest version of the course, with your answers kept, in your copy and in the checkout."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from llmc.errors import UserError
+
+
+def add_arguments(parser):
+    """The arguments of `llmc update`, for an argparse parser."""
+    parser.add_argument("folder", metavar="FOLDER", type=Path, nargs="?", help="your copy (default: the one found)")
+    parser.add_argument("--no-pull", action="store_true", help="leave out `git pull`: only bring your copy up to date")
+
+
+def run(args) -> int:
+    """Pull, then bring the copy up to date; 0, or 2 when git could not pull, which leaves the copy to be brought."""
+    from llmc.course.exercises import layout, own_files, own_folder, pulling
+
+    copy, root = args.folder or layout.own_copy(), own_files.course()
+    if args.no_pull or not pulling.is_clone(root):
+        if copy is None:
+            raise UserError("there is nothing to update: no copy of the course was found, and nothing to pull from.")
+        print("\n".join(own_folder.update(copy)))
+        return 0
+    status = 0
+    try:
+        print("\n".join(pulling.pull(root)), flush=True)
+    except UserError as error:
+        status = 2
+        print(f"llmc: {error}", file=sys.stderr, flush=True)
+    if copy is None:
+        return status
+    return _bring_in_new_process(copy) or status
+
+
+def _bring_in_new_process(copy) -> int:
+    """The code on the disk may be newer by now than the code that runs here."""
+    return subprocess.run([sys.executable, "-m", "llmc", "update", "--no-pull", str(copy)]).returncode

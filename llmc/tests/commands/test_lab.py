@@ -1,0 +1,125 @@
+"""`llmc lab`: which folder it opens, the copy that it offers, its terminals' PATH. JupyterLab itself is not run."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from llmc.cli import main
+from llmc.commands import lab
+from llmc.course.exercises import layout
+from llmc.course.learner import journal
+from llmc.tests.course.test_own_folder import change_course, course_in, sources, start
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """A course; `llmc lab` finds it, and is in it."""
+    root = course_in(tmp_path / "the course")
+    monkeypatch.setattr(layout, "checkout", lambda: root)
+    monkeypatch.setenv("LLMC_PROGRESS", str(tmp_path / "progress.json"))
+    monkeypatch.setenv("SHELL", "/bin/zsh")
+    monkeypatch.chdir(root)
+    return root
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """The words of the JupyterLab that would have been started."""
+    words = []
+    monkeypatch.setattr(lab, "_become_jupyterlab", lambda command: words.extend(command) or 0)
+    return words
+
+
+def at_a_terminal(monkeypatch, *answers):
+    """Somebody types these lines; the questions are returned."""
+    asked, lines = [], iter(answers)
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", lambda question: asked.append(question) or next(lines))
+    return asked
+
+
+def test_without_a_terminal_it_asks_nothing(root, opened):
+    assert main(["lab", "--", "--no-browser", "--port", "9999"]) == 0
+    assert opened[1:3] == ["-m", "jupyterlab"] and opened[-3:] == ["--no-browser", "--port", "9999"]
+    assert f"--ServerApp.root_dir={root / 'notebooks'}" not in opened and f"--ServerApp.root_dir={root}" in opened
+    assert "--LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb" in opened
+    assert "--ServerApp.terminado_settings={'shell_command': ['/bin/zsh']}" in opened or os.name == "nt"
+
+
+@pytest.mark.parametrize(("answer", "copy"), [("", "my-course"), ("mine", "mine"), ("n", None), ("No", None)])
+def test_it_offers_a_copy(root, opened, monkeypatch, capsys, answer, copy):
+    asked = at_a_terminal(monkeypatch, answer)
+    assert main(["lab"]) == 0 and len(asked) == 1
+    made = [path.parent.name for path in root.glob(f"*/{layout.MARKER}")]
+    assert made == [copy] * bool(copy)
+    page = f"{copy or 'notebooks'}/00_start_here.ipynb"
+    assert f"--ServerApp.root_dir={root}" in opened and f"--LabApp.default_url=/lab/tree/{page}" in opened
+
+
+def test_it_does_not_offer_one_to_somebody_who_works_in_the_checkout(root, opened, monkeypatch):
+    was = journal.recording(True)
+    journal.record_try("f")
+    journal.recording(was)
+    assert not at_a_terminal(monkeypatch) and main(["lab"]) == 0
+
+
+def test_end_of_input_is_no_answer(root, opened, monkeypatch):
+    at_a_terminal(monkeypatch)
+
+    def end(question):
+        raise EOFError
+
+    monkeypatch.setattr("builtins.input", end)
+    assert main(["lab"]) == 0 and not list(root.glob(f"*/{layout.MARKER}"))
+
+
+def test_a_copy_is_found_and_brought_up_to_date(root, opened, monkeypatch, capsys):
+    start(root / "mine", root)
+    asked = at_a_terminal(monkeypatch)
+    assert main(["lab"]) == 0 and not asked
+    assert capsys.readouterr().out == ""
+    change_course(root, "notebooks", text="# 01\n\n## 1 · It\n\nNews.")
+    assert main(["lab"]) == 0
+    assert "New from the course: 01_f.ipynb." in capsys.readouterr().out
+    assert "News." in sources(root / "mine" / "01_f.ipynb")["text"]
+
+
+def test_a_copy_elsewhere_and_the_checkout_are_both_seen(root, opened, tmp_path):
+    start(tmp_path / "mine", root)
+    assert main(["lab", str(tmp_path / "mine"), "--", "--no-browser"]) == 0
+    assert f"--ServerApp.root_dir={tmp_path}" in opened and opened[-1] == "--no-browser"
+    assert "--LabApp.default_url=/lab/tree/mine/00_start_here.ipynb" in opened
+
+
+def test_a_folder_that_is_no_copy(root, opened, tmp_path, capsys):
+    assert main(["lab", str(tmp_path)]) == 2 and not opened
+    assert "is not a copy of the course" in capsys.readouterr().err
+
+
+def test_a_notebook_that_cannot_be_merged_is_no_reason_not_to_open(root, opened, capsys):
+    start(root / "mine", root)
+    (root / "mine" / "01_f.ipynb").write_text("{", encoding="utf-8")
+    change_course(root, "notebooks", text="# 01\n\n## 1 · It\n\nNews.")
+    assert main(["lab"]) == 0 and opened
+    assert "01_f.ipynb is damaged" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no exec")
+def test_its_terminals_find_llmc(monkeypatch):
+    def execve(program, words, environment):
+        raise SystemExit(environment["PATH"])
+
+    monkeypatch.setattr(lab.os, "execve", execve)
+    monkeypatch.setattr(lab, "path_variable", lambda: "/ours:/usr/bin")
+    with pytest.raises(SystemExit, match="^/ours:/usr/bin$"):
+        lab._become_jupyterlab(["python", "-m", "jupyterlab"])
+
+
+def test_without_jupyterlab(root, monkeypatch, capsys):
+    monkeypatch.setattr(lab, "find_spec", lambda name: None)
+    assert main(["lab"]) == 2 and "pip install jupyterlab" in capsys.readouterr().err

@@ -1,0 +1,188 @@
+"""`llmc update` in the checkout itself: notebooks that were run or edited do not stop git, and nothing is lost."""
+
+import shutil
+import subprocess
+
+import pytest
+
+from llmc.cli import main
+from llmc.commands import update
+from llmc.course.exercises import layout, pulling
+from llmc.course.exercises.pulling import is_clone, pull
+from llmc.errors import UserError
+from llmc.tests.course.test_own_folder import change_course, course_in, edit, read, run_all, sources, start, write
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+LESSON, EXERCISE = "notebooks/01_f.ipynb", "exercises/01_f.ipynb"
+
+
+def git(folder, *words):
+    names = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "init.defaultBranch=main")
+    return subprocess.run(["git", *names, *words], cwd=folder, capture_output=True, text=True)
+
+
+def commit(folder):
+    git(folder, "add", "--all")
+    assert git(folder, "commit", "--quiet", "--message", "change").returncode == 0
+
+
+@pytest.fixture
+def upstream(tmp_path):
+    """The course's own repository."""
+    root = course_in(tmp_path / "upstream")
+    (root / "pyproject.toml").write_text("one\n", encoding="utf-8")
+    git(root, "init", "--quiet")
+    commit(root)
+    return root
+
+
+@pytest.fixture
+def clone(upstream, tmp_path):
+    git(tmp_path, "clone", "--quiet", str(upstream), "my clone")
+    return tmp_path / "my clone"
+
+
+def news(upstream, words="News."):
+    """A new version of the lesson."""
+    change_course(upstream, "notebooks", text=f"# 01\n\n## 1 · It\n\n{words}")
+    commit(upstream)
+
+
+def differing(clone):
+    return git(clone, "status", "--porcelain").stdout.split("\n")[:-1]
+
+
+def test_a_lesson_that_was_run_stops_git_and_not_us(upstream, clone):
+    run_all(clone / LESSON)
+    news(upstream)
+    assert "would be overwritten" in git(clone, "pull").stderr
+    assert pull(clone) == ["The course has changed (1 commit)."]
+    assert "News." in sources(clone / LESSON)["text"] and differing(clone) == []
+    assert not (clone / ".git" / "llmc-update").exists()
+
+
+def test_what_the_course_has_not_changed_keeps_every_byte(upstream, clone):
+    run_all(clone / LESSON)
+    edit(clone / EXERCISE, "answer", "def f(x): return 2")
+    git(clone, "add", EXERCISE)
+    before = (clone / LESSON).read_bytes(), (clone / EXERCISE).read_bytes()
+    (upstream / "pyproject.toml").write_text("two\n", encoding="utf-8")
+    commit(upstream)
+    told = pull(clone)
+    assert before == ((clone / LESSON).read_bytes(), (clone / EXERCISE).read_bytes())
+    assert "packages may have changed" in told[-1] and "install -e ." in told[-1]
+    assert pull(clone) == ["The course has nothing new."]
+
+
+def test_edits_are_merged_cell_by_cell(upstream, clone):
+    edit(clone / LESSON, "run", "2 + 3")
+    edit(clone / EXERCISE, "answer", "def f(x): return 2")
+    news(upstream)
+    assert f"{LESSON}: cells 1 updated, 1 kept." in pull(clone)
+    assert "News." in sources(clone / LESSON)["text"] and sources(clone / LESSON)["run"] == "2 + 3"
+    assert sources(clone / EXERCISE)["answer"] == "def f(x): return 2"
+    news(upstream, "Later news.")
+    pull(clone)
+    assert sources(clone / LESSON)["run"] == "2 + 3" and "Later news." in sources(clone / LESSON)["text"]
+
+
+def test_changed_by_both_keeps_ours(upstream, clone):
+    edit(clone / LESSON, "text", "Mine.")
+    news(upstream)
+    assert any("you had edited: text" in line for line in pull(clone))
+    assert sources(clone / LESSON)["text"] == "Mine."
+
+
+@pytest.mark.parametrize("edited", [True, False])
+def test_a_notebook_that_the_course_drops(upstream, clone, edited):
+    run_all(clone / LESSON)
+    if edited:
+        edit(clone / LESSON, "text", "Mine.")
+    git(upstream, "rm", "--quiet", LESSON)
+    commit(upstream)
+    told = pull(clone)
+    assert (clone / LESSON).exists() == edited == any("no longer part of the course" in line for line in told)
+
+
+def test_when_git_refuses_all_is_as_before(upstream, clone):
+    """It says why in one sentence: here, a changed file that is no notebook."""
+    run_all(clone / LESSON)
+    (clone / "exercises" / "AGENTS.md").write_text("Mine.\n", encoding="utf-8")
+    before = (clone / LESSON).read_bytes()
+    (upstream / "exercises" / "AGENTS.md").write_text("News.\n", encoding="utf-8")
+    news(upstream)
+    with pytest.raises(UserError, match="git could not pull: error: .*AGENTS.md") as caught:
+        pull(clone)
+    assert "\n" not in str(caught.value) and (clone / LESSON).read_bytes() == before
+    assert (clone / "exercises" / "AGENTS.md").read_text(encoding="utf-8") == "Mine.\n"
+
+
+def test_a_damaged_notebook_is_refused_before_anything_is_touched(upstream, clone):
+    write(clone / LESSON, {"cells": [{"source": "x"}]})
+    run_all(clone / EXERCISE)
+    before = (clone / LESSON).read_bytes(), (clone / EXERCISE).read_bytes()
+    news(upstream)
+    with pytest.raises(UserError, match="01_f.ipynb is damaged"):
+        pull(clone)
+    assert before == ((clone / LESSON).read_bytes(), (clone / EXERCISE).read_bytes())
+
+
+def test_killed_in_between(upstream, clone, monkeypatch):
+    """Ctrl-C puts everything back; a second copy lies in .git/ for what no program can catch."""
+    run_all(clone / LESSON)
+    before, kept = (clone / LESSON).read_bytes(), []
+
+    def stop(*anything):
+        kept.append((clone / ".git" / "llmc-update" / LESSON).read_bytes())
+        raise KeyboardInterrupt
+
+    news(upstream)
+    monkeypatch.setattr(pulling, "_bring_back", stop)
+    with pytest.raises(KeyboardInterrupt):
+        pull(clone)
+    assert kept == [before] and (clone / LESSON).read_bytes() == before
+    (clone / ".git" / "llmc-update").mkdir()
+    with pytest.raises(UserError, match="an earlier update was killed, and .*llmc-update holds your notebooks"):
+        pull(clone)
+
+
+def test_what_is_no_clone(clone, tmp_path):
+    assert is_clone(clone) and not is_clone(clone / "notebooks") and not is_clone(tmp_path)
+    git(clone, "branch", "--unset-upstream")
+    assert not is_clone(clone)
+
+
+# ---------------------------------------------------------------------------------------------------- the command
+
+
+def test_update_pulls_and_then_brings_the_copy_up_to_date(upstream, clone, monkeypatch, capfd):
+    start(clone / "mine", clone)
+    run_all(clone / "mine" / "01_f.ipynb")
+    news(upstream)
+    calls = []
+    monkeypatch.setattr(layout, "checkout", lambda: clone)
+    monkeypatch.setattr(update, "_bring_in_new_process", lambda copy: calls.append(copy) or 0)
+    monkeypatch.chdir(clone)
+    assert main(["update"]) == 0
+    assert "The course has changed (1 commit)." in capfd.readouterr().out
+    assert calls == [clone / "mine"]
+    assert main(["update", "--no-pull", str(calls[0])]) == 0
+    assert "New from the course: 01_f.ipynb." in capfd.readouterr().out
+    assert "News." in sources(clone / "mine" / "01_f.ipynb")["text"] and read(clone / LESSON)["cells"]
+
+
+def test_update_without_a_network_still_brings_what_is_here(upstream, clone, monkeypatch, capfd):
+    start(clone / "mine", clone)
+    shutil.rmtree(upstream)
+    monkeypatch.setattr(layout, "checkout", lambda: clone)
+    monkeypatch.setattr(update, "_bring_in_new_process", lambda copy: 0)
+    assert main(["update", str(clone / "mine")]) == 2
+    assert capfd.readouterr().err.startswith("llmc: git could not pull: ")
+
+
+def test_nothing_to_update(tmp_path, monkeypatch, capfd):
+    root = course_in(tmp_path / "unpacked")
+    monkeypatch.setattr(layout, "checkout", lambda: root)
+    monkeypatch.chdir(root)
+    assert main(["update"]) == 2
+    assert "nothing to update" in capfd.readouterr().err
