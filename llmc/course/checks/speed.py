@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+WALL, PROCESSOR, THREAD = 0, 1, 2  # the clocks: seconds that pass, those of this process, those of this thread
 ROUNDS, TURNS = 4, 21  # at most
 SECONDS = 0.8  # of processor time in a round
 COARSE = 0.001  # seconds: a clock with longer steps (16 ms on Windows) cannot time one call
@@ -18,8 +19,8 @@ class Speed(NamedTuple):
     """What `measure` found."""
 
     ratio: float  # how many times as fast as the given function
-    yours: float  # seconds of the shortest call, because other programs can only lengthen one
-    limit: float  # seconds, likewise; infinite without a limit
+    yours: float  # seconds of the shortest call by the clock that counts: other programs can only lengthen one
+    limit: float  # seconds of processor time, likewise; infinite without a limit
     load: str  # what disturbed the measurement, or ""
 
 
@@ -31,13 +32,14 @@ def measure(functions, bar) -> Speed:
     clocks, rounds, best = _clocks(), [], 0.0
     while len(rounds) < ROUNDS and best < bar:
         rounds.append(_round(functions, clocks))
-        ratios = _ratios(rounds[-1])  # (turns,)
+        clock = _fair_clock(rounds[-1])
+        ratios = _ratios(rounds[-1], clock)  # (turns,)
         best = max(best, float(np.median(ratios)))
         if max(ratios) < hopeless(bar) / 2 or (len(rounds) == 2 and best < hopeless(bar)):
             break
     turns = np.concatenate(rounds)  # (turns, functions, 3)
-    _, yours, *limit = turns[..., 0].min(axis=0)  # (functions,)
-    return Speed(best, yours, limit[0] if limit else np.inf, _load(turns[:, 0]))
+    limit = turns[:, 2, PROCESSOR].min() if len(functions) > 2 else np.inf
+    return Speed(best, turns[:, 1, clock].min(), limit, _load(turns[:, 0]))
 
 
 def hopeless(bar) -> float:
@@ -46,7 +48,7 @@ def hopeless(bar) -> float:
 
 
 def _clocks():
-    """Clocks of the seconds that pass, and of the processor time of this process and this thread, if they are fine."""
+    """Clocks that read WALL, PROCESSOR and THREAD; the first in place of the others where they are coarse."""
     steps = []
     for _ in range(3):
         begin = process_time()
@@ -58,10 +60,10 @@ def _clocks():
 
 def _round(functions, clocks):
     """Seconds by each clock, (turns, functions, 3). Two turns at least: the first call may compile something."""
-    turns, begin = [], clocks[1]()
+    turns, begin = [], clocks[PROCESSOR]()
     while len(turns) < TURNS:
         turns.append([_seconds(function, clocks) for function in functions])
-        spent = clocks[1]() - begin
+        spent = clocks[PROCESSOR]() - begin
         if spent > SECONDS and len(turns) >= (3 if spent < 3 * SECONDS else 2):
             break
     return np.array(turns)
@@ -74,20 +76,23 @@ def _seconds(function, clocks):
     return [clock() - start for clock, start in zip(clocks, begin, strict=True)]
 
 
-def _ratios(turns):
+def _ratios(turns, clock):
     """(turns,): how many times as fast `yours` was as its neighbour `given`, in one round (turns, functions, 3)."""
-    given, yours = turns[:, 0], np.maximum(turns[:, 1], 1e-9)  # (turns, 3) each
-    by_wall, by_processor = (given / yours)[:, :2].T  # (turns,) each
-    passed, held, in_this_thread = np.median(yours, axis=0)
-    if held > 1.1 * in_this_thread:  # more threads worked: their seconds pass together, and are added up in `held`
-        return max(by_wall, by_processor, key=np.median)
-    waits = held / passed < 0.25 * np.median(given[:, 1] / given[:, 0])  # for another process, or for a GPU
-    return by_wall if waits else by_processor
+    return turns[:, 0, clock] / np.maximum(turns[:, 1, clock], 1e-9)
+
+
+def _fair_clock(turns) -> int:
+    """Which clock counts in one round (turns, functions, 3): PROCESSOR, if one thread of this process did it all."""
+    given, yours = np.median(turns[:, :2], axis=0)  # (3,) each
+    if yours[PROCESSOR] > 1.1 * yours[THREAD]:  # other threads worked too: their seconds add up, but pass together
+        return max(WALL, PROCESSOR, key=lambda clock: np.median(_ratios(turns, clock)))
+    waits = yours[PROCESSOR] / yours[WALL] < 0.25 * given[PROCESSOR] / given[WALL]  # for a process or GPU of its own
+    return WALL if waits else PROCESSOR
 
 
 def _load(given) -> str:
     """What disturbed the calls of the given function (turns, 3), which does the same each time; or ""."""
-    (passed, held, _), (low, high) = given.sum(axis=0), np.percentile(given[:, 1], [25, 75])
+    (passed, held, _), (low, high) = given.sum(axis=0), np.percentile(given[:, PROCESSOR], [25, 75])
     if held < 0.9 * passed:
         return f"other programs had the processor {1 - held / passed:.0%} of the time"
     if high > 1.3 * low:

@@ -75,9 +75,9 @@ def _temporaries(yours) -> int:
 
 def _told(speed, of, scale) -> str:
     """ "1.25 times as fast as the given one (8.7 ms, 15% of a copy's speed)"."""
-    compared = f"{speed.ratio:.2f} times as fast" if speed.ratio >= 1 else f"{1 / speed.ratio:.1f} times as slow"
+    times, word = (speed.ratio, "fast") if speed.ratio >= 1 else (1 / speed.ratio, "slow")
     share = f", {scale * speed.limit / speed.yours:.0%} of {of}" if of else ""
-    return f"{compared} as the given one ({1e3 * speed.yours:.1f} ms{share})"
+    return f"{times:,.{0 if times > 10 else 2}f} times as {word} as the given one ({1e3 * speed.yours:.1f} ms{share})"
 
 
 def _goal(times) -> str:
