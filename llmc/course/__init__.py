@@ -11,7 +11,7 @@ from llmc.course.checks.comparison import compare
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.checks.gradients import gradient_check
 from llmc.course.checks.inputs import awkward, guarded
-from llmc.course.checks.timing import race
+from llmc.course.checks.timing import faster, race
 from llmc.course.figures.style import use_style
 from llmc.course.learner.glossary import glossary
 from llmc.course.learner.hints import hint
@@ -24,6 +24,7 @@ __all__ = [
     "check",
     "compare",
     "doctor",
+    "faster",
     "glossary",
     "gradient_check",
     "guarded",

@@ -657,7 +657,7 @@ def fast_with_matmul_means(out, mean, rstd, x, w, b, eps=1e-5):
         y += b
 
 
-@wrong("fast_layernorm_forward", says="right, but")
+@wrong("fast_layernorm_forward", says="Look first at the turns of its Python loops")
 def fast_with_a_loop_over_rows(out, mean, rstd, x, w, b, eps=1e-5):
     for i in range(x.shape[0]):
         for t in range(x.shape[1]):
@@ -667,7 +667,7 @@ def fast_with_a_loop_over_rows(out, mean, rstd, x, w, b, eps=1e-5):
             out[i, t] = (row - mean[i, t]) * rstd[i, t] * w + b
 
 
-@wrong("fast_layernorm_forward", says="right, but")
+@wrong("fast_layernorm_forward", says="MB; with at most 3.1 MB, keeping up with the given one is enough")
 def fast_in_float64(out, mean, rstd, x, w, b, eps=1e-5):
     wide = x.astype(np.float64)
     m = wide.mean(-1, keepdims=True)

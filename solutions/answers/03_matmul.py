@@ -603,7 +603,7 @@ def fast_rebinds_out(out, x, w, b):
     return out
 
 
-@wrong("fast_matmul_forward", says="at least 2 times is asked for")
+@wrong("fast_matmul_forward", says="the goal is at least 2 times as fast. Look first at products")
 def fast_is_no_faster(out, x, w, b):
     wide = x.astype(np.float64)
     for o in range(len(w)):

@@ -722,13 +722,13 @@ def fast_in_blocks_with_scratch(out, x):
         Y[start : start + u.size] *= t
 
 
-@wrong("fast_gelu_forward", says="right, but")
+@wrong("fast_gelu_forward", says="MB; with at most 3.1 MB, keeping up with the given one is enough")
 def fast_in_float64(out, x):
     wide = x.astype(np.float64)
     out[...] = 0.5 * wide * (1 + np.tanh(S * (wide + 0.044715 * wide * wide * wide)))
 
 
-@wrong("fast_gelu_forward", says="right, but")
+@wrong("fast_gelu_forward", says="the goal is at least 1.25 times as fast")
 def fast_with_powers(out, x):
     _tanh_chain(x, out)
     out[...] = x * 0.5 * (1 + np.tanh(S * (x + 0.044715 * np.square(x.astype(np.float64)).astype(x.dtype) * x)))

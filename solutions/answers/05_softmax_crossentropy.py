@@ -871,7 +871,7 @@ def fast_in_two_threads(losses, logits, targets, dloss, V):
         list(pool.map(work, np.array_split(np.arange(len(rows)), 2)))
 
 
-@wrong("fast_classifier", says="at least 1.5 times is asked for")
+@wrong("fast_classifier", says="the goal is at least 1.5 times as fast. Look first at `exp`")
 def fast_that_is_not(losses, logits, targets, dloss, V):
     z = logits[..., :V] - logits[..., :V].max(axis=-1, keepdims=True)
     p = np.exp(z) / np.exp(z).sum(axis=-1, keepdims=True)

@@ -707,7 +707,7 @@ def lean_one_head_at_a_time(qkv, NH):
     return _merge(out)
 
 
-@wrong("lean_attention_forward", says="times as long as the given one; at most 5 is asked for")
+@wrong("lean_attention_forward", says="at most 5 times will do. Look first at the turns of your Python loop")
 def lean_eight_keys_at_a_time(qkv, NH):
     B, T, width = qkv.shape
     C = width // 3

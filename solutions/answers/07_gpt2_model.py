@@ -689,7 +689,7 @@ def faster_with_six_of_them():
     return {f.__name__: f for f in mine} | {name: given_layers[name] for name in kept}
 
 
-@wrong("faster_layers", says="right, but")
+@wrong("faster_layers", says="the goal is at least 1.2 times as fast. Look first at the two functions of GELU")
 def faster_changes_nothing():
     return dict(given_layers)
 

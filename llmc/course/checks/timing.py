@@ -1,14 +1,30 @@
-"""Timing that a noisy two-core machine cannot upset: all candidates take turns, and the median of each is told."""
+"""Timing in notebooks: `race` for lessons, `faster` for the timed part of a check.
+
+A right answer is never refused because the machine is busy: just below the bar it passes, and the message says what to
+do. An answer that is clearly too slow is refused at any load.
+"""
 
 from statistics import median
 from time import perf_counter
 
+import numpy as np
+
+from llmc.course.checks.explain import WrongAnswer
+from llmc.course.checks.speed import Speed, hopeless, measure
+from llmc.course.measure import peak_bytes
+
+KEEPS_UP = 0.8  # times as fast: enough for an answer without temporary arrays, where arithmetic takes the time
+LOOPS = (
+    "Its temporary arrays are small. Look first at the turns of its Python loops: "
+    "a turn should work on thousands of numbers, or the loop be compiled."
+)
+
 
 def race(*functions, rounds=9, seconds=1.2):
-    """Median seconds of each function of nothing. They run in turns, so that a slow moment hits all of them alike.
+    """Median seconds of each function of nothing. They take turns, so that a slow moment hits all of them alike.
 
-    One untimed turn warms up caches. Ends after `rounds` turns; or after 3 when `seconds` have passed, so that a slow
-    candidate does not keep one waiting; or after 1 when four times that have passed.
+    One untimed turn warms up caches. Ends after `rounds` turns, or after 3 once `seconds` have passed, or after 1 once
+    four times as many have: nobody has to wait long for a slow candidate.
     """
     times = [[] for _ in functions]
     start = perf_counter()
@@ -22,3 +38,61 @@ def race(*functions, rounds=9, seconds=1.2):
         if (turn >= 3 and passed > seconds) or (turn >= 1 and passed > 4 * seconds):
             break
     return [median(taken) for taken in times]
+
+
+def faster(c, given, yours, times, *, look, limit=None, of=None, scale=1.0, lean=None) -> Speed:
+    """Raise WrongAnswer unless `yours` is `times` as fast as `given`, both functions of nothing; else say how fast.
+
+    c: the check. given: runs in one thread. times: below 1, `yours` may be slower. look: what to look at first when it
+    is too slow. limit: a function that takes turns with both; the message says which share of its speed was reached,
+    taking `scale` times its seconds, and calls it `of`. lean: bytes; an answer whose temporary arrays take no more
+    passes if it keeps up with the given function. BLAS gets one thread: on a busy machine several wait for each other.
+    """
+    from threadpoolctl import threadpool_limits  # here, because importing llmc.course needs NumPy alone
+
+    c.calls.clear()  # none of the earlier calls explains what follows
+    memory = np.inf if lean is None else _temporaries(yours)
+    bar = KEEPS_UP if lean is not None and memory <= lean else times
+    with threadpool_limits(1, user_api="blas"):
+        speed = measure([given, yours] + [limit] * (limit is not None), bar)
+    told, goal = _told(speed, of, scale), _goal(times)
+    if speed.ratio >= bar:
+        c.say(f"It is {told}.{_lean_is_enough(memory) * (speed.ratio < times)}")
+    elif speed.load and speed.ratio >= hopeless(bar):  # counts as done: some machines are never quiet
+        again = "Run this cell again when the machine is quiet."
+        c.say(f"Measured under load ({speed.load}), it is {told}; {goal}. {again}")
+    else:
+        advice = LOOPS if bar < times else f"{_lean_would_do(memory, lean)}{look}"
+        raise WrongAnswer(f"right, but it is {told}; {goal}. {advice}")
+    return speed
+
+
+def _temporaries(yours) -> int:
+    """Bytes that the arrays it makes take at most, but in its first call: that may compile something."""
+    yours()
+    return peak_bytes(yours)
+
+
+def _told(speed, of, scale) -> str:
+    """ "1.25 times as fast as the given one (8.7 ms, 15% of a copy's speed)"."""
+    times, word = (speed.ratio, "fast") if speed.ratio >= 1 else (1 / speed.ratio, "slow")
+    share = f", {scale * speed.limit / speed.yours:.0%} of {of}" if of else ""
+    return f"{times:,.{0 if times > 10 else 2}f} times as {word} as the given one ({1e3 * speed.yours:.1f} ms{share})"
+
+
+def _goal(times) -> str:
+    """The task, as a message repeats it."""
+    return f"the goal is at least {times:.3g} times as fast" if times >= 1 else f"at most {1 / times:.3g} times will do"
+
+
+def _lean_is_enough(memory) -> str:
+    """Why an answer below the bar passes on a quiet machine."""
+    return f" That counts, because your temporary arrays take only {memory / 1e6:.1f} MB: the rest is arithmetic."
+
+
+def _lean_would_do(memory, lean) -> str:
+    """What would pass, too; "" where the check has no such rule."""
+    if lean is None:
+        return ""
+    limit = f"with at most {lean / 1e6:.1f} MB, keeping up with the given one is enough"
+    return f"Your function's temporary arrays take {memory / 1e6:.1f} MB; {limit}. "

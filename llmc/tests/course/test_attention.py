@@ -1,7 +1,5 @@
 """Lesson 06's references, against each other: nothing of llmc.backends is used in them."""
 
-from time import sleep
-
 import numpy as np
 
 from llmc.course import gradient_check
@@ -39,20 +37,6 @@ def test_every_known_mistake_is_wrong_and_unlike_the_others():
         for i, one in enumerate(arrays):
             assert one.shape == right[name].shape
             assert all(np.abs(one - other).max() > 1e-3 * np.abs(one).max() for other in arrays[:i]), (name, i)
-
-
-def test_peak_counts_what_lives_at_once():
-    size = 1_000_000
-    assert size <= lean.peak_bytes(lambda: np.zeros(size, np.uint8)) < 1.1 * size
-
-
-def test_slowdown_takes_the_median_of_at_least_three_turns():
-    calls, pauses = [], iter([0.004, 0.05, 0.004, 0.004, 0.004])
-    ratio, seconds = lean.slowdown(lambda: sleep(0.004), lambda: (calls.append(1), sleep(next(pauses))))
-    assert len(calls) == 5 and ratio < 3 and seconds < 0.03  # one hiccup of five does not count
-    calls.clear()
-    ratio, _ = lean.slowdown(lambda: sleep(0.01), lambda: (calls.append(1), sleep(0.31)))
-    assert len(calls) == 3 and ratio > 5
 
 
 def test_mistakes_of_blocks_are_found_for_any_block_length():

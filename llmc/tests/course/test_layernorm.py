@@ -3,7 +3,6 @@
 import numpy as np
 
 from llmc.course import gradient_check
-from llmc.course.checks.timing import race
 from llmc.course.figures.style import SETTINGS, use_style
 from llmc.course.lessons import layernorm as lesson
 
@@ -38,12 +37,6 @@ def test_mistakes_of_the_recompute_variant_are_wrong():
     right = lesson.backward(DOUT, X, W)._asdict()
     for name, wrongs in lesson.backward_mistakes(DOUT, X, W, B).items():
         assert all(np.abs(wrong - right[name]).max() > 1e-3 for wrong, _ in wrongs.values())
-
-
-def test_race_runs_in_turns():
-    order = []
-    times = race(lambda: order.append("a"), lambda: order.append("b"), rounds=4)
-    assert "".join(order) == "ab" * 5 and len(times) == 2
 
 
 def test_style_is_white_and_quiet(recwarn):

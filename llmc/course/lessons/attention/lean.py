@@ -1,7 +1,4 @@
-"""Lesson 06, exercise 5: how much memory and time a function takes, and what goes wrong when it works in blocks."""
-
-from statistics import median
-from time import perf_counter
+"""Lesson 06, exercise 5: what goes wrong when attention works in blocks."""
 
 import numpy as np
 
@@ -15,7 +12,6 @@ from llmc.course.lessons.attention.heads import (
     softmax,
     split,
 )
-from llmc.course.measure import peak_bytes  # noqa: F401, for the checks
 
 # where to look; a test holds these titles against the headings of notebooks/06_attention.ipynb
 ONLINE = 'lesson 06, section "5.3 · A first look at online softmax"'
@@ -91,24 +87,3 @@ def _block_tables(wrong, T):
             t < (t // n * n + n)[:, None],
             MASK,
         )
-
-
-def slowdown(given, yours, turns=5, hopeless=3.0):
-    """(how many times as long `yours` takes as `given`, its median seconds): two functions of nothing, in turns.
-
-    The median of `turns` ratios, and of 3 where one call of `yours` takes longer than 0.3 s. A call longer than
-    `hopeless` seconds is told at once: no other program explains that.
-    """
-    given()  # warm caches
-    ratios, seconds = [], []
-    while len(ratios) < (turns if not seconds or max(seconds) < 0.3 else 3):
-        times = []
-        for function in (given, yours):
-            begin = perf_counter()
-            function()
-            times.append(perf_counter() - begin)
-        ratios.append(times[1] / times[0])
-        seconds.append(times[1])
-        if times[1] > hopeless:
-            break
-    return median(ratios), median(seconds)

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from llmc.course.lessons.attention.heads import scores, seen, softmax, softmax_backward
-from llmc.course.measure import peak_bytes  # noqa: F401, for the check
 
 # where to look; a test holds this title against the headings of notebooks/11_fast_on_cpu.ipynb
 ONE_NUMBER = 'lesson 11, section "5.2 · One number is enough"'

@@ -5,12 +5,10 @@ A learner's function may be a Numba kernel, call some, or be plain NumPy; then t
 
 import re
 from pathlib import Path
-from time import perf_counter
 from traceback import walk_tb
 from types import FunctionType
 
 import numba
-import numpy as np
 from numba.core.errors import NumbaError
 
 from llmc.course.checks.explain import WrongAnswer, source_line
@@ -90,25 +88,3 @@ def float64_note(function) -> str:
     count = float64_operations(function)
     asked = f"Its kernel does {count} operations in float64: is there a bare constant in it? ({CONSTANTS})"
     return asked if count else ""
-
-
-def too_slow(told) -> str:
-    """What is said of a right answer that does not reach the bar; told: "1.2 times as fast as the given one"."""
-    return (
-        f"right, but {told}; at least 1.5 times is asked for. Does it still make arrays as large as x? Take a few "
-        "thousand numbers at a time, or compile one loop over all. (If another program was busy, run this again.)\n"
-        f"→ Where to look: {COMPILED}."
-    )
-
-
-def fastest(*functions, rounds=25, seconds=1.0):
-    """Shortest seconds of each function of nothing, in at least 5 turns: other programs can only make them longer."""
-    best, end = [np.inf] * len(functions), perf_counter() + seconds
-    for turn in range(rounds + 1):
-        for k, function in enumerate(functions):
-            begin = perf_counter()
-            function()
-            best[k] = min(best[k], perf_counter() - begin) if turn else np.inf  # the first turn warms caches
-        if turn >= 5 and perf_counter() > end:
-            break
-    return best

@@ -1,0 +1,173 @@
+"""`faster` on made-up machines: time passes there only when a function says so, and as much of it as we like."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from llmc.course.checks import speed
+from llmc.course.checks.explain import WrongAnswer
+from llmc.course.checks.timing import faster, race
+from llmc.course.measure import peak_bytes
+
+LOOK = "Look first at the loop."
+
+
+class Machine:
+    """Three clocks: seconds that passed, processor time of the process, and of the thread that calls."""
+
+    def __init__(self, slowed=lambda: 1.0):
+        self.now, self.slowed, self.calls = np.zeros(3), slowed, 0
+
+    def clocks(self):
+        return [lambda k=k: float(self.now[k]) for k in range(3)]
+
+    def works(self, *milliseconds, threads=1, elsewhere=0.0):
+        """A function that takes these in turn, the last one from then on; then waits for what others do `elsewhere`."""
+        left = list(milliseconds)
+
+        def function():
+            self.calls += 1
+            held = 1e-3 * (left.pop(0) if len(left) > 1 else left[0])
+            self.now += held / threads * np.array([self.slowed(), threads, 1.0]) + [1e-3 * elsewhere, 0, 0]
+
+        return function
+
+
+@pytest.fixture
+def judge(monkeypatch):
+    """Ask `faster` on a machine; returns what was said of an answer that passed."""
+
+    def ask(machine, given, yours, times=1.25, **options):
+        monkeypatch.setattr(speed, "_clocks", machine.clocks)
+        said, machine.calls = [], 0
+        faster(SimpleNamespace(calls=[], say=said.append), given, yours, times, look=LOOK, **options)
+        return " ".join(said)
+
+    return ask
+
+
+def test_race_runs_in_turns():
+    order = []
+    times = race(lambda: order.append("a"), lambda: order.append("b"), rounds=4)
+    assert "".join(order) == "ab" * 5 and len(times) == 2
+
+
+def test_peak_counts_what_lives_at_once():
+    size = 1_000_000
+    assert size <= peak_bytes(lambda: np.zeros(size, np.uint8)) < 1.1 * size
+
+
+def test_a_fast_answer_needs_one_round_and_a_slow_one_two(judge):
+    quiet = Machine()
+    assert judge(quiet, quiet.works(20), quiet.works(10)) == "It is 2.00 times as fast as the given one (10.0 ms)."
+    assert quiet.calls <= 2 * speed.TURNS
+    with pytest.raises(WrongAnswer, match=r"right, but it is 1\.00 times.*; the goal is at least 1\.25 times.*loop\."):
+        judge(quiet, quiet.works(20), quiet.works(20))
+    assert quiet.calls <= 4 * speed.TURNS
+
+
+def test_just_below_the_bar_is_refused_on_a_quiet_machine_and_passes_on_a_busy_one(judge):
+    quiet, busy = Machine(), Machine(lambda: 5.0)
+    with pytest.raises(WrongAnswer, match=r"right, but it is 1\.20 times as fast as the given one \(10\.0 ms\)"):
+        judge(quiet, quiet.works(12), quiet.works(10))
+    said = judge(busy, busy.works(12), busy.works(10))
+    assert said.startswith("Measured under load (other programs had the processor 80% of the time), it is 1.20 times")
+    assert "as the given one (10.0 ms)" in said  # what the answer itself took
+    assert said.endswith("the goal is at least 1.25 times as fast. Run this cell again when the machine is quiet.")
+
+
+def test_the_given_function_shows_a_load_that_leaves_it_the_processor(judge):
+    neighbour = Machine()
+    said = judge(neighbour, neighbour.works(*[12, 18] * 50), neighbour.works(*[10, 15] * 50))
+    assert "the given function took 12.0 ms in one turn and 18.0 ms in another" in said
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_busy_machine_changes_no_verdict(judge, seed):
+    rng = np.random.default_rng(seed)
+    busy = Machine(lambda: rng.uniform(1, 20))  # at the mercy of others
+
+    def noisy(milliseconds):
+        return busy.works(*rng.normal(milliseconds, 0.1 * milliseconds, 200))
+
+    assert "It is 1." in judge(busy, noisy(15), noisy(10))
+    for slow in (noisy(15), noisy(200)):
+        with pytest.raises(WrongAnswer, match="right, but it is"):
+            judge(busy, noisy(15), slow)
+
+
+def test_a_near_miss_is_measured_again(judge):
+    machine = Machine()
+    assert "It is 1.50 times" in judge(machine, machine.works(15), machine.works(*[12.5] * speed.TURNS, 10))
+
+
+def test_a_first_call_that_compiles_does_not_count(judge):
+    machine = Machine()
+    assert "It is 2.00 times" in judge(machine, machine.works(20), machine.works(5000, 10))
+
+
+def test_a_hopeless_answer_is_not_waited_for(judge):
+    machine = Machine()
+    with pytest.raises(WrongAnswer, match=r"100 times as slow .* \(2000\.0 ms\); at most 5 times will do"):
+        judge(machine, machine.works(20), machine.works(2000), times=1 / 5)
+    assert machine.calls == 4
+
+
+def test_threads_are_judged_by_the_time_that_passes(judge):
+    machine = Machine()
+    assert "It is 2.00 times" in judge(machine, machine.works(20), machine.works(40, threads=4))
+    with pytest.raises(WrongAnswer, match=r"1\.20 times as slow"):
+        judge(machine, machine.works(20), machine.works(48, threads=2))
+
+
+def test_work_that_another_processor_does_is_judged_by_the_time_that_passes(judge):
+    machine = Machine()
+    with pytest.raises(WrongAnswer, match=r"2\.00 times as slow"):
+        judge(machine, machine.works(20), machine.works(1, elsewhere=39))
+
+
+def test_an_answer_without_temporary_arrays_need_only_keep_up(judge):
+    machine = Machine()
+    work = machine.works(20)
+
+    def wasteful():
+        work()
+        return np.ones(5_000_000, np.uint8)
+
+    said = judge(machine, machine.works(20), work, lean=1e6)
+    assert said.endswith("That counts, because your temporary arrays take only 0.0 MB: the rest is arithmetic.")
+    with pytest.raises(WrongAnswer, match=r"arrays take 5\.0 MB; with at most 1\.0 MB, keeping up .* is enough\. Look"):
+        judge(machine, machine.works(20), wasteful, lean=1e6)
+    with pytest.raises(WrongAnswer, match="Look first at the turns of its Python loops"):
+        judge(machine, machine.works(20), machine.works(100), lean=1e6)
+
+
+def test_the_limit_takes_turns_and_its_share_is_said(judge):
+    machine = Machine()
+    said = judge(machine, machine.works(20), machine.works(10), limit=machine.works(1), of="a copy's speed", scale=3.5)
+    assert "(10.0 ms, 35% of a copy's speed)" in said
+
+
+def test_blas_has_one_thread_and_earlier_calls_explain_nothing(judge):
+    from threadpoolctl import threadpool_info
+
+    machine, seen = Machine(), []
+    work = machine.works(10)
+
+    def yours():
+        seen.extend(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
+        work()
+
+    judge(machine, machine.works(20), yours)
+    assert set(seen) <= {1}
+    check = SimpleNamespace(calls=["a call of a comparison above"], say=lambda note: None)
+    faster(check, machine.works(20), machine.works(10), 1.25, look=LOOK)
+    assert not check.calls
+
+
+@pytest.mark.parametrize(("step", "used"), [(1e-7, "process_time"), (0.015625, "perf_counter")])
+def test_a_coarse_clock_is_not_used(monkeypatch, step, used):
+    reads = iter(range(100_000))
+    monkeypatch.setattr(speed, "process_time", lambda: next(reads) // 10 * step)
+    assert speed._clocks()[1] is getattr(speed, used)
