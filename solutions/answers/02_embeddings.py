@@ -8,10 +8,10 @@ import numpy as np
 
 from llmc.course.authoring.answers import right, wrong
 
-# ------------------------------------------------------------------------------------------- 1 embedding_forward
+# ------------------------------------------------------------------------------------------- 1 encoder_forward
 
 
-@right("embedding_forward")
+@right("encoder_forward")
 def forward_with_loops(tokens, wte, wpe):
     B, T = tokens.shape
     C = wte.shape[1]
@@ -23,7 +23,7 @@ def forward_with_loops(tokens, wte, wpe):
     return out
 
 
-@right("embedding_forward")
+@right("encoder_forward")
 def forward_with_take_and_positions(tokens, wte, wpe):
     out = np.take(wte, tokens, axis=0)
     positions = np.arange(tokens.shape[1])
@@ -31,38 +31,38 @@ def forward_with_take_and_positions(tokens, wte, wpe):
     return out
 
 
-@right("embedding_forward")
+@right("encoder_forward")
 def forward_as_a_matmul(tokens, wte, wpe):
     T = tokens.shape[1]
     return np.eye(len(wte), dtype=wte.dtype)[tokens] @ wte + np.eye(T, len(wpe), dtype=wpe.dtype) @ wpe
 
 
-@wrong("embedding_forward", says="out equals wte[tokens] alone: the positions are missing")
+@wrong("encoder_forward", says="out equals wte[tokens] alone: the positions are missing")
 def forward_forgets_positions(tokens, wte, wpe):
     return wte[tokens]
 
 
-@wrong("embedding_forward", says="wpe[tokens] in place of wpe[t]")
+@wrong("encoder_forward", says="wpe[tokens] in place of wpe[t]")
 def forward_looks_up_tokens_twice(tokens, wte, wpe):
     return wte[tokens] + wpe[tokens]
 
 
-@wrong("embedding_forward", says="with wte (11, 7), tokens (3, 5), wpe (16, 7)")
+@wrong("encoder_forward", says="with wte (11, 7), tokens (3, 5), wpe (16, 7)")
 def forward_adds_all_positions(tokens, wte, wpe):
     return wte[tokens] + wpe
 
 
-@wrong("embedding_forward", says="out equals the reference with wpe[-T:], its last rows")
+@wrong("encoder_forward", says="out equals the reference with wpe[-T:], its last rows")
 def forward_takes_the_last_positions(tokens, wte, wpe):
     return wte[tokens] + wpe[-tokens.shape[1] :]
 
 
-@wrong("embedding_forward", says="out equals the reference with the positions counted from 1")
+@wrong("encoder_forward", says="out equals the reference with the positions counted from 1")
 def forward_counts_positions_from_one(tokens, wte, wpe):
     return wte[tokens] + wpe[1 : tokens.shape[1] + 1]
 
 
-@wrong("embedding_forward", says="the reference with wpe[b] in place of wpe[t]")
+@wrong("encoder_forward", says="the reference with wpe[b] in place of wpe[t]")
 def forward_loops_over_the_wrong_axis(tokens, wte, wpe):
     out = wte[tokens]
     for b in range(tokens.shape[0]):
@@ -70,35 +70,35 @@ def forward_loops_over_the_wrong_axis(tokens, wte, wpe):
     return out
 
 
-@wrong("embedding_forward", says="positions that count on from one sequence to the next")
+@wrong("encoder_forward", says="positions that count on from one sequence to the next")
 def forward_counts_on(tokens, wte, wpe):
     positions = np.arange(tokens.size).reshape(tokens.shape)
     return wte[tokens] + wpe[positions]
 
 
-@wrong("embedding_forward", says="wte scaled by √C")
+@wrong("encoder_forward", says="wte scaled by √C")
 def forward_scales_as_the_first_transformer(tokens, wte, wpe):
     return wte[tokens] * np.sqrt(wte.shape[1]) + wpe[: tokens.shape[1]]
 
 
-@wrong("embedding_forward", says="out equals the reference with wte[tokens - 1]: ids count from 0")
+@wrong("encoder_forward", says="out equals the reference with wte[tokens - 1]: ids count from 0")
 def forward_counts_tokens_from_one(tokens, wte, wpe):
     return wte[tokens - 1] + wpe[: tokens.shape[1]]
 
 
-@wrong("embedding_forward", says="An input was written to")
+@wrong("encoder_forward", says="An input was written to")
 def forward_writes_into_the_table(tokens, wte, wpe):
     for v in range(len(wte)):
         wte[v] += wpe[0]
     return wte[tokens]
 
 
-@wrong("embedding_forward", says="out is None: nothing was returned for it")
+@wrong("encoder_forward", says="out is None: nothing was returned for it")
 def forward_returns_nothing(tokens, wte, wpe):
     out = wte[tokens] + wpe[: tokens.shape[1]]  # noqa: F841
 
 
-@wrong("embedding_forward", says="out should be float32 as wte is")
+@wrong("encoder_forward", says="out should be float32 as wte is")
 def forward_in_float64(tokens, wte, wpe):
     B, T = tokens.shape
     out = np.zeros((B, T, wte.shape[1]))
@@ -107,7 +107,7 @@ def forward_in_float64(tokens, wte, wpe):
     return out
 
 
-@wrong("embedding_forward", says="your code uses llmc.backends")
+@wrong("encoder_forward", says="your code uses llmc.backends")
 def forward_calls_the_package(tokens, wte, wpe):
     from llmc.backends import reference
 
@@ -201,10 +201,10 @@ def one_hot_inverted(tokens, V, dtype=np.float32):
     return (tokens[..., None] != np.arange(V)).astype(dtype)
 
 
-# ------------------------------------------------------------------------------------------ 3 embedding_backward
+# ------------------------------------------------------------------------------------------ 3 encoder_backward
 
 
-@right("embedding_backward")
+@right("encoder_backward")
 def backward_with_loops(dout, tokens, V, maxT):
     B, T, C = dout.shape
     dwte, dwpe = np.zeros((V, C), dout.dtype), np.zeros((maxT, C), dout.dtype)
@@ -215,7 +215,7 @@ def backward_with_loops(dout, tokens, V, maxT):
     return dwte, dwpe
 
 
-@right("embedding_backward")
+@right("encoder_backward")
 def backward_as_matmuls(dout, tokens, V, maxT):
     B, T, C = dout.shape
     one_hot = np.eye(V, dtype=dout.dtype)[tokens.reshape(-1)]
@@ -224,7 +224,7 @@ def backward_as_matmuls(dout, tokens, V, maxT):
     return one_hot.T @ rows, places.T @ rows
 
 
-@right("embedding_backward")
+@right("encoder_backward")
 def backward_by_sorting(dout, tokens, V, maxT):
     B, T, C = dout.shape
     flat = tokens.ravel()
@@ -235,7 +235,7 @@ def backward_by_sorting(dout, tokens, V, maxT):
     return dwte, np.concatenate([dout.sum(0), np.zeros((maxT - T, C), dout.dtype)])
 
 
-@right("embedding_backward")
+@right("encoder_backward")
 def backward_token_by_token(dout, tokens, V, maxT):
     dwte = np.stack([dout[tokens == v].sum(axis=0) for v in range(V)])
     dwpe = np.pad(np.einsum("btc->tc", dout), ((0, maxT - dout.shape[1]), (0, 0)))
@@ -256,14 +256,14 @@ def _dwte(dout, tokens, V):
     return dwte
 
 
-@wrong("embedding_backward", says="dwte equals the last row of dout that each token meets")
+@wrong("encoder_backward", says="dwte equals the last row of dout that each token meets")
 def backward_with_fancy_plus_equals(dout, tokens, V, maxT):
     dwte = np.zeros((V, dout.shape[2]), dout.dtype)
     dwte[tokens] += dout
     return dwte, _dwpe(dout, maxT)
 
 
-@wrong("embedding_backward", says='lesson 02, section "4.1 · Three steps that NumPy takes"')
+@wrong("encoder_backward", says='lesson 02, section "4.1 · Three steps that NumPy takes"')
 def backward_assigns(dout, tokens, V, maxT):
     dwte = np.zeros((V, dout.shape[2]), dout.dtype)
     for b in range(dout.shape[0]):
@@ -272,7 +272,7 @@ def backward_assigns(dout, tokens, V, maxT):
     return dwte, _dwpe(dout, maxT)
 
 
-@wrong("embedding_backward", says="dwte equals the reference without the repeats inside a sequence")
+@wrong("encoder_backward", says="dwte equals the reference without the repeats inside a sequence")
 def backward_loops_over_sequences(dout, tokens, V, maxT):
     dwte = np.zeros((V, dout.shape[2]), dout.dtype)
     for b in range(len(tokens)):
@@ -280,7 +280,7 @@ def backward_loops_over_sequences(dout, tokens, V, maxT):
     return dwte, _dwpe(dout, maxT)
 
 
-@wrong("embedding_backward", says="without the repeats at the same position of several sequences")
+@wrong("encoder_backward", says="without the repeats at the same position of several sequences")
 def backward_loops_over_time(dout, tokens, V, maxT):
     dwte = np.zeros((V, dout.shape[2]), dout.dtype)
     for t in range(tokens.shape[1]):
@@ -288,7 +288,7 @@ def backward_loops_over_time(dout, tokens, V, maxT):
     return dwte, _dwpe(dout, maxT)
 
 
-@wrong("embedding_backward", says="dwte equals the first row of dout that each token meets")
+@wrong("encoder_backward", says="dwte equals the first row of dout that each token meets")
 def backward_keeps_the_first(dout, tokens, V, maxT):
     found, first = np.unique(tokens, return_index=True)
     dwte = np.zeros((V, dout.shape[2]), dout.dtype)
@@ -296,7 +296,7 @@ def backward_keeps_the_first(dout, tokens, V, maxT):
     return dwte, _dwpe(dout, maxT)
 
 
-@wrong("embedding_backward", says="dwte equals the mean over the occurrences of each token: it is their sum")
+@wrong("encoder_backward", says="dwte equals the mean over the occurrences of each token: it is their sum")
 def backward_averages_tokens(dout, tokens, V, maxT):
     dwte = np.zeros((V, dout.shape[2]), dout.dtype)
     for v in np.unique(tokens):
@@ -304,7 +304,7 @@ def backward_averages_tokens(dout, tokens, V, maxT):
     return dwte, _dwpe(dout, maxT)
 
 
-@wrong("embedding_backward", says="sums from np.unique's first places of tokens that were not sorted")
+@wrong("encoder_backward", says="sums from np.unique's first places of tokens that were not sorted")
 def backward_does_not_sort(dout, tokens, V, maxT):
     rows = dout.reshape(-1, dout.shape[2])
     found, starts = np.unique(tokens.reshape(-1), return_index=True)
@@ -313,7 +313,7 @@ def backward_does_not_sort(dout, tokens, V, maxT):
     return dwte, _dwpe(dout, maxT)
 
 
-@wrong("embedding_backward", says="dout was not brought into the order of the sorted tokens")
+@wrong("encoder_backward", says="dout was not brought into the order of the sorted tokens")
 def backward_sorts_tokens_only(dout, tokens, V, maxT):
     rows = dout.reshape(-1, dout.shape[2])
     found, starts = np.unique(np.sort(tokens.reshape(-1)), return_index=True)
@@ -322,7 +322,7 @@ def backward_sorts_tokens_only(dout, tokens, V, maxT):
     return dwte, _dwpe(dout, maxT)
 
 
-@wrong("embedding_backward", says="np.empty is not np.zeros")
+@wrong("encoder_backward", says="np.empty is not np.zeros")
 def backward_in_uncleared_memory(dout, tokens, V, maxT):
     dwte = np.empty((V, dout.shape[2]), dout.dtype)
     np.add.at(dwte, tokens, dout)
@@ -330,7 +330,7 @@ def backward_in_uncleared_memory(dout, tokens, V, maxT):
 
 
 @wrong(
-    "embedding_backward", says="dwte equals the reference in the rows that are used, and memory that was never cleared"
+    "encoder_backward", says="dwte equals the reference in the rows that are used, and memory that was never cleared"
 )
 def backward_fills_the_used_rows_alone(dout, tokens, V, maxT):
     dwte = np.empty((V, dout.shape[2]), dout.dtype)
@@ -340,7 +340,7 @@ def backward_fills_the_used_rows_alone(dout, tokens, V, maxT):
 
 
 @wrong(
-    "embedding_backward", says="dwpe equals the reference in the rows that are used, and memory that was never cleared"
+    "encoder_backward", says="dwpe equals the reference in the rows that are used, and memory that was never cleared"
 )
 def backward_fills_the_used_positions_alone(dout, tokens, V, maxT):
     dwpe = np.empty((maxT, dout.shape[2]), dout.dtype)
@@ -348,24 +348,24 @@ def backward_fills_the_used_positions_alone(dout, tokens, V, maxT):
     return _dwte(dout, tokens, V), dwpe
 
 
-@wrong("embedding_backward", says="expected (11, 7): a row for every token")
+@wrong("encoder_backward", says="expected (11, 7): a row for every token")
 def backward_makes_rows_for_this_batch(dout, tokens, V, maxT):
     return _dwte(dout, tokens, tokens.max() + 1), _dwpe(dout, maxT)
 
 
-@wrong("embedding_backward", says="dwpe has shape (5, 7), expected (16, 7): a row for every position")
+@wrong("encoder_backward", says="dwpe has shape (5, 7), expected (16, 7): a row for every position")
 def backward_returns_used_positions(dout, tokens, V, maxT):
     return _dwte(dout, tokens, V), dout.sum(axis=0)
 
 
-@wrong("embedding_backward", says="dwpe is 1/B [B = 3] times what it should be")
+@wrong("encoder_backward", says="dwpe is 1/B [B = 3] times what it should be")
 def backward_averages_the_batch(dout, tokens, V, maxT):
     dwpe = np.zeros((maxT, dout.shape[2]), dout.dtype)
     dwpe[: dout.shape[1]] = dout.mean(axis=0)
     return _dwte(dout, tokens, V), dwpe
 
 
-@wrong("embedding_backward", says="dwpe equals the last sequence of dout: the others are lost")
+@wrong("encoder_backward", says="dwpe equals the last sequence of dout: the others are lost")
 def backward_indexes_positions(dout, tokens, V, maxT):
     B, T, C = dout.shape
     dwpe = np.zeros((maxT, C), dout.dtype)
@@ -373,28 +373,28 @@ def backward_indexes_positions(dout, tokens, V, maxT):
     return _dwte(dout, tokens, V), dwpe
 
 
-@wrong("embedding_backward", says="dwpe equals the sum over t in place of the sum over the batch")
+@wrong("encoder_backward", says="dwpe equals the sum over t in place of the sum over the batch")
 def backward_sums_over_time(dout, tokens, V, maxT):
     dwpe = np.zeros((maxT, dout.shape[2]), dout.dtype)
     dwpe[: dout.shape[0]] = dout.sum(axis=1)
     return _dwte(dout, tokens, V), dwpe
 
 
-@wrong("embedding_backward", says="dwpe equals dwte: its rows were placed by token, not by position")
+@wrong("encoder_backward", says="dwpe equals dwte: its rows were placed by token, not by position")
 def backward_places_positions_by_token(dout, tokens, V, maxT):
     dwpe = np.zeros((maxT, dout.shape[2]), dout.dtype)
     np.add.at(dwpe, tokens, dout)
     return _dwte(dout, tokens, V), dwpe
 
 
-@wrong("embedding_backward", says="with dwpe (16, 7), dout (3, 5, 7)")
+@wrong("encoder_backward", says="with dwpe (16, 7), dout (3, 5, 7)")
 def backward_forgets_the_shorter_batch(dout, tokens, V, maxT):
     dwpe = np.zeros((maxT, dout.shape[2]), dout.dtype)
     dwpe += dout.sum(axis=0)
     return _dwte(dout, tokens, V), dwpe
 
 
-@wrong("embedding_backward", says="float32 in, float32 out")
+@wrong("encoder_backward", says="float32 in, float32 out")
 def backward_in_float64(dout, tokens, V, maxT):
     dwte, dwpe = np.zeros((V, dout.shape[2])), np.zeros((maxT, dout.shape[2]))
     np.add.at(dwte, tokens, dout)
@@ -402,10 +402,10 @@ def backward_in_float64(dout, tokens, V, maxT):
     return dwte, dwpe
 
 
-# ------------------------------------------------------------------------------- 4 embedding_backward_accumulate
+# ------------------------------------------------------------------------------- 4 encoder_backward_accumulate
 
 
-@right("embedding_backward_accumulate")
+@right("encoder_backward_accumulate")
 def accumulate_with_loops(dwte, dwpe, dout, tokens):
     for b in range(len(tokens)):
         for t, token in enumerate(tokens[b]):
@@ -413,97 +413,97 @@ def accumulate_with_loops(dwte, dwpe, dout, tokens):
             dwpe[t] += dout[b, t]
 
 
-@right("embedding_backward_accumulate")
+@right("encoder_backward_accumulate")
 def accumulate_own_tables_first(dwte, dwpe, dout, tokens):
     dwte += _dwte(dout, tokens, len(dwte))
     np.add(dwpe, _dwpe(dout, len(dwpe)), out=dwpe)
     return dwte, dwpe
 
 
-@right("embedding_backward_accumulate")
+@right("encoder_backward_accumulate")
 def accumulate_with_bincount(dwte, dwpe, dout, tokens):
     for c in range(dout.shape[2]):
         dwte[:, c] += np.bincount(tokens.reshape(-1), weights=dout[:, :, c].reshape(-1), minlength=len(dwte))
         dwpe[: dout.shape[1], c] += dout[:, :, c].sum(axis=0)
 
 
-@wrong("embedding_backward_accumulate", says="dwte equals the last row of dout that each token meets: the other rows")
+@wrong("encoder_backward_accumulate", says="dwte equals the last row of dout that each token meets: the other rows")
 def accumulate_with_fancy_plus_equals(dwte, dwpe, dout, tokens):
     dwpe[: dout.shape[1]] += dout.sum(axis=0)
     dwte[tokens] += dout
 
 
-@wrong("embedding_backward_accumulate", says="that each token meets, and that row was overwritten")
+@wrong("encoder_backward_accumulate", says="that each token meets, and that row was overwritten")
 def accumulate_with_fancy_assignment(dwte, dwpe, dout, tokens):
     dwpe[: dout.shape[1]] += dout.sum(axis=0)
     dwte[tokens] = dout
 
 
-@wrong("embedding_backward_accumulate", says="dwpe was never written")
+@wrong("encoder_backward_accumulate", says="dwpe was never written")
 def accumulate_rebinds_names(dwte, dwpe, dout, tokens):
     dwte = dwte + _dwte(dout, tokens, len(dwte))
     dwpe = dwpe + _dwpe(dout, len(dwpe))
     return dwte, dwpe
 
 
-@wrong("embedding_backward_accumulate", says="dwpe equals the reference in rows that were overwritten instead of")
+@wrong("encoder_backward_accumulate", says="dwpe equals the reference in rows that were overwritten instead of")
 def accumulate_overwrites_positions(dwte, dwpe, dout, tokens):
     dwpe[: dout.shape[1]] = dout.sum(axis=0)
     np.add.at(dwte, tokens, dout)
 
 
-@wrong("embedding_backward_accumulate", says="dwte equals the reference in rows that were overwritten instead of")
+@wrong("encoder_backward_accumulate", says="dwte equals the reference in rows that were overwritten instead of")
 def accumulate_overwrites_found_rows(dwte, dwpe, dout, tokens):
     dwpe[: dout.shape[1]] += dout.sum(axis=0)
     for v in np.unique(tokens):
         dwte[v] = dout[tokens == v].sum(axis=0)
 
 
-@wrong("embedding_backward_accumulate", says="dwte was overwritten instead of accumulated")
+@wrong("encoder_backward_accumulate", says="dwte was overwritten instead of accumulated")
 def accumulate_clears_first(dwte, dwpe, dout, tokens):
     dwpe[: dout.shape[1]] += dout.sum(axis=0)
     dwte[...] = 0
     np.add.at(dwte, tokens, dout)
 
 
-@wrong("embedding_backward_accumulate", says="dwte was never written")
+@wrong("encoder_backward_accumulate", says="dwte was never written")
 def accumulate_adds_to_a_copy(dwte, dwpe, dout, tokens):
     dwpe[: dout.shape[1]] += dout.sum(axis=0)
     rows = dwte[np.arange(len(dwte))]  # index arrays copy
     np.add.at(rows, tokens, dout)
 
 
-@wrong("embedding_backward_accumulate", says="with dwpe (8, 7), dout (3, 5, 7)")
+@wrong("encoder_backward_accumulate", says="with dwpe (8, 7), dout (3, 5, 7)")
 def accumulate_into_all_positions(dwte, dwpe, dout, tokens):
     dwpe += dout.sum(axis=0)
     np.add.at(dwte, tokens, dout)
 
 
-@wrong("embedding_backward_accumulate", says="dwpe equals the last sequence of dout: the others are lost")
+@wrong("encoder_backward_accumulate", says="dwpe equals the last sequence of dout: the others are lost")
 def accumulate_keeps_one_sequence(dwte, dwpe, dout, tokens):
     positions = np.broadcast_to(np.arange(tokens.shape[1]), tokens.shape)
     dwpe[positions] += dout
     np.add.at(dwte, tokens, dout)
 
 
-@wrong("embedding_backward_accumulate", says="dwte is 2 times what it should be")
+@wrong("encoder_backward_accumulate", says="dwte is 2 times what it should be")
 def accumulate_adds_twice(dwte, dwpe, dout, tokens):
     np.add.at(dwte, tokens, dout)
     dwpe[: dout.shape[1]] += dout.sum(axis=0)
     dwte += _dwte(dout, tokens, len(dwte))
 
 
-# ------------------------------------------------------------------------------------- 5 fast_embedding_backward
+# ------------------------------------------------------------------------------------- 5 fast_encoder_backward
 
 
-@right("fast_embedding_backward")
+@right("fast_encoder_backward")
 def fast_with_a_plain_loop(dwte, dwpe, dout, tokens):
     dwpe[: tokens.shape[1]] += dout.sum(axis=0)
     for token, row in zip(tokens.reshape(-1).tolist(), dout.reshape(-1, dout.shape[2])):
         dwte[token] += row
 
 
-@right("fast_embedding_backward")
+@right("fast_encoder_backward")
 def fast_in_rounds_without_repeats(dwte, dwpe, dout, tokens):
     # the k-th occurrences of all tokens are different tokens: += is right for them
     B, T, C = dout.shape
@@ -519,7 +519,7 @@ def fast_in_rounds_without_repeats(dwte, dwpe, dout, tokens):
         dwte[flat[chosen]] += rows[chosen]
 
 
-@right("fast_embedding_backward")
+@right("fast_encoder_backward")
 def fast_with_sums_of_runs(dwte, dwpe, dout, tokens):
     B, T, C = dout.shape
     dwpe[:T] += dout.sum(axis=0)
@@ -530,41 +530,41 @@ def fast_with_sums_of_runs(dwte, dwpe, dout, tokens):
         dwte[flat[places[0]]] += rows[places].sum(axis=0)
 
 
-@wrong("fast_embedding_backward", says="right, but it is")
+@wrong("fast_encoder_backward", says="right, but it is")
 def fast_sequence_by_sequence(dwte, dwpe, dout, tokens):
     for ids, rows in zip(tokens, dout):
         np.add.at(dwte, ids, rows)
         dwpe[: len(ids)] += rows
 
 
-@wrong("fast_embedding_backward", says="the goal is at least 2.5 times as fast. Look first at what handles one number")
+@wrong("fast_encoder_backward", says="the goal is at least 2.5 times as fast. Look first at what handles one number")
 def fast_channel_by_channel(dwte, dwpe, dout, tokens):
     for c in range(dout.shape[2]):
         dwte[:, c] += np.bincount(tokens.reshape(-1), weights=dout[:, :, c].reshape(-1), minlength=len(dwte))
     dwpe[: tokens.shape[1]] += dout.sum(axis=0)
 
 
-@wrong("fast_embedding_backward", says="dwte equals the last row of dout that each token meets: the other rows")
+@wrong("fast_encoder_backward", says="dwte equals the last row of dout that each token meets: the other rows")
 def fast_with_fancy_plus_equals(dwte, dwpe, dout, tokens):
     dwpe[: tokens.shape[1]] += dout.sum(axis=0)
     dwte[tokens] += dout
 
 
-@wrong("fast_embedding_backward", says="dout was not brought into the order of the sorted tokens")
+@wrong("fast_encoder_backward", says="dout was not brought into the order of the sorted tokens")
 def fast_sorts_tokens_only(dwte, dwpe, dout, tokens):
     dwpe[: tokens.shape[1]] += dout.sum(axis=0)
     found, starts = np.unique(np.sort(tokens.reshape(-1)), return_index=True)
     dwte[found] += np.add.reduceat(dout.reshape(-1, dout.shape[2]), starts, axis=0)
 
 
-@wrong("fast_embedding_backward", says="without the repeats inside a sequence")
+@wrong("fast_encoder_backward", says="without the repeats inside a sequence")
 def fast_one_sequence_at_a_time(dwte, dwpe, dout, tokens):
     for ids, rows in zip(tokens, dout):
         dwte[ids] += rows
         dwpe[: len(ids)] += rows
 
 
-@wrong("fast_embedding_backward", says="dwte equals the reference in rows that were overwritten instead of accumulated")
+@wrong("fast_encoder_backward", says="dwte equals the reference in rows that were overwritten instead of accumulated")
 def fast_overwrites_rows(dwte, dwpe, dout, tokens):
     B, T, C = dout.shape
     dwpe[:T] += dout.sum(axis=0)
@@ -574,7 +574,7 @@ def fast_overwrites_rows(dwte, dwpe, dout, tokens):
     dwte[found] = np.add.reduceat(dout.reshape(-1, C)[order], starts, axis=0)
 
 
-@wrong("fast_embedding_backward", says="the last run ends too early")
+@wrong("fast_encoder_backward", says="the last run ends too early")
 def fast_drops_the_last_run(dwte, dwpe, dout, tokens):
     B, T, C = dout.shape
     dwpe[:T] += dout.sum(axis=0)
@@ -585,7 +585,7 @@ def fast_drops_the_last_run(dwte, dwpe, dout, tokens):
         dwte[token] += rows[order[start:end]].sum(axis=0)
 
 
-@wrong("fast_embedding_backward", says="dwpe was never written")
+@wrong("fast_encoder_backward", says="dwpe was never written")
 def fast_forgets_positions(dwte, dwpe, dout, tokens):
     for token, row in zip(tokens.reshape(-1).tolist(), dout.reshape(-1, dout.shape[2])):
         dwte[token] += row

@@ -2,7 +2,7 @@
 
 Each wrong answer carries words that its check must say. CI runs them all;
 `python -m llmc.course.authoring.answers 07` runs those of this lesson.
-`embedding_backward` and `given_layers` are those of the exercise notebook.
+`encoder_backward` and `given_layers` are those of the exercise notebook.
 """
 
 # ruff: noqa: F821
@@ -585,7 +585,7 @@ def tied_with_onehot(dlogits, lnf, dencoded, tokens):
 def tied_with_the_layers(dlogits, lnf, dencoded, tokens):
     V = dlogits.shape[-1]
     _, head, _ = matmul_backward(dlogits, lnf, np.zeros((V, lnf.shape[-1])))
-    return head + embedding_backward(dencoded, tokens, V, tokens.shape[1])[0]
+    return head + encoder_backward(dencoded, tokens, V, tokens.shape[1])[0]
 
 
 def _head(dlogits, lnf):

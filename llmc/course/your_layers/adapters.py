@@ -42,14 +42,14 @@ def _locked(value):
     return view
 
 
-def _embedding_forward(yours):
+def _encoder_forward(yours):
     def encoder_forward(out, tokens, wte, wpe):
         (out[...],) = yours(tokens, wte, wpe, out=out.shape)  # (B, T, C)
 
     return encoder_forward
 
 
-def _embedding_backward(yours):
+def _encoder_backward(yours):
     def encoder_backward(dwte, dwpe, dout, tokens):
         shapes = {"dwte": dwte.shape, "dwpe": dwpe.shape}
         more = yours(dout, tokens, len(dwte), len(dwpe), **shapes)
@@ -164,8 +164,8 @@ def _is_gradient_of_the_mean(yours):
 
 
 ADAPTERS = {
-    "embedding_forward": _embedding_forward,
-    "embedding_backward": _embedding_backward,
+    "encoder_forward": _encoder_forward,
+    "encoder_backward": _encoder_backward,
     "layernorm_forward": _layernorm_forward,
     "layernorm_backward": _layernorm_backward,
     "matmul_forward": _matmul_forward,

@@ -91,7 +91,7 @@ def learner_backend(functions) -> LearnerBackend:
     functions: {name: function}, for example `globals()` of a notebook, or a list of functions. Known names are those of
     ADAPTERS; other entries are ignored. Functions take and return NumPy arrays and change none of their inputs:
 
-        embedding_forward(tokens, wte, wpe) -> out             embedding_backward(dout, tokens, V, maxT) -> dwte, dwpe
+        encoder_forward(tokens, wte, wpe) -> out             encoder_backward(dout, tokens, V, maxT) -> dwte, dwpe
         layernorm_forward(x, w, b) -> out, mean, rstd          layernorm_backward(dout, x, w, mean, rstd) -> dx, dw, db
         matmul_forward(x, w, b) -> out                         matmul_backward(dout, x, w) -> dx, dw, db
         gelu_forward(x) -> out                                 gelu_backward(dout, x) -> dx

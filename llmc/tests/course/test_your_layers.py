@@ -18,11 +18,11 @@ ROOT = Path(__file__).resolve().parents[3]
 CONFIG = GPT2Config(maxT=8, V=30, L=2, NH=2, C=8)
 
 
-def embedding_forward(tokens, wte, wpe):
+def encoder_forward(tokens, wte, wpe):
     return wte[tokens] + wpe[: tokens.shape[1]]
 
 
-def embedding_backward(dout, tokens, V, maxT):
+def encoder_backward(dout, tokens, V, maxT):
     dwte, dwpe = np.zeros((V, dout.shape[2])), np.zeros((maxT, dout.shape[2]))
     reference.encoder_backward(dwte, dwpe, dout, tokens)
     return dwte, dwpe
@@ -186,7 +186,7 @@ def test_a_wrong_function_is_used_and_told():
         ("gelu_backward", lambda dout, x: np.multiply(dout, x, out=dout), "gelu_backward wrote to one of its inputs"),
         ("gelu_forward", 3, "gelu_forward must be a function, not int"),
         ("attention_forward", lambda qkv, NH: (qkv, qkv), "out of your attention_forward is of shape"),
-        ("embedding_backward", lambda dout, tokens, V, maxT: (dout, dout), "dwte of your embedding_backward is of"),
+        ("encoder_backward", lambda dout, tokens, V, maxT: (dout, dout), "dwte of your encoder_backward is of"),
         ("fused_classifier", lambda logits, targets, V: (logits, logits), "losses of your fused_classifier is of"),
     ],
 )
