@@ -1,8 +1,8 @@
-"""Checks are tested: plausible wrong answers must be refused with the right explanation, right ones must pass.
+"""Tests of the checks: plausible wrong answers must be refused with the right explanation, and right ones must pass.
 
-`solutions/answers/NN_topic.py` holds functions as a learner would write them, marked with the decorators below. Each is
-put in place of the solution, as if it had been typed into the notebook, and the exercise's check cell is run on it.
-Where the answer is CUDA C, the function is given the solution's source and returns the answer's:
+`solutions/answers/NN_topic.py` holds functions as a learner would write them, marked with the decorators below. Each
+replaces the solution, as if it had been typed into the notebook, and the exercise's check cell runs on it. If the
+answer is CUDA C, the function gets the solution's source and returns the answer's:
 
     @wrong("gelu_kernel", says="an access out of bounds")
     def gelu_without_a_check(code):
@@ -35,7 +35,7 @@ class Answer:
     """An answer to one exercise. says: a part of the message it must get; None when it is right."""
 
     exercise: str
-    function: FunctionType  # the answer, or, in CUDA C, what makes it of the solution
+    function: FunctionType  # the answer, or for CUDA C a function that makes it from the solution
     says: str | None
 
 
@@ -70,13 +70,13 @@ def _mark(function, answer):
 
 
 def replaced(code, *pairs):
-    """CUDA C with one text replaced by another, of each pair (old, new): replaced(code, "a", "b", "c", "d").
+    """CUDA C with texts replaced, given as pairs (old, new): replaced(code, "a", "b", "c", "d").
 
-    ValueError unless each old text stands in it exactly once: the solution may have changed since.
+    ValueError unless the code contains each old text exactly once: the solution may have changed.
     """
     for old, new in zip(pairs[::2], pairs[1::2], strict=True):
         if code.count(old) != 1:
-            raise ValueError(f"{old!r} is {code.count(old)} times in the solution, and should be once")
+            raise ValueError(f"{old!r} occurs {code.count(old)} times in the solution, and should occur once")
         code = code.replace(old, new)
     return code
 

@@ -8,7 +8,7 @@ MANY = 1_000_000  # entries; larger arrays are not searched
 
 
 def off_by_one(case: Case):
-    """Shifted by one along an axis; what stands at the end may wrap around or be anything."""
+    """Shifted by one along an axis; the entry at the end may wrap around or be anything."""
     for axis, length in enumerate(case.got.shape):
         if length < 3:
             continue
@@ -21,11 +21,11 @@ def off_by_one(case: Case):
 
 
 def other_order(case: Case):
-    """The slices along one axis are right, in another order."""
+    """The slices along one axis are right, but in another order."""
     for axis in range(case.got.ndim):
         order = _order_of(np.moveaxis(case.got, axis, 0), np.moveaxis(case.expected, axis, 0))
         if order is not None:
-            return f"{case.name} is right but for the order along axis {axis}: {_told(order)}"
+            return f"{case.name} is right, except for the order along axis {axis}: {_permutation(order)}"
     return None
 
 
@@ -34,7 +34,9 @@ def _order_of(got, expected):
     n = len(got)
     if n < 2 or got.size < 3 or got.size > MANY:
         return None
-    weights = np.random.default_rng(0).uniform(1, 2, got[0].size)  # slices are sorted by one number each
+    weights = np.random.default_rng(0).uniform(
+        1, 2, got[0].size
+    )  # one random projection of each slice, to sort them by
     mine, theirs = (array.reshape(n, -1) @ weights for array in (got, expected))
     by_mine, by_theirs = mine.argsort(kind="stable"), theirs.argsort(kind="stable")
     if not same(got[by_mine], expected[by_theirs]):
@@ -44,7 +46,7 @@ def _order_of(got, expected):
     return order if (order != np.arange(n)).any() else None
 
 
-def _told(order) -> str:
+def _permutation(order) -> str:
     n = len(order)
     if (order == np.arange(n)[::-1]).all() and n > 2:
         return "it is reversed"
@@ -54,7 +56,7 @@ def _told(order) -> str:
 
 
 def _head_counts(case: Case):
-    """Ways to cut the last axis C into n heads; the named NH first."""
+    """Ways to cut the last axis, C, into n heads; the NH that the check named comes first."""
     length = case.got.shape[-1] if case.got.ndim else 0
     named = [n for name, n in case.sizes.items() if name == "NH"]
     counts = [n for n in (*named, *range(2, length)) if 1 < n < length and length % n == 0]
@@ -62,39 +64,39 @@ def _head_counts(case: Case):
 
 
 def interleaved_heads(case: Case):
-    """(…, T, C) whose heads were merged or cut by a reshape that lacks its transpose."""
+    """(…, T, C) whose heads were merged or split by a reshape without the transpose that belongs to it."""
     shape = case.got.shape
     for n in _head_counts(case):
         hs = shape[-1] // n
         by_head = case.expected.reshape(*shape[:-1], n, hs)  # (…, T, n, hs)
         if same(by_head.swapaxes(-1, -2).reshape(shape), case.got):
-            return f"{case.name} has its channels in the order (hs, NH) in place of (NH, hs), with NH = {n}"
+            return f"{case.name} has its channels in the order (hs, NH) instead of (NH, hs), with NH = {n}"
         if len(shape) < 2:
             continue
         if same(by_head.swapaxes(-2, -3).reshape(shape), case.got):
-            told = "(NH, T, hs) was reshaped to (T, C): move the head axis behind T first"
-            return f"{case.name} has its heads interleaved with its positions, with NH = {n}; {told}"
+            cause = "(NH, T, hs) was reshaped to (T, C): move the head axis behind T first"
+            return f"{case.name} has its heads interleaved with its positions, with NH = {n}; {cause}"
         cut = case.expected.reshape(*shape[:-2], n, shape[-2], hs)  # (…, n, T, hs)
         if same(cut.swapaxes(-2, -3).reshape(shape), case.got):
-            told = "(T, C) was reshaped to (NH, T, hs): make it (T, NH, hs), then move the head axis"
-            return f"{case.name} has its heads interleaved with its positions, with NH = {n}; {told}"
+            cause = "(T, C) was reshaped to (NH, T, hs): make it (T, NH, hs), then move the head axis"
+            return f"{case.name} has its heads interleaved with its positions, with NH = {n}; {cause}"
     return None
 
 
 def reordered_blocks(case: Case):
-    """The last axis consists of blocks (q, k and v; heads) that are right, in another order."""
+    """The last axis consists of blocks (q, k and v; heads) that are right, but in another order."""
     for n in (*(n for n in (3,) if n in _head_counts(case)), *_head_counts(case)):
         blocks = (*case.got.shape[:-1], n, case.got.shape[-1] // n)
         got, expected = (np.moveaxis(array.reshape(blocks), -2, 0) for array in (case.got, case.expected))
         order = _order_of(got, expected)
         if order is not None:
             which = "q, k and v, or their gradients?" if n == 3 else "are they heads?"
-            return f"{case.name} has the {n} blocks of its last axis in another order: {_told(order)} ({which})"
+            return f"{case.name} has the {n} blocks of its last axis in another order: {_permutation(order)} ({which})"
     return None
 
 
 def scattered(case: Case):
-    """Every number is there, but elsewhere; only for arrays whose numbers are mostly different ones."""
+    """Every number is there, but in the wrong place; only for arrays most of whose numbers differ from each other."""
     got, expected = np.sort(case.got, axis=None), np.sort(case.expected, axis=None)
     distinct = np.count_nonzero(np.diff(expected)) > expected.size / 2
     if 6 <= got.size <= MANY and distinct and np.allclose(got, expected, rtol=1e-6, atol=0):
@@ -103,7 +105,7 @@ def scattered(case: Case):
 
 
 def leaking(case: Case):
-    """Future positions matter: entries above the diagonal of (…, T, T); (…, T, n) right at the last position only."""
+    """Later positions leak: entries above the diagonal of (…, T, T), or (…, T, n) right at the last position only."""
     if case.got.ndim < 2:
         return None
     T, n = case.got.shape[-2:]
@@ -111,10 +113,10 @@ def leaking(case: Case):
     above = np.triu(np.ones((T, n), bool), 1)
     if T == n >= 2 and case.expected.any() and not case.expected[..., above].any() and wrong[..., above].any():
         first = [int(i) for i in np.argwhere(wrong & above)[0]]
-        told = f"it is not 0 above the diagonal, where a position looks at later ones, the first at {first}"
-        return f"{case.name} has wrong values: {told}; is something wrong with the causal mask?"
+        cause = f"it is not 0 above the diagonal, where a position looks at later ones, the first at {first}"
+        return f"{case.name} has wrong values: {cause}; is something wrong with the causal mask?"
     rows = wrong.any(axis=-1)  # (…, T)
     if case.got.ndim >= 3 and T >= 3 and rows[..., :-1].all() and not rows[..., -1].any():
         axis = case.got.ndim - 2
-        return f"{case.name} is right at the last position of axis {axis} only: do the others look at later positions?"
+        return f"{case.name} is right only at the last position of axis {axis}: do the others look at later positions?"
     return None

@@ -1,6 +1,6 @@
-"""From an exception to its explanation: whose line raised it, and which call led there?
+"""From an exception to its explanation: which line raised it, and which call led there?
 
-It can come from three places: the learner's own function, the check cell, or a comparison that found a wrong value.
+An exception comes from the learner's own function, from the check cell, or from a comparison that found a wrong value.
 """
 
 import sysconfig
@@ -20,7 +20,7 @@ SET_UP = "hint"  # every set-up cell imports it
 def explain_error(check, cell, error, traceback) -> str:
     """The whole message for an exception that left the block of `check` in the frame `cell`."""
     if isinstance(error, WrongAnswer):
-        told = [f"✗ {check.name}: {error.message}"]
+        lines = [f"✗ {check.name}: {error.message}"]
     elif isinstance(error, NameError) and SET_UP not in cell.f_globals and not is_check_name(error.name):
         return (
             f"✗ {check.name}: run the set-up cell at the top first, then the cell with your answer, then this one.\n"
@@ -29,17 +29,17 @@ def explain_error(check, cell, error, traceback) -> str:
     else:
         frame, line = _innermost_own(traceback, cell)
         inside = frame.f_code is not cell.f_code
-        told = _learners_line(check, error, frame, line) if inside else _check_line(check, error, frame, line)
+        lines = _learners_line(check, error, frame, line) if inside else _check_line(check, error, frame, line)
     if check.calls:
         call, returned = check.calls[-1]
-        told.append(f"The call was {call}.")
+        lines.append(f"The call was {call}.")
         if returned not in (None, "None"):  # an in-place function rightly returns None
-            told.append(f"It returned {returned}.")
-    return "\n".join(told)
+            lines.append(f"It returned {returned}.")
+    return "\n".join(lines)
 
 
 def _innermost_own(traceback, cell):
-    """(frame, line number) closest to the error that is neither ours nor a library's; else that of the check cell."""
+    """(frame, line number) closest to the error that is neither ours nor a library's; else the check cell's."""
     frames = [(cell, traceback.tb_lineno)]
     for frame, line in tb.walk_tb(traceback):
         file = frame.f_code.co_filename
@@ -49,26 +49,28 @@ def _innermost_own(traceback, cell):
 
 
 def _learners_line(check, error, frame, line):
-    """An error in the learner's own code: their line, the shapes in it, and what usually causes such an error."""
+    """An error in the learner's own code: the line, the shapes in it, and the usual cause of such an error."""
     code = source_line(frame.f_code.co_filename, line)
     shapes = arrays_in(code, frame.f_locals)
-    told = [f"✗ {check.name}: your code stopped with {_text(error)}"]
-    told.append(f"    in {frame.f_code.co_name}, line {line}:  {code}")
+    lines = [f"✗ {check.name}: your code stopped with {_text(error)}"]
+    lines.append(f"    in {frame.f_code.co_name}, line {line}:  {code}")
     if shapes:
-        told.append(f"    with {shapes}")
+        lines.append(f"    with {shapes}")
     if "core dimension" in str(error):  # NumPy's words for matmul
-        told.append("In a @ b, the last axis of a must be as long as the last but one of b: is one of them transposed?")
+        lines.append(
+            "In a @ b, the last axis of a must be as long as the second-to-last axis of b: is one of them transposed?"
+        )
     if "read-only" in str(error):
-        told.append("An input was written to. Inputs must stay as they are: compute into a new array.")
+        lines.append("An input was written to. Inputs must stay as they are: compute into a new array.")
     if isinstance(error, NameError) and is_check_name(error.name):
-        told.append(f"`{error.name}` is a variable of the check cell. Your function can use only its own arguments.")
+        lines.append(f"`{error.name}` is a variable of the check cell. Your function can use only its own arguments.")
     elif isinstance(error, NameError):
-        told.append(f"If a cell above defines `{error.name}`, run that cell first.")
-    return told
+        lines.append(f"If a cell above defines `{error.name}`, run that cell first.")
+    return lines
 
 
 def _check_line(check, error, frame, line):
-    """An error in the check cell itself: an assert that does not hold, or a result that cannot be used."""
+    """An error in the check cell itself: a failed assertion, or a result that it could not use."""
     code = source_line(frame.f_code.co_filename, line)
     if isinstance(error, AssertionError):
         return [f"✗ {check.name}: {error}" if str(error) else f"✗ {check.name}: this should hold:  {code}"]
@@ -77,10 +79,10 @@ def _check_line(check, error, frame, line):
     if isinstance(error, ValueError | TypeError) and "unpack" in str(error) and check.calls:
         given = check.calls[-1][1]
         return [f"✗ {check.name}: expected {code.split('=')[0].strip()}, but your function returned {given}."]
-    told = [f"✗ {check.name}: the check could not use what your function returned ({_text(error)})", f"    at  {code}"]
+    lines = [f"✗ {check.name}: the check could not use what your function returned ({_text(error)})", f"    at  {code}"]
     if check.calls and check.calls[-1][1] == "None":
-        told.append("It returned None. Is a `return` missing?")
-    return told
+        lines.append("It returned None. Is a `return` missing?")
+    return lines
 
 
 def _text(error) -> str:

@@ -1,4 +1,4 @@
-"""A wrong array beside the right one, as the signatures of mistakes see it, and what "the same" means to them."""
+"""A wrong array and the right one, as the signatures of mistakes get them, and what "the same" means there."""
 
 from dataclasses import dataclass, field
 
@@ -9,9 +9,9 @@ LIKE = 1e-4  # two arrays are "the same" when they differ by less than this shar
 
 @dataclass
 class Case:
-    """A wrong array beside the right one: same shape, float64, finite.
+    """A wrong array and the right one: the same shape, float64, finite.
 
-    When the call was to add to a buffer (`adds`), got and expected are what was and should have been added.
+    If the call had to add to a buffer (`adds`), these are what it added and what it should have added.
     """
 
     name: str

@@ -3,7 +3,7 @@
     fresh stub       "not done yet: …", no traceback, and the notebook runs on
     right answer     "✓ layernorm_forward is right.", and progress is recorded
     wrong answer     WrongAnswer: what is wrong and where to look; no traceback
-    learner's error  WrongAnswer: the line in their own function, and the call that led there
+    exception        WrongAnswer: the line of the learner's function that raised it, and the call that led there
 
 Inside the block `c` makes inputs (`c.random`, `c.buffer`) and calls the learner's function (`c.call`).
 """
@@ -26,7 +26,7 @@ _seed = None  # set by the tests of the checks, so that their runs repeat; None 
 
 
 class check:
-    """Context manager around a check cell; `name` is the exercise's, unique in the course."""
+    """Context manager around a check cell; `name` is the exercise's name, unique in the course."""
 
     def __init__(self, name):
         self.name = name
@@ -54,11 +54,11 @@ class check:
         return False
 
     def random(self, *shape, dtype=np.float64):
-        """New awkward input (…, n): nothing centred, nothing 1 (`llmc.course.awkward`)."""
+        """New awkward input (…, n): no mean is 0, no spread is 1 (`llmc.course.awkward`)."""
         return awkward(self.rng, *shape, dtype=dtype)
 
     def buffer(self, *shape, dtype=np.float64):
-        """New output buffer: it already holds something, and a write outside it is noticed after the call."""
+        """New output buffer: it already holds numbers, and a write outside of it is noticed after the call."""
         self._buffers.append(guarded(awkward(self.rng, *shape, dtype=dtype)))
         return self._buffers[-1].array
 
@@ -67,9 +67,9 @@ class check:
         self._notes.append(note)
 
     def call(self, function, *arguments, **options):
-        """Call the learner's function: it can write to buffers made by c.buffer, not to its other inputs.
+        """Call the learner's function. It can write to buffers made by c.buffer, but not to its other inputs.
 
-        While it runs, it sees neither the variables of check cells nor functions of llmc.
+        It can use neither the variables of check cells nor functions of llmc.
         """
         self.calls.append((_call_text(function, arguments, options), None))
         given = [self._protect(argument) for argument in arguments]
@@ -81,7 +81,7 @@ class check:
         return result
 
     def _protect(self, argument):
-        """A buffer as it is; any other array as a copy that cannot be written."""
+        """A buffer itself; a read-only copy of any other array."""
         mine = any(argument is buffer.array for buffer in self._buffers)
         return argument if mine or not isinstance(argument, np.ndarray) else read_only(argument)
 
@@ -94,7 +94,7 @@ class check:
                 raise WrongAnswer(f"your code wrote outside a {describe(buffer.array)} output: {where} it.")
 
     def _inspect_earlier(self, result):
-        """Raise WrongAnswer when this call changed what an earlier one returned: both are then the same array."""
+        """Raise WrongAnswer when this call changed an array that an earlier one returned: it was returned twice."""
         if any(not np.array_equal(array, copy, equal_nan=True) for array, copy in self._kept):
             raise WrongAnswer(
                 "this call changed an array that an earlier call had returned: make a new array in every call."
@@ -114,6 +114,6 @@ def _call_text(function, arguments, options):
     try:
         named = inspect.signature(function).bind(*arguments, **options).arguments.items()
         inside = ", ".join(f"{name} {describe(value)}" for name, value in named)
-    except (TypeError, ValueError):  # wrong number of arguments: the call itself will say so
+    except (TypeError, ValueError):  # a wrong number of arguments, about which the call itself will complain
         inside = ", ".join(describe(value) for value in arguments)
     return f"{getattr(function, '__name__', 'your function')}({inside})"

@@ -1,8 +1,8 @@
 """`compare`: is this array the expected one, and if not, what exactly is wrong with it?
 
-Type, shape, dtype, NaN and value are looked at in this order, and the first that is wrong is told alone: an array of
-the wrong shape has no wrong entries yet. A wrong value is first held against the known mistakes of the lesson, then
-against those of every layer (`signatures.py`), and only then told by its numbers.
+It looks at type, shape, dtype, NaN and values, in this order, and reports only the first that is wrong: in an array of
+the wrong shape, no entry can be called wrong yet. Wrong values are compared with the known mistakes of the lesson, then
+with those that any layer can have (`signatures.py`); if none of them fits, the message lists the numbers.
 """
 
 import numpy as np
@@ -37,12 +37,12 @@ def compare(
     rtol, atol: |got - expected| <= atol + rtol · |expected| must hold everywhere. Default: rtol by dtype (1e-7 float64,
         1e-4 float32) and atol = rtol · max|expected|, so that entries near zero are judged by the size of the others.
     known: {"the reference without the mean(dnorm) term": wrong array, or a function of nothing that makes it}. The
-        sentence is told when `got` equals that array. A value may be a pair (wrong, where to look).
-    added_to: what the buffer held, when the call had to ADD `expected` to it (known arrays likewise are what is added).
-    before: what the buffer held, when the call had to OVERWRITE it.
+        message says the sentence when `got` equals that array. A value may be a pair (wrong, where to look).
+    added_to: what the buffer held before, if the call had to ADD `expected` to it (known arrays are then added, too).
+    before: what the buffer held before, if the call had to OVERWRITE it.
     sizes: lengths by name, {"C": 7, "B·T": 15}, so that a wrong factor can be named.
     summed: the terms (B, T, C) whose sum over some axes is `expected`, so that a sum over others can be named.
-    look: where in the lesson to look, told after every mistake of value.
+    look: where in the lesson to look; the message for any wrong value ends with it.
     """
     expected = np.asarray(expected)
     _same_kind(name, got, expected, summed)
@@ -65,9 +65,9 @@ def compare(
         sentence = wrong_sum(name, case.got, expected64, summed)
     sentence = sentence or diagnose(case) or f"{name} has wrong values"
     where = where or look
-    told = [_stopped(sentence)] + ([_stopped(f"→ Where to look: {where}")] if where else [])
+    lines = [_stopped(sentence)] + ([_stopped(f"→ Where to look: {where}")] if where else [])
     numbers = _numbers(got64, target, wrong, atol + rtol * np.abs(target).max())
-    raise WrongAnswer("\n".join([*told, "", *numbers]), picture(name, got64, target, wrong))
+    raise WrongAnswer("\n".join([*lines, "", *numbers]), picture(name, got64, target, wrong))
 
 
 def _stopped(sentence) -> str:
@@ -103,7 +103,7 @@ def _shape_sentence(name, got, expected):
     if got.size == expected.size:
         squeezed = [n for n in expected.shape if n != 1] == [n for n in got.shape if n != 1]
         one = "An axis of length 1 " + ("is missing" if got.ndim < expected.ndim else "is left over or out of place")
-        lost = one if squeezed else "It has as many entries"
+        lost = one if squeezed else "The number of entries is right"
         return sentence + f" {lost}: reshape it back."
     lead = got.ndim - expected.ndim
     if lead > 0 and got.shape[lead:] == expected.shape:
@@ -130,7 +130,9 @@ def _known_mistake(case, known):
     for sentence, wrong in known.items():
         wrong, where = wrong if isinstance(wrong, tuple) else (wrong, None)
         array = np.asarray(wrong() if callable(wrong) else wrong, np.float64)
-        if array.shape == case.expected.shape and not same(array, case.expected):  # by chance right here: tells nothing
+        if array.shape == case.expected.shape and not same(
+            array, case.expected
+        ):  # if the mistake happens to give the right array, it explains nothing
             if same(case.got, array):
                 return where, f"{case.name} equals {sentence}"
             if case.adds and same(case.held, array):
@@ -148,7 +150,7 @@ def _numbers(got, expected, wrong, allowed):
     for index in np.argwhere(wrong)[:ROWS]:
         at = tuple(int(i) for i in index)
         yield f"    {str(list(at)):<14}{expected[at]:>16.7g}{got[at]:>16.7g}"
-    with np.errstate(invalid="ignore"):  # inf - inf, where both are rightly infinite
+    with np.errstate(invalid="ignore"):  # inf - inf, where both should be infinite
         error = np.nan_to_num(np.abs(got - expected), nan=0.0, posinf=np.inf)
     finite = np.abs(expected[np.isfinite(expected)])
     share = f"; that is {error.max() / finite.max():.2g} of the largest entry" if finite.any() else ""

@@ -1,7 +1,7 @@
 """How a mistake is explained: an exception that is only its explanation, and sentences that several checks share.
 
-A notebook shows `WrongAnswer` without a traceback, because none of the lines in it would be the learner's. Everywhere
-else it is an ordinary AssertionError with the same text.
+A notebook shows `WrongAnswer` without a traceback, because none of its lines would be the learner's. Everywhere else it
+is an ordinary AssertionError with the same text.
 """
 
 import linecache
@@ -24,7 +24,7 @@ TABLE = "white-space:pre;overflow-x:auto"
 
 
 class WrongAnswer(AssertionError):
-    """A check found a mistake; the message says which, and where to look.
+    """A check found a mistake; the message says which one, and where to look.
 
     picture: a `heatmap.Picture` of where an array is wrong; below the message in a notebook, inside it elsewhere.
     """
@@ -38,7 +38,7 @@ class WrongAnswer(AssertionError):
         return self.message if self.picture is None else f"{self.message}\n{self.picture.text()}"
 
     def _render_traceback_(self, *unused):
-        """What IPython shows instead of a traceback: whose mistake it is; the message follows as HTML, with links."""
+        """What IPython shows instead of a traceback: the exercise's name; the message follows as HTML, with links."""
         if not self._shown:  # IPython asks more than once
             self._shown = show_after_cell(self._repr_html_(), str(self))
         name = HEAD.match(self.message)
@@ -68,7 +68,7 @@ def _linked(line) -> str:
 
 
 def show_after_cell(html, text) -> bool:
-    """Show HTML (text where there is no page) below what the running cell has said so far; False outside notebooks."""
+    """Show HTML (or plain text) below everything that the running cell prints; returns False outside of notebooks."""
     if not in_notebook():
         return False
     from IPython.display import display
@@ -84,7 +84,7 @@ def show_after_cell(html, text) -> bool:
 
 
 def describe(value) -> str:
-    """What a learner needs to know of a value: "(3, 5, 7) float64" for an array, "None", "a list of 3", "0.1"."""
+    """What a learner needs to know about a value: "(3, 5, 7) float64" for an array, "None", "a list of 3", "0.1"."""
     if isinstance(value, np.ndarray):
         return f"{value.shape} {value.dtype}"
     if isinstance(value, (list, tuple)):
@@ -96,7 +96,7 @@ def describe(value) -> str:
 
 
 def describe_result(value) -> str:
-    """The same for what a function returned; a tuple is opened: "2 values: (3, 5) float64; None"."""
+    """The same for what a function returned; a tuple's parts are listed: "2 values: (3, 5) float64; None"."""
     if isinstance(value, tuple):
         return f"{len(value)} values: " + "; ".join(describe(item) for item in value)
     return describe(value)

@@ -1,7 +1,7 @@
-"""Gradient check: is dx really the derivative? Asked of the forward function alone, by moving one element at a time.
+"""Gradient check: is dx really the derivative? It needs the forward function only, and moves one element at a time.
 
-Central differences in float64 (error of order h², against h for one-sided ones). The step follows the size of each
-element, since x = 1000 and x = 0.001 cannot use the same one.
+It uses central differences in float64 (their error is of order h²; that of one-sided differences is of order h). The
+step is proportional to each element, because no single step suits both x = 1000 and x = 0.001.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from llmc.course.checks.comparison import compare
 from llmc.course.checks.explain import WrongAnswer
 
 TOLERANCE = 1e-5  # relative to the largest entry; a right gradient lands near 1e-9
-MANY = 400  # above this number of elements a random subset is checked
+MANY = 400  # elements; of larger arrays, a random subset is checked
 
 
 def gradient_check(f, x, dx, dout=None, name="dx", h=None, *, known=None, look=None, tolerance=TOLERANCE, report=True):
@@ -20,7 +20,7 @@ def gradient_check(f, x, dx, dout=None, name="dx", h=None, *, known=None, look=N
     x, dx: arrays of one shape. dout: array of f's output shape, the gradient that arrives from above; default ones.
     h: step; default cube root of the machine epsilon, times the size of the element. known, look: as in `compare`.
     The error is max|dx - numeric| / max|numeric|, over all elements, or over 400 random ones when there are more.
-    With report=True one line is printed.
+    With report=True it prints one line.
     """
     x = np.array(x, np.float64)
     if np.shape(dx) != x.shape:
@@ -53,13 +53,13 @@ def _central_differences(f, x, dout, positions, h):
     for i, at in enumerate(positions):
         value = flat[at]
         step = np.cbrt(np.finfo(np.float64).eps) * max(abs(value), typical) if h is None else h
-        up, down = value + step, value - step  # rounded: up - down, not 2·step, is the distance really moved
+        up, down = value + step, value - step  # rounded, so the distance really moved is up - down, not 2·step
         flat[at] = up
         above = _output(f, x)
         flat[at] = down
         below = _output(f, x)
         flat[at] = value
-        # difference first, sum after: what x[at] does not touch cancels exactly
+        # subtract first, then sum: whatever x[at] does not affect cancels exactly
         numeric[i] = np.sum((above - below) * _weights(dout, above)) / (up - down)
     return numeric
 
@@ -82,13 +82,13 @@ def _weights(dout, output):
         return 1.0
     if np.shape(dout) != output.shape:
         raise WrongAnswer(
-            f"dout has shape {np.shape(dout)}, the function returns shape {output.shape}; they must agree."
+            f"dout has shape {np.shape(dout)}, but the function returns shape {output.shape}; they must be the same."
         )
     return np.asarray(dout, np.float64)
 
 
 def _raise(name, analytic, numeric, x, positions, known, look, tolerance):
-    """The same explanation as compare's, with central differences as what is expected."""
+    """Explain as `compare` does, with the central differences as the expected array."""
     scale = tolerance * np.abs(numeric).max()
     if len(positions) == x.size:
         shape = x.shape

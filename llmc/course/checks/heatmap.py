@@ -1,6 +1,6 @@
-"""Where is an array wrong? A small picture beside the numbers: HTML in a notebook, · and ✗ as text elsewhere.
+"""Where is an array wrong? A small picture below the numbers: HTML in a notebook, · and ✗ as text elsewhere.
 
-Only when it tells something: not when all entries are wrong, and not when one is.
+There is none when it would show nothing new: when every entry is wrong, or only one.
 """
 
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ from html import escape
 
 import numpy as np
 
-SMALL = 4  # entries that the list of numbers shows as well
-ROWS, COLUMNS = 24, 48  # of a picture; larger arrays are drawn in blocks, wrong when one entry in the block is
-TEXT_ROWS = 12  # a message should stay on the screen
+SMALL = 4  # entries; the list of numbers shows these anyway
+ROWS, COLUMNS = 24, 48  # of a picture; larger arrays are drawn in blocks, and a block is wrong if any entry in it is
+TEXT_ROWS = 12  # so that a message fits on the screen
 RIGHT, WRONG = "·", "✗"
 FRAME = "border:1px solid rgba(128,128,128,0.35);padding:0;width:{0}px;height:{0}px;min-width:{0}px"
 VERMILLION = "213,94,0"  # of the course's palette; transparent, so that both themes of JupyterLab can show it
@@ -18,7 +18,7 @@ VERMILLION = "213,94,0"  # of the course's palette; transparent, so that both th
 
 @dataclass
 class Picture:
-    """error (rows, columns): 0 where right, else |got - expected| over the largest one. title: what is drawn."""
+    """error (rows, columns): 0 where right, else |got - expected| divided by the largest such error."""
 
     title: str
     error: np.ndarray
@@ -40,7 +40,7 @@ class Picture:
 
 
 def _square(value, size):
-    """One cell of the table; a mark in it, too, for those who see colours differently."""
+    """One cell of the table, with a mark in it for those who cannot see the colour."""
     strength = f"background:rgba({VERMILLION},{0.35 + 0.65 * value:.2f});" if value > 0 else ""
     mark = "×" if value > 0 else ""
     look = f"{strength}text-align:center;line-height:{size}px;font-size:{size - 2}px;{FRAME.format(size)}"
@@ -48,7 +48,7 @@ def _square(value, size):
 
 
 def picture(name, got, expected, wrong) -> Picture | None:
-    """The picture of an array with the entries `wrong` (bool), or None when it would tell nothing."""
+    """The picture of an array with the entries `wrong` (bool), or None when it would show nothing new."""
     count = int(wrong.sum())
     if count == wrong.size or count <= 1 or wrong.size <= SMALL:
         return None
@@ -63,7 +63,7 @@ def picture(name, got, expected, wrong) -> Picture | None:
 
 
 def _without_repetition(error):
-    """(error, leading axes dropped): an axis along which every slice is wrong in the same places needs one slice."""
+    """(error, leading axes dropped): of an axis whose slices are all wrong in the same places, one slice is enough."""
     dropped = 0
     while error.ndim > 2 and ((error > 0) == (error[:1] > 0)).all():
         error, dropped = error.max(axis=0), dropped + 1

@@ -1,7 +1,7 @@
-"""Inputs that catch mistakes: awkward numbers, arrays that must not be written, buffers that notice a write outside.
+"""Inputs that catch mistakes: awkward numbers, read-only arrays, buffers that notice a write outside of them.
 
-A forgotten mean does not show when the mean is 0, a forgotten weight not when it is 1, and `=` in place of `+=` not
-when the buffer was empty. So nothing here is centred, nothing is 1 and nothing is empty.
+You cannot see a forgotten mean where the mean is 0, a forgotten weight where it is 1, or `=` instead of `+=` where the
+buffer was empty. So no mean here is 0, no spread is 1, and no buffer is empty.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 BAND = 64  # guard elements on each side of a buffer
-GUARD = 123456.0  # exact in every floating dtype wide enough for it; float16 makes it inf, which is as good
+GUARD = 123456.0  # exact in float32 and float64; in float16 it becomes inf, which is as good
 
 
 def awkward(rng, *shape, dtype=np.float64):
@@ -21,7 +21,7 @@ def awkward(rng, *shape, dtype=np.float64):
 
 
 def read_only(array):
-    """A copy that cannot be written, not even by switching its flag back: it is a view of a locked array."""
+    """A read-only copy; setting its flag back does not help, because it is a view of a locked array."""
     copy = np.array(array, order="C")
     copy.setflags(write=False)
     return copy.view()
@@ -35,7 +35,7 @@ class Buffer:
     whole: np.ndarray
 
     def written_outside(self):
-        """How many guard elements changed in front of and behind the array: (0, 0) when all is well."""
+        """How many guard elements changed before and after the array: (0, 0) when all is well."""
         guard = np.asarray(GUARD).astype(self.whole.dtype)
         front, back = self.whole[:BAND], self.whole[-BAND:]
         return int((front != guard).sum()), int((back != guard).sum())

@@ -1,7 +1,7 @@
-"""What a learner's function must not use while it is checked, because it would then pass by accident.
+"""What a learner's function must not use while it is checked, because it could then pass by accident.
 
-- Variables of check cells: a function that forgets an argument would find the right array among the notebook's globals.
-- llmc itself: calling the finished layer is no answer.
+- Variables of check cells: a function that ignores an argument would find the right array in the notebook's globals.
+- llmc itself: a call of the finished layer is not an answer.
 """
 
 import dis
@@ -18,7 +18,7 @@ _check_cell_names = set()  # of all check cells run so far in this kernel
 
 
 def remember_names(code):
-    """Note which global variables a check cell assigns; what it imports it shares with the set-up cell."""
+    """Note which global variables a check cell assigns; its imports do not count, for the set-up cell has them too."""
     steps = list(dis.get_instructions(code))
     for before, step in zip([None, *steps], steps):
         if step.opname in ("STORE_NAME", "STORE_GLOBAL") and not before.opname.startswith("IMPORT_"):

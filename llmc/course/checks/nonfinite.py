@@ -1,4 +1,4 @@
-"""Why are there NaN and inf where numbers should be? What the pattern of them tells."""
+"""Why are there NaN or inf where numbers should be? Their pattern says what to look for."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ def why_not_finite(got, bad) -> str:
     dtype = got.dtype.name if got.dtype.name in LARGEST else "float64"
     limit = f"exp of more than {LARGEST[dtype]} is inf in {dtype}"
     if overflowed_softmax(got, bad):
-        return f"{limit}, inf/inf is NaN, and all beside it became 0: subtract each row's maximum before exp"
+        return f"{limit}, inf/inf is NaN, and the rest of the row became 0: subtract each row's maximum before exp"
     if (got[bad] == np.inf).all():
         return f"{limit}, and so is 1/0, or -log(0) of a probability that was rounded to 0"
     if (got[bad] == -np.inf).all():

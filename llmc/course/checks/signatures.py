@@ -1,7 +1,7 @@
-"""Mistakes that show in the numbers themselves, whatever the layer: the table that `compare` goes through.
+"""Mistakes that the numbers themselves reveal, whatever the layer: the table that `compare` goes through.
 
-Each entry is a small function of a `Case` that returns one sentence, or None when the mistake is not this one. Order
-matters: the first match is told. To add a mistake, write a function and put it into SIGNATURES.
+Each entry is a small function of a `Case` that returns one sentence, or None when the mistake is not this one. The
+order matters, because the first match is reported. To add a mistake, write a function and list it in SIGNATURES.
 """
 
 import numpy as np
@@ -35,10 +35,10 @@ def accumulated(case: Case):
 def partly_written(case: Case):
     if case.before is None:
         return None
-    left = np.isclose(case.held, case.before, rtol=LIKE * LIKE, atol=0)  # entries that nobody touched
+    left = np.isclose(case.held, case.before, rtol=LIKE * LIKE, atol=0)  # entries that were not touched
     target = case.expected + case.before if case.adds else case.expected
     right = np.abs(case.held - target) <= LIKE * np.abs(target).max()
-    left &= ~right  # where nothing was to be added, an untouched entry is right
+    left &= ~right  # where 0 had to be added, an untouched entry is right
     if left.any() and right.any() and (left | right).all():
         places = np.argwhere(left)
         first = [int(i) for i in places[0]]
@@ -65,11 +65,11 @@ def _name_factor(factor: float, case: Case) -> str:
     """ "1/C (C = 7)", "-2", "1/15 (15 = the number of entries)"; plain digits when no formula has such a factor."""
     sign = "-" if factor < 0 else ""
     for n, name in _lengths(case):
-        told = "" if name.isdigit() else f" [{name} = {n}]"
+        length = "" if name.isdigit() else f" [{name} = {n}]"
         name = f"({name})" if "·" in name else name
         for text, value in ((name, n), (f"1/{name}", 1 / n), (f"√{name}", n**0.5), (f"1/√{name}", n**-0.5)):
             if n > 1 and np.isclose(abs(factor), value, rtol=LIKE):
-                return sign + text + told
+                return sign + text + length
     return f"{factor:.6g}"
 
 
@@ -82,7 +82,7 @@ def _lengths(case: Case):
 def constant_factor(case: Case):
     squares = np.vdot(case.expected, case.expected)
     factor = np.vdot(case.expected, case.got) / squares if squares else 0.0
-    if abs(factor - 1.0) < 1e-2:  # nearly right: a constant with too few digits, an eps, but no factor of a formula
+    if abs(factor - 1.0) < 1e-2:  # nearly right: too few digits in a constant, or an eps, but not a factor in a formula
         return None
     if case.expected.size >= 3 and same(case.got, factor * case.expected):
         return f"{case.name} is {_name_factor(factor, case)} times what it should be, everywhere"

@@ -1,4 +1,4 @@
-"""A sum over the wrong axes, named: `compare(..., summed=terms)` tells which axes of `terms` were summed."""
+"""Sums over the wrong axes: `compare(..., summed=terms)` says which axes of `terms` were summed."""
 
 from itertools import combinations
 
@@ -14,11 +14,11 @@ def wrong_sum(name, got, expected, terms):
     right = next((axes for axes in subsets if _like(terms.sum(axis=axes), expected)), None)
     if right is None:
         return None
-    wanted = f"of the terms {terms.shape} it should be the sum over {_told(right)}"
+    wanted = f"of the terms {terms.shape} it should be the sum over {_named(right)}"
     for axes in subsets:
         sums = terms.sum(axis=axes)
         if axes != right and not _like(sums, expected) and _like(sums, got):
-            return f"{name} is {'the sum over ' + _told(axes) if axes else 'not summed at all'}: {wanted}"
+            return f"{name} is {'the sum over ' + _named(axes) if axes else 'not summed at all'}: {wanted}"
     for which, index in (("last", -1), ("first", 0)):
         if right and _like(terms[tuple(index if a in right else slice(None) for a in range(terms.ndim))], got):
             return f"{name} holds the {which} term alone, as if each overwrote the one before (use +=): {wanted}"
@@ -29,6 +29,6 @@ def _like(a, b):
     return np.shape(a) == np.shape(b) and same(np.asarray(a), np.asarray(b, np.float64))
 
 
-def _told(axes) -> str:
+def _named(axes) -> str:
     """ "axes 0 and 1"."""
     return ("axes " if len(axes) > 1 else "axis ") + " and ".join(map(str, axes))

@@ -55,15 +55,15 @@ def faster(c, given, yours, times, *, look, limit=None, of=None, scale=1.0, lean
     bar = KEEPS_UP if lean is not None and memory <= lean else times
     with threadpool_limits(1, user_api="blas"):
         speed = measure([given, yours] + [limit] * (limit is not None), bar)
-    told, goal = _told(speed, of, scale), _goal(times)
+    described, goal = _described(speed, of, scale), _goal(times)
     if speed.ratio >= bar:
-        c.say(f"It is {told}.{_lean_is_enough(memory) * (speed.ratio < times)}")
+        c.say(f"It is {described}.{_lean_is_enough(memory) * (speed.ratio < times)}")
     elif speed.load and speed.ratio >= hopeless(bar):  # counts as done: some machines are never quiet
         again = "Run this cell again when the machine is quiet."
-        c.say(f"Measured under load ({speed.load}), it is {told}; {goal}. {again}")
+        c.say(f"Measured under load ({speed.load}), it is {described}; {goal}. {again}")
     else:
         advice = LOOPS if bar < times else f"{_lean_would_do(memory, lean)}{look}"
-        raise WrongAnswer(f"right, but it is {told}; {goal}. {advice}")
+        raise WrongAnswer(f"right, but it is {described}; {goal}. {advice}")
     return speed
 
 
@@ -73,7 +73,7 @@ def _temporaries(yours) -> int:
     return peak_bytes(yours)
 
 
-def _told(speed, of, scale) -> str:
+def _described(speed, of, scale) -> str:
     """ "1.25 times as fast as the given one (8.7 ms, 15% of a copy's speed)"."""
     times, word = (speed.ratio, "fast") if speed.ratio >= 1 else (1 / speed.ratio, "slow")
     share = f", {scale * speed.limit / speed.yours:.0%} of {of}" if of else ""

@@ -29,11 +29,11 @@ class Merge:
     def report(self) -> list[str]:
         """Lines that say what happened to a notebook that the learner has edited; none when nothing did."""
         happened = {"added": self.added, "updated": self.updated, "removed": self.removed, "kept": self.kept}
-        told = [f"cells {', '.join(f'{len(ids)} {what}' for what, ids in happened.items() if ids)}."] * self.changes
+        news = [f"cells {', '.join(f'{len(ids)} {what}' for what, ids in happened.items() if ids)}."] * self.changes
         if self.differing:
-            told.append(f"the course changed cells that you had edited: {', '.join(self.differing)}. Yours are kept;")
-            told.append("    to get the course's, delete yours and update again.")
-        return told
+            news.append(f"the course changed cells that you had edited: {', '.join(self.differing)}. Yours are kept;")
+            news.append("    to get the course's, delete yours and update again.")
+        return news
 
 
 def fingerprint(cell) -> str:

@@ -23,18 +23,18 @@ def start(copy: Path, root: Path | None = None) -> list[str]:
     """
     root, copy = root or files.course(), Path(copy).expanduser().resolve()
     files.refuse_bad_place(copy, root)
-    state, told = {**files.new_state(), "course": files.course_digest(root)}, []
+    state, news = {**files.new_state(), "course": files.course_digest(root)}, []
     with files.new_folder(copy) as temporary:
         for name, cells in files.course_notebooks(root, copy).items():
             text = _answered(root, name, cells)
-            told += [f"{name}: with the answers that you wrote in the checkout."] * bool(text)
+            news += [f"{name}: with the answers that you wrote in the checkout."] * bool(text)
             _keep(temporary, name, Brought(text or _new(cells), fingerprints(cells), whole=not text), state)
         _bring_files(root, temporary, state)
         if copy.is_relative_to(root):
             files.write_text(temporary / ".gitignore", "*\n")
         files.write_text(temporary / MARKER, files.to_json(state))
     lab = llmc_command("lab") if copy.parent == root else llmc_command("lab", copy)
-    return [f"{shown(copy)} holds the lessons, their exercises and the solutions.", *told, f"Open it with `{lab}`."]
+    return [f"{shown(copy)} holds the lessons, their exercises and the solutions.", *news, f"Open it with `{lab}`."]
 
 
 def update(copy: Path, root: Path | None = None) -> list[str]:
@@ -53,11 +53,11 @@ def update(copy: Path, root: Path | None = None) -> list[str]:
     renewed += _bring_files(root, copy, state)
     state["course"] = files.course_digest(root)
     files.write_text(copy / MARKER, files.to_json(state))
-    told = [f"New from the course: {_listed(renewed)}."] * bool(renewed)
-    told += [f"{name}: {line}" for name, brought in notebooks.items() for line in brought.lines]
-    if not told:
+    news = [f"New from the course: {_listed(renewed)}."] * bool(renewed)
+    news += [f"{name}: {line}" for name, brought in notebooks.items() for line in brought.lines]
+    if not news:
         return [f"{shown(copy)} is up to date; your answers are as they were."]
-    return [*told, "Your answers are as they were. If JupyterLab is open: File → Reload Notebook from Disk."]
+    return [*news, "Your answers are as they were. If JupyterLab is open: File → Reload Notebook from Disk."]
 
 
 def _listed(names) -> str:

@@ -38,7 +38,7 @@ def pull(root: Path) -> list[str]:
         raise UserError(f"an earlier update was killed, and {aside} holds your notebooks; move that folder away first.")
     _write_all(aside, mine)
     try:
-        told = _pull_without(root, mine)
+        news = _pull_without(root, mine)
     except BaseException:
         _write_all(root, mine)
         shutil.rmtree(aside, ignore_errors=True)
@@ -47,10 +47,10 @@ def pull(root: Path) -> list[str]:
     if before == _head(root):
         return ["The course has nothing new."]
     count = _git(root, "rev-list", "--count", f"{before}..HEAD").stdout.decode().strip()
-    told.insert(0, f"The course has changed ({count} commit{'s' * (count != '1')}).")
+    news.insert(0, f"The course has changed ({count} commit{'s' * (count != '1')}).")
     if packages != (root / "pyproject.toml").read_bytes():
-        told.append(f"Its packages may have changed too: run `{pip('install', '-e', '.')}` in {root}.")
-    return told
+        news.append(f"Its packages may have changed too: run `{pip('install', '-e', '.')}` in {root}.")
+    return news
 
 
 def _pull_without(root, mine) -> list[str]:

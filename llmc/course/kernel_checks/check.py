@@ -1,7 +1,7 @@
 '''`with kernel_check("gelu_kernel") as c:` around a check cell whose answer is CUDA C.
 
-How such an exercise looks. The answer's cell binds a string of the exercise's name; the string opens on the cell's
-first line, so that "line 6" in a report is line 6 of the cell. In the solution the markers stand in C comments:
+What such an exercise looks like: the answer cell assigns a string to the exercise's name. The string opens on the first
+line of the cell, so that "line 6" in a report is line 6 of the cell. In the solution, the markers are C comments:
 
     gelu_kernel = r"""
     extern "C" __global__ void gelu_kernel(float* out, const float* inp, int n)
@@ -13,40 +13,40 @@ first line, so that "line 6" in a report is line 6 of the cell. In the solution 
     }
     """
 
-and the builder makes `// YOUR CODE HERE (about 2 lines)` and `#error not done yet` of what is between them: a fresh
-stub says "not done yet" in its check, and does not compile anywhere else. A string may have several holes.
+The builder replaces what is between them with `// YOUR CODE HERE (about 2 lines)` and `#error not done yet`: the check
+of a fresh stub says "not done yet", and anywhere else the stub does not compile. A string may have several holes.
 
 The check's cell:
 
     with kernel_check("gelu_kernel") as c:
         for n in SIZES:  # outside: 1, 31, 127, 129, 1000
             x, expected = ...
-            for block in BLOCKS:  # inside: 256, 128, 96, 32, so that a blockDim taken for granted shows as such
-                out = c.output(n)  # (n,)   float32, to be written completely, what it held must not be read
+            for block in BLOCKS:  # inside: 256, 128, 96, 32, to catch a kernel that assumes its blockDim
+                out = c.output(n)  # (n,)   float32, to be written completely; its old contents must not be read
                 c.launch(gelu_kernel, ceil_div(n, block), block, (out, x, n))
                 compare("out", out, expected, known={"the reference without …": lambda: …}, look=lesson.EDGE)
         c.demand(efficiency=0.9, bank_conflicts=0, barriers=2)  # of the last launch; each is optional
 
-c.random(*shape)    an input, float32 here (dtype=…); a launch gets a copy, and complains when the kernel changed it
-c.output(*shape)    is overwritten: poisoned before each launch, and every element has to be written
-c.buffer(*shape)    holds numbers that count (+=, in place), and may be written in part
+c.random(*shape)    an input, float32 unless you say dtype=…; a launch gets a copy, and a kernel must not write to it
+c.output(*shape)    an output: poisoned before each launch, and every element must be written
+c.buffer(*shape)    holds numbers that matter (for += or in place); part of it may stay unwritten
 c.launch(code, grid, block, args, kernel=None, shared_mem=0, options=())
-                    runs on the emulator with all its diagnoses, also where a GPU is: there it runs on the GPU as well,
-                    and both have to agree. grid and block: int or tuple. args: as CuPy wants them (np.float32(eps), not
-                    eps). kernel: its name in the source, the exercise's unless given. Returns the emulator's report,
-                    which a learner can look at afterwards, too: c.report
-c.demand(…)         WrongAnswer "right, but …" unless the last launch kept these limits: at least efficiency (ideal over
-                    moved sectors, 0 to 1); at most sectors, requests (by warps, to global memory: a float4 makes a
-                    quarter of them), rewrites (writes to elements that have one already), shared_requests,
-                    bank_conflicts (extra passes), barriers (of a block)
+                    runs on the emulator with all its diagnoses. If there is a GPU, it runs there as well, and both must
+                    agree. grid and block: int or tuple. args: as CuPy wants them (np.float32(eps), not eps).
+                    kernel: its name in the source, by default the exercise's. Returns the emulator's report, which
+                    a learner can look at afterwards as c.report
+c.demand(…)         WrongAnswer "right, but …" unless the last launch kept these limits. At least: efficiency (needed
+                    over moved sectors, 0 to 1). At most: sectors, requests (by warps, to global memory: with float4
+                    there are a quarter as many), rewrites (of elements that were already written), shared_requests,
+                    bank_conflicts (extra passes), barriers (per block)
 kernel_check(name, where={"race": 'lesson 13, section "…"', …})
                     where to look for each kind of problem: its name in the emulator's findings/kinds.py, a key of
                     demand, or "compile"
 
-A failing launch tells the kind of problem and its line; whether only some launches fail (other blocks, other grids, the
-second time); the report's paragraph; where to look; the launch. So a wrong answer is refused with words such as
-"out of bounds, line 4", "race in shared memory, lines 9 and 12", "Right with blocks of 256 threads, wrong with 96".
-How answers to CUDA exercises are kept, to test checks with: llmc/course/authoring/answers.py.
+When a launch fails, the message names the kind of problem and its line, and says whether only some launches fail (with
+other blocks or grids, or the second time); then come the report's paragraph, where to look, and the launch. So wrong
+answers get words such as "out of bounds, line 4", "race in shared memory, lines 9 and 12", "Right with blocks of 256
+threads, wrong with 96". How answers are kept for tests of these checks: llmc/course/authoring/answers.py.
 '''
 
 import numpy as np
@@ -64,7 +64,7 @@ NOT_DONE = f"not done yet: {{}}. Replace `{STUB_IN_C}` with your code, run that 
 
 
 class kernel_check(check):
-    """Context manager around a check cell whose answer is CUDA C; `name` is the exercise's.
+    """Context manager around a check cell whose answer is CUDA C; `name` is the exercise's name.
 
     where: {kind of problem: where in the lesson to look}.
     """
@@ -78,9 +78,11 @@ class kernel_check(check):
 
     @property
     def report(self):
-        """The emulator's Report of the last launch. Raises Refusal, a UserError, when none of them ran."""
+        """The emulator's Report of the last launch. Raises Refusal, a UserError, if there is none."""
         if self._report is None:
-            raise Refusal("there is no report: no launch of this check has run yet, so mend what the check says first.")
+            raise Refusal(
+                "there is no report, because no launch of this check has run yet; first fix what it complains about."
+            )
         return self._report
 
     def __exit__(self, kind, error, traceback):
@@ -98,7 +100,7 @@ class kernel_check(check):
         return super().random(*shape, dtype=dtype)
 
     def buffer(self, *shape, dtype=np.float32):
-        """New buffer whose contents count: for a kernel that adds to it, or works in place."""
+        """New buffer whose contents matter, for a kernel that adds to it or works in place."""
         return super().buffer(*shape, dtype=dtype)
 
     def output(self, *shape, dtype=np.float32):
@@ -107,15 +109,15 @@ class kernel_check(check):
         return self._outputs[-1]
 
     def launch(self, code, grid, block, args, *, kernel=None, shared_mem=0, options=()):
-        """Run a kernel on the emulator, and on a GPU that is there; WrongAnswer tells what is wrong with the run.
+        """Run a kernel on the emulator, and on the GPU if there is one; WrongAnswer says what went wrong.
 
-        code: CUDA C. grid, block: int or tuple of at most 3. args: arrays and scalars, one for each parameter; those
-        of c.output and c.buffer are written, other arrays are given as copies. kernel: its name in the source.
-        shared_mem: bytes of dynamic shared memory a block. Returns the emulator's Report.
+        code: CUDA C. grid, block: int or tuple of at most 3. args: arrays and scalars, one for each parameter; a
+        kernel may write to those of c.output and c.buffer, and gets copies of other arrays. kernel: its name in the
+        source. shared_mem: bytes of dynamic shared memory per block. Returns the emulator's Report.
         """
         if unfinished(code):
             raise Unfinished
-        self._report = None  # until this launch has one, there is nothing to draw
+        self._report = None  # there is nothing to draw until this launch has one
         one_index(code)
         kernel, grid, block = kernel_of(code, kernel or self.name), _three(grid), _three(block)
         names = parameters(code, kernel)
@@ -131,7 +133,7 @@ class kernel_check(check):
         self._inspect_inputs(names, args, given)
         self._inspect_bands()
         if runs.on_gpu():
-            copies = [before.get(id(a), a) for a in given]  # an array that is given twice stays one
+            copies = [before.get(id(a), a) for a in given]  # an array that is passed twice stays one array
             after = runs.run_on_gpu(code, kernel, grid, block, copies, **options)
             for name, gpu, emulator in zip(names, after, given):
                 if gpu is not None:
@@ -146,23 +148,23 @@ class kernel_check(check):
                 raise words.Wasteful(message)
 
     def _given(self, argument):
-        """A buffer as it is, a copy of any other array: contiguous, as memory on a GPU is."""
+        """A buffer itself; of any other array a copy, contiguous as memory on a GPU is."""
         as_it_is = not isinstance(argument, np.ndarray) or _among(argument, [b.array for b in self._buffers])
         return argument if as_it_is else np.array(argument, order="C")
 
     def _inspect_inputs(self, names, args, given):
-        """Raise WrongAnswer when an input was written, whether that changed it or not, and by a cast or not."""
+        """Raise WrongAnswer if the kernel wrote to an input, even through a cast or without changing it."""
         inputs = {name for name, mine, its in zip(names, args, given) if mine is not its}
         for use in self.report.lines:
             if use.write and use.space == "global" and use.name in inputs:
                 place = f", in line {use.line}" * bool(use.line)
                 raise WrongAnswer(
-                    f"the kernel wrote to {use.name}, which is an input{place}: others may still need it."
+                    f"the kernel wrote to {use.name}, which is an input{place}: other threads may still need it."
                 )
 
 
 def _among(value, arrays) -> bool:
-    """Is it one of these arrays, the very same?"""
+    """Is it one of these arrays (the same object)?"""
     return any(value is array for array in arrays)
 
 

@@ -1,4 +1,4 @@
-"""A kernel of an exercise, run on the emulator with every diagnosis, and on the GPU where there is one."""
+"""A kernel of an exercise, run on the emulator with every diagnosis, and on the GPU if there is one."""
 
 import os
 from contextlib import contextmanager
@@ -12,20 +12,22 @@ from llmc.course.checks.inputs import BAND, GUARD, guarded
 from llmc.course.kernel_checks.words import look
 from llmc.errors import NoCompiler, UserError
 
-SECONDS = 10  # a launch of an exercise takes milliseconds; nobody should wait a minute for one that never ends
-AGREE = 1e-3  # relative to the largest entry: emulator and GPU add in another order, exp differs in its last digits
+SECONDS = 10  # a launch of an exercise takes milliseconds; one that never ends should not take a minute to say so
+AGREE = (
+    1e-3  # relative to the largest entry: emulator and GPU add in different orders, and exp differs in its last digits
+)
 
 
 def emulate(code, kernel, grid, block, arguments, *, shared_mem=0, options=(), outputs=(), where=None):
     """The emulator's Report of one launch; NumPy arrays are written. outputs: indices of arrays to be overwritten.
 
-    WrongAnswer when the kernel cannot be compiled, is refused, or does not fit its arguments.
+    WrongAnswer if the kernel cannot be compiled, is refused, or does not fit its arguments.
     """
     try:
         kernel = cuda.RawKernel(code, kernel, options)
         with patience(SECONDS):
             return cuda.inspect(kernel, grid, block, tuple(arguments), shared_mem, outputs=outputs)
-    except NoCompiler as error:  # no fault of the kernel
+    except NoCompiler as error:  # not the kernel's fault
         raise WrongAnswer(f"this check cannot run here: {error}") from None
     except (cuda.KernelError, UserError) as error:
         first, *rest = str(error).split("\n")
@@ -36,7 +38,7 @@ def emulate(code, kernel, grid, block, arguments, *, shared_mem=0, options=(), o
 
 @contextmanager
 def patience(seconds):
-    """The emulator stops launches that take longer, unless the user has set another limit."""
+    """Let the emulator stop launches that take longer, unless the user has set another limit."""
     mine = "LLMC_EMULATOR_SECONDS" not in os.environ
     if mine:
         os.environ["LLMC_EMULATOR_SECONDS"] = str(seconds)
@@ -55,7 +57,7 @@ def on_gpu() -> bool:
 def run_on_gpu(code, kernel, grid, block, arguments, *, shared_mem=0, options=()):
     """The same launch on the GPU, of copies: a list of what its arrays hold afterwards, None for scalars.
 
-    WrongAnswer when something was written just outside of an array: the emulator has seen another launch then.
+    WrongAnswer if something just outside of an array was written: that did not happen on the emulator.
     """
     wholes = {id(a): _banded(a) for a in arguments if isinstance(a, np.ndarray)}
     given = [_inner(wholes[id(a)], a) if id(a) in wholes else a for a in arguments]
@@ -64,7 +66,7 @@ def run_on_gpu(code, kernel, grid, block, arguments, *, shared_mem=0, options=()
         cuda.synchronize()
     except Exception as error:  # NVRTC's, the driver's or the runtime's, each of another class
         why = str(error).strip() or type(error).__name__
-        raise WrongAnswer(f"right on the emulator, but the GPU does not run it: {why}") from None
+        raise WrongAnswer(f"right on the emulator, but it does not run on the GPU: {why}") from None
     after = {key: cuda.asnumpy(whole) for key, whole in wholes.items()}
     for k, a in enumerate(arguments):
         if id(a) in after and not _bands_whole(after[id(a)]):
@@ -73,13 +75,13 @@ def run_on_gpu(code, kernel, grid, block, arguments, *, shared_mem=0, options=()
 
 
 def agree(name, gpu, emulator):
-    """WrongAnswer when an array of the GPU is not the emulator's; what is not finite there is not compared."""
+    """WrongAnswer if an array from the GPU differs from the emulator's where the latter is finite."""
     tolerance = None
     if not np.issubdtype(emulator.dtype, np.integer):
         finite = np.isfinite(emulator.astype(np.float64))
         gpu, emulator, tolerance = gpu[finite], emulator[finite], AGREE
     if emulator.size:
-        compare(f"{name} on the GPU, beside the emulator's,", gpu, emulator, tolerance)
+        compare(f"{name} on the GPU, compared with the emulator's,", gpu, emulator, tolerance)
 
 
 def _banded(array):

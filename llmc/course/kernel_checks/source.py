@@ -1,26 +1,26 @@
-"""What a check reads in CUDA source itself: is it a stub, is the kernel in it, which number stands for blockDim?"""
+"""What a check can see in CUDA source itself: is it a stub, does it define the kernel, is blockDim a literal number?"""
 
 import re
 
 from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.exercises.stubs import STUB_IN_C
 
-BLOCK_SIZES = {"64", "96", "128", "256", "512", "1024"}  # 32 is a warp's, and rightly stands in many kernels
+BLOCK_SIZES = {"64", "96", "128", "256", "512", "1024"}  # not 32: that is a warp, and many kernels need it
 
 
 class Unfinished(NotImplementedError):
-    """The source is a stub, or has one left."""
+    """The source is a stub, or still contains one."""
 
 
 def unfinished(code) -> bool:
-    """Is a stub left in it? WrongAnswer when it is no CUDA source at all."""
+    """Is a stub left in it? WrongAnswer if it is not a string."""
     if not isinstance(code, str):
         raise WrongAnswer(f'the answer should be CUDA C in a string, r"""…""", but is {describe(code)}.')
     return bool(re.search(rf"^[ \t]*{STUB_IN_C}", _without_comments(code), re.MULTILINE))
 
 
 def one_index(code):
-    """WrongAnswer for x[i, j]: it compiles in C, where it means x[j]."""
+    """WrongAnswer for x[i, j], which compiles in C but means x[j]."""
     from llmc.cuda.emulator.compiling.python_habits import ONE_INDEX
 
     text, opened = _without_comments(code), []  # opened: (bracket, is it an index?)
@@ -38,7 +38,7 @@ def one_index(code):
 
 
 def kernel_of(code, name) -> str:
-    """The name, if a kernel of that name is in the source; else WrongAnswer says which are."""
+    """The name, if the source has a kernel of that name; otherwise WrongAnswer says which kernels it has."""
     from llmc.cuda.emulator.compiling.source import kernels
 
     names = list(dict.fromkeys(kernel.name for kernel in kernels(code)))
@@ -56,7 +56,7 @@ def parameters(code, kernel) -> tuple[str, ...]:
 
 
 def literal_block(code, threads):
-    """A number that could be the threads of a block, and is not `threads`: "256", else None. No length of an array."""
+    """A number such as "256" that could be a block size other than `threads`, or None. Array sizes do not count."""
     plain = re.sub(r"\[[^\]]*\]", "", _without_comments(code))
     found = (number for number in re.findall(r"(?<![\w.])\d+(?![\w.])", plain) if number in BLOCK_SIZES)
     return next((number for number in found if int(number) != threads), None)

@@ -1,4 +1,4 @@
-"""How a check of a CUDA kernel explains itself: from the emulator's report to the message of a WrongAnswer."""
+"""How the check of a CUDA kernel explains itself: from the emulator's report to the message of a WrongAnswer."""
 
 import re
 from collections.abc import Callable
@@ -17,13 +17,13 @@ TITLE = re.compile(r"(?P<title>[^:]+): kernel \S+?(?:, lines? [^:]+)?: ")  # how
 
 
 class Demand(NamedTuple):
-    """What `c.demand` can ask for: a measure of a report; told(value) says it; the limit is the least or the most.
+    """What `c.demand` can require: a measure of a report and a sentence for it; the limit is the least or the most.
 
-    advice: what to do about it, where there is something to say that holds for every kernel.
+    advice: what to do about it, if there is advice that holds for every kernel.
     """
 
     measure: Callable
-    told: str
+    sentence: str
     least: bool = False
     advice: str = ""
 
@@ -37,7 +37,7 @@ DEMANDS = {
     "rewrites": Demand(
         lambda r: _rewrites(r),
         "{:,} writes go to numbers that another thread has written already",
-        advice="Does every thread do all the work, or that of another block? Each number is one thread's.",
+        advice="Does every thread do all the work, or the work of another block? Each number belongs to one thread.",
     ),
     "barriers": Demand(lambda r: r.barriers / max(1, r.raw.blocks_run), "{:,g} barriers are passed by a block"),
 }
@@ -48,7 +48,7 @@ def _requests(report, space) -> int:
 
 
 def _rewrites(report) -> int:
-    """Elements written, beyond one writing of each element of the arrays that the launch wrote."""
+    """Writes beyond the first to each element of the arrays that the launch wrote."""
     arrays, written = report.raw.arguments, {}
     for use in report.raw.accesses:
         if use.write and use.space == "global" and use.argument >= 0:
@@ -58,12 +58,12 @@ def _rewrites(report) -> int:
 
 
 class Wasteful(WrongAnswer):
-    """The kernel is right, and does not do what was asked of it beyond that."""
+    """The kernel is right, but it does more work than the task allows."""
 
 
 @dataclass(frozen=True)
 class Launch:
-    """What tells one launch from another: source, kernel, grid and block (x, y, z), descriptions of its arguments."""
+    """What distinguishes launches: source, kernel, grid and block (x, y, z), descriptions of the arguments."""
 
     code: str
     kernel: str
@@ -85,16 +85,16 @@ def _short(size) -> str:
 
 
 def problem_text(report, where) -> str:
-    """The message for a report with problems: the gravest told in full, the others by name."""
-    first, *others = sorted(report.problems, key=lambda p: GRAVITY[p.kind])  # it is often the cause of the others
+    """The message for a report with problems: the gravest in full, the others by name."""
+    first, *others = sorted(report.problems, key=lambda p: GRAVITY[p.kind])  # often the cause of the others
     paragraph, ours = TITLE.sub("", first.text, count=1), NEVER_WRITTEN.format(first.where)
     paragraph = paragraph.replace(BY_NAME["never-written"].advice, ours)  # the launch is the check's, not the learner's
-    told = [head(first) + ".", paragraph[:1].upper() + paragraph[1:]]
+    lines = [head(first) + ".", paragraph[:1].upper() + paragraph[1:]]
     names = [name for name in dict.fromkeys(map(head, others)) if name != head(first)]
     if names:
-        told.append(f"The report also has: {'; '.join(names[:3])}{'; …' * (len(names) > 3)}.")
-    told += [DRAW] * (first.kind in DRAWN)
-    return "\n".join(told + look(where, first.kind))
+        lines.append(f"The report also has: {'; '.join(names[:3])}{'; …' * (len(names) > 3)}.")
+    lines += [DRAW] * (first.kind in DRAWN)
+    return "\n".join(lines + look(where, first.kind))
 
 
 def head(problem) -> str:
@@ -106,7 +106,7 @@ def head(problem) -> str:
 
 
 def in_c(message) -> str:
-    """The message of a comparison, without what only NumPy has."""
+    """The message of a comparison, with NumPy's terms replaced by C's."""
     return message.replace("look at reshape and transpose", "look at how the index is made")
 
 
@@ -116,7 +116,7 @@ def look(where, kind) -> list[str]:
 
 
 def with_comparison(message, launches) -> str:
-    """The message, and after its first line what tells the last launch, which failed, from those that were right."""
+    """The message; after its first line, how the last launch, which failed, differs from those that were right."""
     sentence = _comparison(*launches) if launches else None
     first, *rest = message.split("\n")
     return "\n".join([first, sentence, *rest]) if sentence else message
@@ -128,20 +128,20 @@ def _comparison(*launches):
     right = [a for a in before if (a.code, a.kernel, a.arguments) == (last.code, last.kernel, last.arguments)]
     same_block = [a for a in right if a.block == last.block]
     if any(a.grid == last.grid for a in same_block):
-        again = "is something left in a __device__ variable, or do the numbers matter?"
+        again = "is something left over in a __device__ variable, or does it depend on the numbers?"
         return f"A launch of the same sizes was right before: {again}"
     if same_block:
-        told = f"Right with {_listed(a.grid for a in same_block)} blocks, wrong with {_listed([last.grid])}"
-        return f"{told}: does it assume how many blocks there are? Take gridDim."
+        sentence = f"Right with {_listed(a.grid for a in same_block)} blocks, wrong with {_listed([last.grid])}"
+        return f"{sentence}: does it assume how many blocks there are? Take gridDim."
     threads = _listed([last.block])
     number = literal_block(last.code, int(threads))
     if right and not number and {_listed([a.grid]) for a in right} == {"1"} != {_listed([last.grid])}:
-        part = "does each block take a part of its own (blockIdx), as long as the block (blockDim)?"
+        part = "does each block take its own part (blockIdx), as long as the block (blockDim)?"
         return f"Right with 1 block, wrong with {_listed([last.grid])}: {part}"
-    told = [f"Right with blocks of {_listed(a.block for a in right)} threads, wrong with {threads}"] * bool(right)
+    lines = [f"Right with blocks of {_listed(a.block for a in right)} threads, wrong with {threads}"] * bool(right)
     beside = "" if right else f", and this block has {threads} threads"
-    told += [f"There is a {number} in the kernel{beside}"] * bool(number)
-    return f"{'. '.join(told)}: does it assume how many threads a block has? Take blockDim." if told else None
+    lines += [f"There is a {number} in the kernel{beside}"] * bool(number)
+    return f"{'. '.join(lines)}: does it assume how many threads a block has? Take blockDim." if lines else None
 
 
 def _listed(sizes) -> str:
@@ -151,12 +151,12 @@ def _listed(sizes) -> str:
 
 
 def demand_text(report, what, limit, where) -> str | None:
-    """None if the report keeps the limit, else the message."""
+    """None if the report is within the limit, else the message."""
     demand = DEMANDS[what]
     value = demand.measure(report)
     if value >= limit if demand.least else value <= limit:
         return None
-    asked = f"at {'least' if demand.least else 'most'} {demand.told.split('}')[0]}}}".format(limit)
-    told = [f"right, but {demand.told.format(value)}; {asked} is asked for."]
-    told += [demand.advice] * bool(demand.advice) + [report.table()]
-    return "\n".join(told + [DRAW] * (what in DRAWN) + look(where, what))
+    goal = f"at {'least' if demand.least else 'most'} {demand.sentence.split('}')[0]}}}".format(limit)
+    lines = [f"right, but {demand.sentence.format(value)}; the goal is {goal}."]
+    lines += [demand.advice] * bool(demand.advice) + [report.table()]
+    return "\n".join(lines + [DRAW] * (what in DRAWN) + look(where, what))

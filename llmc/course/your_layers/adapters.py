@@ -1,7 +1,7 @@
-"""From plain functions to the contract of `llmc/backends`: one small adapter for each layer, used by `plug.py`.
+"""From plain functions to the contract of `llmc/backends`: one small adapter per layer, used by `plug.py`.
 
-The learner's function takes arrays and returns new ones; the contract writes in place and accumulates. An adapter is a
-function of the learner's function that returns the contract's; its name is the contract's.
+The learner's function takes arrays and returns new ones; the contract's writes in place and accumulates. An adapter
+takes the learner's function and returns one with the contract's name and arguments.
 """
 
 from inspect import signature
@@ -13,7 +13,7 @@ from llmc.errors import UserError
 
 
 class Yours:
-    """One of the learner's functions, called with inputs that cannot be written; its results are checked by shape."""
+    """One of the learner's functions. It gets read-only inputs, and the shapes of its results are checked."""
 
     def __init__(self, name, function):
         self.name, self.function = name, function
@@ -34,7 +34,7 @@ class Yours:
 
 
 def _locked(value):
-    """A view that cannot be written; anything but an array as it is."""
+    """A read-only view of an array; any other value itself."""
     if not isinstance(value, np.ndarray):
         return value
     view = value.view()
@@ -155,7 +155,7 @@ def _fused_classifier_in_place(yours):
 
 
 def _is_gradient_of_the_mean(yours):
-    """Has dlogits been divided by the number of tokens already? Asked of a few numbers."""
+    """Has dlogits already been divided by the number of tokens? Found out with a few numbers."""
     losses, logits, targets, _, V = sample("fused_classifier")
     _, got = yours(logits, targets, V, losses=losses.shape, dlogits=logits.shape)  # (B, T, Vp)
     reference.fused_classifier(losses, logits, targets, 1.0, V)  # logits are now p - onehot
@@ -180,7 +180,7 @@ ADAPTERS = {
 
 
 def sample(name):
-    """Arguments for the contract's function of that name: small, different from 0, the same in every call."""
+    """Arguments for the contract's function of that name: small arrays without zeros, the same in every call."""
     B, T, C, NH, V, Vp, maxT = 2, 3, 4, 2, 5, 7, 6
     draw = np.random.default_rng(7).standard_normal
     tokens = np.array([[0, 4, 4], [2, 0, 4]], np.int32)  # (B, T)

@@ -1,8 +1,8 @@
 """Train GPT-2 with your own layers: `GPT2(config, backend=learner_backend(globals()))`.
 
-The functions of lessons 01 to 06 take arrays and return new ones. A backend (the contract in `llmc/backends`) writes in
-place and accumulates gradients. `adapters.py` has one small adapter for each; a function that is missing, or
-still a stub, is the reference's. `print(backend)` says which are whose.
+The functions of lessons 01 to 06 take arrays and return new ones; a backend (the contract in `llmc/backends`) writes in
+place and accumulates gradients. `adapters.py` adapts each of them. Where a function is missing or still a stub, the
+reference's is used. `print(backend)` lists which functions are yours.
 """
 
 import numpy as np
@@ -24,10 +24,10 @@ class LearnerBackend:
                 self._plug(name, adapter, functions[name])
 
     def __getattr__(self, name):
-        return getattr(reference, name)  # whatever was not plugged in
+        return getattr(reference, name)  # functions that were not plugged in
 
     def _plug(self, name, adapter, function):
-        """Try the function on a few numbers, then use it. Raises UserError when it cannot be used at all."""
+        """Try the function on a few numbers, then use it. Raises UserError if it cannot be used."""
         if not callable(function):
             raise UserError(f"{name} must be a function, not {type(function).__name__}.")
         try:
@@ -40,29 +40,29 @@ class LearnerBackend:
         except UserError:
             raise
         except Exception as error:
-            told = f"{type(error).__name__}: {error}".replace("\n", " ").rstrip(".: ")
-            if "read-only" in told:
+            reason = f"{type(error).__name__}: {error}".replace("\n", " ").rstrip(".: ")
+            if "read-only" in reason:
                 raise UserError(
-                    f"your {name} wrote to one of its inputs ({told}); compute into a new array."
+                    f"your {name} wrote to one of its inputs ({reason}); compute into a new array."
                 ) from error
-            raise UserError(f"your {name} stopped on a small input with {told}; mend it, or leave it out.") from error
+            raise UserError(f"your {name} stopped on a small input with {reason}; fix it, or leave it out.") from error
         getattr(reference, adapted.__name__)(*theirs)
         self.yours.append(name)
         self.differing += [name] * (not all(map(_agree, mine, theirs)))
         setattr(self, adapted.__name__, adapted)
 
     def residual_layernorm_forward(self, residual, out, mean, rstd, x1, x2, w, b):
-        """Residual addition, then layernorm, whoever wrote them."""
+        """Residual addition, then layernorm; each is the learner's or the reference's."""
         self.residual_forward(residual, x1, x2)  # (B, T, C)
         self.layernorm_forward(out, mean, rstd, residual, w, b)  # (B, T, C)
 
     def matmul_gelu_forward(self, gelu_out, out, x, w, b):
-        """Matmul, then GELU, whoever wrote them."""
+        """Matmul, then GELU; each is the learner's or the reference's."""
         self.matmul_forward(out, x, w, b)  # (B, T, C_out)
         self.gelu_forward(gelu_out, out)  # (B, T, C_out)
 
     def attention_cached(self, out, cache, qkv, NH, start):
-        """By whoever wrote attention_forward: that runs over the whole context, and the last n rows count."""
+        """With the attention_forward in use: it runs over the whole context, and its last n rows are kept."""
         reference.attention_cached(out, cache, qkv, NH, start)  # (B, n, C), and the cache is filled
         if "attention_forward" not in self.yours:
             return
@@ -98,9 +98,9 @@ def learner_backend(functions) -> LearnerBackend:
         attention_forward(qkv, NH) -> out, probabilities       attention_backward(dout, qkv, probabilities, NH) -> dqkv
         residual_forward(x1, x2) -> out                        fused_classifier(losses, logits, targets, dloss, V)
 
-    fused_classifier writes losses and logits in place, as the contract has it and lesson 05 writes it. It may also be
+    fused_classifier writes losses and logits in place, as in the contract and in lesson 05. It may also be
     fused_classifier(logits, targets, V) -> losses, dlogits, with the gradient of each loss or of their mean.
-    Raises UserError, here or in the first step, when a function stops or returns the wrong number or shape of arrays.
+    Raises UserError, here or in the first step, if a function fails or returns arrays of the wrong number or shape.
     """
     if not hasattr(functions, "keys"):
         functions = {getattr(function, "__name__", "?"): function for function in functions}

@@ -144,7 +144,7 @@ BROKEN_SCALE = {
     "blockDim too small": (("blockDim.x", "96"), "wrong with 32. There is a 96"),
     "only one block": (
         ("blockIdx.x * blockDim.x + ", ""),
-        "Right with 1 block, wrong with 2: does each block take a part",
+        "Right with 1 block, wrong with 2: does each block take its own part",
     ),
     "forgets the factor": (("factor * ", ""), "out equals inp itself: nothing was multiplied"),
     "writes the input": (
@@ -230,7 +230,7 @@ def test_demands():
         SCALE, "int i = blockIdx.x * blockDim.x + threadIdx.x;", "int i = blockIdx.x + gridDim.x * threadIdx.x;"
     )
     told = message(check_scale, wasteful)
-    assert told.startswith("✗ scale: right, but ") and "at least 90% is asked for" in told and "sectors" in told
+    assert told.startswith("✗ scale: right, but ") and "the goal is at least 90%" in told and "sectors" in told
     assert "blockDim" not in told.splitlines()[1]
     check_scale(wasteful, WHERE, 0.1)
 
@@ -312,7 +312,7 @@ def test_markers_of_two_languages_in_one_cell():
 def test_replaced_wants_each_text_once():
     assert replaced("a b", "a", "c", "b", "d") == "c d"
     for old in ("e", "a"):
-        with pytest.raises(ValueError, match="should be once"):
+        with pytest.raises(ValueError, match="should occur once"):
             replaced("a a", old, "x")
 
 
@@ -405,14 +405,14 @@ def test_a_run_on_the_gpu_that_writes_beside_an_array(at, monkeypatch):
 
 
 def test_a_kernel_that_the_gpu_does_not_compile(monkeypatch):
-    with pytest.raises(WrongAnswer, match="right on the emulator, but the GPU does not run it: line 3: error"):
+    with pytest.raises(WrongAnswer, match="right on the emulator, but it does not run on the GPU: line 3: error"):
         gpu_result(monkeypatch, lambda out, inp, n: (_ for _ in ()).throw(RuntimeError("line 3: error")))
 
 
 def test_a_gpu_that_disagrees():
     right = np.array([1, np.nan, 3], np.float32)  # (n,)
     kernel_runs.agree("out", right.copy(), right)
-    with pytest.raises(WrongAnswer, match="out on the GPU, beside the emulator's, has wrong values"):
+    with pytest.raises(WrongAnswer, match="out on the GPU, compared with the emulator's, has wrong values"):
         kernel_runs.agree("out", right + np.array([0, 0, 0.5], np.float32), right)
     with pytest.raises(WrongAnswer, match="on the GPU"):
         kernel_runs.agree("out", np.array([1, 2, 4], np.int32), np.array([1, 2, 3], np.int32))
