@@ -12,7 +12,7 @@ from llmc.course.checks.explain import WrongAnswer
 from llmc.course.checks.gradients import gradient_check
 from llmc.course.checks.inputs import awkward, guarded
 from llmc.course.checks.timing import faster, race
-from llmc.course.figures.style import use_style
+from llmc.course.figures.showing import use_style
 from llmc.course.learner.glossary import glossary
 from llmc.course.learner.hints import hint
 from llmc.course.learner.journal import progress, recording

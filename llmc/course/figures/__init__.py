@@ -56,6 +56,7 @@ from llmc.course.figures.curves import LOOKS, curves, level, moment, plain_ticks
 from llmc.course.figures.flow import area, arrow, box, flow, way_back
 from llmc.course.figures.grid import cell_row, number_grid, number_text
 from llmc.course.figures.heat import heat_map
+from llmc.course.figures.showing import use_style
 from llmc.course.figures.source import show_cuda
 from llmc.course.figures.style import (
     BLUE,
@@ -71,7 +72,6 @@ from llmc.course.figures.style import (
     YELLOW,
     ink,
     tint,
-    use_style,
 )
 
 __all__ = [

@@ -6,9 +6,23 @@ alt text in the output's metadata (exercises/pictures.py).
 """
 
 from llmc.course.figures.alt import words
-from llmc.course.figures.style import DPI, SMALLEST
+from llmc.course.figures.style import COLORS, DPI, SETTINGS, SMALLEST
 
 PIXELS_PER_INCH = 96  # of a page at 100%: a figure of 7 inches is 672 of them wide, whatever its dpi
+
+
+def use_style():
+    """Set matplotlib up for the course: palette, sizes, white paper; in a notebook also alt text for every figure.
+
+    Call once, before the first figure.
+    """
+    import matplotlib as mpl
+    from cycler import cycler
+
+    mpl.rcdefaults()  # a learner's own matplotlibrc must not hide a curve
+    mpl.rcParams.update(SETTINGS)
+    mpl.rcParams["axes.prop_cycle"] = cycler(color=list(COLORS.values()))
+    show_as_images()
 
 
 def show_as_images():

@@ -54,22 +54,6 @@ SETTINGS = {
 }
 
 
-def use_style():
-    """Set matplotlib up for the course: palette, sizes, white paper; in a notebook also alt text for every figure.
-
-    Call once, before the first figure.
-    """
-    import matplotlib as mpl
-    from cycler import cycler
-
-    from llmc.course.figures.showing import show_as_images
-
-    mpl.rcdefaults()  # a learner's own matplotlibrc must not hide a curve
-    mpl.rcParams.update(SETTINGS)
-    mpl.rcParams["axes.prop_cycle"] = cycler(color=list(COLORS.values()))
-    show_as_images()
-
-
 def ink(color, ground="white"):
     """That colour for letters on that ground, darker where it is too pale to read; black or white if nothing else is.
 
