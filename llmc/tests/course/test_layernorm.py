@@ -3,7 +3,8 @@
 import numpy as np
 
 from llmc.course import gradient_check
-from llmc.course.figures.style import SETTINGS, use_style
+from llmc.course.figures.showing import use_style
+from llmc.course.figures.style import SETTINGS
 from llmc.course.lessons import layernorm as lesson
 
 RNG = np.random.default_rng(3)
