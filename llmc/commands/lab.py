@@ -11,8 +11,9 @@ from llmc.errors import UserError
 from llmc.terminal import path_variable, pip
 
 FIRST = "00_start_here.ipynb"
-OFFER = """Would you like to work in a copy of the course of your own? Your answers stay there when the course changes.
-A name for its folder, or n to work in the checkout itself [my-course]: """
+COPY = "my-course"
+OFFER = f"""Would you like to work in a copy of the course of your own? Your answers stay there when the course changes.
+A name for its folder, or n to work in the checkout itself [{COPY}]: """
 
 
 def add_arguments(parser):
@@ -39,20 +40,25 @@ def run(args) -> int:
 
 
 def _offered(root) -> Path | None:
-    """A new copy, where somebody sits at a terminal and wants one, and has not begun to work in the checkout."""
+    """A new copy, or None for somebody who wants none, or has begun to work in the checkout.
+
+    Where nobody sits at a terminal it is made unasked, because `git pull` stops at lessons that were run in a checkout.
+    """
     from llmc.course.exercises.own_folder import start
     from llmc.course.learner import journal
 
-    if not (sys.stdin.isatty() and sys.stdout.isatty()) or journal.read(journal.progress_file())["worked"]:
+    if journal.read(journal.progress_file())["worked"]:
         return None
-    try:
-        answer = input(OFFER).strip() or "my-course"
-    except EOFError:
-        return None
+    answer = COPY
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        try:
+            answer = input(OFFER).strip() or COPY
+        except EOFError:
+            return None
     if answer.lower() in ("n", "no"):
         return None
     copy = root / Path(answer).expanduser()
-    print("\n".join(start(copy, root)[:-1]))
+    print("\n".join(start(copy, root)[:-1]), flush=True)
     return copy
 
 

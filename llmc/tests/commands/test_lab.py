@@ -43,11 +43,11 @@ def at_a_terminal(monkeypatch, *answers):
     return asked
 
 
-def test_without_a_terminal_it_asks_nothing(root, opened):
+def test_without_a_terminal_it_makes_a_copy_unasked(root, opened):
     assert main(["lab", "--", "--no-browser", "--port", "9999"]) == 0
     assert opened[1:3] == ["-m", "jupyterlab"] and opened[-3:] == ["--no-browser", "--port", "9999"]
-    assert f"--ServerApp.root_dir={root / 'notebooks'}" not in opened and f"--ServerApp.root_dir={root}" in opened
-    assert "--LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb" in opened
+    assert f"--ServerApp.root_dir={root}" in opened and (root / "my-course" / layout.MARKER).is_file()
+    assert "--LabApp.default_url=/lab/tree/my-course/00_start_here.ipynb" in opened
     assert "--ServerApp.terminado_settings={'shell_command': ['/bin/zsh']}" in opened or os.name == "nt"
 
 
