@@ -7,9 +7,10 @@ Exit status: 0 done · 1 a check failed (verify, exercises --check) · 2 bad inp
 import argparse
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 
-from llmc.errors import UserError
+from llmc.errors import UserError, why
 from llmc.terminal import llmc_command
 
 
@@ -74,6 +75,7 @@ def make_parser(command=None):
 def main(argv=None) -> int:
     """Run the command line `argv` (sys.argv[1:] when None); returns the exit status."""
     argv = sys.argv[1:] if argv is None else list(argv)
+    sys.stdout, sys.stderr = (stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr))  # None: `>&-`
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal that lacks a character shows "?" instead of a traceback
@@ -83,13 +85,17 @@ def main(argv=None) -> int:
         return status
     except UserError as error:
         return _refuse(error, error.status)
-    except KeyboardInterrupt:
-        return _refuse("interrupted.")
+    except KeyboardInterrupt as error:
+        return _refuse(str(error) or "interrupted.")
     except MemoryError as error:
         return _refuse(f"not enough memory ({error}); choose a smaller model, batch or sequence length.")
-    except BrokenPipeError:  # the reader (`| head`) has seen enough; what is still buffered goes nowhere
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader (`| head`) has seen enough
+        _drop_output()
         return 1
+    except OSError as error:  # of a file that the command knew nothing about, or of the console
+        _drop_output()
+        place = f"{error.filename}: " if error.filename else "cannot write the output: "
+        return _refuse(f"{place}{why(error)}.")
 
 
 def _run(argv) -> int:
@@ -100,6 +106,12 @@ def _run(argv) -> int:
         parser.print_help()
         return 0
     return module_of(args.command).run(args)
+
+
+def _drop_output():
+    """What is still buffered goes nowhere, so that the end of the process does not stumble over it."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _refuse(sentence, status=2) -> int:

@@ -109,7 +109,11 @@ def audience(on_step, quiet):
     """(say, on_step): where lines about the preparation go, and where the StepReports go."""
     if on_step is not None:
         return None, on_step
-    return (None, lambda report: None) if quiet else (print, console())
+    return (None, silent) if quiet else (print, console())
+
+
+def silent(report: StepReport):
+    """Print nothing."""
 
 
 def console():

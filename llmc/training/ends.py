@@ -1,4 +1,4 @@
-"""The two ways in which a run fails: what happened, what is saved, and how to continue from there, in one sentence."""
+"""The ways in which a run fails: what happened, what is saved, and how to continue from there, in one sentence."""
 
 from llmc.errors import UserError
 from llmc.terminal import llmc_command, shown
@@ -35,3 +35,14 @@ def failed(error, folder) -> UserError:
         return UserError(f"{what}.")
     command = llmc_command("train", "--resume", folder.path)
     return UserError(f"{what}; step {folder.latest} is saved: continue from it with `{command}`.")
+
+
+def abandoned(trainer, folder) -> str:
+    """What a second signal leaves of a run."""
+    if not folder or folder.latest is None:
+        return "ended at once, at the second signal; no step was saved."
+    if folder.latest == trainer.settings.steps:
+        command = llmc_command("sample", folder.path)
+        return f"ended at once, at the second signal; all {folder.latest} steps are saved: `{command}` lets it write."
+    command = llmc_command("train", "--resume", folder.path)
+    return f"ended at once, at the second signal; step {folder.latest} is saved: continue from it with `{command}`."

@@ -1,24 +1,32 @@
-"""Ctrl-C and SIGTERM as a request, not an exception: the batch in progress is finished, then the run is saved."""
+"""Ctrl-C, SIGTERM and SIGHUP as a request, not an exception: the batch in progress is finished, then the run is saved.
+
+A second signal ends the run at once; the checkpoints that are on the disk are safe.
+"""
 
 import signal
 import threading
+from time import monotonic
+
+SAME_REQUEST = 1.0  # seconds: make, uv and systemd pass on a signal that has already come, or send two different ones
 
 
 class StopRequest:
-    """`with StopRequest() as stop`: inside, the two signals only set `stop.requested`, however often they come.
+    """`with StopRequest() as stop`: inside, a signal only sets `stop.requested`; a later one raises KeyboardInterrupt.
 
-    Signals belong to the main thread; in another thread this does nothing. The previous handlers return at the end.
+    Signals belong to the main thread; in another thread this does nothing. A signal that this process ignores (SIGHUP
+    under nohup) stays ignored. The previous handlers return at the end.
     """
 
-    SIGNALS = (signal.SIGINT, signal.SIGTERM)
+    SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
     def __init__(self):
         self.requested = False
+        self._first = None  # when the first signal came
         self._before = {}
 
     def __enter__(self):
         if threading.current_thread() is threading.main_thread():
-            for number in self.SIGNALS:
+            for number in [n for n in self.SIGNALS if signal.getsignal(n) is not signal.SIG_IGN]:
                 self._before[number] = signal.signal(number, self._handle)
         return self
 
@@ -28,3 +36,7 @@ class StopRequest:
 
     def _handle(self, number, frame):
         self.requested = True
+        if self._first is None:
+            self._first = monotonic()
+        elif monotonic() - self._first > SAME_REQUEST:
+            raise KeyboardInterrupt

@@ -1,14 +1,14 @@
 """One training run from settings to a run folder: steps, validation, checkpoints, the log, and a clean end."""
 
 import time
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 
 import numpy as np
 
 from llmc.errors import UserError
-from llmc.training.console import audience
+from llmc.training.console import audience, silent
 from llmc.training.continuation import load_run
-from llmc.training.ends import RunDiverged, failed
+from llmc.training.ends import RunDiverged, abandoned, failed
 from llmc.training.interrupt import StopRequest
 from llmc.training.report import RunFacts, StepReport
 from llmc.training.result import TrainResult
@@ -24,8 +24,9 @@ def train(settings=None, on_step=None, quiet=False, save=True) -> TrainResult:
 
     on_step: called with a StepReport after every step (and its `close()`, if it has one, at the end); without it
     progress goes to the console, unless `quiet`. save: write the run folder (see run_folder/); False leaves no file.
-    Ctrl-C and SIGTERM end the run after the batch in progress; it is saved, and `interrupted` is set. Raises UserError
-    for bad settings or data, before any step, and its subclass RunDiverged when the loss is no longer a finite number.
+    Ctrl-C, SIGTERM and SIGHUP end the run after the batch in progress; it is saved, and `interrupted` is set. A second
+    signal ends it at once, with KeyboardInterrupt. Raises UserError for bad settings or data, before any step, and its
+    subclass RunDiverged when the loss is no longer a finite number.
     """
     settings = settings or TrainSettings()
     check_before_data(settings)
@@ -66,6 +67,12 @@ class _Run:
 
     def drive(self) -> TrainResult:
         """Make all the steps that are left, and end the run. A failure becomes one sentence that says what is saved."""
+        try:
+            return self._drive()
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(abandoned(self.trainer, self.folder)) from None
+
+    def _drive(self):
         with StopRequest() as stop, np.errstate(all="ignore"):  # overflows are found by looking at loss and norm
             try:
                 self._loop(stop)
@@ -76,7 +83,7 @@ class _Run:
                 self._rescue()
                 raise failed(error, self.folder) from None
             finally:
-                getattr(self.on_step, "close", lambda: None)()
+                self._close()
             return self._finish(stop.requested and self.trainer.step < self.settings.steps)
 
     # ------------------------------------------------------------------------------------------- steps
@@ -156,11 +163,23 @@ class _Run:
         )
 
     def _send(self, report, stop):
-        """Pass a report on. A listener whose pipe is closed (`llmc train | head`) ends the run, saved."""
+        """Pass a report on. A listener whose pipe is closed (`llmc train | head`) ends the run, saved.
+
+        One that cannot write for another reason (a full disk, a terminal that is gone) is not called again.
+        """
         try:
             self.on_step(report)
         except BrokenPipeError:
             stop.requested = True
+        except OSError:
+            self.on_step = silent
+
+    def _close(self):
+        """Let the listener end, once."""
+        close, self.on_step = getattr(self.on_step, "close", None), silent
+        if close:
+            with suppress(OSError):
+                close()
 
     # ------------------------------------------------------------------------------------------- ends
 

@@ -1,7 +1,7 @@
 """The command line: what it answers, and that every bad input is one sentence and exit status 2."""
 
 import os
-import signal
+import shlex
 import subprocess
 import sys
 import time
@@ -16,6 +16,7 @@ from llmc.config import GPT2Config
 from llmc.data import write_tokens
 from llmc.model import GPT2
 from llmc.tests.tiny_corpus import V, write_corpus
+from llmc.training.interrupt import StopRequest
 from llmc.training.run_folder import runs_home
 
 PATIENCE = 300  # seconds for what a busy machine does in time; on a quiet one nothing waits so long
@@ -262,7 +263,7 @@ def test_interrupted_outside_of_training_is_one_sentence(monkeypatch, refused):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for another process")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", StopRequest.SIGNALS)
 def test_ctrl_c_saves_and_exits_with_2(data, tmp_path, number):
     run = tmp_path / "run"
     process = shell(
@@ -280,6 +281,24 @@ def test_ctrl_c_saves_and_exits_with_2(data, tmp_path, number):
     names = {p.name for p in run.iterdir()}
     assert names >= {"loss.png", "main.log", "model.bin", "sample.txt", "settings.json", "tokenizer.bin"}
     assert f"--resume {run}" in err and not any(name.endswith(".tmp") for name in names)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+def test_a_full_console_does_not_cost_the_run(data, tmp_path):
+    with open("/dev/full", "w") as full:
+        process = shell("train", "--data", data, "--out", tmp_path / "run", *QUICK, stdout=full)
+        _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 2 and err == "llmc: cannot write the output: No space left on device.\n"
+    assert (tmp_path / "run" / "loss.png").is_file()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
+def test_a_closed_console_does_not_cost_the_run(data, tmp_path):
+    command = [sys.executable, "-m", "llmc", "train", "--data", data, "--out", tmp_path / "run", *QUICK]
+    root = os.path.dirname(os.path.dirname(llmc.__file__))
+    words = " ".join(shlex.quote(str(word)) for word in command)
+    assert subprocess.run(["sh", "-c", f"cd {shlex.quote(root)} && exec {words} >&- 2>&-"]).returncode == 0
+    assert (tmp_path / "run" / "loss.png").is_file()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pipe that breaks")

@@ -1,7 +1,9 @@
 """The training loop: it learns, is reproducible bit for bit, writes whole files, and ends cleanly however it ends."""
 
+import errno
 import os
 import signal
+import sys
 import threading
 
 import numpy as np
@@ -15,7 +17,9 @@ from llmc.data.tokenizer import read_tokenizer
 from llmc.errors import UserError
 from llmc.tests.tiny_corpus import V, write_corpus
 from llmc.training import Trainer, TrainSettings, loop, read_log, resume, train
+from llmc.training import interrupt as interrupt_module
 from llmc.training.ends import RunDiverged
+from llmc.training.interrupt import StopRequest
 from llmc.training.run_folder import find_run
 from llmc.training.trainer import Diverged
 
@@ -114,20 +118,67 @@ def test_lines_on_the_console_are_llmcs(settings, capsys):
 # ------------------------------------------------------------------------------------------------- how runs end
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", StopRequest.SIGNALS)
 def test_a_signal_ends_the_run_after_the_step_and_saves_it(settings, tmp_path, number):
     before = signal.getsignal(number)
 
     def interrupt(report):
         if report.step == 2:
             signal.raise_signal(number)
-            signal.raise_signal(number)  # a second one changes nothing
+            signal.raise_signal(number)  # a second one within a second is an echo of the first
 
     result = train(settings(), on_step=interrupt)
     assert result.interrupted and result.steps == len(result.losses) in (2, 3)
     assert files(tmp_path / "run") == RUN | checkpoint(result.steps)
     assert np.array_equal(read_model(tmp_path / "run" / "model.bin").params_flat, result.model.params_flat)
     assert signal.getsignal(number) is before
+
+
+def test_a_second_signal_ends_the_run_at_once_and_keeps_its_checkpoints(settings, tmp_path, monkeypatch):
+    def interrupt(report):
+        if report.step == 4:
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(interrupt_module, "SAME_REQUEST", -1)
+    with pytest.raises(KeyboardInterrupt, match="step 3 is saved: continue from it with"):
+        train(settings(checkpoint_every=3), on_step=interrupt)
+    assert checkpoints(tmp_path / "run") == [3] and not list((tmp_path / "run").glob("*.tmp"))
+    assert resume(tmp_path / "run", quiet=True).steps == 6
+
+
+def test_a_second_signal_during_the_last_sample(settings, tmp_path, monkeypatch):
+    def interrupted(*args, **options):
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        raise AssertionError("went on after the second signal")
+
+    monkeypatch.setattr(interrupt_module, "SAME_REQUEST", -1)
+    monkeypatch.setattr("llmc.training.trainer.generate", interrupted)
+    with pytest.raises(KeyboardInterrupt, match="all 6 steps are saved"):
+        train(settings(), quiet=True)
+    assert checkpoints(tmp_path / "run") == [6]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGHUP")
+def test_a_signal_that_the_process_ignores_stays_ignored(settings):
+    """`nohup llmc train`."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        result = train(settings(), on_step=lambda report: signal.raise_signal(signal.SIGHUP), save=False)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert not result.interrupted
+
+
+def test_a_listener_that_cannot_write_does_not_cost_the_run(settings, tmp_path):
+    def full(report):
+        full.calls += 1
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    full.calls = 0
+    assert train(settings(), on_step=full).steps == 6 and full.calls == 1
+    assert files(tmp_path / "run") == RUN | checkpoint(6)
 
 
 def test_a_signal_during_saving_changes_nothing(settings, tmp_path, monkeypatch):
