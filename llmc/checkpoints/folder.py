@@ -47,11 +47,13 @@ def latest_checkpoint(folder) -> int | None:
 
 
 def newest_model(folder) -> Path | None:
-    """The file with the newest weights of a run folder: its model.bin, else its newest checkpoint's, else None."""
+    """The file with the newest weights of a run folder: model.bin or its newest checkpoint's; None without either.
+
+    While a finished run is continued, its model.bin stays until there is a new one, so a checkpoint can be newer.
+    """
     final, step = Path(folder) / FINAL_MODEL, latest_checkpoint(folder)
-    if final.is_file():
-        return final
-    return None if step is None else model_path(folder, step)
+    files = [final] * final.is_file() + ([] if step is None else [model_path(folder, step)])
+    return max(files, key=lambda path: path.stat().st_mtime_ns, default=None)  # model.bin, when both are as new
 
 
 def load_checkpoint(folder, step: int, backend="numpy"):

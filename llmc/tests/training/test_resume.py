@@ -172,18 +172,23 @@ def test_a_run_folder_may_move(settings, tmp_path):
     assert np.array_equal(rest.model.params_flat, whole.model.params_flat) and rest.run_dir == tmp_path / "moved"
 
 
-def test_model_bin_is_always_the_newest(settings, tmp_path):
+def test_a_continued_run_keeps_what_it_left_until_it_ends_again(settings, tmp_path):
+    names = ("model.bin", "sample.txt", "loss.png")
+
     def kill(report):
-        assert not (tmp_path / "run" / "model.bin").exists()
+        assert [(tmp_path / "run" / name).read_bytes() for name in names] == before
         if report.step == 7:
             raise Killed
 
     stopped(settings("run", checkpoint_every=2), 3)
     assert newest_model(tmp_path / "run").name == "model.bin"
+    before = [(tmp_path / "run" / name).read_bytes() for name in names]
     with pytest.raises(Killed):
         resume(tmp_path / "run", on_step=kill)
     assert find_model(tmp_path / "run").name == "model_00000006.bin"
     resume(tmp_path / "run", quiet=True)
+    assert newest_model(tmp_path / "run").name == "model.bin" and not list((tmp_path / "run").glob(".*"))
+    assert not before == [(tmp_path / "run" / name).read_bytes() for name in names]
     assert (tmp_path / "run" / "model.bin").samefile(tmp_path / "run" / "model_00000008.bin")
 
 

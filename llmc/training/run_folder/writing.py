@@ -84,15 +84,18 @@ class RunFolder:
             figure.savefig(file, format="png")
 
     def _save_model(self, trainer):
-        """The model of the last checkpoint, under a name without a step."""
+        """The model of the last checkpoint, under a name without a step; the old one stays until this one is there."""
         source, target = model_path(self.path, trainer.step), self.path / FINAL_MODEL
-        target.unlink(missing_ok=True)
+        link = self.path / f".{FINAL_MODEL}.link.tmp"
         try:
-            os.link(source, target)
+            os.link(source, link)
+            link.replace(target)
         except OSError:  # a file system without hard links
             write_model(target, trainer.model)
+        finally:
+            link.unlink(missing_ok=True)  # still there when both names were links to one file already
 
     def reopen(self):
-        """Remove the files that only the end of a run leaves, and the half-written ones of a killed process."""
-        for path in (*(self.path / name for name in (FINAL_MODEL, SAMPLE, PLOT)), *self.path.glob(".*.tmp")):
+        """Remove the half-written files of a killed process. What the end of the run left stays until it ends again."""
+        for path in self.path.glob(".*.tmp"):
             path.unlink(missing_ok=True)
