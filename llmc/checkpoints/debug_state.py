@@ -9,7 +9,8 @@ import numpy as np
 
 from llmc.config import GPT2Config
 from llmc.errors import UserError
-from llmc.files.header import SIZE, check_size, opened, read_header
+from llmc.files.header import SIZE, check_size, read_header
+from llmc.files.reading import opened
 
 MAGIC = 20240327
 VERSION = 2

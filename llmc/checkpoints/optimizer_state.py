@@ -12,7 +12,8 @@ import numpy as np
 from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
 from llmc.files.floats import read_floats, write_floats
-from llmc.files.header import SIZE, file_size, make_header, opened, read_header
+from llmc.files.header import SIZE, make_header, read_header
+from llmc.files.reading import file_size, opened
 
 MAGIC = 20240527
 VERSION = 1

@@ -2,7 +2,6 @@
 
 import json
 from math import exp, isfinite, log
-from pathlib import Path
 from time import perf_counter
 
 from llmc.checkpoints import read_config, read_model
@@ -11,6 +10,7 @@ from llmc.data.shards import Shards
 from llmc.data.tokenizer import token_lengths
 from llmc.errors import UserError
 from llmc.evaluation import BASELINE_TOKENS, baselines, first_batches
+from llmc.files.reading import user_path
 from llmc.training.run_folder.find_models import find_model, find_tokenizer, run_settings, trained_window
 from llmc.training.settings import TrainSettings
 
@@ -99,7 +99,7 @@ def _loader(args, path, config):
     s = run_settings(path)
     if args.tokens is None and s is None:
         raise UserError(f"{path} is not in a run folder; give the tokens to measure it on with --tokens.")
-    tokens = find_corpus(s.data).val if args.tokens is None else Path(args.tokens).expanduser()
+    tokens = find_corpus(s.data).val if args.tokens is None else user_path(args.tokens)
     T = min(trained_window(s, config), AT_ONCE) if args.sequence_length is None else args.sequence_length
     config.check_sequence_length(T)
     B = args.batch_size

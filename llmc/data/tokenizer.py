@@ -6,15 +6,15 @@ Encode with `llmc.data.encode(encoding, text)`: it takes any text, and never tur
 into the special token.
 """
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from llmc.data.bpe import GPT2_PATTERN
-from llmc.errors import UserError, why
+from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
 from llmc.files.header import SIZE, make_header, read_header
+from llmc.files.reading import opened
 
 if TYPE_CHECKING:
     import tiktoken
@@ -107,10 +107,8 @@ def read_tokenizer(path) -> "tiktoken.Encoding":
     """
     header = read_header(path, MAGIC, (1, VERSION), "a tokenizer file")
     V, eot_id = int(header[2]), int(header[3]) if header[1] == VERSION else GPT2_END
-    try:
-        raw = Path(path).read_bytes()[SIZE:]
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {why(error)}.") from error
+    with opened(path) as file:
+        raw = file.read()[SIZE:]
     return make_encoding(_unpack(raw, V, path), eot_id, str(path))
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from llmc.errors import UserError, why
 from llmc.files.atomic_write import atomic_write
 from llmc.files.header import SIZE, check_size, make_header, read_header
+from llmc.files.reading import opened
 
 MAGIC = 20240520
 VERSION = 1
@@ -50,12 +51,9 @@ def layout(path) -> Layout:
 
 
 def _first_word(path):
-    """(first int32 or None, size in bytes) of a file; (None, 0) if it cannot be read, which read_header reports."""
-    try:
-        with open(path, "rb") as file:
-            raw, size = file.read(4), os.fstat(file.fileno()).st_size
-    except OSError:
-        return None, 0
+    """(first int32, or None in a shorter file; size in bytes) of a file. Raises UserError when it cannot be read."""
+    with opened(path) as file:
+        raw, size = file.read(4), os.fstat(file.fileno()).st_size
     return (int.from_bytes(raw, "little", signed=True) if len(raw) == 4 else None), size
 
 
@@ -79,17 +77,14 @@ def chunks(path, found: Layout):
 
     The file is read, not mapped, so that one that shrinks meanwhile is a UserError and not the end of the process.
     """
-    try:
-        with open(path, "rb") as file:
-            file.seek(found.offset)
-            for index in range(0, found.ntok, CHUNK):
-                n = min(CHUNK, found.ntok - index)
-                tokens = np.fromfile(file, found.dtype, n)  # (n,)
-                if tokens.size < n:
-                    raise shrunk(path)
-                yield index, tokens
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {why(error)}.") from error
+    with opened(path) as file:
+        file.seek(found.offset)
+        for index in range(0, found.ntok, CHUNK):
+            n = min(CHUNK, found.ntok - index)
+            tokens = np.fromfile(file, found.dtype, n)  # (n,)
+            if tokens.size < n:
+                raise shrunk(path)
+            yield index, tokens
 
 
 def shrunk(path) -> UserError:

@@ -3,12 +3,10 @@
 Shared by token files, models, states and tokenizers. A bad file is refused, in one sentence, before any allocation.
 """
 
-from contextlib import contextmanager
-from pathlib import Path
-
 import numpy as np
 
-from llmc.errors import UserError, why
+from llmc.errors import UserError
+from llmc.files.reading import file_size, opened
 
 WORDS = 256
 SIZE = 4 * WORDS  # bytes
@@ -19,24 +17,6 @@ def make_header(magic: int, version: int, *fields: int) -> np.ndarray:
     header = np.zeros(WORDS, "<i4")  # (256,)
     header[: 2 + len(fields)] = [magic, version, *fields]
     return header
-
-
-@contextmanager
-def opened(path):
-    """`with opened(path) as file`: a file for reading bytes. Raises UserError when opening or reading it fails."""
-    try:
-        with Path(path).open("rb") as file:
-            yield file
-    except FileNotFoundError:
-        raise UserError(f"{path} does not exist; check the path.") from None
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {why(error)}.") from error
-
-
-def file_size(path) -> int:
-    """Size of a file in bytes. Raises UserError when it cannot be opened."""
-    with opened(path) as file:
-        return file.seek(0, 2)
 
 
 def read_header(path, magic: int, versions, what: str) -> np.ndarray:

@@ -6,11 +6,11 @@ One comparison, row by row: logits, loss and every gradient of a batch, then the
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
-from llmc.errors import UserError, why
+from llmc.errors import UserError
+from llmc.files.reading import opened
 
 STEPS = 10
 RECIPES = {  # the optimizers of llm.c's two tests
@@ -114,10 +114,10 @@ def read_losses(path, recipe: str) -> dict[str, list[float]]:
     An entry is a list, or an object whose "losses" is one. There may be several for a recipe. Raises UserError when the
     file cannot be read or holds no ten losses for the recipe.
     """
+    with opened(path) as file:
+        raw = file.read()
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {why(error)}; check the path.") from error
+        content = json.loads(raw)
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is not a JSON file: {error}.") from error
     if isinstance(content, list):

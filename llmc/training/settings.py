@@ -1,5 +1,6 @@
 """All numbers that a training run depends on, checked before anything starts; the defaults suit a two-core laptop."""
 
+import os
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -13,7 +14,9 @@ OPTIONAL = ("total_batch_size", "val_batches")
 AT_LEAST_ZERO = ("warmup", "seed", "sample_every", "sample_tokens", "checkpoint_every", "keep")
 POSITIVE = ("learning_rate", "eps")
 NOT_NEGATIVE = ("clip", "skip_loss_z", "skip_norm_z")
-SHARES = ("final_fraction", "weight_decay", "beta1", "beta2")
+SHARES = ("final_fraction", "weight_decay")
+BELOW_ONE = ("beta1", "beta2")
+TEXTS = ("preset", "model", "data", "schedule", "backend", "out", "name")
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,13 @@ class TrainSettings:
             self._check(name, (int, float), lambda x: x >= 0 and isfinite(x), "a number of zero or more")
         for name in SHARES:
             self._check(name, (int, float), lambda x: 0 <= x <= 1, "a number from 0 to 1")
+        for name in BELOW_ONE:  # 1 would divide by zero in the bias correction
+            self._check(name, (int, float), lambda x: 0 <= x < 1, "a number from 0 to less than 1")
+        for name in TEXTS:
+            if getattr(self, name) is not None:
+                self._check(name, (str, os.PathLike), lambda x: "\0" not in str(x), "a text")
+        if not isinstance(self.shuffle, bool):
+            raise UserError(f"shuffle must be true or false, not {self.shuffle!r}.")
         if not self.preset or not str(self.data):
             raise UserError("a run needs a preset and data; leave the options out to take the defaults.")
         if self.schedule not in KINDS:

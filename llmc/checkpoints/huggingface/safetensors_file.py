@@ -14,7 +14,7 @@ import numpy as np
 from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
 from llmc.files.bfloat16 import bfloat16_to_float32
-from llmc.files.header import file_size, opened
+from llmc.files.reading import file_size, opened
 
 LONGEST_HEADER = 100_000_000  # bytes, the format's own limit
 MOST_DIMENSIONS = 8

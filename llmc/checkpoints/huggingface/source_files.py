@@ -6,7 +6,7 @@ from pathlib import Path
 from textwrap import shorten
 
 from llmc.errors import UserError
-from llmc.files.header import opened
+from llmc.files.reading import opened, user_path
 from llmc.terminal import pip
 
 CONFIG, WEIGHTS, SHARDS = "config.json", "model.safetensors", "model.safetensors.index.json"
@@ -17,7 +17,7 @@ TIMEOUT = 10  # seconds
 
 def find_files(source):
     """(path of config.json, paths of the safetensors files). Raises UserError when one is missing."""
-    path = Path(source).expanduser()
+    path = user_path(source)
     if path.is_file():
         return _required(_in_folder(path.parent), CONFIG, source), [path]
     get = _in_folder(path) if path.is_dir() else _on_hub(str(source))

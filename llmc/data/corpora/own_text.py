@@ -1,14 +1,14 @@
 """Your own text: any UTF-8 file, its last part held out for validation. See text_file.py for its documents."""
 
 from llmc.data.corpora.build import Part, build
-from llmc.data.corpora.text_file import blocks, documents, file_size, find_cut
+from llmc.data.corpora.text_file import blocks, documents, find_cut, text_size
 from llmc.data.corpora.validation import held_out
 from llmc.data.encoding import pieces
 
 
 def prepare(options, say=None):
     """Write train.bin, val.bin and tokenizer.bin; see `build`."""
-    path, size = options.file, file_size(options.file)
+    path, size = options.file, text_size(options.file)
     for _ in blocks(path):
         pass  # read it all once: a bad byte found only at the end of a large file would cost an hour
     cut = find_cut(path, int(held_out(size)))

@@ -6,10 +6,10 @@ is changed, so the tokens decode to the file. Its last part is held out for vali
 
 import codecs
 import re
-from pathlib import Path
 
 from llmc.data.tokenizer import END_OF_TEXT
-from llmc.errors import UserError, why
+from llmc.errors import UserError
+from llmc.files.reading import file_size, opened
 
 BLOCK = 1 << 20  # bytes
 SMALLEST = 1000  # bytes of a file; a single batch has about as many
@@ -34,7 +34,7 @@ def blocks(path, start=0, end=None):
     """The text between two bytes of a UTF-8 file, in blocks that end where a line ends, unless it exceeds BLOCK."""
     decoder, at = codecs.getincrementaldecoder("utf-8")(), start
     try:
-        with open(path, "rb") as file:
+        with opened(path) as file:
             end = file.seek(0, 2) if end is None else end
             file.seek(start)
             while at < end:
@@ -47,14 +47,12 @@ def blocks(path, start=0, end=None):
                 at = at + len(raw) if raw else end
     except UnicodeDecodeError as error:
         raise UserError(_not_utf8(path, at - pending + error.start)) from None
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {why(error)}.") from error
 
 
 def _not_utf8(path, at):
     """The message about byte `at` of a file: its line, its column, its value."""
     line, column = 1, 0
-    with open(path, "rb") as file:
+    with opened(path) as file:
         for start in range(0, at, BLOCK):
             raw = file.read(min(BLOCK, at - start))
             line += raw.count(b"\n")
@@ -68,13 +66,10 @@ def _not_utf8(path, at):
 
 def find_cut(path, wanted: int) -> int:
     """Where the last `wanted` bytes, or a few less, begin: at a document if one begins soon, else at a line."""
-    try:
-        with open(path, "rb") as file:
-            cut = max(0, file.seek(0, 2) - wanted)
-            file.seek(cut)
-            ahead = file.read(min(BLOCK, wanted // 2))
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {why(error)}.") from error
+    with opened(path) as file:
+        cut = max(0, file.seek(0, 2) - wanted)
+        file.seek(cut)
+        ahead = file.read(min(BLOCK, wanted // 2))
     for mark in (b"\n" + END_OF_TEXT.encode(), b"\n"):
         if mark in ahead:
             return cut + ahead.index(mark) + 1
@@ -82,12 +77,9 @@ def find_cut(path, wanted: int) -> int:
     return cut + inside
 
 
-def file_size(path) -> int:
+def text_size(path) -> int:
     """Bytes of the file. Raises UserError when there is no such file, or when it is too small to hold a part out."""
-    path = Path(path)
-    if not path.is_file():
-        raise UserError(f"there is no file {path}; check the path.")
-    size = path.stat().st_size
+    size = file_size(path)
     if size < SMALLEST:
         raise UserError(f"{path} has only {size} bytes, too few to learn from; give a text of at least {SMALLEST:,}.")
     return size

@@ -5,7 +5,7 @@ The text is split on blank lines, and each section keeps its own blank line. The
 
 from llmc.data.corpora.build import Part, build
 from llmc.data.corpora.download import download
-from llmc.data.corpora.text_file import blocks, file_size
+from llmc.data.corpora.text_file import blocks, text_size
 from llmc.data.corpora.validation import after_validation
 
 URL = "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt"
@@ -16,7 +16,7 @@ VAL_TOKENS = 32_768
 def prepare(options, say=None):
     """Write tiny_shakespeare_train.bin, tiny_shakespeare_val.bin and tokenizer.bin; see `build`."""
     path = options.file or download(URL, options.out / "download" / "input.txt", SHA256, say)
-    file_size(path)
+    text_size(path)
     encoding = options.encoding(after_validation(sections(blocks(path)), VAL_TOKENS), say)
     files = [("tiny_shakespeare_val.bin", VAL_TOKENS), ("tiny_shakespeare_train.bin", None)]
     pieces = ((True, section) for section in sections(blocks(path)))

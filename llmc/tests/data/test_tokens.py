@@ -68,7 +68,7 @@ def test_missing(tmp_path):
 
 
 def test_folder(tmp_path):
-    with pytest.raises(UserError, match="cannot read"):
+    with pytest.raises(UserError, match="is a folder"):
         read_tokens(tmp_path)
 
 

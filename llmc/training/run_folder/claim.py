@@ -4,6 +4,7 @@ from itertools import count
 from pathlib import Path
 
 from llmc.errors import UserError, why
+from llmc.files.reading import user_path
 from llmc.training.run_folder.find_models import runs_home
 
 
@@ -12,7 +13,7 @@ def claim_folder(out, name) -> Path:
 
     Raises UserError when `out` holds something, when `name` is not a plain name, and when the folder cannot be made.
     """
-    return _claim(Path(out).expanduser()) if out is not None else _claim_number(runs_home(), name)
+    return _claim(user_path(out)) if out is not None else _claim_number(runs_home(), name)
 
 
 def _claim(path) -> Path:

@@ -9,6 +9,7 @@ from llmc.data.corpus import TOKENIZER
 from llmc.data.gpt2_tokenizer import LLMC_NAME, gpt2_encoding
 from llmc.data.tokenizer import read_tokenizer, token_table
 from llmc.errors import UserError
+from llmc.files.reading import user_path
 from llmc.terminal import llmc_command, shown
 from llmc.training.run_folder.settings_file import SETTINGS, read_settings
 from llmc.training.settings import TrainSettings
@@ -31,7 +32,7 @@ def find_run(run=None) -> Path:
         if newest is None:
             raise UserError(f"there is no trained model in {shown(runs_home())}; {_make_one()}.")
         return newest.parent
-    places = [Path(run).expanduser(), runs_home() / run]
+    places = [user_path(run), runs_home() / run]
     folder = next((place for place in places if place.is_dir()), None)
     if folder is None:
         raise UserError(f"there is no run {run}, neither here nor in {shown(runs_home())}; {_make_one()}.")
@@ -49,8 +50,8 @@ def _make_one() -> str:
 
 def find_model(model=None) -> Path:
     """The file of a model, given by its path or by its run (see `find_run`). Raises UserError when there is none."""
-    if model is not None and Path(model).expanduser().is_file():
-        return Path(model).expanduser()
+    if model is not None and user_path(model).is_file():
+        return user_path(model)
     return newest_model(find_run(model))
 
 

@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 from llmc.errors import UserError, why
+from llmc.files.reading import opened
 from llmc.training.run_folder.lock import try_lock
 
 LOG = "main.log"
@@ -73,10 +74,8 @@ def read_log(path) -> dict:
     steps only the last lines count. An incomplete last line is ignored. Reads llm.c's own logs too. Raises UserError
     for a missing file and for a line of another form.
     """
-    try:
-        text = Path(path).read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise UserError(f"cannot read the log {path}: {why(error)}; give the main.log of a run.") from error
+    with opened(path, "give the main.log of a run") as file:
+        text = file.read().decode("utf-8", "replace")
     lines = []  # (place in the run, name, row), in the order of places
     for number, line in enumerate(text.split("\n")[:-1], start=1):
         name, row = _parse(line)

@@ -5,8 +5,9 @@ from dataclasses import asdict, fields
 from pathlib import Path
 
 from llmc.data import CORPORA
-from llmc.errors import UserError, why
+from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
+from llmc.files.reading import opened
 from llmc.training.settings import PLACE, TrainSettings
 
 SETTINGS = "settings.json"
@@ -37,9 +38,9 @@ def read_settings(folder) -> TrainSettings:
 
 
 def _read(path):
+    with opened(path, "start a new run from the weights with --model") as file:
+        raw = file.read()
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {why(error)}; start a new run from the weights with --model.") from error
+        return json.loads(raw)
     except (ValueError, RecursionError):
         raise UserError(f"{path} is damaged: it is not JSON; start a new run from the weights with --model.") from None

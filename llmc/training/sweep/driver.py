@@ -16,6 +16,7 @@ from llmc.data import find_corpus
 from llmc.data.tokenise import cores
 from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
+from llmc.files.reading import user_path
 from llmc.training.run_folder.claim import claim_folder, remove_if_empty
 from llmc.training.settings import TrainSettings
 from llmc.training.start import check_before_data
@@ -84,7 +85,7 @@ def _folder(settings, save):
         with tempfile.TemporaryDirectory(prefix="llmc-sweep-") as folder:
             yield Path(folder)
         return
-    path = Path(settings.out).expanduser() if settings.out is not None else None
+    path = user_path(settings.out) if settings.out is not None else None
     if path is None or not (path / RESULTS).is_file():
         path = claim_folder(path, settings.name or "sweep")
     try:

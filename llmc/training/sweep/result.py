@@ -5,8 +5,9 @@ from dataclasses import asdict, dataclass, field
 from math import isfinite
 from pathlib import Path
 
-from llmc.errors import UserError, why
+from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
+from llmc.files.reading import opened
 from llmc.training.run_folder.log import LOG, read_log
 from llmc.training.settings import PLACE
 from llmc.training.sweep.side_by_side import DIVERGED, DONE, INTERRUPTED
@@ -124,16 +125,13 @@ def read_results(path, settings) -> dict:
     Raises UserError for a sweep with other settings, and for a damaged file.
     """
     path = Path(path)
+    if not path.exists():
+        return {}
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        with opened(path, "choose another folder with --out") as file:
+            found = json.loads(file.read())
         there, runs = found["settings"], found["runs"]
         results = {r["learning_rate"]: _read_run(path.parent, r) for r in runs}
-    except FileNotFoundError:
-        return {}
-    except UserError:  # about a log
-        raise
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {why(error)}; choose another folder with --out.") from error
     except (ValueError, KeyError, TypeError, AttributeError):
         raise UserError(f"{path} is damaged; choose another folder with --out.") from None
     shared = _shared(settings)

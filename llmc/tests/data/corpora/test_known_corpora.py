@@ -17,7 +17,7 @@ from llmc.tests.tiny_corpus import byte_encoding
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
-        (["--file", "none.txt"], "there is no file none.txt"),
+        (["--file", "none.txt"], "none.txt does not exist"),
         (["nonsense"], 'there is no corpus "nonsense"; choose one of fineweb, pydocs, tinyshakespeare, tinystories'),
         (["pydocs", "--file", "a.txt"], "pydocs is made from the Python that runs llmc"),
         (["tinystories", "--shards", "3"], "--shards works with fineweb only"),

@@ -1,0 +1,45 @@
+"""The one door for files that a user names: each is a regular file that can be read, or refused in one sentence."""
+
+import os
+import stat
+from contextlib import contextmanager
+from pathlib import Path
+
+from llmc.errors import UserError, why
+
+
+def user_path(text) -> Path:
+    """A path as somebody typed it, with ~ for a home folder. Raises UserError for one that no file can have."""
+    if "\0" in str(text):
+        raise UserError(f"{str(text)!r} cannot be a path: it holds a zero byte.")
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise UserError(f"{text} names a home folder that does not exist; write the whole path.") from None
+
+
+@contextmanager
+def opened(path, advice="check the path"):
+    """`with opened(path) as file`: a file for reading bytes. Raises UserError when opening or reading it fails.
+
+    Only regular files are opened: a named pipe would wait for ever, a device has no end. advice: what to do when the
+    file does not exist or cannot be read.
+    """
+    try:
+        path = user_path(path)
+        kind = os.stat(path).st_mode
+        if not stat.S_ISREG(kind):
+            what = "a folder" if stat.S_ISDIR(kind) else "not a regular file"
+            raise UserError(f"{path} is {what}; give a file.")
+        with path.open("rb") as file:
+            yield file
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist; {advice}.") from None
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {why(error)}; {advice}.") from error
+
+
+def file_size(path) -> int:
+    """Size of a file in bytes. Raises UserError when it cannot be opened."""
+    with opened(path) as file:
+        return file.seek(0, 2)
