@@ -82,7 +82,7 @@ def test_a_foreign_line_is_refused_with_its_number(path, line):
 
 
 def test_a_missing_log_is_one_sentence(path):
-    with pytest.raises(UserError, match="cannot read the log"):
+    with pytest.raises(UserError, match="does not exist; give the main.log"):
         read_log(path)
 
 
