@@ -35,7 +35,7 @@ CACHED = 'lesson 13, section "3.7 · v6: 128-bit loads"'
 TRAP = 'lesson 13, section "4.1 · Two sums, and a trap"'
 MERGE = 'lesson 13, section "4.2 · Merging moments"'
 RACE = 'lesson 13, section "6.1 · A race"'
-LOCKSTEP = 'lesson 13, section "6.2 · Inside of a warp"'
+LOCKSTEP = 'lesson 13, section "6.2 · Inside a warp"'
 FUSED = 'lesson 13, section "7 · Into the package"'
 
 WHERE = {
