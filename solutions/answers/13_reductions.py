@@ -101,7 +101,7 @@ def tree_written_by_everybody(code):
     return replaced(code, "if (t == 0) {", "{")  # every thread writes the same number
 
 
-@wrong("tree_sum", says="One thread at a time asks, for one number")
+@wrong("tree_sum", says="One thread at a time asks for one number")
 def tree_of_one_thread(code):
     alone = "    if (t > 0) return;\n    float sum = 0.0f;\n    for (int c = 0; c < C; c++) sum += x[c];\n"
     return holes(code, alone + "    out[blockIdx.x] = sum;\n")
@@ -120,7 +120,7 @@ def tree_of_warps_that_do_all(code):
     return holes(code, each + "    if (t == 0) out[blockIdx.x] = sum;\n")
 
 
-@wrong("tree_sum", says="Does one thread add up what all have left?")
+@wrong("tree_sum", says="Does one thread add up what all threads have left?")
 def tree_added_up_by_thread_0(code):
     added = "    float sum = 0.0f;\n    for (int c = t; c < C; c += blockDim.x) sum += x[c];\n"
     added += "    partial[t] = sum;\n    __syncthreads();\n    if (t == 0) {\n        sum = 0.0f;\n"
@@ -190,12 +190,12 @@ def tree_with_a_stretch_for_each_thread(code):
     return replaced(code, LOOP, stretch)
 
 
-@wrong("tree_sum", says="what thread 0 has added by itself")
+@wrong("tree_sum", says="what thread 0 has added up by itself")
 def tree_that_is_not_asked(code):
     return replaced(code, "out[blockIdx.x] = partial[0];", "out[blockIdx.x] = sum;")
 
 
-@wrong("tree_sum", says="one step of the tree missing, the last")
+@wrong("tree_sum", says="the reference without the last step of the tree")
 def tree_that_ends_early(code):
     return replaced(code, "half > 0; half /= 2", "half > 1; half /= 2")
 
@@ -269,7 +269,7 @@ def warp_that_divides_at_the_end(code):
     return replaced(code, "out[c] = expf(x[c] - top) / total;", "out[c] /= total;")
 
 
-@wrong("warp_softmax", says="One thread at a time asks, for one number")
+@wrong("warp_softmax", says="One thread at a time asks for one number")
 def warp_whose_first_lane_does_all(code):
     return holes(
         code,
@@ -297,7 +297,7 @@ def warp_with_the_maximum_down(code):
     return replaced(code, TOP, TOP.replace("xor", "down"))
 
 
-@wrong("warp_softmax", says="and so it is with the sum")
+@wrong("warp_softmax", says="and the same is true of the sum")
 def warp_with_both_down(code):
     return replaced(code, TOP, TOP.replace("xor", "down"), TOTAL, TOTAL.replace("xor", "down"))
 
@@ -372,7 +372,7 @@ def warp_with_half_a_mask(code):
     return replaced(code, f"{GAPS}{TOTAL}", f"{GAPS}{TOTAL}".replace(MASK, "0x0000ffff"))
 
 
-@wrong("warp_softmax", says="starts below every number, not at 0")
+@wrong("warp_softmax", says="start it below every number, not at 0")
 def warp_with_a_maximum_from_zero(code):
     return replaced(code, "float top = -3.4e38f;", "float top = 0.0f;")
 
@@ -510,7 +510,7 @@ def welford_without_the_gap(code):
     return replaced(code, SQUARES, "a.squares + b.squares")
 
 
-@wrong("welford_layernorm", says="squares with gap² · n_a · n_b: that must be divided by n")
+@wrong("welford_layernorm", says="squares with gap² · n_a · n_b, which must be divided by n")
 def welford_without_a_division(code):
     return replaced(code, SQUARES, "a.squares + b.squares + gap * gap * a.count * b.count")
 
@@ -530,7 +530,7 @@ def welford_halves_the_means(code):
     return replaced(code, "a.mean + gap * share", "(a.mean + b.mean) / 2")
 
 
-@wrong("welford_layernorm", says="a mean that moves by a's share")
+@wrong("welford_layernorm", says="moving the mean by a's share")
 def welford_weighted_by_the_other(code):
     return replaced(code, "a.mean + gap * share", "a.mean + gap * a.count / count")
 
@@ -670,12 +670,12 @@ def fused_that_adds_one_of_four(code):
     return replaced(code, SUMS, "u.x += v.x;")
 
 
-@wrong("fused_layernorm", says="mean equals the sum of a quarter of the numbers")
+@wrong("fused_layernorm", says="mean equals 1 / C times the sum of a quarter of the numbers")
 def fused_that_sums_one_of_four(code):
     return replaced(code, "total += u.x + u.y + u.z + u.w;", "total += u.x;")
 
 
-@wrong("fused_layernorm", says="rstd equals what comes of the squares of a quarter of the numbers")
+@wrong("fused_layernorm", says="rstd equals the result with the squares of a quarter of the numbers")
 def fused_that_squares_one_of_four(code):
     rest = " + (u.y - m) * (u.y - m) + (u.z - m) * (u.z - m) + (u.w - m) * (u.w - m);"
     return replaced(code, rest, ";")

@@ -48,12 +48,12 @@ def compare_grid(got, rows, cols, block):
         return
     case = f"{rows} rows and {cols} columns, in blocks of {block}: expected the grid {wanted}, got {got}."
     if got == (-(-rows // block[0]), -(-cols // block[1])):
-        told = "the axes are swapped: x runs along the columns, y along the rows"
+        sentence = "the axes are swapped: x runs along the columns, y along the rows"
     elif got == wanted[::-1]:
-        told = "the grid's axes are in the wrong order: x first, then y"
+        sentence = "the grid's axes are in the wrong order: x first, then y"
     else:
-        told = _first_wrong_axis(got, wanted, (cols, rows), block)
-    raise WrongAnswer(f"{told[0].upper()}{told[1:]}.\n→ Where to look: {AXES}.\n\n{case}")
+        sentence = _first_wrong_axis(got, wanted, (cols, rows), block)
+    raise WrongAnswer(f"{sentence[0].upper()}{sentence[1:]}.\n→ Where to look: {AXES}.\n\n{case}")
 
 
 def _first_wrong_axis(got, wanted, sizes, block):

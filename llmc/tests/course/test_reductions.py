@@ -1,6 +1,7 @@
 """Lesson 13's references and known mistakes, held against each other; and what shows, counts and times its ladders."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from llmc.cuda import RawKernel, inspect
 from llmc.kernels import kernel, source
 
 RNG = np.random.default_rng(13)
+MEASURED = Path(__file__).resolve().parents[3] / "notebooks" / ladders.TABLE
 SHAPES = [(3, 7), (5, 129), (2, 300)]  # (N, C)   shorter and longer than a warp
 
 
@@ -135,12 +137,29 @@ def test_functions_of_a_file_are_found_whole():
     assert ladders.function_text(text, "layernorm_row").splitlines()[2].startswith("template")
 
 
-def test_changes_mark_what_is_new():
-    changes = ladders.Changes("a\nb\nc", "a\n    b\nnew <int>\nc")
-    assert repr(changes) == "  a\n      b\n+ new <int>\n  c"
-    html = changes._repr_html_()
-    assert html.count(ladders.NEW) == 1 and "new &lt;int&gt;" in html
-    assert "+" not in repr(ladders.Changes("", "a\nb"))  # nothing before: nothing is new
+@pytest.mark.parametrize(
+    "blocks, threads, busy, occupancy",
+    [
+        (64, 128, 64, 64 * 4 / 8448),  # softmax v1 on 8192 rows: fewer blocks than multiprocessors
+        (2048, 128, 132, 2048 * 4 / 8448),
+        (10**6, 256, 132, 1),  # 8 blocks of 8 warps fill a multiprocessor
+        (10**6, 32, 132, 0.5),  # it holds no more than 32 blocks
+        (10**6, 1024, 132, 1),
+    ],
+)
+def test_how_full_a_launch_makes_a_gpu(blocks, threads, busy, occupancy):
+    assert ladders.filling(blocks, threads) == (busy, pytest.approx(occupancy))
+
+
+@pytest.mark.skipif(not MEASURED.exists(), reason="no stored measurements")
+def test_the_stored_measurements_say_what_the_lesson_says():
+    for name in ("softmax_forward", "layernorm_forward"):
+        times = ladders.stored_times(name, MEASURED)
+        share = {version: speed / times.limit for version, speed in times.gb_s.items()}
+        said = {"v1": 0.04, "v2": 0.35, "v3": 0.42, "v4": 0.57, "v6": 0.67}  # v6: two thirds
+        assert {version: share[version] for version in said} == pytest.approx(said, abs=0.03)
+        assert share["v4"] > share["v5"] and max(share, key=share.get) == "v6"
+        assert 8 < times.us["v1"] / times.us["v2"] < 9.5 and 17 < times.us["v6"] < times.us["v4"] < 22
 
 
 def test_counts_of_the_fused_kernel():

@@ -1,18 +1,15 @@
-"""Lesson 13: a kernel shown with what is new in it, what the emulator counts of it, and how fast it is on a GPU."""
+"""Lesson 13: the source of a kernel, what the emulator counts in it, how full it makes a GPU, and how fast it is."""
 
-import difflib
 import json
 import re
-from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-TABLE = Path("reference/h200_kernels.json")  # beside the lessons: what `llmc bench --kernels --json` measured
-NEW = "border-left:3px solid #0072B2;background:rgba(0,114,178,0.14)"
-OLD = "border-left:3px solid transparent"
-LINE = "padding-left:6px;min-height:1.2em;font-family:monospace"
+TABLE = Path("reference/h200_kernels.json")  # in the lessons' folder: what `llmc bench --kernels --json` measured
+MULTIPROCESSORS, PLACES = 132, 64  # of an H200: its multiprocessors, and the warps that each of them can hold
+BLOCKS = 32  # that a multiprocessor can hold
 
 # ------------------------------------------------------------------------------------------------- the source
 
@@ -22,35 +19,11 @@ def function_text(source, name) -> str:
     lines = source.split("\n")
     first = next(i for i, line in enumerate(lines) if re.match(rf"[\w<>, \"]*\b{name}(\(| {{)", line))
     last = first
-    while not lines[last].startswith("}") and not lines[first].endswith("}"):  # a short one stands on one line
+    while not lines[last].startswith("}") and not lines[first].endswith("}"):  # a short one is a single line
         last += 1
     while lines[first - 1].startswith(("//", "template")):
         first -= 1
     return "\n".join(lines[first : last + 1])
-
-
-class Changes:
-    """Source with the lines marked that are not in the source before; HTML in a notebook, "+ " in plain text."""
-
-    def __init__(self, before, after):
-        self.lines = after.split("\n")
-        known, now = ([line.strip() for line in lines] for lines in (before.split("\n"), self.lines))
-        blocks = difflib.SequenceMatcher(None, known, now, autojunk=False).get_matching_blocks()
-        old = {block.b + k for block in blocks for k in range(block.size)}
-        self.new = []
-        for i, line in enumerate(self.lines):
-            words = any(character.isalnum() for character in line)
-            follows = bool(line.strip()) and bool(self.new) and self.new[-1]  # a brace belongs to the line before
-            self.new.append((i not in old if words else follows) and bool(before))
-
-    def __repr__(self):
-        return "\n".join(("+ " if new else "  ") + line for line, new in zip(self.lines, self.new))
-
-    def _repr_html_(self):
-        rows = (
-            f'<div style="{NEW if new else OLD};{LINE}">{escape(line)}</div>' for line, new in zip(self.lines, self.new)
-        )
-        return f'<pre style="font-family:monospace;line-height:1.3">{"".join(rows)}</pre>'
 
 
 # ------------------------------------------------------------------------------------------------- the counts
@@ -63,12 +36,12 @@ class Counts(NamedTuple):
     common: float  # sectors a row, of everything else
     needed: float  # sectors a row, if every number of the first kind is moved once
     passes: float  # through the banks of shared memory, a row
-    conflicts: int  # passes too many, in all
+    conflicts: int  # extra passes, in all
     barriers: float  # a block
 
     def __str__(self):
         moved = f"{self.own:,.0f} sectors a row, {self.own / self.needed:.3g} times the {self.needed:.0f} needed"
-        shared = f"{self.passes:,.0f} passes through shared memory" + f" ({self.conflicts} too many)" * bool(
+        shared = f"{self.passes:,.0f} passes through shared memory" + f" ({self.conflicts} extra)" * bool(
             self.conflicts
         )
         return f"{moved}; {shared}; {self.barriers:g} barriers"
@@ -93,6 +66,20 @@ def count_table(counted) -> str:
             f"{c.conflicts:>11}{c.barriers:>10g}"
         )
     return "\n".join(rows)
+
+
+# ------------------------------------------------------------------------------------------------ the filling
+
+
+def filling(blocks, threads) -> tuple[int, float]:
+    """(multiprocessors that have work, occupancy) of an H200 in a launch of blocks of that many threads.
+
+    Occupancy: the share of all places for warps that are in use while the GPU is as full as it gets. Registers and
+    shared memory, which may leave room for fewer blocks, are not considered.
+    """
+    warps = -(-threads // 32)
+    at_once = min(BLOCKS, PLACES // warps) * MULTIPROCESSORS
+    return min(blocks, MULTIPROCESSORS), min(blocks, at_once) * warps / (PLACES * MULTIPROCESSORS)
 
 
 # -------------------------------------------------------------------------------------------------- the times

@@ -1,6 +1,6 @@
 """Lesson 13: what the 32 lanes of a warp do, in NumPy; lane l has the numbers l, l + 32, l + 64, … of a row.
 
-With it the checks know what a kernel gives whose lanes do something else than they should.
+From it the checks know the results of kernels whose lanes do something wrong.
 """
 
 import numpy as np
@@ -84,6 +84,6 @@ def merged(x, mean=None, squares=None, count=None):
         there = ~np.isnan(v)  # (N, 32)
         one = there * 1.0, np.where(there, v, 0.0), np.zeros(v.shape)
         seen = tuple(np.where(there, new, old) for new, old in zip(rule(seen, one), seen))
-    for gap in GAPS:  # lane 0 never meets what goes round the end
+    for gap in GAPS:  # what wraps around the end never reaches lane 0
         seen = rule(seen, tuple(np.roll(array, -gap, axis=1) for array in seen))
     return seen[1][:, 0], seen[2][:, 0]

@@ -1,7 +1,7 @@
 """Lesson 13: what its kernels should give, what each well-known mistake gives instead, and where to look.
 
 References return float32 from float64 arithmetic. Mistakes are {sentence after "out equals ": (array, where to look)}.
-Several come from lanes.py, which does what a warp does.
+Several of them come from lanes.py, which does what a warp does.
 """
 
 import numpy as np
@@ -35,7 +35,7 @@ CACHED = 'lesson 13, section "3.7 · v6: 128-bit loads"'
 TRAP = 'lesson 13, section "4.1 · Two sums, and a trap"'
 MERGE = 'lesson 13, section "4.2 · Merging moments"'
 RACE = 'lesson 13, section "6.1 · A race"'
-LOCKSTEP = 'lesson 13, section "6.2 · Inside of a warp"'
+LOCKSTEP = 'lesson 13, section "6.2 · Inside a warp"'
 FUSED = 'lesson 13, section "7 · Into the package"'
 
 WHERE = {
@@ -65,8 +65,8 @@ CANCELS = (
     f"means and squares around the means; {TRAP}"
 )
 NO_MAXIMUM = (
-    "exp overflows above 88 and vanishes below -103: subtract the maximum of the row, which starts below every number, "
-    f"not at 0, and never take exp of anything above 0; {ONLINE}"
+    "exp overflows above 88.7 and vanishes below -103.9: subtract the row's maximum (start it below every number, not "
+    f"at 0), and never take exp of anything above 0; {ONLINE}"
 )
 NO_NUMBER = f"with C below 32 some lanes see no number, and two of those together still have none: 0 / 0; {MERGE}"
 
@@ -78,12 +78,12 @@ def finite(name, got, why):
 
 
 def all_arrive(report):
-    """WrongAnswer where threads had left before a barrier: a GPU lets them, until somebody needs them after it."""
+    """WrongAnswer where threads had left before a barrier: a GPU lets them, but here they are needed after it."""
     for note in report.notes:
         if note.kind == "early-return":
             raise WrongAnswer(
                 f"barrier not reached by all, line {note.line}.\n{note.text.split(': ', 2)[-1]}\n"
-                f"Put it where every thread of the block comes by: behind the `if`, not in it.\n"
+                f"Put it where every thread of the block passes: after the `if`, not inside it.\n"
                 f"→ Where to look: {PICTURE}."
             )
 
@@ -110,12 +110,12 @@ def row_sums_mistakes(x, threads) -> dict:
     if C > threads:
         first = "the sum of the first blockDim.x numbers: a thread takes t, t + blockDim.x, … as long as there are any"
         found[first] = (x64[:, :threads].sum(axis=1), TREE)
-        found["what thread 0 has added by itself: the tree's result is partial[0]"] = (each[:, 0], PICTURE)
-    missing = "the reference with one step of the tree missing, the"
+        found["what thread 0 has added up by itself: the tree's result is partial[0]"] = (each[:, 0], PICTURE)
+    missing = "the reference without the {} step of the tree"
     if C > threads // 2:
-        found[f"{missing} first"] = (each[:, : threads // 2].sum(axis=1), PICTURE)
+        found[missing.format("first")] = (each[:, : threads // 2].sum(axis=1), PICTURE)
     if C > 1:
-        found[f"{missing} last"] = (each[:, ::2].sum(axis=1), PICTURE)
+        found[missing.format("last")] = (each[:, ::2].sum(axis=1), PICTURE)
     return found
 
 
@@ -135,7 +135,7 @@ def softmax_mistakes(x) -> dict:
 
 
 def _warp_mistakes(x64) -> dict:
-    """What comes of lanes that are not put together as they should."""
+    """The results of lanes that are not combined as they should be."""
     C, row_top = x64.shape[1], x64.max(axis=1, keepdims=True)  # (N, 1)
     e = np.exp(x64 - row_top)  # (N, C)
     total = e.sum(axis=1, keepdims=True)  # (N, 1)
@@ -183,7 +183,7 @@ def _warp_mistakes(x64) -> dict:
 
 
 def _shuffled_tops(x64, top):
-    """What comes of maxima that reach only some lanes; top (N, 32) is what each lane has found."""
+    """The results of maxima that reach only some lanes; top (N, 32) is what each lane has found."""
     down, halved = shuffled_down(top, np.maximum), shuffled_xor(top, np.maximum, GAPS[:-1])  # (N, 32) each
     left = "softmax with the maximum that __shfl_down_sync leaves in each lane: only lane 0 has that of the row"
     every_second = "softmax with the maximum of every second lane: the last gap is 1, so go on while gap > 0"
@@ -196,7 +196,7 @@ def _shuffled_tops(x64, top):
 
     return {
         left: (softmax_with(x64, down, added), SHUFFLE),
-        f"{left}, and so it is with the sum": (softmax_with(x64, down, left_over), SHUFFLE),
+        f"{left}, and the same is true of the sum": (softmax_with(x64, down, left_over), SHUFFLE),
         every_second: (softmax_with(x64, halved, added), SHUFFLE),
     }
 
@@ -217,12 +217,12 @@ def normed_mistakes(x, w, b) -> dict:
     _, undivided = merged(x, squares=lambda a, b: a[2] + b[2] + (b[1] - a[1]) ** 2 * a[0] * b[0])  # (N,)
     lost, _ = merged(x, count=lambda a, b: a[0])  # (N,)
     known["mean"] |= {
-        "the last number that lane 0 has met: the count of both parts is n_a + n_b": (lost, MERGE),
-        "what comes of means that are averaged: the part with more numbers counts for more": (averaged, MERGE),
-        "what comes of a mean that moves by a's share; towards b it moves by b's share": (turned, MERGE),
+        "the last number that lane 0 has seen: the count of both parts is n_a + n_b": (lost, MERGE),
+        "the result of averaging the two means: the part with more numbers counts for more": (averaged, MERGE),
+        "the result of moving the mean by a's share: towards b it moves by b's share": (turned, MERGE),
     }
     known["rstd"] |= {
-        "what comes of squares with gap² · n_a · n_b: that must be divided by n": (_rstd(undivided, x), MERGE),
+        "the result of squares with gap² · n_a · n_b, which must be divided by n": (_rstd(undivided, x), MERGE),
         "1 / √eps: the squares stay 0. gap² · n_a · n_b / n is what two parts add when they merge": (
             _rstd(np.zeros(len(x)), x),
             MERGE,
@@ -233,10 +233,10 @@ def normed_mistakes(x, w, b) -> dict:
 
 def _placed(mistakes, where) -> dict:
     """Known mistakes of an earlier lesson, with a place to look in this one; eps has its place there."""
-    told = relocated(mistakes, where)
+    moved = relocated(mistakes, where)
     return {
         s: (array, layernorm.EPSILON if "the reference with" in s and "eps" in s else place)
-        for s, (array, place) in told.items()
+        for s, (array, place) in moved.items()
     }
 
 
@@ -258,6 +258,6 @@ def fused_mistakes(x1, x2, w, b) -> dict:
     squares = (one_of_four * (total - total.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)  # (N,)
     fourth = "a quarter of the numbers: a float4 has x, y, z and w, and all four count"
     known["residual"][f"x1 with x2 added to {fourth}"] = few, CACHED
-    known["mean"][f"the sum of {fourth}"] = (one_of_four * total).sum(axis=1) / x1.shape[1], CACHED
-    known["rstd"][f"what comes of the squares of {fourth}"] = _rstd(squares, x1), CACHED
+    known["mean"][f"1 / C times the sum of {fourth}"] = (one_of_four * total).sum(axis=1) / x1.shape[1], CACHED
+    known["rstd"][f"the result with the squares of {fourth}"] = _rstd(squares, x1), CACHED
     return known

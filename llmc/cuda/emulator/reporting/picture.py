@@ -6,7 +6,9 @@ It is imported only when something is drawn, since matplotlib takes half a secon
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-INK, PALE_INK = "#222222", "#777777"
+INK, PALE_INK = "#222222", "#6E6E6E"
+WIDTH = 10  # inches: about a page
+LETTERS = 9  # points: the smallest letters
 
 
 class Picture(Figure):
@@ -23,7 +25,7 @@ class Picture(Figure):
         return file.getvalue()
 
 
-def box(axes, x, y, width, height, text="", ink=INK, fontsize=7.5, linewidth=0.5, **look):
+def box(axes, x, y, width, height, text="", ink=INK, fontsize=LETTERS, linewidth=0.5, **look):
     """A filled rectangle with text in its middle."""
     axes.add_patch(Rectangle((x, y), width, height, linewidth=linewidth, **look))
     if text:

@@ -5,7 +5,7 @@ from matplotlib.colors import LinearSegmentedColormap
 
 from llmc.cuda.emulator.findings.places import cut, plural
 from llmc.cuda.emulator.reporting import thread_plot, touches
-from llmc.cuda.emulator.reporting.picture import INK, PALE_INK, Picture, box
+from llmc.cuda.emulator.reporting.picture import INK, LETTERS, PALE_INK, WIDTH, Picture, box
 from llmc.errors import UserError
 
 SMALL = touches.THREADS  # threads of a launch that is drawn thread by thread
@@ -34,14 +34,14 @@ def _draw_lines(report):
     costs = _costs(report.lines)
     code = report.raw.code.splitlines()
     shown = _shown(costs, len(code))
-    height = 0.7 + 0.17 * len(shown)
-    figure = Picture(8, height)
+    height = 0.8 + 0.19 * len(shown)
+    figure = Picture(WIDTH, height)
     axes = figure.add_axes((0.01, 0.02, 0.98, 1 - 0.4 / height))
     axes.set(xlim=(0, 100), ylim=(len(shown), -1.2))
     axes.axis("off")
-    figure.text(0.015, 1 - 0.12 / height, finding(report), va="top", fontsize=10, fontweight="bold", color=INK)
+    figure.text(0.015, 1 - 0.12 / height, finding(report), va="top", fontsize=11, fontweight="bold", color=INK)
     for column, title in enumerate(COLUMNS):
-        axes.text(_left(column) + 5.5, -0.6, title, ha="center", va="center", fontsize=7, color=INK)
+        axes.text(_left(column) + 5.5, -0.6, title, ha="center", va="center", fontsize=LETTERS, color=INK)
     for row, line in enumerate(shown):
         _draw_line(axes, row, line, code, costs.get(line))
     return figure
@@ -50,10 +50,10 @@ def _draw_lines(report):
 def _draw_line(axes, row, line, code, cost):
     """Number and text of a source line, and its three cells; dots where lines are left out."""
     if line is None:
-        axes.text(2.5, row + 0.5, "...", va="center", fontsize=7.5, color=PALE_INK)
+        axes.text(2.5, row + 0.5, "...", va="center", fontsize=LETTERS, color=PALE_INK)
         return
     text = (code[line - 1] if line else "(line unknown)").expandtabs(4)
-    look = {"va": "center", "family": "monospace", "fontsize": 7.5}
+    look = {"va": "center", "family": "monospace", "fontsize": LETTERS}
     axes.text(2.5, row + 0.5, str(line), ha="right", color=PALE_INK, **look)
     axes.text(4, row + 0.5, cut(text, CHARACTERS).replace("$", r"\$"), color=INK, **look)
     for column, value in enumerate(cost or ()):

@@ -9,13 +9,14 @@ from matplotlib.collections import LineCollection
 
 from llmc.cuda.emulator.reporting import touches
 from llmc.cuda.emulator.reporting.measures import SECTOR
-from llmc.cuda.emulator.reporting.picture import INK, Picture, box
+from llmc.cuda.emulator.reporting.picture import INK, LETTERS, WIDTH, Picture, box
 
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#222222", "#F0E442")  # Okabe and Ito
 DARK = {"#0072B2", "#009E73", "#D55E00", "#222222"}  # white text on these
 GREY, EDGE = "#EEEEEE", "#999999"
 MOST_PANELS = 4
 GAP = 0.012  # of the width, between warps and where memory is left out
+READABLE = 0.1  # the least height of a row, of the panel, that has letters in it
 
 
 def draw(report):
@@ -24,15 +25,15 @@ def draw(report):
     spaces = {(access.pc, access.argument): access.space for access in raw.accesses}
     found = touches.panels(raw, report._line, lambda pc, argument: spaces.get((pc, argument), _guess(argument)))
     shown, left = found[:MOST_PANELS], len(found) - MOST_PANELS
-    figure = Picture(8, 0.7 + 1.55 * max(1, len(shown)), layout="constrained")
-    figure.suptitle(_heading(raw, found), x=0.01, ha="left", fontsize=9, color=INK)
+    figure = Picture(WIDTH, 0.8 + 1.75 * max(1, len(shown)), layout="constrained")
+    figure.suptitle(_heading(raw, found), x=0.01, ha="left", fontsize=10, color=INK)
     for axes, panel in zip(np.atleast_1d(figure.subplots(max(1, len(shown)), 1)), shown):
         axes.set(xlim=(-0.06, 1.003), ylim=(-0.08, 1.08))
         axes.axis("off")
-        axes.set_title(panel.title, loc="left", fontsize=9, fontweight="bold", color=INK)
+        axes.set_title(panel.title, loc="left", fontsize=10, fontweight="bold", color=INK)
         (_draw_global if panel.space == "global" else _draw_shared)(axes, panel, touches.labels(raw))
     if left > 0:
-        figure.supxlabel(f"and {left} more; report.table() lists them all", fontsize=8, color=INK)
+        figure.supxlabel(f"and {left} more; report.table() lists them all", fontsize=LETTERS, color=INK)
     return figure
 
 
@@ -77,8 +78,8 @@ def _draw_threads(axes, labels) -> dict[int, float]:
     for jump in np.unique(jumps):
         mine = np.flatnonzero(jumps == jump)
         words = f"block {warps[mine[0]][0]}, warp {warps[mine[0]][1]}"
-        axes.text(starts[mine].mean() + width / 2, 0.89, words, ha="center", va="bottom", fontsize=7, color=INK)
-    axes.text(-0.06, 0.78, "threads", va="center", fontsize=7.5, color=INK)
+        axes.text(starts[mine].mean() + width / 2, 0.89, words, ha="center", va="bottom", fontsize=LETTERS, color=INK)
+    axes.text(-0.06, 0.78, "threads", va="center", fontsize=LETTERS, color=INK)
     return dict(zip(labels, starts + width / 2))
 
 
@@ -104,8 +105,8 @@ def _draw_memory(axes, panel, item) -> dict[int, float]:
         if edge > 0:
             box(axes, start, 0.16, edge * width, 0.18, linewidth=1.3, fill=False, edgecolor=INK, zorder=3)
         if not i or width * each > 0.06 or i % (int(0.06 / (width * each)) + 1) == 0:
-            axes.text(start, 0.13, _index(panel, int(sector) * each), va="top", fontsize=6.5, color=INK)
-    axes.text(-0.06, 0.25, panel.name, va="center", fontsize=7.5, color=INK)
+            axes.text(start, 0.13, _index(panel, int(sector) * each), va="top", fontsize=LETTERS, color=INK)
+    axes.text(-0.06, 0.25, panel.name, va="center", fontsize=LETTERS, color=INK)
     return places
 
 
@@ -150,15 +151,15 @@ def _draw_shared(axes, panel, labels):
         y = 0.84 - (i + 1) * height
         for bank in range(touches.BANKS):
             thread = owner.get(row * touches.BANKS + bank)
-            text = str(numbers[thread]) if thread is not None and height > 0.07 else ""
-            color, edge = (GREY if thread is None else _color(thread)), (EDGE if height > 0.07 else "none")
+            text = str(numbers[thread]) if thread is not None and height > READABLE else ""
+            color, edge = (GREY if thread is None else _color(thread)), (EDGE if height > READABLE else "none")
             _box(axes, bank * width, y, width, height, color, text, edge=edge)
-        if height > 0.07 or i % 8 == 0:
-            axes.text(-0.005, y + height / 2, f"{row * 128}", ha="right", va="center", fontsize=6, color=INK)
+        if height > READABLE or i % 8 == 0:
+            axes.text(-0.005, y + height / 2, f"{row * 128}", ha="right", va="center", fontsize=LETTERS, color=INK)
     for bank in range(touches.BANKS):
-        axes.text((bank + 0.5) * width, 0.86, str(bank), ha="center", va="bottom", fontsize=6.5, color=INK)
-    axes.text(-0.06, 0.90, "bank", va="center", fontsize=7.5, color=INK)
-    axes.text(-0.06, 0.80, "byte", va="center", fontsize=6.5, color=INK)
+        axes.text((bank + 0.5) * width, 0.86, str(bank), ha="center", va="bottom", fontsize=LETTERS, color=INK)
+    axes.text(-0.06, 0.90, "bank", va="center", fontsize=LETTERS, color=INK)
+    axes.text(-0.06, 0.77, "byte", va="center", fontsize=LETTERS, color=INK)
 
 
 # ------------------------------------------------------------------------------------------------- shapes
@@ -171,5 +172,5 @@ def _color(thread) -> str:
 def _box(axes, x, y, width, height, color, text="", edge=None, **look):
     """A rectangle with text that suits its colour and its width."""
     edge = edge or (EDGE if width > 0.008 else "none")
-    ink, size = "white" if color in DARK else INK, 6.5 if width > 0.02 else 5.5
-    box(axes, x, y, width, height, text, ink, size, 0.4, facecolor=color, edgecolor=edge, **look)
+    ink = "white" if color in DARK else INK
+    box(axes, x, y, width, height, text, ink, linewidth=0.4, facecolor=color, edgecolor=edge, **look)
