@@ -1,6 +1,6 @@
 """Answers to the exercises of lesson 05 as learners write them: right ones that look different, and wrong ones.
 
-Each wrong answer carries words that its check must say. CI runs them all;
+Each wrong answer carries words that the message of its check must contain. CI runs them all;
 `python -m llmc.course.authoring.answers 05` runs those of this lesson.
 """
 
@@ -112,7 +112,7 @@ def softmax_with_minus_inf_mended(z):
     return e / e.sum(axis=-1, keepdims=True)
 
 
-@wrong("softmax", says="exp(z - max) divided by the sum of everything, not of its own row")
+@wrong("softmax", says="exp(z - max) divided by the sum over the whole array, not over its own row")
 def softmax_divided_by_everything(z):
     e = np.exp(z - z.max(axis=-1, keepdims=True))
     return e / np.sum(e)
@@ -265,7 +265,7 @@ def loss_of_a_clipped_p(logits, targets):
     return -np.log(np.maximum(np.take_along_axis(p, targets[..., None], -1)[..., 0], 1e-12)), _lse(logits)
 
 
-@wrong("cross_entropy_forward", says="a small number is added to the sum inside of lse")
+@wrong("cross_entropy_forward", says="a small number is added to the sum inside lse")
 def loss_with_1e_9_in_lse(logits, targets):
     m = logits.max(axis=-1)
     lse = m + np.log(np.exp(logits - m[..., None]).sum(axis=-1) + 1e-9)
@@ -382,12 +382,12 @@ def fresh_of_equal_logits(V, C, std=0.02):
     return np.log(V)
 
 
-@wrong("fresh_loss", says="nats (ln) are asked for")
+@wrong("fresh_loss", says="half the variance: it should be in nats (ln)")
 def fresh_in_bits(V, C, std=0.02):
     return np.log2(V) + C * std**2 / 2
 
 
-@wrong("fresh_loss", says="nats (ln) are asked for, and half the variance")
+@wrong("fresh_loss", says="it should be in nats (ln), and half the variance")
 def fresh_in_bits_of_equal_logits(V, C, std=0.02):
     return np.log2(V)
 
@@ -490,7 +490,7 @@ def backward_without_p_at_the_sum(dp, p):
     return p * dp - (dp * p).sum(axis=-1, keepdims=True)
 
 
-@wrong("softmax_backward", says="p is missing in the sum")
+@wrong("softmax_backward", says="the p is missing in the sum")
 def backward_with_an_unweighted_sum(dp, p):
     return p * (dp - dp.sum(axis=-1, keepdims=True))
 

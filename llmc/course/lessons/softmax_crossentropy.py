@@ -1,4 +1,4 @@
-"""Lesson 05: what softmax, cross-entropy and the classifier should give, in float64, and what known mistakes give.
+"""Lesson 05: the right results of softmax, cross-entropy and the classifier, in float64, and those of known mistakes.
 
 References return the dtype of their input. Mistakes are {sentence after "p equals ": (wrong array, where to look)}, one
 such dict for each output where there are several.
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-# where to look; a test holds these titles against the headings of notebooks/05_softmax_crossentropy.ipynb
+# where to look; a test compares these titles with the headings of notebooks/05_softmax_crossentropy.ipynb
 SOFTMAX = 'lesson 05, section "2.1 · Softmax"'
 MAXIMUM = 'lesson 05, section "2.2 · Overflow"'
 LSE = 'lesson 05, section "2.3 · Log-sum-exp"'
@@ -22,15 +22,15 @@ P_MINUS_Y = 'lesson 05, section "4.4 · Everything cancels"'
 IN_PLACE = 'lesson 05, section "5.1 · One buffer"'
 PADDING = 'lesson 05, section "5.2 · A padded vocabulary"'
 
-# what is said of answers that are right but for a small number which somebody added against 0/0 or log(0)
+# messages for answers that are right except for a small number, added to prevent 0/0 or log(0)
 SAFE_SUM = (
-    "a small number is added to exp(z) or to its sum: the rows of p no longer add up to 1. None is needed, because the "
-    f"largest exp(z - max) is 1, so that the sum is never 0; {MAXIMUM}"
+    "a small number is added to exp(z) or to its sum, so the rows of p no longer add up to 1. None is needed: the "
+    f"largest exp(z - max) is 1, so the sum is never 0; {MAXIMUM}"
 )
-SAFE_LSE = f"a small number is added to the sum inside of lse: none is needed, the sum is at least 1; {LSE}"
+SAFE_LSE = f"a small number is added to the sum inside lse. None is needed: the sum is at least 1; {LSE}"
 SAFE_LOG = (
-    "a small number is added to p before the logarithm, or p is kept from becoming 0: the loss of a token that the "
-    f"model is very wrong about then no longer says how wrong. Use lse - z[target]; {TRAP}"
+    "a small number is added to p before the logarithm, or p is kept from becoming 0. Where the model is very wrong, "
+    f"the loss then no longer says how wrong it is. Use lse - z[target]; {TRAP}"
 )
 
 
@@ -108,12 +108,12 @@ def softmax_mistakes(z) -> dict:
     z = np.asarray(z, np.float64)
     e = np.exp(z - z.max(axis=-1, keepdims=True))  # (…, n)
     p = e / e.sum(axis=-1, keepdims=True)  # (…, n)
-    everything, shares = np.exp(z - z.max()), "every row is normalised alone: " + SOFTMAX  # (…, n)
+    everything, shares = np.exp(z - z.max()), "each row is normalised on its own: " + SOFTMAX  # (…, n)
     return {
         "exp(z - max): it is not divided by its sum": (e, SOFTMAX),
-        "z divided by the sum of its row: exp is missing": (z / z.sum(axis=-1, keepdims=True), SOFTMAX),
+        "z divided by the sum of its row: the exp is missing": (z / z.sum(axis=-1, keepdims=True), SOFTMAX),
         "the reference with the sum over the whole array": (everything / everything.sum(), shares),
-        "exp(z - max) divided by the sum of everything, not of its own row": (e / e.sum(), shares),
+        "exp(z - max) divided by the sum over the whole array, not over its own row": (e / e.sum(), shares),
         "the reference with the sum over the first axis": (_softmax_over(z, 0), shares),
         "the reference with the sum over the axis before the last": (_softmax_over(z, -2), shares),
         "exp(z - max) divided by the sum of exp(z): the maximum must be the same above and below": (
@@ -122,7 +122,7 @@ def softmax_mistakes(z) -> dict:
         ),
         "log(softmax)": (np.log(p), SOFTMAX),
         "softmax(-z): a larger logit must give a larger probability": (softmax(-z), SOFTMAX),
-        "softmax with powers of 2 in place of powers of e": (softmax(z * log(2)), SOFTMAX),
+        "softmax with powers of 2 instead of powers of e": (softmax(z * log(2)), SOFTMAX),
         "exp(z - max) divided by its length (the root of the sum of squares)": (
             e / np.sqrt(np.square(e).sum(axis=-1, keepdims=True)),
             SOFTMAX,
@@ -161,8 +161,8 @@ def cross_entropy_mistakes(logits, targets) -> dict:
         "log(sum(exp(z - max))) - z[target]: the maximum is subtracted in one place only": (losses - peak, LSE),
         "-p[target]: the logarithm is missing": (-at_target(p, targets), LOSS),
         "1 - p[target]": (1 - at_target(p, targets), LOSS),
-        "the loss in bits (log2); nats (log) are asked for": (losses / log(2), LOSS),
-        "the loss with log10; nats (log) are asked for": (losses / log(10), LOSS),
+        "the loss in bits (log2): it should be in nats (np.log)": (losses / log(2), LOSS),
+        "the loss with log10: it should be in nats (np.log)": (losses / log(10), LOSS),
         "max + log2(sum(exp(z - max))) - z[target]: the logarithm must be the natural one, np.log": (
             losses + (lse - peak) * (1 / log(2) - 1),
             LSE,
@@ -180,12 +180,12 @@ def softmax_backward_mistakes(dp, p) -> dict:
     dp, p = np.asarray(dp, np.float64), np.asarray(p, np.float64)
     along = (dp * p).sum(axis=-1, keepdims=True)  # (…, 1)
     return {
-        "p · dp: the sum over the row is missing": (p * dp, JACOBIAN + ": moving one logit moves every probability"),
+        "p · dp: the sum over the row is missing": (p * dp, "moving one logit moves every probability: " + JACOBIAN),
         "p · (1 - p) · dp: that is the diagonal of the Jacobian alone": (p * (1 - p) * dp, JACOBIAN),
-        "dp - sum(dp · p): p in front is missing": (dp - along, PRODUCT),
+        "dp - sum(dp · p): the p in front is missing": (dp - along, PRODUCT),
         "p · dp - sum(dp · p): the sum is not multiplied by p": (p * dp - along, PRODUCT),
         "p · (dp + sum(dp · p)): the sign of the sum is wrong": (p * (dp + along), JACOBIAN),
-        "p · (dp - sum(dp)): p is missing in the sum": (p * (dp - dp.sum(axis=-1, keepdims=True)), PRODUCT),
+        "p · (dp - sum(dp)): the p is missing in the sum": (p * (dp - dp.sum(axis=-1, keepdims=True)), PRODUCT),
         "p · (dp - mean(dp)): a sum weighted by p belongs there": (p * (dp - dp.mean(axis=-1, keepdims=True)), PRODUCT),
         "p · (dp - mean(dp · p)): a sum, not a mean, belongs there": (p * (dp - along / p.shape[-1]), PRODUCT),
         "the reference with the sum over the whole array": (p * (dp - (dp * p).sum()), PRODUCT),
@@ -201,7 +201,7 @@ def classifier_mistakes(logits, targets, dloss, V) -> dict:
     losses = cross_entropy_mistakes(z, targets)["losses"]
     losses |= {
         "the reference with the padding in the softmax": (padded.losses, PADDING),
-        "the reference times dloss: losses are not scaled": (right.losses * dloss, IN_PLACE),
+        "the reference times dloss: the losses must not be scaled": (right.losses * dloss, IN_PLACE),
         "log(sum) - exp(z - max)[target]: take the logit of the target before exp overwrites it": (
             _target_too_late(z, targets),
             IN_PLACE,
@@ -220,9 +220,9 @@ def classifier_mistakes(logits, targets, dloss, V) -> dict:
             (np.exp(z - z.max(axis=-1, keepdims=True)) - y) * dloss,
             P_MINUS_Y,
         ),
-        "the reference with 1 subtracted at every row for every target of the batch": (
+        "the reference with 1 subtracted in every row for every target of the batch": (
             (p - every) * dloss,
-            "each row has one target of its own; np.put_along_axis, or indices for all three axes: " + IN_PLACE,
+            "each row has one target: use np.put_along_axis, or an index for each of the three axes; " + IN_PLACE,
         ),
         "the reference with the next position's target": ((p - one_hot(np.roll(targets, -1, 1), V)) * dloss, P_MINUS_Y),
         "-dloss at the target and 0 elsewhere: p is missing": (-y * dloss, P_MINUS_Y),
@@ -231,22 +231,22 @@ def classifier_mistakes(logits, targets, dloss, V) -> dict:
     return {"losses": losses, "dlogits": dlogits}
 
 
-# a number as small as 1e-9 hides below the tolerance of `compare`; these three find it by what it does exactly
+# a number as small as 1e-9 hides below the tolerance of `compare`; these three find it by its exact effect
 
 
 def safe_sum(p, z) -> bool:
-    """Is p (…, n) in float64 the softmax of z, but for a small number added to exp(z - max) or to its sum?"""
+    """Is p (…, n) in float64 the softmax of z, apart from a small number added to exp(z - max) or to its sum?"""
     total = np.exp(z - z.max(axis=-1, keepdims=True)).sum(axis=-1)  # (…)
     return np.shape(p) == z.shape and _constant(total * (1 / np.sum(p, axis=-1) - 1))
 
 
 def safe_lse(got, expected, z) -> bool:
-    """Is got (B, T) in float64 the log-sum-exp of z (B, T, V), but for a small number added inside of the logarithm?"""
+    """Is got (B, T) in float64 the log-sum-exp of z (B, T, V), apart from a small number added inside the logarithm?"""
     return np.shape(got) == expected.shape and _constant(np.expm1(got - expected) * np.exp(expected - z.max(axis=-1)))
 
 
 def safe_log(got, expected) -> bool:
-    """Are the losses got (B, T) those of p plus a small number, or cut off where the expected ones are above 100?"""
+    """Are the losses got (B, T) those of p plus a small number, or do they level off where they should pass 100?"""
     if np.shape(got) != expected.shape:
         return False
     high = got[expected > 100]
@@ -255,19 +255,19 @@ def safe_log(got, expected) -> bool:
 
 
 def _constant(numbers) -> bool:
-    """Are they all the same number, small, but more than rounding would leave?"""
+    """Are they all the same small number, larger than what rounding would leave?"""
     middle = abs(np.median(numbers))
     return bool(2e-13 < middle < 0.1 and np.ptp(numbers) < 0.05 * middle)
 
 
 def _target_too_late(z, targets):
-    """Losses (B, T) from a buffer z (B, T, V) in which exp(z - max) stands already."""
+    """Losses (B, T) from a buffer z (B, T, V) that already holds exp(z - max)."""
     e = np.exp(z - z.max(axis=-1, keepdims=True))  # (B, T, V)
     return np.log(e.sum(axis=-1)) - at_target(e, targets)
 
 
 def untouched_mistakes(logits, V) -> dict:
-    """What logits (B, T, Vp) hold when a call with dloss=None did not leave them alone."""
+    """What logits (B, T, Vp) hold after a call with dloss=None that did not leave them alone."""
     z = np.array(logits, np.float64)
     changed = {
         "logits - max: with dloss=None they must stay as they are": z[..., :V] - z[..., :V].max(axis=-1, keepdims=True),
@@ -283,7 +283,7 @@ def untouched_mistakes(logits, V) -> dict:
 
 
 def _joined(part, z, factor):
-    """(B, T, Vp): part (B, T, V), and behind it the padding of z, times factor."""
+    """(B, T, Vp): part (B, T, V), followed by the padding of z times factor."""
     return np.concatenate([part, factor * z[..., part.shape[-1] :]], axis=-1)
 
 
@@ -292,10 +292,10 @@ def fresh_loss_mistakes(V, C, std) -> dict:
     variance = C * std**2
     return {
         "ln V: the fresh logits are not all equal, and that costs half their variance": (log(V), FRESH),
-        "log2(V) + half the variance: nats (ln) are asked for": (log(V) / log(2) + variance / 2, FRESH),
-        "log2(V): nats (ln) are asked for, and half the variance of the logits is missing": (log(V) / log(2), FRESH),
-        "log10(V) + half the variance: nats (ln) are asked for": (log(V) / log(10) + variance / 2, FRESH),
-        "ln V + the variance: only half of it": (log(V) + variance, FRESH),
+        "log2(V) + half the variance: it should be in nats (ln)": (log(V) / log(2) + variance / 2, FRESH),
+        "log2(V): it should be in nats (ln), and half the variance of the logits is missing": (log(V) / log(2), FRESH),
+        "log10(V) + half the variance: it should be in nats (ln)": (log(V) / log(10) + variance / 2, FRESH),
+        "ln V + the variance: only half of it belongs there": (log(V) + variance, FRESH),
         "ln V + half the standard deviation: the variance (its square) belongs there": (
             log(V) + sqrt(variance) / 2,
             FRESH,
@@ -305,7 +305,7 @@ def fresh_loss_mistakes(V, C, std) -> dict:
         "ln V - half the variance": (log(V) - variance / 2, FRESH),
         "ln V + C · 0.02² / 2: `std` is not used": (log(V) + C * 0.02**2 / 2, FRESH),
         "V, the perplexity of a guess: the loss is its logarithm": (float(V), FRESH),
-        "-ln V: that is ln(1/V), the loss is -ln(1/V), and half the variance is missing": (-log(V), FRESH),
+        "-ln V: that is ln(1/V), but the loss is -ln(1/V), and half the variance is missing": (-log(V), FRESH),
         "-ln V + half the variance: -ln(1/V) is +ln V": (-log(V) + variance / 2, FRESH),
-        "1/V, the probability of a guess: the loss is -ln of it, and half the variance is missing": (1 / V, FRESH),
+        "1/V, the probability of a guess: the loss is minus its logarithm, plus half the variance": (1 / V, FRESH),
     }
