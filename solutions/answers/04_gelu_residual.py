@@ -1,6 +1,6 @@
 """Answers to the exercises of lesson 04 as learners write them: right ones that look different, and wrong ones.
 
-Each wrong answer carries words that its check must say. CI runs them all;
+Each wrong answer carries words that the message of its check must contain. CI runs them all;
 `python -m llmc.course.authoring.answers 04` runs those of this lesson.
 """
 
@@ -69,17 +69,17 @@ def forward_forgets_the_cube(x):
     return 0.5 * x * (1 + np.tanh(S * x))
 
 
-@wrong("gelu_forward", says="with x² in place of x³")
+@wrong("gelu_forward", says="with x² instead of x³")
 def forward_squares(x):
     return 0.5 * x * (1 + np.tanh(S * (x + 0.044715 * x**2)))
 
 
-@wrong("gelu_forward", says="with 2/π in place of √(2/π)")
+@wrong("gelu_forward", says="with 2/π instead of √(2/π)")
 def forward_forgets_the_root(x):
     return 0.5 * x * (1 + np.tanh(2 / math.pi * (x + 0.044715 * x**3)))
 
 
-@wrong("gelu_forward", says="out equals the reference with √2/π in place of √(2/π)")
+@wrong("gelu_forward", says="out equals the reference with √2/π instead of √(2/π)")
 def forward_root_of_two_alone(x):
     return 0.5 * x * (1 + np.tanh(math.sqrt(2) / math.pi * (x + 0.044715 * x**3)))
 
@@ -94,7 +94,7 @@ def forward_scales_half_of_the_inside(x):
     return 0.5 * x * (1 + np.tanh(S * x + 0.044715 * x**3))
 
 
-@wrong("gelu_forward", says="out equals the exact form with erf; GPT-2 was trained with the tanh form")
+@wrong("gelu_forward", says="out equals the exact form with erf: GPT-2 was trained with the tanh form")
 def forward_with_erf(x):
     return 0.5 * x * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
 
@@ -109,7 +109,7 @@ def forward_is_relu(x):
     return np.where(x > 0, x, 0)
 
 
-@wrong("gelu_forward", says="np.sqrt(2 / np.pi) is a float64 of NumPy's own")
+@wrong("gelu_forward", says="np.sqrt(2 / np.pi) is a NumPy float64 and widens x")
 def forward_widens(x):
     return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
 
@@ -206,7 +206,7 @@ def backward_forgets_the_power_rule(dout, x):
     return dout * (0.5 * (1 + t) + 0.5 * x * (1 - t**2) * S * (1 + 0.044715 * x**2))
 
 
-@wrong("gelu_backward", says="1 - tanh(u) in place of 1 - tanh²(u)")
+@wrong("gelu_backward", says="1 - tanh(u) instead of 1 - tanh²(u)")
 def backward_forgets_the_square(dout, x):
     t = np.tanh(S * (x + 0.044715 * x**3))
     return dout * (0.5 * (1 + t) + 0.5 * x * (1 - t) * S * (1 + 3 * 0.044715 * x**2))
@@ -316,7 +316,7 @@ def in_place_accumulates(dx, dout, x):
     dx += dout * _slope(x)
 
 
-@wrong("gelu_backward_in_place", says="dx equals what dx held, times GELU'(x): dout was never read")
+@wrong("gelu_backward_in_place", says="dx equals the old content of dx times GELU'(x): dout was never read")
 def in_place_multiplies_what_dx_held(dx, dout, x):
     dx *= _slope(x)
 
@@ -454,7 +454,7 @@ def block_forgets_tanh(dx, dw1, dw2, dout, x, w1, w2):
     dw2 += d2
 
 
-@wrong("residual_block_backward", says="dx equals the reference with 1 - h² in place of 1 - tanh²(h)")
+@wrong("residual_block_backward", says="dx equals the reference with 1 - h² instead of 1 - tanh²(h)")
 def block_squares_h(dx, dw1, dw2, dout, x, w1, w2):
     branch, d1, d2 = _block(dout, x, w1, w2, bend=lambda h: 1 - h**2)
     dx += dout + branch
@@ -462,7 +462,7 @@ def block_squares_h(dx, dw1, dw2, dout, x, w1, w2):
     dw2 += d2
 
 
-@wrong("residual_block_backward", says="dw2 equals the reference with h in place of tanh(h)")
+@wrong("residual_block_backward", says="dw2 equals the reference with h instead of tanh(h)")
 def block_takes_h_for_a(dx, dw1, dw2, dout, x, w1, w2):
     branch, d1, _ = _block(dout, x, w1, w2)
     dx += dout + branch
@@ -470,7 +470,7 @@ def block_takes_h_for_a(dx, dw1, dw2, dout, x, w1, w2):
     dw2 += np.tensordot(dout, x @ w1.T, ((0, 1), (0, 1)))
 
 
-@wrong("residual_block_backward", says="dx equals dout times the branch's gradient: roads that meet add")
+@wrong("residual_block_backward", says="dx equals dout times the branch's gradient: gradients add at a fork")
 def block_multiplies_the_roads(dx, dw1, dw2, dout, x, w1, w2):
     branch, d1, d2 = _block(dout, x, w1, w2)
     dx += dout * branch
@@ -564,7 +564,7 @@ def stream_sends_dout_into_branches(dout, x, w):
     return np.array(d[::-1])
 
 
-@wrong("residual_stream_backward", says="d equals the reference told from the end")
+@wrong("residual_stream_backward", says="d equals the reference in reverse order")
 def stream_forgets_to_turn_round(dout, x, w):
     d = [dout]
     for k in reversed(range(len(w))):
@@ -604,7 +604,7 @@ def stream_transposes_both(dout, x, w):
     return np.array(d[::-1])
 
 
-@wrong("residual_stream_backward", says="d equals the reference but for d[0]: the loop stops before k = 0")
+@wrong("residual_stream_backward", says="d equals the reference except for d[0]: the loop stops before k = 0")
 def stream_stops_before_the_first_block(dout, x, w):
     d = np.zeros((len(w) + 1, *dout.shape))
     d[-1] = dout
@@ -613,7 +613,7 @@ def stream_stops_before_the_first_block(dout, x, w):
     return d
 
 
-@wrong("residual_stream_backward", says="a loop upward reads each d[k + 1] before it is made")
+@wrong("residual_stream_backward", says="a loop upward reads each d[k + 1] before it is computed")
 def stream_loops_upward_over_zeros(dout, x, w):
     d = np.zeros((len(w) + 1, *dout.shape))
     d[-1] = dout
@@ -622,7 +622,7 @@ def stream_loops_upward_over_zeros(dout, x, w):
     return d
 
 
-@wrong("residual_stream_backward", says="a loop upward reads each d[k + 1] before it is made")
+@wrong("residual_stream_backward", says="a loop upward reads each d[k + 1] before it is computed")
 def stream_loops_upward_over_what_was_there(dout, x, w):
     d = np.full((len(w) + 1, *dout.shape), 7.5)  # np.empty, but the same in every run
     d[-1] = dout

@@ -1,4 +1,4 @@
-"""Lesson 04: what GELU should give, in float64, and what each well-known mistake gives instead.
+"""Lesson 04: the right results of GELU, in float64, and those of known mistakes.
 
 References return the dtype of x. They use x · σ(2u), which is the tanh form written another way, so that they share no
 formula with an answer. Mistakes are {sentence after "out equals ": (array, where to look)}.
@@ -9,7 +9,7 @@ from math import erf, pi, sqrt
 import numpy as np
 
 SCALE, CUBIC = sqrt(2.0 / pi), 0.044715
-# where to look; a test holds these titles against the headings of notebooks/04_gelu_residual.ipynb
+# where to look; a test compares these titles with the headings of notebooks/04_gelu_residual.ipynb
 FORWARD = 'lesson 04, section "2 · Forward"'
 TWO_FORMULAS = 'lesson 04, section "1.2 · Two formulas"'
 ALONE = 'lesson 04, section "3.1 · Each number alone"'
@@ -51,7 +51,7 @@ def backward(dout, x):
 
 
 def forward_mistakes(x) -> dict:
-    """Known wrong GELUs, those that differ anywhere."""
+    """Known wrong GELUs that differ visibly from the right one."""
     x = np.asarray(x, np.float64)
     _, _, t = _parts(x)
 
@@ -60,16 +60,16 @@ def forward_mistakes(x) -> dict:
 
     return {
         "ReLU, max(x, 0)": (np.maximum(x, 0), FORWARD),
-        "the gate alone, 0.5 · (1 + tanh(u)): it is not multiplied by x": (0.5 * (1 + t), FORWARD),
+        "the gate alone, 0.5 · (1 + tanh(u)), not multiplied by x": (0.5 * (1 + t), FORWARD),
         "0.5 · x · tanh(u): the 1 is missing": (0.5 * x * t, FORWARD),
         "0.5 · (x + tanh(u)): x multiplies the whole bracket": (0.5 * (x + t), FORWARD),
         "0.5 · (1 + x · tanh(u)): x multiplies the whole bracket": (0.5 * (1 + x * t), FORWARD),
         "the reference without the cubic term 0.044715 · x³": (with_inner(SCALE * x), TWO_FORMULAS),
-        "the reference with x² in place of x³": (with_inner(SCALE * (x + CUBIC * x * x)), TWO_FORMULAS),
+        "the reference with x² instead of x³": (with_inner(SCALE * (x + CUBIC * x * x)), TWO_FORMULAS),
         "the reference without √(2/π)": (with_inner(x + CUBIC * x**3), TWO_FORMULAS),
-        "the reference with 2/π in place of √(2/π)": (with_inner(2 / pi * (x + CUBIC * x**3)), TWO_FORMULAS),
-        "the reference with √(π/2) in place of √(2/π)": (with_inner((x + CUBIC * x**3) / SCALE), TWO_FORMULAS),
-        "the reference with √2/π in place of √(2/π)": (with_inner(sqrt(2) / pi * (x + CUBIC * x**3)), TWO_FORMULAS),
+        "the reference with 2/π instead of √(2/π)": (with_inner(2 / pi * (x + CUBIC * x**3)), TWO_FORMULAS),
+        "the reference with √(π/2) instead of √(2/π)": (with_inner((x + CUBIC * x**3) / SCALE), TWO_FORMULAS),
+        "the reference with √2/π instead of √(2/π)": (with_inner(sqrt(2) / pi * (x + CUBIC * x**3)), TWO_FORMULAS),
         "0.5 · x · 1 + tanh(u): the brackets around 1 + tanh(u) are missing": (0.5 * x + t, FORWARD),
         "the reference with √(2/π) on x alone, not on the cubic term": (with_inner(SCALE * x + CUBIC * x**3), FORWARD),
         "x · σ(x), the function called SiLU or swish": (x * _sigmoid(x), TWO_FORMULAS),
@@ -78,12 +78,12 @@ def forward_mistakes(x) -> dict:
 
 
 def tail_mistakes(x) -> dict:
-    """Wrong GELUs so close to the right one that they show only where x is about -3 to -2."""
+    """Wrong GELUs so close to the right one that they show only for x between about -3 and -2."""
     x = np.asarray(x, np.float64)
     taylor = 2 / (3 * pi) - 1 / 6
     return {
-        "the exact form with erf; GPT-2 was trained with the tanh form": (exact(x), TWO_FORMULAS),
-        "the reference with 0.0455 in place of 0.044715": (0.5 * x * (1 + _parts(x, taylor)[2]), TWO_FORMULAS),
+        "the exact form with erf: GPT-2 was trained with the tanh form": (exact(x), TWO_FORMULAS),
+        "the reference with 0.0455 instead of 0.044715": (0.5 * x * (1 + _parts(x, taylor)[2]), TWO_FORMULAS),
     }
 
 
@@ -98,17 +98,17 @@ def slope_mistakes(x) -> dict:
     x = np.asarray(x, np.float64)
     u, du, t = _parts(x)
     gate = 0.5 * (1 + t)
-    bend = 0.5 * (1 - t * t)  # what du/dx is multiplied by, to give the slope of the gate
+    bend = 0.5 * (1 - t * t)  # times du/dx, this is the slope of the gate
     return {
         "dout · 0.5 · (1 + tanh(u)): the second term of the product rule is missing": (gate, PRODUCT),
         "dout · x · gate': the first term of the product rule, the gate, is missing": (x * bend * du, PRODUCT),
-        "dout · gate': the product rule is missing, x · gate was differentiated as gate": (bend * du, PRODUCT),
+        "dout · gate': the product rule is missing, only the gate was differentiated": (bend * du, PRODUCT),
         "dout · (gate + gate'): gate' is not multiplied by x": (gate + bend * du, PRODUCT),
-        "the reference with du/dx missing: the chain rule has one more factor": (gate + x * bend, GATE),
+        "the reference with du/dx missing: the chain rule needs this factor": (gate + x * bend, GATE),
         "the reference with a minus in front of the second term": (gate - x * bend * du, PRODUCT),
-        "the reference with 1 - tanh(u) in place of 1 - tanh²(u)": (gate + 0.5 * x * (1 - t) * du, TANH),
-        "the reference with 1 - u² in place of 1 - tanh²(u)": (gate + 0.5 * x * (1 - u * u) * du, TANH),
-        "the reference with 1 + tanh²(u) in place of 1 - tanh²(u)": (gate + 0.5 * x * (1 + t * t) * du, TANH),
+        "the reference with 1 - tanh(u) instead of 1 - tanh²(u)": (gate + 0.5 * x * (1 - t) * du, TANH),
+        "the reference with 1 - u² instead of 1 - tanh²(u)": (gate + 0.5 * x * (1 - u * u) * du, TANH),
+        "the reference with 1 + tanh²(u) instead of 1 - tanh²(u)": (gate + 0.5 * x * (1 + t * t) * du, TANH),
         "the reference with the 0.5 missing in the second term": (gate + 2 * x * bend * du, GATE),
         "the reference with the 0.5 missing in the first term, the gate": (2 * gate + x * bend * du, GATE),
         "the reference with the 3 missing in du/dx: d(x³)/dx = 3x²": (
@@ -134,8 +134,10 @@ def backward_mistakes(dout, x) -> dict:
 
 
 def held_mistakes(held, x) -> dict:
-    """Known wrong dx of the in-place form when dx is an array of its own that held something."""
-    return {"what dx held, times GELU'(x): dout was never read": (np.asarray(held, np.float64) * slope(x), IN_PLACE)}
+    """Known wrong dx of the in-place form when dx is an array of its own that already held something."""
+    return {
+        "the old content of dx times GELU'(x): dout was never read": (np.asarray(held, np.float64) * slope(x), IN_PLACE)
+    }
 
 
 def in_place_mistakes(dout, x) -> dict:

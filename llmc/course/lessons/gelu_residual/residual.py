@@ -1,6 +1,6 @@
-"""Lesson 04: what residual blocks should give backward, in float64, and what each well-known mistake gives instead.
+"""Lesson 04: the right gradients of residual blocks, in float64, and those of known mistakes.
 
-The blocks of the exercises have tanh where GPT-2 has GELU, so that they need nothing of the exercises before them.
+The blocks of the exercises have tanh where GPT-2 has GELU, so that they need nothing from the exercises before them.
 Mistakes are {sentence after "dx equals ": (array, where to look)}.
 """
 
@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-# where to look; a test holds these titles against the headings of notebooks/04_gelu_residual.ipynb
+# where to look; a test compares these titles with the headings of notebooks/04_gelu_residual.ipynb
 TANH = 'lesson 04, section "3.3 · The slope of tanh"'
 FORK = 'lesson 04, section "4.2 · The fork"'
 BLOCK = 'lesson 04, section "4.3 · A whole block"'
 STACK = 'lesson 04, section "4.4 · Many blocks"'
-LOOP = "your loop: it goes from k = N - 1 down to 0, and both belong to it"
+LOOP = "your loop: it must go from k = N - 1 down to 0, both included"
 
 
 class Block(NamedTuple):
@@ -39,20 +39,20 @@ def block_backward(dout, x, w1, w2) -> Block:
 
 
 def block_mistakes(dout, x, w1, w2) -> dict:
-    """Known wrong dx, dw1 and dw2, as what is added to the buffers."""
+    """Known wrong dx, dw1 and dw2: the amounts that are added to the buffers."""
     right = block_backward(dout, x, w1, w2)
     h = x @ w1.T  # (B, T, H)
     a, da = np.tanh(h), dout @ w2  # (B, T, H)
     branch = right.dx - dout  # (B, T, C)
     no_slope = "the reference with the slope of tanh, 1 - a², missing"
-    from_h = "the reference with 1 - h² in place of 1 - tanh²(h)"
-    not_squared = "the reference with 1 - tanh(h) in place of 1 - tanh²(h)"
+    from_h = "the reference with 1 - h² instead of 1 - tanh²(h)"
+    not_squared = "the reference with 1 - tanh(h) instead of 1 - tanh²(h)"
     halves = {no_slope: da, from_h: da * (1 - h * h), not_squared: da * (1 - a)}  # (B, T, H) each
     dx = {
         "the branch's gradient alone: the straight road's dout is missing": (branch, FORK),
         "dout alone: the branch's gradient is missing": (np.asarray(dout, np.float64), FORK),
         "dout minus the branch's gradient: gradients add at a fork": (dout - branch, FORK),
-        "dout times the branch's gradient: roads that meet add": (dout * branch, FORK),
+        "dout times the branch's gradient: gradients add at a fork": (dout * branch, FORK),
         "the mean of both roads: gradients add at a fork": (right.dx / 2, FORK),
         "the reference with dout counted twice": (right.dx + dout, FORK),
         "the reference with the branch counted twice": (right.dx + branch, FORK),
@@ -60,7 +60,7 @@ def block_mistakes(dout, x, w1, w2) -> dict:
     dx |= {text: (dout + dh @ w1, BLOCK) for text, dh in halves.items()}
     rows = tuple(range(x.ndim - 1))
     dw1 = {text: (np.tensordot(dh, x, (rows, rows)), BLOCK) for text, dh in halves.items()}
-    dw2 = {"the reference with h in place of tanh(h)": (np.tensordot(dout, h, (rows, rows)), BLOCK)}
+    dw2 = {"the reference with h instead of tanh(h)": (np.tensordot(dout, h, (rows, rows)), BLOCK)}
     return {"dx": dx, "dw1": dw1, "dw2": dw2}
 
 
@@ -82,7 +82,7 @@ def _stream(dout, branch, straight=True):
 
 
 class _Branch:
-    """Gradient through the branch tanh(x · wᵀ) of block k, with whatever stands in for its parts."""
+    """Gradient through the branch tanh(x · wᵀ) of block k, right, or with one of its parts wrong."""
 
     def __init__(self, x, w, order=None, tanh_slope=True, transposed=False, inside_transposed=False):
         self.x, self.w, self.order = x, w, range(len(w))[::-1] if order is None else order
@@ -119,11 +119,11 @@ def stream_mistakes(dout, x, w) -> dict:
             _stream(dout, branch, straight=False),
             STACK,
         ),
-        "the reference with dout on every straight road: what goes straight on is the gradient behind that block": (
+        "the reference with dout on every straight road: what goes on is the gradient at that block's output": (
             np.array(top_straight[::-1]),
             STACK,
         ),
-        "the reference with dout into every branch: each branch receives the gradient behind its own block": (
+        "the reference with dout into every branch: each branch receives the gradient at its own block's output": (
             np.array(top_branch[::-1]),
             STACK,
         ),
@@ -138,15 +138,15 @@ def stream_mistakes(dout, x, w) -> dict:
             BLOCK,
         ),
         "the blocks in forward order: backward starts at the last block": (forwards, STACK),
-        "the blocks in forward order, told from the end": (forwards[::-1], STACK),
-        "the reference told from the end: d[0] belongs to the first block's input": (right[::-1], STACK),
+        "the blocks in forward order, in an array from the end to the beginning": (forwards[::-1], STACK),
+        "the reference in reverse order: d[0] belongs to the first block's input": (right[::-1], STACK),
     }
 
 
 def loop_mistakes(got, expected) -> dict:
-    """Known mistakes of the loop over the blocks, which show in where `got` (N + 1, T, C) is right.
+    """Known mistakes of the loop over the blocks, which show in the depths at which `got` (N + 1, T, C) is right.
 
-    The array of the mistake is `got` itself: what stands in depths that were never made may be anything.
+    The array of the mistake is `got` itself, because depths that were never computed may hold anything.
     """
     depths = len(expected)
     if not isinstance(got, np.ndarray) or got.shape != expected.shape or depths < 4:
@@ -154,8 +154,8 @@ def loop_mistakes(got, expected) -> dict:
     close = np.isclose(got, expected, rtol=1e-6, atol=1e-9 * np.abs(expected).max())  # (N + 1, T, C)
     right = close.all(axis=(1, 2))  # (N + 1,)
     if right[1:].all() and not right[0]:
-        return {"the reference but for d[0]: the loop stops before k = 0": (got, LOOP)}
+        return {"the reference except for d[0]: the loop stops before k = 0": (got, LOOP)}
     if right[-2:].all() and not right[:-2].any():
-        text = "the reference at d[N - 1] and d[N] alone: a loop upward reads each d[k + 1] before it is made"
+        text = "the reference at d[N - 1] and d[N] only: a loop upward reads each d[k + 1] before it is computed"
         return {text: (got, LOOP)}
     return {}
