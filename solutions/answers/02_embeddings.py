@@ -1,6 +1,6 @@
 """Answers to the exercises of lesson 02 as learners write them: right ones that look different, and wrong ones.
 
-Each wrong answer carries words that its check must say. CI runs them all;
+Each wrong answer names words that its check must say. CI runs them all;
 `python -m llmc.course.authoring.answers 02` runs those of this lesson.
 """
 
@@ -70,7 +70,7 @@ def forward_loops_over_the_wrong_axis(tokens, wte, wpe):
     return out
 
 
-@wrong("encoder_forward", says="positions that count on from one sequence to the next")
+@wrong("encoder_forward", says="positions that go on counting from one sequence to the next")
 def forward_counts_on(tokens, wte, wpe):
     positions = np.arange(tokens.size).reshape(tokens.shape)
     return wte[tokens] + wpe[positions]
@@ -81,7 +81,7 @@ def forward_scales_as_the_first_transformer(tokens, wte, wpe):
     return wte[tokens] * np.sqrt(wte.shape[1]) + wpe[: tokens.shape[1]]
 
 
-@wrong("encoder_forward", says="out equals the reference with wte[tokens - 1]: ids count from 0")
+@wrong("encoder_forward", says="out equals the reference with wte[tokens - 1]: token ids start at 0")
 def forward_counts_tokens_from_one(tokens, wte, wpe):
     return wte[tokens - 1] + wpe[: tokens.shape[1]]
 
@@ -98,7 +98,7 @@ def forward_returns_nothing(tokens, wte, wpe):
     out = wte[tokens] + wpe[: tokens.shape[1]]  # noqa: F841
 
 
-@wrong("encoder_forward", says="out should be float32 as wte is")
+@wrong("encoder_forward", says="out should be float32, like wte, but it is float64")
 def forward_in_float64(tokens, wte, wpe):
     B, T = tokens.shape
     out = np.zeros((B, T, wte.shape[1]))
@@ -256,7 +256,7 @@ def _dwte(dout, tokens, V):
     return dwte
 
 
-@wrong("encoder_backward", says="dwte equals the last row of dout that each token meets")
+@wrong("encoder_backward", says="dwte equals the last row of dout for each token")
 def backward_with_fancy_plus_equals(dout, tokens, V, maxT):
     dwte = np.zeros((V, dout.shape[2]), dout.dtype)
     dwte[tokens] += dout
@@ -288,7 +288,7 @@ def backward_loops_over_time(dout, tokens, V, maxT):
     return dwte, _dwpe(dout, maxT)
 
 
-@wrong("encoder_backward", says="dwte equals the first row of dout that each token meets")
+@wrong("encoder_backward", says="dwte equals the first row of dout for each token")
 def backward_keeps_the_first(dout, tokens, V, maxT):
     found, first = np.unique(tokens, return_index=True)
     dwte = np.zeros((V, dout.shape[2]), dout.dtype)
@@ -296,7 +296,7 @@ def backward_keeps_the_first(dout, tokens, V, maxT):
     return dwte, _dwpe(dout, maxT)
 
 
-@wrong("encoder_backward", says="dwte equals the mean over the occurrences of each token: it is their sum")
+@wrong("encoder_backward", says="dwte equals the mean over the occurrences of each token: it should be their sum")
 def backward_averages_tokens(dout, tokens, V, maxT):
     dwte = np.zeros((V, dout.shape[2]), dout.dtype)
     for v in np.unique(tokens):
@@ -304,7 +304,7 @@ def backward_averages_tokens(dout, tokens, V, maxT):
     return dwte, _dwpe(dout, maxT)
 
 
-@wrong("encoder_backward", says="sums from np.unique's first places of tokens that were not sorted")
+@wrong("encoder_backward", says="sums of runs that begin at np.unique's first places, but the tokens were not sorted")
 def backward_does_not_sort(dout, tokens, V, maxT):
     rows = dout.reshape(-1, dout.shape[2])
     found, starts = np.unique(tokens.reshape(-1), return_index=True)
@@ -394,7 +394,7 @@ def backward_forgets_the_shorter_batch(dout, tokens, V, maxT):
     return _dwte(dout, tokens, V), dwpe
 
 
-@wrong("encoder_backward", says="float32 in, float32 out")
+@wrong("encoder_backward", says="dwte and dwpe should be float32 when dout is float32")
 def backward_in_float64(dout, tokens, V, maxT):
     dwte, dwpe = np.zeros((V, dout.shape[2])), np.zeros((maxT, dout.shape[2]))
     np.add.at(dwte, tokens, dout)
@@ -427,13 +427,13 @@ def accumulate_with_bincount(dwte, dwpe, dout, tokens):
         dwpe[: dout.shape[1], c] += dout[:, :, c].sum(axis=0)
 
 
-@wrong("encoder_backward_accumulate", says="dwte equals the last row of dout that each token meets: the other rows")
+@wrong("encoder_backward_accumulate", says="dwte equals the last row of dout for each token: the other rows")
 def accumulate_with_fancy_plus_equals(dwte, dwpe, dout, tokens):
     dwpe[: dout.shape[1]] += dout.sum(axis=0)
     dwte[tokens] += dout
 
 
-@wrong("encoder_backward_accumulate", says="that each token meets, and that row was overwritten")
+@wrong("encoder_backward_accumulate", says="the last row of dout for each token, written over what dwte held")
 def accumulate_with_fancy_assignment(dwte, dwpe, dout, tokens):
     dwpe[: dout.shape[1]] += dout.sum(axis=0)
     dwte[tokens] = dout
@@ -544,7 +544,7 @@ def fast_channel_by_channel(dwte, dwpe, dout, tokens):
     dwpe[: tokens.shape[1]] += dout.sum(axis=0)
 
 
-@wrong("fast_encoder_backward", says="dwte equals the last row of dout that each token meets: the other rows")
+@wrong("fast_encoder_backward", says="dwte equals the last row of dout for each token: the other rows")
 def fast_with_fancy_plus_equals(dwte, dwpe, dout, tokens):
     dwpe[: tokens.shape[1]] += dout.sum(axis=0)
     dwte[tokens] += dout

@@ -1,6 +1,6 @@
 """Answers to the exercises of lesson 03 as learners write them: right ones that look different, and wrong ones.
 
-Each wrong answer carries words that its check must say. CI runs them all;
+Each wrong answer names words that its check must say. CI runs them all;
 `python -m llmc.course.authoring.answers 03` runs those of this lesson.
 """
 
@@ -85,7 +85,7 @@ def forward_reshapes_w(x, w, b):
     return out if b is None else out + b
 
 
-@wrong("matmul_forward", says="w · xᵀ brought to the shape of out by reshape")
+@wrong("matmul_forward", says="w · xᵀ reshaped to the shape of out")
 def forward_the_other_way_round(x, w, b):
     C_out, C_in = w.shape
     out = w @ x.reshape(-1, C_in).T
@@ -186,7 +186,7 @@ def backward_sums_rows(dout, x, w):
     return dx, dw, dout.reshape(-1, w.shape[0]).sum(axis=1)
 
 
-@wrong("matmul_backward", says="db equals the sums of dout's rows; those of its columns are asked for")
+@wrong("matmul_backward", says="db equals the sums of dout's rows; it should be those of its columns")
 def backward_sums_rows_where_they_fit(dout, x, w):
     # "axis 1 if it fits"
     dx, dw, db = _gradients(dout, x, w)
@@ -206,7 +206,7 @@ def backward_one_dw_per_sequence(dout, x, w):
     return dx, dout.swapaxes(-1, -2) @ x, db
 
 
-@wrong("matmul_backward", says="dw equals the part of the last sequence alone")
+@wrong("matmul_backward", says="dw equals the part of the last sequence only")
 def backward_overwrites_in_the_loop(dout, x, w):
     dx, dw, db = _gradients(dout, x, w)
     for i in range(len(x)):
@@ -261,13 +261,13 @@ def backward_calls_the_package(dout, x, w):
     return dx, dw, db
 
 
-@wrong("matmul_backward", says="what stands in the place of dx has the shape of dw, (6, 6)")
+@wrong("matmul_backward", says="the value returned as dx has the shape of dw, (6, 6)")
 def backward_in_another_order(dout, x, w):
     dx, dw, db = _gradients(dout, x, w)
     return dw, dx, db
 
 
-@wrong("matmul_backward", says="what stands in the place of dw has the shape of db, (6,)")
+@wrong("matmul_backward", says="the value returned as dw has the shape of db, (6,)")
 def backward_with_db_before_dw(dout, x, w):
     dx, dw, db = _gradients(dout, x, w)
     return dx, db, dw
@@ -484,7 +484,7 @@ def cost_reads_w_for_every_token(B, T, C_in, C_out, itemsize=4):
     return flops, 2 * flops, nbytes, flops / nbytes
 
 
-@wrong("matmul_cost", says="intensity equals bytes per operation; it is the other way round")
+@wrong("matmul_cost", says="intensity equals bytes per operation; it should be operations per byte")
 def cost_upside_down(B, T, C_in, C_out, itemsize=4):
     flops, nbytes = 2 * B * T * C_in * C_out, itemsize * (B * T * C_in + C_in * C_out + B * T * C_out)
     return flops, 2 * flops, nbytes, nbytes / flops
@@ -499,7 +499,7 @@ def cost_leaves_one_out(B, T, C_in, C_out, itemsize=4):
     return flops, nbytes, flops / nbytes
 
 
-@wrong("matmul_cost", says="intensity equals its whole part: // drops the rest")
+@wrong("matmul_cost", says="intensity equals only its whole part: // drops the rest")
 def cost_with_whole_division(B, T, C_in, C_out, itemsize=4):
     flops, nbytes = 2 * B * T * C_in * C_out, itemsize * (B * T * C_in + C_in * C_out + B * T * C_out)
     return flops, 2 * flops, nbytes, flops // nbytes
@@ -555,12 +555,12 @@ def fast_with_einsum(out, x, w, b):
     out += b
 
 
-@wrong("fast_matmul_forward", says="your code uses @: that is BLAS")
+@wrong("fast_matmul_forward", says="your code uses @, which is BLAS")
 def fast_with_at(out, x, w, b):
     out[...] = x @ w.T + b
 
 
-@wrong("fast_matmul_forward", says="your code uses dot: that is BLAS")
+@wrong("fast_matmul_forward", says="your code uses dot, which is BLAS")
 def fast_with_dot(out, x, w, b):
     for n in range(len(x)):
         out[n] = np.dot(w, x[n]) + b
@@ -575,7 +575,7 @@ def _block_product(x, w):
     return np.matmul(x, w.T)
 
 
-@wrong("fast_matmul_forward", says="your code uses matmul: that is BLAS")
+@wrong("fast_matmul_forward", says="your code uses matmul, which is BLAS")
 def fast_with_blas_in_a_helper(out, x, w, b):
     for n in range(0, len(x), 32):
         out[n : n + 32] = _block_product(x[n : n + 32], w) + b

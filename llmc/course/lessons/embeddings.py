@@ -1,6 +1,6 @@
-"""Lesson 02: what an embedding should give, in float64 and by plain loops, and what each known mistake gives instead.
+"""Lesson 02: what the encoder should return, computed in float64 by plain loops, and what each known mistake returns.
 
-References return the dtype of the tables or of dout. Mistakes are {output: {sentence after "equals ": (array, where)}}.
+References return the dtype of the tables or of dout. Mistakes are {output: {words after "equals ": (array, where)}}.
 """
 
 from typing import NamedTuple
@@ -16,7 +16,7 @@ TOKENS = 'lesson 02, section "3.3 · The tokens"'
 BUG = 'lesson 02, section "4.1 · Three steps that NumPy takes"'
 SORTING = 'lesson 02, section "5.2 · Sort, then sum every run"'
 ACCUMULATE = 'lesson 02, section "7.1 · Why accumulate?"'
-GARBAGE = 123456.0  # what `leave_garbage` leaves
+GARBAGE = 123456.0  # what `leave_garbage` leaves behind
 
 
 class Gradients(NamedTuple):
@@ -43,7 +43,7 @@ def zipf_tokens(rng, B, T, V):
 
 
 def leave_garbage(*shape):
-    """Use memory of these float64 arrays' size and give it back full: np.empty then finds what was there before."""
+    """Fill memory of the size of this float64 array and free it: np.empty then shows what was there before."""
     for _ in range(8):
         blocks = [np.full(shape, GARBAGE) for _ in range(8)]
         del blocks
@@ -78,9 +78,9 @@ def one_hot_mistakes(tokens, V) -> dict:
     counted_from_1 = np.concatenate([right[..., 1:], 0 * right[..., :1]], axis=-1)  # (B, T, V)
     in_batch, in_sequence = right.max(axis=(0, 1)), right.max(axis=1, keepdims=True)  # (V,), (B, 1, V)
     return {
-        "the one-hot rows of tokens + 1: ids count from 0": (np.roll(right, 1, axis=-1), ONE_HOT),
-        "the one-hot rows of tokens - 1: ids count from 0": (np.roll(right, -1, axis=-1), ONE_HOT),
-        "the one-hot rows of tokens - 1, and none for token 0: ids count from 0": (counted_from_1, ONE_HOT),
+        "the one-hot rows of tokens + 1: token ids start at 0": (np.roll(right, 1, axis=-1), ONE_HOT),
+        "the one-hot rows of tokens - 1: token ids start at 0": (np.roll(right, -1, axis=-1), ONE_HOT),
+        "the one-hot rows of tokens - 1, with none for token 0: token ids start at 0": (counted_from_1, ONE_HOT),
         "rows that all have a 1 for every token of the batch": (np.broadcast_to(in_batch, right.shape), ONE_HOT),
         "rows that have a 1 for every token of their sequence": (
             np.broadcast_to(in_sequence, right.shape),
@@ -92,32 +92,33 @@ def one_hot_mistakes(tokens, V) -> dict:
 
 
 def forward_mistakes(tokens, wte, wpe) -> dict:
-    """Known wrong out. Those that would read outside of a table are left out."""
+    """Known wrong out, except for mistakes that would read outside of a table."""
     (B, T), (maxT, C) = tokens.shape, wpe.shape
     wte, wpe = np.asarray(wte, np.float64), np.asarray(wpe, np.float64)
     rows = wte[tokens]  # (B, T, C)
-    positions = {  # what else a learner may take for wpe[t]: (positions, sentence)
-        "the reference with wpe[-T:], its last rows: positions count from 0": np.arange(maxT - T, maxT),
+    counted_on = np.arange(B * T).reshape(B, T)  # (B, T)
+    positions = {  # what a learner may add in place of wpe[t]
+        "the reference with wpe[-T:], its last rows: positions start at 0": np.arange(maxT - T, maxT),
         "the reference with the positions counted from 1": np.arange(1, T + 1),
         "the reference with wpe[0] at every position": np.zeros(T, int),
-        "the reference with wpe[tokens] in place of wpe[t]: a position is a place, not a token": tokens,
-        "the reference with wpe[b] in place of wpe[t]: the sequence is not the position": np.arange(B)[:, None],
-        "the reference with positions that count on from one sequence to the next": np.arange(B * T).reshape(B, T),
+        "the reference with wpe[tokens] in place of wpe[t]: a position is a place in the sequence, not a token": tokens,
+        "the reference with wpe[b] in place of wpe[t]: b is the sequence, t the position": np.arange(B)[:, None],
+        "the reference with positions that go on counting from one sequence to the next": counted_on,
     }
     wrong = {
         "wte[tokens] alone: the positions are missing": (rows, PICTURE),
         "wpe[t] alone: the tokens are missing": (0 * rows + wpe[:T], PICTURE),
-        "wte[tokens] · wpe[t]: the two rows are added, not multiplied": (rows * wpe[:T], PICTURE),
-        "the reference with the sum of all positions at every place": (rows + wpe[:T].sum(axis=0), PICTURE),
-        "the reference with wte scaled by √C, as in another model": (rows * np.sqrt(C) + wpe[:T], GATHER),
-        "the reference with wte[tokens - 1]: ids count from 0": (wte[tokens - 1] + wpe[:T], GATHER),
+        "wte[tokens] · wpe[t]: the two rows should be added, not multiplied": (rows * wpe[:T], PICTURE),
+        "the reference with the sum of all rows of wpe at every position": (rows + wpe[:T].sum(axis=0), PICTURE),
+        "the reference with wte scaled by √C, which GPT-2 does not do": (rows * np.sqrt(C) + wpe[:T], GATHER),
+        "the reference with wte[tokens - 1]: token ids start at 0": (wte[tokens - 1] + wpe[:T], GATHER),
     }
     wrong |= {text: (rows + wpe[at], PICTURE) for text, at in positions.items() if at.max() < maxT}
     return {"out": wrong}
 
 
 def backward_mistakes(dout, tokens, V, maxT, held=None) -> dict:
-    """Known wrong dwte and dwpe. held: what the two buffers held, for the variant that adds to them."""
+    """Known wrong dwte and dwpe. held: what the two buffers held before, for the exercise that adds to them."""
     dout = np.asarray(dout, np.float64)
     right = backward(dout, tokens, V, maxT)
     wrong_dwte = _wrong_dwte(dout, tokens, V, right.dwte)
@@ -132,15 +133,15 @@ def backward_mistakes(dout, tokens, V, maxT, held=None) -> dict:
         kept_positions[:T] = right.dwpe[:T] - dwpe0[:T]
         text = "the reference in rows that were overwritten instead of accumulated (use +=)"
         wrong_dwte[text] = (kept_sum, ACCUMULATE)
-        wrong_dwte["the last row of dout that each token meets, and that row was overwritten"] = (kept_last, BUG)
+        wrong_dwte["the last row of dout for each token, written over what dwte held"] = (kept_last, BUG)
         wrong_dwpe[text] = (kept_positions, ACCUMULATE)
     return {"dwte": wrong_dwte, "dwpe": wrong_dwpe}
 
 
 def never_cleared(got, expected) -> dict:
-    """Known mistake of a table made by np.empty: rows that should be zero hold something that is no row of the table.
+    """The mistake of making a table with np.empty: rows that should be zero hold something that is no row of the table.
 
-    got, expected: (rows, C). The array of the mistake is `got` itself, so it is always the one that is met.
+    got, expected: (rows, C). The array of the mistake is `got` itself, so it always matches.
     """
     unused = ~expected.any(axis=-1)  # (rows,)
     if not isinstance(got, np.ndarray) or got.shape != expected.shape or not got[unused].any():
@@ -153,7 +154,7 @@ def never_cleared(got, expected) -> dict:
         return {
             "the reference in the rows that are used, and memory that was never cleared in the others": (got, where)
         }
-    return {"a table made in memory that was never cleared: rows that nobody uses are not zero": (got, where)}
+    return {"a table in memory that was never cleared: rows that should be zero are not": (got, where)}
 
 
 def _last(dout, tokens, V):
@@ -179,19 +180,19 @@ def _wrong_dwte(dout, tokens, V, right):
     in_a_sequence = sum(_last(dout[b : b + 1], tokens[b : b + 1], V) for b in range(len(tokens)))  # (V, C)
     between = sum(_last(dout[:, t : t + 1], tokens[:, t : t + 1], V) for t in range(tokens.shape[1]))  # (V, C)
     return {
-        "the last row of dout that each token meets: the other rows of a repeated token are lost": (
+        "the last row of dout for each token: the other rows of a repeated token are lost": (
             _last(dout, tokens, V),
             BUG,
         ),
-        "the first row of dout that each token meets: the other rows of a repeated token are lost": (first, BUG),
-        "the reference without the repeats inside a sequence: only the last row of each is left": (in_a_sequence, BUG),
+        "the first row of dout for each token: the other rows of a repeated token are lost": (first, BUG),
+        "the reference without the repeats inside a sequence: only the last of them is left": (in_a_sequence, BUG),
         "the reference without the repeats at the same position of several sequences: only the last is left": (
             between,
             BUG,
         ),
-        "the mean over the occurrences of each token: it is their sum": (right / np.maximum(counts, 1), TOKENS),
+        "the mean over the occurrences of each token: it should be their sum": (right / np.maximum(counts, 1), TOKENS),
         "how often each token occurs: dout itself is missing": (counts + 0 * right, TOKENS),
-        "sums from np.unique's first places of tokens that were not sorted": (unsorted, SORTING),
+        "sums of runs that begin at np.unique's first places, but the tokens were not sorted": (unsorted, SORTING),
         "sums of rows in their old order: dout was not brought into the order of the sorted tokens": (
             unordered,
             SORTING,
@@ -199,7 +200,7 @@ def _wrong_dwte(dout, tokens, V, right):
         "the reference without the last row of the sorted order: the last run ends too early": (cut, SORTING),
         "the reference on top of memory that was never cleared: np.empty is not np.zeros": (
             right + GARBAGE,
-            "your line that makes dwte",
+            "the line that makes dwte",
         ),
     }
 
@@ -212,7 +213,7 @@ def _wrong_dwpe(dout, tokens, maxT, right):
         "the last sequence of dout: the others are lost": (dout[-1], slice(T)),
         "the first sequence of dout: the others are lost": (dout[0], slice(T)),
         "the sum over all positions, in every row": (summed.sum(axis=0), slice(T)),
-        "the reference in the last T rows: positions count from 0": (summed, slice(maxT - T, maxT)),
+        "the reference in the last T rows: positions start at 0": (summed, slice(maxT - T, maxT)),
         "the sum over t in place of the sum over the batch": (dout.sum(axis=1)[:maxT], slice(min(B, maxT))),
     }
     wrong = {}
@@ -224,9 +225,9 @@ def _wrong_dwpe(dout, tokens, maxT, right):
         by_token = backward(dout, tokens, maxT, maxT).dwte  # (maxT, C)
         wrong["dwte: its rows were placed by token, not by position"] = (by_token, POSITIONS)
     everything = np.zeros_like(right) + summed.sum(axis=0)  # (maxT, C)
-    wrong["the sum over all positions, also in the rows behind T"] = (everything, POSITIONS)
+    wrong["the sum over all positions, even in the rows from T on"] = (everything, POSITIONS)
     wrong["the reference on top of memory that was never cleared: np.empty is not np.zeros"] = (
         right + GARBAGE,
-        "your line that makes dwpe",
+        "the line that makes dwpe",
     )
     return wrong

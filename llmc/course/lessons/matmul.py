@@ -1,7 +1,7 @@
-"""Lesson 03: what the linear layer should give, in float64, what each well-known mistake gives instead, what it costs.
+"""Lesson 03: what the linear layer should return and cost, in float64, and what each well-known mistake returns.
 
-References return the dtype of x. Mistakes are {output: {sentence after "out equals ": (array, where to look)}}.
-Some of them exist only where sizes agree (C_in = C_out, B·T = C_out): that is why the checks use such sizes too.
+References return the dtype of x. Mistakes are {output: {words after "out equals ": (array, where to look)}}.
+Some of them are possible only where sizes agree (C_in = C_out, B·T = C_out), so the checks use such sizes too.
 """
 
 import dis
@@ -63,7 +63,7 @@ def cost(B, T, C_in, C_out, itemsize=4) -> Cost:
 
 
 def results(got, *names):
-    """What a function returned, as a tuple. Raises WrongAnswer in a plain sentence when it is not one value a name."""
+    """What a function returned, as a tuple. Raises WrongAnswer unless it is one value for each name."""
     wanted = f"{len(names)} values are expected, {', '.join(names)}"
     if got is None:
         raise WrongAnswer(f"nothing was returned, and {wanted}. Is a `return` missing?")
@@ -75,13 +75,13 @@ def results(got, *names):
 
 
 def gradients_of(got, expected) -> Gradients:
-    """The learner's dx, dw, db, in this order. Raises WrongAnswer when they come in another one, or not all."""
+    """The learner's dx, dw, db. Raises WrongAnswer when one is missing, or when they come in another order."""
     got, shapes = Gradients(*results(got, *Gradients._fields)), [array.shape for array in expected]
     found = [np.shape(array) for array in got]
     if found != shapes and sorted(found) == sorted(shapes):  # the right arrays, by their shapes, in other places
         name, shape = next((n, s) for n, s, wanted in zip(got._fields, found, shapes) if s != wanted)
         there = got._fields[shapes.index(shape)]
-        raise WrongAnswer(f"what stands in the place of {name} has the shape of {there}, {shape}: return dx, dw, db.")
+        raise WrongAnswer(f"the value returned as {name} has the shape of {there}, {shape}: return dx, dw, db.")
     return got
 
 
@@ -91,14 +91,14 @@ def _rows(x):
 
 
 def forward_mistakes(x, w, b) -> dict:
-    """Known wrong out. The last ones exist only where C_in = C_out, or T = C_out."""
+    """Known wrong out. The last ones are possible only where C_in = C_out, or T = C_out."""
     rows, w, b = _rows(x), np.asarray(w, np.float64), np.asarray(b, np.float64)
     C_out, C_in = w.shape
     shape = (*x.shape[:-1], C_out)
     wrong = {
         "x · wᵀ: b is missing": (rows @ w.T, FORWARD),
         "x · wᵀ + 2b: b is added twice": (rows @ w.T + 2 * b, FORWARD),
-        "w · xᵀ brought to the shape of out by reshape; it has to be transposed": ((w @ rows.T).ravel(), RESHAPE),
+        "w · xᵀ reshaped to the shape of out; it should be transposed": ((w @ rows.T).ravel(), RESHAPE),
         "the reference with x.reshape(C_in, -1) in place of xᵀ": ((w @ rows.reshape(C_in, -1)).T + b, RESHAPE),
     }
     if C_in == C_out:
@@ -119,7 +119,7 @@ def backward_mistakes(dout, x, w) -> dict:
 
 
 def _wrong_dx(d, rows, w, shape):
-    """(…, C_in): only square weights let these through; others do not fit."""
+    """(…, C_in): possible only with square weights; with others the shapes do not fit."""
     if w.shape[0] != w.shape[1]:
         return {}
     wrong = {
@@ -135,7 +135,7 @@ def _wrong_dw(d, rows, dout, x):
     C_out, C_in = d.shape[1], rows.shape[1]
     wrong = {
         "the reference with dout.reshape(C_out, -1) in place of doutᵀ": (d.reshape(C_out, -1) @ rows, RESHAPE),
-        "the product of two sums; each row's product comes first, then the sum": (
+        "the product of two sums; it should be the sum of each row's product": (
             np.outer(d.sum(axis=0), rows.sum(axis=0)),
             WEIGHT,
         ),
@@ -145,7 +145,7 @@ def _wrong_dw(d, rows, dout, x):
     if x.ndim > 2:
         for which, at in (("first", 0), ("last", -1)):
             part = _rows(dout[at]).T @ _rows(x[at])  # (C_out, C_in)
-            wrong[f"the part of the {which} sequence alone: all B·T rows use w"] = (part, WEIGHT)
+            wrong[f"the part of the {which} sequence only: all B·T rows use w"] = (part, WEIGHT)
     return wrong
 
 
@@ -156,10 +156,10 @@ def _wrong_db(d, rows, dout):
         "dw summed over C_in: b is added without x": np.einsum("no,ni->o", d, rows),
     }
     if d.shape[0] == d.shape[1]:
-        wrong["the sums of dout's rows; those of its columns are asked for"] = d.sum(axis=1)
+        wrong["the sums of dout's rows; it should be those of its columns"] = d.sum(axis=1)
     if dout.ndim > 2:
-        wrong["the part of the first sequence alone: all B·T rows use b"] = _rows(dout[0]).sum(axis=0)
-        wrong["the part of the last sequence alone: all B·T rows use b"] = _rows(dout[-1]).sum(axis=0)
+        wrong["the part of the first sequence only: all B·T rows use b"] = _rows(dout[0]).sum(axis=0)
+        wrong["the part of the last sequence only: all B·T rows use b"] = _rows(dout[-1]).sum(axis=0)
     return {text: (array, BIAS) for text, array in wrong.items()}
 
 
@@ -172,9 +172,9 @@ def cost_mistakes(B, T, C_in, C_out, itemsize=4) -> dict:
             "B·T·C_in·C_out: a multiply and an add are two operations": flops / 2,
             "the operations of one sequence: B is missing": flops / B,
             "the operations of one token: B·T is missing": flops / N,
-            "the operations of forward and backward together: the forward pass alone is asked for": 3 * flops,
+            "the operations of forward and backward together: this should be the forward pass only": 3 * flops,
             "the operations with 2C_in − 1 for each output; count as many additions as multiplications, 2C_in (the "
-            "first of them adds to zero, or to the bias)": flops - out,
+            "first one adds to zero, or to the bias)": flops - out,
         },
         "backward_flops": {
             "the operations of one product: backward has two": flops,
@@ -191,11 +191,11 @@ def cost_mistakes(B, T, C_in, C_out, itemsize=4) -> dict:
             "the bytes with w read again for every token; once is enough": float(itemsize) * (x + N * w + out),
         },
         "intensity": {
-            "bytes per operation; it is the other way round": 1 / right.intensity,
-            "backward operations per byte; the forward pass is asked for": 2 * right.intensity,
+            "bytes per operation; it should be operations per byte": 1 / right.intensity,
+            "backward operations per byte; only those of the forward pass count": 2 * right.intensity,
             "operations per number, not per byte": right.intensity * itemsize,
-            "forward and backward operations per byte; the forward pass alone is asked for": 3 * right.intensity,
-            "its whole part: // drops the rest, / keeps it": right.forward_flops // right.forward_bytes,
+            "forward and backward operations per byte; only those of the forward pass count": 3 * right.intensity,
+            "only its whole part: // drops the rest, / keeps it": right.forward_flops // right.forward_bytes,
         },
     }
     places = {"forward_flops": FLOPS, "backward_flops": FLOPS, "forward_bytes": BYTES, "intensity": BYTES}
@@ -203,7 +203,7 @@ def cost_mistakes(B, T, C_in, C_out, itemsize=4) -> dict:
 
 
 def uses_blas(function):
-    """What in this function, or in one that it calls, hands the product to BLAS: "@", "dot"; or None."""
+    """The operator, name or option by which this function, or one that it calls, uses BLAS: "@", "dot"; or None."""
     seen, todo = set(), [function]
     while todo:
         function = todo.pop()
@@ -220,7 +220,7 @@ def uses_blas(function):
 
 
 def _nested(code):
-    """The code, and that of functions and comprehensions defined in it."""
+    """This code object, and those of functions and comprehensions defined in it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -228,7 +228,7 @@ def _nested(code):
 
 
 def _blas_in(code):
-    """The first operator, name or option in this code that ends in BLAS."""
+    """The first operator, name or option in this code object that uses BLAS."""
     if any(isinstance(names, tuple) and "optimize" in names for names in code.co_consts):  # keyword arguments
         return "einsum with optimize="
     for step in dis.get_instructions(code):

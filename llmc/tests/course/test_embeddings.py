@@ -1,4 +1,4 @@
-"""Lesson 02's references, against central differences: nothing of llmc.backends is used in them."""
+"""Lesson 02's references against central differences; they use nothing from llmc.backends."""
 
 import numpy as np
 import pytest
@@ -59,7 +59,7 @@ def test_zipf_tokens_are_uneven():
     assert tokens.dtype == np.int32 and counts[0] > 50 and counts[500:].max() <= 2
 
 
-def test_memory_that_was_never_cleared_is_told_from_other_mistakes():
+def test_memory_that_was_never_cleared_is_distinguished_from_other_mistakes():
     B, T, C, V, maxT = SHAPES[0]
     rng = np.random.default_rng(5)
     tokens, dout = lesson.awkward_tokens(rng, B, T, V), rng.normal(2, 1.5, (B, T, C))
@@ -67,6 +67,6 @@ def test_memory_that_was_never_cleared_is_told_from_other_mistakes():
     unused = ~right.any(axis=-1)
     left = np.where(unused[:, None], rng.normal(size=(V, C)), right)
     assert ["in the rows that are used" in text for text in lesson.never_cleared(left, right)] == [True]
-    assert ["rows that nobody uses" in text for text in lesson.never_cleared(left + 1, right)] == [True]
+    assert ["rows that should be zero are not" in text for text in lesson.never_cleared(left + 1, right)] == [True]
     for other in (right, np.roll(right, 1, axis=0), 2 * right, None, right[1:]):
         assert lesson.never_cleared(other, right) == {}

@@ -1,0 +1,60 @@
+"""Lesson 03's references against central differences, and what each known mistake says; llmc.backends is not used."""
+
+import numpy as np
+import pytest
+
+from llmc.course import WrongAnswer, gradient_check
+from llmc.course.lessons import matmul as lesson
+
+SHAPES = [((4, 3, 6), 6), ((2, 3, 5), 6), ((4, 5, 7), 3), ((2, 3, 7), 3), ((5,), 4)]  # of x; C_out
+
+
+@pytest.fixture(params=SHAPES, ids=str)
+def case(request):
+    shape, C_out = request.param
+    rng = np.random.default_rng(4)
+    return [rng.normal(2, 1.5, s) for s in (shape, (C_out, shape[-1]), (C_out,), (*shape[:-1], C_out))]
+
+
+def test_backward_is_the_derivative_of_forward(case):
+    x, w, b, dout = case
+    dx, dw, db = lesson.backward(dout, x, w)
+    assert gradient_check(lambda x: lesson.forward(x, w, b), x, dx, dout, report=False) < 1e-8
+    assert gradient_check(lambda w: lesson.forward(x, w, b), w, dw, dout, report=False) < 1e-8
+    assert gradient_check(lambda b: lesson.forward(x, w, b), b, db, dout, report=False) < 1e-8
+
+
+def test_every_known_mistake_is_wrong(case):
+    x, w, b, dout = case
+    right = lesson.backward(dout, x, w)._asdict() | {"out": lesson.forward(x, w, b)}
+    for name, wrongs in (lesson.backward_mistakes(dout, x, w) | lesson.forward_mistakes(x, w, b)).items():
+        for text, (wrong, _) in wrongs.items():
+            assert wrong.shape == right[name].shape, (name, text)
+            if x.ndim > 1:  # with a single row, some mistakes give the right result
+                assert np.abs(wrong - right[name]).max() > 1e-3, (name, text)
+
+
+def test_cost_counts_each_operation_and_each_array_once():
+    x, w = np.ones((2, 3, 7)), np.ones((5, 7))
+    out = lesson.forward(x, w, None)  # of ones: each entry counts its products
+    right = lesson.cost(2, 3, 7, 5, itemsize=8)
+    assert right.forward_flops == 2 * out.sum() and right.backward_flops == 2 * right.forward_flops
+    assert right.forward_bytes == x.nbytes + w.nbytes + out.nbytes
+    for name, wrongs in lesson.cost_mistakes(2, 3, 7, 5, itemsize=8).items():
+        assert all(wrong != getattr(right, name) for wrong, _ in wrongs.values()), name
+
+
+def test_gradients_in_another_order():
+    expected = lesson.Gradients(np.zeros((2, 3)), np.zeros((4, 3)), np.zeros(4))
+    with pytest.raises(WrongAnswer, match=r"returned as dx has the shape of dw, \(4, 3\): return dx, dw, db"):
+        lesson.gradients_of((expected.dw, expected.dx, expected.db), expected)
+
+
+def inner_product(x, w):
+    return np.inner(x, w)
+
+
+def test_blas_is_found_in_helpers_and_not_in_plain_loops():
+    assert lesson.uses_blas(lambda x, w: x @ w) == "@"
+    assert lesson.uses_blas(lambda x, w: inner_product(x, w)) == "inner"
+    assert lesson.uses_blas(lambda x, w: sum(x[i] * w[i] for i in range(len(x)))) is None
