@@ -1,6 +1,6 @@
-"""Answers to the exercises of lesson 01 as learners write them: right ones that look different, and wrong ones.
+"""Answers to the exercises of lesson 01 as learners might write them: right ones in other styles, and wrong ones.
 
-Each wrong answer carries words that its check must say. CI runs them all;
+Each wrong answer comes with words that its check must say. CI runs them all;
 `python -m llmc.course.authoring.answers 01` runs those of this lesson.
 """
 
@@ -157,7 +157,7 @@ def forward_returns_out_alone(x, w, b, eps=1e-5):
     return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + eps) * w + b
 
 
-@wrong("layernorm_forward", says="out should be float32 as x is")
+@wrong("layernorm_forward", says="out should be float32 like x")
 def forward_in_float64(x, w, b, eps=1e-5):
     x = x.astype(np.float64)
     mean = x.mean(-1)

@@ -51,8 +51,8 @@ def draw_layernorm(x, mean, rstd, norm, out, w, b):
     ax.text(23.6, -0.2, "norm · w + b", ha="center", va="top", color=GREY)
     describe(
         figure,
-        "From left to right, for each of six rows: the four numbers of x; mean and rstd, one number each; norm, which is "
-        "(x − mean) · rstd; out, which is norm · w + b. The same w and b, four numbers each, serve all rows.",
+        "From left to right, for each of six rows: the four numbers of x; mean and rstd, one number each; norm, which "
+        "is (x − mean) · rstd; out, which is norm · w + b. The same w and b, four numbers each, serve all rows.",
     )
     return figure
 

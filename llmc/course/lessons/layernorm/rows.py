@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 EPS = 1e-5
-# where to look; a test holds these titles against the headings of notebooks/01_layernorm.ipynb
+# where to look; a test compares these titles with the headings of notebooks/01_layernorm.ipynb
 FORWARD = 'lesson 01, section "2 · Forward"'
 EPSILON = FORWARD + ": eps is added to the variance, under the root"
 ROADS = 'lesson 01, section "3.2 · Three roads"'
@@ -16,7 +16,7 @@ MEAN_ROAD = 'lesson 01, section "3.3 · The mean"'
 RSTD_ROAD = 'lesson 01, section "3.4 · The variance, then rstd"'
 FORMULA = 'lesson 01, section "3.6 · The two means fall out"'
 PARAMETERS = 'lesson 01, section "3.1 · Through"'
-RECOMPUTE = "hints 1 and 2 of exercise 4: what was out made of?"
+RECOMPUTE = "hints 1 and 2 of exercise 4: what was out made from?"
 
 
 class Forward(NamedTuple):
@@ -36,7 +36,7 @@ class Gradients(NamedTuple):
 
 
 def forward(x, w, b, eps=EPS) -> Forward:
-    """Layernorm of x (B, T, C) over C, as plainly as it can be said."""
+    """Layernorm of x (B, T, C) over C, as plainly as possible."""
     x64, dtype = np.asarray(x, np.float64), x.dtype
     mean = x64.mean(axis=-1, keepdims=True)  # (B, T, 1)
     variance = np.square(x64 - mean).mean(axis=-1, keepdims=True)  # (B, T, 1)
@@ -96,7 +96,7 @@ def forward_mistakes(x, w, b) -> dict:
         "(norm + b) · w: b is added after w has scaled": ((norm + b) * w, FORWARD),
         "norm · b + w: w and b are swapped": (norm * b + w, FORWARD),
         "the reference without subtracting the mean": (x * rstd * w + b, FORWARD),
-        "the reference divided by rstd: rstd is 1/std already, multiply": ((x - mean) / rstd * w + b, FORWARD),
+        "the reference divided by rstd: rstd is already 1/std, so multiply": ((x - mean) / rstd * w + b, FORWARD),
         "(x - mean) · w + b: rstd is missing": ((x - mean) * w + b, FORWARD),
     }
     only_rstd = {
@@ -112,7 +112,7 @@ def forward_mistakes(x, w, b) -> dict:
 
 
 def backward_mistakes(dout, x, w, b=None) -> dict:
-    """Known wrong dx, dw and db. With b also those of the variant that makes norm again from out, w and b."""
+    """Known wrong dx, dw and db; with b, also those of the variant that recomputes norm from out, w and b."""
     dout, x, w = (np.asarray(array, np.float64) for array in (dout, x, w))
     norm, rstd = _norm(x)  # (B, T, C), (B, T, 1)
     rows = tuple(range(x.ndim - 1))
@@ -128,7 +128,7 @@ def backward_mistakes(dout, x, w, b=None) -> dict:
             (dout * norm / rstd).sum(axis=rows),
             PARAMETERS,
         ),
-        "the reference with norm = (x - mean) / rstd: rstd is 1/std already, multiply": (
+        "the reference with norm = (x - mean) / rstd: rstd is already 1/std, so multiply": (
             (dout * norm / rstd**2).sum(axis=rows),
             PARAMETERS,
         ),
@@ -168,15 +168,15 @@ def _wrong_dx(dout, x, w, norm, rstd):
             (dnorm + mean - norm * both) * rstd,
             FORMULA,
         ),
-        "the reference with rstd multiplying dnorm alone: it multiplies all three terms, put them into brackets": (
+        "the reference with rstd multiplying dnorm alone: it multiplies all three terms, so put them in brackets": (
             dnorm * rstd - mean - norm * both,
             FORMULA,
         ),
-        "the reference with rstd multiplying the last term alone: it multiplies all three, put them into brackets": (
+        "the reference with rstd multiplying the last term alone: it multiplies all three, so put them in brackets": (
             dnorm - mean - norm * both * rstd,
             FORMULA,
         ),
-        "the reference with norm = (x - mean) / rstd: rstd is 1/std already, multiply": (
+        "the reference with norm = (x - mean) / rstd: rstd is already 1/std, so multiply": (
             _dx(dnorm, norm / rstd**2, rstd),
             FORMULA,
         ),
@@ -186,7 +186,7 @@ def _wrong_dx(dout, x, w, norm, rstd):
         "the reference with sums over C in place of means": ((dnorm - C * mean - C * norm * both) * rstd, FORMULA),
         "the reference with means over the whole array": (
             (dnorm - dnorm.mean() - norm * (dnorm * norm).mean()) * rstd,
-            FORMULA + "; every row has means of its own",
+            FORMULA + "; every row has its own means",
         ),
     }
 
@@ -211,10 +211,10 @@ def _stand_ins(norm, rstd, w, b):
         ("the reference with norm = out / w: b is not subtracted", out / w),
         ("the reference with norm = out - b: not divided by w", out - b),
         ("the reference with norm = (out - b) · w: multiplied, not divided, by w", (out - b) * w),
-        ("the reference with norm · rstd in place of norm: rstd is in there already", norm * rstd),
+        ("the reference with norm · rstd in place of norm: rstd is already in there", norm * rstd),
         ("the reference with norm = out / w - b: b is subtracted after the division", out / w - b),
-        ("the reference with out normalised again in place of norm: undo w and b, mean and rstd stay", _norm(out)[0]),
-        ("the reference with norm = (out - its mean) · rstd: out is not x, undo w and b", centred * rstd),
+        ("the reference with out normalised again in place of norm: undo w and b instead", _norm(out)[0]),
+        ("the reference with norm = (out - its mean) · rstd: out is not x, so undo w and b", centred * rstd),
         ("the reference with norm = out - its mean: undo w and b", centred),
-        ("the reference with norm = out · rstd: undo w and b, rstd is in there already", out * rstd),
+        ("the reference with norm = out · rstd: undo w and b, rstd is already in there", out * rstd),
     ]
