@@ -383,7 +383,7 @@ def backward_scales_the_last_term_only(dout, x, w, mean, rstd):
     return dx, (dout * norm).sum((0, 1)), dout.sum((0, 1))
 
 
-@wrong("layernorm_backward", says="dw equals the reference with norm = (x - mean) / rstd: rstd is 1/std already")
+@wrong("layernorm_backward", says="dw equals the reference with norm = (x - mean) / rstd: rstd is already 1/std")
 def backward_divides_norm_by_rstd(dout, x, w, mean, rstd):
     norm = (x - mean[..., None]) / rstd[..., None]
     dnorm = dout * w
