@@ -1,6 +1,6 @@
-"""Answers to the exercises of lesson 07 as learners write them: right ones that look different, and wrong ones.
+"""Answers to the exercises of lesson 07 as learners might write them: right ones in other styles, and wrong ones.
 
-Each wrong answer carries words that its check must say. CI runs them all;
+Each wrong answer comes with words that its check must say. CI runs them all;
 `python -m llmc.course.authoring.answers 07` runs those of this lesson.
 `encoder_backward` and `given_layers` are those of the exercise notebook.
 """
@@ -153,7 +153,7 @@ def count_matrices_alone(maxT, V, L, C):
     return V * C + maxT * C + L * 12 * C * C
 
 
-@wrong("count_parameters", says="One block is counted")
+@wrong("count_parameters", says="Only one block is counted")
 def count_one_block(maxT, V, L, C):
     return V * C + maxT * C + 12 * C * C + 13 * C + 2 * C
 
@@ -213,7 +213,7 @@ def initial_counts_blocks(name, shape, L, rng):
     return _initial(name, shape, L, rng, projection=0.02 / np.sqrt(L))
 
 
-@wrong("initial_tensor", says="one root short")
+@wrong("initial_tensor", says="lacks a root")
 def initial_without_the_root(name, shape, L, rng):
     return _initial(name, shape, L, rng, projection=0.02 / (2 * L))
 
@@ -268,12 +268,12 @@ def initial_uniform_within_std(name, shape, L, rng):
     return rng.uniform(-std, std, shape).astype(np.float32)
 
 
-@wrong("initial_tensor", says="wte was not drawn from the rng that was given")
+@wrong("initial_tensor", says="wte was not drawn from the given rng")
 def initial_with_a_generator_of_its_own(name, shape, L, rng):
     return _initial(name, shape, L, np.random.default_rng(0))
 
 
-@wrong("initial_tensor", says="wte was not drawn from the rng that was given")
+@wrong("initial_tensor", says="wte was not drawn from the given rng")
 def initial_with_the_old_random(name, shape, L, rng):
     return _initial(name, shape, L, np.random)
 
@@ -534,12 +534,12 @@ def backward_normalises_x(dout, x, p, a, NH):
     return _backward(dout, x, p, a, NH, read={"ln2": "x"})
 
 
-@wrong("block_backward", says="dln2w equals the reference with ln2 in place of residual2: layernorm_backward asks for")
+@wrong("block_backward", says="dln2w equals the reference with ln2 in place of residual2: layernorm_backward needs")
 def backward_normalises_ln2(dout, x, p, a, NH):
     return _backward(dout, x, p, a, NH, read={"ln2": "ln2"})
 
 
-@wrong("block_backward", says="dln1w equals the reference with ln1 in place of x: layernorm_backward asks for")
+@wrong("block_backward", says="dln1w equals the reference with ln1 in place of x: layernorm_backward needs")
 def backward_normalises_ln1(dout, x, p, a, NH):
     return _backward(dout, x, p, a, NH, read={"ln1": "ln1"})
 
@@ -694,7 +694,7 @@ def faster_changes_nothing():
     return dict(given_layers)
 
 
-@wrong("faster_layers", says="2 of the functions are yours; at least six are asked for")
+@wrong("faster_layers", says="2 of the functions are yours; at least six must be")
 def faster_borrows():
     def residual_forward(x1, x2):
         return x1 + x2
@@ -726,7 +726,7 @@ def faster_flattens_and_stays_flat():
     return given_layers | {"matmul_forward": matmul_forward}
 
 
-@wrong("faster_layers", says="'gelu_foward' is not one of LAYERS, so it would not be used: is 'gelu_forward' meant")
+@wrong("faster_layers", says="'gelu_foward' is not one of LAYERS, so it would not be used: do you mean 'gelu_forward'?")
 def faster_with_a_misspelt_name():
     layers = dict(given_layers)
     layers["gelu_foward"] = lambda x: x

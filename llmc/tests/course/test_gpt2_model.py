@@ -9,7 +9,7 @@ import pytest
 from llmc.config import PRESETS
 from llmc.course import awkward, gradient_check
 from llmc.course.checks.signatures import same
-from llmc.course.lessons import gpt2_model as lesson
+from llmc.course.lessons.gpt2_model import references as lesson
 
 ROOT = Path(__file__).resolve().parents[3]
 RNG = np.random.default_rng(5)

@@ -1,7 +1,9 @@
-"""Lesson 07: what the block, its backward, the tied table, the count and the init should give, and known mistakes.
+"""Lesson 07: what the block, its backward pass, the tied table, the count and the first weights should give.
+
+Each comes with its known mistakes.
 
 References compute in float64 and independently of llmc.backends; those of the block return x's dtype. A wrong block is
-the right one with one switch thrown, so that every tensor of it can be recognised.
+the right one with one switch thrown, so that each of its tensors can be recognised.
 """
 
 from contextlib import contextmanager
@@ -13,7 +15,7 @@ from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.lessons.matmul import results
 from llmc.errors import UserError
 
-# where to look; a test holds these titles against the headings of notebooks/07_gpt2_model.ipynb
+# where to look; a test compares these titles with the headings of notebooks/07_gpt2_model.ipynb
 BLOCK = 'lesson 07, section "2.2 · One block"'
 COUNT = 'lesson 07, section "4.1 · Every tensor, to the last number"'
 FRESH = 'lesson 07, section "3.1 · What a fresh model should say"'
@@ -86,7 +88,7 @@ PARTS = ("ln1w", "ln1b", "qkvw", "qkvb", "attprojw", "attprojb", "ln2w", "ln2b",
 
 
 def weights(random, C):
-    """One block's twelve tensors from random(*shape): as awkward as `c.random` makes them, and of moderate size."""
+    """One block's twelve tensors from random(*shape): as awkward as `c.random` makes them, but of moderate size."""
     shapes = {"qkvw": (3 * C, C), "attprojw": (C, C), "fcw": (4 * C, C), "fcprojw": (C, 4 * C)}
     shapes |= {"qkvb": (3 * C,), "fcb": (4 * C,)}
     p = {name: random(*shapes.get(name, (C,))) for name in PARTS}
@@ -179,38 +181,41 @@ def block_backward(dout, x, p, NH, wrong=""):
 
 
 BACKWARD_SWITCHES = {
-    "fch for fch_gelu": ("the reference with fch in place of fch_gelu: what did fcprojw multiply?", CHAIN),
+    "fch for fch_gelu": ("the reference with fch in place of fch_gelu: what was fcprojw multiplied by?", CHAIN),
     "no gelu": ("the reference without gelu_backward", CHAIN),
     "slope at fch_gelu": (
         "the reference with gelu_backward at fch_gelu: the slope is taken where GELU was, at fch",
         CHAIN,
     ),
-    "residual2 for ln2": ("the reference with residual2 in place of ln2: what did fcw multiply?", CHAIN),
+    "residual2 for ln2": ("the reference with residual2 in place of ln2: what was fcw multiplied by?", CHAIN),
     "ln2 at x": ("the reference with x in place of residual2: ln2 normalised residual2", CHAIN),
     "ln2 at ln2": (
-        "the reference with ln2 in place of residual2: layernorm_backward asks for what went into the layernorm, "
+        "the reference with ln2 in place of residual2: layernorm_backward needs what went into the layernorm, "
         "ln2 is what came out",
         CHAIN,
     ),
-    "no second": ("the reference without the straight branch of the second residual: dout itself goes on too", FORK),
-    "no straight": ("the reference without the straight branch of either residual: they go on untouched", FORK),
+    "no second": ("the reference without the straight branch of the second residual: dout itself goes on, too", FORK),
+    "no straight": (
+        "the reference without the straight branch of either residual: the gradient also goes on untouched",
+        FORK,
+    ),
     "second twice": ("the reference with dout counted twice at the second residual", FORK),
     "no mlp branch": ("the reference without what comes back through ln2: both branches of the fork add up", FORK),
-    "dout again": ("the reference with dout in place of dresidual2: behind the fork the gradient is a sum", FORK),
+    "dout again": ("the reference with dout in place of dresidual2: past the fork, the gradient is a sum", FORK),
     "branch only": ("the reference with the branch through ln2 in place of dresidual2: add dout to it", FORK),
-    "x for ln1": ("the reference with x in place of ln1: what did qkvw multiply?", CHAIN),
+    "x for ln1": ("the reference with x in place of ln1: what was qkvw multiplied by?", CHAIN),
     "ln1 at residual2": ("the reference with residual2 in place of x: ln1 normalised x", CHAIN),
     "ln1 at ln1": (
-        "the reference with ln1 in place of x: layernorm_backward asks for what went into the layernorm, "
+        "the reference with ln1 in place of x: layernorm_backward needs what went into the layernorm, "
         "ln1 is what came out",
         CHAIN,
     ),
     "no first": (
-        "the reference without the straight branch of the first residual: dresidual2 itself goes on too",
+        "the reference without the straight branch of the first residual: dresidual2 itself goes on, too",
         FORK,
     ),
     "dout at the end": ("the reference with dout in place of dresidual2 at the first residual", FORK),
-    "dout once more": ("the reference with dout added once more: it is in dresidual2 already", FORK),
+    "dout once more": ("the reference with dout added once more: it is already in dresidual2", FORK),
     "no attention branch": (
         "the reference without what comes back through ln1: both branches of the fork add up",
         FORK,
@@ -250,17 +255,18 @@ def tied_mistakes(dlogits, lnf, dencoded, tokens) -> dict:
     lone[tokens] = dencoded
     shifted = np.roll(lookup, 1, axis=0)  # (Vp, C)
     wrong = {
-        "the head's part alone: the table is also looked up at the bottom, with gradient dencoded": head,
+        "the head's part alone: the table is also looked up at the bottom, where its gradient is dencoded": head,
         "the lookup's part alone: the table is also the output head": lookup,
-        "the reference with one row of several for a token that occurs twice: += with an index array adds once": once,
+        "the reference with only one of the rows of a token that occurs twice: += with an index array adds once": once,
         "the head's part with rows overwritten by the lookup's: add them": written,
-        "the lookup's part alone, with one row kept of several for a token that occurs twice": lone,
+        "the lookup's part alone, with only one of the rows of a token that occurs twice": lone,
         "the mean of the two parts: a variable in two places collects the sum": (head + lookup) / 2,
         "the head's part minus the lookup's: add them": head - lookup,
         "the product of the two parts: add them": head * lookup,
         "the reference with tokens counted from 1": head + shifted,
         "the head's part plus the mean of the lookup's rows": head + lookup / tokens.size,
-        "the reference with the head's part divided by B·T: dlogits is of the mean loss already": head / tokens.size
+        "the reference with the head's part divided by B·T: dlogits already belongs to the mean loss": head
+        / tokens.size
         + lookup,
     }
     return {text: (array, TIED) for text, array in wrong.items()}
@@ -285,10 +291,10 @@ def explain_count(got, maxT, V, L, C):
         right + V: "a bias of the output head is counted: it has none",
         right - V * C: "the token table wte is missing",
         right - maxT * C: "the position table wpe is missing: positions have a table too",
-        right + (L - 1) * 2 * C: "the last layernorm is counted in every block: there is one, behind them all",
-        right - 2 * C: "the last layernorm is missing (lnfw, lnfb): it stands behind the blocks",
+        right + (L - 1) * 2 * C: "the last layernorm is counted in every block: there is only one, after all of them",
+        right - 2 * C: "the last layernorm is missing (lnfw, lnfb): it comes after the blocks",
         right - C: "one vector of C numbers is missing: every layernorm has a weight and a bias",
-        right + (padded - V) * C: "the padding rows of wte are counted: they are no parameters of the model",
+        right + (padded - V) * C: "the padding rows of wte are counted: they are not parameters of the model",
         right - biases: "the biases of the four linear layers are missing",
         right
         - biases
@@ -296,17 +302,17 @@ def explain_count(got, maxT, V, L, C):
         - 2 * C: "all vectors are missing: the biases, and the layernorms' weights and biases",
         right - 4 * L * C: "the two layernorms of each block are missing",
         right - 4 * L * C - 2 * C: "the layernorms are missing",
-        right - 2 * L * C - C: "the layernorms have a weight and a bias each: one of them is missing",
-        right - 2 * L * C: "one layernorm a block is counted, but there are two",
+        right - 2 * L * C - C: "each layernorm has a weight and a bias: one of them is missing",
+        right - 2 * L * C: "one layernorm per block is counted, but there are two",
         right - 2 * L * C * C: "the matrix qkvw is 3C × C: queries, keys and values",
-        right - 2 * L * (C * C + C): "the layer qkv is three times C wide: queries, keys and values",
+        right - 2 * L * (C * C + C): "the layer qkv is 3C wide: queries, keys and values",
         right - L * C * C: "the matrix attprojw is missing: heads are mixed by a C × C matrix",
         right - L * (C * C + C): "the layer attproj is missing: heads are mixed by a C × C matrix and a bias",
-        right - 4 * L * C * C: "one of the MLP's two matrices is missing: it widens to 4C, and comes back",
+        right - 4 * L * C * C: "one of the MLP's two matrices is missing: it widens to 4C and comes back to C",
         right - 6 * L * C * C: "the MLP is counted as if it were C wide: it is 4C wide inside",
         right + 3 * L * C: "the MLP's second bias, fcprojb, has C numbers, not 4C: that layer comes back to C",
         right - 3 * L * C: "the MLP's first bias has 4C numbers, not C",
-        right - (L - 1) * (right - V * C - maxT * C - 2 * C) // L: "one block is counted: there are L",
+        right - (L - 1) * (right - V * C - maxT * C - 2 * C) // L: "only one block is counted: there are L",
     }
     if got == right:
         return None
@@ -336,21 +342,21 @@ def _wrong_start(name, shape, got, drawn):
     if not isinstance(got, np.ndarray) or got.shape != shape:
         return f"{name} should be an array of shape {shape}, not {getattr(got, 'shape', type(got).__name__)}"
     if got.dtype != np.float32:
-        return f"{name} has dtype {got.dtype}, expected float32: let it end with .astype(np.float32)"
+        return f"{name} has dtype {got.dtype}, expected float32: end with .astype(np.float32)"
     if name in ONES:
         return None if (got == 1).all() else f"{name} should be ones: a layernorm starts by changing nothing"
     if name.endswith("b"):
         return None if (got == 0).all() else f"{name} should be zeros: it is a bias"
     std = float(got.std())
     if std == 0:
-        return f"{name} is constant: its numbers must differ, or all channels learn the same"
+        return f"{name} is constant: its numbers must differ, or all channels learn the same thing"
     if not drawn:
-        return f"{name} was not drawn from the rng that was given: a generator of your own starts anew in every call"
+        return f"{name} was not drawn from the given rng: a generator of your own starts over in every call"
     largest = float(np.abs(got).max())
     if largest < 1.9 * std:  # a normal distribution's largest of thousands is beyond 3
         return f"{name} is uniform, between ±{largest:.2g}: draw from a normal distribution"
     if got.ndim == 3 and (got[0] == got[1]).all():
-        return f"{name} is the same in every layer: draw each layer's numbers anew"
+        return f"{name} is the same in every layer: draw new numbers for each layer"
     return f"{name} has mean {got.mean():.3g}, expected 0" if abs(float(got.mean())) > 0.1 * std else None
 
 
@@ -363,18 +369,21 @@ def _wrong_width(name, shape, L, got):
     reasons = {
         0.02: (f"{name} writes to the residual stream, so it needs 1/√(2L) too", INIT),
         0.02 / scale: (f"{name} does not write to the residual stream: only attprojw and fcprojw get the factor", INIT),
-        0.02 / np.sqrt(L): (f"{name} has 1/√L, but every block writes to the stream twice: 1/√(2L)", INIT),
-        0.02 / (2 * L): ("1/(2L) is one root short: variances add up, so the factor is 1/√(2L)", INIT),
-        0.02 / L: ("1/L is one root short, and every block writes twice: the factor is 1/√(2L)", INIT),
-        0.02 * scale: ("√(2L) multiplies, where it should divide", INIT),
+        0.02 / np.sqrt(L): (
+            f"{name} is divided by √L, but every block writes to the stream twice: divide by √(2L)",
+            INIT,
+        ),
+        0.02 / (2 * L): ("1/(2L) lacks a root: variances add up, so the factor is 1/√(2L)", INIT),
+        0.02 / L: ("1/L lacks a root, and every block writes twice: the factor is 1/√(2L)", INIT),
+        0.02 * scale: ("It is multiplied by √(2L), where it should be divided", INIT),
         0.02**0.5: ("0.02 is the standard deviation, not the variance", FRESH),
         0.02**0.5 / scale: ("0.02 is the standard deviation, not the variance", FRESH),
-        0.02**2: ("0.02 is the standard deviation already, do not square it", FRESH),
+        0.02**2: ("0.02 is already the standard deviation, so do not square it", FRESH),
         0.02 / np.sqrt(2): (f"{name}: where is L in the factor 1/√(2L)?", INIT),
         1.0: (f"{name} is not scaled by 0.02", FRESH),
-        1 / np.sqrt(shape[-1]): (f"{name} has 1/√(its inputs); GPT-2 takes 0.02 for all", FRESH),
+        1 / np.sqrt(shape[-1]): (f"{name} has 1/√(its inputs); here it is 0.02 for all of them", FRESH),
     }
-    close = (told for value, told in reasons.items() if abs(std / value - 1) < 0.05)
+    close = (reason for value, reason in reasons.items() if abs(std / value - 1) < 0.05)
     reason, where = next(close, ("", FRESH if wanted == 0.02 else INIT))
     return f"{name} has standard deviation {std:.5f}, expected {wanted:.5f}" + f". {reason}" * bool(reason), where
 
@@ -384,9 +393,9 @@ def _wrong_width(name, shape, L, got):
 
 @contextmanager
 def in_their_code():
-    """Around the use of `learner_backend` in a check: an error in a learner's function is told as such.
+    """Around the use of `learner_backend` in a check: an error in a learner's function is reported as such.
 
-    What a function raised comes out as it was; what it returned wrongly, as a plain sentence.
+    What a function raised comes out unchanged; a wrong return value comes out as a plain sentence.
     """
     try:
         yield
@@ -397,9 +406,11 @@ def in_their_code():
 
 
 def stranger(names, known):
-    """A sentence on the first name that is not among the known ones, with the one that may be meant; or None."""
+    """A sentence about the first unknown name, with the one that may be meant; None when all are known."""
     for name in names:
         if name not in known:
             close = get_close_matches(str(name), known, n=1)
-            return f"{name!r} is not one of LAYERS, so it would not be used" + f": is {close[0]!r} meant?" * bool(close)
+            return f"{name!r} is not one of LAYERS, so it would not be used" + f": do you mean {close[0]!r}?" * bool(
+                close
+            )
     return None
