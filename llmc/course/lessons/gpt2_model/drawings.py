@@ -91,7 +91,7 @@ def draw_depths(ax, runs, color, title):
     apart = max(ends) > 1.3 * min(ends)
     for (L, run), strength in zip(runs.items(), np.linspace(0.4, 1, len(runs))):
         name = f"L = {L}" if apart else f"L = {min(runs)} … {L}"
-        ax.plot(np.arange(L + 1) / L, run, color=color, alpha=strength, label=f"_L = {L}")
+        ax.plot(np.arange(L + 1) / L, run, color=color, alpha=strength, label=f"L = {L}")
         if apart or L == max(runs):
             ax.text(1.02, run[-1], name, va="center", size=9.5)
-    ax.set(xlabel="depth: share of the blocks passed", title=title, xlim=(-0.02, 1.25))
+    ax.set(xlabel="depth: share of the blocks passed", title=title, xlim=(-0.02, 1.25), xticks=(0, 0.25, 0.5, 0.75, 1))
