@@ -46,7 +46,7 @@ def draw_layernorm(x, mean, rstd, norm, out, w, b):
         arrow(ax, norms, outs, "· w + b", color=GREEN)
     number_grid(ax, w[None], (12.0, 9.4), "w   (C,)", colors=GREEN, color=GREEN)
     number_grid(ax, b[None], (20.9, 9.4), "b   (C,)", colors=GREEN, color=GREEN)
-    ax.text(8.4, -0.2, "one number a row,\nkept for the backward pass", ha="center", va="top", color=BLUE)
+    ax.text(8.4, -0.2, "one number per row,\nkept for the backward pass", ha="center", va="top", color=BLUE)
     ax.text(14.7, -0.2, "(x − mean) · rstd", ha="center", va="top", color=GREY)
     ax.text(23.6, -0.2, "norm · w + b", ha="center", va="top", color=GREY)
     describe(
