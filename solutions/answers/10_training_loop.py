@@ -1,6 +1,6 @@
 """Answers to the exercises of lesson 10 as learners write them: right ones that look different, and wrong ones.
 
-Each wrong answer carries words that its check must say. CI runs them all;
+Each wrong answer comes with words that its check must say. CI runs them all;
 `python -m llmc.course.authoring.answers 10` runs those of this lesson.
 `GIVEN` is that of the exercise notebook.
 """
@@ -65,7 +65,7 @@ def accumulate_without_share(model, batches, lr):
     return sum(losses) / len(losses)
 
 
-@wrong("accumulate_gradients", says="the share 1/n for each: these micro-batches are not all of one size")
+@wrong("accumulate_gradients", says="the share 1/n for each: these micro-batches are not all of the same size")
 def accumulate_one_over_n(model, batches, lr):
     n = len(batches)
     model.zero_grad()
@@ -107,7 +107,7 @@ def accumulate_zeroes_at_the_end(model, batches, lr):
     return loss
 
 
-@wrong("accumulate_gradients", says="3 updates were made of 3 micro-batches: one is asked for")
+@wrong("accumulate_gradients", says="3 updates were made from 3 micro-batches: make one, after the loop")
 def accumulate_updates_each_time(model, batches, lr):
     total = sum(x.size for x, _ in batches)
     loss = 0.0
@@ -155,7 +155,8 @@ def accumulate_scales_the_rate(model, batches, lr):
 
 
 @wrong(
-    "accumulate_gradients", says="the mean of the micro-batches' losses: these micro-batches are not all of one size"
+    "accumulate_gradients",
+    says="the mean of the micro-batches' losses: these micro-batches are not all of the same size",
 )
 def accumulate_returns_the_mean_of_means(model, batches, lr):
     total = sum(x.size for x, _ in batches)
@@ -179,7 +180,7 @@ def accumulate_returns_the_last_loss(model, batches, lr):
     return loss
 
 
-@wrong("accumulate_gradients", says="the share taken twice")
+@wrong("accumulate_gradients", says="the share applied twice")
 def accumulate_shares_twice(model, batches, lr):
     total = sum(x.size for x, _ in batches)
     model.zero_grad()
@@ -286,7 +287,7 @@ def _loss(model, pieces):
     return sum(model.forward(x, y) * x.size for x, y in pieces) / sum(x.size for x, _ in pieces)
 
 
-@wrong("validation_loss", says="the mean of the batches' means: the last ones are smaller")
+@wrong("validation_loss", says="the mean of the batches' means: the last batches are smaller")
 def validate_mean_of_means(model, tokens, B, T, lengths):
     loss = np.mean([model.forward(x, y) for x, y in _cut(tokens, B, T)])
     return loss, _bits(loss, tokens, lengths)
@@ -298,32 +299,32 @@ def validate_without_the_tail(model, tokens, B, T, lengths):
     return loss, _bits(loss, tokens, lengths)
 
 
-@wrong("validation_loss", says="without what does not fill a batch of B rows")
+@wrong("validation_loss", says="without the rows that do not fill a batch")
 def validate_full_batches(model, tokens, B, T, lengths):
     loss = _loss(model, [(x, y) for x, y in _cut(tokens, B, T) if x.size == B * T])
     return loss, _bits(loss, tokens, lengths)
 
 
-@wrong("validation_loss", says="the loss with y = x: y is one token later")
+@wrong("validation_loss", says="the loss with y = x: y is shifted by one token")
 def validate_repeats(model, tokens, B, T, lengths):
     loss = _loss(model, [(x, x) for x, _ in _cut(tokens, B, T)])
     return loss, _bits(loss, tokens, lengths)
 
 
-@wrong("validation_loss", says="divided by len(tokens): the first token is never asked for")
+@wrong("validation_loss", says="divided by len(tokens): nothing predicts the first token")
 def validate_counts_the_first(model, tokens, B, T, lengths):
     loss = _loss(model, _cut(tokens, B, T)) * (len(tokens) - 1) / len(tokens)
     return loss, _bits(loss, tokens, lengths)
 
 
-@wrong("validation_loss", says="without the first target of every row: rows share a token")
+@wrong("validation_loss", says="without some targets: neighbouring rows share a token")
 def validate_rows_apart(model, tokens, B, T, lengths):
     rows = [tokens[a : a + T + 1] for a in range(0, len(tokens), T + 1)]
     loss = _loss(model, [(row[None, :-1], row[None, 1:]) for row in rows if len(row) > 1])
     return loss, _bits(loss, tokens, lengths)
 
 
-@wrong("validation_loss", says="the sum over all tokens: divide by their number")
+@wrong("validation_loss", says="the sum over all tokens: divide it by their number")
 def validate_forgets_to_divide(model, tokens, B, T, lengths):
     nats = _loss(model, _cut(tokens, B, T)) * (len(tokens) - 1)
     return nats, nats / np.log(2) / lengths[tokens[1:]].sum()
@@ -341,13 +342,13 @@ def validate_in_nats(model, tokens, B, T, lengths):
     return loss, _bits(loss, tokens, lengths) * np.log(2)
 
 
-@wrong("validation_loss", says="the bytes of x: the bytes of the targets count")
+@wrong("validation_loss", says="the bytes of x: count the bytes of the targets")
 def validate_bytes_of_x(model, tokens, B, T, lengths):
     loss = _loss(model, _cut(tokens, B, T))
     return loss, loss * (len(tokens) - 1) / np.log(2) / lengths[tokens[:-1]].sum()
 
 
-@wrong("validation_loss", says="the bytes of all tokens: the first one is never asked for")
+@wrong("validation_loss", says="the bytes of all tokens: the first one is not a target")
 def validate_bytes_of_all(model, tokens, B, T, lengths):
     loss = _loss(model, _cut(tokens, B, T))
     return loss, loss * (len(tokens) - 1) / np.log(2) / lengths[tokens].sum()
@@ -359,24 +360,24 @@ def validate_mean_length(model, tokens, B, T, lengths):
     return loss, loss / np.log(2) / lengths.mean()
 
 
-@wrong("validation_loss", says="the loss is a mean, multiply it by the number of tokens")
+@wrong("validation_loss", says="the loss is a mean, so multiply it by the number of tokens first")
 def validate_divides_the_mean(model, tokens, B, T, lengths):
     loss = _loss(model, _cut(tokens, B, T))
     return loss, loss / np.log(2) / lengths[tokens[1:]].sum()
 
 
-@wrong("validation_loss", says="bits per token: divide by the bytes")
+@wrong("validation_loss", says="bits per token: divide by the bytes per token")
 def validate_bits_per_token(model, tokens, B, T, lengths):
     loss = _loss(model, _cut(tokens, B, T))
     return loss, loss / np.log(2)
 
 
-@wrong("validation_loss", says="two numbers are expected")
+@wrong("validation_loss", says="return two numbers")
 def validate_only_the_loss(model, tokens, B, T, lengths):
     return _loss(model, _cut(tokens, B, T))
 
 
-@wrong("validation_loss", says="the model was trained: a validation goes forward only")
+@wrong("validation_loss", says="the model was trained: a validation only goes forward")
 def validate_trains(model, tokens, B, T, lengths):
     nats, n = 0.0, len(tokens) - 1
     for x, y in _cut(tokens, B, T):
@@ -437,19 +438,19 @@ def z_without_itself(values, window):
     return _z_by(values, window, one)
 
 
-@wrong("z_scores", says="over all values so far: the window forgets")
+@wrong("z_scores", says="over all values so far: take only the last")
 def z_over_the_past(values, window):
     return _z_by(values, window, lambda values, i, w: (values[i] - values[: i + 1].mean()) / values[: i + 1].std())
 
 
-@wrong("z_scores", says="over all values, those to come too")
+@wrong("z_scores", says="over all values, even later ones")
 def z_over_everything(values, window):
     z = (values - values.mean()) / values.std()
     z[: window - 1] = np.nan
     return z
 
 
-@wrong("z_scores", says="the distance from the mean: divide by the standard deviation")
+@wrong("z_scores", says="the distance from the mean: divide it by the standard deviation")
 def z_distance(values, window):
     return _z_by(values, window, lambda values, i, w: values[i] - w.mean())
 
@@ -459,7 +460,7 @@ def z_by_variance(values, window):
     return _z_by(values, window, lambda values, i, w: (values[i] - w.mean()) / w.var())
 
 
-@wrong("z_scores", says="without its sign: a low loss is no bad one")
+@wrong("z_scores", says="without its sign: a low value has a negative z-score")
 def z_absolute(values, window):
     return _z_by(values, window, lambda values, i, w: abs(values[i] - w.mean()) / w.std())
 
@@ -490,7 +491,7 @@ def z_divides_by_zero(values, window):
     return _z_by(values, window, lambda values, i, w: (values[i] - w.mean()) / w.std())
 
 
-@wrong("z_scores", says="far from 0 z is")
+@wrong("z_scores", says="far from 0, z is")
 def z_from_squares(values, window):
     def one(values, i, w):
         variance = (w * w).mean() - w.mean() ** 2
@@ -499,7 +500,7 @@ def z_from_squares(values, window):
     return _z_by(values, window, one)
 
 
-@wrong("z_scores", says="an array of shape (40,) is expected")
+@wrong("z_scores", says="return an array of shape (40,)")
 def z_only_full_windows(values, window):
     return _z_by(values, window, lambda values, i, w: (values[i] - w.mean()) / w.std())[window - 1 :]
 
@@ -550,17 +551,17 @@ def state_without_step(run):
     return _all(run, "step")
 
 
-@wrong("state_of", says="'place' is missing: the run would go back to the beginning of its epoch")
+@wrong("state_of", says="'place' is missing: the run would return to the beginning of its epoch")
 def state_without_place(run):
     return _all(run, "place")
 
 
-@wrong("state_of", says="'epoch' is missing: the order of the text would be that of the first epoch")
+@wrong("state_of", says="'epoch' is missing: the text would come in the order of the first epoch")
 def state_without_epoch(run):
     return _all(run, "epoch")
 
 
-@wrong("state_of", says="'rng' is missing: the noise would be other noise")
+@wrong("state_of", says="'rng' is missing: the noise would be different")
 def state_without_rng(run):
     return _all(run, "rng")
 
@@ -570,12 +571,12 @@ def state_without_recent(run):
     return _all(run, "recent")
 
 
-@wrong("state_of", says="'params' is the run's own array, which training goes on to change: keep a copy")
+@wrong("state_of", says="'params' is the run's own array, which training will change: keep a copy")
 def state_without_copies(run):
     return {name: getattr(run, name) for name in _all(run)}
 
 
-@wrong("state_of", says="'recent' is the run's own list, which training goes on to change: keep a copy")
+@wrong("state_of", says="'recent' is the run's own list, which training will change: keep a copy")
 def state_shares_the_list(run):
     return _all(run) | {"recent": run.recent}
 
@@ -585,35 +586,35 @@ def state_keeps_a_view(run):
     return _all(run) | {"m": run.m[:]}
 
 
-@wrong("state_of", says="'params' was kept as float16, and is float32")
+@wrong("state_of", says="'params' was kept as float16 but is float32 in the run")
 def state_in_half_precision(run):
     return _all(run) | {"params": run.params.astype(np.float16)}
 
 
-@wrong("state_of", says="'params' does not hold what the run held, to the last bit")
+@wrong("state_of", says="'params' does not hold exactly what the run held")
 def state_as_text(run):
     rounded = np.array([[float(f"{w:.4f}") for w in row] for row in run.params], np.float32)
     return _all(run) | {"params": rounded}
 
 
-@wrong("state_of", says="'tokens' need not be kept: the text is in a file of its own")
+@wrong("state_of", says="'tokens' need not be kept: the text is already in a file of its own")
 def state_everything(run):
     return {
         name: value for name, value in copy.deepcopy(vars(run)).items() if name not in ("grads", "logits", "losses")
     }
 
 
-@wrong("state_of", says="'grads' need not be kept: gradients are zeroed and made anew in every step")
+@wrong("state_of", says="'grads' need not be kept: gradients are zeroed and recomputed in every step")
 def state_with_gradients(run):
     return _all(run) | {"grads": run.grads.copy()}
 
 
-@wrong("state_of", says="'weights' is no attribute of a Run: use its own names")
+@wrong("state_of", says="'weights' is not an attribute of a Run: use the names in its __init__")
 def state_with_other_names(run):
     return _all(run, "params") | {"weights": run.params.copy()}
 
 
-@wrong("state_of", says="a dict {name: value} is expected")
+@wrong("state_of", says="return a dict {name: value}")
 def state_as_a_list(run):
     return list(_all(run).values())
 
@@ -651,7 +652,10 @@ def write_in_place(disk, name, data):
     disk.sync_folder()
 
 
-@wrong("write_whole", says="power cut may leave an empty file under model.bin: sync the temporary file before")
+@wrong(
+    "write_whole",
+    says="power cut may leave an empty file under model.bin: sync the temporary file before you rename it",
+)
 def write_without_sync(disk, name, data):
     disk.write(name + ".tmp", data)
     disk.rename(name + ".tmp", name)
@@ -666,14 +670,20 @@ def write_syncs_too_late(disk, name, data):
     disk.sync_folder()
 
 
-@wrong("write_whole", says="a power cut after write_whole has returned may bring back the old file: sync_folder()")
+@wrong(
+    "write_whole",
+    says="a power cut after write_whole has returned may bring back the old file: call sync_folder() at the end",
+)
 def write_without_folder(disk, name, data):
     disk.write(name + ".tmp", data)
     disk.sync(name + ".tmp")
     disk.rename(name + ".tmp", name)
 
 
-@wrong("write_whole", says="a power cut after write_whole has returned may bring back the old file: sync_folder()")
+@wrong(
+    "write_whole",
+    says="a power cut after write_whole has returned may bring back the old file: call sync_folder() at the end",
+)
 def write_syncs_the_folder_early(disk, name, data):
     disk.write(name + ".tmp", data)
     disk.sync(name + ".tmp")
@@ -681,7 +691,7 @@ def write_syncs_the_folder_early(disk, name, data):
     disk.rename(name + ".tmp", name)
 
 
-@wrong("write_whole", says="for a moment model.bin is gone: rename replaces it by itself")
+@wrong("write_whole", says="for a moment model.bin is gone: rename replaces the old file by itself")
 def write_removes_first(disk, name, data):
     disk.write(name + ".tmp", data)
     disk.sync(name + ".tmp")
@@ -691,7 +701,7 @@ def write_removes_first(disk, name, data):
     disk.sync_folder()
 
 
-@wrong("write_whole", says="for a moment model.bin is gone: rename replaces it by itself")
+@wrong("write_whole", says="for a moment model.bin is gone: rename replaces the old file by itself")
 def write_keeps_a_backup(disk, name, data):
     disk.write(name + ".tmp", data)
     disk.sync(name + ".tmp")
@@ -701,7 +711,7 @@ def write_keeps_a_backup(disk, name, data):
     disk.sync_folder()
 
 
-@wrong("write_whole", says="another file was synced than the one that is renamed")
+@wrong("write_whole", says="the file that was synced is not the one that was renamed")
 def write_syncs_the_old_one(disk, name, data):
     disk.write(name + ".tmp", data)
     if name in disk.files:
@@ -729,7 +739,7 @@ def write_leaves_a_copy(disk, name, data):
     disk.sync_folder()
 
 
-@wrong("write_whole", says="main.log, another file of the folder, does not survive")
+@wrong("write_whole", says="main.log, another file in the folder, does not survive")
 def write_uses_a_taken_name(disk, name, data):
     disk.write("main.log", data)
     disk.sync("main.log")
@@ -744,7 +754,7 @@ def write_renames_first(disk, name, data):
     disk.sync_folder()
 
 
-@wrong("write_whole", says="when write_whole has returned, model.bin should hold")
+@wrong("write_whole", says="after write_whole has returned, model.bin should hold")
 def write_forgets_to_rename(disk, name, data):
     disk.write(name + ".tmp", data)
     disk.sync(name + ".tmp")
@@ -774,7 +784,7 @@ def settings_as_given():
     return dict(GIVEN)
 
 
-@wrong("best_settings", says="the learning rate and the batch size matter most, and together")
+@wrong("best_settings", says="the learning rate and the batch size matter most, and they depend on each other")
 def settings_with_a_higher_rate():
     return {"learning_rate": 3e-3}
 
@@ -784,17 +794,17 @@ def settings_that_diverge():
     return {"learning_rate": 1.0, "batch_size": 8}
 
 
-@wrong("best_settings", says="it never got to its learning rate")
+@wrong("best_settings", says="so it never reached its learning rate")
 def settings_all_warmup():
     return {"warmup": 200}
 
 
-@wrong("best_settings", says="32 steps are few: a smaller batch makes more of the same letters")
+@wrong("best_settings", says="32 steps are too few: a smaller batch makes more steps of the same letters")
 def settings_with_a_large_batch():
     return {"batch_size": 64, "learning_rate": 1e-2}
 
 
-@wrong("best_settings", says="'lr' cannot be set: there are batch_size, learning_rate")
+@wrong("best_settings", says="'lr' cannot be set; the settings are batch_size, learning_rate")
 def settings_with_another_name():
     return {"batch_size": 4, "lr": 3e-3}
 
@@ -809,6 +819,6 @@ def settings_as_text():
     return {"batch_size": 4, "learning_rate": "3e-3"}
 
 
-@wrong("best_settings", says="a dict is expected")
+@wrong("best_settings", says="return a dict like {'batch_size': 8")
 def settings_as_a_pair():
     return 4, 3e-3

@@ -1,6 +1,19 @@
 """Lesson 10's drawings: the loop as a ring, what five ways to save may leave, what a resume finds at every moment."""
 
-from llmc.course.figures import BLUE, GREEN, GREY, ORANGE, RED, arrow, blank_axes, box, cell_row, describe, flow, way_back
+from llmc.course.figures import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    RED,
+    arrow,
+    blank_axes,
+    box,
+    cell_row,
+    describe,
+    flow,
+    way_back,
+)
 
 RING = [
     ("next_batch", "x, y  (B, T)"),

@@ -8,10 +8,10 @@ import numpy as np
 
 
 def whole_after_kills(program, folder, how, times=10) -> int:
-    """After how many of `times` kills (-9) in the middle of saving the file is whole: one byte, repeated.
+    """After how many of `times` kills (-9) in the middle of saving the file is whole.
 
-    program: Python source; it writes its first argument, a path, again and again, in the manner of its second, `how`.
-    folder: a Path, where the file is. The file is as long as it was before the kill.
+    program: Python source that writes a file again and again; its arguments are the file's path and `how`.
+    folder: a Path, where the file is. It is whole when it is as long as before, and all of its bytes are equal.
     """
     path, whole = folder / f"{how}.bin", 0
     for delay in np.random.default_rng(1).uniform(0.002, 0.03, times):  # seconds

@@ -1,35 +1,35 @@
-"""Lesson 10, the exercise about saving: every folder that a crash may leave, and what is wrong with a way to save.
+"""Lesson 10, saving: every folder that a crash may leave, and what is wrong with a way to save.
 
 A log is a list of ("write", name, data), ("sync", name), ("rename", old, new), ("remove", name), ("sync_folder",). The
-rules are those of the lesson: kill -9 keeps all that was done; a power cut keeps of each file what was synced and any
-first part of what was written since, and of the folder the changes up to its last sync and any first ones since.
+rules: kill -9 keeps everything that was done. A power cut keeps, of each file, what was synced and any first part of
+what was written since; of the folder, its changes up to its last sync and any first ones of those since.
 """
 
 from dataclasses import dataclass
 from itertools import product
 
-# where to look; a test holds these titles against the headings of notebooks/10_training_loop.ipynb
+# where to look; a test compares these titles with the headings of notebooks/10_training_loop.ipynb
 POWER = 'lesson 10, section "7.2 · The power goes"'
 KILL = 'lesson 10, section "7.1 · kill -9, for real"'
-FOLDER_SYNC = "sync_folder() at the end: only then is the new name on the disk"
-SYNC = "sync the temporary file before it is renamed: the new name may be on the disk before the bytes are"
+FOLDER_SYNC = "sync_folder() at the end, which puts the new name on the disk"
+SYNC = "sync the temporary file before you rename it: the new name may reach the disk before the bytes do"
 
 
 class File:
-    """What was written to a file since it was opened, piece by piece, and how many of the pieces are on the disk."""
+    """The pieces written to a file since it was opened, and how many of them are surely on the disk."""
 
     def __init__(self, *pieces):
         self.pieces, self.safe = list(pieces), len(pieces)
 
     def survivors(self, power):
-        """All contents that a crash may leave now."""
+        """Every content that a crash may leave now."""
         first = self.safe if power else len(self.pieces)
         return [b"".join(self.pieces[:n]) for n in range(first, len(self.pieces) + 1)]
 
 
 @dataclass
 class Crash:
-    """after: operations of the log that were begun · done: the last of them was complete · files: {name: bytes}."""
+    """after: how many operations of the log were begun · done: whether the last was complete · files: {name: bytes}."""
 
     after: int
     done: bool
@@ -37,7 +37,10 @@ class Crash:
 
 
 def crashes(start, log, power):
-    """Yield a Crash for every moment and everything that may then be left. start: {name: bytes} on the disk."""
+    """Yield a Crash for every moment and for everything that may then be left.
+
+    start: {name: bytes}, safe on the disk. power: a power cut; else kill -9.
+    """
     folders = [{name: File(data) for name, data in start.items()}]  # since the last sync of the folder; files shared
     yield from _left(folders, power, 0, True)
     for number, (kind, *rest) in enumerate(log, start=1):
@@ -88,8 +91,8 @@ def explain_saving(start, log, name, data):
         return "nothing was done to the disk"
     at_end = _at_end(start, log)
     if at_end.get(name) != data:
-        there = "there is no file of this name" if name not in at_end else f"it holds {at_end[name]!r}"
-        return f"when write_whole has returned, {name} should hold {data!r}, but {there}.\n{plan(log)}"
+        there = "there is no file of that name" if name not in at_end else f"it holds {at_end[name]!r}"
+        return f"after write_whole has returned, {name} should hold {data!r}, but {there}.\n{plan(log)}"
     for event, power in (("kill -9", False), ("power cut", True)):
         for crash in crashes(start, log, power):
             found = crash.files.get(name)
@@ -97,15 +100,14 @@ def explain_saving(start, log, name, data):
                 return _damage(start, log, name, event, crash, found)
     for crash in crashes(start, log, power=True):
         if crash.after == len(log) and crash.done and crash.files.get(name) != data:
-            return (
-                f"a power cut after write_whole has returned may bring back the old file: {FOLDER_SYNC}.\n{plan(log)}"
-            )
+            late = "a power cut after write_whole has returned may bring back the old file"
+            return f"{late}: call {FOLDER_SYNC}.\n{plan(log)}"
         for other in start.keys() - {name}:
             if crash.files.get(other) != start[other]:
-                return f"{other}, another file of the folder, does not survive: leave it alone.\n{plan(log)}"
+                return f"{other}, another file in the folder, does not survive: leave it alone.\n{plan(log)}"
     spare = at_end.keys() - start.keys() - {name}
     if spare:
-        return f"{spare.pop()} is left over at the end: a rename leaves nothing behind.\n{plan(log)}"
+        return f"{spare.pop()} is left over at the end: rename it, so that nothing stays behind.\n{plan(log)}"
     return None
 
 
@@ -115,35 +117,35 @@ def _at_end(start, log):
 
 
 def _damage(start, log, name, event, crash, found):
-    """The sentence for a crash that leaves something which is neither old nor new."""
+    """The sentence for a crash that leaves neither the old file nor the new one."""
     old = start.get(name)
     what = "no file at all" if found is None else "an empty file" if not found else f"half a file, {found!r}"
     kinds = [kind for kind, *_ in log]
     where = KILL
     if ("write", name) in [step[:2] for step in log] and event == "kill -9":
-        why = f"writing to {name} itself empties it first: write under another name, then rename"
+        why = f"writing to {name} itself empties it first: write under another name, then rename that file"
     elif found is None and old is not None:
-        why = f"for a moment {name} is gone: rename replaces it by itself, so leave the old one where it is"
+        why = f"for a moment {name} is gone: rename replaces the old file by itself, so leave it where it is"
     elif event == "power cut" and "sync" not in kinds:
         why, where = f"{SYNC}", POWER
     elif event == "power cut" and kinds.index("sync") > kinds.index("rename"):
         why, where = f"the sync comes too late: {SYNC}", POWER
     elif event == "power cut":
-        why, where = f"another file was synced than the one that is renamed: {SYNC}", POWER
+        why, where = f"the file that was synced is not the one that was renamed: {SYNC}", POWER
     else:
-        why = "rename the temporary file when it is complete, not before"
+        why = "rename the temporary file once it is complete, not before"
     return f"{event} may leave {what} under {name}: {why}.\n→ Where to look: {where}.\n{plan(log, crash)}"
 
 
 def plan(log, crash=None) -> str:
-    """The operations as lines, with a mark where the crash comes."""
+    """The operations as lines, with a mark where the crash happens."""
     lines = []
     for number, (kind, *rest) in enumerate(log, start=1):
-        told = ", ".join(repr(part) for part in rest)
+        arguments = ", ".join(repr(part) for part in rest)
         mark = ""
         if crash is not None and crash.after == number:
             mark = (
                 "   ← the crash comes right after this" if crash.done else "   ← the crash comes in the middle of this"
             )
-        lines.append(f"    {number}  disk.{kind}({told}){mark}")
+        lines.append(f"    {number}  disk.{kind}({arguments}){mark}")
     return "\n".join(["What was done:", *lines])

@@ -1,7 +1,7 @@
 """Lesson 10: what accumulation, validation and z-scores should give, in float64, and what each known mistake gives.
 
 Mistakes are {sentence after "x equals ": (array, where to look)}. Resuming and saving, which are right or wrong rather
-than near or far, have a module of their own, `resuming.py`.
+than near or far, have modules of their own: `resuming.py`, `saving.py`.
 """
 
 from math import log
@@ -11,7 +11,7 @@ import numpy as np
 
 from llmc.course.checks.explain import describe
 
-# where to look; a test holds these titles against the headings of notebooks/10_training_loop.ipynb
+# where to look; a test compares these titles with the headings of notebooks/10_training_loop.ipynb
 ACCUMULATE = 'lesson 10, section "5.1 · By hand"'
 WEIGHTED = 'lesson 10, section "3.2 · Validation"'
 BITS = 'lesson 10, section "3.3 · Against what?"'
@@ -20,12 +20,12 @@ CANCELLATION = "that is cancellation, the trap of lesson 01"
 
 
 def _at(where, wrong) -> dict:
-    """The same place for all of them."""
+    """The same place to look for all of them."""
     return {sentence: (array, where) for sentence, array in wrong.items()}
 
 
 def log_softmax(W):
-    """(V, V) log-probabilities: row x of what follows token x."""
+    """(V, V) log-probabilities: row x holds those of what follows token x."""
     z = np.asarray(W, np.float64)
     z = z - z.max(axis=-1, keepdims=True)  # (V, V)
     return z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
@@ -35,12 +35,12 @@ def log_softmax(W):
 
 
 def bigram_loss(W, x, y) -> float:
-    """Mean loss (nats) of the table W (V, V) for tokens x and what follows them, y; any shape, 0 of none."""
+    """Mean loss (nats) of the table W (V, V) for tokens x, followed by y; any shape, 0 for no tokens."""
     return float(-log_softmax(W)[x, y].mean()) if np.size(x) else 0.0
 
 
 def bigram_gradient(W, x, y):
-    """Its gradient (V, V): of row x[n], p - onehot(y[n]), in equal shares."""
+    """Its gradient (V, V): p - onehot(y[n]) for row x[n], averaged over n."""
     p, dW = np.exp(log_softmax(W)), np.zeros(W.shape)  # (V, V) each
     for token, target in zip(np.ravel(x), np.ravel(y)):
         dW[token] += p[token]
@@ -49,7 +49,7 @@ def bigram_gradient(W, x, y):
 
 
 def shares(batches):
-    """(n,) of all tokens, how many are in each batch."""
+    """(n,) share of all tokens that each batch holds."""
     sizes = np.array([x.size for x, _ in batches])  # (n,)
     return sizes / sizes.sum()
 
@@ -62,19 +62,19 @@ def accumulated(W, batches):
 
 
 def accumulated_mistakes(W, batches, before) -> dict:
-    """Known wrong losses and gradients. before (V, V): what the gradient buffer held."""
+    """Known wrong losses and gradients. before (V, V): what the gradient buffer held at first."""
     n, share = len(batches), shares(batches)  # (n,)
     g = [bigram_gradient(W, *batch) for batch in batches]  # n × (V, V)
     each = np.array([bigram_loss(W, *batch) for batch in batches])  # (n,)
     right, equal, total = sum(s * gk for s, gk in zip(share, g)), sum(g) / n, sum(g)
-    unequal = "these micro-batches are not all of one size"
-    zeroed = "zero_grad or backward stands in the wrong place: zero once, in front of the loop, and go backward in it"
+    unequal = "these micro-batches are not all of the same size"
+    zeroed = "zero_grad or backward is in the wrong place: call zero_grad once before the loop, and backward inside it"
     wrong = {
         "the sum of the micro-batches' gradients: each must count its share of the tokens": total,
         f"the reference with the share 1/n for each: {unequal}": equal,
-        "the reference with the share taken twice": sum(s * s * gk for s, gk in zip(share, g)),
-        "the reference divided by n once more: the shares add up to 1 already": right / n,
-        "the reference with the number of tokens as weight: divide by all of them": right
+        "the reference with the share applied twice": sum(s * s * gk for s, gk in zip(share, g)),
+        "the reference divided by n once more: the shares already add up to 1": right / n,
+        "the reference weighted by the number of tokens: divide by the number of all tokens": right
         * sum(x.size for x, _ in batches),
     }
     for scale, how in (
@@ -86,13 +86,13 @@ def accumulated_mistakes(W, batches, before) -> dict:
             f"the gradient of the last micro-batch alone{how}: {zeroed}": scale[-1] * g[-1],
             f"the gradient of the first micro-batch alone{how}: {zeroed}": scale[0] * g[0],
         }
-    held = {f"{sentence}, and on top of it what the buffer held": array + before for sentence, array in wrong.items()}
+    held = {f"{sentence}, plus what the buffer held before": array + before for sentence, array in wrong.items()}
     losses = {
-        "the sum of the micro-batches' losses: the mean over all tokens is asked for": each.sum(),
+        "the sum of the micro-batches' losses: return the mean over all tokens": each.sum(),
         f"the mean of the micro-batches' losses: {unequal}": each.mean(),
         "the loss of the last micro-batch alone": each[-1],
         "the loss of the first micro-batch alone": each[0],
-        "the reference with the share taken twice": (share * share * each).sum(),
+        "the reference with the share applied twice": (share * share * each).sum(),
         "the reference divided by n once more": (share * each).sum() / n,
     }
     gradients = {"what it should be, plus what the buffer held before: zero_grad is missing": right + before} | wrong
@@ -110,7 +110,7 @@ def validation(W, tokens, lengths):
 
 
 def pieces(tokens, B, T):
-    """[(x, y)] of (b, t) each: batches of B rows of T, then the rows that are left, then the row that is shorter."""
+    """[(x, y)], (b, t) each: batches of B rows of T, then the rows that are left, then the shorter row."""
     n = len(tokens) - 1
     rows = n // T
     cuts = [*range(0, rows, B), rows]
@@ -124,41 +124,45 @@ def validation_mistakes(W, tokens, B, T, lengths) -> dict:
     x, y, cut = tokens[:-1], tokens[1:], pieces(tokens, B, T)
     n, whole, full = y.size, y.size // T * T, y.size // (B * T) * B * T
     means = np.array([bigram_loss(W, *piece) for piece in cut])  # (pieces,)
-    asked = np.arange(n) % (T + 1) < T  # (n,)   rows of T + 1 tokens, none of which belongs to two
+    asked = np.arange(n) % (T + 1) < T  # (n,)   rows of T + 1 tokens that share none
     wrong = {
-        "the mean of the batches' means: the last ones are smaller, so weight each by its tokens": means.mean(),
+        "the mean of the batches' means: the last batches are smaller, so weight each by its tokens": means.mean(),
         "the reference without the row that is shorter than T": bigram_loss(W, x[:whole], y[:whole]),
-        "the reference without what does not fill a batch of B rows": bigram_loss(W, x[:full], y[:full]),
-        "the sum over all tokens: divide by their number": right * n,
+        "the reference without the rows that do not fill a batch": bigram_loss(W, x[:full], y[:full]),
+        "the sum over all tokens: divide it by their number": right * n,
         "the sum of the batches' means: weight each by its tokens, and divide by all of them": means.sum(),
-        "the reference divided by len(tokens): the first token is never asked for": right * n / (n + 1),
-        "the loss with y = x: y is one token later": bigram_loss(W, x, x),
+        "the reference divided by len(tokens): nothing predicts the first token, so it does not count": right
+        * n
+        / (n + 1),
+        "the loss with y = x: y is shifted by one token": bigram_loss(W, x, x),
         "the loss of the first batch alone": means[0],
         "the loss of the last piece alone": means[-1],
-        "the mean over the rows' means: the last row is shorter, so weight each by its tokens": np.mean(
+        "the mean of the rows' means: the last row is shorter, so weight each by its tokens": np.mean(
             [bigram_loss(W, x[a : a + T], y[a : a + T]) for a in range(0, n, T)]
         ),
-        "the reference without the first target of every row: rows share a token, row r begins at r·T": bigram_loss(
+        "the reference without some targets: neighbouring rows share a token, because row r begins at r·T": bigram_loss(
             W, x[asked], y[asked]
         ),
     }
     size = lengths[y].sum()
     wrong_bits = {
         "nats per byte: divide by ln 2": bits * log(2),
-        "the reference multiplied by ln 2 in place of divided by it": bits * log(2) ** 2,
-        "bits per token: divide by the bytes": right / log(2),
-        "the reference with the bytes of x: the bytes of the targets count": right
+        "the reference multiplied by ln 2 instead of divided by it": bits * log(2) ** 2,
+        "bits per token: divide by the bytes per token": right / log(2),
+        "the reference with the bytes of x: count the bytes of the targets": right
         * n
         / log(2)
         / max(lengths[x].sum(), 1),
-        "the reference with the bytes of all tokens: the first one is never asked for": (
+        "the reference with the bytes of all tokens: the first one is not a target": (
             right * n / log(2) / lengths[tokens].sum()
         ),
-        "the reference with the mean length of the vocabulary: that of the tokens in this text counts": (
+        "the reference with the mean length of the vocabulary: take the lengths of the tokens in this text": (
             right / log(2) / lengths.mean()
         ),
-        "the loss divided by the bytes: the loss is a mean, multiply it by the number of tokens": right / log(2) / size,
-        "the reference with one byte at least for every token: end-of-text has none": (
+        "the loss divided by the bytes: the loss is a mean, so multiply it by the number of tokens first": right
+        / log(2)
+        / size,
+        "the reference with at least one byte for every token: end-of-text has none": (
             right * n / log(2) / np.maximum(lengths[y], 1).sum()
         ),
         "the mean of the bits per byte of the batches": np.mean(
@@ -172,7 +176,7 @@ def validation_mistakes(W, tokens, B, T, lengths) -> dict:
 
 
 def z_scores(values, window):
-    """(n,) of each value among the `window` values that end with it; NaN while there are fewer, 0 if all are equal."""
+    """(n,) of each value among the `window` values that end with it; NaN if there are fewer, 0 if all are equal."""
     z = np.full(len(values), np.nan)  # (n,)
     for i in range(window - 1, len(values)):
         recent = [float(v) for v in values[i - window + 1 : i + 1]]
@@ -183,7 +187,7 @@ def z_scores(values, window):
 
 
 def z_mistakes(values, window) -> dict:
-    """Known wrong z-scores (n - window + 1,), where the window is full. No window of these values is constant."""
+    """Known wrong z-scores (n - window + 1,), where the window is full. No window of these values may be constant."""
     v, w = np.asarray(values, np.float64), window
     full = np.lib.stride_tricks.sliding_window_view(v, w)  # (n - w + 1, w)
     last, mean, std = full[:, -1], full.mean(axis=1), full.std(axis=1)  # (n - w + 1,) each
@@ -191,18 +195,17 @@ def z_mistakes(values, window) -> dict:
     before = [v[max(0, k - 1) : w + k - 1] for k in range(len(full))]  # one value earlier
     median = np.median(full, axis=1)  # (n - w + 1,)
     wrong = {
-        "the reference with n - 1 in the variance (ddof=1): the window is all there is, divide by n": (last - mean)
-        / full.std(axis=1, ddof=1),
+        "the reference with n - 1 in the variance (ddof=1): divide by n": (last - mean) / full.std(axis=1, ddof=1),
         "the reference with the window BEFORE the value: it ends with the value itself": _z(last, before),
-        "the reference over all values so far: the window forgets": _z(last, past),
-        "the reference over all values, those to come too": (last - v.mean()) / v.std(),
-        "the distance from the mean: divide by the standard deviation": last - mean,
+        "the reference over all values so far: take only the last `window` of them": _z(last, past),
+        "the reference over all values, even later ones": (last - v.mean()) / v.std(),
+        "the distance from the mean: divide it by the standard deviation": last - mean,
         "the reference divided by the variance: take its root": (last - mean) / std**2,
-        "the reference without its sign: a low loss is no bad one": np.abs(last - mean) / std,
+        "the reference without its sign: a low value has a negative z-score": np.abs(last - mean) / std,
         "the value divided by the standard deviation: subtract the mean first": last / std,
-        "the z-score of the window's first value: the newest is asked for": (full[:, 0] - mean) / std,
-        "the reference with the median in place of the mean": (last - median) / std,
-        "the reference divided by the mean absolute distance: the root of the mean square is asked for": (last - mean)
+        "the z-score of the window's first value: take the newest": (full[:, 0] - mean) / std,
+        "the reference with the median instead of the mean": (last - median) / std,
+        "the reference divided by the mean absolute distance: divide by the root of the mean square": (last - mean)
         / np.abs(full - mean[:, None]).mean(axis=1),
         "the wrong sign: a value above the mean has a positive z-score": (mean - last) / std,
     }
@@ -210,7 +213,7 @@ def z_mistakes(values, window) -> dict:
 
 
 def _z(last, windows):
-    """(n,) of last (n,) in windows, a list of n arrays."""
+    """(n,) z-scores of last (n,) among windows, a list of n arrays."""
     mean, std = np.array([w.mean() for w in windows]), np.array([max(w.std(), 1e-30) for w in windows])  # (n,) each
     return (last - mean) / std
 
@@ -224,16 +227,16 @@ def wrong_start(got, values, window):
     if first == window - 1 or (filled.size == 0 and len(got) < window):
         return None
     if first == len(got):
-        return f"all z-scores are NaN, and from the {window}th value on there should be numbers"
+        return f"all z-scores are NaN; from value {window - 1} on (counted from 0) they should be numbers"
     return (
-        f"the first z-score that is a number is that of value {first} (counted from 0), and with a window of {window}"
-        f" it should be that of value {window - 1}: the first with {window} values up to and including itself"
+        f"the first z-score that is a number belongs to value {first} (counted from 0); with a window of {window}"
+        f" it should belong to value {window - 1}, the first with {window} values up to and including itself"
     )
 
 
 # -------------------------------------------------------------------------------------------------------- a tuned run
 
-RANGES = {  # name: (kind, holds, what it must be)
+RANGES = {  # name: (type, condition, what it must be)
     "batch_size": (Integral, lambda x: 2 <= x <= 64, "a whole number from 2 to 64"),
     "learning_rate": (Real, lambda x: 0 < x < float("inf"), "a number above 0"),
     "warmup": (Integral, lambda x: x >= 0, "a whole number of steps, 0 or more"),
@@ -245,12 +248,12 @@ RANGES = {  # name: (kind, holds, what it must be)
 
 
 def explain_settings(settings, given, rows):
-    """What is wrong with a dict of settings, as a sentence; None when it can be run. rows: of the budget."""
+    """What is wrong with a dict of settings, as a sentence; None when it can run. rows: how many the budget holds."""
     if not isinstance(settings, dict):
-        return f"a dict is expected, {{'batch_size': 8, …}}; you returned {describe(settings)}"
+        return f"return a dict like {{'batch_size': 8, …}}; you returned {describe(settings)}"
     for name, value in settings.items():
         if name not in RANGES:
-            return f"{name!r} cannot be set: there are {', '.join(given)}"
+            return f"{name!r} cannot be set; the settings are {', '.join(given)}"
         kind, holds, what = RANGES[name]
         if not isinstance(value, kind) or isinstance(value, bool) or not holds(value):
             return f"{name} must be {what}, not {value!r}"
@@ -258,16 +261,16 @@ def explain_settings(settings, given, rows):
 
 
 def explain_run(loss, losses, given_loss, reached, chosen) -> str:
-    """Why a run was not good enough, as far as its losses tell."""
+    """Why a run was not good enough, as far as its losses show."""
     steps, first = len(losses), losses[0]
     if not np.isfinite(loss) or max(losses) > first + 0.5:
         why = "the loss rose far above where it began: the learning rate is too high"
     elif chosen["warmup"] >= steps:
-        why = f"warmup lasts {chosen['warmup']} steps and the run only {steps}: it never got to its learning rate"
+        why = f"warmup lasts {chosen['warmup']} steps and the run only {steps}, so it never reached its learning rate"
     elif loss >= given_loss and steps < 128:
-        why = f"{steps} steps are few: a smaller batch makes more of the same letters"
+        why = f"{steps} steps are too few: a smaller batch makes more steps of the same letters"
     elif np.mean(losses[steps // 2 : 3 * steps // 4]) - np.mean(losses[-steps // 4 :]) > 0.06:
-        why = "the loss was still falling fast in the last quarter: a higher learning rate, or more steps"
+        why = "the loss was still falling fast in the last quarter: try a higher learning rate, or more steps"
     else:
-        why = "the learning rate and the batch size matter most, and together: see the hints"
-    return f"{reached}. At least 0.26 below it is asked for: {why}"
+        why = "the learning rate and the batch size matter most, and they depend on each other: see the hints"
+    return f"{reached}. The goal is at least 0.26 lower: {why}"
