@@ -1,6 +1,6 @@
 """Answers to the exercises of lesson 00 as learners write them: right ones that look different, and wrong ones.
 
-Each wrong answer carries words that its check must say. CI runs them all;
+Each wrong answer comes with words that its check must say. CI runs them all;
 `python -m llmc.course.authoring.answers 00` runs those of this lesson.
 """
 
@@ -62,7 +62,7 @@ def embed_takes_one_position(tokens, wte, wpe):
     return wte[tokens] + wpe[tokens.shape[1] - 1]
 
 
-@wrong("embed", says="row b of wpe in place of row t")
+@wrong("embed", says="row b of wpe instead of row t")
 def embed_confuses_batch_and_time(tokens, wte, wpe):
     B, T = tokens.shape
     out = np.zeros((B, T, wte.shape[1]))
@@ -142,7 +142,7 @@ def causal_without_mask(scores):
     return e / e.sum(-1, keepdims=True)
 
 
-@wrong("causal_softmax", says="its rows no longer add up to 1")
+@wrong("causal_softmax", says="the rows no longer add up to 1")
 def causal_masks_afterwards(scores):
     e = np.exp(scores - scores.max(-1, keepdims=True))
     return np.tril(e / e.sum(-1, keepdims=True))
@@ -163,7 +163,7 @@ def causal_hides_itself(scores):
         return e / e.sum(-1, keepdims=True)
 
 
-@wrong("causal_softmax", says="the past masked in place of the future")
+@wrong("causal_softmax", says="the past masked instead of the future")
 def causal_hides_the_past(scores):
     x = np.where(np.tril(np.ones(scores.shape, bool), k=-1), -np.inf, scores)
     e = np.exp(x - x.max(-1, keepdims=True))
@@ -177,14 +177,14 @@ def causal_over_columns(scores):
     return e / e.sum(0, keepdims=True)
 
 
-@wrong("causal_softmax", says="each row adds up to 1 by itself")
+@wrong("causal_softmax", says="each row must add up to 1")
 def causal_over_everything(scores):
     x = np.where(np.triu(np.ones(scores.shape, bool), k=1), -np.inf, scores)
     e = np.exp(x - x.max())
     return e / e.sum()
 
 
-@wrong("causal_softmax", says="not divided by the row's sum")
+@wrong("causal_softmax", says="divide it by the row's sum")
 def causal_without_division(scores):
     return np.tril(np.exp(scores))
 
@@ -314,7 +314,7 @@ def loss_of_all_pairs(logits, targets):
     return -np.log(p[..., targets]).mean()
 
 
-@wrong("next_token_loss", says="a softmax over T in place of V")
+@wrong("next_token_loss", says="a softmax over T instead of V")
 def loss_over_the_wrong_axis(logits, targets):
     p = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
     return -np.log(np.take_along_axis(p, targets[..., None], -1)).mean()
@@ -355,7 +355,7 @@ def loss_forgets_m(logits, targets):
     return (total - z).mean()
 
 
-@wrong("next_token_loss", says="with - m in place of + m")
+@wrong("next_token_loss", says="with - m instead of + m")
 def loss_subtracts_m_twice(logits, targets):
     m = logits.max(axis=-1)
     total = np.log(np.exp(logits - m[..., None]).sum(axis=-1))
@@ -377,14 +377,14 @@ def loss_with_log2_and_no_maximum(logits, targets):
     return (np.log2(np.exp(logits).sum(axis=-1)) - z).mean()
 
 
-@wrong("next_token_loss", says="with 1e-300 in place of 0: make no probabilities at all")
+@wrong("next_token_loss", says="with 1e-300 instead of 0: do without probabilities")
 def loss_clips_probabilities(logits, targets):
     e = np.exp(logits - logits.max(-1, keepdims=True))
     p = e / e.sum(-1, keepdims=True)
     return -np.log(np.maximum(np.take_along_axis(p, targets[..., None], -1), 1e-300)).mean()
 
 
-@wrong("next_token_loss", says="with 1e-12 in place of 0: make no probabilities at all")
+@wrong("next_token_loss", says="with 1e-12 instead of 0: do without probabilities")
 def loss_adds_a_small_number(logits, targets):
     e = np.exp(logits - logits.max(-1, keepdims=True))
     p = e / e.sum(-1, keepdims=True)

@@ -8,7 +8,7 @@ from llmc.config import GPT2Config
 from llmc.model import GPT2
 
 KNOWING_NOTHING = float(np.log(4))  # nats: the loss of a model that gives each of the 4 words the same probability
-ASKED = 0.02  # nats: what 20 steps should reach
+ASKED = 0.02  # nats: the goal for 20 steps
 
 
 class Run(NamedTuple):
@@ -36,19 +36,19 @@ def page_model():
 def train_page(descend, steps=20) -> Run:
     """The page's model, trained by `steps` calls of descend(weights, gradient, step)."""
     model, tokens, targets = page_model()
-    told = []
-    with np.errstate(all="ignore"):  # too large a step ends in inf and nan: that is what is being tried out
+    losses = []
+    with np.errstate(all="ignore"):  # too large a step ends in inf and nan: trying that out is part of the exercise
         for step in range(steps):
             model.zero_grad()
-            told.append(model.forward(tokens, targets, dloss=1.0))
+            losses.append(model.forward(tokens, targets, dloss=1.0))
             model.backward()
             descend(model.params_flat, model.grads_flat, step)
-        told.append(model.forward(tokens, targets))
-        return Run(told, float(np.abs(model.params_flat).max()))
+        losses.append(model.forward(tokens, targets))
+        return Run(losses, float(np.abs(model.params_flat).max()))
 
 
 def explain_run(run):
-    """What is wrong with a Run, as a sentence; None when it went down to ASKED and stayed sane on the way."""
+    """What is wrong with a Run, as a sentence; None when it reached ASKED without leaving the valley."""
     start, end, peak = run.losses[0], run.losses[-1], max(run.losses)
     after = f"{run.losses.index(peak)} step{'s' * (run.losses.index(peak) != 1)}"
     if not (np.isfinite(end) and end < start):
@@ -65,21 +65,21 @@ def explain_run(run):
         )
     if not end < ASKED:
         return (
-            f"the direction is right, but 20 steps took the loss only from {start:.2f} to {end:.3f}. Below {ASKED} is "
-            "asked for: take a larger learning rate"
+            f"the direction is right, but 20 steps took the loss only from {start:.2f} to {end:.3f}. The goal is "
+            f"below {ASKED}: take a larger learning rate"
         )
     return None
 
 
 def descend_mistakes(w, dw) -> dict:
-    """Known wrong moves of w (n,) along dw, told by what was added to w; the sizes do not matter, only directions."""
+    """Known wrong moves of w (n,) along dw, as what was added to w; only directions matter, not sizes."""
     return {
         "w moved uphill: subtract the gradient": dw,
-        "w moved by the signs of dw alone: slopes of different size ask for steps of different size": -np.sign(dw),
-        "w shrank towards 0 and did not look at dw": -w,
+        "w moved by the signs of dw alone: a steeper slope needs a longer step": -np.sign(dw),
+        "w shrank towards 0, whatever dw was": -w,
         "w moved by dw squared: a slope and its opposite must give opposite steps": -dw * dw,
         "w moved by w · dw: the step is the learning rate times dw": -w * dw,
-        "w moved by 1 / dw: steep slopes ask for large steps, not small ones": -1 / dw,
+        "w moved by 1 / dw: a steep slope needs a long step, not a short one": -1 / dw,
     }
 
 
@@ -89,11 +89,13 @@ def explain_move(before, after, dw):
     if not np.isfinite(after).all():
         return "w holds NaN or infinite values after one step"
     if not move.any():
-        return "w was never written: it still holds what it held. `w = w - …` makes a new array; `w -= …` writes into w"
+        return (
+            "w was never written: it still holds its old values. `w = w - …` makes a new array; `w -= …` writes into w"
+        )
     if _parallel(move, -dw):
         return None
     if _parallel(after, dw) or _parallel(after, -dw):
-        return "w holds the step alone: what it held is lost. Subtract from it, with -="
+        return "w holds the step alone, and its old values are lost. Subtract the step from it, with -="
     found = (text for text, wrong in descend_mistakes(before, dw).items() if _parallel(move, wrong))
     return next(found, "w moved, but not along -dw: each weight's step should be the same number times its slope")
 

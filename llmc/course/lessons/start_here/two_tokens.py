@@ -1,4 +1,4 @@
-"""Lesson 00: what its first three exercises should give, in float64, and what each well-known mistake gives instead.
+"""Lesson 00: what its first three exercises should give, in float64, and what each known mistake gives instead.
 
 Mistakes are {sentence after "out equals ": (array, where to look)}.
 """
@@ -8,7 +8,7 @@ import numpy as np
 LOOKUP = "lesson 00, step 1"
 SHARES = "lesson 00, step 4: first the mask, then the softmax of each row"
 LOSS = "lesson 00, step 8"
-LOSS_SUM = "the formula of the task: the logarithm of the sum, not of a probability"
+LOSS_SUM = "the formula in the task: take the logarithm of the sum, not of a probability"
 
 # ------------------------------------------------------------------------------------------------------ embed
 
@@ -29,15 +29,15 @@ def embed_mistakes(tokens, wte, wpe) -> dict:
         "the reference with row T of wpe at every position": word + wpe[T],
         "the reference with row T - 1 of wpe at every position": word + wpe[T - 1],
         "the reference with positions counted from 1: the first is 0": word + wpe[1 : T + 1],
-        "the reference with the last T rows of wpe: positions count from the front": word + wpe[-T:],
+        "the reference with the last T rows of wpe: positions count from the beginning": word + wpe[-T:],
         "the reference with positions in reverse": word + wpe[:T][::-1],
         "word times position: add them": word * wpe[:T],
-        "the reference with all rows of wpe summed up": word + wpe.sum(axis=0),
+        "the reference with the sum of all rows of wpe": word + wpe.sum(axis=0),
     }
     if len(wpe) > tokens.max():
-        wrong["the reference with wpe looked up by token: it is looked up by place"] = word + wpe[tokens]
+        wrong["the reference with wpe looked up by token: look it up by position"] = word + wpe[tokens]
     if len(wpe) >= B:
-        wrong["the reference with row b of wpe in place of row t"] = word + wpe[:B, None]
+        wrong["the reference with row b of wpe instead of row t"] = word + wpe[:B, None]
     return {text: (array, LOOKUP) for text, array in wrong.items()}
 
 
@@ -51,7 +51,7 @@ def softmax(x, axis=-1):
 
 
 def causal_softmax(scores):
-    """(T, T): row t is the softmax of scores[t, : t + 1], and 0 behind it."""
+    """(T, T): row t is the softmax of scores[t, : t + 1], and 0 after it."""
     out = np.zeros(scores.shape)  # (T, T)
     for t, row in enumerate(scores.astype(np.float64)):
         out[t, : t + 1] = softmax(row[: t + 1])
@@ -68,38 +68,38 @@ def causal_softmax_mistakes(scores) -> dict:
     stable = np.exp(hidden - hidden.max(axis=-1, keepdims=True))  # (T, T)
     wrong = {
         "the softmax of whole rows: the mask is missing": softmax(scores),
-        "the softmax of whole rows, masked afterwards: its rows no longer add up to 1": np.where(
+        "the softmax of whole rows, masked afterwards: the rows no longer add up to 1": np.where(
             seen, softmax(scores), 0.0
         ),
-        "the softmax with 0 in place of the masked scores: e to the power of 0 is 1, not 0": softmax(
+        "the softmax with 0 instead of the masked scores: e to the power of 0 is 1, not 0": softmax(
             np.where(seen, scores, 0.0)
         ),
-        "the softmax with the past masked in place of the future": softmax(np.where(seen.T, scores, -np.inf)),
-        "the softmax of each column: go along the last axis": softmax(hidden, axis=0),
-        "the reference divided by the row sums of other rows: without keepdims=True they lie along the columns": (
+        "the softmax with the past masked instead of the future": softmax(np.where(seen.T, scores, -np.inf)),
+        "the softmax of each column: sum over the last axis": softmax(hidden, axis=0),
+        "the reference divided by the row sums of other rows: without keepdims=True they line up with the columns": (
             e / e.sum(axis=-1)
         ),
-        "the reference with the maxima of other rows: without keepdims=True they lie along the columns": softmax(
+        "the reference with the maxima of other rows: without keepdims=True they line up with the columns": softmax(
             hidden - hidden.max(axis=-1)
         ),
-        "the reference with maxima and row sums of other rows: without keepdims=True they lie along the columns": (
+        "the reference with maxima and row sums of other rows: without keepdims=True they line up with the columns": (
             _without_keepdims(hidden)
         ),
-        "the reference divided by the sums of other rows: without keepdims=True they lie along the columns": (
+        "the reference divided by the sums of other rows: without keepdims=True they line up with the columns": (
             stable / stable.sum(axis=-1)
         ),
-        "the softmax over the whole array: each row adds up to 1 by itself": e / e.sum(),
-        "e to the power of the scores: not divided by the row's sum": e,
-        "the softmax of the scores transposed": causal_softmax(scores.T),
+        "the softmax over the whole array: each row must add up to 1": e / e.sum(),
+        "e to the power of the scores: divide it by the row's sum": e,
+        "the softmax of the transposed scores": causal_softmax(scores.T),
         "the masked scores divided by their row's sum: exp is missing": np.where(seen, scores, 0.0)
         / np.where(seen, scores, 0.0).sum(axis=-1, keepdims=True),
-        "the logarithm of the shares": np.log(np.where(seen, shares, 1.0)),
+        "the logarithm of the shares: return the shares": np.log(np.where(seen, shares, 1.0)),
     }
     return {text: (array, SHARES) for text, array in wrong.items()}
 
 
 def _without_keepdims(x):
-    """What comes out when both reductions of a softmax drop their axis: x is square, so NumPy says nothing."""
+    """A softmax in which both reductions drop their axis: x is square, so NumPy does not complain."""
     e = np.exp(x - x.max(axis=-1))  # (T, T)
     return e / e.sum(axis=-1)
 
@@ -132,16 +132,16 @@ def next_token_loss_mistakes(logits, targets) -> dict:
     wrong = {
         "minus the loss: put a minus in front of the logarithm": -each.mean(),
         "the sum over all positions: take the mean": each.sum(),
-        "the sum over T, averaged over B only: divide by B·T": each.sum() / B,
+        "the sum over T, averaged over B alone: divide by B·T": each.sum() / B,
         "the loss in bits (log2): use the natural logarithm": each.mean() / np.log(2),
         "the reference with log2 of the sum: use the natural logarithm": (total / np.log(2) + peak - at_target).mean(),
         "the reference with log2 of the sum of e to the logits: use the natural logarithm": (
             (total + peak) / np.log(2) - at_target
         ).mean(),
-        "the reference without + m: what was subtracted before exp must come back behind the logarithm": (
+        "the reference without + m: what you subtract before exp must come back after the logarithm": (
             total - at_target
         ).mean(),
-        "the reference with - m in place of + m: what was subtracted before exp must come back": (
+        "the reference with - m instead of + m: what you subtract before exp must come back": (
             total - peak - at_target
         ).mean(),
         "the loss with log10: use the natural logarithm": each.mean() / np.log(10),
@@ -149,24 +149,24 @@ def next_token_loss_mistakes(logits, targets) -> dict:
         "1 minus the mean probability of the targets: take -log of each": 1 - p.mean(),
         "-log of the mean probability: take the logarithm first, then the mean": -np.log(p.mean()),
         "minus the mean logit of the targets: the softmax is missing": -at_target.mean(),
-        "the mean over all V words: take the target's probability only": -np.log(softmax(logits)).mean(),
+        "the mean over all V words: take only the target's probability": -np.log(softmax(logits)).mean(),
         "the loss of the likeliest word: take the target's, right or not": -np.log(softmax(logits).max(-1)).mean(),
         "the loss at the last position only": each[:, -1].mean(),
-        "the loss with a softmax over T in place of V": -np.log(every[0]).mean(),
-        "the loss with a softmax over B in place of V": -np.log(every[1]).mean(),
+        "the loss with a softmax over T instead of V": -np.log(every[0]).mean(),
+        "the loss with a softmax over B instead of V": -np.log(every[1]).mean(),
         "the loss of every target at every position: logits[..., targets] pairs all with all": -np.log(
             softmax(logits)[..., targets]
         ).mean(),
     }
     if T > 1:
         shifted = losses(logits[:, :-1], targets[:, 1:])  # (B, T - 1)
-        wrong["the loss with targets shifted once more: they are the next tokens already"] = shifted.mean()
+        wrong["the loss with targets shifted once more: they already are the next tokens"] = shifted.mean()
     return {text: (value, LOSS) for text, value in wrong.items()}
 
 
 def rounded_losses(logits, targets) -> dict:
-    """Wrong losses of huge logits: the targets' probabilities are rounded to 0, and a small number stands in for 0."""
-    p = np.exp(-losses(logits, targets))  # (B, T) many of them 0
-    sentence = "-log of probabilities that are rounded to 0, with {:g} in place of 0: make no probabilities at all"
+    """Wrong losses of huge logits: the targets' probabilities are rounded to 0, and a small number replaces 0."""
+    p = np.exp(-losses(logits, targets))  # (B, T) many of them are 0
+    sentence = "-log of probabilities that are rounded to 0, with {:g} instead of 0: do without probabilities"
     smallest = (1e-300, 1e-100, 1e-45, 1e-38, *(10.0**-n for n in range(30, 4, -1)), np.finfo(np.float64).tiny)
     return {sentence.format(least): (-np.log(np.maximum(p, least)).mean(), LOSS_SUM) for least in smallest}
