@@ -9,6 +9,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from llmc.course.authoring.wrapping import wrap
 from llmc.course.exercises.catalog import SECTION, TIME, cells_of, exercises_of, section_link
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -158,6 +159,20 @@ def test_canonical(path):
     assert data.decode("utf-8") == nbformat.writes(notebook).rstrip("\n") + "\n"
     assert notebook.metadata.kernelspec.name == "python3"
     assert code_cells(path), "a notebook without code tests nothing"
+
+
+@every_notebook
+def test_markdown_has_one_sentence_a_line(path):
+    """So that a diff shows the sentence that changed, and nothing else."""
+    for cell in nbformat.read(path, as_version=4).cells:
+        if cell.cell_type == "markdown":
+            command = f"python -m llmc.course.authoring.wrapping {path.relative_to(ROOT)}"
+            assert wrap(cell.source) == cell.source, f"cell {cell.id}: run `{command}`"
+
+
+@pytest.mark.parametrize("path", notebooks("notebooks"))
+def test_a_lesson_has_at_most_80_cells(path):
+    assert len(nbformat.read(path, as_version=4).cells) <= 80
 
 
 @every_notebook
