@@ -22,34 +22,35 @@ class ProfiledBackend:
     """A backend that does what another one does, and records each call of one of its functions as a Call.
 
     A backend whose functions return early ("cuda") has a function `synchronize`, which is called after each of them.
+    clock: a function that returns seconds.
     """
 
-    def __init__(self, backend):
-        self._backend = backend
+    def __init__(self, backend, clock=perf_counter):
+        self._backend, self._clock = backend, clock
         self._wait = getattr(backend, "synchronize", lambda: None)
         self.begin()
 
     def begin(self):
         """Forget the calls so far; their starts count from now."""
-        self.calls, self._zero = [], perf_counter()
+        self.calls, self._zero = [], self._clock()
 
     def __getattr__(self, name):
         function = getattr(self._backend, name)
 
         def timed(*arguments, **named):
-            start = perf_counter()
+            start = self._clock()
             result = function(*arguments, **named)
             self._wait()
-            self.calls.append(Call(name, start - self._zero, perf_counter() - start))
+            self.calls.append(Call(name, start - self._zero, self._clock() - start))
             return result
 
         return timed if callable(function) else function
 
 
-def profile(model, step) -> list[Call]:
-    """The backend calls of step(), a function that trains `model`, in order."""
+def profile(model, step, clock=perf_counter) -> list[Call]:
+    """The backend calls of step(), a function that trains `model`, in order. clock: a function that returns seconds."""
     backend = model.backend
-    model.backend = ProfiledBackend(backend)
+    model.backend = ProfiledBackend(backend, clock)
     try:
         step()
         return model.backend.calls

@@ -38,31 +38,31 @@ def _cost(flops, apart, fused):
     return flops, apart, fused, flops / fused
 
 
-@wrong("residual_layernorm_cost", says="flops equals 8 · N · C: the addition of the residual is missing")
+@wrong("residual_layernorm_cost", says="flops equals 8 · N · C: the residual addition is missing")
 def cost_forgets_the_sum(N, C, itemsize=4):
     small = 2 * (N + C)
     return _cost(8 * N * C, itemsize * (5 * N * C + small), itemsize * (4 * N * C + small))
 
 
-@wrong("residual_layernorm_cost", says="apart, the sum is read a second time, by layernorm")
+@wrong("residual_layernorm_cost", says="apart, layernorm reads the sum a second time")
 def cost_reads_the_sum_once(N, C, itemsize=4):
     nbytes = itemsize * (4 * N * C + 2 * (N + C))
     return _cost(9 * N * C, nbytes, nbytes)
 
 
-@wrong("residual_layernorm_cost", says="fused_bytes equals the bytes of two functions")
+@wrong("residual_layernorm_cost", says="fused_bytes equals the bytes of the two functions")
 def cost_saves_nothing(N, C, itemsize=4):
     nbytes = itemsize * (5 * N * C + 2 * (N + C))
     return _cost(9 * N * C, nbytes, nbytes)
 
 
-@wrong("residual_layernorm_cost", says="fused_bytes equals the bytes with residual missing")
+@wrong("residual_layernorm_cost", says="fused_bytes equals the bytes without residual")
 def cost_forgets_to_write_the_sum(N, C, itemsize=4):
     small = 2 * (N + C)
     return _cost(9 * N * C, itemsize * (5 * N * C + small), itemsize * (3 * N * C + small))
 
 
-@wrong("residual_layernorm_cost", says="separate_bytes equals 5 · N · C numbers alone")
+@wrong("residual_layernorm_cost", says="separate_bytes equals the bytes of 5 · N · C numbers alone")
 def cost_of_the_large_arrays(N, C, itemsize=4):
     return _cost(9 * N * C, itemsize * 5 * N * C, itemsize * 4 * N * C)
 
@@ -78,25 +78,25 @@ def cost_in_numbers(N, C, itemsize=4):
     return _cost(9 * N * C, 5 * N * C + small, 4 * N * C + small)
 
 
-@wrong("residual_layernorm_cost", says="separate_bytes equals the bytes of float32 whatever itemsize says")
+@wrong("residual_layernorm_cost", says="separate_bytes equals the bytes of float32 numbers, whatever itemsize says")
 def cost_in_float32(N, C, itemsize=4):
     small = 2 * (N + C)
     return _cost(9 * N * C, 4 * (5 * N * C + small), 4 * (4 * N * C + small))
 
 
-@wrong("residual_layernorm_cost", says="w and b read again for every row; once is enough")
+@wrong("residual_layernorm_cost", says="w and b read again for every row: once is enough")
 def cost_reads_w_for_every_row(N, C, itemsize=4):
     small = 2 * N + 2 * C * N
     return _cost(9 * N * C, itemsize * (5 * N * C + small), itemsize * (4 * N * C + small))
 
 
-@wrong("residual_layernorm_cost", says="intensity equals bytes per operation; it is the other way round")
+@wrong("residual_layernorm_cost", says="intensity equals bytes per operation: divide the other way round")
 def cost_upside_down(N, C, itemsize=4):
     flops, apart, fused, intensity = cost_array_by_array(N, C, itemsize)
     return flops, apart, fused, fused / flops
 
 
-@wrong("residual_layernorm_cost", says="intensity equals the intensity of the two functions apart")
+@wrong("residual_layernorm_cost", says="intensity equals the intensity of the two separate functions")
 def cost_intensity_of_the_two(N, C, itemsize=4):
     flops, apart, fused, intensity = cost_array_by_array(N, C, itemsize)
     return flops, apart, fused, flops / apart
@@ -148,13 +148,13 @@ def roof_takes_the_larger(flops, nbytes, seconds, peak, bandwidth):
     return np.maximum(peak, flops / nbytes * bandwidth), shortest, share
 
 
-@wrong("roofline", says="attainable equals intensity · bandwidth, also where the peak is lower")
+@wrong("roofline", says="attainable equals intensity · bandwidth, even where the peak is lower")
 def roof_without_a_peak(flops, nbytes, seconds, peak, bandwidth):
     attainable, shortest, share = _roof(flops, nbytes, seconds, peak, bandwidth)
     return flops / nbytes * bandwidth, shortest, share
 
 
-@wrong("roofline", says="attainable equals the reference with bytes per operation for the intensity")
+@wrong("roofline", says="attainable equals the reference with bytes per operation as the intensity")
 def roof_upside_down(flops, nbytes, seconds, peak, bandwidth):
     attainable, shortest, share = _roof(flops, nbytes, seconds, peak, bandwidth)
     return np.minimum(peak, nbytes / flops * bandwidth), shortest, share
@@ -173,20 +173,20 @@ def roof_one_after_the_other(flops, nbytes, seconds, peak, bandwidth):
     return attainable, shortest, shortest / seconds
 
 
-@wrong("roofline", says="shortest equals the shorter of the two times: both have to be finished")
+@wrong("roofline", says="shortest equals the shorter of the two times: both must be over")
 def roof_takes_the_shorter(flops, nbytes, seconds, peak, bandwidth):
     attainable, shortest, share = _roof(flops, nbytes, seconds, peak, bandwidth)
     shortest = np.minimum(flops / peak, nbytes / bandwidth)
     return attainable, shortest, shortest / seconds
 
 
-@wrong("roofline", says="share equals seconds / shortest: the share is the other way round")
+@wrong("roofline", says="share equals seconds / shortest: divide the other way round")
 def roof_share_upside_down(flops, nbytes, seconds, peak, bandwidth):
     attainable, shortest, share = _roof(flops, nbytes, seconds, peak, bandwidth)
     return attainable, shortest, seconds / shortest
 
 
-@wrong("roofline", says="share equals the share of the peak; the roof is lower where memory limits")
+@wrong("roofline", says="share equals the share of the peak: where memory is the limit, the roof is lower")
 def roof_share_of_the_peak(flops, nbytes, seconds, peak, bandwidth):
     attainable, shortest, share = _roof(flops, nbytes, seconds, peak, bandwidth)
     return attainable, shortest, flops / seconds / peak
@@ -278,7 +278,7 @@ def fused_normalises_x1(residual, out, mean, rstd, x1, x2, w, b):
     fused_in_numpy(scrap[0], out, scrap[1], scrap[2], x1, 0 * x2, w, b)
 
 
-@wrong("residual_layernorm_forward", says="mean holds what belongs into rstd")
+@wrong("residual_layernorm_forward", says="mean and rstd are swapped")
 def fused_swaps_mean_and_rstd(residual, out, mean, rstd, x1, x2, w, b):
     fused_in_numpy(residual, out, rstd, mean, x1, x2, w, b)
 
@@ -577,7 +577,7 @@ def _lean(dout, out, stats, q, k, v, block=16, masked=True, scale=None, inner=No
     return dq, dk, dv
 
 
-@wrong("attention_backward_lean", says="the blocks before it are lost, use +=")
+@wrong("attention_backward_lean", says="the earlier blocks are lost, use +=")
 def lean_overwrites(dout, out, stats, q, k, v):
     return _lean(dout, out, stats, q, k, v, block=2, assign=True)
 
@@ -604,12 +604,12 @@ def _masked(dout, out, stats, q, k, v, hidden):
     return dq, dk, dv
 
 
-@wrong("attention_backward_lean", says="a mask that hides a query's own key too")
+@wrong("attention_backward_lean", says="a mask that also hides a query's own key")
 def lean_hides_the_own_key(dout, out, stats, q, k, v):
     return _masked(dout, out, stats, q, k, v, lambda keys, queries: keys >= queries)
 
 
-@wrong("attention_backward_lean", says="a mask that hides a query's own key too")
+@wrong("attention_backward_lean", says="a mask that also hides a query's own key")
 def lean_forgets_plus_one(dout, out, stats, q, k, v):
     dq, dk, dv = np.zeros_like(q), np.zeros_like(k), np.zeros_like(v)
     scale = q.dtype.type(q.shape[1] ** -0.5)
@@ -622,7 +622,7 @@ def lean_forgets_plus_one(dout, out, stats, q, k, v):
     return dq, dk, dv
 
 
-@wrong("attention_backward_lean", says="a mask one too wide: query i sees key i + 1 as well")
+@wrong("attention_backward_lean", says="a mask that is one too wide: query i sees key i + 1 as well")
 def lean_sees_one_too_many(dout, out, stats, q, k, v):
     return _masked(dout, out, stats, q, k, v, lambda keys, queries: keys > queries + 1)
 

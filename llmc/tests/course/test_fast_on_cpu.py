@@ -1,4 +1,6 @@
-"""Lesson 11's references and known mistakes, against each other; and the finder of races, on kernels that have some."""
+"""Lesson 11: references and known mistakes against each other, the finder of races on kernels with races, measuring."""
+
+import time
 
 import numba
 import numpy as np
@@ -9,7 +11,7 @@ from llmc.course import gradient_check
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.lessons.fast_on_cpu import attention_recompute as lean
 from llmc.course.lessons.fast_on_cpu import fused as lesson
-from llmc.course.lessons.fast_on_cpu import kernels
+from llmc.course.lessons.fast_on_cpu import kernels, measuring
 from llmc.course.lessons.fast_on_cpu.races import find_races
 
 RNG = np.random.default_rng(11)
@@ -61,7 +63,7 @@ def test_dk_and_dv_of_the_last_block_are_recognised():
     last = np.arange(9) >= 8  # blocks of 4: the last one holds query 8 alone
     gradients = lean.backward(DOUT, Q, K, V)._replace(dv=(p * last[:, None]).T @ DOUT)
     known = lean.mistakes(gradients, DOUT, OUT, STATS, Q, K, V)
-    text = "what the last block of 1 queries adds: the blocks before it are lost, use +="
+    text = "what the last block of 1 queries adds: the earlier blocks are lost, use +="
     assert np.allclose(known["dv"][text][0], gradients.dv) and known["dk"][text][0].shape == (9, 4)
 
 
@@ -148,7 +150,7 @@ def test_races_are_found_where_they_are_and_only_there(kernel, compiled):
         assert np.array_equal(watch.arguments[0], table)
 
 
-def test_a_race_is_told_by_its_place_and_turns():
+def test_a_race_is_named_by_its_place_and_turns():
     watch = find_races(by_row, np.zeros((3, 2)), np.ones((4, 2)), np.array([2, 0, 1, 0]))
     assert str(watch.races[0]) == "turns 1 and 3 of the prange both read and write table[0, 0]"
     with pytest.raises(WrongAnswer, match="a race: turns 1 and 3"):
@@ -189,7 +191,7 @@ def test_float64_in_a_kernel_is_counted():
     assert "float64" in kernels.float64_note(bare) and kernels.float64_note(clean) == kernels.float64_note(max) == ""
 
 
-def test_what_numba_cannot_compile_is_told_in_two_lines():
+def test_what_numba_cannot_compile_is_explained_in_two_lines():
     @njit
     def unknown(out, x):
         out[:] = not_there  # noqa: F821
@@ -218,3 +220,27 @@ def test_what_numba_cannot_compile_is_told_in_two_lines():
         assert len(str(error.value).splitlines()) <= 3
     for harmless in (stub, lambda out, x: 1 / 0):
         kernels.compile_first(harmless, x, x, outputs=1)
+
+
+# ----------------------------------------------------------------------------------------------------- measuring
+
+
+def test_one_thread_is_one_thread_and_only_inside():
+    before = numba.get_num_threads()
+    with pytest.raises(ValueError), measuring.one_thread():
+        assert numba.get_num_threads() == 1
+        raise ValueError
+    assert numba.get_num_threads() == before
+
+
+def test_processor_seconds_tells_long_from_short_and_does_not_count_sleep():
+    short, long, asleep = measuring.processor_seconds(
+        lambda: sum(range(20_000)), lambda: sum(range(400_000)), lambda: time.sleep(0.05)
+    )
+    assert 4 * short < long
+    assert asleep < 0.03 or measuring.CLOCK is time.perf_counter
+
+
+def test_a_ratio_in_words():
+    words = [measuring.times_as_fast(ratio) for ratio in (3.14, 1.05, 1.02, 0.97, 0.5)]
+    assert words == ["3.1 times as fast", "1.1 times as fast", *2 * ["about as fast"], "slower, 2.0 times the time"]

@@ -1,1 +1,1 @@
-"""Lesson 11: fused kernels, races, attention without its table, kernels of BLAS."""
+"""Lesson 11: fused kernels, races, attention without its table, BLAS kernels, measuring, figures."""

@@ -1,4 +1,4 @@
-"""Lesson 11, exercise 5: the gradients of one attention head, and what well-known mistakes give instead.
+"""Lesson 11, exercise 5: the gradients of one attention head, and what known mistakes give instead.
 
 References go through the whole T × T table in float64 and return the dtype of q. Mistakes are {"dq": {sentence after
 "dq equals ": (array, where to look)}, "dk": …, "dv": …}.
@@ -10,7 +10,7 @@ import numpy as np
 
 from llmc.course.lessons.attention.heads import scores, seen, softmax, softmax_backward
 
-# where to look; a test holds this title against the headings of notebooks/11_fast_on_cpu.ipynb
+# where to look; a test compares this title with the headings of notebooks/11_fast_on_cpu.ipynb
 ONE_NUMBER = 'lesson 11, section "5.2 · One number is enough"'
 
 
@@ -43,14 +43,14 @@ def _float64(*arrays):
 
 
 def _from(p, ds, dout, q, k) -> Gradients:
-    """Gradients that probabilities p (T, T) and gradients ds (T, T) of the scaled scores lead to."""
+    """Gradients that follow from probabilities p (T, T) and gradients ds (T, T) of the scaled scores."""
     d64, q64, k64 = _float64(dout, q, k)  # (T, hs) each
     scaled = ds / np.sqrt(q.shape[1])  # (T, T)
     return Gradients(*(array.astype(q.dtype) for array in (scaled @ k64, scaled.T @ q64, p.T @ d64)))
 
 
 def mistakes(gradients, dout, out, stats, q, k, v) -> dict:
-    """Known wrong dq, dk and dv; those of blocks are as long as the blocks in gradients, the learner's, seem to be."""
+    """Known wrong dq, dk and dv. The length of blocks is taken from the learner's gradients."""
     d, o, L, q64, k64, v64 = _float64(dout, out, stats, q, k, v)
     T, root = len(q), np.sqrt(q.shape[1])
     raw, past = q64 @ k64.T, seen(T)  # (T, T) each
@@ -74,21 +74,21 @@ def mistakes(gradients, dout, out, stats, q, k, v) -> dict:
     if block:
         kept = (np.arange(T) >= (T - 1) // block * block)[:, None]  # (T, 1)   queries of the last block
         last = _from(p * kept, p * (dp - D) * kept, dout, q, k)
-        text = f"what the last block of {block} queries adds: the blocks before it are lost, use +="
+        text = f"what the last block of {block} queries adds: the earlier blocks are lost, use +="
         wrong["dk"][text], wrong["dv"][text] = (last.dk, ONE_NUMBER), (last.dv, ONE_NUMBER)
     return wrong
 
 
 def _tables(raw, s, L, past) -> dict:
-    """Wrong probabilities (T, T); exponents are kept below 50, where a learner's own would overflow."""
+    """Wrong probabilities (T, T); exponents are limited to 50, so that nothing overflows."""
     exp = lambda exponent: np.exp(np.minimum(exponent, 50))  # noqa: E731
     L = L[:, None]  # (T, 1)
     return {
         "the reference without the causal mask: later keys take part": exp(s - L),
-        "the reference with a mask that hides a query's own key too: query i sees the keys 0 … i": (
+        "the reference with a mask that also hides a query's own key: query i sees the keys 0 … i": (
             np.where(np.tril(past, -1), exp(s - L), 0)
         ),
-        "the reference with a mask one too wide: query i sees key i + 1 as well": (
+        "the reference with a mask that is one too wide: query i sees key i + 1 as well": (
             np.where(np.tril(np.ones_like(past), 1), exp(s - L), 0)
         ),
         "the reference with the mask the wrong way round: query i sees the keys from i on": (
@@ -118,7 +118,7 @@ def _score_gradients(p, dp, D, past, d, o, q) -> dict:
 
 
 def _last_block(dv, p, d):
-    """How long the blocks are, when dv (T, hs) is what the last block of queries gives; else None."""
+    """The length of the blocks if dv (T, hs) is what the last block of queries gives, else None."""
     T = len(p)
     if not isinstance(dv, np.ndarray) or dv.shape != d.shape or not np.isfinite(dv).all():
         return None

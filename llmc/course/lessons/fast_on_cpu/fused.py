@@ -1,4 +1,4 @@
-"""Lesson 11: what fused kernels should give, in float64, what known mistakes give instead, and stored measurements.
+"""Lesson 11: what fused kernels should give, in float64, and what known mistakes give instead.
 
 References return the dtype of their input. Mistakes are {sentence after "out equals ": (array, where to look)}, one
 such dict for each output where there are several.
@@ -11,17 +11,17 @@ import numpy as np
 from llmc.course.lessons import layernorm
 from llmc.course.lessons.matmul import results  # noqa: F401, what a function returned, one value a name
 
-# where to look; a test holds these titles against the headings of notebooks/11_fast_on_cpu.ipynb
+# where to look; a test compares these titles with the headings of notebooks/11_fast_on_cpu.ipynb
 FUSED = 'lesson 11, section "4.2 · Residual and layernorm in one pass"'
 ROOF = 'lesson 11, section "6 · The roofline of this processor"'
 
 SLOPE = "lesson 04 derives the slope of GELU, and its backward pass in the memory of dout"
 
 CANCELS = (
-    "rows with a large mean: E[x²] - E[x]² subtracts two large numbers that agree in nearly all their digits; sum the "
-    "squares of x - mean, in a second loop over the row"
+    "rows with a large mean: E[x²] - E[x]² subtracts two large numbers that agree in nearly all of their digits; "
+    "sum the squares of x - mean instead, in a second loop over the row"
 )
-SWAPPED = "mean holds what belongs into rstd, and rstd what belongs into mean: see the order of the arguments"
+SWAPPED = "mean and rstd are swapped: see the order of the arguments"
 
 
 def relocated(mistakes, where) -> dict:
@@ -42,7 +42,7 @@ class Cost(NamedTuple):
 
 
 def cost(N, C, itemsize=4) -> Cost:
-    """Of residual + layernorm on N rows of C numbers, everything that crosses once counted once."""
+    """What residual + layernorm costs on N rows of C numbers, if each array crosses once per function."""
     flops, small = 9.0 * N * C, 2 * C + 2 * N  # w and b are read, mean and rstd written
     fused = float(itemsize * (4 * N * C + small))
     return Cost(flops, float(itemsize * (5 * N * C + small)), fused, flops / fused)
@@ -54,36 +54,38 @@ def cost_mistakes(N, C, itemsize=4) -> dict:
     of = lambda numbers: float(itemsize * numbers)  # noqa: E731
     wrong = {
         "flops": {
-            "8 · N · C: the addition of the residual is missing": 8.0 * n,
+            "8 · N · C: the residual addition is missing": 8.0 * n,
             "the operations of one row: N is missing": right.flops / N,
-            "2 · N · C: count every line of the table": 2.0 * n,
+            "2 · N · C: count every operation of the task, not only two": 2.0 * n,
         },
         "separate_bytes": {
-            "the bytes of the fused function: apart, the sum is read a second time, by layernorm": right.fused_bytes,
-            "the bytes of layernorm alone: the residual addition moves three arrays more": of(2 * n + rows + channels),
+            "the bytes of the fused function: apart, layernorm reads the sum a second time": right.fused_bytes,
+            "the bytes of layernorm alone: the residual addition moves three more arrays": of(2 * n + rows + channels),
             "the bytes without w and b": of(5 * n + rows),
             "the bytes without mean and rstd": of(5 * n + channels),
-            "5 · N · C numbers alone: w, b, mean and rstd cross too": of(5 * n),
+            "the bytes of 5 · N · C numbers alone: w, b, mean and rstd cross, too": of(5 * n),
             "the number of numbers: itemsize is missing": right.separate_bytes / itemsize,
-            "the bytes of float32 whatever itemsize says": right.separate_bytes / itemsize * 4,
-            "the bytes with w and b read again for every row; once is enough": of(5 * n + rows + N * channels),
+            "the bytes of float32 numbers, whatever itemsize says": right.separate_bytes / itemsize * 4,
+            "the bytes with w and b read again for every row: once is enough": of(5 * n + rows + N * channels),
         },
         "fused_bytes": {
-            "the bytes of two functions: in the fused one the sum stays in the cache": right.separate_bytes,
-            "the bytes with residual missing: it is an output, the backward pass needs it": of(3 * n + rows + channels),
+            "the bytes of the two functions: in the fused one, the sum stays in the cache": right.separate_bytes,
+            "the bytes without residual: it is an output, because the backward pass needs it": of(
+                3 * n + rows + channels
+            ),
             "the bytes without w and b": of(4 * n + rows),
             "the bytes without mean and rstd": of(4 * n + channels),
-            "4 · N · C numbers alone: w, b, mean and rstd cross too": of(4 * n),
+            "the bytes of 4 · N · C numbers alone: w, b, mean and rstd cross, too": of(4 * n),
             "the number of numbers: itemsize is missing": right.fused_bytes / itemsize,
-            "the bytes of float32 whatever itemsize says": right.fused_bytes / itemsize * 4,
-            "the bytes with w and b read again for every row; once is enough": of(4 * n + rows + N * channels),
+            "the bytes of float32 numbers, whatever itemsize says": right.fused_bytes / itemsize * 4,
+            "the bytes with w and b read again for every row: once is enough": of(4 * n + rows + N * channels),
         },
         "intensity": {
-            "bytes per operation; it is the other way round": 1 / right.intensity,
-            "the intensity of the two functions apart; that of the fused one is asked for": (
+            "bytes per operation: divide the other way round": 1 / right.intensity,
+            "the intensity of the two separate functions: return that of the fused one": (
                 right.flops / right.separate_bytes
             ),
-            "operations per number, not per byte": right.intensity * itemsize,
+            "operations per number: return operations per byte": right.intensity * itemsize,
             "its whole part: // drops the rest, / keeps it": right.flops // right.fused_bytes,
         },
     }
@@ -102,7 +104,7 @@ class Roof(NamedTuple):
 
 
 def roofline(flops, nbytes, seconds, peak, bandwidth) -> Roof:
-    """Of functions with so many operations and bytes (n,) that took so many seconds (n,)."""
+    """Where functions with these operations, bytes and seconds, (n,) each, stand under the roof."""
     flops, nbytes, seconds = (np.asarray(a, np.float64) for a in (flops, nbytes, seconds))  # (n,) each
     shortest = np.maximum(flops / peak, nbytes / bandwidth)
     return Roof(np.minimum(peak, flops / nbytes * bandwidth), shortest, shortest / seconds)
@@ -118,29 +120,27 @@ def roofline_mistakes(flops, nbytes, seconds, peak, bandwidth) -> dict:
     wrong = {
         "attainable": {
             "the larger of the two limits: the lower one holds": np.maximum(peak, slope),
-            "intensity · bandwidth, also where the peak is lower": slope,
+            "intensity · bandwidth, even where the peak is lower": slope,
             "the peak, whatever the intensity": np.full_like(slope, peak),
-            "the reference with bytes per operation for the intensity": upside_down,
-            "the speed that was reached; what is attainable does not depend on seconds": flops / seconds,
+            "the reference with bytes per operation as the intensity": upside_down,
+            "the speed that was reached: what is attainable does not depend on seconds": flops / seconds,
             "the intensity capped at the peak: bandwidth is missing": np.minimum(peak, flops / nbytes),
-            "operations / (time of the arithmetic + time of the bytes): both go on at the same time": (
+            "operations / (time of the arithmetic + time of the bytes): the two overlap": (
                 flops / (computing + moving)
             ),
         },
         "shortest": {
-            "the sum of both times: the processor computes while memory delivers, the longer one counts": (
-                computing + moving
-            ),
-            "the shorter of the two times: both have to be finished": np.minimum(computing, moving),
+            "the sum of both times: they overlap, so the longer one counts": (computing + moving),
+            "the shorter of the two times: both must be over": np.minimum(computing, moving),
             "the time of the arithmetic alone": computing,
             "the time of the bytes alone": moving,
             "the seconds that it took": seconds,
         },
         "share": {
-            "seconds / shortest: the share is the other way round": seconds / right.shortest,
-            "the share of the peak; the roof is lower where memory limits": flops / seconds / peak,
+            "seconds / shortest: divide the other way round": seconds / right.shortest,
+            "the share of the peak: where memory is the limit, the roof is lower": flops / seconds / peak,
             "the share of the bandwidth alone": moving / seconds,
-            "the share in percent; a number from 0 to 1 is asked for": 100 * right.share,
+            "the share in percent: return a number from 0 to 1": 100 * right.share,
             "the share of the sum of both times": (computing + moving) / seconds,
         },
     }
@@ -175,7 +175,7 @@ def residual_layernorm_mistakes(x1, x2, w, b) -> dict:
         "x1 alone: x2 is not added": (x1, FUSED),
         "x2 alone: x1 is not added": (x2, FUSED),
         "x1 - x2": (x1 - x2, FUSED),
-        "the layernorm: what is asked for here is the plain sum, for the backward pass": (
+        "the layernorm: residual is the plain sum, for the backward pass": (
             layernorm.forward(total, w, b).out,
             FUSED,
         ),
@@ -188,18 +188,6 @@ def residual_layernorm_mistakes(x1, x2, w, b) -> dict:
 
 
 def swapped(mean, rstd, expected) -> bool:
-    """Do mean and rstd (N,) hold what belongs into the other one?"""
+    """Does each of mean and rstd (N,) hold the values of the other?"""
     close = np.allclose(mean, expected.rstd, rtol=1e-4) and np.allclose(rstd, expected.mean, rtol=1e-4)
     return close and not np.allclose(mean, expected.mean, rtol=1e-4)
-
-
-# ----------------------------------------------------------------------------------------------- measurements
-
-STORED = {  # milliseconds of a training step, medians; measured outside of the notebook, with `llmc bench --vs torch`
-    "machine": "two cores of an Intel Xeon with AVX-512, PyTorch 2.13",
-    "tiny": {"numpy": 60.0, "cpu": 20.0, "PyTorch": 40.0},
-    "tiny floor": 12.0,
-    "d12": {"numpy": 2500.0, "cpu": 700.0, "PyTorch": 2100.0},
-    "d12 floor": 560.0,
-    "d12 matmuls": 0.84,  # share of the cpu backend's step
-}

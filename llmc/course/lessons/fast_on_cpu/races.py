@@ -1,12 +1,12 @@
-"""Lesson 11: who writes where in a parallel loop? Plain Python plays Numba, turn by turn, and takes notes.
+"""Lesson 11: which turn of a parallel loop writes where? Plain Python plays Numba, turn by turn, and takes notes.
 
-A race is two turns of a `prange` that touch the same number, one of them writing: Numba may run them at the same time,
-and then one of two additions is lost, sometimes. To run the kernel shows that only by luck; here it always shows.
+Two turns of a `prange` race if they touch the same number and one of them writes it: Numba may run them at the same
+time, and then one of two additions may be lost. Running the kernel shows that only by luck; here it always shows.
 
     find_races(scatter, dwte, dwpe, dout, tokens)     -> Watch(races=[Race], loops=1, arguments=…)
 
-The kernel and the functions that it calls are run uncompiled, on copies of its arguments, as if there were THREADS
-threads; every array remembers which turn read and wrote each of its numbers. Small arrays, please: this is slow.
+The kernel and the functions that it calls run uncompiled, on copies of its arguments, as if there were THREADS threads;
+every array remembers which turn read and wrote each of its numbers. Use small arrays: this is slow.
 """
 
 import types
@@ -16,15 +16,15 @@ import numpy as np
 
 from llmc.course.lessons.fast_on_cpu.watched import Notes, Watch
 
-THREADS = 3  # no power of 2: then a cut into equal parts leaves something over
+THREADS = 3  # not a power of 2: equal parts leave a remainder
 MAKERS = ("empty", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like")  # of arrays that turns may share
 
 
 def find_races(function, *arguments) -> Watch | None:
     """Run `function` (a kernel, or a Python function that calls kernels) uncompiled, and watch its pranges.
 
-    Returns None when plain Python cannot run it, because it uses what only Numba has. What Numba does well is no race:
-    `total += row` on a whole array, of which each thread gets a copy of its own.
+    Returns None if plain Python cannot run it, because it uses something that only Numba has. `total += row` on a whole
+    array is no race: Numba gives each thread its own copy and adds the copies up.
     """
     notes = Notes(THREADS)
     code = getattr(getattr(function, "py_func", function), "__code__", None)
@@ -42,7 +42,7 @@ def find_races(function, *arguments) -> Watch | None:
 
 
 class _Uncompiled:
-    """Copies of functions in which the names of Numba mean something to plain Python."""
+    """Copies of functions in which Numba's names mean something to plain Python."""
 
     def __init__(self, notes):
         self.notes, self.done = notes, {}
@@ -53,11 +53,11 @@ class _Uncompiled:
         self.replaced |= {id(numba): _Module(numba, ours), id(np): _Module(np, makers)}
 
     def _maker(self, make):
-        """np.zeros and the like: what is made outside of a loop is shared by its turns."""
+        """np.zeros and its relatives: an array made outside of a loop is shared by its turns."""
         return lambda *a, **k: self.notes.watched(make(*a, **k)) if self.notes.turn is None else make(*a, **k)
 
     def plain(self, function):
-        """The function, or the one that a dispatcher has compiled, with the names in it replaced."""
+        """The function, or the Python function behind a compiled one, with the names in it replaced."""
         function = getattr(function, "py_func", function)
         if not isinstance(function, types.FunctionType) or function in self.done:
             return self.done.get(function, function)
@@ -70,7 +70,7 @@ class _Uncompiled:
         return copy
 
     def ours(self, value):
-        """What stands in the place of this global variable."""
+        """The replacement of this global variable, or the value itself."""
         if id(value) in self.replaced:
             return self.replaced[id(value)]
         library = (getattr(value, "__module__", None) or "").startswith(("numpy", "numba"))
@@ -89,5 +89,5 @@ class _Module:
 
 
 def _as_it_is(*function, **options):
-    """`@njit` and `@njit(parallel=True)` that compile nothing."""
+    """`@njit` and `@njit(parallel=True)`, without compiling anything."""
     return function[0] if function else lambda function: function

@@ -27,7 +27,7 @@ class Race:
 
 @dataclass
 class Watch:
-    """What was seen. races: the first of each array · loops: pranges that ran · arguments: as they were at the end."""
+    """Observations. races: the first of each array · loops: pranges that ran · arguments: their values at the end."""
 
     races: list = field(default_factory=list)
     loops: int = 0
@@ -35,16 +35,16 @@ class Watch:
 
 
 class Notes:
-    """Who has touched which number since the loop began."""
+    """Which turn has touched which number since the loop began."""
 
     def __init__(self, threads):
         self.threads, self.watch = threads, Watch()
-        self.turn = self.thread = None  # None: outside of a loop, where nobody else is
-        self.by_thread = False  # turns of one thread come one after the other: they cannot race
-        self.arrays = []  # (name, shape, who wrote (n,), who read (n,)) of each
+        self.turn = self.thread = None  # None: outside of a loop, where nothing runs at the same time
+        self.by_thread = False  # turns of one thread run one after the other, so they cannot race
+        self.arrays = []  # (name, shape, turns that wrote (n,), that read (n,)) of each
 
     def watched(self, array, name=""):
-        """A copy of the array that tells these notes what happens to it."""
+        """A copy of the array that reports to these notes."""
         copy = np.array(array, order="C").view(Watched)
         copy.notes, copy.number = self, len(self.arrays)
         copy.ids = np.arange(copy.size).reshape(copy.shape)
@@ -53,8 +53,8 @@ class Notes:
         return copy
 
     def loop(self, *bounds):
-        """What `prange` is here."""
-        if self.turn is not None:  # inside of another one it is an ordinary range
+        """The replacement of `prange`."""
+        if self.turn is not None:  # inside another one it is an ordinary range
             yield from range(*bounds)
             return
         self.watch.loops += 1
@@ -85,7 +85,7 @@ class Notes:
             wrote[ids] = self.turn
 
     def _meet(self, number, ids, who, how):
-        """Note a race when somebody else has been there."""
+        """Note a race if another turn has been there."""
         name, shape, _, _ = self.arrays[number]
         flat = np.ravel(ids)
         others = flat[(who[flat] != NOBODY) & (who[flat] != self.turn)]
@@ -95,12 +95,12 @@ class Notes:
 
 
 class Watched(np.ndarray):
-    """An array, or a part of one. ids: where each of its numbers lies in the whole, which has `number` in the notes."""
+    """An array or a part of one. ids: where its numbers lie in the whole, which is array `number` of the notes."""
 
     notes = None
 
     def _part(self, value, ids):
-        """value as a part of the same array."""
+        """The value, marked as a part of the same array."""
         value.notes, value.number, value.ids = self.notes, self.number, ids
         return value
 
@@ -117,7 +117,7 @@ class Watched(np.ndarray):
         if self.notes is None:
             return value
         if isinstance(value, Watched) and np.may_share_memory(value, self):
-            return self._part(value, self.ids[index])  # a view: nobody has read anything yet
+            return self._part(value, self.ids[index])  # a view: nothing has been read yet
         self.notes.read(self.number, self.ids[index])
         return value.view(np.ndarray) if isinstance(value, Watched) else value
 

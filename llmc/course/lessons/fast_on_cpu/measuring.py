@@ -1,0 +1,59 @@
+"""Lesson 11: what a function costs on one thread, in processor time, and what a ratio of two costs is called.
+
+Processor time counts only while this program runs, so other programs on the machine hardly change it. It adds up the
+seconds of all threads; with a single one it is the time that the function would take on a quiet machine.
+"""
+
+import sys
+from contextlib import contextmanager
+from statistics import median
+from time import perf_counter, process_time
+
+from numba import get_num_threads, set_num_threads
+from threadpoolctl import threadpool_limits
+
+CLOCK = perf_counter if sys.platform == "win32" else process_time  # on Windows, processor time moves in steps of 16 ms
+CLOSE = 1.05  # costs within 5% of each other count as equal
+
+
+@contextmanager
+def one_thread():
+    """Allow Numba and every BLAS library of this process one thread."""
+    threads = get_num_threads()
+    with threadpool_limits(1, user_api="blas"):
+        set_num_threads(1)
+        try:
+            yield
+        finally:
+            set_num_threads(threads)
+
+
+def processor_seconds(*functions, rounds=9, seconds=0.5):
+    """Median processor time of each function of nothing, on one thread, in seconds. They take turns.
+
+    One turn that is not timed warms up caches. Ends after `rounds` turns, or after 3 once `seconds` have passed.
+    """
+    times = [[] for _ in functions]
+    with one_thread():
+        for function in functions:
+            function()
+        start = CLOCK()
+        for turn in range(1, rounds + 1):
+            for function, taken in zip(functions, times, strict=True):
+                begin = CLOCK()
+                function()
+                taken.append(CLOCK() - begin)
+            if turn >= 3 and CLOCK() - start > seconds:
+                break
+    return [median(taken) for taken in times]
+
+
+def times_as_fast(ratio) -> str:
+    """A measured ratio of two times in words.
+
+    >>> [times_as_fast(ratio) for ratio in (3.14, 1.02, 0.5)]
+    ['3.1 times as fast', 'about as fast', 'slower, 2.0 times the time']
+    """
+    if ratio >= CLOSE:
+        return f"{ratio:.1f} times as fast"
+    return "about as fast" if ratio > 1 / CLOSE else f"slower, {1 / ratio:.1f} times the time"
