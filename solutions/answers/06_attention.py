@@ -1,6 +1,6 @@
 """Answers to the exercises of lesson 06 as learners write them: right ones that look different, and wrong ones.
 
-Each wrong answer carries words that its check must say. CI runs them all;
+Each wrong answer carries words that its check must say. CI runs them all, and
 `python -m llmc.course.authoring.answers 06` runs those of this lesson.
 """
 
@@ -61,7 +61,7 @@ def scores_with_keys_as_rows(q, k):
     return np.where(np.tril(np.ones((T, T))) == 1, k @ q.T / hs**0.5, -np.inf)
 
 
-@wrong("attention_scores", says="the past masked in place of the future")
+@wrong("attention_scores", says="the past masked instead of the future")
 def scores_mask_the_past(q, k):
     T, hs = q.shape
     return np.where(np.triu(np.ones((T, T))) == 1, q @ k.T / hs**0.5, -np.inf)
@@ -95,7 +95,7 @@ def scores_with_a_large_number(q, k):
     return np.where(np.triu(np.ones((T, T), bool), k=1), -1e4, q @ k.T / hs**0.5)
 
 
-@wrong("attention_scores", says="0 · ∞ is NaN, so a mask of 0 and 1 cannot be multiplied by -np.inf")
+@wrong("attention_scores", says="0 · ∞ is NaN, so you cannot multiply a mask of 0 and 1 by -np.inf")
 def scores_multiply_by_infinity(q, k):
     T, hs = q.shape
     with np.errstate(all="ignore"):
@@ -120,7 +120,7 @@ def scores_transpose_the_query(q, k):
     return scores
 
 
-@wrong("attention_scores", says="scores holds shares, every row adds up to 1: return the scores themselves")
+@wrong("attention_scores", says="scores holds shares, because every row adds up to 1: return the scores themselves")
 def scores_go_on_to_the_softmax(q, k):
     T, hs = q.shape
     return _softmax(np.where(np.tril(np.ones((T, T), bool)), q @ k.T / hs**0.5, -np.inf))
@@ -225,7 +225,7 @@ def forward_masks_too_late(qkv, NH):
     return _merge(p @ v), p
 
 
-@wrong("attention_forward", says="the reference with 0 in place of -inf")
+@wrong("attention_forward", says="the reference with 0 instead of -inf")
 def forward_zeroes_the_scores(qkv, NH):
     q, k, v = _split(qkv, 3, NH)
     p = _softmax(np.tril(q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5))
@@ -316,7 +316,7 @@ def _right_forward(qkv, NH):
     return p @ v, p
 
 
-@wrong("attention_forward", says="only out was returned, and two arrays are asked for")
+@wrong("attention_forward", says="only out was returned, but the exercise needs two arrays")
 def forward_returns_out_alone(qkv, NH):
     return _merge(_right_forward(qkv, NH)[0])
 
@@ -372,7 +372,7 @@ def softmax_forgets_the_competition(dp, p):
     return p * dp
 
 
-@wrong("attention_softmax_backward", says="the diagonal of the Jacobian alone")
+@wrong("attention_softmax_backward", says="only the diagonal of the Jacobian")
 def softmax_like_a_sigmoid(dp, p):
     return p * (1 - p) * dp
 
@@ -392,7 +392,7 @@ def softmax_sums_dp(dp, p):
     return p * (dp - dp.sum(axis=-1, keepdims=True))
 
 
-@wrong("attention_softmax_backward", says="the mean of p · dp in place of its sum")
+@wrong("attention_softmax_backward", says="the mean of p · dp instead of its sum")
 def softmax_with_a_mean(dp, p):
     return p * (dp - (p * dp).mean(axis=-1, keepdims=True))
 
@@ -424,7 +424,7 @@ def softmax_in_place(dp, p):
     return dp
 
 
-@wrong("attention_softmax_backward", says="dp and p have changed places")
+@wrong("attention_softmax_backward", says="dp and p are swapped")
 def softmax_with_swapped_arguments(p, dp):
     return p * (dp - (p * dp).sum(-1, keepdims=True))
 
@@ -500,7 +500,7 @@ def backward_scales_dq_alone(dout, qkv, probabilities, NH):
     return _joined(dq, dk * dq.shape[-1] ** 0.5, dv)
 
 
-@wrong("attention_backward", says="dscores that are dp itself: the softmax was not passed")
+@wrong("attention_backward", says="dscores that are dp itself: the step through the softmax is missing")
 def backward_skips_the_softmax(dout, qkv, probabilities, NH):
     q, k, v = _split(qkv, 3, NH)
     do, p = _split(dout, 1, NH)[0], probabilities
@@ -531,7 +531,7 @@ def backward_mixes_forward(dout, qkv, probabilities, NH):
     return _joined(dq, dk, probabilities @ _split(dout, 1, NH)[0])
 
 
-@wrong("attention_backward", says="dq equals the reference with q in place of k")
+@wrong("attention_backward", says="dq equals the reference with q instead of k")
 def backward_takes_q_for_k(dout, qkv, probabilities, NH):
     q, k, v = _split(qkv, 3, NH)
     do, p = _split(dout, 1, NH)[0], probabilities
@@ -696,7 +696,7 @@ def lean_in_place_only(qkv, NH):
     return _merge(p @ v)
 
 
-@wrong("lean_attention_forward", says="at most 20% is asked for")
+@wrong("lean_attention_forward", says="at most 20% is allowed")
 def lean_one_head_at_a_time(qkv, NH):
     q, k, v = _split(qkv, 3, NH)
     out = np.empty(q.shape, q.dtype)
@@ -707,7 +707,7 @@ def lean_one_head_at_a_time(qkv, NH):
     return _merge(out)
 
 
-@wrong("lean_attention_forward", says="at most 5 times will do. Look first at the turns of your Python loop")
+@wrong("lean_attention_forward", says="at most 5 times will do. Look first at your Python loop")
 def lean_eight_keys_at_a_time(qkv, NH):
     B, T, width = qkv.shape
     C = width // 3
@@ -759,12 +759,12 @@ def _online(qkv, NH, rescale_sum, rescale_mixture):
     return _merge(mixed / total)
 
 
-@wrong("lean_attention_forward", says="multiply the sum AND the mixture so far by e to the (old - new)")
+@wrong("lean_attention_forward", says="multiply both the sum and the mixture so far by e to the power of (old - new)")
 def lean_forgets_to_rescale_the_sum(qkv, NH):
     return _online(qkv, NH, False, True)
 
 
-@wrong("lean_attention_forward", says="right for falling scores, so what comes late is the trouble")
+@wrong("lean_attention_forward", says="right for falling scores, so the trouble comes with later keys")
 def lean_forgets_to_rescale(qkv, NH):
     return _online(qkv, NH, False, False)
 
@@ -830,7 +830,7 @@ def lean_forgets_the_mask_inside_the_block(qkv, NH):
     return _blocks(qkv, NH, mask=False)
 
 
-@wrong("lean_attention_forward", says="before it was divided by its row's sum of exponentials")
+@wrong("lean_attention_forward", says="before it is divided by its row's sum of exponentials")
 def lean_forgets_to_divide(qkv, NH):
     return _blocks(qkv, NH, divide=False)
 

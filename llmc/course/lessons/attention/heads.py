@@ -1,7 +1,7 @@
-"""Lesson 06: what attention should give, in float64, and what each well-known mistake gives instead.
+"""Lesson 06: what attention should return, computed in float64, and what each well-known mistake returns instead.
 
-References go head by head and row by row and return the dtype of their input. Mistakes are {sentence after
-"out equals ": (array, where to look)}, for each output.
+References go head by head and row by row, and return the dtype of their input. For each output, mistakes are
+{sentence after "out equals ": (array, where to look)}.
 """
 
 from typing import NamedTuple
@@ -10,7 +10,7 @@ import numpy as np
 
 from llmc.course.checks.explain import WrongAnswer
 
-# where to look; a test holds these titles against the headings of notebooks/06_attention.ipynb
+# where to look; a test compares these titles with the headings of notebooks/06_attention.ipynb
 QUERY = 'lesson 06, section "One query by hand"'
 ALL_QUERIES = 'lesson 06, section "All queries at once"'
 SCALE = 'lesson 06, section "2.1 · Why divide by √hs"'
@@ -82,12 +82,12 @@ def softmax_backward(dp, p):
 
 
 def backward(dout, qkv, NH):
-    """dqkv (B, T, 3C)."""
+    """dqkv (B, T, 3C), of qkv's dtype."""
     return np.concatenate(_parts(dout, qkv, NH), axis=-1).astype(qkv.dtype)
 
 
 def _parts(dout, qkv, NH, p=None, ds=None):
-    """[dq, dk, dv], (B, T, C) each, in float64; p or ds (B, NH, T, T) can be replaced by something wrong."""
+    """[dq, dk, dv], (B, T, C) each, in float64; p or ds (B, NH, T, T) may be given, and wrong."""
     q, k, v = split(qkv, NH)  # (B, NH, T, hs) each
     (do,) = split(dout, NH, parts=1)  # (B, NH, T, hs)
     p = forward(qkv.astype(np.float64), NH).probabilities if p is None else p
@@ -101,20 +101,20 @@ def _parts(dout, qkv, NH, p=None, ds=None):
 
 
 def float32_kept(name, got):
-    """Raise WrongAnswer when got, made from float32 inputs, is a float64 array."""
+    """Raise WrongAnswer if got, made from float32 inputs, is a float64 array."""
     if isinstance(got, np.ndarray) and got.dtype == np.float64:
         raise WrongAnswer(
-            f"for float32 inputs {name} should be float32 too, but is float64: `np.sqrt(hs)` is a float64 number that "
-            "makes everything float64, `hs**0.5` is not; and np.full, np.zeros, np.ones and np.empty make float64 "
-            "arrays unless you give them dtype=."
+            f"for float32 inputs {name} should be float32 too, but is float64. `np.sqrt(hs)` is a float64 number that "
+            "makes everything float64, and `hs**0.5` is not. np.full, np.zeros, np.ones and np.empty make float64 "
+            "arrays unless you pass dtype=."
         )
 
 
 def two_results(got, expected: Forward):
-    """got, when it is a pair that may be (out, probabilities); else WrongAnswer in a plain sentence."""
+    """Return got if it may be the pair (out, probabilities); else raise WrongAnswer with a plain sentence."""
     if isinstance(got, np.ndarray):
         which = {x.shape: name for name, x in expected._asdict().items()}.get(got.shape, "an array")
-        raise WrongAnswer(f"only {which} was returned, and two arrays are asked for: `return out, probabilities`.")
+        raise WrongAnswer(f"only {which} was returned, but the exercise needs two arrays: `return out, probabilities`.")
     if not isinstance(got, (tuple, list)) or len(got) != 2:
         return got
     if [np.shape(x) for x in got] == [expected.probabilities.shape, expected.out.shape]:
@@ -132,7 +132,7 @@ def two_results(got, expected: Forward):
 
 
 def three_parts(got, expected):
-    """Raise WrongAnswer when dq, dk and dv were joined along the wrong axis; got should be dqkv (B, T, 3C)."""
+    """Raise WrongAnswer if dq, dk and dv were joined along the wrong axis; got should be dqkv (B, T, 3C)."""
     B, T, width = expected.shape
     along = {(3 * B, T, width // 3): "first axis", (B, 3 * T, width // 3): "token axis"}
     if np.shape(got) in along:
@@ -143,9 +143,9 @@ def three_parts(got, expected):
 
 
 def no_infinite_gradient(name, got, hidden=None):
-    """Raise WrongAnswer when got holds inf or NaN as it does after ds was masked with -inf.
+    """Raise WrongAnswer if got holds infinity or NaN as it does when ds was masked with -inf.
 
-    hidden: where exactly the -inf would stand; None when a matmul has spread them.
+    hidden: where exactly the -inf would be; None if a matmul has spread them.
     """
     if not isinstance(got, np.ndarray) or np.isfinite(got).all():
         return
@@ -153,7 +153,7 @@ def no_infinite_gradient(name, got, hidden=None):
         holds = "NaN or infinity" if hidden is None else "-inf for future keys"
         raise WrongAnswer(
             f"{name} holds {holds}. Were the gradients of the scores masked with -inf? Where p is 0, ds = p · (dp - D) "
-            f'is 0 already: the backward pass needs no mask.\n→ Where to look: {SOFTMAX}, "And the mask?".'
+            f'is 0 already, so the backward pass needs no mask.\n→ Where to look: {SOFTMAX}, "And the mask?".'
         )
 
 
@@ -161,16 +161,16 @@ def no_infinite_gradient(name, got, hidden=None):
 
 
 def without_future(got, expected):
-    """got with 0 in place of the -inf of future keys, or WrongAnswer that says how the mask is wrong.
+    """Return got with 0 in place of the -inf of future keys, or raise WrongAnswer that says how the mask is wrong.
 
-    Anything that is no array of the right shape is returned as it is: `compare` has words for that.
+    Anything but an array of the right shape is returned unchanged: `compare` explains it.
     """
     if not isinstance(got, np.ndarray) or got.shape != expected.shape:
         return got
     right = seen(len(got))  # (T, T)
     if np.isnan(got).any():
         raise WrongAnswer(
-            "scores holds NaN: 0 · ∞ is NaN, so a mask of 0 and 1 cannot be multiplied by -np.inf. Let np.where choose "
+            "scores holds NaN: 0 · ∞ is NaN, so you cannot multiply a mask of 0 and 1 by -np.inf. Let np.where choose "
             f"between the score and -np.inf.\n→ Where to look: {HEAD}."
         )
     sentence = _mask_mistake(got == -np.inf, got, right)
@@ -180,36 +180,36 @@ def without_future(got, expected):
 
 
 def _mask_mistake(hidden, got, right):
-    """What is wrong with hidden (T, T), where got is -inf; None when it is the future exactly."""
+    """What is wrong with hidden (T, T), where got is -inf; None if it is exactly the future."""
     if np.array_equal(hidden, ~right):
         return None
     future = got[~right]
     if len(got) > 1 and (got >= 0).all() and np.allclose(got.sum(axis=-1), 1, atol=1e-3):
-        return "scores holds shares, every row adds up to 1: return the scores themselves, without the softmax"
+        return "scores holds shares, because every row adds up to 1: return the scores themselves, before the softmax"
     if np.array_equal(hidden, ~right.T):
-        return "scores has the past masked in place of the future: row t may look at columns 0 … t"
+        return "scores has the past masked instead of the future: row t may look at columns 0 … t"
     if np.array_equal(hidden, np.triu(np.ones_like(right))):
         return "scores has its diagonal masked too: a token may look at itself (and the first has nothing else)"
     if np.array_equal(hidden, np.triu(np.ones_like(right), 2)):
         return "scores lets each token see the next one: the mask begins one column too late"
     if hidden.any():
         i, j = np.argwhere(hidden == right)[0]
-        return f"scores is {got[i, j]:.6g} at [{i}, {j}]: -inf belongs to columns j > row i, and only there"
+        return f"scores is {got[i, j]:.6g} at [{i}, {j}]: -inf belongs where column j > row i, and nowhere else"
     if (future == 0).all():
         return "scores is 0 for future keys: e to the power of 0 is 1, so they would still get a share; use -inf"
     if (future == future[0]).all() and future[0] < 0:
-        return f"scores is {future[0]:g} for future keys: use -np.inf, whose share is exactly 0 beside any score"
-    return "scores is not masked: put -inf where the key's column lies behind the query's row"
+        return f"scores is {future[0]:g} for future keys: use -np.inf, whose share is always exactly 0"
+    return "scores is not masked: put -inf where the key comes after the query (column > row)"
 
 
 def scores_mistakes(q, k) -> dict:
-    """Known wrong scores, 0 in the future (as `without_future` leaves them)."""
+    """Known wrong scores, with 0 in the future (as `without_future` leaves them)."""
     T, hs = q.shape
     products = q @ k.T  # (T, T)
     wrong = {
         "q · k not divided by √hs": products,
         "q · k divided by hs: divide by its root": products / hs,
-        "q · k times √hs: divide by it": products * hs**0.5,
+        "q · k multiplied by √hs: divide by it": products * hs**0.5,
         "q · k divided by √T: the sum runs over hs channels": products / T**0.5,
     }
     both = {
@@ -241,19 +241,19 @@ def forward_mistakes(qkv, NH) -> dict:
             SCALE,
         ),
         "the reference with 1/hs as its scale: the root is missing": (softmax(hide(s / hs)), SCALE),
-        "the reference with √hs multiplied, not divided": (softmax(hide(s * hs**0.5)), SCALE),
+        "the reference multiplied by √hs instead of divided by it": (softmax(hide(s * hs**0.5)), SCALE),
         "the reference without the causal mask": (softmax(scaled), MASK),
         "the reference with a mask that begins one column too late: each token sees the next": (
             softmax(hide(scaled, np.tril(np.ones((T, T), bool), 1))),
             MASK,
         ),
-        "the reference with the past masked in place of the future": (softmax(hide(scaled, mask.T)), MASK),
+        "the reference with the past masked instead of the future": (softmax(hide(scaled, mask.T)), MASK),
         "the reference masked after the softmax: its rows no longer add up to 1": (
             np.where(mask, softmax(scaled), 0),
             MASK,
         ),
-        "the reference with 0 in place of -inf: e to the power of 0 is 1": (softmax(np.where(mask, scaled, 0)), MASK),
-        "the softmax of each column: a query shares its attention over keys, the last axis": (
+        "the reference with 0 instead of -inf: e to the power of 0 is 1": (softmax(np.where(mask, scaled, 0)), MASK),
+        "the softmax of each column: a query divides its attention among the keys, along the last axis": (
             softmax(columns, axis=-2),
             HEAD,
         ),
@@ -295,7 +295,7 @@ def _layouts(qkv, NH) -> dict:
         "the reference with heads cut by reshape(B, NH, T, hs) alone: that mixes tokens": [
             third.reshape(B, NH, T, hs) for third in thirds
         ],
-        "the reference with qkv read as [q, k, v] of head 0, then of head 1, …: it is all Q, all K, all V": list(
+        "the reference with qkv read as [q, k, v] of head 0, then of head 1, …: all of Q comes first": list(
             qkv.reshape(B, T, NH, 3, hs).transpose(3, 0, 2, 1, 4)
         ),
         "the reference with channel c given to head c mod NH: a head's channels lie side by side": [
@@ -320,19 +320,19 @@ def softmax_backward_mistakes(dp, p) -> dict:
     wrong = {
         "p · dp: the row's sum is not subtracted": p * dp,
         "dp minus the row's sum, not multiplied by p": dp - both,
-        "p · (1 - p) · dp: the diagonal of the Jacobian alone, as if the shares did not compete": p * (1 - p) * dp,
+        "p · (1 - p) · dp: only the diagonal of the Jacobian, as if the shares did not compete": p * (1 - p) * dp,
         "p · dp minus the row's sum: subtract it before you multiply by p": p * dp - both,
-        "p · (dp + the row's sum): it is subtracted": p * (dp + both),
-        "the reference with the mean of p · dp in place of its sum": p * (dp - (dp * p).mean(-1, keepdims=True)),
-        "the reference with the sum of dp alone in place of the sum of p · dp": p * (dp - dp.sum(-1, keepdims=True)),
-        "the reference with the mean of dp in place of the sum of p · dp": p * (dp - dp.mean(-1, keepdims=True)),
+        "p · (dp + the row's sum): subtract the sum": p * (dp + both),
+        "the reference with the mean of p · dp instead of its sum": p * (dp - (dp * p).mean(-1, keepdims=True)),
+        "the reference with the sum of dp alone instead of the sum of p · dp": p * (dp - dp.sum(-1, keepdims=True)),
+        "the reference with the mean of dp instead of the sum of p · dp": p * (dp - dp.mean(-1, keepdims=True)),
         "the reference with sums over the queries, axis -2": p * (dp - (dp * p).sum(axis=-2, keepdims=True)),
-        "the reference with one sum over the whole array: every row has its own": p * (dp - (dp * p).sum()),
-        "the reference with row sums that lie along the columns: keepdims=True is missing": p
+        "the reference with one sum over the whole array: every row has a sum of its own": p * (dp - (dp * p).sum()),
+        "the reference with row sums laid along the columns: keepdims=True is missing": p
         * (dp - both.swapaxes(-1, -2)),
         "the softmax of dp": softmax(dp),
-        "dp itself: the softmax was not passed": dp,
-        "dp · (p - D): dp and p have changed places": dp * (p - both),
+        "dp itself: the step through the softmax is missing": dp,
+        "dp · (p - D): dp and p are swapped": dp * (p - both),
     }
     return {text: (array, SOFTMAX) for text, array in wrong.items()}
 
@@ -360,7 +360,7 @@ def backward_mistakes(dout, qkv, NH) -> dict:
     wrong["dq"] |= {
         scale: (dq * root, SCORES),
         "the reference with the scale applied twice": (dq / root, SCORES),
-        "the reference with q in place of k": (merge(ds @ q), SCORES),
+        "the reference with q instead of k": (merge(ds @ q), SCORES),
         "the reference with dscores transposed": (merge(ds.swapaxes(-1, -2) @ k), SCORES),
         "dk: the two are in the wrong order": (dk, ALL_HEADS),
         "dv: the order is [dq, dk, dv]": (dv, ALL_HEADS),
@@ -372,7 +372,7 @@ def backward_mistakes(dout, qkv, NH) -> dict:
             merge(ds @ q),
             SCORES,
         ),
-        "the reference with k in place of q": (merge(ds.swapaxes(-1, -2) @ k), SCORES),
+        "the reference with k instead of q": (merge(ds.swapaxes(-1, -2) @ k), SCORES),
         "dq: the two are in the wrong order": (dq, ALL_HEADS),
     }
     wrong["dv"] |= {
@@ -380,8 +380,8 @@ def backward_mistakes(dout, qkv, NH) -> dict:
             merge(p @ do),
             MIXTURE,
         ),
-        "the reference with dscores in place of the probabilities": (merge(ds.swapaxes(-1, -2) @ do), MIXTURE),
-        "the reference with v in place of dout": (merge(p.swapaxes(-1, -2) @ v), MIXTURE),
+        "the reference with dscores instead of the probabilities": (merge(ds.swapaxes(-1, -2) @ do), MIXTURE),
+        "the reference with v instead of dout": (merge(p.swapaxes(-1, -2) @ v), MIXTURE),
         "dq: the order is [dq, dk, dv]": (dq, ALL_HEADS),
     }
     _add_layouts(wrong, dout, qkv, NH)
@@ -389,7 +389,7 @@ def backward_mistakes(dout, qkv, NH) -> dict:
 
 
 def _add_layouts(wrong, dout, qkv, NH):
-    """Right numbers, put back or taken in the wrong order."""
+    """Add right numbers in the wrong order."""
     B, T, C = dout.shape
     hs = C // NH
     for name, part in zip(wrong, _parts(dout, qkv, NH)):

@@ -13,11 +13,12 @@ from llmc.course.lessons.attention.heads import (
     split,
 )
 
-# where to look; a test holds these titles against the headings of notebooks/06_attention.ipynb
+# where to look; a test compares these titles with the headings of notebooks/06_attention.ipynb
 ONLINE = 'lesson 06, section "5.3 · A first look at online softmax"'
 RESCALE = (
-    f"{ONLINE}: it was right for falling scores, so what comes late is the "
-    "trouble. When a block brings a larger maximum, multiply the sum AND the mixture so far by e to the (old - new)"
+    f"{ONLINE}: it is right for falling scores, so the trouble comes with later "
+    "keys. When a block brings a larger maximum, multiply both the sum and the mixture so far by e to the power of "
+    "(old - new)"
 )
 
 
@@ -30,14 +31,14 @@ def ramp(qkv, rising):
 
 
 def _wrong_queries(out, expected):
-    """(T,) bool: which rows of out (B, T, C) are not as expected; None when it cannot be told."""
+    """(T,) bool: which rows of out (B, T, C) are not as expected; None if that cannot be decided."""
     if np.shape(out) != expected.shape or not np.isfinite(out).all():
         return None
     return np.abs(out - expected).max(axis=(0, 2)) > 1e-3 * np.abs(expected).max()
 
 
 def look(out, expected):
-    """Where to look when out (B, T, C) goes wrong in the middle, because of blocks; None when it starts out wrong."""
+    """Where to look if blocks make out (B, T, C) wrong in the middle; None if it is wrong from the start."""
     wrong = _wrong_queries(out, expected)  # (T,)
     if wrong is None or not wrong.any() or wrong[:2].any():
         return None
@@ -55,7 +56,7 @@ def mistakes(out, qkv, NH) -> dict:
     s = np.where(seen(T), scores, -np.inf)  # (B, NH, T, T)
     with np.errstate(over="ignore", invalid="ignore"):
         for what, e in (("", s - s.max(axis=-1, keepdims=True)), (" (nor was the maximum subtracted)", s)):
-            undivided = f"the mixture before it was divided by its row's sum of exponentials{what}"
+            undivided = f"the mixture before it is divided by its row's sum of exponentials{what}"
             known[undivided] = (merge(np.exp(e) @ v), ALL_QUERIES)
     wrong = _wrong_queries(out, right)  # (T,)
     if wrong is None or wrong.all() or not wrong.any():
@@ -75,7 +76,7 @@ def _block_tables(wrong, T):
     if not wrong[0]:  # the first block is right
         n = int(wrong.argmax())
         yield (
-            f"the reference with the last block of {n} keys alone: what came before was multiplied by exp(-inf) = 0. "
+            f"the reference with the last block of {n} keys alone: all before it was multiplied by exp(-inf) = 0. "
             "Does the largest score so far stay -inf, because `m = new` is missing at the end of the loop?",
             seen(T) & (t >= (t // n * n)[:, None]),
             ONLINE,
