@@ -46,7 +46,7 @@ def momentum_with_shares_swapped(params, grads, m, lr, beta):
     params -= lr * m
 
 
-@wrong("momentum_step", says="it was never written. `m = …` only makes a new array, `m[...] = …`")
+@wrong("momentum_step", says="it was never written. `m = …` only makes a new array; `m[...] = …`")
 def momentum_rebinds_m(params, grads, m, lr, beta):
     m = beta * m + (1 - beta) * grads
     params -= lr * m
@@ -58,7 +58,7 @@ def momentum_rebinds_params(params, grads, m, lr, beta):
     params = params - lr * m
 
 
-@wrong("momentum_step", says="params equals params - lr · (the old m): m is renewed first, then used")
+@wrong("momentum_step", says="params equals params - lr · (the old m): m is updated first, then used")
 def momentum_steps_first(params, grads, m, lr, beta):
     params -= lr * m
     m[...] = beta * m + (1 - beta) * grads
@@ -82,7 +82,7 @@ def momentum_adds_up(params, grads, m, lr, beta):
     params -= lr * m
 
 
-@wrong("momentum_step", says="lr belongs into the step, not into m")
+@wrong("momentum_step", says="lr belongs in the step, not in m")
 def momentum_with_lr_in_m(params, grads, m, lr, beta):
     m[...] = beta * m + lr * grads
     params -= m
@@ -160,7 +160,7 @@ def adamw_stores_the_hats(params, grads, m, v, lr, beta1, beta2, eps, weight_dec
     params -= lr * m / (np.sqrt(v) + eps)
 
 
-@wrong("adamw_step", says="t - 1 in place of t")
+@wrong("adamw_step", says="t - 1 instead of t")
 def adamw_counts_from_zero(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
     _means(grads, m, v, beta1, beta2)
     k = t - 1
@@ -168,7 +168,7 @@ def adamw_counts_from_zero(params, grads, m, v, lr, beta1, beta2, eps, weight_de
     params -= lr * m / (1 - beta1**k) / (np.sqrt(v / (1 - beta2**k)) + eps)
 
 
-@wrong("adamw_step", says="t + 1 in place of t: the first step is t = 1")
+@wrong("adamw_step", says="t + 1 instead of t: the first step is t = 1")
 def adamw_counts_one_more(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
     _means(grads, m, v, beta1, beta2)
     params *= 1 - lr * weight_decay
@@ -209,14 +209,14 @@ def adamw_decays_without_lr(params, grads, m, v, lr, beta1, beta2, eps, weight_d
     params -= lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
 
 
-@wrong("adamw_step", says="decay after the step: the params of before the step are decayed")
+@wrong("adamw_step", says="decay after the step: decay applies to the params before the step")
 def adamw_decays_afterwards(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
     _means(grads, m, v, beta1, beta2)
     params -= lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
     params *= 1 - lr * weight_decay
 
 
-@wrong("adamw_step", says="decay divided by √v̂ + eps too: decay stands outside")
+@wrong("adamw_step", says="decay divided by √v̂ + eps, too: do not divide it")
 def adamw_decays_in_the_numerator(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
     _means(grads, m, v, beta1, beta2)
     params -= lr * (m / (1 - beta1**t) + weight_decay * params) / (np.sqrt(v / (1 - beta2**t)) + eps)
@@ -237,7 +237,7 @@ def adamw_forgets_the_root(params, grads, m, v, lr, beta1, beta2, eps, weight_de
     params -= lr * m / (1 - beta1**t) / (v / (1 - beta2**t) + eps)
 
 
-@wrong("adamw_step", says="m equals the reference with beta2 in place of beta1")
+@wrong("adamw_step", says="m equals the reference with beta2 instead of beta1")
 def adamw_with_betas_swapped(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
     _means(grads, m, v, beta2, beta1)
     params *= 1 - lr * weight_decay
@@ -252,7 +252,7 @@ def adamw_with_m_and_v_swapped(params, grads, m, v, lr, beta1, beta2, eps, weigh
     params -= lr * np.abs(v) / (np.sqrt(np.abs(m)) + eps)
 
 
-@wrong("adamw_step", says="1 - beta in place of 1 - beta**t")
+@wrong("adamw_step", says="1 - beta instead of 1 - beta**t")
 def adamw_forgets_the_power(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
     _means(grads, m, v, beta1, beta2)
     params *= 1 - lr * weight_decay
@@ -289,14 +289,14 @@ def adamw_without_eps(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, 
         params -= lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + (eps if eps > 1e-3 else 0))
 
 
-@wrong("adamw_step", says="params equals the reference with grads in place of m̂")
+@wrong("adamw_step", says="params equals the reference with grads instead of m̂")
 def adamw_is_rmsprop(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
     _means(grads, m, v, beta1, beta2)
     params *= 1 - lr * weight_decay
     params -= lr * grads / (np.sqrt(v / (1 - beta2**t)) + eps)
 
 
-@wrong("adamw_step", says="the old m and v: they are renewed first")
+@wrong("adamw_step", says="the old m and v: they are updated first")
 def adamw_steps_first(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
     params *= 1 - lr * weight_decay
     params -= lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
@@ -400,7 +400,7 @@ def groups_as_a_dict(shapes):
     return {name: name in MATRICES for name in shapes}
 
 
-@wrong("decay_groups", says="none of the names in shapes: return the names")
+@wrong("decay_groups", says="not one of the names in shapes: return the names")
 def groups_of_shapes(shapes):
     return [s for n, s in shapes.items() if n in MATRICES], [s for n, s in shapes.items() if n not in MATRICES]
 
@@ -500,7 +500,7 @@ def clip_without_the_small_number(grads, max_norm):
     return norm
 
 
-@wrong("clip_by_global_norm", says="equals the norm AFTER clipping; the one before is asked for")
+@wrong("clip_by_global_norm", says="equals the norm AFTER clipping; return the norm before it")
 def clip_returns_the_new_norm(grads, max_norm):
     norm = float(np.sqrt(sum(np.sum(g * g) for g in grads)))
     if norm > max_norm:
@@ -541,7 +541,7 @@ def clip_returns_the_list(grads, max_norm):
     return grads
 
 
-@wrong("clip_by_global_norm", says="the norm plus 1e-6: that small number belongs into the denominator alone")
+@wrong("clip_by_global_norm", says="the norm plus 1e-6: that small number belongs in the denominator alone")
 def clip_returns_the_denominator(grads, max_norm):
     norm = float(np.sqrt(sum(np.sum(g * g) for g in grads))) + 1e-6
     for g in grads:
@@ -558,7 +558,7 @@ def clip_rebinds_names(grads, max_norm):
     return norm
 
 
-@wrong("clip_by_global_norm", says="nothing was returned; the norm before clipping is asked for")
+@wrong("clip_by_global_norm", says="nothing was returned; return the norm before clipping")
 def clip_returns_nothing(grads, max_norm):
     norm = float(np.sqrt(sum(np.sum(g * g) for g in grads)))
     if norm > max_norm:
@@ -645,7 +645,7 @@ def schedule_does_not_move_at_first(step, max_lr, warmup, total, final_fraction,
     return schedule_starts_at_zero(step, max_lr, warmup, total, final_fraction, kind)
 
 
-@wrong("scheduled_lr", says="step in place of step + 1: the first step would not move")
+@wrong("scheduled_lr", says="step instead of step + 1: the first step would not move")
 def schedule_starts_at_zero(step, max_lr, warmup, total, final_fraction, kind):
     if step < warmup:
         return max_lr * step / warmup
@@ -671,7 +671,7 @@ def schedule_counts_from_the_start(step, max_lr, warmup, total, final_fraction, 
     return _curve(_x(step, 0.8 * total if kind == "wsd" else 0, total), max_lr, final_fraction, kind)
 
 
-@wrong("scheduled_lr", says="goes on behind its end: from step total on it stays where it is")
+@wrong("scheduled_lr", says="goes on past its end: from step total on it no longer changes")
 def schedule_has_no_end(step, max_lr, warmup, total, final_fraction, kind):
     if step < warmup:
         return max_lr * (step + 1) / warmup
@@ -723,7 +723,7 @@ def schedule_forgets_the_half(step, max_lr, warmup, total, final_fraction, kind)
     return _curve(x, max_lr, final_fraction, kind)
 
 
-@wrong("scheduled_lr", says="1 - progress in place of 1 - √progress")
+@wrong("scheduled_lr", says="1 - progress instead of 1 - √progress")
 def schedule_forgets_the_root(step, max_lr, warmup, total, final_fraction, kind):
     if step < warmup:
         return max_lr * (step + 1) / warmup
@@ -731,7 +731,7 @@ def schedule_forgets_the_root(step, max_lr, warmup, total, final_fraction, kind)
     return _curve(x, max_lr, final_fraction, "linear" if kind == "wsd" else kind)
 
 
-@wrong("scheduled_lr", says="80 % of what warmup leaves")
+@wrong("scheduled_lr", says="80% of what warmup leaves")
 def schedule_falls_too_late(step, max_lr, warmup, total, final_fraction, kind):
     if step < warmup:
         return max_lr * (step + 1) / warmup
@@ -772,7 +772,7 @@ def schedule_is_at_least_one_step_long(step, max_lr, warmup, total, final_fracti
     return _curve(min(max((step - begin) / max(1, total - begin), 0.0), 1.0), max_lr, final_fraction, kind)
 
 
-@wrong("scheduled_lr", says="a fall that begins at 20% of the run: it begins at 80 %")
+@wrong("scheduled_lr", says="a fall that begins at 20% of the run: it begins at 80%")
 def schedule_falls_for_too_long(step, max_lr, warmup, total, final_fraction, kind):
     if step < warmup:
         return max_lr * (step + 1) / warmup

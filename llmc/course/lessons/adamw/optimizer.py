@@ -1,4 +1,4 @@
-"""Lesson 09: what an optimizer's step should give, in float64, and what each well-known mistake gives instead.
+"""Lesson 09: what an optimizer's step should return, in float64, and what each well-known mistake returns instead.
 
 References return new arrays in the dtype of what they replace. Mistakes are {output: {sentence after "out equals ":
 (array, where to look)}}. Schedules and decay groups have a module of their own, `schedules.py`.
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-# where to look; a test holds these titles against the headings of notebooks/09_adamw.ipynb
+# where to look; a test compares these titles with the headings of notebooks/09_adamw.ipynb
 MOMENTUM = 'lesson 09, section "2 · Momentum"'
 ADAM = 'lesson 09, section "3.2 · One weight, three steps, by hand"'
 CORRECTION = 'lesson 09, section "3.3 · Why the division by 1 − βᵗ"'
@@ -46,7 +46,7 @@ SETTINGS = {"lr": 0.01, "beta1": 0.9, "beta2": 0.95, "eps": 1e-8, "weight_decay"
 
 
 def ten_steps() -> TenSteps:
-    """The stored numbers; `python -m llmc.tests.course.torch_adamw` writes them, and a test asks PyTorch again."""
+    """The stored numbers; `python -m llmc.tests.course.torch_adamw` writes them, a test asks PyTorch again."""
     with np.load(TEN_STEPS) as file:
         return TenSteps(file["start"], file["grads"], file["params"], dict(SETTINGS))
 
@@ -71,19 +71,19 @@ def momentum_mistakes(params, grads, m, lr, beta) -> dict:
         "(1 - beta) · grads: what m held is lost": (1 - beta) * g,
         "the gradient alone: what m held is lost": g,
         "m + (1 - beta) · grads: the old m is not multiplied by beta": old + (1 - beta) * g,
-        "beta · m - (1 - beta) · grads: m is the mean of the slopes; the minus belongs into the step": (
+        "beta · m - (1 - beta) · grads: m is the mean of the slopes; the minus belongs in the step": (
             beta * old - (1 - beta) * g
         ),
-        "lr · (the mean of the slopes): lr belongs into the step, not into m": lr * new,
-        "beta · m + lr · grads: lr belongs into the step, not into m": beta * old + lr * g,
+        "lr · (the mean of the slopes): lr belongs in the step, not in m": lr * new,
+        "beta · m + lr · grads: lr belongs in the step, not in m": beta * old + lr * g,
     }
     wrong_params = {
         "params - lr · grads: a plain step, m is not used": p - lr * g,
-        "params - lr · (the old m): m is renewed first, then used": p - lr * old,
+        "params - lr · (the old m): m is updated first, then used": p - lr * old,
         "params + lr · m: go down, against the slope": p + lr * new,
         "params - m: the learning rate is missing": p - new,
         "-lr · m: what params held is lost": -lr * new,
-        "the reference with m renewed twice: what enters the step is m itself (this is Nesterov's momentum)": (
+        "the reference with m updated twice: the step uses m itself (this is Nesterov's momentum)": (
             p - lr * (beta * new + (1 - beta) * g)
         ),
         "the reference with m / (1 - beta): (1 - beta) is in m already": p - lr * new / (1 - beta),
@@ -99,9 +99,9 @@ def _at(where, wrong) -> dict:
 
 
 def _never_written(name, held) -> dict:
-    """What is left when a function gives its own array the name of the caller's."""
-    told = f"`{name} = …` only makes a new array, `{name}[...] = …` and `{name} += …` write into the caller's"
-    return {f"what it held before the call: it was never written. {told}": held}
+    """What is left when a function assigns a new array to the name of the caller's."""
+    advice = f"`{name} = …` only makes a new array; `{name}[...] = …` and `{name} += …` write into the caller's"
+    return {f"what it held before the call: it was never written. {advice}": held}
 
 
 # ----------------------------------------------------------------------------------------------------------- adamw
@@ -140,7 +140,7 @@ def _wrong_m(g, m0, m1, decayed, beta1, beta2, t):
         "beta1 · m + grads: (1 - beta1) is missing": beta1 * m0 + g,
         "(1 - beta1) · grads: what m held is lost": (1 - beta1) * g,
         "m + (1 - beta1) · grads: the old m is not multiplied by beta1": m0 + (1 - beta1) * g,
-        "the reference with beta2 in place of beta1": beta2 * m0 + (1 - beta2) * g,
+        "the reference with beta2 instead of beta1": beta2 * m0 + (1 - beta2) * g,
         "the running mean of grads²: that is v": beta1 * m0 + (1 - beta1) * g * g,
     }
     return {
@@ -164,9 +164,9 @@ def _wrong_v(g, v0, v1, decayed, m1, beta1, beta2, t):
         "beta2 · v + grads²: (1 - beta2) is missing": beta2 * v0 + g * g,
         "(1 - beta2) · grads²: what v held is lost": (1 - beta2) * g * g,
         "v + (1 - beta2) · grads²: the old v is not multiplied by beta2": v0 + (1 - beta2) * g * g,
-        "the reference with beta1 in place of beta2": beta1 * v0 + (1 - beta1) * g * g,
-        "the running mean of m²: it is grads² that counts": beta2 * v0 + (1 - beta2) * m1 * m1,
-        "the running mean with (1 - beta2)² in front of grads²: square the gradient alone": (
+        "the reference with beta1 instead of beta2": beta1 * v0 + (1 - beta1) * g * g,
+        "the running mean of m²: use grads²": beta2 * v0 + (1 - beta2) * m1 * m1,
+        "the running mean with (1 - beta2)² in front of grads²: square only the gradient": (
             beta2 * v0 + ((1 - beta2) * g) ** 2
         ),
         "its own root: the buffer keeps v, the root is for this step alone": np.sqrt(v1),
@@ -190,24 +190,24 @@ def _wrong_params(p, g, m0, v0, m1, v1, lr, beta1, beta2, eps, wd, t):
         "the reference without bias correction": m1 / (np.sqrt(v1) + eps),
         "the reference with m corrected and v not": m1 / c1 / (np.sqrt(v1) + eps),
         "the reference with v corrected and m not": m1 / (root + eps),
-        "the reference with t + 1 in place of t: the first step is t = 1": later,
-        "the reference with 1 - beta in place of 1 - beta**t: the correction changes from step to step": (
+        "the reference with t + 1 instead of t: the first step is t = 1": later,
+        "the reference with 1 - beta instead of 1 - beta**t: the correction changes from step to step": (
             m1 / (1 - beta1) / (np.sqrt(v1 / (1 - beta2)) + eps)
         ),
-        "the reference with 1 - beta · t in place of 1 - beta**t: a power, not a product": (
+        "the reference with 1 - beta · t instead of 1 - beta**t: a power, not a product": (
             m1 / (1 - beta1 * t) / (np.sqrt(np.abs(v1 / (1 - beta2 * t))) + eps)
         ),
         "the reference multiplied by 1 - beta**t: divide by it": m1 * c1 / (np.sqrt(v1 * c2) + eps),
-        "the reference with the correction of v outside of the root: v is corrected first, then comes the root": (
+        "the reference with the correction of v outside the root: correct v first, then take the root": (
             m1 / c1 / (np.sqrt(v1) / c2 + eps)
         ),
     }
     with np.errstate(all="ignore"):  # late in a run (1 - beta)**t is 0
-        corrections["the reference with (1 - beta)**t in place of 1 - beta**t: the power belongs to beta alone"] = (
+        corrections["the reference with (1 - beta)**t instead of 1 - beta**t: the power belongs to beta alone"] = (
             m1 / (1 - beta1) ** t / (np.sqrt(v1 / (1 - beta2) ** t) + eps)
         )
     if t > 1:
-        corrections["the reference with t - 1 in place of t: the first step is t = 1, and 1 - beta**0 is 0"] = (
+        corrections["the reference with t - 1 instead of t: the first step is t = 1, and 1 - beta**0 is 0"] = (
             _direction(m1, v1, beta1, beta2, eps, t - 1)
         )
     divisions = {
@@ -218,28 +218,28 @@ def _wrong_params(p, g, m0, v0, m1, v1, lr, beta1, beta2, eps, wd, t):
     }
     directions = {
         "the reference without the root: divide by √v̂, not by v̂": m1 / c1 / (v1 / c2 + eps),
-        "the reference with m̂ alone: it is divided by √v̂ + eps": m1 / c1,
-        "the reference with grads in place of m̂": g / (root + eps),
+        "the reference with m̂ alone: divide it by √v̂ + eps": m1 / c1,
+        "the reference with grads instead of m̂": g / (root + eps),
         "the reference with the sign of m̂: divide by √v̂": np.sign(m1),
-        "the reference with the old m: m and v are renewed first": m0 / c1 / (root + eps),
-        "the reference with the old m and v: they are renewed first": _direction(m0, v0, beta1, beta2, eps, t),
+        "the reference with the old m: m and v are updated first": m0 / c1 / (root + eps),
+        "the reference with the old m and v: they are updated first": _direction(m0, v0, beta1, beta2, eps, t),
     }
     with np.errstate(invalid="ignore"):
-        directions["the reference with m and v swapped: m̂ is divided by √v̂"] = v1 / c2 / (np.sqrt(m1 / c1) + eps)
+        directions["the reference with m and v swapped: divide m̂ by √v̂"] = v1 / c2 / (np.sqrt(m1 / c1) + eps)
     decays = {
         "the reference without weight decay": p - lr * right,
         "the reference with decay not multiplied by lr: params shrink by lr · weight_decay": (1 - wd) * p - lr * right,
-        "the reference with decay after the step: the params of before the step are decayed": keep * (p - lr * right),
-        "the reference with plus in front of the decay: weights shrink": (1 + lr * wd) * p - lr * right,
-        "the reference with decay divided by √v̂ + eps too: decay stands outside": (
+        "the reference with decay after the step: decay applies to the params before the step": keep * (p - lr * right),
+        "the reference with a plus in front of the decay: weights shrink": (1 + lr * wd) * p - lr * right,
+        "the reference with decay divided by √v̂ + eps, too: do not divide it": (
             p - lr * (m1 / c1 + wd * p) / (root + eps)
         ),
-        "the reference with weight_decay · grads in place of weight_decay · params": p - lr * right - lr * wd * g,
+        "the reference with weight_decay · grads instead of weight_decay · params": p - lr * right - lr * wd * g,
         "the reference with weight_decay times the step: params shrink by lr · weight_decay": (
             (1 - lr * wd) * p - lr * wd * right
         ),
         "the decayed params alone: the step is missing": keep * p,
-        "the reference with plus in front of the step: go down, against the slope": keep * p + lr * right,
+        "the reference with a plus in front of the step: go down, against the slope": keep * p + lr * right,
         "the step alone: what params held is lost": -lr * right,
         "the reference with the step not multiplied by lr": keep * p - right,
     }
@@ -258,7 +258,7 @@ def _wrong_params(p, g, m0, v0, m1, v1, lr, beta1, beta2, eps, wd, t):
 
 
 def clip(grads, max_norm):
-    """(list of clipped copies, norm before): PyTorch's clip_grad_norm_, but left alone up to max_norm itself."""
+    """(list of clipped copies, norm before): PyTorch's clip_grad_norm_, but unchanged up to max_norm itself."""
     norm = float(np.sqrt(sum(np.sum(np.square(g, dtype=np.float64)) for g in grads)))
     factor = max_norm / (norm + 1e-6) if norm > max_norm else 1.0
     return [(g * np.float64(factor)).astype(g.dtype) for g in grads], norm
@@ -280,10 +280,10 @@ def norm_mistakes(grads, max_norm) -> dict:
         "the root of the MEAN square: take the sum": right / flat.size**0.5,
         "the largest absolute entry: take the root of the sum of squares": float(np.abs(flat).max()),
         "the sum of the absolute entries: take the root of the sum of squares": float(np.abs(flat).sum()),
-        "the norm AFTER clipping; the one before is asked for": float(np.sqrt(sum(np.vdot(g, g) for g in clipped))),
-        "the norm plus 1e-6: that small number belongs into the denominator alone": right + 1e-6,
+        "the norm AFTER clipping; return the norm before it": float(np.sqrt(sum(np.vdot(g, g) for g in clipped))),
+        "the norm plus 1e-6: that small number belongs in the denominator alone": right + 1e-6,
         "max_norm": max_norm,
-        "the factor; the norm is asked for": min(1.0, max_norm / (right + 1e-6)),
+        "the factor; return the norm": min(1.0, max_norm / (right + 1e-6)),
     }
     return _at(CLIP, wrong)
 

@@ -1,6 +1,6 @@
 """Lesson 09, the exercises about names and learning rates: which tensors decay, and the rate at every step.
 
-`explain_groups` tells what is wrong as a sentence; mistakes of a schedule are {sentence: (array, where to look)}.
+`explain_groups` says in a sentence what is wrong; mistakes of a schedule are {sentence: (array, where to look)}.
 """
 
 import math
@@ -9,7 +9,7 @@ import numpy as np
 
 from llmc.course.checks.explain import describe
 
-# where to look; a test holds these titles against the headings of notebooks/09_adamw.ipynb
+# where to look; a test compares these titles with the headings of notebooks/09_adamw.ipynb
 NOT_DECAYED = 'lesson 09, section "4.3 · What is not decayed"'
 SCHEDULE = 'lesson 09, section "6 · The learning rate over a run"'
 
@@ -25,7 +25,7 @@ def decay_groups(shapes):
 
 
 def explain_groups(got, shapes):
-    """What is wrong with the two lists `got`, as a sentence with where to look; None when they are right."""
+    """What is wrong with the two lists `got`, in a sentence with where to look; None if they are right."""
     wrong = _not_two_lists(got, shapes) or _wrong_names(*got, shapes)
     return wrong and f"{wrong}{'' if wrong.endswith('?') else '.'}\n→ Where to look: {NOT_DECAYED}"
 
@@ -39,16 +39,16 @@ def _not_two_lists(got, shapes):
     names = [*got[0], *got[1]]
     unknown = [name for name in names if not isinstance(name, str) or name not in shapes]
     if unknown:
-        return f"{unknown[0]!r} is none of the names in shapes: return the names, as they stand there"
+        return f"{unknown[0]!r} is not one of the names in shapes: return the names exactly as they are given"
     twice = [name for name in shapes if names.count(name) > 1]
     if twice:
-        return f"{twice[0]} is there twice: every tensor belongs to one list"
+        return f"{twice[0]} appears twice: every tensor belongs in one list"
     missing = [name for name in shapes if name not in names]
     return f"{missing[0]} is in neither list" if missing else None
 
 
 def _kind(got):
-    """What was returned in place of two lists: "a dict", "a list of 16", "a set and a set, which keep no order"."""
+    """What was returned instead of two lists: "a dict", "a list of 16", "a set and a set, which keep no order"."""
     if isinstance(got, tuple | list) and len(got) == 2 and not any(isinstance(part, str) for part in got):
         order = ", and a set keeps no order" if any(isinstance(part, set | frozenset) for part in got) else ""
         return f"a {type(got[0]).__name__} and a {type(got[1]).__name__}{order}"
@@ -112,7 +112,7 @@ def _fall(x, max_lr, final_fraction, kind):
 
 
 def first_wrong(rates, expected):
-    """The first step whose rate is missing or wrong; None when all are right."""
+    """The first step whose rate is missing or wrong; None if all are right."""
     for step, (got, want) in enumerate(zip(rates, expected, strict=True)):
         if got is None or not abs(got - want) <= 1e-7 * max(expected):
             return step
@@ -137,13 +137,13 @@ def learning_rate_mistakes(steps, max_lr, warmup, total, final_fraction, kind) -
 def _wrong_warmups(s, right, max_lr, warmup):
     """Whole schedules (steps,) that begin wrongly."""
     return {
-        "the reference with step in place of step + 1: the first step would not move": np.where(
+        "the reference with step instead of step + 1: the first step would not move": np.where(
             s < warmup, max_lr * s / warmup, right
         ),
         "the reference with (step + 1) / (warmup + 1): it reaches max_lr at step warmup - 1": np.where(
             s < warmup, max_lr * (s + 1) / (warmup + 1), right
         ),
-        "the reference with one warmup step too many: at step warmup the curve begins": np.where(
+        "the reference with one warmup step too many: the curve begins at step warmup": np.where(
             s <= warmup, max_lr * (s + 1) / warmup, right
         ),
     }
@@ -154,17 +154,17 @@ def _wrong_progress(s, x, max_lr, warmup, total, final_fraction, kind):
     begin = _begin(warmup, total, kind)
     wrong = {}
     if begin < total:
-        wrong["a curve that goes on behind its end: from step total on it stays where it is"] = (
+        wrong["a curve that goes on past its end: from step total on it no longer changes"] = (
             (s - begin).clip(0) / (total - begin)  # not held at 1
         )
     if kind == "wsd":
-        wrong["a fall that begins at 80 % of what warmup leaves: it begins at 80 % of the whole run"] = _progress(
+        wrong["a fall that begins at 80% of what warmup leaves: it begins at 80% of the whole run"] = _progress(
             s, warmup + 0.8 * (total - warmup), total
         )
         for share in (0.2, 0.9):
-            sentence = f"a fall that begins at {share:.0%} of the run: it begins at 80 %"
+            sentence = f"a fall that begins at {share:.0%} of the run: it begins at 80%"
             wrong[sentence] = _progress(s, share * total, total)
-        wrong["a fall that begins where warmup ends: it begins at 80 % of the run"] = _progress(s, warmup, total)
+        wrong["a fall that begins where warmup ends: it begins at 80% of the run"] = _progress(s, warmup, total)
         for rounded in dict.fromkeys((math.floor(begin), math.ceil(begin))):
             sentence = f"0.8 · total rounded to {rounded}: do not round it"
             wrong[sentence] = _progress(s, rounded, total)
@@ -183,7 +183,7 @@ def _wrong_progress(s, x, max_lr, warmup, total, final_fraction, kind):
 
 
 def _wrong_constant(s, x, max_lr, end, total):
-    """Curves (steps,) in place of constant."""
+    """Curves (steps,) instead of constant."""
     return {
         "a constant that drops at step total: it stays at max_lr for ever": np.where(s < total, max_lr, end),
         "a constant that is 0 from step total on: it stays at max_lr for ever": np.where(s < total, max_lr, 0.0),
@@ -200,7 +200,7 @@ def _wrong_ends(x, max_lr, end, kind):
         "the reference with final_fraction taken for a learning rate: it is a share of max_lr": (
             share + (max_lr - share) * shape
         ),
-        "the reference with max_lr in place of max_lr - min_lr: it starts above max_lr": end + max_lr * shape,
+        "the reference with max_lr instead of max_lr - min_lr: it starts above max_lr": end + max_lr * shape,
         "the larger of the curve and final_fraction · max_lr: the curve ends there, it is not cut off": np.maximum(
             max_lr * shape, end
         ),
@@ -228,5 +228,5 @@ def _wrong_roots(x, max_lr, end):
         "a cosine": (1 + np.cos(np.pi * x)) / 2,
     }
     return {
-        f"the reference with {text} in place of 1 - √progress": end + (max_lr - end) * y for text, y in shapes.items()
+        f"the reference with {text} instead of 1 - √progress": end + (max_lr - end) * y for text, y in shapes.items()
     }
