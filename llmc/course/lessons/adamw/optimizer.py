@@ -13,7 +13,7 @@ import numpy as np
 MOMENTUM = 'lesson 09, section "2 · Momentum"'
 ADAM = 'lesson 09, section "3.2 · One weight, three steps, by hand"'
 CORRECTION = 'lesson 09, section "3.3 · Why the division by 1 − βᵗ"'
-EPSILON = 'lesson 09, section "3.5 · What eps is for"'
+EPSILON = 'lesson 09, section "3.5 · Why eps is there"'
 DECAY = 'lesson 09, section "4.1 · Two ways to shrink a weight"'
 CLIP = 'lesson 09, section "7 · Clipping"'
 PYTORCH_CLIP = 'lesson 09, section "7.1 · PyTorch\'s 1e-6"'

@@ -10,7 +10,7 @@ import numpy as np
 from llmc.course.checks.explain import describe
 
 # where to look; a test compares these titles with the headings of notebooks/09_adamw.ipynb
-NOT_DECAYED = 'lesson 09, section "4.3 · What is not decayed"'
+NOT_DECAYED = 'lesson 09, section "4.3 · Which tensors are not decayed"'
 SCHEDULE = 'lesson 09, section "6 · The learning rate over a run"'
 
 TABLES = ("wte", "wpe")
