@@ -1,6 +1,6 @@
 """Answers to the exercises of lesson 08 as learners write them: right ones that look different, and wrong ones.
 
-Each wrong answer carries words that its check must say. CI runs them all;
+Each wrong answer names words that its check must say. CI runs all answers;
 `python -m llmc.course.authoring.answers 08` runs those of this lesson.
 """
 
@@ -104,7 +104,7 @@ def step_with_min(words, counts):
     return token, [_merge(word, token) for word in words]
 
 
-@wrong("bpe_step", says="(a, bc) and (ab, c) were counted apart")
+@wrong("bpe_step", says="(a, bc) and (ab, c) were counted separately")
 def step_with_pairs_of_halves(words, counts):
     pairs = Counter()
     for word, count in zip(words, counts):
@@ -114,14 +114,14 @@ def step_with_pairs_of_halves(words, counts):
     return left + right_, [_merge(word, left + right_) for word in words]
 
 
-@wrong("bpe_step", says="pairs were counted across the border of two words")
+@wrong("bpe_step", says="pairs were counted across the border between two words")
 def step_on_one_long_list(words, counts):
     row = [part for word, count in zip(words, counts) for part in word * count]
     token = _best(_pairs([row], [1]))
     return token, [_merge(word, token) for word in words]
 
 
-@wrong("bpe_step", says="a pair that stands in a word twice was counted once for it")
+@wrong("bpe_step", says="a pair that occurs twice in a word was counted once there")
 def step_with_sets(words, counts):
     pairs = Counter()
     for word, count in zip(words, counts):
@@ -399,7 +399,7 @@ def encode_as_bytes(word, ranks):
     return list(word)
 
 
-@wrong("encode_word", says="these are tokens, and their ids are asked for")
+@wrong("encode_word", says="these are tokens: return their ids")
 def encode_to_tokens(word, ranks):
     parts = [bytes([b]) for b in word]
     while found := [(ranks[a + b], i) for i, (a, b) in enumerate(zip(parts, parts[1:])) if a + b in ranks]:
@@ -495,7 +495,7 @@ def decode_as_ascii(ids, tokens):
     return b"".join(tokens[i] for i in ids).decode("ascii", errors="replace")
 
 
-@wrong("decode", says="these are bytes, and text (str) is asked for")
+@wrong("decode", says="these are bytes: decode them to text (str)")
 def decode_to_bytes(ids, tokens):
     return b"".join(tokens[i] for i in ids)
 
@@ -614,7 +614,7 @@ def file_counting_nothing(ids):
     return struct.pack("<256i", 20240520, 1, *[0] * 254) + np.array(_checked(ids), "<u2").tobytes()
 
 
-@wrong("token_file", says="version and number of tokens have changed places")
+@wrong("token_file", says="version and number of tokens are swapped")
 def file_with_swapped_fields(ids):
     return struct.pack("<256i", 20240520, len(ids), 1, *[0] * 253) + np.array(_checked(ids), "<u2").tobytes()
 
@@ -624,7 +624,7 @@ def file_of_another_kind(ids):
     return struct.pack("<256i", 20240328, 1, len(ids), *[0] * 253) + np.array(_checked(ids), "<u2").tobytes()
 
 
-@wrong("token_file", says="should raise a ValueError: 65536 does not fit 16 bits")
+@wrong("token_file", says="should raise a ValueError: 65536 does not fit into 16 bits")
 def file_that_wraps(ids):
     ids = np.asarray(ids)
     if ids.size == 0:
@@ -632,14 +632,14 @@ def file_that_wraps(ids):
     return struct.pack("<256i", 20240520, 1, len(ids), *[0] * 253) + ids.astype("<u2").tobytes()
 
 
-@wrong("token_file", says="-1 is no id")
+@wrong("token_file", says="-1 is not an id")
 def file_that_forgets_negatives(ids):
     if len(ids) == 0 or max(ids) > 65535:
         raise ValueError("bad ids")
     return struct.pack("<256i", 20240520, 1, len(ids), *[0] * 253) + np.asarray(ids).astype("<u2").tobytes()
 
 
-@wrong("token_file", says="there is nothing in it")
+@wrong("token_file", says="there is no id in it")
 def file_of_nothing(ids):
     ids = np.asarray(ids)
     if (ids < 0).any() or (ids > 65535).any():
@@ -647,7 +647,7 @@ def file_of_nothing(ids):
     return struct.pack("<256i", 20240520, 1, len(ids), *[0] * 253) + ids.astype("<u2").tobytes()
 
 
-@wrong("token_file", says="an array was returned, and bytes are asked for")
+@wrong("token_file", says="an array was returned: return its bytes")
 def file_as_an_array(ids):
     header = np.zeros(512, np.uint16)
     return np.concatenate([header, np.array(_checked(ids), np.uint16)])
@@ -732,7 +732,7 @@ def batch_rolled(path, i, B, T, rank=0, world=1):
     return x, np.roll(x.ravel(), -1).reshape(B, T)
 
 
-@wrong("read_batch", says="with the header taken for tokens")
+@wrong("read_batch", says="with the header read as tokens")
 def batch_from_the_header(path, i, B, T, rank=0, world=1):
     _tokens(path)
     return _cut(np.fromfile(path, "<u2").astype(np.int32), (i * world + rank) * B * T, B, T)
@@ -829,7 +829,7 @@ def batch_that_looks_for_too_short(path, i, B, T, rank=0, world=1):
 
 
 def _train(words, counts, num_merges, choose=_best, subtract=True, add=True, find=True, weigh=True):
-    """What most people write, with a part left out."""
+    """What most people write; a switch leaves out one part of it."""
     words, pairs, where = list(words), Counter(), defaultdict(set)
     for i, word in enumerate(words):
         for a, b in zip(word, word[1:]):

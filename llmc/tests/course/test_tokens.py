@@ -8,6 +8,7 @@ import tiktoken
 
 from llmc.course.lessons.tokens import bpe as lesson
 from llmc.course.lessons.tokens import token_files
+from llmc.course.lessons.tokens.drawings import visible
 from llmc.data import DataLoader, write_tokens
 from llmc.data.bpe import GPT2_PATTERN, split_words, train_bpe
 
@@ -26,7 +27,7 @@ def exercise(request):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_every_mistake_is_told_from_what_is_right_and_from_the_others(exercise, seed):
+def test_every_mistake_is_distinguished_from_what_is_right_and_from_the_others(exercise, seed):
     draw, right, mistakes, explain = exercise
     cases, known = draw(np.random.default_rng(seed)), mistakes()
     assert explain(cases, [right(*case) for case in cases]) is None
@@ -35,7 +36,7 @@ def test_every_mistake_is_told_from_what_is_right_and_from_the_others(exercise, 
         assert told.startswith(sentence), f"{sentence}\ngot\n{told}"
 
 
-def test_an_unknown_mistake_is_told_by_its_numbers(exercise):
+def test_an_unknown_mistake_is_explained_by_its_numbers(exercise):
     draw, right, _, explain = exercise
     cases = draw(np.random.default_rng(0))
     results = [right(*case) for case in cases]
@@ -43,6 +44,10 @@ def test_an_unknown_mistake_is_told_by_its_numbers(exercise):
     results[5] = lost(results[5])
     told = explain(cases, results)
     assert told is not None and "expected" in told
+
+
+def test_figures_show_bytes_that_are_not_a_character():
+    assert [visible(piece) for piece in (b" the", "a\n", b"\xc3", 42)] == ["·the", "a↵", "195", "42"]
 
 
 def test_training_step_by_step_equals_llmc():

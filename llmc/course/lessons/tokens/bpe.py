@@ -1,7 +1,7 @@
 """Lesson 08: byte-pair encoding by the plainest loops, and what each known mistake gives instead.
 
-A wrong answer is often right by chance on one input. So an exercise is called on many small inputs, chosen so that
-every known mistake shows on one at least, and a mistake is named when it explains all that was returned.
+A wrong answer is often right by chance on a single input. So an exercise is called on many small inputs, and each known
+mistake shows on at least one of them. A mistake is named only when it explains everything that was returned.
 """
 
 import os
@@ -36,13 +36,13 @@ def gpt2_encoding():
 
 
 def call_all(c, function, cases) -> list:
-    """What the learner's function returns for each case, a tuple of arguments; stops when it changes one of them."""
+    """What the learner's function returns for each case, a tuple of arguments. It must not change any of them."""
     results = []
     for case in cases:
         given = deepcopy(case)
         results.append(c.call(function, *given))
         assert given == case, (
-            f"{function.__name__} changed one of its arguments: make new lists, and leave the given ones"
+            f"{function.__name__} changed one of its arguments: make new lists, and leave the given ones as they are"
         )
     c.calls.clear()  # the explanation shows the call that went wrong, which need not be the last
     return results
@@ -51,12 +51,12 @@ def call_all(c, function, cases) -> list:
 def telling_cases(rng, draw, right, mistakes) -> list:
     """Cases on which every mistake differs from what is right, and wherever possible from every other mistake.
 
-    draw(rng): a random case. Of 200 such the one that tells most functions apart comes first, and so on; ten that were
-    not chosen for anything come last.
+    draw(rng): a random case. Of 200 of them, the one that distinguishes most functions comes first, and so on; ten that
+    were not chosen for anything come last.
     """
     functions = [right, *mistakes.values()]
     n = len(functions)
-    apart, chosen = set(), []  # pairs of functions told apart so far
+    apart, chosen = set(), []  # pairs of functions distinguished so far
     for _ in range(20):  # one or two rounds do, nearly always
         drawn = [draw(rng) for _ in range(200)]
         tells = [_told_apart([repr(function(*case)) for function in functions]) for case in drawn]
@@ -217,46 +217,48 @@ def step_mistakes() -> dict:
         "each distinct word was counted once: a pair counts as often as its word occurs": _with_choice(
             lambda words, counts: most_frequent(count_pairs(words, ones(words)))
         ),
-        "of pairs equally frequent the one that sorts first is asked for, and you took the one that sorts last": (
+        "among equally frequent pairs you took the one that sorts last: take the one that sorts first": (
             _with_choice(lambda words, counts: (p := count_pairs(words, counts)) and max(p, key=lambda k: (p[k], k)))
         ),
-        "of pairs equally frequent the one that sorts first is asked for, and you took the one that was met first": (
+        "among equally frequent pairs you took the one that was met first: take the one that sorts first": (
             _with_choice(lambda words, counts: (p := count_pairs(words, counts)) and max(p, key=p.get))
         ),
-        "the rarest pair was chosen: the most frequent one is asked for": _with_choice(
+        "the rarest pair was chosen: choose the most frequent one": _with_choice(
             lambda words, counts: (p := count_pairs(words, counts)) and min(p, key=lambda k: (p[k], k))
         ),
-        "(a, bc) and (ab, c) were counted apart: a pair is known by its bytes together": _with_choice(_of_two_parts),
-        "pairs were counted across the border of two words: count inside each word": _with_choice(_across_words),
+        "(a, bc) and (ab, c) were counted separately: a pair is identified by its bytes together": _with_choice(
+            _of_two_parts
+        ),
+        "pairs were counted across the border between two words: count inside each word": _with_choice(_across_words),
         "pairs that overlap were skipped: a a a holds the pair aa twice": _with_choice(_not_overlapping),
-        "a pair that stands in a word twice was counted once for it": _with_choice(_once_a_word),
-        "the longest of all pairs was chosen: the most frequent one is asked for": _with_choice(
+        "a pair that occurs twice in a word was counted once there": _with_choice(_once_a_word),
+        "the longest pair was chosen: choose the most frequent one": _with_choice(
             lambda words, counts: min(count_pairs(words, counts), key=lambda k: (-len(k), k))
         ),
-        "the words were left as they were: put the token where its two halves stand": _with_merge(
+        "the words were left as they were: put the token in place of its two halves": _with_merge(
             lambda words, token: [list(word) for word in words]
         ),
         "only the first place in each word was merged": _with_merge(
             lambda words, token: [_first_only(word, token) for word in words]
         ),
-        "merging went from right to left: of a a a the first two become aa": _with_merge(
+        "merging went from right to left: in a a a, the first two become aa": _with_merge(
             lambda words, token: [_from_the_right(word, token) for word in words]
         ),
-        "after a merge the second half was used again: a a a became aa aa. Go on behind it, by two": _with_merge(
+        "after a merge the second half was used again: a a a became aa aa. Move on by two": _with_merge(
             lambda words, token: [_by_ones(word, token) for word in words]
         ),
         "the token was merged from one pair of halves only: (a, bc) and (ab, c) both make abc": _with_merge(_one_split),
         "the last token of each word is lost where it is not merged": _with_merge(
             lambda words, token: [_without_end(word, token) for word in words]
         ),
-        "every word is one piece now: only the two halves of the new token belong together": _with_merge(
+        "every word has become one piece: join only the two halves of the new token": _with_merge(
             lambda words, token: [[b"".join(word)] for word in words]
         ),
     }
 
 
 def _without_end(word, token):
-    """A loop over range(len(word) - 1) never comes to the last token by itself."""
+    """A loop over range(len(word) - 1) never reaches a last token that is not merged."""
     merged = merge(word, token)
     ends_merged = len(word) > 1 and merged[-1] == token and word[-1] != token
     return merged if ends_merged else merged[:-1]
@@ -269,7 +271,7 @@ def draw_words(rng):
     letters = _draw_letters(rng, int(rng.integers(2, 4)))
     drawn = {b"".join(rng.choice(letters, int(rng.integers(1, 7)))) for _ in range(int(rng.integers(3, 6)))}
     words = [[bytes([b]) for b in word] for word in sorted(drawn, key=lambda _: rng.random())]
-    for _ in range(int(rng.integers(0, 3))):  # some tokens exist already, whichever
+    for _ in range(int(rng.integers(0, 3))):  # some tokens, any, exist already
         pairs = sorted(count_pairs(words, [1] * len(words)))
         if len(pairs) > 3:
             token = pairs[int(rng.integers(len(pairs)))]
@@ -306,7 +308,7 @@ def explain_steps(cases, results) -> str | None:
         if not isinstance(token, bytes):
             return f"token should be bytes like b'th', but is {describe(token)}"
         if not (isinstance(merged, list) and all(isinstance(word, list) for word in merged)):
-            return "merged should be a list of words, each a list of tokens (bytes), in the order of the given ones"
+            return "merged should be a list of words, each a list of tokens (bytes), in the order of the given words"
     results = [tuple(result) for result in results]
     return explain(cases, results, bpe_step, step_mistakes(), _told_step)
 
@@ -336,7 +338,7 @@ def _row(word) -> str:
 
 
 def train(words, counts, num_merges) -> list[bytes]:
-    """The tokens learned, counted anew before each merge; fewer when the words allow no more."""
+    """The tokens learned, with all pairs counted again before each merge; fewer when the words allow no more."""
     learned = []
     while len(learned) < num_merges and (pairs := count_pairs(words, counts)):
         token = most_frequent(pairs)
@@ -347,12 +349,12 @@ def train(words, counts, num_merges) -> list[bytes]:
 
 
 def encode_word(word, ranks) -> list[int]:
-    """Of all pairs that make a token, merge the one of the lowest rank, the left one of equals, until there is none."""
+    """Merge the pair whose token has the lowest rank, the left one of two equals, until no pair makes a token."""
     return _encode(word, ranks, lambda rank, i, parts: (rank, i))
 
 
 def _encode(word, ranks, order, most=10**6):
-    """Merge the pair that comes first in this order of (rank, place, parts)."""
+    """Merge the pair that comes first in this order of (rank, place, parts), until none is left."""
     parts = [bytes([b]) for b in word]
     for _ in range(most):
         found = [(ranks[a + b], i) for i, (a, b) in enumerate(zip(parts, parts[1:])) if a + b in ranks]
@@ -382,7 +384,7 @@ def _longest_last(word, ranks):
 
 
 def _fewest(word, ranks):
-    """As few tokens as possible; of equals the one found first."""
+    """As few tokens as possible; of equally short ways, the one found first."""
     best = [[]]
     for end in range(1, len(word) + 1):
         best.append(min((best[n] + [ranks[word[n:end]]] for n in range(end) if word[n:end] in ranks), key=len))
@@ -406,7 +408,7 @@ def encode_mistakes() -> dict:
         "of two places with the same rank you merged the right one: take the left one": (
             lambda word, ranks: _encode(word, ranks, lambda rank, i, parts: (rank, -i))
         ),
-        "you looked for as few tokens as possible: the order of the merges decides, not the number": _fewest,
+        "you looked for as few tokens as possible: the order of the merges decides, not the number of tokens": _fewest,
         "you stopped after one merge: go on until no pair makes a token": (
             lambda word, ranks: _encode(word, ranks, lambda rank, i, parts: (rank, i), most=1)
         ),
@@ -451,7 +453,7 @@ def explain_encodings(cases, results) -> str | None:
     """What is wrong with the results of encode_word; None when all are right."""
     for result in results:
         if isinstance(result, list) and result and all(isinstance(part, bytes) for part in result):
-            return "these are tokens, and their ids are asked for: the id of a token is ranks[token]"
+            return "these are tokens: return their ids, ranks[token]"
         if not isinstance(result, list):
             return f"a list of ids is expected, but encode_word returned {describe(result)}"
     return explain(cases, results, encode_word, encode_mistakes(), _told_encoding)
@@ -488,13 +490,13 @@ def decode_mistakes() -> dict:
         "each token was decoded by itself, and halves of characters were left out: join the bytes first": (
             lambda ids, tokens: "".join(tokens[i].decode("utf-8", errors="ignore") for i in ids)
         ),
-        "bytes that are no UTF-8 were left out (errors='ignore'): U+FFFD should stand in their place": (
+        "bytes that are not valid UTF-8 were left out (errors='ignore'): put U+FFFD in their place": (
             lambda ids, tokens: joined(ids, tokens).decode("utf-8", errors="ignore")
         ),
-        "bytes that are no UTF-8 were spelled out (errors='backslashreplace'): U+FFFD should stand in their place": (
+        "bytes that are not valid UTF-8 were spelled out (errors='backslashreplace'): put U+FFFD in their place": (
             lambda ids, tokens: joined(ids, tokens).decode("utf-8", errors="backslashreplace")
         ),
-        "bytes that are no UTF-8 became surrogates (errors='surrogateescape'): U+FFFD should stand in their place": (
+        "bytes that are not valid UTF-8 became surrogates (errors='surrogateescape'): put U+FFFD in their place": (
             lambda ids, tokens: joined(ids, tokens).decode("utf-8", errors="surrogateescape")
         ),
         "the bytes were read as Latin-1, one character each: they are UTF-8": (
@@ -503,11 +505,11 @@ def decode_mistakes() -> dict:
         "the bytes were read as ASCII: they are UTF-8": (
             lambda ids, tokens: joined(ids, tokens).decode("ascii", errors="replace")
         ),
-        "a space was put between the tokens: where there is one, it is in the token": (
+        "a space was put between the tokens: a space that belongs there is already in a token": (
             lambda ids, tokens: b" ".join(tokens[i] for i in ids).decode("utf-8", errors="replace")
         ),
         "this is how Python prints bytes, not the text: decode them": lambda ids, tokens: str(joined(ids, tokens)),
-        "each id was taken for the number of a character: look its token up": (
+        "each id was taken for the number of a character: look up its token": (
             lambda ids, tokens: "".join(map(chr, ids))
         ),
     }
@@ -528,7 +530,7 @@ def explain_decodings(cases, results) -> str | None:
     """What is wrong with the results of decode; None when all are right."""
     for result in results:
         if isinstance(result, bytes | bytearray):
-            return "these are bytes, and text (str) is asked for: .decode"
+            return "these are bytes: decode them to text (str)"
         if not isinstance(result, str):
             return f"text (str) is expected, but decode returned {describe(result)}"
     return explain(cases, results, decode, decode_mistakes(), _told_text)

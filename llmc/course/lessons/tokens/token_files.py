@@ -1,4 +1,4 @@
-"""Lesson 08, its files, batches and fast training: what they should be, and what each known mistake gives instead."""
+"""Lesson 08: its files, batches and fast training, and what each known mistake gives instead."""
 
 from collections import Counter, defaultdict
 from typing import NamedTuple
@@ -15,10 +15,10 @@ MAGIC, VERSION = 20240520, 1
 # ----------------------------------------------------------------------------------------------------- token_file
 
 REFUSED = (  # ids, and what is wrong with them
-    ([], "there is nothing in it"),
-    ([7, 65536, 3], "65536 does not fit 16 bits"),
-    (np.array([1, 70000]), "70000 does not fit 16 bits, and .astype(np.uint16) wraps it to 4464 without a word"),
-    (np.array([5, -1, 2]), "-1 is no id, and .astype(np.uint16) wraps it to 65535 without a word"),
+    ([], "there is no id in it"),
+    ([7, 65536, 3], "65536 does not fit into 16 bits"),
+    (np.array([1, 70000]), "70000 does not fit into 16 bits, and .astype(np.uint16) silently wraps it to 4464"),
+    (np.array([5, -1, 2]), "-1 is not an id, and .astype(np.uint16) silently wraps it to 65535"),
 )
 
 
@@ -39,11 +39,11 @@ def _wrong_files(ids) -> dict:
     """{sentence: the file with that mistake}."""
     n = len(ids)
     return {
-        "the header is missing: 1024 bytes that say what follows": np.array(ids).astype("<u2").tobytes(),
-        "the header takes 2048 bytes: its numbers are int32, 4 bytes each, and np.zeros makes others": _file(
+        "the header is missing: begin with 1024 bytes that say what follows": np.array(ids).astype("<u2").tobytes(),
+        "the header takes 2048 bytes: its numbers are int32, 4 bytes each, and NumPy's default has 8": _file(
             ids, header="<i8"
         ),
-        "the header is 12 bytes long: zeros are missing, up to 256 numbers": _file(ids, words=3),
+        "the header is 12 bytes long: fill it up with zeros to 256 numbers": _file(ids, words=3),
         "the header has 253 numbers: the zeros should fill it up to 256": _file(ids, words=253),
         "the header has 259 numbers: 3 of the 256 are not zeros": _file(ids, words=259),
         "the header is big-endian: the lowest byte comes first (int32 '<i4', or struct's '<')": _file(
@@ -54,14 +54,14 @@ def _wrong_files(ids) -> dict:
         "the ids take 4 bytes each: they are uint16": _file(ids, body="<i4"),
         "the ids take 8 bytes each: they are uint16": _file(ids, body="<i8"),
         "the ids take 1 byte each: they are uint16": _file(ids, body="u1"),
-        "the header counts bytes, and tokens are asked for": _file(ids, (MAGIC, VERSION, 2 * n)),
-        "the header counts the bytes of the whole file, and tokens are asked for": _file(
+        "the header counts bytes: it should count tokens": _file(ids, (MAGIC, VERSION, 2 * n)),
+        "the header counts the bytes of the whole file: it should count tokens": _file(
             ids, (MAGIC, VERSION, 1024 + 2 * n)
         ),
         "the header says 0 tokens: its third number is how many there are": _file(ids, (MAGIC, VERSION)),
-        "the version is missing: the second number is 1, the third how many tokens there are": _file(ids, (MAGIC, n)),
+        "the version is missing: the second number is 1, the third is the number of tokens": _file(ids, (MAGIC, n)),
         "the version is 0, and should be 1": _file(ids, (MAGIC, 0, n)),
-        "version and number of tokens have changed places": _file(ids, (MAGIC, n, VERSION)),
+        "version and number of tokens are swapped": _file(ids, (MAGIC, n, VERSION)),
         "the magic number is missing: it comes first": _file(ids, (VERSION, n)),
         "this is the magic number of a tokenizer file, 20240328; a token file's is 20240520": _file(
             ids, (20240328, VERSION, n)
@@ -69,7 +69,7 @@ def _wrong_files(ids) -> dict:
         "this is the magic number of a model file, 20240326; a token file's is 20240520": _file(
             ids, (20240326, VERSION, n)
         ),
-        "the ids stand in front of the header": _file(ids)[1024:] + _file(ids)[:1024],
+        "the ids come before the header": _file(ids)[1024:] + _file(ids)[:1024],
     }
 
 
@@ -77,7 +77,7 @@ def explain_file(data, ids) -> str | None:
     """What is wrong with the bytes of a token file of these ids; None when they are right."""
     right = token_file(ids)
     if isinstance(data, np.ndarray):
-        return "an array was returned, and bytes are asked for: .tobytes()"
+        return "an array was returned: return its bytes, .tobytes()"
     if not isinstance(data, bytes | bytearray):
         return f"the bytes of the file are expected, but token_file returned {describe(data)}"
     if data == right:
@@ -119,7 +119,7 @@ def num_batches(ntok, B, T, world=1) -> int:
 
 
 def batch_mistakes(tokens, i, B, T, rank, world) -> dict:
-    """{"x": {sentence after "equals ": (array, where)}, "y": …}, without those that would read outside of the file."""
+    """{"x": {sentence after "equals ": (array, where)}, "y": …}, without those that would read outside the file."""
     raw = token_file(tokens)
     n, ntok = B * T, len(tokens)
     per_rank = num_batches(ntok, B, T, world)
@@ -127,21 +127,21 @@ def batch_mistakes(tokens, i, B, T, rank, world) -> dict:
         "the batch of process 0: rank is not used": i * world * n,
         "the batch of a single process: neither rank nor world is used": i * n,
         "the batch that begins at (i + rank)·B·T: i counts rounds of all `world` processes": (i + rank) * n,
-        "the batch of another order: first all batches of process 0, then all of process 1; processes take turns": (
+        "the batch in another order, first all batches of process 0, then all of process 1: processes take turns": (
             (rank * per_rank + i) * n
         ),
-        "the batch that begins at (rank·world + i)·B·T: rank and i have changed places": (rank * world + i) * n,
+        "the batch that begins at (rank·world + i)·B·T: rank and i are swapped": (rank * world + i) * n,
         "the batch that begins at (i·world + rank)·(B·T + 1): batches share one token": (i * world + rank) * (n + 1),
         "the batch that begins at (i·world + rank)·T: B is missing": (i * world + rank) * T,
         "the batch that begins one token late": (i * world + rank) * n + 1,
         "the batch after this one: i counts from 0": ((i + 1) * world + rank) * n,
     }
     layouts = {  # how else the bytes may be read: (where the ids begin, dtype, bytes of a token)
-        "the reference with the header taken for tokens: the ids begin at byte 1024": (0, "<u2", 2),
+        "the reference with the header read as tokens: the ids begin at byte 1024": (0, "<u2", 2),
         "the reference with the ids taken from byte 256: the header has 256 numbers of 4 bytes": (256, "<u2", 2),
         "the reference with the ids taken from byte 512: the header has 256 numbers of 4 bytes": (512, "<u2", 2),
         "the batch read from byte 1024 + start: offset counts bytes, and a token has two": (1024, "<u2", 1),
-        "the reference with the ids taken from byte 2048, behind 1024 of uint16: 1024 bytes are 512 of them": (
+        "the reference with the ids taken from byte 2048, after 1024 numbers of uint16: 1024 bytes are 512 of them": (
             2048,
             "<u2",
             2,
@@ -172,8 +172,8 @@ def batch_mistakes(tokens, i, B, T, rank, world) -> dict:
     y["x rolled round: its last entry is the batch's own first token, so B·T + 1 tokens must be read"] = np.roll(
         flat, -1
     ).reshape(B, T)
-    y["x + 1: the next *token* is asked for, not the next number"] = right.x + 1
-    y["the token before x: y is the one behind"] = np.concatenate([[0], flat[:-1]]).reshape(B, T)
+    y["x + 1: y is the next *token*, not the next number"] = right.x + 1
+    y["the token before x: y is the one after it"] = np.concatenate([[0], flat[:-1]]).reshape(B, T)
     return {name: {text: (array, LOADER) for text, array in table.items()} for name, table in (("x", x), ("y", y))}
 
 
@@ -216,7 +216,7 @@ ONSETS, VOWELS, ENDS = "b c d f g h k l m n p r s t v w st tr pl th".split(), "a
 
 
 def made_up_words(rng, n):
-    """(words, counts): n distinct words of one to four syllables, the r-th as frequent as words are, 1/r."""
+    """(words, counts): n distinct words of one to four syllables, the r-th with frequency 1/r, as in real text."""
     syllables = [o + v + e for o in ONSETS for v in VOWELS for e in ENDS]
     likely = rng.permutation(len(syllables))[:400]
     found = {}
@@ -260,7 +260,7 @@ def train_fast(words, counts, num_merges, subtract=True, add=True, where_new=Tru
 
 
 def _move(pairs, where, word, i, count, once):
-    """Add count to each pair of the word. once: a pair that stands in it twice counts once."""
+    """Add count to each pair of the word. once: a pair that occurs in it twice counts once."""
     found = [left + right for left, right in zip(word, word[1:])]
     for pair in set(found) if once else found:
         pairs[pair] += count
@@ -272,22 +272,22 @@ def training_mistakes() -> dict:
     """{sentence: training}."""
     last, met = (lambda p: max(p, key=lambda k: (p[k], k))), (lambda p: max(p, key=p.get))
     return {
-        "of pairs equally frequent the one that sorts first is asked for, and you took the one that sorts last": (
+        "among equally frequent pairs you took the one that sorts last: take the one that sorts first": (
             lambda *case: train_fast(*case, choose=last)
         ),
-        "of pairs equally frequent the one that sorts first is asked for, and you took the one that was met first": (
+        "among equally frequent pairs you took the one that was met first: take the one that sorts first": (
             lambda *case: train_fast(*case, choose=met)
         ),
-        "pairs that a merge took apart are still counted: take the word's old pairs away from the counts": (
+        "pairs that a merge took apart are still counted: subtract the word's old pairs": (
             lambda *case: train_fast(*case, subtract=False)
         ),
         "pairs that a merge brought together are not counted: add the word's new pairs": (
             lambda *case: train_fast(*case, add=False)
         ),
-        "words that gained a pair by a merge are not found again: note the new pairs' words too": (
+        "words that gained a pair by a merge are not found again: record the words of the new pairs, too": (
             lambda *case: train_fast(*case, where_new=False)
         ),
-        "a pair that stands in a word twice was counted once for it": lambda *case: train_fast(*case, once=True),
+        "a pair that occurs twice in a word was counted once there": lambda *case: train_fast(*case, once=True),
         "each distinct word was counted once: a pair counts as often as its word occurs": (
             lambda words, counts, n: train_fast(words, [1] * len(words), n)
         ),
@@ -305,14 +305,14 @@ def explain_training(case, learned) -> str | None:
     if learned == right:
         return None
     if learned[:256] == [bytes([b]) for b in range(256)]:
-        return "the 256 single bytes are in the list: only what was learned is asked for"
+        return "the 256 single bytes are in the list: return only what was learned"
     if not all(isinstance(token, bytes) for token in learned):
         return "the tokens should be bytes like b'th'"
     at = next((k for k, (a, b) in enumerate(zip(learned, right)) if a != b), min(len(learned), len(right)))
     if at == len(right) or at == len(learned):
-        numbers = f"{len(learned)} tokens were learned, and {len(right)} are expected"
+        numbers = f"{len(learned)} tokens were learned, but {len(right)} are expected"
     else:
-        numbers = f"Merge {at} of {case[2]} should make {right[at]!r}, and made {learned[at]!r}"
+        numbers = f"Merge {at} of {case[2]} should make {right[at]!r} but made {learned[at]!r}"
     for sentence, mistake in training_mistakes().items():
         if learned == mistake(*case):
             return f"{sentence}.\n{numbers}."
