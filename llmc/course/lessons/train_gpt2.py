@@ -68,7 +68,7 @@ def _write(ax, x, y, text, ha="center", va="bottom", color=GREY):
 def draw_tokens(ids, encoding, title, columns=84):
     """A text as its tokens, one cell each, a new row after each line break. title: of the figure."""
     pieces = [encoding.decode([i]) for i in ids]
-    rows = "".join(pieces).count("\n") + 1
+    rows = len("".join(pieces).splitlines())
     figure, ax = blank_axes((0, columns), (-1.9 * rows, 0.2), title)
     x, y = 0, 0.0
     for k, piece in enumerate(pieces):
