@@ -68,7 +68,7 @@ def draw_merges(words, steps):
     """
     merges, left = len(steps) - 1, len("".join(words)) + 3
     first, *_, last = (len(_parts(words, state)) for state, _, _ in steps)
-    title = f"{merges} merges: the most frequent pair becomes one token everywhere; {first} become {last}"
+    title = f"{merges} merges of the most frequent pair: {first} tokens become {last}"
     figure, ax = blank_axes((-2, left + 21), (-2.7 * merges - 2.1, 2.2), title)
     for k, (state, pairs, new) in enumerate(steps):
         parts, top = _parts(words, state), -2.7 * k
@@ -117,7 +117,7 @@ def draw_tree(word, merges, rows):
 
 def draw_words(text, pattern):
     """A text of several lines as the pattern cuts it, a colour for each alternative."""
-    title = "The pattern parts letters, digits and signs; a word takes the space before it"
+    title = "Letters, digits and signs are parted; a word takes the space before it"
     figure, ax = blank_axes((-0.3, 56), (-1.5 * text.count("\n") - 4.2, 0.1), title)
     left, top = 0.0, 0.0
     for word in regex.findall(pattern, text):
@@ -138,7 +138,7 @@ def draw_file(data, ids):
     fields = [(0, 4, ORANGE), (4, 8, SKY), (8, 12, GREEN), (12, 1024, PALE)]
     fields += [(1024 + 2 * k, 1026 + 2 * k, color) for k, color in enumerate(_in_turns((SKY, BLUE), len(ids)))]
     color_of = {i: color for begin, end, color in fields for i in range(begin, end)}
-    title = f"A token file: 1024 bytes that say what follows, then 2 bytes a token ({len(ids)} here)"
+    title = f"A token file: 1024 bytes of header, then 2 bytes a token ({len(ids)} here)"
     rows = range(1024, len(data), 16)
     figure, ax = blank_axes((-1.9, 25.5), (-3 - len(rows), 1.2), title)
     for k, offset in enumerate([0, 16, None, *rows]):
@@ -158,7 +158,7 @@ def draw_file(data, ids):
 
 def draw_batches(texts, B, T):
     """Which tokens each batch reads, with one process and with two. texts: of 3·B·T + 3 tokens."""
-    title = "A batch begins where the one before ended; its last y is the next one's first x"
+    title = "A batch begins with the token that ended the one before, as its last y"
     n = len(texts)
     figure, ax = blank_axes((-3.3, n), (-12.4, 0.1), title)
     cell_row(ax, [text if len(text) < 4 else text[:2] + "…" for text in map(visible, texts)], (0, 0), colors=PALE)
