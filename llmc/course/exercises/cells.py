@@ -91,7 +91,7 @@ class Tee:
 
 def _stand_ins() -> dict:
     """The little of IPython that lessons import, for where it is not installed."""
-    if "IPython" in sys.modules or find_spec("IPython"):
+    if sys.modules.get("IPython") or find_spec("IPython"):
         return {}
     module, display = types.ModuleType("IPython"), types.ModuleType("IPython.display")
     module.get_ipython, module.version_info = (lambda: None), (8, 24)  # matplotlib asks for both

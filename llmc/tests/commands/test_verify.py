@@ -116,5 +116,5 @@ def test_bad_losses_files_are_refused(tmp_path, content, words):
 
 
 def test_missing_losses_file_is_refused(tmp_path):
-    with pytest.raises(UserError, match="cannot read"):
+    with pytest.raises(UserError, match="does not exist"):
         read_losses(tmp_path / "none.json", "A")

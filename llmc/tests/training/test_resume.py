@@ -265,7 +265,7 @@ def test_two_processes_never_train_one_run(settings, tmp_path):
         ("settings.json", b"{", "not JSON"),
         ("settings.json", b'{"speed": 9}', "does not hold the settings of a run"),
         ("settings.json", b'{"steps": -1}', "steps must be"),
-        ("settings.json", None, "cannot read"),
+        ("settings.json", None, "does not exist; start a new run"),
         ("state_00000004_00000.bin", b"", "is not an optimizer state"),
         ("model_00000004.bin", b"", "is not an llm.c model"),
         ("DONE_00000004", None, "no checkpoint"),
