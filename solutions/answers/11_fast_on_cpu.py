@@ -476,7 +476,7 @@ def scatter_forgets_the_rest(dwte, dwpe, dout, tokens):
     _without_a_rest(dwte, dwpe, dout, tokens)
 
 
-@wrong("scatter_add", says="the last row of dout that each token meets")
+@wrong("scatter_add", says="the last row of dout for each token")
 def scatter_with_fancy_indexing(dwte, dwpe, dout, tokens):
     dwte[tokens] += dout
     dwpe[: tokens.shape[1]] += dout.sum(axis=0)
