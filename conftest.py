@@ -6,6 +6,7 @@ can be seen without running (tags that exempt a cell, shell lines) is refused by
 """
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -23,6 +24,11 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "
     os.environ.setdefault(variable, "1")
 os.environ.setdefault("NUMBA_NUM_THREADS", "2")  # the "cpu" backend's: two, on every machine, so that cuts are tested
 os.environ.setdefault("LLMC_EMULATOR_THREADS", "1")  # its own tests ask for more; the timed exercises want a quiet core
+
+# Some tests send signals; a shell that runs the suite under nohup, or in the background, has them ignored.
+for name in ("SIGINT", "SIGHUP"):
+    if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is signal.SIG_IGN:
+        signal.signal(getattr(signal, name), signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL)
 
 # The CUDA emulator does not run on Windows, only inside WSL; on Windows its tests and lessons are not collected.
 CUDA = (

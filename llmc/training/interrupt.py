@@ -7,14 +7,15 @@ import signal
 import threading
 from time import monotonic
 
+ALWAYS = (signal.SIGINT, signal.SIGTERM)  # also where a shell that starts jobs in the background ignores SIGINT
 SAME_REQUEST = 1.0  # seconds: make, uv and systemd pass on a signal that has already come, or send two different ones
 
 
 class StopRequest:
     """`with StopRequest() as stop`: inside, a signal only sets `stop.requested`; a later one raises KeyboardInterrupt.
 
-    Signals belong to the main thread; in another thread this does nothing. A signal that this process ignores (SIGHUP
-    under nohup) stays ignored. The previous handlers return at the end.
+    Signals belong to the main thread; in another thread this does nothing. Under nohup, which ignores SIGHUP, that
+    stays ignored. The previous handlers return at the end.
     """
 
     SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
@@ -26,8 +27,9 @@ class StopRequest:
 
     def __enter__(self):
         if threading.current_thread() is threading.main_thread():
-            for number in [n for n in self.SIGNALS if signal.getsignal(n) is not signal.SIG_IGN]:
-                self._before[number] = signal.signal(number, self._handle)
+            for number in self.SIGNALS:
+                if number in ALWAYS or signal.getsignal(number) is not signal.SIG_IGN:
+                    self._before[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(self, *error):

@@ -183,7 +183,7 @@ def tree_of_neighbours(code):
     return replaced(code, HALVES, "for (int step = 1; step < blockDim.x; step *= 2)", STEP, pairs + BARRIER)
 
 
-@wrong("tree_sum", says="of what global memory moves is asked for")
+@wrong("tree_sum", says="of what global memory moves")
 def tree_with_a_stretch_for_each_thread(code):
     stretch = "    int each = (C + blockDim.x - 1) / blockDim.x;\n"
     stretch += "    for (int c = t * each; c < (t + 1) * each && c < C; c++) sum += x[c];\n"

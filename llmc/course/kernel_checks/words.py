@@ -29,7 +29,7 @@ class Demand(NamedTuple):
 
 
 DEMANDS = {
-    "efficiency": Demand(lambda r: r.efficiency, "{:.0%} of what global memory moves is asked for by a thread", True),
+    "efficiency": Demand(lambda r: r.efficiency, "{:.0%} of what global memory moves is used", True),
     "sectors": Demand(lambda r: r.sectors, "{:,} sectors of 32 bytes are moved"),
     "requests": Demand(lambda r: _requests(r, "global"), "{:,} requests of a warp go to global memory"),
     "shared_requests": Demand(lambda r: _requests(r, "shared"), "{:,} requests of a warp go to shared memory"),

@@ -161,8 +161,7 @@ def test_a_second_signal_during_the_last_sample(settings, tmp_path, monkeypatch)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGHUP")
-def test_a_signal_that_the_process_ignores_stays_ignored(settings):
-    """`nohup llmc train`."""
+def test_nohup_is_respected(settings):
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         result = train(settings(), on_step=lambda report: signal.raise_signal(signal.SIGHUP), save=False)
