@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from llmc.course.authoring.answers import Lesson, lessons, table
-from llmc.course.checks import speed
 from llmc.course.learner import journal
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -22,9 +21,7 @@ def lesson(request):
 
 @pytest.fixture(scope="module")
 def outcomes(lesson):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(speed, "SECONDS", speed.SECONDS / 4)  # a quarter of the patience, for a quarter of the time
-        results = [lesson.give(answer, seed=1) for answer in lesson.answers]
+    results = [lesson.give(answer, seed=1) for answer in lesson.answers]
     print("\n" + table(results))
     return results
 
