@@ -75,7 +75,7 @@ def test_encode_and_decode_equal_tiktoken():
 def test_other_right_ways_to_encode_pass():
     for word, ranks in lesson.encode_cases(np.random.default_rng(9)):
         right = lesson.encode_word(word, ranks)
-        assert lesson._sweep(word, ranks, True) == lesson._sweep(word, ranks, False) == right
+        assert lesson.sweep(word, ranks, True) == lesson.sweep(word, ranks, False) == right
         assert word not in ranks or right == [ranks[word]]
 
 

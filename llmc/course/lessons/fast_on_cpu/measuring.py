@@ -6,11 +6,12 @@ seconds of all threads; with a single one it is the time that the function would
 
 import sys
 from contextlib import contextmanager
-from statistics import median
 from time import perf_counter, process_time
 
 from numba import get_num_threads, set_num_threads
 from threadpoolctl import threadpool_limits
+
+from llmc.course.checks.timing import race
 
 CLOCK = perf_counter if sys.platform == "win32" else process_time  # on Windows, processor time moves in steps of 16 ms
 CLOSE = 1.05  # costs within 5% of each other count as equal
@@ -29,23 +30,9 @@ def one_thread():
 
 
 def processor_seconds(*functions, rounds=9, seconds=0.5):
-    """Median processor time of each function of nothing, on one thread, in seconds. They take turns.
-
-    One turn that is not timed warms up caches. Ends after `rounds` turns, or after 3 once `seconds` have passed.
-    """
-    times = [[] for _ in functions]
+    """`race` on one thread, by processor time: median seconds of each function of nothing."""
     with one_thread():
-        for function in functions:
-            function()
-        start = CLOCK()
-        for turn in range(1, rounds + 1):
-            for function, taken in zip(functions, times, strict=True):
-                begin = CLOCK()
-                function()
-                taken.append(CLOCK() - begin)
-            if turn >= 3 and CLOCK() - start > seconds:
-                break
-    return [median(taken) for taken in times]
+        return race(*functions, rounds=rounds, seconds=seconds, clock=CLOCK)
 
 
 def times_as_fast(ratio) -> str:

@@ -1,0 +1,74 @@
+"""Decoding ids: all bytes together, then UTF-8; what known mistakes give instead, and what the check says of them."""
+
+from llmc.course.checks.explain import describe
+from llmc.course.lessons.tokens.bpe.telling import BYTES, explain, telling_cases
+
+# where to look; a test holds this title against the headings of notebooks/08_tokens.ipynb
+DECODE = 'lesson 08, section "4.1 · Decode"'
+DECODE_TOKENS = [*BYTES, b"caf", b"\xc3\xa9", b"\xa9s ", "日本".encode(), b" \xe6\x97", b"\xa5!", "ß".encode()]
+
+
+def decode(ids, tokens) -> str:
+    """All bytes together, then UTF-8."""
+    return b"".join(tokens[i] for i in ids).decode("utf-8", errors="replace")
+
+
+def decode_mistakes() -> dict:
+    """{sentence: decode}."""
+    joined = lambda ids, tokens: b"".join(tokens[i] for i in ids)  # noqa: E731
+    return {
+        "each token was decoded by itself: a token may hold half a character, so join the bytes first": (
+            lambda ids, tokens: "".join(tokens[i].decode("utf-8", errors="replace") for i in ids)
+        ),
+        "each token was decoded by itself, and halves of characters were left out: join the bytes first": (
+            lambda ids, tokens: "".join(tokens[i].decode("utf-8", errors="ignore") for i in ids)
+        ),
+        "bytes that are not valid UTF-8 were left out (errors='ignore'): put U+FFFD in their place": (
+            lambda ids, tokens: joined(ids, tokens).decode("utf-8", errors="ignore")
+        ),
+        "bytes that are not valid UTF-8 were spelled out (errors='backslashreplace'): put U+FFFD in their place": (
+            lambda ids, tokens: joined(ids, tokens).decode("utf-8", errors="backslashreplace")
+        ),
+        "bytes that are not valid UTF-8 became surrogates (errors='surrogateescape'): put U+FFFD in their place": (
+            lambda ids, tokens: joined(ids, tokens).decode("utf-8", errors="surrogateescape")
+        ),
+        "the bytes were read as Latin-1, one character each: they are UTF-8": (
+            lambda ids, tokens: joined(ids, tokens).decode("latin-1")
+        ),
+        "the bytes were read as ASCII: they are UTF-8": (
+            lambda ids, tokens: joined(ids, tokens).decode("ascii", errors="replace")
+        ),
+        "a space was put between the tokens: a space that belongs there is already in a token": (
+            lambda ids, tokens: b" ".join(tokens[i] for i in ids).decode("utf-8", errors="replace")
+        ),
+        "this is how Python prints bytes, not the text: decode them": lambda ids, tokens: str(joined(ids, tokens)),
+        "each id was taken for the number of a character: look up its token": (
+            lambda ids, tokens: "".join(map(chr, ids))
+        ),
+    }
+
+
+def draw_ids(rng):
+    """(ids, tokens): whole and half characters in random order."""
+    favourites = [99, 32, 195, 169, 230, *range(256, len(DECODE_TOKENS))]
+    return rng.choice(favourites, int(rng.integers(3, 9))).tolist(), DECODE_TOKENS
+
+
+def decode_cases(rng) -> list:
+    """[(ids, tokens)] on which every known mistake shows; no ids at all among them."""
+    return [*telling_cases(rng, draw_ids, decode, decode_mistakes()), ([], DECODE_TOKENS)]
+
+
+def explain_decodings(cases, results) -> str | None:
+    """What is wrong with the results of decode; None when all are right."""
+    for result in results:
+        if isinstance(result, bytes | bytearray):
+            return "these are bytes: decode them to text (str)"
+        if not isinstance(result, str):
+            return f"text (str) is expected, but decode returned {describe(result)}"
+    return explain(cases, results, decode, decode_mistakes(), _told_text)
+
+
+def _told_text(case, result, right):
+    ids, tokens = case
+    return f"ids {ids} are the tokens {[tokens[i] for i in ids]}: expected {right!r}, got {result!r}.\n→ {DECODE}"

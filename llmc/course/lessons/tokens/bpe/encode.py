@@ -1,0 +1,141 @@
+"""Encoding a word: the lowest rank first, what known mistakes give instead, and what the check says about them."""
+
+from llmc.course.checks.explain import describe
+from llmc.course.lessons.tokens.bpe.step import count_pairs, merge, most_frequent
+from llmc.course.lessons.tokens.bpe.telling import BYTES, draw_letters, explain, row, telling_cases
+
+# where to look; a test holds this title against the headings of notebooks/08_tokens.ipynb
+ENCODE = 'lesson 08, section "4.2 · Encode: the lowest rank first"'
+
+
+def train(words, counts, num_merges) -> list[bytes]:
+    """The tokens learned, with all pairs counted again before each merge; fewer when the words allow no more."""
+    learned = []
+    while len(learned) < num_merges and (pairs := count_pairs(words, counts)):
+        token = most_frequent(pairs)
+        words = [merge(word, token) for word in words]
+        if token not in learned:
+            learned.append(token)
+    return learned
+
+
+def encode_word(word, ranks) -> list[int]:
+    """Merge the pair whose token has the lowest rank, the left one of two equals, until no pair makes a token."""
+    return _encode(word, ranks, lambda rank, i, parts: (rank, i))
+
+
+def _encode(word, ranks, order, most=10**6):
+    """Merge the pair that comes first in this order of (rank, place, parts), until none is left."""
+    parts = [bytes([b]) for b in word]
+    for _ in range(most):
+        found = [(ranks[a + b], i) for i, (a, b) in enumerate(zip(parts, parts[1:])) if a + b in ranks]
+        if not found:
+            break
+        i = min(found, key=lambda pair: order(*pair, parts))[1]
+        parts[i : i + 2] = [parts[i] + parts[i + 1]]
+    return [ranks[part] for part in parts]
+
+
+def _longest_first(word, ranks):
+    ids = []
+    while word:
+        n = next(n for n in range(len(word), 0, -1) if word[:n] in ranks)
+        ids.append(ranks[word[:n]])
+        word = word[n:]
+    return ids
+
+
+def _longest_last(word, ranks):
+    ids = []
+    while word:
+        n = next(n for n in range(len(word)) if word[n:] in ranks)
+        ids.insert(0, ranks[word[n:]])
+        word = word[:n]
+    return ids
+
+
+def _fewest(word, ranks):
+    """As few tokens as possible; of equally short ways, the one found first."""
+    best = [[]]
+    for end in range(1, len(word) + 1):
+        best.append(min((best[n] + [ranks[word[n:end]]] for n in range(end) if word[n:end] in ranks), key=len))
+    return best[-1]
+
+
+def encode_mistakes() -> dict:
+    """{sentence: encode_word}."""
+    return {
+        "you took the longest token that fits, from the left: merge pairs, the lowest rank first": _longest_first,
+        "you took the longest token that fits, from the right: merge pairs, the lowest rank first": _longest_last,
+        "you merged whatever can be merged from left to right: look for the lowest rank in the whole word": (
+            lambda word, ranks: _encode(word, ranks, lambda rank, i, parts: i)
+        ),
+        "you merged from right to left: look for the lowest rank in the whole word": (
+            lambda word, ranks: _encode(word, ranks, lambda rank, i, parts: -i)
+        ),
+        "you merged the highest rank first: the lowest was learned first": (
+            lambda word, ranks: _encode(word, ranks, lambda rank, i, parts: (-rank, i))
+        ),
+        "of two places with the same rank you merged the right one: take the left one": (
+            lambda word, ranks: _encode(word, ranks, lambda rank, i, parts: (rank, -i))
+        ),
+        "you looked for as few tokens as possible: the order of the merges decides, not the number of tokens": _fewest,
+        "you stopped after one merge: go on until no pair makes a token": (
+            lambda word, ranks: _encode(word, ranks, lambda rank, i, parts: (rank, i), most=1)
+        ),
+        "nothing was merged: these are the ids of the single bytes": lambda word, ranks: list(word),
+    }
+
+
+def sweep(word, ranks, again):
+    """Ways that are right as well: all places of a rank at once; or each token once, in the order of the ranks."""
+    parts = [bytes([b]) for b in word]
+    if again:
+        while found := [ranks[a + b] for a, b in zip(parts, parts[1:]) if a + b in ranks]:
+            token = next(token for token, rank in ranks.items() if rank == min(found))
+            parts = merge(parts, token)
+    else:
+        for token in sorted(ranks, key=ranks.get):
+            parts = merge(parts, token) if len(token) > 1 else parts
+    return [ranks[part] for part in parts]
+
+
+def draw_word(rng):
+    """(word, ranks): ranks learned from random words, and another word over the same letters."""
+    letters = draw_letters(rng, int(rng.integers(2, 6)))
+    drawn = [b"".join(rng.choice(letters, int(rng.integers(2, 12)))) for _ in range(12)]
+    words = [[bytes([b]) for b in word] for word in drawn]
+    learned = train(words, rng.integers(1, 9, 12).tolist(), 24)
+    ranks = {token: rank for rank, token in enumerate([*BYTES, *learned])}
+    word = b"".join(rng.choice(letters, int(rng.integers(4, 13))))
+    right = encode_word(word, ranks)
+    same = sweep(word, ranks, True) == sweep(word, ranks, False) == right
+    return (word, ranks) if same and (word not in ranks or len(right) == 1) else draw_word(rng)
+
+
+def encode_cases(rng) -> list:
+    """[(word, ranks)] on which every known mistake shows; an empty word and a single byte among them."""
+    cases = telling_cases(rng, draw_word, encode_word, encode_mistakes())
+    ranks = cases[0][1]
+    return [*cases, (b"", ranks), (b"\xc3", ranks), ("né".encode(), ranks)]
+
+
+def explain_encodings(cases, results) -> str | None:
+    """What is wrong with the results of encode_word; None when all are right."""
+    for result in results:
+        if isinstance(result, list) and result and all(isinstance(part, bytes) for part in result):
+            return "these are tokens: return their ids, ranks[token]"
+        if not isinstance(result, list):
+            return f"a list of ids is expected, but encode_word returned {describe(result)}"
+    return explain(cases, results, encode_word, encode_mistakes(), _told_encoding)
+
+
+def _told_encoding(case, result, right):
+    word, ranks = case
+    tokens = {rank: token for token, rank in ranks.items()}
+    known = {token.decode(): rank for token, rank in ranks.items() if rank > 255 and token in word}
+    shown = [tokens.get(i, f"no token {i}") for i in result]
+    wanted = [tokens[i] for i in right]
+    return (
+        f"{word!r} with the ranks {known}: expected {row(wanted)} = {right}, got {row(shown)} = {result}.\n→ {ENCODE}"
+    )

@@ -1,0 +1,68 @@
+"""What the check of `bpe_step` calls it on, and what it says about the results."""
+
+from llmc.course.checks.explain import describe
+from llmc.course.lessons.tokens.bpe.step import bpe_step, count_pairs, merge
+from llmc.course.lessons.tokens.bpe.step_mistakes import step_mistakes
+from llmc.course.lessons.tokens.bpe.telling import draw_letters, explain, row, telling_cases
+
+# where to look; a test holds this title against the headings of notebooks/08_tokens.ipynb
+BY_HAND = 'lesson 08, section "3.1 · By hand"'
+
+
+def draw_words(rng):
+    """(words, counts): a few distinct words over two or three letters, some with tokens that were made already."""
+    if rng.random() < 0.2:
+        return _draw_two_ways(rng)
+    letters = draw_letters(rng, int(rng.integers(2, 4)))
+    drawn = {b"".join(rng.choice(letters, int(rng.integers(1, 7)))) for _ in range(int(rng.integers(3, 6)))}
+    words = [[bytes([b]) for b in word] for word in sorted(drawn, key=lambda _: rng.random())]
+    for _ in range(int(rng.integers(0, 3))):  # some tokens, any, exist already
+        pairs = sorted(count_pairs(words, [1] * len(words)))
+        if len(pairs) > 3:
+            token = pairs[int(rng.integers(len(pairs)))]
+            words = [merge(word, token) for word in words]
+    counts = rng.integers(1, 5, len(words)).tolist()
+    return (words, counts) if count_pairs(words, counts) else draw_words(rng)
+
+
+def _draw_two_ways(rng):
+    """Words in which the most frequent pair comes as (a, bc) and as (ab, c), each alone rarer than another pair."""
+    a, b, c, d, e = draw_letters(rng, 5)
+    words, counts = [[a, b + c], [e, a + b, c], [d, e]], [3, 2, 4]
+    order = rng.permutation(3)
+    return [words[k] for k in order], [counts[k] for k in order]
+
+
+def step_cases(rng) -> list:
+    """[(words, counts)] on which every known mistake shows."""
+    return telling_cases(rng, draw_words, bpe_step, step_mistakes())
+
+
+def explain_steps(cases, results) -> str | None:
+    """What is wrong with the results of bpe_step, as a sentence and an example; None when all are right."""
+    for result in results:
+        if not (isinstance(result, tuple | list) and len(result) == 2):
+            return f"two things are expected, `return token, merged`, but bpe_step returned {describe(result)}"
+        token, merged = result
+        if isinstance(token, tuple) and all(isinstance(part, bytes) for part in token):
+            return f"token is the pair {token!r}: join the two, left + right"
+        if not isinstance(token, bytes):
+            return f"token should be bytes like b'th', but is {describe(token)}"
+        if not (isinstance(merged, list) and all(isinstance(word, list) for word in merged)):
+            return "merged should be a list of words, each a list of tokens (bytes), in the order of the given words"
+    results = [tuple(result) for result in results]
+    return explain(cases, results, bpe_step, step_mistakes(), _told_step)
+
+
+def _told_step(case, result, right):
+    (words, counts), (token, merged), (right_token, right_merged) = case, result, right
+    shown = "; ".join(f"{count} × {row(word)}" for word, count in zip(words, counts))
+    if token != right_token:
+        pairs = count_pairs(words, counts)
+        wanted = f"{right_token!r} ({pairs[right_token]} times)"
+        return f"Words {shown}: expected token {wanted}, got {token!r} ({pairs.get(token, 0)} times).\n→ {BY_HAND}"
+    wrong = next((k for k, word in enumerate(right_merged) if merged[k : k + 1] != [word]), len(right_merged))
+    if wrong == len(right_merged):
+        return f"Words {shown}: merged has {len(merged)} words, expected {len(right_merged)}.\n→ {BY_HAND}"
+    got = row(merged[wrong]) if wrong < len(merged) else "nothing"
+    return f"Merging {token!r} in {row(words[wrong])}: expected {row(right_merged[wrong])}, got {got}.\n→ {BY_HAND}"

@@ -1,0 +1,150 @@
+"""One merge as each known mistake makes it."""
+
+from collections import Counter
+
+from llmc.course.lessons.tokens.bpe.step import count_pairs, merge, most_frequent
+
+
+def step_mistakes() -> dict:
+    """{sentence: step}."""
+    ones = lambda words: [1] * len(words)  # noqa: E731
+    return {
+        "each distinct word was counted once: a pair counts as often as its word occurs": _with_choice(
+            lambda words, counts: most_frequent(count_pairs(words, ones(words)))
+        ),
+        "among equally frequent pairs you took the one that sorts last: take the one that sorts first": (
+            _with_choice(lambda words, counts: (p := count_pairs(words, counts)) and max(p, key=lambda k: (p[k], k)))
+        ),
+        "among equally frequent pairs you took the one that was met first: take the one that sorts first": (
+            _with_choice(lambda words, counts: (p := count_pairs(words, counts)) and max(p, key=p.get))
+        ),
+        "the rarest pair was chosen: choose the most frequent one": _with_choice(
+            lambda words, counts: (p := count_pairs(words, counts)) and min(p, key=lambda k: (p[k], k))
+        ),
+        "(a, bc) and (ab, c) were counted separately: a pair is identified by its bytes together": _with_choice(
+            _of_two_parts
+        ),
+        "pairs were counted across the border between two words: count inside each word": _with_choice(_across_words),
+        "pairs that overlap were skipped: a a a holds the pair aa twice": _with_choice(_not_overlapping),
+        "a pair that occurs twice in a word was counted once there": _with_choice(_once_a_word),
+        "the longest pair was chosen: choose the most frequent one": _with_choice(
+            lambda words, counts: min(count_pairs(words, counts), key=lambda k: (-len(k), k))
+        ),
+        "the words were left as they were: put the token in place of its two halves": _with_merge(
+            lambda words, token: [list(word) for word in words]
+        ),
+        "only the first place in each word was merged": _with_merge(
+            lambda words, token: [_first_only(word, token) for word in words]
+        ),
+        "merging went from right to left: in a a a, the first two become aa": _with_merge(
+            lambda words, token: [_from_the_right(word, token) for word in words]
+        ),
+        "after a merge the second half was used again: a a a became aa aa. Move on by two": _with_merge(
+            lambda words, token: [_by_ones(word, token) for word in words]
+        ),
+        "the token was merged from one pair of halves only: (a, bc) and (ab, c) both make abc": _with_merge(_one_split),
+        "the last token of each word is lost where it is not merged": _with_merge(
+            lambda words, token: [_without_end(word, token) for word in words]
+        ),
+        "every word has become one piece: join only the two halves of the new token": _with_merge(
+            lambda words, token: [[b"".join(word)] for word in words]
+        ),
+    }
+
+
+def _without_end(word, token):
+    """A loop over range(len(word) - 1) never reaches a last token that is not merged."""
+    merged = merge(word, token)
+    ends_merged = len(word) > 1 and merged[-1] == token and word[-1] != token
+    return merged if ends_merged else merged[:-1]
+
+
+def _with_choice(choose):
+    """A step that chooses its token otherwise, and merges it as it should."""
+
+    def step(words, counts):
+        token = choose(words, counts)
+        return token, [merge(word, token) for word in words]
+
+    return step
+
+
+def _with_merge(merge_otherwise):
+    """A step that chooses as it should, and merges otherwise."""
+
+    def step(words, counts):
+        token = most_frequent(count_pairs(words, counts))
+        return token, merge_otherwise(words, token)
+
+    return step
+
+
+def _not_overlapping(words, counts):
+    """In a a a one pair, in a a a a two."""
+    pairs = Counter()
+    for word, count in zip(words, counts):
+        i, last = 0, None
+        for i in range(len(word) - 1):
+            pair = word[i] + word[i + 1]
+            if last == (i - 1, pair):
+                continue
+            pairs[pair] += count
+            last = (i, pair)
+    return most_frequent(pairs)
+
+
+def _once_a_word(words, counts):
+    pairs = Counter()
+    for word, count in zip(words, counts):
+        for pair in {left + right for left, right in zip(word, word[1:])}:
+            pairs[pair] += count
+    return most_frequent(pairs)
+
+
+def _of_two_parts(words, counts):
+    return b"".join(most_frequent(count_pairs(words, counts, key=lambda left, right: (left, right))))
+
+
+def _across_words(words, counts):
+    """One long list of all words, each as often as it occurs."""
+    row = [token for word, count in zip(words, counts) for _ in range(count) for token in word]
+    return most_frequent(count_pairs([row], [1]))
+
+
+def _from_the_right(word, token):
+    turned = merge([part[::-1] for part in word[::-1]], token[::-1])
+    return [part[::-1] for part in turned[::-1]]
+
+
+def _first_only(word, token):
+    at = next((i for i in range(len(word) - 1) if word[i] + word[i + 1] == token), None)
+    return list(word) if at is None else [*word[:at], token, *word[at + 2 :]]
+
+
+def _by_ones(word, token):
+    """Goes on by one after a merge: a a a becomes aa aa."""
+    merged, i = [], 0
+    while i < len(word):
+        fits = i + 1 < len(word) and word[i] + word[i + 1] == token
+        merged.append(token if fits else word[i])
+        i += 1
+        if fits and not (i + 1 < len(word) and word[i] + word[i + 1] == token):
+            i += 1
+    return merged
+
+
+def _one_split(words, token):
+    """Merges only one of the ways in which the token can be put together."""
+    pairs = Counter()
+    for word in words:
+        pairs.update((a, b) for a, b in zip(word, word[1:]) if a + b == token)
+    left, right = max(pairs, key=lambda pair: (pairs[pair], pair))
+    merged = []
+    for word in words:
+        new, i = [], 0
+        while i < len(word):
+            both = i + 1 < len(word) and (word[i], word[i + 1]) == (left, right)
+            new.append(token if both else word[i])
+            i += 1 + both
+        merged.append(new)
+    return merged

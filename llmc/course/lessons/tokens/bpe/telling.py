@@ -1,0 +1,71 @@
+"""What the three exercises on byte-pair encoding share: cases that tell mistakes apart, and the sentence on a mistake.
+
+A wrong answer is often right by chance on a single input. So an exercise is called on many small inputs, and each known
+mistake shows on at least one of them. A mistake is named only when it explains everything that was returned.
+"""
+
+from copy import deepcopy
+
+BYTES = [bytes([b]) for b in range(256)]
+
+
+def call_all(c, function, cases) -> list:
+    """What the learner's function returns for each case, a tuple of arguments. It must not change any of them."""
+    results = []
+    for case in cases:
+        given = deepcopy(case)
+        results.append(c.call(function, *given))
+        assert given == case, (
+            f"{function.__name__} changed one of its arguments: make new lists, and leave the given ones as they are"
+        )
+    c.calls.clear()  # the explanation shows the call that went wrong, which need not be the last
+    return results
+
+
+def telling_cases(rng, draw, right, mistakes) -> list:
+    """Cases on which every mistake differs from what is right, and wherever possible from every other mistake.
+
+    draw(rng): a random case. Of 200 of them, the one that distinguishes most functions comes first, and so on; ten that
+    were not chosen for anything come last.
+    """
+    functions = [right, *mistakes.values()]
+    n = len(functions)
+    apart, chosen = set(), []  # pairs of functions distinguished so far
+    for _ in range(20):  # one or two rounds do, nearly always
+        drawn = [draw(rng) for _ in range(200)]
+        tells = [_told_apart([repr(function(*case)) for function in functions]) for case in drawn]
+        while tells[best := max(range(len(drawn)), key=lambda k: len(tells[k] - apart))] - apart:
+            apart |= tells[best]
+            chosen.append(drawn[best])
+        if len(apart) == n * (n - 1) // 2:
+            break
+    return [*chosen, *drawn[:10]]
+
+
+def _told_apart(results) -> set:
+    """{(i, j)}: the pairs of results that differ, i < j."""
+    n = len(results)
+    return {(i, j) for i in range(n) for j in range(i + 1, n) if results[i] != results[j]}
+
+
+def explain(cases, results, right, mistakes, told) -> str | None:
+    """The mistake that explains all results, or else only the first wrong one; None when all are right."""
+    wrong = next((k for k, case in enumerate(cases) if results[k] != right(*case)), None)
+    if wrong is None:
+        return None
+    numbers = told(cases[wrong], results[wrong], right(*cases[wrong]))
+    for sentence, mistake in mistakes.items():
+        if all(results[k] == mistake(*case) for k, case in enumerate(cases)):
+            return f"{sentence}.\n{numbers}"
+    return numbers
+
+
+def draw_letters(rng, n):
+    return [bytes([b]) for b in rng.choice(range(97, 123), n, replace=False)]
+
+
+def row(word) -> str:
+    """ "a bc d": the tokens of a word."""
+    return " ".join(
+        part.decode("utf-8", "backslashreplace") if isinstance(part, bytes) else repr(part) for part in word
+    )
