@@ -7,6 +7,8 @@ same: when a window slides, each token moves one position to the left, and all o
 Memory: keys and values (L, 2, B, NH, T, hs), and one layer's activations for T new tokens, planned once.
 """
 
+from functools import lru_cache
+
 from llmc import blocks
 from llmc.errors import UserError
 from llmc.flat_buffer import FlatBuffer, Tensor
@@ -26,15 +28,7 @@ class KeyValueCache:
         self.model, self.B, self.length = model, B, 0
         kv = Tensor("kv", (c.L, 2, B, c.NH, self.T, c.hs), stacked=True)
         self._kv = FlatBuffer(model.backend, model.dtype, [kv]).allocate()
-        self._acts = FlatBuffer(model.backend, model.dtype, self._table(self.T)).allocate()
-
-    def _table(self, n):
-        """One layer's activations for n tokens, used by all layers in turn; logits only after the last token."""
-        config, B = self.model.config, self.B
-        head = [Tensor("last", (B, 1, config.C)), Tensor("logits", (B, 1, config.Vp))]
-        table = blocks.activation_table(config, B, n) + head
-        # The numbers of rows come last: all other arrays then begin at a multiple of 16 bytes, as fast kernels need.
-        return sorted(table, key=lambda tensor: tensor.shape == (B, n))
+        self._acts = FlatBuffer(model.backend, model.dtype, _table(c, B, self.T)).allocate()
 
     def extend(self, tokens):
         """Read tokens (B, n) int32, which follow those already here: `forward_cached` without its checks of ids."""
@@ -44,7 +38,7 @@ class KeyValueCache:
                 f"this cache is for {self.B} x {self.T} tokens and holds {self.length} of each sequence;"
                 f" {B} x {n} more do not fit."
             )
-        model, be, acts = self.model, self.model.backend, self._acts.allocate(self._table(n))
+        model, be, acts = self.model, self.model.backend, self._acts.allocate(_table(self.model.config, B, n))
         blocks.forward(be, model.config, model.params, acts, be.from_numpy(tokens), self._attend, start=self.length)
         self.length += n
         acts["last"][...] = acts["lnf"][:, -1:]  # (B, 1, C)
@@ -55,3 +49,12 @@ class KeyValueCache:
         """Attention of the new positions; kv (2, B, NH, T, hs) is the layer's part of the cache."""
         kv = self._kv.layer(l)["kv"]
         self.model.backend.attention_cached(a["atty"], kv, a["qkv"], self.model.config.NH, self.length)  # (B, n, C)
+
+
+@lru_cache  # every token that is sampled asks for the table of n = 1
+def _table(config, B, n):
+    """One layer's activations for n tokens, used by all layers in turn; logits only after the last token."""
+    head = [Tensor("last", (B, 1, config.C)), Tensor("logits", (B, 1, config.Vp))]
+    table = blocks.activation_table(config, B, n) + head
+    # The numbers of rows come last: all other arrays then begin at a multiple of 16 bytes, as fast kernels need.
+    return sorted(table, key=lambda tensor: tensor.shape == (B, n))
