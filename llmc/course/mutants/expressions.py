@@ -5,6 +5,7 @@ Each function takes a place and yields (rank, words, what hangs there instead); 
 
 import ast
 
+from llmc.course.mutants import brackets
 from llmc.course.mutants.places import Place, quoted
 
 OTHER_OPERATOR = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mod}
@@ -69,6 +70,7 @@ def changed(place: Place, names):
         yield from kinds[type(node)](place)
     if isinstance(node, ast.Name):
         yield from _other_names(place, names)
+    yield from brackets.changed(place)
     yield from _index(place)
     yield from _once_more(place, names)
 
@@ -170,9 +172,12 @@ def _range(place, name):
                 args = [*node.args]
                 args[k] = ast.BinOp(bound, step, ast.Constant(1))
                 yield 2, f"with {quoted(bound)} {word} in {quoted(node)}", _with(node, args=args)
+        if len(node.args) == 3:
+            backwards = ast.Call(ast.Name("reversed", ast.Load()), [node], [])
+            yield 1, f"with {quoted(node)} in the other direction", backwards
         if len(node.args) == 1:
             yield 2, f"from 1 on in {quoted(node)}", _with(node, args=[ast.Constant(1), *node.args])
-        yield 3, f"with {quoted(node)} backwards", ast.Call(ast.Name("reversed", ast.Load()), [node], [])
+            yield 3, f"with {quoted(node)} backwards", ast.Call(ast.Name("reversed", ast.Load()), [node], [])
 
 
 def _attribute(place):

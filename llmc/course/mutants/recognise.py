@@ -10,7 +10,7 @@ from contextlib import closing
 
 import numpy as np
 
-from llmc.course.mutants.python_source import mutants
+from llmc.course.mutants.python_source import mutants, pairs
 from llmc.course.mutants.solution import solution_of
 
 SECONDS = 2.0  # that a message may take
@@ -84,19 +84,20 @@ def _viewed(outputs, k, mine, index):
 
 
 def _matching(solution, replay, pick, got, target, deadline):
-    """Words of the first mutant with the learner's numbers."""
+    """Words of the first mutant with the learner's numbers; pairs of mistakes come last."""
     got, target = got.astype(np.float64), np.asarray(target, np.float64)
     dtype = "float32" if any(getattr(a, "dtype", None) == np.float32 for a in replay.outputs or ()) else "float64"
-    with closing(mutants(solution.tree)) as found:  # which makes the tree whole again
-        for words in found:
-            if time.thread_time() > deadline:
-                return None
-            try:
-                array = pick(replay.run(solution.function(deadline)))
-            except Exception:  # see _outputs
-                continue
-            if np.shape(array) == got.shape and _explains(array, got, target, dtype):
-                return words
+    for several in (mutants, pairs):
+        with closing(several(solution.tree)) as found:  # which makes the tree whole again
+            for words in found:
+                if time.thread_time() > deadline:
+                    return None
+                try:
+                    array = pick(replay.run(solution.function(deadline)))
+                except Exception:  # see _outputs
+                    continue
+                if np.shape(array) == got.shape and _explains(array, got, target, dtype):
+                    return words
     return None
 
 

@@ -11,6 +11,7 @@ OTHER = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mul
 
 def changed(function):
     """Every (rank, words, place, what hangs there instead) for the lines of a function."""
+    yield from _parameters(function)
     for block in blocks(function):
         lines = block.node
         for k, line in enumerate(lines):
@@ -25,6 +26,17 @@ def changed(function):
                 swapped = [*lines[:k], lines[k + 1], line, *lines[k + 2 :]]
                 words = f"with the lines {quoted(_head(line))} and {quoted(_head(lines[k + 1]))} in the other order"
                 yield 2, words, block, swapped
+
+
+def _parameters(function):
+    """Two of them swapped, as by a call that has them in another order."""
+    given = function.args.args
+    place = Place(function.args, "args", None, ())
+    for k, a in enumerate(given):
+        for j in range(k + 1, len(given)):
+            swapped = [*given]
+            swapped[k], swapped[j] = given[j], a
+            yield 3, f"with the arguments `{a.arg}` and `{given[j].arg}` swapped", place, swapped
 
 
 def _is_text(line) -> bool:

@@ -1,6 +1,6 @@
-"""Do the checks refuse every mutant of every solution? Those that are accepted are holes, or right after all.
+"""Do the checks refuse every mutant of every solution? One that is accepted is a hole, or right after all.
 
-A mutant that is right after all is listed in `solutions/answers/equivalent.json`, with the reason:
+Mutants that are right after all are listed in `solutions/answers/equivalent.json`, each with the reason:
 
     {"layernorm_forward": {"with `x` in place of `centred` in `centred * w`": "why the results are the same"}}
 """
@@ -9,18 +9,19 @@ import ast
 import json
 import random
 import time
+import warnings
 from contextlib import closing
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from llmc.course.authoring.answers import Lesson
+from llmc.course.checks import evidence
 from llmc.course.mutants.python_source import mutants
 from llmc.course.mutants.stoppable import TooLong, stoppable, ticking
 
-SECONDS = 20  # of one mutant's loops; one that never ends is refused like a learner's
+SECONDS = 20  # of one mutant's loops
 
 
-@dataclass(frozen=True)
-class Tried:
+class Tried(NamedTuple):
     """What a check said about one mutant."""
 
     exercise: str
@@ -28,22 +29,15 @@ class Tried:
     accepted: bool
     message: str
 
-    @property
-    def diagnosed(self) -> bool:
-        """Does the message say more than that values are wrong?"""
-        return " has wrong values" not in self.message
-
 
 def equivalent(root) -> dict:
-    """{exercise: {words: reason}} of the mutants that compute the same as the solution."""
-    path = root / "solutions" / "answers" / "equivalent.json"
-    return json.loads(path.read_text(encoding="utf-8"))
+    """{exercise: {words: reason}} of the mutants that are as right as the solution."""
+    return json.loads((root / "solutions" / "answers" / "equivalent.json").read_text(encoding="utf-8"))
 
 
 def tried(lesson: Lesson, exercise: str, count=None, seed=0):
     """Tried, one by one, for the mutants of a solution in Python; with count, for a sample that seed repeats."""
-    source = lesson.answer_of[exercise]
-    tree = stoppable(ast.parse(source))
+    tree = stoppable(ast.parse(lesson.answer_of[exercise]))
     total = sum(1 for _ in mutants(tree))
     wanted = set(random.Random(f"{exercise} {seed}").sample(range(total), min(count or total, total)))
     with closing(mutants(tree)) as found:
@@ -53,10 +47,17 @@ def tried(lesson: Lesson, exercise: str, count=None, seed=0):
 
 
 def _given(lesson, exercise, tree):
-    """(accepted, message) for the cell with this answer."""
+    """(accepted, message) of the exercise's check, with this answer in its cell."""
     namespace = {**lesson.namespace, **ticking(time.thread_time() + SECONDS)}
+    was = evidence.explaining(False)  # which mutant it is, is known
     try:
-        exec(compile(tree, f"<mutant of {exercise}>", "exec"), namespace)
-        return lesson.check(exercise, namespace, seed=1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            exec(compile(tree, f"<mutant of {exercise}>", "exec"), namespace)
+            return lesson.check(exercise, namespace, seed=1)
     except TooLong:
-        return False, "it never ends"
+        return False, "its loops do not end"
+    except Exception as error:  # the cell itself stops, as a learner's would
+        return False, f"{type(error).__name__}: {error}"
+    finally:
+        evidence.explaining(was)
