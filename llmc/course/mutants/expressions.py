@@ -263,7 +263,7 @@ def _once_more(place, names):
     """A factor too many, on a whole right-hand side or on one that is returned."""
     whole = isinstance(place.owner, (ast.Assign, ast.AugAssign, ast.Return)) and place.field == "value"
     whole |= isinstance(place.owner, ast.Tuple) and isinstance(place.above[1], ast.Return)
-    if not whole or isinstance(place.node, (ast.Tuple, ast.Constant)):
+    if not whole or isinstance(place.node, (ast.Tuple, ast.Constant)) or _is_empty(place.node):
         return
     here = quoted(place.node)
     for name in names:
@@ -275,3 +275,9 @@ def _once_more(place, names):
     for factor in (2, 0.5):
         yield 5, f"with {here} times {factor:g}", ast.BinOp(place.node, ast.Mult(), ast.Constant(factor))
     yield 3, f"with the sign of {here} changed", ast.UnaryOp(ast.USub(), place.node)
+
+
+def _is_empty(node) -> bool:
+    """np.zeros(…), np.empty_like(…): twice as much of it is the same."""
+    name = getattr(node.func, "attr", "") if isinstance(node, ast.Call) else ""
+    return name in ("zeros", "zeros_like", "empty", "empty_like")

@@ -22,7 +22,7 @@ def changed(function):
             rest = lines[:k] + lines[k + 1 :]
             if not isinstance(line, (ast.Return, ast.Import, ast.ImportFrom)):
                 yield 1, f"without the line {quoted(_head(line))}", block, rest or [ast.Pass()]
-            if k + 1 < len(lines) and not isinstance(lines[k + 1], ast.Return):
+            if k + 1 < len(lines) and _in_this_order(line, lines[k + 1]):
                 swapped = [*lines[:k], lines[k + 1], line, *lines[k + 2 :]]
                 words = f"with the lines {quoted(_head(line))} and {quoted(_head(lines[k + 1]))} in the other order"
                 yield 2, words, block, swapped
@@ -37,6 +37,25 @@ def _parameters(function):
             swapped = [*given]
             swapped[k], swapped[j] = given[j], a
             yield 3, f"with the arguments `{a.arg}` and `{given[j].arg}` swapped", place, swapped
+
+
+def _in_this_order(first, second) -> bool:
+    """Does one of two lines use, or write to, what the other one writes to?"""
+    if isinstance(second, ast.Return):
+        return False
+    (reads, writes), (reads_2, writes_2) = _names(first), _names(second)
+    return bool(writes & (reads_2 | writes_2) or reads & writes_2)
+
+
+def _names(line) -> tuple[set, set]:
+    """What a line reads, and what it may write to: names it assigns, and those it has as `x[…]`, `x.f()` or `f(x)`."""
+    names = [node for node in ast.walk(line) if isinstance(node, ast.Name)]
+    reads = {node.id for node in names if isinstance(node.ctx, ast.Load)}
+    writes = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    if isinstance(line, (ast.Assign, ast.AugAssign)):
+        targets = line.targets if isinstance(line, ast.Assign) else [line.target]
+        return reads, writes | {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)}
+    return reads, writes | reads  # a call for its effect, a loop
 
 
 def _is_text(line) -> bool:
