@@ -10,6 +10,11 @@ def said(words):
     return lambda found: f"{found.within}{words}{_in_brackets(found)}"
 
 
+def unsupported(found) -> str:
+    """ "`grid.sync();` makes all 4 blocks of the grid wait for each other"."""
+    return f"{found.quoted or 'the kernel '}{found.problem.detail}"
+
+
 def _in_brackets(found) -> str:
     return f" ({found.problem.detail})" if found.problem.detail else ""
 
@@ -39,6 +44,9 @@ def misaligned(found) -> str:
 
 def uninitialised(found) -> str:
     """ "`s[t] += 1;` reads s[3], which nothing has written yet"."""
+    if found.problem.detail == "asynchronous copy":
+        copy = f"the asynchronous copy of line {found.line2}" if found.line2 else "an asynchronous copy"
+        return f"{found.quoted}reads {found.place} before {copy} has been waited for"
     return f"{found.quoted}reads {found.place}, which nothing has written yet"
 
 

@@ -20,3 +20,5 @@ void check_written(const Here& h, size_t cell);  // report a read of what nothin
 void read_cell(const Here& h, Cell& cell, unsigned bytes);
 void write_cell(const Here& h, Cell& cell, unsigned bytes);
 void atomic_cell(const Here& h, Cell& cell, unsigned bytes);
+void promise_cell(const Here& h, Cell& cell);  // an asynchronous copy will write here
+void settle_cell(const Here& h, Cell& cell);   // and now it has
