@@ -11,12 +11,13 @@ import os
 import platform
 import subprocess
 import sys
-from functools import lru_cache
+import tempfile
+from functools import lru_cache, partial
 from pathlib import Path
 
 from llmc.cuda.emulator.compiling import toolchain
 from llmc.cuda.emulator.compiling.compile_errors import explain
-from llmc.cuda.emulator.compiling.refusals import refuse
+from llmc.cuda.emulator.compiling.refusals import is_suspicious, without_unused
 from llmc.cuda.emulator.compiling.source import prepare
 from llmc.cuda.emulator.compiling.store import cache_folder, whole
 from llmc.errors import KernelError
@@ -65,8 +66,10 @@ def _compile(code, names, options, checked):
     text, flags = prepare(code, names, defines), (*_flags(tool.clang, checked), *wanted)
     library = _place("kernel", tool, flags, text)
     if not library.exists():
-        refuse(code)
-        _build(tool, flags, text, library, checked, lambda said: explain(said, code, names))
+        failure = partial(explain, code=code, names=names)
+        if is_suspicious(code):
+            text = without_unused(_preprocessed(tool, flags, text, failure), names)
+        _build(tool, flags, text, library, checked, failure)
     return library
 
 
@@ -149,6 +152,14 @@ def _place(kind, tool, flags, text) -> Path:
     return cache_folder() / f"{kind}-{name}.so"
 
 
+def _preprocessed(tool, flags, text, failure) -> str:
+    """The text with macros expanded and #if decided, and lines such as `# 12 "kernel.cu"` that say where it is from."""
+    with tempfile.TemporaryDirectory(prefix="llmc-") as folder:
+        source = Path(folder) / "kernel.cpp"
+        source.write_text(text)
+        return _run([*tool.command, *flags, "-E", str(source)], folder, failure)
+
+
 def _build(tool, flags, text, library, checked, failure):
     """Compile a kernel's text. A checked one is linked separately, without the sanitizers' own libraries."""
     with whole(library) as out:
@@ -165,7 +176,7 @@ def _build(tool, flags, text, library, checked, failure):
 
 
 def _run(command, folder, failure):
-    """Run the compiler; raise failure(what it said) if it fails. It is asked for English, so that we can read it."""
+    """What the compiler prints; raise failure(what it said) if it fails. It is asked for English, so that we can read it."""
     environment = {**os.environ, "LC_ALL": "C"}
     done = subprocess.run(
         command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace"
@@ -174,3 +185,4 @@ def _run(command, folder, failure):
         if "xcode-select" in done.stderr:
             raise toolchain.none_found()
         raise failure(done.stderr.strip() or f"{command[0]} failed ({done.returncode})")
+    return done.stdout

@@ -15,6 +15,7 @@ static constexpr bool llmc_checked = false;
 
 #define __device__  // get_global finds a variable through a function that source.py adds
 #define __constant__
+#define __managed__
 #define __host__
 #ifdef LLMC_CHECKED  // GCC does not report the store of a returned structure: with everything inlined, none is returned
 #define __global__ __attribute__((flatten))
@@ -28,7 +29,6 @@ static constexpr bool llmc_checked = false;
 #else
 #define __shared__ __constinit thread_local
 #endif
-#define __managed__ _Pragma("GCC error \"there is no __managed__ memory here: pass an array instead.\"")
 #define __grid_constant__
 #define __launch_bounds__(...)
 #define __maxnreg__(...)
