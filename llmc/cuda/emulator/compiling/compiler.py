@@ -18,6 +18,7 @@ from pathlib import Path
 from llmc.cuda.emulator.compiling import toolchain
 from llmc.cuda.emulator.compiling.compile_errors import explain
 from llmc.cuda.emulator.compiling.refusals import is_suspicious, without_unused
+from llmc.cuda.emulator.compiling.rules import check_rules
 from llmc.cuda.emulator.compiling.source import prepare
 from llmc.cuda.emulator.compiling.store import cache_folder, whole
 from llmc.errors import KernelError
@@ -67,6 +68,7 @@ def _compile(code, names, options, checked):
     library = _place("kernel", tool, flags, text)
     if not library.exists():
         failure = partial(explain, code=code, names=names)
+        check_rules(code, names, options)
         if is_suspicious(code):
             text = without_unused(_preprocessed(tool, flags, text, failure), names)
         _build(tool, flags, text, library, checked, failure)
@@ -165,8 +167,8 @@ def _build(tool, flags, text, library, checked, failure):
     with whole(library) as out:
         source = out.parent / "kernel.cpp"
         source.write_text(text)
-        undefined = ("-undefined", "dynamic_lookup") if sys.platform == "darwin" else ()
-        link = [*tool.command, "-O2", "-shared", *undefined, "-o", str(out)]  # zig adds its own checks below -O2
+        symbols = ("-undefined", "dynamic_lookup") if sys.platform == "darwin" else ("-Wl,-Bsymbolic",)
+        link = [*tool.command, "-O2", "-shared", *symbols, "-o", str(out)]  # zig adds its own checks below -O2
         if not checked:
             return _run([*link, *flags, str(source)], out.parent, failure)
         object_file = str(out.with_suffix(".o"))
