@@ -248,6 +248,19 @@ def test_wrong_uses_of_the_heap(body, said):
         run("  " + body, threads=1, out=np.zeros(1, np.int32))
 
 
+@CHECKED
+def test_an_object_with_virtual_functions_made_in_shared_memory(check):
+    head = """struct Shape { int n; __device__ Shape(int n) : n(n) {} __device__ virtual int area() { return 0; } };
+    struct Square : Shape { __device__ Square(int n) : Shape(n) {} __device__ int area() override { return n * n; } };
+    """
+    out = np.zeros(64, np.int32)
+    run("""  __shared__ __align__(16) char memory[64]; __shared__ Shape* shape;
+        if (i == 0) shape = new (memory) Square(7);
+        __syncthreads();
+        out[i] = shape->area() + i;""", check, 64, head, out=out)  # fmt: skip
+    np.testing.assert_array_equal(out, 49 + np.arange(64))
+
+
 def test_the_nth_bit():
     calls = {"__fns(0xf0u, 0, 1)": 4, "__fns(0xf0u, 5, 2)": 6, "__fns(0xf0u, 5, -2)": 4, "__fns(0xf0u, 0, 5)": 2**32 - 1}
     calls |= {"__fns(0xf0u, 4, 0)": 4, "__fns(0xf0u, 3, 0)": 2**32 - 1, "__fns(1u << 31, 31, 1)": 31}

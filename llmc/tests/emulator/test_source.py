@@ -101,6 +101,15 @@ def test_dynamic_shared_memory_whose_name_a_parameter_has_too():
     assert "void f(volatile float* s, int n) {}" in text
 
 
+def test_dynamic_shared_memory_that_is_cast_to_a_reference():
+    code = "struct P { float a[32]; int b; };\nextern \"C\" __global__ void k(float* x) {\n  extern __shared__ char s[];\n"
+    code += "  P& p = reinterpret_cast<P&>(s); p.a[threadIdx.x] = 2; x[threadIdx.x] = p.a[threadIdx.x] + (s == (char*)&p);\n}"
+    x = np.zeros(32, np.float32)
+    for check in (True, False):
+        RawModule(code=code, check=check).get_function("k")((1,), (32,), (x,), shared_mem=132)
+        assert (x == 3).all()
+
+
 def test_dynamic_shared_memory_behind_a_macro():
     text = prepare("#define SHARED extern __shared__ float s[]\n__global__ void k() { SHARED; }", ("k",))
     assert "#define SHARED float* s = (float*)llmc_dynamic_shared()\n" in text
@@ -179,6 +188,8 @@ UNUSED = {
     "texture": "texture<float, 2> image;\n__global__ void other(float* x) { *x = tex2D(image, 0, 0); }",
     "host": "void run(float* x) { k<<<1, 32>>>(x); cudaDeviceSynchronize(); std::vector<float> v; }\nint main() { run(0); }",
     "throw": "template <class T> T check(T x) { if (!x) throw x; return x; }",
+    "namesake": 'void k(int n) { k<<<1, n>>>(0); }\nstruct R { void operator()(); };\nvoid R::operator()() { cudaFree(0); }',
+    "name of a library": "__device__ int f(int x) { return std::max(x, 1); }\nvoid max(int n) { k<<<1, n>>>(0); }",
     "managed": "__device__ __managed__ int counter;",
 }
 

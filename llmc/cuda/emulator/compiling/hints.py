@@ -90,5 +90,7 @@ def by_name(name) -> str:
     """The hint for a name that is not declared: where it comes from, or that it belongs to the host; or ""."""
     if name in FROM_HOST:
         return FROM_HOST[name]
+    if re.match(r"(?:cuda|cublas|cublasLt|cudnn|cufft|nccl)[A-Z]", name):
+        return "it belongs to the host's part of CUDA: leave it out, and do this from Python"
     header = next((header for pattern, header in HEADERS if re.match(pattern, name)), "")
     return f"{name} needs `#include <{header}>` at the top" if header else ""

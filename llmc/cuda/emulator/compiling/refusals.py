@@ -9,7 +9,7 @@ import re
 
 from llmc.cuda.emulator.compiling.dynamic_shared import KERNEL_FILE
 from llmc.cuda.emulator.compiling.text import mask, without_directives
-from llmc.cuda.emulator.compiling.units import WORD, reached, units
+from llmc.cuda.emulator.compiling.units import reached, units, used_by
 from llmc.errors import KernelError
 
 FROM_PYTHON = "keep the kernels, and do this from Python"
@@ -77,7 +77,7 @@ def without_unused(text: str, names) -> str:
         return text
     pieces = units(without_directives(own))
     wrong = {i: each for each in reversed(found) for i, unit in enumerate(pieces) if unit.start <= each[0] < unit.end}
-    used = [reached(pieces, WORD.findall(name)) for name in names]
+    used = [used_by(own, pieces, name) for name in names]
     refused = {k: min(wrong[i] for i in used[k] & wrong.keys()) for k in range(len(names)) if used[k] & wrong.keys()}
     if refused and len(refused) == len(names):
         raise _error(text, refused[0])

@@ -4,6 +4,7 @@ GPU too.
 
 import re
 
+from llmc.cuda.emulator.compiling.refusals import is_suspicious
 from llmc.cuda.emulator.compiling.source import bare_name, kernels
 from llmc.cuda.emulator.compiling.text import enclosing, is_scope, line_at, mask, without_directives
 from llmc.cuda.emulator.compiling.units import WORD, reached, units
@@ -19,6 +20,8 @@ def check_rules(code: str, names, options=()):
     """
     text = without_directives(mask(code))
     _no_value_in_shared_memory(text)
+    if is_suspicious(code):  # with functions of the host, which may call anything
+        return
     _no_call_of_a_kernel(code, text)
     if not any("default-device" in str(each) or "device-as-default" in str(each) for each in options):
         _no_function_of_the_host(code, text, names)
@@ -40,7 +43,7 @@ def _no_value_in_shared_memory(text):
 
 def _no_call_of_a_kernel(code, text):
     for name in {bare_name(each.name) for each in kernels(code)}:
-        for match in re.finditer(rf"(?<![.>:\w]){name}\s*(?:<(?!<)[^;(){{}}]*>)?\s*\(", text):
+        for match in re.finditer(rf"(?<![.>:\w]){name}\s*(?:<(?!<)(?:(?!<<<)[^;(){{}}])*>)?\s*\(", text):
             before = text[: match.start()].rstrip()
             in_body = not all(is_scope(head) for head in enclosing(text, match.start()))
             if in_body and before[-1:] in ";{})=,(":

@@ -9,6 +9,8 @@ from typing import NamedTuple
 from llmc.cuda.emulator.compiling.text import is_scope
 
 WORD = re.compile(r"[A-Za-z_]\w*")
+LIBRARY = re.compile(r"\b(?:std|cuda|cub|cooperative_groups|cg|nvcuda|wmma)\s*::\s*\w+")  # not a name of this text
+KERNEL = re.compile(r"__attribute__\(\((?:flatten|unused)\)\)")  # what __global__ becomes
 CLASS = re.compile(r"\b(?:struct|class|union)\b(?:\s*__attribute__\s*\(\(.*?\)\))*\s*(\w+)[^()=]*$", re.DOTALL)
 EVERYBODY = "operator"  # used without its name being written
 
@@ -64,7 +66,9 @@ def _unit(text, start, end, head, scopes) -> Unit:
     if in_class and (name in (in_class, EVERYBODY) or "~" in head):
         names = {in_class}
     body = text[end - 1 : end] == "}"
-    words = frozenset(WORD.findall(text, start, end))
+    words = frozenset(WORD.findall(LIBRARY.sub(" ", text[start:end])))
+    if body and KERNEL.search(head):
+        words -= names  # nothing launches itself; a function of the host may have the same name
     return Unit(start, end, frozenset(names), words, body and not in_class and EVERYBODY not in names)
 
 
@@ -73,11 +77,24 @@ def _name(head) -> str:
     head = re.sub(r"__attribute__\s*\(\(.*?\)\)\)?", " ", head, flags=re.DOTALL)
     while (shorter := re.sub(r"<[^<>]*>", " ", head)) != head:
         head = shorter
+    if member := re.search(r"(\w+)\s*::\s*(?:~|operator\b)", head):
+        return member[1]
     if EVERYBODY in WORD.findall(head):
         return EVERYBODY
     before = re.split(r"\(|=|\[|:(?!:)", head)[0]
     words = WORD.findall(before)
     return words[-1] if words else ""
+
+
+def used_by(text, all_units, kernel) -> set[int]:
+    """Indices of the units that a kernel uses, itself included; `kernel` may be a name expression, scale<float>."""
+    words = WORD.findall(kernel)
+    own = [i for i, unit in enumerate(all_units) if unit.names & {*words} and KERNEL.search(text, unit.start, unit.end)]
+    if not own:
+        return reached(all_units, words)
+    names = set().union(*(all_units[i].names for i in own))
+    uses = set(words).union(*(all_units[i].uses for i in own)) - names
+    return reached(all_units, uses).union(own)
 
 
 def reached(all_units, words) -> set[int]:

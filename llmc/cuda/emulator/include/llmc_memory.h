@@ -46,6 +46,7 @@ LLMC_INLINE void free(void* p, LLMC_HERE) { llmc_free(p, line); }
 LLMC_NEW void* operator new(size_t bytes) { return llmc_malloc(bytes); }
 LLMC_NEW void* operator new[](size_t bytes) { return llmc_malloc(bytes); }
 inline void* operator new(size_t, void* place) noexcept { return place; }
+inline void* operator new[](size_t, void* place) noexcept { return place; }
 LLMC_NEW void operator delete(void* p) noexcept { llmc_free(p, 0); }
 LLMC_NEW void operator delete[](void* p) noexcept { llmc_free(p, 0); }
 LLMC_NEW void operator delete(void* p, size_t) noexcept { llmc_free(p, 0); }
