@@ -29,7 +29,9 @@ algorithm cuda_pipeline.h cuda/pipeline cuda_fp8.h curand_kernel.h cub/cub.cuh c
 @pytest.mark.parametrize("build", [(), ("-O1", *SEEN)], ids=["plain", "checked"])
 def test_all_headers_compile_without_a_warning(tmp_path, build):
     source = tmp_path / "all.cpp"
-    source.write_text('#include "llmc_cuda.h"\n' + "".join(f"#include <{header}>\n" for header in HEADERS))
+    source.write_text(
+        '#include "llmc_cuda.h"\n#include "llmc_heap.h"\n' + "".join(f"#include <{header}>\n" for header in HEADERS)
+    )
     flags = [flag for flag in (*COMMON, *NO_HOST_HEADERS) if flag != "-w"]
     flags += [*build, "-std=c++17", "-Wall", "-Wextra", "-c", str(source), "-o", str(tmp_path / "all.o")]
     command = [*toolchain.find().command, *flags]
@@ -220,9 +222,12 @@ def test_what_a_thread_allocates_others_may_use_and_free(check):
 
 @CHECKED
 def test_the_heap_outlives_a_launch_and_ends(check):
-    kernel = LIST + """extern "C" __global__ void push(int value) { top = new Node{value, top}; }
+    kernel = (
+        LIST
+        + """extern "C" __global__ void push(int value) { top = new Node{value, top}; }
         extern "C" __global__ void pop(int* out) { *out = top->value; Node* gone = top; top = top->next; delete gone; }
         extern "C" __global__ void all(int* out) { void* p = malloc(16 << 20); *out = p == nullptr; free(p); }"""
+    )
     module, out = RawModule(code=kernel, check=check), np.zeros(1, np.int32)
     for value in (7, 8):
         module.get_function("push")((1,), (1,), (value,))
@@ -262,7 +267,12 @@ def test_an_object_with_virtual_functions_made_in_shared_memory(check):
 
 
 def test_the_nth_bit():
-    calls = {"__fns(0xf0u, 0, 1)": 4, "__fns(0xf0u, 5, 2)": 6, "__fns(0xf0u, 5, -2)": 4, "__fns(0xf0u, 0, 5)": 2**32 - 1}
+    calls = {
+        "__fns(0xf0u, 0, 1)": 4,
+        "__fns(0xf0u, 5, 2)": 6,
+        "__fns(0xf0u, 5, -2)": 4,
+        "__fns(0xf0u, 0, 5)": 2**32 - 1,
+    }
     calls |= {"__fns(0xf0u, 4, 0)": 4, "__fns(0xf0u, 3, 0)": 2**32 - 1, "__fns(1u << 31, 31, 1)": 31}
     assert each(calls, 1, dtype=np.uint32)[:, 0].tolist() == list(calls.values())
 

@@ -1,4 +1,4 @@
-"""Asynchronous copies on the emulator: cuda_pipeline.h, cuda::pipeline, memcpy_async. Nothing is there before the wait."""
+"""Asynchronous copies: cuda_pipeline.h, cuda::pipeline, memcpy_async. Nothing is there before the wait."""
 
 import numpy as np
 import pytest

@@ -66,7 +66,8 @@ def test_pairs_fours_and_other_types(check):
     x, out = np.array([1.5, -300, 0.07, 8], np.float32), np.zeros(4, np.float32)
     body = """  float4 v = *(float4*)x; float2 back = float2(__nv_fp8x2_e5m2(make_float2(v.x, v.y)));
         float4 four = float4(__nv_fp8x4_e4m3(v));
-        out[0] = back.y; out[1] = four.z; out[2] = (float)__nv_fp8_e4m3(__float2half(x[2])); out[3] = (int)__nv_fp8_e5m2(9);"""
+        out[0] = back.y; out[1] = four.z;
+        out[2] = (float)__nv_fp8_e4m3(__float2half(x[2])); out[3] = (int)__nv_fp8_e5m2(9);"""
     run(body, check, 1, HEAD, x=x, out=out)
     expected = [-320, 0.0703125, 0.0703125, 8]  # e5m2: 4 steps between 256 and 512; e4m3: 1/128 apart near 0.07
     np.testing.assert_array_equal(out, expected)

@@ -98,7 +98,15 @@ def test_block_barriers_count(check):
 @CHECKED
 def test_ranks_in_the_grid(check):
     head = GROUPS + "#define GRID auto grid = cg::this_grid();\n"
-    names = ["thread_rank()", "block_rank()", "num_threads()", "size()", "num_blocks()", "block_index().x", "dim_blocks().x"]
+    names = [
+        "thread_rank()",
+        "block_rank()",
+        "num_threads()",
+        "size()",
+        "num_blocks()",
+        "block_index().x",
+        "dim_blocks().x",
+    ]
     head += "".join(f"__device__ int v{k}() {{ GRID return grid.{name}; }}\n" for k, name in enumerate(names))
     out = each([f"v{k}()" for k in range(len(names))], 600, check, head, np.int32)  # 3 blocks of 256
     i = np.arange(600)

@@ -17,7 +17,7 @@ PHILOX = [
         [0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1],
     ),
 ]
-# (seed, subsequence, offset) -> numbers 0, 1 and 5 of curand(), then float32 uniform, normal, normal: of an H200, CUDA 13
+# (seed, subsequence, offset) -> numbers 0, 1 and 5 of curand() on an H200 with CUDA 13
 XORWOW = {
     (0, 0, 0): [3179217846, 1883133293, 1986458431],
     (0x123456789ABCDEF, 0, 0): [440680976, 1070377272, 2877978800],

@@ -102,8 +102,11 @@ def test_dynamic_shared_memory_whose_name_a_parameter_has_too():
 
 
 def test_dynamic_shared_memory_that_is_cast_to_a_reference():
-    code = "struct P { float a[32]; int b; };\nextern \"C\" __global__ void k(float* x) {\n  extern __shared__ char s[];\n"
-    code += "  P& p = reinterpret_cast<P&>(s); p.a[threadIdx.x] = 2; x[threadIdx.x] = p.a[threadIdx.x] + (s == (char*)&p);\n}"
+    code = (
+        'struct P { float a[32]; int b; };\nextern "C" __global__ void k(float* x) {\n  extern __shared__ char s[];\n'
+    )
+    code += "  P& p = reinterpret_cast<P&>(s); p.a[threadIdx.x] = 2;\n"
+    code += "  x[threadIdx.x] = p.a[threadIdx.x] + (s == (char*)&p);\n}"
     x = np.zeros(32, np.float32)
     for check in (True, False):
         RawModule(code=code, check=check).get_function("k")((1,), (32,), (x,), shared_mem=132)
@@ -178,17 +181,17 @@ UNUSED = {
     "string": '__device__ const char* text() { return "cudaMalloc(main("; }',
     "barrier for the compiler": '__device__ void f() { asm volatile("" ::: "memory"); }',
     "shifts": "__device__ int f(int a, int b, int c) { int n = a << 2; return b >> n; }",
-    "function": 'struct P { float a; };\n__device__ P f(float x) { asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(x)); return {x}; }',
-    "its caller": "__device__ int f(int x) {\n  return tex2D(x);\n}\ntemplate <int n> __device__ int g() { return f(n); }",
-    "method": 'struct S { int x; __device__ void f() { asm("exit;"); } __device__ int g() { return x; } };\n__device__ S s;',
+    "function": 'struct P { float a; };\n__device__ P f(float x) { asm("ex2.f32 %0, %1;" : "=f"(x)); return {x}; }',
+    "its caller": "__device__ int f(int x) {\n  return tex2D(x);\n}\ntemplate <int n> int g() { return f(n); }",
+    "method": 'struct S { int x; __device__ void f() { asm("exit;"); } int g() { return x; } };\n__device__ S s;',
     "macro": '#define BARRIER(n) \\\n  asm volatile("bar.sync %0;" :: "r"(n))',
     "false branch": "#if __CUDA_ARCH__ >= 900\n__device__ void f() { this_cluster(); }\n#endif",
     "other kernel": '__global__ void other(float* x) {\n asm("exit;"); }',
     "attributes": "__global__ void __cluster_dims__(2, 1, 1) other(float* x) {}",
     "texture": "texture<float, 2> image;\n__global__ void other(float* x) { *x = tex2D(image, 0, 0); }",
-    "host": "void run(float* x) { k<<<1, 32>>>(x); cudaDeviceSynchronize(); std::vector<float> v; }\nint main() { run(0); }",
+    "host": "void run(float* x) { k<<<1, 32>>>(x); cudaFree(x); std::vector<float> v; }\nint main() { run(0); }",
     "throw": "template <class T> T check(T x) { if (!x) throw x; return x; }",
-    "namesake": 'void k(int n) { k<<<1, n>>>(0); }\nstruct R { void operator()(); };\nvoid R::operator()() { cudaFree(0); }',
+    "namesake": "void k(int) { k<<<1, 2>>>(0); }\nstruct R { int operator()(); };\nint R::operator()() { cudaFree(); }",
     "name of a library": "__device__ int f(int x) { return std::max(x, 1); }\nvoid max(int n) { k<<<1, n>>>(0); }",
     "managed": "__device__ __managed__ int counter;",
 }
@@ -200,7 +203,8 @@ def test_what_the_kernel_does_not_use_does_not_matter(compiled, text):
 
 
 def test_a_use_by_way_of_others_names_the_line_of_the_feature(compiled):
-    code = "#define EXIT asm(\"exit;\")\nstruct S {\n  __device__ S() {\n    EXIT; }\n};\n__device__ int f() { S s; return 1; }\n"
+    code = '#define EXIT asm("exit;")\nstruct S {\n  __device__ S() {\n    EXIT; }\n};\n'
+    code += "__device__ int f() { S s; return 1; }\n"
     code += "template <class T> __global__ void k(T* x) { x[0] = f(); }\n__global__ void other(float* x) {}"
     with pytest.raises(KernelError, match=r"^line 4: .*inline PTX \(exit;\)"):
         compiled(code, "k<float>")
@@ -222,7 +226,8 @@ def test_a_refused_kernel_leaves_the_rest_of_its_module_alone(compiled):
 
 
 def test_lines_stay_right_where_functions_were_left_out(compiled):
-    code = "__device__ int f() {\n  return tex2D(1);\n}\n#define TWO \\\n  2\n__global__ void k(float* x) {\n  x[0] = TWO + y;\n}"
+    code = "__device__ int f() {\n  return tex2D(1);\n}\n#define TWO \\\n  2\n"
+    code += "__global__ void k(float* x) {\n  x[0] = TWO + y;\n}"
     with pytest.raises(KernelError, match=r"^line 7: 'y' was not declared|^line 7: use of undeclared") as error:
         compiled(code)
     assert error.value.line == 7
@@ -230,11 +235,18 @@ def test_lines_stay_right_where_functions_were_left_out(compiled):
 
 def test_the_first_line_is_named(compiled):
     with pytest.raises(KernelError, match="^line 2: .*textures"):
-        compiled("__global__ void k() {\ntex1D(t, 1);\nasm(\"exit;\"); }")
+        compiled('__global__ void k() {\ntex1D(t, 1);\nasm("exit;"); }')
 
 
 def test_units_of_a_text():
     code = "int a[2] = {1, 2}; namespace n { struct S { int x; S(int y) { z(); } int f() { return 1; } }; }\n"
     code += "template <class T, int k> static T g(T x) { return x; } S operator+(S a, S b) { return a; }"
     found = [(sorted(unit.names), unit.function) for unit in units(code) if unit.names != {""}]
-    assert found == [(["a"], False), (["x"], False), (["S"], False), (["f"], False), (["g"], True), (["operator"], False)]
+    assert found == [
+        (["a"], False),
+        (["x"], False),
+        (["S"], False),
+        (["f"], False),
+        (["g"], True),
+        (["operator"], False),
+    ]

@@ -1,8 +1,8 @@
 """What a kernel takes: its parameters, as its compiled library describes them.
 
 The description is a text of items joined by commas: "p" (pointer), "P" (pointer to const) or "v" (value), then letter
-and bytes of an element (f4, i8, b2 for bfloat16, e1 and m1 for fp8, ?1 for bool, ?0 for void, s24 for a struct of 24 bytes), and "x4"
-where four of them belong together (float4).
+and bytes of an element (f4, i8, b2 for bfloat16, e1 and m1 for fp8, ?1 for bool, ?0 for void, s24 for a struct of 24
+bytes), and "x4" where four of them belong together (float4).
 """
 
 import re

@@ -178,7 +178,7 @@ def _build(tool, flags, text, library, checked, failure):
 
 
 def _run(command, folder, failure):
-    """What the compiler prints; raise failure(what it said) if it fails. It is asked for English, so that we can read it."""
+    """What the compiler prints; raise failure(what it said) if it fails. It speaks English, so that we can read it."""
     environment = {**os.environ, "LC_ALL": "C"}
     done = subprocess.run(
         command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace"

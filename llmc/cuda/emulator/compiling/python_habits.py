@@ -7,7 +7,10 @@ BRACKETS = "the condition goes in brackets and what follows in braces, without a
 NO_FLOOR = "`//` starts a comment, so the rest of this line is gone; `/` between two ints rounds down by itself"
 FLOORED = r"^[^\"]*[\w)\]]\s*//\s*[\w(][^;]*;"  # i // C;
 SOURCE = (  # (pattern in the source line, hint)
-    (r"\bfor\s*\([^;)]*,[^;)]*,[^;)]*\)", "the three parts of a loop are separated by `;`: `for (int c = 0; c < C; c++)`"),
+    (
+        r"\bfor\s*\([^;)]*,[^;)]*,[^;)]*\)",
+        "the three parts of a loop are separated by `;`: `for (int c = 0; c < C; c++)`",
+    ),
     (r"=[^=;]+\bif\b[^;]+\belse\b", "a choice between two values is `condition ? a : b`"),
     (r"^\s*for\s+\w+\s+in\b", "a counting loop is `for (int c = 0; c < C; c++) { … }`"),
     (r"^\s*(?:if|while|else|elif|for)\b.*:\s*$|^\s*(?:if|while|elif)\s+[^(\s]", BRACKETS),
@@ -17,7 +20,10 @@ SOURCE = (  # (pattern in the source line, hint)
 )
 FLOAT4 = "there is no arithmetic on a float4: add a.x and b.x, a.y and b.y, …, and join the sums with make_float4"
 SAID = (  # (pattern in the compiler's message, hint)
-    (r"\[(?:float|double)\]' for array subscript|subscript is not an integer", "an index is an integer: int i, or (int)x"),
+    (
+        r"\[(?:float|double)\]' for array subscript|subscript is not an integer",
+        "an index is an integer: int i, or (int)x",
+    ),
     (r"invalid types .* for array subscript|subscripted value is not", ONE_INDEX),
     (r"operator[+*/-].*'(?:const )?float4'|binary expression \('(?:const )?float4'", FLOAT4),
 )

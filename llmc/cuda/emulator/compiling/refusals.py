@@ -1,8 +1,8 @@
 """What the emulator does not run, in one sentence: the line, the feature, what to do instead.
 
 Only what a kernel uses counts. So a text in which such a word occurs is preprocessed first, which settles macros and
-#if; then every function is left out that none of the wanted kernels uses, and a kernel that does use such a feature gets
-an entry that says so when it is launched.
+#if. Then every function that none of the wanted kernels uses is left out, and a kernel that does use such a feature
+gets an entry that says so when it is launched.
 """
 
 import re
@@ -16,7 +16,11 @@ FROM_PYTHON = "keep the kernels, and do this from Python"
 # (pattern, feature, what to do instead); they are looked for in the text without comments and strings
 FEATURES = (
     (r"<<<", "a launch from C++ (<<<...>>>: host code or dynamic parallelism)", "launch it from Python"),
-    (r"\bthis_multi_grid\b|\bmulti_grid_group\b", "synchronisation of several GPUs", "launch one kernel after the other"),
+    (
+        r"\bthis_multi_grid\b|\bmulti_grid_group\b",
+        "synchronisation of several GPUs",
+        "launch one kernel after the other",
+    ),
     (r"\bcluster_group\b|\bthis_cluster\b|\b__cluster_dims__\b", "thread block clusters", "use single blocks"),
     (
         r"\bCUtensorMap\b|\bcp_async_bulk\w*|\bcuda::device::experimental\b|\bmemcpy_async_tx\b",
