@@ -157,9 +157,10 @@ def _place(kind, tool, flags, text) -> Path:
 def _preprocessed(tool, flags, text, failure) -> str:
     """The text with macros expanded and #if decided, and lines such as `# 12 "kernel.cu"` that say where it is from."""
     with tempfile.TemporaryDirectory(prefix="llmc-") as folder:
-        source = Path(folder) / "kernel.cpp"
+        source, out = Path(folder) / "kernel.cpp", Path(folder) / "expanded.cpp"
         source.write_text(text)
-        return _run([*tool.command, *flags, "-E", str(source)], folder, failure)
+        _run([*tool.command, *flags, "-E", str(source), "-o", str(out)], folder, failure)
+        return out.read_text()
 
 
 def _build(tool, flags, text, library, checked, failure):
@@ -178,7 +179,7 @@ def _build(tool, flags, text, library, checked, failure):
 
 
 def _run(command, folder, failure):
-    """What the compiler prints; raise failure(what it said) if it fails. It speaks English, so that we can read it."""
+    """Run the compiler; raise failure(what it said) if it fails. It is asked for English, so that we can read it."""
     environment = {**os.environ, "LC_ALL": "C"}
     done = subprocess.run(
         command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace"
@@ -187,4 +188,3 @@ def _run(command, folder, failure):
         if "xcode-select" in done.stderr:
             raise toolchain.none_found()
         raise failure(done.stderr.strip() or f"{command[0]} failed ({done.returncode})")
-    return done.stdout

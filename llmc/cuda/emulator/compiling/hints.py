@@ -94,7 +94,7 @@ HEADERS = (  # (name, header that declares it)
 LIMITED = "inside a kernel only CUDA's device headers exist, as with NVRTC"
 OTHER_HEADERS = (  # (header that is not there, what to do)
     (
-        r"^(?:cublas|cudnn|cufft|cusparse|cusolver|nccl|helper_|curand\.h|thrust/)",
+        r"^(?:cublas|cudnn|cufft|cusparse|cusolver|nccl|helper_|thrust/)",
         "this one is for host code; leave out the #include and call that library from Python",
     ),
     (r"^(?:cute|cutlass)/", "CUTLASS is not one of them; write out what the kernel needs of it"),

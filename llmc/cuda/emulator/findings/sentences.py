@@ -10,11 +10,6 @@ def said(words):
     return lambda found: f"{found.within}{words}{_in_brackets(found)}"
 
 
-def unsupported(found) -> str:
-    """ "`grid.sync();` makes all 4 blocks of the grid wait for each other"."""
-    return f"{found.quoted or 'the kernel '}{found.problem.detail}"
-
-
 def _in_brackets(found) -> str:
     return f" ({found.problem.detail})" if found.problem.detail else ""
 
@@ -141,3 +136,8 @@ def integer_overflow(found) -> str:
     operation, _, type_name = found.problem.detail.partition(" of ")  # "sum of 'int'"
     fits = f"the type `{type_name.strip(chr(39))}`" if type_name else "its integer type"
     return f"{found.within}the {operation or 'result'} does not fit in {fits}"
+
+
+def unsupported(found) -> str:
+    """ "`grid.sync();` makes all blocks of the grid wait for each other"."""
+    return f"{found.quoted or 'the kernel '}{found.problem.detail}"

@@ -194,7 +194,6 @@ static void begin_block(Worker& w, uint64_t block) {
     w.alive = n;
     w.waiting = w.warp = w.idle = w.spins = 0;
     w.epoch = w.acquired = 0;
-    w.tiles.clear();
     w.tainted = false;
     uint3 at = {0, 0, 0};
     for (int i = 0; i < n; i++) {
@@ -217,6 +216,7 @@ void run_block(Worker& w, uint64_t block) {
     resume(w, w.threads[0], &w.home);
     flush_pending(w);
     if (w.copying) forget_copies(w);
+    w.tiles.clear();
     w.current = nullptr;
     if (!w.launch->abort.load()) w.launch->blocks_run++;
 }
