@@ -24,5 +24,7 @@ What it does not see, or sees differently:
 - Barriers made of atomics (cuda::barrier) order more than they should: a missing second wait goes unnoticed. So does an
   ordinary read of shared memory next to other threads' atomics.
 - Arithmetic agrees with a GPU up to rounding: nothing is fused into multiply-adds unless the kernel says fmaf.
-- Refused, by name and line: inline PTX, launches from kernels, textures, grid-wide barriers, clusters, TMA, wgmma.
+- Asynchronous copies arrive when they are waited for, never before: reading too early is always found.
+- Refused, by name and line, where a kernel that is launched uses it: inline PTX, launches from kernels, textures,
+  clusters, TMA, wgmma; barriers of a grid of several blocks.
 """
