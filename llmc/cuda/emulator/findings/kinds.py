@@ -9,7 +9,7 @@ depends on the kernel's text into advice.py.
 from collections.abc import Callable
 from typing import NamedTuple
 
-from llmc.cuda.emulator.findings import advice, doers, places, sentences
+from llmc.cuda.emulator.findings import advice, doers, places, race_advice, sentences
 from llmc.cuda.emulator.findings.doers import both_accesses, first_of_several, two
 from llmc.cuda.emulator.findings.finding import Finding
 from llmc.cuda.emulator.findings.sentences import said
@@ -118,9 +118,14 @@ KINDS = (  # the gravest first
         "is wrong inside an `if`: let the whole warp make the call, and put the `if` around what follows.",
         doers.absent_lane,
     ),
-    Kind("race", "race in {space} memory", sentences.race, advice.race, both_accesses, drawn=True),
+    Kind("race", "race in {space} memory", sentences.race, race_advice.race, both_accesses, drawn=True),
     Kind(
-        "missing-syncwarp", "race within a warp", sentences.race, advice.race_within_a_warp, both_accesses, drawn=True
+        "missing-syncwarp",
+        "race within a warp",
+        sentences.race,
+        race_advice.race_within_a_warp,
+        both_accesses,
+        drawn=True,
     ),
     Kind(
         "runaway",

@@ -55,13 +55,13 @@ def never_written(found) -> str:
 
 def race(found) -> str:
     """ "`s[t] = x;` writes s[0], `y = s[0];` reads it, and nothing makes one wait for the other"."""
-    problem, where = found.problem, found.place or "the same memory"
+    where = found.place or "the same memory"
     order = "and nothing makes one wait for the other"
     if found.line == found.line2:
-        verbs = "write" if problem.write and problem.write2 else "write and read"
-        return f"{found.within}two threads {verbs} {where}, {order}"
+        verbs = dict.fromkeys(verb[:-1] for verb in sorted((found.verb, found.verb2), reverse=True))
+        return f"{found.within}two threads {' and '.join(verbs)} {where}, {order}"
     first, second = found.quoted or "one thread ", found.quoted2 or "another thread "
-    return f"{first}{found.verb} {where}, {second}{'writes' if problem.write2 else 'reads'} it, {order}"
+    return f"{first}{found.verb} {where}, {second}{found.verb2} it, {order}"
 
 
 def barrier_divergence(found) -> str:

@@ -55,11 +55,13 @@ int llmc_printf(const char* format, ...) __attribute__((format(printf, 1, 2)));
 #if defined(LLMC_CHECKED) || defined(LLMC_RUNTIME)
 void llmc_atomic(const volatile void* address, unsigned size);
 void llmc_atomic_store(const volatile void* address, unsigned size);  // one that may be the first to write there
+void llmc_atomic_compare(const volatile void* address, unsigned size);  // CAS, min, max, and, or: it may change nothing
 void llmc_read(const void* address, unsigned size);
 void llmc_write(void* address, unsigned size);
 #else
 LLMC_INLINE void llmc_atomic(const volatile void*, unsigned) {}
 LLMC_INLINE void llmc_atomic_store(const volatile void*, unsigned) {}
+LLMC_INLINE void llmc_atomic_compare(const volatile void*, unsigned) {}
 LLMC_INLINE void llmc_read(const void*, unsigned) {}
 LLMC_INLINE void llmc_write(void*, unsigned) {}
 #endif

@@ -146,8 +146,8 @@ def finish(handle, waiting: bool, checked: bool = False):
     """Wait for a launch; stop it when it takes too long or the user presses Ctrl-C."""
     runtime, end, last = library(), monotonic() + budget(checked), monotonic()
     try:
-        while waiting and not runtime.llmc_wait(5, monotonic() - last > NUDGE_S):
-            last = monotonic() if monotonic() - last > NUDGE_S else last
+        while waiting and not runtime.llmc_wait(5, nudge := monotonic() - last > NUDGE_S):
+            last = monotonic() if nudge else last
             if monotonic() > end:
                 _stop(handle, TOO_LONG)
                 waiting = False

@@ -13,6 +13,7 @@ from llmc.cuda.emulator.launching.records import CONSTANTS, SPACES, Counted, Pro
 from llmc.cuda.emulator.launching.slots import slots_of
 
 NOBODY, STATIC_SHARED, MOST_TRACED = (CONSTANTS[name] for name in ("NOBODY", "STATIC_SHARED", "MOST_TRACED"))
+UPDATES = CONSTANTS["UPDATES"]
 
 
 def read(handle, raw):
@@ -25,6 +26,7 @@ def read(handle, raw):
     found = [_judged(raw, p, mixed) for p in found]
     raw.problems = _first_causes([p for p in found if not BY_NAME[p.kind].note])
     raw.notes = [p for p in found if BY_NAME[p.kind].note]
+    raw.excused = tuple(_records(outcome.excused, ctypes.c_int64))
     raw.accesses = [_access(c) for c in _records(outcome.counts, Counted)]
     if 0 < outcome.trace.size < MOST_TRACED:
         raw.trace = _trace(raw, np.ctypeslib.as_array(_records(outcome.trace, Traced)))
@@ -76,6 +78,8 @@ def _problem(raw, p) -> RawProblem:
         offset=p.offset - start,
         write=bool(p.write),
         write2=bool(p.write2),
+        atomic=p.write == UPDATES,
+        atomic2=p.write2 == UPDATES,
         array=array,
         detail=p.detail.decode(errors="replace"),
     )

@@ -96,6 +96,7 @@ void ordinary_access(char* address, int size, bool write, bool vol, const char* 
     Worker* worker = llmc_worker;
     if (!worker || !worker->current) return;  // the host's side of the library
     Worker& w = *worker;
+    if (vol && !write && ++w.spins % 8 == 0) llmc_yield();  // perhaps it waits for another thread's flag
     Region* r = admit(w, address, size, write, pc);
     if (!r) return;
     Warp& warp = w.warps[w.current->warp];
@@ -114,10 +115,9 @@ void ordinary_access(char* address, int size, bool write, bool vol, const char* 
     }
     warp.dirty = true;
     if (!vol) w.idle = 0;
-    else if (!write && ++w.spins % 8 == 0) llmc_yield();  // perhaps it waits for another thread's flag
 }
 
-void atomic_access(char* address, int size, bool reads, const char* pc) {
+void atomic_access(char* address, int size, Atomic what, const char* pc) {
     Worker* worker = llmc_worker;
     if (!worker || !worker->current) return;
     Worker& w = *worker;
@@ -130,8 +130,9 @@ void atomic_access(char* address, int size, bool reads, const char* pc) {
     Access last = r->cells[cells.first].write;  // what its thread had seen is seen here, and published again
     if (warp.dirty || ((last.atomic || last.vol) && last.segment > warp.segment)) new_segment(w, warp);
     for (size_t i = cells.first; i <= cells.last; i++) {
-        if (reads) check_written(h, i);
-        atomic_cell(h, r->cells[i], cells.bytes);
+        if (what != STORE) check_written(h, i);
+        atomic_cell(h, r->cells[i], cells.bytes, what == COMPARE);
         if (r->written) r->written[i] = 1;
     }
+    warp.dirty = true;  // the next atomic, perhaps on a flag, publishes this one
 }

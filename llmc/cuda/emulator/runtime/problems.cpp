@@ -6,8 +6,12 @@
 static std::mutex& writing = *new std::mutex;
 constexpr size_t MOST_PROBLEMS = 64;
 
-Problem blank(Worker& w, int kind) {
+// An instruction's offset in the kernel's library; 0 for one that is elsewhere.
+int64_t offset_of(const Launch& l, const char* pc) { return pc >= l.library && pc < l.library_end ? pc - l.library : 0; }
+
+Problem blank(Worker& w, int kind, const char* pc) {
     Problem p = {};
+    p.pc = offset_of(*w.launch, pc);
     p.kind = kind;
     p.argument = NO_ARGUMENT;
     p.block = w.block;

@@ -203,6 +203,7 @@ static void begin_block(Worker& w, uint64_t block) {
         t.acquired = 0;
         t.touched = false;
         t.barrier_line = 0;
+        t.looked_at = nullptr;
         if (++at.x == l.block.x && (at.x = 0, ++at.y == l.block.y)) at.y = 0, ++at.z;
     }
     for (int i = 0; i < w.num_warps; i++) begin_warp(w.warps[i], std::min(WARP, n - i * WARP));

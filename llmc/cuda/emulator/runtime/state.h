@@ -34,7 +34,7 @@ struct Access {
     uint64_t atomic : 1;
     uint64_t several : 1;      // a read: other threads have read in the same stretch as well,
     uint64_t other_warps : 1;  // some of them in other warps
-    uint64_t is_write : 1;     // in Cell::read: not a read, but the last ordinary write before atomics took over
+    uint64_t is_write : 1;     // in Cell::read: not a read, but a write or an atomic that another thread's atomic followed
 };
 constexpr uint32_t MOST_SEGMENTS = (1u << 26) - 1;
 struct Cell {
@@ -70,7 +70,11 @@ struct alignas(64) Thread {  // one line of the cache
     short id;
     unsigned char lane, warp;
     bool touched;  // it has read or written since its last barrier: then it is suspicious to leave before the next
+    // its last plain read next to other threads' atomics: where, by which instruction, between which barriers
+    const char* looked_at;
+    uint32_t looked_pc, looked_epoch;
 };
+static_assert(sizeof(Thread) == 64, "a thread's line of the cache is full");
 
 struct Collective {
     unsigned mask, arrived;
@@ -103,6 +107,7 @@ struct Worker {
     int num_threads = 0, num_warps = 0, warp = 0;
     int alive = 0, waiting = 0;
     // the barrier that threads arrive at: its line, a second line if they differ, what __syncthreads_count & co find
+    const char *barrier_pc = nullptr, *other_pc = nullptr;
     int barrier_line = 0, other_line = 0, barrier_value = 0, barrier_result = 0;
     uint32_t block = 0, epoch = 0, first_segment = 0;
     uint32_t acquired = 0;  // what other blocks did before this segment is visible to this one
@@ -134,6 +139,7 @@ struct Launch {
     std::vector<Segment> segments;
     uint32_t first_segment = 1;
     std::vector<char> printed;
+    std::vector<int64_t> excused;  // instructions that read what an atomic settles: see settle() in shadow.cpp
 };
 
 extern "C" {
@@ -142,7 +148,8 @@ extern LLMC_THREAD_LOCAL Worker* llmc_worker;
 }
 
 // problems.cpp
-Problem blank(Worker& w, int kind);
+Problem blank(Worker& w, int kind, const char* pc = nullptr);
+int64_t offset_of(const Launch& l, const char* pc);
 void report(Worker& w, const Problem& p);
 // scheduler.cpp: how a thread goes on or ends
 void run_block(Worker& w, uint64_t block);

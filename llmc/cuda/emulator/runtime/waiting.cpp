@@ -6,7 +6,7 @@
 
 // Some threads ended without coming to this barrier. Those that had done nothing since the last one returned early,
 // which is common and works; one that had read or written skipped the barrier.
-static void report_absent(Worker& w, int line) {
+static void report_absent(Worker& w) {
     int skipped = -1, early = -1, skips = 0, waits = 0;
     for (int i = 0; i < w.num_threads; i++) {
         Warp& warp = w.warps[i / WARP];
@@ -15,8 +15,8 @@ static void report_absent(Worker& w, int line) {
         (w.threads[i].touched ? skipped : early) = i;
         skips += w.threads[i].touched;
     }
-    Problem p = blank(w, skips ? BARRIER_DIVERGENCE : EARLY_RETURN);
-    p.line = line, p.thread = skips ? skipped : early, p.thread2 = waits, p.block2 = w.block;
+    Problem p = blank(w, skips ? BARRIER_DIVERGENCE : EARLY_RETURN, w.barrier_pc);
+    p.line = w.barrier_line, p.thread = skips ? skipped : early, p.thread2 = waits, p.block2 = w.block;
     p.absent = skips ? skips : w.num_threads - w.alive;
     if (!skips && w.threads[early].barrier_line) strcpy(p.detail, "passed another barrier");
     report(w, p);
@@ -33,11 +33,11 @@ static void share_acquired(Thread* threads, int n, unsigned lanes = ~0u) {
 
 static void release_checked(Worker& w) {
     if (w.other_line) {
-        Problem p = blank(w, DIFFERENT_BARRIERS);
-        p.line = w.barrier_line, p.line2 = w.other_line;
+        Problem p = blank(w, DIFFERENT_BARRIERS, w.barrier_pc);
+        p.line = w.barrier_line, p.line2 = w.other_line, p.pc2 = offset_of(*w.launch, w.other_pc);
         report(w, p);
     }
-    if (w.alive < w.num_threads) report_absent(w, w.barrier_line);
+    if (w.alive < w.num_threads) report_absent(w);
     share_acquired(w.threads, w.num_threads);
     w.launch->barriers++;
     w.epoch++;
@@ -60,12 +60,12 @@ void release_barrier(Worker& w) {
     w.barrier_result = w.barrier_value;
 }
 
-static void arrive(Worker& w, Thread& t, int line) {
+static void arrive(Worker& w, Thread& t, int line, const char* pc) {
     flush_pending(w);
     t.touched = true;
     t.barrier_line = line;
-    if (!w.waiting) w.barrier_line = line, w.other_line = 0;
-    else if (line != w.barrier_line) w.other_line = line;
+    if (!w.waiting) w.barrier_line = line, w.barrier_pc = pc, w.other_line = 0;
+    else if (line != w.barrier_line) w.other_line = line, w.other_pc = pc;
     w.warps[t.warp].at_barrier |= 1u << t.lane;
     if (++w.waiting == w.alive) release_barrier(w);
     suspend(w);  // the last to arrive too: the lowest lane of the warp goes first
@@ -73,7 +73,7 @@ static void arrive(Worker& w, Thread& t, int line) {
 
 extern "C" void llmc_block_barrier(int line) {
     Worker& w = *llmc_worker;
-    arrive(w, *w.current, line);
+    arrive(w, *w.current, line, (char*)__builtin_return_address(0));
 }
 
 extern "C" int llmc_block_barrier_reduce(int line, int value, int operation) {
@@ -82,7 +82,7 @@ extern "C" int llmc_block_barrier_reduce(int line, int value, int operation) {
     w.barrier_value = operation == LLMC_COUNT ? w.barrier_value + (value != 0)
                       : operation == LLMC_AND ? w.barrier_value && value
                                               : w.barrier_value || value;
-    arrive(w, *w.current, line);
+    arrive(w, *w.current, line, (char*)__builtin_return_address(0));
     return w.barrier_result;
 }
 
