@@ -33,7 +33,9 @@ TRACE = [(name, np.int64) for name in ("pc", "block", "thread", "argument", "off
 def launch(*problems, code=CODE, block=(64, 1, 1), grid=(4, 1, 1), **rest) -> Raw:
     """A launch with out (1024,) and x (32, 32), both float32."""
     out, x = np.zeros(1024, np.float32), np.zeros((32, 32), np.float32)
-    arguments = [SimpleNamespace(name=name, array=array) for name, array in [("out", out), ("x", x), ("n", None)]]
+    arguments = [
+        SimpleNamespace(name=name, array=array, packed=None) for name, array in [("out", out), ("x", x), ("n", None)]
+    ]
     return Raw(Path("none.so"), code, "add_up", grid, block, arguments, problems=list(problems), **rest)
 
 

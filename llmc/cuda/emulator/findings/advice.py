@@ -3,7 +3,9 @@
 Advice that is always the same is in the table itself, kinds.py.
 """
 
-from llmc.cuda.emulator.findings.guards import check_above
+import re
+
+from llmc.cuda.emulator.findings.guards import check_above, one_too_many
 
 
 def out_of_bounds(found) -> str:
@@ -27,6 +29,48 @@ def out_of_bounds(found) -> str:
     return _about_the_check(found)
 
 
+def crash(found) -> str:
+    """By whether the kernel ended itself."""
+    if found.problem.detail == "__trap()":
+        return "It stands where something must not happen: print the values that lead there with printf."
+    return "A pointer probably points nowhere: look at casts, and at pointers kept in variables."
+
+
+def runaway(found) -> str:
+    """By whether blocks came and went until the end."""
+    if found.problem.detail:
+        return (
+            "Nothing hangs, but it is too much work for the emulator: check how the size of the grid is computed, try "
+            "smaller arrays, or set LLMC_EMULATOR_SECONDS to a larger number."
+        )
+    return (
+        "Look for a loop that never ends: a step of 0 (an unsigned or halved stride), a condition that the loop never "
+        "changes, or a wait for a value that no other thread writes."
+    )
+
+
+def integer_overflow(found) -> str:
+    """By what was computed."""
+    if found.problem.detail.startswith("quotient"):
+        return "The smallest integer has no positive counterpart: exclude it, or a divisor of -1, before you divide."
+    return (
+        "An int ends at 2,147,483,647: compute large indices in size_t or long long by converting the first factor, as "
+        "in `(size_t)row * columns`."
+    )
+
+
+def bounds(found) -> str:
+    """By the loop or check around the index."""
+    numbers = re.search(r"(-?\d+).*?\[(\d+)\]", found.problem.detail)
+    there = check_above(found.raw.code, found.line)
+    if numbers and there and one_too_many(found, there, int(numbers[2])) and numbers[1] == numbers[2]:
+        return f"The check on line {there[0]} lets one too many through: the last index is the length minus 1."
+    return (
+        "The last index of an array of n elements is n - 1: check the bound of the loop, the order of the indices, and "
+        "whether the array is as large as the block."
+    )
+
+
 def _about_the_check(found) -> str:
     """The index is too large: is there no check, does it let one too many through, or is something else wrong?"""
     there = check_above(found.raw.code, found.line)
@@ -35,12 +79,12 @@ def _about_the_check(found) -> str:
             "Threads past the end must do nothing: guard the access with a check such as `if (i < n)`, and make sure "
             "that n is the length of this array."
         )
-    line, comparison = there
-    if found.array is not None and found.problem.offset == found.array.nbytes and "=" in comparison:
-        return f"The check on line {line} lets one too many through: the last index is the length minus 1."
+    at_the_end = found.array is not None and found.problem.offset == found.array.nbytes
+    if at_the_end and one_too_many(found, there, found.array.size):
+        return f"The check on line {there[0]} lets one too many through: the last index is the length minus 1."
     return (
-        f"There is a check on line {line}, so either the index itself is wrong or the bound of the check is: work the "
-        "index out by hand for this thread."
+        f"There is a check on line {there[0]}, so either the index itself is wrong or the bound of the check is: work "
+        "the index out by hand for this thread."
     )
 
 

@@ -78,7 +78,7 @@ class Finding(NamedTuple):
         if not self.line and not self.line2:
             return ", line unknown" if self.problem.pc else ""
         calls, calls2 = ({chain[1:] for chain in chains if chain} for chains in (self.chains, self.chains2))
-        if not self.line or not self.line2 or self.line == self.line2:
+        if not self.line or not self.line2 or self.line == self.line2 or self.problem.kind == "uninitialised-local":
             return f", line {self.line or self.line2}{_called(calls | calls2)}"
         if calls == calls2:
             return f", lines {self.line} and {self.line2}{_called(calls)}"

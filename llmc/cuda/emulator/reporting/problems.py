@@ -54,10 +54,19 @@ def in_words(raw, found, chain_of) -> list[Problem]:
     for item in found:
         one = Finding(raw, item, (_chain(item.line, chain_of(item.pc)),), (_chain(item.line2, chain_of(item.pc2)),))
         groups.setdefault(_key(one), []).append(one)
-    races = {key[1:] for key in groups if key[0] == "race"}
-    # one within a warp as well: what orders the warps of the block orders the threads of one of them
-    kept = [group for key, group in groups.items() if key[0] != "missing-syncwarp" or key[1:] not in races]
-    return [_problem(_merged(group)) for group in kept]
+    return [_problem(_merged(group)) for key, group in groups.items() if not _said_by_another(key, groups)]
+
+
+def _said_by_another(key, groups) -> bool:
+    """Whether a group is but another side of a mistake that another group reports."""
+    kind, space, argument, parties, calls = key
+    if kind == "missing-syncwarp" and ("race", *key[1:]) in groups:
+        return True  # what orders the warps of the block orders the threads of one of them
+    # two threads that write one element by one line also read it there, if it is +=
+    both_write = frozenset(party for party in parties if party[1])
+    return (
+        len({line for line, _ in parties}) == 1 < len(parties) and (kind, space, argument, both_write, calls) in groups
+    )
 
 
 def _chain(line, chain) -> tuple[int, ...]:

@@ -96,7 +96,10 @@ void ordinary_access(char* address, int size, bool write, bool vol, const char* 
     Worker* worker = llmc_worker;
     if (!worker || !worker->current) return;  // the host's side of the library
     Worker& w = *worker;
-    if (vol && !write && ++w.spins % 8 == 0) llmc_yield();  // perhaps it waits for another thread's flag
+    if (vol && !write && ++w.spins % 8 == 0) {  // perhaps it waits for another thread's flag
+        w.last_atomic = pc;
+        llmc_yield();
+    }
     Region* r = admit(w, address, size, write, pc);
     if (!r) return;
     Warp& warp = w.warps[w.current->warp];
@@ -134,5 +137,6 @@ void atomic_access(char* address, int size, Atomic what, const char* pc) {
         atomic_cell(h, r->cells[i], cells.bytes, what == COMPARE);
         if (r->written) r->written[i] = 1;
     }
+    w.last_atomic = pc;
     warp.dirty = true;  // the next atomic, perhaps on a flag, publishes this one
 }

@@ -107,7 +107,7 @@ extern "C" void llmc_yield() {
         Thread& other = w.threads[(t.id + k) % w.num_threads];
         Warp& warp = w.warps[other.warp];
         if ((warp.ready | warp.unstarted) & (1u << other.lane)) {
-            if (w.launch->abort.load(std::memory_order_relaxed)) give_up(w);
+            if (w.launch->abort.load(std::memory_order_relaxed)) give_up(w, (char*)__builtin_return_address(0));
             if (&other != &t) return resume(w, other, &t.sp);
             warp.ready &= ~(1u << t.lane);
             return;
@@ -194,6 +194,7 @@ static void begin_block(Worker& w, uint64_t block) {
     w.alive = n;
     w.waiting = w.warp = w.idle = w.spins = 0;
     w.epoch = w.acquired = 0;
+    w.last_atomic = nullptr;
     w.tainted = false;
     uint3 at = {0, 0, 0};
     for (int i = 0; i < n; i++) {

@@ -114,11 +114,10 @@ static void excuse(Launch& l, uint32_t pc) {
 static void look(const Here& h) {
     h.t.looked_at = h.address;
     h.t.looked_pc = h.pc - h.w.launch->library;
-    h.t.looked_epoch = h.w.epoch;
 }
 
 static void settle(const Here& h, Access r) {
-    if (h.t.looked_at == h.address && h.t.looked_epoch == h.w.epoch) excuse(*h.w.launch, h.t.looked_pc);
+    if (h.t.looked_at == h.address) excuse(*h.w.launch, h.t.looked_pc);
     if (r.segment < h.first || r.is_write || int(r.thread) != h.t.id) return;
     const Segment& s = segment_of(h.w, r);
     if (s.block == h.w.block && s.epoch == h.w.epoch) excuse(*h.w.launch, r.pc);

@@ -70,11 +70,11 @@ struct alignas(64) Thread {  // one line of the cache
     short id;
     unsigned char lane, warp;
     bool touched;  // it has read or written since its last barrier: then it is suspicious to leave before the next
-    // its last plain read next to other threads' atomics: where, by which instruction, between which barriers
+    // its last plain read next to other threads' atomics since a barrier: by which instruction, and of what
+    uint32_t looked_pc;
     const char* looked_at;
-    uint32_t looked_pc, looked_epoch;
 };
-static_assert(sizeof(Thread) == 64, "a thread's line of the cache is full");
+static_assert(sizeof(Thread) == 64, "one line of the cache");
 
 struct Collective {
     unsigned mask, arrived;
@@ -110,10 +110,12 @@ struct Worker {
     const char *barrier_pc = nullptr, *other_pc = nullptr;
     int barrier_line = 0, other_line = 0, barrier_value = 0, barrier_result = 0;
     uint32_t block = 0, epoch = 0, first_segment = 0;
+    uint32_t seen_block = NOBODY;  // the one that ran when the launch was last interrupted
     uint32_t acquired = 0;  // what other blocks did before this segment is visible to this one
     std::vector<char*> free_stacks, all_stacks;
     char* dynamic_shared = nullptr;
     void* thread_handle = nullptr;
+    const char* last_atomic = nullptr;  // the instruction: where threads spin if they do
     int idle = 0, spins = 0;  // turns given away since anything happened; reads of volatile variables
     bool tainted = false;     // a thread was ended early: what follows from that is not reported
     Warp warps[MAX_THREADS / WARP];
@@ -139,6 +141,7 @@ struct Launch {
     std::vector<Segment> segments;
     uint32_t first_segment = 1;
     std::vector<char> printed;
+    uint64_t unprinted = 0;  // characters that did not fit
     std::vector<int64_t> excused;  // instructions that read what an atomic settles: see settle() in shadow.cpp
 };
 
@@ -176,4 +179,5 @@ void alternative_stack();
 void install_handlers();
 void restore_handlers();
 void interrupt(Worker& w);
+void too_long(Worker& w, const char* pc = nullptr);  // say so if that is why the launch is to end
 [[noreturn]] void give_up(Worker& w, const char* pc = nullptr);  // leave, because the launch is to end

@@ -44,7 +44,8 @@ static void release_checked(Worker& w) {
     for (int i = 0; i < w.num_warps; i++) {
         new_segment(w, w.warps[i]);
         for (int lane = 0; lane < WARP; lane++)  // a thread that leaves now, having done nothing since, returns early
-            if (w.warps[i].at_barrier >> lane & 1) w.threads[i * WARP + lane].touched = false;
+            if (w.warps[i].at_barrier >> lane & 1)
+                w.threads[i * WARP + lane].touched = false, w.threads[i * WARP + lane].looked_at = nullptr;
         if (w.launch->measured) measure_warp(i);
     }
 }
@@ -188,6 +189,8 @@ void deadlock(Worker& w) {
                 if (other.arrived & (1u << lane)) p.line2 = other.line;
         }
     }
+    if (!p.line && !w.waiting) p.pc = offset_of(*w.launch, w.last_atomic);
+    if (!p.line && w.waiting) p.line = w.barrier_line, p.pc = offset_of(*w.launch, w.barrier_pc);
     if (!w.tainted) report(w, p);
     w.launch->abort = AFTER_PROBLEM;
 }
