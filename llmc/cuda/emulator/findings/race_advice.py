@@ -8,6 +8,7 @@ from llmc.cuda.emulator.findings.guards import steps_over
 from llmc.cuda.emulator.findings.loops import barrier_between, branch_around_both, loop_around, uneven_loop
 
 BLOCK, WARP = "__syncthreads();", "__syncwarp();"
+STALE = "Where an old value does no harm, read through a volatile pointer: that says so."
 OTHER_BLOCKS = "Blocks run in any order, and `__syncthreads()` does not make them wait for each other"
 
 
@@ -83,13 +84,14 @@ def _next_to_atomics(found, barrier) -> str:
     if between_blocks:
         return (
             f"{OTHER_BLOCKS}: use the value that the atomic returns, read the result in a later launch, or let the "
-            "block that finishes last read it (count the finished ones by an atomic, after `__threadfence();`)."
+            "block that finishes last read it (count the finished ones by an atomic, after `__threadfence();`). "
+            + STALE
         )
     reads, updates = (found.line2, found.line) if problem.atomic else (found.line, found.line2)
-    if reads and reads <= updates and not loop_around(found.raw.code, reads, updates):
+    if reads and reads <= updates:
         return (
             "Other threads' atomics may come in between: use the value that the atomic returns, which is the old one, "
-            f"or separate reading from adding by `{barrier}`, {_all(barrier)}."
+            f"or separate reading from updating by `{barrier}`, {_all(barrier)}. {STALE}"
         )
     return f"Other threads' atomics may still be to come. {_barrier(found, barrier)}"
 

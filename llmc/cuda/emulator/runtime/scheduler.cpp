@@ -93,11 +93,14 @@ void suspend(Worker& w) {
     resume(w, *other, &self->sp);
 }
 
+bool all_spin(const Worker& w) { return w.idle > 4096 * (w.num_threads + 1); }
+
 extern "C" void llmc_yield() {
     Worker& w = *llmc_worker;
     Thread& t = *w.current;
     flush_pending(w);
-    if (w.launch->checked && ++w.idle > 4096 * (w.num_threads + 1)) {  // all spin, and nothing changes
+    w.idle++;
+    if (w.launch->checked && all_spin(w)) {
         deadlock(w);
         leave(w);
     }

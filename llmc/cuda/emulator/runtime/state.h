@@ -156,6 +156,7 @@ int64_t offset_of(const Launch& l, const char* pc);
 void report(Worker& w, const Problem& p);
 // scheduler.cpp: how a thread goes on or ends
 void run_block(Worker& w, uint64_t block);
+bool all_spin(const Worker& w);           // threads give their turns away, and nothing changes
 void suspend(Worker& w);                  // the current thread waits: others run until it is ready again
 [[noreturn]] void leave(Worker& w);       // give up the whole block: back to the worker's own stack
 [[noreturn]] void end_thread(Worker& w);  // end the current thread because of a problem, and let the others go on

@@ -189,8 +189,8 @@ void deadlock(Worker& w) {
                 if (other.arrived & (1u << lane)) p.line2 = other.line;
         }
     }
-    if (!p.line && !w.waiting) p.pc = offset_of(*w.launch, w.last_atomic);
-    if (!p.line && w.waiting) p.line = w.barrier_line, p.pc = offset_of(*w.launch, w.barrier_pc);
+    if (!p.line && all_spin(w)) p.pc = offset_of(*w.launch, w.last_atomic);
+    else if (!p.line && w.waiting) p.line = w.barrier_line, p.pc = offset_of(*w.launch, w.barrier_pc);
     if (!w.tainted) report(w, p);
     w.launch->abort = AFTER_PROBLEM;
 }
