@@ -7,7 +7,7 @@ from llmc.cuda import KernelError, RawModule, device, inspect
 
 CODE = r"""
 __device__ float warp_sum(float v) {
-    for (int step = 16; step > 0; step /= 2) v += __shfl_xor_sync(~0u, v, step);
+    for (int step = 16; step > 0; step /= 2) v += __shfl_xor_sync(~0u, v, step);  // @shuffle
     return v;
 }
 __device__ float block_sum(float v) {
@@ -22,6 +22,10 @@ __device__ float load(const float* p, int i) {
 }
 __device__ float load_next(const float* p, int i) { return load(p, i + 1); }  // @next
 extern "C" {
+__global__ void shuffles_with_half_a_warp(float* out, const float* x, int n) {
+    float v = warp_sum(x[threadIdx.x]);
+    out[threadIdx.x] = warp_sum(v);  // @second-sum
+}
 __global__ void helper_called_twice(float* out, const float* x, int n) {
     float mean = block_sum(x[threadIdx.x]) / n;  // @first-call
     float d = x[threadIdx.x] - mean;
@@ -192,6 +196,13 @@ def test_an_access_in_a_helper_names_the_lines_that_lead_there(report):
     found = report("loads_too_far", arrays=(np.zeros(64, np.float32), np.zeros(64, np.float32))).problems[0]
     assert found.calls == (at("next"), at("far-call"))
     assert f"line {at('load')}, called at line {at('next')} from line {at('far-call')}:" in found.text
+
+
+def test_a_warp_function_in_a_helper_names_the_calls(report):
+    (found,) = report("shuffles_with_half_a_warp", 16).problems
+    first = at("second-sum") - 1
+    assert (found.kind, found.line) == ("inactive-lane", at("shuffle"))
+    assert f"line {at('shuffle')}, called at lines {first} and {first + 1}:" in found.text
 
 
 def test_arithmetic_is_where_it_is_written(report):

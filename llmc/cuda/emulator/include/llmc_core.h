@@ -40,11 +40,13 @@ enum { LLMC_ASSERT, LLMC_TRAP };                                                
 extern "C" {
 // Each lane of `mask` posts `mine`; the last to arrive runs last(slots, mask), where slots[lane] is null for a lane
 // that has exited. Returns the lanes that took part.
-unsigned llmc_collective(unsigned mask, int kind, int line, void* mine, void (*last)(void** slots, unsigned mask));
+// `from`: the instruction of the kernel that called one of our functions, which then calls this one.
+unsigned llmc_collective(unsigned mask, int kind, int line, void* mine, void (*last)(void** slots, unsigned mask),
+                         const void* from = nullptr);
 unsigned llmc_active_lanes(int line);                             // __activemask: lanes that reach this point together
 void llmc_block_barrier(int line);                                // __syncthreads
 int llmc_block_barrier_reduce(int line, int value, int operation);
-void llmc_inactive_lane(int line, int lane);                      // a shuffle reads a lane that does not take part
+void llmc_inactive_lane(int line, int lane, const void* from);    // a shuffle reads a lane that does not take part
 void llmc_yield();                                                // let the others run: after a failed CAS, in a spin
 unsigned llmc_lane();
 unsigned llmc_tid();  // index of the thread in its block

@@ -79,6 +79,7 @@ static_assert(sizeof(Thread) == 64, "one line of the cache");
 struct Collective {
     unsigned mask, arrived;
     int kind, line;
+    const char* pc;
     void (*last)(void**, unsigned);
     void* slots[WARP];
 };

@@ -93,7 +93,7 @@ static void report_lost_lane(Worker& w, Warp& warp, const Collective& c, Thread*
     for (unsigned m = c.mask & warp.exited; m; m &= m - 1) {
         Thread& ended = lanes[__builtin_ctz(m)];
         if (!ended.touched) continue;
-        Problem p = blank(w, INACTIVE_LANE);
+        Problem p = blank(w, INACTIVE_LANE, c.pc);
         p.line = c.line, p.lanes = c.mask, p.thread = ended.id, p.thread2 = w.current->id, p.block2 = w.block;
         strcpy(p.detail, "lane ended without it");
         return report(w, p);
@@ -118,17 +118,20 @@ void complete(Worker& w, Warp& warp, int collective) {
 }
 
 // The index of the collective that a lane (`bit`) joins: one that waits for it, or else a new one.
-static int joined(Warp& warp, unsigned bit, unsigned mask, int kind, int line, void (*last)(void**, unsigned)) {
+static int joined(Warp& warp, unsigned bit, unsigned mask, int kind, int line, const char* pc,
+                  void (*last)(void**, unsigned)) {
     int n = warp.collectives.size();
     for (int i = 0; i < n; i++) {
         Collective& c = warp.collectives[i];
         if (c.mask == mask && c.kind == kind && !(c.arrived & bit)) return i;
     }
-    warp.collectives.push_back({mask, 0, kind, line, last, {}});
+    warp.collectives.push_back({mask, 0, kind, line, pc, last, {}});
     return n;
 }
 
-extern "C" unsigned llmc_collective(unsigned mask, int kind, int line, void* mine, void (*last)(void**, unsigned)) {
+extern "C" unsigned llmc_collective(unsigned mask, int kind, int line, void* mine, void (*last)(void**, unsigned),
+                                    const void* from) {
+    const char* pc = (const char*)(from ? from : __builtin_return_address(0));
     Worker& w = *llmc_worker;
     Thread& t = *w.current;
     Warp& warp = w.warps[t.warp];
@@ -136,13 +139,13 @@ extern "C" unsigned llmc_collective(unsigned mask, int kind, int line, void* min
     flush_pending(w);
     t.touched = true;
     if (!(mask & bit)) {
-        Problem p = blank(w, INACTIVE_LANE);
+        Problem p = blank(w, INACTIVE_LANE, pc);
         p.line = line, p.lanes = mask;
         strcpy(p.detail, "mask without the caller");
         report(w, p);
         mask |= bit;
     }
-    int index = joined(warp, bit, mask, kind, line, last);
+    int index = joined(warp, bit, mask, kind, line, pc, last);
     Collective& c = warp.collectives[index];
     c.arrived |= bit;
     c.slots[t.lane] = mine;
@@ -163,9 +166,9 @@ extern "C" unsigned llmc_active_lanes(int line) {
     return t.mask;
 }
 
-extern "C" void llmc_inactive_lane(int line, int lane) {
+extern "C" void llmc_inactive_lane(int line, int lane, const void* from) {
     Worker& w = *llmc_worker;
-    Problem p = blank(w, INACTIVE_LANE);
+    Problem p = blank(w, INACTIVE_LANE, (const char*)from);
     p.line = line, p.lanes = 1u << lane;
     strcpy(p.detail, "read from an absent lane");
     report(w, p);
@@ -182,7 +185,7 @@ void deadlock(Worker& w) {
             unsigned missing = c.mask & warp.exists & ~warp.exited & ~c.arrived;
             if (!missing) continue;
             int lane = __builtin_ctz(missing);
-            p.thread = i * WARP + __builtin_ctz(c.arrived), p.line = c.line, p.lanes = c.mask;
+            p.thread = i * WARP + __builtin_ctz(c.arrived), p.line = c.line, p.lanes = c.mask, p.pc = offset_of(*w.launch, c.pc);
             p.thread2 = i * WARP + lane, p.block2 = w.block;
             if (warp.at_barrier & (1u << lane)) p.line2 = w.threads[i * WARP + lane].barrier_line;
             for (Collective& other : warp.collectives)
