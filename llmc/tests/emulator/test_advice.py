@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from llmc.cuda import KernelError, RawModule, device, inspect
+from llmc.cuda import KernelError, RawModule, device, empty, inspect
 
 CODE = r"""
 __device__ float warp_sum(float v) {
@@ -111,6 +111,18 @@ __global__ void runs_forever(float* out, const float* x, int n) {
 __global__ void spins_forever(int* lock, const int* x, int n) {
     while (atomicCAS(lock, 0, 1) != 0) {  // @spin
     }
+}
+__global__ void volatile_local(int* out, const int* x, int n) {
+    volatile int k = 0;
+    while (k < n) k = k + 1;
+    out[threadIdx.x] = k;
+}
+__global__ void maximum_by_cas(int* out, const int* x, int n) {
+    int old = *out, assumed;  // @empty
+    do {
+        assumed = old;
+        old = atomicCAS(out, assumed, max(assumed, x[threadIdx.x]));
+    } while (old != assumed);
 }
 __global__ void waits_forever(int* out, const int* x, int n) {
     while (true) __syncthreads();  // @wait
@@ -290,6 +302,15 @@ def test_too_many_blocks_are_not_taken_for_an_endless_loop(module, check):
 def test_an_unchecked_kernel_without_an_end_names_its_line(module, name, mark, dtype):
     text = error(module, name, False, dtype=dtype)
     assert f"no end in sight: kernel {name}, line {at(mark)}:" in text
+
+
+def test_a_volatile_local_is_no_flag_to_wait_for(report):
+    assert report("volatile_local", 1, n=300_000, dtype=np.int32).ok
+
+
+def test_a_read_that_an_atomic_settles_may_still_find_nothing(report):
+    found = report("maximum_by_cas", dtype=np.int32, arrays=(empty(1, np.int32), np.arange(64, dtype=np.int32)))
+    assert [(problem.kind, problem.line) for problem in found.problems][0] == ("uninitialised", at("empty"))
 
 
 def test_threads_that_spin_for_nothing_name_their_line(module):

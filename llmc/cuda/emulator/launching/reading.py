@@ -26,9 +26,9 @@ def read(handle, raw):
     found = [_problem(raw, p) for p in _records(outcome.problems, Problem)]
     mixed = any(p.kind == "different-barriers" for p in found)
     found = [_judged(raw, p, mixed) for p in found]
-    raw.problems = _first_causes([p for p in found if not BY_NAME[p.kind].note])
-    raw.notes = [p for p in found if BY_NAME[p.kind].note]
     raw.excused = tuple(_records(outcome.excused, ctypes.c_int64))
+    raw.problems = _first_causes([p for p in found if not BY_NAME[p.kind].note], raw.excused)
+    raw.notes = [p for p in found if BY_NAME[p.kind].note]
     raw.accesses = [_access(c) for c in _records(outcome.counts, Counted)]
     if 0 < outcome.trace.size < MOST_TRACED:
         raw.trace = _trace(raw, np.ctypeslib.as_array(_records(outcome.trace, Traced)))
@@ -55,12 +55,13 @@ def _judged(raw, problem, mixed):
     return replace(problem, kind="barrier-divergence" if mistake else "early-return", detail="")
 
 
-def _first_causes(problems):
+def _first_causes(problems, excused):
     """Leave out reads of what nothing wrote if they race too: the write comes later because nobody waits for it.
 
     Races between warps come before races within one: a barrier that ends the first ends the second too.
     """
-    racing = {pc for p in problems if p.kind in ("race", "missing-syncwarp") for pc in (p.pc, p.pc2)} - {0}
+    racing = {pc for p in problems if p.kind in ("race", "missing-syncwarp") for pc in (p.pc, p.pc2)}
+    racing -= {0, *excused}
     causes = [p for p in problems if p.kind != "uninitialised" or p.pc not in racing]
     return sorted(causes, key=lambda p: p.kind == "missing-syncwarp")
 

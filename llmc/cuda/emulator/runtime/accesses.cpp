@@ -96,12 +96,12 @@ void ordinary_access(char* address, int size, bool write, bool vol, const char* 
     Worker* worker = llmc_worker;
     if (!worker || !worker->current) return;  // the host's side of the library
     Worker& w = *worker;
+    Region* r = admit(w, address, size, write, pc);
+    if (!r) return;
     if (vol && !write && ++w.spins % 8 == 0) {  // perhaps it waits for another thread's flag
         w.last_atomic = pc;
         llmc_yield();
     }
-    Region* r = admit(w, address, size, write, pc);
-    if (!r) return;
     Warp& warp = w.warps[w.current->warp];
     if (w.launch->measured) measure_access(w, *r, address, size, write, false, pc);
     Here h{w, *w.current, warp, *r, address, size, vol, pc};

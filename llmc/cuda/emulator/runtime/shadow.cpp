@@ -187,9 +187,11 @@ static bool witness_stays(const Here& h, Access r) {
 void atomic_cell(const Here& h, Cell& cell, unsigned bytes, bool settles) {
     Access w = cell.write, r = cell.read;
     bool counts = w.segment >= h.first, ordinary = !w.atomic && !w.vol;
-    if (counts && ordinary && w.bytes & bytes && !ordered(h.w, h.t, w, h.first)) report(h.w, race(h, UPDATES, w, WRITES));
+    if (counts && ordinary && w.bytes & bytes && !ordered(h.w, h.t, w, h.first))
+        report(h.w, race(h, UPDATES, w, WRITES));
     if (settles) settle(h, r);
-    if (r.bytes & bytes && !r.vol && !r.atomic && read_is_unordered(h, r)) report(h.w, race(h, UPDATES, r, r.is_write ? WRITES : READS));
+    if (r.bytes & bytes && !r.vol && !r.atomic && read_is_unordered(h, r))
+        report(h.w, race(h, UPDATES, r, r.is_write ? WRITES : READS));
     bool own = int(w.thread) == h.t.id && counts && segment_of(h.w, w).block == h.w.block;
     if (counts && (ordinary || !own) && !w.vol && !witness_stays(h, r)) cell.read = w, cell.read.is_write = 1;
     if (counts && !ordinary && !own) acquire(h, w);
