@@ -31,7 +31,8 @@ def race_within_a_warp(found) -> str:
         return _next_to_atomics(found, WARP)
     if _collide(found):
         return _one_element(found)
-    return f"The threads of a warp need not run in lockstep. {_barrier(found, WARP)}"
+    placed = _barrier(found, WARP)
+    return f"The threads of a warp need not run in lockstep: {placed[:1].lower()}{placed[1:]}"
 
 
 def _between_blocks(found) -> str:
@@ -164,4 +165,5 @@ def _another_round(code, first, second, barrier, calls) -> str:
 
 
 def _all(barrier) -> str:
-    return f"where all threads of the {'block' if barrier == BLOCK else 'warp'} reach it"
+    """How far a barrier reaches, and who must reach it."""
+    return "where all threads of the block reach it" if barrier == BLOCK else f"or `{BLOCK}` if other warps take part"
