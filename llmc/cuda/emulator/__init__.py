@@ -28,5 +28,7 @@ What it does not see, or sees differently:
   be meant.
 - Local variables without a value: only what the compiler sees without running the kernel, as a note.
 - Arithmetic agrees with a GPU up to rounding: nothing is fused into multiply-adds unless the kernel says fmaf.
-- Refused, by name and line: inline PTX, launches from kernels, textures, grid-wide barriers, clusters, TMA, wgmma.
+- Asynchronous copies arrive when they are waited for, never before: reading too early is always found.
+- Refused, by name and line, where a kernel that is launched uses it: inline PTX, launches from kernels, textures,
+  clusters, TMA, wgmma; barriers of a grid of several blocks.
 """

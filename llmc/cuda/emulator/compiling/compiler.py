@@ -11,13 +11,15 @@ import os
 import platform
 import subprocess
 import sys
-from functools import lru_cache
+import tempfile
+from functools import lru_cache, partial
 from pathlib import Path
 
 from llmc.cuda.emulator.compiling import toolchain
 from llmc.cuda.emulator.compiling.compile_errors import explain
 from llmc.cuda.emulator.compiling.compile_warnings import in_cpp
-from llmc.cuda.emulator.compiling.refusals import refuse
+from llmc.cuda.emulator.compiling.refusals import is_suspicious, without_unused
+from llmc.cuda.emulator.compiling.rules import check_rules
 from llmc.cuda.emulator.compiling.source import prepare
 from llmc.cuda.emulator.compiling.store import cache_folder, whole
 from llmc.errors import KernelError
@@ -67,8 +69,11 @@ def _compile(code, names, options, checked):
     text, flags = prepare(code, names, defines), (*_flags(tool.clang, checked), *wanted)
     library = _place("kernel", tool, flags, text)
     if not library.exists():
-        refuse(code)
-        _build(tool, flags, text, library, checked, lambda said: explain(said, code, names))
+        failure = partial(explain, code=code, names=names)
+        check_rules(code, names, options)
+        if is_suspicious(code):
+            text = without_unused(_preprocessed(tool, flags, text, failure), names)
+        _build(tool, flags, text, library, checked, failure)
     return library
 
 
@@ -151,13 +156,22 @@ def _place(kind, tool, flags, text) -> Path:
     return cache_folder() / f"{kind}-{name}.so"
 
 
+def _preprocessed(tool, flags, text, failure) -> str:
+    """The text with macros expanded and #if decided, and lines such as `# 12 "kernel.cu"` that say where it is from."""
+    with tempfile.TemporaryDirectory(prefix="llmc-") as folder:
+        source, out = Path(folder) / "kernel.cpp", Path(folder) / "expanded.cpp"
+        source.write_text(text)
+        _run([*tool.command, *flags, "-E", str(source), "-o", str(out)], folder, failure)
+        return out.read_text()
+
+
 def _build(tool, flags, text, library, checked, failure):
     """Compile a kernel's text. A checked one is linked separately, without the sanitizers' own libraries."""
     with whole(library) as out:
         source = out.parent / "kernel.cpp"
         source.write_text(text)
-        undefined = ("-undefined", "dynamic_lookup") if sys.platform == "darwin" else ()
-        link = [*tool.command, "-O2", "-shared", *undefined, "-o", str(out)]  # zig adds its own checks below -O2
+        symbols = ("-undefined", "dynamic_lookup") if sys.platform == "darwin" else ("-Wl,-Bsymbolic",)
+        link = [*tool.command, "-O2", "-shared", *symbols, "-o", str(out)]  # zig adds its own checks below -O2
         if not checked:
             return _run([*link, *flags, str(source)], out.parent, failure)
         object_file = str(out.with_suffix(".o"))

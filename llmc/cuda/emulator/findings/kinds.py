@@ -93,6 +93,13 @@ KINDS = (  # the gravest first
         "The condition of your own `assert` was false for this thread: print the values in it with printf.",
     ),
     Kind(
+        "unsupported",
+        "not on the emulator",
+        sentences.unsupported,
+        "The emulator runs blocks one after the other, so all of them can never meet: end the kernel there and launch "
+        "a second one, or use a grid of one block.",
+    ),
+    Kind(
         "barrier-divergence",
         "barrier not reached by all",
         sentences.barrier_divergence,

@@ -56,6 +56,9 @@ def misaligned(found) -> str:
 
 def uninitialised(found) -> str:
     """ "`s[t] += 1;` reads s[3], which nothing has written yet"."""
+    if found.problem.detail == "asynchronous copy":
+        copy = f"the asynchronous copy of line {found.line2}" if found.line2 else "an asynchronous copy"
+        return f"{found.quoted}reads {found.place} before {copy} has been waited for"
     return f"{found.quoted}reads {found.place}, which nothing has written yet"
 
 
@@ -160,3 +163,8 @@ def integer_overflow(found) -> str:
     operation, _, type_name = found.problem.detail.partition(" of ")  # "sum of 'int'"
     fits = f"the type `{type_name.strip(chr(39))}`" if type_name else "its integer type"
     return f"{found.within}the {operation or 'result'} does not fit in {fits}"
+
+
+def unsupported(found) -> str:
+    """ "`grid.sync();` makes all blocks of the grid wait for each other"."""
+    return f"{found.quoted or 'the kernel '}{found.problem.detail}"

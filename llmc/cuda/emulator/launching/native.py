@@ -59,7 +59,15 @@ class Library:
         return ctypes.cast(self._cdll[f"llmc_entry_{index}"], c_void_p).value
 
     def signature(self, index: int) -> str:
-        """The kernel's parameters, such as "pf4,Pf4x4,vi4"; calling/parameters.py says how to read it."""
+        """The kernel's parameters, such as "pf4,Pf4x4,vi4"; calling/parameters.py says how to read it.
+
+        Raises KernelError for a kernel that uses what the emulator does not run.
+        """
+        if hasattr(self._cdll, f"llmc_refusal_{index}"):
+            refusal = self._cdll[f"llmc_refusal_{index}"]
+            refusal.restype = c_char_p
+            line, _, sentence = refusal().decode().partition(" ")
+            raise KernelError(sentence, int(line))
         function = self._cdll[f"llmc_signature_{index}"]
         function.restype = c_char_p
         return function().decode()

@@ -2,14 +2,15 @@
 // it lies outside, compared with what the shadow remembers, and counted.
 #include "accesses.h"
 #include "arena.h"
+#include "heap.h"
 #include "shadow.h"
 
 // ------------------------------------------------------------------------------------------------ where is it?
 
-static Region* region_of(const char* address) {
+Region* region_of(const char* address) {
     size_t offset = address - arena.base;
     if (offset < ARENA) return arena.slots[offset / SLOT].data ? &arena.slots[offset / SLOT] : nullptr;
-    for (Region* r : {&arena.shared_static, &arena.shared_dynamic, &arena.module})
+    for (Region* r : {&arena.shared_static, &arena.shared_dynamic, &arena.module, &arena.heap})
         if (size_t(address - r->data) < r->size) return r;
     return nullptr;
 }
@@ -72,6 +73,7 @@ static Region* admit(Worker& w, char* address, int size, bool write, const char*
         if (array >= 0 && arena.shared_mark[array]) return nullptr;
         outside = array < 0;
     }
+    if (r == &arena.heap && !heap_holds(address, size)) refuse(w, INVALID_POINTER, nullptr, address, size, write, pc);
     w.current->touched = true;
     if (outside) refuse(w, OUT_OF_BOUNDS, r, address, size, write, pc);
     if ((uintptr_t)address & (size - 1) && !(size & (size - 1))) refuse(w, MISALIGNED, r, address, size, write, pc);

@@ -102,10 +102,10 @@ void restore_handlers() {
 
 void interrupt(Worker& w) { pthread_kill((pthread_t)w.thread_handle, SIGVTALRM); }
 
-// The kernel's own assert or __trap.
+// The kernel's own assert or __trap, or something that the emulator does not have.
 extern "C" void llmc_stop(int why, int line, const char* detail) {
     Worker& w = *llmc_worker;
-    Problem p = blank(w, why == LLMC_ASSERT ? ASSERT : CRASH);
+    Problem p = blank(w, why == LLMC_ASSERT ? ASSERT : why == LLMC_UNSUPPORTED ? UNSUPPORTED : CRASH);
     p.line = line;
     snprintf(p.detail, sizeof p.detail, "%s", detail);
     report(w, p);

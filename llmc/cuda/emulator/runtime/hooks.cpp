@@ -30,7 +30,7 @@ ACCESSES(16)
 extern "C" void __tsan_init() {}
 extern "C" void __tsan_func_entry(void*) {}
 extern "C" void __tsan_func_exit() {}
-extern "C" void __tsan_vptr_update(void**, void*) {}
+extern "C" void __tsan_vptr_update(void** p, void*) { ordinary_access((char*)p, sizeof *p, true, false, HERE); }
 extern "C" void __tsan_vptr_read(void**) {}
 
 // ------------------------------------------------------------------------------------------------ many bytes at once

@@ -206,6 +206,7 @@ static void begin_block(Worker& w, uint64_t block) {
         t.id = i, t.lane = i % WARP, t.warp = i / WARP;
         t.acquired = 0;
         t.touched = false;
+        t.batch = 0;
         t.barrier_line = 0;
         t.looked_at = nullptr;
         if (++at.x == l.block.x && (at.x = 0, ++at.y == l.block.y)) at.y = 0, ++at.z;
@@ -219,6 +220,8 @@ void run_block(Worker& w, uint64_t block) {
     w.free_stacks = w.all_stacks;
     resume(w, w.threads[0], &w.home);
     flush_pending(w);
+    if (w.copying) forget_copies(w);
+    w.tiles.clear();
     w.current = nullptr;
     if (!w.launch->abort.load()) w.launch->blocks_run++;
 }

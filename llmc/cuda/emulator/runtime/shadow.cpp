@@ -70,10 +70,18 @@ void flush_pending(Worker& w) {
     if (memcmp(w.pending.before, w.pending.address, w.pending.size)) report(w, w.pending.problem);
 }
 
+// An asynchronous copy that is not done counts as no write, but its instruction is remembered.
+static bool is_promised(const Cell& cell) { return cell.write.segment == 0 && cell.write.vol; }
+
 void check_written(const Here& h, size_t cell) {
     bool in_shared = h.r.space == SHARED && h.r.cells[cell].write.segment < h.first;
-    if (h.r.written ? !h.r.written[cell] : in_shared)
-        report(h.w, describe(h.w, UNINITIALISED, &h.r, h.address, h.size, false, h.pc));
+    if (!(h.r.written ? !h.r.written[cell] : in_shared)) return;
+    Problem p = describe(h.w, UNINITIALISED, &h.r, h.address, h.size, false, h.pc);
+    if (in_shared && is_promised(h.r.cells[cell])) {
+        p.pc2 = h.r.cells[cell].write.pc;
+        strcpy(p.detail, "asynchronous copy");
+    }
+    report(h.w, p);
 }
 
 // ------------------------------------------------------------------------------------------------ one cell
@@ -196,4 +204,14 @@ void atomic_cell(const Here& h, Cell& cell, unsigned bytes, bool settles) {
     if (counts && (ordinary || !own) && !w.vol && !witness_stays(h, r)) cell.read = w, cell.read.is_write = 1;
     if (counts && !ordinary && !own) acquire(h, w);
     cell.write = mine(h, bytes, true);
+}
+
+void promise_cell(const Here& h, Cell& cell) {
+    cell.write = mine(h, 0);
+    cell.write.segment = 0, cell.write.vol = 1;
+}
+
+void settle_cell(const Here& h, Cell& cell) {
+    if (!is_promised(cell)) report(h.w, race(h, WRITES, cell.write, WRITES));
+    cell.write = mine(h, 15);
 }

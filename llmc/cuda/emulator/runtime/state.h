@@ -69,6 +69,7 @@ struct alignas(64) Thread {  // one line of the cache
     uint32_t acquired;  // what its block did before this segment is visible to the thread, through an atomic
     short id;
     unsigned char lane, warp;
+    unsigned batch;  // of asynchronous copies, counted up by each commit
     bool touched;  // it has read or written since its last barrier: then it is suspicious to leave before the next
     // its last plain read next to other threads' atomics since a barrier: by which instruction, and of what
     uint32_t looked_pc;
@@ -90,6 +91,19 @@ struct Warp {
     std::vector<Collective> collectives;
     uint32_t segment, syncwarps;
     bool dirty;  // accesses since the segment began
+};
+
+struct Copy {  // an asynchronous copy that nobody has waited for yet: `bytes` bytes, then zeros up to `room`
+    char* to;
+    const char *from, *pc;
+    const void* barrier;  // that it is done with; null: when its thread waits
+    unsigned bytes, room, batch;
+};
+
+struct Tile {  // threads of several warps that wait for each other
+    int first, threads, arrived;
+    unsigned round;
+    std::vector<void*> slots;
 };
 
 // A write to a place where another thread wrote: a race only if it changes the value, known when the next access comes.
@@ -122,6 +136,9 @@ struct Worker {
     Warp warps[MAX_THREADS / WARP];
     Thread threads[MAX_THREADS];
     Pending pending = {};
+    std::vector<Copy> copies[MAX_THREADS];
+    bool copying = false;  // some of them are not empty
+    std::vector<Tile> tiles;
 };
 
 struct Launch {
@@ -169,6 +186,8 @@ void deadlock(Worker& w);                              // nobody can run: say so
 void begin_block_memory(Worker& w);
 void new_segment(Worker& w, Warp& warp);
 void flush_pending(Worker& w);
+// copies.cpp
+void forget_copies(Worker& w);
 // arena.cpp
 void place_regions(Worker& w);  // what this worker's launch may touch besides its arrays
 void forget_cells();            // all shadows begin again
