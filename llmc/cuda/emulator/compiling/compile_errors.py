@@ -11,6 +11,7 @@ from llmc.cuda.emulator.compiling.text import line_at, mask, without_directives
 from llmc.errors import KernelError
 
 ERROR = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$", re.MULTILINE)
+WARNING = re.compile(r"^[^\n]*: warning: [^\n]*$", re.MULTILINE)
 FROM_KERNEL = re.compile(rf"\b{re.escape(KERNEL_FILE)}:(\d+)")
 QUOTES = str.maketrans("‘’“”`", "'''''")
 WORDS = """threadIdx blockIdx blockDim gridDim warpSize __global__ __device__ __shared__ __constant__ __restrict__
@@ -24,7 +25,7 @@ KERNEL_RETURNS = "a kernel returns void; results go into an array that is passed
 
 def explain(said: str, code: str, names) -> KernelError:
     """The KernelError for what the compiler said about `code`."""
-    said = said.translate(QUOTES)
+    said = WARNING.sub("", said.translate(QUOTES))
     match = ERROR.search(said)
     if not match:
         return KernelError(f"the compiler failed: {said.splitlines()[-1] if said else 'it gave no reason'}")

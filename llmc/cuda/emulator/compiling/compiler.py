@@ -17,6 +17,7 @@ from pathlib import Path
 
 from llmc.cuda.emulator.compiling import toolchain
 from llmc.cuda.emulator.compiling.compile_errors import explain
+from llmc.cuda.emulator.compiling.compile_warnings import in_cpp
 from llmc.cuda.emulator.compiling.refusals import is_suspicious, without_unused
 from llmc.cuda.emulator.compiling.rules import check_rules
 from llmc.cuda.emulator.compiling.source import prepare
@@ -27,13 +28,14 @@ HERE = Path(__file__).parents[1]
 INCLUDE = HERE / "include"
 RUNTIME = HERE / "runtime"
 COMMON = (
-    *("-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-ffp-contract=off", "-w", "-fdiagnostics-color=never"),
+    *("-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-ffp-contract=off", "-fdiagnostics-color=never"),
     "-UNDEBUG",  # zig defines it, and a kernel's own assert would be silent
     "-fstack-clash-protection",  # a large frame must touch the guard page below the stack, not jump over it
 )
 # Not -ffast-math: a library linked with it makes the whole process lose its subnormal numbers.
 FAST_MATH = ("-fassociative-math", "-freciprocal-math", "-fno-signed-zeros", "-fno-trapping-math", "-DLLMC_FAST_MATH")
 NO_HOST_HEADERS = ("-nostdinc++", "-I", str(INCLUDE / "std"), "-I", str(INCLUDE))
+WARNINGS = ("-Wuninitialized", "-Wmaybe-uninitialized")  # what compile_warnings.py reads
 SEEN = ("-fsanitize=thread", "-fsanitize=integer-divide-by-zero,signed-integer-overflow", "-DLLMC_CHECKED")
 GCC_SEEN = (
     "-fsanitize=bounds",
@@ -105,8 +107,8 @@ def _flags(clang, checked):
     """Compiler flags for a kernel. GCC must not make a template's statics unique among all libraries of the process."""
     kind = (() if clang else ("-fno-gnu-unique",)) + COMMON + NO_HOST_HEADERS
     if not checked:
-        return ("-O2", *kind)
-    return ("-O1", "-g1", "-gdwarf-4", *kind, *SEEN, *(CLANG_SEEN if clang else GCC_SEEN))
+        return ("-O2", "-g1", "-gdwarf-4", "-w", *kind)  # lines for a kernel that never ends
+    return ("-O1", "-g1", "-gdwarf-4", *kind, *WARNINGS, *SEEN, *(CLANG_SEEN if clang else GCC_SEEN))
 
 
 def _options(options):
@@ -173,13 +175,16 @@ def _build(tool, flags, text, library, checked, failure):
         if not checked:
             return _run([*link, *flags, str(source)], out.parent, failure)
         object_file = str(out.with_suffix(".o"))
-        _run([*tool.command, *flags, "-c", str(source), "-o", object_file], out.parent, failure)
+        said = _run([*tool.command, *flags, "-c", str(source), "-o", object_file], out.parent, failure)
+        if warnings := in_cpp(said):
+            source.write_text(warnings)
+            link.append(str(source))
         wrap = ("-Wl,--wrap=memcpy",) if tool.clang and sys.platform != "darwin" else ()
         return _run([*link, *wrap, object_file], out.parent, failure)
 
 
 def _run(command, folder, failure):
-    """Run the compiler; raise failure(what it said) if it fails. It is asked for English, so that we can read it."""
+    """What the compiler said, in English, so that we can read it; raise failure(what it said) if it fails."""
     environment = {**os.environ, "LC_ALL": "C"}
     done = subprocess.run(
         command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace"
@@ -188,3 +193,4 @@ def _run(command, folder, failure):
         if "xcode-select" in done.stderr:
             raise toolchain.none_found()
         raise failure(done.stderr.strip() or f"{command[0]} failed ({done.returncode})")
+    return done.stderr

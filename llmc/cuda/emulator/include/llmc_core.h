@@ -40,13 +40,15 @@ enum { LLMC_ASSERT, LLMC_TRAP, LLMC_UNSUPPORTED };                              
 extern "C" {
 // Each lane of `mask` posts `mine`; the last to arrive runs last(slots, mask), where slots[lane] is null for a lane
 // that has exited. Returns the lanes that took part.
-unsigned llmc_collective(unsigned mask, int kind, int line, void* mine, void (*last)(void** slots, unsigned mask));
+// `from`: the instruction of the kernel that called one of our functions, which then calls this one.
+unsigned llmc_collective(unsigned mask, int kind, int line, void* mine, void (*last)(void** slots, unsigned mask),
+                         const void* from = nullptr);
 unsigned llmc_active_lanes(int line);                             // __activemask: lanes that reach this point together
 void llmc_block_barrier(int line);                                // __syncthreads
 int llmc_block_barrier_reduce(int line, int value, int operation);
 // The same for `threads` threads of the block from number `first` on, in several warps; slots[rank] is what each posted.
 void llmc_tile_collective(int first, int threads, void* mine, void (*last)(void** slots, int threads));
-void llmc_inactive_lane(int line, int lane);                      // a shuffle reads a lane that does not take part
+void llmc_inactive_lane(int line, int lane, const void* from);    // a shuffle reads a lane that does not take part
 void llmc_yield();                                                // let the others run: after a failed CAS, in a spin
 unsigned llmc_lane();
 unsigned llmc_tid();  // index of the thread in its block
@@ -67,11 +69,13 @@ int llmc_printf(const char* format, ...) __attribute__((format(printf, 1, 2)));
 #if defined(LLMC_CHECKED) || defined(LLMC_RUNTIME)
 void llmc_atomic(const volatile void* address, unsigned size);
 void llmc_atomic_store(const volatile void* address, unsigned size);  // one that may be the first to write there
+void llmc_atomic_compare(const volatile void* address, unsigned size);  // CAS, min, max, and, or: it may change nothing
 void llmc_read(const void* address, unsigned size);
 void llmc_write(void* address, unsigned size);
 #else
 LLMC_INLINE void llmc_atomic(const volatile void*, unsigned) {}
 LLMC_INLINE void llmc_atomic_store(const volatile void*, unsigned) {}
+LLMC_INLINE void llmc_atomic_compare(const volatile void*, unsigned) {}
 LLMC_INLINE void llmc_read(const void*, unsigned) {}
 LLMC_INLINE void llmc_write(void*, unsigned) {}
 #endif

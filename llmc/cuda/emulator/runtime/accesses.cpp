@@ -100,6 +100,10 @@ void ordinary_access(char* address, int size, bool write, bool vol, const char* 
     Worker& w = *worker;
     Region* r = admit(w, address, size, write, pc);
     if (!r) return;
+    if (vol && !write && ++w.spins % 8 == 0) {  // perhaps it waits for another thread's flag
+        w.last_atomic = pc;
+        llmc_yield();
+    }
     Warp& warp = w.warps[w.current->warp];
     if (w.launch->measured) measure_access(w, *r, address, size, write, false, pc);
     Here h{w, *w.current, warp, *r, address, size, vol, pc};
@@ -116,10 +120,9 @@ void ordinary_access(char* address, int size, bool write, bool vol, const char* 
     }
     warp.dirty = true;
     if (!vol) w.idle = 0;
-    else if (!write && ++w.spins % 8 == 0) llmc_yield();  // perhaps it waits for another thread's flag
 }
 
-void atomic_access(char* address, int size, bool reads, const char* pc) {
+void atomic_access(char* address, int size, Atomic what, const char* pc) {
     Worker* worker = llmc_worker;
     if (!worker || !worker->current) return;
     Worker& w = *worker;
@@ -132,8 +135,10 @@ void atomic_access(char* address, int size, bool reads, const char* pc) {
     Access last = r->cells[cells.first].write;  // what its thread had seen is seen here, and published again
     if (warp.dirty || ((last.atomic || last.vol) && last.segment > warp.segment)) new_segment(w, warp);
     for (size_t i = cells.first; i <= cells.last; i++) {
-        if (reads) check_written(h, i);
-        atomic_cell(h, r->cells[i], cells.bytes);
+        if (what != STORE) check_written(h, i);
+        atomic_cell(h, r->cells[i], cells.bytes, what == COMPARE);
         if (r->written) r->written[i] = 1;
     }
+    w.last_atomic = pc;
+    warp.dirty = true;  // the next atomic, perhaps on a flag, publishes this one
 }
