@@ -50,6 +50,17 @@ def check_memory(settings, encoding, train_tokens, model=None, jobs=1):
     )
 
 
+def check_step(config, B, T, backend):
+    """Raise UserError when one training step at (B, T), without a run around it, does not fit into the memory."""
+    there, where = free_memory(backend)
+    needed = memory_needed(config, B, T, backend)
+    if needed > there:
+        raise UserError(
+            f"a step with B={B:,} and T={T:,} takes about {_size(needed)} of {where}, and {_size(there)} are free;"
+            " choose a smaller batch or sequence length."
+        )
+
+
 def memory_needed(config, B, T, backend, tokens=0, resumed=False) -> int:
     """Bytes that training at (B, T) adds to what this process holds before it makes the model.
 
