@@ -6,6 +6,7 @@ Call `check` before the first import of Numba. Where a notebook has imported it 
 import os
 import re
 import warnings
+from functools import cache
 
 from llmc.errors import UserError
 
@@ -16,6 +17,7 @@ UNREADABLE = re.compile(
 )
 
 
+@cache
 def check():
     """Import Numba. Raises UserError for a variable that it, or this backend, cannot work with."""
     with warnings.catch_warnings(record=True) as said:

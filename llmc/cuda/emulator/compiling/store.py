@@ -11,6 +11,7 @@ from pathlib import Path
 
 from llmc.errors import UserError, why
 
+SEALED = sys.platform != "darwin"  # macOS signs libraries, and nothing may follow the signature
 SEAL = b"llmc sha256 "  # and the digest of all that is before it: the end of each library, which no loader reads
 LENGTH = len(SEAL) + hashlib.sha256().digest_size
 
@@ -62,6 +63,8 @@ def is_whole(library) -> bool:
         data = library.read_bytes()
     except OSError:
         return False
+    if not SEALED:
+        return bool(data)
     return data[-LENGTH:] == _seal(data[:-LENGTH])
 
 
@@ -97,8 +100,9 @@ class whole:
             raise self._unwritable(error) from error
 
     def _publish(self, made):
-        with made.open("r+b") as file:
-            file.write(_seal(file.read()))
+        if SEALED:
+            with made.open("r+b") as file:
+                file.write(_seal(file.read()))
         if self.library.is_dir():
             shutil.rmtree(self.library)
         os.replace(made, self.library)
