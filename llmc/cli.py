@@ -105,6 +105,8 @@ def _run(argv) -> int:
     if args.command is None:
         parser.print_help()
         return 0
+    if args.command != "lab":  # whose notebooks draw on the screen; no other command does, whatever the variable says
+        os.environ["MPLBACKEND"] = "agg"
     return module_of(args.command).run(args)
 
 

@@ -15,6 +15,26 @@ from llmc.flat_buffer import FlatBuffer, Tensor, plan_table
 from llmc.initialization import initial_weights
 
 
+def activation_table(config, backend, B, T) -> list[Tensor]:
+    """What `forward` writes, and keeps for `backward`."""
+    stats = backend.attention_stats_shape(B, T, config.NH)
+    head = [Tensor("logits", (B, T, config.Vp)), Tensor("losses", (B, T))]
+    return blocks.activation_table(config, B, T, stats) + head
+
+
+def training_tables(config, backend, B, T) -> dict:
+    """{title: table} of all that training at (B, T) keeps in memory; backend: a name or an object, as for GPT2."""
+    weights = config.parameter_table()
+    return {
+        "parameters": weights,
+        "gradients": weights,
+        "AdamW m": weights,
+        "AdamW v": weights,
+        f"activations (B={B}, T={T})": activation_table(config, get_backend(backend), B, T),
+        "gradients of activations": blocks.gradient_table(config, B, T),
+    }
+
+
 class GPT2:
     """A GPT-2 that can be trained. Parameters start at zero: call `init_weights`, or read them with `llmc.checkpoints`.
 
@@ -49,16 +69,10 @@ class GPT2:
         """(n,) all gradients in file order."""
         return self.grads.flat
 
-    def _activation_table(self, B, T):
-        """What `forward` writes, and keeps for `backward`."""
-        stats = self.backend.attention_stats_shape(B, T, self.config.NH)
-        head = [Tensor("logits", (B, T, self.config.Vp)), Tensor("losses", (B, T))]
-        return blocks.activation_table(self.config, B, T, stats) + head
-
     def allocate(self, B, T):
         """Allocate everything that a training step at (B, T) touches, so that the step itself allocates no buffer."""
         self.config.check_sequence_length(T)
-        self._acts.allocate(self._activation_table(B, T))
+        self._acts.allocate(activation_table(self.config, self.backend, B, T))
         self._dacts.allocate(blocks.gradient_table(self.config, B, T))
         for buffer in (self.grads, self.m, self.v):
             buffer.allocate()
@@ -68,15 +82,7 @@ class GPT2:
         if B is None or T is None:
             B, T = self.losses.shape if self._acts else (1, self.config.maxT)
         self.config.check_sequence_length(T)
-        groups = {
-            "parameters": self.table,
-            "gradients": self.table,
-            "AdamW m": self.table,
-            "AdamW v": self.table,
-            f"activations (B={B}, T={T})": self._activation_table(B, T),
-            "gradients of activations": blocks.gradient_table(self.config, B, T),
-        }
-        return plan_table(groups, self.dtype.itemsize)
+        return plan_table(training_tables(self.config, self.backend, B, T), self.dtype.itemsize)
 
     # --------------------------------------------------------------------------------------- parameters
 
@@ -124,7 +130,7 @@ class GPT2:
         tokens = self._check("tokens", tokens)
         targets = None if targets is None else self._check("targets", targets, tokens.shape)
         be, (B, T) = self.backend, tokens.shape
-        acts = self._acts.allocate(self._activation_table(B, T))
+        acts = self._acts.allocate(activation_table(self.config, self.backend, B, T))
         tokens = be.from_numpy(tokens)  # (B, T)
         blocks.forward(be, self.config, self.params, acts, tokens, self._attend)
         be.matmul_forward(acts["logits"], acts["lnf"], self.params["wte"], None)  # (B, T, Vp)

@@ -22,6 +22,7 @@ Rules
 from importlib import import_module
 from typing import Protocol
 
+from llmc.backends import numba_variables
 from llmc.errors import UserError
 
 BACKENDS = {"numpy": "llmc.backends.reference", "cpu": "llmc.backends.cpu", "cuda": "llmc.backends.gpu"}
@@ -116,6 +117,8 @@ def get_backend(backend) -> Backend:
         return backend
     if backend not in BACKENDS:
         raise UserError(f"there is no backend {backend!r}; choose one of {', '.join(BACKENDS)}.")
+    if backend == "cpu":
+        numba_variables.check()
     module = import_module(BACKENDS[backend])
     getattr(module, "prepare", lambda: None)()
     return module

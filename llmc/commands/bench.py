@@ -4,6 +4,8 @@ import json
 
 from llmc.backends import get_backend
 from llmc.bench.step import PEERS, SGEMM_SIZE, measure
+from llmc.config import preset
+from llmc.training.fits import check_step
 
 
 def add_arguments(parser):
@@ -29,6 +31,7 @@ def run(args) -> int:
     if args.kernels:
         return _kernels(args.kernels, args.json)
     get_backend(args.backend)
+    check_step(preset(args.preset), args.batch_size, args.sequence_length, args.backend)
     sizes = dict(B=args.batch_size, T=args.sequence_length, steps=args.steps)
     result = measure(args.preset, args.backend, **sizes, vs=args.vs)
     print(json.dumps(result) if args.json else table(result))

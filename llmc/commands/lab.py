@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from llmc.errors import UserError
+from llmc.files.reading import folder_path, user_path
 from llmc.terminal import path_variable, pip
 
 FIRST = "00_start_here.ipynb"
@@ -30,7 +31,7 @@ def run(args) -> int:
         raise UserError(f"JupyterLab is not installed; run `{pip('install', 'jupyterlab')}`.")
     root, options = own_files.course(), list(args.words)
     if options and not options[0].startswith("-"):
-        copy = Path(options.pop(0)).resolve()
+        copy = folder_path(options.pop(0))
         own_files.read_state(copy)  # raises where it is no copy
     else:
         copy = layout.own_copy() or _offered(root)
@@ -57,7 +58,7 @@ def _offered(root) -> Path | None:
             return None
     if answer.lower() in ("n", "no"):
         return None
-    copy = root / Path(answer).expanduser()
+    copy = root / user_path(answer)
     print("\n".join(start(copy, root)[:-1]), flush=True)
     return copy
 

@@ -30,6 +30,13 @@ def run(args) -> int:
         raise UserError("interrupted before the first step was complete, so nothing was saved; start again.")
     print(table(results))
     folder = Path(results[0].run_dir).parent
+    killed = [result for result in results if result.status == "killed"]
+    if killed:
+        rate = f"{killed[0].learning_rate:g}"
+        raise UserError(
+            f"the run with learning rate {rate} was killed by {killed[0].message}, perhaps because memory ran out; to"
+            f" continue it, repeat the command with --out {folder}, and perhaps with fewer --jobs."
+        )
     if any(result.unfinished for result in results) or not set(rates) <= {r.learning_rate for r in results}:
         raise UserError(
             f"interrupted, with everything saved in {folder}; to continue, repeat the command with --out {folder}."

@@ -2,14 +2,14 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 from llmc.errors import UserError
+from llmc.files.reading import folder_path
 
 
 def add_arguments(parser):
     """The arguments of `llmc update`, for an argparse parser."""
-    parser.add_argument("folder", metavar="FOLDER", type=Path, nargs="?", help="your copy (default: the one found)")
+    parser.add_argument("folder", metavar="FOLDER", nargs="?", help="your copy (default: the one found)")
     parser.add_argument("--no-pull", action="store_true", help="leave out `git pull`: only bring your copy up to date")
 
 
@@ -17,7 +17,8 @@ def run(args) -> int:
     """Pull, then bring the copy up to date; 0, or 2 when git could not pull, which leaves the copy to be brought."""
     from llmc.course.exercises import layout, own_files, own_folder, pulling
 
-    copy, root = args.folder or layout.own_copy(), own_files.course()
+    copy = layout.own_copy() if args.folder is None else folder_path(args.folder)
+    root = own_files.course()
     if args.no_pull or not pulling.is_clone(root):
         if copy is None:
             raise UserError("there is nothing to update: no copy of the course was found, and nothing to pull from.")

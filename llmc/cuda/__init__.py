@@ -24,6 +24,7 @@ __all__ = [  # xp comes from __getattr__
     "asnumpy",
     "device",
     "empty",
+    "free_memory",
     "inspect",
     "reason",
     "synchronize",
@@ -106,6 +107,13 @@ def asnumpy(array) -> np.ndarray:
 def asarray(array, dtype=None):
     """The array where kernels run: copied to the GPU if there is one."""
     return __getattr__("xp").asarray(array, dtype)
+
+
+def free_memory() -> int:
+    """Bytes of the GPU's memory that this process could still get: the driver's, and what CuPy keeps for later."""
+    import cupy
+
+    return cupy.cuda.runtime.memGetInfo()[0] + cupy.get_default_memory_pool().free_bytes()
 
 
 def synchronize():

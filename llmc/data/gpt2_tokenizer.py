@@ -4,6 +4,7 @@ Once tiktoken has delivered it, it is kept in `data_home()`/gpt2/tokenizer.bin, 
 """
 
 import hashlib
+import os
 from pathlib import Path
 
 from llmc.data.corpus import TOKENIZER, data_home
@@ -52,12 +53,26 @@ def _is_gpt2(path):
 
 
 def _from_tiktoken():
-    import tiktoken
-
+    """From tiktoken's cache or the network; past the cache when that is damaged beyond tiktoken's own repair."""
     try:
-        return tiktoken.get_encoding("gpt2")
-    except (OSError, ValueError):  # no network, or a damaged download
+        return _encoding()
+    except (OSError, ValueError):  # no network, a damaged download, or a cache that cannot be read or written
+        pass
+    before = os.environ.get("TIKTOKEN_CACHE_DIR")
+    os.environ["TIKTOKEN_CACHE_DIR"] = ""  # tiktoken then asks the network
+    try:
+        return _encoding()
+    except (OSError, ValueError):
         raise UserError(
             "GPT-2's tokenizer is not on this machine and cannot be fetched; connect to a network once, give llm.c's"
             f" {LLMC_NAME} with --tokenizer, or learn a tokenizer from the text with --tokenizer own."
         ) from None
+    finally:
+        os.environ.pop("TIKTOKEN_CACHE_DIR")
+        os.environ |= {} if before is None else {"TIKTOKEN_CACHE_DIR": before}
+
+
+def _encoding():
+    import tiktoken
+
+    return tiktoken.get_encoding("gpt2")

@@ -18,6 +18,14 @@ def user_path(text) -> Path:
         raise UserError(f"{text} names a home folder that does not exist; write the whole path.") from None
 
 
+def folder_path(text) -> Path:
+    """A folder as somebody typed it, absolute and without links. Raises UserError for one that cannot be."""
+    try:
+        return user_path(text).resolve()
+    except (OSError, RuntimeError):  # RuntimeError: before Python 3.13
+        raise UserError(f"{text} cannot be found: its links lead in a circle; give another folder.") from None
+
+
 @contextmanager
 def opened(path, advice="check the path"):
     """`with opened(path) as file`: a file for reading bytes. Raises UserError when opening or reading it fails.

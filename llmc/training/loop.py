@@ -5,10 +5,12 @@ from contextlib import nullcontext, suppress
 
 import numpy as np
 
+from llmc.checkpoints.folder import checkpoints
 from llmc.errors import UserError
 from llmc.training.console import audience, silent
 from llmc.training.continuation import load_run
 from llmc.training.ends import RunDiverged, abandoned, failed
+from llmc.training.fits import check_disk
 from llmc.training.interrupt import StopRequest
 from llmc.training.report import RunFacts, StepReport
 from llmc.training.result import TrainResult
@@ -53,6 +55,8 @@ class _Run:
     def __init__(self, trainer, folder, on_step, history=None):
         t = self.trainer = trainer
         self.settings, self.folder, self.on_step = t.settings, folder, on_step
+        if folder:
+            check_disk(t.settings, t.config, folder.path, checkpoints(folder.path), t.step)
         self.history = history or {"val": [], "train": [], "eval": []}
         self.watch = Stopwatch()
         self.facts = RunFacts(

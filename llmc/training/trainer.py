@@ -17,6 +17,7 @@ from llmc.data.tokenizer import END_OF_TEXT, read_tokenizer, token_lengths
 from llmc.errors import UserError
 from llmc.evaluation import BASELINE_TOKENS, baselines, batch_losses, bits_per_byte
 from llmc.sampling import generate
+from llmc.training.fits import check_memory
 from llmc.training.outliers import OutlierDetector
 from llmc.training.schedule import learning_rate
 from llmc.training.start import make_model
@@ -44,6 +45,7 @@ class Trainer:
         s = self.settings = settings
         corpus = find_corpus(s.data, say=say)
         self.encoding = read_tokenizer(corpus.tokenizer)
+        check_memory(s, self.encoding, corpus.train, model)
         self.model = model or make_model(s, self.encoding)
         self.config = self.model.config
         shape = dict(B=s.batch_size, T=s.sequence_length, V=self.config.V)

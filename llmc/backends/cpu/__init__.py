@@ -21,6 +21,7 @@ from llmc.backends.cpu.matmul import matmul_backward, matmul_forward, matmul_gel
 from llmc.backends.cpu.pointwise import adamw_update, global_norm, residual_forward, scale, zero
 from llmc.backends.cpu.scratch import zeros
 from llmc.backends.cpu.threads import load_pool
+from llmc.backends.numba_variables import check_threads
 from llmc.backends.reference import from_numpy, to_numpy
 
 __all__ = [
@@ -55,5 +56,6 @@ __all__ = [
 def prepare():
     """Load the threads and BLAS, and have the kernels compiled that are not on the disk yet: ten seconds, once."""
     load_pool()
+    check_threads()
     blas.choose()
     keep(KERNELS, compiler="llmc.backends.cpu.compile_kernels")

@@ -8,42 +8,104 @@ named after the sources and the machine, and every run loads them. Kernels for o
 they are first called, and kept in the same folder.
 """
 
+import atexit
 import hashlib
 import os
+import pickle
 import subprocess
 import sys
+from contextlib import suppress
+from functools import cache
+from io import BytesIO
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory
 
 import numba
 from llvmlite import binding
+from numba.core.caching import FunctionCache
 
-LIST = "kernels.txt"  # in the folder: "name size" of each file that the other process has written
+LIST = "kernels.txt"  # in the folder: "digest name" of each file that the other process has written
+INDEX = ".nbi"  # how the names of Numba's indices end; they change when it adds kernels for other types
 
 
 def keep(kernels, compiler):
     """Let Numba keep these kernels (its dispatchers) on the disk; what is missing there, `python -m compiler` compiles.
 
     That takes some ten seconds, once for each version of the sources, of Python and of Numba, and each kind of
-    processor. Where it fails, or nothing can be written, this process compiles, and only the last bits are at stake.
+    processor; where no folder can be written, in each process, and the user is told once. Where it fails, this process
+    compiles, and only the last bits are at stake.
     """
     try:
-        kernels[0].enable_caching()
-    except RuntimeError:  # no folder that Numba could use
+        folder = _place(kernels[0]) / fingerprint(Path(__file__).parent)
+    except OSError:  # there is not even a temporary folder
         return
-    folder = Path(kernels[0].stats.cache_path) / fingerprint(Path(__file__).parent)
-    try:
+    with suppress(OSError):
         if not is_whole(folder):
             _fill(folder, compiler)
-    except OSError:
-        pass
     before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
     try:
         for kernel in kernels:
-            kernel.enable_caching()
+            _enable(kernel)
+    except RuntimeError:  # no folder that Numba could use after all
+        pass
     finally:
         numba.config.CACHE_DIR = before
+
+
+def _enable(kernel):
+    """Numba's enable_caching, after which a damaged file or a full disk is no reason to fail."""
+    kernel.enable_caching()
+    if isinstance(getattr(kernel, "_cache", None), FunctionCache):
+        kernel._cache = Forgiving(kernel.py_func)
+
+
+class Forgiving(FunctionCache):
+    """Numba's cache of one kernel. What cannot be read is compiled; what cannot be written is not kept."""
+
+    def load_overload(self, sig, target_context):
+        """The kernel for these types, or None. After damage that `is_whole` has not seen, the next start fills anew."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # of any kind: a damaged pickle raises whatever it likes
+            with suppress(OSError):
+                (Path(self.cache_path).parent / LIST).unlink()
+            return None
+
+    def save_overload(self, sig, data):
+        """Keep it if that is possible."""
+        with suppress(Exception):  # of a full disk, or of the damaged index that it is to be added to
+            super().save_overload(sig, data)
+
+
+def _place(kernel) -> Path:
+    """Where Numba would keep this kernel, or, when it finds no folder that can be written, in a temporary one.
+
+    Raises OSError where there is no place for that either.
+    """
+    before = numba.config.CACHE_DIR
+    try:
+        kernel.enable_caching()
+    except RuntimeError:
+        numba.config.CACHE_DIR = temporary_folder()
+        kernel.enable_caching()
+    finally:
+        numba.config.CACHE_DIR = before
+    return Path(kernel.stats.cache_path)
+
+
+@cache
+def temporary_folder() -> str:
+    """A folder that goes when this process ends; the processes that it starts find the kernels there, too."""
+    place = TemporaryDirectory(prefix="llmc-kernels-")
+    atexit.register(place.cleanup)
+    os.environ["NUMBA_CACHE_DIR"] = place.name
+    print(
+        "llmc: there is no folder to keep compiled kernels in, so each start takes some ten seconds longer; set"
+        " NUMBA_CACHE_DIR to a folder that can be written.",
+        file=sys.stderr,
+    )
+    return place.name
 
 
 def fingerprint(sources) -> str:
@@ -55,11 +117,25 @@ def fingerprint(sources) -> str:
 
 
 def is_whole(folder) -> bool:
-    """Whether the other process has filled this folder, and no file has been lost or cut short since."""
+    """Whether the other process has filled this folder, and no file has been lost or damaged since."""
     try:
-        rows = [row.rpartition(" ") for row in (folder / LIST).read_text(encoding="utf-8").splitlines()]
-        return all((folder / name).stat().st_size >= int(size) for name, _, size in rows)
+        rows = [row.partition(" ") for row in (folder / LIST).read_text(encoding="utf-8").splitlines()]
+        return bool(rows) and all(_is_as_written(folder / name, digest) for digest, _, name in rows)
     except (OSError, ValueError):
+        return False
+
+
+def _is_as_written(path, digest) -> bool:
+    """Machine code must be as it was, to the bit: a wrong one would end the process. An index must be readable."""
+    data = path.read_bytes()
+    return hashlib.sha256(data).hexdigest() == digest or (path.suffix == INDEX and _is_index(data))
+
+
+def _is_index(data) -> bool:
+    try:
+        file = BytesIO(data)
+        return isinstance(pickle.load(file), str) and len(pickle.load(file)) == 2  # version, (stamp, names)
+    except Exception:  # of any kind: a damaged pickle raises whatever it likes
         return False
 
 
@@ -72,11 +148,24 @@ def _fill(folder, compiler):
         done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True)
         if done.returncode == 0 and not is_whole(folder):  # another run may have been quicker
             files = [file for file in new.rglob("*") if file.is_file()]
-            rows = "".join(f"{file.relative_to(new).as_posix()} {file.stat().st_size}\n" for file in files)
+            rows = "".join(f"{_digest(file)} {file.relative_to(new).as_posix()}\n" for file in files)
             (new / LIST).write_text(rows, encoding="utf-8")
-            rmtree(folder, ignore_errors=True)  # damaged, or not there
+            _remove(folder)  # damaged, or not there
             new.rename(folder)
     sources = folder.name.rpartition("-")[0]
     for other in folder.parent.glob("kernels-*"):
         if not other.name.startswith(sources):
-            rmtree(other, ignore_errors=True)
+            _remove(other)
+
+
+def _digest(file) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def _remove(place):
+    """A folder with all that is in it, or a file that is in its place."""
+    with suppress(OSError):
+        place.chmod(0o700)
+    rmtree(place, ignore_errors=True)
+    if not place.is_dir():
+        place.unlink(missing_ok=True)

@@ -10,7 +10,7 @@ import tempfile
 from importlib import metadata
 from pathlib import Path
 
-from llmc.course.machine import facts
+from llmc.course.machine import caches, facts
 from llmc.course.machine.advice import Row, unset_variables
 from llmc.errors import UserError
 from llmc.terminal import llmc_command, pip, python_command
@@ -122,6 +122,8 @@ def disk(what) -> Row:
 
 def training_blas(what) -> Row:
     """The BLAS of the "cpu" backend, which is not NumPy's."""
+    if wrong := caches.wrong_variable(what):
+        return wrong
     from llmc.backends.cpu import blas
 
     found = blas.description()

@@ -312,3 +312,56 @@ def test_a_reader_that_leaves_is_no_error(train, tmp_path):
     process.wait(timeout=PATIENCE)
     assert process.stderr.read() == ""
     process.stderr.close()
+
+
+# ------------------------------------------------------------------------------------------------- odd environments
+
+SHORT = ["--batch-size", 2, "--sequence-length", 16, "--steps", 2, "--val-batches", 1, "--sample-tokens", 4]
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"MPLBACKEND": "bogus", "COLUMNS": "0", "TERM": "dumb", "OMP_NUM_THREADS": "1"},
+        {"PYTHONWARNINGS": "error", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    ],
+    ids=["display", "locale"],
+)
+def test_a_run_in_an_odd_environment(data, tmp_path, variables):
+    """No variable of the display, the terminal or the locale costs a run its curve, or its user an answer."""
+    environment = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(llmc.__file__)), **variables}
+    options = ["--data", data, "--backend", "numpy", *SHORT, "--out", tmp_path / "rün"]
+    process = shell("train", *options, env=environment, encoding="utf-8", errors="replace")
+    out, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0 and err == "" and "bits per byte" in out
+    assert (tmp_path / "rün" / "loss.png").is_file()
+
+
+@pytest.mark.parametrize("command", ["train", "sweep", "bench"])
+def test_threads_that_numba_cannot_have(data, tmp_path, command):
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.path.dirname(os.path.dirname(llmc.__file__)),
+        "NUMBA_NUM_THREADS": "0",
+    }
+    options = [] if command == "bench" else ["--data", data, *SHORT, "--out", tmp_path / "run"]
+    process = shell(command, *options, env=environment)
+    out, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 2 and out == "" and err.count("\n") == 1
+    assert err.startswith("llmc: NUMBA_NUM_THREADS is '0'") and not (tmp_path / "run").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
+@pytest.mark.parametrize("command", [("start",), ("update", "--no-pull"), ("lab",)])
+@pytest.mark.parametrize("folder, words", [("~no-such-user/x", "home folder"), ("loop", "loop"), ("file/x", "file")])
+def test_folders_that_cannot_be(refused, tmp_path, monkeypatch, command, folder, words):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "file").write_text("mine")
+    refused(main([*command, folder]), words)
+    assert (tmp_path / "file").read_text() == "mine" and sorted(os.listdir(tmp_path)) == ["file", "loop"]
+
+
+@pytest.mark.parametrize("size", [10**9, 10**30])
+def test_a_step_that_no_memory_holds(refused, size):
+    refused(main(["bench", "--backend", "numpy", "--batch-size", str(size)]), f"B={size:,}", "are free")

@@ -11,11 +11,11 @@ import pytest
 
 from llmc.cli import main
 from llmc.course import doctor
-from llmc.course.machine import advice, diagnoses, equipment, facts, openblas
+from llmc.course.machine import advice, caches, diagnoses, equipment, facts, openblas
 from llmc.course.machine.advice import Row
 from llmc.course.machine.doctor import examine
 from llmc.cuda.emulator.compiling import toolchain
-from llmc.errors import NoCompiler
+from llmc.errors import NoCompiler, UserError
 
 ROOT = Path(__file__).resolve().parents[3]
 ZEN4 = {"avx", "avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl"}
@@ -90,6 +90,36 @@ def test_text_and_html_of_the_three_kinds():
     assert str(report).split("\n")[:4] == ["✓ a  1", "– b  <2>", "     costs: time", "     fix:   mend b"]
     assert "&lt;2&gt;" in report._repr_html_() and "<code>mend b</code>" in report._repr_html_()
     assert report.summary == "Worth a look: b." and Report([Row("a", "1")]).summary == "Nothing to fix."
+
+
+# ------------------------------------------------------------------------------------------ compiled kernels
+
+
+def test_kernels_that_have_a_place(monkeypatch, tmp_path):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "made" / "later"))
+    monkeypatch.setenv("LLMC_CACHE", str(tmp_path / "later"))
+    assert caches.compiled("compiled kernels").status == "ok" and list(tmp_path.iterdir()) == []
+
+
+def test_kernels_that_have_no_place(monkeypatch, tmp_path):
+    """A checkout and a home that cannot be written: a file is where the folder should be."""
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("LLMC_CACHE", str(tmp_path / "file" / "cache"))
+    row = caches.compiled("compiled kernels")
+    assert row.status == "warning" and "CUDA" in row.costs and "LLMC_CACHE=" in row.command.replace('"', "")
+    monkeypatch.setattr(caches.llmc, "__file__", str(tmp_path / "file" / "__init__.py"))
+    for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "file"))
+    row = caches.compiled("compiled kernels")
+    assert row.status == "warning" and "training" in row.costs and "NUMBA_CACHE_DIR" in row.command
+
+
+def test_a_variable_that_numba_cannot_use(monkeypatch):
+    monkeypatch.setattr(caches.numba_variables, "check", answers(UserError("NUMBA_OPT is 'x', which is wrong.")))
+    monkeypatch.setenv("NUMBA_OPT", "x")
+    row = equipment.training_blas("BLAS in training")
+    assert "NUMBA_OPT is 'x'" in row.found and row.status == "warning" and "NUMBA_OPT" in row.command
 
 
 # ------------------------------------------------------------------------------------------ BLAS

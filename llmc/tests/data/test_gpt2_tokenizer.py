@@ -1,5 +1,7 @@
 """GPT-2's tokenizer: fetched at most once, and one sentence when it cannot be fetched."""
 
+import os
+
 import pytest
 
 from llmc.data import gpt2_tokenizer
@@ -26,3 +28,16 @@ def test_gpt2s_tokenizer_cannot_be_fetched(tmp_path, monkeypatch, refused):
     text = write(tmp_path / "a.txt", "A line.\n" * 1000)
     sentence = refused("data", "--file", text, "--tokenizer", "gpt2")
     assert "cannot be fetched; connect to a network once, give llm.c's gpt2_tokenizer.bin with --tokenizer" in sentence
+
+
+def test_a_cache_that_is_damaged_beyond_repair_is_gone_past(monkeypatch):
+    """A folder in place of tiktoken's file, or a cache that cannot be written: the network has the tokens, too."""
+
+    def get_encoding(name):
+        if os.environ["TIKTOKEN_CACHE_DIR"]:
+            raise IsADirectoryError("the file is a folder")
+        return name
+
+    monkeypatch.setattr("tiktoken.get_encoding", get_encoding)
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "damaged")
+    assert gpt2_tokenizer._from_tiktoken() == "gpt2" and os.environ["TIKTOKEN_CACHE_DIR"] == "damaged"

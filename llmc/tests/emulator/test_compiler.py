@@ -1,12 +1,13 @@
 """The host's compiler: libraries kept by content, and errors that say what to do."""
 
+import errno
 import os
 import subprocess
 import sys
 
 import pytest
 
-from llmc.cuda.emulator.compiling import compiler, toolchain
+from llmc.cuda.emulator.compiling import compiler, store, toolchain
 from llmc.errors import KernelError, NoCompiler, UserError
 
 HEAD = 'extern "C" __global__ void k(float* x, const float* y) {\n'
@@ -265,9 +266,60 @@ def test_the_order_of_the_search(empty_path, monkeypatch):
     toolchain._find.cache_clear()
 
 
-def test_an_unwritable_cache_is_replaced(monkeypatch, tmp_path):
+def test_an_unwritable_cache_is_replaced(monkeypatch, tmp_path, capsys):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("LLMC_CACHE", str(tmp_path / "file" / "below"))
-    from llmc.cuda.emulator.compiling.store import cache_folder
+    store._private_folder.cache_clear()
+    folder = store.cache_folder()
+    (folder / "a").write_text("it can be written")
+    assert store.cache_folder() == folder != tmp_path / "file" / "below"
+    err = capsys.readouterr().err
+    assert err.startswith("llmc: ") and err.count("\n") == 1 and "below" in err and "LLMC_CACHE" in err
+    store._private_folder.cache_clear()
 
-    assert cache_folder().is_dir() and os.access(cache_folder(), os.W_OK)
+
+@pytest.mark.parametrize("variable", ["LLMC_CACHE", "HOME"])
+def test_a_cache_that_names_no_folder_is_replaced(monkeypatch, variable):
+    for name in ("LLMC_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, "~no-such-user/x" if variable == "LLMC_CACHE" else os.devnull)
+    store._private_folder.cache_clear()
+    assert store.cache_folder().is_dir()
+    store._private_folder.cache_clear()
+
+
+def to_a_folder(library):
+    library.unlink()
+    (library / "below").mkdir(parents=True)
+
+
+@pytest.mark.skipif(not store.SEALED, reason="a library of macOS carries no digest of ours")
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda library: library.write_bytes(b""),
+        lambda library: library.write_bytes(b"\0" * library.stat().st_size),
+        lambda library: library.write_bytes(library.read_bytes()[:-4000]),  # loading this one would end the process
+        lambda library: library.write_bytes(library.read_bytes()[:5000] + b"\xff" + library.read_bytes()[5001:]),
+        lambda library: library.write_bytes(b"not a library"),
+        to_a_folder,
+    ],
+    ids=["empty", "zeros", "short", "flipped", "text", "folder"],
+)
+def test_a_damaged_library_is_compiled_again(cache, damage):
+    library = compiler.compile(CODE, ("k",), (), False)
+    damage(library)
+    assert not store.is_whole(library)
+    compiler._compile.cache_clear()
+    assert compiler.compile(CODE, ("k",), (), False) == library and store.is_whole(library)
+    assert list(cache.iterdir()) == [library]
+
+
+def test_a_full_disk_is_one_sentence(cache, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch, pytest.raises(UserError, match="No space left on device; free some space"):
+        patch.setattr(compiler, "_run", full)
+        compiler.compile(CODE, ("k",))
+    assert list(cache.iterdir()) == []

@@ -4,11 +4,13 @@ That each function does what the contract says is tested with the other backends
 """
 
 import os
+import pickle
 import subprocess
 import sys
 import tracemalloc
 from importlib import metadata
 from pathlib import Path
+from shutil import rmtree
 from types import SimpleNamespace
 
 import numba
@@ -206,6 +208,7 @@ from pathlib import Path
 place = Path(os.environ["NUMBA_CACHE_DIR"], "cpu_1")
 place.mkdir(parents=True)
 (place / "a.nbc").write_bytes(b"12345")
+(place / "a.nbi").write_bytes(b"an index")
 raise SystemExit(Path(__file__).with_name("error").read_text() or None)
 """
 
@@ -217,7 +220,10 @@ class Kernel:
         self.default, self.stats = default, SimpleNamespace()
 
     def enable_caching(self):
-        self.stats.cache_path = numba.config.CACHE_DIR or str(self.default)
+        place = Path(numba.config.CACHE_DIR or self.default)
+        if not (numba.config.CACHE_DIR or place.is_dir()):
+            raise RuntimeError("cannot cache function: no locator available")
+        self.stats.cache_path = str(place)
 
 
 @pytest.fixture
@@ -241,18 +247,49 @@ def keep(tmp_path, monkeypatch):
 def test_kernels_are_compiled_once(keep, tmp_path):
     folder = keep()
     assert folder.parent == tmp_path / "cache" and folder.name == kept.fingerprint(Path(kept.__file__).parent)
-    (folder / "cpu_1" / "a.nbc").write_bytes(b"another")
-    assert keep() == folder and (folder / "cpu_1" / "a.nbc").read_bytes() == b"another"
+    (folder / "cpu_1" / "a.1.nbc").write_bytes(b"of float64")  # what Numba adds later stays
+    assert keep() == folder and (folder / "cpu_1" / "a.1.nbc").is_file()
     assert os.listdir(folder.parent) == [folder.name]
 
 
-def test_kernels_that_were_lost_or_cut_short_are_compiled_again(keep):
+def to_a_folder(file):
+    file.unlink()
+    (file / "below").mkdir(parents=True)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda file: file.write_bytes(b"1234"),
+        lambda file: file.write_bytes(b"1234x"),
+        lambda file: file.write_bytes(b""),
+        lambda file: file.unlink(),
+        to_a_folder,
+    ],
+    ids=["short", "flipped", "empty", "gone", "folder"],
+)
+@pytest.mark.parametrize("name", ["cpu_1/a.nbc", "cpu_1/a.nbi", kept.LIST])
+def test_damaged_kernels_are_compiled_again(keep, name, damage):
     folder = keep()
-    file, names = folder / "cpu_1" / "a.nbc", folder / kept.LIST
-    for damage in (lambda: file.write_bytes(b"1234"), file.unlink, lambda: names.write_bytes(b"\xff"), names.unlink):
-        damage()
-        keep()
-        assert file.read_bytes() == b"12345"
+    before = {path.name: path.read_bytes() for path in (folder / "cpu_1").iterdir()}
+    damage(folder / name)
+    assert not kept.is_whole(folder)
+    assert keep() == folder and kept.is_whole(folder)
+    assert {path.name: path.read_bytes() for path in (folder / "cpu_1").iterdir()} == before
+
+
+def test_an_index_that_numba_has_added_to_is_whole(keep):
+    folder = keep()
+    index = folder / "cpu_1" / "a.nbi"
+    index.write_bytes(pickle.dumps("0.60") + pickle.dumps(("stamp", {"float64": "a.1.nbc"})))
+    assert kept.is_whole(folder)
+
+
+def test_a_file_in_place_of_the_folder_is_replaced(keep):
+    folder = keep()
+    rmtree(folder)
+    folder.write_text("mine")
+    assert keep() == folder and kept.is_whole(folder)
 
 
 def test_kernels_of_other_sources_are_forgotten_and_those_of_other_machines_are_not(keep, tmp_path):
@@ -269,12 +306,62 @@ def test_a_compiler_that_fails_costs_nothing_but_its_time(keep):
     assert keep() == folder and kept.is_whole(folder)
 
 
-def test_where_nothing_can_be_written_nothing_is_kept(monkeypatch):
-    def refuse():
-        raise RuntimeError("cannot cache function: no locator available")
+def test_where_nothing_can_be_written_kernels_are_in_a_temporary_folder(keep, tmp_path, monkeypatch, capsys):
+    """Said once; the processes that this one starts look there, too."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "")
+    kept.temporary_folder.cache_clear()
+    (tmp_path / "cache").rmdir()  # of the Kernel below, which then finds no folder
+    first, second = keep(), keep()
+    kept.temporary_folder.cache_clear()
+    assert first == second and kept.is_whole(first) and first.is_relative_to(os.environ["NUMBA_CACHE_DIR"])
+    err = capsys.readouterr().err
+    assert err.startswith("llmc: ") and err.count("\n") == 1 and "NUMBA_CACHE_DIR" in err
 
-    monkeypatch.setattr(kept, "_fill", None)
-    kept.keep([SimpleNamespace(enable_caching=refuse)], compiler="none")
+
+def test_a_machine_without_any_folder_compiles_in_each_process(keep, tmp_path, monkeypatch):
+    def refuse(**options):
+        raise FileNotFoundError("no usable temporary directory")
+
+    (tmp_path / "cache").rmdir()
+    monkeypatch.setattr(kept, "TemporaryDirectory", refuse)
+    kept.temporary_folder.cache_clear()
+    kept.keep([Kernel(tmp_path / "cache")], compiler="none")
+
+
+def broken_cache(tmp_path, monkeypatch):
+    """A Forgiving whose kernel's files are all damaged."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "kernels"))
+    cache = kept.Forgiving(compiled.bounds.py_func)
+    (tmp_path / "kernels" / kept.LIST).write_text("list")
+    Path(cache._cache_file._index_path).write_bytes(b"\x80garbage")
+    return cache
+
+
+def test_damage_that_shows_only_later_costs_the_time_to_compile(tmp_path, monkeypatch):
+    cache = broken_cache(tmp_path, monkeypatch)
+    context = SimpleNamespace(refresh=lambda: None, codegen=lambda: SimpleNamespace(magic_tuple=tuple))
+    assert cache.load_overload((), context) is None
+    assert not (tmp_path / "kernels" / kept.LIST).exists()  # so that the next start fills the folder anew
+    cache.save_overload((), None)
+
+
+@pytest.mark.parametrize(
+    "variable, value, words",
+    [
+        ("NUMBA_NUM_THREADS", "0", "must be > 0"),
+        ("NUMBA_NUM_THREADS", "many", "'many'"),
+        ("NUMBA_NUM_THREADS", "5000", "far more"),
+        ("NUMBA_OPT", "fast", "'fast'"),
+        ("NUMBA_THREADING_LAYER", "fibres", "fibres"),
+        ("NUMBA_DISABLE_JIT", "1", "numpy"),
+    ],
+)
+def test_variables_that_numba_cannot_use_are_one_sentence(variable, value, words):
+    code = "from llmc.backends import get_backend; from llmc.errors import UserError\ntry:\n    get_backend('cpu')\n"
+    code += "except UserError as error:\n    print(error)"
+    environment = {**os.environ, "PYTHONWARNINGS": "error", variable: value}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert done.stderr == "" and done.stdout.count("\n") == 1 and variable in done.stdout and words in done.stdout
 
 
 def test_the_fingerprint_is_that_of_the_sources(tmp_path):

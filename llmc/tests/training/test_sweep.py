@@ -21,6 +21,7 @@ from llmc.training import TrainSettings, read_log, train
 from llmc.training.sweep import SweepRun, best, default_rates, finding, plot_sweep, sweep, table
 
 ROOT = str(Path(llmc.__file__).resolve().parents[1])
+PATIENCE = 300  # seconds for what a busy machine does in time; on a quiet one nothing waits so long
 
 
 @pytest.fixture(scope="module")
@@ -107,13 +108,15 @@ def test_a_failure_other_than_divergence_ends_the_sweep(settings, data, tmp_path
         sweep(settings, [1e-3], quiet=True)
 
 
-@pytest.mark.parametrize(("status", "ending"), [(3, "diverged"), (4, "interrupted"), (2, None), (1, None), (-9, None)])
+@pytest.mark.parametrize(
+    ("status", "ending"), [(3, "diverged"), (4, "interrupted"), (2, None), (1, None), (-9, "killed")]
+)
 def test_a_run_ended_as_its_exit_status_says_whatever_the_words(settings, status, ending):
     words = "the loss is nan at step 9, so training stopped"
     process = SimpleNamespace(status=status, message=words, settings=settings)
     if ending:
         assert SweepRun.of(process).status == ending
-        assert SweepRun.of(process).message == (words if ending == "diverged" else "")
+        assert SweepRun.of(process).message == {"diverged": words, "killed": "SIGKILL"}.get(ending, "")
     else:
         with pytest.raises(UserError, match="the run with learning rate 0.004 failed: the loss is nan"):
             SweepRun.of(process)
@@ -150,7 +153,7 @@ def test_the_learning_rates_lie_around_the_recipes(settings, monkeypatch):
 def begun(folder, rates):
     """Wait until all the runs have made some steps."""
     logs = [Path(folder) / f"lr_{rate!r}" / "main.log" for rate in rates]
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         if all(log.is_file() and log.read_text().count("trl") > 3 for log in logs):
             return
@@ -179,12 +182,13 @@ def test_ctrl_c_stops_and_saves_all_runs(settings, data, tmp_path):
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
     begun(out, rates)
     process.send_signal(signal.SIGINT)
-    text, err = process.communicate(timeout=60)
+    text, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 2 and err.count("\n") == 1 and "interrupted" in err and str(out) in err
     assert text.count("interrupted after step") == 4  # for each run a line, and a row in the table
     runs = json.loads((out / "results.json").read_text())["runs"]
-    assert [run["status"] for run in runs] == ["interrupted"] * 2 and min(run["steps"] for run in runs) > 3
-    assert all((out / run["run_dir"] / "model.bin").is_file() for run in runs)
+    assert [run["status"] for run in runs] == ["interrupted"] * 2 + ["waiting"]
+    assert min(run["steps"] for run in runs[:2]) > 3
+    assert all((out / run["run_dir"] / "model.bin").is_file() for run in runs[:2])
     if sys.platform == "linux":
         assert processes_of(out) == []
 
@@ -207,6 +211,84 @@ def test_no_run_outlives_a_sweep_that_is_killed(settings, data, tmp_path):
         time.sleep(0.05)
     assert processes_of(out) == []
     assert (out / "lr_0.001" / "model.bin").is_file()  # saved, as by Ctrl-C
+
+
+SWEEP = (
+    "import json, sys; from llmc.training import TrainSettings; from llmc.training.sweep import sweep;"
+    "sweep(TrainSettings(**json.loads(sys.argv[1])), [1e-3, 2e-3, 3e-3], jobs=2, quiet=True)"
+)
+
+
+def in_its_own_process(settings):
+    """A sweep over 0.001, 0.002 and 0.003, two at a time."""
+    command = [sys.executable, "-c", SWEEP, json.dumps(vars(settings))]
+    return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": ROOT}, stderr=subprocess.PIPE, text=True)
+
+
+def statuses(out):
+    return [run["status"] for run in json.loads((out / "results.json").read_text())["runs"]]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_a_sweep_that_was_killed_goes_on_where_it_was(settings, tmp_path):
+    """Killed at moments of no choice: the plan is there from the first run on, and each step is made once."""
+    settings, out = TrainSettings(**{**vars(settings), "steps": 150, "val_every": 50}), Path(settings.out)
+    for moment in (0.0, 0.3):
+        process = in_its_own_process(settings)
+        begun(out, [1e-3, 2e-3] if moment == 0.0 else [1e-3])
+        time.sleep(moment)
+        process.kill()
+        process.wait()
+        assert len(statuses(out)) == 3 and "lr_0.003" not in os.listdir(out) or moment
+        while processes_of(out):
+            time.sleep(0.05)
+    runs = sweep(settings, [1e-3, 2e-3, 3e-3], quiet=True)
+    assert [run.status for run in runs] == ["finished"] * 3 == statuses(out)
+    assert [Path(run.run_dir).name for run in runs] == ["lr_0.001", "lr_0.002", "lr_0.003"]
+    train(TrainSettings(**{**vars(settings), "learning_rate": 2e-3, "out": str(tmp_path / "alone")}), quiet=True)
+    assert runs[1].history == read_log(tmp_path / "alone" / "main.log")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_a_run_that_is_killed_alone_does_not_end_the_others(settings, tmp_path, monkeypatch, capsys):
+    settings = TrainSettings(**{**vars(settings), "steps": 150, "val_every": 50})
+    rates, out = [1e-3, 2e-3, 3e-3], Path(settings.out)
+
+    def kill_one():
+        begun(out, [1e-3])
+        for path in processes_of(out):
+            if "lr_0.001" in path.read_text():
+                os.kill(int(path.parent.name), signal.SIGKILL)
+
+    thread = threading.Thread(target=kill_one)
+    thread.start()
+    runs = sweep(settings, rates, jobs=2)
+    thread.join()
+    assert [run.status for run in runs] == ["killed", "finished", "finished"] and runs[0].unfinished
+    assert "learning rate 0.001: killed by SIGKILL after step " in capsys.readouterr().out
+    monkeypatch.setattr("llmc.commands.sweep.sweep", lambda *a: runs)
+    assert main(["sweep", "--learning-rates", "1e-3,2e-3,3e-3"]) == 2
+    err = capsys.readouterr().err
+    assert "0.001 was killed by SIGKILL" in err and f"--out {out}" in err and err.count("\n") == 1
+    assert [run.status for run in sweep(settings, rates, quiet=True)] == ["finished"] * 3
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot lock a folder")
+def test_two_sweeps_do_not_share_a_folder(settings):
+    first = in_its_own_process(TrainSettings(**{**vars(settings), "steps": 100_000}))
+    begun(settings.out, [1e-3, 2e-3])
+    with pytest.raises(UserError, match="another sweep is running"):
+        sweep(TrainSettings(**{**vars(settings), "steps": 100_000}), [3e-3], quiet=True)
+    first.send_signal(signal.SIGINT)
+    first.communicate(timeout=PATIENCE)
+    assert statuses(Path(settings.out)) == ["interrupted", "interrupted", "waiting"]
+
+
+def test_so_many_runs_at_once_do_not_fit(settings, monkeypatch):
+    monkeypatch.setattr("llmc.training.fits.free_memory", lambda backend: (2**29, "memory"))
+    with pytest.raises(UserError, match="9 runs at a time.*--jobs 2 fits"):
+        sweep(settings, [1e-3 * n for n in range(1, 10)], jobs=20, quiet=True)
+    assert not Path(settings.out).exists()
 
 
 def test_an_interrupted_run_is_resumed(settings, tmp_path):

@@ -1,6 +1,7 @@
 """The runs of a sweep: their results in memory and in results.json, and the finding."""
 
 import json
+import signal
 from dataclasses import asdict, dataclass, field
 from math import isfinite
 from pathlib import Path
@@ -12,6 +13,7 @@ from llmc.training.run_folder.log import LOG, read_log
 from llmc.training.settings import PLACE
 from llmc.training.sweep.side_by_side import DIVERGED, DONE, INTERRUPTED
 
+WAITING = "waiting"  # the status of a run that is planned, and has not ended yet
 ITS_OWN = ("learning_rate", *PLACE)  # the settings that differ between the runs of one sweep
 
 
@@ -19,8 +21,9 @@ ITS_OWN = ("learning_rate", *PLACE)  # the settings that differ between the runs
 class SweepRun:
     """One learning rate and its outcome.
 
-    status: "finished", "diverged" (loss, gradient or weights are not finite numbers any more) or "interrupted" ·
-    history: its log, as read_log gives it · run_dir: its folder, None when nothing is saved · message: why it diverged.
+    status: "finished", "diverged" (loss, gradient or weights are not finite numbers any more), "interrupted", "killed"
+    (by the system or by somebody, alone) or "waiting" · history: its log, as read_log gives it · run_dir: its folder,
+    None when nothing is saved · message: why it diverged, or what killed it.
     """
 
     learning_rate: float
@@ -36,10 +39,15 @@ class SweepRun:
         status, message = _ending(process, history)
         return cls(learning_rate=s.learning_rate, status=status, history=history, run_dir=s.out, message=message)
 
+    @classmethod
+    def planned(cls, settings) -> "SweepRun":
+        """A run that has not begun."""
+        return cls(settings.learning_rate, WAITING, _history(settings.out), settings.out)
+
     @property
     def unfinished(self) -> bool:
         """Whether it can be continued."""
-        return self.status == "interrupted"
+        return self.status not in ("finished", "diverged")
 
     @property
     def steps(self) -> int:
@@ -56,7 +64,9 @@ class SweepRun:
         """ "3.2104", "diverged: the loss is nan at step 12", "interrupted after step 80"."""
         if self.val_loss is not None:
             return f"{self.val_loss:.4f}"
-        return f"{self.status}: {self.message}" if self.message else f"{self.status} after step {self.steps}"
+        if self.status == "diverged" and self.message:
+            return f"diverged: {self.message}"
+        return f"{self.status}{self.message and f' by {self.message}'} after step {self.steps}"
 
 
 def _ending(process, history):
@@ -69,8 +79,17 @@ def _ending(process, history):
         return ("finished", "") if isfinite(loss) else ("diverged", "the validation loss is not a number")
     if process.status == INTERRUPTED:
         return "interrupted", ""
+    if process.status < 0:
+        return "killed", _signal_name(-process.status)
     reason = process.message.removesuffix(".") or f"its process ended with status {process.status}"
     raise UserError(f"the run with learning rate {s.learning_rate:g} failed: {reason}.")
+
+
+def _signal_name(number) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def best(results):
@@ -146,10 +165,12 @@ def read_results(path, settings) -> dict:
 
 def _read_run(folder, run):
     folder = folder / run["run_dir"]
+    history = _history(folder)
+    begun = run["status"] == WAITING and history["train"]  # its sweep was killed before it could write how it ended
     return SweepRun(
         learning_rate=float(run["learning_rate"]),
-        status=run["status"],
-        history=_history(folder),
+        status="interrupted" if begun else run["status"],
+        history=history,
         run_dir=str(folder),
         message=run["message"],
     )

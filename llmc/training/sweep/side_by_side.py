@@ -2,7 +2,7 @@
 
 A matmul of a small model gains little from a second thread, while a second run uses the other core fully. A run ends
 cleanly, its state saved, when its standard input closes: the parent closes it to stop the run, and the system closes it
-when the parent is killed, so no run outlives its sweep.
+when the parent is killed, with -9 too, so no run outlives its sweep; one that is still starting finds it closed later.
 """
 
 import json

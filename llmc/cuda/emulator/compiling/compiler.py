@@ -21,7 +21,7 @@ from llmc.cuda.emulator.compiling.compile_warnings import in_cpp
 from llmc.cuda.emulator.compiling.refusals import is_suspicious, without_unused
 from llmc.cuda.emulator.compiling.rules import check_rules
 from llmc.cuda.emulator.compiling.source import prepare
-from llmc.cuda.emulator.compiling.store import cache_folder, whole
+from llmc.cuda.emulator.compiling.store import cache_folder, is_whole, whole
 from llmc.errors import KernelError
 
 HERE = Path(__file__).parents[1]
@@ -68,7 +68,7 @@ def _compile(code, names, options, checked):
     wanted, defines = _options(options)
     text, flags = prepare(code, names, defines), (*_flags(tool.clang, checked), *wanted)
     library = _place("kernel", tool, flags, text)
-    if not library.exists():
+    if not is_whole(library):
         failure = partial(explain, code=code, names=names)
         check_rules(code, names, options)
         if is_suspicious(code):
@@ -91,7 +91,7 @@ def compile_runtime(agreement: str) -> Path:
     text = "".join(f'#include "{name}"\n' for name in files) + agreement
     flags = ("-std=c++17", "-O2", "-fPIC", "-fno-semantic-interposition", "-pthread", "-w", "-I", str(RUNTIME))
     library = _place("runtime", tool, flags, text + "".join(_texts(RUNTIME)))
-    if not library.exists():
+    if not is_whole(library):
         with whole(library) as out:
             source = out.parent / "runtime.cpp"
             source.write_text(text)

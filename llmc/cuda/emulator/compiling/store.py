@@ -1,41 +1,112 @@
-"""Where compiled libraries are kept, and how they get there complete."""
+"""Where compiled libraries are kept, how they get there complete, and how a damaged one is recognised."""
 
+import atexit
+import hashlib
 import os
+import shutil
 import sys
 import tempfile
 from functools import lru_cache
 from pathlib import Path
 
+from llmc.errors import UserError, why
+
+SEALED = sys.platform != "darwin"  # macOS signs libraries, and nothing may follow the signature
+SEAL = b"llmc sha256 "  # and the digest of all that is before it: the end of each library, which no loader reads
+LENGTH = len(SEAL) + hashlib.sha256().digest_size
+
 
 def cache_folder() -> Path:
     """LLMC_CACHE, else the platform's cache folder; a temporary one if that is not writable."""
+    folder = wanted_folder()
+    return folder if folder and is_usable(folder) else _private_folder(folder)
+
+
+def wanted_folder() -> Path | None:
+    """Where libraries should be kept; None when there is no home folder to keep them in."""
     home = Path("~/Library/Caches" if sys.platform == "darwin" else os.environ.get("XDG_CACHE_HOME") or "~/.cache")
-    folder = Path(os.environ.get("LLMC_CACHE") or home / "llmc").expanduser()
+    try:
+        return Path(os.environ.get("LLMC_CACHE") or home / "llmc").expanduser()
+    except RuntimeError:
+        return None
+
+
+def is_usable(folder) -> bool:
+    """Whether files can be written there; the folder is made if need be. Only an attempt shows it, not its mode."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if os.access(folder, os.W_OK):
-            return folder
-    except (OSError, RuntimeError):
-        pass
-    return _private_folder()
+        tempfile.TemporaryFile(dir=folder).close()
+        return True
+    except (OSError, ValueError):  # ValueError: a zero byte
+        return False
 
 
 @lru_cache(maxsize=1)
-def _private_folder():
-    return Path(tempfile.mkdtemp(prefix="llmc-"))
+def _private_folder(instead_of):
+    """A folder that this process removes when it ends. Raises UserError where not even one of these can be made."""
+    try:
+        place = tempfile.TemporaryDirectory(prefix="llmc-")
+    except OSError as error:
+        raise UserError(f"there is no folder to compile kernels in ({why(error)}); set LLMC_CACHE to one.") from None
+    atexit.register(place.cleanup)
+    print(
+        f"llmc: {instead_of or 'the home folder'} cannot be written, so kernels are compiled again in each new process;"
+        " set LLMC_CACHE to a folder that can.",
+        file=sys.stderr,
+    )
+    return Path(place.name)
+
+
+def is_whole(library) -> bool:
+    """Whether this file is there and ends with its own digest: loading a damaged one could end the process."""
+    try:
+        data = library.read_bytes()
+    except OSError:
+        return False
+    if not SEALED:
+        return bool(data)
+    return data[-LENGTH:] == _seal(data[:-LENGTH])
+
+
+def _seal(data) -> bytes:
+    return SEAL + hashlib.sha256(data).digest()
 
 
 class whole:
-    """A temporary folder next to `library`; the file of that name in it becomes `library` if nothing is raised."""
+    """A temporary folder next to `library`; the file of that name in it becomes `library` if nothing is raised.
+
+    Raises UserError when files cannot be written there (a full disk).
+    """
 
     def __init__(self, library):
         self.library = library
-        self.folder = tempfile.TemporaryDirectory(prefix=".building-", dir=library.parent)
+        try:
+            self.folder = tempfile.TemporaryDirectory(prefix=".building-", dir=library.parent)
+        except OSError as error:
+            raise self._unwritable(error) from error
 
     def __enter__(self):
         return Path(self.folder.name) / self.library.name
 
     def __exit__(self, kind, error, traceback):
-        if error is None:
-            os.replace(Path(self.folder.name) / self.library.name, self.library)
-        self.folder.cleanup()
+        try:
+            if error is None:
+                self._publish(Path(self.folder.name) / self.library.name)
+        except OSError as failure:
+            raise self._unwritable(failure) from failure
+        finally:
+            self.folder.cleanup()
+        if isinstance(error, OSError):
+            raise self._unwritable(error) from error
+
+    def _publish(self, made):
+        if SEALED:
+            with made.open("r+b") as file:
+                file.write(_seal(file.read()))
+        if self.library.is_dir():
+            shutil.rmtree(self.library)
+        os.replace(made, self.library)
+
+    def _unwritable(self, error):
+        place = self.library.parent
+        return UserError(f"cannot write {place}: {why(error)}; free some space, or set LLMC_CACHE to another folder.")

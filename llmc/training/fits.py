@@ -1,0 +1,149 @@
+"""Whether a run fits into the memory and onto the disk: found out before its first step, not hours later."""
+
+import os
+import shutil
+from math import prod
+
+from llmc import available
+from llmc.checkpoints import read_config
+from llmc.config import preset
+from llmc.data import count_tokens
+from llmc.errors import UserError
+from llmc.evaluation import BASELINE_TOKENS
+from llmc.model import training_tables
+from llmc.training.run_folder.find_models import find_model
+
+FLOAT, GiB = 4, 2**30
+PROGRAM = {"cpu": 95 * 2**20, "numpy": 50 * 2**20}  # bytes besides the arrays: kernels, the text, matplotlib
+PROCESS = 130 * 2**20  # bytes of a process that has imported what training needs
+COUNTING = 56  # bytes per token while the baselines are counted, before most of the model is allocated
+WITHOUT = "LLMC_UNCHECKED"  # a variable that lets runs start which seem too large
+
+
+def check_memory(settings, encoding, train_tokens, model=None, jobs=1):
+    """Raise UserError when training would need more memory than there is; the sentence names a setting that fits.
+
+    encoding: the run's tokenizer · train_tokens: its file, or pattern · model: of a checkpoint that the run goes on
+    from; its weights and moments are in memory already · jobs: how many such runs there are at once, each a process.
+    """
+    s = settings
+    config = model.config if model else _config(s, encoding)
+    there, where = free_memory(s.backend)
+
+    def needed(B, T):
+        one = memory_needed(config, B, T, s.backend, tokens, resumed=model is not None)
+        return one if jobs == 1 else one + PROCESS
+
+    tokens = count_tokens(train_tokens)
+    one = needed(s.batch_size, s.sequence_length)
+    if jobs * one <= there or os.environ.get(WITHOUT):
+        return
+    if one <= there:
+        advice = f"--jobs {there // one} fits"
+    else:
+        advice = "close other programs, or resume it on a larger machine" if model else _smaller(s, needed, there)
+    runs = f"{jobs} runs at a time, each" if jobs > 1 else "training"
+    raise UserError(
+        f"{runs} with B={s.batch_size:,} and T={s.sequence_length:,}{' takes' if jobs == 1 else ', take'} about"
+        f" {_size(jobs * one)} of {where}, and {_size(there)} are free; {advice}, or set {WITHOUT}=1 to try it all"
+        " the same."
+    )
+
+
+def check_step(config, B, T, backend):
+    """Raise UserError when one training step at (B, T), without a run around it, does not fit into the memory."""
+    there, where = free_memory(backend)
+    needed = memory_needed(config, B, T, backend)
+    if needed > there:
+        raise UserError(
+            f"a step with B={B:,} and T={T:,} takes about {_size(needed)} of {where}, and {_size(there)} are free;"
+            " choose a smaller batch or sequence length."
+        )
+
+
+def memory_needed(config, B, T, backend, tokens=0, resumed=False) -> int:
+    """Bytes that training at (B, T) adds to what this process holds before it makes the model.
+
+    tokens: in the training data · resumed: weights and moments are here already.
+    """
+    sizes = [FLOAT * sum(prod(t.shape) for t in table) for table in training_tables(config, backend, B, T).values()]
+    weights, gradients, moments, activations = sizes[0], sizes[1], sum(sizes[2:4]), sum(sizes[4:])
+    if resumed:
+        weights = moments = 0
+    counting = COUNTING * min(tokens, BASELINE_TOKENS)
+    arrays = gradients + moments + activations + _temporaries(config, B, T, backend)
+    return PROGRAM.get(backend, 0) + weights + max(counting, arrays)
+
+
+def _temporaries(config, B, T, backend) -> int:
+    """Bytes of the largest arrays that come and go within a step: those of GELU, of attention, of a validation."""
+    if backend != "numpy":
+        return 0  # "cpu" and "cuda" work in place
+    return FLOAT * B * T * max(6 * 4 * config.C, 2 * config.NH * T, config.Vp)
+
+
+def free_memory(backend) -> tuple[int, str]:
+    """(bytes, whose they are): on the device where this backend computes."""
+    from llmc import cuda
+
+    if backend != "cuda" or cuda.device() != "gpu":
+        return available.memory(), "memory"
+    return cuda.free_memory(), "the GPU's memory"
+
+
+def _config(s, encoding):
+    return read_config(find_model(s.model)) if s.model else preset(s.preset, V=encoding.n_vocab)
+
+
+def _smaller(s, needed, there) -> str:
+    """The largest batch that fits, or, where no batch does, the longest sequence."""
+    B = _largest(s.batch_size, lambda B: needed(B, s.sequence_length) <= there)
+    while B and s.total_batch_size and s.total_batch_size % (B * s.sequence_length):
+        B -= 1
+    if B:
+        return f"--batch-size {B} fits"
+    T = _largest(s.sequence_length, lambda T: needed(1, T) <= there)
+    return f"--batch-size 1 --sequence-length {T} fits" if T else "choose a smaller model with --preset"
+
+
+def _largest(high, holds) -> int:
+    """The largest number below `high` for which `holds`, which is true of small numbers; 0 when it is true of none."""
+    low = 0  # holds, or is 0; `high` does not
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+# --------------------------------------------------------------------------------------------------------- disk
+
+
+def check_disk(settings, config, folder, saved=(), step=0):
+    """Raise UserError when the checkpoints of a run would not fit onto the disk of its folder.
+
+    saved: the steps of the checkpoints that are there · step: where the run begins.
+    """
+    s, there = settings, shutil.disk_usage(folder).free
+    each = checkpoint_bytes(config)
+    left = -(-(s.steps - step) // s.checkpoint_every) if s.checkpoint_every else 1  # checkpoints still to be written
+    most = min(left, s.keep + 1 - len(saved)) if s.keep else left  # one more than are kept, while it is written
+    if each * most <= there or os.environ.get(WITHOUT):
+        return
+    raise UserError(
+        f"{most:,} checkpoints of {_size(each)} each do not fit onto the disk of {folder}, which has"
+        f" {_size(there)} free; {_fewer(there // each - 1)}, or set {WITHOUT}=1 to try it all the same."
+    )
+
+
+def checkpoint_bytes(config) -> int:
+    """The weights and the two moments, in float32; headers are too small to count."""
+    return 3 * FLOAT * config.num_parameters_padded
+
+
+def _fewer(keep) -> str:
+    return f"--keep {keep} fits" if keep > 0 else "free some space, or choose another disk with --out"
+
+
+def _size(n) -> str:
+    """ "1.4 GiB"; a smaller one in MiB."""
+    return f"{n / GiB:,.1f} GiB" if n >= GiB else f"{n / 2**20:,.0f} MiB"
