@@ -209,6 +209,30 @@ def test_the_record_says_what_the_bits_depend_on(half):
     assert record["files"].keys() == {"model_00000004.bin", "state_00000004_00000.bin", "tokenizer.bin"}
 
 
+# ----- bits ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("backend, threads", [("cpu", 1), ("cpu", 2), ("numpy", 1), ("numpy", 2)])
+def test_a_resume_equals_a_run_without_interruption(settings, tmp_path, backend, threads):
+    """On each number of threads by itself."""
+    import numba
+    from threadpoolctl import threadpool_limits
+
+    before = numba.get_num_threads()
+    try:
+        numba.set_num_threads(min(threads, before))
+        with threadpool_limits(threads):  # NumPy's BLAS
+            same = dict(backend=backend, schedule="constant", batch_size=4)
+            whole = train(settings(out=str(tmp_path / "whole"), steps=9, **same), quiet=True)
+            train(settings(steps=4, **same), quiet=True)
+            rest = resume(tmp_path / "run", quiet=True, steps=9)
+    finally:
+        numba.set_num_threads(before)
+    assert rest.losses[4:] == whole.losses[4:]
+    for name in ("model_00000009.bin", "state_00000009_00000.bin"):
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
 # ----- what may change -----------------------------------------------------------------------------------------------
 
 
