@@ -45,7 +45,7 @@ def start(*arguments):
 
 def finish(process):
     """Wait until the process ends; it must succeed."""
-    assert process.wait(timeout=300) == 0, process.stderr.read()
+    assert process.wait(timeout=300 + 2 * STEPS) == 0, process.stderr.read()
     process.stderr.close()
 
 
