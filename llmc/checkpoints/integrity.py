@@ -58,8 +58,8 @@ def check_file(path) -> str | None:
 def _marks(path):
     """Each DONE that may know a file: that of its step, or, for a file without a step, all in its folder."""
     match, folder = OURS.fullmatch(path.name), path.parent
-    steps = done_steps(folder)
-    return [done_path(folder, step) for step in steps if not match or int(match[1]) == step]
+    own = match and (match[1] or match[2])
+    return [done_path(folder, step) for step in done_steps(folder) if not own or int(own) == step]
 
 
 def _digests(path, record) -> set:

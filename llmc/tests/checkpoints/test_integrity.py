@@ -158,6 +158,8 @@ def test_a_damaged_model_of_a_run_is_not_sampled_from(tmp_path):
         with pytest.raises(UserError, match=f"{path.name} is not as it was saved; take another checkpoint"):
             load_model(path)
     assert load_model(tmp_path / "model_00000005.bin").params["lnfb"][0] == 5
+    with pytest.raises(UserError, match="is not an llm.c model"):
+        load_model(tmp_path / "state_00000005_00000.bin")
 
 
 def test_a_model_of_an_earlier_end_of_the_run_is_known(tmp_path):
