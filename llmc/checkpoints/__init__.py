@@ -1,7 +1,7 @@
 """Models and states on disk, in the formats of llm.c and Hugging Face, so that each reads the other's files."""
 
 from llmc.checkpoints.debug_state import DebugState, read_debug_state
-from llmc.checkpoints.folder import checkpoints, latest_checkpoint, load_checkpoint, save_checkpoint
+from llmc.checkpoints.folder import checkpoints, latest_checkpoint, load_checkpoint, load_model, save_checkpoint
 from llmc.checkpoints.huggingface import read_huggingface, write_huggingface
 from llmc.checkpoints.model_file import read_config, read_model, write_model
 from llmc.checkpoints.optimizer_state import TrainState, read_optimizer_state, write_optimizer_state
@@ -12,6 +12,7 @@ __all__ = [
     "checkpoints",
     "latest_checkpoint",
     "load_checkpoint",
+    "load_model",
     "read_config",
     "read_debug_state",
     "read_huggingface",

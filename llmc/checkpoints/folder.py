@@ -1,49 +1,31 @@
-"""Checkpoints of a run, by llm.c's protocol: model_%08d.bin, state_%08d_00000.bin, and last an empty DONE_%08d.
+"""Checkpoints of a run, by llm.c's protocol: model_%08d.bin, state_%08d_00000.bin, and last DONE_%08d.
 
-A checkpoint counts only with its DONE. Each file gets its name once it is complete and on the disk, and DONE comes
-after the other two; when a checkpoint is removed, DONE goes first. So whenever a process is killed or the disk is full,
-a checkpoint is whole or does not count, and the previous one is still there.
+A checkpoint counts only with its DONE, which also holds the digests of the other two (record.py). Each file gets its
+name once it is complete and on the disk, and DONE comes after the other two; when a checkpoint is removed, DONE goes
+first. So whenever a process is killed or the disk is full, a checkpoint is whole or does not count, and the previous
+one is still there; and when a file changes later, that is noticed before it is used.
 """
 
 import filecmp
 import os
-import re
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
+from llmc.checkpoints.integrity import check_checkpoint, check_file
 from llmc.checkpoints.model_file import read_model, write_model
+from llmc.checkpoints.names import (
+    FINAL_MODEL,
+    checkpoints,
+    done_path,
+    latest_checkpoint,
+    leftovers,
+    model_path,
+    state_path,
+)
 from llmc.checkpoints.optimizer_state import TrainState, read_optimizer_state, write_optimizer_state
+from llmc.checkpoints.record import write_record
 from llmc.errors import UserError, why
-
-FINAL_MODEL = "model.bin"  # the model that a run leaves when it ends
-DONE = re.compile(r"DONE_(\d{8,18})", re.ASCII)
-# All the files that this module writes, by their final or temporary names; the first group that matches is the step.
-OURS = re.compile(r"\.?(?:model_(\d{8,18})\.bin|state_(\d{8,18})_\d{5}\.bin)(\.new)?(\.\w+\.tmp)?", re.ASCII)
-
-
-def model_path(folder, step: int) -> Path:
-    """The file with the weights of a checkpoint."""
-    return Path(folder) / f"model_{step:08d}.bin"
-
-
-def state_path(folder, step: int) -> Path:
-    """The file with the optimizer state of a checkpoint."""
-    return Path(folder) / f"state_{step:08d}_00000.bin"
-
-
-def done_path(folder, step: int) -> Path:
-    """The empty file that marks a checkpoint as complete."""
-    return Path(folder) / f"DONE_{step:08d}"
-
-
-def checkpoints(folder) -> list[int]:
-    """Steps of all complete checkpoints in a folder, lowest first; empty when there is no such folder."""
-    return sorted(s for s in _done(folder) if model_path(folder, s).is_file() and state_path(folder, s).is_file())
-
-
-def latest_checkpoint(folder) -> int | None:
-    """Step of the newest complete checkpoint; None when there is none."""
-    return max(checkpoints(folder), default=None)
 
 
 def newest_model(folder) -> Path | None:
@@ -56,19 +38,26 @@ def newest_model(folder) -> Path | None:
     return max(files, key=lambda path: path.stat().st_mtime_ns, default=None)  # model.bin, when both are as new
 
 
+def load_model(path, backend="numpy"):
+    """The model in an llm.c file. Raises UserError like `read_model`, and when it is not as its run saved it."""
+    check_file(path)
+    return read_model(path, backend)
+
+
 def load_checkpoint(folder, step: int, backend="numpy"):
     """(model, TrainState) of a complete checkpoint: weights, AdamW's moments and step, and the state of the run.
 
-    Raises UserError when there is no such checkpoint, or when one of its files is damaged.
+    Raises UserError when there is no such checkpoint, and when one of its files is not as it was saved.
     """
     if step not in checkpoints(folder):
         there = ", ".join(map(str, checkpoints(folder))) or "none"
         raise UserError(f"{folder} holds no complete checkpoint of step {step}; its complete steps: {there}.")
+    record = check_checkpoint(folder, step)
     model = read_model(model_path(folder, step), backend)
     state = read_optimizer_state(state_path(folder, step), model)
     if state.step != step:
         raise UserError(f"{state_path(folder, step)} is damaged: it claims step {state.step}; use another checkpoint.")
-    return model, state
+    return model, replace(state, about=record)
 
 
 def save_checkpoint(folder, model, state: TrainState, keep: int = 0) -> int:
@@ -83,9 +72,8 @@ def save_checkpoint(folder, model, state: TrainState, keep: int = 0) -> int:
     with _reporting_errors(folder):
         _remove_leftovers(folder)
         try:
-            write_model(new[0], model)
-            write_optimizer_state(new[1], model, state)
-            _publish(folder, step, new)
+            digests = write_model(new[0], model), write_optimizer_state(new[1], model, state)
+            _publish(folder, step, new, digests, state.about)
         finally:
             _remove_leftovers(folder)
     older = [s for s in checkpoints(folder) if s < step]
@@ -94,7 +82,7 @@ def save_checkpoint(folder, model, state: TrainState, keep: int = 0) -> int:
     return step
 
 
-def _publish(folder, step, new):
+def _publish(folder, step, new, digests, about):
     """Give the complete files `new` their names, then add DONE. An existing step with the same bytes stays."""
     names = [model_path(folder, step), state_path(folder, step)]
     if step in checkpoints(folder) and all(filecmp.cmp(*pair, shallow=False) for pair in zip(new, names)):
@@ -104,7 +92,8 @@ def _publish(folder, step, new):
     for path, name in zip(new, names):
         path.replace(name)
     _sync(folder)  # both names must be on the disk before DONE
-    done_path(folder, step).touch()
+    files = {path.name: digest for path, digest in zip(names, digests)}
+    write_record(done_path(folder, step), {**about, "step": step, "files": about.get("files", {}) | files})
     _sync(folder)
 
 
@@ -117,24 +106,10 @@ def _remove(folder, step):
 
 
 def _remove_leftovers(folder):
-    """Delete the files of checkpoints without DONE, and those that never got their final names."""
-    complete = _done(folder)
-    for match in filter(None, map(OURS.fullmatch, _names(folder))):
-        if match[3] or match[4] or int(match[1] or match[2]) not in complete:
-            with suppress(OSError):
-                (Path(folder) / match[0]).unlink()
-
-
-def _done(folder):
-    """Steps that have a DONE."""
-    return {int(match[1]) for match in map(DONE.fullmatch, _names(folder)) if match}
-
-
-def _names(folder):
-    try:
-        return os.listdir(folder)
-    except OSError:  # it does not exist, or is not a folder
-        return []
+    """Delete what a killed process left."""
+    for path in leftovers(folder):
+        with suppress(OSError):
+            path.unlink()
 
 
 @contextmanager

@@ -5,10 +5,12 @@ Version 3 holds float32, version 5 bfloat16; both pad the vocabulary. Follows gp
 
 import numpy as np
 
+from llmc.checkpoints.finite import check_finite
 from llmc.config import GPT2Config
 from llmc.errors import UserError
 from llmc.files import floats
 from llmc.files.atomic_write import atomic_write
+from llmc.files.digest import HashingFile
 from llmc.files.floats import read_floats, write_floats
 from llmc.files.header import SIZE, check_size, make_header, read_header
 from llmc.files.reading import opened
@@ -48,13 +50,14 @@ def read_version(path) -> int:
 def read_model(path, backend="numpy", dtype=np.float32) -> GPT2:
     """The model in an llm.c file of version 3 (float32) or 5 (bfloat16), with its weights in `dtype`.
 
-    Raises UserError when the file is missing, truncated, of another kind, or damaged.
+    Raises UserError when the file is missing, truncated, of another kind, or damaged, and for weights that are NaN.
     """
     config, version = _read_header(path)
     model = GPT2(config, backend, dtype)
     with opened(path) as file:
         file.seek(SIZE)
         read_floats(file, model.params_flat, model.backend, STORED[version])
+    check_finite(model, path)
     return model
 
 
@@ -64,10 +67,15 @@ def check_precision(precision: str):
         raise UserError(f'precision must be "float32" or "bfloat16", not {precision!r}.')
 
 
-def write_model(path, model: GPT2, precision: str = "float32"):
-    """Write a model's weights as version 3 ("float32") or 5 ("bfloat16"), under a temporary name until complete."""
+def write_model(path, model: GPT2, precision: str = "float32") -> str:
+    """Write a model's weights as version 3 ("float32") or 5 ("bfloat16"), under a temporary name until complete.
+
+    Returns the SHA-256 of the file.
+    """
     check_precision(precision)
     c, version = model.config, VERSIONS[precision]
-    with atomic_write(path) as file:
+    with atomic_write(path) as plain:
+        file = HashingFile(plain)
         file.write(make_header(MAGIC, version, c.maxT, c.V, c.L, c.NH, c.C, c.Vp).tobytes())
         write_floats(file, model.params_flat, model.backend, STORED[version])
+        return file.digest()

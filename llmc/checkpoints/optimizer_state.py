@@ -11,6 +11,7 @@ import numpy as np
 
 from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
+from llmc.files.digest import HashingFile
 from llmc.files.floats import read_floats, write_floats
 from llmc.files.header import SIZE, make_header, read_header
 from llmc.files.reading import file_size, opened
@@ -31,7 +32,8 @@ class TrainState:
 
     step: steps done · shuffle: whether batches come in llmc's shuffled order · loader: {name: whole number}, as
     `DataLoader.state()` gives it (shard, sample, epoch; with shuffle also seed) · rng: uint64 · losses, norms: those
-    of the last steps, oldest first, in float64, to detect outliers among the next ones.
+    of the last steps, oldest first, in float64, to detect outliers among the next ones · about: what DONE says of the
+    run (record.py), in JSON's types; it is not in the state's own file.
     """
 
     step: int
@@ -40,21 +42,24 @@ class TrainState:
     rng: int = 0
     losses: tuple = ()
     norms: tuple = ()
+    about: dict = field(default_factory=dict)
 
 
-def write_optimizer_state(path, model, state: TrainState):
+def write_optimizer_state(path, model, state: TrainState) -> str:
     """Write m, v and t of a float32 model, and the state, under a temporary name until the file is complete.
 
-    Raises UserError for a model of another dtype, and when the file cannot be written.
+    Returns the SHA-256 of the file. Raises UserError for a model of another dtype, and when the file cannot be written.
     """
     _check_dtype(model)
     header = _make_header(state, model.t)  # (256,)
-    with atomic_write(path) as file:
+    with atomic_write(path) as plain:
+        file = HashingFile(plain)
         file.write(header.tobytes())
         for moments in (model.m, model.v):
             for tensor in moments.values():  # in file order
                 write_floats(file, tensor.reshape(-1), model.backend)  # (size,)
         file.write(np.array([*state.losses, *state.norms], "<f8").tobytes())
+        return file.digest()
 
 
 def read_optimizer_state(path, model) -> TrainState:

@@ -4,7 +4,7 @@ import json
 from math import exp, isfinite, log
 from time import perf_counter
 
-from llmc.checkpoints import read_config, read_model
+from llmc.checkpoints import load_model, read_config
 from llmc.data import DataLoader, find_corpus
 from llmc.data.shards import Shards
 from llmc.data.tokenizer import token_lengths
@@ -45,7 +45,7 @@ def run(args) -> int:
     folders = [loader.shards.paths[0].parent, path.parent]
     encoding = find_tokenizer(config.V, args.tokenizer, folders, required=False)
     counted = _baselines(args, loader, config.V)
-    model, start = read_model(path, args.backend), perf_counter()
+    model, start = load_model(path, args.backend), perf_counter()
     found = measure(model, loader, None if encoding is None else token_lengths(encoding), args.batches)
     about = {"model": str(path), "data": str(loader.path), "B": loader.B, "T": loader.T}
     found |= {"baselines": counted, "seconds": perf_counter() - start}

@@ -5,8 +5,9 @@ Load it with AutoModelForCausalLM.from_pretrained(FOLDER) and AutoTokenizer.from
 
 from pathlib import Path
 
+from llmc.checkpoints.folder import load_model
 from llmc.checkpoints.huggingface import write_huggingface, write_huggingface_tokenizer
-from llmc.checkpoints.model_file import read_config, read_model
+from llmc.checkpoints.model_file import read_config
 from llmc.errors import UserError
 from llmc.training.run_folder.find_models import find_model, find_tokenizer
 
@@ -26,7 +27,7 @@ def run(args) -> int:
     if folder.exists() and not args.force and not (folder.is_dir() and not any(folder.iterdir())):
         raise UserError(f"{folder} is not an empty folder; choose another, or write into it with --force.")
     encoding = find_tokenizer(read_config(path).V, args.tokenizer, [path.parent], required=False)
-    model = read_model(path)
+    model = load_model(path)
     if encoding:
         write_huggingface_tokenizer(folder, encoding, model.config.maxT)
     write_huggingface(folder, model, encoding.eot_token if encoding else None)

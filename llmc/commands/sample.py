@@ -1,6 +1,6 @@
 """`llmc sample`: a trained model writes, token by token, as it chooses them."""
 
-from llmc.checkpoints import read_config, read_model
+from llmc.checkpoints import load_model, read_config
 from llmc.sampling import check_options, sample_text
 from llmc.training.run_folder.find_models import find_model, find_tokenizer, run_settings, trained_window
 from llmc.training.settings import TrainSettings
@@ -32,7 +32,7 @@ def run(args) -> int:
     settings, config = run_settings(path), read_config(path)
     encoding = find_tokenizer(config.V, args.tokenizer, [path.parent])
     pieces = sample_text(
-        read_model(path, args.backend),
+        load_model(path, args.backend),
         encoding,
         prompt=args.prompt,
         max_tokens=args.max_tokens,

@@ -155,5 +155,7 @@ def _print_summary(result):
     steps = result.steps - result.run.resumed_at
     print(f"\n{finding(result.val, result.baselines, result.run.bytes_per_token)} ({baselines} nats per token).")
     print(f"{steps} steps in {clock(result.seconds)}, {result.tokens_per_second:,.0f} tokens/s.")
+    if result.notice:
+        print(result.notice)
     print(f"{shown(result.run_dir)} holds {', '.join(sorted(p.name for p in result.run_dir.iterdir()))}.")
     print(f"For more text: {llmc_command('sample', result.run_dir, '--prompt', 'The ')}")

@@ -1,7 +1,7 @@
 """`llmc verify`: does this backend compute what PyTorch computed? The job of llm.c's test_gpt2.c and test_gpt2.cu."""
 
 from llmc.backends import get_backend
-from llmc.checkpoints import read_debug_state, read_model
+from llmc.checkpoints import load_model, read_debug_state
 from llmc.checkpoints.model_file import BFLOAT16, read_version
 from llmc.parity.compare import BFLOAT16_WEIGHTS, FLOAT32, HEAD, RECIPES, TF32, compare, read_losses
 
@@ -20,7 +20,7 @@ def run(args) -> int:
     expected = read_losses(args.losses, args.recipe) if args.losses else {}
     rounded = read_version(args.model) == BFLOAT16
     tolerance = BFLOAT16_WEIGHTS if rounded else TF32 if _has_tf32(args.backend) else FLOAT32
-    model = read_model(args.model, args.backend)
+    model = load_model(args.model, args.backend)
     state = read_debug_state(args.state, model.config)
     if rounded:
         print("bfloat16 weights: the state was made with float32 weights, so the tolerances are those of the rounding")

@@ -12,6 +12,8 @@ import numpy as np
 from llmc.data.tokens import check_ids, layout, shrunk
 from llmc.errors import UserError, why
 
+RESTORE = "restore the tokens that the run began with, or start a new run from its weights with --model"
+
 
 def find_shards(path) -> list[Path]:
     """The files that `path` stands for: a file, a pattern ("…/x_train_*.bin"; sorted by name, as in llm.c), or a list.
@@ -39,14 +41,16 @@ def count_tokens(path) -> int:
 class Shards:
     """Random access to the tokens of several files, one of which is open at a time.
 
-    `sizes`: the number of tokens of each. With V, the ids of a shard are checked when it is opened. Every method raises
-    UserError for a file that is bad, has disappeared, or has shrunk.
+    `sizes`: the number of tokens of each. With V, a shard is read through whenever it is opened: its ids are checked,
+    and its digest is compared with the one before. Every method raises UserError for a file that is bad, has
+    disappeared, has shrunk, or holds other tokens than before.
     """
 
     def __init__(self, path, V=None):
         self.paths, self.V = find_shards(path), V
         self._layouts = [layout(p) for p in self.paths]
         self.sizes = [found.ntok for found in self._layouts]
+        self._digests = [None] * len(self.paths)  # SHA-256 of the tokens of each, once it has been opened
         self._file, self._index = None, None
 
     def open(self, index):
@@ -58,13 +62,41 @@ class Shards:
         if found != self._layouts[index]:
             raise UserError(f"{path} has changed since training began; start again with the new file.")
         if self.V is not None:
-            check_ids(path, found, self.V)
+            self._compare(index, check_ids(path, found, self.V))
         try:
             file = open(path, "rb", buffering=0)
         except OSError as error:
             raise UserError(f"cannot read {path}: {why(error)}.") from error
         self.close()  # only now: if the new file is bad, the old one stays open
         self._file, self._index = file, index
+
+    def fingerprints(self) -> list:
+        """[[name, number of tokens, SHA-256 of the tokens or None]] for each shard; None for those never opened."""
+        return [[path.name, *rest] for path, *rest in zip(self.paths, self.sizes, self._digests)]
+
+    def expect(self, fingerprints):
+        """Raise UserError unless these are the shards that gave the fingerprints, now or when one is opened later.
+
+        Their names may differ: only tokens count.
+        """
+        if len(fingerprints) != len(self.paths):
+            raise UserError(
+                f"{self.paths[0].parent} holds {len(self.paths)} token files where the run had {len(fingerprints)};"
+                f" {RESTORE}."
+            )
+        for index, (_, ntok, digest) in enumerate(fingerprints):
+            if self.sizes[index] != ntok:
+                raise UserError(
+                    f"{self.paths[index]} has {self.sizes[index]:,} tokens, but had {ntok:,} in this run; {RESTORE}."
+                )
+            if digest is not None:
+                self._compare(index, digest)
+
+    def _compare(self, index, digest):
+        """Remember the digest of a shard. Raises UserError when it had another one before."""
+        if self._digests[index] not in (None, digest):
+            raise UserError(f"{self.paths[index]} holds other tokens than earlier in this run; {RESTORE}.")
+        self._digests[index] = digest
 
     def buffer(self, n) -> np.ndarray:
         """An empty array (n,) for `read`, in the dtype of the open shard."""

@@ -4,6 +4,7 @@ llm.c's first release wrote int32 without a header; that form is read and writte
 for it when it does not begin with a magic number, consists of whole int32 words, and each could be a token id.
 """
 
+import hashlib
 import os
 from contextlib import contextmanager
 from pathlib import Path
@@ -92,10 +93,16 @@ def shrunk(path) -> UserError:
     return UserError(f"{path} has shrunk since it was opened; prepare the data again and start over.")
 
 
-def check_ids(path, found: Layout, V: int):
-    """Raise UserError at the first id of the file that a vocabulary of V does not have (one pass over the file)."""
+def check_ids(path, found: Layout, V: int) -> str:
+    """The SHA-256 of all ids of a file. Raises UserError at the first one that a vocabulary of V does not have.
+
+    This is one pass over the file.
+    """
+    sha = hashlib.sha256()
     for index, tokens in chunks(path, found):
         _check_range(tokens, V - 1, str(path), "prepare it with this model's tokenizer", index)
+        sha.update(tokens.data)
+    return sha.hexdigest()
 
 
 def read_tokens(path, V=None) -> np.ndarray:

@@ -63,6 +63,8 @@ class PlainConsole:
         if not self.started:
             self.started = True
             print(headline(report.run), flush=True)
+        if report.notice is not None:
+            print(report.notice, flush=True)
         every = max(1, report.run.settings.steps // 50)
         due = report.step % every == 0 or report.step == report.run.resumed_at + 1 or report.last
         if report.loss is not None and (due or report.skipped):
@@ -88,6 +90,8 @@ class BarConsole:
             form = "{percentage:3.0f}%|{bar}| {n}/{total} [{elapsed}, {postfix}]"
             steps = dict(total=report.run.settings.steps, initial=report.step)
             self.bar = tqdm(**steps, bar_format=form, dynamic_ncols=True, leave=False)
+        if report.notice is not None:
+            tqdm.write(report.notice)
         if report.loss is not None:
             text = f"loss {report.loss:.3f}, {report.tokens_per_second:,.0f} tok/s, {clock(report.seconds_left)} left"
             self.bar.set_postfix_str(text, refresh=False)

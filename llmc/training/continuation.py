@@ -4,10 +4,12 @@ from contextlib import contextmanager
 from dataclasses import fields, replace
 
 from llmc.checkpoints.folder import latest_checkpoint, load_checkpoint, model_path
+from llmc.checkpoints.integrity import check_file
+from llmc.data.corpus import TOKENIZER
 from llmc.errors import UserError
 from llmc.training.run_folder.find_models import find_run
 from llmc.training.run_folder.log import read_log
-from llmc.training.run_folder.settings_file import read_settings
+from llmc.training.run_folder.settings_file import SETTINGS, read_settings
 from llmc.training.run_folder.writing import RunFolder
 from llmc.training.settings import PLACE, TrainSettings
 from llmc.training.start import check_tokenizer
@@ -25,13 +27,16 @@ def load_run(run=None, changes=(), say=None):
     continued, or not with these changes.
     """
     with RunFolder(_find(run)) as folder:
-        settings = changed(read_settings(folder.path), dict(changes), folder.path)
+        before = read_settings(folder.path)
+        settings = changed(before, dict(changes), folder.path)
         step = folder.latest
         if step >= settings.steps:
             raise UserError(
                 f"{folder.path} has made all of its {step} steps; to train longer, give the new total with --steps N."
             )
         model, state = load_checkpoint(folder.path, step, settings.backend)
+        check_settings(before, state.about.get("settings", {}), folder.path)
+        check_file(folder.path / TOKENIZER)
         trainer = Trainer(settings, say, model, state)
         check_tokenizer(model.config, trainer.encoding, model_path(folder.path, step), settings.data)
         history = until(read_log(folder.log.path), step)
@@ -62,6 +67,17 @@ def changed(settings, changes, path) -> TrainSettings:
                 f" weights with --model {path}."
             )
     return replace(settings, **changes)
+
+
+def check_settings(settings, saved, path):
+    """Raise UserError unless the settings of a run are those that its checkpoint was made with, where they must be."""
+    for name in FIXED:
+        now = getattr(settings, name)
+        if saved.get(name, now) != now:
+            raise UserError(
+                f"{path / SETTINGS} says {name.replace('_', ' ')} {now}, but the run was trained with {saved[name]};"
+                " put the right settings back."
+            )
 
 
 def until(history, step) -> dict:

@@ -28,6 +28,13 @@ def _advice(trainer, folder):
     return f"lower the learning rate (it was {lr:g}) and start again{kept}"
 
 
+def changed_notice(changed) -> str | None:
+    """What a resumed run says when its surroundings have changed; changed: ["threads 1 instead of 2"]."""
+    if not changed:
+        return None
+    return f"continuing with {', '.join(changed)}: the last bits will differ from those of an uninterrupted run"
+
+
 def failed(error, folder) -> UserError:
     """The error of a run that cannot continue for another reason: the disk is full, the data is gone."""
     what = str(error).removesuffix(".")

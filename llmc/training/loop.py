@@ -9,7 +9,7 @@ from llmc.checkpoints.folder import checkpoints
 from llmc.errors import UserError
 from llmc.training.console import audience, silent
 from llmc.training.continuation import load_run
-from llmc.training.ends import RunDiverged, abandoned, failed
+from llmc.training.ends import RunDiverged, abandoned, changed_notice, failed
 from llmc.training.fits import check_disk
 from llmc.training.interrupt import StopRequest
 from llmc.training.report import RunFacts, StepReport
@@ -59,6 +59,7 @@ class _Run:
             check_disk(t.settings, t.config, folder.path, checkpoints(folder.path), t.step)
         self.history = history or {"val": [], "train": [], "eval": []}
         self.watch = Stopwatch()
+        self.notice = changed_notice(t.changed)
         self.facts = RunFacts(
             settings=t.settings,
             config=t.config,
@@ -127,7 +128,7 @@ class _Run:
         """Save the state of the run. Raises Diverged instead when the weights are useless."""
         if self.folder and self.trainer.step:
             self.trainer.check_weights()
-            self.folder.save_checkpoint(self.trainer)
+            self.notice = self.folder.save_checkpoint(self.trainer, self.history) or self.notice
 
     def _validate(self, stop):
         """Measure and log the validation loss; None when it was abandoned, or when the log of a resumed run has it."""
@@ -147,6 +148,7 @@ class _Run:
         """The report of the step just made; without a row (its line in the log), the one before any step."""
         t, s, watch = self.trainer, self.settings, self.watch
         _, loss, lr, norm = row or (None,) * 4
+        notice, self.notice = self.notice, None
         return StepReport(
             step=t.step,
             run=self.facts,
@@ -164,6 +166,7 @@ class _Run:
             val=val,
             bits_per_byte=None if val is None else t.bits_per_byte(val),
             sample=sample,
+            notice=notice,
         )
 
     def _send(self, report, stop):
@@ -199,6 +202,9 @@ class _Run:
         t, val, watch = self.trainer, self.history["val"], self.watch
         saved = self.folder is not None and t.step > 0
         tokens = (t.step - self.facts.resumed_at) * self.settings.tokens_per_step
+        sample = t.sample() if saved else ""
+        if saved:
+            self._checkpoint()  # again, if the folder has disappeared during the sample
         result = TrainResult(
             model=t.model,
             encoding=t.encoding,
@@ -210,7 +216,8 @@ class _Run:
             tokens_per_second=tokens / watch.steps if watch.steps else 0.0,
             run_dir=self.folder.path if saved else None,
             interrupted=interrupted,
-            sample=t.sample() if saved else "",
+            sample=sample,
+            notice=self.notice,
         )
         if saved:
             self.folder.save_result(t, result)

@@ -13,7 +13,8 @@ class TrainResult:
     the log with all digits, as read_log gives it (four digits for what was made before a resume) · bits_per_byte: of
     the last validation · steps: made in all · seconds: of the whole loop since it was started or resumed, including
     validation · tokens_per_second: of the steps alone · run_dir: the run folder, None when nothing was saved ·
-    interrupted: whether Ctrl-C or SIGTERM ended it before its last step · sample: the text in sample.txt.
+    interrupted: whether Ctrl-C or SIGTERM ended it before its last step · sample: the text in sample.txt · notice: a
+    sentence about the run that came up after the last report.
     """
 
     model: object
@@ -27,6 +28,7 @@ class TrainResult:
     run_dir: object
     interrupted: bool
     sample: str = ""
+    notice: str | None = None
 
     @property
     def losses(self) -> list:

@@ -1,7 +1,7 @@
 """The model that a run begins with: fresh weights of its preset, or a model trained before (fine-tuning)."""
 
 from llmc.backends import get_backend
-from llmc.checkpoints import read_config, read_model
+from llmc.checkpoints import load_model, read_config
 from llmc.config import GPT2Config, preset
 from llmc.data.corpus import TOKENIZER
 from llmc.data.tokenizer import read_tokenizer, token_table
@@ -28,7 +28,7 @@ def make_model(settings, encoding) -> GPT2:
         model.init_weights(settings.seed)
         return model
     path = find_model(settings.model)
-    model = read_model(path, settings.backend)
+    model = load_model(path, settings.backend)
     check_tokenizer(model.config, encoding, path, settings.data)
     return model
 

@@ -4,7 +4,7 @@ It knows nothing of run folders, screens and signals; `loop.py` drives it. Follo
 train_gpt2.cu.
 """
 
-from functools import partial
+from functools import cached_property, partial
 from math import isfinite
 
 import numpy as np
@@ -19,8 +19,10 @@ from llmc.evaluation import BASELINE_TOKENS, baselines, batch_losses, bits_per_b
 from llmc.sampling import generate
 from llmc.training.fits import check_memory
 from llmc.training.outliers import OutlierDetector
+from llmc.training.run_folder.settings_file import setting_values
 from llmc.training.schedule import learning_rate
 from llmc.training.start import make_model
+from llmc.training.surroundings import differences, surroundings
 
 SAMPLE_TEMPERATURE = 0.8  # below 1, because small models are too unsure
 
@@ -37,8 +39,9 @@ class Trainer:
     """One run in memory. `step` counts the steps made; the parameters are those after that many steps.
 
     say(line), if given, receives progress when a corpus has to be prepared · model, state: of a checkpoint, to continue
-    from it bit for bit; without them the settings say which model to make. Raises UserError for data or a model that
-    cannot be used, or that do not belong together.
+    from it bit for bit; without them the settings say which model to make. `changed`: what of the surroundings is not
+    as it was at that checkpoint (["threads 1 instead of 2"]), so that the last bits will differ. Raises UserError for
+    data or a model that cannot be used, or that do not belong together.
     """
 
     def __init__(self, settings, say=None, model=None, state=None):
@@ -55,7 +58,7 @@ class Trainer:
         self._measure_validation_text()
         self.model.allocate(s.batch_size, s.sequence_length)
         self.loss_detector, self.norm_detector = OutlierDetector(s.skip_loss_z), OutlierDetector(s.skip_norm_z)
-        self.step = 0
+        self.step, self.changed = 0, []
         if state is not None:
             self._resume(state)
         self._position = self.train_loader.state()  # after the last complete step
@@ -79,18 +82,34 @@ class Trainer:
             rng=self.settings.seed,
             losses=tuple(self.loss_detector.values),
             norms=tuple(self.norm_detector.values),
+            about={
+                "settings": setting_values(self.settings),
+                "data": {name: loader.shards.fingerprints() for name, loader in self._loaders.items()},
+                "surroundings": self._surroundings,
+            },
         )
 
+    @property
+    def _loaders(self):
+        return {"train": self.train_loader, "val": self.val_loader}
+
+    @cached_property
+    def _surroundings(self):
+        return surroundings(self.settings.backend)
+
     def _resume(self, state):
-        """Restore a state. The batches must come in the same order, or some would be seen twice."""
+        """Restore a state. The batches must be the same, in the same order, or some would be seen twice."""
         s = self.settings
         if state.shuffle != s.shuffle:
             option = "--shuffle" if state.shuffle else "--in-order"
             raise UserError(f"the checkpoint was trained with {option}; continue from it with the same option.")
+        for name, fingerprints in state.about.get("data", {}).items():
+            self._loaders[name].shards.expect(fingerprints)
         self.train_loader.load_state(state.loader)
         self.loss_detector = OutlierDetector(s.skip_loss_z, state.losses)
         self.norm_detector = OutlierDetector(s.skip_norm_z, state.norms)
         self.step = state.step
+        self.changed = differences(state.about.get("surroundings", {}), self._surroundings)
 
     # ------------------------------------------------------------------------------------------- steps
 

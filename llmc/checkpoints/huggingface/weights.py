@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from llmc.checkpoints.finite import check_finite
 from llmc.checkpoints.huggingface.safetensors_file import read_index, write_safetensors
 from llmc.checkpoints.huggingface.source_files import CONFIG, WEIGHTS, find_files, read_json
 from llmc.checkpoints.huggingface.tensor_layout import NAMES, config_of, options_of, pieces
@@ -38,6 +39,7 @@ def read_huggingface(source, backend="numpy", dtype=np.float32) -> GPT2:
         values = tensors[prefix + theirs].read()  # (V, C), (maxT, C), (C_in, C_out) or (C_out,)
         values = np.ascontiguousarray(values.T if transposed else values, model.dtype)  # (C_out, C_in)
         model.params[name][index] = model.backend.from_numpy(values)
+    check_finite(model, source)
     return model
 
 
@@ -45,8 +47,9 @@ def write_huggingface(folder, model: GPT2, end_of_text: int | None = None):
     """Write a folder that transformers' `GPT2LMHeadModel.from_pretrained` loads; float32, whatever the model's dtype.
 
     end_of_text: id of the token at which `generate` stops; None means GPT-2's if the vocabulary is GPT-2's, else none.
-    Raises UserError when a file cannot be written.
+    Raises UserError for weights that are NaN, and when a file cannot be written.
     """
+    check_finite(model, "the model")
     parts = list(pieces(model.config))
 
     def arrays():

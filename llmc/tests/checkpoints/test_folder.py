@@ -10,6 +10,7 @@ import pytest
 
 from llmc.checkpoints import TrainState, checkpoints, latest_checkpoint, load_checkpoint, save_checkpoint
 from llmc.checkpoints.folder import newest_model
+from llmc.checkpoints.record import read_record
 from llmc.config import GPT2Config
 from llmc.errors import UserError
 from llmc.files.header import SIZE
@@ -52,7 +53,7 @@ def files(*steps):
 def test_names_are_llmcs_and_content_comes_back(tmp_path):
     assert save(tmp_path / "run", 7) == 7
     assert names(tmp_path / "run") == ["DONE_00000007", "model_00000007.bin", "state_00000007_00000.bin"]
-    assert (tmp_path / "run" / "DONE_00000007").read_bytes() == b""
+    assert read_record(tmp_path / "run" / "DONE_00000007")["files"].keys() == set(names(tmp_path / "run")[1:])
     assert value(tmp_path / "run", 7) == 7
 
 
@@ -83,6 +84,7 @@ def test_without_done_it_does_not_count_and_is_cleaned_up(tmp_path):
     save(tmp_path, 10)
     (tmp_path / "DONE_00000010").unlink()
     (tmp_path / ".model_00000011.bin.new.abc_1.tmp").write_bytes(b"half")
+    (tmp_path / ".DONE_00000005.abc_1.tmp").write_bytes(b"half")
     (tmp_path / "state_00000012_00000.bin.new").write_bytes(b"whole, not yet named")
     others = ["main.log", "model.bin", "model_notes.txt", ".main.log.x.tmp"]
     for name in others:
@@ -116,6 +118,7 @@ def test_a_state_of_another_step_is_refused(tmp_path):
     for step in (5, 10):
         save(tmp_path, step)
     shutil.copy(tmp_path / "state_00000005_00000.bin", tmp_path / "state_00000010_00000.bin")
+    (tmp_path / "DONE_00000010").write_bytes(b"")  # as llm.c's: without a digest
     with pytest.raises(UserError, match="claims step 5; use another checkpoint"):
         load_checkpoint(tmp_path, 10)
 
@@ -224,10 +227,10 @@ def test_a_full_disk_is_one_sentence_and_changes_nothing(tmp_path, room):
 def test_a_disk_that_is_full_at_the_last_moment(tmp_path, monkeypatch):
     save(tmp_path, 1)
 
-    def touch(path, *args, **options):
+    def full(path, record):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "touch", touch)
+    monkeypatch.setattr("llmc.checkpoints.folder.write_record", full)
     with pytest.raises(UserError, match="cannot save in .*: No space left on device; free some space"):
         save(tmp_path, 2, keep=1)
     assert names(tmp_path) == files(1)

@@ -31,6 +31,7 @@ from llmc.checkpoints import (
     write_model,
     write_optimizer_state,
 )
+from llmc.checkpoints.record import read_record, write_record
 from llmc.config import GPT2Config
 from llmc.data.loader import DataLoader
 from llmc.data.shuffled import ShuffledLoader
@@ -50,6 +51,7 @@ PER_BYTE = 40  # bytes of memory for each byte of the files: JSON and Python's o
 
 CONFIG = GPT2Config(maxT=4, V=9, L=2, NH=2, C=4)
 V, B, T = 300, 2, 4
+RECORD = {"step": 4, "files": {"model_00000004.bin": 64 * "0"}, "settings": {"rate": 0.5, "data": None}}
 
 
 # ----- readers: how an intact file is made, and how it is read -----------------------------------------------------
@@ -138,6 +140,20 @@ def use_checkpoint(folder):
     check_state(m, state)
 
 
+def make_checkpoint_of_llmc(folder):
+    """llm.c's DONE is empty, so nothing in front of the readers notices the damage."""
+    make_checkpoint(folder)
+    (folder / "DONE_00000004").write_bytes(b"")
+
+
+def make_record(folder):
+    write_record(folder / "DONE_00000004", RECORD)
+
+
+def use_record(folder):
+    assert read_record(folder / "DONE_00000004") in ({"files": {}}, RECORD)
+
+
 def use_huggingface(folder):
     m = read_huggingface(folder)
     assert m.params_flat.size == m.config.num_parameters_padded and m.config.L <= CONFIG.L
@@ -179,6 +195,8 @@ READERS = {
     "debug state": Reader(make_debug_state, use_debug_state),
     "optimizer state": Reader(make_state, use_state),
     "checkpoint folder": Reader(make_checkpoint, use_checkpoint),
+    "checkpoint of llm.c": Reader(make_checkpoint_of_llmc, use_checkpoint),
+    "DONE": Reader(make_record, use_record),
     "safetensors folder": Reader(lambda folder: write_huggingface(folder, model()), use_huggingface),
     "main.log": Reader(make_log, use_log),
     "settings.json": Reader(lambda folder: write_settings(folder, TrainSettings()), use_settings),
@@ -252,7 +270,7 @@ def damaged(files, random):
     """(file name, bytes) with one to three damages, most often one; a safetensors header often gets a right length."""
     name = sorted(files)[int(random.integers(len(files)))]
     raw = bytearray(files[name])
-    damages = TEXT if name.endswith((".json", ".log")) or random.random() < 0.3 else BINARY
+    damages = TEXT if name.endswith((".json", ".log")) or name.startswith("DONE") or random.random() < 0.3 else BINARY
     for _ in range(int(random.choice([1, 1, 1, 2, 3]))):
         if raw:
             before = len(raw)

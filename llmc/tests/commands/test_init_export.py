@@ -104,6 +104,7 @@ def test_a_run_with_its_tokenizer(tmp_path, capsys):
     assert status == 0 and out == f"wrote {tmp_path / 'hf'}: {files}\n"
     np.testing.assert_array_equal(read_huggingface(tmp_path / "hf").params_flat, model.params_flat)
     assert json.loads((tmp_path / "hf" / "config.json").read_text())["eos_token_id"] == 256
+    save_checkpoint(run, fresh(seed=1), TrainState(step=1))
     write_model(run / "model.bin", fresh(seed=1))
     llmc(capsys, "export", run, "-o", tmp_path / "final")
     np.testing.assert_array_equal(read_huggingface(tmp_path / "final").params_flat, fresh(seed=1).params_flat)

@@ -55,10 +55,13 @@ def test_one_wrong_weight_is_not_okay(files, capsys):
     assert printed.endswith("overall okay: 0\n")
 
 
-def test_nan_is_not_okay(files, capsys):
+def test_nan_is_not_okay(files, capsys, monkeypatch):
     model = read_model(files / "model.bin")
     model.params["lnfb"][0] = np.nan
     write_model(files / "model.bin", model)
+    with pytest.raises(UserError, match="has NaN in ln_f.bias"):
+        verify.run(arguments(files / "model.bin", files / "state.bin"))
+    monkeypatch.setattr(verify, "load_model", lambda path, backend: model)
     with np.errstate(all="ignore"):
         assert verify.run(arguments(files / "model.bin", files / "state.bin")) == 1
     assert capsys.readouterr().out.endswith("overall okay: 0\n")

@@ -1,8 +1,9 @@
 """kill -9 at random moments: a checkpoint is whole or absent, no complete one is lost, and the run ends as if nothing
 had happened.
 
-Three kills; LLMC_KILLS=50 for more, with a report:
-    LLMC_KILLS=50 python -m pytest -s -o addopts= llmc/tests/training/test_kill.py
+The kills come by turns: just after a checkpoint, during the start of the process, and at the end of a run, while it
+writes its model, its sample and its curve. Five kills; LLMC_KILLS=100 for more, with a report:
+    LLMC_KILLS=100 python -m pytest -s -o addopts= llmc/tests/training/test_kill.py
 """
 
 import os
@@ -17,17 +18,20 @@ import pytest
 import llmc
 from llmc.checkpoints import write_model
 from llmc.checkpoints.folder import checkpoints, load_checkpoint, model_path, state_path
+from llmc.checkpoints.integrity import check_file
 from llmc.config import GPT2Config
+from llmc.files.digest import digest
 from llmc.model import GPT2
 from llmc.tests.tiny_corpus import V, write_corpus
 from llmc.training import read_log
 
-KILLS = int(os.environ.get("LLMC_KILLS", 3))
+KILLS = int(os.environ.get("LLMC_KILLS", 5))
 BETWEEN = 12  # at most this many steps from one kill to the next
-STEPS = 2 * BETWEEN * KILLS
-OPTIONS = "--batch-size 1 --sequence-length 16 --warmup 5 --val-every 7 --val-batches 1 --sample-tokens 0"
-OPTIONS += " --checkpoint-every 1 --skip-loss-z 3 --total-batch-size 32"
+STEPS = BETWEEN * KILLS
+OPTIONS = "--batch-size 1 --sequence-length 16 --warmup 5 --val-every 7 --val-batches 1 --sample-tokens 4"
+OPTIONS += " --checkpoint-every 1 --skip-loss-z 3 --total-batch-size 32 --schedule constant"
 A_STEP = 0.03  # seconds, roughly, including its checkpoint
+WAYS = {"step": A_STEP, "start": 2.0, "end": 1.0}  # seconds, roughly, that each of them takes
 
 
 def start(*arguments):
@@ -41,17 +45,17 @@ def start(*arguments):
 
 def finish(process):
     """Wait until the process ends; it must succeed."""
-    assert process.wait(timeout=300) == 0, process.stderr.read()
+    assert process.wait(timeout=300 + 2 * STEPS) == 0, process.stderr.read()
     process.stderr.close()
 
 
 def kill(process, folder, step, delay):
     """Kill -9, `delay` seconds after the checkpoint of `step` or a later one; returns the newest complete one seen."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while max(checkpoints(folder), default=0) < step and time.monotonic() < deadline and process.poll() is None:
         time.sleep(0.001)
     time.sleep(delay)
-    seen = max(checkpoints(folder))
+    seen = max(checkpoints(folder), default=0)
     process.kill()
     process.wait()
     error = process.stderr.read()
@@ -75,9 +79,12 @@ def test_killed_at_random_moments(tmp_path):
     finish(start(*settings, "--keep", "0", "--out", whole))
     moments, counts = random.Random(1), dict(lost=0, wrong=0, complete=0, leftovers=0)
     for number in range(KILLS):
-        step = max(checkpoints(run), default=0) + moments.randint(1, BETWEEN)
-        process = start("--resume", run) if number else start(*settings, "--keep", "3", "--out", run)
-        seen = kill(process, run, step, moments.uniform(0, A_STEP))
+        way = list(WAYS)[number % 3]
+        before = max(checkpoints(run), default=0)
+        step = before + (0 if way == "start" else moments.randint(1, BETWEEN - 1))
+        total = ["--steps", str(step if way == "end" else before + BETWEEN)]
+        process = start(*(["--resume", run] if number else [*settings, "--keep", "3", "--out", run]), *total)
+        seen = kill(process, run, step, moments.uniform(0, WAYS[way]))
         complete = checkpoints(run)
         counts["lost"] += max(complete) < seen
         counts["complete"] += len(complete)
@@ -87,10 +94,14 @@ def test_killed_at_random_moments(tmp_path):
         wholes = {path.name for step in complete for path in (model_path(run, step), state_path(run, step))}
         counts["leftovers"] += any(p.name not in wholes for p in Path(run).glob("*[0-9].bin*"))
         counts["leftovers"] += any(Path(run).glob(".*.tmp"))
+        if (Path(run) / "model.bin").is_file():  # that of an earlier end, until there is a new one
+            at = {digest(model_path(whole, s)) for s in range(1, max(complete) + 1)}
+            counts["wrong"] += check_file(Path(run) / "model.bin") not in at
     print(f"\n{KILLS} kills, {max(checkpoints(run))} of {STEPS} steps made by then: {counts}")
     assert counts["lost"] == counts["wrong"] == 0
-    finish(start("--resume", run))
+    finish(start("--resume", run, "--steps", str(STEPS)))
     assert files(run, STEPS) == files(whole, STEPS)
     assert (Path(run) / "model.bin").read_bytes() == (Path(whole) / "model.bin").read_bytes()
-    assert read_log(Path(run) / "main.log") == read_log(Path(whole) / "main.log")
+    log, uninterrupted = (read_log(Path(folder) / "main.log") for folder in (run, whole))
+    assert log["train"] == uninterrupted["train"] and set(log["val"]) >= set(uninterrupted["val"])
     assert len(checkpoints(run)) == 3 and not list(Path(run).glob(".*.tmp"))

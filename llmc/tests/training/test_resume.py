@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from llmc.backends import BACKENDS
-from llmc.checkpoints import write_model
+from llmc.checkpoints import load_model, write_model
 from llmc.checkpoints.folder import checkpoints, load_checkpoint, newest_model, save_checkpoint
 from llmc.config import PRESETS, GPT2Config
 from llmc.data import read_tokens, write_tokens
@@ -172,7 +172,9 @@ def test_a_run_folder_may_move(settings, tmp_path):
     assert np.array_equal(rest.model.params_flat, whole.model.params_flat) and rest.run_dir == tmp_path / "moved"
 
 
-def test_a_continued_run_keeps_what_it_left_until_it_ends_again(settings, tmp_path):
+@pytest.mark.parametrize("finished", [False, True])
+def test_a_continued_run_keeps_what_it_left_until_it_ends_again(settings, tmp_path, finished):
+    """Of a run that Ctrl-C ended, and of one that had made all of its steps and gets more. keep is 2."""
     names = ("model.bin", "sample.txt", "loss.png")
 
     def kill(report):
@@ -180,12 +182,16 @@ def test_a_continued_run_keeps_what_it_left_until_it_ends_again(settings, tmp_pa
         if report.step == 7:
             raise Killed
 
-    stopped(settings("run", checkpoint_every=2), 3)
+    if finished:
+        train(settings("run", checkpoint_every=2, steps=3), quiet=True)
+    else:
+        stopped(settings("run", checkpoint_every=2), 3)
     assert newest_model(tmp_path / "run").name == "model.bin"
     before = [(tmp_path / "run" / name).read_bytes() for name in names]
     with pytest.raises(Killed):
-        resume(tmp_path / "run", on_step=kill)
-    assert find_model(tmp_path / "run").name == "model_00000006.bin"
+        resume(tmp_path / "run", on_step=kill, steps=8)
+    assert find_model(tmp_path / "run").name == "model_00000006.bin" and checkpoints(tmp_path / "run") == [4, 6]
+    load_model(tmp_path / "run" / "model.bin")  # it can be used, though the checkpoint that it came from is gone
     resume(tmp_path / "run", quiet=True)
     assert newest_model(tmp_path / "run").name == "model.bin" and not list((tmp_path / "run").glob(".*"))
     assert not before == [(tmp_path / "run" / name).read_bytes() for name in names]
@@ -266,8 +272,8 @@ def test_two_processes_never_train_one_run(settings, tmp_path):
         ("settings.json", b'{"speed": 9}', "does not hold the settings of a run"),
         ("settings.json", b'{"steps": -1}', "steps must be"),
         ("settings.json", None, "does not exist; start a new run"),
-        ("state_00000004_00000.bin", b"", "is not an optimizer state"),
-        ("model_00000004.bin", b"", "is not an llm.c model"),
+        ("state_00000004_00000.bin", b"", "state_00000004_00000.bin is not as it was saved; there is no earlier"),
+        ("model_00000004.bin", b"", "model_00000004.bin is not as it was saved; there is no earlier checkpoint"),
         ("DONE_00000004", None, "no checkpoint"),
         ("main.log", b"hello\n", "line 1"),
     ],

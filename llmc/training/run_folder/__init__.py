@@ -3,7 +3,7 @@
 main.log        one line at a time, as the run goes
 settings.json, tokenizer.bin   with the first checkpoint
 model_%08d.bin, state_%08d_00000.bin, DONE_%08d   checkpoints, see llmc/checkpoints/folder.py
-model.bin, sample.txt, loss.png   at the end, even of an interrupted run; removed while the run is resumed
+model.bin, sample.txt, loss.png   at the end, even of an interrupted run; a resumed one keeps them until it ends
 """
 
 from llmc.training.run_folder.find_models import find_model, find_run, runs_home

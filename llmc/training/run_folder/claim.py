@@ -13,7 +13,7 @@ def claim_folder(out, name) -> Path:
 
     Raises UserError when `out` holds something, when `name` is not a plain name, and when the folder cannot be made.
     """
-    return _claim(user_path(out)) if out is not None else _claim_number(runs_home(), name)
+    return _claim(user_path(out)) if out is not None else claim_number(runs_home(), name)
 
 
 def _claim(path) -> Path:
@@ -29,7 +29,7 @@ def _claim(path) -> Path:
     return path
 
 
-def _claim_number(home, name) -> Path:
+def claim_number(home, name) -> Path:
     """home/NAME, or, when that is taken, home/NAME-2, home/NAME-3, …; two runs at once get two folders."""
     if name != Path(name).name or name in ("", ".", ".."):
         raise UserError(f"{name!r} cannot be the name of a run; use a plain name, or give a folder with --out.")

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import llmc
 from llmc.checkpoints.folder import FINAL_MODEL, newest_model
+from llmc.checkpoints.integrity import check_file
 from llmc.config import GPT2Config
 from llmc.data.corpus import TOKENIZER
 from llmc.data.gpt2_tokenizer import LLMC_NAME, gpt2_encoding
@@ -73,10 +74,12 @@ def find_tokenizer(V: int, chosen=None, folders=(), required=True):
     """The tokenizer of a model with V tokens: the file `chosen`, else the one in `folders`, else GPT-2's.
 
     None when there is none and it is not required. Raises UserError for a file that is missing or damaged or has
-    another number of tokens, and when the folders hold different tokenizers.
+    another number of tokens or is not as its run saved it, and when the folders hold different tokenizers.
     """
     places = [folder / name for folder in dict.fromkeys(folders) for name in (TOKENIZER, LLMC_NAME)]
     paths = [Path(chosen)] if chosen else [path for path in places if path.is_file()]
+    for path in paths:
+        check_file(path)
     encodings = [read_tokenizer(path) for path in paths]
     for path, encoding in zip(paths, encodings):
         if encoding.n_vocab != V:

@@ -15,6 +15,11 @@ from llmc.training.run_folder.lock import try_lock
 
 LOG = "main.log"
 NUMBER = r"([-+]?(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|nan|inf))"
+LINES = {
+    "val": "s:{} tel:{:.4f}\n",
+    "eval": "s:{} eval:{:.4f}\n",
+    "train": "s:{} trl:{:.4f} lr:{:.6f} norm:{:.2f}\n",
+}
 PATTERNS = {  # in the order in which a step writes its lines
     "val": re.compile(rf"s:(\d{{1,18}}) tel:{NUMBER}"),
     "eval": re.compile(rf"s:(\d{{1,18}}) eval:{NUMBER}"),
@@ -44,17 +49,31 @@ class LogWriter:
 
     def val(self, step, loss):
         """Validation loss (nats per token) of the model after `step` updates."""
-        self._line(f"s:{step} tel:{loss:.4f}\n")
+        self._write(LINES["val"].format(step, loss))
 
     def train(self, step, loss, lr, norm):
         """Loss, learning rate and gradient norm (before clipping) of update number `step`, counted from 0."""
-        self._line(f"s:{step} trl:{loss:.4f} lr:{lr:.6f} norm:{norm:.2f}\n")
+        self._write(LINES["train"].format(step, loss, lr, norm))
+
+    def rewrite(self, history):
+        """Replace whatever is in the file by a history, in the form of read_log."""
+        self._file.truncate(0)
+        rows = [(row[0], kind, row) for kind, rows in history.items() for row in rows]
+        rows.sort(key=lambda item: (item[0], list(LINES).index(item[1])))
+        self._write("".join(LINES[kind].format(*row) for _, kind, row in rows))
+
+    def is_in_place(self) -> bool:
+        """Whether the file still has its name: not when it, or its folder, was moved or deleted."""
+        try:
+            return os.path.samestat(os.fstat(self._file.fileno()), os.stat(self.path))
+        except OSError:
+            return False
 
     def close(self):
         """Close the file; the system has every line already."""
         self._file.close()
 
-    def _line(self, text):
+    def _write(self, text):
         data = text.encode("ascii")
         start = self._file.seek(0, os.SEEK_END)
         try:

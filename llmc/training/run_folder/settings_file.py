@@ -1,16 +1,24 @@
-"""`settings.json` in a run folder: {"preset": "tiny", "sequence_length": 64, …}, the fields of TrainSettings."""
+"""`settings.json` in a run folder: {"preset": "tiny", "sequence_length": 64, …}, the fields of TrainSettings.
+
+Its last entry is a digest of the others: a setting that is edited by hand would make another run out of this one, so it
+is refused; those that may change within a run are options of `llmc train --resume`.
+"""
 
 import json
+import os
 from dataclasses import asdict, fields
 from pathlib import Path
 
 from llmc.data import CORPORA
 from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
+from llmc.files.digest import json_digest
 from llmc.files.reading import opened
+from llmc.terminal import llmc_command
 from llmc.training.settings import PLACE, TrainSettings
 
 SETTINGS = "settings.json"
+DIGEST = "sha256"
 
 
 def write_settings(folder, settings: TrainSettings):
@@ -18,23 +26,34 @@ def write_settings(folder, settings: TrainSettings):
 
     The path of a data folder is made absolute, so that it is found again from anywhere.
     """
-    values = {name: value for name, value in asdict(settings).items() if name not in PLACE}
+    values = setting_values(settings)
     if settings.data not in CORPORA and Path(settings.data).is_dir():
         values["data"] = str(Path(settings.data).resolve())
     with atomic_write(Path(folder) / SETTINGS, "w") as file:
-        json.dump(values, file, indent=1)
+        json.dump({**values, DIGEST: json_digest(values)}, file, indent=1)
+
+
+def setting_values(settings: TrainSettings) -> dict:
+    """{name: value} of all settings but the place of the run, in JSON's types."""
+    values = {name: value for name, value in asdict(settings).items() if name not in PLACE}
+    return {name: os.fspath(value) if isinstance(value, os.PathLike) else value for name, value in values.items()}
 
 
 def read_settings(folder) -> TrainSettings:
-    """The settings of the run in a folder. Raises UserError when they are missing or damaged."""
+    """The settings of the run in a folder. Raises UserError when they are missing, damaged or edited."""
     path = Path(folder) / SETTINGS
     values = _read(path)
+    known = values.pop(DIGEST, None) if isinstance(values, dict) else None  # none in those of older runs
     if not isinstance(values, dict) or not values.keys() <= {field.name for field in fields(TrainSettings)}:
         raise UserError(f"{path} does not hold the settings of a run; start a new run from its weights with --model.")
     try:
-        return TrainSettings(**values)
+        settings = TrainSettings(**values)
     except (UserError, OverflowError) as error:  # OverflowError: a whole number too long for a float
         raise UserError(f"{path} is damaged: {error}") from None
+    if known not in (None, json_digest(values)):
+        command = llmc_command("train", "--resume", Path(folder), "--learning-rate", "X")
+        raise UserError(f"{path} has been edited; undo that, and give new settings as options, such as `{command}`.")
+    return settings
 
 
 def _read(path):

@@ -1,17 +1,21 @@
 """Writing a run folder: nothing is ever overwritten by another run, and no file is ever half-written."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from llmc.checkpoints import write_model
 from llmc.checkpoints.folder import FINAL_MODEL, latest_checkpoint, model_path, save_checkpoint
+from llmc.checkpoints.integrity import check_file
 from llmc.data.corpus import TOKENIZER
 from llmc.data.tokenizer import write_tokenizer
 from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
-from llmc.training.run_folder.claim import claim_folder, remove_if_empty
+from llmc.files.digest import digest
+from llmc.terminal import shown
+from llmc.training.run_folder.claim import claim_folder, claim_number, remove_if_empty
 from llmc.training.run_folder.log import LOG, LogWriter
-from llmc.training.run_folder.settings_file import write_settings
+from llmc.training.run_folder.settings_file import SETTINGS, write_settings
 
 SAMPLE, PLOT = "sample.txt", "loss.png"
 
@@ -20,13 +24,15 @@ class RunFolder:
     """The folder of one run, which belongs to this process for as long as its log is open. A context manager.
 
     RunFolder.create(…) starts a new run, RunFolder(path) continues one. A new run that ends before it has logged a line
-    removes its folder again. Raises UserError when another process is training in the folder.
+    removes its folder again. A folder that disappears meanwhile, or its log, is written again, whole, at the next save.
+    Raises UserError when another process is training in the folder.
     """
 
     def __init__(self, path):
         self.path = Path(path)
-        self._described = False  # settings.json and tokenizer.bin are by this process
+        self._files = {}  # digests of files next to the checkpoints, once this process has written what they need
         self.log = LogWriter(self.path / LOG)
+        self._identity = os.stat(self.path)
 
     @classmethod
     def create(cls, out, name):
@@ -60,19 +66,51 @@ class RunFolder:
         """Step of the newest checkpoint; None when there is none."""
         return latest_checkpoint(self.path)
 
-    def save_checkpoint(self, trainer):
-        """Save the state of the trainer, unless it is saved already; the oldest checkpoints are removed."""
-        if trainer.step == self.latest:
-            return
-        if not self._described:
-            self._describe(trainer)
-        save_checkpoint(self.path, trainer.model, trainer.state(), trainer.settings.keep)
+    def save_checkpoint(self, trainer, history) -> str | None:
+        """Save the state of the trainer, unless it is saved already; the oldest checkpoints are removed.
 
-    def _describe(self, trainer):
-        """Write settings.json and tokenizer.bin, which a checkpoint needs to be used."""
+        history: the log so far, in the form of read_log. Returns a sentence when the folder had disappeared.
+        """
+        path, found = self.path, self.log.is_in_place()
+        if not found:
+            self._restore(history)
+        if not self._files or not all((self.path / name).is_file() for name in (SETTINGS, TOKENIZER)):
+            self._files = self._describe(trainer)
+        if trainer.step != self.latest:
+            state = trainer.state()
+            state.about["files"] = self._files
+            save_checkpoint(self.path, trainer.model, state, trainer.settings.keep)
+        return None if found else f"{shown(path)} had disappeared; all of the run is now in {shown(self.path)}."
+
+    def _restore(self, history):
+        """Begin again, with the log so far, in this folder, or, when it is gone or another's, in the first free one."""
+        if not self._is_ours():
+            self.path = claim_number(self.path.parent, self.path.name)
+            self._files, self._identity = {}, os.stat(self.path)
+        old, self.log = self.log, LogWriter(self.path / LOG)
+        old.close()
+        self.log.rewrite(history)
+
+    def _is_ours(self) -> bool:
+        """Whether the folder is still the one in which the run began."""
+        try:
+            return os.path.samestat(self._identity, os.stat(self.path))
+        except OSError:
+            return False
+
+    def _describe(self, trainer) -> dict:
+        """Write settings.json and tokenizer.bin, which a checkpoint needs to be used; returns {name: SHA-256}.
+
+        settings.json holds its own. A model.bin that an earlier end of the run left stays until there is a new one.
+        """
         write_settings(self.path, trainer.settings)
         write_tokenizer(self.path / TOKENIZER, trainer.encoding)
-        self._described = True
+        files = {TOKENIZER: digest(self.path / TOKENIZER)}
+        final = self.path / FINAL_MODEL
+        if final.is_file():
+            with suppress(UserError):  # it is damaged: then nothing shall vouch for it
+                files[FINAL_MODEL] = check_file(final) or digest(final)
+        return files
 
     def save_result(self, trainer, result):
         """Write model.bin, sample.txt and loss.png; the last checkpoint and the log could restore all of them."""

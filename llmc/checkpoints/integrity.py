@@ -1,0 +1,73 @@
+"""Whether the files of a run are still as they were saved. A DONE tells; an empty one, such as llm.c's, does not."""
+
+from pathlib import Path
+
+from llmc.checkpoints.names import FINAL_MODEL, OURS, checkpoints, done_path, done_steps, model_path, state_path
+from llmc.checkpoints.record import read_record
+from llmc.errors import UserError
+from llmc.files.digest import digest
+
+
+def check_checkpoint(folder, step: int) -> dict:
+    """The record of a checkpoint (see record.py), once its model and state have been found to be those that were saved.
+
+    Raises UserError otherwise: which file it is, and which checkpoint to continue from instead.
+    """
+    path = damaged_file(folder, step)
+    if path is None:
+        return read_record(done_path(folder, step))
+    earlier = [s for s in checkpoints(folder) if s < step and damaged_file(folder, s) is None]
+    if not earlier:
+        advice = "there is no earlier checkpoint, so restore the file from a copy, or start again"
+    else:
+        later = ", ".join(done_path(folder, s).name for s in checkpoints(folder) if s > earlier[-1])
+        advice = f"to continue from step {earlier[-1]} instead, delete {later} in this folder"
+    raise UserError(f"{path} is not as it was saved; {advice}.")
+
+
+def damaged_file(folder, step: int) -> Path | None:
+    """The file of a checkpoint that is not as it was saved; None when there is none, or when its DONE is empty."""
+    done = done_path(folder, step)
+    try:
+        record = read_record(done)
+    except UserError:
+        return done
+    if record.get("step", step) != step:  # the DONE of another checkpoint
+        return done
+    paths, files = (model_path(folder, step), state_path(folder, step)), record["files"]
+    return next((path for path in paths if path.name in files and digest(path) != files[path.name]), None)
+
+
+def check_file(path) -> str | None:
+    """The SHA-256 of a model or tokenizer as a checkpoint next to it knows it; None when none of them does.
+
+    Raises UserError when they know it with other contents.
+    """
+    path = Path(path)
+    known = set().union(*(_digests(path, read_record(done)) for done in _marks(path)))
+    if not known or None in known:
+        return None
+    found = digest(path)
+    if found not in known:
+        raise UserError(
+            f"{path} is not as it was saved; take another checkpoint of its run, or restore it from a copy."
+        )
+    return found
+
+
+def _marks(path):
+    """Each DONE that may know a file: that of its step, or, for a file without a step, all in its folder."""
+    match, folder = OURS.fullmatch(path.name), path.parent
+    own = match and (match[1] or match[2])
+    return [done_path(folder, step) for step in done_steps(folder) if not own or int(own) == step]
+
+
+def _digests(path, record) -> set:
+    """The digests that a record has for a file; {None} when it should know it but is empty."""
+    files = record["files"]
+    if not files:
+        return {None}
+    names = [path.name]
+    if path.name == FINAL_MODEL:  # it is the model of the run's last step, or one that an earlier end of the run left
+        names.append(model_path(path.parent, record["step"]).name)
+    return {files[name] for name in names if name in files}

@@ -1,0 +1,66 @@
+"""What the last bits of a run depend on besides its settings and data: backend, threads, BLAS, processor, versions.
+
+The same sum, cut into other parts, is rounded differently. So a checkpoint remembers what computed it, and a run that
+goes on under other conditions says so.
+"""
+
+from importlib import import_module, metadata
+
+import llmc
+
+INSTRUCTIONS = ("avx512f", "avx2", "avx", "neon")  # widest first
+
+
+def surroundings(backend: str) -> dict:
+    """{"backend": "cpu", "threads": 2, "BLAS": "openblas 0.3.30 (SkylakeX)", "processor": "znver3 (avx2)", …}."""
+    found = {
+        "backend": backend,
+        "processor": _processor(),
+        "llmc": llmc.__version__,
+        "numpy": metadata.version("numpy"),
+    }
+    return found | {"numpy": _of_numpy, "cpu": _of_cpu, "cuda": _of_cuda}[backend]()
+
+
+def differences(before: dict, now: dict) -> list[str]:
+    """["threads 1 instead of 2"]: what is no longer as it was. What one of them lacks is not compared."""
+    return [f"{name} {now[name]} instead of {was}" for name, was in before.items() if now.get(name, was) != was]
+
+
+def _processor():
+    """ "znver3 (avx2)": its type, and its widest instructions, which a virtual machine may hide."""
+    binding = import_module("llvmlite.binding")
+    features = binding.get_host_cpu_features()
+    return f"{binding.get_host_cpu_name()} ({next((name for name in INSTRUCTIONS if features.get(name)), 'basic')})"
+
+
+def _of_numpy():
+    """NumPy's own BLAS, and how many threads it uses."""
+    from threadpoolctl import ThreadpoolController
+
+    for library in ThreadpoolController().select(user_api="blas").lib_controllers:
+        if "numpy" in library.filepath:
+            kernels = getattr(library, "architecture", None)
+            name = f"{library.internal_api} {library.version}" + (f" ({kernels})" if kernels else "")
+            return {"BLAS": name, "threads": library.num_threads}
+    return {}  # one that threadpoolctl does not know, such as Apple's
+
+
+def _of_cpu():
+    """The BLAS that the kernels call, and Numba's threads."""
+    from llmc.backends.cpu import blas
+
+    numba = import_module("numba")
+    return {"BLAS": blas.description(), "threads": numba.get_num_threads(), "numba": numba.__version__}
+
+
+def _of_cuda():
+    """The GPU, or the emulator, whose sums have the same order on any number of threads."""
+    from llmc import cuda
+    from llmc.backends.gpu import has_tf32
+
+    if cuda.device() == "emulator":
+        return {"device": "emulator"}
+    runtime = cuda.xp.cuda.runtime
+    name = runtime.getDeviceProperties(runtime.getDevice())["name"].decode()
+    return {"device": name, "TF32": has_tf32(), "cupy": cuda.xp.__version__}
