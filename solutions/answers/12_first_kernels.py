@@ -191,7 +191,7 @@ def leaky_by_every_block(code):
     return replaced(code, f"int i = {INDEX};", "", GUARD, "for (int i = threadIdx.x; i < n; i += blockDim.x) {")
 
 
-@wrong("leaky_relu", says="requests of a warp go to global memory")
+@wrong("leaky_relu", says="20 numbers of one array are handled by a single thread")
 def leaky_that_reads_everything(code):
     read = "    float mine = 0.0f;\n    for (int k = 0; k < n; k++) mine += k == i ? x[k] : 0.0f * x[k];\n"
     code = replaced(code, f"    {GUARD}", f"{read}    {GUARD}")
@@ -353,7 +353,7 @@ def swap_with_a_factor_too_much(code):
     return replaced(code, "(b * C + c) * T + t", "(b * T * C + c) * T + t")
 
 
-@wrong("swap_axes", says="the right numbers in the wrong places: look at how the index is made")
+@wrong("swap_axes", says="numbers of x, but with another b, t and c than they should have")
 def swap_and_turn(code):
     return replaced(code, "(b * C + c) * T + t", "((b * C + c) * T + t + 5) % (B * T * C)")
 

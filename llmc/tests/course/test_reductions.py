@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from llmc.course.checks.explain import WrongAnswer
-from llmc.course.lessons.reductions import ladders, lanes, teamwork
+from llmc.course.lessons.reductions import ladders, lanes, moments, softmaxes, teamwork, trees
 from llmc.course.lessons.reductions import rows as lesson
 from llmc.cuda import RawKernel, inspect
 from llmc.kernels import kernel, source
@@ -23,11 +23,12 @@ def tables():
         x = RNG.normal(0.3, 2, (N, C)).astype(np.float32)  # (N, C)
         w, b = RNG.normal(2, 1, (2, C)).astype(np.float32)  # (C,) each
         for threads in (256, 32):
-            yield lesson.row_sums(x), lesson.row_sums_mistakes(x, threads)
-        yield lesson.softmax(x), lesson.softmax_mistakes(x)
+            yield lesson.row_sums(x), trees.mistakes(x, threads)
+        yield lesson.softmax(x), softmaxes.mistakes(x)
         few = np.float32(0.01) * x  # (N, C)   so small that eps shows
-        normed = lesson.normed(few, w, b), lesson.normed_mistakes(few, w, b)
-        fused = lesson.fused(few, few[::-1], w, b), lesson.fused_mistakes(few, few[::-1], w, b)
+        normed = lesson.normed(few, w, b), moments.normed(few, w, b)
+        right = lesson.fused(few, few[::-1], w, b)
+        fused = right, moments.fused(few, few[::-1], w, b, (right.residual, right.out))
         for expected, known in (normed, fused):
             for name, wrongs in known.items():
                 yield getattr(expected, name), wrongs
