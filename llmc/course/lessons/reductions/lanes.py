@@ -65,6 +65,9 @@ def sums_gone_wrong(of_lane) -> dict:
         "what __shfl_up_sync leaves in each lane: only lane 31 has the whole sum": shuffled_up(of_lane, np.add),
         "what __shfl_sync leaves: its last argument is a lane, not a distance": shuffled_from(of_lane, np.add),
         "the largest of the lanes' sums: add them up": of_lane.max(axis=1, keepdims=True) + np.zeros_like(of_lane),
+        "another lane's own sum: the shuffles overwrite, so add with +=": of_lane[:, ::-1],
+        "lane 0's own sum: the lanes have not been added up": of_lane[:, :1] + np.zeros_like(of_lane),
+        "what shuffles that subtract leave in each lane": shuffled_xor(of_lane, np.subtract),
         "32 times the sum: do the lanes add up what each has whole already?": 32 * everything,
     }
 

@@ -45,6 +45,9 @@ def _means(x) -> dict:
         "the result of moving the mean away from b: gap is b.mean - a.mean, and it is added": lambda a, b: (
             a[1] - (b[1] - a[1]) * share_of_b(a, b)
         ),
+        "the result of moving the mean by gap / n, as for a single number: b has n_b of them": lambda a, b: (
+            a[1] + (b[1] - a[1]) / np.maximum(a[0] + b[0], 1)
+        ),
         "the sum of the row: the means of two parts are not added, but weighted": lambda a, b: a[1] + b[1],
         "the result of moving the mean all the way to b's: by b's share": lambda a, b: b[1],
         "the result of keeping a's mean: it moves towards b's": lambda a, b: a[1],
@@ -80,6 +83,13 @@ def _squares(x) -> dict:
             a[2] + b[2] + (b[1] - a[1]) * a[0] * b[0] / n(a, b)
         ),
         "gap² · n_a · n_b / n subtracted: it is added": lambda a, b: a[2] + b[2] - gap2(a, b) * a[0] * b[0] / n(a, b),
+        "gap² · n_a · n_b / n²: n divides once": lambda a, b: a[2] + b[2] + gap2(a, b) * a[0] * b[0] / n(a, b) ** 2,
+        "a step as for a single number: b's squares and n_b are missing": lambda a, b: (
+            a[2] + gap2(a, b) * a[0] / n(a, b)
+        ),
+        "the average of both parts': add them up, they are sums": lambda a, b: (
+            (a[2] * a[0] + b[2] * b[0]) / n(a, b) + gap2(a, b) * a[0] * b[0] / n(a, b)
+        ),
         "a's part alone: b's are missing": lambda a, b: a[2] + gap2(a, b) * a[0] * b[0] / n(a, b),
         "b's part alone: a's are missing": lambda a, b: b[2] + gap2(a, b) * a[0] * b[0] / n(a, b),
     }
@@ -132,6 +142,16 @@ def fused(x1, x2, w, b, outputs) -> dict:
     one_of_four = np.arange(x1.shape[1]) % 4 == 0  # (C,)
     total, few = x1 + x2, x1 + one_of_four * x2  # (N, C) each
     squares = (one_of_four * (total - total.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)  # (N,)
+    for k, slot in enumerate("xyzw"):
+        mine = np.arange(x1.shape[1]) % 4 == k  # (C,)
+        centred = (total - total.mean(axis=1, keepdims=True)) ** 2  # (N, C)
+        for words, weight in (("left out", 0), ("subtracted", -1)):
+            w_k = np.where(mine, weight, 1)  # (C,)
+            known["mean"][f"1 / C times a sum with .{slot} {words}"] = (w_k * total).mean(axis=1), CACHED
+            known["rstd"][f"the result of squares with .{slot} {words}"] = (
+                _rstd((w_k * centred).sum(axis=1), x1),
+                CACHED,
+            )
     fourth = "a quarter of the numbers: a float4 has x, y, z and w, and all four count"
     known["residual"][f"x1 with x2 added to {fourth}"] = few, CACHED
     known["mean"][f"1 / C times the sum of {fourth}"] = (one_of_four * total).sum(axis=1) / x1.shape[1], CACHED

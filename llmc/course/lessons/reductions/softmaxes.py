@@ -35,6 +35,8 @@ def mistakes(x) -> dict:
     known |= relocated(softmax_crossentropy.softmax_mistakes(x64), WARP)
     known |= {
         "exp(x - max) multiplied by its sum: divide": (e * total, WARP),
+        "exp(x - max) divided by the logarithm of its sum: divide by the sum": (e / np.log(total + (total == 1)), WARP),
+        "exp(x - max) divided by the sum of its squares": (e / (e * e).sum(axis=1, keepdims=True), WARP),
         "exp(x - max) divided by C: divide by the sum": (e / C, WARP),
         "exp(x - max) divided by the sum without the row's last number": (e / (total - e[:, -1:]), WARP),
         "exp(x - max) divided by the sum without the row's first number": (e / (total - e[:, :1]), WARP),
@@ -133,7 +135,7 @@ def _online(x64) -> dict:
     known = {}
     for words, rule in rules.items():
         top, total = online(x64, rule)  # (N, 32) each
-        with np.errstate(invalid="ignore", over="ignore"):
+        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
             known[words] = (e / (total * np.exp(top - row_top)).sum(axis=1, keepdims=True), ONLINE)
     return known | _merged(x64, e)
 

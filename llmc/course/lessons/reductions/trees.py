@@ -43,10 +43,17 @@ def _other_trees(x64, each):
     N, threads = each.shape
     halves = [threads >> k for k in range(1, 10) if threads >> k]  # 128, 64, … 1
     signs = np.array([(-1.0) ** bin(t).count("1") for t in range(threads)])  # (threads,)
-    every_32nd = np.stack([x64[:, t::LANES].sum(axis=1) for t in range(threads)], axis=1)  # (N, threads)
     begin_at_0 = threads * x64[:, ::threads].sum(axis=1)  # (N,)
     fourths = halves[::2]  # 128, 32, 8, 2
-    return {
+    steps = {
+        f"the sum of threads that go on in steps of {words}: in steps of blockDim.x none reads what another one has": (
+            x64 @ _visits(x64.shape[1], threads, step),
+            TREE,
+        )
+        for words, step in (("32", LANES), ("256", 256), ("gridDim.x", N), ("1", 1))
+        if step != threads
+    }
+    return steps | {
         "the result of a tree whose steps are halved twice: half /= 2": (_tree(each, fourths), TREE),
         "the result of a tree that goes down by a third in each step: half /= 2": (_tree(each, _thirds(threads)), TREE),
         "what the last thread has: the tree must add, with +=": (each[:, -1], TREE),
@@ -56,13 +63,14 @@ def _other_trees(x64, each):
             TREE,
         ),
         "what the tree leaves in partial[1]: the sum is in partial[0]": (each[:, 1::2].sum(axis=1), TREE),
-        "the sum of threads that go on in steps of 32: in steps of blockDim.x none reads what another one has": (
-            every_32nd.sum(axis=1),
-            TREE,
-        ),
         "the sum of threads that all begin at 0: thread t begins at t": (begin_at_0, TREE),
         "the sum of the first N numbers: a row has C": (x64[:, :N].sum(axis=1), TREE),
     }
+
+
+def _visits(C, threads, step):
+    """(C,): how many threads visit each number of a row if thread t takes t, t + step, …"""
+    return np.array([len(range(c % step, min(c, threads - 1) + 1, step)) for c in range(C)])
 
 
 def _tree(each, halves):
