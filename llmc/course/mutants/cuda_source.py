@@ -4,7 +4,7 @@
 
 Nothing is parsed. A rule is a regular expression for something in the text and what may stand there instead; comments
 and strings are left alone, and so is what the exercise gives: only what is between the solution's markers changes.
-Some mutants do not compile, and some are right all the same; `cuda_survey.py` finds out which.
+Some mutants do not compile, and some are right all the same; `authoring/cuda_mutants.py` finds out which.
 """
 
 import re

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from llmc.course.authoring.answers import Lesson
+from llmc.course.authoring.cuda_mutants import equivalent_kernels, survey_kernels
 from llmc.course.mutants.cuda_source import mutants
-from llmc.course.mutants.cuda_survey import equivalent_kernels, survey_kernels
 
 ROOT = Path(__file__).resolve().parents[3]
 LESSONS = ["12_first_kernels", "13_reductions"]
-SAMPLE = 3  # of each exercise; all of them: python -m llmc.course.mutants
+SAMPLE = 3  # of each exercise; survey_kernels without a count tries all
 KERNEL = """// blockDim.x + 1
 __global__ void add(float* y, const float* x, int n, int m)
 {

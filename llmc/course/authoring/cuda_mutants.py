@@ -41,14 +41,15 @@ def equivalent_kernels(root) -> dict:
 def survey_kernels(lesson: Lesson, count=None, seed=0) -> Iterator[TriedKernel]:
     """One by one, the mutants of every exercise in CUDA C; with count, for a sample of each that seed repeats."""
     for exercise in lesson.check_of:
-        solution = lesson.namespace[exercise]
-        found = mutants(solution) if isinstance(solution, str) else []
-        chosen = found if count is None else random.Random(f"{exercise} {seed}").sample(found, min(count, len(found)))
-        for words, mutant in chosen:
-            yield _tried(lesson, exercise, words, mutant)
+        if isinstance(lesson.namespace[exercise], str):
+            yield from tried_kernels(lesson, exercise, count, seed)
 
 
-def _tried(lesson, exercise, words, mutant):
-    with patience(SECONDS):
-        outcome = lesson.give(Answer(exercise, lambda solution: mutant, says=""), seed=1)
-    return TriedKernel(exercise, words, outcome.accepted, outcome.message)
+def tried_kernels(lesson: Lesson, exercise: str, count=None, seed=0) -> Iterator[TriedKernel]:
+    """The same for one exercise."""
+    found = mutants(lesson.namespace[exercise])
+    random_order = random.Random(f"{exercise} {seed}")
+    for words, mutant in found if count is None else random_order.sample(found, min(count, len(found))):
+        with patience(SECONDS):
+            outcome = lesson.give(Answer(exercise, lambda solution, mutant=mutant: mutant, says=""), seed=1)
+        yield TriedKernel(exercise, words, outcome.accepted, outcome.message)
