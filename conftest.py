@@ -39,7 +39,7 @@ CUDA = (
     "12_first_kernels",
     "13_reductions",
 )
-CUDA += ("course/test_first_kernels", "course/test_reductions")
+CUDA += ("course/test_first_kernels", "course/test_reductions", "course/test_cuda_mutants")
 
 
 def pytest_ignore_collect(collection_path):

@@ -118,6 +118,31 @@ def leaky_with_a_loop(code):
     return replaced(code, "    if (i < n) {", "    for (; i < n; i += gridDim.x * blockDim.x) {")
 
 
+@right("leaky_relu")
+def leaky_written_twice_by_its_own_thread(code):
+    return replaced(
+        code, "out[i] = x[i] > 0.0f ? x[i] : slope * x[i];", "out[i] = x[i]; if (out[i] < 0) out[i] *= slope;"
+    )
+
+
+@right("leaky_relu")
+def leaky_with_two_branches(code):
+    branches = "if (x[i] > 0) { out[i] = x[i]; } else { out[i] = slope * x[i]; }"
+    return replaced(code, "out[i] = x[i] > 0.0f ? x[i] : slope * x[i];", branches)
+
+
+@wrong("leaky_relu", says="-slope · x where x is below 0: the sign is lost")
+def leaky_of_the_absolute_value(code):
+    return replaced(code, ": slope * x[i]", ": slope * fabsf(x[i])")
+
+
+@wrong("leaky_relu", says="x cut to whole numbers: is there an int where a float belongs?")
+def leaky_in_an_int(code):
+    return replaced(
+        code, "out[i] = x[i] > 0.0f ? x[i] : slope * x[i];", "int v = x[i]; out[i] = v > 0 ? v : slope * v;"
+    )
+
+
 @wrong("leaky_relu", says="out of bounds, line ")
 def leaky_without_a_guard(code):
     return replaced(code, GUARD, "{")
@@ -191,7 +216,7 @@ def leaky_by_every_block(code):
     return replaced(code, f"int i = {INDEX};", "", GUARD, "for (int i = threadIdx.x; i < n; i += blockDim.x) {")
 
 
-@wrong("leaky_relu", says="requests of a warp go to global memory")
+@wrong("leaky_relu", says="20 numbers of one array are handled by a single thread")
 def leaky_that_reads_everything(code):
     read = "    float mine = 0.0f;\n    for (int k = 0; k < n; k++) mine += k == i ? x[k] : 0.0f * x[k];\n"
     code = replaced(code, f"    {GUARD}", f"{read}    {GUARD}")
@@ -353,7 +378,7 @@ def swap_with_a_factor_too_much(code):
     return replaced(code, "(b * C + c) * T + t", "(b * T * C + c) * T + t")
 
 
-@wrong("swap_axes", says="the right numbers in the wrong places: look at how the index is made")
+@wrong("swap_axes", says="numbers of x, but with another b, t and c than they should have")
 def swap_and_turn(code):
     return replaced(code, "(b * C + c) * T + t", "((b * C + c) * T + t + 5) % (B * T * C)")
 
@@ -409,6 +434,21 @@ def vec4_with_a_tail_by_the_first_thread(code):
         for (int i = whole; i < n; i++) out[i] = x1[i] + x2[i];
 """,
     )
+
+
+@wrong("residual_vec4", says="x1 alone behind the last whole four")
+def vec4_with_half_a_tail(code):
+    return replaced(code, "out[k] = x1[k] + x2[k];", "out[k] = x1[k];")
+
+
+@wrong("residual_vec4", says="the reference, except for .z of each float4")
+def vec4_with_a_wrong_sum_in_one_place(code):
+    return replaced(code, "a.z + b.z", "a.z + 2 * b.z")
+
+
+@wrong("residual_vec4", says="4 bytes at a time: read a whole float4 first")
+def vec4_read_component_by_component(code):
+    return replaced(code, "float4 b = *", "const float4& b = *")
 
 
 @wrong("residual_vec4", says="never written")
@@ -522,6 +562,59 @@ def axpy_by_whole_blocks(code):
         }
     }
 """,
+    )
+
+
+@right("axpy")
+def axpy_four_at_a_time(code):
+    return body(
+        code,
+        """
+    int thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
+    for (int q = thread; q < n / 4; q += threads) {
+        float4 u = reinterpret_cast<float4*>(y)[q], v = reinterpret_cast<const float4*>(x)[q];
+        u.x += a * v.x, u.y += a * v.y, u.z += a * v.z, u.w += a * v.w;
+        reinterpret_cast<float4*>(y)[q] = u;
+    }
+    if (thread == 0)
+        for (int i = n / 4 * 4; i < n; i++) y[i] += a * x[i];
+""",
+    )
+
+
+@wrong("axpy", says="numbers of one array are handled by a single thread")
+def axpy_by_one_thread_of_each_block(code):
+    return body(
+        code,
+        """
+    int each = (n + gridDim.x - 1) / gridDim.x, first = blockIdx.x * each;
+    if (threadIdx.x == 0)
+        for (int i = first; i < first + each && i < n; i++) y[i] += a * x[i];
+""",
+    )
+
+
+@wrong("axpy", says="numbers of one array are handled by a single thread")
+def axpy_by_the_first_block(code):
+    return body(
+        code, "    if (blockIdx.x == 0)\n        for (int i = threadIdx.x; i < n; i += blockDim.x) y[i] += a * x[i];\n"
+    )
+
+
+@wrong("axpy", says="y equals a · x, added by every thread to every number")
+def axpy_by_atomics_of_everybody(code):
+    return body(code, "    for (int i = 0; i < n; i++) atomicAdd(&y[i], a * x[i]);\n")
+
+
+@wrong("axpy", says="y equals (a - 1) · y + x: y was multiplied by a, and x was not")
+def axpy_with_a_in_the_wrong_place(code):
+    return replaced(code, "y[i] += a * x[i];", "y[i] = a * y[i] + x[i];")
+
+
+@wrong("axpy", says="is something left over in `kept`, or does it depend on the numbers?")
+def axpy_that_keeps_what_it_added(code):
+    return "__device__ float kept[1024];\n" + replaced(
+        code, "y[i] += a * x[i];", "kept[i] += a * x[i]; y[i] += kept[i];"
     )
 
 
@@ -645,6 +738,20 @@ def split_two_at_a_time(code):
 
 def _changed(code, old, new):
     return replaced(code, old, new)
+
+
+@wrong("split_heads", says="numbers of one array are handled by a single thread")
+def split_by_the_first_block(code):
+    return replaced(
+        code,
+        f"int i = {FIRST};  // flat index of out\n    if (i < 3 * B * NH * T * hs) {{",
+        "if (blockIdx.x == 0) for (int i = 4 * threadIdx.x; i < 3 * B * NH * T * hs; i += 4 * blockDim.x) {",
+    )
+
+
+@wrong("split_heads", says="but with another t than they should have (b, s, h and j are right)")
+def split_with_time_in_reverse(code):
+    return replaced(code, "(b * T + t) * 3", "(b * T + T - 1 - t) * 3")
 
 
 @wrong("split_heads", says="out of bounds")

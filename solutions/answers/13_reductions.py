@@ -96,6 +96,61 @@ def tree_of_one_warp(code):
     )
 
 
+@right("tree_sum")
+def tree_of_warps_that_add_by_atomics(code):
+    return holes(
+        code,
+        """
+    __shared__ float total;
+    if (t == 0) total = 0.0f;
+    __syncthreads();
+    float v = 0.0f;
+    for (int c = t; c < C; c += blockDim.x) v += x[c];
+    for (int gap = 16; gap > 0; gap >>= 1) v += __shfl_xor_sync(0xffffffff, v, gap);
+    if (t % 32 == 0) atomicAdd(&total, v);
+    __syncthreads();
+    if (t == 0) out[blockIdx.x] = total;
+""",
+    )
+
+
+ONE_PLACE = """
+    float sum = 0.0f;
+    for (int c = t; c < C; c += blockDim.x) sum += x[c];
+    if (t == 0) partial[0] = 0.0f;
+    __syncthreads();
+    atomicAdd(&partial[0], sum);
+    __syncthreads();
+    if (t == 0) out[blockIdx.x] = partial[0];
+"""
+OF_A_WARP = """
+    float sum = 0.0f;
+    for (int c = t; c < C; c += blockDim.x) sum += x[c];
+    for (int gap = 16; gap > 0; gap /= 2) sum += __shfl_down_sync(0xffffffff, sum, gap);
+    if (t == 0) out[blockIdx.x] = sum;
+"""
+
+
+@wrong("tree_sum", says="atomic operations go to shared memory; the goal is at most 16")
+def tree_of_atomics(code):
+    return holes(code, ONE_PLACE)
+
+
+@wrong("tree_sum", says="the sum of what the first 32 threads have: it was reduced only over a warp")
+def tree_of_the_first_warp(code):
+    return holes(code, OF_A_WARP)
+
+
+@wrong("tree_sum", says="each cut to a whole number in every turn: is there an int where a float belongs?")
+def tree_of_ints(code):
+    return replaced(code, "float sum = 0.0f;", "int sum = 0;")
+
+
+@wrong("tree_sum", says="the sum without the first number of the row")
+def tree_that_begins_at_1(code):
+    return replaced(code, "int c = t;", "int c = t + 1;")
+
+
 @wrong("tree_sum", says="each result is written 256 times")
 def tree_written_by_everybody(code):
     return replaced(code, "if (t == 0) {", "{")  # every thread writes the same number
@@ -292,6 +347,18 @@ def warp_whose_lanes_all_do_all(code):
     return replaced(code, "for (int c = lane; c < C; c += 32) total", "for (int c = 0; c < C; c++) total")
 
 
+@wrong("warp_softmax", says="subtract the maximum of the whole row")
+def warp_with_the_maximum_of_the_first_32(code):
+    return replaced(
+        code, "for (int c = lane; c < C; c += 32) top = fmaxf(top, x[c]);", "if (lane < C) top = fmaxf(top, x[lane]);"
+    )
+
+
+@wrong("warp_softmax", says="its last argument is a lane, not a distance")
+def warp_that_reads_one_lane(code):
+    return replaced(code, TOTAL, TOTAL.replace("_xor", ""))
+
+
 @wrong("warp_softmax", says="the maximum that __shfl_down_sync leaves in each lane")
 def warp_with_the_maximum_down(code):
     return replaced(code, TOP, TOP.replace("xor", "down"))
@@ -415,6 +482,21 @@ def online_pair_by_pair(code):
     return holes(code, loop, merged)
 
 
+@wrong("online_softmax", says="rescaled after the new number was added: rescale, then add")
+def online_rescaled_too_late(code):
+    return replaced(code, RESCALED, "total = (total + expf(x[c] - higher)) * expf(top - higher);")
+
+
+@wrong("online_softmax", says="a sum that begins again at each new maximum")
+def online_that_forgets(code):
+    return replaced(code, RESCALED, "total = x[c] > top ? 1.0f : total + expf(x[c] - higher);")
+
+
+@wrong("online_softmax", says="Is `top` itself updated in every turn")
+def online_whose_top_stays(code):
+    return replaced(code, "        top = higher;\n", "")
+
+
 @wrong("online_softmax", says="a sum that is not rescaled when the maximum grows")
 def online_never_rescaled(code):
     return replaced(code, RESCALED, "total += expf(x[c] - higher);")
@@ -508,6 +590,31 @@ def welford_around_the_new_mean(code):
 @wrong("welford_layernorm", says="rstd equals 1 / √eps: the squares stay 0")
 def welford_without_the_gap(code):
     return replaced(code, SQUARES, "a.squares + b.squares")
+
+
+@wrong("welford_layernorm", says="the means of two parts are not added, but weighted")
+def welford_adds_the_means(code):
+    return replaced(code, "a.mean + gap * share", "a.mean + b.mean")
+
+
+@wrong("welford_layernorm", says="gap² · n_b / n: n_a is missing")
+def welford_with_one_weight(code):
+    return replaced(code, "gap * gap * a.count * share", "gap * gap * share")
+
+
+@wrong("welford_layernorm", says="the root of a negative number")
+def welford_without_the_square(code):
+    return replaced(code, SQUARES, "a.squares + b.squares - fabsf(gap) * a.count * share")
+
+
+@wrong("welford_layernorm", says="seen.count, which only lane 0 has of the whole row")
+def welford_with_the_lanes_count(code):
+    return replaced(code, "seen.squares / C", "seen.squares / seen.count")
+
+
+@wrong("welford_layernorm", says="the reference with 1e-06 in place of 1e-5")
+def welford_with_another_eps(code):
+    return replaced(code, "1e-5f", "1e-6f")
 
 
 @wrong("welford_layernorm", says="squares with gap² · n_a · n_b, which must be divided by n")
@@ -616,6 +723,31 @@ def fused_in_registers(code):
 @right("fused_layernorm")
 def fused_that_waits_for_its_warp(code):
     return replaced(code, "    float m = total / C;", "    __syncwarp();\n    float m = total / C;")
+
+
+@wrong("fused_layernorm", says="subtracts two large numbers that agree")
+def fused_from_school(code):
+    code = replaced(
+        code,
+        "for (int i = lane; i < quads; i += 32) {\n        float4 u = mine[i];\n",
+        "for (int i = lane; i < quads; i += 32) {\n        float4 u = mine[i];\n        float m = 0.0f;\n",
+    )
+    return replaced(code, "squares / C + 1e-5f", "squares / C - m * m + 1e-5f")
+
+
+@wrong("fused_layernorm", says="writes go to numbers that another thread has written already")
+def fused_whose_lanes_all_write(code):
+    return replaced(code, "    if (lane == 0) {\n", "    {\n")
+
+
+@wrong("fused_layernorm", says="the mean from what __shfl_down_sync leaves in each lane: only lane 0 has the whole sum")
+def fused_with_the_mean_down(code):
+    return replaced(code, "total += __shfl_xor_sync", "total += __shfl_down_sync")
+
+
+@wrong("fused_layernorm", says="the squares of what __shfl_down_sync leaves in each lane")
+def fused_with_the_squares_down(code):
+    return replaced(code, "squares += __shfl_xor_sync", "squares += __shfl_down_sync")
 
 
 @wrong("fused_layernorm", says="do two warps use one place? Give each `kept + threadIdx.x / 32 * (C / 4)`")

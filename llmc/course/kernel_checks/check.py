@@ -37,8 +37,9 @@ c.launch(code, grid, block, args, kernel=None, shared_mem=0, options=())
                     a learner can look at afterwards as c.report
 c.demand(…)         WrongAnswer "right, but …" unless the last launch kept these limits. At least: efficiency (needed
                     over moved sectors, 0 to 1). At most: sectors, requests (by warps, to global memory: with float4
-                    there are a quarter as many), rewrites (of elements that were already written), shared_requests,
-                    bank_conflicts (extra passes), barriers (per block)
+                    there are a quarter as many), rewrites (of elements that another thread has written), busiest
+                    (elements of one array that one thread handles), shared_requests, shared_atomics, bank_conflicts
+                    (extra passes), barriers (per block)
 kernel_check(name, where={"race": 'lesson 13, section "…"', …})
                     where to look for each kind of problem: its name in the emulator's findings/kinds.py, a key of
                     demand, or "compile"

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from llmc.course.checks.explain import WrongAnswer
+from llmc.course.kernel_checks import shares
 from llmc.course.kernel_checks.source import literal_block
+from llmc.cuda.emulator.compiling.source import global_names
 from llmc.cuda.emulator.findings.kinds import BY_NAME, GRAVITY, KINDS
 
 DRAWN = {kind.name for kind in KINDS if kind.drawn}
-DRAWN |= {"efficiency", "sectors", "bank_conflicts", "rewrites"}
+DRAWN |= {"efficiency", "sectors", "bank_conflicts", "rewrites", "busiest"}
 NEVER_WRITTEN = "The launch is given, and large enough. Work out by hand which thread should write {}."
 DRAW = "To see which thread touches what:  c.report.plot()"
 TITLE = re.compile(r"(?P<title>[^:]+): kernel \S+?(?:, lines? [^:]+)?: ")  # how a report's paragraph begins
@@ -35,9 +37,19 @@ DEMANDS = {
     "shared_requests": Demand(lambda r: _requests(r, "shared"), "{:,} requests of a warp go to shared memory"),
     "bank_conflicts": Demand(lambda r: r.bank_conflicts, "{:,} extra passes are made for bank conflicts"),
     "rewrites": Demand(
-        lambda r: _rewrites(r),
+        shares.rewrites,
         "{:,} writes go to numbers that another thread has written already",
         advice="Does every thread do all the work, or the work of another block? Each number belongs to one thread.",
+    ),
+    "busiest": Demand(
+        shares.busiest,
+        "{:,} numbers of one array are handled by a single thread",
+        advice="Does it do the work of others, or do other threads or blocks idle? Each should take its own share.",
+    ),
+    "shared_atomics": Demand(
+        lambda r: sum(use.lanes for use in r.lines if use.space == "shared" and use.atomic),
+        "{:,} atomic operations go to shared memory",
+        advice="At one place they run one after the other. In a tree, many threads add side by side in each step.",
     ),
     "barriers": Demand(lambda r: r.barriers / max(1, r.raw.blocks_run), "{:,g} barriers are passed by a block"),
 }
@@ -47,14 +59,13 @@ def _requests(report, space) -> int:
     return sum(use.requests for use in report.lines if use.space == space)
 
 
-def _rewrites(report) -> int:
-    """Writes beyond the first to each element of the arrays that the launch wrote."""
-    arrays, written = report.raw.arguments, {}
-    for use in report.raw.accesses:
-        if use.write and use.space == "global" and use.argument >= 0:
-            each = use.size // arrays[use.argument].array.itemsize  # 4 for a float4
-            written[use.argument] = written.get(use.argument, 0) + use.lanes * each
-    return sum(max(0, count - arrays[k].array.size) for k, count in written.items())
+def _pieces(report) -> str:
+    """A sentence about the first line that takes a float4 apart before it has been read or stored; else ""."""
+    for use in report.lines:
+        if "float4" in report.raw.code and use.space == "global" and use.size == 4 and use.share <= 0.5:
+            what = f"Line {use.line} {use.access} 4 bytes at a time"
+            return f"{what}: read a whole float4 first, `float4 v = p[i];`, and store a whole one, `p[i] = v;`."
+    return ""
 
 
 class Wasteful(WrongAnswer):
@@ -128,8 +139,9 @@ def _comparison(*launches):
     right = [a for a in before if (a.code, a.kernel, a.arguments) == (last.code, last.kernel, last.arguments)]
     same_block = [a for a in right if a.block == last.block]
     if any(a.grid == last.grid for a in same_block):
-        again = "is something left over in a __device__ variable, or does it depend on the numbers?"
-        return f"A launch of the same sizes was right before: {again}"
+        kept = global_names(last.code)  # which outlives a launch
+        over = f": is something left over in `{kept[0]}`, or does it depend on the numbers?" if kept else ""
+        return f"A launch of the same sizes was right before, with other numbers{over or '.'}"
     if same_block:
         sentence = f"Right with {_listed(a.grid for a in same_block)} blocks, wrong with {_listed([last.grid])}"
         return f"{sentence}: does it assume how many blocks there are? Take gridDim."
@@ -158,5 +170,6 @@ def demand_text(report, what, limit, where) -> str | None:
         return None
     goal = f"at {'least' if demand.least else 'most'} {demand.sentence.split('}')[0]}}}".format(limit)
     lines = [f"right, but {demand.sentence.format(value)}; the goal is {goal}."]
-    lines += [demand.advice] * bool(demand.advice) + [report.table()]
+    advice = demand.advice or (_pieces(report) if what in ("requests", "sectors") else "")
+    lines += [advice] * bool(advice) + [report.table()]
     return "\n".join(lines + [DRAW] * (what in DRAWN) + look(where, what))

@@ -33,7 +33,10 @@ def solution_of(exercise: str) -> Solution | None:
     root = layout.checkout()
     for notebook in sorted((root / "solutions").glob("*.ipynb")) if root else []:
         before = {"__name__": "solution", "__builtins__": builtins}
-        for cell in (cell for cell in cells_of(notebook) if cell.kind == "code"):
+        cells = [cell for cell in cells_of(notebook) if cell.kind == "code"]
+        if not any(cell.mark.get("exercise") == exercise for cell in cells):
+            continue  # the cells of other notebooks need not run by themselves
+        for cell in cells:
             if cell.mark.get("role") == "check":
                 continue
             tree = _plain(ast.parse(cell.source))

@@ -12,7 +12,8 @@ from llmc.course.figures import roofline
 from llmc.course.kernel_checks.check import kernel_check
 from llmc.course.kernel_checks.source import one_index
 from llmc.course.learner.refusal import Refusal
-from llmc.course.lessons import first_kernels as lesson
+from llmc.course.lessons.first_kernels import mistakes
+from llmc.course.lessons.first_kernels import references as lesson
 from llmc.kernels import encoder, gelu, residual
 
 RNG = np.random.default_rng(12)
@@ -33,11 +34,11 @@ def tables():
     x3 = RNG.normal(1, 2, (3, 5, 7)).astype(np.float32)  # (B, T, C)
     qkv = RNG.normal(1, 2, (2, 3, 3 * 5 * 4)).astype(np.float32)  # (B, T, 3C)
     for slope in (0.3, 1.7):
-        yield lesson.leaky_relu(X, slope), lesson.leaky_relu_mistakes(X, slope)
-    yield lesson.swap_axes(x3), lesson.swap_axes_mistakes(x3)
-    yield X + X[::-1], lesson.residual_mistakes(X, X[::-1])
-    yield 2.5 * X, lesson.axpy_mistakes(2.5, X, 64)
-    yield lesson.split_heads(qkv, 5), lesson.split_heads_mistakes(qkv, 5)
+        yield lesson.leaky_relu(X, slope), mistakes.leaky_relu(X, slope)
+    yield lesson.swap_axes(x3), mistakes.swap_axes(x3, lesson.swap_axes(x3))
+    yield X + X[::-1], mistakes.residual(X, X[::-1], X + X[::-1])
+    yield 2.5 * X, mistakes.axpy(2.5, X, X[::-1], 2, 32)
+    yield lesson.split_heads(qkv, 5), mistakes.split_heads(qkv, 5, lesson.split_heads(qkv, 5))
 
 
 def test_every_known_mistake_is_wrong_and_unlike_the_others():

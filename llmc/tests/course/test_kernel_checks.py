@@ -11,11 +11,13 @@ from llmc.course import WrongAnswer, compare, recording
 from llmc.course.authoring import answers
 from llmc.course.authoring.answers import replaced
 from llmc.course.exercises import builder
+from llmc.course.kernel_checks import evidence, shares
 from llmc.course.kernel_checks import runs as kernel_runs
 from llmc.course.kernel_checks import words as kernel_words
 from llmc.course.kernel_checks.check import BLOCKS, SIZES, kernel_check
 from llmc.course.kernel_checks.source import literal_block, unfinished
 from llmc.course.kernel_checks.words import Launch, with_comparison
+from llmc.cuda import RawKernel, inspect
 
 SCALE = r"""
 extern "C" __global__ void scale(float* out, const float* inp, float factor, int n)
@@ -416,3 +418,74 @@ def test_a_gpu_that_disagrees():
         kernel_runs.agree("out", right + np.array([0, 0, 0.5], np.float32), right)
     with pytest.raises(WrongAnswer, match="on the GPU"):
         kernel_runs.agree("out", np.array([1, 2, 4], np.int32), np.array([1, 2, 3], np.int32))
+
+
+# ------------------------------------------------------------------------------------------ shares and evidence
+
+
+def shared_work(code, grid=2, block=4, n=20):
+    """The report of a kernel on out and x (n,)."""
+    head = 'extern "C" __global__ void k(float* out, const float* x, int n)\n{\n'
+    arrays = np.zeros(n, np.float32), np.ones(n, np.float32)  # (n,) each
+    return inspect(RawKernel(f"{head}{code}\n}}", "k"), (grid,), (block,), (*arrays, n))
+
+
+LOOP = "for (int i = {first}; i < n; i += {step}) {body}"
+FIRST, STEP = "blockIdx.x * blockDim.x + threadIdx.x", "gridDim.x * blockDim.x"
+
+
+@pytest.mark.parametrize(
+    "code, rewrites, busiest",
+    [
+        (LOOP.format(first=FIRST, step=STEP, body="out[i] = x[i];"), 0, 3),
+        (LOOP.format(first=FIRST, step=STEP, body="{ out[i] = x[i]; out[i] = 2 * x[i]; }"), 0, 3),
+        (LOOP.format(first="threadIdx.x", step="blockDim.x", body="out[i] = x[i];"), 20, 5),
+        (LOOP.format(first="0", step="1", body="out[i] = x[i];"), 140, 20),
+        ("if (blockIdx.x == 0 && threadIdx.x == 0) " + LOOP.format(first="0", step="1", body="out[i] = x[i];"), 0, 20),
+        ("int i = 4 * threadIdx.x; *(float4*)(out + i) = *(const float4*)(x + i);", 16, 4),
+    ],
+)
+def test_who_handles_which_number(code, rewrites, busiest):
+    report = shared_work(code)
+    assert (shares.rewrites(report), shares.busiest(report)) == (rewrites, busiest)
+
+
+def test_a_launch_too_large_to_be_recorded_is_counted():
+    report = shared_work(LOOP.format(first="0", step="1", body="out[i] = x[i];"), block=64, n=1000)
+    assert report.raw.trace is None and shares.rewrites(report) == 127_000 and shares.busiest(report) == 0
+
+
+def test_where_numbers_come_from():
+    x = np.random.default_rng(1).permutation(24).astype(np.float32).reshape(2, 3, 4)  # (B, T, C)
+    axes, wanted = {"b": 2, "t": 3, "c": 4}, np.arange(24).reshape(2, 3, 4)
+    assert evidence.came_from("x", x, x, wanted, axes) == evidence.came_from("x", x + 0.5, x, wanted, axes) == {}
+    (said,) = evidence.came_from("x", x[:, :, ::-1], x, wanted, axes)
+    assert said.startswith("numbers of x, but with another c than they should have (b and t are right); out[0, 0, 0]")
+    assert "holds the number with (b, t, c) = (0, 0, 3), and should hold the one with (0, 0, 0)" in said
+
+
+@pytest.mark.parametrize(
+    "wrong, says",
+    [
+        ([], None),
+        ([2, 6], ".z of each float4"),
+        ([0, 5, 4], ".x and .y of each float4"),
+        ([8, 9], "behind the last whole four"),
+        ([0, 9], None),
+        ([0, 1, 2, 3], None),
+    ],
+)
+def test_which_parts_of_a_float4_are_wrong(wrong, says):
+    right = np.arange(1.0, 11.0)  # (n,)
+    got = right.copy()
+    got[wrong] = 77
+    (said,) = evidence.slots(got, right) or [None]
+    assert said is None if says is None else says in said
+
+
+def test_a_float4_that_is_taken_apart_too_early():
+    body = "int i = threadIdx.x; const float4& v = ((const float4*)x)[i];\n"
+    body += "((float4*)out)[i] = make_float4(v.x, v.y, v.z, v.w);"
+    report = shared_work(body, grid=1, block=32, n=128)
+    told = kernel_words.demand_text(report, "requests", 2, {})
+    assert "reads x 4 bytes at a time: read a whole float4 first" in told

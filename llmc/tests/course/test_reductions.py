@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from llmc.course.checks.explain import WrongAnswer
-from llmc.course.lessons.reductions import ladders, lanes, teamwork
+from llmc.course.lessons.reductions import ladders, lanes, moments, softmaxes, teamwork, trees
 from llmc.course.lessons.reductions import rows as lesson
 from llmc.cuda import RawKernel, inspect
 from llmc.kernels import kernel, source
@@ -23,11 +23,12 @@ def tables():
         x = RNG.normal(0.3, 2, (N, C)).astype(np.float32)  # (N, C)
         w, b = RNG.normal(2, 1, (2, C)).astype(np.float32)  # (C,) each
         for threads in (256, 32):
-            yield lesson.row_sums(x), lesson.row_sums_mistakes(x, threads)
-        yield lesson.softmax(x), lesson.softmax_mistakes(x)
+            yield lesson.row_sums(x), trees.mistakes(x, threads)
+        yield lesson.softmax(x), softmaxes.mistakes(x)
         few = np.float32(0.01) * x  # (N, C)   so small that eps shows
-        normed = lesson.normed(few, w, b), lesson.normed_mistakes(few, w, b)
-        fused = lesson.fused(few, few[::-1], w, b), lesson.fused_mistakes(few, few[::-1], w, b)
+        normed = lesson.normed(few, w, b), moments.normed(few, w, b)
+        right = lesson.fused(few, few[::-1], w, b)
+        fused = right, moments.fused(few, few[::-1], w, b, (right.residual, right.out))
         for expected, known in (normed, fused):
             for name, wrongs in known.items():
                 yield getattr(expected, name), wrongs
@@ -52,6 +53,35 @@ def test_shuffled_down_leaves_the_sum_in_lane_0():
     v = RNG.normal(0, 1, (3, 32))  # (N, 32)
     left = lanes.shuffled_down(v, np.add)  # (N, 32)
     assert np.allclose(left[:, 0], v.sum(axis=1)) and not np.allclose(left[:, 1], v.sum(axis=1))
+
+
+def test_shuffled_up_leaves_the_sum_in_lane_31_and_shuffled_from_reads_one_lane():
+    v = RNG.normal(0, 1, (3, 32))  # (N, 32)
+    left = lanes.shuffled_up(v, np.add)  # (N, 32)
+    assert np.allclose(left[:, 31], v.sum(axis=1)) and not np.allclose(left[:, 30], v.sum(axis=1))
+    read = lanes.shuffled_from(v, lambda mine, other: 0 * mine + other)  # (N, 32)   from lane 16 first
+    assert np.array_equal(read, np.repeat(v[:, [16]], 32, axis=1))
+
+
+@pytest.mark.parametrize("C", [7, 129])
+def test_online_with_the_right_rule_gives_the_lanes_sums(C):
+    x = RNG.normal(0, 2, (3, C))  # (N, C)
+    top, total = lanes.online(x, lambda total, fall, e: total * np.exp(fall) + e)  # (N, 32) each
+    row_top = x.max(axis=1, keepdims=True)  # (N, 1)
+    assert np.allclose((total * np.exp(top - row_top)).sum(axis=1), np.exp(x - row_top).sum(axis=1))
+
+
+def test_only_telling_mistakes_are_kept():
+    right = np.array([1.0, 2.0])  # (N,)
+    known = {"a": (right, "x"), "b": (right + 1e-5, "x"), "c": (right + np.nan, "x"), "d": (2 * right, "x")}
+    assert list(lanes.telling(known, right)) == ["d"]
+
+
+def test_a_long_row_tells_nearly_all_mistakes_apart():
+    x = RNG.normal(0.3, 2, (5, 300)).astype(np.float32)  # (N, C)
+    w, b = RNG.normal(2, 1, (2, 300)).astype(np.float32)  # (C,) each
+    assert len(trees.mistakes(x, 256)) >= 20 and len(softmaxes.mistakes(x)) >= 45
+    assert len(moments.normed(np.float32(0.01) * x, w, b)["rstd"]) >= 25
 
 
 @pytest.mark.parametrize("gaps, whose", [(lanes.GAPS, [0] * 32), (lanes.GAPS[:-1], [0, 1] * 16)])

@@ -40,6 +40,52 @@ def shuffled_xor(v, combine, gaps=GAPS):
     return v
 
 
+def shuffled_up(v, combine):
+    """What `v = combine(v, __shfl_up_sync(ALL, v, gap))`, gap = 16 … 1, leaves in each lane; v (N, 32)."""
+    return shuffled_down(v[:, ::-1], combine)[:, ::-1]
+
+
+def shuffled_from(v, combine):
+    """What `v = combine(v, __shfl_sync(ALL, v, gap))` leaves: lane `gap` is what all read; v (N, 32)."""
+    for gap in GAPS:
+        v = combine(v, v[:, gap : gap + 1])  # (N, 32)
+    return v
+
+
+def sums_gone_wrong(of_lane) -> dict:
+    """{what went wrong in adding up the lanes: what each lane has then}; of_lane and results (N, 32)."""
+    everything = of_lane.sum(axis=1, keepdims=True) + np.zeros_like(of_lane)
+    return {
+        "the lane's own sum: the lanes have not been added up": of_lane,
+        "the sum over 16 of the 32 lanes: the first gap is 16": shuffled_xor(of_lane, np.add, GAPS[1:]),
+        "the sum over every second lane: the last gap is 1, so go on while gap > 0": shuffled_xor(
+            of_lane, np.add, GAPS[:-1]
+        ),
+        "what __shfl_down_sync leaves in each lane: only lane 0 has the whole sum": shuffled_down(of_lane, np.add),
+        "what __shfl_up_sync leaves in each lane: only lane 31 has the whole sum": shuffled_up(of_lane, np.add),
+        "what __shfl_sync leaves: its last argument is a lane, not a distance": shuffled_from(of_lane, np.add),
+        "the largest of the lanes' sums: add them up": of_lane.max(axis=1, keepdims=True) + np.zeros_like(of_lane),
+        "another lane's own sum: the shuffles overwrite, so add with +=": of_lane[:, ::-1],
+        "lane 0's own sum: the lanes have not been added up": of_lane[:, :1] + np.zeros_like(of_lane),
+        "what shuffles that subtract leave in each lane": shuffled_xor(of_lane, np.subtract),
+        "32 times the sum: do the lanes add up what each has whole already?": 32 * everything,
+    }
+
+
+def online(x, add):
+    """Each lane's top and total (N, 32) after total = add(total, fall, e) for every one of its numbers of x (N, C).
+
+    fall: old maximum - new maximum, at most 0. e: exp(the number - new maximum).
+    """
+    seen = by_lane(x, np.nan)  # (N, turns, 32)
+    top, total = np.full(seen[:, 0].shape, LOWEST), np.zeros(seen[:, 0].shape)  # (N, 32) each
+    for v in np.moveaxis(seen, 1, 0):
+        there, higher = ~np.isnan(v), np.fmax(top, v)  # (N, 32) each
+        total = np.where(there, add(total, top - higher, np.exp(np.where(there, v, higher) - higher)), total)
+        top = higher
+    return top, total
+
+
 def softmax_with(x, tops, totals):
     """Probabilities (N, C) where the lanes subtract tops (N, 32) and divide by totals(what each has added up)."""
     C = x.shape[1]
@@ -51,6 +97,15 @@ def never_rescaled(x):
     """(N, 32): for each lane the sum of exp(x - the maximum so far), in the order of its loop; x (N, C)."""
     seen = by_lane(x, -np.inf)  # (N, turns, 32)
     return np.exp(seen - np.maximum.accumulate(np.maximum(seen, LOWEST), axis=1)).sum(axis=1)
+
+
+def telling(known, right):
+    """The known mistakes {sentence: (array, where)} that do not happen to give finite numbers which are right."""
+    return {
+        words: (array, where)
+        for words, (array, where) in known.items()
+        if np.isfinite(array).all() and np.abs(array - right).max() > 4e-4 * max(np.abs(array).max(), 1e-30)
+    }
 
 
 # ------------------------------------------------------------------------------------------- moments that merge

@@ -1,0 +1,1 @@
+"""What lesson 12 needs: references of its kernels, and the results of well-known mistakes."""

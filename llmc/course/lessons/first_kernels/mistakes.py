@@ -1,0 +1,172 @@
+"""Lesson 12: what each well-known mistake gives, as {sentence after "out equals ": (array, where to look)}."""
+
+import numpy as np
+
+from llmc.course.kernel_checks.evidence import came_from, slots
+from llmc.course.lessons.first_kernels.references import FLAT, FOUR, GELU, LOOP
+from llmc.course.lessons.first_kernels.references import split_heads as right_heads
+from llmc.course.lessons.first_kernels.references import swap_axes as right_axes
+
+CUT = "the reference cut to whole numbers: is there an int where a float belongs?"
+
+
+def leaky_relu(x, slope) -> dict:
+    """Known wrong results; with a slope above 1 the two branches, swapped, are a maximum."""
+    x64 = np.asarray(x, np.float64)
+    swapped = "the reference with the two branches swapped"
+    if slope > 1:
+        swapped = "max(x, slope · x): the same only while slope is below 1"
+    wrong = {
+        "ReLU, 0 for every x below 0: slope is not used, or it is cut to 0 by an int": np.maximum(x64, 0),
+        "slope · x everywhere: what about x above 0?": slope * x64,
+        "slope where x is below 0: it is not multiplied by x": np.where(x64 > 0, x64, slope),
+        swapped: np.where(x64 > 0, slope * x64, x64),
+        "x itself": x64,
+    }
+    cut = np.trunc(x64)
+    wrong |= {
+        CUT: np.trunc(np.where(x64 > 0, x64, slope * x64)),
+        "the result for x cut to whole numbers: is there an int where a float belongs?": np.where(
+            cut > 0, cut, slope * cut
+        ),
+    }
+    below = {
+        "x + slope where x is below 0: multiply": x64 + slope,
+        "x - slope where x is below 0: multiply": x64 - slope,
+        "x / slope where x is below 0: multiply": x64 / slope,
+        "-slope · x where x is below 0: the sign is lost": -slope * x64,
+        "|x| where x is below 0": -x64,
+        "slope² · x where x is below 0: it is multiplied twice": slope * slope * x64,
+        "slope · x cut to whole numbers where x is below 0: is there an int?": np.trunc(slope * x64),
+    }
+    wrong |= {words: np.where(x64 > 0, x64, there) for words, there in below.items()}
+    for words, limit in (("slope", slope), ("1", 1.0)):
+        wrong[f"the result of comparing x with {words}: compare it with 0"] = np.where(x64 > limit, x64, slope * x64)
+    return {words: (array, GELU) for words, array in wrong.items()}
+
+
+def swap_axes(x, out) -> dict:
+    """Known wrong arrays, all (B, C, T), and what out, which the kernel wrote, shows by itself."""
+    B, T, C = x.shape
+    shape = B, C, T
+    back = np.ascontiguousarray(x.reshape(B, C, T).swapaxes(1, 2)).reshape(shape)  # t and c taken with T and C swapped
+    known = {
+        CUT: (np.trunc(x.swapaxes(1, 2)), FLAT),
+        "x in its old order: nothing moved": (x.reshape(shape), FLAT),
+        "the reference with T and C exchanged, where the index is taken apart or put together": (back, FLAT),
+        "x with all three axes reversed, (C, T, B)": (x.transpose(2, 1, 0).reshape(shape), FLAT),
+        "x as (C, B, T): b and c changed places too": (x.transpose(2, 0, 1).reshape(shape), FLAT),
+        "x as (T, B, C): b and t were swapped": (x.swapaxes(0, 1).reshape(shape), FLAT),
+        "x as (T, C, B): b was moved behind the others": (x.transpose(1, 2, 0).reshape(shape), FLAT),
+        "the reference with the channels in reverse": (x.swapaxes(1, 2)[:, ::-1], FLAT),
+        "the reference with the positions in reverse": (x.swapaxes(1, 2)[:, :, ::-1], FLAT),
+    }
+    wanted = right_axes(np.arange(x.size).reshape(x.shape))  # (B, C, T)
+    moved = came_from("x", out, x, wanted, {"b": B, "t": T, "c": C})
+    return known | {words: (array, FLAT) for words, array in moved.items()}
+
+
+def residual(x1, x2, out) -> dict:
+    """Known wrong sums (n,) of float4 kernels; the tail is whatever is behind the last whole four."""
+    n = x1.size
+    whole = n // 4 * 4
+    right = x1.astype(np.float64) + x2  # (n,)
+    fours = right[:whole].reshape(-1, 4)  # (n // 4, 4)
+
+    def with_fours(changed):
+        return np.concatenate([changed.reshape(-1), right[whole:]])  # (n,)
+
+    x1, x2 = x1.astype(np.float64), x2.astype(np.float64)
+    slot = np.arange(4)
+    wrong = {}
+    for k in range(4):
+        for a in range(4):
+            if a != k:
+                words = f"the reference with .{'xyzw'[a]} in place of .{'xyzw'[k]}"
+                wrong[words] = with_fours(np.where(slot == k, fours[:, [a]], fours))
+            if a > k:
+                order = np.where(slot == k, a, np.where(slot == a, k, slot))  # (4,)
+                wrong[f"the reference with .{'xyzw'[k]} and .{'xyzw'[a]} exchanged"] = with_fours(fours[:, order])
+    for words, alone in (("x1 alone", x1), ("x2 alone", x2)):
+        wrong[words] = alone
+        wrong[f"{words} behind the last whole four"] = np.concatenate([right[:whole], alone[whole:]])
+        quads = alone[:whole].reshape(-1, 4)  # (n // 4, 4)
+        for k in range(4):
+            wrong[f"{words} in .{'xyzw'[k]}"] = with_fours(np.where(slot == k, quads, fours))
+    wrong |= {
+        "x1 - x2": x1 - x2,
+        "x1 · x2": x1 * x2,
+        "2 · x1": 2.0 * x1,
+        "2 · x2": 2.0 * x2,
+        CUT: np.trunc(right),
+        "the reference with the first number of four in all four places": with_fours(np.repeat(fours[:, :1], 4, 1)),
+    }
+    return {words: (array, FOUR) for words, array in (wrong | slots(out, right)).items()}
+
+
+def axpy(a, x, y, blocks, threads) -> dict:
+    """Known wrong things to add to y (n,), for a grid of that many blocks of that many threads."""
+    x64, y64, n = np.asarray(x, np.float64), np.asarray(y, np.float64), x.size
+    right = a * x64  # (n,)
+    first = np.arange(n) < blocks * threads  # (n,)
+    wrong = {
+        "the reference for the first numbers alone, one for each thread: the loop is missing": np.where(
+            first, right, 0
+        ),
+        "the reference without the first numbers, one for each thread: begin at the thread's own": np.where(
+            first, 0, right
+        ),
+        "the reference without the last number": np.where(np.arange(n) < n - 1, right, 0),
+        "the reference without the first number": np.where(np.arange(n) > 0, right, 0),
+        "x: it is not multiplied by a": x64,
+        "a: it is not multiplied by x": np.full_like(x64, a),
+        "a + x": a + x64,
+        "a · y": a * y64,
+        "x / a": x64 / a,
+        "a · x cut to whole numbers: is there an int where a float belongs?": np.trunc(right),
+        "a · x with a cut to a whole number: is there an int where a float belongs?": np.trunc(a) * x64,
+        "a · x with x cut to whole numbers: is there an int where a float belongs?": a * np.trunc(x64),
+        "(a - 1) · y + x: y was multiplied by a, and x was not": (a - 1) * y64 + x64,
+        "a · x, added by every thread to every number": blocks * threads * right,
+        "a · x, added by every block to every number": blocks * right,
+        "a · x, added by every thread of a block": threads * right,
+    }
+    return {words: (array, LOOP) for words, array in wrong.items()}
+
+
+def split_heads(qkv, NH, out) -> dict:
+    """Known wrong arrays, all (3, B, NH, T, hs), and what out, which the kernel wrote, shows by itself."""
+    right = right_heads(qkv, NH)
+    B, T, width = qkv.shape
+    hs = width // (3 * NH)
+    per_head = qkv.reshape(B, T, NH, 3, hs).transpose(3, 0, 2, 1, 4)  # q, k, v of a head side by side
+    slow_heads = qkv.reshape(B, T, 3, hs, NH).transpose(2, 0, 4, 1, 3)  # heads fastest
+    head_0 = right[:, :, :1] + np.zeros_like(right)  # (3, B, NH, T, hs)
+    known = {
+        CUT: (np.trunc(right), FLAT),
+        "the reference with head 0 in every head": (head_0, FLAT),
+        "the reference with the first of four numbers in all four": (
+            np.repeat(right[..., ::4], 4, axis=-1),
+            FOUR,
+        ),
+        "qkv split, but its heads were not moved: still (B, T, C)": (
+            qkv.reshape(B, T, 3, NH * hs).transpose(2, 0, 1, 3).reshape(right.shape),
+            FLAT,
+        ),
+        "qkv in its old order: nothing moved": (qkv.reshape(right.shape), FLAT),
+        "the reference with each head's q, k and v side by side: a row of qkv is [Q; K; V], heads inside": (
+            per_head,
+            FLAT,
+        ),
+        "the reference with channel c in head c % NH: heads are hs channels side by side": (slow_heads, FLAT),
+        "the reference with k and v swapped": (right[[0, 2, 1]], FLAT),
+        "the reference with q and k swapped": (right[[1, 0, 2]], FLAT),
+        "the reference with batch and head swapped, (NH, B, T, hs)": (
+            right.swapaxes(1, 2).reshape(right.shape),
+            FLAT,
+        ),
+        "q in all three": (right[[0, 0, 0]], FLAT),
+    }
+    wanted = right_heads(np.arange(qkv.size).reshape(qkv.shape), NH)  # (3, B, NH, T, hs)
+    moved = came_from("qkv", out, qkv, wanted, {"b": B, "t": T, "s": 3, "h": NH, "j": hs})
+    return known | {words: (array, FLAT) for words, array in moved.items()}

@@ -1,0 +1,185 @@
+"""Lesson 13: what well-known mistakes give in moments that merge and in the fused layernorm.
+
+Mistakes are {name of the output: {sentence after "rstd equals ": (array, where to look)}}.
+"""
+
+import numpy as np
+
+from llmc.course.kernel_checks.evidence import slots
+from llmc.course.lessons import layernorm
+from llmc.course.lessons.fast_on_cpu.fused import residual_layernorm, residual_layernorm_mistakes
+from llmc.course.lessons.reductions.lanes import GAPS, LANES, by_lane, merged, share_of_b, sums_gone_wrong, telling
+from llmc.course.lessons.reductions.places import CACHED, FUSED, MERGE, SHUFFLE
+
+EPS_SEEN = 1e-3, 1e-4, 1e-6, 1e-8, 1e-12  # that learners write for 1e-5
+
+
+def normed(x, w, b) -> dict:
+    """Known wrong out, mean and rstd of x (N, C)."""
+    known = {name: _placed(wrong, MERGE) for name, wrong in layernorm.forward_mistakes(x, w, b).items()}
+    known["mean"] |= {words: (array, MERGE) for words, array in _means(x).items()}
+    known["rstd"] |= {words: (array, MERGE) for words, array in (_squares(x) | _statistics(x)).items()}
+    mean, variance = x.mean(axis=1, dtype=np.float64)[:, None], x.var(axis=1, dtype=np.float64)[:, None]  # (N, 1)
+    C, counts = x.shape[1], _counts(x.shape[1])
+    r = 1 / np.sqrt(variance * C / counts[np.arange(C) % LANES] + layernorm.EPS)  # (N, C)
+    known["out"]["the reference with seen.count, which only lane 0 has of the whole row: take C"] = (
+        (x - mean) * r * w + b,
+        MERGE,
+    )
+    return _telling(known, layernorm.forward(x, w, b))
+
+
+def _telling(known, right):
+    return {name: telling(wrongs, getattr(right, name)) for name, wrongs in known.items()}
+
+
+def _means(x) -> dict:
+    """Wrong means (N,) of rows x (N, C)."""
+    rules = {
+        "the result of averaging the two means: the part with more numbers counts for more": lambda a, b: (
+            (a[1] + b[1]) / 2
+        ),
+        "the result of moving the mean by a's share: towards b it moves by b's share": lambda a, b: (
+            a[1] + (b[1] - a[1]) * (1 - share_of_b(a, b))
+        ),
+        "the result of moving the mean away from b: gap is b.mean - a.mean, and it is added": lambda a, b: (
+            a[1] - (b[1] - a[1]) * share_of_b(a, b)
+        ),
+        "the result of moving the mean by gap / n, as for a single number: b has n_b of them": lambda a, b: (
+            a[1] + (b[1] - a[1]) / np.maximum(a[0] + b[0], 1)
+        ),
+        "the sum of the row: the means of two parts are not added, but weighted": lambda a, b: a[1] + b[1],
+        "the result of moving the mean all the way to b's: by b's share": lambda a, b: b[1],
+        "the result of keeping a's mean: it moves towards b's": lambda a, b: a[1],
+        "the result of n_a · mean_a + n_b · mean_b, which must be divided by n": lambda a, b: a[0] * a[1] + b[0] * b[1],
+    }
+    with np.errstate(over="ignore", invalid="ignore"):
+        known = {words: merged(x, mean=rule)[0] for words, rule in rules.items()}
+        lost, _ = merged(x, count=lambda a, b: a[0])  # (N,)
+    one = "the last number that lane 0 has seen: the count of both parts is n_a + n_b"
+    known |= {one: lost, "the mean divided by C once more: seen.mean is divided already": x.mean(axis=1) / x.shape[1]}
+    return known
+
+
+def _squares(x) -> dict:
+    """Wrong rstd (N,) where merging makes a wrong sum of squares."""
+
+    def gap2(a, b):
+        return (b[1] - a[1]) ** 2
+
+    def n(a, b):
+        return np.maximum(a[0] + b[0], 1)
+
+    rules = {
+        "gap² · n_a · n_b, which must be divided by n": lambda a, b: a[2] + b[2] + gap2(a, b) * a[0] * b[0],
+        "gap² alone: it must be multiplied by n_a · n_b / n": lambda a, b: a[2] + b[2] + gap2(a, b),
+        "gap² / n: it must be multiplied by n_a · n_b / n": lambda a, b: a[2] + b[2] + gap2(a, b) / n(a, b),
+        "gap² / 2: it must be multiplied by n_a · n_b / n": lambda a, b: a[2] + b[2] + gap2(a, b) / 2,
+        "gap² · n_b / n: n_a is missing": lambda a, b: a[2] + b[2] + gap2(a, b) * b[0] / n(a, b),
+        "gap² · n_a / n: n_b is missing": lambda a, b: a[2] + b[2] + gap2(a, b) * a[0] / n(a, b),
+        "gap² · n_b: n_a / n is missing": lambda a, b: a[2] + b[2] + gap2(a, b) * b[0],
+        "gap² · n_a: n_b / n is missing": lambda a, b: a[2] + b[2] + gap2(a, b) * a[0],
+        "gap · n_a · n_b / n: the gap must be squared": lambda a, b: (
+            a[2] + b[2] + (b[1] - a[1]) * a[0] * b[0] / n(a, b)
+        ),
+        "gap² · n_a · n_b / n subtracted: it is added": lambda a, b: a[2] + b[2] - gap2(a, b) * a[0] * b[0] / n(a, b),
+        "gap² · n_a · n_b / n²: n divides once": lambda a, b: a[2] + b[2] + gap2(a, b) * a[0] * b[0] / n(a, b) ** 2,
+        "a step as for a single number: b's squares and n_b are missing": lambda a, b: (
+            a[2] + gap2(a, b) * a[0] / n(a, b)
+        ),
+        "the average of both parts': add them up, they are sums": lambda a, b: (
+            (a[2] * a[0] + b[2] * b[0]) / n(a, b) + gap2(a, b) * a[0] * b[0] / n(a, b)
+        ),
+        "a's part alone: b's are missing": lambda a, b: a[2] + gap2(a, b) * a[0] * b[0] / n(a, b),
+        "b's part alone: a's are missing": lambda a, b: b[2] + gap2(a, b) * a[0] * b[0] / n(a, b),
+    }
+    with np.errstate(over="ignore", invalid="ignore"):
+        known = {f"the result of squares with {words}": _rstd(merged(x, squares=r)[1], x) for words, r in rules.items()}
+    none = "1 / √eps: the squares stay 0. gap² · n_a · n_b / n is what two parts add when they merge"
+    known[none] = _rstd(np.zeros(len(x)), x)
+    return known
+
+
+def _statistics(x) -> dict:
+    """Wrong rstd (N,) where the squares are right."""
+    C, variance = x.shape[1], x.var(axis=1, dtype=np.float64)  # (N,)
+    known = {f"the reference with {eps:g} in place of 1e-5": 1 / np.sqrt(variance + eps) for eps in EPS_SEEN}
+    return known | {
+        "the reference with the eps divided by C, too": 1 / np.sqrt(variance + layernorm.EPS / C),
+        "the reference with eps outside of the root": 1 / np.sqrt(variance) + layernorm.EPS,
+        "the reference with eps subtracted": 1 / np.sqrt(np.maximum(variance - layernorm.EPS, 1e-30)),
+        "the reference with the squares divided by 32: divide by C": 1 / np.sqrt(variance * C / LANES + layernorm.EPS),
+        "the reference with the squares divided by C / 4: divide by C": 1 / np.sqrt(4 * variance + layernorm.EPS),
+        "1 / (variance + eps)²: the root is missing": 1 / (variance + layernorm.EPS) ** 2,
+    }
+
+
+def _counts(C):
+    """(32,): what seen.count is in each lane after the shuffles, in which a lane without a partner keeps its own."""
+    count = by_lane(np.ones((1, C)), 0).sum(axis=1)[0]  # (32,)
+    for gap in GAPS:
+        count = count + np.append(count[gap:], np.zeros(gap))
+    return count
+
+
+def _placed(mistakes, where) -> dict:
+    """Known mistakes of an earlier lesson, with a place to look in this one; eps has its place there."""
+    return {
+        words: (array, layernorm.EPSILON if "the reference with" in words and "eps" in words else where)
+        for words, (array, _) in mistakes.items()
+    }
+
+
+def _rstd(squares, x):
+    """(N,) from sums of (x - mean)² (N,)."""
+    with np.errstate(invalid="ignore"):
+        return 1 / np.sqrt(squares / x.shape[1] + layernorm.EPS)
+
+
+def fused(x1, x2, w, b, outputs) -> dict:
+    """Known wrong residual, out, mean and rstd; and what outputs, the first two as the kernel wrote them, show."""
+    known = {name: _placed(wrong, FUSED) for name, wrong in residual_layernorm_mistakes(x1, x2, w, b).items()}
+    one_of_four = np.arange(x1.shape[1]) % 4 == 0  # (C,)
+    total, few = x1 + x2, x1 + one_of_four * x2  # (N, C) each
+    squares = (one_of_four * (total - total.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)  # (N,)
+    for k, slot in enumerate("xyzw"):
+        mine = np.arange(x1.shape[1]) % 4 == k  # (C,)
+        centred = (total - total.mean(axis=1, keepdims=True)) ** 2  # (N, C)
+        for words, weight in (("left out", 0), ("subtracted", -1)):
+            w_k = np.where(mine, weight, 1)  # (C,)
+            known["mean"][f"1 / C times a sum with .{slot} {words}"] = (w_k * total).mean(axis=1), CACHED
+            known["rstd"][f"the result of squares with .{slot} {words}"] = (
+                _rstd((w_k * centred).sum(axis=1), x1),
+                CACHED,
+            )
+    fourth = "a quarter of the numbers: a float4 has x, y, z and w, and all four count"
+    known["residual"][f"x1 with x2 added to {fourth}"] = few, CACHED
+    known["mean"][f"1 / C times the sum of {fourth}"] = (one_of_four * total).sum(axis=1) / x1.shape[1], CACHED
+    known["rstd"][f"the result with the squares of {fourth}"] = _rstd(squares, x1), CACHED
+    known["rstd"] |= {words: (array, FUSED) for words, array in _statistics(total).items()}
+    for name, wrongs in _by_lanes(np.asarray(total, np.float64), w, b).items():
+        known[name] |= {words: (array, SHUFFLE) for words, array in wrongs.items()}
+    right = residual_layernorm(x1, x2, w, b)
+    known = _telling(known, right)
+    for name, got in zip(("residual", "out"), outputs):
+        known[name] |= {words: (array, CACHED) for words, array in slots(got, getattr(right, name)).items()}
+    return known
+
+
+def _by_lanes(x, w, b) -> dict:
+    """Results of lanes, each with every 32nd quad of x (N, C), that are not added up as they should be."""
+    N, C = x.shape
+    lane = np.arange(C) // 4 % LANES  # (C,)
+    one_hot = (lane[:, None] == np.arange(LANES)).astype(np.float64)  # (C, 32)
+    mean = x.mean(axis=1, keepdims=True)  # (N, 1)
+    known = {"mean": {}, "rstd": {}, "out": {}}
+    for words, totals in sums_gone_wrong(x @ one_hot).items():
+        m = totals / C  # (N, 32)
+        squares = ((x - m[:, lane]) ** 2).sum(axis=1)  # (N,)   each number around its lane's mean
+        known["mean"][f"1 / C times {words}"] = m[:, 0]
+        known["rstd"][f"the result of the mean from {words}"] = _rstd(squares, x)
+    for words, squares in sums_gone_wrong((x - mean) ** 2 @ one_hot).items():
+        r = _rstd(squares, x)  # (N, 32)
+        known["rstd"][f"the reference with the squares of {words}"] = r[:, 0]
+        known["out"][f"the reference with the squares of {words}"] = (x - mean) * r[:, lane] * w + b
+    return known

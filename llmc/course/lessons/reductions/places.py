@@ -1,0 +1,59 @@
+"""Lesson 13: where to look for each kind of problem, and why numbers are not finite."""
+
+# where to look; a test holds these titles against the headings of the lessons
+EDGE = 'lesson 12, section "3 · Make it break: one too many"'
+PICTURE = 'lesson 13, section "1 · Many numbers in, one out"'
+TREE = 'lesson 13, section "3.2 · v2: one block per row"'
+BANKS = 'lesson 13, section "3.3 · Shared memory has 32 doors"'
+SHUFFLE = 'lesson 13, section "3.4 · v3: the tree by warp shuffles"'
+WARP = 'lesson 13, section "3.5 · v4: one warp per row"'
+ONLINE = 'lesson 13, section "3.6 · v5: online"'
+CACHED = 'lesson 13, section "3.7 · v6: 128-bit loads"'
+TRAP = 'lesson 13, section "4.1 · Two sums, and a trap"'
+MERGE = 'lesson 13, section "4.2 · Merging moments"'
+RACE = 'lesson 13, section "6.1 · A race"'
+LOCKSTEP = 'lesson 13, section "6.2 · Inside a warp"'
+FUSED = 'lesson 13, section "7 · Into the package"'
+
+WHERE = {
+    "race": RACE,
+    "missing-syncwarp": LOCKSTEP,
+    "barrier-divergence": PICTURE,
+    "deadlock": PICTURE,
+    "uninitialised": TREE,
+    "never-written": WARP,
+    "inactive-lane": SHUFFLE,
+    "out-of-bounds": EDGE,
+    "misaligned": CACHED,
+    "bank_conflicts": BANKS,
+    "shared_atomics": PICTURE,
+    "rewrites": FUSED,
+    "efficiency": TREE,
+    "barriers": WARP,
+    "shared_requests": WARP,
+    "sectors": CACHED,
+    "requests": CACHED,
+}
+
+OWN_PLACE = WHERE | {  # exercise 5
+    "race": f"do two warps use one place? Give each `kept + threadIdx.x / 32 * (C / 4)`, not a barrier; {CACHED}",
+}
+
+CANCELS = (
+    "rows with a large mean: E[x²] - E[x]² subtracts two large numbers that agree in nearly all their digits. Merge "
+    f"means and squares around the means; {TRAP}"
+)
+NO_MAXIMUM = (
+    "exp overflows above 88.7 and vanishes below -103.9: subtract the maximum of the whole row (start it below every "
+    f"number, not at 0), and never take exp of anything above 0; {ONLINE}"
+)
+NO_TOP = (
+    "exp overflows above 88.7: never take exp of anything above 0. Is `top` itself updated in every turn (not a second "
+    "`top` inside the loop), is the factor exp(old maximum - new maximum), and does every lane end with the row's "
+    f"maximum? {ONLINE}"
+)
+NO_NUMBER = f"with C below 32 some lanes see no number, and two of those together still have none: 0 / 0; {MERGE}"
+NO_ROOT = (
+    "the root of a negative number, or 0 / 0: the squares of both parts are added, and so is gap² · n_a · n_b / n, "
+    f"which is never negative; {MERGE}"
+)
