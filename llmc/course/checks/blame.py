@@ -9,8 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from llmc.course.checks.compiling import by_compiler, why_not_compiled
 from llmc.course.checks.explain import WrongAnswer, arrays_in, source_line
-from llmc.course.checks.isolation import PACKAGE, is_check_name
+from llmc.course.checks.isolation import PACKAGE
+from llmc.course.own_names import is_check_name
 
 TESTS = str(PACKAGE / "tests")
 FOREIGN = (str(PACKAGE), str(Path(np.__file__).parents[1]), sysconfig.get_path("stdlib"))  # not written by the learner
@@ -26,6 +28,8 @@ def explain_error(check, cell, error, traceback) -> str:
             f"✗ {check.name}: run the set-up cell at the top first, then the cell with your answer, then this one.\n"
             f"The kernel has been started or restarted, and `{error.name}` is not defined yet."
         )
+    elif by_compiler(error):
+        lines = [f"✗ {check.name}: {why_not_compiled(error)}"]
     else:
         frame, line = _innermost_own(traceback, cell)
         inside = frame.f_code is not cell.f_code
