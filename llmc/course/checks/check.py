@@ -92,12 +92,16 @@ class check:
                 return function(*arguments, **options)
 
         call = Protected(_names_of_arguments(function, arguments), given, self._buffers)
-        result, writable = call.run(run, function, writable=id(function) in self._writable)
+        result, writable = call.run(run, function, writable=not self.takes_read_only(function))
         self._writable |= {id(function)} if writable else set()
         self.calls[-1] = (self.calls[-1][0], describe_result(result))
         self._inspect_bands()
         self._inspect_earlier(result)
         return result
+
+    def takes_read_only(self, function) -> bool:
+        """Does the function take read-only arrays, as far as its calls have shown? Others would compile it again."""
+        return id(function) not in self._writable
 
     def _protect(self, argument):
         """A buffer itself; a read-only copy of any other array."""

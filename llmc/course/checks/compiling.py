@@ -1,13 +1,12 @@
 """What Numba says about code that it cannot compile: of its long messages, the lines that matter."""
 
 import re
-import sysconfig
+import sys
 from pathlib import Path
 from traceback import walk_tb
 
 from llmc.course.checks.explain import source_line
 
-NUMBA = str(Path(sysconfig.get_path("purelib"), "numba"))
 STAY = "Inputs must stay as they are: write to the outputs, or to a new array."
 WRITES = ("setitem(readonly array", "Cannot modify readonly array", "explicit output that is read-only")
 ADVICE = "Remove the line `@njit(…)` above the function and run it on small arrays: Python says more."
@@ -15,10 +14,13 @@ ADVICE = "Remove the line `@njit(…)` above the function and run it on small ar
 
 def by_compiler(error) -> bool:
     """Did Numba raise this while it compiled? An exception that compiled code raises is the learner's own."""
+    if "numba" not in sys.modules:
+        return False
     if type(error).__module__.startswith("numba."):
         return True
+    numba = str(Path(sys.modules["numba"].__file__).parent)
     files = [frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)]
-    return bool(files) and files[-1].startswith(NUMBA) and "No matching definition" not in str(error)
+    return bool(files) and files[-1].startswith(numba) and "No matching definition" not in str(error)
 
 
 def writes_to_input(error) -> bool:
