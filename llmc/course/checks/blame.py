@@ -80,6 +80,8 @@ def _check_line(check, error, frame, line):
         return [f"✗ {check.name}: {error}" if str(error) else f"✗ {check.name}: this should hold:  {code}"]
     if isinstance(error, NameError) and not check.calls:
         return [f"✗ {check.name}: `{error.name}` is not defined. Run the cell with your answer first, then this one."]
+    if isinstance(error, TypeError) and check.calls and check.calls[-1][1] is None:  # it did not even begin
+        return [f"✗ {check.name}: your function cannot be called with these arguments: {_text(error)}."]
     if isinstance(error, ValueError | TypeError) and "unpack" in str(error) and check.calls:
         given = check.calls[-1][1]
         return [f"✗ {check.name}: expected {code.split('=')[0].strip()}, but your function returned {given}."]

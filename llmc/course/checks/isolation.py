@@ -1,7 +1,7 @@
-"""What a learner's function must not use while it is checked: llmc itself, because a call of the finished layer is no answer.
+"""What a learner's function must not use while it is checked: llmc, since a call of the finished layer is no answer.
 
-Nor can it use the variables of check cells: a function that ignores an argument would find the right array there
-(`llmc.course.own_names`).
+Nor does it see the variables of check cells, where one that ignores an argument would find the right array:
+`llmc.course.own_names`.
 """
 
 import sys

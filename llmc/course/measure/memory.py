@@ -9,7 +9,7 @@ from llmc.course.own_names import among_learners_names
 
 
 def peak_bytes(function) -> int:
-    """The most memory that NumPy held at once for arrays made while function() ran, its result included.
+    """The most memory that Python, NumPy and Numba held at once of what function() made, its result included.
 
     It runs a second time if Numba compiled something in the first, whose memory is not meant.
     """

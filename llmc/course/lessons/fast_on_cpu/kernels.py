@@ -1,11 +1,14 @@
-"""Lesson 11: what checks ask of a kernel besides its numbers: does it race, use threads, hide a NaN, compute in float64?
+"""Lesson 11: what checks ask of a kernel besides its numbers: does it race, use threads, hide a NaN, use float64?
 
 A learner's function may be a Numba kernel, call some, or be plain NumPy, and then there is nothing to ask.
 """
 
+import functools
 import re
 from time import perf_counter, process_time, thread_time
 from types import FunctionType
+
+from numba import get_num_threads
 
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.own_names import among_learners_names, learners_names
@@ -58,12 +61,15 @@ def repeat(function, held, *inputs, times=20, seconds=3.0):
     return n, len(seen), outputs
 
 
-def on_one_thread(function, watch, run) -> bool:
-    """Does a compiled kernel that this function is, or calls, leave all the work to the thread that calls it?
+def on_one_thread(watch, run) -> bool:
+    """Does run(), a function of nothing, leave all the work to the thread that calls it?
 
-    watch: what `find_races` saw, or None. run: a function of nothing that calls it. NumPy alone is never blamed.
+    watch: what `find_races` saw of the same function, or None. Its pranges are proof enough. Threads of another kind
+    show in their processor time.
     """
-    if watch is None or watch.threads > 1 or not any(True for _ in _kernels_of(function)):
+    if watch is not None and watch.loops:
+        return watch.threads <= 1
+    if watch is None and get_num_threads() == 1:  # there may be a prange
         return False
     run = among_learners_names(run)
     run()  # compiles, and starts the threads
@@ -74,17 +80,25 @@ def on_one_thread(function, watch, run) -> bool:
     return this_thread > 0.8 * all_threads
 
 
+def compiled(function) -> bool:
+    """Is this function a kernel, or does it call one?"""
+    return any(True for _ in _kernels_of(function))
+
+
 def _kernels_of(function):
-    """The compiled kernels that this function is, or calls by a global name."""
+    """The compiled kernels that this function is, or calls by a name."""
     seen, todo = set(), [function]
     while todo:
         function = todo.pop()
         plain = getattr(function, "py_func", function)
-        if isinstance(plain, FunctionType) and plain not in seen:
+        if isinstance(plain, functools.partial):
+            todo += [plain.func, *plain.args]
+        elif isinstance(plain, FunctionType) and plain not in seen:
             seen.add(plain)
             if plain is not function:
                 yield function
             todo += [plain.__globals__[name] for name in plain.__code__.co_names if name in plain.__globals__]
+            todo += [cell.cell_contents for cell in plain.__closure__ or ()]
 
 
 def float64_operations(function) -> int:
