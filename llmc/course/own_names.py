@@ -27,6 +27,11 @@ def is_check_name(name) -> bool:
     return name in _assigned
 
 
+def is_learners_name(name) -> bool:
+    """Does the check cell that runs now assign a variable of this name, which a cell of the learner's defines too?"""
+    return bool(_running) and name in _running[-1].learners
+
+
 class Names:
     """Who means what by the names of a notebook.
 

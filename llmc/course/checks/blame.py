@@ -3,6 +3,7 @@
 An exception comes from the learner's own function, from the check cell, or from a comparison that found a wrong value.
 """
 
+import re
 import sysconfig
 import traceback as tb
 from pathlib import Path
@@ -12,8 +13,9 @@ import numpy as np
 from llmc.course.checks.compiling import by_compiler, why_not_compiled
 from llmc.course.checks.explain import WrongAnswer, arrays_in, source_line
 from llmc.course.checks.isolation import PACKAGE
-from llmc.course.own_names import is_check_name
+from llmc.course.own_names import is_check_name, is_learners_name
 
+NAME = re.compile(r"(?<![.\w])[A-Za-z_]\w*")  # in a line of code, but not of an attribute
 TESTS = str(PACKAGE / "tests")
 FOREIGN = (str(PACKAGE), str(Path(np.__file__).parents[1]), sysconfig.get_path("stdlib"))  # not written by the learner
 SET_UP = "hint"  # every set-up cell imports it
@@ -60,6 +62,11 @@ def _learners_line(check, error, frame, line):
     lines.append(f"    in {frame.f_code.co_name}, line {line}:  {code}")
     if shapes:
         lines.append(f"    with {shapes}")
+    lines += [
+        f"`{name}` is not an argument of your function, but a variable of one of your own cells."
+        for name in dict.fromkeys(NAME.findall(code))
+        if name in frame.f_code.co_names and is_learners_name(name)
+    ]
     if "core dimension" in str(error):  # NumPy's words for matmul
         lines.append(
             "In a @ b, the last axis of a must be as long as the second-to-last axis of b: is one of them transposed?"
