@@ -41,6 +41,7 @@ class Names:
     def __init__(self, cell, exercise):
         """cell: the frame of a check cell that has just begun. exercise: its name."""
         self.variables, self.parts = cell.f_globals, set(_parts_of(cell.f_code))
+        self._inside = False  # does the learner's code run now?
         self.mine, early = assigned_by(cell.f_code), assigned_by(cell.f_code, before=cell.f_lasti)
         _assigned.update(self.mine)
         found = {name: self.variables[name] for name in self.mine - early if name in self.variables}
@@ -59,11 +60,16 @@ class Names:
     @contextmanager
     def of_the_learner(self):
         """While the learner's code runs: its names mean what its own cells gave them, or nothing."""
+        if self._inside:
+            yield
+            return
         hidden = {name: self.variables.pop(name) for name in [*self.variables] if self._hides(name)}
         self.variables.update(self.learners)
+        self._inside = True
         try:
             yield
         finally:  # the learner's code may have rebound one of them, declared global
+            self._inside = False
             self.learners = {name: self.variables.pop(name) for name in self.mine if name in self.variables}
             self.variables.update(hidden)
 
