@@ -17,7 +17,7 @@ REFUSES = ("No matching definition", "not writable", "must have flags", "buffer 
 class Protected:
     """The arguments of one call of the learner's code, which `run(function, arguments)` makes.
 
-    names: what the code calls its arguments. given: what it gets, read-only copies or buffers. buffers: those among them.
+    names: what the code calls its arguments. given: what it gets, read-only copies or buffers. buffers: these buffers.
     """
 
     def __init__(self, names, given, buffers):
