@@ -16,6 +16,7 @@ import numpy as np
 
 from llmc.course.checks.blame import explain_error
 from llmc.course.checks.compiling import by_compiler
+from llmc.course.checks.evidence import Evidence
 from llmc.course.checks.explain import WrongAnswer, describe, describe_result
 from llmc.course.checks.inputs import awkward, guarded, read_only
 from llmc.course.checks.isolation import without_llmc
@@ -35,6 +36,7 @@ class check:
         self.name = name
         self.rng = np.random.default_rng(_seed)
         self.calls = []  # (text of the call, result or None) of each c.call, for the explanation
+        self._evidence = Evidence(name)
         self._buffers = []
         self._writable = set()  # ids of the functions that cannot take read-only arrays
         self._kept = []  # (array that was returned, copy of it)
@@ -44,9 +46,11 @@ class check:
         self._cell = sys._getframe(1)  # the check cell's own frame
         self._names = names_of(self._cell, self.name)
         self._names.__enter__()
+        self._evidence.__enter__()
         return self
 
     def __exit__(self, kind, error, traceback):
+        self._evidence.__exit__()
         try:
             return self._conclude(error, traceback)
         finally:
@@ -85,17 +89,19 @@ class check:
         """
         self.calls.append((_call_text(function, arguments, options), None))
         given = [self._protect(argument) for argument in arguments]
-        options = {name: self._protect(value) for name, value in options.items()}
+        locked = {name: self._protect(value) for name, value in options.items()}
 
         def run(function, arguments):
             with learners_names(), without_llmc():
-                return function(*arguments, **options)
+                return function(*arguments, **locked)
 
         buffers = [buffer for buffer in self._buffers if any(buffer.array is value for value in given)]
         call = Protected(_names_of_arguments(function, arguments), given, buffers)
+        replay = self._evidence.before(arguments, options)
         result, writable = call.run(run, function, writable=not self.takes_read_only(function))
         self._writable |= {id(function)} if writable else set()
         self.calls[-1] = (self.calls[-1][0], describe_result(result))
+        self._evidence.after(replay, result, arguments, options)
         self._inspect_bands()
         self._inspect_earlier(result)
         return result
