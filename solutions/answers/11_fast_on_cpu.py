@@ -253,6 +253,38 @@ def fused_with_bare_constants(residual, out, mean, rstd, x1, x2, w, b):
     _with_float64(residual, out, mean, rstd, x1, x2, w, b)  # right, and slower: the check says so
 
 
+@njit("void(f4[:,::1], f4[:,::1], f4[::1], f4[::1], f4[:,::1], f4[:,::1], f4[::1], f4[::1])")
+def _with_signature(residual, out, mean, rstd, x1, x2, w, b):
+    for n in range(len(x1)):
+        residual[n] = x1[n] + x2[n]
+        mean[n] = residual[n].mean()
+        rstd[n] = 1 / math.sqrt(((residual[n] - mean[n]) ** 2).mean() + 1e-5)
+        out[n] = (residual[n] - mean[n]) * rstd[n] * w + b
+
+
+@right("residual_layernorm_forward")
+def fused_with_a_signature(residual, out, mean, rstd, x1, x2, w, b):
+    _with_signature(residual, out, mean, rstd, x1, x2, w, b)
+
+
+@njit("void(f4[:,::1], f4[:,::1], f4[::1], f4[::1], f4[:,::1], f4[:,::1], f4[::1], f4[::1])")
+def _works_in_x1(residual, out, mean, rstd, x1, x2, w, b):
+    for n in range(len(x1)):
+        x1[n] += x2[n]
+        residual[n] = x1[n]
+
+
+@wrong("residual_layernorm_forward", says="An input was written to: your code changed `x1` (5, 7) float32")
+def fused_with_a_signature_works_in_x1(residual, out, mean, rstd, x1, x2, w, b):
+    _works_in_x1(residual, out, mean, rstd, x1, x2, w, b)
+
+
+@wrong("residual_layernorm_forward", says="out of 131 rows has wrong values")
+def fused_has_a_row_of_1024(residual, out, mean, rstd, x1, x2, w, b):
+    fused_in_numpy(residual, out, mean, rstd, x1, x2, w, b)
+    out[:, 1024:] = 0
+
+
 @wrong("residual_layernorm_forward", says="residual was accumulated where it should be overwritten")
 def fused_adds_to_residual(residual, out, mean, rstd, x1, x2, w, b):
     held = residual.copy()
@@ -469,6 +501,37 @@ def _without_a_rest(dwte, dwpe, dout, tokens):
                 for c in range(part * each, (part + 1) * each):
                     dwte[tokens[s, t], c] += dout[s, t, c]
                     dwpe[t, c] += dout[s, t, c]
+
+
+@njit(parallel=True)
+def _one_turn(dwte, dwpe, dout, tokens):
+    B, T, C = dout.shape
+    for _ in prange(1):
+        for s in range(B):
+            for t in range(T):
+                dwte[tokens[s, t]] += dout[s, t]
+                dwpe[t] += dout[s, t]
+
+
+@wrong("scatter_add", says="right, but all of your kernel runs on one thread")
+def scatter_in_one_turn(dwte, dwpe, dout, tokens):
+    _one_turn(dwte, dwpe, dout, tokens)
+
+
+_a_channel_without_threads = njit(_a_turn_a_channel.py_func)
+
+
+@wrong("scatter_add", says="right, but all of your kernel runs on one thread")
+def scatter_without_parallel(dwte, dwpe, dout, tokens):
+    _a_channel_without_threads(dwte, dwpe, dout, tokens)
+
+
+@wrong("scatter_add", says="every row of dout, in large arrays too")
+def scatter_leaves_a_tail_when_large(dwte, dwpe, dout, tokens):
+    rows, flat = dout.reshape(-1, dout.shape[2]), tokens.ravel()
+    n = flat.size if flat.size < 5000 else flat.size // 1024 * 1024
+    np.add.at(dwte, flat[:n], rows[:n])
+    dwpe[: tokens.shape[1]] += dout.sum(axis=0)
 
 
 @wrong("scatter_add", says="part of dwte")
@@ -699,6 +762,21 @@ def lean_with_the_whole_table(dout, out, stats, q, k, v):
     return _lean(dout, out, stats, q, k, v, block=len(q))
 
 
+@wrong("attention_backward_lean", says="right, but at T = 4000 your code holds")
+def lean_with_a_mask_of_all_pairs(dout, out, stats, q, k, v):
+    T, scale = len(q), q.dtype.type(q.shape[1] ** -0.5)
+    dq, dk, dv = np.zeros_like(q), np.zeros_like(k), np.zeros_like(v)
+    seen = np.tri(T, dtype=bool)
+    for first in range(0, T, 16):
+        rows = slice(first, first + 16)
+        p = np.where(seen[rows], np.exp(np.minimum(q[rows] @ k.T * scale - stats[rows, None], 1)), 0).astype(q.dtype)
+        ds = p * (dout[rows] @ v.T - (dout[rows] * out[rows]).sum(axis=1, keepdims=True)) * scale
+        dv += p.T @ dout[rows]
+        dk += ds.T @ q[rows]
+        dq[rows] = ds @ k
+    return dq, dk, dv
+
+
 @wrong("attention_backward_lean", says="3 values are expected, dq, dk, dv, but 2 were returned")
 def lean_forgets_dv(dout, out, stats, q, k, v):
     return _lean(dout, out, stats, q, k, v)[:2]
@@ -765,6 +843,12 @@ def fast_forgets_the_rest(dx, dout, x):
         fast_in_numpy(dx[:n], dout[:n], x[:n])
     else:
         fast_in_numpy(dx[:4], dout[:4], x[:4])
+
+
+@wrong("fast_gelu_backward", says="part of dx of 20003 numbers was never written")
+def fast_leaves_a_tail_when_large(dx, dout, x):
+    n = x.size if x.size < 8192 else x.size // 8192 * 8192
+    fast_in_numpy(dx[:n], dout[:n], x[:n])
 
 
 @wrong("fast_gelu_backward", says="the second term of the product rule is missing")

@@ -91,13 +91,14 @@ class Lesson:
         self.source = {cell["id"]: "".join(cell["source"]) for cell in cells}
         self.code = {cell: _compile(f"<{name} {cell}>", source) for cell, source in self.source.items()}
         marks = {cell["id"]: cell["metadata"].get("llmc", {}) for cell in cells}
+        learners = [c["id"] for c in cells if "solution-only" not in c["metadata"].get("tags", [])]
         self.check_of = {m["exercise"]: self.code[i] for i, m in marks.items() if m.get("role") == "check"}
         self.answer_of = {m["exercise"]: self.source[i] for i, m in marks.items() if m.get("role") == "answer"}
         self.namespace = {"__name__": "__main__"}
         was_recording = journal.recording(False)
-        for cell, code in self.code.items():
+        for cell in learners:  # the variables of other cells no learner has
             if marks[cell].get("role") != "check":
-                exec(code, self.namespace)
+                exec(self.code[cell], self.namespace)
         journal.recording(was_recording)
         self.module = runpy.run_path(str(root / "solutions" / "answers" / f"{name}.py"))
         self.answers = [f.answer for f in self.module.values() if isinstance(f, FunctionType) and hasattr(f, "answer")]

@@ -3,15 +3,19 @@
 An exception comes from the learner's own function, from the check cell, or from a comparison that found a wrong value.
 """
 
+import re
 import sysconfig
 import traceback as tb
 from pathlib import Path
 
 import numpy as np
 
+from llmc.course.checks.compiling import by_compiler, why_not_compiled
 from llmc.course.checks.explain import WrongAnswer, arrays_in, source_line
-from llmc.course.checks.isolation import PACKAGE, is_check_name
+from llmc.course.checks.isolation import PACKAGE
+from llmc.course.own_names import is_check_name, is_learners_name
 
+NAME = re.compile(r"(?<![.\w])[A-Za-z_]\w*")  # in a line of code, but not of an attribute
 TESTS = str(PACKAGE / "tests")
 FOREIGN = (str(PACKAGE), str(Path(np.__file__).parents[1]), sysconfig.get_path("stdlib"))  # not written by the learner
 SET_UP = "hint"  # every set-up cell imports it
@@ -26,6 +30,8 @@ def explain_error(check, cell, error, traceback) -> str:
             f"✗ {check.name}: run the set-up cell at the top first, then the cell with your answer, then this one.\n"
             f"The kernel has been started or restarted, and `{error.name}` is not defined yet."
         )
+    elif by_compiler(error):
+        lines = [f"✗ {check.name}: {why_not_compiled(error)}"]
     else:
         frame, line = _innermost_own(traceback, cell)
         inside = frame.f_code is not cell.f_code
@@ -56,6 +62,11 @@ def _learners_line(check, error, frame, line):
     lines.append(f"    in {frame.f_code.co_name}, line {line}:  {code}")
     if shapes:
         lines.append(f"    with {shapes}")
+    lines += [
+        f"`{name}` is not an argument of your function, but a variable of one of your own cells."
+        for name in dict.fromkeys(NAME.findall(code))
+        if name in frame.f_code.co_names and is_learners_name(name)
+    ]
     if "core dimension" in str(error):  # NumPy's words for matmul
         lines.append(
             "In a @ b, the last axis of a must be as long as the second-to-last axis of b: is one of them transposed?"
@@ -76,6 +87,8 @@ def _check_line(check, error, frame, line):
         return [f"✗ {check.name}: {error}" if str(error) else f"✗ {check.name}: this should hold:  {code}"]
     if isinstance(error, NameError) and not check.calls:
         return [f"✗ {check.name}: `{error.name}` is not defined. Run the cell with your answer first, then this one."]
+    if isinstance(error, TypeError) and check.calls and check.calls[-1][1] is None:  # it did not even begin
+        return [f"✗ {check.name}: your function cannot be called with these arguments: {_text(error)}."]
     if isinstance(error, ValueError | TypeError) and "unpack" in str(error) and check.calls:
         given = check.calls[-1][1]
         return [f"✗ {check.name}: expected {code.split('=')[0].strip()}, but your function returned {given}."]

@@ -1,44 +1,17 @@
-"""What a learner's function must not use while it is checked, because it could then pass by accident.
+"""What a learner's function must not use while it is checked: llmc, since a call of the finished layer is no answer.
 
-- Variables of check cells: a function that ignores an argument would find the right array in the notebook's globals.
-- llmc itself: a call of the finished layer is not an answer.
+Nor does it see the variables of check cells, where one that ignores an argument would find the right array:
+`llmc.course.own_names`.
 """
 
-import dis
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
 
 from llmc.course.checks.explain import WrongAnswer
 
 PACKAGE = Path(__file__).parents[2]  # …/llmc; not resolved, because code objects name their files as imported
 OPEN = (__file__, str(PACKAGE / "tests"))  # this module itself; tests, which define answers of their own
-_check_cell_names = set()  # of all check cells run so far in this kernel
-
-
-def remember_names(code):
-    """Note which global variables a check cell assigns; its imports do not count, for the set-up cell has them too."""
-    steps = list(dis.get_instructions(code))
-    for before, step in zip([None, *steps], steps):
-        if step.opname in ("STORE_NAME", "STORE_GLOBAL") and not before.opname.startswith("IMPORT_"):
-            _check_cell_names.add(step.argval)
-
-
-def is_check_name(name) -> bool:
-    """Is this a variable of a check cell?"""
-    return name in _check_cell_names
-
-
-@contextmanager
-def only_arguments(variables: dict):
-    """Take the check cells' variables out of the notebook's globals, then put them back."""
-    names = [name for name in _check_cell_names & variables.keys() if not isinstance(variables[name], ModuleType)]
-    taken = {name: variables.pop(name) for name in names}
-    try:
-        yield
-    finally:
-        variables.update(taken)
 
 
 @contextmanager
@@ -54,6 +27,30 @@ def without_llmc():
     previous = sys.getprofile()
     sys.setprofile(watch)
     try:
-        yield
+        with _not_while_compiling():
+            yield
     finally:
         sys.setprofile(previous)
+
+
+@contextmanager
+def _not_while_compiling():
+    """Watch nothing while Numba compiles: its hundred thousands of calls would take several times as long."""
+    if "numba" not in sys.modules:
+        yield
+        return
+    from numba.core import event
+
+    class Pause(event.Listener):
+        def __init__(self):
+            self.watches = []  # one function that compiles may need another
+
+        def on_start(self, event):
+            self.watches.append(sys.getprofile())
+            sys.setprofile(None)
+
+        def on_end(self, event):
+            sys.setprofile(self.watches.pop())
+
+    with event.install_listener("numba:compile", Pause()):
+        yield

@@ -12,6 +12,7 @@ import numpy as np
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.checks.speed import Speed, hopeless, measure
 from llmc.course.measure import peak_bytes
+from llmc.course.own_names import among_learners_names
 
 KEEPS_UP = 0.8  # times as fast: enough for an answer without temporary arrays, where arithmetic takes the time
 LOOPS = (
@@ -27,7 +28,7 @@ def race(*functions, rounds=9, seconds=1.2, clock=perf_counter):
     `seconds` have passed, or after 1 once four times as many have, so that a slow candidate does not take for ever.
     clock: a function that returns seconds.
     """
-    times = [[] for _ in functions]
+    functions, times = [among_learners_names(function) for function in functions], [[] for _ in functions]
     for turn in range(rounds + 1):
         if turn <= 1:
             start = clock()  # again after the warm-up, which does not count
@@ -56,7 +57,8 @@ def faster(c, given, yours, times, *, look, limit=None, of=None, scale=1.0, lean
     memory = np.inf if lean is None else _temporaries(yours)
     bar = KEEPS_UP if lean is not None and memory <= lean else times
     with threadpool_limits(1, user_api="blas"):
-        speed = measure([given, yours] + [limit] * (limit is not None), bar)
+        functions = [given, yours] + [limit] * (limit is not None)
+        speed = measure([among_learners_names(function) for function in functions], bar)
     described, goal = _described(speed, of, scale), _goal(times)
     if speed.ratio >= bar:
         c.say(f"It is {described}.{_lean_is_enough(memory) * (speed.ratio < times)}")
@@ -70,8 +72,8 @@ def faster(c, given, yours, times, *, look, limit=None, of=None, scale=1.0, lean
 
 
 def _temporaries(yours) -> int:
-    """Bytes that the arrays it makes take at most, but in its first call: that may compile something."""
-    yours()
+    """Bytes that the arrays it makes take at most, but in its first call: that may fill caches."""
+    among_learners_names(yours)()
     return peak_bytes(yours)
 
 

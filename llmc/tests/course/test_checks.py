@@ -220,6 +220,133 @@ def test_cell_variables_are_out_of_reach():
     assert cell["hidden_"] == 3
 
 
+def cells(*sources):
+    """Run these as cells of one notebook; returns its variables."""
+    variables = {"check": check, "hint": None, "np": np}
+    for source in sources:
+        exec(source, variables)
+    return variables
+
+
+def test_a_learner_keeps_variables_that_the_check_cell_assigns_too():
+    mine = "B, size, calls = 4, 'mine', 0\ndef f(x):\n    global calls\n    calls += 1\n    return (B, size, calls, x)"
+    ask = "with check('f') as c:\n    B, T, calls = 8, 9, 10\n    for size in (1, 2):\n        last = c.call(f, B)"
+    variables = cells(mine, ask)
+    assert variables["last"] == (4, "mine", 2, 8) and variables["T"] == 9
+    assert (variables["B"], variables["size"], variables["calls"]) == (4, "mine", 2)
+    exec("del B, size", variables)
+    with pytest.raises(WrongAnswer, match="`B` is a variable of the check cell"):
+        exec(ask, variables)
+    exec(ask.replace("c.call(f, B)", "0") + "\nB = 5", variables)
+    exec("size = 'again'\nB = 6", variables)  # a cell of the learner's, after the check left a B
+    exec(ask, variables)
+    assert variables["last"][:2] == (6, "again") == (variables["B"], variables["size"])
+
+
+def test_what_an_earlier_check_cell_left_is_out_of_reach_and_what_came_later_is_not():
+    variables = cells("def f():\n    return left_", "with check('f') as c:\n    left_ = 3.5")
+    with pytest.raises(WrongAnswer, match="`left_` is a variable of the check cell"):
+        exec("with check('f') as c:\n    c.call(f)", variables)
+    exec("left_ = 'mine'", variables)
+    exec("with check('f') as c:\n    got = c.call(f)", variables)
+    assert variables["got"] == variables["left_"] == "mine"
+
+
+def test_a_check_cell_means_what_python_and_the_set_up_cell_mean():
+    mine = "def sum(a, b):\n    return a + b\nnp = 'mine'\ndef layernorm_forward(x):\n    return sum(x, x), np"
+    ask = "with check('layernorm_forward') as c:\n    got = c.call(layernorm_forward, sum([2])), np.arange(2)"
+    variables = cells(mine, ask)
+    assert variables["got"][0] == (4, "mine") and variables["got"][1].tolist() == [0, 1]
+    assert variables["sum"](1, 2) == 3 and variables["np"] == "mine"
+
+
+def test_timing_and_memory_see_the_learners_variables_too():
+    mine = "n, seen = 3, []\ndef f(x):\n    seen.append((n, x))\n    return np.zeros(n * 1_000_000, np.uint8)"
+    ask = """with check('f') as c:
+    n, x = 7, 'given'
+    def yours():
+        return f(x)
+    peak = peak_bytes(yours)
+    race(yours, lambda: yours(), rounds=1)
+    faster(c, yours, lambda: f(x), times=1e-9, look="")"""
+    variables = cells("from llmc.course import faster, race\nfrom llmc.course.measure import peak_bytes", mine, ask)
+    assert set(variables["seen"]) == {(3, "given")} and 3_000_000 <= variables["peak"] < 3_300_000
+
+
+SIGNATURE = "void(float64[::1], float64[::1])"
+
+
+def test_code_that_cannot_take_read_only_arrays_gets_copies():
+    import numba
+
+    @numba.njit(SIGNATURE)
+    def doubles(y, x):
+        y += 2 * x
+
+    @numba.njit(SIGNATURE)
+    def clears(y, x):
+        y += 2 * x
+        x[1] = 0
+
+    helper = numba.njit(SIGNATURE)(clears.py_func)
+
+    def calls(y, x):
+        helper(y, x)
+
+    with check("f") as c:
+        for _ in range(2):
+            x, y = c.random(3), c.buffer(3)
+            before = y.copy()
+            c.call(doubles, y, x)
+            compare("y", y, 2 * x, added_to=before)
+        assert not c.takes_read_only(doubles) and c.takes_read_only(calls)
+    for wrong, says in (
+        (clears, r"in clears, line \d+:  x\[1\] = 0"),
+        (calls, r"your code changed `x` \(3,\) float64"),
+    ):
+        with pytest.raises(WrongAnswer, match=f"(?s){says}.*Inputs must stay as they are"), check("f") as c:
+            x = c.random(3)
+            kept = x.copy()
+            try:
+                c.call(wrong, c.buffer(3), x)
+            finally:
+                assert (x == kept).all()
+
+
+def test_what_numba_cannot_compile_is_explained():
+    import numba
+
+    @numba.njit
+    def unknown(y, x):
+        y[:] = not_there  # noqa: F821
+
+    @numba.njit
+    def writes(y, x):
+        x[0] = 1
+
+    @numba.njit(parallel=True)
+    def star(y, x):
+        tables = np.zeros((3, *x.shape))
+        y += tables[0]
+
+    @numba.njit
+    def stub(y, x):
+        raise NotImplementedError
+
+    for kernel, says in ((unknown, "not_there"), (writes, "An input was written to"), (star, "does not know this")):
+        with pytest.raises(WrongAnswer, match=says) as error, check("f") as c:
+            c.call(kernel, c.buffer(3), c.random(3))
+        assert len(str(error.value).splitlines()) <= 4
+    with check("f") as c:
+        c.call(stub, c.buffer(3), c.random(3))
+
+
+def test_a_wrong_signature_of_the_learner_is_named():
+    with pytest.raises(WrongAnswer, match="your function cannot be called with these arguments: .*'w'"):
+        with check("f") as c:
+            c.call(lambda x: x, 1, w=2)
+
+
 def test_answer_cell_not_run():
     with pytest.raises(WrongAnswer, match="Run the cell with your answer first"):
         exec("with check('f') as c:\n    c.call(not_there, 1)", {"check": check, "hint": None})

@@ -1,5 +1,6 @@
 """Lesson 11: references and known mistakes against each other, the finder of races on kernels with races, measuring."""
 
+import functools
 import time
 
 import numba
@@ -191,35 +192,52 @@ def test_float64_in_a_kernel_is_counted():
     assert "float64" in kernels.float64_note(bare) and kernels.float64_note(clean) == kernels.float64_note(max) == ""
 
 
-def test_what_numba_cannot_compile_is_explained_in_two_lines():
-    @njit
-    def unknown(out, x):
-        out[:] = not_there  # noqa: F821
+def one_turn(table, rows, where):
+    for _ in prange(1):
+        for n in range(len(where)):
+            table[where[n]] += rows[n]
 
-    @njit
-    def writes_its_input(out, x):
-        x[0] = 1
 
-    @njit(parallel=True)
-    def star(out, x):
-        tables = np.zeros((3, *x.shape))
-        out += tables[0]
-
-    @njit
-    def stub(out, x):
-        raise NotImplementedError
-
-    x = np.ones(3)
-    for kernel, says in (
-        (unknown, "not_there"),
-        (writes_its_input, "An input was written to"),
-        (star, "does not know"),
+def test_a_kernel_on_one_thread_is_noticed():
+    table, rows, where = np.zeros((50, 64)), np.ones((5000, 64)), np.arange(5000) % 50
+    few = np.zeros((5, 4)), np.ones((7, 4)), np.arange(7) % 5
+    for kernel, threads in (
+        (njit(parallel=True)(by_channel), 3),
+        (njit("void(f8[:,::1], f8[:,::1], i8[::1])", parallel=True)(by_channel), 3),
+        (njit(by_channel), 0),  # without parallel=True, prange is range
+        (njit(parallel=True)(one_turn), 1),
     ):
-        with pytest.raises(WrongAnswer, match=says) as error:
-            kernels.compile_first(kernel, x, x, outputs=1)
-        assert len(str(error.value).splitlines()) <= 3
-    for harmless in (stub, lambda out, x: 1 / 0):
-        kernels.compile_first(harmless, x, x, outputs=1)
+        watch = find_races(functools.partial(kernel), *few)
+        assert watch.threads == threads
+        assert not (threads > 1 and kernels.on_one_thread(watch, lambda k=kernel: k(table, rows, where)))
+    assert kernels.on_one_thread(find_races(njit(by_channel), *few), lambda: njit(by_channel)(table, rows, where))
+    assert kernels.compiled(functools.partial(kernel)) and not kernels.compiled(by_channel)
+
+
+def test_repeated_runs_start_from_the_same_numbers():
+    calls = []
+
+    def adds(table, one):
+        calls.append(table.copy())
+        table += one * len(calls)
+
+    times, different, outputs = kernels.repeat(adds, [np.ones(3)], 1, times=4)
+    assert (times, different) == (4, 4) and all((held == 1).all() for held in calls) and (outputs[0] == 5).all()
+
+
+def test_values_in_another_order_are_named():
+    expected = lesson.cost(7, 33, 2)
+    flops, apart, fused, intensity = expected
+    with pytest.raises(WrongAnswer, match="another order: return flops, separate_bytes, .*not flops, fused_bytes"):
+        lesson.in_order((flops, fused, apart, intensity), expected)
+    for got in (tuple(expected), ("a", None, 1, 2)):
+        assert lesson.in_order(got, expected) == got
+
+
+def test_many_positions_have_the_same_reference():
+    for name in lean.Gradients._fields:
+        few, many = lean.backward(DOUT, Q, K, V), lean.backward_of_many(DOUT, Q, K, V)
+        assert np.allclose(getattr(few, name), getattr(many, name), rtol=1e-9)
 
 
 # ----------------------------------------------------------------------------------------------------- measuring

@@ -1,14 +1,17 @@
 """`faster` on made-up machines: time passes there only when a function says so, and as much of it as we like."""
 
+import mmap
 from types import SimpleNamespace
 
+import numba
 import numpy as np
 import pytest
 
 from llmc.course.checks import speed
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.checks.timing import faster, race
-from llmc.course.measure import peak_bytes
+from llmc.course.measure import peak_bytes, resident_peak
+from llmc.course.measure.memory import CLEAR
 
 LOOK = "Look first at the loop."
 
@@ -56,6 +59,25 @@ def test_race_runs_in_turns():
 def test_peak_counts_what_lives_at_once():
     size = 1_000_000
     assert size <= peak_bytes(lambda: np.zeros(size, np.uint8)) < 1.1 * size
+
+
+def test_compiling_is_no_memory_of_the_answer():
+    @numba.njit
+    def adds(x):
+        return x + 1
+
+    for x in (np.ones(1000), np.ones(1000, np.float32), np.ones((10, 10))):  # each type is compiled
+        assert peak_bytes(lambda x=x: adds(x)) < 100_000
+
+
+@pytest.mark.skipif(not CLEAR.exists(), reason="only Linux says how much was held at once")
+def test_arrays_of_every_library_count():
+    def takes():
+        with mmap.mmap(-1, 100_000_000) as memory:  # no memory of Python's
+            memory[:] = b"1" * 100_000_000
+
+    assert 190_000_000 < resident_peak(takes) < 250_000_000
+    assert peak_bytes(takes) < 110_000_000
 
 
 def test_a_fast_answer_needs_one_round_and_a_slow_one_two(judge):

@@ -4,11 +4,16 @@ References go through the whole T × T table in float64 and return the dtype of 
 "dq equals ": (array, where to look)}, "dk": …, "dv": …}.
 """
 
+from time import process_time
 from typing import NamedTuple
 
 import numpy as np
 
+from llmc.course.checks.comparison import compare
 from llmc.course.lessons.attention.heads import scores, seen, softmax, softmax_backward
+from llmc.course.lessons.matmul import results as learners_results
+from llmc.course.measure import peak_bytes, resident_peak
+from llmc.course.own_names import learners_names
 
 # where to look; a test compares this title with the headings of notebooks/11_fast_on_cpu.ipynb
 ONE_NUMBER = 'lesson 11, section "5.2 · One number is enough"'
@@ -38,6 +43,12 @@ def backward(dout, q, k, v) -> Gradients:
     return _from(p, ds, dout, q, k)
 
 
+def backward_of_many(dout, q, k, v) -> Gradients:
+    """The same for more than a few hundred positions, for which Jacobians would take too long."""
+    p, dp = softmax(scores(*_float64(q, k))), np.asarray(dout, np.float64) @ np.asarray(v, np.float64).T  # (T, T) each
+    return _from(p, p * (dp - (p * dp).sum(axis=-1, keepdims=True)), dout, q, k)
+
+
 def _float64(*arrays):
     return [np.asarray(array, np.float64) for array in arrays]
 
@@ -47,6 +58,39 @@ def _from(p, ds, dout, q, k) -> Gradients:
     d64, q64, k64 = _float64(dout, q, k)  # (T, hs) each
     scaled = ds / np.sqrt(q.shape[1])  # (T, T)
     return Gradients(*(array.astype(q.dtype) for array in (scaled @ k64, scaled.T @ q64, p.T @ d64)))
+
+
+def inputs(c, T, hs):
+    """dout, out (T, hs), stats (T,), q, k, v (T, hs): float32 arrays of the check c."""
+    q, k, v, dout = (c.random(T, hs, dtype=np.float32) for _ in range(4))
+    return dout, *forward(q, k, v), q, k, v
+
+
+def same_gradients(results, inputs):
+    """`compare` the learner's dq, dk and dv with those of many positions."""
+    dout, _, _, q, k, v = inputs
+    expected, look = backward_of_many(dout, q, k, v), f"the last, shorter block, and the first; {ONE_NUMBER}"
+    for name, got in zip(expected._fields, learners_results(results, *expected._fields)):
+        compare(f"{name} for T = {len(q)}", got, getattr(expected, name), rtol=1e-3, look=look)
+
+
+def no_table_when_long(c, function, T=4000, hs=4, seconds=0.3):
+    """Raise AssertionError if the function holds T × T bytes, in arrays of whatever library.
+
+    Looks only at functions that need less than these seconds for a quarter of T: the others would take too long.
+    """
+    short, long = inputs(c, T // 4, hs), inputs(c, T, hs)
+    for array in (*short, *long):
+        array.flags.writeable = not c.takes_read_only(function)
+    begin = process_time()
+    with learners_names():
+        function(*short)
+    if process_time() - begin > seconds:
+        return
+    run, table = (lambda: function(*long)), 4 * T * T  # table: bytes
+    peak, resident = peak_bytes(run), resident_peak(run) or 0
+    takes = f"at T = {T} your code holds {max(peak, resident) / 1e6:.0f} MB at once"
+    assert peak < table / 4 and resident < table / 2, f"right, but {takes}: is there a mask or a table of T × T?"
 
 
 def mistakes(gradients, dout, out, stats, q, k, v) -> dict:

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from llmc.course.checks.comparison import compare
+from llmc.course.checks.explain import WrongAnswer
 from llmc.course.lessons import layernorm
 from llmc.course.lessons.matmul import results  # noqa: F401, what a function returned, one value a name
 
@@ -27,6 +29,22 @@ SWAPPED = "mean and rstd are swapped: see the order of the arguments"
 def relocated(mistakes, where) -> dict:
     """Known mistakes of an earlier lesson, with a place to look in this one."""
     return {sentence: (array, where) for sentence, (array, _) in mistakes.items()}
+
+
+def in_order(got, expected) -> tuple:
+    """The learner's values, one for each name; WrongAnswer if they are right, but in another order."""
+    got, names = results(got, *expected._fields), expected._fields
+    order = [next((name for name, e in zip(names, expected) if _equal(g, e)), None) for g in got]  # which is it?
+    if sorted(map(str, order)) == sorted(names) and tuple(order) != names:
+        raise WrongAnswer(f"right, but in another order: return {', '.join(names)}, and not {', '.join(order)}.")
+    return got
+
+
+def _equal(a, b) -> bool:
+    try:
+        return np.shape(a) == np.shape(b) and np.allclose(a, b, rtol=1e-6, atol=0)
+    except TypeError:  # not numbers, of which `compare` has more to say
+        return False
 
 
 # ---------------------------------------------------------------------------------------------- exercise 1: the cost
@@ -89,7 +107,37 @@ def cost_mistakes(N, C, itemsize=4) -> dict:
             "its whole part: // drops the rest, / keeps it": right.flops // right.fused_bytes,
         },
     }
+    for name, more in _miscounted(right, N, C, itemsize).items():
+        for text, value in more.items():  # but for those that happen to be right, or to have a better name
+            if all(abs(value - other) > 1e-3 * other for other in (getattr(right, name), *wrong[name].values())):
+                wrong[name][text] = value
     return {name: {text: (value, FUSED) for text, value in table.items()} for name, table in wrong.items()}
+
+
+def _miscounted(right, N, C, itemsize) -> dict:
+    """Numbers of somebody who counted one thing too many, or too few."""
+    n, counts = N * C, range(1, 13)
+    known = {
+        "flops": {f"{k} · N · C: the task counts 1 + 1 + 3 + 4": float(k * n) for k in counts}
+        | {f"9 · N · C + {k} · N: what happens once in a row does not count": right.flops + k * N for k in counts},
+        "intensity": {
+            f"the intensity rounded to {k} digits: return all of them": round(right.intensity, k) for k in range(5)
+        },
+    }
+    for name, arrays in (
+        ("separate_bytes", "the sum moves three, layernorm two"),
+        ("fused_bytes", "x1, x2, residual, out"),
+    ):
+        nbytes, small = getattr(right, name), itemsize * 2 * (N + C)
+        known[name] = {
+            f"the bytes of {k} large arrays and the small ones: {arrays}": float(itemsize * k * n + small)
+            for k in counts
+        } | {
+            "the bytes with mean and rstd for each channel: there is one for each row": nbytes + 2 * itemsize * (C - N),
+            "the bytes with w and b for each row: there is one for each channel": nbytes + 2 * itemsize * (N - C),
+            "the number of bits: a byte has 8 of them": 8 * nbytes,
+        }
+    return known
 
 
 # ------------------------------------------------------------------------------------------ exercise 2: the roofline
@@ -125,12 +173,15 @@ def roofline_mistakes(flops, nbytes, seconds, peak, bandwidth) -> dict:
             "the reference with bytes per operation as the intensity": upside_down,
             "the speed that was reached: what is attainable does not depend on seconds": flops / seconds,
             "the intensity capped at the peak: bandwidth is missing": np.minimum(peak, flops / nbytes),
+            "the reference with peak and bandwidth swapped": np.minimum(bandwidth, flops / nbytes * peak),
+            "whole operations per byte: // drops the rest": np.minimum(peak, flops // nbytes * bandwidth),
             "operations / (time of the arithmetic + time of the bytes): the two overlap": (
                 flops / (computing + moving)
             ),
         },
         "shortest": {
             "the sum of both times: they overlap, so the longer one counts": (computing + moving),
+            "the reference with peak and bandwidth swapped": np.maximum(flops / bandwidth, nbytes / peak),
             "the shorter of the two times: both must be over": np.minimum(computing, moving),
             "the time of the arithmetic alone": computing,
             "the time of the bytes alone": moving,
@@ -191,3 +242,11 @@ def swapped(mean, rstd, expected) -> bool:
     """Does each of mean and rstd (N,) hold the values of the other?"""
     close = np.allclose(mean, expected.rstd, rtol=1e-4) and np.allclose(rstd, expected.mean, rtol=1e-4)
     return close and not np.allclose(mean, expected.mean, rtol=1e-4)
+
+
+def same_rows(outputs, x1, x2, w, b):
+    """`compare` residual, out (N, C), mean and rstd (N,) of many rows."""
+    expected, N = residual_layernorm(x1, x2, w, b), len(x1)
+    look = "every row and every channel, in large arrays too; and what your function may keep from an earlier call"
+    for name, got in zip(Normed._fields, outputs, strict=True):
+        compare(f"{name} of {N} rows", got, getattr(expected, name), look=look)

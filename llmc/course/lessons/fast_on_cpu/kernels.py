@@ -1,25 +1,30 @@
-"""Lesson 11: what checks ask of a kernel besides its numbers: does it compile, race, hide a NaN, compute in float64?
+"""Lesson 11: what checks ask of a kernel besides its numbers: does it race, use threads, hide a NaN, use float64?
 
 A learner's function may be a Numba kernel, call some, or be plain NumPy, and then there is nothing to ask.
 """
 
+import functools
 import re
-from pathlib import Path
-from traceback import walk_tb
+from time import perf_counter, process_time, thread_time
 from types import FunctionType
 
-import numba
-from numba.core.errors import NumbaError
+from numba import get_num_threads
 
-from llmc.course.checks.explain import WrongAnswer, source_line
-from llmc.course.checks.inputs import read_only
+from llmc.course.checks.explain import WrongAnswer
+from llmc.course.own_names import among_learners_names, learners_names
 
 # where to look; a test compares these titles with the headings of notebooks/11_fast_on_cpu.ipynb
 RACE = 'lesson 11, section "9.1 · A race"'
 HIDDEN = 'lesson 11, section "9.2 · A NaN that stays hidden"'
 CONSTANTS = 'lesson 11, section "3.1 · Compile it"'
+ROUGHLY = 0.01  # how near plain Python comes to a kernel: a sum that begins as 0.0 is a float64 only in the kernel
+ONE_THREAD = (
+    "right, but all of your kernel runs on one thread. It takes a prange to share out work, in a kernel compiled with "
+    f"parallel=True, and as many turns as there are threads, or more; {RACE}"
+)
+REUSED = "does your function keep something from an earlier call? Every call must start from nothing"
+ALL_NUMBERS = "every number, in large arrays too; and what your function may keep from an earlier call"
 COMPILED = 'lesson 11, section "3 · Your first kernel"'
-NUMBA = str(Path(numba.__file__).parent)
 NAN_LOST = (
     "a NaN went in and a number came out. Is the kernel compiled with fastmath=True, which assumes that there is none? "
     f"Or does a comparison replace it with a limit? A loss that diverged must stay visible; {HIDDEN}"
@@ -35,52 +40,75 @@ def no_race(watch):
         )
 
 
-def compile_first(function, *arguments, outputs):
-    """Call the function on copies, the first `outputs` of them writable: inside c.call, compiling takes far longer.
+def runs(outputs, watch):
+    """(words for a message, outputs) of the call itself and of what `find_races` ran, if it could."""
+    return [("", outputs)] + ([(" with three threads", watch.arguments[: len(outputs)])] if watch else [])
 
-    Raises WrongAnswer if Numba cannot compile it. Any other error comes again in c.call, which explains it.
+
+def repeat(function, held, *inputs, times=20, seconds=3.0):
+    """Call function(*outputs, *inputs) on copies of `held`: (how often, how many different results, the last ones).
+
+    Ends early, after 3 calls at least, once so many seconds have passed.
     """
-    copies = [array.copy() if k < outputs else read_only(array) for k, array in enumerate(arguments)]
-    try:
-        function(*copies)
-    except NumbaError as error:
-        raise WrongAnswer(_why(str(error))) from None
-    except NotImplementedError as error:
-        if str(error):  # Numba's own; that of a fresh stub is empty
-            raise WrongAnswer(f"Numba cannot compile your code; it does not know this: {error}.") from None
-    except Exception as error:
-        places = [frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)]
-        if places[-1].startswith(NUMBA):  # the compiler itself stumbled
-            said = f"Numba cannot compile your code, and says only {type(error).__name__}: {error}"
-            raise WrongAnswer(f"{said}. Do you write to an input, or change a variable's type?") from None
+    seen, begin = set(), perf_counter()
+    for n in range(1, times + 1):
+        outputs = [array.copy() for array in held]
+        with learners_names():
+            function(*outputs, *inputs)
+        seen.add(b"".join(array.tobytes() for array in outputs))
+        if n >= 3 and perf_counter() - begin > seconds:
+            break
+    return n, len(seen), outputs
 
 
-def _why(message) -> str:
-    """The two lines of Numba's long message that matter, and the line of code."""
-    if "setitem(readonly array" in message:
-        return "An input was written to. Inputs must stay as they are: write to the outputs, or to a new array."
-    lines = [line.strip() for line in message.splitlines() if line.strip() and "nopython mode pipeline" not in line]
-    places = re.findall(r'File "([^"]+)", line (\d+)', message)
-    code = source_line(places[-1][0], int(places[-1][1])) if places else ""
-    at = [f"    in the line  {code}"] if code else []
-    advice = "Remove the line `@njit(…)` above the function and run it on small arrays: Python says more."
-    return "\n".join(["Numba cannot compile your code: " + " ".join(lines[:2]), *at, advice])
+def on_one_thread(watch, run) -> bool:
+    """Does run(), a function of nothing, leave all the work to the thread that calls it?
+
+    watch: what `find_races` saw of the same function, or None. Its pranges are proof enough. Threads of another kind
+    show in their processor time.
+    """
+    if watch is not None and watch.loops:
+        return watch.threads <= 1
+    if watch is None and get_num_threads() == 1:  # there may be a prange
+        return False
+    run = among_learners_names(run)
+    run()  # compiles, and starts the threads
+    all_threads, this_thread = process_time(), thread_time()
+    for _ in range(5):
+        run()
+    all_threads, this_thread = process_time() - all_threads, thread_time() - this_thread
+    return this_thread > 0.8 * all_threads
+
+
+def compiled(function) -> bool:
+    """Is this function a kernel, or does it call one?"""
+    return any(True for _ in _kernels_of(function))
+
+
+def _kernels_of(function):
+    """The compiled kernels that this function is, or calls by a name."""
+    seen, todo = set(), [function]
+    while todo:
+        function = todo.pop()
+        plain = getattr(function, "py_func", function)
+        if isinstance(plain, functools.partial):
+            todo += [plain.func, *plain.args]
+        elif isinstance(plain, FunctionType) and plain not in seen:
+            seen.add(plain)
+            if plain is not function:
+                yield function
+            todo += [plain.__globals__[name] for name in plain.__code__.co_names if name in plain.__globals__]
+            todo += [cell.cell_contents for cell in plain.__closure__ or ()]
 
 
 def float64_operations(function) -> int:
     """Count the float64 operations in the compiled kernels that this function is, or calls, for float32 arrays."""
-    count, seen, todo = 0, set(), [function]
-    while todo:
-        function = todo.pop()
-        plain = getattr(function, "py_func", function)
-        if not isinstance(plain, FunctionType) or plain in seen:
-            continue
-        seen.add(plain)
-        for signature in getattr(function, "signatures", ()):
-            if "array(float32" in str(signature).lower():
-                count += len(re.findall(r"= f\w+ [^\n]*\bdouble\b", function.inspect_llvm(signature)))
-        todo += [plain.__globals__[name] for name in plain.__code__.co_names if name in plain.__globals__]
-    return count
+    return sum(
+        len(re.findall(r"= f\w+ [^\n]*\bdouble\b", kernel.inspect_llvm(signature)))
+        for kernel in _kernels_of(function)
+        for signature in kernel.signatures
+        if "array(float32" in str(signature).lower()
+    )
 
 
 def float64_note(function) -> str:

@@ -9,12 +9,14 @@ The kernel and the functions that it calls run uncompiled, on copies of its argu
 every array remembers which turn read and wrote each of its numbers. Use small arrays: this is slow.
 """
 
+import functools
 import types
 
 import numba
 import numpy as np
 
 from llmc.course.lessons.fast_on_cpu.watched import Notes, Watch
+from llmc.course.own_names import learners_names
 
 THREADS = 3  # not a power of 2: equal parts leave a remainder
 MAKERS = ("empty", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like")  # of arrays that turns may share
@@ -34,7 +36,8 @@ def find_races(function, *arguments) -> Watch | None:
         for i, value in enumerate(arguments)
     ]
     try:
-        _Uncompiled(notes).plain(function)(*given)
+        with learners_names():
+            _Uncompiled(notes).ours(function)(*given)
     except Exception:
         return None
     notes.watch.arguments = tuple(np.array(value) if isinstance(value, np.ndarray) else value for value in given)
@@ -46,11 +49,14 @@ class _Uncompiled:
 
     def __init__(self, notes):
         self.notes, self.done = notes, {}
-        ours = {"prange": notes.loop, "get_num_threads": lambda: THREADS, "get_thread_id": lambda: notes.thread or 0}
+        ours = {"get_num_threads": lambda: THREADS, "get_thread_id": lambda: notes.thread or 0}
         ours |= {"njit": _as_it_is, "jit": _as_it_is}
-        self.replaced = {id(getattr(numba, name)): value for name, value in ours.items()}
         makers = {name: self._maker(getattr(np, name)) for name in MAKERS}
-        self.replaced |= {id(numba): _Module(numba, ours), id(np): _Module(np, makers)}
+        self.replaced = {}  # {does the kernel run on several threads?: {id of what is replaced: replacement}}
+        for parallel in (True, False):
+            all_of_them = ours | {"prange": notes.loop if parallel else range}
+            replaced = {id(getattr(numba, name)): value for name, value in all_of_them.items()}
+            self.replaced[parallel] = replaced | {id(numba): _Module(numba, all_of_them), id(np): _Module(np, makers)}
 
     def _maker(self, make):
         """np.zeros and its relatives: an array made outside of a loop is shared by its turns."""
@@ -58,21 +64,29 @@ class _Uncompiled:
 
     def plain(self, function):
         """The function, or the Python function behind a compiled one, with the names in it replaced."""
-        function = getattr(function, "py_func", function)
-        if not isinstance(function, types.FunctionType) or function in self.done:
-            return self.done.get(function, function)
+        options = getattr(function, "targetoptions", {"parallel": True})  # of a Python function: its kernels say it
+        function, parallel = getattr(function, "py_func", function), bool(options.get("parallel"))
+        if function in self.done:
+            return self.done[function]
         code, variables = function.__code__, dict(function.__globals__)
         self.notes.by_thread |= "get_thread_id" in code.co_names
-        cells = tuple(types.CellType(self.ours(cell.cell_contents)) for cell in function.__closure__ or ())
+        cells = tuple(types.CellType() for _ in function.__closure__ or ())
         copy = types.FunctionType(code, variables, function.__name__, function.__defaults__, cells)
+        copy.__kwdefaults__ = function.__kwdefaults__
         self.done[function] = copy
-        variables |= {name: self.ours(variables[name]) for name in code.co_names if name in variables}
+        for cell, original in zip(cells, function.__closure__ or ()):
+            cell.cell_contents = self.ours(original.cell_contents, parallel)
+        variables |= {name: self.ours(variables[name], parallel) for name in code.co_names if name in variables}
         return copy
 
-    def ours(self, value):
-        """The replacement of this global variable, or the value itself."""
-        if id(value) in self.replaced:
-            return self.replaced[id(value)]
+    def ours(self, value, parallel=True):
+        """The replacement of this object, or the object itself."""
+        if id(value) in self.replaced[parallel]:
+            return self.replaced[parallel][id(value)]
+        if isinstance(value, functools.partial):
+            return functools.partial(self.ours(value.func, parallel), *value.args, **value.keywords)
+        if isinstance(value, types.MethodType):
+            return types.MethodType(self.ours(value.__func__, parallel), value.__self__)
         library = (getattr(value, "__module__", None) or "").startswith(("numpy", "numba"))
         own = isinstance(value, types.FunctionType) and not library
         return self.plain(value) if own or hasattr(value, "py_func") else value
@@ -89,5 +103,5 @@ class _Module:
 
 
 def _as_it_is(*function, **options):
-    """`@njit` and `@njit(parallel=True)`, without compiling anything."""
-    return function[0] if function else lambda function: function
+    """`@njit`, `@njit(parallel=True)` and `@njit("void(float32[:])")`, without compiling anything."""
+    return function[0] if function and callable(function[0]) else lambda function: function

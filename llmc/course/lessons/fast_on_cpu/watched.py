@@ -27,10 +27,15 @@ class Race:
 
 @dataclass
 class Watch:
-    """Observations. races: the first of each array · loops: pranges that ran · arguments: their values at the end."""
+    """Observations.
+
+    races: the first of each array · loops: pranges that ran · threads: the most that worked in one of them ·
+    arguments: their values at the end.
+    """
 
     races: list = field(default_factory=list)
     loops: int = 0
+    threads: int = 0
     arguments: tuple = ()
 
 
@@ -41,6 +46,7 @@ class Notes:
         self.threads, self.watch = threads, Watch()
         self.turn = self.thread = None  # None: outside of a loop, where nothing runs at the same time
         self.by_thread = False  # turns of one thread run one after the other, so they cannot race
+        self.workers = set()  # threads that have touched an array in this loop
         self.arrays = []  # (name, shape, turns that wrote (n,), that read (n,)) of each
 
     def watched(self, array, name=""):
@@ -66,12 +72,15 @@ class Notes:
                 yield i
         finally:
             self.turn = self.thread = None
+            self.watch.threads = max(self.watch.threads, len(self.workers))
+            self.workers.clear()
             for _, _, wrote, read in self.arrays:
                 wrote[:], read[:] = NOBODY, NOBODY
 
     def read(self, number, ids):
         """This turn reads the numbers `ids` of an array."""
         if self.turn is not None:
+            self.workers.add(self.thread)
             _, _, wrote, read = self.arrays[number]
             self._meet(number, ids, wrote, "read and write")
             read[ids] = np.where((read[ids] == NOBODY) | (read[ids] == self.turn), self.turn, SEVERAL)
@@ -79,6 +88,7 @@ class Notes:
     def write(self, number, ids):
         """This turn writes them."""
         if self.turn is not None:
+            self.workers.add(self.thread)
             _, _, wrote, read = self.arrays[number]
             self._meet(number, ids, wrote, "write")
             self._meet(number, ids, read, "read and write")
