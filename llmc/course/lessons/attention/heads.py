@@ -21,6 +21,7 @@ MIXTURE = 'lesson 06, section "3.1 · Through the mixture"'
 SOFTMAX = 'lesson 06, section "3.2 · Through the softmax"'
 SCORES = 'lesson 06, section "3.3 · Through the scores"'
 ALL_HEADS = 'lesson 06, section "3.4 · All heads at once"'
+VERY_LOW = f"take each row's maximum after masking, over what the query may see, and mask with -np.inf; {MASK}"
 
 
 class Forward(NamedTuple):
@@ -100,9 +101,9 @@ def _parts(dout, qkv, NH, p=None, ds=None):
 # ------------------------------------------------------------------------------- what may have been returned
 
 
-def float32_kept(name, got):
-    """Raise WrongAnswer if got, made from float32 inputs, is a float64 array."""
-    if isinstance(got, np.ndarray) and got.dtype == np.float64:
+def dtype_kept(name, got, like):
+    """Raise WrongAnswer if got, made from the float32 input `like`, is a float64 array."""
+    if like.dtype == np.float32 and isinstance(got, np.ndarray) and got.dtype == np.float64:
         raise WrongAnswer(
             f"for float32 inputs {name} should be float32 too, but is float64. `np.sqrt(hs)` is a float64 number that "
             "makes everything float64, and `hs**0.5` is not. np.full, np.zeros, np.ones and np.empty make float64 "
@@ -278,6 +279,31 @@ def forward_mistakes(qkv, NH) -> dict:
         "the mixture of the queries: mix the values": (merge(right @ q), HEAD),
     }
     return {"probabilities": wrong, "out": by_p}
+
+
+def far_below(qkv, NH):
+    """qkv (B, T, 3C), hs >= T, with its Q and K replaced: scores are -30,000 where seen, and +30,000 in the future."""
+    B, T, width = qkv.shape
+    hs = width // 3 // NH
+    heads = qkv.reshape(B, T, 3, NH, hs)  # a view
+    heads[:, :, 0] = np.where(np.tri(T, hs, dtype=bool), -3e4, 3e4)[:, None] * hs**0.5  # (T, 1, hs)
+    heads[:, :, 1] = np.eye(T, hs)[:, None]  # (T, 1, hs)   key j reads number j of the query
+    return qkv
+
+
+def far_below_mistakes(qkv, NH) -> dict:
+    """Known wrong probabilities of `far_below`: those of masks that are not low enough."""
+    q, k, _ = split(qkv, NH)  # (B, NH, T, hs) each
+    mask, s = seen(q.shape[2]), q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5  # (T, T), (B, NH, T, T)
+    wrong = {}
+    for low in (-1e3, -1e4):
+        wrong[f"the reference with {low:,.0f} instead of -np.inf for future keys: scores can be lower than that"] = (
+            softmax(np.where(mask, s, low))
+        )
+        wrong[f"the reference with {low:,.0f} added for future keys: their scores can be higher than that by more"] = (
+            softmax(s + np.where(mask, 0, low))
+        )
+    return {text: (array, MASK) for text, array in wrong.items()}
 
 
 def forward_of(parts) -> Forward:
