@@ -19,6 +19,8 @@ REFUSED = (  # ids, and what is wrong with them
     ([7, 65536, 3], "65536 does not fit into 16 bits"),
     (np.array([1, 70000]), "70000 does not fit into 16 bits, and .astype(np.uint16) silently wraps it to 4464"),
     (np.array([5, -1, 2]), "-1 is not an id, and .astype(np.uint16) silently wraps it to 65535"),
+    ([8, -4], "-4 is not an id"),
+    (np.array([2**32 + 5]), "4294967301 does not fit into 16 bits, and .astype(np.int32) silently wraps it to 5"),
 )
 
 
@@ -229,10 +231,10 @@ def made_up_words(rng, n):
 
 
 def same_letters(rng, n):
-    """(words, counts): n distinct words over two letters: pairs overlap, and counts are often equal."""
-    found = {}
+    """(words, counts): n distinct words over two bytes, any of the 256: pairs overlap, and counts are often equal."""
+    letters, found = rng.choice(256, 2, replace=False), {}
     while len(found) < n:
-        found[bytes(rng.choice([97, 98], int(rng.integers(2, 10))).tolist())] = None
+        found[bytes(rng.choice(letters, int(rng.integers(2, 10))).tolist())] = None
     return [[bytes([b]) for b in word] for word in found], rng.integers(1, 4, n).tolist()
 
 
