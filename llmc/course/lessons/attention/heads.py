@@ -291,19 +291,22 @@ def far_below(qkv, NH):
     return qkv
 
 
-def far_below_mistakes(qkv, NH) -> dict:
-    """Known wrong probabilities of `far_below`: those of masks that are not low enough."""
-    q, k, _ = split(qkv, NH)  # (B, NH, T, hs) each
+def finite_masks(qkv, NH) -> dict:
+    """Known wrong out and probabilities: a mask of -10,000. Only scores in the thousands show it."""
+    q, k, v = split(qkv, NH)  # (B, NH, T, hs) each
     mask, s = seen(q.shape[2]), q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5  # (T, T), (B, NH, T, T)
-    wrong = {}
-    for low in (-1e3, -1e4):
-        wrong[f"the reference with {low:,.0f} instead of -np.inf for future keys: scores can be lower than that"] = (
-            softmax(np.where(mask, s, low))
-        )
-        wrong[f"the reference with {low:,.0f} added for future keys: their scores can be higher than that by more"] = (
-            softmax(s + np.where(mask, 0, low))
-        )
-    return {text: (array, MASK) for text, array in wrong.items()}
+    wrong = {
+        "the reference with -10,000 instead of -np.inf for future keys: scores can be lower than that": (
+            softmax(np.where(mask, s, -1e4))
+        ),
+        "the reference with -10,000 added for future keys: their scores can be higher by more than that": (
+            softmax(s + np.where(mask, 0, -1e4))
+        ),
+    }
+    return {
+        "probabilities": {text: (array, MASK) for text, array in wrong.items()},
+        "out": {text: (merge(array @ v), MASK) for text, array in wrong.items()},
+    }
 
 
 def forward_of(parts) -> Forward:
@@ -407,6 +410,7 @@ def backward_mistakes(dout, qkv, NH) -> dict:
             MIXTURE,
         ),
         "the reference with dscores instead of the probabilities": (merge(ds.swapaxes(-1, -2) @ do), MIXTURE),
+        "the reference with dp instead of the probabilities": (merge(dp.swapaxes(-1, -2) @ do), MIXTURE),
         "the reference with v instead of dout": (merge(p.swapaxes(-1, -2) @ v), MIXTURE),
         "dq: the order is [dq, dk, dv]": (dq, ALL_HEADS),
     }

@@ -64,6 +64,8 @@ def look(out, expected):
     wrong = _wrong_queries(out, expected)  # (T,)
     if wrong is None or not wrong.any() or wrong[:2].any():
         return None
+    if np.abs(out - expected).max() < 0.02 * np.abs(expected).max():
+        return "nothing is far off: was something computed in float16, or otherwise with too few digits?"
     first = int(wrong.argmax())
     return f"{MASK}: queries 0 … {first - 1} are right, {first} is not. In a block, row i is query `start + i`"
 
@@ -83,6 +85,10 @@ def mistakes(out, qkv, NH) -> dict:
     wrong = _wrong_queries(out, right)  # (T,)
     if wrong is None or wrong.all() or not wrong.any():
         return known
+    if not wrong[0]:
+        n = int(wrong.argmax())  # the first block is right
+        text = f"the plain mean of the outputs of blocks of {n} keys: weight each by its sum of exponentials"
+        known[text] = (merge(_mean_of_blocks(s, v, n)), ONLINE)
     best, found = 1e-3 * np.abs(right).max(), {}
     for sentence, keys, where in _block_tables(wrong, T):
         array = merge(softmax(np.where(keys, scores, -np.inf)) @ v)  # (B, T, C)
@@ -90,6 +96,17 @@ def mistakes(out, qkv, NH) -> dict:
         if distance < best:  # the block length that fits best
             best, found = distance, {sentence: (array, where)}
     return known | found
+
+
+def _mean_of_blocks(s, v, n):
+    """(B, NH, T, hs): each query's outputs over blocks of n keys, up to its own block, averaged without weights."""
+    out = np.zeros_like(v)
+    for t in range(v.shape[2]):
+        starts = range(0, t // n * n + 1, n)
+        for first in starts:
+            keys = slice(first, min(first + n, t + 1))
+            out[:, :, t] += np.einsum("bhj,bhjc->bhc", softmax(s[:, :, t, keys]), v[:, :, keys]) / len(starts)
+    return out
 
 
 def _block_tables(wrong, T):
