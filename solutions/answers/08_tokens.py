@@ -1045,7 +1045,7 @@ def batch_counts_whole_tokens(path, i, B, T, rank=0, world=1):
     return window[:-1].reshape(B, T), window[1:].reshape(B, T)
 
 
-@wrong("read_batch", says="has wrong values")
+@wrong("read_batch", says="where it is left out, it is 1")
 def batch_with_another_default(path, i, B, T, rank=0, world=2):
     start = (i * world + rank) * B * T
     window = _tokens(path)[start : start + B * T + 1]

@@ -138,6 +138,8 @@ def batch_mistakes(tokens, i, B, T, rank, world) -> dict:
         "the batch that begins one token late": (i * world + rank) * n + 1,
         "the batch after this one: i counts from 0": ((i + 1) * world + rank) * n,
     }
+    if world == 1:  # the check leaves rank and world out in some of these calls
+        starts["the batch with world = 2: where it is left out, it is 1"] = 2 * i * n
     layouts = {  # how else the bytes may be read: (where the ids begin, dtype, bytes of a token)
         "the reference with the header read as tokens: the ids begin at byte 1024": (0, "<u2", 2),
         "the reference with the ids taken from byte 256: the header has 256 numbers of 4 bytes": (256, "<u2", 2),
