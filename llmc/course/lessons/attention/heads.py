@@ -282,11 +282,12 @@ def forward_mistakes(qkv, NH) -> dict:
 
 
 def far_below(qkv, NH):
-    """qkv (B, T, 3C), hs >= T, with its Q and K replaced: scores are -30,000 where seen, and +30,000 in the future."""
+    """qkv (B, T, 3C), hs >= T, with its Q and K replaced: scores are -30,000 where seen, and 30,000 or more in the future."""
     B, T, width = qkv.shape
     hs = width // 3 // NH
     heads = qkv.reshape(B, T, 3, NH, hs)  # a view
-    heads[:, :, 0] = np.where(np.tri(T, hs, dtype=bool), -3e4, 3e4)[:, None] * hs**0.5  # (T, 1, hs)
+    future = 3e4 + 1e3 * np.arange(hs)  # (hs,)
+    heads[:, :, 0] = np.where(np.tri(T, hs, dtype=bool), -3e4, future)[:, None] * hs**0.5  # (T, 1, hs)
     heads[:, :, 1] = np.eye(T, hs)[:, None]  # (T, 1, hs)   key j reads number j of the query
     return qkv
 
