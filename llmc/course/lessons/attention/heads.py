@@ -282,7 +282,7 @@ def forward_mistakes(qkv, NH) -> dict:
 
 
 def far_below(qkv, NH):
-    """qkv (B, T, 3C), hs >= T, with its Q and K replaced: scores are -30,000 where seen, and 30,000 or more in the future."""
+    """qkv (B, T, 3C), hs >= T, Q and K replaced: scores are -30,000 where seen, from 30,000 on in the future."""
     B, T, width = qkv.shape
     hs = width // 3 // NH
     heads = qkv.reshape(B, T, 3, NH, hs)  # a view
