@@ -843,3 +843,88 @@ def lean_forgets_to_keep_the_maximum(qkv, NH):
 @wrong("lean_attention_forward", says="for float32 inputs out should be float32 too, but is float64")
 def lean_in_float64(qkv, NH):
     return _blocks(qkv, NH).astype(np.float64)
+
+
+# ------------------------------------------------------------------------------------- found by answers of strangers
+
+
+_results = {}
+
+
+@wrong("attention_scores", says="scores has wrong values")
+def scores_kept_by_shape(q, k):
+    if q.shape not in _results:
+        _results[q.shape] = np.where(_seen(len(q)), q @ k.T / q.shape[1] ** 0.5, -np.inf)
+    return _results[q.shape].copy()
+
+
+def _forward_with(qkv, NH, mask):
+    q, k, v = _split(qkv, 3, NH)
+    p = _softmax(mask(q @ k.swapaxes(-1, -2) * q.shape[-1] ** -0.5))
+    return _merge(p @ v), p
+
+
+@right("attention_forward")
+def forward_with_a_mask_low_enough(qkv, NH):
+    return _forward_with(qkv, NH, lambda s: np.where(_seen(s.shape[-1]), s, s.dtype.type(-1e9)))
+
+
+@wrong("attention_forward", says="the reference with -10,000 instead of -np.inf for future keys")
+def forward_with_a_mask_of_ten_thousand(qkv, NH):
+    return _forward_with(qkv, NH, lambda s: np.where(_seen(s.shape[-1]), s, s.dtype.type(-1e4)))
+
+
+@wrong("attention_forward", says="the reference with -10,000 added for future keys")
+def forward_with_an_added_mask_of_ten_thousand(qkv, NH):
+    return _forward_with(qkv, NH, lambda s: s - (1e4 * ~_seen(s.shape[-1])).astype(s.dtype))
+
+
+@wrong("attention_forward", says="subtract each row's own maximum, taken after masking")
+def forward_takes_the_maximum_before_the_mask(qkv, NH):
+    q, k, v = _split(qkv, 3, NH)
+    s = q @ k.swapaxes(-1, -2) * q.shape[-1] ** -0.5
+    e = np.exp(s - s.max(-1, keepdims=True)) * _seen(s.shape[-1])
+    p = e / e.sum(-1, keepdims=True)
+    return _merge(p @ v), p
+
+
+@wrong("attention_backward", says="dv equals the reference with dp instead of the probabilities")
+def backward_takes_dp_for_p(dout, qkv, probabilities, NH):
+    dq, dk, _ = _gradients(dout, qkv, probabilities, NH)
+    do, v = _split(dout, 1, NH)[0], _split(qkv, 3, NH)[2]
+    return _joined(dq, dk, v @ do.swapaxes(-1, -2) @ do)
+
+
+@right("lean_attention_forward")
+def lean_one_query_at_a_time(qkv, NH):
+    q, k, v = _split(qkv, 3, NH)
+    out = np.empty((*qkv.shape[:2], NH, q.shape[-1]), qkv.dtype)
+    keys = np.ascontiguousarray(k.swapaxes(-1, -2))
+    for t in range(qkv.shape[1]):
+        p = _softmax(q[:, :, t : t + 1] @ keys[..., : t + 1] * q.shape[-1] ** -0.5)
+        out[:, t] = (p @ v[:, :, : t + 1])[:, :, 0]
+    return out.reshape(*qkv.shape[:2], -1)
+
+
+@wrong("lean_attention_forward", says="the plain mean of the outputs of blocks of 64 keys")
+def lean_forgets_the_weights_of_the_blocks(qkv, NH):
+    q, k, v = _split(qkv, 3, NH)
+    out, n, T = np.empty(q.shape, q.dtype), 64, q.shape[2]
+    for start in range(0, T, n):
+        rows, parts = slice(start, min(start + n, T)), []
+        for first in range(0, rows.stop, n):
+            keys = slice(first, min(first + n, T))
+            s = q[:, :, rows] @ k[:, :, keys].swapaxes(-1, -2) * q.shape[-1] ** -0.5
+            parts.append(_softmax(np.where(_seen(T)[rows, keys], s, -np.inf)) @ v[:, :, keys])
+        out[:, :, rows] = sum(parts) / len(parts)
+    return _merge(out)
+
+
+@wrong("lean_attention_forward", says="is it in another library's arrays?")
+def lean_hides_the_table(qkv, NH):
+    import torch
+
+    q, k, v = (torch.from_numpy(part.copy()) for part in _split(qkv, 3, NH))
+    s = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
+    s += torch.full(s.shape[-2:], -math.inf).triu(1)
+    return _merge((s.softmax(-1) @ v).numpy())

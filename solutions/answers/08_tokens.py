@@ -980,3 +980,73 @@ def fast_with_the_package(words, counts, num_merges):
 
     text = "".join(b"".join(word).decode() * count for word, count in zip(words, counts))
     return train_bpe(text, num_merges)[256:]
+
+
+# ------------------------------------------------------------------------------------- found by answers of strangers
+
+
+@wrong("bpe_step", says="your code stopped with UnicodeDecodeError")
+def step_sorts_text(words, counts):
+    pairs = _pairs(words, counts)
+    token = min(pairs, key=lambda pair: (-pairs[pair], pair.decode()))
+    return token, [_merge(word, token) for word in words]
+
+
+@wrong("encode_word", says="a byte that stayed alone became its own number")
+def encode_with_bytes_as_ids(word, ranks):
+    single = {ranks[bytes([b])]: b for b in range(256)}
+    return [single.get(i, i) for i in _encoded(word, ranks)]
+
+
+_known_words = {}
+
+
+@wrong("encode_word", says="expected")
+def encode_kept_by_word(word, ranks):
+    return list(_known_words.setdefault(word, _encoded(word, ranks)))
+
+
+def _encoded(word, ranks):
+    parts = [word[i : i + 1] for i in range(len(word))]
+    while found := [(ranks[a + b], i) for i, (a, b) in enumerate(zip(parts, parts[1:])) if a + b in ranks]:
+        i = min(found)[1]
+        parts[i : i + 2] = [parts[i] + parts[i + 1]]
+    return [ranks[part] for part in parts]
+
+
+@wrong("decode", says="an id below 256 was taken for the byte itself")
+def decode_knows_the_bytes(ids, tokens):
+    return b"".join(bytes([i]) if i < 256 else tokens[i] for i in ids).decode(errors="replace")
+
+
+@wrong("decode", says="expected")
+def decode_drops_the_byte_order_mark(ids, tokens):
+    return b"".join(tokens[i] for i in ids).decode("utf-8-sig", errors="replace")
+
+
+@wrong("token_file", says="byte 10, in number 2 of the header")
+def file_with_a_short_count(ids):
+    ids = _checked(ids)
+    return struct.pack("<2iH", 20240520, 1, len(ids) % 65536).ljust(1024, b"\0") + np.array(ids, "<u2").tobytes()
+
+
+@wrong("token_file", says="silently wraps it to 5")
+def file_that_wraps_before_it_looks(ids):
+    ids = np.asarray(ids).astype(np.int32)
+    return struct.pack("<3i", 20240520, 1, len(_checked(ids))).ljust(1024, b"\0") + ids.astype("<u2").tobytes()
+
+
+@wrong("read_batch", says="a file that is one byte too long should be refused")
+def batch_counts_whole_tokens(path, i, B, T, rank=0, world=1):
+    if (path.stat().st_size - 1024) // 2 != int(np.fromfile(path, "<i4", count=3)[2]):
+        raise ValueError("damaged")
+    start = (i * world + rank) * B * T
+    window = np.fromfile(path, "<u2", count=B * T + 1, offset=1024 + 2 * start).astype(np.int32)
+    return window[:-1].reshape(B, T), window[1:].reshape(B, T)
+
+
+@wrong("read_batch", says="where it is left out, it is 1")
+def batch_with_another_default(path, i, B, T, rank=0, world=2):
+    start = (i * world + rank) * B * T
+    window = _tokens(path)[start : start + B * T + 1]
+    return window[:-1].reshape(B, T), window[1:].reshape(B, T)

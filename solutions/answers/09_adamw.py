@@ -958,3 +958,50 @@ def fast_calls_the_package(params, grads, m, v, lr, beta1, beta2, eps, weight_de
     from llmc.backends import reference
 
     reference.adamw_update(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t)
+
+
+# ------------------------------------------------------------------------------------- found by answers of strangers
+
+
+@wrong("momentum_step", says="params")
+def momentum_with_one_rate(params, grads, m, lr, beta):
+    m += (1 - beta) * (grads - m)
+    params -= 0.3 * m
+
+
+@wrong("adamw_step", says="params")
+def adamw_forgets_the_late_correction(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    m += (1 - beta1) * (grads - m)
+    v += (1 - beta2) * (grads * grads - v)
+    first, second = (1 - beta1**t, 1 - beta2**t) if t < 100 else (1, 1)
+    params -= lr * (m / first / (np.sqrt(v / second) + eps) + weight_decay * params)
+
+
+@wrong("clip_by_global_norm", says="the norm")
+def clip_of_three_arrays(grads, max_norm):
+    norm = float(np.sqrt(sum(float((g.astype(np.float64) ** 2).sum()) for g in grads[:3])))
+    if norm > max_norm:
+        for g in grads:
+            g *= max_norm / (norm + 1e-6)
+    return norm
+
+
+@wrong("scheduled_lr", says="warmup=12, total=7")
+def schedule_cuts_the_warmup(step, max_lr, warmup, total, final_fraction, kind):
+    warmup = min(warmup, total)
+    if step < warmup:
+        return max_lr * (step + 1) / warmup
+    begin = 0.8 * total if kind == "wsd" else warmup
+    x = 1.0 if total <= begin else min(max((step - begin) / (total - begin), 0.0), 1.0)
+    left = {"cosine": (1 + np.cos(np.pi * x)) / 2, "linear": 1 - x, "constant": 1.0, "wsd": 1 - np.sqrt(x)}[kind]
+    return max_lr * (final_fraction + (1 - final_fraction) * left)
+
+
+@wrong("fast_adamw_step", says="of two million weights")
+def fast_stops_at_a_million(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    for start in range(0, min(params.size, 1_000_000), 20_000):
+        s = slice(start, start + 20_000)
+        m[s] += (1 - beta1) * (grads[s] - m[s])
+        v[s] += (1 - beta2) * (grads[s] * grads[s] - v[s])
+        params[s] *= 1 - lr * weight_decay
+        params[s] -= lr / (1 - beta1**t) * m[s] / (np.sqrt(v[s] / (1 - beta2**t)) + eps)

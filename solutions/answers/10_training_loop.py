@@ -822,3 +822,50 @@ def settings_as_text():
 @wrong("best_settings", says="return a dict like {'batch_size': 8")
 def settings_as_a_pair():
     return 4, 3e-3
+
+
+# ------------------------------------------------------------------------------------- found by answers of strangers
+
+
+@wrong("accumulate_gradients", says="the loss AFTER the update")
+def accumulate_looks_again(model, batches, lr):
+    accumulate_with_arrays(model, batches, lr)
+    total = sum(x.size for x, _ in batches)
+    return sum(model.forward(x, y) * x.size for x, y in batches) / total
+
+
+@wrong("validation_loss", says="it would see less context")
+def validate_token_by_token(model, tokens, B, T, lengths):
+    x, y = tokens[:-1], tokens[1:]
+    nats = sum(model.forward(x[i : i + 1, None], y[i : i + 1, None]) for i in range(len(x)))
+    return nats / len(x), nats / np.log(2) / lengths[y].sum()
+
+
+@wrong("validation_loss", says="did not get the rows that begin at 0, T, 2T, …")
+def validate_with_the_rest_first(model, tokens, B, T, lengths):
+    x, y, rest = tokens[:-1], tokens[1:], (len(tokens) - 1) % T
+    edges = [0] * (rest > 0) + [*range(rest, len(x) + 1, T)]
+    nats = sum(model.forward(x[None, a:b], y[None, a:b]) * (b - a) for a, b in zip(edges, edges[1:]))
+    return nats / len(x), nats / np.log(2) / lengths[y].sum()
+
+
+@wrong("z_scores", says="z, where the window is full, has wrong values")
+def z_with_a_small_number_below(values, window):
+    z = np.full(len(values), np.nan)
+    for i in range(window - 1, len(values)):
+        recent = values[i - window + 1 : i + 1]
+        z[i] = (values[i] - recent.mean()) / (recent.std() + 1e-8)
+    return z
+
+
+@wrong("write_whole", says="after write_whole has returned, state.bin should hold")
+def write_one_name_only(disk, name, data):
+    disk.write("model.tmp", data)
+    disk.sync("model.tmp")
+    disk.rename("model.tmp", "model.bin")
+    disk.sync_folder()
+
+
+@wrong("state_of", says="'recent' should be a list, to which the next step can append")
+def state_with_a_tuple(run):
+    return _all(run) | {"recent": tuple(run.recent)}

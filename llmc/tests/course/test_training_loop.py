@@ -98,7 +98,7 @@ def test_the_names_that_can_be_set_are_the_package_s():
 
 def test_mistakes_of_accumulation_are_wrong_and_unlike():
     loss, gradient = lesson.accumulated(W, BATCHES)
-    known = lesson.accumulated_mistakes(W, BATCHES, before=0.5 * W)
+    known = lesson.accumulated_mistakes(W, BATCHES, before=0.5 * W, lr=0.3)
     assert_unlike(loss, known["loss"])
     assert_unlike(gradient, known["gradient"])
 

@@ -21,6 +21,7 @@ MIXTURE = 'lesson 06, section "3.1 · Through the mixture"'
 SOFTMAX = 'lesson 06, section "3.2 · Through the softmax"'
 SCORES = 'lesson 06, section "3.3 · Through the scores"'
 ALL_HEADS = 'lesson 06, section "3.4 · All heads at once"'
+VERY_LOW = f"take each row's maximum after masking, over what the query may see, and mask with -np.inf; {MASK}"
 
 
 class Forward(NamedTuple):
@@ -100,9 +101,9 @@ def _parts(dout, qkv, NH, p=None, ds=None):
 # ------------------------------------------------------------------------------- what may have been returned
 
 
-def float32_kept(name, got):
-    """Raise WrongAnswer if got, made from float32 inputs, is a float64 array."""
-    if isinstance(got, np.ndarray) and got.dtype == np.float64:
+def dtype_kept(name, got, like):
+    """Raise WrongAnswer if got, made from the float32 input `like`, is a float64 array."""
+    if like.dtype == np.float32 and isinstance(got, np.ndarray) and got.dtype == np.float64:
         raise WrongAnswer(
             f"for float32 inputs {name} should be float32 too, but is float64. `np.sqrt(hs)` is a float64 number that "
             "makes everything float64, and `hs**0.5` is not. np.full, np.zeros, np.ones and np.empty make float64 "
@@ -280,6 +281,35 @@ def forward_mistakes(qkv, NH) -> dict:
     return {"probabilities": wrong, "out": by_p}
 
 
+def far_below(qkv, NH):
+    """qkv (B, T, 3C), hs >= T, Q and K replaced: scores are -30,000 where seen, from 30,000 on in the future."""
+    B, T, width = qkv.shape
+    hs = width // 3 // NH
+    heads = qkv.reshape(B, T, 3, NH, hs)  # a view
+    future = 3e4 + 1e3 * np.arange(hs)  # (hs,)
+    heads[:, :, 0] = np.where(np.tri(T, hs, dtype=bool), -3e4, future)[:, None] * hs**0.5  # (T, 1, hs)
+    heads[:, :, 1] = np.eye(T, hs)[:, None]  # (T, 1, hs)   key j reads number j of the query
+    return qkv
+
+
+def finite_masks(qkv, NH) -> dict:
+    """Known wrong out and probabilities: a mask of -10,000. Only scores in the thousands show it."""
+    q, k, v = split(qkv, NH)  # (B, NH, T, hs) each
+    mask, s = seen(q.shape[2]), q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5  # (T, T), (B, NH, T, T)
+    wrong = {
+        "the reference with -10,000 instead of -np.inf for future keys: scores can be lower than that": (
+            softmax(np.where(mask, s, -1e4))
+        ),
+        "the reference with -10,000 added for future keys: their scores can be higher by more than that": (
+            softmax(s + np.where(mask, 0, -1e4))
+        ),
+    }
+    return {
+        "probabilities": {text: (array, MASK) for text, array in wrong.items()},
+        "out": {text: (merge(array @ v), MASK) for text, array in wrong.items()},
+    }
+
+
 def forward_of(parts) -> Forward:
     """out and probabilities from (q, k, v), (B, NH, T, hs) each."""
     return forward(np.concatenate([merge(part) for part in parts], axis=-1), parts[0].shape[1])
@@ -381,6 +411,7 @@ def backward_mistakes(dout, qkv, NH) -> dict:
             MIXTURE,
         ),
         "the reference with dscores instead of the probabilities": (merge(ds.swapaxes(-1, -2) @ do), MIXTURE),
+        "the reference with dp instead of the probabilities": (merge(dp.swapaxes(-1, -2) @ do), MIXTURE),
         "the reference with v instead of dout": (merge(p.swapaxes(-1, -2) @ v), MIXTURE),
         "dq: the order is [dq, dk, dv]": (dq, ALL_HEADS),
     }

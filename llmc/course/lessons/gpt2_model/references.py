@@ -12,6 +12,7 @@ from difflib import get_close_matches
 import numpy as np
 
 from llmc.course.checks.explain import WrongAnswer, describe
+from llmc.course.checks.inputs import read_only
 from llmc.course.lessons.matmul import results
 from llmc.errors import UserError
 
@@ -93,7 +94,12 @@ def weights(random, C):
     shapes |= {"qkvb": (3 * C,), "fcb": (4 * C,)}
     p = {name: random(*shapes.get(name, (C,))) for name in PARTS}
     scales = {"qkvw": 0.06}  # scores of moderate size: attention must mix, not choose
-    return {name: value * scales.get(name, 0.15 if value.ndim == 2 else 0.4) for name, value in p.items()}
+    return locked({name: value * scales.get(name, 0.15 if value.ndim == 2 else 0.4) for name, value in p.items()})
+
+
+def locked(arrays) -> dict:
+    """The arrays of a dict, read-only; `c.call` locks only those that are arguments themselves."""
+    return {name: read_only(array) for name, array in arrays.items()}
 
 
 def block_forward(x, p, NH, wrong=""):
@@ -355,6 +361,9 @@ def _wrong_start(name, shape, got, drawn):
     largest = float(np.abs(got).max())
     if largest < 1.9 * std:  # a normal distribution's largest of thousands is beyond 3
         return f"{name} is uniform, between ±{largest:.2g}: draw from a normal distribution"
+    near = float((np.abs(got - got.mean()) < std).mean())
+    if not 0.63 < near < 0.73:  # 0.68 of a normal distribution; 0.58 of a uniform one, 0.76 of a Laplace distribution
+        return f"{name} is not from a normal distribution: {near:.0%} lie within one standard deviation, not 68%"
     if got.ndim == 3 and (got[0] == got[1]).all():
         return f"{name} is the same in every layer: draw new numbers for each layer"
     return f"{name} has mean {got.mean():.3g}, expected 0" if abs(float(got.mean())) > 0.1 * std else None
@@ -364,7 +373,7 @@ def _wrong_width(name, shape, L, got):
     """(what is wrong with the standard deviation, where to look), or (None, None)."""
     scale, std = np.sqrt(2 * L), float(got.std())
     wanted = 0.02 / scale if name in ("attprojw", "fcprojw") else 0.02
-    if abs(std / wanted - 1) < 0.05:
+    if abs(std / wanted - 1) < 5 / np.sqrt(2 * got.size):  # five times what chance does to it
         return None, None
     reasons = {
         0.02: (f"{name} writes to the residual stream, so it needs 1/√(2L) too", INIT),

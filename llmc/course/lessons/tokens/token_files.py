@@ -19,6 +19,8 @@ REFUSED = (  # ids, and what is wrong with them
     ([7, 65536, 3], "65536 does not fit into 16 bits"),
     (np.array([1, 70000]), "70000 does not fit into 16 bits, and .astype(np.uint16) silently wraps it to 4464"),
     (np.array([5, -1, 2]), "-1 is not an id, and .astype(np.uint16) silently wraps it to 65535"),
+    ([8, -4], "-4 is not an id"),
+    (np.array([2**32 + 5]), "4294967301 does not fit into 16 bits, and .astype(np.int32) silently wraps it to 5"),
 )
 
 
@@ -136,6 +138,8 @@ def batch_mistakes(tokens, i, B, T, rank, world) -> dict:
         "the batch that begins one token late": (i * world + rank) * n + 1,
         "the batch after this one: i counts from 0": ((i + 1) * world + rank) * n,
     }
+    if world == 1:  # the check leaves rank and world out in some of these calls
+        starts["the batch with world = 2: where it is left out, it is 1"] = 2 * i * n
     layouts = {  # how else the bytes may be read: (where the ids begin, dtype, bytes of a token)
         "the reference with the header read as tokens: the ids begin at byte 1024": (0, "<u2", 2),
         "the reference with the ids taken from byte 256: the header has 256 numbers of 4 bytes": (256, "<u2", 2),
@@ -229,10 +233,10 @@ def made_up_words(rng, n):
 
 
 def same_letters(rng, n):
-    """(words, counts): n distinct words over two letters: pairs overlap, and counts are often equal."""
-    found = {}
+    """(words, counts): n distinct words over two bytes, any of the 256: pairs overlap, and counts are often equal."""
+    letters, found = rng.choice(256, 2, replace=False), {}
     while len(found) < n:
-        found[bytes(rng.choice([97, 98], int(rng.integers(2, 10))).tolist())] = None
+        found[bytes(rng.choice(letters, int(rng.integers(2, 10))).tolist())] = None
     return [[bytes([b]) for b in word] for word in found], rng.integers(1, 4, n).tolist()
 
 

@@ -81,6 +81,10 @@ def _values(state, right, run):
             return f"{name!r} should be an array, but is {describe(value)}"
         if isinstance(expected, int) and not isinstance(value, Integral):
             return f"{name!r} should be a whole number, but is {describe(value)}"
+        if name == "rng" and not isinstance(value, int):
+            return f"'rng' should be Python's own int, but is {type(value).__name__}, which overflows in the next step"
+        if isinstance(expected, list) and not isinstance(value, list):
+            return f"{name!r} should be a list, to which the next step can append, but is {describe(value)}"
         if _shared(value, getattr(run, name)):
             return f"{name!r} is the run's own {_kind(expected)}, which training will change: keep a copy"
     for name, expected in right.items():

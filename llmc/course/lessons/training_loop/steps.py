@@ -61,8 +61,8 @@ def accumulated(W, batches):
     return loss, sum(s * bigram_gradient(W, *batch) for s, batch in zip(share, batches))
 
 
-def accumulated_mistakes(W, batches, before) -> dict:
-    """Known wrong losses and gradients. before (V, V): what the gradient buffer held at first."""
+def accumulated_mistakes(W, batches, before, lr) -> dict:
+    """Known wrong losses and gradients. before (V, V): what the gradient buffer held at first. lr: of the update."""
     n, share = len(batches), shares(batches)  # (n,)
     g = [bigram_gradient(W, *batch) for batch in batches]  # n × (V, V)
     each = np.array([bigram_loss(W, *batch) for batch in batches])  # (n,)
@@ -94,6 +94,9 @@ def accumulated_mistakes(W, batches, before) -> dict:
         "the loss of the first micro-batch alone": each[0],
         "the reference with the share applied twice": (share * share * each).sum(),
         "the reference divided by n once more": (share * each).sum() / n,
+        "the loss AFTER the update: return the one before it": accumulated(W - lr * right, batches)[0],
+        "the reference times the number of tokens: return the mean": (share * each).sum()
+        * sum(x.size for x, _ in batches),
     }
     gradients = {"what it should be, plus what the buffer held before: zero_grad is missing": right + before} | wrong
     return {"loss": _at(WEIGHTED, losses), "gradient": _at(ACCUMULATE, gradients | held)}
@@ -170,6 +173,26 @@ def validation_mistakes(W, tokens, B, T, lengths) -> dict:
         ),
     }
     return {"loss": _at(WEIGHTED, wrong), "bits": _at(BITS, wrong_bits)}
+
+
+def explain_rows(read, tokens, T):
+    """Which row of T tokens the model never got as a whole, as a sentence; None when it got all of them, once each.
+
+    read: [(x, y)] of each call of model.forward. A table of pairs gives the same loss for any cut, but a real model
+    reads what comes before in the same row.
+    """
+    n = len(tokens) - 1
+    wanted = sorted((*tokens[a : min(a + T, n) + 1].tolist(),) for a in range(0, n, T))
+    got = sorted((*x[b].tolist(), int(y[b, -1])) for x, y in read for b in range(len(x)))
+    if got == wanted:
+        return None
+    lengths = sorted({len(row) - 1 for row in got})
+    if lengths[-1] < min(T, n):
+        what = f"at most {lengths[-1]} tokens"
+        return (
+            f"the numbers are right, but each row that the model got has {what}, not T = {T}: it would see less context"
+        )
+    return f"the numbers are right, but the model did not get the rows that begin at 0, T, 2T, … (T = {T}), each once"
 
 
 # --------------------------------------------------------------------------------------------------------- z-scores

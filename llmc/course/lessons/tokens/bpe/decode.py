@@ -6,6 +6,7 @@ from llmc.course.lessons.tokens.bpe.telling import BYTES, explain, telling_cases
 # where to look; a test holds this title against the headings of notebooks/08_tokens.ipynb
 DECODE = 'lesson 08, section "4.1 · Decode"'
 DECODE_TOKENS = [*BYTES, b"caf", b"\xc3\xa9", b"\xa9s ", "日本".encode(), b" \xe6\x97", b"\xa5!", "ß".encode()]
+DECODE_TOKENS += ["🙂".encode(), b"\xf0\x9f", b"\x99\x82", "\ufeff".encode()]
 
 
 def decode(ids, tokens) -> str:
@@ -45,18 +46,29 @@ def decode_mistakes() -> dict:
         "each id was taken for the number of a character: look up its token": (
             lambda ids, tokens: "".join(map(chr, ids))
         ),
+        "an id below 256 was taken for the byte itself: look it up in tokens, too": (
+            lambda ids, tokens: decode(ids, [*BYTES, *tokens[256:]])
+        ),
     }
 
 
 def draw_ids(rng):
-    """(ids, tokens): whole and half characters in random order."""
+    """(ids, tokens): whole and half characters in random order; the tokens are numbered anew for each case."""
     favourites = [99, 32, 195, 169, 230, *range(256, len(DECODE_TOKENS))]
-    return rng.choice(favourites, int(rng.integers(3, 9))).tolist(), DECODE_TOKENS
+    return _renumbered(rng, rng.choice(favourites, int(rng.integers(3, 9))))
+
+
+def _renumbered(rng, ids):
+    """(ids, tokens): the same text, with DECODE_TOKENS in another order; GPT-2's bytes are not in order either."""
+    order = rng.permutation(len(DECODE_TOKENS))
+    return order.argsort()[ids].tolist(), [DECODE_TOKENS[k] for k in order]
 
 
 def decode_cases(rng) -> list:
-    """[(ids, tokens)] on which every known mistake shows; no ids at all among them."""
-    return [*telling_cases(rng, draw_ids, decode, decode_mistakes()), ([], DECODE_TOKENS)]
+    """[(ids, tokens)] on which every known mistake shows; no ids at all among them, and U+FEFF at the beginning."""
+    first = len(DECODE_TOKENS) - 1  # U+FEFF
+    cases = telling_cases(rng, draw_ids, decode, decode_mistakes())
+    return [*cases, ([], DECODE_TOKENS), _renumbered(rng, [first, 99, first])]
 
 
 def explain_decodings(cases, results) -> str | None:

@@ -36,6 +36,15 @@ def _encode(word, ranks, order, most=10**6):
     return [ranks[part] for part in parts]
 
 
+def _bytes(word):
+    return [bytes([b]) for b in word]
+
+
+def _numbers_of_bytes(word, ranks):
+    single = {ranks[byte]: byte[0] for byte in BYTES}  # {id: number}
+    return [single.get(i, i) for i in encode_word(word, ranks)]
+
+
 def _longest_first(word, ranks):
     ids = []
     while word:
@@ -83,7 +92,13 @@ def encode_mistakes() -> dict:
         "you stopped after one merge: go on until no pair makes a token": (
             lambda word, ranks: _encode(word, ranks, lambda rank, i, parts: (rank, i), most=1)
         ),
-        "nothing was merged: these are the ids of the single bytes": lambda word, ranks: list(word),
+        "nothing was merged: these are the ids of the single bytes": lambda word, ranks: [
+            ranks[b] for b in _bytes(word)
+        ],
+        "nothing was merged: these are the bytes' own numbers, and ranks holds the id of each": lambda word, ranks: (
+            list(word)
+        ),
+        "a byte that stayed alone became its own number: its id is in ranks, too": _numbers_of_bytes,
     }
 
 
@@ -106,18 +121,36 @@ def draw_word(rng):
     drawn = [b"".join(rng.choice(letters, int(rng.integers(2, 12)))) for _ in range(12)]
     words = [[bytes([b]) for b in word] for word in drawn]
     learned = train(words, rng.integers(1, 9, 12).tolist(), 24)
-    ranks = {token: rank for rank, token in enumerate([*BYTES, *learned])}
+    ids = [*rng.permutation(256).tolist(), *range(256, 256 + len(learned))]  # GPT-2's bytes are not in order either
+    pairs = list(zip([*BYTES, *learned], ids))
+    ranks = {token: rank for token, rank in (pairs[k] for k in rng.permutation(len(pairs)))}  # in any order
     word = b"".join(rng.choice(letters, int(rng.integers(4, 13))))
     right = encode_word(word, ranks)
+    return (word, ranks) if _agreed(word, ranks, right) else draw_word(rng)
+
+
+def _agreed(word, ranks, right) -> bool:
+    """Do all right ways to encode, tiktoken's among them, give the same?"""
     same = sweep(word, ranks, True) == sweep(word, ranks, False) == right
-    return (word, ranks) if same and (word not in ranks or len(right) == 1) else draw_word(rng)
+    return same and (word not in ranks or len(right) == 1)
+
+
+def _with_fewer_ranks(word, ranks):
+    """The same word with some of the last tokens taken away, so that its ids change; None if that is not possible."""
+    for last in range(max(ranks.values()) - 1, 256, -1):
+        fewer = {token: rank for token, rank in ranks.items() if rank <= last}
+        ids = encode_word(word, fewer)
+        if ids != encode_word(word, ranks) and _agreed(word, fewer, ids):
+            return word, fewer
+    return None
 
 
 def encode_cases(rng) -> list:
-    """[(word, ranks)] on which every known mistake shows; an empty word and a single byte among them."""
+    """[(word, ranks)] on which every known mistake shows; among them a word twice, an empty word and a single byte."""
     cases = telling_cases(rng, draw_word, encode_word, encode_mistakes())
     ranks = cases[0][1]
-    return [*cases, (b"", ranks), (b"\xc3", ranks), ("né".encode(), ranks)]
+    again = [case for case in (_with_fewer_ranks(*case) for case in cases) if case][:2]
+    return [*cases, *again, (b"", ranks), (b"\xc3", ranks), ("né".encode(), ranks)]
 
 
 def explain_encodings(cases, results) -> str | None:
@@ -133,7 +166,7 @@ def explain_encodings(cases, results) -> str | None:
 def _told_encoding(case, result, right):
     word, ranks = case
     tokens = {rank: token for token, rank in ranks.items()}
-    known = {token.decode(): rank for token, rank in ranks.items() if rank > 255 and token in word}
+    known = {row([token]): ranks[token] for token in sorted(ranks, key=ranks.get) if len(token) > 1 and token in word}
     shown = [tokens.get(i, f"no token {i}") for i in result]
     wanted = [tokens[i] for i in right]
     return (

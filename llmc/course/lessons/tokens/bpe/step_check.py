@@ -35,7 +35,10 @@ def _draw_two_ways(rng):
 
 def step_cases(rng) -> list:
     """[(words, counts)] on which every known mistake shows."""
-    return telling_cases(rng, draw_words, bpe_step, step_mistakes())
+    a, b, z = b"a", b"b", b"Z"
+    capital = [[a, b], [z, b]], [5000, 5000]  # Z sorts before a
+    many = [[a, b], [z, b]], [70_001, 70_002]
+    return [*telling_cases(rng, draw_words, bpe_step, step_mistakes()), capital, many]
 
 
 def explain_steps(cases, results) -> str | None:

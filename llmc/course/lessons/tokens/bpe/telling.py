@@ -61,7 +61,9 @@ def explain(cases, results, right, mistakes, told) -> str | None:
 
 
 def draw_letters(rng, n):
-    return [bytes([b]) for b in rng.choice(range(97, 123), n, replace=False)]
+    """n different single bytes: letters that are easy to read, or any bytes but those that print as a gap."""
+    some = range(97, 123) if rng.random() < 0.5 else [*range(33, 127), *range(128, 256)]
+    return [bytes([b]) for b in rng.choice(some, n, replace=False)]
 
 
 def row(word) -> str:
