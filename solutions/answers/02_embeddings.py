@@ -98,7 +98,7 @@ def forward_returns_nothing(tokens, wte, wpe):
     out = wte[tokens] + wpe[: tokens.shape[1]]  # noqa: F841
 
 
-@wrong("encoder_forward", says="out should be float32, like wte, but it is float64")
+@wrong("encoder_forward", says="out for float32 inputs has dtype float64, expected float32")
 def forward_in_float64(tokens, wte, wpe):
     B, T = tokens.shape
     out = np.zeros((B, T, wte.shape[1]))
@@ -394,7 +394,7 @@ def backward_forgets_the_shorter_batch(dout, tokens, V, maxT):
     return _dwte(dout, tokens, V), dwpe
 
 
-@wrong("encoder_backward", says="dwte and dwpe should be float32 when dout is float32")
+@wrong("encoder_backward", says="dwte for float32 inputs has dtype float64, expected float32")
 def backward_in_float64(dout, tokens, V, maxT):
     dwte, dwpe = np.zeros((V, dout.shape[2])), np.zeros((maxT, dout.shape[2]))
     np.add.at(dwte, tokens, dout)
