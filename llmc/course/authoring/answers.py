@@ -88,9 +88,11 @@ class Lesson:
         self.name = name
         notebook = root / "solutions" / f"{name}.ipynb"
         cells = [c for c in json.loads(notebook.read_text(encoding="utf-8"))["cells"] if c["cell_type"] == "code"]
-        self.code = {cell["id"]: _compile(f"<{name} {cell['id']}>", "".join(cell["source"])) for cell in cells}
+        self.source = {cell["id"]: "".join(cell["source"]) for cell in cells}
+        self.code = {cell: _compile(f"<{name} {cell}>", source) for cell, source in self.source.items()}
         marks = {cell["id"]: cell["metadata"].get("llmc", {}) for cell in cells}
         self.check_of = {m["exercise"]: self.code[i] for i, m in marks.items() if m.get("role") == "check"}
+        self.answer_of = {m["exercise"]: self.source[i] for i, m in marks.items() if m.get("role") == "answer"}
         self.namespace = {"__name__": "__main__"}
         was_recording = journal.recording(False)
         for cell, code in self.code.items():
@@ -104,17 +106,21 @@ class Lesson:
         """Run the check cell on this answer. Progress is not recorded, whatever the check says."""
         namespace = {**self.module, **self.namespace}  # the helpers beside the answer, then the notebook's own names
         namespace[answer.exercise] = self._typed_in(answer, namespace)
+        return Outcome(answer, *self.check(answer.exercise, namespace, seed))
+
+    def check(self, exercise, namespace, seed=None):
+        """(accepted, message) of the check cell, run with these names."""
         was_recording, check_cell._seed = journal.recording(False), seed
         printed = io.StringIO()
         try:
             with redirect_stdout(printed):
-                exec(self.check_of[answer.exercise], namespace)
+                exec(self.check_of[exercise], namespace)
         except WrongAnswer as error:
-            return Outcome(answer, False, str(error))
+            return False, str(error)
         finally:
             journal.recording(was_recording)
             check_cell._seed = None
-        return Outcome(answer, printed.getvalue().startswith("✓"), printed.getvalue())
+        return printed.getvalue().startswith("✓"), printed.getvalue()
 
     def _typed_in(self, answer, namespace):
         """What the exercise's name stands for once the answer is in its cell: CUDA C, or a function."""

@@ -15,6 +15,7 @@ import textwrap
 import numpy as np
 
 from llmc.course.checks.blame import explain_error
+from llmc.course.checks.evidence import Evidence
 from llmc.course.checks.explain import WrongAnswer, describe, describe_result
 from llmc.course.checks.inputs import awkward, guarded, read_only
 from llmc.course.checks.isolation import only_arguments, remember_names, without_llmc
@@ -32,6 +33,7 @@ class check:
         self.name = name
         self.rng = np.random.default_rng(_seed)
         self.calls = []  # (text of the call, result or None) of each c.call, for the explanation
+        self._evidence = Evidence(name)
         self._buffers = []
         self._kept = []  # (array that was returned, copy of it)
         self._notes = []
@@ -39,9 +41,11 @@ class check:
     def __enter__(self):
         self._cell = sys._getframe(1)  # the check cell's own frame
         remember_names(self._cell.f_code)
+        self._evidence.__enter__()
         return self
 
     def __exit__(self, kind, error, traceback):
+        self._evidence.__exit__()
         if error is None:
             say(" ".join([f"✓ {self.name} is right.", *self._notes, journal.record(self.name)]).rstrip())
         elif isinstance(error, NotImplementedError):
@@ -73,9 +77,11 @@ class check:
         """
         self.calls.append((_call_text(function, arguments, options), None))
         given = [self._protect(argument) for argument in arguments]
+        replay = self._evidence.before(arguments, options)
         with only_arguments(self._cell.f_globals), without_llmc():
             result = function(*given, **options)
         self.calls[-1] = (self.calls[-1][0], describe_result(result))
+        self._evidence.after(replay, result, arguments, options)
         self._inspect_bands()
         self._inspect_earlier(result)
         return result

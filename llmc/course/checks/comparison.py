@@ -7,13 +7,16 @@ with those that any layer can have (`signatures.py`); if none of them fits, the 
 
 import numpy as np
 
+from llmc.course.checks import evidence
 from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.checks.heatmap import picture
+from llmc.course.checks.narrow import narrowed
 from llmc.course.checks.nonfinite import why_not_finite
-from llmc.course.checks.signatures import Case, diagnose, same
+from llmc.course.checks.signatures import EXACT, PATTERNS, Case, diagnose, same
 from llmc.course.checks.sums import wrong_sum
 
 TOLERANCE = {"float64": 1e-7, "float32": 1e-4, "float16": 1e-2}  # relative to the largest expected entry
+UNEXPLAINED = 0.05  # of an error: what a known mistake may leave of it
 ROWS = 4  # wrong entries that are listed
 
 
@@ -61,13 +64,24 @@ def compare(
     held = before if added_to is None else start
     case = Case(name, got64 - start, expected64, held, added_to is not None, sizes or {})
     where, sentence = _known_mistake(case, known or {})
-    if not sentence and summed is not None:
-        sentence = wrong_sum(name, case.got, expected64, summed)
-    sentence = sentence or diagnose(case) or f"{name} has wrong values"
+    lines = [_stopped(sentence)] if sentence else _diagnosis(case, got, expected64, start, summed)
     where = where or look
-    lines = [_stopped(sentence)] + ([_stopped(f"→ Where to look: {where}")] if where else [])
+    lines += [_stopped(f"→ Where to look: {where}")] if where else []
     numbers = _numbers(got64, target, wrong, atol + rtol * np.abs(target).max())
     raise WrongAnswer("\n".join([*lines, "", *numbers]), picture(name, got64, target, wrong))
+
+
+def _diagnosis(case, got, expected, start, summed) -> list[str]:
+    """Sentences about a mistake that the lesson does not know: what the numbers show, and which change gives them."""
+    sentence = wrong_sum(case.name, case.got, expected, summed) if summed is not None else None
+    sentence = sentence or diagnose(case, EXACT)
+    words = evidence.words(got, expected, start)
+    if words and sentence:
+        return [_stopped(sentence), f"Our solution gives the same numbers {words}."]
+    if words:
+        return [f"{case.name} has the values that our solution gives {words}."]
+    sentence = sentence or diagnose(case, PATTERNS)
+    return [_stopped(sentence)] if sentence else [f"{case.name} has wrong values.", *narrowed(case)]
 
 
 def _stopped(sentence) -> str:
@@ -133,11 +147,18 @@ def _known_mistake(case, known):
         if array.shape == case.expected.shape and not same(
             array, case.expected
         ):  # if the mistake happens to give the right array, it explains nothing
-            if same(case.got, array):
+            if same(case.got, array) and _explained(case.got, array, case.expected):
                 return where, f"{case.name} equals {sentence}"
             if case.adds and same(case.held, array):
                 return where, f"{case.name} equals {sentence}, and was overwritten instead of accumulated (use +=)"
     return None, None
+
+
+def _explained(got, array, expected) -> bool:
+    """Is nearly all of the error explained? Two arrays that are both nearly right are not the same mistake."""
+    finite = np.isfinite(expected)
+    unexplained, error = np.abs(got - array)[finite], np.abs(array - expected)[finite]
+    return not finite.any() or unexplained.max() <= UNEXPLAINED * error.max()
 
 
 def _numbers(got, expected, wrong, allowed):
@@ -145,7 +166,7 @@ def _numbers(got, expected, wrong, allowed):
     if wrong.ndim == 0:
         yield f"expected {expected:.7g}, got {got:.7g} (allowed error: {allowed:.1g})"
         return
-    yield f"{int(wrong.sum())} of {wrong.size} entries are wrong{_pattern(wrong)}. The first of them:"
+    yield f"{int(wrong.sum())} of {wrong.size} entries are wrong. The first of them:"
     yield f"    {'index':<14}{'expected':>16}{'got':>16}"
     for index in np.argwhere(wrong)[:ROWS]:
         at = tuple(int(i) for i in index)
@@ -155,12 +176,3 @@ def _numbers(got, expected, wrong, allowed):
     finite = np.abs(expected[np.isfinite(expected)])
     share = f"; that is {error.max() / finite.max():.2g} of the largest entry" if finite.any() else ""
     yield f"largest error: {error.max():.2g} (allowed: {allowed:.1g}){share}"
-
-
-def _pattern(wrong):
-    """ " (all at index 6 of axis 2)" when the wrong entries lie in one slice of an axis longer than 1; else ""."""
-    places = np.argwhere(wrong)
-    for axis, length in enumerate(wrong.shape):
-        if length > 1 and (places[:, axis] == places[0, axis]).all():
-            return f" (all at index {places[0, axis]} of axis {axis})"
-    return ""

@@ -62,7 +62,8 @@ def test_wrong_entries_are_listed():
     got = A.copy()
     got[1, 2] = 77.0
     told = message(got)
-    assert "1 of 12 entries are wrong (all at index 1 of axis 0)" in told
+    assert "1 of 12 entries are wrong." in told
+    assert "Along axis 0 it is wrong only at index 1." in told
     assert "[1, 2]" in told and "77" in told and f"{A[1, 2]:.7g}" in told
 
 

@@ -1,0 +1,76 @@
+"""Where no known mistake fits: which rows or columns are wrong, and what the wrong entries have in common."""
+
+import numpy as np
+
+from llmc.course.checks.case import LIKE, Case
+
+FEW = 6  # indices that a sentence lists
+STEADY = 1e-3  # ratios or differences that vary by less than this share are one number
+
+
+def narrowed(case: Case) -> list[str]:
+    """At most three sentences; none of them says more than the numbers do."""
+    scale = np.abs(case.expected[np.isfinite(case.expected)]).max(initial=0.0)
+    with np.errstate(invalid="ignore"):  # inf - inf
+        wrong = np.abs(case.got - case.expected) > LIKE * LIKE * scale
+    if not wrong.any() or wrong.ndim == 0:
+        return []
+    return [*_where(wrong), *_in_common(case, wrong)]
+
+
+def _where(wrong):
+    """ "It is wrong only at index 3 of axis 1." for every axis along which some slices are right."""
+    for axis, length in enumerate(wrong.shape):
+        others = tuple(k for k in range(wrong.ndim) if k != axis)
+        bad = np.flatnonzero(wrong.any(axis=others))
+        if len(bad) < length:
+            yield f"Along axis {axis} it is wrong only at {_indices(bad, length)}."
+
+
+def _indices(bad, length) -> str:
+    """ "index 3", "indices 0, 2, 4", "indices 5 to 32, the last", "the even indices"."""
+    if len(bad) == 1:
+        end = {0: ", the first", length - 1: ", the last"}.get(int(bad[0]), "")
+        return f"index {bad[0]}{end}"
+    if (np.diff(bad) == 1).all():
+        return f"indices {bad[0]} to {bad[-1]}" + (", the last" if bad[-1] == length - 1 else "")
+    for start, word in ((0, "even"), (1, "odd")):
+        if np.array_equal(bad, np.arange(start, length, 2)):
+            return f"the {word} indices"
+    listed = ", ".join(map(str, bad[:FEW]))
+    return f"indices {listed}" + (f", … ({len(bad)} of {length})" if len(bad) > FEW else "")
+
+
+def _in_common(case, wrong):
+    """What got / expected, or got - expected, does along an axis: the same number everywhere, or one in each row."""
+    finite = np.isfinite(case.expected)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(finite & (case.expected != 0), case.got / case.expected, np.nan)
+        difference = np.where(finite, case.got - case.expected, np.nan)
+    for word, values in (("times", ratio), ("plus", difference)):
+        for axis in reversed(range(values.ndim)):
+            sentence = _steady_along(values, wrong, axis, word)
+            if sentence:
+                yield sentence
+                return
+
+
+def _steady_along(values, wrong, axis, word):
+    """A sentence if the values vary between the slices along `axis`, but not along it; else None."""
+    if values.shape[axis] < 3:
+        return None
+    values = np.where(wrong, values, np.nan)
+    rows = np.moveaxis(values, axis, -1).reshape(-1, values.shape[axis])
+    rows = rows[np.isfinite(rows).sum(axis=1) >= 3]
+    if not len(rows):
+        return None
+    middle = np.nanmedian(rows, axis=1)
+    if (np.nanmax(np.abs(rows - middle[:, None]), axis=1) > STEADY * np.abs(middle) + 1e-12).any():
+        return None
+    if np.ptp(middle) <= STEADY * np.abs(middle).max():
+        return f"Each wrong entry is the right one {word} {middle[0]:.6g}."
+    each = ", ".join(f"{value:.4g}" for value in middle[:3])
+    return (
+        f"Along axis {axis} every entry is the right one {word} the same number, which differs elsewhere: "
+        f"{each}{', …' * (len(middle) > 3)}."
+    )

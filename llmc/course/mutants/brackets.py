@@ -1,0 +1,96 @@
+"""Mistakes with brackets: (a - b) · c as a - b · c, a · c + b as (a + b) · c, sqrt(a + b) as sqrt(a) + b."""
+
+import ast
+
+from llmc.course.mutants.places import quoted
+
+PRODUCT = (ast.Mult, ast.Div, ast.MatMult)
+
+
+def changed(place):
+    """(rank, words, other expression) for a product with a sum in it, a sum of products, and a function of a sum."""
+    node = place.node
+    if _is(node, PRODUCT) and not (_is(place.owner, PRODUCT) and place.field == "left"):  # the whole product
+        yield from _lost(node)
+    elif _is(node, (ast.Add, ast.Sub)):
+        yield from _gained(node)
+    elif _is(node, ast.Pow):
+        yield from _outside(node, node.left, lambda term: ast.BinOp(term, ast.Pow(), node.right))
+    elif isinstance(node, ast.Call) and len(node.args) == 1:
+        yield from _outside(node, node.args[0], lambda term: ast.Call(node.func, [term], node.keywords))
+
+
+def _is(node, operators) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, operators)
+
+
+def _terms(node, sign=1):
+    """[(sign, term)] of a sum such as a - b - c; one entry if it is none."""
+    if _is(node, (ast.Add, ast.Sub)):
+        right = sign if isinstance(node.op, ast.Add) else -sign
+        return [*_terms(node.left, sign), *_terms(node.right, right)]
+    return [(sign, node)]
+
+
+def _sum(terms):
+    """The sum of such a list."""
+    (sign, total), *rest = terms
+    total = total if sign > 0 else ast.UnaryOp(ast.USub(), total)
+    for sign, term in rest:
+        total = ast.BinOp(total, ast.Add() if sign > 0 else ast.Sub(), term)
+    return total
+
+
+def _factors(node):
+    """[(operator, factor)] of a product such as a * b / c; the first operator means nothing."""
+    if _is(node, PRODUCT):
+        return [*_factors(node.left), (node.op, node.right)]
+    return [(ast.Mult(), node)]
+
+
+def _product(factors):
+    """The product of such a list; None if it would begin with a division."""
+    (op, total), *rest = factors
+    if not isinstance(op, ast.Mult):
+        return None
+    for op, factor in rest:
+        total = ast.BinOp(total, op, factor)
+    return total
+
+
+def _lost(node):
+    """A factor on one of a sum's terms only, or on all but one."""
+    factors = _factors(node)
+    for i, (op, factor) in enumerate(factors):
+        terms = _terms(factor)
+        for j, other in enumerate(factors if len(terms) > 1 and not isinstance(op, ast.Div) else ()):
+            if j == i or isinstance(other[0], ast.MatMult) != isinstance(op, ast.MatMult) and len(factors) > 2:
+                continue
+            for k, (_, term) in enumerate(terms):
+                pair = [other, (op, term)] if j < i else [(op, term), other]
+                scaled = _product([(ast.Mult(), pair[0][1]), pair[1]])
+                alone = [(s, scaled if m == k else t) for m, (s, t) in enumerate(terms)]
+                rest = [(o, _sum(alone) if m == i else f) for m, (o, f) in enumerate(factors) if m != j]
+                new = _product([(ast.Mult(), rest[0][1]), *rest[1:]])
+                yield 1, f"with {quoted(other[1])} applied to {quoted(term)} alone in {quoted(node)}", new
+
+
+def _gained(node):
+    """(a + b) · c for a · c + b."""
+    terms = _terms(node)
+    for k, (_, term) in enumerate(terms):
+        if _is(term, (ast.Mult, ast.Div)):
+            sides = [(term.left, term.right), (term.right, term.left)][: 2 if isinstance(term.op, ast.Mult) else 1]
+            for stays, factor in sides:
+                whole = _sum([(s, stays if m == k else t) for m, (s, t) in enumerate(terms)])
+                words = f"with {quoted(factor)} applied to the whole sum {quoted(node)}"
+                yield 1, words, ast.BinOp(whole, term.op, factor)
+
+
+def _outside(node, argument, function):
+    """f(a) + b for f(a + b)."""
+    terms = _terms(argument)
+    for k, (sign, term) in enumerate(terms if len(terms) > 1 else []):
+        moved = [(s, t) for j, (s, t) in enumerate(terms) if j != k]
+        new = ast.BinOp(function(_sum(moved)), ast.Add() if sign > 0 else ast.Sub(), term)
+        yield 1, f"with {quoted(term)} outside of the brackets of {quoted(node)}", new

@@ -1,0 +1,106 @@
+"""Every small mistake that fits into a piece of Python: a term left out, a sign, an axis, a name, a bound, a line.
+
+    for words in mutants(tree):   # "without the term `through_mean`"
+        compile(tree, …)          # the tree holds that mistake until the loop goes on, then it is whole again
+
+The tree is changed in place, because a copy for every mistake would take longer than all the rest.
+"""
+
+import ast
+from collections import defaultdict
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from llmc.course.mutants import expressions, statements
+from llmc.course.mutants.places import Place, local_names, places
+
+LIKELY = 1  # the highest rank of mistakes that are also made in pairs
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """rank: 0 for the likeliest kind. changes: (place, what hangs there instead)."""
+
+    rank: int
+    words: str
+    changes: tuple[tuple[Place, object], ...]
+
+    @property
+    def kind(self) -> str:
+        """Its words without the place: "with sum in place of mean"."""
+        return self.words.split(" in `")[0]
+
+
+def mutants(tree):
+    """Words for each mistake, the likeliest kinds first; the tree holds the mistake while the caller looks at it.
+
+    Only bodies of functions are changed. The words go on from "our solution": "without …", "with …", "from 1 on …".
+    """
+    single = _single(tree)
+    yield from _made(tree, sorted([*single, *_everywhere(single)], key=_outermost_first))
+
+
+def pairs(tree):
+    """The same, for every two of the likeliest mistakes together."""
+    for first in _likely(tree):
+        with _hanging(first.changes):
+            seconds = _likely(ast.fix_missing_locations(tree))  # of what is left of the tree
+            yield from (f"{first.words} and {words}" for words in _made(tree, seconds))
+
+
+def _likely(tree):
+    return sorted((mistake for mistake in _single(tree) if mistake.rank <= LIKELY), key=_outermost_first)
+
+
+def _outermost_first(mistake):
+    """A missing term says more than a missing factor that makes the term 0."""
+    return mistake.rank, min(len(place.above) for place, _ in mistake.changes)
+
+
+def _single(tree) -> list[Mistake]:
+    found = []
+    for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
+        lines = local_names(function)
+        for place in places(function):
+            names = [name for name, line in lines.items() if line <= place.node.lineno]
+            changed = expressions.changed(place, names)
+            found += [Mistake(rank, words, ((place, new),)) for rank, words, new in changed]
+        found += [Mistake(rank, words, ((place, new),)) for rank, words, place, new in statements.changed(function)]
+    return found
+
+
+def _everywhere(mistakes):
+    """One mistake made in each of the places where it fits."""
+    same = defaultdict(list)
+    for mistake in mistakes:
+        same[mistake.kind].append(mistake)
+    for kind, members in same.items():
+        changes = tuple(change for mistake in members for change in mistake.changes)
+        if len(members) > 1 and members[0].rank <= 3 and _apart(changes):
+            yield Mistake(members[0].rank + 1, f"{kind}, everywhere", changes)
+
+
+def _apart(changes) -> bool:
+    """Does none of the places lie inside another?"""
+    nodes = {id(place.node) for place, _ in changes}
+    blocks = any(isinstance(place.node, list) for place, _ in changes)
+    return len(nodes) == len(changes) and not blocks and not any(id(n) in nodes for p, _ in changes for n in p.above)
+
+
+def _made(tree, mistakes):
+    for mistake in mistakes:
+        with _hanging(mistake.changes):
+            ast.fix_missing_locations(tree)
+            yield mistake.words
+
+
+@contextmanager
+def _hanging(changes):
+    before = [(place, place.node) for place, _ in changes]
+    for place, new in changes:
+        place.hang(new)
+    try:
+        yield
+    finally:
+        for place, old in before:
+            place.hang(old)

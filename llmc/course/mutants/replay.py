@@ -1,0 +1,54 @@
+"""A call of a learner's function that can be made again with another function."""
+
+import copy
+from dataclasses import dataclass
+
+import numpy as np
+
+MANY = 1 << 20  # bytes of arrays that a call may have, to be kept for another try
+
+
+@dataclass
+class Replay:
+    """arguments, options: as they were before the call. outputs: `outputs_of` the call itself, once it has returned."""
+
+    arguments: tuple
+    options: dict
+    outputs: list | None = None
+
+    @classmethod
+    def of(cls, arguments, options):
+        """Of a call that is about to be made; None if its arguments are too large, or cannot be copied."""
+        if sum(array.nbytes for array in arrays_in((arguments, options))) > MANY:
+            return None
+        try:
+            return cls(*copy.deepcopy((arguments, options)))
+        except Exception:  # whatever an object says that cannot be copied: a generator, an open file
+            return None
+
+    def run(self, function) -> list:
+        """Outputs of the same call of another function, which gets its own copies."""
+        arguments, options = copy.deepcopy((self.arguments, self.options))
+        return outputs_of(function(*arguments, **options), arguments, options)
+
+
+def outputs_of(result, arguments, options) -> list:
+    """What a call returned, arrays and numbers one by one, then the arrays among its arguments."""
+    return [*_numbers_in(result), *arrays_in((arguments, options))]
+
+
+def arrays_in(value) -> list:
+    """The arrays in a value, also in lists, tuples and dicts."""
+    return [item for item in _numbers_in(value) if isinstance(item, np.ndarray)]
+
+
+def _numbers_in(value):
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        if value and all(isinstance(item, int | float) for item in value):
+            yield np.array(value, np.float64)
+        for item in value:
+            yield from _numbers_in(item)
+    elif isinstance(value, np.ndarray | np.generic | float | int):
+        yield value

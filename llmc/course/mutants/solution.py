@@ -1,0 +1,67 @@
+"""The solution of an exercise as a tree that can be changed and run: without compilation, and never without end."""
+
+import ast
+import builtins
+from dataclasses import dataclass
+from functools import lru_cache
+
+from llmc.course.exercises import layout
+from llmc.course.exercises.catalog import cells_of
+from llmc.course.mutants.stoppable import compiled, stoppable, ticking
+
+PLAIN = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)  # lines of a notebook that only define something
+
+
+@dataclass(frozen=True)
+class Solution:
+    """tree: the cell with the answer, as plain Python. before: what the cells above it define."""
+
+    exercise: str
+    tree: ast.Module
+    before: dict
+
+    def function(self, deadline: float):
+        """The function that the tree defines now; it raises TooLong at `deadline`, of time.thread_time()."""
+        namespace = {**self.before, **ticking(deadline)}
+        exec(compile(self.tree, f"<solution of {self.exercise}>", "exec"), namespace)
+        return namespace[self.exercise]
+
+
+@lru_cache
+def solution_of(exercise: str) -> Solution | None:
+    """None where there is no solution in Python: CUDA C, or a copy of the course without its solutions."""
+    root = layout.checkout()
+    for notebook in sorted((root / "solutions").glob("*.ipynb")) if root else []:
+        before = {"__name__": "solution", "__builtins__": builtins}
+        for cell in (cell for cell in cells_of(notebook) if cell.kind == "code"):
+            if cell.mark.get("role") == "check":
+                continue
+            tree = _plain(ast.parse(cell.source))
+            if cell.mark == {**cell.mark, "role": "answer", "exercise": exercise}:
+                defined = any(getattr(line, "name", None) == exercise for line in tree.body)
+                return Solution(exercise, tree, before) if defined else None
+            exec(compile(tree, f"<{notebook.stem} {cell.id}>", "exec"), before)
+    return None
+
+
+def _plain(tree):
+    """Only lines that define something; compiled functions as plain Python; every loop can be stopped."""
+    lines = [line for line in tree.body if isinstance(line, PLAIN) or _is_constant(line)]
+    return stoppable(_Plain().visit(ast.Module(lines, [])))
+
+
+def _is_constant(line) -> bool:
+    """`tile = 64`, but no call: cells that measure or train are not wanted here."""
+    return isinstance(line, ast.Assign) and not any(isinstance(node, ast.Call) for node in ast.walk(line.value))
+
+
+class _Plain(ast.NodeTransformer):
+    def visit_FunctionDef(self, node):
+        node.decorator_list = [] if compiled(node) else node.decorator_list
+        return self.generic_visit(node)
+
+    def visit_Attribute(self, node):
+        return ast.Name("range", node.ctx) if node.attr == "prange" else self.generic_visit(node)
+
+    def visit_Name(self, node):
+        return ast.Name("range", node.ctx) if node.id == "prange" else node

@@ -1,0 +1,110 @@
+"""Mutants of Python: the mistakes that are made, their words, and that the tree is whole again afterwards."""
+
+import ast
+from contextlib import closing
+
+import pytest
+
+from llmc.course.mutants.python_source import mutants, pairs
+from llmc.course.mutants.stoppable import TooLong, stoppable, ticking
+
+
+def made(source, of=mutants):
+    """{words: the changed source}"""
+    tree = ast.parse(source)
+    return {words: ast.unparse(tree) for words in of(tree)}
+
+
+def returned(expression, parameters="a, b, c, x"):
+    """{words: what is returned instead of the expression}"""
+    changed = made(f"def f({parameters}):\n    return {expression}")
+    return {words: text.rpartition("return ")[2] for words, text in changed.items()}
+
+
+@pytest.mark.parametrize(
+    "expression, words, instead",
+    [
+        ("a - b", "without the term `b`", "a"),
+        ("a - b", "without the term `a`", "-b"),
+        ("a - b", "with + in place of - before `b`", "a + b"),
+        ("a * b", "without the factor `a`", "b"),
+        ("a / b", "without the division by `b`", "a"),
+        ("a @ b", "with `b` transposed in `a @ b`", "a @ b.swapaxes(-1, -2)"),
+        ("a ** b", "without the exponent `b` of `a`", "a"),
+        ("(a - b) * c", "with `c` applied to `b` alone in `(a - b) * c`", "a - b * c"),
+        ("a * b + c", "with `a` applied to the whole sum `a * b + c`", "(b + c) * a"),
+        ("f(a + b)", "with `b` outside of the brackets of `f(a + b)`", "f(a) + b"),
+        ("x.mean(axis=-1)", "with sum in place of mean in `x.mean(axis=-1)`", "x.sum(axis=-1)"),
+        ("x.mean(axis=-1)", "with axis -2 in place of axis -1 in `x.mean(axis=-1)`", "x.mean(axis=-2)"),
+        ("np.sqrt(a)", "without sqrt in `np.sqrt(a)`", "a"),
+        ("a if b < c else x", "with `b <= c` in place of `b < c`", "a if b <= c else x"),
+        ("x[1:]", "without the beginning of the slice `1:` in `x[1:]`", "x[:]"),
+        ("x[a]", "with the index `a + 1` in place of `a` in `x[a]`", "x[a + 1]"),
+        ("a + c", "with `b` in place of `c`", "a + b"),
+        ("a", "with `a` times `b`", "a * b"),
+        ("(a, b)", "with `a` and `b` in the other order", "(b, a)"),
+    ],
+)
+def test_expressions(expression, words, instead):
+    found = returned(expression)
+    matching = [text for told, text in found.items() if told.startswith(words.partition(" in `")[0])]
+    assert instead in matching, found
+    assert words in found or len(words) > 40
+
+
+@pytest.mark.parametrize(
+    "lines, words, instead",
+    [
+        ("x += a", "with = in place of += in `x += a`", "x = a"),
+        ("x *= a\n    x += b", "without the line `x *= a`", "x += b"),
+        ("x *= a\n    x += b", "with the lines `x *= a` and `x += b` in the other order", "x += b\n    x *= a"),
+        ("if a < b:\n        x += a", "without the condition `a < b`", "if True:\n        x += a"),
+        ("for i in range(a):\n        x += i", "from 1 on in `range(a)`", "for i in range(1, a):\n        x += i"),
+    ],
+)
+def test_lines(lines, words, instead):
+    assert made(f"def f(x, a, b):\n    {lines}")[words].endswith(f"    {instead}")
+
+
+def test_one_mistake_in_every_place():
+    found = returned("x.mean(0) - a * x.mean(1)")
+    assert found["with sum in place of mean, everywhere"] == "x.sum(0) - a * x.sum(1)"
+
+
+def test_two_mistakes_together():
+    found = made("def f(a, b, c):\n    return (a + b) * c", pairs)
+    assert "    return a" in " ".join(found.values())
+    assert any(" and " in words for words in found)
+
+
+def test_names_that_have_no_value_yet_are_not_taken():
+    found = made("def f(a):\n    b = a + 1\n    c = b\n    return c")
+    assert not any("`c` in place of `a`" in words for words in found)
+
+
+def test_the_tree_is_whole_again():
+    tree = ast.parse("def f(x, w):\n    y = x * w\n    for i in range(3):\n        y += x[i]\n    return y.sum(axis=0)")
+    before = ast.dump(tree)
+    changed = {ast.dump(tree) for _ in mutants(tree)}
+    assert len(changed) > 50 and before not in changed
+    assert ast.dump(tree) == before
+    with closing(mutants(tree)) as found:
+        next(found)
+        assert ast.dump(tree) != before
+    assert ast.dump(tree) == before
+
+
+def test_every_mutant_can_be_compiled():
+    tree = ast.parse(
+        "def f(x, w):\n    a, b = x.shape\n    y = [w @ r for r in x if r]\n    return y[1:a] if a else -b"
+    )
+    for words in mutants(tree):
+        compile(tree, words, "exec")
+
+
+def test_a_loop_without_end_is_stopped():
+    import time
+
+    code = compile(stoppable(ast.parse("while True:\n    pass")), "<endless>", "exec")
+    with pytest.raises(TooLong):
+        exec(code, ticking(time.thread_time() + 0.05))
