@@ -77,6 +77,9 @@ def causal_softmax_mistakes(scores) -> dict:
         "the softmax with 0 instead of the masked scores: e to the power of 0 is 1, not 0": softmax(
             np.where(seen, scores, 0.0)
         ),
+        "the softmax with scores of 0 hidden, too: 0 is a score like any other": softmax(
+            np.where(seen & ((scores != 0) | np.eye(T, dtype=bool)), scores, -np.inf)
+        ),
         "the softmax with the past masked instead of the future": softmax(np.where(seen.T, scores, -np.inf)),
         "the softmax of each column: sum over the last axis": softmax(hidden, axis=0),
         "the reference divided by the row sums of other rows: without keepdims=True they line up with the columns": (
