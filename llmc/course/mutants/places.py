@@ -90,3 +90,8 @@ def local_names(function) -> dict[str, int]:
     for node in sorted(stored, key=lambda n: (n.lineno, n.col_offset)):
         lines.setdefault(node.id, node.lineno)
     return lines
+
+
+def with_fields(node, **fields):
+    """A copy of a node with other fields; its children are shared."""
+    return type(node)(**{name: value for name, value in ast.iter_fields(node)} | fields)

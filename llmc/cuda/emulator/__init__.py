@@ -13,7 +13,8 @@ every load and store; the runtime looks the address up, compares the access with
 
 What it sees: addresses outside arrays, misaligned ones, races within a block and between blocks, reads of what nothing
 wrote, outputs that nothing wrote, barriers and warp functions that not all threads reach, kernels that do not end,
-division by zero, static indices, asserts; and for each line the memory transactions and bank conflicts.
+division by zero, overflow, static indices, asserts, local variables without a value; and for each line the memory
+transactions and bank conflicts.
 
 What it does not see, or sees differently:
 - Time. It counts what a memory system would move; it does not model how long that takes.
@@ -21,8 +22,13 @@ What it does not see, or sees differently:
 - Checked blocks run one after the other, in order. A block that waits for a later one never ends,
   which can happen on a GPU too.
 - Missing fences: an atomic publishes everything its thread did before, with or without `__threadfence`.
-- Barriers made of atomics (cuda::barrier) order more than they should: a missing second wait goes unnoticed. So does an
-  ordinary read of shared memory next to other threads' atomics.
+- Barriers made of atomics (cuda::barrier) order more than they should: a missing second wait goes unnoticed.
+- An ordinary read next to other threads' atomics is a race, unless its thread goes on to atomicCAS, Min, Max, And or Or
+  on what it has read: those look again, as in `if (x > *largest) atomicMax(largest, x);`. A volatile read is taken to
+  be meant.
+- Local variables without a value: only what the compiler sees without running the kernel, as a note.
 - Arithmetic agrees with a GPU up to rounding: nothing is fused into multiply-adds unless the kernel says fmaf.
-- Refused, by name and line: inline PTX, launches from kernels, textures, grid-wide barriers, clusters, TMA, wgmma.
+- Asynchronous copies arrive when they are waited for, never before: reading too early is always found.
+- Refused, by name and line, where a kernel that is launched uses it: inline PTX, launches from kernels, textures,
+  clusters, TMA, wgmma; barriers of a grid of several blocks.
 """

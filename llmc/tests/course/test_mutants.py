@@ -1,11 +1,11 @@
-"""A sample of each solution's mutants must be refused; `python -m llmc.course.mutants` tries all of them."""
+"""A sample of each solution's mutants must be refused; `python -m llmc.course.authoring.mutants` tries all of them."""
 
 from pathlib import Path
 
 import pytest
 
 from llmc.course.authoring.answers import Lesson, lessons
-from llmc.course.mutants.survey import equivalent, tried
+from llmc.course.authoring.mutants import equivalent, tried
 
 ROOT = Path(__file__).resolve().parents[3]
 NAMES = lessons(ROOT) if (ROOT / "solutions").is_dir() else []

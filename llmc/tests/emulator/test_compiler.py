@@ -105,10 +105,46 @@ WRONG = {
     "own-name": ("    int index = 0;\n    x[indx] = 0;\n}", 3, "indx is not declared anywhere; did you mean index?"),
     "undeclared": ("    x[zebra] = 0;\n}", 2, "zebra is not declared anywhere"),
     "const": ("    y[0] = 0;\n}", 2, "declared const cannot be written to"),
-    "header": ("}\n#include <no_such_header>\n", 3, "only CUDA's device headers exist"),
+    "semicolon above": ("    float a = y[0]\n    x[0] = a;\n}", 2, r"float a = y\[0\]\nHint: a `;` is missing"),
+    "header": ("}\n#include <no_such_header>\n", 3, "only CUDA's device headers exist.*leave out the #include"),
+    "own header": ('}\n#include "common.h"\n', 3, "options=..-Ifolder"),
+    "library": ("}\n#include <cublas_v2.h>\n", 3, "host code.*call that library from Python"),
     "brace": ("    if (x) {\n}\n", 1, "a `{` is never closed"),
     "braces": ("    if (x) {\n}\n__device__ void f() {}\n}", 4, "never closed"),
-    "call": ("    x[0] = sqrtf(1.0f, 2.0f);\n}", 2, "no function of that name takes these arguments"),
+    "call": ("    x[0] = sqrtf(1.0f, 2.0f);\n}", 2, "exactly the arguments that it is declared with"),
+    "barrier": ("    __syncthreads(1, 2);\n}", 2, r"'void __syncthreads\(\)'"),
+    "float4 of a float": ("    float4 v = y[0];\n}", 2, r"reinterpret_cast<const float4\*>"),
+    "float4 of a pointer": ("    float4* v = y;\n}", 2, r"reinterpret_cast<const float4\*>"),
+    "float4 without const": ("    auto v = (reinterpret_cast<float4*>(y));\n}", 2, "a cast that keeps const"),
+    "shared size": ("    int n = 3;\n    __shared__ float s[n];\n}", 3, "extern __shared__ float s"),
+    "shared value": ("    __shared__ float s[2] = {0, 0};\n}", 2, "cannot begin with a value"),
+    "kernel called": ("    x[0] = 1;\n    k(x, y);\n}", 3, "k is a kernel, which is launched"),
+    "vector": ("    std::vector<float> v(3);\n}", 2, "no containers: use a plain array"),
+    "string": ('    std::string s = "a";\n    printf("%s", s);\n}', 2, "no containers"),
+    "cout": ("    std::cout << y[0];\n}", 2, "prints with printf"),
+    "sort": ("    std::sort(x, x + 3);\n}", 2, "runs on the host: write the loop yourself"),
+    "rand": ("    x[0] = rand();\n}", 2, "curand_kernel.h"),
+    "capture": ("    float a = 1;\n    auto f = [](float b) { return a + b; };\n}", 3, r"`\[=\]` copies"),
+    "return": ("    return 1;\n}", 2, "a kernel returns nothing"),
+    "member": ("    x[0] = threadIdx.w;\n}", 2, "there are .x, .y and .z"),
+    "float index": ("    float j = 0;\n    x[j] = 1;\n}", 3, "an index is an integer"),
+    "remainder": ("    x[0] = y[0] % 2.0f;\n}", 2, "fmodf"),
+    "sum of arrays": ("    x = x + y;\n}", 2, "take one element of each"),
+    "array for element": ("    x = y[0];\n}", 2, "write one element"),
+    "half": ("    __half h;\n}", 2, "#include <cuda_fp16.h>"),
+    "groups": ("    auto b = cooperative_groups::this_thread_block();\n}", 2, "#include <cooperative_groups.h>"),
+    "address": ("    atomicAdd(x[0], 1.0f);\n}", 2, "first argument of an atomic is an address"),
+    "mask": ("    x[0] = __shfl_down_sync(y[0], 16);\n}", 2, "the mask of the lanes"),
+    "old shuffle": ("    x[0] = __shfl_down(y[0], 16);\n}", 2, "did you mean __shfl_down_sync"),
+    "two types": ("    x[0] = max(y[0], 0);\n}", 2, "must have the same type"),
+    "else": ("    if (x) x[0] = 1; x[1] = 2; else x[0] = 0;\n}", 2, "put several into braces"),
+    "commas": ("    for (int j = 0, j < 5, j++) x[j] = 0;\n}", 2, "separated by `;`"),
+    "parenthesis": ("    for (int j = 0; j < 5; j++ {\n        x[j] = 0;\n    }\n}", 2, r"a `\)` is missing"),
+    "choice": ("    x[0] = y[0] if 1 < 2 else 0;\n}", 2, r"condition \? a : b"),
+    "shape": ("    int n = x.shape;\n}", 2, "does not know its size"),
+    "nested": ("    __device__ float f(float a) { return a; }\n}", 2, "defined outside of others"),
+    "copy": ("    float a[3], b[3];\n    a = b;\n}", 3, "copied element by element"),
+    "vector element": ("    float4 v;\n    x[0] = v[0];\n}", 3, ".x, .y, .z, .w"),
     "floor division": ("    int i = 7 // 2 + 1;\n    x[i] = 0;\n}", 2, "`//` starts a comment"),
     "remark": ("    # the index\n    x[0] = 1;\n}", 2, "a comment begins with `//`"),
     "remark behind": ("    x[0] = 1;  # the first\n}", 2, "a comment begins with `//`"),
@@ -131,6 +167,39 @@ def test_errors_name_the_line_and_help(cache, body, line, told):
     assert error.value.line == line and str(error.value).startswith(f"line {line}: ")
     assert "/" not in str(error.value).split("Hint")[0].replace("//", "")  # no path of this machine
     assert list(cache.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "told"),
+    [
+        ("float f(float a) { return a; }\n" + HEAD + "    x[0] = f(1);\n}", 1, "f is a function of the host"),
+        ("template <int N> __device__ int f(int) { return N; }\n" + HEAD + "    x[0] = f(1);\n}", 3, "cannot guess N"),
+        ("\n__global__ float k(float* x) { return x[0]; }", 2, "a kernel returns void"),
+        ("__global__ void k(float* x int n) {}", 1, "a comma is missing"),
+    ],
+    ids=["host function", "template argument", "kernel with a value", "comma"],
+)  # fmt: skip
+def test_errors_outside_of_the_kernels_body(cache, code, line, told):
+    with pytest.raises(KernelError, match=f"(?s){told}") as error:
+        compiler.compile(code, ("k",))
+    assert error.value.line == line
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "struct S { int k; __device__ S(int k) : k(k) {} };\n" + HEAD + "    S k(3);\n    x[0] = S(1).k;\n}",
+        "#define DEVICE __device__ __forceinline__\nDEVICE float f(float a) { return a; }\n"
+        + HEAD
+        + "    x[0] = f(1);\n}",
+        "__device__ float f(float a);\nfloat f(float a) { return a; }\n" + HEAD + "    x[0] = f(1);\n}",
+        "constexpr int f(int a) { return a; }\nvoid host() {}\n" + HEAD + "    x[0] = f(1);\n}",
+        HEAD + "    auto f = [](float a) { return a; };\n    x[0] = f(1);\n}",
+    ],
+    ids=["constructor", "macro", "declared before", "constexpr", "lambda"],
+)
+def test_what_only_looks_like_a_call_of_host_code(cache, code):
+    compiler.compile(code, ("k",))
 
 
 def test_line_of_an_error_after_dynamic_shared_memory(cache):

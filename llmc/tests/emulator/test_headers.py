@@ -9,6 +9,8 @@ import pytest
 
 from llmc.cuda.emulator.compiling import toolchain
 from llmc.cuda.emulator.compiling.compiler import COMMON, NO_HOST_HEADERS, SEEN
+from llmc.cuda.emulator.kernels import RawKernel
+from llmc.cuda.emulator.modules import RawModule
 from llmc.errors import KernelError
 from llmc.tests.emulator.words import each, run
 
@@ -21,13 +23,15 @@ CHECKED = pytest.mark.parametrize("check", [True, False], ids=["checked", "plain
 HEADERS = """cuda_fp16.h cuda_bf16.h mma.h cooperative_groups.h cooperative_groups/reduce.h cooperative_groups/scan.h
 cooperative_groups/memcpy_async.h cuda/barrier cuda/atomic cuda_runtime.h cmath math.h stdio.h cstdio stdint.h cstdint
 assert.h cassert float.h cfloat limits limits.h climits type_traits cuda/std/type_traits cuda/std/limits
-algorithm""".split()
+algorithm cuda_pipeline.h cuda/pipeline cuda_fp8.h curand_kernel.h cub/cub.cuh cuda/functional""".split()
 
 
 @pytest.mark.parametrize("build", [(), ("-O1", *SEEN)], ids=["plain", "checked"])
 def test_all_headers_compile_without_a_warning(tmp_path, build):
     source = tmp_path / "all.cpp"
-    source.write_text('#include "llmc_cuda.h"\n' + "".join(f"#include <{header}>\n" for header in HEADERS))
+    source.write_text(
+        '#include "llmc_cuda.h"\n#include "llmc_heap.h"\n' + "".join(f"#include <{header}>\n" for header in HEADERS)
+    )
     flags = [flag for flag in (*COMMON, *NO_HOST_HEADERS) if flag != "-w"]
     flags += [*build, "-std=c++17", "-Wall", "-Wextra", "-c", str(source), "-o", str(tmp_path / "all.o")]
     command = [*toolchain.find().command, *flags]
@@ -191,6 +195,95 @@ def test_atomic_references_and_variables():
         threads=64, head="#include <cuda/atomic>", x=x, out=out)  # fmt: skip
     assert sorted(out) == list(range(5, 69)) and x.tolist()[:3] == [2116, 164, 189] and x[3] < 64
     assert x[4] == 69 and x[5] == 32
+
+
+# ---------------------------------------------------------------------------------------------- the heap of the device
+
+LIST = """struct Node { int value; Node* next; };
+__device__ Node* top;
+"""
+
+
+@CHECKED
+def test_what_a_thread_allocates_others_may_use_and_free(check):
+    out = np.zeros(64, np.int32)
+    run("""  __shared__ int* rows[64];
+        rows[i] = (int*)malloc(4 * (i + 1)); int* made = new int[3]; made[2] = i;
+        for (int k = 0; k <= i; k++) rows[i][k] = k + made[2];
+        delete[] made;
+        __syncthreads();
+        int* other = rows[63 - i];
+        for (int k = 0; k < 64 - i; k++) out[i] += other[k];
+        __syncthreads();
+        free(rows[i]);""", check, 64, out=out)  # fmt: skip
+    n = 64 - np.arange(64)
+    np.testing.assert_array_equal(out, n * (n - 1) // 2 + n * (n - 1))
+
+
+@CHECKED
+def test_the_heap_outlives_a_launch_and_ends(check):
+    kernel = (
+        LIST
+        + """extern "C" __global__ void push(int value) { top = new Node{value, top}; }
+        extern "C" __global__ void pop(int* out) { *out = top->value; Node* gone = top; top = top->next; delete gone; }
+        extern "C" __global__ void all(int* out) { void* p = malloc(16 << 20); *out = p == nullptr; free(p); }"""
+    )
+    module, out = RawModule(code=kernel, check=check), np.zeros(1, np.int32)
+    for value in (7, 8):
+        module.get_function("push")((1,), (1,), (value,))
+    for value in (8, 7):
+        module.get_function("pop")((1,), (1,), (out,))
+        assert out[0] == value
+    module.get_function("all")((1,), (1,), (out,))
+    assert out[0] == 1  # there is no such piece of 8 MB
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("int* p = (int*)malloc(40); p[10] = 1;", "invalid pointer"),
+        ("int* p = (int*)malloc(40); free(p); p[0] = 1;", "invalid pointer"),
+        ("int* p = (int*)malloc(40); out[0] = p[3];", "uninitialised"),
+        ("int* p = new int; free(p); free(p);", "free of what malloc did not return, or of what is free already"),
+    ],
+    ids=["past the end", "after free", "unwritten", "twice"],
+)
+def test_wrong_uses_of_the_heap(body, said):
+    with pytest.raises(KernelError, match=said):
+        run("  " + body, threads=1, out=np.zeros(1, np.int32))
+
+
+@CHECKED
+def test_an_object_with_virtual_functions_made_in_shared_memory(check):
+    head = """struct Shape { int n; __device__ Shape(int n) : n(n) {} __device__ virtual int area() { return 0; } };
+    struct Square : Shape { __device__ Square(int n) : Shape(n) {} __device__ int area() override { return n * n; } };
+    """
+    out = np.zeros(64, np.int32)
+    run("""  __shared__ __align__(16) char memory[64]; __shared__ Shape* shape;
+        if (i == 0) shape = new (memory) Square(7);
+        __syncthreads();
+        out[i] = shape->area() + i;""", check, 64, head, out=out)  # fmt: skip
+    np.testing.assert_array_equal(out, 49 + np.arange(64))
+
+
+def test_the_nth_bit():
+    calls = {
+        "__fns(0xf0u, 0, 1)": 4,
+        "__fns(0xf0u, 5, 2)": 6,
+        "__fns(0xf0u, 5, -2)": 4,
+        "__fns(0xf0u, 0, 5)": 2**32 - 1,
+    }
+    calls |= {"__fns(0xf0u, 4, 0)": 4, "__fns(0xf0u, 3, 0)": 2**32 - 1, "__fns(1u << 31, 31, 1)": 31}
+    assert each(calls, 1, dtype=np.uint32)[:, 0].tolist() == list(calls.values())
+
+
+@CHECKED
+def test_parameters_may_have_the_names_of_types(check):
+    code = """extern "C" __global__ void words(int* out, int dim3, int uint3, int float4) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x; out[i] = i + dim3 + uint3 + float4 + gridDim.x; }"""
+    out = np.zeros(64, np.int32)
+    RawKernel(code, "words", check=check)((2,), (32,), (out, 100, 200, 300))
+    np.testing.assert_array_equal(out, np.arange(64) + 602)
 
 
 # ------------------------------------------------------------------------------------------------------------- std

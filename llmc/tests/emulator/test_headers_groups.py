@@ -4,6 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from llmc.errors import KernelError
 from llmc.tests.emulator.words import each, run
 
 CHECKED = pytest.mark.parametrize("check", [True, False], ids=["checked", "plain"])
@@ -89,6 +90,76 @@ def test_block_barriers_count(check):
         out[192 + i] = __syncthreads_and(i < 95); out[288 + i] = __syncthreads_or(i == 95);""",
         check, 96, out=out)  # fmt: skip
     np.testing.assert_array_equal(out, [np.arange(96)[::-1], np.full(96, 32), np.zeros(96), np.ones(96)])
+
+
+# ------------------------------------------------------------------------------------------------ groups over a warp
+
+
+@CHECKED
+def test_ranks_in_the_grid(check):
+    head = GROUPS + "#define GRID auto grid = cg::this_grid();\n"
+    names = [
+        "thread_rank()",
+        "block_rank()",
+        "num_threads()",
+        "size()",
+        "num_blocks()",
+        "block_index().x",
+        "dim_blocks().x",
+    ]
+    head += "".join(f"__device__ int v{k}() {{ GRID return grid.{name}; }}\n" for k, name in enumerate(names))
+    out = each([f"v{k}()" for k in range(len(names))], 600, check, head, np.int32)  # 3 blocks of 256
+    i = np.arange(600)
+    expected = [i, i // 256, 768 + 0 * i, 768 + 0 * i, 3 + 0 * i, i // 256, 3 + 0 * i]
+    np.testing.assert_array_equal(out, expected)
+
+
+@CHECKED
+def test_a_grid_of_one_block_can_meet_and_others_cannot(check):
+    x = np.zeros(64, np.int32)
+    run("  __shared__ int s[64]; s[i] = i; cg::this_grid().sync(); x[i] = s[63 - i];", check, 64, GROUPS, x=x)
+    np.testing.assert_array_equal(x, np.arange(64)[::-1])
+    said = r"not on the emulator: .*, line \d+: `cg::sync.* makes all blocks of the grid wait(.|\n)*launch a second one"
+    with pytest.raises(KernelError, match=said):
+        run("  auto grid = cg::this_grid();\n  cg::sync(grid); x[i] = 1;", check, 32, GROUPS, 2, x=x)
+
+
+LARGE = """  __shared__ cg::block_tile_memory<256> memory; auto block = cg::this_thread_block(memory);
+  auto tile = cg::tiled_partition<64>(block);
+"""
+
+
+@CHECKED
+def test_tiles_over_a_warp(check):
+    out = np.zeros((8, 256), np.int32)
+    run(LARGE + """  cg::thread_block_tile<64> same = tile;
+        out[i] = tile.thread_rank(); out[256 + i] = tile.meta_group_rank(); out[512 + i] = same.meta_group_size();
+        out[768 + i] = cg::reduce(tile, i, cg::plus<int>()); out[1024 + i] = tile.shfl(i, 5);
+        out[1280 + i] = tile.any(i == 70); out[1536 + i] = tile.all(i < 200); out[1792 + i] = tile.size();""",
+        check, 256, GROUPS, out=out)  # fmt: skip
+    i = np.arange(256)
+    first = i // 64 * 64
+    sums = 64 * first + 63 * 64 // 2
+    rows = [i % 64, i // 64, 4 + 0 * i, sums, first + 5, i // 64 == 1, first + 63 < 200, 64 + 0 * i]
+    np.testing.assert_array_equal(out, rows)
+
+
+@CHECKED
+def test_large_tiles_meet_each_on_their_own(check):
+    out = np.zeros(256, np.int32)
+    run(LARGE + """  __shared__ int s[256];
+        for (int k = 0; k <= tile.meta_group_rank(); k++) {
+            s[i] = i + k; tile.sync(); out[i] += s[i ^ 63]; tile.sync();
+        }""", check, 256, GROUPS, out=out)  # fmt: skip
+    i = np.arange(256)
+    rounds = i // 64 + 1
+    np.testing.assert_array_equal(out, rounds * (i ^ 63) + rounds * (rounds - 1) // 2)
+
+
+def test_a_large_tile_without_its_barrier_races():
+    body = LARGE + "  __shared__ int s[256]; s[i] = i; tile.sync(); out[i] = s[i ^ 63];\n  s[i] = 0;"
+    with pytest.raises(KernelError, match="race in shared memory"):
+        run(body, True, 256, GROUPS, out=np.zeros(256, np.int32))
 
 
 # ------------------------------------------------------------------------------------------------ cooperative groups

@@ -57,10 +57,6 @@ def program(random, blocks):
     for _ in range(random.randint(1, 9)):
         ops[random.randint(steps), random.randint(threads)] = random.choice([READ, WRITE, WRITE, ATOMIC])
     places = random.randint(0, PLACES, ops.shape).astype(np.int32)
-    places[ops == ATOMIC] = (
-        PLACES - 1
-    )  # whether an atomic races with a plain read is a matter of taste: keep them apart
-    places[(ops == READ) & (places == PLACES - 1)] = 0
     if blocks > 1:
         ops[ops == ATOMIC] = WRITE  # an atomic could order the blocks
     return ops, places, random.choice([NO_BARRIER, NO_BARRIER, BLOCK, WARP], steps).astype(np.int32)

@@ -33,7 +33,9 @@ TRACE = [(name, np.int64) for name in ("pc", "block", "thread", "argument", "off
 def launch(*problems, code=CODE, block=(64, 1, 1), grid=(4, 1, 1), **rest) -> Raw:
     """A launch with out (1024,) and x (32, 32), both float32."""
     out, x = np.zeros(1024, np.float32), np.zeros((32, 32), np.float32)
-    arguments = [SimpleNamespace(name=name, array=array) for name, array in [("out", out), ("x", x), ("n", None)]]
+    arguments = [
+        SimpleNamespace(name=name, array=array, packed=None) for name, array in [("out", out), ("x", x), ("n", None)]
+    ]
     return Raw(Path("none.so"), code, "add_up", grid, block, arguments, problems=list(problems), **rest)
 
 
@@ -125,7 +127,7 @@ def test_race_between_rounds_wants_a_second_barrier():
     [
         ({"write2": True}, "`if (threadIdx.x == 0)`"),
         ({"space": "global", "argument": 0, "block2": (1, 0, 0)}, "Blocks run in any order"),
-        ({"space": "global", "argument": 0}, "within a block it orders global memory too"),
+        ({"space": "global", "argument": 0}, "Within a block it orders global memory too"),
     ],
     ids=["both write", "between blocks", "global within a block"],
 )
@@ -134,8 +136,16 @@ def test_advice_on_other_races(rest, words):
 
 
 def test_race_against_an_atomic():
-    code = "void k() {\n  s[0] = 0;\n  atomicAdd(&s[0], 1.0f);\n}\n"
-    assert "Atomics protect only against other atomics" in race(2, 3, code=code)
+    code = "void k() {\n  s[0] = 0;\n  atomicAdd(&s[0], 1.0f);\n  x = s[0];\n}\n"
+    text = race(2, 3, code=code, write2=True, atomic2=True)
+    assert "`atomicAdd(&s[0], 1.0f);` updates it" in text and "thread (9, 0, 0) of the same block updated it" in text
+    assert "Atomics protect only against other atomics" in text and "between line 2 and line 3" in text
+    text = race(4, 3, code=code, write=False, write2=True, atomic2=True)
+    assert "Other threads' atomics may still be to come. Put `__syncthreads();` between line 3 and line 4" in text
+    text = race(4, 3, code=code, write=False, write2=True, atomic2=True, block2=(1, 0, 0))
+    assert "read the result in a later launch" in text
+    text = race(2, 3, code=code.replace("s[0] = 0", "i = s[0]"), write=False, write2=True, atomic2=True)
+    assert "use the value that the atomic returns" in text
 
 
 def test_missing_syncwarp_says_where_it_belongs():
@@ -254,9 +264,9 @@ def library(tmp_path_factory):
 
 def test_lines_look_through_headers_and_ask_only_once(library, monkeypatch):
     path, (first, second) = library
-    assert lines.source_lines(path, [first, second]) == {first: 3, second: 5}
+    assert lines.source_lines(path, [first, second]) == {first: (3,), second: (5,)}
     monkeypatch.setattr(lines, "_look_up", lambda *unused: pytest.fail("asked again"))
-    assert lines.source_lines(path, {second}) == {second: 5}
+    assert lines.source_lines(path, {second}) == {second: (5,)}
 
 
 @pytest.mark.skipif(not shutil.which("llvm-symbolizer"), reason="needs llvm-symbolizer")
@@ -265,12 +275,12 @@ def test_lines_by_llvm(library, monkeypatch):
     only = {"llvm-symbolizer": shutil.which("llvm-symbolizer")}
     monkeypatch.setattr(lines, "_known", {})
     monkeypatch.setattr(lines.shutil, "which", only.get)
-    assert lines.source_lines(path, [first, second]) == {first: 3, second: 5}
+    assert lines.source_lines(path, [first, second]) == {first: (3,), second: (5,)}
 
 
 def test_atos_is_understood():
     text = "in_header (in k) (header.h:1)\nk (in k) (kernel.cu:3)\n\nk (in k) (kernel.cu:5)\n"
-    assert lines._read_atos(text, [10, 20]) == {10: 3, 20: 5}
+    assert lines._read_atos(text, [10, 20]) == {10: (3,), 20: (5,)}
 
 
 def test_without_a_symbolizer_the_report_says_what_to_install(library, monkeypatch):
@@ -299,7 +309,7 @@ def measured() -> Report:
         RawAccess(4, "shared", True, False, 4, -1, requests=3, lanes=96, passes=24, ideal=3, worst=8),
     ]
     report = Report(launch(accesses=accesses, barriers=8))
-    report.__dict__["_lines_of_addresses"] = {1: 4, 2: 4, 3: 8, 4: 6}
+    report.__dict__["_lines_of_addresses"] = {1: (4,), 2: (4,), 3: (8,), 4: (6,)}
     return report
 
 
@@ -338,7 +348,7 @@ def recorded(index, threads=32, blocks=1, size=4, space="global", rounds=1) -> R
     ]
     raw = launch(block=(threads, 1, 1), grid=(blocks, 1, 1), trace=np.array(rows, TRACE))
     report = Report(raw)
-    report.__dict__["_lines_of_addresses"] = {7: 4}
+    report.__dict__["_lines_of_addresses"] = {7: (4,)}
     return report
 
 

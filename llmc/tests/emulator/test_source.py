@@ -1,10 +1,13 @@
 """The text of a kernel: names, parameters, the one rewritten declaration, and what is refused."""
 
+import numpy as np
 import pytest
 
-from llmc.cuda.emulator.compiling.refusals import refuse
+from llmc.cuda.emulator.compiling import compiler
 from llmc.cuda.emulator.compiling.source import global_names, kernel_names, kernels, parameter_names, prepare
 from llmc.cuda.emulator.compiling.text import mask
+from llmc.cuda.emulator.compiling.units import units
+from llmc.cuda.emulator.modules import RawModule
 from llmc.errors import KernelError
 
 TRAPS = r"""
@@ -98,6 +101,18 @@ def test_dynamic_shared_memory_whose_name_a_parameter_has_too():
     assert "void f(volatile float* s, int n) {}" in text
 
 
+def test_dynamic_shared_memory_that_is_cast_to_a_reference():
+    code = (
+        'struct P { float a[32]; int b; };\nextern "C" __global__ void k(float* x) {\n  extern __shared__ char s[];\n'
+    )
+    code += "  P& p = reinterpret_cast<P&>(s); p.a[threadIdx.x] = 2;\n"
+    code += "  x[threadIdx.x] = p.a[threadIdx.x] + (s == (char*)&p);\n}"
+    x = np.zeros(32, np.float32)
+    for check in (True, False):
+        RawModule(code=code, check=check).get_function("k")((1,), (32,), (x,), shared_mem=132)
+        assert (x == 3).all()
+
+
 def test_dynamic_shared_memory_behind_a_macro():
     text = prepare("#define SHARED extern __shared__ float s[]\n__global__ void k() { SHARED; }", ("k",))
     assert "#define SHARED float* s = (float*)llmc_dynamic_shared()\n" in text
@@ -132,40 +147,106 @@ def test_variables_that_can_be_looked_up():
 # ----------------------------------------------------------------------------------------------------- refusals
 
 REFUSED = {
-    "asm": ('asm volatile("mov.u32 %0, %laneid;" : "=r"(x));', r"inline PTX \(mov.u32\)"),
+    "asm": ('int x; asm volatile("mov.u32 %0, %laneid;" : "=r"(x));', r"inline PTX \(mov.u32\)"),
     "launch": ("k<<<1, 32>>>();", "dynamic parallelism"),
-    "grid-sync": ("auto g = cooperative_groups::this_grid();", "grid-wide"),
+    "grids": ("auto g = cooperative_groups::this_multi_grid();", "several GPUs"),
     "clusters": ("auto c = cg::this_cluster();", "clusters"),
     "tma": ("cde::cp_async_bulk_wait_group_read<0>();", "TMA"),
     "texture": ("float v = tex2D<float>(t, 1, 2);", "textures"),
     "surface": ("surf2Dwrite(v, s, 0, 0);", "textures and surfaces"),
-    "main": ("} int main() {", r"host code \(main\)"),
     "malloc": ("cudaMalloc(&p, 4);", r"host code \(cudaMalloc\)"),
-    "managed": ("} __managed__ int x; void f() {", "managed memory"),
+    "cub": ("cub::DeviceReduce::Sum(a, b, c, d, e);", r"host code \(cub::DeviceReduce\)"),
+    "throw": ("throw 1;", r"exceptions \(throw\), which CUDA does not have"),
 }
 
 
+@pytest.fixture
+def compiled(monkeypatch, tmp_path):
+    """Compile a text with these kernels, in an empty cache."""
+    monkeypatch.setenv("LLMC_CACHE", str(tmp_path))
+    compiler._compile.cache_clear()
+    yield lambda code, *names: compiler.compile(code, names or ("k",), (), False)
+    compiler._compile.cache_clear()
+
+
 @pytest.mark.parametrize(("line", "feature"), REFUSED.values(), ids=REFUSED)
-def test_what_is_refused_names_feature_and_line(line, feature):
+def test_what_is_refused_names_feature_and_line(compiled, line, feature):
     with pytest.raises(KernelError, match=rf"^line 3: the emulator does not run .*{feature}.*\.$") as error:
-        refuse(f"// cudaMalloc(asm)\n__global__ void k() {{\n{line}\n}}")
+        compiled(f"// cudaMalloc(asm)\n__global__ void k() {{\n{line}\n}}")
     assert error.value.line == 3 and error.value.report is None
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "// k<<<1, 2>>>()",
-        '"cudaMalloc(main(";',
-        'asm volatile("" ::: "memory");',
-        "int n = a << 2; b = c >> 3;",
-        "domain();",
-    ],
-)
-def test_what_only_looks_like_it_is_not_refused(line):
-    refuse("__global__ void k() {\n" + line + "\n}")
+UNUSED = {
+    "comment": "// k<<<1, 2>>>()",
+    "string": '__device__ const char* text() { return "cudaMalloc(main("; }',
+    "barrier for the compiler": '__device__ void f() { asm volatile("" ::: "memory"); }',
+    "shifts": "__device__ int f(int a, int b, int c) { int n = a << 2; return b >> n; }",
+    "function": 'struct P { float a; };\n__device__ P f(float x) { asm("ex2.f32 %0, %1;" : "=f"(x)); return {x}; }',
+    "its caller": "__device__ int f(int x) {\n  return tex2D(x);\n}\ntemplate <int n> int g() { return f(n); }",
+    "method": 'struct S { int x; __device__ void f() { asm("exit;"); } int g() { return x; } };\n__device__ S s;',
+    "macro": '#define BARRIER(n) \\\n  asm volatile("bar.sync %0;" :: "r"(n))',
+    "false branch": "#if __CUDA_ARCH__ >= 900\n__device__ void f() { this_cluster(); }\n#endif",
+    "other kernel": '__global__ void other(float* x) {\n asm("exit;"); }',
+    "attributes": "__global__ void __cluster_dims__(2, 1, 1) other(float* x) {}",
+    "texture": "texture<float, 2> image;\n__global__ void other(float* x) { *x = tex2D(image, 0, 0); }",
+    "host": "void run(float* x) { k<<<1, 32>>>(x); cudaFree(x); std::vector<float> v; }\nint main() { run(0); }",
+    "throw": "template <class T> T check(T x) { if (!x) throw x; return x; }",
+    "namesake": "void k(int) { k<<<1, 2>>>(0); }\nstruct R { int operator()(); };\nint R::operator()() { cudaFree(); }",
+    "name of a library": "__device__ int f(int x) { return std::max(x, 1); }\nvoid max(int n) { k<<<1, n>>>(0); }",
+    "managed": "__device__ __managed__ int counter;",
+}
 
 
-def test_the_first_line_is_named():
-    with pytest.raises(KernelError, match="^line 1: .*textures"):
-        refuse("texture<float> t;\nint main() {}")
+@pytest.mark.parametrize("text", UNUSED.values(), ids=UNUSED)
+def test_what_the_kernel_does_not_use_does_not_matter(compiled, text):
+    compiled(text + "\n__global__ void k(float* x) { x[0] = 1; }")
+
+
+def test_a_use_by_way_of_others_names_the_line_of_the_feature(compiled):
+    code = '#define EXIT asm("exit;")\nstruct S {\n  __device__ S() {\n    EXIT; }\n};\n'
+    code += "__device__ int f() { S s; return 1; }\n"
+    code += "template <class T> __global__ void k(T* x) { x[0] = f(); }\n__global__ void other(float* x) {}"
+    with pytest.raises(KernelError, match=r"^line 4: .*inline PTX \(exit;\)"):
+        compiled(code, "k<float>")
+    compiled(code, "other")
+
+
+def test_a_refused_kernel_leaves_the_rest_of_its_module_alone(compiled):
+    code = """extern "C" __global__ void a(float* x) { x[0] = 7; }
+    extern "C" __global__ void b(float* x) {
+        asm("exit;"); }
+"""
+    module, x = RawModule(code=code), np.zeros(1, np.float32)
+    module.get_function("a")((1,), (1,), (x,))
+    assert x[0] == 7
+    for check in (True, False):
+        with pytest.raises(KernelError, match=r"^line 3: .*inline PTX \(exit;\)") as error:
+            RawModule(code=code, check=check).get_function("b")((1,), (1,), (x,))
+        assert error.value.line == 3
+
+
+def test_lines_stay_right_where_functions_were_left_out(compiled):
+    code = "__device__ int f() {\n  return tex2D(1);\n}\n#define TWO \\\n  2\n"
+    code += "__global__ void k(float* x) {\n  x[0] = TWO + y;\n}"
+    with pytest.raises(KernelError, match=r"^line 7: 'y' was not declared|^line 7: use of undeclared") as error:
+        compiled(code)
+    assert error.value.line == 7
+
+
+def test_the_first_line_is_named(compiled):
+    with pytest.raises(KernelError, match="^line 2: .*textures"):
+        compiled('__global__ void k() {\ntex1D(t, 1);\nasm("exit;"); }')
+
+
+def test_units_of_a_text():
+    code = "int a[2] = {1, 2}; namespace n { struct S { int x; S(int y) { z(); } int f() { return 1; } }; }\n"
+    code += "template <class T, int k> static T g(T x) { return x; } S operator+(S a, S b) { return a; }"
+    found = [(sorted(unit.names), unit.function) for unit in units(code) if unit.names != {""}]
+    assert found == [
+        (["a"], False),
+        (["x"], False),
+        (["S"], False),
+        (["f"], False),
+        (["g"], True),
+        (["operator"], False),
+    ]

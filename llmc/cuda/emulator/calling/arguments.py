@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from llmc.cuda.emulator.calling.parameters import Parameter, described, dtype_name, is_cupy, parse
+from llmc.cuda.emulator.calling.parameters import Parameter, described, dtype_name, is_cupy, numpy_name, parse
 from llmc.cuda.emulator.calling.values import value_bytes
 from llmc.errors import KernelError
 
@@ -96,7 +96,7 @@ def _no_array(parameter, value):
             "is a CuPy array, but this kernel runs on the emulator; convert it with llmc.cuda.asnumpy"
         )
     if isinstance(value, (list, tuple)):
-        made = f"np.array(..., np.{dtype_name(parameter)})"
+        made = f"np.array(..., {numpy_name(parameter)})"
         return parameter.wrong(f"is a {type(value).__name__}; turn it into an array with {made}")
     return parameter.wrong(f"is {described(value)}, but `{parameter.declared}` takes an array")
 
@@ -112,13 +112,13 @@ def _fits(parameter, dtype):
         return dtype.kind != "c" or kind[0] == "f"
     if dtype.itemsize != int(kind[1:]):
         return False
-    if kind[0] == "b":
-        return dtype.name == "bfloat16" or dtype.kind in "iu"  # or its bits
+    if kind[0] in "bem":
+        return dtype.name == dtype_name(parameter) or dtype.kind in "iu"  # or its bits
     return dtype.kind == "f" if kind[0] == "f" else dtype.kind in "iub"
 
 
 def _wrong_dtype(parameter, value):
     expected = dtype_name(parameter)
-    mend = "ml_dtypes.bfloat16" if expected == "bfloat16" else f"np.{expected}"
+    mend = numpy_name(parameter)
     was = value.dtype if value.dtype.isnative else f"{value.dtype} (the other byte order)"
     return parameter.wrong(f"is {was}, but `{parameter.declared}` expects {expected}: convert it with .astype({mend})")

@@ -1,8 +1,8 @@
 """What a kernel takes: its parameters, as its compiled library describes them.
 
 The description is a text of items joined by commas: "p" (pointer), "P" (pointer to const) or "v" (value), then letter
-and bytes of an element (f4, i8, b2 for bfloat16, ?1 for bool, ?0 for void, s24 for a struct of 24 bytes), and "x4"
-where four of them belong together (float4).
+and bytes of an element (f4, i8, b2 for bfloat16, e1 and m1 for fp8, ?1 for bool, ?0 for void, s24 for a struct of 24
+bytes), and "x4" where four of them belong together (float4).
 """
 
 import re
@@ -14,6 +14,7 @@ from llmc.errors import KernelError
 
 WORDS = {  # the names of these types in C++
     **{"f2": "__half", "f4": "float", "f8": "double", "b2": "__nv_bfloat16", "?0": "void", "?1": "bool"},
+    **{"e1": "__nv_fp8_e4m3", "m1": "__nv_fp8_e5m2"},
     **{"i1": "char", "i2": "short", "i4": "int", "i8": "long long"},
     **{"u1": "unsigned char", "u2": "unsigned short", "u4": "unsigned int", "u8": "unsigned long long"},
 }
@@ -71,8 +72,14 @@ def parse(signature: str, names=(), kernel: str = "kernel") -> tuple[Parameter, 
 
 def dtype_name(parameter):
     """Name of the dtype that a parameter expects."""
-    kind = {"b": "bfloat16", "f": "float", "i": "int", "u": "uint", "?": "bool"}.get(parameter.kind[0], "void")
-    return kind if kind in ("bfloat16", "bool", "void") else f"{kind}{8 * int(parameter.kind[1:])}"
+    whole = {"b": "bfloat16", "e": "float8_e4m3fn", "m": "float8_e5m2", "?": "bool"}
+    kind = {"f": "float", "i": "int", "u": "uint"}.get(parameter.kind[0])
+    return f"{kind}{8 * int(parameter.kind[1:])}" if kind else whole.get(parameter.kind[0], "void")
+
+
+def numpy_name(parameter):
+    """How Python writes that dtype: "np.float32", "ml_dtypes.bfloat16"."""
+    return f"{'ml_dtypes' if parameter.kind[0] in 'bem' else 'np'}.{dtype_name(parameter)}"
 
 
 def is_cupy(value):

@@ -4,7 +4,7 @@ import struct
 
 import numpy as np
 
-from llmc.cuda.emulator.calling.parameters import FORMATS, described, dtype_name, is_cupy
+from llmc.cuda.emulator.calling.parameters import FORMATS, described, dtype_name, is_cupy, numpy_name
 
 
 def value_bytes(parameter, value) -> bytes:
@@ -16,7 +16,7 @@ def value_bytes(parameter, value) -> bytes:
         raise parameter.wrong(f"is {described(value)}, but `{parameter.declared}` takes one number: x.item() is one")
     if not isinstance(value, (bool, int, float, np.generic)):
         raise parameter.wrong(f"is {described(value)}, but `{parameter.declared}` takes a number")
-    return _float(parameter, value) if kind[0] in "fb" else _integer(parameter, value)
+    return _float(parameter, value) if kind[0] in "fbem" else _integer(parameter, value)
 
 
 def _integer(parameter, value):
@@ -42,13 +42,13 @@ def _float(parameter, value):
     """Only the parameter's own type will do: any other has other bytes, and nothing converts them on a GPU."""
     wanted = dtype_name(parameter)
     if isinstance(value, np.generic):
-        if value.dtype.name == wanted or wanted == "bfloat16" and value.dtype == np.uint16:
+        if value.dtype.name == wanted or parameter.kind[0] in "bem" and value.dtype == f"u{parameter.size}":
             return value.tobytes()
     elif isinstance(value, float) and wanted == "float64":
         return struct.pack("d", value)
     known = "a Python float, which CuPy passes on as a double" if type(value) is float else described(value)
-    mend = "ml_dtypes.bfloat16" if wanted == "bfloat16" else f"np.{wanted}"
-    raise parameter.wrong(f"is {known}, but `{parameter.declared}` reads {wanted}: write {mend}({_short(value)})")
+    write = f"{numpy_name(parameter)}({_short(value)})"
+    raise parameter.wrong(f"is {known}, but `{parameter.declared}` reads {wanted}: write {write}")
 
 
 def _short(value):

@@ -4,12 +4,14 @@ import difflib
 import re
 
 from llmc.cuda.emulator.compiling.dynamic_shared import KERNEL_FILE
+from llmc.cuda.emulator.compiling.hints import by_message, by_name
 from llmc.cuda.emulator.compiling.python_habits import floored, habit
 from llmc.cuda.emulator.compiling.source import ENTRIES_FILE, kernel_names, kernels
 from llmc.cuda.emulator.compiling.text import line_at, mask, without_directives
 from llmc.errors import KernelError
 
 ERROR = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$", re.MULTILINE)
+WARNING = re.compile(r"^[^\n]*: warning: [^\n]*$", re.MULTILINE)
 FROM_KERNEL = re.compile(rf"\b{re.escape(KERNEL_FILE)}:(\d+)")
 QUOTES = str.maketrans("‘’“”`", "'''''")
 WORDS = """threadIdx blockIdx blockDim gridDim warpSize __global__ __device__ __shared__ __constant__ __restrict__
@@ -18,26 +20,12 @@ WORDS = """threadIdx blockIdx blockDim gridDim warpSize __global__ __device__ __
     atomicOr atomicXor float2 float3 float4 int2 int4 make_float2 make_float4 make_int2 make_int4 rsqrtf sqrtf expf logf
     tanhf powf fabsf fmaxf fminf fmaf floorf ceilf erff __expf __logf __ldg __half __nv_bfloat16 printf assert
     __threadfence __threadfence_block __float2half __half2float __popc __clz __ffs""".split()
-HOST_HEADER = "inside a kernel only CUDA's device headers exist, as with NVRTC; leave out the #include"
-HINTS = (  # (pattern in the compiler's message, hint)
-    (r"expected '[;,].* before|expected ';'|expected ',' or ';'", "a `;` is missing here or on the line above"),
-    (r"expected '\}'|function.definition is not allowed here", "a `{` was opened and never closed"),
-    (r"expected declaration before '\}'|extraneous closing brace", "there is one `}` too many"),
-    (r"expected (?:primary-)?expression|expected unqualified-id", "a word or bracket is missing, or one too many"),
-    (r"No such file or directory|file not found", HOST_HEADER),
-    (r"'std' has not been declared|identifier 'std'|member of 'std'", "use CUDA's own functions, without std::"),
-    (r"assignment of read-only|cannot assign to|read-only variable", "what is declared const cannot be written to"),
-    (r"invalid conversion from 'const|discards qualifiers", "a pointer to const cannot become one that writes"),
-    (r"must return a value|void value not ignored", "a function that returns void has no value"),
-    (r"too (?:few|many) arguments|no matching function", "no function of that name takes these arguments"),
-    (r"redefinition of|redeclaration of|conflicting declaration", "this name is declared twice"),
-    (r"lvalue required", "only a variable or an element of an array can be here"),
-)  # fmt: skip
+KERNEL_RETURNS = "a kernel returns void; results go into an array that is passed to it"
 
 
 def explain(said: str, code: str, names) -> KernelError:
     """The KernelError for what the compiler said about `code`."""
-    said = said.translate(QUOTES)
+    said = WARNING.sub("", said.translate(QUOTES))
     match = ERROR.search(said)
     if not match:
         return KernelError(f"the compiler failed: {said.splitlines()[-1] if said else 'it gave no reason'}")
@@ -45,14 +33,36 @@ def explain(said: str, code: str, names) -> KernelError:
         return KernelError(f"line {line}: a `{{` is never closed; count the `}}` from here on.", line)
     if ENTRIES_FILE in match["file"]:
         return _no_such_kernel(code, names, match["text"])
+    if re.search(r"'llmc_call\((?!void)", match["text"]):
+        return _not_void(code)
     line = _line(said, match)
     lines = code.splitlines()
-    if 1 < line <= len(lines) and match["text"].startswith("expected") and floored(lines[line - 2]):
+    if 1 < line <= len(lines) and match["text"].startswith("expected") and _ends_early(lines[line - 2], match["text"]):
         line -= 1  # the compiler notices only in the line that follows
     shown = f"\n    {lines[line - 1].strip()}" if 0 < line <= len(lines) else ""
-    hint = _hint(match["text"], code, shown)
+    hint = _hint(match["text"], code, shown, said)
     where = f"line {line}" if line else "in the emulator's headers"
-    return KernelError(f"{where}: {match['text'].strip()}{shown}" + (f"\n{hint}" if hint else ""), line)
+    return KernelError(f"{where}: {_plainly(match['text'])}{shown}" + (f"\n{hint}" if hint else ""), line)
+
+
+def _ends_early(before, text):
+    """Whether the line before the one that the compiler names lacks its semicolon."""
+    return floored(before) or "';'" in text and bool(re.search(r"[\w)\]]\s*$", before.split("//")[0]))
+
+
+def _plainly(text):
+    """The compiler's message without what only it and our headers know."""
+    text = re.sub(r"'\*\((\w+) \+ .*'", r"'\1[...]'", text.strip())
+    return re.sub(r"(void __sync\w+\()int\)", r"\1)", text)
+
+
+def _not_void(code):
+    for each in kernels(code):
+        match = re.search(rf"(?<!void)(?<!void\s)\b{each.name.split('::')[-1]}\s*\(", mask(code))
+        if match:
+            line = line_at(code, match.start())
+            return KernelError(f"line {line}: {KERNEL_RETURNS}.", line)
+    return KernelError(f"{KERNEL_RETURNS}.")
 
 
 def _open_brace(code):
@@ -86,16 +96,29 @@ def _no_such_kernel(code, names, text):
     return KernelError(f"these kernels cannot be launched: {', '.join(names)}: {text.strip()}")
 
 
-def _hint(text, code, source):
-    """One sentence in plain words, "" if none is known; source is the line that the message is about."""
+def _hint(text, code, source, said):
+    """One sentence in plain words, "" if none is known.
+
+    text: the compiler's message, source: the line it is about, said: all that the compiler said.
+    """
+    if missing := re.search(r"(?:couldn't deduce|couldn't infer) template (?:parameter|argument) '(\w+)'", said):
+        return f"Hint: the compiler cannot guess {missing[1]}: write the template arguments, as in `f<32>(x)`."
     unknown = re.search(r"undeclared identifier '(\w+)'|'(\w+)' was not declared|'(\w+)' does not name a type", text)
-    unknown = unknown or re.search(r"unknown type name '(\w+)'", text)
+    unknown = unknown or re.search(
+        r"unknown type name '(\w+)'|'(\w+)' has not been declared|'(\w+)' is not a member of 'std'|"
+        r"no member named '(\w+)' in namespace 'std'",
+        text,
+    )
     name = next(filter(None, unknown.groups())) if unknown else ""
     if hint := habit(text, source, name):
         return f"Hint: {hint}."
-    if name and name != "std":
+    if "'std'" in text:
+        return f"Hint: {by_name(name) or 'use CUDA functions, without std::'}."
+    if name and (hint := by_name(name)):
+        return f"Hint: {hint}."
+    if name:
         return _unknown_name(name, code)
-    return next((f"Hint: {hint}." for pattern, hint in HINTS if re.search(pattern, text)), "")
+    return f"Hint: {hint}." if (hint := by_message(text)) else ""
 
 
 def _unknown_name(name, code):

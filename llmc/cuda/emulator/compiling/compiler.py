@@ -11,12 +11,15 @@ import os
 import platform
 import subprocess
 import sys
-from functools import lru_cache
+import tempfile
+from functools import lru_cache, partial
 from pathlib import Path
 
 from llmc.cuda.emulator.compiling import toolchain
 from llmc.cuda.emulator.compiling.compile_errors import explain
-from llmc.cuda.emulator.compiling.refusals import refuse
+from llmc.cuda.emulator.compiling.compile_warnings import in_cpp
+from llmc.cuda.emulator.compiling.refusals import is_suspicious, without_unused
+from llmc.cuda.emulator.compiling.rules import check_rules
 from llmc.cuda.emulator.compiling.source import prepare
 from llmc.cuda.emulator.compiling.store import cache_folder, whole
 from llmc.errors import KernelError
@@ -25,13 +28,14 @@ HERE = Path(__file__).parents[1]
 INCLUDE = HERE / "include"
 RUNTIME = HERE / "runtime"
 COMMON = (
-    *("-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-ffp-contract=off", "-w", "-fdiagnostics-color=never"),
+    *("-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-ffp-contract=off", "-fdiagnostics-color=never"),
     "-UNDEBUG",  # zig defines it, and a kernel's own assert would be silent
     "-fstack-clash-protection",  # a large frame must touch the guard page below the stack, not jump over it
 )
 # Not -ffast-math: a library linked with it makes the whole process lose its subnormal numbers.
 FAST_MATH = ("-fassociative-math", "-freciprocal-math", "-fno-signed-zeros", "-fno-trapping-math", "-DLLMC_FAST_MATH")
 NO_HOST_HEADERS = ("-nostdinc++", "-I", str(INCLUDE / "std"), "-I", str(INCLUDE))
+WARNINGS = ("-Wuninitialized", "-Wmaybe-uninitialized")  # what compile_warnings.py reads
 SEEN = ("-fsanitize=thread", "-fsanitize=integer-divide-by-zero,signed-integer-overflow", "-DLLMC_CHECKED")
 GCC_SEEN = (
     "-fsanitize=bounds",
@@ -65,8 +69,11 @@ def _compile(code, names, options, checked):
     text, flags = prepare(code, names, defines), (*_flags(tool.clang, checked), *wanted)
     library = _place("kernel", tool, flags, text)
     if not library.exists():
-        refuse(code)
-        _build(tool, flags, text, library, checked, lambda said: explain(said, code, names))
+        failure = partial(explain, code=code, names=names)
+        check_rules(code, names, options)
+        if is_suspicious(code):
+            text = without_unused(_preprocessed(tool, flags, text, failure), names)
+        _build(tool, flags, text, library, checked, failure)
     return library
 
 
@@ -100,8 +107,8 @@ def _flags(clang, checked):
     """Compiler flags for a kernel. GCC must not make a template's statics unique among all libraries of the process."""
     kind = (() if clang else ("-fno-gnu-unique",)) + COMMON + NO_HOST_HEADERS
     if not checked:
-        return ("-O2", *kind)
-    return ("-O1", "-g1", "-gdwarf-4", *kind, *SEEN, *(CLANG_SEEN if clang else GCC_SEEN))
+        return ("-O2", "-g1", "-gdwarf-4", "-w", *kind)  # lines for a kernel that never ends
+    return ("-O1", "-g1", "-gdwarf-4", *kind, *WARNINGS, *SEEN, *(CLANG_SEEN if clang else GCC_SEEN))
 
 
 def _options(options):
@@ -149,23 +156,35 @@ def _place(kind, tool, flags, text) -> Path:
     return cache_folder() / f"{kind}-{name}.so"
 
 
+def _preprocessed(tool, flags, text, failure) -> str:
+    """The text with macros expanded and #if decided, and lines such as `# 12 "kernel.cu"` that say where it is from."""
+    with tempfile.TemporaryDirectory(prefix="llmc-") as folder:
+        source, out = Path(folder) / "kernel.cpp", Path(folder) / "expanded.cpp"
+        source.write_text(text)
+        _run([*tool.command, *flags, "-E", str(source), "-o", str(out)], folder, failure)
+        return out.read_text()
+
+
 def _build(tool, flags, text, library, checked, failure):
     """Compile a kernel's text. A checked one is linked separately, without the sanitizers' own libraries."""
     with whole(library) as out:
         source = out.parent / "kernel.cpp"
         source.write_text(text)
-        undefined = ("-undefined", "dynamic_lookup") if sys.platform == "darwin" else ()
-        link = [*tool.command, "-O2", "-shared", *undefined, "-o", str(out)]  # zig adds its own checks below -O2
+        symbols = ("-undefined", "dynamic_lookup") if sys.platform == "darwin" else ("-Wl,-Bsymbolic",)
+        link = [*tool.command, "-O2", "-shared", *symbols, "-o", str(out)]  # zig adds its own checks below -O2
         if not checked:
             return _run([*link, *flags, str(source)], out.parent, failure)
         object_file = str(out.with_suffix(".o"))
-        _run([*tool.command, *flags, "-c", str(source), "-o", object_file], out.parent, failure)
+        said = _run([*tool.command, *flags, "-c", str(source), "-o", object_file], out.parent, failure)
+        if warnings := in_cpp(said):
+            source.write_text(warnings)
+            link.append(str(source))
         wrap = ("-Wl,--wrap=memcpy",) if tool.clang and sys.platform != "darwin" else ()
         return _run([*link, *wrap, object_file], out.parent, failure)
 
 
 def _run(command, folder, failure):
-    """Run the compiler; raise failure(what it said) if it fails. It is asked for English, so that we can read it."""
+    """What the compiler said, in English, so that we can read it; raise failure(what it said) if it fails."""
     environment = {**os.environ, "LC_ALL": "C"}
     done = subprocess.run(
         command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace"
@@ -174,3 +193,4 @@ def _run(command, folder, failure):
         if "xcode-select" in done.stderr:
             raise toolchain.none_found()
         raise failure(done.stderr.strip() or f"{command[0]} failed ({done.returncode})")
+    return done.stderr

@@ -30,6 +30,11 @@ def _as_pointer(type_: str, name: str, dimensions: str) -> str:
     return f"{type_}* {name} = ({type_}*){DYNAMIC};"
 
 
+def _as_array(type_: str, name: str, dimensions: str) -> str:
+    """The declaration of a reference to an array, for `reinterpret_cast<T&>(name)`: of a pointer it would be wrong."""
+    return f"{type_} (&{name})[]{dimensions} = *({type_} (*)[]{dimensions}){DYNAMIC};"
+
+
 def _as_macro(type_: str, name: str, dimensions: str) -> str:
     """The same at file scope, where each use must ask for the address: every block has its own."""
     pointer = f"{type_} (*){dimensions}" if dimensions else f"{type_}*"
@@ -68,7 +73,8 @@ def dynamic_shared(code: str) -> str:
             macros = "".join(_as_macro(*array) for array, other in zip(arrays, again) if not other)
             new = f'{objects}{macros}\n#line {line_at(code, end)} "{KERNEL_FILE}"\n'
         else:
-            new = " ".join(_as_pointer(*array) for array in arrays) + lines
+            casts = any(re.search(rf"&\s*>\s*\(\s*{name}\b", text) for _, name, _ in arrays)
+            new = " ".join((_as_array if casts else _as_pointer)(*array) for array in arrays) + lines
         code = code[:start] + new + code[end + 1 :] if arrays else code
     return re.sub(r"^[ \t]*#[ \t]*define\b(?:\\\n|[^\n])*", _in_macro, code, flags=re.MULTILINE)
 

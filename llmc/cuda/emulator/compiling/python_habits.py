@@ -7,6 +7,11 @@ BRACKETS = "the condition goes in brackets and what follows in braces, without a
 NO_FLOOR = "`//` starts a comment, so the rest of this line is gone; `/` between two ints rounds down by itself"
 FLOORED = r"^[^\"]*[\w)\]]\s*//\s*[\w(][^;]*;"  # i // C;
 SOURCE = (  # (pattern in the source line, hint)
+    (
+        r"\bfor\s*\([^;)]*,[^;)]*,[^;)]*\)",
+        "the three parts of a loop are separated by `;`: `for (int c = 0; c < C; c++)`",
+    ),
+    (r"=[^=;]+\bif\b[^;]+\belse\b", "a choice between two values is `condition ? a : b`"),
     (r"^\s*for\s+\w+\s+in\b", "a counting loop is `for (int c = 0; c < C; c++) { … }`"),
     (r"^\s*(?:if|while|else|elif|for)\b.*:\s*$|^\s*(?:if|while|elif)\s+[^(\s]", BRACKETS),
     (r"^\s*#\s+\w|[;{}]\s*#", "a comment begins with `//`; `#` is Python's"),
@@ -15,6 +20,10 @@ SOURCE = (  # (pattern in the source line, hint)
 )
 FLOAT4 = "there is no arithmetic on a float4: add a.x and b.x, a.y and b.y, …, and join the sums with make_float4"
 SAID = (  # (pattern in the compiler's message, hint)
+    (
+        r"\[(?:float|double)\]' for array subscript|subscript is not an integer",
+        "an index is an integer: int i, or (int)x",
+    ),
     (r"invalid types .* for array subscript|subscripted value is not", ONE_INDEX),
     (r"operator[+*/-].*'(?:const )?float4'|binary expression \('(?:const )?float4'", FLOAT4),
 )
@@ -24,6 +33,7 @@ NAMES = {
     "True": "in C it is `true`",
     "False": "in C it is `false`",
     "None": "there is no None in C",
+    "lambda": "in C++ it is `[=](float v) { return v + 1; }`",
     "elif": "in C it is `else if (…)`",
     "def": "a function begins with the type of its result: `__device__ float f(float x) { … }`",
     "max": "for floats it is fmaxf(a, b)",

@@ -1,65 +1,136 @@
 """What the emulator does not run, in one sentence: the line, the feature, what to do instead.
 
-It is said before the compiler runs, whose message would be about something else.
+Only what a kernel uses counts. So a text in which such a word occurs is preprocessed first, which settles macros and
+#if. Then every function that none of the wanted kernels uses is left out, and a kernel that does use such a feature
+gets an entry that says so when it is launched.
 """
 
 import re
 
-from llmc.cuda.emulator.compiling.text import line_at, mask
+from llmc.cuda.emulator.compiling.dynamic_shared import KERNEL_FILE
+from llmc.cuda.emulator.compiling.text import mask, without_directives
+from llmc.cuda.emulator.compiling.units import reached, units, used_by
 from llmc.errors import KernelError
 
-IN_TWO = "end the kernel where all blocks must meet, and launch a second one"
-BY_HAND = "copy with plain loads and stores"
+FROM_PYTHON = "keep the kernels, and do this from Python"
 # (pattern, feature, what to do instead); they are looked for in the text without comments and strings
 FEATURES = (
+    (r"<<<", "a launch from C++ (<<<...>>>: host code or dynamic parallelism)", "launch it from Python"),
     (
-        r"<<<",
-        "a launch from C++ (<<<...>>>: host code or dynamic parallelism)",
-        "launch it from Python",
+        r"\bthis_multi_grid\b|\bmulti_grid_group\b",
+        "synchronisation of several GPUs",
+        "launch one kernel after the other",
     ),
-    (r"\bthis_grid\b|\bgrid_group\b|\bthis_multi_grid\b", "grid-wide synchronisation", IN_TWO),
+    (r"\bcluster_group\b|\bthis_cluster\b|\b__cluster_dims__\b", "thread block clusters", "use single blocks"),
     (
-        r"\bcluster_group\b|\bthis_cluster\b|\b__cluster_dims__\b",
-        "thread block clusters",
-        "use single blocks",
+        r"\bCUtensorMap\b|\bcp_async_bulk\w*|\bcuda::device::experimental\b|\bmemcpy_async_tx\b",
+        "TMA",
+        "copy with plain loads and stores",
     ),
-    (r"\bCUtensorMap\b|\bcp_async_bulk\w*|\bcuda::device::experimental\b|\bmemcpy_async_tx\b", "TMA", BY_HAND),
     (r"\bwgmma\w*|\btcgen05\w*", "wgmma", "use nvcuda::wmma or plain arithmetic"),
     (
         r"\btexture\s*<|\btex[123]D\w*\s*[<(]|\bsurf[123]D\w*\s*[<(]|\bcuda(?:Texture|Surface)Object_t\b",
         "textures and surfaces",
         "read from a pointer",
     ),
-    (r"\b__managed__\b", "managed memory", "pass an array as an argument"),
     (r"\bint\s+main\s*\(", "host code (main)", "keep the kernels, and launch them from Python"),
-    (r"\bcu(?:da|blas|rand|fft|dnn)[A-Z]\w*\s*\(", "host code ({found})", "keep the kernels, and do this from Python"),
+    (r"\bcu(?:da|blas|rand|fft|dnn)[A-Z]\w*\s*\(", "host code ({found})", FROM_PYTHON),
+    (
+        r"\b(?:throw|try|catch)\b",
+        "exceptions ({found}), which CUDA does not have either",
+        "use assert, or write an error code to an array",
+    ),
+    (r"\bDevice(?:Reduce|Scan|RadixSort|Select|Histogram)\s*::", "host code (cub::{found})", FROM_PYTHON),
 )
 ASM = re.compile(r"\b(?:asm|__asm__|__asm)\b\s*(?:volatile|__volatile__)?\s*\(\s*(\"(?:\\.|[^\"\\])*\")?")
+MARKER = re.compile(r'^# (\d+) "([^"]*)"[^\n]*$', re.MULTILINE)
+REFUSED = 'extern "C" __attribute__((visibility("default"))) const char* llmc_refusal_{}() {{ return "{} {}"; }}'
 
 
-def refuse(code: str):
-    """Raise KernelError for the first line with something that the emulator does not run."""
-    masked = mask(code)
-    found = [each for each in (*_features(masked), _inline_ptx(code, masked)) if each]
-    if found:
-        position, feature, instead = min(found)
-        line = line_at(code, position)
-        raise KernelError(f"line {line}: the emulator does not run {feature}; {instead}.", line)
+def is_suspicious(code: str) -> bool:
+    """Whether the text contains a word that may be refused, used or not."""
+    return next(_features(code, mask(code)), None) is not None
 
 
-def _features(masked):
+def _features(code, masked):
+    """(position, feature, what to do instead) of everything in the text that the emulator does not run."""
     for pattern, feature, instead in FEATURES:
-        if match := re.search(pattern, masked):
-            word = match.group().rstrip("( \t\n")
-            yield match.start(), feature.format(found=word), instead
-
-
-def _inline_ptx(code, masked):
-    """The first asm statement that contains an instruction; an empty one only holds the compiler back."""
-    for match in ASM.finditer(masked):
+        for match in re.finditer(pattern, masked):
+            yield match.start(), _name(feature, match.group()), instead
+    for match in ASM.finditer(masked):  # an empty one only holds the compiler back
         text = code[match.start(1) : match.end(1)].strip('"') if match.group(1) else " "
         if text.strip() or not match.group(1):
             words = text.strip().split("\\")[0].split()
             what = f"inline PTX ({words[0]})" if words else "inline PTX (asm)"
-            return match.start(), what, "write it in CUDA C++"
-    return None
+            yield match.start(), what, "write it in CUDA C++"
+
+
+def _name(feature, found) -> str:
+    return feature.format(found=found.rstrip("(: \t\n"))
+
+
+def without_unused(text: str, names) -> str:
+    """A preprocessed text without the functions that none of the kernels `names` uses, nor one that is refused.
+
+    The entry of a refused kernel becomes llmc_refusal_0(), the line and the sentence. Raises KernelError if all of them
+    are refused.
+    """
+    own = _own(text)
+    found = sorted(_features(text, own))
+    if not found:
+        return text
+    pieces = units(without_directives(own))
+    wrong = {i: each for each in reversed(found) for i, unit in enumerate(pieces) if unit.start <= each[0] < unit.end}
+    used = [used_by(own, pieces, name) for name in names]
+    refused = {k: min(wrong[i] for i in used[k] & wrong.keys()) for k in range(len(names)) if used[k] & wrong.keys()}
+    if refused and len(refused) == len(names):
+        raise _error(text, refused[0])
+    needed = set().union(*(used[k] for k in range(len(names)) if k not in refused))
+    for i, unit in enumerate(pieces):
+        if i not in needed and (unit.function or reached(pieces, unit.uses) & wrong.keys() or i in wrong):
+            text = _blank(text, unit)
+    gone = {name for i, unit in enumerate(pieces) if i not in needed and not unit.function for name in unit.names}
+    return _entries(text, {k: _error(text, each) for k, each in refused.items()}, gone)
+
+
+def _own(text) -> str:
+    """The text of the kernel alone: everything from our headers and the entries is blank."""
+    starts = [*MARKER.finditer(text)]
+    parts, end = [], 0
+    for match, after in zip(starts, [*starts[1:], None]):
+        until = after.start() if after else len(text)
+        parts.append(_spaces(text[end : match.end()]))
+        own = match[2] == KERNEL_FILE
+        parts.append(text[match.end() : until] if own else _spaces(text[match.end() : until]))
+        end = until
+    return mask("".join(parts))
+
+
+def _spaces(text):
+    return re.sub(r"[^\n]", " ", text)
+
+
+def _blank(text, unit) -> str:
+    lines = text[unit.start : unit.end].split("\n")
+    kept = [line if MARKER.fullmatch(line) else _spaces(line) for line in lines]
+    return text[: unit.start] + "\n".join(kept) + text[unit.end :]
+
+
+def _entries(text, refused, gone) -> str:
+    """The text with other entries for the refused kernels, and without the addresses of variables that are gone."""
+    lines = text.split("\n")
+    for k, line in enumerate(lines):
+        entry = re.search(r"\bllmc_entry_(\d+)\(", line)
+        if entry and int(entry[1]) in refused:
+            error = refused[int(entry[1])]
+            lines[k] = REFUSED.format(entry[1], error.line, str(error))
+        elif (variable := re.search(r"\bllmc_global_(\w+)\(", line)) and variable[1] in gone:
+            lines[k] = ""
+    return "\n".join(lines)
+
+
+def _error(text, found) -> KernelError:
+    position, feature, instead = found
+    marker = [*MARKER.finditer(text, 0, position)][-1]
+    line = int(marker[1]) + text.count("\n", marker.end() + 1, position)
+    return KernelError(f"line {line}: the emulator does not run {feature}; {instead}.", line)

@@ -17,6 +17,7 @@ ENTRIES_FILE = "llmc_entries"  # and the lines that follow it
 TYPE_WORDS = set("int float double char short long unsigned signed bool void const volatile __restrict__".split())
 VARIABLE = re.compile(r"\b(?:__constant__|__device__)\b[^;{}()=]*?\b(\w+)\s*(?:\[[^;{}=\]]*\])*\s*[;={]")
 NO_VARIABLE = re.compile(r"\b(?:struct|class|union|enum|template|typedef|using|operator)\b")
+HEAP = re.compile(r'\b(?:new|delete|malloc|free)\b|^[ \t]*#[ \t]*include[ \t]*"', re.MULTILINE)
 EXPORT = "LLMC_EXPORT void* llmc_global_{0}(unsigned long* bytes) {{ *bytes = sizeof({0}); return (void*)&{0}; }}\n"
 NOT_A_NAME = {"__launch_bounds__", "__attribute__", "__maxnreg__", "alignas", "__align__", "__declspec"}
 
@@ -115,12 +116,13 @@ def global_names(code: str) -> tuple[str, ...]:
 
 
 def prepare(code: str, names, defines: str = "") -> str:
-    """The C++ text that is compiled: the header, the kernel's own lines, and one entry for each of `names`.
+    """The C++ text that is compiled: the headers, the kernel's own lines, and one entry for each of `names`.
 
     defines: lines between the first two, such as "#define N 32". An entry is LLMC_ENTRY(i, name) of llmc_core.h. A
     variable NAME at file scope gets a function llmc_global_NAME that returns its address and writes its size in bytes.
     """
     entries = "".join(f"LLMC_ENTRY({i}, {name})\n" for i, name in enumerate(names))
     variables = "".join(EXPORT.format(name) for name in global_names(code))
-    head = f'#include "llmc_cuda.h"\n{defines}#line 1 "{KERNEL_FILE}"\n'
+    heap = '#include "llmc_heap.h"\n' if HEAP.search(code) else ""
+    head = f'#include "llmc_cuda.h"\n{heap}{defines}#line 1 "{KERNEL_FILE}"\n'
     return f'{head}{dynamic_shared(code)}\n#line 1 "{ENTRIES_FILE}"\n{entries}{variables}'

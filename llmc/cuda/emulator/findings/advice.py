@@ -3,8 +3,9 @@
 Advice that is always the same is in the table itself, kinds.py.
 """
 
-from llmc.cuda.emulator.findings.guards import check_above, steps_over
-from llmc.cuda.emulator.findings.loops import barrier_between, loop_around
+import re
+
+from llmc.cuda.emulator.findings.guards import check_above, one_too_many
 
 
 def out_of_bounds(found) -> str:
@@ -28,6 +29,48 @@ def out_of_bounds(found) -> str:
     return _about_the_check(found)
 
 
+def crash(found) -> str:
+    """By whether the kernel ended itself."""
+    if found.problem.detail == "__trap()":
+        return "It stands where something must not happen: print the values that lead there with printf."
+    return "A pointer probably points nowhere: look at casts, and at pointers kept in variables."
+
+
+def runaway(found) -> str:
+    """By whether blocks came and went until the end."""
+    if found.problem.detail:
+        return (
+            "Nothing hangs, but it is too much work for the emulator: check how the size of the grid is computed, try "
+            "smaller arrays, or set LLMC_EMULATOR_SECONDS to a larger number."
+        )
+    return (
+        "Look for a loop that never ends: a step of 0 (an unsigned or halved stride), a condition that the loop never "
+        "changes, or a wait for a value that no other thread writes."
+    )
+
+
+def integer_overflow(found) -> str:
+    """By what was computed."""
+    if found.problem.detail.startswith("quotient"):
+        return "The smallest integer has no positive counterpart: exclude it, or a divisor of -1, before you divide."
+    return (
+        "An int ends at 2,147,483,647: compute large indices in size_t or long long by converting the first factor, as "
+        "in `(size_t)row * columns`."
+    )
+
+
+def bounds(found) -> str:
+    """By the loop or check around the index."""
+    numbers = re.search(r"(-?\d+).*?\[(\d+)\]", found.problem.detail)
+    there = check_above(found.raw.code, found.line)
+    if numbers and there and one_too_many(found, there, int(numbers[2])) and numbers[1] == numbers[2]:
+        return f"The check on line {there[0]} lets one too many through: the last index is the length minus 1."
+    return (
+        "The last index of an array of n elements is n - 1: check the bound of the loop, the order of the indices, and "
+        "whether the array is as large as the block."
+    )
+
+
 def _about_the_check(found) -> str:
     """The index is too large: is there no check, does it let one too many through, or is something else wrong?"""
     there = check_above(found.raw.code, found.line)
@@ -36,12 +79,12 @@ def _about_the_check(found) -> str:
             "Threads past the end must do nothing: guard the access with a check such as `if (i < n)`, and make sure "
             "that n is the length of this array."
         )
-    line, comparison = there
-    if found.array is not None and found.problem.offset == found.array.nbytes and "=" in comparison:
-        return f"The check on line {line} lets one too many through: the last index is the length minus 1."
+    at_the_end = found.array is not None and found.problem.offset == found.array.nbytes
+    if at_the_end and one_too_many(found, there, found.array.size):
+        return f"The check on line {there[0]} lets one too many through: the last index is the length minus 1."
     return (
-        f"There is a check on line {line}, so either the index itself is wrong or the bound of the check is: work the "
-        "index out by hand for this thread."
+        f"There is a check on line {there[0]}, so either the index itself is wrong or the bound of the check is: work "
+        "the index out by hand for this thread."
     )
 
 
@@ -61,6 +104,11 @@ def misaligned(found) -> str:
 
 def uninitialised(found) -> str:
     """By where: in shared memory, or in an array of the launch."""
+    if found.problem.detail == "asynchronous copy":
+        return (
+            "A copy may still be under way until its thread waits for it: commit it, wait (`__pipeline_wait_prior(0)`, "
+            "`cg::wait(block);`, `pipe.consumer_wait();`), then let the block meet at `__syncthreads();`, then read."
+        )
     if found.array is None:
         return (
             "Shared memory starts with whatever was there before: fill every element that will be read, with a neutral "
@@ -70,85 +118,3 @@ def uninitialised(found) -> str:
         "An output starts with whatever was there before: write it with `=` before the first `+=` or read, or fill the "
         "array before the launch if the kernel is meant to add to it."
     )
-
-
-# ------------------------------------------------------------------------------------------------ races
-
-
-def race(found) -> str:
-    """By the lines of both accesses and what stands between and around them."""
-    code, line, line2 = found.raw.code, found.line, found.line2
-    if found.problem.space == "global":
-        return _race_in_global_memory(found)
-    if _has_atomic(code, line) != _has_atomic(code, line2):
-        return (
-            "Atomics protect only against other atomics: use one on both lines, or put `__syncthreads();` between them."
-        )
-    if line == line2 and found.problem.write and found.problem.write2:
-        return (
-            "Several threads write the same element: let only one do it (`if (threadIdx.x == 0)`), give each an "
-            "element of its own, or use atomicAdd."
-        )
-    if not line or not line2:
-        return "Put `__syncthreads();` between the two accesses, where all threads of the block reach it."
-    if line == line2:
-        return _race_with_itself(code, line)
-    first, second = sorted((line, line2))
-    if loop_around(code, line, line2) and barrier_between(code, first, second):
-        return (
-            f"There is a barrier between lines {first} and {second}, so line {second} of one round clashes with line "
-            f"{first} of the next: put a second `__syncthreads();` at the end of the loop's body."
-        )
-    return f"Put `__syncthreads();` between line {first} and line {second}, where all threads of the block reach it."
-
-
-def _race_with_itself(code, line) -> str:
-    """One thread's read against another's write in the same line: a sum in place, usually in a loop."""
-    loop = loop_around(code, line)
-    if loop and not barrier_between(code, *loop):
-        return (
-            "Each round must see what the previous one wrote: put `__syncthreads();` at the end of the loop's body, "
-            "outside any `if`, so that all threads reach it."
-        )
-    return (
-        "Some threads write here before others have read: read into a variable, `__syncthreads();`, then write, and "
-        "`__syncthreads();` once more if a loop comes back here."
-    )
-
-
-def race_within_a_warp(found) -> str:
-    """Where `__syncwarp` belongs."""
-    line, line2 = found.line, found.line2
-    if line and line == line2 and loop_around(found.raw.code, line):
-        where = "at the end of the loop's body"
-    elif line and line2 and line != line2:
-        where = f"between line {min(line, line2)} and line {max(line, line2)}"
-    else:
-        where = "between reading and writing"
-    return (
-        f"The threads of a warp need not run in lockstep: put `__syncwarp();` {where}, or `__syncthreads();` if other "
-        "warps take part."
-    )
-
-
-def _race_in_global_memory(found) -> str:
-    problem = found.problem
-    if found.line == found.line2 and steps_over(found.raw.code, found.line):
-        return (
-            "Two threads visit the same number. If each number belongs to one thread, start at the thread's index in "
-            "the grid and step by gridDim.x * blockDim.x; if several threads must add to it, use atomicAdd."
-        )
-    if problem.block2 is not None and problem.block2 != problem.block:
-        return (
-            "Blocks run in any order, and `__syncthreads()` does not make them wait for each other: use atomicAdd, "
-            "give each block elements of its own, or do the second step in another launch."
-        )
-    return (
-        "Give each thread elements of its own, use atomicAdd, or put `__syncthreads();` between the two accesses: "
-        "within a block it orders global memory too."
-    )
-
-
-def _has_atomic(code, line) -> bool:
-    lines = code.splitlines()
-    return 0 < line <= len(lines) and "atomic" in lines[line - 1]

@@ -2,6 +2,8 @@
 
 from llmc.cuda.emulator.findings.places import thread, triple
 
+PAST = {"reads": "read it", "writes": "wrote it", "updates": "updated it"}
+
 
 def first_to_do_it(found) -> str:
     """ "Thread (3, 0, 0) of block (1, 0, 0) was the first to do it; it happened 31 times."."""
@@ -17,7 +19,7 @@ def first_of_several(found) -> str:
 
 def both_accesses(found) -> str:
     """For a race: "Thread (0, 0, 0) of block (0, 0, 0) wrote it, and thread (9, 0, 0) of the same block read it."."""
-    first, second = ("wrote it" if write else "read it" for write in (found.problem.write, found.problem.write2))
+    first, second = (PAST[verb] for verb in (found.verb, found.verb2))
     return two(first, f"and {{}} {second}{' too' * (first == second)}")(found)
 
 

@@ -40,3 +40,24 @@ def steps_over(code, line) -> bool:
     name = re.escape(variable[1])
     steps = re.search(rf"\b{name}\s*\+=\s*(?!1\b)", "\n".join(lines[loop[0] - 1 : loop[1]]))
     return bool(steps and re.search(rf"\[[^\]]*\b{name}\b", lines[line - 1]))
+
+
+def one_too_many(found, check, length) -> bool:
+    """Whether a check, (line, comparison), is `index <= length`, and that index is used on the line of the problem."""
+    number, comparison = check
+    lines = mask(found.raw.code).splitlines()
+    test = re.search(r"(\w+)\s*<=\s*(\w+)\s*(?=[;)&|])", lines[number - 1])
+    if comparison != "<=" or not test or not re.search(rf"\[[^\]]*\b{test[1]}\b", lines[found.line - 1]):
+        return False
+    return _value(found.raw, test[2]) == length
+
+
+def _value(raw, word) -> int | None:
+    """What a word of the kernel's text stands for: a number, an integer that was passed, a constant."""
+    if word.isdigit():
+        return int(word)
+    for argument in raw.arguments:
+        if argument.name == word and argument.packed and len(argument.packed) in (4, 8):
+            return int.from_bytes(argument.packed, "little", signed=True)
+    constant = re.search(rf"(?:#\s*define\s+{word}\s+|\bconst\w*\s+\w+\s+{word}\s*=\s*)(\d+)\b", raw.code)
+    return int(constant[1]) if constant else None

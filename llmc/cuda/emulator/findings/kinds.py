@@ -9,7 +9,7 @@ depends on the kernel's text into advice.py.
 from collections.abc import Callable
 from typing import NamedTuple
 
-from llmc.cuda.emulator.findings import advice, doers, places, sentences
+from llmc.cuda.emulator.findings import advice, doers, places, race_advice, sentences
 from llmc.cuda.emulator.findings.doers import both_accesses, first_of_several, two
 from llmc.cuda.emulator.findings.finding import Finding
 from llmc.cuda.emulator.findings.sentences import said
@@ -44,16 +44,15 @@ KINDS = (  # the gravest first
     Kind(
         "crash",
         "crash",
-        said("the kernel crashed"),
-        "A pointer probably points nowhere: look at casts, and at pointers kept in variables.",
+        sentences.crash,
+        advice.crash,
     ),
     Kind("out-of-bounds", "out of bounds", sentences.out_of_bounds, advice.out_of_bounds, first_of_several, drawn=True),
     Kind(
         "bounds",
         "index outside a fixed array",
         sentences.bounds,
-        "The last index of an array of n elements is n - 1: check the bound of the loop (`<`, not `<=`), the order of "
-        "the indices, and whether the array is as large as the block.",
+        advice.bounds,
         first_of_several,
         place=places.bare_index,
     ),
@@ -85,14 +84,20 @@ KINDS = (  # the gravest first
         "integer-overflow",
         "integer overflow",
         sentences.integer_overflow,
-        "An int ends at 2,147,483,647: compute large indices in size_t or long long by converting the first factor, as "
-        "in `(size_t)row * columns`.",
+        advice.integer_overflow,
     ),
     Kind(
         "assert",
         "assert",
         said("the assertion failed"),
         "The condition of your own `assert` was false for this thread: print the values in it with printf.",
+    ),
+    Kind(
+        "unsupported",
+        "not on the emulator",
+        sentences.unsupported,
+        "The emulator runs blocks one after the other, so all of them can never meet: end the kernel there and launch "
+        "a second one, or use a grid of one block.",
     ),
     Kind(
         "barrier-divergence",
@@ -118,16 +123,20 @@ KINDS = (  # the gravest first
         "is wrong inside an `if`: let the whole warp make the call, and put the `if` around what follows.",
         doers.absent_lane,
     ),
-    Kind("race", "race in {space} memory", sentences.race, advice.race, both_accesses, drawn=True),
+    Kind("race", "race in {space} memory", sentences.race, race_advice.race, both_accesses, drawn=True),
     Kind(
-        "missing-syncwarp", "race within a warp", sentences.race, advice.race_within_a_warp, both_accesses, drawn=True
+        "missing-syncwarp",
+        "race within a warp",
+        sentences.race,
+        race_advice.race_within_a_warp,
+        both_accesses,
+        drawn=True,
     ),
     Kind(
         "runaway",
         "no end in sight",
-        said("the kernel was still running when its time was up"),
-        "Look for a loop that never ends: a step of 0 (an unsigned or halved stride), a condition that the loop never "
-        "changes, or a wait for a value that no other thread writes.",
+        sentences.runaway,
+        advice.runaway,
         doers.running,
     ),
     Kind("uninitialised", "uninitialised", sentences.uninitialised, advice.uninitialised),
@@ -139,6 +148,15 @@ KINDS = (  # the gravest first
         "blockDim.x. If there are enough threads, the index skips some elements.",
         doers.nobody,
         drawn=True,
+    ),
+    Kind(
+        "uninitialised-local",
+        "variable without a value",
+        sentences.uninitialised_local,
+        "A local variable starts with whatever its register held: give it a value where it is declared, such as "
+        "`float sum = 0.0f;`. The compiler says so without knowing your data, so a check may rule it out.",
+        doers.nobody,
+        note=True,
     ),
     Kind(
         "early-return",

@@ -30,6 +30,8 @@ class RawProblem:
     size: int = 0  # bytes of the access
     write: bool = False
     write2: bool = False
+    atomic: bool = False  # the write is an atomic
+    atomic2: bool = False
     count: int = 1  # how often this happened; of "never-written": how many elements
     lanes: int = 0  # mask of a warp's lanes
     absent: int = 0  # how many threads did not come to a barrier
@@ -77,4 +79,5 @@ class Raw:
     lost_threads: int = 0  # threads that were ended early because of a problem
     printed: str = ""
     trace: np.ndarray | None = None
+    excused: tuple = ()  # addresses of plain reads that an atomic of the same thread settles, seen at least once
     shared_arrays: tuple = ()  # of launching.statics.SharedArray: the static ones, where they are known

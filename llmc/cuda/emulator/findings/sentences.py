@@ -1,5 +1,6 @@
 """What happened: the first sentence about each kind of problem, from a Finding, without its full stop."""
 
+import math
 import re
 
 from llmc.cuda.emulator.findings.places import extent, lane_list, plural
@@ -8,6 +9,22 @@ from llmc.cuda.emulator.findings.places import extent, lane_list, plural
 def said(words):
     """A sentence that is the same wherever the problem happens: "in `x = y;`, the kernel crashed"."""
     return lambda found: f"{found.within}{words}{_in_brackets(found)}"
+
+
+def crash(found) -> str:
+    """ "in `x = y;`, the kernel crashed"; "`__trap();` was reached, which ends the kernel"."""
+    if found.problem.detail == "__trap()":
+        return f"{found.quoted or '`__trap()` '}was reached, which ends the kernel"
+    return said("the kernel crashed")(found)
+
+
+def runaway(found) -> str:
+    """ "the kernel was still running when its time was up", and how many blocks had run if there is more than one."""
+    done, blocks = found.raw.blocks_run, math.prod(found.raw.grid)
+    if found.problem.detail:
+        return f"only {done:,} of the grid's {blocks:,} blocks had run when the time was up"
+    before = f", after {done:,} of its {blocks:,} blocks" if blocks > 1 else ""
+    return f"{found.within}the kernel was still running when its time was up{before}"
 
 
 def _in_brackets(found) -> str:
@@ -39,6 +56,9 @@ def misaligned(found) -> str:
 
 def uninitialised(found) -> str:
     """ "`s[t] += 1;` reads s[3], which nothing has written yet"."""
+    if found.problem.detail == "asynchronous copy":
+        copy = f"the asynchronous copy of line {found.line2}" if found.line2 else "an asynchronous copy"
+        return f"{found.quoted}reads {found.place} before {copy} has been waited for"
     return f"{found.quoted}reads {found.place}, which nothing has written yet"
 
 
@@ -55,13 +75,13 @@ def never_written(found) -> str:
 
 def race(found) -> str:
     """ "`s[t] = x;` writes s[0], `y = s[0];` reads it, and nothing makes one wait for the other"."""
-    problem, where = found.problem, found.place or "the same memory"
+    where = found.place or "the same memory"
     order = "and nothing makes one wait for the other"
     if found.line == found.line2:
-        verbs = "write" if problem.write and problem.write2 else "write and read"
-        return f"{found.within}two threads {verbs} {where}, {order}"
+        verbs = dict.fromkeys(verb[:-1] for verb in sorted((found.verb, found.verb2), reverse=True))
+        return f"{found.within}two threads {' and '.join(verbs)} {where}, {order}"
     first, second = found.quoted or "one thread ", found.quoted2 or "another thread "
-    return f"{first}{found.verb} {where}, {second}{'writes' if problem.write2 else 'reads'} it, {order}"
+    return f"{first}{found.verb} {where}, {second}{found.verb2} it, {order}"
 
 
 def barrier_divergence(found) -> str:
@@ -83,6 +103,8 @@ def different_barriers(found) -> str:
 def deadlock(found) -> str:
     """ "`__syncwarp();` waits for lanes 0 to 31 of a warp, but not all of them come; some wait at line 9: …"."""
     lanes = found.problem.lanes
+    if not lanes and found.problem.pc and not found.problem.line:
+        return f"{found.quoted or 'the kernel '}waits for a value that no thread writes any more"
     group = f"{lane_list(lanes)} of a warp" if lanes else "threads of the block"
     return f"{found.quoted or 'the kernel '}waits for {group}, but not all of them come{_others(found)}"
 
@@ -113,6 +135,13 @@ def _others(found) -> str:
 # ------------------------------------------------------------------------------------------------ values
 
 
+def uninitialised_local(found) -> str:
+    """ "`out[t] = sum;` may use sum, declared on line 9, before it has got a value"."""
+    verb, _, variable = (found.problem.detail or "uses a variable").rpartition(" ")
+    declared = f", declared on line {found.line2}," if found.line2 not in (0, found.line) else ""
+    return f"{found.quoted or 'the kernel '}{verb} {variable}{declared} before it has got a value"
+
+
 def bounds(found) -> str:
     """ "`tile[r][33] = x;` uses index 33 in an array of 32 elements (0 to 31)"."""
     numbers = re.search(r"(-?\d+).*?\[(\d+)\]", found.problem.detail)  # "33 'float [32]'"
@@ -125,7 +154,8 @@ def bounds(found) -> str:
 
 def division_by_zero(found) -> str:
     """ "`int i = a / n;` divides an integer by zero"."""
-    return f"{found.quoted or 'the kernel '}divides an integer by zero"
+    or_else = f", {found.problem.detail}" if found.problem.detail else ""
+    return f"{found.quoted or 'the kernel '}divides an integer by zero{or_else}"
 
 
 def integer_overflow(found) -> str:
@@ -133,3 +163,8 @@ def integer_overflow(found) -> str:
     operation, _, type_name = found.problem.detail.partition(" of ")  # "sum of 'int'"
     fits = f"the type `{type_name.strip(chr(39))}`" if type_name else "its integer type"
     return f"{found.within}the {operation or 'result'} does not fit in {fits}"
+
+
+def unsupported(found) -> str:
+    """ "`grid.sync();` makes all blocks of the grid wait for each other"."""
+    return f"{found.quoted or 'the kernel '}{found.problem.detail}"

@@ -59,23 +59,26 @@ LLMC_ATOMIC T llmc_update(T* address, Op op) {
     LLMC_ATOMIC_1(T, name, (llmc_update<Bits>(address, [value](T old) -> T { return expression; })))
 #define LLMC_ATOMIC_CAS(T, name)                                  \
     LLMC_INLINE T name(T* address, T expected, T wanted) {        \
-        llmc_atomic(address, sizeof(T));                          \
+        llmc_atomic_compare(address, sizeof(T));                  \
         return llmc_compare_and_swap(address, expected, wanted);  \
     }
 
 #define LLMC_ATOMIC_INTEGER(T)                                        \
     LLMC_ATOMIC_1(T, atomicAdd, llmc_fetch_add(address, value))       \
     LLMC_ATOMIC_SCOPES(llmc_atomic_store, T, atomicExch, llmc_exchange(address, value)) \
-    LLMC_ATOMIC_1(T, atomicAnd, llmc_fetch_and(address, value))       \
-    LLMC_ATOMIC_1(T, atomicOr, llmc_fetch_or(address, value))         \
+    LLMC_ATOMIC_SCOPES(llmc_atomic_compare, T, atomicAnd, llmc_fetch_and(address, value)) \
+    LLMC_ATOMIC_SCOPES(llmc_atomic_compare, T, atomicOr, llmc_fetch_or(address, value)) \
     LLMC_ATOMIC_1(T, atomicXor, llmc_fetch_xor(address, value))       \
     LLMC_ATOMIC_BOUNDS(T)                                             \
     LLMC_ATOMIC_CAS(T, atomicCAS)                                     \
     LLMC_ATOMIC_CAS(T, atomicCAS_block)                               \
     LLMC_ATOMIC_CAS(T, atomicCAS_system)
 #define LLMC_ATOMIC_BOUNDS(T)                                         \
-    LLMC_ATOMIC_UPDATE(T, T, atomicMin, value < old ? value : old)    \
-    LLMC_ATOMIC_UPDATE(T, T, atomicMax, value > old ? value : old)
+    LLMC_ATOMIC_BOUND(T, atomicMin, value < old ? value : old)        \
+    LLMC_ATOMIC_BOUND(T, atomicMax, value > old ? value : old)
+#define LLMC_ATOMIC_BOUND(T, name, expression)                        \
+    LLMC_ATOMIC_SCOPES(llmc_atomic_compare, T, name,                  \
+                       (llmc_update<T>(address, [value](T old) -> T { return expression; })))
 LLMC_ATOMIC_INTEGER(int)
 LLMC_ATOMIC_INTEGER(unsigned)
 LLMC_ATOMIC_INTEGER(unsigned long long)

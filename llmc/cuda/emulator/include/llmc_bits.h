@@ -17,6 +17,17 @@ LLMC_INLINE int __clzll(long long x) { return x ? __builtin_clzll(x) : 64; }
 LLMC_INLINE int __ffs(int x) { return __builtin_ffs(x); }
 LLMC_INLINE int __ffsll(long long x) { return __builtin_ffsll(x); }
 
+// Position of the offset-th set bit of `mask` counted from bit `base` upwards (or downwards, if offset is negative);
+// ~0 if there are not so many. An offset of 0 asks whether bit `base` itself is set.
+LLMC_INLINE unsigned __fns(unsigned mask, unsigned base, int offset) {
+    int step = offset < 0 ? -1 : 1, left = offset ? offset * step : 1;
+    for (int bit = (int)base; bit >= 0 && bit < 32; bit += step) {
+        if (mask >> bit & 1 && --left == 0) return (unsigned)bit;
+        if (!offset) break;
+    }
+    return ~0u;
+}
+
 LLMC_INLINE unsigned __brev(unsigned x) {
     x = (x >> 1 & 0x55555555) | (x & 0x55555555) << 1;
     x = (x >> 2 & 0x33333333) | (x & 0x33333333) << 2;

@@ -1,4 +1,4 @@
-// The copy behind memcpy_async: the threads of a group copy words in turns, right away. On a GPU it may happen later.
+// The copy behind memcpy_async: the threads of a group ask for words in turns, which arrive when they are waited for.
 #pragma once
 
 namespace cuda {
@@ -10,13 +10,9 @@ struct aligned_size_t {
 };
 }  // namespace cuda
 
-template <class Word>
-LLMC_INLINE void llmc_copy_words(void* to, const void* from, size_t bytes, size_t rank, size_t threads) {
-    typedef Word __attribute__((may_alias)) Any;
-    for (size_t i = rank; i < bytes / sizeof(Word); i += threads) ((Any*)to)[i] = ((const Any*)from)[i];
-}
 LLMC_INLINE void llmc_copy(void* to, const void* from, size_t bytes, size_t rank, size_t threads) {
     size_t bits = (size_t)to | (size_t)from | bytes;
-    if (bits % 4) llmc_copy_words<char>(to, from, bytes, rank, threads);
-    else llmc_copy_words<unsigned>(to, from, bytes, rank, threads);
+    unsigned word = bits % 16 == 0 ? 16 : bits % 8 == 0 ? 8 : bits % 4 == 0 ? 4 : 1;
+    for (size_t i = rank * word; i < bytes; i += threads * word)
+        llmc_copy_later((char*)to + i, (const char*)from + i, word, word);
 }

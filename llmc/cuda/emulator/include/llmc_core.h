@@ -28,38 +28,54 @@ extern "C" {
 extern LLMC_THREAD_LOCAL const uint3 threadIdx, blockIdx;
 extern LLMC_THREAD_LOCAL const uint3 llmc_block_dim, llmc_grid_dim;
 }
-#define blockDim (*(const dim3*)&llmc_block_dim)
-#define gridDim (*(const dim3*)&llmc_grid_dim)
+#define blockDim (*(const ::dim3*)&llmc_block_dim)  // ::, for a parameter may be called dim3
+#define gridDim (*(const ::dim3*)&llmc_grid_dim)
 static const int warpSize = 32;
 #endif
 
 enum { LLMC_SHFL, LLMC_VOTE, LLMC_SYNCWARP, LLMC_REDUCE, LLMC_MMA, LLMC_MATCH };  // what a warp does together
 enum { LLMC_COUNT, LLMC_AND, LLMC_OR };                                            // __syncthreads_count, _and, _or
-enum { LLMC_ASSERT, LLMC_TRAP };                                                   // why a kernel stops itself
+enum { LLMC_ASSERT, LLMC_TRAP, LLMC_UNSUPPORTED };                                 // why a kernel stops
 
 extern "C" {
 // Each lane of `mask` posts `mine`; the last to arrive runs last(slots, mask), where slots[lane] is null for a lane
 // that has exited. Returns the lanes that took part.
-unsigned llmc_collective(unsigned mask, int kind, int line, void* mine, void (*last)(void** slots, unsigned mask));
+// `from`: the instruction of the kernel that called one of our functions, which then calls this one.
+unsigned llmc_collective(unsigned mask, int kind, int line, void* mine, void (*last)(void** slots, unsigned mask),
+                         const void* from = nullptr);
 unsigned llmc_active_lanes(int line);                             // __activemask: lanes that reach this point together
 void llmc_block_barrier(int line);                                // __syncthreads
 int llmc_block_barrier_reduce(int line, int value, int operation);
-void llmc_inactive_lane(int line, int lane);                      // a shuffle reads a lane that does not take part
+// The same for `threads` threads of the block from number `first` on, in several warps; slots[rank] is what each posted.
+void llmc_tile_collective(int first, int threads, void* mine, void (*last)(void** slots, int threads));
+void llmc_inactive_lane(int line, int lane, const void* from);    // a shuffle reads a lane that does not take part
 void llmc_yield();                                                // let the others run: after a failed CAS, in a spin
 unsigned llmc_lane();
 unsigned llmc_tid();  // index of the thread in its block
 void* llmc_dynamic_shared();
 [[noreturn]] void llmc_stop(int why, int line, const char* detail);
+void* llmc_malloc(unsigned long bytes);
+void llmc_free(void* p, int line);
+// Asynchronous copies: ask for one of 1, 2, 4, 8 or 16 bytes (`room`; what is more than `bytes` becomes zeros), end a
+// batch, wait for all but the last `prior` batches. Or bind those of this thread to a barrier, whose last arrival
+// finishes them.
+void llmc_copy_later(void* to, const void* from, unsigned bytes, unsigned room);
+void llmc_commit_copies();
+void llmc_wait_copies(unsigned prior);
+void llmc_bind_copies(const void* barrier);
+void llmc_finish_copies(const void* barrier);
 int llmc_printf(const char* format, ...) __attribute__((format(printf, 1, 2)));
 // The compiler reports ordinary loads and stores by itself; these are for what it does not see.
 #if defined(LLMC_CHECKED) || defined(LLMC_RUNTIME)
 void llmc_atomic(const volatile void* address, unsigned size);
 void llmc_atomic_store(const volatile void* address, unsigned size);  // one that may be the first to write there
+void llmc_atomic_compare(const volatile void* address, unsigned size);  // CAS, min, max, and, or: it may change nothing
 void llmc_read(const void* address, unsigned size);
 void llmc_write(void* address, unsigned size);
 #else
 LLMC_INLINE void llmc_atomic(const volatile void*, unsigned) {}
 LLMC_INLINE void llmc_atomic_store(const volatile void*, unsigned) {}
+LLMC_INLINE void llmc_atomic_compare(const volatile void*, unsigned) {}
 LLMC_INLINE void llmc_read(const void*, unsigned) {}
 LLMC_INLINE void llmc_write(void*, unsigned) {}
 #endif

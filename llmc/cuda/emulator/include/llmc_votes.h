@@ -23,12 +23,12 @@ LLMC_QUIET void llmc_answer_matches(void** slots, unsigned mask) {  // to each: 
 }
 LLMC_QUIET unsigned llmc_ballot(unsigned mask, bool yes, int line, unsigned* took_part) {
     LlmcVote mine = {yes, 0};
-    *took_part = llmc_collective(mask, LLMC_VOTE, line, &mine, llmc_answer_votes);
+    *took_part = llmc_collective(mask, LLMC_VOTE, line, &mine, llmc_answer_votes, __builtin_return_address(0));
     return mine.result;
 }
 LLMC_QUIET unsigned llmc_match(unsigned mask, unsigned long long value, int line, unsigned* took_part) {
     LlmcVote mine = {value, 0};
-    *took_part = llmc_collective(mask, LLMC_MATCH, line, &mine, llmc_answer_matches);
+    *took_part = llmc_collective(mask, LLMC_MATCH, line, &mine, llmc_answer_matches, __builtin_return_address(0));
     return mine.result;
 }
 LLMC_INLINE unsigned __ballot_sync(unsigned mask, int yes, LLMC_HERE) {
@@ -92,7 +92,7 @@ struct LlmcReduction {
 template <class T, class Op>
 LLMC_QUIET T llmc_reduce(unsigned mask, T value, Op op, int line) {
     LlmcReduction<T, Op> mine = {value, &op};
-    llmc_collective(mask, LLMC_REDUCE, line, &mine, LlmcReduction<T, Op>::answer);
+    llmc_collective(mask, LLMC_REDUCE, line, &mine, LlmcReduction<T, Op>::answer, __builtin_return_address(0));
     return mine.value;
 }
 #define LLMC_WARP_REDUCE(T, name, expression)                                                          \

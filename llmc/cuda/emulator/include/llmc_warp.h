@@ -28,8 +28,9 @@ LLMC_QUIET void llmc_answer_shuffles(void** slots, unsigned mask) {
 }
 LLMC_QUIET unsigned long long llmc_shuffle(unsigned mask, unsigned long long value, int source, int line) {
     LlmcShuffle mine = {value, value, source, true};
-    llmc_collective(mask, LLMC_SHFL, line, &mine, llmc_answer_shuffles);
-    if (!mine.found) llmc_inactive_lane(line, source);
+    const void* from = __builtin_return_address(0);
+    llmc_collective(mask, LLMC_SHFL, line, &mine, llmc_answer_shuffles, from);
+    if (!mine.found) llmc_inactive_lane(line, source, from);
     return mine.result;
 }
 

@@ -15,11 +15,13 @@ static constexpr bool llmc_checked = false;
 
 #define __device__  // get_global finds a variable through a function that source.py adds
 #define __constant__
+#define __managed__
 #define __host__
+// refusals.py knows kernels by these attributes.
 #ifdef LLMC_CHECKED  // GCC does not report the store of a returned structure: with everything inlined, none is returned
 #define __global__ __attribute__((flatten))
 #else
-#define __global__
+#define __global__ __attribute__((unused))
 #endif
 // A block runs on one thread of the host; in a function, thread_local implies static. No constructor is run: unless GCC
 // is told so, it would ask at run time whether one was (for __half, say).
@@ -28,7 +30,6 @@ static constexpr bool llmc_checked = false;
 #else
 #define __shared__ __constinit thread_local
 #endif
-#define __managed__ _Pragma("GCC error \"there is no __managed__ memory here: pass an array instead.\"")
 #define __grid_constant__
 #define __launch_bounds__(...)
 #define __maxnreg__(...)

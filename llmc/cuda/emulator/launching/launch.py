@@ -9,8 +9,8 @@ from ctypes import c_void_p
 
 import numpy as np
 
-from llmc.cuda.emulator.compiling.source import kernel_names
-from llmc.cuda.emulator.findings.raw import Raw
+from llmc.cuda.emulator.compiling.source import bare_name, kernel_names
+from llmc.cuda.emulator.findings.raw import Raw, RawProblem
 from llmc.cuda.emulator.launching import native, statics
 from llmc.cuda.emulator.launching.reading import read
 from llmc.cuda.emulator.launching.slots import slots_of
@@ -91,11 +91,23 @@ def launch(library, index, code, kernel, grid, block, arguments, shared_mem=0, m
         raw = Raw(library.path, code, kernel, grid, block, arguments, shared_arrays=arrays)
         read(handle, raw)
         native.release(handle)
+    raw.notes += _uninitialised_locals(library, kernel)
     for slot in slots:
         for i, argument in slot.members:
             if i in unwritten:
                 unwritten[i].ravel()[:] = ~_elements_written(slot, argument)  # (elements,)
     return raw
+
+
+def _uninitialised_locals(library, kernel) -> list[RawProblem]:
+    """The compiler's warnings about this kernel and the functions that are compiled into it."""
+    name = bare_name(kernel)
+    about = [w for w in library.warnings() if not w.functions or name in w.functions]
+    verbs = {True: "uses", False: "may use"}
+    return [
+        RawProblem("uninitialised-local", line=w.line, line2=w.declared, detail=f"{verbs[w.certain]} {w.variable}")
+        for w in about
+    ]
 
 
 def _elements_written(slot, argument):

@@ -7,11 +7,12 @@ there.
 import ctypes
 import os
 import threading
-from ctypes import POINTER, byref, c_char_p, c_int, c_int64, c_size_t, c_void_p
+from ctypes import POINTER, byref, c_char, c_char_p, c_int, c_int64, c_size_t, c_void_p
 from functools import lru_cache
 from pathlib import Path
 from time import monotonic
 
+from llmc.cuda.emulator.compiling.compile_warnings import Warning, from_text
 from llmc.cuda.emulator.compiling.compiler import compile_runtime
 from llmc.cuda.emulator.launching.records import CONSTANTS, Options, Outcome, agreement
 from llmc.errors import KernelError
@@ -58,10 +59,25 @@ class Library:
         return ctypes.cast(self._cdll[f"llmc_entry_{index}"], c_void_p).value
 
     def signature(self, index: int) -> str:
-        """The kernel's parameters, such as "pf4,Pf4x4,vi4"; calling/parameters.py says how to read it."""
+        """The kernel's parameters, such as "pf4,Pf4x4,vi4"; calling/parameters.py says how to read it.
+
+        Raises KernelError for a kernel that uses what the emulator does not run.
+        """
+        if hasattr(self._cdll, f"llmc_refusal_{index}"):
+            refusal = self._cdll[f"llmc_refusal_{index}"]
+            refusal.restype = c_char_p
+            line, _, sentence = refusal().decode().partition(" ")
+            raise KernelError(sentence, int(line))
         function = self._cdll[f"llmc_signature_{index}"]
         function.restype = c_char_p
         return function().decode()
+
+    def warnings(self) -> list[Warning]:
+        """What the compiler said about local variables without a value."""
+        try:
+            return from_text(ctypes.string_at(ctypes.addressof(c_char.in_dll(self._cdll, "llmc_warnings"))).decode())
+        except ValueError:
+            return []
 
     def global_variable(self, name: str):
         """(address, bytes) of a __device__ or __constant__ variable, or None."""
@@ -146,8 +162,8 @@ def finish(handle, waiting: bool, checked: bool = False):
     """Wait for a launch; stop it when it takes too long or the user presses Ctrl-C."""
     runtime, end, last = library(), monotonic() + budget(checked), monotonic()
     try:
-        while waiting and not runtime.llmc_wait(5, monotonic() - last > NUDGE_S):
-            last = monotonic() if monotonic() - last > NUDGE_S else last
+        while waiting and not runtime.llmc_wait(5, nudge := monotonic() - last > NUDGE_S):
+            last = monotonic() if nudge else last
             if monotonic() > end:
                 _stop(handle, TOO_LONG)
                 waiting = False

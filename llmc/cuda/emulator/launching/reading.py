@@ -13,6 +13,7 @@ from llmc.cuda.emulator.launching.records import CONSTANTS, SPACES, Counted, Pro
 from llmc.cuda.emulator.launching.slots import slots_of
 
 NOBODY, STATIC_SHARED, MOST_TRACED = (CONSTANTS[name] for name in ("NOBODY", "STATIC_SHARED", "MOST_TRACED"))
+UPDATES = CONSTANTS["UPDATES"]
 
 
 def read(handle, raw):
@@ -20,10 +21,13 @@ def read(handle, raw):
     outcome = native.outcome(handle)
     raw.barriers, raw.blocks_run, raw.lost_threads = outcome.barriers, outcome.blocks_run, outcome.lost_threads
     raw.printed = ctypes.string_at(outcome.printed.data, outcome.printed.size).decode(errors="replace")
+    if outcome.unprinted:
+        raw.printed += f"\n... and {outcome.unprinted:,} characters more: a launch can print 1 MB, so print less.\n"
     found = [_problem(raw, p) for p in _records(outcome.problems, Problem)]
     mixed = any(p.kind == "different-barriers" for p in found)
     found = [_judged(raw, p, mixed) for p in found]
-    raw.problems = _first_causes([p for p in found if not BY_NAME[p.kind].note])
+    raw.excused = tuple(_records(outcome.excused, ctypes.c_int64))
+    raw.problems = _first_causes([p for p in found if not BY_NAME[p.kind].note], raw.excused)
     raw.notes = [p for p in found if BY_NAME[p.kind].note]
     raw.accesses = [_access(c) for c in _records(outcome.counts, Counted)]
     if 0 < outcome.trace.size < MOST_TRACED:
@@ -51,12 +55,13 @@ def _judged(raw, problem, mixed):
     return replace(problem, kind="barrier-divergence" if mistake else "early-return", detail="")
 
 
-def _first_causes(problems):
+def _first_causes(problems, excused):
     """Leave out reads of what nothing wrote if they race too: the write comes later because nobody waits for it.
 
     Races between warps come before races within one: a barrier that ends the first ends the second too.
     """
-    racing = {pc for p in problems if p.kind in ("race", "missing-syncwarp") for pc in (p.pc, p.pc2)} - {0}
+    racing = {pc for p in problems if p.kind in ("race", "missing-syncwarp") for pc in (p.pc, p.pc2)}
+    racing -= {0, *excused}
     causes = [p for p in problems if p.kind != "uninitialised" or p.pc not in racing]
     return sorted(causes, key=lambda p: p.kind == "missing-syncwarp")
 
@@ -76,6 +81,8 @@ def _problem(raw, p) -> RawProblem:
         offset=p.offset - start,
         write=bool(p.write),
         write2=bool(p.write2),
+        atomic=p.write == UPDATES,
+        atomic2=p.write2 == UPDATES,
         array=array,
         detail=p.detail.decode(errors="replace"),
     )

@@ -11,6 +11,7 @@ from llmc.cuda.emulator.findings.kinds import KINDS
 
 SPACES = ("", "global", "shared")
 CONSTANTS = {
+    **{"READS": 0, "WRITES": 1, "UPDATES": 2},  # what an access does to its place
     **{"TOO_LONG": 2, "BY_USER": 3},  # why a launch ends early
     "NOBODY": 0xFFFFFFFF,  # in place of a thread or a block
     **{"NO_ARGUMENT": -1, "STATIC_SHARED": -2},  # in place of an argument's index
@@ -74,7 +75,10 @@ class Span(Structure):
 class Outcome(Structure):
     """What a launch leaves behind, readable until it is released."""
 
-    _fields_ = [*fields(c_uint64, "barriers blocks_run lost_threads"), *fields(Span, "problems counts trace printed")]
+    _fields_ = [
+        *fields(c_uint64, "barriers blocks_run lost_threads unprinted"),
+        *fields(Span, "problems counts trace printed excused"),
+    ]
 
 
 RECORDS = (Options, Problem, Counted, Traced, Span, Outcome)

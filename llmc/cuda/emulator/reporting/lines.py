@@ -16,19 +16,20 @@ INSTALL = "xcode-select --install" if sys.platform == "darwin" else "your system
 FRAME = re.compile(r"(\S+):(\d+)")
 APPLE_FRAME = re.compile(r"\((\S+):(\d+)\)\s*$")
 
-_known: dict[tuple[Path, int], int] = {}  # a library is named after its content and never changes
+_known: dict[tuple[Path, int], tuple[int, ...]] = {}  # a library is named after its content and never changes
 
 
-def source_lines(library, addresses) -> dict[int, int]:
-    """{address: line} of return addresses, given as offsets into `library`; line 0 where it cannot be found.
+def source_lines(library, addresses) -> dict[int, tuple[int, ...]]:
+    """{address: (line, the line that called its function, the line that called that one's, …)}; () if not found.
 
-    Inlined functions of our headers are looked through: the line is the one in the learner's source that called them.
+    addresses: return addresses, as offsets into `library`. All lines are the learner's: functions of our headers are
+    looked through.
     """
     library = Path(library)
     new = sorted({address for address in addresses if (library, address) not in _known})
     if new:
         found = _look_up(library, new)
-        _known.update({(library, address): found.get(address, 0) for address in new})
+        _known.update({(library, address): found.get(address, ()) for address in new})
     return {address: _known[library, address] for address in addresses}
 
 
@@ -45,7 +46,7 @@ def symbolizer() -> list[str] | None:
     return None
 
 
-def _look_up(library, addresses) -> dict[int, int]:
+def _look_up(library, addresses) -> dict[int, tuple[int, ...]]:
     """One process looks up all of them; nothing is found if it fails."""
     command = symbolizer()
     if command is None or not library.is_file():
@@ -57,25 +58,25 @@ def _look_up(library, addresses) -> dict[int, int]:
     except (OSError, subprocess.TimeoutExpired):
         return {}
     read = _read_atos if Path(command[0]).name == "atos" else _read_gnu
-    return {address + 1: line for address, line in read(done.stdout, [a - 1 for a in addresses]).items()}
+    return {address + 1: lines for address, lines in read(done.stdout, [a - 1 for a in addresses]).items()}
 
 
-def _read_gnu(text, addresses) -> dict[int, int]:
+def _read_gnu(text, addresses) -> dict[int, tuple[int, ...]]:
     """An address on a line of its own, then file:line of each inlined frame, innermost first."""
     found, address = {}, None
     for row in text.splitlines():
         if row.startswith("0x"):
             address = int(row, 16)
         elif (frame := FRAME.match(row)) and Path(frame[1]).name == KERNEL_FILE:
-            found.setdefault(address, int(frame[2]))
+            found[address] = (*found.get(address, ()), int(frame[2]))
     return found
 
 
-def _read_atos(text, addresses) -> dict[int, int]:
+def _read_atos(text, addresses) -> dict[int, tuple[int, ...]]:
     """The frames of each address as "function (in library) (file:line)", and an empty line after each address."""
     found = {}
     for address, frames in zip(addresses, text.split("\n\n")):
         for frame in map(APPLE_FRAME.search, frames.splitlines()):
             if frame and frame[1] == KERNEL_FILE:
-                found.setdefault(address, int(frame[2]))
+                found[address] = (*found.get(address, ()), int(frame[2]))
     return found

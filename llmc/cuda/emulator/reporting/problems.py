@@ -21,6 +21,8 @@ class Problem:
     count: int
     line2: int = 0
     source2: str = ""
+    calls: tuple = ()  # the lines that called the function in which `line` is, its callers', and so on
+    calls2: tuple = ()
     block2: tuple | None = None
     thread2: tuple | None = None
 
@@ -28,25 +30,64 @@ class Problem:
         return self.text
 
 
-def in_words(raw, found, line_of) -> list[Problem]:
-    """The RawProblems `found` in the launch `raw`, merged and in words; line_of(pc) is the line of an instruction."""
+def without_settled(raw, chain_of) -> list:
+    """raw.problems without races of plain reads that the same thread's atomic settles (settle() in shadow.cpp)."""
+    if not any(item.atomic != item.atomic2 for item in raw.problems):
+        return raw.problems
+    settled = set(raw.excused) | {chain_of(pc)[0] for pc in raw.excused if chain_of(pc)}
 
-    def lines_of(item):
-        return item.line or line_of(item.pc), item.line2 or line_of(item.pc2)
+    def excused(item):
+        if item.atomic == item.atomic2 or item.write and item.write2:
+            return False
+        pc = item.pc if item.atomic2 else item.pc2
+        return not settled.isdisjoint((pc, *chain_of(pc)[:1]))  # by line, since an instruction may have copies
 
-    return [_problem(Finding(raw, item, *lines_of(item))) for item in _merged(found, lines_of)]
+    return [item for item in raw.problems if not excused(item)]
 
 
-def _merged(found, lines_of) -> list:
-    """One for each kind, array and pair of lines: an unrolled loop has several instructions on a line."""
+def in_words(raw, found, chain_of) -> list[Problem]:
+    """The RawProblems `found` in the launch `raw`, merged and in words.
+
+    chain_of(pc): the line of an instruction, the line that called its function, and so on.
+    """
     groups = {}
     for item in found:
-        line, line2 = lines_of(item)
-        parties = frozenset([(line, item.write), (line2, item.write2)])
-        key = item.kind, item.space, item.argument, parties
-        first = groups.get(key)
-        groups[key] = replace(first, count=first.count + item.count) if first else item
-    return list(groups.values())
+        one = Finding(raw, item, (_chain(item.line, chain_of(item.pc)),), (_chain(item.line2, chain_of(item.pc2)),))
+        groups.setdefault(_key(one), []).append(one)
+    return [_problem(_merged(group)) for key, group in groups.items() if not _said_by_another(key, groups)]
+
+
+def _said_by_another(key, groups) -> bool:
+    """Whether a group is but another side of a mistake that another group reports."""
+    kind, space, argument, parties, calls = key
+    if kind == "missing-syncwarp" and ("race", *key[1:]) in groups:
+        return True  # what orders the warps of the block orders the threads of one of them
+    # two threads that write one element by one line also read it there, if it is +=
+    both_write = frozenset(party for party in parties if party[1])
+    return (
+        len({line for line, _ in parties}) == 1 < len(parties) and (kind, space, argument, both_write, calls) in groups
+    )
+
+
+def _chain(line, chain) -> tuple[int, ...]:
+    """The chain of an instruction; of a barrier or an index the line is known, and its calls only perhaps."""
+    return chain if not line or chain[:1] == (line,) else (line,)
+
+
+def _key(found: Finding) -> tuple:
+    """What one mistake has in common: kind, array, lines, and whether two calls of a function are involved."""
+    item, here, there = found.problem, found.chains[0], found.chains2[0]
+    parties = frozenset([(found.line, item.write), (found.line2, item.write2)])
+    return item.kind, item.space, item.argument, parties, bool(there) and here[1:] != there[1:]
+
+
+def _merged(group) -> Finding:
+    """One for many: an unrolled loop has several instructions on a line, and a function may be called repeatedly."""
+    first = group[0]
+    total = replace(first.problem, count=sum(one.problem.count for one in group))
+    same = [one for one in group if one.line == first.line]
+    chains = dict.fromkeys(one.chains[0] for one in same)
+    return first._replace(problem=total, chains=(*chains,), chains2=(*dict.fromkeys(one.chains2[0] for one in same),))
 
 
 def _problem(found: Finding) -> Problem:
@@ -62,6 +103,8 @@ def _problem(found: Finding) -> Problem:
         count=item.count,
         line2=found.line2,
         source2=source_line(found.raw.code, found.line2),
+        calls=found.chains[0][1:],
+        calls2=found.chains2[0][1:],
         block2=item.block2,
         thread2=item.thread2,
     )

@@ -6,7 +6,7 @@ from html import escape
 
 from llmc.cuda.emulator.findings.places import plural
 from llmc.cuda.emulator.reporting import lines, measures
-from llmc.cuda.emulator.reporting.problems import Problem, in_words
+from llmc.cuda.emulator.reporting.problems import Problem, in_words, without_settled
 
 MOST = 8  # problems that the text spells out
 
@@ -20,16 +20,18 @@ class Report:
 
     def __init__(self, raw):
         self.raw = raw
+        if raw.excused:
+            raw.problems = without_settled(raw, self._chain)
 
     @cached_property
     def problems(self) -> list[Problem]:
         """One for each kind and pair of lines, in the order in which they were found."""
-        return in_words(self.raw, self.raw.problems, self._line)
+        return in_words(self.raw, self.raw.problems, self._chain)
 
     @cached_property
     def notes(self) -> list[Problem]:
         """What is allowed, but worth a look."""
-        return in_words(self.raw, self.raw.notes, self._line)
+        return in_words(self.raw, self.raw.notes, self._chain)
 
     @property
     def ok(self) -> bool:
@@ -117,7 +119,9 @@ class Report:
 
     def _unknown(self) -> list[str]:
         """Why lines are missing, if any are."""
-        missing = any(item.pc and not self._line(item.pc) for item in [*self.raw.problems, *self.raw.notes])
+        missing = any(
+            item.pc and not item.line and not self._line(item.pc) for item in [*self.raw.problems, *self.raw.notes]
+        )
         if not missing or lines.symbolizer():
             return []
         return [f"The lines are unknown because this machine has no addr2line; install {lines.INSTALL}."]
@@ -125,15 +129,20 @@ class Report:
     # ---------------------------------------------------------------------------------------------- lines
 
     @cached_property
-    def _lines_of_addresses(self) -> dict[int, int]:
+    def _lines_of_addresses(self) -> dict[int, tuple[int, ...]]:
         """All at once, since it takes a process."""
         raw = self.raw
         found = [*raw.problems, *raw.notes]
         addresses = {item.pc for item in [*found, *raw.accesses]} | {item.pc2 for item in found}
+        addresses |= set(raw.excused)
         return lines.source_lines(raw.library, addresses - {0})
 
+    def _chain(self, address) -> tuple[int, ...]:
+        """The line of an instruction, the line that called its function, and so on; () where it is not known."""
+        return self._lines_of_addresses.get(address, ())
+
     def _line(self, address) -> int:
-        return self._lines_of_addresses.get(address, 0)
+        return (*self._chain(address), 0)[0]
 
 
 def _shape(shape) -> str:

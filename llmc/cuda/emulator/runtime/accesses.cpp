@@ -2,14 +2,15 @@
 // it lies outside, compared with what the shadow remembers, and counted.
 #include "accesses.h"
 #include "arena.h"
+#include "heap.h"
 #include "shadow.h"
 
 // ------------------------------------------------------------------------------------------------ where is it?
 
-static Region* region_of(const char* address) {
+Region* region_of(const char* address) {
     size_t offset = address - arena.base;
     if (offset < ARENA) return arena.slots[offset / SLOT].data ? &arena.slots[offset / SLOT] : nullptr;
-    for (Region* r : {&arena.shared_static, &arena.shared_dynamic, &arena.module})
+    for (Region* r : {&arena.shared_static, &arena.shared_dynamic, &arena.module, &arena.heap})
         if (size_t(address - r->data) < r->size) return r;
     return nullptr;
 }
@@ -72,6 +73,7 @@ static Region* admit(Worker& w, char* address, int size, bool write, const char*
         if (array >= 0 && arena.shared_mark[array]) return nullptr;
         outside = array < 0;
     }
+    if (r == &arena.heap && !heap_holds(address, size)) refuse(w, INVALID_POINTER, nullptr, address, size, write, pc);
     w.current->touched = true;
     if (outside) refuse(w, OUT_OF_BOUNDS, r, address, size, write, pc);
     if ((uintptr_t)address & (size - 1) && !(size & (size - 1))) refuse(w, MISALIGNED, r, address, size, write, pc);
@@ -98,6 +100,10 @@ void ordinary_access(char* address, int size, bool write, bool vol, const char* 
     Worker& w = *worker;
     Region* r = admit(w, address, size, write, pc);
     if (!r) return;
+    if (vol && !write && ++w.spins % 8 == 0) {  // perhaps it waits for another thread's flag
+        w.last_atomic = pc;
+        llmc_yield();
+    }
     Warp& warp = w.warps[w.current->warp];
     if (w.launch->measured) measure_access(w, *r, address, size, write, false, pc);
     Here h{w, *w.current, warp, *r, address, size, vol, pc};
@@ -114,10 +120,9 @@ void ordinary_access(char* address, int size, bool write, bool vol, const char* 
     }
     warp.dirty = true;
     if (!vol) w.idle = 0;
-    else if (!write && ++w.spins % 8 == 0) llmc_yield();  // perhaps it waits for another thread's flag
 }
 
-void atomic_access(char* address, int size, bool reads, const char* pc) {
+void atomic_access(char* address, int size, Atomic what, const char* pc) {
     Worker* worker = llmc_worker;
     if (!worker || !worker->current) return;
     Worker& w = *worker;
@@ -130,8 +135,10 @@ void atomic_access(char* address, int size, bool reads, const char* pc) {
     Access last = r->cells[cells.first].write;  // what its thread had seen is seen here, and published again
     if (warp.dirty || ((last.atomic || last.vol) && last.segment > warp.segment)) new_segment(w, warp);
     for (size_t i = cells.first; i <= cells.last; i++) {
-        if (reads) check_written(h, i);
-        atomic_cell(h, r->cells[i], cells.bytes);
+        if (what != STORE) check_written(h, i);
+        atomic_cell(h, r->cells[i], cells.bytes, what == COMPARE);
         if (r->written) r->written[i] = 1;
     }
+    w.last_atomic = pc;
+    warp.dirty = true;  // the next atomic, perhaps on a flag, publishes this one
 }

@@ -3,4 +3,5 @@
 #include <cstddef>
 
 void ordinary_access(char* address, int size, bool write, bool vol, const char* pc);
-void atomic_access(char* address, int size, bool reads, const char* pc);
+enum Atomic { STORE, UPDATE, COMPARE };  // replaces what was there; adds to it; looks at it, and perhaps changes nothing
+void atomic_access(char* address, int size, Atomic what, const char* pc);

@@ -16,7 +16,7 @@ static void give_cells(Region& r, size_t size, int shift) {
     r.room = r.cells ? needed : 0;
 }
 
-static void place(Region& r, char* data, size_t size, int shift, int space, int argument = NO_ARGUMENT) {
+void place(Region& r, char* data, size_t size, int shift, int space, int argument) {
     r.data = data, r.size = size, r.shift = shift, r.space = space, r.argument = argument;
     give_cells(r, size, shift);
 }
@@ -34,7 +34,7 @@ void forget_cells() {
         if (r.cells) memset((void*)r.cells, 0, r.room);
     };
     for (Region& r : arena.slots) forget(r);
-    for (Region* r : {&arena.shared_static, &arena.shared_dynamic, &arena.module}) forget(*r);
+    for (Region* r : {&arena.shared_static, &arena.shared_dynamic, &arena.module, &arena.heap}) forget(*r);
 }
 
 // ------------------------------------------------------------------------------------------------ called from Python

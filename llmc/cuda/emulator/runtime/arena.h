@@ -17,6 +17,8 @@ struct Arena {
     bool shared_mark[MOST_SHARED_ARRAYS];
     char* base = nullptr;
     Region slots[MOST_ARRAYS] = {};
-    Region shared_static = {}, shared_dynamic = {}, module = {};
+    Region shared_static = {}, shared_dynamic = {}, module = {}, heap = {};
 };
 extern Arena arena;
+Region* region_of(const char* address);  // null: memory that is not watched
+void place(Region& r, char* data, size_t size, int shift, int space, int argument = NO_ARGUMENT);

@@ -37,6 +37,7 @@ static void on_fault(int signal, siginfo_t* info, void* context) {
     Problem p = blank(*w, signal == SIGFPE ? DIVISION_BY_ZERO : overflow ? STACK_OVERFLOW : CRASH);
     if (in_kernel(*w->launch, pc)) p.pc = pc - w->launch->library + 1;  // +1: others are return addresses
     p.offset = (int64_t)address;
+    if (signal == SIGFPE) strcpy(p.detail, "or the smallest one by -1");
     report(*w, p);
     w->launch->abort = AFTER_PROBLEM;
     leave(*w);
@@ -47,19 +48,25 @@ static void on_fault(int signal, siginfo_t* info, void* context) {
 static void on_timer(int, siginfo_t*, void* context) {
     Worker* w = llmc_worker;
     if (!w || !w->current || !w->launch) return;
+    if (w->launch->abort == NOT_ABORTED) w->seen_block = w->block;
     char* pc = program_counter(context);
     if (!in_kernel(*w->launch, pc)) return;  // in the runtime or the C library: wait for the next signal
     if (w->launch->abort == NOT_ABORTED) return llmc_yield();
     give_up(*w, pc + 1);
 }
 
+// Either one block never ends, or there are too many of them: then another one ran a moment ago.
+void too_long(Worker& w, const char* pc) {
+    if (w.launch->abort != TOO_LONG) return;
+    Problem p = blank(w, RUNAWAY, pc);
+    if (!p.pc && w.current) p.line = w.current->barrier_line;
+    if (w.seen_block != w.block) strcpy(p.detail, "blocks to come");
+    report(w, p);
+    w.launch->abort = AFTER_PROBLEM;  // reported once is enough
+}
+
 void give_up(Worker& w, const char* pc) {
-    if (w.launch->abort == TOO_LONG) {
-        Problem p = blank(w, RUNAWAY);
-        if (in_kernel(*w.launch, pc)) p.pc = pc - w.launch->library;
-        report(w, p);
-        w.launch->abort = AFTER_PROBLEM;  // reported once is enough
-    }
+    too_long(w, pc);
     leave(w);
 }
 
@@ -95,10 +102,10 @@ void restore_handlers() {
 
 void interrupt(Worker& w) { pthread_kill((pthread_t)w.thread_handle, SIGVTALRM); }
 
-// The kernel's own assert or __trap.
+// The kernel's own assert or __trap, or something that the emulator does not have.
 extern "C" void llmc_stop(int why, int line, const char* detail) {
     Worker& w = *llmc_worker;
-    Problem p = blank(w, why == LLMC_ASSERT ? ASSERT : CRASH);
+    Problem p = blank(w, why == LLMC_ASSERT ? ASSERT : why == LLMC_UNSUPPORTED ? UNSUPPORTED : CRASH);
     p.line = line;
     snprintf(p.detail, sizeof p.detail, "%s", detail);
     report(w, p);

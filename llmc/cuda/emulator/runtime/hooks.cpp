@@ -30,7 +30,7 @@ ACCESSES(16)
 extern "C" void __tsan_init() {}
 extern "C" void __tsan_func_entry(void*) {}
 extern "C" void __tsan_func_exit() {}
-extern "C" void __tsan_vptr_update(void**, void*) {}
+extern "C" void __tsan_vptr_update(void** p, void*) { ordinary_access((char*)p, sizeof *p, true, false, HERE); }
 extern "C" void __tsan_vptr_read(void**) {}
 
 // ------------------------------------------------------------------------------------------------ many bytes at once
@@ -49,8 +49,11 @@ extern "C" void __tsan_read_range(void* p, size_t size) { access_range(p, size, 
 extern "C" void __tsan_write_range(void* p, size_t size) { access_range(p, size, true, HERE); }
 extern "C" void llmc_read(const void* p, unsigned size) { access_range((void*)p, size, false, HERE); }
 extern "C" void llmc_write(void* p, unsigned size) { access_range(p, size, true, HERE); }
-extern "C" void llmc_atomic(const volatile void* p, unsigned size) { atomic_access((char*)p, size, true, HERE); }
-extern "C" void llmc_atomic_store(const volatile void* p, unsigned size) { atomic_access((char*)p, size, false, HERE); }
+extern "C" void llmc_atomic(const volatile void* p, unsigned size) { atomic_access((char*)p, size, UPDATE, HERE); }
+extern "C" void llmc_atomic_store(const volatile void* p, unsigned size) { atomic_access((char*)p, size, STORE, HERE); }
+extern "C" void llmc_atomic_compare(const volatile void* p, unsigned size) {
+    atomic_access((char*)p, size, COMPARE, HERE);
+}
 
 // clang leaves copies of structures to memcpy and does not report them; it is linked with --wrap=memcpy. From version
 // 15 on (zig) it calls these instead.
@@ -104,31 +107,40 @@ static int64_t value_of(const TypeName& type, uintptr_t value) {
 extern "C" void __ubsan_handle_out_of_bounds(BoundsCheck* d, uintptr_t index) {
     Worker* w = llmc_worker;
     if (!w || !w->current) return;
-    Problem p = blank(*w, BOUNDS);
+    Problem p = blank(*w, BOUNDS, HERE);
     p.line = d->at.line;
     snprintf(p.detail, sizeof p.detail, "%lld %s", (long long)value_of(*d->index, index), d->array->name);
     report(*w, p);
     end_thread(*w);
 }
 
-extern "C" void __ubsan_handle_divrem_overflow(Arithmetic* d, uintptr_t, uintptr_t) {
+static void report_overflow(Arithmetic* d, const char* operation, const char* pc) {
     Worker* w = llmc_worker;
     if (!w || !w->current) return;
-    Problem p = blank(*w, DIVISION_BY_ZERO);
-    p.line = d->at.line;
-    report(*w, p);
-    end_thread(*w);
-}
-
-static void report_overflow(Arithmetic* d, const char* operation) {
-    Worker* w = llmc_worker;
-    if (!w || !w->current) return;
-    Problem p = blank(*w, INTEGER_OVERFLOW);
+    Problem p = blank(*w, INTEGER_OVERFLOW, pc);
     p.line = d->at.line;
     snprintf(p.detail, sizeof p.detail, "%s of %s", operation, d->type->name);
     report(*w, p);
 }
-extern "C" void __ubsan_handle_add_overflow(Arithmetic* d, uintptr_t, uintptr_t) { report_overflow(d, "sum"); }
-extern "C" void __ubsan_handle_sub_overflow(Arithmetic* d, uintptr_t, uintptr_t) { report_overflow(d, "difference"); }
-extern "C" void __ubsan_handle_mul_overflow(Arithmetic* d, uintptr_t, uintptr_t) { report_overflow(d, "product"); }
-extern "C" void __ubsan_handle_negate_overflow(Arithmetic* d, uintptr_t) { report_overflow(d, "negative"); }
+#define OVERFLOW(name, operation)                                                            \
+    extern "C" void __ubsan_handle_##name##_overflow(Arithmetic* d, uintptr_t, uintptr_t) {  \
+        report_overflow(d, operation, HERE);                                                 \
+    }
+OVERFLOW(add, "sum")
+OVERFLOW(sub, "difference")
+OVERFLOW(mul, "product")
+extern "C" void __ubsan_handle_negate_overflow(Arithmetic* d, uintptr_t) { report_overflow(d, "negative", HERE); }
+
+// By zero, or the smallest number by -1: what a processor does next would end the process.
+extern "C" void __ubsan_handle_divrem_overflow(Arithmetic* d, uintptr_t, uintptr_t divisor) {
+    Worker* w = llmc_worker;
+    if (!w || !w->current) return;
+    if (value_of(*d->type, divisor)) {
+        report_overflow(d, "quotient", HERE);
+    } else {
+        Problem p = blank(*w, DIVISION_BY_ZERO, HERE);
+        p.line = d->at.line;
+        report(*w, p);
+    }
+    end_thread(*w);
+}

@@ -14,6 +14,7 @@
     KIND(DIVISION_BY_ZERO, ALWAYS)    \
     KIND(INTEGER_OVERFLOW, FIRST)     \
     KIND(ASSERT, ALWAYS)              \
+    KIND(UNSUPPORTED, ALWAYS)         \
     KIND(BARRIER_DIVERGENCE, FIRST)   \
     KIND(DEADLOCK, FIRST)             \
     KIND(INACTIVE_LANE, FIRST)        \
@@ -22,6 +23,7 @@
     KIND(RUNAWAY, FIRST)              \
     KIND(UNINITIALISED, FIRST)        \
     KIND(NEVER_WRITTEN, FIRST)        /* found by ../calling/unwritten.py, after the launch */ \
+    KIND(UNINITIALISED_LOCAL, FIRST)  /* the compiler's warning, as a note */ \
     KIND(EARLY_RETURN, FIRST)         \
     KIND(DIFFERENT_BARRIERS, FIRST)
 

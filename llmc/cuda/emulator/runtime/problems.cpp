@@ -5,9 +5,14 @@
 
 static std::mutex& writing = *new std::mutex;
 constexpr size_t MOST_PROBLEMS = 64;
+constexpr size_t MOST_PRINTED = 1 << 20;  // bytes; a GPU's buffer has 1 MB too
 
-Problem blank(Worker& w, int kind) {
+// An instruction's offset in the kernel's library; 0 for one that is elsewhere.
+int64_t offset_of(const Launch& l, const char* pc) { return pc >= l.library && pc < l.library_end ? pc - l.library : 0; }
+
+Problem blank(Worker& w, int kind, const char* pc) {
     Problem p = {};
+    p.pc = offset_of(*w.launch, pc);
     p.kind = kind;
     p.argument = NO_ARGUMENT;
     p.block = w.block;
@@ -31,14 +36,18 @@ void report(Worker& w, const Problem& p) {
 }
 
 extern "C" int llmc_printf(const char* format, ...) {
-    char text[1024];
-    va_list arguments;
+    va_list arguments, again;
     va_start(arguments, format);
-    int n = vsnprintf(text, sizeof text, format, arguments);
+    va_copy(again, arguments);
+    int n = vsnprintf(nullptr, 0, format, arguments);
+    std::vector<char> text(n < 0 ? 1 : n + 1);
+    vsnprintf(text.data(), text.size(), format, again);
+    va_end(again);
     va_end(arguments);
     std::lock_guard<std::mutex> hold(writing);
-    auto& out = llmc_worker->launch->printed;
-    size_t length = strlen(text);
-    if (out.size() < (1 << 20)) out.insert(out.end(), text, text + length);  // a GPU's buffer is 1 MB too
+    Launch& l = *llmc_worker->launch;
+    size_t length = text.size() - 1;
+    if (l.printed.size() + length <= MOST_PRINTED) l.printed.insert(l.printed.end(), text.begin(), text.end() - 1);
+    else l.unprinted += length;
     return n;
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 enum Space { NOWHERE, GLOBAL, SHARED };
+enum Deed { READS, WRITES, UPDATES };         // what an access does to its place; UPDATES: an atomic
 enum Abort { NOT_ABORTED, AFTER_PROBLEM, TOO_LONG, BY_USER };  // why a launch ends early
 
 constexpr uint32_t NOBODY = ~0u;                      // in place of a thread or a block
@@ -44,6 +45,6 @@ struct Span {
 };
 
 struct Outcome {  // what a launch leaves behind, readable until it is released
-    uint64_t barriers, blocks_run, lost_threads;
-    Span problems, counts, trace, printed;
+    uint64_t barriers, blocks_run, lost_threads, unprinted;
+    Span problems, counts, trace, printed, excused;
 };

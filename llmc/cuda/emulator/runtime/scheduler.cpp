@@ -93,11 +93,14 @@ void suspend(Worker& w) {
     resume(w, *other, &self->sp);
 }
 
+bool all_spin(const Worker& w) { return w.idle > 4096 * (w.num_threads + 1); }
+
 extern "C" void llmc_yield() {
     Worker& w = *llmc_worker;
     Thread& t = *w.current;
     flush_pending(w);
-    if (w.launch->checked && ++w.idle > 4096 * (w.num_threads + 1)) {  // all spin, and nothing changes
+    w.idle++;
+    if (w.launch->checked && all_spin(w)) {
         deadlock(w);
         leave(w);
     }
@@ -107,7 +110,7 @@ extern "C" void llmc_yield() {
         Thread& other = w.threads[(t.id + k) % w.num_threads];
         Warp& warp = w.warps[other.warp];
         if ((warp.ready | warp.unstarted) & (1u << other.lane)) {
-            if (w.launch->abort.load(std::memory_order_relaxed)) give_up(w);
+            if (w.launch->abort.load(std::memory_order_relaxed)) give_up(w, (char*)__builtin_return_address(0));
             if (&other != &t) return resume(w, other, &t.sp);
             warp.ready &= ~(1u << t.lane);
             return;
@@ -194,6 +197,7 @@ static void begin_block(Worker& w, uint64_t block) {
     w.alive = n;
     w.waiting = w.warp = w.idle = w.spins = 0;
     w.epoch = w.acquired = 0;
+    w.last_atomic = nullptr;
     w.tainted = false;
     uint3 at = {0, 0, 0};
     for (int i = 0; i < n; i++) {
@@ -202,7 +206,9 @@ static void begin_block(Worker& w, uint64_t block) {
         t.id = i, t.lane = i % WARP, t.warp = i / WARP;
         t.acquired = 0;
         t.touched = false;
+        t.batch = 0;
         t.barrier_line = 0;
+        t.looked_at = nullptr;
         if (++at.x == l.block.x && (at.x = 0, ++at.y == l.block.y)) at.y = 0, ++at.z;
     }
     for (int i = 0; i < w.num_warps; i++) begin_warp(w.warps[i], std::min(WARP, n - i * WARP));
@@ -214,6 +220,8 @@ void run_block(Worker& w, uint64_t block) {
     w.free_stacks = w.all_stacks;
     resume(w, w.threads[0], &w.home);
     flush_pending(w);
+    if (w.copying) forget_copies(w);
+    w.tiles.clear();
     w.current = nullptr;
     if (!w.launch->abort.load()) w.launch->blocks_run++;
 }

@@ -42,21 +42,20 @@ static bool ordered(const Worker& w, const Thread& t, Access a, uint32_t first) 
 
 // ------------------------------------------------------------------------------------------------ reports
 
-Problem describe(Worker& w, int kind, const Region* r, const char* address, int size, bool write, const char* pc) {
-    Problem p = blank(w, kind);
-    p.pc = pc >= w.launch->library && pc < w.launch->library_end ? pc - w.launch->library : 0;
+Problem describe(Worker& w, int kind, const Region* r, const char* address, int size, int deed, const char* pc) {
+    Problem p = blank(w, kind, pc);
     p.size = size;
-    p.write = write;
+    p.write = deed;
     if (r) p.space = r->space, p.argument = r->argument, p.offset = address - r->data;
     else p.offset = (int64_t)address;
     return p;
 }
 
 // The race of this access with an earlier one.
-static Problem race(const Here& h, bool write, Access earlier, bool earlier_writes) {
-    Problem p = describe(h.w, RACE, &h.r, h.address, h.size, write, h.pc);
+static Problem race(const Here& h, Deed deed, Access earlier, Deed earlier_deed) {
+    Problem p = describe(h.w, RACE, &h.r, h.address, h.size, deed, h.pc);
     const Segment& s = segment_of(h.w, earlier);
-    p.write2 = earlier_writes;
+    p.write2 = earlier_deed;
     p.pc2 = earlier.pc;
     p.block2 = s.block;
     p.thread2 = earlier.several && int(earlier.thread) == h.t.id ? NOBODY : earlier.thread;
@@ -71,10 +70,18 @@ void flush_pending(Worker& w) {
     if (memcmp(w.pending.before, w.pending.address, w.pending.size)) report(w, w.pending.problem);
 }
 
+// An asynchronous copy that is not done counts as no write, but its instruction is remembered.
+static bool is_promised(const Cell& cell) { return cell.write.segment == 0 && cell.write.vol; }
+
 void check_written(const Here& h, size_t cell) {
     bool in_shared = h.r.space == SHARED && h.r.cells[cell].write.segment < h.first;
-    if (h.r.written ? !h.r.written[cell] : in_shared)
-        report(h.w, describe(h.w, UNINITIALISED, &h.r, h.address, h.size, false, h.pc));
+    if (!(h.r.written ? !h.r.written[cell] : in_shared)) return;
+    Problem p = describe(h.w, UNINITIALISED, &h.r, h.address, h.size, false, h.pc);
+    if (in_shared && is_promised(h.r.cells[cell])) {
+        p.pc2 = h.r.cells[cell].write.pc;
+        strcpy(p.detail, "asynchronous copy");
+    }
+    report(h.w, p);
 }
 
 // ------------------------------------------------------------------------------------------------ one cell
@@ -102,17 +109,52 @@ static void acquire(const Here& h, Access a) {
     visible = std::max<uint32_t>(visible, a.segment);
 }
 
+// ------------------------------------------------------------------------------------------------ next to atomics
+
+// A plain read next to other threads' atomics is a race, with one exception: a thread that goes on to atomicCAS, Max,
+// Min, And or Or on what it has read. Those look again, so an old value costs a turn of a loop or a needless call, as in
+// `if (x > *largest) atomicMax(largest, x)`. What some thread is seen to settle in this way is excused for all.
+
+static void excuse(Launch& l, uint32_t pc) {
+    if (!std::count(l.excused.begin(), l.excused.end(), pc)) l.excused.push_back(pc);
+}
+
+static void look(const Here& h) {
+    h.t.looked_at = h.address;
+    h.t.looked_pc = h.pc - h.w.launch->library;
+}
+
+static void settle(const Here& h, Access r) {
+    if (h.t.looked_at == h.address) excuse(*h.w.launch, h.t.looked_pc);
+    if (r.segment < h.first || r.is_write || int(r.thread) != h.t.id) return;
+    const Segment& s = segment_of(h.w, r);
+    if (s.block == h.w.block && s.epoch == h.w.epoch) excuse(*h.w.launch, r.pc);
+}
+
+// A read of what this thread's atomic was the last to change: `others`, of another thread, came before it by chance.
+static void read_own_atomic(const Here& h, Access others, unsigned bytes) {
+    if (h.vol || others.segment < h.first || !(others.bytes & bytes) || ordered(h.w, h.t, others, h.first)) return;
+    report(h.w, race(h, READS, others, UPDATES));
+    look(h);
+}
+
+// ------------------------------------------------------------------------------------------------ one cell
+
 void read_cell(const Here& h, Cell& cell, unsigned bytes) {
     Access w = cell.write;
     if (w.segment >= h.first) {
         if (h.vol && (w.atomic || w.vol)) acquire(h, w);
-        else if (w.bytes & bytes && !w.atomic && !is_mine(h, w) && !ordered(h.w, h.t, w, h.first) && !excused(h, w))
-            report(h.w, race(h, false, w, true));
+        else if (w.bytes & bytes && !is_mine(h, w) && !ordered(h.w, h.t, w, h.first) && !excused(h, w)) {
+            report(h.w, race(h, READS, w, w.atomic ? UPDATES : WRITES));
+            if (w.atomic) look(h);
+        } else if (w.atomic && cell.read.atomic) {
+            read_own_atomic(h, cell.read, bytes);
+        }
     }
     Access r = cell.read;
     if (is_mine(h, r)) {
         cell.read.bytes |= bytes;
-    } else if (int(r.thread) != h.t.id && !ordered(h.w, h.t, r, h.first)) {
+    } else if (!r.atomic && int(r.thread) != h.t.id && !ordered(h.w, h.t, r, h.first)) {
         cell.read.several = 1;  // keep the first: one witness is enough
         cell.read.other_warps |= int(r.thread) / WARP != h.t.warp || segment_of(h.w, r).block != h.w.block;
         cell.read.bytes |= bytes;
@@ -133,22 +175,43 @@ void write_cell(const Here& h, Cell& cell, unsigned bytes) {
     Access w = cell.write, r = cell.read;
     bool again = is_mine(h, w);
     if (w.bytes & bytes && !again && !ordered(h.w, h.t, w, h.first) && !excused(h, w) && !h.w.pending.on) {
-        h.w.pending = {true, h.address, h.size, {}, race(h, true, w, true)};
+        h.w.pending = {true, h.address, h.size, {}, race(h, WRITES, w, w.atomic ? UPDATES : WRITES)};
         memcpy(h.w.pending.before, h.address, h.size);
     }
-    if (r.bytes & bytes && !excused(h, r) && read_is_unordered(h, r)) report(h.w, race(h, true, r, r.is_write));
+    // an atomic that its own follows has no say here: the last of all threads may reset a counter by a plain write
+    if (r.bytes & bytes && !r.atomic && !excused(h, r) && read_is_unordered(h, r))
+        report(h.w, race(h, WRITES, r, r.is_write ? WRITES : READS));
     cell.read = Access{};
     if (again) cell.write.bytes |= bytes;
     else cell.write = mine(h, bytes);
 }
 
-void atomic_cell(const Here& h, Cell& cell, unsigned bytes) {
-    Access w = cell.write;
-    bool counts = w.segment >= h.first;
-    if (counts && !w.atomic && !w.vol) cell.read = w, cell.read.is_write = 1;
-    Access ordinary = cell.read;
-    if (ordinary.is_write && ordinary.bytes & bytes && !ordered(h.w, h.t, ordinary, h.first))
-        report(h.w, race(h, true, ordinary, true));
-    if (counts && (w.atomic || w.vol)) acquire(h, w);
+// Whether the witness in Cell::read still has something to say that a later one could not.
+static bool witness_stays(const Here& h, Access r) {
+    if (r.segment < h.first || r.vol || r.atomic) return false;
+    return h.r.space == GLOBAL || !ordered(h.w, h.t, r, h.first);
+}
+
+void atomic_cell(const Here& h, Cell& cell, unsigned bytes, bool settles) {
+    Access w = cell.write, r = cell.read;
+    bool counts = w.segment >= h.first, ordinary = !w.atomic && !w.vol;
+    if (counts && ordinary && w.bytes & bytes && !ordered(h.w, h.t, w, h.first))
+        report(h.w, race(h, UPDATES, w, WRITES));
+    if (settles) settle(h, r);
+    if (r.bytes & bytes && !r.vol && !r.atomic && read_is_unordered(h, r))
+        report(h.w, race(h, UPDATES, r, r.is_write ? WRITES : READS));
+    bool own = int(w.thread) == h.t.id && counts && segment_of(h.w, w).block == h.w.block;
+    if (counts && (ordinary || !own) && !w.vol && !witness_stays(h, r)) cell.read = w, cell.read.is_write = 1;
+    if (counts && !ordinary && !own) acquire(h, w);
     cell.write = mine(h, bytes, true);
+}
+
+void promise_cell(const Here& h, Cell& cell) {
+    cell.write = mine(h, 0);
+    cell.write.segment = 0, cell.write.vol = 1;
+}
+
+void settle_cell(const Here& h, Cell& cell) {
+    if (!is_promised(cell)) report(h.w, race(h, WRITES, cell.write, WRITES));
+    cell.write = mine(h, 15);
 }

@@ -14,9 +14,11 @@ struct Here {  // who accesses what
     uint32_t first = r.space == SHARED ? w.first_segment : w.launch->first_segment;  // shared memory begins with the block
 };
 
-Problem describe(Worker& w, int kind, const Region* r, const char* address, int size, bool write, const char* pc);
+Problem describe(Worker& w, int kind, const Region* r, const char* address, int size, int deed, const char* pc);
+void promise_cell(const Here& h, Cell& cell);    // an asynchronous copy will write here
+void settle_cell(const Here& h, Cell& cell);     // and now it has
 void check_written(const Here& h, size_t cell);  // report a read of what nothing has written
 // `bytes`: which of a cell's four are accessed. An earlier access that nothing orders with this one is reported.
 void read_cell(const Here& h, Cell& cell, unsigned bytes);
 void write_cell(const Here& h, Cell& cell, unsigned bytes);
-void atomic_cell(const Here& h, Cell& cell, unsigned bytes);
+void atomic_cell(const Here& h, Cell& cell, unsigned bytes, bool settles);

@@ -34,7 +34,7 @@ struct Access {
     uint64_t atomic : 1;
     uint64_t several : 1;      // a read: other threads have read in the same stretch as well,
     uint64_t other_warps : 1;  // some of them in other warps
-    uint64_t is_write : 1;     // in Cell::read: not a read, but the last ordinary write before atomics took over
+    uint64_t is_write : 1;     // in Cell::read: not a read, but a write or an atomic that another thread's atomic followed
 };
 constexpr uint32_t MOST_SEGMENTS = (1u << 26) - 1;
 struct Cell {
@@ -69,12 +69,18 @@ struct alignas(64) Thread {  // one line of the cache
     uint32_t acquired;  // what its block did before this segment is visible to the thread, through an atomic
     short id;
     unsigned char lane, warp;
+    unsigned batch;  // of asynchronous copies, counted up by each commit
     bool touched;  // it has read or written since its last barrier: then it is suspicious to leave before the next
+    // its last plain read next to other threads' atomics since a barrier: by which instruction, and of what
+    uint32_t looked_pc;
+    const char* looked_at;
 };
+static_assert(sizeof(Thread) == 64, "one line of the cache");
 
 struct Collective {
     unsigned mask, arrived;
     int kind, line;
+    const char* pc;
     void (*last)(void**, unsigned);
     void* slots[WARP];
 };
@@ -85,6 +91,19 @@ struct Warp {
     std::vector<Collective> collectives;
     uint32_t segment, syncwarps;
     bool dirty;  // accesses since the segment began
+};
+
+struct Copy {  // an asynchronous copy that nobody has waited for yet: `bytes` bytes, then zeros up to `room`
+    char* to;
+    const char *from, *pc;
+    const void* barrier;  // that it is done with; null: when its thread waits
+    unsigned bytes, room, batch;
+};
+
+struct Tile {  // threads of several warps that wait for each other
+    int first, threads, arrived;
+    unsigned round;
+    std::vector<void*> slots;
 };
 
 // A write to a place where another thread wrote: a race only if it changes the value, known when the next access comes.
@@ -103,17 +122,23 @@ struct Worker {
     int num_threads = 0, num_warps = 0, warp = 0;
     int alive = 0, waiting = 0;
     // the barrier that threads arrive at: its line, a second line if they differ, what __syncthreads_count & co find
+    const char *barrier_pc = nullptr, *other_pc = nullptr;
     int barrier_line = 0, other_line = 0, barrier_value = 0, barrier_result = 0;
     uint32_t block = 0, epoch = 0, first_segment = 0;
+    uint32_t seen_block = NOBODY;  // the one that ran when the launch was last interrupted
     uint32_t acquired = 0;  // what other blocks did before this segment is visible to this one
     std::vector<char*> free_stacks, all_stacks;
     char* dynamic_shared = nullptr;
     void* thread_handle = nullptr;
+    const char* last_atomic = nullptr;  // the instruction: where threads spin if they do
     int idle = 0, spins = 0;  // turns given away since anything happened; reads of volatile variables
     bool tainted = false;     // a thread was ended early: what follows from that is not reported
     Warp warps[MAX_THREADS / WARP];
     Thread threads[MAX_THREADS];
     Pending pending = {};
+    std::vector<Copy> copies[MAX_THREADS];
+    bool copying = false;  // some of them are not empty
+    std::vector<Tile> tiles;
 };
 
 struct Launch {
@@ -134,6 +159,8 @@ struct Launch {
     std::vector<Segment> segments;
     uint32_t first_segment = 1;
     std::vector<char> printed;
+    uint64_t unprinted = 0;  // characters that did not fit
+    std::vector<int64_t> excused;  // instructions that read what an atomic settles: see settle() in shadow.cpp
 };
 
 extern "C" {
@@ -142,10 +169,12 @@ extern LLMC_THREAD_LOCAL Worker* llmc_worker;
 }
 
 // problems.cpp
-Problem blank(Worker& w, int kind);
+Problem blank(Worker& w, int kind, const char* pc = nullptr);
+int64_t offset_of(const Launch& l, const char* pc);
 void report(Worker& w, const Problem& p);
 // scheduler.cpp: how a thread goes on or ends
 void run_block(Worker& w, uint64_t block);
+bool all_spin(const Worker& w);           // threads give their turns away, and nothing changes
 void suspend(Worker& w);                  // the current thread waits: others run until it is ready again
 [[noreturn]] void leave(Worker& w);       // give up the whole block: back to the worker's own stack
 [[noreturn]] void end_thread(Worker& w);  // end the current thread because of a problem, and let the others go on
@@ -157,6 +186,8 @@ void deadlock(Worker& w);                              // nobody can run: say so
 void begin_block_memory(Worker& w);
 void new_segment(Worker& w, Warp& warp);
 void flush_pending(Worker& w);
+// copies.cpp
+void forget_copies(Worker& w);
 // arena.cpp
 void place_regions(Worker& w);  // what this worker's launch may touch besides its arrays
 void forget_cells();            // all shadows begin again
@@ -169,4 +200,5 @@ void alternative_stack();
 void install_handlers();
 void restore_handlers();
 void interrupt(Worker& w);
+void too_long(Worker& w, const char* pc = nullptr);  // say so if that is why the launch is to end
 [[noreturn]] void give_up(Worker& w, const char* pc = nullptr);  // leave, because the launch is to end

@@ -6,7 +6,7 @@
 
 // Some threads ended without coming to this barrier. Those that had done nothing since the last one returned early,
 // which is common and works; one that had read or written skipped the barrier.
-static void report_absent(Worker& w, int line) {
+static void report_absent(Worker& w) {
     int skipped = -1, early = -1, skips = 0, waits = 0;
     for (int i = 0; i < w.num_threads; i++) {
         Warp& warp = w.warps[i / WARP];
@@ -15,8 +15,8 @@ static void report_absent(Worker& w, int line) {
         (w.threads[i].touched ? skipped : early) = i;
         skips += w.threads[i].touched;
     }
-    Problem p = blank(w, skips ? BARRIER_DIVERGENCE : EARLY_RETURN);
-    p.line = line, p.thread = skips ? skipped : early, p.thread2 = waits, p.block2 = w.block;
+    Problem p = blank(w, skips ? BARRIER_DIVERGENCE : EARLY_RETURN, w.barrier_pc);
+    p.line = w.barrier_line, p.thread = skips ? skipped : early, p.thread2 = waits, p.block2 = w.block;
     p.absent = skips ? skips : w.num_threads - w.alive;
     if (!skips && w.threads[early].barrier_line) strcpy(p.detail, "passed another barrier");
     report(w, p);
@@ -33,18 +33,19 @@ static void share_acquired(Thread* threads, int n, unsigned lanes = ~0u) {
 
 static void release_checked(Worker& w) {
     if (w.other_line) {
-        Problem p = blank(w, DIFFERENT_BARRIERS);
-        p.line = w.barrier_line, p.line2 = w.other_line;
+        Problem p = blank(w, DIFFERENT_BARRIERS, w.barrier_pc);
+        p.line = w.barrier_line, p.line2 = w.other_line, p.pc2 = offset_of(*w.launch, w.other_pc);
         report(w, p);
     }
-    if (w.alive < w.num_threads) report_absent(w, w.barrier_line);
+    if (w.alive < w.num_threads) report_absent(w);
     share_acquired(w.threads, w.num_threads);
     w.launch->barriers++;
     w.epoch++;
     for (int i = 0; i < w.num_warps; i++) {
         new_segment(w, w.warps[i]);
         for (int lane = 0; lane < WARP; lane++)  // a thread that leaves now, having done nothing since, returns early
-            if (w.warps[i].at_barrier >> lane & 1) w.threads[i * WARP + lane].touched = false;
+            if (w.warps[i].at_barrier >> lane & 1)
+                w.threads[i * WARP + lane].touched = false, w.threads[i * WARP + lane].looked_at = nullptr;
         if (w.launch->measured) measure_warp(i);
     }
 }
@@ -60,12 +61,12 @@ void release_barrier(Worker& w) {
     w.barrier_result = w.barrier_value;
 }
 
-static void arrive(Worker& w, Thread& t, int line) {
+static void arrive(Worker& w, Thread& t, int line, const char* pc) {
     flush_pending(w);
     t.touched = true;
     t.barrier_line = line;
-    if (!w.waiting) w.barrier_line = line, w.other_line = 0;
-    else if (line != w.barrier_line) w.other_line = line;
+    if (!w.waiting) w.barrier_line = line, w.barrier_pc = pc, w.other_line = 0;
+    else if (line != w.barrier_line) w.other_line = line, w.other_pc = pc;
     w.warps[t.warp].at_barrier |= 1u << t.lane;
     if (++w.waiting == w.alive) release_barrier(w);
     suspend(w);  // the last to arrive too: the lowest lane of the warp goes first
@@ -73,7 +74,7 @@ static void arrive(Worker& w, Thread& t, int line) {
 
 extern "C" void llmc_block_barrier(int line) {
     Worker& w = *llmc_worker;
-    arrive(w, *w.current, line);
+    arrive(w, *w.current, line, (char*)__builtin_return_address(0));
 }
 
 extern "C" int llmc_block_barrier_reduce(int line, int value, int operation) {
@@ -82,7 +83,7 @@ extern "C" int llmc_block_barrier_reduce(int line, int value, int operation) {
     w.barrier_value = operation == LLMC_COUNT ? w.barrier_value + (value != 0)
                       : operation == LLMC_AND ? w.barrier_value && value
                                               : w.barrier_value || value;
-    arrive(w, *w.current, line);
+    arrive(w, *w.current, line, (char*)__builtin_return_address(0));
     return w.barrier_result;
 }
 
@@ -92,7 +93,7 @@ static void report_lost_lane(Worker& w, Warp& warp, const Collective& c, Thread*
     for (unsigned m = c.mask & warp.exited; m; m &= m - 1) {
         Thread& ended = lanes[__builtin_ctz(m)];
         if (!ended.touched) continue;
-        Problem p = blank(w, INACTIVE_LANE);
+        Problem p = blank(w, INACTIVE_LANE, c.pc);
         p.line = c.line, p.lanes = c.mask, p.thread = ended.id, p.thread2 = w.current->id, p.block2 = w.block;
         strcpy(p.detail, "lane ended without it");
         return report(w, p);
@@ -117,17 +118,20 @@ void complete(Worker& w, Warp& warp, int collective) {
 }
 
 // The index of the collective that a lane (`bit`) joins: one that waits for it, or else a new one.
-static int joined(Warp& warp, unsigned bit, unsigned mask, int kind, int line, void (*last)(void**, unsigned)) {
+static int joined(Warp& warp, unsigned bit, unsigned mask, int kind, int line, const char* pc,
+                  void (*last)(void**, unsigned)) {
     int n = warp.collectives.size();
     for (int i = 0; i < n; i++) {
         Collective& c = warp.collectives[i];
         if (c.mask == mask && c.kind == kind && !(c.arrived & bit)) return i;
     }
-    warp.collectives.push_back({mask, 0, kind, line, last, {}});
+    warp.collectives.push_back({mask, 0, kind, line, pc, last, {}});
     return n;
 }
 
-extern "C" unsigned llmc_collective(unsigned mask, int kind, int line, void* mine, void (*last)(void**, unsigned)) {
+extern "C" unsigned llmc_collective(unsigned mask, int kind, int line, void* mine, void (*last)(void**, unsigned),
+                                    const void* from) {
+    const char* pc = (const char*)(from ? from : __builtin_return_address(0));
     Worker& w = *llmc_worker;
     Thread& t = *w.current;
     Warp& warp = w.warps[t.warp];
@@ -135,13 +139,13 @@ extern "C" unsigned llmc_collective(unsigned mask, int kind, int line, void* min
     flush_pending(w);
     t.touched = true;
     if (!(mask & bit)) {
-        Problem p = blank(w, INACTIVE_LANE);
+        Problem p = blank(w, INACTIVE_LANE, pc);
         p.line = line, p.lanes = mask;
         strcpy(p.detail, "mask without the caller");
         report(w, p);
         mask |= bit;
     }
-    int index = joined(warp, bit, mask, kind, line, last);
+    int index = joined(warp, bit, mask, kind, line, pc, last);
     Collective& c = warp.collectives[index];
     c.arrived |= bit;
     c.slots[t.lane] = mine;
@@ -162,9 +166,9 @@ extern "C" unsigned llmc_active_lanes(int line) {
     return t.mask;
 }
 
-extern "C" void llmc_inactive_lane(int line, int lane) {
+extern "C" void llmc_inactive_lane(int line, int lane, const void* from) {
     Worker& w = *llmc_worker;
-    Problem p = blank(w, INACTIVE_LANE);
+    Problem p = blank(w, INACTIVE_LANE, (const char*)from);
     p.line = line, p.lanes = 1u << lane;
     strcpy(p.detail, "read from an absent lane");
     report(w, p);
@@ -181,13 +185,15 @@ void deadlock(Worker& w) {
             unsigned missing = c.mask & warp.exists & ~warp.exited & ~c.arrived;
             if (!missing) continue;
             int lane = __builtin_ctz(missing);
-            p.thread = i * WARP + __builtin_ctz(c.arrived), p.line = c.line, p.lanes = c.mask;
+            p.thread = i * WARP + __builtin_ctz(c.arrived), p.line = c.line, p.lanes = c.mask, p.pc = offset_of(*w.launch, c.pc);
             p.thread2 = i * WARP + lane, p.block2 = w.block;
             if (warp.at_barrier & (1u << lane)) p.line2 = w.threads[i * WARP + lane].barrier_line;
             for (Collective& other : warp.collectives)
                 if (other.arrived & (1u << lane)) p.line2 = other.line;
         }
     }
+    if (!p.line && all_spin(w)) p.pc = offset_of(*w.launch, w.last_atomic);
+    else if (!p.line && w.waiting) p.line = w.barrier_line, p.pc = offset_of(*w.launch, w.barrier_pc);
     if (!w.tainted) report(w, p);
     w.launch->abort = AFTER_PROBLEM;
 }

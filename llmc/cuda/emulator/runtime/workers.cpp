@@ -21,7 +21,9 @@ static void run_blocks(Worker& w, Launch& l) {
     llmc_block_dim = l.block;
     llmc_grid_dim = l.grid;
     if (l.checked) place_regions(w);
+    w.seen_block = NOBODY;
     for (uint64_t b; !l.abort.load() && (b = l.next_block++) < l.blocks;) run_block(w, b);
+    too_long(w);
     w.current = nullptr;
     w.launch = nullptr;
 }

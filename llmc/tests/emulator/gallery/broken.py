@@ -59,6 +59,18 @@ RACES = {
     "histogram_across_blocks": launch(16, 32, ints(16, [1, 1, 2, 1])),
     "histogram_in_a_block": launch(1, 128, ints(128, [1, 1, 2, 1])),
     "counters_cleared_too_late": launch(1, 64, ints(64, [0, 1, 2, 3])),
+    "sum_read_too_early": launch(1, 64, lambda: [zeros(1), draw(64)]),
+    "sum_read_by_the_last_thread": launch(1, 64, lambda: [zeros(1), draw(64)]),
+    "histogram_read_too_early": launch(1, 64, lambda: [zeros(4, dtype=I32), integers(4, 64)]),
+    "maximum_used_too_early": launch(1, 64, lambda: [zeros(64), integers(100, 64)]),
+    "place_read_before_it_is_taken": launch(
+        1, 64, lambda: [zeros(64, dtype=I32), zeros(1, dtype=I32), integers(2, 64)]
+    ),
+    "total_read_in_the_same_launch": launch(4, 64, lambda: [zeros(4), zeros(1), draw(256)]),
+    "total_cleared_in_the_same_launch": launch(4, 64, lambda: [zeros(1), draw(256)]),
+    "total_scaled_by_the_last_thread": launch(4, 64, lambda: [zeros(1), draw(256), 256]),
+    "counter_cleared_before_all_have_read_it": launch(1, 64, lambda: [zeros(64, dtype=I32), integers(4, 64)]),
+    "flag_read_plainly": launch(1, 64, lambda: [zeros(1), zeros(1), zeros(1, dtype=I32)]),
     "merged_without_atomics": launch(4, 64, ints(256, [0, 1, 2, 3])),
     "sum_without_atomics": launch(1, 128, lambda: [zeros(1), draw(128)]),
     "bits_without_atomics": launch(2, 64, lambda: [zeros(2, dtype=U32), np.abs(draw(128)) + 1]),

@@ -96,6 +96,28 @@ def compact():
     return [np.full(kept.size, -1, I32), zeros(1, dtype=I32), x, 97], {1: [kept.size]}  # the order is free
 
 
+def visits():
+    x = integers(100, 128)
+    return [zeros(100, dtype=I32), zeros(1, dtype=I32), x], {0: np.isin(np.arange(100), x), 1: [np.unique(x).size]}
+
+
+def total():
+    x = draw(256)
+    return [zeros(1), zeros(1), zeros(1, dtype=U32), x], {0: [x.sum(dtype=np.float64)], 1: [0], 2: [0]}
+
+
+def histograms():
+    x = integers(32, 64)
+    return [zeros(64, dtype=I32), x], {
+        0: np.concatenate([np.bincount(half, minlength=32) for half in x.reshape(2, 32)])
+    }
+
+
+def rows():
+    x = draw(128)
+    return [zeros(128), x], {0: np.pad(2 * x.reshape(2, 32, 2).sum(2), ((0, 0), (0, 32))).ravel()}
+
+
 def bits():
     x = draw(256)
     return [zeros(8, dtype=U32), x], {0: np.packbits(x > 0, bitorder="little").view(U32)}
@@ -111,6 +133,23 @@ ATOMICS = {
     "same_value_by_all": launch(4, 32, lambda: [[zeros(1, dtype=I32), integers(5, 128), 3], {0: [1]}]),
     "same_value_in_shared_memory": launch(1, 64, maps_ints(64, lambda x: np.ones(64))),
     "float_maximum_by_cas": launch(4, 32, lambda: [[np.full(1, -9, np.float32), draw(128)], {0: [draw(128).max()]}]),
+    "float_maximum_at_a_glance": launch(
+        4, 32, lambda: [[np.full(1, -9, np.float32), draw(128)], {0: [draw(128).max()]}]
+    ),
+    "maximum_at_a_glance": launch(
+        1, 64, lambda: [[zeros(1, dtype=I32), integers(99, 64)], {0: [integers(99, 64).max()]}]
+    ),
+    "first_visit": launch(2, 64, visits),
+    "total_by_the_last_thread": launch(4, 64, total),
+    "mean_and_variance_by_atomics": launch(1, 64, maps(64, lambda x: [x.mean(), x.var()])),
+    "histogram_of_each_warp": launch(1, 64, histograms),
+    "queue_of_rows": launch(
+        3, 32, lambda: [[zeros(160, dtype=I32), zeros(1, dtype=I32), 5], {0: np.arange(160) // 32}]
+    ),
+    "row_of_a_block": launch(2, 64, rows),
+    "volatile_flag_set_by_an_atomic": launch(
+        1, 64, lambda: [[zeros(1), zeros(1), zeros(1, dtype=I32), draw(1)], {0: draw(1), 1: draw(1), 2: [1]}]
+    ),
     "compact": launch(2, 64, compact),
     "bits_by_atomic_or": launch(4, 64, bits),
 }

@@ -1,5 +1,6 @@
 // Cooperative groups: a block, its tiles of up to 32 lanes, and whichever lanes happen to be active together.
-// A group is a mask of lanes of the caller's warp, or 0 for the whole block.
+// A group is a mask of lanes of the caller's warp, or 0 for the whole block. The grid and tiles of several warps are in
+// ../llmc_large_groups.h.
 #pragma once
 
 namespace cooperative_groups {
@@ -25,6 +26,12 @@ struct thread_block : thread_group {
     LLMC_METHOD static dim3 dim_threads() { return blockDim; }
 };
 LLMC_INLINE thread_block this_thread_block() { return {}; }
+// Older GPUs keep the barriers of tiles over 32 threads in this memory; newer ones, and we, need none of it.
+template <unsigned max_threads = 1024> struct alignas(8) block_tile_memory { char unused[8]; };
+template <unsigned n> LLMC_INLINE thread_block this_thread_block(block_tile_memory<n>&, LLMC_HERE) {
+    __syncthreads(line);  // as on older GPUs: all threads of the block must come here
+    return {};
+}
 LLMC_INLINE thread_group this_thread() { return {1u << llmc_lane()}; }
 
 // What a group within one warp can do. A rank counts the group's lanes from 0, whichever lanes they are.
@@ -78,11 +85,9 @@ struct coalesced_group : LlmcLanes {
 };
 LLMC_INLINE coalesced_group coalesced_threads(LLMC_HERE) { return {{{llmc_active_lanes(line)}}}; }
 
-template <unsigned N, class Parent = void>
-struct thread_block_tile;
 template <unsigned N>
-struct thread_block_tile<N, void> : LlmcLanes {
-    static_assert(N >= 1 && N <= 32 && (N & (N - 1)) == 0, "a tile has 1, 2, 4, 8, 16 or 32 threads");
+struct LlmcTile : LlmcLanes {
+    static_assert(N >= 1 && (N & (N - 1)) == 0, "a tile has 1, 2, 4, 8, 16, 32, 64, 128, 256 or 512 threads");
     static constexpr unsigned tile_size = N;
     unsigned meta_rank, meta_size;
 
@@ -98,14 +103,25 @@ struct thread_block_tile<N, void> : LlmcLanes {
         return this->from_rank(value, thread_rank() ^ flip, line);
     }
 };
-template <unsigned N, class Parent>
-struct thread_block_tile : thread_block_tile<N, void> {};
+}  // namespace cooperative_groups
+#include "llmc_large_groups.h"
+namespace cooperative_groups {
+template <bool large, unsigned N> struct LlmcTileOf { using type = LlmcTile<N>; };
+template <unsigned N> struct LlmcTileOf<true, N> { using type = LlmcLargeTile<N>; };
+template <unsigned N, class Parent = void>
+struct thread_block_tile : LlmcTileOf<(N > 32), N>::type {};
+template <unsigned N>
+struct thread_block_tile<N, void> : LlmcTileOf<(N > 32), N>::type {
+    thread_block_tile() = default;
+    template <class Parent>  // a tile forgets where it comes from
+    LLMC_METHOD thread_block_tile(const thread_block_tile<N, Parent>& tile) : LlmcTileOf<(N > 32), N>::type(tile) {}
+};
 
 LLMC_INLINE unsigned llmc_tile_mask(unsigned n) { return (~0u >> (32 - n)) << (llmc_lane() & -n & 31); }
 template <unsigned N, class Parent>
 LLMC_INLINE thread_block_tile<N, Parent> tiled_partition(const Parent& parent) {
     thread_block_tile<N, Parent> tile;
-    tile.mask = llmc_tile_mask(N);
+    if constexpr (N <= 32) tile.mask = llmc_tile_mask(N);
     tile.meta_rank = parent.thread_rank() / N;
     tile.meta_size = (parent.size() + N - 1) / N;
     return tile;

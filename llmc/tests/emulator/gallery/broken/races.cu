@@ -109,6 +109,93 @@ extern "C" __global__ void counters_cleared_too_late(int* counts, const int* x) 
     if (t < 4) atomicAdd(&counts[t], mine[t]);
 }
 
+extern "C" __global__ void sum_read_too_early(float* out, const float* x) {
+    __shared__ float sum;
+    if (threadIdx.x == 0) sum = 0.0f;
+    __syncthreads();
+    atomicAdd(&sum, x[threadIdx.x]);  //! race|missing-syncwarp
+    if (threadIdx.x == 0) *out = sum;  //! race|missing-syncwarp
+}
+
+// The last thread in the order of the emulator, which need not be the last on a GPU.
+extern "C" __global__ void sum_read_by_the_last_thread(float* out, const float* x) {
+    __shared__ float sum;
+    if (threadIdx.x == 0) sum = 0.0f;
+    __syncthreads();
+    atomicAdd(&sum, x[threadIdx.x]);  //! race|missing-syncwarp
+    if (threadIdx.x == blockDim.x - 1) *out = sum;  //! race|missing-syncwarp
+}
+
+extern "C" __global__ void histogram_read_too_early(int* counts, const int* x) {
+    __shared__ int mine[4];
+    int t = threadIdx.x;
+    if (t < 4) mine[t] = 0;
+    __syncthreads();
+    atomicAdd(&mine[x[t]], 1);  //! race|missing-syncwarp
+    if (t < 4) counts[t] = mine[t];  //! race|missing-syncwarp
+}
+
+extern "C" __global__ void maximum_used_too_early(float* out, const int* x) {
+    __shared__ int largest;
+    if (threadIdx.x == 0) largest = 1;
+    __syncthreads();
+    atomicMax(&largest, x[threadIdx.x]);  //! race|missing-syncwarp
+    out[threadIdx.x] = x[threadIdx.x] / (float)largest;  //! race|missing-syncwarp
+}
+
+// The place is read by itself, and the value that atomicAdd returns is thrown away.
+extern "C" __global__ void place_read_before_it_is_taken(int* out, int* count, const int* x) {
+    int t = threadIdx.x;
+    if (x[t] == 1) {
+        int place = *count;  //! race|missing-syncwarp
+        atomicAdd(count, 1);  //! race|missing-syncwarp
+        out[place] = t;
+    }
+}
+
+// __syncthreads() waits for this block, not for the others, which are still adding.
+extern "C" __global__ void total_read_in_the_same_launch(float* out, float* total, const float* x) {
+    atomicAdd(total, x[blockIdx.x * blockDim.x + threadIdx.x]);  //! race
+    __syncthreads();
+    if (threadIdx.x == 0) out[blockIdx.x] = *total;  //! race
+}
+
+extern "C" __global__ void total_cleared_in_the_same_launch(float* total, const float* x) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i == 0) *total = 0.0f;  //! race|missing-syncwarp
+    atomicAdd(total, x[i]);  //! race|missing-syncwarp
+}
+
+extern "C" __global__ void total_scaled_by_the_last_thread(float* total, const float* x, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    atomicAdd(total, x[i]);  //! race|missing-syncwarp
+    if (i == n - 1) *total /= n;  //! race|missing-syncwarp
+}
+
+extern "C" __global__ void counter_cleared_before_all_have_read_it(int* out, const int* x) {
+    __shared__ int n;
+    int t = threadIdx.x;
+    if (t == 0) n = 0;
+    __syncthreads();
+    for (int r = 0; r < 3; r++) {
+        if (x[t] > r) atomicAdd(&n, 1);  //! race|missing-syncwarp
+        __syncthreads();
+        out[t] = n;
+        __syncthreads();
+        if (t == 0) n = 0;  //! race|missing-syncwarp
+    }
+}
+
+// A flag that is neither atomic nor volatile for the one who waits: the compiler may read it once and never again.
+extern "C" __global__ void flag_read_plainly(float* out, float* data, int* flag) {
+    if (threadIdx.x == 32) {
+        data[0] = 3.0f;
+        __threadfence();
+        atomicExch(flag, 1);  //! race
+    }
+    if (threadIdx.x == 0 && *flag == 1) out[0] = data[0];  //! race
+}
+
 extern "C" __global__ void merged_without_atomics(int* counts, const int* x) {
     __shared__ int mine[4];
     int t = threadIdx.x;

@@ -130,6 +130,109 @@ extern "C" __global__ void float_maximum_by_cas(float* largest, const float* x) 
     atomic_max(largest, x[blockIdx.x * blockDim.x + threadIdx.x]);
 }
 
+// As above, but most threads see at a glance that theirs is not larger, and go.
+__device__ void atomic_max_if_larger(float* address, float value) {
+    int *bits = reinterpret_cast<int*>(address), old = *bits;
+    while (__int_as_float(old) < value) {
+        int assumed = old;
+        old = atomicCAS(bits, assumed, __float_as_int(value));
+        if (old == assumed) return;
+    }
+}
+
+extern "C" __global__ void float_maximum_at_a_glance(float* largest, const float* x) {
+    atomic_max_if_larger(largest, x[blockIdx.x * blockDim.x + threadIdx.x]);
+}
+
+extern "C" __global__ void maximum_at_a_glance(int* out, const int* x) {
+    __shared__ int largest;
+    if (threadIdx.x == 0) largest = -1;
+    __syncthreads();
+    if (x[threadIdx.x] > largest)
+        atomicMax(&largest, x[threadIdx.x]);
+    __syncthreads();
+    if (threadIdx.x == 0) *out = largest;
+}
+
+extern "C" __global__ void first_visit(int* visited, int* count, const int* x) {
+    int vertex = x[blockIdx.x * blockDim.x + threadIdx.x];
+    if (visited[vertex] == 0 && atomicCAS(&visited[vertex], 0, 1) == 0) atomicAdd(count, 1);
+}
+
+// Sums by atomics, which the last thread of the last block to come reads and clears for the next launch.
+extern "C" __global__ void total_by_the_last_thread(float* out, float* total, unsigned* tickets, const float* x) {
+    atomicAdd(total, x[blockIdx.x * blockDim.x + threadIdx.x]);
+    __threadfence();
+    if (atomicAdd(tickets, 1u) == gridDim.x * blockDim.x - 1) {
+        *out = *total;
+        *total = 0.0f;
+        *tickets = 0;
+    }
+}
+
+extern "C" __global__ void mean_and_variance_by_atomics(float* out, const float* x) {
+    __shared__ float sum, squares;
+    int t = threadIdx.x, n = blockDim.x;
+    if (t == 0) sum = squares = 0.0f;
+    __syncthreads();
+    atomicAdd(&sum, x[t]);
+    __syncthreads();
+    float mean = sum / n;
+    atomicAdd(&squares, (x[t] - mean) * (x[t] - mean));
+    __syncthreads();
+    if (t == 0) out[0] = mean, out[1] = squares / n;
+}
+
+// Each warp counts for itself: __syncwarp is enough.
+extern "C" __global__ void histogram_of_each_warp(int* counts, const int* x) {
+    __shared__ int mine[2][32];
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    mine[warp][lane] = 0;
+    __syncwarp();
+    atomicAdd(&mine[warp][x[threadIdx.x]], 1);
+    __syncwarp();
+    counts[threadIdx.x] = mine[warp][lane];
+}
+
+// Blocks take rows from a queue until none is left.
+extern "C" __global__ void queue_of_rows(int* out, int* next, int rows) {
+    __shared__ int row;
+    while (true) {
+        if (threadIdx.x == 0) row = atomicAdd(next, 1);
+        __syncthreads();
+        int mine = row;
+        __syncthreads();
+        if (mine >= rows) return;
+        out[mine * blockDim.x + threadIdx.x] = mine;
+    }
+}
+
+// Each block has a row of its own, so what its atomics leave is there after a barrier.
+extern "C" __global__ void row_of_a_block(float* out, const float* x) {
+    float* row = out + blockIdx.x * blockDim.x;
+    int t = threadIdx.x, n = blockDim.x;
+    row[t] = 0.0f;
+    __syncthreads();
+    atomicAdd(&row[t / 2], x[blockIdx.x * n + t]);
+    __syncthreads();
+    row[t] *= 2.0f;
+}
+
+// A volatile read is meant to see what atomics do.
+extern "C" __global__ void volatile_flag_set_by_an_atomic(float* out, float* data, int* flag, const float* x) {
+    if (threadIdx.x == 1) {
+        data[0] = x[0];
+        __threadfence();
+        atomicExch(flag, 1);
+    }
+    if (threadIdx.x == 0) {
+        while (*(volatile int*)flag == 0) {
+        }
+        __threadfence();
+        out[0] = data[0];
+    }
+}
+
 // One atomic a warp: the first lane adds for all who want a place.
 extern "C" __global__ void compact(int* out, int* count, const int* x, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x % 32, base = 0;

@@ -1,4 +1,4 @@
-// cooperative_groups::memcpy_async and wait. The copy happens at once; wait is a barrier of the group, as on a GPU.
+// cooperative_groups::memcpy_async, and wait: for the copies of all threads of the group. The data is not there before.
 #pragma once
 
 #include "../../llmc_copy.h"
@@ -6,13 +6,20 @@
 
 namespace cooperative_groups {
 template <class Group, class T, class Size>
-LLMC_INLINE void memcpy_async(const Group& group, T* to, const T* from, Size bytes) {
+LLMC_INLINE void memcpy_async(const Group& group, T* to, const T* from, const Size& bytes) {
     llmc_copy(to, from, bytes, group.thread_rank(), group.size());
+    llmc_commit_copies();
 }
 template <class Group, class T>
 LLMC_INLINE void memcpy_async(const Group& group, T* to, size_t room, const T* from, size_t count) {  // in elements
-    llmc_copy(to, from, sizeof(T) * (room < count ? room : count), group.thread_rank(), group.size());
+    memcpy_async(group, to, from, sizeof(T) * (room < count ? room : count));
 }
-template <class Group> LLMC_INLINE void wait(const Group& group, LLMC_HERE) { group.sync(line); }
-template <unsigned stages, class Group> LLMC_INLINE void wait_prior(const Group& group, LLMC_HERE) { group.sync(line); }
+template <class Group> LLMC_INLINE void wait(const Group& group, LLMC_HERE) {
+    llmc_wait_copies(0);
+    group.sync(line);
+}
+template <unsigned stages, class Group> LLMC_INLINE void wait_prior(const Group& group, LLMC_HERE) {
+    llmc_wait_copies(stages);  // all but the last copies, each call of memcpy_async being one
+    group.sync(line);
+}
 }  // namespace cooperative_groups

@@ -17,4 +17,8 @@ template <class T, class Op>
 LLMC_INLINE T reduce(const LlmcLanes& group, T value, Op op, LLMC_HERE) {
     return llmc_reduce(group.mask, value, op, line);
 }
+template <unsigned N, class T, class Op>
+LLMC_INLINE T reduce(const LlmcLargeTile<N>&, T value, Op op) {
+    return llmc_tile_reduce<N>(value, op);
+}
 }  // namespace cooperative_groups

@@ -1,0 +1,85 @@
+"""Mistakes with functions: another one, none at all, a keyword left out, arguments swapped, a range."""
+
+import ast
+
+from llmc.course.mutants.places import quoted, with_fields
+
+OTHER_FUNCTION = {
+    "mean": ["sum"],
+    "sum": ["mean", "max"],
+    "max": ["min", "sum"],
+    "min": ["max"],
+    "maximum": ["minimum"],
+    "minimum": ["maximum"],
+    "var": ["std"],
+    "std": ["var"],
+    "argmax": ["argmin"],
+    "exp": ["exp2"],
+    "log": ["log2", "log10"],
+    "sqrt": ["square"],
+    "square": ["abs", "sqrt"],
+    "tanh": ["sin"],
+    "cos": ["sin"],
+    "zeros": ["ones"],
+    "zeros_like": ["ones_like"],
+    "ones": ["zeros"],
+    "triu": ["tril"],
+    "tril": ["triu"],
+    "ceil": ["floor"],
+    "any": ["all"],
+    "all": ["any"],
+}
+
+
+def call(place):
+    node, function = place.node, place.node.func
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    for other in OTHER_FUNCTION.get(name, ()):
+        changed = (
+            with_fields(function, attr=other) if isinstance(function, ast.Attribute) else ast.Name(other, ast.Load())
+        )
+        yield 1, f"with {other} in place of {name} in {quoted(node)}", with_fields(node, func=changed)
+    method = isinstance(function, ast.Attribute) and getattr(function.value, "id", "") not in ("np", "math", "numba")
+    inner = function.value if method else next(iter(node.args), None)
+    if name in ("range", "enumerate", "zip", "len", "slice"):
+        yield from _range(place, name)
+    elif inner is not None and not isinstance(inner, ast.Starred):
+        if name in ("transpose", "swapaxes"):
+            yield 2, f"with a reshape in place of the transpose in {quoted(node)}", _reshaped(node)
+        yield 2, f"without {name} in {quoted(node)}", inner
+    for k, keyword in enumerate(node.keywords):
+        if keyword.arg not in ("dtype", "out", "copy"):
+            rest = node.keywords[:k] + node.keywords[k + 1 :]
+            yield 3, f"without {quoted(keyword)} in {quoted(node)}", with_fields(node, keywords=rest)
+    for k in range(len(node.args) - 1):
+        args = [*node.args[:k], node.args[k + 1], node.args[k], *node.args[k + 2 :]]
+        swapped = f"with {quoted(node.args[k])} and {quoted(node.args[k + 1])} in the other order"
+        yield 3, swapped + f" in {quoted(node)}", with_fields(node, args=args)
+
+
+def _reshaped(node):
+    """The entries of what is transposed, in their old order, in the shape of the transpose."""
+    before = node.value if isinstance(node, ast.Attribute) else node.func.value
+    return ast.Call(ast.Attribute(before, "reshape", ast.Load()), [ast.Attribute(node, "shape", ast.Load())], [])
+
+
+def _range(place, name):
+    node = place.node
+    if name == "range":
+        for k, bound in enumerate(node.args):
+            for step, word in ((ast.Add(), "+ 1"), (ast.Sub(), "- 1")):
+                args = [*node.args]
+                args[k] = ast.BinOp(bound, step, ast.Constant(1))
+                yield 2, f"with {quoted(bound)} {word} in {quoted(node)}", with_fields(node, args=args)
+        if len(node.args) == 3:
+            backwards = ast.Call(ast.Name("reversed", ast.Load()), [node], [])
+            yield 1, f"with {quoted(node)} in the other direction", backwards
+        if len(node.args) == 1:
+            yield 2, f"from 1 on in {quoted(node)}", with_fields(node, args=[ast.Constant(1), *node.args])
+            yield 3, f"with {quoted(node)} backwards", ast.Call(ast.Name("reversed", ast.Load()), [node], [])
+
+
+def attribute(place):
+    if place.node.attr == "T":
+        yield 1, f"without the transpose in {quoted(place.node)}{place.around}", place.node.value
+        yield 2, f"with a reshape in place of the transpose in {quoted(place.node)}", _reshaped(place.node)

@@ -1,0 +1,63 @@
+"""Mistakes with constants: an axis, a bound of a slice, an index, one too many."""
+
+import ast
+
+from llmc.course.mutants.places import quoted, with_fields
+
+
+def constant(place):
+    value, owner = place.node.value, place.owner
+    if isinstance(value, bool):
+        yield 2, f"with {not value} in place of {value}{place.around}", ast.Constant(not value)
+    elif isinstance(value, int) and is_axis(place):
+        yield from axes(place, value, (0, 1, 2))
+    elif isinstance(value, int) and not isinstance(owner, ast.UnaryOp):
+        for other in dict.fromkeys((value + 1, value - 1)):
+            yield 2, f"with {other} in place of {value}{place.around}", ast.Constant(other)
+    elif isinstance(value, float):
+        for other in dict.fromkeys((2 * value, value / 2, value * 10, 0.0, 1.0)):
+            if other != value:
+                yield 2, f"with {other:g} in place of {value:g}{place.around}", ast.Constant(other)
+
+
+def is_axis(place) -> bool:
+    """Is it a number in `axis=(0, 1)` or `axis=-1`?"""
+    within = [node for node in place.above[:2] if isinstance(node, ast.keyword) and node.arg == "axis"]
+    return bool(within) and isinstance(getattr(place.node, "operand", place.node), ast.Constant)
+
+
+def axes(place, axis, all_axes):
+    for other in all_axes:
+        if other != axis:
+            yield 1, f"with axis {other} in place of axis {axis}{place.around}", ast.Constant(other)
+
+
+def slice_(place):
+    node = place.node
+    for field, word in (("lower", "beginning"), ("upper", "end")):
+        bound = getattr(node, field)
+        if bound is None:
+            edge = ast.Constant(1 if field == "lower" else -1)
+            yield 2, f"with {quoted(edge)} as the {word} of the slice{place.around}", with_fields(node, **{field: edge})
+            continue
+        yield 2, f"without the {word} of the slice {quoted(node)}{place.around}", with_fields(node, **{field: None})
+        if node.lower is None and node.step is None:
+            last = ast.Slice(ast.UnaryOp(ast.USub(), bound), None, None)
+            yield 2, f"with the last {quoted(bound)} in place of the first{place.around}", last
+        for step, sign in ((ast.Add(), "+"), (ast.Sub(), "-")):
+            moved = ast.BinOp(bound, step, ast.Constant(1))
+            yield (
+                2,
+                f"with {quoted(bound)} {sign} 1 in the slice {quoted(node)}{place.around}",
+                with_fields(node, **{field: moved}),
+            )
+
+
+def index(place):
+    """x[i + 1] and x[i - 1] for x[i]."""
+    inside = isinstance(place.owner, ast.Subscript) and place.field == "slice"
+    inside |= isinstance(place.owner, ast.Tuple) and len(place.above) > 1 and isinstance(place.above[1], ast.Subscript)
+    if inside and isinstance(place.node, ast.Name):
+        for step in (ast.Add(), ast.Sub()):
+            moved = ast.BinOp(place.node, step, ast.Constant(1))
+            yield 2, f"with the index {quoted(moved)} in place of {quoted(place.node)}{place.around}", moved

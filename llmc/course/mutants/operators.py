@@ -1,0 +1,87 @@
+"""Mistakes with operators: a term or factor left out, a sign, an order, a comparison, a condition."""
+
+import ast
+
+from llmc.course.mutants.numbers import axes, is_axis
+from llmc.course.mutants.places import quoted, with_fields
+
+OTHER_OPERATOR = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mod}
+SIGN = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.MatMult: "@"}
+OTHER_COMPARISON = {
+    ast.Lt: (ast.LtE, ast.Gt),
+    ast.LtE: (ast.Lt, ast.GtE),
+    ast.Gt: (ast.GtE, ast.Lt),
+    ast.GtE: (ast.Gt, ast.LtE),
+    ast.Eq: (ast.NotEq,),
+    ast.NotEq: (ast.Eq,),
+    ast.In: (ast.NotIn,),
+    ast.NotIn: (ast.In,),
+    ast.Is: (ast.IsNot,),
+    ast.IsNot: (ast.Is,),
+}
+
+
+def operation(place):
+    node, left, right = place.node, place.node.left, place.node.right
+    sign = SIGN.get(type(node.op))
+    if isinstance(node.op, (ast.Add, ast.Sub)):
+        alone = right if isinstance(node.op, ast.Add) else ast.UnaryOp(ast.USub(), right)
+        yield 0, f"without the term {quoted(right)}{place.around}", left
+        yield 0, f"without the term {quoted(left)}{place.around}", alone
+    elif isinstance(node.op, ast.Mult):
+        yield 0, f"without the factor {quoted(right)}{place.around}", left
+        yield 0, f"without the factor {quoted(left)}{place.around}", right
+    elif isinstance(node.op, (ast.Div, ast.FloorDiv)):
+        yield 0, f"without the division by {quoted(right)}{place.around}", left
+        yield 2, f"with 1 in place of {quoted(left)} over {quoted(right)}", with_fields(node, left=ast.Constant(1))
+        yield 3, f"with {quoted(right)} over {quoted(left)}", with_fields(node, left=right, right=left)
+    elif isinstance(node.op, ast.Pow):
+        yield 1, f"without the exponent {quoted(right)} of {quoted(left)}", left
+        yield 1, f"with the exponent of {quoted(node)} negated", with_fields(node, right=ast.UnaryOp(ast.USub(), right))
+    elif isinstance(node.op, ast.MatMult):
+        yield 1, f"with {quoted(left)} transposed in {quoted(node)}", with_fields(node, left=_transposed(left))
+        yield 1, f"with {quoted(right)} transposed in {quoted(node)}", with_fields(node, right=_transposed(right))
+        yield 2, f"with {quoted(right)} before {quoted(left)}", with_fields(node, left=right, right=left)
+        yield 3, f"with * in place of @ in {quoted(node)}", with_fields(node, op=ast.Mult())
+    if type(node.op) in OTHER_OPERATOR:
+        other = OTHER_OPERATOR[type(node.op)]
+        yield (
+            1,
+            f"with {SIGN[other]} in place of {sign} before {quoted(right)}{place.around}",
+            with_fields(node, op=other()),
+        )
+
+
+def _transposed(node):
+    """node.swapaxes(-1, -2)"""
+    return ast.Call(ast.Attribute(node, "swapaxes", ast.Load()), [ast.Constant(-1), ast.Constant(-2)], [])
+
+
+def negation(place):
+    if is_axis(place):
+        yield from axes(place, -place.node.operand.value, (-1, -2, -3))
+        return
+    yield 1, f"without the sign of {quoted(place.node)}{place.around}", place.node.operand
+
+
+def comparison(place):
+    node = place.node
+    if len(node.ops) == 1:
+        for other in OTHER_COMPARISON.get(type(node.ops[0]), ()):
+            new = with_fields(node, ops=[other()])
+            yield 1, f"with {quoted(new)} in place of {quoted(node)}", new
+
+
+def logic(place):
+    node = place.node
+    other = with_fields(node, op=ast.Or() if isinstance(node.op, ast.And) else ast.And())
+    yield 2, f"with {quoted(other)} in place of {quoted(node)}", other
+    for k, value in enumerate(node.values):
+        rest = node.values[:k] + node.values[k + 1 :]
+        yield 1, f"without the condition {quoted(value)}", with_fields(node, values=rest) if len(rest) > 1 else rest[0]
+
+
+def choice(place):
+    node = place.node
+    yield 1, f"with {quoted(node.body)}, whether {quoted(node.test)} or not", node.body
+    yield 1, f"with {quoted(node.orelse)}, whether {quoted(node.test)} or not", node.orelse

@@ -1,0 +1,3 @@
+// Philox alone: the same as in curand_kernel.h.
+#pragma once
+#include "curand_kernel.h"

@@ -1,0 +1,351 @@
+"""From a mistake in a kernel to the words about it: lines and calls that are named, advice that would mend it."""
+
+import numpy as np
+import pytest
+
+from llmc.cuda import KernelError, RawModule, device, empty, inspect
+
+CODE = r"""
+__device__ float warp_sum(float v) {
+    for (int step = 16; step > 0; step /= 2) v += __shfl_xor_sync(~0u, v, step);  // @shuffle
+    return v;
+}
+__device__ float block_sum(float v) {
+    __shared__ float sums[2];
+    v = warp_sum(v);
+    if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = v;  // @sums-write
+    __syncthreads();
+    return sums[0] + sums[1];  // @sums-read
+}
+__device__ float load(const float* p, int i) {
+    return p[i];  // @load
+}
+__device__ float load_next(const float* p, int i) { return load(p, i + 1); }  // @next
+extern "C" {
+__global__ void shuffles_with_half_a_warp(float* out, const float* x, int n) {
+    float v = warp_sum(x[threadIdx.x]);
+    out[threadIdx.x] = warp_sum(v);  // @second-sum
+}
+__global__ void helper_called_twice(float* out, const float* x, int n) {
+    float mean = block_sum(x[threadIdx.x]) / n;  // @first-call
+    float d = x[threadIdx.x] - mean;
+    out[threadIdx.x] = block_sum(d * d);  // @second-call
+}
+__global__ void helper_called_in_a_loop(float* out, const float* x, int n) {
+    float sum = 0.0f;
+    for (int r = 0; r < 3; r++) {
+        sum += block_sum(x[threadIdx.x] + r);  // @call-in-loop
+    }
+    out[threadIdx.x] = sum;
+}
+__global__ void loads_too_far(float* out, const float* x, int n) {
+    float here = load(x, threadIdx.x);
+    out[threadIdx.x] = here + load_next(x, threadIdx.x);  // @far-call
+}
+__global__ void overflows_in_a_helper(float* out, const float* x, int n) {
+    out[threadIdx.x] = load(x, (2147483600 + (int)threadIdx.x + n) / 2147483647);  // @overflow
+}
+__global__ void one_element(int* out, const int* x, int n) {
+    __shared__ int s[4];
+    s[threadIdx.x % 4] = threadIdx.x;  // @one-element
+    __syncthreads();
+    out[threadIdx.x] = s[threadIdx.x % 4];
+}
+__global__ void counts(int* out, const int* x, int n) {
+    out[x[threadIdx.x] % 4] += 1;  // @counts
+}
+__global__ void tree_in_a_warp(float* out, const float* x, int n) {
+    __shared__ float s[32];
+    int t = threadIdx.x;
+    s[t] = x[t];
+    __syncwarp();
+    for (int half = 16; half > 0; half /= 2) {
+        if (t < half) s[t] += s[t + half];  // @tree
+    }
+    if (t == 0) *out = s[0];
+}
+__global__ void both_in_a_branch(float* out, const float* x, int n) {
+    __shared__ float s[64];
+    int t = threadIdx.x;
+    if (t < 48) {  // @branch
+        s[t] = x[t];  // @branch-write
+        out[t] = s[47 - t];  // @branch-read
+    }
+}
+__global__ void both_in_an_uneven_loop(float* out, const float* x, int n) {
+    __shared__ float s[256];
+    for (int i = threadIdx.x; i < n; i += blockDim.x) {  // @uneven
+        s[i] = x[i];
+        out[i] = s[n - 1 - i];
+    }
+}
+__global__ void warp_barrier_between_warps(float* out, const float* x, int n) {
+    __shared__ float s[64];
+    s[threadIdx.x] = x[threadIdx.x];  // @write
+    __syncwarp();
+    out[threadIdx.x] = s[63 - threadIdx.x];  // @read
+}
+__global__ void check_is_right(float* out, const float* x, int n) {
+    int i = threadIdx.x;
+    if (i <= n - 1) out[i] = x[i + 1];
+}
+__global__ void check_of_a_loop(float* out, const float* x, int n) {
+    for (int k = 0; k <= 1; k++) out[threadIdx.x] = x[threadIdx.x + k];
+}
+__global__ void check_is_wrong(float* out, const float* x, int n) {
+    int i = threadIdx.x;
+    if (i <= n) out[i] = x[i];  // @wrong-check
+}
+__global__ void traps(int* out, const int* x, int n) {
+    if (threadIdx.x == 3) __trap();  // @trap
+}
+__global__ void divides(int* out, const int* x, int n) {
+    out[threadIdx.x] = x[threadIdx.x] / n;  // @divide
+}
+__global__ void does_nothing(int* out, const int* x, int n) {}
+__global__ void runs_forever(float* out, const float* x, int n) {
+    float v = 1.0f;
+    while (v > 0.0f) v = v * 0.5f + 1.0f;  // @forever
+    out[threadIdx.x] = v;
+}
+__global__ void spins_forever(int* lock, const int* x, int n) {
+    while (atomicCAS(lock, 0, 1) != 0) {  // @spin
+    }
+}
+__global__ void volatile_local(int* out, const int* x, int n) {
+    volatile int k = 0;
+    while (k < n) k = k + 1;
+    out[threadIdx.x] = k;
+}
+__global__ void maximum_by_cas(int* out, const int* x, int n) {
+    int old = *out, assumed;  // @empty
+    do {
+        assumed = old;
+        old = atomicCAS(out, assumed, max(assumed, x[threadIdx.x]));
+    } while (old != assumed);
+}
+__global__ void waits_forever(int* out, const int* x, int n) {
+    while (true) __syncthreads();  // @wait
+}
+__global__ void prints(int* out, const int* x, int n) {
+    for (int k = 0; k < n; k++) printf("thread %d says %d\n", (int)threadIdx.x, k);
+}
+__global__ void prints_a_long_line(int* out, const int* x, int n) { printf("%0*d|\n", n, 7); }
+__global__ void sum_without_a_start(float* out, const float* x, int n) {
+    float sum;  // @declared
+    for (int i = threadIdx.x; i < n; i += blockDim.x) sum += x[i];
+    out[threadIdx.x] = sum;  // @used
+}
+__global__ void lanes_without_a_value(float* out, const float* x, int n) {
+    float v;  // @lane-declared
+    if (threadIdx.x < n) v = x[threadIdx.x];
+    out[threadIdx.x] = warp_sum(v);  // @lane-used
+}
+__global__ void guarded_twice(float* out, const float* x, int n) {
+    float v;
+    if (threadIdx.x < n) v = x[threadIdx.x];
+    __syncthreads();
+    if (threadIdx.x < n) out[threadIdx.x] = v;
+}
+}
+"""
+
+
+def at(mark) -> int:
+    """The line that carries the mark."""
+    return next(number for number, text in enumerate(CODE.splitlines(), 1) if text.endswith(f"@{mark}"))
+
+
+@pytest.fixture(autouse=True)
+def emulator(monkeypatch):
+    monkeypatch.setenv("LLMC_EMULATOR_SECONDS", "1")
+    before = device()
+    device("emulator")
+    yield
+    device(before)
+
+
+@pytest.fixture(scope="module")
+def module():
+    before = device()
+    device("emulator")
+    yield {check: RawModule(code=CODE, check=check) for check in (True, False)}
+    device(before)
+
+
+def arguments(dtype, n, value=1):
+    return np.zeros(256, dtype), np.full(256, value, dtype), np.int32(n)
+
+
+@pytest.fixture
+def report(module):
+    def of(name, threads=64, n=64, dtype=np.float32, value=1, arrays=None):
+        given = arguments(dtype, n, value) if arrays is None else (*arrays, np.int32(n))
+        return inspect(module[True].get_function(name), (1,), (threads,), given, measure=False)
+
+    return of
+
+
+# ------------------------------------------------------------------------------------------------ calls
+
+
+def test_a_race_between_two_calls_of_a_helper_names_both_calls(report):
+    found = report("helper_called_twice").problems[0]
+    assert (found.line, found.calls) == (at("sums-read"), (at("first-call"),))
+    assert (found.line2, found.calls2) == (at("sums-write"), (at("second-call"),))
+    where = f"line {at('sums-read')}, called at line {at('first-call')}, and line {at('sums-write')}, called at line "
+    assert where + str(at("second-call")) in found.text
+    assert f"`__syncthreads();` between line {at('first-call')} and line {at('second-call')}" in found.text
+
+
+def test_a_race_of_a_helper_called_in_a_loop_wants_a_barrier_at_its_end(report):
+    text = report("helper_called_in_a_loop").problems[0].text
+    assert f"lines {at('sums-read')} and {at('sums-write')}, called at line {at('call-in-loop')}:" in text
+    assert "at the end of the function, or after the call on line" in text and "Put `__syncthreads" not in text
+
+
+def test_an_access_in_a_helper_names_the_lines_that_lead_there(report):
+    found = report("loads_too_far", arrays=(np.zeros(64, np.float32), np.zeros(64, np.float32))).problems[0]
+    assert found.calls == (at("next"), at("far-call"))
+    assert f"line {at('load')}, called at line {at('next')} from line {at('far-call')}:" in found.text
+
+
+def test_a_warp_function_in_a_helper_names_the_calls(report):
+    (found,) = report("shuffles_with_half_a_warp", 16).problems
+    first = at("second-sum") - 1
+    assert (found.kind, found.line) == ("inactive-lane", at("shuffle"))
+    assert f"line {at('shuffle')}, called at lines {first} and {first + 1}:" in found.text
+
+
+def test_arithmetic_is_where_it_is_written(report):
+    found = report("overflows_in_a_helper", n=100).problems[0]
+    assert (found.kind, found.line, found.calls) == ("integer-overflow", at("overflow"), ())
+
+
+# ------------------------------------------------------------------------------------------------ advice
+
+
+@pytest.mark.parametrize(
+    ("name", "threads"), [("one_element", 32), ("one_element", 64), ("counts", 32), ("counts", 64)]
+)
+def test_no_barrier_is_advised_where_two_threads_have_one_index(report, name, threads):
+    (found,) = report(name, threads, dtype=np.int32).problems
+    assert "The index is the same for both threads" in found.text and "__sync" not in found.text
+
+
+def test_a_tree_in_a_warp_wants_syncwarp(report):
+    (found,) = report("tree_in_a_warp", 32).problems
+    assert found.line == found.line2 == at("tree")
+    assert "`__syncwarp();` at the end of the loop's body" in found.text
+
+
+def test_no_barrier_is_advised_inside_a_branch(report):
+    text = report("both_in_a_branch").problems[0].text
+    assert f"not inside the `if` on line {at('branch')} unless all threads of the block take it" in text
+
+
+def test_no_barrier_is_advised_inside_a_loop_with_rounds_for_each_thread(report):
+    text = report("both_in_an_uneven_loop", n=256).problems[0].text
+    assert f"run the loop on line {at('uneven')} different numbers of times" in text and "two loops" in text
+
+
+def test_a_barrier_of_a_warp_does_not_count_between_warps(report):
+    (found,) = report("warp_barrier_between_warps").problems
+    assert f"Put `__syncthreads();` between line {at('write')} and line {at('read')}" in found.text
+
+
+@pytest.mark.parametrize("name", ["check_is_right", "check_of_a_loop"])
+def test_a_check_that_is_right_is_not_blamed(report, name):
+    text = report(name, arrays=(np.zeros(64, np.float32), np.zeros(64, np.float32))).problems[0].text
+    assert "x[64]" in text and "one too many" not in text
+
+
+def test_a_check_that_lets_one_too_many_through_is(report):
+    text = report("check_is_wrong", 128, arrays=(np.zeros(64, np.float32), np.zeros(64, np.float32))).problems[0].text
+    assert f"The check on line {at('wrong-check')} lets one too many through" in text
+
+
+# ------------------------------------------------------------------------------------------------ ends
+
+
+def error(module, name, check, grid=1, dtype=np.int32, n=64, value=1):
+    with pytest.raises(KernelError) as raised:
+        module[check].get_function(name)((grid,), (32,), arguments(dtype, n, value))
+    return str(raised.value)
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_trap_is_no_crash_of_a_pointer(module, check):
+    text = error(module, "traps", check)
+    assert f"line {at('trap')}: `if (threadIdx.x == 3) __trap();" in text and "was reached" in text
+    assert "pointer" not in text
+
+
+def test_the_smallest_integer_by_minus_one_is_an_overflow(module):
+    text = error(module, "divides", True, n=-1, value=-(2**31))
+    assert f"integer overflow: kernel divides, line {at('divide')}" in text and "the quotient does not fit" in text
+    assert "by zero" in error(module, "divides", True, n=0)
+    assert "by zero, or the smallest one by -1" in error(module, "divides", False, n=-1, value=-(2**31))
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_too_many_blocks_are_not_taken_for_an_endless_loop(module, check):
+    text = error(module, "does_nothing", check, grid=2 * 10**9)
+    assert "of the grid's 2,000,000,000 blocks had run when the time was up" in text
+    assert "check how the size of the grid is computed" in text and "loop" not in text
+
+
+@pytest.mark.parametrize(
+    ("name", "mark", "dtype"),
+    [("runs_forever", "forever", np.float32), ("spins_forever", "spin", np.int32), ("waits_forever", "wait", np.int32)],
+)
+def test_an_unchecked_kernel_without_an_end_names_its_line(module, name, mark, dtype):
+    text = error(module, name, False, dtype=dtype)
+    assert f"no end in sight: kernel {name}, line {at(mark)}:" in text
+
+
+def test_a_volatile_local_is_no_flag_to_wait_for(report):
+    assert report("volatile_local", 1, n=300_000, dtype=np.int32).ok
+
+
+def test_a_read_that_an_atomic_settles_may_still_find_nothing(report):
+    found = report("maximum_by_cas", dtype=np.int32, arrays=(empty(1, np.int32), np.arange(64, dtype=np.int32)))
+    assert [(problem.kind, problem.line) for problem in found.problems][0] == ("uninitialised", at("empty"))
+
+
+def test_threads_that_spin_for_nothing_name_their_line(module):
+    text = error(module, "spins_forever", True)
+    assert f"deadlock: kernel spins_forever, line {at('spin')}:" in text and "that no thread writes any more" in text
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_what_is_not_printed_is_counted(module, check, capsys):
+    module[check].get_function("prints")((1,), (64,), arguments(np.int32, 2000))
+    printed = capsys.readouterr().out
+    shown, _, rest = printed.rpartition("\n... and ")
+    total = sum(len(f"thread {t} says {k}\n") for t in range(64) for k in range(2000))
+    assert len(shown) > 10**6 and rest.endswith(" characters more: a launch can print 1 MB, so print less.\n")
+    assert len(shown) + int(rest.split()[0].replace(",", "")) == total
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_a_long_line_is_printed_whole(module, check, capsys):
+    module[check].get_function("prints_a_long_line")((1,), (1,), arguments(np.int32, 5000))
+    assert capsys.readouterr().out == f"{7:05000d}|\n"
+
+
+# ------------------------------------------------------------------------------------------------ locals
+
+
+def test_a_local_without_a_value_is_a_note(report):
+    found = report("sum_without_a_start")
+    assert found.ok
+    (note,) = found.notes
+    assert (note.kind, note.line, note.line2) == ("uninitialised-local", at("used"), at("declared"))
+    assert f"may use sum, declared on line {at('declared')}, before it has got a value" in note.text
+    (note,) = report("lanes_without_a_value", 32, 20).notes
+    assert (note.line, note.line2) == (at("lane-used"), at("lane-declared"))
+
+
+def test_a_local_that_a_check_rules_out_is_not(report):
+    assert report("guarded_twice").notes == [] and report("helper_called_in_a_loop").notes == []
