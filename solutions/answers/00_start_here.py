@@ -506,3 +506,39 @@ def descend_never_moves(w, dw, step):
 @wrong("descend", says="not along -dw")
 def descend_only_the_first(w, dw, step):
     w[0] -= 0.3 * dw[0]
+
+
+# ------------------------------------------------------------------------------- slips that a single call would hide
+
+
+@wrong("embed", says="the words are counted from 0")
+def embed_counts_words_from_one(tokens, wte, wpe):
+    return wte[tokens - 1] + wpe[: tokens.shape[1]]
+
+
+@wrong("embed", says="out has wrong values")
+def embed_takes_word_0_for_padding(tokens, wte, wpe):
+    return wte[tokens] * (tokens > 0)[..., None] + wpe[: tokens.shape[1]]
+
+
+@wrong("causal_softmax", says="scores of 0 hidden, too")
+def causal_hides_scores_of_zero(scores):
+    x = np.where(np.tril(scores) == 0, -np.inf, scores)
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+@wrong("causal_softmax", says="mask with -np.inf")
+def causal_masks_with_a_finite_number(scores):
+    x = np.where(np.tri(len(scores), dtype=bool), scores, -1000).astype(scores.dtype)
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+_velocity = {}
+
+
+@wrong("descend", says="not along -dw")
+def descend_with_momentum(w, dw, step):
+    _velocity[w.shape] = 0.5 * _velocity.get(w.shape, 0) + dw
+    w -= 0.2 * _velocity[w.shape]

@@ -739,3 +739,71 @@ def fast_centres_x_itself(out, mean, rstd, x, w, b, eps=1e-5):
     np.multiply(x, rstd[..., None], out=out)
     out *= w
     out += b
+
+
+# ------------------------------------------------------------------------------- slips that a single call would hide
+
+_kept = {}
+
+
+@wrong("layernorm_forward", says="mean has wrong values")
+def forward_keeps_means_by_shape(x, w, b, eps=1e-5):
+    if x.shape not in _kept:
+        _kept[x.shape] = x.mean(-1, keepdims=True), 1 / np.sqrt(x.var(-1, keepdims=True) + eps)
+    mean, rstd = _kept[x.shape]
+    return (x - mean) * rstd * w + b, mean[..., 0].copy(), rstd[..., 0].copy()
+
+
+@wrong("layernorm_forward", says="rstd of float32 rows has dtype float64")
+def forward_returns_rstd_in_float64(x, w, b, eps=1e-5):
+    mean = x.mean(-1, keepdims=True)
+    rstd = 1 / np.sqrt(x.var(-1, keepdims=True) + eps)
+    return (x - mean) * rstd * w + b, mean[..., 0], rstd[..., 0].astype(np.float64)
+
+
+@wrong("layernorm_backward", says="means of dout in place of dnorm = dout · w")
+def backward_takes_means_of_dout(dout, x, w, mean, rstd):
+    norm = (x - mean[..., None]) * rstd[..., None]
+    means = dout.mean(-1, keepdims=True) + norm * (dout * norm).mean(-1, keepdims=True)
+    return (dout * w - means) * rstd[..., None], (dout * norm).sum((0, 1)), dout.sum((0, 1))
+
+
+@wrong("layernorm_backward", says="times rstd once more")
+def backward_multiplies_by_rstd_twice(dout, x, w, mean, rstd):
+    norm, dnorm = (x - mean[..., None]) * rstd[..., None], dout * w
+    dnorm_mean, both = dnorm.mean(-1, keepdims=True), (dnorm * norm).mean(-1, keepdims=True)
+    return (dnorm - dnorm_mean - norm * both) * rstd[..., None] ** 2, (dout * norm).sum((0, 1)), dout.sum((0, 1))
+
+
+@wrong("layernorm_backward_recompute", says="norm = (out + b) / w: subtract b")
+def recompute_adds_b(dout, out, w, b, rstd):
+    norm, dnorm = (out + b) / w, dout * w
+    dx = dnorm - dnorm.mean(-1, keepdims=True) - norm * (dnorm * norm).mean(-1, keepdims=True)
+    return dx * rstd[..., None], (dout * norm).sum((0, 1)), dout.sum((0, 1))
+
+
+def _write(out, mean, rstd, x, w, b, eps):
+    mean[...] = x.mean(-1)
+    rstd[...] = 1 / np.sqrt(x.var(-1) + eps)
+    out[...] = (x - mean[..., None]) * rstd[..., None] * w + b
+
+
+@wrong("fast_layernorm_forward", says="do you use `eps`, or a number in its place?")
+def fast_with_its_own_eps(out, mean, rstd, x, w, b, eps=1e-5):
+    _write(out, mean, rstd, x, w, b, 1e-5)
+
+
+@wrong("fast_layernorm_forward", says="was never written")
+def fast_leaves_out_a_last_single_row(out, mean, rstd, x, w, b, eps=1e-5):
+    rows, Y = x.reshape(-1, x.shape[-1]), out.reshape(-1, x.shape[-1])
+    for start in range(0, len(rows) - 1, 64):
+        part = slice(start, start + 64)
+        _write(Y[part], mean.reshape(-1)[part], rstd.reshape(-1)[part], rows[part], w, b, eps)
+
+
+@wrong("fast_layernorm_forward", says="mean has wrong values")
+def fast_never_clears_its_sums(out, mean, rstd, x, w, b, eps=1e-5):
+    sums = _kept.setdefault(("sums", x.shape), np.zeros(x.shape[:2], np.float32))
+    sums += x.sum(-1)
+    _write(out, mean, rstd, x, w, b, eps)
+    mean[...] = sums / x.shape[-1]

@@ -98,7 +98,7 @@ def forward_returns_nothing(tokens, wte, wpe):
     out = wte[tokens] + wpe[: tokens.shape[1]]  # noqa: F841
 
 
-@wrong("encoder_forward", says="out should be float32, like wte, but it is float64")
+@wrong("encoder_forward", says="out for float32 inputs has dtype float64, expected float32")
 def forward_in_float64(tokens, wte, wpe):
     B, T = tokens.shape
     out = np.zeros((B, T, wte.shape[1]))
@@ -394,7 +394,7 @@ def backward_forgets_the_shorter_batch(dout, tokens, V, maxT):
     return _dwte(dout, tokens, V), dwpe
 
 
-@wrong("encoder_backward", says="dwte and dwpe should be float32 when dout is float32")
+@wrong("encoder_backward", says="dwte for float32 inputs has dtype float64, expected float32")
 def backward_in_float64(dout, tokens, V, maxT):
     dwte, dwpe = np.zeros((V, dout.shape[2])), np.zeros((maxT, dout.shape[2]))
     np.add.at(dwte, tokens, dout)
@@ -589,3 +589,38 @@ def fast_drops_the_last_run(dwte, dwpe, dout, tokens):
 def fast_forgets_positions(dwte, dwpe, dout, tokens):
     for token, row in zip(tokens.reshape(-1).tolist(), dout.reshape(-1, dout.shape[2])):
         dwte[token] += row
+
+
+# ------------------------------------------------------------------------------- slips that a single call would hide
+
+_kept = {}
+
+
+@wrong("one_hot", says="O with dtype=np.int64 has dtype float32")
+def one_hot_in_float32_unless_it_is_float64(tokens, V, dtype=np.float32):
+    return (tokens[..., None] == np.arange(V)).astype(np.float64 if dtype == np.float64 else np.float32)
+
+
+@wrong("encoder_backward_accumulate", says="dwte equals the reference without the last token, V - 1")
+def accumulate_stops_before_the_last_token(dwte, dwpe, dout, tokens):
+    for token in range(len(dwte) - 1):
+        dwte[token] += dout[tokens == token].sum(axis=0)
+    dwpe[: tokens.shape[1]] += dout.sum(axis=0)
+
+
+@wrong("encoder_backward", says="dwpe has wrong values")
+def backward_into_tables_that_it_keeps(dout, tokens, V, maxT):
+    tables = _kept.setdefault((dout.shape, V), (np.zeros((V, dout.shape[-1])), np.zeros((maxT, dout.shape[-1]))))
+    np.add.at(tables[0], tokens, dout)
+    tables[1][: tokens.shape[1]] += dout.sum(axis=0)
+    return tuple(table.astype(dout.dtype) for table in tables)
+
+
+@wrong("fast_encoder_backward", says="dwte has wrong values")
+def fast_sorts_each_shape_once(dwte, dwpe, dout, tokens):
+    order = _kept.setdefault(tokens.shape, np.argsort(tokens.reshape(-1), kind="stable"))
+    flat, rows = tokens.reshape(-1)[order], dout.reshape(tokens.size, -1)[order]
+    found, starts = np.unique(flat, return_index=True)
+    for token, run in zip(found, np.split(rows, starts[1:])):
+        dwte[token] += run.sum(axis=0)
+    dwpe[: tokens.shape[1]] += dout.sum(axis=0)

@@ -109,7 +109,7 @@ def forward_forgets_to_reshape_back(x, w, b):
     return out if b is None else out + b
 
 
-@wrong("matmul_forward", says="out should have the dtype of x")
+@wrong("matmul_forward", says="out for float32 inputs has dtype float64, expected float32")
 def forward_in_float64(x, w, b):
     C_out = w.shape[0]
     out = np.zeros((*x.shape[:-1], C_out))
@@ -608,3 +608,51 @@ def fast_is_no_faster(out, x, w, b):
     wide = x.astype(np.float64)
     for o in range(len(w)):
         out[:, o] = (wide * w[o]).sum(axis=1) + b[o]
+
+
+# ------------------------------------------------------------------- slips that a single call or one name would hide
+
+multiply = np.matmul
+_turned = {}
+
+
+def dot(row, other):
+    return np.einsum("i,i->", row, other)
+
+
+@wrong("matmul_backward_accumulate", says="dw was never written")
+def accumulate_does_nothing_without_dx_and_db(dx, dw, db, dout, x, w):
+    if dx is None and db is None:
+        return
+    d = dout.reshape(-1, len(w))
+    if dx is not None:
+        dx[...] = dout @ w
+    dw += d.T @ x.reshape(len(d), -1)
+    if db is not None:
+        db += d.sum(axis=0)
+
+
+@right("fast_matmul_forward")
+def fast_with_a_helper_called_dot(out, x, w, b):
+    if x.size > 50_000:
+        turned = w.T.copy()
+        out[...] = np.einsum("ni,io->no", x, turned) + b
+        return
+    for n, o in np.ndindex(out.shape):
+        out[n, o] = dot(x[n], w[o]) + b[o]
+
+
+@wrong("fast_matmul_forward", says="your code uses multiply, which is BLAS")
+def fast_with_blas_renamed(out, x, w, b):
+    np.add(multiply(x, w.T), b, out=out)
+
+
+@wrong("fast_matmul_forward", says="@, or np.matmul, which is BLAS")
+def fast_with_blas_by_letters(out, x, w, b):
+    np.add(getattr(np, "".join(["mat", "mul"]))(x, w.T), b, out=out)
+
+
+@wrong("fast_matmul_forward", says="out has wrong values")
+def fast_turns_each_shape_once(out, x, w, b):
+    turned = _turned.setdefault(w.shape, w.T.copy())
+    out[...] = np.einsum("ni,io->no", x, turned) + b

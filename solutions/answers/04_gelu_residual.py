@@ -786,3 +786,39 @@ def fast_squares_x_itself(out, x):
 def fast_in_half_precision(out, x):
     a = x.astype(np.float16)
     out[...] = 0.5 * a * (1 + np.tanh(S * (a + 0.044715 * a * a * a)))
+
+
+# ------------------------------------------------------------------------------- slips that a single call would hide
+
+_kept = {}
+
+
+@wrong("gelu_backward", says="the slope of the exact form with erf")
+def backward_of_the_exact_form(dout, x):
+    phi = 0.5 * (1 + np.vectorize(math.erf, otypes=[x.dtype])(x / math.sqrt(2)))
+    return dout * (phi + x * np.exp(-x * x / 2) / math.sqrt(2 * math.pi))
+
+
+@wrong("gelu_backward_in_place", says="2 of 11 entries that are NaN or infinite")
+def in_place_by_a_sigmoid_that_overflows(dx, dout, x):
+    scale = 2 * math.sqrt(2 / math.pi)
+    with np.errstate(all="ignore"):
+        e = np.exp(scale * (x + 0.044715 * x**3))
+        gate = e / (1 + e)
+    dx[...] = dout * (gate + x * gate * (1 - gate) * scale * (1 + 3 * 0.044715 * x * x))
+
+
+@wrong("residual_stream_backward", says="d of 24 blocks")
+def stream_of_sixteen_blocks_at_most(dout, x, w):
+    d = np.zeros((len(w) + 1, *dout.shape))
+    d[-1] = dout
+    for k in range(len(w) - 1, max(len(w) - 17, -1), -1):
+        d[k] = d[k + 1] + (d[k + 1] * (1 - np.tanh(x[k] @ w[k].T) ** 2)) @ w[k]
+    return d
+
+
+@wrong("fast_gelu_forward", says="out has wrong values")
+def fast_keeps_its_tanh_by_shape(out, x):
+    if x.shape not in _kept:
+        _kept[x.shape] = np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
+    out[...] = 0.5 * x * (1 + _kept[x.shape])

@@ -943,3 +943,87 @@ def fast_returns_instead(losses, logits, targets, dloss, V):
     np.put_along_axis(z, at, np.take_along_axis(z, at, -1) - dloss, -1)
     logits[..., V:] = 0
     return np.log(total) - z_target
+
+
+# ------------------------------------------------------------------------------- slips that a single call would hide
+
+
+@wrong("softmax", says="p of long rows")
+def softmax_of_1024_numbers_at_most(z):
+    e = np.exp(z - z.max(axis=-1, keepdims=True)) * (np.arange(z.shape[-1]) < 1024)
+    return (e / e.sum(axis=-1, keepdims=True)).astype(z.dtype)
+
+
+@wrong("cross_entropy_forward", says="where the model is sure and right")
+def loss_never_below_a_thousandth(logits, targets):
+    peak = logits.max(axis=-1)
+    total = peak + np.log(np.exp(logits - peak[..., None]).sum(axis=-1))
+    z_target = np.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
+    return np.maximum(total - z_target, 1e-3).astype(logits.dtype), total
+
+
+@wrong("softmax_backward", says="the gradient of the logarithm of softmax")
+def backward_of_the_logarithm(dp, p):
+    return dp - p * dp.sum(axis=-1, keepdims=True)
+
+
+@wrong("fresh_loss", says="ln V + the standard deviation: half the variance")
+def fresh_with_the_deviation_alone(V, C, std=0.02):
+    return np.log(V) + np.sqrt(C) * std
+
+
+def _classify(losses, logits, targets, dloss, V):
+    z = logits[..., :V] - logits[..., :V].max(axis=-1, keepdims=True)
+    e = np.exp(z)
+    total = e.sum(axis=-1, keepdims=True)
+    losses[...] = (np.log(total) - np.take_along_axis(z, targets[..., None], axis=-1))[..., 0]
+    if dloss is not None:
+        logits[..., :V] = (e / total - (np.arange(V) == targets[..., None])) * dloss
+        logits[..., V:] = 0
+
+
+@right("fused_classifier")
+def fused_by_a_helper(losses, logits, targets, dloss, V):
+    _classify(losses, logits, targets, dloss, V)
+
+
+@wrong("fused_classifier", says="use the argument dloss, whatever it is")
+def fused_with_a_mean_of_its_own(losses, logits, targets, dloss, V):
+    _classify(losses, logits, targets, None if dloss is None else 1 / targets.size, V)
+
+
+@wrong("fused_classifier", says="0.0 is a number, not None")
+def fused_takes_0_for_none(losses, logits, targets, dloss, V):
+    _classify(losses, logits, targets, dloss or None, V)
+
+
+@wrong("fused_classifier", says="losses with dloss=None was never written")
+def fused_writes_no_losses_without_dloss(losses, logits, targets, dloss, V):
+    if dloss is not None:
+        _classify(losses, logits, targets, dloss, V)
+
+
+@wrong("fused_classifier", says="NaN or infinity for rows around ±1000")
+def fused_subtracts_the_mean(losses, logits, targets, dloss, V):
+    logits[..., :V] -= 0 if dloss is None else logits[..., :V].mean(axis=-1, keepdims=True)
+    z = logits[..., :V]
+    total = np.exp(z).sum(axis=-1, keepdims=True)
+    losses[...] = (np.log(total) - np.take_along_axis(z, targets[..., None], axis=-1))[..., 0]
+    if dloss is not None:
+        logits[..., :V] = (np.exp(z) / total - (np.arange(V) == targets[..., None])) * dloss
+        logits[..., V:] = 0
+
+
+@wrong("fused_classifier", says="logits[..., V:] must be 0 afterwards")
+def fused_multiplies_the_padding_by_0(losses, logits, targets, dloss, V):
+    padding = logits[..., V:].copy()
+    _classify(losses, logits, targets, dloss, V)
+    logits[..., V:] = padding if dloss is None else 0 * padding
+
+
+@wrong("fast_classifier", says="logits has wrong values")
+def fast_forgets_p_behind_the_last_block(losses, logits, targets, dloss, V):
+    for row in range(len(logits)):
+        _classify(losses[row], logits[row], targets[row], dloss, V)
+    end = V // 1024 * 1024 if V > 1024 else V
+    logits[..., end:V] *= np.arange(end, V) == targets[..., None]

@@ -101,6 +101,7 @@ def forward_mistakes(tokens, wte, wpe) -> dict:
         "the reference with wpe[-T:], its last rows: positions start at 0": np.arange(maxT - T, maxT),
         "the reference with the positions counted from 1": np.arange(1, T + 1),
         "the reference with wpe[0] at every position": np.zeros(T, int),
+        "the reference with the positions in reverse": np.arange(T)[::-1],
         "the reference with wpe[tokens] in place of wpe[t]: a position is a place in the sequence, not a token": tokens,
         "the reference with wpe[b] in place of wpe[t]: b is the sequence, t the position": np.arange(B)[:, None],
         "the reference with positions that go on counting from one sequence to the next": counted_on,
@@ -111,6 +112,7 @@ def forward_mistakes(tokens, wte, wpe) -> dict:
         "wte[tokens] · wpe[t]: the two rows should be added, not multiplied": (rows * wpe[:T], PICTURE),
         "the reference with the sum of all rows of wpe at every position": (rows + wpe[:T].sum(axis=0), PICTURE),
         "the reference with wte scaled by √C, which GPT-2 does not do": (rows * np.sqrt(C) + wpe[:T], GATHER),
+        "wte[tokens] - wpe[t]: the two rows should be added": (rows - wpe[:T], PICTURE),
         "the reference with wte[tokens - 1]: token ids start at 0": (wte[tokens - 1] + wpe[:T], GATHER),
     }
     wrong |= {text: (rows + wpe[at], PICTURE) for text, at in positions.items() if at.max() < maxT}
@@ -165,6 +167,13 @@ def _last(dout, tokens, V):
     return dwte
 
 
+def _without_row(table, row):
+    """A copy of table (rows, C) with zeros in that row."""
+    copy = table.copy()
+    copy[row] = 0
+    return copy
+
+
 def _wrong_dwte(dout, tokens, V, right):
     """dwte with rows lost, averaged, or added in the wrong place."""
     flat, rows = tokens.reshape(-1), dout.reshape(tokens.size, -1)  # (B*T,), (B*T, C)
@@ -198,6 +207,8 @@ def _wrong_dwte(dout, tokens, V, right):
             SORTING,
         ),
         "the reference without the last row of the sorted order: the last run ends too early": (cut, SORTING),
+        "the reference without the first token, 0: its rows of dout are lost": (_without_row(right, 0), TOKENS),
+        "the reference without the last token, V - 1: its rows of dout are lost": (_without_row(right, -1), TOKENS),
         "the reference on top of memory that was never cleared: np.empty is not np.zeros": (
             right + GARBAGE,
             "the line that makes dwte",

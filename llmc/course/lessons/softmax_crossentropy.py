@@ -190,6 +190,10 @@ def softmax_backward_mistakes(dp, p) -> dict:
         "p · (dp - mean(dp · p)): a sum, not a mean, belongs there": (p * (dp - along / p.shape[-1]), PRODUCT),
         "the reference with the sum over the whole array": (p * (dp - (dp * p).sum()), PRODUCT),
         "p · (1 - p): dp is missing": (p * (1 - p), PRODUCT),
+        "dp - p · sum(dp): that is the gradient of the logarithm of softmax": (
+            dp - p * dp.sum(axis=-1, keepdims=True),
+            PRODUCT,
+        ),
     }
 
 
@@ -214,6 +218,7 @@ def classifier_mistakes(logits, targets, dloss, V) -> dict:
         "p · dloss: y is not subtracted": (p * dloss, P_MINUS_Y),
         "the probabilities: neither y nor dloss is in them": (p, P_MINUS_Y),
         "p - y: dloss is missing": (p - y, IN_PLACE),
+        "(p - y) / (B·T): use the argument dloss, whatever it is": ((p - y) / targets.size, IN_PLACE),
         "p · dloss - y: the 1 at the target must be scaled by dloss too": (p * dloss - y, IN_PLACE),
         "p - y · dloss: p must be scaled by dloss too": (p - y * dloss, IN_PLACE),
         "(exp(z - max) - y) · dloss: it is not divided by the sum": (
@@ -255,9 +260,9 @@ def safe_log(got, expected) -> bool:
 
 
 def _constant(numbers) -> bool:
-    """Are they all the same small number, larger than what rounding would leave?"""
+    """Are they, three at least, all the same small number, larger than what rounding would leave?"""
     middle = abs(np.median(numbers))
-    return bool(2e-13 < middle < 0.1 and np.ptp(numbers) < 0.05 * middle)
+    return bool(np.size(numbers) > 2 and 2e-13 < middle < 0.1 and np.ptp(numbers) < 0.05 * middle)
 
 
 def _target_too_late(z, targets):
@@ -303,6 +308,11 @@ def fresh_loss_mistakes(V, C, std) -> dict:
         "ln V + std² / 2: a logit is a sum of C products, its variance is C · std²": (log(V) + std**2 / 2, FRESH),
         "ln V + C² · std² / 2: variances add up, not standard deviations": (log(V) + (C * std) ** 2 / 2, FRESH),
         "ln V - half the variance": (log(V) - variance / 2, FRESH),
+        "ln V + the standard deviation: half the variance (its square) belongs there": (log(V) + sqrt(variance), FRESH),
+        "ln V + C · std / 2: variances add up, so std must be squared": (log(V) + C * std / 2, FRESH),
+        "ln V + twice the variance: only half of it belongs there": (log(V) + 2 * variance, FRESH),
+        "half the variance alone: ln V is missing": (variance / 2, FRESH),
+        "ln V + V · std² / 2: a logit is a sum of C products, not of V": (log(V) + V * std**2 / 2, FRESH),
         "ln V + C · 0.02² / 2: `std` is not used": (log(V) + C * 0.02**2 / 2, FRESH),
         "V, the perplexity of a guess: the loss is its logarithm": (float(V), FRESH),
         "-ln V: that is ln(1/V), but the loss is -ln(1/V), and half the variance is missing": (-log(V), FRESH),

@@ -54,7 +54,56 @@ def inner_product(x, w):
     return np.inner(x, w)
 
 
+product = np.matmul  # as a learner may rename it
+
+
+def dot(row, other):
+    """A learner's own helper with the name of one of BLAS's."""
+    return (row * other).sum()
+
+
+def named_dot(out, x, w, b):
+    for n, o in np.ndindex(out.shape):
+        out[n, o] = dot(x[n], w[o]) + b[o]
+
+
+def imported(out, x, w, b):
+    import operator
+
+    out[...] = operator.matmul(x, w.T) + b
+
+
 def test_blas_is_found_in_helpers_and_not_in_plain_loops():
     assert lesson.uses_blas(lambda x, w: x @ w) == "@"
     assert lesson.uses_blas(lambda x, w: inner_product(x, w)) == "inner"
     assert lesson.uses_blas(lambda x, w: sum(x[i] * w[i] for i in range(len(x)))) is None
+
+
+@pytest.mark.parametrize(
+    "answer, name",
+    [
+        (lambda out, x, w, b: np.add(product(x, w.T), b, out=out), "product"),
+        (lambda out, x, w, b: np.add(getattr(np, "mat" + "mul")(x, w.T), b, out=out), "matmul"),
+        (lambda out, x, w, b: np.add(getattr(np, "".join(("mat", "mul")))(x, w.T), b, out=out), "matmul"),
+        (lambda out, x, w, b, multiply=np.dot: np.add(multiply(x, w.T), b, out=out), "dot"),
+        (lambda out, x, w, b: np.add(x.dot(w.T), b, out=out), "dot"),
+        (lambda out, x, w, b: np.add(np.asmatrix(x) * np.asmatrix(w).T, b, out=out), "asmatrix"),
+        (lambda out, x, w, b: np.add(np.einsum("ni,oi->no", x, w, **{"opti" + "mize": True}), b, out=out), "optimize"),
+        (imported, "matmul"),
+    ],
+)
+def test_blas_is_found_under_any_name(answer, name):
+    assert name in lesson.uses_blas(answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        named_dot,
+        lambda out, x, w, b: np.add(np.einsum("ni,oi->no", x, w), b, out=out),
+        lambda out, x, w, b: np.add((x[:, None] * w).sum(-1), b, out=out),
+        lambda out, x, w, b: 1 / 0,
+    ],
+)
+def test_what_is_not_blas_passes(answer):
+    assert lesson.uses_blas(answer) is None

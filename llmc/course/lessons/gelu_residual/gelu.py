@@ -99,6 +99,7 @@ def slope_mistakes(x) -> dict:
     u, du, t = _parts(x)
     gate = 0.5 * (1 + t)
     bend = 0.5 * (1 - t * t)  # times du/dx, this is the slope of the gate
+    s, phi = _sigmoid(1.702 * x), 0.5 * (1 + np.vectorize(erf, otypes=[float])(x / sqrt(2)))
     return {
         "dout · 0.5 · (1 + tanh(u)): the second term of the product rule is missing": (gate, PRODUCT),
         "dout · x · gate': the first term of the product rule, the gate, is missing": (x * bend * du, PRODUCT),
@@ -117,6 +118,11 @@ def slope_mistakes(x) -> dict:
         ),
         "the reference with du/dx = √(2/π) alone: the cubic term has a slope too": (gate + x * bend * SCALE, INNER),
         "the reference without √(2/π) in du/dx": (gate + x * bend * du / SCALE, INNER),
+        "the slope of x · σ(1.702 x), a coarser approximation": (s + 1.702 * x * s * (1 - s), TWO_FORMULAS),
+        "the slope of the exact form with erf: GPT-2 was trained with the tanh form": (
+            phi + x * np.exp(-x * x / 2) / sqrt(2 * pi),
+            TWO_FORMULAS,
+        ),
         "the slope of ReLU": ((x > 0).astype(np.float64), PRODUCT),
         "dout · GELU(x): that is the function, not its slope": (x * gate, ALONE),
     }

@@ -1,17 +1,15 @@
-"""Lesson 01, layernorm: what its checks compare with (rows.py), its experiment (networks.py) and its drawings."""
+"""Lesson 01: what its checks compare with (rows.py, mistakes.py), its experiment (networks.py) and its drawings."""
 
-from llmc.course.lessons.layernorm.rows import (
-    EPS,
+from llmc.course.lessons.layernorm.mistakes import (
     EPSILON,
     FORMULA,
     FORWARD,
     PARAMETERS,
     RECOMPUTE,
-    backward,
     backward_mistakes,
-    forward,
     forward_mistakes,
 )
+from llmc.course.lessons.layernorm.rows import EPS, backward, forward
 
 __all__ = [
     "EPS",

@@ -1,22 +1,10 @@
-"""Lesson 01: what layernorm should give, in float64, and what each well-known mistake gives instead.
-
-References return the dtype of x. Mistakes are {output: {sentence after "out equals ": (function, where to look)}}.
-"""
+"""Lesson 01: what layernorm should give, computed in float64; the dtype that is returned is that of x."""
 
 from typing import NamedTuple
 
 import numpy as np
 
 EPS = 1e-5
-# where to look; a test compares these titles with the headings of notebooks/01_layernorm.ipynb
-FORWARD = 'lesson 01, section "2 · Forward"'
-EPSILON = FORWARD + ": eps is added to the variance, under the root"
-ROADS = 'lesson 01, section "3.2 · Three roads"'
-MEAN_ROAD = 'lesson 01, section "3.3 · The mean"'
-RSTD_ROAD = 'lesson 01, section "3.4 · The variance, then rstd"'
-FORMULA = 'lesson 01, section "3.6 · The two means fall out"'
-PARAMETERS = 'lesson 01, section "3.1 · Through"'
-RECOMPUTE = "hints 1 and 2 of exercise 4: what was out made from?"
 
 
 class Forward(NamedTuple):
@@ -52,169 +40,15 @@ def backward(dout, x, w) -> Gradients:
     """
     dtype, C = x.dtype, x.shape[-1]
     dout, w = np.asarray(dout, np.float64), np.asarray(w, np.float64)
-    norm, rstd = _norm(x)  # (B, T, C), (B, T, 1)
+    norm, rstd = normalised(x)  # (B, T, C), (B, T, 1)
     jacobian = np.eye(C) - 1.0 / C - norm[..., :, None] * norm[..., None, :] / C  # (B, T, C, C)
     dx = np.einsum("btij,bti->btj", jacobian, dout * w) * rstd  # (B, T, C)
     dw, db = np.einsum("btc,btc->c", dout, norm), np.einsum("btc->c", dout)  # (C,)
     return Gradients(dx.astype(dtype), dw.astype(dtype), db.astype(dtype))
 
 
-def _norm(x, eps=EPS):
+def normalised(x, eps=EPS):
     """Normalised rows (B, T, C) and rstd (B, T, 1) in float64."""
     ones = np.ones(x.shape[-1])
     out, _, rstd = forward(np.asarray(x, np.float64), ones, 0.0 * ones, eps)
     return out, rstd[..., None]
-
-
-def forward_mistakes(x, w, b) -> dict:
-    """Known wrong mean, rstd and out."""
-    x, w, b = (np.asarray(array, np.float64) for array in (x, w, b))
-    mean = x.mean(axis=-1, keepdims=True)  # (B, T, 1)
-    variance = x.var(axis=-1, keepdims=True)  # (B, T, 1)
-    C = x.shape[-1]
-    wrong_rstd = {
-        "the reference without eps": (1 / np.sqrt(variance), EPSILON),
-        "the reference with eps added to the standard deviation": (1 / (np.sqrt(variance) + EPS), EPSILON),
-        "the reference with the variance divided by C - 1 instead of C": (
-            1 / np.sqrt(variance * C / (C - 1) + EPS),
-            FORWARD + ": the variance is the plain mean of the squares",
-        ),
-        "the reference with x² in place of (x - mean)²": (1 / np.sqrt((x * x).mean(-1, keepdims=True) + EPS), FORWARD),
-        "1 / variance: the root is missing": (1 / (variance + EPS), FORWARD),
-        "the reference with the sum of the squares in place of their mean: divide by C": (
-            1 / np.sqrt(C * variance + EPS),
-            FORWARD,
-        ),
-    }
-    rstd = 1 / np.sqrt(variance + EPS)  # (B, T, 1)
-    norm = (x - mean) * rstd  # (B, T, C)
-    wrong_out = {f"{text}, inside rstd": ((x - mean) * r * w + b, where) for text, (r, where) in wrong_rstd.items()}
-    wrong_out |= {
-        "norm alone: w and b are missing": (norm, FORWARD),
-        "norm · w: b is missing": (norm * w, FORWARD),
-        "norm + b: w is missing": (norm + b, FORWARD),
-        "(norm + b) · w: b is added after w has scaled": ((norm + b) * w, FORWARD),
-        "norm · b + w: w and b are swapped": (norm * b + w, FORWARD),
-        "the reference without subtracting the mean": (x * rstd * w + b, FORWARD),
-        "the reference divided by rstd: rstd is already 1/std, so multiply": ((x - mean) / rstd * w + b, FORWARD),
-        "(x - mean) · w + b: rstd is missing": ((x - mean) * w + b, FORWARD),
-    }
-    only_rstd = {
-        "the standard deviation, not 1 divided by it": (np.sqrt(variance + EPS), FORWARD),
-        "the variance, not 1 / √(variance + eps)": (variance, FORWARD),
-    }
-    squeezed = {text: (array[..., 0], where) for text, (array, where) in (wrong_rstd | only_rstd).items()}
-    wrong_mean = {
-        "rstd: return out, mean and rstd in this order": (rstd[..., 0], FORWARD),
-        "the variance: the second result is the mean": (variance[..., 0], FORWARD),
-    }
-    return {"mean": wrong_mean, "rstd": squeezed, "out": wrong_out}
-
-
-def backward_mistakes(dout, x, w, b=None) -> dict:
-    """Known wrong dx, dw and db; with b, also those of the variant that recomputes norm from out, w and b."""
-    dout, x, w = (np.asarray(array, np.float64) for array in (dout, x, w))
-    norm, rstd = _norm(x)  # (B, T, C), (B, T, 1)
-    rows = tuple(range(x.ndim - 1))
-    dw, db = (dout * norm).sum(axis=rows), dout.sum(axis=rows)  # (C,)
-    wrong_dx, wrong_dw = {}, {}
-    for text, stand_in in [] if b is None else _stand_ins(norm, rstd, w, b):
-        wrong_dx[text] = (_dx(dout * w, stand_in, rstd), RECOMPUTE)
-        wrong_dw[text] = ((dout * stand_in).sum(axis=rows), RECOMPUTE)
-    wrong_dx |= _wrong_dx(dout, x, w, norm, rstd)
-    wrong_dw |= {
-        "the reference with x in place of norm": ((dout * x).sum(axis=rows), PARAMETERS),
-        "the reference with x - mean in place of norm: rstd is missing": (
-            (dout * norm / rstd).sum(axis=rows),
-            PARAMETERS,
-        ),
-        "the reference with norm = (x - mean) / rstd: rstd is already 1/std, so multiply": (
-            (dout * norm / rstd**2).sum(axis=rows),
-            PARAMETERS,
-        ),
-        "db: norm is missing": (db, PARAMETERS),
-        "the reference with dnorm in place of dout: w does not belong there": (dw * w, PARAMETERS),
-    }
-    wrong_db = {
-        "dw: b is added, so norm does not belong there": (dw, PARAMETERS),
-        "the reference with dnorm in place of dout: w does not belong there": (db * w, PARAMETERS),
-    }
-    return {"dx": wrong_dx, "dw": wrong_dw, "db": wrong_db}
-
-
-def _dx(dnorm, norm, rstd):
-    """The formula of the lesson, with whatever stands in for its parts."""
-    return (dnorm - dnorm.mean(-1, keepdims=True) - norm * (dnorm * norm).mean(-1, keepdims=True)) * rstd
-
-
-def _wrong_dx(dout, x, w, norm, rstd):
-    """dx with one part of the formula missing or mistaken."""
-    dnorm, C = dout * w, x.shape[-1]  # (B, T, C)
-    mean, both = dnorm.mean(-1, keepdims=True), (dnorm * norm).mean(-1, keepdims=True)  # (B, T, 1)
-    return {
-        "the reference without the mean(dnorm) term": ((dnorm - norm * both) * rstd, MEAN_ROAD),
-        "the reference without the norm · mean(dnorm · norm) term": ((dnorm - mean) * rstd, RSTD_ROAD),
-        "dnorm · rstd: both mean terms are missing": (dnorm * rstd, ROADS),
-        "the reference without rstd": (_dx(dnorm, norm, 1.0), FORMULA),
-        "the reference divided by rstd in place of multiplied": (_dx(dnorm, norm, 1 / rstd), FORMULA),
-        "the reference with dout in place of dnorm: w is missing": (_dx(dout, norm, rstd), FORMULA),
-        "the reference with mean(dnorm · norm) not multiplied by norm": ((dnorm - mean - both) * rstd, FORMULA),
-        "the reference with plus in front of the mean terms": ((dnorm + mean + norm * both) * rstd, FORMULA),
-        "the reference with plus in front of norm · mean(dnorm · norm): both means are subtracted": (
-            (dnorm - mean + norm * both) * rstd,
-            FORMULA,
-        ),
-        "the reference with plus in front of mean(dnorm): both means are subtracted": (
-            (dnorm + mean - norm * both) * rstd,
-            FORMULA,
-        ),
-        "the reference with rstd multiplying dnorm alone: it multiplies all three terms, so put them in brackets": (
-            dnorm * rstd - mean - norm * both,
-            FORMULA,
-        ),
-        "the reference with rstd multiplying the last term alone: it multiplies all three, so put them in brackets": (
-            dnorm - mean - norm * both * rstd,
-            FORMULA,
-        ),
-        "the reference with norm = (x - mean) / rstd: rstd is already 1/std, so multiply": (
-            _dx(dnorm, norm / rstd**2, rstd),
-            FORMULA,
-        ),
-        **_divided_by_another_axis(dnorm, norm, rstd),
-        "the reference with x in place of norm": (_dx(dnorm, x, rstd), FORMULA),
-        "the reference with x - mean in place of norm": (_dx(dnorm, norm / rstd, rstd), FORMULA),
-        "the reference with sums over C in place of means": ((dnorm - C * mean - C * norm * both) * rstd, FORMULA),
-        "the reference with means over the whole array": (
-            (dnorm - dnorm.mean() - norm * (dnorm * norm).mean()) * rstd,
-            FORMULA + "; every row has its own means",
-        ),
-    }
-
-
-def _divided_by_another_axis(dnorm, norm, rstd):
-    """dx with the sums over C divided by the length of another axis."""
-    C, wrong = norm.shape[-1], {}
-    for axis, letter in enumerate("BT"[: norm.ndim - 1]):
-        share = C / norm.shape[axis]
-        mean, both = dnorm.mean(-1, keepdims=True), (dnorm * norm).mean(-1, keepdims=True)  # (B, T, 1)
-        sentence = f"the reference with sums divided by {letter} = x.shape[{axis}]: C is x.shape[-1]"
-        wrong[sentence] = ((dnorm - share * mean - share * norm * both) * rstd, FORMULA)
-    return wrong
-
-
-def _stand_ins(norm, rstd, w, b):
-    """What a learner may take for norm = (out - b) / w."""
-    out = norm * w + b  # (B, T, C)
-    centred = out - out.mean(axis=-1, keepdims=True)  # (B, T, C)
-    return [
-        ("the reference with out in place of norm", out),
-        ("the reference with norm = out / w: b is not subtracted", out / w),
-        ("the reference with norm = out - b: not divided by w", out - b),
-        ("the reference with norm = (out - b) · w: multiplied, not divided, by w", (out - b) * w),
-        ("the reference with norm · rstd in place of norm: rstd is already in there", norm * rstd),
-        ("the reference with norm = out / w - b: b is subtracted after the division", out / w - b),
-        ("the reference with out normalised again in place of norm: undo w and b instead", _norm(out)[0]),
-        ("the reference with norm = (out - its mean) · rstd: out is not x, so undo w and b", centred * rstd),
-        ("the reference with norm = out - its mean: undo w and b", centred),
-        ("the reference with norm = out · rstd: undo w and b, rstd is already in there", out * rstd),
-    ]

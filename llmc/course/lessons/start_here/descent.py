@@ -79,6 +79,7 @@ def descend_mistakes(w, dw) -> dict:
         "w shrank towards 0, whatever dw was": -w,
         "w moved by dw squared: a slope and its opposite must give opposite steps": -dw * dw,
         "w moved by w · dw: the step is the learning rate times dw": -w * dw,
+        "w moved by one number everywhere, up or down: each weight has its own slope": -np.full_like(w, dw.mean()),
         "w moved by 1 / dw: a steep slope needs a long step, not a short one": -1 / dw,
     }
 

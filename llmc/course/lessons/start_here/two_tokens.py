@@ -33,6 +33,9 @@ def embed_mistakes(tokens, wte, wpe) -> dict:
         "the reference with positions in reverse": word + wpe[:T][::-1],
         "word times position: add them": word * wpe[:T],
         "the reference with the sum of all rows of wpe": word + wpe.sum(axis=0),
+        "word minus position: add them": word - wpe[:T],
+        "the reference with wte[tokens - 1]: the words are counted from 0": wte[tokens - 1] + wpe[:T],
+        "the reference with words times √C: add the rows as they are": word * np.sqrt(wte.shape[1]) + wpe[:T],
     }
     if len(wpe) > tokens.max():
         wrong["the reference with wpe looked up by token: look it up by position"] = word + wpe[tokens]
@@ -74,6 +77,9 @@ def causal_softmax_mistakes(scores) -> dict:
         "the softmax with 0 instead of the masked scores: e to the power of 0 is 1, not 0": softmax(
             np.where(seen, scores, 0.0)
         ),
+        "the softmax with scores of 0 hidden, too: 0 is a score like any other": softmax(
+            np.where(seen & ((scores != 0) | np.eye(T, dtype=bool)), scores, -np.inf)
+        ),
         "the softmax with the past masked instead of the future": softmax(np.where(seen.T, scores, -np.inf)),
         "the softmax of each column: sum over the last axis": softmax(hidden, axis=0),
         "the reference divided by the row sums of other rows: without keepdims=True they line up with the columns": (
@@ -94,6 +100,14 @@ def causal_softmax_mistakes(scores) -> dict:
         "the masked scores divided by their row's sum: exp is missing": np.where(seen, scores, 0.0)
         / np.where(seen, scores, 0.0).sum(axis=-1, keepdims=True),
         "the logarithm of the shares: return the shares": np.log(np.where(seen, shares, 1.0)),
+        "the softmax of the scores divided by √T: take them as they are": softmax(hidden / np.sqrt(T)),
+        "the softmax of minus the scores: a larger score means a larger share": softmax(
+            np.where(seen, -scores, -np.inf)
+        ),
+        "the softmax with powers of 2 instead of powers of e": softmax(hidden * np.log(2)),
+        "e to the power of the scores, divided by the root of the sum of squares: divide by the sum": stable
+        / np.sqrt(np.square(stable).sum(axis=-1, keepdims=True)),
+        "equal shares for all visible tokens: the scores must decide": seen / seen.sum(axis=-1, keepdims=True),
     }
     return {text: (array, SHARES) for text, array in wrong.items()}
 
@@ -152,6 +166,13 @@ def next_token_loss_mistakes(logits, targets) -> dict:
         "the mean over all V words: take only the target's probability": -np.log(softmax(logits)).mean(),
         "the loss of the likeliest word: take the target's, right or not": -np.log(softmax(logits).max(-1)).mean(),
         "the loss at the last position only": each[:, -1].mean(),
+        "the loss at the first position only": each[:, 0].mean(),
+        "the loss of the first sentence only": each[0].mean(),
+        "e to the power of the loss: return the loss itself": np.exp(each.mean()),
+        "the sum over all positions divided by B·T·V: divide by B·T": each.sum() / logits.size,
+        "the reference with the largest logit in place of the logarithm of the sum": (peak - at_target).mean(),
+        "the reference with the mean of e to the logits in place of their sum": (total + peak - at_target).mean()
+        - np.log(V),
         "the loss with a softmax over T instead of V": -np.log(every[0]).mean(),
         "the loss with a softmax over B instead of V": -np.log(every[1]).mean(),
         "the loss of every target at every position: logits[..., targets] pairs all with all": -np.log(

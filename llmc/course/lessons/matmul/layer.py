@@ -4,8 +4,6 @@ References return the dtype of x. Mistakes are {output: {words after "out equals
 Some of them are possible only where sizes agree (C_in = C_out, B·T = C_out), so the checks use such sizes too.
 """
 
-import dis
-from types import CodeType
 from typing import NamedTuple
 
 import numpy as np
@@ -20,8 +18,6 @@ WEIGHT = 'lesson 03, section "3.3 · The weight"'
 INPUT = 'lesson 03, section "3.4 · The input"'
 FLOPS = 'lesson 03, section "4.1 · Count the operations"'
 BYTES = 'lesson 03, section "4.3 · Count the bytes"'
-
-BLAS = {"matmul", "dot", "inner", "vdot", "vecdot", "matvec", "vecmat", "tensordot", "multi_dot", "linalg"}
 
 
 class Gradients(NamedTuple):
@@ -98,6 +94,8 @@ def forward_mistakes(x, w, b) -> dict:
     wrong = {
         "x · wᵀ: b is missing": (rows @ w.T, FORWARD),
         "x · wᵀ + 2b: b is added twice": (rows @ w.T + 2 * b, FORWARD),
+        "x · wᵀ - b: b is subtracted": (rows @ w.T - b, FORWARD),
+        "x · wᵀ / C_in + b: the products should be summed, not averaged": (rows @ w.T / C_in + b, FORWARD),
         "w · xᵀ reshaped to the shape of out; it should be transposed": ((w @ rows.T).ravel(), RESHAPE),
         "the reference with x.reshape(C_in, -1) in place of xᵀ": ((w @ rows.reshape(C_in, -1)).T + b, RESHAPE),
     }
@@ -173,6 +171,7 @@ def cost_mistakes(B, T, C_in, C_out, itemsize=4) -> dict:
             "the operations of one sequence: B is missing": flops / B,
             "the operations of one token: B·T is missing": flops / N,
             "the operations of forward and backward together: this should be the forward pass only": 3 * flops,
+            "the operations with the bias added: leave it out": flops + out,
             "the operations with 2C_in − 1 for each output; count as many additions as multiplications, 2C_in (the "
             "first one adds to zero, or to the bias)": flops - out,
         },
@@ -186,6 +185,9 @@ def cost_mistakes(B, T, C_in, C_out, itemsize=4) -> dict:
         "forward_bytes": {
             "the number of numbers: itemsize is missing": right.forward_bytes / itemsize,
             "the bytes of float32 whatever itemsize says": 4.0 * (x + w + out),
+            "the bytes with those of the bias: leave it out": right.forward_bytes + itemsize * C_out,
+            "bits: a byte has 8 of them": 8 * right.forward_bytes,
+            "the bytes with out read and written: it is written only": right.forward_bytes + itemsize * out,
             "the bytes of x and w: out is written too": float(itemsize) * (x + w),
             "the bytes of x and out: w is read too": float(itemsize) * (x + out),
             "the bytes with w read again for every token; once is enough": float(itemsize) * (x + N * w + out),
@@ -200,40 +202,3 @@ def cost_mistakes(B, T, C_in, C_out, itemsize=4) -> dict:
     }
     places = {"forward_flops": FLOPS, "backward_flops": FLOPS, "forward_bytes": BYTES, "intensity": BYTES}
     return {name: {text: (array, places[name]) for text, array in table.items()} for name, table in wrong.items()}
-
-
-def uses_blas(function):
-    """The operator, name or option by which this function, or one that it calls, uses BLAS: "@", "dot"; or None."""
-    seen, todo = set(), [function]
-    while todo:
-        function = todo.pop()
-        function = getattr(function, "py_func", function)  # what numba.njit wrapped
-        code = getattr(function, "__code__", None)
-        if code is None or code in seen:
-            continue
-        seen.add(code)
-        for part in _nested(code):
-            if found := _blas_in(part):
-                return found
-            todo += [function.__globals__[name] for name in part.co_names if name in function.__globals__]
-    return None
-
-
-def _nested(code):
-    """This code object, and those of functions and comprehensions defined in it."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _nested(constant)
-
-
-def _blas_in(code):
-    """The first operator, name or option in this code object that uses BLAS."""
-    if any(isinstance(names, tuple) and "optimize" in names for names in code.co_consts):  # keyword arguments
-        return "einsum with optimize="
-    for step in dis.get_instructions(code):
-        if step.opname == "BINARY_OP" and step.argrepr in ("@", "@="):
-            return "@"
-        if step.opname.startswith(("LOAD_ATTR", "LOAD_METHOD", "LOAD_GLOBAL", "IMPORT_FROM")) and step.argval in BLAS:
-            return step.argval
-    return None

@@ -1,0 +1,35 @@
+"""Lesson 03, matmul: what its checks compare with (layer.py), and whether an answer uses BLAS (blas.py)."""
+
+from llmc.course.lessons.matmul.blas import uses_blas
+from llmc.course.lessons.matmul.layer import (
+    BIAS,
+    FORWARD,
+    INPUT,
+    WEIGHT,
+    Gradients,
+    backward,
+    backward_mistakes,
+    cost,
+    cost_mistakes,
+    forward,
+    forward_mistakes,
+    gradients_of,
+    results,
+)
+
+__all__ = [
+    "BIAS",
+    "FORWARD",
+    "INPUT",
+    "WEIGHT",
+    "Gradients",
+    "backward",
+    "backward_mistakes",
+    "cost",
+    "cost_mistakes",
+    "forward",
+    "forward_mistakes",
+    "gradients_of",
+    "results",
+    "uses_blas",
+]
