@@ -5,12 +5,12 @@ Version 3 holds float32, version 5 bfloat16; both pad the vocabulary. Follows gp
 
 import numpy as np
 
-from llmc.checkpoints.finite import check_finite
 from llmc.config import GPT2Config
 from llmc.errors import UserError
 from llmc.files import floats
 from llmc.files.atomic_write import atomic_write
 from llmc.files.digest import HashingFile
+from llmc.files.finite import check_finite
 from llmc.files.floats import read_floats, write_floats
 from llmc.files.header import SIZE, check_size, make_header, read_header
 from llmc.files.reading import opened

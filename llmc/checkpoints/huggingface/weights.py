@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from llmc.checkpoints.finite import check_finite
 from llmc.checkpoints.huggingface.safetensors_file import read_index, write_safetensors
 from llmc.checkpoints.huggingface.source_files import CONFIG, WEIGHTS, find_files, read_json
 from llmc.checkpoints.huggingface.tensor_layout import NAMES, config_of, options_of, pieces
 from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
+from llmc.files.finite import check_finite
 from llmc.model import GPT2
 
 PREFIX = "transformer."  # in the files of a GPT2LMHeadModel, but not of a bare GPT2Model, such as OpenAI's

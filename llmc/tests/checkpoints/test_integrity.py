@@ -182,9 +182,9 @@ def test_a_model_that_no_checkpoint_knows_is_read(tmp_path):
 @pytest.mark.parametrize(
     "name, index, bad, words",
     [
-        ("fcw", 3, np.nan, "has NaN in h.3.mlp.c_fc.weight \\(1 of 64 weights\\)"),
-        ("wpe", 0, np.inf, "has inf in wpe.weight \\(4 of 16 weights\\)"),
-        ("wte", -1, np.nan, "has NaN in wte.weight \\(4 of 512 weights\\)"),  # in its padding
+        ("fcw", 3, np.nan, "has NaN in fcw of layer 3 \\(1 of 64 weights\\)"),
+        ("wpe", 0, np.inf, "has inf in wpe \\(4 of 16 weights\\)"),
+        ("wte", -1, np.nan, "has NaN in wte \\(4 of 512 weights\\)"),  # in its padding
     ],
 )
 def test_weights_that_are_not_finite_are_named_and_never_exported(tmp_path, name, index, bad, words, backend):

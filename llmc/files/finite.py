@@ -1,0 +1,36 @@
+"""Weights that are NaN or infinite are named when a model is read, and never exported."""
+
+from math import isfinite
+
+import numpy as np
+
+from llmc.errors import UserError
+
+
+def check_finite(model, path):
+    """Raise UserError for a model with a weight that is no finite number: "…/model.bin has NaN in fcw of layer 3".
+
+    One pass over the weights; which tensor it is, is only looked for when there is one.
+    """
+    with np.errstate(all="ignore"):
+        if isfinite(model.backend.global_norm(model.params_flat)):
+            return
+    for name, where, values in _parts(model):
+        bad = np.count_nonzero(~np.isfinite(values))
+        if bad:
+            what = "NaN" if np.isnan(values).any() else "inf"
+            raise UserError(
+                f"{path} has {what} in {name}{where} ({bad:,} of {values.size:,} weights): its training diverged or the"
+                " file is damaged; take an earlier checkpoint, or train with a lower learning rate."
+            )
+
+
+def _parts(model):
+    """(name, " of layer 3" or "", values) of every tensor, a stacked one layer by layer."""
+    for p in model.config.parameter_table():
+        tensor = model.backend.to_numpy(model.params[p.name])
+        if not p.stacked:
+            yield p.name, "", tensor
+            continue
+        for l, values in enumerate(tensor):
+            yield p.name, f" of layer {l}", values
