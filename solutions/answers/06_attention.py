@@ -927,4 +927,4 @@ def lean_hides_the_table(qkv, NH):
     q, k, v = (torch.from_numpy(part.copy()) for part in _split(qkv, 3, NH))
     s = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
     s += torch.full(s.shape[-2:], -math.inf).triu(1)
-    return _merge((s.softmax(-1) @ v).numpy())
+    return (s.softmax(-1) @ v).transpose(1, 2).reshape(*qkv.shape[:2], -1).numpy()
