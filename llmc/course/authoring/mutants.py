@@ -10,63 +10,28 @@ minute. Mutants that are right after all are listed in `solutions/answers/equiva
 
 import argparse
 import ast
-import json
-import random
 import sys
-import time
-import warnings
-from contextlib import closing
-from typing import NamedTuple
 
 from llmc.course.authoring.answers import Lesson, lessons
-from llmc.course.checks import evidence
+from llmc.course.authoring.cuda_mutants import tried_cuda
+from llmc.course.authoring.python_mutants import tried_python
+from llmc.course.authoring.tried import equivalent
 from llmc.course.exercises.layout import checkout
-from llmc.course.mutants.python_source import mutants
-from llmc.course.mutants.stoppable import TooLong, stoppable, ticking
-
-SECONDS = 20  # of one mutant's loops
+from llmc.course.mutants import cuda_source, python_source
+from llmc.course.mutants.stoppable import stoppable
 
 
-class Tried(NamedTuple):
-    """What a check said about one mutant."""
-
-    exercise: str
-    words: str
-    accepted: bool
-    message: str
+def tried(lesson: Lesson, exercise: str, count=None):
+    """Tried, one by one, for the mutants of an exercise's solution; with count, for a sample of them."""
+    in_cuda = isinstance(lesson.namespace[exercise], str)
+    return (tried_cuda if in_cuda else tried_python)(lesson, exercise, count)
 
 
-def equivalent(root) -> dict:
-    """{exercise: {words: reason}} of the mutants that are as right as the solution."""
-    return json.loads((root / "solutions" / "answers" / "equivalent.json").read_text(encoding="utf-8"))
-
-
-def tried(lesson: Lesson, exercise: str, count=None, seed=0):
-    """Tried, one by one, for the mutants of a solution in Python; with count, for a sample that seed repeats."""
-    tree = stoppable(ast.parse(lesson.answer_of[exercise]))
-    total = sum(1 for _ in mutants(tree))
-    wanted = set(random.Random(f"{exercise} {seed}").sample(range(total), min(count or total, total)))
-    with closing(mutants(tree)) as found:
-        for number, words in enumerate(found):
-            if number in wanted:
-                yield Tried(exercise, words, *_given(lesson, exercise, tree))
-
-
-def _given(lesson, exercise, tree):
-    """(accepted, message) of the exercise's check, with this answer in its cell."""
-    namespace = {**lesson.namespace, **ticking(time.thread_time() + SECONDS)}
-    was = evidence.explaining(False)  # which mutant it is, is known
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            exec(compile(tree, f"<mutant of {exercise}>", "exec"), namespace)
-            return lesson.check(exercise, namespace, seed=1)
-    except TooLong:
-        return False, "its loops do not end"
-    except Exception as error:  # the cell itself stops, as a learner's would
-        return False, f"{type(error).__name__}: {error}"
-    finally:
-        evidence.explaining(was)
+def all_words(lesson: Lesson, exercise: str) -> list[str]:
+    """The words of every mutant of an exercise's solution."""
+    if isinstance(lesson.namespace[exercise], str):
+        return [words for words, _ in cuda_source.mutants(lesson.namespace[exercise])]
+    return list(python_source.mutants(stoppable(ast.parse(lesson.answer_of[exercise]))))
 
 
 def main(argv=None) -> int:
@@ -85,12 +50,8 @@ def main(argv=None) -> int:
     for name in wanted:
         lesson = Lesson(root, name)
         for exercise in lesson.check_of:
-            holes += _print(exercise, _outcomes(lesson, exercise, options.count), listed.get(exercise, {}))
+            holes += _print(exercise, list(tried(lesson, exercise, options.count)), listed.get(exercise, {}))
     return 1 if holes else 0
-
-
-def _outcomes(lesson, exercise, count):
-    return [] if isinstance(lesson.namespace[exercise], str) else list(tried(lesson, exercise, count))
 
 
 def _print(exercise, outcomes, reasons) -> int:

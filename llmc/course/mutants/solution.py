@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -43,8 +44,15 @@ def solution_of(exercise: str) -> Solution | None:
             if cell.mark == {**cell.mark, "role": "answer", "exercise": exercise}:
                 defined = any(getattr(line, "name", None) == exercise for line in tree.body)
                 return Solution(exercise, tree, before) if defined else None
-            exec(compile(tree, f"<{notebook.stem} {cell.id}>", "exec"), before)
+            _define(tree, before)
     return None
+
+
+def _define(tree, names):
+    """Run its lines one by one; one that needs what a left-out call would have made is left out, too."""
+    for line in tree.body:
+        with suppress(Exception):
+            exec(compile(ast.Module([line], []), "<above the solution>", "exec"), names)
 
 
 def _plain(tree):

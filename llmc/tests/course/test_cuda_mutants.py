@@ -1,16 +1,9 @@
-"""Mutants of CUDA C: the generator, and a sample that the checks of lessons 12 and 13 must refuse."""
-
-from pathlib import Path
+"""Mutants of CUDA C: the mistakes that are made, and their words."""
 
 import pytest
 
-from llmc.course.authoring.answers import Lesson
-from llmc.course.authoring.cuda_mutants import equivalent_kernels, survey_kernels
 from llmc.course.mutants.cuda_source import mutants
 
-ROOT = Path(__file__).resolve().parents[3]
-LESSONS = ["12_first_kernels", "13_reductions"]
-SAMPLE = 3  # of each exercise; survey_kernels without a count tries all
 KERNEL = """// blockDim.x + 1
 __global__ void add(float* y, const float* x, int n, int m)
 {
@@ -26,13 +19,6 @@ __global__ void add(float* y, const float* x, int n, int m)
     // ### END SOLUTION
 }
 """
-
-
-@pytest.fixture(scope="module", params=LESSONS)
-def lesson(request):
-    if not (ROOT / "solutions").is_dir():
-        pytest.skip("needs a checkout: the solutions lie in it")
-    return Lesson(ROOT, request.param)
 
 
 @pytest.mark.parametrize(
@@ -66,18 +52,3 @@ def test_only_the_learners_lines_change_and_each_mutant_comes_once():
     assert len(codes) > 40 and len(set(codes)) == len(codes) and KERNEL not in codes
     assert all(code.splitlines()[:5] == given for code in codes)
     assert mutants("// a < b\n") == [] and mutants("a < b") != []
-
-
-def test_a_sample_is_refused(lesson):
-    known = equivalent_kernels(ROOT)
-    tried = list(survey_kernels(lesson, count=SAMPLE))
-    holes = [f"{t.exercise}: {t.words}" for t in tried if t.accepted and t.words not in known.get(t.exercise, {})]
-    assert len(tried) == SAMPLE * sum(isinstance(lesson.namespace[name], str) for name in lesson.check_of)
-    assert not holes
-
-
-def test_the_table_names_mutants_that_exist(lesson):
-    for exercise, reasons in equivalent_kernels(ROOT).items():
-        if exercise in lesson.check_of:
-            there = {words for words, _ in mutants(lesson.namespace[exercise])}
-            assert reasons.keys() <= there and all(reasons.values())

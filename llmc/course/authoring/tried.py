@@ -1,0 +1,24 @@
+"""What a check said about a mutant of its exercise's solution, and which mutants are right after all."""
+
+import json
+import random
+from typing import NamedTuple
+
+
+class Tried(NamedTuple):
+    """What a check said about one mutant."""
+
+    exercise: str
+    words: str
+    accepted: bool
+    message: str
+
+
+def equivalent(root) -> dict:
+    """{exercise: {words: reason}} of the mutants that are as right as the solution."""
+    return json.loads((root / "solutions" / "answers" / "equivalent.json").read_text(encoding="utf-8"))
+
+
+def sample(exercise, total, count=None) -> set:
+    """Numbers of the mutants to try, the same ones every time; all without a count."""
+    return set(random.Random(exercise).sample(range(total), min(count or total, total)))
