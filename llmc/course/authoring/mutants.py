@@ -15,7 +15,7 @@ import sys
 from llmc.course.authoring.answers import Lesson, lessons
 from llmc.course.authoring.cuda_mutants import tried_cuda
 from llmc.course.authoring.python_mutants import tried_python
-from llmc.course.authoring.tried import equivalent
+from llmc.course.authoring.tried import equivalent, is_listed
 from llmc.course.exercises.layout import checkout
 from llmc.course.mutants import cuda_source, python_source
 from llmc.course.mutants.stoppable import stoppable
@@ -57,7 +57,7 @@ def main(argv=None) -> int:
 def _print(exercise, outcomes, reasons) -> int:
     """One row; how many holes there are."""
     accepted = [outcome.words for outcome in outcomes if outcome.accepted]
-    holes = [words for words in accepted if words not in reasons]
+    holes = [words for words in accepted if not is_listed(words, reasons)]
     refused, right = len(outcomes) - len(accepted), len(accepted) - len(holes)
     print(f"{exercise:<34}{len(outcomes):>9}{refused:>9}{right:>17}{len(holes):>7}", flush=True)
     for words in holes:

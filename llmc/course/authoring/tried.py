@@ -15,8 +15,18 @@ class Tried(NamedTuple):
 
 
 def equivalent(root) -> dict:
-    """{exercise: {words: reason}} of the mutants that are as right as the solution."""
+    """{exercise: {words: reason}} of the mutants that are as right as the solution; "words …" is all that begin so."""
     return json.loads((root / "solutions" / "answers" / "equivalent.json").read_text(encoding="utf-8"))
+
+
+def is_listed(words, reasons) -> bool:
+    """Is a mutant among those with a reason?"""
+    return any(covers(listed, words) for listed in reasons)
+
+
+def covers(listed, words) -> bool:
+    """Does an entry of that table mean a mutant with these words?"""
+    return words.startswith(listed.removesuffix("…")) if listed.endswith(" …") else words == listed
 
 
 def sample(exercise, total, count=None) -> set:

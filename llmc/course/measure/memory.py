@@ -1,5 +1,6 @@
 """How much memory a function takes."""
 
+import gc
 import sys
 import tracemalloc
 from contextlib import nullcontext
@@ -47,6 +48,7 @@ def resident_peak(function) -> int | None:
     Coarse: only megabytes mean something. None where the system does not say; Linux does.
     """
     function = among_learners_names(function)
+    gc.collect()  # what goes away meanwhile would count for less
     try:
         CLEAR.write_text("5")  # the peak starts again from what is held now
         before = _status("VmRSS")

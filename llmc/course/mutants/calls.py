@@ -51,7 +51,9 @@ def call(place):
         if keyword.arg not in ("dtype", "out", "copy"):
             rest = node.keywords[:k] + node.keywords[k + 1 :]
             yield 3, f"without {quoted(keyword)} in {quoted(node)}", with_fields(node, keywords=rest)
-    for k in range(len(node.args) - 1):
+    for k in range(len(node.args) - 1 if name != "swapaxes" else 0):
+        if ast.dump(node.args[k]) == ast.dump(node.args[k + 1]):
+            continue
         args = [*node.args[:k], node.args[k + 1], node.args[k], *node.args[k + 2 :]]
         swapped = f"with {quoted(node.args[k])} and {quoted(node.args[k + 1])} in the other order"
         yield 3, swapped + f" in {quoted(node)}", with_fields(node, args=args)

@@ -40,6 +40,7 @@ def _filled(text, node):
 
 
 def _is_empty(node) -> bool:
-    """np.zeros(…), np.empty_like(…): twice as much of it is the same."""
+    """np.zeros(…), np.empty_like(…), np.triu(np.ones(n, bool)): twice as much of it is the same."""
     name = getattr(node.func, "attr", "") if isinstance(node, ast.Call) else ""
-    return name in ("zeros", "zeros_like", "empty", "empty_like")
+    logical = any(isinstance(inner, ast.Name) and inner.id == "bool" for inner in ast.walk(node))
+    return name in ("zeros", "zeros_like", "empty", "empty_like") or logical

@@ -61,6 +61,8 @@ def negation(place):
     if is_axis(place):
         yield from axes(place, -place.node.operand.value, (-1, -2, -3))
         return
+    if isinstance(place.owner, ast.Call) and isinstance(place.node.operand, ast.Constant):
+        return  # an axis of swapaxes: from the front instead of from the end
     yield 1, f"without the sign of {quoted(place.node)}{place.around}", place.node.operand
 
 

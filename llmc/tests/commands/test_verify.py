@@ -59,7 +59,7 @@ def test_nan_is_not_okay(files, capsys, monkeypatch):
     model = read_model(files / "model.bin")
     model.params["lnfb"][0] = np.nan
     write_model(files / "model.bin", model)
-    with pytest.raises(UserError, match="has NaN in ln_f.bias"):
+    with pytest.raises(UserError, match="has NaN in lnfb"):
         verify.run(arguments(files / "model.bin", files / "state.bin"))
     monkeypatch.setattr(verify, "load_model", lambda path, backend: model)
     with np.errstate(all="ignore"):

@@ -6,7 +6,7 @@ import pytest
 
 from llmc.course.authoring.answers import Lesson, lessons
 from llmc.course.authoring.mutants import all_words, tried
-from llmc.course.authoring.tried import equivalent
+from llmc.course.authoring.tried import covers, equivalent, is_listed
 
 ROOT = Path(__file__).resolve().parents[3]
 NAMES = lessons(ROOT) if (ROOT / "solutions").is_dir() else []
@@ -21,7 +21,7 @@ def test_mutants_are_refused(name):
     for exercise in lesson.check_of:
         count = KERNELS if isinstance(lesson.namespace[exercise], str) else COUNT
         accepted = [outcome.words for outcome in tried(lesson, exercise, count) if outcome.accepted]
-        holes = [words for words in accepted if words not in listed.get(exercise, {})]
+        holes = [words for words in accepted if not is_listed(words, listed.get(exercise, {}))]
         assert not holes, f"the check of {exercise} accepts the solution {holes}"
 
 
@@ -29,7 +29,8 @@ def test_mutants_are_refused(name):
 def test_what_is_right_after_all_is_a_mutant_and_has_a_reason(name):
     lesson, listed = Lesson(ROOT, name), equivalent(ROOT)
     for exercise in lesson.check_of.keys() & listed.keys():
-        assert listed[exercise].keys() <= set(all_words(lesson, exercise))
+        known = all_words(lesson, exercise)
+        assert all(any(covers(entry, words) for words in known) for entry in listed[exercise])
         assert all(len(reason) > 10 for reason in listed[exercise].values())
 
 

@@ -52,7 +52,8 @@ def note(settings, *others):
 before, make, settings = [], trainer.make_model, TrainSettings(**json.loads(sys.argv[1]))
 trainer.make_model = note
 result = train(settings, quiet=True)
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+lines = open("/proc/self/status").read().splitlines()  # getrusage begins with the size of the process that forked
+peak = next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 estimate = fits.memory_needed(result.run.config, settings.batch_size, settings.sequence_length, settings.backend)
 print(estimate, peak - before[0])
 """

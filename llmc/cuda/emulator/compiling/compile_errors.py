@@ -47,7 +47,10 @@ def explain(said: str, code: str, names) -> KernelError:
 
 def _ends_early(before, text):
     """Whether the line before the one that the compiler names lacks its semicolon."""
-    return floored(before) or "';'" in text and bool(re.search(r"[\w)\]]\s*$", before.split("//")[0]))
+    if floored(before):
+        return True
+    opens = re.match(r"\s*(?:\}\s*)?(?:else\s+)?(?:if|for|while|switch|else|do)\b", before)  # it needs none
+    return "';'" in text and not opens and bool(re.search(r"[\w)\]]\s*$", before.split("//")[0]))
 
 
 def _plainly(text):
