@@ -12,7 +12,7 @@ from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.checks.heatmap import picture
 from llmc.course.checks.narrow import narrowed
 from llmc.course.checks.nonfinite import why_not_finite
-from llmc.course.checks.signatures import EXACT, PATTERNS, Case, diagnose, same
+from llmc.course.checks.signatures import BUFFERS, EXACT, PATTERNS, Case, diagnose, same
 from llmc.course.checks.sums import wrong_sum
 
 TOLERANCE = {"float64": 1e-7, "float32": 1e-4, "float16": 1e-2}  # relative to the largest expected entry
@@ -74,7 +74,10 @@ def compare(
 def _diagnosis(case, got, expected, start, summed) -> list[str]:
     """Sentences about a mistake that the lesson does not know: what the numbers show, and which change gives them."""
     sentence = wrong_sum(case.name, case.got, expected, summed) if summed is not None else None
-    sentence = sentence or diagnose(case, EXACT)
+    sentence = sentence or diagnose(case, BUFFERS)
+    if sentence:
+        return [_stopped(sentence)]
+    sentence = diagnose(case, EXACT)
     words = evidence.words(got, expected, start)
     if words and sentence:
         return [_stopped(sentence), f"Our solution gives the same numbers {words}."]

@@ -15,15 +15,19 @@ def narrowed(case: Case) -> list[str]:
         wrong = np.abs(case.got - case.expected) > LIKE * LIKE * scale
     if not wrong.any() or wrong.ndim == 0:
         return []
-    return [*_where(wrong), *_in_common(case, wrong)]
+    return [*_where(wrong, case.expected != 0), *_in_common(case, wrong)]
 
 
-def _where(wrong):
-    """ "It is wrong only at index 3 of axis 1." for every axis along which some slices are right."""
+def _where(wrong, counts):
+    """ "Along axis 1 it is wrong only at index 3." for every axis along which some slices are right.
+
+    counts: entries that are not right by chance, as zeros are.
+    """
     for axis, length in enumerate(wrong.shape):
         others = tuple(k for k in range(wrong.ndim) if k != axis)
         bad = np.flatnonzero(wrong.any(axis=others))
-        if len(bad) < length:
+        right = np.setdiff1d(np.flatnonzero(counts.any(axis=others)), bad)
+        if len(right):
             yield f"Along axis {axis} it is wrong only at {_indices(bad, length)}."
 
 

@@ -13,9 +13,9 @@ def why_not_finite(got, bad) -> str:
     if overflowed_softmax(got, bad):
         return f"{limit}, inf/inf is NaN, and the rest of the row became 0: subtract each row's maximum before exp"
     if (got[bad] == np.inf).all():
-        return f"{limit}, and so is 1/0, or -log(0) of a probability that was rounded to 0"
+        return f"{limit}, and so is 1/0, or -log(0) of a probability that was rounded to 0; was inf itself written?"
     if (got[bad] == -np.inf).all():
-        return "log(0) is -inf, and a probability is easily rounded to 0"
+        return "log(0) is -inf, of a probability that was rounded to 0, say; or was -inf itself written, as in a mask?"
     return USUAL
 
 

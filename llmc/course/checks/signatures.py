@@ -1,8 +1,8 @@
 """Mistakes that the numbers themselves reveal, whatever the layer: the table that `compare` goes through.
 
 Each entry is a small function of a `Case` that returns one sentence, or None when the mistake is not this one. The
-order matters, because the first match is reported. To add a mistake, write a function and list it in EXACT
-or in PATTERNS.
+order matters, because the first match is reported. To add a mistake, write a function and list it in one of
+the three tables at the end.
 """
 
 import numpy as np
@@ -105,13 +105,15 @@ def shifted(case: Case):
         return f"{case.name} is off by the same amount everywhere: got - expected = {difference.mean():.6g}"
 
 
-EXACT = (  # they rest on every entry
+BUFFERS = (  # what a buffer holds, whatever was computed
     never_written,
     partly_written,
     cleared,
     overwritten,
     accumulated,
     all_zero,
+)
+EXACT = (  # they rest on every entry
     sign_flipped,
     constant_factor,
     transposed,
@@ -127,6 +129,6 @@ PATTERNS = (  # they rest on where the wrong entries are, or on an order: weaker
 )
 
 
-def diagnose(case: Case, signatures=(*EXACT, *PATTERNS)):
+def diagnose(case: Case, signatures=(*BUFFERS, *EXACT, *PATTERNS)):
     """The sentence of the first signature that matches, or None."""
     return next((sentence for signature in signatures if (sentence := signature(case))), None)

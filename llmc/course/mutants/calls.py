@@ -44,6 +44,8 @@ def call(place):
     if name in ("range", "enumerate", "zip", "len", "slice"):
         yield from _range(place, name)
     elif inner is not None and not isinstance(inner, ast.Starred):
+        if name == "reshape":
+            yield 3, f'with order="F" in {quoted(node)}', _in_columns(node)
         if name in ("transpose", "swapaxes"):
             yield 2, f"with a reshape in place of the transpose in {quoted(node)}", _reshaped(node)
         yield 2, f"without {name} in {quoted(node)}", inner
@@ -57,6 +59,11 @@ def call(place):
         args = [*node.args[:k], node.args[k + 1], node.args[k], *node.args[k + 2 :]]
         swapped = f"with {quoted(node.args[k])} and {quoted(node.args[k + 1])} in the other order"
         yield 3, swapped + f" in {quoted(node)}", with_fields(node, args=args)
+
+
+def _in_columns(node):
+    """x.reshape(…) that fills column by column."""
+    return with_fields(node, keywords=[*node.keywords, ast.keyword("order", ast.Constant("F"))])
 
 
 def _reshaped(node):

@@ -5,7 +5,7 @@ All functions of this kind take a place and yield (rank, words, other expression
 
 import ast
 
-from llmc.course.mutants import brackets, calls, factors, numbers, operators
+from llmc.course.mutants import brackets, calls, factors, numbers, operators, reductions
 from llmc.course.mutants.places import Place, quoted, with_fields
 
 
@@ -31,6 +31,7 @@ def changed(place: Place, names):
     if isinstance(node, ast.Name):
         yield from _other_names(place, names)
     yield from brackets.changed(place)
+    yield from reductions.changed(place)
     yield from numbers.index(place)
     yield from factors.once_more(place, names)
 

@@ -37,7 +37,7 @@ def shifted(axis):
         (HEADS.swapaxes(2, 3).reshape(A.shape), "its channels in the order (hs, NH) instead of (NH, hs), with NH = 2"),
         (A[..., [2, 3, 0, 1, 4, 5]], "right, except for the order along axis 2"),
         (RNG.permuted(A.reshape(-1)).reshape(A.shape), "the right numbers in the wrong places"),
-        (np.where(np.arange(4)[:, None] == 3, A, A**2 + 1), "right only at the last position of axis 1"),
+        (np.where(np.arange(4)[:, None] == 3, A, A**2 + 1), "Along axis 1 it is wrong only at indices 0 to 2"),
     ],
 )
 def test_named(got, says):

@@ -122,6 +122,10 @@ def _wrong_dx(dout, x, w, norm, rstd):
             (dnorm - dout.mean(-1, keepdims=True) - norm * (dout * norm).mean(-1, keepdims=True)) * rstd,
             FORMULA,
         ),
+        "the reference with w taken out of the two means: it differs from channel to channel, so it belongs inside": (
+            w * _dx(dout, norm, rstd),
+            FORMULA,
+        ),
         "the reference with half of the norm · mean(dnorm · norm) term": (
             (dnorm - mean - norm * both / 2) * rstd,
             RSTD_ROAD,
