@@ -41,6 +41,8 @@ def _order(place):
     node = place.node
     if isinstance(place.owner, (ast.Return, ast.Call)):
         for k in range(len(node.elts) - 1):
+            if ast.dump(node.elts[k]) == ast.dump(node.elts[k + 1]):
+                continue
             elts = [*node.elts[:k], node.elts[k + 1], node.elts[k], *node.elts[k + 2 :]]
             words = f"with {quoted(node.elts[k])} and {quoted(node.elts[k + 1])} in the other order"
             yield 2, words + place.around, with_fields(node, elts=elts)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from llmc.course.mutants import expressions, statements
 from llmc.course.mutants.places import Place, local_names, places
+from llmc.course.mutants.stoppable import compiled
 
 LIKELY = 1  # the highest rank of mistakes that are also made in pairs
 
@@ -34,7 +35,8 @@ class Mistake:
 def mutants(tree):
     """Words for each mistake, the likeliest kinds first; the tree holds the mistake while the caller looks at it.
 
-    Only bodies of functions are changed. The words go on from "our solution": "without …", "with …", "from 1 on …".
+    Only bodies of functions are changed, and not those that Numba compiles: some mutants crash its compiler. The words
+    go on from "our solution": "without …", "with …", "from 1 on …".
     """
     single = _single(tree)
     yield from _made(tree, sorted([*single, *_everywhere(single)], key=_outermost_first))
@@ -59,7 +61,7 @@ def _outermost_first(mistake):
 
 def _single(tree) -> list[Mistake]:
     found = []
-    for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
+    for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and not compiled(node)]:
         lines = local_names(function)
         for place in places(function):
             names = [name for name, line in lines.items() if line <= place.node.lineno]
