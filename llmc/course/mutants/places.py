@@ -55,7 +55,7 @@ def places(function) -> list[Place]:
 
 
 def _below(node, above):
-    if is_tick(node):
+    if is_tick(node) or isinstance(node, ast.Raise):  # only the words of a message would change
         return
     above = (node, *above)
     for field, value in ast.iter_fields(node):

@@ -78,6 +78,8 @@ def _everywhere(mistakes):
         same[mistake.kind].append(mistake)
     for kind, members in same.items():
         changes = tuple(change for mistake in members for change in mistake.changes)
+        if kind.startswith("with order"):  # reshaped there and back in another order: the same
+            continue
         if len(members) > 1 and members[0].rank <= 3 and _apart(changes):
             yield Mistake(members[0].rank + 1, f"{kind}, everywhere", changes)
 

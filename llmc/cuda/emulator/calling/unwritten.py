@@ -9,6 +9,7 @@ from math import prod
 
 import numpy as np
 
+from llmc.cuda.emulator.findings.extent import extent
 from llmc.cuda.emulator.findings.raw import RawProblem
 from llmc.errors import KernelError
 
@@ -65,7 +66,13 @@ def settle(raw, missing, outputs):
 def _never_written(argument, array, still):
     first, size = int(still.argmax()), array.itemsize
     return RawProblem(
-        "never-written", space="global", argument=argument, offset=first * size, size=size, count=int(still.sum())
+        "never-written",
+        space="global",
+        argument=argument,
+        offset=first * size,
+        size=size,
+        count=int(still.sum()),
+        detail=extent(still.reshape(array.shape)),
     )
 
 

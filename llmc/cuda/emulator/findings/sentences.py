@@ -63,11 +63,12 @@ def uninitialised(found) -> str:
 
 
 def never_written(found) -> str:
-    """ "nothing writes out[1000] or 23 other elements of out"."""
+    """ "nothing writes out[1000] or 23 other elements of out: elements 1000 to 1023"."""
     name = "an output" if found.array is None else found.name
     others = found.problem.count - 1
     more = f" or {plural(others, 'other element')} of {name}" if others > 0 else ""
-    return f"nothing writes {found.place or name}{more}"
+    part = f": {found.problem.detail}" if found.problem.detail else ""
+    return f"nothing writes {found.place or name}{more}{part}"
 
 
 # ------------------------------------------------------------------------------------------------ two threads
