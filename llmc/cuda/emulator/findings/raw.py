@@ -36,8 +36,8 @@ class RawProblem:
     lanes: int = 0  # mask of a warp's lanes
     absent: int = 0  # how many threads did not come to a barrier
     array: str = ""  # in shared memory: the static array that `offset` counts from, where it is known
-    # what else there is to say: of "assert" the condition, of "bounds" the index and the array's type, of "never-written"
-    # which part of the array
+    # what else there is to say: of "assert" the condition, of "bounds" the index and the array's type, of
+    # "never-written" which part of the array
     detail: str = ""
 
 
