@@ -1,9 +1,10 @@
 """How much memory a function takes."""
 
+import ctypes
 import gc
 import sys
 import tracemalloc
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 from llmc.course.own_names import among_learners_names
@@ -49,6 +50,7 @@ def resident_peak(function) -> int | None:
     """
     function = among_learners_names(function)
     gc.collect()  # what goes away meanwhile would count for less
+    _give_back()
     try:
         CLEAR.write_text("5")  # the peak starts again from what is held now
         before = _status("VmRSS")
@@ -56,6 +58,12 @@ def resident_peak(function) -> int | None:
         return _status("VmHWM") - before
     except OSError:
         return None
+
+
+def _give_back():
+    """Let glibc return what was freed and is kept for the next array: filling that again would not count."""
+    with suppress(AttributeError, OSError, TypeError):  # another C library
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _status(name) -> int:
