@@ -2,8 +2,8 @@
 
     python -m llmc.course.authoring.mutants [11 …] [--count 50]
 
-prints a line for each exercise and one for each hole, and exits with status 1 if there is one; a lesson takes about a
-minute. Mutants that are right after all are listed in `solutions/answers/equivalent.json`, each with the reason:
+prints a line for each exercise and one for each hole, and exits with status 1 if there is one; a lesson takes
+minutes. Mutants that are right after all are listed in `solutions/answers/equivalent.json`, each with the reason:
 
     {"layernorm_forward": {"with `x` in place of `centred` in `centred * w`": "why the results are the same"}}
 """

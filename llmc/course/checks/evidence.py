@@ -1,8 +1,11 @@
 """What the running check has seen: the calls it made, with which a wrong array can be traced to a mistake."""
 
+from collections import deque
+
 from llmc.course.mutants.recognise import recognised
 from llmc.course.mutants.replay import Replay, outputs_of
 
+CALLS = 4  # of a check, the last ones, that a wrong array may have come from; a check may make thousands
 _open = []  # the Evidence of the check whose block is running, innermost last
 _explaining = True
 
@@ -12,7 +15,7 @@ class Evidence:
 
     def __init__(self, exercise):
         self.exercise = exercise
-        self.replays = []
+        self.replays = deque(maxlen=CALLS)
 
     def __enter__(self):
         _open.append(self)

@@ -14,7 +14,6 @@ from llmc.course.mutants.python_source import mutants, pairs
 from llmc.course.mutants.solution import solution_of
 
 SECONDS = 2.0  # that a message may take
-CALLS = 4  # of the check, the last first, that are searched for the one that the wrong array came from
 SHARE = {"float64": 1e-6, "float32": 1e-3}  # of the error that may remain unexplained
 ROUNDING = {"float64": 1e-11, "float32": 2e-6}  # relative to the largest entry
 FEW = 4  # wrong entries; fewer of them in float32 can agree with a mutant by chance
@@ -23,8 +22,8 @@ FEW = 4  # wrong entries; fewer of them in float32 can agree with a mutant by ch
 def recognised(exercise, replays, got, expected, start=0.0) -> str | None:
     """ "without the term `through_mean`": words that go on from "our solution gives it …"; None if nothing fits.
 
-    replays: the check's calls. got: the learner's array as the check compared it, expected: what it should be without
-    start, which it was to be added to.
+    replays: the check's last calls. got: the learner's array as the check compared it. expected: what it should be,
+    without start, which it was to be added to; all of one shape.
     """
     solution = solution_of(exercise)
     if solution is None or np.shape(got) != np.shape(expected):
@@ -32,18 +31,18 @@ def recognised(exercise, replays, got, expected, start=0.0) -> str | None:
     deadline = time.thread_time() + SECONDS
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        right = solution.function(deadline)
-        for replay in [replay for replay in replays if replay is not None][: -CALLS - 1 : -1]:
-            pick = _where(replay, right, got, expected, start)
+        for replay in reversed(replays):
+            pick = _where(replay, solution, got, expected, start)
             if pick is not None:
                 return _matching(solution, replay, pick, np.asarray(got), expected + start, deadline)
     return None
 
 
-def _where(replay, right, got, expected, start):
+def _where(replay, solution, got, expected, start):
     """A function from a call's outputs to what the check compared; None if this call did not make it."""
-    outputs = _outputs(replay, right)
-    if outputs is None:
+    try:
+        outputs = replay.run(solution.function(time.thread_time() + SECONDS))
+    except Exception:  # it is too slow without Numba, or needs what only the whole notebook makes
         return None
     for k, mine in enumerate(replay.outputs or ()):
         if isinstance(mine, np.ndarray) and isinstance(got, np.ndarray) and np.may_share_memory(mine, got):
@@ -54,13 +53,6 @@ def _where(replay, right, got, expected, start):
         if np.shape(output) == np.shape(expected) and _close(output, expected + start, expected, "float32"):
             return lambda outputs: np.asarray(outputs[k], np.float64)
     return None
-
-
-def _outputs(replay, function):
-    try:
-        return replay.run(function)
-    except Exception:  # most mutants stop with one: a shape that does not fit, a name without a value, TooLong
-        return None
 
 
 def _index_of(array, view):
@@ -95,7 +87,7 @@ def _matching(solution, replay, pick, got, target, deadline):
                     return None
                 try:
                     array = pick(replay.run(solution.function(deadline)))
-                except Exception:  # see _outputs
+                except Exception:  # most mutants stop with one: a shape that does not fit, a name without a value
                     continue
                 if np.shape(array) == got.shape and _explains(array, got, target, dtype):
                     return words
