@@ -78,13 +78,24 @@ def _diagnosis(case, got, expected, start, summed) -> list[str]:
     if sentence:
         return [_stopped(sentence)]
     sentence = diagnose(case, EXACT)
-    words = evidence.words(got, expected, start)
-    if words and sentence:
-        return [_stopped(sentence), f"Our solution gives the same numbers {words}."]
-    if words:
-        return [f"{case.name} has the values that our solution gives {words}."]
+    found = evidence.found(got, expected, start)
+    if found:
+        return _explained_by(case.name, found, sentence)
     sentence = sentence or diagnose(case, PATTERNS)
     return [_stopped(sentence)] if sentence else [f"{case.name} has wrong values.", *narrowed(case)]
+
+
+def _explained_by(name, found, sentence) -> list[str]:
+    """The sentences for a change that explains the wrong array; sentence: what its numbers show, or None."""
+    first = [_stopped(sentence or f"{name} has wrong values")]
+    if found.ours and found.yours:
+        yours = found.yours[0].upper() + found.yours[1:]
+        return [*first, f"{yours}, your function gives what our solution gives {found.ours}: compare these two."]
+    if found.yours:
+        return [*first, f"Your function gives the right {name} {found.yours}."]
+    if sentence:
+        return [*first, f"Our solution gives the same numbers {found.ours}."]
+    return [f"{name} has the values that our solution gives {found.ours}."]
 
 
 def _stopped(sentence) -> str:
@@ -99,6 +110,10 @@ def _same_kind(name, got, expected, summed):
     if not isinstance(got, (np.ndarray, np.generic, float, int)):
         raise WrongAnswer(f"{name} should be a NumPy array, but is {describe(got)}.")
     if np.shape(got) != expected.shape:
+        place = evidence.place(got)
+        if place is not None:
+            order = f"what you return for it belongs in place {place + 1} of the results: are they in another order?"
+            raise WrongAnswer(f"{name} has shape {np.shape(got)}, expected {expected.shape}: {order}")
         why = None if summed is None else wrong_sum(name, got, expected, summed)
         raise WrongAnswer(_shape_sentence(name, np.asarray(got), expected) + (f"\n{why}." if why else ""))
     if isinstance(got, (np.ndarray, np.generic)) and got.dtype != expected.dtype:

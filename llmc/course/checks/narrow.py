@@ -5,6 +5,7 @@ import numpy as np
 from llmc.course.checks.case import LIKE, Case
 
 FEW = 6  # indices that a sentence lists
+CHANCE = 1e-3  # that entries are right by chance, of which a sentence may say that they are right
 STEADY = 1e-3  # ratios or differences that vary by less than this share are one number
 
 
@@ -27,8 +28,14 @@ def _where(wrong, counts):
         others = tuple(k for k in range(wrong.ndim) if k != axis)
         bad = np.flatnonzero(wrong.any(axis=others))
         right = np.setdiff1d(np.flatnonzero(counts.any(axis=others)), bad)
-        if len(right):
+        if len(right) and not _by_chance(wrong, counts, axis, bad, right):
             yield f"Along axis {axis} it is wrong only at {_indices(bad, length)}."
+
+
+def _by_chance(wrong, counts, axis, bad, right) -> bool:
+    """Could so few right slices be right by chance, as a target is that happens to be the one next to it?"""
+    share = wrong.take(bad, axis).sum() / max(counts.take(bad, axis).sum(), 1)
+    return (1 - min(share, 1)) ** counts.take(right, axis).sum() > CHANCE
 
 
 def _indices(bad, length) -> str:
@@ -69,7 +76,8 @@ def _steady_along(values, wrong, axis, word):
     if not len(rows):
         return None
     middle = np.nanmedian(rows, axis=1)
-    if (np.nanmax(np.abs(rows - middle[:, None]), axis=1) > STEADY * np.abs(middle) + 1e-12).any():
+    far = np.abs(middle - 1) if word == "times" else np.abs(middle)  # a factor of 1 is no mistake
+    if (np.nanmax(np.abs(rows - middle[:, None]), axis=1) > STEADY * far + 1e-12).any():
         return None
     if np.ptp(middle) <= STEADY * np.abs(middle).max():
         return f"Each wrong entry is the right one {word} {middle[0]:.6g}."
