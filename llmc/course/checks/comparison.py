@@ -15,7 +15,7 @@ from llmc.course.checks.nonfinite import why_not_finite
 from llmc.course.checks.signatures import BUFFERS, EXACT, PATTERNS, Case, diagnose, same
 from llmc.course.checks.sums import wrong_sum
 
-TOLERANCE = {"float64": 1e-7, "float32": 1e-4, "float16": 1e-2}  # relative to the largest expected entry
+TOLERANCE = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2}  # relative to the largest expected entry
 UNEXPLAINED = 0.05  # of an error: what a known mistake may leave of it
 ROWS = 4  # wrong entries that are listed
 
@@ -37,7 +37,7 @@ def compare(
     """Raise WrongAnswer when the array `got` is not `expected`; the message says how, and names the mistake if it can.
 
     name: what the learner calls it, "dx". expected: array of the wanted shape and dtype.
-    rtol, atol: |got - expected| <= atol + rtol · |expected| must hold everywhere. Default: rtol by dtype (1e-7 float64,
+    rtol, atol: |got - expected| <= atol + rtol · |expected| must hold everywhere. Default: rtol by dtype (1e-9 float64,
         1e-4 float32) and atol = rtol · max|expected|, so that entries near zero are judged by the size of the others.
     known: {"the reference without the mean(dnorm) term": wrong array, or a function of nothing that makes it}. The
         message says the sentence when `got` equals that array. A value may be a pair (wrong, where to look).
@@ -77,6 +77,9 @@ def _diagnosis(case, got, expected, start, summed) -> list[str]:
     sentence = sentence or diagnose(case, BUFFERS)
     if sentence:
         return [_stopped(sentence)]
+    kept = evidence.kept(got)
+    if kept:
+        return [f"{case.name} {kept}"]
     sentence = diagnose(case, EXACT)
     found = evidence.found(got, expected, start)
     if found:

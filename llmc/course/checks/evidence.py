@@ -3,6 +3,7 @@
 from collections import deque
 
 from llmc.course.mutants.recognise import Found, place_of, recognised
+from llmc.course.mutants.remembered import remembered
 from llmc.course.mutants.replay import Replay, outputs_of
 
 CALLS = 4  # of a check, the last ones, that a wrong array may have come from; a check may make thousands
@@ -57,3 +58,10 @@ def found(got, expected, start) -> Found | None:
 def place(got) -> int | None:
     """Which of the results of the running check's last call should be what `got` is? None if none should."""
     return place_of(_open[-1].exercise, _open[-1].replays, got) if _open and _explaining else None
+
+
+def kept(got) -> str | None:
+    """What the learner's function keeps between calls, as words about `got`; None if nothing, or outside of a check."""
+    if not (_open and _explaining):
+        return None
+    return remembered(_open[-1].function, _open[-1].replays, got)

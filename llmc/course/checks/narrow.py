@@ -2,21 +2,31 @@
 
 import numpy as np
 
-from llmc.course.checks.case import LIKE, Case
+from llmc.course.checks.case import Case
 
+EXACT = 1e-9  # of the largest entry: errors smaller than this are rounding
 FEW = 6  # indices that a sentence lists
 CHANCE = 1e-3  # that entries are right by chance, of which a sentence may say that they are right
+NEARLY = 1e-3  # of the largest entry: errors smaller than this come from inexact numbers
 STEADY = 1e-3  # ratios or differences that vary by less than this share are one number
 
 
 def narrowed(case: Case) -> list[str]:
-    """At most three sentences; none of them says more than the numbers do."""
+    """A few sentences; none of them says more than the numbers do."""
     scale = np.abs(case.expected[np.isfinite(case.expected)]).max(initial=0.0)
     with np.errstate(invalid="ignore"):  # inf - inf
-        wrong = np.abs(case.got - case.expected) > LIKE * LIKE * scale
+        wrong = np.abs(case.got - case.expected) > EXACT * scale
     if not wrong.any() or wrong.ndim == 0:
         return []
-    return [*_where(wrong, case.expected != 0), *_in_common(case, wrong)]
+    return [*_nearly(case, scale, wrong), *_where(wrong, case.expected != 0), *_in_common(case, wrong)]
+
+
+def _nearly(case, scale, wrong):
+    """A sentence if the wrong entries are nearly right: then no term is missing."""
+    error, size = np.abs(case.got - case.expected)[wrong], np.abs(case.expected)[wrong]
+    if error.max() <= NEARLY * scale and np.median(error) <= 10 * NEARLY * np.median(size):
+        cause = "a constant with too few digits, a small number added, a lower precision, or an approximation?"
+        yield f"It is nearly right, up to {error.max() / scale:.1g} of the largest entry: {cause}"
 
 
 def _where(wrong, counts):
@@ -28,7 +38,7 @@ def _where(wrong, counts):
         others = tuple(k for k in range(wrong.ndim) if k != axis)
         bad = np.flatnonzero(wrong.any(axis=others))
         right = np.setdiff1d(np.flatnonzero(counts.any(axis=others)), bad)
-        if len(right) and not _by_chance(wrong, counts, axis, bad, right):
+        if len(right) and (len(bad) == 1 or not _by_chance(wrong, counts, axis, bad, right)):
             yield f"Along axis {axis} it is wrong only at {_indices(bad, length)}."
 
 

@@ -52,8 +52,8 @@ CHANGES = (
     ("with axis {axis} of `{name}` backwards", lambda a, axis: np.flip(a, axis)),
     ("with running sums along axis {axis} of `{name}`", lambda a, axis: a.cumsum(axis, dtype=a.dtype)),
     ("with the mean over axis {axis} of `{name}` in place of each entry", _mean),
-    ("with axes {axis} and {next} of `{name}` mixed up", lambda a, axis: _mixed(a, axis, axis + 1)),
-    ("with axes {axis} and {second} of `{name}` mixed up", lambda a, axis: _mixed(a, axis, axis + 2)),
+    ("with axes {axis} and {next} of `{name}` swapped and the shape kept", lambda a, axis: _mixed(a, axis, axis + 1)),
+    ("with axes {axis} and {second} of `{name}` swapped and the shape kept", lambda a, axis: _mixed(a, axis, axis + 2)),
 )
 
 

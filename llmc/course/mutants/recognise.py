@@ -172,15 +172,15 @@ class Search:
         weights = np.random.default_rng(0).uniform(1, 2, self.target.size)  # one number stands for an array
         end = time.thread_time() + SECONDS
         ours = [made for made in self._made(self.solution, likely, end) if self._says_something(made[1])]
-        ours.sort(key=lambda made: made[1].ravel() @ weights)
-        keys = [array.ravel() @ weights for _, array in ours]
+        keys = np.array([array.ravel() @ weights for _, array in ours])
         best, least = None, np.inf
         for words, array in self._made(answer, likely, time.thread_time() + SECONDS):
             near, size = SHARE[self.dtype] * np.abs(array).sum(), np.abs(array - self.target).max()
-            first, last = np.searchsorted(keys, array.ravel() @ weights + np.array([-near, near]))
-            for our_words, other in ours[first:last]:
-                if size < least and not self._explains(array) and self._explains(other, array):
-                    best, least = Found(our_words, words), size
+            if size < least and not self._explains(array):
+                for k in np.flatnonzero(np.abs(keys - array.ravel() @ weights) <= near):  # the likeliest first
+                    if self._explains(ours[k][1], array):
+                        best, least = Found(ours[k][0], words), size
+                        break
         return best
 
     @staticmethod
