@@ -2,9 +2,10 @@
 
 from collections import deque
 
-from llmc.course.mutants.recognise import Found, place_of, recognised
+from llmc.course.mutants.recognise import place_of, recognised
 from llmc.course.mutants.remembered import remembered
 from llmc.course.mutants.replay import Replay, outputs_of
+from llmc.course.mutants.search import Found
 
 CALLS = 4  # of a check, the last ones, that a wrong array may have come from; a check may make thousands
 _open = []  # the Evidence of the check whose block is running, innermost last

@@ -40,8 +40,10 @@ def learners(function) -> Solution | None:
     trees = [found.pop(function.__code__), *found.values()]
     tree = plain(ast.Module(trees[::-1], []))  # the function itself comes last
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    data = {name: value for name, value in function.__globals__.items() if name in names}
-    before = {name: _own(value) for name, value in data.items()}
+    try:
+        before = {name: _own(value) for name, value in function.__globals__.items() if name in names}
+    except Exception:  # whatever an object says that cannot be copied
+        return None
     return Solution(tree.body[-1].name, tree, {"__name__": "answer", "__builtins__": builtins, **before})
 
 

@@ -24,11 +24,12 @@ def remembered(function, replays, got) -> str | None:
         return None
     try:
         with np.errstate(all="ignore"), redirect_stdout(io.StringIO()):
-            again = last.run(function)[k]
+            again = np.asarray(last.run(function)[k], np.float64)
     except Exception:  # what it says then is no part of this message
         return None
-    if np.shape(again) == got.shape and not np.allclose(again, got, rtol=1e-3, atol=1e-3 * np.abs(got).max()):
-        return "has other values when the same call is made again: does something remain from one call to the next?"
+    if again.shape == got.shape and not np.allclose(again, got, rtol=1e-3, atol=1e-3 * np.abs(got).max()):
+        cause = "does something remain from one call to the next, or does chance play a part?"
+        return f"has other values when the same call is made again: {cause}"
     return None
 
 
