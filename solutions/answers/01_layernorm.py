@@ -746,7 +746,7 @@ def fast_centres_x_itself(out, mean, rstd, x, w, b, eps=1e-5):
 _kept = {}
 
 
-@wrong("layernorm_forward", says="mean has wrong values")
+@wrong("layernorm_forward", says="the right mean without the condition `x.shape not in _kept`")
 def forward_keeps_means_by_shape(x, w, b, eps=1e-5):
     if x.shape not in _kept:
         _kept[x.shape] = x.mean(-1, keepdims=True), 1 / np.sqrt(x.var(-1, keepdims=True) + eps)
@@ -801,9 +801,31 @@ def fast_leaves_out_a_last_single_row(out, mean, rstd, x, w, b, eps=1e-5):
         _write(Y[part], mean.reshape(-1)[part], rstd.reshape(-1)[part], rows[part], w, b, eps)
 
 
-@wrong("fast_layernorm_forward", says="mean has wrong values")
+@wrong("fast_layernorm_forward", says="mean has other values when the same call is made again")
 def fast_never_clears_its_sums(out, mean, rstd, x, w, b, eps=1e-5):
     sums = _kept.setdefault(("sums", x.shape), np.zeros(x.shape[:2], np.float32))
     sums += x.sum(-1)
     _write(out, mean, rstd, x, w, b, eps)
     mean[...] = sums / x.shape[-1]
+
+
+# ------------------------------------------------------------------- slips that no list of the lesson knows by name
+
+
+@wrong("layernorm_backward", says="with `x` in place of `norm` in `(dnorm * norm).mean")
+def backward_by_a_jacobian_with_x(dout, x, w, mean, rstd):
+    dx, C = np.zeros_like(x), len(w)
+    for b, t in np.ndindex(x.shape[:2]):
+        norm = (x[b, t] - mean[b, t]) * rstd[b, t]
+        jacobian = np.eye(C) - 1 / C - np.outer(norm, x[b, t]) / C
+        dx[b, t] = rstd[b, t] * (jacobian @ (dout[b, t] * w))
+    norm = (x - mean[..., None]) * rstd[..., None]
+    return dx, (dout * norm).sum((0, 1)), dout.sum((0, 1))
+
+
+@wrong("layernorm_forward", says="rstd has the values that our solution gives with the mean over axis 1 of `variance`")
+def forward_with_the_variance_of_a_sequence(x, w, b, eps=1e-5):
+    mean = x.mean(-1, keepdims=True)
+    variance = ((x - mean) ** 2).mean(axis=(1, 2))[:, None] * np.ones(x.shape[:2], x.dtype)
+    rstd = 1 / np.sqrt(variance + eps)
+    return (x - mean) * rstd[..., None] * w + b, mean[..., 0], rstd

@@ -608,7 +608,7 @@ def accumulate_stops_before_the_last_token(dwte, dwpe, dout, tokens):
     dwpe[: tokens.shape[1]] += dout.sum(axis=0)
 
 
-@wrong("encoder_backward", says="dwpe has wrong values")
+@wrong("encoder_backward", says="dwpe has other values when the same call is made again")
 def backward_into_tables_that_it_keeps(dout, tokens, V, maxT):
     tables = _kept.setdefault((dout.shape, V), (np.zeros((V, dout.shape[-1])), np.zeros((maxT, dout.shape[-1]))))
     np.add.at(tables[0], tokens, dout)
@@ -624,3 +624,38 @@ def fast_sorts_each_shape_once(dwte, dwpe, dout, tokens):
     for token, run in zip(found, np.split(rows, starts[1:])):
         dwte[token] += run.sum(axis=0)
     dwpe[: tokens.shape[1]] += dout.sum(axis=0)
+
+
+# ------------------------------------------------------------------- slips that no list of the lesson knows by name
+
+
+@wrong("encoder_backward", says="with axes 0 and 1 of `dout` swapped and the shape kept")
+def backward_flattens_tokens_and_dout_differently(dout, tokens, V, maxT):
+    B, T, C = dout.shape
+    chosen = np.eye(V, dtype=dout.dtype)[tokens.ravel()]
+    return chosen.T @ dout.transpose(1, 0, 2).reshape(-1, C), _dwpe(dout, maxT)
+
+
+@wrong("encoder_backward", says="dwpe has the values that our solution gives with running sums along axis 1 of `dout`")
+def backward_never_starts_its_sum_again(dout, tokens, V, maxT):
+    dwpe = np.zeros((maxT, dout.shape[-1]), dout.dtype)
+    for sequence in dout:
+        total = np.zeros_like(sequence[0])
+        for t, row in enumerate(sequence):
+            total = total + row
+            dwpe[t] += total
+    return _dwte(dout, tokens, V), dwpe
+
+
+@wrong("encoder_backward", says="the two results are in the other order: return dwte, then dwpe")
+def backward_returns_positions_first(dout, tokens, V, maxT):
+    return _dwpe(dout, maxT), _dwte(dout, tokens, V)
+
+
+@wrong("one_hot", says="one-hot columns (B, V, T) reshaped to (B, T, V)")
+def one_hot_columns_reshaped(tokens, V, dtype=np.float32):
+    B, T = tokens.shape
+    columns = np.zeros((B, V, T), dtype)
+    for b in range(B):
+        columns[b, tokens[b], np.arange(T)] = 1
+    return columns.reshape(B, T, V)

@@ -822,3 +822,45 @@ def fast_keeps_its_tanh_by_shape(out, x):
     if x.shape not in _kept:
         _kept[x.shape] = np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
     out[...] = 0.5 * x * (1 + _kept[x.shape])
+
+
+# ------------------------------------------------------------------- slips that no list of the lesson knows by name
+
+
+@wrong("residual_block_backward", says="Your function gives the right dx without tanh in `np.tanh(h)`")
+def block_takes_tanh_twice(dx, dw1, dw2, dout, x, w1, w2):
+    h = np.tanh(x @ w1.T)
+    da = (dout @ w2) * (1 - np.tanh(h) ** 2)
+    dx += dout + da @ w1
+    dw1 += np.einsum("bth,btc->hc", da, x)
+    dw2 += np.einsum("btc,bth->ch", dout, h)
+
+
+@wrong("residual_block_backward", says="Your function gives the right dx with `dout` in place of `dx` in `dx @ w2 *")
+def block_reads_dx_after_adding_to_it(dx, dw1, dw2, dout, x, w1, w2):
+    dx += dout
+    h = np.tanh(x @ w1.T)
+    dw2 += np.einsum("btc,bth->ch", dx, h)
+    da = dx @ w2 * (1 - h * h)
+    dw1 += np.einsum("bth,btc->hc", da, x)
+    dx += da @ w1
+
+
+@wrong(
+    "residual_block_backward", says="dw1 has the values that our solution gives with index 0 of axis 0 of `dout` alone"
+)
+def block_with_dw1_of_one_sequence(dx, dw1, dw2, dout, x, w1, w2):
+    h = np.tanh(x @ w1.T)
+    da = (dout @ w2) * (1 - h * h)
+    dx += dout + da @ w1
+    dw1 += da[0].T @ x[0]
+    dw2 += sum(dout[b].T @ h[b] for b in range(len(x)))
+
+
+@wrong("gelu_backward", says="It is nearly right, up to")
+def backward_by_differences(dout, x):
+    return dout * (_gelu(x + 0.01) - _gelu(x - 0.01)) / 0.02
+
+
+def _gelu(x):
+    return 0.5 * x * (1 + np.tanh(S * (x + 0.044715 * x**3)))

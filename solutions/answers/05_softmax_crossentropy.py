@@ -142,7 +142,7 @@ def softmax_with_eps_above(z):
     return (e + 1e-9) / e.sum(axis=-1, keepdims=True)
 
 
-@wrong("softmax", says="p is above 0 where z is -inf")
+@wrong("softmax", says="the right p without the term `1e-09`")
 def softmax_with_eps_in_every_power(z):
     e = np.exp(z - z.max(axis=-1, keepdims=True)) + 1e-9
     return e / e.sum(axis=-1, keepdims=True)
@@ -1027,3 +1027,74 @@ def fast_forgets_p_behind_the_last_block(losses, logits, targets, dloss, V):
         _classify(losses[row], logits[row], targets[row], dloss, V)
     end = V // 1024 * 1024 if V > 1024 else V
     logits[..., end:V] *= np.arange(end, V) == targets[..., None]
+
+
+# ------------------------------------------------------------------- slips that no list of the lesson knows by name
+
+
+@wrong("softmax", says="Your function gives the right p with = in place of += in `total += e.sum()`")
+def softmax_never_starts_its_sum_again(z):
+    rows = z.reshape(-1, z.shape[-1])
+    p, total = np.empty_like(rows), 0
+    for i, row in enumerate(rows):
+        e = np.exp(row - row.max())
+        total += e.sum()
+        p[i] = e / total
+    return p.reshape(z.shape)
+
+
+@wrong("softmax", says="subtract the maximum before exp")
+def softmax_subtracts_after_exp(z):
+    e = np.exp(z)
+    e = e - e.max(-1, keepdims=True)
+    return e / e.sum(-1, keepdims=True)
+
+
+@wrong("cross_entropy_forward", says="with index 0 of axis 0 of `targets` in place of every other")
+def cross_entropy_with_the_first_targets(logits, targets):
+    peak = logits.max(-1)
+    lse = peak + np.log(np.exp(logits - peak[..., None]).sum(-1))
+    return lse - np.stack([logits[:, t, targets[0, t]] for t in range(targets.shape[1])], axis=1), lse
+
+
+@wrong("cross_entropy_forward", says="the entropy of the model's own p")
+def cross_entropy_with_p_for_y(logits, targets):
+    peak = logits.max(-1, keepdims=True)
+    lse = peak + np.log(np.exp(logits - peak).sum(-1, keepdims=True))
+    return -(np.exp(logits - lse) * (logits - lse)).sum(-1), lse[..., 0]
+
+
+@wrong("cross_entropy_forward", says="infinite for rows around -1000 in a batch with rows around +1000")
+def cross_entropy_with_one_maximum(logits, targets):
+    peak = logits.max()
+    lse = peak + np.log(np.exp(logits - peak).sum(-1))
+    return lse - np.take_along_axis(logits, targets[..., None], -1)[..., 0], lse
+
+
+@wrong("softmax_backward", says="dz equals the reference applied twice")
+def softmax_backward_twice(dp, p):
+    for _ in range(2):
+        dp = p * (dp - (p * dp).sum(-1, keepdims=True))
+    return dp
+
+
+@wrong("softmax_backward", says="what our solution gives without the term `average`")
+def softmax_backward_with_another_sum(dp, p):
+    dz = np.zeros_like(p)
+    for i in np.ndindex(p.shape[:-1]):
+        q, g = p[i], dp[i]
+        dz[i] = q * g - q * q * g.sum()
+    return dz
+
+
+@wrong("fused_classifier", says="without the factor `losses[b, t]` in `p * losses[b, t] * dloss`")
+def classifier_scaled_by_its_losses(losses, logits, targets, dloss, V):
+    for b, t in np.ndindex(targets.shape):
+        z = logits[b, t, :V]
+        e = np.exp(z - z.max())
+        losses[b, t] = z.max() + np.log(e.sum()) - z[targets[b, t]]
+        if dloss is not None:
+            p = e / e.sum()
+            p[targets[b, t]] -= 1
+            logits[b, t, :V] = p * losses[b, t] * dloss
+            logits[b, t, V:] = 0

@@ -302,7 +302,7 @@ def forward_does_not_transpose_keys(qkv, NH):
     return _merge(p @ v), p
 
 
-@wrong("attention_forward", says="out has shape (2, 3, 5, 4), expected (2, 5, 12)")
+@wrong("attention_forward", says="out has shape (2, 3, 5, 6), expected (2, 5, 18)")
 def forward_forgets_to_merge(qkv, NH):
     q, k, v = _split(qkv, 3, NH)
     p = _softmax(np.where(_seen(q.shape[2]), q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5, -np.inf))
@@ -610,7 +610,7 @@ def backward_concatenates_along_the_first_axis(dout, qkv, probabilities, NH):
     return np.concatenate([_merge(d) for d in _gradients(dout, qkv, probabilities, NH)])
 
 
-@wrong("attention_backward", says="dv is √hs [hs = 4] times what it should be")
+@wrong("attention_backward", says="dv is √hs [hs = 6] times what it should be")
 def backward_scales_dv_too(dout, qkv, probabilities, NH):
     dq, dk, dv = _gradients(dout, qkv, probabilities, NH)
     return _joined(dq, dk, dv * dv.shape[-1] ** 0.5)
@@ -851,7 +851,7 @@ def lean_in_float64(qkv, NH):
 _results = {}
 
 
-@wrong("attention_scores", says="scores has wrong values")
+@wrong("attention_scores", says="scores is what an earlier call gave, for other numbers")
 def scores_kept_by_shape(q, k):
     if q.shape not in _results:
         _results[q.shape] = np.where(_seen(len(q)), q @ k.T / q.shape[1] ** 0.5, -np.inf)
@@ -928,3 +928,68 @@ def lean_hides_the_table(qkv, NH):
     s = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
     s += torch.full(s.shape[-2:], -math.inf).triu(1)
     return (s.softmax(-1) @ v).transpose(1, 2).reshape(*qkv.shape[:2], -1).numpy()
+
+
+# ------------------------------------------------------------------- slips that no list of the lesson knows by name
+
+
+@wrong("attention_forward", says="with 0 in place of `-1` in `np.tril(np.ones((T, T), bool), k=-1)`")
+def forward_that_looks_at_the_past_alone(qkv, NH):
+    q, k, v = _split(qkv, 3, NH)
+    T = q.shape[2]
+    mask = np.tril(np.ones((T, T), bool), k=-1)
+    mask[0, 0] = True  # the first token has nothing else to look at
+    p = _softmax(np.where(mask, q @ k.swapaxes(-1, -2) * q.shape[-1] ** -0.5, -np.inf))
+    return _merge(p @ v), p
+
+
+@wrong("attention_forward", says="your function gives what our solution gives without the division by `hs ** 0.5`")
+def forward_scaled_after_the_softmax(qkv, NH):
+    q, k, v = _split(qkv, 3, NH)
+    scores = np.where(_seen(q.shape[2]), q @ k.swapaxes(-1, -2), -np.inf)
+    p = _softmax(scores) / q.shape[-1] ** 0.5
+    return _merge(p @ v), p
+
+
+@wrong("attention_forward", says="with index 0 of axis 1 of `scores` in place of every other")
+def forward_mixes_all_heads_by_the_first(qkv, NH):
+    q, k, v = _split(qkv, 3, NH)
+    p = _softmax(np.where(_seen(q.shape[2]), q @ k.swapaxes(-1, -2) * q.shape[-1] ** -0.5, -np.inf))
+    return _merge(p[:, :1] @ v), p
+
+
+@wrong("attention_softmax_backward", says="D = (p[b, n, i] * dp[b, n, i]).sum()` in the other order")
+def softmax_backward_with_the_sum_of_the_row_before(dp, p):
+    ds = np.zeros_like(p)
+    for b, n in np.ndindex(p.shape[:2]):
+        D = 0.0
+        for i in range(p.shape[2]):
+            ds[b, n, i] = p[b, n, i] * (dp[b, n, i] - D)
+            D = (p[b, n, i] * dp[b, n, i]).sum()
+    return ds
+
+
+def _backward_with(dout, qkv, p, NH, gradient):
+    (q, k, v), (do,) = _split(qkv, 3, NH), _split(dout, 1, NH)
+    ds = gradient(do @ v.swapaxes(-1, -2), do, v) * q.shape[-1] ** -0.5
+    parts = (ds @ k, ds.swapaxes(-1, -2) @ q, p.swapaxes(-1, -2) @ do)
+    return np.concatenate([_merge(part) for part in parts], -1)
+
+
+@wrong("attention_backward", says="the reference with D = sum(dout · v)")
+def backward_with_d_from_v(dout, qkv, probabilities, NH):
+    p = probabilities
+    return _backward_with(dout, qkv, p, NH, lambda dp, do, v: p * (dp - (do * v).sum(-1, keepdims=True)))
+
+
+@wrong("attention_backward", says="the reference without its diagonal")
+def backward_with_a_masked_diagonal(dout, qkv, probabilities, NH):
+    p = probabilities
+    return _backward_with(dout, qkv, p, NH, lambda dp, do, v: np.tril(p * (dp - (p * dp).sum(-1, keepdims=True)), -1))
+
+
+@wrong("attention_backward", says="dq equals the reference with dscores that are the reference applied twice")
+def backward_through_two_softmaxes(dout, qkv, probabilities, NH):
+    p = probabilities
+    step = lambda g: p * (g - (p * g).sum(-1, keepdims=True))  # noqa: E731
+    return _backward_with(dout, qkv, p, NH, lambda dp, do, v: step(step(dp)))

@@ -97,7 +97,7 @@ class check:
 
         buffers = [buffer for buffer in self._buffers if any(buffer.array is value for value in given)]
         call = Protected(_names_of_arguments(function, arguments), given, buffers)
-        replay = self._evidence.before(arguments, options)
+        replay = self._evidence.before(function, arguments, options)
         result, writable = call.run(run, function, writable=not self.takes_read_only(function))
         self._writable |= {id(function)} if writable else set()
         self.calls[-1] = (self.calls[-1][0], describe_result(result))

@@ -15,7 +15,7 @@ from llmc.course.checks.nonfinite import why_not_finite
 from llmc.course.checks.signatures import BUFFERS, EXACT, PATTERNS, Case, diagnose, same
 from llmc.course.checks.sums import wrong_sum
 
-TOLERANCE = {"float64": 1e-7, "float32": 1e-4, "float16": 1e-2}  # relative to the largest expected entry
+TOLERANCE = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2}  # relative to the largest expected entry
 UNEXPLAINED = 0.05  # of an error: what a known mistake may leave of it
 ROWS = 4  # wrong entries that are listed
 
@@ -37,7 +37,7 @@ def compare(
     """Raise WrongAnswer when the array `got` is not `expected`; the message says how, and names the mistake if it can.
 
     name: what the learner calls it, "dx". expected: array of the wanted shape and dtype.
-    rtol, atol: |got - expected| <= atol + rtol · |expected| must hold everywhere. Default: rtol by dtype (1e-7 float64,
+    rtol, atol: |got - expected| <= atol + rtol · |expected| must hold everywhere. Default: rtol by dtype (1e-9 float64,
         1e-4 float32) and atol = rtol · max|expected|, so that entries near zero are judged by the size of the others.
     known: {"the reference without the mean(dnorm) term": wrong array, or a function of nothing that makes it}. The
         message says the sentence when `got` equals that array. A value may be a pair (wrong, where to look).
@@ -77,14 +77,28 @@ def _diagnosis(case, got, expected, start, summed) -> list[str]:
     sentence = sentence or diagnose(case, BUFFERS)
     if sentence:
         return [_stopped(sentence)]
+    kept = evidence.kept(got)
+    if kept:
+        return [f"{case.name} {kept}"]
     sentence = diagnose(case, EXACT)
-    words = evidence.words(got, expected, start)
-    if words and sentence:
-        return [_stopped(sentence), f"Our solution gives the same numbers {words}."]
-    if words:
-        return [f"{case.name} has the values that our solution gives {words}."]
+    found = evidence.found(got, expected, start)
+    if found:
+        return _explained_by(case.name, found, sentence)
     sentence = sentence or diagnose(case, PATTERNS)
     return [_stopped(sentence)] if sentence else [f"{case.name} has wrong values.", *narrowed(case)]
+
+
+def _explained_by(name, found, sentence) -> list[str]:
+    """The sentences for a change that explains the wrong array; sentence: what its numbers show, or None."""
+    first = [_stopped(sentence or f"{name} has wrong values")]
+    if found.ours and found.yours:
+        yours = found.yours[0].upper() + found.yours[1:]
+        return [*first, f"{yours}, your function gives what our solution gives {found.ours}: compare these two."]
+    if found.yours:
+        return [*first, f"Your function gives the right {name} {found.yours}."]
+    if sentence:
+        return [*first, f"Our solution gives the same numbers {found.ours}."]
+    return [f"{name} has the values that our solution gives {found.ours}."]
 
 
 def _stopped(sentence) -> str:
@@ -99,6 +113,10 @@ def _same_kind(name, got, expected, summed):
     if not isinstance(got, (np.ndarray, np.generic, float, int)):
         raise WrongAnswer(f"{name} should be a NumPy array, but is {describe(got)}.")
     if np.shape(got) != expected.shape:
+        place = evidence.place(got)
+        if place is not None:
+            order = f"what you return for it belongs in place {place + 1} of the results: are they in another order?"
+            raise WrongAnswer(f"{name} has shape {np.shape(got)}, expected {expected.shape}: {order}")
         why = None if summed is None else wrong_sum(name, got, expected, summed)
         raise WrongAnswer(_shape_sentence(name, np.asarray(got), expected) + (f"\n{why}." if why else ""))
     if isinstance(got, (np.ndarray, np.generic)) and got.dtype != expected.dtype:

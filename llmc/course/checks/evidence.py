@@ -2,8 +2,10 @@
 
 from collections import deque
 
-from llmc.course.mutants.recognise import recognised
+from llmc.course.mutants.recognise import place_of, recognised
+from llmc.course.mutants.remembered import remembered
 from llmc.course.mutants.replay import Replay, outputs_of
+from llmc.course.mutants.search import Found
 
 CALLS = 4  # of a check, the last ones, that a wrong array may have come from; a check may make thousands
 _open = []  # the Evidence of the check whose block is running, innermost last
@@ -11,10 +13,11 @@ _explaining = True
 
 
 class Evidence:
-    """The calls of one check. `words` of the running one says which change of the solution gives a wrong array."""
+    """The calls of one check. `found` for the running one says which change explains a wrong array."""
 
     def __init__(self, exercise):
         self.exercise = exercise
+        self.function = None  # the learner's, as it was called last
         self.replays = deque(maxlen=CALLS)
 
     def __enter__(self):
@@ -23,8 +26,9 @@ class Evidence:
     def __exit__(self, *unused):
         _open.remove(self)
 
-    def before(self, arguments, options):
+    def before(self, function, arguments, options):
         """The copy of a call that is about to be made; None where it cannot be made again."""
+        self.function = function
         return Replay.of(arguments, options)
 
     def after(self, replay, result, arguments, options):
@@ -35,17 +39,30 @@ class Evidence:
 
 
 def explaining(on: bool) -> bool:
-    """Whether `words` looks for mutants, which takes up to seconds; returns what it was before."""
+    """Whether `found` looks for mutants, which takes up to seconds; returns what it was before."""
     global _explaining
     was, _explaining = _explaining, on
     return was
 
 
-def words(got, expected, start) -> str | None:
-    """ "without the term `through_mean`": how the solution must be changed to give `got` instead of start + expected.
+def found(got, expected, start) -> Found | None:
+    """The change of the solution, or of the learner's function, that explains `got` in place of start + expected.
 
     None outside of a check, and when no small change does.
     """
     if not (_open and _explaining):
         return None
-    return recognised(_open[-1].exercise, _open[-1].replays, got, expected, start)
+    running = _open[-1]
+    return recognised(running.exercise, running.function, running.replays, got, expected, start)
+
+
+def place(got) -> int | None:
+    """Which of the results of the running check's last call should be what `got` is? None if none should."""
+    return place_of(_open[-1].exercise, _open[-1].replays, got) if _open and _explaining else None
+
+
+def kept(got) -> str | None:
+    """What the learner's function keeps between calls, as words about `got`; None if nothing, or outside of a check."""
+    if not (_open and _explaining):
+        return None
+    return remembered(_open[-1].function, _open[-1].replays, got)

@@ -2,20 +2,31 @@
 
 import numpy as np
 
-from llmc.course.checks.case import LIKE, Case
+from llmc.course.checks.case import Case
 
+EXACT = 1e-9  # of the largest entry: errors smaller than this are rounding
 FEW = 6  # indices that a sentence lists
+CHANCE = 1e-3  # that entries are right by chance, of which a sentence may say that they are right
+NEARLY = 1e-3  # of the largest entry: errors smaller than this come from inexact numbers
 STEADY = 1e-3  # ratios or differences that vary by less than this share are one number
 
 
 def narrowed(case: Case) -> list[str]:
-    """At most three sentences; none of them says more than the numbers do."""
+    """A few sentences; none of them says more than the numbers do."""
     scale = np.abs(case.expected[np.isfinite(case.expected)]).max(initial=0.0)
     with np.errstate(invalid="ignore"):  # inf - inf
-        wrong = np.abs(case.got - case.expected) > LIKE * LIKE * scale
+        wrong = np.abs(case.got - case.expected) > EXACT * scale
     if not wrong.any() or wrong.ndim == 0:
         return []
-    return [*_where(wrong, case.expected != 0), *_in_common(case, wrong)]
+    return [*_nearly(case, scale, wrong), *_where(wrong, case.expected != 0), *_in_common(case, wrong)]
+
+
+def _nearly(case, scale, wrong):
+    """A sentence if the wrong entries are nearly right: then no term is missing."""
+    error, size = np.abs(case.got - case.expected)[wrong], np.abs(case.expected)[wrong]
+    if error.max() <= NEARLY * scale and np.median(error) <= 10 * NEARLY * np.median(size):
+        cause = "a constant with too few digits, a small number added, a lower precision, or an approximation?"
+        yield f"It is nearly right, up to {error.max() / scale:.1g} of the largest entry: {cause}"
 
 
 def _where(wrong, counts):
@@ -27,8 +38,14 @@ def _where(wrong, counts):
         others = tuple(k for k in range(wrong.ndim) if k != axis)
         bad = np.flatnonzero(wrong.any(axis=others))
         right = np.setdiff1d(np.flatnonzero(counts.any(axis=others)), bad)
-        if len(right):
+        if len(right) and (len(bad) == 1 or not _by_chance(wrong, counts, axis, bad, right)):
             yield f"Along axis {axis} it is wrong only at {_indices(bad, length)}."
+
+
+def _by_chance(wrong, counts, axis, bad, right) -> bool:
+    """Could so few right slices be right by chance, as a target is that happens to be the one next to it?"""
+    share = wrong.take(bad, axis).sum() / max(counts.take(bad, axis).sum(), 1)
+    return (1 - min(share, 1)) ** counts.take(right, axis).sum() > CHANCE
 
 
 def _indices(bad, length) -> str:
@@ -69,7 +86,8 @@ def _steady_along(values, wrong, axis, word):
     if not len(rows):
         return None
     middle = np.nanmedian(rows, axis=1)
-    if (np.nanmax(np.abs(rows - middle[:, None]), axis=1) > STEADY * np.abs(middle) + 1e-12).any():
+    far = np.abs(middle - 1) if word == "times" else np.abs(middle)  # a factor of 1 is no mistake
+    if (np.nanmax(np.abs(rows - middle[:, None]), axis=1) > STEADY * far + 1e-12).any():
         return None
     if np.ptp(middle) <= STEADY * np.abs(middle).max():
         return f"Each wrong entry is the right one {word} {middle[0]:.6g}."

@@ -86,6 +86,10 @@ def one_hot_mistakes(tokens, V) -> dict:
             np.broadcast_to(in_sequence, right.shape),
             ONE_HOT + ": each position has a row of its own",
         ),
+        "one-hot columns (B, V, T) reshaped to (B, T, V): move the axis of the tokens instead": (
+            right.swapaxes(-1, -2).reshape(right.shape),
+            ONE_HOT,
+        ),
         "1 minus the reference: ones where zeros should be": (1 - right, ONE_HOT),
         "the reference times the token: the entry is 1, whatever the token": (right * np.arange(V), ONE_HOT),
     }

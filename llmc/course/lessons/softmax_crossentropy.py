@@ -103,6 +103,14 @@ def fresh_loss(V, C, std):
 # --------------------------------------------------------------------------------------------------- known mistakes
 
 
+def overflow(lse) -> str:
+    """Why lse (B, T) of float32 rows around +1000, -1000 and 0, in this order, is not finite."""
+    if np.isfinite(lse[0]).all():
+        where = "rows around -1000 in a batch with rows around +1000"
+        return f"lse is infinite for {where}: subtract each row's own maximum; {LSE}"
+    return f"lse is NaN or infinite for logits around ±1000: see {LSE}"
+
+
 def softmax_mistakes(z) -> dict:
     """Known wrong p for z (…, n) with at least two axes and moderate values."""
     z = np.asarray(z, np.float64)
@@ -118,6 +126,10 @@ def softmax_mistakes(z) -> dict:
         "the reference with the sum over the axis before the last": (_softmax_over(z, -2), shares),
         "exp(z - max) divided by the sum of exp(z): the maximum must be the same above and below": (
             e / np.exp(z).sum(axis=-1, keepdims=True),
+            MAXIMUM,
+        ),
+        "exp(z) minus its maximum, divided by the sum of that: subtract the maximum before exp": (
+            (e - 1) / (e - 1).sum(axis=-1, keepdims=True),
             MAXIMUM,
         ),
         "log(softmax)": (np.log(p), SOFTMAX),
@@ -169,6 +181,10 @@ def cross_entropy_mistakes(logits, targets) -> dict:
         ),
         "-log(p) summed over the whole vocabulary": (-np.log(p).sum(axis=-1), LOSS),
         "-log(p) of the largest logit, not of the target": (-np.log(p).min(axis=-1), LOSS),
+        "-sum(p · log(p)), the entropy of the model's own p: the target is not used": (
+            -(p * np.log(p)).sum(axis=-1),
+            LOSS,
+        ),
         "the loss of the next position's target": (cross_entropy(z, np.roll(targets, -1, axis=1)).losses, LOSS),
         "the loss of the previous position's target": (cross_entropy(z, np.roll(targets, 1, axis=1)).losses, LOSS),
     }
@@ -179,6 +195,7 @@ def softmax_backward_mistakes(dp, p) -> dict:
     """Known wrong dz."""
     dp, p = np.asarray(dp, np.float64), np.asarray(p, np.float64)
     along = (dp * p).sum(axis=-1, keepdims=True)  # (…, 1)
+    once = p * (dp - along)  # (…, n)
     return {
         "p · dp: the sum over the row is missing": (p * dp, "moving one logit moves every probability: " + JACOBIAN),
         "p · (1 - p) · dp: that is the diagonal of the Jacobian alone": (p * (1 - p) * dp, JACOBIAN),
@@ -190,6 +207,7 @@ def softmax_backward_mistakes(dp, p) -> dict:
         "p · (dp - mean(dp · p)): a sum, not a mean, belongs there": (p * (dp - along / p.shape[-1]), PRODUCT),
         "the reference with the sum over the whole array": (p * (dp - (dp * p).sum()), PRODUCT),
         "p · (1 - p): dp is missing": (p * (1 - p), PRODUCT),
+        "the reference applied twice": (p * (once - (once * p).sum(axis=-1, keepdims=True)), PRODUCT),
         "dp - p · sum(dp): that is the gradient of the logarithm of softmax": (
             dp - p * dp.sum(axis=-1, keepdims=True),
             PRODUCT,

@@ -42,11 +42,16 @@ def mutants(tree):
     yield from _made(tree, sorted([*single, *_everywhere(single)], key=_outermost_first))
 
 
+def likely(tree):
+    """The same, for the likeliest kinds alone: a term, a factor or a line left out, a sign, an axis, = for +=."""
+    yield from _made(tree, _likely(tree))
+
+
 def pairs(tree):
     """The same, for every two of the likeliest mistakes together."""
     for first in _likely(tree):
         with _hanging(first.changes):
-            seconds = _likely(ast.fix_missing_locations(tree))  # of what is left of the tree
+            seconds = _likely(tree)  # of what is left of it
             yield from (f"{first.words} and {words}" for words in _made(tree, seconds))
 
 
@@ -94,7 +99,6 @@ def _apart(changes) -> bool:
 def _made(tree, mistakes):
     for mistake in mistakes:
         with _hanging(mistake.changes):
-            ast.fix_missing_locations(tree)
             yield mistake.words
 
 
@@ -103,6 +107,8 @@ def _hanging(changes):
     before = [(place, place.node) for place, _ in changes]
     for place, new in changes:
         place.hang(new)
+        for node in new if isinstance(new, list) else [new]:
+            ast.fix_missing_locations(node)  # of the whole tree it would take longer than the rest
     try:
         yield
     finally:

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from llmc.course.exercises import layout
 from llmc.course.exercises.catalog import cells_of
+from llmc.course.mutants.arrays import CHANGED, changed
 from llmc.course.mutants.stoppable import compiled, stoppable, ticking
 
 PLAIN = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)  # lines of a notebook that only define something
@@ -23,7 +24,7 @@ class Solution:
 
     def function(self, deadline: float):
         """The function that the tree defines now; it raises TooLong at `deadline`, of time.thread_time()."""
-        namespace = {**self.before, **ticking(deadline)}
+        namespace = {**self.before, **ticking(deadline), CHANGED: changed}
         exec(compile(self.tree, f"<solution of {self.exercise}>", "exec"), namespace)
         return namespace[self.exercise]
 
@@ -40,7 +41,7 @@ def solution_of(exercise: str) -> Solution | None:
         for cell in cells:
             if cell.mark.get("role") == "check":
                 continue
-            tree = _plain(ast.parse(cell.source))
+            tree = plain(ast.parse(cell.source))
             if cell.mark == {**cell.mark, "role": "answer", "exercise": exercise}:
                 defined = any(getattr(line, "name", None) == exercise for line in tree.body)
                 return Solution(exercise, tree, before) if defined else None
@@ -55,7 +56,7 @@ def _define(tree, names):
             exec(compile(ast.Module([line], []), "<above the solution>", "exec"), names)
 
 
-def _plain(tree):
+def plain(tree: ast.Module):
     """Only lines that define something; compiled functions as plain Python; every loop can be stopped."""
     lines = [line for line in tree.body if isinstance(line, PLAIN) or _is_constant(line)]
     return stoppable(_Plain().visit(ast.Module(lines, [])))

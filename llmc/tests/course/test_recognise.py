@@ -1,5 +1,7 @@
 """Wrong numbers are traced to a change of the solution, however the learner's code is written."""
 
+import ast
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +11,8 @@ from llmc.course import check, compare
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.learner import journal
 from llmc.course.lessons import layernorm as lesson
+from llmc.course.mutants.arrays import arrays, changed
+from llmc.course.mutants.learners import learners
 
 ROOT = Path(__file__).resolve().parents[3]
 pytestmark = pytest.mark.skipif(not (ROOT / "solutions").is_dir(), reason="needs a checkout with the solutions")
@@ -83,3 +87,139 @@ def test_a_part_of_a_result():
         dx, dw, db = c.call(lambda *args: backward(*args, last=0.0), dout, x, w, mean, rstd)
         compare("the second half of dx", dx[..., 3:], lesson.backward(dout, x, w).dx[..., 3:])
     assert "our solution gives without the term `through_rstd`" in str(caught.value)
+
+
+def with_tanh(dout, x, w, mean, rstd):
+    norm, dnorm = (x - mean[..., None]) * rstd[..., None], dout * w
+    through_rstd = np.tanh(norm) * (dnorm * norm).mean(axis=-1, keepdims=True)
+    dx = rstd[..., None] * (dnorm - dnorm.mean(axis=-1, keepdims=True) - through_rstd)
+    return dx, (dout * norm).sum(axis=(0, 1)), dout.sum(axis=(0, 1))
+
+
+def test_the_change_that_mends_the_learners_own_function():
+    told = said(with_tanh)
+    assert "dx has wrong values.\nYour function gives the right dx without tanh in `np.tanh(norm)`." in told
+
+
+def spoils(dout, x, w, mean, rstd):
+    """One change of `squares` mends dx and spoils dw, another mends dx alone."""
+    norm, dnorm = (x - mean[..., None]) * rstd[..., None], dout * w
+    squares = np.sinh(norm)
+    dw = (dout * np.arcsinh(squares)).sum(axis=(0, 1))
+    through_rstd = squares * (dnorm * norm).mean(axis=-1, keepdims=True)
+    return (
+        rstd[..., None] * (dnorm - dnorm.mean(axis=-1, keepdims=True) - through_rstd),
+        dw,
+        dout.sum(axis=(0, 1)),
+    )
+
+
+def test_a_change_that_spoils_another_result_is_no_cure():
+    told = said(spoils)
+    assert "Your function gives the right dx with `norm` in place of `squares` in `squares * " in told
+
+
+def with_the_spread(dout, x, w, mean, rstd):
+    norm, dnorm = (x - mean[..., None]) * rstd[..., None], dout * w
+    dx = rstd[..., None] * (dnorm - dnorm.mean(axis=-1, keepdims=True) - norm * dnorm.std(axis=-1, keepdims=True))
+    return dx, (dout * norm).sum(axis=(0, 1)), dout.sum(axis=(0, 1))
+
+
+def test_a_wrong_piece_is_placed_opposite_to_the_right_one():
+    told = said(with_the_spread)
+    assert "Without the term `norm * dnorm.std(axis=-1, keepdims=True)`, your function gives" in told
+    assert "what our solution gives without the term `through_rstd` in" in told
+
+
+def test_one_sequence_for_all():
+    told = said(lambda dout, *others: backward(np.repeat(dout[:1], 3, axis=0), *others))
+    assert "with index 0 of axis 0 of `dout` in place of every other" in told
+
+
+def test_printing_is_done_once(capsys):
+    said(prints)
+    assert capsys.readouterr().out.count("here") == 1
+
+
+def prints(dout, x, w, mean, rstd):
+    print("here")
+    return with_tanh(dout, x, w, mean, rstd)
+
+
+def writes(x):
+    np.save("x.npy", x)
+    return x
+
+
+def calls(x):
+    return writes(x)
+
+
+def imports(x):
+    import os
+
+    return os.listdir(x)
+
+
+def opens(x):
+    return open(x)
+
+
+def finds_a_path(x):
+    return Path(x)
+
+
+@pytest.mark.parametrize("function", [writes, calls, imports, opens, finds_a_path, np.sin, len])
+def test_a_function_that_does_more_than_compute_is_not_changed(function):
+    assert learners(function) is None
+
+
+_sums = np.zeros(4)
+_first = {}
+
+
+def never_cleared(x):
+    _sums[:] += x
+    return _sums.copy()
+
+
+def by_shape(x):
+    return _first.setdefault(x.shape, x.copy()).copy()
+
+
+@pytest.mark.parametrize(
+    "function, words",
+    [
+        (never_cleared, "has other values when the same call is made again"),
+        (by_shape, "is what an earlier call gave, for other numbers"),
+    ],
+)
+def test_what_remains_between_calls(function, words):
+    with pytest.raises(WrongAnswer) as caught, check("none") as c:
+        for x in (c.random(4), c.random(4)):
+            compare("y", c.call(function, x), x)
+    assert f"y {words}" in str(caught.value)
+
+
+def test_results_in_another_order():
+    def swapped(*args):
+        dx, dw, db = backward(*args)
+        return dw, dx, db
+
+    assert "belongs in place 2 of the results: are they in another order?" in said(swapped)
+
+
+@pytest.mark.parametrize("axis, number", [(3, 0), (0, 11)])
+def test_no_change_of_an_array(axis, number):
+    with pytest.raises((ValueError, TypeError)):
+        changed(np.ones((2, 2), int), number, axis)
+
+
+def test_the_tree_is_whole_after_changes_of_arrays():
+    tree = ast.parse("def f(x, out):\n    y = x * x\n    out += y")
+    before = ast.dump(tree)
+    with closing(arrays(tree)) as found:
+        words = [next(found) for _ in range(60)]
+    assert ast.dump(tree) == before
+    assert "with running sums along axis 0 of `x`" in words and "with axis 2 of `y` backwards" in [*arrays(tree)]
+    assert not any("`out`" in each for each in arrays(tree))

@@ -347,6 +347,7 @@ def softmax_backward_mistakes(dp, p) -> dict:
     """Known wrong dscores; dp, p (B, NH, T, T)."""
     dp, p = dp.astype(np.float64), p.astype(np.float64)
     both = (dp * p).sum(axis=-1, keepdims=True)  # (B, NH, T, 1)
+    right = p * (dp - both)  # (B, NH, T, T)
     wrong = {
         "p · dp: the row's sum is not subtracted": p * dp,
         "dp minus the row's sum, not multiplied by p": dp - both,
@@ -363,6 +364,8 @@ def softmax_backward_mistakes(dp, p) -> dict:
         "the softmax of dp": softmax(dp),
         "dp itself: the step through the softmax is missing": dp,
         "dp · (p - D): dp and p are swapped": dp * (p - both),
+        "the reference applied twice": p * (right - (p * right).sum(axis=-1, keepdims=True)),
+        "the reference without its diagonal: a token looks at itself, too": right * (1 - np.eye(p.shape[-1])),
     }
     return {text: (array, SOFTMAX) for text, array in wrong.items()}
 
@@ -381,6 +384,9 @@ def backward_mistakes(dout, qkv, NH) -> dict:
     for text, table in tables.items():
         for name, part in zip(("dq", "dk"), _parts(dout, qkv, NH, p, table)):
             wrong[name][f"the reference with dscores that are {text}"] = (part, SOFTMAX)
+    of_v = p * (dp - (do * v).sum(axis=-1, keepdims=True))  # (B, NH, T, T)
+    for name, part in zip(("dq", "dk"), _parts(dout, qkv, NH, p, of_v)):
+        wrong[name]["the reference with D = sum(dout · v): it is sum(dout · out), or sum(p · dp)"] = (part, SOFTMAX)
     of_keys = _parts(dout, qkv, NH, p, softmax_backward(do @ k.swapaxes(-1, -2), p))  # dq, dk, dv: (B, T, C) each
     of_channels = "the reference with 1/√C as its scale: hs = C / NH channels are summed, not C"
     for name, part, other in zip(("dq", "dk"), (dq, dk), of_keys):

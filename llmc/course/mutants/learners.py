@@ -1,0 +1,97 @@
+"""A learner's own function as a tree that can be changed and run, as the solution can be. See `solution.py`.
+
+Only functions that compute and do nothing else are run again: a changed one must not write a file.
+"""
+
+import ast
+import builtins
+import copy
+import inspect
+import textwrap
+from types import FunctionType, ModuleType
+
+import numpy as np
+
+from llmc.course.mutants.solution import Solution, plain
+
+HARMLESS = {
+    "numpy",
+    "math",
+    "cmath",
+    "functools",
+    "itertools",
+    "operator",
+    "collections",
+    "numba",
+    "typing",
+    "builtins",
+}
+HARMFUL = {"open", "exec", "eval", "input", "compile", "__import__", "breakpoint", "exit", "quit"}
+WRITES = {"save", "savez", "savez_compressed", "savetxt", "tofile", "dump", "memmap", "fromfile", "load"}
+
+
+def learners(function) -> Solution | None:
+    """Its tree, with the functions of the learner's that it calls; None where it cannot, or must not, be run again."""
+    if not isinstance(function, FunctionType) or function.__closure__:
+        return None
+    found = {}
+    if not _collect(function, found):
+        return None
+    trees = [found.pop(function.__code__), *found.values()]
+    tree = plain(ast.Module(trees[::-1], []))  # the function itself comes last
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    try:
+        before = {name: _own(value) for name, value in function.__globals__.items() if name in names}
+    except Exception:  # whatever an object says that cannot be copied
+        return None
+    return Solution(tree.body[-1].name, tree, {"__name__": "answer", "__builtins__": builtins, **before})
+
+
+def _collect(function, found) -> bool:
+    """Note the definition of a function, and of those that it calls; False as soon as one may do harm."""
+    if function.__code__ in found:
+        return True
+    definition = _definition(function)
+    if definition is None:
+        return False
+    found[function.__code__] = definition
+    for node in ast.walk(definition):
+        if isinstance(node, (ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.ClassDef)):
+            return False
+        if isinstance(node, ast.Attribute) and node.attr in WRITES:
+            return False
+        if isinstance(node, ast.Name) and not _harmless(node.id, function, found):
+            return False
+    return True
+
+
+def _harmless(name, function, found) -> bool:
+    if name not in function.__globals__:
+        return name not in HARMFUL
+    value = function.__globals__[name]
+    if isinstance(value, FunctionType) and _is_theirs(value, function):
+        return value.__closure__ is None and _collect(value, found)
+    if isinstance(value, ModuleType):
+        return value.__name__.split(".")[0] in HARMLESS
+    return not callable(value) or str(getattr(value, "__module__", "")).split(".")[0] in HARMLESS
+
+
+def _is_theirs(value, function) -> bool:
+    """Was it written in the same notebook, or the same file?"""
+    return value.__module__ == function.__module__ or value.__code__.co_filename == function.__code__.co_filename
+
+
+def _definition(function):
+    try:
+        line = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    except (OSError, TypeError, SyntaxError):
+        return None
+    if not isinstance(line, ast.FunctionDef):
+        return None
+    line.decorator_list = []
+    return line
+
+
+def _own(value):
+    """A copy of data, so that a changed function changes nothing of the learner's."""
+    return copy.deepcopy(value) if isinstance(value, (list, dict, set, np.ndarray)) else value

@@ -1,0 +1,148 @@
+"""The search for the change, of the solution or of the learner's function, that explains one wrong array."""
+
+import time
+from contextlib import closing
+from dataclasses import dataclass
+
+import numpy as np
+
+from llmc.course.mutants.arrays import arrays
+from llmc.course.mutants.learners import learners
+from llmc.course.mutants.picked import ROUNDING, SECONDS, Pick, close
+from llmc.course.mutants.python_source import likely, mutants, pairs
+from llmc.course.mutants.replay import Replay
+from llmc.course.mutants.solution import Solution
+
+SHARE = {"float64": 1e-6, "float32": 1e-3}  # of the error that may remain unexplained
+FEW = 4  # wrong entries; fewer of them in float32 can agree with a mutant by chance
+
+
+@dataclass(frozen=True)
+class Found:
+    """Words for a change of our solution, of the learner's function, or of both, after which they give the same.
+
+    ours alone: it then gives the learner's numbers. yours alone: it then gives the right ones.
+    """
+
+    ours: str | None = None
+    yours: str | None = None
+
+
+@dataclass
+class Search:
+    """One wrong array: `replay` is the call that made it, `pick` takes it from that call's outputs."""
+
+    solution: Solution
+    replays: list
+    replay: Replay
+    pick: Pick
+    got: np.ndarray
+    target: np.ndarray
+
+    def explanation(self, function) -> Found | None:
+        """Single changes first, of the solution, then of the learner's function; two mistakes come last."""
+        found = self._in_the_solution(mutants, arrays)
+        if found:
+            return found
+        answer = learners(function)
+        if answer is not None and self._made_by(answer):
+            found = self._in_the_answer(answer) or self._meeting(answer)
+        return found or self._in_the_solution(pairs)
+
+    def _in_the_solution(self, *kinds):
+        """The first change of it that gives the learner's numbers."""
+        end = time.thread_time() + SECONDS
+        for several in kinds:
+            with closing(self._made(self.solution, several, end)) as made:
+                for words, array in made:
+                    if self._explains(array):
+                        return Found(ours=words)
+        return None
+
+    def _in_the_answer(self, answer):
+        """The first change of the learner's function that makes this array right, and no other one wrong."""
+        end = time.thread_time() + SECONDS
+        with closing(self._made(answer, mutants, end)) as made:
+            for words, array in made:
+                if close(array, self.target, self.target, self.dtype) and self._right_everywhere(answer, end):
+                    return Found(yours=words)
+        return None
+
+    def _made(self, program, several, end):
+        """(words, array) of every change of a program that still gives an array of the right shape."""
+        with closing(several(program.tree)) as changes:  # which makes the tree whole again
+            for words in changes:
+                if time.thread_time() > end:
+                    return
+                try:
+                    array = self.pick(self.replay.run(program.function(end)))
+                except Exception:  # most mutants stop with one: a shape that does not fit, a name without a value
+                    continue
+                if np.shape(array) == self.got.shape:
+                    yield words, array
+
+    def _made_by(self, answer) -> bool:
+        """Does the learner's function, run again, give the array that the check saw?"""
+        try:
+            array = self.pick(self.replay.run(answer.function(time.thread_time() + SECONDS)))
+        except Exception:  # it needs more than its source: what an earlier call left, a class of its own
+            return False
+        return np.shape(array) == self.got.shape and close(array, self.got, self.target, self.dtype)
+
+    def _right_everywhere(self, answer, end) -> bool:
+        """Does the changed function mend this array in every call, and spoil no other one that was right?"""
+        try:
+            return all(self._right_in(replay, answer, end) for replay in self.replays)
+        except Exception:  # it stops in another call, or gives something that is no number
+            return False
+
+    def _right_in(self, replay, answer, end) -> bool:
+        right, new = (replay.run(program.function(end)) for program in (self.solution, answer))
+        if self.pick.fits(right) and not self._alike(self.pick(new), self.pick(right)):
+            return False
+        return all(self._alike(now, it) for old, now, it in zip(replay.outputs, new, right) if self._alike(old, it))
+
+    def _alike(self, array, right) -> bool:
+        return np.shape(array) == np.shape(right) and close(array, right, right, self.dtype)
+
+    def _meeting(self, answer):
+        """A change of the learner's function and one of ours after which both give the same: the least change."""
+        if self.target.size < FEW:
+            return None
+        weights = np.random.default_rng(0).uniform(1, 2, self.target.size)  # one number stands for an array
+        end = time.thread_time() + SECONDS
+        ours = [made for made in self._made(self.solution, likely, end) if self._says_something(*made)]
+        keys = np.array([array.ravel() @ weights for _, array in ours])
+        best, least = None, np.inf
+        for words, array in self._made(answer, likely, time.thread_time() + SECONDS):
+            near, size = SHARE[self.dtype] * np.abs(array).sum(), np.abs(array - self.target).max()
+            if size < least and self._says_something(words, array) and not self._explains(array):
+                for k in np.flatnonzero(np.abs(keys - array.ravel() @ weights) <= near):  # the likeliest first
+                    if self._explains(ours[k][1], array):
+                        best, least = Found(ours[k][0], words), size
+                        break
+        return best
+
+    @staticmethod
+    def _says_something(words, array) -> bool:
+        """Is it a piece of a line that was left out, and are numbers left? Without a whole loop, all is 0."""
+        return bool(not words.startswith("without the line") and np.isfinite(array).all() and np.ptp(array) > 0)
+
+    @property
+    def dtype(self) -> str:
+        outputs = self.replay.outputs or ()
+        return "float32" if any(getattr(a, "dtype", None) == np.float32 for a in outputs) else "float64"
+
+    def _explains(self, array, got=None) -> bool:
+        """Is the error of `got` the error of `array`, except for a small share?"""
+        got, target, dtype = self.got if got is None else got, self.target, self.dtype
+        if not (np.isfinite(array) == np.isfinite(got)).all():
+            return False
+        finite = np.isfinite(got) & np.isfinite(target)
+        error, largest = np.abs(array - target)[finite], np.abs(target[finite])
+        if not finite.any():
+            return False
+        rounding = ROUNDING[dtype] * largest.max()
+        if error.max() <= 20 * rounding or dtype == "float32" and (error > 20 * rounding).sum() < FEW:
+            return False
+        return np.abs(array - got)[finite].max() <= SHARE[dtype] * error.max() + rounding
