@@ -4,6 +4,7 @@ from collections import deque
 
 from llmc.course.mutants.recognise import recognised
 from llmc.course.mutants.replay import Replay, outputs_of
+from llmc.course.mutants.solution import solution_of
 
 CALLS = 4  # of a check, the last ones, that a wrong array may have come from; a check may make thousands
 _open = []  # the Evidence of the check whose block is running, innermost last
@@ -16,6 +17,10 @@ class Evidence:
     def __init__(self, exercise):
         self.exercise = exercise
         self.replays = deque(maxlen=CALLS)
+
+    def solution(self):
+        """What mutants are made of; None if there is nothing."""
+        return solution_of(self.exercise)
 
     def __enter__(self):
         _open.append(self)
@@ -41,6 +46,11 @@ def explaining(on: bool) -> bool:
     return was
 
 
+def is_explaining() -> bool:
+    """Whether mutants are looked for."""
+    return _explaining
+
+
 def words(got, expected, start) -> str | None:
     """ "without the term `through_mean`": how the solution must be changed to give `got` instead of start + expected.
 
@@ -48,4 +58,4 @@ def words(got, expected, start) -> str | None:
     """
     if not (_open and _explaining):
         return None
-    return recognised(_open[-1].exercise, _open[-1].replays, got, expected, start)
+    return recognised(_open[-1].solution(), _open[-1].replays, got, expected, start)

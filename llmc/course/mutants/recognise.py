@@ -11,24 +11,22 @@ from contextlib import closing
 import numpy as np
 
 from llmc.course.mutants.python_source import mutants, pairs
-from llmc.course.mutants.solution import solution_of
 
-SECONDS = 2.0  # that a message may take
 SHARE = {"float64": 1e-6, "float32": 1e-3}  # of the error that may remain unexplained
 ROUNDING = {"float64": 1e-11, "float32": 2e-6}  # relative to the largest entry
 FEW = 4  # wrong entries; fewer of them in float32 can agree with a mutant by chance
 
 
-def recognised(exercise, replays, got, expected, start=0.0) -> str | None:
+def recognised(solution, replays, got, expected, start=0.0) -> str | None:
     """ "without the term `through_mean`": words that go on from "our solution gives it …"; None if nothing fits.
 
-    replays: the check's last calls. got: the learner's array as the check compared it. expected: what it should be,
-    without start, which it was to be added to; all of one shape.
+    solution: a Solution, or what a kernel check has in its place; None if there is none. replays: the check's
+    last calls. got: the learner's array as the check compared it. expected: what it should be, without start, which it
+    was to be added to; all of one shape.
     """
-    solution = solution_of(exercise)
     if solution is None or np.shape(got) != np.shape(expected):
         return None
-    deadline = time.thread_time() + SECONDS
+    deadline = time.thread_time() + solution.seconds
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for replay in reversed(replays):
@@ -41,7 +39,7 @@ def recognised(exercise, replays, got, expected, start=0.0) -> str | None:
 def _where(replay, solution, got, expected, start):
     """A function from a call's outputs to what the check compared; None if this call did not make it."""
     try:
-        outputs = replay.run(solution.function(time.thread_time() + SECONDS))
+        outputs = replay.run(solution.function(time.thread_time() + solution.seconds))
     except Exception:  # it is too slow without Numba, or needs what only the whole notebook makes
         return None
     for k, mine in enumerate(replay.outputs or ()):
@@ -77,20 +75,34 @@ def _viewed(outputs, k, mine, index):
 
 
 def _matching(solution, replay, pick, got, target, deadline):
-    """Words of the first mutant with the learner's numbers; pairs of mistakes come last."""
+    """Words of the first mutant with the learner's numbers."""
     got, target = got.astype(np.float64), np.asarray(target, np.float64)
     dtype = "float32" if any(getattr(a, "dtype", None) == np.float32 for a in replay.outputs or ()) else "float64"
+
+    def fits(function):
+        array = pick(replay.run(function))
+        return np.shape(array) == got.shape and _explains(array, got, target, dtype)
+
+    return first_mutant(solution, fits, deadline)
+
+
+def first_mutant(solution, fits, deadline, likely=lambda words: True) -> str | None:
+    """Words of the first mutant, of those with likely(words), that fits(its function); pairs of mistakes come last.
+
+    deadline: of time.thread_time().
+    """
     for several in (mutants, pairs):
-        with closing(several(solution.tree)) as found:  # which makes the tree whole again
+        with closing(several(solution.tree, solution.more)) as found:  # which makes the tree whole again
             for words in found:
                 if time.thread_time() > deadline:
                     return None
+                if not likely(words):
+                    continue
                 try:
-                    array = pick(replay.run(solution.function(deadline)))
+                    if fits(solution.function(deadline)):
+                        return words
                 except Exception:  # most mutants stop with one: a shape that does not fit, a name without a value
                     continue
-                if np.shape(array) == got.shape and _explains(array, got, target, dtype):
-                    return words
     return None
 
 

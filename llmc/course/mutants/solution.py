@@ -20,6 +20,8 @@ class Solution:
     exercise: str
     tree: ast.Module
     before: dict
+    more: None = None  # no mistakes besides those of any Python
+    seconds: float = 2.0  # that a message may take
 
     def function(self, deadline: float):
         """The function that the tree defines now; it raises TooLong at `deadline`, of time.thread_time()."""
