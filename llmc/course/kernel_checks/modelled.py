@@ -10,11 +10,11 @@ from functools import lru_cache
 import numpy as np
 
 from llmc.course.checks.evidence import Evidence, is_explaining
+from llmc.course.kernel_checks.first_kernels_models import MODELS as FIRST_KERNELS
 from llmc.course.kernel_checks.masked import Launch, memories
+from llmc.course.kernel_checks.reductions_models import MODELS as REDUCTIONS
 from llmc.course.kernel_checks.seen import Seen
 from llmc.course.kernel_checks.slips import slips
-from llmc.course.lessons.first_kernels.models import MODELS as FIRST_KERNELS
-from llmc.course.lessons.reductions.models import MODELS as REDUCTIONS
 from llmc.course.mutants.recognise import first_mutant
 from llmc.course.mutants.stoppable import stoppable
 
