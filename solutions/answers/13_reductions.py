@@ -776,11 +776,6 @@ def fused_that_waits_for_its_warp(code):
     return replaced(code, "    float m = total / C;", "    __syncwarp();\n    float m = total / C;")
 
 
-@wrong("fused_layernorm", says="with `row` in place of `i` in `4 * i`")
-def fused_with_one_bias_a_row(code):
-    return replaced(code, "((const float4*)b)[i]", "((const float4*)b)[row]")
-
-
 @wrong("fused_layernorm", says="subtracts two large numbers that agree")
 def fused_from_school(code):
     code = replaced(
