@@ -294,6 +294,16 @@ def swap_row_pointer(code):
     )
 
 
+@wrong("swap_axes", says="Our solution does exactly the same without the condition `i < B * T * C`.")
+def swap_without_a_check(code):
+    return replaced(code, "if (i < B * T * C)", "")
+
+
+@wrong("swap_axes", says="Our solution does exactly the same without the factor `B` in `i < B * T * C`.")
+def swap_of_the_first_sequence(code):
+    return replaced(code, "if (i < B * T * C)", "if (i < T * C)")
+
+
 @wrong("swap_axes", says="out of bounds")
 def swap_without_a_guard(code):
     return replaced(code, "if (i < B * T * C) {", "{")
@@ -434,6 +444,11 @@ def vec4_with_a_tail_by_the_first_thread(code):
         for (int i = whole; i < n; i++) out[i] = x1[i] + x2[i];
 """,
     )
+
+
+@wrong("residual_vec4", says="Our solution does exactly the same without the loop")
+def residual_without_its_last_numbers(code):
+    return replaced(code, "for (int k = i; k < n; k++)", "for (int k = n; k < n; k++)")
 
 
 @wrong("residual_vec4", says="x1 alone behind the last whole four")
@@ -582,6 +597,11 @@ def axpy_four_at_a_time(code):
     )
 
 
+@wrong("axpy", says="Our solution does exactly the same without the factor `gridDim.x`")
+def axpy_in_steps_of_a_block(code):
+    return replaced(code, "gridDim.x * blockDim.x", "blockDim.x")
+
+
 @wrong("axpy", says="numbers of one array are handled by a single thread")
 def axpy_by_one_thread_of_each_block(code):
     return body(
@@ -628,17 +648,17 @@ def axpy_one_too_many(code):
     return replaced(code, "i < n; i", "i <= n; i")
 
 
-@wrong("axpy", says="Two threads visit the same number")
+@wrong("axpy", says="without the factor `gridDim.x` in `threads = gridDim.x * blockDim.x`")
 def axpy_that_strides_by_the_block(code):
     return replaced(code, "i += threads", "i += blockDim.x")
 
 
-@wrong("axpy", says="Two threads visit the same number")
+@wrong("axpy", says="without the term `blockIdx.x * blockDim.x`")
 def axpy_that_begins_in_every_block(code):
     return replaced(code, "int i = thread;", "int i = threadIdx.x;")
 
 
-@wrong("axpy", says="Two threads visit the same number")
+@wrong("axpy", says="without the factor `blockDim.x` in `threads = gridDim.x * blockDim.x`")
 def axpy_that_strides_by_the_grid(code):
     return replaced(code, "gridDim.x * blockDim.x", "gridDim.x")
 
@@ -720,6 +740,11 @@ def split_with_a_loop(code):
     }}
 """,
     )
+
+
+@wrong("split_heads", says="Our solution does exactly the same without the condition `i < 3 * B * NH * T * hs`.")
+def split_without_a_check(code):
+    return replaced(code, "if (i < 3 * B * NH * T * hs)", "")
 
 
 @wrong("split_heads", says="right, but 768 requests of a warp go to global memory")

@@ -131,6 +131,16 @@ OF_A_WARP = """
 """
 
 
+@wrong("tree_sum", says="without the first turn of `for (c = t; c < C; c += blockDim.x)`")
+def tree_without_its_first_numbers(code):
+    return replaced(code, "int c = t; c", "int c = t + blockDim.x; c")
+
+
+@wrong("tree_sum", says="with `threadIdx.x` in place of `blockIdx.x` in `out[blockIdx.x]`")
+def tree_whose_blocks_all_write_one_number(code):
+    return replaced(code, "out[blockIdx.x] = partial[0]", "out[t] = partial[0]")
+
+
 @wrong("tree_sum", says="atomic operations go to shared memory; the goal is at most 16")
 def tree_of_atomics(code):
     return holes(code, ONE_PLACE)
@@ -352,6 +362,47 @@ def warp_with_the_maximum_of_the_first_32(code):
     return replaced(
         code, "for (int c = lane; c < C; c += 32) top = fmaxf(top, x[c]);", "if (lane < C) top = fmaxf(top, x[lane]);"
     )
+
+
+@wrong("warp_softmax", says="with `N` in place of `C` in `x += row * C`")
+def warp_with_rows_of_n(code):
+    return replaced(code, "x += (size_t)row * C;", "x += (size_t)row * N;")
+
+
+@wrong("warp_softmax", says="without the line `x += row * C`")
+def warp_that_reads_row_0(code):
+    return replaced(code, "x += (size_t)row * C;", "")
+
+
+@wrong("warp_softmax", says="Our solution does exactly the same without the line `out += row * C`.")
+def warp_that_writes_row_0(code):
+    return replaced(code, "out += (size_t)row * C;", "")
+
+
+@wrong("warp_softmax", says="Our solution does exactly the same without the check `if (row >= N)`.")
+def warp_without_a_check_of_its_row(code):
+    return replaced(code, "if (row >= N) return;", "")
+
+
+@wrong("warp_softmax", says="Our solution does exactly the same without the term `threadIdx.x`")
+def warp_with_a_row_for_each_block(code):
+    return replaced(code, "int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32;", "int row = blockIdx.x;")
+
+
+@wrong("warp_softmax", says="Our solution does exactly the same with 16 in place of 32 in `threadIdx.x % 32`.")
+def warp_of_lanes_modulo_16(code):
+    return replaced(code, "threadIdx.x % 32", "(threadIdx.x & 15)")
+
+
+@wrong("warp_softmax", says="`__shfl_xor_sync(0xffffffff, v, gap)` alone in place of `fmaxf(v, __shfl_xor_sync")
+def warp_whose_shuffles_overwrite_the_maximum(code):
+    return replaced(code, TOP, "top = __shfl_xor_sync(0xffffffff, top, gap);")
+
+
+@wrong("warp_softmax", says="with 1 in place of 0 in `total = 0.0`")
+def warp_whose_sum_begins_at_1(code):
+    code = replaced(code, "float total = 0.0f;", "float total = 0.0f, one = 1.0f;")
+    return replaced(code, "float total = 0.0f, one = 1.0f;", "float one = 1.0f, total = one;")
 
 
 @wrong("warp_softmax", says="its last argument is a lane, not a distance")

@@ -1,7 +1,7 @@
 """Mutants of a solution in CUDA C, given to its check as if a learner had written them."""
 
 from llmc.course.authoring.answers import Answer, Lesson
-from llmc.course.authoring.tried import Tried, sample
+from llmc.course.authoring.tried import Tried, not_explained, sample
 from llmc.course.kernel_checks.runs import patience
 from llmc.course.mutants.cuda_source import mutants
 
@@ -13,6 +13,6 @@ def tried_cuda(lesson: Lesson, exercise: str, count=None):
     found = mutants(lesson.namespace[exercise])
     for number in sorted(sample(exercise, len(found), count)):
         words, mutant = found[number]
-        with patience(SECONDS):
+        with patience(SECONDS), not_explained():
             outcome = lesson.give(Answer(exercise, lambda solution, mutant=mutant: mutant, says=""), seed=1)
         yield Tried(exercise, words, outcome.accepted, outcome.message)

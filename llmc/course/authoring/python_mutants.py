@@ -6,8 +6,7 @@ import warnings
 from contextlib import closing
 
 from llmc.course.authoring.answers import Lesson
-from llmc.course.authoring.tried import Tried, sample
-from llmc.course.checks import evidence
+from llmc.course.authoring.tried import Tried, not_explained, sample
 from llmc.course.mutants.python_source import mutants
 from llmc.course.mutants.stoppable import TooLong, stoppable, ticking
 
@@ -28,9 +27,8 @@ def tried_python(lesson: Lesson, exercise: str, count=None):
 def _given(lesson, exercise, tree):
     """(accepted, message) of the exercise's check, with this answer in its cell."""
     namespace = {**lesson.namespace, **ticking(time.thread_time() + SECONDS)}
-    was = evidence.explaining(False)  # which mutant it is, is known
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), not_explained():
             warnings.simplefilter("ignore")
             exec(compile(tree, f"<mutant of {exercise}>", "exec"), namespace)
             return lesson.check(exercise, namespace, seed=1)
@@ -38,5 +36,3 @@ def _given(lesson, exercise, tree):
         return False, "its loops do not end"
     except Exception as error:  # the cell itself stops, as a learner's would
         return False, f"{type(error).__name__}: {error}"
-    finally:
-        evidence.explaining(was)

@@ -6,6 +6,7 @@ from llmc.course.mutants.recognise import place_of, recognised
 from llmc.course.mutants.remembered import remembered
 from llmc.course.mutants.replay import Replay, outputs_of
 from llmc.course.mutants.search import Found
+from llmc.course.mutants.solution import solution_of
 
 CALLS = 4  # of a check, the last ones, that a wrong array may have come from; a check may make thousands
 _open = []  # the Evidence of the check whose block is running, innermost last
@@ -19,6 +20,10 @@ class Evidence:
         self.exercise = exercise
         self.function = None  # the learner's, as it was called last
         self.replays = deque(maxlen=CALLS)
+
+    def solution(self):
+        """What mutants are made of; None if there is nothing."""
+        return solution_of(self.exercise)
 
     def __enter__(self):
         _open.append(self)
@@ -45,20 +50,26 @@ def explaining(on: bool) -> bool:
     return was
 
 
+def is_explaining() -> bool:
+    """Whether mutants are looked for."""
+    return _explaining
+
+
 def found(got, expected, start) -> Found | None:
     """The change of the solution, or of the learner's function, that explains `got` in place of start + expected.
+
 
     None outside of a check, and when no small change does.
     """
     if not (_open and _explaining):
         return None
     running = _open[-1]
-    return recognised(running.exercise, running.function, running.replays, got, expected, start)
+    return recognised(running.solution(), running.function, running.replays, got, expected, start)
 
 
 def place(got) -> int | None:
     """Which of the results of the running check's last call should be what `got` is? None if none should."""
-    return place_of(_open[-1].exercise, _open[-1].replays, got) if _open and _explaining else None
+    return place_of(_open[-1].solution(), _open[-1].replays, got) if _open and _explaining else None
 
 
 def kept(got) -> str | None:

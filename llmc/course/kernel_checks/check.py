@@ -55,7 +55,8 @@ import numpy as np
 from llmc.course.checks.check import check, say
 from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.exercises.stubs import STUB_IN_C
-from llmc.course.kernel_checks import runs, words
+from llmc.course.kernel_checks import modelled, runs, words
+from llmc.course.kernel_checks.in_c import in_c
 from llmc.course.kernel_checks.source import Unfinished, kernel_of, one_index, parameters, unfinished
 from llmc.course.learner.refusal import Refusal
 
@@ -73,6 +74,7 @@ class kernel_check(check):
     def __init__(self, name, where=None):
         super().__init__(name)
         self.where = where or {}
+        self._evidence = modelled.KernelEvidence(name)
         self._report = None
         self._outputs = []  # arrays that a launch must write completely
         self._launches = []  # a words.Launch for each, the last one perhaps wrong
@@ -91,7 +93,7 @@ class kernel_check(check):
             say(NOT_DONE.format(self.name))
             return True
         if isinstance(error, WrongAnswer):
-            error.message = words.in_c(error.message)
+            error.message = in_c(error.message)
         if isinstance(error, WrongAnswer) and not isinstance(error, words.Wasteful):
             error.message = words.with_comparison(error.message, self._launches)
         return super().__exit__(kind, error, traceback)
@@ -128,9 +130,13 @@ class kernel_check(check):
         given = [self._given(a) for a in args]
         before = {id(a): a.copy() for a in given if isinstance(a, np.ndarray)}  # what the GPU starts from
         outputs = tuple(k for k, a in enumerate(args) if _among(a, self._outputs))
+        replay = self._replay(grid, block, given, outputs)
         self._report = runs.emulate(code, kernel, grid, block, given, outputs=outputs, where=self.where, **options)
+        self._evidence.after(replay, None, (grid, block, *given), {})
+        if replay is not None:
+            replay.arrays = given
         if self.report.problems:
-            raise WrongAnswer(words.problem_text(self.report, self.where))
+            raise WrongAnswer(words.problem_text(self.report, self.where, self._evidence.cause(replay, self.report)))
         self._inspect_inputs(names, args, given)
         self._inspect_bands()
         if runs.on_gpu():
@@ -140,6 +146,11 @@ class kernel_check(check):
                 if gpu is not None:
                     runs.agree(name, gpu, emulator)
         return self.report
+
+    def _replay(self, grid, block, given, outputs):
+        """The launch, to be made again by models; NaN in its outputs shows what a model never writes."""
+        empty = [np.full_like(a, np.nan) if k in outputs and a.dtype.kind == "f" else a for k, a in enumerate(given)]
+        return self._evidence.before(None, (grid, block, *empty), {})
 
     def demand(self, **limits):
         """WrongAnswer "right, but …" unless the last launch kept these limits (keys of words.DEMANDS)."""

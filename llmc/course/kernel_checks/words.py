@@ -95,11 +95,18 @@ def _short(size) -> str:
     return f"({', '.join(map(str, kept))}{',' * (len(kept) == 1)})"
 
 
-def problem_text(report, where) -> str:
-    """The message for a report with problems: the gravest in full, the others by name."""
+def problem_text(report, where, cause=None) -> str:
+    """The message for a report with problems: the gravest in full, the others by name.
+
+    cause: words for the change of the solution that leads to the same; they take the place of general advice.
+    """
     first, *others = sorted(report.problems, key=lambda p: GRAVITY[p.kind])  # often the cause of the others
     paragraph, ours = TITLE.sub("", first.text, count=1), NEVER_WRITTEN.format(first.where)
     paragraph = paragraph.replace(BY_NAME["never-written"].advice, ours)  # the launch is the check's, not the learner's
+    if cause and "one too many" not in paragraph:
+        paragraph = "\n".join([*paragraph.split("\n")[:-1], f"Our solution does exactly the same {cause}."])
+    elif ";" in where.get(first.kind, "") and _one_place_for_two(report):  # what the check says there is better advice
+        paragraph = "\n".join(paragraph.split("\n")[:-1])
     lines = [head(first) + ".", paragraph[:1].upper() + paragraph[1:]]
     names = [name for name in dict.fromkeys(map(head, others)) if name != head(first)]
     if names:
@@ -108,17 +115,18 @@ def problem_text(report, where) -> str:
     return "\n".join(lines + look(where, first.kind))
 
 
+def _one_place_for_two(report) -> bool:
+    """Do two threads write one place of shared memory in the same line? A barrier would not mend that."""
+    races = [p for p in report.problems if p.kind == "race" and p.where.startswith("shared")]
+    return any(race.line2 in (0, race.line) for race in races)
+
+
 def head(problem) -> str:
     """ "race in shared memory, lines 9 and 12": in the words of the report."""
     title = TITLE.match(problem.text)
     lines = sorted({problem.line, problem.line2} - {0})
     place = f", line{'s' * (len(lines) > 1)} {' and '.join(map(str, lines))}" if lines else ""
     return (title["title"] if title else problem.kind) + place
-
-
-def in_c(message) -> str:
-    """The message of a comparison, with NumPy's terms replaced by C's."""
-    return message.replace("look at reshape and transpose", "look at how the index is made")
 
 
 def look(where, kind) -> list[str]:
@@ -146,7 +154,8 @@ def _comparison(*launches):
         sentence = f"Right with {_listed(a.grid for a in same_block)} blocks, wrong with {_listed([last.grid])}"
         return f"{sentence}: does it assume how many blocks there are? Take gridDim."
     threads = _listed([last.block])
-    number = literal_block(last.code, int(threads))
+    steps_by_warps = not right and "__shfl" in last.code  # then a 64 may well be two warps
+    number = None if steps_by_warps else literal_block(last.code, int(threads))
     if right and not number and {_listed([a.grid]) for a in right} == {"1"} != {_listed([last.grid])}:
         part = "does each block take its own part (blockIdx), as long as the block (blockDim)?"
         return f"Right with 1 block, wrong with {_listed([last.grid])}: {part}"

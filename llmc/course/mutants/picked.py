@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-SECONDS = 2.0  # that the solution may take
 ROUNDING = {"float64": 1e-11, "float32": 2e-6}  # relative to the largest entry
 
 
@@ -30,7 +29,7 @@ class Pick:
 def where(replay, solution, got, expected, start) -> Pick | None:
     """Where in a call's outputs lies what the check compared? None if this call did not make it."""
     try:
-        outputs = replay.run(solution.function(time.thread_time() + SECONDS))
+        outputs = replay.run(solution.function(time.thread_time() + solution.seconds))
     except Exception:  # it is too slow without Numba, or needs what only the whole notebook makes
         return None
     for k, mine in enumerate(replay.outputs or ()):

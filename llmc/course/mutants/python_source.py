@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from llmc.course.mutants import expressions, statements
-from llmc.course.mutants.places import Place, local_names, places
+from llmc.course.mutants.places import Place, local_names, places, quoted
 from llmc.course.mutants.stoppable import compiled
 
+SHORT = (ast.Assign, ast.AugAssign)  # lines that can be quoted
 LIKELY = 1  # the highest rank of mistakes that are also made in pairs
 
 
@@ -32,31 +33,32 @@ class Mistake:
         return self.words.split(" in `")[0]
 
 
-def mutants(tree):
+def mutants(tree, more=None):
     """Words for each mistake, the likeliest kinds first; the tree holds the mistake while the caller looks at it.
 
     Only bodies of functions are changed, and not those that Numba compiles: some mutants crash its compiler. The words
-    go on from "our solution": "without …", "with …", "from 1 on …".
+    go on from "our solution": "without …", "with …", "from 1 on …". more: a function that yields further (rank, words,
+    other expression) for a place; words then name the function too, unless it is the first one.
     """
-    single = _single(tree)
+    single = _single(tree, more)
     yield from _made(tree, sorted([*single, *_everywhere(single)], key=_outermost_first))
 
 
-def likely(tree):
+def likely(tree, more=None):
     """The same, for the likeliest kinds alone: a term, a factor or a line left out, a sign, an axis, = for +=."""
-    yield from _made(tree, _likely(tree))
+    yield from _made(tree, _likely(tree, more))
 
 
-def pairs(tree):
+def pairs(tree, more=None):
     """The same, for every two of the likeliest mistakes together."""
-    for first in _likely(tree):
+    for first in _likely(tree, more):
         with _hanging(first.changes):
-            seconds = _likely(tree)  # of what is left of it
+            seconds = _likely(tree, more)  # of what is left of it
             yield from (f"{first.words} and {words}" for words in _made(tree, seconds))
 
 
-def _likely(tree):
-    return sorted((mistake for mistake in _single(tree) if mistake.rank <= LIKELY), key=_outermost_first)
+def _likely(tree, more):
+    return sorted((mistake for mistake in _single(tree, more) if mistake.rank <= LIKELY), key=_outermost_first)
 
 
 def _outermost_first(mistake):
@@ -64,15 +66,22 @@ def _outermost_first(mistake):
     return mistake.rank, min(len(place.above) for place, _ in mistake.changes)
 
 
-def _single(tree) -> list[Mistake]:
+def _single(tree, more) -> list[Mistake]:
     found = []
-    for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and not compiled(node)]:
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and not compiled(node)]
+    for function in functions:
+        inside = f", in {function.name}" if more and function is not functions[0] else ""
         lines = local_names(function)
         for place in places(function):
             names = [name for name, line in lines.items() if line <= place.node.lineno]
-            changed = expressions.changed(place, names)
-            found += [Mistake(rank, words, ((place, new),)) for rank, words, new in changed]
-        found += [Mistake(rank, words, ((place, new),)) for rank, words, place, new in statements.changed(function)]
+            changed = [*expressions.changed(place, names), *(more(place) if more else ())]
+            line = next((node for node in place.above if isinstance(node, ast.stmt)), None)
+            within = f" in {quoted(line)}" if more and isinstance(line, SHORT) else ""
+            for rank, words, new in changed:
+                found.append(Mistake(rank, words + ("" if " in `" in words else within) + inside, ((place, new),)))
+        for rank, words, place, new in statements.changed(function):
+            if not (more and place.field == "args"):  # a kernel's arguments are given
+                found.append(Mistake(rank, words + inside, ((place, new),)))
     return found
 
 

@@ -13,19 +13,18 @@ from contextlib import redirect_stdout
 
 import numpy as np
 
-from llmc.course.mutants.picked import SECONDS, close, where
+from llmc.course.mutants.picked import close, where
 from llmc.course.mutants.replay import outputs_of
 from llmc.course.mutants.search import FEW, Found, Search
-from llmc.course.mutants.solution import solution_of
 
 
-def recognised(exercise, function, replays, got, expected, start=0.0) -> Found | None:
+def recognised(solution, function, replays, got, expected, start=0.0) -> Found | None:
     """What explains a wrong array; None if nothing fits.
 
-    function: the learner's. replays: the check's last calls of it. got: its array as the check compared it.
-    expected: what it should be, without start, which it was to be added to; all of one shape.
+    solution: a Solution, or what a kernel check has in its place; None if there is none. function: the learner's.
+    replays: the check's last calls of it. got: its array as the check compared it. expected: what it should be,
+    without start, which it was to be added to; all of one shape.
     """
-    solution = solution_of(exercise)
     if solution is None or np.shape(got) != np.shape(expected):
         return None
     with warnings.catch_warnings(), np.errstate(all="ignore"), redirect_stdout(io.StringIO()):
@@ -38,14 +37,13 @@ def recognised(exercise, function, replays, got, expected, start=0.0) -> Found |
     return None
 
 
-def place_of(exercise, replays, got) -> int | None:
+def place_of(solution, replays, got) -> int | None:
     """Which of the results of the last call, counted from 0, should be what `got` is? None if none should."""
-    solution = solution_of(exercise)
     if solution is None or not replays or np.size(got) < FEW:
         return None
     arguments, options = copy.deepcopy((replays[-1].arguments, replays[-1].options))
     try:
-        results = outputs_of(solution.function(time.thread_time() + SECONDS)(*arguments, **options), (), {})
+        results = outputs_of(solution.function(time.thread_time() + solution.seconds)(*arguments, **options), (), {})
     except Exception:
         return None
     same = (k for k, it in enumerate(results) if np.shape(it) == np.shape(got) and close(got, it, it, "float32"))

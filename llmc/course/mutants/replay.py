@@ -15,6 +15,7 @@ class Replay:
     arguments: tuple
     options: dict
     outputs: list | None = None
+    arrays: list | None = None  # of a kernel: what its arguments were, written by the launch
 
     @classmethod
     def of(cls, arguments, options):

@@ -1,14 +1,14 @@
 """The search for the change, of the solution or of the learner's function, that explains one wrong array."""
 
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 
 import numpy as np
 
 from llmc.course.mutants.arrays import arrays
 from llmc.course.mutants.learners import learners
-from llmc.course.mutants.picked import ROUNDING, SECONDS, Pick, close
+from llmc.course.mutants.picked import ROUNDING, Pick, close
 from llmc.course.mutants.python_source import likely, mutants, pairs
 from llmc.course.mutants.replay import Replay
 from llmc.course.mutants.solution import Solution
@@ -28,11 +28,25 @@ class Found:
     yours: str | None = None
 
 
+def first_mutant(solution, fits, likely=lambda words: True) -> str | None:
+    """Words of the first mutant, of those with likely(words), that fits(its function); two mistakes come last."""
+    end = time.thread_time() + solution.seconds
+    for several in (mutants, pairs):
+        with closing(several(solution.tree, solution.more)) as changes:
+            for words in changes:
+                if time.thread_time() > end:
+                    return None
+                with suppress(Exception):  # most mutants stop with one
+                    if likely(words) and fits(solution.function(end)):
+                        return words
+    return None
+
+
 @dataclass
 class Search:
     """One wrong array: `replay` is the call that made it, `pick` takes it from that call's outputs."""
 
-    solution: Solution
+    solution: Solution  # or a kernel's Model
     replays: list
     replay: Replay
     pick: Pick
@@ -41,7 +55,7 @@ class Search:
 
     def explanation(self, function) -> Found | None:
         """Single changes first, of the solution, then of the learner's function; two mistakes come last."""
-        found = self._in_the_solution(mutants, arrays)
+        found = self._in_the_solution(mutants) or (self.solution.of_arrays and self._in_the_solution(arrays))
         if found:
             return found
         answer = learners(function)
@@ -49,19 +63,21 @@ class Search:
             found = self._in_the_answer(answer) or self._meeting(answer)
         return found or self._in_the_solution(pairs)
 
-    def _in_the_solution(self, *kinds):
-        """The first change of it that gives the learner's numbers."""
-        end = time.thread_time() + SECONDS
-        for several in kinds:
-            with closing(self._made(self.solution, several, end)) as made:
-                for words, array in made:
-                    if self._explains(array):
-                        return Found(ours=words)
+    def _in_the_solution(self, several):
+        """The first change of it, of this kind, that gives the learner's numbers."""
+        with closing(self._made(self.solution, several, self._end())) as made:
+            for words, array in made:
+                if self._explains(array):
+                    return Found(ours=words)
         return None
+
+    def _end(self) -> float:
+        """When a part of the search that begins now ends, as time.thread_time()."""
+        return time.thread_time() + self.solution.seconds
 
     def _in_the_answer(self, answer):
         """The first change of the learner's function that makes this array right, and no other one wrong."""
-        end = time.thread_time() + SECONDS
+        end = self._end()
         with closing(self._made(answer, mutants, end)) as made:
             for words, array in made:
                 if close(array, self.target, self.target, self.dtype) and self._right_everywhere(answer, end):
@@ -70,7 +86,7 @@ class Search:
 
     def _made(self, program, several, end):
         """(words, array) of every change of a program that still gives an array of the right shape."""
-        with closing(several(program.tree)) as changes:  # which makes the tree whole again
+        with closing(several(program.tree, program.more)) as changes:  # which makes the tree whole again
             for words in changes:
                 if time.thread_time() > end:
                     return
@@ -84,7 +100,7 @@ class Search:
     def _made_by(self, answer) -> bool:
         """Does the learner's function, run again, give the array that the check saw?"""
         try:
-            array = self.pick(self.replay.run(answer.function(time.thread_time() + SECONDS)))
+            array = self.pick(self.replay.run(answer.function(self._end())))
         except Exception:  # it needs more than its source: what an earlier call left, a class of its own
             return False
         return np.shape(array) == self.got.shape and close(array, self.got, self.target, self.dtype)
@@ -110,11 +126,11 @@ class Search:
         if self.target.size < FEW:
             return None
         weights = np.random.default_rng(0).uniform(1, 2, self.target.size)  # one number stands for an array
-        end = time.thread_time() + SECONDS
+        end = self._end()
         ours = [made for made in self._made(self.solution, likely, end) if self._says_something(*made)]
         keys = np.array([array.ravel() @ weights for _, array in ours])
         best, least = None, np.inf
-        for words, array in self._made(answer, likely, time.thread_time() + SECONDS):
+        for words, array in self._made(answer, likely, self._end()):
             near, size = SHARE[self.dtype] * np.abs(array).sum(), np.abs(array - self.target).max()
             if size < least and self._says_something(words, array) and not self._explains(array):
                 for k in np.flatnonzero(np.abs(keys - array.ravel() @ weights) <= near):  # the likeliest first

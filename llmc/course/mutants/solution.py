@@ -21,6 +21,9 @@ class Solution:
     exercise: str
     tree: ast.Module
     before: dict
+    more: None = None  # no mistakes besides those of any Python
+    seconds: float = 2.0  # of processor time that each part of a search may take
+    of_arrays: bool = True  # its names hold whole arrays
 
     def function(self, deadline: float):
         """The function that the tree defines now; it raises TooLong at `deadline`, of time.thread_time()."""

@@ -175,8 +175,12 @@ def test_barrier_says_how_many_do_not_come():
             {"detail": "lane ended without it", "lanes": 0x8000FFFF},
             "names lanes 0 to 15 and 31 (mask 0x8000ffff), but one",
         ),
+        (
+            {"detail": "lanes met in different calls", "lanes": 0xFFFFFFFF, "line2": 8},
+            "names lanes 0 to 31 (mask 0xffffffff), but some of them were at another call then, line 8: `",
+        ),
     ],
-    ids=["absent", "caller", "ended"],
+    ids=["absent", "caller", "ended", "met"],
 )
 def test_lanes(rest, words):
     assert words in problem("inactive-lane", line=6, **rest).text

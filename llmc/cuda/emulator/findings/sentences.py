@@ -118,6 +118,9 @@ def inactive_lane(found) -> str:
         return f"{call}reads from {lane_list(problem.lanes)}, which does not take part"
     if problem.detail == "mask without the caller":
         return f"{call}names {mask} but is called by another lane"
+    if problem.detail == "lanes met in different calls":
+        there = found.quoted2.rstrip() or "another call"
+        return f"{call}names {mask}, but some of them were at another call then, line {found.line2}: {there}"
     if problem.detail == "lane ended without it":
         return f"{call}names {mask}, but one of them ended without taking part"
     return f"{call}names or reads a lane that does not take part{_in_brackets(found)}"

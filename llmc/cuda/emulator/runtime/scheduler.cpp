@@ -182,7 +182,7 @@ static void fiber_main() {
 static void begin_warp(Warp& warp, int lanes) {
     warp.exists = warp.unstarted = lanes == WARP ? ~0u : (1u << lanes) - 1;
     warp.ready = warp.exited = warp.at_barrier = warp.at_active = 0;
-    warp.syncwarps = 0;
+    warp.syncwarps = warp.met_line = 0;
     warp.collectives.clear();
     memset(warp.active_line, 0, sizeof warp.active_line);
 }

@@ -83,6 +83,8 @@ struct Collective {
     const char* pc;
     void (*last)(void**, unsigned);
     void* slots[WARP];
+    int other_line;  // of a lane that came to it by another call; 0: all by the same one
+    const char* other_pc;
 };
 
 struct Warp {
@@ -91,6 +93,8 @@ struct Warp {
     std::vector<Collective> collectives;
     uint32_t segment, syncwarps;
     bool dirty;  // accesses since the segment began
+    int met_line, met_line2;  // the first two calls in which lanes met though they were different ones, or 0
+    const char *met_pc, *met_pc2;
 };
 
 struct Copy {  // an asynchronous copy that nobody has waited for yet: `bytes` bytes, then zeros up to `room`

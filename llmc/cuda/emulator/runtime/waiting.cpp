@@ -96,6 +96,11 @@ static void report_lost_lane(Worker& w, Warp& warp, const Collective& c, Thread*
         Problem p = blank(w, INACTIVE_LANE, c.pc);
         p.line = c.line, p.lanes = c.mask, p.thread = ended.id, p.thread2 = w.current->id, p.block2 = w.block;
         strcpy(p.detail, "lane ended without it");
+        if (warp.met_line) {  // that is why it had one call fewer to make
+            p.line = warp.met_line, p.line2 = warp.met_line2;
+            p.pc = offset_of(*w.launch, warp.met_pc), p.pc2 = offset_of(*w.launch, warp.met_pc2);
+            strcpy(p.detail, "lanes met in different calls");
+        }
         return report(w, p);
     }
 }
@@ -106,6 +111,10 @@ void complete(Worker& w, Warp& warp, int collective) {
     warp.collectives[collective] = warp.collectives.back();
     warp.collectives.pop_back();
     Thread* lanes = &w.threads[(&warp - w.warps) * WARP];
+    if (c.other_line && !warp.met_line) {
+        warp.met_line = c.line, warp.met_line2 = c.other_line;
+        warp.met_pc = c.pc, warp.met_pc2 = c.other_pc;
+    }
     if (w.launch->checked) report_lost_lane(w, warp, c, lanes);
     if (c.last) c.last(c.slots, c.arrived);
     if (c.kind == LLMC_SYNCWARP && w.launch->checked) {
@@ -123,9 +132,11 @@ static int joined(Warp& warp, unsigned bit, unsigned mask, int kind, int line, c
     int n = warp.collectives.size();
     for (int i = 0; i < n; i++) {
         Collective& c = warp.collectives[i];
-        if (c.mask == mask && c.kind == kind && !(c.arrived & bit)) return i;
+        if (c.mask != mask || c.kind != kind || c.arrived & bit) continue;
+        if (line != c.line && !c.other_line) c.other_line = line, c.other_pc = pc;
+        return i;
     }
-    warp.collectives.push_back({mask, 0, kind, line, pc, last, {}});
+    warp.collectives.push_back({mask, 0, kind, line, pc, last, {}, 0, nullptr});
     return n;
 }
 

@@ -1,0 +1,89 @@
+"""What mutants of a kernel's solution would give, without compiling them: its model, run by `masked`."""
+
+import ast
+import copy
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from llmc.course.checks.evidence import Evidence, is_explaining
+from llmc.course.kernel_checks.first_kernels_models import MODELS as FIRST_KERNELS
+from llmc.course.kernel_checks.masked import Launch, memories
+from llmc.course.kernel_checks.reductions_models import MODELS as REDUCTIONS
+from llmc.course.kernel_checks.seen import Seen
+from llmc.course.kernel_checks.slips import slips
+from llmc.course.mutants.search import first_mutant
+from llmc.course.mutants.stoppable import stoppable
+
+MATCHED = {"never-written", "out-of-bounds", "race"}  # what `cause` can find
+MODELS = FIRST_KERNELS | REDUCTIONS
+
+
+@dataclass(frozen=True)
+class Model:
+    """A kernel's solution in Python; tree: with loops that can be stopped. names: of the kernel's parameters.
+
+    more: mistakes that only kernels have.
+    """
+
+    exercise: str
+    tree: ast.Module
+    names: tuple[str, ...]
+    more: Callable = slips
+    seconds: float = 4.0
+    of_arrays: bool = False
+
+    def function(self, deadline: float):
+        """The kernel that the tree defines now, a function of grid, block and arguments; TooLong at `deadline`."""
+        functions = {node.name: node for node in self.tree.body}
+
+        def launch(grid, block, *arguments):
+            threads = Launch(grid, block, lambda: time.thread_time() > deadline)
+            threads.run(functions, self.exercise, memories(self.names, arguments))
+            return threads
+
+        return launch
+
+
+@lru_cache
+def model_of(exercise: str) -> Model | None:
+    """None for a kernel that has no model."""
+    if exercise not in MODELS:
+        return None
+    tree = stoppable(ast.parse(MODELS[exercise]))
+    return Model(exercise, tree, tuple(a.arg for a in tree.body[0].args.args))
+
+
+class KernelEvidence(Evidence):
+    """Launches of one check."""
+
+    def solution(self):
+        return model_of(self.exercise)
+
+    def cause(self, replay, report) -> str | None:
+        """Words of the mutant whose launch goes wrong in every respect like `replay`, of which this is the report."""
+        solution = self.solution() if is_explaining() else None
+        if solution is None or replay is None or not {problem.kind for problem in report.problems} <= MATCHED:
+            return None
+        if any(p.kind == "race" and p.where.startswith("shared") for p in report.problems):  # a model has no barriers
+            return None
+        seen = Seen(solution.names, replay.arguments[2:], replay.arrays, report)
+
+        def fits(function):
+            arguments = copy.deepcopy(replay.arguments)
+            return seen.like(function(*arguments), arguments[2:])
+
+        with np.errstate(all="ignore"):
+            return first_mutant(solution, fits, _left_out if seen.outside else _anything)
+
+
+def _anything(words) -> bool:
+    return True
+
+
+def _left_out(words) -> bool:
+    """Is something missing? Of an access outside only the first index is known, which other mistakes hit by chance."""
+    return words.startswith("without") and " and " not in words

@@ -1,0 +1,185 @@
+"""Models of kernels: they give what the solutions give, and name the change of a solution that a learner has made."""
+
+import ast
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from llmc.course.authoring.answers import Answer, Lesson
+from llmc.course.kernel_checks.in_c import in_c
+from llmc.course.kernel_checks.masked import Launch, memories
+from llmc.course.kernel_checks.modelled import MODELS, KernelEvidence, model_of
+from llmc.course.kernel_checks.seen import Seen
+from llmc.course.mutants.python_source import mutants
+from llmc.course.mutants.stoppable import TooLong, stoppable
+
+ROOT = Path(__file__).resolve().parents[3]
+LESSONS = ["12_first_kernels", "13_reductions"]
+
+
+def launched(text, grid, block, *arguments):
+    """The Launch of a kernel in Python; it writes to the arrays."""
+    tree = stoppable(ast.parse(text))
+    functions = {node.name: node for node in tree.body}
+    names = [a.arg for a in tree.body[0].args.args]
+    launch = Launch((grid,), (block,), lambda: False)
+    launch.run(functions, tree.body[0].name, memories(names, arguments))
+    return launch
+
+
+@pytest.mark.skipif(not (ROOT / "solutions").is_dir(), reason="needs a checkout: models are held against solutions")
+@pytest.mark.parametrize("name", LESSONS)
+def test_models_give_what_the_solutions_give(name, monkeypatch):
+    compared = set()
+    after = KernelEvidence.after
+
+    def and_compare(self, replay, result, arguments, options):
+        after(self, replay, result, arguments, options)
+        if replay is None:
+            return
+        with np.errstate(all="ignore"):
+            outputs = replay.run(self.solution().function(time.thread_time() + 60))
+        for mine, its in zip(outputs, replay.outputs, strict=True):
+            assert np.allclose(mine, its, rtol=1e-3, atol=1e-3, equal_nan=True), self.exercise
+        compared.add(self.exercise)
+
+    monkeypatch.setattr(KernelEvidence, "after", and_compare)
+    lesson = Lesson(ROOT, name)
+    kernels = [exercise for exercise in lesson.check_of if isinstance(lesson.namespace[exercise], str)]
+    for exercise in kernels:
+        assert lesson.give(Answer(exercise, lambda code: code, says=None), seed=1).accepted
+    assert compared == {*kernels} and compared <= MODELS.keys()
+
+
+def test_threads_that_return_or_fail_a_check_do_nothing():
+    out = np.zeros(8)
+    text = """
+def f(out, n):
+    t = threadIdx.x
+    if t >= n:
+        return
+    if t % 2 == 0:
+        out[t] = 1.0
+    else:
+        out[t] = 2.0 if t > 1 else 3.0
+"""
+    launched(text, 1, 8, out, 5)
+    assert out.tolist() == [1, 3, 1, 2, 1, 0, 0, 0]
+
+
+def test_each_thread_has_turns_of_its_own():
+    out = np.zeros(4)
+    launched("def f(out):\n    for c in range(threadIdx.x, 6, 4):\n        out[threadIdx.x] += c", 1, 4, out)
+    assert out.tolist() == [0 + 4, 1 + 5, 2, 3]
+
+
+def test_shuffles_stay_inside_of_a_warp():
+    out = np.zeros(64)
+    launched("def f(out):\n    out[threadIdx.x] = __shfl_down_sync(ALL, threadIdx.x, 16)", 1, 64, out)
+    assert out[:16].tolist() == [*range(16, 32)] and out[16] == 16 and out[32] == 48 and out[63] == 63
+
+
+def test_a_lane_that_takes_no_part_cannot_be_read():
+    text = "def f(out):\n    if threadIdx.x < 16:\n        out[threadIdx.x] = __shfl_xor_sync(ALL, threadIdx.x, 16)"
+    with pytest.raises(ValueError, match="takes no part"):
+        launched(text, 1, 32, np.zeros(32))
+
+
+def test_what_is_outside_and_what_is_written_twice_is_noted():
+    out = np.zeros(6)
+    launch = launched("def f(out):\n    out[threadIdx.x] = blockIdx.x", 2, 8, out)
+    assert launch.outside() == [("out", 6, 6, 0, 4)]
+    assert sorted(launch.rewritten()) == [("out", k) for k in range(6)]
+    assert launch.written("out", 6).all() and not launch.written("x", 6).any()
+
+
+def test_shared_memory_belongs_to_a_block():
+    out = np.zeros(4)
+    text = "def f(out):\n    s = shared(2)\n    s[threadIdx.x] = blockIdx.x\n    out[blockIdx.x] = s[0] + s[1]"
+    launched(text, 4, 2, out)
+    assert out.tolist() == [0, 2, 4, 6]
+
+
+def test_a_loop_without_end_is_stopped():
+    with pytest.raises(TooLong):
+        launched("def f(out):\n    for c in range(0, 4, 0):\n        out[c] = 1.0", 1, 1, np.zeros(4))
+
+
+def test_mistakes_of_kernels_are_among_the_mutants():
+    model = model_of("warp_softmax")
+    found = set(mutants(model.tree, model.more))
+    for words in (
+        "with __shfl_down_sync in place of __shfl_xor_sync in `v += __shfl_xor_sync(ALL, v, gap)`, in warp_sum",
+        "with 8 in place of 16 in `halves(16, 0)`, in warp_max",
+        "without the line `total = warp_sum(total)`",
+        "with fminf in place of fmaxf in `top = fmaxf(top, x[c])`",
+    ):
+        assert words in found
+    assert not any("arguments" in words for words in found)
+
+
+@pytest.mark.parametrize(
+    "python, words",
+    [
+        ("without the line `row >= N`, in f", "without the check `if (row >= N)`, in f"),
+        ("without the line `total = a // b`", "without the line `total = a / b`"),
+        ("in `range(t, C - 1, blockDim.x)`", "in `for (c = t; c < C - 1; c += blockDim.x)`"),
+        ("in `halves(16, 0)`", "in `for (gap = 16; gap > 0; gap /= 2)`"),
+        ("without the factor `a`, in warp_sum", "without the factor `a`, where the lanes' sums are added up"),
+        ("in `total += sum4(u)`", "in `total += u.x + u.y + u.z + u.w`"),
+        ("in `out[4 * i + slots]`", "in `out[4 * i]`"),
+    ],
+)
+def test_a_model_is_quoted_in_c(python, words):
+    assert in_c(python) == words
+
+
+def problem(kind, where="", text=""):
+    return SimpleNamespace(kind=kind, where=where, text=text, thread=(0, 0, 0), block=(0, 0, 0))
+
+
+def seen(monkeypatch, text, problems=(), rewrites=0):
+    """What a kernel in Python with 4 threads leaves in an output of 6, and a function that says who does the same."""
+    after = np.full(6, np.nan)
+    launched(text, 1, 4, after)
+    monkeypatch.setattr("llmc.course.kernel_checks.shares.rewrites", lambda report: rewrites)
+    noted = Seen(("out",), [np.full(6, np.nan)], [after], SimpleNamespace(problems=list(problems)))
+
+    def like(other):
+        ours = np.full(6, np.nan)
+        return noted.like(launched(other, 1, 4, ours), [ours])
+
+    return like
+
+
+FIRST_4 = "def f(out):\n    out[threadIdx.x] = 1.0"
+
+
+def test_only_a_launch_that_leaves_the_same_numbers_is_like_it(monkeypatch):
+    like = seen(monkeypatch, FIRST_4, [problem("never-written")])
+    assert like(FIRST_4)
+    assert not like("def f(out):\n    out[threadIdx.x] = 2.0")
+    assert not like("def f(out):\n    out[threadIdx.x + 1] = 1.0")
+    twice = "def f(out):\n    out[threadIdx.x] = 1.0\n    out[3 - threadIdx.x] = 1.0"
+    assert not like(twice), "each number had one writer"
+    assert not like("def f(out):\n    out[threadIdx.x] = 1.0\n    out[6 + threadIdx.x] = 1.0"), "nothing was outside"
+
+
+def test_an_access_outside_must_be_the_same_one(monkeypatch):
+    text = "`…` writes out[6], but out has shape (6,).\nThread (2, 0, 0) of block (0, 0, 0) was the first of 2 threads."
+    outside = problem("out-of-bounds", text=text)
+    outside.thread = (2, 0, 0)
+    kernel = "def f(out):\n    out[threadIdx.x + 4] = 1.0"
+    like = seen(monkeypatch, kernel, [outside])
+    assert like(kernel)
+    assert not like("def f(out):\n    out[2 * threadIdx.x + 2] = 1.0")
+
+
+def test_a_race_must_be_at_the_same_place(monkeypatch):
+    kernel = "def f(out):\n    out[threadIdx.x // 2] = threadIdx.x"
+    like = seen(monkeypatch, kernel, [problem("race", where="out[1] (row 1)")], rewrites=2)
+    assert like(kernel)
+    assert not like("def f(out):\n    out[2 * (threadIdx.x // 2)] = threadIdx.x")
