@@ -49,3 +49,8 @@ def words(got, expected, start) -> str | None:
     if not (_open and _explaining):
         return None
     return recognised(_open[-1].exercise, _open[-1].replays, got, expected, start)
+
+
+def running():
+    """The Evidence of the check that is explaining a wrong array; None outside of a check."""
+    return _open[-1] if _open and _explaining else None

@@ -1,6 +1,7 @@
 """A call of a learner's function that can be made again with another function."""
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,11 +11,15 @@ MANY = 1 << 20  # bytes of arrays that a call may have, to be kept for another t
 
 @dataclass
 class Replay:
-    """arguments, options: as they were before the call. outputs: `outputs_of` the call itself, once it has returned."""
+    """arguments, options: as they were before the call. outputs: `outputs_of` the call itself, once it has returned.
+
+    again: the learner's function, as the check called it.
+    """
 
     arguments: tuple
     options: dict
     outputs: list | None = None
+    again: Callable | None = None
 
     @classmethod
     def of(cls, arguments, options):
@@ -31,6 +36,20 @@ class Replay:
         arguments, options = copy.deepcopy((self.arguments, self.options))
         return outputs_of(function(*arguments, **options), arguments, options)
 
+    def steady(self) -> bool:
+        """Do three more calls of the learner's function give the same as the first?"""
+        if self.again is None:
+            return True
+        try:
+            runs = [self.run(self.again) for _ in range(3)]
+        except Exception:  # it cannot be called like this, which says nothing
+            return True
+        return all(
+            len(run) == len(self.outputs)
+            and all(np.array_equal(mine, array, equal_nan=True) for mine, array in zip(self.outputs, run))
+            for run in runs
+        )
+
 
 def outputs_of(result, arguments, options) -> list:
     """What a call returned, arrays and numbers one by one, then the arrays among its arguments."""
@@ -44,7 +63,7 @@ def arrays_in(value) -> list:
 
 def _numbers_in(value):
     if isinstance(value, dict):
-        value = list(value.values())
+        value = [value[key] for key in sorted(value, key=str)]  # in which order a dict was filled does not matter
     if isinstance(value, list | tuple):
         if value and all(isinstance(item, int | float) for item in value):
             yield np.array(value, np.float64)
