@@ -66,11 +66,17 @@ def inputs(c, T, hs):
     return dout, *forward(q, k, v), q, k, v
 
 
+def gradients_of(results) -> Gradients:
+    """The learner's dq, dk and dv, a tuple, or one array (3, T, hs). Raises WrongAnswer if it is something else."""
+    results = tuple(results) if isinstance(results, np.ndarray) and results.ndim == 3 else results
+    return Gradients(*learners_results(results, *Gradients._fields))
+
+
 def same_gradients(results, inputs):
     """`compare` the learner's dq, dk and dv with those of many positions."""
     dout, _, _, q, k, v = inputs
     expected, look = backward_of_many(dout, q, k, v), f"the last, shorter block, and the first; {ONE_NUMBER}"
-    for name, got in zip(expected._fields, learners_results(results, *expected._fields)):
+    for name, got in zip(expected._fields, gradients_of(results)):
         compare(f"{name} for T = {len(q)}", got, getattr(expected, name), rtol=1e-3, look=look)
 
 

@@ -5,6 +5,7 @@ cannot tell (`x.dot`, when x may be the learner's own object), running it can: `
 """
 
 import dis
+import sys
 from contextlib import suppress
 from types import CodeType, FunctionType, ModuleType
 
@@ -52,7 +53,8 @@ def _in_code(function):
 
 def _is_own(thing) -> bool:
     """Is it a class that the learner wrote?"""
-    return isinstance(thing, type) and thing.__module__ == "__main__"
+    where = str(getattr(thing, "__module__", "")).partition(".")[0]
+    return isinstance(thing, type) and (where == "__main__" or where not in sys.modules)
 
 
 def _closure(function) -> dict:
