@@ -118,7 +118,8 @@ def block_forward(x, p, NH, wrong=""):
     read = {"mlp of x": x, "mlp of branch": attproj}.get(wrong, a["residual2"])  # (B, T, C)
     one = "1" if wrong == "ln1 twice" else "2"
     a["ln2"], a["ln2_mean"], a["ln2_rstd"] = _norm(read, p[f"ln{one}w"], p[f"ln{one}b"])  # (B, T, C), (B, T), (B, T)
-    a["fch"] = (a["residual2"] if wrong == "no ln2" else a["ln2"]) @ p["fcw"].T + p["fcb"]  # (B, T, 4C)
+    read = {"no ln2": a["residual2"], "normalised later": a["ln1"]}.get(wrong, a["ln2"])  # (B, T, C)
+    a["fch"] = read @ p["fcw"].T + p["fcb"]  # (B, T, 4C)
     a["fch_gelu"] = a["fch"] if wrong == "no gelu" else _gelu(a["fch"])[0]  # (B, T, 4C)
     fcproj = a["fch_gelu"] @ p["fcprojw"].T + p["fcprojb"]  # (B, T, C)
     straight = {"no residual": 0, "no second": 0, "second from x": x, "from ln2": a["ln2"]}.get(wrong, a["residual2"])
