@@ -92,13 +92,9 @@ class check:
         given = [self._protect(argument) for argument in arguments]
         locked = {name: self._protect(value) for name, value in options.items()}
 
-        def isolated(*arguments, **options):
+        def run(function, arguments):
             with learners_names(), without_llmc():
-                return function(*arguments, **options)
-
-        def run(called, arguments):
-            with learners_names(), without_llmc():
-                return called(*arguments, **locked)
+                return function(*arguments, **locked)
 
         buffers = [buffer for buffer in self._buffers if any(buffer.array is value for value in given)]
         call = Protected(_names_of_arguments(function, arguments), given, buffers)
@@ -107,8 +103,6 @@ class check:
         self._writable |= {id(function)} if writable else set()
         self.calls[-1] = (self.calls[-1][0], describe_result(result))
         self._evidence.after(replay, result, arguments, options)
-        if replay is not None:
-            replay.again = isolated
         self._inspect_bands()
         self._inspect_earlier(result)
         return result

@@ -7,7 +7,7 @@ with those that any layer can have (`signatures.py`); if none of them fits, the 
 
 import numpy as np
 
-from llmc.course.checks import evidence, keeping
+from llmc.course.checks import evidence
 from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.checks.heatmap import picture
 from llmc.course.checks.narrow import narrowed
@@ -77,9 +77,9 @@ def _diagnosis(case, got, expected, start, summed) -> list[str]:
     sentence = sentence or diagnose(case, BUFFERS)
     if sentence:
         return [_stopped(sentence)]
-    kept = keeping.words(got, expected, start)
-    if kept:
-        return [_stopped(f"{case.name} has the values that our solution gives {kept}")]
+    remains = evidence.remains(got, expected, start)
+    if remains:
+        return [_stopped(f"{case.name} has the values that our solution gives {remains}")]
     sentence = diagnose(case, EXACT)
     words = evidence.words(got, expected, start)
     if words and sentence:
@@ -87,9 +87,7 @@ def _diagnosis(case, got, expected, start, summed) -> list[str]:
     if words:
         return [f"{case.name} has the values that our solution gives {words}."]
     sentence = sentence or diagnose(case, PATTERNS)
-    if sentence:
-        return [_stopped(sentence)]
-    return [f"{case.name} has wrong values.", *(keeping.unsteady(np.asarray(got)) or narrowed(case))]
+    return [_stopped(sentence)] if sentence else [f"{case.name} has wrong values.", *narrowed(case)]
 
 
 def _stopped(sentence) -> str:

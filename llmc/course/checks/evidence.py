@@ -2,6 +2,7 @@
 
 from collections import deque
 
+from llmc.course.mutants.kept import kept_between
 from llmc.course.mutants.recognise import recognised
 from llmc.course.mutants.replay import Replay, outputs_of
 
@@ -34,6 +35,12 @@ class Evidence:
             self.replays.append(replay)
 
 
+def remains(got, expected, start) -> str | None:
+    """ "with `w` of an earlier call: …": what gives `got`, if the function keeps something between calls, or rounds."""
+    running = _open[-1] if _open and _explaining else None
+    return running and kept_between(running.exercise, running.replays, got, expected, start)
+
+
 def explaining(on: bool) -> bool:
     """Whether `words` looks for mutants, which takes up to seconds; returns what it was before."""
     global _explaining
@@ -49,8 +56,3 @@ def words(got, expected, start) -> str | None:
     if not (_open and _explaining):
         return None
     return recognised(_open[-1].exercise, _open[-1].replays, got, expected, start)
-
-
-def running():
-    """The Evidence of the check that is explaining a wrong array; None outside of a check."""
-    return _open[-1] if _open and _explaining else None

@@ -10,7 +10,7 @@ import warnings
 
 import numpy as np
 
-from llmc.course.mutants.recognise import SECONDS, made_where
+from llmc.course.mutants.recognise import SECONDS, _where
 from llmc.course.mutants.replay import Replay, arrays_in
 from llmc.course.mutants.solution import solution_of
 
@@ -21,7 +21,7 @@ BEFORE = "plus those of the {}before: what your function keeps from one call to 
 ROUNDED = "when its inputs are rounded to {}"
 
 
-def kept(exercise, replays, got, expected, start=0.0) -> str | None:
+def kept_between(exercise, replays, got, expected, start=0.0) -> str | None:
     """ "with `w` of an earlier call: …": words that go on from "our solution gives it …"; None if nothing fits.
 
     Arguments as those of `recognise.recognised`.
@@ -33,10 +33,10 @@ def kept(exercise, replays, got, expected, start=0.0) -> str | None:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for k in reversed(range(len(replays))):
-            pick = made_where(replays[k], solution, got, expected, start)
+            pick = _where(replays[k], solution, got, expected, start)
             if pick is not None:
                 earlier = [replay for replay in list(replays)[:k] if _shapes(replay) == _shapes(replays[k])]
-                tries = _Tries(solution.function(deadline), pick, replays[k], earlier)
+                tries = _Tries(solution.function(deadline), pick, replays[k], earlier, np.any(start))
                 return tries.words(np.asarray(got, np.float64), np.asarray(expected + start, np.float64))
     return None
 
@@ -46,10 +46,13 @@ def _shapes(replay):
 
 
 class _Tries:
-    """Runs of the solution with other arguments. earlier: calls of the same shapes before the failing one."""
+    """Runs of the solution with other arguments. earlier: calls of the same shapes before the failing one.
 
-    def __init__(self, function, pick, failing, earlier):
-        self.function, self.pick, self.failing, self.earlier = function, pick, failing, earlier
+    adds: does a call add to what its buffers hold?
+    """
+
+    def __init__(self, function, pick, failing, earlier, adds):
+        self.function, self.pick, self.failing, self.earlier, self.adds = function, pick, failing, earlier, adds
         self.names = list(inspect.signature(function).parameters)
 
     def words(self, got, target):
@@ -71,16 +74,20 @@ class _Tries:
             yield f"with the arguments {EARLIER}", self._run(call)
         total = target
         for n, call in enumerate(reversed(self.earlier)):
-            array = self._run(call)
-            total = None if array is None or total is None else total + array
+            array, held = self._run(call), self._held(call) if self.adds else 0.0
+            total = None if array is None or held is None or total is None else total + array - held
             yield BEFORE.format("call " if n == 0 else "calls "), total
         for name, rounded in (("float16", _half), ("bfloat16", _brain)):
             for axes in (0, 2):  # all arrays, or those that are matrices
                 yield ROUNDED.format(name), self._run(_rounded(self.failing, rounded, axes))
 
-    def _run(self, replay):
+    def _held(self, replay):
+        """What the buffer of a call held before it."""
+        return self._run(replay, lambda *arguments, **options: None)
+
+    def _run(self, replay, function=None):
         try:
-            return self.pick(replay.run(self.function))
+            return self.pick(replay.run(function or self.function))
         except Exception:  # arguments of two calls need not go together
             return None
 

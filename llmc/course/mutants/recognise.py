@@ -32,13 +32,13 @@ def recognised(exercise, replays, got, expected, start=0.0) -> str | None:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for replay in reversed(replays):
-            pick = made_where(replay, solution, got, expected, start)
+            pick = _where(replay, solution, got, expected, start)
             if pick is not None:
                 return _matching(solution, replay, pick, np.asarray(got), expected + start, deadline)
     return None
 
 
-def made_where(replay, solution, got, expected, start):
+def _where(replay, solution, got, expected, start):
     """A function from a call's outputs to what the check compared; None if this call did not make it."""
     try:
         outputs = replay.run(solution.function(time.thread_time() + SECONDS))

@@ -1,7 +1,6 @@
 """A call of a learner's function that can be made again with another function."""
 
 import copy
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,15 +10,11 @@ MANY = 1 << 20  # bytes of arrays that a call may have, to be kept for another t
 
 @dataclass
 class Replay:
-    """arguments, options: as they were before the call. outputs: `outputs_of` the call itself, once it has returned.
-
-    again: the learner's function, as the check called it.
-    """
+    """arguments, options: as they were before the call. outputs: `outputs_of` the call itself, once it has returned."""
 
     arguments: tuple
     options: dict
     outputs: list | None = None
-    again: Callable | None = None
 
     @classmethod
     def of(cls, arguments, options):
@@ -35,20 +30,6 @@ class Replay:
         """Outputs of the same call of another function, which gets its own copies."""
         arguments, options = copy.deepcopy((self.arguments, self.options))
         return outputs_of(function(*arguments, **options), arguments, options)
-
-    def steady(self) -> bool:
-        """Do three more calls of the learner's function give the same as the first?"""
-        if self.again is None:
-            return True
-        try:
-            runs = [self.run(self.again) for _ in range(3)]
-        except Exception:  # it cannot be called like this, which says nothing
-            return True
-        return all(
-            len(run) == len(self.outputs)
-            and all(np.array_equal(mine, array, equal_nan=True) for mine, array in zip(self.outputs, run))
-            for run in runs
-        )
 
 
 def outputs_of(result, arguments, options) -> list:
