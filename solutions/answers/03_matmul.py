@@ -555,7 +555,7 @@ def fast_with_einsum(out, x, w, b):
     out += b
 
 
-@wrong("fast_matmul_forward", says="your code uses @, which is BLAS")
+@wrong("fast_matmul_forward", says="your code uses @, or np.matmul, which is BLAS")
 def fast_with_at(out, x, w, b):
     out[...] = x @ w.T + b
 

@@ -702,7 +702,7 @@ def faster_borrows():
     return {"residual_forward": residual_forward, "matmul_forward": given_layers["matmul_forward"]}
 
 
-@wrong("faster_layers", says="gelu_forward differs from the reference")
+@wrong("faster_layers", says="out of gelu_forward equals x · σ(1.702 x)")
 def faster_with_the_sigmoid_gelu():
     def gelu_forward(x):
         return x / (1 + np.exp(-1.702 * x))
@@ -710,7 +710,7 @@ def faster_with_the_sigmoid_gelu():
     return given_layers | {"gelu_forward": gelu_forward}
 
 
-@wrong("faster_layers", says="matmul_backward differs from the reference")
+@wrong("faster_layers", says="dw of matmul_backward equals the part of the first sequence only")
 def faster_forgets_to_sum_over_the_batch():
     def matmul_backward(dout, x, w):
         return dout @ w, dout[0].T @ x[0], dout[0].sum(axis=0)
@@ -845,18 +845,6 @@ def layers_without_the_third_term():
         return dx, (dout * norm).sum(axis=(0, 1)), dout.sum(axis=(0, 1))
 
     return given_layers | {"layernorm_backward": layernorm_backward}
-
-
-@wrong("faster_layers", says="out of gelu_forward equals x · σ(1.702 x)")
-def layers_with_a_sigmoid():
-    def gelu_forward(x):
-        return x / (1 + np.exp(-1.702 * x))
-
-    def gelu_backward(dout, x):
-        s = 1 / (1 + np.exp(-1.702 * x))
-        return dout * (s + 1.702 * x * s * (1 - s))
-
-    return given_layers | {"gelu_forward": gelu_forward, "gelu_backward": gelu_backward}
 
 
 @wrong("faster_layers", says="dwte of encoder_backward equals the last row of dout for each token")

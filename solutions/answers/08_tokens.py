@@ -1001,7 +1001,7 @@ def encode_with_bytes_as_ids(word, ranks):
 _known_words = {}
 
 
-@wrong("encode_word", says="expected")
+@wrong("encode_word", says="this is what an earlier call returned, with other arguments in part")
 def encode_kept_by_word(word, ranks):
     return list(_known_words.setdefault(word, _encoded(word, ranks)))
 
@@ -1086,23 +1086,6 @@ def step_with_two_mistakes(words, counts):
             i += 1 + fits
         merged.append(new)
     return token, merged
-
-
-_encoded = {}
-
-
-@wrong("encode_word", says="this is what an earlier call returned, with other arguments in part")
-def encode_each_word_once(word, ranks):
-    if word not in _encoded:
-        parts = [word[i : i + 1] for i in range(len(word))]
-        while True:
-            found = [(ranks[a + b], i) for i, (a, b) in enumerate(zip(parts, parts[1:])) if a + b in ranks]
-            if not found:
-                break
-            i = min(found)[1]
-            parts[i : i + 2] = [parts[i] + parts[i + 1]]
-        _encoded[word] = [ranks[part] for part in parts]
-    return list(_encoded[word])
 
 
 @wrong("token_file", says="the header has 256 bytes: it should have 256 numbers of 4 bytes")
