@@ -555,7 +555,7 @@ def fast_with_einsum(out, x, w, b):
     out += b
 
 
-@wrong("fast_matmul_forward", says="your code uses @, which is BLAS")
+@wrong("fast_matmul_forward", says="your code uses @, or np.matmul, which is BLAS")
 def fast_with_at(out, x, w, b):
     out[...] = x @ w.T + b
 
@@ -652,7 +652,101 @@ def fast_with_blas_by_letters(out, x, w, b):
     np.add(getattr(np, "".join(["mat", "mul"]))(x, w.T), b, out=out)
 
 
-@wrong("fast_matmul_forward", says="out has wrong values")
+@wrong("fast_matmul_forward", says="with `w` of an earlier call")
 def fast_turns_each_shape_once(out, x, w, b):
     turned = _turned.setdefault(w.shape, w.T.copy())
     out[...] = np.einsum("ni,io->no", x, turned) + b
+
+
+# ------------------------------------------------------------- what strangers wrote: BLAS elsewhere, blocks, float16
+
+
+class Rows:
+    """A learner's own class, whose product is a sum."""
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __matmul__(self, w):
+        return self.dot(w)
+
+    def dot(self, w):
+        return np.einsum("ni,oi->no", self.rows, w, optimize=False)
+
+
+@right("fast_matmul_forward")
+def fast_with_a_class_of_its_own(out, x, w, b):
+    out[...] = Rows(x) @ w
+    out += b
+
+
+@numba.njit("(float32[:,::1], float32[:,::1], float32[:,::1], float32[::1])", fastmath=True)
+def _with_signature(out, x, w, b):
+    for n in range(x.shape[0]):
+        for o in range(w.shape[0]):
+            total = np.float32(0)
+            for i in range(x.shape[1]):
+                total += x[n, i] * w[o, i]
+            out[n, o] = total + b[o]
+
+
+@right("fast_matmul_forward")
+def fast_with_a_signature(out, x, w, b):
+    _with_signature(out, x, w, b)
+
+
+@wrong("fast_matmul_forward", says="which is BLAS")
+def fast_with_scipy(out, x, w, b):
+    from scipy.linalg.blas import sgemm
+
+    out[...] = sgemm(1.0, x, w, trans_b=True) + b
+
+
+@wrong("fast_matmul_forward", says="out equals b alone: the products are missing")
+def fast_with_whole_blocks_only(out, x, w, b):
+    out[:] = b
+    for k in range(x.shape[1] // 32):
+        part = slice(32 * k, 32 * k + 32)
+        out += np.einsum("ni,oi->no", x[:, part], w[:, part])
+
+
+@wrong("fast_matmul_forward", says="b added 3 times")
+def fast_adds_b_with_each_block(out, x, w, b):
+    out.fill(0)
+    for i in range(0, x.shape[1], 256):
+        out += np.einsum("ij,kj->ik", x[:, i : i + 256], w[:, i : i + 256]) + b
+
+
+@wrong("fast_matmul_forward", says="when its inputs are rounded to float16")
+def fast_in_half_precision(out, x, w, b):
+    half = x.astype(np.float16), w.astype(np.float16)
+    out[...] = np.einsum("ni,oi->no", *half, dtype=np.float32) + b
+
+
+@numba.njit(parallel=True)
+def _threads_share_a_sum(out, x, w, b):
+    out[:, :] = b
+    for i in numba.prange(x.shape[1]):
+        for n in range(out.shape[0]):
+            for o in range(out.shape[1]):
+                out[n, o] += x[n, i] * w[o, i]
+
+
+@wrong("fast_matmul_forward", says="a race: turns 0 and 1 of the prange both read and write out[0, 0]")
+def fast_with_a_race(out, x, w, b):
+    _threads_share_a_sum(out, x, w, b)
+
+
+_added = {}
+
+
+@wrong("matmul_backward_accumulate", says="plus those of the call before: what your function keeps")
+def accumulate_twice_over(dx, dw, db, dout, x, w):
+    d, rows = dout.reshape(-1, dout.shape[-1]), x.reshape(-1, x.shape[-1])
+    if dx is not None:
+        dx[...] = dout @ w
+    total = _added.setdefault(w.shape, np.zeros_like(dw))
+    total += d.T @ rows
+    dw += total
+    if db is not None:
+        db += d.sum(axis=0)

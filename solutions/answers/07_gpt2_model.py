@@ -131,7 +131,7 @@ def count_with_narrow_qkv(maxT, V, L, C):
     return V * C + maxT * C + L * (linears + 4 * C) + 2 * C
 
 
-@wrong("count_parameters", says="The MLP's first bias has 4C numbers")
+@wrong("count_parameters", says="Three vectors of C numbers are missing in each block")
 def count_with_a_short_bias(maxT, V, L, C):
     linears = (3 * C * C + 3 * C) + (C * C + C) + (4 * C * C + C) + (4 * C * C + C)
     return V * C + maxT * C + L * (linears + 4 * C) + 2 * C
@@ -702,7 +702,7 @@ def faster_borrows():
     return {"residual_forward": residual_forward, "matmul_forward": given_layers["matmul_forward"]}
 
 
-@wrong("faster_layers", says="gelu_forward differs from the reference")
+@wrong("faster_layers", says="out of gelu_forward equals x · σ(1.702 x)")
 def faster_with_the_sigmoid_gelu():
     def gelu_forward(x):
         return x / (1 + np.exp(-1.702 * x))
@@ -710,7 +710,7 @@ def faster_with_the_sigmoid_gelu():
     return given_layers | {"gelu_forward": gelu_forward}
 
 
-@wrong("faster_layers", says="matmul_backward differs from the reference")
+@wrong("faster_layers", says="dw of matmul_backward equals the part of the first sequence only")
 def faster_forgets_to_sum_over_the_batch():
     def matmul_backward(dout, x, w):
         return dout @ w, dout[0].T @ x[0], dout[0].sum(axis=0)
@@ -787,3 +787,103 @@ def initial_from_another_distribution(name, shape, L, rng):
         return np.zeros(shape, np.float32)
     std = 0.02 / np.sqrt(2 * L) if name in ("attprojw", "fcprojw") else 0.02
     return rng.laplace(0, std / np.sqrt(2), shape).astype(np.float32)
+
+
+# --------------------------------------------------------------------- what strangers wrote: state, layers, other forms
+
+_gradients = {}
+
+
+@wrong("block_backward", says="plus those of the call before")
+def backward_adds_up_over_calls(dout, x, p, a, NH):
+    def linear(d, read, name):
+        d, dw, db = matmul_backward(d, a[read], p[name + "w"])
+        for key, array in ((name + "w", dw), (name + "b", db)):
+            _gradients[key, array.shape] = _gradients.get((key, array.shape), 0) + array
+        return d
+
+    def norm(d, read, name):
+        d, dw, db = layernorm_backward(d, read, p[name + "w"], a[name + "_mean"], a[name + "_rstd"])
+        for key, array in ((name + "w", dw), (name + "b", db)):
+            _gradients[key, array.shape] = _gradients.get((key, array.shape), 0) + array
+        return d
+
+    branch = linear(gelu_backward(linear(dout, "fch_gelu", "fcproj"), a["fch"]), "ln2", "fc")
+    middle = dout + norm(branch, a["residual2"], "ln2")
+    branch = attention_backward(linear(middle, "atty", "attproj"), a["qkv"], a["probabilities"], NH)
+    dx = middle + norm(linear(branch, "ln1", "qkv"), x, "ln1")
+    return dx, {name: _gradients[name, array.shape] for name, array in p.items()}
+
+
+@wrong("block_forward", says="ln1 equals the layernorm of x plus attention: GPT-2 normalises x first")
+def block_of_2017(x, p, NH):
+    qkv = matmul_forward(x, p["qkvw"], p["qkvb"])
+    atty, probabilities = attention_forward(qkv, NH)
+    residual2 = x + matmul_forward(atty, p["attprojw"], p["attprojb"])
+    ln1, ln1_mean, ln1_rstd = layernorm_forward(residual2, p["ln1w"], p["ln1b"])
+    fch = matmul_forward(ln1, p["fcw"], p["fcb"])
+    fch_gelu = gelu_forward(fch)
+    added = ln1 + matmul_forward(fch_gelu, p["fcprojw"], p["fcprojb"])
+    ln2, ln2_mean, ln2_rstd = layernorm_forward(added, p["ln2w"], p["ln2b"])
+    names = "ln1 ln1_mean ln1_rstd qkv probabilities atty residual2 ln2 ln2_mean ln2_rstd fch fch_gelu".split()
+    found = locals()
+    return ln2, {name: found[name] for name in names}
+
+
+@wrong("tied_gradient", says="the reference with the head's part averaged over the sequences")
+def tied_with_a_mean(dlogits, lnf, dencoded, tokens):
+    dwte = (dlogits.transpose(0, 2, 1) @ lnf).mean(axis=0)
+    np.add.at(dwte, tokens, dencoded)
+    return dwte
+
+
+@wrong("faster_layers", says="dx of layernorm_backward equals the reference without the norm · mean(dnorm · norm) term")
+def layers_without_the_third_term():
+    def layernorm_backward(dout, x, w, mean, rstd):
+        norm, dnorm = (x - mean[..., None]) * rstd[..., None], dout * w
+        dx = (dnorm - dnorm.mean(axis=-1, keepdims=True)) * rstd[..., None]
+        return dx, (dout * norm).sum(axis=(0, 1)), dout.sum(axis=(0, 1))
+
+    return given_layers | {"layernorm_backward": layernorm_backward}
+
+
+@wrong("faster_layers", says="dwte of encoder_backward equals the last row of dout for each token")
+def layers_that_lose_rows():
+    def encoder_backward(dout, tokens, V, maxT):
+        dwte, dwpe = np.zeros((V, dout.shape[-1]), dout.dtype), np.zeros((maxT, dout.shape[-1]), dout.dtype)
+        dwte[tokens] += dout
+        dwpe[: tokens.shape[1]] = dout.sum(axis=0)
+        return dwte, dwpe
+
+    return given_layers | {"encoder_backward": encoder_backward}
+
+
+@wrong("faster_layers", says="dq of attention_backward equals the reference with dscores that are p · dp")
+def layers_without_the_row_sum():
+    def attention_backward(dout, qkv, p, NH):
+        q, k, v = (split_heads(part, NH) for part in np.split(qkv, 3, axis=-1))
+        do = split_heads(dout, NH)
+        ds = p * (do @ v.swapaxes(-1, -2)) / np.sqrt(q.shape[-1])
+        parts = ds @ k, ds.swapaxes(-1, -2) @ q, p.swapaxes(-1, -2) @ do
+        return np.concatenate([merge_heads(part) for part in parts], axis=-1)
+
+    return given_layers | {"attention_backward": attention_backward}
+
+
+@wrong("faster_layers", says="dlogits of fused_classifier is 1/(B·T) [B·T = 10] times what it should be")
+def layers_that_divide_again():
+    def divided(losses, logits, targets, dloss, V):
+        fused_classifier(losses, logits, targets, dloss, V)
+        if dloss is not None:
+            logits /= targets.size
+
+    return given_layers | {"fused_classifier": divided}
+
+
+@wrong("faster_layers", says="dw of matmul_backward is 1/(B·T) [B·T = 10] times what it should be")
+def layers_with_a_mean():
+    def mean_backward(dout, x, w):
+        dx, dw, db = matmul_backward(dout, x, w)
+        return dx, dw / (x.size // x.shape[-1]), db
+
+    return given_layers | {"matmul_backward": mean_backward}

@@ -1005,3 +1005,13 @@ def fast_stops_at_a_million(params, grads, m, v, lr, beta1, beta2, eps, weight_d
         v[s] += (1 - beta2) * (grads[s] * grads[s] - v[s])
         params[s] *= 1 - lr * weight_decay
         params[s] -= lr / (1 - beta1**t) * m[s] / (np.sqrt(v[s] / (1 - beta2**t)) + eps)
+
+
+@wrong("fast_adamw_step", says="decay not multiplied by lr, and after the step")
+def fast_decays_late_and_too_much(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    for i in range(0, params.size, 4096):
+        s = slice(i, i + 4096)
+        m[s] = beta1 * m[s] + (1 - beta1) * grads[s]
+        v[s] = beta2 * v[s] + (1 - beta2) * grads[s] ** 2
+        params[s] -= lr * (m[s] / (1 - beta1**t) / (np.sqrt(v[s] / (1 - beta2**t)) + eps))
+        params[s] -= weight_decay * params[s]

@@ -869,3 +869,35 @@ def write_one_name_only(disk, name, data):
 @wrong("state_of", says="'recent' should be a list, to which the next step can append")
 def state_with_a_tuple(run):
     return _all(run) | {"recent": tuple(run.recent)}
+
+
+# ----------------------------------------------------------------------------------------- what strangers wrote
+
+
+@wrong("validation_loss", says="the reference without the last target of each row")
+def validation_in_rows_that_share_nothing(model, tokens, B, T, lengths):
+    total = count = 0
+    pieces = [tokens[i : i + T] for i in range(0, len(tokens), T)]
+    full = [piece for piece in pieces if len(piece) == T]
+    groups = [np.stack(full[i : i + B]) for i in range(0, len(full), B)]
+    groups += [piece[None] for piece in pieces if 1 < len(piece) < T]
+    for rows in groups:
+        total += model.forward(rows[:, :-1], rows[:, 1:]) * rows[:, 1:].size
+        count += rows[:, 1:].size
+    return total / count, total / np.log(2) / lengths[tokens[1:]].sum()
+
+
+@wrong("validation_loss", says="the rows that do not fill a batch, divided by all tokens nevertheless")
+def validation_of_full_batches(model, tokens, B, T, lengths):
+    n, total = len(tokens) - 1, 0.0
+    for i in range(0, n - B * T + 1, B * T):
+        x, y = tokens[i : i + B * T], tokens[i + 1 : i + B * T + 1]
+        total += model.forward(x.reshape(B, T), y.reshape(B, T)) * B * T
+    return total / n, total / (np.log(2) * lengths[tokens[1:]].sum())
+
+
+@right("validation_loss")
+def validation_in_an_array(model, tokens, B, T, lengths):
+    pieces = ((tokens[i : i + T + 1][:-1], tokens[i + 1 : i + T + 1]) for i in range(0, len(tokens) - 1, T))
+    nats = sum(y.size * model.forward(x[None], y[None]) for x, y in pieces)
+    return np.array([nats / (tokens.size - 1), nats / np.log(2) / np.take(lengths, tokens[1:]).sum()])

@@ -914,3 +914,53 @@ def fast_shares_a_number(dx, dout, x):
 def fast_rebinds(dx, dout, x):
     dx = np.empty_like(x)
     fast_in_numpy(dx, dout, x)
+
+
+# ----------------------------------------------------------------------------------------- what strangers wrote
+
+
+@wrong("attention_backward_lean", says="the mask of the first block of 64 queries in all of them")
+def lean_with_one_mask(dout, out, stats, q, k, v):
+    T, hs = q.shape
+    dq, dk, dv = np.zeros_like(q), np.zeros_like(k), np.zeros_like(v)
+    D = (dout * out).sum(axis=1)
+    for first in range(0, T, 64):
+        end = min(T, first + 64)
+        p = np.tril(np.exp(q[first:end] @ k[:end].T / np.sqrt(hs) - stats[first:end, None]))
+        ds = p * (dout[first:end] @ v[:end].T - D[first:end, None]) / np.sqrt(hs)
+        dv[:end] += p.T @ dout[first:end]
+        dk[:end] += ds.T @ q[first:end]
+        dq[first:end] = ds @ k[:end]
+    return dq, dk, dv
+
+
+@wrong("attention_backward_lean", says="dv equals dsᵀ · do: dv comes from the probabilities")
+def lean_dv_from_ds(dout, out, stats, q, k, v):
+    dq, dk, dv, scale = np.zeros_like(q), np.zeros_like(k), np.zeros_like(v), q.shape[1] ** -0.5
+    for i in range(len(q)):
+        p = np.exp(k[: i + 1] @ q[i] * scale - stats[i])
+        ds = p * (v[: i + 1] @ dout[i] - dout[i] @ out[i])
+        dq[i] = ds @ k[: i + 1] * scale
+        dk[: i + 1] += ds[:, None] * q[i] * scale
+        dv[: i + 1] += ds[:, None] * dout[i]
+    return dq, dk, dv
+
+
+@right("attention_backward_lean")
+def lean_in_one_array(dout, out, stats, q, k, v):
+    dq, dk, dv = g = np.zeros((3, *q.shape), q.dtype)
+    D, scale = np.einsum("ic,ic->i", dout, out), q.shape[1] ** -0.5
+    for j in range(len(k)):  # one key after the other
+        p = np.exp(q[j:] @ k[j] * scale - stats[j:])
+        ds = p * (dout[j:] @ v[j] - D[j:]) * scale
+        dq[j:] += np.outer(ds, k[j])
+        dk[j], dv[j] = ds @ q[j:], p @ dout[j:]
+    return g
+
+
+@wrong("scatter_add", says="dwte equals the reference without the last token, V - 1")
+def scatter_without_the_last_row(dwte, dwpe, dout, tokens):
+    V, C = dwte.shape
+    for v in range(V - 1):
+        dwte[v] += dout[tokens == v].sum(axis=0)
+    dwpe[: tokens.shape[1]] += dout.sum(axis=0)

@@ -11,6 +11,7 @@ Inside the block `c` makes inputs (`c.random`, `c.buffer`) and calls the learner
 import inspect
 import sys
 import textwrap
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -105,6 +106,16 @@ class check:
         self._inspect_bands()
         self._inspect_earlier(result)
         return result
+
+    @contextmanager
+    def explained_as(self, exercise):
+        """Around calls of a function that another exercise asks for, whose solution then explains what is wrong."""
+        outer, self._evidence = self._evidence, Evidence(exercise)
+        try:
+            with self._evidence:
+                yield
+        finally:
+            self._evidence = outer
 
     def takes_read_only(self, function) -> bool:
         """Does the function take read-only arrays, as far as its calls have shown? Others would compile it again."""

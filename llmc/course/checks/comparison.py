@@ -77,9 +77,9 @@ def _diagnosis(case, got, expected, start, summed) -> list[str]:
     sentence = sentence or diagnose(case, BUFFERS)
     if sentence:
         return [_stopped(sentence)]
-    kept = evidence.kept(got)
+    kept = evidence.kept(case.name, got, expected, start)
     if kept:
-        return [f"{case.name} {kept}"]
+        return [_stopped(kept)]
     sentence = diagnose(case, EXACT)
     found = evidence.found(got, expected, start)
     if found:

@@ -2,6 +2,7 @@
 
 from collections import deque
 
+from llmc.course.mutants.kept import kept_between
 from llmc.course.mutants.recognise import place_of, recognised
 from llmc.course.mutants.remembered import remembered
 from llmc.course.mutants.replay import Replay, outputs_of
@@ -72,8 +73,16 @@ def place(got) -> int | None:
     return place_of(_open[-1].solution(), _open[-1].replays, got) if _open and _explaining else None
 
 
-def kept(got) -> str | None:
-    """What the learner's function keeps between calls, as words about `got`; None if nothing, or outside of a check."""
+def kept(name, got, expected, start) -> str | None:
+    """A sentence about an array that is wrong because the learner's function keeps something between calls, or rounds.
+
+    None if it is wrong for another reason, or outside of a check.
+    """
     if not (_open and _explaining):
         return None
-    return remembered(_open[-1].function, _open[-1].replays, got)
+    running = _open[-1]
+    changed = kept_between(running.solution(), running.replays, got, expected, start)
+    if changed:
+        return f"{name} has the values that our solution gives {changed}"
+    again = remembered(running.function, running.replays, got)
+    return again and f"{name} {again}"

@@ -210,9 +210,9 @@ def _wrong_dwte(dout, tokens, V, right):
             unordered,
             SORTING,
         ),
-        "the reference without the last row of the sorted order: the last run ends too early": (cut, SORTING),
         "the reference without the first token, 0: its rows of dout are lost": (_without_row(right, 0), TOKENS),
         "the reference without the last token, V - 1: its rows of dout are lost": (_without_row(right, -1), TOKENS),
+        "the reference without the last row of the sorted order: the last run ends too early": (cut, SORTING),
         "the reference on top of memory that was never cleared: np.empty is not np.zeros": (
             right + GARBAGE,
             "the line that makes dwte",

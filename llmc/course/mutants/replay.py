@@ -45,7 +45,7 @@ def arrays_in(value) -> list:
 
 def _numbers_in(value):
     if isinstance(value, dict):
-        value = list(value.values())
+        value = [value[key] for key in sorted(value, key=str)]  # in which order a dict was filled does not matter
     if isinstance(value, list | tuple):
         if value and all(isinstance(item, int | float) for item in value):
             yield np.array(value, np.float64)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numba import njit
 
 from llmc.backends import reference
 from llmc.config import GPT2Config
@@ -215,3 +216,12 @@ def test_what_the_lessons_have_written_plugs_in():
     backend = learner_backend(functions)
     assert backend.yours == [name for name in ADAPTERS if name != "residual_forward"]  # an addition is no exercise
     assert not backend.differing and scoreboard(backend).okay
+
+
+def test_a_kernel_that_takes_no_read_only_arrays_gets_copies():
+    @njit("float64[:,:,::1](float64[:,:,::1], float64[:,:,::1])")
+    def added(x1, x2):
+        return x1 + x2
+
+    backend = learner_backend({"residual_forward": lambda x1, x2: added(x1, x2)})
+    assert backend.yours == ["residual_forward"] and not backend.differing

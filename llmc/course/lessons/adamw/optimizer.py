@@ -230,6 +230,9 @@ def _wrong_params(p, g, m0, v0, m1, v1, lr, beta1, beta2, eps, wd, t):
         "the reference without weight decay": p - lr * right,
         "the reference with decay not multiplied by lr: params shrink by lr · weight_decay": (1 - wd) * p - lr * right,
         "the reference with decay after the step: decay applies to the params before the step": keep * (p - lr * right),
+        "the reference with decay not multiplied by lr, and after the step: params shrink by lr · weight_decay first": (
+            (1 - wd) * (p - lr * right)
+        ),
         "the reference with a plus in front of the decay: weights shrink": (1 + lr * wd) * p - lr * right,
         "the reference with decay divided by √v̂ + eps, too: do not divide it": (
             p - lr * (m1 / c1 + wd * p) / (root + eps)

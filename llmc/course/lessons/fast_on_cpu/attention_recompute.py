@@ -66,11 +66,17 @@ def inputs(c, T, hs):
     return dout, *forward(q, k, v), q, k, v
 
 
+def gradients_of(results) -> Gradients:
+    """The learner's dq, dk and dv, a tuple, or one array (3, T, hs). Raises WrongAnswer if it is something else."""
+    results = tuple(results) if isinstance(results, np.ndarray) and results.ndim == 3 else results
+    return Gradients(*learners_results(results, *Gradients._fields))
+
+
 def same_gradients(results, inputs):
     """`compare` the learner's dq, dk and dv with those of many positions."""
     dout, _, _, q, k, v = inputs
     expected, look = backward_of_many(dout, q, k, v), f"the last, shorter block, and the first; {ONE_NUMBER}"
-    for name, got in zip(expected._fields, learners_results(results, *expected._fields)):
+    for name, got in zip(expected._fields, gradients_of(results)):
         compare(f"{name} for T = {len(q)}", got, getattr(expected, name), rtol=1e-3, look=look)
 
 
@@ -101,12 +107,14 @@ def mistakes(gradients, dout, out, stats, q, k, v) -> dict:
     s, dp, D = raw / root, d @ v64.T, (d * o).sum(axis=-1, keepdims=True)  # (T, T), (T, T), (T, 1)
     p = np.where(past, np.exp(np.minimum(s - L[:, None], 0)), 0)  # (T, T)
     right, wrong = _from(p, p * (dp - D), dout, q, k), {name: {} for name in Gradients._fields}
-    for text, table in _tables(raw, s, L, past).items():
+    for text, table in (_tables(raw, s, L, past) | _masked_in_blocks(p)).items():
         for name, array in zip(wrong, _from(table, table * (dp - D), dout, q, k)):
             wrong[name][text] = (array, ONE_NUMBER)
     for text, ds in _score_gradients(p, dp, D, past, d, o, q64).items():
         for name, array in zip(("dq", "dk"), _from(p, ds, dout, q, k)):
             wrong[name][text] = (array, ONE_NUMBER)
+    for text, table in {"dsᵀ · do": p * (dp - D), "dsᵀ · do / √hs": p * (dp - D) / root, "dpᵀ · do": dp * past}.items():
+        wrong["dv"][f"{text}: dv comes from the probabilities, pᵀ · do"] = (table.T @ d, ONE_NUMBER)
     for name, other in (("dq", "dk"), ("dk", "dq")):
         array = getattr(right, name)
         wrong[name] |= {
@@ -144,6 +152,16 @@ def _tables(raw, s, L, past) -> dict:
         "the reference with scores that are not divided by √hs": np.where(past, exp(raw - L), 0),
         "the reference with L of the key's row: L belongs to the query": np.where(past, exp(s - L.T), 0),
     }
+
+
+def _masked_in_blocks(p) -> dict:
+    """Probabilities (T, T) of blocks whose mask is that of the first one: their rows are counted from 0 each."""
+    T, wrong = len(p), {}
+    for block in (length for length in (16, 32, 50, 64, 100, 128) if length < T):
+        row = (np.arange(T) % block)[:, None]  # (T, 1)   of a query in its block
+        text = f"the reference with the mask of the first block of {block} queries in all of them"
+        wrong[f"{text}: query i is at its own place in the sequence"] = np.where(np.arange(T) <= row, p, 0)  # (T, T)
+    return wrong
 
 
 def _score_gradients(p, dp, D, past, d, o, q) -> dict:

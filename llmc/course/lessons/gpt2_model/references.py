@@ -113,17 +113,27 @@ def block_forward(x, p, NH, wrong=""):
     attproj = a["atty"] @ p["attprojw"].T + p["attprojb"]  # (B, T, C)
     straight = {"no residual": 0, "no first": 0, "from ln1": a["ln1"]}.get(wrong, x)  # (B, T, C)
     a["residual2"] = straight + (a["atty"] if wrong == "no attproj" else attproj)  # (B, T, C)
+    if wrong == "normalised later":
+        a["ln1"], a["ln1_mean"], a["ln1_rstd"] = _after_attention(x, p, NH)
     read = {"mlp of x": x, "mlp of branch": attproj}.get(wrong, a["residual2"])  # (B, T, C)
     one = "1" if wrong == "ln1 twice" else "2"
     a["ln2"], a["ln2_mean"], a["ln2_rstd"] = _norm(read, p[f"ln{one}w"], p[f"ln{one}b"])  # (B, T, C), (B, T), (B, T)
-    a["fch"] = (a["residual2"] if wrong == "no ln2" else a["ln2"]) @ p["fcw"].T + p["fcb"]  # (B, T, 4C)
+    read = {"no ln2": a["residual2"], "normalised later": a["ln1"]}.get(wrong, a["ln2"])  # (B, T, C)
+    a["fch"] = read @ p["fcw"].T + p["fcb"]  # (B, T, 4C)
     a["fch_gelu"] = a["fch"] if wrong == "no gelu" else _gelu(a["fch"])[0]  # (B, T, 4C)
     fcproj = a["fch_gelu"] @ p["fcprojw"].T + p["fcprojb"]  # (B, T, C)
     straight = {"no residual": 0, "no second": 0, "second from x": x, "from ln2": a["ln2"]}.get(wrong, a["residual2"])
     return (straight + fcproj).astype(dtype), {name: value.astype(dtype) for name, value in a.items()}
 
 
+def _after_attention(x, p, NH):
+    """The first layernorm where the Transformer of 2017 had it: after attention of x and the residual."""
+    atty = _attention(x @ p["qkvw"].T + p["qkvb"], NH)[0]  # (B, T, C)
+    return _norm(x + atty @ p["attprojw"].T + p["attprojb"], p["ln1w"], p["ln1b"])
+
+
 FORWARD_SWITCHES = {
+    "normalised later": "the layernorm of x plus attention: GPT-2 normalises x first, and attention reads ln1",
     "no ln1": "the reference with qkv made of x: it is made of ln1",
     "no first": "the branch alone: x is not added to it",
     "no residual": "the reference without either residual: each branch is added to what went into it",
@@ -274,6 +284,7 @@ def tied_mistakes(dlogits, lnf, dencoded, tokens) -> dict:
         "the reference with the head's part divided by B·T: dlogits already belongs to the mean loss": head
         / tokens.size
         + lookup,
+        "the reference with the head's part averaged over the sequences: add them up": head / len(tokens) + lookup,
     }
     return {text: (array, TIED) for text, array in wrong.items()}
 
@@ -317,7 +328,10 @@ def explain_count(got, maxT, V, L, C):
         right - 4 * L * C * C: "one of the MLP's two matrices is missing: it widens to 4C and comes back to C",
         right - 6 * L * C * C: "the MLP is counted as if it were C wide: it is 4C wide inside",
         right + 3 * L * C: "the MLP's second bias, fcprojb, has C numbers, not 4C: that layer comes back to C",
-        right - 3 * L * C: "the MLP's first bias has 4C numbers, not C",
+        right
+        - 3
+        * L
+        * C: "three vectors of C numbers are missing in each block: the bias of qkv has 3C, and the MLP's first 4C",
         right - (L - 1) * (right - V * C - maxT * C - 2 * C) // L: "only one block is counted: there are L",
     }
     if got == right:

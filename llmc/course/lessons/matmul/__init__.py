@@ -1,6 +1,7 @@
-"""Lesson 03, matmul: what its checks compare with (layer.py), and whether an answer uses BLAS (blas.py)."""
+"""Lesson 03, matmul: what its checks compare with (layer.py, fast.py), and whether an answer uses BLAS (blas.py)."""
 
 from llmc.course.lessons.matmul.blas import uses_blas
+from llmc.course.lessons.matmul.fast import fast_mistakes, no_race
 from llmc.course.lessons.matmul.layer import (
     BIAS,
     FORWARD,
@@ -27,9 +28,11 @@ __all__ = [
     "backward_mistakes",
     "cost",
     "cost_mistakes",
+    "fast_mistakes",
     "forward",
     "forward_mistakes",
     "gradients_of",
+    "no_race",
     "results",
     "uses_blas",
 ]

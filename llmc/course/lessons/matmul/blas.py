@@ -1,45 +1,60 @@
 """Lesson 03: does a function multiply matrices with BLAS, under whatever name?
 
-First its code is read, and that of its helpers: what a name stands for decides, not how it is spelled. Then it runs on
-arrays that notice a product, because code can hide a name (`getattr`), but not that its arrays are multiplied.
+First its code is read, and that of its helpers: what a name stands for decides, not how it is spelled. Where reading
+cannot tell (`x.dot`, when x may be the learner's own object), running it can: `watched_arrays.py`.
 """
 
 import dis
+import sys
 from contextlib import suppress
 from types import CodeType, FunctionType, ModuleType
 
-import numpy as np
+from llmc.course.lessons.matmul.watched_arrays import NAMES, OPTIMIZE, product_when_run
 
-NAMES = {"matmul", "dot", "inner", "vdot", "vecdot", "matvec", "vecmat", "tensordot", "multi_dot", "linalg", "blas"}
-NAMES |= {"__matmul__", "__rmatmul__", "__imatmul__", "matrix", "asmatrix"}
 LIBRARIES = {"torch", "jax", "tensorflow", "cupy"}  # their products are BLAS's, or the GPU's
-OPTIMIZE = "einsum with optimize="
+ROUTINE = ("cblas_", "sgemm", "dgemm", "sgemv", "dgemv", "sdot", "ddot")  # how BLAS's own functions are called
 
 
 def uses_blas(function):
     """The operator, name or option by which this function, or one that it calls, uses BLAS: "@", "dot"; or None."""
-    return _in_code(function) or _when_run(function)
-
-
-# ------------------------------------------------------------------------------------------------ reading the code
+    certain, possible = _in_code(function)
+    if certain:
+        return certain
+    product, finished = product_when_run(function, larger=possible is not None)
+    return product or (None if finished else possible)
 
 
 def _in_code(function):
-    """The first use of BLAS in the code of this function and of its helpers, or None."""
-    seen, todo = set(), [function]
+    """(the first certain use of BLAS, the first possible one) in this function and its helpers; None where none is."""
+    seen, todo, possible = set(), [function], None
     while todo:
         function = todo.pop()
-        function = getattr(function, "py_func", function)  # what numba.njit wrapped
+        if isinstance(function, type) and _is_own(function):
+            todo += vars(function).values()
+        kernel = hasattr(function, "py_func")  # numba.njit wrapped it: its arrays are arrays, whatever they are called
+        function = getattr(function, "py_func", function)
         if not isinstance(function, FunctionType) or function.__code__ in seen:
             continue
         seen.add(function.__code__)
+        defaults = function.__defaults__ or ()
+        if product := next(filter(_is_blas, defaults), None):
+            return product.__name__, None
         outside = function.__globals__ | _closure(function)
+        own = not kernel and any(hasattr(value, "__matmul__") and _is_own(value) for value in outside.values())
         for code in _nested(function.__code__):
-            if found := _blas_in(code, outside):
-                return found
-            todo += [outside[name] for name in (*code.co_names, *code.co_freevars) if name in outside]
-        todo += function.__defaults__ or ()
-    return None
+            certain, maybe = _blas_in(code, outside, own)
+            if certain or maybe and kernel:
+                return certain or maybe, None
+            possible = possible or maybe
+            todo += [outside[step.argval] for step in dis.get_instructions(code) if _is_from_outside(step, outside)]
+        todo += defaults
+    return None, possible
+
+
+def _is_own(thing) -> bool:
+    """Is it a class that the learner wrote?"""
+    where = str(getattr(thing, "__module__", "")).partition(".")[0]
+    return isinstance(thing, type) and (where == "__main__" or where not in sys.modules)
 
 
 def _closure(function) -> dict:
@@ -59,87 +74,61 @@ def _nested(code):
             yield from _nested(constant)
 
 
-def _blas_in(code, outside):
-    """The first operator, name or option in this code object that is BLAS's. outside: its globals and closure."""
+def _blas_in(code, outside, own):
+    """(a certain use of BLAS, a possible one) in this code object: the first operator, name or option, or None.
+
+    outside: its globals and closure. own: does a class of the learner's define what @ does?
+    """
     owner = None  # what the step before loaded from outside
-    for constant in code.co_consts:  # the names of keyword arguments come as a tuple
-        words = constant if isinstance(constant, tuple) else (constant,)
-        if "optimize" in words:
-            return OPTIMIZE
-        if named := next((word for word in words if isinstance(word, str) and word in NAMES), None):
-            return f'"{named}"'
+    possible = next(_words_in(code), None)
     for step in dis.get_instructions(code):
         if step.opname == "BINARY_OP" and step.argrepr in ("@", "@="):
-            return "@"
-        if step.opname.startswith(("LOAD_ATTR", "LOAD_METHOD")):
-            owner = getattr(owner, step.argval, None)
-            if _is_blas(owner) or (owner is None and step.argval in NAMES):
-                return step.argval
-        elif step.opname.startswith(("LOAD_GLOBAL", "LOAD_DEREF")):
-            owner = outside.get(step.argval)
+            if not own:
+                return "@", None
+            possible = possible or "@"
+        elif step.opname.startswith(("LOAD_ATTR", "LOAD_METHOD")):
+            known, owner = owner is not None, getattr(owner, step.argval, None)
             if _is_blas(owner):
-                return step.argval
-        elif step.opname.startswith("IMPORT_") and set(step.argval.split(".")) & (NAMES | LIBRARIES):
-            return step.argval
+                return step.argval, None
+            if not known and step.argval in NAMES:
+                possible = possible or step.argval
+        elif _is_from_outside(step, outside):
+            owner = outside[step.argval]
+            if _is_blas(owner):
+                return step.argval, None
+        elif step.opname.startswith(("IMPORT_", "LOAD_CONST")) and _names_a_module(step.argval):
+            return step.argval, None
         else:
             owner = None
-    return None
+    return None, possible
+
+
+def _is_from_outside(step, outside) -> bool:
+    """Does it load something that was not made here? An attribute of that name is something else."""
+    return step.opname.startswith(("LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME")) and step.argval in outside
+
+
+def _names_a_module(name) -> bool:
+    """ "scipy.linalg.blas", "torch", but no single word of another meaning, such as "dot"."""
+    parts = name.split(".") if isinstance(name, str) else [""]
+    return parts[0] in LIBRARIES or bool({"linalg", "blas"} & set(parts)) and " " not in name
+
+
+def _words_in(code):
+    """Names of BLAS's products among its texts and among the names of keyword arguments, which come as a tuple."""
+    for constant in code.co_consts:
+        words = constant if isinstance(constant, tuple) else (constant,)
+        if "optimize" in words:
+            yield OPTIMIZE
+        yield from (f'"{word}"' for word in words if isinstance(word, str) and word in NAMES)
 
 
 def _is_blas(thing) -> bool:
     """Is this a product of NumPy or another library, or a module of them? A function of the learner's own never is."""
+    name = str(getattr(thing, "__name__", ""))
     if isinstance(thing, ModuleType):
-        parts = thing.__name__.split(".")
-        return parts[0] in LIBRARIES or parts[-1] in NAMES
+        return name.partition(".")[0] in LIBRARIES or name.rpartition(".")[2] in NAMES
     library = str(getattr(thing, "__module__", None)).partition(".")[0] in ("numpy", "scipy")
-    own = isinstance(getattr(thing, "py_func", thing), FunctionType) and not library
-    return callable(thing) and not own and getattr(thing, "__name__", None) in NAMES
-
-
-# ------------------------------------------------------------------------------------------------------ running it
-
-
-class _Product(Exception):
-    """Two watched arrays are about to be multiplied as matrices; the message is the name of the product."""
-
-
-class _Watched(np.ndarray):
-    """An array that raises _Product instead of being multiplied by BLAS; what is computed from it is watched, too."""
-
-    def __array_ufunc__(self, ufunc, method, *inputs, out=None, **options):
-        if ufunc.__name__ in NAMES:
-            raise _Product("@, or np." + ufunc.__name__)
-        if out is not None:
-            options["out"] = tuple(None if array is None else _plain(array) for array in out)
-        result = getattr(ufunc, method)(*map(_plain, inputs), **options)
-        return result.view(_Watched) if isinstance(result, np.ndarray) else result
-
-    def __array_function__(self, function, types, arguments, options):
-        if function.__name__ in NAMES:
-            raise _Product("np." + function.__name__)
-        if options.get("optimize"):
-            raise _Product(OPTIMIZE)
-        return super().__array_function__(function, types, arguments, options)
-
-    def dot(self, *arguments, **options):
-        raise _Product("dot")
-
-
-def _plain(value):
-    """A watched array as an ordinary one, on the same memory; anything else as it is."""
-    return value.view(np.ndarray) if isinstance(value, _Watched) else value
-
-
-def _when_run(function):
-    """What `function(out, x, w, b)` multiplies its arrays with, or None, also when it does not run on such arrays."""
-    shapes = [(6, 5), (6, 7), (5, 7), (5,)]  # out (N, C_out), x (N, C_in), w (C_out, C_in), b (C_out,)
-    arrays = [np.ones(shape, np.float32).view(_Watched) for shape in shapes]
-    for array in arrays[1:]:
-        array.flags.writeable = False  # as in c.call: what compiles its loops does it once
-    try:
-        function(*arrays)
-    except _Product as product:
-        return str(product)
-    except Exception:  # a mistake of another kind, which the calls of the check explain
-        return None
-    return None
+    own = isinstance(getattr(thing, "py_func", thing), FunctionType | type) and not library
+    routine = not own and name.startswith(ROUTINE) or type(thing).__name__ == "fortran"  # SciPy's door to BLAS
+    return callable(thing) and not own and (name in NAMES or routine)

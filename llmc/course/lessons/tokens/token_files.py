@@ -87,6 +87,8 @@ def explain_file(data, ids) -> str | None:
     for sentence, wrong in _wrong_files(ids).items():
         if data == wrong:
             return f"{sentence}.\n→ {FILE}"
+    if len(data) == len(right) - 768:
+        return f"the header has 256 bytes: it should have 256 numbers of 4 bytes, 1024 in all.\n→ {FILE}"
     if len(data) != len(right):
         wanted = f"1024 + 2·{len(ids)} = {len(right)} bytes"
         return f"the file of {len(ids)} ids should have {wanted}, but has {len(data)}.\n→ {FILE}"
@@ -301,6 +303,29 @@ def training_mistakes() -> dict:
     }
 
 
+def _divergence(case, learned, right, at) -> str | None:
+    """What the counts of all pairs, before the first wrong merge and at it, say about that merge; or None."""
+    if at >= min(len(learned), len(right)):
+        return None
+    (words, counts, _), got, wanted, history = case, learned[at], right[at], []
+    for token in [*right[:at], None]:
+        history.append(count_pairs(words, counts))
+        words = [merge(word, token) for word in words] if token else words
+    now, most = history[-1], max(pairs.get(got, 0) for pairs in history)
+    if now.get(got) == now[wanted]:
+        return "both pairs are equally frequent: take the one that sorts first"
+    if most >= now[wanted]:
+        told = (
+            f"{got!r} occurred {most} times, but now only {now.get(got, 0)} times, and {wanted!r} {now[wanted]} times"
+        )
+        return f"{told}: subtract the pairs that a merge takes apart"
+    if min(pairs.get(wanted, 0) for pairs in history) < now[wanted]:
+        return (
+            f"{wanted!r} occurs {now[wanted]} times now, more than before: add the pairs that a merge brings together"
+        )
+    return None
+
+
 def explain_training(case, learned) -> str | None:
     """What is wrong with the tokens learned from case (words, counts, num_merges); None when they are right."""
     right = train_fast(*case)
@@ -320,6 +345,9 @@ def explain_training(case, learned) -> str | None:
     for sentence, mistake in training_mistakes().items():
         if learned == mistake(*case):
             return f"{sentence}.\n{numbers}."
+    told = _divergence(case, learned, right, at)
+    if told:
+        return f"{told}.\n{numbers}."
     if len(set(learned)) < len(learned):
         told = "a token was learned twice: merge it everywhere, and take it out of the counts"
         return f"{told}.\n{numbers}."

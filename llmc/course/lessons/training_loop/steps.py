@@ -128,6 +128,7 @@ def validation_mistakes(W, tokens, B, T, lengths) -> dict:
     n, whole, full = y.size, y.size // T * T, y.size // (B * T) * B * T
     means = np.array([bigram_loss(W, *piece) for piece in cut])  # (pieces,)
     asked = np.arange(n) % (T + 1) < T  # (n,)   rows of T + 1 tokens that share none
+    inside = np.arange(1, n + 1) % T > 0  # (n,)   rows of T tokens that share none
     wrong = {
         "the mean of the batches' means: the last batches are smaller, so weight each by its tokens": means.mean(),
         "the reference without the row that is shorter than T": bigram_loss(W, x[:whole], y[:whole]),
@@ -145,6 +146,15 @@ def validation_mistakes(W, tokens, B, T, lengths) -> dict:
         ),
         "the reference without some targets: neighbouring rows share a token, because row r begins at r·T": bigram_loss(
             W, x[asked], y[asked]
+        ),
+        "the reference without the last target of each row: row r needs T + 1 tokens, from r·T on": bigram_loss(
+            W, x[inside], y[inside]
+        ),
+        "the reference without the row that is shorter than T, divided by all tokens nevertheless": (
+            bigram_loss(W, x[:whole], y[:whole]) * whole / n
+        ),
+        "the reference without the rows that do not fill a batch, divided by all tokens nevertheless": (
+            bigram_loss(W, x[:full], y[:full]) * full / n
         ),
     }
     size = lengths[y].sum()

@@ -2,10 +2,11 @@
 
 from llmc.course.checks.explain import describe
 from llmc.course.lessons.tokens.bpe.step import bpe_step, count_pairs, merge
-from llmc.course.lessons.tokens.bpe.step_mistakes import step_mistakes
+from llmc.course.lessons.tokens.bpe.step_mistakes import step_mistakes, wrong_choices
 from llmc.course.lessons.tokens.bpe.telling import draw_letters, explain, row, telling_cases
 
 # where to look; a test holds this title against the headings of notebooks/08_tokens.ipynb
+TIES = "among equally frequent pairs you took another one than the one that sorts first"
 BY_HAND = 'lesson 08, section "3.1 · By hand"'
 
 
@@ -54,7 +55,24 @@ def explain_steps(cases, results) -> str | None:
         if not (isinstance(merged, list) and all(isinstance(word, list) for word in merged)):
             return "merged should be a list of words, each a list of tokens (bytes), in the order of the given words"
     results = [tuple(result) for result in results]
+    choice = _wrong_choice(cases, [token for token, _ in results])
+    if choice:
+        sentence, k = choice
+        return f"{sentence}.\n{_told_step(cases[k], results[k], bpe_step(*cases[k]))}"
     return explain(cases, results, bpe_step, step_mistakes(), _told_step)
+
+
+def _wrong_choice(cases, tokens):
+    """(which mistake explains all tokens, the first case that shows it), whatever was merged then; None if none."""
+    right = [bpe_step(*case)[0] for case in cases]
+    wrong = [k for k, token in enumerate(tokens) if token != right[k]]
+    for sentence, choose in wrong_choices().items() if wrong else ():
+        if all(token == choose(*case) for token, case in zip(tokens, cases)):
+            return sentence, wrong[0]
+    pairs = {k: count_pairs(*cases[k]) for k in wrong}
+    if wrong and all(pairs[k].get(tokens[k]) == pairs[k][right[k]] for k in wrong):
+        return TIES, wrong[0]
+    return None
 
 
 def _told_step(case, result, right):

@@ -6,50 +6,70 @@ from llmc.course.lessons.tokens.bpe.step import count_pairs, merge, most_frequen
 
 
 def step_mistakes() -> dict:
-    """{sentence: step}."""
+    """{sentence: step}: a wrong choice, or a wrong merge of the right choice."""
+    chosen = {sentence: _with_choice(choose) for sentence, choose in wrong_choices().items()}
+    return chosen | {sentence: _with_merge(merge) for sentence, merge in _wrong_merges().items()}
+
+
+def wrong_choices() -> dict:
+    """{sentence: function of (words, counts) that returns a token}."""
     ones = lambda words: [1] * len(words)  # noqa: E731
     return {
-        "each distinct word was counted once: a pair counts as often as its word occurs": _with_choice(
+        "each distinct word was counted once: a pair counts as often as its word occurs": (
             lambda words, counts: most_frequent(count_pairs(words, ones(words)))
         ),
         "among equally frequent pairs you took the one that sorts last: take the one that sorts first": (
-            _with_choice(lambda words, counts: (p := count_pairs(words, counts)) and max(p, key=lambda k: (p[k], k)))
+            lambda words, counts: (p := count_pairs(words, counts)) and max(p, key=lambda k: (p[k], k))
         ),
         "among equally frequent pairs you took the one that was met first: take the one that sorts first": (
-            _with_choice(lambda words, counts: (p := count_pairs(words, counts)) and max(p, key=p.get))
+            lambda words, counts: (p := count_pairs(words, counts)) and max(p, key=p.get)
         ),
-        "the rarest pair was chosen: choose the most frequent one": _with_choice(
+        "the rarest pair was chosen: choose the most frequent one": (
             lambda words, counts: (p := count_pairs(words, counts)) and min(p, key=lambda k: (p[k], k))
         ),
-        "(a, bc) and (ab, c) were counted separately: a pair is identified by its bytes together": _with_choice(
-            _of_two_parts
-        ),
-        "pairs were counted across the border between two words: count inside each word": _with_choice(_across_words),
-        "pairs that overlap were skipped: a a a holds the pair aa twice": _with_choice(_not_overlapping),
-        "a pair that occurs twice in a word was counted once there": _with_choice(_once_a_word),
-        "the longest pair was chosen: choose the most frequent one": _with_choice(
+        "(a, bc) and (ab, c) were counted separately: a pair is identified by its bytes together": _of_two_parts,
+        "pairs were counted across the border between two words: count inside each word": _across_words,
+        "pairs that overlap were skipped: a a a holds the pair aa twice": _not_overlapping,
+        "a pair that occurs twice in a word was counted once there": _once_a_word,
+        "the longest pair was chosen: choose the most frequent one": (
             lambda words, counts: min(count_pairs(words, counts), key=lambda k: (-len(k), k))
         ),
-        "the words were left as they were: put the token in place of its two halves": _with_merge(
+    }
+
+
+def _wrong_merges() -> dict:
+    """{sentence: function of (words, token) that returns words}."""
+    return {
+        "the words were left as they were: put the token in place of its two halves": (
             lambda words, token: [list(word) for word in words]
         ),
-        "only the first place in each word was merged": _with_merge(
+        "only the first place in each word was merged": (
             lambda words, token: [_first_only(word, token) for word in words]
         ),
-        "merging went from right to left: in a a a, the first two become aa": _with_merge(
+        "merging went from right to left: in a a a, the first two become aa": (
             lambda words, token: [_from_the_right(word, token) for word in words]
         ),
-        "after a merge the second half was used again: a a a became aa aa. Move on by two": _with_merge(
+        "after a merge the second half was used again: a a a became aa aa. Move on by two": (
             lambda words, token: [_by_ones(word, token) for word in words]
         ),
-        "the token was merged from one pair of halves only: (a, bc) and (ab, c) both make abc": _with_merge(_one_split),
-        "the last token of each word is lost where it is not merged": _with_merge(
+        "the token was merged from one pair of halves only: (a, bc) and (ab, c) both make abc": _one_split,
+        "the last token of each word is lost where it is not merged": (
             lambda words, token: [_without_end(word, token) for word in words]
         ),
-        "every word has become one piece: join only the two halves of the new token": _with_merge(
+        "every word has become one piece: join only the two halves of the new token": (
             lambda words, token: [[b"".join(word)] for word in words]
         ),
+        "tokens that were made before were cut into bytes again: keep them, and join only the halves of the new one": (
+            lambda words, token: [_from_bytes(word, token) for word in words]
+        ),
     }
+
+
+def _from_bytes(word, token):
+    """Searches the word's text for the token's: a token that was made before is lost."""
+    pieces = b"".join(word).split(token)
+    merged = [[bytes([b]) for b in piece] + [token] for piece in pieces]
+    return [part for piece in merged for part in piece][:-1]
 
 
 def _without_end(word, token):

@@ -6,6 +6,7 @@ mistake shows on at least one of them. A mistake is named only when it explains 
 
 from copy import deepcopy
 
+KEPT = "this is what an earlier call returned, with other arguments in part: does your function keep its results?"
 BYTES = [bytes([b]) for b in range(256)]
 
 
@@ -57,7 +58,17 @@ def explain(cases, results, right, mistakes, told) -> str | None:
     for sentence, mistake in mistakes.items():
         if all(results[k] == mistake(*case) for k, case in enumerate(cases)):
             return f"{sentence}.\n{numbers}"
-    return numbers
+    return f"{KEPT}\n{numbers}" if _kept(cases, results, wrong, right) else numbers
+
+
+def _kept(cases, results, wrong, right) -> bool:
+    """Is each wrong result what an earlier call with one of the same arguments returned, and rightly?"""
+    good = [result == right(*case) for case, result in zip(cases, results)]
+    for k in range(wrong, len(cases)):
+        earlier = (j for j in range(k) if good[j] and results[j] == results[k])
+        if not good[k] and not any(a == b for j in earlier for a, b in zip(cases[j], cases[k])):
+            return False
+    return True
 
 
 def draw_letters(rng, n):

@@ -1,0 +1,118 @@
+"""Does a wrong array come from what a function keeps between calls, or from inputs that it rounded?
+
+As in `recognise.py`, the numbers are the evidence: the solution runs on the failing call with one argument of an
+earlier call of the same shapes, or with rounded arguments, and its error must be the learner's, number by number.
+"""
+
+import inspect
+import time
+import warnings
+
+import numpy as np
+
+from llmc.course.mutants.picked import where
+from llmc.course.mutants.replay import Replay, arrays_in
+
+SHARE = 1e-3  # of the error that may remain unexplained; float16's rounding is as far above float32's
+FEW = 3  # entries of an array that a try may equal by chance
+EARLIER = "of an earlier call: what does your function keep from one call to the next?"
+BEFORE = "plus those of the {}before: what your function keeps from one call to the next must start from nothing"
+ROUNDED = "when its inputs are rounded to {}"
+
+
+def kept_between(solution, replays, got, expected, start=0.0) -> str | None:
+    """ "with `w` of an earlier call: …": words that go on from "our solution gives it …"; None if nothing fits.
+
+    Arguments as those of `recognise.recognised`.
+    """
+    if solution is None or not solution.of_arrays or np.shape(got) != np.shape(expected):
+        return None
+    deadline = time.thread_time() + solution.seconds
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        for k in reversed(range(len(replays))):
+            pick = where(replays[k], solution, got, expected, start)
+            if pick is not None:
+                earlier = [replay for replay in list(replays)[:k] if _shapes(replay) == _shapes(replays[k])]
+                tries = _Tries(solution.function(deadline), pick, replays[k], earlier, np.any(start))
+                return tries.words(np.asarray(got, np.float64), np.asarray(expected + start, np.float64))
+    return None
+
+
+def _shapes(replay):
+    return [array.shape for array in arrays_in((replay.arguments, replay.options))]
+
+
+class _Tries:
+    """Runs of the solution with other arguments. earlier: calls of the same shapes before the failing one.
+
+    adds: does a call add to what its buffers hold?
+    """
+
+    def __init__(self, function, pick, failing, earlier, adds):
+        self.function, self.pick, self.failing, self.earlier, self.adds = function, pick, failing, earlier, adds
+        self.names = list(inspect.signature(function).parameters)
+
+    def words(self, got, target):
+        """Those of the first try with the learner's numbers, or None."""
+        error = np.abs(got - target).max()
+        if got.size < FEW or not np.isfinite(error):
+            return None
+        for words, array in self._all(target):
+            if np.shape(array) == got.shape and np.abs(array - got).max() <= SHARE * error:
+                return words
+        return None
+
+    def _all(self, target):
+        """(words, array) of every try that runs."""
+        for call in reversed(self.earlier):
+            for k, name in enumerate(self.names[: len(self.failing.arguments)]):
+                if list(arrays_in(self.failing.arguments[k])):
+                    yield f"with `{name}` {EARLIER}", self._run(_with(self.failing, k, call.arguments[k]))
+            yield f"with the arguments {EARLIER}", self._run(call)
+        total = target
+        for n, call in enumerate(reversed(self.earlier)):
+            array, held = self._run(call), self._held(call) if self.adds else 0.0
+            total = None if array is None or held is None or total is None else total + array - held
+            yield BEFORE.format("call " if n == 0 else "calls "), total
+        for name, rounded in (("float16", _half), ("bfloat16", _brain)):
+            for axes in (0, 2):  # all arrays, or those that are matrices
+                yield ROUNDED.format(name), self._run(_rounded(self.failing, rounded, axes))
+
+    def _held(self, replay):
+        """What the buffer of a call held before it."""
+        return self._run(replay, lambda *arguments, **options: None)
+
+    def _run(self, replay, function=None):
+        try:
+            return self.pick(replay.run(function or self.function))
+        except Exception:  # arguments of two calls need not go together
+            return None
+
+
+def _with(replay, k, value):
+    """The same call with another k-th argument."""
+    arguments = list(replay.arguments)
+    arguments[k] = value
+    return Replay(tuple(arguments), replay.options)
+
+
+def _rounded(replay, rounded, axes):
+    """The same call with its float32 arrays rounded that have at least so many axes."""
+
+    def changed(value):
+        narrow = isinstance(value, np.ndarray) and value.dtype == np.float32 and value.ndim >= axes
+        return rounded(value) if narrow else value
+
+    return Replay(tuple(map(changed, replay.arguments)), replay.options)
+
+
+def _half(array):
+    return array.astype(np.float16).astype(np.float32)
+
+
+def _brain(array):
+    """To the nearest bfloat16, whose bits are the first half of a float32's."""
+    bits = array.view(np.uint32)
+    bits = bits + 0x7FFF + (bits >> 16 & 1)
+    return (bits & 0xFFFF0000).astype(np.uint32).view(np.float32).reshape(array.shape)
