@@ -784,7 +784,7 @@ def split_without_a_guard(code):
     return _changed(code, "if (i < 3 * B * NH * T * hs) {", "{")
 
 
-@wrong("split_heads", says="never written")
+@wrong("split_heads", says="without the factor `3`")
 def split_only_q(code):
     return _changed(code, "if (i < 3 * B * NH * T * hs) {", "if (i < B * NH * T * hs) {")
 
@@ -832,7 +832,7 @@ def split_with_single_floats(code):
     )
 
 
-@wrong("split_heads", says="misaligned")
+@wrong("split_heads", says="Multiply the thread's number by 4")
 def split_by_one_place_a_thread(code):
     return _changed(code, "int i = 4 * (blockIdx.x * blockDim.x + threadIdx.x);", f"int i = {INDEX};")
 
@@ -842,6 +842,17 @@ def split_with_the_rows_too_long(code):
     return _changed(code, "((b * T + t) * 3 + s) * NH * hs", "((b * T + t) * 3 + s) * NH * hs * 3")
 
 
-@wrong("split_heads", says="never written")
+@wrong("split_heads", says="it moves only the first of each four numbers")
 def split_one_number_of_four(code):
     return _changed(code, COPY, "out[i] = four[0];")
+
+
+@wrong("split_heads", says="Divide by 4 whatever counts single elements")
+def split_with_indices_in_floats(code):
+    copy = f"((float4*)out)[i] = ((const float4*)qkv)[{PLACE}];"
+    return _changed(code, COPY, copy)
+
+
+@wrong("split_heads", says="which leaves out the last four")
+def split_without_the_last_four(code):
+    return _changed(code, "if (i < 3 * B * NH * T * hs) {", "if (i + 4 < 3 * B * NH * T * hs) {")

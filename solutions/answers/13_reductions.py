@@ -500,6 +500,21 @@ def warp_with_a_barrier_for_luck(code):
     return replaced(code, f"    {LEAVE}\n", "    __syncthreads();\n    " + LEAVE + "\n")
 
 
+@wrong("warp_softmax", says="only where `lane == 0`")
+def warp_in_which_lane_0_writes(code):
+    return replaced(code, RESULT, f"if (lane == 0) {RESULT}")
+
+
+@wrong("warp_softmax", says="with the offset of `out += row * C` added twice")
+def warp_with_the_row_twice(code):
+    return replaced(code, "out[c] = expf(x[c] - top) / total;", "out[row * C + c] = expf(x[c] - top) / total;")
+
+
+@wrong("warp_softmax", says="in place of `row >= N`, which leaves out the last one")
+def warp_without_the_last_row(code):
+    return replaced(code, "row >= N", "row >= N - 1")
+
+
 # -------------------------------------------------------------------------------------------- 3 online_softmax
 
 RESCALED = "total = total * expf(top - higher) + expf(x[c] - higher);"
@@ -583,7 +598,7 @@ def online_not_rescaled_at_all(code):
     return replaced(code, RESCALED, "total += expf(x[c] - higher);", MERGED, "total = warp_sum(total);")
 
 
-@wrong("online_softmax", says="out is all zeros")
+@wrong("online_softmax", says="subtract a maximum that already counts x[c]")
 def online_relative_to_the_old_maximum(code):
     return replaced(code, RESCALED, "total = total * expf(top - higher) + expf(x[c] - top);")
 
@@ -898,3 +913,8 @@ def fused_weights_swapped(code):
 @wrong("fused_layernorm", says="the reference without eps")
 def fused_without_eps(code):
     return replaced(code, " + 1e-5f", "")
+
+
+@wrong("fused_layernorm", says="with b[row] in place of b[c]")
+def fused_with_the_shift_of_the_row(code):
+    return replaced(code, "t = ((const float4*)b)[i]", "t = make_float4(b[row], b[row], b[row], b[row])")

@@ -55,7 +55,7 @@ import numpy as np
 from llmc.course.checks.check import check, say
 from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.exercises.stubs import STUB_IN_C
-from llmc.course.kernel_checks import modelled, runs, words
+from llmc.course.kernel_checks import demands, modelled, runs, words
 from llmc.course.kernel_checks.in_c import in_c
 from llmc.course.kernel_checks.source import Unfinished, kernel_of, one_index, parameters, unfinished
 from llmc.course.learner.refusal import Refusal
@@ -93,8 +93,8 @@ class kernel_check(check):
             say(NOT_DONE.format(self.name))
             return True
         if isinstance(error, WrongAnswer):
-            error.message = in_c(error.message)
-        if isinstance(error, WrongAnswer) and not isinstance(error, words.Wasteful):
+            error.message = in_c(error.message, self._launches[-1].code if self._launches else "")
+        if isinstance(error, WrongAnswer) and not isinstance(error, demands.Wasteful):
             error.message = words.with_comparison(error.message, self._launches)
         return super().__exit__(kind, error, traceback)
 
@@ -153,11 +153,11 @@ class kernel_check(check):
         return self._evidence.before(None, (grid, block, *empty), {})
 
     def demand(self, **limits):
-        """WrongAnswer "right, but …" unless the last launch kept these limits (keys of words.DEMANDS)."""
+        """WrongAnswer "right, but …" unless the last launch kept these limits (keys of demands.DEMANDS)."""
         for what, limit in limits.items():
-            message = words.demand_text(self.report, what, limit, self.where)
+            message = demands.demand_text(self.report, what, limit, self.where)
             if message:
-                raise words.Wasteful(message)
+                raise demands.Wasteful(message)
 
     def _given(self, argument):
         """A buffer itself; of any other array a copy, contiguous as memory on a GPU is."""

@@ -1,14 +1,21 @@
-"""Messages whose terms are NumPy's, or which quote a kernel's model, in the terms of C."""
+"""Messages whose terms are NumPy's, or which quote a kernel's model, in the terms of C.
+
+What is only in a model has no name there: it is put into other words, or nothing is said of it.
+"""
 
 import re
 
 PART = r"((?:[^(),]|\([^()]*\))+)"  # an argument, perhaps with brackets
+ONE_OF_FOUR = "it moves only the first of each four numbers: a thread must move all four, as a float4 or one by one"
 TERMS = [
     (re.compile(python), c)
     for python, c in (
         (r"look at reshape and transpose", "look at how the index is made"),
         (r"without the line `([^`=]* (?:<|>=|==|>|<=) [^`=]*)`", r"without the check `if (\1)`"),
         (r"without the line `range\(", r"without the loop `range("),
+        (r"without the term `slots`, everywhere", f"when {ONE_OF_FOUR}"),
+        (r"without the term `slots` in `(\w+)\[", r"with the first of each four numbers in all four places in `\1["),
+        (r"(`|= )([^`=]+?) if ([^`]+?) else ([^`]+)`", r"\1\3 ? \2 : \4`"),
         (rf"\brange\({PART}, {PART}, {PART}\)", r"for (c = \1; c < \2; c += \3)"),
         (rf"\bhalves\({PART}, {PART}\)", r"for (gap = \1; gap > \2; gap /= 2)"),
         (r"(?<=[\w)]) // (?=[\w(])", " / "),
@@ -21,8 +28,34 @@ TERMS = [
 ]
 
 
-def in_c(message) -> str:
-    """ "in `for (gap = 16; gap > 0; gap /= 2)`" for "in `halves(16, 0)`"."""
+REDUCTIONS = {"warp_sum": "sum", "warp_max": "maximum"}  # functions that some kernels have, and others write as a loop
+ONLY_IN_MODELS = re.compile(r"\b(?:slots|halves|sum4)\b|\bshared\(|without shared\b")
+VALUES = re.compile(r"has the values that our solution gives .*")
+
+
+def in_c(message, code="") -> str:
+    """ "in `for (gap = 16; gap > 0; gap /= 2)`" for "in `halves(16, 0)`"; code: the learner's, whose names may stay."""
+    message = _translated(message)
+    for name, word in REDUCTIONS.items():
+        if name not in code:
+            message = re.sub(rf"\b{name}\(", f"the lanes' {word} of (", message)
+            message = re.sub(rf"\b{name}\b", f"the lanes' {word}", message)
+    return "\n".join(_said(line) for line in message.split("\n"))
+
+
+def can_be_said(words) -> bool:
+    """Are words for a mutant of a model free of what is only in the model, once they are in C?"""
+    return not ONLY_IN_MODELS.search(_translated(words))
+
+
+def _translated(message):
     for python, c in TERMS:
         message = python.sub(c, message)
     return message
+
+
+def _said(line):
+    """A line about our solution, unless it names something of the model."""
+    if "our solution" not in line.lower() or not ONLY_IN_MODELS.search(line):
+        return line
+    return VALUES.sub("has wrong values.", line) if VALUES.search(line) else ""

@@ -7,19 +7,18 @@
         for c in range(threadIdx.x % 32, C, 32):                   # each thread as often as it has numbers
             out[row * C + c] = x[row * C + c]
 
-`Launch.run` walks through its tree. A number is an array (threads, 1), or (threads, 4) for a float4. An assignment
-keeps what the threads that take no part had; an access outside of an array is noted, and left out. A launch takes a few
+`Launch.run` walks through its tree. An assignment keeps what the threads that take no part had. A launch takes a few
 milliseconds and nothing is compiled, so hundreds of mutants of a kernel can be tried in seconds. There are no races
 here: threads go in lockstep.
 """
 
 import ast
 import operator
-from dataclasses import dataclass, replace
 
 import numpy as np
 
 from llmc.course.kernel_checks.intrinsics import Halves, intrinsics
+from llmc.course.kernel_checks.threads import Memory, Threads
 from llmc.course.mutants.stoppable import TooLong, is_tick
 
 MANY = 4096  # turns of one loop; a mutant that needs more never ends
@@ -41,34 +40,17 @@ OPERATORS = {
 }
 
 
-@dataclass(frozen=True)
-class Memory:
-    """An array of a launch, flat, from `offset` on; shared: one that each block has of its own, (blocks, n)."""
-
-    name: str
-    array: np.ndarray
-    shared: bool = False
-    offset: object = 0
-
-    def __add__(self, more):
-        return replace(self, offset=self.offset + more)
-
-
-class Launch:
-    """The threads of one launch, and which of them take part at the moment. out_of_time: says when to stop."""
+class Launch(Threads):
+    """The threads of one launch, as they walk through a kernel's lines. out_of_time: says when to stop."""
 
     def __init__(self, grid, block, out_of_time):
-        self.blocks, self.threads = int(np.prod(grid)), int(np.prod(block))
-        self.thread = np.tile(np.arange(self.threads), self.blocks)[:, None]  # (threads, 1)
-        self.block = np.repeat(np.arange(self.blocks), self.threads)[:, None]
-        self.zero, self.out_of_time = np.zeros_like(self.thread), out_of_time
-        self.active, self._left = np.ones_like(self.thread, bool), np.zeros_like(self.thread, bool)
-        self._everything = intrinsics(self) | {"shared": self._shared}
+        super().__init__(grid, block)
+        self._left, self._out_of_time = np.zeros_like(self.active), out_of_time
+        self._everything = intrinsics(self) | {"shared": self.shared}
 
     def run(self, functions: dict, kernel: str, arguments):
         """Run one of the functions {name: ast.FunctionDef} with these arguments, arrays as Memory."""
-        self._functions, self._outside = functions, {}  # {name: ((index, thread, block), which threads)}
-        self.writes = []  # (name, (n, 2) elements and the threads that wrote them)
+        self._functions = functions
         self._called(functions[kernel], arguments)
 
     def _called(self, function, arguments):
@@ -101,7 +83,7 @@ class Launch:
             self._loop(line, self._value(line.iter, names), names)
         elif isinstance(line, ast.Return):
             self._left, self.active = self._left | self.active, self.active & False
-        elif is_tick(line) and self.out_of_time():
+        elif is_tick(line) and self._out_of_time():
             raise TooLong
 
     def _where(self, active, lines, names):
@@ -128,7 +110,7 @@ class Launch:
 
     def _assign(self, target, value, names):
         if isinstance(target, ast.Subscript):
-            self._store(self._value(target.value, names), self._value(target.slice, names), value)
+            self.store(self._value(target.value, names), self._value(target.slice, names), value)
         else:
             names[target.id] = self._kept(names.get(target.id), value)
 
@@ -155,7 +137,7 @@ class Launch:
         if kind is ast.UnaryOp:
             return OPERATORS[type(node.op)](self._value(node.operand, names))
         if kind is ast.Subscript:
-            return self._load(self._value(node.value, names), self._value(node.slice, names))
+            return self.load(self._value(node.value, names), self._value(node.slice, names))
         if kind is ast.Attribute:
             return getattr(self._value(node.value, names), node.attr)
         if kind is ast.IfExp:
@@ -167,62 +149,3 @@ class Launch:
         if node.func.id in self._functions:
             return self._called(self._functions[node.func.id], arguments)
         return self._everything[node.func.id](*arguments)
-
-    def _shared(self, n):
-        return Memory("shared memory", np.full((self.blocks, n), np.nan), shared=True)
-
-    def _load(self, memory, index):
-        index, taken = self._inside(memory, index)
-        place = np.where(taken, index, 0)
-        array = memory.array[self.block, place] if memory.shared else memory.array[place]
-        return np.where(taken, array.astype(np.float64), np.nan)
-
-    def _store(self, memory, index, value):
-        index, taken = self._inside(memory, index)
-        value, place = (value + np.zeros(index.shape))[taken], index[taken]
-        if memory.shared:
-            memory.array[(self.block + 0 * index)[taken], place] = value
-        else:
-            memory.array[place] = value
-            writer = (self.block * self.threads + self.thread + 0 * index)[taken]
-            self.writes.append((memory.name, np.stack([place, writer], axis=1)))
-
-    def _inside(self, memory, index):
-        """An index for each thread and which of them are taken, (threads, 1 or 4); notes those outside."""
-        index = index + memory.offset + self.zero
-        if index.dtype.kind != "i":
-            raise TypeError("an index that is not an integer")
-        out = self.active & ((index < 0) | (index >= memory.array.shape[-1]))
-        if out.any():
-            first, slot = np.argwhere(out)[0]
-            where = int(index[first, slot]), int(self.thread[first, 0]), int(self.block[first, 0])
-            _, threads = self._outside.setdefault(memory.name, (where, np.zeros_like(self.active)))
-            threads |= out.any(axis=1, keepdims=True)
-        return index, self.active & ~out
-
-    def outside(self) -> list:
-        """(name, first index, its thread, its block, how many threads) of each array that was left."""
-        return [(name, *where, int(threads.sum())) for name, (where, threads) in self._outside.items()]
-
-    def written(self, name, size):
-        """(size,) bool: which elements of an array were written."""
-        written = np.zeros(size, bool)
-        for memory, pairs in self.writes:
-            if memory == name:
-                written[pairs[:, 0]] = True
-        return written
-
-    def rewritten(self) -> list:
-        """(name, element) for every writer of an element beyond the first."""
-        found = []
-        for name in {name for name, _ in self.writes}:
-            pairs = np.unique(np.concatenate([w for n, w in self.writes if n == name]), axis=0)  # (n, 2)
-            elements, writers = np.unique(pairs[:, 0], return_counts=True)
-            found += [(name, int(e)) for e, n in zip(elements, writers) for _ in range(n - 1)]
-        return found
-
-
-def memories(names, arguments) -> list:
-    """The arguments of a kernel whose parameters have these names, arrays as flat Memory."""
-    pairs = zip(names, arguments, strict=True)
-    return [Memory(name, a.reshape(-1)) if isinstance(a, np.ndarray) else a for name, a in pairs]

@@ -11,10 +11,12 @@ import numpy as np
 
 from llmc.course.checks.evidence import Evidence, is_explaining
 from llmc.course.kernel_checks.first_kernels_models import MODELS as FIRST_KERNELS
-from llmc.course.kernel_checks.masked import Launch, memories
+from llmc.course.kernel_checks.in_c import can_be_said
+from llmc.course.kernel_checks.masked import Launch
 from llmc.course.kernel_checks.reductions_models import MODELS as REDUCTIONS
 from llmc.course.kernel_checks.seen import Seen
 from llmc.course.kernel_checks.slips import slips
+from llmc.course.kernel_checks.threads import memories
 from llmc.course.mutants.search import first_mutant
 from llmc.course.mutants.stoppable import stoppable
 
@@ -33,7 +35,7 @@ class Model:
     tree: ast.Module
     names: tuple[str, ...]
     more: Callable = slips
-    seconds: float = 4.0
+    seconds: float = 2.0
     of_arrays: bool = False
 
     def function(self, deadline: float):
@@ -77,13 +79,13 @@ class KernelEvidence(Evidence):
             return seen.like(function(*arguments), arguments[2:])
 
         with np.errstate(all="ignore"):
-            return first_mutant(solution, fits, _left_out if seen.outside else _anything)
+            return first_mutant(solution, fits, _too_far if seen.outside else can_be_said)
 
 
-def _anything(words) -> bool:
-    return True
+def _too_far(words) -> bool:
+    """Is something left out, or an offset added twice?
 
-
-def _left_out(words) -> bool:
-    """Is something missing? Of an access outside only the first index is known, which other mistakes hit by chance."""
-    return words.startswith("without") and " and " not in words
+    Of an access outside only the first index is known, which other mistakes hit by chance.
+    """
+    likely = words.startswith("without") or "added twice" in words
+    return likely and " and " not in words and can_be_said(words)

@@ -22,6 +22,10 @@ def slips(place):
         return
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         yield from _calls(node)
+    elif isinstance(node, ast.Compare):
+        yield from _bounds(node)
+    elif isinstance(node, ast.BinOp) and isinstance(place.owner, ast.AugAssign):
+        yield from _offset(node, place.owner)
     elif isinstance(node, ast.Attribute) and getattr(node.value, "id", "") in COORDINATES:
         for other in COORDINATES:
             if other != node.value.id:
@@ -44,6 +48,27 @@ def _calls(node):
         yield from _turns(node)
 
 
+def _bounds(node):
+    """A bound that is one too small, or four."""
+    if isinstance(node.ops[0], (ast.Lt, ast.GtE)):
+        for less, words in ((1, "one"), (4, "four")):
+            new = with_fields(node, left=_more(node.left, less))
+            yield 1, f"with {quoted(new)} in place of {quoted(node)}, which leaves out the last {words}", new
+
+
+def _more(node, number):
+    """node + number, `i + 4` for `i + 3` and 1."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and isinstance(node.right, ast.Constant):
+        return ast.BinOp(node.left, ast.Add(), ast.Constant(node.right.value + number))
+    return ast.BinOp(node, ast.Add(), ast.Constant(number))
+
+
+def _offset(node, line):
+    """`x += row * C`, and the offset once more where x is read or written."""
+    if isinstance(line.op, ast.Add) and isinstance(node.op, ast.Mult) and isinstance(line.target, ast.Name):
+        yield 1, f"with the offset of {quoted(line)} added twice", ast.BinOp(node, ast.Mult(), ast.Constant(2))
+
+
 def _turns(node):
     """A loop with only some of its turns."""
     start, stop, step = node.args
@@ -53,6 +78,10 @@ def _turns(node):
     yield 1, f"with the first turn of {quoted(node)} alone", with_fields(node, args=[start, first, step])
     yield 1, f"without the first turn of {quoted(node)}", with_fields(node, args=[after, stop, step])
     yield 1, f"without the last, partial turn of {quoted(node)}", with_fields(node, args=[start, whole, step])
+    if not isinstance(start, ast.Constant):
+        first = ast.Compare(start, [ast.Eq()], [ast.Constant(0)])
+        alone = with_fields(node, args=[start, ast.IfExp(first, stop, ast.Constant(0)), step])
+        yield 2, f"with the loop {quoted(node)} only where {quoted(first)}", alone
     for other, text in ((ast.Constant(1), "1"), (ast.Constant(0), "0")):
         if text == "1":
             yield 2, f"with steps of 1 in {quoted(node)}", with_fields(node, args=[start, stop, other])

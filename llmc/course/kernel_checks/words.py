@@ -1,75 +1,19 @@
 """How the check of a CUDA kernel explains itself: from the emulator's report to the message of a WrongAnswer."""
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from llmc.course.checks.explain import WrongAnswer
-from llmc.course.kernel_checks import shares
 from llmc.course.kernel_checks.source import literal_block
 from llmc.cuda.emulator.compiling.source import global_names
-from llmc.cuda.emulator.findings.kinds import BY_NAME, GRAVITY, KINDS
+from llmc.cuda.emulator.findings.kinds import GRAVITY, KINDS
 
 DRAWN = {kind.name for kind in KINDS if kind.drawn}
-DRAWN |= {"efficiency", "sectors", "bank_conflicts", "rewrites", "busiest"}
-NEVER_WRITTEN = "The launch is given, and large enough. Work out by hand which thread should write {}."
+THREADS_FOR_FOURS = (
+    "Thread {thread} begins at element {thread}: with a float4 for each thread it should begin at element {first}. "
+    "Multiply the thread's number by 4."
+)
 DRAW = "To see which thread touches what:  c.report.plot()"
 TITLE = re.compile(r"(?P<title>[^:]+): kernel \S+?(?:, lines? [^:]+)?: ")  # how a report's paragraph begins
-
-
-class Demand(NamedTuple):
-    """What `c.demand` can require: a measure of a report and a sentence for it; the limit is the least or the most.
-
-    advice: what to do about it, if there is advice that holds for every kernel.
-    """
-
-    measure: Callable
-    sentence: str
-    least: bool = False
-    advice: str = ""
-
-
-DEMANDS = {
-    "efficiency": Demand(lambda r: r.efficiency, "{:.0%} of what global memory moves is used", True),
-    "sectors": Demand(lambda r: r.sectors, "{:,} sectors of 32 bytes are moved"),
-    "requests": Demand(lambda r: _requests(r, "global"), "{:,} requests of a warp go to global memory"),
-    "shared_requests": Demand(lambda r: _requests(r, "shared"), "{:,} requests of a warp go to shared memory"),
-    "bank_conflicts": Demand(lambda r: r.bank_conflicts, "{:,} extra passes are made for bank conflicts"),
-    "rewrites": Demand(
-        shares.rewrites,
-        "{:,} writes go to numbers that another thread has written already",
-        advice="Does every thread do all the work, or the work of another block? Each number belongs to one thread.",
-    ),
-    "busiest": Demand(
-        shares.busiest,
-        "{:,} numbers of one array are handled by a single thread",
-        advice="Does it do the work of others, or do other threads or blocks idle? Each should take its own share.",
-    ),
-    "shared_atomics": Demand(
-        lambda r: sum(use.lanes for use in r.lines if use.space == "shared" and use.atomic),
-        "{:,} atomic operations go to shared memory",
-        advice="At one place they run one after the other. In a tree, many threads add side by side in each step.",
-    ),
-    "barriers": Demand(lambda r: r.barriers / max(1, r.raw.blocks_run), "{:,g} barriers are passed by a block"),
-}
-
-
-def _requests(report, space) -> int:
-    return sum(use.requests for use in report.lines if use.space == space)
-
-
-def _pieces(report) -> str:
-    """A sentence about the first line that takes a float4 apart before it has been read or stored; else ""."""
-    for use in report.lines:
-        if "float4" in report.raw.code and use.space == "global" and use.size == 4 and use.share <= 0.5:
-            what = f"Line {use.line} {use.access} 4 bytes at a time"
-            return f"{what}: read a whole float4 first, `float4 v = p[i];`, and store a whole one, `p[i] = v;`."
-    return ""
-
-
-class Wasteful(WrongAnswer):
-    """The kernel is right, but it does more work than the task allows."""
 
 
 @dataclass(frozen=True)
@@ -101,18 +45,51 @@ def problem_text(report, where, cause=None) -> str:
     cause: words for the change of the solution that leads to the same; they take the place of general advice.
     """
     first, *others = sorted(report.problems, key=lambda p: GRAVITY[p.kind])  # often the cause of the others
-    paragraph, ours = TITLE.sub("", first.text, count=1), NEVER_WRITTEN.format(first.where)
-    paragraph = paragraph.replace(BY_NAME["never-written"].advice, ours)  # the launch is the check's, not the learner's
-    if cause and "one too many" not in paragraph:
-        paragraph = "\n".join([*paragraph.split("\n")[:-1], f"Our solution does exactly the same {cause}."])
-    elif ";" in where.get(first.kind, "") and _one_place_for_two(report):  # what the check says there is better advice
-        paragraph = "\n".join(paragraph.split("\n")[:-1])
-    lines = [head(first) + ".", paragraph[:1].upper() + paragraph[1:]]
+    said, *rest = TITLE.sub("", first.text, count=1).split("\n")
+    lines = [head(first) + ".", said[:1].upper() + said[1:], *rest[:-1]]
+    if cause and "one too many" not in first.text:
+        lines.append(f"Our solution does exactly the same {cause}.")
+    elif ";" not in where.get(first.kind, "") or not _one_place_for_two(report):  # what the check says is better advice
+        lines += [_advice(report, first, rest[-1], alone=not others)] if rest else []
     names = [name for name in dict.fromkeys(map(head, others)) if name != head(first)]
     if names:
         lines.append(f"The report also has: {'; '.join(names[:3])}{'; …' * (len(names) > 3)}.")
     lines += [DRAW] * (first.kind in DRAWN)
     return "\n".join(lines + look(where, first.kind))
+
+
+def _advice(report, problem, general, alone) -> str:
+    """What to do about a problem: the report's general sentence, or one for a launch whose size the check has given."""
+    if problem.kind == "misaligned":
+        return _threads_for_fours(report) or general
+    if problem.kind != "never-written":
+        return general
+    launch = "The launch is given, and large enough."
+    if alone and _only_the_end(report):
+        launch = "Everything before it is written, so a bound is probably too small."
+    return f"{launch} Work out by hand which thread should write {problem.where}."
+
+
+def _raw(report, kind):
+    """The emulator's record of the first problem of a kind."""
+    return next(p for p in report.raw.problems if p.kind == kind)
+
+
+def _threads_for_fours(report) -> str:
+    """The sentence for a vector access at the thread's own number; else ""."""
+    found = _raw(report, "misaligned")
+    array = report.raw.arguments[found.argument].array if found.argument >= 0 else None
+    thread = found.block[0] * report.raw.block[0] + found.thread[0]
+    if array is None or found.size != 4 * array.itemsize or found.offset != thread * array.itemsize:
+        return ""
+    return THREADS_FOR_FOURS.format(thread=thread, first=4 * thread)
+
+
+def _only_the_end(report) -> bool:
+    """Is all of the array written up to some place, and nothing behind it?"""
+    missing = _raw(report, "never-written")
+    array = report.raw.arguments[missing.argument].array
+    return missing.offset > 0 and missing.offset // array.itemsize + missing.count == array.size
 
 
 def _one_place_for_two(report) -> bool:
@@ -169,16 +146,3 @@ def _listed(sizes) -> str:
     """ "256, 128 and 96": how many threads or blocks each of these has."""
     counts = list(dict.fromkeys(str(a * b * c) for a, b, c in sizes))
     return " and ".join([", ".join(counts[:-1]), counts[-1]] if counts[1:] else counts)
-
-
-def demand_text(report, what, limit, where) -> str | None:
-    """None if the report is within the limit, else the message."""
-    demand = DEMANDS[what]
-    value = demand.measure(report)
-    if value >= limit if demand.least else value <= limit:
-        return None
-    goal = f"at {'least' if demand.least else 'most'} {demand.sentence.split('}')[0]}}}".format(limit)
-    lines = [f"right, but {demand.sentence.format(value)}; the goal is {goal}."]
-    advice = demand.advice or (_pieces(report) if what in ("requests", "sectors") else "")
-    lines += [advice] * bool(advice) + [report.table()]
-    return "\n".join(lines + [DRAW] * (what in DRAWN) + look(where, what))

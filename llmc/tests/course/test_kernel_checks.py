@@ -11,7 +11,7 @@ from llmc.course import WrongAnswer, compare, recording
 from llmc.course.authoring import answers
 from llmc.course.authoring.answers import replaced
 from llmc.course.exercises import builder
-from llmc.course.kernel_checks import evidence, shares
+from llmc.course.kernel_checks import demands, evidence, shares
 from llmc.course.kernel_checks import runs as kernel_runs
 from llmc.course.kernel_checks import words as kernel_words
 from llmc.course.kernel_checks.check import BLOCKS, SIZES, kernel_check
@@ -487,5 +487,5 @@ def test_a_float4_that_is_taken_apart_too_early():
     body = "int i = threadIdx.x; const float4& v = ((const float4*)x)[i];\n"
     body += "((float4*)out)[i] = make_float4(v.x, v.y, v.z, v.w);"
     report = shared_work(body, grid=1, block=32, n=128)
-    told = kernel_words.demand_text(report, "requests", 2, {})
+    told = demands.demand_text(report, "requests", 2, {})
     assert "reads x 4 bytes at a time: read a whole float4 first" in told

@@ -1,6 +1,7 @@
 """Models of kernels: they give what the solutions give, and name the change of a solution that a learner has made."""
 
 import ast
+import re
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,10 +10,11 @@ import numpy as np
 import pytest
 
 from llmc.course.authoring.answers import Answer, Lesson
-from llmc.course.kernel_checks.in_c import in_c
-from llmc.course.kernel_checks.masked import Launch, memories
+from llmc.course.kernel_checks.in_c import can_be_said, in_c
+from llmc.course.kernel_checks.masked import Launch
 from llmc.course.kernel_checks.modelled import MODELS, KernelEvidence, model_of
 from llmc.course.kernel_checks.seen import Seen
+from llmc.course.kernel_checks.threads import memories
 from llmc.course.mutants.python_source import mutants
 from llmc.course.mutants.stoppable import TooLong, stoppable
 
@@ -131,10 +133,56 @@ def test_mistakes_of_kernels_are_among_the_mutants():
         ("without the factor `a`, in warp_sum", "without the factor `a`, where the lanes' sums are added up"),
         ("in `total += sum4(u)`", "in `total += u.x + u.y + u.z + u.w`"),
         ("in `out[4 * i + slots]`", "in `out[4 * i]`"),
+        ("in `out[i] = a if a > 0.0 else b`", "in `out[i] = a > 0.0 ? a : b`"),
+        (
+            "without the term `slots` in `x[i + slots]`",
+            "with the first of each four numbers in all four places in `x[i]`",
+        ),
     ],
 )
 def test_a_model_is_quoted_in_c(python, words):
     assert in_c(python) == words
+
+
+def test_what_is_only_in_a_model_is_never_named():
+    only = re.compile(r"\b(slots|halves|sum4|warp_sum|warp_max)\b|shared\(| else ")
+    for name in MODELS:
+        model = model_of(name)
+        said = [in_c(words) for words in mutants(model.tree, model.more) if can_be_said(words)]
+        assert len(said) > 100 and not [words for words in said if only.search(words)], name
+    assert not can_be_said("without the line `partial = shared(blockDim.x)`")
+    assert can_be_said("without the term `slots`, everywhere")
+
+
+def test_a_message_leaves_out_what_is_only_in_a_model():
+    said = (
+        "f: out has the values that our solution gives with - in place of + before `slots` in `x[i + slots]`.\nA line."
+    )
+    assert in_c(said) == "f: out has wrong values.\nA line."
+    assert in_c("In `float slots = 1;`, a race.") == "In `float slots = 1;`, a race.", "the learner's own name"
+
+
+def test_functions_that_the_learner_has_keep_their_names():
+    words = "Our solution gives the same numbers without the line `top = warp_max(top)`."
+    assert in_c(words, "__device__ float warp_max(float v)") == words
+    assert "warp_max" not in in_c(words, "no such function")
+
+
+@pytest.mark.parametrize(
+    "name, words",
+    [
+        (
+            "split_heads",
+            "`i + 4 < 3 * B * NH * T * hs` in place of `i < 3 * B * NH * T * hs`, which leaves out the last four",
+        ),
+        ("warp_softmax", "with `row + 1 >= N` in place of `row >= N`, which leaves out the last one"),
+        ("warp_softmax", "with the offset of `x += row * C` added twice"),
+        ("warp_softmax", "with the loop `range(lane, C, 32)` only where `lane == 0`"),
+    ],
+)
+def test_bounds_and_offsets_go_wrong_in_mutants(name, words):
+    model = model_of(name)
+    assert any(words in found for found in mutants(model.tree, model.more))
 
 
 def problem(kind, where="", text=""):

@@ -94,6 +94,24 @@ def test_a_negative_index_and_a_vector_past_the_end_have_advice_of_their_own():
     assert "shared_mem" in problem("out-of-bounds", space="shared", offset=256, size=4).text
 
 
+@pytest.mark.parametrize(
+    ("access", "vectors"),
+    [
+        ("float4 v = p[4 * i];", True),
+        ("float4 v = ((const float4*)x)[4 * i];", True),
+        ("float4 v = reinterpret_cast<const float4*>(x)[4 * i];", True),
+        ("float4 v = *q;", False),
+        ("float4 v = ((const float4*)(x + i))[0];", False),
+    ],
+)
+def test_an_index_that_counts_elements_where_the_pointer_counts_vectors(access, vectors):
+    head = "__global__ void f(float* x, int n) {\n    const float4* p = (const float4*)x;\n    if (i < n) {\n"
+    found = RawProblem("out-of-bounds", line=4, argument=1, space="global", offset=16 * 512, size=16)
+    text = Report(launch(found, code=f"{head}        {access}\n    }}\n}}\n")).problems[0].text
+    advice = "counts vectors of 4: index 512 means elements 2048 to 2051. Divide by 4 whatever counts single elements"
+    assert (advice in text) == vectors and "line 3" in text
+
+
 def test_race_names_both_lines_both_threads_and_where_the_barrier_belongs():
     text = race(8, 6, write=False, write2=True, count=31)
     assert "kernel add_up, lines 8 and 6: `if (t == 0) out[blockIdx.x] = s[1];` reads shared memory, byte 128" in text

@@ -4,7 +4,7 @@ A kernel in which one thread does everything, or every thread does, may be right
 What gives it away is the number of requests: each request of a warp should be for 32 numbers.
 """
 
-from llmc.course.kernel_checks.words import Wasteful
+from llmc.course.kernel_checks.demands import Wasteful
 
 
 def read_together(report, rows, most, where):

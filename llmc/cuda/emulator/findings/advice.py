@@ -5,7 +5,7 @@ Advice that is always the same is in the table itself, kinds.py.
 
 import re
 
-from llmc.cuda.emulator.findings.guards import check_above, one_too_many
+from llmc.cuda.emulator.findings.guards import check_above, counts_in_vectors, one_too_many
 
 
 def out_of_bounds(found) -> str:
@@ -82,6 +82,13 @@ def _about_the_check(found) -> str:
     at_the_end = found.array is not None and found.problem.offset == found.array.nbytes
     if at_the_end and one_too_many(found, there, found.array.size):
         return f"The check on line {there[0]} lets one too many through: the last index is the length minus 1."
+    if found.array is not None and counts_in_vectors(found):
+        many, index = found.problem.size // found.array.itemsize, found.problem.offset // found.problem.size
+        first = index * many
+        return (
+            f"This pointer counts vectors of {many}: index {index} means elements {first} to {first + many - 1}. "
+            f"Divide by {many} whatever counts single elements, the index or the bound of the check on line {there[0]}."
+        )
     return (
         f"There is a check on line {there[0]}, so either the index itself is wrong or the bound of the check is: work "
         "the index out by hand for this thread."

@@ -7,6 +7,7 @@ from llmc.cuda.emulator.findings.loops import end_of_statement, loop_around
 
 CHECK = re.compile(r"\b(?:if|for|while)\s*\(.*?(<=|>=|<|>)")
 FUNCTION = re.compile(r"__global__|__device__")
+VECTORS = re.compile(r"\b[a-z]+[234]\s*\*\s*(?:__restrict__\s+)?(\w+)\s*[=,;)]")  # float4* p
 CONDITION = re.compile(r"(\w+)\s*(?:\+\s*\w+\s*)?<")  # of a loop: the variable that has to stay below something
 
 
@@ -50,6 +51,20 @@ def one_too_many(found, check, length) -> bool:
     if comparison != "<=" or not test or not re.search(rf"\[[^\]]*\b{test[1]}\b", lines[found.line - 1]):
         return False
     return _value(found.raw, test[2]) == length
+
+
+def counts_in_vectors(found) -> bool:
+    """Is it a vector's access by an index of a vector's pointer, and would the element of that index be inside?
+
+    `p[i]` for a `float4* p`, and `((float4*)x)[i]`; not `*p`, nor `p[0]`, whose index says nothing.
+    """
+    size, array = found.problem.size, found.array
+    if size <= array.itemsize or found.problem.offset % size or found.problem.offset // size >= array.size:
+        return False
+    source = mask(found.raw.code)
+    line = source.splitlines()[found.line - 1] if found.line else ""
+    names = set(VECTORS.findall(source)) & set(re.findall(r"(\w+)\s*\[\s*(?!0\s*\])", line))
+    return bool(names or re.search(r"\b\w+[234]\s*\*\s*[>)].*\)\s*\[\s*(?!0\s*\])", line))
 
 
 def _value(raw, word) -> int | None:
