@@ -505,7 +505,7 @@ def warp_in_which_lane_0_writes(code):
     return replaced(code, RESULT, f"if (lane == 0) {RESULT}")
 
 
-@wrong("warp_softmax", says="with the offset of `out += row * C` added twice")
+@wrong("warp_softmax", says="with the offset added twice in `out += row * C`")
 def warp_with_the_row_twice(code):
     return replaced(code, "out[c] = expf(x[c] - top) / total;", "out[row * C + c] = expf(x[c] - top) / total;")
 
@@ -598,7 +598,7 @@ def online_not_rescaled_at_all(code):
     return replaced(code, RESCALED, "total += expf(x[c] - higher);", MERGED, "total = warp_sum(total);")
 
 
-@wrong("online_softmax", says="subtract a maximum that already counts x[c]")
+@wrong("online_softmax", says="all zeros, as after division by an infinite sum")
 def online_relative_to_the_old_maximum(code):
     return replaced(code, RESCALED, "total = total * expf(top - higher) + expf(x[c] - top);")
 

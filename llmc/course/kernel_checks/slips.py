@@ -66,7 +66,7 @@ def _more(node, number):
 def _offset(node, line):
     """`x += row * C`, and the offset once more where x is read or written."""
     if isinstance(line.op, ast.Add) and isinstance(node.op, ast.Mult) and isinstance(line.target, ast.Name):
-        yield 1, f"with the offset of {quoted(line)} added twice", ast.BinOp(node, ast.Mult(), ast.Constant(2))
+        yield 1, f"with the offset added twice in {quoted(line)}", ast.BinOp(node, ast.Mult(), ast.Constant(2))
 
 
 def _turns(node):

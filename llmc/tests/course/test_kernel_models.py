@@ -176,7 +176,7 @@ def test_functions_that_the_learner_has_keep_their_names():
             "`i + 4 < 3 * B * NH * T * hs` in place of `i < 3 * B * NH * T * hs`, which leaves out the last four",
         ),
         ("warp_softmax", "with `row + 1 >= N` in place of `row >= N`, which leaves out the last one"),
-        ("warp_softmax", "with the offset of `x += row * C` added twice"),
+        ("warp_softmax", "with the offset added twice in `x += row * C`"),
         ("warp_softmax", "with the loop `range(lane, C, 32)` only where `lane == 0`"),
     ],
 )

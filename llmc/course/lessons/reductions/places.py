@@ -48,9 +48,9 @@ NO_MAXIMUM = (
     f"number, not at 0), and never take exp of anything above 0; {ONLINE}"
 )
 NO_TOP = (
-    "exp overflows above 88.7: never take exp of anything above 0. Is `top` itself updated in every turn (not a second "
-    "`top` inside the loop), is the factor exp(old maximum - new maximum), and does every lane end with the row's "
-    f"maximum? {ONLINE}"
+    "exp overflows above 88.7: never take exp of anything above 0, so subtract a maximum that counts x[c]. Is `top` "
+    "itself updated in every turn (not a second `top` inside the loop), is the factor exp(old maximum - new maximum), "
+    f"and does every lane end with the row's maximum? {ONLINE}"
 )
 NO_NUMBER = f"with C below 32 some lanes see no number, and two of those together still have none: 0 / 0; {MERGE}"
 NO_ROOT = (

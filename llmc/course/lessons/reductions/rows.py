@@ -34,6 +34,13 @@ def finite(name, got, why):
         raise WrongAnswer(f"{name} has NaN or infinite entries: {why}.")
 
 
+def finite_sums(name, got, why):
+    """The same for quotients by sums, which are 0 everywhere if every sum is infinite."""
+    finite(name, got, why)
+    if not got.any():
+        raise WrongAnswer(f"{name} is all zeros, as after division by an infinite sum: {why}.")
+
+
 def all_arrive(report):
     """WrongAnswer where threads had left before a barrier: a GPU lets them, but here they are needed after it."""
     for note in report.notes:
