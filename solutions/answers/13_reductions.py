@@ -131,6 +131,11 @@ OF_A_WARP = """
 """
 
 
+@wrong("tree_sum", says="Everything before it is written, so a bound is probably too small.")
+def tree_without_the_last_row(code):
+    return replaced(code, "    if (t == 0) {", "    if (t == 0 && blockIdx.x < N - 1) {")
+
+
 @wrong("tree_sum", says="without the first turn of `for (c = t; c < C; c += blockDim.x)`")
 def tree_without_its_first_numbers(code):
     return replaced(code, "int c = t; c", "int c = t + blockDim.x; c")

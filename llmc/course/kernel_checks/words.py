@@ -1,5 +1,6 @@
 """How the check of a CUDA kernel explains itself: from the emulator's report to the message of a WrongAnswer."""
 
+import math
 import re
 from dataclasses import dataclass
 
@@ -86,10 +87,11 @@ def _threads_for_fours(report) -> str:
 
 
 def _only_the_end(report) -> bool:
-    """Is all of the array written up to some place, and nothing behind it?"""
-    missing = _raw(report, "never-written")
+    """Is the array written but for its end, of which no more is missing than a block's share?"""
+    missing, blocks = _raw(report, "never-written"), math.prod(report.raw.grid)
     array = report.raw.arguments[missing.argument].array
-    return missing.offset > 0 and missing.offset // array.itemsize + missing.count == array.size
+    to_the_end = missing.offset // array.itemsize + missing.count == array.size
+    return missing.offset > 0 and to_the_end and missing.count * blocks <= array.size
 
 
 def _one_place_for_two(report) -> bool:
