@@ -76,7 +76,7 @@ def _diagnosis(case, got, expected, start, summed) -> list[str]:
     sentence = wrong_sum(case.name, case.got, expected, summed) if summed is not None else None
     sentence = sentence or diagnose(case, BUFFERS)
     if sentence:
-        return [_stopped(sentence)]
+        return [_stopped(sentence), *(f"In this call {name} is None." for name in evidence.absent())]
     kept = evidence.kept(case.name, got, expected, start)
     if kept:
         return [_stopped(kept)]
@@ -95,7 +95,7 @@ def _explained_by(name, found, sentence) -> list[str]:
         yours = found.yours[0].upper() + found.yours[1:]
         return [*first, f"{yours}, your function gives what our solution gives {found.ours}: compare these two."]
     if found.yours:
-        return [*first, f"Your function gives the right {name} {found.yours}."]
+        return [*first, f"Your function gives the right {name.removeprefix('the ')} {found.yours}."]
     if sentence:
         return [*first, f"Our solution gives the same numbers {found.ours}."]
     return [f"{name} has the values that our solution gives {found.ours}."]

@@ -8,6 +8,7 @@ from llmc.course.mutants.remembered import remembered
 from llmc.course.mutants.replay import Replay, outputs_of
 from llmc.course.mutants.search import Found
 from llmc.course.mutants.solution import solution_of
+from llmc.course.own_names import learners_names
 
 CALLS = 4  # of a check, the last ones, that a wrong array may have come from; a check may make thousands
 _open = []  # the Evidence of the check whose block is running, innermost last
@@ -68,6 +69,15 @@ def found(got, expected, start) -> Found | None:
     return recognised(running.solution(), running.function, running.replays, got, expected, start)
 
 
+def absent() -> list[str]:
+    """Names of the arguments that are None in the running check's last call, and were not in an earlier one."""
+    replays = _open[-1].replays if _open else ()
+    if not replays:
+        return []
+    *earlier, last = (replay.named(_open[-1].function) for replay in replays)
+    return [name for name, value in last.items() if value is None and any(e.get(name) is not None for e in earlier)]
+
+
 def place(got) -> int | None:
     """Which of the results of the running check's last call should be what `got` is? None if none should."""
     return place_of(_open[-1].solution(), _open[-1].replays, got) if _open and _explaining else None
@@ -84,5 +94,6 @@ def kept(name, got, expected, start) -> str | None:
     changed = kept_between(running.solution(), running.replays, got, expected, start)
     if changed:
         return f"{name} has the values that our solution gives {changed}"
-    again = remembered(running.function, running.replays, got)
+    with learners_names():
+        again = remembered(running.function, running.replays, got)
     return again and f"{name} {again}"

@@ -5,6 +5,8 @@ order matters, because the first match is reported. To add a mistake, write a fu
 the three tables at the end.
 """
 
+from itertools import product
+
 import numpy as np
 
 from llmc.course.checks.arrangement import (
@@ -16,6 +18,15 @@ from llmc.course.checks.arrangement import (
     scattered,
 )
 from llmc.course.checks.case import LIKE, Case, same
+
+FEW = 4  # entries; fewer of them may be alike by chance
+RESHAPE = "reshape does not transpose"
+ALONG = (
+    ("holds running sums of the right numbers, along", lambda a, axis: a.cumsum(axis)),
+    ("has the right numbers of index 0 at every index of", lambda a, axis: a.take([0], axis)),
+    ("has the right numbers of the last index at every index of", lambda a, axis: a.take([-1], axis)),
+    ("has the mean of the right numbers in place of each, along", lambda a, axis: a.mean(axis, keepdims=True)),
+)
 
 
 def never_written(case: Case):
@@ -105,6 +116,27 @@ def shifted(case: Case):
         return f"{case.name} is off by the same amount everywhere: got - expected = {difference.mean():.6g}"
 
 
+def reshaped(case: Case):
+    """(N, M) numbers put into (M, N) places; of more axes, those up to some axis are the rows."""
+    shape, numbers = case.expected.shape, case.expected.size
+    for k in range(1, len(shape)):
+        rows = int(np.prod(shape[:k]))
+        if 1 < rows < numbers and same(case.got, case.expected.reshape(rows, -1).T.reshape(shape)):
+            order = f"({rows}, {numbers // rows}) matrix"
+            return f"{case.name} holds the right numbers in another order, that of its transposed {order}: {RESHAPE}"
+    return None
+
+
+def along_an_axis(case: Case):
+    """Running sums, one index or the mean in place of the numbers themselves."""
+    if case.got.size < FEW:
+        return None
+    for axis, (words, change) in product(range(case.expected.ndim), ALONG):
+        if case.expected.shape[axis] > 1 and same(case.got, np.zeros_like(case.expected) + change(case.expected, axis)):
+            return f"{case.name} {words} axis {axis}"
+    return None
+
+
 BUFFERS = (  # what a buffer holds, whatever was computed
     never_written,
     partly_written,
@@ -118,6 +150,8 @@ EXACT = (  # they rest on every entry
     constant_factor,
     transposed,
     shifted,
+    reshaped,
+    along_an_axis,
 )
 PATTERNS = (  # they rest on where the wrong entries are, or on an order: weaker than a mutant that gives the numbers
     off_by_one,

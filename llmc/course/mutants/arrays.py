@@ -8,6 +8,7 @@ two axes. Here they are made on the array itself: on an argument, or on what a l
 """
 
 import ast
+import math
 
 import numpy as np
 
@@ -40,6 +41,16 @@ def _mixed(array, axis, other):
     return array.swapaxes(axis, other).reshape(array.shape)
 
 
+def _misread(array, axis):
+    rows = math.prod(array.shape[: axis + 1])
+    return array.reshape(-1, rows).T.reshape(array.shape)
+
+
+def _mislaid(array, axis):
+    rows = math.prod(array.shape[: axis + 1])
+    return array.reshape(rows, -1).T.reshape(array.shape)
+
+
 CHANGES = (
     ("with index 0 of axis {axis} of `{name}` alone", lambda a, axis: _alone(a, axis, 0)),
     ("with the last index of axis {axis} of `{name}` alone", lambda a, axis: _alone(a, axis, -1)),
@@ -54,6 +65,8 @@ CHANGES = (
     ("with the mean over axis {axis} of `{name}` in place of each entry", _mean),
     ("with axes {axis} and {next} of `{name}` swapped and the shape kept", lambda a, axis: _mixed(a, axis, axis + 1)),
     ("with axes {axis} and {second} of `{name}` swapped and the shape kept", lambda a, axis: _mixed(a, axis, axis + 2)),
+    ("with `{name}` read as if axes 0 to {axis} came last: reshape does not transpose", _misread),
+    ("with `{name}` written as if axes 0 to {axis} came last: reshape does not transpose", _mislaid),
 )
 
 

@@ -83,8 +83,8 @@ def _gained(node):
             sides = [(term.left, term.right), (term.right, term.left)][: 2 if isinstance(term.op, ast.Mult) else 1]
             for stays, factor in sides:
                 whole = _sum([(s, stays if m == k else t) for m, (s, t) in enumerate(terms)])
-                words = f"with {quoted(factor)} applied to the whole sum {quoted(node)}"
-                yield 1, words, ast.BinOp(whole, term.op, factor)
+                new = ast.BinOp(whole, term.op, factor)
+                yield 1, f"with {quoted(new)} in place of {quoted(node)}", new
 
 
 def _outside(node, argument, function):

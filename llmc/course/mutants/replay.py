@@ -1,6 +1,7 @@
 """A call of a learner's function that can be made again with another function."""
 
 import copy
+import inspect
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +27,13 @@ class Replay:
             return cls(*copy.deepcopy((arguments, options)))
         except Exception:  # whatever an object says that cannot be copied: a generator, an open file
             return None
+
+    def named(self, function) -> dict:
+        """{name: value} of the arguments; empty where the function does not take them."""
+        try:
+            return inspect.signature(function).bind(*self.arguments, **self.options).arguments
+        except (TypeError, ValueError):
+            return {}
 
     def run(self, function) -> list:
         """Outputs of the same call of another function, which gets its own copies."""

@@ -2,7 +2,8 @@
 
 import time
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from llmc.course.mutants.picked import ROUNDING, Pick, close
 from llmc.course.mutants.python_source import likely, mutants, pairs
 from llmc.course.mutants.replay import Replay
 from llmc.course.mutants.solution import Solution
+from llmc.course.own_names import learners_names
 
 SHARE = {"float64": 1e-6, "float32": 1e-3}  # of the error that may remain unexplained
 FEW = 4  # wrong entries; fewer of them in float32 can agree with a mutant by chance
@@ -52,13 +54,16 @@ class Search:
     pick: Pick
     got: np.ndarray
     target: np.ndarray
+    rights: dict = field(default_factory=dict)
 
     def explanation(self, function) -> Found | None:
         """Single changes first, of the solution, then of the learner's function; two mistakes come last."""
+        self.rights = self._rights()  # while the solution is whole
         found = self._in_the_solution(mutants) or (self.solution.of_arrays and self._in_the_solution(arrays))
         if found:
             return found
-        answer = learners(function)
+        with learners_names():
+            answer = learners(function)
         if answer is not None and self._made_by(answer):
             found = self._in_the_answer(answer) or self._meeting(answer)
         return found or self._in_the_solution(pairs)
@@ -67,9 +72,35 @@ class Search:
         """The first change of it, of this kind, that gives the learner's numbers."""
         with closing(self._made(self.solution, several, self._end())) as made:
             for words, array in made:
-                if self._explains(array):
+                if self._explains(array) and self._in_other_calls():
                     return Found(ours=words)
         return None
+
+    def _in_other_calls(self) -> bool:
+        """Does the changed solution also give what the learner's function gave in the check's other calls?"""
+        others = [replay for replay in self.replays if replay is not self.replay and id(replay) in self.rights]
+        try:
+            return all(self._alike_in(replay) for replay in others)
+        except Exception:  # it stops there, and the learner's did not
+            return False
+
+    def _alike_in(self, replay) -> bool:
+        """Is this array of the changed solution nearer to the learner's than the error, where either is wrong?"""
+        outputs = replay.run(self.solution.function(self._end())), self.rights[id(replay)], replay.outputs
+        if not all(self.pick.fits(each) for each in outputs):
+            return True
+        array, right, theirs = map(self.pick, outputs)
+        error = max(np.abs(array - right).max(), np.abs(theirs - right).max())
+        rounding = 100 * ROUNDING[self.dtype] * np.abs(right).max()
+        return not np.abs(array - theirs).max() > 0.01 * error + rounding
+
+    def _rights(self) -> dict:
+        """{id of a call: what the solution gives in it}; without those where it stops."""
+        found = {}
+        for replay in self.replays:
+            with suppress(Exception):
+                found[id(replay)] = replay.run(self.solution.function(self._end()))
+        return found
 
     def _end(self) -> float:
         """When a part of the search that begins now ends, as time.thread_time()."""
@@ -134,15 +165,24 @@ class Search:
             near, size = SHARE[self.dtype] * np.abs(array).sum(), np.abs(array - self.target).max()
             if size < least and self._says_something(words, array) and not self._explains(array):
                 for k in np.flatnonzero(np.abs(keys - array.ravel() @ weights) <= near):  # the likeliest first
-                    if self._explains(ours[k][1], array):
+                    if words != ours[k][0] and self._explains(ours[k][1], array):
                         best, least = Found(ours[k][0], words), size
                         break
         return best
 
-    @staticmethod
-    def _says_something(words, array) -> bool:
-        """Is it a piece of a line that was left out, and are numbers left? Without a whole loop, all is 0."""
-        return bool(not words.startswith("without the line") and np.isfinite(array).all() and np.ptp(array) > 0)
+    def _says_something(self, words, array) -> bool:
+        """Is it a piece of a line that was changed, and are numbers left? Without a whole loop, nothing is written."""
+        if words.startswith("without the line") or not np.isfinite(array).all() or np.ptp(array) == 0:
+            return False
+        return self.unwritten is None or not np.array_equal(array, self.unwritten)
+
+    @cached_property
+    def unwritten(self):
+        """What the array holds if nobody writes it; None where it is not an argument."""
+        try:
+            return self.pick(self.replay.run(lambda *arguments, **options: None))
+        except ValueError:  # there is no such output then
+            return None
 
     @property
     def dtype(self) -> str:

@@ -32,7 +32,7 @@ def returned(expression, parameters="a, b, c, x"):
         ("a @ b", "with `b` transposed in `a @ b`", "a @ b.swapaxes(-1, -2)"),
         ("a ** b", "without the exponent `b` of `a`", "a"),
         ("(a - b) * c", "with `c` applied to `b` alone in `(a - b) * c`", "a - b * c"),
-        ("a * b + c", "with `a` applied to the whole sum `a * b + c`", "(b + c) * a"),
+        ("a * b + c", "with `(b + c) * a` in place of `a * b + c`", "(b + c) * a"),
         ("f(a + b)", "with `b` outside of the brackets of `f(a + b)`", "f(a) + b"),
         ("x.mean(axis=-1)", "with sum in place of mean in `x.mean(axis=-1)`", "x.sum(axis=-1)"),
         ("x.mean(axis=-1)", "with axis -2 in place of axis -1 in `x.mean(axis=-1)`", "x.mean(axis=-2)"),

@@ -21,6 +21,7 @@ MIXTURE = 'lesson 06, section "3.1 · Through the mixture"'
 SOFTMAX = 'lesson 06, section "3.2 · Through the softmax"'
 SCORES = 'lesson 06, section "3.3 · Through the scores"'
 ALL_HEADS = 'lesson 06, section "3.4 · All heads at once"'
+EXCHANGED = "with q and k exchanged where qkv is taken apart"
 VERY_LOW = f"take each row's maximum after masking, over what the query may see, and mask with -np.inf; {MASK}"
 
 
@@ -397,7 +398,10 @@ def backward_mistakes(dout, qkv, NH) -> dict:
         scale: (dq * root, SCORES),
         "the reference with the scale applied twice": (dq / root, SCORES),
         "the reference with q instead of k": (merge(ds @ q), SCORES),
-        "the reference with dscores transposed": (merge(ds.swapaxes(-1, -2) @ k), SCORES),
+        "the reference with dscores transposed, or with q and k exchanged where qkv is taken apart": (
+            merge(ds.swapaxes(-1, -2) @ k),
+            SCORES,
+        ),
         "dk: the two are in the wrong order": (dk, ALL_HEADS),
         "dv: the order is [dq, dk, dv]": (dv, ALL_HEADS),
     }
@@ -449,9 +453,32 @@ def _add_layouts(wrong, dout, qkv, NH):
             per_channel[..., third],
             ALL_HEADS,
         )
+    for words, axes in ORDERS.items():
+        for name, part in zip(wrong, _in_order(dout, qkv, NH, axes)):
+            wrong[name][f"the reference with qkv and dqkv in another order: {words}"] = (part, ALL_HEADS)
     torn = merge(dout.reshape(B, NH, T, hs))  # (B, T, C)
     for name, part in zip(wrong, _parts(torn, qkv, NH)):
         wrong[name]["the reference with dout cut into heads by reshape(B, NH, T, hs) alone: that mixes tokens"] = (
             part,
             ALL_HEADS,
         )
+
+
+ORDERS = {  # how a row's (3, NH, hs) numbers may be taken apart and put together wrongly
+    "a row holds all of Q, then all of K, then all of V, not the three parts of one head after another": "head",
+    "a row is [Q, K, V], not [V, K, Q]": (2, 1, 0),
+    "a row is [Q, K, V], not [Q, V, K]": (0, 2, 1),
+}
+
+
+def _in_order(dout, qkv, NH, order):
+    """(dq, dk, dv), each (B, T, C), of an answer that takes qkv apart, and puts dqkv together, in that order."""
+    B, T, C = dout.shape
+    if order == "head":
+        read = qkv.reshape(B, T, NH, 3, -1).swapaxes(2, 3)  # (B, T, 3, NH, hs)
+    else:
+        read = qkv.reshape(B, T, 3, NH, -1)[:, :, list(order)]  # (B, T, 3, NH, hs)
+    p = forward(qkv.astype(np.float64), NH).probabilities  # (B, NH, T, T): they are given
+    parts = np.stack(_parts(dout, read.reshape(B, T, 3 * C), NH, p), axis=2).reshape(B, T, 3, NH, -1)
+    written = parts.swapaxes(2, 3) if order == "head" else parts[:, :, list(order)]  # swaps undo themselves
+    return np.split(written.reshape(B, T, 3 * C), 3, axis=-1)

@@ -181,6 +181,9 @@ def validation_mistakes(W, tokens, B, T, lengths) -> dict:
         "the mean of the bits per byte of the batches": np.mean(
             [bigram_loss(W, a, b) * b.size / log(2) / max(lengths[b].sum(), 1) for a, b in cut]
         ),
+        "the mean of the bits per byte of the batches, weighted by their tokens: divide all bits by all bytes": (
+            sum(bigram_loss(W, a, b) * b.size / log(2) / max(lengths[b].mean(), 1 / b.size) for a, b in cut) / n
+        ),
     }
     return {"loss": _at(WEIGHTED, wrong), "bits": _at(BITS, wrong_bits)}
 
