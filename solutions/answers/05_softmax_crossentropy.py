@@ -47,6 +47,31 @@ def softmax_with_one_maximum(z):
     return e / e.sum(axis=-1, keepdims=True)
 
 
+@wrong("softmax", says="NaN in the row around -1000 alone: is the largest |z| subtracted there")
+def softmax_with_the_largest_size(z):
+    finite = np.where(np.isfinite(z), z, 0)
+    e = np.exp(z - np.abs(finite).max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+@wrong("softmax", says="or a maximum that starts at 0?")
+def softmax_with_a_maximum_from_0(z):
+    e = np.exp(z - z.max(axis=-1, keepdims=True, initial=0))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+@wrong("softmax", says="Is z clipped?")
+def softmax_of_logits_clipped_above(z):
+    e = np.exp(np.minimum(z, 80))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+@wrong("softmax", says="with axis 0 in place of axis -1 in `e.sum(axis=-1, keepdims=True)`")
+def softmax_with_the_sum_over_axis_0(z):
+    e = np.exp(z - z.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=0)
+
+
 @wrong("softmax", says="p equals the reference with the sum over the whole array")
 def softmax_with_one_sum(z):
     e = np.exp(z - z.max())
@@ -99,7 +124,7 @@ def softmax_minus_the_mean(z):
     return e / e.sum(axis=-1, keepdims=True)
 
 
-@wrong("softmax", says="p of rows around 1000, -1000, 0 and 90 has wrong values")
+@wrong("softmax", says="the differences between its logits are lost. Is z clipped?")
 def softmax_clipped_at_80(z):
     e = np.exp(np.clip(z, -80, 80))
     return e / e.sum(axis=-1, keepdims=True)

@@ -356,7 +356,7 @@ def _shared_row(residual, out, mean, rstd, x1, x2, w, b):
             out[n, c] = (row[c] - mean[n]) * rstd[n] * w[c] + b[c]
 
 
-@wrong("residual_layernorm_forward", says="a race: turns 0 and 1 of the prange both write an array of your own[0]")
+@wrong("residual_layernorm_forward", says="a race: turns 0 and 1 of the prange both write row[0]")
 def fused_shares_a_row(residual, out, mean, rstd, x1, x2, w, b):
     _shared_row(residual, out, mean, rstd, x1, x2, w, b)
 
@@ -905,7 +905,7 @@ def _shared_square(dx, dout, x):
         dx[i] = dout[i] * (s + x[i] * s * (F1 - s) * K2 * (F1 + CUBE3 * q[0]))
 
 
-@wrong("fast_gelu_backward", says="a race: turns 0 and 1 of the prange both write an array of your own[0]")
+@wrong("fast_gelu_backward", says="a race: turns 0 and 1 of the prange both write q[0]")
 def fast_shares_a_number(dx, dout, x):
     _shared_square(dx, dout, x)
 
@@ -964,3 +964,75 @@ def scatter_without_the_last_row(dwte, dwpe, dout, tokens):
     for v in range(V - 1):
         dwte[v] += dout[tokens == v].sum(axis=0)
     dwpe[: tokens.shape[1]] += dout.sum(axis=0)
+
+
+@njit(error_model="numpy")
+def _fused_with_sums_that_go_on(residual, out, mean, rstd, x1, x2, w, b):
+    N, C = x1.shape
+    total = f32(0)
+    squares = f32(0)
+    for n in range(N):
+        for c in range(C):
+            residual[n, c] = x1[n, c] + x2[n, c]
+            total += residual[n, c]
+        mean[n] = total / np.float32(C)
+        for c in range(C):
+            squares += (residual[n, c] - mean[n]) ** 2
+        rstd[n] = f32(1) / math.sqrt(squares / np.float32(C) + f32(1e-5))
+        for c in range(C):
+            out[n, c] = (residual[n, c] - mean[n]) * rstd[n] * w[c] + b[c]
+
+
+@wrong("residual_layernorm_forward", says="with `total = ZERO` before the loop over `n`, so that it is never set back")
+def fused_with_sums_that_go_on(residual, out, mean, rstd, x1, x2, w, b):
+    _fused_with_sums_that_go_on(residual, out, mean, rstd, x1, x2, w, b)
+
+
+@njit(error_model="numpy")
+def _fused_with_weights_of_the_row(residual, out, mean, rstd, x1, x2, w, b):
+    N, C = x1.shape
+    for n in range(N):
+        total = f32(0)
+        for c in range(C):
+            residual[n, c] = x1[n, c] + x2[n, c]
+            total += residual[n, c]
+        centre = total / np.float32(C)
+        squares = f32(0)
+        for c in range(C):
+            squares += (residual[n, c] - centre) ** 2
+        r = f32(1) / math.sqrt(squares / np.float32(C) + f32(1e-5))
+        mean[n] = centre
+        rstd[n] = r
+        scale = r * w[n]
+        for c in range(C):
+            out[n, c] = (residual[n, c] - centre) * scale + b[n]
+
+
+@wrong("residual_layernorm_forward", says="with the index `n` in place of `c` in each of `w[c]`, `b[c]`")
+def fused_with_weights_of_the_row(residual, out, mean, rstd, x1, x2, w, b):
+    _fused_with_weights_of_the_row(residual, out, mean, rstd, x1, x2, w, b)
+
+
+@njit(error_model="numpy")
+def _fused_with_scale_of_the_row(residual, out, mean, rstd, x1, x2, w, b):
+    N, C = x1.shape
+    for n in range(N):
+        total = f32(0)
+        for c in range(C):
+            residual[n, c] = x1[n, c] + x2[n, c]
+            total += residual[n, c]
+        centre = total / np.float32(C)
+        squares = f32(0)
+        for c in range(C):
+            squares += (residual[n, c] - centre) ** 2
+        r = f32(1) / math.sqrt(squares / np.float32(C) + f32(1e-5))
+        mean[n] = centre
+        rstd[n] = r
+        scale = r * w[n]
+        for c in range(C):
+            out[n, c] = (residual[n, c] - centre) * scale + b[c]
+
+
+@wrong("residual_layernorm_forward", says="with `n` in place of `c` in `w[c]`")
+def fused_with_scale_of_the_row(residual, out, mean, rstd, x1, x2, w, b):
+    _fused_with_scale_of_the_row(residual, out, mean, rstd, x1, x2, w, b)

@@ -16,6 +16,7 @@ WHOLE = re.compile(r"\$[^$\n]*\$|`[^`\n]*`|\[[^\]]*\]\([^)]*\)|<[^>\n]*>")  # no
 END = re.compile(r"(?:[.!?]|…(?!\s*\d))[\"”'’)\]*_]*\s+(?!\d+[.)]\s|[-*+]\s)(?=[\"“'(*_\[\x00A-Z0-9])")
 ABBREVIATION = re.compile(r"\b(e\.g|i\.e|vs|cf|Fig|etc|Eq|resp|[A-Z])\.[)\]*_]*$|(^|[.!?]\s)\d+\.$")
 ITEM = re.compile(r"\s*([-*+]|\d+[.)])\s+")
+WHOLE_BLOCKS = {"```": "```", "$$": "$$", "<pre": "</pre>"}  # what begins one of them: what ends it
 BLOCKS = ("#", "|", "<", ">", "```", "$$", "---", "![")  # lines that begin like this are no prose
 
 
@@ -42,12 +43,12 @@ def wrap(markdown: str) -> str:
     lines, wrapped = markdown.split("\n"), []
     while lines:
         line = lines.pop(0)
-        fence = next((mark for mark in ("```", "$$") if line.strip().startswith(mark)), None)
-        if fence:
+        mark = next((mark for mark in WHOLE_BLOCKS if line.strip().startswith(mark)), None)
+        if mark:
             wrapped.append(line)
-            closed = line.strip().count(fence) > 1
+            closed = WHOLE_BLOCKS[mark] in line.strip().removeprefix(mark)
             while lines and not closed:
-                closed = fence in lines[0]
+                closed = WHOLE_BLOCKS[mark] in lines[0]
                 wrapped.append(lines.pop(0))
         elif not _is_prose(line):
             wrapped.append(line)

@@ -111,6 +111,27 @@ def overflow(lse) -> str:
     return f"lse is NaN or infinite for logits around ±1000: see {LSE}"
 
 
+def softmax_overflow(p, z) -> str | None:
+    """What is wrong with p of float32 rows z (4, n) around 1000, -1000, 0 and 90, the last with one far larger logit?
+
+    None if there is nothing, or if the numbers have to say it.
+    """
+    if np.shape(p) != z.shape:
+        return None
+    if np.isfinite(p[0]).all() and np.ptp(p[0]) == 0 and p[0, 0] > 0:
+        lost = "all of p is equal in the row around 1000: the differences between its logits are lost"
+        return f"{lost}. Is z clipped? Subtract the maximum of the row instead; {MAXIMUM}"
+    finite = np.isfinite(p).all(axis=-1)  # (4,)
+    if not finite[0]:
+        return f"NaN for logits around 1000: see {MAXIMUM}"
+    if not finite[1] and finite[2]:
+        begins = "is the largest |z| subtracted there, or a maximum that starts at 0?"
+        return f"NaN in the row around -1000 alone: {begins} The maximum of a row can be negative; {MAXIMUM}"
+    if not finite[:3].all():
+        return f"NaN in the low rows: each row needs its own maximum; {MAXIMUM}"
+    return None if finite[3] else "NaN where one logit is far above the rest: subtract the maximum, nothing less"
+
+
 def softmax_mistakes(z) -> dict:
     """Known wrong p for z (…, n) with at least two axes and moderate values."""
     z = np.asarray(z, np.float64)

@@ -59,7 +59,7 @@ def _transposed(node):
 
 def negation(place):
     if is_axis(place):
-        yield from axes(place, -place.node.operand.value, (-1, -2, -3))
+        yield from axes(place, -place.node.operand.value, (-1, -2, 0, 1))
         return
     if isinstance(place.owner, ast.Call) and isinstance(place.node.operand, ast.Constant):
         return  # an axis of swapaxes: from the front instead of from the end

@@ -13,6 +13,8 @@ from llmc.course.mutants.stoppable import compiled, stoppable, ticking
 
 PLAIN = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)  # lines of a notebook that only define something
 
+NUMBERS = ("np.float32", "np.float64", "np.int32", "np.int64", "math.sqrt", "np.sqrt", "math.log", "np.log")
+
 
 @dataclass(frozen=True)
 class Solution:
@@ -66,8 +68,9 @@ def plain(tree: ast.Module):
 
 
 def _is_constant(line) -> bool:
-    """`tile = 64`, but no call: cells that measure or train are not wanted here."""
-    return isinstance(line, ast.Assign) and not any(isinstance(node, ast.Call) for node in ast.walk(line.value))
+    """`tile = 64` or `ONE = np.float32(1)`, but no other call: cells that measure or train are not wanted here."""
+    calls = [node for node in ast.walk(line) if isinstance(node, ast.Call)] if isinstance(line, ast.Assign) else None
+    return calls is not None and all(ast.unparse(call.func) in NUMBERS for call in calls)
 
 
 class _Plain(ast.NodeTransformer):

@@ -14,6 +14,7 @@ from llmc.course.lessons.fast_on_cpu import attention_recompute as lean
 from llmc.course.lessons.fast_on_cpu import fused as lesson
 from llmc.course.lessons.fast_on_cpu import kernels, measuring
 from llmc.course.lessons.fast_on_cpu.races import find_races
+from llmc.course.mutants.solution import solution_of
 
 RNG = np.random.default_rng(11)
 Q, K, V, DOUT = RNG.normal(0.5, 1, (4, 9, 4))  # (T, hs) each
@@ -135,7 +136,7 @@ def neighbours(table, rows, where):
         table[v, 0] = table[v + 1, 0]
 
 
-RACES = {by_row: "table", by_row_at_once: "table", shared_scratch: "an array of your own", neighbours: "table"}
+RACES = {by_row: "table", by_row_at_once: "table", shared_scratch: "row", neighbours: "table"}
 SAFE = (by_channel, by_thread, tables_of_threads, reduction)
 
 
@@ -186,9 +187,14 @@ def test_float64_in_a_kernel_is_counted():
         for i in range(x.size):
             out[i] = half * x[i]
 
+    @njit
+    def returns(out, x):  # Numba turns what it returns into a float of Python, and computes nothing with it
+        return x[0] * half
+
     x = np.ones(4, np.float32)
-    for kernel in (bare, clean):
+    for kernel in (bare, clean, returns):
         kernel(np.empty_like(x), x)
+    assert kernels.float64_operations(returns) == 0
     assert kernels.float64_operations(bare) > 0 == kernels.float64_operations(clean)
     assert "float64" in kernels.float64_note(bare) and kernels.float64_note(clean) == kernels.float64_note(max) == ""
 
@@ -263,3 +269,12 @@ def test_processor_seconds_tells_long_from_short_and_does_not_count_sleep():
 def test_a_ratio_in_words():
     words = [measuring.times_as_fast(ratio) for ratio in (3.14, 1.05, 1.02, 0.97, 0.5)]
     assert words == ["3.1 times as fast", "1.1 times as fast", *2 * ["about as fast"], "slower, 2.0 times the time"]
+
+
+def test_solutions_run_as_plain_python_with_their_float32_constants():
+    solution = solution_of("residual_layernorm_forward")
+    x1, x2, w, b = RNG.normal(size=(3, 4)), RNG.normal(size=(3, 4)), RNG.normal(size=4), RNG.normal(size=4)
+    arguments = [array.astype(np.float32) for array in (x1, x2, w, b)]
+    residual, out, mean, rstd = (np.empty(shape, np.float32) for shape in ((3, 4), (3, 4), 3, 3))
+    solution.function(time.thread_time() + 5)(residual, out, mean, rstd, *arguments)
+    assert np.allclose(residual, x1 + x2, atol=1e-5) and np.allclose(mean, (x1 + x2).mean(axis=1), atol=1e-5)

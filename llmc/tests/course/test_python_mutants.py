@@ -69,6 +69,28 @@ def test_lines(lines, words, instead):
     assert made(f"def f(x, a, b):\n    {lines}")[words].endswith(f"    {instead}")
 
 
+SUMS = """def f(x, a, b):
+    for n in range(len(x)):
+        top, total = x[n, 0], 0
+        for c in range(len(a)):
+            total += x[n, c] * a[c] + b[c]
+        x[n] = total - top"""
+
+
+def test_sums_that_begin_in_another_place():
+    found = made(SUMS)
+    lines = found["with `total = 0` before the loop over `n`, so that it is never set back"].splitlines()
+    assert lines[1:4] == ["    total = 0", "    for n in range(len(x)):", "        top, = (x[n, 0],)"]
+    lines = found["with `total = 0` inside the loop over `c`, so that every turn begins again"].splitlines()
+    assert lines[2:5] == ["        top, = (x[n, 0],)", "        for c in range(len(a)):", "            total = 0"]
+    assert not any("`top = x[n, 0]`" in words for words in found)  # it belongs to one turn, and does not change in it
+
+
+def test_the_index_of_another_loop_in_all_vectors_of_a_line():
+    found = made(SUMS)
+    assert "total += x[n, c] * a[n] + b[n]" in found["with the index `n` in place of `c` in each of `a[c]`, `b[c]`"]
+
+
 def test_one_mistake_in_every_place():
     found = returned("x.mean(0) - a * x.mean(1)")
     assert found["with sum in place of mean, everywhere"] == "x.sum(0) - a * x.sum(1)"

@@ -45,6 +45,10 @@ $$
 ```python
 x. Y
 ```
+<pre>
+a. B
+c = 1       d
+</pre>
 <details><summary>A. B</summary>
 </details>"""
 
@@ -68,6 +72,10 @@ $$
 ```python
 x. Y
 ```
+<pre>
+a. B
+c = 1       d
+</pre>
 <details><summary>A. B</summary>
 </details>"""
 

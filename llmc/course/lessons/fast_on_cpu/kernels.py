@@ -25,6 +25,8 @@ ONE_THREAD = (
 REUSED = "does your function keep something from an earlier call? Every call must start from nothing"
 ALL_NUMBERS = "every number, in large arrays too; and what your function may keep from an earlier call"
 COMPILED = 'lesson 11, section "3 · Your first kernel"'
+# In LLVM's code. A conversion alone does not count: Numba makes one to return a float32 to Python.
+ARITHMETIC = re.compile(r"= f(?:add|sub|mul|div|rem|neg|cmp) [^\n]*\bdouble\b")
 NAN_LOST = (
     "a NaN went in and a number came out. Is the kernel compiled with fastmath=True, which assumes that there is none? "
     f"Or does a comparison replace it with a limit? A loss that diverged must stay visible; {HIDDEN}"
@@ -104,7 +106,7 @@ def _kernels_of(function):
 def float64_operations(function) -> int:
     """Count the float64 operations in the compiled kernels that this function is, or calls, for float32 arrays."""
     return sum(
-        len(re.findall(r"= f\w+ [^\n]*\bdouble\b", kernel.inspect_llvm(signature)))
+        len(ARITHMETIC.findall(kernel.inspect_llvm(signature)))
         for kernel in _kernels_of(function)
         for signature in kernel.signatures
         if "array(float32" in str(signature).lower()
@@ -114,5 +116,7 @@ def float64_operations(function) -> int:
 def float64_note(function) -> str:
     """ "", or a remark on a right answer whose kernels compute in float64."""
     count = float64_operations(function)
-    remark = f"Its kernel has {count} operations in float64: is there a bare constant in it? ({CONSTANTS})"
+    remark = (
+        f"Its kernel has {count} operations in float64: does a bare constant or an integer take part? ({CONSTANTS})"
+    )
     return remark if count else ""

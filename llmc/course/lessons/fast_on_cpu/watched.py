@@ -3,6 +3,7 @@
 `Notes` counts the turns, `Notes.watched` makes such arrays; `races.py` runs a kernel on them.
 """
 
+import sys
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -54,7 +55,6 @@ class Notes:
         copy = np.array(array, order="C").view(Watched)
         copy.notes, copy.number = self, len(self.arrays)
         copy.ids = np.arange(copy.size).reshape(copy.shape)
-        name = name or "an array of your own"
         self.arrays.append((name, copy.shape, np.full(copy.size, NOBODY), np.full(copy.size, NOBODY)))
         return copy
 
@@ -99,6 +99,7 @@ class Notes:
         name, shape, _, _ = self.arrays[number]
         flat = np.ravel(ids)
         others = flat[(who[flat] != NOBODY) & (who[flat] != self.turn)]
+        name = name or (_name_of(number) if others.size else "")
         if others.size and all(race.array != name for race in self.watch.races):
             index = tuple(int(i) for i in np.unravel_index(others[0], shape))
             self.watch.races.append(Race(name, index, max(int(who[others[0]]), 0), self.turn, how))
@@ -156,6 +157,17 @@ class Watched(np.ndarray):
             options["out"] = tuple(map(_plain, out))
         result = getattr(ufunc, method)(*map(_plain, inputs), **options)
         return out[0] if out else result
+
+
+def _name_of(number) -> str:
+    """The name under which a function that is running now holds the whole of this array."""
+    frame = sys._getframe(1)
+    while frame:
+        for name, value in frame.f_locals.items() if frame.f_code.co_filename != __file__ else ():
+            if isinstance(value, Watched) and value.notes and value.number == number and value._is_whole():
+                return name
+        frame = frame.f_back
+    return "an array of your own"
 
 
 def _plain(value):
