@@ -11,7 +11,6 @@ Shapes: x (N, C_in), w (C_out, C_in), out and dout (N, C_out), with N = B*T.
     matmul_backward_weight  dw += doutT x     M = C_out,  columns = C_in,   K = N
     bias_forward_v1         out += b
     bias_gelu_forward_v1    out += b, gelu_out = GELU(out)
-    bias_backward_partial_v1, bias_backward_final_v1    db += column sums of dout, in a fixed order
 Each product is result (M, N) = A (M, K) B (K, N); they differ in which index of A and of B runs through memory.
 For each k, a tile of 128 x 128 results fetches 128 + 128 numbers and does 128 * 128 multiply-adds: 64 per number.
 */
@@ -166,30 +165,5 @@ extern "C" __global__ void bias_gelu_forward_v1(float* gelu_out, float* out, con
     for (int i = 4 * quads + thread; i < n; i += threads) {
         out[i] += b[i % C];
         gelu_out[i] = gelu(out[i]);
-    }
-}
-
-// Block (32, 8): a column for each lane, so that a warp reads 32 neighbours; the warps and gridDim.y share the rows.
-extern "C" __global__ void bias_backward_partial_v1(float* partial, const float* dout, int N, int C)
-{
-    __shared__ float sums[8][32];
-    int lane = threadIdx.x, warp = threadIdx.y, c = blockIdx.x * 32 + lane;
-    float total = 0.0f;
-    for (int n = blockIdx.y * 8 + warp; n < N && c < C; n += gridDim.y * 8) total += dout[(size_t)n * C + c];
-    sums[warp][lane] = total;
-    __syncthreads();
-    if (warp == 0 && c < C) {
-        for (int k = 1; k < 8; k++) total += sums[k][lane];
-        partial[blockIdx.y * C + c] = total;
-    }
-}
-
-extern "C" __global__ void bias_backward_final_v1(float* db, const float* partial, int chunks, int C)
-{
-    int c = blockIdx.x * blockDim.x + threadIdx.x;
-    if (c < C) {
-        float total = 0.0f;
-        for (int k = 0; k < chunks; k++) total += partial[k * C + c];
-        db[c] += total;
     }
 }

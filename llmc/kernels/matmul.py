@@ -11,8 +11,8 @@ import numpy as np
 
 from llmc import cuda
 from llmc.errors import UserError
-from llmc.kernels import ceil_div, cublas, kernel, scratch
-from llmc.kernels.columns import ROWS, WARP, chunks_of
+from llmc.kernels import ceil_div, cublas, kernel
+from llmc.kernels.bias_backward import bias_backward
 from llmc.kernels.pointwise import THREADS, blocks_at_once
 
 VERSIONS = {"matmul_forward": 2, "matmul_gelu_forward": 2, "matmul_backward": 2}
@@ -63,18 +63,6 @@ def matmul_backward(dx, dw, db, dout, x, w, version=None):
     _product("matmul_backward_weight", dw, dout, x, C_in, dout.size // C_out, version)
     if db is not None:
         bias_backward(db, dout)
-
-
-def bias_backward(db, dout):
-    """+db (C_out,) += column sums of dout (B, T, C_out), in a fixed order."""
-    C = db.size
-    N = dout.size // C
-    chunks = chunks_of(N)
-    partial = scratch("bias", (chunks, C))
-    grid = (ceil_div(C, WARP), chunks)
-    kernel("matmul", "bias_backward_partial_v1")(grid, (WARP, ROWS), (partial, dout, np.int32(N), np.int32(C)))
-    arguments = (db, partial, np.int32(chunks), np.int32(C))
-    kernel("matmul", "bias_backward_final_v1")((ceil_div(C, 64),), (64,), arguments)
 
 
 def _product(name, result, a, b, N, K, version):

@@ -1,10 +1,21 @@
 """Blocks for kernels that reduce rows of C numbers: the number of threads that share a row."""
 
+from functools import lru_cache
+
+from llmc import cuda
+from llmc.errors import UserError
 from llmc.kernels import ceil_div
 
 WARP = 32
 ROWS = 8  # rows per block if each warp has a row of its own: 256 threads
 KEPT = 10240  # numbers that a block keeps in shared memory: 40 KB of the 48 KB that every GPU offers it
+MOST_ROWS = 1 << 26  # with a warp for each, threads can still be numbered in 32 bits
+
+
+def check_rows(N):
+    """Raise UserError for more rows than the kernels can count."""
+    if N > MOST_ROWS:
+        raise UserError(f"a kernel takes up to {MOST_ROWS:,} rows, not {N:,}; use a smaller batch.")
 
 
 def whole_warps(C) -> int:
@@ -15,3 +26,11 @@ def whole_warps(C) -> int:
 def power_of_two(C) -> int:
     """The same, rounded up to a power of two, for a tree that halves: power_of_two(768) is 256."""
     return 1 << (whole_warps(C) - 1).bit_length()
+
+
+@lru_cache
+def most_shared_memory(kind) -> int:
+    """Bytes of shared memory that a block may request. kind: what `cuda.device` returns."""
+    if kind == "emulator":
+        return 227 * 1024
+    return cuda.xp.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"]

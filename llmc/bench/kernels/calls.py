@@ -61,6 +61,17 @@ def layernorm_backward(s, r):
     return Case(_dims(*shape), gradients | inputs | stats, written=[*gradients], nbytes=16 * n + 8 * N, flops=14 * n)
 
 
+def bias_backward(s, r):
+    N, C = s.B * s.T, 4 * s.C
+    arguments = dict(db=r.normal(C), dout=r.normal(s.B, s.T, C))
+    name = _dims(s.B, s.T, C)
+    return Case(name, arguments, written=["db"], nbytes=4 * N * C + 8 * C, flops=N * C, expected=_bias_backward)
+
+
+def _bias_backward(db, dout):
+    db += dout.sum(axis=(0, 1))  # (4C,)
+
+
 def residual_forward(s, r):
     shape, n = (s.B, s.T, s.C), s.B * s.T * s.C
     arguments = dict(out=r.nans(*shape), x1=r.normal(*shape), x2=r.normal(*shape))
@@ -187,7 +198,7 @@ MAKERS = {  # by the name that VERSIONS of llmc/kernels/<layer>.py has for it
     make.__name__: make
     for make in (
         *(encoder_forward, encoder_backward, layernorm_forward, residual_layernorm_forward, layernorm_backward),
-        *(softmax_forward, residual_forward, gelu_forward, gelu_backward),
+        *(bias_backward, softmax_forward, residual_forward, gelu_forward, gelu_backward),
         *(matmul_forward, matmul_gelu_forward, matmul_backward),
         *(attention_forward, attention_backward, attention_cached, fused_classifier),
         *(global_norm, scale, adamw_update),
