@@ -3,7 +3,7 @@
 import numpy as np
 
 from llmc.kernels import kernel
-from llmc.kernels.pointwise import THREADS, blocks_for
+from llmc.kernels.pointwise import THREADS, blocks_for, check_elements
 
 VERSIONS = {"encoder_forward": 3}
 
@@ -16,6 +16,7 @@ def encoder_forward(out, tokens, wte, wpe, version=None):
     """
     version = version or VERSIONS["encoder_forward"]
     B, T, C = out.shape
+    check_elements(wte.size)
     grid = {1: blocks_for(B * T), 2: blocks_for(B * T * C)}.get(version, blocks_for(B * T * C, each=4))
     sizes = np.int32(B), np.int32(T), np.int32(C)
     kernel("encoder", f"encoder_forward_v{version}")((grid,), (THREADS,), (out, tokens, wte, wpe, *sizes))

@@ -13,8 +13,8 @@ def encoder_backward(dwte, dwpe, dout, tokens, version=None):
     """+dwte, +dwpe from dout; a token that occurs twice receives both rows.
 
     dwte: float32 (Vp, C). dwpe: float32 (maxT, C), of which the first T rows change. dout: float32 (B, T, C).
-    tokens: int32 (B, T), each below Vp. All are C-contiguous. version: 1 to 3, None is the last; 2 and 3 add the rows of
-    a token in the order of their positions.
+    tokens: int32 (B, T), each below Vp. All are C-contiguous. version: 1 to 3, None is the last; 2 and 3 add the
+    rows of a token in the order of their positions.
     """
     version = version or VERSIONS["encoder_backward"]
     B, T, C = dout.shape

@@ -28,7 +28,9 @@ def layernorm_backward(dx, dw, db, dout, x, w, mean, rstd, version=None):
     if version == 5 and not (C % 4 == 0 and C <= 4 * WARP * QUADS and aligned(dx, dout, x, w)):
         version = 4
     if version in (2, 3) and C > LONGEST:
-        raise UserError(f"version {version} of layernorm_backward takes rows of up to {LONGEST}, not {C}; use version 4.")
+        raise UserError(
+            f"layernorm_backward's version {version} takes rows of up to {LONGEST}, not {C}; use version 4."
+        )
     numbers, sizes = (dout, x, w, mean, rstd), (np.int32(N), np.int32(C))
     if version == 1:
         _launch("v1", C)((ceil_div(N, ROWS),), (ROWS * WARP,), (dx, dw, db, *numbers, *sizes))

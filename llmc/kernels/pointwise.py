@@ -10,13 +10,18 @@ THREADS = 256  # per block: eight warps
 MOST = (1 << 31) - (1 << 20)  # elements: an index in `int` may pass the last of them by a whole grid of threads
 
 
+def check_elements(n):
+    """Raise UserError for more elements than the kernels can count."""
+    if n > MOST:
+        raise UserError(f"kernels take up to {MOST:,} elements in an array, not {n:,}; use a smaller batch or model.")
+
+
 def blocks_for(n, each=1) -> int:
     """Blocks for n elements, `each` of them per thread: blocks_for(1000, each=4) is 1, with 6 threads to spare.
 
     Raises UserError for more elements than the kernels can count.
     """
-    if n > MOST:
-        raise UserError(f"a kernel takes up to {MOST:,} elements in one array, not {n:,}; use a smaller batch or model.")
+    check_elements(n)
     return ceil_div(n, THREADS * each)
 
 

@@ -25,6 +25,12 @@ class Version(NamedTuple):
         return getattr(self.module, self.function)(**arguments, version=self.number)
 
     @property
+    def chosen(self) -> bool:
+        """Whether llmc uses this version."""
+        newest = self.module.VERSIONS[self.function]
+        return self.number in (None, getattr(self.module, "FASTEST", {}).get(self.function, newest))
+
+    @property
     def module(self):
         """llmc.kernels.<layer>."""
         return import_module(f"llmc.kernels.{self.layer}")
