@@ -57,21 +57,6 @@ __device__ Seen merge_block(Seen s)
     return s;
 }
 
-// Four numbers at once, of which the first is logit v of the row: what lies at V and above is padding.
-__device__ void add(Seen& s, float4 x, int v, int V)
-{
-    if (v + 3 >= V) {
-        if (v + 0 < V) add(s, x.x);
-        if (v + 1 < V) add(s, x.y);
-        if (v + 2 < V) add(s, x.z);
-        return;
-    }
-    float higher = fmaxf(fmaxf(fmaxf(x.x, x.y), fmaxf(x.z, x.w)), s.top);
-    s.total = s.total * expf(s.top - higher) + expf(x.x - higher) + expf(x.y - higher) + expf(x.z - higher)
-              + expf(x.w - higher);
-    s.top = higher;
-}
-
 // dloss * (p - onehot) of the logit at v, zero in the padding.
 __device__ float gradient(float logit, int v, int V, int target, float top, float scale, float dloss)
 {
@@ -131,7 +116,55 @@ extern "C" __global__ void __launch_bounds__(1024)
     }
 }
 
-const int AHEAD = 4;  // quads that a thread has under way
+// ------------------------------------------------------------------------------------------ v3: one reading
+
+// Four numbers at once, of which the first is logit v of the row: what lies at V and above is padding. __expf is one
+// multiplication and one instruction of the special function unit; expf, which is a little more exact, takes thrice that.
+__device__ void add(Seen& s, float4 x, int v, int V)
+{
+    if (v + 3 >= V) {  // at the end of the row
+        if (v + 0 < V) add(s, x.x);
+        if (v + 1 < V) add(s, x.y);
+        if (v + 2 < V) add(s, x.z);
+        return;
+    }
+    float higher = fmaxf(fmaxf(fmaxf(x.x, x.y), fmaxf(x.z, x.w)), s.top);
+    s.total = s.total * __expf(s.top - higher) + ((__expf(x.x - higher) + __expf(x.y - higher))
+                                                  + (__expf(x.z - higher) + __expf(x.w - higher)));
+    s.top = higher;
+}
+
+// The gradients of four logits, of which the first is v.
+__device__ float4 gradient(float4 x, int v, int V, int target, float top, float scale, float dloss)
+{
+    float4 g = make_float4(__expf(x.x - top) * scale, __expf(x.y - top) * scale, __expf(x.z - top) * scale,
+                           __expf(x.w - top) * scale);
+    if (v + 3 >= V) {  // at the end of the row
+        if (v + 0 >= V) g.x = 0.0f;
+        if (v + 1 >= V) g.y = 0.0f;
+        if (v + 2 >= V) g.z = 0.0f;
+        g.w = 0.0f;
+    }
+    if (v / 4 == target / 4) {
+        if (v + 0 == target) g.x -= dloss;
+        if (v + 1 == target) g.y -= dloss;
+        if (v + 2 == target) g.z -= dloss;
+        if (v + 3 == target) g.w -= dloss;
+    }
+    return g;
+}
+
+const int AHEAD = 4;  // quads that a thread has under way, twice
+
+// Quads first, first + blockDim.x, ... of a row are on their way into registers.
+__device__ void fetch(float4* to, const float4* row, int first, int quads)
+{
+    #pragma unroll
+    for (int k = 0; k < AHEAD; k++) {
+        int q = first + k * blockDim.x;
+        if (q < quads) to[k] = row[q];
+    }
+}
 
 // Vp is a multiple of 4, and logits begins at a multiple of 16 bytes. A block takes every gridDim.x-th row.
 extern "C" __global__ void __launch_bounds__(1024) fused_classifier_v3(float* losses, float* logits, const int* targets,
@@ -145,22 +178,19 @@ extern "C" __global__ void __launch_bounds__(1024) fused_classifier_v3(float* lo
         add(seen, kept[q], 4 * q, V);
     }
     for (; row < N; row += gridDim.x) {
-        float* here = logits + (size_t)row * Vp;  // (Vp,)
+        int next = row + gridDim.x < N ? row + gridDim.x : row;  // the last one fetches itself, for nobody
+        const float4* there = reinterpret_cast<const float4*>(logits + (size_t)next * Vp);  // (Vp / 4,)
+        float* here = logits + (size_t)row * Vp;                                            // (Vp,)
+        float4 fetched[AHEAD], coming[AHEAD];
+        fetch(fetched, there, threadIdx.x, quads);
         float of_target = here[target];
+        int next_target = targets[next];
         Seen all = merge_block(seen);  // has a barrier: from here on the row may be overwritten
         if (threadIdx.x == 0) losses[row] = logf(all.total) + all.top - of_target;
         float scale = dloss / all.total;
-        int next = row + gridDim.x < N ? row + gridDim.x : row;  // the last one fetches itself, for nobody
-        const float4* there = reinterpret_cast<const float4*>(logits + (size_t)next * Vp);  // (Vp / 4,)
-        int next_target = targets[next];
         seen = {LOWEST, 0.0f};
         for (int first = threadIdx.x; first < quads; first += AHEAD * blockDim.x) {
-            float4 fetched[AHEAD];
-            #pragma unroll
-            for (int k = 0; k < AHEAD; k++) {
-                int q = first + k * blockDim.x;
-                if (q < quads) fetched[k] = there[q];
-            }
+            fetch(coming, there, first + AHEAD * blockDim.x, quads);
             #pragma unroll
             for (int k = 0; k < AHEAD; k++) {
                 int q = first + k * blockDim.x;
@@ -168,11 +198,8 @@ extern "C" __global__ void __launch_bounds__(1024) fused_classifier_v3(float* lo
                 float4 x = kept[q];  // each thread takes back the numbers that it put there itself
                 kept[q] = fetched[k];
                 add(seen, fetched[k], 4 * q, V);
-                x.x = gradient(x.x, 4 * q + 0, V, target, all.top, scale, dloss);
-                x.y = gradient(x.y, 4 * q + 1, V, target, all.top, scale, dloss);
-                x.z = gradient(x.z, 4 * q + 2, V, target, all.top, scale, dloss);
-                x.w = gradient(x.w, 4 * q + 3, V, target, all.top, scale, dloss);
-                reinterpret_cast<float4*>(here)[q] = x;
+                reinterpret_cast<float4*>(here)[q] = gradient(x, 4 * q, V, target, all.top, scale, dloss);
+                fetched[k] = coming[k];
             }
         }
         target = next_target;

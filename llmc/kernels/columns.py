@@ -18,9 +18,10 @@ def chunks_of(N) -> int:
 
 
 def chunks_that_fill(N, across) -> int:
-    """Chunks for N rows where each has `across` blocks: as many as the GPU holds at once, with rows for all warps."""
+    """Chunks for N rows where each has `across` blocks: half of what the GPU holds at once, with rows for all
+    warps."""
     check_rows(N)
-    return max(1, min(8 * multiprocessors(cuda.device()) // across, ceil_div(N, ROWS)))
+    return max(1, min(4 * multiprocessors(cuda.device()) // across, ceil_div(N, ROWS)))
 
 
 def blocks_of_warps(N) -> int:

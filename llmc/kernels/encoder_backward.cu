@@ -5,7 +5,7 @@ v2  owners: the block of a token's first occurrence looks for the others and add
 v3  sorted buckets: positions sorted by token; a block adds up a segment of them, whatever tokens it holds
 
 A token that occurs twice has two rows for one place. Atomics add them in any order, and each run of v1 rounds differently.
-In v2 and v3 the rows of a token are added from the first to the last, so that equal runs give equal bits.
+In v2 and v3 the rows of a token are added in a fixed order, so that equal runs give equal bits.
 v2 needs no sorting, but each of its blocks reads all earlier tokens: N^2 reads in all, and a frequent token, which has
 many rows, keeps one block busy for long. v3 divides the sorted positions into segments of equal length. Of a run of equal
 tokens that goes on in the next segments, each of those writes its share to scratch memory, and a last kernel adds them up.
@@ -20,7 +20,10 @@ typedef unsigned long long Key;
 const unsigned ALL = 0xffffffff;  // all 32 lanes of a warp take part
 const int THREADS = 256;          // of a block in v2: eight warps
 const int RUN = 2048;             // keys that a block sorts
-const int SEGMENT = 8;            // sorted positions of which a block adds up the rows
+const int LANES = 8;              // threads that look for the place of one key
+const int SEGMENT = 16;           // sorted positions of which a block adds up the rows
+const int AHEAD = 8;              // of them under way at a time
+const int WARPS = 8;              // that add up the shares of a run
 const Key LAST = ~0ull;           // fills the last run
 
 extern "C" __global__ void encoder_backward_v1(float* dwte, float* dwpe, const float* dout, const int* tokens, int B,
@@ -119,15 +122,14 @@ __device__ int smaller(const Key* run, Key key)
     return count + (run[count] < key);
 }
 
-// The place of a key among all keys is the number of smaller ones: sorted (N,).
+// The place of a key among all keys is the number of smaller ones: sorted (N,). LANES neighbours share the runs.
 extern "C" __global__ void encoder_backward_merge_v3(Key* sorted, const Key* runs, int count)
 {
-    Key key = runs[blockIdx.x * blockDim.x + threadIdx.x];
-    if (key == LAST) return;
-    int place = 0;
-    #pragma unroll 4
-    for (int r = 0; r < count; r++) place += smaller(runs + r * RUN, key);
-    sorted[place] = key;
+    int thread = blockIdx.x * blockDim.x + threadIdx.x, place = 0;
+    Key key = runs[thread / LANES];
+    for (int r = thread % LANES; r < count; r += LANES) place += smaller(runs + (size_t)r * RUN, key);
+    for (int gap = LANES / 2; gap > 0; gap /= 2) place += __shfl_xor_sync(ALL, place, gap);
+    if (thread % LANES == 0 && key != LAST) sorted[place] = key;
 }
 
 __device__ int token_of(Key key) { return (int)(key >> 32); }
@@ -149,11 +151,15 @@ __device__ bool ends(const Key* sorted, int k, int N)
 template <typename T>
 __device__ void add_segment(T* dwte, T* partial, const T* dout, const Key* sorted, int N, int n)
 {
-    int first = blockIdx.x * SEGMENT, before = token_before(sorted, first);
-    for (int i = blockIdx.y * blockDim.x + threadIdx.x; i < n; i += gridDim.y * blockDim.x) {
-        T rows[SEGMENT], old[SEGMENT], total;
+    int start = blockIdx.x * SEGMENT, before = token_before(sorted, start);
+    int i = blockIdx.y * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    T total;
+    clear(total);
+    for (int first = start; first < start + SEGMENT; first += AHEAD) {
+        T rows[AHEAD], old[AHEAD];
         #pragma unroll
-        for (int j = 0; j < SEGMENT; j++) {  // all loads are under way before the first of them is needed
+        for (int j = 0; j < AHEAD; j++) {  // all loads are under way before the first of them is needed
             int k = first + j;
             clear(rows[j]), clear(old[j]);
             if (k >= N) continue;
@@ -161,9 +167,8 @@ __device__ void add_segment(T* dwte, T* partial, const T* dout, const Key* sorte
             rows[j] = dout[(size_t)position_of(sorted[k]) * n + i];
             if (ends(sorted, k, N) && token != before) old[j] = dwte[(size_t)token * n + i];
         }
-        clear(total);
         #pragma unroll
-        for (int j = 0; j < SEGMENT; j++) {
+        for (int j = 0; j < AHEAD; j++) {
             int k = first + j;
             if (k >= N) continue;
             int token = token_of(sorted[k]);
@@ -176,20 +181,38 @@ __device__ void add_segment(T* dwte, T* partial, const T* dout, const Key* sorte
     }
 }
 
-// The run that begins in a segment and goes on in the next ones: its shares there, in order.
-template <typename T>
-__device__ void add_shares(T* dwte, const T* partial, const Key* sorted, int N, int n)
+// How many of the next segments begin with this token: the first that does not is found by halving, as keys are sorted.
+__device__ int segments_of(const Key* sorted, int token, int next, int N)
 {
-    int first = blockIdx.x * SEGMENT, next = first + SEGMENT, token = token_of(sorted[next - 1]);
-    if (token_of(sorted[next]) != token || token_before(sorted, first) == token) return;
-    for (int i = blockIdx.y * blockDim.x + threadIdx.x; i < n; i += gridDim.y * blockDim.x) {
-        T* place = dwte + (size_t)token * n + i;
-        T total = *place;
-        for (int k = next; k < N && token_of(sorted[k]) == token; k += SEGMENT) {
-            total = total + partial[(size_t)(k / SEGMENT) * n + i];
-        }
-        *place = total;
+    int low = 0, high = (N - next + SEGMENT - 1) / SEGMENT;  // `low` of them do, and no more than `high`
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (token_of(sorted[next + middle * SEGMENT]) == token) low = middle + 1;
+        else high = middle;
     }
+    return low;
+}
+
+// The run that begins in a segment and goes on in the next ones: the shares that those have written. Block (32, WARPS): a
+// number or quad for each lane; the warps share the shares, and warp 0 adds what they have found, in order.
+template <typename T>
+__device__ void add_shares(T* dwte, const T* partial, const Key* sorted, int N, int n, T (*sums)[32])
+{
+    int start = blockIdx.x * SEGMENT, next = start + SEGMENT, token = token_of(sorted[next - 1]);
+    if (token_of(sorted[next]) != token || token_before(sorted, start) == token) return;  // the whole block leaves
+    int lane = threadIdx.x, warp = threadIdx.y, i = blockIdx.y * 32 + lane, count = segments_of(sorted, token, next, N);
+    const T* shares = partial + (size_t)(blockIdx.x + 1) * n + i;  // (count, n), from this lane's column on
+    T total;
+    clear(total);
+    if (i < n) {
+        #pragma unroll 4
+        for (int s = warp; s < count; s += WARPS) total = total + shares[(size_t)s * n];
+    }
+    sums[warp][lane] = total;
+    __syncthreads();
+    if (warp > 0 || i >= n) return;
+    for (int w = 1; w < WARPS; w++) total = total + sums[w][lane];
+    dwte[(size_t)token * n + i] = dwte[(size_t)token * n + i] + total;
 }
 
 // 128-bit accesses need addresses that are multiples of 16, in every row: so C must be a multiple of 4 too.
@@ -211,9 +234,10 @@ extern "C" __global__ void __launch_bounds__(256)
 extern "C" __global__ void __launch_bounds__(256)
     encoder_backward_shares_v3(float* dwte, const float* partial, const float* dout, const Key* sorted, int N, int C)
 {
+    __shared__ float4 sums[WARPS][32];
     if (aligned(dwte, dout, C)) {
-        add_shares((float4*)dwte, (const float4*)partial, sorted, N, C / 4);
+        add_shares((float4*)dwte, (const float4*)partial, sorted, N, C / 4, sums);
     } else {
-        add_shares(dwte, partial, sorted, N, C);
+        add_shares(dwte, partial, sorted, N, C, reinterpret_cast<float(*)[32]>(sums));
     }
 }

@@ -3,18 +3,19 @@
 import numpy as np
 
 from llmc.kernels import ceil_div, kernel, scratch
-from llmc.kernels.pointwise import THREADS, blocks_for
+from llmc.kernels.pointwise import THREADS, aligned, blocks_for
+from llmc.kernels.reductions import ROWS, WARP
 
 VERSIONS = {"encoder_backward": 3}
-RUN, SEGMENT = 2048, 8  # keys that a block sorts, sorted positions that it adds up; as in encoder_backward.cu
+RUN, LANES, SEGMENT = 2048, 8, 16  # as in encoder_backward.cu
 
 
 def encoder_backward(dwte, dwpe, dout, tokens, version=None):
     """+dwte, +dwpe from dout; a token that occurs twice receives both rows.
 
     dwte: float32 (Vp, C). dwpe: float32 (maxT, C), of which the first T rows change. dout: float32 (B, T, C).
-    tokens: int32 (B, T), each below Vp. All are C-contiguous. version: 1 to 3, None is the last; 2 and 3 add the
-    rows of a token in the order of their positions.
+    tokens: int32 (B, T), each below Vp. All are C-contiguous. version: 1 to 3, None is the last; 2 and 3 add in
+    a fixed order.
     """
     version = version or VERSIONS["encoder_backward"]
     B, T, C = dout.shape
@@ -37,7 +38,7 @@ def _sorted(tokens):
     count = ceil_div(N, RUN)
     runs, keys = scratch("encoder runs", (count, RUN), "uint64"), scratch("encoder keys", (N,), "uint64")
     _launch("sort_v3")((count,), (RUN // 2,), (runs, tokens, np.int32(N)))
-    _launch("merge_v3")((count * RUN // THREADS,), (THREADS,), (keys, runs, np.int32(count)))
+    _launch("merge_v3")((count * RUN * LANES // THREADS,), (THREADS,), (keys, runs, np.int32(count)))
     return keys
 
 
@@ -45,11 +46,12 @@ def _add_sorted(dwte, dout, keys, N, C):
     """+dwte, with the rows of dout in the order of the keys."""
     segments = ceil_div(N, SEGMENT)
     partial = scratch("encoder shares", (segments, C))
-    threads = min(THREADS, 32 * ceil_div(C, 4 * 32))  # a quad each
-    across, sizes = ceil_div(C, 4 * threads), (np.int32(N), np.int32(C))
-    _launch("segments_v3")((segments, across), (threads,), (dwte, partial, dout, keys, *sizes))
+    numbers = C // 4 if C % 4 == 0 and aligned(dwte, dout) else C  # of a row, or quads
+    threads = min(THREADS, WARP * ceil_div(numbers, WARP))
+    arguments = (dwte, partial, dout, keys, np.int32(N), np.int32(C))
+    _launch("segments_v3")((segments, ceil_div(numbers, threads)), (threads,), arguments)
     if segments > 1:
-        _launch("shares_v3")((segments - 1, across), (threads,), (dwte, partial, dout, keys, *sizes))
+        _launch("shares_v3")((segments - 1, ceil_div(numbers, WARP)), (WARP, ROWS), arguments)
 
 
 def _launch(part):

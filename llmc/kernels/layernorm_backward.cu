@@ -157,9 +157,6 @@ extern "C" __global__ void layernorm_backward_partial_v4(float* partial, const f
 #ifndef QUADS
 #define QUADS 6  // of a row, for each lane: C is at most 128 * QUADS. The launcher compiles the file for its C
 #endif
-#ifndef WARPS
-#define WARPS 12  // of a block; one block for each multiprocessor
-#endif
 
 __device__ float4 operator+(float4 a, float4 b) { return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w); }
 __device__ float4 operator*(float4 a, float4 b) { return make_float4(a.x * b.x, a.y * b.y, a.z * b.z, a.w * b.w); }
@@ -202,19 +199,20 @@ __device__ void add_row(float4* dw, float4* db, float4* dx, const float4* dout, 
     }
 }
 
-extern "C" __global__ void __launch_bounds__(32 * WARPS)
+// One block for each multiprocessor: it takes most of its registers.
+extern "C" __global__ void __launch_bounds__(32 * ROWS)
     layernorm_backward_partial_v5(float* dx, float* partial, const float* dout, const float* x, const float* w,
                                   const float* mean, const float* rstd, int N, int C)
 {
     extern __shared__ float4 quads[];  // (2, C / 4): dw and db of this block
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, n = C / 4;
     float4 dw[QUADS] = {}, db[QUADS] = {};
-    for (int row = blockIdx.x * WARPS + warp; row < N; row += gridDim.x * WARPS) {
+    for (int row = blockIdx.x * ROWS + warp; row < N; row += gridDim.x * ROWS) {
         size_t start = (size_t)row * C;
         add_row(dw, db, (float4*)(dx + start), (const float4*)(dout + start), (const float4*)(x + start),
                 (const float4*)w, mean[row], rstd[row], n);
     }
-    for (int turn = 0; turn < WARPS; turn++) {  // one warp after the other, so that the order is fixed
+    for (int turn = 0; turn < ROWS; turn++) {  // one warp after the other, so that the order is fixed
         #pragma unroll
         for (int k = 0; k < QUADS; k++) {
             int i = lane + 32 * k;

@@ -67,11 +67,10 @@ def _two_readings(dx, numbers, N, C):
 
 def _in_registers(dx, numbers, N, C):
     """The same by version 5: one block for each multiprocessor."""
-    warps = _warps(C)
-    blocks = min(multiprocessors(cuda.device()), ceil_div(N, warps))
+    blocks = min(multiprocessors(cuda.device()), ceil_div(N, ROWS))
     partial = scratch("layernorm", (blocks, 2, C))
     arguments = (dx, partial, *numbers, np.int32(N), np.int32(C))
-    _launch("partial_v5", C)((blocks,), (warps * WARP,), arguments, shared_mem=8 * C)
+    _launch("partial_v5", C)((blocks,), (ROWS * WARP,), arguments, shared_mem=8 * C)
     return partial, blocks
 
 
@@ -80,11 +79,6 @@ def _quads(C) -> int:
     return min(QUADS, ceil_div(C, 4 * WARP))
 
 
-def _warps(C) -> int:
-    """Warps of a block in version 5, so that their registers fill a multiprocessor."""
-    return 12 if _quads(C) <= 6 else 8
-
-
 def _launch(part, C):
     """The kernel layernorm_backward_<part>, compiled for rows of C."""
-    return kernel("layernorm_backward", f"layernorm_backward_{part}", f"QUADS={_quads(C)} WARPS={_warps(C)}")
+    return kernel("layernorm_backward", f"layernorm_backward_{part}", f"QUADS={_quads(C)}")
