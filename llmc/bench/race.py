@@ -1,0 +1,139 @@
+"""A training step on a GPU against PyTorch's: eager, and compiled in two ways, each with its best settings.
+
+All of them train the same GPT-2 in one process: PyTorch with its fused AdamW and the padded vocabulary, on tokens that
+are on the GPU already. They take turns, so that whatever slows the machine down slows all of them down. A turn is a
+number of steps without a wait between them, as in training; its time is the wall clock's until the GPU is done.
+"""
+
+import gc
+from statistics import median
+from time import perf_counter
+
+import numpy as np
+
+from llmc import cuda
+from llmc.bench.torch_step import torch_step
+from llmc.config import preset
+from llmc.errors import UserError
+from llmc.kernels import cublas
+from llmc.model import GPT2
+
+TURNS, STEPS, BATCHES = 3, 10, 4  # turns of each runner, steps of a turn, batches that the steps go through
+WARM_UP = 4  # steps before the first turn: they compile, choose and record
+PEERS = {  # name: arguments of torch_step
+    "torch.compile": dict(fused=True, padded=True, compiled=True),
+    "reduce-overhead": dict(fused=True, padded=True, compiled=True, mode="reduce-overhead"),
+}
+
+
+class Ours:
+    """Steps of our model on the "cuda" backend."""
+
+    def __init__(self, model, batches):
+        self.model, self.batches = model, batches
+
+    def step(self, i):
+        """Launch step i."""
+        self.model.forward(*self.batches[i % BATCHES], dloss=1.0, wait=False)
+        self.model.backward()
+        self.model.update(1e-4, zero_grad=True)
+
+    def memory(self):
+        """Bytes of the GPU's memory that it holds."""
+        return cuda.xp.get_default_memory_pool().total_bytes()
+
+
+class Theirs:
+    """Steps of a PyTorch peer."""
+
+    def __init__(self, model, batches, settings):
+        import torch
+
+        torch.cuda.reset_peak_memory_stats()
+        self.before = torch.cuda.memory_allocated()
+        self.take = torch_step(model, **settings)
+        self.batches = [
+            [torch.as_tensor(tokens, dtype=torch.int64, device="cuda") for tokens in batch] for batch in batches
+        ]
+        self.mark = torch.compiler.cudagraph_mark_step_begin
+        self.torch = torch
+
+    def step(self, i):
+        """Launch step i."""
+        self.mark()
+        self.take(*self.batches[i % BATCHES], wait=False)
+
+    def memory(self):
+        """The most bytes of the GPU's memory that its tensors have taken."""
+        return self.torch.cuda.max_memory_allocated() - self.before
+
+
+def race(name, *, B, T, tf32, peers=PEERS, backend="cuda") -> list[dict]:
+    """A row for us and one for each peer: medians of their turns. Raises UserError without a GPU."""
+    if cuda.device() != "gpu":
+        raise UserError("the race needs a GPU; `llmc bench` without --race times a step anywhere.")
+    before = cublas.tf32(), cublas.tf32(tf32)
+    try:
+        model = GPT2(preset(name), backend)
+        model.allocate(B, T)
+        model.init_weights()
+        draw = np.random.RandomState(0)
+        batches = [draw.randint(0, model.config.V, (2, B, T)).astype(np.int32) for _ in range(BATCHES)]
+        runners = {"llmc": Ours(model, batches)}
+        runners |= {peer: Theirs(model, batches, settings) for peer, settings in peers.items()}
+        rows = _take_turns(runners)
+    finally:
+        cublas.tf32(before[0])
+    best = min((row["ms"] for row in rows[1:]), default=None)
+    for row in rows:
+        row |= dict(B=B, T=T, tf32=tf32, tokens_per_s=1e3 * B * T / row["ms"], ratio=best and best / row["ms"])
+    gc.collect()
+    return rows
+
+
+def _take_turns(runners) -> list[dict]:
+    memory = {}
+    for name, runner in runners.items():
+        for i in range(WARM_UP):
+            runner.step(i)
+        cuda.synchronize()
+        memory[name] = runner.memory()
+    turns = {name: [] for name in runners}
+    for _ in range(TURNS):
+        for name, runner in runners.items():
+            turns[name].append(_turn(runner))
+    return [
+        dict(who=name, ms=median(t[0] for t in ts), host_ms=median(t[1] for t in ts), memory_gb=memory[name] / 1e9)
+        for name, ts in turns.items()
+    ]
+
+
+def _turn(runner):
+    """(ms a step, ms that the host takes to launch one on an idle GPU)."""
+    runner.step(0)
+    cuda.synchronize()
+    start = perf_counter()
+    for i in range(STEPS):
+        runner.step(i)
+    cuda.synchronize()
+    ms = 1e3 * (perf_counter() - start) / STEPS
+    start = perf_counter()
+    runner.step(0)
+    host = 1e3 * (perf_counter() - start)
+    cuda.synchronize()
+    return ms, host
+
+
+HEAD = (
+    f"{'B':>3} {'T':>5} {'numbers':<8} {'who':<16} {'ms':>8} {'tokens/s':>10} {'speed':>7} {'memory':>8} {'host':>8}"
+)
+
+
+def line(row) -> str:
+    """A row as text; speed is relative to the best peer."""
+    ratio = "" if row["ratio"] is None else f"{row['ratio']:.2f}x"
+    numbers = "TF32" if row["tf32"] else "float32"
+    return (
+        f"{row['B']:3} {row['T']:5} {numbers:<8} {row['who']:<16} {row['ms']:8.2f} {row['tokens_per_s']:10,.0f} {ratio:>7}"
+        f" {row['memory_gb']:5.1f} GB {row['host_ms']:5.1f} ms"
+    )
