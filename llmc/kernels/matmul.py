@@ -38,6 +38,9 @@ def matmul_forward(out, x, w, b, version=None):
     out: float32 (B, T, C_out). x: float32 (B, T, C_in). w: float32 (C_out, C_in). b: float32 (C_out,) or None.
     All are C-contiguous. version: 1 or 2 for our own product; None is the library's, or as `multiply_by` says.
     """
+    if _library(version):
+        _product("matmul_forward", out, x, w, w.shape[0], w.shape[1], version, bias=b)
+        return
     _product("matmul_forward", out, x, w, w.shape[0], w.shape[1], version)
     if b is not None:
         arguments = (out, b, np.int32(out.size), np.int32(b.size))
@@ -65,12 +68,20 @@ def matmul_backward(dx, dw, db, dout, x, w, version=None):
         bias_backward(db, dout)
 
 
-def _product(name, result, a, b, N, K, version):
-    """result (M, N) = a · b, sums over K numbers, by the library or by the kernel of that name; see matmul.cu."""
+def _library(version) -> bool:
+    """Whether this version of a product is the library's."""
+    return version is None and multiply_by() == "library"
+
+
+def _product(name, result, a, b, N, K, version, bias=None):
+    """result (M, N) = a · b, sums over K numbers, by the library or by the kernel of that name; see matmul.cu.
+
+    bias (N,), which is added to every row, is for the library only.
+    """
     M = result.size // N
-    if version is None and multiply_by() == "library":
+    if _library(version):
         multiply = cublas.on_gpu if cuda.device() == "gpu" else cublas.on_cpu
-        multiply(name, result, a, b, M, N, K)
+        multiply(name, result, a, b, M, N, K, bias)
         return
     version = version or VERSIONS["matmul_forward"]
     grid, block = ((ceil_div(N, 16), ceil_div(M, 16)), (16, 16))
