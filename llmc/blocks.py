@@ -1,4 +1,4 @@
-"""GPT-2 between tokens and logits: the embedding, L blocks, the last layernorm; forward, backward, and their arrays.
+"""GPT-2 between tokens and logits: L blocks and the last layernorm; forward, backward, and their arrays.
 
     x ─┬─ ln1 ─ qkv ─ attention ─ attproj ─(+)─ residual2 ─┬─ ln2 ─ fch ─ GELU ─ fcproj ─(+)─ residual3
        └────────────────────────────────────┘              └──────────────────────────────┘
@@ -55,14 +55,13 @@ def gradient_table(config, B, T) -> list[Tensor]:
     ]
 
 
-def forward(be, config, params, acts, tokens, attend, start=0):
-    """Fill acts["lnf"] (B, T, C), and all before it, from tokens (B, T) at the positions start … start + T - 1.
+def forward(be, config, params, acts, attend):
+    """Fill acts["lnf"] (B, T, C), and all before it, from acts["encoded"] (B, T, C), the embedded tokens.
 
     be: the backend · params, acts: FlatBuffers · attend(l, a): writes a["atty"] (B, T, C) from a["qkv"] (B, T, 3C) of
     layer l. Each residual is added together with the layernorm after it, so that a backend can fuse the two.
     """
     x = acts["encoded"]  # (B, T, C): the residual stream
-    be.encoder_forward(x, tokens, params["wte"], params["wpe"][start:])  # (B, T, C)
     norm, weights = _norm_before(0, config, params, acts)
     be.layernorm_forward(*norm, x, *weights)  # (B, T, C)
     for l in range(config.L):

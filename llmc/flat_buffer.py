@@ -73,16 +73,18 @@ class FlatBuffer(Mapping):
 class Scratch:
     """Temporary memory of functions, kept from one call to the next, so that a training step allocates nothing.
 
-    allocate: a function (n, dtype) -> flat array, with anything in it.
+    allocate: a function (n, dtype) -> flat array, with anything in it · moves: how often an array has had to grow, and
+    so lies elsewhere than before.
     """
 
     def __init__(self, allocate):
-        self._allocate, self._kept = allocate, {}
+        self._allocate, self._kept, self.moves = allocate, {}, 0
 
     def __call__(self, name, shape, dtype):
         """An array with anything in it: the same memory for every call with this name and dtype; it grows if needed."""
         flat, size = self._kept.get((name, dtype)), prod(shape)
         if flat is None or flat.size < size:
+            self.moves += flat is not None
             flat = self._kept[name, dtype] = self._allocate(size, dtype)  # (size,)
         return flat[:size].reshape(shape)
 

@@ -16,12 +16,14 @@ import numpy as np
 from llmc import cuda
 from llmc.cuda import recorder
 from llmc.errors import UserError
-from llmc.kernels import adamw, attention, classifier, cublas, encoder, gelu, layernorm, matmul, norm, residual, scratch
+from llmc.kernels import adamw, attention, classifier, cublas, encoder, gelu, layernorm, matmul, norm, residual
 from llmc.kernels import encoder_backward as encoder_back
 from llmc.kernels import gelu_backward as gelu_back
 from llmc.kernels import layernorm_backward as layernorm_back
+from llmc.kernels import scratch, scratch_moves
 
 synchronize = cuda.synchronize  # waits until everything launched so far is done; for clocks
+later = cuda.asnumpy_later  # for numbers that are read when more has been launched
 
 
 def has_tf32() -> bool:
@@ -70,27 +72,11 @@ def repeat(key, arrays, work):
     if os.environ.get("LLMC_CHECK") == "1" or (multiply == "library" and not (_on_gpu() and cublas.recordable())):
         work()
     else:
-        recorder.repeat((key, multiply, cublas.tf32(), scratch.moves), arrays, work)
+        recorder.repeat((key, multiply, cublas.tf32(), scratch_moves()), arrays, work)
 
 
 def _on_gpu():
     return cuda.device() == "gpu"
-
-
-def later(array):
-    """A function that returns the present numbers of an array on the host; only that function waits for them."""
-    if not _on_gpu():
-        copy = np.array(array)
-        return lambda: copy
-    copy = cuda.pinned(array.shape, array.dtype)
-    array.get(out=copy, blocking=False)
-    done = cuda.xp.cuda.get_current_stream().record()
-
-    def wait():
-        done.synchronize()
-        return copy
-
-    return wait
 
 
 def adamw_settings(**numbers):

@@ -54,3 +54,8 @@ _scratch = Scratch(lambda n, dtype: cuda.xp.empty(n, dtype))
 def scratch(name: str, shape, dtype="float32"):
     """Memory where kernels run, with anything in it: the same at every call of this name; it grows when it must."""
     return _scratch((name, cuda.device()), shape, dtype)
+
+
+def scratch_moves() -> int:
+    """How often scratch memory has had to grow: after that, launches recorded earlier would use freed memory."""
+    return _scratch.moves

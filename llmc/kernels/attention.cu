@@ -119,25 +119,25 @@ extern "C" __global__ void attention_backward_key_v1(float* dqkv, const float* d
 
 // Copies keys and values of n new positions to where they belong in cache (2, B, NH, maxT, hs). One thread per number.
 extern "C" __global__ void attention_cached_keep_v1(float* cache, const float* qkv, int B, int n, int NH, int hs,
-                                                    int start, int maxT)
+                                                    const int* start, int maxT)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x, C = NH * hs;
     if (i >= B * n * 2 * C) return;
     int c = i % C, part = i / C % 2, row = i / (2 * C), b = row / n, t = row % n;  // row of qkv: b, t
     size_t head = ((size_t)part * B + b) * NH + c / hs;
-    cache[(head * maxT + start + t) * hs + c % hs] = qkv[(size_t)row * 3 * C + (1 + part) * C + c];
+    cache[(head * maxT + *start + t) * hs + c % hs] = qkv[(size_t)row * 3 * C + (1 + part) * C + c];
 }
 
 // Grid: n queries in x, four to a block of four warps; B * NH in y.
 extern "C" __global__ void attention_cached_v1(float* out, const float* cache, const float* qkv, int B, int n, int NH,
-                                               int hs, int start, int maxT)
+                                               int hs, const int* start, int maxT)
 {
     int t = blockIdx.x * 4 + threadIdx.x / 32, b = blockIdx.y / NH, h = blockIdx.y % NH, C = NH * hs;
     if (t >= n) return;
     const float* keys = cache + (size_t)blockIdx.y * maxT * hs;
     const float* values = keys + (size_t)B * NH * maxT * hs;
     const float* query = qkv + ((size_t)b * n + t) * 3 * C + h * hs;
-    attend(out + ((size_t)b * n + t) * C + h * hs, query, keys, values, hs, start + t + 1, hs);
+    attend(out + ((size_t)b * n + t) * C + h * hs, query, keys, values, hs, *start + t + 1, hs);
 }
 
 // -------------------------------------------------------------------------------------------------------- tiles

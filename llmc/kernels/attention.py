@@ -44,15 +44,25 @@ def attention_cached(out, cache, qkv, NH, start, version=None):
     """*out: attention of positions start … start + n - 1; their keys and values join those in +cache.
 
     out: float32 (B, n, C). cache: float32 (2, B, NH, maxT, hs). qkv: float32 (B, n, 3C). All are C-contiguous.
+    start: a number, or int32 (1,) where kernels run, so that a recorded launch finds another number the next time.
     """
     B, n, C = out.shape
     maxT, hs = cache.shape[-2:]
-    sizes = [np.int32(size) for size in (B, n, NH, hs, start, maxT)]
+    sizes = [*(np.int32(size) for size in (B, n, NH, hs)), _on_device(start), np.int32(maxT)]
     keep, attend = (
         kernel("attention", name, _define(hs)) for name in ("attention_cached_keep_v1", "attention_cached_v1")
     )
     keep((blocks_for(B * n * 2 * C),), (THREADS,), (cache, qkv, *sizes))
     attend((ceil_div(n, WARPS), B * NH), (32 * WARPS,), (out, cache, qkv, *sizes))
+
+
+def _on_device(start):
+    """A number in device memory: int32 (1,)."""
+    if not isinstance(start, int | np.integer):
+        return start
+    array = scratch("start", (1,), "int32")
+    array.fill(start)
+    return array
 
 
 def _launch(name, arrays, version, *, B, T, NH, hs):
