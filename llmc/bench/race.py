@@ -1,11 +1,10 @@
-"""A training step on a GPU against PyTorch's: eager, and compiled in two ways, each with its best settings.
+"""A training step on a GPU against PyTorch's, compiled in two ways.
 
 All of them train the same GPT-2 in one process: PyTorch with its fused AdamW and the padded vocabulary, on tokens that
 are on the GPU already. They take turns, so that whatever slows the machine down slows all of them down. A turn is a
-number of steps without a wait between them, as in training; its time is the wall clock's until the GPU is done.
+number of steps without a wait between them; its time is the wall clock's until the GPU is done.
 """
 
-import gc
 from statistics import median
 from time import perf_counter
 
@@ -14,6 +13,7 @@ import numpy as np
 from llmc import cuda
 from llmc.bench.torch_step import torch_step
 from llmc.config import preset
+from llmc.cuda import recorder
 from llmc.errors import UserError
 from llmc.kernels import cublas
 from llmc.model import GPT2
@@ -27,13 +27,14 @@ PEERS = {  # name: arguments of torch_step
 
 
 class Ours:
-    """Steps of our model on the "cuda" backend."""
+    """Steps of our model on the "cuda" backend, launched as CUDA graphs or kernel by kernel."""
 
-    def __init__(self, model, batches):
-        self.model, self.batches = model, batches
+    def __init__(self, model, batches, as_graphs):
+        self.model, self.batches, self.as_graphs = model, batches, as_graphs
 
     def step(self, i):
         """Launch step i."""
+        recorder.graphs(self.as_graphs)
         self.model.forward(*self.batches[i % BATCHES], dloss=1.0, wait=False)
         self.model.backward()
         self.model.update(1e-4, zero_grad=True)
@@ -68,26 +69,26 @@ class Theirs:
         return self.torch.cuda.max_memory_allocated() - self.before
 
 
-def race(name, *, B, T, tf32, peers=PEERS, backend="cuda") -> list[dict]:
-    """A row for us and one for each peer: medians of their turns. Raises UserError without a GPU."""
+def race(name, *, B, T, peers=PEERS) -> list[dict]:
+    """Two rows for us and one for each peer: medians of their turns. Raises UserError without a GPU."""
     if cuda.device() != "gpu":
-        raise UserError("the race needs a GPU; `llmc bench` without --race times a step anywhere.")
-    before = cublas.tf32(), cublas.tf32(tf32)
+        raise UserError("a race needs a GPU; `llmc bench` without --race times a step anywhere.")
+    graphs = recorder.graphs()
     try:
-        model = GPT2(preset(name), backend)
+        model = GPT2(preset(name), "cuda")
         model.allocate(B, T)
         model.init_weights()
         draw = np.random.RandomState(0)
         batches = [draw.randint(0, model.config.V, (2, B, T)).astype(np.int32) for _ in range(BATCHES)]
-        runners = {"llmc": Ours(model, batches)}
+        runners = {"llmc": Ours(model, batches, True), "llmc, no graphs": Ours(model, batches, False)}
         runners |= {peer: Theirs(model, batches, settings) for peer, settings in peers.items()}
         rows = _take_turns(runners)
     finally:
-        cublas.tf32(before[0])
-    best = min((row["ms"] for row in rows[1:]), default=None)
+        recorder.graphs(graphs)
+    best = min((row["ms"] for row in rows if row["who"] in peers), default=None)
     for row in rows:
-        row |= dict(B=B, T=T, tf32=tf32, tokens_per_s=1e3 * B * T / row["ms"], ratio=best and best / row["ms"])
-    gc.collect()
+        row |= dict(B=B, T=T, numbers="TF32" if cublas.tf32() else "float32")
+        row |= dict(tokens_per_s=1e3 * B * T / row["ms"], ratio=best and best / row["ms"])
     return rows
 
 
@@ -132,8 +133,7 @@ HEAD = (
 def line(row) -> str:
     """A row as text; speed is relative to the best peer."""
     ratio = "" if row["ratio"] is None else f"{row['ratio']:.2f}x"
-    numbers = "TF32" if row["tf32"] else "float32"
     return (
-        f"{row['B']:3} {row['T']:5} {numbers:<8} {row['who']:<16} {row['ms']:8.2f} {row['tokens_per_s']:10,.0f} {ratio:>7}"
+        f"{row['B']:3} {row['T']:5} {row['numbers']:<8} {row['who']:<16} {row['ms']:8.2f} {row['tokens_per_s']:10,.0f} {ratio:>7}"
         f" {row['memory_gb']:5.1f} GB {row['host_ms']:5.1f} ms"
     )

@@ -101,6 +101,7 @@ extern "C" __global__ void adamw_update_by_v1(float* params, float* grads, float
                                               const float* settings, int decayed, int clear)
 {
     Settings s = *reinterpret_cast<const Settings*>(settings);
+    if (isnan(s.factor)) return;  // the norm of the gradients is not finite: see clip_factor in norm.cu
     if (!decayed) s.keep = 1.0f;
     update_four(params, grads, m, v, n, s, clear);
 }

@@ -15,7 +15,7 @@ from warnings import warn
 import numpy as np
 
 from llmc import cuda
-from llmc.kernels import cublaslt, scratch
+from llmc.kernels import cublaslt, matmul_row, scratch
 from llmc.kernels.transpose import transpose
 
 PRODUCTS = {  # name: (k runs through memory in a, in b, the result is added to)
@@ -58,7 +58,13 @@ def recordable() -> bool:
 
 
 def on_gpu(name, result, a, b, M, N, K, bias=None):
-    """result (M, N) = or += a · b, plus bias (N,) if there is one, by cuBLAS on the current stream."""
+    """result (M, N) = or += a · b, plus bias (N,) if there is one, by cuBLAS on the current stream.
+
+    A single row, as in sampling, goes to a kernel of ours: cuBLAS would take several times as long.
+    """
+    if name == "matmul_forward" and M == 1 and matmul_row.fits(a, b):
+        matmul_row.matmul_row(result, a, b, bias)
+        return
     a_runs, b_runs, add = PRODUCTS[name]
     compute = COMPUTE_32F_FAST_TF32 if _tf32 else COMPUTE_32F
     if _tf32 and (result if add else b).size <= TURNED:

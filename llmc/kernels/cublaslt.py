@@ -14,6 +14,7 @@ from ctypes import byref, c_float, c_int, c_int64, c_size_t, c_uint32, c_uint64,
 from functools import cache
 from typing import NamedTuple
 
+from llmc import cuda
 from llmc.kernels import scratch
 
 WORKSPACE = 32 << 20  # bytes, what NVIDIA advises for its largest GPUs
@@ -71,6 +72,7 @@ def library():
         return None
     handle = c_void_p()
     _check(lt.cublasLtCreate(byref(handle)))
+    lt.cublasLtMatmul.argtypes = [c_void_p] * 14 + [c_size_t, c_void_p]
     return lt, handle
 
 
@@ -79,31 +81,28 @@ def multiply(result, first, second, rows, columns, k, *, compute, add=False, bia
 
     result, bias: CuPy arrays · first, second: Factors · compute: a cublasComputeType_t.
     """
-    from cupy.cuda import get_current_stream
-
     lt, handle = library()
     there, vector = result.data.ptr, 0 if bias is None else bias.data.ptr
-    shape = rows, columns, k
-    alignments = tuple(_alignment(address) for address in (first.address, second.address, there, vector))
-    plan = _plan(first[1:], second[1:], shape, compute, bias is not None, alignments)
-    workspace = scratch("cublas", (WORKSPACE // 4,))
+    together = first.address | second.address | there  # as aligned as the least aligned of the three
+    plan = _plan(first[1:], second[1:], (rows, columns, k), compute, _alignment(together), _alignment(vector))
     if bias is not None:
         _set(plan.description, BIAS_POINTER, c_void_p(vector))
-    arguments = handle, plan.description, c_void_p(ONE), c_void_p(first.address), plan.first
-    arguments += c_void_p(second.address), plan.second, c_void_p(ONE if add else ZERO)
-    arguments += (c_void_p(there), plan.result) * 2
-    space = byref(plan.choice), c_void_p(workspace.data.ptr), c_size_t(WORKSPACE)
-    _check(lt.cublasLtMatmul(*arguments, *space, c_void_p(get_current_stream().ptr)))
+    factors = ONE, first.address, plan.first, second.address, plan.second, ONE if add else ZERO
+    results = there, plan.result, there, plan.result
+    workspace = scratch("cublas", (WORKSPACE // 4,)).data.ptr
+    stream = cuda.xp.cuda.get_current_stream().ptr
+    space = ctypes.addressof(plan.choice), workspace, WORKSPACE, stream
+    _check(lt.cublasLtMatmul(handle, plan.description, *factors, *results, *space))
 
 
 def _alignment(address) -> int:
-    """The largest power of two, up to WIDEST, that divides an address."""
-    return min(address & -address, WIDEST) if address else WIDEST
+    """The largest power of two, up to WIDEST, that divides an address; 0 for 0."""
+    return min(address & -address, WIDEST)
 
 
 @cache
-def _plan(first, second, shape, compute, bias, alignments) -> Plan:
-    """Describe a product. first, second: (step, transposed) · alignments: of first, second, result and bias."""
+def _plan(first, second, shape, compute, alignment, bias) -> Plan:
+    """Describe a product. first, second: (step, transposed) · alignment: of all three matrices · bias: its, or 0."""
     lt, handle = library()
     rows, columns, k = shape
     description = c_void_p()
@@ -112,13 +111,13 @@ def _plan(first, second, shape, compute, bias, alignments) -> Plan:
     _set(description, TRANSPOSE_SECOND, c_int(second[1]))
     if bias:
         _set(description, EPILOGUE, c_int(BIAS))
-        _set(description, BIAS_POINTER, c_void_p(alignments[3]))  # only its alignment counts here
+        _set(description, BIAS_POINTER, c_void_p(bias))  # only how it is aligned counts here
     layouts = [
         _layout(*((k, rows) if first[1] else (rows, k)), first[0]),
         _layout(*((columns, k) if second[1] else (k, columns)), second[0]),
         _layout(rows, columns, rows),
     ]
-    return Plan(description, *layouts, _choose(lt, handle, (description, *layouts), alignments))
+    return Plan(description, *layouts, _choose(lt, handle, (description, *layouts), alignment))
 
 
 def _layout(rows, columns, step):
@@ -128,13 +127,12 @@ def _layout(rows, columns, step):
     return layout
 
 
-def _choose(lt, handle, product, alignments) -> Choice:
+def _choose(lt, handle, product, alignment) -> Choice:
     """The heuristic's first choice of a kernel."""
     preference, choice, found = c_void_p(), Choice(), c_int()
     _check(lt.cublasLtMatmulPreferenceCreate(byref(preference)))
     wishes = [(WORKSPACE_BYTES, c_uint64(WORKSPACE)), (REDUCTION_SCHEMES, c_uint32(IN_WORKSPACE))]
-    first, second, result, _ = alignments
-    wishes += [(name, c_uint32(n)) for name, n in zip(ALIGNMENTS, (first, second, result, result), strict=True)]
+    wishes += [(name, c_uint32(alignment)) for name in ALIGNMENTS]
     for name, value in wishes:
         size = c_size_t(ctypes.sizeof(value))
         _check(lt.cublasLtMatmulPreferenceSetAttribute(preference, c_int(name), byref(value), size))

@@ -68,10 +68,11 @@ extern "C" __global__ void global_norm_final_v2(double* norm, const double* part
     if (threadIdx.x == 0) norm[0] = sqrt(total);
 }
 
-// 1e-6 as in PyTorch's clip_grad_norm_
+// 1e-6 as in PyTorch's clip_grad_norm_. A norm that is not finite gives NaN, with which AdamW changes nothing.
 extern "C" __global__ void clip_factor_v1(float* factor, const double* norm, double max_norm)
 {
-    factor[0] = norm[0] > max_norm ? max_norm / (norm[0] + 1e-6) : 1.0;
+    double finite = norm[0] - norm[0];  // 0, or NaN
+    factor[0] = finite + (norm[0] > max_norm ? max_norm / (norm[0] + 1e-6) : 1.0);
 }
 
 extern "C" __global__ void scale_v1(float* values, float factor, int n)

@@ -29,6 +29,7 @@ def global_norm(grads, version=None):
 def clip_factor(factor, norm, max_norm):
     """*factor, float32 (1,), by which gradients of that norm, float64 (1,), come down to max_norm; 1 if they are below.
 
+    NaN for a norm that is not finite; `adamw_update_by` then leaves everything as it is. max_norm may be infinity.
     Both arrays are on the device, so that a training step does not wait for the norm.
     """
     kernel("norm", "clip_factor_v1")((1,), (1,), (factor, norm, np.float64(max_norm)))
