@@ -16,11 +16,12 @@ from llmc import cuda
 from llmc.flat_buffer import Scratch
 
 FOLDER = Path(__file__).parent
-LAYERS = tuple(sorted(path.stem for path in FOLDER.glob("*.cu")))
+SOURCES = tuple(sorted(path.stem for path in FOLDER.glob("*.cu")))
+LAYERS = tuple(name for name in SOURCES if (FOLDER / f"{name}.py").exists())  # the others are parts of a layer
 
 
 def source(layer: str) -> str:
-    """The text of <layer>.cu."""
+    """The text of <layer>.cu, or of a further file of a layer: source("matmul_tiles")."""
     return (FOLDER / f"{layer}.cu").read_text(encoding="utf-8")
 
 

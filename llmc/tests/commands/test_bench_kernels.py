@@ -18,7 +18,7 @@ from llmc.bench.kernels.cases import SMALL, Case, Numbers, Sizes
 from llmc.bench.kernels.versions import Version, versions
 from llmc.commands import bench
 from llmc.errors import UserError
-from llmc.kernels import LAYERS, cublas, matmul, source
+from llmc.kernels import SOURCES, cublas, matmul, source
 
 ROOT = Path(__file__).resolve().parents[3]
 on_gpu = pytest.mark.skipif(cuda.device() != "gpu", reason="needs a GPU")
@@ -50,7 +50,7 @@ def test_every_version_is_right(function, sizes):
 
 @on_emulator
 def test_every_kernel_of_every_file_is_launched(monkeypatch):
-    there = {name for layer in LAYERS for name in re.findall(r"__global__ .*?(\w+)\([a-z]", source(layer))}
+    there = {name for layer in SOURCES for name in re.findall(r"__global__ .*?(\w+)\([a-z]", source(layer))}
     launched = set()
 
     def launch(self, grid, block, args, shared_mem=0):

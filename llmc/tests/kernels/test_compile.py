@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from llmc.kernels import LAYERS, source
+from llmc.kernels import SOURCES, source
 
 ARCHITECTURES = ("sm_75", "compute_80", "compute_86", "compute_89", "sm_90")  # compute_: only to PTX, which is quicker
 
@@ -47,7 +47,7 @@ def needs_nvrtc():
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("layer", SOURCES)
 def test_compiles(layer, architecture):
     assert compile_log(source(layer), f"-arch={architecture}", "-std=c++17") == ""
 
