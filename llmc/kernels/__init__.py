@@ -9,6 +9,7 @@ Nothing here waits for the GPU, and nothing is allocated but scratch memory, onc
 """
 
 import os
+import re
 from functools import cache
 from pathlib import Path
 
@@ -16,12 +17,15 @@ from llmc import cuda
 from llmc.flat_buffer import Scratch
 
 FOLDER = Path(__file__).parent
+INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
 LAYERS = tuple(sorted(path.stem for path in FOLDER.glob("*.cu")))
+MODULES = tuple(layer for layer in LAYERS if (FOLDER / f"{layer}.py").exists())  # they launch the other files too
 
 
 def source(layer: str) -> str:
-    """The text of <layer>.cu."""
-    return (FOLDER / f"{layer}.cu").read_text(encoding="utf-8")
+    """The text of <layer>.cu, with the text of each <name>.cuh that it includes."""
+    text = (FOLDER / f"{layer}.cu").read_text(encoding="utf-8")
+    return INCLUDE.sub(lambda found: (FOLDER / found[1]).read_text(encoding="utf-8"), text)
 
 
 def kernel(layer: str, name: str, defines: str = ""):

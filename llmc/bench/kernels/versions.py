@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from llmc import cuda
 from llmc.errors import UserError
-from llmc.kernels import LAYERS
+from llmc.kernels import MODULES
 
 
 class Version(NamedTuple):
@@ -36,9 +36,11 @@ def versions(name="all") -> list[Version]:
     The library's products are among them only on a GPU. Raises UserError for a name that does not exist.
     """
     found = []
-    for layer in LAYERS:
-        for function, last in import_module(f"llmc.kernels.{layer}").VERSIONS.items():
+    for layer in MODULES:
+        module = import_module(f"llmc.kernels.{layer}")
+        for function, last in module.VERSIONS.items():
             numbers = [*range(1, last + 1)] + [None] * (layer == "matmul" and cuda.device() == "gpu")
+            numbers += [getattr(module, "TENSOR_CORES", {}).get(function)] if cuda.device() == "gpu" else []
             found += [Version(layer, function, number) for number in numbers]
     wanted = [v for v in found if name in ("all", v.layer, v.function, v.name)]
     if not wanted:
