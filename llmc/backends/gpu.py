@@ -17,6 +17,8 @@ from llmc import cuda
 from llmc.cuda import recorder
 from llmc.errors import UserError
 from llmc.kernels import adamw, attention, classifier, cublas, encoder, gelu, layernorm, matmul, norm, residual
+from llmc.kernels import attention_backward as attention_back
+from llmc.kernels import attention_cached as attention_decoding
 from llmc.kernels import encoder_backward as encoder_back
 from llmc.kernels import gelu_backward as gelu_back
 from llmc.kernels import layernorm_backward as layernorm_back
@@ -120,8 +122,8 @@ matmul_backward = _newest(matmul.matmul_backward)
 gelu_forward = _newest(gelu.gelu_forward)
 gelu_backward = _newest(gelu_back.gelu_backward)
 attention_forward = _newest(attention.attention_forward)
-attention_backward = _newest(attention.attention_backward)
-attention_cached = _newest(attention.attention_cached)
+attention_backward = _newest(attention_back.attention_backward)
+attention_cached = _newest(attention_decoding.attention_cached)
 fused_classifier = _newest(classifier.fused_classifier)
 scale = _newest(norm.scale)
 adamw_update = _newest(adamw.adamw_update)

@@ -9,6 +9,7 @@ Nothing here waits for the GPU, and nothing is allocated but scratch memory, onc
 """
 
 import os
+import re
 from functools import cache
 from pathlib import Path
 
@@ -16,13 +17,15 @@ from llmc import cuda
 from llmc.flat_buffer import Scratch
 
 FOLDER = Path(__file__).parent
+INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
 SOURCES = tuple(sorted(path.stem for path in FOLDER.glob("*.cu")))
 LAYERS = tuple(name for name in SOURCES if (FOLDER / f"{name}.py").exists())  # the others are parts of a layer
 
 
 def source(layer: str) -> str:
-    """The text of <layer>.cu, or of a further file of a layer: source("matmul_tiles")."""
-    return (FOLDER / f"{layer}.cu").read_text(encoding="utf-8")
+    """The text of <layer>.cu, or of a further file of a layer, with the text of each <name>.cuh that it includes."""
+    text = (FOLDER / f"{layer}.cu").read_text(encoding="utf-8")
+    return INCLUDE.sub(lambda found: (FOLDER / found[1]).read_text(encoding="utf-8"), text)
 
 
 def kernel(layer: str, name: str, defines: str = ""):

@@ -112,3 +112,52 @@ def on_cpu(name, result, a, b, M, N, K, bias=None):
         np.matmul(a, b, out=result)  # (M, N)
     if bias is not None:
         result += bias  # (M, N)
+
+
+# ----------------------------------------------------------------------------------------- attention with all its scores
+
+
+def attention_scores(p, qkv):
+    """*p (B, NH, T, T) = q · kᵀ / √hs for all pairs, later keys included; qkv (B, T, 3C)."""
+    B, NH, T, _ = p.shape
+    hs = qkv.shape[-1] // 3 // NH
+    q, k, _ = _heads(qkv, NH)
+    if cuda.device() == "emulator":
+        np.matmul(q, k.swapaxes(-1, -2), out=p)  # (B, NH, T, T)
+        p *= np.float32(hs**-0.5)
+        return
+    row = qkv.shape[-1]
+    for b in range(B):  # all heads of a sequence are hs numbers apart
+        _batched((1, k[b], row, hs), (0, q[b], row, hs), (p[b], T, T * T), (T, T, hs), NH, alpha=hs**-0.5)
+
+
+def attention_values(out, p, qkv):
+    """*out (B, T, C) = p · v; p (B, NH, T, T), qkv (B, T, 3C)."""
+    B, NH, T, _ = p.shape
+    hs = qkv.shape[-1] // 3 // NH
+    v = _heads(qkv, NH)[2]
+    heads = out.reshape(B, T, NH, hs).transpose(0, 2, 1, 3)  # (B, NH, T, hs), a view
+    if cuda.device() == "emulator":
+        heads[...] = p @ v  # (B, NH, T, hs)
+        return
+    for b in range(B):
+        _batched((0, v[b], qkv.shape[-1], hs), (0, p[b], T, T * T), (heads[b], NH * hs, hs), (hs, T, T), NH)
+
+
+def _heads(qkv, NH):
+    """q, k, v: (B, NH, T, hs) each, views of qkv (B, T, 3C)."""
+    B, T, C = qkv.shape
+    return qkv.reshape(B, T, 3, NH, C // 3 // NH).transpose(2, 0, 3, 1, 4)
+
+
+def _batched(first, second, target, sizes, count, alpha=1.0):
+    """`count` products on the current stream. Factors: (transposed?, array, numbers from row to row, to the next one)."""
+    from cupy.cuda import cublas, device
+
+    numbers = np.array([alpha, 0.0], np.float32)
+    compute = COMPUTE_32F_FAST_TF32 if _tf32 else COMPUTE_32F
+    cublas.gemmStridedBatchedEx(
+        *(device.get_cublas_handle(), first[0], second[0], *sizes, numbers.ctypes.data),
+        *(first[1].data.ptr, R_32F, first[2], first[3], second[1].data.ptr, R_32F, second[2], second[3]),
+        *(numbers.ctypes.data + 4, target[0].data.ptr, R_32F, target[1], target[2], count, compute, DEFAULT),
+    )

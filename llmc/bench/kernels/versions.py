@@ -43,8 +43,10 @@ def versions(name="all") -> list[Version]:
     """
     found = []
     for layer in LAYERS:
-        for function, last in import_module(f"llmc.kernels.{layer}").VERSIONS.items():
+        module = import_module(f"llmc.kernels.{layer}")
+        for function, last in module.VERSIONS.items():
             numbers = [*range(1, last + 1)] + [None] * (layer == "matmul" and cuda.device() == "gpu")
+            numbers += [getattr(module, "TENSOR_CORES", {}).get(function)] if cuda.device() == "gpu" else []
             found += [Version(layer, function, number) for number in numbers]
     wanted = [v for v in found if name in ("all", v.layer, v.function, v.name)]
     if not wanted:

@@ -12,7 +12,7 @@ from llmc.backends import get_backend, reference
 from llmc.bench.step import training_step
 from llmc.config import GPT2Config
 from llmc.errors import UserError
-from llmc.kernels import attention, classifier, cublas, matmul
+from llmc.kernels import attention, attention_backward, classifier, cublas, matmul
 from llmc.model import GPT2
 from llmc.parity.cases import CASES
 from llmc.sampling import generate
@@ -163,7 +163,7 @@ def test_attention(T, hs, version):
     mine, logsum, *_ = call(attention.attention_forward, nans(B, T, C), nans(B, NH, T), qkv, NH, version)
     assert np.abs(mine - out).max() <= TOLERANCE * np.abs(out).max()
     arguments = (nans(B, T, 3 * C), dout, mine, logsum, qkv, NH, version)
-    gradient = call(attention.attention_backward, *arguments)[0]
+    gradient = call(attention_backward.attention_backward, *arguments)[0]
     assert np.abs(gradient - dqkv).max() <= TOLERANCE * np.abs(dqkv).max()
 
 
