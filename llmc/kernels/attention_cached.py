@@ -15,6 +15,7 @@ def attention_cached(out, cache, qkv, NH, start, version=None):
     """*out: attention of positions start … start + n - 1; their keys and values join those in +cache.
 
     out: float32 (B, n, C). cache: float32 (2, B, NH, maxT, hs). qkv: float32 (B, n, 3C). All are C-contiguous.
+    start: a number, or int32 (1,) where kernels run, for a launch that is recorded and repeated, with n = 1.
     version: 1 or 2, None is the last; arrays that do not begin at multiples of 16 bytes take 1. Raises UserError if
     B · NH · n is too large.
     """
@@ -23,13 +24,13 @@ def attention_cached(out, cache, qkv, NH, start, version=None):
     check_rows(B, NH, n)
     version = version or VERSIONS["attention_cached"]
     aligned = hs % 4 or all(address_of(array) % 16 == 0 for array in (cache, qkv))
-    if version == 2 and aligned and (start or n == 1):
+    if version == 2 and aligned and (n == 1 or start):
         _split(out, cache, qkv, NH, start)
         return
-    sizes = [np.int32(size) for size in (B, n, NH, hs, start, maxT)]
+    sizes = *(np.int32(size) for size in (B, n, NH, hs)), _on_device(start), np.int32(maxT)
     keep = kernel("attention_cached", "attention_cached_keep_v1", f"HS={hs}")
     keep((blocks_at_once(B * n * 2 * C),), (THREADS,), (cache, qkv, *sizes))
-    if version == 2 and start == 0:  # nothing is in the cache: plain attention
+    if version == 2 and n > 1 and start == 0:  # nothing is in the cache: plain attention
         attention_forward(out, scratch("stats", (B, NH, n)), qkv, NH)
         return
     attend = kernel("attention_cached", "attention_cached_v1", f"HS={hs}")
