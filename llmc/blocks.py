@@ -44,15 +44,16 @@ def activation_table(config, B, T, stats=None) -> list[Tensor]:
     ]
 
 
-def gradient_table(config, B, T) -> list[Tensor]:
-    """Gradients of activations. `dresidual` flows through all layers; the others are overwritten in each."""
+def gradient_tables(config, B, T) -> tuple[list[Tensor], list[Tensor]]:
+    """Gradients of activations: those with memory of their own, and those in the memory of the logits, used up by then.
+
+    `dresidual` flows through all layers; the others are overwritten in each. With few tokens in the vocabulary, all have
+    memory of their own.
+    """
     C = config.C
-    return [
-        Tensor("dresidual", (B, T, C)),
-        Tensor("dbtc", (B, T, C)),
-        Tensor("dqkv", (B, T, 3 * C)),
-        Tensor("dfch", (B, T, 4 * C)),
-    ]
+    narrow = [Tensor("dresidual", (B, T, C)), Tensor("dbtc", (B, T, C))]
+    wide = [Tensor("dqkv", (B, T, 3 * C)), Tensor("dfch", (B, T, 4 * C))]
+    return (narrow, wide) if config.Vp >= 7 * C else (narrow + wide, [])
 
 
 def forward(be, config, params, acts, attend):
@@ -87,7 +88,8 @@ def _norm_before(l, config, params, acts):
 def backward(be, config, params, grads, acts, dacts, tokens):
     """Add to grads what reaches the parameters from dacts["dbtc"] (B, T, C), the gradient of acts["lnf"].
 
-    params, grads, acts, dacts: FlatBuffers; the last two of `activation_table` (with stats) and `gradient_table`.
+    params, grads, acts: FlatBuffers, the last one of `activation_table` (with stats) · dacts: what `gradient_tables`
+    lists, by name.
     """
     dresidual = dacts["dresidual"]  # (B, T, C): the gradient of the residual stream, from the last layer to the first
     be.zero(dresidual)

@@ -26,15 +26,20 @@ class FlatBuffer(Mapping):
 
     def __init__(self, backend, dtype, table=()):
         self.backend, self.dtype, self.table = backend, dtype, table
-        self._flat, self._views, self._layers = None, {}, {}
+        self._flat, self._inside, self._views, self._layers = None, None, {}, {}
 
-    def allocate(self, table=None):
-        """Use this table from now on (None: the present one), and allocate if it needs more memory. Returns self."""
+    def allocate(self, table=None, inside=None):
+        """Use this table from now on (None: the present one), and allocate if it needs more memory. Returns self.
+
+        inside: an array, large enough, whose memory the tensors share; then nothing is allocated.
+        """
         table = self.table if table is None else table
-        if self._views and table == self.table:
+        if self._views and table == self.table and inside is self._inside:
             return self
-        needed = sum(prod(tensor.shape) for tensor in table)
-        if self._flat is None or self._flat.size < needed:
+        self._inside, needed = inside, sum(prod(tensor.shape) for tensor in table)
+        if inside is not None:
+            self._flat = inside.reshape(-1)
+        elif self._flat is None or self._flat.size < needed:
             self._views, self._layers, self._flat = {}, {}, None  # free the old array before allocating the new one
             self._flat = self.backend.zeros(needed, self.dtype)
         self.table, self._views, self._layers, start = table, {}, {}, 0

@@ -31,7 +31,7 @@ def training_tables(config, backend, B, T) -> dict:
         "AdamW m": weights,
         "AdamW v": weights,
         f"activations (B={B}, T={T})": activation_table(config, get_backend(backend), B, T),
-        "gradients of activations": blocks.gradient_table(config, B, T),
+        "gradients of activations": blocks.gradient_tables(config, B, T)[0],
     }
 
 
@@ -51,6 +51,7 @@ class GPT2:
         self.params = self._buffer(self.table).allocate()
         self.grads, self.m, self.v = (self._buffer(self.table) for _ in range(3))
         self._acts, self._dacts = self._buffer(), self._buffer()  # activations; their gradients, reused by every layer
+        self._inside_logits = self._buffer()  # the rest of their gradients
         self.t = 0  # AdamW steps taken
         self._places = {}  # tokens, targets and the norm where the backend computes
         self._batch = None  # (tokens, (B, T)) between forward and backward
@@ -74,7 +75,7 @@ class GPT2:
         """Allocate everything that a training step at (B, T) touches, so that the step itself allocates no buffer."""
         self.config.check_sequence_length(T)
         self._acts.allocate(activation_table(self.config, self.backend, B, T))
-        self._dacts.allocate(blocks.gradient_table(self.config, B, T))
+        self._dacts.allocate(blocks.gradient_tables(self.config, B, T)[0])
         for buffer in (self.grads, self.m, self.v):
             buffer.allocate()
 
@@ -211,8 +212,9 @@ class GPT2:
             )
         tokens, (B, T) = self._batch
         self._batch = None  # logits hold a gradient that is used up
-        dacts = self._dacts.allocate(blocks.gradient_table(self.config, B, T))
-        arrays = self.params.flat, self.grads_flat, self._acts.flat, dacts.flat, tokens
+        own, shared = blocks.gradient_tables(self.config, B, T)
+        dacts = {**self._dacts.allocate(own), **self._inside_logits.allocate(shared, self._acts["logits"])}
+        arrays = self.params.flat, self.grads_flat, self._acts.flat, self._dacts.flat, tokens
         self._repeat(("backward", B, T), arrays, lambda: self._backward(dacts, tokens))
 
     def _backward(self, dacts, tokens):

@@ -125,9 +125,7 @@ def _turn(runner):
     return ms, host
 
 
-HEAD = (
-    f"{'B':>3} {'T':>5} {'numbers':<8} {'who':<16} {'ms':>8} {'tokens/s':>10} {'speed':>7} {'memory':>8} {'host':>8}"
-)
+HEAD = f"{'B':>3} {'T':>5} {'numbers':<8} {'who':<16} {'ms':>8} {'tokens/s':>10} {'speed':>7} {'memory':>8} {'host':>8}"
 
 
 def line(row) -> str:

@@ -30,6 +30,9 @@ def add_arguments(parser):
         metavar="B",
         help="race torch.compile on the GPU instead, with each of these batch sizes",
     )
+    parser.add_argument(
+        "--profile", action="store_true", help="a step on the GPU by function and kernel, with floors, instead"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
@@ -39,6 +42,8 @@ def run(args) -> int:
         return _kernels(args.kernels, args.json)
     if args.race:
         return _race(args)
+    if args.profile:
+        return _profile(args)
     get_backend(args.backend)
     check_step(preset(args.preset), args.batch_size, args.sequence_length, args.backend)
     sizes = dict(B=args.batch_size, T=args.sequence_length, steps=args.steps)
@@ -81,6 +86,16 @@ def _race(args) -> int:
             print(*([HEAD] if rows == found else []), *map(line, found), sep="\n", flush=True)
     if args.json:
         print(json.dumps(rows, indent=1))
+    return 0
+
+
+def _profile(args) -> int:
+    """Print where a step on the GPU spends its time; always 0."""
+    from llmc.bench.gpu_profile import profile, text
+
+    check_step(preset(args.preset), args.batch_size, args.sequence_length, "cuda")
+    result = profile(args.preset, B=args.batch_size, T=args.sequence_length)
+    print(json.dumps(result, indent=1) if args.json else text(result))
     return 0
 
 

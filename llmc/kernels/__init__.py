@@ -10,6 +10,7 @@ Nothing here waits for the GPU, and nothing is allocated but scratch memory, onc
 
 import os
 import re
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -33,7 +34,43 @@ def kernel(layer: str, name: str, defines: str = ""):
 
     defines: macros that the file leaves to its caller, "HS=64". For speed, launches are checked only if LLMC_CHECK=1.
     """
-    return _function(layer, name, defines, cuda.device(), os.environ.get("LLMC_CHECK") == "1")
+    function = _function(layer, name, defines, cuda.device(), os.environ.get("LLMC_CHECK") == "1")
+    return function if _watcher is None else _Watched(name, function)
+
+
+_watcher = None
+
+
+@contextmanager
+def watched(watcher):
+    """Inside the block, watcher(name, launch) is called in place of every launch(), and makes it."""
+    global _watcher
+    _watcher = watcher
+    try:
+        yield
+    finally:
+        _watcher = None
+
+
+def seen(name, launch):
+    """launch(), or what the watcher makes of it: for launches that are not made by a kernel of ours."""
+    return launch() if _watcher is None else _watcher(name, launch)
+
+
+class _Watched:
+    """A kernel whose launches go through the watcher."""
+
+    def __init__(self, name, function):
+        self.__dict__.update(_name=name, _function=function)
+
+    def __call__(self, *arguments, **named):
+        return _watcher(self._name, lambda: self._function(*arguments, **named))
+
+    def __getattr__(self, name):
+        return getattr(self._function, name)
+
+    def __setattr__(self, name, value):
+        setattr(self._function, name, value)
 
 
 @cache

@@ -15,7 +15,7 @@ from warnings import warn
 import numpy as np
 
 from llmc import cuda
-from llmc.kernels import cublaslt, matmul_row, scratch
+from llmc.kernels import cublaslt, matmul_row, scratch, seen
 from llmc.kernels.transpose import transpose
 
 PRODUCTS = {  # name: (k runs through memory in a, in b, the result is added to)
@@ -72,7 +72,7 @@ def on_gpu(name, result, a, b, M, N, K, bias=None):
     first = cublaslt.Factor(b.data.ptr, K if b_runs else N, b_runs)
     second = cublaslt.Factor(a.data.ptr, K if a_runs else M, not a_runs)
     multiply = cublaslt.multiply if recordable() else _by_cupy
-    multiply(result, first, second, N, M, K, compute=compute, add=add, bias=bias)
+    seen("cuBLAS", lambda: multiply(result, first, second, N, M, K, compute=compute, add=add, bias=bias))
 
 
 def _along_k(a, b, K):

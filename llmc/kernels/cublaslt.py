@@ -14,7 +14,6 @@ from ctypes import byref, c_float, c_int, c_int64, c_size_t, c_uint32, c_uint64,
 from functools import cache
 from typing import NamedTuple
 
-from llmc import cuda
 from llmc.kernels import scratch
 
 WORKSPACE = 32 << 20  # bytes, what NVIDIA advises for its largest GPUs
@@ -81,6 +80,8 @@ def multiply(result, first, second, rows, columns, k, *, compute, add=False, bia
 
     result, bias: CuPy arrays · first, second: Factors · compute: a cublasComputeType_t.
     """
+    from cupy.cuda import get_current_stream
+
     lt, handle = library()
     there, vector = result.data.ptr, 0 if bias is None else bias.data.ptr
     together = first.address | second.address | there  # as aligned as the least aligned of the three
@@ -90,8 +91,7 @@ def multiply(result, first, second, rows, columns, k, *, compute, add=False, bia
     factors = ONE, first.address, plan.first, second.address, plan.second, ONE if add else ZERO
     results = there, plan.result, there, plan.result
     workspace = scratch("cublas", (WORKSPACE // 4,)).data.ptr
-    stream = cuda.xp.cuda.get_current_stream().ptr
-    space = ctypes.addressof(plan.choice), workspace, WORKSPACE, stream
+    space = ctypes.addressof(plan.choice), workspace, WORKSPACE, get_current_stream().ptr
     _check(lt.cublasLtMatmul(handle, plan.description, *factors, *results, *space))
 
 
