@@ -45,7 +45,7 @@ def activation_table(config, B, T, stats=None) -> list[Tensor]:
 
 
 def gradient_tables(config, B, T) -> tuple[list[Tensor], list[Tensor]]:
-    """Gradients of activations: those with memory of their own, and those in the memory of the logits, used up by then.
+    """Gradients of activations: those with memory of their own, and those that share the logits', which are used up.
 
     `dresidual` flows through all layers; the others are overwritten in each. With few tokens in the vocabulary, all have
     memory of their own.

@@ -13,7 +13,7 @@ from functools import wraps
 
 import numpy as np
 
-from llmc import cuda
+from llmc import cuda, kernels
 from llmc.cuda import recorder
 from llmc.errors import UserError
 from llmc.kernels import adamw, attention, classifier, cublas, encoder, gelu, layernorm, matmul, norm, residual
@@ -22,7 +22,6 @@ from llmc.kernels import attention_cached as attention_decoding
 from llmc.kernels import encoder_backward as encoder_back
 from llmc.kernels import gelu_backward as gelu_back
 from llmc.kernels import layernorm_backward as layernorm_back
-from llmc.kernels import scratch, scratch_moves
 
 synchronize = cuda.synchronize  # waits until everything launched so far is done; for clocks
 later = cuda.asnumpy_later  # for numbers that are read when more has been launched
@@ -74,7 +73,7 @@ def repeat(key, arrays, work):
     if os.environ.get("LLMC_CHECK") == "1" or (multiply == "library" and not (_on_gpu() and cublas.recordable())):
         work()
     else:
-        recorder.repeat((key, multiply, cublas.tf32(), scratch_moves()), arrays, work)
+        recorder.repeat((key, multiply, cublas.tf32(), kernels.scratch_moves()), arrays, work)
 
 
 def _on_gpu():
@@ -83,7 +82,7 @@ def _on_gpu():
 
 def adamw_settings(**numbers):
     """The numbers of an AdamW step, on the device: always the same array, float32 (7,), which each call overwrites."""
-    settings = scratch("adamw settings", (7,))
+    settings = kernels.scratch("adamw settings", (7,))
     settings[...] = cuda.asarray(adamw.settings(**numbers))
     return settings
 

@@ -54,9 +54,10 @@ class EventBackend:
 
 
 def profile(name, *, B, T) -> dict:
-    """{"step_ms": …, "rows": [...]}, slowest function first, each followed by its kernels. Raises UserError without a GPU.
+    """{"step_ms": …, "rows": [...]}: the slowest function first, each followed by its kernels.
 
     A row: function, kernel (None in the function's own row), calls, ms, floor_ms (None where there is none), share.
+    Raises UserError without a GPU.
     """
     if cuda.device() != "gpu":
         raise UserError("a profile by kernel needs a GPU; `llmc bench` without --profile works anywhere.")

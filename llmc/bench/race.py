@@ -132,6 +132,6 @@ def line(row) -> str:
     """A row as text; speed is relative to the best peer."""
     ratio = "" if row["ratio"] is None else f"{row['ratio']:.2f}x"
     return (
-        f"{row['B']:3} {row['T']:5} {row['numbers']:<8} {row['who']:<16} {row['ms']:8.2f} {row['tokens_per_s']:10,.0f} {ratio:>7}"
-        f" {row['memory_gb']:5.1f} GB {row['host_ms']:5.1f} ms"
+        f"{row['B']:3} {row['T']:5} {row['numbers']:<8} {row['who']:<16} {row['ms']:8.2f} {row['tokens_per_s']:10,.0f}"
+        f" {ratio:>7} {row['memory_gb']:5.1f} GB {row['host_ms']:5.1f} ms"
     )

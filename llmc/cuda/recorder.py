@@ -23,6 +23,16 @@ def graphs(on=None) -> bool:
     return _on
 
 
+def recorded() -> int:
+    """How many graphs there are."""
+    return sum(graph is not None for graph in _graphs.values())
+
+
+def forget():
+    """Forget all graphs: what is repeated is recorded again."""
+    _graphs.clear()
+
+
 def repeat(key, arrays, work):
     """work(), which makes the same launches each time it is called with the same key and the same arrays.
 
@@ -35,7 +45,7 @@ def repeat(key, arrays, work):
     key = key, tuple((array.data.ptr, array.size) for array in arrays)
     if key not in _graphs:
         if len(_graphs) == MOST:
-            _graphs.clear()
+            forget()
         work()
         _graphs[key] = None
         return None

@@ -308,49 +308,6 @@ def test_no_kernel_of_a_step_gets_a_diagnosis(monkeypatch):
 # ------------------------------------------------------------------------------------------------ on a GPU only
 
 
-class Staged:
-    """The cuda backend, with tokens that are already on the device."""
-
-    def __init__(self, *arrays):
-        self.there = {array.tobytes(): cuda.asarray(array) for array in arrays}
-
-    def __getattr__(self, name):
-        return getattr(cuda_backend, name)
-
-    def from_numpy(self, array):
-        return self.there[array.tobytes()]
-
-
-@on_gpu
-def test_a_step_does_not_wait_for_the_gpu(own_products):
-    """A stream that is being captured cannot be waited for, and what was captured can be run again.
-
-    With our own products: CuPy refuses cuBLAS during a capture.
-    """
-    model = small_model()
-    losses = [training_step(model, X, Y) for _ in range(3)]
-    model, stream = small_model(), cuda.xp.cuda.Stream(non_blocking=True)
-    model.allocate(*X.shape)
-    model.backend = Staged(X, Y)
-
-    def step():
-        model.forward(X, Y, dloss=1.0, wait=False)
-        model.backward()
-        model.update(1e-4, zero_grad=True)
-
-    cuda.synchronize()  # the new stream does not wait for the old one by itself
-    with stream:
-        step()  # allocates and compiles
-        stream.synchronize()
-        assert model.mean_loss() == losses[0]
-        stream.begin_capture()
-        step()
-        graph = stream.end_capture()
-        graph.launch(stream)
-        stream.synchronize()
-        assert model.mean_loss() == losses[1]
-
-
 @on_gpu
 def test_a_step_allocates_nothing():
     model = small_model()
