@@ -1,4 +1,4 @@
-"""`llmc bench`: what a training step costs here; how close every CUDA kernel comes to its limit; a race of GPU steps."""
+"""`llmc bench`: what a training step costs here, and on a GPU its profile, its race with PyTorch, and every kernel."""
 
 import json
 
