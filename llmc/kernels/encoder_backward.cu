@@ -20,10 +20,9 @@ typedef unsigned long long Key;
 const unsigned ALL = 0xffffffff;  // all 32 lanes of a warp take part
 const int THREADS = 256;          // of a block in v2: eight warps
 const int RUN = 2048;             // keys that a block sorts
-const int LANES = 8;              // threads that look for the place of one key
 const int SEGMENT = 16;           // sorted positions of which a block adds up the rows
-const int AHEAD = 8;              // of them under way at a time
-const int WARPS = 8;              // that add up the shares of a run
+const int AHEAD = 4;              // of them under way at a time
+const int WARPS = 8;              // of a block in which they share the runs of keys, or the shares of a run of tokens
 const Key LAST = ~0ull;           // fills the last run
 
 extern "C" __global__ void encoder_backward_v1(float* dwte, float* dwpe, const float* dout, const int* tokens, int B,
@@ -122,14 +121,19 @@ __device__ int smaller(const Key* run, Key key)
     return count + (run[count] < key);
 }
 
-// The place of a key among all keys is the number of smaller ones: sorted (N,). LANES neighbours share the runs.
+// The place of a key among all keys is the number of smaller ones: sorted (N,). Block (32, WARPS): neighbouring keys for
+// the lanes, which therefore look at the same places of a run; the warps share the runs.
 extern "C" __global__ void encoder_backward_merge_v3(Key* sorted, const Key* runs, int count)
 {
-    int thread = blockIdx.x * blockDim.x + threadIdx.x, place = 0;
-    Key key = runs[thread / LANES];
-    for (int r = thread % LANES; r < count; r += LANES) place += smaller(runs + (size_t)r * RUN, key);
-    for (int gap = LANES / 2; gap > 0; gap /= 2) place += __shfl_xor_sync(ALL, place, gap);
-    if (thread % LANES == 0 && key != LAST) sorted[place] = key;
+    __shared__ int counts[WARPS][32];
+    int lane = threadIdx.x, warp = threadIdx.y, place = 0;
+    Key key = runs[blockIdx.x * 32 + lane];
+    for (int r = warp; r < count; r += WARPS) place += smaller(runs + (size_t)r * RUN, key);
+    counts[warp][lane] = place;
+    __syncthreads();
+    if (warp > 0 || key == LAST) return;
+    for (int w = 1; w < WARPS; w++) place += counts[w][lane];
+    sorted[place] = key;
 }
 
 __device__ int token_of(Key key) { return (int)(key >> 32); }
