@@ -6,9 +6,10 @@ v3  a row is kept in shared memory, and while its gradient is written, the next 
 
 Shapes: logits (N, Vp), targets (N,) int32, losses (N,). Of a row, the first V numbers count; the padding gets zeros.
 The probabilities are never stored. The first pass over a row finds its maximum and its sum of exponentials at once
-(online softmax, Milakov & Gimelshein 2018), the second replaces it. In v1 and v2 a row is read twice and written once, 12
-bytes per logit, and part of the second reading comes from the cache; with backward == 0 there is no second pass. v3 is
-for training only, and for rows that fit in shared memory (GPT-2's take 196 of an H200's 227 KB): 8 bytes per logit.
+(online softmax, Milakov & Gimelshein 2018), the second replaces it. v1 and v2 read a row twice and write it once, 12
+bytes per logit, and part of the second reading comes from the cache; with backward == 0 there is no second pass. v3
+moves 8 bytes per logit. It is for training only, and for rows that fit in shared memory: GPT-2's take 196 KB of the 227 that
+an H200 has.
 */
 
 const unsigned ALL = 0xffffffff;         // all 32 lanes of a warp take part
