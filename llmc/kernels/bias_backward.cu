@@ -3,7 +3,7 @@
 v1  one thread per column: neighbours read neighbours, but there are only C threads
 v2  rows shared by the warps of many blocks: a block adds up its rows in shared memory, then uses one atomic per column
 v3  two stages in a fixed order: blocks write their sums to scratch memory, and a second kernel adds those up
-v4  128-bit loads, with eight of them under way in each thread
+v4  v3 with 128-bit loads, several of them under way in each thread
 
 Atomics add in whatever order the blocks arrive, so v2 rounds differently in each run; the others do not.
 dout is read once: 4 bytes per element, and one addition. partial (chunks, C).
@@ -26,7 +26,9 @@ __device__ float sum_of_rows(const float* dout, int c, int N, int C)
 {
     __shared__ float sums[ROWS][32];
     float total = 0.0f;
-    for (int n = blockIdx.y * ROWS + threadIdx.y; n < N && c < C; n += gridDim.y * ROWS) total += dout[(size_t)n * C + c];
+    for (int n = blockIdx.y * ROWS + threadIdx.y; n < N && c < C; n += gridDim.y * ROWS) {
+        total += dout[(size_t)n * C + c];
+    }
     sums[threadIdx.y][threadIdx.x] = total;
     __syncthreads();
     for (int k = 1; k < ROWS && threadIdx.y == 0; k++) total += sums[k][threadIdx.x];

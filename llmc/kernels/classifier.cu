@@ -6,9 +6,10 @@ v3  a row is kept in shared memory, and while its gradient is written, the next 
 
 Shapes: logits (N, Vp), targets (N,) int32, losses (N,). Of a row, the first V numbers count; the padding gets zeros.
 The probabilities are never stored. The first pass over a row finds its maximum and its sum of exponentials at once
-(online softmax, Milakov & Gimelshein 2018), the second replaces it. In v1 and v2 a row is read twice and written once, 12
-bytes per logit, and part of the second reading comes from the cache; with backward == 0 there is no second pass. v3 is
-for training only, and for rows that fit in shared memory (GPT-2's take 196 of an H200's 227 KB): 8 bytes per logit.
+(online softmax, Milakov & Gimelshein 2018), the second replaces it. v1 and v2 read a row twice and write it once, 12
+bytes per logit, and part of the second reading comes from the cache; with backward == 0 there is no second pass. v3
+moves 8 bytes per logit. It is for training only, and for rows that fit in shared memory: GPT-2's take 196 KB of the 227 that
+an H200 has.
 */
 
 const unsigned ALL = 0xffffffff;         // all 32 lanes of a warp take part
@@ -26,35 +27,26 @@ __device__ void add(Seen& s, float x)
     s.top = higher;
 }
 
-__device__ void merge(Seen& s, Seen other)
+// What the 32 lanes of a warp have seen, together; every lane gets it.
+__device__ Seen merge_warp(Seen s)
 {
-    float higher = fmaxf(s.top, other.top);
-    s.total = s.total * expf(s.top - higher) + other.total * expf(other.top - higher);
-    s.top = higher;
+    float top = s.top;
+    for (int gap = 16; gap > 0; gap /= 2) top = fmaxf(top, __shfl_xor_sync(ALL, top, gap));
+    float total = s.total * expf(s.top - top);
+    for (int gap = 16; gap > 0; gap /= 2) total += __shfl_xor_sync(ALL, total, gap);
+    return {top, total};
 }
 
-__device__ void merge_warp(Seen& s)
+// The same for a block of whole warps; slots (32,) lies in shared memory, and each call needs its own.
+__device__ Seen merge_block(Seen s, Seen* slots)
 {
-    for (int gap = 16; gap > 0; gap /= 2) {
-        merge(s, {__shfl_xor_sync(ALL, s.top, gap), __shfl_xor_sync(ALL, s.total, gap)});
-    }
-}
-
-// Merges what the threads of a block of whole warps have seen; every thread gets it.
-__device__ Seen merge_block(Seen s)
-{
-    __shared__ float tops[32], totals[32];  // one of each warp
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    merge_warp(s);
-    if (lane == 0) {
-        tops[warp] = s.top;
-        totals[warp] = s.total;
-    }
+    s = merge_warp(s);
+    if (lane == 0) slots[warp] = s;
     __syncthreads();
     s = {LOWEST, 0.0f};
-    if (lane < blockDim.x / 32) s = {tops[lane], totals[lane]};
-    merge_warp(s);
-    return s;
+    if (lane < blockDim.x / 32) s = slots[lane];
+    return merge_warp(s);
 }
 
 // dloss * (p - onehot) of the logit at v, zero in the padding.
@@ -67,12 +59,13 @@ __device__ float gradient(float logit, int v, int V, int target, float top, floa
 extern "C" __global__ void __launch_bounds__(1024)
     fused_classifier_v1(float* losses, float* logits, const int* targets, int V, int Vp, float dloss, int backward)
 {
+    __shared__ Seen slots[32];  // one of each warp
     int row = blockIdx.x, target = targets[row];
     logits += (size_t)row * Vp;  // (Vp,)   size_t: N * Vp may exceed 2^31
     float of_target = logits[target];
     Seen s = {LOWEST, 0.0f};
     for (int v = threadIdx.x; v < V; v += blockDim.x) add(s, logits[v]);
-    s = merge_block(s);  // has a barrier: from here on the row may be overwritten
+    s = merge_block(s, slots);  // has a barrier: from here on the row may be overwritten
     if (threadIdx.x == 0) losses[row] = logf(s.total) + s.top - of_target;
     if (!backward) return;
     float scale = dloss / s.total;
@@ -84,6 +77,7 @@ extern "C" __global__ void __launch_bounds__(1024)
 extern "C" __global__ void __launch_bounds__(1024)
     fused_classifier_v2(float* losses, float* logits, const int* targets, int V, int Vp, float dloss, int backward)
 {
+    __shared__ Seen slots[32];  // one of each warp
     int row = blockIdx.x, target = targets[row];
     logits += (size_t)row * Vp;  // (Vp,)
     bool aligned = (size_t)logits % 16 == 0;  // 128-bit accesses need addresses that are multiples of 16
@@ -99,7 +93,7 @@ extern "C" __global__ void __launch_bounds__(1024)
         s.top = higher;
     }
     for (int v = 4 * whole + threadIdx.x; v < V; v += blockDim.x) add(s, logits[v]);
-    s = merge_block(s);
+    s = merge_block(s, slots);
     if (threadIdx.x == 0) losses[row] = logf(s.total) + s.top - of_target;
     if (!backward) return;
     float scale = dloss / s.total;
@@ -133,6 +127,8 @@ __device__ void add(Seen& s, float4 x, int v, int V)
                                                   + (__expf(x.z - higher) + __expf(x.w - higher)));
     s.top = higher;
 }
+
+__device__ float element(float4 x, int k) { return k == 0 ? x.x : k == 1 ? x.y : k == 2 ? x.z : x.w; }
 
 // The gradients of four logits, of which the first is v.
 __device__ float4 gradient(float4 x, int v, int V, int target, float top, float scale, float dloss)
@@ -171,22 +167,21 @@ extern "C" __global__ void __launch_bounds__(1024) fused_classifier_v3(float* lo
                                                                        int N, int V, int Vp, float dloss)
 {
     extern __shared__ float4 kept[];  // (Vp / 4,) of the row whose turn is next
-    int quads = Vp / 4, row = blockIdx.x, target = targets[row];
+    __shared__ Seen slots[2][32];     // of this row and of the next, in turns
+    int quads = Vp / 4, row = blockIdx.x, target = targets[row], turn = 0;
     Seen seen = {LOWEST, 0.0f};
     for (int q = threadIdx.x; q < quads; q += blockDim.x) {
         kept[q] = reinterpret_cast<const float4*>(logits + (size_t)row * Vp)[q];
         add(seen, kept[q], 4 * q, V);
     }
-    for (; row < N; row += gridDim.x) {
+    for (; row < N; row += gridDim.x, turn ^= 1) {
         int next = row + gridDim.x < N ? row + gridDim.x : row;  // the last one fetches itself, for nobody
         const float4* there = reinterpret_cast<const float4*>(logits + (size_t)next * Vp);  // (Vp / 4,)
-        float* here = logits + (size_t)row * Vp;                                            // (Vp,)
+        float4* here = reinterpret_cast<float4*>(logits + (size_t)row * Vp);                // (Vp / 4,)
         float4 fetched[AHEAD], coming[AHEAD];
         fetch(fetched, there, threadIdx.x, quads);
-        float of_target = here[target];
         int next_target = targets[next];
-        Seen all = merge_block(seen);  // has a barrier: from here on the row may be overwritten
-        if (threadIdx.x == 0) losses[row] = logf(all.total) + all.top - of_target;
+        Seen all = merge_block(seen, slots[turn]);
         float scale = dloss / all.total;
         seen = {LOWEST, 0.0f};
         for (int first = threadIdx.x; first < quads; first += AHEAD * blockDim.x) {
@@ -198,11 +193,11 @@ extern "C" __global__ void __launch_bounds__(1024) fused_classifier_v3(float* lo
                 float4 x = kept[q];  // each thread takes back the numbers that it put there itself
                 kept[q] = fetched[k];
                 add(seen, fetched[k], 4 * q, V);
-                reinterpret_cast<float4*>(here)[q] = gradient(x, 4 * q, V, target, all.top, scale, dloss);
+                if (q == target / 4) losses[row] = logf(all.total) + all.top - element(x, target % 4);
+                here[q] = gradient(x, 4 * q, V, target, all.top, scale, dloss);
                 fetched[k] = coming[k];
             }
         }
         target = next_target;
-        __syncthreads();  // all threads have read what merge_block keeps in shared memory
     }
 }

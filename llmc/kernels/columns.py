@@ -18,8 +18,7 @@ def chunks_of(N) -> int:
 
 
 def chunks_that_fill(N, across) -> int:
-    """Chunks for N rows where each has `across` blocks: half of what the GPU holds at once, with rows for all
-    warps."""
+    """Chunks for N rows if each has `across` blocks: half of what the GPU holds at once, and rows for all warps."""
     check_rows(N)
     return max(1, min(4 * multiprocessors(cuda.device()) // across, ceil_div(N, ROWS)))
 

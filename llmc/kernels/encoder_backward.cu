@@ -4,13 +4,14 @@ v1  atomics: one thread per element of dout adds it to both
 v2  owners: the block of a token's first occurrence looks for the others and adds up all its rows
 v3  sorted buckets: positions sorted by token; a block adds up a segment of them, whatever tokens it holds
 
-A token that occurs twice has two rows for one place. Atomics add them in any order, and each run of v1 rounds differently.
-In v2 and v3 the rows of a token are added in a fixed order, so that equal runs give equal bits.
-v2 needs no sorting, but each of its blocks reads all earlier tokens: N^2 reads in all, and a frequent token, which has
-many rows, keeps one block busy for long. v3 divides the sorted positions into segments of equal length. Of a run of equal
-tokens that goes on in the next segments, each of those writes its share to scratch memory, and a last kernel adds them up.
-v2 and v3 read dout twice: in the order of the tokens for dwte, in the order of the positions for dwpe. No single order
-serves both sums, and a gradient of 100 MB does not stay in the cache in between: that is 4 bytes more per element.
+A token that occurs twice has two rows for one place. Atomics add them in any order, so that each run of v1 rounds
+differently. v2 and v3 add in a fixed order: equal runs give equal bits.
+v2 needs no sorting, but each of its blocks reads all earlier tokens, N^2 in all, and a frequent token, which has many
+rows, keeps one block busy for long. v3 divides the sorted positions into segments of equal length. Where a run of equal
+tokens goes on in the next segments, each of those writes its share to scratch memory, and a last kernel adds them up.
+v2 and v3 read dout twice: in the order of the tokens for dwte, in the order of the positions for dwpe. No order serves
+both sums, and a gradient of 100 MB does not stay in the cache in between: that is 4 bytes more per element than the 12
+to 4 that are needed (12 if all tokens are different, 4 if there is only one).
 N = B*T positions. A key is a token and its position, (token << 32) + n: no two are equal, so any way to sort gives the
 same order.
 */
@@ -19,11 +20,10 @@ typedef unsigned long long Key;
 
 const unsigned ALL = 0xffffffff;  // all 32 lanes of a warp take part
 const int THREADS = 256;          // of a block in v2: eight warps
-const int RUN = 2048;             // keys that a block sorts
-const int LANES = 8;              // threads that look for the place of one key
+const int RUN = 1024;             // keys that a block sorts
 const int SEGMENT = 16;           // sorted positions of which a block adds up the rows
-const int AHEAD = 8;              // of them under way at a time
-const int WARPS = 8;              // that add up the shares of a run
+const int AHEAD = 2;              // of them under way at a time
+const int WARPS = 8;              // of a block in which they share the runs of keys, or the shares of a run of tokens
 const Key LAST = ~0ull;           // fills the last run
 
 extern "C" __global__ void encoder_backward_v1(float* dwte, float* dwpe, const float* dout, const int* tokens, int B,
@@ -87,7 +87,8 @@ extern "C" __global__ void encoder_backward_positions_v2(float* dwpe, const floa
 // ------------------------------------------------------------------------------------------ v3: sort, then add
 
 // Each block sorts RUN keys in shared memory (bitonic sort, Batcher 1968): runs (blocks, RUN), each in rising order.
-extern "C" __global__ void __launch_bounds__(1024) encoder_backward_sort_v3(Key* runs, const int* tokens, int N)
+extern "C" __global__ void __launch_bounds__(RUN / 2)
+    encoder_backward_sort_v3(Key* runs, const int* tokens, int N)
 {
     __shared__ Key keys[RUN];
     int start = blockIdx.x * RUN;
@@ -95,10 +96,12 @@ extern "C" __global__ void __launch_bounds__(1024) encoder_backward_sort_v3(Key*
         int n = start + i;
         keys[i] = n < N ? ((Key)tokens[n] << 32) + n : LAST;
     }
+    __syncthreads();
     for (int size = 2; size <= RUN; size *= 2) {          // sorted pieces of this size will be there next,
         for (int gap = size / 2; gap > 0; gap /= 2) {      // rising and falling in turns
-            __syncthreads();
-            int i = 2 * threadIdx.x - (threadIdx.x & (gap - 1)), other = i + gap;  // 1024 pairs for 1024 threads
+            if (gap < 32) __syncwarp();  // a warp has 64 keys, and exchanges only those since gap was 32
+            else __syncthreads();
+            int i = 2 * threadIdx.x - (threadIdx.x & (gap - 1)), other = i + gap;  // a pair for each thread
             bool rising = (i & size) == 0;
             Key low = keys[i], high = keys[other];
             if ((low > high) == rising) {
@@ -122,14 +125,19 @@ __device__ int smaller(const Key* run, Key key)
     return count + (run[count] < key);
 }
 
-// The place of a key among all keys is the number of smaller ones: sorted (N,). LANES neighbours share the runs.
+// The place of a key among all keys is the number of smaller ones: sorted (N,). Block (32, WARPS): neighbouring keys for
+// the lanes, which therefore look at the same places of a run; the warps share the runs.
 extern "C" __global__ void encoder_backward_merge_v3(Key* sorted, const Key* runs, int count)
 {
-    int thread = blockIdx.x * blockDim.x + threadIdx.x, place = 0;
-    Key key = runs[thread / LANES];
-    for (int r = thread % LANES; r < count; r += LANES) place += smaller(runs + (size_t)r * RUN, key);
-    for (int gap = LANES / 2; gap > 0; gap /= 2) place += __shfl_xor_sync(ALL, place, gap);
-    if (thread % LANES == 0 && key != LAST) sorted[place] = key;
+    __shared__ int counts[WARPS][32];
+    int lane = threadIdx.x, warp = threadIdx.y, place = 0;
+    Key key = runs[blockIdx.x * 32 + lane];
+    for (int r = warp; r < count; r += WARPS) place += smaller(runs + (size_t)r * RUN, key);
+    counts[warp][lane] = place;
+    __syncthreads();
+    if (warp > 0 || key == LAST) return;
+    for (int w = 1; w < WARPS; w++) place += counts[w][lane];
+    sorted[place] = key;
 }
 
 __device__ int token_of(Key key) { return (int)(key >> 32); }
@@ -193,8 +201,8 @@ __device__ int segments_of(const Key* sorted, int token, int next, int N)
     return low;
 }
 
-// The run that begins in a segment and goes on in the next ones: the shares that those have written. Block (32, WARPS): a
-// number or quad for each lane; the warps share the shares, and warp 0 adds what they have found, in order.
+// The run that begins in a segment and goes on in the next ones: the shares that those have written. Block (32, WARPS):
+// a number or quad for each lane; the warps divide the shares among them, and warp 0 adds what they have found, in order.
 template <typename T>
 __device__ void add_shares(T* dwte, const T* partial, const Key* sorted, int N, int n, T (*sums)[32])
 {

@@ -7,7 +7,7 @@ from llmc.kernels.pointwise import THREADS, aligned, blocks_for
 from llmc.kernels.reductions import ROWS, WARP
 
 VERSIONS = {"encoder_backward": 3}
-RUN, LANES, SEGMENT = 2048, 8, 16  # as in encoder_backward.cu
+RUN, SEGMENT = 1024, 16  # as in encoder_backward.cu
 
 
 def encoder_backward(dwte, dwpe, dout, tokens, version=None):
@@ -38,7 +38,7 @@ def _sorted(tokens):
     count = ceil_div(N, RUN)
     runs, keys = scratch("encoder runs", (count, RUN), "uint64"), scratch("encoder keys", (N,), "uint64")
     _launch("sort_v3")((count,), (RUN // 2,), (runs, tokens, np.int32(N)))
-    _launch("merge_v3")((count * RUN * LANES // THREADS,), (THREADS,), (keys, runs, np.int32(count)))
+    _launch("merge_v3")((count * RUN // WARP,), (WARP, ROWS), (keys, runs, np.int32(count)))
     return keys
 
 

@@ -5,14 +5,14 @@ dx += rstd * (dnorm - mean(dnorm) - norm * mean(dnorm * norm))        dw += sum 
 v1  one warp per row; every row adds its C numbers to dw and to db by atomics
 v2  shared partials: a block adds up many rows in shared memory, and uses atomics on dw and db once, at its end
 v3  scratch per block: a block writes its sums to a place of its own, and a second kernel adds those up
-v4  two stages in a fixed order: no atomics at all; one kernel for dx, one for the partial sums of columns, one for dw, db
+v4  two stages in a fixed order, without atomics: a kernel for dx, one for partial sums of columns, one for dw and db
 v5  one reading: a lane keeps the sums of its columns in registers, 128-bit loads and stores; the last kernel as in v3
 
 dx sums along rows, dw and db along columns. v4 therefore reads x and dout twice, v1 to v3 and v5 only once.
-The residual stream forks before every layernorm, and the gradients of both branches add: that addition is fused into all
-versions, as dx +=. So x, dout and dx are read once and dx is written once: 16 bytes per element.
-Atomics add in whatever order the threads arrive, so v1, v2 and v3 round differently in each run (v3 by its shared memory
-alone). v4 and v5 add in a fixed order: equal runs give equal bits.
+The residual stream forks before every layernorm, and the gradients of both branches add: all versions do that addition
+too, as dx +=. So x, dout and dx are read once and dx is written once: 16 bytes per element.
+Atomics add in whatever order the threads arrive, so v1, v2 and v3 round differently in each run (v3 by those in shared
+memory). v4 and v5 add in a fixed order: equal runs give equal bits.
 Shapes: x, dout, dx (N, C), w, dw, db (C,), mean, rstd (N,), partial (blocks, 2, C).
 */
 

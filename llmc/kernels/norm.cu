@@ -11,9 +11,9 @@ v2  four numbers per thread by 128-bit loads and stores
 clip_factor: what AdamW has to multiply the gradients by so that their norm is at most max_norm, on the device: nothing
 waits for the norm.
 
-Floating-point addition is not associative: atomics come in any order, and v1 gives a different norm in each run. A thread
-adds four squares in float and then goes on in double: a long float32 sum would lose the small ones, but doubles are slow on
-most GPUs, so only every fourth addition is one. n is below 2^31 - 2^20, so that loops in int do not overflow.
+Floating-point addition is not associative: atomics come in any order, and v1 gives a different norm in each run. A
+thread adds four squares in float and then goes on in double: a long float32 sum would lose the small ones, but doubles
+are slow on most GPUs, so only every fourth addition is one. n is below 2^31 - 2^20, so loops in int do not overflow.
 */
 
 const unsigned ALL = 0xffffffff;  // all 32 lanes of a warp take part

@@ -18,7 +18,7 @@ from llmc.bench.kernels.cases import SMALL, Case, Numbers, Sizes
 from llmc.bench.kernels.versions import Version, versions
 from llmc.commands import bench
 from llmc.errors import UserError
-from llmc.kernels import SOURCES, cublas, matmul, source
+from llmc.kernels import SOURCES, cublas, matmul, norm, source
 
 ROOT = Path(__file__).resolve().parents[3]
 on_gpu = pytest.mark.skipif(cuda.device() != "gpu", reason="needs a GPU")
@@ -59,7 +59,10 @@ def test_every_kernel_of_every_file_is_launched(monkeypatch):
 
     monkeypatch.setattr(checks.Inspected, "__call__", launch)
     for function in FUNCTIONS:
+        checks.check(versions(function), SMALL)
         checks.check(versions(function), AWKWARD["odd"])
+    with checks.inspected(norm):
+        norm.clip_factor(np.ones(1, np.float32), np.ones(1), 1.0)
     assert there - launched == set() and len(there) > 40
 
 
