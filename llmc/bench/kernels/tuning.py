@@ -22,18 +22,19 @@ from llmc.kernels import cublas, matmul
 from llmc.kernels.tiling import TILES, Tile
 
 SETS = 3  # of arrays that take turns, so that a product does not find its own in the cache
+COUNTS = ("sectors", "bank_conflicts", "barriers")  # of all launches, on the emulator
 REGISTERS, SHARED = 65_536, 227 << 10  # of a multiprocessor: registers, bytes
 
 
 def candidates() -> list[Tile]:
-    """Some tiles that a GPU of compute capability 8.0 or more has room for."""
+    """Some tiles that a GPU of compute capability 8.0 or more has room for, each with as many blocks as there is."""
     threads, lanes, warps = ((8, 8), (12, 8), (8, 12), (16, 8), (8, 16)), ((8, 4), (4, 8)), ((2, 2), (4, 2), (2, 4))
     found = []
-    for (TM, TN), (down, across), (high, wide), BK in product(threads, lanes, warps, (8, 16)):
+    for (TM, TN), (down, across), (high, wide), BK, stages in product(threads, lanes, warps, (8, 16), (2, 3)):
         WM, WN = TM * down, TN * across
-        sizes = dict(BM=high * WM, BN=wide * WN, BK=BK, WM=WM, WN=WN, TM=TM, TN=TN)
-        found += [Tile(**sizes, STAGES=stages, BLOCKS=512 // (32 * high * wide)) for stages in (2, 3)]
-    return [tile for tile in found if not problem(tile)]
+        tiles = [Tile(high * WM, wide * WN, BK, WM, WN, TM, TN, stages, blocks) for blocks in (4, 3, 2, 1)]
+        found += [tile for tile in tiles if not problem(tile)][:1]
+    return found
 
 
 def problem(tile) -> str | None:
@@ -78,14 +79,12 @@ def tune(name, M, N, K, tiles=TILES, parts=(1,)) -> list[dict]:
 
 def table(rows) -> str:
     """The rows of `tune` as text."""
-    measured = ("us", "tflop_s", "share") if "us" in rows[0] else ("sectors", "bank_conflicts", "barriers")
+    measured = ("us", "tflop_s", "share") if "us" in rows[0] else COUNTS
     lines = [" ".join(f"{word:>6}" for word in (*Tile._fields, "parts")) + "".join(f"{word:>15}" for word in measured)]
     for row in rows:
-        sizes = (
-            " ".join(f"{n:6}" for n in row["tile"]) if row["tile"] else f"{'the library':>{7 * len(Tile._fields) - 1}}"
-        )
-        numbers = "".join(f"{row[word]:15,.2f}" for word in measured)
-        lines.append(f"{sizes} {row['parts']:6}{numbers}{'' if row['right'] else '  WRONG'}")
+        sizes = [f"{n:6}" for n in row["tile"]] if row["tile"] else [f"{'the library':>{7 * len(Tile._fields) - 1}}"]
+        numbers = "".join(f"{row[word]:15,.2f}" if "us" in row else f"{row[word]:15,}" for word in measured)
+        lines.append(" ".join([*sizes, f"{row['parts']:6}"]) + numbers + ("" if row["right"] else "  WRONG"))
     return "\n".join(lines)
 
 
@@ -118,7 +117,5 @@ def _row(name, sets, expected, sizes, tile, parts) -> dict:
     row = {"tile": tile, "parts": parts, "right": difference(mine, expected) <= AGREE}
     if cuda.device() == "gpu":
         return row | {"us": microseconds([partial(launch, *arrays) for arrays in sets])}
-    counts = {
-        word: sum(getattr(report, word) for report in reports) for word in ("sectors", "bank_conflicts", "barriers")
-    }
+    counts = {word: sum(getattr(report, word) for report in reports) for word in COUNTS}
     return row | counts | {"right": row["right"] and all(report.ok for report in reports)}
