@@ -47,8 +47,7 @@ def activation_table(config, B, T, stats=None) -> list[Tensor]:
 def gradient_tables(config, B, T) -> tuple[list[Tensor], list[Tensor]]:
     """Gradients of activations: those with memory of their own, and those that share the logits', which are used up.
 
-    `dresidual` flows through all layers; the others are overwritten in each. With a small vocabulary, all have memory of
-    their own.
+    `dresidual` flows through all layers; the others are overwritten in each. With a small vocabulary, nothing is shared.
     """
     C = config.C
     narrow = [Tensor("dresidual", (B, T, C)), Tensor("dbtc", (B, T, C))]

@@ -17,7 +17,7 @@ _on = os.environ.get("LLMC_GRAPHS", "1") == "1"
 
 
 def graphs(on=None) -> bool:
-    """Whether repeated work is recorded on a GPU; with an argument, from now on. The results are the same either way."""
+    """Whether repeated work is recorded on a GPU; with an argument, from now on. The results are the same."""
     global _on
     _on = _on if on is None else bool(on)
     return _on
@@ -66,6 +66,7 @@ def _recorded(work):
         except Exception as error:
             with suppress(cupy.cuda.runtime.CUDARuntimeError):
                 stream.end_capture()
-            warn(f"this cannot be recorded into a CUDA graph and runs without one, a little slower: {error}")
+            text = f"this cannot be recorded into a CUDA graph and runs without one, a little slower: {error}"
+            warn(text, stacklevel=3)
             return work
         return stream.end_capture().launch

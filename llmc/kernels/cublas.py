@@ -53,7 +53,8 @@ def recordable() -> bool:
     """Whether products can be recorded into a CUDA graph. If not, for want of cuBLASLt, a warning says so, once."""
     found = cublaslt.library() is not None
     if not found:
-        warn("cuBLASLt is not where CuPy's cuBLAS is, so training runs without CUDA graphs, a little slower.")
+        text = "cuBLASLt is not where CuPy's cuBLAS is, so training runs without CUDA graphs, a little slower."
+        warn(text, stacklevel=2)
     return found
 
 
@@ -114,7 +115,7 @@ def on_cpu(name, result, a, b, M, N, K, bias=None):
         result += bias  # (M, N)
 
 
-# ----------------------------------------------------------------------------------------- attention with all its scores
+# ---------------------------------------------------------------------------------------- attention with all its scores
 
 
 def attention_scores(p, qkv):
@@ -151,7 +152,7 @@ def _heads(qkv, NH):
 
 
 def _batched(first, second, target, sizes, count, alpha=1.0):
-    """`count` products on the current stream. Factors: (transposed?, array, numbers from row to row, to the next one)."""
+    """`count` products on the current stream. Factors: (transposed?, array, numbers from row to row, to the next)."""
     from cupy.cuda import cublas, device
 
     numbers = np.array([alpha, 0.0], np.float32)

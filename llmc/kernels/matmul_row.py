@@ -16,8 +16,8 @@ def fits(x, w) -> bool:
 def matmul_row(out, x, w, b=None, version=None):
     """*out = w · x + b.
 
-    out: float32 (N,). x: float32 (K,). w: float32 (N, K). b: float32 (N,) or None. All are C-contiguous, in any shape of
-    that size, and `fits` is true of x and w.
+    out: float32 (N,). x: float32 (K,). w: float32 (N, K). b: float32 (N,) or None. All are C-contiguous; only the sizes
+    of out and x matter, not their shapes. `fits` is true of x and w.
     """
     N, K = w.shape
     arguments = (out, x, w, x if b is None else b, np.int32(N), np.int32(K), np.int32(b is not None))

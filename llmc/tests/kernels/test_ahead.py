@@ -186,8 +186,8 @@ def test_work_is_recorded_the_second_time_and_found_by_key_and_arrays(graphs):
     for _ in range(5):
         recorder.repeat("key", [array], lambda: add(array))
     assert len(calls) == 2 and array.tolist() == [5, 5, 5] and recorder.recorded() == 1
-    for key, to in (("key", other), ("another", array)):
-        recorder.repeat(key, [to], lambda: add(to))
+    recorder.repeat("key", [other], lambda: add(other))
+    recorder.repeat("another", [array], lambda: add(array))
     assert len(calls) == 4 and recorder.recorded() == 1
 
 
