@@ -45,9 +45,9 @@ def activation_table(config, B, T, stats=None) -> list[Tensor]:
 
 
 def gradient_tables(config, B, T) -> tuple[list[Tensor], list[Tensor]]:
-    """Gradients of activations: those with memory of their own, and those that share the logits', which are used up.
+    """Gradients of activations: those with memory of their own, and those that share the logits' memory.
 
-    `dresidual` flows through all layers; the others are overwritten in each. With a small vocabulary, nothing is shared.
+    `dresidual` flows through all layers; the others are overwritten in each. With a small vocabulary nothing is shared.
     """
     C = config.C
     narrow = [Tensor("dresidual", (B, T, C)), Tensor("dbtc", (B, T, C))]
