@@ -23,7 +23,7 @@ __device__ void update(float& p, float g, float& m, float& v, const Settings& s)
     g = __fmul_rn(g, s.factor);  // rounded as if it had been stored in between: bit for bit what norm.cu's scale gives
     m += s.rate1 * (g - m);
     v += s.rate2 * (g * g - v);
-    p = s.keep * p - s.step * m / (sqrtf(v) * s.root + s.eps);
+    p = fmaf(s.keep, p, -s.step * m / (sqrtf(v) * s.root + s.eps));  // spelled out: all kernels here round alike
 }
 
 extern "C" __global__ void adamw_update_v1(float* params, float* grads, float* m, float* v, int n, float step,

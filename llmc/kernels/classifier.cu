@@ -8,8 +8,8 @@ Shapes: logits (N, Vp), targets (N,) int32, losses (N,). Of a row, the first V n
 The probabilities are never stored. The first pass over a row finds its maximum and its sum of exponentials at once
 (online softmax, Milakov & Gimelshein 2018), the second replaces it. v1 and v2 read a row twice and write it once, 12
 bytes per logit, and part of the second reading comes from the cache; with backward == 0 there is no second pass. v3
-moves 8 bytes per logit. It is for training only, and for rows that fit in shared memory: GPT-2's take 196 KB of the 227 that
-an H200 has.
+moves 8 bytes per logit. It is for training only, and for rows that fit in shared memory: GPT-2's take 196 KB of the 227
+that an H200 has.
 */
 
 const unsigned ALL = 0xffffffff;         // all 32 lanes of a warp take part
@@ -112,8 +112,8 @@ extern "C" __global__ void __launch_bounds__(1024)
 
 // ------------------------------------------------------------------------------------------ v3: one reading
 
-// Four numbers at once, of which the first is logit v of the row: what lies at V and above is padding. __expf is one
-// multiplication and one instruction of the special function unit; expf, which is a little more exact, takes thrice that.
+// Four numbers at once, of which the first is logit v of the row: what lies at V and above is padding. __expf is a
+// multiplication and one instruction of the special function unit; expf is a little more exact and takes thrice as long.
 __device__ void add(Seen& s, float4 x, int v, int V)
 {
     if (v + 3 >= V) {  // at the end of the row

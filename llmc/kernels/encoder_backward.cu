@@ -10,8 +10,8 @@ v2 needs no sorting, but each of its blocks reads all earlier tokens, N^2 in all
 rows, keeps one block busy for long. v3 divides the sorted positions into segments of equal length. Where a run of equal
 tokens goes on in the next segments, each of those writes its share to scratch memory, and a last kernel adds them up.
 v2 and v3 read dout twice: in the order of the tokens for dwte, in the order of the positions for dwpe. No order serves
-both sums, and a gradient of 100 MB does not stay in the cache in between: that is 4 bytes more per element than the 12
-to 4 that are needed (12 if all tokens are different, 4 if there is only one).
+both sums, and a gradient of 100 MB does not stay in the cache in between: that is 4 bytes more per element than the 4
+to 12 that are needed (4 if there is only one token, 12 if all are different).
 N = B*T positions. A key is a token and its position, (token << 32) + n: no two are equal, so any way to sort gives the
 same order.
 */
@@ -125,8 +125,8 @@ __device__ int smaller(const Key* run, Key key)
     return count + (run[count] < key);
 }
 
-// The place of a key among all keys is the number of smaller ones: sorted (N,). Block (32, WARPS): neighbouring keys for
-// the lanes, which therefore look at the same places of a run; the warps share the runs.
+// The place of a key among all keys is the number of smaller ones: sorted (N,). Block (32, WARPS): the lanes have
+// neighbouring keys, and therefore look at the same places of a run; the warps divide the runs among them.
 extern "C" __global__ void encoder_backward_merge_v3(Key* sorted, const Key* runs, int count)
 {
     __shared__ int counts[WARPS][32];
@@ -202,7 +202,7 @@ __device__ int segments_of(const Key* sorted, int token, int next, int N)
 }
 
 // The run that begins in a segment and goes on in the next ones: the shares that those have written. Block (32, WARPS):
-// a number or quad for each lane; the warps divide the shares among them, and warp 0 adds what they have found, in order.
+// a number or quad for each lane; the warps divide the shares among them, and warp 0 adds what they found, in order.
 template <typename T>
 __device__ void add_shares(T* dwte, const T* partial, const Key* sorted, int N, int n, T (*sums)[32])
 {
