@@ -45,9 +45,9 @@ def agrees(name, M, N, K, launch):
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", PRODUCTS)
-def test_sizes_that_no_tile_and_no_four_divides(name, version):
-    for M, N, K in [(1, 1, 1), (3, 5, 7), (17, 131, 9), (131, 33, 34)]:
-        agrees(name, M, N, K, lambda *arrays: matmul._product(name, *arrays, N, K, version))
+@pytest.mark.parametrize("M, N, K", [(1, 1, 1), (3, 5, 7), (17, 131, 9), (131, 33, 34), (60, 132, 36)])
+def test_sizes_that_no_tile_divides(M, N, K, name, version):
+    agrees(name, M, N, K, lambda *arrays: matmul._product(name, *arrays, N, K, version))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -62,9 +62,9 @@ def test_rows_that_begin_anywhere(version):
 @pytest.mark.parametrize("parts", [1, 3, 50])
 @pytest.mark.parametrize("tile", [*TILES, SMALL], ids=lambda tile: f"{tile.BM}x{tile.BN}")
 @pytest.mark.parametrize("name", PRODUCTS)
-def test_every_tile_and_every_number_of_parts(name, tile, parts):
-    for M, N, K in [(100, 136, 44), (33, 35, 31)]:
-        agrees(name, M, N, K, lambda *arrays: matmul.in_warp_tiles(name, *arrays, M, N, K, tile=tile, parts=parts))
+@pytest.mark.parametrize("M, N, K", [(100, 136, 44), (33, 35, 31)])
+def test_every_tile_and_every_number_of_parts(M, N, K, name, tile, parts):
+    agrees(name, M, N, K, lambda *arrays: matmul.in_warp_tiles(name, *arrays, M, N, K, tile=tile, parts=parts))
 
 
 @pytest.mark.parametrize("parts", [1, 4])
@@ -113,10 +113,11 @@ def test_parts_are_chosen_on_the_emulator_too(monkeypatch):
     assert seen[0] > 1
 
 
-def test_a_tile_of_our_own_is_chosen_where_it_leaves_less_idle():
-    """(4096, 768) is 128 tiles of 128 x 192, one for each of 132 multiprocessors, but 192 of 128 x 128."""
+def test_the_tile_is_chosen_that_leaves_the_least_idle():
+    """(4096, 768) has 192 tiles of 128 x 128 for the 264 blocks of 132 multiprocessors, and 258 of 96 x 128."""
     tile, parts = tiling.choose(4096, 768, 768, 132)
-    assert (tile.blocks(4096, 768) * parts, tile.BN) == (128, 192)
+    assert (tile.blocks(4096, 768) * parts, tile.BM) == (258, 96)
+    assert tiling.choose(4096, 4096, 4096, 132) == (TILES[0], 1)
 
 
 # ------------------------------------------------------------------------------------------------------------- limits
@@ -140,18 +141,15 @@ def test_arrays_that_32_bits_cannot_count_are_refused(version):
         matmul.matmul_backward(x, w, None, out, x, w, version=version)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", [1, 2, 9])
 def test_more_rows_than_a_grid_has_along_y(version, monkeypatch):
     """65,535 blocks of 16 rows were the limit of version 1: 1,048,560."""
     monkeypatch.setenv("LLMC_CHECK", "0")
     rows = 1_048_576 + 3
-    x, w = draw(rows).reshape(1, rows, 1), draw(2, seed=1).reshape(2, 1)
-    out = cuda.asarray(np.full((1, rows, 2), np.nan, np.float32))
+    x, w = draw(rows).reshape(1, rows, 1), draw(1, seed=1).reshape(1, 1)
+    out = cuda.asarray(np.full((1, rows, 1), np.nan, np.float32))
     matmul.matmul_forward(out, x, w, None, version=version)
-    np.testing.assert_array_equal(cuda.asnumpy(out)[0], cuda.asnumpy(x)[0] * cuda.asnumpy(w).T)
-    dx = cuda.asarray(np.full((1, 2, rows), np.nan, np.float32))
-    matmul._product("matmul_backward_input", dx, w, x, rows, 1, version)  # as many columns
-    np.testing.assert_array_equal(cuda.asnumpy(dx)[0], cuda.asnumpy(w) * cuda.asnumpy(x)[0].T)
+    np.testing.assert_array_equal(cuda.asnumpy(out), cuda.asnumpy(x) * cuda.asnumpy(w)[0])
 
 
 # -------------------------------------------------------------------------------------------------------------- tuner
@@ -170,7 +168,7 @@ def test_all_candidates_can_work():
         (dict(BM=120), "warps of 32"),
         (dict(STAGES=1), "STAGES at least 2"),
         (dict(BM=64, BN=64, WM=32, WN=32, TM=16, TN=2), "multiples of 4"),
-        (dict(BM=64, BK=4), "equally"),
+        (dict(BN=192, WN=48, TM=8, TN=12, BLOCKS=1), "equally"),
         (dict(BLOCKS=3), "registers"),
         (dict(BK=32, STAGES=4), "shared memory"),
     ],
