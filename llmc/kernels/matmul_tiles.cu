@@ -3,7 +3,8 @@ how numbers get into shared memory, and from there into registers.
 
 v6  128-bit loads and stores: a quarter of the instructions
 v7  no bank conflicts: rows of a tile are 4 numbers longer than they must be, and a thread's 8 results lie 4 and 4
-v8  cp.async: the next slice is copied in the background, past the registers, while the threads compute with this one
+v8  two buffers: the next slice is on its way while the threads compute with this one, in the background with cp.async
+    where it is copied as it lies, in registers where it must be turned; one barrier per slice instead of two
 
 Shapes, products and the macros A_RUNS, B_RUNS and ADD: see matmul.cu. WORD is the number of floats per access to memory:
 4 where every row of a, b and the result begins at a multiple of 16 bytes, else 1.
@@ -31,20 +32,28 @@ __device__ float4 four(const float* from, int left)
                        left > 2 ? from[2] : 0.0f, left > 3 ? from[3] : 0.0f);
 }
 
-// Fetch tile[k][i] = element (first + i, start + k), four neighbours in memory at a time.
-template <int WIDTH>
-__device__ void fetch(float (*tile)[WIDTH], const float* a, int first, int start, int n, int K, bool runs)
+// The quad of a slice that belongs to this thread, of 256 for 128 * 8 / 4: its k and its row of the result. It has four
+// neighbours in memory, which are four k of a row, or four rows.
+__device__ int quad_k(bool runs) { return runs ? threadIdx.x % (DEPTH / 4) * 4 : threadIdx.x / (TILE / 4); }
+__device__ int quad_row(bool runs) { return runs ? threadIdx.x / (DEPTH / 4) : threadIdx.x % (TILE / 4) * 4; }
+
+// The elements (first + row, start + k) of that quad.
+__device__ float4 load(const float* a, int first, int start, int n, int K, bool runs)
 {
-    int j = threadIdx.x;  // 256 threads for 128 * 8 / 4 quads
-    if (runs) {
-        int i = j / (DEPTH / 4), k = j % (DEPTH / 4) * 4;  // four k of one row: they go to four rows of the tile
-        float4 v = four(a + (size_t)(first + i) * K + start + k, first + i < n ? K - start - k : 0);
+    int k = start + quad_k(runs), i = first + quad_row(runs);
+    if (runs) return four(a + (size_t)i * K + k, i < n ? K - k : 0);
+    return four(a + (size_t)k * n + i, k < K ? n - i : 0);
+}
+
+// Put them into tile[k][row].
+template <int WIDTH>
+__device__ void put(float (*tile)[WIDTH], float4 v, bool runs)
+{
+    int k = quad_k(runs), i = quad_row(runs);
+    if (runs)
         tile[k][i] = v.x, tile[k + 1][i] = v.y, tile[k + 2][i] = v.z, tile[k + 3][i] = v.w;
-    } else {
-        int k = j / (TILE / 4), i = j % (TILE / 4) * 4;
-        float4 v = four(a + (size_t)(start + k) * n + first + i, start + k < K ? n - first - i : 0);
+    else
         *reinterpret_cast<float4*>(&tile[k][i]) = v;
-    }
 }
 
 // Where the first and the second four results of a thread begin, of 16 threads side by side.
@@ -106,8 +115,8 @@ __device__ void product(float* result, const float* a, const float* b, int M, in
     alignas(16) float sums[8][8] = {};
     for (int k0 = 0; k0 < K; k0 += DEPTH) {
         __syncthreads();  // all threads are done with the slices of the round before
-        fetch(as, a, m0, k0, M, K, A_RUNS);
-        fetch(bs, b, n0, k0, N, K, B_RUNS);
+        put(as, load(a, m0, k0, M, K, A_RUNS), A_RUNS);
+        put(bs, load(b, n0, k0, N, K, B_RUNS), B_RUNS);
         __syncthreads();
         multiply<APART>(sums, as, bs, row, column);
     }
@@ -129,7 +138,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) matmul_v7(float* result
     product<true, TILE + 4>(result, a, b, M, N, K);
 }
 
-// ------------------------------------------------------------------------------------------------------ cp.async: v8
+// ---------------------------------------------------------------------------------------------------- two buffers: v8
 
 // Copy FLOATS floats to shared memory in the background, or zeros where there is nothing to copy.
 template <int FLOATS>
@@ -168,41 +177,33 @@ __device__ void wait_but()
 #endif
 }
 
-// Ask for tile[k][i] = element (first + i, start + k). A copy cannot turn four neighbours: where k runs, it takes one.
-__device__ void ask(float (*tile)[TILE + 4], const float* a, int first, int start, int n, int K, bool runs)
+// Send the elements (first + i, start + k) on their way: straight into tile[k][i], or into registers if k runs.
+__device__ float4 ask(float (*tile)[TILE + 4], const float* a, int first, int start, int n, int K, bool runs)
 {
-    int each = runs ? 1 : WORD;
+    if (runs) return load(a, first, start, n, K, runs);
+    int k = quad_k(runs), i = quad_row(runs), left = start + k < K ? n - first - i : 0;
+    const float* from = a + (size_t)(start + k) * n + first + i;
     #pragma unroll
-    for (int j = threadIdx.x; j < TILE * DEPTH / each; j += THREADS) {
-        int k = runs ? j % DEPTH : j / (TILE / each);
-        int i = runs ? j / DEPTH : j % (TILE / each) * each;
-        bool inside = first + i < n && start + k < K;
-        size_t at = runs ? (size_t)(first + i) * K + start + k : (size_t)(start + k) * n + first + i;
-        if (runs)
-            copy_async<1>(&tile[k][i], a + at, inside);
-        else
-            copy_async<WORD>(&tile[k][i], a + at, inside);
-    }
+    for (int j = 0; j < 4; j += WORD) copy_async<WORD>(&tile[k][i + j], from + j, j < left);
+    return make_float4(0.0f, 0.0f, 0.0f, 0.0f);  // nobody looks at it
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2) matmul_v8(float* result, const float* a, const float* b, int M,
-                                                                int N, int K)
+                                                                   int N, int K)
 {
     __shared__ __align__(16) float as[2][DEPTH][TILE + 4], bs[2][DEPTH][TILE + 4];
     int across = (N + TILE - 1) / TILE, m0 = blockIdx.x / across * TILE, n0 = blockIdx.x % across * TILE;
     int row = threadIdx.x / 16, column = threadIdx.x % 16;
     alignas(16) float sums[8][8] = {};
-    ask(as[0], a, m0, 0, M, K, A_RUNS);
-    ask(bs[0], b, n0, 0, N, K, B_RUNS);
-    end_batch();
-    for (int k0 = 0, now = 0; k0 < K; k0 += DEPTH, now = 1 - now) {
-        ask(as[1 - now], a, m0, k0 + DEPTH, M, K, A_RUNS);
-        ask(bs[1 - now], b, n0, k0 + DEPTH, N, K, B_RUNS);
+    for (int k0 = -DEPTH, next = 0; k0 < K; k0 += DEPTH, next = 1 - next) {
+        wait_but<0>();
+        __syncthreads();  // this slice is there for all threads, and they are done with the one before
+        float4 x = ask(as[next], a, m0, k0 + DEPTH, M, K, A_RUNS);
+        float4 y = ask(bs[next], b, n0, k0 + DEPTH, N, K, B_RUNS);
         end_batch();
-        wait_but<1>();  // for this slice; the next may still be on its way
-        __syncthreads();
-        multiply<true>(sums, as[now], bs[now], row, column);
-        __syncthreads();  // before the next round writes to where this one has read
+        if (k0 >= 0) multiply<true>(sums, as[1 - next], bs[1 - next], row, column);
+        if (A_RUNS) put(as[next], x, true);
+        if (B_RUNS) put(bs[next], y, true);
     }
     store<true>(result, sums, m0, n0, row, column, M, N);
 }

@@ -199,22 +199,21 @@ __device__ void multiply(float (*sums)[TN], const Stage& stage, int m, int n, in
 __device__ float gelu(float x)
 {
     float u = 0.7978845608f * (x + 0.044715f * x * x * x);
-    return x / (1.0f + expf(-2.0f * u));  // 0.5 x (1 + tanh(u))
+    return __fdividef(x, 1.0f + expf(-2.0f * u));  // 0.5 x (1 + tanh(u))
 }
 
-// Finish `there` sums from column n on, and write them to a row of the result.
-__device__ void store(float* row, float* gelu_row, const float* bias, const float* sums, int n, int there)
+// Finish `there` neighbouring sums and write them. bias: four numbers; gelu_place: null where GELU is not wanted.
+__device__ void store(float* place, float* gelu_place, const float* sums, const float* bias, int there)
 {
-    alignas(16) float out[4] = {}, b[4] = {};
-    if (ADD) read4(out, row + n, there);
-    if (bias) read4(b, bias + n, there);
+    alignas(16) float out[4] = {};
+    if (ADD) read4(out, place, there);
     #pragma unroll
-    for (int j = 0; j < 4; j++) out[j] += sums[j] + b[j];
-    write4(row + n, out, there);
-    if (!gelu_row) return;
+    for (int j = 0; j < 4; j++) out[j] += sums[j] + bias[j];
+    write4(place, out, there);
+    if (!gelu_place) return;
     #pragma unroll
     for (int j = 0; j < 4; j++) out[j] = gelu(out[j]);
-    write4(gelu_row + n, out, there);
+    write4(gelu_place, out, there);
 }
 
 // part: how many k a block sums over, for result (blocks along y, M, N). gelu_out and bias: 0 where there are none.
@@ -256,14 +255,16 @@ matmul_v9(float* result, float* gelu_out, const float* a, const float* b, const 
         next = next + 1 == STAGES ? 0 : next + 1;
     }
     #pragma unroll
-    for (int i = 0; i < TM; i++) {
-        int m = m0 + wm + 4 * (lane_m + i / 4 * LANES_M) + i % 4;
-        if (m >= M) continue;
-        float* gelu_row = gelu_out ? gelu_out + (size_t)m * N : nullptr;
+    for (int j = 0; j < TN; j += 4) {
+        int n = n0 + wn + 4 * (lane_n + j / 4 * LANES_N);
+        if (n >= N) continue;
+        alignas(16) float b4[4] = {};
+        if (bias) read4(b4, bias + n, N - n);
         #pragma unroll
-        for (int j = 0; j < TN; j += 4) {
-            int n = n0 + wn + 4 * (lane_n + j / 4 * LANES_N);
-            if (n < N) store(result + (size_t)m * N, gelu_row, bias, &sums[i][j], n, N - n);
+        for (int i = 0; i < TM; i++) {
+            int m = m0 + wm + 4 * (lane_m + i / 4 * LANES_M) + i % 4;
+            size_t at = (size_t)m * N + n;
+            if (m < M) store(result + at, gelu_out ? gelu_out + at : nullptr, &sums[i][j], b4, N - n);
         }
     }
 }
