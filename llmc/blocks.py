@@ -10,11 +10,12 @@ GPT-2 paper (Radford et al. 2019: pre-layernorm blocks, tied embeddings) and llm
 from llmc.flat_buffer import Tensor
 
 
-def activation_table(config, B, T, stats=None) -> list[Tensor]:
+def activation_table(config, B, T, stats=None, gelu_again=False) -> list[Tensor]:
     """What `forward` writes for tokens (B, T), in that order; llm.c's ActivationTensors.
 
     stats: shape of what attention keeps for its backward pass. With it, all that `backward` reads is kept layer by
-    layer. Without it nothing is kept: one set of arrays serves all layers in turn.
+    layer. Without it nothing is kept: one set of arrays serves all layers in turn. gelu_again: GELU's outputs are not
+    kept either; `backward` computes them again.
     """
     C = config.C
 
@@ -35,13 +36,18 @@ def activation_table(config, B, T, stats=None) -> list[Tensor]:
         kept("ln2_mean", B, T),
         kept("ln2_rstd", B, T),
         kept("fch", B, T, 4 * C),
-        kept("fch_gelu", B, T, 4 * C),
+        Tensor("fch_gelu", (B, T, 4 * C)) if gelu_again else kept("fch_gelu", B, T, 4 * C),
         Tensor("fcproj", (B, T, C)),  # likewise
         kept("residual3", B, T, C),
         Tensor("lnf", (B, T, C)),
         Tensor("lnf_mean", (B, T)),
         Tensor("lnf_rstd", (B, T)),
     ]
+
+
+def gelu_again(be) -> bool:
+    """Whether a backend would rather compute GELU's outputs twice than keep those of all layers: its GELU_AGAIN."""
+    return getattr(be, "GELU_AGAIN", False)
 
 
 def gradient_tables(config, B, T) -> tuple[list[Tensor], list[Tensor]]:
@@ -106,6 +112,8 @@ def _block_backward(be, config, w, g, a, d, x):
     A residual needs no call: its gradient is dresidual for both branches.
     """
     dresidual, dbtc = d["dresidual"], d["dbtc"]  # (B, T, C) both
+    if gelu_again(be):
+        be.gelu_forward(a["fch_gelu"], a["fch"])  # (B, T, 4C)
     be.matmul_backward(d["dfch"], g["fcprojw"], g["fcprojb"], dresidual, a["fch_gelu"], w["fcprojw"])  # (B, T, 4C)
     be.gelu_backward(d["dfch"], d["dfch"], a["fch"])  # (B, T, 4C)
     be.matmul_backward(dbtc, g["fcw"], g["fcb"], d["dfch"], a["ln2"], w["fcw"])  # (B, T, C)

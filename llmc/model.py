@@ -19,7 +19,7 @@ def activation_table(config, backend, B, T) -> list[Tensor]:
     """What `forward` writes, and keeps for `backward`."""
     stats = backend.attention_stats_shape(B, T, config.NH)
     head = [Tensor("logits", (B, T, config.Vp)), Tensor("losses", (B, T))]
-    return blocks.activation_table(config, B, T, stats) + head
+    return blocks.activation_table(config, B, T, stats, blocks.gelu_again(backend)) + head
 
 
 def training_tables(config, backend, B, T) -> dict:

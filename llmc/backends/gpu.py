@@ -24,6 +24,7 @@ from llmc.kernels import gelu_backward as gelu_back
 from llmc.kernels import layernorm_backward as layernorm_back
 
 synchronize = cuda.synchronize  # waits until everything launched so far is done; for clocks
+GELU_AGAIN = True  # a fifth of the activations is not kept, for one more pass over 4C numbers per token and layer
 later = cuda.asnumpy_later  # for numbers that are read when more has been launched
 
 

@@ -5,6 +5,8 @@ are on the GPU already. They take turns, so that whatever slows the machine down
 number of steps without a wait between them; its time is the wall clock's until the GPU is done.
 """
 
+import gc
+import sys
 from statistics import median
 from time import perf_counter
 
@@ -39,6 +41,9 @@ class Ours:
         self.model.backward()
         self.model.update(1e-4, zero_grad=True)
 
+    def begin(self):
+        """Nothing of others is counted."""
+
     def memory(self):
         """Bytes of the GPU's memory that it holds."""
         return cuda.xp.get_default_memory_pool().total_bytes()
@@ -50,23 +55,27 @@ class Theirs:
     def __init__(self, model, batches, settings):
         import torch
 
-        torch.cuda.reset_peak_memory_stats()
-        self.before = torch.cuda.memory_allocated()
+        self.torch = torch
+        before = torch.cuda.memory_allocated()
         self.take = torch_step(model, **settings)
         self.batches = [
             [torch.as_tensor(tokens, dtype=torch.int64, device="cuda") for tokens in batch] for batch in batches
         ]
-        self.mark = torch.compiler.cudagraph_mark_step_begin
-        self.torch = torch
+        self.held = torch.cuda.memory_allocated() - before
+
+    def begin(self):
+        """From now on the peak of its memory is taken, without what others hold."""
+        self.torch.cuda.reset_peak_memory_stats()
+        self.others = self.torch.cuda.memory_allocated() - self.held
 
     def step(self, i):
         """Launch step i."""
-        self.mark()
+        self.torch.compiler.cudagraph_mark_step_begin()
         self.take(*self.batches[i % BATCHES], wait=False)
 
     def memory(self):
         """The most bytes of the GPU's memory that its tensors have taken."""
-        return self.torch.cuda.max_memory_allocated() - self.before
+        return self.torch.cuda.max_memory_allocated() - self.others
 
 
 def race(name, *, B, T, peers=PEERS) -> list[dict]:
@@ -74,6 +83,7 @@ def race(name, *, B, T, peers=PEERS) -> list[dict]:
     if cuda.device() != "gpu":
         raise UserError("a race needs a GPU; `llmc bench` without --race times a step anywhere.")
     graphs = recorder.graphs()
+    _tidy()
     try:
         model = GPT2(preset(name), "cuda")
         model.allocate(B, T)
@@ -92,9 +102,21 @@ def race(name, *, B, T, peers=PEERS) -> list[dict]:
     return rows
 
 
+def _tidy():
+    """Give back what earlier races have left, so that it is not counted as this one's memory."""
+    recorder.forget()
+    if "torch" in sys.modules:
+        sys.modules["torch"]._dynamo.reset()
+    gc.collect()
+    if "torch" in sys.modules:
+        sys.modules["torch"].cuda.empty_cache()
+    cuda.xp.get_default_memory_pool().free_all_blocks()
+
+
 def _take_turns(runners) -> list[dict]:
     memory = {}
     for name, runner in runners.items():
+        runner.begin()
         for i in range(WARM_UP):
             runner.step(i)
         cuda.synchronize()
