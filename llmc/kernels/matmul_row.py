@@ -5,7 +5,6 @@ import numpy as np
 from llmc.kernels import ceil_div, kernel
 from llmc.kernels.pointwise import THREADS, aligned
 
-VERSIONS = {"matmul_row": 1}
 
 
 def fits(x, w) -> bool:
@@ -13,7 +12,7 @@ def fits(x, w) -> bool:
     return x.size == w.shape[1] and x.size % 4 == 0 and aligned(x, w)
 
 
-def matmul_row(out, x, w, b=None, version=None):
+def matmul_row(out, x, w, b=None):
     """*out = w · x + b.
 
     out: float32 (N,). x: float32 (K,). w: float32 (N, K). b: float32 (N,) or None. All are C-contiguous; only the sizes

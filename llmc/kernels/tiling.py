@@ -11,6 +11,7 @@ ALONE = 1.33  # a multiprocessor with one block, where there is room for more, t
 MOVED = 0.2  # multiply-adds that a multiprocessor could do while one float moves to or from memory
 LAUNCH = 500_000  # and during one more launch
 LEAST, MOST = 128, 16  # k per part, parts
+ROOM = 2**25  # floats of all parts together
 
 
 class Tile(NamedTuple):
@@ -58,7 +59,8 @@ TILES = (  # on an H200 one of the two is close to the fastest for every product
 @lru_cache(maxsize=1024)
 def choose(M, N, K, multiprocessors) -> tuple[Tile, int]:
     """The tile, and the number of parts that K is cut into, with the least cost for a result (M, N)."""
-    ways = [(tile, parts) for tile in TILES for parts in range(1, max(1, min(MOST, K // LEAST)) + 1)]
+    most = max(1, min(MOST, K // LEAST, ROOM // (M * N)))
+    ways = [(tile, parts) for tile in TILES for parts in range(1, most + 1)]
     return min(ways, key=lambda way: cost(*way, M, N, K, multiprocessors))
 
 

@@ -209,27 +209,6 @@ def _adamw_by(params, grads, m, v, settings):
     params[...] = keep * params - step * m / (np.sqrt(v) * root + eps)
 
 
-def transpose(s, r):
-    N, C = s.B * s.T, 3 * s.C
-    arguments = dict(out=r.nans(C, N), x=r.normal(N, C))
-    return Case(_dims(N, C), arguments, written=["out"], nbytes=8 * N * C, flops=0, expected=_transpose)
-
-
-def _transpose(out, x):
-    out[...] = x.T  # (C, N)
-
-
-def matmul_row(s, r):
-    """One token's logits, as in sampling: rows of whole 128-bit words."""
-    N, K = s.Vp, s.C // 4 * 4
-    arguments = dict(out=r.nans(N), x=r.normal(K), w=r.normal(N, K), b=r.normal(N))
-    return Case(_dims(N, K), arguments, written=["out"], nbytes=4 * N * (K + 2), flops=2 * N * K, expected=_matmul_row)
-
-
-def _matmul_row(out, x, w, b):
-    out[...] = w @ x + b  # (N,)
-
-
 MAKERS = {  # by the name that VERSIONS of llmc/kernels/<layer>.py has for it
     make.__name__: make
     for make in (
@@ -237,9 +216,9 @@ MAKERS = {  # by the name that VERSIONS of llmc/kernels/<layer>.py has for it
         *(bias_backward, softmax_forward, residual_forward, gelu_forward, gelu_backward),
         *(matmul_forward, matmul_gelu_forward, matmul_backward),
         *(attention_forward, attention_backward, attention_cached, fused_classifier),
-        *(global_norm, scale, adamw_update, adamw_update_by, transpose, matmul_row),
+        *(global_norm, scale, adamw_update, adamw_update_by),
     )
 }
 COMPUTING = [
-    name for name in MAKERS if name.startswith(("matmul_f", "matmul_g", "matmul_b", "attention"))
+    name for name in MAKERS if name.startswith(("matmul", "attention"))
 ]  # bound by arithmetic: timed at B=8

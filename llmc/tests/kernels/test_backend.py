@@ -126,7 +126,7 @@ def test_gelu_backward_in_place_and_far_out():
     np.testing.assert_array_equal(cuda.asnumpy(dx), [0, 0, 0.5, 1, 1])
 
 
-@pytest.mark.parametrize("version", [None, 1, 2])
+@pytest.mark.parametrize("version", [None, 1, 9])
 @pytest.mark.parametrize("N, C_in, C_out", [(1, 1, 1), (5, 7, 3), (33, 48, 20), (129, 127, 130), (64, 32, 128)])
 def test_matmul(N, C_in, C_out, version):
     x, w, b, dout = draw(1, N, C_in), draw(C_out, C_in, seed=1), draw(C_out, seed=2), draw(1, N, C_out, seed=3)

@@ -96,9 +96,10 @@ def test_equal_runs_give_equal_bits():
 
 
 def test_small_results_with_long_sums_are_cut_into_parts():
-    """(768, 768) has fewer tiles than a GPU has multiprocessors; (32768, 50304) has plenty."""
+    """(768, 768) has fewer tiles than a GPU has multiprocessors; (32768, 50304) has plenty of them."""
     assert tiling.choose(768, 768, 32768, 132)[1] > 1
     assert tiling.choose(32768, 50304, 768, 132)[1] == 1
+    assert tiling.choose(32768, 768, 50304, 132)[1] == 1
 
 
 def test_parts_are_chosen_on_the_emulator_too(monkeypatch):
