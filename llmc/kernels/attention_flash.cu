@@ -12,7 +12,7 @@ Shapes as in attention.cu. hs must be a multiple of 4 and at most HS; arrays mus
 #define HS 64  // head size, rounded up to a multiple of 32
 #endif
 #ifndef KEYS
-#define KEYS 64  // rows of a tile of keys
+#define KEYS 32  // rows of a tile of keys
 #endif
 #ifndef BLOCKS
 #define BLOCKS 2  // blocks that share a multiprocessor

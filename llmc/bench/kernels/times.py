@@ -10,7 +10,7 @@ import numpy as np
 from llmc import cuda
 from llmc.bench.kernels.calls import MAKERS
 from llmc.bench.kernels.cases import GPT2, Numbers
-from llmc.bench.kernels.checks import AGREE, difference, results
+from llmc.bench.kernels.checks import agree, difference, results
 from llmc.kernels import cublas, matmul
 
 ROTATE = 256 << 20  # bytes of arrays, in sets that take turns: more than any cache holds
@@ -33,7 +33,7 @@ def add_times(group, rows, bounds):
         got = [a.copy() for a in results(version.launch, case, case.arguments)]
         first = first or got
         row["apart"] = max(difference(mine, its) for mine, its in zip(got, first))
-        row["right"] &= row["apart"] <= AGREE
+        row["right"] &= row["apart"] <= agree(version)
         others = others or [make(seed) for seed in range(2, 1 + -(-ROTATE // case.nbytes))]
         launches = [partial(version.launch, **each.arguments) for each in (case, *others)]
         us = microseconds(launches, graph=version.number is not None)

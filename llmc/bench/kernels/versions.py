@@ -25,6 +25,11 @@ class Version(NamedTuple):
         return getattr(self.module, self.function)(**arguments, version=self.number)
 
     @property
+    def rounds(self) -> bool:
+        """Whether it rounds its factors to TF32."""
+        return getattr(self.module, "TF32", {}).get(self.function) == self.number
+
+    @property
     def module(self):
         """llmc.kernels.<layer>."""
         return import_module(f"llmc.kernels.{self.layer}")
@@ -40,7 +45,7 @@ def versions(name="all") -> list[Version]:
         module = import_module(f"llmc.kernels.{layer}")
         for function, last in module.VERSIONS.items():
             numbers = [*range(1, last + 1)] + [None] * (layer == "matmul" and cuda.device() == "gpu")
-            numbers += [getattr(module, "TENSOR_CORES", {}).get(function)] if cuda.device() == "gpu" else []
+            numbers += [module.TF32[function]] if cuda.device() == "gpu" and hasattr(module, "TF32") else []
             found += [Version(layer, function, number) for number in numbers]
     wanted = [v for v in found if name in ("all", v.layer, v.function, v.name)]
     if not wanted:
