@@ -14,8 +14,9 @@ from llmc.errors import UserError
 from llmc.kernels import ceil_div, cublas, kernel, scratch
 from llmc.kernels.pointwise import THREADS, blocks_at_once
 
-VERSIONS = {"attention_forward": 6}
-TF32 = {"attention_forward": 7}  # the version that rounds its factors to TF32
+VERSIONS = {"attention_forward": 5}
+BY_LIBRARY = {"attention_forward": 2}  # the version whose products are the library's
+TENSOR_CORES = {"attention_forward": (6, 7)}  # for GPUs that have them: exact, and with factors rounded to TF32
 WARPS = 4  # of a block, where one warp has one row
 MOST = 2**31 - 1  # blocks in x of a grid
 
@@ -30,8 +31,8 @@ def attention_forward(out, stats, qkv, NH, version=None):
     B, T, C = out.shape
     heads, hs = B * NH, C // NH
     check_rows(B, NH, T)
-    version = version or newest(VERSIONS["attention_forward"], cuda.device())
-    version = fitting(version, 6, hs, (out, qkv), [_SHARED[4]])
+    version = version or newest(5, TENSOR_CORES["attention_forward"], cuda.device())
+    version = fitting(version, 5, hs, (out, qkv), _SHARED)
     sizes = np.int32(T), np.int32(NH), np.int32(hs)
     if version <= 2:
         _three_kernels(out, stats, qkv, NH, by_library=version == 2)
@@ -39,9 +40,9 @@ def attention_forward(out, stats, qkv, NH, version=None):
         arguments = (out, stats, qkv, np.int32(heads), *sizes)
         kernel("attention", "attention_forward_v3")((ceil_div(heads * T, WARPS),), (32 * WARPS,), arguments)
     else:
-        layer, name, tile = _TILES[version]
-        function = kernel(f"attention_{layer}", f"attention_forward_{name}", define(hs, version == 6))
-        launch_tiles(function, tile, (heads, T), (out, stats, qkv, *sizes), _SHARED[version](hs))
+        layer, number, tile = _TILES[version]
+        function = kernel(f"attention_{layer}", f"attention_forward_v{number}", define(hs, exact=version == 6))
+        launch_tiles(function, tile, (heads, T), (out, stats, qkv, *sizes), _SHARED[version][0](hs))
 
 
 def _three_kernels(out, stats, qkv, NH, by_library):
@@ -78,27 +79,32 @@ def check_rows(B, NH, T):
         raise UserError(f"attention holds at most {MOST:,} queries, B·NH·T, not {B * NH * T:,}; take a smaller batch.")
 
 
-def newest(last, kind) -> int:
-    """The version that the engine takes: `last` is the exact one on tensor cores; see above."""
-    if not has_tensor_cores(kind):
-        return last - 1
-    return last + 1 if cublas.tf32() else last
+def newest(plain, tensor, kind) -> int:
+    """The version that the engine takes: `plain`, or one of the two on tensor cores."""
+    return tensor[cublas.tf32()] if has_tensor_cores(kind) else plain
 
 
-def fitting(version, last, hs, arrays, shared) -> int:
-    """The version that takes these heads: this one or one before it.
+def fitting(version, flash, hs, arrays, shared) -> int:
+    """The version that takes these heads on this device: this one or one before it.
 
-    The one before last, `last` and the one after it are for small heads and read 16 bytes at a time; the one before
-    them has tiles that need shared(hs) bytes of shared memory each.
+    Those from `flash` on are for small heads and read 16 bytes at a time; those after it need tensor cores. shared:
+    {version: functions}, each returns the bytes of shared memory that a kernel needs for hs.
     """
-    if version >= last and not has_tensor_cores(cuda.device()):
-        version = last - 1
-    small = hs <= 64 and hs % 4 == 0 and all(address_of(array) % 16 == 0 for array in arrays)
-    if version >= last - 1 and not small:
-        version = last - 2
-    room = _most_shared_memory(cuda.device())
-    if version == last - 2 and (hs > 128 or any(bytes_of(hs) > room for bytes_of in shared)):
-        version = last - 3
+    aligned = hs % 4 == 0 and all(address_of(array) % 16 == 0 for array in arrays)
+    kind = cuda.device()
+    room = _most_shared_memory(kind)
+
+    def takes(version):
+        largest = 64 if version >= flash else 128
+        return (
+            hs <= largest
+            and (aligned or version < flash)
+            and (version <= flash or has_tensor_cores(kind))
+            and all(bytes_of(hs) <= room for bytes_of in shared[version])
+        )
+
+    while version in shared and not takes(version):
+        version -= 1
     return version
 
 
@@ -130,17 +136,17 @@ def address_of(array) -> int:
     return array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr
 
 
-_TILES = {  # version: file, name, (queries, threads) of a block
-    4: ("tiles", "v4", (64, 128)),
-    5: ("flash", "v5", (128, 128)),
-    6: ("tensor", "v6", (64, 128)),
-    7: ("tensor", "v6", (128, 256)),
+_TILES = {  # version: file, number in it, (queries, threads) of a block
+    4: ("tiles", 4, (64, 128)),
+    5: ("flash", 5, (128, 128)),
+    6: ("tensor", 6, (64, 128)),
+    7: ("tensor", 6, (128, 256)),
 }
 _SHARED = {  # version: bytes of shared memory
-    4: lambda hs: tiles(hs, 64, 64) + max(tiles(hs, 64), 4 * 64 * 68),
-    5: lambda hs: tiles(hs, 128, 32, 32) + 4 * 128 * 40,
-    6: lambda hs: tiles(hs, 64, 64, 64, 64),
-    7: lambda hs: tiles(hs, 64, 64, 64, 64),
+    4: [lambda hs: tiles(hs, 64, 64) + max(tiles(hs, 64), 4 * 64 * 68)],
+    5: [lambda hs: tiles(hs, 128, 32, 32) + 4 * 128 * 40],
+    6: [lambda hs: tiles(hs, 64, 64, 64, 64)],
+    7: [lambda hs: tiles(hs, 64, 64, 64, 64)],
 }
 
 

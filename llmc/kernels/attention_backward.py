@@ -6,8 +6,8 @@ from llmc import cuda
 from llmc.kernels import ceil_div, kernel, scratch
 from llmc.kernels.attention import WARPS, check_rows, define, fitting, launch_tiles, newest, tiles
 
-VERSIONS = {"attention_backward": 4}
-TF32 = {"attention_backward": 5}  # the version that rounds its factors to TF32
+VERSIONS = {"attention_backward": 3}
+TENSOR_CORES = {"attention_backward": (4, 5)}  # for GPUs that have them: exact, and with factors rounded to TF32
 
 
 def attention_backward(dqkv, dout, out, stats, qkv, NH, version=None):
@@ -19,8 +19,8 @@ def attention_backward(dqkv, dout, out, stats, qkv, NH, version=None):
     B, T, C = out.shape
     heads, hs = B * NH, C // NH
     check_rows(B, NH, T)
-    version = version or newest(VERSIONS["attention_backward"], cuda.device())
-    version = fitting(version, 4, hs, (dqkv, dout, out, qkv), _SHARED[2])
+    version = version or newest(3, TENSOR_CORES["attention_backward"], cuda.device())
+    version = fitting(version, 3, hs, (dqkv, dout, out, qkv), _SHARED)
     sizes = [np.int32(size) for size in (T, NH, hs)]
     delta = scratch("delta", (B, NH, T))
     number, rows = (1, WARPS) if version < 3 else (2, 16)  # eight lanes per row
@@ -33,16 +33,17 @@ def attention_backward(dqkv, dout, out, stats, qkv, NH, version=None):
             function = kernel("attention_backward", f"attention_backward_{of}_v1")
             function((ceil_div(heads * T, WARPS),), (32 * WARPS,), (*arrays, np.int32(heads), *sizes))
         else:
-            layer, name, tile = _TILES[version]
-            function = kernel(f"attention_{layer}_backward", f"attention_backward_{of}_{name}", define(hs, version == 4))
+            layer, number, tile = _TILES[version]
+            name = f"attention_backward_{of}_v{number}"
+            function = kernel(f"attention_{layer}_backward", name, define(hs, exact=version == 4))
             launch_tiles(function, tile, (heads, T), (*arrays, *sizes), _SHARED[version][part](hs))
 
 
-_TILES = {  # version: file, name, (rows, threads) of a block
-    2: ("tiles", "v2", (64, 128)),
-    3: ("flash", "v3", (128, 128)),
-    4: ("tensor", "v4", (64, 128)),
-    5: ("tensor", "v4", (128, 128)),
+_TILES = {  # version: file, number in it, (rows, threads) of a block
+    2: ("tiles", 2, (64, 128)),
+    3: ("flash", 3, (128, 128)),
+    4: ("tensor", 4, (64, 128)),
+    5: ("tensor", 4, (128, 128)),
 }
 _SHARED = {  # version: bytes of shared memory of the kernel for dq, and of the one for dk and dv
     2: (

@@ -3,8 +3,7 @@
 import numpy as np
 
 from llmc.kernels import ceil_div, kernel, scratch
-from llmc.kernels.attention import WARPS, attention_forward, check_rows
-from llmc.kernels.attention import address_of
+from llmc.kernels.attention import WARPS, address_of, attention_forward, check_rows
 from llmc.kernels.pointwise import THREADS, blocks_at_once
 
 VERSIONS = {"attention_cached": 2}

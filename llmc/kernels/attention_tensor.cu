@@ -1,36 +1,29 @@
-/* Flash attention with TF32 tensor cores.
+/* Flash attention on tensor cores, for small heads.
 
-v6  a warp owns 32 queries, kept in registers; scores, softmax and sums stay in registers too: what tensor cores give
+v6  a warp owns 16 queries, kept in registers; scores, softmax and sums stay in registers too: what tensor cores give
     back as scores is what they take as weights. Keys and values come to shared memory 64 at a time, the next tile
-    while the present one is used
+    while the present one is used. Three TF32 products make one of float32 (EXACT)
+v7  the same with a single product each: factors are rounded to TF32
 
-Factors are rounded to TF32; sums, maxima and exponentials are float32. tensor_cores.cuh shows how a warp multiplies.
-Shapes as in attention.cu. hs must be a multiple of 4 and at most HS; arrays must begin at multiples of 16 bytes.
+Sums, maxima and exponentials are float32 in both. tensor_cores.cuh shows how a warp multiplies. Shapes as in
+attention.cu; hs must be a multiple of 4 and at most HS; arrays must begin at multiples of 16 bytes.
 */
 
 #ifndef HS
 #define HS 64  // head size, rounded up to a multiple of 32
 #endif
 #ifndef EXACT
-#define EXACT 0
+#define EXACT 0  // 1: float32 by three products for each, see tensor_cores.cuh; 0: one, in TF32
 #endif
-#ifndef ROWS
-#define ROWS (EXACT ? 64 : 128)
-#endif
-#ifndef M
-#define M 1
-#endif
-#ifndef BLOCKS
-#define BLOCKS (EXACT ? 3 : 2)
-#endif
-#ifndef PART
-#define PART 32
-#endif
+
+// A block owns ROWS queries, a warp 16 M of them; BLOCKS share a multiprocessor. What was fastest on an H200.
+const int ROWS = EXACT ? 64 : 128, M = 1, BLOCKS = EXACT ? 3 : 2;
 
 #include "tensor_cores.cuh"
 #include "async_copy.cuh"
 
 const int KEYS = 64;  // rows of a tile that is copied to shared memory
+const int PART = 32;  // keys that a warp treats at once: as many as there are registers for
 const float LOWEST = -3.402823466e+38f;  // where a maximum starts: finite, so that LOWEST - LOWEST is not NaN
 
 // Turns scores (queries q0 + 16 m + 8 n + r, keys k0 + 8 k + 2 j …) into probabilities relative to top. It may grow:
@@ -38,7 +31,7 @@ const float LOWEST = -3.402823466e+38f;  // where a maximum starts: finite, so t
 __device__ void online_softmax(float (&scores)[M][PART / 8][4], float (&top)[M][2], float (&total)[M][2], Sums& sums,
                                int q0, int k0, float scale)
 {
-    bool diagonal = k0 + PART > q0 + 1;  // the first query does not see all keys
+    bool diagonal = k0 + PART > q0 + 1;  // at least the first query does not see all keys
     #pragma unroll
     for (int i = 0; i < 2 * M; i++) {
         int m = i / 2, n = i % 2, t = q0 + 8 * i + r_of_lane();
@@ -63,7 +56,7 @@ __device__ void online_softmax(float (&scores)[M][PART / 8][4], float (&top)[M][
     }
 }
 
-// Grid: B * NH in x, tiles of 128 queries in y, the longest first. Shared memory: two stages of keys and values.
+// Grid: B * NH in x, tiles of ROWS queries in y, the longest first. Shared memory: two stages of keys and values.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 attention_forward_v6(float* out, float* stats, const float* qkv, int T, int NH, int hs)
 {
@@ -90,7 +83,7 @@ attention_forward_v6(float* out, float* stats, const float* qkv, int T, int NH, 
             copy_tile<KEYS>(next + KEYS * STRIDE, head + 2 * C, 3 * C, k0 + KEYS, T, hs);
         }
         #pragma unroll 1
-        for (int k = k0; k < min(k0 + KEYS, q0 + OWN); k += PART) {  // as many keys as there are registers for
+        for (int k = k0; k < min(k0 + KEYS, q0 + OWN); k += PART) {
             const float* keys = stage + (k - k0) * STRIDE;
             float scores[M][PART / 8][4];
             dot_rows(scores, queries, keys);

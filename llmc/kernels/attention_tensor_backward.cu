@@ -1,38 +1,30 @@
-/* The backward pass of flash attention with TF32 tensor cores.
+/* The backward pass of flash attention on tensor cores, for small heads.
 
-v4  one kernel for dq, whose warps own 32 queries, and one for dk and dv, whose warps own 32 keys. Scores and their
-    gradients stay in registers between two products, as in attention_tensor.cu
+v4  one kernel for dq, whose warps own 16 queries, and one for dk and dv, whose warps own 16 keys. Scores and their
+    gradients stay in registers between two products, as in attention_tensor.cu. Three TF32 products make one of float32
+v5  the same with a single product each: factors are rounded to TF32. Warps own 32 rows
 
-Factors are rounded to TF32; sums and exponentials are float32. Shapes as in attention_backward.cu. hs must be a
-multiple of 4 and at most HS; arrays must begin at multiples of 16 bytes. Grid: B * NH in x, tiles of 128 rows in y,
-the longest first.
+Sums and exponentials are float32 in both. Shapes as in attention_backward.cu; hs must be a multiple of 4 and at most
+HS; arrays must begin at multiples of 16 bytes. Grid: B * NH in x, tiles of ROWS rows in y, the longest first.
 */
 
 #ifndef HS
 #define HS 64  // head size, rounded up to a multiple of 32
 #endif
 #ifndef EXACT
-#define EXACT 0
+#define EXACT 0  // 1: float32 by three products for each, see tensor_cores.cuh; 0: one, in TF32
 #endif
-#ifndef ROWS
-#define ROWS (EXACT ? 64 : 128)
-#endif
-#ifndef M
-#define M (EXACT ? 1 : 2)
-#endif
-#ifndef BLOCKS
-#define BLOCKS (EXACT ? 3 : 2)
-#endif
-#ifndef PART
-#define PART 32
-#endif
+
+// A block owns ROWS queries or keys, a warp 16 M of them; BLOCKS share a multiprocessor. What was fastest on an H200.
+const int ROWS = EXACT ? 64 : 128, M = EXACT ? 1 : 2, BLOCKS = EXACT ? 3 : 2;
 
 #include "tensor_cores.cuh"
 #include "async_copy.cuh"
 
 const int KEYS = 64, QUERIES = 32;  // rows of a tile that is copied to shared memory
+const int PART = 32;                // keys that a warp treats at once: as many as there are registers for
 
-// dq. Shared memory: two stages of 64 keys and values, 128 douts.
+// dq. Shared memory: two stages of 64 keys and values, ROWS douts.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 attention_backward_query_v4(float* dqkv, const float* dout, const float* stats, const float* delta, const float* qkv,
                             int T, int NH, int hs)
@@ -66,7 +58,7 @@ attention_backward_query_v4(float* dqkv, const float* dout, const float* stats, 
             copy_tile<KEYS>(next + KEYS * STRIDE, head + 2 * C, 3 * C, k0 + KEYS, T, hs);
         }
         #pragma unroll 1
-        for (int k = k0; k < min(k0 + KEYS, q0 + OWN); k += PART) {  // as many keys as there are registers for
+        for (int k = k0; k < min(k0 + KEYS, q0 + OWN); k += PART) {
             const float *keys = stage + (k - k0) * STRIDE, *values = keys + KEYS * STRIDE;
             float p[M][PART / 8][4], ds[M][PART / 8][4];
             dot_rows(p, queries, keys);
@@ -100,7 +92,7 @@ __device__ void copy_stage(float* to, const float* queries, const float* douts, 
     }
 }
 
-// dk and dv. Shared memory: 128 keys and values, two stages of 32 queries and douts, stats and delta.
+// dk and dv. Shared memory: ROWS keys and values, two stages of 32 queries and douts, stats and delta.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 attention_backward_key_v4(float* dqkv, const float* dout, const float* stats, const float* delta, const float* qkv,
                           int T, int NH, int hs)

@@ -67,7 +67,7 @@ def on_cpu(name, result, a, b, M, N, K):
         np.matmul(a, b, out=result)  # (M, N)
 
 
-# ----------------------------------------------------------------------------------------- attention with all its scores
+# ---------------------------------------------------------------------------------------- attention with all its scores
 
 
 def attention_scores(p, qkv):
@@ -104,7 +104,7 @@ def _heads(qkv, NH):
 
 
 def _batched(first, second, target, sizes, count, alpha=1.0):
-    """`count` products on the current stream. Factors: (transposed?, array, numbers from row to row, to the next one)."""
+    """`count` products on the current stream. A factor: (transposed?, array, numbers from row to row, to the next)."""
     from cupy.cuda import cublas, device
 
     numbers = np.array([alpha, 0.0], np.float32)

@@ -8,12 +8,8 @@
 //     weigh_rows  step j is row 2 j, step j + 4 is row 2 j + 1: then d of one product, in the same registers, is a of
 //                 the next
 //
-// EXACT is 1 for float32: each factor is the sum of two TF32 numbers, 21 bits, and the three products that matter are
-// added up. A warp owns 16 M rows of its block's 128.
-
-#ifndef EXACT
-#define EXACT 0
-#endif
+// EXACT is 1 for float32: each factor is the sum of two TF32 numbers, 22 bits, and the three products that matter are
+// added up. A warp owns 16 M of its block's ROWS rows.
 
 const float LOG2E = 1.4426950408889634f;  // exp(x) = exp2(x LOG2E)
 const unsigned ALL = 0xffffffff;          // all 32 lanes of a warp take part

@@ -36,7 +36,7 @@ def add_times(group, rows, bounds):
         row["right"] &= row["apart"] <= agree(version)
         others = others or [make(seed) for seed in range(2, 1 + -(-ROTATE // case.nbytes))]
         launches = [partial(version.launch, **each.arguments) for each in (case, *others)]
-        us = microseconds(launches, graph=version.number is not None)
+        us = microseconds(launches, graph=not version.by_library)
         row |= {"device": name_of_gpu(), "shape": case.shape, **rates(case, us, bounds)}
 
 

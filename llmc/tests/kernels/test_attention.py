@@ -13,8 +13,8 @@ from llmc.kernels import attention, attention_backward, attention_cached, cublas
 
 on_gpu = cuda.device() == "gpu"
 EXACT, TF32 = 1e-5, 2e-3  # of the largest element
-FORWARD = [1, 2, 3, 4, 5, 6] + [7] * on_gpu
-BACKWARD = [1, 2, 3, 4] + [5] * on_gpu
+FORWARD = [1, 2, 3, 4, 5] + [6, 7] * on_gpu
+BACKWARD = [1, 2, 3] + [4, 5] * on_gpu
 
 
 def draw(*shape, seed=0):
@@ -61,7 +61,7 @@ def close(got, wanted, tolerance=EXACT):
     assert np.abs(cuda.asnumpy(got) - wanted).max() <= tolerance * np.abs(wanted).max()
 
 
-SHAPES = [(1, 1), (1, 31), (2, 65), (1, 130)]  # (B, T): one query, less than a tile, tiles that are not full
+SHAPES = [(1, 1), (2, 31), (1, 130)]  # (B, T): one query, less than a tile, tiles that are not full
 
 
 @pytest.mark.parametrize("hs", [7, 32, 48, 64])
@@ -141,10 +141,29 @@ def test_tf32_chooses_tensor_cores_only_where_they_are(monkeypatch):
     try:
         for on in (False, True):
             cublas.tf32(on)
-            versions.append([attention.newest(6, kind) for kind in ("emulator", "gpu")])
+            versions.append([attention.newest(5, (6, 7), kind) for kind in ("emulator", "gpu")])
     finally:
         cublas.tf32(False)
     assert versions == [[5, 6], [5, 7]]
+
+
+@pytest.mark.parametrize(
+    "hs, room, forward, backward",
+    [
+        (64, 227, [4, 5, 6, 7], [2, 3, 4, 5]),  # KB of shared memory: H100
+        (64, 99, [4, 5, 6, 7], [2, 2, 4, 4]),  # RTX 3090
+        (64, 64, [4, 4, 4, 4], [2, 2, 2, 2]),  # T4
+        (80, 227, [4, 4, 4, 4], [2, 2, 2, 2]),
+        (128, 99, [4, 4, 4, 4], [1, 1, 1, 1]),
+        (160, 227, [3, 3, 3, 3], [1, 1, 1, 1]),
+    ],
+)
+def test_a_version_that_does_not_fit_gives_way(hs, room, forward, backward, monkeypatch):
+    monkeypatch.setattr(attention, "_most_shared_memory", lambda kind: room * 1024)
+    monkeypatch.setattr(attention, "has_tensor_cores", lambda kind: True)
+    for module, flash, first, expected in ((attention, 5, 4, forward), (attention_backward, 3, 2, backward)):
+        versions = range(first, first + 4)
+        assert [attention.fitting(v, flash, hs, (), module._SHARED) for v in versions] == expected
 
 
 # -------------------------------------------------------------------------------------------------------- how much fits
