@@ -33,12 +33,12 @@ __device__ void wait_for_copies()
 #endif
 }
 
-// tile (ROWS, HS) = rows first … of a matrix with T rows of hs numbers, `stride` apart; zero outside.
-template <int ROWS>
+// tile (N, HS) = rows first … of a matrix with T rows of hs numbers, `stride` apart; zero outside.
+template <int N>
 __device__ void copy_tile(float* tile, const float* from, int stride, int first, int T, int hs)
 {
     #pragma unroll
-    for (int i = 0; i < ROWS * HS / 4 / THREADS; i++) {
+    for (int i = 0; i < N * HS / 4 / THREADS; i++) {
         int j = i * THREADS + threadIdx.x, t = first + j / (HS / 4), c = j % (HS / 4) * 4;
         copy16(tile + j / (HS / 4) * STRIDE + c, from + (size_t)t * stride + c, t < T && c < hs);
     }

@@ -7,7 +7,8 @@ v3  one kernel, one warp per query: online softmax. It walks over the keys once,
     the sums relative to it, and shrinks them when a larger one turns up. No (T, T) array anywhere
 v4  flash attention (attention_tiles.cu): a block per tile of queries, keys and values in shared memory
 v5  the same with larger tiles, copied while others are in use (attention_flash.cu)
-v6  the same with TF32 tensor cores (attention_tensor.cu)
+v6  on tensor cores, which know TF32: three products for one of float32 (attention_tensor.cu)
+v7  on tensor cores, one product: factors are rounded to TF32
 
 Online softmax: Milakov & Gimelshein 2018; with tiles: FlashAttention, Dao et al. 2022. From v3 on, one number per query
 is kept for the backward pass, the logarithm of the sum of exponentials: p = exp(score - stats) then needs no second

@@ -1,7 +1,8 @@
 """Launches the forward kernels of attention. Works on GPU arrays and on the emulator's alike.
 
-Which version runs is decided here and in attention_backward.py: the last one that can hold the heads. With TF32 on
-(`cublas.tf32()`) and a GPU that has such tensor cores, that is the one in TENSOR_CORES.
+Which version runs, unless the caller says: on a GPU with TF32 tensor cores one that uses them, with three products for
+each, which is exact enough for float32, or with TF32 on (`cublas.tf32()`) a single one; elsewhere, and on the emulator,
+the last version without them. A version that cannot hold the heads gives way to one before it.
 """
 
 from functools import lru_cache
@@ -14,38 +15,34 @@ from llmc.kernels import ceil_div, cublas, kernel, scratch
 from llmc.kernels.pointwise import THREADS, blocks_at_once
 
 VERSIONS = {"attention_forward": 5}
-TENSOR_CORES = {"attention_forward": 6}  # the version that multiplies in TF32
-WARPS = 4  # of a block, in all kernels of attention
-MOST = 2**31 - 1  # blocks in x of a grid; B NH T may not be more
+BY_LIBRARY = {"attention_forward": 2}  # the version whose products are the library's
+TENSOR_CORES = {"attention_forward": (6, 7)}  # for GPUs that have them: exact, and with factors rounded to TF32
+WARPS = 4  # of a block, where one warp has one row
+MOST = 2**31 - 1  # blocks in x of a grid
 
 
 def attention_forward(out, stats, qkv, NH, version=None):
     """*out, *stats from qkv: causal, scale 1/√hs.
 
     out: float32 (B, T, C). stats: float32 (B, NH, T), the logarithm of each query's sum of exponentials. qkv: float32
-    (B, T, 3C), rows [q; k; v]. All are C-contiguous. version: 1 to 6; None is as above; one that cannot hold the heads
-    gives way to the one before it. Raises UserError if B · NH · T, or in versions 1 and 2 B · NH · T², is too large.
+    (B, T, 3C), rows [q; k; v]. All are C-contiguous. version: 1 to 7; None is as the module says. Raises UserError if
+    B · NH · T, or in versions 1 and 2 B · NH · T², is too large.
     """
     B, T, C = out.shape
-    hs = C // NH
+    heads, hs = B * NH, C // NH
     check_rows(B, NH, T)
-    version = version or newest("attention_forward", VERSIONS, TENSOR_CORES)
-    if version > 4 and not fits_fast(hs, out, qkv):
-        version = 4
-    if version == 4 and not fits_tiles(hs, _SHARED[4]):
-        version = 3
-    heads, sizes = B * NH, (np.int32(T), np.int32(NH), np.int32(hs))
+    version = version or newest(5, TENSOR_CORES["attention_forward"], cuda.device())
+    version = fitting(version, 5, hs, (out, qkv), _SHARED)
+    sizes = np.int32(T), np.int32(NH), np.int32(hs)
     if version <= 2:
         _three_kernels(out, stats, qkv, NH, by_library=version == 2)
     elif version == 3:
         arguments = (out, stats, qkv, np.int32(heads), *sizes)
         kernel("attention", "attention_forward_v3")((ceil_div(heads * T, WARPS),), (32 * WARPS,), arguments)
     else:
-        layer, rows = {4: ("attention_tiles", 64), 5: ("attention_flash", 128), 6: ("attention_tensor", 128)}[version]
-        launch_tiles(
-            kernel(layer, f"attention_forward_v{version}", define(hs)),
-            *((heads, ceil_div(T, rows)), (out, stats, qkv, *sizes), _SHARED[version](hs)),
-        )
+        layer, number, tile = _TILES[version]
+        function = kernel(f"attention_{layer}", f"attention_forward_v{number}", define(hs, exact=version == 6))
+        launch_tiles(function, tile, (heads, T), (out, stats, qkv, *sizes), _SHARED[version][0](hs))
 
 
 def _three_kernels(out, stats, qkv, NH, by_library):
@@ -73,7 +70,7 @@ def _three_kernels(out, stats, qkv, NH, by_library):
         kernel("attention", "attention_values_v1")((blocks_at_once(out.size),), (THREADS,), arguments)
 
 
-# ------------------------------------------------------------------------------------- what all kernels of attention share
+# -------------------------------------------------------------------------------- what all kernels of attention share
 
 
 def check_rows(B, NH, T):
@@ -82,11 +79,46 @@ def check_rows(B, NH, T):
         raise UserError(f"attention holds at most {MOST:,} queries, B·NH·T, not {B * NH * T:,}; take a smaller batch.")
 
 
-def launch_tiles(function, grid, arguments, shared):
-    """Launch a kernel that has tiles in `shared` bytes of shared memory."""
+def newest(plain, tensor, kind) -> int:
+    """The version that the engine takes: `plain`, or one of the two on tensor cores."""
+    return tensor[cublas.tf32()] if has_tensor_cores(kind) else plain
+
+
+def fitting(version, flash, hs, arrays, shared) -> int:
+    """The version that takes these heads on this device: this one or one before it.
+
+    Those from `flash` on are for small heads and read 16 bytes at a time; those after it need tensor cores. shared:
+    {version: functions}, each returns the bytes of shared memory that a kernel needs for hs.
+    """
+    aligned = hs % 4 == 0 and all(address_of(array) % 16 == 0 for array in arrays)
+    kind = cuda.device()
+    room = _most_shared_memory(kind)
+
+    def takes(version):
+        largest = 64 if version >= flash else 128
+        return (
+            hs <= largest
+            and (aligned or version < flash)
+            and (version <= flash or has_tensor_cores(kind))
+            and all(bytes_of(hs) <= room for bytes_of in shared[version])
+        )
+
+    while version in shared and not takes(version):
+        version -= 1
+    return version
+
+
+def launch_tiles(function, tile, sizes, arguments, shared):
+    """Launch a kernel for all heads and tiles. tile: (rows, threads of a block); sizes: (heads, T); shared: bytes."""
     if function.max_dynamic_shared_size_bytes < shared:
         function.max_dynamic_shared_size_bytes = shared  # more than 48 KB must be requested
-    function(grid, (32 * WARPS,), arguments, shared_mem=shared)
+    grid = sizes[0], ceil_div(sizes[1], tile[0])
+    function(grid, (tile[1],), arguments, shared_mem=shared)
+
+
+def define(hs, exact) -> str:
+    """What kernels with tiles are compiled with."""
+    return f"HS={padded(hs)} EXACT={int(exact)}"
 
 
 def padded(hs) -> int:
@@ -94,45 +126,33 @@ def padded(hs) -> int:
     return 32 * ceil_div(hs, 32)
 
 
-def define(hs) -> str:
-    """What kernels with tiles are compiled with."""
-    return f"HS={padded(hs)}"
-
-
-def newest(name, versions, tensor_cores) -> int:
-    """The version that the engine takes."""
-    return tensor_cores[name] if cublas.tf32() and has_tensor_cores(cuda.device()) else versions[name]
-
-
-def fits_fast(hs, *arrays) -> bool:
-    """Whether the kernels for small heads, which read and write 16 bytes at a time, can take these arrays."""
-    return hs <= 64 and hs % 4 == 0 and all(address_of(array) % 16 == 0 for array in arrays)
-
-
-def fits_tiles(hs, shared) -> bool:
-    """Whether the tiles for heads of any size up to 128 fit in shared memory, shared(hs) bytes."""
-    return hs <= 128 and shared(hs) <= _most_shared_memory(cuda.device())
-
-
-def address_of(array) -> int:
-    return array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr
-
-
 def tiles(hs, *rows) -> int:
     """Bytes of tiles in shared memory with so many rows of hs numbers, each row four longer, as in the .cuh files."""
     return 4 * sum(rows) * (padded(hs) + 4)
 
 
+def address_of(array) -> int:
+    """Where an array begins in memory."""
+    return array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr
+
+
+_TILES = {  # version: file, number in it, (queries, threads) of a block
+    4: ("tiles", 4, (64, 128)),
+    5: ("flash", 5, (128, 128)),
+    6: ("tensor", 6, (64, 128)),
+    7: ("tensor", 6, (128, 256)),
+}
 _SHARED = {  # version: bytes of shared memory
-    4: lambda hs: tiles(hs, 64, 64) + max(tiles(hs, 64), 4 * 64 * 68),
-    5: lambda hs: tiles(hs, 128, 64, 64) + 4 * 128 * 72,
-    6: lambda hs: tiles(hs, 64, 64, 64, 64),
+    4: [lambda hs: tiles(hs, 64, 64) + max(tiles(hs, 64), 4 * 64 * 68)],
+    5: [lambda hs: tiles(hs, 128, 32, 32) + 4 * 128 * 40],
+    6: [lambda hs: tiles(hs, 64, 64, 64, 64)],
+    7: [lambda hs: tiles(hs, 64, 64, 64, 64)],
 }
 
 
 @lru_cache
 def has_tensor_cores(kind) -> bool:
-    """Whether this GPU multiplies in TF32: those since Ampere do. The emulator runs the float32 versions."""
+    """Whether this GPU multiplies in TF32: those since Ampere do. The emulator has none."""
     return kind == "gpu" and int(cuda.xp.cuda.Device().compute_capability) >= 80
 
 

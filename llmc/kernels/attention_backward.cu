@@ -10,7 +10,8 @@ two of the seven products more than one kernel would need, but no atomics.
 v1  one warp per query, and one per key, which reads all rows of the other kind from memory for itself
 v2  tiles in shared memory, results in registers (attention_tiles_backward.cu)
 v3  the same with larger tiles, copied while others are in use (attention_flash_backward.cu)
-v4  the same with TF32 tensor cores (attention_tensor_backward.cu)
+v4  on tensor cores, which know TF32: three products for one of float32 (attention_tensor_backward.cu)
+v5  on tensor cores, one product: factors are rounded to TF32
 
 Shapes: qkv, dqkv (B, T, 3C), a row is [q; k; v], each NH heads of hs; out, dout (B, T, C); stats, delta (B, NH, T).
 Row r of (B, NH, T) is head r / T and query (or key) r % T. One warp per row, four to a block.

@@ -156,7 +156,7 @@ extern "C" __global__ void __launch_bounds__(128) attention_cached_split_v2(Foun
         #pragma unroll
         for (int e = 0; e < EACH; e++) {
             int key = min(i + e * GROUPS + group, end - 1);  // beyond the end: any, it gets no weight
-            const float* fresh = queries + (size_t)(key - start) * 3 * C + C;
+            const float* fresh = queries + (size_t)max(key - start, 0) * 3 * C + C;
             load(k[e], key < start ? keys + (size_t)key * HS : fresh);
             load(v[e], key < start ? values + (size_t)key * HS : fresh + C);
         }

@@ -3,8 +3,7 @@
 import numpy as np
 
 from llmc.kernels import ceil_div, kernel, scratch
-from llmc.kernels.attention import WARPS, attention_forward, check_rows
-from llmc.kernels.attention import address_of
+from llmc.kernels.attention import WARPS, address_of, attention_forward, check_rows
 from llmc.kernels.pointwise import THREADS, blocks_at_once
 
 VERSIONS = {"attention_cached": 2}
@@ -41,7 +40,7 @@ def _split(out, cache, qkv, NH, start):
     """Version 2. A single position is split over many blocks, KEYS keys each; of several, each has one block."""
     B, n, _ = out.shape
     maxT, hs = cache.shape[-2:]
-    end = start + n if isinstance(start, int) else maxT  # of the keys; a start on the device may become any
+    end = start + n if isinstance(start, int | np.integer) else maxT  # of the keys; a start on the device may become any
     splits = ceil_div(end, KEYS) if n == 1 else 1
     found = scratch("found", (B * NH * n, splits, hs + 2))
     span = KEYS * ceil_div(ceil_div(end, splits), KEYS)
@@ -54,7 +53,7 @@ def _split(out, cache, qkv, NH, start):
 
 def _on_device(start):
     """start as an array where kernels run: int32 (1,)."""
-    if not isinstance(start, int):
+    if not isinstance(start, int | np.integer):
         return start
     array = scratch("start", (1,), "int32")
     array.fill(start)

@@ -1,8 +1,7 @@
 /* Flash attention in float32, fast: what attention_forward_v4 does, with less shared memory traffic and no waiting.
 
 v5  a thread has 8 rows of the results instead of 4, so that each number that it reads from shared memory is used
-    eight times; lanes are laid out so that half a warp reads no number twice; the next tile is copied (cp.async)
-    while the present one is used; warps above the diagonal rest
+    more often; the next tile is copied (cp.async) while the present one is used; warps above the diagonal rest
 
 The exponentials are powers of two: exp(scale x) = 2^(scale LOG2E x) saves a multiplication each.
 Shapes as in attention.cu. hs must be a multiple of 4 and at most HS; arrays must begin at multiples of 16 bytes.
@@ -11,16 +10,11 @@ Shapes as in attention.cu. hs must be a multiple of 4 and at most HS; arrays mus
 #ifndef HS
 #define HS 64  // head size, rounded up to a multiple of 32
 #endif
-#ifndef KEYS
-#define KEYS 64  // rows of a tile of keys
-#endif
-#ifndef BLOCKS
-#define BLOCKS 2  // blocks that share a multiprocessor
-#endif
 
 #include "tiles.cuh"
 #include "async_copy.cuh"
 
+const int KEYS = 32;  // rows of a tile of keys
 const float LOWEST = -3.402823466e+38f;  // where a maximum starts: finite, so that LOWEST - LOWEST is not NaN
 
 // Turns scores (rows q0 + row() + 4 i, keys k0 + column() + 8 j) into probabilities relative to top[i]. It may grow:
@@ -54,7 +48,7 @@ __device__ void online_softmax(float (&scores)[8][COLUMNS], float (&top)[8], flo
 
 // Grid: B * NH in x, tiles of 128 queries in y, the longest first.
 // Shared memory: a tile of 128 rows, two of KEYS rows, weights (128, KEYS + 8).
-extern "C" __global__ void __launch_bounds__(128, BLOCKS)
+extern "C" __global__ void __launch_bounds__(128, 2)
 attention_forward_v5(float* out, float* stats, const float* qkv, int T, int NH, int hs)
 {
     extern __shared__ __align__(16) float shared[];

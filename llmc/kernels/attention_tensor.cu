@@ -1,42 +1,39 @@
-/* Flash attention with TF32 tensor cores.
+/* Flash attention on tensor cores, for small heads.
 
-v6  a warp owns 32 queries, kept in registers; scores, softmax and sums stay in registers too: what tensor cores give
+v6  a warp owns 16 queries, kept in registers; scores, softmax and sums stay in registers too: what tensor cores give
     back as scores is what they take as weights. Keys and values come to shared memory 64 at a time, the next tile
-    while the present one is used
+    while the present one is used. Three TF32 products make one of float32 (EXACT)
+v7  the same with a single product each: factors are rounded to TF32
 
-Factors are rounded to TF32; sums, maxima and exponentials are float32. tensor_cores.cuh shows how a warp multiplies.
-Shapes as in attention.cu. hs must be a multiple of 4 and at most HS; arrays must begin at multiples of 16 bytes.
+Sums, maxima and exponentials are float32 in both. tensor_cores.cuh shows how a warp multiplies. Shapes as in
+attention.cu; hs must be a multiple of 4 and at most HS; arrays must begin at multiples of 16 bytes.
 */
 
 #ifndef HS
 #define HS 64  // head size, rounded up to a multiple of 32
 #endif
+#ifndef EXACT
+#define EXACT 0  // 1: float32 by three products for each, see tensor_cores.cuh; 0: one, in TF32
+#endif
+
+// A block owns ROWS queries, a warp 16 M of them; BLOCKS share a multiprocessor. What was fastest on an H200.
+const int ROWS = EXACT ? 64 : 128, M = 1, BLOCKS = EXACT ? 3 : 2;
 
 #include "tensor_cores.cuh"
 #include "async_copy.cuh"
 
-#ifndef PART
-#define PART 32
-#endif
 const int KEYS = 64;  // rows of a tile that is copied to shared memory
+const int PART = 32;  // keys that a warp treats at once: as many as there are registers for
 const float LOWEST = -3.402823466e+38f;  // where a maximum starts: finite, so that LOWEST - LOWEST is not NaN
-
-// 2^x for x <= 0 to 2 bits of float32, in one instruction; 0 below 2^-126.
-__device__ float power_of_two(float x)
-{
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
 
 // Turns scores (queries q0 + 16 m + 8 n + r, keys k0 + 8 k + 2 j …) into probabilities relative to top. It may grow:
 // then what was summed up so far shrinks. scale is that of powers of two.
-__device__ void online_softmax(float (&scores)[2][PART / 8][4], float (&top)[2][2], float (&total)[2][2], Sums& sums,
+__device__ void online_softmax(float (&scores)[M][PART / 8][4], float (&top)[M][2], float (&total)[M][2], Sums& sums,
                                int q0, int k0, float scale)
 {
-    bool diagonal = k0 + PART > q0 + 1;  // the first query does not see all keys
+    bool diagonal = k0 + PART > q0 + 1;  // at least the first query does not see all keys
     #pragma unroll
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 2 * M; i++) {
         int m = i / 2, n = i % 2, t = q0 + 8 * i + r_of_lane();
         float higher = top[m][n];
         #pragma unroll
@@ -59,18 +56,20 @@ __device__ void online_softmax(float (&scores)[2][PART / 8][4], float (&top)[2][
     }
 }
 
-// Grid: B * NH in x, tiles of 128 queries in y, the longest first. Shared memory: two stages of keys and values.
-extern "C" __global__ void __launch_bounds__(128, 2)
+// Grid: B * NH in x, tiles of ROWS queries in y, the longest first. Shared memory: two stages of keys and values.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 attention_forward_v6(float* out, float* stats, const float* qkv, int T, int NH, int hs)
 {
     extern __shared__ __align__(16) float shared[];
-    int b = blockIdx.x / NH, h = blockIdx.x % NH, C = NH * hs, first = (gridDim.y - 1 - blockIdx.y) * 128;
-    int end = min(first + 128, T), q0 = first + (int)threadIdx.x / 32 * 32;  // the warp's first query
+    int b = blockIdx.x / NH, h = blockIdx.x % NH, C = NH * hs, first = (gridDim.y - 1 - blockIdx.y) * ROWS;
+    int end = min(first + ROWS, T), q0 = first + (int)threadIdx.x / 32 * OWN;  // the warp's first query
     const float* head = qkv + (size_t)b * T * 3 * C + h * hs;
-    float top[2][2] = {{LOWEST, LOWEST}, {LOWEST, LOWEST}}, total[2][2] = {}, scale = rsqrtf((float)hs);
+    float top[M][2], total[M][2] = {}, scale = rsqrtf((float)hs);
     float* stage = shared;  // keys, then values
     Sums sums = {};
     Rows queries;
+    #pragma unroll
+    for (int i = 0; i < 2 * M; i++) top[i / 2][i % 2] = LOWEST;
 
     copy_tile<KEYS>(stage, head + C, 3 * C, 0, T, hs);
     copy_tile<KEYS>(stage + KEYS * STRIDE, head + 2 * C, 3 * C, 0, T, hs);
@@ -84,9 +83,9 @@ attention_forward_v6(float* out, float* stats, const float* qkv, int T, int NH, 
             copy_tile<KEYS>(next + KEYS * STRIDE, head + 2 * C, 3 * C, k0 + KEYS, T, hs);
         }
         #pragma unroll 1
-        for (int k = k0; k < min(k0 + KEYS, q0 + 32); k += PART) {  // as many keys as there are registers for
+        for (int k = k0; k < min(k0 + KEYS, q0 + OWN); k += PART) {
             const float* keys = stage + (k - k0) * STRIDE;
-            float scores[2][PART / 8][4];
+            float scores[M][PART / 8][4];
             dot_rows(scores, queries, keys);
             online_softmax(scores, top, total, sums, q0, k, scale * LOG2E);
             weigh_rows(sums, scores, keys + KEYS * STRIDE);
@@ -94,7 +93,7 @@ attention_forward_v6(float* out, float* stats, const float* qkv, int T, int NH, 
         stage = next;
     }
     #pragma unroll
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 2 * M; i++) {
         int m = i / 2, n = i % 2, t = q0 + 8 * i + r_of_lane();
         total[m][n] = row_sum(total[m][n]);
         if (j_of_lane() == 0 && t < T) stats[(size_t)blockIdx.x * T + t] = top[m][n] * scale + logf(total[m][n]);

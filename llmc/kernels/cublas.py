@@ -152,7 +152,7 @@ def _heads(qkv, NH):
 
 
 def _batched(first, second, target, sizes, count, alpha=1.0):
-    """`count` products on the current stream. Factors: (transposed?, array, numbers from row to row, to the next)."""
+    """`count` products on the current stream. A factor: (transposed?, array, numbers from row to row, to the next)."""
     from cupy.cuda import cublas, device
 
     numbers = np.array([alpha, 0.0], np.float32)

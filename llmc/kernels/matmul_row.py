@@ -6,7 +6,6 @@ from llmc.kernels import ceil_div, kernel
 from llmc.kernels.pointwise import THREADS, aligned
 
 
-
 def fits(x, w) -> bool:
     """Whether the kernel can multiply x, a single row, by w (N, K): rows consist of 128-bit words."""
     return x.size == w.shape[1] and x.size % 4 == 0 and aligned(x, w)

@@ -2,9 +2,8 @@
 // HS, a multiple of 32, is the head size rounded up; a row of a tile is STRIDE numbers from the next.
 //
 // Each of the four warps owns 32 rows of the block's 128. Of a tile of results, a thread has the rows row() + 4 i and
-// the columns column() + 8 j. Eight lanes share a row; they are not neighbours: lanes 2 n and 2 n + 1 have different
-// rows and the same column. Shared memory serves 16-byte loads for half a warp at a time, and such a half then asks
-// for 2 rows of one factor and 8 of the other, each of them once.
+// the columns column() + 8 j; eight neighbouring lanes share a row. In one cycle shared memory gives a multiprocessor
+// 32 numbers, and its units do 128 multiply-adds: a number must be used four times to keep them busy, and here it is.
 
 const unsigned ALL = 0xffffffff;         // all 32 lanes of a warp take part
 const float LOG2E = 1.4426950408889634f;  // exp(x) = exp2(x LOG2E)
@@ -15,24 +14,24 @@ typedef float Channels[8][GROUPS][4];  // a thread's results: rows row() + 4 i, 
 
 __device__ int row()
 {
-    return threadIdx.x / 32 * 32 + threadIdx.x % 32 / 16 * 2 + threadIdx.x % 2;
+    return threadIdx.x / 32 * 32 + threadIdx.x % 32 / 8;
 }
 
 __device__ int column()
 {
-    return threadIdx.x % 16 / 2;
+    return threadIdx.x % 8;
 }
 
 // Sum, maximum over the eight lanes that share a row.
 __device__ float row_sum(float v)
 {
-    for (int gap = 8; gap > 1; gap /= 2) v += __shfl_xor_sync(ALL, v, gap);
+    for (int gap = 4; gap > 0; gap /= 2) v += __shfl_xor_sync(ALL, v, gap);
     return v;
 }
 
 __device__ float row_max(float v)
 {
-    for (int gap = 8; gap > 1; gap /= 2) v = fmaxf(v, __shfl_xor_sync(ALL, v, gap));
+    for (int gap = 4; gap > 0; gap /= 2) v = fmaxf(v, __shfl_xor_sync(ALL, v, gap));
     return v;
 }
 

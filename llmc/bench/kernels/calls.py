@@ -219,6 +219,4 @@ MAKERS = {  # by the name that VERSIONS of llmc/kernels/<layer>.py has for it
         *(global_norm, scale, adamw_update, adamw_update_by),
     )
 }
-COMPUTING = [
-    name for name in MAKERS if name.startswith(("matmul", "attention"))
-]  # bound by arithmetic: timed at B=8
+COMPUTING = [name for name in MAKERS if name.startswith(("matmul", "attention"))]  # bound by arithmetic: timed at B=8

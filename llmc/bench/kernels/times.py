@@ -10,7 +10,7 @@ import numpy as np
 from llmc import cuda
 from llmc.bench.kernels.calls import COMPUTING, MAKERS
 from llmc.bench.kernels.cases import GPT2, GPT2_32, Numbers
-from llmc.bench.kernels.checks import AGREE, difference, results
+from llmc.bench.kernels.checks import agree, difference, results
 from llmc.kernels import cublas, matmul
 
 ROTATE = 256 << 20  # bytes of arrays, in sets that take turns: more than any cache holds
@@ -40,10 +40,10 @@ def add_times(group, rows, bounds):
         case = make(seed=1)
         again = results(version.launch, case, case.arguments)
         row["repeats"] = all(cuda.xp.array_equal(mine, its).item() for mine, its in zip(again, got))
-        row["right"] &= row["apart"] <= AGREE and (row["repeats"] or not version.chosen)
+        row["right"] &= row["apart"] <= agree(version) and (row["repeats"] or not version.chosen)
         others = others or [make(seed) for seed in range(2, 1 + -(-ROTATE // case.nbytes))]
         launches = [partial(version.launch, **each.arguments) for each in (case, *others)]
-        us = microseconds(launches, graph=version.number is not None)
+        us = microseconds(launches, graph=not version.by_library)
         row |= {"device": name_of_gpu(), "shape": case.shape, **rates(case, us, bounds)}
 
 

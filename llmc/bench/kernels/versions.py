@@ -6,6 +6,7 @@ from typing import NamedTuple
 from llmc import cuda
 from llmc.errors import UserError
 from llmc.kernels import LAYERS
+from llmc.kernels.attention import has_tensor_cores
 
 
 class Version(NamedTuple):
@@ -31,9 +32,24 @@ class Version(NamedTuple):
         return self.number in (None, getattr(self.module, "FASTEST", {}).get(self.function, newest))
 
     @property
+    def by_library(self) -> bool:
+        """Whether a library computes its products: its calls cannot be recorded in a graph."""
+        return self.number in (None, getattr(self.module, "BY_LIBRARY", {}).get(self.function))
+
+    @property
+    def rounds(self) -> bool:
+        """Whether it rounds its factors to TF32."""
+        return self.number == tensor_cores(self.module).get(self.function, (None, 0))[1]
+
+    @property
     def module(self):
         """llmc.kernels.<layer>."""
         return import_module(f"llmc.kernels.{self.layer}")
+
+
+def tensor_cores(module) -> dict:
+    """The versions of each function that need tensor cores: an exact one, and one that rounds to TF32."""
+    return getattr(module, "TENSOR_CORES", {})
 
 
 def versions(name="all") -> list[Version]:
@@ -46,7 +62,7 @@ def versions(name="all") -> list[Version]:
         module = import_module(f"llmc.kernels.{layer}")
         for function, last in module.VERSIONS.items():
             numbers = [*range(1, last + 1)] + [None] * (layer == "matmul" and cuda.device() == "gpu")
-            numbers += [getattr(module, "TENSOR_CORES", {}).get(function)] if cuda.device() == "gpu" else []
+            numbers += tensor_cores(module).get(function, ()) if has_tensor_cores(cuda.device()) else ()
             found += [Version(layer, function, number) for number in numbers]
     wanted = [v for v in found if name in ("all", v.layer, v.function, v.name)]
     if not wanted:
