@@ -125,7 +125,7 @@ class GPT2:
         Without targets: returns the logits, a view (B, T, Vp) in which [..., :V] has meaning and which the next call
         overwrites. With targets (B, T): returns the mean cross-entropy in nats per token (a float).
         With dloss also (1.0, or 1/n with n accumulation steps): replaces the logits by their gradient for `backward`.
-        wait=False: returns None instead of the loss; nothing waits for a GPU before `mean_loss` is called.
+        wait=False: returns None instead of the loss, and nothing waits for a GPU; ask `loss_later` for the loss.
         Raises UserError for token ids outside [0, V) and T > maxT.
         """
         self._batch = None
