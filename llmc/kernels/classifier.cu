@@ -113,7 +113,7 @@ extern "C" __global__ void __launch_bounds__(1024)
 // ------------------------------------------------------------------------------------------ v3: one reading
 
 // Four numbers at once, of which the first is logit v of the row: what lies at V and above is padding. __expf is a
-// multiplication and one instruction of the special function unit; expf is a little more exact and takes thrice as long.
+// multiplication and one instruction of the special function unit; expf is a little more exact, and slower.
 __device__ void add(Seen& s, float4 x, int v, int V)
 {
     if (v + 3 >= V) {  // at the end of the row
