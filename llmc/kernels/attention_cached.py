@@ -40,7 +40,8 @@ def _split(out, cache, qkv, NH, start):
     """Version 2. A single position is split over many blocks, KEYS keys each; of several, each has one block."""
     B, n, _ = out.shape
     maxT, hs = cache.shape[-2:]
-    end = start + n if isinstance(start, int | np.integer) else maxT  # of the keys; a start on the device may become any
+    known = isinstance(start, int | np.integer)
+    end = start + n if known else maxT  # of the keys: a start on the device may become any
     splits = ceil_div(end, KEYS) if n == 1 else 1
     found = scratch("found", (B * NH * n, splits, hs + 2))
     span = KEYS * ceil_div(ceil_div(end, splits), KEYS)

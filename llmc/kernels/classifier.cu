@@ -113,7 +113,7 @@ extern "C" __global__ void __launch_bounds__(1024)
 // ------------------------------------------------------------------------------------------ v3: one reading
 
 // Four numbers at once, of which the first is logit v of the row: what lies at V and above is padding. __expf is a
-// multiplication and one instruction of the special function unit; expf is a little more exact and takes thrice as long.
+// multiplication and one instruction of the special function unit; expf is a little more exact, and slower.
 __device__ void add(Seen& s, float4 x, int v, int V)
 {
     if (v + 3 >= V) {  // at the end of the row
@@ -150,9 +150,9 @@ __device__ float4 gradient(float4 x, int v, int V, int target, float top, float 
     return g;
 }
 
-const int AHEAD = 4;  // quads that a thread has under way, twice
+const int AHEAD = 4;  // quads that a thread fetches together, while it still works on as many
 
-// Quads first, first + blockDim.x, ... of a row are on their way into registers.
+// Starts the loads of quads first, first + blockDim.x, ... of a row.
 __device__ void fetch(float4* to, const float4* row, int first, int quads)
 {
     #pragma unroll
@@ -175,7 +175,7 @@ extern "C" __global__ void __launch_bounds__(1024) fused_classifier_v3(float* lo
         add(seen, kept[q], 4 * q, V);
     }
     for (; row < N; row += gridDim.x, turn ^= 1) {
-        int next = row + gridDim.x < N ? row + gridDim.x : row;  // the last one fetches itself, for nobody
+        int next = row + gridDim.x < N ? row + gridDim.x : row;  // after the last row it is fetched again, for nothing
         const float4* there = reinterpret_cast<const float4*>(logits + (size_t)next * Vp);  // (Vp / 4,)
         float4* here = reinterpret_cast<float4*>(logits + (size_t)row * Vp);                // (Vp / 4,)
         float4 fetched[AHEAD], coming[AHEAD];

@@ -4,7 +4,7 @@ import numpy as np
 
 from llmc.kernels import ceil_div, kernel
 from llmc.kernels.pointwise import THREADS, blocks_for, check_elements
-from llmc.kernels.reductions import ROWS
+from llmc.kernels.reductions import ROWS, check_rows
 
 VERSIONS = {"encoder_forward": 4}
 
@@ -18,6 +18,7 @@ def encoder_forward(out, tokens, wte, wpe, version=None):
     version = version or VERSIONS["encoder_forward"]
     B, T, C = out.shape
     check_elements(max(out.size, wte.size))
+    check_rows(B * T)
     grid = {
         1: blocks_for(B * T),
         2: blocks_for(B * T * C),

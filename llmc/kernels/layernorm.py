@@ -25,18 +25,17 @@ def layernorm_forward(out, mean, rstd, x, w, b, version=None):
     name = f"layernorm_forward_v{version}"
     if version == 7:
         _launch_in_registers(name, N, C, arguments)
-        return
-    if version == 6:
+    elif version == 6:
         _launch_keeping(name, N, C, arguments)
-        return
-    grid, block = {
-        1: (ceil_div(N, 4 * WARP), 4 * WARP),
-        2: (N, power_of_two(C)),
-        3: (N, whole_warps(C)),
-        4: (ceil_div(N, ROWS), ROWS * WARP),
-        5: (ceil_div(N, ROWS), ROWS * WARP),
-    }[version]
-    kernel("layernorm", name)((grid,), (block,), arguments)
+    else:
+        grid, block = {
+            1: (ceil_div(N, 4 * WARP), 4 * WARP),
+            2: (N, power_of_two(C)),
+            3: (N, whole_warps(C)),
+            4: (ceil_div(N, ROWS), ROWS * WARP),
+            5: (ceil_div(N, ROWS), ROWS * WARP),
+        }[version]
+        kernel("layernorm", name)((grid,), (block,), arguments)
 
 
 def residual_layernorm_forward(residual, out, mean, rstd, x1, x2, w, b, version=None):

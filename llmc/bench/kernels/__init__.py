@@ -1,10 +1,10 @@
 """Every version of every kernel in llmc/kernels: is it right, and how close does it come to the limit?
 
-On a GPU: µs per launch at the sizes of GPT-2 124M (T=1024; B=8 for products and attention, B=32 for all others), and
-the share of the limit. The limit is a large copy or the library's float32 product, whichever bounds the kernel; both
-are measured in the same run. On the emulator: how much a kernel moves, at small sizes. Right means: within 1e-5 of the
-largest element of what the "numpy" backend computes in float64, at a large and at an odd size, and at the timed size,
-of what version 1 computes. The version that llmc uses must also give the same bits twice.
+On a GPU: µs per launch at the sizes of GPT-2 124M (T=1024; B=8 for products, attention and the classifier, B=32 for
+all others), and the share of the limit. The limit is a large copy or the library's float32 product, whichever bounds
+the kernel; both are measured in the same run. On the emulator: how much a kernel moves, at small sizes. Right means:
+within 1e-5 of the largest element of what the "numpy" backend computes in float64, at a large and at an odd size, and
+at the timed size, of what version 1 computes. The version that llmc uses must also give the same bits twice.
 """
 
 from llmc import cuda

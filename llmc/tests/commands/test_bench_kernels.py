@@ -16,6 +16,7 @@ from llmc import cuda
 from llmc.bench.kernels import checks, times
 from llmc.bench.kernels.calls import MAKERS
 from llmc.bench.kernels.cases import SMALL, Case, Numbers, Sizes
+from llmc.bench.kernels.table import line
 from llmc.bench.kernels.versions import Version, versions
 from llmc.commands import bench
 from llmc.errors import UserError
@@ -108,6 +109,35 @@ def test_names():
     }
     with pytest.raises(UserError, match="no kernel 'gleu'; choose one of .*gelu_forward"):
         versions("gleu")
+
+
+def test_what_llmc_uses_is_known():
+    chosen = {v.function: v.number for v in versions() if v.chosen and v.number}
+    assert (chosen["gelu_forward"], chosen["layernorm_backward"], chosen["global_norm"]) == (2, 5, 2)
+
+
+def test_the_table_says_which_versions_round_differently():
+    row = checks.check(versions("global_norm_v1"), SMALL)[0]
+    assert "bits" not in line(row) and line(row | {"repeats": False}).endswith("other bits in each run")
+
+
+def test_what_llmc_uses_must_repeat_its_bits(monkeypatch):
+    """One that does not is wrong, however close it is."""
+    run = Version.launch
+    noise = iter(np.float32(1) + np.float32(1e-7) * np.arange(100, dtype=np.float32))
+
+    def restless(self, **arguments):
+        run(self, **arguments)
+        arguments["grads"] *= next(noise)
+
+    monkeypatch.setattr(Version, "launch", restless)
+    group = versions("scale")
+    rows = [{"right": True} for _ in group]
+    small = dict(GPT2_32=SMALL, ROTATE=1, microseconds=lambda launches, graph: 1.0, name_of_gpu=lambda: "a GPU")
+    for name, value in small.items():
+        monkeypatch.setattr(times, name, value)
+    times.add_times(group, rows, {"copy_gb_s": 1.0, "sgemm_tflop_s": 1.0})
+    assert [(row["repeats"], row["right"]) for row in rows] == [(False, True), (False, False)]
 
 
 @on_emulator
