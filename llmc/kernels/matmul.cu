@@ -18,8 +18,8 @@ Shapes: x (N, C_in), w (C_out, C_in), out and dout (N, C_out), with N = B*T.
     matmul_backward_weight  dw += doutT x     M = C_out,  columns = C_in,   K = N
     bias_forward_v1         out += b
     bias_gelu_forward_v1    out += b, gelu_out = GELU(out)
-Each product is result (M, N) = A (M, K) B (K, N). Three macros say which: A_RUNS and B_RUNS, whether k is the index that
-runs through memory in a and in b, and ADD, whether the result is added to.
+Each product is result (M, N) = A (M, K) B (K, N). Three macros say which: A_RUNS and B_RUNS, whether k is the index
+that runs through memory in a and in b, and ADD, whether the result is added to.
 Blocks are numbered along one axis, which may have 2^31 of them; the two others end at 65,535.
 */
 

@@ -6,8 +6,8 @@ v7  no bank conflicts: rows of a tile are 4 numbers longer than they must be, an
 v8  two buffers: the next slice is on its way while the threads compute with this one, in the background with cp.async
     where it is copied as it lies, in registers where it must be turned; one barrier per slice instead of two
 
-Shapes, products and the macros A_RUNS, B_RUNS and ADD: see matmul.cu. WORD is the number of floats per access to memory:
-4 where every row of a, b and the result begins at a multiple of 16 bytes, else 1.
+Shapes, products and the macros A_RUNS, B_RUNS and ADD: see matmul.cu. WORD is the number of floats per access to
+memory: 4 where every row of a, b and the result begins at a multiple of 16 bytes, else 1.
 */
 
 #ifndef A_RUNS
@@ -125,15 +125,15 @@ __device__ void product(float* result, const float* a, const float* b, int M, in
 
 // The 16 threads of a row of threads read b 32 bytes apart: two of eight wait for the same banks.
 extern "C" __global__ void __launch_bounds__(THREADS, 2) matmul_v6(float* result, const float* a, const float* b, int M,
-                                                                int N, int K)
+                                                                   int N, int K)
 {
     product<false, TILE>(result, a, b, M, N, K);
 }
 
-// 16 bytes apart they read whole rows of banks. And rows of 132 floats begin in different banks, so that the threads that
-// write a column of the tile do not meet either.
+// 16 bytes apart they read whole rows of banks. And rows of 132 floats begin in different banks, so that the threads
+// that write a column of the tile do not meet either.
 extern "C" __global__ void __launch_bounds__(THREADS, 2) matmul_v7(float* result, const float* a, const float* b, int M,
-                                                                int N, int K)
+                                                                   int N, int K)
 {
     product<true, TILE + 4>(result, a, b, M, N, K);
 }

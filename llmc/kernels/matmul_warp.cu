@@ -4,8 +4,8 @@ v9  a block computes BM x BN results from shared memory, each warp WM x WN of th
 
 matmul_add_parts_v1 adds up what several blocks have computed for the same results (split-K).
 
-All sizes are macros: llmc/kernels/tiling.py has those that llmc uses, and `llmc.bench.kernels.tuning` tries others. Shapes,
-products and the macros A_RUNS, B_RUNS and ADD: see matmul.cu; WORD: see matmul_tiles.cu. New here:
+All sizes are macros: llmc/kernels/tiling.py has those that llmc uses, and `llmc.bench.kernels.tuning` tries others.
+Shapes, products and the macros A_RUNS, B_RUNS and ADD: see matmul.cu; WORD: see matmul_tiles.cu. New here:
 - The results of a warp are a rectangle, so that its lanes need only WM + WN numbers for each k; many read the same one.
 - Numbers that must be turned on their way, because k runs through memory, wait in registers: 128 bits per load, where
   cp.async would take one number at a time. The others come by cp.async. STAGES slices are in shared memory.
@@ -84,17 +84,8 @@ __device__ void wait_but()
 #endif
 }
 
-// Read or write four neighbours in memory, or as many of them as there are.
-__device__ void read4(float* to, const float* from, int there)
-{
-    if (WORD == 4 && there > 0) *reinterpret_cast<float4*>(to) = *reinterpret_cast<const float4*>(from);
-    #pragma unroll
-    for (int j = 0; j < 4 && WORD == 1; j++) {
-        if (j < there) to[j] = from[j];
-    }
-}
-
-__device__ void write4(float* to, const float* from, int there)
+// Copy four neighbours between registers and memory, or as many of them as there are.
+__device__ void copy4(float* to, const float* from, int there)
 {
     if (WORD == 4 && there > 0) *reinterpret_cast<float4*>(to) = *reinterpret_cast<const float4*>(from);
     #pragma unroll
@@ -154,7 +145,7 @@ struct Turned {
         #pragma unroll
         for (int j = 0; j < COUNT; j++) {
             *reinterpret_cast<float4*>(waiting[j]) = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-            read4(waiting[j], slice + from[j], left - k(j));
+            copy4(waiting[j], slice + from[j], left - k(j));
         }
         slice += BK;
     }
@@ -206,19 +197,20 @@ __device__ float gelu(float x)
 __device__ void store(float* place, float* gelu_place, const float* sums, const float* bias, int there)
 {
     alignas(16) float out[4] = {};
-    if (ADD) read4(out, place, there);
+    if (ADD) copy4(out, place, there);
     #pragma unroll
     for (int j = 0; j < 4; j++) out[j] += sums[j] + bias[j];
-    write4(place, out, there);
+    copy4(place, out, there);
     if (!gelu_place) return;
     #pragma unroll
     for (int j = 0; j < 4; j++) out[j] = gelu(out[j]);
-    write4(gelu_place, out, there);
+    copy4(gelu_place, out, there);
 }
 
 // part: how many k a block sums over, for result (blocks along y, M, N). gelu_out and bias: 0 where there are none.
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-matmul_v9(float* result, float* gelu_out, const float* a, const float* b, const float* bias, int M, int N, int K, int part)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) matmul_v9(float* result, float* gelu_out, const float* a,
+                                                                        const float* b, const float* bias, int M,
+                                                                        int N, int K, int part)
 {
     extern __shared__ float4 memory[];
     Stage* stages = reinterpret_cast<Stage*>(memory);  // (STAGES,)
@@ -259,7 +251,7 @@ matmul_v9(float* result, float* gelu_out, const float* a, const float* b, const 
         int n = n0 + wn + 4 * (lane_n + j / 4 * LANES_N);
         if (n >= N) continue;
         alignas(16) float b4[4] = {};
-        if (bias) read4(b4, bias + n, N - n);
+        if (bias) copy4(b4, bias + n, N - n);
         #pragma unroll
         for (int i = 0; i < TM; i++) {
             int m = m0 + wm + 4 * (lane_m + i / 4 * LANES_M) + i % 4;
@@ -270,8 +262,9 @@ matmul_v9(float* result, float* gelu_out, const float* a, const float* b, const 
 }
 
 // result (n,), rows of N, = or += the sum of parts (count, n), always in the same order; bias and GELU as above.
-extern "C" __global__ void __launch_bounds__(256) matmul_add_parts_v1(float* result, float* gelu_out, const float* parts,
-                                                                      const float* bias, int count, int n, int N)
+extern "C" __global__ void __launch_bounds__(256) matmul_add_parts_v1(float* result, float* gelu_out,
+                                                                      const float* parts, const float* bias,
+                                                                      int count, int n, int N)
 {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
         float total = (ADD ? result[i] : 0.0f) + (bias ? bias[i % N] : 0.0f);

@@ -59,7 +59,7 @@ def test_rows_that_begin_anywhere(version):
     assert np.abs(cuda.asnumpy(out)[0] - expected).max() < 1e-5
 
 
-@pytest.mark.parametrize("parts", [1, 3, 50])
+@pytest.mark.parametrize("parts", [1, 50])
 @pytest.mark.parametrize("tile", [*TILES, SMALL], ids=lambda tile: f"{tile.BM}x{tile.BN}")
 @pytest.mark.parametrize("name", PRODUCTS)
 @pytest.mark.parametrize("M, N, K", [(100, 136, 44), (33, 35, 31)])
@@ -87,7 +87,7 @@ def test_equal_runs_give_equal_bits():
     name, M, N, K = "matmul_backward_weight", 40, 48, 300
     runs = []
     for _ in range(2):
-        launch = lambda *arrays: matmul.in_warp_tiles(name, *arrays, M, N, K, tile=TILES[0], parts=7)  # noqa: E731
+        launch = lambda *arrays: matmul.in_warp_tiles(name, *arrays, M, N, K, tile=SMALL, parts=7)  # noqa: E731
         runs.append(multiply(name, M, N, K, launch)[0])
     np.testing.assert_array_equal(*runs)
 
@@ -103,7 +103,7 @@ def test_small_results_with_long_sums_are_cut_into_parts():
 
 
 def test_parts_are_chosen_on_the_emulator_too(monkeypatch):
-    M, N, K = 16, 16, 2048
+    M, N, K = 16, 16, 300
     monkeypatch.setattr(tiling, "LAUNCH", 0)
     tiling.choose.cache_clear()
     name, seen = "matmul_backward_weight", []
