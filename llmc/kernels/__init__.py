@@ -1,5 +1,8 @@
 """The kernels of GPT-2: CUDA C in <layer>.cu, and next to it <layer>.py, which chooses grid and block and launches.
 
+A text that several .cu files include is in a .cuh file. Some layers have their fast versions in .cu files of their own,
+which the same .py file launches.
+
 The same .cu file is compiled by NVRTC, through CuPy, where there is a GPU, and by the emulator's compiler where there
 is none. Its header lists the versions of each kernel, from simple to clever; llmc uses the last one, or the one that
 FASTEST in the .py file names. The functions in the .py file have the signatures of the contract

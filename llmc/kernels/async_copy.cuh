@@ -33,7 +33,7 @@ __device__ void wait_for_copies()
 #endif
 }
 
-// tile (N, HS) = rows first … of a matrix with T rows of hs numbers, `stride` apart; zero outside.
+// HS, STRIDE and THREADS are those of the tiles: tile (N, HS) = rows first … of a matrix with T rows of hs numbers, `stride` apart; zero outside.
 template <int N>
 __device__ void copy_tile(float* tile, const float* from, int stride, int first, int T, int hs)
 {

@@ -4,10 +4,11 @@
 //     a: [r][j], [r + 8][j], [r][j + 4], [r + 8][j + 4]      b: [j][r], [j + 4][r]
 //     d: [r][2 j], [r][2 j + 1], [r + 8][2 j], [r + 8][2 j + 1]
 // The order of the eight numbers that are summed up is free, as long as a and b agree on it:
-//     dot_rows    steps 2 n and 2 n + 1 take four neighbours in memory of each lane, one 16-byte load
-//     weigh_rows  step j is row 2 j, step j + 4 is row 2 j + 1: then d of one product, in the same registers, is a of
-//                 the next
+//     dot_rows    a lane takes four neighbours in memory, one 16-byte load, and uses two of them in each of two steps
+//     weigh_rows  number j is row 2 j of b, number j + 4 is row 2 j + 1: then d of one product is a of the next, in
+//                 the same registers
 //
+// HS, EXACT, ROWS and M come from the file that includes this one.
 // EXACT is 1 for float32: each factor is the sum of two TF32 numbers, 22 bits, and the three products that matter are
 // added up. A warp owns 16 M of its block's ROWS rows.
 
@@ -19,6 +20,7 @@ const int FOURS = HS / 16;  // 16 bytes of a row that a lane holds
 typedef float Rows[M][2][FOURS][4];  // rows 16 m + 8 n + r, channels four_of(c) …
 typedef float Sums[M][HS / 8][4];    // d, (16 M, HS)
 
+// A lane's part of a factor, each number as the sum of two that TF32 holds; `small` is used only if EXACT.
 struct A {
     float big[4], small[4];
 };
@@ -93,7 +95,7 @@ __device__ void multiply_tf32(float (&d)[4], const float (&a)[4], const float (&
 
 __device__ void multiply(float (&d)[4], const A& a, const B& b)
 {
-    if (EXACT) {
+    if (EXACT) {  // small small is less than float32 can tell
         multiply_tf32(d, a.small, b.big);
         multiply_tf32(d, a.big, b.small);
     }
