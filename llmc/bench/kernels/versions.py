@@ -60,7 +60,7 @@ def versions(name="all") -> list[Version]:
     found = []
     for layer in LAYERS:
         module = import_module(f"llmc.kernels.{layer}")
-        for function, last in module.VERSIONS.items():
+        for function, last in getattr(module, "VERSIONS", {}).items():  # transpose and matmul_row have no ladder
             numbers = [*range(1, last + 1)] + [None] * (layer == "matmul" and cuda.device() == "gpu")
             numbers += tensor_cores(module).get(function, ()) if has_tensor_cores(cuda.device()) else ()
             found += [Version(layer, function, number) for number in numbers]
