@@ -1,4 +1,4 @@
-"""GPT-2 between tokens and logits: the embedding, L blocks, the last layernorm; forward, backward, and their arrays.
+"""GPT-2 between tokens and logits: L blocks and the last layernorm; forward, backward, and their arrays.
 
     x ─┬─ ln1 ─ qkv ─ attention ─ attproj ─(+)─ residual2 ─┬─ ln2 ─ fch ─ GELU ─ fcproj ─(+)─ residual3
        └────────────────────────────────────┘              └──────────────────────────────┘
@@ -10,11 +10,12 @@ GPT-2 paper (Radford et al. 2019: pre-layernorm blocks, tied embeddings) and llm
 from llmc.flat_buffer import Tensor
 
 
-def activation_table(config, B, T, stats=None) -> list[Tensor]:
+def activation_table(config, B, T, stats=None, gelu_again=False) -> list[Tensor]:
     """What `forward` writes for tokens (B, T), in that order; llm.c's ActivationTensors.
 
     stats: shape of what attention keeps for its backward pass. With it, all that `backward` reads is kept layer by
-    layer. Without it nothing is kept: one set of arrays serves all layers in turn.
+    layer. Without it nothing is kept: one set of arrays serves all layers in turn. gelu_again: GELU's outputs are not
+    kept either; `backward` computes them again.
     """
     C = config.C
 
@@ -35,7 +36,7 @@ def activation_table(config, B, T, stats=None) -> list[Tensor]:
         kept("ln2_mean", B, T),
         kept("ln2_rstd", B, T),
         kept("fch", B, T, 4 * C),
-        kept("fch_gelu", B, T, 4 * C),
+        Tensor("fch_gelu", (B, T, 4 * C)) if gelu_again else kept("fch_gelu", B, T, 4 * C),
         Tensor("fcproj", (B, T, C)),  # likewise
         kept("residual3", B, T, C),
         Tensor("lnf", (B, T, C)),
@@ -44,25 +45,29 @@ def activation_table(config, B, T, stats=None) -> list[Tensor]:
     ]
 
 
-def gradient_table(config, B, T) -> list[Tensor]:
-    """Gradients of activations. `dresidual` flows through all layers; the others are overwritten in each."""
+def gelu_again(be) -> bool:
+    """Whether a backend would rather compute GELU's outputs twice than keep those of all layers: its GELU_AGAIN."""
+    return getattr(be, "GELU_AGAIN", False)
+
+
+def gradient_tables(config, B, T) -> tuple[list[Tensor], list[Tensor]]:
+    """Gradients of activations: those with memory of their own, and those that share the logits' memory.
+
+    `dresidual` flows through all layers; the others are overwritten in each. With a small vocabulary nothing is shared.
+    """
     C = config.C
-    return [
-        Tensor("dresidual", (B, T, C)),
-        Tensor("dbtc", (B, T, C)),
-        Tensor("dqkv", (B, T, 3 * C)),
-        Tensor("dfch", (B, T, 4 * C)),
-    ]
+    narrow = [Tensor("dresidual", (B, T, C)), Tensor("dbtc", (B, T, C))]
+    wide = [Tensor("dqkv", (B, T, 3 * C)), Tensor("dfch", (B, T, 4 * C))]
+    return (narrow, wide) if config.Vp >= 7 * C else (narrow + wide, [])
 
 
-def forward(be, config, params, acts, tokens, attend, start=0):
-    """Fill acts["lnf"] (B, T, C), and all before it, from tokens (B, T) at the positions start … start + T - 1.
+def forward(be, config, params, acts, attend):
+    """Fill acts["lnf"] (B, T, C), and all before it, from acts["encoded"] (B, T, C), the embedded tokens.
 
     be: the backend · params, acts: FlatBuffers · attend(l, a): writes a["atty"] (B, T, C) from a["qkv"] (B, T, 3C) of
     layer l. Each residual is added together with the layernorm after it, so that a backend can fuse the two.
     """
     x = acts["encoded"]  # (B, T, C): the residual stream
-    be.encoder_forward(x, tokens, params["wte"], params["wpe"][start:])  # (B, T, C)
     norm, weights = _norm_before(0, config, params, acts)
     be.layernorm_forward(*norm, x, *weights)  # (B, T, C)
     for l in range(config.L):
@@ -88,7 +93,8 @@ def _norm_before(l, config, params, acts):
 def backward(be, config, params, grads, acts, dacts, tokens):
     """Add to grads what reaches the parameters from dacts["dbtc"] (B, T, C), the gradient of acts["lnf"].
 
-    params, grads, acts, dacts: FlatBuffers; the last two of `activation_table` (with stats) and `gradient_table`.
+    params, grads, acts: FlatBuffers, the last one of `activation_table` (with stats) · dacts: what `gradient_tables`
+    lists, by name.
     """
     dresidual = dacts["dresidual"]  # (B, T, C): the gradient of the residual stream, from the last layer to the first
     be.zero(dresidual)
@@ -106,6 +112,8 @@ def _block_backward(be, config, w, g, a, d, x):
     A residual needs no call: its gradient is dresidual for both branches.
     """
     dresidual, dbtc = d["dresidual"], d["dbtc"]  # (B, T, C) both
+    if gelu_again(be):
+        be.gelu_forward(a["fch_gelu"], a["fch"])  # (B, T, 4C)
     be.matmul_backward(d["dfch"], g["fcprojw"], g["fcprojb"], dresidual, a["fch_gelu"], w["fcprojw"])  # (B, T, 4C)
     be.gelu_backward(d["dfch"], d["dfch"], a["fch"])  # (B, T, 4C)
     be.matmul_backward(dbtc, g["fcw"], g["fcb"], d["dfch"], a["ln2"], w["fcw"])  # (B, T, C)

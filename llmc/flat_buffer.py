@@ -26,15 +26,20 @@ class FlatBuffer(Mapping):
 
     def __init__(self, backend, dtype, table=()):
         self.backend, self.dtype, self.table = backend, dtype, table
-        self._flat, self._views, self._layers = None, {}, {}
+        self._flat, self._inside, self._views, self._layers = None, None, {}, {}
 
-    def allocate(self, table=None):
-        """Use this table from now on (None: the present one), and allocate if it needs more memory. Returns self."""
+    def allocate(self, table=None, inside=None):
+        """Use this table from now on (None: the present one), and allocate if it needs more memory. Returns self.
+
+        inside: an array, large enough, whose memory the tensors share; then nothing is allocated.
+        """
         table = self.table if table is None else table
-        if self._views and table == self.table:
+        if self._views and table == self.table and inside is self._inside:
             return self
-        needed = sum(prod(tensor.shape) for tensor in table)
-        if self._flat is None or self._flat.size < needed:
+        self._inside, needed = inside, sum(prod(tensor.shape) for tensor in table)
+        if inside is not None:
+            self._flat = inside.reshape(-1)
+        elif self._flat is None or self._flat.size < needed:
             self._views, self._layers, self._flat = {}, {}, None  # free the old array before allocating the new one
             self._flat = self.backend.zeros(needed, self.dtype)
         self.table, self._views, self._layers, start = table, {}, {}, 0
@@ -73,16 +78,18 @@ class FlatBuffer(Mapping):
 class Scratch:
     """Temporary memory of functions, kept from one call to the next, so that a training step allocates nothing.
 
-    allocate: a function (n, dtype) -> flat array, with anything in it.
+    allocate: a function (n, dtype) -> flat array, with anything in it · moves: how often an array has had to grow, and
+    so lies elsewhere than before.
     """
 
     def __init__(self, allocate):
-        self._allocate, self._kept = allocate, {}
+        self._allocate, self._kept, self.moves = allocate, {}, 0
 
     def __call__(self, name, shape, dtype):
         """An array with anything in it: the same memory for every call with this name and dtype; it grows if needed."""
         flat, size = self._kept.get((name, dtype)), prod(shape)
         if flat is None or flat.size < size:
+            self.moves += flat is not None
             flat = self._kept[name, dtype] = self._allocate(size, dtype)  # (size,)
         return flat[:size].reshape(shape)
 

@@ -9,6 +9,8 @@ Memory: keys and values (L, 2, B, NH, T, hs), and one layer's activations for T 
 
 from functools import lru_cache
 
+import numpy as np
+
 from llmc import blocks
 from llmc.errors import UserError
 from llmc.flat_buffer import FlatBuffer, Tensor
@@ -29,6 +31,7 @@ class KeyValueCache:
         kv = Tensor("kv", (c.L, 2, B, c.NH, self.T, c.hs), stacked=True)
         self._kv = FlatBuffer(model.backend, model.dtype, [kv]).allocate()
         self._acts = FlatBuffer(model.backend, model.dtype, _table(c, B, self.T)).allocate()
+        self._start = model.backend.from_numpy(np.zeros(1, np.int32))  # (1,): `length` where a recorded step finds it
 
     def extend(self, tokens):
         """Read tokens (B, n) int32, which follow those already here: `forward_cached` without its checks of ids."""
@@ -39,16 +42,27 @@ class KeyValueCache:
                 f" {B} x {n} more do not fit."
             )
         model, be, acts = self.model, self.model.backend, self._acts.allocate(_table(self.model.config, B, n))
-        blocks.forward(be, model.config, model.params, acts, be.from_numpy(tokens), self._attend, start=self.length)
+        positions = model.params["wpe"][self.length :]  # (maxT - length, C)
+        be.encoder_forward(acts["encoded"], be.from_numpy(tokens), model.params["wte"], positions)  # (B, n, C)
+        if n == 1 and hasattr(be, "repeat"):
+            self._start.fill(self.length)
+            arrays = model.params.flat, acts.flat, self._kv.flat, self._start
+            be.repeat((model.config, "one more token", B, self.T), arrays, lambda: self._extend(acts, self._start))
+        else:
+            self._extend(acts, self.length)
         self.length += n
-        acts["last"][...] = acts["lnf"][:, -1:]  # (B, 1, C)
-        be.matmul_forward(acts["logits"], acts["last"], model.params["wte"], None)  # (B, 1, Vp)
         return acts["logits"]
 
-    def _attend(self, l, a):
-        """Attention of the new positions; kv (2, B, NH, T, hs) is the layer's part of the cache."""
-        kv = self._kv.layer(l)["kv"]
-        self.model.backend.attention_cached(a["atty"], kv, a["qkv"], self.model.config.NH, self.length)  # (B, n, C)
+    def _extend(self, acts, start):
+        """From acts["encoded"] to acts["logits"]. start: how many tokens came before, or an array (1,) that says so."""
+        model, be, NH = self.model, self.model.backend, self.model.config.NH
+
+        def attend(l, a):
+            be.attention_cached(a["atty"], self._kv.layer(l)["kv"], a["qkv"], NH, start)  # (B, n, C)
+
+        blocks.forward(be, model.config, model.params, acts, attend)
+        acts["last"][...] = acts["lnf"][:, -1:]  # (B, 1, C)
+        be.matmul_forward(acts["logits"], acts["last"], model.params["wte"], None)  # (B, 1, Vp)
 
 
 @lru_cache  # every token that is sampled asks for the table of n = 1

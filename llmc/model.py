@@ -19,7 +19,7 @@ def activation_table(config, backend, B, T) -> list[Tensor]:
     """What `forward` writes, and keeps for `backward`."""
     stats = backend.attention_stats_shape(B, T, config.NH)
     head = [Tensor("logits", (B, T, config.Vp)), Tensor("losses", (B, T))]
-    return blocks.activation_table(config, B, T, stats) + head
+    return blocks.activation_table(config, B, T, stats, blocks.gelu_again(backend)) + head
 
 
 def training_tables(config, backend, B, T) -> dict:
@@ -31,7 +31,7 @@ def training_tables(config, backend, B, T) -> dict:
         "AdamW m": weights,
         "AdamW v": weights,
         f"activations (B={B}, T={T})": activation_table(config, get_backend(backend), B, T),
-        "gradients of activations": blocks.gradient_table(config, B, T),
+        "gradients of activations": blocks.gradient_tables(config, B, T)[0],
     }
 
 
@@ -51,7 +51,9 @@ class GPT2:
         self.params = self._buffer(self.table).allocate()
         self.grads, self.m, self.v = (self._buffer(self.table) for _ in range(3))
         self._acts, self._dacts = self._buffer(), self._buffer()  # activations; their gradients, reused by every layer
+        self._inside_logits = self._buffer()  # the rest of their gradients
         self.t = 0  # AdamW steps taken
+        self._places = {}  # tokens, targets and the norm where the backend computes
         self._batch = None  # (tokens, (B, T)) between forward and backward
 
     # ------------------------------------------------------------------------------------------ memory
@@ -73,7 +75,7 @@ class GPT2:
         """Allocate everything that a training step at (B, T) touches, so that the step itself allocates no buffer."""
         self.config.check_sequence_length(T)
         self._acts.allocate(activation_table(self.config, self.backend, B, T))
-        self._dacts.allocate(blocks.gradient_table(self.config, B, T))
+        self._dacts.allocate(blocks.gradient_tables(self.config, B, T)[0])
         for buffer in (self.grads, self.m, self.v):
             buffer.allocate()
 
@@ -123,24 +125,48 @@ class GPT2:
         Without targets: returns the logits, a view (B, T, Vp) in which [..., :V] has meaning and which the next call
         overwrites. With targets (B, T): returns the mean cross-entropy in nats per token (a float).
         With dloss also (1.0, or 1/n with n accumulation steps): replaces the logits by their gradient for `backward`.
-        wait=False: returns None instead of the loss; nothing waits for a GPU before `mean_loss` is called.
+        wait=False: returns None instead of the loss, and nothing waits for a GPU; ask `loss_later` for the loss.
         Raises UserError for token ids outside [0, V) and T > maxT.
         """
         self._batch = None
         tokens = self._check("tokens", tokens)
         targets = None if targets is None else self._check("targets", targets, tokens.shape)
-        be, (B, T) = self.backend, tokens.shape
+        B, T = tokens.shape
         acts = self._acts.allocate(activation_table(self.config, self.backend, B, T))
-        tokens = be.from_numpy(tokens)  # (B, T)
-        blocks.forward(be, self.config, self.params, acts, tokens, self._attend)
-        be.matmul_forward(acts["logits"], acts["lnf"], self.params["wte"], None)  # (B, T, Vp)
+        tokens = self._place("tokens", tokens)  # (B, T)
+        targets = None if targets is None else self._place("targets", targets)  # (B, T)
+        per_token = None if dloss is None else float(dloss) / (B * T)
+        arrays = [self.params.flat, acts.flat, tokens] + ([] if targets is None else [targets])
+        self._repeat(("forward", B, T, per_token), arrays, lambda: self._forward(acts, tokens, targets, per_token))
         if targets is None:
             return acts["logits"]
-        per_token = None if dloss is None else float(dloss) / (B * T)
-        be.fused_classifier(acts["losses"], acts["logits"], be.from_numpy(targets), per_token, self.config.V)
         if dloss is not None:
             self._batch = tokens, (B, T)
         return self.mean_loss() if wait else None
+
+    def _forward(self, acts, tokens, targets, dloss):
+        """What `forward` computes; dloss: the gradient with respect to each token's loss."""
+        be = self.backend
+        be.encoder_forward(acts["encoded"], tokens, self.params["wte"], self.params["wpe"])  # (B, T, C)
+        blocks.forward(be, self.config, self.params, acts, self._attend)
+        be.matmul_forward(acts["logits"], acts["lnf"], self.params["wte"], None)  # (B, T, Vp)
+        if targets is not None:
+            be.fused_classifier(acts["losses"], acts["logits"], targets, dloss, self.config.V)
+
+    def _place(self, name, tokens):
+        """tokens (B, T) where the backend computes, in the same array as last time if its shape is the same."""
+        there = self.backend.from_numpy(tokens)
+        kept = self._places.get(name)
+        if kept is None or kept.shape != tokens.shape:
+            self._places[name] = there
+            return there
+        kept[...] = there
+        return kept
+
+    def _repeat(self, key, arrays, work):
+        """work(); a backend that can record it repeats it from its recording. See `repeat` in the contract."""
+        repeat = getattr(self.backend, "repeat", None)
+        return work() if repeat is None else repeat((self.config, *key), arrays, work)
 
     def _attend(self, l, a):
         self.backend.attention_forward(a["atty"], a["stats"], a["qkv"], self.config.NH)  # (B, T, C)
@@ -148,6 +174,19 @@ class GPT2:
     def mean_loss(self) -> float:
         """Mean cross-entropy (nats per token) of the last `forward` with targets."""
         return float(self.backend.to_numpy(self.losses).mean(dtype=np.float64))
+
+    def loss_later(self):
+        """A function that returns what `mean_loss` would return now, also after the next `forward`."""
+        if not self.runs_ahead:
+            loss = self.mean_loss()
+            return lambda: loss
+        losses = self.backend.later(self.losses)
+        return lambda: float(losses().mean(dtype=np.float64))
+
+    @property
+    def runs_ahead(self) -> bool:
+        """Whether the backend computes while the host goes on, so that waiting for a number costs time."""
+        return hasattr(self.backend, "later")
 
     @property
     def losses(self):
@@ -173,9 +212,15 @@ class GPT2:
             )
         tokens, (B, T) = self._batch
         self._batch = None  # logits hold a gradient that is used up
-        be, acts = self.backend, self._acts
-        dacts = self._dacts.allocate(blocks.gradient_table(self.config, B, T))
-        be.matmul_backward(dacts["dbtc"], self.grads["wte"], None, acts["logits"], acts["lnf"], self.params["wte"])
+        own, shared = blocks.gradient_tables(self.config, B, T)
+        dacts = {**self._dacts.allocate(own), **self._inside_logits.allocate(shared, self._acts["logits"])}
+        arrays = self.params.flat, self.grads_flat, self._acts.flat, self._dacts.flat, tokens
+        self._repeat(("backward", B, T), arrays, lambda: self._backward(dacts, tokens))
+
+    def _backward(self, dacts, tokens):
+        """What `backward` computes."""
+        be, acts, dwte = self.backend, self._acts, self.grads["wte"]
+        be.matmul_backward(dacts["dbtc"], dwte, None, acts["logits"], acts["lnf"], self.params["wte"])  # (B, T, C)
         blocks.backward(be, self.config, self.params, self.grads, acts, dacts, tokens)
 
     # ------------------------------------------------------------------------------------------- update
@@ -191,17 +236,48 @@ class GPT2:
             self.backend.scale(self.grads_flat, max_norm / (norm + 1e-6))  # 1e-6 as in PyTorch's clip_grad_norm_
         return norm
 
-    def update(self, lr, beta1=0.9, beta2=0.95, eps=1e-8, weight_decay=0.0, decay="matrices", zero_grad=False):
+    def update(
+        self, lr, beta1=0.9, beta2=0.95, eps=1e-8, weight_decay=0.0, decay="matrices", zero_grad=False, max_norm=None
+    ):
         """One AdamW step. decay: "matrices" (2-D weights and embeddings only, as llm.c's mainline) or "all" tensors.
 
-        zero_grad: set the gradients to zero on the way, which saves a pass over them.
+        zero_grad: set the gradients to zero on the way, which saves a pass over them · max_norm: clip them first, as
+        clip_gradients does; then a function is returned that gives their norm before that.
         """
         if decay not in ("matrices", "all"):
             raise UserError(f'decay must be "matrices" or "all", not {decay!r}.')
         self.t += 1
+        numbers = dict(lr=lr, beta1=beta1, beta2=beta2, eps=eps, weight_decay=weight_decay, t=self.t)
+        if self.runs_ahead:
+            return self._update_ahead(numbers, decay, zero_grad, max_norm)
+        norm = None if max_norm is None else self.clip_gradients(max_norm)
+        for flats, decayed in self._parts(decay):
+            each = numbers if decayed else numbers | {"weight_decay": 0.0}
+            self.backend.adamw_update(*flats, **each, clear=zero_grad)
+        return None if max_norm is None else lambda: norm
+
+    def _update_ahead(self, numbers, decay, zero_grad, max_norm):
+        """The same without waiting for the norm: what differs from step to step lies where the backend computes."""
+        be, settings = self.backend, self.backend.adamw_settings(**numbers)
+        if "norm" not in self._places:
+            self._places["norm"] = be.from_numpy(np.zeros(1))
+        norm = self._places["norm"]  # (1,)
+
+        def work():
+            if max_norm is not None:
+                be.clip(settings, norm, self.grads_flat, max_norm)
+            for flats, decayed in self._parts(decay):
+                be.adamw_update_by(*flats, settings, decayed=decayed, clear=zero_grad)
+
+        flats = [buffer.flat for buffer in (self.params, self.grads, self.m, self.v)]
+        self._repeat(("update", decay, zero_grad, max_norm), [*flats, settings, norm], work)
+        if max_norm is None:
+            return None
+        later = be.later(norm)
+        return lambda: float(later()[0])
+
+    def _parts(self, decay):
+        """([params, grads, m, v], whether weights decay) of each tensor; the four arrays are (size,)."""
         for p in self.table:
-            flats = (buffer[p.name].reshape(-1) for buffer in (self.params, self.grads, self.m, self.v))  # (size,) each
-            wd = weight_decay if decay == "all" or p.decayed else 0.0
-            self.backend.adamw_update(
-                *flats, lr=lr, beta1=beta1, beta2=beta2, eps=eps, weight_decay=wd, t=self.t, clear=zero_grad
-            )
+            flats = [buffer[p.name].reshape(-1) for buffer in (self.params, self.grads, self.m, self.v)]
+            yield flats, decay == "all" or p.decayed

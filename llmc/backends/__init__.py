@@ -15,6 +15,9 @@ Rules
 - A function may return before its outputs are there, as on a GPU; later calls of the same backend see them, and
   `to_numpy` and `global_norm` wait for them.
 - Nothing is validated here: `llmc.model` has checked tokens and lengths before it calls the first layer.
+- A backend that computes while the host goes on, as on a GPU, may have the functions of `Ahead` too, all of them: then
+  nothing in a training step waits for it.
+- A backend with GELU_AGAIN = True has GELU computed twice instead of kept: a little slower, with less memory.
 - Importing a backend has no effects. What needs some (compiling kernels, loading threads) is in a function `prepare()`
   of the backend, if it has one: `get_backend` calls it each time.
 """
@@ -109,6 +112,31 @@ class Backend(Protocol):
 
         With clear, *grads = 0 in the same pass over memory.
         """
+
+
+class Ahead(Protocol):
+    """What a backend has besides if it runs ahead of the host ("cuda")."""
+
+    def repeat(self, key, arrays, work):
+        """work(), which makes the same calls whenever key and arrays are the same: it may be repeated from a recording.
+
+        key: anything hashable. arrays: those that the calls read and write, other than temporaries of the backend.
+        """
+
+    def later(self, array):
+        """A function that returns the array's present numbers as a NumPy array. Only calling that function waits."""
+
+    def adamw_settings(self, lr, beta1, beta2, eps, weight_decay, t):
+        """The numbers of an AdamW step, for `adamw_update_by`: always the same array, which each call overwrites."""
+
+    def clip(self, settings, norm, grads, max_norm):
+        """*norm (1,), float64 = `global_norm` of grads; +settings such that gradients count scaled down to max_norm.
+
+        With a norm that is not finite, `adamw_update_by` will leave everything as it is.
+        """
+
+    def adamw_update_by(self, params, grads, m, v, settings, decayed=True, clear=False):
+        """adamw_update by these settings. decayed: whether there is weight decay."""
 
 
 def get_backend(backend) -> Backend:

@@ -2,26 +2,35 @@
 
 float32 only. Functions launch and return while the GPU is still computing; only `to_numpy` and `global_norm`, which
 need numbers on the host, wait for it. All sums have a fixed order, so equal runs give equal bits.
+
+It runs ahead of the host, so it has what the contract says about that: a step is recorded once and then launched as a
+few CUDA graphs, its settings lie on the device, and the loss and the norm are read when all is launched.
 """
 
 import inspect
+import os
 from functools import wraps
 
 import numpy as np
 
-from llmc import cuda
+from llmc import cuda, kernels
+from llmc.cuda import recorder
 from llmc.errors import UserError
 from llmc.kernels import adamw, attention, classifier, cublas, encoder, gelu, layernorm, matmul, norm, residual
+from llmc.kernels import attention_backward as attention_back
+from llmc.kernels import attention_cached as attention_decoding
 from llmc.kernels import encoder_backward as encoder_back
 from llmc.kernels import gelu_backward as gelu_back
 from llmc.kernels import layernorm_backward as layernorm_back
 
 synchronize = cuda.synchronize  # waits until everything launched so far is done; for clocks
+GELU_AGAIN = True  # a fifth of the activations is not kept, for one more pass over 4C numbers per token and layer
+later = cuda.asnumpy_later  # for numbers that are read when more has been launched
 
 
 def has_tf32() -> bool:
     """Whether matmuls now round their inputs to TF32: on a GPU, by cuBLAS, with LLMC_TF32=1."""
-    return cuda.device() == "gpu" and cublas.tf32() and matmul.multiply_by() == "library"
+    return _on_gpu() and cublas.tf32() and matmul.multiply_by() == "library"
 
 
 def zeros(n, dtype):
@@ -56,6 +65,38 @@ def global_norm(grads):
     return float(norm.global_norm(grads)[0])
 
 
+# ------------------------------------------------------------------------------------------- ahead of the host
+
+
+def repeat(key, arrays, work):
+    """work(), or from the second time with this key and these arrays on, the CUDA graph of its launches."""
+    multiply = matmul.multiply_by()
+    if os.environ.get("LLMC_CHECK") == "1" or (multiply == "library" and not (_on_gpu() and cublas.recordable())):
+        work()
+    else:
+        recorder.repeat((key, multiply, cublas.tf32(), kernels.scratch_moves()), arrays, work)
+
+
+def _on_gpu():
+    return cuda.device() == "gpu"
+
+
+def adamw_settings(**numbers):
+    """The numbers of an AdamW step, on the device: always the same array, float32 (7,), which each call overwrites."""
+    settings = kernels.scratch("adamw settings", (7,))
+    settings[...] = cuda.asarray(adamw.settings(**numbers))
+    return settings
+
+
+def clip(settings, result, grads, max_norm):
+    """*result (1,), float64: the norm of grads; *settings such that `adamw_update_by` scales them down to max_norm."""
+    result[...] = norm.global_norm(grads)
+    norm.clip_factor(settings[adamw.FACTOR :], result, max_norm)
+
+
+# --------------------------------------------------------------------------------------------------- layers
+
+
 def _newest(function):
     """A launcher of llmc/kernels with the contract's signature: it always takes its default `version`."""
 
@@ -81,8 +122,9 @@ matmul_backward = _newest(matmul.matmul_backward)
 gelu_forward = _newest(gelu.gelu_forward)
 gelu_backward = _newest(gelu_back.gelu_backward)
 attention_forward = _newest(attention.attention_forward)
-attention_backward = _newest(attention.attention_backward)
-attention_cached = _newest(attention.attention_cached)
+attention_backward = _newest(attention_back.attention_backward)
+attention_cached = _newest(attention_decoding.attention_cached)
 fused_classifier = _newest(classifier.fused_classifier)
 scale = _newest(norm.scale)
 adamw_update = _newest(adamw.adamw_update)
+adamw_update_by = _newest(adamw.adamw_update_by)

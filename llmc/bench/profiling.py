@@ -25,6 +25,8 @@ class ProfiledBackend:
     clock: a function that returns seconds.
     """
 
+    repeat = None  # nothing is repeated from a recording: each call is made and timed by itself
+
     def __init__(self, backend, clock=perf_counter):
         self._backend, self._clock = backend, clock
         self._wait = getattr(backend, "synchronize", lambda: None)

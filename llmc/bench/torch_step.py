@@ -7,10 +7,12 @@ from llmc.errors import UserError
 from llmc.terminal import pip
 
 
-def torch_step(model, fused=False, compiled=False):
-    """A function (x, y) -> loss that takes one training step in PyTorch, starting from the weights of `model`.
+def torch_step(model, fused=False, compiled=False, mode=None, padded=False):
+    """A function (x, y, wait=True) -> loss that takes one training step in PyTorch, starting from `model`'s weights.
 
-    x, y: (B, T) integers · fused: PyTorch's single-kernel AdamW instead of its default · compiled: by torch.compile.
+    x, y: (B, T) integers, arrays or tensors · wait=False: returns None, without waiting for a GPU · fused: PyTorch's
+    single-kernel AdamW instead of its default · compiled: by torch.compile, in this mode · padded: with the model's
+    padded vocabulary, which suits a GPU better; its loss then counts the padding.
     The step: forward, backward, AdamW with lr 1e-4. It runs where the model's arrays are, and with TF32 if the model's
     matmuls use it. Raises UserError when PyTorch is not installed, or has no GPU to run on.
     """
@@ -21,18 +23,18 @@ def torch_step(model, fused=False, compiled=False):
             f"--vs torch needs PyTorch; install it with `{pip('install', 'torch')}`, or leave the option out."
         ) from None
     device = _device(model)
-    network = _network(model).to(device)
+    network = _network(model, model.config.Vp if padded else model.config.V).to(device)
     optimizer = torch.optim.AdamW(network.parameters(), lr=1e-4, betas=(0.9, 0.95), weight_decay=0.0, fused=fused)
 
-    run = torch.compile(network) if compiled else network
+    run = torch.compile(network, mode=mode) if compiled else network
 
-    def step(x, y):
+    def step(x, y, wait=True):
         optimizer.zero_grad()
         x, y = (torch.as_tensor(tokens, dtype=torch.int64, device=device) for tokens in (x, y))  # (B, T) both
         loss = run(x, y)
         loss.backward()
         optimizer.step()
-        return loss.item()
+        return loss.item() if wait else None
 
     return step
 
@@ -52,8 +54,8 @@ def _device(model) -> str:
     return "cuda"
 
 
-def _network(model):
-    """The nn.Module, with copies of the model's parameters."""
+def _network(model, V):
+    """The nn.Module for V tokens, with copies of the model's parameters."""
     import torch
     from torch import nn
     from torch.nn import functional as F
@@ -79,7 +81,7 @@ def _network(model):
     class Network(nn.Module):
         def __init__(self):
             super().__init__()
-            self.wte, self.wpe = nn.Embedding(config.V, C), nn.Embedding(config.maxT, C)
+            self.wte, self.wpe = nn.Embedding(V, C), nn.Embedding(config.maxT, C)
             self.blocks = nn.ModuleList(Block() for _ in range(config.L))
             self.lnf = nn.LayerNorm(C)
 
@@ -88,16 +90,16 @@ def _network(model):
             for block in self.blocks:
                 stream = block(stream)
             logits = F.linear(self.lnf(stream), self.wte.weight)  # (B, T, V)
-            return F.cross_entropy(logits.view(-1, config.V), y.view(-1))
+            return F.cross_entropy(logits.view(-1, V), y.view(-1))
 
     network = Network()
     with torch.no_grad():
         for name, parameter in network.named_parameters():
-            parameter.copy_(torch.from_numpy(_ours(model, name.split("."))))
+            parameter.copy_(torch.from_numpy(_ours(model, name.split("."), V)))
     return network
 
 
-def _ours(model, path):
+def _ours(model, path, V):
     """Our array for PyTorch's parameter, by the parts of its name: ["blocks", "3", "qkv", "weight"] -> qkvw[3]."""
     import numpy as np
 
@@ -105,4 +107,4 @@ def _ours(model, path):
     ours = layer if layer in ("wte", "wpe") else layer + kind[0]
     values = model.backend.to_numpy(model.params[ours])
     values = values[int(place[1])] if place else values
-    return np.array(values[: model.config.V] if ours == "wte" else values)
+    return np.array(values[:V] if ours == "wte" else values)

@@ -1,4 +1,4 @@
-"""`llmc bench`: what a training step costs here, or with --kernels, how close every CUDA kernel comes to its limit."""
+"""`llmc bench`: what a training step costs here, and on a GPU its profile, its race with PyTorch, and every kernel."""
 
 import json
 
@@ -23,6 +23,16 @@ def add_arguments(parser):
     parser.add_argument(
         "--kernels", nargs="?", const="all", metavar="NAME", help="time CUDA kernels instead: all, or those of NAME"
     )
+    parser.add_argument(
+        "--race",
+        type=int,
+        nargs="+",
+        metavar="B",
+        help="race torch.compile on the GPU instead, with each of these batch sizes",
+    )
+    parser.add_argument(
+        "--profile", action="store_true", help="a step on the GPU by function and kernel, with floors, instead"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
@@ -30,6 +40,10 @@ def run(args) -> int:
     """Measure and print; 0, or 1 when a kernel is wrong."""
     if args.kernels:
         return _kernels(args.kernels, args.json)
+    if args.race:
+        return _race(args)
+    if args.profile:
+        return _profile(args)
     get_backend(args.backend)
     check_step(preset(args.preset), args.batch_size, args.sequence_length, args.backend)
     sizes = dict(B=args.batch_size, T=args.sequence_length, steps=args.steps)
@@ -57,6 +71,32 @@ def table(r: dict) -> str:
     total = sum(r["layers_ms"].values())
     lines += [f"  {name:<28} {ms:10.2f} {ms / total:7.1%}" for name, ms in r["layers_ms"].items() if ms > 0.001 * total]
     return "\n".join(lines)
+
+
+def _race(args) -> int:
+    """Print a row for each runner, one batch size after the other; always 0."""
+    from llmc.bench.race import HEAD, line, race
+
+    rows = []
+    for B in args.race:
+        check_step(preset(args.preset), B, args.sequence_length, "cuda")
+        found = race(args.preset, B=B, T=args.sequence_length)
+        rows += found
+        if not args.json:
+            print(*([HEAD] if rows == found else []), *map(line, found), sep="\n", flush=True)
+    if args.json:
+        print(json.dumps(rows, indent=1))
+    return 0
+
+
+def _profile(args) -> int:
+    """Print where a step on the GPU spends its time; always 0."""
+    from llmc.bench.gpu_profile import profile, text
+
+    check_step(preset(args.preset), args.batch_size, args.sequence_length, "cuda")
+    result = profile(args.preset, B=args.batch_size, T=args.sequence_length)
+    print(json.dumps(result, indent=1) if args.json else text(result))
+    return 0
 
 
 def _kernels(name: str, as_json: bool) -> int:

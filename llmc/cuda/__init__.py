@@ -22,6 +22,7 @@ __all__ = [  # xp comes from __getattr__
     "RawModule",
     "asarray",
     "asnumpy",
+    "asnumpy_later",
     "device",
     "empty",
     "free_memory",
@@ -102,6 +103,28 @@ def empty(shape, dtype=np.float32):
 def asnumpy(array) -> np.ndarray:
     """The array on the host; a NumPy array is returned as it is."""
     return array.get() if type(array).__module__.split(".")[0] == "cupy" else np.asarray(array)
+
+
+def asnumpy_later(array):
+    """A function that returns the array's present numbers on the host; only a call of that function waits for them.
+
+    The array may be overwritten meanwhile.
+    """
+    if device() == "emulator":
+        copy = np.array(array)
+        return lambda: copy
+    import cupy
+    import cupyx
+
+    copy = cupyx.empty_pinned(array.shape, array.dtype)
+    array.get(out=copy, blocking=False)
+    done = cupy.cuda.get_current_stream().record()
+
+    def wait():
+        done.synchronize()
+        return copy
+
+    return wait
 
 
 def asarray(array, dtype=None):

@@ -1,5 +1,8 @@
 """The kernels of GPT-2: CUDA C in <layer>.cu, and next to it <layer>.py, which chooses grid and block and launches.
 
+A text that several .cu files include is in a .cuh file. Some layers have their fast versions in .cu files of their own,
+which the same .py file launches.
+
 The same .cu file is compiled by NVRTC, through CuPy, where there is a GPU, and by the emulator's compiler where there
 is none. Its header lists the versions of each kernel, from simple to clever; llmc uses the last one, or the one that
 FASTEST in the .py file names. The functions in the .py file have the signatures of the contract
@@ -9,6 +12,8 @@ Nothing here waits for the GPU, and nothing is allocated but scratch memory, onc
 """
 
 import os
+import re
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -16,12 +21,15 @@ from llmc import cuda
 from llmc.flat_buffer import Scratch
 
 FOLDER = Path(__file__).parent
-LAYERS = tuple(sorted(path.stem for path in FOLDER.glob("*.cu")))
+INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
+SOURCES = tuple(sorted(path.stem for path in FOLDER.glob("*.cu")))
+LAYERS = tuple(name for name in SOURCES if (FOLDER / f"{name}.py").exists())  # the others are parts of a layer
 
 
 def source(layer: str) -> str:
-    """The text of <layer>.cu."""
-    return (FOLDER / f"{layer}.cu").read_text(encoding="utf-8")
+    """The text of <layer>.cu, or of a further file of a layer, with the text of each <name>.cuh that it includes."""
+    text = (FOLDER / f"{layer}.cu").read_text(encoding="utf-8")
+    return INCLUDE.sub(lambda found: (FOLDER / found[1]).read_text(encoding="utf-8"), text)
 
 
 def kernel(layer: str, name: str, defines: str = ""):
@@ -29,7 +37,43 @@ def kernel(layer: str, name: str, defines: str = ""):
 
     defines: macros that the file leaves to its caller, "HS=64". For speed, launches are checked only if LLMC_CHECK=1.
     """
-    return _function(layer, name, defines, cuda.device(), os.environ.get("LLMC_CHECK") == "1")
+    function = _function(layer, name, defines, cuda.device(), os.environ.get("LLMC_CHECK") == "1")
+    return function if _watcher is None else _Watched(name, function)
+
+
+_watcher = None
+
+
+@contextmanager
+def watched(watcher):
+    """Inside the block, watcher(name, launch) is called in place of every launch(), and makes it."""
+    global _watcher
+    _watcher = watcher
+    try:
+        yield
+    finally:
+        _watcher = None
+
+
+def seen(name, launch):
+    """launch(), or what the watcher makes of it: for launches that are not made by a kernel of ours."""
+    return launch() if _watcher is None else _watcher(name, launch)
+
+
+class _Watched:
+    """A kernel whose launches go through the watcher."""
+
+    def __init__(self, name, function):
+        self.__dict__.update(_name=name, _function=function)
+
+    def __call__(self, *arguments, **named):
+        return _watcher(self._name, lambda: self._function(*arguments, **named))
+
+    def __getattr__(self, name):
+        return getattr(self._function, name)
+
+    def __setattr__(self, name, value):
+        setattr(self._function, name, value)
 
 
 @cache
@@ -54,3 +98,8 @@ _scratch = Scratch(lambda n, dtype: cuda.xp.empty(n, dtype))
 def scratch(name: str, shape, dtype="float32"):
     """Memory where kernels run, with anything in it: the same at every call of this name; it grows when it must."""
     return _scratch((name, cuda.device()), shape, dtype)
+
+
+def scratch_moves() -> int:
+    """How often scratch memory has had to grow: after that, launches recorded earlier would use freed memory."""
+    return _scratch.moves

@@ -1,97 +1,159 @@
-"""Launches the kernels of attention.cu. Works on GPU arrays and on the emulator's alike."""
+"""Launches the forward kernels of attention. Works on GPU arrays and on the emulator's alike.
+
+Which version runs, unless the caller says: on a GPU with TF32 tensor cores one that uses them, with three products for
+each, which is exact enough for float32, or with TF32 on (`cublas.tf32()`) a single one; elsewhere, and on the emulator,
+the last version without them. A version that cannot hold the heads gives way to one before it.
+"""
 
 from functools import lru_cache
 
 import numpy as np
 
 from llmc import cuda
-from llmc.kernels import ceil_div, kernel, scratch
-from llmc.kernels.pointwise import THREADS, blocks_for
+from llmc.errors import UserError
+from llmc.kernels import ceil_div, cublas, kernel, scratch
+from llmc.kernels.pointwise import THREADS, blocks_at_once
 
-VERSIONS = {"attention_forward": 2, "attention_backward": 2, "attention_cached": 1}
-BIG, SMALL = 64, 32  # rows of a tile, as in attention.cu
-WARPS = 4  # of a block, in all kernels: one row each in v1, one tile for all in v2
+VERSIONS = {"attention_forward": 5}
+BY_LIBRARY = {"attention_forward": 2}  # the version whose products are the library's
+TENSOR_CORES = {"attention_forward": (6, 7)}  # for GPUs that have them: exact, and with factors rounded to TF32
+WARPS = 4  # of a block, where one warp has one row
+MOST = 2**31 - 1  # blocks in x of a grid
 
 
 def attention_forward(out, stats, qkv, NH, version=None):
     """*out, *stats from qkv: causal, scale 1/√hs.
 
     out: float32 (B, T, C). stats: float32 (B, NH, T), the logarithm of each query's sum of exponentials. qkv: float32
-    (B, T, 3C), rows [q; k; v]. All are C-contiguous. version: 1 or 2; None is the last one that can hold the heads.
+    (B, T, 3C), rows [q; k; v]. All are C-contiguous. version: 1 to 7; None is as the module says. Raises UserError if
+    B · NH · T, or in versions 1 and 2 B · NH · T², is too large.
     """
     B, T, C = out.shape
-    hs = C // NH
-    version = version or _last(hs, "attention_forward")
-    _launch("attention_forward", (out, stats, qkv), version, B=B, T=T, NH=NH, hs=hs)
-
-
-def attention_backward(dqkv, dout, out, stats, qkv, NH, version=None):
-    """*dqkv from dout and what the forward pass read and wrote.
-
-    dqkv, qkv: float32 (B, T, 3C). dout, out: float32 (B, T, C). stats: float32 (B, NH, T). All are C-contiguous.
-    version: 1 or 2; None is the last one that can hold the heads.
-    """
-    B, T, C = out.shape
-    hs = C // NH
-    delta = scratch("delta", (B, NH, T))
-    sizes = dict(B=B, T=T, NH=NH, hs=hs)
-    _launch("attention_backward_delta", (delta, dout, out), version=1, **sizes)
-    for part in ("attention_backward_query", "attention_backward_key"):
-        _launch(part, (dqkv, dout, stats, delta, qkv), version or _last(hs, part), **sizes)
-
-
-def attention_cached(out, cache, qkv, NH, start, version=None):
-    """*out: attention of positions start … start + n - 1; their keys and values join those in +cache.
-
-    out: float32 (B, n, C). cache: float32 (2, B, NH, maxT, hs). qkv: float32 (B, n, 3C). All are C-contiguous.
-    """
-    B, n, C = out.shape
-    maxT, hs = cache.shape[-2:]
-    sizes = [np.int32(size) for size in (B, n, NH, hs, start, maxT)]
-    keep, attend = (
-        kernel("attention", name, _define(hs)) for name in ("attention_cached_keep_v1", "attention_cached_v1")
-    )
-    keep((blocks_for(B * n * 2 * C),), (THREADS,), (cache, qkv, *sizes))
-    attend((ceil_div(n, WARPS), B * NH), (32 * WARPS,), (out, cache, qkv, *sizes))
-
-
-def _launch(name, arrays, version, *, B, T, NH, hs):
-    """Launch one of the kernels whose arguments are some arrays, then T, NH and hs."""
-    function = kernel("attention", f"{name}_v{version}", _define(hs))
+    heads, hs = B * NH, C // NH
+    check_rows(B, NH, T)
+    version = version or newest(5, TENSOR_CORES["attention_forward"], cuda.device())
+    version = fitting(version, 5, hs, (out, qkv), _SHARED)
     sizes = np.int32(T), np.int32(NH), np.int32(hs)
-    if version == 1:
-        function((ceil_div(T, WARPS), B * NH), (32 * WARPS,), (*arrays, *sizes))
-        return
-    shared = shared_memory(name, hs)
+    if version <= 2:
+        _three_kernels(out, stats, qkv, NH, by_library=version == 2)
+    elif version == 3:
+        arguments = (out, stats, qkv, np.int32(heads), *sizes)
+        kernel("attention", "attention_forward_v3")((ceil_div(heads * T, WARPS),), (32 * WARPS,), arguments)
+    else:
+        layer, number, tile = _TILES[version]
+        function = kernel(f"attention_{layer}", f"attention_forward_v{number}", define(hs, exact=version == 6))
+        launch_tiles(function, tile, (heads, T), (out, stats, qkv, *sizes), _SHARED[version][0](hs))
+
+
+def _three_kernels(out, stats, qkv, NH, by_library):
+    """Versions 1 and 2: scores, softmax, values, with all probabilities in memory."""
+    B, T, C = out.shape
+    heads, hs = B * NH, C // NH
+    if heads * T * T > MOST:
+        raise UserError(
+            f"versions 1 and 2 of attention keep B·NH·T² = {heads * T * T:,} probabilities, more than {MOST:,}; "
+            "take a later version."
+        )
+    p = scratch("probabilities", (B, NH, T, T))
+    sizes = [np.int32(size) for size in (T, NH, hs)]
+    if by_library:
+        cublas.attention_scores(p, qkv)
+    else:
+        arguments = (p, qkv, np.int32(heads), *sizes)
+        kernel("attention", "attention_scores_v1")((blocks_at_once(p.size),), (THREADS,), arguments)
+    arguments = (p, stats, np.int32(heads), np.int32(T))
+    kernel("attention", "attention_softmax_v1")((ceil_div(heads * T, WARPS),), (32 * WARPS,), arguments)
+    if by_library:
+        cublas.attention_values(out, p, qkv)
+    else:
+        arguments = (out, p, qkv, np.int32(B), *sizes)
+        kernel("attention", "attention_values_v1")((blocks_at_once(out.size),), (THREADS,), arguments)
+
+
+# -------------------------------------------------------------------------------- what all kernels of attention share
+
+
+def check_rows(B, NH, T):
+    """Raise UserError if there are more rows (B, NH, T) than a grid can hold."""
+    if B * NH * T > MOST:
+        raise UserError(f"attention holds at most {MOST:,} queries, B·NH·T, not {B * NH * T:,}; take a smaller batch.")
+
+
+def newest(plain, tensor, kind) -> int:
+    """The version that the engine takes: `plain`, or one of the two on tensor cores."""
+    return tensor[cublas.tf32()] if has_tensor_cores(kind) else plain
+
+
+def fitting(version, flash, hs, arrays, shared) -> int:
+    """The version that takes these heads on this device: this one or one before it.
+
+    Those from `flash` on are for small heads and read 16 bytes at a time; those after it need tensor cores. shared:
+    {version: functions}, each returns the bytes of shared memory that a kernel needs for hs.
+    """
+    aligned = hs % 4 == 0 and all(address_of(array) % 16 == 0 for array in arrays)
+    kind = cuda.device()
+    room = _most_shared_memory(kind)
+
+    def takes(version):
+        largest = 64 if version >= flash else 128
+        return (
+            hs <= largest
+            and (aligned or version < flash)
+            and (version <= flash or has_tensor_cores(kind))
+            and all(bytes_of(hs) <= room for bytes_of in shared[version])
+        )
+
+    while version in shared and not takes(version):
+        version -= 1
+    return version
+
+
+def launch_tiles(function, tile, sizes, arguments, shared):
+    """Launch a kernel for all heads and tiles. tile: (rows, threads of a block); sizes: (heads, T); shared: bytes."""
     if function.max_dynamic_shared_size_bytes < shared:
         function.max_dynamic_shared_size_bytes = shared  # more than 48 KB must be requested
-    function((B * NH, ceil_div(T, BIG)), (32 * WARPS,), (*arrays, *sizes), shared_mem=shared)
+    grid = sizes[0], ceil_div(sizes[1], tile[0])
+    function(grid, (tile[1],), arguments, shared_mem=shared)
 
 
-def _padded(hs) -> int:
+def define(hs, exact) -> str:
+    """What kernels with tiles are compiled with."""
+    return f"HS={padded(hs)} EXACT={int(exact)}"
+
+
+def padded(hs) -> int:
+    """Numbers of a row of a tile: hs rounded up to whole warps, padded(48) is 64."""
     return 32 * ceil_div(hs, 32)
 
 
-def _define(hs) -> str:
-    """HS for the tiles of attention.cu. Heads that are too large for them use v1 and share one compilation."""
-    return f"HS={_padded(hs) if hs <= 128 else 64}"
+def tiles(hs, *rows) -> int:
+    """Bytes of tiles in shared memory with so many rows of hs numbers, each row four longer, as in the .cuh files."""
+    return 4 * sum(rows) * (padded(hs) + 4)
 
 
-def shared_memory(name: str, hs: int) -> int:
-    """Bytes of shared memory that version 2 of a kernel needs for heads of hs numbers."""
-    row = _padded(hs) + 4  # floats from row to row, as in attention.cu
-    big, small, weights = BIG * row, SMALL * row, BIG * (SMALL + 4)
-    floats = {
-        "attention_forward": 2 * big + max(big, BIG * (BIG + 4)),
-        "attention_backward_query": 2 * big + small + max(small, weights),
-        "attention_backward_key": 2 * big + 2 * small + weights,
-    }
-    return 4 * floats[name]
+def address_of(array) -> int:
+    """Where an array begins in memory."""
+    return array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr
 
 
-def _last(hs, name) -> int:
-    """2 if its tiles fit in shared memory, else 1."""
-    return 2 if hs <= 128 and shared_memory(name, hs) <= _most_shared_memory(cuda.device()) else 1
+_TILES = {  # version: file, number in it, (queries, threads) of a block
+    4: ("tiles", 4, (64, 128)),
+    5: ("flash", 5, (128, 128)),
+    6: ("tensor", 6, (64, 128)),
+    7: ("tensor", 6, (128, 256)),
+}
+_SHARED = {  # version: bytes of shared memory
+    4: [lambda hs: tiles(hs, 64, 64) + max(tiles(hs, 64), 4 * 64 * 68)],
+    5: [lambda hs: tiles(hs, 128, 32, 32) + 4 * 128 * 40],
+    6: [lambda hs: tiles(hs, 64, 64, 64, 64)],
+    7: [lambda hs: tiles(hs, 64, 64, 64, 64)],
+}
+
+
+@lru_cache
+def has_tensor_cores(kind) -> bool:
+    """Whether this GPU multiplies in TF32: those since Ampere do. The emulator has none."""
+    return kind == "gpu" and int(cuda.xp.cuda.Device().compute_capability) >= 80
 
 
 @lru_cache

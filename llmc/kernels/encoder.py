@@ -2,20 +2,28 @@
 
 import numpy as np
 
-from llmc.kernels import kernel
-from llmc.kernels.pointwise import THREADS, blocks_for
+from llmc.kernels import ceil_div, kernel
+from llmc.kernels.pointwise import THREADS, blocks_for, check_elements
+from llmc.kernels.reductions import ROWS, check_rows
 
-VERSIONS = {"encoder_forward": 3}
+VERSIONS = {"encoder_forward": 4}
 
 
 def encoder_forward(out, tokens, wte, wpe, version=None):
     """*out = wte[tokens] + wpe[:T].
 
     out: float32 (B, T, C). tokens: int32 (B, T), each below Vp. wte: float32 (Vp, C). wpe: float32 (maxT, C), T ≤ maxT.
-    All are C-contiguous. version: 1 to 3, None is the last.
+    All are C-contiguous. version: 1 to 4, None is the last.
     """
     version = version or VERSIONS["encoder_forward"]
     B, T, C = out.shape
-    grid = {1: blocks_for(B * T), 2: blocks_for(B * T * C)}.get(version, blocks_for(B * T * C, each=4))
+    check_elements(max(out.size, wte.size))
+    check_rows(B * T)
+    grid = {
+        1: blocks_for(B * T),
+        2: blocks_for(B * T * C),
+        3: blocks_for(B * T * C, each=4),
+        4: ceil_div(B * T, ROWS),
+    }[version]
     sizes = np.int32(B), np.int32(T), np.int32(C)
     kernel("encoder", f"encoder_forward_v{version}")((grid,), (THREADS,), (out, tokens, wte, wpe, *sizes))

@@ -1,16 +1,41 @@
 /* The encoder's backward pass: dwte[tokens[b, t]] += dout[b, t], dwpe[t] += dout[b, t], rows of C numbers.
 
-encoder_backward_tokens_v1     one block per position; the block of a token's first occurrence adds up all its rows
-encoder_backward_positions_v1  one thread per element of dwpe adds over the batch
+v1  atomics: one thread per element of dout adds it to both
+v2  owners: the block of a token's first occurrence looks for the others and adds up all its rows
+v3  sorted buckets: positions sorted by token; a block adds up a segment of them, whatever tokens it holds
 
-A token that occurs twice has two rows for one place. Atomics would add them in any order, and each run would round
-differently; here the rows of a token have one owner, which adds them from the first to the last. Finding it takes no
-sorting: a block checks whether its token occurs at an earlier position, and if so leaves the work to that block.
-N = B*T positions; tokens is N ints, small enough for the cache, and is read by every block.
+A token that occurs twice has two rows for one place. Atomics add them in any order, so that each run of v1 rounds
+differently. v2 and v3 add in a fixed order: equal runs give equal bits.
+v2 needs no sorting, but each of its blocks reads all earlier tokens, N^2 in all, and a frequent token, which has many
+rows, keeps one block busy for long. v3 divides the sorted positions into segments of equal length. Where a run of equal
+tokens goes on in the next segments, each of those writes its share to scratch memory, and a last kernel adds them up.
+v2 and v3 read dout twice: in the order of the tokens for dwte, in the order of the positions for dwpe. No order serves
+both sums, and a gradient of 100 MB does not stay in the cache in between: that is 4 bytes more per element than the 4
+to 12 that are needed (4 if there is only one token, 12 if all are different).
+N = B*T positions. A key is a token and its position, (token << 32) + n: no two are equal, so any way to sort gives the
+same order.
 */
 
+typedef unsigned long long Key;
+
 const unsigned ALL = 0xffffffff;  // all 32 lanes of a warp take part
-const int THREADS = 256;          // of a block: eight warps
+const int THREADS = 256;          // of a block in v2: eight warps
+const int RUN = 1024;             // keys that a block sorts
+const int SEGMENT = 16;           // sorted positions of which a block adds up the rows
+const int AHEAD = 2;              // of them under way at a time
+const int WARPS = 8;              // of a block in which they share the runs of keys, or the shares of a run of tokens
+const Key LAST = ~0ull;           // fills the last run
+
+extern "C" __global__ void encoder_backward_v1(float* dwte, float* dwpe, const float* dout, const int* tokens, int B,
+                                               int T, int C)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < B * T * C) {
+        int bt = i / C, c = i % C;
+        atomicAdd(&dwte[(size_t)tokens[bt] * C + c], dout[i]);
+        atomicAdd(&dwpe[(size_t)(bt % T) * C + c], dout[i]);
+    }
+}
 
 // List the positions start … start + 255 that hold `token`, in order, in found; returns how many.
 __device__ int list_positions(int* found, const int* tokens, int token, int start, int N)
@@ -31,7 +56,7 @@ __device__ int list_positions(int* found, const int* tokens, int token, int star
     return total;
 }
 
-extern "C" __global__ void encoder_backward_tokens_v1(float* dwte, const float* dout, const int* tokens, int N, int C)
+extern "C" __global__ void encoder_backward_tokens_v2(float* dwte, const float* dout, const int* tokens, int N, int C)
 {
     __shared__ int found[THREADS];
     int first = blockIdx.x, token = tokens[first];
@@ -49,12 +74,178 @@ extern "C" __global__ void encoder_backward_tokens_v1(float* dwte, const float* 
     if (c < C) dwte[(size_t)token * C + c] += total;
 }
 
-extern "C" __global__ void encoder_backward_positions_v1(float* dwpe, const float* dout, int B, int T, int C)
+extern "C" __global__ void encoder_backward_positions_v2(float* dwpe, const float* dout, int B, int T, int C)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < T * C) {
         float total = 0.0f;
         for (int b = 0; b < B; b++) total += dout[(size_t)b * T * C + i];
         dwpe[i] += total;
+    }
+}
+
+// ------------------------------------------------------------------------------------------ v3: sort, then add
+
+// Each block sorts RUN keys in shared memory (bitonic sort, Batcher 1968): runs (blocks, RUN), each in rising order.
+extern "C" __global__ void __launch_bounds__(RUN / 2)
+    encoder_backward_sort_v3(Key* runs, const int* tokens, int N)
+{
+    __shared__ Key keys[RUN];
+    int start = blockIdx.x * RUN;
+    for (int i = threadIdx.x; i < RUN; i += blockDim.x) {
+        int n = start + i;
+        keys[i] = n < N ? ((Key)tokens[n] << 32) + n : LAST;
+    }
+    __syncthreads();
+    for (int size = 2; size <= RUN; size *= 2) {          // sorted pieces of this size will be there next,
+        for (int gap = size / 2; gap > 0; gap /= 2) {      // rising and falling in turns
+            if (gap < 32) __syncwarp();  // a warp has 64 keys, and exchanges only those since gap was 32
+            else __syncthreads();
+            int i = 2 * threadIdx.x - (threadIdx.x & (gap - 1)), other = i + gap;  // a pair for each thread
+            bool rising = (i & size) == 0;
+            Key low = keys[i], high = keys[other];
+            if ((low > high) == rising) {
+                keys[i] = high;
+                keys[other] = low;
+            }
+        }
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < RUN; i += blockDim.x) runs[start + i] = keys[i];
+}
+
+// How many keys of a sorted run are smaller. Its loads depend on one another, but not on those in other runs.
+__device__ int smaller(const Key* run, Key key)
+{
+    int count = 0;
+    #pragma unroll
+    for (int step = RUN / 2; step > 0; step /= 2) {
+        if (run[count + step - 1] < key) count += step;
+    }
+    return count + (run[count] < key);
+}
+
+// The place of a key among all keys is the number of smaller ones: sorted (N,). Block (32, WARPS): the lanes have
+// neighbouring keys, and therefore look at the same places of a run; the warps divide the runs among them.
+extern "C" __global__ void encoder_backward_merge_v3(Key* sorted, const Key* runs, int count)
+{
+    __shared__ int counts[WARPS][32];
+    int lane = threadIdx.x, warp = threadIdx.y, place = 0;
+    Key key = runs[blockIdx.x * 32 + lane];
+    for (int r = warp; r < count; r += WARPS) place += smaller(runs + (size_t)r * RUN, key);
+    counts[warp][lane] = place;
+    __syncthreads();
+    if (warp > 0 || key == LAST) return;
+    for (int w = 1; w < WARPS; w++) place += counts[w][lane];
+    sorted[place] = key;
+}
+
+__device__ int token_of(Key key) { return (int)(key >> 32); }
+__device__ int position_of(Key key) { return (int)(key & 0xffffffff); }
+__device__ void clear(float& v) { v = 0.0f; }
+__device__ void clear(float4& v) { v = make_float4(0.0f, 0.0f, 0.0f, 0.0f); }
+__device__ float4 operator+(float4 a, float4 b) { return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w); }
+
+// The token in front of a segment that begins at place `first`. A run of that token began earlier, all others here.
+__device__ int token_before(const Key* sorted, int first) { return first ? token_of(sorted[first - 1]) : -1; }
+
+// Is place k the last of its run in this segment?
+__device__ bool ends(const Key* sorted, int k, int N)
+{
+    return k + 1 == N || (k + 1) % SEGMENT == 0 || token_of(sorted[k + 1]) != token_of(sorted[k]);
+}
+
+// One segment: rows of n numbers or quads; T is float or float4. partial (segments, n).
+template <typename T>
+__device__ void add_segment(T* dwte, T* partial, const T* dout, const Key* sorted, int N, int n)
+{
+    int start = blockIdx.x * SEGMENT, before = token_before(sorted, start);
+    int i = blockIdx.y * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    T total;
+    clear(total);
+    for (int first = start; first < start + SEGMENT; first += AHEAD) {
+        T rows[AHEAD], old[AHEAD];
+        #pragma unroll
+        for (int j = 0; j < AHEAD; j++) {  // all loads are under way before the first of them is needed
+            int k = first + j;
+            clear(rows[j]), clear(old[j]);
+            if (k >= N) continue;
+            int token = token_of(sorted[k]);
+            rows[j] = dout[(size_t)position_of(sorted[k]) * n + i];
+            if (ends(sorted, k, N) && token != before) old[j] = dwte[(size_t)token * n + i];
+        }
+        #pragma unroll
+        for (int j = 0; j < AHEAD; j++) {
+            int k = first + j;
+            if (k >= N) continue;
+            int token = token_of(sorted[k]);
+            total = total + rows[j];
+            if (!ends(sorted, k, N)) continue;
+            T* place = token != before ? dwte + (size_t)token * n + i : partial + (size_t)blockIdx.x * n + i;
+            *place = old[j] + total;
+            clear(total);
+        }
+    }
+}
+
+// How many of the next segments begin with this token: the first that does not is found by halving, as keys are sorted.
+__device__ int segments_of(const Key* sorted, int token, int next, int N)
+{
+    int low = 0, high = (N - next + SEGMENT - 1) / SEGMENT;  // `low` of them do, and no more than `high`
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (token_of(sorted[next + middle * SEGMENT]) == token) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+// The run that begins in a segment and goes on in the next ones: the shares that those have written. Block (32, WARPS):
+// a number or quad for each lane; the warps divide the shares among them, and warp 0 adds what they found, in order.
+template <typename T>
+__device__ void add_shares(T* dwte, const T* partial, const Key* sorted, int N, int n, T (*sums)[32])
+{
+    int start = blockIdx.x * SEGMENT, next = start + SEGMENT, token = token_of(sorted[next - 1]);
+    if (token_of(sorted[next]) != token || token_before(sorted, start) == token) return;  // the whole block leaves
+    int lane = threadIdx.x, warp = threadIdx.y, i = blockIdx.y * 32 + lane, count = segments_of(sorted, token, next, N);
+    const T* shares = partial + (size_t)(blockIdx.x + 1) * n + i;  // (count, n), from this lane's column on
+    T total;
+    clear(total);
+    if (i < n) {
+        #pragma unroll 4
+        for (int s = warp; s < count; s += WARPS) total = total + shares[(size_t)s * n];
+    }
+    sums[warp][lane] = total;
+    __syncthreads();
+    if (warp > 0 || i >= n) return;
+    for (int w = 1; w < WARPS; w++) total = total + sums[w][lane];
+    dwte[(size_t)token * n + i] = dwte[(size_t)token * n + i] + total;
+}
+
+// 128-bit accesses need addresses that are multiples of 16, in every row: so C must be a multiple of 4 too.
+__device__ bool aligned(const float* dwte, const float* dout, int C)
+{
+    return C % 4 == 0 && ((size_t)dwte | (size_t)dout) % 16 == 0;
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+    encoder_backward_segments_v3(float* dwte, float* partial, const float* dout, const Key* sorted, int N, int C)
+{
+    if (aligned(dwte, dout, C)) {
+        add_segment((float4*)dwte, (float4*)partial, (const float4*)dout, sorted, N, C / 4);
+    } else {
+        add_segment(dwte, partial, dout, sorted, N, C);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+    encoder_backward_shares_v3(float* dwte, const float* partial, const float* dout, const Key* sorted, int N, int C)
+{
+    __shared__ float4 sums[WARPS][32];
+    if (aligned(dwte, dout, C)) {
+        add_shares((float4*)dwte, (const float4*)partial, sorted, N, C / 4, sums);
+    } else {
+        add_shares(dwte, partial, sorted, N, C, reinterpret_cast<float(*)[32]>(sums));
     }
 }

@@ -7,10 +7,12 @@ v3  the tree by warp shuffles: registers instead of shared memory, one barrier e
 v4  one warp per row: no shared memory, no barrier
 v5  online: mean and variance in one pass, merged from lane to lane (Welford 1962, Chan et al. 1979)
 v6  one warp per row, 128-bit loads, the row kept in shared memory: every number is read once
+v7  the row kept in registers: all loads of a row are under way before the first of them is needed
 
 residual_layernorm_forward: residual = x1 + x2 and its layernorm, in one kernel: the sum is not read again
 v1  as v4 above
 v2  as v6 above
+v3  as v7 above
 
 Shapes: x, out, residual (N, C), w, b (C,), mean, rstd (N,). Lesson 13 climbs this ladder. All arrays are distinct.
 Every number of x has to be read once, every one of out written once: 8 bytes each, 16 where a residual is added.
@@ -52,8 +54,9 @@ __device__ float tree_sum(float v, float* partial)
     return total;
 }
 
-extern "C" __global__ void layernorm_forward_v2(float* out, float* mean, float* rstd, const float* x, const float* w,
-                                                const float* b, int N, int C)
+extern "C" __global__ void __launch_bounds__(1024) layernorm_forward_v2(float* out, float* mean, float* rstd,
+                                                                       const float* x, const float* w,
+                                                                       const float* b, int N, int C)
 {
     __shared__ float partial[1024];  // (blockDim.x,) of it: one number of each thread
     int t = threadIdx.x;
@@ -87,8 +90,9 @@ __device__ float block_sum(float v, float* slots)
     return warp_sum(threadIdx.x % 32 < blockDim.x / 32 ? slots[threadIdx.x % 32] : 0.0f);
 }
 
-extern "C" __global__ void layernorm_forward_v3(float* out, float* mean, float* rstd, const float* x, const float* w,
-                                                const float* b, int N, int C)
+extern "C" __global__ void __launch_bounds__(1024) layernorm_forward_v3(float* out, float* mean, float* rstd,
+                                                                       const float* x, const float* w,
+                                                                       const float* b, int N, int C)
 {
     __shared__ float totals[32], squares_[32];  // one number of each warp
     int t = threadIdx.x;
@@ -251,4 +255,73 @@ extern "C" __global__ void residual_layernorm_forward_v2(float* residual, float*
     } else {
         layernorm_row<float, true>(residual, out, mean + row, rstd + row, x1, x2, w, b, kept, C, C);
     }
+}
+
+// ----------------------------------------------------------------------------------------- the row in registers
+
+#ifndef QUADS
+#define QUADS 6  // of a row, for each lane: C is at most 128 * QUADS. The launcher compiles the file for its C
+#endif
+
+// A row of n quads, by one warp; with ADD, of x1 + x2, which also goes to residual.
+template <bool ADD>
+__device__ void layernorm_quads(float4* residual, float4* out, float* mean, float* rstd, const float4* x1,
+                                const float4* x2, const float4* w, const float4* b, int n)
+{
+    int lane = threadIdx.x % 32, C = 4 * n;
+    float4 row[QUADS], other[QUADS];  // quads lane, lane + 32, lane + 64, ...
+    float total = 0.0f, squares = 0.0f;
+    #pragma unroll
+    for (int k = 0; k < QUADS; k++) {
+        int i = lane + 32 * k;
+        row[k] = i < n ? x1[i] : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        if (ADD && i < n) other[k] = x2[i];
+    }
+    #pragma unroll
+    for (int k = 0; k < QUADS; k++) {
+        int i = lane + 32 * k;
+        if (ADD && i < n) {
+            row[k] = add(row[k], other[k]);
+            residual[i] = row[k];
+        }
+        total += sum(row[k]);
+    }
+    float m = warp_sum(total) / C;
+    #pragma unroll
+    for (int k = 0; k < QUADS; k++) {
+        if (lane + 32 * k < n) squares += square(row[k], m);
+    }
+    float r = rsqrtf(warp_sum(squares) / C + EPS);
+    #pragma unroll
+    for (int k = 0; k < QUADS; k++) {
+        int i = lane + 32 * k;
+        if (i < n) out[i] = norm(row[k], m, r, w[i], b[i]);
+    }
+    if (lane == 0) {
+        *mean = m;
+        *rstd = r;
+    }
+}
+
+// C is a multiple of 4, and all arrays begin at multiples of 16 bytes.
+extern "C" __global__ void layernorm_forward_v7(float* out, float* mean, float* rstd, const float* x, const float* w,
+                                                const float* b, int N, int C)
+{
+    int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    if (row >= N) return;
+    size_t start = (size_t)row * C;
+    layernorm_quads<false>(nullptr, (float4*)(out + start), mean + row, rstd + row, (const float4*)(x + start),
+                           nullptr, (const float4*)w, (const float4*)b, C / 4);
+}
+
+extern "C" __global__ void residual_layernorm_forward_v3(float* residual, float* out, float* mean, float* rstd,
+                                                         const float* x1, const float* x2, const float* w,
+                                                         const float* b, int N, int C)
+{
+    int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    if (row >= N) return;
+    size_t start = (size_t)row * C;
+    layernorm_quads<true>((float4*)(residual + start), (float4*)(out + start), mean + row, rstd + row,
+                          (const float4*)(x1 + start), (const float4*)(x2 + start), (const float4*)w,
+                          (const float4*)b, C / 4);
 }

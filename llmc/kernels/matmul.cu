@@ -1,9 +1,16 @@
-/* The linear layer: out = x wT + b, and its two backward products.
+/* The linear layer: out = x wT + b, and its two backward products. From one thread per result to tiles in registers.
 
-v1  one thread per result: every thread fetches the numbers that it needs from memory for itself
-v2  tiles of 128 x 128 results: inputs come to shared memory once per tile, 8 x 8 results per thread are in registers
+v1  one thread per result; the threads of a warp go down a column
+v2  the threads of a warp go along a row: neighbours write, and in the backward products read, neighbouring numbers
+v3  a tile of 32 x 32 results per block: its inputs come to shared memory once, for 32 results each
+v4  8 results of a column per thread: a number of b, once in a register, serves all of them
+v5  8 x 8 results per thread: 8 + 8 numbers from shared memory for 64 multiply-adds
+v6  128-bit loads and stores                                         in matmul_tiles.cu, as are
+v7  no two threads of a warp wait for the same bank
+v8  the next slice comes in the background while this one is used
+v9  a tile for each warp too, and split-K; bias and GELU on the way  in matmul_warp.cu
 
-llmc multiplies by cuBLAS, or by these with LLMC_MATMUL=kernel. The bias is always ours.
+llmc multiplies by cuBLAS, or by v9 with LLMC_MATMUL=kernel.
 
 Shapes: x (N, C_in), w (C_out, C_in), out and dout (N, C_out), with N = B*T.
     matmul_forward          out = x wT        M = N,      columns = C_out,  K = C_in
@@ -11,125 +18,133 @@ Shapes: x (N, C_in), w (C_out, C_in), out and dout (N, C_out), with N = B*T.
     matmul_backward_weight  dw += doutT x     M = C_out,  columns = C_in,   K = N
     bias_forward_v1         out += b
     bias_gelu_forward_v1    out += b, gelu_out = GELU(out)
-    bias_backward_partial_v1, bias_backward_final_v1    db += column sums of dout, in a fixed order
-Each product is result (M, N) = A (M, K) B (K, N); they differ in which index of A and of B runs through memory.
-For each k, a tile of 128 x 128 results fetches 128 + 128 numbers and does 128 * 128 multiply-adds: 64 per number.
+Each product is result (M, N) = A (M, K) B (K, N). Three macros say which: A_RUNS and B_RUNS, whether k is the index
+that runs through memory in a and in b, and ADD, whether the result is added to.
+Blocks are numbered along one axis, which may have 2^31 of them; the two others end at 65,535.
 */
 
-const int TILE = 128;   // rows and columns of results of a block
-const int DEPTH = 8;    // how many k are in shared memory at a time
-const int EACH = 8;     // rows and columns of results of a thread
-const int THREADS = 256;
+#ifndef A_RUNS
+#define A_RUNS true
+#define B_RUNS true
+#define ADD false
+#endif
 
-// The element (i, k) of a matrix (n, K); K_RUNS: k is the index that runs through memory. Zero outside.
-template <bool K_RUNS>
-__device__ float element(const float* a, int i, int k, int n, int K)
+// The element (i, k) of a matrix (n, K), zero outside; runs: whether k is the index that runs through memory.
+__device__ float element(const float* a, int i, int k, int n, int K, bool runs)
 {
     if (i >= n || k >= K) return 0.0f;
-    return K_RUNS ? a[(size_t)i * K + k] : a[(size_t)k * n + i];
+    return runs ? a[(size_t)i * K + k] : a[(size_t)k * n + i];
 }
 
-template <bool A_RUNS, bool B_RUNS>
-__device__ void product_v1(float* result, const float* a, const float* b, int M, int N, int K, bool add)
+// Write result (m, n), or add it to what is there.
+__device__ void store(float* result, float total, int m, int n, int M, int N)
 {
-    int n = blockIdx.x * blockDim.x + threadIdx.x, m = blockIdx.y * blockDim.y + threadIdx.y;
     if (m >= M || n >= N) return;
-    float total = 0.0f;
-    for (int k = 0; k < K; k++) total += element<A_RUNS>(a, m, k, M, K) * element<B_RUNS>(b, n, k, N, K);
     float* place = result + (size_t)m * N + n;
-    *place = add ? *place + total : total;
+    *place = ADD ? *place + total : total;
 }
 
-// Fetch tile[k][i] = element (first + i, start + k); the padding of a row keeps a warp's stores in different banks.
-template <bool K_RUNS>
-__device__ void fetch(float (*tile)[TILE + 4], const float* a, int first, int start, int n, int K)
+// ------------------------------------------------------------------------------------- one result per thread: v1, v2
+
+__device__ void one_result(float* result, const float* a, const float* b, int m, int n, int M, int N, int K)
+{
+    float total = 0.0f;
+    for (int k = 0; k < K; k++) total += element(a, m, k, M, K, A_RUNS) * element(b, n, k, N, K, B_RUNS);
+    store(result, total, m, n, M, N);
+}
+
+// Blocks of 256 threads for 16 x 16 results.
+extern "C" __global__ void __launch_bounds__(256) matmul_v1(float* result, const float* a, const float* b, int M,
+                                                            int N, int K)
+{
+    int across = (N + 15) / 16, m0 = blockIdx.x / across * 16, n0 = blockIdx.x % across * 16;
+    one_result(result, a, b, m0 + threadIdx.x % 16, n0 + threadIdx.x / 16, M, N, K);
+}
+
+extern "C" __global__ void __launch_bounds__(256) matmul_v2(float* result, const float* a, const float* b, int M,
+                                                            int N, int K)
+{
+    int across = (N + 15) / 16, m0 = blockIdx.x / across * 16, n0 = blockIdx.x % across * 16;
+    one_result(result, a, b, m0 + threadIdx.x / 16, n0 + threadIdx.x % 16, M, N, K);
+}
+
+// ------------------------------------------------------------------------------- tiles in shared memory: v3, v4, v5
+
+// Fetch tile[k][i] = element (first + i, start + k) with all THREADS of the block.
+template <int THREADS, int DEPTH, int TILE>
+__device__ void fetch(float (&tile)[DEPTH][TILE], const float* a, int first, int start, int n, int K, bool runs)
 {
     for (int j = threadIdx.x; j < TILE * DEPTH; j += THREADS) {
-        int k = K_RUNS ? j % DEPTH : j / TILE;  // neighbouring threads read neighbouring addresses
-        int i = K_RUNS ? j / DEPTH : j % TILE;
-        tile[k][i] = element<K_RUNS>(a, first + i, start + k, n, K);
+        int k = runs ? j % DEPTH : j / TILE;  // neighbouring threads read neighbouring addresses
+        int i = runs ? j / DEPTH : j % TILE;
+        tile[k][i] = element(a, first + i, start + k, n, K, runs);
     }
 }
 
-// 4 + 4 numbers that lie 64 apart: a warp then reads whole rows of 128-bit words, each bank once.
-__device__ void take(float* to, const float* row, int place)
+// For each k, 32 + 32 numbers are fetched for 32 * 32 multiply-adds: 16 per number.
+extern "C" __global__ void __launch_bounds__(1024) matmul_v3(float* result, const float* a, const float* b, int M,
+                                                             int N, int K)
 {
-    *reinterpret_cast<float4*>(to) = *reinterpret_cast<const float4*>(row + 4 * place);
-    *reinterpret_cast<float4*>(to + 4) = *reinterpret_cast<const float4*>(row + 4 * place + TILE / 2);
+    __shared__ float as[32][32], bs[32][32];  // [k][row], [k][column]
+    int across = (N + 31) / 32, m0 = blockIdx.x / across * 32, n0 = blockIdx.x % across * 32;
+    int row = threadIdx.x / 32, column = threadIdx.x % 32;
+    float total = 0.0f;
+    for (int k0 = 0; k0 < K; k0 += 32) {
+        __syncthreads();  // all threads are done with the tiles of the round before
+        fetch<1024>(as, a, m0, k0, M, K, A_RUNS);
+        fetch<1024>(bs, b, n0, k0, N, K, B_RUNS);
+        __syncthreads();
+        for (int k = 0; k < 32; k++) total += as[k][row] * bs[k][column];
+    }
+    store(result, total, m0 + row, n0 + column, M, N);
 }
 
-template <bool A_RUNS, bool B_RUNS>
-__device__ void product_v2(float* result, const float* a, const float* b, int M, int N, int K, bool add)
+// 64 x 64 results: 32 multiply-adds per number fetched, and 8 for 9 numbers read from shared memory.
+extern "C" __global__ void __launch_bounds__(512) matmul_v4(float* result, const float* a, const float* b, int M,
+                                                            int N, int K)
 {
-    __shared__ __align__(16) float as[DEPTH][TILE + 4], bs[DEPTH][TILE + 4];
-    int row = threadIdx.x / 16, column = threadIdx.x % 16;  // of 16 x 16 threads
-    int m0 = blockIdx.y * TILE, n0 = blockIdx.x * TILE;
-    float sums[EACH][EACH] = {};
-    for (int k0 = 0; k0 < K; k0 += DEPTH) {
-        __syncthreads();  // all threads are done with the tiles of the round before
-        fetch<A_RUNS>(as, a, m0, k0, M, K);
-        fetch<B_RUNS>(bs, b, n0, k0, N, K);
+    __shared__ float as[8][64], bs[8][64];
+    int across = (N + 63) / 64, m0 = blockIdx.x / across * 64, n0 = blockIdx.x % across * 64;
+    int row = threadIdx.x / 64 * 8, column = threadIdx.x % 64;
+    float totals[8] = {};  // of rows row ... row + 7
+    for (int k0 = 0; k0 < K; k0 += 8) {
         __syncthreads();
-        for (int k = 0; k < DEPTH; k++) {
-            alignas(16) float x[EACH], y[EACH];
-            take(x, as[k], row);
-            take(y, bs[k], column);
+        fetch<512>(as, a, m0, k0, M, K, A_RUNS);
+        fetch<512>(bs, b, n0, k0, N, K, B_RUNS);
+        __syncthreads();
+        for (int k = 0; k < 8; k++) {
+            float y = bs[k][column];
             #pragma unroll
-            for (int i = 0; i < EACH; i++) {
-                #pragma unroll
-                for (int j = 0; j < EACH; j++) sums[i][j] += x[i] * y[j];
-            }
+            for (int i = 0; i < 8; i++) totals[i] += as[k][row + i] * y;
         }
     }
     #pragma unroll
-    for (int i = 0; i < EACH; i++) {
-        int m = m0 + 4 * row + i % 4 + i / 4 * (TILE / 2);
-        #pragma unroll
-        for (int j = 0; j < EACH; j++) {
-            int n = n0 + 4 * column + j % 4 + j / 4 * (TILE / 2);
-            if (m < M && n < N) {
-                float* place = result + (size_t)m * N + n;
-                *place = add ? *place + sums[i][j] : sums[i][j];
-            }
+    for (int i = 0; i < 8; i++) store(result, totals[i], m0 + row + i, n0 + column, M, N);
+}
+
+// 128 x 128 results: 64 multiply-adds per number fetched, and 4 per number read from shared memory.
+extern "C" __global__ void __launch_bounds__(256) matmul_v5(float* result, const float* a, const float* b, int M,
+                                                            int N, int K)
+{
+    __shared__ float as[8][128], bs[8][128];
+    int across = (N + 127) / 128, m0 = blockIdx.x / across * 128, n0 = blockIdx.x % across * 128;
+    int row = threadIdx.x / 16 * 8, column = threadIdx.x % 16 * 8;
+    float totals[8][8] = {};
+    for (int k0 = 0; k0 < K; k0 += 8) {
+        __syncthreads();
+        fetch<256>(as, a, m0, k0, M, K, A_RUNS);
+        fetch<256>(bs, b, n0, k0, N, K, B_RUNS);
+        __syncthreads();
+        for (int k = 0; k < 8; k++) {
+            float x[8], y[8];
+            #pragma unroll
+            for (int i = 0; i < 8; i++) x[i] = as[k][row + i], y[i] = bs[k][column + i];
+            #pragma unroll
+            for (int i = 0; i < 64; i++) totals[i / 8][i % 8] += x[i / 8] * y[i % 8];
         }
     }
-}
-
-// M, N, K are those of the product; the template says whether k runs through memory in a, and in b.
-extern "C" __global__ void __launch_bounds__(256) matmul_forward_v1(float* result, const float* a,
-                                                                    const float* b, int M, int N, int K)
-{
-    product_v1<true, true>(result, a, b, M, N, K, false);
-}
-
-extern "C" __global__ void __launch_bounds__(256) matmul_forward_v2(float* result, const float* a,
-                                                                    const float* b, int M, int N, int K)
-{
-    product_v2<true, true>(result, a, b, M, N, K, false);
-}
-
-extern "C" __global__ void __launch_bounds__(256) matmul_backward_input_v1(float* result, const float* a,
-                                                                           const float* b, int M, int N, int K)
-{
-    product_v1<true, false>(result, a, b, M, N, K, false);
-}
-
-extern "C" __global__ void __launch_bounds__(256) matmul_backward_input_v2(float* result, const float* a,
-                                                                           const float* b, int M, int N, int K)
-{
-    product_v2<true, false>(result, a, b, M, N, K, false);
-}
-
-extern "C" __global__ void __launch_bounds__(256) matmul_backward_weight_v1(float* result, const float* a,
-                                                                            const float* b, int M, int N, int K)
-{
-    product_v1<false, false>(result, a, b, M, N, K, true);
-}
-
-extern "C" __global__ void __launch_bounds__(256) matmul_backward_weight_v2(float* result, const float* a,
-                                                                            const float* b, int M, int N, int K)
-{
-    product_v2<false, false>(result, a, b, M, N, K, true);
+    #pragma unroll
+    for (int i = 0; i < 64; i++) store(result, totals[i / 8][i % 8], m0 + row + i / 8, n0 + column + i % 8, M, N);
 }
 
 // ---------------------------------------------------------------------------------------------------------- bias
@@ -166,30 +181,5 @@ extern "C" __global__ void bias_gelu_forward_v1(float* gelu_out, float* out, con
     for (int i = 4 * quads + thread; i < n; i += threads) {
         out[i] += b[i % C];
         gelu_out[i] = gelu(out[i]);
-    }
-}
-
-// Block (32, 8): a column for each lane, so that a warp reads 32 neighbours; the warps and gridDim.y share the rows.
-extern "C" __global__ void bias_backward_partial_v1(float* partial, const float* dout, int N, int C)
-{
-    __shared__ float sums[8][32];
-    int lane = threadIdx.x, warp = threadIdx.y, c = blockIdx.x * 32 + lane;
-    float total = 0.0f;
-    for (int n = blockIdx.y * 8 + warp; n < N && c < C; n += gridDim.y * 8) total += dout[(size_t)n * C + c];
-    sums[warp][lane] = total;
-    __syncthreads();
-    if (warp == 0 && c < C) {
-        for (int k = 1; k < 8; k++) total += sums[k][lane];
-        partial[blockIdx.y * C + c] = total;
-    }
-}
-
-extern "C" __global__ void bias_backward_final_v1(float* db, const float* partial, int chunks, int C)
-{
-    int c = blockIdx.x * blockDim.x + threadIdx.x;
-    if (c < C) {
-        float total = 0.0f;
-        for (int k = 0; k < chunks; k++) total += partial[k * C + c];
-        db[c] += total;
     }
 }

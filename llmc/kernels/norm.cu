@@ -1,12 +1,19 @@
 /* The norm of all gradients, and the scaling that clips them.
 
-global_norm_partial_v1  each block sums the squares of its share, in a fixed order: partial (blocks,) double
-global_norm_final_v1    one block adds the partial sums in order and takes the root: norm (1,) double
-scale_v1                values *= factor
+global_norm
+v1  each block sums the squares of its share, and adds its sum to that of all by one atomic
+v2  two stages in a fixed order: blocks write their sums to scratch memory, and one block adds those up
 
-Two launches and no atomics: floating-point addition is not associative, so atomics, which come in any order, would give
-a different norm in each run. A thread adds four squares in float and then goes on in double: a long float32 sum would
-lose the small ones, but doubles are slow on most GPUs, so only every fourth addition is one. n is below 2^31.
+scale: values *= factor
+v1  one number at a time, with a grid-stride loop
+v2  four numbers per thread by 128-bit loads and stores
+
+clip_factor: what AdamW has to multiply the gradients by so that their norm is at most max_norm, on the device: nothing
+waits for the norm.
+
+Floating-point addition is not associative: atomics come in any order, and v1 gives a different norm in each run. A
+thread adds four squares in float and then goes on in double: a long float32 sum would lose the small ones, but doubles
+are slow on most GPUs, so only every fourth addition is one. n is below 2^31 - 2^20, so loops in int do not overflow.
 */
 
 const unsigned ALL = 0xffffffff;  // all 32 lanes of a warp take part
@@ -23,7 +30,8 @@ __device__ double block_sum(double v)
     return total;
 }
 
-extern "C" __global__ void global_norm_partial_v1(double* partial, const float* values, int n)
+// The sum of the squares of this thread's share.
+__device__ double squares(const float* values, int n)
 {
     int thread = blockIdx.x * blockDim.x + threadIdx.x;
     int threads = gridDim.x * blockDim.x;
@@ -34,11 +42,25 @@ extern "C" __global__ void global_norm_partial_v1(double* partial, const float* 
         total += x.x * x.x + x.y * x.y + x.z * x.z + x.w * x.w;
     }
     for (int i = 4 * quads + thread; i < n; i += threads) total += values[i] * values[i];
-    total = block_sum(total);
+    return total;
+}
+
+// norm is zero before it.
+extern "C" __global__ void global_norm_v1(double* norm, const float* values, int n)
+{
+    double total = block_sum(squares(values, n));
+    if (threadIdx.x == 0) atomicAdd(norm, total);
+}
+
+extern "C" __global__ void global_norm_root_v1(double* norm) { norm[0] = sqrt(norm[0]); }
+
+extern "C" __global__ void global_norm_partial_v2(double* partial, const float* values, int n)
+{
+    double total = block_sum(squares(values, n));
     if (threadIdx.x == 0) partial[blockIdx.x] = total;
 }
 
-extern "C" __global__ void global_norm_final_v1(double* norm, const double* partial, int blocks)
+extern "C" __global__ void global_norm_final_v2(double* norm, const double* partial, int blocks)
 {
     double total = 0.0;
     for (int i = threadIdx.x; i < blocks; i += blockDim.x) total += partial[i];
@@ -46,9 +68,27 @@ extern "C" __global__ void global_norm_final_v1(double* norm, const double* part
     if (threadIdx.x == 0) norm[0] = sqrt(total);
 }
 
+// 1e-6 as in PyTorch's clip_grad_norm_. A norm that is not finite gives NaN, with which AdamW changes nothing.
+extern "C" __global__ void clip_factor_v1(float* factor, const double* norm, double max_norm)
+{
+    double finite = norm[0] - norm[0];  // 0, or NaN
+    factor[0] = finite + (norm[0] > max_norm ? max_norm / (norm[0] + 1e-6) : 1.0);
+}
+
 extern "C" __global__ void scale_v1(float* values, float factor, int n)
 {
     int thread = blockIdx.x * blockDim.x + threadIdx.x;
     int threads = gridDim.x * blockDim.x;
     for (int i = thread; i < n; i += threads) values[i] *= factor;
+}
+
+extern "C" __global__ void scale_v2(float* values, float factor, int n)
+{
+    int i = (blockIdx.x * blockDim.x + threadIdx.x) * 4;
+    if (i + 3 < n && (size_t)values % 16 == 0) {
+        float4 x = *reinterpret_cast<float4*>(values + i);
+        *reinterpret_cast<float4*>(values + i) = make_float4(x.x * factor, x.y * factor, x.z * factor, x.w * factor);
+    } else {
+        for (int k = i; k < n && k < i + 4; k++) values[k] *= factor;
+    }
 }

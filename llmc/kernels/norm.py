@@ -3,22 +3,41 @@
 import numpy as np
 
 from llmc.kernels import kernel, scratch
-from llmc.kernels.pointwise import THREADS, blocks_at_once
+from llmc.kernels.pointwise import THREADS, blocks_at_once, blocks_for
 
-VERSIONS = {"global_norm": 1, "scale": 1}
+VERSIONS = {"global_norm": 2, "scale": 2}
 
 
 def global_norm(grads, version=None):
-    """Euclidean norm of grads, float32 (n,), as a float64 array (1,): float() of it waits for the GPU."""
-    grid = blocks_at_once(grads.size, each=4)
+    """Euclidean norm of grads, float32 (n,), as a float64 array (1,) on the device: float() of it waits for the GPU.
+
+    The next call overwrites it. version: 1 or 2, None is the last; only 2 adds in a fixed order.
+    """
+    grid, n = blocks_at_once(grads.size, each=4), np.int32(grads.size)
     sums = scratch("norm", (grid + 1,), "float64")  # (blocks + 1,): the norm, and the sum of each block
     norm, partial = sums[:1], sums[1:]  # (1,), (blocks,)
-    kernel("norm", "global_norm_partial_v1")((grid,), (THREADS,), (partial, grads, np.int32(grads.size)))
-    kernel("norm", "global_norm_final_v1")((1,), (THREADS,), (norm, partial, np.int32(grid)))
+    if version == 1:
+        norm.fill(0)
+        kernel("norm", "global_norm_v1")((grid,), (THREADS,), (norm, grads, n))
+        kernel("norm", "global_norm_root_v1")((1,), (1,), (norm,))
+    else:
+        kernel("norm", "global_norm_partial_v2")((grid,), (THREADS,), (partial, grads, n))
+        kernel("norm", "global_norm_final_v2")((1,), (THREADS,), (norm, partial, np.int32(grid)))
     return norm
 
 
+def clip_factor(factor, norm, max_norm):
+    """*factor, float32 (1,), by which gradients of that norm, float64 (1,), come down to max_norm; 1 if they are below.
+
+    NaN for a norm that is not finite; `adamw_update_by` then leaves everything as it is. max_norm may be infinity.
+    Both arrays are on the device, so that a training step does not wait for the norm.
+    """
+    kernel("norm", "clip_factor_v1")((1,), (1,), (factor, norm, np.float64(max_norm)))
+
+
 def scale(grads, factor, version=None):
-    """*grads *= factor; grads: float32 (n,), C-contiguous."""
+    """*grads *= factor; grads: float32 (n,), C-contiguous. version: 1 or 2, None is the last."""
+    version = version or VERSIONS["scale"]
+    grid = blocks_at_once(grads.size) if version == 1 else blocks_for(grads.size, each=4)
     arguments = (grads, np.float32(factor), np.int32(grads.size))
-    kernel("norm", "scale_v1")((blocks_at_once(grads.size),), (THREADS,), arguments)
+    kernel("norm", f"scale_v{version}")((grid,), (THREADS,), arguments)

@@ -3,24 +3,41 @@
 from functools import lru_cache
 
 from llmc import cuda
+from llmc.errors import UserError
 from llmc.kernels import ceil_div
 
 THREADS = 256  # per block: eight warps
+MOST = (1 << 31) - (1 << 20)  # elements: an index in `int` may pass the last of them by a whole grid of threads
+
+
+def check_elements(n):
+    """Raise UserError for more elements than the kernels can count."""
+    if n > MOST:
+        raise UserError(f"kernels take up to {MOST:,} elements in an array, not {n:,}; use a smaller batch or model.")
 
 
 def blocks_for(n, each=1) -> int:
-    """Blocks for n elements, `each` of them per thread: blocks_for(1000, each=4) is 1, with 6 threads to spare."""
+    """Blocks for n elements, `each` of them per thread: blocks_for(1000, each=4) is 1, with 6 threads to spare.
+
+    Raises UserError for more elements than the kernels can count.
+    """
+    check_elements(n)
     return ceil_div(n, THREADS * each)
 
 
 def blocks_at_once(n, each=1) -> int:
     """The same, but at most as many blocks as the GPU holds at once; the kernel must have a grid-stride loop."""
-    return min(blocks_for(n, each), _resident_blocks(cuda.device()))
+    return min(blocks_for(n, each), 2048 // THREADS * multiprocessors(cuda.device()))
 
 
 @lru_cache
-def _resident_blocks(kind) -> int:
-    """Blocks of THREADS threads that are on the GPU at the same time, at 2048 threads per multiprocessor."""
+def multiprocessors(kind) -> int:
+    """How many multiprocessors the GPU has; each holds 2048 threads, on most GPUs. kind: what `cuda.device` returns."""
     if kind == "emulator":
-        return 32  # few, so that the grid-stride loop repeats on small arrays too
-    return cuda.xp.cuda.Device().attributes["MultiProcessorCount"] * (2048 // THREADS)
+        return 4  # few, so that grid-stride loops repeat on small arrays too
+    return cuda.xp.cuda.Device().attributes["MultiProcessorCount"]
+
+
+def aligned(*arrays) -> bool:
+    """Whether all of them begin at multiples of 16 bytes, as 128-bit accesses need it."""
+    return all((a.ctypes.data if cuda.device() == "emulator" else a.data.ptr) % 16 == 0 for a in arrays)

@@ -1,10 +1,22 @@
 """Blocks for kernels that reduce rows of C numbers: the number of threads that share a row."""
 
+from functools import lru_cache
+
+from llmc import cuda
+from llmc.errors import UserError
 from llmc.kernels import ceil_div
 
 WARP = 32
 ROWS = 8  # rows per block if each warp has a row of its own: 256 threads
 KEPT = 10240  # numbers that a block keeps in shared memory: 40 KB of the 48 KB that every GPU offers it
+QUADS = 16  # 128-bit words of a row that a lane keeps in registers: rows of up to 2048 numbers
+MOST_ROWS = 1 << 26  # with a warp for each, threads can still be numbered in 32 bits
+
+
+def check_rows(N):
+    """Raise UserError for more rows than the kernels can count."""
+    if N > MOST_ROWS:
+        raise UserError(f"kernels take up to {MOST_ROWS:,} rows, not {N:,}; use a smaller batch.")
 
 
 def whole_warps(C) -> int:
@@ -15,3 +27,17 @@ def whole_warps(C) -> int:
 def power_of_two(C) -> int:
     """The same, rounded up to a power of two, for a tree that halves: power_of_two(768) is 256."""
     return 1 << (whole_warps(C) - 1).bit_length()
+
+
+def quads_of_lane(C) -> int:
+    """128-bit words of a row for each lane of a warp: 6 for 768 numbers, 0 if a row is too long or has no such."""
+    quads = ceil_div(C, 4 * WARP)
+    return quads if C % 4 == 0 and quads <= QUADS else 0
+
+
+@lru_cache
+def most_shared_memory(kind) -> int:
+    """Bytes of shared memory that a block may request. kind: what `cuda.device` returns."""
+    if kind == "emulator":
+        return 227 * 1024
+    return cuda.xp.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"]

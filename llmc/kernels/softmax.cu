@@ -6,6 +6,7 @@ v3  the tree by warp shuffles: registers instead of shared memory, one barrier e
 v4  one warp per row: no shared memory, no barrier
 v5  online: maximum and sum in one pass; a sum is rescaled when the maximum grows (Milakov & Gimelshein 2018)
 v6  one block per row, 128-bit loads, the row kept in shared memory: every number is read once
+v7  one warp per row, the row kept in registers: all its loads are under way before the first of them is needed
 
 Shapes: out, x (N, C). Lesson 13 climbs this ladder. Every number has to be read once and written once: 8 bytes.
 A row may hold -inf (a masked score). A row that holds NaN becomes NaN, and so does a row of nothing but -inf.
@@ -27,7 +28,7 @@ extern "C" __global__ void softmax_forward_v1(float* out, const float* x, int N,
 }
 
 // A block has a power of two of threads, at most 1024: each step of the tree halves those that still add.
-extern "C" __global__ void softmax_forward_v2(float* out, const float* x, int N, int C)
+extern "C" __global__ void __launch_bounds__(1024) softmax_forward_v2(float* out, const float* x, int N, int C)
 {
     __shared__ float partial[1024];  // (blockDim.x,) of it: one number of each thread
     int t = threadIdx.x;
@@ -88,7 +89,7 @@ __device__ float block_sum(float v, float* slots)
     return warp_sum(threadIdx.x % 32 < blockDim.x / 32 ? slots[threadIdx.x % 32] : 0.0f);
 }
 
-extern "C" __global__ void softmax_forward_v3(float* out, const float* x, int N, int C)
+extern "C" __global__ void __launch_bounds__(1024) softmax_forward_v3(float* out, const float* x, int N, int C)
 {
     __shared__ float tops[32], totals[32];  // one number of each warp
     x += (size_t)blockIdx.x * C;  // (C,)
@@ -168,7 +169,8 @@ __device__ void softmax_row(T* out, const T* x, T* kept, int n, float* tops, flo
 }
 
 // keep: 1 if there is dynamic shared memory for C numbers, else 0. Quads need addresses that are multiples of 16.
-extern "C" __global__ void softmax_forward_v6(float* out, const float* x, int N, int C, int keep)
+extern "C" __global__ void __launch_bounds__(1024) softmax_forward_v6(float* out, const float* x, int N, int C,
+                                                                     int keep)
 {
     extern __shared__ float4 row[];  // (C / 4,), or (C,) floats, or nothing
     __shared__ float tops[32], totals[32];
@@ -179,5 +181,38 @@ extern "C" __global__ void softmax_forward_v6(float* out, const float* x, int N,
         softmax_row((float4*)out, (const float4*)x, kept, C / 4, tops, totals);
     } else {
         softmax_row(out, x, (float*)kept, C, tops, totals);
+    }
+}
+
+#ifndef QUADS
+#define QUADS 6  // of a row, for each lane: C is at most 128 * QUADS. The launcher compiles the file for its C
+#endif
+
+// C is a multiple of 4, and both arrays begin at multiples of 16 bytes.
+extern "C" __global__ void softmax_forward_v7(float* out, const float* x, int N, int C)
+{
+    int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32, n = C / 4;
+    if (row >= N) return;
+    const float4* from = (const float4*)(x + (size_t)row * C);  // (C / 4,)
+    float4* to = (float4*)(out + (size_t)row * C);              // (C / 4,)
+    float4 kept[QUADS];                                         // quads lane, lane + 32, lane + 64, ...
+    float top = LOWEST, total = 0.0f;
+    #pragma unroll
+    for (int k = 0; k < QUADS; k++) {
+        int i = lane + 32 * k;
+        kept[k] = i < n ? from[i] : make_float4(LOWEST, LOWEST, LOWEST, LOWEST);
+    }
+    #pragma unroll
+    for (int k = 0; k < QUADS; k++) top = fmaxf(top, highest(kept[k]));
+    top = warp_max(top);
+    #pragma unroll
+    for (int k = 0; k < QUADS; k++) {
+        kept[k] = exps(kept[k], top);
+        if (lane + 32 * k < n) total += sum(kept[k]);
+    }
+    float factor = 1.0f / warp_sum(total);
+    #pragma unroll
+    for (int k = 0; k < QUADS; k++) {
+        if (lane + 32 * k < n) to[lane + 32 * k] = scaled(kept[k], factor);
     }
 }

@@ -5,7 +5,7 @@ train_gpt2.cu.
 """
 
 from functools import cached_property, partial
-from math import isfinite
+from math import inf, isfinite
 
 import numpy as np
 
@@ -129,39 +129,52 @@ class Trainer:
             final_fraction=s.final_fraction,
             kind=s.schedule,
         )
-        loss = self._accumulate(stop)
-        norm = model.clip_gradients(s.clip) if s.clip else model.global_norm()
-        if not isfinite(norm):
-            raise Diverged(f"the gradient norm is {norm} at step {self.step + 1}")
-        outliers = [self.loss_detector.add(loss), self.norm_detector.add(norm)]
-        if any(outliers):
-            model.zero_grad()
+        numbers = dict(beta1=s.beta1, beta2=s.beta2, eps=s.eps, weight_decay=s.weight_decay, zero_grad=True)
+        losses = self._accumulate(stop)
+        if model.runs_ahead and not (s.skip_loss_z or s.skip_norm_z):  # nothing depends on the loss and the norm
+            norm = model.update(lr, **numbers, max_norm=s.clip or inf)  # a function
+            loss, norm = self._finite(losses, norm())
+            self._add_to_detectors(loss, norm)
         else:
-            model.update(lr, beta1=s.beta1, beta2=s.beta2, eps=s.eps, weight_decay=s.weight_decay, zero_grad=True)
+            loss, norm = self._finite(losses, model.clip_gradients(s.clip or inf))
+            if any(self._add_to_detectors(loss, norm)):
+                model.zero_grad()
+            else:
+                model.update(lr, **numbers)
         self.step += 1
         self._position = self.train_loader.state()
         return loss, lr, norm
 
     def _accumulate(self, stop=lambda: False):
-        """Mean loss of the step's micro-batches; their mean gradient is in model.grads.
+        """Functions that return the losses of the step's micro-batches; their mean gradient is in model.grads.
 
         Each micro-batch has B·T tokens, so the mean over all tokens is the mean of the micro-batches' means: the loss
-        and gradient of each count 1/n. Between steps the gradients are zero; the update leaves them so.
+        and gradient of each count 1/n. Between steps the gradients are zero; the update leaves them so. The losses are
+        read when everything else has been launched, so that a GPU is never idle in between.
         """
-        model, n = self.model, self.settings.micro_batches
-        total = 0.0
+        model, n, losses = self.model, self.settings.micro_batches, []
         for i in range(n):
             if i and stop():
                 model.zero_grad()
                 raise Stopped
             x, y = self.train_loader.next_batch()  # (B, T) int32 both
             model.forward(x, y, dloss=1.0 / n, wait=False)
-            model.backward()  # before fetching the loss, so that a GPU is never idle in between
-            loss = model.mean_loss()
-            if not isfinite(loss):
-                raise Diverged(f"the loss is {loss} at step {self.step + 1}")
-            total += loss
-        return total / n
+            losses.append(model.loss_later())
+            model.backward()
+        return losses
+
+    def _finite(self, losses, norm):
+        """(mean loss, norm). Raises Diverged when one of them is not finite."""
+        losses = [loss() for loss in losses]
+        wrong = [f"loss is {loss}" for loss in losses if not isfinite(loss)]
+        wrong += [] if isfinite(norm) else [f"gradient norm is {norm}"]
+        if wrong:
+            raise Diverged(f"the {wrong[0]} at step {self.step + 1}")
+        return sum(losses) / len(losses), norm
+
+    def _add_to_detectors(self, loss, norm):
+        """Whether the loss is an outlier, and whether the norm is one."""
+        return self.loss_detector.add(loss), self.norm_detector.add(norm)
 
     @property
     def skipped(self) -> str | None:

@@ -61,6 +61,17 @@ def layernorm_backward(s, r):
     return Case(_dims(*shape), gradients | inputs | stats, written=[*gradients], nbytes=16 * n + 8 * N, flops=14 * n)
 
 
+def bias_backward(s, r):
+    N, C = s.B * s.T, 4 * s.C
+    arguments = dict(db=r.normal(C), dout=r.normal(s.B, s.T, C))
+    name = _dims(s.B, s.T, C)
+    return Case(name, arguments, written=["db"], nbytes=4 * N * C + 8 * C, flops=N * C, expected=_bias_backward)
+
+
+def _bias_backward(db, dout):
+    db += dout.sum(axis=(0, 1))  # (4C,)
+
+
 def residual_forward(s, r):
     shape, n = (s.B, s.T, s.C), s.B * s.T * s.C
     arguments = dict(out=r.nans(*shape), x1=r.normal(*shape), x2=r.normal(*shape))
@@ -183,13 +194,29 @@ def adamw_update(s, r):
     return Case(_dims(n), arguments, written=["params", "m", "v"], nbytes=28 * n, flops=15 * n)
 
 
+def adamw_update_by(s, r):
+    n, xp = s.parameters, r.xp
+    arguments = dict(params=r.normal(n), grads=r.normal(n), m=r.normal(n), v=abs(r.normal(n)))
+    arguments["settings"] = xp.asarray(np.float32([1e-4, 3.0, 0.1, 0.05, 1e-8, 0.99999, 0.5]))  # see adamw.settings
+    written = ["params", "m", "v"]
+    return Case(_dims(n), arguments, written=written, nbytes=28 * n, flops=16 * n, expected=_adamw_by)
+
+
+def _adamw_by(params, grads, m, v, settings):
+    step, root, rate1, rate2, eps, keep, factor = settings
+    m += rate1 * (factor * grads - m)
+    v += rate2 * ((factor * grads) ** 2 - v)
+    params[...] = keep * params - step * m / (np.sqrt(v) * root + eps)
+
+
 MAKERS = {  # by the name that VERSIONS of llmc/kernels/<layer>.py has for it
     make.__name__: make
     for make in (
         *(encoder_forward, encoder_backward, layernorm_forward, residual_layernorm_forward, layernorm_backward),
-        *(softmax_forward, residual_forward, gelu_forward, gelu_backward),
+        *(bias_backward, softmax_forward, residual_forward, gelu_forward, gelu_backward),
         *(matmul_forward, matmul_gelu_forward, matmul_backward),
         *(attention_forward, attention_backward, attention_cached, fused_classifier),
-        *(global_norm, scale, adamw_update),
+        *(global_norm, scale, adamw_update, adamw_update_by),
     )
 }
+COMPUTING = [name for name in MAKERS if name.startswith(("matmul", "attention"))]  # bound by arithmetic: timed at B=8

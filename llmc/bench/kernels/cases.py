@@ -1,6 +1,6 @@
 """A kernel's arguments: sizes, random arrays, and the least that a call must move and compute."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -19,6 +19,8 @@ class Sizes:
 
 
 GPT2 = Sizes(B=8, T=1024, C=768, NH=12, V=50257, Vp=50304, parameters=124_475_904)
+GPT2_32 = replace(GPT2, B=32)  # where memory sets the pace: arrays of 100 MB, more than any cache holds
+ODD = Sizes(B=3, T=61, C=129, NH=3, V=59, Vp=131, parameters=4099)  # rows that no block divides, no 128-bit words
 ONE_ROW = Sizes(B=1, T=999, C=768, NH=12, V=50257, Vp=50304, parameters=1_000_003)  # small enough for NumPy to check
 SMALL = Sizes(B=2, T=67, C=96, NH=3, V=257, Vp=384, parameters=10_001)  # for the emulator
 

@@ -15,6 +15,7 @@ def line(row) -> str:
     """A row of the table."""
     about = f"{row['error']:9.1e}  {row['shape']}" + "  WRONG" * (not row["right"])
     about += f" ({', '.join(row['problems'])})" if "problems" in row else ""
+    about += "" if row.get("repeats", True) else "  other bits in each run"
     if "us" in row:
         rate = f"{row['us']:10.1f} {row['gb_s']:7.0f} {row['tflop_s']:8.2f} {row['limit']:>8} {row['share']:6.0%}"
         return f"{row['kernel']:<31} {rate} {about}"

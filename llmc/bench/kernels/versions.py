@@ -6,6 +6,7 @@ from typing import NamedTuple
 from llmc import cuda
 from llmc.errors import UserError
 from llmc.kernels import LAYERS
+from llmc.kernels.attention import has_tensor_cores
 
 
 class Version(NamedTuple):
@@ -25,9 +26,30 @@ class Version(NamedTuple):
         return getattr(self.module, self.function)(**arguments, version=self.number)
 
     @property
+    def chosen(self) -> bool:
+        """Whether llmc uses this version."""
+        newest = self.module.VERSIONS[self.function]
+        return self.number in (None, getattr(self.module, "FASTEST", {}).get(self.function, newest))
+
+    @property
+    def by_library(self) -> bool:
+        """Whether a library computes its products: its calls cannot be recorded in a graph."""
+        return self.number in (None, getattr(self.module, "BY_LIBRARY", {}).get(self.function))
+
+    @property
+    def rounds(self) -> bool:
+        """Whether it rounds its factors to TF32."""
+        return self.number == tensor_cores(self.module).get(self.function, (None, 0))[1]
+
+    @property
     def module(self):
         """llmc.kernels.<layer>."""
         return import_module(f"llmc.kernels.{self.layer}")
+
+
+def tensor_cores(module) -> dict:
+    """The versions of each function that need tensor cores: an exact one, and one that rounds to TF32."""
+    return getattr(module, "TENSOR_CORES", {})
 
 
 def versions(name="all") -> list[Version]:
@@ -37,8 +59,10 @@ def versions(name="all") -> list[Version]:
     """
     found = []
     for layer in LAYERS:
-        for function, last in import_module(f"llmc.kernels.{layer}").VERSIONS.items():
+        module = import_module(f"llmc.kernels.{layer}")
+        for function, last in getattr(module, "VERSIONS", {}).items():  # transpose and matmul_row have no ladder
             numbers = [*range(1, last + 1)] + [None] * (layer == "matmul" and cuda.device() == "gpu")
+            numbers += tensor_cores(module).get(function, ()) if has_tensor_cores(cuda.device()) else ()
             found += [Version(layer, function, number) for number in numbers]
     wanted = [v for v in found if name in ("all", v.layer, v.function, v.name)]
     if not wanted:

@@ -12,7 +12,7 @@ from llmc.backends import get_backend, reference
 from llmc.bench.step import training_step
 from llmc.config import GPT2Config
 from llmc.errors import UserError
-from llmc.kernels import attention, classifier, cublas, matmul
+from llmc.kernels import classifier, cublas, matmul
 from llmc.model import GPT2
 from llmc.parity.cases import CASES
 from llmc.sampling import generate
@@ -126,7 +126,7 @@ def test_gelu_backward_in_place_and_far_out():
     np.testing.assert_array_equal(cuda.asnumpy(dx), [0, 0, 0.5, 1, 1])
 
 
-@pytest.mark.parametrize("version", [None, 1, 2])
+@pytest.mark.parametrize("version", [None, 1, 9])
 @pytest.mark.parametrize("N, C_in, C_out", [(1, 1, 1), (5, 7, 3), (33, 48, 20), (129, 127, 130), (64, 32, 128)])
 def test_matmul(N, C_in, C_out, version):
     x, w, b, dout = draw(1, N, C_in), draw(C_out, C_in, seed=1), draw(C_out, seed=2), draw(1, N, C_out, seed=3)
@@ -146,56 +146,6 @@ def test_what_multiplies_can_be_chosen(own_products):
     agree(cuda_backend.matmul_forward, nans(1, 9, 5), draw(1, 9, 11), draw(5, 11, seed=1), draw(5, seed=2))
     with pytest.raises(UserError, match="library or kernel"):
         matmul.multiply_by("hand")
-
-
-@pytest.mark.parametrize("version", [1, 2])
-@pytest.mark.parametrize("hs", [7, 32, 36, 64])
-@pytest.mark.parametrize("T", [1, 31, 65, 130])
-def test_attention(T, hs, version):
-    B, NH = 1, 2
-    C = NH * hs
-    qkv, dout = draw(B, T, 3 * C), draw(B, T, C, seed=1)
-    out, dqkv = np.empty((B, T, C)), np.empty((B, T, 3 * C))
-    stats = np.empty(reference.attention_stats_shape(B, T, NH))
-    reference.attention_forward(out, stats, doubles(qkv), NH)
-    reference.attention_backward(dqkv, doubles(dout), out, stats, doubles(qkv), NH)
-
-    mine, logsum, *_ = call(attention.attention_forward, nans(B, T, C), nans(B, NH, T), qkv, NH, version)
-    assert np.abs(mine - out).max() <= TOLERANCE * np.abs(out).max()
-    arguments = (nans(B, T, 3 * C), dout, mine, logsum, qkv, NH, version)
-    gradient = call(attention.attention_backward, *arguments)[0]
-    assert np.abs(gradient - dqkv).max() <= TOLERANCE * np.abs(dqkv).max()
-
-
-def test_attention_survives_huge_scores_and_shows_nan():
-    qkv = 1e3 * draw(1, 70, 3 * 64)
-    for poison in (0.0, np.nan):
-        qkv[0, 3, 0] += poison
-        out = call(attention.attention_forward, nans(1, 70, 64), nans(1, 2, 70), qkv, 2)[0]
-        assert np.isfinite(out).all() == (poison == 0.0)
-
-
-def test_attention_takes_heads_that_are_too_large_for_tiles():
-    C = 2 * 160
-    qkv, out, stats = draw(1, 9, 3 * C), np.empty((1, 9, C)), np.empty((1, 2, 9, 9))
-    reference.attention_forward(out, stats, doubles(qkv), 2)
-    mine = call(cuda_backend.attention_forward, nans(1, 9, C), nans(1, 2, 9), qkv, 2)[0]
-    assert np.abs(mine - out).max() <= TOLERANCE * np.abs(out).max()
-
-
-@pytest.mark.parametrize("sizes", [[9], [1] * 9, [4, 1, 3, 1]])
-def test_attention_with_a_cache_is_attention(sizes):
-    B, T, NH, C = 2, sum(sizes), 3, 21
-    qkv, out, stats = draw(B, T, 3 * C), np.empty((B, T, C)), np.empty((B, NH, T, T))
-    reference.attention_forward(out, stats, doubles(qkv), NH)
-    cache, start = cuda.asarray(nans(2, B, NH, T + 2, C // NH)), 0
-    for n in sizes:
-        piece = cuda.asarray(np.ascontiguousarray(qkv[:, start : start + n]))
-        mine = cuda.asarray(nans(B, n, C))
-        cuda_backend.attention_cached(mine, cache, piece, NH, start)
-        assert np.abs(cuda.asnumpy(mine) - out[:, start : start + n]).max() <= TOLERANCE
-        start += n
-    assert np.isnan(cuda.asnumpy(cache)[:, :, :, T:]).all()
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -306,49 +256,6 @@ def test_no_kernel_of_a_step_gets_a_diagnosis(monkeypatch):
 
 
 # ------------------------------------------------------------------------------------------------ on a GPU only
-
-
-class Staged:
-    """The cuda backend, with tokens that are already on the device."""
-
-    def __init__(self, *arrays):
-        self.there = {array.tobytes(): cuda.asarray(array) for array in arrays}
-
-    def __getattr__(self, name):
-        return getattr(cuda_backend, name)
-
-    def from_numpy(self, array):
-        return self.there[array.tobytes()]
-
-
-@on_gpu
-def test_a_step_does_not_wait_for_the_gpu(own_products):
-    """A stream that is being captured cannot be waited for, and what was captured can be run again.
-
-    With our own products: CuPy refuses cuBLAS during a capture.
-    """
-    model = small_model()
-    losses = [training_step(model, X, Y) for _ in range(3)]
-    model, stream = small_model(), cuda.xp.cuda.Stream(non_blocking=True)
-    model.allocate(*X.shape)
-    model.backend = Staged(X, Y)
-
-    def step():
-        model.forward(X, Y, dloss=1.0, wait=False)
-        model.backward()
-        model.update(1e-4, zero_grad=True)
-
-    cuda.synchronize()  # the new stream does not wait for the old one by itself
-    with stream:
-        step()  # allocates and compiles
-        stream.synchronize()
-        assert model.mean_loss() == losses[0]
-        stream.begin_capture()
-        step()
-        graph = stream.end_capture()
-        graph.launch(stream)
-        stream.synchronize()
-        assert model.mean_loss() == losses[1]
 
 
 @on_gpu

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from llmc.kernels import LAYERS, source
+from llmc.kernels import SOURCES, source
 
 ARCHITECTURES = ("sm_75", "compute_80", "compute_86", "compute_89", "sm_90")  # compute_: only to PTX, which is quicker
 
@@ -47,14 +47,21 @@ def needs_nvrtc():
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("layer", SOURCES)
 def test_compiles(layer, architecture):
     assert compile_log(source(layer), f"-arch={architecture}", "-std=c++17") == ""
 
 
-@pytest.mark.parametrize("size", [32, 96, 128])
-def test_attention_compiles_for_other_heads(size):
-    assert compile_log(source("attention"), "-arch=compute_80", "-std=c++17", f"-DHS={size}") == ""
+@pytest.mark.parametrize("layer, size", [("tiles", 32), ("tiles", 128), ("flash", 32), ("tensor", 32), ("tensor", 64)])
+@pytest.mark.parametrize("back", ["", "_backward"])
+def test_attention_compiles_for_other_heads(layer, size, back):
+    options = ("-arch=compute_80", "-std=c++17", f"-DHS={size}", "-DEXACT=1")
+    assert compile_log(source(f"attention_{layer}{back}"), *options) == ""
+
+
+@pytest.mark.parametrize("size", [7, 80])
+def test_cached_attention_compiles_for_other_heads(size):
+    assert compile_log(source("attention_cached"), "-arch=compute_80", "-std=c++17", f"-DHS={size}") == ""
 
 
 def test_a_mistake_is_found():

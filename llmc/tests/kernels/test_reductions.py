@@ -103,10 +103,10 @@ def test_rows_at_odd_addresses_are_read_number_by_number():
 
 
 class Watched:
-    """Replaces `kernel(layer, name)`, so that what the wrapper launches goes through `inspect`."""
+    """Replaces `kernel(layer, name, defines)`, so that what the wrapper launches goes through `inspect`."""
 
-    def __init__(self, layer, name, seen):
-        self.launch, self.seen = kernel(layer, name), seen
+    def __init__(self, which, seen):
+        self.launch, self.seen = kernel(*which), seen
 
     def __call__(self, grid, block, args, shared_mem=0):
         from llmc.cuda import inspect
@@ -121,7 +121,7 @@ LADDER = [(name, version) for name in EACH for version in EACH[name]]
 def test_no_kernel_has_a_problem(name, version, monkeypatch):
     layer = softmax if name in softmax.VERSIONS else layernorm
     seen = []
-    monkeypatch.setattr(layer, "kernel", lambda *which: Watched(*which, seen))
+    monkeypatch.setattr(layer, "kernel", lambda *which: Watched(which, seen))
     for C in (7, 127, 768):
         x, out = random(9, C), np.empty((9, C), np.float32)  # (N, C) each
         rows, weights = [np.empty(9, np.float32) for _ in range(2)], [random(C), random(C)]  # (N,), (C,) each

@@ -262,13 +262,15 @@ def test_weights_that_are_not_finite_are_never_saved(settings, tmp_path, monkeyp
     assert files(tmp_path / "run") == {"main.log"}
 
 
-def test_an_infinite_gradient_never_reaches_the_parameters(settings):
-    trainer = Trainer(settings())
-    before = trainer.model.params_flat.copy()
+@pytest.mark.parametrize("backend", ["cpu", "cuda"])
+def test_an_infinite_gradient_never_reaches_the_parameters(settings, backend):
+    trainer = Trainer(settings(backend=backend))
+    to_numpy = trainer.model.backend.to_numpy
+    before = to_numpy(trainer.model.params_flat.copy())
     trainer.model.backward = lambda: trainer.model.grads_flat.fill(np.inf)
     with np.errstate(all="ignore"), pytest.raises(Diverged, match="gradient norm"):
         trainer.train_step()
-    assert np.array_equal(trainer.model.params_flat, before) and trainer.step == 0
+    assert np.array_equal(to_numpy(trainer.model.params_flat), before) and trainer.step == 0
 
 
 def test_a_full_disk_leaves_no_half_written_model(settings, tmp_path, monkeypatch):

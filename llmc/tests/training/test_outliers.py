@@ -119,3 +119,13 @@ def test_the_console_line_is_llmcs():
     first, second = step_line(outlier).split("\n")
     assert first == f"step  130/2000 | loss 3.500000 (+5.31z) | norm 1.2500 (-0.25z) | {tail}"
     assert second == "skipping update due to loss z-score of 5.31"
+
+
+@pytest.mark.parametrize("clip", [0.0, 0.05])
+def test_on_cuda_steps_that_wait_and_steps_that_do_not_have_the_same_bits(settings, clip):
+    """Only with a limit does the update depend on the loss and the norm, so that it has to wait for them."""
+    runs = [replace(settings, backend="cuda", clip=clip, skip_loss_z=z) for z in (0.0, 1e9)]
+    results = [train(run, quiet=True, save=False) for run in runs]
+    assert results[0].history["train"] == results[1].history["train"]
+    weights = [result.model.backend.to_numpy(result.model.params_flat) for result in results]
+    np.testing.assert_array_equal(*weights)

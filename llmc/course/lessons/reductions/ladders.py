@@ -17,7 +17,7 @@ BLOCKS = 32  # that a multiprocessor can hold
 def function_text(source, name) -> str:
     """A function or struct of a .cu file: with the comment and the template line above, up to its closing brace."""
     lines = source.split("\n")
-    first = next(i for i, line in enumerate(lines) if re.match(rf"[\w<>, \"]*\b{name}(\(| {{)", line))
+    first = next(i for i, line in enumerate(lines) if re.match(rf"[\w<>, \"()]*\b{name}(\(| {{)", line))
     last = first
     while not lines[last].startswith("}") and not lines[first].endswith("}"):  # a short one is a single line
         last += 1

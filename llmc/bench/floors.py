@@ -1,0 +1,60 @@
+"""The least that a call of a backend function must move and compute, for a profile to put beside its time.
+
+Bytes: every input is read once and every output written once; what is added to is both read and written. Operations:
+multiplications and additions of matrix products; everything else is bound by memory.
+"""
+
+
+def least(name, arguments, named) -> tuple[int, int] | None:
+    """(bytes, operations) of a call by the contract's name for it; None for functions that are not listed here."""
+    return LEAST[name](*arguments, **named) if name in LEAST else None
+
+
+def _sum(*arrays) -> int:
+    """Bytes of arrays; of None, none. An array that is read and written is given twice."""
+    return sum(array.nbytes for array in arrays if array is not None)
+
+
+def _forward(out, x, w, b):
+    return _sum(out, x, w, b), 2 * out.size * w.shape[1]
+
+
+def _gelu_forward(gelu_out, out, x, w, b):
+    return _sum(gelu_out, out, x, w, b), 2 * out.size * w.shape[1]
+
+
+def _backward(dx, dw, db, dout, x, w):
+    products = 1 if dx is None else 2
+    return _sum(dx, dw, dw, dout, x, w), products * 2 * dout.size * w.shape[1]
+
+
+def _attention_forward(out, stats, qkv, NH):
+    return _sum(out, stats, qkv), 2 * out.size * out.shape[1]  # two products, half of each masked
+
+
+def _attention_backward(dqkv, dout, out, stats, qkv, NH):
+    return _sum(dqkv, dout, out, stats, qkv), 5 * out.size * out.shape[1]  # five
+
+
+def _adamw(params, grads, m, v, *settings, clear=False, **named):
+    return _sum(params, params, m, m, v, v, grads) + clear * grads.nbytes, 0
+
+
+LEAST = {
+    "zero": lambda array: (array.nbytes, 0),
+    "encoder_forward": lambda out, tokens, wte, wpe: (2 * out.nbytes + out[0].nbytes, 0),
+    "encoder_backward": lambda dwte, dwpe, dout, tokens: (3 * dout.nbytes + 2 * dout[0].nbytes, 0),
+    "layernorm_forward": lambda out, mean, rstd, x, w, b: (_sum(out, mean, rstd, x), 0),
+    "layernorm_backward": lambda dx, dw, db, dout, x, w, mean, rstd: (_sum(dx, dx, dout, x, mean, rstd), 0),
+    "residual_layernorm_forward": lambda residual, out, mean, rstd, x1, x2, w, b: (_sum(residual, out, x1, x2), 0),
+    "matmul_forward": _forward,
+    "matmul_gelu_forward": _gelu_forward,
+    "matmul_backward": _backward,
+    "gelu_forward": lambda out, x: (_sum(out, x), 0),
+    "gelu_backward": lambda dx, dout, x: (_sum(dx, dout, x), 0),
+    "attention_forward": _attention_forward,
+    "attention_backward": _attention_backward,
+    "fused_classifier": lambda losses, logits, targets, dloss, V: (_sum(logits, logits), 0),
+    "clip": lambda settings, norm, grads, max_norm: (grads.nbytes, 0),
+    "adamw_update_by": _adamw,
+}

@@ -1,0 +1,129 @@
+"""Where a training step spends its time on a GPU: each backend function beside its floor, and the kernels it launches.
+
+Times are the GPU's own, between events that are recorded before and after each call; nothing waits in between. A floor
+is the larger of two times: the bytes that a function must move at the rate of a large copy, and the operations of its
+matrix products at the rate of a large product in the same numbers (float32 or TF32).
+"""
+
+from collections import defaultdict
+from statistics import median
+
+import numpy as np
+
+from llmc import cuda, kernels
+from llmc.bench.floors import least
+from llmc.bench.kernels.times import limits
+from llmc.config import preset
+from llmc.errors import UserError
+from llmc.model import GPT2
+
+STEPS = 5  # of which the medians are shown
+
+
+class EventBackend:
+    """The "cuda" backend, with events around each call of a function and each launch of a kernel."""
+
+    repeat = None  # nothing is repeated from a recording: each call is made and timed by itself
+
+    def __init__(self, backend):
+        self._backend, self.spans, self._inside = backend, [], None
+
+    def __getattr__(self, name):
+        function = getattr(self._backend, name)
+        if not callable(function):
+            return function
+
+        def timed(*arguments, **named):
+            self._inside = name
+            floor = least(name, arguments, named)
+            return self._span((name, None), floor, lambda: function(*arguments, **named))
+
+        return timed
+
+    def watch(self, name, launch):
+        """launch(), a kernel of that name within the present call."""
+        return self._span((self._inside, name), None, launch)
+
+    def _span(self, what, floor, work):
+        begin, end = cuda.xp.cuda.Event(), cuda.xp.cuda.Event()
+        begin.record()
+        result = work()
+        end.record()
+        self.spans.append((what, floor, begin, end))
+        return result
+
+
+def profile(name, *, B, T) -> dict:
+    """{"step_ms": …, "rows": [...]}: the slowest function first, each followed by its kernels.
+
+    A row: function, kernel (None in the function's own row), calls, ms, floor_ms (None where there is none), share.
+    Raises UserError without a GPU.
+    """
+    if cuda.device() != "gpu":
+        raise UserError("a profile by kernel needs a GPU; `llmc bench` without --profile works anywhere.")
+    model = GPT2(preset(name), "cuda")
+    model.allocate(B, T)
+    model.init_weights()
+    x = np.random.RandomState(0).randint(0, model.config.V, (B, T)).astype(np.int32)  # (B, T)
+    backend, rates = model.backend, _rates()
+    steps = []
+    for _ in range(STEPS + 1):
+        model.backend = EventBackend(backend)
+        with kernels.watched(model.backend.watch):
+            whole = _step(model, x)
+        steps.append((whole, _sums(model.backend.spans, rates)))
+    return _table(steps[1:])  # the first one compiles
+
+
+def _step(model, x) -> float:
+    """Milliseconds of a step."""
+    begin, end = cuda.xp.cuda.Event(), cuda.xp.cuda.Event()
+    begin.record()
+    model.forward(x, x, dloss=1.0, wait=False)
+    model.backward()
+    model.update(1e-4, zero_grad=True, max_norm=1.0)
+    end.record()
+    end.synchronize()
+    return cuda.xp.cuda.get_elapsed_time(begin, end)
+
+
+def _rates():
+    """Bytes per ms of a copy; operations per ms of a large product in the numbers that are chosen now."""
+    rates = limits()
+    return 1e6 * rates["copy_gb_s"], 1e9 * rates["sgemm_tflop_s"]
+
+
+def _sums(spans, rates) -> dict:
+    """{(function, kernel): [calls, ms, floor ms]}."""
+    sums = defaultdict(lambda: [0, 0.0, 0.0])
+    for what, floor, begin, end in spans:
+        row = sums[what]
+        row[0] += 1
+        row[1] += cuda.xp.cuda.get_elapsed_time(begin, end)
+        if floor is not None:
+            row[2] += max(amount / rate for amount, rate in zip(floor, rates, strict=True))
+    return sums
+
+
+def _table(steps) -> dict:
+    step_ms = median(whole for whole, _ in steps)
+    rows = []
+    for function, kernel in steps[0][1]:
+        found = [sums[function, kernel] for _, sums in steps]
+        calls, ms, floor = found[0][0], median(row[1] for row in found), found[0][2]
+        row = dict(function=function, kernel=kernel, calls=calls, ms=ms, floor_ms=floor or None, share=ms / step_ms)
+        rows.append(row)
+    whole = {row["function"]: row["ms"] for row in rows if row["kernel"] is None}
+    rows.sort(key=lambda row: (-whole[row["function"]], row["function"], row["kernel"] is not None, -row["ms"]))
+    return dict(step_ms=step_ms, rows=rows)
+
+
+def text(result) -> str:
+    """A result of `profile` as a table."""
+    lines = [f"{'function, and its kernels':<44} {'calls':>6} {'ms':>8} {'floor':>8} {'share':>7}"]
+    for row in result["rows"]:
+        name = row["function"] if row["kernel"] is None else f"    {row['kernel']}"
+        floor = "" if row["floor_ms"] is None else f"{row['floor_ms']:.3f}"
+        lines.append(f"{name:<44} {row['calls']:6} {row['ms']:8.3f} {floor:>8} {row['share']:7.1%}")
+    floors = sum(row["floor_ms"] or 0.0 for row in result["rows"])
+    return "\n".join([*lines, f"{'step':<44} {'':6} {result['step_ms']:8.3f} {floors:8.3f}"])

@@ -1,0 +1,159 @@
+"""A training step on a GPU against PyTorch's, compiled in two ways.
+
+All of them train the same GPT-2 in one process: PyTorch with its fused AdamW and the padded vocabulary, on tokens that
+are on the GPU already. They take turns, so that whatever slows the machine down slows all of them down. A turn is a
+number of steps without a wait between them; its time is the wall clock's until the GPU is done.
+"""
+
+import gc
+import sys
+from statistics import median
+from time import perf_counter
+
+import numpy as np
+
+from llmc import cuda
+from llmc.bench.torch_step import torch_step
+from llmc.config import preset
+from llmc.cuda import recorder
+from llmc.errors import UserError
+from llmc.kernels import cublas
+from llmc.model import GPT2
+
+TURNS, STEPS, BATCHES = 3, 10, 4  # turns of each runner, steps of a turn, batches that the steps go through
+WARM_UP = 4  # steps before the first turn: they compile, choose and record
+PEERS = {  # name: arguments of torch_step
+    "torch.compile": dict(fused=True, padded=True, compiled=True),
+    "reduce-overhead": dict(fused=True, padded=True, compiled=True, mode="reduce-overhead"),
+}
+
+
+class Ours:
+    """Steps of our model on the "cuda" backend, launched as CUDA graphs or kernel by kernel."""
+
+    def __init__(self, model, batches, as_graphs):
+        self.model, self.batches, self.as_graphs = model, batches, as_graphs
+
+    def step(self, i):
+        """Launch step i."""
+        recorder.graphs(self.as_graphs)
+        self.model.forward(*self.batches[i % BATCHES], dloss=1.0, wait=False)
+        self.model.backward()
+        self.model.update(1e-4, zero_grad=True)
+
+    def begin(self):
+        """Nothing of others is counted."""
+
+    def memory(self):
+        """Bytes of the GPU's memory that it holds."""
+        return cuda.xp.get_default_memory_pool().total_bytes()
+
+
+class Theirs:
+    """Steps of a PyTorch peer."""
+
+    def __init__(self, model, batches, settings):
+        import torch
+
+        self.torch = torch
+        before = torch.cuda.memory_allocated()
+        self.take = torch_step(model, **settings)
+        self.batches = [
+            [torch.as_tensor(tokens, dtype=torch.int64, device="cuda") for tokens in batch] for batch in batches
+        ]
+        self.held = torch.cuda.memory_allocated() - before
+
+    def begin(self):
+        """From now on the peak of its memory is taken, without what others hold."""
+        self.torch.cuda.reset_peak_memory_stats()
+        self.others = self.torch.cuda.memory_allocated() - self.held
+
+    def step(self, i):
+        """Launch step i."""
+        self.torch.compiler.cudagraph_mark_step_begin()
+        self.take(*self.batches[i % BATCHES], wait=False)
+
+    def memory(self):
+        """The most bytes of the GPU's memory that its tensors have taken."""
+        return self.torch.cuda.max_memory_allocated() - self.others
+
+
+def race(name, *, B, T, peers=PEERS) -> list[dict]:
+    """Two rows for us and one for each peer: medians of their turns. Raises UserError without a GPU."""
+    if cuda.device() != "gpu":
+        raise UserError("a race needs a GPU; `llmc bench` without --race times a step anywhere.")
+    graphs = recorder.graphs()
+    _tidy()
+    try:
+        model = GPT2(preset(name), "cuda")
+        model.allocate(B, T)
+        model.init_weights()
+        draw = np.random.RandomState(0)
+        batches = [draw.randint(0, model.config.V, (2, B, T)).astype(np.int32) for _ in range(BATCHES)]
+        runners = {"llmc": Ours(model, batches, True), "llmc, no graphs": Ours(model, batches, False)}
+        runners |= {peer: Theirs(model, batches, settings) for peer, settings in peers.items()}
+        rows = _take_turns(runners)
+    finally:
+        recorder.graphs(graphs)
+    best = min((row["ms"] for row in rows if row["who"] in peers), default=None)
+    for row in rows:
+        row |= dict(B=B, T=T, numbers="TF32" if cublas.tf32() else "float32")
+        row |= dict(tokens_per_s=1e3 * B * T / row["ms"], ratio=best and best / row["ms"])
+    return rows
+
+
+def _tidy():
+    """Give back what earlier races have left, so that it is not counted as this one's memory."""
+    recorder.forget()
+    if "torch" in sys.modules:
+        sys.modules["torch"]._dynamo.reset()
+    gc.collect()
+    if "torch" in sys.modules:
+        sys.modules["torch"].cuda.empty_cache()
+    cuda.xp.get_default_memory_pool().free_all_blocks()
+
+
+def _take_turns(runners) -> list[dict]:
+    memory = {}
+    for name, runner in runners.items():
+        runner.begin()
+        for i in range(WARM_UP):
+            runner.step(i)
+        cuda.synchronize()
+        memory[name] = runner.memory()
+    turns = {name: [] for name in runners}
+    for _ in range(TURNS):
+        for name, runner in runners.items():
+            turns[name].append(_turn(runner))
+    return [
+        dict(who=name, ms=median(t[0] for t in ts), host_ms=median(t[1] for t in ts), memory_gb=memory[name] / 1e9)
+        for name, ts in turns.items()
+    ]
+
+
+def _turn(runner):
+    """(ms a step, ms that the host takes to launch one on an idle GPU)."""
+    runner.step(0)
+    cuda.synchronize()
+    start = perf_counter()
+    for i in range(STEPS):
+        runner.step(i)
+    cuda.synchronize()
+    ms = 1e3 * (perf_counter() - start) / STEPS
+    start = perf_counter()
+    runner.step(0)
+    host = 1e3 * (perf_counter() - start)
+    cuda.synchronize()
+    return ms, host
+
+
+HEAD = f"{'B':>3} {'T':>5} {'numbers':<8} {'who':<16} {'ms':>8} {'tokens/s':>10} {'speed':>7} {'memory':>8} {'host':>8}"
+
+
+def line(row) -> str:
+    """A row as text; speed is relative to the best peer."""
+    ratio = "" if row["ratio"] is None else f"{row['ratio']:.2f}x"
+    return (
+        f"{row['B']:3} {row['T']:5} {row['numbers']:<8} {row['who']:<16} {row['ms']:8.2f} {row['tokens_per_s']:10,.0f}"
+        f" {ratio:>7} {row['memory_gb']:5.1f} GB {row['host_ms']:5.1f} ms"
+    )

@@ -1,0 +1,103 @@
+/* Flash attention on tensor cores, for small heads.
+
+v6  a warp owns 16 queries, kept in registers; scores, softmax and sums stay in registers too: what tensor cores give
+    back as scores is what they take as weights. Keys and values come to shared memory 64 at a time, the next tile
+    while the present one is used. Three TF32 products make one of float32 (EXACT)
+v7  the same with a single product each: factors are rounded to TF32
+
+Sums, maxima and exponentials are float32 in both. tensor_cores.cuh shows how a warp multiplies. Shapes as in
+attention.cu; hs must be a multiple of 4 and at most HS; arrays must begin at multiples of 16 bytes.
+*/
+
+#ifndef HS
+#define HS 64  // head size, rounded up to a multiple of 32
+#endif
+#ifndef EXACT
+#define EXACT 0  // 1: float32 by three products for each, see tensor_cores.cuh; 0: one, in TF32
+#endif
+
+// A block owns ROWS queries, a warp 16 M of them; BLOCKS share a multiprocessor. What was fastest on an H200.
+const int ROWS = EXACT ? 64 : 128, M = 1, BLOCKS = EXACT ? 3 : 2;
+
+#include "tensor_cores.cuh"
+#include "async_copy.cuh"
+
+const int KEYS = 64;  // rows of a tile that is copied to shared memory
+const int PART = 32;  // keys that a warp treats at once: as many as there are registers for
+const float LOWEST = -3.402823466e+38f;  // where a maximum starts: finite, so that LOWEST - LOWEST is not NaN
+
+// Turns scores (queries q0 + 16 m + 8 n + r, keys k0 + 8 k + 2 j …) into probabilities relative to top. It may grow:
+// then what was summed up so far shrinks. scale is that of powers of two.
+__device__ void online_softmax(float (&scores)[M][PART / 8][4], float (&top)[M][2], float (&total)[M][2], Sums& sums,
+                               int q0, int k0, float scale)
+{
+    bool diagonal = k0 + PART > q0 + 1;  // at least the first query does not see all keys
+    #pragma unroll
+    for (int i = 0; i < 2 * M; i++) {
+        int m = i / 2, n = i % 2, t = q0 + 8 * i + r_of_lane();
+        float higher = top[m][n];
+        #pragma unroll
+        for (int k = 0; k < PART / 4; k++) {
+            float& score = scores[m][k / 2][2 * n + k % 2];
+            if (diagonal && k0 + 8 * (k / 2) + 2 * j_of_lane() + k % 2 > t) score = LOWEST;  // a later key
+            higher = fmaxf(higher, score);
+        }
+        higher = row_max(higher);
+        float old = power_of_two((top[m][n] - higher) * scale), more = 0.0f;
+        top[m][n] = higher;
+        #pragma unroll
+        for (int k = 0; k < PART / 4; k++) {
+            float& score = scores[m][k / 2][2 * n + k % 2];
+            more += score = power_of_two(score * scale - higher * scale);
+        }
+        total[m][n] = total[m][n] * old + more;  // of this lane's keys; the four are added at the end
+        #pragma unroll
+        for (int c = 0; c < HS / 8; c++) sums[m][c][2 * n] *= old, sums[m][c][2 * n + 1] *= old;
+    }
+}
+
+// Grid: B * NH in x, tiles of ROWS queries in y, the longest first. Shared memory: two stages of keys and values.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+attention_forward_v6(float* out, float* stats, const float* qkv, int T, int NH, int hs)
+{
+    extern __shared__ __align__(16) float shared[];
+    int b = blockIdx.x / NH, h = blockIdx.x % NH, C = NH * hs, first = (gridDim.y - 1 - blockIdx.y) * ROWS;
+    int end = min(first + ROWS, T), q0 = first + (int)threadIdx.x / 32 * OWN;  // the warp's first query
+    const float* head = qkv + (size_t)b * T * 3 * C + h * hs;
+    float top[M][2], total[M][2] = {}, scale = rsqrtf((float)hs);
+    float* stage = shared;  // keys, then values
+    Sums sums = {};
+    Rows queries;
+    #pragma unroll
+    for (int i = 0; i < 2 * M; i++) top[i / 2][i % 2] = LOWEST;
+
+    copy_tile<KEYS>(stage, head + C, 3 * C, 0, T, hs);
+    copy_tile<KEYS>(stage + KEYS * STRIDE, head + 2 * C, 3 * C, 0, T, hs);
+    load_rows(queries, head, 3 * C, q0, T, hs);
+    for (int k0 = 0; k0 < end; k0 += KEYS) {
+        wait_for_copies();
+        __syncthreads();  // this stage is there, and all threads are done with the other
+        float* next = shared + (stage == shared) * 2 * KEYS * STRIDE;
+        if (k0 + KEYS < end) {
+            copy_tile<KEYS>(next, head + C, 3 * C, k0 + KEYS, T, hs);
+            copy_tile<KEYS>(next + KEYS * STRIDE, head + 2 * C, 3 * C, k0 + KEYS, T, hs);
+        }
+        #pragma unroll 1
+        for (int k = k0; k < min(k0 + KEYS, q0 + OWN); k += PART) {
+            const float* keys = stage + (k - k0) * STRIDE;
+            float scores[M][PART / 8][4];
+            dot_rows(scores, queries, keys);
+            online_softmax(scores, top, total, sums, q0, k, scale * LOG2E);
+            weigh_rows(sums, scores, keys + KEYS * STRIDE);
+        }
+        stage = next;
+    }
+    #pragma unroll
+    for (int i = 0; i < 2 * M; i++) {
+        int m = i / 2, n = i % 2, t = q0 + 8 * i + r_of_lane();
+        total[m][n] = row_sum(total[m][n]);
+        if (j_of_lane() == 0 && t < T) stats[(size_t)blockIdx.x * T + t] = top[m][n] * scale + logf(total[m][n]);
+        total[m][n] = 1.0f / total[m][n];
+    }
+    store_sums(out + (size_t)b * T * C + h * hs, sums, total, C, q0, T, hs);
+}

@@ -1,0 +1,138 @@
+"""`llmc bench --race` and `--profile`: what they print, and what they say without a GPU."""
+
+import argparse
+
+import numpy as np
+import pytest
+
+from llmc import cuda, kernels
+from llmc.backends import get_backend
+from llmc.bench import gpu_profile, race
+from llmc.bench.floors import least
+from llmc.commands import bench
+from llmc.config import preset
+from llmc.errors import UserError
+from llmc.model import GPT2
+
+without_gpu = pytest.mark.skipif(cuda.device() == "gpu", reason="what is said without a GPU")
+
+
+def options(*words):
+    parser = argparse.ArgumentParser()
+    bench.add_arguments(parser)
+    return parser.parse_args(words)
+
+
+@without_gpu
+@pytest.mark.parametrize("words", [["--race", "2"], ["--profile", "--batch-size", "2"]])
+def test_without_a_gpu_both_say_so(words):
+    with pytest.raises(UserError, match="needs a GPU"):
+        bench.run(options(*words, "--sequence-length", "8"))
+
+
+@pytest.mark.skipif(cuda.device() != "gpu", reason="needs a GPU")
+def test_a_race_is_won_by_the_fastest(capsys):
+    assert bench.run(options("--race", "1", "2", "--sequence-length", "8")) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == race.HEAD and len(lines) == 1 + 2 * 4
+
+
+class Turns:
+    """A runner whose steps take no time."""
+
+    def begin(self):
+        self.steps = 0
+
+    def step(self, i):
+        self.steps += 1
+
+    def memory(self):
+        return 2e9
+
+
+def test_runners_take_turns_and_a_row_fits_the_head():
+    runners = {"llmc": Turns(), "torch.compile": Turns()}
+    rows = race._take_turns(runners)
+    assert [row["who"] for row in rows] == list(runners)
+    assert {runner.steps for runner in runners.values()} == {race.WARM_UP + race.TURNS * (race.STEPS + 2)}
+    row = rows[0] | dict(B=4, T=1024, numbers="TF32", ms=19.07, tokens_per_s=214765.0, ratio=1.47, host_ms=1.4)
+    assert race.line(row).endswith("1.47x   2.0 GB   1.4 ms") and len(race.line(row)) == len(race.HEAD)
+
+
+class Clock:
+    """Events that are one millisecond apart, in place of CuPy's."""
+
+    now = 0
+
+    def record(self):
+        Clock.now += 1
+        self.at = Clock.now
+
+    def synchronize(self):
+        """There is nothing to wait for."""
+
+
+@pytest.fixture
+def events(monkeypatch):
+    class Cuda:
+        Event = Clock
+        get_elapsed_time = staticmethod(lambda begin, end: float(end.at - begin.at))
+
+    class Door:
+        class xp:
+            cuda = Cuda
+
+    monkeypatch.setattr(gpu_profile, "cuda", Door)
+
+
+def test_a_profile_has_every_function_with_its_kernels_and_floors(events):
+    model = GPT2(preset("tiny"), "cuda")
+    model.init_weights()
+    model.backend = backend = gpu_profile.EventBackend(model.backend)
+    with kernels.watched(backend.watch):
+        whole = gpu_profile._step(model, np.zeros((1, 8), np.int32))
+    result = gpu_profile._table([(whole, gpu_profile._sums(backend.spans, (1e6, 1e9)))])
+    rows = {(row["function"], row["kernel"]): row for row in result["rows"]}
+    L = model.config.L
+    assert rows["attention_forward", None]["calls"] == L and rows["residual_layernorm_forward", None]["calls"] == 2 * L
+    kernel = next(row for (function, name), row in rows.items() if function == "gelu_backward" and name)
+    assert kernel["calls"] == L and kernel["ms"] == L and kernel["floor_ms"] is None
+    assert rows["gelu_backward", None]["ms"] == 3 * L  # the two events of its kernel lie between its own
+    assert {row["function"] for row in result["rows"]} >= {"clip", "adamw_update_by", "matmul_backward", "zero"}
+    functions = [row["ms"] for row in result["rows"] if row["kernel"] is None]
+    assert functions == sorted(functions, reverse=True)
+    text = gpu_profile.text(result)
+    assert text.splitlines()[-1].startswith("step") and "    gelu_backward_v" in text
+    assert kernels.kernel("gelu", "gelu_forward_v1") is kernels.kernel("gelu", "gelu_forward_v1")  # nobody watches now
+
+
+def test_a_floor_counts_what_is_read_and_written():
+    x, w, b = np.zeros((2, 3, 8), np.float32), np.zeros((5, 8), np.float32), np.zeros(5, np.float32)
+    out = np.zeros((2, 3, 5), np.float32)
+    assert least("matmul_forward", (out, x, w, b), {}) == (4 * (30 + 48 + 40 + 5), 2 * 6 * 5 * 8)
+    assert least("matmul_backward", (x, w, b, out, x, w), {}) == (4 * (48 + 80 + 30 + 48 + 40), 4 * 6 * 5 * 8)
+    assert least("matmul_backward", (None, w, b, out, x, w), {})[1] == 2 * 6 * 5 * 8
+    flat, settings = np.zeros(10, np.float32), np.zeros(7, np.float32)
+    assert least("adamw_update_by", (flat,) * 4 + (settings,), dict(clear=True)) == (320, 0)
+    assert least("adamw_update_by", (flat,) * 4 + (settings,), {}) == (280, 0)
+    assert least("to_numpy", (flat,), {}) is None
+
+
+def test_every_function_of_a_step_has_a_floor_or_does_no_work():
+    from llmc.bench.profiling import profile
+
+    model = GPT2(preset("tiny"), "cuda")
+    model.init_weights()
+    calls = profile(model, lambda: gpu_step(model))
+    no_work = {"attention_stats_shape", "from_numpy", "adamw_settings", "later", "to_numpy"}
+    from llmc.bench.floors import LEAST
+
+    assert {call.name for call in calls} - no_work <= set(LEAST)
+    assert get_backend("cuda") is model.backend
+
+
+def gpu_step(model):
+    x = np.zeros((1, 8), np.int32)
+    model.forward(x, x, dloss=1.0, wait=False)
+    model.backward()
+    model.update(1e-4, zero_grad=True, max_norm=1.0)

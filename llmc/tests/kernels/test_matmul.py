@@ -1,0 +1,191 @@
+"""Our products: every version at any size, tiles and parts, the limits of the launchers, the tuner of tile sizes."""
+
+import numpy as np
+import pytest
+
+from llmc import cuda
+from llmc.bench.kernels import tuning
+from llmc.errors import UserError
+from llmc.kernels import cublas, matmul, tiling
+from llmc.kernels.tiling import TILES, Tile
+
+VERSIONS = range(1, matmul.VERSIONS["matmul_forward"] + 1)
+PRODUCTS = tuple(cublas.PRODUCTS)
+SMALL = Tile(BM=32, BN=64, BK=8, WM=32, WN=32, TM=8, TN=4, STAGES=4, BLOCKS=1)  # none of llmc's, for variety
+
+
+@pytest.fixture(autouse=True)
+def checked(monkeypatch):
+    """On the emulator every launch is checked: races, bounds, what nothing has written."""
+    monkeypatch.setenv("LLMC_CHECK", "1")
+
+
+def draw(n, seed=0):
+    """Normal numbers (n,), float32, where kernels run."""
+    return cuda.asarray(np.random.RandomState(seed).standard_normal(n).astype(np.float32))  # (n,)
+
+
+def multiply(name, M, N, K, launch):
+    """(what launch(result, a, b) wrote, the product in float64), both (M, N)."""
+    a_runs, b_runs, adds = cublas.PRODUCTS[name]
+    a, b = draw(M * K, seed=1), draw(N * K, seed=2)
+    before = draw(M * N, seed=3) if adds else cuda.asarray(np.full(M * N, np.nan, np.float32))  # (M * N,)
+    result = before.copy().reshape(M, N)
+    launch(result, a, b)
+    a, b, before = (cuda.asnumpy(array).astype(np.float64) for array in (a, b, before))
+    a = a.reshape(M, K) if a_runs else a.reshape(K, M).T
+    b = b.reshape(N, K).T if b_runs else b.reshape(K, N)
+    return cuda.asnumpy(result), a @ b + (before.reshape(M, N) if adds else 0.0)
+
+
+def agrees(name, M, N, K, launch):
+    mine, theirs = multiply(name, M, N, K, launch)
+    assert np.abs(mine - theirs).max() <= 1e-5 * np.abs(theirs).max()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize("M, N, K", [(1, 1, 1), (3, 5, 7), (17, 131, 9), (131, 33, 34), (60, 132, 36)])
+def test_sizes_that_no_tile_divides(M, N, K, name, version):
+    agrees(name, M, N, K, lambda *arrays: matmul._product(name, *arrays, N, K, version))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_rows_that_begin_anywhere(version):
+    """An array that does not begin at a multiple of 16 bytes."""
+    x, w, out = draw(5 * 8 + 1)[1:].reshape(1, 5, 8), draw(4 * 8, seed=1).reshape(4, 8), draw(5 * 4).reshape(1, 5, 4)
+    matmul.matmul_forward(out, x, w, None, version=version)
+    expected = cuda.asnumpy(x)[0].astype(np.float64) @ cuda.asnumpy(w).T
+    assert np.abs(cuda.asnumpy(out)[0] - expected).max() < 1e-5
+
+
+@pytest.mark.parametrize("parts", [1, 50])
+@pytest.mark.parametrize("tile", [*TILES, SMALL], ids=lambda tile: f"{tile.BM}x{tile.BN}")
+@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize("M, N, K", [(100, 136, 44), (33, 35, 31)])
+def test_every_tile_and_every_number_of_parts(M, N, K, name, tile, parts):
+    agrees(name, M, N, K, lambda *arrays: matmul.in_warp_tiles(name, *arrays, M, N, K, tile=tile, parts=parts))
+
+
+@pytest.mark.parametrize("parts", [1, 4])
+@pytest.mark.parametrize("N", [36, 37])
+def test_bias_and_gelu_on_the_way(N, parts):
+    M, K = 21, 68
+    x, w, b = draw(M * K), draw(N * K, seed=1), draw(N, seed=2)
+    out, gelu_out = (cuda.asarray(np.full((M, N), np.nan, np.float32)) for _ in range(2))
+    epilogue = dict(bias=b, gelu_out=gelu_out)
+    matmul.in_warp_tiles("matmul_forward", out, x, w, M, N, K, tile=TILES[0], parts=parts, **epilogue)
+    x, w, b = (cuda.asnumpy(array).astype(np.float64) for array in (x, w, b))
+    expected = x.reshape(M, K) @ w.reshape(N, K).T + b  # (M, N)
+    assert np.abs(cuda.asnumpy(out) - expected).max() < 1e-4
+    gelu = 0.5 * expected * (1 + np.tanh(np.sqrt(2 / np.pi) * (expected + 0.044715 * expected**3)))  # (M, N)
+    assert np.abs(cuda.asnumpy(gelu_out) - gelu).max() < 1e-4
+
+
+def test_equal_runs_give_equal_bits():
+    """Also where blocks share a tile: the parts are added in a fixed order."""
+    name, M, N, K = "matmul_backward_weight", 40, 48, 300
+    runs = []
+    for _ in range(2):
+        launch = lambda *arrays: matmul.in_warp_tiles(name, *arrays, M, N, K, tile=SMALL, parts=7)  # noqa: E731
+        runs.append(multiply(name, M, N, K, launch)[0])
+    np.testing.assert_array_equal(*runs)
+
+
+# --------------------------------------------------------------------------------------------------- choosing a tile
+
+
+def test_small_results_with_long_sums_are_cut_into_parts():
+    """(768, 768) has fewer tiles than a GPU has multiprocessors; (32768, 50304) has plenty of them."""
+    assert tiling.choose(768, 768, 32768, 132)[1] > 1
+    assert tiling.choose(32768, 50304, 768, 132)[1] == 1
+    assert tiling.choose(32768, 768, 50304, 132)[1] == 1
+
+
+def test_parts_are_chosen_on_the_emulator_too(monkeypatch):
+    M, N, K = 16, 16, 300
+    monkeypatch.setattr(tiling, "LAUNCH", 0)
+    tiling.choose.cache_clear()
+    name, seen = "matmul_backward_weight", []
+    own = matmul.in_warp_tiles
+    monkeypatch.setattr(matmul, "in_warp_tiles", lambda *a, **k: (seen.append(k["parts"]), own(*a, **k)))
+    agrees(name, M, N, K, lambda *arrays: matmul._product(name, *arrays, N, K, 9))
+    tiling.choose.cache_clear()
+    assert seen[0] > 1
+
+
+def test_the_tile_is_chosen_that_leaves_the_least_idle():
+    """(4096, 768) has 192 tiles of 128 x 128 for the 264 blocks of 132 multiprocessors, and 258 of 96 x 128."""
+    tile, parts = tiling.choose(4096, 768, 768, 132)
+    assert (tile.blocks(4096, 768) * parts, tile.BM) == (258, 96)
+    assert tiling.choose(4096, 4096, 4096, 132) == (TILES[0], 1)
+
+
+# ------------------------------------------------------------------------------------------------------------- limits
+
+
+class Huge:
+    """An array of which only the size matters."""
+
+    def __init__(self, *shape):
+        self.shape, self.size = shape, int(np.prod(shape))
+
+
+@pytest.mark.parametrize("version", [None, *VERSIONS])
+def test_arrays_that_32_bits_cannot_count_are_refused(version):
+    x, w, out = Huge(1, 2**20, 1024), Huge(2048, 1024), Huge(1, 2**20, 2048)
+    with pytest.raises(UserError, match="matmul_forward has an array of 2,147,483,648 numbers"):
+        matmul.matmul_forward(out, x, w, None, version=version)
+    with pytest.raises(UserError, match="matmul_gelu_forward has"):
+        matmul.matmul_gelu_forward(out, out, x, w, None, version=version)
+    with pytest.raises(UserError, match="matmul_backward has"):
+        matmul.matmul_backward(x, w, None, out, x, w, version=version)
+
+
+@pytest.mark.parametrize("version", [1, 2, 9])
+def test_more_rows_than_a_grid_has_along_y(version, monkeypatch):
+    """65,535 blocks of 16 rows were the limit of version 1: 1,048,560."""
+    monkeypatch.setenv("LLMC_CHECK", "0")
+    rows = 1_048_576 + 3
+    x, w = draw(rows).reshape(1, rows, 1), draw(1, seed=1).reshape(1, 1)
+    out = cuda.asarray(np.full((1, rows, 1), np.nan, np.float32))
+    matmul.matmul_forward(out, x, w, None, version=version)
+    np.testing.assert_array_equal(cuda.asnumpy(out), cuda.asnumpy(x) * cuda.asnumpy(w)[0])
+
+
+# -------------------------------------------------------------------------------------------------------------- tuner
+
+
+def test_all_candidates_can_work():
+    found = tuning.candidates()
+    assert len(found) > 50 and all(tuning.problem(tile) is None for tile in (*found, *TILES, SMALL))
+    assert len(set(found)) == len(found)
+
+
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        (dict(TM=8), "64 threads fill 64 x 64"),
+        (dict(BM=120), "warps of 32"),
+        (dict(STAGES=1), "STAGES at least 2"),
+        (dict(BM=64, BN=64, WM=32, WN=32, TM=16, TN=2), "multiples of 4"),
+        (dict(BN=192, WN=48, TM=8, TN=12, BLOCKS=1), "equally"),
+        (dict(BLOCKS=3), "registers"),
+        (dict(BK=32, STAGES=4), "shared memory"),
+    ],
+)
+def test_a_tile_that_cannot_work_is_refused_in_a_sentence(changes, words):
+    with pytest.raises(UserError, match=words):
+        tuning.tune("matmul_forward", 8, 8, 8, [TILES[0]._replace(**changes)])
+
+
+def test_the_tuner_checks_and_shows_a_table(monkeypatch):
+    rows = tuning.tune("matmul_backward_input", 40, 68, 36, [TILES[0], SMALL], parts=(1, 2))
+    assert all(row["right"] for row in rows) and "WRONG" not in tuning.table(rows)
+    lines = tuning.table(rows).splitlines()
+    assert lines[0].split()[:3] == ["BM", "BN", "BK"] and len(lines) == 1 + len(rows)
+
+    own = matmul.in_warp_tiles
+    monkeypatch.setattr(matmul, "in_warp_tiles", lambda *a, **k: (own(*a, **k), a[1].fill(1.0)))
+    rows = tuning.tune("matmul_backward_input", 40, 68, 36, [SMALL])
+    assert "WRONG" in tuning.table(rows)
