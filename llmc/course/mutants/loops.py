@@ -42,7 +42,7 @@ def _lowered(block, k):
         for start, rest in _starts(line):
             root = _root(start)
             between = any(root in _names(other) for other in [*rest, *lines[n + 1 : k]])
-            if between or not _same_in_every_turn(start, loop) or not _writes_to(root, loop):
+            if between or not _is_fresh(start) or not _same_in_every_turn(start, loop) or not _writes_to(root, loop):
                 continue
             words = INSIDE.format(quoted(start), quoted(loop.target))
             turn = ast.For(loop.target, loop.iter, [start, *loop.body], loop.orelse)
@@ -62,6 +62,15 @@ def _starts(line):
             rest = ast.Assign([ast.Tuple(names, ast.Store())], ast.Tuple(values, ast.Load()))
             start = ast.copy_location(ast.Assign([name], one), line)
             yield start, [ast.copy_location(rest, line)] if names else []
+
+
+def _is_fresh(start) -> bool:
+    """Does it forget what was there? A view, x.reshape(…) or x[…], and one number of an array do not."""
+    (target,), parts = start.targets, list(ast.walk(start.value))
+    whole = isinstance(target, ast.Name) or ast.unparse(target.slice) in ("...", ":")
+    calls = [part.func for part in parts if isinstance(part, ast.Call)]
+    made = all(isinstance(call, ast.Name) or getattr(call.value, "id", "") == "np" for call in calls)
+    return whole and made and not any(isinstance(part, ast.Subscript) for part in parts)
 
 
 def _same_in_every_turn(start, loop) -> bool:
