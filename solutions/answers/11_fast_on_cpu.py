@@ -1033,6 +1033,6 @@ def _fused_with_scale_of_the_row(residual, out, mean, rstd, x1, x2, w, b):
             out[n, c] = (residual[n, c] - centre) * scale + b[c]
 
 
-@wrong("residual_layernorm_forward", says="with `n` in place of `c` in `w[c]`")
+@wrong("residual_layernorm_forward", says="with the index `n` in place of `c` in `w[c]`.")
 def fused_with_scale_of_the_row(residual, out, mean, rstd, x1, x2, w, b):
     _fused_with_scale_of_the_row(residual, out, mean, rstd, x1, x2, w, b)

@@ -42,7 +42,7 @@ def _lowered(block, k):
         for start, rest in _starts(line):
             root = _root(start)
             between = any(root in _names(other) for other in [*rest, *lines[n + 1 : k]])
-            if between or not _same_in_every_turn(start, loop) or not _writes_to(root, loop):
+            if between or not _is_fresh(start) or not _same_in_every_turn(start, loop) or not _writes_to(root, loop):
                 continue
             words = INSIDE.format(quoted(start), quoted(loop.target))
             turn = ast.For(loop.target, loop.iter, [start, *loop.body], loop.orelse)
@@ -62,6 +62,15 @@ def _starts(line):
             rest = ast.Assign([ast.Tuple(names, ast.Store())], ast.Tuple(values, ast.Load()))
             start = ast.copy_location(ast.Assign([name], one), line)
             yield start, [ast.copy_location(rest, line)] if names else []
+
+
+def _is_fresh(start) -> bool:
+    """Does it forget what was there? A view, x.reshape(…) or x[…], and one number of an array do not."""
+    (target,), parts = start.targets, list(ast.walk(start.value))
+    whole = isinstance(target, ast.Name) or ast.unparse(target.slice) in ("...", ":")
+    calls = [part.func for part in parts if isinstance(part, ast.Call)]
+    made = all(isinstance(call, ast.Name) or getattr(call.value, "id", "") == "np" for call in calls)
+    return whole and made and not any(isinstance(part, ast.Subscript) for part in parts)
 
 
 def _same_in_every_turn(start, loop) -> bool:
@@ -100,17 +109,20 @@ def _names(node) -> set:
 
 
 def _other_index(function, found):
-    """Another loop's index in all of a line's vectors that have the same one: w[n] and b[n] for w[c] and b[c]."""
+    """Another loop's index in one of a line's vectors, or in all that have the same: w[n] and b[n] for w[c], b[c]."""
     loops = [node.target for node in ast.walk(function) if isinstance(node, ast.For)]
     names = list(dict.fromkeys(target.id for target in loops if isinstance(target, ast.Name)))
     for block in found:
         for k, line in enumerate(block.node):
             for name in names if isinstance(line, (ast.Assign, ast.AugAssign)) else ():
                 vectors = list(dict.fromkeys(quoted(node) for node in _vectors(line, name)))
-                for other in names if len(vectors) > 1 else ():
-                    if other != name:
-                        words = f"with the index `{other}` in place of `{name}` in each of {', '.join(vectors)}"
-                        yield 2, words, ((Place(block.owner, block.field, k, ()), _indexed(line, name, other)),)
+                several = [vectors] if len(vectors) > 1 else []
+                for other in names if vectors else ():
+                    for some in (*several, *([one] for one in vectors)) if other != name else ():
+                        where = ("each of " if some is vectors else "") + ", ".join(some)
+                        words = f"with the index `{other}` in place of `{name}` in {where}"
+                        new = _indexed(line, name, other, some)
+                        yield 2, words, ((Place(block.owner, block.field, k, ()), new),)
 
 
 def _vectors(line, name):
@@ -120,8 +132,8 @@ def _vectors(line, name):
     return sorted(found, key=lambda part: (part.lineno, part.col_offset))
 
 
-def _indexed(line, name, other):
+def _indexed(line, name, other, vectors):
     line = copy.deepcopy(line)
     for part in _vectors(line, name):
-        part.slice = ast.Name(other, ast.Load())
+        part.slice = ast.Name(other, ast.Load()) if quoted(part) in vectors else part.slice
     return line
