@@ -16,6 +16,7 @@ Shapes: x (N, C_in), w (C_out, C_in), out and dout (N, C_out), with N = B*T.
     matmul_forward          out = x wT        M = N,      columns = C_out,  K = C_in
     matmul_backward_input   dx = dout w       M = N,      columns = C_in,   K = C_out
     matmul_backward_weight  dw += doutT x     M = C_out,  columns = C_in,   K = N
+    matmul_add_parts_v1     result = or += the sum of what v9 has computed in parts, then bias and GELU
     bias_forward_v1         out += b
     bias_gelu_forward_v1    out += b, gelu_out = GELU(out)
 Each product is result (M, N) = A (M, K) B (K, N). Three macros say which: A_RUNS and B_RUNS, whether k is the index
@@ -153,6 +154,19 @@ __device__ float gelu(float x)
 {
     float u = 0.7978845608f * (x + 0.044715f * x * x * x);
     return x / (1.0f + expf(-2.0f * u));  // 0.5 x (1 + tanh(u))
+}
+
+// result (n,), rows of N, = or += the sum of parts (count, n), in a fixed order. bias, gelu_out: 0 where there is none.
+extern "C" __global__ void __launch_bounds__(256) matmul_add_parts_v1(float* result, float* gelu_out,
+                                                                      const float* parts, const float* bias,
+                                                                      int count, int n, int N)
+{
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
+        float total = (ADD ? result[i] : 0.0f) + (bias ? bias[i % N] : 0.0f);
+        for (int p = 0; p < count; p++) total += parts[(size_t)p * n + i];
+        result[i] = total;
+        if (gelu_out) gelu_out[i] = gelu(total);
+    }
 }
 
 extern "C" __global__ void bias_forward_v1(float* out, const float* b, int n, int C)

@@ -131,7 +131,7 @@ def in_warp_tiles(name, result, a, b, M, N, K, *, tile, parts=1, bias=None, gelu
     sums = scratch("matmul", (parts, M, N))
     function(grid, block, (sums, 0, a, b, 0, *sizes), shared_mem=tile.shared)
     arguments = (result, gelu_out, sums, bias, np.int32(parts), np.int32(M * N), np.int32(N))
-    function = kernel("matmul_warp", "matmul_add_parts_v1", _defines(name, word, tile))
+    function = kernel("matmul", "matmul_add_parts_v1", _defines(name))
     function((blocks_at_once(M * N),), (THREADS,), arguments)
 
 

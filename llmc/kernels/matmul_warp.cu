@@ -2,8 +2,6 @@
 
 v9  a block computes BM x BN results from shared memory, each warp WM x WN of them, each thread TM x TN in registers
 
-matmul_add_parts_v1 adds up what several blocks have computed for the same results (split-K).
-
 All sizes are macros: llmc/kernels/tiling.py has those that llmc uses, and `llmc.bench.kernels.tuning` tries others.
 Shapes, products and the macros A_RUNS, B_RUNS and ADD: see matmul.cu; WORD: see matmul_tiles.cu. New here:
 - The results of a warp are a rectangle, so that its lanes need only WM + WN numbers for each k; many read the same one.
@@ -11,7 +9,8 @@ Shapes, products and the macros A_RUNS, B_RUNS and ADD: see matmul.cu; WORD: see
   cp.async would take one number at a time. The others come by cp.async. STAGES slices are in shared memory.
 - One barrier per slice: a slice goes where the one before the present one was.
 - Blocks at work at the same time are neighbours, eight rows of tiles high: they read the same rows, out of L2.
-- Where there are too few tiles for the GPU, blocks share one: block (tile, part) sums over its own part of k.
+- Where there are too few tiles for the GPU, blocks share one (split-K): block (tile, part) sums over its own part of k,
+  and matmul_add_parts_v1 of matmul.cu adds.
 - Bias and GELU are computed while the results are still in registers.
 */
 
@@ -258,18 +257,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) matmul_v9(float* r
             size_t at = (size_t)m * N + n;
             if (m < M) store(result + at, gelu_out ? gelu_out + at : nullptr, &sums[i][j], b4, N - n);
         }
-    }
-}
-
-// result (n,), rows of N, = or += the sum of parts (count, n), always in the same order; bias and GELU as above.
-extern "C" __global__ void __launch_bounds__(256) matmul_add_parts_v1(float* result, float* gelu_out,
-                                                                      const float* parts, const float* bias,
-                                                                      int count, int n, int N)
-{
-    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
-        float total = (ADD ? result[i] : 0.0f) + (bias ? bias[i % N] : 0.0f);
-        for (int p = 0; p < count; p++) total += parts[(size_t)p * n + i];
-        result[i] = total;
-        if (gelu_out) gelu_out[i] = gelu(total);
     }
 }
