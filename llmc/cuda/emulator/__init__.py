@@ -28,7 +28,14 @@ What it does not see, or sees differently:
   be meant.
 - Local variables without a value: only what the compiler sees without running the kernel, as a note.
 - Arithmetic agrees with a GPU up to rounding: nothing is fused into multiply-adds unless the kernel says fmaf.
-- Asynchronous copies arrive when they are waited for, never before: reading too early is always found.
-- Refused, by name and line, where a kernel that is launched uses it: inline PTX, launches from kernels, textures,
-  clusters, TMA, wgmma; barriers of a grid of several blocks.
+- Asynchronous copies (cp.async, cuda::pipeline) arrive when they are waited for, never before: reading too early is
+  always found, and is called a race. What a GPU would find there is luck.
+- Inline PTX is translated to C++ (`compiling/ptx/`, whose forms.py is the table of what is known): cp.async, ldmatrix,
+  stmatrix, mma.sync, loads, stores and atomics with their hints, conversions, shuffles, barriers with a number, plain
+  arithmetic. Cache hints and .ftz have no effect; shared memory has 32-bit addresses of its own, as on a GPU.
+- Tensor cores (mma.sync, wmma): products are exact and are added up in fp32 along k; a GPU adds in an order of its own,
+  so the last bits differ. Of a tf32 the last 13 bits do not count. All 32 lanes must execute the same instruction.
+- Refused, by name and line, where a kernel that is launched uses it: other PTX (mbarrier, branches, Hopper's and
+  Blackwell's own instructions), launches from kernels, textures, clusters, TMA, wgmma; barriers of a grid of several
+  blocks.
 """

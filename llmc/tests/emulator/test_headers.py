@@ -30,7 +30,8 @@ algorithm cuda_pipeline.h cuda/pipeline cuda_fp8.h curand_kernel.h cub/cub.cuh c
 def test_all_headers_compile_without_a_warning(tmp_path, build):
     source = tmp_path / "all.cpp"
     source.write_text(
-        '#include "llmc_cuda.h"\n#include "llmc_heap.h"\n' + "".join(f"#include <{header}>\n" for header in HEADERS)
+        '#include "llmc_cuda.h"\n#include "llmc_heap.h"\n#include "llmc_ptx.h"\n'
+        + "".join(f"#include <{header}>\n" for header in HEADERS)
     )
     flags = [flag for flag in (*COMMON, *NO_HOST_HEADERS) if flag != "-w"]
     flags += [*build, "-std=c++17", "-Wall", "-Wextra", "-c", str(source), "-o", str(tmp_path / "all.o")]

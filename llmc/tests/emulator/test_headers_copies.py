@@ -52,7 +52,9 @@ TOO_EARLY = {
 def test_reading_before_the_wait_is_named_with_both_lines(copy):
     body = f"{START}{copy}\n__syncthreads();\nout[i] = s[i];"
     read = len((HEAD + body).splitlines()) + 3
-    said = rf"(?s)uninitialised.*, lines {read} and \d+.*before the asynchronous copy of line.*commit it, wait"
+    said = (
+        rf"(?s)race with an asynchronous copy.*, lines {read} and \d+.*before the asynchronous copy of line.*, wait \("
+    )
     with pytest.raises(KernelError, match=said):
         run(body, True, 64, HEAD, x=X.copy(), out=np.zeros(64, np.float32))
 

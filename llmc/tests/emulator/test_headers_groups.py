@@ -338,6 +338,26 @@ def test_wmma_with_sums_in_half_and_tiles_in_shared_memory(check):
     np.testing.assert_array_equal(d, a.astype(np.float32) @ b.astype(np.float32) + 0.5)
 
 
+def test_wmma_ignores_the_last_13_bits_of_a_float():
+    rng = np.random.RandomState(0)
+    a, b = rng.standard_normal((16, 8)).astype(np.float32), rng.standard_normal((8, 16)).astype(np.float32)
+    out = np.zeros((2, 16, 16), np.float32)
+    run("""  wmma::fragment<wmma::matrix_a, 16, 16, 8, wmma::precision::tf32, wmma::row_major> fa;
+        wmma::fragment<wmma::matrix_b, 16, 16, 8, wmma::precision::tf32, wmma::row_major> fb;
+        wmma::fragment<wmma::accumulator, 16, 16, 8, float> sum;
+        wmma::load_matrix_sync(fa, a, 8); wmma::load_matrix_sync(fb, b, 16);
+        for (int round = 0; round < 2; round++) {
+            wmma::fill_fragment(sum, 0.0f);
+            wmma::mma_sync(sum, fa, fb, sum);
+            wmma::store_matrix_sync(out + 256 * round, sum, 16, wmma::mem_row_major);
+            for (auto& x : fa.x) x = wmma::__float_to_tf32(x);
+            for (auto& x : fb.x) x = wmma::__float_to_tf32(x);
+        }""", head=WMMA, a=a.reshape(-1), b=b.reshape(-1), out=out.reshape(-1))  # fmt: skip
+    for got, add in zip(out, (0, 0x1000)):  # cut off, then rounded
+        kept = [((x.view(np.uint32) + np.uint32(add)) & np.uint32(0xFFFFE000)).view(np.float32) for x in (a, b)]
+        np.testing.assert_allclose(got, kept[0].astype(np.float64) @ kept[1], rtol=1e-5, atol=1e-5)
+
+
 def test_elements_of_a_fragment_lie_where_a_gpu_has_them():
     x, row, column = np.arange(256, dtype=np.float32), np.zeros((8, 32)), np.zeros((8, 32))
     run("""  wmma::fragment<wmma::accumulator, 16, 16, 16, float> f;

@@ -1,6 +1,6 @@
-"""Every barrier of the clean kernels is removed once: the emulator must notice that it is missing.
+"""Every barrier and every wait of the clean kernels is removed once: the emulator must notice that it is missing.
 
-A file is compiled once. Each barrier in it becomes `(without == k ? (void)0 : __syncthreads())`, and `without` is set
+A file is compiled once. Each of them becomes `(without == k ? (void)0 : __syncthreads())`, and `without` is set
 from here before a launch. A barrier that nothing needs carries the comment `// spare`.
 """
 
@@ -15,7 +15,9 @@ from llmc.tests.emulator.gallery.clean import CLEAN
 
 # What the emulator is known not to see: that a cuda::barrier was passed once where twice was needed.
 UNSEEN = {"barriers": ["barrier_object, barrier 3"]}
-BARRIER = re.compile(r"(__syncthreads\(\)|__syncwarp\(\)|\w+\.sync\(\)|\w+\.arrive_and_wait\(\));(?! *// spare)")
+BARRIER = re.compile(
+    r"(__syncthreads\(\)|__syncwarp\(\)|\w+\.sync\(\)|\w+\.arrive_and_wait\(\)|wait_for_copies<\d>\(\));(?! *// spare)"
+)
 KERNEL = re.compile(r"__global__ void (\w+)\(")
 
 

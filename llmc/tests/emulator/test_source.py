@@ -147,7 +147,7 @@ def test_variables_that_can_be_looked_up():
 # ----------------------------------------------------------------------------------------------------- refusals
 
 REFUSED = {
-    "asm": ('int x; asm volatile("mov.u32 %0, %laneid;" : "=r"(x));', r"inline PTX \(mov.u32\)"),
+    "asm": ('int x; asm volatile("isspacep.global %0, %1;" : "=r"(x));', r"the PTX instruction `isspacep\.global`"),
     "launch": ("k<<<1, 32>>>();", "dynamic parallelism"),
     "grids": ("auto g = cooperative_groups::this_multi_grid();", "several GPUs"),
     "clusters": ("auto c = cg::this_cluster();", "clusters"),
@@ -206,7 +206,7 @@ def test_a_use_by_way_of_others_names_the_line_of_the_feature(compiled):
     code = '#define EXIT asm("exit;")\nstruct S {\n  __device__ S() {\n    EXIT; }\n};\n'
     code += "__device__ int f() { S s; return 1; }\n"
     code += "template <class T> __global__ void k(T* x) { x[0] = f(); }\n__global__ void other(float* x) {}"
-    with pytest.raises(KernelError, match=r"^line 4: .*inline PTX \(exit;\)"):
+    with pytest.raises(KernelError, match=r"^line 4: .*PTX instruction `exit`"):
         compiled(code, "k<float>")
     compiled(code, "other")
 
@@ -220,7 +220,7 @@ def test_a_refused_kernel_leaves_the_rest_of_its_module_alone(compiled):
     module.get_function("a")((1,), (1,), (x,))
     assert x[0] == 7
     for check in (True, False):
-        with pytest.raises(KernelError, match=r"^line 3: .*inline PTX \(exit;\)") as error:
+        with pytest.raises(KernelError, match=r"^line 3: .*PTX instruction `exit`") as error:
             RawModule(code=code, check=check).get_function("b")((1,), (1,), (x,))
         assert error.value.line == 3
 

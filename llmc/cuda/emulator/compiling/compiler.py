@@ -18,18 +18,18 @@ from pathlib import Path
 from llmc.cuda.emulator.compiling import toolchain
 from llmc.cuda.emulator.compiling.compile_errors import explain
 from llmc.cuda.emulator.compiling.compile_warnings import in_cpp
-from llmc.cuda.emulator.compiling.refusals import is_suspicious, without_unused
+from llmc.cuda.emulator.compiling.refusals import is_suspicious, settled
 from llmc.cuda.emulator.compiling.rules import check_rules
-from llmc.cuda.emulator.compiling.source import prepare
+from llmc.cuda.emulator.compiling.source import INCLUDE, SOURCE_FILE, may_have_asm, prepare
 from llmc.cuda.emulator.compiling.store import cache_folder, is_whole, whole
 from llmc.errors import KernelError
 
 HERE = Path(__file__).parents[1]
-INCLUDE = HERE / "include"
 RUNTIME = HERE / "runtime"
 COMMON = (
     *("-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-ffp-contract=off", "-fdiagnostics-color=never"),
     "-UNDEBUG",  # zig defines it, and a kernel's own assert would be silent
+    "-fno-strict-aliasing",  # kernels look at the same bytes as halves, as unsigned, as uint4
     "-fstack-clash-protection",  # a large frame must touch the guard page below the stack, not jump over it
 )
 # Not -ffast-math: a library linked with it makes the whole process lose its subnormal numbers.
@@ -71,8 +71,8 @@ def _compile(code, names, options, checked):
     if not is_whole(library):
         failure = partial(explain, code=code, names=names)
         check_rules(code, names, options)
-        if is_suspicious(code):
-            text = without_unused(_preprocessed(tool, flags, text, failure), names)
+        if is_suspicious(code) or may_have_asm(code):
+            text = settled(_preprocessed(tool, flags, text, failure), names)
         _build(tool, flags, text, library, checked, failure)
     return library
 
@@ -159,7 +159,7 @@ def _place(kind, tool, flags, text) -> Path:
 def _preprocessed(tool, flags, text, failure) -> str:
     """The text with macros expanded and #if decided, and lines such as `# 12 "kernel.cu"` that say where it is from."""
     with tempfile.TemporaryDirectory(prefix="llmc-") as folder:
-        source, out = Path(folder) / "kernel.cpp", Path(folder) / "expanded.cpp"
+        source, out = Path(folder) / SOURCE_FILE, Path(folder) / "expanded.cpp"
         source.write_text(text)
         _run([*tool.command, *flags, "-E", str(source), "-o", str(out)], folder, failure)
         return out.read_text()
@@ -168,7 +168,7 @@ def _preprocessed(tool, flags, text, failure) -> str:
 def _build(tool, flags, text, library, checked, failure):
     """Compile a kernel's text. A checked one is linked separately, without the sanitizers' own libraries."""
     with whole(library) as out:
-        source = out.parent / "kernel.cpp"
+        source = out.parent / SOURCE_FILE
         source.write_text(text)
         symbols = ("-undefined", "dynamic_lookup") if sys.platform == "darwin" else ("-Wl,-Bsymbolic",)
         link = [*tool.command, "-O2", "-shared", *symbols, "-o", str(out)]  # zig adds its own checks below -O2

@@ -2,12 +2,16 @@
 
 Only what a kernel uses counts. So a text in which such a word occurs is preprocessed first, which settles macros and
 #if. Then every function that none of the wanted kernels uses is left out, and a kernel that does use such a feature
-gets an entry that says so when it is launched.
+gets an entry that says so when it is launched. What inline PTX the emulator knows, ptx/ says.
 """
 
 import re
+from pathlib import Path
 
 from llmc.cuda.emulator.compiling.dynamic_shared import KERNEL_FILE
+from llmc.cuda.emulator.compiling.ptx.statements import statements
+from llmc.cuda.emulator.compiling.ptx.translation import problem, translate
+from llmc.cuda.emulator.compiling.source import ENTRIES_FILE, INCLUDE, SOURCE_FILE
 from llmc.cuda.emulator.compiling.text import mask, without_directives
 from llmc.cuda.emulator.compiling.units import reached, units, used_by
 from llmc.errors import KernelError
@@ -42,41 +46,40 @@ FEATURES = (
     ),
     (r"\bDevice(?:Reduce|Scan|RadixSort|Select|Histogram)\s*::", "host code (cub::{found})", FROM_PYTHON),
 )
-ASM = re.compile(r"\b(?:asm|__asm__|__asm)\b\s*(?:volatile|__volatile__)?\s*\(\s*(\"(?:\\.|[^\"\\])*\")?")
-MARKER = re.compile(r'^# (\d+) "([^"]*)"[^\n]*$', re.MULTILINE)
+MARKER = re.compile(r'^# (\d+) "([^"]*)"([^\n]*)$', re.MULTILINE)  # line, file, flags: 3 is a header of the system
 REFUSED = 'extern "C" __attribute__((visibility("default"))) const char* llmc_refusal_{}() {{ return "{} {}"; }}'
 
 
 def is_suspicious(code: str) -> bool:
-    """Whether the text contains a word that may be refused, used or not."""
-    return next(_features(code, mask(code)), None) is not None
+    """Whether the text contains a word that may be refused, used or not, apart from inline PTX."""
+    return next(_features(mask(code)), None) is not None
 
 
-def _features(code, masked):
-    """(position, feature, what to do instead) of everything in the text that the emulator does not run."""
+def _features(masked):
+    """(position, sentence) of everything in the text that the emulator does not run, apart from inline PTX."""
     for pattern, feature, instead in FEATURES:
         for match in re.finditer(pattern, masked):
-            yield match.start(), _name(feature, match.group()), instead
-    for match in ASM.finditer(masked):  # an empty one only holds the compiler back
-        text = code[match.start(1) : match.end(1)].strip('"') if match.group(1) else " "
-        if text.strip() or not match.group(1):
-            words = text.strip().split("\\")[0].split()
-            what = f"inline PTX ({words[0]})" if words else "inline PTX (asm)"
-            yield match.start(), what, "write it in CUDA C++"
+            yield match.start(), f"the emulator does not run {_name(feature, match.group())}; {instead}"
 
 
 def _name(feature, found) -> str:
     return feature.format(found=found.rstrip("(: \t\n"))
 
 
-def without_unused(text: str, names) -> str:
-    """A preprocessed text without the functions that none of the kernels `names` uses, nor one that is refused.
+def settled(text: str, names) -> str:
+    """A preprocessed text without the functions that none of the kernels `names` uses, nor a refused kernel's, and with
+    C++ in place of inline PTX.
 
     The entry of a refused kernel becomes llmc_refusal_0(), the line and the sentence. Raises KernelError if all of them
     are refused.
     """
+    text = _without_unused(text, names)
+    return translate(text, _own(text))
+
+
+def _without_unused(text, names) -> str:
     own = _own(text)
-    found = sorted(_features(text, own))
+    found = sorted([*_features(own), *filter(None, (problem(text, each) for each in statements(text, own)))])
     if not found:
         return text
     pieces = units(without_directives(own))
@@ -94,16 +97,21 @@ def without_unused(text: str, names) -> str:
 
 
 def _own(text) -> str:
-    """The text of the kernel alone: everything from our headers and the entries is blank."""
+    """The text of the kernel and of the user's own headers: everything from ours and the entries is blank."""
     starts = [*MARKER.finditer(text)]
     parts, end = [], 0
     for match, after in zip(starts, [*starts[1:], None]):
         until = after.start() if after else len(text)
         parts.append(_spaces(text[end : match.end()]))
-        own = match[2] == KERNEL_FILE
-        parts.append(text[match.end() : until] if own else _spaces(text[match.end() : until]))
+        parts.append(text[match.end() : until] if _is_own(match) else _spaces(text[match.end() : until]))
         end = until
     return mask("".join(parts))
+
+
+def _is_own(marker) -> bool:
+    file = Path(marker[2])
+    ours = file.is_relative_to(INCLUDE) or file.name in (ENTRIES_FILE, SOURCE_FILE) or marker[2].startswith("<")
+    return not ours and "3" not in marker[3].split()
 
 
 def _spaces(text):
@@ -123,14 +131,17 @@ def _entries(text, refused, gone) -> str:
         entry = re.search(r"\bllmc_entry_(\d+)\(", line)
         if entry and int(entry[1]) in refused:
             error = refused[int(entry[1])]
-            lines[k] = REFUSED.format(entry[1], error.line, str(error))
+            said = str(error).replace('"', '\\"')
+            lines[k] = REFUSED.format(entry[1], error.line, said)
         elif (variable := re.search(r"\bllmc_global_(\w+)\(", line)) and variable[1] in gone:
             lines[k] = ""
     return "\n".join(lines)
 
 
 def _error(text, found) -> KernelError:
-    position, feature, instead = found
+    position, sentence = found
     marker = [*MARKER.finditer(text, 0, position)][-1]
     line = int(marker[1]) + text.count("\n", marker.end() + 1, position)
-    return KernelError(f"line {line}: the emulator does not run {feature}; {instead}.", line)
+    if marker[2] != KERNEL_FILE:
+        return KernelError(f"{Path(marker[2]).name}, line {line}: {sentence}.")
+    return KernelError(f"line {line}: {sentence}.", line)

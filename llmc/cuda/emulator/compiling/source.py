@@ -8,16 +8,21 @@ lines are blank.
 
 import re
 from functools import lru_cache
+from pathlib import Path
 from typing import NamedTuple
 
 from llmc.cuda.emulator.compiling.dynamic_shared import KERNEL_FILE, dynamic_shared
+from llmc.cuda.emulator.compiling.ptx.statements import ASM
 from llmc.cuda.emulator.compiling.text import closing, enclosing, is_certain, mask, without_directives
 
+INCLUDE = Path(__file__).parents[1] / "include"
+SOURCE_FILE = "kernel.cpp"  # what the compiler gets: our headers, the kernel's own text,
 ENTRIES_FILE = "llmc_entries"  # and the lines that follow it
 TYPE_WORDS = set("int float double char short long unsigned signed bool void const volatile __restrict__".split())
 VARIABLE = re.compile(r"\b(?:__constant__|__device__)\b[^;{}()=]*?\b(\w+)\s*(?:\[[^;{}=\]]*\])*\s*[;={]")
 NO_VARIABLE = re.compile(r"\b(?:struct|class|union|enum|template|typedef|using|operator)\b")
-HEAP = re.compile(r'\b(?:new|delete|malloc|free)\b|^[ \t]*#[ \t]*include[ \t]*"', re.MULTILINE)
+HEAP = re.compile(r"\b(?:new|delete|malloc|free)\b")
+OWN_HEADER = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"', re.MULTILINE)
 EXPORT = "LLMC_EXPORT void* llmc_global_{0}(unsigned long* bytes) {{ *bytes = sizeof({0}); return (void*)&{0}; }}\n"
 NOT_A_NAME = {"__launch_bounds__", "__attribute__", "__maxnreg__", "alignas", "__align__", "__declspec"}
 
@@ -115,6 +120,11 @@ def global_names(code: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def may_have_asm(code: str) -> bool:
+    """Whether inline PTX may be in the text: it is, or there are headers of the user's, which nobody has read yet."""
+    return ASM.search(mask(code)) is not None or OWN_HEADER.search(code) is not None
+
+
 def prepare(code: str, names, defines: str = "") -> str:
     """The C++ text that is compiled: the headers, the kernel's own lines, and one entry for each of `names`.
 
@@ -123,6 +133,7 @@ def prepare(code: str, names, defines: str = "") -> str:
     """
     entries = "".join(f"LLMC_ENTRY({i}, {name})\n" for i, name in enumerate(names))
     variables = "".join(EXPORT.format(name) for name in global_names(code))
-    heap = '#include "llmc_heap.h"\n' if HEAP.search(code) else ""
-    head = f'#include "llmc_cuda.h"\n{heap}{defines}#line 1 "{KERNEL_FILE}"\n'
+    heap = '#include "llmc_heap.h"\n' if HEAP.search(code) or OWN_HEADER.search(code) else ""
+    ptx = '#include "llmc_ptx.h"\n' if may_have_asm(code) else ""
+    head = f'#include "llmc_cuda.h"\n{heap}{ptx}{defines}#line 1 "{KERNEL_FILE}"\n'
     return f'{head}{dynamic_shared(code)}\n#line 1 "{ENTRIES_FILE}"\n{entries}{variables}'

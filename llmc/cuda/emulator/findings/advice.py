@@ -111,11 +111,6 @@ def misaligned(found) -> str:
 
 def uninitialised(found) -> str:
     """By where: in shared memory, or in an array of the launch."""
-    if found.problem.detail == "asynchronous copy":
-        return (
-            "A copy may still be under way until its thread waits for it: commit it, wait (`__pipeline_wait_prior(0)`, "
-            "`cg::wait(block);`, `pipe.consumer_wait();`), then let the block meet at `__syncthreads();`, then read."
-        )
     if found.array is None:
         return (
             "Shared memory starts with whatever was there before: fill every element that will be read, with a neutral "

@@ -23,6 +23,15 @@ def both_accesses(found) -> str:
     return two(first, f"and {{}} {second}{' too' * (first == second)}")(found)
 
 
+def reader_and_copier(found) -> str:
+    """For a read of a copy's destination: who read it, and whose copy was under way."""
+    problem = found.problem
+    if problem.thread2 is None:
+        return first_to_do_it(found)
+    whose = "its own copy" if problem.thread2 == problem.thread else f"the copy of {_other(problem)}"
+    return f"{_doer(found)} read it while {whose} was under way{_times(problem)}."
+
+
 def two(first, second):
     """For what one thread does and another does not: two("waits", "but {} never comes")."""
 

@@ -56,9 +56,6 @@ def misaligned(found) -> str:
 
 def uninitialised(found) -> str:
     """ "`s[t] += 1;` reads s[3], which nothing has written yet"."""
-    if found.problem.detail == "asynchronous copy":
-        copy = f"the asynchronous copy of line {found.line2}" if found.line2 else "an asynchronous copy"
-        return f"{found.quoted}reads {found.place} before {copy} has been waited for"
     return f"{found.quoted}reads {found.place}, which nothing has written yet"
 
 
@@ -85,6 +82,14 @@ def race(found) -> str:
     return f"{first}{found.verb} {where}, {second}{found.verb2} it, {order}"
 
 
+def copy_race(found) -> str:
+    """ "`y = s[0];` reads s[0] before the asynchronous copy of line 4 has been waited for: `…`"."""
+    copy = f"the asynchronous copy of line {found.line2}" if found.line2 else "an asynchronous copy"
+    if found.line == found.line2:
+        return f"{found.within}a thread reads {found.place} before an asynchronous copy has been waited for"
+    return f"{found.quoted}reads {found.place} before {copy} has been waited for"
+
+
 def barrier_divergence(found) -> str:
     """ "16 of the block's 64 threads never reach `__syncthreads();`"."""
     return f"{_some_threads(found)} never reach {found.quoted.rstrip() or 'a barrier'}{_others(found)}"
@@ -104,6 +109,8 @@ def different_barriers(found) -> str:
 def deadlock(found) -> str:
     """ "`__syncwarp();` waits for lanes 0 to 31 of a warp, but not all of them come; some wait at line 9: …"."""
     lanes = found.problem.lanes
+    if found.problem.detail:  # a barrier with a number and a count
+        return f"{found.quoted or 'the kernel '}waits for {found.problem.detail}"
     if not lanes and found.problem.pc and not found.problem.line:
         return f"{found.quoted or 'the kernel '}waits for a value that no thread writes any more"
     group = f"{lane_list(lanes)} of a warp" if lanes else "threads of the block"
@@ -121,6 +128,13 @@ def inactive_lane(found) -> str:
     if problem.detail == "lanes met in different calls":
         there = found.quoted2.rstrip() or "another call"
         return f"{call}names {mask}, but some of them were at another call then, line {found.line2}: {there}"
+    if problem.detail == "warp is not full":
+        return f"{call}takes all 32 lanes of a warp, but the block's last warp has fewer threads"
+    if problem.detail == "another instruction":
+        there = f"line {found.line2}: {found.quoted2.rstrip()}" if found.line2 else "another one"
+        return (
+            f"{call}is executed by some lanes of a warp while others execute {there}; all 32 must execute the same one"
+        )
     if problem.detail == "lane ended without it":
         return f"{call}names {mask}, but one of them ended without taking part"
     return f"{call}names or reads a lane that does not take part{_in_brackets(found)}"

@@ -48,6 +48,8 @@ void llmc_block_barrier(int line);                                // __syncthrea
 int llmc_block_barrier_reduce(int line, int value, int operation);
 // The same for `threads` threads of the block from number `first` on, in several warps; slots[rank] is what each posted.
 void llmc_tile_collective(int first, int threads, void* mine, void (*last)(void** slots, int threads));
+// Those of the block's threads that name this barrier, `threads` of them; without `wait` a thread only arrives.
+void llmc_named_barrier(int line, int barrier, int threads, bool wait);
 void llmc_inactive_lane(int line, int lane, const void* from);    // a shuffle reads a lane that does not take part
 void llmc_yield();                                                // let the others run: after a failed CAS, in a spin
 unsigned llmc_lane();
@@ -72,12 +74,14 @@ void llmc_atomic_store(const volatile void* address, unsigned size);  // one tha
 void llmc_atomic_compare(const volatile void* address, unsigned size);  // CAS, min, max, and, or: it may change nothing
 void llmc_read(const void* address, unsigned size);
 void llmc_write(void* address, unsigned size);
+void llmc_access(const void* address, unsigned size, bool write, bool is_volatile);  // all of it at once
 #else
 LLMC_INLINE void llmc_atomic(const volatile void*, unsigned) {}
 LLMC_INLINE void llmc_atomic_store(const volatile void*, unsigned) {}
 LLMC_INLINE void llmc_atomic_compare(const volatile void*, unsigned) {}
 LLMC_INLINE void llmc_read(const void*, unsigned) {}
 LLMC_INLINE void llmc_write(void*, unsigned) {}
+LLMC_INLINE void llmc_access(const void*, unsigned, bool, bool) {}
 #endif
 }
 

@@ -48,7 +48,7 @@ template <unsigned long n> constexpr unsigned long llmc_alignment() { return n; 
 #define __CUDACC_VER_MINOR__ 4
 #define CUDART_VERSION 12040
 #define CUDA_VERSION 12040
-#define __CUDA_ARCH__ 800  // everything up to Ampere; what came later needs inline PTX
+#define __CUDA_ARCH__ 800  // everything up to Ampere; of what came later (clusters, TMA, wgmma) little is there
 #define LLMC_EMULATOR 1
 
 // -------------------------------------------------------------------------------------------- what a kernel says

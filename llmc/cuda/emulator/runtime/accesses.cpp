@@ -80,6 +80,11 @@ static Region* admit(Worker& w, char* address, int size, bool write, const char*
     return r;
 }
 
+void require_alignment(Worker& w, const char* address, int size, const char* pc) {
+    Region* r = region_of(address);
+    if (r && (uintptr_t)address & (size - 1)) refuse(w, MISALIGNED, r, address, size, false, pc);
+}
+
 // ------------------------------------------------------------------------------------------------ one access
 
 struct Cells {  // of a region: the first and the last that an access covers, and which bytes of each

@@ -1,7 +1,8 @@
 // What a checked kernel does to memory: hooks.cpp calls these before every load and store.
 #pragma once
-#include <cstddef>
+#include "state.h"
 
 void ordinary_access(char* address, int size, bool write, bool vol, const char* pc);
+void require_alignment(Worker& w, const char* address, int size, const char* pc);  // of what is about to be read
 enum Atomic { STORE, UPDATE, COMPARE };  // replaces what was there; adds to it; looks at it, and perhaps changes nothing
 void atomic_access(char* address, int size, Atomic what, const char* pc);

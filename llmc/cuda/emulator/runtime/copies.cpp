@@ -22,6 +22,13 @@ static bool promise(Worker& w, const Copy& c) {
     return true;
 }
 
+// One access if all of it is read; the part of a copy that ends in zeros is aligned like a whole one.
+static void read_source(Worker& w, const Copy& c) {
+    require_alignment(w, c.from, c.bytes ? c.room : 1, c.pc);
+    unsigned word = c.bytes & -c.bytes;
+    for (unsigned done = 0; done < c.bytes; done += word) ordinary_access((char*)c.from + done, word, false, false, c.pc);
+}
+
 static void move(const Copy& c) {
     memcpy(c.to, c.from, c.bytes);
     memset(c.to + c.bytes, 0, c.room - c.bytes);
@@ -61,7 +68,7 @@ extern "C" void llmc_copy_later(void* to, const void* from, unsigned bytes, unsi
     Worker& w = *llmc_worker;
     Copy c{(char*)to, (const char*)from, (const char*)__builtin_return_address(0), nullptr, bytes, room, w.current->batch};
     if (w.launch->checked) {
-        if (bytes) ordinary_access((char*)from, bytes, false, false, c.pc);
+        read_source(w, c);
         ordinary_access((char*)to, room, true, false, c.pc);
         if (!promise(w, c)) return move(c);
     }

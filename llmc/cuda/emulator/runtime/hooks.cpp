@@ -49,6 +49,9 @@ extern "C" void __tsan_read_range(void* p, size_t size) { access_range(p, size, 
 extern "C" void __tsan_write_range(void* p, size_t size) { access_range(p, size, true, HERE); }
 extern "C" void llmc_read(const void* p, unsigned size) { access_range((void*)p, size, false, HERE); }
 extern "C" void llmc_write(void* p, unsigned size) { access_range(p, size, true, HERE); }
+extern "C" void llmc_access(const void* p, unsigned size, bool write, bool vol) {
+    ordinary_access((char*)p, size, write, vol, HERE);
+}
 extern "C" void llmc_atomic(const volatile void* p, unsigned size) { atomic_access((char*)p, size, UPDATE, HERE); }
 extern "C" void llmc_atomic_store(const volatile void* p, unsigned size) { atomic_access((char*)p, size, STORE, HERE); }
 extern "C" void llmc_atomic_compare(const volatile void* p, unsigned size) {

@@ -20,6 +20,7 @@
     KIND(INACTIVE_LANE, FIRST)        \
     KIND(RACE, FIRST)                 \
     KIND(MISSING_SYNCWARP, FIRST)     \
+    KIND(COPY_RACE, FIRST)            \
     KIND(RUNAWAY, FIRST)              \
     KIND(UNINITIALISED, FIRST)        \
     KIND(NEVER_WRITTEN, FIRST)        /* found by ../calling/unwritten.py, after the launch */ \

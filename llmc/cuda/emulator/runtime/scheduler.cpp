@@ -222,6 +222,7 @@ void run_block(Worker& w, uint64_t block) {
     flush_pending(w);
     if (w.copying) forget_copies(w);
     w.tiles.clear();
+    w.named.clear();
     w.current = nullptr;
     if (!w.launch->abort.load()) w.launch->blocks_run++;
 }

@@ -76,11 +76,10 @@ static bool is_promised(const Cell& cell) { return cell.write.segment == 0 && ce
 void check_written(const Here& h, size_t cell) {
     bool in_shared = h.r.space == SHARED && h.r.cells[cell].write.segment < h.first;
     if (!(h.r.written ? !h.r.written[cell] : in_shared)) return;
-    Problem p = describe(h.w, UNINITIALISED, &h.r, h.address, h.size, false, h.pc);
-    if (in_shared && is_promised(h.r.cells[cell])) {
-        p.pc2 = h.r.cells[cell].write.pc;
-        strcpy(p.detail, "asynchronous copy");
-    }
+    Access before = h.r.cells[cell].write;
+    bool under_way = in_shared && is_promised(h.r.cells[cell]);
+    Problem p = describe(h.w, under_way ? COPY_RACE : UNINITIALISED, &h.r, h.address, h.size, false, h.pc);
+    if (under_way) p.pc2 = before.pc, p.write2 = WRITES, p.thread2 = before.thread, p.block2 = h.w.block;
     report(h.w, p);
 }
 

@@ -110,6 +110,13 @@ struct Tile {  // threads of several warps that wait for each other
     std::vector<void*> slots;
 };
 
+struct NamedBarrier {  // bar.sync 1, 64: so many threads of the block meet, whichever they are
+    int name, threads, line;
+    unsigned round;
+    const char* pc;
+    std::vector<int> arrived;
+};
+
 // A write to a place where another thread wrote: a race only if it changes the value, known when the next access comes.
 struct Pending {
     bool on;
@@ -143,6 +150,7 @@ struct Worker {
     std::vector<Copy> copies[MAX_THREADS];
     bool copying = false;  // some of them are not empty
     std::vector<Tile> tiles;
+    std::vector<NamedBarrier> named;
 };
 
 struct Launch {

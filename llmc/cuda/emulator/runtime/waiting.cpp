@@ -89,13 +89,24 @@ extern "C" int llmc_block_barrier_reduce(int line, int value, int operation) {
 
 // ------------------------------------------------------------------------------------------------ functions of a warp
 
+static Problem lane_problem(Worker& w, const Collective& c, uint32_t thread, uint32_t thread2, const char* detail) {
+    Problem p = blank(w, INACTIVE_LANE, c.pc);
+    p.line = c.line, p.lanes = c.mask, p.thread = thread, p.thread2 = thread2, p.block2 = w.block;
+    strcpy(p.detail, detail);
+    return p;
+}
+
+static void report_lane(Worker& w, const Collective& c, uint32_t thread, uint32_t thread2, const char* detail) {
+    report(w, lane_problem(w, c, thread, thread2, detail));
+}
+
+// A lane that ended without this. If it had done nothing since the last barrier it returned early, which is common and
+// works, but not for what tensor cores do: that takes all lanes of a full warp.
 static void report_lost_lane(Worker& w, Warp& warp, const Collective& c, Thread* lanes) {
     for (unsigned m = c.mask & warp.exited; m; m &= m - 1) {
         Thread& ended = lanes[__builtin_ctz(m)];
-        if (!ended.touched) continue;
-        Problem p = blank(w, INACTIVE_LANE, c.pc);
-        p.line = c.line, p.lanes = c.mask, p.thread = ended.id, p.thread2 = w.current->id, p.block2 = w.block;
-        strcpy(p.detail, "lane ended without it");
+        if (!ended.touched && c.kind != LLMC_MMA) continue;
+        Problem p = lane_problem(w, c, ended.id, w.current->id, "lane ended without it");
         if (warp.met_line) {  // that is why it had one call fewer to make
             p.line = warp.met_line, p.line2 = warp.met_line2;
             p.pc = offset_of(*w.launch, warp.met_pc), p.pc2 = offset_of(*w.launch, warp.met_pc2);
@@ -103,6 +114,7 @@ static void report_lost_lane(Worker& w, Warp& warp, const Collective& c, Thread*
         }
         return report(w, p);
     }
+    if (c.kind == LLMC_MMA && ~warp.exists) report_lane(w, c, w.current->id, NOBODY, "warp is not full");
 }
 
 void complete(Worker& w, Warp& warp, int collective) {
@@ -140,6 +152,15 @@ static int joined(Warp& warp, unsigned bit, unsigned mask, int kind, int line, c
     return n;
 }
 
+// What tensor cores do takes one instruction, executed by all lanes together.
+static void report_other_instruction(Worker& w, const Collective& c, const Thread& t, int line, const char* pc) {
+    Problem p = blank(w, INACTIVE_LANE, pc);
+    p.line = line, p.line2 = c.line, p.pc2 = offset_of(*w.launch, c.pc), p.lanes = c.mask;
+    p.thread2 = t.warp * WARP + __builtin_ctz(c.arrived), p.block2 = w.block;
+    strcpy(p.detail, "another instruction");
+    report(w, p);
+}
+
 extern "C" unsigned llmc_collective(unsigned mask, int kind, int line, void* mine, void (*last)(void**, unsigned),
                                     const void* from) {
     const char* pc = (const char*)(from ? from : __builtin_return_address(0));
@@ -158,6 +179,7 @@ extern "C" unsigned llmc_collective(unsigned mask, int kind, int line, void* min
     }
     int index = joined(warp, bit, mask, kind, line, pc, last);
     Collective& c = warp.collectives[index];
+    if (w.launch->checked && kind == LLMC_MMA && c.line != line) report_other_instruction(w, c, t, line, pc);
     c.arrived |= bit;
     c.slots[t.lane] = mine;
     if (c.arrived == (mask & warp.exists & ~warp.exited)) complete(w, warp, index);
@@ -202,6 +224,11 @@ void deadlock(Worker& w) {
             for (Collective& other : warp.collectives)
                 if (other.arrived & (1u << lane)) p.line2 = other.line;
         }
+    }
+    for (NamedBarrier& barrier : w.named) {
+        if (p.line || barrier.arrived.empty()) continue;
+        p.line = barrier.line, p.pc = offset_of(*w.launch, barrier.pc), p.thread = barrier.arrived[0];
+        snprintf(p.detail, sizeof p.detail, "%d threads, but only %zu come", barrier.threads, barrier.arrived.size());
     }
     if (!p.line && all_spin(w)) p.pc = offset_of(*w.launch, w.last_atomic);
     else if (!p.line && w.waiting) p.line = w.barrier_line, p.pc = offset_of(*w.launch, w.barrier_pc);

@@ -131,4 +131,23 @@ VALUES = {
     "negative_values_forgotten": launch(2, 64, floats(100, 100), outputs=("out",)),
 }
 
-BROKEN = {"bounds": BOUNDS, "races": RACES, "barriers": BARRIERS, "warps": WARPS, "values": VALUES}
+HALF, WORDS = draw(192).astype(np.float16), integers(99, 96, dtype=U32)
+PTX = {
+    **dict.fromkeys(("copy_without_a_wait", "copy_without_a_commit"), launch(1, 64, floats(64))),
+    "waits_for_the_group_before": launch(1, 64, lambda: [zeros(64), draw(128)]),
+    "copies_of_others_without_a_barrier": launch(1, 64, floats(64)),
+    "next_copy_over_what_is_read": launch(1, 64, lambda: [zeros(128), draw(128)]),
+    "copy_from_past_the_end": launch(1, 64, floats(64, 64)),
+    "vector_copy_misaligned": launch(1, 3, floats(16)),
+    "vector_load_past_the_end": launch(1, 32, floats(126)),
+    "store_by_all_to_one_place": launch(1, 32, floats(32)),
+    "rows_of_a_matrix_misaligned": launch(1, 32, lambda: [zeros(32, dtype=U32), HALF.copy()]),
+    "matrix_read_too_early": launch(1, 32, lambda: [zeros(32, dtype=U32), HALF.copy()]),
+    "product_by_half_of_the_warp": launch(1, 32, lambda: [zeros(32), WORDS.copy()]),
+    "product_after_some_left": launch(1, 32, lambda: [zeros(32), WORDS.copy(), 31]),
+    "product_by_24_threads": launch(1, 24, lambda: [zeros(32), WORDS.copy()]),
+    "two_products_at_once": launch(1, 32, lambda: [zeros(32), WORDS.copy()]),
+    "numbered_barrier_of_too_few": launch(1, 64, floats(64)),
+}
+
+BROKEN = {"bounds": BOUNDS, "races": RACES, "barriers": BARRIERS, "warps": WARPS, "values": VALUES, "ptx": PTX}

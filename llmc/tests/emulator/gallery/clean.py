@@ -191,4 +191,22 @@ WARPS = {
 }
 
 
-CLEAN = {"barriers": BARRIERS, "tiles": TILES, "atomics": ATOMICS, "warps": WARPS, "language": LANGUAGE}
+def copies_and_mma():
+    a, b = integers(9, 64, 48, low=-8).astype(np.float16), integers(9, 32, 48, low=-8, seed=1).astype(np.float16)
+    return [zeros(64, 32), a, b, 32, 48], {0: a.astype(np.float32) @ b.astype(np.float32).T}
+
+
+def tf32():
+    a, b = draw(16, 24), draw(24, 8, seed=1)
+    rounded = [((x.view(U32) + U32(0x1000)) & U32(0xFFFFE000)).view(np.float32) for x in (a, b)]
+    return [zeros(16, 8), a, b, 24], {0: rounded[0].astype(np.float64) @ rounded[1]}
+
+
+PTX = {
+    "matmul_with_copies_and_mma": launch((2, 2), 128, copies_and_mma),
+    "matmul_tf32": launch(1, 32, tf32),
+    "sum_by_shuffles": launch(4, 64, lambda: [[zeros(1), draw(250), 250], {0: [draw(250).sum(dtype=np.float64)]}]),
+    "buffers_passed_by_numbered_barriers": launch(1, 64, maps(160, lambda x: x.reshape(5, 32)[:, ::-1].ravel(), 5)),
+}
+
+CLEAN = {"barriers": BARRIERS, "tiles": TILES, "atomics": ATOMICS, "warps": WARPS, "language": LANGUAGE, "ptx": PTX}

@@ -1,5 +1,6 @@
 // nvcuda::wmma: the lanes of a warp share three small matrices and multiply them as a tensor core does.
-// Each lane holds the elements that it holds on a GPU since Turing: in tiles of 8 x 8, two neighbours in a row.
+// Each lane holds the elements that it holds on a GPU since Turing: in tiles of 8 x 8, two neighbours in a row. (CUDA does
+// not say where those of tf32 lie.) Products are added up in float, along k; a GPU's order is its own.
 #pragma once
 
 #include "cuda_bf16.h"
@@ -17,10 +18,21 @@ namespace precision {
 struct tf32 {};
 }
 
-template <class T> struct LlmcStored { using type = T; using sum = float; };
-template <> struct LlmcStored<precision::tf32> { using type = float; using sum = float; };
-template <> struct LlmcStored<signed char> { using type = signed char; using sum = int; };
-template <> struct LlmcStored<unsigned char> { using type = unsigned char; using sum = int; };
+// How the elements of a fragment are stored, what a product sees of one, and the type in which products are added up.
+template <class T, class Sum = float>
+struct LlmcStored {
+    using type = T;
+    using sum = Sum;
+    LLMC_METHOD static Sum value(T x) { return x; }
+};
+template <> struct LlmcStored<precision::tf32> {
+    using type = float;
+    using sum = float;
+    LLMC_METHOD static float value(float x) { return llmc_bits<float>(llmc_bits<unsigned>(x) & ~0x1fffu); }
+};
+template <> struct LlmcStored<signed char, float> : LlmcStored<signed char, int> {};
+template <> struct LlmcStored<unsigned char, float> : LlmcStored<unsigned char, int> {};
+template <> struct LlmcStored<int, float> : LlmcStored<int, int> {};
 
 template <class Use, int m, int n, int k> struct LlmcShape;
 template <int m, int n, int k> struct LlmcShape<matrix_a, m, n, k> { static constexpr int rows = m, columns = k; };
@@ -110,14 +122,15 @@ template <class Use, int m, int n, int k, class T, class Layout, class V>
 LLMC_INLINE void fill_fragment(fragment<Use, m, n, k, T, Layout>& f, const V& value) {
     for (auto& element : f.x) element = value;
 }
-LLMC_INLINE float __float_to_tf32(float x) { return llmc_bits<float>((llmc_bits<unsigned>(x) + 0x1000) & ~0x1fffu); }
+LLMC_INLINE float __float_to_tf32(float x) { return llmc_bits<float>(llmc_tf32(x)); }
 
 // ------------------------------------------------------------------------------------------------------ the product
 template <class F, class Number>
 LLMC_QUIET void llmc_gather(void** slots, int which, Number* matrix) {  // the fragments of all lanes as one matrix
     for (int lane = 0; lane < 32; lane++)
         for (int e = 0; slots[lane] && e < F::different; e++)
-            matrix[F::row(lane, e) * F::columns + F::column(lane, e)] = ((const F*)((void**)slots[lane])[which])->x[e];
+            matrix[F::row(lane, e) * F::columns + F::column(lane, e)] = LlmcStored<typename F::element_type>::value(
+                ((const F*)((void**)slots[lane])[which])->x[e]);
 }
 template <class D, class A, class B, class C>
 LLMC_QUIET void llmc_multiply(void** slots, unsigned) {
