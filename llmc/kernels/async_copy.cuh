@@ -3,7 +3,7 @@
 // Copies 16 bytes; writes zeros instead where `there` is false.
 __device__ void copy16(float* to, const float* from, bool there)
 {
-#if __CUDA_ARCH__ >= 800 && !defined(LLMC_INLINE)
+#if __CUDA_ARCH__ >= 800
     unsigned address = (unsigned)__cvta_generic_to_shared(to);
     int bytes = there ? 16 : 0;
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(bytes) : "memory");
@@ -16,7 +16,7 @@ __device__ void copy16(float* to, const float* from, bool there)
 // Copies one number; writes zero instead where `there` is false.
 __device__ void copy4(float* to, const float* from, bool there)
 {
-#if __CUDA_ARCH__ >= 800 && !defined(LLMC_INLINE)
+#if __CUDA_ARCH__ >= 800
     unsigned address = (unsigned)__cvta_generic_to_shared(to);
     int bytes = there ? 4 : 0;
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(from), "r"(bytes) : "memory");
@@ -28,7 +28,7 @@ __device__ void copy4(float* to, const float* from, bool there)
 // Until what this thread copies is there; a barrier must follow before other threads read it.
 __device__ void wait_for_copies()
 {
-#if __CUDA_ARCH__ >= 800 && !defined(LLMC_INLINE)
+#if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_all;" ::: "memory");
 #endif
 }

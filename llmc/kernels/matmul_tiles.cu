@@ -16,9 +16,6 @@ memory: 4 where every row of a, b and the result begins at a multiple of 16 byte
 #define ADD false
 #define WORD 4
 #endif
-#ifdef LLMC_INLINE  // the emulator
-#include <cuda_pipeline.h>
-#endif
 
 const int TILE = 128, DEPTH = 8, THREADS = 256;
 
@@ -144,9 +141,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) matmul_v7(float* result
 template <int FLOATS>
 __device__ void copy_async(float* to, const float* from, bool inside)
 {
-#ifdef LLMC_INLINE
-    __pipeline_memcpy_async(to, from, 4 * FLOATS, inside ? 0 : 4 * FLOATS);
-#elif __CUDA_ARCH__ >= 800
+#if __CUDA_ARCH__ >= 800
     unsigned place = __cvta_generic_to_shared(to);
     if (FLOATS == 4)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(place), "l"(from), "r"(inside ? 16 : 0));
@@ -159,9 +154,7 @@ __device__ void copy_async(float* to, const float* from, bool inside)
 
 __device__ void end_batch()
 {
-#ifdef LLMC_INLINE
-    __pipeline_commit();
-#elif __CUDA_ARCH__ >= 800
+#if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.commit_group;");
 #endif
 }
@@ -170,9 +163,7 @@ __device__ void end_batch()
 template <int BATCHES>
 __device__ void wait_but()
 {
-#ifdef LLMC_INLINE
-    __pipeline_wait_prior(BATCHES);
-#elif __CUDA_ARCH__ >= 800
+#if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_group %0;" ::"n"(BATCHES) : "memory");
 #endif
 }

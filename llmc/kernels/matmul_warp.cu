@@ -29,9 +29,6 @@ Shapes, products and the macros A_RUNS, B_RUNS and ADD: see matmul.cu; WORD: see
 #define STAGES 3  // slices in shared memory
 #define BLOCKS 2  // blocks that a multiprocessor must have room for
 #endif
-#ifdef LLMC_INLINE  // the emulator
-#include <cuda_pipeline.h>
-#endif
 
 const int LANES_M = WM / TM, LANES_N = WN / TN, WARPS_N = BN / WN, THREADS = 32 * (BM / WM) * WARPS_N;
 const int PAD = 4;    // floats behind each row of a tile, so that threads that write a column use different banks
@@ -50,9 +47,7 @@ struct Stage {
 template <int FLOATS>
 __device__ void copy_async(float* to, const float* from, bool inside)
 {
-#ifdef LLMC_INLINE
-    __pipeline_memcpy_async(to, from, 4 * FLOATS, inside ? 0 : 4 * FLOATS);
-#elif __CUDA_ARCH__ >= 800
+#if __CUDA_ARCH__ >= 800
     unsigned place = __cvta_generic_to_shared(to);
     if (FLOATS == 4)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(place), "l"(from), "r"(inside ? 16 : 0));
@@ -65,9 +60,7 @@ __device__ void copy_async(float* to, const float* from, bool inside)
 
 __device__ void end_batch()
 {
-#ifdef LLMC_INLINE
-    __pipeline_commit();
-#elif __CUDA_ARCH__ >= 800
+#if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.commit_group;");
 #endif
 }
@@ -76,9 +69,7 @@ __device__ void end_batch()
 template <int BATCHES>
 __device__ void wait_but()
 {
-#ifdef LLMC_INLINE
-    __pipeline_wait_prior(BATCHES);
-#elif __CUDA_ARCH__ >= 800
+#if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_group %0;" ::"n"(BATCHES) : "memory");
 #endif
 }
