@@ -4,6 +4,7 @@ Each wrong answer names words that its check must say. CI runs them all;
 `python -m llmc.course.authoring.answers 02` runs those of this lesson.
 """
 
+import numba
 import numpy as np
 
 from llmc.course.authoring.answers import right, wrong
@@ -608,7 +609,7 @@ def accumulate_stops_before_the_last_token(dwte, dwpe, dout, tokens):
     dwpe[: tokens.shape[1]] += dout.sum(axis=0)
 
 
-@wrong("encoder_backward", says="dwpe has other values when the same call is made again")
+@wrong("encoder_backward", says="dwpe has the values that our solution gives plus those of the call before")
 def backward_into_tables_that_it_keeps(dout, tokens, V, maxT):
     tables = _kept.setdefault((dout.shape, V), (np.zeros((V, dout.shape[-1])), np.zeros((maxT, dout.shape[-1]))))
     np.add.at(tables[0], tokens, dout)
@@ -659,3 +660,25 @@ def one_hot_columns_reshaped(tokens, V, dtype=np.float32):
     for b in range(B):
         columns[b, tokens[b], np.arange(T)] = 1
     return columns.reshape(B, T, V)
+
+
+@wrong("fast_encoder_backward", says="a race")
+def fast_with_threads_that_share_rows(dwte, dwpe, dout, tokens):
+    threads_that_share_rows(dwte, dwpe, dout, tokens)
+
+
+@numba.njit(parallel=True)
+def threads_that_share_rows(dwte, dwpe, dout, tokens):
+    for b in numba.prange(tokens.shape[0]):
+        for t in range(tokens.shape[1]):
+            for c in range(dout.shape[2]):
+                dwte[tokens[b, t], c] += dout[b, t, c]
+                dwpe[t, c] += dout[b, t, c]
+
+
+@wrong("fast_encoder_backward", says="operands could not be broadcast together")
+def fast_with_a_table_that_ends_at_the_largest_token(dwte, dwpe, dout, tokens):
+    sums = np.zeros((tokens.max() + 1, dout.shape[2]), np.float32)
+    np.add.at(sums, tokens.ravel(), dout.reshape(-1, dout.shape[2]))
+    dwte += sums
+    dwpe[: tokens.shape[1]] += dout.sum(axis=0)

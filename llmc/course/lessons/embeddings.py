@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from llmc.course.lessons.watching import no_race as no_race
+
 # where to look; a test holds these titles against the headings of notebooks/02_embeddings.ipynb
 PICTURE = 'lesson 02, section "1 · What it does, in one picture"'
 ONE_HOT = 'lesson 02, section "2.1 · As a matmul with one-hot rows"'
@@ -211,7 +213,10 @@ def _wrong_dwte(dout, tokens, V, right):
             SORTING,
         ),
         "the reference without the first token, 0: its rows of dout are lost": (_without_row(right, 0), TOKENS),
-        "the reference without the last token, V - 1: its rows of dout are lost": (_without_row(right, -1), TOKENS),
+        "the reference without the last token, V - 1: its rows of dout are lost, as if the last run ends too early": (
+            _without_row(right, -1),
+            TOKENS,
+        ),
         "the reference without the last row of the sorted order: the last run ends too early": (cut, SORTING),
         "the reference on top of memory that was never cleared: np.empty is not np.zeros": (
             right + GARBAGE,

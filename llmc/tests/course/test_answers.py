@@ -57,7 +57,11 @@ def test_answers_are_never_recorded(lesson, tmp_path, monkeypatch):
 def test_sections_that_messages_name_exist(outcomes, lesson):
     """A message that sends somebody to a section which was renamed is worse than none."""
     own = lesson.name[:2]
-    named = {place for o in outcomes for place in re.findall(r'(?:lesson (\d\d), )?section "([^"]+)"', o.message)}
+    named = {
+        place
+        for o in outcomes
+        for place in re.findall(r'(?:lesson (\d\d), )?section "([^"]+)"', " ".join(o.message.split()))
+    }
     for number, title in named:
         (notebook,) = (ROOT / "notebooks").glob(f"{number or own}_*.ipynb")
         headings = re.findall(r'"#+ (.*?)(?:\\n)?"', notebook.read_text(encoding="utf-8"))

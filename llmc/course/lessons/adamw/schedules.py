@@ -213,6 +213,7 @@ def _wrong_cosines(x, max_lr, end):
     shapes = {
         "the cosine alone, which falls to -1: (1 + cos) / 2 is needed": np.cos(np.pi * x),
         "1 + cos, not halved: it starts at twice max_lr": 1 + np.cos(np.pi * x),
+        "1 + cos / 2: the sum is halved, (1 + cos) / 2": 1 + np.cos(np.pi * x) / 2,
         "cos(π/2 · progress): half a period is needed, cos(π · progress)": np.cos(np.pi / 2 * x),
         "a whole period: half of one is needed, cos(π · progress)": (1 + np.cos(2 * np.pi * x)) / 2,
     }

@@ -1,7 +1,7 @@
 """Lesson 03, matmul: what its checks compare with (layer.py, fast.py), and whether an answer uses BLAS (blas.py)."""
 
 from llmc.course.lessons.matmul.blas import uses_blas
-from llmc.course.lessons.matmul.fast import fast_mistakes, no_race
+from llmc.course.lessons.matmul.fast import fast_mistakes
 from llmc.course.lessons.matmul.layer import (
     BIAS,
     FORWARD,
@@ -17,6 +17,7 @@ from llmc.course.lessons.matmul.layer import (
     gradients_of,
     results,
 )
+from llmc.course.lessons.watching import no_race
 
 __all__ = [
     "BIAS",

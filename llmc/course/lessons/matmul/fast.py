@@ -1,6 +1,4 @@
-"""Lesson 03's last exercise: mistakes of products in blocks, and races between threads."""
-
-import sys
+"""Lesson 03's last exercise: mistakes of products in blocks."""
 
 import numpy as np
 
@@ -19,11 +17,3 @@ def fast_mistakes(out, x, w, b) -> dict:
     if np.isfinite(times) and round(times) >= 2:
         known[BLOCKS.format(round(times) + 1)] = (right + round(times) * b, FORWARD)
     return known
-
-
-def no_race(function, *arguments):
-    """Raise WrongAnswer if threads of this function write to one place; without Numba there are none to look at."""
-    if "numba" in sys.modules:
-        from llmc.course.lessons.fast_on_cpu import kernels, races
-
-        kernels.no_race(races.find_races(function, *arguments))
