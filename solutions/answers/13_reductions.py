@@ -510,6 +510,27 @@ def warp_in_which_lane_0_writes(code):
     return replaced(code, RESULT, f"if (lane == 0) {RESULT}")
 
 
+@wrong("warp_softmax", says="Our solution does exactly the same with `row > N` in place of `row >= N`.")
+def warp_with_one_row_too_many(code):
+    return replaced(code, "row >= N", "row > N")
+
+
+@wrong("warp_softmax", says="The launch is given, and large enough. Work out by hand")
+def warp_of_eight_rows_whatever_the_block(code):
+    return replaced(code, ROW, "int row = blockIdx.x * 8 + threadIdx.x / 32;")
+
+
+@wrong("warp_softmax", says="with `top` rather than `total` in `__shfl_xor_sync(0xffffffff, total, gap)`")
+def warp_whose_sum_shuffles_the_maximum(code):
+    return replaced(code, TOTAL, TOTAL.replace("total, gap", "top, gap"))
+
+
+@wrong("warp_softmax", says="with `total` rather than `top` in `__shfl_xor_sync(0xffffffff, top, gap)`")
+def warp_whose_maximum_shuffles_the_sum(code):
+    code = replaced(code, "    float total = 0.0f;\n", "", TOP, TOP.replace("top, gap", "total, gap"))
+    return replaced(code, "float top = -3.4e38f;", "float top = -3.4e38f, total = 0.0f;")
+
+
 @wrong("warp_softmax", says="with the offset added twice in `out += row * C`")
 def warp_with_the_row_twice(code):
     return replaced(code, "out[c] = expf(x[c] - top) / total;", "out[row * C + c] = expf(x[c] - top) / total;")

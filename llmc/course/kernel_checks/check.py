@@ -136,7 +136,9 @@ class kernel_check(check):
         if replay is not None:
             replay.arrays = given
         if self.report.problems:
-            raise WrongAnswer(words.problem_text(self.report, self.where, self._evidence.cause(replay, self.report)))
+            cause = self._evidence.cause(replay, self.report)
+            compared = words.comparison(self._launches) is not None
+            raise WrongAnswer(words.problem_text(self.report, self.where, cause, compared))
         self._inspect_inputs(names, args, given)
         self._inspect_bands()
         if runs.on_gpu():

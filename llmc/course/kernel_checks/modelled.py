@@ -2,6 +2,7 @@
 
 import ast
 import copy
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from llmc.course.mutants.stoppable import stoppable
 
 MATCHED = {"never-written", "out-of-bounds", "race"}  # what `cause` can find
 MODELS = FIRST_KERNELS | REDUCTIONS
+WIDER = re.compile(r"with `(.+) (?:>|(<=)) (.+)` in place of `\1 (?(2)<|>=) \3`")  # `row > N` for `row >= N`
 
 
 @dataclass(frozen=True)
@@ -83,9 +85,9 @@ class KernelEvidence(Evidence):
 
 
 def _too_far(words) -> bool:
-    """Is something left out, or an offset added twice?
+    """Is something left out, an offset added twice, or one thread too many let through?
 
     Of an access outside only the first index is known, which other mistakes hit by chance.
     """
-    likely = words.startswith("without") or "added twice" in words
-    return likely and " and " not in words and can_be_said(words)
+    likely = words.startswith("without") or "added twice" in words or WIDER.match(words)
+    return bool(likely) and " and " not in words and can_be_said(words)

@@ -37,10 +37,10 @@ def warp_softmax(out, x, N, C):
     x += row * C
     out += row * C
     top = -3.4e38
+    total = 0.0
     for c in range(lane, C, 32):
         top = fmaxf(top, x[c])
     top = warp_max(top)
-    total = 0.0
     for c in range(lane, C, 32):
         total += expf(x[c] - top)
     total = warp_sum(total)

@@ -43,7 +43,7 @@ class Seen:
         known, empty = written & ~np.isnan(mine), np.isnan(after)  # not known: what was read outside
         if np.isnan(before).all() and ((empty & known).any() or (~written & ~empty).any()):
             return False
-        if not self.outside and np.isnan(before).all() and (known != ~empty).any():
+        if not self.outside and np.isnan(before).all() and (written != ~empty).any():  # a NaN is not an empty place
             return False
         if self.raced:
             known[[element for n, element in again if n == name]] = False

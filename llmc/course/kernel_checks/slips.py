@@ -13,15 +13,17 @@ OTHER_FUNCTION = {
 } | {name: tuple(other for other in SHUFFLES if other != name) for name in SHUFFLES}
 COORDINATES = ("blockIdx", "threadIdx", "blockDim", "gridDim")
 POWERS = (4, 8, 16, 32)
+GAPS = (16, 8, 4, 2, 1)  # of the shuffles that reduce a warp
 
 
-def slips(place):
-    """Every (rank, words, other expression) for the expression at this place."""
+def slips(place, names):
+    """Every (rank, words, other expression) for the expression at this place; names: of the variables there."""
     node = place.node
     if isinstance(getattr(node, "ctx", None), ast.Store):
         return
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         yield from _calls(node)
+        yield from _pasted(node, names)
     elif isinstance(node, ast.Compare):
         yield from _bounds(node)
     elif isinstance(node, ast.BinOp) and isinstance(place.owner, ast.AugAssign):
@@ -46,6 +48,34 @@ def _calls(node):
         yield 1, f"with {quoted(node.args[1])} alone in place of {quoted(node)}", node.args[1]
     if node.func.id == "range":
         yield from _turns(node)
+
+
+def _pasted(node, names):
+    """A warp's reduction whose shuffles read another variable, as after copy and paste.
+
+    The model has its shuffles in a function of one argument, which cannot read a variable of the caller. That variable
+    keeps its value, so five shuffles in a row do what the loop would.
+    """
+    if node.func.id not in ("warp_sum", "warp_max") or not isinstance(node.args[0], ast.Name):
+        return
+    mine = node.args[0].id
+    for other in names:
+        if other != mine:
+            words = f"with `{other}` rather than `{mine}` in `__shfl_xor_sync(ALL, {mine}, gap)`"
+            yield 2, words, _reduced(node, ast.Name(other, ast.Load()))
+
+
+def _reduced(node, other):
+    """`total + __shfl_xor_sync(ALL, top, 16) + …` for `warp_sum(total)` and `top`; fmaxf for `warp_max`."""
+    reduced = node.args[0]
+    for gap in GAPS:
+        arguments = [ast.Name("ALL", ast.Load()), other, ast.Constant(gap)]
+        shuffled = ast.Call(ast.Name("__shfl_xor_sync", ast.Load()), arguments, [])
+        if node.func.id == "warp_sum":
+            reduced = ast.BinOp(reduced, ast.Add(), shuffled)
+        else:
+            reduced = ast.Call(ast.Name("fmaxf", ast.Load()), [reduced, shuffled], [])
+    return reduced
 
 
 def _bounds(node):

@@ -40,10 +40,11 @@ def _short(size) -> str:
     return f"({', '.join(map(str, kept))}{',' * (len(kept) == 1)})"
 
 
-def problem_text(report, where, cause=None) -> str:
+def problem_text(report, where, cause=None, compared=False) -> str:
     """The message for a report with problems: the gravest in full, the others by name.
 
     cause: words for the change of the solution that leads to the same; they take the place of general advice.
+    compared: does the message also get a `comparison`? Then it does not guess that a bound is too small.
     """
     first, *others = sorted(report.problems, key=lambda p: GRAVITY[p.kind])  # often the cause of the others
     said, *rest = TITLE.sub("", first.text, count=1).split("\n")
@@ -51,7 +52,7 @@ def problem_text(report, where, cause=None) -> str:
     if cause and "one too many" not in first.text:
         lines.append(f"Our solution does exactly the same {cause}.")
     elif ";" not in where.get(first.kind, "") or not _one_place_for_two(report):  # what the check says is better advice
-        lines += [_advice(report, first, rest[-1], alone=not others)] if rest else []
+        lines += [_advice(report, first, rest[-1], guess=not others and not compared)] if rest else []
     names = [name for name in dict.fromkeys(map(head, others)) if name != head(first)]
     if names:
         lines.append(f"The report also has: {'; '.join(names[:3])}{'; …' * (len(names) > 3)}.")
@@ -59,14 +60,14 @@ def problem_text(report, where, cause=None) -> str:
     return "\n".join(lines + look(where, first.kind))
 
 
-def _advice(report, problem, general, alone) -> str:
+def _advice(report, problem, general, guess) -> str:
     """What to do about a problem: the report's general sentence, or one for a launch whose size the check has given."""
     if problem.kind == "misaligned":
         return _threads_for_fours(report) or general
     if problem.kind != "never-written":
         return general
     launch = "The launch is given, and large enough."
-    if alone and _only_the_end(report):
+    if guess and _only_the_end(report):
         launch = "Everything before it is written, so a bound is probably too small."
     return f"{launch} Work out by hand which thread should write {problem.where}."
 
@@ -115,13 +116,15 @@ def look(where, kind) -> list[str]:
 
 def with_comparison(message, launches) -> str:
     """The message; after its first line, how the last launch, which failed, differs from those that were right."""
-    sentence = _comparison(*launches) if launches else None
+    sentence = comparison(launches)
     first, *rest = message.split("\n")
     return "\n".join([first, sentence, *rest]) if sentence else message
 
 
-def _comparison(*launches):
-    """One sentence about grid and block, or None."""
+def comparison(launches) -> str | None:
+    """One sentence about grid and block of the last launch, which failed, or None."""
+    if not launches:
+        return None
     *before, last = launches
     right = [a for a in before if (a.code, a.kernel, a.arguments) == (last.code, last.kernel, last.arguments)]
     same_block = [a for a in right if a.block == last.block]

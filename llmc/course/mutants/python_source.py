@@ -37,8 +37,9 @@ def mutants(tree, more=None):
     """Words for each mistake, the likeliest kinds first; the tree holds the mistake while the caller looks at it.
 
     Only bodies of functions are changed, and not those that Numba compiles: some mutants crash its compiler. The words
-    go on from "our solution": "without …", "with …", "from 1 on …". more: a function that yields further (rank, words,
-    other expression) for a place; words then name the function too, unless it is the first one.
+    go on from "our solution": "without …", "with …", "from 1 on …". more: a function of a place and of the names
+    known there that yields further (rank, words, other expression); words then name the function too, unless it is the
+    first one.
     """
     single = _single(tree, more)
     yield from _made(tree, sorted([*single, *_everywhere(single)], key=_outermost_first))
@@ -74,7 +75,7 @@ def _single(tree, more) -> list[Mistake]:
         lines = local_names(function)
         for place in places(function):
             names = [name for name, line in lines.items() if line <= place.node.lineno]
-            changed = [*expressions.changed(place, names), *(more(place) if more else ())]
+            changed = [*expressions.changed(place, names), *(more(place, names) if more else ())]
             line = next((node for node in place.above if isinstance(node, ast.stmt)), None)
             within = f" in {quoted(line)}" if more and isinstance(line, SHORT) else ""
             for rank, words, new in changed:

@@ -12,8 +12,9 @@ import pytest
 from llmc.course.authoring.answers import Answer, Lesson
 from llmc.course.kernel_checks.in_c import can_be_said, in_c
 from llmc.course.kernel_checks.masked import Launch
-from llmc.course.kernel_checks.modelled import MODELS, KernelEvidence, model_of
+from llmc.course.kernel_checks.modelled import MODELS, KernelEvidence, _too_far, model_of
 from llmc.course.kernel_checks.seen import Seen
+from llmc.course.kernel_checks.slips import slips
 from llmc.course.kernel_checks.threads import memories
 from llmc.course.mutants.python_source import mutants
 from llmc.course.mutants.stoppable import TooLong, stoppable
@@ -178,11 +179,44 @@ def test_functions_that_the_learner_has_keep_their_names():
         ("warp_softmax", "with `row + 1 >= N` in place of `row >= N`, which leaves out the last one"),
         ("warp_softmax", "with the offset added twice in `x += row * C`"),
         ("warp_softmax", "with the loop `range(lane, C, 32)` only where `lane == 0`"),
+        ("warp_softmax", "with `top` rather than `total` in `__shfl_xor_sync(ALL, total, gap)`"),
+        ("warp_softmax", "with `total` rather than `top` in `__shfl_xor_sync(ALL, top, gap)`"),
+        ("fused_layernorm", "with `total` rather than `squares` in `__shfl_xor_sync(ALL, squares, gap)`"),
     ],
 )
-def test_bounds_and_offsets_go_wrong_in_mutants(name, words):
+def test_bounds_offsets_and_shuffles_go_wrong_in_mutants(name, words):
     model = model_of(name)
     assert any(words in found for found in mutants(model.tree, model.more))
+
+
+@pytest.mark.parametrize("reduction, of_two", [("warp_sum", np.add), ("warp_max", np.fmax)])
+def test_shuffles_of_another_variable_are_like_a_loop_of_them(reduction, of_two):
+    place = SimpleNamespace(node=ast.parse(f"{reduction}(mine)", mode="eval").body)
+    ((words, pasted),) = [(words, new) for _, words, new in slips(place, ["mine", "other"]) if "rather than" in words]
+    lanes, out = np.arange(32), np.zeros(32)
+    lines = ["mine = threadIdx.x * 2", "other = threadIdx.x * 3", f"out[threadIdx.x] = {ast.unparse(pasted)}"]
+    text = "\n    ".join(["def f(out):", *lines])
+    launched(text, 1, 32, out)
+    expected = 2 * lanes
+    for gap in (16, 8, 4, 2, 1):
+        expected = of_two(expected, 3 * (lanes ^ gap))
+    assert words.startswith("with `other` rather than `mine` in ") and out.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    "words, likely",
+    [
+        ("with `row > N` in place of `row >= N`", True),
+        ("with `i <= n` in place of `i < n`", True),
+        ("with `row >= C` in place of `row >= N`", False),
+        ("with `row < N` in place of `row >= N`", False),
+        ("with `i > n` in place of `i < n`", False),
+        ("with `i <= n` in place of `i < n` and without the line `x += 1`", False),
+        ("without the line `row >= N`", True),
+    ],
+)
+def test_an_access_outside_has_few_likely_causes(words, likely):
+    assert _too_far(words) == likely
 
 
 def problem(kind, where="", text=""):
@@ -211,6 +245,8 @@ def test_only_a_launch_that_leaves_the_same_numbers_is_like_it(monkeypatch):
     assert like(FIRST_4)
     assert not like("def f(out):\n    out[threadIdx.x] = 2.0")
     assert not like("def f(out):\n    out[threadIdx.x + 1] = 1.0")
+    nan = "def f(out):\n    x = shared(1)\n    out[threadIdx.x] = 1.0\n    out[5] = x[0]"
+    assert not like(nan), "what is not a number has been written"
     twice = "def f(out):\n    out[threadIdx.x] = 1.0\n    out[3 - threadIdx.x] = 1.0"
     assert not like(twice), "each number had one writer"
     assert not like("def f(out):\n    out[threadIdx.x] = 1.0\n    out[6 + threadIdx.x] = 1.0"), "nothing was outside"
