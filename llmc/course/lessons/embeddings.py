@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llmc.course.lessons.watching import no_race as no_race
-
 # where to look; a test holds these titles against the headings of notebooks/02_embeddings.ipynb
 PICTURE = 'lesson 02, section "1 · What it does, in one picture"'
 ONE_HOT = 'lesson 02, section "2.1 · As a matmul with one-hot rows"'

@@ -13,8 +13,9 @@ from llmc.course.checks.explain import WrongAnswer
 from llmc.course.lessons.fast_on_cpu import attention_recompute as lean
 from llmc.course.lessons.fast_on_cpu import fused as lesson
 from llmc.course.lessons.fast_on_cpu import kernels, measuring
-from llmc.course.lessons.fast_on_cpu.races import find_races
 from llmc.course.mutants.solution import solution_of
+from llmc.course.races.find import find_races
+from llmc.course.races.refusal import no_race
 
 RNG = np.random.default_rng(11)
 Q, K, V, DOUT = RNG.normal(0.5, 1, (4, 9, 4))  # (T, hs) each
@@ -157,7 +158,7 @@ def test_a_race_is_named_by_its_place_and_turns():
     watch = find_races(by_row, np.zeros((3, 2)), np.ones((4, 2)), np.array([2, 0, 1, 0]))
     assert str(watch.races[0]) == "turns 1 and 3 of the prange both read and write table[0, 0]"
     with pytest.raises(WrongAnswer, match="a race: turns 1 and 3"):
-        kernels.no_race(watch)
+        no_race(watch)
 
 
 def test_a_helper_kernel_is_watched_and_what_python_cannot_run_is_not():
@@ -171,7 +172,7 @@ def test_a_helper_kernel_is_watched_and_what_python_cannot_run_is_not():
 
     arguments = np.zeros((3, 2)), np.ones((4, 2)), np.array([2, 0, 1, 0])
     assert find_races(calls_it, *arguments).races and find_races(cannot, *arguments) is None
-    kernels.no_race(None)
+    no_race(None)
 
 
 def test_float64_in_a_kernel_is_counted():

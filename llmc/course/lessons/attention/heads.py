@@ -466,7 +466,6 @@ def _add_layouts(wrong, dout, qkv, NH):
 
 ORDERS = {  # how a row's (3, NH, hs) numbers may be taken apart and put together wrongly
     "a row holds all of Q, then all of K, then all of V, not the three parts of one head after another": "head",
-    "a row is [Q, K, V], not [V, K, Q]": (2, 1, 0),
     "a row is [Q, K, V], not [Q, V, K]": (0, 2, 1),
 }
 

@@ -10,11 +10,10 @@ from types import FunctionType
 
 from numba import get_num_threads
 
-from llmc.course.checks.explain import WrongAnswer
 from llmc.course.own_names import among_learners_names, learners_names
+from llmc.course.races.refusal import RACE
 
 # where to look; a test compares these titles with the headings of notebooks/11_fast_on_cpu.ipynb
-RACE = 'lesson 11, section "9.1 · A race"'
 HIDDEN = 'lesson 11, section "9.2 · A NaN that stays hidden"'
 CONSTANTS = 'lesson 11, section "3.1 · Compile it"'
 ROUGHLY = 0.01  # how near plain Python comes to a kernel: a sum that begins as 0.0 is a float64 only in the kernel
@@ -31,15 +30,6 @@ NAN_LOST = (
     "a NaN went in and a number came out. Is the kernel compiled with fastmath=True, which assumes that there is none? "
     f"Or does a comparison replace it with a limit? A loss that diverged must stay visible; {HIDDEN}"
 )
-
-
-def no_race(watch):
-    """Raise WrongAnswer if `find_races` saw a race; None, when it could not look, is no evidence."""
-    if watch is not None and watch.races:
-        raise WrongAnswer(
-            f"a race: {watch.races[0]}. Numba may run both at the same time, and then one of the two is lost.\n"
-            f"→ Where to look: {RACE}."
-        )
 
 
 def runs(outputs, watch):

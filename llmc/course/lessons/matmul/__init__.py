@@ -17,7 +17,7 @@ from llmc.course.lessons.matmul.layer import (
     gradients_of,
     results,
 )
-from llmc.course.lessons.watching import no_race
+from llmc.course.races.refusal import no_race_in as no_race
 
 __all__ = [
     "BIAS",

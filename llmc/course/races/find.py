@@ -1,4 +1,4 @@
-"""Lesson 11: which turn of a parallel loop writes where? Plain Python plays Numba, turn by turn, and takes notes.
+"""Which turn of a parallel loop writes where? Plain Python plays Numba, turn by turn, and takes notes.
 
 Two turns of a `prange` race if they touch the same number and one of them writes it: Numba may run them at the same
 time, and then one of two additions may be lost. Running the kernel shows that only by luck; here it always shows.
@@ -15,8 +15,8 @@ import types
 import numba
 import numpy as np
 
-from llmc.course.lessons.fast_on_cpu.watched import Notes, Watch
 from llmc.course.own_names import learners_names
+from llmc.course.races.watched import Notes, Watch
 
 THREADS = 3  # not a power of 2: equal parts leave a remainder
 MAKERS = ("empty", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like")  # of arrays that turns may share

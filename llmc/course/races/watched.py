@@ -1,6 +1,6 @@
-"""Lesson 11: arrays that remember which turn of a parallel loop read and wrote each of their numbers.
+"""Arrays that remember which turn of a parallel loop read and wrote each of their numbers.
 
-`Notes` counts the turns, `Notes.watched` makes such arrays; `races.py` runs a kernel on them.
+`Notes` counts the turns, `Notes.watched` makes such arrays; `find.py` runs a kernel on them.
 """
 
 import sys
