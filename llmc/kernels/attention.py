@@ -13,6 +13,7 @@ from llmc import cuda
 from llmc.errors import UserError
 from llmc.kernels import ceil_div, cublas, kernel, scratch
 from llmc.kernels.pointwise import THREADS, blocks_at_once
+from llmc.kernels.reductions import most_shared_memory
 
 VERSIONS = {"attention_forward": 5}
 BY_LIBRARY = {"attention_forward": 2}  # the version whose products are the library's
@@ -92,7 +93,7 @@ def fitting(version, flash, hs, arrays, shared) -> int:
     """
     aligned = hs % 4 == 0 and all(address_of(array) % 16 == 0 for array in arrays)
     kind = cuda.device()
-    room = _most_shared_memory(kind)
+    room = most_shared_memory(kind)
 
     def takes(version):
         largest = 64 if version >= flash else 128
@@ -154,11 +155,3 @@ _SHARED = {  # version: bytes of shared memory
 def has_tensor_cores(kind) -> bool:
     """Whether this GPU multiplies in TF32: those since Ampere do. The emulator has none."""
     return kind == "gpu" and int(cuda.xp.cuda.Device().compute_capability) >= 80
-
-
-@lru_cache
-def _most_shared_memory(kind) -> int:
-    """Bytes of shared memory that a block may request."""
-    if kind == "emulator":
-        return 227 * 1024
-    return cuda.xp.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"]

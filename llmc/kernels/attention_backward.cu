@@ -17,21 +17,7 @@ Shapes: qkv, dqkv (B, T, 3C), a row is [q; k; v], each NH heads of hs; out, dout
 Row r of (B, NH, T) is head r / T and query (or key) r % T. One warp per row, four to a block.
 */
 
-const unsigned ALL = 0xffffffff;         // all 32 lanes of a warp take part
-
-__device__ float warp_sum(float v)
-{
-    for (int gap = 16; gap > 0; gap /= 2) v += __shfl_xor_sync(ALL, v, gap);
-    return v;
-}
-
-// Sum of a[c] * b[c] over hs numbers, by one warp; every lane gets it.
-__device__ float dot(const float* a, const float* b, int hs)
-{
-    float total = 0.0f;
-    for (int c = threadIdx.x % 32; c < hs; c += 32) total += a[c] * b[c];
-    return warp_sum(total);
-}
+#include "one_warp.cuh"
 
 // Where q of head `head` and position t begins in qkv and dqkv; k and v follow C and 2 C numbers later.
 __device__ size_t place(size_t head, int t, int T, int NH, int hs)

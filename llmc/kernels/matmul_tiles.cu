@@ -137,36 +137,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) matmul_v7(float* result
 
 // ---------------------------------------------------------------------------------------------------- two buffers: v8
 
-// Copy FLOATS floats to shared memory in the background, or zeros where there is nothing to copy.
-template <int FLOATS>
-__device__ void copy_async(float* to, const float* from, bool inside)
-{
-#if __CUDA_ARCH__ >= 800
-    unsigned place = __cvta_generic_to_shared(to);
-    if (FLOATS == 4)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(place), "l"(from), "r"(inside ? 16 : 0));
-    else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(place), "l"(from), "r"(inside ? 4 : 0));
-#else  // before Ampere copies go through registers
-    for (int i = 0; i < FLOATS; i++) to[i] = inside ? from[i] : 0.0f;
-#endif
-}
-
-__device__ void end_batch()
-{
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;");
-#endif
-}
-
-// Wait for all batches of this thread but the last BATCHES.
-template <int BATCHES>
-__device__ void wait_but()
-{
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group %0;" ::"n"(BATCHES) : "memory");
-#endif
-}
+#include "batches.cuh"
 
 // Send the elements (first + i, start + k) on their way: straight into tile[k][i], or into registers if k runs.
 __device__ float4 ask(float (*tile)[TILE + 4], const float* a, int first, int start, int n, int K, bool runs)

@@ -80,11 +80,8 @@ def changed(array, number, axis):
     return new
 
 
-def arrays(tree, more=None):
-    """Words for each mistake, as in "our solution gives … with …"; the tree holds it while the caller looks at it.
-
-    more: unused; it is there because all kinds of mistakes are called alike.
-    """
+def arrays(tree):
+    """Words for each mistake, as in "our solution gives … with …"; the tree holds it while the caller looks at it."""
     for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and not compiled(node)]:
         kept = _written_to(function)
         for lines, k, name in [place for place in _made(function) if place[2] not in kept]:

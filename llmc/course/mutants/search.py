@@ -59,7 +59,9 @@ class Search:
     def explanation(self, function) -> Found | None:
         """Single changes first, of the solution, then of the learner's function; two mistakes come last."""
         self.rights = self._rights()  # while the solution is whole
-        found = self._in_the_solution(mutants) or (self.solution.of_arrays and self._in_the_solution(arrays))
+        found = self._in_the_solution(mutants) or (
+            self.solution.of_arrays and self._in_the_solution(lambda tree, more: arrays(tree))
+        )
         if found:
             return found
         with learners_names():
