@@ -159,7 +159,7 @@ def test_tf32_chooses_tensor_cores_only_where_they_are(monkeypatch):
     ],
 )
 def test_a_version_that_does_not_fit_gives_way(hs, room, forward, backward, monkeypatch):
-    monkeypatch.setattr(attention, "_most_shared_memory", lambda kind: room * 1024)
+    monkeypatch.setattr(attention, "most_shared_memory", lambda kind: room * 1024)
     monkeypatch.setattr(attention, "has_tensor_cores", lambda kind: True)
     for module, flash, first, expected in ((attention, 5, 4, forward), (attention_backward, 3, 2, backward)):
         versions = range(first, first + 4)
