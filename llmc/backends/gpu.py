@@ -29,8 +29,8 @@ later = cuda.asnumpy_later  # for numbers that are read when more has been launc
 
 
 def has_tf32() -> bool:
-    """Whether matmuls now round their inputs to TF32: on a GPU, by cuBLAS, with LLMC_TF32=1."""
-    return _on_gpu() and cublas.tf32() and matmul.multiply_by() == "library"
+    """Whether matmuls now round their inputs to TF32: on a GPU, with LLMC_TF32=1."""
+    return matmul.rounds()
 
 
 def zeros(n, dtype):
@@ -71,7 +71,7 @@ def global_norm(grads):
 def repeat(key, arrays, work):
     """work(), or from the second time with this key and these arrays on, the CUDA graph of its launches."""
     multiply = matmul.multiply_by()
-    if os.environ.get("LLMC_CHECK") == "1" or (multiply == "library" and not (_on_gpu() and cublas.recordable())):
+    if os.environ.get("LLMC_CHECK") == "1" or (multiply != "kernel" and not (_on_gpu() and cublas.recordable())):
         work()
     else:
         recorder.repeat((key, multiply, cublas.tf32(), kernels.scratch_moves()), arrays, work)

@@ -144,7 +144,7 @@ def peak_memory_mb() -> float | None:
 def blas(backend: str) -> str:
     """Name and kernels of the BLAS that the backend calls."""
     if BACKENDS.get(backend, "").endswith("gpu"):
-        from llmc.kernels.cublas import description
+        from llmc.kernels.matmul import description
 
         return description()
     if BACKENDS.get(backend, "").endswith("cpu"):

@@ -5,13 +5,11 @@ each, which is exact enough for float32, or with TF32 on (`cublas.tf32()`) a sin
 the last version without them. A version that cannot hold the heads gives way to one before it.
 """
 
-from functools import lru_cache
-
 import numpy as np
 
 from llmc import cuda
 from llmc.errors import UserError
-from llmc.kernels import ceil_div, cublas, kernel, scratch
+from llmc.kernels import ceil_div, cublas, kernel, scratch, tensor_cores
 from llmc.kernels.pointwise import THREADS, blocks_at_once
 from llmc.kernels.reductions import most_shared_memory
 
@@ -32,7 +30,7 @@ def attention_forward(out, stats, qkv, NH, version=None):
     B, T, C = out.shape
     heads, hs = B * NH, C // NH
     check_rows(B, NH, T)
-    version = version or newest(5, TENSOR_CORES["attention_forward"], cuda.device())
+    version = version or tensor_cores.newest(5, TENSOR_CORES["attention_forward"], cuda.device())
     version = fitting(version, 5, hs, (out, qkv), _SHARED)
     sizes = np.int32(T), np.int32(NH), np.int32(hs)
     if version <= 2:
@@ -80,11 +78,6 @@ def check_rows(B, NH, T):
         raise UserError(f"attention holds at most {MOST:,} queries, B·NH·T, not {B * NH * T:,}; take a smaller batch.")
 
 
-def newest(plain, tensor, kind) -> int:
-    """The version that the engine takes: `plain`, or one of the two on tensor cores."""
-    return tensor[cublas.tf32()] if has_tensor_cores(kind) else plain
-
-
 def fitting(version, flash, hs, arrays, shared) -> int:
     """The version that takes these heads on this device: this one or one before it.
 
@@ -100,7 +93,7 @@ def fitting(version, flash, hs, arrays, shared) -> int:
         return (
             hs <= largest
             and (aligned or version < flash)
-            and (version <= flash or has_tensor_cores(kind))
+            and (version <= flash or tensor_cores.available(kind))
             and all(bytes_of(hs) <= room for bytes_of in shared[version])
         )
 
@@ -149,9 +142,3 @@ _SHARED = {  # version: bytes of shared memory
     6: [lambda hs: tiles(hs, 64, 64, 64, 64)],
     7: [lambda hs: tiles(hs, 64, 64, 64, 64)],
 }
-
-
-@lru_cache
-def has_tensor_cores(kind) -> bool:
-    """Whether this GPU multiplies in TF32: those since Ampere do. The emulator has none."""
-    return kind == "gpu" and int(cuda.xp.cuda.Device().compute_capability) >= 80

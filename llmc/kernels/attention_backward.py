@@ -3,8 +3,8 @@
 import numpy as np
 
 from llmc import cuda
-from llmc.kernels import ceil_div, kernel, scratch
-from llmc.kernels.attention import WARPS, check_rows, define, fitting, launch_tiles, newest, tiles
+from llmc.kernels import ceil_div, kernel, scratch, tensor_cores
+from llmc.kernels.attention import WARPS, check_rows, define, fitting, launch_tiles, tiles
 
 VERSIONS = {"attention_backward": 3}
 TENSOR_CORES = {"attention_backward": (4, 5)}  # for GPUs that have them: exact, and with factors rounded to TF32
@@ -19,7 +19,7 @@ def attention_backward(dqkv, dout, out, stats, qkv, NH, version=None):
     B, T, C = out.shape
     heads, hs = B * NH, C // NH
     check_rows(B, NH, T)
-    version = version or newest(3, TENSOR_CORES["attention_backward"], cuda.device())
+    version = version or tensor_cores.newest(3, TENSOR_CORES["attention_backward"], cuda.device())
     version = fitting(version, 3, hs, (dqkv, dout, out, qkv), _SHARED)
     sizes = [np.int32(size) for size in (T, NH, hs)]
     delta = scratch("delta", (B, NH, T))

@@ -5,7 +5,7 @@ v6  a warp owns 16 queries, kept in registers; scores, softmax and sums stay in 
     while the present one is used. Three TF32 products make one of float32 (EXACT)
 v7  the same with a single product each: factors are rounded to TF32
 
-Sums, maxima and exponentials are float32 in both. tensor_cores.cuh shows how a warp multiplies. Shapes as in
+Sums, maxima and exponentials are float32 in both. warp_products.cuh shows how a warp multiplies. Shapes as in
 attention.cu; hs must be a multiple of 4 and at most HS; arrays must begin at multiples of 16 bytes.
 */
 
@@ -13,12 +13,13 @@ attention.cu; hs must be a multiple of 4 and at most HS; arrays must begin at mu
 #define HS 64  // head size, rounded up to a multiple of 32
 #endif
 #ifndef EXACT
-#define EXACT 0  // 1: float32 by three products for each, see tensor_cores.cuh; 0: one, in TF32
+#define EXACT 0  // 1: float32 by three products for each, see warp_products.cuh; 0: one, in TF32
 #endif
 
 // A block owns ROWS queries, a warp 16 M of them; BLOCKS share a multiprocessor. What was fastest on an H200.
 const int ROWS = EXACT ? 64 : 128, M = 1, BLOCKS = EXACT ? 3 : 2;
 
+#include "warp_products.cuh"
 #include "tensor_cores.cuh"
 #include "async_copy.cuh"
 

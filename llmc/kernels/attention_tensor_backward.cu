@@ -12,12 +12,13 @@ HS; arrays must begin at multiples of 16 bytes. Grid: B * NH in x, tiles of ROWS
 #define HS 64  // head size, rounded up to a multiple of 32
 #endif
 #ifndef EXACT
-#define EXACT 0  // 1: float32 by three products for each, see tensor_cores.cuh; 0: one, in TF32
+#define EXACT 0  // 1: float32 by three products for each, see warp_products.cuh; 0: one, in TF32
 #endif
 
 // A block owns ROWS queries or keys, a warp 16 M of them; BLOCKS share a multiprocessor. What was fastest on an H200.
 const int ROWS = EXACT ? 64 : 128, M = EXACT ? 1 : 2, BLOCKS = EXACT ? 3 : 2;
 
+#include "warp_products.cuh"
 #include "tensor_cores.cuh"
 #include "async_copy.cuh"
 

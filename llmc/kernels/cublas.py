@@ -38,7 +38,7 @@ def tf32(on=None) -> bool:
 
 
 def description() -> str:
-    """What multiplies: "cuBLAS 13.1.0 (TF32)", or NumPy's BLAS."""
+    """The library: "cuBLAS 13.1.0 (TF32)", or NumPy's BLAS."""
     if cuda.device() == "emulator":
         return "NumPy's, on the emulator"
     from cupy.cuda import cublas, device

@@ -10,7 +10,7 @@ v7  no two threads of a warp wait for the same bank
 v8  the next slice comes in the background while this one is used
 v9  a tile for each warp too, and split-K; bias and GELU on the way  in matmul_warp.cu
 
-llmc multiplies by cuBLAS, or by v9 with LLMC_MATMUL=kernel.
+What llmc multiplies by: see matmul.py.
 
 Shapes: x (N, C_in), w (C_out, C_in), out and dout (N, C_out), with N = B*T.
     matmul_forward          out = x wT        M = N,      columns = C_out,  K = C_in

@@ -1,10 +1,14 @@
 """The linear layer: products by a library (cuBLAS on a GPU, NumPy's BLAS without one) or by our kernels.
 
-LLMC_MATMUL=kernel selects our own products; so does `multiply_by("kernel")`. LLMC_TF32=1 lets cuBLAS round inputs to
-TF32 (10 bits of mantissa, sums in float32), which tensor cores multiply many times faster; so does `cublas.tf32(True)`.
-It is off by default, as in PyTorch: then results agree with other backends to 1e-5, with TF32 to about 1e-3.
+LLMC_MATMUL=kernel selects our own products, LLMC_MATMUL=library those of the library; so does `multiply_by`. By default
+it is the library's, with one exception: in float32 on Hopper, our own by tensor cores are faster (version 10: each is
+three products of TF32 numbers, and as precise as one in float32).
 
-Versions 1 to 5 are in matmul.cu, 6 to 8 in matmul_tiles.cu, 9 in matmul_warp.cu.
+LLMC_TF32=1 lets either of them round inputs to TF32 (10 bits of mantissa, sums in float32), which tensor cores multiply
+many times faster; so does `cublas.tf32(True)`. It is off by default, as in PyTorch: then results agree with other
+backends to 1e-5, with TF32 to about 1e-3.
+
+Versions 1 to 5 are in matmul.cu, 6 to 8 in matmul_tiles.cu, 9 in matmul_warp.cu, 10 and 11 in matmul_tensor.cu.
 """
 
 import os
@@ -14,27 +18,29 @@ import numpy as np
 
 from llmc import cuda
 from llmc.errors import UserError
-from llmc.kernels import ceil_div, cublas, kernel, scratch, tiling
+from llmc.kernels import ceil_div, cublas, kernel, scratch, tensor_cores, tiling
 from llmc.kernels.bias_backward import bias_backward
 from llmc.kernels.pointwise import THREADS, blocks_at_once
 
 VERSIONS = {"matmul_forward": 9, "matmul_gelu_forward": 9, "matmul_backward": 9}
+TENSOR_CORES = dict.fromkeys(VERSIONS, (10, 11))  # for GPUs that have them: exact, and with factors rounded to TF32
+FASTER = 90, 128  # compute capability on which version 10 is faster than the library, from so many rows on
 BLOCKS = {  # version: (rows and columns of results of a block, its threads), as in matmul.cu and matmul_tiles.cu
     **{1: (16, 256), 2: (16, 256), 3: (32, 1024), 4: (64, 512), 5: (128, 256)},
     **{6: (128, 256), 7: (128, 256), 8: (128, 256)},
 }
 LARGEST = 2**31 - 2**20  # numbers in an array: indices have 32 bits, and loops run a little past the end
-WAYS = ("library", "kernel")
+WAYS = ("fastest", "library", "kernel")
 
 _way = None  # what `multiply_by` has returned last
 
 
 def multiply_by(way=None) -> str:
-    """What multiplies, "library" or "kernel"; with an argument, from now on. Raises UserError for anything else."""
+    """What multiplies, one of WAYS; with an argument, from now on. Raises UserError for anything else."""
     global _way
-    way = way or _way or os.environ.get("LLMC_MATMUL", "library")
+    way = way or _way or os.environ.get("LLMC_MATMUL", "fastest")
     if way not in WAYS:
-        raise UserError(f"matrices are multiplied by library or kernel (LLMC_MATMUL), not by {way!r}.")
+        raise UserError(f"LLMC_MATMUL is {' or '.join(WAYS)}, not {way!r}.")
     _way = way
     return _way
 
@@ -43,7 +49,7 @@ def matmul_forward(out, x, w, b, version=None):
     """*out = x · wᵀ + b.
 
     out: float32 (B, T, C_out). x: float32 (B, T, C_in). w: float32 (C_out, C_in). b: float32 (C_out,) or None.
-    All are C-contiguous. version: 1 to 9 for our own product; None is the library's, or as `multiply_by` says.
+    All are C-contiguous. version: 1 to 11 for our own product; None is as `multiply_by` says.
     Raises UserError for an array too large for 32-bit indices.
     """
     _check("matmul_forward", out, x, w)
@@ -56,7 +62,7 @@ def matmul_forward(out, x, w, b, version=None):
 def matmul_gelu_forward(gelu_out, out, x, w, b, version=None):
     """*out as by matmul_forward, *gelu_out = GELU(out), float32 (B, T, C_out).
 
-    In version 9 it is all one kernel; else bias and GELU are.
+    From version 9 on it is all one kernel; else bias and GELU are.
     """
     _check("matmul_gelu_forward", out, x, w)
     if _product("matmul_forward", out, x, w, *w.shape, version, bias=b, gelu_out=gelu_out):
@@ -92,27 +98,53 @@ def _check(name, *arrays):
 def _product(name, result, a, b, N, K, version, bias=None, gelu_out=None) -> bool:
     """result (M, N) = or += a · b, sums over K numbers. True if bias and GELU are done too.
 
-    Version 9 does both, the library only a bias: its GELU would take longer than a kernel for it.
+    Versions from 9 on do both, the library only a bias: its GELU would take longer than a kernel for it.
     """
-    version = version or (VERSIONS["matmul_forward"] if multiply_by() == "kernel" else None)
     M = result.size // N
-    if version == 9:
-        tile, parts = tiling.choose(M, N, K, tiling.multiprocessors(cuda.device()))
-        in_warp_tiles(name, result, a, b, M, N, K, tile=tile, parts=parts, bias=bias, gelu_out=gelu_out)
-    elif version is None:
+    version = version or _chosen(M)
+    if version is None:
         multiply = cublas.on_gpu if cuda.device() == "gpu" else cublas.on_cpu
         multiply(name, result, a, b, M, N, K, bias if gelu_out is None else None)
+    elif version >= 9:
+        tiles = tiling.TILES if version == 9 else tiling.TENSOR_CORES
+        tile, parts = tiling.choose(M, N, K, tiling.multiprocessors(cuda.device()), tiles)
+        how = dict(tile=tile, parts=parts, version=version)
+        in_warp_tiles(name, result, a, b, M, N, K, **how, bias=bias, gelu_out=gelu_out)
     else:
         tile, threads = BLOCKS[version]
         file, word = ("matmul", None) if version < 6 else ("matmul_tiles", _word(name, (result, a, b), M, N, K))
         blocks = ceil_div(M, tile) * ceil_div(N, tile)
         function = kernel(file, f"matmul_v{version}", _defines(name, word))
         function((blocks,), (threads,), (result, a, b, np.int32(M), np.int32(N), np.int32(K)))
-    return version == 9 or (version is None and gelu_out is None)
+    return version in (9, 10, 11) or (version is None and gelu_out is None)
 
 
-def in_warp_tiles(name, result, a, b, M, N, K, *, tile, parts=1, bias=None, gelu_out=None):
-    """Version 9 with a tile of tiling.py; several blocks share each tile if parts > 1, and a second kernel adds.
+def _chosen(M) -> int | None:
+    """The version for a product with M rows, None for the library's."""
+    way, kind = multiply_by(), cuda.device()
+    if way == "kernel":
+        return tensor_cores.newest(VERSIONS["matmul_forward"], TENSOR_CORES["matmul_forward"], kind)
+    own = way == "fastest" and kind == "gpu" and not cublas.tf32() and M >= FASTER[1]
+    return TENSOR_CORES["matmul_forward"][0] if own and tensor_cores.compute_capability(kind) == FASTER[0] else None
+
+
+def description() -> str:
+    """What multiplies large matrices: "cuBLAS 13.1.0 (TF32)", "matmul version 10 (float32 on tensor cores)"."""
+    version = _chosen(FASTER[1])
+    if version is None:
+        return cublas.description()
+    numbers = "TF32" if version == 11 else "float32"
+    return f"matmul version {version} ({numbers}{' on tensor cores' if version >= 10 else ''})"
+
+
+def rounds() -> bool:
+    """Whether products now round their factors to TF32: on a GPU, if it is on, unless our own kernels cannot."""
+    kind = cuda.device()
+    return kind == "gpu" and cublas.tf32() and (multiply_by() != "kernel" or tensor_cores.available(kind))
+
+
+def in_warp_tiles(name, result, a, b, M, N, K, *, tile, parts=1, version=9, bias=None, gelu_out=None):
+    """Version 9, 10 or 11 with a tile of tiling.py; several blocks share each if parts > 1, and a second kernel adds.
 
     name: one of cublas.PRODUCTS. result (M, N), a, b: float32, as there. bias: (N,) or None. gelu_out: (M, N) or None.
     """
@@ -122,14 +154,19 @@ def in_warp_tiles(name, result, a, b, M, N, K, *, tile, parts=1, bias=None, gelu
     part = ceil_div(ceil_div(K, parts), tile.BK) * tile.BK
     parts = ceil_div(K, part)
     grid, block, sizes = (tile.blocks(M, N), parts), (tile.threads,), [np.int32(n) for n in (M, N, K, part)]
-    function = kernel("matmul_warp", "matmul_v9", _defines(name, word, tile, add=parts == 1))
-    if tile.shared > function.max_dynamic_shared_size_bytes:
-        function.max_dynamic_shared_size_bytes = tile.shared  # more than 48 KB must be requested
+    defines = _defines(name, word, tile, add=parts == 1)
+    if version == 9:
+        function, shared = kernel("matmul_warp", "matmul_v9", defines), tile.shared
+    else:
+        function = kernel("matmul_tensor", "matmul_v10", f"{defines} EXACT={int(version == 10)}")
+        shared = tile.shared_unturned
+    if shared > function.max_dynamic_shared_size_bytes:
+        function.max_dynamic_shared_size_bytes = shared  # more than 48 KB must be requested
     if parts == 1:
-        function(grid, block, (result, gelu_out, a, b, bias, *sizes), shared_mem=tile.shared)
+        function(grid, block, (result, gelu_out, a, b, bias, *sizes), shared_mem=shared)
         return
     sums = scratch("matmul", (parts, M, N))
-    function(grid, block, (sums, 0, a, b, 0, *sizes), shared_mem=tile.shared)
+    function(grid, block, (sums, 0, a, b, 0, *sizes), shared_mem=shared)
     arguments = (result, gelu_out, sums, bias, np.int32(parts), np.int32(M * N), np.int32(N))
     function = kernel("matmul", "matmul_add_parts_v1", _defines(name))
     function((blocks_at_once(M * N),), (THREADS,), arguments)

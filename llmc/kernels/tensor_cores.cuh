@@ -1,16 +1,11 @@
-// Products on tensor cores, which round their factors to TF32, 10 bits of mantissa, and add in float32. Since Ampere.
+// The products of attention, made of those of warp_products.cuh, which must be included before.
 //
-// One instruction of a warp computes d (16, 8) += a (16, 8) b (8, 8). Lane 4 r + j (r < 8, j < 4) holds
-//     a: [r][j], [r + 8][j], [r][j + 4], [r + 8][j + 4]      b: [j][r], [j + 4][r]
-//     d: [r][2 j], [r][2 j + 1], [r + 8][2 j], [r + 8][2 j + 1]
-// The order of the eight numbers that are summed up is free, as long as a and b agree on it:
+// The order of the eight numbers that an instruction sums up is free, as long as a and b agree on it:
 //     dot_rows    a lane takes four neighbours in memory, one 16-byte load, and uses two of them in each of two steps
 //     weigh_rows  number j is row 2 j of b, number j + 4 is row 2 j + 1: then d of one product is a of the next, in
 //                 the same registers
 //
-// HS, EXACT, ROWS and M come from the file that includes this one.
-// EXACT is 1 for float32: each factor is the sum of two TF32 numbers, 22 bits, and the three products that matter are
-// added up. A warp owns 16 M of its block's ROWS rows.
+// HS, EXACT, ROWS and M come from the file that includes this one. A warp owns 16 M of its block's ROWS rows.
 
 const float LOG2E = 1.4426950408889634f;  // exp(x) = exp2(x LOG2E)
 const unsigned ALL = 0xffffffff;          // all 32 lanes of a warp take part
@@ -20,86 +15,10 @@ const int FOURS = HS / 16;  // 16 bytes of a row that a lane holds
 typedef float Rows[M][2][FOURS][4];  // rows 16 m + 8 n + r, channels four_of(c) …
 typedef float Sums[M][HS / 8][4];    // d, (16 M, HS)
 
-// A lane's part of a factor, each number as the sum of two that TF32 holds; `small` is used only if EXACT.
-struct A {
-    float big[4], small[4];
-};
-
-struct B {
-    float big[2], small[2];
-};
-
-__device__ int r_of_lane()
-{
-    return threadIdx.x % 32 / 4;
-}
-
-__device__ int j_of_lane()
-{
-    return threadIdx.x % 4;
-}
-
 // Where this lane's c-th four channels begin.
 __device__ int four_of(int c)
 {
     return 8 * j_of_lane() + 4 * (c % 2) + 32 * (c / 2);
-}
-
-// Rounded to the nearest; not left to the product, which would cut.
-__device__ float to_tf32(float x)
-{
-#if __CUDA_ARCH__ >= 900
-    unsigned rounded;  // one instruction since Hopper, four before
-    asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(x));
-    return __uint_as_float(rounded);
-#elif __CUDA_ARCH__ >= 800
-    unsigned rounded;
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(x));
-    return __uint_as_float(rounded);
-#else
-    return x;
-#endif
-}
-
-__device__ void split(float& big, float& small, float x)
-{
-    big = to_tf32(x);
-    small = EXACT ? to_tf32(x - big) : 0.0f;
-}
-
-__device__ A factor_a(float a0, float a1, float a2, float a3)
-{
-    A a;
-    split(a.big[0], a.small[0], a0), split(a.big[1], a.small[1], a1);
-    split(a.big[2], a.small[2], a2), split(a.big[3], a.small[3], a3);
-    return a;
-}
-
-__device__ B factor_b(float b0, float b1)
-{
-    B b;
-    split(b.big[0], b.small[0], b0), split(b.big[1], b.small[1], b1);
-    return b;
-}
-
-__device__ void multiply_tf32(float (&d)[4], const float (&a)[4], const float (&b)[2])
-{
-#if __CUDA_ARCH__ >= 800
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-        "{%0, %1, %2, %3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])),
-          "r"(__float_as_uint(a[3])), "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
-#endif
-}
-
-__device__ void multiply(float (&d)[4], const A& a, const B& b)
-{
-    if (EXACT) {  // small small is less than float32 can tell
-        multiply_tf32(d, a.small, b.big);
-        multiply_tf32(d, a.big, b.small);
-    }
-    multiply_tf32(d, a.big, b.big);
 }
 
 // A warp's rows first … of a matrix with T rows of hs numbers, `stride` apart; zero outside.

@@ -1,4 +1,4 @@
-"""The sizes of the tiles of matmul_warp.cu, and which of them suit a product."""
+"""The sizes of the tiles of matmul_warp.cu and matmul_tensor.cu, and which of them suit a product."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -41,6 +41,11 @@ class Tile(NamedTuple):
         return 4 * self.STAGES * self.BK * (self.BM + 4 + self.BN + 4)
 
     @property
+    def shared_unturned(self) -> int:
+        """The same in matmul_tensor.cu, where a tile lies as in memory: the bytes of its longer way, rows of BK + 4."""
+        return 4 * self.STAGES * (self.BM + self.BN) * (self.BK + 4)
+
+    @property
     def defines(self) -> str:
         """ "BM=128 BN=128 …", for the compiler."""
         return " ".join(f"{name}={value}" for name, value in zip(self._fields, self))
@@ -54,13 +59,15 @@ TILES = (  # on an H200 one of the two is close to the fastest for every product
     Tile(BM=128, BN=128, BK=8, WM=64, WN=64, TM=16, TN=8, STAGES=3, BLOCKS=2),
     Tile(BM=96, BN=128, BK=16, WM=48, WN=64, TM=12, TN=8, STAGES=3, BLOCKS=2),
 )
+# The one of matmul_tensor.cu; TM and TN are those of an instruction of a warp.
+TENSOR_CORES = (Tile(BM=96, BN=128, BK=16, WM=48, WN=64, TM=16, TN=8, STAGES=4, BLOCKS=2),)
 
 
 @lru_cache(maxsize=1024)
-def choose(M, N, K, multiprocessors) -> tuple[Tile, int]:
-    """The tile, and the number of parts that K is cut into, with the least cost for a result (M, N)."""
+def choose(M, N, K, multiprocessors, tiles=TILES) -> tuple[Tile, int]:
+    """The one of tiles, and the number of parts that K is cut into, with the least cost for a result (M, N)."""
     most = max(1, min(MOST, K // LEAST, ROOM // (M * N)))
-    ways = [(tile, parts) for tile in TILES for parts in range(1, most + 1)]
+    ways = [(tile, parts) for tile in tiles for parts in range(1, most + 1)]
     return min(ways, key=lambda way: cost(*way, M, N, K, multiprocessors))
 
 

@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 from llmc import cuda
 from llmc.errors import UserError
-from llmc.kernels import LAYERS
-from llmc.kernels.attention import has_tensor_cores
+from llmc.kernels import LAYERS, tensor_cores
 
 
 class Version(NamedTuple):
@@ -39,7 +38,7 @@ class Version(NamedTuple):
     @property
     def rounds(self) -> bool:
         """Whether it rounds its factors to TF32."""
-        return self.number == tensor_cores(self.module).get(self.function, (None, 0))[1]
+        return self.number == on_tensor_cores(self.module).get(self.function, (None, 0))[1]
 
     @property
     def module(self):
@@ -47,7 +46,7 @@ class Version(NamedTuple):
         return import_module(f"llmc.kernels.{self.layer}")
 
 
-def tensor_cores(module) -> dict:
+def on_tensor_cores(module) -> dict:
     """The versions of each function that need tensor cores: an exact one, and one that rounds to TF32."""
     return getattr(module, "TENSOR_CORES", {})
 
@@ -62,7 +61,7 @@ def versions(name="all") -> list[Version]:
         module = import_module(f"llmc.kernels.{layer}")
         for function, last in getattr(module, "VERSIONS", {}).items():  # transpose and matmul_row have no ladder
             numbers = [*range(1, last + 1)] + [None] * (layer == "matmul" and cuda.device() == "gpu")
-            numbers += tensor_cores(module).get(function, ()) if has_tensor_cores(cuda.device()) else ()
+            numbers += on_tensor_cores(module).get(function, ()) if tensor_cores.available(cuda.device()) else ()
             found += [Version(layer, function, number) for number in numbers]
     wanted = [v for v in found if name in ("all", v.layer, v.function, v.name)]
     if not wanted:

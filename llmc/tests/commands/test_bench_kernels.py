@@ -6,6 +6,7 @@ What is checked here runs on a GPU where there is one, else on the emulator.
 import argparse
 import json
 import re
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -64,10 +65,17 @@ def test_every_kernel_of_every_file_is_launched(monkeypatch):
     for function in FUNCTIONS:
         checks.check(versions(function), SMALL)
         checks.check(versions(function), AWKWARD["odd"])
-    with checks.inspected(norm), checks.inspected(transpose), checks.inspected(matmul_row):  # these have no ladder
+    with (
+        checks.inspected(norm),
+        checks.inspected(transpose),
+        checks.inspected(matmul_row),
+        checks.inspected(matmul),
+    ):  # these have no ladder
         norm.clip_factor(np.ones(1, np.float32), np.ones(1), 1.0)
         for version in (1, 2):
             transpose.transpose(np.empty((4, 8), np.float32), np.ones((8, 4), np.float32), version)
+        numbers = [np.ones(n, np.float32) for n in (12, 32, 24)]  # (4, 3), (4, 8), (3, 8)
+        matmul.in_warp_tiles("matmul_forward", *numbers, 4, 3, 8, tile=tiling.TENSOR_CORES[0], version=10)
         matmul_row.matmul_row(np.empty(3, np.float32), np.ones(8, np.float32), np.ones((3, 8), np.float32))
     assert there - launched == set() and len(there) > 40
 

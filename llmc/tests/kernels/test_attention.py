@@ -9,7 +9,7 @@ import pytest
 from llmc import cuda
 from llmc.backends import reference
 from llmc.errors import UserError
-from llmc.kernels import attention, attention_backward, attention_cached, cublas
+from llmc.kernels import attention, attention_backward, attention_cached, cublas, tensor_cores
 
 on_gpu = cuda.device() == "gpu"
 EXACT, TF32 = 1e-5, 2e-3  # of the largest element
@@ -137,11 +137,11 @@ def test_long_sums_stay_accurate():
 
 def test_tf32_chooses_tensor_cores_only_where_they_are(monkeypatch):
     versions = []
-    monkeypatch.setattr(attention, "has_tensor_cores", lambda kind: kind == "gpu")
+    monkeypatch.setattr(tensor_cores, "available", lambda kind: kind == "gpu")
     try:
         for on in (False, True):
             cublas.tf32(on)
-            versions.append([attention.newest(5, (6, 7), kind) for kind in ("emulator", "gpu")])
+            versions.append([tensor_cores.newest(5, (6, 7), kind) for kind in ("emulator", "gpu")])
     finally:
         cublas.tf32(False)
     assert versions == [[5, 6], [5, 7]]
@@ -160,7 +160,7 @@ def test_tf32_chooses_tensor_cores_only_where_they_are(monkeypatch):
 )
 def test_a_version_that_does_not_fit_gives_way(hs, room, forward, backward, monkeypatch):
     monkeypatch.setattr(attention, "most_shared_memory", lambda kind: room * 1024)
-    monkeypatch.setattr(attention, "has_tensor_cores", lambda kind: True)
+    monkeypatch.setattr(tensor_cores, "available", lambda kind: True)
     for module, flash, first, expected in ((attention, 5, 4, forward), (attention_backward, 3, 2, backward)):
         versions = range(first, first + 4)
         assert [attention.fitting(v, flash, hs, (), module._SHARED) for v in versions] == expected

@@ -6,12 +6,15 @@ import pytest
 from llmc import cuda
 from llmc.bench.kernels import tuning
 from llmc.errors import UserError
-from llmc.kernels import cublas, matmul, tiling
+from llmc.kernels import cublas, matmul, tensor_cores, tiling
 from llmc.kernels.tiling import TILES, Tile
 
 VERSIONS = range(1, matmul.VERSIONS["matmul_forward"] + 1)
 PRODUCTS = tuple(cublas.PRODUCTS)
 SMALL = Tile(BM=32, BN=64, BK=8, WM=32, WN=32, TM=8, TN=4, STAGES=4, BLOCKS=1)  # none of llmc's, for variety
+needs_tensor_cores = pytest.mark.skipif(
+    cuda.device() == "gpu" and not tensor_cores.available("gpu"), reason="needs tensor cores that multiply in TF32"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -70,11 +73,15 @@ def test_every_tile_and_every_number_of_parts(M, N, K, name, tile, parts):
 @pytest.mark.parametrize("parts", [1, 4])
 @pytest.mark.parametrize("N", [36, 37])
 def test_bias_and_gelu_on_the_way(N, parts):
+    check_bias_and_gelu(N, parts, tile=TILES[0])
+
+
+def check_bias_and_gelu(N, parts, **how):
     M, K = 21, 68
     x, w, b = draw(M * K), draw(N * K, seed=1), draw(N, seed=2)
     out, gelu_out = (cuda.asarray(np.full((M, N), np.nan, np.float32)) for _ in range(2))
-    epilogue = dict(bias=b, gelu_out=gelu_out)
-    matmul.in_warp_tiles("matmul_forward", out, x, w, M, N, K, tile=TILES[0], parts=parts, **epilogue)
+    how |= dict(bias=b, gelu_out=gelu_out)
+    matmul.in_warp_tiles("matmul_forward", out, x, w, M, N, K, parts=parts, **how)
     x, w, b = (cuda.asnumpy(array).astype(np.float64) for array in (x, w, b))
     expected = x.reshape(M, K) @ w.reshape(N, K).T + b  # (M, N)
     assert np.abs(cuda.asnumpy(out) - expected).max() < 1e-4
@@ -90,6 +97,71 @@ def test_equal_runs_give_equal_bits():
         launch = lambda *arrays: matmul.in_warp_tiles(name, *arrays, M, N, K, tile=SMALL, parts=7)  # noqa: E731
         runs.append(multiply(name, M, N, K, launch)[0])
     np.testing.assert_array_equal(*runs)
+
+
+# ------------------------------------------------------------------------------------------------------- tensor cores
+
+
+def rounded(array):
+    """The nearest TF32 numbers: 10 bits of mantissa. As float64."""
+    bits = cuda.asnumpy(array).view(np.uint32) + np.uint32(1 << 12)
+    return (bits & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64)
+
+
+@needs_tensor_cores
+@pytest.mark.parametrize("version, tolerance", [(10, 1e-6), (11, 3e-3)])
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize("M, N, K", [(1, 1, 1), (33, 20, 48), (99, 133, 37), (100, 136, 68)])
+def test_products_of_tensor_cores(M, N, K, name, parts, version, tolerance):
+    how = dict(tile=tiling.TENSOR_CORES[0], parts=parts, version=version)
+    mine, theirs = multiply(name, M, N, K, lambda *arrays: matmul.in_warp_tiles(name, *arrays, M, N, K, **how))
+    error = np.abs(mine - theirs).max() / np.abs(theirs).max()
+    assert error <= tolerance
+    assert version == 10 or K < 37 or error > 1e-5  # it does round
+
+
+@needs_tensor_cores
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_tensor_cores_round_their_factors_and_nothing_else(name):
+    M, N, K = 33, 20, 48
+    a_runs, b_runs, adds = cublas.PRODUCTS[name]
+    a, b, result = draw(M * K, seed=1), draw(N * K, seed=2), draw(M * N, seed=3).reshape(M, N)
+    x = rounded(a).reshape(M, K) if a_runs else rounded(a).reshape(K, M).T  # (M, K)
+    y = rounded(b).reshape(N, K).T if b_runs else rounded(b).reshape(K, N)  # (K, N)
+    expected = x @ y + (cuda.asnumpy(result) if adds else 0.0)  # (M, N)
+    matmul.in_warp_tiles(name, result, a, b, M, N, K, tile=tiling.TENSOR_CORES[0], version=11)
+    assert np.abs(cuda.asnumpy(result) - expected).max() <= 1e-6 * np.abs(expected).max()
+
+
+@needs_tensor_cores
+@pytest.mark.parametrize("N", [36, 37])
+def test_bias_and_gelu_after_tensor_cores(N):
+    check_bias_and_gelu(N, 1, tile=tiling.TENSOR_CORES[0], version=10)
+
+
+@pytest.mark.parametrize(
+    "way, capability, tf32, chosen",
+    [
+        ("fastest", 90, False, 10),
+        ("fastest", 90, True, None),
+        ("fastest", 86, False, None),
+        ("library", 90, False, None),
+        ("kernel", 90, False, 10),
+        ("kernel", 86, True, 11),
+        ("kernel", 75, True, 9),
+    ],
+)
+def test_what_multiplies(way, capability, tf32, chosen, monkeypatch):
+    monkeypatch.setattr(tensor_cores, "compute_capability", lambda kind: capability)
+    monkeypatch.setattr(cuda, "device", lambda: "gpu")
+    monkeypatch.setattr(cublas, "_tf32", tf32)
+    monkeypatch.setattr(matmul, "_way", way)
+    assert matmul._chosen(4096) == chosen
+    assert matmul._chosen(1) == (chosen if way == "kernel" else None)  # a few rows are not worth a tile
+    assert matmul.rounds() == (tf32 and chosen != 9)
+    if chosen:
+        assert matmul.description().startswith(f"matmul version {chosen} (")
 
 
 # --------------------------------------------------------------------------------------------------- choosing a tile
