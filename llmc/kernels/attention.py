@@ -10,7 +10,7 @@ import numpy as np
 from llmc import cuda
 from llmc.errors import UserError
 from llmc.kernels import ceil_div, cublas, kernel, scratch, tensor_cores
-from llmc.kernels.pointwise import THREADS, blocks_at_once
+from llmc.kernels.pointwise import THREADS, aligned, blocks_at_once
 from llmc.kernels.reductions import most_shared_memory
 
 VERSIONS = {"attention_forward": 5}
@@ -84,7 +84,7 @@ def fitting(version, flash, hs, arrays, shared) -> int:
     Those from `flash` on are for small heads and read 16 bytes at a time; those after it need tensor cores. shared:
     {version: functions}, each returns the bytes of shared memory that a kernel needs for hs.
     """
-    aligned = hs % 4 == 0 and all(address_of(array) % 16 == 0 for array in arrays)
+    whole = hs % 4 == 0 and aligned(*arrays)
     kind = cuda.device()
     room = most_shared_memory(kind)
 
@@ -92,7 +92,7 @@ def fitting(version, flash, hs, arrays, shared) -> int:
         largest = 64 if version >= flash else 128
         return (
             hs <= largest
-            and (aligned or version < flash)
+            and (whole or version < flash)
             and (version <= flash or tensor_cores.available(kind))
             and all(bytes_of(hs) <= room for bytes_of in shared[version])
         )
@@ -123,11 +123,6 @@ def padded(hs) -> int:
 def tiles(hs, *rows) -> int:
     """Bytes of tiles in shared memory with so many rows of hs numbers, each row four longer, as in the .cuh files."""
     return 4 * sum(rows) * (padded(hs) + 4)
-
-
-def address_of(array) -> int:
-    """Where an array begins in memory."""
-    return array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr
 
 
 _TILES = {  # version: file, number in it, (queries, threads) of a block

@@ -3,8 +3,8 @@
 import numpy as np
 
 from llmc.kernels import ceil_div, kernel, scratch
-from llmc.kernels.attention import WARPS, address_of, attention_forward, check_rows
-from llmc.kernels.pointwise import THREADS, blocks_at_once
+from llmc.kernels.attention import WARPS, attention_forward, check_rows
+from llmc.kernels.pointwise import THREADS, aligned, blocks_at_once
 
 VERSIONS = {"attention_cached": 2}
 KEYS = 64  # that a block of version 2 has at once, as in attention_cached.cu
@@ -22,8 +22,7 @@ def attention_cached(out, cache, qkv, NH, start, version=None):
     maxT, hs = cache.shape[-2:]
     check_rows(B, NH, n)
     version = version or VERSIONS["attention_cached"]
-    aligned = hs % 4 or all(address_of(array) % 16 == 0 for array in (cache, qkv))
-    if version == 2 and aligned and (n == 1 or start):
+    if version == 2 and (hs % 4 or aligned(cache, qkv)) and (n == 1 or start):
         _split(out, cache, qkv, NH, start)
         return
     sizes = *(np.int32(size) for size in (B, n, NH, hs)), _on_device(start), np.int32(maxT)

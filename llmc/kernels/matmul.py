@@ -20,7 +20,7 @@ from llmc import cuda
 from llmc.errors import UserError
 from llmc.kernels import ceil_div, cublas, kernel, scratch, tensor_cores, tiling
 from llmc.kernels.bias_backward import bias_backward
-from llmc.kernels.pointwise import THREADS, blocks_at_once
+from llmc.kernels.pointwise import THREADS, aligned, blocks_at_once
 
 VERSIONS = {"matmul_forward": 9, "matmul_gelu_forward": 9, "matmul_backward": 9}
 TENSOR_CORES = dict.fromkeys(VERSIONS, (10, 11))  # for GPUs that have them: exact, and with factors rounded to TF32
@@ -176,8 +176,7 @@ def _word(name, arrays, M, N, K) -> int:
     """Floats that can go together: 4 if every row of the result, a and b begins at a multiple of 16 bytes, else 1."""
     a_runs, b_runs, _ = cublas.PRODUCTS[name]
     rows = (N, K if a_runs else M, K if b_runs else N)
-    addresses = [a.ctypes.data if isinstance(a, np.ndarray) else a.data.ptr for a in arrays]
-    return 4 if all(n % 4 == 0 for n in rows) and all(address % 16 == 0 for address in addresses) else 1
+    return 4 if all(n % 4 == 0 for n in rows) and aligned(*arrays) else 1
 
 
 @lru_cache

@@ -2,6 +2,8 @@
 
 from functools import lru_cache
 
+import numpy as np
+
 from llmc import cuda
 from llmc.errors import UserError
 from llmc.kernels import ceil_div
@@ -40,4 +42,9 @@ def multiprocessors(kind) -> int:
 
 def aligned(*arrays) -> bool:
     """Whether all of them begin at multiples of 16 bytes, as 128-bit accesses need it."""
-    return all((a.ctypes.data if cuda.device() == "emulator" else a.data.ptr) % 16 == 0 for a in arrays)
+    return all(address_of(array) % 16 == 0 for array in arrays)
+
+
+def address_of(array) -> int:
+    """Where an array begins in memory, NumPy's or CuPy's."""
+    return array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr

@@ -98,9 +98,11 @@ def _recorded(launches):
     cuda.synchronize()
     with stream:
         stream.begin_capture()
-        for launch in launches:
-            launch()
-        graph = stream.end_capture()
+        try:
+            for launch in launches:
+                launch()
+        finally:  # also after an error: nothing else could run
+            graph = stream.end_capture()
     return graph.launch  # on the current stream
 
 
