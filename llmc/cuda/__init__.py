@@ -105,6 +105,9 @@ def asnumpy(array) -> np.ndarray:
     return array.get() if type(array).__module__.split(".")[0] == "cupy" else np.asarray(array)
 
 
+_under_way = []  # (event, array): what the GPU has yet to write to; a caller may drop it, and its memory be reused
+
+
 def asnumpy_later(array):
     """A function that returns the array's present numbers on the host; only a call of that function waits for them.
 
@@ -119,6 +122,8 @@ def asnumpy_later(array):
     copy = cupyx.empty_pinned(array.shape, array.dtype)
     array.get(out=copy, blocking=False)
     done = cupy.cuda.get_current_stream().record()
+    _under_way[:] = [each for each in _under_way if not each[0].done]
+    _under_way.append((done, copy))
 
     def wait():
         done.synchronize()

@@ -94,6 +94,18 @@ def test_a_run_as_graphs_has_the_bits_of_one_without(graphs, way):
 
 
 @on_gpu
+def test_a_copy_that_is_dropped_keeps_its_memory():
+    """Else the next tokens would wait in that memory on their way to the GPU, and be overwritten there."""
+    work, tokens = cuda.xp.ones((4096, 4096), np.float32), np.arange(4096, dtype=np.int32)
+    cuda.asarray(tokens)  # makes room for tokens of this size
+    for _ in range(20):
+        work = work @ work * np.float32(2**-12)  # (4096, 4096)   keeps the GPU busy
+    cuda.asnumpy_later(work[0].view(np.int32))
+    there = cuda.asarray(tokens)
+    np.testing.assert_array_equal(cuda.asnumpy(there), tokens)
+
+
+@on_gpu
 def test_graphs_survive_that_scratch_memory_moves(graphs):
     graphs(True)
     model, other = small_model(), small_model()
