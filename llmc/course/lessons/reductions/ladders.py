@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from llmc.kernels import attention, matmul
+
 TABLE = Path("reference/h200_kernels.json")  # in the lessons' folder: what `llmc bench --kernels --json` measured
 MULTIPROCESSORS, PLACES = 132, 64  # of an H200: its multiprocessors, and the warps that each of them can hold
 BLOCKS = 32  # that a multiprocessor can hold
@@ -107,6 +109,17 @@ def stored_times(name, path=TABLE) -> Times | None:
     us, gb_s = ({v: row[key] for v, row in version.items()} for key in ("us", "gb_s"))
     limit = found[-1]["gb_s"] / found[-1]["share"]
     return Times(us, gb_s, limit, f"reference: NVIDIA H200, {found[-1]['shape']}")
+
+
+def without_tensor_cores(rows) -> list[dict]:
+    """The rows of versions that multiply with ordinary arithmetic: tensor cores have a roof of their own."""
+    names = {
+        f"{function}_v{v}"
+        for layer in (attention, matmul)
+        for function, both in layer.TENSOR_CORES.items()
+        for v in both
+    }
+    return [row for row in rows if row["kernel"] not in names]
 
 
 def gpu_times(launches, nbytes, copy) -> Times:
