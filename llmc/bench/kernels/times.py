@@ -1,6 +1,6 @@
 """How long a launch takes on a GPU, by the GPU's own clock, compared with the best that this GPU can do."""
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from statistics import median
 from time import perf_counter
@@ -101,8 +101,11 @@ def _recorded(launches):
         try:
             for launch in launches:
                 launch()
-        finally:  # also after an error: nothing else could run
-            graph = stream.end_capture()
+        except Exception:
+            with suppress(cuda.xp.cuda.runtime.CUDARuntimeError):
+                stream.end_capture()  # else nothing could run after this
+            raise
+        graph = stream.end_capture()
     return graph.launch  # on the current stream
 
 

@@ -252,6 +252,8 @@ def test_a_tile_that_cannot_work_is_refused_in_a_sentence(changes, words):
 
 
 def test_the_tuner_checks_and_shows_a_table(monkeypatch):
+    if cuda.device() == "gpu":  # a launch that is checked cannot be recorded, and what is timed is
+        monkeypatch.setenv("LLMC_CHECK", "0")
     rows = tuning.tune("matmul_backward_input", 40, 68, 36, [TILES[0], SMALL], parts=(1, 2))
     assert all(row["right"] for row in rows) and "WRONG" not in tuning.table(rows)
     lines = tuning.table(rows).splitlines()
