@@ -111,7 +111,7 @@ def _recorded(launches):
 
 @lru_cache(maxsize=1)
 def limits() -> dict:
-    """{"copy_gb_s": bytes that a large copy reads and writes, "sgemm_tflop_s": the library's in float32, TF32 off}."""
+    """{"copy_gb_s": bytes that a large copy reads and writes, "sgemm_tflop_s": a large product, by what is chosen}."""
     return {"copy_gb_s": 8 * COPIED / _copy() / 1e3, "sgemm_tflop_s": 2 * PRODUCT**3 / _product() / 1e6}
 
 
