@@ -4,6 +4,9 @@ import ast
 
 from llmc.course.mutants.places import quoted, with_fields
 
+INDICES = {"flatnonzero", "searchsorted", "argmax", "argmin", "argsort", "arange", "len"}
+TUPLES = {"nonzero", "where"}  # of indices, one array for each axis
+
 OTHER_FUNCTION = {
     "mean": ["sum"],
     "sum": ["mean", "max"],
@@ -41,6 +44,8 @@ def call(place):
         yield 1, f"with {other} in place of {name} in {quoted(node)}", with_fields(node, func=changed)
     method = isinstance(function, ast.Attribute) and getattr(function.value, "id", "") not in ("np", "math", "numba")
     inner = function.value if method else next(iter(node.args), None)
+    if name in INDICES:
+        yield from _one_off(node)
     if name in ("range", "enumerate", "zip", "len", "slice"):
         yield from _range(place, name)
     elif inner is not None and not isinstance(inner, ast.Starred):
@@ -61,6 +66,19 @@ def call(place):
         yield 3, swapped + f" in {quoted(node)}", with_fields(node, args=args)
 
 
+def index(place):
+    """One more or one less than `np.nonzero(x)[0]`."""
+    call = place.node.value if isinstance(place.node, ast.Subscript) else None
+    if isinstance(call, ast.Call) and getattr(call.func, "attr", "") in TUPLES and len(call.args) == 1:
+        yield from _one_off(place.node)
+
+
+def _one_off(node):
+    """It comes before "without the call", which may be right by chance: indices are small whole numbers."""
+    yield 1, f"with 1 added to {quoted(node)}", ast.BinOp(node, ast.Add(), ast.Constant(1))
+    yield 1, f"with 1 subtracted from {quoted(node)}", ast.BinOp(node, ast.Sub(), ast.Constant(1))
+
+
 def _in_columns(node):
     """x.reshape(…) that fills column by column."""
     return with_fields(node, keywords=[*node.keywords, ast.keyword("order", ast.Constant("F"))])
@@ -79,7 +97,7 @@ def _range(place, name):
             for step, word in ((ast.Add(), "+ 1"), (ast.Sub(), "- 1")):
                 args = [*node.args]
                 args[k] = ast.BinOp(bound, step, ast.Constant(1))
-                yield 2, f"with {quoted(bound)} {word} in {quoted(node)}", with_fields(node, args=args)
+                yield 1, f"with {quoted(bound)} {word} in {quoted(node)}", with_fields(node, args=args)
         if len(node.args) == 3:
             backwards = ast.Call(ast.Name("reversed", ast.Load()), [node], [])
             yield 1, f"with {quoted(node)} in the other direction", backwards

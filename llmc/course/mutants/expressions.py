@@ -22,6 +22,7 @@ def changed(place: Place, names):
         ast.IfExp: operators.choice,
         ast.Call: calls.call,
         ast.Attribute: calls.attribute,
+        ast.Subscript: calls.index,
         ast.Constant: numbers.constant,
         ast.Slice: numbers.slice_,
         ast.Tuple: _order,
