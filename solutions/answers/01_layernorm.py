@@ -468,7 +468,7 @@ def accumulate_overwrites(dx, dw, db, dout, x, w, mean, rstd):
     dx[...], dw[...], db[...] = _gradients(dout, x, w, mean, rstd)
 
 
-@wrong("layernorm_backward_accumulate", says="db was never written")
+@wrong("layernorm_backward_accumulate", says="`db = db + gb` gives the name `db` to a new array")
 def accumulate_rebinds_names(dx, dw, db, dout, x, w, mean, rstd):
     gx, gw, gb = _gradients(dout, x, w, mean, rstd)
     dx = dx + gx
@@ -485,7 +485,7 @@ def accumulate_overwrites_dx_alone(dx, dw, db, dout, x, w, mean, rstd):
     db += gb
 
 
-@wrong("layernorm_backward_accumulate", says="dx was never written")
+@wrong("layernorm_backward_accumulate", says="leaves the caller's array alone: write into that one, with `dx += …`")
 def accumulate_assigns_dx(dx, dw, db, dout, x, w, mean, rstd):
     gx, gw, gb = _gradients(dout, x, w, mean, rstd)
     dw += gw

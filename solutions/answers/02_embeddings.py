@@ -662,6 +662,50 @@ def one_hot_columns_reshaped(tokens, V, dtype=np.float32):
     return columns.reshape(B, T, V)
 
 
+@wrong("fast_encoder_backward", says="the rows go position by position, (T, B), the tokens sequence")
+def fast_with_rows_position_by_position(dwte, dwpe, dout, tokens):
+    B, T, C = dout.shape
+    by_position = dout.swapaxes(0, 1)
+    dwpe[:T] += by_position.sum(axis=1)
+    np.add.at(dwte, tokens.ravel(), by_position.reshape(T * B, C))
+
+
+@wrong("fast_encoder_backward", says="the tokens go position by position, (T, B), the rows sequence")
+def fast_with_tokens_position_by_position(dwte, dwpe, dout, tokens):
+    B, T, C = dout.shape
+    dwpe[:T] += dout.sum(axis=0)
+    np.add.at(dwte, tokens.T.ravel(), dout.reshape(B * T, C))
+
+
+@wrong("fast_encoder_backward", says="right dwte with 1 added to `np.flatnonzero(np.diff(ordered))`")
+def fast_with_runs_that_begin_one_too_early(dwte, dwpe, dout, tokens):
+    B, T, C = dout.shape
+    dwpe[:T] += dout.sum(axis=0)
+    order = np.argsort(tokens.ravel(), kind="stable")
+    ordered, rows = tokens.ravel()[order], dout.reshape(B * T, C)[order]
+    borders = np.flatnonzero(np.diff(ordered))
+    edges = [0, *borders, len(ordered)]
+    for start, end in zip(edges, edges[1:]):
+        dwte[ordered[end - 1]] += rows[start:end].sum(axis=0)
+
+
+_orders = {}
+
+
+@wrong("fast_encoder_backward", says="gives the right dwte without the condition `(B, T) not in _orders`")
+def fast_with_an_order_kept_by_shape(dwte, dwpe, dout, tokens):
+    B, T, C = dout.shape
+    if (B, T) not in _orders:
+        order = np.argsort(tokens.reshape(-1), kind="stable")
+        unique, starts = np.unique(tokens.reshape(-1)[order], return_index=True)
+        _orders[B, T] = order, unique, np.append(starts, B * T)
+    order, unique, edges = _orders[B, T]
+    rows = dout.reshape(-1, C)
+    dwpe[:T] += dout.sum(axis=0)
+    for i, token in enumerate(unique):
+        dwte[token] += rows[order[edges[i] : edges[i + 1]]].sum(axis=0)
+
+
 @wrong("fast_encoder_backward", says="a race")
 def fast_with_threads_that_share_rows(dwte, dwpe, dout, tokens):
     threads_that_share_rows(dwte, dwpe, dout, tokens)

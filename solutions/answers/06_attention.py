@@ -73,6 +73,16 @@ def scores_mask_the_diagonal(q, k):
     return np.where(np.triu(np.ones((T, T), bool)), -np.inf, q @ k.T / hs**0.5)
 
 
+@wrong("attention_scores", says="its diagonal masked too, from row 1 on: a token may look at itself")
+def scores_see_themselves_in_row_0_only(q, k):
+    T, hs = q.shape
+    scores = np.full((T, T), -np.inf)
+    scores[0, 0] = q[0] @ k[0] / hs**0.5
+    for t in range(1, T):
+        scores[t, :t] = k[:t] @ q[t] / hs**0.5
+    return scores
+
+
 @wrong("attention_scores", says="lets each token see the next one")
 def scores_leak(q, k):
     T, hs = q.shape
@@ -207,6 +217,16 @@ def forward_scales_with_c(qkv, NH):
 def forward_forgets_the_mask(qkv, NH):
     q, k, v = _split(qkv, 3, NH)
     p = _softmax(q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5)
+    return _merge(p @ v), p
+
+
+@wrong("attention_forward", says="with each token's own key masked too, except for the first's")
+def forward_looks_at_earlier_tokens_only(qkv, NH):
+    q, k, v = _split(qkv, 3, NH)
+    p = np.zeros((*q.shape[:3], q.shape[2]), qkv.dtype)
+    for t in range(q.shape[2]):
+        n = max(t, 1)
+        p[:, :, t, :n] = _softmax((k[:, :, :n] @ q[:, :, t, :, None])[..., 0] / q.shape[-1] ** 0.5)
     return _merge(p @ v), p
 
 

@@ -22,6 +22,7 @@ from llmc.course.checks.explain import WrongAnswer, describe, describe_result
 from llmc.course.checks.inputs import awkward, guarded, read_only
 from llmc.course.checks.isolation import without_llmc
 from llmc.course.checks.protection import Protected
+from llmc.course.checks.rehearsal import rehearsed
 from llmc.course.learner import journal
 from llmc.course.own_names import learners_names, names_of
 
@@ -37,7 +38,7 @@ class check:
         self.name = name
         self.rng = np.random.default_rng(_seed)
         self.calls = []  # (text of the call, result or None) of each c.call, for the explanation
-        self._evidence = Evidence(name)
+        self._evidence = Evidence(name, self._rehearsed)
         self._buffers = []
         self._writable = set()  # ids of the functions that cannot take read-only arrays
         self._kept = []  # (array that was returned, copy of it)
@@ -120,6 +121,10 @@ class check:
     def takes_read_only(self, function) -> bool:
         """Does the function take read-only arrays, as far as its calls have shown? Others would compile it again."""
         return id(function) not in self._writable
+
+    def _rehearsed(self, solution):
+        """Calls of the function `solution` that this check would make, a few more than it has made."""
+        return rehearsed(self._cell, self.name, solution, len(self.calls))
 
     def _protect(self, argument):
         """A buffer itself; a read-only copy of any other array."""

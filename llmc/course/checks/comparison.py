@@ -12,7 +12,7 @@ from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.checks.heatmap import picture
 from llmc.course.checks.narrow import narrowed
 from llmc.course.checks.nonfinite import why_not_finite
-from llmc.course.checks.signatures import BUFFERS, EXACT, PATTERNS, Case, diagnose, same
+from llmc.course.checks.signatures import BUFFERS, EXACT, PATTERNS, Case, diagnose, never_written, same
 from llmc.course.checks.sums import wrong_sum
 
 TOLERANCE = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2}  # relative to the largest expected entry
@@ -76,7 +76,7 @@ def _diagnosis(case, got, expected, start, summed) -> list[str]:
     sentence = wrong_sum(case.name, case.got, expected, summed) if summed is not None else None
     sentence = sentence or diagnose(case, BUFFERS)
     if sentence:
-        return [_stopped(sentence), *(f"In this call {name} is None." for name in evidence.absent())]
+        return [_stopped(sentence), *_why_unwritten(case, got, sentence)]
     kept = evidence.kept(case.name, got, expected, start)
     if kept:
         return [_stopped(kept)]
@@ -86,6 +86,12 @@ def _diagnosis(case, got, expected, start, summed) -> list[str]:
         return _explained_by(case.name, found, sentence)
     sentence = sentence or diagnose(case, PATTERNS)
     return [_stopped(sentence)] if sentence else [f"{case.name} has wrong values.", *narrowed(case)]
+
+
+def _why_unwritten(case, got, sentence):
+    """Sentences after that about a buffer: where its name was given to another array, and what was None."""
+    renamed = evidence.renamed(got, case.adds) if sentence == never_written(case) else None
+    return [*([renamed] if renamed else []), *(f"In this call {name} is None." for name in evidence.absent())]
 
 
 def _explained_by(name, found, sentence) -> list[str]:

@@ -2,10 +2,12 @@
 
 from collections import deque
 
-from llmc.course.mutants.kept import kept_between
+import numpy as np
+
+from llmc.course.checks.rebound import rebound
+from llmc.course.mutants.kept import kept_between, remembered
 from llmc.course.mutants.recognise import place_of, recognised
-from llmc.course.mutants.remembered import remembered
-from llmc.course.mutants.replay import Replay, outputs_of
+from llmc.course.mutants.replay import Replay, arrays_in, outputs_of
 from llmc.course.mutants.search import Found
 from llmc.course.mutants.solution import solution_of
 from llmc.course.own_names import learners_names
@@ -18,8 +20,9 @@ _explaining = True
 class Evidence:
     """The calls of one check. `found` for the running one says which change explains a wrong array."""
 
-    def __init__(self, exercise):
-        self.exercise = exercise
+    def __init__(self, exercise, rehearsed=lambda solution: []):
+        """rehearsed: makes calls of a solution, on other numbers than the check's."""
+        self.exercise, self.rehearsed = exercise, rehearsed
         self.function = None  # the learner's, as it was called last
         self.replays = deque(maxlen=CALLS)
 
@@ -36,6 +39,9 @@ class Evidence:
     def before(self, function, arguments, options):
         """The copy of a call that is about to be made; None where it cannot be made again."""
         self.function = function
+        given = {id(array) for array in arrays_in((arguments, options))}
+        for earlier in self.replays:  # a buffer that is written again: keep what it holds now
+            earlier.outputs = [np.copy(each) if id(each) in given else each for each in earlier.outputs]
         return Replay.of(arguments, options)
 
     def after(self, replay, result, arguments, options):
@@ -60,13 +66,12 @@ def is_explaining() -> bool:
 def found(got, expected, start) -> Found | None:
     """The change of the solution, or of the learner's function, that explains `got` in place of start + expected.
 
-
     None outside of a check, and when no small change does.
     """
     if not (_open and _explaining):
         return None
     running = _open[-1]
-    return recognised(running.solution(), running.function, running.replays, got, expected, start)
+    return recognised(running.solution(), running.function, running.replays, got, expected, start, running.rehearsed)
 
 
 def absent() -> list[str]:
@@ -76,6 +81,14 @@ def absent() -> list[str]:
         return []
     *earlier, last = (replay.named(_open[-1].function) for replay in replays)
     return [name for name, value in last.items() if value is None and any(e.get(name) is not None for e in earlier)]
+
+
+def renamed(got, adds) -> str | None:
+    """A sentence if the learner's function gives the name of the buffer `got` to a new array; else None."""
+    running = _open[-1] if _open else None
+    if running is None or not running.replays or not isinstance(got, np.ndarray):
+        return None
+    return rebound(running.function, running.replays[-1], got, adds)
 
 
 def place(got) -> int | None:

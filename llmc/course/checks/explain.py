@@ -35,7 +35,7 @@ class WrongAnswer(AssertionError):
         self._shown = False
 
     def __str__(self):
-        return self.message if self.picture is None else f"{self.message}\n{self.picture.text()}"
+        return "\n".join(filter(None, [self.message, self.picture and self.picture.text()]))
 
     def _render_traceback_(self, *unused):
         """What IPython shows instead of a traceback: the exercise's name; the message follows as HTML, with links."""

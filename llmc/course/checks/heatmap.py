@@ -1,6 +1,6 @@
 """Where is an array wrong? A small picture below the numbers: HTML in a notebook, · and ✗ as text elsewhere.
 
-There is none when it would show nothing new: when every entry is wrong, or only one.
+There is none when it would show nothing new: when something is wrong everywhere, or only one entry is.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,10 @@ VERMILLION = "213,94,0"  # of the course's palette; transparent, so that both th
 
 @dataclass
 class Picture:
-    """error (rows, columns): 0 where right, else |got - expected| divided by the largest such error."""
+    """error (rows, columns): 0 where right, else |got - expected| divided by the largest such error.
+
+    Text has fewer blocks than HTML, and no lines at all if each of them holds something wrong.
+    """
 
     title: str
     error: np.ndarray
@@ -26,6 +29,8 @@ class Picture:
     def text(self) -> str:
         """The title, and a line of · and ✗ for each row."""
         blocks, many = _blocks(self.error, TEXT_ROWS, COLUMNS)
+        if blocks.all():
+            return ""
         grid = ["    " + " ".join(WRONG if cell else RIGHT for cell in row) for row in blocks > 0]
         return "\n".join([f"{self.title} ({RIGHT} right, {WRONG} wrong{many}):", *grid])
 
@@ -59,6 +64,8 @@ def picture(name, got, expected, wrong) -> Picture | None:
     shape = error.shape
     rows = int(np.prod(shape[:-1], dtype=int))
     error = error.reshape(rows, shape[-1])
+    if _blocks(error, ROWS, COLUMNS)[0].all():
+        return None
     return Picture(f"Where {name} is wrong: {_axes(wrong.ndim, dropped, shape)}", error)
 
 

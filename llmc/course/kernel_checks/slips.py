@@ -105,9 +105,9 @@ def _turns(node):
     after = ast.BinOp(start, ast.Add(), step)
     whole = ast.BinOp(ast.BinOp(stop, ast.FloorDiv(), step), ast.Mult(), step)
     first = ast.Call(ast.Name("fminf", ast.Load()), [after, stop], [])
-    yield 1, f"with the first turn of {quoted(node)} alone", with_fields(node, args=[start, first, step])
-    yield 1, f"without the first turn of {quoted(node)}", with_fields(node, args=[after, stop, step])
-    yield 1, f"without the last, partial turn of {quoted(node)}", with_fields(node, args=[start, whole, step])
+    yield 0, f"with the first turn of {quoted(node)} alone", with_fields(node, args=[start, first, step])
+    yield 0, f"without the first turn of {quoted(node)}", with_fields(node, args=[after, stop, step])
+    yield 0, f"without the last, partial turn of {quoted(node)}", with_fields(node, args=[start, whole, step])
     if not isinstance(start, ast.Constant):
         first = ast.Compare(start, [ast.Eq()], [ast.Constant(0)])
         alone = with_fields(node, args=[start, ast.IfExp(first, stop, ast.Constant(0)), step])

@@ -193,6 +193,8 @@ def _wrong_dwte(dout, tokens, V, right):
     cut, last = right.copy(), np.argsort(flat, kind="stable")[-1]  # (V, C), its place
     cut[flat[last]] -= rows[last]
     in_a_sequence = sum(_last(dout[b : b + 1], tokens[b : b + 1], V) for b in range(len(tokens)))  # (V, C)
+    by_position = backward(dout.swapaxes(0, 1).reshape(dout.shape), tokens, len(right), 1 + tokens.shape[1]).dwte
+    tokens_by_position = backward(dout, tokens.T.reshape(tokens.shape), len(right), 1 + tokens.shape[1]).dwte
     between = sum(_last(dout[:, t : t + 1], tokens[:, t : t + 1], V) for t in range(tokens.shape[1]))  # (V, C)
     return {
         "the last row of dout for each token: the other rows of a repeated token are lost": (
@@ -205,6 +207,10 @@ def _wrong_dwte(dout, tokens, V, right):
             between,
             BUG,
         ),
+        "the reference with dout's rows matched to the wrong tokens: the rows go position by position, (T, B), the "
+        "tokens sequence by sequence, (B, T)": (by_position, TOKENS),
+        "the reference with dout's rows matched to the wrong tokens: the tokens go position by position, (T, B), the "
+        "rows sequence by sequence, (B, T)": (tokens_by_position, TOKENS),
         "the mean over the occurrences of each token: it should be their sum": (right / np.maximum(counts, 1), TOKENS),
         "how often each token occurs: dout itself is missing": (counts + 0 * right, TOKENS),
         "sums of runs that begin at np.unique's first places, but the tokens were not sorted": (unsorted, SORTING),

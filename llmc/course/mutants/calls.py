@@ -50,7 +50,7 @@ def call(place):
         yield from _range(place, name)
     elif inner is not None and not isinstance(inner, ast.Starred):
         if name == "reshape":
-            yield 3, f'with order="F" in {quoted(node)}', _in_columns(node)
+            yield 3, f'with order="F", where the first axis runs fastest, in {quoted(node)}', _in_columns(node)
         if name in ("transpose", "swapaxes"):
             yield 2, f"with a reshape in place of the transpose in {quoted(node)}", _reshaped(node)
         yield 2, f"without {name} in {quoted(node)}", inner

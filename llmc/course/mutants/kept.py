@@ -1,12 +1,16 @@
 """Does a wrong array come from what a function keeps between calls, or from inputs that it rounded?
 
-As in `recognise.py`, the numbers are the evidence: the solution runs on the failing call with one argument of an
-earlier call of the same shapes, or with rounded arguments, and its error must be the learner's, number by number.
+Sums may never be cleared, results be kept by shape. As in `recognise.py`, the numbers are the evidence: the solution
+runs on the failing call with one argument of an earlier call of the same shapes, or with rounded arguments, and its
+error must be the learner's, number by number. Where that shows nothing, the learner's own function makes the same call
+again (`remembered`).
 """
 
 import inspect
+import io
 import time
 import warnings
+from contextlib import redirect_stdout
 
 import numpy as np
 
@@ -15,6 +19,7 @@ from llmc.course.mutants.replay import Replay, arrays_in
 
 SHARE = 1e-3  # of the error that may remain unexplained; float16's rounding is as far above float32's
 FEW = 3  # entries of an array that a try may equal by chance
+MANY = 4  # entries that two arrays hardly share by chance
 EARLIER = "of an earlier call: what does your function keep from one call to the next?"
 BEFORE = "plus those of the {}before: what your function keeps from one call to the next must start from nothing"
 ROUNDED = "when its inputs are rounded to {}"
@@ -27,7 +32,7 @@ def kept_between(solution, replays, got, expected, start=0.0) -> str | None:
     """
     if solution is None or not solution.of_arrays or np.shape(got) != np.shape(expected):
         return None
-    deadline = time.thread_time() + solution.seconds
+    deadline = time.process_time() + solution.seconds
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for k in reversed(range(len(replays))):
@@ -116,3 +121,36 @@ def _brain(array):
     bits = array.view(np.uint32)
     bits = bits + 0x7FFF + (bits >> 16 & 1)
     return (bits & 0xFFFF0000).astype(np.uint32).view(np.float32).reshape(array.shape)
+
+
+def remembered(function, replays, got) -> str | None:
+    """ "is what an earlier call gave, …": words that go on from an array's name; None if nothing remains.
+
+    replays: the check's last calls, the wrong one last. got: the array that it gave.
+    """
+    if not replays or not isinstance(got, np.ndarray) or got.size < MANY or np.ptp(got) == 0:
+        return None
+    *earlier, last = replays
+    for replay in reversed(earlier):
+        if any(_same(got, old) and not np.may_share_memory(got, old) for old in replay.outputs):
+            return "is what an earlier call gave, for other numbers: is a result kept, by its shape perhaps?"
+    k = next((k for k, mine in enumerate(last.outputs) if _same(got, mine)), None)
+    if k is None:
+        return None
+    try:
+        with np.errstate(all="ignore"), redirect_stdout(io.StringIO()):
+            again = np.asarray(last.run(function)[k], np.float64)
+    except Exception:  # what it says then is no part of this message
+        return None
+    if again.shape == got.shape and not np.allclose(again, got, rtol=1e-3, atol=1e-3 * np.abs(got).max()):
+        cause = "does something remain from one call to the next, or does chance play a part?"
+        return f"has other values when the same call is made again: {cause}"
+    return None
+
+
+def _same(array, other) -> bool:
+    """Are they equal where `other` is finite? A check may have replaced the rest, as the -inf of a mask."""
+    if np.shape(array) != np.shape(other):
+        return False
+    finite = np.isfinite(other)
+    return finite.sum() >= MANY and np.array_equal(array[finite], np.asarray(other)[finite])

@@ -1,5 +1,6 @@
 """Where in the outputs of a call lies what a check compared: the same place can be taken from every other call."""
 
+import math
 import time
 from dataclasses import dataclass
 
@@ -20,6 +21,13 @@ class Pick:
         """Could it be picked from these outputs?"""
         return self.k < len(outputs) and np.shape(outputs[self.k]) == self.shape
 
+    def anywhere(self, outputs):
+        """The same of a call on other shapes: None, unless what the check compared was a whole output."""
+        if self.fits(outputs):
+            return self(outputs)
+        whole = self.index.size == math.prod(self.shape) and self.k < len(outputs)
+        return np.asarray(outputs[self.k], np.float64) if whole else None
+
     def __call__(self, outputs):
         if not self.fits(outputs):
             raise ValueError("another shape")
@@ -29,7 +37,7 @@ class Pick:
 def where(replay, solution, got, expected, start) -> Pick | None:
     """Where in a call's outputs lies what the check compared? None if this call did not make it."""
     try:
-        outputs = replay.run(solution.function(time.thread_time() + solution.seconds))
+        outputs = replay.run(solution.function(time.process_time() + solution.seconds))
     except Exception:  # it is too slow without Numba, or needs what only the whole notebook makes
         return None
     for k, mine in enumerate(replay.outputs or ()):

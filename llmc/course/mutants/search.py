@@ -1,6 +1,7 @@
 """The search for the change, of the solution or of the learner's function, that explains one wrong array."""
 
 import time
+from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,6 +18,8 @@ from llmc.course.own_names import learners_names
 
 SHARE = {"float64": 1e-6, "float32": 1e-3}  # of the error that may remain unexplained
 FEW = 4  # wrong entries; fewer of them in float32 can agree with a mutant by chance
+MOST = 0.1  # of the error in a call on other numbers, where there may be further mistakes, that a change may leave
+SECONDS = 6.0  # of processor time that a whole search may take
 
 
 @dataclass(frozen=True)
@@ -32,11 +35,11 @@ class Found:
 
 def first_mutant(solution, fits, likely=lambda words: True) -> str | None:
     """Words of the first mutant, of those with likely(words), that fits(its function); two mistakes come last."""
-    end = time.thread_time() + solution.seconds
+    end = time.process_time() + solution.seconds
     for several in (mutants, pairs):
         with closing(several(solution.tree, solution.more)) as changes:
             for words in changes:
-                if time.thread_time() > end:
+                if time.process_time() > end:
                     return None
                 with suppress(Exception):  # most mutants stop with one
                     if likely(words) and fits(solution.function(end)):
@@ -54,10 +57,14 @@ class Search:
     pick: Pick
     got: np.ndarray
     target: np.ndarray
+    rehearsed: Callable  # makes calls of the solution on other numbers
     rights: dict = field(default_factory=dict)
 
     def explanation(self, function) -> Found | None:
         """Single changes first, of the solution, then of the learner's function; two mistakes come last."""
+        self.deadline = time.process_time() + SECONDS
+        self.function = function
+        self.whole = self.solution.function(self.deadline)
         self.rights = self._rights()  # while the solution is whole
         found = self._in_the_solution(mutants) or (
             self.solution.of_arrays and self._in_the_solution(lambda tree, more: arrays(tree))
@@ -82,19 +89,28 @@ class Search:
         """Does the changed solution also give what the learner's function gave in the check's other calls?"""
         others = [replay for replay in self.replays if replay is not self.replay and id(replay) in self.rights]
         try:
-            return all(self._alike_in(replay) for replay in others)
+            alike = all(self._alike_in(replay) for replay in others)
         except Exception:  # it stops there, and the learner's did not
             return False
+        return alike and all(self._alike_afresh(replay) for replay in self.fresh)
 
-    def _alike_in(self, replay) -> bool:
+    def _alike_in(self, replay, share=0.01) -> bool:
         """Is this array of the changed solution nearer to the learner's than the error, where either is wrong?"""
         outputs = replay.run(self.solution.function(self._end())), self.rights[id(replay)], replay.outputs
         if not all(self.pick.fits(each) for each in outputs):
             return True
         array, right, theirs = map(self.pick, outputs)
         error = max(np.abs(array - right).max(), np.abs(theirs - right).max())
-        rounding = 100 * ROUNDING[self.dtype] * np.abs(right).max()
-        return not np.abs(array - theirs).max() > 0.01 * error + rounding
+        return not np.abs(array - theirs).max() > share * error + self._rounding(replay, right)
+
+    def _alike_afresh(self, replay) -> bool:
+        """The same for a call on other numbers, where a second mistake may add to the error."""
+        with suppress(Exception):  # such a mistake cannot be made there: there is one sequence only, perhaps
+            return self._alike_in(replay, MOST)
+        return True
+
+    def _rounding(self, replay, right) -> float:
+        return 100 * ROUNDING[dtype_of(replay)] * np.abs(right).max(initial=0.0)
 
     def _rights(self) -> dict:
         """{id of a call: what the solution gives in it}; without those where it stops."""
@@ -105,8 +121,8 @@ class Search:
         return found
 
     def _end(self) -> float:
-        """When a part of the search that begins now ends, as time.thread_time()."""
-        return time.thread_time() + self.solution.seconds
+        """When a part of the search that begins now ends, as time.process_time()."""
+        return min(time.process_time() + self.solution.seconds, self.deadline)
 
     def _in_the_answer(self, answer):
         """The first change of the learner's function that makes this array right, and no other one wrong."""
@@ -121,7 +137,7 @@ class Search:
         """(words, array) of every change of a program that still gives an array of the right shape."""
         with closing(several(program.tree, program.more)) as changes:  # which makes the tree whole again
             for words in changes:
-                if time.thread_time() > end:
+                if time.process_time() > end:
                     return
                 try:
                     array = self.pick(self.replay.run(program.function(end)))
@@ -141,12 +157,21 @@ class Search:
     def _right_everywhere(self, answer, end) -> bool:
         """Does the changed function mend this array in every call, and spoil no other one that was right?"""
         try:
-            return all(self._right_in(replay, answer, end) for replay in self.replays)
+            mends = all(self._right_in(replay, answer, end) for replay in self.replays)
+            return mends and all(self._nearer_in(replay, answer, end) for replay in self.fresh)
         except Exception:  # it stops in another call, or gives something that is no number
             return False
 
+    def _nearer_in(self, replay, answer, end) -> bool:
+        """Is nearly all of the error of this array gone in a call on other numbers, and maybe of another shape?"""
+        new = replay.run(answer.function(end))
+        new, right, old = map(self.pick.anywhere, (new, self.rights[id(replay)], replay.outputs))
+        if right is None or not new.shape == right.shape == old.shape:
+            return right is None
+        return not np.abs(new - right).max() > MOST * np.abs(old - right).max() + self._rounding(replay, right)
+
     def _right_in(self, replay, answer, end) -> bool:
-        right, new = (replay.run(program.function(end)) for program in (self.solution, answer))
+        right, new = replay.run(self.whole), replay.run(answer.function(end))
         if self.pick.fits(right) and not self._alike(self.pick(new), self.pick(right)):
             return False
         return all(self._alike(now, it) for old, now, it in zip(replay.outputs, new, right) if self._alike(old, it))
@@ -179,6 +204,17 @@ class Search:
         return self.unwritten is None or not np.array_equal(array, self.unwritten)
 
     @cached_property
+    def fresh(self) -> list:
+        """Calls on numbers that the check has not used, and what the learner's function gives there."""
+        found = []
+        with learners_names():
+            for replay in self.rehearsed(self.whole):
+                with suppress(Exception):  # the learner's function stops there
+                    self.rights[id(replay)], replay.outputs = replay.run(self.whole), replay.run(self.function)
+                    found.append(replay)
+        return [replay for replay in found if len(replay.outputs) == len(self.replay.outputs)]  # no array is None
+
+    @cached_property
     def unwritten(self):
         """What the array holds if nobody writes it; None where it is not an argument."""
         try:
@@ -188,8 +224,7 @@ class Search:
 
     @property
     def dtype(self) -> str:
-        outputs = self.replay.outputs or ()
-        return "float32" if any(getattr(a, "dtype", None) == np.float32 for a in outputs) else "float64"
+        return dtype_of(self.replay)
 
     def _explains(self, array, got=None) -> bool:
         """Is the error of `got` the error of `array`, except for a small share?"""
@@ -204,3 +239,9 @@ class Search:
         if error.max() <= 20 * rounding or dtype == "float32" and (error > 20 * rounding).sum() < FEW:
             return False
         return np.abs(array - got)[finite].max() <= SHARE[dtype] * error.max() + rounding
+
+
+def dtype_of(replay) -> str:
+    """ "float32" if any output of that call is."""
+    outputs = replay.outputs or ()
+    return "float32" if any(getattr(a, "dtype", None) == np.float32 for a in outputs) else "float64"

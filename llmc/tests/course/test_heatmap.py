@@ -94,3 +94,13 @@ def test_in_a_notebook_it_stands_below_the_message():
     assert told.index("<b>y has wrong values") < told.index("Where y is wrong") and "Traceback" not in told
     assert "y has wrong values" in shown.data["text/plain"]
     assert [output.output_type for output in notebook.cells[1].outputs] == ["execute_result"]
+
+
+def test_none_where_every_block_holds_something_wrong():
+    every_third = caught(*spoilt((60, 300), np.s_[::2, ::3]))
+    assert every_third.picture is None and str(every_third) == every_third.message
+
+
+def test_text_has_larger_blocks_than_html():
+    error = caught(*spoilt((24, 48), np.s_[::2]))
+    assert str(error) == error.message and error.picture.html().count("×</td>") == 12 * 48

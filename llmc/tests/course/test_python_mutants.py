@@ -38,7 +38,13 @@ def returned(expression, parameters="a, b, c, x"):
         ("x.mean(axis=-1)", "with axis -2 in place of axis -1 in `x.mean(axis=-1)`", "x.mean(axis=-2)"),
         ("x.mean(axis=1)", "with n - 1 in place of n in `mean`", "x.sum(axis=1) / (x.shape[1] - 1)"),
         ("np.sum(x, axis=0)", "with the last entry of axis 0 alone in `np.sum(x, axis=0)`", "np.sum(x[-1:], axis=0)"),
-        ("x.reshape(a, b)", 'with order="F" in `x.reshape(a, b)`', "x.reshape(a, b, order='F')"),
+        (
+            "x.reshape(a, b)",
+            'with order="F", where the first axis runs fastest, in `x.reshape(a, b)`',
+            "x.reshape(a, b, order='F')",
+        ),
+        ("np.argsort(a)", "with 1 added to `np.argsort(a)`", "np.argsort(a) + 1"),
+        ("np.nonzero(a)[0]", "with 1 subtracted from `np.nonzero(a)[0]`", "np.nonzero(a)[0] - 1"),
         ("np.sqrt(a)", "without sqrt in `np.sqrt(a)`", "a"),
         ("a if b < c else x", "with `b <= c` in place of `b < c`", "a if b <= c else x"),
         ("x[1:]", "without the beginning of the slice `1:` in `x[1:]`", "x[:]"),
@@ -132,4 +138,10 @@ def test_a_loop_without_end_is_stopped():
 
     code = compile(stoppable(ast.parse("while True:\n    pass")), "<endless>", "exec")
     with pytest.raises(TooLong):
-        exec(code, ticking(time.thread_time() + 0.05))
+        exec(code, ticking(time.process_time() + 0.05))
+
+
+def test_one_off_comes_before_a_call_left_out():
+    words = list(returned("np.flatnonzero(np.diff(a))"))
+    one_off = words.index("with 1 added to `np.flatnonzero(np.diff(a))`")
+    assert one_off < words.index("without diff in `np.diff(a)`")

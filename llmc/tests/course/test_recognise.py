@@ -11,6 +11,7 @@ from llmc.course import check, compare
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.learner import journal
 from llmc.course.lessons import layernorm as lesson
+from llmc.course.mutants import search
 from llmc.course.mutants.arrays import arrays, changed
 from llmc.course.mutants.learners import learners
 
@@ -130,6 +131,57 @@ def test_a_wrong_piece_is_placed_opposite_to_the_right_one():
     term = "Without the term `norm * dnorm.std(axis=-1, keepdims=True)`", "without the term `through_rstd` in"
     factor = "Without the factor `dnorm.std(axis=-1, keepdims=True)`", "without the factor `(dnorm * norm).mean("
     assert any(f"{yours}, your function gives what our solution gives {ours}" in told for yours, ours in (term, factor))
+
+
+CELL = """
+with check("layernorm_backward") as c:
+    for spread in (1.0, 30.0):
+        x, w, dout = spread * c.random(3, 5, 7), c.random(7), c.random(3, 5, 7)
+        out, mean, rstd = lesson.forward(x, w, c.random(7))
+        dx, dw, db = c.call(layernorm_backward, dout, x, w, mean, rstd)
+        compare("dx", dx, lesson.backward(dout, x, w).dx)
+"""
+
+
+def said_by_the_cell(function, of=check):
+    """The message of the cell of a check, which can run again."""
+    names = {"check": of, "compare": compare, "lesson": lesson, "layernorm_backward": function}
+    with pytest.raises(WrongAnswer) as caught:
+        exec(compile(CELL, "<cell>", "exec"), names)
+    return str(caught.value)
+
+
+def right_by_chance(dout, x, w, mean, rstd):
+    """`with_tanh` for rows of little spread, and twice that for others, which only further calls have."""
+    norm, dnorm = (x - mean[..., None]) * rstd[..., None], dout * w
+    through_rstd = np.tanh(norm) * (dnorm * norm).mean(axis=-1, keepdims=True)
+    dx = rstd[..., None] * (dnorm - dnorm.mean(axis=-1, keepdims=True) - through_rstd)
+    if rstd.max() > 0.2:
+        return dx, (dout * norm).sum(axis=(0, 1)), dout.sum(axis=(0, 1))
+    return 2 * dx, (dout * norm).sum(axis=(0, 1)), dout.sum(axis=(0, 1))
+
+
+def test_a_change_must_mend_calls_on_other_numbers_too():
+    assert "Your function gives the right dx without tanh" in said_by_the_cell(with_tanh)
+    assert "without tanh" in said(right_by_chance)
+    assert "without tanh" not in said_by_the_cell(right_by_chance)
+
+
+def test_the_cell_runs_again_in_silence(capsys):
+    names = []
+
+    class Loud(check):
+        def __init__(self, name):
+            names.append(name)
+            super().__init__(name)
+
+    said_by_the_cell(with_tanh, Loud)
+    assert len(names) == 2 and capsys.readouterr().out == ""
+
+
+def test_a_search_ends(monkeypatch):
+    monkeypatch.setattr(search, "SECONDS", 0.0)
+    assert "solution" not in said(with_tanh)
 
 
 def test_one_sequence_for_all():

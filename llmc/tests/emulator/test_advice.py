@@ -96,6 +96,29 @@ __global__ void check_is_wrong(float* out, const float* x, int n) {
     int i = threadIdx.x;
     if (i <= n) out[i] = x[i];  // @wrong-check
 }
+__global__ void checks_something_else(float* out, const float* x, int n) {
+    int i = threadIdx.x + 1;
+    float v = 0.0f;
+    if (n < 1000) {
+        if (v < 1.0f) out[threadIdx.x] = x[i];
+    }
+}
+__global__ void checks_the_column(float* out, const float* x, int n) {
+    int row = threadIdx.x;
+    if (row < n + 1) {  // @row-check
+        float v = x[row];
+        for (int k = 0; k < 2; k++) v += 1.0f;
+        if (v > 0.0f) out[row] = x[row];
+    }
+}
+__global__ void checks_before_the_index(float* out, const float* x, int n) {
+    int t = threadIdx.x;
+    if (t > n) return;  // @early-check
+    if (n < 100) {
+        int i = t * 1;
+        out[i] = x[i];
+    }
+}
 __global__ void traps(int* out, const int* x, int n) {
     if (threadIdx.x == 3) __trap();  // @trap
 }
@@ -252,6 +275,20 @@ def test_no_barrier_is_advised_inside_a_loop_with_rounds_for_each_thread(report)
 def test_a_barrier_of_a_warp_does_not_count_between_warps(report):
     (found,) = report("warp_barrier_between_warps").problems
     assert f"Put `__syncthreads();` between line {at('write')} and line {at('read')}" in found.text
+
+
+def test_a_condition_that_does_not_guard_the_index_is_not_blamed(report):
+    text = report("checks_something_else", arrays=(np.zeros(64, np.float32), np.zeros(64, np.float32))).problems[0].text
+    assert "x[64]" in text and "check on line" not in text and "guard the access with a check" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "mark"), [("checks_the_column", "row-check"), ("checks_before_the_index", "early-check")]
+)
+def test_the_check_of_the_index_is_named_and_not_the_nearest(report, name, mark):
+    arrays = np.zeros(64, np.float32), np.zeros(64, np.float32)
+    text = report(name, 65, arrays=arrays).problems[0].text
+    assert f"There is a check on line {at(mark)}" in text
 
 
 @pytest.mark.parametrize("name", ["check_is_right", "check_of_a_loop"])

@@ -40,6 +40,11 @@ def seen(T):
     return np.arange(T)[:, None] >= np.arange(T)
 
 
+def others_only(T):
+    """(T, T) bool, a mistake: no query looks at its own key, except for the first, which has no other one."""
+    return np.tril(np.ones((T, T), bool), -1) | (np.arange(T) + np.arange(T)[:, None] == 0)
+
+
 def scores(q, k):
     """(T, T) from q, k (T, hs): q · k / √hs, -inf where the key lies in the future."""
     products = np.einsum("ic,jc->ij", q.astype(np.float64), k.astype(np.float64))  # (T, T)
@@ -192,6 +197,8 @@ def _mask_mistake(hidden, got, right):
         return "scores has the past masked instead of the future: row t may look at columns 0 … t"
     if np.array_equal(hidden, np.triu(np.ones_like(right))):
         return "scores has its diagonal masked too: a token may look at itself (and the first has nothing else)"
+    if np.array_equal(hidden, ~others_only(len(got))):
+        return "scores has its diagonal masked too, from row 1 on: a token may look at itself"
     if np.array_equal(hidden, np.triu(np.ones_like(right), 2)):
         return "scores lets each token see the next one: the mask begins one column too late"
     if hidden.any():
@@ -247,6 +254,10 @@ def forward_mistakes(qkv, NH) -> dict:
         "the reference without the causal mask": (softmax(scaled), MASK),
         "the reference with a mask that begins one column too late: each token sees the next": (
             softmax(hide(scaled, np.tril(np.ones((T, T), bool), 1))),
+            MASK,
+        ),
+        "the reference with each token's own key masked too, except for the first's: a token may look at itself": (
+            softmax(hide(scaled, others_only(T))),
             MASK,
         ),
         "the reference with the past masked instead of the future": (softmax(hide(scaled, mask.T)), MASK),

@@ -62,7 +62,7 @@ def integer_overflow(found) -> str:
 def bounds(found) -> str:
     """By the loop or check around the index."""
     numbers = re.search(r"(-?\d+).*?\[(\d+)\]", found.problem.detail)
-    there = check_above(found.raw.code, found.line)
+    there = check_above(found)
     if numbers and there and one_too_many(found, there, int(numbers[2])) and numbers[1] == numbers[2]:
         return f"The check on line {there[0]} lets one too many through: the last index is the length minus 1."
     return (
@@ -73,7 +73,7 @@ def bounds(found) -> str:
 
 def _about_the_check(found) -> str:
     """The index is too large: is there no check, does it let one too many through, or is something else wrong?"""
-    there = check_above(found.raw.code, found.line)
+    there = check_above(found)
     if there is None:
         return (
             "Threads past the end must do nothing: guard the access with a check such as `if (i < n)`, and make sure "

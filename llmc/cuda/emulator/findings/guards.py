@@ -6,21 +6,61 @@ from llmc.cuda.emulator.compiling.text import mask
 from llmc.cuda.emulator.findings.loops import end_of_statement, loop_around
 
 CHECK = re.compile(r"\b(?:if|for|while)\s*\(.*?(<=|>=|<|>)")
+NAME = re.compile(r"[A-Za-z_]\w*(?:\.[xyz])?")  # also threadIdx.x
+ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)\s*[-+*/]?=\s*([^=;][^;]*);")
 FUNCTION = re.compile(r"__global__|__device__")
 VECTORS = re.compile(r"\b[a-z]+[234]\s*\*\s*(?:__restrict__\s+)?(\w+)\s*[=,;)]")  # float4* p
 CONDITION = re.compile(r"(\w+)\s*(?:\+\s*\w+\s*)?<")  # of a loop: the variable that has to stay below something
 
 
-def check_above(code, line) -> tuple[int, str] | None:
-    """(line, comparison) of the nearest check that this line depends on, such as (6, "<"); None without one."""
-    lines = mask(code).splitlines()
-    for number in range(min(line, len(lines)), 0, -1):
-        found = CHECK.search(lines[number - 1])
-        if found and _reaches(lines, number, found.start(), line):
-            return number, found[1]
-        if FUNCTION.search(lines[number - 1]):
-            return None
+def check_above(found) -> tuple[int, str] | None:
+    """(line, comparison) of the check that guards the index on the line of a Finding, such as (6, "<"); None without.
+
+    The nearest one that compares a name of the index, or else one that the index is computed from.
+    """
+    lines = mask(found.raw.code).splitlines()[: found.line]
+    index = _names_in_index(lines[-1]) if lines else set()
+    checks = list(_checks(lines, mask(found.raw.code).splitlines(), found.line))
+    given = {argument.name for argument in found.raw.arguments}  # `n` says nothing: many conditions compare with it
+    for names in (index - given, _computed_from(index, lines) - given):
+        for number, comparison, condition in checks:
+            if names & set(NAME.findall(condition)):
+                return number, comparison
     return None
+
+
+def _checks(above, lines, line):
+    """(line, comparison, condition) of every check in the same function that this line depends on, nearest first."""
+    for number in range(len(above), 0, -1):
+        found = CHECK.search(above[number - 1])
+        if found and _reaches(lines, number, found.start(), line):
+            yield number, found[1], _condition(above[number - 1][found.start() :])
+        if FUNCTION.search(above[number - 1]):
+            return
+
+
+def _condition(text) -> str:
+    """What the brackets of an `if`, `while` or `for` compare, as far as it is on this line."""
+    start, depth = text.index("("), 0
+    for end, mark in enumerate(text):
+        depth += (mark == "(") - (mark == ")")
+        if end > start and depth == 0:
+            break
+    inside = text[start + 1 : end]
+    return inside.split(";")[1] if text.startswith("for") and inside.count(";") == 2 else inside
+
+
+def _names_in_index(text) -> set:
+    """Names between square brackets on a line; of a line without any, all its names."""
+    return set(NAME.findall(" ".join(re.findall(r"\[([^\[\]]*)\]", text)) or text))
+
+
+def _computed_from(names, lines) -> set:
+    """The names that these were computed from, and they themselves."""
+    names, sources = set(names), [found for text in lines for found in ASSIGNED.findall(text)]
+    for _ in sources:
+        names |= {name for target, value in sources if target in names for name in NAME.findall(value)}
+    return names
 
 
 def _reaches(lines, first, column, line) -> bool:
