@@ -44,7 +44,11 @@ class Place:
 
 def quoted(node) -> str:
     """ "`rstd[..., None]`": its source in one line; the middle of a long one is left out."""
-    text = " ".join(ast.unparse(node).split())
+    return shortened(" ".join(ast.unparse(node).split()))
+
+
+def shortened(text) -> str:
+    """The same of that source."""
     half = QUOTED // 2
     return f"`{text}`" if len(text) <= QUOTED else f"`{text[:half].rstrip()} … {text[-half:].lstrip()}`"
 

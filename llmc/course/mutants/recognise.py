@@ -23,8 +23,8 @@ def recognised(solution, function, replays, got, expected, start=0.0, rehearsed=
 
     solution: a Solution, or what a kernel check has in its place; None if there is none. function: the learner's.
     replays: the check's last calls of it. got: its array as the check compared it. expected: what it should be,
-    without start, which it was to be added to; all of one shape. rehearsed: a function of the solution's own that
-    makes calls of it on other numbers, to tell a change that mends everything from one that mends these calls by chance.
+    without start, which it was to be added to; all of one shape. rehearsed: makes calls of the solution's
+    function on other numbers, to tell a change that mends everything from one that mends these calls by chance.
     """
     if solution is None or np.shape(got) != np.shape(expected):
         return None

@@ -1,5 +1,6 @@
 """The search for the change, of the solution or of the learner's function, that explains one wrong array."""
 
+import ast
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -11,6 +12,7 @@ import numpy as np
 from llmc.course.mutants.arrays import arrays
 from llmc.course.mutants.learners import learners
 from llmc.course.mutants.picked import ROUNDING, Pick, close
+from llmc.course.mutants.places import shortened
 from llmc.course.mutants.python_source import likely, mutants, pairs
 from llmc.course.mutants.replay import Replay
 from llmc.course.mutants.solution import Solution
@@ -74,6 +76,7 @@ class Search:
         with learners_names():
             answer = learners(function)
         if answer is not None and self._made_by(answer):
+            self.lines = ast.unparse(answer.tree).splitlines()
             found = self._in_the_answer(answer) or self._meeting(answer)
         return found or self._in_the_solution(pairs)
 
@@ -130,8 +133,17 @@ class Search:
         with closing(self._made(answer, mutants, end)) as made:
             for words, array in made:
                 if close(array, self.target, self.target, self.dtype) and self._right_everywhere(answer, end):
-                    return Found(yours=words)
+                    return Found(yours=self._placed(words, answer))
         return None
+
+    def _placed(self, words, answer) -> str:
+        """The words for the change that the learner's tree holds now, with its line if they quote what it often has."""
+        piece = words.rpartition(" in `")[2].rstrip("`") if " in `" in words else words.rpartition(" `")[2].rstrip("`")
+        if words.endswith("everywhere") or sum(line.count(piece) for line in self.lines) < 2:
+            return words
+        now = ast.unparse(answer.tree).splitlines()
+        line = next((mine for mine, new in zip(self.lines, now) if mine != new), "").strip()
+        return f"{words}, in the line {shortened(line)}" if line and shortened(line) not in words else words
 
     def _made(self, program, several, end):
         """(words, array) of every change of a program that still gives an array of the right shape."""
@@ -193,7 +205,7 @@ class Search:
             if size < least and self._says_something(words, array) and not self._explains(array):
                 for k in np.flatnonzero(np.abs(keys - array.ravel() @ weights) <= near):  # the likeliest first
                     if words != ours[k][0] and self._explains(ours[k][1], array):
-                        best, least = Found(ours[k][0], words), size
+                        best, least = Found(ours[k][0], self._placed(words, answer)), size
                         break
         return best
 
