@@ -468,7 +468,7 @@ def accumulate_overwrites(dx, dw, db, dout, x, w, mean, rstd):
     dx[...], dw[...], db[...] = _gradients(dout, x, w, mean, rstd)
 
 
-@wrong("layernorm_backward_accumulate", says="`db = db + gb` gives the name `db` to a new array")
+@wrong("layernorm_backward_accumulate", says="`db = db + gb` gives the name `db` to another array")
 def accumulate_rebinds_names(dx, dw, db, dout, x, w, mean, rstd):
     gx, gw, gb = _gradients(dout, x, w, mean, rstd)
     dx = dx + gx

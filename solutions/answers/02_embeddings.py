@@ -630,7 +630,7 @@ def fast_sorts_each_shape_once(dwte, dwpe, dout, tokens):
 # ------------------------------------------------------------------- slips that no list of the lesson knows by name
 
 
-@wrong("encoder_backward", says="with axes 0 and 1 of `dout` swapped and the shape kept")
+@wrong("encoder_backward", says="the rows go position by position, (T, B), the tokens sequence")
 def backward_flattens_tokens_and_dout_differently(dout, tokens, V, maxT):
     B, T, C = dout.shape
     chosen = np.eye(V, dtype=dout.dtype)[tokens.ravel()]

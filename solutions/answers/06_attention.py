@@ -953,7 +953,7 @@ def lean_hides_the_table(qkv, NH):
 # ------------------------------------------------------------------- slips that no list of the lesson knows by name
 
 
-@wrong("attention_forward", says="with 0 in place of `-1` in `np.tril(np.ones((T, T), bool), k=-1)`")
+@wrong("attention_forward", says="with each token's own key masked too, except for the first's")
 def forward_that_looks_at_the_past_alone(qkv, NH):
     q, k, v = _split(qkv, 3, NH)
     T = q.shape[2]

@@ -19,6 +19,7 @@ class Case:
     expected: np.ndarray
     before: np.ndarray | None = None  # what the buffer held before the call, where there was a buffer
     adds: bool = False
+    rounding: float = 1e-9  # of the largest entry: errors that are smaller are none
     sizes: dict = field(default_factory=dict)  # names of lengths, {"C": 7, "B·T": 15}, to name a factor
 
     @property

@@ -16,6 +16,7 @@ from llmc.course.checks.signatures import BUFFERS, EXACT, PATTERNS, Case, diagno
 from llmc.course.checks.sums import wrong_sum
 
 TOLERANCE = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2}  # relative to the largest expected entry
+ROUNDING = {"float64": 1e-9, "float32": 1e-5, "float16": 1e-2}  # relative to the largest: smaller errors are none
 UNEXPLAINED = 0.05  # of an error: what a known mistake may leave of it
 ROWS = 4  # wrong entries that are listed
 
@@ -62,7 +63,8 @@ def compare(
     if not wrong.any():
         return
     held = before if added_to is None else start
-    case = Case(name, got64 - start, expected64, held, added_to is not None, sizes or {})
+    rounding = ROUNDING.get(expected.dtype.name, ROUNDING["float64"])
+    case = Case(name, got64 - start, expected64, held, added_to is not None, rounding, sizes or {})
     where, sentence = _known_mistake(case, known or {})
     lines = [_stopped(sentence)] if sentence else _diagnosis(case, got, expected64, start, summed)
     where = where or look
@@ -85,7 +87,9 @@ def _diagnosis(case, got, expected, start, summed) -> list[str]:
     if found:
         return _explained_by(case.name, found, sentence)
     sentence = sentence or diagnose(case, PATTERNS)
-    return [_stopped(sentence)] if sentence else [f"{case.name} has wrong values.", *narrowed(case)]
+    if sentence:
+        return [_stopped(sentence)]
+    return [f"{case.name} has wrong values.", *narrowed(case), *evidence.other_results(got)]
 
 
 def _why_unwritten(case, got, sentence):

@@ -6,8 +6,9 @@ import numpy as np
 
 from llmc.course.checks.rebound import rebound
 from llmc.course.mutants.kept import kept_between, remembered
-from llmc.course.mutants.recognise import place_of, recognised
+from llmc.course.mutants.recognise import recognised
 from llmc.course.mutants.replay import Replay, arrays_in, outputs_of
+from llmc.course.mutants.results import others, place_of
 from llmc.course.mutants.search import Found
 from llmc.course.mutants.solution import solution_of
 from llmc.course.own_names import learners_names
@@ -110,3 +111,19 @@ def kept(name, got, expected, start) -> str | None:
     with learners_names():
         again = remembered(running.function, running.replays, got)
     return again and f"{name} {again}"
+
+
+def other_results(got) -> list[str]:
+    """Sentences about the other results of the running check's last call: which of them are right, which wrong, too."""
+    if not (_open and _explaining):
+        return []
+    with np.errstate(all="ignore"):
+        right, wrong = others(_open[-1].solution(), _open[-1].replays, got)
+    said = [f"{_listed(right)} {'is' if len(right) == 1 else 'are'} right in the same call"] * bool(right)
+    said += [f"{_listed(wrong)} {'is' if len(wrong) == 1 else 'are'} wrong, too"] * bool(wrong)
+    return [f"{'; '.join(said)}."] if said else []
+
+
+def _listed(names) -> str:
+    """ "dx, dw and db"."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)

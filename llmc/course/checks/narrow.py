@@ -1,13 +1,15 @@
 """Where no known mistake fits: which rows or columns are wrong, and what the wrong entries have in common."""
 
+import math
+
 import numpy as np
 
 from llmc.course.checks.case import Case
 
-EXACT = 1e-9  # of the largest entry: errors smaller than this are rounding
 FEW = 6  # indices that a sentence lists
 CHANCE = 1e-3  # that entries are right by chance, of which a sentence may say that they are right
 NEARLY = 1e-3  # of the largest entry: errors smaller than this come from inexact numbers
+LANES = 32  # of a warp, each of which may take every 32nd entry of a row
 STEADY = 1e-3  # ratios or differences that vary by less than this share are one number
 
 
@@ -15,7 +17,7 @@ def narrowed(case: Case) -> list[str]:
     """A few sentences; none of them says more than the numbers do."""
     scale = np.abs(case.expected[np.isfinite(case.expected)]).max(initial=0.0)
     with np.errstate(invalid="ignore"):  # inf - inf
-        wrong = np.abs(case.got - case.expected) > EXACT * scale
+        wrong = np.abs(case.got - case.expected) > case.rounding * scale
     if not wrong.any() or wrong.ndim == 0:
         return []
     return [*_nearly(case, scale, wrong), *_where(wrong, case.expected != 0), *_in_common(case, wrong)]
@@ -39,7 +41,9 @@ def _where(wrong, counts):
         bad = np.flatnonzero(wrong.any(axis=others))
         right = np.setdiff1d(np.flatnonzero(counts.any(axis=others)), bad)
         if len(right) and (len(bad) == 1 or not _by_chance(wrong, counts, axis, bad, right)):
-            yield f"Along axis {axis} it is wrong only at {_indices(bad, length)}."
+            few = len(right) <= FEW < len(bad) == length - len(right) and (np.diff(bad) > 1).any()
+            what = f"right only at {_indices(right, length)}" if few else f"wrong only at {_indices(bad, length)}"
+            yield f"Along axis {axis} it is {what}."
 
 
 def _by_chance(wrong, counts, axis, bad, right) -> bool:
@@ -69,11 +73,25 @@ def _in_common(case, wrong):
         ratio = np.where(finite & (case.expected != 0), case.got / case.expected, np.nan)
         difference = np.where(finite, case.got - case.expected, np.nan)
     for word, values in (("times", ratio), ("plus", difference)):
+        if _same_for_lanes(values, wrong, word):
+            apart = f"entries {LANES} apart are the right ones {word} the same number, and neighbours differ"
+            yield f"Along the last axis, {apart}: does each lane of a warp use a value where all need the same one?"
+            return
         for axis in reversed(range(values.ndim)):
             sentence = _steady_along(values, wrong, axis, word)
             if sentence:
                 yield sentence
                 return
+
+
+def _same_for_lanes(values, wrong, word) -> bool:
+    """Do the values vary along the last axis, but not between every 32nd entry?"""
+    rows, length = math.prod(values.shape[:-1]), values.shape[-1]
+    whole = length // LANES * LANES
+    if whole < 3 * LANES or _steady_along(values, wrong, values.ndim - 1, word):
+        return False
+    by_turn = (array[..., :whole].reshape(rows, -1, LANES) for array in (values, wrong))
+    return _steady_along(*by_turn, 1, word) is not None
 
 
 def _steady_along(values, wrong, axis, word):

@@ -1,4 +1,4 @@
-"""Why was a buffer never written? `dw = dw + …` gives the name to a new array and leaves the caller's array alone."""
+"""Why was a buffer never written? `dw = dw + …` gives the name to another array and leaves the caller's array alone."""
 
 import ast
 import inspect
@@ -22,7 +22,7 @@ def rebound(function, replay, buffer, adds) -> str | None:
     if line is None:
         return None
     instead = f"{name} += …" if adds else f"{name}[...] = …"
-    new = f"gives the name `{name}` to a new array and leaves the caller's array alone"
+    new = f"gives the name `{name}` to another array and leaves the caller's array alone"
     return f"{quoted(line)} {new}: write into that one, with `{instead}`."
 
 
@@ -49,4 +49,4 @@ def _assignments(function, name):
 def _may_be_a_view(value) -> bool:
     """`dx.reshape(…)`, `dx[…]`, `dx.T`: what is written there reaches the caller's array."""
     called = getattr(value.func, "attr", "") if isinstance(value, ast.Call) else ""
-    return called in VIEWS or isinstance(value, (ast.Subscript, ast.Attribute, ast.Name))
+    return called in VIEWS or isinstance(value, (ast.Subscript, ast.Attribute))

@@ -5,17 +5,14 @@ number, names the mistake, however the learner wrote it. Where none does, the le
 same ways: one change may make it right, or give what a mutant of the solution gives, which shows the place.
 """
 
-import copy
 import io
-import time
 import warnings
 from contextlib import redirect_stdout
 
 import numpy as np
 
-from llmc.course.mutants.picked import close, where
-from llmc.course.mutants.replay import outputs_of
-from llmc.course.mutants.search import FEW, Found, Search
+from llmc.course.mutants.picked import where
+from llmc.course.mutants.search import Found, Search
 
 
 def recognised(solution, function, replays, got, expected, start=0.0, rehearsed=lambda solution: []) -> Found | None:
@@ -36,16 +33,3 @@ def recognised(solution, function, replays, got, expected, start=0.0, rehearsed=
                 wrong, right = np.asarray(got, np.float64), np.asarray(expected + start, np.float64)
                 return Search(solution, replays, replay, pick, wrong, right, rehearsed).explanation(function)
     return None
-
-
-def place_of(solution, replays, got) -> int | None:
-    """Which of the results of the last call, counted from 0, should be what `got` is? None if none should."""
-    if solution is None or not replays or np.size(got) < FEW:
-        return None
-    arguments, options = copy.deepcopy((replays[-1].arguments, replays[-1].options))
-    try:
-        results = outputs_of(solution.function(time.process_time() + solution.seconds)(*arguments, **options), (), {})
-    except Exception:
-        return None
-    same = (k for k, it in enumerate(results) if np.shape(it) == np.shape(got) and close(got, it, it, "float32"))
-    return next(same, None)

@@ -276,3 +276,34 @@ def test_the_tree_is_whole_after_changes_of_arrays():
     assert ast.dump(tree) == before
     assert "with running sums along axis 0 of `x`" in words and "with axis 2 of `y` backwards" in [*arrays(tree)]
     assert not any("`out`" in each for each in arrays(tree))
+
+
+def test_the_other_results_are_named():
+    def three_mistakes(dout, x, w, mean, rstd):
+        dx, dw, db = backward(dout, x, w, mean, rstd)
+        return np.arctan(dx) * np.exp(x) + np.sinh(dout), np.arctan(dw) ** 3, db
+
+    assert "dx has wrong values.\ndb is right in the same call; dw is wrong, too." in said(three_mistakes)
+
+
+def renames(dx, dw, db, dout, x, w, mean, rstd):
+    gx, gw, gb = backward(dout, x, w, mean, rstd)
+    dx += gx
+    dw = dw + gw
+    db = db.reshape(-1)
+    db += gb
+
+
+def test_a_buffer_whose_name_is_given_to_another_array():
+    with pytest.raises(WrongAnswer) as caught, check("layernorm_backward_accumulate") as c:
+        x, w, b, dout = c.random(3, 5, 7), c.random(7), c.random(7), c.random(3, 5, 7)
+        dx, dw, db = c.buffer(3, 5, 7), c.buffer(7), c.buffer(7)
+        held = dw.copy(), db.copy()
+        out, mean, rstd = lesson.forward(x, w, b)
+        c.call(renames, dx, dw, db, dout, x, w, mean, rstd)
+        compare("db", db, lesson.backward(dout, x, w).db, added_to=held[1])
+        compare("dw", dw, lesson.backward(dout, x, w).dw, added_to=held[0])
+    assert "`dw = dw + gw` gives the name `dw` to another array and leaves the caller's array alone" in str(
+        caught.value
+    )
+    assert "with `dw += …`." in str(caught.value)

@@ -114,3 +114,27 @@ def test_a_wrong_entry_is_none_of_them(expected):
     got.reshape(-1)[-1] += 0.123
     told = message(got, expected)
     assert not any(word in told for word in ("off by one", "order", "places", "heads", "last position"))
+
+
+def test_lanes_with_factors_of_their_own():
+    expected = RNG.uniform(1, 2, (3, 129))
+    factor = np.linspace(0.5, 2, 32)[np.arange(129) % 32]
+    told = message(expected * factor, expected)
+    assert "entries 32 apart are the right ones times the same number" in told
+    assert "32 apart" not in message(expected * RNG.uniform(1, 2, 129), expected)
+    assert "32 apart" not in message(expected * RNG.uniform(1, 2, (3, 1)), expected)
+
+
+def test_a_few_right_slices_are_listed():
+    expected = RNG.uniform(1, 2, (5, 40))
+    wrong = np.ones(40)
+    wrong[::9] = 0
+    told = message(expected + wrong * RNG.uniform(1, 2, (5, 40)), expected)
+    assert "Along axis 1 it is right only at indices 0, 9, 18, 27, 36." in told
+
+
+def test_rounding_is_no_mistake_in_float32():
+    expected = RNG.uniform(1, 2, (5, 7)).astype(np.float32)
+    got = expected * np.float32(1 + 1e-6)
+    got[3] = RNG.uniform(3, 4, 7)
+    assert "Along axis 0 it is wrong only at index 3." in message(got, expected)

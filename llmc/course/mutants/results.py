@@ -1,0 +1,58 @@
+"""What the last call of a check should have given, result by result: where does one belong, which others are right?"""
+
+import ast
+import copy
+import time
+
+import numpy as np
+
+from llmc.course.mutants.picked import close
+from llmc.course.mutants.replay import arrays_in, outputs_of
+
+FEW = 4  # entries; fewer of them may be alike by chance
+
+
+def place_of(solution, replays, got) -> int | None:
+    """Which of the results of the last call, counted from 0, should be what `got` is? None if none should."""
+    if solution is None or not replays or np.size(got) < FEW:
+        return None
+    results = _results(solution, replays[-1])[0]
+    same = (k for k, it in enumerate(results) if np.shape(it) == np.shape(got) and close(got, it, it, "float32"))
+    return next(same, None)
+
+
+def others(solution, replays, got) -> tuple[list[str], list[str]]:
+    """Names of the other results of the last call that are right, and of those that are wrong; [] where unknown."""
+    if solution is None or not solution.of_arrays or not replays:
+        return [], []
+    last = replays[-1]
+    results, arguments = _results(solution, last)
+    named = last.named(solution.function(0.0))
+    names = [*_returned(solution), *(name for name, value in named.items() for _ in arrays_in(value))]
+    expected, before = [*results, *arguments], [*results, *arrays_in((last.arguments, last.options))]
+    if not len(names) == len(last.outputs) == len(expected):
+        return [], []
+    right, wrong = [], []
+    for k, (name, mine, it) in enumerate(zip(names, last.outputs, expected)):
+        given = k >= len(results) and np.array_equal(it, before[k])
+        if given or np.shape(mine) != np.shape(it) or np.may_share_memory(mine, got):
+            continue
+        (right if close(mine, it, it, "float32") else wrong).append(name)
+    return right, wrong
+
+
+def _results(solution, replay):
+    """(what the solution returns for a call, one by one; the arrays among its arguments afterwards); [] if it stops."""
+    arguments, options = copy.deepcopy((replay.arguments, replay.options))
+    try:
+        returned = solution.function(time.process_time() + solution.seconds)(*arguments, **options)
+        return outputs_of(returned, (), {}), arrays_in((arguments, options))
+    except Exception:
+        return [], []
+
+
+def _returned(solution) -> list[str]:
+    """Names of what the solution returns; [] if it is nothing, or has none."""
+    last = solution.tree.body[-1].body[-1]
+    value = last.value if isinstance(last, ast.Return) else None
+    return [ast.unparse(part) for part in getattr(value, "elts", [value] if value else [])]
