@@ -92,6 +92,9 @@ def _check_line(check, error, frame, line):
     if isinstance(error, ValueError | TypeError) and "unpack" in str(error) and check.calls:
         given = check.calls[-1][1]
         return [f"✗ {check.name}: expected {code.split('=')[0].strip()}, but your function returned {given}."]
+    if "inhomogeneous" in str(error) and check.calls and "values: " in str(check.calls[-1][1]):
+        given = check.calls[-1][1]
+        return [f"✗ {check.name}: one array is expected, but your function returned {given}."]
     lines = [f"✗ {check.name}: the check could not use what your function returned ({_text(error)})", f"    at  {code}"]
     if check.calls and check.calls[-1][1] == "None":
         lines.append("It returned None. Is a `return` missing?")

@@ -94,6 +94,8 @@ def _range(place, name):
     node = place.node
     if name == "range":
         for k, bound in enumerate(node.args):
+            if isinstance(bound, ast.Constant):  # `numbers.constant` says it better
+                continue
             for step, word in ((ast.Add(), "+ 1"), (ast.Sub(), "- 1")):
                 args = [*node.args]
                 args[k] = ast.BinOp(bound, step, ast.Constant(1))

@@ -4,12 +4,13 @@ import ast
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from llmc.course.mutants.arrays import arrays
+from llmc.course.mutants.elsewhere import Elsewhere, dtype_of
 from llmc.course.mutants.learners import learners
 from llmc.course.mutants.picked import ROUNDING, Pick, close
 from llmc.course.mutants.places import shortened
@@ -20,7 +21,6 @@ from llmc.course.own_names import learners_names
 
 SHARE = {"float64": 1e-6, "float32": 1e-3}  # of the error that may remain unexplained
 FEW = 4  # wrong entries; fewer of them in float32 can agree with a mutant by chance
-MOST = 0.1  # of the error in a call on other numbers, where there may be further mistakes, that a change may leave
 SECONDS = 6.0  # of processor time that a whole search may take
 
 
@@ -60,14 +60,12 @@ class Search:
     got: np.ndarray
     target: np.ndarray
     rehearsed: Callable  # makes calls of the solution on other numbers
-    rights: dict = field(default_factory=dict)
 
     def explanation(self, function) -> Found | None:
         """Single changes first, of the solution, then of the learner's function; two mistakes come last."""
         self.deadline = time.process_time() + SECONDS
-        self.function = function
-        self.whole = self.solution.function(self.deadline)
-        self.rights = self._rights()  # while the solution is whole
+        whole = self.solution.function(self.deadline)  # before it is changed
+        self.elsewhere = Elsewhere(self.replays, self.replay, self.pick, whole, function, self.rehearsed)
         found = self._in_the_solution(mutants) or (
             self.solution.of_arrays and self._in_the_solution(lambda tree, more: arrays(tree))
         )
@@ -84,44 +82,9 @@ class Search:
         """The first change of it, of this kind, that gives the learner's numbers."""
         with closing(self._made(self.solution, several, self._end())) as made:
             for words, array in made:
-                if self._explains(array) and self._in_other_calls():
+                if self._explains(array) and self.elsewhere.same(lambda: self.solution.function(self._end())):
                     return Found(ours=words)
         return None
-
-    def _in_other_calls(self) -> bool:
-        """Does the changed solution also give what the learner's function gave in the check's other calls?"""
-        others = [replay for replay in self.replays if replay is not self.replay and id(replay) in self.rights]
-        try:
-            alike = all(self._alike_in(replay) for replay in others)
-        except Exception:  # it stops there, and the learner's did not
-            return False
-        return alike and all(self._alike_afresh(replay) for replay in self.fresh)
-
-    def _alike_in(self, replay, share=0.01) -> bool:
-        """Is this array of the changed solution nearer to the learner's than the error, where either is wrong?"""
-        outputs = replay.run(self.solution.function(self._end())), self.rights[id(replay)], replay.outputs
-        if not all(self.pick.fits(each) for each in outputs):
-            return True
-        array, right, theirs = map(self.pick, outputs)
-        error = max(np.abs(array - right).max(), np.abs(theirs - right).max())
-        return not np.abs(array - theirs).max() > share * error + self._rounding(replay, right)
-
-    def _alike_afresh(self, replay) -> bool:
-        """The same for a call on other numbers, where a second mistake may add to the error."""
-        with suppress(Exception):  # such a mistake cannot be made there: there is one sequence only, perhaps
-            return self._alike_in(replay, MOST)
-        return True
-
-    def _rounding(self, replay, right) -> float:
-        return 100 * ROUNDING[dtype_of(replay)] * np.abs(right).max(initial=0.0)
-
-    def _rights(self) -> dict:
-        """{id of a call: what the solution gives in it}; without those where it stops."""
-        found = {}
-        for replay in self.replays:
-            with suppress(Exception):
-                found[id(replay)] = replay.run(self.solution.function(self._end()))
-        return found
 
     def _end(self) -> float:
         """When a part of the search that begins now ends, as time.process_time()."""
@@ -132,7 +95,8 @@ class Search:
         end = self._end()
         with closing(self._made(answer, mutants, end)) as made:
             for words, array in made:
-                if close(array, self.target, self.target, self.dtype) and self._right_everywhere(answer, end):
+                right = close(array, self.target, self.target, self.dtype)
+                if right and self.elsewhere.mended(lambda: answer.function(end)):
                     return Found(yours=self._placed(words, answer))
         return None
 
@@ -166,31 +130,6 @@ class Search:
             return False
         return np.shape(array) == self.got.shape and close(array, self.got, self.target, self.dtype)
 
-    def _right_everywhere(self, answer, end) -> bool:
-        """Does the changed function mend this array in every call, and spoil no other one that was right?"""
-        try:
-            mends = all(self._right_in(replay, answer, end) for replay in self.replays)
-            return mends and all(self._nearer_in(replay, answer, end) for replay in self.fresh)
-        except Exception:  # it stops in another call, or gives something that is no number
-            return False
-
-    def _nearer_in(self, replay, answer, end) -> bool:
-        """Is nearly all of the error of this array gone in a call on other numbers, and maybe of another shape?"""
-        new = replay.run(answer.function(end))
-        new, right, old = map(self.pick.anywhere, (new, self.rights[id(replay)], replay.outputs))
-        if right is None or not new.shape == right.shape == old.shape:
-            return right is None
-        return not np.abs(new - right).max() > MOST * np.abs(old - right).max() + self._rounding(replay, right)
-
-    def _right_in(self, replay, answer, end) -> bool:
-        right, new = replay.run(self.whole), replay.run(answer.function(end))
-        if self.pick.fits(right) and not self._alike(self.pick(new), self.pick(right)):
-            return False
-        return all(self._alike(now, it) for old, now, it in zip(replay.outputs, new, right) if self._alike(old, it))
-
-    def _alike(self, array, right) -> bool:
-        return np.shape(array) == np.shape(right) and close(array, right, right, self.dtype)
-
     def _meeting(self, answer):
         """A change of the learner's function and one of ours after which both give the same: the least change."""
         if self.target.size < FEW:
@@ -214,17 +153,6 @@ class Search:
         if words.startswith("without the line") or not np.isfinite(array).all() or np.ptp(array) == 0:
             return False
         return self.unwritten is None or not np.array_equal(array, self.unwritten)
-
-    @cached_property
-    def fresh(self) -> list:
-        """Calls on numbers that the check has not used, and what the learner's function gives there."""
-        found = []
-        with learners_names():
-            for replay in self.rehearsed(self.whole):
-                with suppress(Exception):  # the learner's function stops there
-                    self.rights[id(replay)], replay.outputs = replay.run(self.whole), replay.run(self.function)
-                    found.append(replay)
-        return [replay for replay in found if len(replay.outputs) == len(self.replay.outputs)]  # no array is None
 
     @cached_property
     def unwritten(self):
@@ -251,9 +179,3 @@ class Search:
         if error.max() <= 20 * rounding or dtype == "float32" and (error > 20 * rounding).sum() < FEW:
             return False
         return np.abs(array - got)[finite].max() <= SHARE[dtype] * error.max() + rounding
-
-
-def dtype_of(replay) -> str:
-    """ "float32" if any output of that call is."""
-    outputs = replay.outputs or ()
-    return "float32" if any(getattr(a, "dtype", None) == np.float32 for a in outputs) else "float64"

@@ -1,0 +1,108 @@
+"""Does a change that explains one call hold in the check's other calls, and on numbers that it has not used?"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from llmc.course.mutants.picked import ROUNDING, Pick, close
+from llmc.course.mutants.replay import Replay
+from llmc.course.own_names import learners_names
+
+MOST = 0.1  # of the error in a call on other numbers, where there may be further mistakes, that a change may leave
+
+
+@dataclass
+class Elsewhere:
+    """The other calls. `replay` is the failing one, of `replays`; `pick` takes the wrong array from a call's outputs.
+
+    whole: the solution's function. function: the learner's. rehearsed: makes calls of the solution on other numbers.
+    """
+
+    replays: list[Replay]
+    replay: Replay
+    pick: Pick
+    whole: Callable
+    function: Callable
+    rehearsed: Callable
+
+    def __post_init__(self):
+        self.rights = {}  # {id of a call: what the solution gives in it}; without those where it stops
+        for replay in self.replays:
+            with suppress(Exception):
+                self.rights[id(replay)] = replay.run(self.whole)
+
+    @cached_property
+    def fresh(self) -> list[Replay]:
+        """Calls on numbers that the check has not used, and what the learner's function gives there."""
+        found = []
+        with learners_names():
+            for replay in self.rehearsed(self.whole):
+                with suppress(Exception):  # the learner's function stops there
+                    self.rights[id(replay)], replay.outputs = replay.run(self.whole), replay.run(self.function)
+                    found.append(replay)
+        return [replay for replay in found if len(replay.outputs) == len(self.replay.outputs)]  # no array is None
+
+    def same(self, changed) -> bool:
+        """Does the changed solution, changed(), also give what the learner's function gave in the other calls?"""
+        others = [replay for replay in self.replays if replay is not self.replay and id(replay) in self.rights]
+        try:
+            alike = all(self._same_in(replay, changed()) for replay in others)
+        except Exception:  # it stops there, and the learner's did not
+            return False
+        return alike and all(self._same_afresh(replay, changed()) for replay in self.fresh)
+
+    def _same_in(self, replay, changed, share=0.01) -> bool:
+        """Is this array of the changed solution nearer to the learner's than the error, where either is wrong?"""
+        outputs = replay.run(changed), self.rights[id(replay)], replay.outputs
+        if not all(self.pick.fits(each) for each in outputs):
+            return True
+        array, right, theirs = map(self.pick, outputs)
+        error = max(np.abs(array - right).max(), np.abs(theirs - right).max())
+        return not np.abs(array - theirs).max() > share * error + _rounding(replay, right)
+
+    def _same_afresh(self, replay, changed) -> bool:
+        """The same for a call on other numbers, where a second mistake may add to the error."""
+        with suppress(Exception):  # such a mistake cannot be made there: there is one sequence only, perhaps
+            return self._same_in(replay, changed, MOST)
+        return True
+
+    def mended(self, changed) -> bool:
+        """Does the learner's changed function, changed(), mend this array everywhere, and spoil no right one?"""
+        try:
+            mends = all(self._right_in(replay, changed()) for replay in self.replays)
+            return mends and all(self._nearer_in(replay, changed()) for replay in self.fresh)
+        except Exception:  # it stops in another call, or gives something that is no number
+            return False
+
+    def _right_in(self, replay, changed) -> bool:
+        right, new, alike = replay.run(self.whole), replay.run(changed), _alike(self.replay)
+        if self.pick.fits(right) and not alike(self.pick(new), self.pick(right)):
+            return False
+        return all(alike(now, it) for old, now, it in zip(replay.outputs, new, right) if alike(old, it))
+
+    def _nearer_in(self, replay, changed) -> bool:
+        """Is nearly all of the error of this array gone in a call on other numbers, and maybe of another shape?"""
+        outputs = replay.run(changed), self.rights[id(replay)], replay.outputs
+        new, right, old = map(self.pick.anywhere, outputs)
+        if right is None or not new.shape == right.shape == old.shape:
+            return right is None
+        return not np.abs(new - right).max() > MOST * np.abs(old - right).max() + _rounding(replay, right)
+
+
+def _alike(replay):
+    """The function that compares two arrays of such a call."""
+    dtype = dtype_of(replay)
+    return lambda array, right: np.shape(array) == np.shape(right) and close(array, right, right, dtype)
+
+
+def _rounding(replay, right) -> float:
+    return 100 * ROUNDING[dtype_of(replay)] * np.abs(right).max(initial=0.0)
+
+
+def dtype_of(replay) -> str:
+    """ "float32" if any output of that call is."""
+    outputs = replay.outputs or ()
+    return "float32" if any(getattr(a, "dtype", None) == np.float32 for a in outputs) else "float64"
