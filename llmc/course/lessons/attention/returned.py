@@ -1,0 +1,107 @@
+"""Lesson 06: results that are not what they should be, before their numbers are compared: types, pairs, the mask."""
+
+import numpy as np
+
+from llmc.course.checks.explain import WrongAnswer
+from llmc.course.lessons.attention.references import HEAD, HEADS, MASK, SOFTMAX, Forward, others_only, seen
+
+
+def dtype_kept(name, got, like):
+    """Raise WrongAnswer if got, made from the float32 input `like`, is a float64 array."""
+    if like.dtype == np.float32 and isinstance(got, np.ndarray) and got.dtype == np.float64:
+        raise WrongAnswer(
+            f"for float32 inputs {name} should be float32 too, but is float64. `np.sqrt(hs)` is a float64 number that "
+            "makes everything float64, and `hs**0.5` is not. np.full, np.zeros, np.ones and np.empty make float64 "
+            "arrays unless you pass dtype=."
+        )
+
+
+def two_results(got, expected: Forward):
+    """Return got if it may be the pair (out, probabilities); else raise WrongAnswer with a plain sentence."""
+    if isinstance(got, np.ndarray):
+        which = {x.shape: name for name, x in expected._asdict().items()}.get(got.shape, "an array")
+        raise WrongAnswer(f"only {which} was returned, but the exercise needs two arrays: `return out, probabilities`.")
+    if not isinstance(got, (tuple, list)) or len(got) != 2:
+        return got
+    if [np.shape(x) for x in got] == [expected.probabilities.shape, expected.out.shape]:
+        raise WrongAnswer("the two results are in the wrong order: `return out, probabilities`.")
+    B, T, C = expected.out.shape
+    if np.shape(got[0]) == (B, T, C):
+        return got
+    hs = C // expected.probabilities.shape[1]
+    if np.shape(got[0]) in ((B * C // hs, T, hs), (B * T * C // hs, hs)):
+        raise WrongAnswer(
+            f"out has shape {np.shape(got[0])}, expected {expected.out.shape}: the heads lie one after the other along "
+            f"the first axis. Does np.concatenate lack its axis=-1?\n→ Where to look: {HEADS}."
+        )
+    return got
+
+
+def three_parts(got, expected):
+    """Raise WrongAnswer if dq, dk and dv were joined along the wrong axis; got should be dqkv (B, T, 3C)."""
+    B, T, width = expected.shape
+    along = {(3 * B, T, width // 3): "first axis", (B, 3 * T, width // 3): "token axis"}
+    if np.shape(got) in along:
+        raise WrongAnswer(
+            f"dqkv has shape {np.shape(got)}, expected {expected.shape}: dq, dk and dv lie one after the other along "
+            f"the {along[np.shape(got)]}. np.concatenate needs axis=-1 to put them side by side."
+        )
+
+
+def no_infinite_gradient(name, got, hidden=None):
+    """Raise WrongAnswer if got holds infinity or NaN as it does when ds was masked with -inf.
+
+    hidden: where exactly the -inf would be; None if a matmul has spread them.
+    """
+    if not isinstance(got, np.ndarray) or np.isfinite(got).all():
+        return
+    if hidden is None or (got.shape == hidden.shape and np.array_equal(got == -np.inf, hidden) and hidden.any()):
+        holds = "NaN or infinity" if hidden is None else "-inf for future keys"
+        raise WrongAnswer(
+            f"{name} holds {holds}. Were the gradients of the scores masked with -inf? Where p is 0, ds = p · (dp - D) "
+            f'is 0 already, so the backward pass needs no mask.\n→ Where to look: {SOFTMAX}, "And the mask?".'
+        )
+
+
+def without_future(got, expected):
+    """Return got with 0 in place of the -inf of future keys, or raise WrongAnswer that says how the mask is wrong.
+
+    Anything but an array of the right shape is returned unchanged: `compare` explains it.
+    """
+    if not isinstance(got, np.ndarray) or got.shape != expected.shape:
+        return got
+    right = seen(len(got))  # (T, T)
+    if np.isnan(got).any():
+        raise WrongAnswer(
+            "scores holds NaN: 0 · ∞ is NaN, so you cannot multiply a mask of 0 and 1 by -np.inf. Let np.where choose "
+            f"between the score and -np.inf.\n→ Where to look: {HEAD}."
+        )
+    sentence = _mask_mistake(got == -np.inf, got, right)
+    if sentence:
+        raise WrongAnswer(f"{sentence}.\n→ Where to look: {MASK}.")
+    return np.where(right, got, 0).astype(got.dtype)
+
+
+def _mask_mistake(hidden, got, right):
+    """What is wrong with hidden (T, T), where got is -inf; None if it is exactly the future."""
+    if np.array_equal(hidden, ~right):
+        return None
+    future = got[~right]
+    if len(got) > 1 and (got >= 0).all() and np.allclose(got.sum(axis=-1), 1, atol=1e-3):
+        return "scores holds shares, because every row adds up to 1: return the scores themselves, before the softmax"
+    if np.array_equal(hidden, ~right.T):
+        return "scores has the past masked instead of the future: row t may look at columns 0 … t"
+    if np.array_equal(hidden, np.triu(np.ones_like(right))):
+        return "scores has its diagonal masked too: a token may look at itself (and the first has nothing else)"
+    if np.array_equal(hidden, ~others_only(len(got))):
+        return "scores has its diagonal masked too, from row 1 on: a token may look at itself"
+    if np.array_equal(hidden, np.triu(np.ones_like(right), 2)):
+        return "scores lets each token see the next one: the mask begins one column too late"
+    if hidden.any():
+        i, j = np.argwhere(hidden == right)[0]
+        return f"scores is {got[i, j]:.6g} at [{i}, {j}]: -inf belongs where column j > row i, and nowhere else"
+    if (future == 0).all():
+        return "scores is 0 for future keys: e to the power of 0 is 1, so they would still get a share; use -inf"
+    if (future == future[0]).all() and future[0] < 0:
+        return f"scores is {future[0]:g} for future keys: use -np.inf, whose share is always exactly 0"
+    return "scores is not masked: put -inf where the key comes after the query (column > row)"
