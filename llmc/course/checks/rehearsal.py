@@ -39,7 +39,7 @@ class _Rehearsal:
     def call(self, function, *arguments, **options):
         """Call the solution, whose function this must be, and note the call."""
         replay = Replay.of(arguments, options) if function is self.function else None
-        if replay is None or len(self.noted) >= self.most or time.process_time() > self.deadline:
+        if replay is None or len(self.noted) >= self.most or time.thread_time() > self.deadline:
             raise _Enough
         self.noted.append(replay)
         return function(*arguments, **options)
@@ -52,7 +52,7 @@ def rehearsed(cell, name, function, calls) -> list[Replay]:
     """
     if cell.f_code.co_flags & inspect.CO_OPTIMIZED or not isinstance(cell.f_globals.get("check"), type):
         return []
-    end = time.process_time() + SECONDS
+    end = time.thread_time() + SECONDS
     mine = {"function": staticmethod(function), "most": calls + MORE, "deadline": end, "noted": []}
     kind = type("Rehearsal", (_Rehearsal, cell.f_globals["check"]), mine)
     was_recording, was_explaining = journal.recording(False), explaining(False)

@@ -45,7 +45,7 @@ class Model:
         functions = {node.name: node for node in self.tree.body}
 
         def launch(grid, block, *arguments):
-            threads = Launch(grid, block, lambda: time.process_time() > deadline)
+            threads = Launch(grid, block, lambda: time.thread_time() > deadline)
             threads.run(functions, self.exercise, memories(self.names, arguments))
             return threads
 

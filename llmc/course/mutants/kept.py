@@ -32,7 +32,7 @@ def kept_between(solution, replays, got, expected, start=0.0) -> str | None:
     """
     if solution is None or not solution.of_arrays or np.shape(got) != np.shape(expected):
         return None
-    deadline = time.process_time() + solution.seconds
+    deadline = time.thread_time() + solution.seconds
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for k in reversed(range(len(replays))):

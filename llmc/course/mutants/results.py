@@ -45,7 +45,7 @@ def _results(solution, replay):
     """(what the solution returns for a call, one by one; the arrays among its arguments afterwards); [] if it stops."""
     arguments, options = copy.deepcopy((replay.arguments, replay.options))
     try:
-        returned = solution.function(time.process_time() + solution.seconds)(*arguments, **options)
+        returned = solution.function(time.thread_time() + solution.seconds)(*arguments, **options)
         return outputs_of(returned, (), {}), arrays_in((arguments, options))
     except Exception:
         return [], []

@@ -37,11 +37,11 @@ class Found:
 
 def first_mutant(solution, fits, likely=lambda words: True) -> str | None:
     """Words of the first mutant, of those with likely(words), that fits(its function); two mistakes come last."""
-    end = time.process_time() + solution.seconds
+    end = time.thread_time() + solution.seconds
     for several in (mutants, pairs):
         with closing(several(solution.tree, solution.more)) as changes:
             for words in changes:
-                if time.process_time() > end:
+                if time.thread_time() > end:
                     return None
                 with suppress(Exception):  # most mutants stop with one
                     if likely(words) and fits(solution.function(end)):
@@ -63,7 +63,7 @@ class Search:
 
     def explanation(self, function) -> Found | None:
         """Single changes first, of the solution, then of the learner's function; two mistakes come last."""
-        self.deadline = time.process_time() + SECONDS
+        self.deadline = time.thread_time() + SECONDS
         whole = self.solution.function(self.deadline)  # before it is changed
         self.elsewhere = Elsewhere(self.replays, self.replay, self.pick, whole, function, self.rehearsed)
         found = self._in_the_solution(mutants) or (
@@ -87,8 +87,8 @@ class Search:
         return None
 
     def _end(self) -> float:
-        """When a part of the search that begins now ends, as time.process_time()."""
-        return min(time.process_time() + self.solution.seconds, self.deadline)
+        """When a part of the search that begins now ends, as time.thread_time()."""
+        return min(time.thread_time() + self.solution.seconds, self.deadline)
 
     def _in_the_answer(self, answer):
         """The first change of the learner's function that makes this array right, and no other one wrong."""
@@ -113,7 +113,7 @@ class Search:
         """(words, array) of every change of a program that still gives an array of the right shape."""
         with closing(several(program.tree, program.more)) as changes:  # which makes the tree whole again
             for words in changes:
-                if time.process_time() > end:
+                if time.thread_time() > end:
                     return
                 try:
                     array = self.pick(self.replay.run(program.function(end)))

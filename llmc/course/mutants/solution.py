@@ -28,7 +28,7 @@ class Solution:
     of_arrays: bool = True  # its names hold whole arrays
 
     def function(self, deadline: float):
-        """The function that the tree defines now; it raises TooLong at `deadline`, of time.process_time()."""
+        """The function that the tree defines now; it raises TooLong at `deadline`, of time.thread_time()."""
         namespace = {**self.before, **ticking(deadline), CHANGED: changed}
         exec(compile(self.tree, f"<solution of {self.exercise}>", "exec"), namespace)
         return namespace[self.exercise]
