@@ -1,0 +1,1 @@
+"""Lesson 14: kernels in which thousands of rows add to the same few numbers."""
