@@ -103,6 +103,8 @@ class Launch(Threads):
             if not self.active.any():
                 self.active = before & ~self._left
                 return
+            if (self.active & (step + self.zero <= 0)).any():  # these never arrive
+                raise TooLong
             names[line.target.id] = at
             self._lines(line.body, names)
             at = at + step

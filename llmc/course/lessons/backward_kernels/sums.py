@@ -1,0 +1,228 @@
+"""Lesson 14: what its kernels should give, from float64, and what well-known mistakes give.
+
+Mistakes are {sentence after "dx equals ": (array, where to look)}. References have the dtype of x or dout.
+"""
+
+import numpy as np
+
+from llmc.course.checks.explain import WrongAnswer
+from llmc.course.kernel_checks.demands import Wasteful
+from llmc.course.kernel_checks.evidence import slots
+from llmc.course.lessons import layernorm
+from llmc.course.lessons.backward_kernels.places import (
+    ALONG_ROWS,
+    BUCKETS,
+    NORM,
+    ORDER,
+    QUADS,
+    STAGES,
+    TWO_DIRECTIONS,
+)
+from llmc.course.lessons.fast_on_cpu.fused import relocated
+from llmc.course.lessons.layernorm import rows
+from llmc.course.lessons.reductions.lanes import telling
+
+
+def no_atomics(report):
+    """Wasteful if the kernel added by atomics, whose order no program decides."""
+    atomics = sum(use.lanes for use in report.lines if use.atomic)
+    if atomics:
+        raise Wasteful(
+            f"right, but {atomics:,} numbers are added by atomics, in whatever order the threads arrive: two equal "
+            "runs may differ in the last bits.\nThis kernel can do without: each result has one owner, who adds in a "
+            f"fixed order.\n{report.table()}\n→ Where to look: {ORDER}."
+        )
+
+
+# --------------------------------------------------------------------------------------------------- columns
+
+
+def column_sums(dout):
+    """(N, C) -> (C,)."""
+    return dout.sum(axis=0, dtype=np.float64).astype(dout.dtype)
+
+
+# ------------------------------------------------------------------------------------------------- layernorm
+
+
+def statistics(x):
+    """mean and rstd (N,) of rows x (N, C), as the forward pass stores them."""
+    ones = np.ones(x.shape[1], np.float32)  # (C,)
+    found = layernorm.forward(x, ones, ones)
+    return found.mean, found.rstd
+
+
+def gradients(dout, x, w):
+    """dx (N, C), dw and db (C,)."""
+    dx, dw, db = layernorm.backward(dout[None], x[None], w)
+    return rows.Gradients(dx[0], dw, db)
+
+
+def dx_mistakes(dout, x, w) -> dict:
+    """Known wrong dx (N, C), without what the buffer held."""
+    known = relocated(layernorm.backward_mistakes(dout, x, w)["dx"], ALONG_ROWS)
+    known = {words: wrong for words, wrong in known.items() if "x.shape" not in words}  # a kernel has no such thing
+    return telling(known, gradients(dout, x, w).dx)
+
+
+def partials(dw_terms, db_terms, chunks, warps=1):
+    """(chunks, 2, C): the terms (N, C) of both sums; chunk k adds up rows k, k + chunks, … with one warp."""
+    chunk = np.arange(len(dw_terms)) // warps % chunks  # (N,)
+    return np.stack([[t[chunk == k].sum(axis=0) for t in (dw_terms, db_terms)] for k in range(chunks)]).astype(
+        np.float32
+    )
+
+
+def partial_sums(dout, x, chunks, warps=1):
+    """The sums of dw and db that each of the chunks has, (chunks, 2, C)."""
+    d = np.asarray(dout, np.float64)  # (N, C)
+    return partials(d * rows.normalised(x)[0], d, chunks, warps)
+
+
+def add_up(partial, expected) -> bool:
+    """Do they, both (chunks, 2, C), have the same sums over all chunks? Which chunk has which row may differ."""
+    mine, right = (np.sum(sums, axis=0, dtype=np.float64) for sums in (partial, expected))  # (2, C) each
+    return bool(np.abs(mine - right).max() <= 1e-4 * np.abs(expected).max())
+
+
+def partial_mistakes(dout, x, w, chunks, warps=1) -> dict:
+    """Known wrong (chunks, 2, C)."""
+    d, x64 = np.asarray(dout, np.float64), np.asarray(x, np.float64)  # (N, C) each
+    norm, rstd = rows.normalised(x)  # (N, C), (N, 1)
+    right = partial_sums(dout, x, chunks, warps)
+    formulas = {
+        "the reference with x in place of norm = (x - mean) · rstd": (d * x64, d),
+        "the reference without rstd in norm = (x - mean) · rstd": (d * norm / rstd, d),
+        "the reference with norm = (x - mean) / rstd: rstd is already 1/std, so multiply": (d * norm / rstd**2, d),
+        "the reference with dnorm = dout · w in place of dout: w is no part of its own gradient": (d * w * norm, d * w),
+        "dout alone in both sums: norm is missing in dw": (d, d),
+        "dout · norm in both sums: norm belongs to dw alone": (d * norm, d * norm),
+    }
+    known = {words: (partials(*terms, chunks, warps), TWO_DIRECTIONS) for words, terms in formulas.items()}
+    first = partials((d * norm)[: chunks * warps], d[: chunks * warps], chunks, warps)
+    known |= {
+        "the reference with db in front of dw: dw is the first of each chunk": (right[:, ::-1], STAGES),
+        "the reference with all rows in every chunk: the chunks share the rows": (
+            np.repeat(partial_sums(dout, x, 1), chunks, axis=0),
+            STAGES,
+        ),
+        "the reference with the first rows alone: go on as long as there are any": (first, STAGES),
+    }
+    return telling(known, right)
+
+
+# ------------------------------------------------------------------------------------------------ embeddings
+
+
+def buckets(tokens):
+    """order (N,) and starts (U + 1,), int32: order[starts[u]], … order[starts[u + 1] - 1] are one token's positions."""
+    order = np.argsort(tokens, kind="stable").astype(np.int32)  # (N,)
+    _, starts = np.unique(tokens[order], return_index=True)  # (U,)
+    return order, np.append(starts, tokens.size).astype(np.int32)
+
+
+def token_sums(dout, tokens, V):
+    """(V, C): for each token the sum of its rows of dout (N, C)."""
+    dwte = np.zeros((V, dout.shape[1]))  # (V, C)
+    np.add.at(dwte, tokens, np.asarray(dout, np.float64))
+    return dwte.astype(dout.dtype)
+
+
+def token_mistakes(dout, tokens, V) -> dict:
+    """Known wrong (V, C), without what the buffer held."""
+    order, starts = buckets(tokens)
+    d, right = np.asarray(dout, np.float64), token_sums(dout, tokens, V)
+    found, counts = np.unique(tokens, return_counts=True)  # (U,) each
+
+    def table(of_bucket):
+        filled = np.zeros_like(right)  # (V, C)
+        for u, token in enumerate(found):
+            filled[token] = of_bucket(u)
+        return filled
+
+    by_bucket, by_start = np.zeros_like(right), np.zeros_like(right)  # (V, C) each
+    by_bucket[: len(found)] = right[found]
+    np.add.at(by_start, tokens[starts[:-1]], right[found])
+    known = {
+        "the sum of dout's rows k in place of order[k]: order says which row comes at place k": table(
+            lambda u: d[starts[u] : starts[u + 1]].sum(axis=0)
+        ),
+        "the first row of each bucket alone": table(lambda u: d[order[starts[u]]]),
+        "the last row of each bucket alone: add up, with +=": table(lambda u: d[order[starts[u + 1] - 1]]),
+        "the mean of each bucket: add up, and do not divide": table(lambda u: right[found[u]] / counts[u]),
+        "the reference without the last row of each bucket: it ends before starts[u + 1]": table(
+            lambda u: right[found[u]] - d[order[starts[u + 1] - 1]]
+        ),
+        "the reference without the first row of each bucket: it begins at starts[u]": table(
+            lambda u: right[found[u]] - d[order[starts[u]]]
+        ),
+        "the reference in the rows u in place of the tokens' rows: bucket u belongs to tokens[order[starts[u]]]": (
+            by_bucket
+        ),
+        "the reference in the rows of tokens[starts[u]]: that is a place, and order says which position is there": (
+            by_start
+        ),
+    }
+    return telling({words: (array.astype(dout.dtype), BUCKETS) for words, array in known.items()}, right)
+
+
+# ------------------------------------------------------------------------------------------------------ norm
+
+
+def square_sums(values, blocks, threads):
+    """(blocks,) float64: in turns, each block takes as many numbers as it has threads."""
+    squares = np.zeros(-(-values.size // (blocks * threads)) * blocks * threads)
+    squares[: values.size] = values.astype(np.float64) ** 2
+    return squares.reshape(-1, blocks, threads).sum(axis=(0, 2))  # (blocks,)
+
+
+def in_double(partial, expected):
+    """WrongAnswer if the sums are nearly right, but hold no more digits than a float has."""
+    off = (np.abs(partial - expected) / np.maximum(expected, 1e-300)).max()
+    if 2e-7 < off < 1e-5:
+        raise WrongAnswer(
+            f"partial is right up to {off:.0e}, as if a float held a sum: next to a large sum, it loses small squares. "
+            f"Keep the sums in double, also those that are shuffled.\n→ Where to look: {NORM}."
+        )
+
+
+def square_mistakes(values, blocks, threads) -> dict:
+    """Known wrong sums (blocks,)."""
+    right = square_sums(values, blocks, threads)
+    turns = -(-values.size // (blocks * threads))
+    padded = np.zeros(turns * blocks * threads)
+    padded[: values.size] = values
+    parts = padded.reshape(turns, blocks, threads)
+    known = {
+        "the sum of the numbers: square them": parts.sum(axis=(0, 2)),
+        "the root of the sum: stage two takes the root, once for all blocks": np.sqrt(right),
+        "the sum of |x|: square them": np.abs(parts).sum(axis=(0, 2)),
+        "the square of the sum: square each number, then add": parts.sum(axis=(0, 2)) ** 2,
+        "the sum of the first turn alone: go on in steps of gridDim.x · blockDim.x": (parts[0] ** 2).sum(axis=1),
+        "what the first warp has: the other warps' sums are missing": (parts[:, :, :32] ** 2).sum(axis=(0, 2)),
+    }
+    return {words: (array, NORM) for words, array in known.items() if np.abs(array - right).max() > 0}
+
+
+# ----------------------------------------------------------------------------------------------------- fused
+
+
+def fused_mistakes(dout, x, w, chunks, dx, before) -> dict:
+    """{name: known wrong dx and partial}; and what dx, as the kernel left it on top of `before`, shows by itself."""
+    d, right = np.asarray(dout, np.float64), gradients(dout, x, w).dx
+    norm = rows.normalised(x)[0]  # (N, C)
+    one_of_four = np.arange(x.shape[1]) % 4 == 0  # (C,)
+    terms = d * w, d * w * norm  # (N, C) each
+
+    def with_means(weight):
+        a, b = (np.mean(weight * t, axis=1, keepdims=True) for t in terms)  # (N, 1) each
+        return (terms[0] - a - norm * b) / np.asarray(x, np.float64).std(axis=1, keepdims=True)
+
+    wrong = {
+        "the reference with means of a quarter of the numbers: a float4 has x, y, z and w": with_means(one_of_four),
+        "the reference with sums divided by C / 4 quads: divide by C": with_means(4.0),
+    }
+    wrong = {words: (array.astype(np.float32), QUADS) for words, array in wrong.items()}
+    known = telling(dx_mistakes(dout, x, w) | wrong, right)
+    known |= {words: (array - before, QUADS) for words, array in slots(dx, right + before).items()}
+    return {"dx": known, "partial": partial_mistakes(dout, x, w, chunks, warps=8)}

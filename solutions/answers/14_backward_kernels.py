@@ -1,0 +1,701 @@
+"""Answers to the exercises of lesson 14 as learners write them: right ones that look different, and wrong ones.
+
+Each wrong answer carries words that its check must say. CI runs them all;
+`python -m llmc.course.authoring.answers 14` runs those of this lesson.
+All are CUDA C: a function gets the solution's source and returns another.
+"""
+
+from llmc.course.authoring.answers import replaced, right, wrong
+
+
+def hole(code, text):
+    """The source with other text in place of the solution."""
+    before, rest = code.split("    // ### BEGIN SOLUTION\n")
+    return before + text.strip("\n") + "\n" + rest.split("    // ### END SOLUTION\n")[1]
+
+
+# --------------------------------------------------------------------------------------------- 1 bias_backward
+
+ROWS = "for (int n = warp; n < N; n += warps) total += dout[(size_t)n * C + c];"
+OTHERS = "for (int k = 1; k < warps; k++) total += partial[32 * k + lane];"
+BARRIER = "    __syncthreads();\n"
+
+
+@right("bias_backward")
+def bias_with_a_tree(code):
+    return hole(
+        code,
+        """
+    const unsigned t = threadIdx.x, col = 32 * blockIdx.x + (t & 31);
+    partial[t] = 0;
+    if (col < C)
+        for (int n = t >> 5; n < N; n += blockDim.x >> 5)
+            partial[t] += *(dout + n * C + col);
+    for (unsigned rest = blockDim.x >> 5; rest > 1;) {
+        unsigned half = (rest + 1) / 2;
+        __syncthreads();
+        if (t + 32 * half < 32 * rest) partial[t] += partial[t + 32 * half];
+        rest = half;
+    }
+    __syncthreads();
+    if (t < 32 && col < C) db[col] = db[col] + partial[t];
+""",
+    )
+
+
+@right("bias_backward")
+def bias_with_a_stretch_for_each_warp(code):
+    return hole(
+        code,
+        """
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32, c = blockIdx.x * 32 + lane;
+    int each = (N + warps - 1) / warps, end = min(N, (warp + 1) * each);
+    float total = 0.0f;
+    for (int n = warp * each; n < end && c < C; n++) total += dout[n * C + c];
+    partial[32 * warp + lane] = total;
+    __syncthreads();
+    if (warp > 0 || c >= C) return;
+    total = db[c];
+    for (int k = 0; k < warps; k++) total += partial[32 * k + lane];
+    db[c] = total;
+""",
+    )
+
+
+@wrong("bias_backward", says="was overwritten instead of accumulated")
+def bias_written(code):
+    return replaced(code, "db[c] += total;", "db[c] = total;")
+
+
+@wrong("bias_backward", says="race in shared memory")
+def bias_without_a_barrier(code):
+    return replaced(code, BARRIER, "")
+
+
+@wrong("bias_backward", says="barrier")
+def bias_with_the_barrier_inside(code):
+    return replaced(code, BARRIER, "    if (warp == 0) __syncthreads();\n")
+
+
+@wrong("bias_backward", says="out of bounds")
+def bias_without_a_check_of_its_column(code):
+    return replaced(code, "    if (c < C) {\n", "    {\n")
+
+
+@wrong("bias_backward", says="out of bounds")
+def bias_that_writes_beyond_the_columns(code):
+    return replaced(code, "if (warp == 0 && c < C)", "if (warp == 0)")
+
+
+@wrong("bias_backward", says="numbers are added by atomics, in whatever order")
+def bias_by_atomics(code):
+    return hole(
+        code,
+        """
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, c = blockIdx.x * 32 + lane;
+    float total = 0.0f;
+    for (int n = warp; n < N && c < C; n += blockDim.x / 32) total += dout[n * C + c];
+    if (c < C) atomicAdd(&db[c], total);
+""",
+    )
+
+
+@wrong("bias_backward", says="race in global memory")
+def bias_added_by_all_warps(code):
+    return replaced(code, "if (warp == 0 && c < C)", "if (c < C)")
+
+
+@wrong("bias_backward", says="numbers of one array are handled by a single thread; the goal is at most 8")
+def bias_of_one_warp(code):
+    return hole(
+        code,
+        """
+    int c = blockIdx.x * 32 + threadIdx.x;
+    if (threadIdx.x >= 32 || c >= C) return;
+    for (int n = 0; n < N; n++) partial[threadIdx.x] = (n ? partial[threadIdx.x] : 0.0f) + dout[n * C + c];
+    db[c] += partial[threadIdx.x];
+""",
+    )
+
+
+@wrong("bias_backward", says="does it assume how many threads a block has")
+def bias_of_8_warps(code):
+    return replaced(code, "warps = blockDim.x / 32", "warps = 256 / 32")
+
+
+@wrong("bias_backward", says="with `N` in place of `C` in `dout[n * C + c]`")
+def bias_with_a_stride_of_N(code):
+    return replaced(code, "(size_t)n * C + c", "(size_t)n * N + c")
+
+
+@wrong("bias_backward", says="with `N` - 1 in")
+def bias_without_the_last_row(code):
+    return replaced(code, "n < N;", "n < N - 1;")
+
+
+@wrong("bias_backward", says="that our solution gives without the loop")
+def bias_without_the_other_warps(code):
+    return replaced(code, OTHERS, "")
+
+
+@wrong("bias_backward", says="of what global memory moves is used")
+def bias_with_neighbouring_rows(code):
+    return hole(
+        code,
+        """
+    int warps = blockDim.x / 32, lane = threadIdx.x / warps, share = threadIdx.x % warps, c = blockIdx.x * 32 + lane;
+    float total = 0.0f;
+    for (int n = share; n < N && c < C; n += warps) total += dout[n * C + c];
+    partial[32 * share + lane] = total;
+    __syncthreads();
+    if (share > 0 || c >= C) return;
+    for (int k = 1; k < warps; k++) total += partial[32 * k + lane];
+    db[c] += total;
+""",
+    )
+
+
+# ----------------------------------------------------------------------------------------------- 2 layernorm_dx
+
+RESULT = "dx[c] += (dout[c] * w[c] - dnorms - norm * products) * r;"
+SHUFFLE = "v += __shfl_xor_sync(0xffffffff, v, gap);"
+
+
+@right("layernorm_dx")
+def dx_with_three_sums(code):
+    return hole(
+        code,
+        """
+    int lane = threadIdx.x & 31, row = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5);
+    if (row < N) {
+        const float* d = dout + row * C;
+        const float* v = x + row * C;
+        float s1 = 0, s2 = 0;
+        for (int c = lane; c < C; c += 32) s1 += d[c] * w[c], s2 += d[c] * w[c] * v[c];
+        for (int g = 1; g < 32; g *= 2) {
+            s1 += __shfl_xor_sync(~0u, s1, g);
+            s2 += __shfl_xor_sync(~0u, s2, g);
+        }
+        float k = (s2 - s1 * mean[row]) * rstd[row] / C;
+        for (int c = lane; c < C; c += 32) {
+            float g = d[c] * w[c] - s1 / C - k * (v[c] - mean[row]) * rstd[row];
+            dx[row * C + c] = dx[row * C + c] + rstd[row] * g;
+        }
+    }
+""",
+    )
+
+
+@right("layernorm_dx")
+def dx_with_down_and_broadcast(code):
+    code = replaced(code, SHUFFLE, "v += __shfl_down_sync(0xffffffff, v, gap);")
+    return replaced(code, "    return v;", "    return __shfl_sync(0xffffffff, v, 0);")
+
+
+@wrong("layernorm_dx", says="overwritten instead of accumulated")
+def dx_written(code):
+    return replaced(code, "dx[c] += (dout", "dx[c] = (dout")
+
+
+@wrong("layernorm_dx", says="without the mean(dnorm) term")
+def dx_without_the_first_mean(code):
+    return replaced(code, " - dnorms - norm", " - norm")
+
+
+@wrong("layernorm_dx", says="without the norm · mean(dnorm · norm) term")
+def dx_without_the_second_mean(code):
+    return replaced(code, " - norm * products)", ")")
+
+
+@wrong("layernorm_dx", says="mean(dnorm · norm) not multiplied by norm")
+def dx_with_the_second_mean_alone(code):
+    return replaced(code, "norm * products)", "products)")
+
+
+@wrong("layernorm_dx", says="with sums over C in place of means")
+def dx_of_sums(code):
+    return replaced(code, "warp_sum(dnorms) / C", "warp_sum(dnorms)", "warp_sum(products) / C", "warp_sum(products)")
+
+
+@wrong("layernorm_dx", says="the reference without rstd")
+def dx_without_rstd(code):
+    return replaced(code, "norm * products) * r;", "norm * products);")
+
+
+@wrong("layernorm_dx", says="means of dout in place of dnorm")
+def dx_with_means_of_dout(code):
+    return replaced(code, "float dnorm = dout[c] * w[c];", "float dnorm = dout[c];")
+
+
+@wrong("layernorm_dx", says="with __shfl_down_sync in place of __shfl_xor_sync")
+def dx_with_sums_in_lane_0(code):
+    return replaced(code, SHUFFLE, "v += __shfl_down_sync(0xffffffff, v, gap);")
+
+
+@wrong("layernorm_dx", says="with 8 in place of 16")
+def dx_of_16_lanes(code):
+    return replaced(code, "int gap = 16;", "int gap = 8;")
+
+
+@wrong("layernorm_dx", says="Our solution does exactly the same without the check `if (row >= N)`")
+def dx_without_a_check(code):
+    return replaced(code, "    if (row >= N) return;\n", "")
+
+
+@wrong("layernorm_dx", says="lane that takes no part")
+def dx_whose_lanes_leave(code):
+    return replaced(code, "if (row >= N) return;", "if (row >= N || lane >= C) return;")
+
+
+@wrong("layernorm_dx", says="without the line `x += row * C`")
+def dx_with_x_of_row_0(code):
+    return replaced(code, "    x += (size_t)row * C;\n", "")
+
+
+@wrong("layernorm_dx", says="One thread at a time asks for one number")
+def dx_by_lane_0(code):
+    code = code.replace("for (int c = lane; c < C; c += 32)", "for (int c = 0; c < C && lane == 0; c++)")
+    return code
+
+
+@wrong("layernorm_dx", says="barriers are passed by a block")
+def dx_with_a_barrier(code):
+    return replaced(code, "    if (row >= N) return;\n", "    __syncthreads();\n    if (row >= N) return;\n")
+
+
+# ----------------------------------------------------------------------------------------- 3 layernorm_partials
+
+ADD_DW = "dw += d * (x[(size_t)n * C + c] - mean[n]) * rstd[n];"
+STORE_DW = "partial[(size_t)(2 * blockIdx.x + 0) * C + c] = dw;"
+STORE_DB = "partial[(size_t)(2 * blockIdx.x + 1) * C + c] = db;"
+
+
+@right("layernorm_partials")
+def partials_of_stretches(code):
+    return hole(
+        code,
+        """
+    int each = (N + gridDim.x - 1) / gridDim.x;
+    float* mine = partial + blockIdx.x * 2 * C;
+    for (int c = threadIdx.x; c < C; c += blockDim.x) {
+        float a = 0, b = 0;
+        for (int n = blockIdx.x * each; n < N && n < (blockIdx.x + 1) * each; ++n) {
+            b += dout[n * C + c];
+            a += dout[n * C + c] * ((x[n * C + c] - mean[n]) * rstd[n]);
+        }
+        mine[c] = a, mine[C + c] = b;
+    }
+""",
+    )
+
+
+@right("layernorm_partials")
+def partials_that_grow_in_place(code):
+    return hole(
+        code,
+        """
+    float* dw = partial + (size_t)blockIdx.x * 2 * C;
+    float* db = dw + C;
+    for (int c = threadIdx.x; c < C; c += blockDim.x) dw[c] = db[c] = 0.0f;
+    for (int n = blockIdx.x; n < N; n += gridDim.x) {
+        float m = mean[n], r = rstd[n];
+        for (int c = threadIdx.x; c < C; c += blockDim.x) {
+            float d = dout[n * C + c], norm = (x[n * C + c] - m) * r;
+            dw[c] += d * norm;
+            db[c] += d;
+        }
+    }
+""",
+    )
+
+
+@wrong("layernorm_partials", says="dw is the first of each chunk")
+def partials_swapped(code):
+    return replaced(code, "= dw;", "= db_;", "= db;", "= dw;").replace("= db_;", "= db;")
+
+
+@wrong("layernorm_partials", says="with x in place of norm")
+def partials_with_x(code):
+    return replaced(code, ADD_DW, "dw += d * x[(size_t)n * C + c];")
+
+
+@wrong("layernorm_partials", says="without rstd in norm")
+def partials_without_rstd(code):
+    return replaced(code, " * rstd[n];", ";")
+
+
+@wrong("layernorm_partials", says="norm is missing in dw")
+def partials_without_norm(code):
+    return replaced(code, ADD_DW, "dw += d;")
+
+
+@wrong("layernorm_partials", says="all rows in every chunk")
+def partials_of_all_rows(code):
+    return replaced(code, "int n = blockIdx.x; n < N; n += gridDim.x", "int n = 0; n < N; n++")
+
+
+@wrong("layernorm_partials", says="the first rows alone: go on as long as there are any")
+def partials_of_one_row(code):
+    loop = "for (int n = blockIdx.x; n < N; n += gridDim.x) {"
+    return replaced(code, loop, "for (int n = blockIdx.x; n < N && n < gridDim.x; n += gridDim.x) {")
+
+
+@wrong("layernorm_partials", says="ninitialised")
+def partials_added(code):
+    return replaced(code, "= dw;", "+= dw;")
+
+
+@wrong("layernorm_partials", says="ever written")
+def partials_without_db(code):
+    return replaced(code, STORE_DB, "")
+
+
+@wrong("layernorm_partials", says="race")
+def partials_in_one_place(code):
+    return code.replace("(2 * blockIdx.x + 0) * C", "0 * C").replace("(2 * blockIdx.x + 1) * C", "1 * C")
+
+
+@wrong("layernorm_partials", says="ut of bounds")
+def partials_two_columns_apart(code):
+    return replaced(
+        code,
+        "(size_t)(2 * blockIdx.x + 1) * C + c",
+        "2 * ((size_t)blockIdx.x * C + c) + 1",
+        "(size_t)(2 * blockIdx.x + 0) * C + c",
+        "2 * ((size_t)blockIdx.x * C + c) + 2",
+    )
+
+
+@wrong("layernorm_partials", says="ever written")
+def partials_of_one_column_each(code):
+    return replaced(code, "c < C; c += blockDim.x", "c < C && c < blockDim.x; c += blockDim.x")
+
+
+@wrong("layernorm_partials", says="ut of bounds")
+def partials_with_the_mean_of_the_column(code):
+    return replaced(code, "mean[n]", "mean[c]")
+
+
+@wrong("layernorm_partials", says="writes go to numbers that another thread has written already")
+def partials_of_threads_that_do_all(code):
+    return replaced(code, "int c = threadIdx.x; c < C; c += blockDim.x", "int c = 0; c < C; c++")
+
+
+# ----------------------------------------------------------------------------------------- 4 embedding_backward
+
+ADD_ROW = "total += dout[(size_t)order[k] * C + c];"
+
+
+@right("embedding_backward")
+def embedding_place_by_place(code):
+    return hole(
+        code,
+        """
+    int u = blockIdx.x;
+    float* row = dwte + (size_t)tokens[order[starts[u]]] * C;
+    for (int k = starts[u]; k != starts[u + 1]; ++k) {
+        const float* d = dout + order[k] * C;
+        for (int c = threadIdx.x; c < C; c += blockDim.x) row[c] += d[c];
+    }
+""",
+    )
+
+
+@right("embedding_backward")
+def embedding_that_starts_with_the_row(code):
+    return hole(
+        code,
+        """
+    int token = tokens[order[starts[blockIdx.x]]], count = starts[blockIdx.x + 1] - starts[blockIdx.x];
+    const int* mine = order + starts[blockIdx.x];
+    for (unsigned c = threadIdx.x; c < C; c += blockDim.x) {
+        float sum = dwte[token * C + c];
+        for (int j = 0; j < count; j++) sum += dout[mine[j] * C + c];
+        dwte[token * C + c] = sum;
+    }
+""",
+    )
+
+
+@wrong("embedding_backward", says="with = in place of += in")
+def embedding_written(code):
+    return replaced(code, "+ c] += total;", "+ c] = total;")
+
+
+@wrong("embedding_backward", says="rows k in place of order[k]")
+def embedding_without_the_order(code):
+    return replaced(code, ADD_ROW, "total += dout[(size_t)k * C + c];")
+
+
+@wrong("embedding_backward", says="the last row of each bucket alone: add up")
+def embedding_of_the_last_row(code):
+    return replaced(code, ADD_ROW, ADD_ROW.replace("+=", "="))
+
+
+@wrong("embedding_backward", says="it ends before starts[u + 1]")
+def embedding_that_ends_early(code):
+    return replaced(code, "k < end;", "k < end - 1;")
+
+
+@wrong("embedding_backward", says="add up, and do not divide")
+def embedding_of_means(code):
+    return replaced(code, "+= total;", "+= total / (end - first);")
+
+
+@wrong("embedding_backward", says="ut of bounds")
+def embedding_beyond_the_bucket(code):
+    return replaced(code, "starts[blockIdx.x + 1];", "starts[blockIdx.x + 2];")
+
+
+@wrong("embedding_backward", says="bucket u belongs to tokens[order[starts[u]]]")
+def embedding_in_the_buckets_row(code):
+    return replaced(code, "dwte[(size_t)token * C + c]", "dwte[(size_t)blockIdx.x * C + c]")
+
+
+@wrong("embedding_backward", says="that is a place, and order says which position is there")
+def embedding_with_the_token_of_the_place(code):
+    return replaced(code, "tokens[order[first]]", "tokens[first]")
+
+
+@wrong("embedding_backward", says="numbers are added by atomics, in whatever order")
+def embedding_by_atomics(code):
+    body = """
+    for (int k = starts[blockIdx.x]; k < starts[blockIdx.x + 1]; k++)
+        for (int c = threadIdx.x; c < C; c += blockDim.x)
+            atomicAdd(&dwte[tokens[order[k]] * C + c], dout[order[k] * C + c]);
+"""
+    return hole(code, body)
+
+
+@wrong("embedding_backward", says="race in global memory")
+def embedding_by_threads_that_do_all(code):
+    return replaced(code, "int c = threadIdx.x; c < C; c += blockDim.x", "int c = 0; c < C; c++")
+
+
+@wrong("embedding_backward", says="part of dwte was never written")
+def embedding_with_too_few_columns(code):
+    return replaced(code, "c < C; c += blockDim.x", "c < C && c < blockDim.x; c += blockDim.x")
+
+
+# ------------------------------------------------------------------------------------------- 5 partial_squares
+
+ADD_SQUARE = "total += (double)values[i] * values[i];"
+SHUFFLES = "for (int gap = 16; gap > 0; gap /= 2) total += __shfl_xor_sync(0xffffffff, total, gap);"
+
+
+@right("partial_squares")
+def squares_by_two_shuffles(code):
+    return hole(
+        code,
+        """
+    double v = 0;
+    for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x) {
+        double x = values[i];
+        v = fma(x, x, v);
+    }
+    for (int g = 16; g > 0; g >>= 1) v += __shfl_down_sync(~0u, v, g);
+    if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = v;
+    __syncthreads();
+    if (threadIdx.x >= 32) return;
+    v = threadIdx.x < blockDim.x / 32 ? sums[threadIdx.x] : 0.0;
+    for (int g = 16; g > 0; g >>= 1) v += __shfl_down_sync(~0u, v, g);
+    if (threadIdx.x == 0) partial[blockIdx.x] = v;
+""",
+    )
+
+
+@right("partial_squares")
+def squares_in_float_then_double(code):
+    return replaced(code, ADD_SQUARE, "float v = values[i]; total += v * v;")
+
+
+@wrong("partial_squares", says="as if a float held a sum")
+def squares_in_a_float(code):
+    return replaced(code, "double total = 0.0;", "float total = 0.0f;")
+
+
+@wrong("partial_squares", says="the sum of the numbers: square them")
+def squares_not_squared(code):
+    return replaced(code, ADD_SQUARE, "total += values[i];")
+
+
+@wrong("partial_squares", says="stage two takes the root")
+def squares_with_a_root(code):
+    return replaced(code, "partial[blockIdx.x] = total;", "partial[blockIdx.x] = sqrt(total);")
+
+
+@wrong("partial_squares", says="the other warps' sums are missing")
+def squares_of_one_warp(code):
+    return replaced(code, "k < warps;", "k < 1;")
+
+
+@wrong("partial_squares", says="race in shared memory")
+def squares_without_a_barrier(code):
+    return replaced(code, "    __syncthreads();\n", "")
+
+
+@wrong("partial_squares", says="the first turn alone")
+def squares_of_one_turn(code):
+    return replaced(code, "i < n; i += threads", "i < n && i < threads; i += threads")
+
+
+@wrong("partial_squares", says="ut of bounds")
+def squares_one_too_many(code):
+    return replaced(code, "i < n;", "i <= n;")
+
+
+@wrong("partial_squares", says="without the factor `gridDim.x`")
+def squares_of_a_block_that_strides_alone(code):
+    return replaced(code, "int threads = gridDim.x * blockDim.x;", "int threads = blockDim.x;")
+
+
+@wrong("partial_squares", says="numbers are added by atomics, in whatever order")
+def squares_by_atomics(code):
+    tail = code[code.index("    if (lane == 0) sums") : code.index("    // ### END")]
+    added = "    if (threadIdx.x == 0) sums[0] = 0.0;\n    __syncthreads();\n"
+    added += "    if (lane == 0) atomicAdd(&sums[0], total);\n    __syncthreads();\n"
+    return replaced(code, tail, added + "    if (threadIdx.x == 0) partial[blockIdx.x] = sums[0];\n")
+
+
+@wrong("partial_squares", says="with 8 in place of 16")
+def squares_without_the_first_gap(code):
+    return replaced(code, "int gap = 16;", "int gap = 8;")
+
+
+@wrong("partial_squares", says="writes go to numbers that another thread has written already")
+def squares_written_by_all(code):
+    tail = (
+        "    double sum = 0.0;\n    for (int k = 0; k < warps; k++) sum += sums[k];\n    partial[blockIdx.x] = sum;\n"
+    )
+    cut = code[code.index("    if (threadIdx.x == 0) {") : code.index("    // ### END")]
+    return replaced(code, cut, tail)
+
+
+# ---------------------------------------------------------------------------------- 6 fused_layernorm_backward
+
+FUSED_DW = "dw[k].x += d.x * v.x, dw[k].y += d.y * v.y, dw[k].z += d.z * v.z, dw[k].w += d.w * v.w;"
+FUSED_DB = "db[k].x += d.x, db[k].y += d.y, db[k].z += d.z, db[k].w += d.w;"
+
+
+@right("fused_layernorm_backward")
+def fused_from_the_last_warp(code):
+    turns = code[code.index("    for (int turn") : code.index("    for (int i = threadIdx.x; i < 2 * quads")]
+    loop = """
+    for (int from = 7; from >= 0; from--) {
+        if (warp == from) {
+            #pragma unroll
+            for (int k = 0; k < 8; k++) {
+                int i = lane + 32 * k;
+                if (i >= quads) continue;
+                sums[i] = from < 7 ? plus(sums[i], dw[k]) : dw[k];
+                sums[quads + i] = from < 7 ? plus(sums[quads + i], db[k]) : db[k];
+            }
+        }
+        __syncthreads();
+    }
+"""
+    plus = "__device__ float4 plus(float4 a, float4 b)\n{\n    "
+    plus += "return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);\n}\n"
+    return plus + replaced(code, turns, loop)
+
+
+@right("fused_layernorm_backward")
+def fused_that_reads_w_once(code):
+    first = "norm[8], dnorm[8], weights[8];\n"
+    first += "    for (int k = 0; k < 8; k++)\n"
+    first += "        if (lane + 32 * k < quads) weights[k] = ((const float4*)w)[lane + 32 * k];\n"
+    return replaced(code, "norm[8], dnorm[8];\n", first, "s = ((const float4*)w)[i];", "s = weights[k];")
+
+
+@wrong("fused_layernorm_backward", says="overwritten instead of accumulated")
+def fused_written(code):
+    return replaced(code, "float4 old = dx4[i], d", "float4 old = make_float4(0, 0, 0, 0), d")
+
+
+@wrong("fused_layernorm_backward", says="a quarter of the numbers")
+def fused_means_of_one_of_four(code):
+    return replaced(
+        code,
+        "dnorms += d.x + d.y + d.z + d.w;",
+        "dnorms += d.x;",
+        "products += d.x * v.x + d.y * v.y + d.z * v.z + d.w * v.w;",
+        "products += d.x * v.x;",
+    )
+
+
+@wrong("fused_layernorm_backward", says="divided by C / 4 quads: divide by C")
+def fused_means_of_quads(code):
+    return replaced(code, "a = dnorms / C, b = products / C", "a = dnorms / quads, b = products / quads")
+
+
+@wrong("fused_layernorm_backward", says="race in shared memory")
+def fused_warps_all_at_once(code):
+    turn = "        __syncthreads();\n    }\n    for (int i = threadIdx.x"
+    return replaced(code, turn, "    }\n    __syncthreads();\n    for (int i = threadIdx.x")
+
+
+@wrong("fused_layernorm_backward", says="ninitialised")
+def fused_without_a_beginning(code):
+    return replaced(code, "turn ? sums[i] : zero", "sums[i]", "turn ? sums[quads + i] : zero", "sums[quads + i]")
+
+
+@wrong("fused_layernorm_backward", says="numbers are added by atomics, in whatever order")
+def fused_by_atomics(code):
+    turns = code[code.index("    for (int turn") : code.index("    for (int i = threadIdx.x; i < 2 * quads")]
+    atomics = """
+    for (int i = threadIdx.x; i < 2 * quads; i += 256) sums[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    __syncthreads();
+    float* flat = (float*)sums;
+    for (int k = 0; k < 8; k++) {
+        for (int j = 0; j < 4 && lane + 32 * k < quads; j++) {
+            int c = 4 * (lane + 32 * k) + j;
+            atomicAdd(&flat[c], ((float*)&dw[k])[j]);
+            atomicAdd(&flat[C + c], ((float*)&db[k])[j]);
+        }
+    }
+    __syncthreads();
+"""
+    return replaced(code, turns, atomics)
+
+
+@wrong("fused_layernorm_backward", says="norm is missing in dw")
+def fused_dw_without_norm(code):
+    return replaced(code, FUSED_DW, FUSED_DB.replace("db", "dw"))
+
+
+@wrong("fused_layernorm_backward", says="dw is the first of each chunk")
+def fused_swapped(code):
+    return replaced(code, "float4 p = dw[k], q = db[k]", "float4 p = db[k], q = dw[k]")
+
+
+@wrong("fused_layernorm_backward", says="dnorm = dout · w in place of dout")
+def fused_sums_of_dnorm(code):
+    added = f"            {FUSED_DW}\n            {FUSED_DB}\n"
+    dnorm = "            d = make_float4(d.x * s.x, d.y * s.y, d.z * s.z, d.w * s.w);\n"
+    return replaced(code, added + dnorm, dnorm + added)
+
+
+@wrong("fused_layernorm_backward", says="part of dx was never written")
+def fused_one_row_a_warp(code):
+    return replaced(code, "row < N; row += gridDim.x * 8", "row < N && row < gridDim.x * 8; row += gridDim.x * 8")
+
+
+@wrong("fused_layernorm_backward", says="sectors of 32 bytes are moved")
+def fused_that_reads_twice(code):
+    return replaced(
+        code,
+        "float4 old = dx4[i], d = dnorm[k], v = norm[k];",
+        "float4 old = dx4[i], d = d4[i], v = x4[i], s = ((const float4*)w)[i];\n"
+        "            v = make_float4((v.x - m) * r, (v.y - m) * r, (v.z - m) * r, (v.w - m) * r);\n"
+        "            d = make_float4(d.x * s.x, d.y * s.y, d.z * s.z, d.w * s.w);",
+    )
+
+
+@wrong("fused_layernorm_backward", says="ever written")
+def fused_without_db(code):
+    return replaced(code, "i < 2 * quads; i += blockDim.x", "i < quads; i += blockDim.x")
+
+
+@wrong("fused_layernorm_backward", says="without the mean(dnorm) term")
+def fused_without_a_mean(code):
+    return code.replace(" - a - v.", " - v.")
