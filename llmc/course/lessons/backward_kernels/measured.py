@@ -23,6 +23,7 @@ from llmc.kernels import bias_backward, encoder_backward, layernorm_backward
 from llmc.model import GPT2
 
 STORED = Path("reference/h200_order.json")  # in the lessons' folder
+V = 50257  # GPT-2's tokens
 BY_ATOMICS = {  # the versions that add by atomics, as VERSIONS of each layer has them
     bias_backward: {"bias_backward": 2},
     encoder_backward: {"encoder_backward": 1},
@@ -77,19 +78,25 @@ def _runs(launch, runs) -> dict:
     return {"runs": runs, "different": different, "number": most, "values": found[:, most].astype(float).tolist()}
 
 
-def _tokens(B, T, C) -> dict:
-    """{which tokens: {"v1": microseconds of encoder_backward}}."""
-    from llmc.bench.kernels.times import microseconds
-
-    xp, V = cuda.xp, 50257
+def token_kinds(B, T, C):
+    """dout (B, T, C), and {which tokens: (B, T) int32}: the same in every run."""
     rng = np.random.default_rng(14)
-    dwte, dwpe = xp.zeros((V, C), np.float32), xp.zeros((T, C), np.float32)  # (V, C), (T, C)
-    dout = xp.asarray(rng.standard_normal((B, T, C)).astype(np.float32))  # (B, T, C)
-    kinds = {
+    dout = rng.standard_normal((B, T, C)).astype(np.float32)  # (B, T, C)
+    return dout, {
         "all different": rng.permutation(V)[: B * T].reshape(B, T).astype(np.int32),
         "as in a text": zipf_tokens(rng, B, T, V),
         "one token": np.full((B, T), 11, np.int32),
     }
+
+
+def _tokens(B, T, C) -> dict:
+    """{which tokens: {"v1": microseconds of encoder_backward}}."""
+    from llmc.bench.kernels.times import microseconds
+
+    xp = cuda.xp
+    numbers, kinds = token_kinds(B, T, C)
+    dwte, dwpe = xp.zeros((V, C), np.float32), xp.zeros((T, C), np.float32)  # (V, C), (T, C)
+    dout = xp.asarray(numbers)  # (B, T, C)
     return {
         kind: {
             f"v{v}": microseconds(
