@@ -128,12 +128,12 @@ def bias_with_a_stride_of_N(code):
     return replaced(code, "(size_t)n * C + c", "(size_t)n * N + c")
 
 
-@wrong("bias_backward", says="with `N` - 1 in")
+@wrong("bias_backward", says="the sums without the last row")
 def bias_without_the_last_row(code):
     return replaced(code, "n < N;", "n < N - 1;")
 
 
-@wrong("bias_backward", says="that our solution gives without the loop")
+@wrong("bias_backward", says="the sums of warp 0 alone: add what the other warps have found")
 def bias_without_the_other_warps(code):
     return replaced(code, OTHERS, "")
 
@@ -153,6 +153,16 @@ def bias_with_neighbouring_rows(code):
     db[c] += total;
 """,
     )
+
+
+@wrong("bias_backward", says="dout read as if it were (C, N)")
+def bias_of_the_transposed(code):
+    return replaced(code, "(size_t)n * C + c", "(size_t)c * N + n")
+
+
+@wrong("bias_backward", says="is there an int where a float belongs?")
+def bias_of_ints(code):
+    return replaced(code, "float total = 0.0f;", "int total = 0;")
 
 
 # ----------------------------------------------------------------------------------------------- 2 layernorm_dx
@@ -261,6 +271,16 @@ def dx_by_lane_0(code):
 @wrong("layernorm_dx", says="barriers are passed by a block")
 def dx_with_a_barrier(code):
     return replaced(code, "    if (row >= N) return;\n", "    __syncthreads();\n    if (row >= N) return;\n")
+
+
+@wrong("layernorm_dx", says="the first sum divided by 32 lanes: divide by C")
+def dx_divided_by_the_lanes(code):
+    return replaced(code, "warp_sum(dnorms) / C", "warp_sum(dnorms) / 32")
+
+
+@wrong("layernorm_dx", says="mean[0] in place of mean[row]")
+def dx_with_the_mean_of_row_0(code):
+    return replaced(code, "float m = mean[row]", "float m = mean[0]")
 
 
 # ----------------------------------------------------------------------------------------- 3 layernorm_partials
@@ -475,6 +495,16 @@ def embedding_by_threads_that_do_all(code):
 @wrong("embedding_backward", says="part of dwte was never written")
 def embedding_with_too_few_columns(code):
     return replaced(code, "c < C; c += blockDim.x", "c < C && c < blockDim.x; c += blockDim.x")
+
+
+@wrong("embedding_backward", says="what dwte held added twice")
+def embedding_that_starts_with_the_row_and_adds(code):
+    return replaced(code, "float total = 0.0f;", "float total = dwte[(size_t)token * C + c];")
+
+
+@wrong("embedding_backward", says="with 0 as the beginning of")
+def embedding_from_the_first_place(code):
+    return replaced(code, "int k = first;", "int k = 0;")
 
 
 # ------------------------------------------------------------------------------------------- 5 partial_squares
@@ -699,3 +729,13 @@ def fused_without_db(code):
 @wrong("fused_layernorm_backward", says="without the mean(dnorm) term")
 def fused_without_a_mean(code):
     return code.replace(" - a - v.", " - v.")
+
+
+@wrong("fused_layernorm_backward", says=".w left out of the first mean")
+def fused_without_the_fourth(code):
+    return replaced(code, "dnorms += d.x + d.y + d.z + d.w;", "dnorms += d.x + d.y + d.z;")
+
+
+@wrong("fused_layernorm_backward", says="partial equals the reference, except for .y of each float4")
+def fused_with_x_for_y(code):
+    return replaced(code, "dw[k].y += d.y * v.y", "dw[k].y += d.x * v.y")

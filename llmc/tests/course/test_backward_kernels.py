@@ -35,11 +35,14 @@ def tables():
         for warps in (1, 8):
             yield sums.partial_sums(dout, x, 2, warps), sums.partial_mistakes(dout, x, w, 2, warps)
         tokens = np.array([v**2 % 9 for v in range(N)], np.int32)  # (N,)
-        yield sums.token_sums(dout, tokens, 9), sums.token_mistakes(dout, tokens, 9)
+        yield sums.token_sums(dout, tokens, 9), sums.token_mistakes(dout, tokens, 9, np.ones((9, C)))
+        yield sums.column_sums(dout), sums.column_mistakes(dout, 64)
         values = dout.reshape(-1)  # (n,)
         yield sums.square_sums(values, 2, 64), sums.square_mistakes(values, 2, 64)
-        known = sums.fused_mistakes(dout, x, w, 2, right.dx, 0 * right.dx)
+        partial = sums.partial_sums(dout, x, 2, warps=8)  # (chunks, 2, C)
+        known = sums.fused_mistakes(dout, x, w, right.dx, 0 * right.dx, partial)
         yield right.dx, known["dx"]
+        yield partial, known["partial"]
 
 
 def test_every_known_mistake_is_wrong():

@@ -15,6 +15,7 @@ from llmc.course.lessons.backward_kernels.places import (
     NORM,
     ORDER,
     QUADS,
+    SHARED,
     STAGES,
     TWO_DIRECTIONS,
 )
@@ -42,6 +43,23 @@ def column_sums(dout):
     return dout.sum(axis=0, dtype=np.float64).astype(dout.dtype)
 
 
+def column_mistakes(dout, threads) -> dict:
+    """Known wrong sums (C,) of blocks of that many threads, without what the buffer held."""
+    N, C = dout.shape
+    d, warps = np.asarray(dout, np.float64), threads // 32
+    whole = np.zeros((warps, C))  # what each warp has in an int
+    for n in range(N):
+        whole[n % warps] = np.trunc(whole[n % warps] + d[n])
+    known = {
+        "the sums of dout read as if it were (C, N): number c of row n is at n * C + c": d.reshape(C, N).sum(axis=1),
+        "sums that are cut to whole numbers in every turn: is there an int where a float belongs?": whole.sum(axis=0),
+        "the sums without the last row": d[:-1].sum(axis=0),
+        "the sums of warp 0 alone: add what the other warps have found": d[::warps].sum(axis=0),
+    }
+    wrong = {words: (array.astype(dout.dtype), SHARED) for words, array in known.items()}
+    return telling(wrong, column_sums(dout)) if N > 1 else {}
+
+
 # ------------------------------------------------------------------------------------------------- layernorm
 
 
@@ -62,7 +80,33 @@ def dx_mistakes(dout, x, w) -> dict:
     """Known wrong dx (N, C), without what the buffer held."""
     known = relocated(layernorm.backward_mistakes(dout, x, w)["dx"], ALONG_ROWS)
     known = {words: wrong for words, wrong in known.items() if "x.shape" not in words}  # a kernel has no such thing
+    known |= {words: (array, ALONG_ROWS) for words, array in _wrong_means(dout, x, w).items()}
     return telling(known, gradients(dout, x, w).dx)
+
+
+def _wrong_means(dout, x, w) -> dict:
+    """dx (N, C) from means that went wrong in a way in which only a kernel's do."""
+    norm, rstd = rows.normalised(x)  # (N, C), (N, 1)
+    x64, dnorm = np.asarray(x, np.float64), np.asarray(dout, np.float64) * w  # (N, C) each
+    mean, C = x64.mean(axis=1, keepdims=True), x.shape[1]
+
+    def dx(a, b, norm=norm, rstd=rstd):
+        return ((dnorm - a - norm * b) * rstd).astype(x.dtype)
+
+    a, b = (terms.mean(axis=1, keepdims=True) for terms in (dnorm, dnorm * norm))  # (N, 1) each
+    of_row_0 = (x64 - mean[0]) * rstd  # (N, C)
+    return {
+        "the reference with x in place of norm in the second mean": dx(a, (dnorm * x64).mean(axis=1, keepdims=True)),
+        "the reference with the first sum divided by 32 lanes: divide by C": dx(a * C / 32, b),
+        "the reference with the second sum divided by 32 lanes: divide by C": dx(a, b * C / 32),
+        "the reference with both sums divided by 32 lanes: divide by C": dx(a * C / 32, b * C / 32),
+        "the reference with mean[0] in place of mean[row]": dx(
+            a, (dnorm * of_row_0).mean(axis=1, keepdims=True), of_row_0
+        ),
+        "the reference with rstd[0] in place of rstd[row]": dx(
+            a, b * rstd[0] / rstd, norm * rstd[0] / rstd, np.broadcast_to(rstd[0], rstd.shape)
+        ),
+    }
 
 
 def partials(dw_terms, db_terms, chunks, warps=1):
@@ -96,6 +140,10 @@ def partial_mistakes(dout, x, w, chunks, warps=1) -> dict:
         "the reference with norm = (x - mean) / rstd: rstd is already 1/std, so multiply": (d * norm / rstd**2, d),
         "the reference with dnorm = dout · w in place of dout: w is no part of its own gradient": (d * w * norm, d * w),
         "dout alone in both sums: norm is missing in dw": (d, d),
+        "the reference with dout read as if it were (C, N): number c of row n is at n * C + c": (
+            d.reshape(-1, len(d)).T * norm,
+            d.reshape(-1, len(d)).T,
+        ),
         "dout · norm in both sums: norm belongs to dw alone": (d * norm, d * norm),
     }
     known = {words: (partials(*terms, chunks, warps), TWO_DIRECTIONS) for words, terms in formulas.items()}
@@ -128,8 +176,8 @@ def token_sums(dout, tokens, V):
     return dwte.astype(dout.dtype)
 
 
-def token_mistakes(dout, tokens, V) -> dict:
-    """Known wrong (V, C), without what the buffer held."""
+def token_mistakes(dout, tokens, V, before) -> dict:
+    """Known wrong (V, C), without what the buffer held, which is `before`."""
     order, starts = buckets(tokens)
     d, right = np.asarray(dout, np.float64), token_sums(dout, tokens, V)
     found, counts = np.unique(tokens, return_counts=True)  # (U,) each
@@ -143,7 +191,13 @@ def token_mistakes(dout, tokens, V) -> dict:
     by_bucket, by_start = np.zeros_like(right), np.zeros_like(right)  # (V, C) each
     by_bucket[: len(found)] = right[found]
     np.add.at(by_start, tokens[starts[:-1]], right[found])
+    by_position = np.zeros((max(V, len(tokens)), d.shape[1]))  # (at least V, C)
+    np.add.at(by_position, order[starts[:-1]], right[found])
     known = {
+        "the reference with what dwte held added twice": table(lambda u: right[found[u]] + before[found[u]]),
+        "the reference in the rows of order[starts[u]]: that is a position, and tokens says which token is there": (
+            by_position[:V]
+        ),
         "the sum of dout's rows k in place of order[k]: order says which row comes at place k": table(
             lambda u: d[starts[u] : starts[u + 1]].sum(axis=0)
         ),
@@ -207,22 +261,29 @@ def square_mistakes(values, blocks, threads) -> dict:
 # ----------------------------------------------------------------------------------------------------- fused
 
 
-def fused_mistakes(dout, x, w, chunks, dx, before) -> dict:
-    """{name: known wrong dx and partial}; and what dx, as the kernel left it on top of `before`, shows by itself."""
+def fused_mistakes(dout, x, w, dx, before, partial) -> dict:
+    """{name: known wrong dx and partial}; and what both show by themselves, dx as it lies on top of `before`."""
     d, right = np.asarray(dout, np.float64), gradients(dout, x, w).dx
     norm = rows.normalised(x)[0]  # (N, C)
     one_of_four = np.arange(x.shape[1]) % 4 == 0  # (C,)
     terms = d * w, d * w * norm  # (N, C) each
 
-    def with_means(weight):
-        a, b = (np.mean(weight * t, axis=1, keepdims=True) for t in terms)  # (N, 1) each
+    def with_means(weight, other=None):
+        weights = (weight, weight if other is None else other)
+        a, b = (np.mean(u * t, axis=1, keepdims=True) for u, t in zip(weights, terms))  # (N, 1) each
         return (terms[0] - a - norm * b) / np.asarray(x, np.float64).std(axis=1, keepdims=True)
 
     wrong = {
         "the reference with means of a quarter of the numbers: a float4 has x, y, z and w": with_means(one_of_four),
         "the reference with sums divided by C / 4 quads: divide by C": with_means(4.0),
     }
+    for k, slot in enumerate("xyzw"):
+        without = np.arange(x.shape[1]) % 4 != k  # (C,)
+        wrong[f"the reference with .{slot} left out of the first mean"] = with_means(without, 1.0)
+        wrong[f"the reference with .{slot} left out of the second mean"] = with_means(1.0, without)
     wrong = {words: (array.astype(np.float32), QUADS) for words, array in wrong.items()}
     known = telling(dx_mistakes(dout, x, w) | wrong, right)
     known |= {words: (array - before, QUADS) for words, array in slots(dx, right + before).items()}
-    return {"dx": known, "partial": partial_mistakes(dout, x, w, chunks, warps=8)}
+    chunks = len(partial)
+    shown = {words: (a, QUADS) for words, a in slots(partial, partial_sums(dout, x, chunks, warps=8)).items()}
+    return {"dx": known, "partial": partial_mistakes(dout, x, w, chunks, warps=8) | shown}
