@@ -14,6 +14,8 @@ from llmc.course.checks.evidence import Evidence, is_explaining
 from llmc.course.kernel_checks.first_kernels_models import MODELS as FIRST_KERNELS
 from llmc.course.kernel_checks.in_c import can_be_said
 from llmc.course.kernel_checks.masked import Launch
+from llmc.course.kernel_checks.matmul_kernels_models import MODELS as MATMUL_KERNELS
+from llmc.course.kernel_checks.matmul_kernels_models import SECONDS
 from llmc.course.kernel_checks.reductions_models import MODELS as REDUCTIONS
 from llmc.course.kernel_checks.seen import Seen
 from llmc.course.kernel_checks.slips import slips
@@ -22,7 +24,7 @@ from llmc.course.mutants.search import first_mutant
 from llmc.course.mutants.stoppable import stoppable
 
 MATCHED = {"never-written", "out-of-bounds", "race"}  # what `cause` can find
-MODELS = FIRST_KERNELS | REDUCTIONS
+MODELS = FIRST_KERNELS | REDUCTIONS | MATMUL_KERNELS
 WIDER = re.compile(r"with `(.+) (?:>|(<=)) (.+)` in place of `\1 (?(2)<|>=) \3`")  # `row > N` for `row >= N`
 
 
@@ -58,7 +60,7 @@ def model_of(exercise: str) -> Model | None:
     if exercise not in MODELS:
         return None
     tree = stoppable(ast.parse(MODELS[exercise]))
-    return Model(exercise, tree, tuple(a.arg for a in tree.body[0].args.args))
+    return Model(exercise, tree, tuple(a.arg for a in tree.body[0].args.args), seconds=SECONDS.get(exercise, 2.0))
 
 
 class KernelEvidence(Evidence):
