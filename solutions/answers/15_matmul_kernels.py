@@ -338,12 +338,12 @@ def square_without_registers(code):
     return replaced(code, MULTIPLY, "totals[i][j] += as[k][row + i] * bs[k][column + j];")
 
 
-@wrong("register_tile", says="with `column` in place of `row` in `[k][row + i]`")
+@wrong("register_tile", says="the product with as read at this thread's column: in as[k][…], take the row")
 def square_on_the_diagonal(code):
     return replaced(code, "as[k][row + i]", "as[k][column + i]")
 
 
-@wrong("register_tile", says="with the first row of each thread's square all over it: is the + i missing in an index?")
+@wrong("register_tile", says="with the first row of each thread's square all over it: is the + i missing?")
 def square_of_one_row(code):
     return replaced(code, "as[k][row + i]", "as[k][row]")
 

@@ -127,4 +127,3 @@ MODELS = {
     "register_tile": REGISTER_TILE + GIVEN,
     "double_buffer": DOUBLE_BUFFER + GIVEN,
 }
-SECONDS = {"register_tile": 5.0}  # for the search: its launches take longer than those of other models

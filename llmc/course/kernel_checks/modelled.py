@@ -15,7 +15,6 @@ from llmc.course.kernel_checks.first_kernels_models import MODELS as FIRST_KERNE
 from llmc.course.kernel_checks.in_c import can_be_said
 from llmc.course.kernel_checks.masked import Launch
 from llmc.course.kernel_checks.matmul_kernels_models import MODELS as MATMUL_KERNELS
-from llmc.course.kernel_checks.matmul_kernels_models import SECONDS
 from llmc.course.kernel_checks.reductions_models import MODELS as REDUCTIONS
 from llmc.course.kernel_checks.seen import Seen
 from llmc.course.kernel_checks.slips import slips
@@ -60,7 +59,7 @@ def model_of(exercise: str) -> Model | None:
     if exercise not in MODELS:
         return None
     tree = stoppable(ast.parse(MODELS[exercise]))
-    return Model(exercise, tree, tuple(a.arg for a in tree.body[0].args.args), seconds=SECONDS.get(exercise, 2.0))
+    return Model(exercise, tree, tuple(a.arg for a in tree.body[0].args.args))
 
 
 class KernelEvidence(Evidence):

@@ -65,24 +65,31 @@ def mistakes(a, b, a_runs, b_runs, slices, stuck="is k0 missing in an index?") -
     return telling(found, right)
 
 
-def square_mistakes(right, size) -> dict:
-    """Known wrong results (M, N) of threads with size x size of them each, next to one another."""
-    M, N = (-(-n // size) * size for n in right.shape)
-    padded = np.zeros((M, N))  # (M, N)
-    padded[: right.shape[0], : right.shape[1]] = right
-    squares = padded.reshape(M // size, size, N // size, size)  # (down, i, across, j)
-    words = (
-        "the right numbers, but with the first {} of each thread's square all over it: is the {} missing in an index?"
-    )
+def square_mistakes(right, size, tile) -> dict:
+    """Known wrong results (M, N) of threads with size x size results each, in tiles of tile x tile."""
+    shape = tuple(-(-n // tile) * tile for n in right.shape)
+    whole = np.zeros(shape)  # with the zeros of rows and columns that do not exist
+    whole[: right.shape[0], : right.shape[1]] = right
+    m, n = np.indices(shape)  # (M, N) each
+    (m0, row, i), (n0, column, j) = (_in_tiles(index, size, tile) for index in (m, n))
+    first = "the right numbers, but with the first {0} of each thread's square all over it: is the + {1} missing?"
+    other = "the product with {0} read at this thread's {1}: in {0}[k][…], take the {2}"
     found = {
         f"the right numbers with each thread's square of {size} x {size} turned: are i and j exchanged?": (
-            squares.swapaxes(1, 3)
+            whole[m0 + row + j, n0 + column + i]
         ),
-        words.format("row", "+ i"): np.repeat(squares[:, :1], size, axis=1),
-        words.format("column", "+ j"): np.repeat(squares[..., :1], size, axis=3),
+        first.format("row", "i"): whole[m0 + row, n],
+        first.format("column", "j"): whole[m, n0 + column],
+        other.format("as", "column", "row"): whole[m0 + column + i, n],
+        other.format("bs", "row", "column"): whole[m, n0 + row + j],
     }
     cut = (slice(right.shape[0]), slice(right.shape[1]))
-    return telling({said: (array.reshape(M, N)[cut], SQUARE) for said, array in found.items()}, right)
+    return telling({words: (array[cut], SQUARE) for words, array in found.items()}, right)
+
+
+def _in_tiles(index, size, tile):
+    """Where the tile begins, where the thread's square begins in it, and the place in the square."""
+    return index // tile * tile, index % tile // size * size, index % size
 
 
 def turned_mistakes(a) -> dict:
