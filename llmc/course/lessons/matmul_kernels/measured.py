@@ -38,17 +38,22 @@ def sizes(name, BT, C_out, C_in) -> tuple[int, int, int]:
     return {FORWARD: (BT, C_out, C_in), INPUT: (BT, C_in, C_out), WEIGHT: (C_out, C_in, BT)}[name]
 
 
+def arrays(name, M, N, K, seed):
+    """result (M, N), a and b of a product, where kernels run; numbers that must be added to, or else NaN, in result."""
+    return tuning._arrays(name, M, N, K, seed)
+
+
 def timed(name, MNK, launch, **said) -> dict:
     """A row: launch(result, a, b) is checked, and on a GPU timed. said: what else the row says."""
     M, N, K = MNK
-    result, a, b = tuning._arrays(name, M, N, K, 0)
+    result, a, b = arrays(name, M, N, K, 0)
     mine = result.copy()  # (M, N)
     launch(mine, a, b)
     error = tuning.difference(mine, tuning._expected(name, result, a, b, M, N, K))
     row = {"product": name, "M": M, "N": N, "K": K, **said, "error": float(f"{error:.3g}")}
     row["right"] = bool(error <= tuning.AGREE)
     if cuda.device() == "gpu":
-        sets = [tuning._arrays(name, M, N, K, 1 + seed) for seed in range(SETS)]
+        sets = [arrays(name, M, N, K, 1 + seed) for seed in range(SETS)]
         us = microseconds([partial(launch, *arrays) for arrays in sets], graph=said["version"] != "library")
         row |= {"us": float(f"{us:.4g}"), "tflop_s": float(f"{2 * M * N * K / us / 1e6:.4g}")}
     return row

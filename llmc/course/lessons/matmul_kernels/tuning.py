@@ -116,16 +116,16 @@ def clock(name, M, N, K):
     from functools import partial
 
     from llmc.bench.kernels.times import microseconds
-    from llmc.bench.kernels.tuning import SETS, _arrays
+    from llmc.course.lessons.matmul_kernels.measured import SETS, arrays
 
-    sets = [_arrays(name, M, N, K, seed) for seed in range(SETS)]
+    sets = [arrays(name, M, N, K, seed) for seed in range(SETS)]
 
     def measure(tile, parts):
         def launch(result, a, b):
             matmul.in_warp_tiles(name, result, a, b, M, N, K, tile=tile, parts=parts)
 
         try:
-            return microseconds([partial(launch, *arrays) for arrays in sets])
+            return microseconds([partial(launch, *each) for each in sets])
         except cuda.xp.cuda.driver.CUDADriverError:
             return np.inf
 
