@@ -4,6 +4,8 @@ import numpy as np
 
 from llmc.course.figures import BLUE, GREY, INK, ORANGE, PALE, ink, tint
 
+NEAR = 0.07  # of two points, as the logarithm of their quotients: their labels would touch
+
 
 def draw_product(ax, tile, slices):
     """a (M, K) times b (K, N): the tile of the result that a block computes, the bands it needs, a slice of each."""
@@ -18,7 +20,7 @@ def draw_product(ax, tile, slices):
     _part(ax, 3 * depth, size - top - side, depth, side, BLUE)
     _part(ax, b0 + left, b0 + size - 4 * depth, side, depth, ORANGE)
     _part(ax, b0 + left, size - top - side, side, side, INK)
-    ax.text(b0 + left + side + 0.2, size - top - side / 2, "one block", va="center", fontsize=10)
+    ax.text(b0 + left + side / 2, size - top - side - 0.4, "one block", ha="center", va="center", fontsize=9.5)
     ax.text(3.5 * depth, size - top + 0.25, "a slice", ha="center", fontsize=9.5, color=ink(BLUE))
     ax.text(b0 + left + side + 0.2, b0 + size - 3.5 * depth, "a slice", va="center", fontsize=9.5, color=ink(ORANGE))
     ax.set(xlim=(-0.5, 2 * size + gap + 0.5), ylim=(-1.3, 2 * size + gap + 1.2), aspect="equal")
@@ -58,3 +60,17 @@ def draw_banks(ax, begins):
     ax.set(xlabel="bank", ylabel="lane", xticks=[0, 8, 16, 24, 31], yticks=range(len(begins)))
     ax.grid(visible=False)
     return int(queue.max())
+
+
+def labelled_points(ax, points):
+    """{name: (x, y)} as connected points on logarithmic axes; those that lie on one another share a label."""
+    ax.plot(*zip(*points.values()), "o-", color=BLUE, lw=1, ms=8)
+    groups = []
+    for name, place in points.items():
+        if groups and np.abs(np.log(np.divide(place, groups[-1][1]))).max() < NEAR:
+            groups[-1][0].append(name)
+        else:
+            groups.append(([name], place))
+    for (names, place), (_, higher) in zip(groups, [*groups[1:], (None, (np.inf, np.inf))]):
+        below = np.abs(np.log(np.divide(higher, place))).max() < 4 * NEAR
+        ax.annotate(", ".join(names), place, (9, -11 if below else -4), textcoords="offset points", size=10)

@@ -1,6 +1,7 @@
 """Lesson 15: what the emulator counts in a product, and how fast its versions are."""
 
 import json
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,7 +11,6 @@ from llmc.bench.kernels.times import library_in_float32, limits, name_of_gpu
 from llmc.course.lessons.matmul_kernels import measured
 from llmc.kernels import matmul
 from llmc.kernels.tiling import TILES
-
 
 # ------------------------------------------------------------------------------------------------- the counts
 
@@ -45,15 +45,35 @@ def count(reports, M, N, K) -> Counts:
     return Counts(sectors / thousands, passes / thousands, conflicts / thousands, barriers)
 
 
+@contextmanager
+def on_the_emulator():
+    """Inside the block, kernels run on the emulator, which counts, whatever this machine has."""
+    before = cuda.device()
+    cuda.device("emulator")
+    try:
+        yield
+    finally:
+        cuda.device(before)
+
+
 def count_version(name, version, M, N, K) -> Counts:
-    """Counts of a version of llmc for one of cublas.PRODUCTS, where kernels run on the emulator; v9 with TILES[0]."""
-    result, a, b = measured.arrays(name, M, N, K, 0)
-    with inspected(matmul) as reports:
+    """Counts of a version of llmc for one of cublas.PRODUCTS, on the emulator; v9 with TILES[0]."""
+    with on_the_emulator(), inspected(matmul) as reports:
+        result, a, b = measured.arrays(name, M, N, K, 0)
         if version == 9:
             matmul.in_warp_tiles(name, result, a, b, M, N, K, tile=TILES[0])
         else:
             matmul._product(name, result, a, b, N, K, version)
     return count(reports, M, N, K)
+
+
+def intensity(name, version, K, side=128) -> float:
+    """Operations for each byte that a version asks for, of a product with that K, for tiles of a large result.
+
+    Sectors grow by the same number with every slice, so two counts with few k are enough.
+    """
+    few, more = (k * count_version(name, version, side, side, k).sectors for k in (32, 64))
+    return 2000 * K / (32 * (few + (more - few) * (K - 32) / 32))
 
 
 def count_table(counted) -> str:
@@ -73,6 +93,7 @@ class Times(NamedTuple):
     """TFLOP/s of each version of a product, of cuBLAS, and of the two limits of the GPU; where it was measured."""
 
     product: str  # of cublas.PRODUCTS
+    K: int  # how many numbers it sums over
     tflop_s: dict  # {"v1": TFLOP/s, …}
     library: float  # cuBLAS, float32, TF32 off
     peak: float  # TFLOP/s of cuBLAS for 8192 x 8192 x 8192
@@ -109,7 +130,9 @@ def _stored(path) -> list[dict]:
 def _times(rows, bounds, place) -> Times:
     speed = {row["version"]: row["tflop_s"] for row in rows}
     library, versions = speed.pop("library"), dict(sorted(speed.items()))
-    return Times(rows[0]["product"], versions, library, bounds["sgemm_tflop_s"], bounds["copy_gb_s"], place)
+    return Times(
+        rows[0]["product"], rows[0]["K"], versions, library, bounds["sgemm_tflop_s"], bounds["copy_gb_s"], place
+    )
 
 
 def stored_parts(path=measured.TABLE) -> dict:

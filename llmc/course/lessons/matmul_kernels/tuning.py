@@ -11,7 +11,7 @@ from llmc import cuda
 from llmc.bench.kernels.tuning import candidates
 from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.kernels import ceil_div, matmul
-from llmc.kernels.tiling import Tile
+from llmc.kernels.tiling import TILES, Tile
 
 MULTIPROCESSORS, CYCLES = 132, 1755.0  # of an H200: how many, and cycles in a µs
 FMAS, WORDS = 128, 32  # multiply-adds and floats from shared memory, in a cycle of a multiprocessor
@@ -19,6 +19,7 @@ FLOATS = 6.0  # floats between it and the L2, in a cycle
 WARPS = 16  # with fewer on a multiprocessor, its units often wait
 LAUNCH = 3.0  # µs of one more kernel, which adds the parts
 PARTS = range(1, 17)
+FEW = TILES  # what a GPU's clock tries: every tile is compiled first
 SHAPES = ((8192, 3072, 768), (768, 3072, 8192), (768, 768, 8192), (1024, 768, 768))  # (M, N, K), of GPT-2
 
 
