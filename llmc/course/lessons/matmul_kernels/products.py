@@ -65,12 +65,17 @@ def mistakes(a, b, a_runs, b_runs, slices, stuck="is k0 missing in an index?") -
     return telling(found, right)
 
 
+def tile_mistakes(right, tile) -> dict:
+    """The known result (M, N) of a kernel that takes rows for columns inside of each tile."""
+    words = f"the right numbers with each tile of {tile} x {tile} turned: a row of as belongs to this thread's row"
+    whole, m, n = _whole(right, tile)  # (M, N) each
+    turned = whole[m // tile * tile + n % tile, n // tile * tile + m % tile]  # (M, N)
+    return telling({words: (turned[: right.shape[0], : right.shape[1]], TILES)}, right)
+
+
 def square_mistakes(right, size, tile) -> dict:
     """Known wrong results (M, N) of threads with size x size results each, in tiles of tile x tile."""
-    shape = tuple(-(-n // tile) * tile for n in right.shape)
-    whole = np.zeros(shape)  # with the zeros of rows and columns that do not exist
-    whole[: right.shape[0], : right.shape[1]] = right
-    m, n = np.indices(shape)  # (M, N) each
+    whole, m, n = _whole(right, tile)  # (M, N) each
     (m0, row, i), (n0, column, j) = (_in_tiles(index, size, tile) for index in (m, n))
     first = "the right numbers, but with the first {0} of each thread's square all over it: is the + {1} missing?"
     other = "the product with {0} read at this thread's {1}: in {0}[k][…], take the {2}"
@@ -85,6 +90,13 @@ def square_mistakes(right, size, tile) -> dict:
     }
     cut = (slice(right.shape[0]), slice(right.shape[1]))
     return telling({words: (array[cut], SQUARE) for words, array in found.items()}, right)
+
+
+def _whole(right, tile):
+    """right (M, N) with the zeros of rows and columns that do not exist, up to whole tiles, and its indices."""
+    whole = np.zeros(tuple(-(-n // tile) * tile for n in right.shape))
+    whole[: right.shape[0], : right.shape[1]] = right
+    return whole, *np.indices(whole.shape)
 
 
 def _in_tiles(index, size, tile):
