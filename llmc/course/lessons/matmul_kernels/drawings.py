@@ -4,7 +4,7 @@ import numpy as np
 
 from llmc.course.figures import BLUE, GREY, INK, ORANGE, PALE, ink, tint
 
-NEAR = 0.07  # of two points, as the logarithm of their quotients: their labels would touch
+NEAR = 0.28  # of two points, as the logarithm of their quotients: their labels would touch
 
 
 def draw_product(ax, tile, slices):
@@ -63,14 +63,11 @@ def draw_banks(ax, begins):
 
 
 def labelled_points(ax, points):
-    """{name: (x, y)} as connected points on logarithmic axes; those that lie on one another share a label."""
+    """{name: (x, y)} as connected points on logarithmic axes, with labels, of close ones left and right in turn."""
     ax.plot(*zip(*points.values()), "o-", color=BLUE, lw=1, ms=8)
-    groups = []
+    side, before = "left", (np.inf, np.inf)
     for name, place in points.items():
-        if groups and np.abs(np.log(np.divide(place, groups[-1][1]))).max() < NEAR:
-            groups[-1][0].append(name)
-        else:
-            groups.append(([name], place))
-    for (names, place), (_, higher) in zip(groups, [*groups[1:], (None, (np.inf, np.inf))]):
-        below = np.abs(np.log(np.divide(higher, place))).max() < 4 * NEAR
-        ax.annotate(", ".join(names), place, (9, -11 if below else -4), textcoords="offset points", size=10)
+        close = np.abs(np.log(np.divide(place, before))).max() < NEAR
+        side, before = "right" if close and side == "left" else "left", place  # of the text, at the point
+        offset = (9, -4) if side == "left" else (-9, -4)
+        ax.annotate(name, place, offset, textcoords="offset points", ha=side, size=10)
