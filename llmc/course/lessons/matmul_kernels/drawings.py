@@ -65,7 +65,7 @@ def draw_banks(ax, begins):
 def labelled_points(ax, points):
     """{name: (x, y)} as connected points on logarithmic axes, with labels, of close ones left and right in turn."""
     ax.plot(*zip(*points.values()), "o-", color=BLUE, lw=1, ms=8)
-    side, before = "left", (np.inf, np.inf)
+    side, before = "left", (1e-9, 1e-9)
     for name, place in points.items():
         close = np.abs(np.log(np.divide(place, before))).max() < NEAR
         side, before = "right" if close and side == "left" else "left", place  # of the text, at the point
