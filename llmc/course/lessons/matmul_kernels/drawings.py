@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from llmc.course.figures import BLUE, GREY, INK, ORANGE, PALE, ink, tint
+from llmc.course.figures import BLUE, GREY, INK, ORANGE, PALE, ink, roofline, tint
 
 NEAR = 0.28  # of two points, as the logarithm of their quotients: their labels would touch
 
@@ -62,12 +62,17 @@ def draw_banks(ax, begins):
     return int(queue.max())
 
 
-def labelled_points(ax, points):
-    """{name: (x, y)} as connected points on logarithmic axes, with labels, of close ones left and right in turn."""
+def draw_roof(ax, points, peak, copy):
+    """{name: (operations for a byte, TFLOP/s)} as connected points under the roof of a GPU; close ones left and right.
+
+    peak: TFLOP/s. copy: GB/s.
+    """
+    roofline.roof(ax, peak, {"copy": copy}, (0.05, 100), unit="TFLOP/s", peak_label="float32 product")
+    ax.texts[-1].xy = 2.5, 2.5e-3 * copy  # the label of the slope, away from the first points
     ax.plot(*zip(*points.values()), "o-", color=BLUE, lw=1, ms=8)
     side, before = "left", (1e-9, 1e-9)
     for name, place in points.items():
         close = np.abs(np.log(np.divide(place, before))).max() < NEAR
         side, before = "right" if close and side == "left" else "left", place  # of the text, at the point
-        offset = (9, -4) if side == "left" else (-9, -4)
+        offset = (9, -4) if side == "left" else (-9, -10)
         ax.annotate(name, place, offset, textcoords="offset points", ha=side, size=10)
