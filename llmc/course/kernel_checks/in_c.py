@@ -13,6 +13,9 @@ TERMS = [
         (r"look at reshape and transpose", "look at how the index is made"),
         (r"without the line `([^`=]* (?:<|>=|==|>|<=) [^`=]*)`", r"without the check `if (\1)`"),
         (r"without the line `range\(", r"without the loop `range("),
+        (r"without the term `slots` in `\(([^(),`]+), ", r"without the term `i` in `(\1, "),
+        (r" in `\(([^(),`]+), ([^(),`]+) \+ slots\)`", r" in `[\1][\2 + i]`"),
+        (r" in `\(([^(),`]+), ([^(),`]+)\)`", r" in `[\1][\2]`"),
         (r"without the term `slots`, everywhere", f"when {ONE_OF_FOUR}"),
         (r"without the term `slots` in `(\w+)\[", r"with the first of each four numbers in all four places in `\1["),
         (r"(`|= )([^`=]+?) if ([^`]+?) else ([^`]+)`", r"\1\3 ? \2 : \4`"),
@@ -21,6 +24,9 @@ TERMS = [
         (r"(?<=[\w)]) // (?=[\w(])", " / "),
         (r"\bsum4\((\w+)\)", r"\1.x + \1.y + \1.z + \1.w"),
         (r" \+ slots\b", ""),
+        (r"\b(as_|bs|tile)\[([^][]+), ([^][]+)\]", r"\1[\2][\3]"),
+        (r"\bas_", "as"),
+        (r", in stored\b", ", where results are written"),
         (r"\bALL\b", "0xffffffff"),
         (r", in warp_sum\b", ", where the lanes' sums are added up"),
         (r", in warp_max\b", ", where the lanes' maxima are compared"),
@@ -29,7 +35,8 @@ TERMS = [
 
 
 REDUCTIONS = {"warp_sum": "sum", "warp_max": "maximum"}  # functions that some kernels have, and others write as a loop
-ONLY_IN_MODELS = re.compile(r"\b(?:slots|halves|sum4)\b|\bshared\(|without shared\b")
+OURS = r"slots|halves|sum4|outer|row_of|pick|fetch|added|multiplied|tile_row|tile_column|thread_row|thread_column"
+ONLY_IN_MODELS = re.compile(rf"\b(?:{OURS})\b|\bshared\(|without shared\b")
 VALUES = re.compile(r"has the values that our solution gives .*")
 
 

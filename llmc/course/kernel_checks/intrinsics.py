@@ -50,6 +50,10 @@ def intrinsics(launch) -> dict:
         "range": Turns,
         "halves": Halves,
         "slots": np.arange(4)[None],  # (1, 4)   .x, .y, .z and .w
+        "outer": lambda x, y: (x[:, :, None] * y[:, None, :]).reshape(-1, x.shape[1] * y.shape[1]),  # (threads, 16)
+        "row_of": lambda v, i: np.take_along_axis(v, 4 * i + np.arange(4), axis=1),  # (threads, 4)   of such a 4 x 4
+        "pick": lambda v, j: np.take_along_axis(v, j, axis=1),  # (threads, 1)   of an array in registers
+        "fetch": lambda *arguments: _fetched(launch, *arguments),
         "sum4": lambda v: v.sum(axis=1, keepdims=True),
         "expf": np.exp,
         "sqrtf": np.sqrt,
@@ -72,3 +76,14 @@ def _shuffled(launch, v, source):
     if (launch.active & ~launch.active[there]).any():
         raise ValueError("a lane that takes no part")
     return (v + launch.zero)[there]
+
+
+def _fetched(launch, tile, a, first, start, n, K, runs):
+    """`fetch` of lesson 15: in every block, tile[k, i] = element (first + i, start + k), or 0. runs: a is (n, K)."""
+    depth, width = tile.array.shape[1] // tile.width, tile.width
+    first, start = ((x + launch.zero).reshape(launch.blocks, -1)[:, :1, None] for x in (first, start))  # (blocks, 1, 1)
+    i, k = first + np.arange(width), start + np.arange(depth)[:, None]  # (blocks, 1, width), (blocks, depth, 1)
+    inside, flat = (i < n) & (k < K), i * K + k if runs else k * n + i  # (blocks, depth, width)
+    numbers = np.where(inside, a.array[np.where(inside, flat, 0)].astype(np.float64), 0.0)
+    taking = launch.active.reshape(launch.blocks, -1).any(axis=1)  # (blocks,)
+    tile.array[taking] = numbers.reshape(launch.blocks, -1)[taking]

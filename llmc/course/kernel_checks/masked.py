@@ -83,8 +83,11 @@ class Launch(Threads):
             self._loop(line, self._value(line.iter, names), names)
         elif isinstance(line, ast.Return):
             self._left, self.active = self._left | self.active, self.active & False
-        elif is_tick(line) and self._out_of_time():
-            raise TooLong
+        elif is_tick(line):
+            if self._out_of_time():
+                raise TooLong
+        elif isinstance(line, ast.Expr):  # a call that returns nothing
+            self._value(line.value, names)
 
     def _where(self, active, lines, names):
         self.active = active
@@ -140,6 +143,8 @@ class Launch(Threads):
             return OPERATORS[type(node.op)](self._value(node.operand, names))
         if kind is ast.Subscript:
             return self.load(self._value(node.value, names), self._value(node.slice, names))
+        if kind is ast.Tuple:  # the index of a tile
+            return tuple(self._value(part, names) for part in node.elts)
         if kind is ast.Attribute:
             return getattr(self._value(node.value, names), node.attr)
         if kind is ast.IfExp:

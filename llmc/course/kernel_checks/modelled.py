@@ -15,6 +15,7 @@ from llmc.course.kernel_checks.backward_kernels_models import MODELS as BACKWARD
 from llmc.course.kernel_checks.first_kernels_models import MODELS as FIRST_KERNELS
 from llmc.course.kernel_checks.in_c import can_be_said
 from llmc.course.kernel_checks.masked import Launch
+from llmc.course.kernel_checks.matmul_kernels_models import MODELS as MATMUL_KERNELS
 from llmc.course.kernel_checks.reductions_models import MODELS as REDUCTIONS
 from llmc.course.kernel_checks.seen import Seen
 from llmc.course.kernel_checks.slips import slips

@@ -56,7 +56,12 @@ def parameters(code, kernel) -> tuple[str, ...]:
 
 
 def literal_block(code, threads):
-    """A number such as "256" that could be a block size other than `threads`, or None. Array sizes do not count."""
+    """A number such as "256" that could be a block size other than `threads`, or None. Array sizes do not count.
+
+    A kernel that declares its block by `__launch_bounds__` may rely on it.
+    """
+    if f"__launch_bounds__({threads}" in code:
+        return None
     plain = re.sub(r"\[[^\]]*\]", "", _without_comments(code))
     found = (number for number in re.findall(r"(?<![\w.])\d+(?![\w.])", plain) if number in BLOCK_SIZES)
     return next((number for number in found if int(number) != threads), None)

@@ -10,12 +10,16 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Memory:
-    """An array of a launch, flat, from `offset` on; shared: one that each block has of its own, (blocks, n)."""
+    """An array of a launch, flat, from `offset` on; shared: one that each block has of its own, (blocks, n).
+
+    width: of a row, if it is a shared array of two axes, whose index is a pair.
+    """
 
     name: str
     array: np.ndarray
     shared: bool = False
     offset: object = 0
+    width: int = 0
 
     def __add__(self, more):
         return replace(self, offset=self.offset + more)
@@ -32,9 +36,10 @@ class Threads:
         self._outside = {}  # {name: ((index, thread, block), which threads)}
         self._writes = []  # (name, (n, 2) elements and the threads that wrote them)
 
-    def shared(self, n):
-        """`__shared__ float …[n]`, with nothing in it yet."""
-        return Memory("shared memory", np.full((self.blocks, n), np.nan), shared=True)
+    def shared(self, n, width=0):
+        """`__shared__ float …[n]`, or `…[n][width]`, with nothing in it yet."""
+        empty = np.full((self.blocks, n * (width or 1)), np.nan)  # (blocks, n · width)
+        return Memory("shared memory", empty, shared=True, width=width)
 
     def load(self, memory, index):
         """memory[index], (threads, 1 or 4); NaN, or the int 0, outside and in threads that take no part."""
@@ -58,6 +63,9 @@ class Threads:
 
     def _inside(self, memory, index):
         """An index for each thread and which of them are taken, (threads, 1 or 4); notes those outside."""
+        if isinstance(index, tuple):
+            row, column = index
+            index = np.where((0 <= column) & (column < memory.width), row * memory.width + column, -1)
         index = index + memory.offset + self.zero
         if index.dtype.kind != "i":
             raise TypeError("an index that is not an integer")

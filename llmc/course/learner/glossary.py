@@ -141,6 +141,9 @@ shuffle, __shfl_xor_sync |  | 13 | lanes exchange numbers, from register to regi
 race |  | 13 | two threads touch the same place, at least one writes, and nothing decides which comes first
 online |  | 13 | in one pass: each new number corrects the result so far
 moments |  | 13 | count, mean and sum of (x - mean)²: what one must know about parts in order to merge them
+tile, slice |  | 15 | the results of one block; the few k of its inputs that lie in shared memory at a time
+cp.async, batch |  | 15 | a copy to shared memory in the background; those that a thread waits for together
+split-K, part |  | 15 | several blocks share a tile, each sums over its part of K, and another kernel adds
 # Data
 token, id | 0 … V - 1 | 08 | a string of bytes that occurs often, and its number; the model sees only the numbers
 merge |  | 08 | two neighbouring tokens become one; a byte-pair encoding is a list of merges, in order

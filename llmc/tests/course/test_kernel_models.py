@@ -106,6 +106,32 @@ def test_shared_memory_belongs_to_a_block():
     assert out.tolist() == [0, 2, 4, 6]
 
 
+def test_a_tile_has_two_axes_and_ends_with_each_row():
+    out = np.zeros(6)
+    text = "def f(out):\n    t = shared(2, 3)\n    t[threadIdx.x % 2, threadIdx.x // 2] = threadIdx.x\n"
+    text += "    out[threadIdx.x] = t[threadIdx.x // 3, threadIdx.x % 3]"
+    assert launched(text, 1, 6, out).outside() == [] and out.tolist() == [0, 2, 4, 1, 3, 5]
+    launch = launched("def f(out):\n    t = shared(2, 3)\n    t[0, threadIdx.x] = 1.0", 1, 6, out)
+    assert launch.outside() == [("shared memory", -1, 3, 0, 3)], "the number behind a row is not the next row's"
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_a_slice_is_fetched_with_zeros_outside(runs):
+    a, out = np.arange(1.0, 16).reshape(5, 3), np.zeros((2, 2, 4))  # (n, K), blocks of (2, 4)
+    text = "def f(out, a):\n    t = shared(2, 4)\n    fetch(t, a, 4 * blockIdx.x, 2, 5, 3, RUNS)\n"
+    text += "    out[8 * blockIdx.x + threadIdx.x] = t[threadIdx.x // 4, threadIdx.x % 4]"
+    launched(text.replace("RUNS", str(runs)), 2, 8, out.reshape(-1), (a if runs else a.T.copy()).reshape(-1))
+    assert out[0].tolist() == [[3, 6, 9, 12], [0, 0, 0, 0]] and out[1].tolist() == [[15, 0, 0, 0], [0, 0, 0, 0]]
+
+
+def test_a_mask_may_differ_between_four_numbers():
+    out = np.zeros(6)
+    launched(
+        "def f(out, n):\n    i = 4 * threadIdx.x\n    if i + slots < n:\n        out[i + slots] = 1.0", 1, 2, out, 6
+    )
+    assert out.tolist() == [1] * 6
+
+
 def test_a_loop_without_end_is_stopped():
     with pytest.raises(TooLong):
         launched("def f(out):\n    for c in range(0, 4, 0):\n        out[c] = 1.0", 1, 1, np.zeros(4))

@@ -1,0 +1,1 @@
+"""Lesson 15: matrix products, from one thread a result to tiles within tiles."""

@@ -1,0 +1,83 @@
+"""Lesson 15: does a kernel multiply while copies are on their way? Its helpers write down when they are called.
+
+The check makes a second text of the answer, in which `ask`, `end_batch`, `wait_but` and `multiply` each leave a note,
+and lets thread 0 of block 0 run it on the emulator. What has been copied is used at once, or in the background of other
+work: the order of the notes shows it.
+"""
+
+import re
+
+import numpy as np
+
+from llmc.course.kernel_checks.demands import Wasteful
+from llmc.course.kernel_checks.runs import SECONDS, patience
+from llmc.course.lessons.matmul_kernels.places import BACKGROUND
+from llmc.errors import KernelError
+
+ASK, END, MULTIPLY, WAIT = 1, 2, 3, 100  # a wait is noted as 100 and how many batches may still be on their way
+MOST = 4096
+NOTES = f"""
+__device__ int notes[{MOST}];
+__device__ int noted;
+__device__ void note(int what)
+{{
+    if (blockIdx.x + threadIdx.x == 0 && noted < {MOST}) notes[noted++] = what;
+}}
+"""
+HEADS = {"ask": str(ASK), "end_batch": str(END), "multiply": str(MULTIPLY), "wait_but": f"{WAIT} + BATCHES"}
+
+
+def with_notes(code) -> str | None:
+    """The text whose helpers leave notes; None if it has not all of them."""
+    for name, what in HEADS.items():
+        code, count = re.subn(rf"(__device__ void {name}\([^;{{}}]*\{{)", rf"\1 note({what});", code)
+        if count != 1:
+            return None
+    return NOTES + code
+
+
+def notes(code, kernel, grid, block, arguments) -> list[int]:
+    """What thread 0 of block 0 noted, in order; [] where the text has not all helpers."""
+    from llmc.cuda.emulator.modules import RawModule
+
+    text = with_notes(code)
+    if text is None:
+        return []
+    try:
+        module = RawModule(code=text, options=("-std=c++17",), check=False)
+        with patience(SECONDS):
+            module.get_function(kernel)((grid,), (block,), tuple(arguments))
+    except KernelError:  # a `note` of the learner's own, for instance
+        return []
+    noted = np.ndarray((1,), np.int32, module.get_global("noted"))[0]
+    return np.ndarray((MOST,), np.int32, module.get_global("notes"))[:noted].tolist()
+
+
+def in_the_background(noted) -> int:
+    """How many batches were on their way during a multiplication."""
+    ends, asked, multiplied = [], [], []  # positions; asked: (position, its batch)
+    done = {}  # {batch: position of the first wait that lets it not pass}
+    for place, what in enumerate(noted):
+        if what == ASK:
+            asked.append((place, len(ends)))
+        elif what == END:
+            ends.append(place)
+        elif what == MULTIPLY:
+            multiplied.append(place)
+        else:
+            for batch in range(len(ends) - (what - WAIT)):
+                done.setdefault(batch, place)
+    batches = {batch: place for place, batch in reversed(asked)}  # {batch: its first ask}
+    return sum(any(a < m < done.get(batch, a) for m in multiplied) for batch, a in batches.items())
+
+
+def demand(code, kernel, grid, block, arguments, slices):
+    """Wasteful unless all of the slices but the first come while the threads multiply."""
+    noted = notes(code, kernel, grid, block, arguments)
+    hidden = in_the_background(noted)
+    if noted and hidden < slices - 1:
+        raise Wasteful(
+            f"right, but only {hidden} of {slices} slices come in the background of a multiplication; the goal is all "
+            f"but the first.\nAsk for the next slice, then multiply with the present one, and only then wait.\n"
+            f"→ Where to look: {BACKGROUND}."
+        )

@@ -1,0 +1,147 @@
+"""Lesson 15: what its kernels should give, and what well-known mistakes give.
+
+Mistakes are {sentence after "result equals ": (array, where to look)}; arrays of products are (M, N).
+"""
+
+import numpy as np
+
+from llmc.course.lessons.matmul_kernels.places import BACKWARD, NAIVE, SQUARE, TILES
+
+
+def product(a, b, a_runs, b_runs):
+    """Result (M, N), float32, from float64 sums. a: (M, K), or (K, M) where k does not run; b: (N, K) or (K, N)."""
+    a64, b64 = _upright(a, a_runs), _upright(b, b_runs)  # (M, K), (N, K)
+    return (a64 @ b64.T).astype(np.float32)
+
+
+def mistakes(a, b, a_runs, b_runs, slices, stuck="is k0 missing in an index?") -> dict:
+    """Known wrong results (M, N) of a kernel that takes that many k at a time. stuck: why it may stay at the first."""
+    a64, b64 = _upright(a, a_runs), _upright(b, b_runs)  # (M, K), (N, K)
+    K, right = a64.shape[1], a64 @ b64.T  # (M, N)
+    found = {
+        "the transposed result: result[m][n] lies at m * N + n": (right.T.reshape(right.shape), NAIVE),
+        f"the product with a read as {_named('M', not a_runs)}: {_where('a', 'm', 'M', a_runs)}": (
+            _misread(a, a_runs) @ b64.T,
+            BACKWARD,
+        ),
+        f"the product with b read as {_named('N', not b_runs)}: {_where('b', 'n', 'N', b_runs)}": (
+            a64 @ _misread(b, b_runs).T,
+            BACKWARD,
+        ),
+        "the product without the last k": (a64[:, :-1] @ b64[:, :-1].T, TILES),
+        "the products of the last k alone: add up, with +=": (a64[:, -1:] @ b64[:, -1:].T, TILES),
+    }
+    if K > slices:
+        whole, rest = K // slices * slices, K % slices
+        found |= {
+            f"the sum over the first {slices} k alone: take slice after slice": (
+                a64[:, :slices] @ b64[:, :slices].T,
+                TILES,
+            ),
+            "the sum over the last slice alone: add up, with +=": (
+                a64[:, (K - 1) // slices * slices :] @ b64[:, (K - 1) // slices * slices :].T,
+                TILES,
+            ),
+            f"the first slice of {slices} k again and again: {stuck}": (
+                _again(a64, b64, slices),
+                TILES,
+            ),
+        }
+        if K > 2 * slices:
+            found["the product without the second slice: the next one begins at k0 + " + str(slices)] = (
+                right - a64[:, slices : 2 * slices] @ b64[:, slices : 2 * slices].T,
+                TILES,
+            )
+        if rest:
+            left = slice(whole - slices + rest, whole)  # what the slice before has left behind
+            found["the sum without the last slice, which is not a whole one"] = (
+                a64[:, :whole] @ b64[:, :whole].T,
+                TILES,
+            )
+            found["the product, plus what the slice before has left behind the end of K: put zeros there"] = (
+                right + a64[:, left] @ b64[:, left].T,
+                TILES,
+            )
+    return telling(found, right)
+
+
+def tile_mistakes(right, tile) -> dict:
+    """The known result (M, N) of a kernel that takes rows for columns inside of each tile."""
+    words = f"the right numbers with each tile of {tile} x {tile} turned: a row of as belongs to this thread's row"
+    whole, m, n = _whole(right, tile)  # (M, N) each
+    turned = whole[m // tile * tile + n % tile, n // tile * tile + m % tile]  # (M, N)
+    return telling({words: (turned[: right.shape[0], : right.shape[1]], TILES)}, right)
+
+
+def square_mistakes(right, size, tile) -> dict:
+    """Known wrong results (M, N) of threads with size x size results each, in tiles of tile x tile."""
+    whole, m, n = _whole(right, tile)  # (M, N) each
+    (m0, row, i), (n0, column, j) = (_in_tiles(index, size, tile) for index in (m, n))
+    first = "the right numbers, but with the first {0} of each thread's square all over it: is the + {1} missing?"
+    other = "the product with {0} read at this thread's {1}: in {0}[k][…], take the {2}"
+    found = {
+        f"the right numbers with each thread's square of {size} x {size} turned: are i and j exchanged?": (
+            whole[m0 + row + j, n0 + column + i]
+        ),
+        first.format("row", "i"): whole[m0 + row, n],
+        first.format("column", "j"): whole[m, n0 + column],
+        other.format("as", "column", "row"): whole[m0 + column + i, n],
+        other.format("bs", "row", "column"): whole[m, n0 + row + j],
+    }
+    cut = (slice(right.shape[0]), slice(right.shape[1]))
+    return telling({words: (array[cut], SQUARE) for words, array in found.items()}, right)
+
+
+def _whole(right, tile):
+    """right (M, N) with the zeros of rows and columns that do not exist, up to whole tiles, and its indices."""
+    whole = np.zeros(tuple(-(-n // tile) * tile for n in right.shape))
+    whole[: right.shape[0], : right.shape[1]] = right
+    return whole, *np.indices(whole.shape)
+
+
+def _in_tiles(index, size, tile):
+    """Where the tile begins, where the thread's square begins in it, and the place in the square."""
+    return index // tile * tile, index % tile // size * size, index % size
+
+
+def turned_mistakes(a) -> dict:
+    """Known wrong results (K, M) of a kernel that turns a (M, K)."""
+    a64 = a.astype(np.float64)
+    copied = a64.reshape(a.shape[::-1])
+    return telling({"a, copied as it lies: rows must become columns": (copied, NAIVE)}, a64.T)
+
+
+def telling(known, right) -> dict:
+    """The known mistakes that do not happen to give what is right."""
+    return {
+        words: (array, where)
+        for words, (array, where) in known.items()
+        if array.size and np.abs(array - right).max() > 4e-4 * max(np.abs(array).max(), 1e-30)
+    }
+
+
+def _upright(a, runs):
+    """Float64 (n, K) of a matrix as it lies."""
+    a64 = np.asarray(a, np.float64)
+    return a64 if runs else a64.T
+
+
+def _misread(a, runs):
+    """(n, K) if the axes of the memory are taken for one another."""
+    a64 = np.asarray(a, np.float64)
+    return a64.reshape(a64.shape[::-1]) if not runs else a64.reshape(a64.shape[::-1]).T
+
+
+def _named(rows, runs):
+    return f"({rows}, K)" if runs else f"(K, {rows})"
+
+
+def _where(name, i, n, runs):
+    """Where a number lies."""
+    return f"{name}[{i}][k] lies at {i} * K + k" if runs else f"{name}[k][{i}] lies at k * {n} + {i}"
+
+
+def _again(a64, b64, slices):
+    """The first slice in each turn."""
+    turns = -(-a64.shape[1] // slices)
+    return turns * (a64[:, :slices] @ b64[:, :slices].T)  # (M, N)

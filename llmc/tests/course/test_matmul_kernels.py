@@ -1,0 +1,194 @@
+"""Lesson 15's references and known mistakes, held against each other; its counts, its model, its pipeline."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from llmc.course.checks.explain import WrongAnswer
+from llmc.course.lessons.matmul_kernels import drawings, ladders, measured, pipeline, places, products, tuning
+from llmc.errors import UserError
+from llmc.kernels.tiling import TILES
+
+RNG = np.random.default_rng(15)
+MEASURED = Path(__file__).resolve().parents[3] / "notebooks" / measured.TABLE
+LAYOUTS = [(True, True), (False, False), (True, False)]  # of the three products: does k run in a, in b?
+
+
+def factors(M, N, K, a_runs, b_runs):
+    a = RNG.normal(0.3, 2, (M, K) if a_runs else (K, M)).astype(np.float32)  # as it lies
+    return a, RNG.normal(0.3, 2, (N, K) if b_runs else (K, N)).astype(np.float32)  # as it lies
+
+
+@pytest.mark.parametrize("a_runs, b_runs", LAYOUTS)
+@pytest.mark.parametrize("sizes", [(5, 7, 3), (17, 33, 40), (9, 7, 16)])
+def test_every_known_mistake_is_wrong(sizes, a_runs, b_runs):
+    a, b = factors(*sizes, a_runs, b_runs)
+    right = products.product(a, b, a_runs, b_runs)  # (M, N)
+    known = products.mistakes(a, b, a_runs, b_runs, 8) | products.square_mistakes(right, 4, 64)
+    known |= products.tile_mistakes(right, 16)
+    assert len(known) >= (9 if sizes[2] < 8 else 13)
+    for sentence, (array, where) in known.items():
+        assert array.shape == right.shape, sentence
+        assert np.abs(array - right).max() > 3e-4 * np.abs(array).max(), sentence
+        assert "lesson 15" in where
+
+
+def test_references():
+    a, b = factors(3, 4, 5, False, True)
+    assert np.allclose(products.product(a, b, False, True), a.T @ b.T, atol=1e-4)
+    (copied, _), *none = products.turned_mistakes(a).values()
+    assert not none and np.array_equal(copied.reshape(-1), a.reshape(-1))
+
+
+def test_squares_are_those_of_a_thread():
+    right = np.arange(64.0).reshape(8, 8)  # (M, N)
+    known = products.square_mistakes(right, 4, 64)
+    turned = next(array for words, (array, _) in known.items() if "exchanged" in words)
+    assert np.array_equal(turned[4:, :4], right[4:, :4].T)
+    row = next(array for words, (array, _) in known.items() if "first row" in words)
+    assert np.array_equal(row[4:], np.repeat(right[4:5], 4, axis=0))
+
+
+def test_what_the_slice_before_has_left():
+    a, b = factors(3, 4, 11, True, True)
+    known = products.mistakes(a, b, True, True, 8)
+    left = next(array for words, (array, _) in known.items() if "left behind" in words)
+    stale_a, stale_b = (np.concatenate([x, x[:, 3:8]], axis=1).astype(np.float64) for x in (a, b))  # 3 new, 5 old
+    assert np.allclose(left, stale_a @ stale_b.T)
+
+
+# ------------------------------------------------------------------------------------------------------- counts
+
+
+def test_counts_of_the_ladder():
+    """What section 3 of the lesson says of them, per 1,000 multiply-adds."""
+    counted = {v: ladders.count_version(measured.INPUT, v, 128, 128, 32) for v in (1, 2, 3, 7, 8)}
+    assert counted[1].sectors == pytest.approx(1000 * 17 / 32, rel=0.05)
+    assert counted[2].sectors == pytest.approx(1000 * 4 / 32, rel=0.05)
+    assert counted[3].passes - counted[3].conflicts == pytest.approx(1000 * 2 / 32, rel=0.1)
+    assert counted[7].conflicts == counted[8].conflicts == 0
+    assert (counted[7].barriers, counted[8].barriers) == (2, 5 / 4)
+    assert "2 barriers" in str(counted[7]) and "conflicts" in ladders.count_table({"v3": counted[3]})
+
+
+def test_intensity_of_a_longer_sum_follows_from_two_short_ones():
+    assert ladders.intensity(measured.INPUT, 7, 128) == pytest.approx(
+        ladders.count_version(measured.INPUT, 7, 128, 128, 128).intensity
+    )
+
+
+def test_small_sizes_are_right_in_every_version():
+    rows = measured.rows((20, 24, 36), (20, 36, 24), (24, 20, 40), (1, 2), TILES[:1])
+    assert len(rows) == 4 * 10 + 3 and all(row["right"] for row in rows)
+    assert {row["version"] for row in rows} == {*(f"v{k}" for k in range(1, 10)), "library"}
+
+
+def test_only_a_gpu_is_measured(tmp_path):
+    with pytest.raises(UserError, match="only a GPU can be measured"):
+        measured.main(tmp_path / "x.json")
+
+
+def test_stored_times(tmp_path):
+    table = tmp_path / "table.json"
+    assert ladders.stored_times(measured.INPUT, (1, 2, 3), table) is None and ladders.stored_parts(table) == {}
+    bounds = {"device": "X", "sgemm_tflop_s": 50.0, "copy_gb_s": 4000.0}
+    rows = [
+        {"product": measured.INPUT, "M": 1, "N": 2, "K": 3, "version": v, "tflop_s": t, **bounds}
+        for v, t in (("v2", 20.0), ("v1", 10.0), ("library", 40.0))
+    ]
+    M, N, K = measured.THIN
+    rows.append(rows[0] | {"M": M, "N": N, "K": K, "tile": [1], "parts": 7, "us": 5.0})
+    table.write_text(json.dumps(rows))
+    times = ladders.stored_times(measured.INPUT, (1, 2, 3), table)
+    assert list(times.tflop_s) == ["v1", "v2"] and times.share("v2") == 0.5 and times.K == 3
+    assert ladders.stored_times(measured.INPUT, (1, 2, 4), table) is None
+    assert ladders.stored_parts(table) == {7: 5.0}
+
+
+@pytest.mark.skipif(not MEASURED.exists(), reason="no stored measurements")
+def test_the_model_is_near_what_was_measured():
+    """As the lesson's last figure shows; the model knows neither clock nor caches."""
+    for parts, us in ladders.stored_parts(MEASURED).items():
+        assert tuning.model(TILES[0], parts, *measured.THIN) == pytest.approx(us, rel=0.45), parts
+    rows = json.loads(MEASURED.read_text())
+    assert all(row["right"] for row in rows) and {row["device"] for row in rows} == {"NVIDIA H200"}
+
+
+# ------------------------------------------------------------------------------------------------------- tuning
+
+
+def test_passes_of_the_model_are_those_that_the_emulator_counts():
+    tile = TILES[0]
+    few, more = (ladders.count_version(measured.INPUT, 9, 128, 128, K) for K in (32, 64))
+    a_k = (64 * more.passes - 32 * few.passes) * 128 * 128 / 1000 / 32  # passes of a block for one more k
+    assert tuning.cycles_of_k(tile)["shared memory"] == pytest.approx(a_k, rel=0.05)
+
+
+def test_a_bench_knows_every_way_and_some_tiles_do_not_fit():
+    bench = tuning.Bench(768, 768, 8192, np.random.default_rng(0))
+    assert len(bench.us) == 1408 == len(bench.tiles) * len(tuning.PARTS)
+    assert sum(bench.us[tile, 1] == np.inf for tile in bench.tiles) == 8
+    best = min(bench.us, key=bench.us.get)
+    assert bench.loss(best) == 0 and tuning.choice_of(best, bench) == best
+    tuning.judge(bench, best, 300, 300, 0.07, "there")
+    with pytest.raises(WrongAnswer, match="measured 301 times; the goal is at most 300"):
+        tuning.judge(bench, best, 301, 300, 0.05, "there")
+    misfit = next(way for way, us in bench.us.items() if us == np.inf)
+    with pytest.raises(WrongAnswer, match="does not fit"):
+        tuning.judge(bench, misfit, 1, 300, 0.05, "there")
+    with pytest.raises(WrongAnswer, match="longer than the best"):
+        tuning.judge(bench, max((w for w in bench.us if bench.us[w] < np.inf), key=bench.us.get), 1, 300, 0.05, "x")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_two_rounds_find_nearly_the_best_on_any_bench(seed):
+    """The solution's way must pass whatever the check draws."""
+    for shape in tuning.SHAPES:
+        us = tuning.Bench(*shape, np.random.default_rng(seed)).us
+        tiles = {tile for tile, _ in us}
+        promising = sorted(tiles, key=lambda tile: us[tile, 1])[:12]
+        least = min(us[tile, parts] for tile in promising for parts in tuning.PARTS)
+        assert least / min(us.values()) < 1.07
+
+
+@pytest.mark.parametrize("got", [TILES[0], (TILES[0],), (TILES[0], 0), (TILES[0], 2.0), ("a", 1), None])
+def test_what_is_no_choice_is_refused(got):
+    with pytest.raises(WrongAnswer, match="autotune"):
+        tuning.choice_of(got, tuning.Bench(768, 768, 8192, np.random.default_rng(0)))
+
+
+# ------------------------------------------------------------------------------------------------------ pipeline
+
+A, E, M, W0, W1 = pipeline.ASK, pipeline.END, pipeline.MULTIPLY, pipeline.WAIT, pipeline.WAIT + 1
+
+
+@pytest.mark.parametrize(
+    "noted, hidden",
+    [
+        ([A, E, W0, A, E, M, W0, A, E, M, W0, M], 2),  # as the solution
+        ([A, E, W0, M, A, E, W0, M], 0),  # one buffer
+        ([A, E, A, E, W0, M, W0, M], 0),  # waits at once
+        ([A, E, A, E, W1, M, W0, M], 1),  # two batches on their way, and the wait knows
+        ([A, E, A, E, W1, A, E, M, W1, M, W0, M], 2),  # three buffers
+        ([A, A, E, W0, A, A, E, M, W0, M], 1),  # two asks to a batch
+        ([], 0),
+    ],
+)
+def test_batches_that_travel_while_the_threads_multiply(noted, hidden):
+    assert pipeline.in_the_background(noted) == hidden
+
+
+def test_a_text_without_the_helpers_is_not_judged():
+    assert pipeline.with_notes("__global__ void f() {}") is None
+    pipeline.demand("__global__ void f() {}", "f", 1, 32, (), slices=4)
+
+
+def test_banks():
+    assert drawings.at_the_banks([8 * lane for lane in range(8)]).sum(axis=0).max() == 2
+    assert drawings.at_the_banks([4 * lane for lane in range(8)]).sum(axis=0).max() == 1
+
+
+def test_places_name_lesson_15():
+    assert all("lesson 15" in place or "lesson 12" in place for place in places.WHERE.values())

@@ -1,0 +1,674 @@
+"""Answers to the exercises of lesson 15 as learners write them: right ones that look different, and wrong ones.
+
+Each wrong answer carries words that its check must say. CI runs them all;
+`python -m llmc.course.authoring.answers 15` runs those of this lesson.
+Those of exercises 1 to 4 are CUDA C: a function gets the solution's source and returns another.
+"""
+
+import re
+
+from llmc.course.authoring.answers import replaced, right, wrong
+
+BARRIER = "        __syncthreads();\n"
+
+
+def holes(code, *texts):
+    """The source with other text in place of each solution, one for each hole."""
+    parts = re.split(r"[^\n]*### (?:BEGIN|END) SOLUTION\n", code)  # outside, hole, outside, …
+    filled = [text.strip("\n") + "\n" for text in texts]
+    return "".join(part for pair in zip(parts[::2], [*filled, ""], strict=True) for part in pair)
+
+
+# ---------------------------------------------------------------------------------------------- 1 tiled_matmul
+
+A_COPY = "as[row][column] = m0 + row < M && k < K ? a[(size_t)(m0 + row) * K + k] : 0.0f;"
+B_COPY = "bs[row][column] = n0 + row < N && k < K ? b[(size_t)(n0 + row) * K + k] : 0.0f;"
+SUM = "for (int i = 0; i < 16; i++) total += as[row][i] * bs[column][i];"
+STORE = "if (m0 + row < M && n0 + column < N) result[(size_t)(m0 + row) * N + n0 + column] = total;"
+
+
+@right("tiled_matmul")
+def tiles_filled_with_ifs(code):
+    return holes(
+        code,
+        """
+    float sum = 0;
+    const int turns = (K + 15) / 16;
+    for (int turn = 0; turn < turns; ++turn) {
+        const int c = turn * 16 + column, i = m0 + row, j = n0 + row;
+        if (i < M && c < K) as[row][column] = a[i * K + c];
+        else as[row][column] = 0;
+        if (j < N && c < K) bs[row][column] = b[j * K + c];
+        else bs[row][column] = 0;
+        __syncthreads();
+        #pragma unroll
+        for (int e = 0; e < 16; ++e) sum = fmaf(as[row][e], bs[column][e], sum);
+        __syncthreads();
+    }
+    if (m0 + row >= M || n0 + column >= N) return;
+    result[(m0 + row) * N + (n0 + column)] = sum;
+""",
+    )
+
+
+@right("tiled_matmul")
+def tiles_with_k_first(code):
+    """The package's layout: [k][row]."""
+    code = replaced(code, "as[row][column] =", "as[column][row] =", "bs[row][column] =", "bs[column][row] =")
+    return replaced(code, "as[row][i] * bs[column][i]", "as[i][row] * bs[i][column]")
+
+
+@right("tiled_matmul")
+def tiles_that_end_with_k(code):
+    """No zeros behind the end of K, but a sum that ends there."""
+    code = replaced(code, "m0 + row < M && k < K ?", "m0 + row < M && k < K ?", "i < 16;", "i < 16 && k0 + i < K;")
+    return replaced(code, "k0 += 16) {\n", "k0 += 16) {\n        // one slice\n")
+
+
+@wrong("tiled_matmul", says="race in shared memory")
+def tiles_without_the_first_barrier(code):
+    return replaced(code, BARRIER + "        for", "        for")
+
+
+@wrong("tiled_matmul", says="race in shared memory")
+def tiles_without_the_last_barrier(code):
+    return replaced(code, BARRIER + "    }", "    }")
+
+
+@wrong("tiled_matmul", says="out of bounds")
+def tiles_without_edges_of_k(code):
+    return code.replace(" && k < K", "")
+
+
+@wrong("tiled_matmul", says="out of bounds")
+def tiles_without_an_edge_of_b(code):
+    return replaced(code, "n0 + row < N && k < K", "k < K")
+
+
+@wrong("tiled_matmul", says="what the slice before has left behind the end of K: put zeros there")
+def tiles_that_keep_what_is_there(code):
+    code = replaced(code, A_COPY, "if (m0 + row < M && k < K) as[row][column] = a[(size_t)(m0 + row) * K + k];")
+    code = replaced(code, B_COPY, "if (n0 + row < N && k < K) bs[row][column] = b[(size_t)(n0 + row) * K + k];")
+    return replaced(
+        code, "    float total = 0.0f;\n", "    float total = 0.0f;\n    as[row][column] = bs[row][column] = 0.0f;\n"
+    )
+
+
+@wrong("tiled_matmul", says="ninitialised")
+def tiles_that_are_not_filled(code):
+    return replaced(code, A_COPY, "if (m0 + row < M && k < K) as[row][column] = a[(size_t)(m0 + row) * K + k];")
+
+
+@wrong("tiled_matmul", says="the sum without the last slice, which is not a whole one")
+def tiles_of_whole_slices(code):
+    return replaced(code, "k0 < K; k0 += 16", "k0 + 16 <= K; k0 += 16")
+
+
+@wrong("tiled_matmul", says="the first slice of 16 k again and again: is k0 missing in an index?")
+def tiles_without_k0(code):
+    return replaced(code, "int k = k0 + column;", "int k = column;")
+
+
+@wrong("tiled_matmul", says="ninitialised")
+def tiles_whose_threads_leave(code):
+    leave = "    if (m0 + row >= M || n0 + column >= N) return;\n    float total = 0.0f;\n"
+    return replaced(code, "    float total = 0.0f;\n", leave)
+
+
+@wrong("tiled_matmul", says="with `row` in place of `column` in `[column][k + i]`")
+def tiles_multiplied_by_rows(code):
+    return replaced(code, "bs[column][i]", "bs[row][i]")
+
+
+@wrong("tiled_matmul", says="each tile of 16 x 16 turned: a row of as belongs to this thread's row")
+def tiles_with_rows_and_columns_exchanged(code):
+    return replaced(code, "as[row][i] * bs[column][i]", "as[column][i] * bs[row][i]")
+
+
+@wrong("tiled_matmul", says="without the term `k0` in `(n0 + row) * K + k0 + column`")
+def tiles_of_b_without_k0(code):
+    return replaced(code, "b[(size_t)(n0 + row) * K + k]", "b[(size_t)(n0 + row) * K + column]")
+
+
+@wrong("tiled_matmul", says="with `N` in place of `K` in `(m0 + row) * K`")
+def tiles_with_rows_of_N(code):
+    return replaced(code, "a[(size_t)(m0 + row) * K + k]", "a[(size_t)(m0 + row) * N + k]")
+
+
+@wrong("tiled_matmul", says="the product with b read as (K, N)")
+def tiles_of_b_as_in_the_textbook(code):
+    code = replaced(
+        code, B_COPY, "bs[row][column] = k0 + row < K && n0 + column < N ? b[(k0 + row) * N + n0 + column] : 0.0f;"
+    )
+    return replaced(code, "bs[column][i]", "bs[i][column]")
+
+
+@wrong("tiled_matmul", says="the sum over the last slice alone: add up, with +=")
+def tiles_that_forget(code):
+    return replaced(code, SUM, f"total = 0.0f;\n        {SUM}")
+
+
+@wrong("tiled_matmul", says="sectors of 32 bytes are moved")
+def tiles_that_are_not_used(code):
+    return holes(
+        code,
+        """
+    if (m0 + row >= M || n0 + column >= N) return;
+    float total = 0.0f;
+    for (int k = 0; k < K; k++) total += a[(m0 + row) * K + k] * b[(n0 + column) * K + k];
+    result[(m0 + row) * N + n0 + column] = total;
+""",
+    )
+
+
+@wrong("tiled_matmul", says="sectors of 32 bytes are moved")
+def tiles_filled_by_columns(code):
+    code = replaced(code, "int k = k0 + column;", "int k = k0 + row;", A_COPY, A_COPY.replace("row < M", "column < M"))
+    code = replaced(
+        code,
+        "a[(size_t)(m0 + row) * K + k]",
+        "a[(size_t)(m0 + column) * K + k]",
+        "as[row][column] =",
+        "as[column][row] =",
+    )
+    code = replaced(code, "n0 + row < N && k < K", "n0 + column < N && k < K", "(n0 + row) * K", "(n0 + column) * K")
+    return replaced(code, "bs[row][column] =", "bs[column][row] =")
+
+
+@wrong("tiled_matmul", says="never written")
+def tiles_without_the_last_column(code):
+    return replaced(code, "n0 + column < N) result", "n0 + column < N - 1) result")
+
+
+@wrong("tiled_matmul", says="ninitialised")
+def tiles_added_to_what_is_there(code):
+    return replaced(code, "n0 + column] = total;", "n0 + column] += total;")
+
+
+@wrong("tiled_matmul", says="out of bounds")
+def tiles_written_below_the_last_row(code):
+    return replaced(code, STORE, STORE.replace("m0 + row < M && ", ""))
+
+
+# ------------------------------------------------------------------------------------------------- 2 turn_tile
+
+TILE = "tile[32][33]"
+
+
+@right("turn_tile")
+def turned_with_a_swizzle(code):
+    code = replaced(code, TILE, "tile[32][32]", "tile[row][lane] =", "tile[row][lane ^ row] =")
+    return replaced(code, "= tile[lane][k];", "= tile[lane][k ^ lane];")
+
+
+@right("turn_tile")
+def turned_on_the_way_in(code):
+    code = replaced(code, "tile[row][lane] =", "tile[lane][row] =")
+    return replaced(code, "= tile[lane][k];", "= tile[k][lane];")
+
+
+@right("turn_tile")
+def turned_in_one_axis(code):
+    return holes(
+        code,
+        """
+    __shared__ float flat[32 * 33];
+    for (int j = threadIdx.x; j < 1024; j += blockDim.x) {
+        int y = j >> 5, x = j & 31;
+        flat[y * 33 + x] = m0 + y < M && k0 + x < K ? a[(m0 + y) * K + k0 + x] : 0.0f;
+    }
+    __syncthreads();
+    for (int j = threadIdx.x; j < 1024; j += 256) {
+        int y = j / 32, x = j % 32;
+        if (k0 + y >= K || m0 + x >= M) continue;
+        turned[(k0 + y) * M + (m0 + x)] = flat[x * 33 + y];
+    }
+""",
+    )
+
+
+@wrong("turn_tile", says="extra passes are made for bank conflicts")
+def turned_in_a_queue(code):
+    return replaced(code, TILE, "tile[32][32]")
+
+
+@wrong("turn_tile", says="extra passes are made for bank conflicts")
+def turned_with_too_much_padding(code):
+    return replaced(code, TILE, "tile[32][34]")
+
+
+@wrong("turn_tile", says="of what global memory moves is used")
+def turned_without_a_tile(code):
+    return holes(
+        code,
+        """
+    for (int row = warp; row < 32; row += 8) {
+        if (m0 + row < M && k0 + lane < K) turned[(k0 + lane) * M + m0 + row] = a[(m0 + row) * K + k0 + lane];
+    }
+""",
+    )
+
+
+@wrong("turn_tile", says="race in shared memory")
+def turned_without_a_barrier(code):
+    return replaced(code, "    __syncthreads();\n", "")
+
+
+@wrong("turn_tile", says="out of bounds")
+def turned_without_an_edge(code):
+    return replaced(code, "if (m0 + row < M && k0 + lane < K) tile", "if (m0 + row < M) tile")
+
+
+@wrong("turn_tile", says="a, copied as it lies: rows must become columns")
+def turned_not_at_all(code):
+    second = "if (k0 + k < K && m0 + lane < M) turned[(size_t)(k0 + k) * M + m0 + lane] = tile[lane][k];"
+    return replaced(
+        code, second, "if (m0 + k < M && k0 + lane < K) turned[(size_t)(m0 + k) * K + k0 + lane] = tile[k][lane];"
+    )
+
+
+@wrong("turn_tile", says="a, copied as it lies: rows must become columns")
+def turned_but_for_the_tile(code):
+    return replaced(code, "= tile[lane][k];", "= tile[k][lane];")
+
+
+@wrong("turn_tile", says="without the term `k0` in `(m0 + row) * K + k0 + lane`")
+def turned_from_the_first_columns(code):
+    return replaced(code, "a[(size_t)(m0 + row) * K + k0 + lane]", "a[(size_t)(m0 + row) * K + lane]")
+
+
+@wrong("turn_tile", says="with `K` in place of `M` in `(k0 + k) * M + m0`")
+def turned_with_rows_of_K(code):
+    return replaced(code, "(size_t)(k0 + k) * M", "(size_t)(k0 + k) * K")
+
+
+@wrong("turn_tile", says="ever written")
+def turned_with_a_row_for_each_warp(code):
+    return replaced(code, "for (int k = warp; k < 32; k += 8) {", "for (int k = warp; k < 8; k += 8) {")
+
+
+@wrong("turn_tile", says="ninitialised")
+def turned_with_only_some_rows(code):
+    return replaced(code, "for (int row = warp; row < 32; row += 8) {", "for (int row = warp; row < 24; row += 8) {")
+
+
+@wrong("turn_tile", says="ever written")
+def turned_with_the_edges_exchanged(code):
+    return replaced(
+        code, "if (k0 + k < K && m0 + lane < M)", "if (m0 + k < M && k0 + lane < K && k0 + k < K && m0 + lane < M)"
+    )
+
+
+@wrong("turn_tile", says="index outside a fixed array")
+def turned_in_a_tile_that_is_too_small(code):
+    return replaced(code, TILE, "tile[32][31]")
+
+
+# --------------------------------------------------------------------------------------------- 3 register_tile
+
+LOAD = "for (int i = 0; i < 4; i++) x[i] = as[k][row + i], y[i] = bs[k][column + i];"
+MULTIPLY = "totals[i][j] += x[i] * y[j];"
+ADD = "if (m < M && n < N) result[(size_t)m * N + n] += totals[i][j];"
+
+
+@right("register_tile")
+def square_of_quads(code):
+    first = """
+        for (int k = 0; k < 8; k++) {
+            alignas(16) float x[4], y[4];
+            *(float4*)x = *(const float4*)&as[k][row];
+            *(float4*)y = *(const float4*)&bs[k][column];
+            for (int e = 0; e < 16; e++) totals[e / 4][e % 4] += x[e / 4] * y[e % 4];
+        }
+"""
+    last = """
+    for (int e = 0; e < 16; e++) {
+        int m = m0 + row + e / 4, n = n0 + column + e % 4;
+        if (m >= M || n >= N) continue;
+        float* place = result + (size_t)m * N + n;
+        *place = *place + totals[e / 4][e % 4];
+    }
+"""
+    code = replaced(code, "__shared__ float as", "__shared__ __align__(16) float as")
+    return holes(code, first, last)
+
+
+@right("register_tile")
+def square_row_by_row(code):
+    first = """
+        for (int k = 0; k < 8; k++) {
+            float y0 = bs[k][column], y1 = bs[k][column + 1], y2 = bs[k][column + 2], y3 = bs[k][column + 3];
+            for (int i = 0; i < 4; i++) {
+                float x = as[k][row + i];
+                totals[i][0] += x * y0, totals[i][1] += x * y1, totals[i][2] += x * y2, totals[i][3] += x * y3;
+            }
+        }
+"""
+    last = """
+    for (int i = 0; i < 4 && m0 + row + i < M; i++)
+        for (int j = 0; j < 4 && n0 + column + j < N; j++)
+            result[(m0 + row + i) * N + n0 + column + j] += totals[i][j];
+"""
+    return holes(code, first, last)
+
+
+@wrong("register_tile", says="was overwritten instead of accumulated")
+def square_that_overwrites(code):
+    return replaced(code, "+= totals[i][j];", "= totals[i][j];")
+
+
+@wrong("register_tile", says="requests of a warp go to shared memory")
+def square_without_registers(code):
+    code = replaced(code, f"            {LOAD}\n", "", "            float x[4], y[4];\n", "")
+    return replaced(code, MULTIPLY, "totals[i][j] += as[k][row + i] * bs[k][column + j];")
+
+
+@wrong("register_tile", says="the product with as read at this thread's column: in as[k][…], take the row")
+def square_on_the_diagonal(code):
+    return replaced(code, "as[k][row + i]", "as[k][column + i]")
+
+
+@wrong("register_tile", says="with the first row of each thread's square all over it: is the + i missing?")
+def square_of_one_row(code):
+    return replaced(code, "as[k][row + i]", "as[k][row]")
+
+
+@wrong("register_tile", says="out of bounds")
+def square_without_an_edge(code):
+    return replaced(code, "if (m < M && n < N) ", "if (m < M) ")
+
+
+@wrong("register_tile", says="out of bounds")
+def square_with_rows_of_M(code):
+    return replaced(code, "result[(size_t)m * N + n]", "result[(size_t)m * M + n]")
+
+
+@wrong("register_tile", says="race within a warp")
+def square_that_is_too_large(code):
+    code = replaced(
+        code, "int m = m0 + row + i, n = n0 + column + j;", "int m = m0 + row + i, n = n0 + column / 4 + j;"
+    )
+    return code
+
+
+@wrong("register_tile", says="each thread's square of 4 x 4 turned: are i and j exchanged?")
+def square_with_i_and_j_exchanged(code):
+    return replaced(code, MULTIPLY, "totals[j][i] += x[i] * y[j];")
+
+
+@wrong("register_tile", says="the products of the last k alone: add up, with +=")
+def square_that_forgets(code):
+    return replaced(code, MULTIPLY, "totals[i][j] = x[i] * y[j];")
+
+
+@wrong("register_tile", says="with 4 in place of 8")
+def square_of_half_a_slice(code):
+    return replaced(code, "for (int k = 0; k < 8; k++) {", "for (int k = 0; k < 4; k++) {")
+
+
+@wrong("register_tile", says="index outside a fixed array")
+def square_with_k_from_k0(code):
+    return replaced(code, "for (int k = 0; k < 8; k++) {", "for (int k = k0; k < k0 + 8; k++) {")
+
+
+# --------------------------------------------------------------------------------------------- 4 double_buffer
+
+FIRST = "    ask(as[0], a, m0, 0, M, K, true);\n    ask(bs[0], b, n0, 0, N, K, false);\n    end_batch();\n"
+WAIT = "        wait_but<0>();\n"
+SAID = "        __syncthreads();  // this slice is there for all threads, and they are done with the one before\n"
+NEXT_A = "        ask(as[1 - now], a, m0, k0 + 8, M, K, true);\n"
+NEXT_B = "        ask(bs[1 - now], b, n0, k0 + 8, N, K, false);\n"
+NEXT = f"{NEXT_A}{NEXT_B}        end_batch();\n"
+USE = "        multiply(totals, as[now], bs[now], row, column);\n"
+
+
+@right("double_buffer")
+def buffers_with_two_barriers(code):
+    loop = f"{NEXT}        wait_but<1>();\n{BARRIER}{USE}{BARRIER}"
+    return replaced(
+        code,
+        f"{WAIT}{SAID}{NEXT}{USE}",
+        loop,
+    )
+
+
+@right("double_buffer")
+def buffers_that_wait_at_the_end(code):
+    """With a batch for each of a and b."""
+    return holes(
+        code,
+        """
+    ask(as[0], a, m0, 0, M, K, true); end_batch();
+    ask(bs[0], b, n0, 0, N, K, false); end_batch();
+    wait_but<0>(); __syncthreads();
+    int now = 0;
+    for (int k0 = 0; k0 < K; k0 += 8) {
+        if (k0 + 8 < K) ask(as[now ^ 1], a, m0, k0 + 8, M, K, true);
+        end_batch();
+        if (k0 + 8 < K) ask(bs[now ^ 1], b, n0, k0 + 8, N, K, false);
+        end_batch();
+        multiply(totals, as[now], bs[now], row, column);
+        wait_but<0>(); __syncthreads();
+        now ^= 1;
+    }
+""",
+    )
+
+
+@right("double_buffer")
+def buffers_that_stop_asking(code):
+    asked = "        if (k0 + 8 < K) {\n    " + NEXT_A + "    " + NEXT_B + "            end_batch();\n        }\n"
+    return replaced(code, NEXT, asked)
+
+
+@right("double_buffer")
+def buffers_that_begin_before(code):
+    """As llmc's v8: the loop begins one slice before the first."""
+    return holes(
+        code,
+        """
+    int next = 0;
+    for (int k0 = -8; k0 < K; k0 += 8) {
+        wait_but<0>();
+        __syncthreads();
+        ask(as[next], a, m0, k0 + 8, M, K, true);
+        ask(bs[next], b, n0, k0 + 8, N, K, false);
+        end_batch();
+        if (k0 >= 0) multiply(totals, as[next ^ 1], bs[next ^ 1], row, column);
+        next ^= 1;
+    }
+""",
+    )
+
+
+@right("double_buffer")
+def three_buffers(code):
+    code = replaced(code, "as[2][8][33], bs[2][8][33];  // [buffer]", "as[3][8][33], bs[3][8][33];  // [buffer]")
+    return holes(
+        code,
+        """
+    for (int s = 0; s < 2; s++) {
+        ask(as[s], a, m0, 8 * s, M, K, true);
+        ask(bs[s], b, n0, 8 * s, N, K, false);
+        end_batch();
+    }
+    for (int s = 0; 8 * s < K; s++) {
+        wait_but<1>();
+        __syncthreads();
+        ask(as[(s + 2) % 3], a, m0, 8 * (s + 2), M, K, true);
+        ask(bs[(s + 2) % 3], b, n0, 8 * (s + 2), N, K, false);
+        end_batch();
+        multiply(totals, as[s % 3], bs[s % 3], row, column);
+    }
+""",
+    )
+
+
+@wrong("double_buffer", says="race with an asynchronous copy")
+def buffers_that_do_not_wait(code):
+    return replaced(code, WAIT, "")
+
+
+@wrong("double_buffer", says="race with an asynchronous copy")
+def buffers_that_wait_for_too_little(code):
+    return replaced(code, WAIT, WAIT.replace("<0>", "<1>"))
+
+
+@wrong("double_buffer", says="race with an asynchronous copy")
+def buffers_whose_batch_never_ends(code):
+    return replaced(code, NEXT, NEXT_A + NEXT_B)
+
+
+@wrong("double_buffer", says="race in shared memory")
+def buffers_without_a_barrier(code):
+    return replaced(
+        code,
+        SAID,
+        "",
+    )
+
+
+@wrong("double_buffer", says="race with an asynchronous copy")
+def buffers_that_wait_behind_the_barrier(code):
+    return replaced(code, WAIT + SAID, SAID + WAIT)
+
+
+@wrong("double_buffer", says="race")
+def buffers_filled_too_early(code):
+    return replaced(code, WAIT + SAID + NEXT, WAIT + NEXT + SAID)
+
+
+@wrong("double_buffer", says="only 0 of 8 slices come in the background")
+def one_buffer(code):
+    loop = "    for (int k0 = 0; k0 < K; k0 += 8) {\n" + BARRIER
+    loop += "        ask(as[0], a, m0, k0, M, K, true);\n        ask(bs[0], b, n0, k0, N, K, false);\n"
+    loop += "        end_batch();\n"
+    return holes(code, loop + WAIT + BARRIER + USE.replace("now", "0") + "    }\n")
+
+
+@wrong("double_buffer", says="only 0 of")
+def buffers_that_wait_at_once(code):
+    return replaced(code, NEXT, NEXT + WAIT)
+
+
+@wrong("double_buffer", says="only 0 of")
+def buffers_that_multiply_before_they_ask(code):
+    return replaced(code, NEXT + USE, USE + NEXT)
+
+
+@wrong("double_buffer", says="the product with b read as (N, K)")
+def buffers_of_b_that_lies_otherwise(code):
+    return code.replace("N, K, false", "N, K, true")
+
+
+@wrong("double_buffer", says="race in shared memory")
+def buffers_that_multiply_with_the_next_slice(code):
+    return replaced(code, USE, USE.replace("now", "1 - now"))
+
+
+@wrong("double_buffer", says="the first slice of 8 k again and again")
+def buffers_without_a_next_slice(code):
+    return replaced(code, "m0, k0 + 8,", "m0, 0,", "n0, k0 + 8,", "n0, 0,")
+
+
+@wrong("double_buffer", says="the product without the second slice: the next one begins at k0 + 8")
+def buffers_one_slice_too_far(code):
+    return replaced(code, "m0, k0 + 8,", "m0, k0 + 16,", "n0, k0 + 8,", "n0, k0 + 16,")
+
+
+@wrong("double_buffer", says="with a read as (K, M)")
+def buffers_of_a_that_lies_otherwise(code):
+    return code.replace("M, K, true", "M, K, false")
+
+
+@wrong("double_buffer", says="the first slice of 8 k again and again: ask for k0 + 8, into the buffer whose turn it is")
+def buffers_that_are_not_exchanged(code):
+    return replaced(code, ", now = 1 - now", "")
+
+
+@wrong("double_buffer", says="the sum without the last slice, which is not a whole one")
+def buffers_of_whole_slices(code):
+    return replaced(code, "k0 < K; k0 += 8", "k0 + 8 <= K; k0 += 8")
+
+
+# -------------------------------------------------------------------------------------------------- 5 autotune
+
+
+@right("autotune")
+def tuner_that_looks_at_three_numbers_of_parts(M, N, K, tiles, measure):
+    first = {tile: min(measure(tile, 1), measure(tile, 4)) for tile in tiles}
+    best, least = None, float("inf")
+    for tile in sorted(first, key=first.get)[:6]:
+        for parts in range(1, 17):
+            us = measure(tile, parts)
+            if us < least:
+                best, least = (tile, parts), us
+    return best
+
+
+@right("autotune")
+def tuner_that_goes_down_the_hill(M, N, K, tiles, measure):
+    seen = {}
+
+    def us(tile, parts):
+        if (tile, parts) not in seen:
+            seen[tile, parts] = measure(tile, parts)
+        return seen[tile, parts]
+
+    for tile in tiles:
+        us(tile, 1)
+    for tile, _ in sorted(seen, key=seen.get)[:12]:
+        for parts in range(2, 17):
+            us(tile, parts)
+    return min(seen, key=seen.get)
+
+
+@wrong("autotune", says="longer than the best; the goal is at most 7%")
+def tuner_without_parts(M, N, K, tiles, measure):
+    return min(tiles, key=lambda tile: measure(tile, 1)), 1
+
+
+@wrong("autotune", says="the goal is at most 300")
+def tuner_that_tries_everything(M, N, K, tiles, measure):
+    return min(((tile, parts) for tile in tiles for parts in range(1, 17)), key=lambda way: measure(*way))
+
+
+@wrong("autotune", says="longer than the best; the goal is at most 7%")
+def tuner_that_takes_the_slowest(M, N, K, tiles, measure):
+    promising = sorted(tiles, key=lambda tile: -measure(tile, 1))[20:28]
+    return min(((tile, parts) for tile in promising for parts in range(1, 17)), key=lambda way: measure(*way))
+
+
+@wrong("autotune", says="autotune chose a tile that does not fit: it measures as infinity")
+def tuner_that_takes_infinity(M, N, K, tiles, measure):
+    return max(tiles, key=lambda tile: measure(tile, 1)), 1
+
+
+@wrong("autotune", says="should return two things, (tile, parts)")
+def tuner_without_the_parts_it_found(M, N, K, tiles, measure):
+    return min(tiles, key=lambda tile: measure(tile, 4))
+
+
+@wrong("autotune", says="should return two things, (tile, parts)")
+def tuner_that_returns_the_time_as_well(M, N, K, tiles, measure):
+    promising = sorted(tiles, key=lambda tile: measure(tile, 1))[:8]
+    return min((measure(tile, parts), tile, parts) for tile in promising for parts in range(1, 17))
+
+
+@wrong("autotune", says="one of the tiles, and 1 to 16 parts")
+def tuner_with_zero_parts(M, N, K, tiles, measure):
+    promising = sorted(tiles, key=lambda tile: measure(tile, 1))[:8]
+    return min(((tile, parts) for tile in promising for parts in range(16)), key=lambda way: measure(*way))
+
+
+@wrong("autotune", says="longer than the best")
+def tuner_that_guesses(M, N, K, tiles, measure):
+    blocks = {tile: -(-M // tile.BM) * -(-N // tile.BN) for tile in tiles}
+    tile = max(tiles, key=lambda tile: tile.BM * tile.BN)
+    return tile, max(1, min(16, 132 // blocks[tile]))
+
+
+@wrong("autotune", says="the second thing that autotune returns is parts")
+def tuner_with_a_float(M, N, K, tiles, measure):
+    tile, parts = min(((tile, parts) for tile in tiles for parts in (1, 4, 7)), key=lambda way: measure(*way))
+    return tile, parts / 1
