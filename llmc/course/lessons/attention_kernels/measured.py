@@ -27,7 +27,7 @@ DECODED = ((1, 1024), (1, 8192), (8, 1024), (8, 8192), (32, 1024))  # B, positio
 
 
 def measure(lengths=LENGTHS, decoded=DECODED, tokens=TOKENS, heads=(NH, HS), clock=times.microseconds, torch=None):
-    """All rows, dictionaries. heads: (NH, hs). clock: microseconds of a list of launches. torch: the module, or None."""
+    """All rows, as dictionaries. heads: (NH, hs). clock: µs of one of a list of launches. torch: the module, or None."""
     rows = []
     for T in lengths:
         rows += _one_length(max(1, tokens // T), T, *heads, clock, torch)
@@ -106,9 +106,8 @@ def _decoding(B, T, NH, hs, clock, torch):
     """One new token behind T - 1 in the cache; caches take turns, so that none of them stays in the L2."""
     C, normal = NH * hs, _noise(B * T + 1)
     each = 2 * B * T * C * 4  # bytes of keys and values
-    caches = [
-        normal(2, B, NH, T, hs) for _ in range(max(1, math.ceil(2e8 / each) if clock is times.microseconds else 1))
-    ]
+    turns = math.ceil(2e8 / each) if clock is times.microseconds else 1
+    caches = [normal(2, B, NH, T, hs) for _ in range(turns)]
     qkv, out, start = normal(B, 1, 3 * C), cuda.empty((B, 1, C)), cuda.xp.full(1, T - 1, np.int32)
     shape, rows = dict(what="decoding", B=B, T=T, NH=NH, hs=hs, tf32=False), []
     for version in (1, 2):
