@@ -27,7 +27,7 @@ DECODED = ((1, 1024), (1, 8192), (8, 1024), (8, 8192), (32, 1024))  # B, positio
 
 
 def measure(lengths=LENGTHS, decoded=DECODED, tokens=TOKENS, heads=(NH, HS), clock=times.microseconds, torch=None):
-    """All rows, as dictionaries. heads: (NH, hs). clock: µs of one of a list of launches. torch: the module, or None."""
+    """All rows as dictionaries. heads: (NH, hs). clock: µs of each of several launches. torch: the module, or None."""
     rows = []
     for T in lengths:
         rows += _one_length(max(1, tokens // T), T, *heads, clock, torch)
