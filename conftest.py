@@ -38,8 +38,10 @@ CUDA = (
     "test_kernel_checks",
     "12_first_kernels",
     "13_reductions",
+    "16_attention_kernels",
 )
 CUDA += ("course/test_first_kernels", "course/test_reductions", "course/test_cuda_mutants")
+CUDA += ("course/test_attention_kernels",)
 
 
 def pytest_ignore_collect(collection_path):
