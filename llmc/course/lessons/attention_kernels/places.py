@@ -33,14 +33,14 @@ WHERE = {
 }
 
 NOT_FINITE = (
-    "exp overflows above 88.7, and 0 / 0 is no number: subtract the largest score of the keys that the query sees, and "
-    f"never take exp of anything above 0; {ONLINE}"
+    "exp overflows above 88.7, and 0 / 0 is no number: subtract the largest score of the keys that the query sees, its "
+    f"own among them, and never take exp of anything above 0; {ONLINE}"
 )
 EMPTY_PART = (
     "a part without a key has top = -3.4e38, total = 0 and sums of 0: take exp(top - highest), which is 0 there, and "
     f"never exp(highest - top); {SPLIT}"
 )
 NO_STATS = (
-    "exp(score - stats) is a probability, at most 1: subtract stats, which is the logarithm of the sum, and multiply the "
-    f"dot product by the scale first; {DERIVED}"
+    "exp(score - stats) is a probability, at most 1: subtract stats, which is the logarithm of the sum, and multiply "
+    f"the dot product by the scale first; {DERIVED}"
 )

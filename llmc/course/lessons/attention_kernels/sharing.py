@@ -1,58 +1,8 @@
-"""Lesson 16: known mistakes of its kernels, {sentence after "out equals ": array}, and what a right one may ask for."""
-
-import numpy as np
+"""Lesson 16: what a right kernel may ask for, counted by the emulator."""
 
 from llmc.course.kernel_checks.demands import Wasteful
-from llmc.course.lessons.attention_kernels import references
-from llmc.course.lessons.attention_kernels.places import LEAK, SPLIT
 
 OF_LLMC = "0.78 and 1,040"  # attention_forward_v5, one head with T = 64, hs = 32; a test counts them again
-MASKS = (-1e4, -2e4, -1e9)  # finite masks that are in use
-
-
-def masks(scores) -> dict:
-    """Probabilities (heads, T, T) with a finite mask, where it leaks."""
-    right, _ = references.probabilities(scores)
-    return _leaking(right, lambda mask: references.probabilities(scores, mask)[0])
-
-
-def leaks(q, k, v) -> dict:
-    """Outputs (heads, T, hs) with a finite mask, where it leaks."""
-    right, _ = references.forward(q, k, v)
-    return _leaking(right, lambda mask: references.forward(q, k, v, mask)[0])
-
-
-def _leaking(right, of) -> dict:
-    known = {}
-    for mask in MASKS:
-        words = f"the result with a mask of {mask:,.0f}, which leaks where a query's scores are lower: take -3.4e38"
-        if np.abs(of(mask) - right).max() > 0.02:
-            known[words] = (of(mask), LEAK)
-    return known
-
-
-def merges(top, total, sums) -> dict:
-    """Merged outputs (rows, hs) that are not corrected as they should be."""
-    top, total, sums = (np.asarray(a, np.float64) for a in (top, total, sums))
-    with np.errstate(all="ignore"):
-        mean = (sums / total[..., None]).mean(axis=1)
-        last, whole = sums[:, -1] / total[:, -1:], total.sum(axis=1, keepdims=True)
-    known = {
-        "the sums as they are, divided by the totals as they are: correct each part by exp(top - highest)": (
-            sums.sum(axis=1) / whole
-        ),
-        "the mean of what the parts have found: a part with larger scores weighs more": mean,
-        "what the last part has found": last,
-    }
-    right, _ = references.merged(top, total, sums)
-    return {
-        words: (array, SPLIT)
-        for words, array in known.items()
-        if np.isfinite(array).all() and np.abs(array - right).max() > 4e-4 * np.abs(array).max()
-    }
-
-
-# ------------------------------------------------------------------------------------------------- the counts
 
 
 def by_all_lanes(report, where):

@@ -1,0 +1,260 @@
+"""Lesson 16: what well-known mistakes give, {sentence after "out equals ": (function of the array, where to look)}.
+
+Most come from a table of probabilities (heads, T, T) that is made, masked or used in another way.
+"""
+
+import numpy as np
+
+from llmc.course.lessons.attention_kernels.places import DELTA, DERIVED, FLASH, LEAK, NAIVE, ONLINE, OWNERS, SPLIT
+from llmc.course.lessons.attention_kernels.references import forward, merged, probabilities
+
+MASKS = (-1e4, -2e4, -1e9)  # finite masks that are in use
+LEAKS = "with a mask of {:,.0f}, which leaks where all scores of a query are lower: take -3.4e38"
+NO_MASK = "of a query that sees all T keys: query t sees the keys 0 to t"
+MORE = "of a query that sees one key too many: query t sees the keys 0 to t, t + 1 of them"
+FEWER = "of a query that does not see its own key: query t sees the keys 0 to t, t + 1 of them"
+ON = "of heads that do not begin again: t is the row % T, and query 0 of each head sees one key"
+
+
+def _table(scores, seen):
+    """Softmax of the scores (heads, T, T) where `seen`; 0 in rows without a key."""
+    masked = np.where(seen, np.asarray(scores, np.float64), -np.inf)
+    top = np.maximum(masked.max(axis=-1, keepdims=True), -1e30)
+    e = np.exp(masked - top)
+    return e / np.maximum(e.sum(axis=-1, keepdims=True), 1e-300)
+
+
+def _triangle(T, more=0):
+    return np.tril(np.ones((T, T), bool), more)  # (T, T)
+
+
+def softmaxes(scores) -> dict:
+    """Of masked_softmax: p (heads, T, T)."""
+    heads, T, _ = scores.shape
+    rows = np.arange(heads * T).reshape(heads, T, 1)  # (heads, T, 1)
+    return {
+        f"the probabilities {MORE}": (lambda: _table(scores, _triangle(T, 1)), NAIVE),
+        f"the probabilities {NO_MASK}": (lambda: _table(scores, np.ones((T, T), bool)), NAIVE),
+        f"the probabilities {ON}": (lambda: _table(scores, np.arange(T) <= rows), NAIVE),
+        **{
+            f"the probabilities {LEAKS.format(mask)}": (lambda mask=mask: probabilities(scores, mask)[0], LEAK)
+            for mask in MASKS
+        },
+    }
+
+
+def stats_of(stats, top) -> dict:
+    """stats and the largest scores, of one shape."""
+    return {
+        "the logarithm of the sum of exp(score - top): add top, to have that of the scores": (
+            lambda: stats - top,
+            ONLINE,
+        ),
+        "the largest score: add the logarithm of the sum": (lambda: top, ONLINE),
+        "the sum of exp(score - top): take its logarithm, and add top": (lambda: np.exp(stats - top), ONLINE),
+        "the sum of exponentials: take its logarithm": (lambda: np.exp(stats), ONLINE),
+        "the top that it began with: let it grow at the end of each step, `top = higher;`": (
+            lambda: np.full_like(stats, -3.4e38),
+            ONLINE,
+        ),
+    }
+
+
+# ----------------------------------------------------------------------------------------------------- merging
+
+
+def merges(top, total, sums) -> dict:
+    """Of merge_parts: out (rows, hs)."""
+    top, total, sums = (np.asarray(a, np.float64) for a in (top, total, sums))
+    rows, parts, hs = sums.shape
+    factor = np.exp(top - top.max(axis=1, keepdims=True))  # (rows, parts)
+    whole = (total * factor).sum(axis=1, keepdims=True)  # (rows, 1)
+    turned = np.swapaxes(sums.reshape(rows, hs, parts), 1, 2)  # (rows, parts, hs)
+    weighed = (sums * factor[..., None]).sum(axis=1)  # (rows, hs)
+    plain = "correct each part by exp(top - highest)"
+    with np.errstate(all="ignore"):
+        mean = (sums / total[..., None]).mean(axis=1)
+        last = sums[:, -1] / total[:, -1:]
+    return {
+        f"the sums as they are, divided by the totals as they are: {plain}": (
+            lambda: sums.sum(axis=1) / total.sum(axis=1, keepdims=True),
+            SPLIT,
+        ),
+        f"the sums as they are, divided by the right total: {plain}": (lambda: sums.sum(axis=1) / whole, SPLIT),
+        "corrected sums, divided by totals as they are: both need the factor": (
+            lambda: weighed / total.sum(axis=1, keepdims=True),
+            SPLIT,
+        ),
+        "the mean of what the parts have found: a part with larger scores weighs more": (lambda: mean, SPLIT),
+        "what the last part has found: add up, with +=": (lambda: last, SPLIT),
+        "the sums without division: divide by the corrected total": (lambda: weighed, SPLIT),
+        "the result with sums[c * parts + s]: channels are the last axis, so it is sums[s * hs + c]": (
+            lambda: merged(top, total, turned)[0],
+            SPLIT,
+        ),
+    }
+
+
+# ----------------------------------------------------------------------------------------------------- forward
+
+
+def forwards(q, k, v) -> dict:
+    """Of a flash forward: out (heads, T, hs)."""
+    T, hs = q.shape[1:]
+    q, k, v = (np.asarray(a, np.float64) for a in (q, k, v))
+    dots = q @ k.swapaxes(-1, -2)  # (heads, T, T)
+    right = dots / np.sqrt(hs)
+
+    def out(scores, more=0):
+        return _table(scores, _triangle(T, more)) @ v
+
+    def fewer():  # all scores of query 0 are -3.4e38, so every row of the tile counts alike
+        first = v[:, :32].sum(axis=1, keepdims=True) / 32  # (heads, 1, hs)
+        return np.concatenate([first, out(right, -1)[:, 1:]], axis=1)
+
+    return {
+        f"the result {MORE}": (lambda: out(right, 1), FLASH),
+        f"the result {FEWER}": (fewer, FLASH),
+        f"the result {NO_MASK}": (lambda: out(right, T), FLASH),
+        "the result without the scale: divide the dot products by √hs": (lambda: out(dots), NAIVE),
+        "the result with dot products divided by hs: the scale is 1/√hs": (lambda: out(dots / hs), NAIVE),
+        "the result with dot products multiplied by √hs: divide": (lambda: out(dots * np.sqrt(hs)), NAIVE),
+        "the result of the first 32 keys: the loop goes on, tile after tile": (
+            lambda: _table(right, _triangle(T) & (np.arange(T) < 32)) @ v,
+            FLASH,
+        ),
+        **_not_corrected(right, v),
+        **{f"the result {LEAKS.format(mask)}": (lambda mask=mask: forward(q, k, v, mask)[0], LEAK) for mask in MASKS},
+    }
+
+
+def _not_corrected(scores, v) -> dict:
+    """Online softmax in which sums do not shrink when the maximum grows; a step has 32 keys, or one."""
+    words = "the result with a {} that does not shrink when a {} brings a larger score: multiply by exp(top - higher)"
+    known = {}
+    for keys, part in ((32, "tile"), (1, "key")):
+        known[words.format("sum of values", part)] = (
+            lambda keys=keys: _online(scores, v, keys, sum_shrinks=False),
+            ONLINE,
+        )
+        known[words.format("total", part)] = (lambda keys=keys: _online(scores, v, keys, total_shrinks=False), ONLINE)
+    return known
+
+
+def _online(scores, v, keys, sum_shrinks=True, total_shrinks=True):
+    """Attention (heads, T, hs) by steps of so many keys."""
+    heads, T, _ = scores.shape
+    masked = np.where(_triangle(T), scores, -3.4e38)  # (heads, T, T)
+    top, total, sum = np.full((heads, T, 1), -3.4e38), np.zeros((heads, T, 1)), np.zeros(v.shape)
+    for first in range(0, T, keys):
+        part = masked[..., first : first + keys]  # (heads, T, keys)
+        higher = np.maximum(top, part.max(axis=-1, keepdims=True))
+        old, p = np.exp(top - higher), np.where(part > -3e38, np.exp(part - higher), 0)
+        total = total * (old if total_shrinks else 1) + p.sum(axis=-1, keepdims=True)
+        sum = sum * (old if sum_shrinks else 1) + p @ v[:, first : first + keys]
+        top = higher
+    return sum / total
+
+
+# ---------------------------------------------------------------------------------------------------- backward
+
+
+class Backward:
+    """The tables of a backward pass, (heads, T, T) each, row = query; stats, delta (heads, T)."""
+
+    def __init__(self, q, k, v, dout):
+        self.q, self.k, self.v, self.dout = (np.asarray(a, np.float64) for a in (q, k, v, dout))
+        self.scale = 1 / np.sqrt(q.shape[-1])
+        self.scores = self.q @ self.k.swapaxes(-1, -2) * self.scale
+        right, self.stats = probabilities(self.scores)
+        self.dp = self.dout @ self.v.swapaxes(-1, -2)
+        self.delta = (right * self.dp).sum(axis=-1)
+        self.T = q.shape[1]
+
+    def tables(self, seen=None, stats=None, delta=None):
+        """p and ds where `seen`, from stats and delta that broadcast to a table."""
+        seen = _triangle(self.T) if seen is None else seen
+        stats = self.stats[..., None] if stats is None else stats
+        delta = self.delta[..., None] if delta is None else delta
+        with np.errstate(over="ignore"):
+            p = np.where(seen, np.exp(self.scores - stats), 0)
+        return p, p * (self.dp - delta) * self.scale
+
+
+def queries(q, k, v, dout) -> dict:
+    """Of attention_dq: dq (heads, T, hs)."""
+    b = Backward(q, k, v, dout)
+    ds = b.tables()[1]
+    return {
+        f"the result {NO_MASK}": (lambda: b.tables(np.ones((b.T, b.T), bool))[1] @ b.k, DERIVED),
+        f"the result {FEWER}": (lambda: b.tables(_triangle(b.T, -1))[1] @ b.k, DERIVED),
+        "the result with the stats of head 0 in every head: take stats[row]": (
+            lambda: b.tables(stats=b.stats[:1, :, None])[1] @ b.k,
+            DERIVED,
+        ),
+        "the result without D: the softmax subtracts the mean of dp": (lambda: b.tables(delta=0.0)[1] @ b.k, DELTA),
+        "ds times the values: dq is ds times the keys": (lambda: ds @ b.v, DERIVED),
+        "ds times the queries: dq is ds times the keys": (lambda: ds.sum(axis=-1, keepdims=True) * b.q, DERIVED),
+        "p times the keys: dq is ds times the keys": (lambda: b.tables()[0] @ b.k, DERIVED),
+    }
+
+
+def deltas(q, k, v, dout) -> dict:
+    """Of attention_dq: delta (heads, T)."""
+    b = Backward(q, k, v, dout)
+    out = b.tables()[0] @ b.v  # (heads, T, hs)
+    return {
+        "D with dout of head 0 in every head: take dout[row * HS + lane]": (
+            lambda: (b.dout[:1] * out).sum(axis=-1),
+            DELTA,
+        ),
+        "D with out of head 0 in every head: take out[row * HS + lane]": (
+            lambda: (b.dout * out[:1]).sum(axis=-1),
+            DELTA,
+        ),
+        "the sum of out · out: D is the sum of dout · out": (lambda: (out * out).sum(axis=-1), DELTA),
+        "the sum of dout · v: D is the sum of dout · out": (lambda: (b.dout * b.v).sum(axis=-1), DELTA),
+        "D multiplied by the scale: D itself has none": (lambda: b.delta * b.scale, DELTA),
+    }
+
+
+def keys(q, k, v, dout) -> tuple[dict, dict]:
+    """Of attention_dkdv: what it may find for dk, and for dv; (heads, T, hs)."""
+    b = Backward(q, k, v, dout)
+    p, ds = b.tables()
+
+    def both(p, ds):
+        return ds.swapaxes(-1, -2) @ b.q, p.swapaxes(-1, -2) @ b.dout
+
+    def with_tables(**wrong):
+        return lambda: both(*b.tables(**wrong))
+
+    tables = {
+        "the sum over all queries: key i is seen by the queries i to T - 1": with_tables(
+            seen=np.ones((b.T, b.T), bool)
+        ),
+        "the sum over the queries 0 to i: key i is seen by the queries i to T - 1": with_tables(
+            seen=np.triu(np.ones((b.T, b.T), bool))
+        ),
+        "the sum over the queries after i: key i is seen by query i, too": with_tables(seen=_triangle(b.T, -1)),
+        "the result with the stats of the key's own row: stats belong to the query": with_tables(
+            stats=b.stats[:, None, :]
+        ),
+        "the result with the delta of the key's own row: delta belongs to the query": with_tables(
+            delta=b.delta[:, None, :]
+        ),
+    }
+    of_k = {words: (lambda make=make: make()[0], OWNERS) for words, make in tables.items()}
+    of_v = {words: (lambda make=make: make()[1], OWNERS) for words, make in tables.items() if "delta" not in words}
+    dk, dv = both(p, ds)
+    of_k |= {
+        "ds times the keys: dk is ds times the queries": (lambda: ds.sum(axis=1)[..., None] * b.k, DERIVED),
+        "p times the queries: dk is ds times the queries": (lambda: p.swapaxes(-1, -2) @ b.q, DERIVED),
+        "what dv should be: are dk and dv exchanged?": (lambda: dv, OWNERS),
+    }
+    of_v |= {
+        "ds times dout: dv is p times dout": (lambda: ds.swapaxes(-1, -2) @ b.dout, DERIVED),
+        "p times the queries: dv is p times dout": (lambda: p.swapaxes(-1, -2) @ b.q, DERIVED),
+        "what dk should be: are dk and dv exchanged?": (lambda: dk, OWNERS),
+    }
+    return of_k, of_v
