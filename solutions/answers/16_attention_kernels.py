@@ -85,7 +85,7 @@ def softmax_without_a_mask(code):
     return replaced(code, SEEN, "int n = T;")
 
 
-@wrong("masked_softmax", says="with a mask of -10,000, which leaks where all scores of a query are lower")
+@wrong("masked_softmax", says="with a mask such as -10,000, which leaks where all scores of a query are lower")
 def softmax_with_a_finite_mask(code):
     masked = "(i < n ? scores[i] : -10000.0f)"
     code = replaced(code, f"i < n; i += 32) {MOST}", f"i < T; i += 32) top = fmaxf(top, {masked});")
@@ -289,7 +289,7 @@ def flash_that_forgets_the_tile(code):
     return replaced(code, "k0 + lane <= t ?", "lane <= t ?")
 
 
-@wrong("flash_forward", says="with a mask of -10,000, which leaks")
+@wrong("flash_forward", says="with a mask such as -10,000, which leaks")
 def flash_with_a_finite_mask(code):
     return replaced(code, MASK, MASK.replace("-3.4e38f", "-10000.0f"))
 

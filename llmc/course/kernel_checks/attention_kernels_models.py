@@ -51,7 +51,7 @@ def merge_parts(out, stats, top, total, sums, rows, parts, hs):
 """
 
 FLASH = """
-def {name}(out, stats, q, k, v, T):
+def flash_forward(out, stats, q, k, v, T):
     keys = shared(32 * 33)
     values = shared(32 * 33)
     lane = threadIdx.x % 32
@@ -154,11 +154,45 @@ def attention_dkdv(dk, dv, dout, stats, delta, q, k, v, heads, T):
     dv[row * 32 + lane] = dvalue
 """
 
+FEWEST_REQUESTS = """
+def fewest_requests(out, stats, q, k, v, T):
+    tiles = (T + 63) // 64
+    head = blockIdx.x // tiles
+    t = blockIdx.x % tiles * 64 + threadIdx.x
+    if t >= T:
+        return
+    q += head * T * 32
+    k += head * T * 32
+    v += head * T * 32
+    out += head * T * 32
+    stats += head * T
+    for c in range(0, 32, 4):
+        out[t * 32 + c + slots] = 0.0
+    top = -3.4e38
+    total = 0.0
+    scale = rsqrtf(32.0)
+    for i in range(0, t + 1, 1):
+        score = 0.0
+        for c in range(0, 32, 4):
+            score += sum4(q[t * 32 + c + slots] * k[i * 32 + c + slots])
+        score *= scale
+        higher = fmaxf(top, score)
+        old = expf(top - higher)
+        p = expf(score - higher)
+        total = total * old + p
+        for c in range(0, 32, 4):
+            out[t * 32 + c + slots] = out[t * 32 + c + slots] * old + p * v[i * 32 + c + slots]
+        top = higher
+    for c in range(0, 32, 4):
+        out[t * 32 + c + slots] = out[t * 32 + c + slots] / total
+    stats[t] = top + logf(total)
+"""
+
 MODELS = {
     "masked_softmax": MASKED_SOFTMAX + WARP,
     "merge_parts": MERGE_PARTS,
-    "flash_forward": FLASH.format(name="flash_forward") + WARP,
+    "flash_forward": FLASH + WARP,
     "attention_dq": ATTENTION_DQ + WARP,
     "attention_dkdv": ATTENTION_DKDV + WARP,
-    "fewest_requests": FLASH.format(name="fewest_requests") + WARP,
+    "fewest_requests": FEWEST_REQUESTS,
 }
