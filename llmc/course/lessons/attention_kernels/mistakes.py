@@ -122,6 +122,7 @@ def forwards(q, k, v) -> dict:
         ),
         **_not_corrected(right, v),
         f"the result {LEAKS}": (lambda: forward(q, k, v, MASK)[0], LEAK),
+        f"the result {LEAKS} in each tile": (lambda: _leaking_tiles(right, v, MASK), LEAK),
     }
 
 
