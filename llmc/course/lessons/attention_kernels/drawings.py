@@ -9,17 +9,16 @@ def draw_layer(B, T, NH, hs):
     """q, k, v to scores, probabilities and out, with shapes and how many numbers there are; returns the figure."""
     rows, pairs = f"({B}, {NH}, {T:,}, {hs})", f"({B}, {NH}, {T:,}, {T:,})"
     of_rows, of_pairs = f"{B * NH * T * hs / 1e6:.1f} million", f"{B * NH * T * T / 1e6:.1f} million"
-    fig, ax = blank_axes((-1.6, 14.8), (-2.5, 2.4))
+    fig, ax = blank_axes((-1.6, 16.2), (-2.5, 2.4))
     parts = [
         box(ax, 0, y, name, f"{rows}\n{of_rows}", width=2.9, height=1.25) for name, y in zip("QKV", (1.6, 0, -1.6))
     ]
     scores = box(ax, 5.2, 0.8, "S, the scores", f"{pairs}\n{of_pairs}", color=RED, width=3.4, height=1.7)
-    shares = box(ax, 9.4, 0.8, "P", f"{pairs}\n{of_pairs}", color=RED, width=3.4, height=1.7)
-    out = box(ax, 13.2, -0.9, "O", f"{rows}\n{of_rows}", width=2.9, height=1.25)
+    shares = box(ax, 10.4, 0.8, "P", f"{pairs}\n{of_pairs}", color=RED, width=3.4, height=1.7)
+    out = box(ax, 14.6, -0.9, "O", f"{rows}\n{of_rows}", width=2.9, height=1.25)
     arrow(ax, parts[0], scores)
     arrow(ax, parts[1], scores)
-    arrow(ax, scores, shares)
-    ax.text(7.3, 1.85, "softmax", ha="center", size=10, color=GREY)
+    arrow(ax, scores, shares, "softmax")
     arrow(ax, shares, out)
     arrow(ax, parts[2], out)
     return fig
@@ -52,6 +51,6 @@ def draw_tiles(queries, tile, T):
     ax.set(xlim=(0, T), ylim=(T, 0), xlabel="key", ylabel="query", xticks=range(0, T + 1, 8), yticks=range(0, T + 1, 8))
     ax.grid(visible=False)
     ax.set_title(
-        f"{T // queries} blocks load {loads} tiles; each of its queries would load {T * (T + 1) // 2:,} keys", pad=24
+        f"Blocks load {loads * tile} rows of keys, where single queries would load {T * (T + 1) // 2:,}", pad=24
     )
     return fig

@@ -142,9 +142,8 @@ def main(path):
     except ImportError:
         torch = None
     cublas.tf32(False)
-    limits = times.limits()
     rows = measure(torch=torch)
-    table = {"device": times.name_of_gpu(), "torch": getattr(torch, "__version__", None), **limits, "rows": rows}
+    table = {"device": times.name_of_gpu(), "torch": getattr(torch, "__version__", None), "rows": rows}
     Path(path).write_text(json.dumps(table, indent=0) + "\n", encoding="utf-8")
 
 

@@ -20,7 +20,7 @@ SHOWN = {  # of llmc's versions and PyTorch's, those that are drawn: (what they 
 }
 
 
-LOOK = dict(zip(SHOWN, zip((RED, GREY, BLUE, GREEN, ORANGE, SKY), ("--", ":", "-", "-.", "-", "--"))))
+LOOK = dict(zip(SHOWN, zip((RED, GREY, BLUE, GREEN, ORANGE, SKY), ("--", ":", "-", "-.", (0, (4, 2)), (0, (1, 1))))))
 
 
 class Limits(NamedTuple):
@@ -45,8 +45,8 @@ class Results(NamedTuple):
 
 
 def limits(path=TABLE) -> Limits:
-    """Of the GPU whose times are stored."""
-    row = json.loads(Path(path).read_text(encoding="utf-8"))[0]
+    """Of the GPU whose times are stored: what a copy and the library's product of matrices reach there."""
+    row = json.loads(Path(path).read_text(encoding="utf-8"))[-1]
     return Limits(row["copy_gb_s"], row["sgemm_tflop_s"], row["device"])
 
 
@@ -57,11 +57,10 @@ def rows(path=STORED) -> Results:
     return _measured() if cuda.device() == "gpu" else stored(path)
 
 
-def stored(path=STORED) -> Results:
+def stored(path=STORED, bounds=None) -> Results:
     """What the authors measured."""
     table = json.loads(Path(path).read_text(encoding="utf-8"))
-    bounds = Limits(table["copy_gb_s"], table["sgemm_tflop_s"], table["device"])
-    return Results(table["rows"], bounds, f"reference: {table['device']}, B · T = 8192")
+    return Results(table["rows"], bounds or limits(), f"reference: {table['device']}, B · T = 8192")
 
 
 def _measured() -> Results:
@@ -73,12 +72,10 @@ def _measured() -> Results:
     except ImportError:
         torch = None
     found = measured.measure(lengths=(256, 1024, 4096), decoded=((1, 1024), (8, 1024)), torch=torch)
-    bounds = times.limits()
-    return Results(
-        found,
-        Limits(bounds["copy_gb_s"], bounds["sgemm_tflop_s"], times.name_of_gpu()),
-        f"measured here: {times.name_of_gpu()}, B · T = 8192",
-    )
+    with times.library_in_float32():
+        bounds = times.limits()
+    here = Limits(bounds["copy_gb_s"], bounds["sgemm_tflop_s"], times.name_of_gpu())
+    return Results(found, here, f"measured here: {here.place}, B · T = 8192")
 
 
 # --------------------------------------------------------------------------------------------------- in words
@@ -101,24 +98,32 @@ def table(results, what) -> str:
 def sentences(results) -> list[str]:
     """What the table shows, with its own figures."""
     bound = results.limits.tflop_s
-    found = [f"The limit, a large product in float32: {bound:.0f} TFLOP/s ({results.note})."]
-    for what, slow, fast, exact, rounded in (("forward", 2, 5, 6, 7), ("backward", 1, 3, 4, 5)):
-        old, ours, cores = (results.series(what, f"llmc v{version}") for version in (slow, fast, exact))
-        theirs, coarse = results.series(what, "torch"), results.series(what, f"llmc v{rounded}", tf32=True)
-        first, last = min(ours), max(ours)
+    found = [f"The limit is {bound:.0f} TFLOP/s, the library's large product in float32 ({results.note})."]
+    for what, slow, fast, exact, rounded in (("Forward", 2, 5, 6, 7), ("Backward", 1, 3, 4, 5)):
+        series = {
+            v: results.series(what.lower(), f"llmc v{v}", tf32=v == rounded) for v in (slow, fast, exact, rounded)
+        }
+        ours, first, last = series[fast], min(series[fast]), max(series[fast])
+        shares = [f"{ours[T] / bound:.0%} of it at T = {T:,}" for T in (first, last)]
         found.append(
-            f"{what}, v{fast}: {ours[first] / bound:.0%} of it at T = {first:,}, {ours[last] / bound:.0%} at {last:,}."
+            f"{what}, v{fast} reaches {' and '.join(shares)}, {ours[last] / series[slow][last]:.1f} times v{slow}."
         )
-        found.append(f"{what}, v{fast}: {ours[last] / old[last]:.1f} times the speed of v{slow} at T = {last:,}.")
+        for version, how in ((exact, "three products on tensor cores"), (rounded, "one product on tensor cores")):
+            if series[version]:
+                found.append(f"{what}, v{version}, {how}, reaches {series[version][last] / bound:.0%} at T = {last:,}.")
+        theirs = results.series(what.lower(), "torch")
         if theirs:
-            times = [ours[T] / theirs[T] for T in ours]
-            found.append(
-                f"{what}, v{fast}: {min(times):.2f} to {max(times):.2f} times the speed of torch's fused kernel."
-            )
-        if cores:
-            found.append(f"{what}, v{exact}, tensor cores, three products: {cores[last] / bound:.0%} at T = {last:,}.")
-            found.append(f"{what}, v{rounded}, tensor cores, one product: {coarse[last] / bound:.0%} at T = {last:,}.")
+            said = (f"v{v} is {_range(series[v], theirs)}" for v in (fast, exact, rounded) if series[v])
+            found.append(f"{what}, next to PyTorch's fused kernel with TF32 off: {'; '.join(said)} as fast.")
+            same = _range(results.series(what.lower(), "torch", tf32=True), theirs)
+            found.append(f"{what}, PyTorch's fused kernel with TF32 on is {same} as fast as with TF32 off.")
     return found
+
+
+def _range(ours, theirs) -> str:
+    """ "1.21 to 1.30 times"."""
+    times = [ours[T] / theirs[T] for T in ours]
+    return f"{min(times):.2f} to {max(times):.2f} times"
 
 
 # ----------------------------------------------------------------------------------------------------- drawn
