@@ -314,6 +314,26 @@ def flash_that_keeps_the_old_top(code):
     return replaced(code, "        top = higher;\n", "")
 
 
+@wrong("flash_forward", says="key i's is in lane i")
+def flash_without_a_shuffle_of_p(code):
+    return replaced(code, "__shfl_sync(0xffffffff, p, i)", "p")
+
+
+@wrong("flash_forward", says="channel c is in lane c")
+def flash_without_a_shuffle_of_q(code):
+    return replaced(code, "__shfl_sync(0xffffffff, mine, c)", "mine")
+
+
+@wrong("flash_forward", says="row i belongs to a key and the lane to a channel")
+def flash_with_values_turned(code):
+    return replaced(code, "values[i * 33 + lane]", "values[lane * 33 + i]")
+
+
+@wrong("flash_forward", says="row `row` of a tile is key k0 + row")
+def flash_with_the_first_keys_in_every_tile(code):
+    return replaced(code, "k[(k0 + row) * HS + c]", "k[row * HS + c]")
+
+
 @wrong("flash_forward", says="extra passes are made for bank conflicts")
 def flash_with_rows_of_32(code):
     code = code.replace("row * 33", "row * 32").replace("lane * 33", "lane * 32")
@@ -416,6 +436,11 @@ def dq_with_a_d_for_each_lane(code):
     return replaced(code, "float D = warp_sum(d * out[row * HS + lane]);", "float D = d * out[row * HS + lane];")
 
 
+@wrong("attention_dq", says="dp is a sum over the lanes")
+def dq_with_a_dp_for_each_lane(code):
+    return replaced(code, "float dp = warp_sum(d * value);", "float dp = d * value;")
+
+
 @wrong("attention_dq", says="D with dout of head 0 in every head")
 def dq_with_dout_of_the_head(code):
     return replaced(code, "d = dout[row * HS + lane];", "d = dout[t * HS + lane];")
@@ -496,6 +521,11 @@ def dkdv_without_scale(code):
 @wrong("attention_dkdv", says="ds times the keys: dk is ds times the queries")
 def dkdv_with_keys_for_queries(code):
     return replaced(code, "dkey += ds * query;", "dkey += ds * key;")
+
+
+@wrong("attention_dkdv", says="q belongs to the query")
+def dkdv_with_the_query_of_the_key(code):
+    return replaced(code, "q[t * HS + lane]", "q[i * HS + lane]")
 
 
 @wrong("attention_dkdv", says="are dk and dv exchanged?")

@@ -12,6 +12,7 @@ from llmc.course.checks.explain import WrongAnswer
 from llmc.course.lessons.attention_kernels import (
     counting,
     drawings,
+    gradients,
     measured,
     mistakes,
     places,
@@ -78,11 +79,11 @@ def tables():
     top = given[0].max(axis=1)
     yield references.merged(*given)[1], mistakes.stats_of(references.merged(*given)[1], top)
     right = references.backward(q, k, v, dout)
-    of_k, of_v = mistakes.keys(q, k, v, dout)
+    of_k, of_v = gradients.keys(q, k, v, dout)
     yield right["dk"], of_k
     yield right["dv"], of_v
-    yield right["dq"], mistakes.queries(q, k, v, dout)
-    yield right["delta"], mistakes.deltas(q, k, v, dout)
+    yield right["dq"], gradients.queries(q, k, v, dout)
+    yield right["delta"], gradients.deltas(q, k, v, dout)
 
 
 def test_every_known_mistake_is_wrong_at_some_size():

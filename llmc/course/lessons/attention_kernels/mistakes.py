@@ -1,11 +1,11 @@
-"""Lesson 16: what well-known mistakes give, {sentence after "out equals ": (function of the array, where to look)}.
+"""Lesson 16: what well-known mistakes in a forward pass give, {sentence after "out equals ": (function of the array, where to look)}.
 
 Most come from a table of probabilities (heads, T, T) that is made, masked or used in another way.
 """
 
 import numpy as np
 
-from llmc.course.lessons.attention_kernels.places import DELTA, DERIVED, FLASH, LEAK, NAIVE, ONLINE, OWNERS, SPLIT
+from llmc.course.lessons.attention_kernels.places import FLASH, LEAK, NAIVE, ONLINE, SPLIT
 from llmc.course.lessons.attention_kernels.references import forward, merged, probabilities
 
 MASK = -1e4  # a finite one
@@ -24,7 +24,7 @@ def _table(scores, seen):
     return e / np.maximum(e.sum(axis=-1, keepdims=True), 1e-300)
 
 
-def _triangle(T, more=0):
+def triangle(T, more=0):
     return np.tril(np.ones((T, T), bool), more)  # (T, T)
 
 
@@ -33,7 +33,7 @@ def softmaxes(scores) -> dict:
     heads, T, _ = scores.shape
     rows = np.arange(heads * T).reshape(heads, T, 1)  # (heads, T, 1)
     return {
-        f"the probabilities {MORE}": (lambda: _table(scores, _triangle(T, 1)), NAIVE),
+        f"the probabilities {MORE}": (lambda: _table(scores, triangle(T, 1)), NAIVE),
         f"the probabilities {NO_MASK}": (lambda: _table(scores, np.ones((T, T), bool)), NAIVE),
         f"the probabilities {ON}": (lambda: _table(scores, np.arange(T) <= rows), NAIVE),
         f"the probabilities {LEAKS}": (lambda: probabilities(scores, MASK)[0], LEAK),
@@ -103,7 +103,7 @@ def forwards(q, k, v) -> dict:
     right = dots / np.sqrt(hs)
 
     def out(scores, more=0):
-        return _table(scores, _triangle(T, more)) @ v
+        return _table(scores, triangle(T, more)) @ v
 
     def fewer():  # all scores of query 0 are -3.4e38, so every row of the tile counts alike
         first = v[:, :32].sum(axis=1, keepdims=True) / 32  # (heads, 1, hs)
@@ -117,12 +117,66 @@ def forwards(q, k, v) -> dict:
         "the result with dot products divided by hs: the scale is 1/√hs": (lambda: out(dots / hs), NAIVE),
         "the result with dot products multiplied by √hs: divide": (lambda: out(dots * np.sqrt(hs)), NAIVE),
         "the result of the first 32 keys: the loop goes on, tile after tile": (
-            lambda: _table(right, _triangle(T) & (np.arange(T) < 32)) @ v,
+            lambda: _table(right, triangle(T) & (np.arange(T) < 32)) @ v,
             FLASH,
         ),
         **_not_corrected(right, v),
+        **_tiles_gone_wrong(q, k, v),
         f"the result {LEAKS}": (lambda: forward(q, k, v, MASK)[0], LEAK),
         f"the result {LEAKS} in each tile": (lambda: _leaking_tiles(right, v, MASK), LEAK),
+    }
+
+
+def _tiles_gone_wrong(q, k, v) -> dict:
+    """Tiles of 32 keys that are read or loaded in a wrong order, for heads of 32 numbers; lane c has channel c."""
+    heads, T, hs = q.shape
+    if hs != 32:
+        return {}
+    n = -(-T // 32)
+    K, V = (np.pad(a, ((0, 0), (0, 32 * n - T), (0, 0))).reshape(heads, n, 32, 32) for a in (k, v))
+    turned_K, turned_V = K.swapaxes(-1, -2), V.swapaxes(-1, -2)  # (heads, n, 32, 32)
+    seen = np.tri(T, 32 * n, dtype=bool)  # (T, 32 n)
+
+    def shares(keys):
+        return _table(q @ keys.reshape(heads, -1, 32).swapaxes(-1, -2) / np.sqrt(hs), seen)  # (heads, T, 32 n)
+
+    def out(keys, values):
+        return shares(keys) @ values.reshape(heads, -1, 32)
+
+    def without_shuffle_of_p():
+        each = shares(K).reshape(heads, T, n, 32)  # of the key that the lane has
+        return (each * V.sum(axis=2)[:, None]).sum(axis=2)  # (heads, T, 32)
+
+    def without_shuffle_of_q():
+        scores = np.tile(q, (1, 1, n)) * K.sum(axis=-1).reshape(heads, 1, -1) / np.sqrt(hs)  # (heads, T, 32 n)
+        return _table(scores, seen) @ V.reshape(heads, -1, 32)
+
+    return {
+        "the result with values[lane * 33 + i]: in the sum, row i belongs to a key and the lane to a channel": (
+            lambda: out(K, turned_V),
+            FLASH,
+        ),
+        "the result with keys[c * 33 + lane]: in the score, the lane belongs to a key and c to a channel": (
+            lambda: out(turned_K, V),
+            FLASH,
+        ),
+        "the result with each lane's own p: key i's is in lane i, `__shfl_sync(0xffffffff, p, i)`": (
+            without_shuffle_of_p,
+            FLASH,
+        ),
+        "the result with each lane's own channel of q: channel c is in lane c, `__shfl_sync(0xffffffff, mine, c)`": (
+            without_shuffle_of_q,
+            FLASH,
+        ),
+        "the result with the keys of tile 0 in every tile: row `row` of a tile is key k0 + row": (
+            lambda: out(np.repeat(K[:, :1], n, axis=1), V),
+            FLASH,
+        ),
+        "the result with the values of tile 0 in every tile: row `row` of a tile is key k0 + row": (
+            lambda: out(K, np.repeat(V[:, :1], n, axis=1)),
+            FLASH,
+        ),
+        "the shares times the keys: they belong to the values": (lambda: out(K, K), FLASH),
     }
 
 
@@ -132,7 +186,7 @@ def _leaking_tiles(scores, v, mask, queries=8):
     ends = np.minimum(np.arange(T) // queries * queries + queries, T)  # (T,)
     walked = np.arange(32 * (T // 32 + 1)) < ((ends + 31) // 32 * 32)[:, None]  # (T, keys)
     beyond = walked.shape[1] - T  # keys that do not exist: zeros
-    masked = np.pad(np.where(_triangle(T), scores, mask), ((0, 0), (0, 0), (0, beyond)), constant_values=mask)
+    masked = np.pad(np.where(triangle(T), scores, mask), ((0, 0), (0, 0), (0, beyond)), constant_values=mask)
     return _table(masked, walked)[..., :T] @ v
 
 
@@ -152,7 +206,7 @@ def _not_corrected(scores, v) -> dict:
 def _online(scores, v, keys, sum_shrinks=True, total_shrinks=True):
     """Attention (heads, T, hs) by steps of so many keys."""
     heads, T, _ = scores.shape
-    masked = np.where(_triangle(T), scores, -3.4e38)  # (heads, T, T)
+    masked = np.where(triangle(T), scores, -3.4e38)  # (heads, T, T)
     top, total, sum = np.full((heads, T, 1), -3.4e38), np.zeros((heads, T, 1)), np.zeros(v.shape)
     for first in range(0, T, keys):
         part = masked[..., first : first + keys]  # (heads, T, keys)
@@ -162,107 +216,3 @@ def _online(scores, v, keys, sum_shrinks=True, total_shrinks=True):
         sum = sum * (old if sum_shrinks else 1) + p @ v[:, first : first + keys]
         top = higher
     return sum / total
-
-
-# ---------------------------------------------------------------------------------------------------- backward
-
-
-class Backward:
-    """The tables of a backward pass, (heads, T, T) each, row = query; stats, delta (heads, T)."""
-
-    def __init__(self, q, k, v, dout):
-        self.q, self.k, self.v, self.dout = (np.asarray(a, np.float64) for a in (q, k, v, dout))
-        self.scale = 1 / np.sqrt(q.shape[-1])
-        self.scores = self.q @ self.k.swapaxes(-1, -2) * self.scale
-        right, self.stats = probabilities(self.scores)
-        self.dp = self.dout @ self.v.swapaxes(-1, -2)
-        self.delta = (right * self.dp).sum(axis=-1)
-        self.T = q.shape[1]
-
-    def tables(self, seen=None, stats=None, delta=None):
-        """p and ds where `seen`, from stats and delta that broadcast to a table."""
-        seen = _triangle(self.T) if seen is None else seen
-        stats = self.stats[..., None] if stats is None else stats
-        delta = self.delta[..., None] if delta is None else delta
-        with np.errstate(over="ignore"):
-            p = np.where(seen, np.exp(self.scores - stats), 0)
-        return p, p * (self.dp - delta) * self.scale
-
-
-def queries(q, k, v, dout) -> dict:
-    """Of attention_dq: dq (heads, T, hs)."""
-    b = Backward(q, k, v, dout)
-    ds = b.tables()[1]
-    return {
-        f"the result {NO_MASK}": (lambda: b.tables(np.ones((b.T, b.T), bool))[1] @ b.k, DERIVED),
-        f"the result {FEWER}": (lambda: b.tables(_triangle(b.T, -1))[1] @ b.k, DERIVED),
-        "the result with the stats of head 0 in every head: take stats[row]": (
-            lambda: b.tables(stats=b.stats[:1, :, None])[1] @ b.k,
-            DERIVED,
-        ),
-        "the result without D: the softmax subtracts the mean of dp": (lambda: b.tables(delta=0.0)[1] @ b.k, DELTA),
-        "ds times the values: dq is ds times the keys": (lambda: ds @ b.v, DERIVED),
-        "ds times the queries: dq is ds times the keys": (lambda: ds.sum(axis=-1, keepdims=True) * b.q, DERIVED),
-        "p times the keys: dq is ds times the keys": (lambda: b.tables()[0] @ b.k, DERIVED),
-    }
-
-
-def deltas(q, k, v, dout) -> dict:
-    """Of attention_dq: delta (heads, T)."""
-    b = Backward(q, k, v, dout)
-    out = b.tables()[0] @ b.v  # (heads, T, hs)
-    return {
-        "D with dout of head 0 in every head: take dout[row * HS + lane]": (
-            lambda: (b.dout[:1] * out).sum(axis=-1),
-            DELTA,
-        ),
-        "D with out of head 0 in every head: take out[row * HS + lane]": (
-            lambda: (b.dout * out[:1]).sum(axis=-1),
-            DELTA,
-        ),
-        "the sum of out · out: D is the sum of dout · out": (lambda: (out * out).sum(axis=-1), DELTA),
-        "the sum of dout · v: D is the sum of dout · out": (lambda: (b.dout * b.v).sum(axis=-1), DELTA),
-        "D multiplied by the scale: D itself has none": (lambda: b.delta * b.scale, DELTA),
-    }
-
-
-def keys(q, k, v, dout) -> tuple[dict, dict]:
-    """Of attention_dkdv: what it may find for dk, and for dv; (heads, T, hs)."""
-    b = Backward(q, k, v, dout)
-    p, ds = b.tables()
-
-    def both(p, ds):
-        return ds.swapaxes(-1, -2) @ b.q, p.swapaxes(-1, -2) @ b.dout
-
-    def with_tables(**wrong):
-        return lambda: both(*b.tables(**wrong))
-
-    tables = {
-        "the sum over all queries: key i is seen by the queries i to T - 1": with_tables(
-            seen=np.ones((b.T, b.T), bool)
-        ),
-        "the sum over the queries 0 to i: key i is seen by the queries i to T - 1": with_tables(
-            seen=np.triu(np.ones((b.T, b.T), bool))
-        ),
-        "the sum over the queries after i: key i is seen by query i, too": with_tables(seen=_triangle(b.T, -1)),
-        "the result with the stats of the key's own row: stats belong to the query": with_tables(
-            stats=b.stats[:, None, :]
-        ),
-        "the result with the delta of the key's own row: delta belongs to the query": with_tables(
-            delta=b.delta[:, None, :]
-        ),
-    }
-    of_k = {words: (lambda make=make: make()[0], OWNERS) for words, make in tables.items()}
-    of_v = {words: (lambda make=make: make()[1], OWNERS) for words, make in tables.items() if "delta" not in words}
-    dk, dv = both(p, ds)
-    of_k |= {
-        "ds times the keys: dk is ds times the queries": (lambda: ds.sum(axis=1)[..., None] * b.k, DERIVED),
-        "p times the queries: dk is ds times the queries": (lambda: p.swapaxes(-1, -2) @ b.q, DERIVED),
-        "what dv should be: are dk and dv exchanged?": (lambda: dv, OWNERS),
-    }
-    of_v |= {
-        "ds times dout: dv is p times dout": (lambda: ds.swapaxes(-1, -2) @ b.dout, DERIVED),
-        "p times the queries: dv is p times dout": (lambda: p.swapaxes(-1, -2) @ b.q, DERIVED),
-        "what dk should be: are dk and dv exchanged?": (lambda: dk, OWNERS),
-    }
-    return of_k, of_v
