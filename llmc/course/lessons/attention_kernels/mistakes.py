@@ -1,4 +1,4 @@
-"""Lesson 16: what well-known mistakes in a forward pass give, {sentence after "out equals ": (function of the array, where to look)}.
+"""Lesson 16: what well-known mistakes forward give, {sentence after "out equals ": (function, where to look)}.
 
 Most come from a table of probabilities (heads, T, T) that is made, masked or used in another way.
 """

@@ -140,7 +140,8 @@ def draw_rates(results):
         looks = [LOOK[name] for name in series]
         curves(ax, {name: [found[T] for T in lengths] for name, found in series.items()}, x=lengths, looks=looks)
         level(ax, results.limits.tflop_s, "cuBLAS, float32", side="left")
-        ax.set(xscale="log", xlabel="T", ylim=(0, None))
+        most = max(results.limits.tflop_s, *(max(found.values()) for found in series.values()))
+        ax.set(xscale="log", xlabel="T", ylim=(0, 1.12 * most))
         plain_ticks(ax.xaxis, lengths)
         ours, theirs = series["tiles"], series.get("torch")
         share = ours[lengths[-1]] / results.limits.tflop_s
