@@ -62,10 +62,13 @@ def merged(top, total, sums):
 
 
 def low(heads, T, hs):
-    """q and k (heads, T, hs) whose scores lie around -30,000: far below a mask of -10,000, or even -20,000."""
+    """q and k (heads, T, hs) whose scores lie around -30,000: far below a mask of -10,000, or even -20,000.
+
+    They are equal or far apart: there float32 has steps of 0.002, and shares of scores close together would be noise.
+    """
     steps = np.arange(heads * T).reshape(heads, T, 1) * 7 % 11  # (heads, T, 1)
     q = np.full((heads, T, hs), 64, np.float32)
-    k = -np.full((heads, T, hs), 30_000 / 64 / np.sqrt(hs)) + steps / 256  # (heads, T, hs)
+    k = -np.full((heads, T, hs), 30_000 / 64 / np.sqrt(hs)) + steps * 5 / 16  # (heads, T, hs)
     return q, k.astype(np.float32)
 
 
