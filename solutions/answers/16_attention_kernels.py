@@ -100,7 +100,7 @@ def softmax_whose_stats_lack_the_top(code):
     return replaced(code, STATS, "if (lane == 0) stats[row] = logf(total);")
 
 
-@wrong("masked_softmax", says="without logf in `logf(total)`")
+@wrong("masked_softmax", says="take the logarithm of the sum")
 def softmax_whose_stats_are_a_sum(code):
     return replaced(code, "top + logf(total)", "top + total")
 
@@ -284,7 +284,7 @@ def flash_without_its_own_key(code):
     return replaced(code, "k0 + lane <= t ?", "k0 + lane < t ?")
 
 
-@wrong("flash_forward", says="without the term `k0` in `k0 + lane <= t`")
+@wrong("flash_forward", says="a mask that forgets the tile")
 def flash_that_forgets_the_tile(code):
     return replaced(code, "k0 + lane <= t ?", "lane <= t ?")
 
@@ -304,7 +304,7 @@ def flash_whose_total_never_shrinks(code):
     return replaced(code, "total = total * old + p;", "total += p;")
 
 
-@wrong("flash_forward", says="without the term `score` in `expf(score - higher)`")
+@wrong("flash_forward", says="subtract the largest score of the warp")
 def flash_with_the_maximum_of_each_lane(code):
     return replaced(code, "fmaxf(top, warp_max(score))", "fmaxf(top, score)")
 

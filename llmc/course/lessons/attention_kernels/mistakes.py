@@ -50,6 +50,10 @@ def stats_of(stats, top) -> dict:
         "the largest score: add the logarithm of the sum": (lambda: top, ONLINE),
         "the sum of exp(score - top): take its logarithm, and add top": (lambda: np.exp(stats - top), ONLINE),
         "the sum of exponentials: take its logarithm": (lambda: np.exp(stats), ONLINE),
+        "top plus the sum of exp(score - top): take the logarithm of the sum": (
+            lambda: top + np.exp(stats - top),
+            ONLINE,
+        ),
         "the top that it began with: let it grow at the end of each step, `top = higher;`": (
             lambda: np.full_like(stats, -3.4e38),
             ONLINE,
@@ -137,11 +141,11 @@ def _tiles_gone_wrong(q, k, v) -> dict:
     turned_K, turned_V = K.swapaxes(-1, -2), V.swapaxes(-1, -2)  # (heads, n, 32, 32)
     seen = np.tri(T, 32 * n, dtype=bool)  # (T, 32 n)
 
-    def shares(keys):
+    def shares(keys, seen=seen):
         return _table(q @ keys.reshape(heads, -1, 32).swapaxes(-1, -2) / np.sqrt(hs), seen)  # (heads, T, 32 n)
 
-    def out(keys, values):
-        return shares(keys) @ values.reshape(heads, -1, 32)
+    def out(keys, values, seen=seen):
+        return shares(keys, seen) @ values.reshape(heads, -1, 32)
 
     def without_shuffle_of_p():
         each = shares(K).reshape(heads, T, n, 32)  # of the key that the lane has
@@ -177,17 +181,29 @@ def _tiles_gone_wrong(q, k, v) -> dict:
             FLASH,
         ),
         "the shares times the keys: they belong to the values": (lambda: out(K, K), FLASH),
+        "the result with a mask that forgets the tile: lane `lane` has key k0 + lane": (
+            lambda: out(K, V, walked(T, 32 * n) & (np.arange(32 * n) % 32 <= np.arange(T)[:, None])),
+            FLASH,
+        ),
+        "the mean of all rows of the tile: subtract the largest score of the warp, not the lane's own": (
+            lambda: np.repeat(V.sum(axis=(1, 2))[:, None] / (32 * n), T, axis=1),
+            FLASH,
+        ),
     }
 
 
-def _leaking_tiles(scores, v, mask, queries=8):
-    """Attention (heads, T, hs) where the mask is in tiles of 32 keys: those that a block of some queries walks over."""
-    T = scores.shape[-1]
+def walked(T, keys, queries=8):
+    """(T, keys) bool: the keys in tiles of 32 that a block of some queries walks over."""
     ends = np.minimum(np.arange(T) // queries * queries + queries, T)  # (T,)
-    walked = np.arange(32 * (T // 32 + 1)) < ((ends + 31) // 32 * 32)[:, None]  # (T, keys)
-    beyond = walked.shape[1] - T  # keys that do not exist: zeros
+    return np.arange(keys) < ((ends + 31) // 32 * 32)[:, None]
+
+
+def _leaking_tiles(scores, v, mask):
+    """Attention (heads, T, hs) where later keys of a tile, and those that do not exist, have the score `mask`."""
+    T = scores.shape[-1]
+    beyond = -T % 32  # keys that do not exist: zeros
     masked = np.pad(np.where(triangle(T), scores, mask), ((0, 0), (0, 0), (0, beyond)), constant_values=mask)
-    return _table(masked, walked)[..., :T] @ v
+    return _table(masked, walked(T, T + beyond))[..., :T] @ v
 
 
 def _not_corrected(scores, v) -> dict:
