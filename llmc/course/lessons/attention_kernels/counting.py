@@ -44,9 +44,9 @@ def count(reports, B, T, NH, hs) -> Counts:
 
 def table(counted) -> str:
     """{name: Counts} as text, a line each."""
-    lines = [f"{'':<22}{'sectors':>10}{'of needed':>11}{'shared requests a pair':>25}{'barriers':>10}"]
+    lines = [f"{'':<24}{'sectors':>10}{'of needed':>11}{'shared requests a pair':>25}{'barriers':>10}"]
     for name, c in counted.items():
-        lines.append(f"{name:<22}{c.sectors:>10,}{c.times:>10.2f}×{c.each:>25.2f}{c.barriers:>10g}")
+        lines.append(f"{name:<24}{c.sectors:>10,}{c.times:>10.2f}×{c.each:>25.2f}{c.barriers:>10g}")
     return "\n".join(lines)
 
 
