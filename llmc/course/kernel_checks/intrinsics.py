@@ -56,6 +56,7 @@ def intrinsics(launch) -> dict:
         "fetch": lambda *arguments: _fetched(launch, *arguments),
         "sum4": lambda v: v.sum(axis=1, keepdims=True),
         "expf": np.exp,
+        "logf": np.log,
         "sqrtf": np.sqrt,
         "rsqrtf": lambda v: 1 / np.sqrt(v),
         "fmaxf": np.fmax,

@@ -1,0 +1,1 @@
+"""Lesson 16: what its notebooks measure, draw and check."""

@@ -1,0 +1,46 @@
+"""Lesson 16: where to look for each kind of problem, and why numbers are not finite."""
+
+# where to look; a test holds these titles against the headings of the lessons
+NAIVE = 'lesson 16, section "3.1 · v1: three naive kernels"'
+ONLINE = 'lesson 16, section "3.4 · Online softmax, with its proof"'
+WARP = 'lesson 16, section "3.5 · v3: one warp per query"'
+FLASH = 'lesson 16, section "3.6 · Flash attention: tiles of keys"'
+REUSE = 'lesson 16, section "3.7 · The same number, used more often"'
+DERIVED = 'lesson 16, section "4.1 · Derived, one product at a time"'
+DELTA = 'lesson 16, section "4.2 · D without the table"'
+OWNERS = 'lesson 16, section "4.3 · Two kernels, so that every sum has one owner"'
+SPLIT = 'lesson 16, section "6.2 · Split over the keys, then merged"'
+LEAK = 'lesson 16, section "7.1 · A mask that leaks"'
+RACE = 'lesson 16, section "7.2 · One barrier too few"'
+EDGE = 'lesson 12, section "3 · Make it break: one too many"'
+BANKS = 'lesson 13, section "3.3 · Shared memory has 32 doors"'
+SHUFFLE = 'lesson 13, section "3.4 · v3: the tree by warp shuffles"'
+LOCKSTEP = 'lesson 13, section "6.2 · Inside a warp"'
+
+WHERE = {
+    "race": RACE,
+    "missing-syncwarp": LOCKSTEP,
+    "barrier-divergence": RACE,
+    "deadlock": RACE,
+    "uninitialised": FLASH,
+    "inactive-lane": SHUFFLE,
+    "out-of-bounds": EDGE,
+    "misaligned": REUSE,
+    "bank_conflicts": BANKS,
+    "rewrites": OWNERS,
+    "sectors": FLASH,
+    "shared_requests": REUSE,
+}
+
+NOT_FINITE = (
+    "exp overflows above 88.7, and 0 / 0 is no number: subtract the largest score of the keys that the query sees, its "
+    f"own among them, and never take exp of anything above 0; {ONLINE}"
+)
+EMPTY_PART = (
+    "a part without a key has top = -3.4e38, total = 0 and sums of 0: take exp(top - highest), which is 0 there, and "
+    f"never exp(highest - top); {SPLIT}"
+)
+NO_STATS = (
+    "exp(score - stats) is a probability, at most 1: subtract stats, which is the logarithm of the sum, and multiply "
+    f"the dot product by the scale first; {DERIVED}"
+)

@@ -1,0 +1,40 @@
+"""Lesson 16: what a right kernel may ask for, counted by the emulator."""
+
+from llmc.course.kernel_checks.demands import Wasteful
+
+OF_LLMC = "0.78 and 1,040"  # attention_forward_v5, one head with T = 64, hs = 32; a test counts them again
+
+
+def by_all_lanes(report, where):
+    """Wasteful if most lanes of the warps idle: one lane does what 32 could share."""
+    reads = [use for use in report.lines if use.space == "global" and not use.write]
+    requests, lanes, sectors = (sum(getattr(use, what) for use in reads) for what in ("requests", "lanes", "sectors"))
+    if lanes < 4 * requests:
+        why = "One lane at a time asks for a number. Let the lanes share the row: neighbours take neighbours."
+        raise _wasteful(report, f"a request of a warp is for {lanes / requests:.1f} numbers on average", why, where)
+    if sectors < 1.15 * requests:
+        why = "All lanes of a warp ask for the same number, so all do the same work. Let each take its own share."
+        raise _wasteful(report, "a request of a warp is for one number, and all of its lanes get it", why, where)
+
+
+def keys_read_once(report, blocks, tiles, where):
+    """Wasteful if the warps of a block read a tile's keys and values from global memory each for themselves.
+
+    tiles: of 32 rows, that all blocks need together.
+    """
+    needed = (2 * tiles * 32 * 32 + 40 * 32) // 8  # sectors: keys and values, and each query once
+    reads = sum(use.sectors for use in report.lines if use.space == "global" and not use.write)
+    if reads > 1.2 * needed:
+        why = "All threads of a block load a tile together, once, and every warp takes it from shared memory."
+        sentence = f"{blocks} blocks read {reads:,} sectors from global memory, where {needed:,} are enough"
+        raise _wasteful(report, sentence, why, where)
+
+
+def requests(report) -> int:
+    """Requests of a warp to shared memory."""
+    return sum(use.requests for use in report.lines if use.space == "shared")
+
+
+def _wasteful(report, sentence, advice, where):
+    """Right, but; with the counts of every line."""
+    return Wasteful("\n".join([f"right, but {sentence}.", advice, report.table(), f"→ Where to look: {where}."]))

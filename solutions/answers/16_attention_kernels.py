@@ -1,0 +1,623 @@
+"""Answers to the exercises of lesson 16 as learners write them: right ones that look different, and wrong ones.
+
+Each wrong answer carries words that its check must say. CI runs them all;
+`python -m llmc.course.authoring.answers 16` runs those of this lesson.
+All are CUDA C: a function gets the solution's source and returns another.
+"""
+
+from llmc.course.authoring.answers import replaced, right, wrong
+
+
+def holes(code, *texts):
+    """The source with other text in place of each solution, one for each hole."""
+    filled, inside, texts = [], False, iter(texts)
+    for line in code.split("\n"):
+        if "### BEGIN SOLUTION" in line:
+            inside = True
+            filled += next(texts).strip("\n").split("\n")
+        elif "### END SOLUTION" in line:
+            inside = False
+        elif not inside:
+            filled.append(line)
+    return "\n".join(filled)
+
+
+# -------------------------------------------------------------------------------------------- 1 masked_softmax
+
+SEEN = "int n = row % T + 1;"
+MOST = "top = fmaxf(top, scores[i]);"
+ADDED = "for (int i = lane; i < n; i += 32) total += expf(scores[i] - top);"
+WRITTEN = "for (int i = lane; i < T; i += 32) p[i] = i < n ? expf(scores[i] - top) / total : 0.0f;"
+STATS = "if (lane == 0) stats[row] = top + logf(total);"
+
+
+@right("masked_softmax")
+def softmax_with_indices_of_its_own(code):
+    return holes(
+        code,
+        """
+    int t = row % T;
+    float m = -INFINITY, s = 0;
+    for (int key = lane; key <= t; key += 32) m = max(m, scores[row * T + key]);
+    m = warp_max(m);
+    for (int key = lane; key < T; key += 32) {
+        float e = 0;
+        if (key <= t) e = expf(scores[row * T + key] - m);
+        p[row * T + key] = e;
+        s += e;
+    }
+    s = warp_sum(s);
+    for (int key = lane; key <= t; key += 32) p[row * T + key] /= s;
+    if (!lane) stats[row] = logf(s) + m;
+""",
+    )
+
+
+@right("masked_softmax")
+def softmax_by_its_logarithm(code):
+    by_log = "float lse = top + logf(total);\n    for (int i = lane; i < T; i += 32)"
+    code = replaced(code, WRITTEN, f"{by_log} p[i] = i < n ? expf(scores[i] - lse) : 0.0f;")
+    return replaced(code, STATS, "if (lane == 31) stats[row] = lse;")
+
+
+@wrong("masked_softmax", says="without the term `1` in `n = row % T + 1`")
+def softmax_without_its_own_key(code):
+    return replaced(code, SEEN, "int n = row % T;")
+
+
+@wrong("masked_softmax", says="p equals the probabilities of a query that sees one key too many")
+def softmax_that_sees_one_key_more(code):
+    return replaced(code, SEEN, "int n = min(row % T + 2, T);")
+
+
+@wrong("masked_softmax", says="heads that do not begin again: t is the row % T")
+def softmax_whose_heads_go_on(code):
+    return replaced(code, SEEN, "int n = min(row + 1, T);")
+
+
+@wrong("masked_softmax", says="with `n` in place of `T` in `for (c = lane; c < T; c += 32)`")
+def softmax_without_zeros(code):
+    return replaced(code, WRITTEN, "for (int i = lane; i < n; i += 32) p[i] = expf(scores[i] - top) / total;")
+
+
+@wrong("masked_softmax", says="a query that sees all T keys")
+def softmax_without_a_mask(code):
+    return replaced(code, SEEN, "int n = T;")
+
+
+@wrong("masked_softmax", says="with a mask such as -10,000, which leaks where all scores of a query are lower")
+def softmax_with_a_finite_mask(code):
+    masked = "(i < n ? scores[i] : -10000.0f)"
+    code = replaced(code, f"i < n; i += 32) {MOST}", f"i < T; i += 32) top = fmaxf(top, {masked});")
+    code = replaced(code, ADDED, f"for (int i = lane; i < T; i += 32) total += expf({masked} - top);")
+    return replaced(
+        code, "p[i] = i < n ? expf(scores[i] - top) / total : 0.0f;", f"p[i] = expf({masked} - top) / total;"
+    )
+
+
+@wrong("masked_softmax", says="stats equals the logarithm of the sum of exp(score - top): add top")
+def softmax_whose_stats_lack_the_top(code):
+    return replaced(code, STATS, "if (lane == 0) stats[row] = logf(total);")
+
+
+@wrong("masked_softmax", says="take the logarithm of the sum")
+def softmax_whose_stats_are_a_sum(code):
+    return replaced(code, "top + logf(total)", "top + total")
+
+
+@wrong("masked_softmax", says="subtract the largest score of the keys that the query sees")
+def softmax_from_zero(code):
+    return replaced(code, "float top = -3.4e38f, total", "float top = 0.0f, total")
+
+
+@wrong("masked_softmax", says="without the line `total = warp_sum(total)`")
+def softmax_of_lanes_that_do_not_add_up(code):
+    return replaced(code, "    total = warp_sum(total);\n", "")
+
+
+@wrong("masked_softmax", says="One lane at a time asks for a number")
+def softmax_of_one_lane(code):
+    code = replaced(code, f"int i = lane; i < n; i += 32) {MOST}", f"int i = 0; i < n && lane == 0; i++) {MOST}")
+    code = replaced(code, ADDED, "for (int i = 0; i < n && lane == 0; i++) total += expf(scores[i] - top);")
+    return replaced(code, "for (int i = lane; i < T; i += 32) p", "for (int i = 0; i < T && lane == 0; i++) p")
+
+
+# ----------------------------------------------------------------------------------------------- 2 merge_parts
+
+HIGHEST = "for (int s = 0; s < parts; s++) highest = fmaxf(highest, top[s]);"
+WHOLE = "whole += total[s] * expf(top[s] - highest);"
+SUM = "sum += sums[s * hs + c] * expf(top[s] - highest);"
+
+
+@right("merge_parts")
+def merged_online(code):
+    return holes(
+        code,
+        """
+    for (int c = lane; c < hs; c += 32) {
+        float m = -3.4e38f, l = 0.0f, o = 0.0f;
+        for (int s = 0; s < parts; s++) {
+            float higher = fmaxf(m, top[s]), old = expf(m - higher), now = expf(top[s] - higher);
+            l = l * old + total[s] * now;
+            o = o * old + sums[s * hs + c] * now;
+            m = higher;
+        }
+        out[c] = o / l;
+        if (c == 0) stats[row] = m + logf(l);
+    }
+""",
+    )
+
+
+@right("merge_parts")
+def merged_by_logarithms(code):
+    return holes(
+        code,
+        """
+    float m = top[0];
+    for (int s = 1; s < parts; ++s) if (top[s] > m) m = top[s];
+    float z = 0;
+    for (int s = 0; s < parts; ++s) z += total[s] * __expf(top[s] - m);
+    float lse = m + __logf(z);
+    for (int c = lane; c < hs; c += 32) {
+        out[c] = 0;
+        for (int s = 0; s < parts; ++s) out[c] += sums[s * hs + c] * expf(top[s] - lse);
+    }
+    if (lane == 0) stats[row] = lse;
+""",
+    )
+
+
+@wrong("merge_parts", says="the sums as they are, divided by the totals as they are")
+def merged_without_correction(code):
+    return replaced(code, SUM, "sum += sums[s * hs + c];", WHOLE, "whole += total[s];")
+
+
+@wrong("merge_parts", says="corrected sums, divided by totals as they are")
+def merged_with_corrected_sums_alone(code):
+    return replaced(code, WHOLE, "whole += total[s];")
+
+
+@wrong("merge_parts", says="with / in place of * before `expf(top[s] - highest)`")
+def merged_with_the_sign_turned(code):
+    return replaced(code, SUM, SUM.replace("top[s] - highest", "highest - top[s]"))
+
+
+@wrong("merge_parts", says="a part with larger scores weighs more")
+def merged_as_a_mean(code):
+    return replaced(code, SUM, "sum += sums[s * hs + c] / total[s];", "sum / whole", "sum / parts")
+
+
+@wrong("merge_parts", says="the sums without division")
+def merged_without_division(code):
+    return replaced(code, "out[c] = sum / whole;", "out[c] = sum;")
+
+
+@wrong("merge_parts", says="with the first turn of `for (c = lane; c < hs; c += 32)` alone")
+def merged_with_the_first_lanes_alone(code):
+    return replaced(code, "for (int c = lane; c < hs; c += 32) {", "if (int c = lane; c < hs) {")
+
+
+@wrong("merge_parts", says="channels are the last axis, so it is sums[s * hs + c]")
+def merged_with_strides_exchanged(code):
+    return replaced(code, "sums[s * hs + c] * expf", "sums[c * parts + s] * expf")
+
+
+@wrong("merge_parts", says="a part without a key has top = -3.4e38")
+def merged_with_the_first_part_left_out(code):
+    return replaced(code, HIGHEST, HIGHEST.replace("s = 0", "s = 1"))
+
+
+@wrong("merge_parts", says="writes go to numbers that another thread has written already")
+def merged_by_every_lane(code):
+    return replaced(code, "for (int c = lane; c < hs; c += 32) {", "for (int c = 0; c < hs; c++) {")
+
+
+@wrong("merge_parts", says="add top, to have that of the scores")
+def merged_without_the_highest_in_stats(code):
+    return replaced(code, "stats[row] = highest + logf(whole)", "stats[row] = logf(whole)")
+
+
+# --------------------------------------------------------------------------------------------- 3 flash_forward
+
+BEFORE = "        __syncthreads();  // every warp is done with the tile before\n"
+AFTER = "        __syncthreads();  // the tile is there\n"
+MASK = "score = k0 + lane <= t ? score * rsqrtf((float)HS) : -3.4e38f;"
+STEP = "float higher = fmaxf(top, warp_max(score)), old = expf(top - higher), p = expf(score - higher);"
+
+
+@right("flash_forward")
+def flash_with_a_sum_that_is_online_key_by_key(code):
+    return holes(
+        code,
+        """
+        __syncthreads();
+        for (int row = threadIdx.x / 32; row < 32; row += warps) {
+            bool there = k0 + row < T;
+            keys[row * 33 + lane] = there ? k[(k0 + row) * HS + lane] : 0;
+            values[row * 33 + lane] = there ? v[(k0 + row) * HS + lane] : 0;
+        }
+        __syncthreads();
+""",
+        """
+        for (int i = 0; i < 32; i++) {
+            if (k0 + i > t) break;
+            float score = warp_sum(mine * keys[i * 33 + lane]) / sqrtf(HS);
+            float m = fmaxf(top, score), old = expf(top - m), now = expf(score - m);
+            if (lane == 0) total = total * old + now;
+            sum = sum * old + now * values[i * 33 + lane];
+            top = m;
+        }
+""",
+    )
+
+
+@right("flash_forward")
+def flash_with_infinity(code):
+    code = replaced(code, MASK, "score *= 0.17677669f;\n        if (k0 + lane > t) score = -INFINITY;")
+    code = replaced(code, "keys[row * 33 + c] = k0", "keys[33 * row + c] = k0")
+    return replaced(code, "        sum *= old;\n", "        sum = old * sum;\n")
+
+
+@wrong("flash_forward", says="clashes with line 28 of the next: put a second `__syncthreads();`")
+def flash_without_the_first_barrier(code):
+    return replaced(code, BEFORE, "")
+
+
+@wrong("flash_forward", says="race in shared memory, lines 29 and 36")
+def flash_without_the_second_barrier(code):
+    return replaced(code, AFTER, "")
+
+
+@wrong("flash_forward", says="out equals the result without the scale")
+def flash_without_scale(code):
+    return replaced(code, MASK, MASK.replace(" * rsqrtf((float)HS)", ""))
+
+
+@wrong("flash_forward", says="dot products divided by hs: the scale is 1/√hs")
+def flash_that_divides_by_hs(code):
+    return replaced(code, MASK, MASK.replace("* rsqrtf((float)HS)", "/ HS"))
+
+
+@wrong("flash_forward", says="a query that does not see its own key")
+def flash_without_its_own_key(code):
+    return replaced(code, "k0 + lane <= t ?", "k0 + lane < t ?")
+
+
+@wrong("flash_forward", says="a mask that forgets the tile")
+def flash_that_forgets_the_tile(code):
+    return replaced(code, "k0 + lane <= t ?", "lane <= t ?")
+
+
+@wrong("flash_forward", says="with a mask such as -10,000, which leaks")
+def flash_with_a_finite_mask(code):
+    return replaced(code, MASK, MASK.replace("-3.4e38f", "-10000.0f"))
+
+
+@wrong("flash_forward", says="a sum of values that does not shrink when a tile brings a larger score")
+def flash_whose_sum_never_shrinks(code):
+    return replaced(code, "        sum *= old;\n", "")
+
+
+@wrong("flash_forward", says="a total that does not shrink when a tile brings a larger score")
+def flash_whose_total_never_shrinks(code):
+    return replaced(code, "total = total * old + p;", "total += p;")
+
+
+@wrong("flash_forward", says="subtract the largest score of the warp")
+def flash_with_the_maximum_of_each_lane(code):
+    return replaced(code, "fmaxf(top, warp_max(score))", "fmaxf(top, score)")
+
+
+@wrong("flash_forward", says="the top that it began with: let it grow")
+def flash_that_keeps_the_old_top(code):
+    return replaced(code, "        top = higher;\n", "")
+
+
+@wrong("flash_forward", says="key i's is in lane i")
+def flash_without_a_shuffle_of_p(code):
+    return replaced(code, "__shfl_sync(0xffffffff, p, i)", "p")
+
+
+@wrong("flash_forward", says="channel c is in lane c")
+def flash_without_a_shuffle_of_q(code):
+    return replaced(code, "__shfl_sync(0xffffffff, mine, c)", "mine")
+
+
+@wrong("flash_forward", says="row i belongs to a key and the lane to a channel")
+def flash_with_values_turned(code):
+    return replaced(code, "values[i * 33 + lane]", "values[lane * 33 + i]")
+
+
+@wrong("flash_forward", says="row `row` of a tile is key k0 + row")
+def flash_with_the_first_keys_in_every_tile(code):
+    return replaced(code, "k[(k0 + row) * HS + c]", "k[row * HS + c]")
+
+
+@wrong("flash_forward", says="extra passes are made for bank conflicts")
+def flash_with_rows_of_32(code):
+    code = code.replace("row * 33", "row * 32").replace("lane * 33", "lane * 32")
+    return replaced(code, "values[i * 33 + lane]", "values[i * 32 + lane]")
+
+
+@wrong("flash_forward", says="All threads of a block load a tile together, once")
+def flash_of_warps_that_load_for_themselves(code):
+    return replaced(code, "int i = threadIdx.x; i < 32 * HS; i += blockDim.x", "int i = lane; i < 32 * HS; i += 32")
+
+
+@wrong("flash_forward", says="out of bounds, line 30")
+def flash_beyond_the_last_key(code):
+    return replaced(
+        code,
+        "values[row * 33 + c] = k0 + row < T ? v[(k0 + row) * HS + c] : 0.0f;",
+        "values[row * 33 + c] = v[(k0 + row) * HS + c];",
+    )
+
+
+# ---------------------------------------------------------------------------------------------- 4 attention_dq
+
+PROBABILITY = "float p = expf(warp_sum(query * key) * scale - stats[row]);"
+GROWS = "sum += p * (dp - D) * scale * key;"
+
+
+@right("attention_dq")
+def dq_in_two_sums(code):
+    return holes(
+        code,
+        """
+    const float scale = 1.0f / sqrtf(HS);
+    q += (size_t)row * HS, dout += (size_t)row * HS, out += (size_t)row * HS;
+    float D = warp_sum(dout[lane] * out[lane]), with_dp = 0, with_p = 0;
+    for (int i = t; i >= 0; --i) {
+        float s = warp_sum(q[lane] * k[i * HS + lane]);
+        float p = expf(s * scale - stats[row]);
+        with_dp += p * warp_sum(dout[lane] * v[i * HS + lane]) * k[i * HS + lane];
+        with_p += p * k[i * HS + lane];
+    }
+    if (lane == 0) delta[row] = D;
+    dq[row * HS + lane] = scale * (with_dp - D * with_p);
+""",
+    )
+
+
+@right("attention_dq")
+def dq_scaled_at_the_end(code):
+    code = replaced(code, "(dp - D) * scale * key", "(dp - D) * key")
+    return replaced(code, "dq[row * HS + lane] = sum;", "dq[row * HS + lane] = sum * scale;")
+
+
+@wrong("attention_dq", says="the result without D")
+def dq_without_d(code):
+    return replaced(code, "p * (dp - D)", "p * dp")
+
+
+@wrong("attention_dq", says="dq is √32 times what it should be")
+def dq_without_the_outer_scale(code):
+    return replaced(code, "(dp - D) * scale * key", "(dp - D) * key")
+
+
+@wrong("attention_dq", says="without the factor `scale` in `warp_sum(query * key) * scale - stats[row]`")
+def dq_without_the_inner_scale(code):
+    return replaced(code, "warp_sum(query * key) * scale - stats[row]", "warp_sum(query * key) - stats[row]")
+
+
+@wrong("attention_dq", says="without the term `stats[row]`")
+def dq_without_stats(code):
+    return replaced(code, " * scale - stats[row]", " * scale")
+
+
+@wrong("attention_dq", says="the stats of head 0 in every head")
+def dq_with_the_stats_of_the_head(code):
+    return replaced(code, "stats[row]", "stats[t]")
+
+
+@wrong("attention_dq", says="a query that does not see its own key")
+def dq_without_its_own_key(code):
+    return replaced(code, "i <= t", "i < t")
+
+
+@wrong("attention_dq", says="a query that sees all T keys")
+def dq_that_sees_all_keys(code):
+    return replaced(code, "i <= t", "i < T")
+
+
+@wrong("attention_dq", says="dq is ds times the keys")
+def dq_with_values_for_keys(code):
+    return replaced(code, "scale * key;", "scale * value;")
+
+
+@wrong("attention_dq", says="with = in place of +=")
+def dq_of_the_last_key(code):
+    return replaced(code, GROWS, GROWS.replace("+=", "="))
+
+
+@wrong("attention_dq", says="where the lanes' sums are added up")
+def dq_with_a_d_for_each_lane(code):
+    return replaced(code, "float D = warp_sum(d * out[row * HS + lane]);", "float D = d * out[row * HS + lane];")
+
+
+@wrong("attention_dq", says="dp is a sum over the lanes")
+def dq_with_a_dp_for_each_lane(code):
+    return replaced(code, "float dp = warp_sum(d * value);", "float dp = d * value;")
+
+
+@wrong("attention_dq", says="D with dout of head 0 in every head")
+def dq_with_dout_of_the_head(code):
+    return replaced(code, "d = dout[row * HS + lane];", "d = dout[t * HS + lane];")
+
+
+# -------------------------------------------------------------------------------------------- 5 attention_dkdv
+
+
+@right("attention_dkdv")
+def dkdv_from_the_last_query(code):
+    return holes(
+        code,
+        """
+    float a = 0, b = 0;
+    for (int t = T - 1; t >= i; --t) {
+        const float* qt = q + t * HS;
+        const float* dt = dout + t * HS;
+        float e = expf(warp_sum(qt[lane] * key) / sqrtf(HS) - stats[t]);
+        a += e * dt[lane];
+        b += e * (warp_sum(dt[lane] * value) - delta[t]) * qt[lane];
+    }
+    dv[row * HS + lane] = a;
+    dk[row * HS + lane] = b / sqrtf(HS);
+""",
+    )
+
+
+@right("attention_dkdv")
+def dkdv_with_a_mask(code):
+    code = replaced(code, "for (int t = i; t < T; t++) {", "for (int t = 0; t < T; t++) {")
+    return replaced(
+        code,
+        "float p = expf(warp_sum(query * key) * scale - stats[t]);",
+        "float s = warp_sum(query * key) * scale, p = t < i ? 0.0f : expf(s - stats[t]);",
+    )
+
+
+@wrong("attention_dkdv", says="the sum over all queries: key i is seen by the queries i to T - 1")
+def dkdv_of_all_queries(code):
+    return replaced(code, "int t = i; t < T", "int t = 0; t < T")
+
+
+@wrong("attention_dkdv", says="key i is seen by query i, too")
+def dkdv_of_later_queries(code):
+    return replaced(code, "int t = i; t < T", "int t = i + 1; t < T")
+
+
+@wrong("attention_dkdv", says="the sum over the queries 0 to i")
+def dkdv_of_earlier_queries(code):
+    return replaced(code, "int t = i; t < T", "int t = 0; t <= i")
+
+
+@wrong("attention_dkdv", says="stats belong to the query")
+def dkdv_with_the_stats_of_the_key(code):
+    return replaced(code, "scale - stats[t]", "scale - stats[i]")
+
+
+@wrong("attention_dkdv", says="delta belongs to the query")
+def dkdv_with_the_delta_of_the_key(code):
+    return replaced(code, "- delta[t]", "- delta[i]")
+
+
+@wrong("attention_dkdv", says="without the term `delta[t]`")
+def dkdv_without_delta(code):
+    return replaced(code, "(warp_sum(d * value) - delta[t])", "warp_sum(d * value)")
+
+
+@wrong("attention_dkdv", says="ds times dout: dv is p times dout")
+def dkdv_with_ds_for_p(code):
+    return replaced(code, "dvalue += p * d;", "dvalue += ds * d;")
+
+
+@wrong("attention_dkdv", says="dk is √32 times what it should be")
+def dkdv_without_scale(code):
+    return replaced(code, "delta[t]) * scale;", "delta[t]);")
+
+
+@wrong("attention_dkdv", says="ds times the keys: dk is ds times the queries")
+def dkdv_with_keys_for_queries(code):
+    return replaced(code, "dkey += ds * query;", "dkey += ds * key;")
+
+
+@wrong("attention_dkdv", says="q belongs to the query")
+def dkdv_with_the_query_of_the_key(code):
+    return replaced(code, "q[t * HS + lane]", "q[i * HS + lane]")
+
+
+@wrong("attention_dkdv", says="are dk and dv exchanged?")
+def dkdv_exchanged(code):
+    return replaced(
+        code,
+        "dk[row * HS + lane] = dkey;",
+        "dk[row * HS + lane] = dvalue;",
+        "dv[row * HS + lane] = dvalue;",
+        "dv[row * HS + lane] = dkey;",
+    )
+
+
+@wrong("attention_dkdv", says="with = in place of += in `dvalue += p * d`")
+def dkdv_of_the_last_query(code):
+    return replaced(code, "dvalue += p * d;", "dvalue = p * d;")
+
+
+# ------------------------------------------------------------------------------------------- 6 fewest_requests
+
+ONE = "i < 32 && k0 + i <= row"
+
+
+@right("fewest_requests")
+def requests_with_a_tile_of_64(code):
+    code = replaced(code, "keys[32 * 8], values[32 * 8]", "keys[64 * 8], values[64 * 8]", "k0 += 32", "k0 += 64")
+    code = replaced(code, "i < 32 * 8; i += 64", "i < 64 * 8; i += 64")
+    return replaced(code, ONE, "i < 64 && k0 + i <= row")
+
+
+@right("fewest_requests")
+def requests_with_a_correction_only_when_needed(code):
+    grown = "float old = 1.0f;\n            if (score > top) old = expf(top - score), top = score;\n"
+    grown += "            float p = expf(score - top);"
+    step = "float higher = fmaxf(top, score), old = expf(top - higher), p = expf(score - higher);"
+    return replaced(code, step, grown, "            top = higher;\n", "")
+
+
+@wrong("fewest_requests", says="requests of a warp go to shared memory; the goal is at most 2,080")
+def requests_of_single_numbers(code):
+    score = "float4 a = mine[c], b = keys[i * 8 + c];"
+    one = "const float* b4 = (const float*)&keys[i * 8 + c];\n                float4 a = mine[c], b;\n"
+    one += "                b.x = b4[0], b.y = b4[1], b.z = b4[2], b.w = b4[3];"
+    return replaced(code, score, one)
+
+
+@wrong("fewest_requests", says="sectors of 32 bytes are moved; the goal is at most 1,600")
+def requests_to_global_memory(code):
+    code = replaced(code, "b = keys[i * 8 + c]", "b = ((const float4*)k)[(k0 + i) * 8 + c]")
+    return replaced(code, "b = values[i * 8 + c]", "b = ((const float4*)v)[(k0 + i) * 8 + c]")
+
+
+@wrong("fewest_requests", says="race in shared memory, lines 23 and 30")
+def requests_without_the_barrier_after_the_tile(code):
+    return replaced(
+        code, "        }\n        __syncthreads();\n        for (int i = 0;", "        }\n        for (int i = 0;"
+    )
+
+
+@wrong("fewest_requests", says="race in shared memory, lines 22 and 30")
+def requests_with_one_barrier_for_two(code):
+    return replaced(
+        code, "        __syncthreads();\n        for (int i = threadIdx.x", "        for (int i = threadIdx.x"
+    )
+
+
+@wrong("fewest_requests", says="its own among them")
+def requests_without_their_own_key(code):
+    return replaced(code, ONE, "i < 32 && k0 + i < row")
+
+
+@wrong("fewest_requests", says="the result without the scale")
+def requests_without_scale(code):
+    return replaced(code, "            score *= scale;\n", "")
+
+
+@wrong("fewest_requests", says="out of bounds, line 15")
+def requests_beyond_the_last_row(code):
+    return replaced(code, "row = t < T ? t : T - 1;", "row = t;", "k0 + i <= row", "k0 + i <= row && k0 + i < T")
+
+
+@wrong("fewest_requests", says="does not shrink when a key brings a larger score")
+def requests_whose_sum_never_shrinks(code):
+    return replaced(
+        code,
+        "s.x = s.x * old + p * b.x, s.y = s.y * old + p * b.y;",
+        "s.x += p * b.x, s.y += p * b.y;",
+        "s.z = s.z * old + p * b.z, s.w = s.w * old + p * b.w;",
+        "s.z += p * b.z, s.w += p * b.w;",
+    )
+
+
+@wrong("fewest_requests", says="the result of the first 32 keys")
+def requests_of_the_first_tile(code):
+    return replaced(code, "k0 < first + 64 && k0 < T", "k0 < 32 && k0 < T")
