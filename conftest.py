@@ -38,8 +38,9 @@ CUDA = (
     "test_kernel_checks",
     "12_first_kernels",
     "13_reductions",
+    "17_gpu_training",
 )
-CUDA += ("course/test_first_kernels", "course/test_reductions", "course/test_cuda_mutants")
+CUDA += ("course/test_first_kernels", "course/test_reductions", "course/test_gpu_training", "course/test_cuda_mutants")
 
 
 def pytest_ignore_collect(collection_path):

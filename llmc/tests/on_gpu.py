@@ -24,7 +24,7 @@ from llmc.tests.llmc_files import write_files
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = [ROOT / "llmc/tests/kernels", ROOT / "llmc/tests/commands/test_bench_kernels.py"]
-NAMES = "12_first_kernels", "13_reductions"
+NAMES = "12_first_kernels", "13_reductions", "17_gpu_training"
 LESSONS = [f"{folder}/{name}.ipynb" for name in NAMES for folder in ("notebooks", "solutions")]
 EMULATOR_ONLY = "emulator or coalesced or problem or diagnos"  # tests that need the emulator's compiler
 

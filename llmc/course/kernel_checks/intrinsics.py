@@ -52,6 +52,9 @@ def intrinsics(launch) -> dict:
         "slots": np.arange(4)[None],  # (1, 4)   .x, .y, .z and .w
         "sum4": lambda v: v.sum(axis=1, keepdims=True),
         "expf": np.exp,
+        "logf": np.log,
+        "powf": np.power,
+        "isfinite": np.isfinite,
         "sqrtf": np.sqrt,
         "rsqrtf": lambda v: 1 / np.sqrt(v),
         "fmaxf": np.fmax,

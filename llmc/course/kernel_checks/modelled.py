@@ -12,6 +12,7 @@ import numpy as np
 
 from llmc.course.checks.evidence import Evidence, is_explaining
 from llmc.course.kernel_checks.first_kernels_models import MODELS as FIRST_KERNELS
+from llmc.course.kernel_checks.gpu_training_models import MODELS as GPU_TRAINING
 from llmc.course.kernel_checks.in_c import can_be_said
 from llmc.course.kernel_checks.masked import Launch
 from llmc.course.kernel_checks.reductions_models import MODELS as REDUCTIONS
@@ -22,7 +23,7 @@ from llmc.course.mutants.search import first_mutant
 from llmc.course.mutants.stoppable import stoppable
 
 MATCHED = {"never-written", "out-of-bounds", "race"}  # what `cause` can find
-MODELS = FIRST_KERNELS | REDUCTIONS
+MODELS = FIRST_KERNELS | REDUCTIONS | GPU_TRAINING
 WIDER = re.compile(r"with `(.+) (?:>|(<=)) (.+)` in place of `\1 (?(2)<|>=) \3`")  # `row > N` for `row >= N`
 
 

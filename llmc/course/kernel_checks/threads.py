@@ -37,10 +37,12 @@ class Threads:
         return Memory("shared memory", np.full((self.blocks, n), np.nan), shared=True)
 
     def load(self, memory, index):
-        """memory[index], (threads, 1 or 4); NaN outside, and in threads that take no part."""
+        """memory[index], (threads, 1 or 4); outside, and in threads that take no part: NaN, or 0 of whole numbers."""
         index, taken = self._inside(memory, index)
         place = np.where(taken, index, 0)
         array = memory.array[self.block, place] if memory.shared else memory.array[place]
+        if array.dtype.kind == "i":  # it may be an index
+            return np.where(taken, array, 0)
         return np.where(taken, array.astype(np.float64), np.nan)
 
     def store(self, memory, index, value):

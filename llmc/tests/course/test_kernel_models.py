@@ -20,7 +20,7 @@ from llmc.course.mutants.python_source import mutants
 from llmc.course.mutants.stoppable import TooLong, stoppable
 
 ROOT = Path(__file__).resolve().parents[3]
-LESSONS = ["12_first_kernels", "13_reductions"]
+LESSONS = ["12_first_kernels", "13_reductions", "17_gpu_training"]
 
 
 def launched(text, grid, block, *arguments):
