@@ -24,7 +24,7 @@ def holes(code, *texts):
     return "\n".join(filled)
 
 
-# ------------------------------------------------------------------------------------------------ 1 fused_classifier
+# ------------------------------------------------------------------------------------------------ 1 classifier_kernel
 
 LOOP = """        float higher = fmaxf(top, logits[v]);
         total = total * expf(top - higher) + expf(logits[v] - higher);
@@ -35,7 +35,7 @@ GRADIENT = "logits[v] = dloss * (p - (v == target ? 1.0f : 0.0f));"
 TAKEN = "    float of_target = logits[target];  // before it is overwritten\n"
 
 
-@right("fused_classifier")
+@right("classifier_kernel")
 def classifier_whose_target_has_an_owner(code):
     return holes(
         code,
@@ -64,7 +64,7 @@ def classifier_whose_target_has_an_owner(code):
     )
 
 
-@right("fused_classifier")
+@right("classifier_kernel")
 def classifier_with_two_ends(code):
     return holes(
         code,
@@ -88,7 +88,7 @@ def classifier_with_two_ends(code):
     )
 
 
-@wrong("fused_classifier", says="the gradient of the target's logit subtracted")
+@wrong("classifier_kernel", says="the gradient of the target's logit subtracted")
 def classifier_reads_the_target_too_late(code):
     code = replaced(code, TAKEN, "", LOSS, "")
     return replaced(
@@ -99,32 +99,32 @@ def classifier_reads_the_target_too_late(code):
     )
 
 
-@wrong("fused_classifier", says="race within a warp")
+@wrong("classifier_kernel", says="race within a warp")
 def classifier_without_a_barrier(code):
     return replaced(code, "    __syncwarp();  // all lanes have read the target's logit\n", "")
 
 
-@wrong("fused_classifier", says="dloss is missing")
+@wrong("classifier_kernel", says="dloss is missing")
 def classifier_without_dloss(code):
     return replaced(code, "dloss * (p - (v == target ? 1.0f : 0.0f))", "p - (v == target ? 1.0f : 0.0f)")
 
 
-@wrong("fused_classifier", says="p · dloss - y: the 1 at the target must be scaled by dloss too")
+@wrong("classifier_kernel", says="p · dloss - y: the 1 at the target must be scaled by dloss too")
 def classifier_scales_p_alone(code):
     return replaced(code, "dloss * (p - (v == target ? 1.0f : 0.0f))", "dloss * p - (v == target ? 1.0f : 0.0f)")
 
 
-@wrong("fused_classifier", says="p · dloss: y is not subtracted")
+@wrong("classifier_kernel", says="p · dloss: y is not subtracted")
 def classifier_forgets_the_target(code):
     return replaced(code, "(p - (v == target ? 1.0f : 0.0f))", "p")
 
 
-@wrong("fused_classifier", says="the reference times dloss: the losses must not be scaled")
+@wrong("classifier_kernel", says="the reference times dloss: the losses must not be scaled")
 def classifier_scales_the_losses(code):
     return replaced(code, "logf(total) + of_row - of_target", "dloss * (logf(total) + of_row - of_target)")
 
 
-@wrong("fused_classifier", says="the reference with the padding in the softmax")
+@wrong("classifier_kernel", says="the reference with the padding in the softmax")
 def classifier_counts_the_padding(code):
     return replaced(
         code,
@@ -135,22 +135,22 @@ def classifier_counts_the_padding(code):
     )
 
 
-@wrong("fused_classifier", says="the padding equals what it held before: the padding's gradient is 0, so write it")
+@wrong("classifier_kernel", says="the padding equals what it held before: the padding's gradient is 0, so write it")
 def classifier_leaves_the_padding(code):
     return replaced(code, "for (int v = lane; v < Vp; v += 32)", "for (int v = lane; v < V; v += 32)")
 
 
-@wrong("fused_classifier", says="the maximum is subtracted in one place only")
+@wrong("classifier_kernel", says="the maximum is subtracted in one place only")
 def classifier_forgets_the_maximum(code):
     return replaced(code, "logf(total) + of_row - of_target", "logf(total) - of_target")
 
 
-@wrong("fused_classifier", says="a logarithm of p itself is infinite where p has become 0")
+@wrong("classifier_kernel", says="a logarithm of p itself is infinite where p has become 0")
 def classifier_takes_the_log_of_p(code):
     return replaced(code, "logf(total) + of_row - of_target", "-logf(expf(of_target - of_row) / total)")
 
 
-@wrong("fused_classifier", says="find maximum and sum in one pass")
+@wrong("classifier_kernel", says="find maximum and sum in one pass")
 def classifier_reads_three_times(code):
     return replaced(
         code,
@@ -161,24 +161,24 @@ def classifier_reads_three_times(code):
     )
 
 
-@wrong("fused_classifier", says="without the line `total = warp_sum(total * expf(top - of_row))`")
+@wrong("classifier_kernel", says="without the line `total = warp_sum(total * expf(top - of_row))`")
 def classifier_never_merges(code):
     return replaced(code, "    total = warp_sum(total * expf(top - of_row));\n", "")
 
 
-@wrong("fused_classifier", says="writes losses")
+@wrong("classifier_kernel", says="writes losses")
 def classifier_where_every_lane_writes(code):
     return replaced(
         code, "if (lane == 0) losses[row] = logf(total) + of_row", "losses[row + lane] = logf(total) + of_row"
     )
 
 
-@wrong("fused_classifier", says="logits")
+@wrong("classifier_kernel", says="logits")
 def classifier_with_the_wrong_row(code):
     return replaced(code, "int target = targets[row];", "int target = targets[lane % N];")
 
 
-@wrong("fused_classifier", says="All threads of a warp ask for the same number, so all do the same work")
+@wrong("classifier_kernel", says="All threads of a warp ask for the same number, so all do the same work")
 def classifier_where_every_lane_does_all(code):
     return replaced(
         code,

@@ -2,8 +2,8 @@
 
 from llmc.course.kernel_checks.reductions_models import WARP
 
-FUSED_CLASSIFIER = """
-def fused_classifier(losses, logits, targets, dloss, N, V, Vp):
+CLASSIFIER_KERNEL = """
+def classifier_kernel(losses, logits, targets, dloss, N, V, Vp):
     row = (blockIdx.x * blockDim.x + threadIdx.x) // 32
     lane = threadIdx.x % 32
     if row >= N:
@@ -68,7 +68,7 @@ def adamw_replayed(params, grads, m, v, lr, t, norm, max_norm, beta1, beta2, eps
 """
 
 MODELS = {
-    "fused_classifier": FUSED_CLASSIFIER + WARP,
+    "classifier_kernel": CLASSIFIER_KERNEL + WARP,
     "gelu_again": GELU_AGAIN,
     "adamw_replayed": ADAMW_REPLAYED,
 }

@@ -67,6 +67,19 @@ def main(words=None):
         done(profile=profiles(given.preset, given.B, given.T))
 
 
+def here(about_it) -> dict:
+    """Everything but the training, on this GPU, for the preset, B and T of stored results."""
+    B, T = about_it["B"], about_it["T"]
+    model = GPT2(preset(about_it["preset"]), "cuda")
+    model.init_weights()
+    found = dict(about=about(argparse.Namespace(preset=about_it["preset"], B=B, T=T)))
+    found |= dict(memory=memory(model, B, T), launches=launches(model, B, T), waits=waits(model, B, T))
+    found |= dict(timelines=timelines(model, B, T), fusions=fusions(model.config, B, T))
+    del model
+    free()
+    return found | dict(profile=profiles(about_it["preset"], B, T))
+
+
 def about(given) -> dict:
     """Where and on what this was measured."""
     if cuda.device() == "emulator":
