@@ -19,7 +19,7 @@ from llmc import cuda, kernels
 from llmc.bench import gpu_profile
 from llmc.bench.kernels import times
 from llmc.config import preset
-from llmc.course.lessons.gpu_training import timeline
+from llmc.course.lessons.gpu_training import profiling, timeline
 from llmc.course.lessons.gpu_training.fusing import fusions
 from llmc.course.lessons.gpu_training.waiting import WARM_UP, in_numbers, random_batches, timelines, waits
 from llmc.cuda import recorder
@@ -60,11 +60,9 @@ def main(words=None):
     done(waits=waits(model, given.B, given.T))
     done(timelines=timelines(model, given.B, given.T))
     done(fusions=fusions(model.config, given.B, given.T))
-    done(training=training(model, weights, given))
-    del model, weights
-    free()
     if cuda.device() == "gpu":
-        done(profile=profiles(given.preset, given.B, given.T))
+        done(profile=profiles(model, given.B, given.T))
+    done(training=training(model, weights, given))
 
 
 def here(about_it) -> dict:
@@ -75,9 +73,7 @@ def here(about_it) -> dict:
     found = dict(about=about(argparse.Namespace(preset=about_it["preset"], B=B, T=T)))
     found |= dict(memory=memory(model, B, T), launches=launches(model, B, T), waits=waits(model, B, T))
     found |= dict(timelines=timelines(model, B, T), fusions=fusions(model.config, B, T))
-    del model
-    free()
-    return found | dict(profile=profiles(about_it["preset"], B, T))
+    return found | dict(profile=profiles(model, B, T))
 
 
 def about(given) -> dict:
@@ -103,13 +99,6 @@ def limits_now():
     """The two limits in the numbers that are chosen now."""
     times.limits.cache_clear()
     return times.limits()
-
-
-def free():
-    """Give back what is not used."""
-    recorder.forget()
-    if cuda.device() == "gpu":
-        cuda.xp.get_default_memory_pool().free_all_blocks()
 
 
 # ------------------------------------------------------------------------------------------------------------- memory
@@ -199,16 +188,24 @@ def run(model, given, steps) -> dict:
 # ------------------------------------------------------------------------------------------------------------ profile
 
 
-def profiles(name, B, T) -> dict:
-    """{"TF32": a result of `gpu_profile.profile`, "float32": …}."""
+def profiles(model, B, T) -> dict:
+    """{"TF32": a result of `profiling.profile`, "float32": …, "hurried": {function: ms in TF32}}."""
+    found = {numbers: in_numbers(numbers, lambda: profiling.profile(model, B, T)) for numbers in ("TF32", "float32")}
+    return found | dict(hurried=in_numbers("TF32", lambda: hurried(model, B, T)))
 
-    def work():
-        times.limits.cache_clear()
-        found = gpu_profile.profile(name, B=B, T=T)
-        free()
-        return found
 
-    return {numbers: in_numbers(numbers, work) for numbers in ("TF32", "float32")}
+def hurried(model, B, T) -> dict:
+    """What events around each call and each kernel say when the host launches one while the GPU waits for it."""
+    for x, y in random_batches(model, B, T)[:2]:
+        backend = gpu_profile.EventBackend(model.backend)
+        with timeline.backend(model, backend), kernels.watched(backend.watch):
+            timeline.ahead(model, x, y)
+        cuda.synchronize()
+    sums = {}
+    for (function, kernel), _, begin, end in backend.spans:
+        if kernel is None:
+            sums[function] = sums.get(function, 0.0) + cuda.xp.cuda.get_elapsed_time(begin, end)
+    return {function: round(ms, 4) for function, ms in sums.items()}
 
 
 if __name__ == "__main__":

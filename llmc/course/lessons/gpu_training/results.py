@@ -41,7 +41,7 @@ def _chosen(rows, chosen):
 def one_timeline(found, **chosen) -> dict:
     """The only timeline with these values; its calls as (name, host begin, host end, GPU begin, GPU end) in ms."""
     (only,) = _chosen(found["timelines"], chosen)
-    return only | {"calls": [(only["names"][k], *times) for k, *times in only["calls"]]}
+    return only | {"calls": [(only["names"][k], *(us / 1e3 for us in times)) for k, *times in only["calls"]]}
 
 
 def idle_ms(calls) -> float:
@@ -55,4 +55,4 @@ def idle_ms(calls) -> float:
 
 def functions(profile) -> dict:
     """{function: (ms, floor ms or None)} of a profile, the slowest first."""
-    return {row["function"]: (row["ms"], row["floor_ms"]) for row in profile["rows"] if row["kernel"] is None}
+    return {name: (ms, floor) for name, _, ms, floor in profile["functions"]}
