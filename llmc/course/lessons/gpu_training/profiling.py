@@ -17,7 +17,7 @@ from llmc.course.lessons.gpu_training import timeline
 from llmc.course.lessons.gpu_training.waiting import random_batches
 
 STEPS = 4  # of which the first only compiles
-HEAD_START = 1_000_000  # cycles, half a millisecond: more than the host takes for any call
+HEAD_START = 2_000_000  # cycles, a millisecond: more than the host takes for any call
 SPIN = r"""
 extern "C" __global__ void spin(long long cycles)
 {
