@@ -150,6 +150,16 @@ def classifier_takes_the_log_of_p(code):
     return replaced(code, "logf(total) + of_row - of_target", "-logf(expf(of_target - of_row) / total)")
 
 
+@wrong("classifier_kernel", says="the maximum must be that of the row's first V logits")
+def classifier_that_starts_at_zero(code):
+    return replaced(code, "float top = -3.4e38f", "float top = 0.0f")
+
+
+@wrong("classifier_kernel", says="writes go to numbers that another thread has written already")
+def classifier_whose_lanes_all_write(code):
+    return replaced(code, "if (lane == 0) losses[row]", "losses[row]")
+
+
 @wrong("classifier_kernel", says="find maximum and sum in one pass")
 def classifier_reads_three_times(code):
     return replaced(
@@ -457,6 +467,18 @@ def ahead_returns_numbers(model, batches, lr, max_norm):
     return losses, norms
 
 
+@wrong("train_ahead", says="the host never waited for them: on a GPU they would not be there yet")
+def ahead_looks_into_the_memory(model, batches, lr, max_norm):
+    losses, norms = [], []
+    for x, y in batches:
+        losses.append(float(model.forward(x, y).value))
+        model.backward()
+        norms.append(float(model.norm().value))
+        model.clip(max_norm)
+        model.update(lr)
+    return losses, norms
+
+
 @wrong("train_ahead", says="losses")
 def ahead_updates_before_the_gradient(model, batches, lr, max_norm):
     losses, norms = [], []
@@ -539,6 +561,13 @@ def adamw_clips_upside_down(code):
 @wrong("adamw_replayed", says="that of an ordinary step: with such a norm, only the gradients change")
 def adamw_lets_nan_in(code):
     return replaced(code, FINITE, "")
+
+
+@wrong(
+    "adamw_replayed", says="that of an ordinary step with gradients of 0: with such a norm, only the gradients change"
+)
+def adamw_lets_infinity_in(code):
+    return replaced(code, "if (!isfinite(size)) return;", "if (isnan(size)) return;")
 
 
 @wrong("adamw_replayed", says="every step ends with gradients of 0")

@@ -47,17 +47,17 @@ def draw_phases(ax):
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.35), ncols=3)
 
 
-def draw_arena(ax, tensors, offsets, unit=""):
-    """Draw tensors (size, first, last) as boxes: the steps in which they live, the bytes that are theirs."""
+def draw_arena(ax, tensors, offsets, most):
+    """Draw tensors (size, first, last) as boxes, from step to step and from byte to byte; most: bytes of the axis."""
     colors = (BLUE, ORANGE, GREEN, SKY, RED, GREY)
     for k, ((size, first, last), offset) in enumerate(zip(tensors, offsets)):
         ground = tint(colors[k % len(colors)], 0.45)
         box = dict(facecolor=ground, edgecolor="white", lw=2)
         ax.broken_barh([(first - 0.5, last - first + 1)], (offset, size), **box)
-        ax.text((first + last) / 2, offset + size / 2, f"{k}: {size}{unit}", ha="center", va="center", fontsize=10)
+        ax.text((first + last) / 2, offset + size / 2, f"{k}: {size}", ha="center", va="center", fontsize=10)
     steps = sorted({s for _, a, b in tensors for s in range(a, b + 1)})
     top = max(offset + size for offset, (size, _, _) in zip(offsets, tensors))
-    ax.set(xticks=steps, xlabel="step", ylabel="byte", xlim=(min(steps) - 0.6, max(steps) + 0.6), ylim=(0, 1.15 * top))
+    ax.set(xticks=steps, xlabel="step", ylabel="byte", xlim=(min(steps) - 0.6, max(steps) + 0.6), ylim=(0, 1.15 * most))
     ax.axhline(top, color=INK, lw=1.5, ls="--")
     ax.text(max(steps) + 0.5, top, f"{top} bytes", ha="right", va="bottom", fontsize=10)
     ax.grid(axis="x", visible=False)

@@ -71,7 +71,12 @@ def two_lists(results, steps):
 
 
 def waits_once(queue, steps, where):
-    """WrongAnswer if the loop waited between steps."""
+    """WrongAnswer if the loop waited between steps, or took numbers that a GPU would not have had yet."""
+    if queue.waits == 0:
+        raise WrongAnswer(
+            "the numbers are right, but the host never waited for them: on a GPU they would not be there yet. Read a "
+            f"Number with float(…), after the loop.\n→ Where to look: {where}."
+        )
     if queue.waits > 1:
         each = " (that is in every step)" if steps > 1 and queue.waits >= steps else ""
         raise WrongAnswer(

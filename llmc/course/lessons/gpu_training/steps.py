@@ -134,9 +134,12 @@ def adamw_mistakes(params, grads, m, v, lr, t, norm, fixed) -> dict:
     known = {"grads": {said: (array.astype(np.float64), REPLAY) for said, array in kept.items()}}
     rest = rate, beta1, beta2, eps, decay, t
     if not np.isfinite(size):
-        step, said = optimizer.adamw(params, grads, m, v, *rest), "that of an ordinary step"
-        said += ": with such a norm, only the gradients change"
-        return known | {name: {said: (getattr(step, name), REPLAY)} for name in ("params", "m", "v")}
+        said, wrong = "that of an ordinary step{}: with such a norm, only the gradients change", {}
+        for words, factor in (("", 1.0), (" with gradients of 0", 0.0)):  # max_norm / infinity is 0
+            wrong[said.format(words)] = optimizer.adamw(params, grads * np.float32(factor), m, v, *rest)
+        return known | {
+            name: {said: (getattr(step, name), REPLAY) for said, step in wrong.items()} for name in ("params", "m", "v")
+        }
     with np.errstate(all="ignore"):
         wrong = optimizer.adamw_mistakes(params, _clipped(grads, size, max_norm), m, v, *rest)
         factors = {
