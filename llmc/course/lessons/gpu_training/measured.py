@@ -24,11 +24,11 @@ from llmc.course.lessons.gpu_training.fusing import fusions
 from llmc.course.lessons.gpu_training.waiting import WARM_UP, in_numbers, random_batches, timelines, waits
 from llmc.cuda import recorder
 from llmc.data.loader import DataLoader
-from llmc.data.tokenizer import read_tokenizer
+from llmc.data.tokenizer import END_OF_TEXT, read_tokenizer
 from llmc.evaluation import batch_losses
 from llmc.kernels import cublas
 from llmc.model import GPT2
-from llmc.sampling import sample_text
+from llmc.sampling import generate
 
 VAL_EVERY = 74  # steps: an epoch of B=4 T=1024
 
@@ -43,6 +43,7 @@ def main(words=None):
     parser.add_argument("-T", type=int, default=1024)
     parser.add_argument("--steps", type=int, default=74)
     parser.add_argument("--long", type=int, default=740)
+    parser.add_argument("--only-training", action="store_true", help="nothing but the runs on tinyshakespeare")
     given = parser.parse_args(words)
     start, result = perf_counter(), {}
 
@@ -55,6 +56,8 @@ def main(words=None):
     model = GPT2(preset(given.preset), "cuda")
     model.init_weights()
     weights = cuda.asnumpy(model.params.flat).copy()  # (n,), on the host: not counted as the model's memory
+    if given.only_training:
+        return done(training=training(model, weights, given))
     done(memory=memory(model, given.B, given.T))
     done(launches=launches(model, given.B, given.T))
     done(waits=waits(model, given.B, given.T))
@@ -148,7 +151,8 @@ def training(model, weights, given) -> dict:
         return in_numbers(numbers, lambda: run(model, given, steps))
 
     def written():
-        return "".join(sample_text(model, text, max_tokens=96, temperature=0.8, seed=1337))
+        ids = generate(model, [text.eot_token], 96, temperature=0.8, seed=1337)  # past the end of a section, too
+        return text.decode(list(ids)).replace(END_OF_TEXT, "")
 
     first = again("TF32", given.steps)
     bits = model.params.flat.copy()
