@@ -31,7 +31,7 @@ LOOP = """        float higher = fmaxf(top, logits[v]);
         top = higher;
 """
 LOSS = "    if (lane == 0) losses[row] = logf(total) + of_row - of_target;\n"
-GRADIENT = "logits[v] = dloss * (p - (v == target ? 1.0f : 0.0f));"
+GRADIENT = "logits[v] = dloss * (p - y);"
 TAKEN = "    float of_target = logits[target];  // before it is overwritten\n"
 
 
@@ -106,17 +106,17 @@ def classifier_without_a_barrier(code):
 
 @wrong("classifier_kernel", says="dloss is missing")
 def classifier_without_dloss(code):
-    return replaced(code, "dloss * (p - (v == target ? 1.0f : 0.0f))", "p - (v == target ? 1.0f : 0.0f)")
+    return replaced(code, "dloss * (p - y)", "p - y")
 
 
 @wrong("classifier_kernel", says="p · dloss - y: the 1 at the target must be scaled by dloss too")
 def classifier_scales_p_alone(code):
-    return replaced(code, "dloss * (p - (v == target ? 1.0f : 0.0f))", "dloss * p - (v == target ? 1.0f : 0.0f)")
+    return replaced(code, "dloss * (p - y)", "dloss * p - y")
 
 
 @wrong("classifier_kernel", says="p · dloss: y is not subtracted")
 def classifier_forgets_the_target(code):
-    return replaced(code, "(p - (v == target ? 1.0f : 0.0f))", "p")
+    return replaced(code, "(p - y)", "p")
 
 
 @wrong("classifier_kernel", says="the reference times dloss: the losses must not be scaled")

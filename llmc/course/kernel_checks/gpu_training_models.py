@@ -23,7 +23,8 @@ def classifier_kernel(losses, logits, targets, dloss, N, V, Vp):
         losses[row] = logf(total) + of_row - of_target
     for v in range(lane, Vp, 32):
         p = expf(logits[v] - of_row) / total if v < V else 0.0
-        logits[v] = dloss * (p - (1.0 if v == target else 0.0))
+        y = 1.0 if v == target else 0.0
+        logits[v] = dloss * (p - y)
 """
 
 GELU_AGAIN = """

@@ -1,8 +1,8 @@
-"""Lesson 17: two lanes of a queue, tensors in an arena, a profile beside its floor."""
+"""Lesson 17: two lanes of a queue, tensors in an arena, a profile next to its floors."""
 
 import numpy as np
 
-from llmc.course.figures import BLUE, GREEN, GREY, INK, ORANGE, RED, SKY, ink, tint
+from llmc.course.figures import BLUE, GREEN, GREY, INK, ORANGE, RED, SKY, tint
 
 PHASES = {"forward": SKY, "backward": ORANGE, "update": GREEN}
 
@@ -80,8 +80,3 @@ def draw_profile(ax, found, most=12):
     ax.legend(loc="lower right")
     ax.grid(axis="y", visible=False)
     ax.tick_params(axis="y", length=0)
-
-
-def named(ax, text):
-    """A note in the corner about where the numbers come from."""
-    ax.text(1.0, 1.02, text, transform=ax.transAxes, ha="right", va="bottom", fontsize=9, color=ink(GREY))

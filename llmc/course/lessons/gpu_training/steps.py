@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from llmc.course.kernel_checks.evidence import slots
 from llmc.course.lessons import softmax_crossentropy
 from llmc.course.lessons.adamw import optimizer
 from llmc.course.lessons.fast_on_cpu.fused import relocated
@@ -79,8 +80,8 @@ def gelu_again(d, x) -> Again:
     return Again(gelu.forward(x), gelu.backward(d, x))
 
 
-def gelu_mistakes(d, x) -> dict:
-    """Known wrong gelu_out and d."""
+def gelu_mistakes(d, x, out, after) -> dict:
+    """Known wrong gelu_out and d; and what the two, out and after as the kernel wrote them, show."""
     right = gelu_again(d, x)
     with np.errstate(all="ignore"):
         wrong = {"out": relocated(gelu.forward_mistakes(x), GELU), "d": relocated(gelu.backward_mistakes(d, x), GELU)}
@@ -89,7 +90,11 @@ def gelu_mistakes(d, x) -> dict:
         "the reference with 2 missing in front of g (1 - g)": (_with_slope(d, x, 1.0), GELU),
         "the reference with 4 g (1 - g) in place of 2 g (1 - g)": (_with_slope(d, x, 4.0), GELU),
     }
-    return {name: telling(wrong[name], getattr(right, name)) for name in wrong}
+    known = {name: telling(wrong[name], getattr(right, name)) for name in wrong}
+    for name, got in (("out", out), ("d", after)):
+        if len(x) > 3:
+            known[name] |= {said: (array, GELU) for said, array in slots(got, getattr(right, name)).items()}
+    return known
 
 
 def _with_slope(d, x, factor):
