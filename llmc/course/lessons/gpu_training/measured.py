@@ -16,11 +16,11 @@ from pathlib import Path
 from time import perf_counter
 
 from llmc import cuda, kernels
-from llmc.bench import gpu_profile
 from llmc.bench.kernels import times
 from llmc.config import preset
-from llmc.course.lessons.gpu_training import profiling, timeline
+from llmc.course.lessons.gpu_training import timeline
 from llmc.course.lessons.gpu_training.fusing import fusions
+from llmc.course.lessons.gpu_training.profiling import profiles
 from llmc.course.lessons.gpu_training.waiting import WARM_UP, in_numbers, random_batches, timelines, waits
 from llmc.cuda import recorder
 from llmc.data.loader import DataLoader
@@ -187,29 +187,6 @@ def run(model, given, steps) -> dict:
         losses += [round(loss(), 6) for loss in later]
         validate(len(losses))
     return dict(losses=losses, val=validations, seconds=seconds)
-
-
-# ------------------------------------------------------------------------------------------------------------ profile
-
-
-def profiles(model, B, T) -> dict:
-    """{"TF32": a result of `profiling.profile`, "float32": …, "hurried": {function: ms in TF32}}."""
-    found = {numbers: in_numbers(numbers, lambda: profiling.profile(model, B, T)) for numbers in ("TF32", "float32")}
-    return found | dict(hurried=in_numbers("TF32", lambda: hurried(model, B, T)))
-
-
-def hurried(model, B, T) -> dict:
-    """What events around each call and each kernel say when the host launches one while the GPU waits for it."""
-    for x, y in random_batches(model, B, T)[:2]:
-        backend = gpu_profile.EventBackend(model.backend)
-        with timeline.backend(model, backend), kernels.watched(backend.watch):
-            timeline.ahead(model, x, y)
-        cuda.synchronize()
-    sums = {}
-    for (function, kernel), _, begin, end in backend.spans:
-        if kernel is None:
-            sums[function] = sums.get(function, 0.0) + cuda.xp.cuda.get_elapsed_time(begin, end)
-    return {function: round(ms, 4) for function, ms in sums.items()}
 
 
 if __name__ == "__main__":

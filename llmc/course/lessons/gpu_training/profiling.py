@@ -14,7 +14,7 @@ from llmc import cuda, kernels
 from llmc.bench.gpu_profile import EventBackend
 from llmc.bench.kernels import times
 from llmc.course.lessons.gpu_training import timeline
-from llmc.course.lessons.gpu_training.waiting import random_batches
+from llmc.course.lessons.gpu_training.waiting import in_numbers, random_batches
 
 STEPS = 4  # of which the first only compiles
 HEAD_START = 2_000_000  # cycles, a millisecond: more than the host takes for any call
@@ -80,3 +80,23 @@ def _rows(steps) -> dict:
     functions.sort(key=lambda row: -row[2])
     launched.sort(key=lambda row: -row[3])
     return dict(functions=functions, kernels=launched)
+
+
+def profiles(model, B, T) -> dict:
+    """{"TF32": a result of `profile`, "float32": …, "hurried": {function: ms in TF32}}."""
+    found = {numbers: in_numbers(numbers, lambda: profile(model, B, T)) for numbers in ("TF32", "float32")}
+    return found | dict(hurried=in_numbers("TF32", lambda: hurried(model, B, T)))
+
+
+def hurried(model, B, T) -> dict:
+    """What events around each call and each kernel say when the host launches one while the GPU waits for it."""
+    for x, y in random_batches(model, B, T)[:2]:
+        backend = EventBackend(model.backend)
+        with timeline.backend(model, backend), kernels.watched(backend.watch):
+            timeline.ahead(model, x, y)
+        cuda.synchronize()
+    sums = {}
+    for (function, kernel), _, begin, end in backend.spans:
+        if kernel is None:
+            sums[function] = sums.get(function, 0.0) + cuda.xp.cuda.get_elapsed_time(begin, end)
+    return {function: round(ms, 4) for function, ms in sums.items()}
