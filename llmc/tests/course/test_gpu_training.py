@@ -256,6 +256,8 @@ def test_the_stored_results_are_whole():
         assert list(times) == list(timeline.STEPS)
         functions = results.functions(found["profile"][numbers])
         assert all(floor is None or 0 < floor < 1.1 * ms for ms, floor in functions.values())
+    shown = results.results(STORED)
+    assert shown["note"] == f"stored: {shown['trained_on']}" and shown["profile"] == found["profile"]
     for line in found["timelines"]:
         assert len(line["calls"]) > (5 if line["graphs"] else 300)
     assert len(found["training"]["TF32"]["losses"]) == 74 and len(found["training"]["longer"]["losses"]) == 740

@@ -9,12 +9,13 @@ TABLE = Path("reference/h200_training.json")  # in the lessons' folder: written 
 
 
 def results(path=TABLE) -> dict:
-    """The results of measured.py, and "note", which says where they come from.
+    """The results of measured.py; "note" says where they come from, "trained_on" which GPU the training was made on.
 
     On a GPU all but the training of GPT-2 124M is measured now, which takes about a minute.
     """
     found = json.loads(Path(path).read_text(encoding="utf-8"))
-    found["note"] = f"stored: {found['about']['device']}"
+    found["trained_on"] = found["about"]["device"]
+    found["note"] = f"stored: {found['trained_on']}"
     if cuda.device() == "gpu":
         from llmc.course.lessons.gpu_training import measured
 
