@@ -13,6 +13,7 @@ import numpy as np
 from llmc.course.checks.evidence import Evidence, is_explaining
 from llmc.course.kernel_checks.backward_kernels_models import MODELS as BACKWARD_KERNELS
 from llmc.course.kernel_checks.first_kernels_models import MODELS as FIRST_KERNELS
+from llmc.course.kernel_checks.gpu_training_models import MODELS as GPU_TRAINING
 from llmc.course.kernel_checks.in_c import can_be_said
 from llmc.course.kernel_checks.masked import Launch
 from llmc.course.kernel_checks.matmul_kernels_models import MODELS as MATMUL_KERNELS

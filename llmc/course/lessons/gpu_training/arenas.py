@@ -1,0 +1,121 @@
+"""Lesson 17: tensors to plan memory for, and what is wrong with a plan. A tensor is (size, first, last)."""
+
+from numbers import Integral
+
+import numpy as np
+
+from llmc import blocks
+from llmc.config import GPT2Config
+from llmc.course.checks.explain import WrongAnswer, describe
+
+UNIT = 16  # bytes: what every place is a multiple of
+
+
+def floor(tensors) -> int:
+    """The largest sum of sizes that live in one step."""
+    steps = {first for _, first, _ in tensors}
+    return max(sum(size for size, first, last in tensors if first <= step <= last) for step in steps)
+
+
+def needed(offsets, tensors) -> int:
+    """Bytes of the array."""
+    return max(int(offset) + size for offset, (size, _, _) in zip(offsets, tensors))
+
+
+def explain(offsets, tensors, where):
+    """WrongAnswer unless every tensor has a place of its own."""
+    if not isinstance(offsets, list | tuple | np.ndarray) or len(offsets) != len(tensors):
+        got = f"{len(offsets)} of them" if isinstance(offsets, list | tuple | np.ndarray) else describe(offsets)
+        raise WrongAnswer(f"return the first byte of each of the {len(tensors)} tensors as a list, not {got}.")
+    for k, offset in enumerate(offsets):
+        if not isinstance(offset, Integral) or isinstance(offset, bool):
+            raise WrongAnswer(f"the place of tensor {k} is {describe(offset)}, but a place is a whole number of bytes.")
+        if offset < 0:
+            raise WrongAnswer(f"the place of tensor {k} is {offset}: the array begins at byte 0.")
+        if offset % UNIT:
+            raise WrongAnswer(f"the place of tensor {k} is {offset}, which is no multiple of {UNIT}: round up.")
+    _explain_overlaps(offsets, tensors, where)
+
+
+def _explain_overlaps(offsets, tensors, where):
+    """WrongAnswer about the first two tensors that share a byte while both live."""
+    for k, (size, first, last) in enumerate(tensors):
+        for j in range(k):
+            other, begins, ends = tensors[j]
+            meet = offsets[j] < offsets[k] + size and offsets[k] < offsets[j] + other
+            if meet and first <= ends and begins <= last:
+                raise WrongAnswer("\n".join([*_overlap(j, k, offsets, tensors), f"→ Where to look: {where}."]))
+
+
+def _overlap(j, k, offsets, tensors):
+    """The sentences about two tensors."""
+    (size, first, last), (other, begins, ends) = tensors[k], tensors[j]
+    yield f"tensors {j} and {k} overlap while both live."
+    for index, (n, a, b) in ((j, tensors[j]), (k, tensors[k])):
+        yield f"    tensor {index}: bytes {offsets[index]} to {offsets[index] + n - 1}, steps {a} to {b}"
+    if first == ends or begins == last:
+        yield "One is read for the last time in the step that writes the other: both belong to that step."
+    elif offsets[j] + other > offsets[k] >= offsets[j] + other - UNIT or offsets[k] + size > offsets[j] >= (
+        offsets[k] + size - UNIT
+    ):
+        yield "They overlap by a few bytes only: is an end rounded down?"
+    elif begins < first and last < ends:
+        yield f"Tensor {k} lives only while tensor {j} does: neither of {j}'s two steps lies between those of {k}."
+    elif first < begins and ends < last:
+        yield f"Tensor {j} lives only while tensor {k} does: neither of {k}'s two steps lies between those of {j}."
+
+
+def demand(name, plans, most, where) -> float:
+    """The mean of array over floor; WrongAnswer above `most`. plans: (offsets, tensors) of several sets of tensors."""
+    share = float(np.mean([needed(*plan) / floor(plan[1]) for plan in plans]))
+    if share <= most:
+        return share
+    why = f"The goal is at most {most}."
+    if all(needed(offsets, tensors) >= 0.98 * sum(size for size, _, _ in tensors) for offsets, tensors in plans):
+        why = f"That is all of them one after the other: nothing is used twice. {why}"
+    sentence = f"no two tensors meet, but the plan of {name} takes {share:.2f} times the floor. {why}"
+    raise WrongAnswer(f"{sentence}\n→ Where to look: {where}.")
+
+
+# --------------------------------------------------------------------------------------------------------- the tensors
+
+
+def few(rng, n):
+    """n random tensors within a few steps."""
+    first = rng.integers(0, 6, n)
+    last = first + rng.integers(0, 5, n)
+    return [(int(size), int(a), int(b)) for size, a, b in zip(rng.integers(1, 200, n), first, last)]
+
+
+def cases(rng):
+    """(name, several lists of tensors, how many times the floor their plans may take on average)."""
+    gpt2 = gpt2_tensors(GPT2Config(maxT=64, V=500, L=4, NH=2, C=64), B=2, T=64)
+    return [("a GPT-2", [gpt2], 1.1), ("random tensors", [_random(rng, 120) for _ in range(6)], 1.2)]
+
+
+def _random(rng, n):
+    """Tensors of many lives and sizes, in any order."""
+    first = rng.integers(0, 40, n)
+    last, size = first + rng.integers(0, 20, n), rng.integers(200, 2000, n)
+    return [(int(s), int(a), int(b)) for s, a, b in zip(size, first, last)]
+
+
+def gpt2_tensors(config, B, T) -> list:
+    """The activations of a training step and their gradients: when each is written first and read last.
+
+    A step is a layer's work, forward 0 … L + 1 and then backward. What the backward pass reads lives until then.
+    """
+    L, end = config.L, 2 * config.L + 3
+    table = blocks.activation_table(config, B, T, stats=(B, config.NH, T))
+    tensors = []
+    for tensor in table:
+        size = 4 * int(np.prod(tensor.shape[1:] if tensor.stacked else tensor.shape))
+        for l in range(L) if tensor.stacked else [None]:
+            written = {"encoded": 0, "attproj": 1, "fcproj": 1}.get(tensor.name, L + 1) if l is None else l + 1
+            last = end if tensor.name == "encoded" else L if l is None and written == 1 else end - written
+            tensors.append((size, written, last))
+    C = config.C
+    tensors += [(4 * B * T * config.Vp, L + 1, L + 2), (4 * B * T * C, L + 2, end)]  # logits, dresidual
+    for step in range(L + 2, end + 1):  # a layer's gradients
+        tensors += [(4 * B * T * width * C, step, step) for width in (1, 3, 4)]
+    return tensors

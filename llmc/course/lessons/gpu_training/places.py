@@ -1,0 +1,51 @@
+"""Lesson 17: where to look for each kind of problem, and why numbers are not finite."""
+
+import numpy as np
+
+from llmc.course.checks.explain import WrongAnswer
+
+# where to look; a test holds these titles against the headings of the lessons
+SHUFFLE = 'lesson 13, section "3.4 · v3: the tree by warp shuffles"'
+ONLINE = 'lesson 13, section "3.6 · v5: online"'
+LOCKSTEP = 'lesson 13, section "6.2 · Inside a warp"'
+EDGE = 'lesson 12, section "3 · Make it break: one too many"'
+QUADS = 'lesson 13, section "3.7 · v6: 128-bit loads"'
+CLASSIFIER = 'lesson 17, section "2.2 · Loss and gradient in one kernel"'
+PADDING = 'lesson 05, section "5.2 · A padded vocabulary"'
+GELU = 'lesson 17, section "2.5 · Bias and GELU"'
+ARENA = 'lesson 17, section "3.2 · An arena"'
+LATER = 'lesson 17, section "4.3 · Where waits hide"'
+DECIDED = 'lesson 17, section "5.2 · What changes must lie in memory"'
+REPLAY = DECIDED
+
+_KERNEL = {
+    "missing-syncwarp": LOCKSTEP,
+    "inactive-lane": SHUFFLE,
+    "out-of-bounds": EDGE,
+    "misaligned": QUADS,
+    "requests": QUADS,
+}
+CLASSIFIER_PROBLEMS = _KERNEL | {
+    "race": f"take the target's logit before any lane overwrites it, and let one lane write the loss; {CLASSIFIER}",
+    "never-written": CLASSIFIER,
+    "sectors": f"find maximum and sum in one pass; {ONLINE}",
+    "barriers": CLASSIFIER,
+    "rewrites": CLASSIFIER,
+}
+GELU_PROBLEMS = _KERNEL | dict.fromkeys(("race", "never-written", "sectors", "rewrites", "barriers"), GELU)
+ADAMW_PROBLEMS = _KERNEL | dict.fromkeys(("race", "never-written", "rewrites", "barriers"), REPLAY)
+
+NOT_FINITE = {
+    "losses": "the maximum must be that of the row's first V logits, and the loss is log(total) + top - the target's "
+    f"logit: a logarithm of p itself is infinite where p has become 0; {ONLINE}",
+    "the gradient": "exp overflows above 88.7: subtract the maximum of the row's first V logits, and leave the "
+    f"padding out; {ONLINE}",
+    "gelu_out": f"far from 0, exp(-2u) is infinite, and infinity times 0 or infinity over infinity is NaN; {GELU}",
+    "d": f"far from 0, exp(-2u) is infinite, and infinity times 0 or infinity over infinity is NaN; {GELU}",
+}
+
+
+def finite(name, got):
+    """WrongAnswer where an output holds a NaN or an infinity."""
+    if not np.isfinite(got).all():
+        raise WrongAnswer(f"{name} has NaN or infinite entries: {NOT_FINITE[name]}.")

@@ -1,0 +1,86 @@
+"""Lesson 17: what the training loop of exercise 3 should give, what known mistakes give, and how often it may wait."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from llmc.course.checks.explain import WrongAnswer, describe
+from llmc.course.lessons.gpu_training.places import DECIDED, LATER
+
+
+class Trained(NamedTuple):
+    """losses, norms: (steps,). w: (C,)."""
+
+    losses: np.ndarray
+    norms: np.ndarray
+    w: np.ndarray
+
+
+def trained(w, batches, lr, max_norm, clip=True, cleared=True) -> Trained:
+    """The losses and norms (before clipping) of every step, and the weights after the last."""
+    w, losses, norms, gradient = w.copy(), [], [], np.zeros_like(w)
+    for x, y in batches:
+        error = x @ w - y  # (B,)
+        losses.append((error**2).mean())
+        gradient = 2 * error @ x / len(x) + (0 if cleared else gradient)  # (C,)
+        norms.append(np.sqrt((gradient**2).sum()))
+        gradient = gradient * (min(1.0, max_norm / norms[-1]) if clip else 1.0)
+        w = w - lr * gradient
+    return Trained(np.array(losses), np.array(norms), w)
+
+
+def mistakes(w, batches, lr, max_norm) -> dict:
+    """Known wrong losses, norms and weights."""
+    right, free = trained(w, batches, lr, max_norm), trained(w, batches, lr, max_norm, clip=False)
+    steps = len(batches)
+    last = "the last step's, everywhere: the next step overwrites it, so ask for a copy()"
+    after = "the norms AFTER clipping: ask for them before model.clip"
+    late = np.append(right.losses[1:], right.losses[-1:])  # (steps,)
+    return {
+        "losses": {
+            last: (np.full(steps, right.losses[-1]), LATER),
+            "the losses of a run that was never clipped": (free.losses, DECIDED),
+            "the losses of the steps that follow: each was read when the next one had overwritten it": (late, LATER),
+        },
+        "norms": {
+            last: (np.full(steps, right.norms[-1]), LATER),
+            after: (np.minimum(right.norms, max_norm), DECIDED),
+            "the norms of a run that was never clipped": (free.norms, DECIDED),
+        },
+        "w": {
+            "those of a run that was never clipped": (free.w, DECIDED),
+            "those before the first step": (w, LATER),
+        },
+    }
+
+
+def two_lists(results, steps):
+    """The losses and the norms; WrongAnswer unless they are two lists of numbers, as many as there are steps."""
+    if not isinstance(results, tuple | list) or len(results) != 2:
+        raise WrongAnswer(f"return two lists, losses and norms, not {describe(results)}.")
+    for name, numbers in zip(("losses", "norms"), results):
+        if not isinstance(numbers, list | tuple | np.ndarray):
+            raise WrongAnswer(f"{name} should be a list of floats, not {describe(numbers)}.")
+        if len(numbers) != steps:
+            raise WrongAnswer(f"{name} has {len(numbers)} numbers, but there were {steps} steps: one for each of them.")
+        other = next((x for x in numbers if not isinstance(x, float | int | np.floating)), None)
+        if other is not None:
+            kind = type(other).__name__
+            raise WrongAnswer(f"{name} holds a {kind}, not a float: after the loop, return float(…) of each of them.")
+    return results
+
+
+def waits_once(queue, steps, where):
+    """WrongAnswer if the loop waited between steps, or took numbers that a GPU would not have had yet."""
+    if queue.waits == 0:
+        raise WrongAnswer(
+            "the numbers are right, but the host never waited for them: on a GPU they would not be there yet. Read a "
+            f"Number with float(…), after the loop.\n→ Where to look: {where}."
+        )
+    if queue.waits > 1:
+        each = " (that is in every step)" if steps > 1 and queue.waits >= steps else ""
+        raise WrongAnswer(
+            f"right, but the host waited {queue.waits} times in {steps} step{'s' * (steps > 1)}{each}; once is enough, "
+            f"after the last launch.\nA float(…) waits, and so does a comparison of a Number, as in an if."
+            f"\n→ Where to look: {where}."
+        )

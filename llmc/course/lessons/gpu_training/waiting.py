@@ -1,0 +1,96 @@
+"""Lesson 17: what a wait for the GPU costs a training step, and when its calls are launched and carried out."""
+
+from functools import partial
+from itertools import product
+from statistics import median
+from time import perf_counter
+
+import numpy as np
+
+from llmc import cuda
+from llmc.bench.race import BATCHES
+from llmc.course.lessons.gpu_training import timeline
+from llmc.cuda import recorder
+from llmc.kernels import cublas
+
+TURNS, STEPS, WARM_UP = 3, 10, 4
+
+
+def in_numbers(numbers, work):
+    """work() with products in "TF32" or "float32"."""
+    before = cublas.tf32()
+    cublas.tf32(numbers == "TF32")
+    try:
+        return work()
+    finally:
+        cublas.tf32(before)
+
+
+def random_batches(model, B, T):
+    """[(x, y), …] of random tokens, (B, T) int32 each."""
+    draw = np.random.RandomState(0)
+    return [draw.randint(0, model.config.V, (2, B, T)).astype(np.int32) for _ in range(BATCHES)]
+
+
+# -------------------------------------------------------------------------------------------------------------- waits
+
+
+def waits(model, B, T) -> list[dict]:
+    """ms of a step for each kind of wait, with and without graphs, at a few sizes."""
+    rows = []
+    sizes = (B, T, "TF32"), (B, T, "float32"), (1, T, "TF32"), (B, T // 16, "TF32")
+    for (b, t, numbers), as_graphs, name in product(sizes, (False, True), timeline.STEPS):
+        if as_graphs and name == "after every call":
+            continue
+        measured = in_numbers(numbers, partial(step_times, model, name, b, t, as_graphs))
+        rows.append(dict(B=b, T=t, numbers=numbers, graphs=as_graphs, wait=name) | measured)
+    return rows
+
+
+def step_times(model, name, B, T, as_graphs) -> dict:
+    """Medians: ms a step by the wall clock; host_ms, which the host takes to launch one on an idle GPU."""
+    batches, before, take = random_batches(model, B, T), recorder.graphs(), timeline.STEPS[name]
+    other = timeline.WaitingBackend(model.backend) if name == "after every call" else model.backend
+    recorder.graphs(as_graphs)
+    with timeline.backend(model, other):
+        for i in range(WARM_UP):
+            take(model, *batches[i % BATCHES])
+        turns = [_turn(lambda i: take(model, *batches[i % BATCHES])) for _ in range(TURNS)]
+    recorder.graphs(before)
+    return dict(ms=median(t[0] for t in turns), host_ms=median(t[1] for t in turns))
+
+
+def _turn(step):
+    """(ms a step, ms that the host takes to launch one on an idle GPU)."""
+    cuda.synchronize()
+    start = perf_counter()
+    for i in range(STEPS):
+        step(i)
+    cuda.synchronize()
+    ms = 1e3 * (perf_counter() - start) / STEPS
+    start = perf_counter()
+    step(0)
+    host = 1e3 * (perf_counter() - start)
+    cuda.synchronize()
+    return ms, host
+
+
+# ---------------------------------------------------------------------------------------------------------- timelines
+
+
+def timelines(model, B, T) -> list[dict]:
+    """Two steps in a row, call by call without graphs, and as graphs; times are whole µs."""
+    kinds = [("float32", name, False) for name in timeline.STEPS if name != "the loss, at the end"]
+    kinds += [("TF32", "nothing waits", False), ("TF32", "nothing waits", True)]
+    return [in_numbers(kind[0], partial(_timeline, model, B, T, *kind)) for kind in kinds]
+
+
+def _timeline(model, B, T, numbers, name, as_graphs) -> dict:
+    batches, record = random_batches(model, B, T), timeline.record_graphs if as_graphs else timeline.record
+    for x, y in batches:
+        timeline.STEPS[name](model, x, y)
+    record(model, name, batches[:2])  # a rehearsal: the first use of events takes longer
+    calls = record(model, name, batches[:2])
+    names = sorted({call.name for call in calls})
+    rows = [[names.index(c.name), *(round(1000 * ms) for ms in (*c.host, *c.gpu))] for c in calls]
+    return dict(B=B, T=T, numbers=numbers, graphs=as_graphs, wait=name, steps=2, names=names, calls=rows)

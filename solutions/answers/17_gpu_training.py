@@ -1,0 +1,742 @@
+"""Answers to the exercises of lesson 17 as learners write them: right ones that look different, and wrong ones.
+
+Each wrong answer carries words that its check must say. CI runs them all;
+`python -m llmc.course.authoring.answers 17` runs those of this lesson.
+Those of exercises 1, 2 and 4 are CUDA C: a function gets the solution's source and returns another.
+"""
+
+import numpy as np
+
+from llmc.course.authoring.answers import replaced, right, wrong
+
+
+def holes(code, *texts):
+    """The source with other text in place of each solution, one for each hole."""
+    filled, inside, texts = [], False, iter(texts)
+    for line in code.split("\n"):
+        if "### BEGIN SOLUTION" in line:
+            inside = True
+            filled += next(texts).strip("\n").split("\n")
+        elif "### END SOLUTION" in line:
+            inside = False
+        elif not inside:
+            filled.append(line)
+    return "\n".join(filled)
+
+
+# ------------------------------------------------------------------------------------------------ 1 classifier_kernel
+
+LOOP = """        float higher = fmaxf(top, logits[v]);
+        total = total * expf(top - higher) + expf(logits[v] - higher);
+        top = higher;
+"""
+LOSS = "    if (lane == 0) losses[row] = logf(total) + of_row - of_target;\n"
+GRADIENT = "logits[v] = dloss * (p - y);"
+TAKEN = "    float of_target = logits[target];  // before it is overwritten\n"
+
+
+@right("classifier_kernel")
+def classifier_whose_target_has_an_owner(code):
+    return holes(
+        code,
+        """
+    float m = -INFINITY, s = 0.f;
+    for (int c = lane; c < V; c += 32) {
+        float z = logits[c];
+        if (z > m) {
+            s *= expf(m - z);
+            m = z;
+        }
+        s += expf(z - m);
+    }
+    const float largest = warp_max(m);
+    s = warp_sum(m == -INFINITY ? 0.f : s * expf(m - largest));
+    for (int c = lane; c < Vp; c += 32) {
+        float z = logits[c], p = 0.f;
+        if (c < V) p = expf(z - largest) / s;
+        if (c == targets[row]) {
+            losses[row] = largest - z + logf(s);
+            p -= 1.f;
+        }
+        logits[c] = p * dloss;
+    }
+""",
+    )
+
+
+@right("classifier_kernel")
+def classifier_with_two_ends(code):
+    return holes(
+        code,
+        """
+    float top = -3.402823466e+38f, total = 0.0f, mine = 0.0f;
+    for (int v = lane; v < V; v += 32) {
+        float x = logits[v], old = top;
+        if (v == targets[row]) mine = x;
+        top = fmaxf(top, x);
+        total = total * expf(old - top) + expf(x - top);
+    }
+    float lse = warp_max(top);
+    lse = logf(warp_sum(total * expf(top - lse))) + lse;
+    float of_target = warp_sum(mine);
+    if (lane == 31) losses[row] = lse - of_target;
+    for (int v = lane; v < V; v += 32) logits[v] = dloss * expf(logits[v] - lse);
+    for (int v = V + lane; v < Vp; v += 32) logits[v] = 0.0f;
+    __syncwarp();
+    if (lane == 0) logits[targets[row]] -= dloss;
+""",
+    )
+
+
+@wrong("classifier_kernel", says="the gradient of the target's logit subtracted")
+def classifier_reads_the_target_too_late(code):
+    code = replaced(code, TAKEN, "", LOSS, "")
+    return replaced(
+        code,
+        GRADIENT + "\n    }\n",
+        GRADIENT + "\n    }\n    __syncwarp();\n"
+        "    if (lane == 0) losses[row] = logf(total) + of_row - logits[target];\n",
+    )
+
+
+@wrong("classifier_kernel", says="race within a warp")
+def classifier_without_a_barrier(code):
+    return replaced(code, "    __syncwarp();  // all lanes have read the target's logit\n", "")
+
+
+@wrong("classifier_kernel", says="dloss is missing")
+def classifier_without_dloss(code):
+    return replaced(code, "dloss * (p - y)", "p - y")
+
+
+@wrong("classifier_kernel", says="p · dloss - y: the 1 at the target must be scaled by dloss too")
+def classifier_scales_p_alone(code):
+    return replaced(code, "dloss * (p - y)", "dloss * p - y")
+
+
+@wrong("classifier_kernel", says="p · dloss: y is not subtracted")
+def classifier_forgets_the_target(code):
+    return replaced(code, "(p - y)", "p")
+
+
+@wrong("classifier_kernel", says="the reference times dloss: the losses must not be scaled")
+def classifier_scales_the_losses(code):
+    return replaced(code, "logf(total) + of_row - of_target", "dloss * (logf(total) + of_row - of_target)")
+
+
+@wrong("classifier_kernel", says="the reference with the padding in the softmax")
+def classifier_counts_the_padding(code):
+    return replaced(
+        code,
+        "for (int v = lane; v < V; v += 32)",
+        "for (int v = lane; v < Vp; v += 32)",
+        "v < V ? expf(logits[v] - of_row) / total : 0.0f",
+        "expf(logits[v] - of_row) / total",
+    )
+
+
+@wrong("classifier_kernel", says="the padding equals what it held before: the padding's gradient is 0, so write it")
+def classifier_leaves_the_padding(code):
+    return replaced(code, "for (int v = lane; v < Vp; v += 32)", "for (int v = lane; v < V; v += 32)")
+
+
+@wrong("classifier_kernel", says="the maximum is subtracted in one place only")
+def classifier_forgets_the_maximum(code):
+    return replaced(code, "logf(total) + of_row - of_target", "logf(total) - of_target")
+
+
+@wrong("classifier_kernel", says="a logarithm of p itself is infinite where p has become 0")
+def classifier_takes_the_log_of_p(code):
+    return replaced(code, "logf(total) + of_row - of_target", "-logf(expf(of_target - of_row) / total)")
+
+
+@wrong("classifier_kernel", says="the maximum must be that of the row's first V logits")
+def classifier_that_starts_at_zero(code):
+    return replaced(code, "float top = -3.4e38f", "float top = 0.0f")
+
+
+@wrong("classifier_kernel", says="writes go to numbers that another thread has written already")
+def classifier_whose_lanes_all_write(code):
+    return replaced(code, "if (lane == 0) losses[row]", "losses[row]")
+
+
+@wrong("classifier_kernel", says="find maximum and sum in one pass")
+def classifier_reads_three_times(code):
+    return replaced(
+        code,
+        LOOP,
+        "        top = fmaxf(top, logits[v]);\n",
+        "total = warp_sum(total * expf(top - of_row));",
+        "for (int v = lane; v < V; v += 32) total += expf(logits[v] - of_row);\n    total = warp_sum(total);",
+    )
+
+
+@wrong("classifier_kernel", says="without the line `total = warp_sum(total * expf(top - of_row))`")
+def classifier_never_merges(code):
+    return replaced(code, "    total = warp_sum(total * expf(top - of_row));\n", "")
+
+
+@wrong("classifier_kernel", says="writes losses")
+def classifier_where_every_lane_writes(code):
+    return replaced(
+        code, "if (lane == 0) losses[row] = logf(total) + of_row", "losses[row + lane] = logf(total) + of_row"
+    )
+
+
+@wrong("classifier_kernel", says="logits")
+def classifier_with_the_wrong_row(code):
+    return replaced(code, "int target = targets[row];", "int target = targets[lane % N];")
+
+
+@wrong("classifier_kernel", says="All threads of a warp ask for the same number, so all do the same work")
+def classifier_where_every_lane_does_all(code):
+    return replaced(
+        code,
+        "for (int v = lane; v < V; v += 32)",
+        "for (int v = 0; v < V; v += 1)",
+        "total = warp_sum(total * expf(top - of_row));",
+        "total = total * expf(top - of_row);",
+    )
+
+
+# ------------------------------------------------------------------------------------------------------ 2 gelu_again
+
+FOURS = "make_float4(v.x * gate(v.x), v.y * gate(v.y), v.z * gate(v.z), v.w * gate(v.w))"
+SLOPES = "make_float4(e.x * slope(v.x), e.y * slope(v.y), e.z * slope(v.z), e.w * slope(v.w))"
+TAIL = "        for (int k = i; k < n; k++) {\n"
+
+
+@right("gelu_again")
+def again_by_tanh(code):
+    return holes(
+        code,
+        """
+    float t = tanhf(0.7978845608f * (x + 0.044715f * x * x * x));
+    return 0.5f * (1.f + t) + 0.5f * x * (1.f - t * t) * inner_slope(x);
+""",
+        """
+    int quad = blockIdx.x * blockDim.x + threadIdx.x;
+    if (quad < n / 4) {
+        float4 a = reinterpret_cast<const float4*>(x)[quad];
+        float4 b = reinterpret_cast<float4*>(d)[quad];
+        float4 o;
+        o.x = a.x * gate(a.x); b.x *= slope(a.x);
+        o.y = a.y * gate(a.y); b.y *= slope(a.y);
+        o.z = a.z * gate(a.z); b.z *= slope(a.z);
+        o.w = a.w * gate(a.w); b.w *= slope(a.w);
+        reinterpret_cast<float4*>(gelu_out)[quad] = o;
+        reinterpret_cast<float4*>(d)[quad] = b;
+    }
+    if (quad < n % 4) {
+        int k = n / 4 * 4 + quad;
+        gelu_out[k] = gate(x[k]) * x[k];
+        d[k] *= slope(x[k]);
+    }
+""",
+    )
+
+
+@right("gelu_again")
+def again_with_a_loop_over_four(code):
+    return holes(
+        code,
+        """
+    return gate(x) * (1.0f + 2.0f * x * (1.0f - gate(x)) * inner_slope(x));
+""",
+        """
+    int first = (blockIdx.x * blockDim.x + threadIdx.x) * 4;
+    if (first >= n) return;
+    float a[4], b[4], o[4];
+    bool whole = n - first >= 4;
+    int count = whole ? 4 : n - first;
+    if (whole) {
+        *(float4*)a = *(const float4*)&x[first];
+        *(float4*)b = *(float4*)&d[first];
+    } else {
+        for (int k = 0; k < count; k++) a[k] = x[first + k], b[k] = d[first + k];
+    }
+    for (int k = 0; k < count; k++) o[k] = a[k] * gate(a[k]), b[k] *= slope(a[k]);
+    if (whole) {
+        *(float4*)&gelu_out[first] = *(float4*)o;
+        *(float4*)&d[first] = *(float4*)b;
+    } else {
+        for (int k = 0; k < count; k++) gelu_out[first + k] = o[k], d[first + k] = b[k];
+    }
+""",
+    )
+
+
+@wrong("gelu_again", says="the first term of the product rule, the gate, is missing")
+def again_without_the_gate(code):
+    return replaced(code, "return g + 2.0f * x", "return 2.0f * x")
+
+
+@wrong("gelu_again", says="the second term of the product rule is missing")
+def again_with_the_gate_alone(code):
+    return replaced(code, "g + 2.0f * x * g * (1.0f - g) * inner_slope(x)", "g")
+
+
+@wrong("gelu_again", says="du/dx missing")
+def again_without_the_inner_slope(code):
+    return replaced(code, " * inner_slope(x);", ";")
+
+
+@wrong("gelu_again", says="gate' is not multiplied by x")
+def again_without_x(code):
+    return replaced(code, "2.0f * x * g", "2.0f * g")
+
+
+@wrong("gelu_again", says="the reference with 2 missing in front of g (1 - g)")
+def again_without_the_two(code):
+    return replaced(code, "2.0f * x * g", "x * g")
+
+
+@wrong("gelu_again", says="GELU'(x) alone: dout is missing")
+def again_without_d(code):
+    code = replaced(
+        code, SLOPES, SLOPES.replace("e.x * ", "").replace("e.y * ", "").replace("e.z * ", "").replace("e.w * ", "")
+    )
+    return replaced(code, "d[k] = d[k] * slope(x[k]);", "d[k] = slope(x[k]);")
+
+
+@wrong("gelu_again", says="d was never written")
+def again_leaves_d(code):
+    code = replaced(code, "        *(float4*)(d + i) = " + SLOPES + ";\n", "")
+    return replaced(code, "            d[k] = d[k] * slope(x[k]);\n", "")
+
+
+@wrong("gelu_again", says="never written")
+def again_without_the_tail(code):
+    return replaced(code, TAIL, "        for (int k = i; k < n - 3; k++) {\n")
+
+
+@wrong("gelu_again", says="misaligned")
+def again_with_a_thread_for_each_number(code):
+    return replaced(
+        code, "int i = 4 * (blockIdx.x * blockDim.x + threadIdx.x);", "int i = blockIdx.x * blockDim.x + threadIdx.x;"
+    )
+
+
+@wrong("gelu_again", says="out of bounds")
+def again_reads_beyond_the_end(code):
+    return replaced(code, "if (i + 3 < n)", "if (i < n)")
+
+
+@wrong("gelu_again", says="read a whole float4 first")
+def again_one_by_one(code):
+    return replaced(
+        code,
+        "    if (i + 3 < n) {",
+        "    if (i + 3 < n && n < 0) {",
+        TAIL,
+        "        for (int k = i; k < n && k < i + 4; k++) {\n",
+    )
+
+
+@wrong("gelu_again", says="gelu_out")
+def again_with_the_slope_as_output(code):
+    return replaced(code, "gelu_out[k] = x[k] * gate(x[k]);", "gelu_out[k] = slope(x[k]);")
+
+
+@wrong("gelu_again", says="the gate")
+def again_gives_the_gate(code):
+    code = replaced(code, FOURS, "make_float4(gate(v.x), gate(v.y), gate(v.z), gate(v.w))")
+    return replaced(code, "gelu_out[k] = x[k] * gate(x[k]);", "gelu_out[k] = gate(x[k]);")
+
+
+# ----------------------------------------------------------------------------------------------------- 3 train_ahead
+
+
+@right("train_ahead")
+def ahead_with_maps(model, batches, lr, max_norm):
+    kept = []
+    for x, y in batches:
+        loss = model.forward(x, y).copy()
+        model.backward()
+        norm = model.norm().copy()
+        model.clip(max_norm)
+        model.update(lr)
+        kept.append((loss, norm))
+    losses, norms = zip(*kept)
+    return list(map(float, losses)), list(map(float, norms))
+
+
+@right("train_ahead")
+def ahead_of_the_last_two(model, batches, lr, max_norm):
+    results = ([], [])
+    for n, (x, y) in enumerate(batches):
+        loss = model.forward(x, y)
+        model.backward()
+        norm = model.norm()
+        if n < len(batches) - 1:
+            loss, norm = loss.copy(), norm.copy()
+        model.clip(max_norm)
+        model.update(lr)
+        results[0].append(loss)
+        results[1].append(norm)
+    return [np.float64(float(x)) for x in results[0]], [float(x) for x in results[1]]
+
+
+@wrong("train_ahead", says="the host waited")
+def ahead_as_before(model, batches, lr, max_norm):
+    losses, norms = [], []
+    for x, y in batches:
+        loss = model.forward(x, y)
+        losses.append(float(loss))
+        model.backward()
+        norm = model.norm()
+        norms.append(float(norm))
+        if norm > max_norm:
+            model.scale(max_norm / float(norm))
+        model.update(lr)
+    return losses, norms
+
+
+@wrong("train_ahead", says="the last step's, everywhere: the next step overwrites it, so ask for a copy()")
+def ahead_without_copies(model, batches, lr, max_norm):
+    losses, norms = [], []
+    for x, y in batches:
+        losses.append(model.forward(x, y))
+        model.backward()
+        norms.append(model.norm())
+        model.clip(max_norm)
+        model.update(lr)
+    return [float(loss) for loss in losses], [float(norm) for norm in norms]
+
+
+@wrong("train_ahead", says="a comparison of a Number, as in an if")
+def ahead_with_an_if(model, batches, lr, max_norm):
+    losses, norms = [], []
+    for x, y in batches:
+        losses.append(model.forward(x, y).copy())
+        model.backward()
+        norm = model.norm().copy()
+        norms.append(norm)
+        if norm > max_norm:
+            model.clip(max_norm)
+        model.update(lr)
+    return [float(loss) for loss in losses], [float(norm) for norm in norms]
+
+
+@wrong("train_ahead", says="in every step")
+def ahead_reads_at_the_end_of_each_step(model, batches, lr, max_norm):
+    losses, norms = [], []
+    for x, y in batches:
+        loss = model.forward(x, y)
+        model.backward()
+        norm = model.norm()
+        model.clip(max_norm)
+        model.update(lr)
+        losses.append(float(loss))
+        norms.append(float(norm))
+    return losses, norms
+
+
+@wrong("train_ahead", says="the norms AFTER clipping: ask for them before model.clip")
+def ahead_asks_for_the_norm_too_late(model, batches, lr, max_norm):
+    losses, norms = [], []
+    for x, y in batches:
+        losses.append(model.forward(x, y).copy())
+        model.backward()
+        model.clip(max_norm)
+        norms.append(model.norm().copy())
+        model.update(lr)
+    return [float(loss) for loss in losses], [float(norm) for norm in norms]
+
+
+@wrong("train_ahead", says="run that was never clipped")
+def ahead_never_clips(model, batches, lr, max_norm):
+    losses, norms = [], []
+    for x, y in batches:
+        losses.append(model.forward(x, y).copy())
+        model.backward()
+        norms.append(model.norm().copy())
+        model.update(lr)
+    return [float(loss) for loss in losses], [float(norm) for norm in norms]
+
+
+@wrong("train_ahead", says="losses holds a Number, not a float")
+def ahead_returns_numbers(model, batches, lr, max_norm):
+    losses, norms = [], []
+    for x, y in batches:
+        losses.append(model.forward(x, y).copy())
+        model.backward()
+        norms.append(model.norm().copy())
+        model.clip(max_norm)
+        model.update(lr)
+    return losses, norms
+
+
+@wrong("train_ahead", says="the host never waited for them: on a GPU they would not be there yet")
+def ahead_looks_into_the_memory(model, batches, lr, max_norm):
+    losses, norms = [], []
+    for x, y in batches:
+        losses.append(float(model.forward(x, y).value))
+        model.backward()
+        norms.append(float(model.norm().value))
+        model.clip(max_norm)
+        model.update(lr)
+    return losses, norms
+
+
+@wrong("train_ahead", says="losses")
+def ahead_updates_before_the_gradient(model, batches, lr, max_norm):
+    losses, norms = [], []
+    for x, y in batches:
+        losses.append(model.forward(x, y).copy())
+        model.update(lr)
+        model.backward()
+        norms.append(model.norm().copy())
+        model.clip(max_norm)
+    return [float(loss) for loss in losses], [float(norm) for norm in norms]
+
+
+@wrong("train_ahead", says="return two lists, losses and norms")
+def ahead_returns_the_losses(model, batches, lr, max_norm):
+    return ahead_with_maps(model, batches, lr, max_norm)[0][:1]
+
+
+# -------------------------------------------------------------------------------------------------- 4 adamw_replayed
+
+FINITE = "    if (!isfinite(size)) return;\n"
+CLIP = "    if (size > max_norm) g *= max_norm / (size + 1e-6f);\n"
+ZERO = "    grads[i] = 0.0f;\n"
+
+
+@right("adamw_replayed")
+def adamw_with_other_names(code):
+    return holes(
+        code,
+        """
+    const float N = norm[0];
+    const float factor = N > max_norm ? max_norm / (N + 1e-6f) : 1.f;
+    if (N - N == 0.f) {
+        float gr = factor * grads[i];
+        float mi = beta1 * m[i] + (1.f - beta1) * gr, vi = beta2 * v[i] + (1.f - beta2) * gr * gr;
+        m[i] = mi;
+        v[i] = vi;
+        mi /= 1.f - powf(beta1, (float)t[0]);
+        vi /= 1.f - powf(beta2, (float)t[0]);
+        params[i] -= lr[0] * (mi / (sqrtf(vi) + eps) + weight_decay * params[i]);
+    }
+    grads[i] = 0;
+""",
+    )
+
+
+@right("adamw_replayed")
+def adamw_with_a_product(code):
+    return holes(
+        code,
+        """
+    float b1 = 1.0f, b2 = 1.0f;
+    for (int k = 0; k < *t; k++) b1 *= beta1, b2 *= beta2;
+    double g = grads[i];
+    grads[i] -= grads[i] == grads[i] ? grads[i] : 0.0f;
+    if (isnan(*norm) || isinf(*norm)) return;
+    g *= fminf(1.0f, max_norm / (*norm + 1e-6f));
+    m[i] = m[i] + (1 - beta1) * (g - m[i]);
+    v[i] = v[i] + (1 - beta2) * (g * g - v[i]);
+    float p = params[i] * (1 - *lr * weight_decay);
+    params[i] = p - *lr * (m[i] / (1 - b1)) / (sqrtf(v[i] / (1 - b2)) + eps);
+""",
+    )
+
+
+@wrong("adamw_replayed", says="the reference without clipping")
+def adamw_never_clips(code):
+    return replaced(code, CLIP, "")
+
+
+@wrong("adamw_replayed", says="a smaller norm stays as it is")
+def adamw_always_clips(code):
+    return replaced(code, "if (size > max_norm) g", "g")
+
+
+@wrong("adamw_replayed", says="norm / max_norm: it is the other way round")
+def adamw_clips_upside_down(code):
+    return replaced(code, "max_norm / (size + 1e-6f)", "size / max_norm")
+
+
+@wrong("adamw_replayed", says="that of an ordinary step: with such a norm, only the gradients change")
+def adamw_lets_nan_in(code):
+    return replaced(code, FINITE, "")
+
+
+@wrong(
+    "adamw_replayed", says="that of an ordinary step with gradients of 0: with such a norm, only the gradients change"
+)
+def adamw_lets_infinity_in(code):
+    return replaced(code, "if (!isfinite(size)) return;", "if (isnan(size)) return;")
+
+
+@wrong("adamw_replayed", says="every step ends with gradients of 0")
+def adamw_keeps_the_gradients(code):
+    return replaced(code, ZERO, "")
+
+
+@wrong("adamw_replayed", says="with a norm of nan equals what it held before: every step ends with gradients of 0")
+def adamw_returns_before_the_zero(code):
+    return replaced(code, ZERO, "", CLIP, CLIP + ZERO)
+
+
+@wrong("adamw_replayed", says="the reference without bias correction")
+def adamw_without_correction(code):
+    return replaced(code, "m[i] / (1.0f - powf(beta1, *t))", "m[i]", "v[i] / (1.0f - powf(beta2, *t))", "v[i]")
+
+
+@wrong("adamw_replayed", says="the correction changes from step to step")
+def adamw_of_the_first_step(code):
+    return replaced(code, "powf(beta1, *t)", "beta1", "powf(beta2, *t)", "beta2")
+
+
+@wrong("adamw_replayed", says="the reference with t + 1 instead of t")
+def adamw_counts_from_zero(code):
+    return replaced(code, "powf(beta1, *t)", "powf(beta1, *t + 1)", "powf(beta2, *t)", "powf(beta2, *t + 1)")
+
+
+@wrong("adamw_replayed", says="without weight decay")
+def adamw_without_decay(code):
+    return replaced(code, "(1.0f - rate * weight_decay) * params[i]", "params[i]")
+
+
+@wrong("adamw_replayed", says="decay not multiplied by lr")
+def adamw_decays_without_lr(code):
+    return replaced(code, "1.0f - rate * weight_decay", "1.0f - weight_decay")
+
+
+@wrong("adamw_replayed", says="eps inside the root")
+def adamw_with_eps_in_the_root(code):
+    return replaced(
+        code,
+        "sqrtf(v[i] / (1.0f - powf(beta2, *t)))",
+        "sqrtf(v[i] / (1.0f - powf(beta2, *t)) + eps)",
+        "(root + eps)",
+        "root",
+    )
+
+
+@wrong("adamw_replayed", says="what v held is lost")
+def adamw_overwrites_v(code):
+    return replaced(code, "v[i] += (1.0f - beta2) * (g * g - v[i]);", "v[i] = (1.0f - beta2) * g * g;")
+
+
+@wrong("adamw_replayed", says="params")
+def adamw_climbs(code):
+    return replaced(code, "params[i] - rate * step", "params[i] + rate * step")
+
+
+# ----------------------------------------------------------------------------------------------------- 5 plan_memory
+
+
+@right("plan_memory")
+def plan_in_order_of_time(tensors):
+    order = sorted(range(len(tensors)), key=lambda k: (tensors[k][1], -tensors[k][0]))
+    return _first_fit(tensors, order)
+
+
+@right("plan_memory")
+def plan_that_lives_longest_first(tensors):
+    order = sorted(range(len(tensors)), key=lambda k: tensors[k][1] - tensors[k][2])
+    return np.array(_first_fit(tensors, order))
+
+
+@right("plan_memory")
+def plan_by_trying_orders(tensors):
+    n = range(len(tensors))
+    keys = [
+        lambda k: -tensors[k][0],
+        lambda k: (tensors[k][1], -tensors[k][0]),
+        lambda k: tensors[k][1] - tensors[k][2],
+    ]
+    plans = [_first_fit(tensors, sorted(n, key=key)) for key in keys]
+    return min(plans, key=lambda plan: max(place + size for place, (size, _, _) in zip(plan, tensors)))
+
+
+def _first_fit(tensors, order, last_step_is_free=False, unit=16, up=True):
+    places = [None] * len(tensors)
+    for k in order:
+        size, first, last = tensors[k]
+        taken = []
+        for j, place in enumerate(places):
+            if place is None:
+                continue
+            other, begins, ends = tensors[j]
+            apart = last <= begins or ends <= first if last_step_is_free else last < begins or ends < first
+            if not apart:
+                end = place + other
+                taken.append((place, (end + unit - 1) // unit * unit if up else end // unit * unit))
+        at = 0
+        for begin, end in sorted(taken):
+            if at + size <= begin:
+                break
+            at = max(at, end)
+        places[k] = at
+    return places
+
+
+@wrong("plan_memory", says="both belong to that step")
+def plan_that_reuses_too_early(tensors):
+    return _first_fit(tensors, range(len(tensors)), last_step_is_free=True)
+
+
+@wrong("plan_memory", says="one after the other: nothing is used twice")
+def plan_without_reuse(tensors):
+    places, at = [], 0
+    for size, _, _ in tensors:
+        places.append(at)
+        at += (size + 15) // 16 * 16
+    return places
+
+
+@wrong("plan_memory", says="no multiple of 16: round up")
+def plan_without_alignment(tensors):
+    return _first_fit(tensors, range(len(tensors)), unit=1)
+
+
+@wrong("plan_memory", says="is an end rounded down?")
+def plan_that_rounds_down(tensors):
+    return _first_fit(tensors, range(len(tensors)), up=False)
+
+
+@wrong("plan_memory", says="overlap while both live")
+def plan_in_sorted_order(tensors):
+    order = sorted(range(len(tensors)), key=lambda k: -tensors[k][0])
+    places = _first_fit(tensors, order)
+    return [places[k] for k in order]
+
+
+@wrong("plan_memory", says="lives only while")
+def plan_that_looks_at_ends_alone(tensors):
+    places = []
+    for k, (size, first, last) in enumerate(tensors):
+        at = 0
+        for j in sorted(range(k), key=lambda j: places[j]):
+            other, begins, ends = tensors[j]
+            if first <= begins <= last or first <= ends <= last:
+                if at + size <= places[j]:
+                    break
+                at = max(at, (places[j] + other + 15) // 16 * 16)
+        places.append(at)
+    return places
+
+
+@wrong("plan_memory", says="times the floor. The goal is at most")
+def plan_smallest_first(tensors):
+    return _first_fit(tensors, sorted(range(len(tensors)), key=lambda k: tensors[k][0]))
+
+
+@wrong("plan_memory", says="a place is a whole number of bytes")
+def plan_of_floats(tensors):
+    return [place / 1 for place in plan_in_order_of_time(tensors)]
+
+
+@wrong("plan_memory", says="return the first byte of each of the")
+def plan_of_the_whole(tensors):
+    places = plan_in_order_of_time(tensors)
+    return max(place + size for place, (size, _, _) in zip(places, tensors))
+
+
+@wrong("plan_memory", says="overlap while both live")
+def plan_with_one_place(tensors):
+    return [0 for _ in tensors]
