@@ -39,9 +39,12 @@ CUDA = (
     "12_first_kernels",
     "13_reductions",
     "14_backward_kernels",
+    "15_matmul_kernels",
+    "16_attention_kernels",
+    "17_gpu_training",
 )
-CUDA += ("course/test_first_kernels", "course/test_reductions", "course/test_cuda_mutants")
-CUDA += ("course/test_backward_kernels",)
+CUDA += tuple(f"course/test_{topic}" for topic in ("first_kernels", "reductions", "backward_kernels", "matmul_kernels"))
+CUDA += ("course/test_attention_kernels", "course/test_gpu_training", "course/test_cuda_mutants")
 
 
 def pytest_ignore_collect(collection_path):

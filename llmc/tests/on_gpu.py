@@ -1,4 +1,4 @@
-"""`make gpu-test`: the tests that need a GPU: the kernels, the "cuda" backend, `llmc verify`, lessons 12 and 13.
+"""`make gpu-test`: the tests that need a GPU: the kernels, the "cuda" backend, `llmc verify`, lessons 12 to 17.
 
     python -m llmc.tests.on_gpu [PART ...]      parts: tests, verify, lessons; by default all of them
 
@@ -24,7 +24,14 @@ from llmc.tests.llmc_files import write_files
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = [ROOT / "llmc/tests/kernels", ROOT / "llmc/tests/commands/test_bench_kernels.py"]
-NAMES = "12_first_kernels", "13_reductions", "14_backward_kernels"
+NAMES = (
+    "12_first_kernels",
+    "13_reductions",
+    "14_backward_kernels",
+    "15_matmul_kernels",
+    "16_attention_kernels",
+    "17_gpu_training",
+)
 LESSONS = [f"{folder}/{name}.ipynb" for name in NAMES for folder in ("notebooks", "solutions")]
 EMULATOR_ONLY = "emulator or coalesced or problem or diagnos"  # tests that need the emulator's compiler
 
@@ -104,7 +111,7 @@ def verify() -> list[str]:
 
 
 def lessons() -> list[str]:
-    """Run every cell of lessons 12 and 13 and of their solutions; returns the names of the failures."""
+    """Run every cell of lessons 12 to 17 and of their solutions; returns the names of the failures."""
     failed = []
     for name in LESSONS:
         start = perf_counter()

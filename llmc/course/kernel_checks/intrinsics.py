@@ -57,6 +57,8 @@ def intrinsics(launch) -> dict:
         "sum4": lambda v: v.sum(axis=1, keepdims=True),
         "expf": np.exp,
         "logf": np.log,
+        "powf": np.power,
+        "isfinite": np.isfinite,
         "sqrtf": np.sqrt,
         "rsqrtf": lambda v: 1 / np.sqrt(v),
         "fmaxf": np.fmax,

@@ -11,6 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from llmc.course.checks.evidence import Evidence, is_explaining
+from llmc.course.kernel_checks.attention_kernels_models import MODELS as ATTENTION_KERNELS
 from llmc.course.kernel_checks.backward_kernels_models import MODELS as BACKWARD_KERNELS
 from llmc.course.kernel_checks.first_kernels_models import MODELS as FIRST_KERNELS
 from llmc.course.kernel_checks.gpu_training_models import MODELS as GPU_TRAINING
@@ -25,7 +26,7 @@ from llmc.course.mutants.search import first_mutant
 from llmc.course.mutants.stoppable import stoppable
 
 MATCHED = {"never-written", "out-of-bounds", "race"}  # what `cause` can find
-MODELS = FIRST_KERNELS | REDUCTIONS | BACKWARD_KERNELS
+MODELS = FIRST_KERNELS | REDUCTIONS | BACKWARD_KERNELS | MATMUL_KERNELS | ATTENTION_KERNELS | GPU_TRAINING
 WIDER = re.compile(r"with `(.+) (?:>|(<=)) (.+)` in place of `\1 (?(2)<|>=) \3`")  # `row > N` for `row >= N`
 
 

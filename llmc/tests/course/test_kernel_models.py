@@ -20,7 +20,14 @@ from llmc.course.mutants.python_source import mutants
 from llmc.course.mutants.stoppable import TooLong, stoppable
 
 ROOT = Path(__file__).resolve().parents[3]
-LESSONS = ["12_first_kernels", "13_reductions", "14_backward_kernels"]
+LESSONS = [
+    "12_first_kernels",
+    "13_reductions",
+    "14_backward_kernels",
+    "15_matmul_kernels",
+    "16_attention_kernels",
+    "17_gpu_training",
+]
 
 
 def launched(text, grid, block, *arguments):
