@@ -132,7 +132,7 @@ def test_a_bench_knows_every_way_and_some_tiles_do_not_fit():
     assert sum(bench.us[tile, 1] == np.inf for tile in bench.tiles) == 8
     best = min(bench.us, key=bench.us.get)
     assert bench.loss(best) == 0 and tuning.choice_of(best, bench) == best
-    tuning.judge(bench, best, 300, 300, 0.07, "there")
+    tuning.judge(bench, best, 300, 300, 0.1, "there")
     with pytest.raises(WrongAnswer, match="measured 301 times; the goal is at most 300"):
         tuning.judge(bench, best, 301, 300, 0.05, "there")
     misfit = next(way for way, us in bench.us.items() if us == np.inf)
@@ -148,7 +148,7 @@ def test_two_rounds_find_nearly_the_best_on_any_bench(seed):
     for shape in tuning.SHAPES:
         us = tuning.Bench(*shape, np.random.default_rng(seed)).us
         tiles = {tile for tile, _ in us}
-        promising = sorted(tiles, key=lambda tile: us[tile, 1])[:12]
+        promising = sorted(tiles, key=lambda tile: us[tile, 4])[:12]
         least = min(us[tile, parts] for tile in promising for parts in tuning.PARTS)
         assert least / min(us.values()) < 1.07
 

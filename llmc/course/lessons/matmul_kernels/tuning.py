@@ -58,7 +58,7 @@ class Bench:
     tiles do not fit on this bench, and measure as infinity.
     """
 
-    def __init__(self, M, N, K, rng, shaken=0.2):
+    def __init__(self, M, N, K, rng, shaken=0.3):
         self.tiles, self.calls = candidates(), 0
         factors = {tile: float(rng.uniform(1 - shaken, 1 + shaken)) for tile in self.tiles}
         for k in rng.choice(len(self.tiles), 8, replace=False):
