@@ -1116,3 +1116,77 @@ def fast_train_that_only_adds(words, counts, num_merges):
                     pairs[first + second] += count * (token in (first, second))
             words[k] = new
     return learned
+
+
+# -------------------------------------------------------------- the lowest rank, looked for in other ways than right
+
+
+@wrong("encode_word", says="you stopped looking where the rank rises")
+def encode_up_to_the_first_rise(word, ranks):
+    parts = [bytes([b]) for b in word]
+    while True:
+        at, low = -1, None
+        for i in range(len(parts) - 1):
+            rank = ranks.get(parts[i] + parts[i + 1])
+            if rank is None:
+                continue
+            if low is not None and rank >= low:
+                break
+            at, low = i, rank
+        if at < 0:
+            return [ranks[part] for part in parts]
+        parts[at : at + 2] = [parts[at] + parts[at + 1]]
+
+
+@wrong("encode_word", says="you compared the ranks of the left parts")
+def encode_by_the_left_part(word, ranks):
+    parts = [word[i : i + 1] for i in range(len(word))]
+    while found := [(ranks[a], i) for i, (a, b) in enumerate(zip(parts, parts[1:])) if a + b in ranks]:
+        i = min(found)[1]
+        parts[i : i + 2] = [parts[i] + parts[i + 1]]
+    return [ranks[part] for part in parts]
+
+
+@wrong("encode_word", says="you took the tokens in the order in which the dictionary holds them")
+def encode_in_the_order_of_the_dictionary(word, ranks):
+    parts = [bytes([b]) for b in word]
+    for token in ranks:
+        i = 0
+        while len(token) > 1 and i < len(parts) - 1:
+            if parts[i] + parts[i + 1] == token:
+                parts[i : i + 2] = [token]
+            i += 1
+    return [ranks[part] for part in parts]
+
+
+@wrong("encode_word", says="the last two parts of the word were never looked at")
+def encode_without_the_last_pair(word, ranks):
+    parts = [bytes([b]) for b in word]
+    while True:
+        lows = [(ranks.get(parts[i] + parts[i + 1], 1 << 20), i) for i in range(len(parts) - 2)]
+        if not lows or min(lows)[0] == 1 << 20:
+            return [ranks[part] for part in parts]
+        i = min(lows)[1]
+        parts[i : i + 2] = [parts[i] + parts[i + 1]]
+
+
+@wrong("fast_train_bpe", says="the pairs that a merge brings together were counted once for each word")
+def fast_with_new_pairs_counted_once(words, counts, num_merges):
+    words, pairs, where, learned = [list(word) for word in words], Counter(), defaultdict(set), []
+    for k, word in enumerate(words):
+        for a, b in zip(word, word[1:]):
+            pairs[a + b] += counts[k]
+            where[a + b].add(k)
+    while len(learned) < num_merges:
+        top = max(pairs.values())
+        token = min(pair for pair, count in pairs.items() if count == top)
+        for k in where.pop(token):
+            for a, b in zip(words[k], words[k][1:]):
+                pairs[a + b] -= counts[k]
+            words[k] = _merge(words[k], token)
+            for a, b in zip(words[k], words[k][1:]):
+                pairs[a + b] += 1
+                where[a + b].add(k)
+        pairs.pop(token, None)
+        learned.append(token)
+    return learned

@@ -856,3 +856,98 @@ def split_with_indices_in_floats(code):
 @wrong("split_heads", says="which leaves out the last four")
 def split_without_the_last_four(code):
     return _changed(code, "if (i < 3 * B * NH * T * hs) {", "if (i + 4 < 3 * B * NH * T * hs) {")
+
+
+# ---------------------------------------------------------------------------------------- found by answers of strangers
+
+
+@wrong("swap_axes", says="numbers of one array are handled by a single thread")
+def swap_with_the_first_sequence_s_threads(code):
+    return body(
+        code,
+        f"""
+    int i = {INDEX}, plane = T * C;
+    if (i < plane)
+        for (int b = 0; b < B; b++)
+            out[b * plane + i % C * T + i / C] = x[b * plane + i];
+""",
+    )
+
+
+@wrong("swap_axes", says="it sends two threads to one place")
+def swap_with_t_and_c_exchanged(code):
+    return body(
+        code,
+        f"""
+    int i = {INDEX};
+    if (i >= B * T * C) return;
+    int t = i % C, c = i / C % T, b = i / (T * C);
+    out[b * C * T + c * T + t] = x[i];
+""",
+    )
+
+
+@wrong("swap_axes", says="without the remainder `% T`")
+def swap_without_the_remainder(code):
+    return body(
+        code,
+        f"""
+    int i = {INDEX};
+    if (i < B * T * C) {{
+        int b = i / (T * C), t = i / C, c = i % C;
+        out[(b * C + c) * T + t] = x[i];
+    }}
+""",
+    )
+
+
+@wrong("swap_axes", says="with `i / T * C` in place of `i / (T * C)`")
+def swap_without_brackets(code):
+    return body(
+        code,
+        f"""
+    int i = {INDEX};
+    if (i >= B * T * C) return;
+    int c = i % C, t = i / C % T, b = i / T * C;
+    out[(b * C + c) * T + t] = x[i];
+""",
+    )
+
+
+@wrong("leaky_relu", says="writes nothing where x is above 0: what should it do there?")
+def leaky_without_the_other_branch(code):
+    return body(code, f"    int i = {INDEX};\n    if (i < n && x[i] <= 0.0f) out[i] = slope * x[i];")
+
+
+@wrong("leaky_relu", says="writes nothing where x is 0 or below: what should it do there?")
+def leaky_that_stores_one_branch(code):
+    return body(
+        code,
+        f"""
+    int i = {INDEX};
+    if (i >= n) return;
+    float v = x[i];
+    if (v > 0.0f) out[i] = v;
+    else v = slope * v;
+""",
+    )
+
+
+@wrong("leaky_relu", says="Which condition keeps it from writing?")
+def leaky_for_small_numbers(code):
+    return body(code, f"    int i = {INDEX};\n    if (i < n && x[i] < 0.5f) out[i] = x[i] > 0 ? x[i] : slope * x[i];")
+
+
+@wrong("residual_vec4", says="Divide the index by 4, or add it before the cast")
+def residual_with_quads_of_floats(code):
+    return body(
+        code,
+        f"""
+    int i = 4 * ({INDEX});
+    if (i + 3 < n) {{
+        float4 a = reinterpret_cast<const float4*>(x1)[i], b = reinterpret_cast<const float4*>(x2)[i];
+        reinterpret_cast<float4*>(out)[i] = make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
+    }} else
+        for (; i < n; i++) out[i] = x1[i] + x2[i];
+""",
+    )

@@ -29,6 +29,8 @@ MATCHED = {"never-written", "out-of-bounds", "race"}  # what `cause` can find
 MODELS = FIRST_KERNELS | REDUCTIONS | BACKWARD_KERNELS | MATMUL_KERNELS | ATTENTION_KERNELS | GPU_TRAINING
 WIDER = re.compile(r"with `(.+) (?:>|(<=)) (.+)` in place of `\1 (?(2)<|>=) \3`")  # `row > N` for `row >= N`
 
+UNBRACKETED = re.compile(r"with `(.+ //) (.+)` in place of `\1 \(\2\)`")  # `i / T * C` for `i / (T * C)`
+
 
 @dataclass(frozen=True)
 class Model:
@@ -89,9 +91,9 @@ class KernelEvidence(Evidence):
 
 
 def _too_far(words) -> bool:
-    """Is something left out, an offset added twice, or one thread too many let through?
+    """Is something left out, an offset added twice, brackets lost, or one thread too many let through?
 
     Of an access outside only the first index is known, which other mistakes hit by chance.
     """
-    likely = words.startswith("without") or "added twice" in words or WIDER.match(words)
+    likely = words.startswith("without") or "added twice" in words or WIDER.match(words) or UNBRACKETED.match(words)
     return bool(likely) and " and " not in words and can_be_said(words)

@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 
 from llmc.course.kernel_checks.source import literal_block
+from llmc.course.kernel_checks.unwritten import skipped
 from llmc.cuda.emulator.compiling.source import global_names
 from llmc.cuda.emulator.findings.kinds import GRAVITY, KINDS
 
@@ -49,7 +50,10 @@ def problem_text(report, where, cause=None, compared=False) -> str:
     first, *others = sorted(report.problems, key=lambda p: GRAVITY[p.kind])  # often the cause of the others
     said, *rest = TITLE.sub("", first.text, count=1).split("\n")
     lines = [head(first) + ".", said[:1].upper() + said[1:], *rest[:-1]]
-    if cause and "one too many" not in first.text:
+    decided = skipped(report) if first.kind == "never-written" else ""  # by a condition, not by the index
+    if decided:
+        lines.append(decided)
+    elif cause and "one too many" not in first.text:
         lines.append(f"Our solution does exactly the same {cause}.")
     elif ";" not in where.get(first.kind, "") or not _one_place_for_two(report):  # what the check says is better advice
         lines += [_advice(report, first, rest[-1], guess=not others and not compared)] if rest else []
@@ -57,7 +61,7 @@ def problem_text(report, where, cause=None, compared=False) -> str:
     if names:
         lines.append(f"The report also has: {'; '.join(names[:3])}{'; …' * (len(names) > 3)}.")
     lines += [DRAW] * (first.kind in DRAWN)
-    return "\n".join(lines + look(where, first.kind))
+    return "\n".join(lines + look({} if decided else where, first.kind))
 
 
 def _advice(report, problem, general, guess) -> str:

@@ -12,6 +12,7 @@ def changed(place):
     node = place.node
     if _is(node, PRODUCT) and not (_is(place.owner, PRODUCT) and place.field == "left"):  # the whole product
         yield from _lost(node)
+        yield from _divided(node)
     elif _is(node, (ast.Add, ast.Sub)):
         yield from _gained(node)
     elif _is(node, ast.Pow):
@@ -73,6 +74,13 @@ def _lost(node):
                 rest = [(o, _sum(alone) if m == i else f) for m, (o, f) in enumerate(factors) if m != j]
                 new = _product([(ast.Mult(), rest[0][1]), *rest[1:]])
                 yield 1, f"with {quoted(other[1])} applied to {quoted(term)} alone in {quoted(node)}", new
+
+
+def _divided(node):
+    """a / b · c for a / (b · c): what is multiplied after the division was not kept together."""
+    if _is(node, (ast.Div, ast.FloorDiv)) and _is(node.right, (ast.Mult,)):
+        new = ast.BinOp(ast.BinOp(node.left, node.op, node.right.left), ast.Mult(), node.right.right)
+        yield 1, f"with {quoted(new)} in place of {quoted(node)}", new
 
 
 def _gained(node):

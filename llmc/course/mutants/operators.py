@@ -35,6 +35,8 @@ def operation(place):
         yield 0, f"without the division by {quoted(right)}{place.around}", left
         yield 2, f"with 1 in place of {quoted(left)} over {quoted(right)}", with_fields(node, left=ast.Constant(1))
         yield 3, f"with {quoted(right)} over {quoted(left)}", with_fields(node, left=right, right=left)
+    elif isinstance(node.op, ast.Mod):
+        yield 0, f"without the remainder `% {ast.unparse(right)}`{place.around}", left
     elif isinstance(node.op, ast.Pow):
         yield 1, f"without the exponent {quoted(right)} of {quoted(left)}", left
         yield 1, f"with the exponent of {quoted(node)} negated", with_fields(node, right=ast.UnaryOp(ast.USub(), right))

@@ -242,8 +242,22 @@ def same_letters(rng, n):
     return [[bytes([b]) for b in word] for word in found], rng.integers(1, 4, n).tolist()
 
 
-def train_fast(words, counts, num_merges, subtract=True, add=True, where_new=True, choose=most_frequent, once=False):
-    """The tokens learned, counting only what a merge changes; the switches turn one part of it off each."""
+def train_fast(
+    words,
+    counts,
+    num_merges,
+    *,
+    subtract=True,
+    add=True,
+    where_new=True,
+    choose=most_frequent,
+    once=False,
+    weigh=True,
+):
+    """The tokens learned, counting only what a merge changes; the switches turn one part of it off each.
+
+    weigh: new pairs count as often as their word occurs, not once.
+    """
     words, pairs, where = [list(word) for word in words], Counter(), defaultdict(set)
     for i, word in enumerate(words):
         _move(pairs, where, word, i, counts[i], once)
@@ -257,7 +271,7 @@ def train_fast(words, counts, num_merges, subtract=True, add=True, where_new=Tru
             if subtract:
                 _move(pairs, None, words[i], i, -counts[i], once)
             if add:
-                _move(pairs, where if where_new else None, new, i, counts[i], once)
+                _move(pairs, where if where_new else None, new, i, counts[i] if weigh else 1, once)
             words[i] = new
         pairs.pop(token, None)
         for pair in [pair for pair, count in pairs.items() if count <= 0]:
@@ -294,6 +308,9 @@ def training_mistakes() -> dict:
             lambda *case: train_fast(*case, where_new=False)
         ),
         "a pair that occurs twice in a word was counted once there": lambda *case: train_fast(*case, once=True),
+        "the pairs that a merge brings together were counted once for each word: add as many as the word occurs": (
+            lambda *case: train_fast(*case, weigh=False)
+        ),
         "each distinct word was counted once: a pair counts as often as its word occurs": (
             lambda words, counts, n: train_fast(words, [1] * len(words), n)
         ),

@@ -21,6 +21,8 @@ def out_of_bounds(found) -> str:
             "The block's shared memory ends there: make the array larger, pass enough bytes as `shared_mem` at the "
             "launch, or check that the index stays below the length of the array."
         )
+    if array is not None and problem.size > array.itemsize and _counts_numbers(found):
+        return _counted_in_vectors(found)
     if array is not None and problem.size > array.itemsize and problem.offset < array.nbytes:
         return (
             "The vector reaches past the end: use it only where all of its elements lie inside, and read or write the "
@@ -83,15 +85,36 @@ def _about_the_check(found) -> str:
     if at_the_end and one_too_many(found, there, found.array.size):
         return f"The check on line {there[0]} lets one too many through: the last index is the length minus 1."
     if found.array is not None and counts_in_vectors(found):
-        many, index = found.problem.size // found.array.itemsize, found.problem.offset // found.problem.size
-        first = index * many
+        many, index, elements = _vector(found)
         return (
-            f"This pointer counts vectors of {many}: index {index} means elements {first} to {first + many - 1}. "
-            f"Divide by {many} whatever counts single elements, the index or the bound of the check on line {there[0]}."
+            f"This pointer counts vectors of {many}: index {index} means {elements}. Divide by {many} whatever counts "
+            f"single elements, the index or the bound of the check on line {there[0]}; if both count vectors already, "
+            "the index itself is wrong: work it out by hand for this thread."
         )
     return (
         f"There is a check on line {there[0]}, so either the index itself is wrong or the bound of the check is: work "
         "the index out by hand for this thread."
+    )
+
+
+def _vector(found) -> tuple[int, int, str]:
+    """Of a vector's access: (its length, its index, "elements 16 to 19")."""
+    many, index = found.problem.size // found.array.itemsize, found.problem.offset // found.problem.size
+    return many, index, f"elements {index * many} to {index * many + many - 1}"
+
+
+def _counts_numbers(found) -> bool:
+    """Is a vector pointer indexed by the number of the thread's first element, many · thread, not by the thread's?"""
+    many, index, _ = _vector(found)
+    thread = found.problem.block[0] * found.raw.block[0] + found.problem.thread[0]
+    return thread > 0 and index == many * thread and counts_in_vectors(found)
+
+
+def _counted_in_vectors(found) -> str:
+    many, index, elements = _vector(found)
+    return (
+        f"This pointer counts vectors of {many}: index {index} means {elements}, and this thread has elements {index} "
+        f"to {index + many - 1}. Divide the index by {many}, or add it before the cast."
     )
 
 

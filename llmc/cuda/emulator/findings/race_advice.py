@@ -4,11 +4,18 @@ It depends on how the two accesses follow each other: on one line or two, in one
 without a barrier between them, next to atomics, within a block or between blocks.
 """
 
+import re
+
 from llmc.cuda.emulator.findings.guards import steps_over
 from llmc.cuda.emulator.findings.loops import barrier_between, branch_around_both, loop_around, uneven_loop
 
 BLOCK, WARP = "__syncthreads();", "__syncwarp();"
 STALE = "Where an old value does no harm, read through a volatile pointer: that says so."
+NOT_ONE_TO_ONE = (
+    "Other elements of this array are written by no thread, so the index is wrong: it sends two threads to one place. "
+    "Work it out by hand for both of them."
+)
+ADDS = re.compile(r"[-+*/]=|\+\+|--")
 OTHER_BLOCKS = "Blocks run in any order, and `__syncthreads()` does not make them wait for each other"
 
 
@@ -36,6 +43,8 @@ def race_within_a_warp(found) -> str:
 
 
 def _between_blocks(found) -> str:
+    if _leaves_others_empty(found):
+        return NOT_ONE_TO_ONE
     if found.line == found.line2 and steps_over(found.raw.code, found.line):
         return (
             "Two threads visit the same number. If each number belongs to one thread, start at the thread's index in "
@@ -62,7 +71,18 @@ def _collide(found) -> bool:
     )
 
 
+def _leaves_others_empty(found) -> bool:
+    """Are there two plain writes of one element, none of which adds to it, while nobody writes some other element?"""
+    problem = found.problem
+    plain = problem.write and problem.write2 and not (problem.atomic or problem.atomic2)
+    adds = any(ADDS.search(quoted) for quoted in (found.quoted, found.quoted2))
+    empty = any(other.kind == "never-written" and other.argument == problem.argument for other in found.raw.problems)
+    return bool(plain and not adds and problem.space == "global" and problem.argument >= 0 and empty)
+
+
 def _one_element(found) -> str:
+    if _leaves_others_empty(found):
+        return NOT_ONE_TO_ONE
     if found.line and steps_over(found.raw.code, found.line):
         return _between_blocks(found)
     return (

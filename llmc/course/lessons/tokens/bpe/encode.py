@@ -24,11 +24,15 @@ def encode_word(word, ranks) -> list[int]:
     return _encode(word, ranks, lambda rank, i, parts: (rank, i))
 
 
-def _encode(word, ranks, order, most=10**6):
-    """Merge the pair that comes first in this order of (rank, place, parts), until none is left."""
+def _encode(word, ranks, order, most=10**6, end=None, seen=list):
+    """Merge the pair that comes first in this order of (rank, place, parts), until none is left.
+
+    end: up to which part pairs are looked at. seen: which of the [(rank, place)] found, from the left, are compared.
+    """
     parts = [bytes([b]) for b in word]
     for _ in range(most):
-        found = [(ranks[a + b], i) for i, (a, b) in enumerate(zip(parts, parts[1:])) if a + b in ranks]
+        neighbours = zip(parts[:end], parts[1:end])
+        found = seen([(ranks[a + b], i) for i, (a, b) in enumerate(neighbours) if a + b in ranks])
         if not found:
             break
         i = min(found, key=lambda pair: order(*pair, parts))[1]
@@ -71,9 +75,27 @@ def _fewest(word, ranks):
     return best[-1]
 
 
+def _while_falling(found):
+    """The pairs from the left, up to the first one that has no lower rank than the one before."""
+    ends = (k for k in range(1, len(found)) if found[k][0] >= found[k - 1][0])
+    return found[: next(ends, len(found))]
+
+
 def encode_mistakes() -> dict:
     """{sentence: encode_word}."""
     return {
+        "you stopped looking where the rank rises: further right there may be a lower one, so look at the whole word": (
+            lambda word, ranks: _encode(word, ranks, lambda rank, i, parts: (rank, i), seen=_while_falling)
+        ),
+        "the last two parts of the word were never looked at: n parts have n - 1 pairs": (
+            lambda word, ranks: _encode(word, ranks, lambda rank, i, parts: (rank, i), end=-1)
+        ),
+        "you compared the ranks of the left parts: the rank of the token that the pair makes, ranks[a + b], decides": (
+            lambda word, ranks: _encode(word, ranks, lambda rank, i, parts: (ranks[parts[i]], i))
+        ),
+        "you took the tokens in the order in which the dictionary holds them: the lowest rank comes first": (
+            lambda word, ranks: _one_by_one(word, ranks, ranks)
+        ),
         "you took the longest token that fits, from the left: merge pairs, the lowest rank first": _longest_first,
         "you took the longest token that fits, from the right: merge pairs, the lowest rank first": _longest_last,
         "you merged whatever can be merged from left to right: look for the lowest rank in the whole word": (
@@ -104,14 +126,20 @@ def encode_mistakes() -> dict:
 
 def sweep(word, ranks, again):
     """Ways that are right as well: all places of a rank at once; or each token once, in the order of the ranks."""
-    parts = [bytes([b]) for b in word]
     if again:
+        parts = _bytes(word)
         while found := [ranks[a + b] for a, b in zip(parts, parts[1:]) if a + b in ranks]:
             token = next(token for token, rank in ranks.items() if rank == min(found))
             parts = merge(parts, token)
-    else:
-        for token in sorted(ranks, key=ranks.get):
-            parts = merge(parts, token) if len(token) > 1 else parts
+        return [ranks[part] for part in parts]
+    return _one_by_one(word, ranks, sorted(ranks, key=ranks.get))
+
+
+def _one_by_one(word, ranks, tokens):
+    """Make each token once, wherever it fits, in this order."""
+    parts = _bytes(word)
+    for token in tokens:
+        parts = merge(parts, token) if len(token) > 1 else parts
     return [ranks[part] for part in parts]
 
 
