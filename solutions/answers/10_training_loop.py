@@ -901,3 +901,37 @@ def validation_in_an_array(model, tokens, B, T, lengths):
     pieces = ((tokens[i : i + T + 1][:-1], tokens[i + 1 : i + T + 1]) for i in range(0, len(tokens) - 1, T))
     nats = sum(y.size * model.forward(x[None], y[None]) for x, y in pieces)
     return np.array([nats / (tokens.size - 1), nats / np.log(2) / np.take(lengths, tokens[1:]).sum()])
+
+
+# ---------------------------------------------------------------------------------------- found by answers of strangers
+
+
+@wrong("z_scores", says="a window that is one value too long")
+def z_of_a_longer_window(values, window):
+    z = np.full(len(values), np.nan)
+    for i in range(window - 1, len(values)):
+        recent = values[max(0, i - window) : i + 1]
+        spread = np.sqrt(np.mean((recent - recent.mean()) ** 2))
+        z[i] = (values[i] - recent.mean()) / spread if spread > 0 else 0
+    return z
+
+
+@wrong("z_scores", says="a window that is one value too short")
+def z_of_a_shorter_window(values, window):
+    z = np.full(len(values), np.nan)
+    for i in range(window - 1, len(values)):
+        recent = values[i - window + 2 : i + 1]
+        z[i] = (values[i] - recent.mean()) / recent.std() if recent.std() > 0 else 0
+    return z
+
+
+@wrong("validation_loss", says="divided by all tokens; the shorter row is there")
+def validation_of_whole_batches_and_the_short_row(model, tokens, B, T, lengths):
+    x, y = tokens[:-1], tokens[1:]
+    rows, nats = len(x) // T, 0.0
+    for group in range(rows // B):
+        part = slice(group * B * T, (group + 1) * B * T)
+        nats += model.forward(x[part].reshape(B, T), y[part].reshape(B, T)) * B * T
+    if rows * T < len(x):
+        nats += model.forward(x[None, rows * T :], y[None, rows * T :]) * (len(x) - rows * T)
+    return nats / len(y), nats / np.log(2) / lengths[y].sum()

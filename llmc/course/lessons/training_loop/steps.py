@@ -156,6 +156,9 @@ def validation_mistakes(W, tokens, B, T, lengths) -> dict:
         "the reference without the rows that do not fill a batch, divided by all tokens nevertheless": (
             bigram_loss(W, x[:full], y[:full]) * full / n
         ),
+        "the reference without the rows that do not fill a batch, divided by all tokens; the shorter row is there": (
+            right - bigram_loss(W, x[full:whole], y[full:whole]) * (whole - full) / n if whole > full else np.nan
+        ),
     }
     size = lengths[y].sum()
     wrong_bits = {
@@ -229,10 +232,17 @@ def z_mistakes(values, window) -> dict:
     last, mean, std = full[:, -1], full.mean(axis=1), full.std(axis=1)  # (n - w + 1,) each
     past = [v[: w + k] for k in range(len(full))]  # everything so far
     before = [v[max(0, k - 1) : w + k - 1] for k in range(len(full))]  # one value earlier
+    longer = [v[max(0, k - 1) : w + k] for k in range(len(full))]  # one value more
     median = np.median(full, axis=1)  # (n - w + 1,)
     wrong = {
         "the reference with n - 1 in the variance (ddof=1): divide by n": (last - mean) / full.std(axis=1, ddof=1),
         "the reference with the window BEFORE the value: it ends with the value itself": _z(last, before),
+        "the reference with a window that is one value too long: it has `window` values, the newest among them": _z(
+            last, longer
+        ),
+        "the reference with a window that is one value too short: it has `window` values, the newest among them": _z(
+            last, [v[k + 1 : w + k] for k in range(len(full))]
+        ),
         "the reference over all values so far: take only the last `window` of them": _z(last, past),
         "the reference over all values, even later ones": (last - v.mean()) / v.std(),
         "the distance from the mean: divide it by the standard deviation": last - mean,
