@@ -50,6 +50,8 @@ answers get words such as "out of bounds, line 4", "race in shared memory, lines
 threads, wrong with 96". How answers are kept for tests of these checks: llmc/course/authoring/answers.py.
 '''
 
+import copy
+
 import numpy as np
 
 from llmc.course.checks.check import check, say
@@ -134,7 +136,7 @@ class kernel_check(check):
         self._report = runs.emulate(code, kernel, grid, block, given, outputs=outputs, where=self.where, **options)
         self._evidence.after(replay, None, (grid, block, *given), {})
         if replay is not None:
-            replay.arrays = given
+            replay.arrays = copy.deepcopy(given)  # a later launch may write the same ones
         if self.report.problems:
             cause = self._evidence.cause(replay, self.report)
             compared = words.comparison(self._launches) is not None

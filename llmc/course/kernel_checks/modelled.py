@@ -81,13 +81,20 @@ class KernelEvidence(Evidence):
         if any(p.kind == "race" and p.where.startswith("shared") for p in report.problems):  # a model has no barriers
             return None
         seen = Seen(solution.names, replay.arguments[2:], replay.arrays, report)
+        earlier = [each for each in self.replays if each is not replay and each.arrays]  # which were right
 
         def fits(function):
-            arguments = copy.deepcopy(replay.arguments)
-            return seen.like(function(*arguments), arguments[2:])
+            others = ((each, Seen(solution.names, each.arguments[2:], each.arrays)) for each in earlier)
+            return _alike(function, replay, seen) and all(_alike(function, *each) for each in others)
 
         with np.errstate(all="ignore"):
             return first_mutant(solution, fits, _too_far if seen.outside else can_be_said)
+
+
+def _alike(function, replay, seen) -> bool:
+    """Does this kernel leave what was seen after that launch?"""
+    arguments = copy.deepcopy(replay.arguments)
+    return seen.like(function(*arguments), arguments[2:])
 
 
 def _too_far(words) -> bool:

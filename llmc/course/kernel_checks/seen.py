@@ -12,21 +12,24 @@ CLOSE = dict(rtol=1e-3, atol=1e-4)
 
 
 class Seen:
-    """names: of the kernel's parameters. before: its arguments, NaN in outputs; after: what they hold now."""
+    """names: of the kernel's parameters. before: its arguments, NaN in outputs; after: what they hold now.
 
-    def __init__(self, names, before, after, report):
-        self.names = names
+    report: None for a launch that was right.
+    """
+
+    def __init__(self, names, before, after, report=None):
+        self.names, problems = names, report.problems if report else []
         self.before, self.after = before, after
-        self.outside = {_first_outside(p) for p in report.problems if p.kind == "out-of-bounds"}
-        self.raced = {p.where.split(" ")[0] for p in report.problems if p.kind == "race"}  # {"out[3]"}
-        self.rewrites = shares.rewrites(report)
+        self.outside = {_first_outside(p) for p in problems if p.kind == "out-of-bounds"}
+        self.raced = {p.where.split(" ")[0] for p in problems if p.kind == "race"}  # {"out[3]"}
+        self.rewrites = shares.rewrites(report) if report else None
 
     def like(self, launch, ours) -> bool:
         """Are unwritten elements, accesses outside, races and numbers those of a masked Launch? ours: its arguments."""
         again = launch.rewritten()  # [(name, element)]
         raced = {f"{name}[{element}]" for name, element in again}
         outside = {*launch.outside()}
-        if len(again) != self.rewrites or not self.raced <= raced or not self.outside <= outside:
+        if self.rewrites not in (None, len(again)) or not self.raced <= raced or not self.outside <= outside:
             return False
         if outside and not self.outside:
             return False

@@ -10,17 +10,17 @@ def rewrites(report) -> int:
     """
     if report.raw.trace is None:
         return _written_again(report)
-    touched = touched(report, written=True)
+    touched = accessed(report, written=True)
     return len(touched) - len(np.unique(touched[:, :2], axis=0))
 
 
 def busiest(report) -> int:
     """The most elements of one array that a single thread reads or writes; 0 for a launch that is not recorded."""
-    touched = touched(report, written=False)
+    touched = accessed(report, written=False)
     return int(np.unique(touched[:, [0, 2]], axis=0, return_counts=True)[1].max(initial=0))
 
 
-def touched(report, written):
+def accessed(report, written):
     """Each (argument, element, thread) once, of all accesses to the launch's arrays or of the writes; (n, 3) ints."""
     trace, arguments = report.raw.trace, report.raw.arguments
     if trace is None:

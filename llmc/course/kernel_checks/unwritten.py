@@ -15,7 +15,7 @@ def skipped(report) -> str:
     arguments, trace = report.raw.arguments, report.raw.trace
     if trace is None or missing.argument < 0:
         return ""
-    out, written = arguments[missing.argument].array, shares.touched(report, written=True)
+    out, written = arguments[missing.argument].array, shares.accessed(report, written=True)
     empty = np.ones(out.size, bool)
     empty[written[written[:, 0] == missing.argument, 1]] = False
     for k, argument in enumerate(arguments):
@@ -32,7 +32,7 @@ def _idle_readers(report, argument, empty, written):
 
     None unless every one of them has such a reader.
     """
-    read = shares.touched(report, written=False)
+    read = shares.accessed(report, written=False)
     idle = (read[:, 0] == argument) & ~np.isin(read[:, 2], written[:, 2])
     idle = read[idle][:, 1:]
     idle = idle[empty[idle[:, 0]]]

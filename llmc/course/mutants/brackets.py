@@ -10,9 +10,9 @@ PRODUCT = (ast.Mult, ast.Div, ast.MatMult)
 def changed(place):
     """(rank, words, other expression) for a product with a sum in it, a sum of products, and a function of a sum."""
     node = place.node
+    yield from _divided(node)
     if _is(node, PRODUCT) and not (_is(place.owner, PRODUCT) and place.field == "left"):  # the whole product
         yield from _lost(node)
-        yield from _divided(node)
     elif _is(node, (ast.Add, ast.Sub)):
         yield from _gained(node)
     elif _is(node, ast.Pow):

@@ -105,7 +105,8 @@ def test_a_negative_index_and_a_vector_past_the_end_have_advice_of_their_own():
     ],
 )
 def test_an_index_that_counts_elements_where_the_pointer_counts_vectors(access, vectors):
-    head = "__global__ void f(float* x, int n) {\n    const float4* p = (const float4*)x;\n    if (i < n) {\n"
+    pointers = "    const float4* p = (const float4*)x; const float4* q = p + i;\n"
+    head = f"__global__ void f(float* x, int n) {{\n{pointers}    if (i < n) {{\n"
     found = RawProblem("out-of-bounds", line=4, argument=1, space="global", offset=16 * 512, size=16)
     text = Report(launch(found, code=f"{head}        {access}\n    }}\n}}\n")).problems[0].text
     advice = "counts vectors of 4: index 512 means elements 2048 to 2051. Divide by 4 whatever counts single elements"

@@ -51,8 +51,8 @@ def _condition(text) -> str:
 
 
 def _names_in_index(text) -> set:
-    """Names between square brackets on a line; of a line without any, all its names."""
-    return set(NAME.findall(" ".join(re.findall(r"\[([^\[\]]*)\]", text)) or text))
+    """Names between square brackets on a line; where there are none, as in `p[0]`, all names of the line."""
+    return set(NAME.findall(" ".join(re.findall(r"\[([^\[\]]*)\]", text)))) or set(NAME.findall(text))
 
 
 def _computed_from(names, lines) -> set:
