@@ -101,6 +101,8 @@ def _why_unwritten(case, got, sentence):
 def _explained_by(name, found, sentence) -> list[str]:
     """The sentences for a change that explains the wrong array; sentence: what its numbers show, or None."""
     first = [_stopped(sentence or f"{name} has wrong values")]
+    if found.ours and found.yours and sentence:
+        return first  # which says it all
     if found.ours and found.yours:
         yours = found.yours[0].upper() + found.yours[1:]
         return [*first, f"{yours}, your function gives what our solution gives {found.ours}: compare these two."]

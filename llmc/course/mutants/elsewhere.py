@@ -69,6 +69,25 @@ class Elsewhere:
             return self._same_in(replay, changed, MOST)
         return True
 
+    def meet(self, ours, yours) -> bool:
+        """Do the changed solution and the learner's changed function also give the same in the other calls, and afresh?
+
+        ours(), yours(): the functions.
+        """
+        others = [replay for replay in (*self.replays, *self.fresh) if replay is not self.replay]
+        try:
+            return all(self._meet_in(replay, ours(), yours()) for replay in others if id(replay) in self.rights)
+        except Exception:  # one of them stops there
+            return False
+
+    def _meet_in(self, replay, ours, yours) -> bool:
+        outputs = replay.run(ours), replay.run(yours), self.rights[id(replay)]
+        one, other, right = map(self.pick.anywhere, outputs)
+        if right is None or not one.shape == other.shape == right.shape:
+            return right is None
+        error = max(np.abs(one - right).max(initial=0.0), np.abs(other - right).max(initial=0.0))
+        return not np.abs(one - other).max(initial=0.0) > 0.01 * error + _rounding(replay, right)
+
     def mended(self, changed) -> bool:
         """Does the learner's changed function, changed(), mend this array everywhere, and spoil no right one?"""
         try:

@@ -5,34 +5,21 @@ import time
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from llmc.course.mutants.arrays import arrays
 from llmc.course.mutants.elsewhere import Elsewhere, dtype_of
 from llmc.course.mutants.learners import learners
+from llmc.course.mutants.meeting import FEW, SHARE, Found, meeting
 from llmc.course.mutants.picked import ROUNDING, Pick, close
 from llmc.course.mutants.places import shortened
-from llmc.course.mutants.python_source import likely, mutants, pairs
+from llmc.course.mutants.python_source import mutants, pairs
 from llmc.course.mutants.replay import Replay
 from llmc.course.mutants.solution import Solution
 from llmc.course.own_names import learners_names
 
-SHARE = {"float64": 1e-6, "float32": 1e-3}  # of the error that may remain unexplained
-FEW = 4  # wrong entries; fewer of them in float32 can agree with a mutant by chance
 SECONDS = 6.0  # of processor time that a whole search may take
-
-
-@dataclass(frozen=True)
-class Found:
-    """Words for a change of our solution, of the learner's function, or of both, after which they give the same.
-
-    ours alone: it then gives the learner's numbers. yours alone: it then gives the right ones.
-    """
-
-    ours: str | None = None
-    yours: str | None = None
 
 
 def first_mutant(solution, fits, likely=lambda words: True) -> str | None:
@@ -75,32 +62,32 @@ class Search:
             answer = learners(function)
         if answer is not None and self._made_by(answer):
             self.lines = ast.unparse(answer.tree).splitlines()
-            found = self._in_the_answer(answer) or self._meeting(answer)
+            found = self._in_the_answer(answer) or meeting(self, answer)
         return found or self._in_the_solution(pairs)
 
     def _in_the_solution(self, several):
         """The first change of it, of this kind, that gives the learner's numbers."""
-        with closing(self._made(self.solution, several, self._end())) as made:
+        with closing(self.made(self.solution, several, self.end())) as made:
             for words, array in made:
-                if self._explains(array) and self.elsewhere.same(lambda: self.solution.function(self._end())):
+                if self.explains(array) and self.elsewhere.same(lambda: self.solution.function(self.end())):
                     return Found(ours=words)
         return None
 
-    def _end(self) -> float:
+    def end(self) -> float:
         """When a part of the search that begins now ends, as time.thread_time()."""
         return min(time.thread_time() + self.solution.seconds, self.deadline)
 
     def _in_the_answer(self, answer):
         """The first change of the learner's function that makes this array right, and no other one wrong."""
-        end = self._end()
-        with closing(self._made(answer, mutants, end)) as made:
+        end = self.end()
+        with closing(self.made(answer, mutants, end)) as made:
             for words, array in made:
                 right = close(array, self.target, self.target, self.dtype)
                 if right and self.elsewhere.mended(lambda: answer.function(end)):
-                    return Found(yours=self._placed(words, answer))
+                    return Found(yours=self.placed(words, answer))
         return None
 
-    def _placed(self, words, answer) -> str:
+    def placed(self, words, answer) -> str:
         """The words for the change that the learner's tree holds now, with its line if they quote what it often has."""
         piece = words.rpartition(" in `")[2].rstrip("`") if " in `" in words else words.rpartition(" `")[2].rstrip("`")
         if words.endswith("everywhere") or sum(line.count(piece) for line in self.lines) < 2:
@@ -109,7 +96,7 @@ class Search:
         line = next((mine for mine, new in zip(self.lines, now) if mine != new), "").strip()
         return f"{words}, in the line {shortened(line)}" if line and shortened(line) not in words else words
 
-    def _made(self, program, several, end):
+    def made(self, program, several, end):
         """(words, array) of every change of a program that still gives an array of the right shape."""
         with closing(several(program.tree, program.more)) as changes:  # which makes the tree whole again
             for words in changes:
@@ -125,48 +112,16 @@ class Search:
     def _made_by(self, answer) -> bool:
         """Does the learner's function, run again, give the array that the check saw?"""
         try:
-            array = self.pick(self.replay.run(answer.function(self._end())))
+            array = self.pick(self.replay.run(answer.function(self.end())))
         except Exception:  # it needs more than its source: what an earlier call left, a class of its own
             return False
         return np.shape(array) == self.got.shape and close(array, self.got, self.target, self.dtype)
-
-    def _meeting(self, answer):
-        """A change of the learner's function and one of ours after which both give the same: the least change."""
-        if self.target.size < FEW:
-            return None
-        weights = np.random.default_rng(0).uniform(1, 2, self.target.size)  # one number stands for an array
-        end = self._end()
-        ours = [made for made in self._made(self.solution, likely, end) if self._says_something(*made)]
-        keys = np.array([array.ravel() @ weights for _, array in ours])
-        best, least = None, np.inf
-        for words, array in self._made(answer, likely, self._end()):
-            near, size = SHARE[self.dtype] * np.abs(array).sum(), np.abs(array - self.target).max()
-            if size < least and self._says_something(words, array) and not self._explains(array):
-                for k in np.flatnonzero(np.abs(keys - array.ravel() @ weights) <= near):  # the likeliest first
-                    if words != ours[k][0] and self._explains(ours[k][1], array):
-                        best, least = Found(ours[k][0], self._placed(words, answer)), size
-                        break
-        return best
-
-    def _says_something(self, words, array) -> bool:
-        """Is it a piece of a line that was changed, and are numbers left? Without a whole loop, nothing is written."""
-        if words.startswith("without the line") or not np.isfinite(array).all() or np.ptp(array) == 0:
-            return False
-        return self.unwritten is None or not np.array_equal(array, self.unwritten)
-
-    @cached_property
-    def unwritten(self):
-        """What the array holds if nobody writes it; None where it is not an argument."""
-        try:
-            return self.pick(self.replay.run(lambda *arguments, **options: None))
-        except ValueError:  # there is no such output then
-            return None
 
     @property
     def dtype(self) -> str:
         return dtype_of(self.replay)
 
-    def _explains(self, array, got=None) -> bool:
+    def explains(self, array, got=None) -> bool:
         """Is the error of `got` the error of `array`, except for a small share?"""
         got, target, dtype = self.got if got is None else got, self.target, self.dtype
         if not (np.isfinite(array) == np.isfinite(got)).all():

@@ -1,0 +1,89 @@
+"""A change of our solution and one of the learner's function, after which both give the same: that shows the place."""
+
+import ast
+import re
+from contextlib import closing
+from dataclasses import dataclass
+
+import numpy as np
+
+from llmc.course.mutants.python_source import likely
+
+SHARE = {"float64": 1e-6, "float32": 1e-3}  # of the error that may remain unexplained
+FEW = 4  # wrong entries; fewer of them in float32 can agree with a mutant by chance
+ONLY_A_NAME = re.compile(r"with = in place of .= in (`(\w+) .= .*`)")  # not x[...] += …, which writes
+
+
+@dataclass(frozen=True)
+class Found:
+    """Words for a change of our solution, of the learner's function, or of both, after which they give the same.
+
+    ours alone: it then gives the learner's numbers. yours alone: it then gives the right ones.
+    """
+
+    ours: str | None = None
+    yours: str | None = None
+
+
+def meeting(search, answer) -> Found | None:
+    """The least change of the learner's function that meets a change of ours, here and in the check's other calls."""
+    if search.target.size < FEW:
+        return None
+    weights = np.random.default_rng(0).uniform(1, 2, search.target.size)  # one number stands for an array
+    unwritten = _unwritten(search)
+    ours = list(_plain(search.made(search.solution, likely, search.end()), unwritten))
+    keys = np.array([array.ravel() @ weights for _, array in ours])
+    best, least = None, np.inf
+    for words, array in _plain(search.made(answer, likely, search.end()), unwritten):
+        near, size = SHARE[search.dtype] * np.abs(array).sum(), np.abs(array - search.target).max()
+        if size < least and not search.explains(array):
+            for k in np.flatnonzero(np.abs(keys - array.ravel() @ weights) <= near):  # the likeliest first
+                mine, its = ours[k]
+                if words != mine and search.explains(its, array) and _elsewhere(search, mine, answer):
+                    yours = search.placed(_said(words, answer.tree), answer)
+                    best, least = Found(_said(mine, search.solution.tree), yours), size
+                    break
+    return best
+
+
+def _elsewhere(search, words, answer) -> bool:
+    """Does our solution with that change give what the learner's function gives as it is changed now, elsewhere?"""
+    end = search.end()
+    functions = (lambda: search.solution.function(end)), (lambda: answer.function(end))
+    with closing(likely(search.solution.tree, search.solution.more)) as changes:  # the words may fit twice
+        return any(other == words and search.elsewhere.meet(*functions) for other in changes)
+
+
+def _plain(made, unwritten):
+    """Those (words, array) that say something: pieces of a line, not the whole, and not a disguise of leaving it out.
+
+    `1 - t / t` is 0: then what it multiplies is left out, and that is a change of its own.
+    """
+    left_out = []
+    for words, array in made:
+        if words.startswith("without"):
+            left_out.append(array)
+        elif not words.startswith("with = ") and any(np.array_equal(array, other) for other in left_out):
+            continue
+        if _says_something(words, array) and (unwritten is None or not np.array_equal(array, unwritten)):
+            yield words, array
+
+
+def _says_something(words, array) -> bool:
+    """Is it a piece of a line that was changed, and are numbers left?"""
+    return not words.startswith("without the line") and np.isfinite(array).all() and np.ptp(array) > 0
+
+
+def _unwritten(search):
+    """What the array holds if nobody writes it, as without a whole loop; None where it is not an argument."""
+    try:
+        return search.pick(search.replay.run(lambda *arguments, **options: None))
+    except ValueError:  # there is no such output then
+        return None
+
+
+def _said(words, tree) -> str:
+    """`dx = rstd`, for an argument dx, does nothing to the caller's array: then the line is left out."""
+    found = ONLY_A_NAME.fullmatch(words)
+    given = {a.arg for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) for a in node.args.args}
+    return f"without the line {found[1]}" if found and found[2] in given else words
