@@ -864,3 +864,23 @@ def backward_by_differences(dout, x):
 
 def _gelu(x):
     return 0.5 * x * (1 + np.tanh(S * (x + 0.044715 * x**3)))
+
+
+@wrong("fast_gelu_forward", says="It is wrong exactly where")
+def fast_with_tanh_in_a_small_range(out, x):
+    u = np.clip(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x), -1.5, 1.5)
+    u2 = u * u
+    above = u * (135135 + u2 * (17325 + u2 * (378 + u2)))
+    tanh = above / (135135 + u2 * (62370 + u2 * (3150 + u2 * 28)))
+    out[...] = 0.5 * x * (1 + tanh)
+
+
+@wrong("residual_stream_backward", says="d has the right numbers of index 0 at every index of axis 0.\n→ Where")
+def stream_of_one_array(dout, x, w):
+    g = dout.copy()
+    d = [g]
+    for k in reversed(range(x.shape[0])):
+        t = np.tanh(x[k] @ w[k].T)
+        g += (g * (1 - t * t)) @ w[k]
+        d.insert(0, g)
+    return np.array(d)

@@ -46,13 +46,15 @@ def momentum_with_shares_swapped(params, grads, m, lr, beta):
     params -= lr * m
 
 
-@wrong("momentum_step", says="it was never written. `m = …` only makes a new array; `m[...] = …`")
+@wrong(
+    "momentum_step", says="to another array and leaves the caller's array alone: write into that one, with `m[...] = …`"
+)
 def momentum_rebinds_m(params, grads, m, lr, beta):
     m = beta * m + (1 - beta) * grads
     params -= lr * m
 
 
-@wrong("momentum_step", says="params equals what it held before the call: it was never written")
+@wrong("momentum_step", says="params was never written")
 def momentum_rebinds_params(params, grads, m, lr, beta):
     m[...] = beta * m + (1 - beta) * grads
     params = params - lr * m
@@ -273,7 +275,7 @@ def adamw_multiplies_by_t(params, grads, m, v, lr, beta1, beta2, eps, weight_dec
     params -= lr * m / (1 - beta1 * t) / (np.sqrt(v / (1 - beta2 * t)) + eps)
 
 
-@wrong("adamw_step", says="m equals what it held before the call: it was never written")
+@wrong("adamw_step", says="m was never written")
 def adamw_rebinds_everything(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
     m = beta1 * m + (1 - beta1) * grads
     v = beta2 * v + (1 - beta2) * grads**2
@@ -549,7 +551,7 @@ def clip_returns_the_denominator(grads, max_norm):
     return norm
 
 
-@wrong("clip_by_global_norm", says="grads[0] equals what it held before the call: it was never written")
+@wrong("clip_by_global_norm", says="grads[0] was never written")
 def clip_rebinds_names(grads, max_norm):
     norm = float(np.sqrt(sum(np.sum(g * g) for g in grads)))
     if norm > max_norm:
@@ -943,7 +945,7 @@ def fast_squares_grads_in_place(params, grads, m, v, lr, beta1, beta2, eps, weig
     params -= lr / (1 - beta1**t) * m / (np.sqrt(v / (1 - beta2**t)) + eps)
 
 
-@wrong("fast_adamw_step", says="m equals what it held before the call: it was never written")
+@wrong("fast_adamw_step", says="m was never written")
 def fast_keeps_no_means(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
     for start in range(0, params.size, 16384):
         s = slice(start, start + 16384)

@@ -951,3 +951,14 @@ def residual_with_quads_of_floats(code):
         for (; i < n; i++) out[i] = x1[i] + x2[i];
 """,
     )
+
+
+@wrong("leaky_relu", says="x + slope · x where x is above 0: there it is x alone")
+def leaky_that_adds_both(code):
+    return body(code, f"    int i = {INDEX};\n    if (i < n) out[i] = fmaxf(x[i], 0.0f) + slope * x[i];")
+
+
+@wrong("grid_for", says="The two numbers of the block are swapped: it is (threads in x, threads in y)")
+def grid_with_y_first_in_the_block(rows, cols, block):
+    y, x = block
+    return -(-cols // x), -(-rows // y)

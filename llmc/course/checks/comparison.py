@@ -12,6 +12,7 @@ from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.checks.heatmap import picture
 from llmc.course.checks.narrow import narrowed
 from llmc.course.checks.nonfinite import why_not_finite
+from llmc.course.checks.ranges import beyond
 from llmc.course.checks.signatures import BUFFERS, EXACT, PATTERNS, Case, diagnose, never_written, same
 from llmc.course.checks.sums import wrong_sum
 
@@ -89,7 +90,8 @@ def _diagnosis(case, got, expected, start, summed) -> list[str]:
     sentence = sentence or diagnose(case, PATTERNS)
     if sentence:
         return [_stopped(sentence)]
-    return [f"{case.name} has wrong values.", *narrowed(case), *evidence.other_results(got)]
+    by_size = beyond(case, evidence.inputs())
+    return [f"{case.name} has wrong values.", *(by_size or narrowed(case)), *evidence.other_results(got)]
 
 
 def _why_unwritten(case, got, sentence):

@@ -84,6 +84,16 @@ def absent() -> list[str]:
     return [name for name, value in last.items() if value is None and any(e.get(name) is not None for e in earlier)]
 
 
+def learners_function():
+    """The learner's function as the running check called it last; None outside of a check."""
+    return _open[-1].function if _open else None
+
+
+def inputs() -> dict:
+    """{name: value} of the arguments of the running check's last call, as they were before; {} outside of a check."""
+    return _open[-1].replays[-1].named(_open[-1].function) if _open and _open[-1].replays else {}
+
+
 def renamed(got, adds) -> str | None:
     """A sentence if the learner's function gives the name of the buffer `got` to a new array; else None."""
     running = _open[-1] if _open else None

@@ -9,7 +9,9 @@ from time import perf_counter
 
 import numpy as np
 
+from llmc.course.checks import evidence
 from llmc.course.checks.explain import WrongAnswer
+from llmc.course.checks.python_loops import in_python
 from llmc.course.checks.speed import Speed, hopeless, measure
 from llmc.course.measure import peak_bytes
 from llmc.course.own_names import among_learners_names
@@ -18,6 +20,11 @@ KEEPS_UP = 0.8  # times as fast: enough for an answer without temporary arrays, 
 LOOPS = (
     "Its temporary arrays are small. Look first at the turns of its Python loops: "
     "a turn should work on thousands of numbers, or the loop be compiled."
+)
+
+ARITHMETIC = (
+    "Its temporary arrays are small, and no loop runs in Python, so the arithmetic itself takes the time: "
+    "look at the functions that are called for every number, and at numbers that become float64."
 )
 
 
@@ -66,7 +73,8 @@ def faster(c, given, yours, times, *, look, limit=None, of=None, scale=1.0, lean
         again = "Run this cell again when the machine is quiet."
         c.say(f"Measured under load ({speed.load}), it is {described}; {goal}. {again}")
     else:
-        advice = LOOPS if bar < times else f"{_lean_would_do(memory, lean)}{look}"
+        small = LOOPS if in_python(evidence.learners_function()) else ARITHMETIC
+        advice = small if bar < times else f"{_lean_would_do(memory, lean)}{look}"
         raise WrongAnswer(f"right, but it is {described}; {goal}. {advice}")
     return speed
 

@@ -9,6 +9,7 @@ import pytest
 
 from llmc.course.checks import speed
 from llmc.course.checks.explain import WrongAnswer
+from llmc.course.checks.python_loops import in_python
 from llmc.course.checks.timing import faster, race
 from llmc.course.measure import peak_bytes, resident_peak
 from llmc.course.measure.memory import CLEAR
@@ -196,3 +197,22 @@ def test_a_coarse_clock_is_not_used(monkeypatch, step, used):
     reads = iter(range(100_000))
     monkeypatch.setattr(speed, "process_time", lambda: next(reads) // 10 * step)
     assert speed._clocks()[1] is getattr(speed, used)
+
+
+def _turn_by_turn(x):
+    for i in range(len(x)):
+        x[i] += 1
+
+
+def _calls_it(x):
+    _turn_by_turn(x)
+
+
+def _all_at_once(x):
+    np.tanh(x, out=x)
+
+
+def test_loops_are_found_in_python_but_not_in_what_is_compiled():
+    assert in_python(_turn_by_turn) and in_python(_calls_it) and in_python(None)
+    assert not in_python(_all_at_once)
+    assert not in_python(np.tanh)

@@ -88,20 +88,12 @@ def momentum_mistakes(params, grads, m, lr, beta) -> dict:
         ),
         "the reference with m / (1 - beta): (1 - beta) is in m already": p - lr * new / (1 - beta),
     }
-    wrong_m |= _never_written("m", old)
-    wrong_params |= _never_written("params", p)
     return {name: _at(MOMENTUM, wrong) for name, wrong in (("m", wrong_m), ("params", wrong_params))}
 
 
 def _at(where, wrong) -> dict:
     """The same place for all of them."""
     return {sentence: (array, where) for sentence, array in wrong.items()}
-
-
-def _never_written(name, held) -> dict:
-    """What is left when a function assigns a new array to the name of the caller's."""
-    advice = f"`{name} = …` only makes a new array; `{name}[...] = …` and `{name} += …` write into the caller's"
-    return {f"what it held before the call: it was never written. {advice}": held}
 
 
 # ----------------------------------------------------------------------------------------------------------- adamw
@@ -149,7 +141,7 @@ def _wrong_m(g, m0, m1, decayed, beta1, beta2, t):
             beta1 * m0 + (1 - beta1) * decayed,
             DECAY,
         ),
-        **_at(ADAM, wrong | _never_written("m", m0)),
+        **_at(ADAM, wrong),
     }
 
 
@@ -177,7 +169,7 @@ def _wrong_v(g, v0, v1, decayed, m1, beta1, beta2, t):
             beta2 * v0 + (1 - beta2) * decayed**2,
             DECAY,
         ),
-        **_at(ADAM, wrong | _never_written("v", v0)),
+        **_at(ADAM, wrong),
     }
 
 
@@ -253,7 +245,7 @@ def _wrong_params(p, g, m0, v0, m1, v1, lr, beta1, beta2, eps, wd, t):
     }
     moved = {sentence: (keep * p - lr * step, where) for sentence, (step, where) in steps.items()}
     undecayed = {f"{s}, and without weight decay": (p - lr * step, where) for s, (step, where) in steps.items()}
-    wrong = moved | _at(DECAY, decays) | (undecayed if wd else {}) | _at(ADAM, _never_written("params", p))
+    wrong = moved | _at(DECAY, decays) | (undecayed if wd else {})
     return {sentence: pair for sentence, pair in wrong.items() if np.isfinite(pair[0]).all()}
 
 
@@ -310,8 +302,6 @@ def clip_mistakes(grads, max_norm, k) -> dict:
     if np.abs(g).max() > max_norm:
         sentence = "its entries clipped one by one to ± max_norm: that turns the direction"
         wrong[sentence] = np.clip(g, -max_norm, max_norm)
-    if norm > max_norm:
-        wrong |= _never_written("g", g)
     table = _at(CLIP, wrong)
     if norm > 0:
         table["the reference without 1e-6 in the denominator"] = (g * max_norm / norm, PYTORCH_CLIP)

@@ -22,6 +22,7 @@ def leaky_relu(x, slope) -> dict:
         "slope where x is below 0: it is not multiplied by x": np.where(x64 > 0, x64, slope),
         swapped: np.where(x64 > 0, slope * x64, x64),
         "x itself": x64,
+        "x + slope · x where x is above 0: there it is x alone": np.where(x64 > 0, (1 + slope) * x64, slope * x64),
     }
     cut = np.trunc(x64)
     wrong |= {

@@ -44,6 +44,8 @@ def compare_grid(got, rows, cols, block):
     case = f"{rows} rows and {cols} columns, in blocks of {block}: expected the grid {wanted}, got {got}."
     if got == (-(-rows // block[0]), -(-cols // block[1])):
         sentence = "the axes are swapped: x runs along the columns, y along the rows"
+    elif got == (-(-cols // block[1]), -(-rows // block[0])):
+        sentence = "the two numbers of the block are swapped: it is (threads in x, threads in y)"
     elif got == wanted[::-1]:
         sentence = "the grid's axes are in the wrong order: x first, then y"
     else:

@@ -7,6 +7,8 @@ import re
 
 from llmc.cuda.emulator.findings.guards import check_above, counts_in_vectors, one_too_many
 
+ALL_LANES = 0xFFFFFFFF
+
 
 def out_of_bounds(found) -> str:
     """By where the access lies: before the array, past shared memory, half outside, or simply too far."""
@@ -129,6 +131,21 @@ def misaligned(found) -> str:
     return (
         f"An access of {size} bytes must start at a multiple of {size}: use indices that are multiples of the vector's "
         "length, and plain loads where a row does not start at one."
+    )
+
+
+def inactive_lane(found) -> str:
+    """By whether the mask is full: if not, it may be the mask that is wrong."""
+    mask = re.search(r"_sync\s*\(\s*(0x[0-9a-fA-F]+|\d+)u?\s*,", found.quoted)
+    if found.problem.detail == "mask without the caller" or mask and int(mask[1], 0) != ALL_LANES:
+        return (
+            "The mask, which is the first argument, must name every lane that makes the call, and every lane that is "
+            "read from: 0xffffffff if the whole warp makes it."
+        )
+    return (
+        "Every lane that the mask names, and every lane that is read from, must execute the same call, so a full mask "
+        "is wrong where only a part of a warp arrives: inside an `if`, in a loop that some lanes leave earlier, after "
+        "a `return`. Let the whole warp make the call, and put the `if` around what follows."
     )
 
 

@@ -119,9 +119,7 @@ KINDS = (  # the gravest first
         "inactive-lane",
         "lane that takes no part",
         sentences.inactive_lane,
-        "Every lane that the mask names, and every lane that is read from, must execute the same call, so a full mask "
-        "is wrong where only a part of a warp arrives: inside an `if`, in a loop that some lanes leave earlier, after "
-        "a `return`. Let the whole warp make the call, and put the `if` around what follows.",
+        advice.inactive_lane,
         doers.absent_lane,
     ),
     Kind("race", "race in {space} memory", sentences.race, race_advice.race, both_accesses, drawn=True),

@@ -120,7 +120,7 @@ def deadlock(found) -> str:
 def inactive_lane(found) -> str:
     """ "`v = __shfl_sync(mask, v, 20);` reads from lane 20, which does not take part"."""
     problem, call = found.problem, found.quoted or "a warp function "
-    mask = f"{lane_list(problem.lanes)} (mask 0x{problem.lanes:08x})"
+    mask = f"{lane_list(problem.lanes) or 'no lane'} (mask 0x{problem.lanes:08x})"
     if problem.detail == "read from an absent lane":
         return f"{call}reads from {lane_list(problem.lanes)}, which does not take part"
     if problem.detail == "mask without the caller":
