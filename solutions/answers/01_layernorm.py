@@ -829,3 +829,24 @@ def forward_with_the_variance_of_a_sequence(x, w, b, eps=1e-5):
     variance = ((x - mean) ** 2).mean(axis=(1, 2))[:, None] * np.ones(x.shape[:2], x.dtype)
     rstd = 1 / np.sqrt(variance + eps)
     return (x - mean) * rstd[..., None] * w + b, mean[..., 0], rstd
+
+
+@wrong("layernorm_forward", says="the norm of x - mean, divided by C: square the norm first")
+def forward_with_the_norm_itself(x, w, b, eps=1e-5):
+    mean = x.mean(-1)
+    centred = x - mean[..., None]
+    rstd = 1 / np.sqrt(np.linalg.norm(centred, axis=-1) / x.shape[-1] + eps)
+    return centred * rstd[..., None] * w + b, mean, rstd
+
+
+@wrong("layernorm_forward", says="with `i` in place of `0` in `x[0, t] - mean`")
+def forward_with_the_variance_of_the_first_sequence(x, w, b, eps=1e-5):
+    B, T, C = x.shape
+    out, means, rstds = np.zeros_like(x), np.zeros((B, T), x.dtype), np.zeros((B, T), x.dtype)
+    for i in range(B):
+        for t in range(T):
+            mean = x[i, t].sum() / C
+            rstd = 1 / np.sqrt(((x[0, t] - mean) ** 2).sum() / C + eps)
+            means[i, t], rstds[i, t] = mean, rstd
+            out[i, t] = (x[i, t] - mean) * rstd * w + b
+    return out, means, rstds

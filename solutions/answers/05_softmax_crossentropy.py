@@ -1123,3 +1123,19 @@ def classifier_scaled_by_its_losses(losses, logits, targets, dloss, V):
             p[targets[b, t]] -= 1
             logits[b, t, :V] = p * losses[b, t] * dloss
             logits[b, t, V:] = 0
+
+
+@wrong("fused_classifier", says="logits[..., V:]")
+def fused_with_a_mask_left_in_the_padding(losses, logits, targets, dloss, V):
+    z = logits[..., :V]
+    if dloss is not None:
+        logits[..., V:] = -np.inf
+        z = logits
+    top = z.max(-1)
+    e = np.exp(z - top[..., None])
+    total = e.sum(-1)
+    losses[...] = np.log(total) + top - np.take_along_axis(z, targets[..., None], -1)[..., 0]
+    if dloss is not None:
+        y = np.zeros_like(e)
+        np.put_along_axis(y, targets[..., None], 1, -1)
+        logits[..., :V] = ((e / total[..., None] - y) * dloss)[..., :V]

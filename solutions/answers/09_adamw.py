@@ -1017,3 +1017,28 @@ def fast_decays_late_and_too_much(params, grads, m, v, lr, beta1, beta2, eps, we
         v[s] = beta2 * v[s] + (1 - beta2) * grads[s] ** 2
         params[s] -= lr * (m[s] / (1 - beta1**t) / (np.sqrt(v[s] / (1 - beta2**t)) + eps))
         params[s] -= weight_decay * params[s]
+
+
+@wrong("fast_adamw_step", says="m was never written: it still holds what was in the buffer before the call.\n→ Where")
+def fast_without_the_last_slice(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    size, c1, c2 = 16384, 1 - beta1**t, 1 - beta2**t
+    for a in range(0, len(params) - size, size):
+        g, mm, vv, w = (x[a : a + size] for x in (grads, m, v, params))
+        mm *= beta1
+        mm += (1 - beta1) * g
+        vv *= beta2
+        vv += (1 - beta2) * g * g
+        w *= 1 - lr * weight_decay
+        w -= lr / c1 * mm / (np.sqrt(vv / c2) + eps)
+
+
+@wrong(
+    "clip_by_global_norm", says="grads[0] was never written: it still holds what was in the buffer before the call.\n→"
+)
+def clip_the_last_array_alone(grads, max_norm):
+    norm = sum(float((g * g).sum()) for g in grads) ** 0.5
+    for g in grads:
+        pass
+    if norm > max_norm:
+        g *= max_norm / (norm + 1e-6)
+    return norm

@@ -944,3 +944,26 @@ def fused_without_eps(code):
 @wrong("fused_layernorm", says="with b[row] in place of b[c]")
 def fused_with_the_shift_of_the_row(code):
     return replaced(code, "t = ((const float4*)b)[i]", "t = make_float4(b[row], b[row], b[row], b[row])")
+
+
+@wrong("warp_softmax", says="The mask, which is the first argument, must name every lane that makes the call")
+def softmax_with_a_short_mask(code):
+    return replaced(code, TOTAL, TOTAL.replace("0xffffffff", "0xffff"))
+
+
+@wrong("fused_layernorm", says="Work out by hand which thread should write residual")
+def fused_with_blocks_of_32_rows(code):
+    return replaced(code, "(blockIdx.x * blockDim.x + threadIdx.x) / 32", "blockIdx.x * 32 + threadIdx.x / 32")
+
+
+GUARDS = "if (a.count == 0.0f) return b;\n    if (b.count == 0.0f) return a;"
+
+
+@wrong("welford_layernorm", says="the result of averaging the two means: the part with more numbers counts for more")
+def welford_with_guards_and_the_middle(code):
+    return replaced(code, "if (count == 0.0f) return a;", GUARDS, "a.mean + gap * share", "(a.mean + b.mean) / 2.0f")
+
+
+@wrong("welford_layernorm", says="squares with gap² alone: it must be multiplied by n_a · n_b / n")
+def welford_with_guards_and_the_gap_alone(code):
+    return replaced(code, "if (count == 0.0f) return a;", GUARDS, "gap * gap * a.count * share", "gap * gap")

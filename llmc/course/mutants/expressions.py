@@ -33,7 +33,7 @@ def changed(place: Place, names):
         yield from _other_names(place, names)
     yield from brackets.changed(place)
     yield from reductions.changed(place)
-    yield from numbers.index(place)
+    yield from numbers.index(place, names)
     yield from factors.once_more(place, names)
 
 

@@ -53,11 +53,14 @@ def slice_(place):
             )
 
 
-def index(place):
-    """x[i + 1] and x[i - 1] for x[i]."""
+def index(place, names):
+    """x[i + 1] and x[i - 1] for x[i]; x[i, t] for x[0, t]."""
     inside = isinstance(place.owner, ast.Subscript) and place.field == "slice"
     inside |= isinstance(place.owner, ast.Tuple) and len(place.above) > 1 and isinstance(place.above[1], ast.Subscript)
     if inside and isinstance(place.node, ast.Name):
         for step in (ast.Add(), ast.Sub()):
             moved = ast.BinOp(place.node, step, ast.Constant(1))
             yield 2, f"with the index {quoted(moved)} in place of {quoted(place.node)}{place.around}", moved
+    elif inside and isinstance(place.node, ast.Constant) and type(place.node.value) is int:
+        for name in names:
+            yield 3, f"with `{name}` in place of {quoted(place.node)}{place.around}", ast.Name(name, ast.Load())

@@ -40,6 +40,10 @@ def forward_mistakes(x, w, b) -> dict:
             1 / (np.abs(x - mean).mean(-1, keepdims=True) + EPS),
             FORWARD,
         ),
+        "the reference with the norm of x - mean, divided by C: square the norm first": (
+            1 / np.sqrt(np.sqrt(C * variance) / C + EPS),
+            FORWARD,
+        ),
         "1 / variance: the root is missing": (1 / (variance + EPS), FORWARD),
         "the reference with the sum of the squares in place of their mean: divide by C": (
             1 / np.sqrt(C * variance + EPS),

@@ -55,10 +55,17 @@ def _means(x) -> dict:
     }
     with np.errstate(over="ignore", invalid="ignore"):
         known = {words: merged(x, mean=rule)[0] for words, rule in rules.items()}
+        for words, rule in rules.items():
+            known[f"{words} (an empty part returns the other one)"] = merged(x, mean=_guarded(rule, 1))[0]
         lost, _ = merged(x, count=lambda a, b: a[0])  # (N,)
     one = "the last number that lane 0 has seen: the count of both parts is n_a + n_b"
     known |= {one: lost, "the mean divided by C once more: seen.mean is divided already": x.mean(axis=1) / x.shape[1]}
     return known
+
+
+def _guarded(rule, k):
+    """The rule, but where a part is empty, what the other one holds; k: 1 for its mean, 2 for its squares."""
+    return lambda a, b: np.where(a[0] == 0, b[k], np.where(b[0] == 0, a[k], rule(a, b)))
 
 
 def _squares(x) -> dict:
@@ -95,6 +102,9 @@ def _squares(x) -> dict:
     }
     with np.errstate(over="ignore", invalid="ignore"):
         known = {f"the result of squares with {words}": _rstd(merged(x, squares=r)[1], x) for words, r in rules.items()}
+        for words, rule in rules.items():
+            guarded = f"the result of squares with {words} (an empty part returns the other one)"
+            known[guarded] = _rstd(merged(x, squares=_guarded(rule, 2))[1], x)
     none = "1 / √eps: the squares stay 0. gap² · n_a · n_b / n is what two parts add when they merge"
     known[none] = _rstd(np.zeros(len(x)), x)
     return known
