@@ -1037,8 +1037,7 @@ def fast_without_the_last_slice(params, grads, m, v, lr, beta1, beta2, eps, weig
 )
 def clip_the_last_array_alone(grads, max_norm):
     norm = sum(float((g * g).sum()) for g in grads) ** 0.5
-    for g in grads:
-        pass
     if norm > max_norm:
+        g = grads[-1]
         g *= max_norm / (norm + 1e-6)
     return norm

@@ -52,7 +52,7 @@ def compare(
     expected = np.asarray(expected)
     _same_kind(name, got, expected, summed)
     got64, expected64 = np.asarray(got, np.float64), expected.astype(np.float64)
-    _finite(name, np.asarray(got), expected64)
+    _finite(name, np.asarray(got), expected64, look)
     start = 0.0 if added_to is None else np.asarray(added_to, np.float64)
     rtol = TOLERANCE.get(expected.dtype.name, 0.0) if rtol is None else rtol
     target = start + expected64
@@ -163,7 +163,7 @@ def _shape_sentence(name, got, expected):
     return sentence
 
 
-def _finite(name, got, expected):
+def _finite(name, got, expected, look):
     """NaN and inf where a number should be."""
     bad = ~np.isfinite(got) & np.isfinite(expected)
     if bad.any():
@@ -171,6 +171,7 @@ def _finite(name, got, expected):
         raise WrongAnswer(
             f"{name} has {int(bad.sum())} of {got.size} entries that are NaN or infinite, first at {list(index)} "
             f"(expected {expected[index]:.6g}): {why_not_finite(got, bad)}."
+            + (_stopped(f"\n→ Where to look: {look}") if look else "")
         )
 
 
