@@ -850,3 +850,16 @@ def forward_with_the_variance_of_the_first_sequence(x, w, b, eps=1e-5):
             means[i, t], rstds[i, t] = mean, rstd
             out[i, t] = (x[i, t] - mean) * rstd * w + b
     return out, means, rstds
+
+
+@wrong(
+    "layernorm_backward_accumulate",
+    says="Without the line `dx *= rstd[..., None]`, your function gives what our solution",
+)
+def accumulate_and_scale_what_was_there(dx, dw, db, dout, x, w, mean, rstd):
+    norm = (x - mean[..., None]) * rstd[..., None]
+    dnorm = dout * w
+    dw += (dout * norm).sum((0, 1))
+    db += dout.sum((0, 1))
+    dx += dnorm - dnorm.mean(-1, keepdims=True) - norm * (dnorm * norm).mean(-1, keepdims=True)
+    dx *= rstd[..., None]

@@ -1139,3 +1139,18 @@ def fused_with_a_mask_left_in_the_padding(losses, logits, targets, dloss, V):
         y = np.zeros_like(e)
         np.put_along_axis(y, targets[..., None], 1, -1)
         logits[..., :V] = ((e / total[..., None] - y) * dloss)[..., :V]
+
+
+@wrong(
+    "fused_classifier", says='memory never written.\n→ Where to look: lesson 05, section "5.2 · A padded vocabulary"'
+)
+def fused_with_a_maximum_over_the_padding(losses, logits, targets, dloss, V):
+    top = logits.max(-1, keepdims=True)
+    e = np.exp(logits - top)
+    total = e[..., :V].sum(-1, keepdims=True)
+    p = e / total
+    losses[...] = (np.log(total) + top - np.take_along_axis(logits, targets[..., None], -1))[..., 0]
+    if dloss is not None:
+        np.put_along_axis(p, targets[..., None], np.take_along_axis(p, targets[..., None], -1) - 1, -1)
+        logits[..., :V] = p[..., :V] * dloss
+        logits[..., V:] = 0

@@ -967,3 +967,13 @@ def welford_with_guards_and_the_middle(code):
 @wrong("welford_layernorm", says="squares with gap² alone: it must be multiplied by n_a · n_b / n")
 def welford_with_guards_and_the_gap_alone(code):
     return replaced(code, "if (count == 0.0f) return a;", GUARDS, "gap * gap * a.count * share", "gap * gap")
+
+
+@wrong("warp_softmax", says="names no lane (mask 0x00000000)")
+def softmax_with_mask_and_value_exchanged(code):
+    return replaced(code, TOTAL, TOTAL.replace("0xffffffff, total", "total, 0xffffffff"))
+
+
+@wrong("warp_softmax", says="it sends two threads to one place")
+def softmax_with_rows_of_32(code):
+    return replaced(code, "out += (size_t)row * C;", "out += (size_t)row * 32;")

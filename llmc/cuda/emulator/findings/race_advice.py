@@ -15,7 +15,7 @@ NOT_ONE_TO_ONE = (
     "Other elements of this array are written by no thread, so the index is wrong: it sends two threads to one place. "
     "Work it out by hand for both of them."
 )
-ADDS = re.compile(r"[-+*/]=|\+\+|--")
+ADDS = re.compile(r"\]\s*[-+*/]=")  # out[0] += …, which more than one thread may mean to do
 OTHER_BLOCKS = "Blocks run in any order, and `__syncthreads()` does not make them wait for each other"
 
 
