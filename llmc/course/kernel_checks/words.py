@@ -50,7 +50,7 @@ def problem_text(report, where, cause=None, compared=False) -> str:
     first, *others = sorted(report.problems, key=lambda p: GRAVITY[p.kind])  # often the cause of the others
     said, *rest = TITLE.sub("", first.text, count=1).split("\n")
     lines = [head(first) + ".", said[:1].upper() + said[1:], *rest[:-1]]
-    decided = skipped(report) if first.kind == "never-written" else ""  # by a condition, not by the index
+    decided = skipped(report) if first.kind == "never-written" and not cause else ""  # by a condition
     if decided:
         lines.append(decided)
     elif cause and "one too many" not in first.text:
