@@ -35,8 +35,11 @@ TERMS = [
 
 
 REDUCTIONS = {"warp_sum": "sum", "warp_max": "maximum"}  # functions that some kernels have, and others write as a loop
-OURS = r"slots|halves|sum4|outer|row_of|pick|fetch|added|multiplied|tile_row|tile_column|thread_row|thread_column"
-ONLY_IN_MODELS = re.compile(rf"\b(?:{OURS})\b|\bshared\(|without shared\b")
+OURS = r"slots|halves|sum4|outer|row_of|pick|fetch|tile_row|tile_column|thread_row|thread_column"
+WORDS = r"added|multiplied"  # functions of models whose names are words, too: "with the offset added twice"
+ONLY_IN_MODELS = re.compile(
+    rf"\b(?:{OURS})\b|\b(?:{WORDS})\(|, in (?:{WORDS})\b|without (?:{WORDS})\b|\bshared\(|without shared\b"
+)
 VALUES = re.compile(r"has the values that our solution gives .*")
 
 

@@ -186,6 +186,7 @@ def test_what_is_only_in_a_model_is_never_named():
         assert len(said) > 100 and not [words for words in said if only.search(words)], name
     assert not can_be_said("without the line `partial = shared(blockDim.x)`")
     assert can_be_said("without the term `slots`, everywhere")
+    assert can_be_said("with the offset added twice in `x += i`") and not can_be_said("without added")
 
 
 def test_a_message_leaves_out_what_is_only_in_a_model():
