@@ -160,6 +160,16 @@ def bias_of_the_transposed(code):
     return replaced(code, "(size_t)n * C + c", "(size_t)c * N + n")
 
 
+@wrong("bias_backward", says="number `lane` of warp k is at 32 * k + lane")
+def bias_from_other_places(code):
+    return replaced(code, "partial[32 * k + lane]", "partial[k * warps + lane]")
+
+
+@wrong("bias_backward", says="so a thread's column is blockIdx.x * 32 + lane")
+def bias_with_a_column_for_each_thread(code):
+    return replaced(code, "c = blockIdx.x * 32 + lane", "c = blockIdx.x * blockDim.x + threadIdx.x")
+
+
 @wrong("bias_backward", says="is there an int where a float belongs?")
 def bias_of_ints(code):
     return replaced(code, "float total = 0.0f;", "int total = 0;")
@@ -276,6 +286,11 @@ def dx_with_a_barrier(code):
 @wrong("layernorm_dx", says="the first sum divided by 32 lanes: divide by C")
 def dx_divided_by_the_lanes(code):
     return replaced(code, "warp_sum(dnorms) / C", "warp_sum(dnorms) / 32")
+
+
+@wrong("layernorm_dx", says="add up those of all lanes, by warp_sum")
+def dx_of_each_lanes_own_sums(code):
+    return replaced(code, "warp_sum(dnorms)", "dnorms", "warp_sum(products)", "products")
 
 
 @wrong("layernorm_dx", says="mean[0] in place of mean[row]")
@@ -396,6 +411,20 @@ def partials_with_the_mean_of_the_column(code):
     return replaced(code, "mean[n]", "mean[c]")
 
 
+@wrong("layernorm_partials", says="laid out as (2, gridDim.x, C)")
+def partials_with_dw_of_all_blocks_first(code):
+    return replaced(
+        code, "(2 * blockIdx.x + 0) * C", "blockIdx.x * C", "(2 * blockIdx.x + 1) * C", "(gridDim.x + blockIdx.x) * C"
+    )
+
+
+@wrong("layernorm_partials", says="blocks 3 to 4 have no row of x, because there are only 3, and must write zeros")
+def partials_written_inside_the_loop(code):
+    stores = f"        {STORE_DW}\n        {STORE_DB}\n"
+    code = replaced(code, stores, "")
+    return replaced(code, "            db += d;\n", "            db += d;\n" + stores)
+
+
 @wrong("layernorm_partials", says="writes go to numbers that another thread has written already")
 def partials_of_threads_that_do_all(code):
     return replaced(code, "int c = threadIdx.x; c < C; c += blockDim.x", "int c = 0; c < C; c++")
@@ -407,15 +436,17 @@ ADD_ROW = "total += dout[(size_t)order[k] * C + c];"
 
 
 @right("embedding_backward")
-def embedding_place_by_place(code):
+def embedding_that_looks_everything_up_again(code):
     return hole(
         code,
         """
-    int u = blockIdx.x;
-    float* row = dwte + (size_t)tokens[order[starts[u]]] * C;
-    for (int k = starts[u]; k != starts[u + 1]; ++k) {
-        const float* d = dout + order[k] * C;
-        for (int c = threadIdx.x; c < C; c += blockDim.x) row[c] += d[c];
+    int u = blockIdx.x, c = threadIdx.x;
+    while (c < C) {
+        float sum = 0.0f;
+        int k = starts[u];
+        do sum += dout[order[k] * C + c]; while (++k != starts[u + 1]);
+        dwte[tokens[order[starts[u]]] * C + c] += sum;
+        c += blockDim.x;
     }
 """,
     )
@@ -500,6 +531,21 @@ def embedding_with_too_few_columns(code):
 @wrong("embedding_backward", says="what dwte held added twice")
 def embedding_that_starts_with_the_row_and_adds(code):
     return replaced(code, "float total = 0.0f;", "float total = dwte[(size_t)token * C + c];")
+
+
+@wrong("embedding_backward", says="each result is read and written 8 times, once for each term of a sum")
+def embedding_place_by_place(code):
+    return hole(
+        code,
+        """
+    int u = blockIdx.x;
+    float* row = dwte + (size_t)tokens[order[starts[u]]] * C;
+    for (int k = starts[u]; k != starts[u + 1]; ++k) {
+        const float* d = dout + order[k] * C;
+        for (int c = threadIdx.x; c < C; c += blockDim.x) row[c] += d[c];
+    }
+""",
+    )
 
 
 @wrong("embedding_backward", says="with 0 as the beginning of")
@@ -590,6 +636,15 @@ def squares_by_atomics(code):
 @wrong("partial_squares", says="with 8 in place of 16")
 def squares_without_the_first_gap(code):
     return replaced(code, "int gap = 16;", "int gap = 8;")
+
+
+@wrong("partial_squares", says="the sum over all blocks is right, but block 0 has added up other numbers")
+def squares_of_neighbours(code):
+    shares = "int threads = gridDim.x * blockDim.x, each = (n + threads - 1) / threads;\n"
+    shares += "    int first = (blockIdx.x * blockDim.x + threadIdx.x) * each;"
+    loop = "for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += threads)"
+    code = replaced(code, "int threads = gridDim.x * blockDim.x;", shares)
+    return replaced(code, loop, "for (int i = first; i < n && i < first + each; i++)")
 
 
 @wrong("partial_squares", says="writes go to numbers that another thread has written already")
@@ -686,6 +741,17 @@ def fused_by_atomics(code):
     __syncthreads();
 """
     return replaced(code, turns, atomics)
+
+
+@wrong("fused_layernorm_backward", says="nothing sets `dw` before your kernel adds to it")
+def fused_onto_anything(code):
+    return replaced(code, "dw[8] = {}, db[8] = {},", "dw[8], db[8],")
+
+
+@wrong("fused_layernorm_backward", says="does a warp without a row return?")
+def fused_whose_warps_return(code):
+    rows = "    for (int row = blockIdx.x * 8 + warp; row < N;"
+    return replaced(code, rows, "    if (blockIdx.x * 8 + warp >= N) return;\n" + rows)
 
 
 @wrong("fused_layernorm_backward", says="norm is missing in dw")

@@ -130,6 +130,17 @@ def tiles_of_b_without_k0(code):
     return replaced(code, "b[(size_t)(n0 + row) * K + k]", "b[(size_t)(n0 + row) * K + column]")
 
 
+@wrong("tiled_matmul", says="the product with each slice of b turned")
+def tiles_of_b_read_as_in_the_lesson(code):
+    return replaced(code, "bs[column][i]", "bs[i][column]")
+
+
+@wrong("tiled_matmul", says="the product with each slice of b turned")
+def tiles_of_b_filled_by_columns(code):
+    b_copy = "bs[row][column] = n0 + column < N && k0 + row < K ? b[(size_t)(n0 + column) * K + k0 + row] : 0.0f;"
+    return replaced(code, B_COPY, b_copy)
+
+
 @wrong("tiled_matmul", says="with `N` in place of `K` in `(m0 + row) * K`")
 def tiles_with_rows_of_N(code):
     return replaced(code, "a[(size_t)(m0 + row) * K + k]", "a[(size_t)(m0 + row) * N + k]")
@@ -502,6 +513,26 @@ def three_buffers(code):
     }
 """,
     )
+
+
+@wrong("double_buffer", says="the product of slices that begin at k = 0, 1, 9, …: the next one begins at k0 + 8")
+def buffers_one_k_further(code):
+    return code.replace("k0 + 8", "k0 + 1")
+
+
+@wrong("double_buffer", says="row in place of m0 in the call of ask for the first slice of a")
+def buffers_whose_first_slice_begins_at_the_threads_row(code):
+    return replaced(code, "ask(as[0], a, m0,", "ask(as[0], a, row,")
+
+
+@wrong("double_buffer", says="column in place of n0 in the call of ask for the later slices of b")
+def buffers_whose_later_slices_begin_at_the_threads_column(code):
+    return replaced(code, "ask(bs[1 - now], b, n0,", "ask(bs[1 - now], b, column,")
+
+
+@wrong("double_buffer", says="row in place of m0 in the call of ask for all slices of a")
+def buffers_that_begin_at_the_threads_row(code):
+    return code.replace("a, m0,", "a, row,")
 
 
 @wrong("double_buffer", says="race with an asynchronous copy")

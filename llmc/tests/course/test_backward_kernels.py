@@ -9,7 +9,7 @@ import pytest
 
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.kernel_checks.masked import Launch
-from llmc.course.lessons.backward_kernels import measured, orders, places, sums, times, tiny
+from llmc.course.lessons.backward_kernels import measured, missing, orders, places, sums, times, tiny
 from llmc.course.lessons.backward_kernels.tallies import tally, tally_table
 from llmc.cuda import RawKernel, inspect
 from llmc.kernels import bias_backward, kernel, layernorm_backward
@@ -117,6 +117,53 @@ def test_atomics_are_counted_and_refused():
     with pytest.raises(WrongAnswer, match="right, but 65 numbers are added by atomics"):
         sums.no_atomics(report)
     sums.no_atomics(total("if (threadIdx.x == 0) part = x[0];", "out[0] = part;"))
+
+
+def test_a_sum_is_added_once():
+    report = total("atomicAdd(&part, x[threadIdx.x]);", "out[0] += part, out[0] += part;")
+    sums.added_once(report, 2)
+    with pytest.raises(WrongAnswer, match="each result is read and written 2 times"):
+        sums.added_once(report, 1)
+
+
+def test_other_shares_are_named():
+    sums.other_shares(np.array([1.0, 2.0]), np.array([1.0, 2.0]))
+    sums.other_shares(np.array([1.0, 2.5]), np.array([1.0, 2.0]))  # plainly wrong: others say how
+    with pytest.raises(WrongAnswer, match="block 0 has added up other numbers"):
+        sums.other_shares(np.array([2.0, 1.0]), np.array([1.0, 2.0]))
+
+
+def test_mistakes_of_single_threads_agree_with_the_right_sums_where_they_cannot_matter():
+    dout, _, _ = arrays(11, 40)
+    d = dout.astype(np.float64)
+    assert np.allclose(sums._columns_of_threads(d, 32), d.sum(axis=0))  # one warp: blockDim.x is 32
+    assert np.allclose(sums._other_places(d, 1), d.sum(axis=0))
+
+
+def test_why_something_was_never_written():
+    partial = sums.partial_sums(*arrays(3, 7)[:2], chunks=5)  # (chunks, 2, C)
+    assert missing.idle_blocks(partial, partial, 5) == ""  # each block has a row
+    assert missing.idle_blocks(partial + 1, partial, 3) == ""  # something else is wrong
+    assert missing.idle_blocks(partial, partial, 3).startswith("blocks 3 to 4 have no row of x")
+    assert missing.idle_blocks(partial, partial, 4).startswith("block 4 has no row of x")
+    assert missing.idle_warps("if (row >= N) return;", 2, 1).startswith("does a warp without a row return?")
+    assert missing.idle_warps("if (row >= N) return;", 8, 1) == missing.idle_warps("if (row < N) {", 2, 1) == ""
+    for message, words, expected in (
+        ("never written.", "Why.", "Why.\nnever written."),
+        ("never written.", "", "never written."),
+        ("a race.", "Why.", "a race."),
+    ):
+        with pytest.raises(WrongAnswer) as wrong, missing.explained(lambda words=words: words):
+            raise WrongAnswer(message)
+        assert wrong.value.message == expected
+
+
+@pytest.mark.parametrize("declared", ["float4 dw[8], norm[8];", "float4 a[8] = {}, dw[8];", "float dw[K];"])
+def test_a_local_array_that_nobody_sets_is_named(declared):
+    with pytest.raises(WrongAnswer, match="nothing sets `dw` before your kernel adds to it"):
+        missing.never_set(f"{declared} norm[k] = v; dw[k].x += d.x * v.x;")
+    missing.never_set(f"{declared} dw[k] = zero; dw[k].x += d.x * v.x;")
+    missing.never_set("float4 old = dx4[i], d = dw[k]; dx4[i].x += d.x, dw[k].x += d.x;")  # no arrays are declared
 
 
 def test_places_are_headings():

@@ -42,6 +42,25 @@ def test_references():
     assert not none and np.array_equal(copied.reshape(-1), a.reshape(-1))
 
 
+@pytest.mark.parametrize("sizes", [(5, 7, 20), (35, 33, 29), (33, 50, 40)])
+def test_mistakes_with_slices(sizes):
+    M, N, K = sizes
+    a, b = np.float32(RNG.normal(0, 1, (M, K))), np.float32(RNG.normal(0, 1, (N, K)))
+    right = products.product(a, b, True, True)
+    known = products.turned_slice_mistakes(a, b, 16)
+    (wrong, _), *none = known.values()
+    assert wrong.shape == right.shape and not none and np.abs(wrong - right).max() > 0.1
+    slices = [np.zeros((16, 16)) for _ in range(-(-K // 16))]  # of b for the first block: [column][k]
+    for s, tile in enumerate(slices):
+        part = b[:16, 16 * s : 16 * s + 16]
+        tile[: part.shape[0], : part.shape[1]] = part
+    by_hand = sum(a[0, k] * slices[k // 16][k % 16, 1] for k in range(K))  # bs[i][column] for column 1
+    assert np.isclose(wrong[0, 1], by_hand, atol=1e-4)
+    known = products.next_mistakes(a, b.T, 8, 32)
+    assert len(known) == 7
+    assert all(wrong.shape == right.shape for wrong, _ in known.values())
+
+
 def test_squares_are_those_of_a_thread():
     right = np.arange(64.0).reshape(8, 8)  # (M, N)
     known = products.square_mistakes(right, 4, 64)

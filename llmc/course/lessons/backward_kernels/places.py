@@ -20,7 +20,7 @@ NORM = 'lesson 14, section "6 · The norm of everything"'
 ADDED = 'lesson 14, section "8 · Make it break"'
 
 WHERE = {
-    "race": RACE,
+    "race": f"{SHARED} (a race in shared memory), or {RACE} (a race in global memory)",
     "missing-syncwarp": LOCKSTEP,
     "barrier-divergence": BARRIER,
     "deadlock": BARRIER,

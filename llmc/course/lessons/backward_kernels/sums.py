@@ -35,6 +35,17 @@ def no_atomics(report):
         )
 
 
+def added_once(report, numbers):
+    """Wasteful if more than that many numbers are written to global memory: a sum is added bit by bit."""
+    writes = sum(use.lanes for use in report.lines if use.space == "global" and use.write)
+    if writes > numbers:
+        raise Wasteful(
+            f"right, but each result is read and written {writes / numbers:,.0f} times, once for each term of a sum.\n"
+            "Collect the sum in a register, `total`, and add it to the result once, after the loop.\n"
+            f"{report.table()}\n→ Where to look: {BUCKETS}."
+        )
+
+
 # --------------------------------------------------------------------------------------------------- columns
 
 
@@ -55,9 +66,36 @@ def column_mistakes(dout, threads) -> dict:
         "sums that are cut to whole numbers in every turn: is there an int where a float belongs?": whole.sum(axis=0),
         "the sums without the last row": d[:-1].sum(axis=0),
         "the sums of warp 0 alone: add what the other warps have found": d[::warps].sum(axis=0),
+        "the sums of columns blockIdx.x * blockDim.x + threadIdx.x: a block has 32 columns, so a thread's column is "
+        "blockIdx.x * 32 + lane": _columns_of_threads(d, threads),
+        "the sums with partial[k * warps + lane] added: number `lane` of warp k is at 32 * k + lane": (
+            _other_places(d, warps)
+        ),
     }
     wrong = {words: (array.astype(dout.dtype), SHARED) for words, array in known.items()}
     return telling(wrong, column_sums(dout)) if N > 1 else {}
+
+
+def _columns_of_threads(d, threads):
+    """(C,): each thread has a column of its own; warp 0 adds up those of all warps. d: (N, C) float64."""
+    C, warps = d.shape[1], threads // 32
+    found = np.zeros(C)
+    for c in range(C):
+        if c % threads < 32:
+            found[c] = sum(d[k::warps, c + 32 * k].sum() for k in range(warps) if c + 32 * k < C)
+    return found
+
+
+def _other_places(d, warps):
+    """(C,): warp 0 takes the sums of the others from places k * warps + lane. d: (N, C) float64."""
+    N, C = d.shape
+    blocks = -(-C // 32)
+    sums = np.zeros((blocks, warps, 32))  # what lies in partial
+    for k in range(warps):
+        sums[:, k] = np.pad(d[k::warps].sum(axis=0), (0, 32 * blocks - C)).reshape(blocks, 32)
+    partial, lane = sums.reshape(blocks, -1), np.arange(32)  # (blocks, threads)
+    found = partial[:, :32] + sum(partial[:, k * warps + lane] for k in range(1, warps))  # (blocks, 32)
+    return found.reshape(-1)[:C]
 
 
 # ------------------------------------------------------------------------------------------------- layernorm
@@ -95,7 +133,11 @@ def _wrong_means(dout, x, w) -> dict:
 
     a, b = (terms.mean(axis=1, keepdims=True) for terms in (dnorm, dnorm * norm))  # (N, 1) each
     of_row_0 = (x64 - mean[0]) * rstd  # (N, C)
+    lanes = (np.arange(C)[:, None] % 32 == np.arange(C) % 32) / C  # (C, C)
     return {
+        "the reference with each lane's own sums, divided by C: add up those of all lanes, by warp_sum": dx(
+            dnorm @ lanes, (dnorm * norm) @ lanes
+        ),
         "the reference with x in place of norm in the second mean": dx(a, (dnorm * x64).mean(axis=1, keepdims=True)),
         "the reference with the first sum divided by 32 lanes: divide by C": dx(a * C / 32, b),
         "the reference with the second sum divided by 32 lanes: divide by C": dx(a, b * C / 32),
@@ -150,6 +192,8 @@ def partial_mistakes(dout, x, w, chunks, warps=1) -> dict:
     first = partials((d * norm)[: chunks * warps], d[: chunks * warps], chunks, warps)
     known |= {
         "the reference with db in front of dw: dw is the first of each chunk": (right[:, ::-1], STAGES),
+        "the reference laid out as (2, gridDim.x, C): a block's dw and db lie next to each other, partial[k][0] and "
+        "partial[k][1]": (np.swapaxes(right, 0, 1).reshape(right.shape), STAGES),
         "the reference with all rows in every chunk: the chunks share the rows": (
             np.repeat(partial_sums(dout, x, 1), chunks, axis=0),
             STAGES,
@@ -237,6 +281,17 @@ def in_double(partial, expected):
         raise WrongAnswer(
             f"partial is right up to {off:.0e}, as if a float held a sum: next to a large sum, it loses small squares. "
             f"Keep the sums in double, also those that are shuffled.\n→ Where to look: {NORM}."
+        )
+
+
+def other_shares(partial, expected):
+    """WrongAnswer if the sum over all blocks (blocks,) is right, but single blocks have other numbers."""
+    wrong = np.flatnonzero(np.abs(partial - expected) > 1e-6 * expected)
+    if wrong.size and np.isclose(np.sum(partial), np.sum(expected), rtol=1e-9):
+        raise WrongAnswer(
+            f"the sum over all blocks is right, but block {wrong[0]} has added up other numbers than the task says: "
+            "thread i of the whole grid takes i, i + T, i + 2T, … with T = gridDim.x * blockDim.x threads. "
+            f"(Neighbouring threads then read neighbouring numbers.)\n→ Where to look: {NORM}."
         )
 
 

@@ -63,16 +63,19 @@ def draw_banks(ax, begins):
 
 
 def draw_roof(ax, points, peak, copy):
-    """{name: (operations for a byte, TFLOP/s)} as connected points under the roof of a GPU; close ones left and right.
+    """{name: (operations for a byte, TFLOP/s)} as connected points under the roof of a GPU; labels do not touch.
 
     peak: TFLOP/s. copy: GB/s.
     """
     roofline.roof(ax, peak, {"copy": copy}, (0.05, 100), unit="TFLOP/s", peak_label="float32 product")
     ax.texts[-1].xy = 2.5, 2.5e-3 * copy  # the label of the slope, away from the first points
     ax.plot(*zip(*points.values()), "o-", color=BLUE, lw=1, ms=8)
-    side, before = "left", (1e-9, 1e-9)
-    for name, place in points.items():
-        close = np.abs(np.log(np.divide(place, before))).max() < NEAR
-        side, before = "right" if close and side == "left" else "left", place  # of the text, at the point
-        offset = (9, -4) if side == "left" else (-9, -10)
-        ax.annotate(name, place, offset, textcoords="offset points", ha=side, size=10)
+    places = [(1e-9, 1e-9), *points.values(), (1e9, 1e9)]
+    close = [np.abs(np.log(np.divide(b, a))).max() < NEAR for a, b in zip(places, places[1:])]
+    for k, (name, place) in enumerate(points.items()):
+        if not close[k]:
+            offset = (9, -4) if close[k + 1] else (-8, 4)  # of the text, from the point; above the line there is room
+        else:
+            offset = (-9, -7) if offset[0] > 0 else (9, -4)
+        ha = "left" if offset[0] > 0 else "right"
+        ax.annotate(name, place, offset, textcoords="offset points", ha=ha, size=10)

@@ -32,4 +32,10 @@ WHERE = {
     "barriers": BACKGROUND,
 }
 
+TURNED = {  # for exercise 2
+    "bank_conflicts": BANKS,
+    "efficiency": ALONG,
+    "race": f"{BARRIER} (a race in shared memory), or {BANKS} (one in global memory: two threads have one place)",
+}
+
 STUCK = "ask for k0 + 8, into the buffer whose turn it is, and exchange the buffers"

@@ -5,7 +5,7 @@ Mistakes are {sentence after "result equals ": (array, where to look)}; arrays o
 
 import numpy as np
 
-from llmc.course.lessons.matmul_kernels.places import BACKWARD, NAIVE, SQUARE, TILES
+from llmc.course.lessons.matmul_kernels.places import BACKGROUND, BACKWARD, BANKS, NAIVE, SQUARE, TILES
 
 
 def product(a, b, a_runs, b_runs):
@@ -73,6 +73,48 @@ def tile_mistakes(right, tile) -> dict:
     return telling({words: (turned[: right.shape[0], : right.shape[1]], TILES)}, right)
 
 
+def turned_slice_mistakes(a, b, tile) -> dict:
+    """The known result (M, N) of a kernel for a (M, K) times b (N, K) in which each slice of b is turned."""
+    (M, K), N = a.shape, b.shape[0]
+    whole = np.zeros((-(-N // tile) * tile, -(-K // tile) * tile))
+    whole[:N, :K] = b
+    n, k = np.indices(whole.shape)
+    turned = whole[n // tile * tile + k % tile, k // tile * tile + n % tile]  # (N, K) of whole tiles
+    words = (
+        "the product with each slice of b turned: one side takes bs as [column][k], the other as [k][column]; fill it "
+        "as bs[row][column] = b[n0 + row][k0 + column], and read bs[column][i]"
+    )
+    right = a.astype(np.float64) @ b.astype(np.float64).T
+    wide = np.zeros((M, whole.shape[1]))  # a, with zeros behind the end of K
+    wide[:, :K] = a
+    return telling({words: ((wide @ turned.T)[:, :N], TILES)}, right)
+
+
+def next_mistakes(a, b, slices, tile) -> dict:
+    """Known wrong results (M, N) of a (M, K) times b (K, N), if a slice that is asked for is not the next one."""
+    a64, b64 = a.astype(np.float64), b.astype(np.float64)
+    (M, K), N = a.shape, b.shape[1]
+    starts = [0, *(k0 + 1 for k0 in range(0, K, slices))][: -(-K // slices)]
+    late = sum(a64[:, s : s + slices] @ b64[s : s + slices] for s in starts)
+    found = {
+        f"the product of slices that begin at k = 0, 1, {1 + slices}, …: the next one begins at k0 + {slices}": late
+    }
+    place, across = np.arange(M) % tile, np.arange(N) % tile  # in the tile: (M,), (N,)
+    rows, columns = place // 4 * 4 + place, 2 * across  # what lies there if `first` is the thread's row or column
+    of_rows = np.where((rows < M)[:, None], a64[np.minimum(rows, M - 1)], 0)  # (M, K)
+    of_columns = np.where(columns < N, b64[:, np.minimum(columns, N - 1)], 0)  # (K, N)
+    start = np.arange(K)
+    for which, wrong in (
+        ("all slices", start >= 0),
+        ("the first slice", start < slices),
+        ("the later slices", start >= slices),
+    ):
+        words = f"the product with {{0}} in place of {{1}} in the call of ask for {which} of {{2}}"
+        found[words.format("row", "m0", "a")] = np.where(wrong, of_rows, a64) @ b64
+        found[words.format("column", "n0", "b")] = a64 @ np.where(wrong[:, None], of_columns, b64)
+    return telling({words: (array, BACKGROUND) for words, array in found.items()}, a64 @ b64)
+
+
 def square_mistakes(right, size, tile) -> dict:
     """Known wrong results (M, N) of threads with size x size results each, in tiles of tile x tile."""
     whole, m, n = _whole(right, tile)  # (M, N) each
@@ -108,7 +150,7 @@ def turned_mistakes(a) -> dict:
     """Known wrong results (K, M) of a kernel that turns a (M, K)."""
     a64 = a.astype(np.float64)
     copied = a64.reshape(a.shape[::-1])
-    return telling({"a, copied as it lies: rows must become columns": (copied, NAIVE)}, a64.T)
+    return telling({"a, copied as it lies: rows must become columns": (copied, BANKS)}, a64.T)
 
 
 def telling(known, right) -> dict:

@@ -1,0 +1,58 @@
+"""Lesson 14: why a kernel may leave numbers unwritten, or add to numbers that nobody has set."""
+
+import re
+from contextlib import contextmanager
+
+import numpy as np
+
+from llmc.course.checks.explain import WrongAnswer
+from llmc.course.lessons.backward_kernels.places import REGISTERS, STAGES
+
+RETURN = re.compile(r"\breturn\s*;")
+DECLARED = re.compile(r"\bfloat[24]?\s+([^;()*]*);")  # what follows the type, up to the semicolon
+NOT_SET = re.compile(r"(?:^|,)\s*(\w+)\[\w+\]\s*(?=,|$)")  # an array without = {} in it
+
+
+@contextmanager
+def explained(why):
+    """Around a launch: if it leaves something unwritten, the message begins with why(), unless that is ""."""
+    try:
+        yield
+    except WrongAnswer as wrong:
+        words = why() if "ever written" in wrong.message else ""
+        if words:
+            wrong.message = f"{words}\n{wrong.message}"
+        raise
+
+
+def idle_blocks(partial, expected, N) -> str:
+    """Words if just the blocks without a row of x are missing. partial, expected: (blocks, 2, C)."""
+    blocks = len(expected)
+    if N >= blocks or not np.allclose(partial[:N], expected[:N], rtol=1e-4, atol=1e-4):
+        return ""
+    which = f"blocks {N} to {blocks - 1} have" if blocks - N > 1 else f"block {N} has"
+    return (
+        f"{which} no row of x, because there are only {N}, and must write zeros: write the sums after the loop over "
+        f"the rows, not inside it.\n→ Where to look: {STAGES}."
+    )
+
+
+def idle_warps(code, N, blocks) -> str:
+    """Words if some of a block's 8 warps have no row, and the source of the kernel has a return."""
+    if N >= 8 * blocks or not RETURN.search(code):
+        return ""
+    return (
+        f"does a warp without a row return? With N = {N}, some of the 8 warps of a block have none. They must stay, "
+        f"because all threads meet at the barriers and copy a part of `sums`.\n→ Where to look: {REGISTERS}."
+    )
+
+
+def never_set(code):
+    """WrongAnswer if the source of a kernel that is wrong adds to a local array, and sets it nowhere."""
+    for name in (name for declared in DECLARED.findall(code) for name in NOT_SET.findall(declared)):
+        place = rf"\b{name}\[[^\]]*\](?:\.\w)?\s*"
+        if re.search(place + r"\+=", code) and not re.search(place + r"=(?!=)", code):
+            raise WrongAnswer(
+                f"partial is wrong, because nothing sets `{name}` before your kernel adds to it. A local array holds "
+                f"anything at first: `float4 {name}[8] = {{}};` sets it to zeros.\n→ Where to look: {REGISTERS}."
+            )
