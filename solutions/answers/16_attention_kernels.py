@@ -122,6 +122,15 @@ def softmax_of_one_lane(code):
     return replaced(code, "for (int i = lane; i < T; i += 32) p", "for (int i = 0; i < T && lane == 0; i++) p")
 
 
+@wrong("masked_softmax", says="multiply a lane's total by exp(its maximum - top) before warp_sum")
+def softmax_with_totals_of_each_lane(code):
+    loop = "for (int i = lane; i < n; i += 32) {\n        float m = fmaxf(top, scores[i]);\n"
+    loop += "        total = total * expf(top - m) + expf(scores[i] - m), top = m;\n    }\n"
+    loop += "    top = warp_max(top);\n"
+    before = f"for (int i = lane; i < n; i += 32) {MOST}\n    top = warp_max(top);\n    {ADDED}\n"
+    return replaced(code, before, loop)
+
+
 # ----------------------------------------------------------------------------------------------- 2 merge_parts
 
 HIGHEST = "for (int s = 0; s < parts; s++) highest = fmaxf(highest, top[s]);"
@@ -178,7 +187,7 @@ def merged_with_corrected_sums_alone(code):
     return replaced(code, WHOLE, "whole += total[s];")
 
 
-@wrong("merge_parts", says="with / in place of * before `expf(top[s] - highest)`")
+@wrong("merge_parts", says="the exponent is top - highest, never above 0")
 def merged_with_the_sign_turned(code):
     return replaced(code, SUM, SUM.replace("top[s] - highest", "highest - top[s]"))
 
@@ -186,6 +195,25 @@ def merged_with_the_sign_turned(code):
 @wrong("merge_parts", says="a part with larger scores weighs more")
 def merged_as_a_mean(code):
     return replaced(code, SUM, "sum += sums[s * hs + c] / total[s];", "sum / whole", "sum / parts")
+
+
+@wrong("merge_parts", says="do not shrink when a part brings a larger top")
+def merged_by_the_top_so_far(code):
+    return holes(
+        code,
+        """
+    for (int c = lane; c < hs; c += 32) {
+        float m = -3.4e38f, l = 0.0f, o = 0.0f;
+        for (int s = 0; s < parts; s++) {
+            m = fmaxf(m, top[s]);
+            l += total[s] * expf(top[s] - m);
+            o += sums[s * hs + c] * expf(top[s] - m);
+        }
+        out[c] = o / l;
+        if (c == 0) stats[row] = m + logf(l);
+    }
+""",
+    )
 
 
 @wrong("merge_parts", says="the sums without division")
@@ -304,6 +332,17 @@ def flash_whose_total_never_shrinks(code):
     return replaced(code, "total = total * old + p;", "total += p;")
 
 
+@wrong("flash_forward", says="a total and a sum of values that does not shrink when a tile brings a larger score")
+def flash_that_moves_top_too_early(code):
+    early = "top = fmaxf(top, warp_max(score));\n        "
+    return replaced(code, STEP, early + STEP.replace("fmaxf(top, warp_max(score))", "top"))
+
+
+@wrong("flash_forward", says="each lane counts its own key alone")
+def flash_whose_lanes_count_all_keys(code):
+    return replaced(code, "total = total * old + p;", "total = total * old + warp_sum(p);")
+
+
 @wrong("flash_forward", says="subtract the largest score of the warp")
 def flash_with_the_maximum_of_each_lane(code):
     return replaced(code, "fmaxf(top, warp_max(score))", "fmaxf(top, score)")
@@ -406,6 +445,18 @@ def dq_without_stats(code):
     return replaced(code, " * scale - stats[row]", " * scale")
 
 
+@wrong("attention_dq", says="has the scale in the scores twice")
+def dq_scaled_twice(code):
+    return replaced(
+        code, "float query = q[row * HS + lane], d", "float query = q[row * HS + lane] * rsqrtf((float)HS), d"
+    )
+
+
+@wrong("attention_dq", says="a warp's place is that of `row`, not of `t`")
+def dq_of_head_0(code):
+    return replaced(code, "dq[row * HS + lane] = sum;", "dq[t * HS + lane] = sum;")
+
+
 @wrong("attention_dq", says="the stats of head 0 in every head")
 def dq_with_the_stats_of_the_head(code):
     return replaced(code, "stats[row]", "stats[t]")
@@ -431,7 +482,7 @@ def dq_of_the_last_key(code):
     return replaced(code, GROWS, GROWS.replace("+=", "="))
 
 
-@wrong("attention_dq", says="where the lanes' sums are added up")
+@wrong("attention_dq", says="add up over the lanes with warp_sum")
 def dq_with_a_d_for_each_lane(code):
     return replaced(code, "float D = warp_sum(d * out[row * HS + lane]);", "float D = d * out[row * HS + lane];")
 
@@ -513,6 +564,16 @@ def dkdv_with_ds_for_p(code):
     return replaced(code, "dvalue += p * d;", "dvalue += ds * d;")
 
 
+@wrong("attention_dkdv", says="multiply first, then add up over the lanes")
+def dkdv_with_a_sum_of_dout(code):
+    return replaced(code, "warp_sum(d * value)", "warp_sum(d) * value")
+
+
+@wrong("attention_dkdv", says="a warp's place is that of `row`, not of `i`")
+def dkdv_of_head_0(code):
+    return replaced(code, "dv[row * HS + lane] = dvalue;", "dv[i * HS + lane] = dvalue;")
+
+
 @wrong("attention_dkdv", says="dk is √32 times what it should be")
 def dkdv_without_scale(code):
     return replaced(code, "delta[t]) * scale;", "delta[t]);")
@@ -590,6 +651,11 @@ def requests_with_one_barrier_for_two(code):
     return replaced(
         code, "        __syncthreads();\n        for (int i = threadIdx.x", "        for (int i = threadIdx.x"
     )
+
+
+@wrong("fewest_requests", says="find a way without `__shfl`")
+def requests_replaced_by_shuffles(code):
+    return replaced(code, "score *= scale;", "score = __shfl_sync(__activemask(), score, threadIdx.x % 32) * scale;")
 
 
 @wrong("fewest_requests", says="its own among them")

@@ -155,6 +155,20 @@ def classifier_that_starts_at_zero(code):
     return replaced(code, "float top = -3.4e38f", "float top = 0.0f")
 
 
+@wrong("classifier_kernel", says="must not begin at -INFINITY")
+def classifier_that_begins_at_infinity(code):
+    merged = """float of_row = top;
+    for (int gap = 16; gap > 0; gap /= 2) {
+        float other = __shfl_xor_sync(0xffffffff, of_row, gap), more = __shfl_xor_sync(0xffffffff, total, gap);
+        float higher = fmaxf(of_row, other);
+        total = total * expf(of_row - higher) + more * expf(other - higher);
+        of_row = higher;
+    }
+"""
+    both = "float of_row = warp_max(top);\n    total = warp_sum(total * expf(top - of_row));\n"
+    return replaced(code, "float top = -3.4e38f", "float top = -INFINITY", both, merged)
+
+
 @wrong("classifier_kernel", says="writes go to numbers that another thread has written already")
 def classifier_whose_lanes_all_write(code):
     return replaced(code, "if (lane == 0) losses[row]", "losses[row]")
@@ -718,6 +732,27 @@ def plan_that_looks_at_ends_alone(tensors):
                     break
                 at = max(at, (places[j] + other + 15) // 16 * 16)
         places.append(at)
+    return places
+
+
+@wrong("plan_memory", says="times the floor. The goal is at most 1.18")
+def plan_in_the_order_of_the_list(tensors):
+    return _first_fit(tensors, range(len(tensors)))
+
+
+@wrong("plan_memory", says="a place only grows")
+def plan_whose_place_steps_back(tensors):
+    places = [None] * len(tensors)
+    for k in sorted(range(len(tensors)), key=lambda k: -tensors[k][0]):
+        size, first, last = tensors[k]
+        at = 0
+        for j in sorted((j for j, place in enumerate(places) if place is not None), key=lambda j: places[j]):
+            other, begins, ends = tensors[j]
+            if first <= ends and begins <= last:
+                if at + size <= places[j]:
+                    break
+                at = (places[j] + other + 15) // 16 * 16
+        places[k] = at
     return places
 
 

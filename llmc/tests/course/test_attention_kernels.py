@@ -211,7 +211,7 @@ def test_results_drawn(stored):
     memory = results.draw_memory(stored).axes[0]
     assert "the table takes 0.2 GB, stats 0.4 MB" in memory.get_title("left") + memory.get_title()
     decoding = results.draw_decoding(stored).axes[0]
-    assert "up to 50% of a copy, without it at most 1%" in decoding.get_title("left") + decoding.get_title()
+    assert "up to 50% of a copy, v1 at most 1%" in decoding.get_title("left") + decoding.get_title()
     tiles = drawings.draw_tiles(queries=8, tile=32, T=64).axes[0]
     assert "384 rows of keys" in tiles.get_title("left") + tiles.get_title()
     assert len(drawings.draw_layer(1, 2, 3, 4).axes) == 1

@@ -227,6 +227,7 @@ def test_a_profile_is_a_median_and_the_slowest_comes_first():
 def test_idle_time_is_between_the_calls_of_the_gpu():
     assert results.idle_ms([("a", 0, 1, 1, 3), ("b", 1, 2, 3, 4), ("c", 2, 3, 6, 7)]) == 2
     assert results.idle_ms([("a", 0, 1, 1, 9), ("b", 1, 2, 3, 4)]) == 0
+    assert results.busy_ms([("a", 0, 1, 1, 3), ("b", 1, 2, 3, 4), ("c", 2, 3, 6, 7)]) == 4
 
 
 def test_calls_have_the_colour_of_their_part_of_a_step():

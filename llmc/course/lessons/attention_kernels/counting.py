@@ -29,7 +29,7 @@ class Counts(NamedTuple):
     def __str__(self):
         shared = f"; {self.each:.2f} requests to shared memory a pair" * bool(self.requests)
         extra = f", {self.conflicts} extra passes" * bool(self.conflicts)
-        waits = f"; {self.barriers:g} barriers" * bool(self.barriers)
+        waits = f"; {self.barriers:g} barriers a block" * bool(self.barriers)
         return f"{self.sectors:,} sectors, {self.times:,.2f} times the {self.needed:,} needed{shared}{extra}{waits}"
 
 
@@ -44,9 +44,9 @@ def count(reports, B, T, NH, hs) -> Counts:
 
 def table(counted) -> str:
     """{name: Counts} as text, a line each."""
-    lines = [f"{'':<24}{'sectors':>10}{'of needed':>11}{'shared requests a pair':>25}{'barriers':>10}"]
+    lines = [f"{'':<24}{'sectors':>10}{'of needed':>11}{'shared requests a pair':>25}{'barriers (mean)':>17}"]
     for name, c in counted.items():
-        lines.append(f"{name:<24}{c.sectors:>10,}{c.times:>10.2f}×{c.each:>25.2f}{c.barriers:>10g}")
+        lines.append(f"{name:<24}{c.sectors:>10,}{c.times:>10.2f}×{c.each:>25.2f}{c.barriers:>17g}")
     return "\n".join(lines)
 
 

@@ -54,6 +54,10 @@ def queries(q, k, v, dout) -> dict:
             DERIVED,
         ),
         "the result without D: the softmax subtracts the mean of dp": (lambda: b.tables(delta=0.0)[1] @ b.k, DELTA),
+        "the result of a p that has the scale in the scores twice: q · k is multiplied by it once": (
+            lambda: b.with_rows(q=b.q[:, :, None] * b.scale)[1] @ b.k,
+            DERIVED,
+        ),
         "ds times the values: dq is ds times the keys": (lambda: ds @ b.v, DERIVED),
         "ds times the queries: dq is ds times the keys": (lambda: ds.sum(axis=-1, keepdims=True) * b.q, DERIVED),
         "p times the keys: dq is ds times the keys": (lambda: b.tables()[0] @ b.k, DERIVED),
@@ -78,6 +82,13 @@ def _dp_of_lanes(b, p_times_row):
     return p_times_row * (dp - b.delta[..., None, None]) * b.scale
 
 
+def _sum_of_dout(b, p):
+    """dk (heads, T, hs) where each lane's dp is the sum of dout, times its own channel of v."""
+    dp = b.dout.sum(axis=-1)[:, :, None, None] * b.v[:, None]  # (heads, T, T, hs)
+    ds = p[..., None] * (dp - b.delta[..., None, None]) * b.scale  # (heads, T, T, hs)
+    return (ds * b.q[:, :, None]).sum(axis=1)
+
+
 def deltas(q, k, v, dout) -> dict:
     """Of attention_dq: delta (heads, T)."""
     b = Backward(q, k, v, dout)
@@ -89,6 +100,10 @@ def deltas(q, k, v, dout) -> dict:
         ),
         "D with out of head 0 in every head: take out[row * HS + lane]": (
             lambda: (b.dout * out[:1]).sum(axis=-1),
+            DELTA,
+        ),
+        "dout times out of channel 0 alone, which lane 0 has: add up over the lanes with warp_sum": (
+            lambda: b.dout[..., 0] * out[..., 0],
             DELTA,
         ),
         "the sum of out · out: D is the sum of dout · out": (lambda: (out * out).sum(axis=-1), DELTA),
@@ -129,6 +144,10 @@ def keys(q, k, v, dout) -> tuple[dict, dict]:
     of_k |= {
         "the result with a dp for each lane: dp is a sum over the lanes": (
             lambda: _dp_of_lanes(b, p[..., None] * b.q[:, :, None]).sum(axis=1),
+            DERIVED,
+        ),
+        "the result with dp = warp_sum(dout) * value: multiply first, then add up over the lanes": (
+            lambda: _sum_of_dout(b, p),
             DERIVED,
         ),
         "the result with dout of the key's own row: dout belongs to the query": (

@@ -37,7 +37,19 @@ def softmaxes(scores) -> dict:
         f"the probabilities {NO_MASK}": (lambda: _table(scores, np.ones((T, T), bool)), NAIVE),
         f"the probabilities {ON}": (lambda: _table(scores, np.arange(T) <= rows), NAIVE),
         f"the probabilities {LEAKS}": (lambda: probabilities(scores, MASK)[0], LEAK),
+        "the probabilities with totals that are relative to each lane's own maximum: multiply a lane's total by "
+        "exp(its maximum - top) before warp_sum": (lambda: _totals_of_lanes(scores), ONLINE),
     }
+
+
+def _totals_of_lanes(scores):
+    """Probabilities (heads, T, T) divided by the sum of the lanes' totals, each relative to the lane's own maximum."""
+    heads, T, _ = scores.shape
+    masked = np.where(triangle(T), np.asarray(scores, np.float64), -np.inf)  # (heads, T, T)
+    lanes = np.pad(masked, ((0, 0), (0, 0), (0, -T % 32)), constant_values=-np.inf).reshape(heads, T, -1, 32)
+    own = np.maximum(lanes.max(axis=2, keepdims=True), -1e30)  # (heads, T, 1, 32)
+    total = np.exp(lanes - own).sum(axis=(2, 3))[..., None]  # (heads, T, 1)
+    return np.exp(masked - masked.max(axis=-1, keepdims=True)) / total
 
 
 def stats_of(stats, top) -> dict:
@@ -72,10 +84,14 @@ def merges(top, total, sums) -> dict:
     whole = (total * factor).sum(axis=1, keepdims=True)  # (rows, 1)
     turned = np.swapaxes(sums.reshape(rows, hs, parts), 1, 2)  # (rows, parts, hs)
     weighed = (sums * factor[..., None]).sum(axis=1)  # (rows, hs)
+    so_far = np.exp(top - np.maximum.accumulate(top, axis=1))  # (rows, parts)
+    weighed_so_far = (sums * so_far[..., None]).sum(axis=1) / (total * so_far).sum(axis=1, keepdims=True)  # (rows, hs)
     plain = "correct each part by exp(top - highest)"
     with np.errstate(all="ignore"):
         mean = (sums / total[..., None]).mean(axis=1)
         last = sums[:, -1] / total[:, -1:]
+        weighed_back = (sums / factor[..., None]).sum(axis=1)  # (rows, hs)
+        whole_back = (total / factor).sum(axis=1, keepdims=True)  # (rows, 1)
     return {
         f"the sums as they are, divided by the totals as they are: {plain}": (
             lambda: sums.sum(axis=1) / total.sum(axis=1, keepdims=True),
@@ -86,6 +102,16 @@ def merges(top, total, sums) -> dict:
             lambda: weighed / total.sum(axis=1, keepdims=True),
             SPLIT,
         ),
+        "the sums times exp(highest - top): the exponent is top - highest, never above 0": (
+            lambda: weighed_back / whole,
+            SPLIT,
+        ),
+        "the sums and totals times exp(highest - top): the exponent is top - highest, never above 0": (
+            lambda: weighed_back / whole_back,
+            SPLIT,
+        ),
+        "the result with sums and totals that do not shrink when a part brings a larger top: take the highest of all "
+        "parts first, or multiply by exp(old top - new top)": (lambda: weighed_so_far, SPLIT),
         "the mean of what the parts have found: a part with larger scores weighs more": (lambda: mean, SPLIT),
         "what the last part has found: add up, with +=": (lambda: last, SPLIT),
         "the sums without division: divide by the corrected total": (lambda: weighed, SPLIT),
@@ -120,6 +146,10 @@ def forwards(q, k, v) -> dict:
         "the result without the scale: divide the dot products by √hs": (lambda: out(dots), NAIVE),
         "the result with dot products divided by hs: the scale is 1/√hs": (lambda: out(dots / hs), NAIVE),
         "the result with dot products multiplied by √hs: divide": (lambda: out(dots * np.sqrt(hs)), NAIVE),
+        "1/32 of the result: total is added up over the lanes at the end, so each lane counts its own key alone": (
+            lambda: out(right) / 32,
+            FLASH,
+        ),
         "the result of the first 32 keys: the loop goes on, tile after tile": (
             lambda: _table(right, triangle(T) & (np.arange(T) < 32)) @ v,
             FLASH,
@@ -216,6 +246,10 @@ def _not_corrected(scores, v) -> dict:
             ONLINE,
         )
         known[words.format("total", part)] = (lambda keys=keys: _online(scores, v, keys, total_shrinks=False), ONLINE)
+        known[words.format("total and a sum of values", part)] = (
+            lambda keys=keys: _online(scores, v, keys, sum_shrinks=False, total_shrinks=False),
+            ONLINE,
+        )
     return known
 
 

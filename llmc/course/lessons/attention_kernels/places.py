@@ -32,6 +32,16 @@ WHERE = {
     "shared_requests": REUSE,
 }
 
+SOFTMAX = WHERE | {
+    "never-written": f"later keys get a probability of 0, so the last loop writes all T numbers of a row of p; {NAIVE}",
+    "rewrites": f"a row has one number of stats, which one lane writes, `if (lane == 0)`; {NAIVE}",
+}
+OF_QUERIES = WHERE | {
+    "race": f"dq and delta begin at head 0, so a warp's place is that of `row`, not of `t`; {DERIVED}",
+    "rewrites": f"each number of dq and delta is written once, after the loop; {DELTA}",
+}
+OF_KEYS = WHERE | {"race": f"dk and dv begin at head 0, so a warp's place is that of `row`, not of `i`; {OWNERS}"}
+
 NOT_FINITE = (
     "exp overflows above 88.7, and 0 / 0 is no number: subtract the largest score of the keys that the query sees, its "
     f"own among them, and never take exp of anything above 0; {ONLINE}"

@@ -1,5 +1,8 @@
 """Lesson 16: what a right kernel may ask for, counted by the emulator."""
 
+import re
+
+from llmc.course.checks.explain import WrongAnswer
 from llmc.course.kernel_checks.demands import Wasteful
 
 OF_LLMC = "0.78 and 1,040"  # attention_forward_v5, one head with T = 64, hs = 32; a test counts them again
@@ -28,6 +31,13 @@ def keys_read_once(report, blocks, tiles, where):
         why = "All threads of a block load a tile together, once, and every warp takes it from shared memory."
         sentence = f"{blocks} blocks read {reads:,} sectors from global memory, where {needed:,} are enough"
         raise _wasteful(report, sentence, why, where)
+
+
+def without_shuffles(source, where):
+    """WrongAnswer if CUDA source moves numbers from lane to lane: the emulator counts no shuffles."""
+    if "shfl" in re.sub(r"//.*|/\*(?:.|\n)*?\*/", "", source):
+        sentence = "a shuffle serves 32 lanes, as a request to shared memory does, but it is not counted here"
+        raise WrongAnswer(f"{sentence}: find a way without `__shfl`.\n→ Where to look: {where}.")
 
 
 def requests(report) -> int:

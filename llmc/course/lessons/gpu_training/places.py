@@ -37,7 +37,8 @@ ADAMW_PROBLEMS = _KERNEL | dict.fromkeys(("race", "never-written", "rewrites", "
 
 NOT_FINITE = {
     "losses": "the maximum must be that of the row's first V logits, and the loss is log(total) + top - the target's "
-    f"logit: a logarithm of p itself is infinite where p has become 0; {ONLINE}",
+    "logit: a logarithm of p itself is infinite where p has become 0. A lane that sees no logit must not begin at "
+    f"-INFINITY if it takes a difference of two maxima, which is NaN then: begin at -3.4e38; {ONLINE}",
     "the gradient": "exp overflows above 88.7: subtract the maximum of the row's first V logits, and leave the "
     f"padding out; {ONLINE}",
     "gelu_out": f"far from 0, exp(-2u) is infinite, and infinity times 0 or infinity over infinity is NaN; {GELU}",

@@ -46,12 +46,17 @@ def one_timeline(found, **chosen) -> dict:
 
 
 def idle_ms(calls) -> float:
-    """How long the GPU had nothing to do between the first call and the last."""
+    """How long no call was on the GPU, between the first and the last; what it waited inside a call is not in it."""
     idle, busy_until = 0.0, calls[0][3]
     for *_, begin, end in calls:
         idle += max(0.0, begin - busy_until)
         busy_until = max(busy_until, end)
     return idle
+
+
+def busy_ms(calls) -> float:
+    """The sum of all calls' times on the GPU, from the event before a call to the one after it."""
+    return sum(end - begin for *_, begin, end in calls)
 
 
 def functions(profile) -> dict:
