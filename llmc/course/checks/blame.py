@@ -25,7 +25,7 @@ def explain_error(check, cell, error, traceback) -> str:
     """The whole message for an exception that left the block of `check` in the frame `cell`."""
     if isinstance(error, WrongAnswer):
         lines = [f"✗ {check.name}: {error.message}"]
-    elif isinstance(error, NameError) and SET_UP not in cell.f_globals and not is_check_name(error.name):
+    elif isinstance(error, NameError) and SET_UP not in cell.f_globals and not _borrowed(error, cell, traceback):
         return (
             f"✗ {check.name}: run the set-up cell at the top first, then the cell with your answer, then this one.\n"
             f"The kernel has been started or restarted, and `{error.name}` is not defined yet."
@@ -42,6 +42,11 @@ def explain_error(check, cell, error, traceback) -> str:
         if returned not in (None, "None"):  # an in-place function rightly returns None
             lines.append(f"It returned {returned}.")
     return "\n".join(lines)
+
+
+def _borrowed(error, cell, traceback) -> bool:
+    """Does a function of the learner's use a variable of a check cell, which its own cell does not define?"""
+    return is_check_name(error.name) and _innermost_own(traceback, cell)[0].f_code is not cell.f_code
 
 
 def _innermost_own(traceback, cell):
