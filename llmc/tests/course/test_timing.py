@@ -1,5 +1,6 @@
 """`faster` on made-up machines: time passes there only when a function says so, and as much of it as we like."""
 
+import gc
 import mmap
 from types import SimpleNamespace
 
@@ -82,6 +83,20 @@ def test_arrays_of_every_library_count():
     del freed
     assert 190_000_000 < resident_peak(takes) < 250_000_000 and last
     assert peak_bytes(takes) < 110_000_000
+
+
+@pytest.mark.skipif(not CLEAR.exists(), reason="only Linux says how much was held at once")
+def test_what_an_earlier_answer_left_in_a_cycle_hides_nothing():
+    class Frame:  # as a traceback keeps the arrays of an answer that failed
+        def __init__(self):
+            self.me, self.array = self, np.ones(100_000_000, np.uint8)
+
+    def takes():
+        gc.collect()  # as an import sets off: what goes away here must not make room for what comes
+        return np.ones(100_000_000, np.uint8)
+
+    Frame()
+    assert resident_peak(takes) > 90_000_000
 
 
 def test_a_fast_answer_needs_one_round_and_a_slow_one_two(judge):

@@ -1,7 +1,5 @@
 """Lesson 06, exercise 5: what goes wrong when attention works in blocks."""
 
-from pathlib import Path
-
 import numpy as np
 
 from llmc.course.lessons.attention.heads import (
@@ -22,26 +20,6 @@ RESCALE = (
     "keys. When a block brings a larger maximum, multiply both the sum and the mixture so far by e to the power of "
     "(old - new)"
 )
-
-
-def process_peak(function) -> int:
-    """Bytes that this process grew by at most while function() ran, in any library; 0 where the system keeps no count.
-
-    Linux does: /proc/self/status has the present size (VmRSS) and the largest (VmHWM), which clear_refs resets.
-    """
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-        before = _status("VmRSS")
-        function()
-        return max(_status("VmHWM") - before, 0)
-    except (OSError, KeyError):
-        return 0
-
-
-def _status(field) -> int:
-    """Bytes of one line of /proc/self/status."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * int(dict(line.split(":", 1) for line in lines)[field].split()[0])
 
 
 def ramp(qkv, rising):
