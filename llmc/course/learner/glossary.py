@@ -52,6 +52,7 @@ residual | (B, T, C) | 04 | the stream that runs through all blocks; each block 
 qkv | (B, T, 3C) | 06 | queries, keys and values of all heads, in this order
 q, k, v | (B, NH, T, hs) | 06 | what a position looks for, what it offers, what it passes on
 scores, preatt | (B, NH, T, T) | 06 | q · k / √hs, before the softmax; -inf where the key lies in the future
+causal mask | (T, T) | 06 | forbids a position to look at later ones: their scores become -inf before the softmax
 probabilities, att | (B, NH, T, T) | 06 | softmax of the scores: how much each query takes from each key's value
 stats | (B, NH, T) | 11 | ln Σ exp(scores) of each query, from which the probabilities can be recomputed
 logits | (B, T, Vp) | 05 | one number for each possible next token; softmax turns them into probabilities
@@ -141,9 +142,26 @@ shuffle, __shfl_xor_sync |  | 13 | lanes exchange numbers, from register to regi
 race |  | 13 | two threads touch the same place, at least one writes, and nothing decides which comes first
 online |  | 13 | in one pass: each new number corrects the result so far
 moments |  | 13 | count, mean and sum of (x - mean)²: what one must know about parts in order to merge them
+fused |  | 14 | several steps in one kernel, so that what lies between them never goes through memory
+partial sum |  | 14 | the sum of one thread's, warp's or block's share, which another step adds to the others
+scratch memory |  | 14 | memory that a function needs only while it runs, such as partial sums
+bucket |  | 14 | all positions that hold the same token, next to each other after sorting
 tile, slice |  | 15 | the results of one block; the few k of its inputs that lie in shared memory at a time
 cp.async, batch |  | 15 | a copy to shared memory in the background; those that a thread waits for together
 split-K, part |  | 15 | several blocks share a tile, each sums over its part of K, and another kernel adds
+register tile |  | 15 | the results that one thread keeps in registers, so that each number it reads serves several of them
+padding | a few numbers | 15 | unused places at the end of a row: in shared memory they keep columns apart (also V to Vp - 1 of the logits)
+swizzle | k ^ row | 15 | another order within each row of shared memory that avoids bank conflicts without padding
+autotuning |  | 15 | to try every allowed size of tile on this machine and keep the fastest
+TF32 | 10 bits of fraction | 16 | the format that tensor cores multiply float32 numbers in; they add up in float32
+tensor core |  | 16 | the part of a multiprocessor that multiplies small matrices, all threads of a warp together
+flash attention |  | 16 | attention that goes through the keys tile by tile with an online softmax, and never stores the scores
+D | (B, NH, T) | 16 | the sum of dout · out over each head's channels: what a row's softmax needs in its backward pass
+epilogue |  | 17 | what a matmul kernel does to its results before it stores them: add the bias, apply GELU
+arena |  | 17 | one allocation for many tensors; two that are never needed at the same time may share addresses
+floor | ms, bytes | 17 | the least that a step can take: the bytes that must move, at the speed of a copy
+event |  | 17 | a time stamp that the GPU writes when it gets there in its queue
+CUDA graph |  | 17 | a recording of launches that is started by one call
 # Data
 token, id | 0 … V - 1 | 08 | a string of bytes that occurs often, and its number; the model sees only the numbers
 merge |  | 08 | two neighbouring tokens become one; a byte-pair encoding is a list of merges, in order
