@@ -149,13 +149,13 @@ bucket |  | 14 | all positions that hold the same token, next to each other afte
 tile, slice |  | 15 | the results of one block; the few k of its inputs that lie in shared memory at a time
 cp.async, batch |  | 15 | a copy to shared memory in the background; those that a thread waits for together
 split-K, part |  | 15 | several blocks share a tile, each sums over its part of K, and another kernel adds
-register tile |  | 15 | the results that one thread keeps in registers, so that each number it reads serves several of them
-padding | a few numbers | 15 | unused places at the end of a row: in shared memory they keep columns apart (also V to Vp - 1 of the logits)
+register tile |  | 15 | the results that one thread keeps in registers: each number it reads serves several
+padding | a few numbers | 15 | unused places at the end of a row, which spread a column over several banks
 swizzle | k ^ row | 15 | another order within each row of shared memory that avoids bank conflicts without padding
 autotuning |  | 15 | to try every allowed size of tile on this machine and keep the fastest
 TF32 | 10 bits of fraction | 16 | the format that tensor cores multiply float32 numbers in; they add up in float32
 tensor core |  | 16 | the part of a multiprocessor that multiplies small matrices, all threads of a warp together
-flash attention |  | 16 | attention that goes through the keys tile by tile with an online softmax, and never stores the scores
+flash attention |  | 16 | attention by tiles of keys and an online softmax, which never stores the scores
 D | (B, NH, T) | 16 | the sum of dout · out over each head's channels: what a row's softmax needs in its backward pass
 epilogue |  | 17 | what a matmul kernel does to its results before it stores them: add the bias, apply GELU
 arena |  | 17 | one allocation for many tensors; two that are never needed at the same time may share addresses

@@ -483,3 +483,19 @@ def test_a_real_launch_from_source_to_picture():
     found = report.problems[0]
     assert (found.kind, found.line, found.where, found.count) == ("out-of-bounds", 3, "out[40]", 24)
     assert (found.block, found.thread) == ((1, 0, 0), (8, 0, 0))
+
+
+def test_a_launch_counts_barriers_by_blocks_and_shuffles_by_warps():
+    code = r"""
+extern "C" __global__ void sums(float* out, const float* x) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float v = x[i];
+    for (int gap = 16; gap > 0; gap /= 2) v += __shfl_xor_sync(0xffffffffu, v, gap);
+    __syncthreads();
+    if (threadIdx.x < 8) v = __shfl_sync(0xffu, v, 0);  // a part of one warp
+    out[i] = v;
+}"""
+    x, out = np.ones(192, np.float32), np.zeros(192, np.float32)  # (192,) both
+    report = inspect(RawKernel(code, "sums"), (3,), (64,), (out, x))
+    assert report.ok and (out == 32).all()
+    assert (report.barriers, report.shuffles) == (3, 3 * 2 * 5 + 3)

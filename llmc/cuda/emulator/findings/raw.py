@@ -77,6 +77,7 @@ class Raw:
     notes: list[RawProblem] = field(default_factory=list)
     accesses: list[RawAccess] = field(default_factory=list)
     barriers: int = 0
+    shuffles: int = 0
     blocks_run: int = 0
     lost_threads: int = 0  # threads that were ended early because of a problem
     printed: str = ""

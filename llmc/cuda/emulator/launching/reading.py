@@ -19,7 +19,8 @@ UPDATES = CONSTANTS["UPDATES"]
 def read(handle, raw):
     """Fill `raw` with what a launch that has ended left behind."""
     outcome = native.outcome(handle)
-    raw.barriers, raw.blocks_run, raw.lost_threads = outcome.barriers, outcome.blocks_run, outcome.lost_threads
+    raw.barriers, raw.shuffles = outcome.barriers, outcome.shuffles
+    raw.blocks_run, raw.lost_threads = outcome.blocks_run, outcome.lost_threads
     raw.printed = ctypes.string_at(outcome.printed.data, outcome.printed.size).decode(errors="replace")
     if outcome.unprinted:
         raw.printed += f"\n... and {outcome.unprinted:,} characters more: a launch can print 1 MB, so print less.\n"

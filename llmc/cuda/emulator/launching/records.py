@@ -76,7 +76,7 @@ class Outcome(Structure):
     """What a launch leaves behind, readable until it is released."""
 
     _fields_ = [
-        *fields(c_uint64, "barriers blocks_run lost_threads unprinted"),
+        *fields(c_uint64, "barriers shuffles blocks_run lost_threads unprinted"),
         *fields(Span, "problems counts trace printed excused"),
     ]
 

@@ -80,6 +80,11 @@ class Report:
         """How often a block passed a `__syncthreads()`, summed over all blocks."""
         return self.raw.barriers
 
+    @property
+    def shuffles(self) -> int:
+        """How often a warp executed a `__shfl_…_sync`, summed over all warps."""
+        return self.raw.shuffles
+
     def table(self) -> str:
         """A row for each line and array: requests, sectors against the ideal, passes through the banks."""
         return measures.table(self.lines)

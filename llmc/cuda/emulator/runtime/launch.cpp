@@ -43,7 +43,7 @@ extern "C" void llmc_abort(Launch* l, int why) { l->abort = why; }
 extern "C" void llmc_restore() { restore_handlers(); }  // once a launch has ended
 
 extern "C" void llmc_outcome(Launch* l, Outcome* out) {
-    *out = {l->barriers, l->blocks_run, l->lost_threads, l->unprinted,
+    *out = {l->barriers, l->shuffles, l->blocks_run, l->lost_threads, l->unprinted,
             {l->problems.data(), l->problems.size()}, {nullptr, 0}, {nullptr, 0}, {l->printed.data(), l->printed.size()},
             {l->excused.data(), l->excused.size()}};
     if (!l->measured) return;

@@ -45,6 +45,6 @@ struct Span {
 };
 
 struct Outcome {  // what a launch leaves behind, readable until it is released
-    uint64_t barriers, blocks_run, lost_threads, unprinted;
+    uint64_t barriers, shuffles, blocks_run, lost_threads, unprinted;
     Span problems, counts, trace, printed, excused;
 };

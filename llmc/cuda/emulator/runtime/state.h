@@ -163,7 +163,7 @@ struct Launch {
     uint64_t blocks;
     std::atomic<int> abort{NOT_ABORTED};
     std::atomic<uint64_t> blocks_run{0};
-    uint64_t barriers = 0, lost_threads = 0;
+    uint64_t barriers = 0, shuffles = 0, lost_threads = 0;
     // the kernel's library in memory
     char *library, *library_end;
     void* (*shared_anchor)();

@@ -129,6 +129,7 @@ void complete(Worker& w, Warp& warp, int collective) {
     }
     if (w.launch->checked) report_lost_lane(w, warp, c, lanes);
     if (c.last) c.last(c.slots, c.arrived);
+    if (c.kind == LLMC_SHFL && w.launch->checked) w.launch->shuffles++;  // a single worker runs a checked launch
     if (c.kind == LLMC_SYNCWARP && w.launch->checked) {
         share_acquired(lanes, WARP, c.arrived);
         warp.syncwarps++;
