@@ -72,6 +72,67 @@ __global__ void both_in_a_branch(float* out, const float* x, int n) {
         out[t] = s[47 - t];  // @branch-read
     }
 }
+__global__ void one_in_each_branch(float* out, const float* x, int n) {
+    __shared__ float s[64];
+    int t = threadIdx.x;
+    if (t < 32) {  // @either
+        s[t] = x[t];  // @first-branch
+    } else {
+        out[t] = s[63 - t];  // @second-branch
+    }
+}
+__global__ void barrier_in_a_branch(float* out, const float* x, int n) {
+    __shared__ float s[64];
+    int t = threadIdx.x;
+    s[t] = x[t];
+    for (int half = 32; half > 0; half /= 2) {
+        if (t < half) {  // @some
+            s[t] += s[t + half];
+            __syncthreads();
+        }
+    }
+    out[t] = s[0];
+}
+__global__ void left_before_the_barrier(float* out, const float* x, int n) {
+    __shared__ float s[64];
+    int t = threadIdx.x;
+    s[t] = x[t];
+    if (t >= 48) return;  // @leaves
+    if (n > 0) {  // @all-take-it
+        __syncthreads();
+        out[t] = s[47 - t];
+    }
+}
+__global__ void lanes_that_left(float* out, const float* x, int n) {
+    int t = threadIdx.x;
+    float v = x[t];
+    if (t > 40) return;  // @lanes-leave
+    out[t] = __shfl_xor_sync(0xffffffff, v, 16);
+}
+__global__ void loop_that_bounds_the_column(float* out, const float* x, int n) {
+    int row = threadIdx.x / 32, lane = threadIdx.x % 32;
+    for (int c = lane; c < 32; c += 32) out[row * 32 + c] = x[row * 32 + c];
+}
+__global__ void loop_that_counts_down(float* out, const float* x, int n) {
+    int t = threadIdx.x;
+    for (int gap = 16; gap > 0; gap /= 2) out[t + gap] = 1.0f;
+}
+__global__ void moved_pointer(float* out, const float* x, int n) {
+    int row = threadIdx.x / 32;
+    out += row * 32;
+    for (int c = threadIdx.x % 32; c < 32; c += 32) out[c] = 1.0f;
+}
+__global__ void divided_already(float* out, const float* x, int n) {
+    const float4* x4 = reinterpret_cast<const float4*>(x);
+    int row = threadIdx.x / 32, quads = n / 4;
+    if (row >= 64) return;
+    for (int i = threadIdx.x % 32; i < quads; i += 32) ((float4*)out)[i] = x4[row * quads + i];
+}
+__global__ void counts_single_numbers(float* out, const float* x, int n) {
+    const float4* x4 = reinterpret_cast<const float4*>(x);
+    for (int i = threadIdx.x; i < n; i += 64) ((float4*)out)[threadIdx.x / 4] = x4[i];  // @singles
+}
+__global__ void last_block_decides(float* out, const float* x, int n) { out[threadIdx.x] = blockIdx.x; }
 __global__ void both_in_an_uneven_loop(float* out, const float* x, int n) {
     __shared__ float s[256];
     for (int i = threadIdx.x; i < n; i += blockDim.x) {  // @uneven
@@ -265,6 +326,63 @@ def test_a_tree_in_a_warp_wants_syncwarp(report):
 def test_no_barrier_is_advised_inside_a_branch(report):
     text = report("both_in_a_branch").problems[0].text
     assert f"not inside the `if` on line {at('branch')} unless all threads of the block take it" in text
+
+
+def test_no_barrier_is_advised_between_two_branches_of_one_if(report):
+    text = report("one_in_each_branch").problems[0].text
+    assert f"in the two branches of the `if` on line {at('either')}, so no barrier fits" in text
+    assert f"end the `if` after line {at('first-branch')}" in text and f"then line {at('second-branch')} into" in text
+
+
+def test_a_barrier_in_a_branch_is_named_by_its_if(report):
+    texts = {problem.kind: problem.text for problem in report("barrier_in_a_branch").problems}
+    assert f"and the `if` on line {at('some')} keeps some threads away: end the `if`" in texts["barrier-divergence"]
+    assert (
+        "that was the first of 6 times" in texts["barrier-divergence"] and "happened" not in texts["barrier-divergence"]
+    )
+    assert f"but it is inside the `if` on line {at('some')}" in texts["race"]
+
+
+def test_where_two_things_may_keep_threads_from_a_barrier_neither_is_blamed(report):
+    text = report("left_before_the_barrier").problems[0].text
+    which = f"the `if` on line {at('all-take-it')} or the `return` on line {at('leaves')}?"
+    assert f"Which of these keeps some threads away: {which}" in text
+
+
+def test_the_line_on_which_lanes_left_is_named(report):
+    text = report("lanes_that_left").problems[0].text
+    assert f"and the `return` on line {at('lanes-leave')} keeps some lanes away" in text
+
+
+def test_lanes_that_a_block_does_not_have(report):
+    assert "its last warp has only 16 lanes" in report("shuffles_with_half_a_warp", 48).problems[0].text
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("loop_that_bounds_the_column", "`row` is compared with nothing above this line"),
+        ("moved_pointer", "`row` is compared with nothing above this line"),
+        ("loop_that_counts_down", "`t` is compared with nothing above this line"),
+    ],
+)
+def test_a_loop_that_does_not_bound_the_index_is_no_check(report, name, why):
+    text = report(name, 96, arrays=(np.zeros(64, np.float32), np.zeros(64, np.float32))).problems[0].text
+    assert why in text and "check on line" not in text
+
+
+def test_division_is_advised_only_where_single_numbers_are_counted(report):
+    arrays = np.zeros(64, np.float32), np.zeros(64, np.float32)
+    text = report("divided_already", arrays=arrays).problems[0].text
+    assert "x has 16 vectors. Which part of the index is too large?" in text and "Divide" not in text
+    text = report("counts_single_numbers", arrays=arrays).problems[0].text
+    assert f"Divide by 4 whatever counts single elements, the index or the bound on line {at('singles')}." in text
+
+
+def test_two_blocks_that_write_one_element_are_not_sent_to_atomics_first(module):
+    arguments_ = np.zeros(32, np.float32), np.zeros(32, np.float32), np.int32(32)
+    (found,) = inspect(module[True].get_function("last_block_decides"), (2,), (32,), arguments_).problems
+    assert "whichever comes last decides: give each block elements of its own." in found.text
 
 
 def test_no_barrier_is_advised_inside_a_loop_with_rounds_for_each_thread(report):

@@ -6,6 +6,7 @@ from llmc.course.checks.explain import WrongAnswer
 from llmc.course.lessons import layernorm, softmax_crossentropy
 from llmc.course.lessons.fast_on_cpu.fused import residual_layernorm
 from llmc.course.lessons.reductions.places import PICTURE
+from llmc.cuda.emulator.findings.absences import why_not_all
 
 
 def row_sums(x):
@@ -47,6 +48,6 @@ def all_arrive(report):
         if note.kind == "early-return":
             raise WrongAnswer(
                 f"barrier not reached by all, line {note.line}.\n{note.text.split(': ', 2)[-1]}\n"
-                f"Put it where every thread of the block passes: after the `if`, not inside it.\n"
+                f"Here they are needed after it. {why_not_all(report.raw.code, note.line)}\n"
                 f"→ Where to look: {PICTURE}."
             )

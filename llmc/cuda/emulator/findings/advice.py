@@ -5,9 +5,7 @@ Advice that is always the same is in the table itself, kinds.py.
 
 import re
 
-from llmc.cuda.emulator.findings.guards import check_above, counts_in_vectors, one_too_many
-
-ALL_LANES = 0xFFFFFFFF
+from llmc.cuda.emulator.findings.guards import check_above, counts_in_vectors, made_by_division, one_too_many, unchecked
 
 
 def out_of_bounds(found) -> str:
@@ -79,24 +77,31 @@ def _about_the_check(found) -> str:
     """The index is too large: is there no check, does it let one too many through, or is something else wrong?"""
     there = check_above(found)
     if there is None:
+        free = f" `{unchecked(found)[0]}` is compared with nothing above this line." if unchecked(found) else ""
         return (
             "Threads past the end must do nothing: guard the access with a check such as `if (i < n)`, and make sure "
-            "that n is the length of this array."
+            f"that n is the length of this array.{free}"
         )
     at_the_end = found.array is not None and found.problem.offset == found.array.nbytes
     if at_the_end and one_too_many(found, there, found.array.size):
         return f"The check on line {there[0]} lets one too many through: the last index is the length minus 1."
     if found.array is not None and counts_in_vectors(found):
-        many, index, elements = _vector(found)
-        return (
-            f"This pointer counts vectors of {many}: index {index} means {elements}. Divide by {many} whatever counts "
-            f"single elements, the index or the bound of the check on line {there[0]}; if both count vectors already, "
-            "the index itself is wrong: work it out by hand for this thread."
-        )
+        return _index_of_a_vector(found, there[0])
     return (
         f"There is a check on line {there[0]}, so either the index itself is wrong or the bound of the check is: work "
         "the index out by hand for this thread."
     )
+
+
+def _index_of_a_vector(found, check) -> str:
+    """Does it count single elements? If it is made of a division by the vector's length, something else is wrong."""
+    many, index, elements = _vector(found)
+    means = f"This pointer counts vectors of {many}: index {index} means {elements}"
+    if made_by_division(found, many):
+        return (
+            f"{means}, and {found.name} has {found.array.size // many} vectors. Which part of the index is too large?"
+        )
+    return f"{means}. Divide by {many} whatever counts single elements, the index or the bound on line {check}."
 
 
 def _vector(found) -> tuple[int, int, str]:
@@ -131,21 +136,6 @@ def misaligned(found) -> str:
     return (
         f"An access of {size} bytes must start at a multiple of {size}: use indices that are multiples of the vector's "
         "length, and plain loads where a row does not start at one."
-    )
-
-
-def inactive_lane(found) -> str:
-    """By whether the mask is full: if not, it may be the mask that is wrong."""
-    mask = re.search(r"_sync\s*\(\s*(0x[0-9a-fA-F]+|\d+)u?\s*,", found.quoted)
-    if found.problem.detail == "mask without the caller" or mask and int(mask[1], 0) != ALL_LANES:
-        return (
-            "The mask, which is the first argument, must name every lane that makes the call, and every lane that is "
-            "read from: 0xffffffff if the whole warp makes it."
-        )
-    return (
-        "Every lane that the mask names, and every lane that is read from, must execute the same call, so a full mask "
-        "is wrong where only a part of a warp arrives: inside an `if`, in a loop that some lanes leave earlier, after "
-        "a `return`. Let the whole warp make the call, and put the `if` around what follows."
     )
 
 

@@ -43,6 +43,16 @@ def two(first, second):
     return sentence
 
 
+def came_and_stayed_away(first, second):
+    """The same where the sentence before has counted threads: of the first time, so it says so."""
+
+    def sentence(found):
+        times, text = found.problem.count, two(first, second)(found)
+        return f"{text.partition(';')[0]}; that was the first of {times} times." if times > 1 else text
+
+    return sentence
+
+
 def absent_lane(found) -> str:
     """The lane that takes no part and the one that called; where the first is not known, the caller alone."""
     if found.problem.thread2 is None:

@@ -7,34 +7,76 @@ from llmc.cuda.emulator.findings.loops import end_of_statement, loop_around
 
 CHECK = re.compile(r"\b(?:if|for|while)\s*\(.*?(<=|>=|<|>)")
 NAME = re.compile(r"[A-Za-z_]\w*(?:\.[xyz])?")  # also threadIdx.x
-ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)\s*[-+*/]?=\s*([^=;][^;]*);")
+VALUE = r"(?!=)(?:[^;,()]|\((?:[^()]|\([^()]*\))*\))+"  # up to a comma or a semicolon outside of brackets
+ASSIGNED = re.compile(rf"\b([A-Za-z_]\w*)\s*[-+*/]?=\s*({VALUE})[;,]")
 FUNCTION = re.compile(r"__global__|__device__")
 VECTORS = re.compile(r"\b[a-z]+[234]\s*\*\s*(?:__restrict__\s+)?(\w+)\s*[=,;)]")  # float4* p
+POINTER = re.compile(r"\b([A-Za-z_]\w*)\s*\[")
+COUNTS_DOWN = re.compile(r"\s*\w+\s*>")
+OF_THE_THREAD = {f"threadIdx.{axis}" for axis in "xyz"}
+COORDINATES = OF_THE_THREAD | {f"{name}.{axis}" for name in ("blockIdx", "blockDim", "gridDim") for axis in "xyz"}
 CONDITION = re.compile(r"(\w+)\s*(?:\+\s*\w+\s*)?<")  # of a loop: the variable that has to stay below something
 
 
 def check_above(found) -> tuple[int, str] | None:
     """(line, comparison) of the check that guards the index on the line of a Finding, such as (6, "<"); None without.
 
-    The nearest one that compares a name of the index, or else one that the index is computed from.
+    The nearest one that compares a name of the index, or else one that the index is computed from. The header of a loop
+    is none if the index has another name, which nothing compares: then that one may be what goes too far.
     """
-    lines = mask(found.raw.code).splitlines()[: found.line]
-    index = _names_in_index(lines[-1]) if lines else set()
-    checks = list(_checks(lines, mask(found.raw.code).splitlines(), found.line))
+    lines = mask(found.raw.code).splitlines()
+    index, checks = _names_in_index(lines[found.line - 1]) if found.line else set(), _checks_above(found, lines)
     given = {argument.name for argument in found.raw.arguments}  # `n` says nothing: many conditions compare with it
-    for names in (index - given, _computed_from(index, lines) - given):
-        for number, comparison, condition in checks:
-            if names & set(NAME.findall(condition)):
+    free = unchecked(found)
+    for names in (index - given, _computed_from(index, lines[: found.line]) - given):
+        for number, comparison, condition, in_loop in checks:
+            if names & set(NAME.findall(condition)) and not (in_loop and free):
                 return number, comparison
     return None
 
 
+def unchecked(found) -> list[str]:
+    """Names of the index, and of what was added to its pointer, that depend on the thread and that nothing compares."""
+    lines = mask(found.raw.code).splitlines()
+    above, given = lines[: found.line], {argument.name for argument in found.raw.arguments}
+    index = _names_in_index(above[-1]) if above else set()
+    moved = {name for pointer in POINTER.findall(above[-1]) for name in _added_to(pointer, above)} if above else set()
+    compared = {name for *_, condition, _ in _checks_above(found, lines) for name in NAME.findall(condition)}
+    return sorted(
+        name
+        for name in (index | moved) - given
+        if _of_the_thread(name, above) and not (_computed_from({name}, above) - given - COORDINATES) & compared
+    )
+
+
+def _checks_above(found, lines) -> list:
+    return list(_checks(lines[: found.line], lines, found.line))
+
+
+def _added_to(pointer, lines) -> set:
+    """Names in `p += row * C` for the pointer p."""
+    sources = [value for text in lines for target, value in ASSIGNED.findall(text) if target == pointer]
+    return {name for value in sources for name in NAME.findall(value)}
+
+
+def _of_the_thread(name, lines) -> bool:
+    """Is it a variable that is made from the number of the thread in its block, and not cut by a remainder?"""
+    sources = [value for text in lines for target, value in ASSIGNED.findall(text) if target == name]
+    made = _computed_from({name}, lines)
+    return bool(sources) and bool(made & OF_THE_THREAD) and not any("%" in value for value in sources)
+
+
 def _checks(above, lines, line):
-    """(line, comparison, condition) of every check in the same function that this line depends on, nearest first."""
+    """(line, comparison, condition, is it a `for`) of every check in the same function that this line depends on.
+
+    The nearest first; a loop that counts down (gap > 0) bounds nothing from above.
+    """
     for number in range(len(above), 0, -1):
         found = CHECK.search(above[number - 1])
         if found and _reaches(lines, number, found.start(), line):
-            yield number, found[1], _condition(above[number - 1][found.start() :])
+            condition, in_loop = _condition(above[number - 1][found.start() :]), found[0].startswith("for")
+            if not (in_loop and COUNTS_DOWN.match(condition)):
+                yield number, found[1], condition, in_loop
         if FUNCTION.search(above[number - 1]):
             return
 
@@ -91,6 +133,14 @@ def one_too_many(found, check, length) -> bool:
     if comparison != "<=" or not test or not re.search(rf"\[[^\]]*\b{test[1]}\b", lines[found.line - 1]):
         return False
     return _value(found.raw, test[2]) == length
+
+
+def made_by_division(found, many) -> bool:
+    """Is something of the index on the line of a Finding the quotient of a division by `many`, as `quads = C / 4`?"""
+    lines = mask(found.raw.code).splitlines()[: found.line]
+    names = _computed_from(_names_in_index(lines[-1]), lines) if lines else set()
+    sources = [value for text in lines for target, value in ASSIGNED.findall(text) if target in names]
+    return any(re.search(rf"/\s*{many}\b", value) for value in (*sources, *lines[-1:]))
 
 
 def counts_in_vectors(found) -> bool:

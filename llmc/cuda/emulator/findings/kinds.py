@@ -9,8 +9,8 @@ depends on the kernel's text into advice.py.
 from collections.abc import Callable
 from typing import NamedTuple
 
-from llmc.cuda.emulator.findings import advice, doers, places, race_advice, sentences
-from llmc.cuda.emulator.findings.doers import both_accesses, first_of_several, two
+from llmc.cuda.emulator.findings import absences, advice, doers, places, race_advice, sentences
+from llmc.cuda.emulator.findings.doers import both_accesses, came_and_stayed_away, first_of_several, two
 from llmc.cuda.emulator.findings.finding import Finding
 from llmc.cuda.emulator.findings.sentences import said
 
@@ -103,9 +103,8 @@ KINDS = (  # the gravest first
         "barrier-divergence",
         "barrier not reached by all",
         sentences.barrier_divergence,
-        "Every thread of the block must reach the same `__syncthreads()` the same number of times: move it out of the "
-        "`if`, and out of a loop that some threads run more often than others.",
-        two("ended without reaching it", "while {} waited there"),
+        absences.barrier_divergence,
+        came_and_stayed_away("ended without reaching it", "while {} waited there"),
     ),
     Kind(
         "deadlock",
@@ -119,17 +118,8 @@ KINDS = (  # the gravest first
         "inactive-lane",
         "lane that takes no part",
         sentences.inactive_lane,
-        advice.inactive_lane,
+        absences.inactive_lane,
         doers.absent_lane,
-    ),
-    Kind("race", "race in {space} memory", sentences.race, race_advice.race, both_accesses, drawn=True),
-    Kind(
-        "missing-syncwarp",
-        "race within a warp",
-        sentences.race,
-        race_advice.race_within_a_warp,
-        both_accesses,
-        drawn=True,
     ),
     Kind(
         "copy-race",
@@ -139,6 +129,15 @@ KINDS = (  # the gravest first
         "`__pipeline_commit()`), wait (`cp.async.wait_group 0;`, `__pipeline_wait_prior(0)`, `cg::wait(block);`, "
         "`pipe.consumer_wait();`), then let the block meet at `__syncthreads();`, then read.",
         doers.reader_and_copier,
+        drawn=True,
+    ),
+    Kind("race", "race in {space} memory", sentences.race, race_advice.race, both_accesses, drawn=True),
+    Kind(
+        "missing-syncwarp",
+        "race within a warp",
+        sentences.race,
+        race_advice.race_within_a_warp,
+        both_accesses,
         drawn=True,
     ),
     Kind(
@@ -173,7 +172,7 @@ KINDS = (  # the gravest first
         sentences.early_return,
         "A GPU counts threads that have returned as arrived, so this works. It stops working as soon as one of them is "
         "needed after the barrier.",
-        two("returned", "while {} waited"),
+        came_and_stayed_away("returned", "while {} waited"),
         note=True,
     ),
     Kind(

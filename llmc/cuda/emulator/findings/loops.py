@@ -2,7 +2,7 @@
 
 import re
 
-from llmc.cuda.emulator.compiling.text import mask
+from llmc.cuda.emulator.compiling.text import line_at, mask
 
 LOOP = re.compile(r"\b(for|while)\s*\(|\bdo\s*\{")
 IF = re.compile(r"\bif\s*(?:constexpr\s*)?\(|\belse\b")
@@ -18,18 +18,39 @@ def barrier_between(code, first, last, barrier="__syncthreads();") -> bool:
     return any(pattern.search(text) for text in lines for pattern in patterns)
 
 
+def barriers_in_branches(code, first, last) -> list[int]:
+    """Lines of the `if`s, between these two lines, that hold a block's barrier there."""
+    texts = mask(code).splitlines()
+    barriers = (number for number in range(first, last + 1) if BLOCK_BARRIER.search(texts[number - 1]))
+    return [head for head in (head_of(code, IF, number) for number in barriers) if head >= first]
+
+
 def branch_around_both(code, first, second) -> int:
     """Line of the innermost `if` whose body holds both lines, 0 if there is none."""
-    return _head_of(code, IF, first, second)
+    return head_of(code, IF, first, second)
+
+
+def two_branches(code, first, second) -> int:
+    """Line of an `if` that holds the first of two lines, and the second in its `else`; 0 if there is none."""
+    text = mask(code)
+    for head in re.finditer(r"\bif\s*\(", text):
+        end = _end(text, head.start())
+        otherwise = re.compile(r"\s*else\b").match(text, end)
+        if not otherwise:
+            continue
+        last, beginning = line_at(text, end - 1), line_at(text, otherwise.end())
+        if line_at(text, head.start()) <= first <= last and beginning <= second <= _last_line(text, otherwise.end()):
+            return line_at(text, head.start())
+    return 0
 
 
 def uneven_loop(code, first, second) -> int:
     """Line of a loop around both lines whose number of rounds depends on the thread, 0 if there is none."""
-    head = _head_of(code, LOOP, first, second)
+    head = head_of(code, LOOP, first, second)
     return head if head and UNEVEN.search(mask(code).splitlines()[head - 1]) else 0
 
 
-def _head_of(code, pattern, *lines) -> int:
+def head_of(code, pattern, *lines) -> int:
     """Line of the innermost statement that begins with `pattern`, before these lines, and holds all of them."""
     texts = mask(code).splitlines()
     for number in range(min(lines), 0, -1):
@@ -43,18 +64,28 @@ def _head_of(code, pattern, *lines) -> int:
 def loop_around(code, *lines) -> tuple[int, int] | None:
     """(first, last) line of the innermost loop that holds all of `lines`, or None."""
     texts = mask(code).splitlines()
-    first = _head_of(code, LOOP, *lines)
+    first = head_of(code, LOOP, *lines)
     return (first, end_of_statement(texts, first, LOOP.search(texts[first - 1]).start())[0]) if first else None
 
 
 def end_of_statement(texts, first, column) -> tuple[int, str]:
     """(last line, text) of the statement that begins there: up to its closing brace, or its semicolon."""
-    depth, opened, statement = 0, False, ""
-    for number, text in enumerate(texts[first - 1 :], first):
-        for mark in text[column:] if number == first else text:
-            statement += mark
-            depth += (mark in "{(") - (mark in "})")
-            opened |= mark == "{"
-            if depth == 0 and mark == ("}" if opened else ";"):
-                return number, statement
-    return len(texts), statement
+    text = "\n".join([texts[first - 1][column:], *texts[first:]])
+    end = _end(text, 0)
+    return first + text.count("\n", 0, end), text[:end]
+
+
+def _last_line(text, start) -> int:
+    return line_at(text, _end(text, start) - 1)
+
+
+def _end(text, start) -> int:
+    """The position behind the statement that begins there."""
+    depth, opened = 0, False
+    for at in range(start, len(text)):
+        mark = text[at]
+        depth += (mark in "{(") - (mark in "})")
+        opened |= mark == "{"
+        if depth == 0 and mark == ("}" if opened else ";"):
+            return at + 1
+    return len(text)

@@ -6,10 +6,9 @@ without a barrier between them, next to atomics, within a block or between block
 
 import re
 
+from llmc.cuda.emulator.findings.barrier_advice import BLOCK, WARP, reached, where_a_barrier_belongs
 from llmc.cuda.emulator.findings.guards import steps_over
-from llmc.cuda.emulator.findings.loops import barrier_between, branch_around_both, loop_around, uneven_loop
 
-BLOCK, WARP = "__syncthreads();", "__syncwarp();"
 STALE = "Where an old value does no harm, read through a volatile pointer: that says so."
 NOT_ONE_TO_ONE = (
     "Other elements of this array are written by no thread, so the index is wrong: it sends two threads to one place. "
@@ -29,7 +28,7 @@ def race(found) -> str:
     if _collide(found):
         return _one_element(found)
     also = " Within a block it orders global memory too." if problem.space == "global" else ""
-    return _barrier(found, BLOCK) + also
+    return where_a_barrier_belongs(found, BLOCK) + also
 
 
 def race_within_a_warp(found) -> str:
@@ -38,7 +37,7 @@ def race_within_a_warp(found) -> str:
         return _next_to_atomics(found, WARP)
     if _collide(found):
         return _one_element(found)
-    placed = _barrier(found, WARP)
+    placed = where_a_barrier_belongs(found, WARP)
     return f"The threads of a warp need not run in lockstep: {placed[:1].lower()}{placed[1:]}"
 
 
@@ -47,8 +46,13 @@ def _between_blocks(found) -> str:
         return NOT_ONE_TO_ONE
     if found.line == found.line2 and steps_over(found.raw.code, found.line):
         return (
-            "Two threads visit the same number. If each number belongs to one thread, start at the thread's index in "
-            "the grid and step by gridDim.x * blockDim.x; if several threads must add to it, use atomicAdd."
+            "Two threads visit the same number. If each number belongs to one thread, work out where these two begin "
+            "and how far they step; if several threads must add to it, use atomicAdd."
+        )
+    if found.problem.write and found.problem.write2 and not _adds(found):
+        return (
+            f"{OTHER_BLOCKS}, so whichever comes last decides: give each block elements of its own. If each has a part "
+            "of one result, let them add their parts by atomicAdd, or write all parts and add them in another launch."
         )
     return (
         f"{OTHER_BLOCKS}: use atomicAdd, give each block elements of its own, or do the second step in another launch."
@@ -75,9 +79,12 @@ def _leaves_others_empty(found) -> bool:
     """Are there two plain writes of one element, none of which adds to it, while nobody writes some other element?"""
     problem = found.problem
     plain = problem.write and problem.write2 and not (problem.atomic or problem.atomic2)
-    adds = any(ADDS.search(quoted) for quoted in (found.quoted, found.quoted2))
     empty = any(other.kind == "never-written" and other.argument == problem.argument for other in found.raw.problems)
-    return bool(plain and not adds and problem.space == "global" and problem.argument >= 0 and empty)
+    return bool(plain and not _adds(found) and problem.space == "global" and problem.argument >= 0 and empty)
+
+
+def _adds(found) -> bool:
+    return any(ADDS.search(quoted) for quoted in (found.quoted, found.quoted2))
 
 
 def _one_element(found) -> str:
@@ -101,7 +108,8 @@ def _next_to_atomics(found, barrier) -> str:
     if problem.write and problem.write2:
         if between_blocks:
             return f"{OTHER_BLOCKS}: set the start value before the launch, and use atomics for every later change."
-        return f"Atomics protect only against other atomics: use one on both lines, or wait. {_barrier(found, barrier)}"
+        waiting = where_a_barrier_belongs(found, barrier)
+        return f"Atomics protect only against other atomics: use one on both lines, or wait. {waiting}"
     if between_blocks:
         return (
             f"{OTHER_BLOCKS}: use the value that the atomic returns, read the result in a later launch, or let the "
@@ -112,78 +120,6 @@ def _next_to_atomics(found, barrier) -> str:
     if reads and reads <= updates:
         return (
             "Other threads' atomics may come in between: use the value that the atomic returns, which is the old one, "
-            f"or separate reading from updating by `{barrier}`, {_all(barrier)}. {STALE}"
+            f"or separate reading from updating by `{barrier}`, {reached(barrier)}. {STALE}"
         )
-    return f"Other threads' atomics may still be to come. {_barrier(found, barrier)}"
-
-
-# ------------------------------------------------------------------------------------------------ a barrier
-
-
-def _barrier(found, barrier) -> str:
-    """Where a barrier belongs that makes the one access wait for the other."""
-    code, (here, there, calls) = found.raw.code, _positions(found)
-    if not here or not there:
-        return f"Put `{barrier}` between the two accesses, {_all(barrier)}."
-    if here == there:
-        return _same_line(code, here, barrier, calls)
-    first, second = sorted((here, there))
-    if barrier_between(code, first, second, barrier):
-        return _another_round(code, first, second, barrier, calls)
-    if head := uneven_loop(code, first, second):
-        return (
-            f"The threads run the loop on line {head} different numbers of times, so a barrier cannot be inside it: "
-            f"make two loops of it, one for line {first} and one for line {second}, with `{barrier}` between them."
-        )
-    if head := branch_around_both(code, first, second):
-        return (
-            f"Put `{barrier}` between line {first} and line {second}, but not inside the `if` on line {head} unless "
-            "all threads of the block take it: end the `if` before the barrier and begin another one after it."
-        )
-    return f"Put `{barrier}` between line {first} and line {second}, {_all(barrier)}."
-
-
-def _positions(found) -> tuple[int, int, tuple[int, ...]]:
-    """The lines of both parties in the function that holds both, and the lines that called that function."""
-    here, there = found.chains[0][::-1], found.chains2[0][::-1]  # the kernel's own line first
-    for depth, (line, line2) in enumerate(zip(here, there)):
-        if line != line2:
-            return line, line2, here[:depth][::-1]
-    last = min(len(here), len(there)) - 1
-    return (here[last], there[last], here[:last][::-1]) if last >= 0 else (0, 0, ())
-
-
-def _same_line(code, line, barrier, calls) -> str:
-    loop = loop_around(code, line)
-    if loop and not barrier_between(code, *loop, barrier):
-        return (
-            f"Each round must see what the previous one wrote: put `{barrier}` at the end of the loop's body, outside "
-            f"any `if`, so that all threads reach it."
-        )
-    if not loop and calls and loop_around(code, calls[0]):
-        return f"Put `{barrier}` after the call on line {calls[0]}, since the loop around it calls the function again."
-    again = f", and `{barrier}` once more if a loop comes back here" if not calls else ""
-    return f"Some threads write here before others have read: read into a variable, `{barrier}`, then write{again}."
-
-
-def _another_round(code, first, second, barrier, calls) -> str:
-    """There is a barrier between the lines, but not between these accesses."""
-    if loop_around(code, first, second):
-        return (
-            f"There is a barrier between lines {first} and {second}, so line {second} of one round clashes with line "
-            f"{first} of the next: put a second `{barrier}` at the end of the loop's body."
-        )
-    if calls:
-        return (
-            f"There is a barrier between lines {first} and {second}, so line {second} of one call clashes with line "
-            f"{first} of the next: put `{barrier}` at the end of the function, or after the call on line {calls[0]}."
-        )
-    return (
-        f"There is a barrier between lines {first} and {second}, but some threads get from one to the other without "
-        "passing it: move it out of branches, to where all threads of the block pass it."
-    )
-
-
-def _all(barrier) -> str:
-    """How far a barrier reaches, and who must reach it."""
-    return "where all threads of the block reach it" if barrier == BLOCK else f"or `{BLOCK}` if other warps take part"
+    return f"Other threads' atomics may still be to come. {where_a_barrier_belongs(found, barrier)}"

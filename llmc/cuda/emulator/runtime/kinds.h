@@ -18,9 +18,9 @@
     KIND(BARRIER_DIVERGENCE, FIRST)   \
     KIND(DEADLOCK, FIRST)             \
     KIND(INACTIVE_LANE, FIRST)        \
+    KIND(COPY_RACE, FIRST)            \
     KIND(RACE, FIRST)                 \
     KIND(MISSING_SYNCWARP, FIRST)     \
-    KIND(COPY_RACE, FIRST)            \
     KIND(RUNAWAY, FIRST)              \
     KIND(UNINITIALISED, FIRST)        \
     KIND(NEVER_WRITTEN, FIRST)        /* found by ../calling/unwritten.py, after the launch */ \

@@ -1,0 +1,103 @@
+"""Why some threads do not come to where all should meet, as far as a kernel's text shows: advice from a Finding.
+
+They may be in another branch, have other rounds of a loop, or have left on an earlier line.
+"""
+
+import re
+from math import prod
+
+from llmc.cuda.emulator.compiling.text import mask
+from llmc.cuda.emulator.findings.loops import IF, end_of_statement, head_of, loop_around, uneven_loop
+
+WARP, ALL_LANES = 32, 0xFFFFFFFF
+MASK = re.compile(r"_sync\s*\(\s*(0x[0-9a-fA-F]+|\d+)u?\s*,")
+FUNCTION = re.compile(r"__global__|__device__")
+MEETS = re.compile(r"sync|__shfl|__ballot|__all|__any|arrive")  # what threads do together
+LEAVES = re.compile(r"\b(return|break|continue)\b")
+
+
+def what_keeps_threads_away(code, line) -> list[tuple[str, str]]:
+    """(what the text shows, what to do about it) for everything that may keep threads from this line."""
+    found = []
+    if head := _branch(code, line):
+        found.append((f"the `if` on line {head}", "end the `if` before it, and begin another one after it"))
+    if head := uneven_loop(code, line, line):
+        rounds = "let all threads go through the loop equally often, and put an `if` around what only some should do"
+        found.append((f"the loop on line {head}, whose rounds differ from thread to thread", rounds))
+    for number, word in exits(code, line):
+        found.append((f"the `{word}` on line {number}", "let all threads stay, and put an `if` around their work"))
+    return found
+
+
+def barrier_divergence(found) -> str:
+    """Some threads of a block do not come to a barrier."""
+    return why_not_all(found.raw.code, found.line)
+
+
+def why_not_all(code, line) -> str:
+    """The rule for the barrier on this line, and what keeps threads from it."""
+    rule = "Every thread of the block must reach the same barrier the same number of times"
+    return _explained(rule, what_keeps_threads_away(code, line))
+
+
+def inactive_lane(found) -> str:
+    """A lane that takes no part: does the block have no such lane, does the mask not name it, or does it not come?"""
+    mask = MASK.search(found.quoted)
+    if found.problem.detail == "mask without the caller" or mask and int(mask[1], 0) != ALL_LANES:
+        return (
+            "The mask, which is the first argument, must name every lane that makes the call, and every lane that is "
+            "read from: 0xffffffff if the whole warp makes it."
+        )
+    if missing := _of_no_thread(found):
+        return missing
+    rule = "Every lane that the mask names, and every lane that is read from, must execute the same call"
+    return _explained(rule, what_keeps_threads_away(found.raw.code, found.line), "lanes", "a part of a warp")
+
+
+def _of_no_thread(found) -> str:
+    """A sentence if the last warp of the block is not full, and lacks the lane that is read from; else ""."""
+    problem, (x, y, _) = found.problem, found.raw.block
+    threads, (i, j, k) = prod(found.raw.block), problem.thread
+    first = (i + x * (j + y * k)) // WARP * WARP  # thread of this warp
+    if problem.detail != "read from an absent lane" or first + problem.lanes.bit_length() - 1 < threads:
+        return ""
+    return (
+        f"A block has {threads} threads here, so its last warp has only {threads - first} lanes: read from those alone."
+    )
+
+
+def _explained(rule, reasons, who="threads", few="a part of the block") -> str:
+    """The rule, and which of these it is: as a fact if there is only one, else as what to look at."""
+    if not reasons:
+        return f"{rule}: look for a branch, a loop or a `return` that only {few} takes."
+    if len(reasons) == 1:
+        (what, to_do), *_ = reasons
+        return f"{rule}, and {what} keeps some {who} away: {to_do}."
+    listed = ", ".join(what for what, _ in reasons[:-1])
+    return f"{rule}. Which of these keeps some {who} away: {listed} or {reasons[-1][0]}?"
+
+
+def exits(code, line) -> list[tuple[int, str]]:
+    """(line, "return") of what may lead a thread past this line: before it, in the same function or the same loop."""
+    texts, found = mask(code).splitlines(), []
+    for number in range(min(line, len(texts)), 0, -1):
+        word = LEAVES.search(texts[number - 1]) if number < line else None
+        if word and (word[1] == "return" or _in_its_loop(code, number, line)):
+            found.append((number, word[1]))
+        if FUNCTION.search(texts[number - 1]):
+            break
+    return found[::-1]
+
+
+def _in_its_loop(code, number, line) -> bool:
+    loop = loop_around(code, number)
+    return bool(loop) and line <= loop[1]
+
+
+def _branch(code, line) -> int:
+    """Line of the innermost `if` that holds what threads do together on this line, 0 if there is none."""
+    texts, head = mask(code).splitlines(), head_of(code, IF, line)
+    if not head:
+        return 0
+    last, statement = end_of_statement(texts, head, IF.search(texts[head - 1]).start())
+    return head if last > line or MEETS.search(statement) else 0

@@ -1,0 +1,95 @@
+"""Where a barrier belongs that makes one access of a race wait for the other, from a Finding and the kernel's text."""
+
+from llmc.cuda.emulator.findings.loops import (
+    barrier_between,
+    barriers_in_branches,
+    branch_around_both,
+    loop_around,
+    two_branches,
+    uneven_loop,
+)
+
+BLOCK, WARP = "__syncthreads();", "__syncwarp();"
+
+
+def where_a_barrier_belongs(found, barrier) -> str:
+    """A sentence: between which lines, or why none fits there."""
+    code, (here, there, calls) = found.raw.code, _positions(found)
+    if not here or not there:
+        return f"Put `{barrier}` between the two accesses, {reached(barrier)}."
+    if here == there:
+        return _same_line(code, here, barrier, calls)
+    first, second = sorted((here, there))
+    if barrier_between(code, first, second, barrier):
+        return _another_round(code, first, second, barrier, calls)
+    if head := two_branches(code, first, second):
+        return (
+            f"The two lines are in the two branches of the `if` on line {head}, so no barrier fits between them: end "
+            f"the `if` after line {first}, put `{barrier}` behind it, {reached(barrier)}, and then line {second} into "
+            "an `if` of its own."
+        )
+    if head := uneven_loop(code, first, second):
+        return (
+            f"The threads run the loop on line {head} different numbers of times, so a barrier cannot be inside it: "
+            f"make two loops of it, one for line {first} and one for line {second}, with `{barrier}` between them."
+        )
+    if head := branch_around_both(code, first, second):
+        return (
+            f"Put `{barrier}` between line {first} and line {second}, but not inside the `if` on line {head} unless "
+            "all threads of the block take it: end the `if` before the barrier and begin another one after it."
+        )
+    return f"Put `{barrier}` between line {first} and line {second}, {reached(barrier)}."
+
+
+def _positions(found) -> tuple[int, int, tuple[int, ...]]:
+    """The lines of both parties in the function that holds both, and the lines that called that function."""
+    here, there = found.chains[0][::-1], found.chains2[0][::-1]  # the kernel's own line first
+    for depth, (line, line2) in enumerate(zip(here, there)):
+        if line != line2:
+            return line, line2, here[:depth][::-1]
+    last = min(len(here), len(there)) - 1
+    return (here[last], there[last], here[:last][::-1]) if last >= 0 else (0, 0, ())
+
+
+def _same_line(code, line, barrier, calls) -> str:
+    loop = loop_around(code, line)
+    if head := uneven_loop(code, line, line):
+        return (
+            f"The threads run the loop on line {head} different numbers of times, so a barrier cannot be inside it: "
+            f"let one loop read what it needs into variables, and after `{barrier}` another one write."
+        )
+    if loop and not barrier_between(code, *loop, barrier):
+        return (
+            f"Each round must see what the previous one wrote: put `{barrier}` at the end of the loop's body, outside "
+            f"any `if`, so that all threads reach it."
+        )
+    if not loop and calls and loop_around(code, calls[0]):
+        return f"Put `{barrier}` after the call on line {calls[0]}, since the loop around it calls the function again."
+    again = f", and `{barrier}` once more if a loop comes back here" if not calls else ""
+    return f"Some threads write here before others have read: read into a variable, `{barrier}`, then write{again}."
+
+
+def _another_round(code, first, second, barrier, calls) -> str:
+    """There is a barrier between the lines, but not between these accesses."""
+    if loop_around(code, first, second):
+        return (
+            f"There is a barrier between lines {first} and {second}, so line {second} of one round clashes with line "
+            f"{first} of the next: put a second `{barrier}` at the end of the loop's body."
+        )
+    if calls:
+        return (
+            f"There is a barrier between lines {first} and {second}, so line {second} of one call clashes with line "
+            f"{first} of the next: put `{barrier}` at the end of the function, or after the call on line {calls[0]}."
+        )
+    there = f"There is a barrier between lines {first} and {second}, but"
+    if inside := barriers_in_branches(code, first, second):
+        return (
+            f"{there} it is inside the `if` on line {inside[0]}, and some threads do not pass it: move it to where all "
+            "threads of the block pass it."
+        )
+    return f"{there} these two threads do not wait for each other there. Do all threads of the block pass it?"
+
+
+def reached(barrier) -> str:
+    """How far a barrier reaches, and who must reach it."""
+    return "where all threads of the block reach it" if barrier == BLOCK else f"or `{BLOCK}` if other warps take part"
