@@ -19,7 +19,6 @@ TERMS = [
         (r"without the term `slots`, everywhere", f"when {ONE_OF_FOUR}"),
         (r"without the term `slots` in `(\w+)\[", r"with the first of each four numbers in all four places in `\1["),
         (r"(`|= )([^`=]+?) if ([^`]+?) else ([^`]+)`", r"\1\3 ? \2 : \4`"),
-        (rf"\brange\({PART}, {PART}, {PART}\)", r"for (c = \1; c < \2; c += \3)"),
         (rf"\bhalves\({PART}, {PART}\)", r"for (gap = \1; gap > \2; gap /= 2)"),
         (r"(?<=[\w)]) // (?=[\w(])", " / "),
         (r"\bsum4\((\w+)\)", r"\1.x + \1.y + \1.z + \1.w"),
@@ -33,6 +32,7 @@ TERMS = [
     )
 ]
 
+RANGE = re.compile(rf"\brange\({PART}, {PART}, {PART}\)")
 
 REDUCTIONS = {"warp_sum": "sum", "warp_max": "maximum"}  # functions that some kernels have, and others write as a loop
 OURS = r"slots|halves|sum4|outer|row_of|pick|fetch|tile_row|tile_column|thread_row|thread_column"
@@ -45,7 +45,7 @@ VALUES = re.compile(r"has the values that our solution gives .*")
 
 def in_c(message, code="") -> str:
     """ "in `for (gap = 16; gap > 0; gap /= 2)`" for "in `halves(16, 0)`"; code: the learner's, whose names may stay."""
-    message = _translated(message)
+    message = _translated(message, code)
     for name, word in REDUCTIONS.items():
         if name not in code:
             message = re.sub(rf"\b{name}\(", f"the lanes' {word} of (", message)
@@ -58,10 +58,22 @@ def can_be_said(words) -> bool:
     return not ONLY_IN_MODELS.search(_translated(words))
 
 
-def _translated(message):
+def _translated(message, code=""):
+    message = RANGE.sub(lambda match: _loop(*match.groups(), code), message)
     for python, c in TERMS:
         message = python.sub(c, message)
     return message
+
+
+def _loop(start, stop, step, code) -> str:
+    """`for (i = lane; i < C; i += 32)` with the variable of such a loop in the learner's code, or else without one."""
+    pieces = [re.sub(r"//|\s+", lambda match: "/" * (match[0] == "//"), piece) for piece in (start, stop, step)]
+    begins, ends, steps = map(re.escape, pieces)
+    on = rf"\1\+={steps}" if step != "1" else r"(?:\1\+\+|\+\+\1|\1\+=1)"
+    squeezed = re.sub(r"\bint\b|\s+", "", code)
+    found = re.search(rf"for\(([A-Za-z_]\w*)={begins};\1<{ends};{on}\)", squeezed)
+    name = found[1] if found else "…"
+    return f"for ({name} = {start}; {name} < {stop}; {name} += {step})"
 
 
 def _said(line):

@@ -22,6 +22,7 @@ from llmc.course.kernel_checks.reductions_models import MODELS as REDUCTIONS
 from llmc.course.kernel_checks.seen import Seen
 from llmc.course.kernel_checks.slips import slips
 from llmc.course.kernel_checks.threads import memories
+from llmc.course.kernel_checks.words import races_in_shared
 from llmc.course.mutants.search import first_mutant
 from llmc.course.mutants.stoppable import stoppable
 
@@ -78,7 +79,7 @@ class KernelEvidence(Evidence):
         solution = self.solution() if is_explaining() else None
         if solution is None or replay is None or not {problem.kind for problem in report.problems} <= MATCHED:
             return None
-        if any(p.kind == "race" and p.where.startswith("shared") for p in report.problems):  # a model has no barriers
+        if races_in_shared(report):  # a model has no barriers
             return None
         seen = Seen(solution.names, replay.arguments[2:], replay.arrays, report)
         earlier = [each for each in self.replays if each is not replay and each.arrays]  # which were right

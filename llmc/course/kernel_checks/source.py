@@ -6,6 +6,11 @@ from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.exercises.stubs import STUB_IN_C
 
 BLOCK_SIZES = {"64", "96", "128", "256", "512", "1024"}  # not 32: that is a warp, and many kernels need it
+# a factor of the block's number, how far a loop steps, where a tree begins, what a thread's number is compared with
+AS_A_BLOCK = re.compile(
+    r"blockIdx\.\w\s*\*\s*(\d+)\b|\b(\d+)\s*\*\s*blockIdx|\+=\s*(\d+)\s*[);]|threadIdx\.\w\s*[<>=]=?\s*(\d+)\b"
+    r"|=\s*(\d+)\s*(?:/\s*2\s*)?;[^;]*;[^;{]*(?:/=|>>=)"
+)
 
 
 class Unfinished(NotImplementedError):
@@ -56,15 +61,14 @@ def parameters(code, kernel) -> tuple[str, ...]:
 
 
 def literal_block(code, threads):
-    """A number such as "256" that could be a block size other than `threads`, or None. Array sizes do not count.
+    """A number such as "256" that is used as a block size and differs from `threads`, or None.
 
     A kernel that declares its block by `__launch_bounds__` may rely on it.
     """
     if f"__launch_bounds__({threads}" in code:
         return None
-    plain = re.sub(r"\[[^\]]*\]", "", _without_comments(code))
-    found = (number for number in re.findall(r"(?<![\w.])\d+(?![\w.])", plain) if number in BLOCK_SIZES)
-    return next((number for number in found if int(number) != threads), None)
+    found = (number for groups in AS_A_BLOCK.findall(_without_comments(code)) for number in groups)
+    return next((number for number in found if number in BLOCK_SIZES and int(number) != threads), None)
 
 
 def _without_comments(code) -> str:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from llmc.course.kernel_checks import shares
-from llmc.cuda.emulator.findings.places import thread
+from llmc.course.kernel_checks.writers import named
 
 FEW = 4  # elements; the signs of fewer may agree with a pattern by chance
 SIGNS = (("above 0", np.greater), ("0 or above", np.greater_equal), ("0 or below", np.less_equal), ("below 0", np.less))
@@ -53,14 +53,7 @@ def _by_sign(sign, name) -> str:
 def _by_thread(report, readers, name) -> str:
     """What the thread of the first unwritten element does."""
     element, number = (int(n) for n in readers[0])
-    block, lane = divmod(number, int(np.prod(report.raw.block)))
-    where = _triple(lane, report.raw.block), _triple(block, report.raw.grid)
     return (
-        f"The threads are there: {thread(*where)} reads {name}[{element}], but writes nothing. "
+        f"The threads are there: {named(report, number)} reads {name}[{element}], but writes nothing. "
         "Which condition keeps it from writing?"
     )
-
-
-def _triple(number, size) -> tuple:
-    """(x, y, z) of a thread or a block, counted with x first."""
-    return number % size[0], number // size[0] % size[1], number // (size[0] * size[1])

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from llmc.course.kernel_checks.source import literal_block
 from llmc.course.kernel_checks.unwritten import skipped
+from llmc.course.kernel_checks.writers import seen_of_writers
 from llmc.cuda.emulator.compiling.source import global_names
 from llmc.cuda.emulator.findings.kinds import GRAVITY, KINDS
+from llmc.cuda.emulator.findings.race_advice import NOT_ONE_TO_ONE
 
 DRAWN = {kind.name for kind in KINDS if kind.drawn}
 THREADS_FOR_FOURS = (
@@ -20,13 +22,17 @@ TITLE = re.compile(r"(?P<title>[^:]+): kernel \S+?(?:, lines? [^:]+)?: ")  # how
 
 @dataclass(frozen=True)
 class Launch:
-    """What distinguishes launches: source, kernel, grid and block (x, y, z), descriptions of the arguments."""
+    """What distinguishes launches: source, kernel, grid and block (x, y, z), descriptions of the arguments.
+
+    inputs: a number that stands for what the inputs hold.
+    """
 
     code: str
     kernel: str
     grid: tuple
     block: tuple
     arguments: tuple
+    inputs: int = 0
 
 
 def call_text(launch, names) -> str:
@@ -50,6 +56,7 @@ def problem_text(report, where, cause=None, compared=False) -> str:
     first, *others = sorted(report.problems, key=lambda p: GRAVITY[p.kind])  # often the cause of the others
     said, *rest = TITLE.sub("", first.text, count=1).split("\n")
     lines = [head(first) + ".", said[:1].upper() + said[1:], *rest[:-1]]
+    one_to_one = NOT_ONE_TO_ONE in first.text  # a race, but not one that waiting would end
     decided = skipped(report) if first.kind == "never-written" and not cause else ""  # by a condition
     if decided:
         lines.append(decided)
@@ -61,7 +68,7 @@ def problem_text(report, where, cause=None, compared=False) -> str:
     if names:
         lines.append(f"The report also has: {'; '.join(names[:3])}{'; …' * (len(names) > 3)}.")
     lines += [DRAW] * (first.kind in DRAWN)
-    return "\n".join(lines + look({} if decided else where, first.kind))
+    return "\n".join(lines + look({} if decided else where, "never-written" if one_to_one else first.kind))
 
 
 def _advice(report, problem, general, guess) -> str:
@@ -70,6 +77,8 @@ def _advice(report, problem, general, guess) -> str:
         return _threads_for_fours(report) or general
     if problem.kind != "never-written":
         return general
+    if shown := seen_of_writers(report):
+        return shown
     launch = "The launch is given, and large enough."
     if guess and _only_the_end(report):
         launch = "Everything before it is written, so a bound is probably too small."
@@ -101,8 +110,12 @@ def _only_the_end(report) -> bool:
 
 def _one_place_for_two(report) -> bool:
     """Do two threads write one place of shared memory in the same line? A barrier would not mend that."""
-    races = [p for p in report.problems if p.kind == "race" and p.where.startswith("shared")]
-    return any(race.line2 in (0, race.line) for race in races)
+    return any(race.line2 in (0, race.line) for race in races_in_shared(report))
+
+
+def races_in_shared(report) -> list:
+    """The races whose place is in shared memory, also in an array that has a name."""
+    return [p for p in report.problems if p.kind == "race" and p.text.startswith("race in shared")]
 
 
 def head(problem) -> str:
@@ -130,12 +143,15 @@ def comparison(launches) -> str | None:
     if not launches:
         return None
     *before, last = launches
-    right = [a for a in before if (a.code, a.kernel, a.arguments) == (last.code, last.kernel, last.arguments)]
-    same_block = [a for a in right if a.block == last.block]
-    if any(a.grid == last.grid for a in same_block):
+    known = [a for a in before if (a.code, a.kernel, a.arguments) == (last.code, last.kernel, last.arguments)]
+    right = [a for a in known if a.inputs == last.inputs]  # else it may be the numbers that decide
+    same_size = [a for a in known if (a.grid, a.block) == (last.grid, last.block)]
+    if same_size:
+        others = ", with other numbers" * all(a.inputs != last.inputs for a in same_size)
         kept = global_names(last.code)  # which outlives a launch
-        over = f": is something left over in `{kept[0]}`, or does it depend on the numbers?" if kept else ""
-        return f"A launch of the same sizes was right before, with other numbers{over or '.'}"
+        over = f": is something left over in `{kept[0]}`, or does it depend on the numbers?" if kept else "."
+        return f"A launch of the same sizes was right before{others}{over}"
+    same_block = [a for a in right if a.block == last.block]
     if same_block:
         sentence = f"Right with {_listed(a.grid for a in same_block)} blocks, wrong with {_listed([last.grid])}"
         return f"{sentence}: does it assume how many blocks there are? Take gridDim."

@@ -256,8 +256,8 @@ def test_the_gravest_problem_is_told_first():
     assert "The report also has: uninitialised, line 9." in told and told[-1].startswith("→ Where to look: lesson 13")
 
 
-def launch(grid=4, block=256, code=SCALE, n=1000):
-    return Launch(code, "scale", (grid, 1, 1), (block, 1, 1), (str(n),))
+def launch(grid=4, block=256, code=SCALE, n=1000, inputs=0):
+    return Launch(code, "scale", (grid, 1, 1), (block, 1, 1), (str(n),), inputs)
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,10 @@ def launch(grid=4, block=256, code=SCALE, n=1000):
             [launch(block=256), launch(block=128), launch(8, 96)],
             "Right with blocks of 256 and 128 threads, wrong with 96",
         ),
-        ([launch(code="int i = 512;", block=96)], "There is a 512 in the kernel, and this block has 96 threads"),
+        ([launch(inputs=1), launch(block=96, inputs=2)], None),
+        ([launch(inputs=1), launch(inputs=2)], "was right before, with other numbers."),
+        ([launch(code="int i = 512 * blockIdx.x;", block=96)], "There is a 512 in the kernel, and this block has 96"),
+        ([launch(code="int columns = 512;", block=96)], None),
         ([launch(code="float a[512]; // 128", block=96)], None),
         ([launch(code="int i = 96;", block=96)], None),
     ],
@@ -284,6 +287,9 @@ def test_what_tells_the_wrong_launch_from_right_ones(launches, says):
 
 def test_literals():
     assert literal_block("x += 128; // 64", 32) == "128" and literal_block("x += 128;", 128) is None
+    for code in ("blockIdx.x * 256 + t", "for (h = 256 / 2; h > 0; h /= 2)", "for (h = 256; h; h >>= 1)", "i += 256)"):
+        assert literal_block(code, 96) == "256", code
+    assert literal_block("threadIdx.x < 256", 96) == "256" and literal_block("c < 256 && row * 64", 96) is None
     assert literal_block("x1024 = a.256f + 0x64", 32) is None and literal_block('"64" /* 64 */', 32) is None
 
 

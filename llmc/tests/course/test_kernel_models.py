@@ -162,7 +162,7 @@ def test_mistakes_of_kernels_are_among_the_mutants():
     [
         ("without the line `row >= N`, in f", "without the check `if (row >= N)`, in f"),
         ("without the line `total = a // b`", "without the line `total = a / b`"),
-        ("in `range(t, C - 1, blockDim.x)`", "in `for (c = t; c < C - 1; c += blockDim.x)`"),
+        ("in `range(t, C - 1, blockDim.x)`", "in `for (… = t; … < C - 1; … += blockDim.x)`"),
         ("in `halves(16, 0)`", "in `for (gap = 16; gap > 0; gap /= 2)`"),
         ("without the factor `a`, in warp_sum", "without the factor `a`, where the lanes' sums are added up"),
         ("in `total += sum4(u)`", "in `total += u.x + u.y + u.z + u.w`"),
