@@ -59,6 +59,7 @@ from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.exercises.stubs import STUB_IN_C
 from llmc.course.kernel_checks import demands, modelled, runs, words
 from llmc.course.kernel_checks.in_c import in_c
+from llmc.course.kernel_checks.in_the_text import shown_by_the_text
 from llmc.course.kernel_checks.source import Unfinished, kernel_of, one_index, parameters, unfinished
 from llmc.course.learner.refusal import Refusal
 
@@ -97,7 +98,10 @@ class kernel_check(check):
         if isinstance(error, WrongAnswer):
             error.message = in_c(error.message, self._launches[-1].code if self._launches else "")
         if isinstance(error, WrongAnswer) and not isinstance(error, demands.Wasteful):
-            error.message = words.with_comparison(error.message, self._launches)
+            numbers = self._report is not None and not self._report.problems
+            error.message = words.with_comparison(error.message, self._launches, numbers)
+            shown = shown_by_the_text(self.name, self._report) if numbers else []
+            error.message = words.with_sentences(error.message, shown)
         return super().__exit__(kind, error, traceback)
 
     def random(self, *shape, dtype=np.float32):

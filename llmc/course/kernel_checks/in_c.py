@@ -10,6 +10,7 @@ ONE_OF_FOUR = "it moves only the first of each four numbers: a thread must move 
 TERMS = [
     (re.compile(python), c)
     for python, c in (
+        (r"return out, mean and rstd in this order", "out, mean and rstd each have an array of their own"),
         (r"look at reshape and transpose", "look at how the index is made"),
         (r"without the line `([^`=]* (?:<|>=|==|>|<=) [^`=]*)`", r"without the check `if (\1)`"),
         (r"without the line `range\(", r"without the loop `range("),
@@ -59,16 +60,14 @@ def can_be_said(words) -> bool:
 
 
 def _translated(message, code=""):
-    message = RANGE.sub(lambda match: _loop(*match.groups(), code), message)
     for python, c in TERMS:
         message = python.sub(c, message)
-    return message
+    return RANGE.sub(lambda match: _loop(*match.groups(), code), message)
 
 
 def _loop(start, stop, step, code) -> str:
     """`for (i = lane; i < C; i += 32)` with the variable of such a loop in the learner's code, or else without one."""
-    pieces = [re.sub(r"//|\s+", lambda match: "/" * (match[0] == "//"), piece) for piece in (start, stop, step)]
-    begins, ends, steps = map(re.escape, pieces)
+    begins, ends, steps = (re.escape(re.sub(r"\s+", "", piece)) for piece in (start, stop, step))
     on = rf"\1\+={steps}" if step != "1" else r"(?:\1\+\+|\+\+\1|\1\+=1)"
     squeezed = re.sub(r"\bint\b|\s+", "", code)
     found = re.search(rf"for\(([A-Za-z_]\w*)={begins};\1<{ends};{on}\)", squeezed)

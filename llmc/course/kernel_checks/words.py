@@ -131,20 +131,28 @@ def look(where, kind) -> list[str]:
     return [f"→ Where to look: {where[kind]}."] if kind in where else []
 
 
-def with_comparison(message, launches) -> str:
+def with_comparison(message, launches, numbers=False) -> str:
     """The message; after its first line, how the last launch, which failed, differs from those that were right."""
-    sentence = comparison(launches)
+    sentence = comparison(launches, numbers)
+    return with_sentences(message, [sentence] if sentence else [])
+
+
+def with_sentences(message, sentences) -> str:
+    """The message, with these behind its first line."""
     first, *rest = message.split("\n")
-    return "\n".join([first, sentence, *rest]) if sentence else message
+    return "\n".join([first, *sentences, *rest])
 
 
-def comparison(launches) -> str | None:
-    """One sentence about grid and block of the last launch, which failed, or None."""
+def comparison(launches, numbers=False) -> str | None:
+    """One sentence about grid and block of the last launch, which failed, or None.
+
+    numbers: are its numbers wrong? Then only launches with the same inputs tell something about grid and block.
+    """
     if not launches:
         return None
     *before, last = launches
     known = [a for a in before if (a.code, a.kernel, a.arguments) == (last.code, last.kernel, last.arguments)]
-    right = [a for a in known if a.inputs == last.inputs]  # else it may be the numbers that decide
+    right = [a for a in known if a.inputs == last.inputs or not numbers]
     same_size = [a for a in known if (a.grid, a.block) == (last.grid, last.block)]
     if same_size:
         others = ", with other numbers" * all(a.inputs != last.inputs for a in same_size)

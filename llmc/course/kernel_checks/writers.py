@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from llmc.course.kernel_checks import shares
-from llmc.cuda.emulator.findings.places import element, thread, triple
+from llmc.cuda.emulator.findings.places import element, plural, thread, triple
 
 
 def seen_of_writers(report) -> str:
@@ -38,7 +38,7 @@ def _idle_block(report, written, name) -> str:
     if not len(idle) or len(idle) == blocks:
         return ""
     first = triple(_coordinates(int(idle[0]), report.raw.grid))
-    more = f", nor of {len(idle) - 1} other blocks," * (len(idle) > 1)
+    more = f", nor of {plural(len(idle) - 1, 'other block')}," * (len(idle) > 1)
     return f"No thread of block {first}{more} writes any of it: which elements should that block write?"
 
 

@@ -271,7 +271,6 @@ def launch(grid=4, block=256, code=SCALE, n=1000, inputs=0):
             [launch(block=256), launch(block=128), launch(8, 96)],
             "Right with blocks of 256 and 128 threads, wrong with 96",
         ),
-        ([launch(inputs=1), launch(block=96, inputs=2)], None),
         ([launch(inputs=1), launch(inputs=2)], "was right before, with other numbers."),
         ([launch(code="int i = 512 * blockIdx.x;", block=96)], "There is a 512 in the kernel, and this block has 96"),
         ([launch(code="int columns = 512;", block=96)], None),
@@ -283,6 +282,14 @@ def test_what_tells_the_wrong_launch_from_right_ones(launches, says):
     told = with_comparison("wrong\nbecause", launches)
     assert told.startswith("wrong\n") and told.endswith("because")
     assert told == "wrong\nbecause" if says is None else says in told
+
+
+def test_launches_on_other_numbers_tell_something_of_indices_alone():
+    others = [launch(inputs=1), launch(block=96, inputs=2)]
+    assert "Right with blocks of 256 threads, wrong with 96" in with_comparison("wrong", others)
+    assert with_comparison("wrong", others, numbers=True) == "wrong"
+    same = [launch(inputs=1), launch(block=96, inputs=1)]
+    assert "Right with blocks of 256 threads, wrong with 96" in with_comparison("wrong", same, numbers=True)
 
 
 def test_literals():

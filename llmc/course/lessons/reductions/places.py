@@ -49,8 +49,8 @@ NO_MAXIMUM = (
 )
 NO_TOP = (
     "exp overflows above 88.7: never take exp of anything above 0, so subtract a maximum that counts x[c]. Is `top` "
-    "itself updated in every turn (not a second `top` inside the loop), is the factor exp(old maximum - new maximum), "
-    f"and does every lane end with the row's maximum? {ONLINE}"
+    "itself updated in every turn, and `total` too (not a second one inside the loop), is the factor "
+    f"exp(old maximum - new maximum), and does every lane end with the row's maximum? {ONLINE}"
 )
 NO_NUMBER = f"with C below 32 some lanes see no number, and two of those together still have none: 0 / 0; {MERGE}"
 NO_ROOT = (

@@ -16,16 +16,23 @@ MEETS = re.compile(r"sync|__shfl|__ballot|__all|__any|arrive")  # what threads d
 LEAVES = re.compile(r"\b(return|break|continue)\b")
 
 
-def what_keeps_threads_away(code, line) -> list[tuple[str, str]]:
-    """(what the text shows, what to do about it) for everything that may keep threads from this line."""
+TOGETHER = "the lanes of a warp must leave together, or all stay. Does it depend on the lane?"
+STAY = "let all threads stay, and put an `if` around their work."
+
+
+def what_keeps_threads_away(code, line, leave=STAY) -> list[tuple[str, str]]:
+    """(what the text shows, what to do about it) for everything that may keep threads from this line.
+
+    leave: what to do about a `return`.
+    """
     found = []
     if head := _branch(code, line):
-        found.append((f"the `if` on line {head}", "end the `if` before it, and begin another one after it"))
+        found.append((f"the `if` on line {head}", "end the `if` before it, and begin another one after it."))
     if head := uneven_loop(code, line, line):
-        rounds = "let all threads go through the loop equally often, and put an `if` around what only some should do"
+        rounds = "let all threads go through the loop equally often, and put an `if` around what only some should do."
         found.append((f"the loop on line {head}, whose rounds differ from thread to thread", rounds))
     for number, word in exits(code, line):
-        found.append((f"the `{word}` on line {number}", "let all threads stay, and put an `if` around their work"))
+        found.append((f"the `{word}` on line {number}", leave))
     return found
 
 
@@ -51,7 +58,8 @@ def inactive_lane(found) -> str:
     if missing := _of_no_thread(found):
         return missing
     rule = "Every lane that the mask names, and every lane that is read from, must execute the same call"
-    return _explained(rule, what_keeps_threads_away(found.raw.code, found.line), "lanes", "a part of a warp")
+    reasons = what_keeps_threads_away(found.raw.code, found.line, TOGETHER)
+    return _explained(rule, reasons, "lanes", "a part of a warp")
 
 
 def _of_no_thread(found) -> str:
@@ -72,7 +80,7 @@ def _explained(rule, reasons, who="threads", few="a part of the block") -> str:
         return f"{rule}: look for a branch, a loop or a `return` that only {few} takes."
     if len(reasons) == 1:
         (what, to_do), *_ = reasons
-        return f"{rule}, and {what} keeps some {who} away: {to_do}."
+        return f"{rule}, and {what} keeps some {who} away: {to_do}"
     listed = ", ".join(what for what, _ in reasons[:-1])
     return f"{rule}. Which of these keeps some {who} away: {listed} or {reasons[-1][0]}?"
 

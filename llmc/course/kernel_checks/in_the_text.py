@@ -1,0 +1,70 @@
+"""What the text of a kernel with wrong numbers shows by itself: a second variable, one without a value, a minimum."""
+
+import re
+
+from llmc.course.kernel_checks.modelled import MODELS
+from llmc.cuda.emulator.compiling.text import line_at, mask
+
+TYPE = re.compile(r"\b(?:float|double|int|unsigned|size_t|bool|float[24]|Moments|auto)\s+(?=\w+\s*[=;,])")
+DECLARED = re.compile(r"(\w+)\s*(?:=(?:[^;,()]|\((?:[^()]|\([^()]*\))*\))+)?[,;]\s*")  # one of several, with its value
+SMALLER = re.compile(r"\bf?min[f]?\s*\(")
+
+
+def shown_by_the_text(exercise, report) -> list[str]:
+    """Sentences, each of which is true of this kernel and may be why its numbers are wrong."""
+    code = report.raw.code
+    return [*_second_variables(code), *_without_a_value(report), *_minimum(exercise, code)][:2]
+
+
+def _second_variables(code) -> list[str]:
+    """Declarations that hide a variable of the same name, which is used again after them."""
+    text, found = mask(code), []
+    declared = list(_declared(text))
+    for outer in declared:
+        end = _end_of_block(text, outer.start())
+        for inner in declared:
+            after = _end_of_block(text, inner.start())
+            inside = outer.start() < inner.start() and after < end
+            if inside and inner[1] == outer[1] and re.search(rf"\b{inner[1]}\b", text[after:end]):
+                line, first = line_at(text, inner.start()), line_at(text, outer.start())
+                found.append(
+                    f"Line {line} declares a second `{inner[1]}`, which ends with the braces around it; the one of "
+                    f"line {first} stays as it was. Without the type in front, the line changes the first one."
+                )
+    return found
+
+
+def _declared(text):
+    """A match, with the name as group 1, for each variable of every line `float a = 0, b;`; not in `for (int c = …`."""
+    for head in TYPE.finditer(text):
+        at = head.end()
+        while not text[: head.start()].rstrip().endswith("(") and (match := DECLARED.match(text, at)):
+            yield match
+            at = match.end() if "," in match[0][-2:] else len(text)
+
+
+def _end_of_block(text, position) -> int:
+    """Where the braces around a position close."""
+    depth = 0
+    for match in re.compile(r"[{}]").finditer(text, position):
+        depth += 1 if match[0] == "{" else -1
+        if depth < 0:
+            return match.start()
+    return len(text)
+
+
+def _without_a_value(report) -> list[str]:
+    """The compiler's own notes."""
+    notes = [note for note in report.notes if note.kind == "uninitialised-local"]
+    sentences = [note.text.split("\n")[0].split(": ", 2)[-1] for note in notes]
+    return [sentence[:1].upper() + sentence[1:] for sentence in sentences]
+
+
+def _minimum(exercise, code) -> list[str]:
+    """A minimum where our solution has only maxima."""
+    found, model = SMALLER.search(mask(code)), MODELS.get(exercise, "")
+    if not found or "fmaxf" not in model or "fminf" in model:
+        return []
+    return [
+        f"Line {line_at(code, found.start())} takes the smaller of two numbers; our solution takes only larger ones."
+    ]
