@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from llmc.course.checks.explain import WrongAnswer
-from llmc.course.kernel_checks import shares
+from llmc.course.kernel_checks import shares, traffic
 from llmc.course.kernel_checks.words import DRAW, look
 
 DRAWN = {"efficiency", "sectors", "bank_conflicts", "rewrites", "busiest"}
@@ -51,15 +51,6 @@ def _requests(report, space) -> int:
     return sum(use.requests for use in report.lines if use.space == space)
 
 
-def _pieces(report) -> str:
-    """A sentence about the first line that takes a float4 apart before it has been read or stored; else ""."""
-    for use in report.lines:
-        if "float4" in report.raw.code and use.space == "global" and use.size == 4 and use.share <= 0.5:
-            what = f"Line {use.line} {use.access} 4 bytes at a time"
-            return f"{what}: read a whole float4 first, `float4 v = p[i];`, and store a whole one, `p[i] = v;`."
-    return ""
-
-
 class Wasteful(WrongAnswer):
     """The kernel is right, but it does more work than the task allows."""
 
@@ -72,6 +63,6 @@ def demand_text(report, what, limit, where) -> str | None:
         return None
     goal = f"at {'least' if demand.least else 'most'} {demand.sentence.split('}')[0]}}}".format(limit)
     lines = [f"right, but {demand.sentence.format(value)}; the goal is {goal}."]
-    advice = demand.advice or (_pieces(report) if what in ("requests", "sectors") else "")
+    advice = demand.advice or traffic.advice(report, what, limit)
     lines += [advice] * bool(advice) + [report.table()]
     return "\n".join(lines + [DRAW] * (what in DRAWN) + look(where, what))

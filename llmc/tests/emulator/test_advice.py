@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from llmc.cuda import KernelError, RawModule, device, empty, inspect
+from llmc.cuda.emulator.findings import values
 
 CODE = r"""
 __device__ float warp_sum(float v) {
@@ -131,6 +132,14 @@ __global__ void divided_already(float* out, const float* x, int n) {
 __global__ void counts_single_numbers(float* out, const float* x, int n) {
     const float4* x4 = reinterpret_cast<const float4*>(x);
     for (int i = threadIdx.x; i < n; i += 64) ((float4*)out)[0] = x4[i];  // @singles
+}
+__global__ void wrong_stride(float* out, const float* x, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    const int row = i / 4u, column = i % 4, twice = 2 * row;
+    int changed = 3;
+    changed += row;
+    for (int k = 0; k < 1; k++) out[(size_t)twice * 4 + column + k + 0 * changed] = x[i];
 }
 __global__ void last_block_decides(float* out, const float* x, int n) { out[threadIdx.x] = blockIdx.x; }
 __global__ void both_in_an_uneven_loop(float* out, const float* x, int n) {
@@ -377,6 +386,27 @@ def test_division_is_advised_only_where_single_numbers_are_counted(report):
     assert "x has 16 vectors. Which part of the index is too large?" in text and "Divide" not in text
     text = report("counts_single_numbers", arrays=arrays).problems[0].text
     assert f"Divide by 4 whatever counts single elements, the index or the bound on line {at('singles')}." in text
+
+
+def test_what_the_index_is_made_of_is_worked_out_for_the_thread(report):
+    text = report("wrong_stride", arrays=(np.zeros(64, np.float32), np.zeros(64, np.float32))).problems[0].text
+    assert text.endswith("This thread has i = 32, row = 8, column = 0 and twice = 16."), (
+        "changed and k have many values"
+    )
+
+
+def test_values_are_worked_out_only_where_they_are_sure():
+    def value(text, known=None):
+        return values._value(text, known or {})
+
+    assert value("(3 + 4u) / 2 % 3 << 2") == 0 and value("(size_t)row * 8", {"row": 2}) == 16
+    assert value("threadIdx.x >> 5", {"threadIdx_x": 70}) == 2
+    for text in ("row", "1 - 2", "1 / 0", "f(1)", "a ? 1 : 2", "2.5", "x[1]", "5 //"):
+        assert value(text) is None, text
+    declared = values._declared(
+        "int a = 1, b = f(2, 3); for (int k = 0; k < 9; k++) b += a; int c = k; c++; int d = 4;"
+    )
+    assert declared == {"a": "1", "d": "4"}
 
 
 def test_two_blocks_that_write_one_element_are_not_sent_to_atomics_first(module):

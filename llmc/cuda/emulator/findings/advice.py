@@ -6,6 +6,7 @@ Advice that is always the same is in the table itself, kinds.py.
 import re
 
 from llmc.cuda.emulator.findings.guards import check_above, counts_in_vectors, made_by_division, one_too_many, unchecked
+from llmc.cuda.emulator.findings.values import worked_out
 
 
 def out_of_bounds(found) -> str:
@@ -77,7 +78,11 @@ def _about_the_check(found) -> str:
     """The index is too large: is there no check, does it let one too many through, or is something else wrong?"""
     there = check_above(found)
     if there is None:
-        free = f" `{unchecked(found)[0]}` is compared with nothing above this line." if unchecked(found) else ""
+        free = (
+            f" `{unchecked(found)[0]}` is compared with nothing above this line.{_values(found)}"
+            if unchecked(found)
+            else ""
+        )
         return (
             "Threads past the end must do nothing: guard the access with a check such as `if (i < n)`, and make sure "
             f"that n is the length of this array.{free}"
@@ -89,8 +94,14 @@ def _about_the_check(found) -> str:
         return _index_of_a_vector(found, there[0])
     return (
         f"There is a check on line {there[0]}, so either the index itself is wrong or the bound of the check is: work "
-        "the index out by hand for this thread."
+        f"the index out by hand for this thread.{_values(found)}"
     )
+
+
+def _values(found) -> str:
+    """A sentence with what the index is made of, where that is known."""
+    values = worked_out(found)
+    return f" This thread has {values}." if values else ""
 
 
 def _index_of_a_vector(found, check) -> str:
@@ -98,9 +109,8 @@ def _index_of_a_vector(found, check) -> str:
     many, index, elements = _vector(found)
     means = f"This pointer counts vectors of {many}: index {index} means {elements}"
     if made_by_division(found, many):
-        return (
-            f"{means}, and {found.name} has {found.array.size // many} vectors. Which part of the index is too large?"
-        )
+        vectors = f"{found.name} has {found.array.size // many} vectors"
+        return f"{means}, and {vectors}. Which part of the index is too large?{_values(found)}"
     return f"{means}. Divide by {many} whatever counts single elements, the index or the bound on line {check}."
 
 

@@ -8,6 +8,7 @@ import re
 
 from llmc.cuda.emulator.findings.barrier_advice import BLOCK, WARP, reached, where_a_barrier_belongs
 from llmc.cuda.emulator.findings.guards import steps_over
+from llmc.cuda.emulator.findings.values import worked_out
 
 STALE = "Where an old value does no harm, read through a volatile pointer: that says so."
 NOT_ONE_TO_ONE = (
@@ -43,7 +44,7 @@ def race_within_a_warp(found) -> str:
 
 def _between_blocks(found) -> str:
     if _leaves_others_empty(found):
-        return NOT_ONE_TO_ONE
+        return f"{NOT_ONE_TO_ONE}{_of_both(found)}"
     if found.line == found.line2 and steps_over(found.raw.code, found.line):
         return (
             "Two threads visit the same number. If each number belongs to one thread, work out where these two begin "
@@ -87,9 +88,15 @@ def _adds(found) -> bool:
     return any(ADDS.search(quoted) for quoted in (found.quoted, found.quoted2))
 
 
+def _of_both(found) -> str:
+    """What the index is made of in both threads, where that is known."""
+    first, second = worked_out(found), worked_out(found, second=True)
+    return f" The first has {first}; the other has {second}." if first and second else ""
+
+
 def _one_element(found) -> str:
     if _leaves_others_empty(found):
-        return NOT_ONE_TO_ONE
+        return f"{NOT_ONE_TO_ONE}{_of_both(found)}"
     if found.line and steps_over(found.raw.code, found.line):
         return _between_blocks(found)
     return (

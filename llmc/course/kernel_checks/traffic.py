@@ -1,0 +1,72 @@
+"""Why a kernel moves more through global memory than it should: numbers that lie apart, in pieces, or twice."""
+
+from llmc.cuda.emulator.findings.places import element
+
+GOOD = 0.9  # share of what is moved that is used
+
+
+def advice(report, what, limit) -> str:
+    """What the lines of a report show about an efficiency, sectors or requests beyond the limit; else ""."""
+    if what == "efficiency":
+        return _apart(report)
+    if what == "requests":
+        return _pieces(report)
+    if what == "sectors":
+        ideal = sum(use.ideal for use in report.lines if use.space == "global")
+        return _pieces(report) or (_again(report) if ideal > limit else _apart(report))
+    return ""
+
+
+def _pieces(report) -> str:
+    """A sentence about the first line that takes a float4 apart before it has been read or stored; else ""."""
+    for use in report.lines:
+        if "float4" in report.raw.code and use.space == "global" and use.size == 4 and use.share <= 0.5:
+            what = f"Line {use.line} {use.access} 4 bytes at a time"
+            return f"{what}: read a whole float4 first, `float4 v = p[i];`, and store a whole one, `p[i] = v;`."
+    return ""
+
+
+def _apart(report) -> str:
+    """A sentence about the line that wastes most, with what two neighbours ask for where that was recorded."""
+    uses = [use for use in report.lines if use.space == "global" and use.sectors * GOOD > use.ideal]
+    if not uses:
+        return ""
+    worst = max(uses, key=lambda use: use.sectors - use.ideal)
+    verb = "writes" if worst.write else "reads"
+    first, second = _neighbours(report, worst)
+    shown = f"thread 0 {verb} {first} and thread 1 {second}" if first else f"neighbours do not {verb[:-1]} neighbours"
+    return (
+        f"In line {worst.line}, {shown}. Neighbouring threads should take neighbouring numbers, which share a sector."
+    )
+
+
+def _neighbours(report, use) -> tuple[str, str]:
+    """What the first two threads of the launch touch first in that array; "" if that is not known, or side by side."""
+    trace, arguments = report.raw.trace, report.raw.arguments
+    argument = next((k for k, each in enumerate(arguments) if each.name == use.name and each.array is not None), None)
+    if trace is None or argument is None:
+        return "", ""
+    mine = trace[(trace["argument"] == argument) & (trace["write"].astype(bool) == use.write) & (trace["block"] == 0)]
+    firsts = [mine[mine["thread"] == thread] for thread in (0, 1)]
+    if not all(len(each) for each in firsts):
+        return "", ""
+    offsets, size = [int(each["offset"][0]) for each in firsts], int(firsts[0]["size"][0])
+    if abs(offsets[1] - offsets[0]) <= size:
+        return "", ""
+    array = arguments[argument].array
+    return tuple(element(use.name, array, offset, size) for offset in offsets)
+
+
+def _again(report) -> str:
+    """A sentence about an array that passes through global memory in more than one line; else ""."""
+    lines = {}
+    for use in report.lines:
+        if use.space == "global":
+            lines.setdefault(use.name, {}).setdefault(use.line, use.sectors)
+    name = max(lines, key=lambda name: sum(lines[name].values()) - max(lines[name].values()), default=None)
+    if name is None or len(lines[name]) < 2:
+        return ""
+    *some, last = sorted(lines[name])
+    where = f"{', '.join(map(str, some))} and {last}"
+    kept = "keep what is needed again in registers or in shared memory"
+    return f"{name} passes through global memory in lines {where}: {kept}."
