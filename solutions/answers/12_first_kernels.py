@@ -223,7 +223,7 @@ def leaky_that_reads_everything(code):
     return replaced(code, "x[i] > 0.0f ? x[i] : slope * x[i]", "mine > 0.0f ? mine : slope * mine")
 
 
-@wrong("leaky_relu", says="The launch is given, and large enough. Work out by hand which thread should write out[8]")
+@wrong("leaky_relu", says="No thread of block (1, 0, 0), nor of 1 other block, writes any of it")
 def leaky_in_the_first_block_alone(code):
     return replaced(code, GUARD, "if (i < n && i < blockDim.x) {")
 
@@ -292,6 +292,16 @@ def swap_row_pointer(code):
     return replaced(
         code, "out[(b * C + c) * T + t] = x[i];", "float* row = out + (b * C + c) * T; *(row + t) = *(x + i);"
     )
+
+
+@wrong("swap_axes", says="This thread has i = 15, c = 3, t = 0 and b = 1.")
+def axes_with_a_wrong_stride(code):
+    return replaced(code, "(b * C + c) * T + t", "b * T * C + c * C + t")
+
+
+@wrong("swap_axes", says="The first has i = 8, t = 0, c = 2 and b = 0; the other has i = 7, t = 3, c = 1 and b = 0.")
+def axes_with_t_and_c_exchanged(code):
+    return replaced(code, "int c = i % C;", "int t = i % C;", "int t = i / C % T;", "int c = i / C % T;")
 
 
 @wrong("swap_axes", says="Our solution does exactly the same without the condition `i < B * T * C`.")
@@ -594,6 +604,15 @@ def axpy_four_at_a_time(code):
     if (thread == 0)
         for (int i = n / 4 * 4; i < n; i++) y[i] += a * x[i];
 """,
+    )
+
+
+@wrong("axpy", says="y equals the reference without the last 4 numbers, n % threads: n / threads rounds down")
+def axpy_in_pieces_that_round_down(code):
+    return replaced(
+        code,
+        "for (int i = thread; i < n; i += threads) {",
+        "int chunk = n / threads;\n    for (int i = thread * chunk; i < (thread + 1) * chunk; i++) {",
     )
 
 

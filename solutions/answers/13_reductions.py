@@ -131,12 +131,12 @@ OF_A_WARP = """
 """
 
 
-@wrong("tree_sum", says="Everything before it is written, so a bound is probably too small.")
+@wrong("tree_sum", says="No thread of block (5, 0, 0) writes any of it")
 def tree_without_the_last_row(code):
     return replaced(code, "    if (t == 0) {", "    if (t == 0 && blockIdx.x < N - 1) {")
 
 
-@wrong("tree_sum", says="without the first turn of `for (c = t; c < C; c += blockDim.x)`")
+@wrong("tree_sum", says="without the first turn of `for (… = t; … < C; … += blockDim.x)`")
 def tree_without_its_first_numbers(code):
     return replaced(code, "int c = t; c", "int c = t + blockDim.x; c")
 
@@ -225,6 +225,26 @@ def tree_from_the_whole_block(code):
 @wrong("tree_sum", says="race in shared memory")
 def tree_with_one_thread_too_many(code):
     return replaced(code, "if (t < half) {", "if (t <= half && t + half < blockDim.x) {")
+
+
+@wrong("tree_sum", says="the launch, which is given, has enough, so the index is too large. This thread has t = 224.")
+def tree_that_begins_with_the_whole_block(code):
+    return replaced(code, "half = blockDim.x / 2", "half = blockDim.x")
+
+
+@wrong(
+    "tree_sum", says="thread 0 reads x[0] (row 0, column 0) and thread 1 x[4] (row 0, column 4). Neighbouring threads"
+)
+def tree_of_pieces_side_by_side(code):
+    pieces = (
+        "int per = (C + blockDim.x - 1) / blockDim.x;\n    for (int c = t * per; c < (t + 1) * per && c < C; c++) {"
+    )
+    return replaced(code, "for (int c = t; c < C; c += blockDim.x) {", pieces)
+
+
+@wrong("tree_sum", says="Do threads leave by the `return` on line 9 before they have written theirs?")
+def tree_that_threads_without_a_number_leave(code):
+    return replaced(code, "    float sum = 0.0f;\n", "    if (t >= C) return;\n    float sum = 0.0f;\n")
 
 
 @wrong("tree_sum", says="does it assume how many threads a block has")
@@ -515,9 +535,25 @@ def warp_with_one_row_too_many(code):
     return replaced(code, "row >= N", "row > N")
 
 
-@wrong("warp_softmax", says="The launch is given, and large enough. Work out by hand")
+@wrong("warp_softmax", says="No thread of block (1, 0, 0) writes any of it: which elements should that block write?")
 def warp_of_eight_rows_whatever_the_block(code):
     return replaced(code, ROW, "int row = blockIdx.x * 8 + threadIdx.x / 32;")
+
+
+@wrong("warp_softmax", says="leave together, or all stay. Does it depend on the lane?")
+def warp_with_row_and_lane_exchanged(code):
+    row = "int row = blockIdx.x * blockDim.x / 32 + threadIdx.x % 32;"
+    return replaced(code, ROW, row, "int lane = threadIdx.x % 32;", "int lane = threadIdx.x / 32;")
+
+
+@wrong("warp_softmax", says="The first has row = 1; the other has row = 0.")
+def warp_with_rows_of_32(code):
+    return replaced(code, "    out += (size_t)row * C;\n", "", "out[c] =", "out[row * 32 + c] =")
+
+
+@wrong("warp_softmax", says="Line 14 takes the smaller of two numbers; our solution takes only larger ones.")
+def warp_that_shuffles_the_minimum(code):
+    return replaced(code, TOP, TOP.replace("fmaxf", "fminf"))
 
 
 @wrong("warp_softmax", says="with `top` rather than `total` in `__shfl_xor_sync(0xffffffff, total, gap)`")
@@ -572,6 +608,11 @@ def online_pair_by_pair(code):
     }
 """
     return holes(code, loop, merged)
+
+
+@wrong("online_softmax", says="declares a second `total`, which ends with the braces around it; the one of line")
+def online_with_a_second_total(code):
+    return replaced(code, "        " + RESCALED, "        float " + RESCALED)
 
 
 @wrong("online_softmax", says="rescaled after the new number was added: rescale, then add")
@@ -772,6 +813,33 @@ SUMS = "u = make_float4(u.x + v.x, u.y + v.y, u.z + v.z, u.w + v.w);"
 FUSED_RESULT = "float4 u = mine[i], s"
 
 
+@wrong(
+    "fused_layernorm",
+    says="w has 33 vectors. Which part of the index is too large? This thread has row = 1 and quads = 33.",
+)
+def fused_with_a_w_for_each_row(code):
+    return replaced(code, "((const float4*)w)[i]", "((const float4*)w)[row * quads + i]")
+
+
+@wrong(
+    "fused_layernorm",
+    says="Others have two writers: thread (128, 0, 0) of block (0, 0, 0) and thread (0, 0, 0) of block",
+)
+def fused_with_blocks_of_four_rows(code):
+    row = "int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32,"
+    return replaced(code, row, "int row = blockIdx.x * 4 + threadIdx.x / 32,")
+
+
+@wrong("fused_layernorm", says="residual passes through global memory in lines")
+def fused_that_reads_residual_again(code):
+    return replaced(code, "float4 u = mine[i], s", "float4 u = sum4[i], s")
+
+
+@wrong("fused_layernorm", says="mean equals rstd: out, mean and rstd each have an array of their own")
+def fused_with_mean_and_rstd_exchanged(code):
+    return replaced(code, "mean[row] = m", "mean[row] = r", "rstd[row] = r", "rstd[row] = m")
+
+
 @right("fused_layernorm")
 def fused_in_registers(code):
     return holes(
@@ -951,7 +1019,7 @@ def softmax_with_a_short_mask(code):
     return replaced(code, TOTAL, TOTAL.replace("0xffffffff", "0xffff"))
 
 
-@wrong("fused_layernorm", says="Work out by hand which thread should write residual")
+@wrong("fused_layernorm", says="No thread of block (1, 0, 0) writes any of it")
 def fused_with_blocks_of_32_rows(code):
     return replaced(code, "(blockIdx.x * blockDim.x + threadIdx.x) / 32", "blockIdx.x * 32 + threadIdx.x / 32")
 

@@ -8,6 +8,7 @@ from llmc.course.kernel_checks.source import literal_block
 from llmc.course.kernel_checks.unwritten import skipped
 from llmc.course.kernel_checks.writers import seen_of_writers
 from llmc.cuda.emulator.compiling.source import global_names
+from llmc.cuda.emulator.findings.advice import BELOW, DYNAMIC
 from llmc.cuda.emulator.findings.kinds import GRAVITY, KINDS
 from llmc.cuda.emulator.findings.race_advice import NOT_ONE_TO_ONE
 
@@ -76,7 +77,9 @@ def _advice(report, problem, general, guess) -> str:
     if problem.kind == "misaligned":
         return _threads_for_fours(report) or general
     if problem.kind != "never-written":
-        return general
+        return general.replace(
+            f"{DYNAMIC}, {BELOW}", "the launch, which is given, has enough, so the index is too large"
+        )
     if shown := seen_of_writers(report):
         return shown
     launch = "The launch is given, and large enough."

@@ -12,6 +12,12 @@ def table(rows, columns):
     return mask
 
 
+def box(*index):
+    mask = np.zeros((2, 4, 6), bool)
+    mask[index] = True
+    return mask
+
+
 @pytest.mark.parametrize(
     "mask, words",
     [
@@ -23,6 +29,10 @@ def table(rows, columns):
         (table(slice(None, None, 2), slice(None)), ""),
         (np.eye(4, dtype=bool), ""),
         (table(1, 2), ""),
+        (box(1, slice(2, 4), slice(None)), "[1, 2:4, :]"),
+        (box(slice(None), slice(None), 5), "[:, :, 5]"),
+        (box(slice(None), slice(None, None, 2), slice(None)), ""),
+        (box([0, 1], [3, 0], slice(None)), ""),
         (np.arange(9) > 5, "elements 6 to 8"),
         (np.arange(9) % 2 == 0, ""),
     ],

@@ -132,6 +132,10 @@ def axpy(a, x, y, blocks, threads) -> dict:
         "a · x, added by every block to every number": blocks * right,
         "a · x, added by every thread of a block": threads * right,
     }
+    rest = n % (blocks * threads)
+    if rest:
+        words = f"the reference without the last {rest} numbers, n % threads: n / threads rounds down"
+        wrong[words] = np.where(np.arange(n) < n - rest, right, 0)
     return {words: (array, LOOP) for words, array in wrong.items()}
 
 

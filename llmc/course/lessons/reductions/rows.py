@@ -39,7 +39,7 @@ def finite_sums(name, got, why):
     """The same for quotients by sums, which are 0 everywhere if every sum is infinite, and infinite if it is 0."""
     if np.isposinf(got).all():
         quotient = "as after division by a sum that is 0, or as exp of a huge number"
-        raise WrongAnswer(f"{name} is infinite everywhere, {quotient}: {why}.")
+        raise WrongAnswer(f"{name} is infinite everywhere, {quotient}.\n{why[0].upper()}{why[1:]}.")
     finite(name, got, why)
     if not got.any():
         raise WrongAnswer(f"{name} is all zeros, as after division by an infinite sum: {why}.")

@@ -5,8 +5,12 @@ Advice that is always the same is in the table itself, kinds.py.
 
 import re
 
+from llmc.cuda.emulator.findings.absences import exits
 from llmc.cuda.emulator.findings.guards import check_above, counts_in_vectors, made_by_division, one_too_many, unchecked
 from llmc.cuda.emulator.findings.values import worked_out
+
+DYNAMIC = "pass enough bytes as `shared_mem` at the launch"
+BELOW = "or check that the index stays below the length of the array"
 
 
 def out_of_bounds(found) -> str:
@@ -18,10 +22,8 @@ def out_of_bounds(found) -> str:
             "as `if (i > 0)`, or look for a subtraction that goes too far."
         )
     if problem.space == "shared" and array is None:
-        return (
-            "The block's shared memory ends there: make the array larger, pass enough bytes as `shared_mem` at the "
-            "launch, or check that the index stays below the length of the array."
-        )
+        larger = DYNAMIC if re.search(r"\bextern\s+__shared__", found.raw.code) else "make the array larger"
+        return f"The block's shared memory ends there: {larger}, {BELOW}.{_values(found)}"
     if array is not None and problem.size > array.itemsize and _counts_numbers(found):
         return _counted_in_vectors(found)
     if array is not None and problem.size > array.itemsize and problem.offset < array.nbytes:
@@ -152,9 +154,11 @@ def misaligned(found) -> str:
 def uninitialised(found) -> str:
     """By where: in shared memory, or in an array of the launch."""
     if found.array is None:
+        left = [number for number, word in exits(found.raw.code, found.line) if word == "return"]
+        gone = f" Do threads leave by the `return` on line {left[0]} before they have written theirs?" if left else ""
         return (
             "Shared memory starts with whatever was there before: fill every element that will be read, with a neutral "
-            "value (0 for a sum) where there is no data, then `__syncthreads();`, then read."
+            f"value (0 for a sum) where there is no data, then `__syncthreads();`, then read.{gone}"
         )
     return (
         "An output starts with whatever was there before: write it with `=` before the first `+=` or read, or fill the "

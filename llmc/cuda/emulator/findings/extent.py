@@ -1,12 +1,14 @@
-"""Which part of an array is meant: "columns 32 to 128 of every row", in place of a count alone."""
+"""Which part of an array is meant: "columns 32 to 128 of every row", "[1, 2:5, :]", in place of a count alone."""
+
+import math
 
 import numpy as np
 
 
 def extent(mask) -> str:
-    """The True entries of a mask in words, if they are a range or a rectangle of rows and columns; else "".
+    """The True entries of a bool array in words, if they are a range, or a range along every axis; else "".
 
-    mask: (…, n) bool. All axes but the last are rows. "" also where it is one entry, which needs no other words.
+    "" also where it is one entry, which needs no other words.
     """
     if mask.sum() < 2:
         return ""
@@ -14,13 +16,23 @@ def extent(mask) -> str:
         return "all of it"
     if mask.ndim < 2:
         return _range(mask, "elements") if _is_range(mask) else ""
-    table = mask.reshape(-1, mask.shape[-1])  # (rows, n)
-    rows, columns = table.any(axis=1), table.any(axis=0)  # (rows,), (n,)
-    if not np.array_equal(table, rows[:, None] & columns) or not (_is_range(rows) and _is_range(columns)):
+    axes = range(mask.ndim)
+    lines = [mask.any(axis=tuple(other for other in axes if other != axis)) for axis in axes]  # (n of this axis,) each
+    if mask.sum() != math.prod(line.sum() for line in lines) or not all(map(_is_range, lines)):
         return ""
+    return _of_a_table(*lines) if mask.ndim == 2 else f"[{', '.join(map(_slice, lines))}]"
+
+
+def _of_a_table(rows, columns) -> str:
     if columns.all():
         return f"all of {_range(rows, 'rows')}"
     return f"{_range(columns, 'columns')} of {'every row' if rows.all() else _range(rows, 'rows')}"
+
+
+def _slice(line) -> str:
+    """ "2:5", "4", ":"."""
+    first, last = np.flatnonzero(line)[[0, -1]]
+    return ":" if line.all() else f"{first}:{last + 1}" if last > first else f"{first}"
 
 
 def _is_range(line) -> bool:
