@@ -75,7 +75,7 @@ def softmax_whose_heads_go_on(code):
     return replaced(code, SEEN, "int n = min(row + 1, T);")
 
 
-@wrong("masked_softmax", says="with `n` in place of `T` in `for (c = lane; c < T; c += 32)`")
+@wrong("masked_softmax", says="with `n` in place of `T` in `for (… = lane; … < T; … += 32)`")
 def softmax_without_zeros(code):
     return replaced(code, WRITTEN, "for (int i = lane; i < n; i += 32) p[i] = expf(scores[i] - top) / total;")
 
@@ -221,7 +221,7 @@ def merged_without_division(code):
     return replaced(code, "out[c] = sum / whole;", "out[c] = sum;")
 
 
-@wrong("merge_parts", says="with the first turn of `for (c = lane; c < hs; c += 32)` alone")
+@wrong("merge_parts", says="with the first turn of `for (… = lane; … < hs; … += 32)` alone")
 def merged_with_the_first_lanes_alone(code):
     return replaced(code, "for (int c = lane; c < hs; c += 32) {", "if (int c = lane; c < hs) {")
 

@@ -41,8 +41,8 @@ c.demand(…)         WrongAnswer "right, but …" unless the last launch kept t
                     (elements of one array that one thread handles), shared_requests, shared_atomics, bank_conflicts
                     (extra passes), barriers (per block)
 kernel_check(name, where={"race": 'lesson 13, section "…"', …})
-                    where to look for each kind of problem: its name in the emulator's findings/kinds.py, a key of
-                    demand, or "compile"
+                    where to look for each kind of problem: its name in the emulator's findings/kinds.py, alone or with
+                    an array's ("never-written p"), a key of demand, or "compile"
 
 When a launch fails, the message names the kind of problem and its line, and says whether only some launches fail (with
 other blocks or grids, or the second time); then come the report's paragraph, where to look, and the launch. So wrong

@@ -31,6 +31,7 @@ MODELS = FIRST_KERNELS | REDUCTIONS | BACKWARD_KERNELS | MATMUL_KERNELS | ATTENT
 WIDER = re.compile(r"with `(.+) (?:>|(<=)) (.+)` in place of `\1 (?(2)<|>=) \3`")  # `row > N` for `row >= N`
 
 UNBRACKETED = re.compile(r"with `(.+ //) (.+)` in place of `\1 \(\2\)`")  # `i / T * C` for `i / (T * C)`
+CHANGED = re.compile(r" in `([^`]+)`")
 
 
 @dataclass(frozen=True)
@@ -89,13 +90,20 @@ class KernelEvidence(Evidence):
             return _alike(function, replay, seen) and all(_alike(function, *each) for each in others)
 
         with np.errstate(all="ignore"):
-            return first_mutant(solution, fits, _too_far if seen.outside else can_be_said)
+            likely = _too_far if seen.outside else can_be_said
+            source = ast.unparse(solution.tree)
+            return first_mutant(solution, fits, lambda words: likely(words) and _of_our_own(words, source))
 
 
 def _alike(function, replay, seen) -> bool:
     """Does this kernel leave what was seen after that launch?"""
     arguments = copy.deepcopy(replay.arguments)
     return seen.like(function(*arguments), arguments[2:])
+
+
+def _of_our_own(words, source) -> bool:
+    """Is every piece that is changed one of the solution's, not of what another change has made of it?"""
+    return all(" … " in piece or piece in source for piece in CHANGED.findall(words))
 
 
 def _too_far(words) -> bool:

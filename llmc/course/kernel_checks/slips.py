@@ -12,6 +12,7 @@ OTHER_FUNCTION = {
     "warp_sum": ("warp_max",),
 } | {name: tuple(other for other in SHUFFLES if other != name) for name in SHUFFLES}
 COORDINATES = ("blockIdx", "threadIdx", "blockDim", "gridDim")
+PLACE = "blockIdx.x * blockDim.x + threadIdx.x"
 POWERS = (4, 8, 16, 32)
 GAPS = (16, 8, 4, 2, 1)  # of the shuffles that reduce a warp
 
@@ -28,6 +29,9 @@ def slips(place, names):
         yield from _bounds(node)
     elif isinstance(node, ast.BinOp) and isinstance(place.owner, ast.AugAssign):
         yield from _offset(node, place.owner)
+    elif isinstance(node, ast.BinOp) and ast.unparse(node) == PLACE:
+        words = f"with `threadIdx.x` and `blockIdx.x` exchanged{place.around}"
+        yield 0, words, ast.parse("threadIdx.x * blockDim.x + blockIdx.x", mode="eval").body
     elif isinstance(node, ast.Attribute) and getattr(node.value, "id", "") in COORDINATES:
         for other in COORDINATES:
             if other != node.value.id:

@@ -69,7 +69,8 @@ def problem_text(report, where, cause=None, compared=False) -> str:
     if names:
         lines.append(f"The report also has: {'; '.join(names[:3])}{'; …' * (len(names) > 3)}.")
     lines += [DRAW] * (first.kind in DRAWN)
-    return "\n".join(lines + look({} if decided else where, "never-written" if one_to_one else first.kind))
+    kind, array = "never-written" if one_to_one else first.kind, first.where.partition("[")[0]
+    return "\n".join(lines + look({} if decided else where, f"{kind} {array}" if f"{kind} {array}" in where else kind))
 
 
 def _advice(report, problem, general, guess) -> str:

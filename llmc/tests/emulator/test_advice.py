@@ -110,6 +110,18 @@ __global__ void lanes_that_left(float* out, const float* x, int n) {
     if (t > 40) return;  // @lanes-leave
     out[t] = __shfl_xor_sync(0xffffffff, v, 16);
 }
+__global__ void sum_of_a_warp_in_a_loop(float* out, const float* x, int n) {
+    float v = 0.0f;
+    if (blockIdx.x > 0) return;  // @whole-warps-leave
+    for (int c = threadIdx.x; c < n; c += 32) {  // @rounds-differ
+        v += warp_sum(x[c]);
+    }
+    out[threadIdx.x] = v;
+}
+__global__ void overwritten_before_it_is_read(float* out, const float* x, int n) {
+    out[threadIdx.x] = 1.0f;  // @overwrites
+    if (threadIdx.x == 0) out[40] = out[33];  // @reads-late
+}
 __global__ void loop_that_bounds_the_column(float* out, const float* x, int n) {
     int row = threadIdx.x / 32, lane = threadIdx.x % 32;
     for (int c = lane; c < 32; c += 32) out[row * 32 + c] = x[row * 32 + c];
@@ -361,6 +373,18 @@ def test_where_two_things_may_keep_threads_from_a_barrier_neither_is_blamed(repo
 def test_the_line_on_which_lanes_left_is_named(report):
     text = report("lanes_that_left").problems[0].text
     assert f"and the `return` on line {at('lanes-leave')} keeps some lanes away" in text
+
+
+def test_a_loop_around_the_call_is_named_beside_a_return(report):
+    text = report("sum_of_a_warp_in_a_loop", 32, 40).problems[0].text
+    assert f"the `return` on line {at('whole-warps-leave')}" in text and "Which of these keeps some lanes away" in text
+    assert f"the loop on line {at('rounds-differ')}, with rounds that differ from thread to thread" in text
+
+
+def test_what_is_overwritten_before_it_is_read_may_have_to_be_read_earlier(report):
+    text = report("overwritten_before_it_is_read").problems[0].text
+    late, early = at("reads-late"), at("overwrites")
+    assert f"Or should line {late} still see the old value? Then read it before line {early}." in text
 
 
 def test_lanes_that_a_block_does_not_have(report):

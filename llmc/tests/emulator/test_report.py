@@ -91,7 +91,15 @@ def test_index_of_a_three_dimensional_array():
 def test_a_negative_index_and_a_vector_past_the_end_have_advice_of_their_own():
     assert "`if (i > 0)`" in problem("out-of-bounds", argument=1, space="global", offset=-4, size=4).text
     assert "vector reaches past" in problem("out-of-bounds", argument=1, space="global", offset=4088, size=16).text
-    assert "shared_mem" in problem("out-of-bounds", space="shared", offset=256, size=4).text
+    static = problem("out-of-bounds", space="shared", offset=256, size=4).text
+    assert "make the array larger, or check" in static and "shared_mem" not in static
+
+
+def test_only_an_array_of_the_launch_wants_more_bytes_at_the_launch():
+    raw = launch(RawProblem("out-of-bounds", space="shared", offset=256, size=4))
+    raw.code = CODE.replace("__shared__ float s[64]", "extern __shared__ float s[]")
+    text = Report(raw).problems[0].text
+    assert "pass enough bytes as `shared_mem` at the launch, or check" in text and "array larger" not in text
 
 
 @pytest.mark.parametrize(

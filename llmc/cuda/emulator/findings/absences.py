@@ -7,12 +7,13 @@ import re
 from math import prod
 
 from llmc.cuda.emulator.compiling.text import mask
-from llmc.cuda.emulator.findings.loops import IF, end_of_statement, head_of, loop_around, uneven_loop
+from llmc.cuda.emulator.findings.loops import IF, LOOP, end_of_statement, head_of, loop_around
 
 WARP, ALL_LANES = 32, 0xFFFFFFFF
 MASK = re.compile(r"_sync\s*\(\s*(0x[0-9a-fA-F]+|\d+)u?\s*,")
 FUNCTION = re.compile(r"__global__|__device__")
 MEETS = re.compile(r"sync|__shfl|__ballot|__all|__any|arrive")  # what threads do together
+HALVES = re.compile(r"/=|>>=")
 LEAVES = re.compile(r"\b(return|break|continue)\b")
 
 
@@ -28,9 +29,9 @@ def what_keeps_threads_away(code, line, leave=STAY) -> list[tuple[str, str]]:
     found = []
     if head := _branch(code, line):
         found.append((f"the `if` on line {head}", "end the `if` before it, and begin another one after it."))
-    if head := uneven_loop(code, line, line):
+    for head in _loops(code, line):
         rounds = "let all threads go through the loop equally often, and put an `if` around what only some should do."
-        found.append((f"the loop on line {head}, whose rounds differ from thread to thread", rounds))
+        found.append((f"the loop on line {head}, with rounds that differ from thread to thread,", rounds))
     for number, word in exits(code, line):
         found.append((f"the `{word}` on line {number}", leave))
     return found
@@ -58,8 +59,10 @@ def inactive_lane(found) -> str:
     if missing := _of_no_thread(found):
         return missing
     rule = "Every lane that the mask names, and every lane that is read from, must execute the same call"
-    reasons = what_keeps_threads_away(found.raw.code, found.line, TOGETHER)
-    return _explained(rule, reasons, "lanes", "a part of a warp")
+    code, reasons = found.raw.code, {}
+    for line in (found.line, *_calls(code, found.line)):  # lanes that are ahead may be in another call of it
+        reasons |= what_keeps_threads_away(code, line, TOGETHER)
+    return _explained(rule, [*reasons.items()], "lanes", "a part of a warp")
 
 
 def _of_no_thread(found) -> str:
@@ -81,8 +84,17 @@ def _explained(rule, reasons, who="threads", few="a part of the block") -> str:
     if len(reasons) == 1:
         (what, to_do), *_ = reasons
         return f"{rule}, and {what} keeps some {who} away: {to_do}"
-    listed = ", ".join(what for what, _ in reasons[:-1])
-    return f"{rule}. Which of these keeps some {who} away: {listed} or {reasons[-1][0]}?"
+    *some, last = (what.rstrip(",") for what, _ in reasons)
+    return f"{rule}. Which of these keeps some {who} away: {', '.join(some)} or {last}?"
+
+
+def _calls(code, line) -> list[int]:
+    """Lines that call the function in which this line is, if it is a __device__ function."""
+    texts = mask(code).splitlines()
+    head = next((text for text in texts[line - 1 :: -1] if FUNCTION.search(text)), "") if line else ""
+    name = re.search(r"__device__.*?(\w+)\s*\(", head)
+    called = [number for number, text in enumerate(texts, 1) if name and re.search(rf"\b{name[1]}\s*\(", text)]
+    return [number for number in called if not FUNCTION.search(texts[number - 1])]
 
 
 def exits(code, line) -> list[tuple[int, str]]:
@@ -95,6 +107,18 @@ def exits(code, line) -> list[tuple[int, str]]:
         if FUNCTION.search(texts[number - 1]):
             break
     return found[::-1]
+
+
+def _loops(code, line) -> list[int]:
+    """Lines of the loops around it, but for those that halve something in each round, as all threads do."""
+    texts, found = mask(code).splitlines(), []
+    for number in range(line, 0, -1):
+        head = LOOP.search(texts[number - 1])
+        if head and end_of_statement(texts, number, head.start())[0] >= line and not HALVES.search(texts[number - 1]):
+            found.append(number)
+        if FUNCTION.search(texts[number - 1]):
+            break
+    return found
 
 
 def _in_its_loop(code, number, line) -> bool:

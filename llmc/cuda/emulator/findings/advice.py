@@ -86,8 +86,8 @@ def _about_the_check(found) -> str:
             else ""
         )
         return (
-            "Threads past the end must do nothing: guard the access with a check such as `if (i < n)`, and make sure "
-            f"that n is the length of this array.{free}"
+            "Threads past the end must do nothing: guard the access with a check such as `if (i < n)`, where n is the "
+            f"length of this array, unless the index itself is wrong.{free}"
         )
     at_the_end = found.array is not None and found.problem.offset == found.array.nbytes
     if at_the_end and one_too_many(found, there, found.array.size):

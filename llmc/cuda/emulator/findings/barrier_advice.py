@@ -38,7 +38,16 @@ def where_a_barrier_belongs(found, barrier) -> str:
             f"Put `{barrier}` between line {first} and line {second}, but not inside the `if` on line {head} unless "
             "all threads of the block take it: end the `if` before the barrier and begin another one after it."
         )
-    return f"Put `{barrier}` between line {first} and line {second}, {reached(barrier)}."
+    return f"Put `{barrier}` between line {first} and line {second}, {reached(barrier)}.{_or_earlier(found, second)}"
+
+
+def _or_earlier(found, second) -> str:
+    """A sentence for an array of the launch that is overwritten before it is read: which of the two values is meant?"""
+    problem = found.problem
+    reads = found.line if not problem.write else found.line2 if not problem.write2 else 0
+    if problem.space != "global" or not second == reads:
+        return ""
+    return f" Or should line {second} still see the old value? Then read it before line {min(found.line, found.line2)}."
 
 
 def _positions(found) -> tuple[int, int, tuple[int, ...]]:

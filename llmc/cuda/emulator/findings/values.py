@@ -7,14 +7,14 @@ import ast
 import re
 
 from llmc.cuda.emulator.compiling.text import mask
-from llmc.cuda.emulator.findings.guards import FUNCTION, VALUE
+from llmc.cuda.emulator.findings.guards import ASSIGNED, FUNCTION, VALUE
 
 INTEGERS = re.compile(r"\b(?:int|unsigned|size_t|long long|auto)\s+(?=\w+\s*=)")
 DECLARED = re.compile(rf"(\w+)\s*=\s*({VALUE})([,;])\s*")
 CAST = re.compile(r"\(\s*(?:unsigned|int|size_t|long long|unsigned int)\s*\)")
 NAME = re.compile(r"[A-Za-z_]\w*")
 SAFE = (ast.Expression, ast.BinOp, ast.Name, ast.Constant, ast.operator, ast.Load, ast.UnaryOp, ast.unaryop)
-MOST = 6  # values that a sentence lists
+MOST = 8  # values that a sentence lists
 
 
 def worked_out(found, second=False) -> str:
@@ -27,9 +27,10 @@ def worked_out(found, second=False) -> str:
     lines = mask(found.raw.code).splitlines()
     if not 0 < line <= len(lines) or thread is None or block is None:
         return ""
-    declared = _declared(_function(lines, line))
+    text = _function(lines, line)
+    declared, indices = _declared(text), re.findall(r"\[([^\[\]]*)\]", lines[line - 1])
     known = _places(found.raw, thread, block) | _arguments(found.raw)
-    names = _needed(re.findall(r"\[([^\[\]]*)\]", lines[line - 1]), declared)
+    names = _needed(indices or lines[line - 1 : line], text)
     values = {}
     for name in (name for name in declared if name in names):
         value = _value(declared[name], known | values)
@@ -61,11 +62,11 @@ def _declared(text) -> dict:
     return {name: value for name, value in found.items() if name not in changed | twice}
 
 
-def _needed(expressions, declared) -> set:
-    """The names in these, and in what those were made from."""
-    names = {name for expression in expressions for name in NAME.findall(expression)}
-    for _ in declared:
-        names |= {inner for name in names & {*declared} for inner in NAME.findall(declared[name])}
+def _needed(expressions, text) -> set:
+    """The names in these, and in what those were made from, pointers too."""
+    names, made = {name for expression in expressions for name in NAME.findall(expression)}, ASSIGNED.findall(text)
+    for _ in made:
+        names |= {inner for name, value in made if name in names for inner in NAME.findall(value)}
     return names
 
 
