@@ -174,7 +174,7 @@ def classifier_whose_lanes_all_write(code):
     return replaced(code, "if (lane == 0) losses[row]", "losses[row]")
 
 
-@wrong("classifier_kernel", says="find maximum and sum in one pass")
+@wrong("classifier_kernel", says="are maximum and sum found in one pass?")
 def classifier_reads_three_times(code):
     return replaced(
         code,

@@ -35,13 +35,13 @@ WHERE = {
 SOFTMAX = WHERE | {
     "never-written": NAIVE,
     "never-written p": f"later keys get a probability of 0, so the last loop writes all T numbers of a row; {NAIVE}",
-    "rewrites": f"a row has one number of stats, which one lane writes, `if (lane == 0)`; {NAIVE}",
+    "rewrites": f"does one lane alone write the number of stats that a row has, `if (lane == 0)`? {NAIVE}",
 }
 OF_QUERIES = WHERE | {
     "race": f"is a warp's place that of `row`, not of `t`? dq and delta begin at head 0; {DERIVED}",
     "rewrites": f"each number of dq and delta is written once, after the loop; {DELTA}",
 }
-OF_KEYS = WHERE | {"race": f"dk and dv begin at head 0, so a warp's place is that of `row`, not of `i`; {OWNERS}"}
+OF_KEYS = WHERE | {"race": f"is a warp's place that of `row`, not of `i`? dk and dv begin at head 0; {OWNERS}"}
 
 NOT_FINITE = (
     "exp overflows above 88.7, and 0 / 0 is no number: subtract the largest score of the keys that the query sees, its "

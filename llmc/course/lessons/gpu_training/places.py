@@ -26,9 +26,9 @@ _KERNEL = {
     "requests": QUADS,
 }
 CLASSIFIER_PROBLEMS = _KERNEL | {
-    "race": f"take the target's logit before any lane overwrites it, and let one lane write the loss; {CLASSIFIER}",
+    "race": f"is the target's logit taken before a lane overwrites it, and does one lane write the loss? {CLASSIFIER}",
     "never-written": CLASSIFIER,
-    "sectors": f"find maximum and sum in one pass; {ONLINE}",
+    "sectors": f"are maximum and sum found in one pass? {ONLINE}",
     "barriers": CLASSIFIER,
     "rewrites": CLASSIFIER,
 }

@@ -101,7 +101,8 @@ def _one_element(found) -> str:
         return _between_blocks(found)
     return (
         "The index is the same for both threads, so a barrier does not help: let only one thread write "
-        "(`if (threadIdx.x == 0)`), give each an element of its own, or use atomicAdd if all of them must add."
+        "(`if (threadIdx.x == 0)`, or lane 0 where each warp has its own result), give each an element of its own, or "
+        "use atomicAdd if all of them must add."
     )
 
 
