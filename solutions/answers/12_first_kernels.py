@@ -607,7 +607,10 @@ def axpy_four_at_a_time(code):
     )
 
 
-@wrong("axpy", says="y equals the reference without the last 4 numbers, n % threads: n / threads rounds down")
+@wrong(
+    "axpy",
+    says="y equals the reference without the last 4 numbers, n % threads: does a thread take n / threads of them",
+)
 def axpy_in_pieces_that_round_down(code):
     return replaced(
         code,

@@ -452,7 +452,7 @@ def dq_scaled_twice(code):
     )
 
 
-@wrong("attention_dq", says="a warp's place is that of `row`, not of `t`")
+@wrong("attention_dq", says="is a warp's place that of `row`, not of `t`? dq and delta begin at head 0")
 def dq_of_head_0(code):
     return replaced(code, "dq[row * HS + lane] = sum;", "dq[t * HS + lane] = sum;")
 
@@ -569,7 +569,7 @@ def dkdv_with_a_sum_of_dout(code):
     return replaced(code, "warp_sum(d * value)", "warp_sum(d) * value")
 
 
-@wrong("attention_dkdv", says="a warp's place is that of `row`, not of `i`")
+@wrong("attention_dkdv", says="is a warp's place that of `row`, not of `i`? dk and dv begin at head 0")
 def dkdv_of_head_0(code):
     return replaced(code, "dv[row * HS + lane] = dvalue;", "dv[i * HS + lane] = dvalue;")
 

@@ -46,6 +46,8 @@ def slips(place, names):
 
 
 def _calls(node):
+    if node.func.id == "__shfl_sync":
+        yield 0, f"without {node.func.id} around {quoted(node.args[1])}", node.args[1]
     for other in OTHER_FUNCTION.get(node.func.id, ()):
         yield 1, f"with {other} in place of {node.func.id}", with_fields(node, func=ast.Name(other, ast.Load()))
     if node.func.id in ("fmaxf", "fminf"):

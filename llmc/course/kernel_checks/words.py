@@ -69,7 +69,10 @@ def problem_text(report, where, cause=None, compared=False) -> str:
     if names:
         lines.append(f"The report also has: {'; '.join(names[:3])}{'; …' * (len(names) > 3)}.")
     lines += [DRAW] * (first.kind in DRAWN)
-    kind, array = "never-written" if one_to_one else first.kind, first.where.partition("[")[0]
+    kind, array = (
+        "never-written" if one_to_one and "never-written" in where else first.kind,
+        first.where.partition("[")[0],
+    )
     return "\n".join(lines + look({} if decided else where, f"{kind} {array}" if f"{kind} {array}" in where else kind))
 
 

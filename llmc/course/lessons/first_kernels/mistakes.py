@@ -134,7 +134,8 @@ def axpy(a, x, y, blocks, threads) -> dict:
     }
     rest = n % (blocks * threads)
     if rest:
-        words = f"the reference without the last {rest} numbers, n % threads: n / threads rounds down"
+        why = "does a thread take n / threads of them, rounded down?"
+        words = f"the reference without the last {rest} numbers, n % threads: {why}"
         wrong[words] = np.where(np.arange(n) < n - rest, right, 0)
     return {words: (array, LOOP) for words, array in wrong.items()}
 

@@ -6,7 +6,15 @@ Advice that is always the same is in the table itself, kinds.py.
 import re
 
 from llmc.cuda.emulator.findings.absences import exits
-from llmc.cuda.emulator.findings.guards import check_above, counts_in_vectors, made_by_division, one_too_many, unchecked
+from llmc.cuda.emulator.findings.guards import (
+    check_above,
+    counts_in_vectors,
+    made_by_division,
+    moved_on,
+    one_too_many,
+    unchecked,
+)
+from llmc.cuda.emulator.findings.places import source_line
 from llmc.cuda.emulator.findings.values import worked_out
 
 DYNAMIC = "pass enough bytes as `shared_mem` at the launch"
@@ -101,9 +109,10 @@ def _about_the_check(found) -> str:
 
 
 def _values(found) -> str:
-    """A sentence with what the index is made of, where that is known."""
-    values = worked_out(found)
-    return f" This thread has {values}." if values else ""
+    """What the index is made of, where that is known, and where the array's pointer was moved."""
+    values, number = worked_out(found), moved_on(found)
+    moved = f" Line {number} has moved {found.name}: `{source_line(found.raw.code, number)}`" if number else ""
+    return (f" This thread has {values}." if values else "") + moved
 
 
 def _index_of_a_vector(found, check) -> str:

@@ -49,6 +49,15 @@ def unchecked(found) -> list[str]:
     )
 
 
+def moved_on(found) -> int:
+    """The line above a Finding's that moves the pointer of its array, as `x += row * C;`; 0 if there is none."""
+    lines = mask(found.raw.code).splitlines()[: found.line]
+    if found.array is None:
+        return 0
+    moves = re.compile(rf"(?<![\w.*]){re.escape(found.name)}\s*\+=")
+    return next((number for number in range(len(lines), 0, -1) if moves.search(lines[number - 1])), 0)
+
+
 def _checks_above(found, lines) -> list:
     return list(_checks(lines[: found.line], lines, found.line))
 
