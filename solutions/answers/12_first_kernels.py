@@ -131,6 +131,11 @@ def leaky_with_two_branches(code):
     return replaced(code, "out[i] = x[i] > 0.0f ? x[i] : slope * x[i];", branches)
 
 
+@wrong("leaky_relu", says="exactly the same with `threadIdx.x` and `blockIdx.x` exchanged in `i = ")
+def leaky_with_the_coordinates_exchanged(code):
+    return replaced(code, "blockIdx.x * blockDim.x + threadIdx.x", "threadIdx.x * blockDim.x + blockIdx.x")
+
+
 @wrong("leaky_relu", says="-slope · x where x is below 0: the sign is lost")
 def leaky_of_the_absolute_value(code):
     return replaced(code, ": slope * x[i]", ": slope * fabsf(x[i])")
@@ -619,6 +624,12 @@ def axpy_in_pieces_that_round_down(code):
     )
 
 
+@wrong("axpy", says="does a thread take n / threads of them, rounded down?")
+def axpy_of_two_numbers_a_thread(code):
+    loop = "for (int i = 2 * thread; i < 2 * thread + 2 && i < n; i++) {"
+    return replaced(code, "for (int i = thread; i < n; i += threads) {", loop)
+
+
 @wrong("axpy", says="Our solution does exactly the same without the factor `gridDim.x`")
 def axpy_in_steps_of_a_block(code):
     return replaced(code, "gridDim.x * blockDim.x", "blockDim.x")
@@ -762,6 +773,11 @@ def split_with_a_loop(code):
     }}
 """,
     )
+
+
+@wrong("split_heads", says="This thread has i = 160, j = 0, t = 5, h = 0, b = 1 and s = 0.")
+def split_with_t_and_h_exchanged(code):
+    return replaced(code, "/ hs % T", "/ hs % NH", "/ (hs * T) % NH", "/ (hs * NH) % T")
 
 
 @wrong("split_heads", says="Our solution does exactly the same without the condition `i < 3 * B * NH * T * hs`.")

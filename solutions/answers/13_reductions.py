@@ -720,6 +720,11 @@ def welford_around_the_new_mean(code):
     return holes(code, merging, STATISTICS)
 
 
+@wrong("welford_layernorm", says="without __shfl_sync around `seen.mean`")
+def welford_without_a_broadcast(code):
+    return code.replace("__shfl_sync(0xffffffff, seen.mean, 0)", "seen.mean")
+
+
 @wrong("welford_layernorm", says="rstd equals 1 / √eps: the squares stay 0")
 def welford_without_the_gap(code):
     return replaced(code, SQUARES, "a.squares + b.squares")

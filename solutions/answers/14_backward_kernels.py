@@ -212,6 +212,16 @@ def dx_with_down_and_broadcast(code):
     return replaced(code, "    return v;", "    return __shfl_sync(0xffffffff, v, 0);")
 
 
+@wrong("layernorm_dx", says="Which of these keeps some lanes away: the loop on line")
+def dx_with_a_warps_sum_in_the_loop(code):
+    return replaced(code, "dnorms += dnorm;", "dnorms += warp_sum(dnorm);", "warp_sum(dnorms) / C", "dnorms / C")
+
+
+@wrong("layernorm_dx", says="has moved w: `w += (size_t)row * C;`")
+def dx_with_a_w_for_each_row(code):
+    return replaced(code, "    x += (size_t)row * C;\n", "    x += (size_t)row * C;\n    w += (size_t)row * C;\n")
+
+
 @wrong("layernorm_dx", says="overwritten instead of accumulated")
 def dx_written(code):
     return replaced(code, "dx[c] += (dout", "dx[c] = (dout")

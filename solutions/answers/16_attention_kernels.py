@@ -60,6 +60,11 @@ def softmax_by_its_logarithm(code):
     return replaced(code, STATS, "if (lane == 31) stats[row] = lse;")
 
 
+@wrong("masked_softmax", says='→ Where to look: lesson 16, section "3.1 · v1: three naive kernels"')
+def softmax_with_stats_of_a_block(code):
+    return replaced(code, "stats[row]", "stats[blockIdx.x]")
+
+
 @wrong("masked_softmax", says="without the term `1` in `n = row % T + 1`")
 def softmax_without_its_own_key(code):
     return replaced(code, SEEN, "int n = row % T;")

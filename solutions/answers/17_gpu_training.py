@@ -88,6 +88,12 @@ def classifier_with_two_ends(code):
     )
 
 
+@wrong("classifier_kernel", says="still see the old value? Then read it before line")
+def classifier_that_reads_the_targets_logit_last(code):
+    loss, last = "    if (lane == 0) losses[row] = logf(total) + of_row - of_target;\n", "dloss * (p - y);\n    }\n"
+    return replaced(code, loss, "", last, last + loss.replace("of_target", "logits[target]"))
+
+
 @wrong("classifier_kernel", says="the gradient of the target's logit subtracted")
 def classifier_reads_the_target_too_late(code):
     code = replaced(code, TAKEN, "", LOSS, "")

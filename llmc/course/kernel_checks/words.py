@@ -57,7 +57,6 @@ def problem_text(report, where, cause=None, compared=False) -> str:
     first, *others = sorted(report.problems, key=lambda p: GRAVITY[p.kind])  # often the cause of the others
     said, *rest = TITLE.sub("", first.text, count=1).split("\n")
     lines = [head(first) + ".", said[:1].upper() + said[1:], *rest[:-1]]
-    one_to_one = NOT_ONE_TO_ONE in first.text  # a race, but not one that waiting would end
     decided = skipped(report) if first.kind == "never-written" and not cause else ""  # by a condition
     if decided:
         lines.append(decided)
@@ -69,11 +68,15 @@ def problem_text(report, where, cause=None, compared=False) -> str:
     if names:
         lines.append(f"The report also has: {'; '.join(names[:3])}{'; …' * (len(names) > 3)}.")
     lines += [DRAW] * (first.kind in DRAWN)
-    kind, array = (
-        "never-written" if one_to_one and "never-written" in where else first.kind,
-        first.where.partition("[")[0],
-    )
-    return "\n".join(lines + look({} if decided else where, f"{kind} {array}" if f"{kind} {array}" in where else kind))
+    return "\n".join(lines + _look_for(first, {} if decided else where))
+
+
+def _look_for(problem, where) -> list[str]:
+    """Where to look: for the kind of problem in this array, or in any."""
+    one_to_one = NOT_ONE_TO_ONE in problem.text  # a race, but not one that waiting would end
+    kind = "never-written" if one_to_one and "never-written" in where else problem.kind
+    in_this_array = f"{kind} {problem.where.partition('[')[0]}"
+    return look(where, in_this_array if in_this_array in where else kind)
 
 
 def _advice(report, problem, general, guess) -> str:

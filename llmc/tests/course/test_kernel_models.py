@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from llmc.course.authoring.answers import Answer, Lesson
+from llmc.course.kernel_checks import modelled
 from llmc.course.kernel_checks.in_c import can_be_said, in_c
 from llmc.course.kernel_checks.masked import Launch
 from llmc.course.kernel_checks.modelled import MODELS, KernelEvidence, _too_far, model_of
@@ -294,6 +295,26 @@ def test_an_access_outside_must_be_the_same_one(monkeypatch):
     like = seen(monkeypatch, kernel, [outside])
     assert like(kernel)
     assert not like("def f(out):\n    out[2 * threadIdx.x + 2] = 1.0")
+
+
+def test_a_race_in_shared_memory_is_not_searched_for(monkeypatch):
+    monkeypatch.setattr(modelled, "first_mutant", lambda *unused: pytest.fail("a model has no barriers"))
+    evidence, replay = modelled.KernelEvidence("tree_sum"), SimpleNamespace(arguments=(1, 1), arrays=[])
+    for where in ("partial[3]", "shared memory, byte 12"):
+        race = problem("race", where, "race in shared memory: kernel f, line 3: `…` writes it.")
+        assert evidence.cause(replay, SimpleNamespace(problems=[race])) is None
+
+
+def test_two_changes_must_both_be_of_our_own_source():
+    source = "out[i * n + j] = x[i]"
+    assert modelled._of_our_own("with j in place of i in `x[i]` and without the term `j` in `i * n + j`", source)
+    assert not modelled._of_our_own("with `a` and with `n` applied to `j` alone in `(i + j) * n`", source)
+
+
+def test_coordinates_are_exchanged_in_a_mutant():
+    model = model_of("leaky_relu")
+    words = "with `threadIdx.x` and `blockIdx.x` exchanged in `i = blockIdx.x * blockDim.x + threadIdx.x`"
+    assert words in mutants(model.tree, model.more)
 
 
 def test_a_race_must_be_at_the_same_place(monkeypatch):

@@ -133,7 +133,7 @@ def axpy(a, x, y, blocks, threads) -> dict:
         "a · x, added by every thread of a block": threads * right,
     }
     rest = n % (blocks * threads)
-    if rest:
+    if 1 < rest < n:
         why = "does a thread take n / threads of them, rounded down?"
         words = f"the reference without the last {rest} numbers, n % threads: {why}"
         wrong[words] = np.where(np.arange(n) < n - rest, right, 0)
