@@ -65,6 +65,16 @@ def tiles_that_end_with_k(code):
     return replaced(code, "k0 += 16) {\n", "k0 += 16) {\n        // one slice\n")
 
 
+@wrong("tiled_matmul", says="Our solution does exactly the same without the condition `n0 + column < N`.")
+def tiled_without_the_check_of_the_column(code):
+    return replaced(code, "if (m0 + row < M && n0 + column < N) result", "if (m0 + row < M) result")
+
+
+@wrong("tiled_matmul", says="No condition around this line bounds `row`. This thread has across = 1, m0 = 0, n0 = 0")
+def tiled_without_a_check_of_the_result(code):
+    return replaced(code, "if (m0 + row < M && n0 + column < N) result", "result")
+
+
 @wrong("tiled_matmul", says="race in shared memory")
 def tiles_without_the_first_barrier(code):
     return replaced(code, BARRIER + "        for", "        for")
@@ -513,6 +523,11 @@ def three_buffers(code):
     }
 """,
     )
+
+
+@wrong("double_buffer", says="A thread waits for its own copies alone: after the wait, let the block meet")
+def double_buffer_in_which_nobody_waits_for_others(code):
+    return replaced(code, "        __syncthreads();  // this slice", "        // this slice")
 
 
 @wrong("double_buffer", says="the product of slices that begin at k = 0, 1, 9, …: the next one begins at k0 + 8")

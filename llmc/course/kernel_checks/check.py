@@ -42,7 +42,7 @@ c.demand(…)         WrongAnswer "right, but …" unless the last launch kept t
                     (extra passes), barriers (per block)
 kernel_check(name, where={"race": 'lesson 13, section "…"', …})
                     where to look for each kind of problem: its name in the emulator's findings/kinds.py, alone or with
-                    an array's ("never-written p"), a key of demand, or "compile"
+                    an array's ("never-written p"), "race in global memory", a key of demand, or "compile"
 
 When a launch fails, the message names the kind of problem and its line, and says whether only some launches fail (with
 other blocks or grids, or the second time); then come the report's paragraph, where to look, and the launch. So wrong

@@ -17,6 +17,7 @@ THREADS_FOR_FOURS = (
     "Thread {thread} begins at element {thread}: with a float4 for each thread it should begin at element {first}. "
     "Multiply the thread's number by 4."
 )
+IN_GLOBAL = "race in global memory"
 DRAW = "To see which thread touches what:  c.report.plot()"
 TITLE = re.compile(r"(?P<title>[^:]+): kernel \S+?(?:, lines? [^:]+)?: ")  # how a report's paragraph begins
 
@@ -75,6 +76,8 @@ def _look_for(problem, where) -> list[str]:
     """Where to look: for the kind of problem in this array, or in any."""
     one_to_one = NOT_ONE_TO_ONE in problem.text  # a race, but not one that waiting would end
     kind = "never-written" if one_to_one and "never-written" in where else problem.kind
+    if kind == "race" and problem.text.startswith(IN_GLOBAL) and IN_GLOBAL in where:
+        kind = IN_GLOBAL
     in_this_array = f"{kind} {problem.where.partition('[')[0]}"
     return look(where, in_this_array if in_this_array in where else kind)
 

@@ -122,6 +122,15 @@ __global__ void overwritten_before_it_is_read(float* out, const float* x, int n)
     out[threadIdx.x] = 1.0f;  // @overwrites
     if (threadIdx.x == 0) out[40] = out[33];  // @reads-late
 }
+__global__ void compared_for_another_line(float* out, const float* x, int n) {
+    int t = threadIdx.x;
+    float v = t < n ? x[t] : 0.0f;
+    out[t] = v;
+}
+__global__ void choice_that_lets_one_too_many_through(float* out, const float* x, int n) {
+    int t = threadIdx.x;
+    out[t % 32] = t < n ? x[t + 1] : 0.0f;  // @choice
+}
 __global__ void loop_that_bounds_the_column(float* out, const float* x, int n) {
     int row = threadIdx.x / 32, lane = threadIdx.x % 32;
     for (int c = lane; c < 32; c += 32) out[row * 32 + c] = x[row * 32 + c];
@@ -378,7 +387,7 @@ def test_the_line_on_which_lanes_left_is_named(report):
 def test_a_loop_around_the_call_is_named_beside_a_return(report):
     text = report("sum_of_a_warp_in_a_loop", 32, 40).problems[0].text
     assert f"the `return` on line {at('whole-warps-leave')}" in text and "Which of these keeps some lanes away" in text
-    assert f"the loop on line {at('rounds-differ')}, with rounds that differ from thread to thread" in text
+    assert f"the loop on line {at('rounds-differ')}" in text
 
 
 def test_what_is_overwritten_before_it_is_read_may_have_to_be_read_earlier(report):
@@ -394,14 +403,21 @@ def test_lanes_that_a_block_does_not_have(report):
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("loop_that_bounds_the_column", "`row` is compared with nothing above this line"),
-        ("moved_pointer", "`row` is compared with nothing above this line"),
-        ("loop_that_counts_down", "`t` is compared with nothing above this line"),
+        ("loop_that_bounds_the_column", "No condition around this line bounds `row`."),
+        ("moved_pointer", "No condition around this line bounds `row`."),
+        ("loop_that_counts_down", "No condition around this line bounds `t`."),
+        ("compared_for_another_line", "No condition around this line bounds `t`."),
     ],
 )
 def test_a_loop_that_does_not_bound_the_index_is_no_check(report, name, why):
     text = report(name, 96, arrays=(np.zeros(64, np.float32), np.zeros(64, np.float32))).problems[0].text
     assert why in text and "check on line" not in text
+
+
+def test_a_choice_is_a_check(report):
+    arrays = np.zeros(32, np.float32), np.zeros(64, np.float32)
+    text = report("choice_that_lets_one_too_many_through", arrays=arrays).problems[0].text
+    assert f"There is a check on line {at('choice')}" in text
 
 
 def test_division_is_advised_only_where_single_numbers_are_counted(report):

@@ -19,6 +19,7 @@ LOCKSTEP = 'lesson 13, section "6.2 · Inside a warp"'
 
 WHERE = {
     "race": RACE,
+    "race in global memory": OWNERS,
     "missing-syncwarp": LOCKSTEP,
     "barrier-divergence": RACE,
     "deadlock": RACE,
@@ -38,10 +39,12 @@ SOFTMAX = WHERE | {
     "rewrites": f"does one lane alone write the number of stats that a row has, `if (lane == 0)`? {NAIVE}",
 }
 OF_QUERIES = WHERE | {
-    "race": f"is a warp's place that of `row`, not of `t`? dq and delta begin at head 0; {DERIVED}",
+    "race in global memory": f"is a warp's place that of `row`, not of `t`? dq and delta begin at head 0; {DERIVED}",
     "rewrites": f"each number of dq and delta is written once, after the loop; {DELTA}",
 }
-OF_KEYS = WHERE | {"race": f"is a warp's place that of `row`, not of `i`? dk and dv begin at head 0; {OWNERS}"}
+OF_KEYS = WHERE | {
+    "race in global memory": f"is a warp's place that of `row`, not of `i`? dk and dv begin at head 0; {OWNERS}"
+}
 
 NOT_FINITE = (
     "exp overflows above 88.7, and 0 / 0 is no number: subtract the largest score of the keys that the query sees, its "

@@ -20,7 +20,8 @@ NORM = 'lesson 14, section "6 · The norm of everything"'
 ADDED = 'lesson 14, section "8 · Make it break"'
 
 WHERE = {
-    "race": f"{SHARED} (a race in shared memory), or {RACE} (a race in global memory)",
+    "race": SHARED,
+    "race in global memory": RACE,
     "missing-syncwarp": LOCKSTEP,
     "barrier-divergence": BARRIER,
     "deadlock": BARRIER,

@@ -16,6 +16,7 @@ TUNING = 'lesson 15, section "8 · Which tile?"'
 
 WHERE = {
     "race": BARRIER,
+    "race in global memory": NAIVE,
     "copy-race": WAIT,
     "missing-syncwarp": BARRIER,
     "barrier-divergence": BARRIER,
@@ -35,7 +36,8 @@ WHERE = {
 TURNED = {  # for exercise 2
     "bank_conflicts": BANKS,
     "efficiency": ALONG,
-    "race": f"{BARRIER} (a race in shared memory), or {BANKS} (one in global memory: two threads have one place)",
+    "race": BARRIER,
+    "race in global memory": BANKS,
 }
 
 STUCK = "ask for k0 + 8, into the buffer whose turn it is, and exchange the buffers"

@@ -17,6 +17,7 @@ FUSED = 'lesson 13, section "7 · Into the package"'
 
 WHERE = {
     "race": RACE,
+    "race in global memory": WARP,
     "missing-syncwarp": LOCKSTEP,
     "barrier-divergence": PICTURE,
     "deadlock": PICTURE,

@@ -31,7 +31,7 @@ def what_keeps_threads_away(code, line, leave=STAY) -> list[tuple[str, str]]:
         found.append((f"the `if` on line {head}", "end the `if` before it, and begin another one after it."))
     for head in _loops(code, line):
         rounds = "let all threads go through the loop equally often, and put an `if` around what only some should do."
-        found.append((f"the loop on line {head}, with rounds that differ from thread to thread,", rounds))
+        found.append((f"the loop on line {head}", rounds))
     for number, word in exits(code, line):
         found.append((f"the `{word}` on line {number}", leave))
     return found
@@ -84,7 +84,7 @@ def _explained(rule, reasons, who="threads", few="a part of the block") -> str:
     if len(reasons) == 1:
         (what, to_do), *_ = reasons
         return f"{rule}, and {what} keeps some {who} away: {to_do}"
-    *some, last = (what.rstrip(",") for what, _ in reasons)
+    *some, last = (what for what, _ in reasons)
     return f"{rule}. Which of these keeps some {who} away: {', '.join(some)} or {last}?"
 
 

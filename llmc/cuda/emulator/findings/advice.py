@@ -89,7 +89,7 @@ def _about_the_check(found) -> str:
     there = check_above(found)
     if there is None:
         free = (
-            f" `{unchecked(found)[0]}` is compared with nothing above this line.{_values(found)}"
+            f" No condition around this line bounds `{unchecked(found)[0]}`.{_values(found)}"
             if unchecked(found)
             else ""
         )

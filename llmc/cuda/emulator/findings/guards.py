@@ -12,6 +12,7 @@ ASSIGNED = re.compile(rf"\b([A-Za-z_]\w*)\s*[-+*/]?=\s*({VALUE})[;,]")
 FUNCTION = re.compile(r"__global__|__device__")
 VECTORS = re.compile(r"\b[a-z]+[234]\s*\*\s*(?:__restrict__\s+)?(\w+)\s*[=,;)]")  # float4* p
 POINTER = re.compile(r"\b([A-Za-z_]\w*)\s*\[")
+CHOICE = re.compile(r"(<=|>=|<|>)[^<>?;]*\?")
 COUNTS_DOWN = re.compile(r"\s*\w+\s*>")
 OF_THE_THREAD = {f"threadIdx.{axis}" for axis in "xyz"}
 COORDINATES = OF_THE_THREAD | {f"{name}.{axis}" for name in ("blockIdx", "blockDim", "gridDim") for axis in "xyz"}
@@ -55,7 +56,8 @@ def moved_on(found) -> int:
     if found.array is None:
         return 0
     moves = re.compile(rf"(?<![\w.*]){re.escape(found.name)}\s*\+=")
-    return next((number for number in range(len(lines), 0, -1) if moves.search(lines[number - 1])), 0)
+    head = max((number for number, text in enumerate(lines, 1) if FUNCTION.search(text)), default=0)
+    return next((number for number in range(len(lines), head, -1) if moves.search(lines[number - 1])), 0)
 
 
 def _checks_above(found, lines) -> list:
@@ -80,6 +82,8 @@ def _checks(above, lines, line):
 
     The nearest first; a loop that counts down (gap > 0) bounds nothing from above.
     """
+    if choice := CHOICE.search(above[-1]) if above else None:  # c < n ? x[c] : 0
+        yield line, choice[1], above[-1][: choice.end()], False
     for number in range(len(above), 0, -1):
         found = CHECK.search(above[number - 1])
         if found and _reaches(lines, number, found.start(), line):

@@ -125,9 +125,7 @@ KINDS = (  # the gravest first
         "copy-race",
         "race with an asynchronous copy",
         sentences.copy_race,
-        "A copy is under way until the thread that made it waits for it: end the batch (`cp.async.commit_group;`, "
-        "`__pipeline_commit()`), wait (`cp.async.wait_group 0;`, `__pipeline_wait_prior(0)`, `cg::wait(block);`, "
-        "`pipe.consumer_wait();`), then let the block meet at `__syncthreads();`, then read.",
+        race_advice.copy_race,
         doers.reader_and_copier,
         drawn=True,
     ),
