@@ -228,7 +228,7 @@ def leaky_that_reads_everything(code):
     return replaced(code, "x[i] > 0.0f ? x[i] : slope * x[i]", "mine > 0.0f ? mine : slope * mine")
 
 
-@wrong("leaky_relu", says="No thread of block (1, 0, 0), nor of 1 other block, writes any of it")
+@wrong("leaky_relu", says="No thread of block (1, 0, 0), nor of 1 other block, writes anything to out:")
 def leaky_in_the_first_block_alone(code):
     return replaced(code, GUARD, "if (i < n && i < blockDim.x) {")
 

@@ -131,7 +131,7 @@ OF_A_WARP = """
 """
 
 
-@wrong("tree_sum", says="No thread of block (5, 0, 0) writes any of it")
+@wrong("tree_sum", says="No thread of block (5, 0, 0) writes anything to out:")
 def tree_without_the_last_row(code):
     return replaced(code, "    if (t == 0) {", "    if (t == 0 && blockIdx.x < N - 1) {")
 
@@ -535,7 +535,9 @@ def warp_with_one_row_too_many(code):
     return replaced(code, "row >= N", "row > N")
 
 
-@wrong("warp_softmax", says="No thread of block (1, 0, 0) writes any of it: which elements should that block write?")
+@wrong(
+    "warp_softmax", says="No thread of block (1, 0, 0) writes anything to out: which elements should that block write?"
+)
 def warp_of_eight_rows_whatever_the_block(code):
     return replaced(code, ROW, "int row = blockIdx.x * 8 + threadIdx.x / 32;")
 
@@ -546,7 +548,7 @@ def warp_with_row_and_lane_exchanged(code):
     return replaced(code, ROW, row, "int lane = threadIdx.x % 32;", "int lane = threadIdx.x / 32;")
 
 
-@wrong("warp_softmax", says="The first has row = 1; the other has row = 0.")
+@wrong("warp_softmax", says="The first has row = 1 and lane = 0; the other has row = 0 and lane = 0.")
 def warp_with_rows_of_32(code):
     return replaced(code, "    out += (size_t)row * C;\n", "", "out[c] =", "out[row * 32 + c] =")
 
@@ -610,7 +612,9 @@ def online_pair_by_pair(code):
     return holes(code, loop, merged)
 
 
-@wrong("online_softmax", says="declares a second `total`, which ends with the braces around it; the one of line")
+@wrong(
+    "online_softmax", says="declares a second `total`, which ends with the braces around it and leaves the one of line"
+)
 def online_with_a_second_total(code):
     return replaced(code, "        " + RESCALED, "        float " + RESCALED)
 
@@ -820,7 +824,7 @@ FUSED_RESULT = "float4 u = mine[i], s"
 
 @wrong(
     "fused_layernorm",
-    says="w has 33 vectors. Which part of the index is too large? This thread has row = 1 and quads = 33.",
+    says="w has 33 vectors. Which part of the index is too large? This thread has row = 1, lane = 0 and quads = 33.",
 )
 def fused_with_a_w_for_each_row(code):
     return replaced(code, "((const float4*)w)[i]", "((const float4*)w)[row * quads + i]")
@@ -1024,7 +1028,7 @@ def softmax_with_a_short_mask(code):
     return replaced(code, TOTAL, TOTAL.replace("0xffffffff", "0xffff"))
 
 
-@wrong("fused_layernorm", says="No thread of block (1, 0, 0) writes any of it")
+@wrong("fused_layernorm", says="No thread of block (1, 0, 0) writes anything to residual:")
 def fused_with_blocks_of_32_rows(code):
     return replaced(code, "(blockIdx.x * blockDim.x + threadIdx.x) / 32", "blockIdx.x * 32 + threadIdx.x / 32")
 

@@ -7,7 +7,7 @@ from llmc.cuda.emulator.compiling.text import line_at, mask
 
 TYPE = re.compile(r"\b(?:float|double|int|unsigned|size_t|bool|float[24]|Moments|auto)\s+(?=\w+\s*[=;,])")
 DECLARED = re.compile(r"(\w+)\s*(?:=(?:[^;,()]|\((?:[^()]|\([^()]*\))*\))+)?[,;]\s*")  # one of several, with its value
-SMALLER = re.compile(r"\bf?min[f]?\s*\(")
+SMALLER = re.compile(r"\bfminf\s*\(")
 
 
 def shown_by_the_text(exercise, report) -> list[str]:
@@ -28,8 +28,8 @@ def _second_variables(code) -> list[str]:
             if inside and inner[1] == outer[1] and re.search(rf"\b{inner[1]}\b", text[after:end]):
                 line, first = line_at(text, inner.start()), line_at(text, outer.start())
                 found.append(
-                    f"Line {line} declares a second `{inner[1]}`, which ends with the braces around it; the one of "
-                    f"line {first} stays as it was. Without the type in front, the line changes the first one."
+                    f"Line {line} declares a second `{inner[1]}`, which ends with the braces around it and leaves the "
+                    f"one of line {first} as it is. Without the type in front, the line changes the first one."
                 )
     return found
 

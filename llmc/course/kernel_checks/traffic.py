@@ -32,19 +32,21 @@ def _apart(report) -> str:
     if not uses:
         return ""
     worst = max(uses, key=lambda use: use.sectors - use.ideal)
-    verb = "writes" if worst.write else "reads"
     first, second = _neighbours(report, worst)
-    shown = f"thread 0 {verb} {first} and thread 1 {second}" if first else f"neighbours do not {verb[:-1]} neighbours"
-    return (
-        f"In line {worst.line}, {shown}. Neighbouring threads should take neighbouring numbers, which share a sector."
-    )
+    if first:
+        verb = "writes" if worst.write else "reads"
+        rule = "Neighbouring threads should take neighbouring numbers, which share a sector."
+        return f"In line {worst.line}, thread 0 {verb} {first} and thread 1 {second}. {rule}"
+    each, enough = (round(count / worst.requests, 1) for count in (worst.sectors, worst.ideal))
+    return f"In line {worst.line}, a warp's numbers lie in {each:g} sectors, where {enough:g} would hold them."
 
 
 def _neighbours(report, use) -> tuple[str, str]:
     """What the first two threads of the launch touch first in that array; "" if that is not known, or side by side."""
     trace, arguments = report.raw.trace, report.raw.arguments
     argument = next((k for k, each in enumerate(arguments) if each.name == use.name and each.array is not None), None)
-    if trace is None or argument is None:
+    alike = [line for line in report.lines if (line.name, line.write) == (use.name, use.write)]
+    if trace is None or argument is None or len(alike) > 1:  # which line an access belongs to was not recorded
         return "", ""
     mine = trace[(trace["argument"] == argument) & (trace["write"].astype(bool) == use.write) & (trace["block"] == 0)]
     firsts = [mine[mine["thread"] == thread] for thread in (0, 1)]

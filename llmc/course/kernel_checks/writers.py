@@ -22,7 +22,7 @@ def seen_of_writers(report) -> str:
 def _met(report, written, argument) -> str:
     """Two threads that write one element."""
     elements, writers = np.unique(written[:, 0], return_counts=True)
-    if not (writers > 1).any():
+    if not (writers > 1).any() or (writers > 1).all():  # if all have, each number is meant to have several
         return ""
     place = int(elements[writers > 1][0])
     first, second = (named(report, number) for number in written[written[:, 0] == place, 1][:2])
@@ -39,7 +39,7 @@ def _idle_block(report, written, name) -> str:
         return ""
     first = triple(_coordinates(int(idle[0]), report.raw.grid))
     more = f", nor of {plural(len(idle) - 1, 'other block')}," * (len(idle) > 1)
-    return f"No thread of block {first}{more} writes any of it: which elements should that block write?"
+    return f"No thread of block {first}{more} writes anything to {name}: which elements should that block write?"
 
 
 def named(report, number) -> str:

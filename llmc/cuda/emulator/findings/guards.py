@@ -82,8 +82,8 @@ def _checks(above, lines, line):
 
     The nearest first; a loop that counts down (gap > 0) bounds nothing from above.
     """
-    if choice := CHOICE.search(above[-1]) if above else None:  # c < n ? x[c] : 0
-        yield line, choice[1], above[-1][: choice.end()], False
+    if choice := CHOICE.search(above[-1]) if above else None:  # c < n ? x[c] : 0, but not x[c] > 0 ? …
+        yield line, choice[1], re.sub(r"\[[^\[\]]*\]", "", above[-1][: choice.end()]), False
     for number in range(len(above), 0, -1):
         found = CHECK.search(above[number - 1])
         if found and _reaches(lines, number, found.start(), line):
