@@ -5,7 +5,6 @@ import copy
 import re
 import time
 from collections.abc import Callable
-from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -24,7 +23,6 @@ from llmc.course.kernel_checks.seen import Seen
 from llmc.course.kernel_checks.slips import slips
 from llmc.course.kernel_checks.threads import memories
 from llmc.course.kernel_checks.words import races_in_shared
-from llmc.course.mutants.python_source import mutants
 from llmc.course.mutants.search import first_mutant
 from llmc.course.mutants.stoppable import stoppable
 
@@ -33,7 +31,6 @@ MODELS = FIRST_KERNELS | REDUCTIONS | BACKWARD_KERNELS | MATMUL_KERNELS | ATTENT
 WIDER = re.compile(r"with `(.+) (?:>|(<=)) (.+)` in place of `\1 (?(2)<|>=) \3`")  # `row > N` for `row >= N`
 
 UNBRACKETED = re.compile(r"with `(.+ //) (.+)` in place of `\1 \(\2\)`")  # `i / T * C` for `i / (T * C)`
-CHECK = re.compile(r"without the (?:condition|line) `[^`=]* (?:<|>|<=|>=) [^`=]*`$")  # `if row < N:`
 CHANGED = re.compile(r" in `([^`]+)`")
 
 
@@ -95,18 +92,7 @@ class KernelEvidence(Evidence):
         with np.errstate(all="ignore"):
             likely = _too_far if seen.outside else can_be_said
             source = ast.unparse(solution.tree)
-            missing = _missing_check(solution, fits, likely)
-            return missing or first_mutant(solution, fits, lambda words: likely(words) and _of_our_own(words, source))
-
-
-def _missing_check(solution, fits, likely) -> str | None:
-    """Words of the mutant without one of its checks, if one fits: likelier than a term left out of the check."""
-    with closing(mutants(solution.tree, solution.more)) as changes:
-        for words in changes:
-            with suppress(Exception):  # most mutants stop with one
-                if CHECK.match(words) and likely(words) and fits(solution.function(time.thread_time() + 1)):
-                    return words
-    return None
+            return first_mutant(solution, fits, lambda words: likely(words) and _of_our_own(words, source))
 
 
 def _alike(function, replay, seen) -> bool:

@@ -13,6 +13,7 @@ OTHER_FUNCTION = {
 } | {name: tuple(other for other in SHUFFLES if other != name) for name in SHUFFLES}
 COORDINATES = ("blockIdx", "threadIdx", "blockDim", "gridDim")
 PLACE = "blockIdx.x * blockDim.x + threadIdx.x"
+FIRST = -1  # a rank before all others
 POWERS = (4, 8, 16, 32)
 GAPS = (16, 8, 4, 2, 1)  # of the shuffles that reduce a warp
 
@@ -27,6 +28,10 @@ def slips(place, names):
         yield from _pasted(node, names)
     elif isinstance(node, ast.Compare):
         yield from _bounds(node)
+        if isinstance(place.owner, ast.If):  # likelier than that a term of the condition is left out
+            leaves = isinstance(place.owner.body[0], ast.Return)
+            words = f"without the {'line' if leaves else 'condition'} {quoted(node)}"
+            yield FIRST, words, ast.Constant(not leaves)
     elif isinstance(node, ast.BinOp) and isinstance(place.owner, ast.AugAssign):
         yield from _offset(node, place.owner)
     elif isinstance(node, ast.BinOp) and ast.unparse(node) == PLACE:
