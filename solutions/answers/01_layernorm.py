@@ -854,7 +854,7 @@ def forward_with_the_variance_of_the_first_sequence(x, w, b, eps=1e-5):
 
 @wrong(
     "layernorm_backward_accumulate",
-    says="Without the line `dx *= rstd[..., None]`, your function gives what our solution",
+    says="what dx held was multiplied, too, by another number in each row: multiply only what you add to it",
 )
 def accumulate_and_scale_what_was_there(dx, dw, db, dout, x, w, mean, rstd):
     norm = (x - mean[..., None]) * rstd[..., None]

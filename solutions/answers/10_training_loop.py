@@ -935,3 +935,14 @@ def validation_of_whole_batches_and_the_short_row(model, tokens, B, T, lengths):
     if rows * T < len(x):
         nats += model.forward(x[None, rows * T :], y[None, rows * T :]) * (len(x) - rows * T)
     return nats / len(y), nats / np.log(2) / lengths[y].sum()
+
+
+@wrong("accumulate_gradients", says="the reference with the size of the first micro-batch for each of them")
+def accumulate_as_if_all_were_as_large_as_the_first(model, batches, lr):
+    model.zero_grad()
+    total, nats = len(batches[0][0]) * len(batches), 0.0
+    for x, y in batches:
+        nats += model.forward(x, y, dloss=len(x) / total) * len(x) / total
+        model.backward()
+    model.update(lr)
+    return nats

@@ -49,9 +49,9 @@ class Classified(NamedTuple):
 
 
 def targets(rng, B, T, V):
-    """Random targets (B, T) int32; the last position of each sequence has the largest token."""
+    """Random targets (B, T) int32; at some position of each sequence stands the largest token."""
     tokens = rng.integers(0, V, (B, T), dtype=np.int32)  # (B, T)
-    tokens[:, -1] = V - 1
+    tokens[np.arange(B), rng.integers(0, T, B)] = V - 1
     return tokens
 
 

@@ -21,6 +21,26 @@ def place_of(solution, replays, got) -> int | None:
     return next(same, None)
 
 
+def mistaken_for(solution, replays, got) -> str | None:
+    """Words for another result of the last call that `got` should have been; None if it is none of them."""
+    if solution is None or not solution.of_arrays or not replays or np.size(got) < FEW:
+        return None
+    last = replays[-1]
+    results, arguments = _results(solution, last)
+    before = list(arrays_in((last.arguments, last.options)))
+    named = [name for name, value in last.named(solution.function(0.0)).items() for _ in arrays_in(value)]
+    if len(named) != len(arguments) or len(last.outputs) != len(results) + len(arguments):
+        return None
+    words = [f"place {k + 1} of the results" for k in range(len(results))] + [f"`{name}`" for name in named]
+    should = [*results, *(None if np.array_equal(now, old) else now for now, old in zip(arguments, before))]
+    own = next((k for k, mine in enumerate(last.outputs) if mine is got or np.may_share_memory(mine, got)), None)
+    for k, (word, it) in enumerate(zip(words, should)):
+        alike = it is not None and np.shape(it) == np.shape(got) and close(got, it, it, "float32")
+        if k != own and alike and np.ptp(it) > 0:
+            return word
+    return None
+
+
 def others(solution, replays, got) -> tuple[list[str], list[str]]:
     """Names of the other results of the last call that are right, and of those that are wrong; [] where unknown."""
     if solution is None or not solution.of_arrays or not replays:

@@ -131,6 +131,9 @@ class Search:
         if not finite.any():
             return False
         rounding = ROUNDING[dtype] * largest.max()
+        broken = (~np.isfinite(got) & np.isfinite(target)).any()  # NaN: the places tell enough
+        if broken:
+            return np.abs(array - got)[finite].max() <= SHARE[dtype] * error.max() + rounding
         if error.max() <= 20 * rounding or dtype == "float32" and (error > 20 * rounding).sum() < FEW:
             return False
         return np.abs(array - got)[finite].max() <= SHARE[dtype] * error.max() + rounding

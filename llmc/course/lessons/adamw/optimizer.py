@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from llmc.course.checks.python_loops import in_python
+
 # where to look; a test compares these titles with the headings of notebooks/09_adamw.ipynb
 MOMENTUM = 'lesson 09, section "2 · Momentum"'
 ADAM = 'lesson 09, section "3.2 · One weight, three steps, by hand"'
@@ -17,6 +19,12 @@ EPSILON = 'lesson 09, section "3.5 · Why eps is there"'
 DECAY = 'lesson 09, section "4.1 · Two ways to shrink a weight"'
 CLIP = 'lesson 09, section "7 · Clipping"'
 PYTORCH_CLIP = 'lesson 09, section "7.1 · PyTorch\'s 1e-6"'
+
+NO_TURN = "nothing of params, m and v was changed: with {} weights, fewer than a slice, does your loop turn at all?"
+ONLY_THE_LAST = (
+    "only the last array was scaled, and each must be: is the line behind the loop, and not in it?"
+    f"\n→ Where to look: {CLIP}."
+)
 
 TEN_STEPS = Path(__file__).parent / "ten_steps.npz"
 
@@ -202,7 +210,10 @@ def _wrong_params(p, g, m0, v0, m1, v1, lr, beta1, beta2, eps, wd, t):
         corrections["the reference with t - 1 instead of t: the first step is t = 1, and 1 - beta**0 is 0"] = (
             _direction(m1, v1, beta1, beta2, eps, t - 1)
         )
+    with np.errstate(all="ignore"):
+        bare = m1 / c1 / root
     divisions = {
+        "the reference without eps: it is added to the root": bare,
         "the reference with eps inside the root: it is added to the root": m1 / c1 / np.sqrt(v1 / c2 + eps),
         "the reference with eps added to √v before the correction: √v̂ + eps": (
             m1 / c1 / ((np.sqrt(v1) + eps) / np.sqrt(c2))
@@ -214,6 +225,7 @@ def _wrong_params(p, g, m0, v0, m1, v1, lr, beta1, beta2, eps, wd, t):
         "the reference with grads instead of m̂": g / (root + eps),
         "the reference with the sign of m̂: divide by √v̂": np.sign(m1),
         "the reference with the old m: m and v are updated first": m0 / c1 / (root + eps),
+        "the reference with the old v: v is updated first": m1 / c1 / (np.sqrt(v0 / c2) + eps),
         "the reference with the old m and v: they are updated first": _direction(m0, v0, beta1, beta2, eps, t),
     }
     with np.errstate(invalid="ignore"):
@@ -246,7 +258,12 @@ def _wrong_params(p, g, m0, v0, m1, v1, lr, beta1, beta2, eps, wd, t):
     moved = {sentence: (keep * p - lr * step, where) for sentence, (step, where) in steps.items()}
     undecayed = {f"{s}, and without weight decay": (p - lr * step, where) for s, (step, where) in steps.items()}
     wrong = moved | _at(DECAY, decays) | (undecayed if wd else {})
-    return {sentence: pair for sentence, pair in wrong.items() if np.isfinite(pair[0]).all()}
+    return wrong
+
+
+def nothing_done(buffers, function) -> bool:
+    """Does every array of buffers, [(array, what it held)], hold the same after a call, and has the function a loop?"""
+    return all(np.array_equal(array, held) for array, held in buffers) and in_python(function)
 
 
 # -------------------------------------------------------------------------------------------------------- clipping
@@ -306,3 +323,10 @@ def clip_mistakes(grads, max_norm, k) -> dict:
     if norm > 0:
         table["the reference without 1e-6 in the denominator"] = (g * max_norm / norm, PYTORCH_CLIP)
     return table
+
+
+def only_the_last(grads, held, expected) -> bool:
+    """Is the last array right, and does each of the others still hold what it held, though it had to change?"""
+    *others, last = (np.allclose(g, want, rtol=1e-4) for g, want in zip(grads, expected))
+    untouched = all(np.array_equal(g, old) for g, old in zip(grads[:-1], held))
+    return len(grads) > 1 and last and untouched and not any(others)

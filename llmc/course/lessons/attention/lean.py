@@ -16,9 +16,8 @@ from llmc.course.lessons.attention.heads import (
 # where to look; a test compares these titles with the headings of notebooks/06_attention.ipynb
 ONLINE = 'lesson 06, section "5.3 · A first look at online softmax"'
 RESCALE = (
-    f"{ONLINE}: it is right for falling scores, so the trouble comes with later "
-    "keys. When a block brings a larger maximum, multiply both the sum and the mixture so far by e to the power of "
-    "(old - new)"
+    "the scores of every query rise, so the largest comes last. If you keep a running maximum, multiply both the sum "
+    f"and the mixture so far by e to the power of (old - new) when a block brings a larger one: {ONLINE}"
 )
 
 
@@ -45,7 +44,11 @@ def look(out, expected):
     if np.abs(out - expected).max() < 0.02 * np.abs(expected).max():
         return "nothing is far off: was something computed in float16, or otherwise with too few digits?"
     first = int(wrong.argmax())
-    return f"{MASK}: queries 0 … {first - 1} are right, {first} is not. In a block, row i is query `start + i`"
+    if not out[:, wrong].any():
+        return f"the rows from {first} on: is there a turn of the loop for the last block, which may be shorter?"
+    return (
+        f"queries 0 … {first - 1} are right, {first} is not. Does a block begin there? Its row i is query `start + i`"
+    )
 
 
 def mistakes(out, qkv, NH) -> dict:
