@@ -788,7 +788,7 @@ def _write(out, mean, rstd, x, w, b, eps):
     out[...] = (x - mean[..., None]) * rstd[..., None] * w + b
 
 
-@wrong("fast_layernorm_forward", says="do you use `eps`, or a number in its place?")
+@wrong("fast_layernorm_forward", says="rstd equals the reference with eps = 1e-5: use the argument `eps`")
 def fast_with_its_own_eps(out, mean, rstd, x, w, b, eps=1e-5):
     _write(out, mean, rstd, x, w, b, 1e-5)
 

@@ -907,7 +907,7 @@ def fast_that_is_not(losses, logits, targets, dloss, V):
     logits[..., V:] = 0
 
 
-@wrong("fast_classifier", says="NaN or infinity")
+@wrong("fast_classifier", says="Is each row's own maximum subtracted?")
 def fast_without_the_maximum(losses, logits, targets, dloss, V):
     z, at = logits[..., :V], targets[..., None]
     z_target = np.take_along_axis(z, at, -1)[..., 0].copy()
@@ -919,7 +919,7 @@ def fast_without_the_maximum(losses, logits, targets, dloss, V):
     logits[..., V:] = 0
 
 
-@wrong("fast_classifier", says="part of logits was never written")
+@wrong("fast_classifier", says="logits[..., V:], the padding, must be 0 afterwards")
 def fast_leaves_the_padding(losses, logits, targets, dloss, V):
     z, at = logits[..., :V], targets[..., None]
     z -= z.max(-1, keepdims=True)
@@ -1018,7 +1018,7 @@ def fused_with_a_mean_of_its_own(losses, logits, targets, dloss, V):
     _classify(losses, logits, targets, None if dloss is None else 1 / targets.size, V)
 
 
-@wrong("fused_classifier", says="0.0 is a number, not None")
+@wrong("fused_classifier", says="what is new here: dloss is 0.0, which is a number, not None")
 def fused_takes_0_for_none(losses, logits, targets, dloss, V):
     _classify(losses, logits, targets, dloss or None, V)
 
@@ -1047,7 +1047,7 @@ def fused_multiplies_the_padding_by_0(losses, logits, targets, dloss, V):
     logits[..., V:] = padding if dloss is None else 0 * padding
 
 
-@wrong("fast_classifier", says="logits has wrong values")
+@wrong("fast_classifier", says="wrong only at indices 50176 to 50256, the last.\nEach wrong entry is 0")
 def fast_forgets_p_behind_the_last_block(losses, logits, targets, dloss, V):
     for row in range(len(logits)):
         _classify(losses[row], logits[row], targets[row], dloss, V)
@@ -1104,7 +1104,7 @@ def softmax_backward_twice(dp, p):
     return dp
 
 
-@wrong("softmax_backward", says="what our solution gives without the term `average`")
+@wrong("softmax_backward", says="Only the term `q * q * g.sum()` is wrong: our solution has the term `average`")
 def softmax_backward_with_another_sum(dp, p):
     dz = np.zeros_like(p)
     for i in np.ndindex(p.shape[:-1]):

@@ -799,7 +799,10 @@ def lean_without_mask(qkv, NH):
     return _merge(out)
 
 
-@wrong("lean_attention_forward", says="queries 0 … 63 are right, 64 is not. In a block, row i is query `start + i`")
+@wrong(
+    "lean_attention_forward",
+    says="the mask of the first block of 64 queries in every block: row i is query `start + i`",
+)
 def lean_masks_every_block_like_the_first(qkv, NH):
     q, k, v = _split(qkv, 3, NH)
     out = np.empty(q.shape, q.dtype)

@@ -1019,7 +1019,7 @@ def fast_decays_late_and_too_much(params, grads, m, v, lr, beta1, beta2, eps, we
         params[s] -= weight_decay * params[s]
 
 
-@wrong("fast_adamw_step", says="m was never written: it still holds what was in the buffer before the call.\n→ Where")
+@wrong("fast_adamw_step", says="with 7 weights, fewer than a slice, does your loop turn at all?")
 def fast_without_the_last_slice(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
     size, c1, c2 = 16384, 1 - beta1**t, 1 - beta2**t
     for a in range(0, len(params) - size, size):
@@ -1046,14 +1046,6 @@ def _slice(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
     v += (1 - beta2) * (grads * grads - v)
     params *= 1 - lr * weight_decay
     params -= lr / (1 - beta1**t) * m / (np.sqrt(v / (1 - beta2**t)) + eps)
-
-
-@wrong("fast_adamw_step", says="with 7 weights, fewer than a slice, does your loop turn at all?")
-def fast_without_the_tail(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
-    chunk = 4096
-    for a in range(0, len(params) - chunk, chunk):
-        part = slice(a, a + chunk)
-        _slice(params[part], grads[part], m[part], v[part], lr, beta1, beta2, eps, weight_decay, t)
 
 
 @wrong("fast_adamw_step", says="what is new here: 100,003 weights. Is the last, shorter slice done, too?")

@@ -91,7 +91,7 @@ def _not_finite(case, got, start, sentence, new) -> list[str]:
     if sentence:
         return [_stopped(sentence), _stopped(count)]
     why = why_not_finite(got, bad)
-    found = evidence.found(got, case.expected, start) if why == USUAL and np.isfinite(got).any() else None
+    found = evidence.found(got, case.expected, start) if why == USUAL and np.isfinite(got).any() and not new else None
     if found and found.yours and not found.ours:
         return [_stopped(count), f"Your function gives the right {case.name} {found.yours}."]
     if found and found.ours and not found.yours:

@@ -60,12 +60,8 @@ class Elsewhere:
         if not all(self.pick.fits(each) for each in outputs):
             return True
         array, right, theirs = map(self.pick, outputs)
-        finite = np.isfinite(array)
-        if not np.array_equal(finite, np.isfinite(theirs)):
-            return False
-        array, right, theirs = array[finite], right[finite], theirs[finite]
-        error = max(np.abs(array - right).max(initial=0.0), np.abs(theirs - right).max(initial=0.0))
-        return not np.abs(array - theirs).max(initial=0.0) > share * error + _rounding(replay, right)
+        error = max(_distance(array, right), _distance(theirs, right))
+        return _near(array, theirs, share * error + _rounding(replay, right))
 
     def _same_afresh(self, replay, changed) -> bool:
         """The same for a call on other numbers, where a second mistake may add to the error."""
@@ -89,8 +85,8 @@ class Elsewhere:
         one, other, right = map(self.pick.anywhere, outputs)
         if right is None or not one.shape == other.shape == right.shape:
             return right is None
-        error = max(np.abs(one - right).max(initial=0.0), np.abs(other - right).max(initial=0.0))
-        return not np.abs(one - other).max(initial=0.0) > 0.01 * error + _rounding(replay, right)
+        error = max(_distance(one, right), _distance(other, right))
+        return _near(one, other, 0.01 * error + _rounding(replay, right))
 
     def mended(self, changed) -> bool:
         """Does the learner's changed function, changed(), mend this array everywhere, and spoil no right one?"""
@@ -114,7 +110,7 @@ class Elsewhere:
         new, right, old = map(self.pick.anywhere, outputs)
         if right is None or not new.shape == right.shape == old.shape:
             return right is None
-        return not np.abs(new - right).max() > MOST * np.abs(old - right).max() + _rounding(replay, right)
+        return _near(new, right, MOST * _distance(old, right) + _rounding(replay, right))
 
 
 def _spoilt(old, now, right, dtype) -> bool:
@@ -126,6 +122,17 @@ def _spoilt(old, now, right, dtype) -> bool:
     allowed = 100 * ROUNDING[dtype] * np.abs(np.asarray(right, np.float64)).max(initial=0.0)
     was, wrong = np.abs(np.subtract(old, right, dtype=np.float64)), np.abs(np.subtract(now, right, dtype=np.float64))
     return bool(((was <= allowed) & ~(wrong <= allowed)).any())
+
+
+def _near(one, other, allowed) -> bool:
+    """Are both NaN or infinite in the same places, and do they differ by no more than that elsewhere?"""
+    return np.array_equal(np.isfinite(one), np.isfinite(other)) and _distance(one, other) <= allowed
+
+
+def _distance(one, other) -> float:
+    """The largest difference where both are numbers."""
+    finite = np.isfinite(one) & np.isfinite(other)
+    return np.abs(one[finite] - other[finite]).max(initial=0.0)
 
 
 def _rounding(replay, right) -> float:

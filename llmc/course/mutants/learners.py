@@ -48,6 +48,18 @@ def learners(function) -> Solution | None:
     return Solution(tree.body[-1].name, tree, {"__name__": "answer", "__builtins__": builtins, **before})
 
 
+def only_written(tree) -> set[str]:
+    """Arguments of the last function that it writes to and never reads: what they hold is of no use to it."""
+    function = tree.body[-1]
+    nodes = list(ast.walk(function))
+    targets = [t for n in nodes if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Subscript)]
+    targets += [n for n in nodes if isinstance(n, ast.keyword) and n.arg == "out"]
+    written = [t.value.id for t in targets if isinstance(t.value, ast.Name)]
+    used = [n.id for n in nodes if isinstance(n, ast.Name)]
+    arguments = {argument.arg for argument in function.args.args}
+    return {name for name in arguments & set(written) if used.count(name) == written.count(name)}
+
+
 def _collect(function, found) -> bool:
     """Note the definition of a function, and of those that it calls; False as soon as one may do harm."""
     if function.__code__ in found:

@@ -1,6 +1,7 @@
 """The search for the change, of the solution or of the learner's function, that explains one wrong array."""
 
 import ast
+import re
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -10,7 +11,7 @@ import numpy as np
 
 from llmc.course.mutants.arrays import arrays
 from llmc.course.mutants.elsewhere import Elsewhere, dtype_of
-from llmc.course.mutants.learners import learners
+from llmc.course.mutants.learners import learners, only_written
 from llmc.course.mutants.meeting import FEW, SHARE, Found, meeting
 from llmc.course.mutants.picked import ROUNDING, Pick, close
 from llmc.course.mutants.places import shortened
@@ -79,10 +80,13 @@ class Search:
 
     def _in_the_answer(self, answer):
         """The first change of the learner's function that makes this array right, and no other one wrong."""
-        end = self.end()
+        end, unread = (
+            self.end(),
+            re.compile("|".join(f"with `{name}` in" for name in only_written(answer.tree)) or "$^"),
+        )
         with closing(self.made(answer, mutants, end)) as made:
             for words, array in made:
-                right = close(array, self.target, self.target, self.dtype)
+                right = close(array, self.target, self.target, self.dtype) and not unread.match(words)
                 if right and self.elsewhere.mended(lambda: answer.function(end)):
                     return Found(yours=self.placed(words, answer))
         return None

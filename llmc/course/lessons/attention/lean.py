@@ -16,8 +16,8 @@ from llmc.course.lessons.attention.heads import (
 # where to look; a test compares these titles with the headings of notebooks/06_attention.ipynb
 ONLINE = 'lesson 06, section "5.3 · A first look at online softmax"'
 RESCALE = (
-    "the scores of every query rise, so the largest comes last. If you keep a running maximum, multiply both the sum "
-    f"and the mixture so far by e to the power of (old - new) when a block brings a larger one: {ONLINE}"
+    f"{ONLINE}: it is right for falling scores, so the trouble comes with later keys. If you keep a running maximum: "
+    "when a block brings a larger one, multiply both the sum and the mixture so far by e to the power of (old - new)"
 )
 
 
@@ -100,6 +100,11 @@ def _block_tables(wrong, T):
             "Does the largest score so far stay -inf, because `m = new` is missing at the end of the loop?",
             seen(T) & (t >= (t // n * n)[:, None]),
             ONLINE,
+        )
+        yield (
+            f"the reference with the mask of the first block of {n} queries in every block: row i is query `start + i`",
+            t <= (t % n)[:, None],
+            MASK,
         )
         return
     for n in np.flatnonzero(~wrong) + 1:  # the last query of a block is right: it may see the whole block
