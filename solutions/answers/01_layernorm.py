@@ -189,14 +189,14 @@ def forward_sums_x(x, w, b, eps=1e-5):
     return (x - mean[..., None]) * rstd[..., None] * w + b, mean, rstd
 
 
-@wrong("layernorm_forward", says="mean equals rstd: return out, mean and rstd in this order")
+@wrong("layernorm_forward", says="mean equals rstd: the order is out, mean, rstd")
 def forward_returns_rstd_before_mean(x, w, b, eps=1e-5):
     mean = x.mean(-1)
     rstd = 1 / np.sqrt(x.var(-1) + eps)
     return (x - mean[..., None]) * rstd[..., None] * w + b, rstd, mean
 
 
-@wrong("layernorm_forward", says="mean equals rstd: return out, mean and rstd in this order")
+@wrong("layernorm_forward", says="mean equals rstd: the order is out, mean, rstd")
 def forward_returns_out_last(x, w, b, eps=1e-5):
     mean = x.mean(-1)
     rstd = 1 / np.sqrt(x.var(-1) + eps)

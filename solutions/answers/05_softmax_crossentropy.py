@@ -1185,3 +1185,32 @@ def fast_with_sums_in_half_precision(losses, logits, targets, dloss, V):
     z *= dloss / total
     np.put_along_axis(z, targets[..., None], np.take_along_axis(z, targets[..., None], -1) - dloss, -1)
     logits[..., V:] = 0
+
+
+@wrong("fused_classifier", says="losses equals the loss of the gradient in place of the logits")
+def fused_with_the_losses_at_last(losses, logits, targets, dloss, V):
+    z = logits[..., :V]
+    p = np.exp(z - z.max(-1, keepdims=True))
+    p /= p.sum(-1, keepdims=True)
+    if dloss is not None:
+        logits[..., :V] = (p - np.eye(V)[targets]) * dloss
+        logits[..., V:] = 0
+    top = z.max(-1)
+    lse = top + np.log(np.exp(z - top[..., None]).sum(-1))
+    losses[...] = lse - np.take_along_axis(logits, targets[..., None], -1)[..., 0]
+
+
+@wrong("fused_classifier", says="losses equals lse - the probabilities at the target")
+def fused_with_the_target_of_p(losses, logits, targets, dloss, V):
+    z = logits[..., :V]
+    top = z.max(-1, keepdims=True)
+    total = np.exp(z - top).sum(-1, keepdims=True)
+    kept = logits.copy()
+    z[...] = np.exp(z - top) / total
+    losses[...] = (np.log(total) + top - np.take_along_axis(logits, targets[..., None], -1))[..., 0]
+    if dloss is None:
+        logits[...] = kept
+    else:
+        z -= np.eye(V)[targets]
+        z *= dloss
+        logits[..., V:] = 0

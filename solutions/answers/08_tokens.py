@@ -1217,3 +1217,14 @@ def step_that_merges_the_first_pair_of_halves(words, counts):
             i += 1 + both
         merged.append(new)
     return token, merged
+
+
+@wrong("encode_word", says="you merged at one place as long as you could and then moved on")
+def encode_place_by_place(word, ranks):
+    parts, i = [bytes([b]) for b in word], 0
+    while i < len(parts) - 1:
+        if parts[i] + parts[i + 1] in ranks:
+            parts[i : i + 2] = [parts[i] + parts[i + 1]]
+        else:
+            i += 1
+    return [ranks[part] for part in parts]

@@ -4,7 +4,7 @@ import numpy as np
 
 from llmc.course.checks.case import LIKE
 
-USUAL = "look for 0/0, 0 times infinity, a root of a negative number, or memory never written"
+USUAL = "look for 0/0, 0 times infinity, a root or logarithm of a negative number, or memory never written"
 LARGEST = {"float16": 11, "float32": 88, "float64": 709}  # e to a larger power is inf
 
 

@@ -251,6 +251,18 @@ def classifier_mistakes(logits, targets, dloss, V) -> dict:
         ),
         "the mean of the losses, everywhere": (np.full(targets.shape, right.losses.mean()), IN_PLACE),
     }
+    lse = right.losses + (z * y).sum(axis=-1)  # (B, T)
+    for what, later in {"the probabilities": p, "the gradient": right.dlogits[..., :V]}.items():
+        losses |= {
+            f"the loss of {what} in place of the logits: compute it before they are overwritten": (
+                cross_entropy(later, targets).losses,
+                IN_PLACE,
+            ),
+            f"lse - {what} at the target: take the logit of the target before it is overwritten": (
+                lse - (later * y).sum(axis=-1),
+                IN_PLACE,
+            ),
+        }
     every = np.isin(np.arange(V), targets)  # (V,)   tokens that are a target anywhere
     dlogits = {
         "the reference with the padding in the softmax": (padded.dlogits[..., :V], PADDING),

@@ -72,7 +72,7 @@ def forward_mistakes(x, w, b) -> dict:
     }
     squeezed = {text: (array[..., 0], where) for text, (array, where) in (wrong_rstd | only_rstd).items()}
     wrong_mean = {
-        "rstd: return out, mean and rstd in this order": (rstd[..., 0], FORWARD),
+        "rstd: the order is out, mean, rstd": (rstd[..., 0], FORWARD),
         "the variance: the second result is the mean": (variance[..., 0], FORWARD),
     }
     return {"mean": wrong_mean, "rstd": squeezed, "out": wrong_out}
