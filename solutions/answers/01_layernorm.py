@@ -863,3 +863,15 @@ def accumulate_and_scale_what_was_there(dx, dw, db, dout, x, w, mean, rstd):
     db += dout.sum((0, 1))
     dx += dnorm - dnorm.mean(-1, keepdims=True) - norm * (dnorm * norm).mean(-1, keepdims=True)
     dx *= rstd[..., None]
+
+
+@wrong("layernorm_forward", says="mean and another result are one and the same array")
+def forward_with_one_array_for_both(x, w, b, eps=1e-5):
+    out, mean = x.copy(), np.zeros(x.shape[:2], x.dtype)
+    rstd = mean
+    for at in np.ndindex(mean.shape):
+        mean[at] = x[at].mean()
+        row = x[at] - mean[at]
+        rstd[at] = 1 / np.sqrt(x[at].var() + eps)
+        out[at] = row * rstd[at] * w + b
+    return out, mean, rstd

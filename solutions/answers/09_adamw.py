@@ -1019,7 +1019,10 @@ def fast_decays_late_and_too_much(params, grads, m, v, lr, beta1, beta2, eps, we
         params[s] -= weight_decay * params[s]
 
 
-@wrong("fast_adamw_step", says="with 7 weights, fewer than a slice, does your loop turn at all?")
+@wrong(
+    "fast_adamw_step",
+    says="was changed for 7 weights, though it is for 1,048,576: does your loop",
+)
 def fast_without_the_last_slice(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
     size, c1, c2 = 16384, 1 - beta1**t, 1 - beta2**t
     for a in range(0, len(params) - size, size):
@@ -1063,3 +1066,16 @@ def fast_with_the_root_of_the_old_v(params, grads, m, v, lr, beta1, beta2, eps, 
     v += (1 - beta2) * (grads * grads - v)
     params *= 1 - lr * weight_decay
     params -= lr / (1 - beta1**t) * m / root
+
+
+@wrong("fast_adamw_step", says="`mm *= beta1` writes into a copy, which is lost: `m[i]` makes a new array")
+def fast_in_copies(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    for a in range(0, len(params), 16384):
+        i = np.arange(a, min(a + 16384, len(params)))
+        p, g, mm, vv = params[i], grads[i], m[i], v[i]
+        mm *= beta1
+        mm += (1 - beta1) * g
+        vv *= beta2
+        vv += (1 - beta2) * g * g
+        p -= lr * weight_decay * p
+        p -= lr * mm / (1 - beta1**t) / (np.sqrt(vv / (1 - beta2**t)) + eps)

@@ -11,7 +11,7 @@ from llmc.course.checks import evidence
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.checks.heatmap import picture
 from llmc.course.checks.kinds import same_kind
-from llmc.course.checks.narrow import narrowed
+from llmc.course.checks.narrow import narrowed, nearly
 from llmc.course.checks.nonfinite import USUAL, not_finite_alike, why_not_finite
 from llmc.course.checks.ranges import beyond
 from llmc.course.checks.signatures import BUFFERS, EXACT, PATTERNS, Case, all_zero, diagnose, never_written, same
@@ -68,7 +68,9 @@ def compare(
     held = before if added_to is None else start
     rounding = ROUNDING.get(expected.dtype.name, ROUNDING["float64"])
     case = Case(name, got64 - start, expected64, held, added_to is not None, rounding, sizes or {})
-    where, sentence = _known_mistake(case, known or {})
+    where, sentence = None, evidence.one_array(name, got)
+    if not sentence:
+        where, sentence = _known_mistake(case, known or {})
     broken = not np.isfinite(got64[np.isfinite(target)]).all()
     if broken:
         lines = _not_finite(case, np.asarray(got), start, sentence, new)
@@ -91,9 +93,9 @@ def _not_finite(case, got, start, sentence, new) -> list[str]:
     if sentence:
         return [_stopped(sentence), _stopped(count)]
     why = why_not_finite(got, bad)
-    found = evidence.found(got, case.expected, start) if why == USUAL and np.isfinite(got).any() and not new else None
+    found = evidence.found(got, case.expected, start) if why == USUAL and not new else None
     if found and found.yours and not found.ours:
-        return [_stopped(count), f"Your function gives the right {case.name} {found.yours}."]
+        return [_stopped(count), _cured(case.name, found)]
     if found and found.ours and not found.yours:
         return [_stopped(count), f"Our solution gives the same {found.ours}."]
     return [_stopped(count), *_said_new(new)] if new else [_stopped(f"{count}: {why}")]
@@ -118,7 +120,7 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
     sentence = diagnose(case, EXACT)
     found = evidence.found(got, expected, start)
     if found:
-        return _explained_by(case.name, got, found, sentence)
+        return _explained_by(case, got, found, sentence)
     sentence = sentence or diagnose(case, PATTERNS)
     if sentence:
         return [_stopped(sentence), *_said_new(new)]
@@ -140,23 +142,28 @@ def _same_kind(found) -> bool:
     return ours == yours and ours[0] == "without"
 
 
-def _explained_by(name, got, found, sentence) -> list[str]:
+def _explained_by(case, got, found, sentence) -> list[str]:
     """The sentences for a change that explains the wrong array; sentence: what its numbers show, or None."""
+    name = case.name
     first = [_stopped(sentence or f"{name} has wrong values")]
     if found.ours and found.yours and sentence:
         return first  # which says it all
     if found.ours and found.yours and _same_kind(found):
         theirs, there = (words.removeprefix("without ") for words in (found.yours, found.ours))
-        return [*first, f"Only {theirs} is wrong: our solution has {there} there."]
+        return [*first, *nearly(case), f"Only {theirs} is wrong: our solution has {there} there."]
     if found.ours and found.yours:
-        yours = found.yours[0].upper() + found.yours[1:]
-        return [*first, f"{yours}, your function gives what our solution gives {found.ours}: compare these two."]
+        meets = f"your function gives what our solution gives {found.ours}: compare these two."
+        return [*first, *nearly(case), f"{found.yours[0].upper()}{found.yours[1:]}, {meets}"]
     if found.yours:
-        return [*first, f"Your function gives the right {name.removeprefix('the ')} {found.yours}."]
+        return [*first, _cured(name, found)]
     if sentence:
         return [*first, f"Our solution gives the same numbers {found.ours}."]
     alone = evidence.other_results(got) if found.ours.startswith("without the line") else []
     return [f"{name} has the values that our solution gives {found.ours}.", *alone]
+
+
+def _cured(name, found) -> str:
+    return f"Your function gives the right {name.removeprefix('the ')} {found.yours}."
 
 
 def _stopped(sentence) -> str:

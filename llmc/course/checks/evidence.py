@@ -9,7 +9,7 @@ from llmc.course.checks.rebound import rebound
 from llmc.course.mutants.kept import kept_between, remembered
 from llmc.course.mutants.recognise import recognised
 from llmc.course.mutants.replay import Replay, arrays_in, outputs_of
-from llmc.course.mutants.results import mistaken_for, others, place_of
+from llmc.course.mutants.results import mistaken_for, others, place_of, same_array
 from llmc.course.mutants.search import Found
 from llmc.course.mutants.solution import solution_of
 from llmc.course.own_names import learners_names
@@ -112,6 +112,13 @@ def of_arrays() -> bool:
     """Do the functions of the running check work on whole arrays, and not thread by thread?"""
     solution = _open[-1].solution() if _open else None
     return solution is None or solution.of_arrays
+
+
+def one_array(name, got) -> str | None:
+    """A sentence if the array `got` is another result of the running check's last call as well; else None."""
+    if not (_open and same_array(_open[-1].replays, got)):
+        return None
+    return f"{name} and another result are one and the same array, as after `a = b = np.zeros(…)`: make two"
 
 
 def exchanged(name, got) -> str | None:

@@ -15,20 +15,28 @@ STEADY = 1e-3  # ratios or differences that vary by less than this share are one
 
 def narrowed(case: Case, lanes=False) -> list[str]:
     """A few sentences; none of them says more than the numbers do. lanes: were they made by the lanes of warps?"""
-    scale = np.abs(case.expected[np.isfinite(case.expected)]).max(initial=0.0)
-    with np.errstate(invalid="ignore"):  # inf - inf
-        wrong = np.abs(case.got - case.expected) > case.rounding * scale
+    wrong, _ = _wrong(case)
     if not wrong.any() or wrong.ndim == 0:
         return []
-    return [*_nearly(case, scale, wrong), *_where(wrong, case.expected != 0), *_in_common(case, wrong, lanes)]
+    return [*nearly(case), *_where(wrong, case.expected != 0), *_in_common(case, wrong, lanes)]
 
 
-def _nearly(case, scale, wrong):
+def nearly(case: Case) -> list[str]:
     """A sentence if the wrong entries are nearly right: then no term is missing."""
+    wrong, scale = _wrong(case)
     error, size = np.abs(case.got - case.expected)[wrong], np.abs(case.expected)[wrong]
-    if error.max() <= NEARLY * scale and np.median(error) <= 10 * NEARLY * np.median(size):
-        cause = "a constant with too few digits, a small number added, a lower precision, or an approximation?"
-        yield f"It is nearly right, up to {error.max() / scale:.1g} of the largest entry: {cause}"
+    if wrong.ndim == 0 or not wrong.any() or error.max() > NEARLY * scale:
+        return []
+    cause = "a constant with too few digits, a small number added, a lower precision, or an approximation?"
+    told = f"It is nearly right, up to {error.max() / scale:.1g} of the largest entry: {cause}"
+    return [told] if np.median(error) <= 10 * NEARLY * np.median(size) else []
+
+
+def _wrong(case):
+    """(which entries are wrong, the largest entry)."""
+    scale = np.abs(case.expected[np.isfinite(case.expected)]).max(initial=0.0)
+    with np.errstate(invalid="ignore"):  # inf - inf
+        return np.abs(case.got - case.expected) > case.rounding * scale, scale
 
 
 def _where(wrong, counts):

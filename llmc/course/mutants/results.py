@@ -21,6 +21,20 @@ def place_of(solution, replays, got) -> int | None:
     return next(same, None)
 
 
+def same_array(replays, got) -> bool:
+    """Is the array `got` two of the results of the last call?"""
+    if not replays or not isinstance(got, np.ndarray) or got.size < 2:
+        return False
+    last = replays[-1]
+    results = last.outputs[: len(last.outputs) - len(arrays_in((last.arguments, last.options)))]
+    return sum(isinstance(each, np.ndarray) and _same_memory(each, got) for each in results) > 1
+
+
+def _same_memory(a, b) -> bool:
+    """Are they one array, or views of all of it?"""
+    return a.shape == b.shape and a.__array_interface__["data"] == b.__array_interface__["data"]
+
+
 def mistaken_for(solution, replays, got) -> str | None:
     """Words for another result of the last call that `got` should have been; None if it is none of them."""
     if solution is None or not solution.of_arrays or not replays or np.size(got) < FEW:

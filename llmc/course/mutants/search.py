@@ -54,8 +54,10 @@ class Search:
         self.deadline = time.thread_time() + SECONDS
         whole = self.solution.function(self.deadline)  # before it is changed
         self.elsewhere = Elsewhere(self.replays, self.replay, self.pick, whole, function, self.rehearsed)
-        found = self._in_the_solution(mutants) or (
-            self.solution.of_arrays and self._in_the_solution(lambda tree, more: arrays(tree))
+        lost = not np.isfinite(self.got).any()  # which many changes of our solution explain
+        found = not lost and (
+            self._in_the_solution(mutants)
+            or (self.solution.of_arrays and self._in_the_solution(lambda tree, more: arrays(tree)))
         )
         if found:
             return found
@@ -63,8 +65,8 @@ class Search:
             answer = learners(function)
         if answer is not None and self._made_by(answer):
             self.lines = ast.unparse(answer.tree).splitlines()
-            found = self._in_the_answer(answer) or meeting(self, answer)
-        return found or self._in_the_solution(pairs)
+            found = self._in_the_answer(answer) or (None if lost else meeting(self, answer))
+        return found or (None if lost else self._in_the_solution(pairs))
 
     def _in_the_solution(self, several):
         """The first change of it, of this kind, that gives the learner's numbers."""

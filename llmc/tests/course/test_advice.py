@@ -80,6 +80,20 @@ def by_a_mask(out, x):
     out[x > 0][0] = 1
 
 
+def by_an_array_of_indices(params, lr):
+    for a in range(0, len(params), 4):
+        i = np.arange(a, min(a + 4, len(params)))
+        p, rate = params[i], lr
+        p -= rate
+
+
+def with_a_copy_that_is_stored(params, lr):
+    i = np.flatnonzero(params)
+    p = params[i]
+    p -= lr
+    params[i] = p
+
+
 def rightly(out, x):
     out.reshape(-1)[x > 0] = 1
     out[0][1] = 2
@@ -91,6 +105,8 @@ def test_writes_into_copies():
     assert told in written_to_a_copy(by_one_bracket_too_many)
     assert "`out.flatten()` makes a new array" in written_to_a_copy(by_flattening)
     assert "`out[x > 0]` makes a new array" in written_to_a_copy(by_a_mask)
+    assert "`p -= rate` writes into a copy, which is lost: `params[i]`" in written_to_a_copy(by_an_array_of_indices)
+    assert written_to_a_copy(with_a_copy_that_is_stored) is None
     assert written_to_a_copy(rightly) is None and written_to_a_copy(np.add) is None
 
 
@@ -133,6 +149,22 @@ def forward_without_eps(x, w, b, eps=1e-5):
     mean = x.mean(-1, keepdims=True)
     rstd = 1 / np.sqrt(((x - mean) ** 2).mean(-1, keepdims=True))
     return (x - mean) * rstd * w + b, mean[..., 0], rstd[..., 0]
+
+
+def forward_with_one_array(x, w, b, eps=1e-5):
+    out, mean = x.copy(), np.zeros(x.shape[:2])
+    rstd = mean
+    for at in np.ndindex(mean.shape):
+        mean[at] = x[at].mean()
+        out[at] = x[at] - mean[at]
+        rstd[at] = 1 / np.sqrt((out[at] ** 2).mean() + eps)
+        out[at] = out[at] * rstd[at] * w + b
+    return out, mean, rstd
+
+
+@needs_solutions
+def test_one_array_with_two_names():
+    assert "mean and another result are one and the same array" in said("layernorm_forward", forward_with_one_array)
 
 
 @needs_solutions
