@@ -1,17 +1,20 @@
 """`compare`: is this array the expected one, and if not, what exactly is wrong with it?
 
-It looks at type, shape, dtype, NaN and values, in this order, and reports only the first that is wrong: in an array of
-the wrong shape, no entry can be called wrong yet. Wrong values are compared with the known mistakes of the lesson, then
+It looks at type, shape, dtype and values, in this order, and reports only the first that is wrong: in an array of the
+wrong shape, no entry can be called wrong yet. Wrong values are compared with the known mistakes of the lesson, then
 with those that any layer can have (`signatures.py`); if none of them fits, the message lists the numbers.
+
+Whatever a message says of the cause rests on evidence of this run. What nobody tested is left out, or is a question.
 """
 
 import numpy as np
 
 from llmc.course.checks import evidence
-from llmc.course.checks.explain import WrongAnswer
+from llmc.course.checks.changes import cured, explained_by
+from llmc.course.checks.explain import WrongAnswer, stopped
 from llmc.course.checks.heatmap import picture
 from llmc.course.checks.kinds import same_kind
-from llmc.course.checks.narrow import narrowed, nearly
+from llmc.course.checks.narrow import narrowed
 from llmc.course.checks.nonfinite import USUAL, not_finite_alike, why_not_finite
 from llmc.course.checks.ranges import beyond
 from llmc.course.checks.signatures import BUFFERS, EXACT, PATTERNS, Case, all_zero, diagnose, never_written, same
@@ -75,9 +78,9 @@ def compare(
     if broken:
         lines = _not_finite(case, np.asarray(got), start, sentence, new)
     else:
-        lines = [_stopped(sentence)] if sentence else _diagnosis(case, got, expected64, start, summed, new)
+        lines = [stopped(sentence)] if sentence else _diagnosis(case, got, expected64, start, summed, new)
     where = where or look
-    lines += [_stopped(f"→ Where to look: {where}")] if where else []
+    lines += [stopped(f"→ Where to look: {where}")] if where else []
     if broken:
         raise WrongAnswer("\n".join(lines))
     numbers = _numbers(got64, target, wrong, atol + rtol * np.abs(target).max())
@@ -91,18 +94,19 @@ def _not_finite(case, got, start, sentence, new) -> list[str]:
     count = f"{case.name} has {int(bad.sum())} of {got.size} entries that are NaN or infinite"
     count = f"{count}, first at {list(at)} (expected {case.expected[at]:.6g})"
     if sentence:
-        return [_stopped(sentence), _stopped(count)]
+        return [stopped(sentence), stopped(count)]
     why = why_not_finite(got, bad)
-    found = evidence.found(got, case.expected, start) if why == USUAL and not new else None
+    searched = why == USUAL and not new and evidence.of_arrays()
+    found = evidence.found(got, case.expected, start) if searched else None
     if found and found.yours and not found.ours:
-        return [_stopped(count), _cured(case.name, found)]
+        return [stopped(count), cured(case.name, found)]
     if found and found.ours and not found.yours:
-        return [_stopped(count), f"Our solution gives the same {found.ours}."]
-    return [_stopped(count), *_said_new(new)] if new else [_stopped(f"{count}: {why}")]
+        return [stopped(count), f"Our solution gives the same {found.ours}."]
+    return [stopped(count), *_said_new(new)] if new else [stopped(f"{count}: {why}")]
 
 
 def _said_new(new) -> list[str]:
-    return [_stopped(f"The calls before this one were right; what is new here: {new}")] if new else []
+    return [stopped(f"The calls before this one were right; what is new here: {new}")] if new else []
 
 
 def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
@@ -110,20 +114,20 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
     sentence = wrong_sum(case.name, case.got, expected, summed) if summed is not None else None
     sentence = sentence or diagnose(case, BUFFERS)
     if sentence:
-        return [_stopped(sentence), *_why_unwritten(case, got, sentence), *_said_new(new)]
+        return [stopped(sentence), *_why_unwritten(case, got, sentence), *_said_new(new)]
     exchanged = evidence.exchanged(case.name, got)
     if exchanged:
         return [exchanged]
     kept = evidence.kept(case.name, got, expected, start)
     if kept:
-        return [_stopped(kept)]
+        return [stopped(kept)]
     sentence = diagnose(case, EXACT)
     found = evidence.found(got, expected, start)
     if found:
-        return _explained_by(case, got, found, sentence)
+        return explained_by(case, got, found, sentence)
     sentence = sentence or diagnose(case, PATTERNS)
     if sentence:
-        return [_stopped(sentence), *_said_new(new)]
+        return [stopped(sentence), *_said_new(new)]
     by_size = beyond(case, evidence.inputs())
     shown = by_size or narrowed(case, lanes=not evidence.of_arrays())
     return [f"{case.name} has wrong values.", *shown, *_said_new(new), *evidence.other_results(got)]
@@ -134,41 +138,6 @@ def _why_unwritten(case, got, sentence):
     unwritten = sentence == never_written(case)
     why = (evidence.renamed(got, case.adds) if unwritten else None) or evidence.copied(unwritten or all_zero(case))
     return [*([why] if why else []), *(f"In this call {name} is None." for name in evidence.absent())]
-
-
-def _same_kind(found) -> bool:
-    """ "without the term …" of either function, say."""
-    ours, yours = (words.split()[:3] for words in (found.ours, found.yours))
-    return ours == yours and ours[0] == "without"
-
-
-def _explained_by(case, got, found, sentence) -> list[str]:
-    """The sentences for a change that explains the wrong array; sentence: what its numbers show, or None."""
-    name = case.name
-    first = [_stopped(sentence or f"{name} has wrong values")]
-    if found.ours and found.yours and sentence:
-        return first  # which says it all
-    if found.ours and found.yours and _same_kind(found):
-        theirs, there = (words.removeprefix("without ") for words in (found.yours, found.ours))
-        return [*first, *nearly(case), f"Only {theirs} is wrong: our solution has {there} there."]
-    if found.ours and found.yours:
-        meets = f"your function gives what our solution gives {found.ours}: compare these two."
-        return [*first, *nearly(case), f"{found.yours[0].upper()}{found.yours[1:]}, {meets}"]
-    if found.yours:
-        return [*first, _cured(name, found)]
-    if sentence:
-        return [*first, f"Our solution gives the same numbers {found.ours}."]
-    alone = evidence.other_results(got) if found.ours.startswith("without the line") else []
-    return [f"{name} has the values that our solution gives {found.ours}.", *alone]
-
-
-def _cured(name, found) -> str:
-    return f"Your function gives the right {name.removeprefix('the ')} {found.yours}."
-
-
-def _stopped(sentence) -> str:
-    """With a full stop, unless it is a question."""
-    return sentence if sentence.endswith("?") else sentence + "."
 
 
 def _known_mistake(case, known):
