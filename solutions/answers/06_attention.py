@@ -966,7 +966,7 @@ def forward_that_looks_at_the_past_alone(qkv, NH):
     return _merge(p @ v), p
 
 
-@wrong("attention_forward", says="is wrong: our solution has the division by `hs ** 0.5`")
+@wrong("attention_forward", says="all else is right. Our solution has the division by `hs ** 0.5`")
 def forward_scaled_after_the_softmax(qkv, NH):
     q, k, v = _split(qkv, 3, NH)
     scores = np.where(_seen(q.shape[2]), q @ k.swapaxes(-1, -2), -np.inf)

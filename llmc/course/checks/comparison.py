@@ -17,7 +17,17 @@ from llmc.course.checks.kinds import same_kind
 from llmc.course.checks.narrow import narrowed
 from llmc.course.checks.nonfinite import USUAL, not_finite_alike, why_not_finite
 from llmc.course.checks.ranges import beyond
-from llmc.course.checks.signatures import BUFFERS, EXACT, PATTERNS, Case, all_zero, diagnose, never_written, same
+from llmc.course.checks.signatures import (
+    BUFFERS,
+    EXACT,
+    PATTERNS,
+    Case,
+    all_zero,
+    diagnose,
+    never_written,
+    partly_written,
+    same,
+)
 from llmc.course.checks.sums import wrong_sum
 
 TOLERANCE = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2}  # relative to the largest expected entry
@@ -71,20 +81,30 @@ def compare(
     held = before if added_to is None else start
     rounding = ROUNDING.get(expected.dtype.name, ROUNDING["float64"])
     case = Case(name, got64 - start, expected64, held, added_to is not None, rounding, sizes or {})
-    where, sentence = None, evidence.one_array(name, got)
-    if not sentence:
-        where, sentence = _known_mistake(case, known or {})
+    where, sentence = _known_mistake(case, known or {})
     broken = not np.isfinite(got64[np.isfinite(target)]).all()
-    if broken:
-        lines = _not_finite(case, np.asarray(got), start, sentence, new)
+    elsewhere = _not_the_formula(case, got, new)
+    if elsewhere:
+        where, lines = None, elsewhere
+    elif broken:
+        where, lines = where or look, _not_finite(case, np.asarray(got), start, sentence, new)
     else:
         lines = [stopped(sentence)] if sentence else _diagnosis(case, got, expected64, start, summed, new)
-    where = where or look
+        where = where or look
     lines += [stopped(f"→ Where to look: {where}")] if where else []
     if broken:
         raise WrongAnswer("\n".join(lines))
     numbers = _numbers(got64, target, wrong, atol + rtol * np.abs(target).max())
     raise WrongAnswer("\n".join([*lines, "", *numbers]), picture(name, got64, target, wrong))
+
+
+def _not_the_formula(case, got, new) -> list[str]:
+    """Sentences about a result that is another one's array, or about a buffer that is untouched; [] if it is neither."""
+    shared = evidence.one_array(case.name, got)
+    if shared:
+        return [stopped(shared)]
+    sentence = never_written(case) or partly_written(case)
+    return [stopped(sentence), *_why_unwritten(case, got, sentence), *_said_new(new)] if sentence else []
 
 
 def _not_finite(case, got, start, sentence, new) -> list[str]:
@@ -114,7 +134,8 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
     sentence = wrong_sum(case.name, case.got, expected, summed) if summed is not None else None
     sentence = sentence or diagnose(case, BUFFERS)
     if sentence:
-        return [stopped(sentence), *_why_unwritten(case, got, sentence), *_said_new(new)]
+        why = evidence.copied(sentence == all_zero(case))
+        return [stopped(sentence), *([why] if why else []), *_absent(), *_said_new(new)]
     exchanged = evidence.exchanged(case.name, got)
     if exchanged:
         return [exchanged]
@@ -136,8 +157,12 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
 def _why_unwritten(case, got, sentence):
     """Sentences after that about a buffer: where its name was given to another array, and what was None."""
     unwritten = sentence == never_written(case)
-    why = (evidence.renamed(got, case.adds) if unwritten else None) or evidence.copied(unwritten or all_zero(case))
-    return [*([why] if why else []), *(f"In this call {name} is None." for name in evidence.absent())]
+    why = (evidence.renamed(got, case.adds) if unwritten else None) or evidence.copied(unwritten)
+    return [*([why] if why else []), *_absent()]
+
+
+def _absent() -> list[str]:
+    return [f"In this call {name} is None." for name in evidence.absent()]
 
 
 def _known_mistake(case, known):

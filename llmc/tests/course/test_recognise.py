@@ -128,9 +128,15 @@ def with_the_spread(dout, x, w, mean, rstd):
 
 def test_a_wrong_piece_is_placed_opposite_to_the_right_one():
     told = said(with_the_spread)
-    term = "Only the term `norm * dnorm.std(axis=-1, keepdims=True)`", "our solution has the term `through_rstd` in"
-    factor = "Only the factor `dnorm.std(axis=-1, keepdims=True)`", "our solution has the factor `(dnorm * norm).mean("
-    assert any(yours in told and f"is wrong: {ours}" in told for yours, ours in (term, factor))
+    term = (
+        "The mistake is in the term `norm * dnorm.std(axis=-1, keepdims=True)`",
+        "Our solution has the term `through_rstd` in",
+    )
+    factor = (
+        "The mistake is in the factor `dnorm.std(axis=-1, keepdims=True)`",
+        "Our solution has the factor `(dnorm * norm).mean(",
+    )
+    assert any(yours in told and f"all else is right. {ours}" in told for yours, ours in (term, factor))
 
 
 CELL = """
