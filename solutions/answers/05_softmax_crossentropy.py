@@ -1104,10 +1104,7 @@ def softmax_backward_twice(dp, p):
     return dp
 
 
-@wrong(
-    "softmax_backward",
-    says="The mistake is in the term `q * q * g.sum()`, or in its place: all else is right. Our solution has the term `average`",
-)
+@wrong("softmax_backward", says="The mistake is in the term `q * q * g.sum()`, or in its place: all else is right")
 def softmax_backward_with_another_sum(dp, p):
     dz = np.zeros_like(p)
     for i in np.ndindex(p.shape[:-1]):

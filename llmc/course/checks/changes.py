@@ -13,11 +13,8 @@ def explained_by(case, got, found, sentence) -> list[str]:
         return first  # which says it all
     if found.ours and found.yours and _both_lack_one(found):
         theirs, there = (words.removeprefix("without ") for words in (found.yours, found.ours))
-        return [
-            *first,
-            *nearly(case),
-            f"The mistake is in {theirs}, or in its place: all else is right. Our solution has {there}.",
-        ]
+        place = f"The mistake is in {theirs}, or in its place: all else is right. Our solution has {there}."
+        return [*first, *nearly(case), place]
     if found.ours and found.yours:
         meets = f"your function gives what our solution gives {found.ours}: compare these two."
         return [*first, *nearly(case), f"{found.yours[0].upper()}{found.yours[1:]}, {meets}"]

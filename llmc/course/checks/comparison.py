@@ -83,7 +83,7 @@ def compare(
     case = Case(name, got64 - start, expected64, held, added_to is not None, rounding, sizes or {})
     where, sentence = _known_mistake(case, known or {})
     broken = not np.isfinite(got64[np.isfinite(target)]).all()
-    elsewhere = _not_the_formula(case, got, new)
+    elsewhere = _not_the_formula(case, got, sentence, new)
     if elsewhere:
         where, lines = None, elsewhere
     elif broken:
@@ -98,12 +98,16 @@ def compare(
     raise WrongAnswer("\n".join([*lines, "", *numbers]), picture(name, got64, target, wrong))
 
 
-def _not_the_formula(case, got, new) -> list[str]:
-    """Sentences about a result that is another one's array, or about a buffer that is untouched; [] if it is neither."""
+def _not_the_formula(case, got, known, new) -> list[str]:
+    """Sentences about a result that is another one's array, or about an untouched buffer; [] if it is neither.
+
+    known: the sentence of a known mistake, or None.
+    """
     shared = evidence.one_array(case.name, got)
     if shared:
         return [stopped(shared)]
-    sentence = never_written(case) or partly_written(case)
+    with np.errstate(invalid="ignore"):  # NaN
+        sentence = None if known else never_written(case) or partly_written(case)
     return [stopped(sentence), *_why_unwritten(case, got, sentence), *_said_new(new)] if sentence else []
 
 

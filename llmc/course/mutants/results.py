@@ -21,13 +21,14 @@ def place_of(solution, replays, got) -> int | None:
     return next(same, None)
 
 
-def same_array(replays, got) -> bool:
-    """Is the array `got` two of the results of the last call?"""
-    if not replays or not isinstance(got, np.ndarray) or got.size < 2:
+def same_array(solution, replays, got) -> bool:
+    """Is the array `got` two of the results of the last call? Only of results that come one by one, in a tuple."""
+    if solution is None or not solution.of_arrays or not replays or not isinstance(got, np.ndarray) or got.size < 2:
         return False
     last = replays[-1]
     results = last.outputs[: len(last.outputs) - len(arrays_in((last.arguments, last.options)))]
-    return sum(isinstance(each, np.ndarray) and _same_memory(each, got) for each in results) > 1
+    same = [each for each in results if isinstance(each, np.ndarray) and _same_memory(each, got)]
+    return len(same) > 1 and len(results) == len(_returned(solution))
 
 
 def _same_memory(a, b) -> bool:
