@@ -177,3 +177,19 @@ def test_results_in_another_order():
 def test_the_change_that_makes_the_same_nan():
     told = said("layernorm_forward", forward_without_eps, quiet=0.0)
     assert "Our solution gives the same without the term `eps` in" in told
+
+
+@needs_solutions
+def test_other_results_of_another_call_are_not_told():
+    def same(x, w, b, eps=1e-5):
+        mean = x.mean(-1)
+        rstd = 1 / np.sqrt(x.var(-1) + eps)
+        many = 0.1 * np.sin(np.arange(rstd.size)).reshape(rstd.shape) * (rstd.size > 100)
+        return (x - mean[..., None]) * rstd[..., None] * w + b, mean, rstd + many
+
+    with pytest.raises(WrongAnswer) as caught, check("layernorm_forward") as c:
+        for B in (2, 40):
+            x, w, b = c.random(B, 40, 300), c.random(300), c.random(300)
+            out, mean, rstd = c.call(same, x, w, b)
+            compare("rstd", rstd, lesson.forward(x, w, b).rstd)
+    assert "rstd has wrong values" in str(caught.value) and "right in the same call" not in str(caught.value)
