@@ -761,7 +761,7 @@ def fast_forgets_the_rest(out, x):
 
 
 @wrong(
-    "fast_gelu_forward", says="out was never written: it still holds what was in the buffer before the call.\n→ Where"
+    "fast_gelu_forward", says="out was never written: it still holds what was in the buffer before the call.\n\n"
 )
 def fast_returns_instead(out, x):
     y = np.empty_like(x)
