@@ -189,14 +189,14 @@ def forward_sums_x(x, w, b, eps=1e-5):
     return (x - mean[..., None]) * rstd[..., None] * w + b, mean, rstd
 
 
-@wrong("layernorm_forward", says="mean equals rstd: return out, mean and rstd in this order")
+@wrong("layernorm_forward", says="mean equals rstd: the order is out, mean, rstd")
 def forward_returns_rstd_before_mean(x, w, b, eps=1e-5):
     mean = x.mean(-1)
     rstd = 1 / np.sqrt(x.var(-1) + eps)
     return (x - mean[..., None]) * rstd[..., None] * w + b, rstd, mean
 
 
-@wrong("layernorm_forward", says="mean equals rstd: return out, mean and rstd in this order")
+@wrong("layernorm_forward", says="mean equals rstd: the order is out, mean, rstd")
 def forward_returns_out_last(x, w, b, eps=1e-5):
     mean = x.mean(-1)
     rstd = 1 / np.sqrt(x.var(-1) + eps)
@@ -788,7 +788,7 @@ def _write(out, mean, rstd, x, w, b, eps):
     out[...] = (x - mean[..., None]) * rstd[..., None] * w + b
 
 
-@wrong("fast_layernorm_forward", says="do you use `eps`, or a number in its place?")
+@wrong("fast_layernorm_forward", says="rstd equals the reference with eps = 1e-5: use the argument `eps`")
 def fast_with_its_own_eps(out, mean, rstd, x, w, b, eps=1e-5):
     _write(out, mean, rstd, x, w, b, 1e-5)
 
@@ -854,7 +854,7 @@ def forward_with_the_variance_of_the_first_sequence(x, w, b, eps=1e-5):
 
 @wrong(
     "layernorm_backward_accumulate",
-    says="Without the line `dx *= rstd[..., None]`, your function gives what our solution",
+    says="what dx held was multiplied, too, by another number in each row: multiply only what you add to it",
 )
 def accumulate_and_scale_what_was_there(dx, dw, db, dout, x, w, mean, rstd):
     norm = (x - mean[..., None]) * rstd[..., None]
@@ -863,3 +863,15 @@ def accumulate_and_scale_what_was_there(dx, dw, db, dout, x, w, mean, rstd):
     db += dout.sum((0, 1))
     dx += dnorm - dnorm.mean(-1, keepdims=True) - norm * (dnorm * norm).mean(-1, keepdims=True)
     dx *= rstd[..., None]
+
+
+@wrong("layernorm_forward", says="mean and another result are one and the same array")
+def forward_with_one_array_for_both(x, w, b, eps=1e-5):
+    out, mean = x.copy(), np.zeros(x.shape[:2], x.dtype)
+    rstd = mean
+    for at in np.ndindex(mean.shape):
+        mean[at] = x[at].mean()
+        row = x[at] - mean[at]
+        rstd[at] = 1 / np.sqrt(x[at].var() + eps)
+        out[at] = row * rstd[at] * w + b
+    return out, mean, rstd

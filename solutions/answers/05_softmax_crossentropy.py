@@ -6,6 +6,7 @@ Each wrong answer carries words that the message of its check must contain. CI r
 
 import math
 
+import numba
 import numpy as np
 
 from llmc.course.authoring.answers import right, wrong
@@ -906,7 +907,7 @@ def fast_that_is_not(losses, logits, targets, dloss, V):
     logits[..., V:] = 0
 
 
-@wrong("fast_classifier", says="NaN or infinity")
+@wrong("fast_classifier", says="Is each row's own maximum subtracted?")
 def fast_without_the_maximum(losses, logits, targets, dloss, V):
     z, at = logits[..., :V], targets[..., None]
     z_target = np.take_along_axis(z, at, -1)[..., 0].copy()
@@ -918,7 +919,7 @@ def fast_without_the_maximum(losses, logits, targets, dloss, V):
     logits[..., V:] = 0
 
 
-@wrong("fast_classifier", says="part of logits was never written")
+@wrong("fast_classifier", says="logits[..., V:], the padding, must be 0 afterwards")
 def fast_leaves_the_padding(losses, logits, targets, dloss, V):
     z, at = logits[..., :V], targets[..., None]
     z -= z.max(-1, keepdims=True)
@@ -1017,7 +1018,7 @@ def fused_with_a_mean_of_its_own(losses, logits, targets, dloss, V):
     _classify(losses, logits, targets, None if dloss is None else 1 / targets.size, V)
 
 
-@wrong("fused_classifier", says="0.0 is a number, not None")
+@wrong("fused_classifier", says="what is new here: dloss is 0.0, which is a number, not None")
 def fused_takes_0_for_none(losses, logits, targets, dloss, V):
     _classify(losses, logits, targets, dloss or None, V)
 
@@ -1046,7 +1047,7 @@ def fused_multiplies_the_padding_by_0(losses, logits, targets, dloss, V):
     logits[..., V:] = padding if dloss is None else 0 * padding
 
 
-@wrong("fast_classifier", says="logits has wrong values")
+@wrong("fast_classifier", says="wrong only at indices 50176 to 50256, the last.\nEach wrong entry is 0")
 def fast_forgets_p_behind_the_last_block(losses, logits, targets, dloss, V):
     for row in range(len(logits)):
         _classify(losses[row], logits[row], targets[row], dloss, V)
@@ -1103,7 +1104,7 @@ def softmax_backward_twice(dp, p):
     return dp
 
 
-@wrong("softmax_backward", says="what our solution gives without the term `average`")
+@wrong("softmax_backward", says="The mistake is in the term `q * q * g.sum()`, or in its place: all else is right")
 def softmax_backward_with_another_sum(dp, p):
     dz = np.zeros_like(p)
     for i in np.ndindex(p.shape[:-1]):
@@ -1141,9 +1142,7 @@ def fused_with_a_mask_left_in_the_padding(losses, logits, targets, dloss, V):
         logits[..., :V] = ((e / total[..., None] - y) * dloss)[..., :V]
 
 
-@wrong(
-    "fused_classifier", says='memory never written.\n→ Where to look: lesson 05, section "5.2 · A padded vocabulary"'
-)
+@wrong("fused_classifier", says="what is new here: the padding is infinite. Is it read, by the maximum perhaps?")
 def fused_with_a_maximum_over_the_padding(losses, logits, targets, dloss, V):
     top = logits.max(-1, keepdims=True)
     e = np.exp(logits - top)
@@ -1153,4 +1152,78 @@ def fused_with_a_maximum_over_the_padding(losses, logits, targets, dloss, V):
     if dloss is not None:
         np.put_along_axis(p, targets[..., None], np.take_along_axis(p, targets[..., None], -1) - 1, -1)
         logits[..., :V] = p[..., :V] * dloss
+        logits[..., V:] = 0
+
+
+@numba.njit
+def _classify_row(z, target, dloss):
+    top = z.max()
+    total = np.float32(1)
+    for value in z:
+        total += np.exp(value - top)
+    loss = np.log(total) + top - z[target]
+    for i in range(z.size):
+        z[i] = dloss * (np.exp(z[i] - top) / total - (i == target))
+    return loss
+
+
+@wrong("fast_classifier", says="Your function gives the right losses with 0 in place of 1 in `np.float32(1)`")
+def fast_with_a_sum_that_starts_at_one(losses, logits, targets, dloss, V):
+    for b, t in np.ndindex(losses.shape):
+        losses[b, t] = _classify_row(logits[b, t, :V], targets[b, t], np.float32(dloss))
+    logits[..., V:] = 0
+
+
+@wrong("fast_classifier", says="Your function gives the right losses with float32 in place of float16 in")
+def fast_with_sums_in_half_precision(losses, logits, targets, dloss, V):
+    z = logits[..., :V]
+    picked = np.take_along_axis(z, targets[..., None], -1)[..., 0]
+    top = z.max(-1, keepdims=True)
+    np.exp(np.subtract(z, top, out=z), out=z)
+    total = z.sum(-1, keepdims=True, dtype=np.float16)
+    losses[...] = np.log(total[..., 0]) + top[..., 0] - picked
+    z *= dloss / total
+    np.put_along_axis(z, targets[..., None], np.take_along_axis(z, targets[..., None], -1) - dloss, -1)
+    logits[..., V:] = 0
+
+
+@wrong("fused_classifier", says="losses equals the loss of the gradient in place of the logits")
+def fused_with_the_losses_at_last(losses, logits, targets, dloss, V):
+    z = logits[..., :V]
+    p = np.exp(z - z.max(-1, keepdims=True))
+    p /= p.sum(-1, keepdims=True)
+    if dloss is not None:
+        logits[..., :V] = (p - np.eye(V)[targets]) * dloss
+        logits[..., V:] = 0
+    top = z.max(-1)
+    lse = top + np.log(np.exp(z - top[..., None]).sum(-1))
+    losses[...] = lse - np.take_along_axis(logits, targets[..., None], -1)[..., 0]
+
+
+@wrong("fused_classifier", says="losses equals lse - the probabilities at the target")
+def fused_with_the_target_of_p(losses, logits, targets, dloss, V):
+    z = logits[..., :V]
+    top = z.max(-1, keepdims=True)
+    total = np.exp(z - top).sum(-1, keepdims=True)
+    kept = logits.copy()
+    z[...] = np.exp(z - top) / total
+    losses[...] = (np.log(total) + top - np.take_along_axis(logits, targets[..., None], -1))[..., 0]
+    if dloss is None:
+        logits[...] = kept
+    else:
+        z -= np.eye(V)[targets]
+        z *= dloss
+        logits[..., V:] = 0
+
+
+@wrong("fused_classifier", says="Your function gives the right losses with the lines `p[b, t, targets] -= 1` and")
+def fused_with_the_logarithm_too_late(losses, logits, targets, dloss, V):
+    z = logits[..., :V]
+    p = np.exp(z - z.max(-1, keepdims=True))
+    p /= p.sum(-1, keepdims=True)
+    b, t = np.indices(targets.shape)
+    p[b, t, targets] -= 1
+    losses[...] = -np.log(p[b, t, targets])
+    if dloss is not None:
+        logits[..., :V] = p * dloss
         logits[..., V:] = 0

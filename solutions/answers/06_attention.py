@@ -727,7 +727,7 @@ def lean_one_head_at_a_time(qkv, NH):
     return _merge(out)
 
 
-@wrong("lean_attention_forward", says="at most 5 times will do. Look first at your Python loop")
+@wrong("lean_attention_forward", says="at most 5 times will do. Does each turn of a Python loop")
 def lean_eight_keys_at_a_time(qkv, NH):
     B, T, width = qkv.shape
     C = width // 3
@@ -799,7 +799,10 @@ def lean_without_mask(qkv, NH):
     return _merge(out)
 
 
-@wrong("lean_attention_forward", says="queries 0 … 63 are right, 64 is not. In a block, row i is query `start + i`")
+@wrong(
+    "lean_attention_forward",
+    says="the mask of the first block of 64 queries in every block: row i is query `start + i`",
+)
 def lean_masks_every_block_like_the_first(qkv, NH):
     q, k, v = _split(qkv, 3, NH)
     out = np.empty(q.shape, q.dtype)
@@ -963,7 +966,7 @@ def forward_that_looks_at_the_past_alone(qkv, NH):
     return _merge(p @ v), p
 
 
-@wrong("attention_forward", says="your function gives what our solution gives without the division by `hs ** 0.5`")
+@wrong("attention_forward", says="all else is right. Our solution has the division by `hs ** 0.5`")
 def forward_scaled_after_the_softmax(qkv, NH):
     q, k, v = _split(qkv, 3, NH)
     scores = np.where(_seen(q.shape[2]), q @ k.swapaxes(-1, -2), -np.inf)
@@ -1013,3 +1016,30 @@ def backward_through_two_softmaxes(dout, qkv, probabilities, NH):
     p = probabilities
     step = lambda g: p * (g - (p * g).sum(-1, keepdims=True))  # noqa: E731
     return _backward_with(dout, qkv, p, NH, lambda dp, do, v: step(step(dp)))
+
+
+@wrong("attention_backward", says="dv equals the reference with dscores, not yet scaled, instead of the probabilities")
+def backward_of_the_values_through_the_scores(dout, qkv, probabilities, NH):
+    B, T, C = dout.shape
+    heads = lambda a: a.reshape(B, T, NH, C // NH).transpose(0, 2, 1, 3)  # noqa: E731
+    q, k, v = map(heads, np.split(qkv, 3, -1))
+    g = heads(dout)
+    dp = g @ v.swapaxes(-1, -2)
+    ds = probabilities * (dp - (dp * probabilities).sum(-1, keepdims=True))
+    scale = (C // NH) ** -0.5
+    parts = [ds @ k * scale, ds.swapaxes(-1, -2) @ q * scale, ds.swapaxes(-1, -2) @ g]
+    return np.stack(parts, axis=2).transpose(0, 3, 2, 1, 4).reshape(B, T, 3 * C)
+
+
+@wrong("lean_attention_forward", says="rows from 192 on: is there a turn of the loop for the last block")
+def lean_without_the_last_block(qkv, NH):
+    B, T, C = qkv.shape[0], qkv.shape[1], qkv.shape[2] // 3
+    q, k, v = qkv.reshape(B, T, 3, NH, C // NH).transpose(2, 0, 3, 1, 4)
+    out = np.zeros((B, T, NH, C // NH), qkv.dtype)
+    for n in range(T // 64):
+        rows, end = slice(64 * n, 64 * n + 64), 64 * n + 64
+        s = q[:, :, rows] @ k[:, :, :end].swapaxes(-1, -2) / np.sqrt(C // NH, dtype=qkv.dtype)
+        s[..., np.arange(end) > np.arange(64 * n, end)[:, None]] = -np.inf
+        e = np.exp(s - s.max(-1, keepdims=True))
+        out[:, rows] = (e / e.sum(-1, keepdims=True) @ v[:, :, :end]).transpose(0, 2, 1, 3)
+    return out.reshape(B, T, C)

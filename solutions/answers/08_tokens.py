@@ -1190,3 +1190,41 @@ def fast_with_new_pairs_counted_once(words, counts, num_merges):
         pairs.pop(token, None)
         learned.append(token)
     return learned
+
+
+@wrong("token_file", says="Your file holds [7, 0, 3] instead: look at the ids before they become 16 bits")
+def file_that_looks_at_the_ids_too_late(ids):
+    body = np.array(ids).astype("<u2")
+    if not len(body) or body.min() < 0 or body.max() > 65535:
+        raise ValueError("an id does not fit into 16 bits")
+    return struct.pack("<256i", 20240520, 1, len(body), *[0] * 253) + body.tobytes()
+
+
+@wrong("bpe_step", says="the token was merged only from the pair that was met first")
+def step_that_merges_the_first_pair_of_halves(words, counts):
+    pairs, halves = Counter(), {}
+    for word, count in zip(words, counts):
+        for a, b in zip(word, word[1:]):
+            pairs[a + b] += count
+            halves.setdefault(a + b, (a, b))
+    token = min(pairs, key=lambda pair: (-pairs[pair], pair))
+    merged = []
+    for word in words:
+        new, i = [], 0
+        while i < len(word):
+            both = tuple(word[i : i + 2]) == halves[token]
+            new.append(token if both else word[i])
+            i += 1 + both
+        merged.append(new)
+    return token, merged
+
+
+@wrong("encode_word", says="you merged at one place as long as you could and then moved on")
+def encode_place_by_place(word, ranks):
+    parts, i = [bytes([b]) for b in word], 0
+    while i < len(parts) - 1:
+        if parts[i] + parts[i + 1] in ranks:
+            parts[i : i + 2] = [parts[i] + parts[i + 1]]
+        else:
+            i += 1
+    return [ranks[part] for part in parts]

@@ -283,7 +283,7 @@ def adamw_rebinds_everything(params, grads, m, v, lr, beta1, beta2, eps, weight_
     return params, m, v
 
 
-@wrong("adamw_step", says="params has 1 of 6 entries that are NaN or infinite")
+@wrong("adamw_step", says="params equals the reference without eps: it is added to the root.\nparams has 1 of 6")
 def adamw_without_eps(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
     _means(grads, m, v, beta1, beta2)
     params *= 1 - lr * weight_decay
@@ -1019,7 +1019,10 @@ def fast_decays_late_and_too_much(params, grads, m, v, lr, beta1, beta2, eps, we
         params[s] -= weight_decay * params[s]
 
 
-@wrong("fast_adamw_step", says="m was never written: it still holds what was in the buffer before the call.\n→ Where")
+@wrong(
+    "fast_adamw_step",
+    says="was changed for 7 weights, though it is for 1,048,576: does your loop",
+)
 def fast_without_the_last_slice(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
     size, c1, c2 = 16384, 1 - beta1**t, 1 - beta2**t
     for a in range(0, len(params) - size, size):
@@ -1032,12 +1035,47 @@ def fast_without_the_last_slice(params, grads, m, v, lr, beta1, beta2, eps, weig
         w -= lr / c1 * mm / (np.sqrt(vv / c2) + eps)
 
 
-@wrong(
-    "clip_by_global_norm", says="grads[0] was never written: it still holds what was in the buffer before the call.\n→"
-)
+@wrong("clip_by_global_norm", says="only the last array was scaled, and each must be")
 def clip_the_last_array_alone(grads, max_norm):
     norm = sum(float((g * g).sum()) for g in grads) ** 0.5
     if norm > max_norm:
         g = grads[-1]
         g *= max_norm / (norm + 1e-6)
     return norm
+
+
+def _slice(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    m += (1 - beta1) * (grads - m)
+    v += (1 - beta2) * (grads * grads - v)
+    params *= 1 - lr * weight_decay
+    params -= lr / (1 - beta1**t) * m / (np.sqrt(v / (1 - beta2**t)) + eps)
+
+
+@wrong("fast_adamw_step", says="what is new here: 100,003 weights. Is the last, shorter slice done, too?")
+def fast_with_whole_slices(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    chunk = min(4096, len(params))
+    for a in range(len(params) // chunk):
+        part = slice(a * chunk, (a + 1) * chunk)
+        _slice(params[part], grads[part], m[part], v[part], lr, beta1, beta2, eps, weight_decay, t)
+
+
+@wrong("fast_adamw_step", says="the reference with the old v: v is updated first")
+def fast_with_the_root_of_the_old_v(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    root = np.sqrt(v / (1 - beta2**t)) + eps
+    m += (1 - beta1) * (grads - m)
+    v += (1 - beta2) * (grads * grads - v)
+    params *= 1 - lr * weight_decay
+    params -= lr / (1 - beta1**t) * m / root
+
+
+@wrong("fast_adamw_step", says="`mm *= beta1` writes into a copy, which is lost: `m[i]` makes a new array")
+def fast_in_copies(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    for a in range(0, len(params), 16384):
+        i = np.arange(a, min(a + 16384, len(params)))
+        p, g, mm, vv = params[i], grads[i], m[i], v[i]
+        mm *= beta1
+        mm += (1 - beta1) * g
+        vv *= beta2
+        vv += (1 - beta2) * g * g
+        p -= lr * weight_decay * p
+        p -= lr * mm / (1 - beta1**t) / (np.sqrt(vv / (1 - beta2**t)) + eps)

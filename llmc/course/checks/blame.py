@@ -4,6 +4,7 @@ An exception comes from the learner's own function, from the check cell, or from
 """
 
 import re
+import sys
 import sysconfig
 import traceback as tb
 from pathlib import Path
@@ -80,6 +81,8 @@ def _learners_line(check, error, frame, line):
         lines.append("An input was written to. Inputs must stay as they are: compute into a new array.")
     if isinstance(error, NameError) and is_check_name(error.name):
         lines.append(f"`{error.name}` is a variable of the check cell. Your function can use only its own arguments.")
+    elif isinstance(error, NameError) and error.name in sys.stdlib_module_names:
+        lines.append(f"Is `import {error.name}` missing in your cell?")
     elif isinstance(error, NameError):
         lines.append(f"If a cell above defines `{error.name}`, run that cell first.")
     return lines

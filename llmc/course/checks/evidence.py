@@ -4,11 +4,12 @@ from collections import deque
 
 import numpy as np
 
+from llmc.course.checks.copies import written_to_a_copy
 from llmc.course.checks.rebound import rebound
 from llmc.course.mutants.kept import kept_between, remembered
 from llmc.course.mutants.recognise import recognised
 from llmc.course.mutants.replay import Replay, arrays_in, outputs_of
-from llmc.course.mutants.results import others, place_of
+from llmc.course.mutants.results import mistaken_for, others, place_of, same_array
 from llmc.course.mutants.search import Found
 from llmc.course.mutants.solution import solution_of
 from llmc.course.own_names import learners_names
@@ -100,6 +101,33 @@ def renamed(got, adds) -> str | None:
     if running is None or not running.replays or not isinstance(got, np.ndarray):
         return None
     return rebound(running.function, running.replays[-1], got, adds)
+
+
+def copied(unwritten) -> str | None:
+    """A sentence if the learner's function writes into a copy of an array, and something is unwritten; else None."""
+    return written_to_a_copy(_open[-1].function) if _open and unwritten else None
+
+
+def of_arrays() -> bool:
+    """Do the functions of the running check work on whole arrays, and not thread by thread?"""
+    solution = _open[-1].solution() if _open else None
+    return solution is None or solution.of_arrays
+
+
+def one_array(name, got) -> str | None:
+    """A sentence if the array `got` is another result of the running check's last call as well; else None."""
+    if not (_open and same_array(_open[-1].solution(), _open[-1].replays, got)):
+        return None
+    return f"{name} and another result are one and the same array, as after `a = b = np.zeros(…)`: make two"
+
+
+def exchanged(name, got) -> str | None:
+    """A sentence if the array `got` is what another result of the running check's last call should be; else None."""
+    if not (_open and _explaining):
+        return None
+    with np.errstate(all="ignore"):
+        other = mistaken_for(_open[-1].solution(), _open[-1].replays, got)
+    return other and f"{name} holds what belongs in {other}: are the two exchanged?"
 
 
 def place(got) -> int | None:

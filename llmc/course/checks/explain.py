@@ -83,6 +83,11 @@ def show_after_cell(html, text) -> bool:
     return True
 
 
+def stopped(sentence) -> str:
+    """With a full stop, unless it is a question."""
+    return sentence if sentence.endswith("?") else sentence + "."
+
+
 def describe(value) -> str:
     """What a learner needs to know about a value: "(3, 5, 7) float64" for an array, "None", "a list of 3", "0.1"."""
     if isinstance(value, np.ndarray):

@@ -13,22 +13,30 @@ LANES = 32  # of a warp, each of which may take every 32nd entry of a row
 STEADY = 1e-3  # ratios or differences that vary by less than this share are one number
 
 
-def narrowed(case: Case) -> list[str]:
-    """A few sentences; none of them says more than the numbers do."""
-    scale = np.abs(case.expected[np.isfinite(case.expected)]).max(initial=0.0)
-    with np.errstate(invalid="ignore"):  # inf - inf
-        wrong = np.abs(case.got - case.expected) > case.rounding * scale
+def narrowed(case: Case, lanes=False) -> list[str]:
+    """A few sentences; none of them says more than the numbers do. lanes: were they made by the lanes of warps?"""
+    wrong, _ = _wrong(case)
     if not wrong.any() or wrong.ndim == 0:
         return []
-    return [*_nearly(case, scale, wrong), *_where(wrong, case.expected != 0), *_in_common(case, wrong)]
+    return [*nearly(case), *_where(wrong, case.expected != 0), *_in_common(case, wrong, lanes)]
 
 
-def _nearly(case, scale, wrong):
+def nearly(case: Case) -> list[str]:
     """A sentence if the wrong entries are nearly right: then no term is missing."""
+    wrong, scale = _wrong(case)
     error, size = np.abs(case.got - case.expected)[wrong], np.abs(case.expected)[wrong]
-    if error.max() <= NEARLY * scale and np.median(error) <= 10 * NEARLY * np.median(size):
-        cause = "a constant with too few digits, a small number added, a lower precision, or an approximation?"
-        yield f"It is nearly right, up to {error.max() / scale:.1g} of the largest entry: {cause}"
+    if wrong.ndim == 0 or not wrong.any() or error.max() > NEARLY * scale:
+        return []
+    cause = "a constant with too few digits, a small number added, a lower precision, or an approximation?"
+    told = f"It is nearly right, up to {error.max() / scale:.1g} of the largest entry: {cause}"
+    return [told] if np.median(error) <= 10 * NEARLY * np.median(size) else []
+
+
+def _wrong(case):
+    """(which entries are wrong, the largest entry)."""
+    scale = np.abs(case.expected[np.isfinite(case.expected)]).max(initial=0.0)
+    with np.errstate(invalid="ignore"):  # inf - inf
+        return np.abs(case.got - case.expected) > case.rounding * scale, scale
 
 
 def _where(wrong, counts):
@@ -66,14 +74,17 @@ def _indices(bad, length) -> str:
     return f"indices {listed}" + (f", … ({len(bad)} of {length})" if len(bad) > FEW else "")
 
 
-def _in_common(case, wrong):
+def _in_common(case, wrong, lanes):
     """What got / expected, or got - expected, does along an axis: the same number everywhere, or one in each row."""
+    if not case.held[wrong].any():
+        yield "Each wrong entry is 0."
+        return
     finite = np.isfinite(case.expected)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(finite & (case.expected != 0), case.got / case.expected, np.nan)
         difference = np.where(finite, case.got - case.expected, np.nan)
     for word, values in (("times", ratio), ("plus", difference)):
-        if _same_for_lanes(values, wrong, word):
+        if lanes and _same_for_lanes(values, wrong, word):
             apart = f"entries {LANES} apart are the right ones {word} the same number, and neighbours differ"
             yield f"Along the last axis, {apart}: does each lane of a warp use a value where all need the same one?"
             return

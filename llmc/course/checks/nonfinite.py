@@ -2,7 +2,9 @@
 
 import numpy as np
 
-USUAL = "look for 0/0, 0 times infinity, a root of a negative number, or memory never written"
+from llmc.course.checks.case import LIKE
+
+USUAL = "look for 0/0, 0 times infinity, a root or logarithm of a negative number, or memory never written"
 LARGEST = {"float16": 11, "float32": 88, "float64": 709}  # e to a larger power is inf
 
 
@@ -26,3 +28,16 @@ def overflowed_softmax(got, bad) -> bool:
     rows = got[bad.any(axis=-1)]  # (rows, n)
     nan, zero = np.isnan(rows), rows == 0
     return bool((nan | zero).all() and nan.any(axis=-1).all() and zero.any())
+
+
+def not_finite_alike(got, array, expected) -> bool:
+    """Are both NaN or infinite in the same places, where numbers are expected, and alike elsewhere?"""
+    if array.shape != got.shape:
+        return False
+    lost = ~np.isfinite(got) & np.isfinite(expected)
+    if not lost.any() or not np.array_equal(np.isfinite(array), np.isfinite(got)):
+        return False
+    finite = np.isfinite(got)
+    if not finite.any():  # many mistakes make nothing but NaN
+        return False
+    return bool(np.abs(got - array)[finite].max() <= LIKE * np.abs(got[finite]).max())

@@ -5,6 +5,7 @@ import inspect
 import textwrap
 from types import FunctionType
 
+TURNS = {"vectorize", "frompyfunc", "apply_along_axis", "fromiter", "map"}  # calls that are loops in Python, too
 LOOPS = (ast.For, ast.While, ast.comprehension)
 
 
@@ -19,7 +20,7 @@ def in_python(function, above=()) -> bool:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError):
         return True
-    if any(isinstance(node, LOOPS) for node in ast.walk(tree)):
+    if any(isinstance(node, LOOPS) or _takes_turns(node) for node in ast.walk(tree)):
         return True
     called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
     helpers = [function.__globals__.get(name) for name in called]
@@ -27,3 +28,8 @@ def in_python(function, above=()) -> bool:
     return any(
         in_python(helper, above) for helper in helpers if isinstance(helper, FunctionType) and helper not in above
     )
+
+
+def _takes_turns(node) -> bool:
+    """np.vectorize(…), map(…)"""
+    return isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in TURNS

@@ -39,6 +39,18 @@ def overwritten(case: Case):
         return f"{case.name} was overwritten instead of accumulated: add to what the buffer holds, with +="
 
 
+def multiplied(case: Case):
+    """What the buffer held was multiplied, too: by one number, or by one in each row."""
+    if not case.adds or case.before is None or case.got.ndim == 0 or case.got.shape[-1] < FEW or not case.before.all():
+        return None
+    change = (case.got - case.expected) / case.before  # (…, n)
+    if np.abs(change).max() < LIKE or np.ptp(change, axis=-1).max() > LIKE * np.abs(change).max():
+        return None
+    numbers = np.unique(np.round(1 + change[..., 0], 4))
+    by = f"by {numbers[0]:g}" if len(numbers) == 1 else "by another number in each row"
+    return f"what {case.name} held was multiplied, too, {by}: multiply only what you add to it"
+
+
 def accumulated(case: Case):
     if case.before is not None and not case.adds and same(case.got, case.expected + case.before):
         return f"{case.name} was accumulated where it should be overwritten: what the buffer held must not matter"
@@ -142,6 +154,7 @@ BUFFERS = (  # what a buffer holds, whatever was computed
     partly_written,
     cleared,
     overwritten,
+    multiplied,
     accumulated,
     all_zero,
 )

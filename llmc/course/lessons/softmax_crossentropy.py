@@ -49,9 +49,9 @@ class Classified(NamedTuple):
 
 
 def targets(rng, B, T, V):
-    """Random targets (B, T) int32; the last position of each sequence has the largest token."""
+    """Random targets (B, T) int32; at some position of each sequence stands the largest token."""
     tokens = rng.integers(0, V, (B, T), dtype=np.int32)  # (B, T)
-    tokens[:, -1] = V - 1
+    tokens[np.arange(B), rng.integers(0, T, B)] = V - 1
     return tokens
 
 
@@ -251,6 +251,18 @@ def classifier_mistakes(logits, targets, dloss, V) -> dict:
         ),
         "the mean of the losses, everywhere": (np.full(targets.shape, right.losses.mean()), IN_PLACE),
     }
+    lse = right.losses + (z * y).sum(axis=-1)  # (B, T)
+    for what, later in {"the probabilities": p, "the gradient": right.dlogits[..., :V]}.items():
+        losses |= {
+            f"the loss of {what} in place of the logits: compute it before they are overwritten": (
+                cross_entropy(later, targets).losses,
+                IN_PLACE,
+            ),
+            f"lse - {what} at the target: take the logit of the target before it is overwritten": (
+                lse - (later * y).sum(axis=-1),
+                IN_PLACE,
+            ),
+        }
     every = np.isin(np.arange(V), targets)  # (V,)   tokens that are a target anywhere
     dlogits = {
         "the reference with the padding in the softmax": (padded.dlogits[..., :V], PADDING),

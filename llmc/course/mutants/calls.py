@@ -109,6 +109,8 @@ def _range(place, name):
 
 
 def attribute(place):
+    if place.node.attr == "float16":
+        yield 1, f"with float32 in place of float16{place.around}", with_fields(place.node, attr="float32")
     if place.node.attr == "T":
         yield 1, f"without the transpose in {quoted(place.node)}{place.around}", place.node.value
         yield 2, f"with a reshape in place of the transpose in {quoted(place.node)}", _reshaped(place.node)

@@ -60,8 +60,8 @@ class Elsewhere:
         if not all(self.pick.fits(each) for each in outputs):
             return True
         array, right, theirs = map(self.pick, outputs)
-        error = max(np.abs(array - right).max(), np.abs(theirs - right).max())
-        return not np.abs(array - theirs).max() > share * error + _rounding(replay, right)
+        error = max(_distance(array, right), _distance(theirs, right))
+        return _near(array, theirs, share * error + _rounding(replay, right))
 
     def _same_afresh(self, replay, changed) -> bool:
         """The same for a call on other numbers, where a second mistake may add to the error."""
@@ -85,8 +85,8 @@ class Elsewhere:
         one, other, right = map(self.pick.anywhere, outputs)
         if right is None or not one.shape == other.shape == right.shape:
             return right is None
-        error = max(np.abs(one - right).max(initial=0.0), np.abs(other - right).max(initial=0.0))
-        return not np.abs(one - other).max(initial=0.0) > 0.01 * error + _rounding(replay, right)
+        error = max(_distance(one, right), _distance(other, right))
+        return _near(one, other, 0.01 * error + _rounding(replay, right))
 
     def mended(self, changed) -> bool:
         """Does the learner's changed function, changed(), mend this array everywhere, and spoil no right one?"""
@@ -97,10 +97,12 @@ class Elsewhere:
             return False
 
     def _right_in(self, replay, changed) -> bool:
-        right, new, alike = replay.run(self.whole), replay.run(changed), _alike(self.replay)
-        if self.pick.fits(right) and not alike(self.pick(new), self.pick(right)):
-            return False
-        return all(alike(now, it) for old, now, it in zip(replay.outputs, new, right) if alike(old, it))
+        right, new, dtype = replay.run(self.whole), replay.run(changed), dtype_of(self.replay)
+        if self.pick.fits(right):
+            mine, its = self.pick(new), self.pick(right)
+            if np.shape(mine) != np.shape(its) or not close(mine, its, its, dtype):
+                return False
+        return not any(_spoilt(old, now, it, dtype) for old, now, it in zip(replay.outputs, new, right))
 
     def _nearer_in(self, replay, changed) -> bool:
         """Is nearly all of the error of this array gone in a call on other numbers, and maybe of another shape?"""
@@ -108,13 +110,29 @@ class Elsewhere:
         new, right, old = map(self.pick.anywhere, outputs)
         if right is None or not new.shape == right.shape == old.shape:
             return right is None
-        return not np.abs(new - right).max() > MOST * np.abs(old - right).max() + _rounding(replay, right)
+        return _near(new, right, MOST * _distance(old, right) + _rounding(replay, right))
 
 
-def _alike(replay):
-    """The function that compares two arrays of such a call."""
-    dtype = dtype_of(replay)
-    return lambda array, right: np.shape(array) == np.shape(right) and close(array, right, right, dtype)
+def _spoilt(old, now, right, dtype) -> bool:
+    """Is there an entry of `old` that was right and of `now` that is wrong?"""
+    if np.shape(old) != np.shape(right):
+        return False
+    if np.shape(now) != np.shape(right):
+        return True
+    allowed = 100 * ROUNDING[dtype] * np.abs(np.asarray(right, np.float64)).max(initial=0.0)
+    was, wrong = np.abs(np.subtract(old, right, dtype=np.float64)), np.abs(np.subtract(now, right, dtype=np.float64))
+    return bool(((was <= allowed) & ~(wrong <= allowed)).any())
+
+
+def _near(one, other, allowed) -> bool:
+    """Are both NaN or infinite in the same places, and do they differ by no more than that elsewhere?"""
+    return np.array_equal(np.isfinite(one), np.isfinite(other)) and _distance(one, other) <= allowed
+
+
+def _distance(one, other) -> float:
+    """The largest difference where both are numbers."""
+    finite = np.isfinite(one) & np.isfinite(other)
+    return np.abs(one[finite] - other[finite]).max(initial=0.0)
 
 
 def _rounding(replay, right) -> float:

@@ -32,6 +32,7 @@ WRITES = {"save", "savez", "savez_compressed", "savetxt", "tofile", "dump", "mem
 
 def learners(function) -> Solution | None:
     """Its tree, with the functions of the learner's that it calls; None where it cannot, or must not, be run again."""
+    function = _in_python(function)
     if not isinstance(function, FunctionType) or function.__closure__:
         return None
     found = {}
@@ -45,6 +46,18 @@ def learners(function) -> Solution | None:
     except Exception:  # whatever an object says that cannot be copied
         return None
     return Solution(tree.body[-1].name, tree, {"__name__": "answer", "__builtins__": builtins, **before})
+
+
+def only_written(tree) -> set[str]:
+    """Arguments of the last function that it writes to and never reads: what they hold is of no use to it."""
+    function = tree.body[-1]
+    nodes = list(ast.walk(function))
+    targets = [t for n in nodes if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Subscript)]
+    targets += [n for n in nodes if isinstance(n, ast.keyword) and n.arg == "out"]
+    written = [t.value.id for t in targets if isinstance(t.value, ast.Name)]
+    used = [n.id for n in nodes if isinstance(n, ast.Name)]
+    arguments = {argument.arg for argument in function.args.args}
+    return {name for name in arguments & set(written) if used.count(name) == written.count(name)}
 
 
 def _collect(function, found) -> bool:
@@ -68,12 +81,17 @@ def _collect(function, found) -> bool:
 def _harmless(name, function, found) -> bool:
     if name not in function.__globals__:
         return name not in HARMFUL
-    value = function.__globals__[name]
+    value = _in_python(function.__globals__[name])
     if isinstance(value, FunctionType) and _is_theirs(value, function):
         return value.__closure__ is None and _collect(value, found)
     if isinstance(value, ModuleType):
         return value.__name__.split(".")[0] in HARMLESS
     return not callable(value) or str(getattr(value, "__module__", "")).split(".")[0] in HARMLESS
+
+
+def _in_python(value):
+    """What Numba compiled as the function that was written; anything else as it is."""
+    return getattr(value, "py_func", value)
 
 
 def _is_theirs(value, function) -> bool:

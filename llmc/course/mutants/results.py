@@ -21,6 +21,41 @@ def place_of(solution, replays, got) -> int | None:
     return next(same, None)
 
 
+def same_array(solution, replays, got) -> bool:
+    """Is the array `got` two of the results of the last call? Only of results that come one by one, in a tuple."""
+    if solution is None or not solution.of_arrays or not replays or not isinstance(got, np.ndarray) or got.size < 2:
+        return False
+    last = replays[-1]
+    results = last.outputs[: len(last.outputs) - len(arrays_in((last.arguments, last.options)))]
+    same = [each for each in results if isinstance(each, np.ndarray) and _same_memory(each, got)]
+    return len(same) > 1 and len(results) == len(_returned(solution))
+
+
+def _same_memory(a, b) -> bool:
+    """Are they one array, or views of all of it?"""
+    return a.shape == b.shape and a.__array_interface__["data"] == b.__array_interface__["data"]
+
+
+def mistaken_for(solution, replays, got) -> str | None:
+    """Words for another result of the last call that `got` should have been; None if it is none of them."""
+    if solution is None or not solution.of_arrays or not replays or np.size(got) < FEW:
+        return None
+    last = replays[-1]
+    results, arguments = _results(solution, last)
+    before = list(arrays_in((last.arguments, last.options)))
+    named = [name for name, value in last.named(solution.function(0.0)).items() for _ in arrays_in(value)]
+    if len(named) != len(arguments) or len(last.outputs) != len(results) + len(arguments):
+        return None
+    words = [f"place {k + 1} of the results" for k in range(len(results))] + [f"`{name}`" for name in named]
+    should = [*results, *(None if np.array_equal(now, old) else now for now, old in zip(arguments, before))]
+    own = next((k for k, mine in enumerate(last.outputs) if mine is got or np.may_share_memory(mine, got)), None)
+    for k, (word, it) in enumerate(zip(words, should)):
+        alike = it is not None and np.shape(it) == np.shape(got) and close(got, it, it, "float32")
+        if own is not None and k != own and alike and np.ptp(it) > 0:
+            return word
+    return None
+
+
 def others(solution, replays, got) -> tuple[list[str], list[str]]:
     """Names of the other results of the last call that are right, and of those that are wrong; [] where unknown."""
     if solution is None or not solution.of_arrays or not replays:
@@ -32,6 +67,8 @@ def others(solution, replays, got) -> tuple[list[str], list[str]]:
     expected, before = [*results, *arguments], [*results, *arrays_in((last.arguments, last.options))]
     if not len(names) == len(last.outputs) == len(expected):
         return [], []
+    if not any(isinstance(mine, np.ndarray) and np.may_share_memory(mine, got) for mine in last.outputs):
+        return [], []  # a call too large to be kept made it
     right, wrong = [], []
     for k, (name, mine, it) in enumerate(zip(names, last.outputs, expected)):
         given = k >= len(results) and np.array_equal(it, before[k])

@@ -1,6 +1,7 @@
 """The search for the change, of the solution or of the learner's function, that explains one wrong array."""
 
 import ast
+import re
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -10,7 +11,7 @@ import numpy as np
 
 from llmc.course.mutants.arrays import arrays
 from llmc.course.mutants.elsewhere import Elsewhere, dtype_of
-from llmc.course.mutants.learners import learners
+from llmc.course.mutants.learners import learners, only_written
 from llmc.course.mutants.meeting import FEW, SHARE, Found, meeting
 from llmc.course.mutants.picked import ROUNDING, Pick, close
 from llmc.course.mutants.places import shortened
@@ -53,8 +54,10 @@ class Search:
         self.deadline = time.thread_time() + SECONDS
         whole = self.solution.function(self.deadline)  # before it is changed
         self.elsewhere = Elsewhere(self.replays, self.replay, self.pick, whole, function, self.rehearsed)
-        found = self._in_the_solution(mutants) or (
-            self.solution.of_arrays and self._in_the_solution(lambda tree, more: arrays(tree))
+        lost = not np.isfinite(self.got).any()  # which many changes of our solution explain
+        found = not lost and (
+            self._in_the_solution(mutants)
+            or (self.solution.of_arrays and self._in_the_solution(lambda tree, more: arrays(tree)))
         )
         if found:
             return found
@@ -62,8 +65,8 @@ class Search:
             answer = learners(function)
         if answer is not None and self._made_by(answer):
             self.lines = ast.unparse(answer.tree).splitlines()
-            found = self._in_the_answer(answer) or meeting(self, answer)
-        return found or self._in_the_solution(pairs)
+            found = self._in_the_answer(answer) or (None if lost else meeting(self, answer))
+        return found or (None if lost else self._in_the_solution(pairs))
 
     def _in_the_solution(self, several):
         """The first change of it, of this kind, that gives the learner's numbers."""
@@ -79,10 +82,13 @@ class Search:
 
     def _in_the_answer(self, answer):
         """The first change of the learner's function that makes this array right, and no other one wrong."""
-        end = self.end()
+        end, unread = (
+            self.end(),
+            re.compile("|".join(f"with `{name}` in" for name in only_written(answer.tree)) or "$^"),
+        )
         with closing(self.made(answer, mutants, end)) as made:
             for words, array in made:
-                right = close(array, self.target, self.target, self.dtype)
+                right = close(array, self.target, self.target, self.dtype) and not unread.match(words)
                 if right and self.elsewhere.mended(lambda: answer.function(end)):
                     return Found(yours=self.placed(words, answer))
         return None
@@ -131,6 +137,9 @@ class Search:
         if not finite.any():
             return False
         rounding = ROUNDING[dtype] * largest.max()
+        broken = (~np.isfinite(got) & np.isfinite(target)).any()  # NaN: the places tell enough
+        if broken:
+            return np.abs(array - got)[finite].max() <= SHARE[dtype] * error.max() + rounding
         if error.max() <= 20 * rounding or dtype == "float32" and (error > 20 * rounding).sum() < FEW:
             return False
         return np.abs(array - got)[finite].max() <= SHARE[dtype] * error.max() + rounding

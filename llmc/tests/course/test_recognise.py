@@ -128,9 +128,10 @@ def with_the_spread(dout, x, w, mean, rstd):
 
 def test_a_wrong_piece_is_placed_opposite_to_the_right_one():
     told = said(with_the_spread)
-    term = "Without the term `norm * dnorm.std(axis=-1, keepdims=True)`", "without the term `through_rstd` in"
-    factor = "Without the factor `dnorm.std(axis=-1, keepdims=True)`", "without the factor `(dnorm * norm).mean("
-    assert any(f"{yours}, your function gives what our solution gives {ours}" in told for yours, ours in (term, factor))
+    term = "the term `norm * dnorm.std(axis=-1, keepdims=True)`", "Our solution has the term `through_rstd` in"
+    factor = "the factor `dnorm.std(axis=-1, keepdims=True)`", "Our solution has the factor `(dnorm * norm).mean("
+    pairs = ((f"The mistake is in {yours}", f"all else is right. {ours}") for yours, ours in (term, factor))
+    assert any(yours in told and ours in told for yours, ours in pairs)
 
 
 CELL = """

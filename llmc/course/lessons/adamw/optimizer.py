@@ -4,10 +4,13 @@ References return new arrays in the dtype of what they replace. Mistakes are {ou
 (array, where to look)}}. Schedules and decay groups have a module of their own, `schedules.py`.
 """
 
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+
+from llmc.course.own_names import learners_names
 
 # where to look; a test compares these titles with the headings of notebooks/09_adamw.ipynb
 MOMENTUM = 'lesson 09, section "2 · Momentum"'
@@ -17,6 +20,16 @@ EPSILON = 'lesson 09, section "3.5 · Why eps is there"'
 DECAY = 'lesson 09, section "4.1 · Two ways to shrink a weight"'
 CLIP = 'lesson 09, section "7 · Clipping"'
 PYTORCH_CLIP = 'lesson 09, section "7.1 · PyTorch\'s 1e-6"'
+
+MANY = 1 << 20  # weights: more than any slice holds
+NO_TURN = (
+    f"nothing of params, m and v was changed for {{}} weights, though it is for {MANY:,}: does your loop leave out the "
+    "last slice, which may be shorter?"
+)
+ONLY_THE_LAST = (
+    "only the last array was scaled, and each must be: is the line behind the loop, and not in it?"
+    f"\n→ Where to look: {CLIP}."
+)
 
 TEN_STEPS = Path(__file__).parent / "ten_steps.npz"
 
@@ -202,7 +215,10 @@ def _wrong_params(p, g, m0, v0, m1, v1, lr, beta1, beta2, eps, wd, t):
         corrections["the reference with t - 1 instead of t: the first step is t = 1, and 1 - beta**0 is 0"] = (
             _direction(m1, v1, beta1, beta2, eps, t - 1)
         )
+    with np.errstate(all="ignore"):
+        bare = m1 / c1 / root
     divisions = {
+        "the reference without eps: it is added to the root": bare,
         "the reference with eps inside the root: it is added to the root": m1 / c1 / np.sqrt(v1 / c2 + eps),
         "the reference with eps added to √v before the correction: √v̂ + eps": (
             m1 / c1 / ((np.sqrt(v1) + eps) / np.sqrt(c2))
@@ -214,6 +230,7 @@ def _wrong_params(p, g, m0, v0, m1, v1, lr, beta1, beta2, eps, wd, t):
         "the reference with grads instead of m̂": g / (root + eps),
         "the reference with the sign of m̂: divide by √v̂": np.sign(m1),
         "the reference with the old m: m and v are updated first": m0 / c1 / (root + eps),
+        "the reference with the old v: v is updated first": m1 / c1 / (np.sqrt(v0 / c2) + eps),
         "the reference with the old m and v: they are updated first": _direction(m0, v0, beta1, beta2, eps, t),
     }
     with np.errstate(invalid="ignore"):
@@ -246,7 +263,15 @@ def _wrong_params(p, g, m0, v0, m1, v1, lr, beta1, beta2, eps, wd, t):
     moved = {sentence: (keep * p - lr * step, where) for sentence, (step, where) in steps.items()}
     undecayed = {f"{s}, and without weight decay": (p - lr * step, where) for s, (step, where) in steps.items()}
     wrong = moved | _at(DECAY, decays) | (undecayed if wd else {})
-    return {sentence: pair for sentence, pair in wrong.items() if np.isfinite(pair[0]).all()}
+    return wrong
+
+
+def works_on_more(function, settings) -> bool:
+    """Does a learner's function, which left a few weights alone, change many?"""
+    params, grads, m, v = np.ones((4, MANY), np.float32)  # (n,) each
+    with suppress(Exception), learners_names():
+        function(params, grads, m, v, *settings)
+    return not (params == 1).all()
 
 
 # -------------------------------------------------------------------------------------------------------- clipping
@@ -306,3 +331,10 @@ def clip_mistakes(grads, max_norm, k) -> dict:
     if norm > 0:
         table["the reference without 1e-6 in the denominator"] = (g * max_norm / norm, PYTORCH_CLIP)
     return table
+
+
+def only_the_last(grads, held, expected) -> bool:
+    """Is the last array right, and does each of the others still hold what it held, though it had to change?"""
+    *others, last = (np.allclose(g, want, rtol=1e-4) for g, want in zip(grads, expected))
+    untouched = all(np.array_equal(g, old) for g, old in zip(grads[:-1], held))
+    return len(grads) > 1 and last and untouched and not any(others)

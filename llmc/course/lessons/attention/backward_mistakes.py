@@ -97,6 +97,10 @@ def backward_mistakes(dout, qkv, NH) -> dict:
             MIXTURE,
         ),
         "the reference with dscores instead of the probabilities": (merge(ds.swapaxes(-1, -2) @ do), MIXTURE),
+        "the reference with dscores, not yet scaled, instead of the probabilities": (
+            merge(ds.swapaxes(-1, -2) @ do) * root,
+            MIXTURE,
+        ),
         "the reference with dp instead of the probabilities": (merge(dp.swapaxes(-1, -2) @ do), MIXTURE),
         "the reference with v instead of dout": (merge(p.swapaxes(-1, -2) @ v), MIXTURE),
         "dq: the order is [dq, dk, dv]": (dq, ALL_HEADS),

@@ -16,9 +16,8 @@ from llmc.course.lessons.attention.heads import (
 # where to look; a test compares these titles with the headings of notebooks/06_attention.ipynb
 ONLINE = 'lesson 06, section "5.3 · A first look at online softmax"'
 RESCALE = (
-    f"{ONLINE}: it is right for falling scores, so the trouble comes with later "
-    "keys. When a block brings a larger maximum, multiply both the sum and the mixture so far by e to the power of "
-    "(old - new)"
+    f"{ONLINE}: it is right for falling scores, so the trouble comes with later keys. If you keep a running maximum: "
+    "when a block brings a larger one, multiply both the sum and the mixture so far by e to the power of (old - new)"
 )
 
 
@@ -45,7 +44,11 @@ def look(out, expected):
     if np.abs(out - expected).max() < 0.02 * np.abs(expected).max():
         return "nothing is far off: was something computed in float16, or otherwise with too few digits?"
     first = int(wrong.argmax())
-    return f"{MASK}: queries 0 … {first - 1} are right, {first} is not. In a block, row i is query `start + i`"
+    if not out[:, wrong].any():
+        return f"the rows from {first} on: is there a turn of the loop for the last block, which may be shorter?"
+    return (
+        f"queries 0 … {first - 1} are right, {first} is not. Does a block begin there? Its row i is query `start + i`"
+    )
 
 
 def mistakes(out, qkv, NH) -> dict:
@@ -97,6 +100,11 @@ def _block_tables(wrong, T):
             "Does the largest score so far stay -inf, because `m = new` is missing at the end of the loop?",
             seen(T) & (t >= (t // n * n)[:, None]),
             ONLINE,
+        )
+        yield (
+            f"the reference with the mask of the first block of {n} queries in every block: row i is query `start + i`",
+            t <= (t % n)[:, None],
+            MASK,
         )
         return
     for n in np.flatnonzero(~wrong) + 1:  # the last query of a block is right: it may see the whole block

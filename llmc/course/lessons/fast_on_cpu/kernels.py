@@ -21,8 +21,7 @@ ONE_THREAD = (
     "right, but all of your kernel runs on one thread. It takes a prange to share out work, in a kernel compiled with "
     f"parallel=True, and as many turns as there are threads, or more; {RACE}"
 )
-REUSED = "does your function keep something from an earlier call? Every call must start from nothing"
-ALL_NUMBERS = "every number, in large arrays too; and what your function may keep from an earlier call"
+REUSED = "other numbers in arrays of the same shapes. Does your function keep something from an earlier call?"
 COMPILED = 'lesson 11, section "3 · Your first kernel"'
 # In LLVM's code. A conversion alone does not count: Numba makes one to return a float32 to Python.
 ARITHMETIC = re.compile(r"= f(?:add|sub|mul|div|rem|neg|cmp) [^\n]*\bdouble\b")

@@ -2,8 +2,10 @@
 
 from llmc.course.lessons.layernorm.mistakes import (
     EPSILON,
+    FAR,
     FORMULA,
     FORWARD,
+    OWN_EPS,
     PARAMETERS,
     RECOMPUTE,
     backward_mistakes,
@@ -14,8 +16,10 @@ from llmc.course.lessons.layernorm.rows import EPS, backward, forward
 __all__ = [
     "EPS",
     "EPSILON",
+    "FAR",
     "FORMULA",
     "FORWARD",
+    "OWN_EPS",
     "PARAMETERS",
     "RECOMPUTE",
     "backward",

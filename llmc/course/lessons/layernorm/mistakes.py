@@ -15,6 +15,8 @@ MEAN_ROAD = 'lesson 01, section "3.3 · The mean"'
 RSTD_ROAD = 'lesson 01, section "3.4 · The variance, then rstd"'
 FORMULA = 'lesson 01, section "3.6 · The two means fall out"'
 PARAMETERS = 'lesson 01, section "3.1 · Through"'
+OWN_EPS = "the reference with eps = 1e-5: use the argument `eps`"
+FAR = 'rows around {}, where a difference of two large numbers loses its digits: lesson 01, section "A trap"'
 RECOMPUTE = "hints 1 and 2 of exercise 4: what was out made from?"
 
 
@@ -70,7 +72,7 @@ def forward_mistakes(x, w, b) -> dict:
     }
     squeezed = {text: (array[..., 0], where) for text, (array, where) in (wrong_rstd | only_rstd).items()}
     wrong_mean = {
-        "rstd: return out, mean and rstd in this order": (rstd[..., 0], FORWARD),
+        "rstd: the order is out, mean, rstd": (rstd[..., 0], FORWARD),
         "the variance: the second result is the mean": (variance[..., 0], FORWARD),
     }
     return {"mean": wrong_mean, "rstd": squeezed, "out": wrong_out}

@@ -97,6 +97,14 @@ def explain_file(data, ids) -> str | None:
     return f"byte {at}, in {part}, is {data[at]} and should be {right[at]}.\n→ {FILE}"
 
 
+def wrapped(data, ids) -> str:
+    """Words about ids that became others in the bytes of a token file; "" where they did not."""
+    if not isinstance(data, bytes | bytearray) or not len(data) == 1024 + 2 * len(ids) > 1024:
+        return ""
+    written = np.frombuffer(data, "<u2", offset=1024).tolist()
+    return f". Your file holds {written} instead: look at the ids before they become 16 bits"
+
+
 # ----------------------------------------------------------------------------------------------------- read_batch
 
 

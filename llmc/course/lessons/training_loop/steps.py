@@ -73,6 +73,9 @@ def accumulated_mistakes(W, batches, before, lr) -> dict:
         "the sum of the micro-batches' gradients: each must count its share of the tokens": total,
         f"the reference with the share 1/n for each: {unequal}": equal,
         "the reference with the share applied twice": sum(s * s * gk for s, gk in zip(share, g)),
+        "the reference with the size of the first micro-batch for each of them: add up their own sizes": right
+        * sum(x.size for x, _ in batches)
+        / (n * batches[0][0].size),
         "the reference divided by n once more: the shares already add up to 1": right / n,
         "the reference weighted by the number of tokens: divide by the number of all tokens": right
         * sum(x.size for x, _ in batches),
@@ -98,7 +101,9 @@ def accumulated_mistakes(W, batches, before, lr) -> dict:
         "the reference times the number of tokens: return the mean": (share * each).sum()
         * sum(x.size for x, _ in batches),
     }
-    gradients = {"what it should be, plus what the buffer held before: zero_grad is missing": right + before} | wrong
+    gradients = {
+        "what it should be, plus what the buffer held before: call zero_grad before the loop": right + before
+    } | wrong
     return {"loss": _at(WEIGHTED, losses), "gradient": _at(ACCUMULATE, gradients | held)}
 
 

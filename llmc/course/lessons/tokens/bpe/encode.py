@@ -67,6 +67,16 @@ def _longest_last(word, ranks):
     return ids
 
 
+def _place_by_place(word, ranks):
+    parts, i = _bytes(word), 0
+    while i < len(parts) - 1:
+        if parts[i] + parts[i + 1] in ranks:
+            parts[i : i + 2] = [parts[i] + parts[i + 1]]
+        else:
+            i += 1
+    return [ranks[part] for part in parts]
+
+
 def _fewest(word, ranks):
     """As few tokens as possible; of equally short ways, the one found first."""
     best = [[]]
@@ -100,6 +110,9 @@ def encode_mistakes() -> dict:
         "you took the longest token that fits, from the right: merge pairs, the lowest rank first": _longest_last,
         "you merged whatever can be merged from left to right: look for the lowest rank in the whole word": (
             lambda word, ranks: _encode(word, ranks, lambda rank, i, parts: i)
+        ),
+        "you merged at one place as long as you could and then moved on: look for the lowest rank in the whole word": (
+            _place_by_place
         ),
         "you merged from right to left: look for the lowest rank in the whole word": (
             lambda word, ranks: _encode(word, ranks, lambda rank, i, parts: -i)

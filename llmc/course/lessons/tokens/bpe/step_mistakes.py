@@ -52,7 +52,12 @@ def _wrong_merges() -> dict:
         "after a merge the second half was used again: a a a became aa aa. Move on by two": (
             lambda words, token: [_by_ones(word, token) for word in words]
         ),
-        "the token was merged from one pair of halves only: (a, bc) and (ab, c) both make abc": _one_split,
+        "the token was merged from one pair of halves only: (a, bc) and (ab, c) both make abc": _one_split(
+            lambda pairs: max(pairs, key=lambda pair: (pairs[pair], pair))
+        ),
+        "the token was merged only from the pair that was met first: (a, bc) and (ab, c) both make abc": _one_split(
+            lambda pairs: next(iter(pairs))
+        ),
         "the last token of each word is lost where it is not merged": (
             lambda words, token: [_without_end(word, token) for word in words]
         ),
@@ -153,18 +158,23 @@ def _by_ones(word, token):
     return merged
 
 
-def _one_split(words, token):
-    """Merges only one of the ways in which the token can be put together."""
-    pairs = Counter()
-    for word in words:
-        pairs.update((a, b) for a, b in zip(word, word[1:]) if a + b == token)
-    left, right = max(pairs, key=lambda pair: (pairs[pair], pair))
-    merged = []
-    for word in words:
-        new, i = [], 0
-        while i < len(word):
-            both = i + 1 < len(word) and (word[i], word[i + 1]) == (left, right)
-            new.append(token if both else word[i])
-            i += 1 + both
-        merged.append(new)
-    return merged
+def _one_split(which):
+    """Merges only one of the ways in which the token can be put together: which(how often each occurs)."""
+
+    def merge_one(words, token):
+        pairs = Counter()
+        for word in words:
+            pairs.update((a, b) for a, b in zip(word, word[1:]) if a + b == token)
+        return [_joined(word, *which(pairs)) for word in words]
+
+    return merge_one
+
+
+def _joined(word, left, right):
+    """Joins left and right wherever they are neighbours."""
+    new, i = [], 0
+    while i < len(word):
+        both = i + 1 < len(word) and (word[i], word[i + 1]) == (left, right)
+        new.append(left + right if both else word[i])
+        i += 1 + both
+    return new

@@ -1,0 +1,53 @@
+"""Before any number is looked at: is it an array at all, of the right shape and dtype?"""
+
+import numpy as np
+
+from llmc.course.checks import evidence
+from llmc.course.checks.explain import WrongAnswer, describe
+from llmc.course.checks.sums import wrong_sum
+
+
+def same_kind(name, got, expected, summed):
+    """Type, shape and dtype."""
+    if got is None:
+        raise WrongAnswer(f"{name} is None: nothing was returned for it.")
+    if not isinstance(got, (np.ndarray, np.generic, float, int)):
+        raise WrongAnswer(f"{name} should be a NumPy array, but is {describe(got)}.")
+    if np.shape(got) != expected.shape:
+        place = evidence.place(got)
+        if place is not None:
+            order = f"what you return for it belongs in place {place + 1} of the results: are they in another order?"
+            raise WrongAnswer(f"{name} has shape {np.shape(got)}, expected {expected.shape}: {order}")
+        why = None if summed is None else wrong_sum(name, got, expected, summed)
+        raise WrongAnswer(_shape_sentence(name, np.asarray(got), expected) + (f"\n{why}." if why else ""))
+    if isinstance(got, (np.ndarray, np.generic)) and got.dtype != expected.dtype:
+        raise WrongAnswer(
+            f"{name} has dtype {got.dtype}, expected {expected.dtype}: look for an array made without dtype=, or for a "
+            "constant that is an array."
+        )
+
+
+def _shape_sentence(name, got, expected):
+    """Shape mismatch, with its cause where it shows."""
+    sentence = f"{name} has shape {got.shape}, expected {expected.shape}."
+    if got.shape == (*expected.shape, 1):
+        return sentence + " The last axis is left over from keepdims=True: take [..., 0]."
+    if expected.ndim == got.ndim and got.shape == expected.shape[::-1]:
+        return sentence + " It is transposed."
+    if got.shape == 2 * expected.shape:
+        paired = "by an array as an index, which picks whole rows, or by (n, 1) next to (n,)"
+        return sentence + f" Every position was paired with every other: {paired}?"
+    if got.size == expected.size:
+        squeezed = [n for n in expected.shape if n != 1] == [n for n in got.shape if n != 1]
+        one = "An axis of length 1 " + ("is missing" if got.ndim < expected.ndim else "is left over or out of place")
+        lost = one if squeezed else "The number of entries is right"
+        if not squeezed and sorted(got.shape) == sorted(expected.shape):
+            return sentence + " Its axes are in another order: is a transpose (swapaxes) missing, or one too many?"
+        return sentence + f" {lost}: reshape it back."
+    lead = got.ndim - expected.ndim
+    if lead > 0 and got.shape[lead:] == expected.shape:
+        axes = " and ".join(str(axis) for axis in range(lead))
+        return sentence + f" It still has one value for every position: sum over axis {axes} of it too (or average)."
+    if 0 < got.ndim <= expected.ndim:
+        return sentence + " Was it summed (or averaged) over the wrong axis, or is it another result?"
+    return sentence
