@@ -760,9 +760,7 @@ def fast_forgets_the_rest(out, x):
         _tanh_chain(X[64 * k : 64 * k + 64], Y[64 * k : 64 * k + 64])
 
 
-@wrong(
-    "fast_gelu_forward", says="out was never written: it still holds what was in the buffer before the call.\n\n"
-)
+@wrong("fast_gelu_forward", says="out was never written: it still holds what was in the buffer before the call.\n\n")
 def fast_returns_instead(out, x):
     y = np.empty_like(x)
     _tanh_chain(x, y)
