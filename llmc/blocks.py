@@ -19,29 +19,29 @@ def activation_table(config, B, T, stats=None, gelu_again=False) -> list[Tensor]
     """
     C = config.C
 
-    def kept(name, *shape):
-        return Tensor(name, (config.L, *shape), stacked=True) if stats else Tensor(name, shape)
+    def kept(name, *shape, exact=False):
+        return Tensor(name, (config.L, *shape) if stats else shape, stacked=bool(stats), exact=exact)
 
     return [
-        Tensor("encoded", (B, T, C)),
+        Tensor("encoded", (B, T, C), exact=True),
         kept("ln1", B, T, C),
-        kept("ln1_mean", B, T),
-        kept("ln1_rstd", B, T),
+        kept("ln1_mean", B, T, exact=True),
+        kept("ln1_rstd", B, T, exact=True),
         kept("qkv", B, T, 3 * C),
-        *([kept("stats", *stats)] if stats else []),
+        *([kept("stats", *stats, exact=True)] if stats else []),
         kept("atty", B, T, C),
         Tensor("attproj", (B, T, C)),  # read once, by the residual after it: one array serves all layers
-        kept("residual2", B, T, C),
+        kept("residual2", B, T, C, exact=True),
         kept("ln2", B, T, C),
-        kept("ln2_mean", B, T),
-        kept("ln2_rstd", B, T),
+        kept("ln2_mean", B, T, exact=True),
+        kept("ln2_rstd", B, T, exact=True),
         kept("fch", B, T, 4 * C),
         Tensor("fch_gelu", (B, T, 4 * C)) if gelu_again else kept("fch_gelu", B, T, 4 * C),
         Tensor("fcproj", (B, T, C)),  # likewise
-        kept("residual3", B, T, C),
+        kept("residual3", B, T, C, exact=True),
         Tensor("lnf", (B, T, C)),
-        Tensor("lnf_mean", (B, T)),
-        Tensor("lnf_rstd", (B, T)),
+        Tensor("lnf_mean", (B, T), exact=True),
+        Tensor("lnf_rstd", (B, T), exact=True),
     ]
 
 
@@ -56,7 +56,7 @@ def gradient_tables(config, B, T) -> tuple[list[Tensor], list[Tensor]]:
     `dresidual` flows through all layers; the others are overwritten in each. With a small vocabulary nothing is shared.
     """
     C = config.C
-    narrow = [Tensor("dresidual", (B, T, C)), Tensor("dbtc", (B, T, C))]
+    narrow = [Tensor("dresidual", (B, T, C), exact=True), Tensor("dbtc", (B, T, C))]
     wide = [Tensor("dqkv", (B, T, 3 * C)), Tensor("dfch", (B, T, 4 * C))]
     return (narrow, wide) if config.Vp >= 7 * C else (narrow + wide, [])
 

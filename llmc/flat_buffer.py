@@ -7,26 +7,42 @@ from collections.abc import Mapping
 from math import prod
 from typing import NamedTuple
 
+import numpy as np
+
 
 class Tensor(NamedTuple):
-    """One array in a flat buffer. stacked: whether its first axis is the layers."""
+    """One array in a flat buffer. stacked: whether its first axis is the layers.
+
+    exact: whether it keeps its digits where the others are rounded to 16 bits (llmc/precision.py).
+    """
 
     name: str
     shape: tuple[int, ...]
     stacked: bool = False
+    exact: bool = False
 
 
 class FlatBuffer(Mapping):
     """Named views into one flat array of a backend: buffer["qkvw"], or buffer.layer(3)["qkvw"] for those of one layer.
 
-    table: tensors (anything with a name, a shape and `stacked`) in the order of memory. Nothing is allocated before
-    `allocate` or the first use. The flat array is replaced only when a table needs more than there is, so a smaller
-    batch reuses it.
+    table: tensors (anything with a name, a shape and `stacked`) in the order of memory · exact: the dtype of those that
+    say `exact`; where it is not `dtype`, they have a flat array of their own. Nothing is allocated before `allocate` or
+    the first use. A flat array is replaced only when a table needs more than there is, so a smaller batch reuses it.
     """
 
-    def __init__(self, backend, dtype, table=()):
-        self.backend, self.dtype, self.table = backend, dtype, table
-        self._flat, self._inside, self._views, self._layers = None, None, {}, {}
+    def __init__(self, backend, dtype, table=(), exact=None):
+        self.backend, self.dtype, self.table = backend, np.dtype(dtype), table
+        self.exact = self.dtype if exact is None else np.dtype(exact)
+        self._flats, self._inside, self._views, self._layers = {}, None, {}, {}
+
+    def dtype_of(self, tensor) -> np.dtype:
+        """The data type of one of its tensors."""
+        return self.exact if getattr(tensor, "exact", False) else self.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes its table takes, whether allocated or not."""
+        return sum(self.dtype_of(tensor).itemsize * prod(tensor.shape) for tensor in self.table)
 
     def allocate(self, table=None, inside=None):
         """Use this table from now on (None: the present one), and allocate if it needs more memory. Returns self.
@@ -36,23 +52,32 @@ class FlatBuffer(Mapping):
         table = self.table if table is None else table
         if self._views and table == self.table and inside is self._inside:
             return self
-        self._inside, needed = inside, sum(prod(tensor.shape) for tensor in table)
-        if inside is not None:
-            self._flat = inside.reshape(-1)
-        elif self._flat is None or self._flat.size < needed:
-            self._views, self._layers, self._flat = {}, {}, None  # free the old array before allocating the new one
-            self._flat = self.backend.zeros(needed, self.dtype)
-        self.table, self._views, self._layers, start = table, {}, {}, 0
+        self._inside, needed = inside, dict.fromkeys([self.dtype, *map(self.dtype_of, table)], 0)
         for tensor in table:
-            end = start + prod(tensor.shape)
-            self._views[tensor.name] = self._flat[start:end].reshape(tensor.shape)
-            start = end
+            needed[self.dtype_of(tensor)] += prod(tensor.shape)
+        if inside is not None:
+            self._flats = {self.dtype: inside.reshape(-1)}
+        for dtype, size in needed.items():
+            if dtype not in self._flats or self._flats[dtype].size < size:
+                self._views, self._layers = {}, {}
+                self._flats.pop(dtype, None)  # free the old array before allocating the new one
+                self._flats[dtype] = self.backend.zeros(size, dtype)
+        self.table, self._views, self._layers, ends = table, {}, {}, dict.fromkeys(needed, 0)
+        for tensor in table:
+            dtype = self.dtype_of(tensor)
+            start, ends[dtype] = ends[dtype], ends[dtype] + prod(tensor.shape)
+            self._views[tensor.name] = self._flats[dtype][start : ends[dtype]].reshape(tensor.shape)
         return self
 
     @property
     def flat(self):
-        """(capacity,) the array behind all views."""
-        return self.allocate()._flat
+        """(capacity,) the array behind all views, but for exact ones of another dtype."""
+        return self.allocate()._flats[self.dtype]
+
+    @property
+    def flats(self) -> list:
+        """All arrays behind the views: one, or two where exact tensors have a dtype of their own."""
+        return list(self.allocate()._flats.values())
 
     def __getitem__(self, name):
         return (self._views or self.allocate()._views)[name]
@@ -71,8 +96,8 @@ class FlatBuffer(Mapping):
 
     def zero(self):
         """Set every element to zero. Before the first use there is nothing to do: new memory is zero."""
-        if self._flat is not None:
-            self.backend.zero(self._flat)
+        for flat in self._flats.values():
+            self.backend.zero(flat)
 
 
 class Scratch:
@@ -94,19 +119,27 @@ class Scratch:
         return flat[:size].reshape(shape)
 
 
-def plan_table(groups, itemsize: int) -> str:
-    """Text of groups {title: table}: shape and MiB of every tensor, subtotals, the total.
+def plan_table(buffers) -> str:
+    """Text of {title: FlatBuffer}: type, shape and MiB of every tensor, subtotals, the total. Nothing is allocated.
 
-    A group whose table equals an earlier one's (gradients, moments) is a single line.
+    A buffer whose tensors are those of an earlier one (gradients, moments) is a single line.
     """
-    lines, total, seen = [], 0, []
-    for title, table in groups.items():
-        size = sum(prod(tensor.shape) for tensor in table)
-        total += size
-        lines.append(f"{title:<44} {size * itemsize / 2**20:12,.2f} MiB")
-        if table not in seen:
-            seen.append(table)
-            for tensor in table:
-                mib = prod(tensor.shape) * itemsize / 2**20
-                lines.append(f"  {tensor.name:<12} {str(tensor.shape):<29} {mib:12,.2f}")
-    return "\n".join([*lines, f"{'total':<44} {total * itemsize / 2**20:12,.2f} MiB"])
+    lines, seen = [], []
+    for title, buffer in buffers.items():
+        lines.append(f"{title:<44} {buffer.nbytes / 2**20:12,.2f} MiB{_type(buffer.dtype)}")
+        if buffer.table not in seen:
+            seen.append(buffer.table)
+            lines += [_row(buffer, tensor) for tensor in buffer.table]
+    return "\n".join([*lines, f"{'total':<44} {sum(b.nbytes for b in buffers.values()) / 2**20:12,.2f} MiB"])
+
+
+def _row(buffer, tensor) -> str:
+    dtype = buffer.dtype_of(tensor)
+    mib = dtype.itemsize * prod(tensor.shape) / 2**20
+    own = f"      {dtype.name}" if dtype != buffer.dtype else ""  # the others have the one of the line above
+    return f"  {tensor.name:<12} {str(tensor.shape):<29} {mib:12,.2f}{own}"
+
+
+def _type(dtype) -> str:
+    """What follows MiB: nothing for float32, which most models have throughout."""
+    return "" if dtype == np.float32 else f"  {dtype.name}"

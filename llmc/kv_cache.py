@@ -28,9 +28,9 @@ class KeyValueCache:
         self.T = c.maxT if T is None else T
         c.check_sequence_length(self.T)
         self.model, self.B, self.length = model, B, 0
-        kv = Tensor("kv", (c.L, 2, B, c.NH, self.T, c.hs), stacked=True)
-        self._kv = FlatBuffer(model.backend, model.dtype, [kv]).allocate()
-        self._acts = FlatBuffer(model.backend, model.dtype, _table(c, B, self.T)).allocate()
+        kv, p = Tensor("kv", (c.L, 2, B, c.NH, self.T, c.hs), stacked=True), model.precision
+        self._kv = FlatBuffer(model.backend, p.activations, [kv]).allocate()
+        self._acts = FlatBuffer(model.backend, p.activations, _table(c, B, self.T), p.exact).allocate()
         self._start = model.backend.from_numpy(np.zeros(1, np.int32))  # (1,): `length` where a recorded step finds it
 
     def extend(self, tokens):
@@ -46,7 +46,7 @@ class KeyValueCache:
         be.encoder_forward(acts["encoded"], be.from_numpy(tokens), model.params["wte"], positions)  # (B, n, C)
         if n == 1 and hasattr(be, "repeat"):
             self._start.fill(self.length)
-            arrays = model.params.flat, acts.flat, self._kv.flat, self._start
+            arrays = model.params.flat, *acts.flats, self._kv.flat, self._start
             be.repeat((model.config, "one more token", B, self.T), arrays, lambda: self._extend(acts, self._start))
         else:
             self._extend(acts, self.length)

@@ -13,53 +13,64 @@ from llmc.config import GPT2Config
 from llmc.errors import UserError
 from llmc.flat_buffer import FlatBuffer, Tensor, plan_table
 from llmc.initialization import initial_weights
+from llmc.precision import find_precision
 
 
 def activation_table(config, backend, B, T) -> list[Tensor]:
     """What `forward` writes, and keeps for `backward`."""
     stats = backend.attention_stats_shape(B, T, config.NH)
-    head = [Tensor("logits", (B, T, config.Vp)), Tensor("losses", (B, T))]
+    head = [Tensor("logits", (B, T, config.Vp)), Tensor("losses", (B, T), exact=True)]
     return blocks.activation_table(config, B, T, stats, blocks.gelu_again(backend)) + head
 
 
-def training_tables(config, backend, B, T) -> dict:
-    """{title: table} of all that training at (B, T) keeps in memory; backend: a name or an object, as for GPT2."""
-    weights = config.parameter_table()
+def training_buffers(config, backend, B, T, precision="fp32", master_weights=True) -> dict:
+    """{title: FlatBuffer, not allocated} of all that training at (B, T) keeps in memory; arguments as for GPT2."""
+    p = find_precision(precision)
+    be, weights = get_backend(backend, p), config.parameter_table()
+    master = {"master weights": FlatBuffer(be, p.exact, weights)} if p.is_mixed and master_weights else {}
     return {
-        "parameters": weights,
-        "gradients": weights,
-        "AdamW m": weights,
-        "AdamW v": weights,
-        f"activations (B={B}, T={T})": activation_table(config, get_backend(backend), B, T),
-        "gradients of activations": blocks.gradient_tables(config, B, T)[0],
+        "parameters": FlatBuffer(be, p.weights, weights),
+        "gradients": FlatBuffer(be, p.gradients, weights),
+        "AdamW m": FlatBuffer(be, p.exact, weights),
+        "AdamW v": FlatBuffer(be, p.exact, weights),
+        **master,
+        f"activations (B={B}, T={T})": FlatBuffer(be, p.activations, activation_table(config, be, B, T), p.exact),
+        "gradients of activations": FlatBuffer(be, p.activations, blocks.gradient_tables(config, B, T)[0], p.exact),
     }
 
 
 class GPT2:
     """A GPT-2 that can be trained. Parameters start at zero: call `init_weights`, or read them with `llmc.checkpoints`.
 
-    config: GPT2Config · backend: a name ("numpy") or an object that keeps the contract · dtype: float32 or float64.
+    config: GPT2Config · backend: a name ("numpy") or an object that keeps the contract · precision: a name of
+    llmc/precision.py · master_weights: whether a precision of 16 bits also keeps the weights in float32.
     params, grads, m, v: FlatBuffers of the sixteen tensors of `table`, by name: weights, gradients (which accumulate
-    until `zero_grad`) and AdamW's first and second moments.
+    until `zero_grad`) and AdamW's first and second moments; master: the weights before rounding, or None.
+    loss_scale: gradients are so many times as large as they should be, so that float16 can hold the small ones.
     """
 
-    def __init__(self, config: GPT2Config, backend="numpy", dtype=np.float32):
+    def __init__(self, config: GPT2Config, backend="numpy", precision="fp32", master_weights=True):
         self.config = config
-        self.backend = get_backend(backend)
-        self.dtype = np.dtype(dtype)
+        p = self.precision = find_precision(precision)
+        self.backend = get_backend(backend, p)
         self.table = config.parameter_table()
-        self.params = self._buffer(self.table).allocate()
-        self.grads, self.m, self.v = (self._buffer(self.table) for _ in range(3))
-        self._acts, self._dacts = self._buffer(), self._buffer()  # activations; their gradients, reused by every layer
-        self._inside_logits = self._buffer()  # the rest of their gradients
+        self.params = self._buffer(p.weights, self.table).allocate()
+        self.grads = self._buffer(p.gradients, self.table)
+        self.m, self.v = self._buffer(p.exact, self.table), self._buffer(p.exact, self.table)
+        self.master = self._buffer(p.exact, self.table) if p.is_mixed and master_weights else None
+        self.has_master = False  # whether `master` holds the weights yet
+        self.loss_scale = 1.0
+        self._acts = FlatBuffer(self.backend, p.activations, exact=p.exact)  # activations
+        self._dacts = FlatBuffer(self.backend, p.activations, exact=p.exact)  # their gradients, reused by every layer
+        self._inside_logits = self._buffer(p.activations)  # the rest of their gradients
         self.t = 0  # AdamW steps taken
         self._places = {}  # tokens, targets and the norm where the backend computes
         self._batch = None  # (tokens, (B, T)) between forward and backward
 
     # ------------------------------------------------------------------------------------------ memory
 
-    def _buffer(self, table=()):
-        return FlatBuffer(self.backend, self.dtype, table)
+    def _buffer(self, dtype, table=()):
+        return FlatBuffer(self.backend, dtype, table)
 
     @property
     def params_flat(self):
@@ -76,29 +87,35 @@ class GPT2:
         self.config.check_sequence_length(T)
         self._acts.allocate(activation_table(self.config, self.backend, B, T))
         self._dacts.allocate(blocks.gradient_tables(self.config, B, T)[0])
-        for buffer in (self.grads, self.m, self.v):
-            buffer.allocate()
+        for buffer in (self.grads, self.m, self.v, self.master):
+            if buffer is not None:
+                buffer.allocate()
 
     def memory_plan(self, B=None, T=None) -> str:
         """Table of what training at (B, T) keeps in memory, in MiB; without B and T, of the buffers as they are."""
         if B is None or T is None:
             B, T = self.losses.shape if self._acts else (1, self.config.maxT)
         self.config.check_sequence_length(T)
-        return plan_table(training_tables(self.config, self.backend, B, T), self.dtype.itemsize)
+        return plan_table(training_buffers(self.config, self.backend, B, T, self.precision, self.master is not None))
 
     # --------------------------------------------------------------------------------------- parameters
 
     def init_weights(self, seed: int = 42):
         """Fill the parameters as PyTorch's generator would (llmc/initialization.py), and reset the optimizer."""
         for name, values in initial_weights(self.config, seed):
-            self.params[name][...] = self.backend.from_numpy(values.astype(self.dtype))
+            self.params[name][...] = self.backend.from_numpy(values.astype(self.precision.weights))
         self.zero_optimizer()
 
     def zero_optimizer(self):
-        """Forget AdamW's moments and step count."""
-        self.t = 0
+        """Forget AdamW's moments and step count, and the master weights: they begin with the weights again."""
+        self.t, self.has_master = 0, False
         for buffer in (self.m, self.v):
             buffer.zero()
+
+    def start_master(self):
+        """Copy the weights to the master weights, unless these are there: from then on, they are what is trained."""
+        if self.master is not None and not self.has_master:
+            self.master.flat[...], self.has_master = self.params.flat, True
 
     def zero_grad(self):
         """Set all gradients to zero."""
@@ -135,8 +152,8 @@ class GPT2:
         acts = self._acts.allocate(activation_table(self.config, self.backend, B, T))
         tokens = self._place("tokens", tokens)  # (B, T)
         targets = None if targets is None else self._place("targets", targets)  # (B, T)
-        per_token = None if dloss is None else float(dloss) / (B * T)
-        arrays = [self.params.flat, acts.flat, tokens] + ([] if targets is None else [targets])
+        per_token = None if dloss is None else float(dloss) * self.loss_scale / (B * T)
+        arrays = [self.params.flat, *acts.flats, tokens] + ([] if targets is None else [targets])
         self._repeat(("forward", B, T, per_token), arrays, lambda: self._forward(acts, tokens, targets, per_token))
         if targets is None:
             return acts["logits"]
@@ -205,7 +222,7 @@ class GPT2:
     # ----------------------------------------------------------------------------------------- backward
 
     def backward(self):
-        """Add the gradient of the last `forward(tokens, targets, dloss=…)` to `grads`."""
+        """Add the gradient of the last `forward(tokens, targets, dloss=…)`, times `loss_scale`, to `grads`."""
         if self._batch is None:
             raise UserError(
                 "backward needs forward(tokens, targets, dloss=1.0) right before it, once for each backward."
@@ -214,7 +231,7 @@ class GPT2:
         self._batch = None  # logits hold a gradient that is used up
         own, shared = blocks.gradient_tables(self.config, B, T)
         dacts = {**self._dacts.allocate(own), **self._inside_logits.allocate(shared, self._acts["logits"])}
-        arrays = self.params.flat, self.grads_flat, self._acts.flat, self._dacts.flat, tokens
+        arrays = self.params.flat, self.grads_flat, *self._acts.flats, self._dacts.flat, tokens
         self._repeat(("backward", B, T), arrays, lambda: self._backward(dacts, tokens))
 
     def _backward(self, dacts, tokens):
@@ -226,23 +243,35 @@ class GPT2:
     # ------------------------------------------------------------------------------------------- update
 
     def global_norm(self) -> float:
-        """Euclidean norm of all gradients."""
-        return self.backend.global_norm(self.grads_flat)
+        """Euclidean norm of all gradients, without the loss scale."""
+        return self.backend.global_norm(self.grads_flat) / self.loss_scale
 
-    def clip_gradients(self, max_norm: float) -> float:
-        """Scale the gradients down to max_norm if their global norm is above it; returns the norm before."""
-        norm = self.global_norm()
+    def clip_gradients(self, max_norm: float, norm: float | None = None) -> float:
+        """Scale the gradients down to max_norm if their global norm is above it; returns the norm before.
+
+        norm: their global norm, if it is known.
+        """
+        norm = self.global_norm() if norm is None else norm
         if norm > max_norm:
             self.backend.scale(self.grads_flat, max_norm / (norm + 1e-6))  # 1e-6 as in PyTorch's clip_grad_norm_
         return norm
 
     def update(
-        self, lr, beta1=0.9, beta2=0.95, eps=1e-8, weight_decay=0.0, decay="matrices", zero_grad=False, max_norm=None
+        self,
+        lr,
+        beta1=0.9,
+        beta2=0.95,
+        eps=1e-8,
+        weight_decay=0.0,
+        decay="matrices",
+        zero_grad=False,
+        max_norm=None,
+        norm=None,
     ):
         """One AdamW step. decay: "matrices" (2-D weights and embeddings only, as llm.c's mainline) or "all" tensors.
 
         zero_grad: set the gradients to zero on the way, which saves a pass over them · max_norm: clip them first, as
-        clip_gradients does; then a function is returned that gives their norm before that.
+        clip_gradients does; then a function is returned that gives their norm before that · norm: as there.
         """
         if decay not in ("matrices", "all"):
             raise UserError(f'decay must be "matrices" or "all", not {decay!r}.')
@@ -250,10 +279,26 @@ class GPT2:
         numbers = dict(lr=lr, beta1=beta1, beta2=beta2, eps=eps, weight_decay=weight_decay, t=self.t)
         if self.runs_ahead:
             return self._update_ahead(numbers, decay, zero_grad, max_norm)
-        norm = None if max_norm is None else self.clip_gradients(max_norm)
+        if self.precision.is_mixed:
+            return self._update_rounded(numbers, decay, zero_grad, max_norm, norm)
+        norm = None if max_norm is None else self.clip_gradients(max_norm, norm)
         for flats, decayed in self._parts(decay):
             each = numbers if decayed else numbers | {"weight_decay": 0.0}
             self.backend.adamw_update(*flats, **each, clear=zero_grad)
+        return None if max_norm is None else lambda: norm
+
+    def _update_rounded(self, numbers, decay, zero_grad, max_norm, norm):
+        """The same for weights of 16 bits. What scales the gradients does so in float32, within AdamW."""
+        factor = 1.0 / self.loss_scale
+        if max_norm is not None:
+            norm = self.global_norm() if norm is None else norm
+            factor *= max_norm / (norm + 1e-6) if norm > max_norm else 1.0
+        self.start_master()
+        for i, (flats, decayed) in enumerate(self._parts(decay)):
+            each = numbers if decayed else numbers | {"weight_decay": 0.0}
+            master = None if self.master is None else self.master[self.table[i].name].reshape(-1)  # (size,)
+            key = self.t * len(self.table) + i
+            self.backend.adamw_update_rounded(*flats, master, key, factor=factor, clear=zero_grad, **each)
         return None if max_norm is None else lambda: norm
 
     def _update_ahead(self, numbers, decay, zero_grad, max_norm):

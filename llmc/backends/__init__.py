@@ -12,6 +12,9 @@ Rules
   vocabulary. Activations are (B, T, C); weights (C_out, C_in), as in PyTorch's Linear. Tokens and targets are int32.
 - Arrays of one call share one floating dtype: float32 for training, float64 for gradient checks. All are C-contiguous.
   "cuda" takes float32 only, and its `zeros` refuses float64 in one sentence.
+- In a precision of 16 bits (llmc/precision.py) activations, weights and gradients have the 16-bit type; mean, rstd,
+  stats, losses, m and v stay float32. A backend that knows such arrays has `adamw_update_rounded`; one that computes on
+  NumPy's arrays need not, because `mixed.py` adds it all.
 - A function may return before its outputs are there, as on a GPU; later calls of the same backend see them, and
   `to_numpy` and `global_norm` wait for them.
 - Nothing is validated here: `llmc.model` has checked tokens and lengths before it calls the first layer.
@@ -26,6 +29,7 @@ from importlib import import_module
 from typing import Protocol
 
 from llmc.backends import numba_variables
+from llmc.backends.mixed import Mixed
 from llmc.errors import UserError
 
 BACKENDS = {"numpy": "llmc.backends.reference", "cpu": "llmc.backends.cpu", "cuda": "llmc.backends.gpu"}
@@ -114,6 +118,17 @@ class Backend(Protocol):
         """
 
 
+class Rounded(Protocol):
+    """What a backend has besides if it takes arrays of 16 bits."""
+
+    def adamw_update_rounded(self, params, grads, m, v, master, key, factor=1.0, clear=False, **numbers):
+        """One AdamW step on +master (n,), float32, of which *params (n,) become the rounding; master may be None.
+
+        key: a whole number that no other tensor and step has, for stochastic rounding · factor: gradients count as so
+        much larger · numbers: lr, beta1, … of `adamw_update`.
+        """
+
+
 class Ahead(Protocol):
     """What a backend has besides if it runs ahead of the host ("cuda")."""
 
@@ -139,8 +154,21 @@ class Ahead(Protocol):
         """adamw_update by these settings. decayed: whether there is weight decay."""
 
 
-def get_backend(backend) -> Backend:
-    """The backend of that name, prepared; anything but a string is returned as it is. Raises UserError if unknown."""
+def get_backend(backend, precision=None) -> Backend:
+    """The backend of that name, prepared; anything but a string is returned as it is.
+
+    precision: a Precision; if it has arrays of 16 bits, the backend that is returned takes them. Raises UserError for
+    an unknown name, and for a backend that computes in float32 only.
+    """
+    found = _prepared(backend)
+    if precision is None or not precision.is_mixed or hasattr(found, "adamw_update_rounded"):
+        return found
+    if hasattr(found, "later"):
+        raise UserError(f"the cuda backend does not compute in {precision.name} yet; use cpu or numpy for that.")
+    return Mixed(found)
+
+
+def _prepared(backend):
     if not isinstance(backend, str):
         return backend
     if backend not in BACKENDS:

@@ -38,13 +38,13 @@ def newest_model(folder) -> Path | None:
     return max(files, key=lambda path: path.stat().st_mtime_ns, default=None)  # model.bin, when both are as new
 
 
-def load_model(path, backend="numpy"):
+def load_model(path, backend="numpy", precision="fp32", master_weights=True):
     """The model in an llm.c file. Raises UserError like `read_model`, and when it is not as its run saved it."""
     check_file(path)
-    return read_model(path, backend)
+    return read_model(path, backend, precision, master_weights)
 
 
-def load_checkpoint(folder, step: int, backend="numpy"):
+def load_checkpoint(folder, step: int, backend="numpy", precision="fp32", master_weights=True):
     """(model, TrainState) of a complete checkpoint: weights, AdamW's moments and step, and the state of the run.
 
     Raises UserError when there is no such checkpoint, and when one of its files is not as it was saved.
@@ -53,7 +53,7 @@ def load_checkpoint(folder, step: int, backend="numpy"):
         there = ", ".join(map(str, checkpoints(folder))) or "none"
         raise UserError(f"{folder} holds no complete checkpoint of step {step}; its complete steps: {there}.")
     record = check_checkpoint(folder, step)
-    model = read_model(model_path(folder, step), backend)
+    model = read_model(model_path(folder, step), backend, precision, master_weights)
     state = read_optimizer_state(state_path(folder, step), model)
     if state.step != step:
         raise UserError(f"{state_path(folder, step)} is damaged: it claims step {state.step}; use another checkpoint.")

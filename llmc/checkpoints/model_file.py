@@ -3,8 +3,6 @@
 Version 3 holds float32, version 5 bfloat16; both pad the vocabulary. Follows gpt2_build_from_checkpoint in llm.c.
 """
 
-import numpy as np
-
 from llmc.config import GPT2Config
 from llmc.errors import UserError
 from llmc.files import floats
@@ -47,13 +45,13 @@ def read_version(path) -> int:
     return _read_header(path)[1]
 
 
-def read_model(path, backend="numpy", dtype=np.float32) -> GPT2:
-    """The model in an llm.c file of version 3 (float32) or 5 (bfloat16), with its weights in `dtype`.
+def read_model(path, backend="numpy", precision="fp32", master_weights=True) -> GPT2:
+    """The model in an llm.c file of version 3 (float32) or 5 (bfloat16), in the precision that is asked for.
 
     Raises UserError when the file is missing, truncated, of another kind, or damaged, and for weights that are NaN.
     """
     config, version = _read_header(path)
-    model = GPT2(config, backend, dtype)
+    model = GPT2(config, backend, precision, master_weights)
     with opened(path) as file:
         file.seek(SIZE)
         read_floats(file, model.params_flat, model.backend, STORED[version])
@@ -67,11 +65,13 @@ def check_precision(precision: str):
         raise UserError(f'precision must be "float32" or "bfloat16", not {precision!r}.')
 
 
-def write_model(path, model: GPT2, precision: str = "float32") -> str:
+def write_model(path, model: GPT2, precision: str | None = None) -> str:
     """Write a model's weights as version 3 ("float32") or 5 ("bfloat16"), under a temporary name until complete.
 
-    Returns the SHA-256 of the file.
+    precision: None takes the version that loses nothing: 5 for weights in bfloat16, else 3. Returns the SHA-256 of the
+    file.
     """
+    precision = precision or ("bfloat16" if model.precision.name == "bf16" else "float32")
     check_precision(precision)
     c, version = model.config, VERSIONS[precision]
     with atomic_write(path) as plain:

@@ -1,8 +1,10 @@
-"""llm.c's optimizer state, `state_%08d_%05d.bin`: header, then AdamW's m and v in float32, in the model's flat order.
+"""llm.c's optimizer state, `state_%08d_%05d.bin`: header, then AdamW's m and v, in float32 and the model's flat order.
+
+Where weights have 16 bits, their master copy in float32 follows v, if there is one.
 
 The words that llm.c's load_state reads (train_gpt2.cu) are where it expects them, and describe a run in file order on
-one process. Values that only llmc needs are where llm.c does not look: after v, and in the header from word 40 on. In
-llm.c's own files these words are zero, which means the right thing here too.
+one process. Values that only llmc needs are where llm.c does not look: after the arrays, and in the header from word 40
+on. In llm.c's own files these words are zero, which means the right thing here too.
 """
 
 from dataclasses import dataclass, field
@@ -22,7 +24,9 @@ PROCESSES, RANK, MASTER, PERMUTATION, STEP = 2, 3, 4, 5, 10  # int32 words, as i
 RNG, RNG_LAST = 20, 22  # like the positions, these are uint64, two words each
 SHUFFLED, SKIPPED = 40, 41  # int32: whether llmc shuffled; number of steps that made no update
 POSITIONS = {"shard": 30, "sample": 32, "epoch": 42, "seed": 44}  # llm.c knows the first two
-LOSSES, NORMS = 46, 47  # int32: how many float64 of each follow v
+LOSSES, NORMS = 46, 47  # int32: how many float64 of each follow the arrays
+LOSS_SCALE, GOOD_STEPS = 48, 49  # int32: log2 of the loss scale, and the steps since it changed
+MOST_DOUBLED = 24  # a loss scale of 2^24 is far beyond any use
 HIGHEST = 2**63 - 1  # no counter comes near it; more means damage
 
 
@@ -32,8 +36,9 @@ class TrainState:
 
     step: steps done · shuffle: whether batches come in llmc's shuffled order · loader: {name: whole number}, as
     `DataLoader.state()` gives it (shard, sample, epoch; with shuffle also seed) · rng: uint64 · losses, norms: those
-    of the last steps, oldest first, in float64, to detect outliers among the next ones · about: what DONE says of the
-    run (record.py), in JSON's types; it is not in the state's own file.
+    of the last steps, oldest first, in float64, to detect outliers among the next ones · loss_scale: (log2 of it, good
+    steps since it changed), see training/loss_scale.py · about: what DONE says of the run (record.py), in JSON's types;
+    it is not in the state's own file.
     """
 
     step: int
@@ -42,50 +47,59 @@ class TrainState:
     rng: int = 0
     losses: tuple = ()
     norms: tuple = ()
+    loss_scale: tuple = (0, 0)
     about: dict = field(default_factory=dict)
 
 
 def write_optimizer_state(path, model, state: TrainState) -> str:
-    """Write m, v and t of a float32 model, and the state, under a temporary name until the file is complete.
+    """Write m, v, t and the master weights, and the state, under a temporary name until the file is complete.
 
-    Returns the SHA-256 of the file. Raises UserError for a model of another dtype, and when the file cannot be written.
+    Returns the SHA-256 of the file. Raises UserError for a model in fp64, and when the file cannot be written.
     """
-    _check_dtype(model)
-    header = _make_header(state, model.t)  # (256,)
+    _check_precision(model)
+    model.start_master()
+    header = _make_header(state, model)  # (256,)
     with atomic_write(path) as plain:
         file = HashingFile(plain)
         file.write(header.tobytes())
-        for moments in (model.m, model.v):
-            for tensor in moments.values():  # in file order
+        for group in _groups(model):
+            for tensor in group.values():  # in file order
                 write_floats(file, tensor.reshape(-1), model.backend)  # (size,)
         file.write(np.array([*state.losses, *state.norms], "<f8").tobytes())
         return file.digest()
 
 
 def read_optimizer_state(path, model) -> TrainState:
-    """Fill the model's m, v and t (and its weights, if the file holds llm.c's float32 master copy); returns the state.
+    """Fill the model's m, v and t, and its master weights, if the file holds them; returns the state.
 
+    A model in float32 without a master copy takes llm.c's as its weights.
     Raises UserError when the file is missing, damaged, another model's, one of several processes', or written by a
     shuffled run of llm.c, which appends a permutation that llmc's loaders cannot use.
     """
-    _check_dtype(model)
+    _check_precision(model)
     header = read_header(path, MAGIC, (VERSION,), "an optimizer state")  # (256,)
     state, t = _parse_header(path, header)
     arrays, losses, norms = (int(n) for n in (2 + header[MASTER], header[LOSSES], header[NORMS]))
     _check_size(path, SIZE + 4 * arrays * model.config.num_parameters_padded + 8 * (losses + norms))
     with opened(path) as file:
         file.seek(SIZE)
-        for group in (model.m, model.v, model.params)[:arrays]:
+        for group in [model.m, model.v, model.params if model.master is None else model.master][:arrays]:
             for tensor in group.values():
                 read_floats(file, tensor.reshape(-1), model.backend)  # (size,)
         recent = np.fromfile(file, "<f8", losses + norms).tolist()
+    model.has_master = model.master is not None and arrays == 3
     model.t, state.losses, state.norms = t, tuple(recent[:losses]), tuple(recent[losses:])
     return state
 
 
-def _check_dtype(model):
-    if model.dtype != np.float32:
-        raise UserError(f"an optimizer state holds float32, but this model is {model.dtype}; make it with float32.")
+def _groups(model) -> list:
+    """The buffers in a file, in its order."""
+    return [buffer for buffer in (model.m, model.v, model.master) if buffer is not None]
+
+
+def _check_precision(model):
+    if model.precision.exact != np.float32:
+        raise UserError(f"an optimizer state holds float32, but this model computes in {model.precision.name}.")
 
 
 def _check_size(path, expected):
@@ -96,11 +110,12 @@ def _check_size(path, expected):
         )
 
 
-def _make_header(state, t):
-    """(256,) int32 of a state whose model has made t updates."""
-    header = make_header(MAGIC, VERSION)  # rank 0, no master weights, no permutation
-    header[PROCESSES], header[STEP] = 1, state.step
-    header[SHUFFLED], header[SKIPPED] = state.shuffle, state.step - t
+def _make_header(state, model):
+    """(256,) int32 of a state and its model."""
+    header = make_header(MAGIC, VERSION)  # rank 0, no permutation
+    header[PROCESSES], header[STEP], header[MASTER] = 1, state.step, model.master is not None
+    header[SHUFFLED], header[SKIPPED] = state.shuffle, state.step - model.t
+    header[LOSS_SCALE], header[GOOD_STEPS] = state.loss_scale
     header[LOSSES], header[NORMS] = len(state.losses), len(state.norms)
     long = header.view("<u8")  # (128,)
     long[RNG // 2] = long[RNG_LAST // 2] = state.rng
@@ -120,12 +135,15 @@ def _parse_header(path, header):
     if header[PERMUTATION] == 1:
         raise _unusable(path, step, "a shuffled run of llm.c, whose order of batches llmc cannot continue")
     flags, counts = header[[MASTER, SHUFFLED]], header[[LOSSES, NORMS]]  # (2,) both
-    in_range = min(step, t, *counts) >= 0 and header[PERMUTATION] == 0 and all(flag in (0, 1) for flag in flags)
+    counts = *counts, header[LOSS_SCALE], header[GOOD_STEPS]
+    in_range = min(step, t, *counts) >= 0 and header[LOSS_SCALE] <= MOST_DOUBLED
+    in_range &= header[PERMUTATION] == 0 and all(flag in (0, 1) for flag in flags)
     if not in_range or max(loader.values()) > HIGHEST:
         raise UserError(f"the header of {path} is damaged; resume from another checkpoint.")
     if not header[SHUFFLED]:
         del loader["seed"]
-    return TrainState(step, bool(header[SHUFFLED]), loader, rng), t
+    scale = int(header[LOSS_SCALE]), int(header[GOOD_STEPS])
+    return TrainState(step, bool(header[SHUFFLED]), loader, rng, loss_scale=scale), t
 
 
 def _unusable(path, step, origin):

@@ -5,6 +5,7 @@ import json
 from llmc.backends import get_backend
 from llmc.bench.step import PEERS, SGEMM_SIZE, measure
 from llmc.config import preset
+from llmc.precision import TRAINED, find_precision
 from llmc.training.fits import check_step
 
 
@@ -12,6 +13,8 @@ def add_arguments(parser):
     """Declare the arguments of `llmc bench` on an argparse parser."""
     parser.add_argument("--preset", default="tiny", help="model to time (default: tiny)")
     parser.add_argument("--backend", default="cpu", help="backend to time (default: cpu)")
+    numbers = "numbers of 32 or 16 bits (default: %(default)s)"
+    parser.add_argument("--precision", choices=TRAINED, default="fp32", help=numbers)
     parser.add_argument("--batch-size", type=int, default=16, help="B (default: 16)")
     parser.add_argument("--sequence-length", type=int, default=64, help="T (default: 64)")
     parser.add_argument("--steps", type=int, default=10, help="steps to take the median of (default: 10)")
@@ -44,10 +47,10 @@ def run(args) -> int:
         return _race(args)
     if args.profile:
         return _profile(args)
-    get_backend(args.backend)
-    check_step(preset(args.preset), args.batch_size, args.sequence_length, args.backend)
+    get_backend(args.backend, find_precision(args.precision))
+    check_step(preset(args.preset), args.batch_size, args.sequence_length, args.backend, args.precision)
     sizes = dict(B=args.batch_size, T=args.sequence_length, steps=args.steps)
-    result = measure(args.preset, args.backend, **sizes, vs=args.vs)
+    result = measure(args.preset, args.backend, args.precision, **sizes, vs=args.vs)
     print(json.dumps(result) if args.json else table(result))
     return 0
 
@@ -55,7 +58,8 @@ def run(args) -> int:
 def table(r: dict) -> str:
     """A result of `measure` as text."""
     lines = [
-        f"{r['preset']} on {r['backend']}, B={r['B']} T={r['T']}, median of {r['steps']} steps; BLAS: {r['blas']}",
+        f"{r['preset']} on {r['backend']} in {r['precision']}, B={r['B']} T={r['T']}, median of {r['steps']} steps;"
+        f" BLAS: {r['blas']}",
         f"  step     {r['ms_per_step']:10.1f} ms      {r['tokens_per_s']:10,.0f} tokens/s",
         f"  step     {r['gflops']:10.1f} GFLOP/s (6N + 6LCT per token)",
         f"  limit    {r['sgemm_gflops']:10.1f} GFLOP/s (one {SGEMM_SIZE}³ sgemm): {r['share_of_sgemm']:.0%} reached",

@@ -11,6 +11,7 @@ from llmc.data.tokenizer import token_lengths
 from llmc.errors import UserError
 from llmc.evaluation import BASELINE_TOKENS, baselines, first_batches
 from llmc.files.reading import user_path
+from llmc.precision import TRAINED
 from llmc.training.run_folder.find_models import find_model, find_tokenizer, run_settings, trained_window
 from llmc.training.settings import TrainSettings
 
@@ -34,6 +35,8 @@ def add_arguments(parser):
     parser.add_argument("--batches", type=int, metavar="N", help="measure on the first N batches only (default: all)")
     backend = "the code that computes the layers: numpy, cpu or cuda (default: %(default)s)"
     parser.add_argument("--backend", default=TrainSettings.backend, help=backend)
+    numbers = "numbers of 32 or 16 bits (default: %(default)s)"
+    parser.add_argument("--precision", choices=TRAINED, default=TrainSettings.precision, help=numbers)
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
 
 
@@ -45,7 +48,7 @@ def run(args) -> int:
     folders = [loader.shards.paths[0].parent, path.parent]
     encoding = find_tokenizer(config.V, args.tokenizer, folders, required=False)
     counted = _baselines(args, loader, config.V)
-    model, start = load_model(path, args.backend), perf_counter()
+    model, start = load_model(path, args.backend, args.precision), perf_counter()
     found = measure(model, loader, None if encoding is None else token_lengths(encoding), args.batches)
     about = {"model": str(path), "data": str(loader.path), "B": loader.B, "T": loader.T}
     found |= {"baselines": counted, "seconds": perf_counter() - start}

@@ -1,6 +1,7 @@
 """`llmc sample`: a trained model writes, token by token, as it chooses them."""
 
 from llmc.checkpoints import load_model, read_config
+from llmc.precision import TRAINED
 from llmc.sampling import check_options, sample_text
 from llmc.training.run_folder.find_models import find_model, find_tokenizer, run_settings, trained_window
 from llmc.training.settings import TrainSettings
@@ -23,6 +24,8 @@ def add_arguments(parser):
     parser.add_argument("--no-cache", action="store_true", help="process the whole context again for every token")
     backend = "the code that computes the layers: numpy, cpu or cuda (default: %(default)s)"
     parser.add_argument("--backend", default=TrainSettings.backend, help=backend)
+    numbers = "numbers of 32 or 16 bits (default: %(default)s)"
+    parser.add_argument("--precision", choices=TRAINED, default=TrainSettings.precision, help=numbers)
 
 
 def run(args) -> int:
@@ -32,7 +35,7 @@ def run(args) -> int:
     settings, config = run_settings(path), read_config(path)
     encoding = find_tokenizer(config.V, args.tokenizer, [path.parent])
     pieces = sample_text(
-        load_model(path, args.backend),
+        load_model(path, args.backend, args.precision),
         encoding,
         prompt=args.prompt,
         max_tokens=args.max_tokens,

@@ -19,6 +19,7 @@ GROUPS = {  # title -> {field of TrainSettings: help}
         "data": "a corpus, or a folder with train.bin, val.bin and tokenizer.bin",
         "seed": "random seed for weights, batches and samples",
         "backend": "the code that computes the layers: numpy, cpu or cuda",
+        "precision": "numbers of 32 or 16 bits: fp32, bf16 or fp16",
     },
     "each step": {
         "batch_size": "sequences per batch, B",
@@ -76,6 +77,9 @@ def add_settings(parser, without=()):
     ):
         about = dict(dest="shuffle", default=argparse.SUPPRESS, help=text)
         group.add_argument(name, action="store_const", const=value, **about)
+    text = "keep weights of 16 bits also in float32, which is what AdamW changes (the default)"
+    about = dict(action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=text)
+    group.add_argument("--master-weights", **about)
 
 
 def _add(group, field, text):
@@ -131,8 +135,9 @@ def _plan(settings) -> str:
     from llmc.model import GPT2
     from llmc.training.start import check_before_data
 
-    model = GPT2(check_before_data(settings), settings.backend)
-    return model.memory_plan(settings.batch_size, settings.sequence_length)
+    s = settings
+    model = GPT2(check_before_data(s), s.backend, s.precision, s.master_weights)
+    return model.memory_plan(s.batch_size, s.sequence_length)
 
 
 def _interrupted(result) -> UserError:

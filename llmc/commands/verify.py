@@ -1,9 +1,10 @@
 """`llmc verify`: does this backend compute what PyTorch computed? The job of llm.c's test_gpt2.c and test_gpt2.cu."""
 
 from llmc.backends import get_backend
-from llmc.checkpoints import load_model, read_debug_state
-from llmc.checkpoints.model_file import BFLOAT16, read_version
-from llmc.parity.compare import BFLOAT16_WEIGHTS, FLOAT32, HEAD, RECIPES, TF32, compare, read_losses
+from llmc.checkpoints import load_model, model_file, read_debug_state
+from llmc.parity.compare import BFLOAT16, BFLOAT16_WEIGHTS, FLOAT16, FLOAT32, HEAD, RECIPES, TF32, compare, read_losses
+from llmc.precision import TRAINED
+from llmc.training.loss_scale import LossScale
 
 
 def add_arguments(parser):
@@ -11,6 +12,8 @@ def add_arguments(parser):
     parser.add_argument("model", help="model file of llm.c (version 3 float32 or version 5 bfloat16)")
     parser.add_argument("state", help="debug state of llm.c that belongs to the model")
     parser.add_argument("--backend", default="numpy", help="which backend to verify (default: numpy)")
+    numbers = "numbers of 32 or 16 bits (default: %(default)s)"
+    parser.add_argument("--precision", choices=TRAINED, default="fp32", help=numbers)
     parser.add_argument("--recipe", choices=RECIPES, default="A", help="optimizer of the ten steps (default: A)")
     parser.add_argument("--losses", help="JSON file of ten expected losses: a list, or lists named after the recipes")
 
@@ -18,9 +21,12 @@ def add_arguments(parser):
 def run(args) -> int:
     """Verify and print; 0 when all agree, 1 when not. Raises UserError for unusable files."""
     expected = read_losses(args.losses, args.recipe) if args.losses else {}
-    rounded = read_version(args.model) == BFLOAT16
-    tolerance = BFLOAT16_WEIGHTS if rounded else TF32 if _has_tf32(args.backend) else FLOAT32
-    model = load_model(args.model, args.backend)
+    rounded = model_file.read_version(args.model) == model_file.BFLOAT16
+    tolerance = {"bf16": BFLOAT16, "fp16": FLOAT16}.get(args.precision)
+    tolerance = tolerance or (BFLOAT16_WEIGHTS if rounded else TF32 if _has_tf32(args.backend) else FLOAT32)
+    model = load_model(args.model, args.backend, args.precision)
+    if model.precision.overflows:
+        model.loss_scale = LossScale().value
     state = read_debug_state(args.state, model.config)
     if rounded:
         print("bfloat16 weights: the state was made with float32 weights, so the tolerances are those of the rounding")

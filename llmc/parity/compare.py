@@ -35,6 +35,9 @@ FLOAT32 = Tolerance(tensors=1e-5, loss=1e-5, losses=1e-4)
 BFLOAT16_WEIGHTS = Tolerance(tensors=2e-2, loss=1e-2, losses=1e-2)
 # TF32 rounds what is multiplied to 11 significant bits: 0.05% each, and the errors of many products add up.
 TF32 = Tolerance(tensors=2e-2, loss=1e-2, losses=1e-2)
+# In 16 bits each activation and each gradient is rounded, to 8 or 11 significant bits; losses as llm.c allows.
+BFLOAT16 = Tolerance(tensors=2e-2, loss=1e-2, losses=5e-2)
+FLOAT16 = Tolerance(tensors=5e-3, loss=1e-2, losses=1e-2)
 
 
 @dataclass(frozen=True)
@@ -63,14 +66,16 @@ def compare(model, state, losses, recipe="A", tolerance=FLOAT32):
     state: a DebugState, the batch and what the referee computed for it · losses: {name: ten losses}, all of which must
     agree; when there are none, the ten must be finite and fall.
     """
-    be, V = model.backend, model.config.V
+    be, V, scale = model.backend, model.config.V, model.loss_scale
     yield _tensor_row("logits", be.to_numpy(model.forward(state.x))[..., :V], state.logits, tolerance.tensors)
     model.zero_grad()
     loss = model.forward(state.x, state.y, dloss=1.0)
     model.backward()
     yield _loss_row("loss", loss, [state.loss], tolerance.loss)
     for name, expected in state.grads.items():
-        yield _tensor_row("d" + name, be.to_numpy(model.grads[name]), expected, tolerance.tensors)
+        yield _tensor_row(
+            "d" + name, np.asarray(be.to_numpy(model.grads[name]), np.float64) / scale, expected, tolerance.tensors
+        )
     mine = ten_losses(model, state.x, state.y, recipe)
     for i, loss in enumerate(mine):
         yield _loss_row(f"loss, step {i}", loss, [theirs[i] for theirs in losses.values()], tolerance.losses)
@@ -81,7 +86,7 @@ def compare(model, state, losses, recipe="A", tolerance=FLOAT32):
 
 def _tensor_row(name, got, expected, allowed):
     """Largest difference over the largest reference; shown is the entry that is largest in the reference."""
-    largest = float(np.abs(expected).max())
+    got, largest = np.asarray(got, np.float64), float(np.abs(expected).max())
     at = np.unravel_index(np.abs(expected).argmax(), expected.shape)
     error = float(np.abs(got - expected).max()) / (largest or 1.0)
     return Row(name, f"{got[at]:.7f}", f"{expected[at]:.7f}", error, allowed)
@@ -102,9 +107,7 @@ def ten_losses(model, x, y, recipe: str) -> list[float]:
         model.zero_grad()
         losses.append(model.forward(x, y, dloss=1.0))
         model.backward()
-        if CLIP[recipe] is not None:
-            model.clip_gradients(CLIP[recipe])
-        model.update(**RECIPES[recipe])
+        model.update(**RECIPES[recipe], max_norm=CLIP[recipe])
     return losses
 
 

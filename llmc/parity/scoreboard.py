@@ -79,9 +79,9 @@ class Problem:
         """(B, T) targets."""
         return self.state.y
 
-    def model(self, backend="numpy", dtype=np.float32) -> GPT2:
+    def model(self, backend="numpy", precision="fp32") -> GPT2:
         """The model with these weights."""
-        model = GPT2(self.config, backend, dtype)
+        model = GPT2(self.config, backend, precision)
         for name, values in self.weights.items():
             model.params[name][...] = values
         return model

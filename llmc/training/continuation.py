@@ -16,7 +16,7 @@ from llmc.training.start import check_tokenizer
 from llmc.training.trainer import Trainer
 
 # The weights and the order of the batches depend on these: another value would make it another run.
-FIXED = ("preset", "model", "batch_size", "sequence_length", "shuffle", "seed")
+FIXED = ("preset", "model", "batch_size", "sequence_length", "shuffle", "seed", "precision", "master_weights")
 
 
 @contextmanager
@@ -34,7 +34,7 @@ def load_run(run=None, changes=(), say=None):
             raise UserError(
                 f"{folder.path} has made all of its {step} steps; to train longer, give the new total with --steps N."
             )
-        model, state = load_checkpoint(folder.path, step, settings.backend)
+        model, state = load_checkpoint(folder.path, step, settings.backend, settings.precision, settings.master_weights)
         check_settings(before, state.about.get("settings", {}), folder.path)
         check_file(folder.path / TOKENIZER)
         trainer = Trainer(settings, say, model, state)

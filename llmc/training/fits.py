@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from math import prod
 
 from llmc import available
 from llmc.checkpoints import read_config
@@ -10,7 +9,8 @@ from llmc.config import preset
 from llmc.data import count_tokens
 from llmc.errors import UserError
 from llmc.evaluation import BASELINE_TOKENS
-from llmc.model import training_tables
+from llmc.model import training_buffers
+from llmc.precision import find_precision
 from llmc.training.run_folder.find_models import find_model
 
 FLOAT, GiB = 4, 2**30
@@ -31,7 +31,7 @@ def check_memory(settings, encoding, train_tokens, model=None, jobs=1):
     there, where = free_memory(s.backend)
 
     def needed(B, T):
-        one = memory_needed(config, B, T, s.backend, tokens, resumed=model is not None)
+        one = memory_needed(config, B, T, s.backend, tokens, model is not None, s.precision, s.master_weights)
         return one if jobs == 1 else one + PROCESS
 
     tokens = count_tokens(train_tokens)
@@ -50,10 +50,10 @@ def check_memory(settings, encoding, train_tokens, model=None, jobs=1):
     )
 
 
-def check_step(config, B, T, backend):
+def check_step(config, B, T, backend, precision="fp32"):
     """Raise UserError when one training step at (B, T), without a run around it, does not fit into the memory."""
     there, where = free_memory(backend)
-    needed = memory_needed(config, B, T, backend)
+    needed = memory_needed(config, B, T, backend, precision=precision)
     if needed > there:
         raise UserError(
             f"a step with B={B:,} and T={T:,} takes about {_size(needed)} of {where}, and {_size(there)} are free;"
@@ -61,17 +61,19 @@ def check_step(config, B, T, backend):
         )
 
 
-def memory_needed(config, B, T, backend, tokens=0, resumed=False) -> int:
+def memory_needed(config, B, T, backend, tokens=0, resumed=False, precision="fp32", master_weights=True) -> int:
     """Bytes that training at (B, T) adds to what this process holds before it makes the model.
 
     tokens: in the training data · resumed: weights and moments are here already.
     """
-    sizes = [FLOAT * sum(prod(t.shape) for t in table) for table in training_tables(config, backend, B, T).values()]
-    weights, gradients, moments, activations = sizes[0], sizes[1], sum(sizes[2:4]), sum(sizes[4:])
+    buffers = training_buffers(config, backend, B, T, precision, master_weights).values()
+    weights, gradients, *moments, activations, their_gradients = (buffer.nbytes for buffer in buffers)
+    moments, activations = sum(moments), activations + their_gradients  # with the master weights
     if resumed:
         weights = moments = 0
     counting = COUNTING * min(tokens, BASELINE_TOKENS)
     arrays = gradients + moments + activations + _temporaries(config, B, T, backend)
+    arrays += _widened(config, B, T, precision)
     return PROGRAM.get(backend, 0) + weights + max(counting, arrays)
 
 
@@ -80,6 +82,13 @@ def _temporaries(config, B, T, backend) -> int:
     if backend != "numpy":
         return 0  # "cpu" and "cuda" work in place
     return FLOAT * B * T * max(6 * 4 * config.C, 2 * config.NH * T, config.Vp)
+
+
+def _widened(config, B, T, precision) -> int:
+    """Bytes of the largest arrays of 16 bits that a function takes, as they are computed: the logits and wte, twice."""
+    if not find_precision(precision).is_mixed:
+        return 0
+    return 2 * FLOAT * config.Vp * (B * T + config.C)
 
 
 def free_memory(backend) -> tuple[int, str]:
@@ -124,7 +133,7 @@ def check_disk(settings, config, folder, saved=(), step=0):
     saved: the steps of the checkpoints that are there · step: where the run begins.
     """
     s, there = settings, shutil.disk_usage(folder).free
-    each = checkpoint_bytes(config)
+    each = checkpoint_bytes(config, s.precision, s.master_weights)
     left = -(-(s.steps - step) // s.checkpoint_every) if s.checkpoint_every else 1  # checkpoints still to be written
     most = min(left, s.keep + 1 - len(saved)) if s.keep else left  # one more than are kept, while it is written
     if each * most <= there or os.environ.get(WITHOUT):
@@ -135,9 +144,11 @@ def check_disk(settings, config, folder, saved=(), step=0):
     )
 
 
-def checkpoint_bytes(config) -> int:
-    """The weights and the two moments, in float32; headers are too small to count."""
-    return 3 * FLOAT * config.num_parameters_padded
+def checkpoint_bytes(config, precision="fp32", master_weights=True) -> int:
+    """The weights, the two moments and, where weights have 16 bits, the master weights; headers hardly count."""
+    p = find_precision(precision)
+    exact = 3 if p.is_mixed and master_weights else 2
+    return (p.weights.itemsize + exact * p.exact.itemsize) * config.num_parameters_padded
 
 
 def _fewer(keep) -> str:

@@ -6,6 +6,7 @@ from math import isfinite
 from pathlib import Path
 
 from llmc.errors import UserError
+from llmc.precision import TRAINED
 from llmc.training.schedule import KINDS
 
 PLACE = ("out", "name")  # where the run goes: the only settings that are not part of the run itself
@@ -16,7 +17,7 @@ POSITIVE = ("learning_rate", "eps")
 NOT_NEGATIVE = ("clip", "skip_loss_z", "skip_norm_z")
 SHARES = ("final_fraction", "weight_decay")
 BELOW_ONE = ("beta1", "beta2")
-TEXTS = ("preset", "model", "data", "schedule", "backend", "out", "name")
+TEXTS = ("preset", "model", "data", "schedule", "backend", "precision", "out", "name")
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,8 @@ class TrainSettings:
     Model and data: preset, a name in llmc.config.PRESETS, with the tokenizer's vocabulary in place of its own · model:
     a model file or a run to start from instead (fine-tuning) · data: a corpus, or a folder with train.bin, val.bin and
     tokenizer.bin · shuffle: False takes llm.c's order · seed: for weights, batches and samples · backend: see
-    llmc/backends.
+    llmc/backends · precision: see llmc/precision.py · master_weights: where weights have 16 bits, whether they are also
+    kept in float32.
     A step: batch_size sequences of sequence_length tokens at a time, repeated until there are total_batch_size tokens
     (None: once) · warmup, schedule, final_fraction: see schedule.py · weight_decay: on matrices and embeddings · clip:
     largest gradient norm, 0 for no limit · skip_loss_z, skip_norm_z: see outliers.py, 0 skips nothing.
@@ -57,6 +59,8 @@ class TrainSettings:
     seed: int = 42
     shuffle: bool = True
     backend: str = "cpu"
+    precision: str = "fp32"
+    master_weights: bool = True
     val_every: int = 200
     val_batches: int | None = None
     sample_every: int = 0
@@ -83,8 +87,11 @@ class TrainSettings:
         for name in TEXTS:
             if getattr(self, name) is not None:
                 self._check(name, (str, os.PathLike), lambda x: "\0" not in str(x), "a text")
-        if not isinstance(self.shuffle, bool):
-            raise UserError(f"shuffle must be true or false, not {self.shuffle!r}.")
+        for name in ("shuffle", "master_weights"):
+            if not isinstance(getattr(self, name), bool):
+                raise UserError(f"{name.replace('_', ' ')} must be true or false, not {getattr(self, name)!r}.")
+        if self.precision not in TRAINED:
+            raise UserError(f"there is no training in {self.precision!r}; choose one of {', '.join(TRAINED)}.")
         if not self.preset or not str(self.data):
             raise UserError("a run needs a preset and data; leave the options out to take the defaults.")
         if self.schedule not in KINDS:

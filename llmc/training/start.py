@@ -7,6 +7,7 @@ from llmc.data.corpus import TOKENIZER
 from llmc.data.tokenizer import read_tokenizer, token_table
 from llmc.errors import UserError
 from llmc.model import GPT2
+from llmc.precision import find_precision
 from llmc.training.run_folder.find_models import find_model
 
 
@@ -17,20 +18,24 @@ def check_before_data(settings) -> GPT2Config:
     """
     config = read_config(find_model(settings.model)) if settings.model else preset(settings.preset)
     config.check_sequence_length(settings.sequence_length)
-    get_backend(settings.backend)
+    get_backend(settings.backend, find_precision(settings.precision))
     return config
 
 
 def make_model(settings, encoding) -> GPT2:
     """The model that a run begins with. Raises UserError when the tokenizer is not the model's."""
     if settings.model is None:
-        model = GPT2(preset(settings.preset, V=encoding.n_vocab), settings.backend)
+        model = GPT2(preset(settings.preset, V=encoding.n_vocab), settings.backend, *_numbers(settings))
         model.init_weights(settings.seed)
         return model
     path = find_model(settings.model)
-    model = load_model(path, settings.backend)
+    model = load_model(path, settings.backend, *_numbers(settings))
     check_tokenizer(model.config, encoding, path, settings.data)
     return model
+
+
+def _numbers(settings) -> tuple:
+    return settings.precision, settings.master_weights
 
 
 def check_tokenizer(config, encoding, path, data):

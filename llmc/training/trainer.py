@@ -18,6 +18,7 @@ from llmc.errors import UserError
 from llmc.evaluation import BASELINE_TOKENS, baselines, batch_losses, bits_per_byte
 from llmc.sampling import generate
 from llmc.training.fits import check_memory
+from llmc.training.loss_scale import LossScale
 from llmc.training.outliers import OutlierDetector
 from llmc.training.run_folder.settings_file import setting_values
 from llmc.training.schedule import learning_rate
@@ -58,6 +59,8 @@ class Trainer:
         self._measure_validation_text()
         self.model.allocate(s.batch_size, s.sequence_length)
         self.loss_detector, self.norm_detector = OutlierDetector(s.skip_loss_z), OutlierDetector(s.skip_norm_z)
+        self.loss_scale = LossScale() if self.model.precision.overflows else None
+        self.overflowed = False
         self.step, self.changed = 0, []
         if state is not None:
             self._resume(state)
@@ -82,6 +85,7 @@ class Trainer:
             rng=self.settings.seed,
             losses=tuple(self.loss_detector.values),
             norms=tuple(self.norm_detector.values),
+            loss_scale=(self.loss_scale.log2, self.loss_scale.good_steps) if self.loss_scale else (0, 0),
             about={
                 "settings": setting_values(self.settings),
                 "data": {name: loader.shards.fingerprints() for name, loader in self._loaders.items()},
@@ -108,6 +112,8 @@ class Trainer:
         self.train_loader.load_state(state.loader)
         self.loss_detector = OutlierDetector(s.skip_loss_z, state.losses)
         self.norm_detector = OutlierDetector(s.skip_norm_z, state.norms)
+        if self.loss_scale:
+            self.loss_scale = LossScale(*state.loss_scale)
         self.step = state.step
         self.changed = differences(state.about.get("surroundings", {}), self._surroundings)
 
@@ -116,9 +122,9 @@ class Trainer:
     def train_step(self, stop=lambda: False):
         """One step. Returns (mean loss in nats per token, learning rate, gradient norm before clipping).
 
-        An outlier (see outliers.py) makes no update; `skipped` then says why. Raises Diverged when loss or norm is not
-        finite, and Stopped when stop() becomes true between two micro-batches; `state()` and the parameters are then
-        those from before the step.
+        An outlier (see outliers.py) makes no update, nor do gradients that overflow float16; `skipped` then says why.
+        Raises Diverged when loss or norm is not finite, and Stopped when stop() becomes true between two micro-batches;
+        `state()` and the parameters are then those from before the step.
         """
         s, model = self.settings, self.model
         lr = learning_rate(
@@ -136,11 +142,13 @@ class Trainer:
             loss, norm = self._finite(losses, norm())
             self._add_to_detectors(loss, norm)
         else:
-            loss, norm = self._finite(losses, model.clip_gradients(s.clip or inf))
-            if any(self._add_to_detectors(loss, norm)):
+            norm = model.global_norm()
+            self.overflowed = self._overflows(norm)
+            loss, norm = self._finite(losses, norm)
+            if self.overflowed or any(self._add_to_detectors(loss, norm)):
                 model.zero_grad()
             else:
-                model.update(lr, **numbers)
+                model.update(lr, **numbers, max_norm=s.clip or inf, norm=norm)
         self.step += 1
         self._position = self.train_loader.state()
         return loss, lr, norm
@@ -153,6 +161,8 @@ class Trainer:
         read when everything else has been launched, so that a GPU is never idle in between.
         """
         model, n, losses = self.model, self.settings.micro_batches, []
+        if self.loss_scale:
+            model.loss_scale = self.loss_scale.value
         for i in range(n):
             if i and stop():
                 model.zero_grad()
@@ -163,11 +173,21 @@ class Trainer:
             model.backward()
         return losses
 
+    def _overflows(self, norm) -> bool:
+        """Whether the gradients were too large for float16, which halves the loss scale; only that may help."""
+        if self.loss_scale is None or (self.loss_scale.is_smallest and not isfinite(norm)):
+            return False
+        if isfinite(norm):
+            self.loss_scale.good_step()
+            return False
+        self.loss_scale.overflow()
+        return True
+
     def _finite(self, losses, norm):
-        """(mean loss, norm). Raises Diverged when one of them is not finite."""
+        """(mean loss, norm). Raises Diverged when one of them is not finite, unless gradients only overflowed."""
         losses = [loss() for loss in losses]
         wrong = [f"loss is {loss}" for loss in losses if not isfinite(loss)]
-        wrong += [] if isfinite(norm) else [f"gradient norm is {norm}"]
+        wrong += [] if isfinite(norm) or self.overflowed else [f"gradient norm is {norm}"]
         if wrong:
             raise Diverged(f"the {wrong[0]} at step {self.step + 1}")
         return sum(losses) / len(losses), norm
@@ -179,6 +199,8 @@ class Trainer:
     @property
     def skipped(self) -> str | None:
         """Why the last step made no update, "loss z-score of 5.31"; None when it made one."""
+        if self.overflowed:
+            return f"gradients that overflow float16; the loss scale is {self.loss_scale.value:,.0f} now"
         for name, detector in (("loss", self.loss_detector), ("norm", self.norm_detector)):
             if detector.is_outlier:
                 return f"{name} z-score of {detector.z:.2f}"

@@ -21,7 +21,7 @@ HEAD = "lm_head.weight"
 MASKS = (".attn.bias", ".attn.masked_bias")  # constants in old files
 
 
-def read_huggingface(source, backend="numpy", dtype=np.float32) -> GPT2:
+def read_huggingface(source, backend="numpy", precision="fp32") -> GPT2:
     """The GPT-2 in a local folder (or its .safetensors file), or on the hub: "openai-community/gpt2".
 
     Weights may be float32, float16, bfloat16 or float64, in one file or several. Raises UserError when something is
@@ -34,17 +34,17 @@ def read_huggingface(source, backend="numpy", dtype=np.float32) -> GPT2:
     prefix = PREFIX if PREFIX + NAMES["wte"] in tensors else ""
     _check_tensors(source, config, tensors, prefix)
     _check_head(source, options, tensors, prefix)
-    model = GPT2(config, backend, dtype)
+    model = GPT2(config, backend, precision)
     for name, index, theirs, _, transposed in pieces(config):
         values = tensors[prefix + theirs].read()  # (V, C), (maxT, C), (C_in, C_out) or (C_out,)
-        values = np.ascontiguousarray(values.T if transposed else values, model.dtype)  # (C_out, C_in)
+        values = np.ascontiguousarray(values.T if transposed else values, model.precision.weights)  # (C_out, C_in)
         model.params[name][index] = model.backend.from_numpy(values)
     check_finite(model, source)
     return model
 
 
 def write_huggingface(folder, model: GPT2, end_of_text: int | None = None):
-    """Write a folder that transformers' `GPT2LMHeadModel.from_pretrained` loads; float32, whatever the model's dtype.
+    """Write a folder that transformers' `GPT2LMHeadModel.from_pretrained` loads; always in float32.
 
     end_of_text: id of the token at which `generate` stops; None means GPT-2's if the vocabulary is GPT-2's, else none.
     Raises UserError for weights that are NaN, and when a file cannot be written.

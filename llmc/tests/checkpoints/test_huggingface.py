@@ -118,7 +118,7 @@ def test_round_trip_is_exact(folder):
     model, path = folder
     assert sorted(p.name for p in path.iterdir()) == ["config.json", "model.safetensors"]
     np.testing.assert_array_equal(read_huggingface(path).params_flat, model.params_flat)
-    assert read_huggingface(path, dtype=np.float64).params_flat.dtype == np.float64
+    assert read_huggingface(path, precision="fp64").params_flat.dtype == np.float64
 
 
 def test_the_library_reads_what_we_write(folder):

@@ -3,7 +3,7 @@ import struct
 import numpy as np
 import pytest
 
-from llmc.checkpoints import TrainState, read_optimizer_state, write_optimizer_state
+from llmc.checkpoints import TrainState, read_model, read_optimizer_state, write_model, write_optimizer_state
 from llmc.config import GPT2Config
 from llmc.errors import UserError
 from llmc.files.header import SIZE
@@ -21,9 +21,9 @@ STATE = TrainState(
 )
 
 
-def trained(steps=3, dtype=np.float32):
+def trained(precision="fp32", master=True, steps=3):
     """A model after some updates, so that no moment is zero."""
-    model = GPT2(CONFIG, dtype=dtype)
+    model = GPT2(CONFIG, "numpy", precision, master)
     model.init_weights()
     x = np.random.RandomState(0).randint(0, CONFIG.V, (2, 8))
     for _ in range(steps):
@@ -114,6 +114,32 @@ def test_the_master_weights_of_llmc_become_the_weights(tmp_path):
     np.testing.assert_array_equal(again.params_flat, model.params_flat + 1)
 
 
+@pytest.mark.parametrize("master", [True, False])
+def test_the_master_weights_of_16_bits_follow_v(tmp_path, master):
+    model = trained("bf16", master)
+    write_optimizer_state(tmp_path / "state.bin", model, TrainState(3, loss_scale=(15, 7)))
+    words = np.fromfile(tmp_path / "state.bin", "<i4", 256)
+    assert words[4] == master and (tmp_path / "state.bin").stat().st_size == 1024 + (8 + 4 * master) * model.m.flat.size
+    again = GPT2(CONFIG, "numpy", "bf16", master)
+    assert read_optimizer_state(tmp_path / "state.bin", again).loss_scale == (15, 7)
+    assert again.has_master == master
+    np.testing.assert_array_equal(flat(again.v), flat(model.v))
+    if master:
+        np.testing.assert_array_equal(again.master.flat, model.master.flat)
+        exact = GPT2(CONFIG)  # in float32 they are the weights, as llm.c's are
+        read_optimizer_state(tmp_path / "state.bin", exact)
+        np.testing.assert_array_equal(exact.params_flat, model.master.flat)
+
+
+def test_a_model_in_16_bits_is_written_in_the_version_that_loses_nothing(tmp_path):
+    for precision, version in (("fp32", 3), ("bf16", 5), ("fp16", 3)):
+        model = trained(precision)
+        write_model(tmp_path / "model.bin", model)
+        assert np.fromfile(tmp_path / "model.bin", "<i4", 2)[1] == version
+        again = read_model(tmp_path / "model.bin", precision=precision)
+        assert again.params_flat.dtype == model.params_flat.dtype and (again.params_flat == model.params_flat).all()
+
+
 def test_a_shuffled_run_of_llmc_is_refused_with_advice(tmp_path):
     llmc_state(tmp_path / "state.bin", trained(), {5: 1}, tail=b"\1" * 2600)
     with pytest.raises(UserError, match=r"shuffled run of llm.c.*start a new run from .*model_00000007.bin") as caught:
@@ -136,6 +162,9 @@ def test_a_shuffled_run_of_llmc_is_refused_with_advice(tmp_path):
         ({46: 2**31 - 1}, "takes"),
         ({47: -5}, "damaged"),
         ({46: 5, 47: -5}, "damaged"),
+        ({48: 25}, "damaged"),  # a loss scale of 2^25
+        ({48: -1}, "damaged"),
+        ({49: -1}, "damaged"),
     ],
 )
 def test_damaged_headers_are_refused(tmp_path, words, message):
@@ -162,7 +191,7 @@ def test_skipped_steps_count_for_the_schedule_but_not_for_adamw(tmp_path):
 
 
 def test_only_float32(tmp_path):
-    model = trained(dtype=np.float64)
+    model = trained("fp64")
     with pytest.raises(UserError, match="float32"):
         write_optimizer_state(tmp_path / "state.bin", model, TrainState(3))
     write_optimizer_state(tmp_path / "state.bin", trained(), TrainState(3))

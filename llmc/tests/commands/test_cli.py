@@ -1,5 +1,6 @@
 """The command line: what it answers, and that every bad input is one sentence and exit status 2."""
 
+import json
 import os
 import signal
 import subprocess
@@ -109,6 +110,24 @@ def test_a_dry_run_prints_the_plan_and_trains_nothing(train, tmp_path, capsys):
     assert "activations (B=2, T=16)" in capsys.readouterr().out and not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_16_bits_from_the_plan_to_a_text(train, tmp_path, capsys, refused, precision):
+    options = ("--precision", precision, "--no-master-weights")
+    assert train(*options, "--dry-run") == 0
+    plan = capsys.readouterr().out
+    assert {"bf16": "bfloat16", "fp16": "float16"}[precision] in plan and "master" not in plan
+    assert train(*options) == 0
+    refused(main(["train", "--resume", str(tmp_path / "run"), "--precision", "fp32"]), "cannot change its precision")
+    capsys.readouterr()
+    run = str(tmp_path / "run")
+    losses = []
+    for number in ("fp32", precision):
+        assert main(["eval", run, "--json", "--precision", number]) == 0
+        losses.append(json.loads(capsys.readouterr().out)["loss"])
+    assert 0 < abs(losses[0] - losses[1]) < 0.01
+    assert main(["sample", run, "--max-tokens", "8", "--precision", precision]) == 0
+
+
 def test_options_without_a_value_of_their_own_show_the_default(capsys):
     with pytest.raises(SystemExit):
         main(["train", "--help"])
@@ -145,6 +164,9 @@ def test_help_imports_nothing_heavy():
         (["--preset", "huge"], ["preset", "'huge'", "tiny"]),
         (["--backend", "abacus"], ["backend", "'abacus'", "numpy"]),
         (["--sequence-length", "5000"], ["T=5000", "maxT="]),
+        (["--precision", "fp8"], ["'fp8'", "fp32, bf16, fp16"]),
+        (["--precision", "fp64"], ["'fp64'", "fp32, bf16, fp16"]),
+        (["--precision", "bf16", "--backend", "cuda"], ["cuda", "bf16"]),
         (["--steps", "0"], ["steps", "0"]),
         (["--steps", "-5"], ["steps", "-5"]),
         (["--steps", "many"], ["--steps", "many"]),

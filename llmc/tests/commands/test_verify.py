@@ -61,7 +61,7 @@ def test_nan_is_not_okay(files, capsys, monkeypatch):
     write_model(files / "model.bin", model)
     with pytest.raises(UserError, match="has NaN in lnfb"):
         verify.run(arguments(files / "model.bin", files / "state.bin"))
-    monkeypatch.setattr(verify, "load_model", lambda path, backend: model)
+    monkeypatch.setattr(verify, "load_model", lambda path, backend, precision: model)
     with np.errstate(all="ignore"):
         assert verify.run(arguments(files / "model.bin", files / "state.bin")) == 1
     assert capsys.readouterr().out.endswith("overall okay: 0\n")
@@ -91,6 +91,14 @@ def test_without_expected_losses_ten_must_be_finite_and_fall(files, capsys, monk
     assert printed.endswith(f"overall okay: {1 - status}\n")
     assert printed.count("NOT OK loss, step") == (9 if np.isnan(lr) else 0)
     assert ("NOT OK ten losses" in printed) == bool(status)
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_16_bits_are_verified_with_their_own_tolerance(reference_dir, capsys, precision):
+    folder = reference_dir / "llmc_small"
+    words = (folder / "model.bin", folder / "debug_state.bin", "--losses", folder / "losses.json")
+    assert verify.run(arguments(*words, "--precision", precision)) == 0
+    assert capsys.readouterr().out.endswith("overall okay: 1\n")
 
 
 def test_bfloat16_weights_are_verified_with_their_own_tolerance(files, capsys):

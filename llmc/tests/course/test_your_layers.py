@@ -130,12 +130,12 @@ def test_a_classifier_may_have_any_of_three_forms(classifier):
     backend = learner_backend({"fused_classifier": classifier})
     assert not backend.differing
     assert losses_of(backend) == pytest.approx(losses_of("numpy"), abs=1e-5)
-    model = GPT2(CONFIG, backend, np.float64)
+    model = GPT2(CONFIG, backend, "fp64")
     model.init_weights()
     tokens = np.arange(12).reshape(2, 6)
     model.forward(tokens, tokens, dloss=0.25)  # a quarter: one of four micro-batches
     model.backward()
-    theirs = GPT2(CONFIG, "numpy", np.float64)
+    theirs = GPT2(CONFIG, "numpy", "fp64")
     theirs.init_weights()
     theirs.forward(tokens, tokens, dloss=0.25)
     theirs.backward()

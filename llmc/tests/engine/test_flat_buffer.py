@@ -46,6 +46,26 @@ def test_nothing_is_allocated_to_be_zeroed():
 
 
 def test_the_plan_shows_equal_tables_once():
-    plan = plan_table({"one": TABLE, "two": TABLE, "three": TABLE[:1]}, itemsize=2**20)
-    assert plan.count("  b ") == 1 and plan.count("  a ") == 2
+    big = [t._replace(shape=(*t.shape, 2**18)) for t in TABLE]  # a MiB for every number of TABLE
+    buffers = [FlatBuffer(None, np.float32, table) for table in (big, big, big[:1])]  # no backend: none is allocated
+    plan = plan_table(dict(zip(("one", "two", "three"), buffers)))
+    assert plan.count("  b ") == 1 and plan.count("  a ") == 2 and "float" not in plan
     assert plan.splitlines()[-1].split() == ["total", "34.00", "MiB"]
+
+
+def test_exact_tensors_have_memory_of_their_own_where_the_others_have_16_bits():
+    table = [Tensor("a", (2, 3), stacked=True), Tensor("mean", (2, 5), stacked=True, exact=True), Tensor("b", (4,))]
+    buffer = FlatBuffer(reference, np.float16, table, exact=np.float32)
+    assert buffer.nbytes == 2 * 10 + 4 * 10
+    assert [flat.dtype for flat in buffer.flats] == [np.float16, np.float32] and buffer.flat is buffer.flats[0]
+    buffer.flats[0][...], buffer.flats[1][...] = np.arange(10), np.arange(10)
+    assert buffer["b"].tolist() == [6, 7, 8, 9] and buffer.layer(1)["mean"].tolist() == [5, 6, 7, 8, 9]
+    assert [line.split()[-1] for line in plan_table({"both": buffer}).splitlines()[:3]] == [
+        "float16",
+        "0.00",
+        "float32",
+    ]
+    buffer.zero()
+    assert not buffer["a"].any() and not buffer["mean"].any()
+    one = FlatBuffer(reference, np.float32, table)  # nothing to keep apart
+    assert len(one.flats) == 1 and one.flat.size == 20

@@ -13,8 +13,8 @@ from llmc.parity.cases import CASES
 from llmc.sampling import generate
 
 
-def make_model(case, backend, dtype):
-    model = GPT2(case.config, backend, dtype)
+def make_model(case, backend, precision):
+    model = GPT2(case.config, backend, precision)
     for name, values in case.weights().items():
         model.params[name][...] = values
     return model
@@ -30,10 +30,10 @@ def last_logits(model, x, sizes, T):
     return np.stack(found, axis=1)
 
 
-@pytest.mark.parametrize("dtype, tolerance", [(np.float64, 1e-12), (np.float32, 2e-6)])
+@pytest.mark.parametrize("precision, tolerance", [("fp64", 1e-12), ("fp32", 2e-6), ("bf16", 2e-2)])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_logits_of_forward(backend, case, dtype, tolerance):
-    model, (x, _) = make_model(case, backend, dtype), case.batch()
+def test_the_logits_of_forward(backend, case, precision, tolerance):
+    model, (x, _) = make_model(case, backend, precision), case.batch()
     T = x.shape[1]
     full = model.forward(x)[..., : case.config.V].copy()  # (B, T, V)
     largest = np.abs(full).max()
@@ -46,7 +46,7 @@ def test_the_logits_of_forward(backend, case, dtype, tolerance):
 
 def test_going_back_forgets_what_came_after(backend):
     case = CASES[0]
-    model, (x, other) = make_model(case, backend, np.float64), case.batch()
+    model, (x, other) = make_model(case, backend, "fp64"), case.batch()
     cache = KeyValueCache(model, len(x))
     model.forward_cached(x, cache)
     cache.length = 2
@@ -58,7 +58,7 @@ def test_going_back_forgets_what_came_after(backend):
 def test_memory_is_planned_once(backend):
     """Neither the cache nor the model allocates a buffer while it is used."""
     case = CASES[0]
-    model, (x, _) = make_model(case, backend, np.float32), case.batch()
+    model, (x, _) = make_model(case, backend, "fp32"), case.batch()
     cache = KeyValueCache(model, len(x), T=6)
     before = [id(cache._acts.flat), id(cache._kv.flat)]
     for n in (3, 1, 1, 1):
@@ -78,7 +78,7 @@ def test_memory_is_planned_once(backend):
     ],
 )
 def test_what_does_not_fit_is_one_sentence(tokens, words):
-    model = make_model(CASES[0], "numpy", np.float32)
+    model = make_model(CASES[0], "numpy", "fp32")
     cache = KeyValueCache(model, 1, 4)
     with pytest.raises(UserError, match=words):
         model.forward_cached(np.array(tokens), cache)
@@ -87,7 +87,7 @@ def test_what_does_not_fit_is_one_sentence(tokens, words):
 
 def test_a_cache_longer_than_the_model_is_refused():
     with pytest.raises(UserError, match="maxT=11"):
-        KeyValueCache(make_model(CASES[0], "numpy", np.float32), T=12)
+        KeyValueCache(make_model(CASES[0], "numpy", "fp32"), T=12)
 
 
 # ------------------------------------------------------------------------------------------- the learner's layers

@@ -14,9 +14,9 @@ from llmc.tests.engine.finite_differences import assert_close, numeric_gradient
 by_name = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 
 
-def build(case, backend, dtype=np.float32):
+def build(case, backend, precision="fp32"):
     """The case's model with its weights, and its batch."""
-    model = GPT2(case.config, backend, dtype)
+    model = GPT2(case.config, backend, precision)
     for name, values in case.weights().items():
         model.params[name][...] = values
     return model, *case.batch()
@@ -52,25 +52,25 @@ def test_fixtures_written_by_pytorch(case, backend):
 
 
 @by_name
-@pytest.mark.parametrize(("dtype", "rtol"), [(np.float32, 1e-5), (np.float64, 1e-11)])
-def test_pytorch(case, backend, dtype, rtol):
+@pytest.mark.parametrize(("precision", "rtol"), [("fp32", 1e-5), ("fp64", 1e-11)])
+def test_pytorch(case, backend, precision, rtol):
     torch = pytest.importorskip("torch")
     from llmc.tests.engine import torch_gpt2
 
-    model, x, y = build(case, backend, dtype)
-    torch_dtype = torch.float32 if dtype == np.float32 else torch.float64
+    model, x, y = build(case, backend, precision)
+    torch_dtype = torch.float32 if precision == "fp32" else torch.float64
     run = torch_gpt2.loss_and_gradients(case.config, case.weights(), x, y, torch_dtype)
     assert_same_run(model, x, y, *run, rtol)
     for recipe in "AB":
-        model, x, y = build(case, backend, dtype)
+        model, x, y = build(case, backend, precision)
         losses = ten_losses(model, x, y, recipe)
         expected = torch_gpt2.adamw_losses(case.config, case.weights(), x, y, torch_dtype, recipe)
-        np.testing.assert_allclose(losses, expected, atol=1e-4 if dtype == np.float32 else 1e-7, rtol=0)
+        np.testing.assert_allclose(losses, expected, atol=1e-4 if precision == "fp32" else 1e-7, rtol=0)
 
 
 def test_central_differences_through_the_whole_model(backend):
     case = CASES[2]
-    model, x, y = build(case, backend, np.float64)
+    model, x, y = build(case, backend, "fp64")
     model.forward(x, y, dloss=1.0)
     model.backward()
     for name in ("wte", "wpe", "ln1w", "qkvb", "attprojb", "ln2b", "fcb", "fcprojb", "lnfw", "lnfb"):

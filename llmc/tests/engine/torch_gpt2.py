@@ -40,7 +40,7 @@ def loss_and_gradients(config, values, x, y, dtype):
     z = logits(config, p, x)
     loss = F.cross_entropy(z.reshape(-1, config.V), y.reshape(-1))
     loss.backward()
-    return z.detach().cpu().numpy(), loss.item(), {name: t.grad.cpu().numpy() for name, t in p.items()}
+    return z.detach().cpu().to(dtype).numpy(), loss.item(), {name: t.grad.cpu().numpy() for name, t in p.items()}
 
 
 def adamw_losses(config, values, x, y, dtype, recipe, steps=10):

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from math import prod
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,7 +14,7 @@ import llmc
 from llmc import available
 from llmc.config import GPT2Config, preset
 from llmc.errors import UserError
-from llmc.model import GPT2, training_tables
+from llmc.model import GPT2, training_buffers
 from llmc.tests.tiny_corpus import byte_encoding, write_corpus
 from llmc.training import TrainSettings, fits, train
 
@@ -74,15 +73,24 @@ def test_the_estimate_is_within_15_percent_of_what_a_run_takes(tmp_path, backend
     assert abs(estimate - measured) <= 0.15 * measured
 
 
-def test_the_estimate_counts_what_the_model_allocates():
+@pytest.mark.parametrize(
+    "precision, master, bytes_kept", [("fp32", True, 12), ("bf16", True, 14), ("bf16", False, 10), ("fp16", True, 14)]
+)
+def test_the_estimate_counts_what_the_model_allocates(precision, master, bytes_kept):
     config = preset("tiny", V=257)
-    model = GPT2(config)
+    model = GPT2(config, "numpy", precision, master)
     model.allocate(3, 16)
-    buffers = (model.params, model.grads, model.m, model.v, model._acts, model._dacts)
-    tables = training_tables(config, "numpy", 3, 16)
-    assert [buffer.flat.size for buffer in buffers] == [sum(prod(t.shape) for t in table) for table in tables.values()]
-    new, going_on = (fits.memory_needed(config, 3, 16, "numpy", resumed=resumed) for resumed in (False, True))
-    assert new - going_on == 3 * 4 * config.num_parameters_padded
+    buffers = [model.params, model.grads, model.m, model.v, model.master, model._acts, model._dacts]
+    allocated = [sum(flat.nbytes for flat in buffer.flats) for buffer in buffers if buffer is not None]
+    planned = training_buffers(config, "numpy", 3, 16, precision, master).values()
+    assert allocated == [buffer.nbytes for buffer in planned]
+    new, going_on = (
+        fits.memory_needed(config, 3, 16, "numpy", resumed=resumed, precision=precision, master_weights=master)
+        for resumed in (False, True)
+    )
+    assert (
+        new - going_on == fits.checkpoint_bytes(config, precision, master) == bytes_kept * config.num_parameters_padded
+    )
 
 
 # ----------------------------------------------------------------------------------------------------------- memory
@@ -138,7 +146,9 @@ def test_on_a_gpu_its_own_memory_counts(monkeypatch):
     monkeypatch.setattr("llmc.cuda.device", lambda: "gpu")
     monkeypatch.setattr("llmc.cuda.free_memory", lambda: 5 * GiB)
     settings = TrainSettings(preset="d12", batch_size=64, sequence_length=1024, backend="cuda")
-    monkeypatch.setattr("llmc.model.get_backend", lambda name: SimpleNamespace(attention_stats_shape=lambda *s: s))
+    monkeypatch.setattr(
+        "llmc.model.get_backend", lambda name, precision: SimpleNamespace(attention_stats_shape=lambda *s: s)
+    )
     text = refused(settings)
     assert "of the GPU's memory" in text and "5.0 GiB are free" in text and "--batch-size " in text
 

@@ -31,6 +31,9 @@ WAYS = {  # (settings, the step to stop at)
     "outliers": (dict(steps=150, val_every=50, skip_loss_z=0.5, skip_norm_z=1.0, learning_rate=1e-7), 140),
     "window not full": (dict(steps=150, val_every=50, skip_loss_z=0.5), 100),
     "stopped where it validates": (dict(steps=8), 3),
+    "bf16": (dict(steps=8, precision="bf16"), 5),
+    "bf16 without master weights": (dict(steps=8, precision="bf16", master_weights=False, backend="numpy"), 5),
+    "fp16": (dict(steps=8, precision="fp16"), 5),
 }
 
 
@@ -238,7 +241,14 @@ def test_a_model_and_data_of_different_vocabularies_are_refused(settings, tmp_pa
 
 @pytest.mark.parametrize(
     "changes",
-    [dict(batch_size=4), dict(sequence_length=8), dict(preset="d12"), dict(seed=1), dict(shuffle=False)],
+    [
+        dict(batch_size=4),
+        dict(sequence_length=8),
+        dict(preset="d12"),
+        dict(seed=1),
+        dict(shuffle=False),
+        dict(precision="bf16"),
+    ],
 )
 def test_what_cannot_change_within_a_run(settings, tmp_path, changes):
     stopped(settings("run"), 4)

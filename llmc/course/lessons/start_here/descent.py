@@ -21,7 +21,7 @@ class Run(NamedTuple):
 def page_model():
     """The GPT-2 of the lesson's page: (model, tokens (1, 2), targets (1, 2))."""
     config = GPT2Config(maxT=2, V=4, L=1, NH=1, C=4)
-    model = GPT2(config, dtype=np.float64)
+    model = GPT2(config, precision="fp64")
     p = model.params
     p["wte"][:4] = p["qkvw"][0, 8:] = p["fcw"][0, :4] = np.eye(4)  # (4, 4)
     p["wpe"][0, 0] = p["wpe"][1, 3] = 0.5

@@ -1,0 +1,145 @@
+"""16-bit weights, activations and gradients for a backend that computes in float32: readable mixed precision.
+
+Each function widens the 16-bit arrays that it is given, computes in float32, and rounds what it wrote. A matmul also
+rounds what it reads in float32, the gradient of the residual stream. So a product of two rounded numbers is exact, a
+sum is one of float32, and every result is rounded once, to the nearest. That is what hardware for 16-bit numbers
+computes, up to the order of its sums; here it takes longer than float32, not less.
+
+Weights are the exception: they are rounded stochastically (llm.c's train_gpt2.cu does so, too), because most updates
+are smaller than half the gap between two bfloat16 numbers, and rounding to the nearest would undo all of these.
+"""
+
+from functools import wraps
+from math import sqrt
+
+import numpy as np
+
+CHUNK = 1 << 18  # elements that AdamW and the norm handle at a time
+OUTPUTS = {  # of functions of the contract: how many of the first arguments they write
+    "encoder_forward": 1,
+    "encoder_backward": 2,
+    "layernorm_forward": 3,
+    "layernorm_backward": 3,
+    "residual_forward": 1,
+    "matmul_forward": 1,
+    "matmul_backward": 3,
+    "gelu_forward": 1,
+    "gelu_backward": 1,
+    "attention_forward": 2,
+    "attention_backward": 1,
+    "attention_cached": 2,
+    "fused_classifier": 2,
+    "scale": 1,
+}
+
+
+class Mixed:
+    """The contract of `llmc/backends` for 16-bit arrays; all that concerns no numbers is the other backend's."""
+
+    def __init__(self, exact):
+        """exact: a backend that computes in float32, on arrays of NumPy."""
+        self._exact = exact
+        for name, outputs in OUTPUTS.items():
+            setattr(self, name, _in_float32(getattr(exact, name), outputs, rounds=name.startswith("matmul")))
+
+    def __getattr__(self, name):
+        return getattr(self._exact, name)
+
+    def zero(self, array):
+        """Set every element to zero."""
+        array[...] = 0
+
+    def residual_layernorm_forward(self, residual, out, mean, rstd, x1, x2, w, b):
+        """Layernorm of the sum as it is kept: rounded, which is what the backward pass will read."""
+        self.residual_forward(residual, x1, x2)  # (B, T, C)
+        self.layernorm_forward(out, mean, rstd, residual, w, b)  # (B, T, C)
+
+    def matmul_gelu_forward(self, gelu_out, out, x, w, b):
+        """GELU of the product as it is kept."""
+        self.matmul_forward(out, x, w, b)  # (B, T, C_out)
+        self.gelu_forward(gelu_out, out)  # (B, T, C_out)
+
+    def global_norm(self, grads):
+        """Euclidean norm of grads, a flat array."""
+        norms = (self._exact.global_norm(grads[c].astype(np.float32)) for c in _chunks(grads.size))
+        return sqrt(sum(norm * norm for norm in norms))
+
+    def adamw_update_rounded(self, params, grads, m, v, master, key, factor=1.0, clear=False, **numbers):
+        """AdamW in float32 on the master weights, or without them on the weights, which become their rounding.
+
+        params, grads: (n,) 16 bits · m, v, master: (n,) float32; master may be None · key: a whole number that no other
+        tensor and step has · factor: gradients count as so much larger, for clipping and loss scaling · numbers: those
+        of `adamw_update`.
+        """
+        for c in _chunks(params.size):
+            exact = params[c].astype(np.float32) if master is None else master[c]  # (≤ CHUNK,)
+            g = grads[c].astype(np.float32) * np.float32(factor)  # (≤ CHUNK,)
+            self._exact.adamw_update(exact, g, m[c], v[c], **numbers)
+            bits = random_bits(key, c.start, exact.size)  # (≤ CHUNK,)
+            params[c] = round_stochastically(exact, bits) if params.dtype.name == "bfloat16" else exact
+            if clear:
+                grads[c] = 0
+
+
+def _in_float32(function, outputs, rounds):
+    """That function for arrays of 16 bits. An array that is given twice is one array in float32, too.
+
+    rounds: whether it multiplies numbers of 16 bits only, and so rounds what it reads in float32.
+    """
+
+    @wraps(function)
+    def call(*arguments, **named):
+        wide = {id(a): a.astype(np.float32) for a in arguments if _is_16_bit(a)}
+        if rounds:
+            low = next(a.dtype for a in arguments if _is_16_bit(a))
+            inputs = (a for a in arguments[outputs:] if a is not None and id(a) not in wide)
+            wide |= {id(a): a.astype(low).astype(np.float32) for a in inputs}
+        result = function(*(wide.get(id(a), a) for a in arguments), **named)
+        with np.errstate(over="ignore"):  # infinity is what float16 has above 65,504; training looks at the norm
+            for array in arguments[:outputs]:
+                if id(array) in wide:
+                    array[...] = wide[id(array)]  # rounds to the nearest, ties to even
+        return result
+
+    return call
+
+
+def _is_16_bit(argument) -> bool:
+    return isinstance(argument, np.ndarray) and argument.dtype.itemsize == 2
+
+
+def _chunks(n):
+    """Slices that cover n elements, CHUNK at a time."""
+    return (slice(start, min(start + CHUNK, n)) for start in range(0, n, CHUNK))
+
+
+# --------------------------------------------------------------------------------------------- stochastic rounding
+
+
+def round_stochastically(values, bits):
+    """float32 (n,) to bfloat16: up or down, up with the probability of its distance from below, so right on average.
+
+    bits: (n,) uint32 of which the lower 16 are used. Adding them to the 16 bits that rounding cuts off carries into the
+    others as often as it should (Gupta et al. 2015). What is not finite stays so.
+    """
+    from llmc.precision import bfloat16
+
+    pattern = values.view(np.uint32)  # (n,)
+    upper = ((pattern + (bits & np.uint32(0xFFFF))) >> np.uint32(16)).astype(np.uint16).view(bfloat16())  # (n,)
+    return np.where(np.isfinite(values), upper, values.astype(bfloat16()))  # (n,)
+
+
+def random_bits(key, start, n):
+    """(n,) uint32, the elements start … start + n - 1 of a sequence of random numbers that belongs to `key`.
+
+    Computed from their places alone, so it does not matter in which order, or by how many threads.
+    """
+    places = np.arange(start, start + n, dtype=np.uint32)  # (n,)
+    return _mixed(_mixed(places) + _mixed(np.full(1, key & 0xFFFFFFFF, np.uint32)))  # (n,)
+
+
+def _mixed(x):
+    """A permutation of uint32 in which every bit of the result depends on all bits (constants of Wellons 2018)."""
+    x = (x ^ (x >> np.uint32(16))) * np.uint32(0x7FEB352D)
+    x = (x ^ (x >> np.uint32(15))) * np.uint32(0x846CA68B)
+    return x ^ (x >> np.uint32(16))
