@@ -47,6 +47,8 @@ def multiplied(case: Case):
     if np.abs(change).max() < LIKE or np.ptp(change, axis=-1).max() > LIKE * np.abs(change).max():
         return None
     numbers = np.unique(np.round(1 + change[..., 0], 4))
+    if set(numbers) <= {0, 1}:
+        return None  # some rows were overwritten, and that has a cause of its own
     by = f"by {numbers[0]:g}" if len(numbers) == 1 else "by another number in each row"
     return f"what {case.name} held was multiplied, too, {by}: multiply only what you add to it"
 

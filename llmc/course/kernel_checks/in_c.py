@@ -10,7 +10,7 @@ ONE_OF_FOUR = "it moves only the first of each four numbers: a thread must move 
 TERMS = [
     (re.compile(python), c)
     for python, c in (
-        (r"return out, mean and rstd in this order", "out, mean and rstd each have an array of their own"),
+        (r"the order is out, mean, rstd", "out, mean and rstd each have an array of their own"),
         (r"look at reshape and transpose", "look at how the index is made"),
         (r"without the line `([^`=]* (?:<|>=|==|>|<=) [^`=]*)`", r"without the check `if (\1)`"),
         (r"without the line `range\(", r"without the loop `range("),

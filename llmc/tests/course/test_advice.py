@@ -45,6 +45,8 @@ def test_what_a_buffer_held_was_multiplied_too():
     told = message(held * factor + A, A, added_to=held)
     assert "what out held was multiplied, too, by another number in each row" in told
     assert "was multiplied, too, by 0.5: multiply only what you add" in message(held / 2 + A, A, added_to=held)
+    kept = np.array([1, 0, 1, 1])[:, None]  # one row of each four was overwritten
+    assert "multiplied" not in message(kept * held + A, A, added_to=held)
     assert "multiplied" not in message(held + 1.1 * A + 0.3, A, added_to=held)
 
 
