@@ -413,10 +413,12 @@ def _a_turn_a_token(dwte, dwpe, dout, tokens):
         for s in range(B):
             for t in range(T):
                 if tokens[s, t] == v:
-                    dwte[v] += dout[s, t]
+                    for c in range(C):
+                        dwte[v, c] += dout[s, t, c]
     for t in prange(T):
         for s in range(B):
-            dwpe[t] += dout[s, t]
+            for c in range(C):
+                dwpe[t, c] += dout[s, t, c]
 
 
 @right("scatter_add")
