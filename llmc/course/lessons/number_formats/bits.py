@@ -1,0 +1,88 @@
+"""Comparing bit patterns: exactly, and the first wrong number is shown in bits, sign | exponent | mantissa."""
+
+import numpy as np
+
+from llmc.course.checks import evidence
+from llmc.course.checks.case import Case
+from llmc.course.checks.comparison import compare
+from llmc.course.checks.explain import WrongAnswer
+from llmc.course.checks.narrow import narrowed
+from llmc.course.lessons.number_formats.formats import BF16, FP32, decode, fields
+
+ROWS = 3  # wrong numbers that are listed
+NAN = 0x7FC0  # the pattern that stands for every NaN in a comparison
+
+
+def compare_bits(got, expected, x, known=None, look=None, about="", random=None):
+    """Raise WrongAnswer unless `got` (uint16) equals `expected`, the bf16 patterns of x (float32), of the same shape.
+
+    A NaN may have any pattern of a NaN. known: {sentence: patterns that a mistake gives}; a sentence is said only where
+    all patterns are the same. about: what these numbers have in common. random: (like x, uint16) what they were rounded
+    with, for the listing. Returns the sentences that right patterns rule out: those mistakes would have shown here.
+    """
+    _same_kind(got, np.asarray(expected, np.uint16))
+    got, expected = _one_nan(got), _one_nan(expected)
+    known = {sentence: _one_nan(patterns) for sentence, patterns in (known or {}).items()}
+    known = {sentence: patterns for sentence, patterns in known.items() if (patterns != expected).any()}
+    wrong = got != expected
+    if not wrong.any():
+        return set(known)
+    same = (f"the result equals {text}." for text, patterns in known.items() if np.array_equal(patterns, got))
+    lines = [next(same, None) or _diagnosis(got, expected)]
+    lines += [f"The numbers of this call: {about}."] if about else []
+    lines += [f"→ Where to look: {look}."] if look else []
+    raise WrongAnswer("\n".join([*lines, "", *_listing(got, expected, np.asarray(x), wrong, random)]))
+
+
+def _same_kind(got, expected):
+    """Raise WrongAnswer for another type, shape or dtype."""
+    if isinstance(got, np.ndarray) and got.shape == expected.shape and got.dtype.kind in "iu" and got.dtype != "uint16":
+        raise WrongAnswer(f"the result has dtype {got.dtype}, expected uint16: 16 bits are left, so change to that type.")
+    compare("the result", got, expected, rtol=0, atol=np.inf)
+
+
+def _one_nan(codes):
+    """uint16 patterns in which all NaNs are the same."""
+    codes = np.asarray(codes).astype(np.uint16)
+    return np.where((codes & 0x7FFF) > 0x7F80, np.uint16(NAN), codes)
+
+
+def _diagnosis(got, expected) -> str:
+    """Which change of a function gives these patterns; else which of them are wrong."""
+    numbers, right = got.astype(np.float64), expected.astype(np.float64)
+    kept = evidence.kept("the result", numbers, right, 0.0)
+    if kept:
+        return f"{kept}."
+    found = evidence.found(numbers, right, 0.0)
+    if found and found.yours:
+        return f"the result has wrong values.\nYour function gives the right bits {found.yours}."
+    if found:
+        return f"the result has the bits that our solution gives {found.ours}."
+    return "\n".join(["the result has wrong values.", *narrowed(Case("the result", numbers, right))])
+
+
+def _listing(got, expected, x, wrong, random):
+    """The first wrong numbers: each with its input, the expected and the given pattern."""
+    yield f"Wrong patterns: {int(wrong.sum())} of {wrong.size}. The first of them (sign, exponent, mantissa):"
+    for index in np.argwhere(wrong)[:ROWS]:
+        at = tuple(int(i) for i in index)
+        with_random = "" if random is None else f"   random {int(random[at])} = 0x{int(random[at]):04X}"
+        yield f"    x{list(at)}".ljust(14) + shown_float32(x[at]) + with_random
+        yield "    expected  " + _shown(expected[at])
+        yield "    got       " + _shown(got[at])
+
+
+def _shown(code) -> str:
+    """ "0 01111111 0000000                      1"."""
+    return f"{fields(code, BF16):<37}{_number(decode(code, BF16))}"
+
+
+def shown_float32(x) -> str:
+    """A float32 in bits, with a bar where bf16 ends: "0 01111111 0000000|1000000000000000  1.00390625"."""
+    text = fields(np.float32(x).view(np.uint32), FP32)
+    return f"{text[:18]}|{text[18:]}  {_number(x)}"
+
+
+def _number(x) -> str:
+    """Nine digits: enough to tell any two float32 apart."""
+    return f"{float(x):.9g}"

@@ -1,0 +1,137 @@
+"""Lesson 18: fp8 with one scale per tensor: real tensors to quantise, and what is wrong with codes or a scale.
+
+Any scale may be chosen, so the codes are judged by the scale that came with them: each must be the nearest of the 253
+numbers of e4m3. Then the error is compared with that of the usual choice, amax / 448.
+"""
+
+from functools import lru_cache
+
+import ml_dtypes
+import numpy as np
+
+from llmc.course.checks.comparison import compare
+from llmc.course.lessons.number_formats.formats import E4M3, decode, encode
+from llmc.course.lessons.number_formats.steps import After, Letters, letter_model
+
+# where to look; a test compares these titles with the headings of notebooks/18_number_formats.ipynb
+SCALE = 'lesson 18, section "7 · Eight bits"'
+HINT = f"→ Where to look: {SCALE}"
+
+
+@lru_cache
+def real_tensors() -> dict:
+    """{name: float32 array} of a small GPT-2 on letters, in the middle of its 60th step."""
+    from threadpoolctl import threadpool_limits  # here, because importing a check needs NumPy alone
+
+    batches, gradients = Letters(), []
+    model = letter_model(After("numpy", gradient=lambda array: gradients.append(array.copy())))
+    with threadpool_limits(1, user_api="blas"):  # the arrays are small: more threads would only wait for each other
+        for _ in range(60):
+            gradients.clear()
+            model.zero_grad()
+            model.forward(*batches.next_batch(), dloss=1.0)
+            model.backward()
+            model.update(2e-3, weight_decay=0.1)
+    V = model.config.V
+    return {
+        "weights of fc": model.params["fcw"][0].copy(),  # (4C, C)
+        "gradient of the logits": gradients[0][..., :V].copy(),  # (B, T, V)
+        "gradient of wte": model.grads["wte"][:V].copy(),  # (V, C)
+        "gradient of qkv": gradients[-3].copy(),  # (B, T, 3C)
+    }
+
+
+def dequantised(codes, scale):
+    """float64 numbers that codes (uint8) and a scale stand for."""
+    return decode(codes, E4M3) * scale
+
+
+def error(codes, scale, x) -> float:
+    """Root of the mean squared error over the root of the mean square of x; 0 where x is 0 and stays 0."""
+    x = x.astype(np.float64)
+    missed = np.sqrt(np.mean((dequantised(codes, scale) - x) ** 2))
+    return float(missed / np.sqrt(np.mean(x**2))) if missed else 0.0
+
+
+def usual(x):
+    """(codes, scale) with the largest number of x at the largest of e4m3."""
+    scale = float(np.abs(x).max()) / E4M3.largest or 1.0
+    return codes_of(x.astype(np.float64) / scale), scale
+
+
+def codes_of(y):
+    """uint8 codes of the nearest e4m3 numbers; beyond the largest, the largest."""
+    return encode(np.clip(y, -E4M3.largest, E4M3.largest), E4M3).astype(np.uint8)
+
+
+def compared(codes, scale, x) -> tuple[float, float, str]:
+    """(error, that of the usual scale, both in words)."""
+    mine, (usual_codes, usual_scale) = error(codes, scale, x), usual(x)
+    theirs = error(usual_codes, usual_scale, x)
+    times = f"your scale is {scale / usual_scale:.3g} · amax / 448"
+    return mine, theirs, f"{mine:.3%}, and that of the scale amax / 448 is {theirs:.3%}; {times}"
+
+
+def explain(result, x):
+    """What is wrong with a result for x, as a sentence; None if nothing is. Raises WrongAnswer for a wrong kind."""
+    if not (isinstance(result, tuple | list) and len(result) == 2):
+        return "return two things, `return codes, scale`"
+    codes, scale = result
+    if np.ndim(scale) != 0:
+        return f"the scale is one number for the whole tensor, but an array of shape {np.shape(scale)} was returned"
+    if not isinstance(scale, float | int | np.floating | np.integer):
+        return f"the scale should be a number, but is a {type(scale).__name__}"
+    if getattr(codes, "dtype", None) == ml_dtypes.float8_e4m3fn:
+        return "the codes are the numbers themselves, of dtype float8_e4m3fn: `.view(np.uint8)` gives their codes"
+    compare("codes", codes, np.zeros(x.shape, np.uint8), rtol=0, atol=np.inf)  # type, shape and dtype alone
+    if not (np.isfinite(scale) and scale > 0):
+        of_zeros = "; all of x is 0, and 0 / 448 is no scale: take 1" if not x.any() else ""
+        return f"the scale is {float(scale):g}, and should be positive and finite{of_zeros}"
+    return _wrong_codes(codes, float(scale), x)
+
+
+def _wrong_codes(codes, scale, x):
+    """The first code that is not the nearest, in a sentence with the likely reason."""
+    y, got = x.astype(np.float64) / scale, decode(codes, E4M3)
+    best = decode(codes_of(y), E4M3)
+    wrong = ~(np.abs(got - y) <= np.abs(best - y) * (1 + 1e-6) + 1e-12)  # NaN, too
+    if not wrong.any():
+        return None
+    at = tuple(np.argwhere(wrong)[0])
+    reason = _reason(got, best, y, scale)
+    if reason is None and np.isnan(got).any():
+        at = tuple(np.argwhere(np.isnan(got))[0])
+        return (
+            f"codes{_index(at)} is 0x{codes[at]:02X}, which is NaN: {_number(x[at])} / scale is {_number(y[at])}, and "
+            "e4m3 ends at ±448. Clip to it before rounding"
+        )
+    numbers = f"codes{_index(at)} stands for {got[at]:g}, and the nearest number to x / scale = {_number(y[at])} is "
+    reason = reason or "the codes are not those of the nearest numbers of e4m3"
+    return f"{reason}.\n{numbers}{best[at]:g}; {int(wrong.sum())} of {x.size} are wrong"
+
+
+def _reason(got, best, y, scale):
+    """A known mistake that explains every code; None if there is none."""
+    lower = decode(np.maximum(codes_of(np.abs(y)).astype(int) - 1, 0), E4M3)
+    cut = np.where(np.abs(best) > np.abs(y), lower, np.abs(best))
+    whole = np.rint(np.clip(y, -448, 448)).astype(np.int64) & 0xFF
+    tries = {
+        "the codes have lost the sign": np.abs(best),
+        "the codes are cut off, not rounded to the nearest": np.copysign(cut, y),
+        "the codes have subnormal numbers set to 0": np.where(np.abs(best) < E4M3.smallest_normal, 0, best),
+        "the codes are those of x · scale: divide x by the scale, because the codes are multiplied by it": decode(
+            codes_of(y * scale * scale), E4M3
+        ),
+        "the codes are those of x itself: it was not divided by the scale": decode(codes_of(y * scale), E4M3),
+        "the codes are whole numbers, as int8 has them: look for the nearest number of e4m3": decode(whole, E4M3),
+    }
+    differs = (text for text, values in tries.items() if not np.array_equal(values, best))
+    return next((text for text in differs if np.array_equal(tries[text], got, equal_nan=True)), None)
+
+
+def _index(at) -> str:
+    return str([int(i) for i in at])
+
+
+def _number(x) -> str:
+    return f"{float(x):.6g}"

@@ -1,0 +1,163 @@
+"""Lesson 18: what rounding to bf16 should give, groups of awkward numbers, and what each known mistake gives.
+
+A group is a kind of numbers, of which a check makes one call: so a mistake shows in the first group that has it.
+Mistakes are {sentence after "the result equals ": uint16 patterns}.
+"""
+
+import numpy as np
+
+from llmc.course.lessons.number_formats.formats import BF16, encode
+
+# where to look; a test compares these titles with the headings of notebooks/18_number_formats.ipynb
+NEAREST = 'lesson 18, section "2.2 · One addition"'
+EDGES = 'lesson 18, section "2.4 · The edges"'
+STOCHASTIC = 'lesson 18, section "6.3 · By bits"'
+HALF = 0x8000  # of what is cut off
+
+
+def floats(upper, lower):
+    """float32 numbers from their upper and lower 16 bits."""
+    bits = np.asarray(upper, np.uint32) << np.uint32(16) | np.asarray(lower, np.uint32)
+    return bits.view(np.float32)
+
+
+def ordinary(rng, *shape):
+    """float32 between 2^-20 and 2^20, of both signs; never halfway, and the lower half is never 0."""
+    upper = rng.integers(0x3580, 0x4980, shape) | rng.integers(0, 2, shape) << 15
+    lower = rng.integers(1, HALF, shape) | rng.integers(0, 2, shape) << 15
+    return floats(upper, np.where(lower == HALF, 1, lower))
+
+
+def groups(rng):
+    """[(what they have in common, float32 x, where to look)], each for a call of its own."""
+    upper = rng.permutation(np.r_[0x3F80:0x3F88, 0xC0F8:0xC100]).reshape(4, 4)  # odd and even ones, two exponents
+    tiny = floats(rng.permutation(np.r_[1:8, 0x8001:0x8008]), rng.permutation(np.r_[0x7FF9:0x8007]))
+    small = np.r_[tiny, floats([0, 0x8000, 0, 0x8000, 0, 0], [0, 0, 1, 1, 0x8000, 0x8001])]
+    large = floats(
+        [0x7F7F, 0xFF7F, 0x7F7F, 0xFF7F, 0x7F80, 0xFF80, 0x7F7E, 0x7F7F],
+        [0x7FFF, 0x7FFF, 0x8000, 0xFFFF, 0, 0, 0xFFFF, 0],
+    )
+    nan = floats([0x7F80, 0x7FC0, 0x7FFF, 0xFFFF, 0xFF80, 0x7FBF], [1, 0, 0xFFFF, 0xFFFF, 0x8000, 0x8000])
+    return [
+        ("positive and negative, none of them halfway between two bf16 numbers", ordinary(rng, 3, 5), NEAREST),
+        ("they lie exactly halfway between two bf16 numbers", floats(upper, HALF), NEAREST),
+        ("zeros and subnormal numbers of both signs", rng.permutation(small), EDGES),
+        ("around the largest bf16 number, and infinities", rng.permutation(large), EDGES),
+        ("NaNs with different mantissas", rng.permutation(nan), EDGES),
+    ]
+
+
+def nearest(x):
+    """bf16 patterns (uint16) of float32 x, ties to even: by arithmetic, where the exercise uses bits."""
+    return encode(x, BF16).astype(np.uint16)
+
+
+def nearest_mistakes(x) -> dict:
+    """Known wrong patterns for one group of numbers."""
+    b = x.view(np.uint32)
+    keep, nan, infinite = b >> 16, np.isnan(x), np.isinf(x)
+    odd, right = keep & 1, nearest(x).astype(np.uint32)
+    to_even = b + np.uint32(0x7FFF) + odd >> 16  # wraps around for NaN
+    with np.errstate(all="ignore"):
+        halves = x.astype(np.float16)
+    wrong = {
+        "x cut off after 16 bits: nothing was rounded": keep,
+        "the lower 16 bits of x: bf16 is its upper half": b & 0xFFFF,
+        "the bits of float16, which has 5 bits of exponent: bf16 is the upper half of a float32": halves.view(np.uint16),
+        "x rounded to float16 first, and then to bf16: round once": nearest(halves.astype(np.float32)),
+        "the reference without the sign": right & 0x7FFF,
+        "x rounded up, away from 0, wherever anything is cut off": b + np.uint32(0xFFFF) >> 16,
+        "the reference with ties rounded away from 0: a tie goes to the neighbour whose last bit is 0": (
+            b + np.uint32(HALF) >> 16
+        ),
+        "the reference with ties rounded towards 0: a tie goes to the neighbour whose last bit is 0": (
+            b + np.uint32(0x7FFF) >> 16
+        ),
+        "the reference with ties to the ODD neighbour: the last bit that is kept must become 0": (
+            b + np.uint32(HALF) - odd >> 16
+        ),
+        "the reference with subnormal numbers set to 0: they have bits like any other": np.where(
+            right & 0x7F80, right, right & HALF
+        ),
+        "the reference with +0 in place of −0: zero keeps its sign": np.where(x == 0, 0, right),
+        "the largest finite number where it should be infinity: what rounds beyond it is infinite": np.where(
+            (right & 0x7FFF) == 0x7F80, right & HALF | 0x7F7F, right
+        ),
+        "the reference with infinities turned into NaN: only NaN itself needs care": np.where(
+            infinite, 0x7FC0 | keep & HALF, right
+        ),
+        "the reference with every result beyond the largest number turned into NaN: it is infinity": np.where(
+            (right & 0x7FFF) == 0x7F80, 0x7FC0 | right & HALF, right
+        ),
+        "what the addition makes of a NaN: the carry runs through exponent and sign, so test for NaN first": to_even,
+        "what is left of a NaN whose mantissa had ones only in the lower half: infinity": np.where(nan, keep, right),
+        "zeros in place of NaN": np.where(nan, 0, right),
+    }
+    return wrong
+
+
+def stochastic(x, random):
+    """bf16 patterns (uint16) of float32 x: away from 0 where the lower half plus random overflows 16 bits."""
+    b = x.view(np.uint32).astype(np.int64)
+    code = (b >> 16) + ((b & 0xFFFF) + random > 0xFFFF)
+    return np.where(np.isnan(x), 0x7FC0 | b >> 16, code).astype(np.uint16)
+
+
+def stochastic_groups(rng):
+    """[(what they have in common, float32 x, uint16 random, where to look)], each for a call of its own."""
+
+    def bits(*shape):
+        return rng.integers(0, 1 << 16, shape).astype(np.uint16)
+
+    x, exact, huge = ordinary(rng, 4, 6), ordinary(rng, 15), ordinary(rng, 3, 2, 5)
+    exact = floats(exact.view(np.uint32) >> 16, 0)
+    lower = rng.integers(2, 1 << 16, 12)
+    edge = floats(rng.integers(0x3F80, 0x4080, 12), lower)
+    random = ((1 << 16) - lower + np.tile([-1, 0, 1], 4)).astype(np.uint16)
+    special = floats([0x7F80, 0xFF80, 0, 0x8000, 0x7F80, 0x7FFF, 0xFFFF, 0xFFC0], [0, 0, 0, 0, 1, 0xFFFF, 0xFFFF, 0])
+    extreme = np.where(np.arange(8) % 2, 0xFFFF, 0xFFFE).astype(np.uint16)
+    return [
+        ("positive and negative, with any random bits", x, bits(4, 6), STOCHASTIC),
+        ("bf16 holds them exactly", exact, np.maximum(bits(15), 0xFFF0), STOCHASTIC),
+        ("the lower half and the random bits add up to 65535, 65536 or 65537", edge, random, STOCHASTIC),
+        ("another shape", huge, bits(3, 2, 5), STOCHASTIC),
+        ("infinities, zeros and NaNs, with large random bits", special, extreme, EDGES),
+    ]
+
+
+def stochastic_mistakes(x, random) -> dict:
+    """Known wrong patterns for one group of numbers."""
+    b, r = x.view(np.uint32).astype(np.int64), random.astype(np.int64)
+    keep, lower, nan = b >> 16, b & 0xFFFF, np.isnan(x)
+    right = stochastic(x, random).astype(np.int64)
+
+    def up(where):
+        return np.where(nan, right, keep + where)
+
+    negative = np.signbit(x)
+    return {
+        "x cut off after 16 bits: nothing ever goes up. Is random used? And can its sum with the lower half overflow? "
+        "That of two uint16 wraps around": up(0),
+        "x rounded to the nearest: random makes no difference": nearest(x),
+        "the reference with random − lower in place of their sum: an x that lies close to the upper number would "
+        "rarely go up": up(r > lower),
+        "the reference with 65535 − random in place of random. That is as random, but the task says when to go up": up(
+            lower > r
+        ),
+        "the reference with lower + random ≥ 65535: it overflows from 65536 on": up(lower + r >= 0xFFFF),
+        "the reference with lower + random > 65536: it overflows from 65536 on": up(lower + r > 1 << 16),
+        "a coin: up or down with the same chance. The chance must grow with what is cut off": up(
+            (lower > 0) & (r & 1 == 1)
+        ),
+        "a coin: up or down with the same chance, from random's first bit": up((lower > 0) & (r >= HALF)),
+        "x rounded to the nearest after random was added: what is cut off counts twice": up(
+            (b + r + 0x7FFF + (b + r >> 16 & 1) >> 16) - keep
+        ),
+        "the reference with negative numbers rounded in the other direction: the bits hold sign and size, so the same "
+        "addition serves both": np.where(negative & ~nan, keep + (lower > 0) * (lower + r <= 0xFFFF), right),
+        "the reference without the sign": right & 0x7FFF,
+        "what the addition makes of a NaN: infinity, a zero or another number. Test for NaN first": (b + r & 0xFFFFFFFF)
+        >> 16,
+        "what is left of a NaN whose mantissa had ones only in the lower half: infinity": np.where(nan, keep, right),
+        "NaN in place of infinity: only NaN itself needs care": np.where(np.isinf(x), 0x7FC0 | keep, right),
+    }

@@ -1,0 +1,91 @@
+"""Lesson 18: what the dynamic loss scaler should return, and what each known mistake returns.
+
+The rule is that of PyTorch's GradScaler: halve the scale and skip the step when a gradient overflowed, double it after
+`interval` good steps in a row.
+"""
+
+import numpy as np
+
+# where to look; a test compares this title with the headings of notebooks/18_number_formats.ipynb
+DYNAMIC = 'lesson 18, section "5.3 · Dynamic"'
+
+
+def finite(grads) -> bool:
+    """Is every number of these arrays finite?"""
+    return all(np.isfinite(g).all() for g in grads)
+
+
+def unscaled(grads, scale, good_steps, interval):
+    """(list of float32 arrays or None, the next scale, good steps so far)."""
+    if not finite(grads):
+        return None, scale / 2, 0
+    good_steps += 1
+    done = good_steps == interval
+    return [g.astype(np.float32) / np.float32(scale) for g in grads], scale * (2 if done else 1), 0 if done else good_steps
+
+
+def gradients(rng, spoil=None):
+    """Three read-only float16 arrays, already scaled; the first holds numbers that float16 loses when they are divided.
+
+    spoil: (array, value) to put into it, or None.
+    """
+    sizes = {(3, 5): (-4, -3.3), (7,): (-1, 3), (2, 3, 2): (-2, 1)}  # powers of ten
+    grads = [rng.standard_normal(shape) * 10.0 ** rng.uniform(*powers, shape) for shape, powers in sizes.items()]
+    grads = [g.astype(np.float16) for g in grads]
+    if spoil is not None:
+        k, value = spoil
+        grads[k].flat[rng.integers(grads[k].size)] = value
+    for g in grads:
+        g.setflags(write=False)
+    return grads
+
+
+def gradient_mistakes(k, grads, scale, next_scale) -> dict:
+    """{sentence after "unscaled[k] equals ": wrong array}."""
+    g = grads[k].astype(np.float32)
+    with np.errstate(all="ignore"):
+        halves = (grads[k] / np.float16(scale)).astype(np.float32)
+        by_inverse = (grads[k] * np.float16(1 / scale)).astype(np.float32)
+        wrong = {
+            "the quotients computed in float16, where small ones become 0 again: change to float32 first": halves,
+            "the products computed in float16, where small ones become 0 again: change to float32 first": by_inverse,
+            "the gradients as they came: divide them by scale": g,
+            "the gradients multiplied by scale: divide": g * np.float32(scale),
+            "the gradients divided by the next scale: these were made with the present one": g / np.float32(next_scale),
+            "the gradients divided by scale twice": g / np.float32(scale) ** 2,
+        }
+    return {sentence: array for sentence, array in wrong.items() if np.isfinite(array).all()}
+
+
+def explain_numbers(got_scale, got_good, grads, scale, good_steps, interval):
+    """A sentence about a wrong scale or count, or None. Evidence: what a known mistake would have returned."""
+    _, right_scale, right_good = unscaled(grads, scale, good_steps, interval)
+    if got_scale == right_scale and got_good == right_good:
+        return None
+    if not finite(grads):
+        return _after_overflow(got_scale, got_good, scale, good_steps, right_scale)
+    return _after_good_step(got_scale, got_good, scale, good_steps, interval)
+
+
+def _after_overflow(got_scale, got_good, scale, good_steps, right_scale):
+    if got_scale != right_scale:
+        why = {scale: "stayed as it was", 2 * scale: "was doubled", scale / 4: "was halved twice"}.get(
+            got_scale, f"became {got_scale:g}"
+        )
+        return f"after an overflow the scale of {scale:g} {why}; it should be halved, to {right_scale:g}"
+    kept = {good_steps: "stayed at", good_steps + 1: "went up to"}.get(got_good, "became")
+    return f"after an overflow good_steps {kept} {got_good}; it starts again from 0"
+
+
+def _after_good_step(got_scale, got_good, scale, good_steps, interval):
+    count, done = good_steps + 1, good_steps + 1 == interval
+    said = f"this was good step {count} of {interval}"
+    if got_scale != (2 * scale if done else scale):
+        if done and got_scale == scale:
+            return f"{said}: the scale should be doubled now, from {scale:g} to {2 * scale:g}, and it stayed"
+        if not done and got_scale == 2 * scale:
+            return f"{said}: the scale was doubled, and should stay at {scale:g} until step {interval}"
+        return f"{said}: the scale became {got_scale:g}, expected {2 * scale if done else scale:g}"
+    if done:
+        return f"{said}: after doubling, good_steps starts again from 0, but {got_good} was returned"
+    return f"{said}, and good_steps {got_good} was returned: count this step, {count}"

@@ -1,0 +1,145 @@
+"""Lesson 18: sums whose rounding errors grow in different ways, row by row and in the numbers' own precision.
+
+`kahan` is the reference of the exercise, `kahan_mistakes` what each known mistake gives. Arrays are (n, C), and sums go
+over the first axis. Source: Kahan, "Further remarks on reducing truncation errors" (1965).
+"""
+
+from math import fsum
+
+import numpy as np
+
+from llmc.course.checks.comparison import compare
+from llmc.course.checks.explain import WrongAnswer
+
+# where to look; a test compares this title with the headings of notebooks/18_number_formats.ipynb
+KAHAN = 'lesson 18, section "3.3 · Kahan"'
+LISTED = 3  # wrong sums that are shown
+
+
+def plain(x):
+    """(C,) one row after the other."""
+    total = np.zeros_like(x[0])
+    for row in x:
+        total = total + row  # (C,)
+    return total
+
+
+def pairwise(x):
+    """(C,) the sum of the sums of both halves."""
+    return x[0].copy() if len(x) == 1 else pairwise(x[: len(x) // 2]) + pairwise(x[len(x) // 2 :])
+
+
+def kahan(x):
+    """(C,) with a second number that keeps what each addition drops."""
+    total, dropped = np.zeros_like(x[0]), np.zeros_like(x[0])  # (C,) both
+    for row in x:
+        wanted = row - dropped  # (C,)
+        new = total + wanted
+        dropped = (new - total) - wanted
+        total = new
+    return total
+
+
+def exact(x):
+    """(C,) float64, rounded once, at the very end."""
+    return np.array([fsum(column) for column in x.astype(np.float64).T])
+
+
+def columns(rng, n, dtype):
+    """(n, 4): sums that halves lose, that rows lose, of numbers that become smaller, of numbers of both signs."""
+    eps, i = float(np.finfo(dtype).eps), np.arange(n)
+    x = rng.uniform(0.5, 1.5, (n, 4))  # (n, 4)
+    place = i % 64  # in a block: 1, then six groups of 1, 2, 4, … 32 numbers, each nearly half the last bit of 1
+    x[:, 0] = np.where(place == 0, 1, 0.49 * eps / 2 ** np.floor(np.log2(np.maximum(place, 1))))
+    x[:, 1] = rng.uniform(0.8, 0.98, n)
+    x[0, 1] = 2 / eps * rng.uniform(1, 1.5)  # its last bit is 2
+    x[:, 2] *= np.linspace(1, 0.01, n) * 2 / eps / n
+    x[:, 3] *= rng.choice([-0.3, 1], n)
+    return x.astype(dtype)
+
+
+def kahan_mistakes(x) -> dict:
+    """{sentence after "the sum equals ": (C,)}."""
+    return {
+        "the plain sum: what an addition drops is never added again": plain(x),
+        "the pairwise sum: it often loses less than a plain sum, but never adds again what it lost": pairwise(x),
+        "the reference with the sign of what was dropped turned round: it must make up for the loss": _kahan(x, sign=-1),
+        "the reference with the row itself in place of what was to be added, row − dropped": _kahan(x, of="row"),
+        "the reference with the total overwritten before what was dropped is computed from it": _kahan(x, of="late"),
+        "the reference with other brackets: new − (total − wanted) is not (new − total) − wanted": _kahan(x, of="brackets"),
+        "the reference without its first row": kahan(x[1:]),
+        "the reference without its last row": kahan(x[:-1]),
+        "the reference divided by n: the sum is wanted, not the mean": kahan(x) / x.dtype.type(len(x)),
+        "the plain sum in float64, rounded at the end: keep what is dropped instead of more digits": plain(
+            x.astype(np.float64)
+        ).astype(x.dtype),
+    }
+
+
+def _kahan(x, sign=1, of="wanted"):
+    """Kahan's sum with a mistake."""
+    total, dropped = np.zeros_like(x[0]), np.zeros_like(x[0])  # (C,) both
+    with np.errstate(all="ignore"):
+        for row in x:
+            wanted = row - sign * dropped  # (C,)
+            new = total + wanted
+            old = new if of == "late" else total
+            if of == "brackets":
+                dropped = new - (old - wanted)
+            else:
+                dropped = (new - old) - (row if of == "row" else wanted)
+            total = new
+    return total.astype(x.dtype)
+
+
+def allowed(x):
+    """(C,) float64: Kahan's bound on the error, about two roundings of the sum of the sizes."""
+    eps = np.finfo(x.dtype).eps
+    return eps * (np.abs(x.astype(np.float64)).sum(axis=0) + np.abs(exact(x)))
+
+
+def compare_sum(got, x, ruled_out=()):
+    """Raise WrongAnswer unless `got` (C,), of the dtype of x (n, C), is its sum up to Kahan's bound.
+
+    ruled_out: sentences about mistakes that an earlier call has not made. Returns those that this one has not made.
+    """
+    right = exact(x)  # (C,)
+    sums = kahan_mistakes(x)
+    same = [text for text in sums if text not in ruled_out and _equal(sums[text], got)]
+    off = {text for text in sums if _too_far(sums[text], x).any()}  # mistakes that these numbers show
+    found = next((text for text in same if text in off), None)
+    if found is None:
+        compare("the sum", got, right.astype(x.dtype), rtol=0, atol=np.inf)  # type, shape and dtype alone
+    wrong = _too_far(got, x)  # (C,)
+    if not wrong.any():
+        return off
+    error, bound = np.abs(got.astype(np.float64) - right), allowed(x)  # (C,) both
+    first = f"the sum equals {found}." if found else _diagnosis(got, kahan(x))
+    lines = [first, f"→ Where to look: {KAHAN}.", "", f"Wrong sums: {int(wrong.sum())} of {wrong.size}."]
+    rounded = right.astype(x.dtype)  # (C,)
+    lines += [f"    sum[{j}]   expected {rounded[j]}, got {got[j]}" for j in np.flatnonzero(wrong)[:LISTED]]
+    if np.isfinite(error).all():
+        j, plainly = np.argmax(error / bound), np.abs(plain(x).astype(np.float64) - right)
+        ends = f"Kahan's bound is {bound[j]:.2g}, and a plain sum's error {plainly[j]:.3g}."
+        lines.append(f"The error of sum[{j}] is {error[j]:.3g}; {ends}")
+    raise WrongAnswer("\n".join(lines))
+
+
+def _equal(sums, got) -> bool:
+    """The same numbers of the same type, NaN included."""
+    return isinstance(got, np.ndarray) and got.dtype == sums.dtype and np.array_equal(sums, got, equal_nan=True)
+
+
+def _too_far(sums, x):
+    """(C,) which sums of x are outside of Kahan's bound."""
+    with np.errstate(invalid="ignore"):
+        return ~(np.abs(sums.astype(np.float64) - exact(x)) <= allowed(x))
+
+
+def _diagnosis(got, right) -> str:
+    """What `compare` finds, without its listing."""
+    try:
+        compare("the sum", got, right, rtol=0, atol=0)
+    except WrongAnswer as error:
+        return error.message.partition("\n\n")[0]
+    return "the sum has wrong values."

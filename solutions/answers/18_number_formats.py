@@ -1,0 +1,719 @@
+"""Answers to the exercises of lesson 18 as learners write them: right ones that look different, and wrong ones.
+
+Each wrong answer carries words that its check must say. CI runs them all;
+`python -m llmc.course.authoring.answers 18` runs those of this lesson.
+"""
+
+import ml_dtypes
+import numpy as np
+
+from llmc.course.authoring.answers import right, wrong
+
+# ------------------------------------------------------------------------------------------------- 1 to_bfloat16
+
+
+@right("to_bfloat16")
+def nearest_by_cases(x):
+    bits = x.view(np.uint32).astype(np.int64)
+    upper, lower = bits >> 16, bits & 0xFFFF
+    up = (lower > 0x8000) | ((lower == 0x8000) & (upper % 2 == 1))
+    result = (upper + up).astype(np.uint16)
+    result[np.isnan(x)] = 0xFFFF
+    return result
+
+
+@right("to_bfloat16")
+def nearest_by_arithmetic(x):
+    with np.errstate(invalid="ignore"):
+        size, result = np.abs(x).astype(np.float64), np.empty(x.shape, np.uint16)
+    for index in np.ndindex(x.shape):
+        s = size[index]
+        if np.isnan(s):
+            result[index] = 0x7F81
+            continue
+        if np.isinf(s):
+            code = 0x7F80
+        else:
+            exponent = max(np.frexp(s)[1] - 1, -126) if s else -126
+            code = min(((exponent + 126) << 7) + round(s * 2.0 ** (7 - exponent)), 0x7F80)
+        result[index] = code | (0x8000 if np.signbit(x[index]) else 0)
+    return result
+
+
+@right("to_bfloat16")
+def nearest_quiets_nan(x):
+    bits = x.view(np.uint32)
+    odd = (bits & 0x10000) >> 16
+    out = np.right_shift(bits + odd + np.uint32(32767), 16)
+    return np.where(x != x, (bits >> 16) | 64, out).astype(np.uint16)
+
+
+@wrong("to_bfloat16", says="the result equals x cut off after 16 bits: nothing was rounded")
+def nearest_cuts_off(x):
+    return (x.view(np.uint32) >> 16).astype(np.uint16)
+
+
+@wrong("to_bfloat16", says="ties rounded away from 0: a tie goes to the neighbour whose last bit is 0")
+def nearest_ties_up(x):
+    rounded = ((x.view(np.uint32) + 0x8000) >> 16).astype(np.uint16)
+    return np.where(np.isnan(x), np.uint16(0x7FC0), rounded)
+
+
+@wrong("to_bfloat16", says="ties rounded towards 0")
+def nearest_ties_down(x):
+    rounded = ((x.view(np.uint32) + 0x7FFF) >> 16).astype(np.uint16)
+    return np.where(np.isnan(x), np.uint16(0x7FC0), rounded)
+
+
+@wrong("to_bfloat16", says="ties to the ODD neighbour")
+def nearest_ties_to_odd(x):
+    bits = x.view(np.uint32)
+    rounded = ((bits + 0x8000 - ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+    return np.where(np.isnan(x), np.uint16(0x7FC0), rounded)
+
+
+@wrong("to_bfloat16", says="ties rounded away from 0")
+def nearest_looks_at_the_wrong_bit(x):
+    bits = x.view(np.uint32)
+    rounded = ((bits + 0x7FFF + ((bits >> 15) & 1)) >> 16).astype(np.uint16)
+    return np.where(np.isnan(x), np.uint16(0x7FC0), rounded)
+
+
+@wrong("to_bfloat16", says="what the addition makes of a NaN")
+def nearest_forgets_nan(x):
+    bits = x.view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+
+
+@wrong("to_bfloat16", says="what is left of a NaN whose mantissa had ones only in the lower half: infinity")
+def nearest_cuts_nan_off(x):
+    bits = x.view(np.uint32)
+    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    return np.where(np.isnan(x), bits >> 16, rounded).astype(np.uint16)
+
+
+@wrong("to_bfloat16", says="infinities turned into NaN")
+def nearest_takes_infinity_for_nan(x):
+    bits = x.view(np.uint32)
+    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    return np.where(np.isfinite(x), rounded, 0x7FC0).astype(np.uint16)
+
+
+@wrong("to_bfloat16", says="the largest finite number where it should be infinity")
+def nearest_saturates(x):
+    bits = x.view(np.uint32)
+    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    rounded = np.where((rounded & 0x7FFF) == 0x7F80, (rounded & 0x8000) | 0x7F7F, rounded)
+    return np.where(np.isnan(x), 0x7FC0, rounded).astype(np.uint16)
+
+
+@wrong("to_bfloat16", says="subnormal numbers set to 0")
+def nearest_flushes(x):
+    bits = x.view(np.uint32)
+    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    rounded = np.where(rounded & 0x7F80, rounded, rounded & 0x8000)
+    return np.where(np.isnan(x), 0x7FC0, rounded).astype(np.uint16)
+
+
+@wrong("to_bfloat16", says="+0 in place of −0")
+def nearest_loses_the_sign_of_zero(x):
+    bits = x.view(np.uint32)
+    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    return np.where(np.isnan(x), 0x7FC0, np.where(x == 0, 0, rounded)).astype(np.uint16)
+
+
+@wrong("to_bfloat16", says="bf16 is the upper half of a float32")
+def nearest_is_float16(x):
+    with np.errstate(all="ignore"):
+        return x.astype(np.float16).view(np.uint16)
+
+
+@wrong("to_bfloat16", says="without the sign")
+def nearest_loses_the_sign(x):
+    bits = np.abs(x).view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+
+
+@wrong("to_bfloat16", says="dtype uint32, expected uint16")
+def nearest_stays_32_bits_wide(x):
+    bits = x.view(np.uint32)
+    return np.where(np.isnan(x), np.uint32(0x7FC0), (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16)
+
+
+@wrong("to_bfloat16", says="the lower 16 bits of x")
+def nearest_takes_the_lower_half(x):
+    return (x.view(np.uint32) & 0xFFFF).astype(np.uint16)
+
+
+@wrong("to_bfloat16", says="wherever anything is cut off")
+def nearest_rounds_up(x):
+    rounded = ((x.view(np.uint32) + 0xFFFF) >> 16).astype(np.uint16)
+    return np.where(np.isnan(x), np.uint16(0x7FC0), rounded)
+
+
+# ------------------------------------------------------------------------------------------ 2 stochastic_bfloat16
+
+
+@right("stochastic_bfloat16")
+def stochastic_by_comparing(x, random):
+    bits = x.view(np.uint32).astype(np.int64)
+    upper, lower = bits >> 16, bits & 0xFFFF
+    result = (upper + (lower + random.astype(np.int64) >= 65536)).astype(np.uint16)
+    return np.where(np.isnan(x), np.uint16(0xFFC1), result)
+
+
+@right("stochastic_bfloat16")
+def stochastic_with_loops(x, random):
+    result = np.zeros(x.shape, np.uint16)
+    bits = x.view(np.uint32)
+    for index in np.ndindex(x.shape):
+        b, r = int(bits[index]), int(random[index])
+        result[index] = (b | 0x400000) >> 16 if np.isnan(x[index]) else (b + r) >> 16
+    return result
+
+
+@wrong("stochastic_bfloat16", says="x cut off after 16 bits: nothing ever goes up")
+def stochastic_cuts_off(x, random):
+    rounded = (x.view(np.uint32) >> 16).astype(np.uint16)
+    return np.where(np.isnan(x), np.uint16(0x7FC0), rounded)
+
+
+@wrong("stochastic_bfloat16", says="x rounded to the nearest: random makes no difference")
+def stochastic_is_nearest(x, random):
+    bits = x.view(np.uint32)
+    rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+    return np.where(np.isnan(x), np.uint16(0x7FC0), rounded)
+
+
+@wrong("stochastic_bfloat16", says="random − lower in place of their sum")
+def stochastic_compares_the_other_way(x, random):
+    bits = x.view(np.uint32)
+    rounded = ((bits >> 16) + (random > (bits & 0xFFFF))).astype(np.uint16)
+    return np.where(np.isnan(x), np.uint16(0x7FC0), rounded)
+
+
+@wrong("stochastic_bfloat16", says="65535 − random in place of random")
+def stochastic_up_where_random_is_small(x, random):
+    bits = x.view(np.uint32)
+    rounded = ((bits >> 16) + (random < (bits & 0xFFFF))).astype(np.uint16)
+    return np.where(np.isnan(x), np.uint16(0x7FC0), rounded)
+
+
+@wrong("stochastic_bfloat16", says="it overflows from 65536 on")
+def stochastic_is_one_off(x, random):
+    bits = x.view(np.uint32)
+    rounded = ((bits >> 16) + ((bits & 0xFFFF) + random > 65536)).astype(np.uint16)
+    return np.where(np.isnan(x), np.uint16(0x7FC0), rounded)
+
+
+@wrong("stochastic_bfloat16", says="it overflows from 65536 on")
+def stochastic_is_one_early(x, random):
+    bits = x.view(np.uint32)
+    rounded = ((bits >> 16) + ((bits & 0xFFFF) + random >= 65535)).astype(np.uint16)
+    return np.where(np.isnan(x), np.uint16(0x7FC0), rounded)
+
+
+@wrong("stochastic_bfloat16", says="the result equals a coin")
+def stochastic_tosses_a_coin(x, random):
+    bits = x.view(np.uint32)
+    rounded = ((bits >> 16) + ((random & 1) & ((bits & 0xFFFF) > 0))).astype(np.uint16)
+    return np.where(np.isnan(x), np.uint16(0x7FC0), rounded)
+
+
+@wrong("stochastic_bfloat16", says="what is cut off counts twice")
+def stochastic_and_nearest(x, random):
+    bits = x.view(np.uint32) + random
+    rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+    return np.where(np.isnan(x), np.uint16(0x7FC0), rounded)
+
+
+@wrong("stochastic_bfloat16", says="what the addition makes of a NaN")
+def stochastic_forgets_nan(x, random):
+    return ((x.view(np.uint32) + random) >> 16).astype(np.uint16)
+
+
+@wrong("stochastic_bfloat16", says="NaN in place of infinity")
+def stochastic_takes_infinity_for_nan(x, random):
+    rounded = ((x.view(np.uint32) + random) >> 16).astype(np.uint16)
+    return np.where(np.isfinite(x), rounded, np.uint16(0x7FC0))
+
+
+@wrong("stochastic_bfloat16", says="x cut off after 16 bits: nothing ever goes up")
+def stochastic_overflows_in_16_bits(x, random):
+    bits = x.view(np.uint32)
+    lower = bits.astype(np.uint16)
+    up = (lower + random) >> 16  # uint16 + uint16 wraps around: this is always 0
+    return np.where(np.isnan(x), np.uint16(0x7FC0), ((bits >> 16) + up).astype(np.uint16))
+
+
+@wrong("stochastic_bfloat16", says="negative numbers rounded in the other direction")
+def stochastic_mirrors_negative_numbers(x, random):
+    bits = x.view(np.uint32)
+    lower = bits & 0xFFFF
+    carry = lower + random > 0xFFFF
+    up = np.where(x < 0, (lower > 0) & ~carry, carry)
+    return np.where(np.isnan(x), np.uint16(0x7FC0), ((bits >> 16) + up).astype(np.uint16))
+
+
+# ---------------------------------------------------------------------------------------------------- 3 kahan_sum
+
+
+@right("kahan_sum")
+def kahan_adds_what_is_missing(x):
+    total, missing = np.zeros(x.shape[1], x.dtype), np.zeros(x.shape[1], x.dtype)
+    for i in range(len(x)):
+        y = x[i] + missing
+        t = total + y
+        missing = y - (t - total)
+        total = t
+    return total
+
+
+@right("kahan_sum")
+def kahan_after_neumaier(x):
+    total, missing = x[0].copy(), np.zeros_like(x[0])
+    for row in x[1:]:
+        t = total + row
+        larger = np.abs(total) >= np.abs(row)
+        missing = missing + np.where(larger, (total - t) + row, (row - t) + total)
+        total = t
+    return total + missing
+
+
+@right("kahan_sum")
+def kahan_column_by_column(x):
+    result = np.empty(x.shape[1], x.dtype)
+    for j in range(x.shape[1]):
+        s, c = x.dtype.type(0), x.dtype.type(0)
+        for value in x[:, j]:
+            y = value - c
+            t = s + y
+            c = (t - s) - y
+            s = t
+        result[j] = s
+    return result
+
+
+@wrong("kahan_sum", says="the sum equals the plain sum: what an addition drops is never added again")
+def kahan_is_a_loop(x):
+    total = np.zeros_like(x[0])
+    for row in x:
+        total = total + row
+    return total
+
+
+@wrong("kahan_sum", says="the sum equals the pairwise sum")
+def kahan_is_pairwise(x):
+    def add(part):
+        return part[0] if len(part) == 1 else add(part[: len(part) // 2]) + add(part[len(part) // 2 :])
+
+    return add(x)
+
+
+@wrong("kahan_sum", says="turned round")
+def kahan_with_the_sign_turned(x):
+    total, dropped = np.zeros_like(x[0]), np.zeros_like(x[0])
+    for row in x:
+        wanted = row + dropped
+        new = total + wanted
+        dropped = (new - total) - wanted
+        total = new
+    return total
+
+
+@wrong("kahan_sum", says="the row itself in place of what was to be added")
+def kahan_compares_with_the_row(x):
+    total, dropped = np.zeros_like(x[0]), np.zeros_like(x[0])
+    for row in x:
+        wanted = row - dropped
+        new = total + wanted
+        dropped = (new - total) - row
+        total = new
+    return total
+
+
+@wrong("kahan_sum", says="the total overwritten before")
+def kahan_overwrites_too_early(x):
+    total, dropped = np.zeros_like(x[0]), np.zeros_like(x[0])
+    for row in x:
+        wanted = row - dropped
+        new = total + wanted
+        total = new
+        dropped = (new - total) - wanted
+    return total
+
+
+@wrong("kahan_sum", says="the plain sum: what an addition drops is never added again")
+def kahan_simplifies(x):
+    total, dropped = np.zeros_like(x[0]), np.zeros_like(x[0])
+    for row in x:
+        new = total + (row - dropped)
+        dropped = np.zeros_like(row)  # (new - total) - (row - dropped) is 0, says algebra
+        total = new
+    return total
+
+
+@wrong("kahan_sum", says="Was it summed (or averaged) over the wrong axis")
+def kahan_over_the_wrong_axis(x):
+    total, dropped = np.zeros_like(x[:, 0]), np.zeros_like(x[:, 0])
+    for column in x.T:
+        wanted = column - dropped
+        new = total + wanted
+        dropped = (new - total) - wanted
+        total = new
+    return total
+
+
+@wrong("kahan_sum", says="the plain sum in float64, rounded at the end: keep what is dropped instead of more digits")
+def kahan_in_float64(x):
+    return sum(x.astype(np.float64)).astype(x.dtype)
+
+
+@wrong("kahan_sum", says="the sum has dtype float64, expected float32")
+def kahan_starts_in_float64(x):
+    total, dropped = np.zeros(x.shape[1]), np.zeros(x.shape[1])
+    for row in x:
+        wanted = row - dropped
+        new = total + wanted
+        dropped = (new - total) - wanted
+        total = new
+    return total
+
+
+@wrong("kahan_sum", says="without its first row")
+def kahan_skips_a_row(x):
+    total, dropped = np.zeros_like(x[0]), np.zeros_like(x[0])
+    for row in x[1:]:
+        wanted = row - dropped
+        new = total + wanted
+        dropped = (new - total) - wanted
+        total = new
+    return total
+
+
+@wrong("kahan_sum", says="the sum is wanted, not the mean")
+def kahan_is_a_mean(x):
+    total, dropped = np.zeros_like(x[0]), np.zeros_like(x[0])
+    for row in x:
+        wanted = row - dropped
+        new = total + wanted
+        dropped = (new - total) - wanted
+        total = new
+    return total / x.dtype.type(len(x))
+
+
+@wrong("kahan_sum", says="with other brackets")
+def kahan_with_other_brackets(x):
+    total, dropped = np.zeros_like(x[0]), np.zeros_like(x[0])
+    with np.errstate(all="ignore"):
+        for row in x:
+            wanted = row - dropped
+            new = total + wanted
+            dropped = new - (total - wanted)
+            total = new
+    return total
+
+
+# --------------------------------------------------------------------------------------------- 4 unscale_gradients
+
+
+@right("unscale_gradients")
+def scaler_with_products(grads, scale, good_steps, interval):
+    if np.isfinite(np.concatenate([g.ravel() for g in grads])).sum() < sum(g.size for g in grads):
+        return None, 0.5 * scale, 0
+    inverse = np.float32(1 / scale)
+    grads = [np.multiply(g, inverse, dtype=np.float32) for g in grads]
+    grown = good_steps + 1 >= interval
+    return grads, scale * 2.0**grown, (good_steps + 1) * (not grown)
+
+
+@right("unscale_gradients")
+def scaler_with_a_loop(grads, scale, good_steps, interval):
+    unscaled = []
+    for g in grads:
+        wide = g.astype(np.float32)
+        if np.any(np.isnan(wide)) or np.any(np.isinf(wide)):
+            return None, scale / 2, 0
+        wide /= scale
+        unscaled.append(wide)
+    good_steps = (good_steps + 1) % interval
+    return unscaled, scale if good_steps else scale * 2, good_steps
+
+
+def _right_gradients(grads, scale):
+    """What these answers get right: they go wrong elsewhere."""
+    return [g.astype(np.float32) / np.float32(scale) for g in grads]
+
+
+@wrong("unscale_gradients", says="computed in float16, where small ones become 0 again")
+def scaler_divides_in_float16(grads, scale, good_steps, interval):
+    if not all(np.isfinite(g).all() for g in grads):
+        return None, scale / 2, 0
+    unscaled = [(g / np.float16(scale)).astype(np.float32) for g in grads]
+    good_steps += 1
+    return (unscaled, 2 * scale, 0) if good_steps == interval else (unscaled, scale, good_steps)
+
+
+@wrong("unscale_gradients", says="has dtype float16: change to float32 before you divide")
+def scaler_stays_in_float16(grads, scale, good_steps, interval):
+    if not all(np.isfinite(g).all() for g in grads):
+        return None, scale / 2, 0
+    good_steps += 1
+    unscaled = [g / np.float16(scale) for g in grads]
+    return (unscaled, 2 * scale, 0) if good_steps == interval else (unscaled, scale, good_steps)
+
+
+@wrong("unscale_gradients", says="divided by the next scale")
+def scaler_divides_by_the_next_scale(grads, scale, good_steps, interval):
+    if not all(np.isfinite(g).all() for g in grads):
+        return None, scale / 2, 0
+    good_steps += 1
+    if good_steps == interval:
+        scale, good_steps = 2 * scale, 0
+    return _right_gradients(grads, scale), scale, good_steps
+
+
+@wrong("unscale_gradients", says="the gradients as they came: divide them by scale")
+def scaler_forgets_to_divide(grads, scale, good_steps, interval):
+    if not all(np.isfinite(g).all() for g in grads):
+        return None, scale / 2, 0
+    good_steps += 1
+    grads = [g.astype(np.float32) for g in grads]
+    return (grads, 2 * scale, 0) if good_steps == interval else (grads, scale, good_steps)
+
+
+@wrong("unscale_gradients", says="the gradients multiplied by scale: divide")
+def scaler_multiplies(grads, scale, good_steps, interval):
+    if not all(np.isfinite(g).all() for g in grads):
+        return None, scale / 2, 0
+    good_steps += 1
+    grads = [g.astype(np.float32) * np.float32(scale) for g in grads]
+    return (grads, 2 * scale, 0) if good_steps == interval else (grads, scale, good_steps)
+
+
+@wrong("unscale_gradients", says="holds inf: this step must be skipped")
+def scaler_misses_infinity(grads, scale, good_steps, interval):
+    if any(np.isnan(g).any() for g in grads):
+        return None, scale / 2, 0
+    good_steps += 1
+    grads = _right_gradients(grads, scale)
+    return (grads, 2 * scale, 0) if good_steps == interval else (grads, scale, good_steps)
+
+
+@wrong("unscale_gradients", says="holds nan: this step must be skipped")
+def scaler_misses_nan(grads, scale, good_steps, interval):
+    if any(np.isinf(g).any() for g in grads):
+        return None, scale / 2, 0
+    good_steps += 1
+    grads = _right_gradients(grads, scale)
+    return (grads, 2 * scale, 0) if good_steps == interval else (grads, scale, good_steps)
+
+
+@wrong("unscale_gradients", says="grads[2] holds inf: this step must be skipped")
+def scaler_looks_at_the_first_array(grads, scale, good_steps, interval):
+    if not np.isfinite(grads[0]).all():
+        return None, scale / 2, 0
+    good_steps += 1
+    grads = _right_gradients(grads, scale)
+    return (grads, 2 * scale, 0) if good_steps == interval else (grads, scale, good_steps)
+
+
+@wrong("unscale_gradients", says="holds -inf: this step must be skipped")
+def scaler_misses_minus_infinity(grads, scale, good_steps, interval):
+    if any(np.isnan(g).any() or (g == np.inf).any() for g in grads):
+        return None, scale / 2, 0
+    good_steps += 1
+    grads = _right_gradients(grads, scale)
+    return (grads, 2 * scale, 0) if good_steps == interval else (grads, scale, good_steps)
+
+
+@wrong("unscale_gradients", says="it should be halved, to 1024")
+def scaler_never_halves(grads, scale, good_steps, interval):
+    if not all(np.isfinite(g).all() for g in grads):
+        return None, scale, 0
+    good_steps += 1
+    grads = _right_gradients(grads, scale)
+    return (grads, 2 * scale, 0) if good_steps == interval else (grads, scale, good_steps)
+
+
+@wrong("unscale_gradients", says="it starts again from 0")
+def scaler_keeps_counting_after_an_overflow(grads, scale, good_steps, interval):
+    if not all(np.isfinite(g).all() for g in grads):
+        return None, scale / 2, good_steps
+    good_steps += 1
+    grads = _right_gradients(grads, scale)
+    return (grads, 2 * scale, 0) if good_steps == interval else (grads, scale, good_steps)
+
+
+@wrong("unscale_gradients", says="the scale should be doubled now")
+def scaler_doubles_one_step_late(grads, scale, good_steps, interval):
+    if not all(np.isfinite(g).all() for g in grads):
+        return None, scale / 2, 0
+    grads = _right_gradients(grads, scale)
+    if good_steps == interval:
+        return grads, 2 * scale, 0
+    return grads, scale, good_steps + 1
+
+
+@wrong("unscale_gradients", says="after doubling, good_steps starts again from 0")
+def scaler_never_starts_again(grads, scale, good_steps, interval):
+    if not all(np.isfinite(g).all() for g in grads):
+        return None, scale / 2, 0
+    good_steps += 1
+    return _right_gradients(grads, scale), scale * (2 if good_steps == interval else 1), good_steps
+
+
+@wrong("unscale_gradients", says="the scale was doubled, and should stay at")
+def scaler_doubles_after_every_step(grads, scale, good_steps, interval):
+    if not all(np.isfinite(g).all() for g in grads):
+        return None, scale / 2, 0
+    return _right_gradients(grads, scale), 2 * scale, 0
+
+
+@wrong("unscale_gradients", says="An input was written to")
+def scaler_divides_in_place(grads, scale, good_steps, interval):
+    if not all(np.isfinite(g).all() for g in grads):
+        return None, scale / 2, 0
+    for g in grads:
+        g /= np.float16(scale)
+    return [g.astype(np.float32) for g in grads], scale, good_steps + 1
+
+
+# ------------------------------------------------------------------------------------------------ 5 quantize_e4m3
+
+
+@right("quantize_e4m3")
+def eight_with_a_loop(x):
+    amax = float(np.abs(x).max())
+    if amax == 0:
+        return np.zeros(x.shape, np.uint8), 1.0
+    y, best = x.astype(np.float64), None
+    for k in range(8):
+        scale = amax / 448 * 2 ** (k / 8)
+        codes = (y / scale).astype(ml_dtypes.float8_e4m3fn)  # no number lies beyond 448
+        error = np.linalg.norm(codes.astype(np.float64) * scale - y)
+        if best is None or error < best[0]:
+            best = error, codes.view(np.uint8), scale
+    return best[1:]
+
+
+@right("quantize_e4m3")
+def eight_from_a_table(x):
+    with np.errstate(invalid="ignore"):
+        table = np.arange(256, dtype=np.uint8).view(ml_dtypes.float8_e4m3fn).astype(np.float64)
+    order = np.argsort(np.where(np.isnan(table), np.inf, table))[:254]
+    values = table[order]
+    middles = (values[1:] + values[:-1]) / 2
+
+    def nearest(scale):
+        places = np.searchsorted(middles, x / scale)
+        return np.mean((values[places] * scale - x) ** 2), order[places].astype(np.uint8)
+
+    usual = np.abs(x).max().astype(np.float64) / 448 or 1.0
+    scales = [usual * s for s in np.linspace(1, 2, 30)]
+    scale = scales[int(np.argmin([nearest(s)[0] for s in scales]))]
+    return nearest(scale)[1], np.float64(scale)
+
+
+@wrong("quantize_e4m3", says="by 0.0% on average")
+def eight_in_the_usual_way(x):
+    scale = float(np.abs(x).max()) / 448 or 1.0
+    y = np.clip(x.astype(np.float64) / scale, -448, 448)
+    return y.astype(ml_dtypes.float8_e4m3fn).view(np.uint8), scale
+
+
+@wrong("quantize_e4m3", says="which is NaN")
+def eight_without_a_scale(x):
+    with np.errstate(all="ignore"):
+        return x.astype(ml_dtypes.float8_e4m3fn).view(np.uint8), 1.0
+
+
+@wrong("quantize_e4m3", says="Clip to it before rounding")
+def eight_does_not_clip(x):
+    scale = float(np.abs(x).max()) / 500 or 1.0
+    return (x.astype(np.float64) / scale).astype(ml_dtypes.float8_e4m3fn).view(np.uint8), scale
+
+
+@wrong("quantize_e4m3", says="right for its scale, but the error of")
+def eight_with_the_scale_one(x):
+    return np.clip(x, -448, 448).astype(ml_dtypes.float8_e4m3fn).view(np.uint8), 1.0
+
+
+@wrong("quantize_e4m3", says="the codes are those of x itself: it was not divided by the scale")
+def eight_does_not_divide(x):
+    scale = float(np.abs(x).max()) / 448 or 1.0
+    return np.clip(x, -448, 448).astype(ml_dtypes.float8_e4m3fn).view(np.uint8), scale
+
+
+@wrong("quantize_e4m3", says="those of x · scale: divide x by the scale")
+def eight_multiplies(x):
+    scale = float(np.abs(x).max()) / 448 or 1.0
+    y = np.clip(x.astype(np.float64) * scale, -448, 448)
+    return y.astype(ml_dtypes.float8_e4m3fn).view(np.uint8), scale
+
+
+@wrong("quantize_e4m3", says="the largest is negative")
+def eight_forgets_negative_numbers(x):
+    scale = abs(float(x.max())) / 448 or 1.0
+    y = np.clip(x.astype(np.float64) / scale, -448, 448)
+    return y.astype(ml_dtypes.float8_e4m3fn).view(np.uint8), scale
+
+
+@wrong("quantize_e4m3", says="0 / 448 is no scale: take 1")
+def eight_of_zeros_is_nan(x):
+    scale = float(np.abs(x).max()) / 448
+    with np.errstate(all="ignore"):
+        y = np.clip(x.astype(np.float64) / scale, -448, 448)
+    return y.astype(ml_dtypes.float8_e4m3fn).view(np.uint8), scale
+
+
+@wrong("quantize_e4m3", says="the codes are whole numbers, as int8 has them")
+def eight_as_int8(x):
+    scale = float(np.abs(x).max()) / 127 or 1.0
+    return np.rint(x.astype(np.float64) / scale).astype(np.int8).view(np.uint8), scale
+
+
+@wrong("quantize_e4m3", says="the scale is one number for the whole tensor")
+def eight_with_a_scale_per_row(x):
+    scale = np.abs(x).max(axis=-1, keepdims=True) / 448
+    scale = np.where(scale > 0, scale, 1)
+    return np.clip(x / scale, -448, 448).astype(ml_dtypes.float8_e4m3fn).view(np.uint8), scale
+
+
+@wrong("quantize_e4m3", says="the codes have lost the sign")
+def eight_loses_the_sign(x):
+    scale = float(np.abs(x).max()) / 448 or 1.0
+    y = np.clip(np.abs(x).astype(np.float64) / scale, 0, 448)
+    return y.astype(ml_dtypes.float8_e4m3fn).view(np.uint8), scale
+
+
+@wrong("quantize_e4m3", says="the codes are cut off, not rounded to the nearest")
+def eight_cuts_off(x):
+    with np.errstate(invalid="ignore"):
+        values = np.arange(127, dtype=np.uint8).view(ml_dtypes.float8_e4m3fn).astype(np.float64)
+    scale = float(np.abs(x).max()) / 448 or 1.0
+    y = np.abs(x.astype(np.float64)) / scale
+    codes = np.searchsorted(values, y, side="right") - 1
+    return (codes | np.where(np.signbit(x), 0x80, 0)).astype(np.uint8), scale
+
+
+@wrong("quantize_e4m3", says="the codes have subnormal numbers set to 0")
+def eight_flushes(x):
+    scale = float(np.abs(x).max()) / 448 or 1.0
+    y = np.clip(x.astype(np.float64) / scale, -448, 448)
+    codes = y.astype(ml_dtypes.float8_e4m3fn).view(np.uint8)
+    return np.where(codes & 0x78, codes, codes & 0x80).astype(np.uint8), scale
+
+
+@wrong("quantize_e4m3", says="right for its scale, but the error of")
+def eight_clips_half_of_the_range(x):
+    scale = float(np.abs(x).max()) / 896 or 1.0
+    y = np.clip(x.astype(np.float64) / scale, -448, 448)
+    return y.astype(ml_dtypes.float8_e4m3fn).view(np.uint8), scale
+
+
+@wrong("quantize_e4m3", says="`.view(np.uint8)` gives their codes")
+def eight_returns_values(x):
+    scale = float(np.abs(x).max()) / 448 or 1.0
+    y = np.clip(x.astype(np.float64) / scale, -448, 448)
+    return y.astype(ml_dtypes.float8_e4m3fn), scale
