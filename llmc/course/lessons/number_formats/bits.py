@@ -37,7 +37,9 @@ def compare_bits(got, expected, x, known=None, look=None, about="", random=None)
 def _same_kind(got, expected):
     """Raise WrongAnswer for another type, shape or dtype."""
     if isinstance(got, np.ndarray) and got.shape == expected.shape and got.dtype.kind in "iu" and got.dtype != "uint16":
-        raise WrongAnswer(f"the result has dtype {got.dtype}, expected uint16: 16 bits are left, so change to that type.")
+        raise WrongAnswer(
+            f"the result has dtype {got.dtype}, expected uint16: 16 bits are left, so change to that type."
+        )
     compare("the result", got, expected, rtol=0, atol=np.inf)
 
 

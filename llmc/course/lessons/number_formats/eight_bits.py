@@ -15,7 +15,8 @@ from llmc.course.lessons.number_formats.steps import After, Letters, letter_mode
 
 # where to look; a test compares these titles with the headings of notebooks/18_number_formats.ipynb
 SCALE = 'lesson 18, section "7 · Eight bits"'
-HINT = f"→ Where to look: {SCALE}"
+LOOK = f"→ Where to look: {SCALE}"
+HINT = f"The goal is 3%: try several scales, and keep the best.\n{LOOK}"
 
 
 @lru_cache

@@ -63,7 +63,9 @@ def nearest_mistakes(x) -> dict:
     wrong = {
         "x cut off after 16 bits: nothing was rounded": keep,
         "the lower 16 bits of x: bf16 is its upper half": b & 0xFFFF,
-        "the bits of float16, which has 5 bits of exponent: bf16 is the upper half of a float32": halves.view(np.uint16),
+        "the bits of float16, which has 5 bits of exponent: bf16 is the upper half of a float32": halves.view(
+            np.uint16
+        ),
         "x rounded to float16 first, and then to bf16: round once": nearest(halves.astype(np.float32)),
         "the reference without the sign": right & 0x7FFF,
         "x rounded up, away from 0, wherever anything is cut off": b + np.uint32(0xFFFF) >> 16,

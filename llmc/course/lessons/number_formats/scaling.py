@@ -8,6 +8,7 @@ import numpy as np
 
 # where to look; a test compares this title with the headings of notebooks/18_number_formats.ipynb
 DYNAMIC = 'lesson 18, section "5.3 · Dynamic"'
+SKIP = f"this step must be skipped, so return None for the gradients.\n→ Where to look: {DYNAMIC}"
 
 
 def finite(grads) -> bool:
@@ -21,7 +22,11 @@ def unscaled(grads, scale, good_steps, interval):
         return None, scale / 2, 0
     good_steps += 1
     done = good_steps == interval
-    return [g.astype(np.float32) / np.float32(scale) for g in grads], scale * (2 if done else 1), 0 if done else good_steps
+    return (
+        [g.astype(np.float32) / np.float32(scale) for g in grads],
+        scale * (2 if done else 1),
+        0 if done else good_steps,
+    )
 
 
 def gradients(rng, spoil=None):

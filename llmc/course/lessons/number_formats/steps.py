@@ -5,6 +5,7 @@ low precision) or keep it (to look at). Weights, and the sums inside a function,
 """
 
 import re
+from functools import lru_cache
 
 import numpy as np
 
@@ -56,12 +57,15 @@ class After:
         return wrapped
 
 
+@lru_cache
 def letters(n=100_000):
-    """(n,) int32: letters and spaces of the manual that comes with Python, 0 … 26."""
+    """(n,) int32, read-only: letters and spaces of the manual that comes with Python, 0 … 26."""
     from pydoc_data.topics import topics
 
     text = re.sub("[^a-z]+", " ", " ".join(topics[name] for name in sorted(topics)).lower())[:n]
-    return np.array([LETTERS.index(letter) for letter in text], np.int32)
+    ids = np.array([LETTERS.index(letter) for letter in text], np.int32)
+    ids.setflags(write=False)
+    return ids
 
 
 class Letters:

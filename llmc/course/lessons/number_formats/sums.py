@@ -63,10 +63,14 @@ def kahan_mistakes(x) -> dict:
     return {
         "the plain sum: what an addition drops is never added again": plain(x),
         "the pairwise sum: it often loses less than a plain sum, but never adds again what it lost": pairwise(x),
-        "the reference with the sign of what was dropped turned round: it must make up for the loss": _kahan(x, sign=-1),
+        "the reference with the sign of what was dropped turned round: it must make up for the loss": _kahan(
+            x, sign=-1
+        ),
         "the reference with the row itself in place of what was to be added, row − dropped": _kahan(x, of="row"),
         "the reference with the total overwritten before what was dropped is computed from it": _kahan(x, of="late"),
-        "the reference with other brackets: new − (total − wanted) is not (new − total) − wanted": _kahan(x, of="brackets"),
+        "the reference with other brackets: new − (total − wanted) is not (new − total) − wanted": _kahan(
+            x, of="brackets"
+        ),
         "the reference without its first row": kahan(x[1:]),
         "the reference without its last row": kahan(x[:-1]),
         "the reference divided by n: the sum is wanted, not the mean": kahan(x) / x.dtype.type(len(x)),

@@ -1,0 +1,87 @@
+"""A panel that takes a number apart: type it, choose a format, flip single bits, go to the next number."""
+
+import numpy as np
+
+from llmc.course.lessons.number_formats.formats import FORMATS, decode, encode, meaning
+
+COLORS = ("danger", "warning", "info")  # of the buttons: sign, exponent, mantissa
+
+
+def bit_panel(number=0.1, name="bf16"):
+    """The panel (an ipywidgets box). Needs a running kernel, as all widgets do."""
+    return Panel(number, name).box
+
+
+class Panel:
+    """Widgets around one bit pattern, `code`; each change of it is written to the buttons and to the text."""
+
+    def __init__(self, number, name):
+        import ipywidgets as widgets
+
+        self.code = 0
+        self.field = widgets.Text(f"{number:g}", description="number", continuous_update=False)
+        self.choice = widgets.Dropdown(options=list(FORMATS), value=name, description="format")
+        self.down, self.up = (widgets.Button(description=text) for text in ("previous number", "next number"))
+        small = widgets.Layout(width="26px", padding="0", margin="0 1px 0 0")
+        self.bits = [widgets.ToggleButton(description="0", layout=small) for _ in range(32)]
+        self.text = widgets.HTML()
+        self._busy = False  # while the panel itself changes its widgets
+        self.field.observe(lambda change: self.read(), "value")
+        self.choice.observe(lambda change: self.read(), "value")
+        self.down.on_click(lambda button: self.step(-1))
+        self.up.on_click(lambda button: self.step(1))
+        for bit in self.bits:
+            bit.observe(lambda change: self.flipped(), "value")
+        rows = [widgets.HBox([self.field, self.choice, self.down, self.up]), widgets.HBox(self.bits), self.text]
+        self.box = widgets.VBox(rows)
+        self.read()
+
+    @property
+    def fmt(self):
+        return FORMATS[self.choice.value]
+
+    def read(self):
+        """Take the number that was typed."""
+        try:
+            number = float(self.field.value)
+        except ValueError:
+            self.text.value = "Type a number, 0.1 or 1e-8 or inf."
+            return
+        self.show(int(encode(number, self.fmt)))
+
+    def step(self, by):
+        """The neighbour: the pattern, read as a whole number, plus or minus 1; away from 0 is plus."""
+        sign = self.code >> self.fmt.bits - 1
+        size = self.code & (1 << self.fmt.bits - 1) - 1
+        size = min(max(size + (-by if sign else by), 0), (1 << self.fmt.bits - 1) - 1)
+        self.show(sign << self.fmt.bits - 1 | size)
+
+    def flipped(self):
+        """Read the buttons."""
+        if not self._busy:
+            self.show(int("".join(str(int(bit.value)) for bit in self.bits[: self.fmt.bits]), 2))
+
+    def show(self, code):
+        """Write a pattern to the buttons, and what it stands for below them."""
+        self.code, fmt, self._busy = code, self.fmt, True
+        for k, bit in enumerate(self.bits):
+            bit.layout.display = "" if k < fmt.bits else "none"
+            bit.value = k < fmt.bits and bool(code >> fmt.bits - 1 - k & 1)
+            bit.description = str(int(bit.value))
+            bit.button_style = COLORS[0 if k == 0 else 1 if k <= fmt.exponent else 2]
+        self._busy = False
+        self.text.value = self._words(code, fmt)
+
+    def _words(self, code, fmt) -> str:
+        value = float(decode(code, fmt))
+        lines = [f"<b>{meaning(code, fmt)}</b>", f"bits {code:0{-(-fmt.bits // 4)}X} (hexadecimal)"]
+        if np.isfinite(value):
+            size = code & (1 << fmt.bits - 1) - 1
+            step = abs(float(decode(size + 1, fmt)) - abs(value)) if size + 1 < 1 << fmt.bits - 1 else np.inf
+            lines.append(f"the next larger size is {step:.3g} away" if np.isfinite(step) else "the largest number")
+        try:
+            error = abs(value - float(self.field.value))
+            lines.append(f"typed: {self.field.value}; this is {error:.3g} away from it")
+        except ValueError:
+            pass
+        return "<br>".join(lines)
