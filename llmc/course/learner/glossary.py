@@ -162,6 +162,23 @@ arena |  | 17 | one allocation for many tensors; two that are never needed at th
 floor | ms, bytes | 17 | the least that a step can take: the bytes that must move, at the speed of a copy
 event |  | 17 | a time stamp that the GPU writes when it gets there in its queue
 CUDA graph |  | 17 | a recording of launches that is started by one call
+# Number formats
+sign, exponent, mantissa |  | 18 | the fields of a floating-point number: ± 1.mantissa · 2^(exponent - constant)
+subnormal |  | 18 | a number with the smallest exponent and a 0 in front of the point: fewer digits, down to 0
+eps of a format, u | 2^-7 in bf16 | 18 | the distance from 1 to the next number; rounding errs by half of it, u, at most
+fp32 | 8 + 23 bits | 18 | 8 bits of exponent, 23 of mantissa: what NumPy calls float32
+bf16 | 8 + 7 bits | 18 | the upper half of an fp32: its range, with two to three decimal digits
+fp16 | 5 + 10 bits | 18 | finer steps than bf16, but only from 0.00006 to 65504 with all its digits
+fp8, e4m3, e5m2 | 8 bits | 18 | 4 bits of exponent and 3 of mantissa, up to 448; 5 and 2, up to 57344
+tie |  | 18 | a number exactly halfway between two numbers of a format; it goes to the one whose last bit is 0
+underflow, overflow |  | 18 | what is too small for a format becomes 0, what is too large becomes infinity
+NaN |  | 18 | not a number: 0/0, inf - inf, and everything that is computed from it
+Kahan's sum |  | 18 | a sum with a second number, which keeps what each addition drops
+loss scale, S | 2^16 or so | 18 | a factor on the loss, so that no gradient underflows in fp16; later divided out
+stochastic rounding |  | 18 | up or down by chance, the nearer neighbour more often: right on average
+master weights | as the weights | 18 | an fp32 copy of bf16 weights, which the update changes
+amax | one number | 18 | the largest absolute value of a tensor
+quantise |  | 18 | to round a tensor to few bits, with a scale
 # Data
 token, id | 0 … V - 1 | 08 | a string of bytes that occurs often, and its number; the model sees only the numbers
 merge |  | 08 | two neighbouring tokens become one; a byte-pair encoding is a list of merges, in order
