@@ -140,6 +140,21 @@ def nearest_stays_32_bits_wide(x):
     return np.where(np.isnan(x), np.uint32(0x7FC0), (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16)
 
 
+@wrong("to_bfloat16", says="expected uint16: return bits, not the numbers")
+def nearest_returns_numbers(x):
+    bits = x.view(np.uint32)
+    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
+    return np.where(np.isnan(x), np.uint32(0x7FC00000), rounded).view(np.float32)
+
+
+@wrong("to_bfloat16", says="view reads the bits as they are")
+def nearest_converts(x):
+    with np.errstate(invalid="ignore"):
+        bits = x.astype(np.uint32)
+    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    return np.where(np.isnan(x), 0x7FC0, rounded).astype(np.uint16)
+
+
 @wrong("to_bfloat16", says="the lower 16 bits of x")
 def nearest_takes_the_lower_half(x):
     return (x.view(np.uint32) & 0xFFFF).astype(np.uint16)

@@ -36,10 +36,9 @@ def compare_bits(got, expected, x, known=None, look=None, about="", random=None)
 
 def _same_kind(got, expected):
     """Raise WrongAnswer for another type, shape or dtype."""
-    if isinstance(got, np.ndarray) and got.shape == expected.shape and got.dtype.kind in "iu" and got.dtype != "uint16":
-        raise WrongAnswer(
-            f"the result has dtype {got.dtype}, expected uint16: 16 bits are left, so change to that type."
-        )
+    if isinstance(got, np.ndarray) and got.shape == expected.shape and got.dtype != expected.dtype:
+        why = "the top 16 bits are wanted, in 16 bits" if got.dtype.kind in "iu" else "return bits, not the numbers"
+        raise WrongAnswer(f"the result has dtype {got.dtype}, expected uint16: {why}.")
     compare("the result", got, expected, rtol=0, atol=np.inf)
 
 

@@ -59,9 +59,12 @@ def nearest_mistakes(x) -> dict:
     odd, right = keep & 1, nearest(x).astype(np.uint32)
     to_even = b + np.uint32(0x7FFF) + odd >> 16  # wraps around for NaN
     with np.errstate(all="ignore"):
-        halves = x.astype(np.float16)
+        halves, whole = x.astype(np.float16), x.astype(np.uint32)
     wrong = {
         "x cut off after 16 bits: nothing was rounded": keep,
+        "the bits of x changed into whole numbers, as astype does: view reads the bits as they are": (
+            whole + 0x7FFF + (whole >> 16 & 1) >> 16
+        ),
         "the lower 16 bits of x: bf16 is its upper half": b & 0xFFFF,
         "the bits of float16, which has 5 bits of exponent: bf16 is the upper half of a float32": halves.view(
             np.uint16
