@@ -155,6 +155,20 @@ def nearest_converts(x):
     return np.where(np.isnan(x), 0x7FC0, rounded).astype(np.uint16)
 
 
+@wrong("to_bfloat16", says="bit 17 in place of bit 16")
+def nearest_looks_one_bit_too_far(x):
+    bits = x.view(np.uint32)
+    rounded = (bits + 0x7FFF + ((bits >> 17) & 1)) >> 16
+    return np.where(np.isnan(x), 0x7FC0, rounded).astype(np.uint16)
+
+
+@wrong("to_bfloat16", says="infinity in place of NaN")
+def nearest_makes_infinity_of_nan(x):
+    bits = x.view(np.uint32)
+    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    return np.where(np.isnan(x), 0x7F80, rounded).astype(np.uint16)
+
+
 @wrong("to_bfloat16", says="the lower 16 bits of x")
 def nearest_takes_the_lower_half(x):
     return (x.view(np.uint32) & 0xFFFF).astype(np.uint16)
@@ -583,6 +597,11 @@ def scaler_doubles_after_every_step(grads, scale, good_steps, interval):
     if not all(np.isfinite(g).all() for g in grads):
         return None, scale / 2, 0
     return _right_gradients(grads, scale), 2 * scale, 0
+
+
+@wrong("unscale_gradients", says="return three things")
+def scaler_returns_the_gradients_alone(grads, scale, good_steps, interval):
+    return _right_gradients(grads, scale)
 
 
 @wrong("unscale_gradients", says="An input was written to")

@@ -120,7 +120,7 @@ def _reason(got, best, y, scale):
         "the codes have lost the sign": np.abs(best),
         "the codes are cut off, not rounded to the nearest": np.copysign(cut, y),
         "the codes have subnormal numbers set to 0": np.where(np.abs(best) < E4M3.smallest_normal, 0, best),
-        "the codes are those of x · scale: divide x by the scale, because the codes are multiplied by it": decode(
+        "the codes are those of x · scale: divide x by the scale, by which the codes will be multiplied": decode(
             codes_of(y * scale * scale), E4M3
         ),
         "the codes are those of x itself: it was not divided by the scale": decode(codes_of(y * scale), E4M3),

@@ -60,7 +60,7 @@ def nearest_mistakes(x) -> dict:
     to_even = b + np.uint32(0x7FFF) + odd >> 16  # wraps around for NaN
     with np.errstate(all="ignore"):
         halves, whole = x.astype(np.float16), x.astype(np.uint32)
-    wrong = {
+    return {
         "x cut off after 16 bits: nothing was rounded": keep,
         "the bits of x changed into whole numbers, as astype does: view reads the bits as they are": (
             whole + 0x7FFF + (whole >> 16 & 1) >> 16
@@ -81,6 +81,9 @@ def nearest_mistakes(x) -> dict:
         "the reference with ties to the ODD neighbour: the last bit that is kept must become 0": (
             b + np.uint32(HALF) - odd >> 16
         ),
+        "the reference with bit 17 in place of bit 16: the last bit that is kept is (bits >> 16) & 1": (
+            b + np.uint32(0x7FFF) + (b >> 17 & 1) >> 16
+        ),
         "the reference with subnormal numbers set to 0: they have bits like any other": np.where(
             right & 0x7F80, right, right & HALF
         ),
@@ -96,9 +99,9 @@ def nearest_mistakes(x) -> dict:
         ),
         "what the addition makes of a NaN: the carry runs through exponent and sign, so test for NaN first": to_even,
         "what is left of a NaN whose mantissa had ones only in the lower half: infinity": np.where(nan, keep, right),
+        "infinity in place of NaN": np.where(nan, 0x7F80, right),
         "zeros in place of NaN": np.where(nan, 0, right),
     }
-    return wrong
 
 
 def stochastic(x, random):
@@ -164,5 +167,6 @@ def stochastic_mistakes(x, random) -> dict:
         "what the addition makes of a NaN: infinity, a zero or another number. Test for NaN first": (b + r & 0xFFFFFFFF)
         >> 16,
         "what is left of a NaN whose mantissa had ones only in the lower half: infinity": np.where(nan, keep, right),
+        "infinity in place of NaN": np.where(nan, 0x7F80, right),
         "NaN in place of infinity: only NaN itself needs care": np.where(np.isinf(x), 0x7FC0 | keep, right),
     }
