@@ -759,9 +759,21 @@ def lean_divides_exp_by_exp(dout, out, stats, q, k, v):
     return dq, dk, dv
 
 
-@wrong("attention_backward_lean", says="take a smaller block of queries at a time")
+@wrong("attention_backward_lean", says="so something grows with T × T: is there a mask or a table?")
 def lean_with_the_whole_table(dout, out, stats, q, k, v):
     return _lean(dout, out, stats, q, k, v, block=len(q))
+
+
+@wrong("attention_backward_lean", says="so something grows with T × T: is there a mask or a table?")
+def lean_with_a_mask_of_ones(dout, out, stats, q, k, v):
+    seen = np.tril(np.ones((len(q), len(q)), dtype=bool))
+    assert seen[-1, 0]
+    return _lean(dout, out, stats, q, k, v, block=16)
+
+
+@wrong("attention_backward_lean", says="take a smaller block of queries at a time")
+def lean_in_large_blocks(dout, out, stats, q, k, v):
+    return _lean(dout, out, stats, q, k, v, block=400)
 
 
 @wrong("attention_backward_lean", says="right, but at T = 4000 your code holds")

@@ -20,6 +20,8 @@ def explained_by(case, got, found, sentence) -> list[str]:
         return [*first, *nearly(case), f"{found.yours[0].upper()}{found.yours[1:]}, {meets}"]
     if found.yours:
         return [*first, cured(name, found)]
+    if sentence and "has the wrong sign" in sentence:
+        return first  # a sign may be turned in many places, and what turns it in our solution may be right in theirs
     if sentence:
         return [*first, f"Our solution gives the same numbers {found.ours}."]
     alone = evidence.other_results(got) if found.ours.startswith("without the line") else []

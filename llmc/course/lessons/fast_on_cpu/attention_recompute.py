@@ -81,6 +81,16 @@ def same_gradients(results, inputs, new=None):
         compare(f"{name} for T = {len(q)}", got, getattr(expected, name), rtol=1e-3, look=ONE_NUMBER, new=new)
 
 
+def why_so_large(c, function, peak) -> str:
+    """What to do about the bytes that a function takes for T = 1000: those for half as many positions tell."""
+    half = inputs(c, 500, 4)
+    for array in half:
+        array.flags.writeable = not c.takes_read_only(function)
+    if peak > 3 * peak_bytes(lambda: function(*half)):
+        return "T = 500 needs less than a third of that, so something grows with T × T: is there a mask or a table?"
+    return "take a smaller block of queries at a time"
+
+
 def no_table_when_long(c, function, T=4000, hs=4, seconds=0.3):
     """Raise AssertionError if the function holds T × T bytes, in arrays of whatever library.
 
