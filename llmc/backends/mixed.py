@@ -90,7 +90,7 @@ def _in_float32(function, outputs, rounds):
     @wraps(function)
     def call(*arguments, **named):
         wide = {id(a): a.astype(np.float32) for a in arguments if _is_16_bit(a)}
-        if rounds:
+        if rounds and wide:
             low = next(a.dtype for a in arguments if _is_16_bit(a))
             inputs = (a for a in arguments[outputs:] if a is not None and id(a) not in wide)
             wide |= {id(a): a.astype(low).astype(np.float32) for a in inputs}

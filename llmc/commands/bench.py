@@ -43,11 +43,11 @@ def run(args) -> int:
     """Measure and print; 0, or 1 when a kernel is wrong."""
     if args.kernels:
         return _kernels(args.kernels, args.json)
+    get_backend("cuda" if args.race or args.profile else args.backend, find_precision(args.precision))
     if args.race:
         return _race(args)
     if args.profile:
         return _profile(args)
-    get_backend(args.backend, find_precision(args.precision))
     check_step(preset(args.preset), args.batch_size, args.sequence_length, args.backend, args.precision)
     sizes = dict(B=args.batch_size, T=args.sequence_length, steps=args.steps)
     result = measure(args.preset, args.backend, args.precision, **sizes, vs=args.vs)

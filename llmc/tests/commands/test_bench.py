@@ -10,6 +10,7 @@ from llmc.bench.profiling import by_function, profile
 from llmc.bench.step import training_step
 from llmc.commands import bench
 from llmc.config import preset
+from llmc.errors import UserError
 from llmc.model import GPT2
 
 
@@ -31,8 +32,16 @@ def test_bench_prints_one_json_object_that_adds_up(capsys, backend):
     assert {"matmul_forward", "matmul_backward", update} <= set(r["layers_ms"])
 
 
-def test_the_table_names_the_floor(capsys):
-    assert "times that" in run(capsys)
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_the_table_names_the_floor(capsys, precision):
+    printed = run(capsys, "--precision", precision)
+    assert "times that" in printed and f"tiny on cpu in {precision}, B=1 T=8" in printed
+
+
+@pytest.mark.parametrize("words", [["--race", "4"], ["--profile"], ["--backend", "cuda"]])
+def test_a_gpu_is_not_measured_in_bf16_yet(capsys, words):
+    with pytest.raises(UserError, match="the cuda backend does not compute in bf16 yet"):
+        run(capsys, "--precision", "bf16", *words)
 
 
 def test_the_peer_is_the_same_model_and_the_ratio_its_time_over_ours(capsys):

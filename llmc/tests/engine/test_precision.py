@@ -103,6 +103,13 @@ def test_a_matmul_rounds_what_it_reads_and_what_it_writes_and_nothing_else(preci
     assert (np.abs(dw.astype(np.float64) - right) <= EPSILON[precision] * np.abs(right) + 1e-5).all()
 
 
+def test_arrays_of_float32_alone_are_multiplied_in_float32():
+    x, w = (np.random.default_rng(0).standard_normal(shape).astype(np.float32) for shape in ((1, 4, 9), (5, 9)))
+    out = np.empty((1, 4, 5), np.float32)
+    Mixed(reference).matmul_forward(out, x, w, None)
+    assert (out == x @ w.T).all()
+
+
 def test_in_place_stays_in_place():
     x, dout = (np.linspace(-3, 3, 50).astype(bfloat16()) for _ in range(2))
     apart_from = np.empty_like(dout)
