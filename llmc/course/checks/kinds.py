@@ -16,7 +16,7 @@ def same_kind(name, got, expected, summed):
     if np.shape(got) != expected.shape:
         place = evidence.place(got)
         if place is not None:
-            order = f"what you return for it belongs in place {place + 1} of the results: are they in another order?"
+            order = f"what you return for it belongs in {place}: are the results in another order?"
             raise WrongAnswer(f"{name} has shape {np.shape(got)}, expected {expected.shape}: {order}")
         why = None if summed is None else wrong_sum(name, got, expected, summed)
         raise WrongAnswer(_shape_sentence(name, np.asarray(got), expected) + (f"\n{why}." if why else ""))

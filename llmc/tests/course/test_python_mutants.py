@@ -48,6 +48,7 @@ def returned(expression, parameters="a, b, c, x"):
         ("np.sqrt(a)", "without sqrt in `np.sqrt(a)`", "a"),
         ("a if b < c else x", "with `b <= c` in place of `b < c`", "a if b <= c else x"),
         ("x[1:]", "without the beginning of the slice `1:` in `x[1:]`", "x[:]"),
+        ("x['a'] - x['b']", "with `x['b']` in place of `x['a']` in `x['a'] - x['b']`", "x['b'] - x['b']"),
         ("x[a]", "with the index `a + 1` in place of `a` in `x[a]`", "x[a + 1]"),
         ("a + c", "with `b` in place of `c`", "a + b"),
         ("a", "with `a` times `b`", "a * b"),
