@@ -44,6 +44,22 @@ def forward_with_einsum(x, w, b, eps=1e-5):
     return np.einsum("btc,bt,c->btc", centred, rstd, w) + b, mean, rstd
 
 
+@wrong("layernorm_forward", says="Your function gives the right mean with `m /= C` once behind the loop over `c`")
+def forward_divides_in_every_turn(x, w, b, eps=1e-5):
+    B, T, C = x.shape
+    out, mean, rstd = np.zeros_like(x), np.zeros((B, T), x.dtype), np.zeros((B, T), x.dtype)
+    for i in range(B):
+        for t in range(T):
+            m = 0.0
+            for c in range(C):
+                m += x[i, t, c]
+                m /= C
+            mean[i, t] = m
+            rstd[i, t] = 1 / np.sqrt(((x[i, t] - m) ** 2).mean() + eps)
+            out[i, t] = (x[i, t] - m) * rstd[i, t] * w + b
+    return out, mean, rstd
+
+
 @wrong("layernorm_forward", says="without eps")
 def forward_forgets_eps(x, w, b, eps=1e-5):
     mean = x.mean(-1, keepdims=True)

@@ -93,6 +93,26 @@ def test_sums_that_begin_in_another_place():
     assert not any("`top = x[n, 0]`" in words for words in found)  # it belongs to one turn, and does not change in it
 
 
+TURNS = """def f(x, a, b, out):
+    for i in range(len(x)):
+        out += x[i] - a
+        if b is not None:
+            out -= b
+        t = x[i] * a
+    out[0] += t"""
+
+
+def test_what_belongs_behind_a_loop_or_into_it():
+    found = made(TURNS)
+    lines = found["with `out -= a` once behind the loop over `i`, not in every turn"].splitlines()
+    assert lines[2] == "        out += x[i]" and lines[6] == "    out -= a"
+    lines = found["with `out -= b` once behind the loop over `i`, not in every turn"].splitlines()
+    assert lines[4] == "            pass" and lines[6:8] == ["    if b is not None:", "        out -= b"]
+    lines = found["with `out[0] += t` in every turn of the loop over `i`, not once behind it"].splitlines()
+    assert lines[-1] == "        out[0] += t"
+    assert sum("the loop over `i`, not" in words for words in found) == 3  # nothing that a turn changes
+
+
 def test_the_index_of_another_loop_in_all_vectors_of_a_line():
     found = made(SUMS)
     assert "total += x[n, c] * a[n] + b[n]" in found["with the index `n` in place of `c` in each of `a[c]`, `b[c]`"]
