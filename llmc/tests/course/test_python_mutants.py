@@ -113,6 +113,15 @@ def test_what_belongs_behind_a_loop_or_into_it():
     assert sum("the loop over `i`, not" in words for words in found) == 3  # nothing that a turn changes
 
 
+def test_an_index_that_hides_an_argument():
+    found = made("def f(x, b):\n    for b in range(len(x)):\n        x[b, 0] = x[g(b)] + b")
+    told = [words for words in found if "hides the argument `b`" in words]
+    assert told == ["with another name for the loop's index `b`, which hides the argument `b`"]
+    tree = ast.parse("def f(x, b):\n    for b in range(len(x)):\n        x[b, 0] = x[g(b)] + b")
+    texts = [ast.unparse(tree) for words in mutants(tree) if words in told]
+    assert [text.splitlines()[2].strip() for text in texts] == ["x[b_, 0] = x[g(b_)] + b", "x[b_, 0] = x[g(b_)] + b_"]
+
+
 def test_the_index_of_another_loop_in_all_vectors_of_a_line():
     found = made(SUMS)
     assert "total += x[n, c] * a[n] + b[n]" in found["with the index `n` in place of `c` in each of `a[c]`, `b[c]`"]
