@@ -171,6 +171,15 @@ def _gradients(dout, x, w):
     return (d @ w).reshape(x.shape), d.T @ rows, d.sum(axis=0)
 
 
+@wrong("matmul_backward", says="dw holds the last term alone, as if each overwrote the one before (use +=)")
+def backward_overwrites_dw(dout, x, w):
+    dw, dx = np.zeros_like(w), np.empty_like(x)
+    for at in np.ndindex(x.shape[:-1]):
+        dx[at] = dout[at] @ w
+        dw[:] = np.outer(dout[at], x[at])
+    return dx, dw, dout.reshape(-1, len(w)).sum(axis=0)
+
+
 @wrong("matmul_backward", says="dx equals dout · wᵀ: w is transposed, as in the forward pass")
 def backward_with_w_transposed(dout, x, w):
     dx, dw, db = _gradients(dout, x, w)

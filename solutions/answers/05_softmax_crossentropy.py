@@ -245,6 +245,13 @@ def loss_with_flat_rows(logits, targets):
     return (lse - z[np.arange(B * T), targets.reshape(-1)]).reshape(B, T), lse.reshape(B, T)
 
 
+@wrong("cross_entropy_forward", says="It is one number: was a mean or a sum taken over all axes?")
+def cross_entropy_mean(logits, targets):
+    top = logits.max(axis=-1)
+    lse = top + np.log(np.exp(logits - top[..., None]).sum(axis=-1))
+    return (lse - np.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]).mean(), lse
+
+
 @wrong("cross_entropy_forward", says="lse equals log(sum(exp(z - max))): the maximum is not added back")
 def loss_forgets_the_maximum(logits, targets):
     z = logits - logits.max(axis=-1, keepdims=True)

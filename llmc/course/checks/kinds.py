@@ -22,14 +22,16 @@ def same_kind(name, got, expected, summed):
         raise WrongAnswer(_shape_sentence(name, np.asarray(got), expected) + (f"\n{why}." if why else ""))
     if isinstance(got, (np.ndarray, np.generic)) and got.dtype != expected.dtype:
         raise WrongAnswer(
-            f"{name} has dtype {got.dtype}, expected {expected.dtype}: look for an array made without dtype=, or for a "
-            "constant that is an array."
+            f"{name} has dtype {got.dtype}, expected {expected.dtype}: look for an array made without dtype= or with "
+            "another one, or for a constant that is an array."
         )
 
 
 def _shape_sentence(name, got, expected):
     """Shape mismatch, with its cause where it shows."""
     sentence = f"{name} has shape {got.shape}, expected {expected.shape}."
+    if got.ndim == 0 and expected.size > 1:
+        return sentence + " It is one number: was a mean or a sum taken over all axes?"
     if got.shape == (*expected.shape, 1):
         return sentence + " The last axis is left over from keepdims=True: take [..., 0]."
     if expected.ndim == got.ndim and got.shape == expected.shape[::-1]:
