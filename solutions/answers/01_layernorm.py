@@ -44,6 +44,43 @@ def forward_with_einsum(x, w, b, eps=1e-5):
     return np.einsum("btc,bt,c->btc", centred, rstd, w) + b, mean, rstd
 
 
+@wrong("layernorm_forward", says="with another name for the loop's index `b`, which hides the argument `b`")
+def forward_hides_the_bias(x, w, b, eps=1e-5):
+    B, T, C = x.shape
+    out, mean, rstd = np.zeros_like(x), np.zeros((B, T), x.dtype), np.zeros((B, T), x.dtype)
+    for b in range(B):
+        for t in range(T):
+            mean[b, t] = x[b, t].mean()
+            rstd[b, t] = 1 / np.sqrt(((x[b, t] - mean[b, t]) ** 2).mean() + eps)
+            out[b, t] = (x[b, t] - mean[b, t]) * rstd[b, t] * w + b
+    return out, mean, rstd
+
+
+@wrong("layernorm_forward", says="In that line `b` is the loop's index, not the argument: is that meant?")
+def forward_hides_the_bias_and_stops(x, w, b, eps=1e-5):
+    out, mean, rstd = x.copy(), x.mean(axis=-1), 1 / np.sqrt(x.var(axis=-1) + eps)
+    for b in range(len(x)):
+        for c in range(len(w)):
+            out[b, :, c] = (x[b, :, c] - mean[b]) * rstd[b] * w[c] + b[c]
+    return out, mean, rstd
+
+
+@wrong("layernorm_forward", says="Your function gives the right mean with `m /= C` once behind the loop over `c`")
+def forward_divides_in_every_turn(x, w, b, eps=1e-5):
+    B, T, C = x.shape
+    out, mean, rstd = np.zeros_like(x), np.zeros((B, T), x.dtype), np.zeros((B, T), x.dtype)
+    for i in range(B):
+        for t in range(T):
+            m = 0.0
+            for c in range(C):
+                m += x[i, t, c]
+                m /= C
+            mean[i, t] = m
+            rstd[i, t] = 1 / np.sqrt(((x[i, t] - m) ** 2).mean() + eps)
+            out[i, t] = (x[i, t] - m) * rstd[i, t] * w + b
+    return out, mean, rstd
+
+
 @wrong("layernorm_forward", says="without eps")
 def forward_forgets_eps(x, w, b, eps=1e-5):
     mean = x.mean(-1, keepdims=True)
@@ -801,7 +838,7 @@ def fast_leaves_out_a_last_single_row(out, mean, rstd, x, w, b, eps=1e-5):
         _write(Y[part], mean.reshape(-1)[part], rstd.reshape(-1)[part], rows[part], w, b, eps)
 
 
-@wrong("fast_layernorm_forward", says="mean has other values when the same call is made again")
+@wrong("fast_layernorm_forward", says="from one call to the next")
 def fast_never_clears_its_sums(out, mean, rstd, x, w, b, eps=1e-5):
     sums = _kept.setdefault(("sums", x.shape), np.zeros(x.shape[:2], np.float32))
     sums += x.sum(-1)

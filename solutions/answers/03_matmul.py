@@ -38,6 +38,17 @@ def forward_channel_by_channel(x, w, b):
     return np.stack(columns, axis=-1) + (0 if b is None else b)
 
 
+@wrong("matmul_forward", says="with `out[..., o] += bias[o]` once behind the loop over `i`, not in every turn.")
+def forward_adds_the_bias_in_every_turn(x, w, b):
+    C_out, C_in = w.shape
+    bias = np.zeros(C_out, x.dtype) if b is None else b
+    out = np.zeros(x.shape[:-1] + (C_out,), x.dtype)
+    for o in range(C_out):
+        for i in range(C_in):
+            out[..., o] += x[..., i] * w[o, i] + bias[o]
+    return out
+
+
 @wrong("matmul_forward", says="out equals x · wᵀ: b is missing")
 def forward_forgets_b(x, w, b):
     return x @ w.T
@@ -158,6 +169,15 @@ def _gradients(dout, x, w):
     """dx, dw, db as they should be: the answers below go wrong in one of them."""
     d, rows = dout.reshape(-1, w.shape[0]), x.reshape(-1, w.shape[1])
     return (d @ w).reshape(x.shape), d.T @ rows, d.sum(axis=0)
+
+
+@wrong("matmul_backward", says="dw holds the last term alone, as if each overwrote the one before (use +=)")
+def backward_overwrites_dw(dout, x, w):
+    dw, dx = np.zeros_like(w), np.empty_like(x)
+    for at in np.ndindex(x.shape[:-1]):
+        dx[at] = dout[at] @ w
+        dw[:] = np.outer(dout[at], x[at])
+    return dx, dw, dout.reshape(-1, len(w)).sum(axis=0)
 
 
 @wrong("matmul_backward", says="dx equals dout · wᵀ: w is transposed, as in the forward pass")
@@ -315,6 +335,16 @@ def accumulate_with_out(dx, dw, db, dout, x, w):
     if db is not None:
         db[:] = db + dout.sum(axis=(0, 1))
     return dx, dw, db
+
+
+@wrong("matmul_backward_accumulate", says="with `db += dout.sum(axis=(0, 1))` once behind the loop over `k`, not in")
+def accumulate_adds_db_in_every_turn(dx, dw, db, dout, x, w):
+    for k in range(len(x)):
+        if dx is not None:
+            dx[k] = dout[k] @ w
+        dw += dout[k].T @ x[k]
+        if db is not None:
+            db += dout.sum(axis=(0, 1))
 
 
 @wrong("matmul_backward_accumulate", says="dx was accumulated where it should be overwritten")

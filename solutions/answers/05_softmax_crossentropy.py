@@ -245,6 +245,13 @@ def loss_with_flat_rows(logits, targets):
     return (lse - z[np.arange(B * T), targets.reshape(-1)]).reshape(B, T), lse.reshape(B, T)
 
 
+@wrong("cross_entropy_forward", says="It is one number: was a mean or a sum taken over all axes?")
+def cross_entropy_mean(logits, targets):
+    top = logits.max(axis=-1)
+    lse = top + np.log(np.exp(logits - top[..., None]).sum(axis=-1))
+    return (lse - np.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]).mean(), lse
+
+
 @wrong("cross_entropy_forward", says="lse equals log(sum(exp(z - max))): the maximum is not added back")
 def loss_forgets_the_maximum(logits, targets):
     z = logits - logits.max(axis=-1, keepdims=True)
@@ -628,6 +635,21 @@ def fused_with_indices(losses, logits, targets, dloss, V):
     z[...] = np.exp(z - m) / total * dloss
     z[b, t, targets] -= dloss
     logits[..., V:] = 0
+
+
+@wrong("fused_classifier", says="to a new array: what you write into `z` after it does not reach `logits`.")
+def fused_writes_into_a_new_array(losses, logits, targets, dloss, V):
+    B, T, _ = logits.shape
+    z = logits[:, :, :V]
+    z = z - z.max(axis=-1, keepdims=True)
+    b, t = np.arange(B)[:, None], np.arange(T)
+    e = np.exp(z)
+    s = e.sum(axis=-1, keepdims=True)
+    losses[...] = np.log(s)[..., 0] - z[b, t, targets]
+    if dloss is not None:
+        z[...] = e / s * dloss
+        z[b, t, targets] -= dloss
+        logits[:, :, V:] = 0
 
 
 @wrong("fused_classifier", says="losses equals the reference with the padding in the softmax")

@@ -557,6 +557,39 @@ def backward_adds_into_dout(dout, x, p, a, NH):
     return dout, {}
 
 
+@wrong("block_backward", says='dln1w holds what belongs in "ln1b": are the two exchanged?')
+def backward_exchanges_two_gradients(dout, x, p, a, NH):
+    dx, g = _backward(dout, x, p, a, NH)
+    g["ln1w"], g["ln1b"] = g["ln1b"], g["ln1w"]
+    return dx, g
+
+
+@wrong("block_backward", says='what you return for it belongs in "qkvb": are the results in another order?')
+def backward_exchanges_weight_and_bias(dout, x, p, a, NH):
+    dx, g = _backward(dout, x, p, a, NH)
+    return dx, g | {"qkvw": g["qkvb"], "qkvb": g["qkvw"]}
+
+
+@wrong("block_backward", says="gives with `a['ln2_rstd']` in place of `a['ln1_rstd']` in")
+def backward_after_a_copied_line(dout, x, p, a, NH):
+    g = {}
+    d, g["fcprojw"], g["fcprojb"] = matmul_backward(dout, a["fch_gelu"], p["fcprojw"])
+    d, g["fcw"], g["fcb"] = matmul_backward(gelu_backward(d, a["fch"]), a["ln2"], p["fcw"])
+    d, g["ln2w"], g["ln2b"] = layernorm_backward(d, a["residual2"], p["ln2w"], a["ln2_mean"], a["ln2_rstd"])
+    stream = dout + d
+    d, g["attprojw"], g["attprojb"] = matmul_backward(stream, a["atty"], p["attprojw"])
+    d = attention_backward(d, a["qkv"], a["probabilities"], NH)
+    d, g["qkvw"], g["qkvb"] = matmul_backward(d, a["ln1"], p["qkvw"])
+    d, g["ln1w"], g["ln1b"] = layernorm_backward(d, x, p["ln1w"], a["ln1_mean"], a["ln2_rstd"])
+    return stream + d, g
+
+
+@wrong("block_backward", says="11 other results are right in the same call; place 1 of the results is wrong, too")
+def backward_with_a_slip_of_its_own(dout, x, p, a, NH):
+    dx, g = _backward(dout, x, p, a, NH)
+    return np.sinh(dx) + x, g | {"ln1w": np.arctan(g["ln1w"]) * g["ln1b"]}
+
+
 @wrong("block_backward", says="the dict of gradients has no 'fcprojb'")
 def backward_drops_biases(dout, x, p, a, NH):
     dx, g = _backward(dout, x, p, a, NH)

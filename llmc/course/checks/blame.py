@@ -3,9 +3,12 @@
 An exception comes from the learner's own function, from the check cell, or from a comparison that found a wrong value.
 """
 
+import ast
+import inspect
 import re
 import sys
 import sysconfig
+import textwrap
 import traceback as tb
 from pathlib import Path
 
@@ -14,6 +17,7 @@ import numpy as np
 from llmc.course.checks.compiling import by_compiler, why_not_compiled
 from llmc.course.checks.explain import WrongAnswer, arrays_in, source_line
 from llmc.course.checks.isolation import PACKAGE
+from llmc.course.mutants.hidden import hiding
 from llmc.course.own_names import is_check_name, is_learners_name
 
 NAME = re.compile(r"(?<![.\w])[A-Za-z_]\w*")  # in a line of code, but not of an attribute
@@ -73,6 +77,7 @@ def _learners_line(check, error, frame, line):
         for name in dict.fromkeys(NAME.findall(code))
         if name in frame.f_code.co_names and is_learners_name(name)
     ]
+    lines += _hidden(frame, line)
     if "core dimension" in str(error):  # NumPy's words for matmul
         lines.append(
             "In a @ b, the last axis of a must be as long as the second-to-last axis of b: is one of them transposed?"
@@ -86,6 +91,16 @@ def _learners_line(check, error, frame, line):
     elif isinstance(error, NameError):
         lines.append(f"If a cell above defines `{error.name}`, run that cell first.")
     return lines
+
+
+def _hidden(frame, line) -> list[str]:
+    """Sentences about loops that have given the name of an argument to their index, if that line reads it."""
+    try:
+        function = ast.parse(textwrap.dedent(inspect.getsource(frame.f_code))).body[0]
+    except (OSError, TypeError, SyntaxError):
+        return []
+    at = line - frame.f_code.co_firstlineno + 1
+    return hiding(function, at) if isinstance(function, ast.FunctionDef) else []
 
 
 def _check_line(check, error, frame, line):

@@ -20,12 +20,12 @@ def written_to_a_copy(function) -> str | None:
     arrays = {target.id for target, value in pairs if isinstance(target, ast.Name) and _makes_indices(value)}
     lines = [line for line in ast.walk(tree) if isinstance(line, (ast.Assign, ast.AugAssign))]
     written = [(line, target) for line in lines for target in _written(line)]
-    kept = {_root(target) for _, target in written}  # what is written to by itself, or stored back
+    kept = {root_name(target) for _, target in written}  # what is written to by itself, or stored back
     named = {t.id: value for t, value in pairs if isinstance(t, ast.Name) and _copy_in(value, arrays) is value}
     for line, target in written:
         copy = _copy_in(target.value, arrays) if isinstance(target, ast.Subscript) else None
-        if copy is None and _root(target) in named and _root(named[_root(target)]) not in kept:
-            copy = named[_root(target)]
+        if copy is None and root_name(target) in named and root_name(named[root_name(target)]) not in kept:
+            copy = named[root_name(target)]
         if copy is not None:
             return f"{quoted(line)} writes into a copy, which is lost: {quoted(copy)} makes a new array."
     return None
@@ -44,7 +44,7 @@ def _written(line):
     return [target for target in targets if isinstance(target, ast.Subscript) or isinstance(line, ast.AugAssign)]
 
 
-def _root(node):
+def root_name(node):
     """The name of `x` in `x[0].T`."""
     while isinstance(node, (ast.Subscript, ast.Attribute, ast.Call)):
         node = node.func if isinstance(node, ast.Call) else node.value

@@ -15,6 +15,7 @@ from llmc.course.mutants.solution import solution_of
 from llmc.course.own_names import learners_names
 
 CALLS = 4  # of a check, the last ones, that a wrong array may have come from; a check may make thousands
+MANY = 6  # names that are not listed any more
 _open = []  # the Evidence of the check whose block is running, innermost last
 _explaining = True
 
@@ -130,8 +131,8 @@ def exchanged(name, got) -> str | None:
     return other and f"{name} holds what belongs in {other}: are the two exchanged?"
 
 
-def place(got) -> int | None:
-    """Which of the results of the running check's last call should be what `got` is? None if none should."""
+def place(got) -> str | None:
+    """Words for the result of the running check's last call that should be what `got` is; None if none should."""
     return place_of(_open[-1].solution(), _open[-1].replays, got) if _open and _explaining else None
 
 
@@ -163,5 +164,7 @@ def other_results(got) -> list[str]:
 
 
 def _listed(names) -> str:
-    """ "dx, dw and db"."""
+    """ "dx, dw and db"; of many only how many they are."""
+    if len(names) > MANY:
+        return f"{len(names)} other results"
     return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)

@@ -113,7 +113,8 @@ def source_line(filename: str, number: int) -> str:
 
 
 def arrays_in(line: str, variables: dict) -> str:
-    """Shapes of the arrays that a source line names: "x (3, 5, 7), mean (3, 5)"."""
+    """Shapes of the arrays that a source line names, and what is None: "x (3, 5, 7), mean (3, 5), b None"."""
     names = dict.fromkeys(re.findall(r"[A-Za-z_]\w*", line))  # each once, in the order of the line
-    found = [(name, variables[name]) for name in names if isinstance(variables.get(name), np.ndarray)]
-    return ", ".join(f"{name} {array.shape}" for name, array in found)
+    values = [(name, variables[name]) for name in names if name in variables]
+    found = [(name, value) for name, value in values if value is None or isinstance(value, np.ndarray)]
+    return ", ".join(f"{name} {getattr(value, 'shape', None)}" for name, value in found)

@@ -16,20 +16,22 @@ def same_kind(name, got, expected, summed):
     if np.shape(got) != expected.shape:
         place = evidence.place(got)
         if place is not None:
-            order = f"what you return for it belongs in place {place + 1} of the results: are they in another order?"
+            order = f"what you return for it belongs in {place}: are the results in another order?"
             raise WrongAnswer(f"{name} has shape {np.shape(got)}, expected {expected.shape}: {order}")
         why = None if summed is None else wrong_sum(name, got, expected, summed)
         raise WrongAnswer(_shape_sentence(name, np.asarray(got), expected) + (f"\n{why}." if why else ""))
     if isinstance(got, (np.ndarray, np.generic)) and got.dtype != expected.dtype:
         raise WrongAnswer(
-            f"{name} has dtype {got.dtype}, expected {expected.dtype}: look for an array made without dtype=, or for a "
-            "constant that is an array."
+            f"{name} has dtype {got.dtype}, expected {expected.dtype}: look for an array made without dtype= or with "
+            "another one, or for a constant that is an array."
         )
 
 
 def _shape_sentence(name, got, expected):
     """Shape mismatch, with its cause where it shows."""
     sentence = f"{name} has shape {got.shape}, expected {expected.shape}."
+    if got.ndim == 0 and expected.size > 1:
+        return sentence + " It is one number: was a mean or a sum taken over all axes?"
     if got.shape == (*expected.shape, 1):
         return sentence + " The last axis is left over from keepdims=True: take [..., 0]."
     if expected.ndim == got.ndim and got.shape == expected.shape[::-1]:

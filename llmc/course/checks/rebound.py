@@ -1,4 +1,7 @@
-"""Why was a buffer never written? `dw = dw + …` gives the name to another array and leaves the caller's array alone."""
+"""Why was a buffer never written? `dw = dw + …` gives the name to another array and leaves the caller's array alone.
+
+So does `z = z - z.max()` after `z = logits[:V]`: what is written into z from there on does not reach logits.
+"""
 
 import ast
 import inspect
@@ -6,6 +9,7 @@ import textwrap
 
 import numpy as np
 
+from llmc.course.checks.copies import root_name
 from llmc.course.mutants.places import quoted
 from llmc.course.mutants.replay import arrays_in
 
@@ -17,10 +21,12 @@ def rebound(function, replay, buffer, adds) -> str | None:
 
     replay: the call that should have written to the buffer. adds: was it to add to what the buffer held?
     """
-    name = _name_of(buffer, function, replay)
-    line = next(_assignments(function, name), None) if name else None
-    if line is None:
+    name, tree = _name_of(buffer, function, replay), _tree(function)
+    if name is None or tree is None:
         return None
+    line = next(_assignments(tree, name), None)
+    if line is None:
+        return _view_lost(tree, name)
     instead = f"{name} += …" if adds else f"{name}[...] = …"
     new = f"gives the name `{name}` to another array and leaves the caller's array alone"
     return f"{quoted(line)} {new}: write into that one, with `{instead}`."
@@ -33,17 +39,38 @@ def _name_of(buffer, function, replay):
     return next((name for name, array in zip(names, arrays) if np.may_share_memory(array, buffer)), None)
 
 
-def _assignments(function, name):
-    """The lines `name = …` of a function, also `name, other = …`."""
+def _tree(function):
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+        return ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError):
-        return
+        return None
+
+
+def _assignments(tree, name):
+    """The lines `name = …`, also `name, other = …`, that give a name to a new array."""
     for line in ast.walk(tree):
         targets = line.targets if isinstance(line, ast.Assign) else ()
         names = [part for target in targets for part in getattr(target, "elts", [target])]
         if any(getattr(part, "id", None) == name for part in names) and not _may_be_a_view(line.value):
             yield line
+
+
+def _view_lost(tree, name):
+    """A sentence about another name that began as a view of this one and was given to a new array; None without one."""
+    lines = [node for node in ast.walk(tree) if isinstance(node, (ast.Assign, ast.AugAssign))]
+    written = {n.value.id: n.lineno for n in ast.walk(tree) if isinstance(n, ast.Subscript) and _is_written(n)}
+    for view in [line for line in lines if isinstance(line, ast.Assign) and _may_be_a_view(line.value)]:
+        other = getattr(view.targets[0], "id", None)
+        if root_name(view.value) == name and other in written:
+            for line in _assignments(tree, other):
+                if view.lineno < line.lineno < written[other]:
+                    new = f"gives the name `{other}` to a new array"
+                    return f"{quoted(line)} {new}: what you write into `{other}` after it does not reach `{name}`."
+    return None
+
+
+def _is_written(node) -> bool:
+    return isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name)
 
 
 def _may_be_a_view(value) -> bool:

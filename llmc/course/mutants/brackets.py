@@ -25,15 +25,15 @@ def _is(node, operators) -> bool:
     return isinstance(node, ast.BinOp) and isinstance(node.op, operators)
 
 
-def _terms(node, sign=1):
+def terms_of(node, sign=1):
     """[(sign, term)] of a sum such as a - b - c; one entry if it is none."""
     if _is(node, (ast.Add, ast.Sub)):
         right = sign if isinstance(node.op, ast.Add) else -sign
-        return [*_terms(node.left, sign), *_terms(node.right, right)]
+        return [*terms_of(node.left, sign), *terms_of(node.right, right)]
     return [(sign, node)]
 
 
-def _sum(terms):
+def sum_of(terms):
     """The sum of such a list."""
     (sign, total), *rest = terms
     total = total if sign > 0 else ast.UnaryOp(ast.USub(), total)
@@ -63,7 +63,7 @@ def _lost(node):
     """A factor on one of a sum's terms only, or on all but one."""
     factors = _factors(node)
     for i, (op, factor) in enumerate(factors):
-        terms = _terms(factor)
+        terms = terms_of(factor)
         for j, other in enumerate(factors if len(terms) > 1 and not isinstance(op, ast.Div) else ()):
             if j == i or isinstance(other[0], ast.MatMult) != isinstance(op, ast.MatMult) and len(factors) > 2:
                 continue
@@ -71,7 +71,7 @@ def _lost(node):
                 pair = [other, (op, term)] if j < i else [(op, term), other]
                 scaled = _product([(ast.Mult(), pair[0][1]), pair[1]])
                 alone = [(s, scaled if m == k else t) for m, (s, t) in enumerate(terms)]
-                rest = [(o, _sum(alone) if m == i else f) for m, (o, f) in enumerate(factors) if m != j]
+                rest = [(o, sum_of(alone) if m == i else f) for m, (o, f) in enumerate(factors) if m != j]
                 new = _product([(ast.Mult(), rest[0][1]), *rest[1:]])
                 yield 1, f"with {quoted(other[1])} applied to {quoted(term)} alone in {quoted(node)}", new
 
@@ -85,20 +85,20 @@ def _divided(node):
 
 def _gained(node):
     """(a + b) · c for a · c + b."""
-    terms = _terms(node)
+    terms = terms_of(node)
     for k, (_, term) in enumerate(terms):
         if _is(term, (ast.Mult, ast.Div)):
             sides = [(term.left, term.right), (term.right, term.left)][: 2 if isinstance(term.op, ast.Mult) else 1]
             for stays, factor in sides:
-                whole = _sum([(s, stays if m == k else t) for m, (s, t) in enumerate(terms)])
+                whole = sum_of([(s, stays if m == k else t) for m, (s, t) in enumerate(terms)])
                 new = ast.BinOp(whole, term.op, factor)
                 yield 1, f"with {quoted(new)} in place of {quoted(node)}", new
 
 
 def _outside(node, argument, function):
     """f(a) + b for f(a + b)."""
-    terms = _terms(argument)
+    terms = terms_of(argument)
     for k, (sign, term) in enumerate(terms if len(terms) > 1 else []):
         moved = [(s, t) for j, (s, t) in enumerate(terms) if j != k]
-        new = ast.BinOp(function(_sum(moved)), ast.Add() if sign > 0 else ast.Sub(), term)
+        new = ast.BinOp(function(sum_of(moved)), ast.Add() if sign > 0 else ast.Sub(), term)
         yield 1, f"with {quoted(term)} outside of the brackets of {quoted(node)}", new

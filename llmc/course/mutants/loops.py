@@ -41,7 +41,7 @@ def _lowered(block, k):
     for n, line in enumerate(lines[:k]):
         for start, rest in _starts(line):
             root = _root(start)
-            between = any(root in _names(other) for other in [*rest, *lines[n + 1 : k]])
+            between = any(root in names_in(other) for other in [*rest, *lines[n + 1 : k]])
             if between or not _is_fresh(start) or not _same_in_every_turn(start, loop) or not _writes_to(root, loop):
                 continue
             words = INSIDE.format(quoted(start), quoted(loop.target))
@@ -77,34 +77,34 @@ def _same_in_every_turn(start, loop) -> bool:
     """Does nothing in an assignment but its own name change in the loop?"""
     stored = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     root = _root(start)
-    read = _names(start.value) | _names(start.targets[0]) - {root}
-    return root is not None and root not in _names(start.value) and not read & stored
+    read = names_in(start.value) | names_in(start.targets[0]) - {root}
+    return root is not None and root not in names_in(start.value) and not read & stored
 
 
 def _writes_to(name, loop) -> int:
     """How many lines of a loop assign to a name, or to a part of what it holds."""
     lines = [node for node in ast.walk(loop) if isinstance(node, (ast.Assign, ast.AugAssign))]
-    return sum(name in _written(line) for line in lines)
+    return sum(name in written(line) for line in lines)
 
 
-def _written(line) -> set:
+def written(line) -> set:
     targets = line.targets if isinstance(line, ast.Assign) else [line.target]
     parts = [part for target in targets for part in getattr(target, "elts", [target])]
-    return {_root_of(part) for part in parts}
+    return {root_of(part) for part in parts}
 
 
 def _root(start):
-    return _root_of(start.targets[0])
+    return root_of(start.targets[0])
 
 
-def _root_of(target):
+def root_of(target):
     """The name of `total`, and of the array in `total[k]`; None of anything else."""
     while isinstance(target, ast.Subscript):
         target = target.value
     return getattr(target, "id", None)
 
 
-def _names(node) -> set:
+def names_in(node) -> set:
     return {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
 
 

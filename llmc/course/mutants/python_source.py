@@ -11,7 +11,7 @@ from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from llmc.course.mutants import expressions, loops, statements
+from llmc.course.mutants import expressions, hidden, keys, loops, statements, turns
 from llmc.course.mutants.places import Place, local_names, places, quoted
 from llmc.course.mutants.stoppable import compiled
 
@@ -83,7 +83,8 @@ def _single(tree, more) -> list[Mistake]:
         for rank, words, place, new in statements.changed(function):
             if not (more and place.field == "args"):  # a kernel's arguments are given
                 found.append(Mistake(rank, words + inside, ((place, new),)))
-        found += [Mistake(rank, words + inside, changes) for rank, words, changes in loops.changed(function)]
+        for kind in (loops, turns, keys, hidden):
+            found += [Mistake(rank, words + inside, changes) for rank, words, changes in kind.changed(function)]
     return found
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 MANY = 1 << 20  # bytes of arrays that a call may have, to be kept for another try
+WHOLE = "what is returned"
 
 
 @dataclass
@@ -43,21 +44,26 @@ class Replay:
 
 def outputs_of(result, arguments, options) -> list:
     """What a call returned, arrays and numbers one by one, then the arrays among its arguments."""
-    return [*_numbers_in(result), *arrays_in((arguments, options))]
+    return [*(number for _, number in labelled(result)), *arrays_in((arguments, options))]
 
 
 def arrays_in(value) -> list:
     """The arrays in a value, also in lists, tuples and dicts."""
-    return [item for item in _numbers_in(value) if isinstance(item, np.ndarray)]
+    return [item for _, item in labelled(value) if isinstance(item, np.ndarray)]
 
 
-def _numbers_in(value):
+def labelled(value, words=None):
+    """(words, array or number) of each one in what was returned, also in lists, tuples and dicts.
+
+    words: "place 2 of the results", or a dict's key, as "ln1b" with its quotation marks.
+    """
     if isinstance(value, dict):
-        value = [value[key] for key in sorted(value, key=str)]  # in which order a dict was filled does not matter
-    if isinstance(value, list | tuple):
+        for key in sorted(value, key=str):  # in which order a dict was filled does not matter
+            yield from labelled(value[key], f'"{key}"')
+    elif isinstance(value, list | tuple):
         if value and all(isinstance(item, int | float) for item in value):
-            yield np.array(value, np.float64)
-        for item in value:
-            yield from _numbers_in(item)
+            yield words or WHOLE, np.array(value, np.float64)
+        for k, item in enumerate(value, 1):
+            yield from labelled(item, words or f"place {k} of the results")
     elif isinstance(value, np.ndarray | np.generic | float | int):
-        yield value
+        yield words or WHOLE, value

@@ -7,18 +7,18 @@ import time
 import numpy as np
 
 from llmc.course.mutants.picked import close
-from llmc.course.mutants.replay import arrays_in, outputs_of
+from llmc.course.mutants.replay import arrays_in, labelled
 
 FEW = 4  # entries; fewer of them may be alike by chance
 
 
-def place_of(solution, replays, got) -> int | None:
-    """Which of the results of the last call, counted from 0, should be what `got` is? None if none should."""
+def place_of(solution, replays, got) -> str | None:
+    """Words for the result of the last call that should be what `got` is; None if none should."""
     if solution is None or not replays or np.size(got) < FEW:
         return None
-    results = _results(solution, replays[-1])[0]
+    words, results, _ = _results(solution, replays[-1])
     same = (k for k, it in enumerate(results) if np.shape(it) == np.shape(got) and close(got, it, it, "float32"))
-    return next(same, None)
+    return next((words[k] for k in same), None)
 
 
 def same_array(solution, replays, got) -> bool:
@@ -41,12 +41,12 @@ def mistaken_for(solution, replays, got) -> str | None:
     if solution is None or not solution.of_arrays or not replays or np.size(got) < FEW:
         return None
     last = replays[-1]
-    results, arguments = _results(solution, last)
+    words, results, arguments = _results(solution, last)
     before = list(arrays_in((last.arguments, last.options)))
     named = [name for name, value in last.named(solution.function(0.0)).items() for _ in arrays_in(value)]
     if len(named) != len(arguments) or len(last.outputs) != len(results) + len(arguments):
         return None
-    words = [f"place {k + 1} of the results" for k in range(len(results))] + [f"`{name}`" for name in named]
+    words += [f"`{name}`" for name in named]
     should = [*results, *(None if np.array_equal(now, old) else now for now, old in zip(arguments, before))]
     own = next((k for k, mine in enumerate(last.outputs) if mine is got or np.may_share_memory(mine, got)), None)
     for k, (word, it) in enumerate(zip(words, should)):
@@ -61,9 +61,10 @@ def others(solution, replays, got) -> tuple[list[str], list[str]]:
     if solution is None or not solution.of_arrays or not replays:
         return [], []
     last = replays[-1]
-    results, arguments = _results(solution, last)
-    named = last.named(solution.function(0.0))
-    names = [*_returned(solution), *(name for name, value in named.items() for _ in arrays_in(value))]
+    words, results, arguments = _results(solution, last)
+    returned, named = _returned(solution), last.named(solution.function(0.0))
+    words = returned if len(returned) == len(results) else words  # one of them is a dict, perhaps
+    names = [*words, *(name for name, value in named.items() for _ in arrays_in(value))]
     expected, before = [*results, *arguments], [*results, *arrays_in((last.arguments, last.options))]
     if not len(names) == len(last.outputs) == len(expected):
         return [], []
@@ -79,13 +80,17 @@ def others(solution, replays, got) -> tuple[list[str], list[str]]:
 
 
 def _results(solution, replay):
-    """(what the solution returns for a call, one by one; the arrays among its arguments afterwards); [] if it stops."""
+    """Of the solution's call: (words for each of its results, these, the arrays among its arguments afterwards).
+
+    All of them are empty if it stops.
+    """
     arguments, options = copy.deepcopy((replay.arguments, replay.options))
     try:
         returned = solution.function(time.thread_time() + solution.seconds)(*arguments, **options)
-        return outputs_of(returned, (), {}), arrays_in((arguments, options))
     except Exception:
-        return [], []
+        return [], [], []
+    found = list(labelled(returned))
+    return [words for words, _ in found], [value for _, value in found], arrays_in((arguments, options))
 
 
 def _returned(solution) -> list[str]:

@@ -48,6 +48,7 @@ def returned(expression, parameters="a, b, c, x"):
         ("np.sqrt(a)", "without sqrt in `np.sqrt(a)`", "a"),
         ("a if b < c else x", "with `b <= c` in place of `b < c`", "a if b <= c else x"),
         ("x[1:]", "without the beginning of the slice `1:` in `x[1:]`", "x[:]"),
+        ("x['a'] - x['b']", "with `x['b']` in place of `x['a']` in `x['a'] - x['b']`", "x['b'] - x['b']"),
         ("x[a]", "with the index `a + 1` in place of `a` in `x[a]`", "x[a + 1]"),
         ("a + c", "with `b` in place of `c`", "a + b"),
         ("a", "with `a` times `b`", "a * b"),
@@ -90,6 +91,35 @@ def test_sums_that_begin_in_another_place():
     lines = found["with `total = 0` inside the loop over `c`, so that every turn begins again"].splitlines()
     assert lines[2:5] == ["        top, = (x[n, 0],)", "        for c in range(len(a)):", "            total = 0"]
     assert not any("`top = x[n, 0]`" in words for words in found)  # it belongs to one turn, and does not change in it
+
+
+TURNS = """def f(x, a, b, out):
+    for i in range(len(x)):
+        out += x[i] - a
+        if b is not None:
+            out -= b
+        t = x[i] * a
+    out[0] += t"""
+
+
+def test_what_belongs_behind_a_loop_or_into_it():
+    found = made(TURNS)
+    lines = found["with `out -= a` once behind the loop over `i`, not in every turn"].splitlines()
+    assert lines[2] == "        out += x[i]" and lines[6] == "    out -= a"
+    lines = found["with `out -= b` once behind the loop over `i`, not in every turn"].splitlines()
+    assert lines[4] == "            pass" and lines[6:8] == ["    if b is not None:", "        out -= b"]
+    lines = found["with `out[0] += t` in every turn of the loop over `i`, not once behind it"].splitlines()
+    assert lines[-1] == "        out[0] += t"
+    assert sum("the loop over `i`, not" in words for words in found) == 3  # nothing that a turn changes
+
+
+def test_an_index_that_hides_an_argument():
+    found = made("def f(x, b):\n    for b in range(len(x)):\n        x[b, 0] = x[g(b)] + b")
+    told = [words for words in found if "hides the argument `b`" in words]
+    assert told == ["with another name for the loop's index `b`, which hides the argument `b`"]
+    tree = ast.parse("def f(x, b):\n    for b in range(len(x)):\n        x[b, 0] = x[g(b)] + b")
+    texts = [ast.unparse(tree) for words in mutants(tree) if words in told]
+    assert [text.splitlines()[2].strip() for text in texts] == ["x[b_, 0] = x[g(b_)] + b", "x[b_, 0] = x[g(b_)] + b_"]
 
 
 def test_the_index_of_another_loop_in_all_vectors_of_a_line():

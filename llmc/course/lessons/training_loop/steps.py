@@ -281,7 +281,8 @@ def wrong_start(got, values, window):
         return f"all z-scores are NaN; from value {window - 1} on (counted from 0) they should be numbers"
     return (
         f"the first z-score that is a number belongs to value {first} (counted from 0); with a window of {window}"
-        f" it should belong to value {window - 1}, the first with {window} values up to and including itself"
+        f" it should belong to value {window - 1}, the first with {window} values up to and including itself;"
+        " those before it are NaN"
     )
 
 
