@@ -79,7 +79,10 @@ void check_written(const Here& h, size_t cell) {
     Access before = h.r.cells[cell].write;
     bool under_way = in_shared && is_promised(h.r.cells[cell]);
     Problem p = describe(h.w, under_way ? COPY_RACE : UNINITIALISED, &h.r, h.address, h.size, false, h.pc);
-    if (under_way) p.pc2 = before.pc, p.write2 = WRITES, p.thread2 = before.thread, p.block2 = h.w.block;
+    if (under_way) {
+        p.pc2 = before.pc, p.write2 = WRITES, p.thread2 = before.thread, p.block2 = h.w.block;
+        describe_copy(h.w, h.r.data + (cell << h.r.shift), p);
+    }
     report(h.w, p);
 }
 
@@ -208,6 +211,10 @@ void atomic_cell(const Here& h, Cell& cell, unsigned bytes, bool settles) {
 void promise_cell(const Here& h, Cell& cell) {
     cell.write = mine(h, 0);
     cell.write.segment = 0, cell.write.vol = 1;
+}
+
+bool published(const Worker& w, const Cell& cell) {
+    return cell.write.segment >= w.first_segment && segment_of(w, cell.write).epoch != w.epoch;
 }
 
 void settle_cell(const Here& h, Cell& cell) {

@@ -102,6 +102,11 @@ struct Copy {  // an asynchronous copy that nobody has waited for yet: `bytes` b
     const char *from, *pc;
     const void* barrier;  // that it is done with; null: when its thread waits
     unsigned bytes, room, batch;
+    // what a message says about it: when it was asked for, and whether its place had been written before a barrier;
+    // how many batches the last wait since then left under way, -1 without one, and whether its own had ended by then
+    uint32_t epoch = 0;
+    bool over = false, ended_at_wait = false;
+    int left_by_wait = -1;
 };
 
 struct Tile {  // threads of several warps that wait for each other
