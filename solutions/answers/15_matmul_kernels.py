@@ -85,6 +85,21 @@ def tiles_without_the_last_barrier(code):
     return replaced(code, BARRIER + "    }", "    }")
 
 
+@wrong(
+    "tiled_matmul", says="lines 12 and 14 do not mention `column`, of which the index is made too: is a check missing"
+)
+def tiles_without_an_edge_of_k_in_b(code):
+    code = replaced(code, "        int k = k0 + column;\n", "")
+    code = replaced(
+        code, "k < K ? a[(size_t)(m0 + row) * K + k]", "k0 + column < K ? a[(size_t)(m0 + row) * K + k0 + column]"
+    )
+    return replaced(
+        code,
+        "n0 + row < N && k < K ? b[(size_t)(n0 + row) * K + k]",
+        "n0 + row < N ? b[(size_t)(n0 + row) * K + k0 + column]",
+    )
+
+
 @wrong("tiled_matmul", says="out of bounds")
 def tiles_without_edges_of_k(code):
     return code.replace(" && k < K", "")

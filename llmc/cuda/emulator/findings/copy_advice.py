@@ -29,13 +29,13 @@ def copy_race(found) -> str:
     if problem.detail == "over" and not own:
         return (
             "Between the same two barriers the other thread asks for a new copy into this place, which held a number "
-            "already. If this thread still needs the old one, ask only behind a barrier that follows the reading; if it "
-            f"needs the new one, wait for it, {MEET}."
+            "already. If this thread still needs the old one, ask only behind a barrier that follows the reading; if "
+            f"it needs the new one, wait for it, {MEET}."
         )
     if problem.detail == "no batch":
-        return f"The copy is in no batch: {end} has not come since it was asked for, and a wait is for ended batches alone."
+        return f"The copy is in no batch: {end} has not come since it was asked for, and a wait is for ended batches."
     if problem.detail == "ended after the wait":
-        return f"Its batch was ended only after the wait, which is for ended batches alone: {end} first, then {wait}."
+        return f"Its batch was ended only after the wait, which is for ended batches: {end} first, then {wait}."
     if left:
         return _left(code, int(left[1]), wait)
     if not own and WAITS.search(code):
@@ -53,8 +53,8 @@ def _left(code, batches, wait) -> str:
     call = f"`{texts.pop()}`" if len(texts) == 1 else f"The last wait, {wait},"
     last = "the last batch" if batches == 1 else f"the last {batches} batches"
     return (
-        f"{call} does not wait for {last}, and this copy belongs there: leave fewer batches under way, 0 waits for all, "
-        "or let a newer batch be asked for before this wait."
+        f"{call} does not wait for {last}, and this copy belongs there: leave fewer batches under way (0 waits for "
+        "all), or let a newer batch be asked for before this wait."
     )
 
 
