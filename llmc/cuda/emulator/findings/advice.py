@@ -5,7 +5,6 @@ Advice that is always the same is in the table itself, kinds.py.
 
 import re
 
-from llmc.cuda.emulator.findings.absences import exits
 from llmc.cuda.emulator.findings.guards import (
     check_above,
     left_out,
@@ -170,19 +169,4 @@ def misaligned(found) -> str:
     return (
         f"An access of {size} bytes must start at a multiple of {size}: use indices that are multiples of the vector's "
         "length, and plain loads where a row does not start at one."
-    )
-
-
-def uninitialised(found) -> str:
-    """By where: in shared memory, or in an array of the launch."""
-    if found.array is None:
-        left = [number for number, word in exits(found.raw.code, found.line) if word == "return"]
-        gone = f" Do threads leave by the `return` on line {left[0]} before they have written theirs?" if left else ""
-        return (
-            "Shared memory starts with whatever was there before: fill every element that will be read, with a neutral "
-            f"value (0 for a sum) where there is no data, then `__syncthreads();`, then read.{gone}"
-        )
-    return (
-        "An output starts with whatever was there before: write it with `=` before the first `+=` or read, or fill the "
-        "array before the launch if the kernel is meant to add to it."
     )

@@ -9,7 +9,16 @@ depends on the kernel's text into advice.py.
 from collections.abc import Callable
 from typing import NamedTuple
 
-from llmc.cuda.emulator.findings import absences, advice, copy_advice, doers, places, race_advice, sentences
+from llmc.cuda.emulator.findings import (
+    absences,
+    advice,
+    copy_advice,
+    doers,
+    fill_advice,
+    places,
+    race_advice,
+    sentences,
+)
 from llmc.cuda.emulator.findings.doers import both_accesses, came_and_stayed_away, first_of_several, two
 from llmc.cuda.emulator.findings.finding import Finding
 from llmc.cuda.emulator.findings.sentences import said
@@ -145,7 +154,7 @@ KINDS = (  # the gravest first
         advice.runaway,
         doers.running,
     ),
-    Kind("uninitialised", "uninitialised", sentences.uninitialised, advice.uninitialised),
+    Kind("uninitialised", "uninitialised", sentences.uninitialised, fill_advice.uninitialised),
     Kind(
         "never-written",
         "never written",

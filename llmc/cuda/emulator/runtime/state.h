@@ -188,7 +188,7 @@ extern LLMC_THREAD_LOCAL Worker* llmc_worker;
 // problems.cpp
 Problem blank(Worker& w, int kind, const char* pc = nullptr);
 int64_t offset_of(const Launch& l, const char* pc);
-void report(Worker& w, const Problem& p);
+Problem* report(Worker& w, const Problem& p);  // where it is noted now; null if its like is known, or is not listed
 // scheduler.cpp: how a thread goes on or ends
 void run_block(Worker& w, uint64_t block);
 bool all_spin(const Worker& w);           // threads give their turns away, and nothing changes
