@@ -340,6 +340,13 @@ def swap_with_lengths_exchanged(code):
     return replaced(code, "out[(b * C + c) * T + t]", "out[(b * T + t) * C + c]")
 
 
+@wrong(
+    "swap_axes", says="exchanged in the line that copies, `out[i] = x[j]` for `out[j] = x[i]`, give the same numbers"
+)
+def swap_in_the_other_direction(code):
+    return replaced(code, "out[(b * C + c) * T + t] = x[i]", "out[i] = x[(b * C + c) * T + t]")
+
+
 @wrong("swap_axes", says="writes out[24], but out has shape (2, 4, 3)")
 def swap_with_the_wrong_stride(code):
     return replaced(code, "(b * C + c) * T + t", "(b * C + c) * C + t")
@@ -554,6 +561,12 @@ def vec4_with_a_tail_by_every_thread(code):
 def vec4_with_a_tail_by_every_block(code):
     text = "    }\n    if (threadIdx.x == 0) for (int k = n / 4 * 4; k < n; k++) out[k] = x1[k] + x2[k];"
     return replaced(code, TAIL, text)
+
+
+@wrong("residual_vec4", says="Each access moves one float of 4 bytes: a float4 moves four of them.")
+def quads_of_single_floats(code):
+    body = "    int i = 4 * (blockIdx.x * blockDim.x + threadIdx.x);\n"
+    return hole(code, body + "    for (int k = i; k < i + 4 && k < n; k++) out[k] = x1[k] + x2[k];\n")
 
 
 @wrong("residual_vec4", says="there is no arithmetic on a float4")
