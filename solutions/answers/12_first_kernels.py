@@ -530,7 +530,7 @@ def vec4_with_single_floats(code):
     )
 
 
-@wrong("residual_vec4", says="right, but")
+@wrong("residual_vec4", says="Each access moves one float of 4 bytes: a float4 moves four of them.")
 def vec4_by_four_single_floats(code):
     return body(
         code,
@@ -561,12 +561,6 @@ def vec4_with_a_tail_by_every_thread(code):
 def vec4_with_a_tail_by_every_block(code):
     text = "    }\n    if (threadIdx.x == 0) for (int k = n / 4 * 4; k < n; k++) out[k] = x1[k] + x2[k];"
     return replaced(code, TAIL, text)
-
-
-@wrong("residual_vec4", says="Each access moves one float of 4 bytes: a float4 moves four of them.")
-def quads_of_single_floats(code):
-    body = "    int i = 4 * (blockIdx.x * blockDim.x + threadIdx.x);\n"
-    return hole(code, body + "    for (int k = i; k < i + 4 && k < n; k++) out[k] = x1[k] + x2[k];\n")
 
 
 @wrong("residual_vec4", says="there is no arithmetic on a float4")
