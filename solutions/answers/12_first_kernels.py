@@ -340,6 +340,13 @@ def swap_with_lengths_exchanged(code):
     return replaced(code, "out[(b * C + c) * T + t]", "out[(b * T + t) * C + c]")
 
 
+@wrong(
+    "swap_axes", says="exchanged in the line that copies, `out[i] = x[j]` for `out[j] = x[i]`, give the same numbers"
+)
+def swap_in_the_other_direction(code):
+    return replaced(code, "out[(b * C + c) * T + t] = x[i]", "out[i] = x[(b * C + c) * T + t]")
+
+
 @wrong("swap_axes", says="writes out[24], but out has shape (2, 4, 3)")
 def swap_with_the_wrong_stride(code):
     return replaced(code, "(b * C + c) * T + t", "(b * C + c) * C + t")
@@ -523,7 +530,7 @@ def vec4_with_single_floats(code):
     )
 
 
-@wrong("residual_vec4", says="right, but")
+@wrong("residual_vec4", says="Each access moves one float of 4 bytes: a float4 moves four of them.")
 def vec4_by_four_single_floats(code):
     return body(
         code,

@@ -308,6 +308,16 @@ def dx_with_the_mean_of_row_0(code):
     return replaced(code, "float m = mean[row]", "float m = mean[0]")
 
 
+@wrong("layernorm_dx", says="in `products += dnorm * (x[c] - m) * r`, or in `norm = (x[c] - m) * r`.")
+def dx_without_r_in_the_norm(code):
+    return replaced(code, "float norm = (x[c] - m) * r;", "float norm = x[c] - m;")
+
+
+@wrong("layernorm_dx", says="No thread reads mean[1] to mean[4] or rstd[1] to rstd[4].")
+def dx_with_the_mean_of_the_block(code):
+    return replaced(code, "mean[row], r = rstd[row]", "mean[blockIdx.x], r = rstd[blockIdx.x]")
+
+
 # ----------------------------------------------------------------------------------------- 3 layernorm_partials
 
 ADD_DW = "dw += d * (x[(size_t)n * C + c] - mean[n]) * rstd[n];"

@@ -85,6 +85,21 @@ def tiles_without_the_last_barrier(code):
     return replaced(code, BARRIER + "    }", "    }")
 
 
+@wrong(
+    "tiled_matmul", says="lines 12 and 14 do not mention `column`, of which the index is made too: is a check missing"
+)
+def tiles_without_an_edge_of_k_in_b(code):
+    code = replaced(code, "        int k = k0 + column;\n", "")
+    code = replaced(
+        code, "k < K ? a[(size_t)(m0 + row) * K + k]", "k0 + column < K ? a[(size_t)(m0 + row) * K + k0 + column]"
+    )
+    return replaced(
+        code,
+        "n0 + row < N && k < K ? b[(size_t)(n0 + row) * K + k]",
+        "n0 + row < N ? b[(size_t)(n0 + row) * K + k0 + column]",
+    )
+
+
 @wrong("tiled_matmul", says="out of bounds")
 def tiles_without_edges_of_k(code):
     return code.replace(" && k < K", "")
@@ -525,7 +540,7 @@ def three_buffers(code):
     )
 
 
-@wrong("double_buffer", says="A thread waits for its own copies alone: after the wait, let the block meet")
+@wrong("double_buffer", says="a thread waits for its own copies alone: after the wait, let the block meet")
 def double_buffer_in_which_nobody_waits_for_others(code):
     return replaced(code, "        __syncthreads();  // this slice", "        // this slice")
 
@@ -550,17 +565,17 @@ def buffers_that_begin_at_the_threads_row(code):
     return code.replace("a, m0,", "a, row,")
 
 
-@wrong("double_buffer", says="race with an asynchronous copy")
+@wrong("double_buffer", says="A copy is under way until the thread that made it waits for it: wait (`wait_but`)")
 def buffers_that_do_not_wait(code):
     return replaced(code, WAIT, "")
 
 
-@wrong("double_buffer", says="race with an asynchronous copy")
+@wrong("double_buffer", says="`wait_but<1>()` does not wait for the last batch, and this copy belongs there")
 def buffers_that_wait_for_too_little(code):
     return replaced(code, WAIT, WAIT.replace("<0>", "<1>"))
 
 
-@wrong("double_buffer", says="race with an asynchronous copy")
+@wrong("double_buffer", says="The copy is in no batch: `end_batch` has not come since it was asked for")
 def buffers_whose_batch_never_ends(code):
     return replaced(code, NEXT, NEXT_A + NEXT_B)
 
@@ -579,7 +594,7 @@ def buffers_that_wait_behind_the_barrier(code):
     return replaced(code, WAIT + SAID, SAID + WAIT)
 
 
-@wrong("double_buffer", says="race")
+@wrong("double_buffer", says="Between the same two barriers the other thread asks for a new copy into this place")
 def buffers_filled_too_early(code):
     return replaced(code, WAIT + SAID + NEXT, WAIT + NEXT + SAID)
 

@@ -302,6 +302,22 @@ def flash_without_the_second_barrier(code):
     return replaced(code, AFTER, "")
 
 
+@wrong("flash_forward", says="do not mention `row` or `c`, of which the index is made too: is a check missing")
+def flash_that_reads_behind_the_last_row(code):
+    return replaced(code, "k0 + row < T ? k[(k0 + row) * HS + c] : 0.0f", "k[(k0 + row) * HS + c]")
+
+
+@wrong("flash_forward", says="or a bound? This thread has k0 = 0, i = 480, row = 15 and c = 0.")
+def flash_that_reads_behind_the_last_value(code):
+    return replaced(code, "k0 + row < T ? v[(k0 + row) * HS + c] : 0.0f", "v[(k0 + row) * HS + c]")
+
+
+@wrong("flash_forward", says="So far keys[0] to keys[1023] are written, and none of the 32 behind them")
+def flash_whose_rows_are_stored_without_a_gap(code):
+    code = replaced(code, "keys[row * 33 + c] = k0", "keys[i] = k0")
+    return replaced(code, "values[row * 33 + c] = k0", "values[i] = k0")
+
+
 @wrong("flash_forward", says="out equals the result without the scale")
 def flash_without_scale(code):
     return replaced(code, MASK, MASK.replace(" * rsqrtf((float)HS)", ""))

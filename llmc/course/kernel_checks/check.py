@@ -60,6 +60,7 @@ from llmc.course.exercises.stubs import STUB_IN_C
 from llmc.course.kernel_checks import demands, modelled, runs, words
 from llmc.course.kernel_checks.in_c import in_c
 from llmc.course.kernel_checks.in_the_text import shown_by_the_text
+from llmc.course.kernel_checks.never_read import UNEXPLAINED, never_read
 from llmc.course.kernel_checks.source import Unfinished, kernel_of, one_index, parameters, unfinished
 from llmc.course.learner.refusal import Refusal
 
@@ -101,6 +102,7 @@ class kernel_check(check):
             numbers = self._report is not None and not self._report.problems
             error.message = words.with_comparison(error.message, self._launches, numbers)
             shown = shown_by_the_text(self.name, self._report) if numbers else []
+            shown += never_read(self._report) if numbers and UNEXPLAINED in error.message else []
             error.message = words.with_sentences(error.message, shown)
         return super().__exit__(kind, error, traceback)
 

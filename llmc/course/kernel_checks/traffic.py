@@ -10,7 +10,7 @@ def advice(report, what, limit) -> str:
     if what == "efficiency":
         return _apart(report)
     if what == "requests":
-        return _pieces(report)
+        return _pieces(report) or _one_by_one(report)
     if what == "sectors":
         ideal = sum(use.ideal for use in report.lines if use.space == "global")
         return _pieces(report) or (_again(report) if ideal > limit else _apart(report))
@@ -24,6 +24,12 @@ def _pieces(report) -> str:
             what = f"Line {use.line} {use.access} 4 bytes at a time"
             return f"{what}: read a whole float4 first, `float4 v = p[i];`, and store a whole one, `p[i] = v;`."
     return ""
+
+
+def _one_by_one(report) -> str:
+    """A sentence if no access to global memory moves more than one float; else ""."""
+    sizes = {use.size for use in report.lines if use.space == "global"}
+    return "Each access moves one float of 4 bytes: a float4 moves four of them." * (sizes == {4})
 
 
 def _apart(report) -> str:

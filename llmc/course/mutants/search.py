@@ -20,6 +20,8 @@ from llmc.course.mutants.replay import Replay
 from llmc.course.mutants.solution import Solution
 from llmc.course.own_names import learners_names
 
+LEFT_OUT = re.compile(r"without the factor `[^`]+` (?=in `)")
+MOST_PLACES = 3  # that are named for one change
 SECONDS = 6.0  # of processor time that a whole search may take
 
 
@@ -69,12 +71,20 @@ class Search:
         return found or (None if lost else self._in_the_solution(pairs))
 
     def _in_the_solution(self, several):
-        """The first change of it, of this kind, that gives the learner's numbers."""
-        with closing(self.made(self.solution, several, self.end())) as made:
+        """The first change of it, of this kind, that gives the learner's numbers.
+
+        What is left out of a kernel may give the same in another place: then both are named.
+        """
+        found, only = [], []
+        with closing(self.made(self.solution, several, self.end(), only)) as made:
             for words, array in made:
                 if self.explains(array) and self.elsewhere.same(lambda: self.solution.function(self.end())):
-                    return Found(ours=words)
-        return None
+                    found.append(words.removeprefix(only[0]) if only else words)
+                    left_out = LEFT_OUT.match(words)
+                    if not left_out or self.solution.of_arrays or len(found) == MOST_PLACES:
+                        break
+                    only[:] = [left_out[0]]
+        return Found(ours=", or ".join(found)) if found else None
 
     def end(self) -> float:
         """When a part of the search that begins now ends, as time.thread_time()."""
@@ -102,12 +112,17 @@ class Search:
         line = next((mine for mine, new in zip(self.lines, now) if mine != new), "").strip()
         return f"{words}, in the line {shortened(line)}" if line and shortened(line) not in words else words
 
-    def made(self, program, several, end):
-        """(words, array) of every change of a program that still gives an array of the right shape."""
+    def made(self, program, several, end, only=()):
+        """(words, array) of every change of a program that still gives an array of the right shape.
+
+        only: how the words must begin, if it holds something; it may be filled on the way.
+        """
         with closing(several(program.tree, program.more)) as changes:  # which makes the tree whole again
             for words in changes:
                 if time.thread_time() > end:
                     return
+                if only and not words.startswith(only[0]):
+                    continue
                 try:
                     array = self.pick(self.replay.run(program.function(end)))
                 except Exception:  # most mutants stop with one: a shape that does not fit, a name without a value

@@ -437,15 +437,14 @@ def test_what_the_index_is_made_of_is_worked_out_for_the_thread(report):
 
 def test_values_are_worked_out_only_where_they_are_sure():
     def value(text, known=None):
-        return values._value(text, known or {})
+        return values.value(text, known or {})
 
     assert value("(3 + 4u) / 2 % 3 << 2") == 0 and value("(size_t)row * 8", {"row": 2}) == 16
     assert value("threadIdx.x >> 5", {"threadIdx_x": 70}) == 2
     for text in ("row", "1 - 2", "1 / 0", "f(1)", "a ? 1 : 2", "2.5", "x[1]", "5 //"):
         assert value(text) is None, text
-    declared = values._declared(
-        "int a = 1, b = f(2, 3); for (int k = 0; k < 9; k++) b += a; int c = k; c++; int d = 4;"
-    )
+    text = "int a = 1, b = f(2, 3); for (int k = 0; k < 9; k++) b += a; int c = k; c++; { int e = 1; } int d = 4;"
+    declared = values.declared(text, len(text))
     assert declared == {"a": "1", "d": "4"}
 
 

@@ -1,5 +1,7 @@
 """Asynchronous copies: cuda_pipeline.h, cuda::pipeline, memcpy_async. Nothing is there before the wait."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -38,24 +40,39 @@ def test_what_was_copied_is_there_after_the_wait(wait, check):
     np.testing.assert_array_equal(out, X[::-1])
 
 
-TOO_EARLY = {
-    "no wait": "__pipeline_memcpy_async(s + i, x + i, 4); __pipeline_commit();",
-    "no commit": "__pipeline_memcpy_async(s + i, x + i, 4); __pipeline_wait_prior(0);",
-    "waits for an older batch": WAITS["cp.async"].replace("prior(0)", "prior(1)"),
-    "group": "cg::memcpy_async(block, s, x, 256);",
-    "barrier": WAITS["barrier"].replace("arrived.arrive_and_wait();", ""),
-    "pipeline": WAITS["own pipeline"].replace("pipe.consumer_wait();", ""),
+TOO_EARLY = {  # what is asked for, and what to do about it
+    "no wait": (
+        "__pipeline_memcpy_async(s + i, x + i, 4); __pipeline_commit();",
+        "until the thread that made it waits for it: wait (`__pipeline_wait_prior(0)`), then",
+    ),
+    "no batch, no wait": (
+        "__pipeline_memcpy_async(s + i, x + i, 4);",
+        "end the batch (`__pipeline_commit()`), wait (`__pipeline_wait_prior(0)`), then",
+    ),
+    "no commit": (
+        "__pipeline_memcpy_async(s + i, x + i, 4); __pipeline_wait_prior(0);",
+        "The copy is in no batch: `__pipeline_commit()` has not come since it was asked for",
+    ),
+    "commits after the wait": (
+        "__pipeline_memcpy_async(s + i, x + i, 4); __pipeline_wait_prior(0); __pipeline_commit();",
+        "Its batch was ended only after the wait",
+    ),
+    "waits for an older batch": (
+        WAITS["cp.async"].replace("prior(0)", "prior(1)"),
+        "`__pipeline_wait_prior(1)` does not wait for the last batch, and this copy belongs there",
+    ),
+    "group": ("cg::memcpy_async(block, s, x, 256);", "wait (`cg::wait(block)`), then"),
+    "barrier": (WAITS["barrier"].replace("arrived.arrive_and_wait();", ""), "wait (`barrier.arrive_and_wait()`), then"),
+    "pipeline": (WAITS["own pipeline"].replace("pipe.consumer_wait();", ""), "wait (`pipe.consumer_wait()`), then"),
 }
 
 
-@pytest.mark.parametrize("copy", TOO_EARLY.values(), ids=TOO_EARLY)
-def test_reading_before_the_wait_is_named_with_both_lines(copy):
+@pytest.mark.parametrize("copy, advice", TOO_EARLY.values(), ids=TOO_EARLY)
+def test_reading_before_the_wait_is_named_with_both_lines(copy, advice):
     body = f"{START}{copy}\n__syncthreads();\nout[i] = s[i];"
     read = len((HEAD + body).splitlines()) + 3
-    said = (
-        rf"(?s)race with an asynchronous copy.*, lines {read} and \d+.*before the asynchronous copy of line.*, wait \("
-    )
-    with pytest.raises(KernelError, match=said):
+    said = rf"(?s)race with an asynchronous copy.*, lines {read} and \d+.*before the asynchronous copy of line"
+    with pytest.raises(KernelError, match=said + ".*" + re.escape(advice)):
         run(body, True, 64, HEAD, x=X.copy(), out=np.zeros(64, np.float32))
 
 
@@ -64,6 +81,13 @@ def test_other_threads_need_a_barrier_after_the_wait():
     body = START + WAITS["cp.async"] + "\nout[i] = s[63 - i];"
     with pytest.raises(KernelError, match="before the asynchronous copy|race in shared memory"):
         run(body, True, 64, HEAD, x=X.copy(), out=out)
+
+
+def test_a_new_copy_between_the_same_barriers_as_a_read_of_the_old_one_is_named():
+    again = "__pipeline_memcpy_async(s + i, x + i, 4); __pipeline_commit();"
+    body = f"{START}{WAITS['cp.async']}\n__syncthreads(); {again}\nout[i] = s[63 - i];"
+    with pytest.raises(KernelError, match="Between the same two barriers the other thread asks for a new copy"):
+        run(body, True, 64, HEAD, x=X.copy(), out=np.zeros(64, np.float32))
 
 
 def test_a_copy_over_what_others_still_read_is_a_race():

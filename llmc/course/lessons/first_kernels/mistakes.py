@@ -54,7 +54,8 @@ def swap_axes(x, out) -> dict:
     known = {
         CUT: (np.trunc(x.swapaxes(1, 2)), FLAT),
         "x in its old order: nothing moved": (x.reshape(shape), FLAT),
-        "the reference with T and C exchanged, where the index is taken apart or put together": (back, FLAT),
+        "the reference with T and C exchanged, where the index is taken apart or put together; out and x exchanged in "
+        "the line that copies, `out[i] = x[j]` for `out[j] = x[i]`, give the same numbers": (back, FLAT),
         "x with all three axes reversed, (C, T, B)": (x.transpose(2, 1, 0).reshape(shape), FLAT),
         "x as (C, B, T): b and c changed places too": (x.transpose(2, 0, 1).reshape(shape), FLAT),
         "x as (T, B, C): b and t were swapped": (x.swapaxes(0, 1).reshape(shape), FLAT),

@@ -5,17 +5,16 @@ Advice that is always the same is in the table itself, kinds.py.
 
 import re
 
-from llmc.cuda.emulator.findings.absences import exits
 from llmc.cuda.emulator.findings.guards import (
     check_above,
-    counts_in_vectors,
-    made_by_division,
+    left_out,
     moved_on,
     one_too_many,
     unchecked,
 )
 from llmc.cuda.emulator.findings.places import source_line
-from llmc.cuda.emulator.findings.values import worked_out
+from llmc.cuda.emulator.findings.rounds import moved_by, worked_out_in_its_round
+from llmc.cuda.emulator.findings.vectors import counts_in_vectors, made_by_division
 
 DYNAMIC = "pass enough bytes as `shared_mem` at the launch"
 BELOW = "or check that the index stays below the length of the array"
@@ -102,15 +101,28 @@ def _about_the_check(found) -> str:
         return f"The check on line {there[0]} lets one too many through: the last index is the length minus 1."
     if found.array is not None and counts_in_vectors(found):
         return _index_of_a_vector(found, there[0])
+    if names := left_out(found)[0]:
+        return _is_a_check_missing(found, names)
     return (
         f"There is a check on line {there[0]}, so either the index itself is wrong or the bound of the check is: work "
         f"the index out by hand for this thread.{_values(found)}"
     )
 
 
+def _is_a_check_missing(found, names) -> str:
+    """Conditions bound some names of the index, and not these."""
+    *some, last = map(str, left_out(found)[1])
+    on = f"conditions on lines {', '.join(some)} and {last} do" if some else f"condition on line {last} does"
+    words = " or ".join(f"`{name}`" for name in names)
+    return (
+        f"The {on} not mention {words}, of which the index is made too: is a check missing, or is the index wrong, or "
+        f"a bound?{_values(found)}"
+    )
+
+
 def _values(found) -> str:
     """What the index is made of, where that is known, and where the array's pointer was moved."""
-    values, number = worked_out(found), moved_on(found)
+    values, number = worked_out_in_its_round(found), moved_on(found) if moved_by(found) != 0 else 0
     moved = f" Line {number} has moved {found.name}: `{source_line(found.raw.code, number)}`" if number else ""
     return (f" This thread has {values}." if values else "") + moved
 
@@ -157,19 +169,4 @@ def misaligned(found) -> str:
     return (
         f"An access of {size} bytes must start at a multiple of {size}: use indices that are multiples of the vector's "
         "length, and plain loads where a row does not start at one."
-    )
-
-
-def uninitialised(found) -> str:
-    """By where: in shared memory, or in an array of the launch."""
-    if found.array is None:
-        left = [number for number, word in exits(found.raw.code, found.line) if word == "return"]
-        gone = f" Do threads leave by the `return` on line {left[0]} before they have written theirs?" if left else ""
-        return (
-            "Shared memory starts with whatever was there before: fill every element that will be read, with a neutral "
-            f"value (0 for a sum) where there is no data, then `__syncthreads();`, then read.{gone}"
-        )
-    return (
-        "An output starts with whatever was there before: write it with `=` before the first `+=` or read, or fill the "
-        "array before the launch if the kernel is meant to add to it."
     )

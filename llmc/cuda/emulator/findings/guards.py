@@ -10,7 +10,6 @@ NAME = re.compile(r"[A-Za-z_]\w*(?:\.[xyz])?")  # also threadIdx.x
 VALUE = r"(?!=)(?:[^;,()]|\((?:[^()]|\([^()]*\))*\))+"  # up to a comma or a semicolon outside of brackets
 ASSIGNED = re.compile(rf"\b([A-Za-z_]\w*)\s*[-+*/]?=\s*({VALUE})[;,]")
 FUNCTION = re.compile(r"__global__|__device__")
-VECTORS = re.compile(r"\b[a-z]+[234]\s*\*\s*(?:__restrict__\s+)?(\w+)\s*[=,;)]")  # float4* p
 POINTER = re.compile(r"\b([A-Za-z_]\w*)\s*\[")
 CHOICE = re.compile(r"(<=|>=|<|>)[^<>?;]*\?")
 COUNTS_DOWN = re.compile(r"\s*\w+\s*>")
@@ -26,10 +25,10 @@ def check_above(found) -> tuple[int, str] | None:
     is none if the index has another name, which nothing compares: then that one may be what goes too far.
     """
     lines = mask(found.raw.code).splitlines()
-    index, checks = _names_in_index(lines[found.line - 1]) if found.line else set(), _checks_above(found, lines)
+    index, checks = names_in_index(lines[found.line - 1]) if found.line else set(), _checks_above(found, lines)
     given = {argument.name for argument in found.raw.arguments}  # `n` says nothing: many conditions compare with it
     free = unchecked(found)
-    for names in (index - given, _computed_from(index, lines[: found.line]) - given):
+    for names in (index - given, computed_from(index, lines[: found.line]) - given):
         for number, comparison, condition, in_loop in checks:
             if names & set(NAME.findall(condition)) and not (in_loop and free):
                 return number, comparison
@@ -40,14 +39,35 @@ def unchecked(found) -> list[str]:
     """Names of the index, and of what was added to its pointer, that depend on the thread and that nothing compares."""
     lines = mask(found.raw.code).splitlines()
     above, given = lines[: found.line], {argument.name for argument in found.raw.arguments}
-    index = _names_in_index(above[-1]) if above else set()
+    index = names_in_index(above[-1]) if above else set()
     moved = {name for pointer in POINTER.findall(above[-1]) for name in _added_to(pointer, above)} if above else set()
     compared = {name for *_, condition, _ in _checks_above(found, lines) for name in NAME.findall(condition)}
     return sorted(
         name
         for name in (index | moved) - given
-        if _of_the_thread(name, above) and not (_computed_from({name}, above) - given - COORDINATES) & compared
+        if _of_the_thread(name, above) and not (computed_from({name}, above) - given - COORDINATES) & compared
     )
+
+
+def left_out(found) -> tuple[list[str], list[int]]:
+    """(names of the index that no condition around its line bounds, lines of the conditions that bound other names).
+
+    A name is bounded by a condition that has it, and by an `if` or a choice that has what it was computed from. The
+    header of a loop bounds its own variable alone: from `i < 1024` does not follow how far `k0 + i / 32` may go.
+    """
+    lines = mask(found.raw.code).splitlines()
+    above, given = lines[: found.line], {argument.name for argument in found.raw.arguments}
+    index = names_in_index(above[-1]) if above and "[" in above[-1] else set()
+    made, checks = computed_from(index, above) - given - COORDINATES, _checks_above(found, lines)
+    mine = [(number, set(NAME.findall(text)) & made, in_loop) for number, _, text, in_loop in checks]
+    direct = {name for _, names, _ in mine for name in names}
+    checked = {name for _, names, in_loop in mine for name in names if not in_loop}
+    out = [
+        name
+        for name in sorted(index - given - direct, key=above[-1].find if above else None)
+        if _varies(name, above) and not computed_from({name}, above) & checked
+    ]
+    return out, sorted({number for number, names, _ in mine if names})
 
 
 def moved_on(found) -> int:
@@ -73,8 +93,14 @@ def _added_to(pointer, lines) -> set:
 def _of_the_thread(name, lines) -> bool:
     """Is it a variable that is made from the number of the thread in its block, and not cut by a remainder?"""
     sources = [value for text in lines for target, value in ASSIGNED.findall(text) if target == name]
-    made = _computed_from({name}, lines)
+    made = computed_from({name}, lines)
     return bool(sources) and bool(made & OF_THE_THREAD) and not any("%" in value for value in sources)
+
+
+def _varies(name, lines) -> bool:
+    """Is it a variable, made of more than a number?"""
+    sources = [value for text in lines for target, value in ASSIGNED.findall(text) if target == name]
+    return bool(sources) and not all(value.strip().isdigit() for value in sources)
 
 
 def _checks(above, lines, line):
@@ -105,12 +131,12 @@ def _condition(text) -> str:
     return inside.split(";")[1] if text.startswith("for") and inside.count(";") == 2 else inside
 
 
-def _names_in_index(text) -> set:
+def names_in_index(text) -> set:
     """Names between square brackets on a line; where there are none, as in `p[0]`, all names of the line."""
     return set(NAME.findall(" ".join(re.findall(r"\[([^\[\]]*)\]", text)))) or set(NAME.findall(text))
 
 
-def _computed_from(names, lines) -> set:
+def computed_from(names, lines) -> set:
     """The names that these were computed from, and they themselves."""
     names, sources = set(names), [found for text in lines for found in ASSIGNED.findall(text)]
     for _ in sources:
@@ -146,28 +172,6 @@ def one_too_many(found, check, length) -> bool:
     if comparison != "<=" or not test or not re.search(rf"\[[^\]]*\b{test[1]}\b", lines[found.line - 1]):
         return False
     return _value(found.raw, test[2]) == length
-
-
-def made_by_division(found, many) -> bool:
-    """Is something of the index on the line of a Finding the quotient of a division by `many`, as `quads = C / 4`?"""
-    lines = mask(found.raw.code).splitlines()[: found.line]
-    names = _computed_from(_names_in_index(lines[-1]), lines) if lines else set()
-    sources = [value for text in lines for target, value in ASSIGNED.findall(text) if target in names]
-    return any(re.search(rf"/\s*{many}\b", value) for value in (*sources, *lines[-1:]))
-
-
-def counts_in_vectors(found) -> bool:
-    """Is it a vector's access by an index of a vector's pointer, and would the element of that index be inside?
-
-    `p[i]` for a `float4* p`, and `((float4*)x)[i]`; not `*p`, nor `p[0]`, whose index says nothing.
-    """
-    size, array = found.problem.size, found.array
-    if size <= array.itemsize or found.problem.offset % size or found.problem.offset // size >= array.size:
-        return False
-    source = mask(found.raw.code)
-    line = source.splitlines()[found.line - 1] if found.line else ""
-    names = set(VECTORS.findall(source)) & set(re.findall(r"(\w+)\s*\[\s*(?!0\s*\])", line))
-    return bool(names or re.search(r"\b\w+[234]\s*\*\s*[>)].*\)\s*\[\s*(?!0\s*\])", line))
 
 
 def _value(raw, word) -> int | None:

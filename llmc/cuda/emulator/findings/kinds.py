@@ -9,7 +9,16 @@ depends on the kernel's text into advice.py.
 from collections.abc import Callable
 from typing import NamedTuple
 
-from llmc.cuda.emulator.findings import absences, advice, doers, places, race_advice, sentences
+from llmc.cuda.emulator.findings import (
+    absences,
+    advice,
+    copy_advice,
+    doers,
+    fill_advice,
+    places,
+    race_advice,
+    sentences,
+)
 from llmc.cuda.emulator.findings.doers import both_accesses, came_and_stayed_away, first_of_several, two
 from llmc.cuda.emulator.findings.finding import Finding
 from llmc.cuda.emulator.findings.sentences import said
@@ -125,7 +134,7 @@ KINDS = (  # the gravest first
         "copy-race",
         "race with an asynchronous copy",
         sentences.copy_race,
-        race_advice.copy_race,
+        copy_advice.copy_race,
         doers.reader_and_copier,
         drawn=True,
     ),
@@ -145,7 +154,7 @@ KINDS = (  # the gravest first
         advice.runaway,
         doers.running,
     ),
-    Kind("uninitialised", "uninitialised", sentences.uninitialised, advice.uninitialised),
+    Kind("uninitialised", "uninitialised", sentences.uninitialised, fill_advice.uninitialised),
     Kind(
         "never-written",
         "never written",

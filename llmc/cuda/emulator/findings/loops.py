@@ -34,7 +34,7 @@ def two_branches(code, first, second) -> int:
     """Line of an `if` that holds the first of two lines, and the second in its `else`; 0 if there is none."""
     text = mask(code)
     for head in re.finditer(r"\bif\s*\(", text):
-        end = _end(text, head.start())
+        end = end_after(text, head.start())
         otherwise = re.compile(r"\s*else\b").match(text, end)
         if not otherwise:
             continue
@@ -71,15 +71,15 @@ def loop_around(code, *lines) -> tuple[int, int] | None:
 def end_of_statement(texts, first, column) -> tuple[int, str]:
     """(last line, text) of the statement that begins there: up to its closing brace, or its semicolon."""
     text = "\n".join([texts[first - 1][column:], *texts[first:]])
-    end = _end(text, 0)
+    end = end_after(text, 0)
     return first + text.count("\n", 0, end), text[:end]
 
 
 def _last_line(text, start) -> int:
-    return line_at(text, _end(text, start) - 1)
+    return line_at(text, end_after(text, start) - 1)
 
 
-def _end(text, start) -> int:
+def end_after(text, start) -> int:
     """The position behind the statement that begins there."""
     depth, opened = 0, False
     for at in range(start, len(text)):

@@ -16,7 +16,6 @@ NOT_ONE_TO_ONE = (
     "Work it out by hand for both of them."
 )
 ADDS = re.compile(r"\]\s*[-+*/]=")  # out[0] += …, which more than one thread may mean to do
-WAITS = re.compile(r"wait_group|wait_all|wait_prior|consumer_wait|\bwait\s*\(")
 OTHER_BLOCKS = "Blocks run in any order, and `__syncthreads()` does not make them wait for each other"
 
 
@@ -41,21 +40,6 @@ def race_within_a_warp(found) -> str:
         return _one_element(found)
     placed = where_a_barrier_belongs(found, WARP)
     return f"The threads of a warp need not run in lockstep: {placed[:1].lower()}{placed[1:]}"
-
-
-def copy_race(found) -> str:
-    """A read of what an asynchronous copy may not have brought yet: the thread's own, or another one's."""
-    problem = found.problem
-    if problem.thread2 not in (None, problem.thread) and WAITS.search(found.raw.code):
-        return (
-            "A thread waits for its own copies alone: after the wait, let the block meet at `__syncthreads();`, and "
-            "only then read what other threads have copied. Or does the wait come later, or leave this batch out?"
-        )
-    return (
-        "A copy is under way until the thread that made it waits for it: end the batch (`cp.async.commit_group;`, "
-        "`__pipeline_commit()`), wait (`cp.async.wait_group 0;`, `__pipeline_wait_prior(0)`, `cg::wait(block);`, "
-        "`pipe.consumer_wait();`), then let the block meet at `__syncthreads();`, then read."
-    )
 
 
 def _between_blocks(found) -> str:

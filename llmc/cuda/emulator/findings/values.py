@@ -1,19 +1,23 @@
 """What the integers of an index are in one thread: `int row = blockIdx.x * 8 + threadIdx.x / 32;` is worked out.
 
-Only variables that are declared once, with a value, and never changed; those of loops have many values.
+Only variables that are declared once, with a value, and never changed; those of loops have many values: rounds.py.
 """
 
 import ast
 import re
+from functools import lru_cache
 
 from llmc.cuda.emulator.compiling.text import mask
 from llmc.cuda.emulator.findings.guards import ASSIGNED, FUNCTION, VALUE
+from llmc.cuda.emulator.findings.loops import end_after
 
 INTEGERS = re.compile(r"\b(?:int|unsigned|size_t|long long|auto)\s+(?=\w+\s*=)")
 DECLARED = re.compile(rf"(\w+)\s*=\s*({VALUE})([,;])\s*")
 CAST = re.compile(r"\(\s*(?:unsigned|int|size_t|long long|unsigned int)\s*\)")
 NAME = re.compile(r"[A-Za-z_]\w*")
-SAFE = (ast.Expression, ast.BinOp, ast.Name, ast.Constant, ast.operator, ast.Load, ast.UnaryOp, ast.unaryop)
+CONSTANT = re.compile(r"\bconst(?:expr)?\s+(?:int|unsigned|size_t)\s+(\w+)\s*=\s*(\d+)\s*;")
+ARITHMETIC = (ast.Expression, ast.BinOp, ast.Name, ast.Constant, ast.operator, ast.Load, ast.UnaryOp, ast.unaryop)
+SAFE = (*ARITHMETIC, ast.Compare, ast.cmpop, ast.BoolOp, ast.boolop)
 MOST = 8  # values that a sentence lists
 
 
@@ -22,51 +26,80 @@ def worked_out(found, second=False) -> str:
 
     Of the variables that the index on its line is made of.
     """
-    problem, line = found.problem, found.line2 if second else found.line
-    thread, block = (problem.thread2, problem.block2) if second else (problem.thread, problem.block)
+    line = found.line2 if second else found.line
     lines = mask(found.raw.code).splitlines()
-    if not 0 < line <= len(lines) or thread is None or block is None:
+    known = of_the_launch(found, second)
+    if not 0 < line <= len(lines) or not known:
         return ""
-    text = _function(lines, line)
-    declared, indices = _declared(text), re.findall(r"\[([^\[\]]*)\]", lines[line - 1])
-    known = _places(found.raw, thread, block) | _arguments(found.raw)
-    names = _needed(indices or lines[line - 1 : line], text)
+    text, at = function_around(lines, line)
+    values = evaluated(declared(text, at), known)
+    return listed({name: value for name, value in values.items() if name in needed(lines[line - 1], text)})
+
+
+def of_the_launch(found, second=False) -> dict:
+    """What is the same all over a kernel for one thread: its place, the arguments, constants; {} without a thread."""
+    problem = found.problem
+    thread, block = (problem.thread2, problem.block2) if second else (problem.thread, problem.block)
+    if thread is None or block is None:
+        return {}
+    constants = {name: int(number) for name, number in CONSTANT.findall(mask(found.raw.code))}
+    return _places(found.raw, thread, block) | _arguments(found.raw) | constants
+
+
+def evaluated(expressions, known) -> dict:
+    """{name: value} of those {name: expression} that can be worked out from what is known, and from one another."""
     values = {}
-    for name in (name for name in declared if name in names):
-        value = _value(declared[name], known | values)
-        if value is not None:
-            values[name] = value
-    return _listed([f"{name} = {value}" for name, value in values.items()][:MOST])
+    for name, expression in expressions.items():
+        number = value(expression, known | values)
+        if number is not None:
+            values[name] = number
+    return values
 
 
-def _function(lines, line) -> str:
-    """The text of the function that this line is in."""
+def function_around(lines, line) -> tuple[str, int]:
+    """The text of the function that this line is in, and where the line ends there."""
     heads = [number for number, text in enumerate(lines, 1) if FUNCTION.search(text)]
     first = max((number for number in heads if number <= line), default=1)
     last = min((number - 1 for number in heads if number > line), default=len(lines))
-    return "\n".join(lines[first - 1 : last])
+    return "\n".join(lines[first - 1 : last]), len("\n".join(lines[first - 1 : line]))
 
 
-def _declared(text) -> dict:
-    """{name: expression} of the integers that are declared once, outside of a loop's head, and nowhere changed."""
-    found, twice = {}, set()
-    for head in INTEGERS.finditer(text):
-        at = head.end()
+def declared(text, at) -> dict:
+    """{name: expression} of the integers that can be seen at a position, are declared outside of a loop's head, and are
+    nowhere changed."""
+    found = {}
+    for head in INTEGERS.finditer(text, 0, at):
+        position, end = head.end(), _end_of_scope(text, head.start())
         in_a_loop = text[: head.start()].rstrip().endswith("(")
-        while match := DECLARED.match(text, at):
-            twice |= {match[1]} if in_a_loop or match[1] in found else set()
-            found[match[1]] = match[2]
-            at = match.end() if match[3] == "," else len(text)
-    changed = {name for name in found if len(re.findall(rf"\b{name}\s*(?:[-+*/%^|&]|<<|>>)?=(?!=)", text)) > 1}
-    changed |= {name for name in found if re.search(rf"\b{name}\s*(?:\+\+|--)|(?:\+\+|--)\s*{name}\b", text)}
-    return {name: value for name, value in found.items() if name not in changed | twice}
+        while (match := DECLARED.match(text, position)) and end >= at:
+            found.pop(match[1], None)
+            if not in_a_loop and not _changes(match[1], text[match.end() : end]):
+                found[match[1]] = match[2]
+            position = match.end() if match[3] == "," else len(text)
+    return found
 
 
-def _needed(expressions, text) -> set:
-    """The names in these, and in what those were made from, pointers too."""
-    names, made = {name for expression in expressions for name in NAME.findall(expression)}, ASSIGNED.findall(text)
+def _changes(name, text) -> bool:
+    assigned = rf"\b{name}\s*(?:[-+*/%^|&]|<<|>>)?=(?!=)|\b{name}\s*(?:\+\+|--)|(?:\+\+|--)\s*{name}\b"
+    return bool(re.search(assigned, text))
+
+
+def _end_of_scope(text, start) -> int:
+    """Where the braces, or the brackets of a loop's head and its body, around a position end."""
+    depth = 0
+    for at in range(start, len(text)):
+        depth += (text[at] in "{(") - (text[at] in "})")
+        if depth < 0:
+            return end_after(text, at + 1) if text[at] == ")" else at
+    return len(text)
+
+
+def needed(line, text) -> set:
+    """The names in the indices on a line, and in what those were made from, pointers too."""
+    expressions, made = re.findall(r"\[([^\[\]]*)\]", line) or [line], ASSIGNED.findall(text)
+    names = {name for expression in expressions for name in NAME.findall(expression)}
     for _ in made:
-        names |= {inner for name, value in made if name in names for inner in NAME.findall(value)}
+        names |= {inner for name, source in made if name in names for inner in NAME.findall(source)}
     return names
 
 
@@ -84,20 +117,29 @@ def _arguments(raw) -> dict:
     }
 
 
-def _value(expression, known) -> int | None:
+def value(expression, known) -> int | None:
     """Of an expression in C with whole numbers, none of them negative; None if it needs anything else."""
+    code = _compiled(expression)
+    try:
+        result = eval(code, {"__builtins__": {}}, known) if code else None
+    except (NameError, ArithmeticError, ValueError, TypeError):
+        return None
+    return result if isinstance(result, int) and result >= 0 else None
+
+
+@lru_cache
+def _compiled(expression):
+    """The expression in Python, None if it has more than arithmetic and comparisons."""
     python = re.sub(r"\b(\w+Idx|\w+Dim)\.([xyz])\b", r"\1_\2", CAST.sub("", expression))
-    python = re.sub(r"\b(\d+)u\b", r"\1", python).replace("/", "//")
+    python = re.sub(r"\b(\d+)u\b", r"\1", python).replace("/", "//").replace("&&", " and ").replace("||", " or ")
     try:
         tree = ast.parse(python.strip(), mode="eval")
-        if not all(isinstance(node, SAFE) for node in ast.walk(tree)):
-            return None
-        value = eval(compile(tree, "<index>", "eval"), {"__builtins__": {}}, known)
-    except (SyntaxError, NameError, ArithmeticError, ValueError, TypeError):
+    except SyntaxError:
         return None
-    return value if isinstance(value, int) and value >= 0 else None
+    return compile(tree, "<index>", "eval") if all(isinstance(node, SAFE) for node in ast.walk(tree)) else None
 
 
-def _listed(words) -> str:
+def listed(values) -> str:
     """ "i = 15, b = 1 and t = 0"."""
+    words = [f"{name} = {number}" for name, number in values.items()][:MOST]
     return " and ".join([", ".join(words[:-1]), words[-1]] if words[1:] else words)

@@ -3,6 +3,7 @@
 #include "accesses.h"
 #include "arena.h"
 #include "shadow.h"
+#include <cstdio>
 
 template <class Action>
 static void for_cells(Worker& w, const Copy& c, Action action) {
@@ -20,6 +21,12 @@ static bool promise(Worker& w, const Copy& c) {
     memset(c.to, 0xff, c.room);  // poison
     for_cells(w, c, promise_cell);
     return true;
+}
+
+// Whether what was there had been written before the block's last barrier.
+static bool goes_over(const Worker& w, const Copy& c) {
+    Region* r = region_of(c.to);
+    return r && r->space == SHARED && published(w, r->cells[(c.to - r->data) >> r->shift]);
 }
 
 // One access if all of it is read; the part of a copy that ends in zeros is aligned like a whole one.
@@ -52,6 +59,19 @@ static void settle_if(Worker& w, std::vector<Copy>& copies, Due due) {
     copies.resize(kept);
 }
 
+void describe_copy(const Worker& w, const char* address, Problem& p) {
+    for (const Copy& c : w.copies[p.thread2]) {
+        if (address < c.to || address >= c.to + c.room) continue;
+        bool ended = c.batch < w.threads[p.thread2].batch;
+        if (c.barrier) continue;
+        if (c.over && c.epoch == w.epoch) snprintf(p.detail, sizeof p.detail, "over");
+        else if (c.left_by_wait < 0) snprintf(p.detail, sizeof p.detail, ended ? "no wait" : "no batch, no wait");
+        else if (!ended) snprintf(p.detail, sizeof p.detail, "no batch");
+        else if (!c.ended_at_wait) snprintf(p.detail, sizeof p.detail, "ended after the wait");
+        else snprintf(p.detail, sizeof p.detail, "left by wait %d", c.left_by_wait);
+    }
+}
+
 void forget_copies(Worker& w) {
     for (auto& copies : w.copies) {
         for (const Copy& c : copies)
@@ -69,6 +89,7 @@ extern "C" void llmc_copy_later(void* to, const void* from, unsigned bytes, unsi
     Copy c{(char*)to, (const char*)from, (const char*)__builtin_return_address(0), nullptr, bytes, room, w.current->batch};
     if (w.launch->checked) {
         read_source(w, c);
+        c.epoch = w.epoch, c.over = goes_over(w, c);
         ordinary_access((char*)to, room, true, false, c.pc);
         if (!promise(w, c)) return move(c);
     }
@@ -82,7 +103,9 @@ extern "C" void llmc_commit_copies() { llmc_worker->current->batch++; }
 extern "C" void llmc_wait_copies(unsigned prior) {
     Worker& w = *llmc_worker;
     unsigned batch = w.current->batch;
-    settle_if(w, w.copies[w.current->id], [=](const Copy& c) { return !c.barrier && c.batch + prior < batch; });
+    std::vector<Copy>& copies = w.copies[w.current->id];
+    settle_if(w, copies, [=](const Copy& c) { return !c.barrier && c.batch + prior < batch; });
+    for (Copy& c : copies) c.left_by_wait = prior, c.ended_at_wait = c.batch < batch;
 }
 
 // What this thread has asked for so far is done when the barrier's phase ends, instead of when it waits.

@@ -22,17 +22,19 @@ Problem blank(Worker& w, int kind, const char* pc) {
     return p;
 }
 
-void report(Worker& w, const Problem& p) {
-    if (w.tainted && REPORTED[p.kind] == FIRST) return;
+Problem* report(Worker& w, const Problem& p) {
+    if (w.tainted && REPORTED[p.kind] == FIRST) return nullptr;
     std::lock_guard<std::mutex> hold(writing);
     auto& all = w.launch->problems;
     for (Problem& known : all)
         if (known.kind == p.kind && known.pc == p.pc && known.pc2 == p.pc2 && known.line == p.line &&
             known.line2 == p.line2 && known.argument == p.argument) {
             known.count++;
-            return;
+            return nullptr;
         }
-    if (all.size() < MOST_PROBLEMS) all.push_back(p);
+    if (all.size() >= MOST_PROBLEMS) return nullptr;
+    all.push_back(p);
+    return &all.back();
 }
 
 extern "C" int llmc_printf(const char* format, ...) {

@@ -5,6 +5,7 @@
 // Checked blocks run one after the other, so it is known exactly what happened before what, and reports repeat.
 #include "arena.h"
 #include "shadow.h"
+#include <cstdio>
 
 // ------------------------------------------------------------------------------------------------ segments
 
@@ -73,6 +74,16 @@ void flush_pending(Worker& w) {
 // An asynchronous copy that is not done counts as no write, but its instruction is remembered.
 static bool is_promised(const Cell& cell) { return cell.write.segment == 0 && cell.write.vol; }
 
+// How many bytes in front of a cell are written without a gap, and how far behind it the next written one is, or -1.
+static void describe_written(const Here& h, size_t cell, Problem& p) {
+    auto written = [&](size_t i) { return h.r.cells[i].write.segment >= h.first; };
+    size_t below = cell, above = cell, cells = h.r.size >> h.r.shift;
+    while (below > 0 && written(below - 1)) below--;
+    while (above < cells && !written(above)) above++;
+    int next = above < cells ? int(above - cell) << h.r.shift : -1;
+    snprintf(p.detail, sizeof p.detail, "%d;%d", int(cell - below) << h.r.shift, next);
+}
+
 void check_written(const Here& h, size_t cell) {
     bool in_shared = h.r.space == SHARED && h.r.cells[cell].write.segment < h.first;
     if (!(h.r.written ? !h.r.written[cell] : in_shared)) return;
@@ -80,7 +91,9 @@ void check_written(const Here& h, size_t cell) {
     bool under_way = in_shared && is_promised(h.r.cells[cell]);
     Problem p = describe(h.w, under_way ? COPY_RACE : UNINITIALISED, &h.r, h.address, h.size, false, h.pc);
     if (under_way) p.pc2 = before.pc, p.write2 = WRITES, p.thread2 = before.thread, p.block2 = h.w.block;
-    report(h.w, p);
+    Problem* noted = report(h.w, p);
+    if (noted && under_way) describe_copy(h.w, h.r.data + (cell << h.r.shift), *noted);
+    else if (noted && in_shared) describe_written(h, cell, *noted);
 }
 
 // ------------------------------------------------------------------------------------------------ one cell
@@ -208,6 +221,10 @@ void atomic_cell(const Here& h, Cell& cell, unsigned bytes, bool settles) {
 void promise_cell(const Here& h, Cell& cell) {
     cell.write = mine(h, 0);
     cell.write.segment = 0, cell.write.vol = 1;
+}
+
+bool published(const Worker& w, const Cell& cell) {
+    return cell.write.segment >= w.first_segment && segment_of(w, cell.write).epoch != w.epoch;
 }
 
 void settle_cell(const Here& h, Cell& cell) {

@@ -17,6 +17,9 @@ struct Here {  // who accesses what
 Problem describe(Worker& w, int kind, const Region* r, const char* address, int size, int deed, const char* pc);
 void promise_cell(const Here& h, Cell& cell);    // an asynchronous copy will write here
 void settle_cell(const Here& h, Cell& cell);     // and now it has
+bool published(const Worker& w, const Cell& cell);  // shared memory that was written before the block's last barrier
+// Why the copy into this place that p.thread2 asked for is under way, in p.detail: copy_advice.py says what to do
+void describe_copy(const Worker& w, const char* address, Problem& p);
 void check_written(const Here& h, size_t cell);  // report a read of what nothing has written
 // `bytes`: which of a cell's four are accessed. An earlier access that nothing orders with this one is reported.
 void read_cell(const Here& h, Cell& cell, unsigned bytes);

@@ -102,6 +102,11 @@ struct Copy {  // an asynchronous copy that nobody has waited for yet: `bytes` b
     const char *from, *pc;
     const void* barrier;  // that it is done with; null: when its thread waits
     unsigned bytes, room, batch;
+    // what a message says about it: when it was asked for, and whether its place had been written before a barrier;
+    // how many batches the last wait since then left under way, -1 without one, and whether its own had ended by then
+    uint32_t epoch = 0;
+    bool over = false, ended_at_wait = false;
+    int left_by_wait = -1;
 };
 
 struct Tile {  // threads of several warps that wait for each other
@@ -183,7 +188,7 @@ extern LLMC_THREAD_LOCAL Worker* llmc_worker;
 // problems.cpp
 Problem blank(Worker& w, int kind, const char* pc = nullptr);
 int64_t offset_of(const Launch& l, const char* pc);
-void report(Worker& w, const Problem& p);
+Problem* report(Worker& w, const Problem& p);  // where it is noted now; null if its like is known, or is not listed
 // scheduler.cpp: how a thread goes on or ends
 void run_block(Worker& w, uint64_t block);
 bool all_spin(const Worker& w);           // threads give their turns away, and nothing changes

@@ -112,7 +112,7 @@ static void report_lost_lane(Worker& w, Warp& warp, const Collective& c, Thread*
             p.pc = offset_of(*w.launch, warp.met_pc), p.pc2 = offset_of(*w.launch, warp.met_pc2);
             strcpy(p.detail, "lanes met in different calls");
         }
-        return report(w, p);
+        return (void)report(w, p);
     }
     if (c.kind == LLMC_MMA && ~warp.exists) report_lane(w, c, w.current->id, NOBODY, "warp is not full");
 }

@@ -1,0 +1,64 @@
+"""What to do about a read of what an asynchronous copy may not have brought yet: advice from a Finding.
+
+The runtime says in `detail` how far the copy was (describe_copy in runtime/copies.cpp); the words are the kernel's own:
+its helpers around cp.async, or those of the interface that it uses.
+"""
+
+import re
+
+INTERFACES = (  # by what a kernel names: how a batch ends, how a thread waits
+    ("__pipeline_memcpy_async", "__pipeline_commit()", "__pipeline_wait_prior(0)"),
+    ("make_pipeline|pipeline<", "pipe.producer_commit()", "pipe.consumer_wait()"),
+    ("cuda::barrier", "", "barrier.arrive_and_wait()"),
+    ("memcpy_async", "", "cg::wait(block)"),
+    ("", "cp.async.commit_group", "cp.async.wait_group 0"),
+)
+ENDS = re.compile(r"cp\.async\.commit_group|__pipeline_commit|producer_commit")
+WAITS = re.compile(r"cp\.async\.wait_|__pipeline_wait_prior|consumer_wait|arrive_and_wait|\bwait(?:_prior)?\s*[<(]")
+HELPER = re.compile(r"\bvoid\s+(\w+)\s*\([^()]*\)\s*\{([^{}]*)\}")
+MEET = "let the block meet at `__syncthreads();`, and only then read"
+
+
+def copy_race(found) -> str:
+    """By how far the copy was, and whose it is."""
+    problem, code = found.problem, found.raw.code
+    own = problem.thread2 in (None, problem.thread)
+    _, ends, waits = next(row for row in INTERFACES if re.search(row[0], code))
+    end, wait = _named(code, ENDS, ends), _named(code, WAITS, waits)
+    left = re.fullmatch(r"left by wait (\d+)", problem.detail)
+    if problem.detail == "over" and not own:
+        return (
+            "Between the same two barriers the other thread asks for a new copy into this place, which held a number "
+            "already. If this thread still needs the old one, ask only behind a barrier that follows the reading; if "
+            f"it needs the new one, wait for it, {MEET}."
+        )
+    if problem.detail == "no batch":
+        return f"The copy is in no batch: {end} has not come since it was asked for, and a wait is for ended batches."
+    if problem.detail == "ended after the wait":
+        return f"Its batch was ended only after the wait, which is for ended batches: {end} first, then {wait}."
+    if left:
+        return _left(code, int(left[1]), wait)
+    if not own and WAITS.search(code):
+        return (
+            "That thread has not waited for the copy yet, and a thread waits for its own copies alone: after the wait, "
+            f"{MEET} what other threads have copied."
+        )
+    ended = f"end the batch ({end}), " if "no batch" in problem.detail and ends else ""
+    return f"A copy is under way until the thread that made it waits for it: {ended}wait ({wait}), then {MEET}."
+
+
+def _left(code, batches, wait) -> str:
+    """The last wait let this copy's batch go on."""
+    texts = set(re.findall(rf"\w*wait\w*\s*(?:<\s*{batches}\s*>\s*\(\s*\)|\(\s*{batches}\s*\))", code))
+    call = f"`{texts.pop()}`" if len(texts) == 1 else f"The last wait, {wait},"
+    last = "the last batch" if batches == 1 else f"the last {batches} batches"
+    return (
+        f"{call} does not wait for {last}, and this copy belongs there: leave fewer batches under way (0 waits for "
+        "all), or let a newer batch be asked for before this wait."
+    )
+
+
+def _named(code, pattern, otherwise) -> str:
+    """The kernel's own helper that does what the pattern finds, or else this."""
+    helpers = (name for name, body in HELPER.findall(code) if pattern.search(body))
+    return f"`{next(helpers, otherwise)}`"

@@ -1,0 +1,37 @@
+"""What to do about a read of what nothing has written yet: advice from a Finding."""
+
+import re
+
+from llmc.cuda.emulator.findings.absences import exits
+
+
+def uninitialised(found) -> str:
+    """By where: in shared memory, or in an array of the launch."""
+    if found.array is None:
+        left = [number for number, word in exits(found.raw.code, found.line) if word == "return"]
+        gone = f" Do threads leave by the `return` on line {left[0]} before they have written theirs?" if left else ""
+        return (
+            "Shared memory starts with whatever was there before: fill every element that will be read, with a neutral "
+            f"value (0 for a sum) where there is no data, then `__syncthreads();`, then read."
+            f"{gone or _beginning(found)}"
+        )
+    return (
+        "An output starts with whatever was there before: write it with `=` before the first `+=` or read, or fill the "
+        "array before the launch if the kernel is meant to add to it."
+    )
+
+
+def _beginning(found) -> str:
+    """A sentence if all of a shared array in front of the place is written, and nothing from there on."""
+    problem = found.problem
+    arrays = [one for one in found.raw.shared_arrays if one.name == problem.array]
+    if len(arrays) != 1 or not re.fullmatch(r"\d+;-?\d+", problem.detail) or not problem.offset:
+        return ""
+    (run, gap), size = map(int, problem.detail.split(";")), problem.size
+    if run < problem.offset or 0 <= gap < arrays[0].size - problem.offset or problem.offset % size:
+        return ""
+    here, last = problem.offset // size, arrays[0].size // size - 1
+    return (
+        f" So far {problem.array}[0] to {problem.array}[{here - 1}] are written, and none of the {last + 1 - here} "
+        "behind them: are too few written, or do the lines that write and that read count in different ways?"
+    )

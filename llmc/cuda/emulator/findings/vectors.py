@@ -1,0 +1,30 @@
+"""Vectors such as float4 in the text of a kernel, as far as advice about their index needs them."""
+
+import re
+
+from llmc.cuda.emulator.compiling.text import mask
+from llmc.cuda.emulator.findings.guards import ASSIGNED, computed_from, names_in_index
+
+VECTORS = re.compile(r"\b[a-z]+[234]\s*\*\s*(?:__restrict__\s+)?(\w+)\s*[=,;)]")  # float4* p
+
+
+def made_by_division(found, many) -> bool:
+    """Is something of the index on the line of a Finding the quotient of a division by `many`, as `quads = C / 4`?"""
+    lines = mask(found.raw.code).splitlines()[: found.line]
+    names = computed_from(names_in_index(lines[-1]), lines) if lines else set()
+    sources = [value for text in lines for target, value in ASSIGNED.findall(text) if target in names]
+    return any(re.search(rf"/\s*{many}\b", value) for value in (*sources, *lines[-1:]))
+
+
+def counts_in_vectors(found) -> bool:
+    """Is it a vector's access by an index of a vector's pointer, and would the element of that index be inside?
+
+    `p[i]` for a `float4* p`, and `((float4*)x)[i]`; not `*p`, nor `p[0]`, whose index says nothing.
+    """
+    size, array = found.problem.size, found.array
+    if size <= array.itemsize or found.problem.offset % size or found.problem.offset // size >= array.size:
+        return False
+    source = mask(found.raw.code)
+    line = source.splitlines()[found.line - 1] if found.line else ""
+    names = set(VECTORS.findall(source)) & set(re.findall(r"(\w+)\s*\[\s*(?!0\s*\])", line))
+    return bool(names or re.search(r"\b\w+[234]\s*\*\s*[>)].*\)\s*\[\s*(?!0\s*\])", line))
