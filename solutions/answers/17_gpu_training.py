@@ -94,7 +94,7 @@ def classifier_that_reads_the_targets_logit_last(code):
     return replaced(code, loss, "", last, last + loss.replace("of_target", "logits[target]"))
 
 
-@wrong("classifier_kernel", says="the gradient of the target's logit subtracted")
+@wrong("classifier_kernel", says="losses equals lse - the gradient at the target")
 def classifier_reads_the_target_too_late(code):
     code = replaced(code, TAKEN, "", LOSS, "")
     return replaced(
