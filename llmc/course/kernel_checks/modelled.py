@@ -45,7 +45,7 @@ class Model:
     tree: ast.Module
     names: tuple[str, ...]
     more: Callable = slips
-    seconds: float = 2.0
+    seconds: float = 3.0
     of_arrays: bool = False
 
     def function(self, deadline: float):
