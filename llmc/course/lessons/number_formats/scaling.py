@@ -10,8 +10,8 @@ import numpy as np
 DYNAMIC = 'lesson 18, section "5.3 · Dynamic"'
 FINITE = "all gradients are finite, but None was returned for them"
 LARGE = (
-    "all gradients are finite, the largest is 65504, but None was returned for them, and was not for smaller ones. A sum "
-    f"of such numbers overflows in float16: test each number with np.isfinite.\n→ Where to look: {DYNAMIC}"
+    "all gradients are finite, the largest is 65504, but None was returned for them, and was not for smaller ones. A "
+    f"sum of such numbers overflows in float16: test each number with np.isfinite.\n→ Where to look: {DYNAMIC}"
 )
 SKIP = f"this step must be skipped, so return None for the gradients.\n→ Where to look: {DYNAMIC}"
 

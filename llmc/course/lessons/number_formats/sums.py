@@ -97,7 +97,8 @@ def _kahan(x, sign=1, of="wanted"):
             if of == "brackets":
                 excess = new - (old - wanted)
             else:
-                excess = (excess if of == "all" else 0 * row) + ((new - old) - (row if of == "row" else wanted))
+                earlier = excess if of == "all" else 0
+                excess = earlier + ((new - old) - (row if of == "row" else wanted))
             total = new
     return total.astype(x.dtype)
 
