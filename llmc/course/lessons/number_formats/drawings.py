@@ -36,7 +36,7 @@ def draw_number_line(fmt):
         color = GREY if k == 0 else (BLUE, ORANGE)[k % 2]
         mine = values[group == k]
         ax.vlines(mine, 0, 1, color=color, lw=2)
-        name = "subnormal" if k == 0 else f"exponent {k - fmt.bias}".replace("-", "−")
+        name = "subnormal" if k == 0 else f"exponent {k - fmt.bias}"
         if k == 0 or k > fmt.bias - 1:
             ax.text(mine.mean(), 1.1, name, ha="center", va="bottom", color=ink(color), size=9)
     ax.set(xlabel="number", yticks=[], ylim=(0, 1.6), xlim=(-0.15, 1.02 * values.max()))
