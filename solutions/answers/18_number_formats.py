@@ -341,104 +341,126 @@ def kahan_is_pairwise(x):
 
 @wrong("kahan_sum", says="turned round")
 def kahan_with_the_sign_turned(x):
-    total, dropped = np.zeros_like(x[0]), np.zeros_like(x[0])
+    total, excess = np.zeros_like(x[0]), np.zeros_like(x[0])
     for row in x:
-        wanted = row + dropped
+        wanted = row + excess
         new = total + wanted
-        dropped = (new - total) - wanted
+        excess = (new - total) - wanted
         total = new
     return total
 
 
 @wrong("kahan_sum", says="the row itself in place of what was to be added")
 def kahan_compares_with_the_row(x):
-    total, dropped = np.zeros_like(x[0]), np.zeros_like(x[0])
+    total, excess = np.zeros_like(x[0]), np.zeros_like(x[0])
     for row in x:
-        wanted = row - dropped
+        wanted = row - excess
         new = total + wanted
-        dropped = (new - total) - row
+        excess = (new - total) - row
         total = new
     return total
 
 
 @wrong("kahan_sum", says="the total overwritten before")
 def kahan_overwrites_too_early(x):
-    total, dropped = np.zeros_like(x[0]), np.zeros_like(x[0])
+    total, excess = np.zeros_like(x[0]), np.zeros_like(x[0])
     for row in x:
-        wanted = row - dropped
+        wanted = row - excess
         new = total + wanted
         total = new
-        dropped = (new - total) - wanted
+        excess = (new - total) - wanted
     return total
 
 
 @wrong("kahan_sum", says="the plain sum: what an addition drops is never added again")
 def kahan_simplifies(x):
-    total, dropped = np.zeros_like(x[0]), np.zeros_like(x[0])
+    total, excess = np.zeros_like(x[0]), np.zeros_like(x[0])
     for row in x:
-        new = total + (row - dropped)
-        dropped = np.zeros_like(row)  # (new - total) - (row - dropped) is 0, says algebra
+        new = total + (row - excess)
+        excess = np.zeros_like(row)  # (new - total) - (row - excess) is 0, says algebra
         total = new
     return total
 
 
 @wrong("kahan_sum", says="Was it summed (or averaged) over the wrong axis")
 def kahan_over_the_wrong_axis(x):
-    total, dropped = np.zeros_like(x[:, 0]), np.zeros_like(x[:, 0])
+    total, excess = np.zeros_like(x[:, 0]), np.zeros_like(x[:, 0])
     for column in x.T:
-        wanted = column - dropped
+        wanted = column - excess
         new = total + wanted
-        dropped = (new - total) - wanted
+        excess = (new - total) - wanted
         total = new
     return total
 
 
-@wrong("kahan_sum", says="the plain sum in float64, rounded at the end: keep what is dropped instead of more digits")
+@wrong("kahan_sum", says="the plain sum in float64, rounded at the end: keep the excess instead of more digits")
 def kahan_in_float64(x):
     return sum(x.astype(np.float64)).astype(x.dtype)
 
 
 @wrong("kahan_sum", says="the sum has dtype float64, expected float32")
 def kahan_starts_in_float64(x):
-    total, dropped = np.zeros(x.shape[1]), np.zeros(x.shape[1])
+    total, excess = np.zeros(x.shape[1]), np.zeros(x.shape[1])
     for row in x:
-        wanted = row - dropped
+        wanted = row - excess
         new = total + wanted
-        dropped = (new - total) - wanted
+        excess = (new - total) - wanted
         total = new
     return total
 
 
 @wrong("kahan_sum", says="without its first row")
 def kahan_skips_a_row(x):
-    total, dropped = np.zeros_like(x[0]), np.zeros_like(x[0])
+    total, excess = np.zeros_like(x[0]), np.zeros_like(x[0])
     for row in x[1:]:
-        wanted = row - dropped
+        wanted = row - excess
         new = total + wanted
-        dropped = (new - total) - wanted
+        excess = (new - total) - wanted
+        total = new
+    return total
+
+
+@wrong("kahan_sum", says="with the first row counted twice")
+def kahan_counts_a_row_twice(x):
+    total, excess = x[0].copy(), np.zeros_like(x[0])
+    for row in x:
+        wanted = row - excess
+        new = total + wanted
+        excess = (new - total) - wanted
+        total = new
+    return total
+
+
+@wrong("kahan_sum", says="with every excess kept: the newest one replaces the last")
+def kahan_keeps_every_excess(x):
+    total, excess = np.zeros_like(x[0]), np.zeros_like(x[0])
+    for row in x:
+        wanted = row - excess
+        new = total + wanted
+        excess += (new - total) - wanted
         total = new
     return total
 
 
 @wrong("kahan_sum", says="the sum is wanted, not the mean")
 def kahan_is_a_mean(x):
-    total, dropped = np.zeros_like(x[0]), np.zeros_like(x[0])
+    total, excess = np.zeros_like(x[0]), np.zeros_like(x[0])
     for row in x:
-        wanted = row - dropped
+        wanted = row - excess
         new = total + wanted
-        dropped = (new - total) - wanted
+        excess = (new - total) - wanted
         total = new
     return total / x.dtype.type(len(x))
 
 
 @wrong("kahan_sum", says="with other brackets")
 def kahan_with_other_brackets(x):
-    total, dropped = np.zeros_like(x[0]), np.zeros_like(x[0])
+    total, excess = np.zeros_like(x[0]), np.zeros_like(x[0])
     with np.errstate(all="ignore"):
         for row in x:
-            wanted = row - dropped
+            wanted = row - excess
             new = total + wanted
-            dropped = new - (total - wanted)
+            excess = new - (total - wanted)
             total = new
     return total
 
@@ -599,6 +621,35 @@ def scaler_doubles_after_every_step(grads, scale, good_steps, interval):
     return _right_gradients(grads, scale), 2 * scale, 0
 
 
+@wrong("unscale_gradients", says="A sum of such numbers overflows in float16")
+def scaler_looks_at_a_sum(grads, scale, good_steps, interval):
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = sum(g.sum() for g in grads)
+    if not np.isfinite(total):
+        return None, scale / 2, 0
+    good_steps += 1
+    grads = _right_gradients(grads, scale)
+    return (grads, 2 * scale, 0) if good_steps == interval else (grads, scale, good_steps)
+
+
+@wrong("unscale_gradients", says="the largest is 65504, but None was returned")
+def scaler_skips_large_gradients(grads, scale, good_steps, interval):
+    if not all((np.abs(g) < 1e4).all() for g in grads):
+        return None, scale / 2, 0
+    good_steps += 1
+    grads = _right_gradients(grads, scale)
+    return (grads, 2 * scale, 0) if good_steps == interval else (grads, scale, good_steps)
+
+
+@wrong("unscale_gradients", says="the scale and good_steps have changed places")
+def scaler_returns_them_in_another_order(grads, scale, good_steps, interval):
+    if not all(np.isfinite(g).all() for g in grads):
+        return None, 0, scale / 2
+    good_steps += 1
+    grads = _right_gradients(grads, scale)
+    return (grads, 0, 2 * scale) if good_steps == interval else (grads, good_steps, scale)
+
+
 @wrong("unscale_gradients", says="return three things")
 def scaler_returns_the_gradients_alone(grads, scale, good_steps, interval):
     return _right_gradients(grads, scale)
@@ -744,6 +795,27 @@ def eight_clips_half_of_the_range(x):
     scale = float(np.abs(x).max()) / 896 or 1.0
     y = np.clip(x.astype(np.float64) / scale, -448, 448)
     return y.astype(ml_dtypes.float8_e4m3fn).view(np.uint8), scale
+
+
+@wrong("quantize_e4m3", says="if you compare squared errors, compute them in float64")
+def eight_squares_in_float32(x):
+    best, found = np.inf, None
+    for k in range(-16, 17):
+        scale = float(np.abs(x).max()) / 448 * 2 ** (k / 16) or 1.0
+        codes = np.clip(x / np.float64(scale), -448, 448).astype(ml_dtypes.float8_e4m3fn)
+        with np.errstate(over="ignore"):
+            error = np.mean((codes.astype(np.float32) * np.float32(scale) - x) ** 2)
+        if found is None or error < best:
+            best, found = error, (codes.view(np.uint8), scale)
+    return found
+
+
+@wrong("quantize_e4m3", says="as astype does: view(np.uint8) reads their bits")
+def eight_changes_numbers_to_codes(x):
+    scale = float(np.abs(x).max()) / 448 or 1.0
+    y = np.clip(x.astype(np.float64) / scale, -448, 448)
+    with np.errstate(invalid="ignore"):
+        return y.astype(ml_dtypes.float8_e4m3fn).astype(np.uint8), scale
 
 
 @wrong("quantize_e4m3", says="`.view(np.uint8)` gives their codes")

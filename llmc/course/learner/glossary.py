@@ -173,7 +173,7 @@ fp8, e4m3, e5m2 | 8 bits | 18 | 4 bits of exponent and 3 of mantissa, up to 448;
 tie |  | 18 | a number exactly halfway between two numbers of a format; it goes to the one whose last bit is 0
 underflow, overflow |  | 18 | what is too small for a format becomes 0, what is too large becomes infinity
 NaN |  | 18 | not a number: 0/0, inf - inf, and everything that is computed from it
-Kahan's sum |  | 18 | a sum with a second number, which keeps what each addition drops
+Kahan's sum, Kahan |  | 18 | a sum with a second number: what the last addition added too much, which the next subtracts
 loss scale, S | 2^16 or so | 18 | a factor on the loss, so that no gradient underflows in fp16; later divided out
 stochastic rounding |  | 18 | up or down by chance, the nearer neighbour more often: right on average
 master weights | as the weights | 18 | an fp32 copy of bf16 weights, which the update changes

@@ -216,6 +216,13 @@ def test_numbers_are_explained_exactly_where_they_are_wrong(spoil, good):
     assert "good" in scaling.explain_numbers(scale, count + 1, grads, 1024.0, good, 2)
 
 
+def test_large_gradients_are_finite_and_their_sums_are_not():
+    grads = scaling.gradients(rng(), large=True)
+    assert scaling.finite(grads) and max(g.max() for g in grads) == 65504
+    with np.errstate(over="ignore"):
+        assert np.isinf(grads[1].sum()) and np.isinf(grads[1].max() + grads[2].max())
+
+
 # ------------------------------------------------------------------------------------------------------ eight bits
 
 
@@ -241,9 +248,17 @@ def test_zeros_have_no_error():
     assert scale == 1 and eight_bits.error(codes, scale, x) == 0 and eight_bits.explain((codes, scale), x) is None
 
 
+def _error_at(x, factor):
+    scale = np.abs(x).max() / 448 * factor
+    return eight_bits.error(eight_bits.codes_of(x / scale), scale, x)
+
+
 def test_real_tensors_are_real():
     tensors = eight_bits.real_tensors()
     assert len(tensors) == 4 and all(t.dtype == np.float32 and np.isfinite(t).all() for t in tensors.values())
+    x = tensors["gradient of qkv"].astype(np.float64)
+    least = {n: min(_error_at(x, 2 ** (k / n)) for k in range(n)) for n in (1, 16, 64)}
+    assert least[16] == least[1] and 0.95 < least[64] / least[1] < 0.98  # what exercise 5 says about finer steps
     assert np.abs(tensors["gradient of the logits"].sum(axis=-1)).max() < 1e-6  # p - y adds up to 0
 
 

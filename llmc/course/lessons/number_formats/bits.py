@@ -61,7 +61,7 @@ def _listing(got, expected, x, wrong, random):
         at = tuple(int(i) for i in index)
         with_random = "" if random is None else f"   random {int(random[at])} = 0x{int(random[at]):04X}"
         yield f"    x{list(at)}".ljust(14) + shown_float32(x[at]) + with_random
-        yield "    expected  " + _shown(expected[at])
+        yield "    expected  " + _shown(expected[at]) + (" (or any other NaN)" if expected[at] == NAN else "")
         yield "    got       " + _shown(got[at])
 
 

@@ -126,9 +126,14 @@ def draw_exponents(tensors, formats, title):
         for k, (fmt, color) in enumerate(zip(formats, (GREEN, PURPLE, SKY, ORANGE))):
             y, ends = top + 4.5 * (len(formats) - k), (fmt.smallest, fmt.smallest_normal, fmt.largest)
             zero, normal, last = np.clip(np.log2(ends), low, high)
-            ax.plot([normal, last], [y, y], color=color, lw=4, solid_capstyle="butt")
+            beyond = fmt.largest > 2.0 ** (high + 1)  # the axis ends first: the bar becomes an arrow to its edge
+            ax.plot([normal, high + 8 if beyond else last], [y, y], color=color, lw=4, solid_capstyle="butt")
             ax.plot([zero, normal], [y, y], color=color, lw=4, alpha=0.6, ls=(0, (0.6, 0.6)))
-            ax.text(last + 0.8, y, fmt.name, va="center_baseline", size=9, color=ink(color))
+            if beyond:
+                ax.plot(high + 7.2, y, color=color, marker=">", ms=8)
+            ground = dict(facecolor="white", edgecolor="none", pad=1) if beyond else None
+            at = last - 1 if beyond else last + 0.8
+            ax.text(at, y, fmt.name, va="center_baseline", size=9, color=ink(color), bbox=ground, zorder=6)
         ax.set(xlim=(low, high + 8), ylim=(0, top + 21), yticks=(0, 10, 20, 30))
         ax.set_title(name, size=10.5)
     for ax in axes[:, 0]:

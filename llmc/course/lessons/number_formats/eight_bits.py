@@ -14,8 +14,12 @@ from llmc.course.lessons.number_formats.formats import E4M3, decode, encode
 from llmc.course.lessons.number_formats.steps import After, Letters, letter_model
 
 # where to look; a test compares these titles with the headings of notebooks/18_number_formats.ipynb
-SCALE = 'lesson 18, section "7 · Eight bits"'
+SCALE = 'lesson 18, section "7 · Eight bits and one scale"'
 LOOK = f"→ Where to look: {SCALE}"
+SQUARES = (
+    "The square of 1e-30 is 0 in float32, and that of 1e30 infinite: if you compare squared errors, compute them in "
+    "float64.\n"
+)
 HINT = f"The goal is 3%: try several scales, and keep the best.\n{LOOK}"
 
 
@@ -116,6 +120,8 @@ def _reason(got, best, y, scale):
     lower = decode(np.maximum(codes_of(np.abs(y)).astype(int) - 1, 0), E4M3)
     cut = np.where(np.abs(best) > np.abs(y), lower, np.abs(best))
     whole = np.rint(np.clip(y, -448, 448)).astype(np.int64) & 0xFF
+    with np.errstate(invalid="ignore"):  # a negative number as uint8
+        changed = codes_of(y).view(ml_dtypes.float8_e4m3fn).astype(np.uint8)
     tries = {
         "the codes have lost the sign": np.abs(best),
         "the codes are cut off, not rounded to the nearest": np.copysign(cut, y),
@@ -124,6 +130,9 @@ def _reason(got, best, y, scale):
             codes_of(y * scale * scale), E4M3
         ),
         "the codes are those of x itself: it was not divided by the scale": decode(codes_of(y * scale), E4M3),
+        "the codes are the numbers changed to uint8, as astype does: view(np.uint8) reads their bits": decode(
+            changed, E4M3
+        ),
         "the codes are whole numbers, as int8 has them: look for the nearest number of e4m3": decode(whole, E4M3),
     }
     differs = (text for text, values in tries.items() if not np.array_equal(values, best))

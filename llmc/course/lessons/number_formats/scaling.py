@@ -8,6 +8,11 @@ import numpy as np
 
 # where to look; a test compares this title with the headings of notebooks/18_number_formats.ipynb
 DYNAMIC = 'lesson 18, section "5.3 · Dynamic"'
+FINITE = "all gradients are finite, but None was returned for them"
+LARGE = (
+    "all gradients are finite, the largest is 65504, but None was returned for them, and was not for smaller ones. A "
+    f"sum of such numbers overflows in float16: test each number with np.isfinite.\n→ Where to look: {DYNAMIC}"
+)
 SKIP = f"this step must be skipped, so return None for the gradients.\n→ Where to look: {DYNAMIC}"
 
 
@@ -29,14 +34,18 @@ def unscaled(grads, scale, good_steps, interval):
     )
 
 
-def gradients(rng, spoil=None):
+def gradients(rng, spoil=None, large=False):
     """Three read-only float16 arrays, already scaled; the first holds numbers that float16 loses when they are divided.
 
-    spoil: (array, value) to put into it, or None.
+    spoil: (array, value) to put into it, or None. large: numbers near float16's largest, whose sums overflow in it,
+    within an array and across two.
     """
     sizes = {(3, 5): (-4, -3.3), (7,): (-1, 3), (2, 3, 2): (-2, 1)}  # powers of ten
     grads = [rng.standard_normal(shape) * 10.0 ** rng.uniform(*powers, shape) for shape, powers in sizes.items()]
     grads = [g.astype(np.float16) for g in grads]
+    if large:
+        grads[1].flat[rng.permutation(7)[:2]] = 60000
+        grads[2].flat[rng.integers(12)] = 65504
     if spoil is not None:
         k, value = spoil
         grads[k].flat[rng.integers(grads[k].size)] = value
@@ -67,6 +76,8 @@ def explain_numbers(got_scale, got_good, grads, scale, good_steps, interval):
     _, right_scale, right_good = unscaled(grads, scale, good_steps, interval)
     if got_scale == right_scale and got_good == right_good:
         return None
+    if got_scale == right_good and got_good == right_scale:
+        return "the scale and good_steps have changed places: return the gradients, the scale, good_steps"
     if not finite(grads):
         return _after_overflow(got_scale, got_good, scale, good_steps, right_scale)
     return _after_good_step(got_scale, got_good, scale, good_steps, interval)

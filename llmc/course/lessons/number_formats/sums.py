@@ -30,12 +30,12 @@ def pairwise(x):
 
 
 def kahan(x):
-    """(C,) with a second number that keeps what each addition drops."""
-    total, dropped = np.zeros_like(x[0]), np.zeros_like(x[0])  # (C,) both
+    """(C,) with a second number: what each addition has added too much."""
+    total, excess = np.zeros_like(x[0]), np.zeros_like(x[0])  # (C,) both
     for row in x:
-        wanted = row - dropped  # (C,)
+        wanted = row - excess  # (C,)
         new = total + wanted
-        dropped = (new - total) - wanted
+        excess = (new - total) - wanted
         total = new
     return total
 
@@ -63,18 +63,24 @@ def kahan_mistakes(x) -> dict:
     return {
         "the plain sum: what an addition drops is never added again": plain(x),
         "the pairwise sum: it often loses less than a plain sum, but never adds again what it lost": pairwise(x),
-        "the reference with the sign of what was dropped turned round: it must make up for the loss": _kahan(
+        "the reference with the sign of the excess turned round: what was added too much must be subtracted": _kahan(
             x, sign=-1
         ),
-        "the reference with the row itself in place of what was to be added, row − dropped": _kahan(x, of="row"),
-        "the reference with the total overwritten before what was dropped is computed from it": _kahan(x, of="late"),
+        "the reference with the row itself in place of what was to be added, row − excess": _kahan(x, of="row"),
+        "the reference with the total overwritten before the excess is computed from it": _kahan(x, of="late"),
+        "the reference with every excess kept: the newest one replaces the last, which is made up for": _kahan(
+            x, of="all"
+        ),
         "the reference with other brackets: new − (total − wanted) is not (new − total) − wanted": _kahan(
             x, of="brackets"
         ),
         "the reference without its first row": kahan(x[1:]),
+        "the reference with the first row counted twice: total begins with it, and the loop adds it": kahan(
+            x[[0, *range(len(x))]]
+        ),
         "the reference without its last row": kahan(x[:-1]),
         "the reference divided by n: the sum is wanted, not the mean": kahan(x) / x.dtype.type(len(x)),
-        "the plain sum in float64, rounded at the end: keep what is dropped instead of more digits": plain(
+        "the plain sum in float64, rounded at the end: keep the excess instead of more digits": plain(
             x.astype(np.float64)
         ).astype(x.dtype),
     }
@@ -82,16 +88,17 @@ def kahan_mistakes(x) -> dict:
 
 def _kahan(x, sign=1, of="wanted"):
     """Kahan's sum with a mistake."""
-    total, dropped = np.zeros_like(x[0]), np.zeros_like(x[0])  # (C,) both
+    total, excess = np.zeros_like(x[0]), np.zeros_like(x[0])  # (C,) both
     with np.errstate(all="ignore"):
         for row in x:
-            wanted = row - sign * dropped  # (C,)
+            wanted = row - sign * excess  # (C,)
             new = total + wanted
             old = new if of == "late" else total
             if of == "brackets":
-                dropped = new - (old - wanted)
+                excess = new - (old - wanted)
             else:
-                dropped = (new - old) - (row if of == "row" else wanted)
+                earlier = excess if of == "all" else 0
+                excess = earlier + ((new - old) - (row if of == "row" else wanted))
             total = new
     return total.astype(x.dtype)
 
