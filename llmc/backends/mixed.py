@@ -90,12 +90,12 @@ def _in_float32(function, outputs, rounds):
     @wraps(function)
     def call(*arguments, **named):
         wide = {id(a): a.astype(np.float32) for a in arguments if _is_16_bit(a)}
-        if rounds and wide:
-            low = next(a.dtype for a in arguments if _is_16_bit(a))
-            inputs = (a for a in arguments[outputs:] if a is not None and id(a) not in wide)
-            wide |= {id(a): a.astype(low).astype(np.float32) for a in inputs}
-        result = function(*(wide.get(id(a), a) for a in arguments), **named)
         with np.errstate(over="ignore"):  # infinity is what float16 has above 65,504; training looks at the norm
+            if rounds and wide:
+                low = next(a.dtype for a in arguments if _is_16_bit(a))
+                inputs = (a for a in arguments[outputs:] if a is not None and id(a) not in wide)
+                wide |= {id(a): a.astype(low).astype(np.float32) for a in inputs}
+            result = function(*(wide.get(id(a), a) for a in arguments), **named)
             for array in arguments[:outputs]:
                 if id(array) in wide:
                     array[...] = wide[id(array)]  # rounds to the nearest, ties to even

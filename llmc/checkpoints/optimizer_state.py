@@ -26,7 +26,7 @@ SHUFFLED, SKIPPED = 40, 41  # int32: whether llmc shuffled; number of steps that
 POSITIONS = {"shard": 30, "sample": 32, "epoch": 42, "seed": 44}  # llm.c knows the first two
 LOSSES, NORMS = 46, 47  # int32: how many float64 of each follow the arrays
 LOSS_SCALE, GOOD_STEPS = 48, 49  # int32: log2 of the loss scale, and the steps since it changed
-MOST_DOUBLED = 24  # a loss scale of 2^24 is far beyond any use
+MOST_DOUBLED = 24  # log2 of the largest loss scale; no gradient needs more
 HIGHEST = 2**63 - 1  # no counter comes near it; more means damage
 
 

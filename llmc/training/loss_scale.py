@@ -5,7 +5,9 @@ so many times as large, and AdamW divides them again, in float32. When one becom
 makes no update and the scale is halved; after many good steps it is doubled. Powers of two round nothing.
 """
 
-START, MOST = 16, 24  # log2: PyTorch's 65,536, and what no gradient needs
+from llmc.checkpoints.optimizer_state import MOST_DOUBLED
+
+START = 16  # log2 of PyTorch's 65,536
 GROW_AFTER = 2000  # good steps in a row
 
 
@@ -29,7 +31,7 @@ class LossScale:
         """A step whose gradients were finite; after the 2000th in a row the scale is doubled."""
         self.good_steps += 1
         if self.good_steps == GROW_AFTER:
-            self.log2, self.good_steps = min(self.log2 + 1, MOST), 0
+            self.log2, self.good_steps = min(self.log2 + 1, MOST_DOUBLED), 0
 
     def overflow(self):
         """A step whose gradients were not: half the scale from now on."""

@@ -1,6 +1,7 @@
 """16-bit weights, activations and gradients: what is rounded, what stays exact, and how far off the results are."""
 
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -108,6 +109,16 @@ def test_arrays_of_float32_alone_are_multiplied_in_float32():
     out = np.empty((1, 4, 5), np.float32)
     Mixed(reference).matmul_forward(out, x, w, None)
     assert (out == x @ w.T).all()
+
+
+def test_what_overflows_float16_becomes_infinite_without_a_warning():
+    dout = np.full((1, 2, 3), 1e6, np.float32)  # as a gradient of the residual stream with too large a loss scale
+    x, w = np.ones((1, 2, 4), np.float16), np.ones((3, 4), np.float16)
+    dx, dw = np.empty_like(x), np.zeros_like(w)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Mixed(reference).matmul_backward(dx, dw, None, dout, x, w)
+    assert np.isinf(dx).all() and np.isinf(dw).all()
 
 
 def test_in_place_stays_in_place():

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from llmc.checkpoints.optimizer_state import MOST_DOUBLED
 from llmc.config import PRESETS, GPT2Config
 from llmc.tests.tiny_corpus import write_corpus
-from llmc.training import TrainSettings, loss_scale, resume, train
+from llmc.training import TrainSettings, resume, train
 from llmc.training.loop import RunDiverged
 from llmc.training.loss_scale import GROW_AFTER, LossScale
 
@@ -27,9 +28,9 @@ def test_it_stays_between_one_and_the_largest():
     for _ in range(3):
         scale.overflow()
     assert scale.value == 1 and scale.is_smallest
-    scale = LossScale(loss_scale.MOST, GROW_AFTER - 1)
+    scale = LossScale(MOST_DOUBLED, GROW_AFTER - 1)
     scale.good_step()
-    assert (scale.log2, scale.good_steps) == (loss_scale.MOST, 0)
+    assert (scale.log2, scale.good_steps) == (MOST_DOUBLED, 0)
 
 
 @pytest.fixture
