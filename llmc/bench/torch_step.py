@@ -7,14 +7,14 @@ from llmc.errors import UserError
 from llmc.terminal import pip
 
 
-def torch_step(model, fused=False, compiled=False, mode=None, padded=False):
-    """A function (x, y, wait=True) -> loss that takes one training step in PyTorch, starting from `model`'s weights.
+def torch_step(model, fused=False, compiled=False, mode=None, padded=False, betas=(0.9, 0.95)):
+    """A function (x, y, wait=True, lr=1e-4) -> loss: one training step in PyTorch, starting from `model`'s weights.
 
     x, y: (B, T) integers, arrays or tensors · wait=False: returns None, without waiting for a GPU · fused: PyTorch's
     single-kernel AdamW instead of its default · compiled: by torch.compile, in this mode · padded: with the model's
-    padded vocabulary, which suits a GPU better; its loss then counts the padding.
-    The step: forward, backward, AdamW with lr 1e-4. It runs where the model's arrays are, and with TF32 if the model's
-    matmuls use it. Raises UserError when PyTorch is not installed, or has no GPU to run on.
+    padded vocabulary, which suits a GPU better; its loss then counts the padding · betas: AdamW's.
+    It runs where the model's arrays are, and with TF32 if the model's matmuls use it. Raises UserError when PyTorch is
+    not installed, or has no GPU to run on.
     """
     try:
         import torch
@@ -24,11 +24,12 @@ def torch_step(model, fused=False, compiled=False, mode=None, padded=False):
         ) from None
     device = _device(model)
     network = _network(model, model.config.Vp if padded else model.config.V).to(device)
-    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-4, betas=(0.9, 0.95), weight_decay=0.0, fused=fused)
+    optimizer = torch.optim.AdamW(network.parameters(), betas=betas, weight_decay=0.0, fused=fused)
 
     run = torch.compile(network, mode=mode) if compiled else network
 
-    def step(x, y, wait=True):
+    def step(x, y, wait=True, lr=1e-4):
+        optimizer.param_groups[0]["lr"] = lr
         optimizer.zero_grad()
         x, y = (torch.as_tensor(tokens, dtype=torch.int64, device=device) for tokens in (x, y))  # (B, T) both
         loss = run(x, y)

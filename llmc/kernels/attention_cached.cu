@@ -4,6 +4,8 @@ v1  two kernels: the new keys and values join the cache; then one warp per query
 v2  many blocks per query, each with 64 keys, all of them requested before the first is used; then a second kernel
     combines what they found, in a fixed order (flash decoding). The new keys come from qkv, so that nothing waits
     for the cache
+v3  one kernel: the block of a query that is the last to finish combines what all of them have found. With many
+    queries a block has more keys, so that less has to be combined
 
 Shapes: cache (2, B, NH, maxT, hs), keys then values; qkv (B, n, 3C), out (B, n, C) for the positions start to
 start + n - 1. start lies in device memory, so that a recorded launch finds another number the next time; the grid may
@@ -103,13 +105,11 @@ __device__ void combine(Found* found, const Found* others, int n)
     if (threadIdx.x == 0) found->top = top, found->total = total;
 }
 
-// Grid: rows (B, NH, n) in x, splits of `span` keys in y. found (B, NH, n, splits). A split beyond the newest position
-// finds nothing: a total of 0.
-extern "C" __global__ void __launch_bounds__(128) attention_cached_split_v2(Found* found, float* cache,
-                                                                            const float* qkv, int B, int n, int NH,
-                                                                            const int* first, int maxT, int span)
+// Grid: rows (B, NH, n) in x, splits of `span` keys in y. A block has one split of one row: what its groups find. A split
+// beyond the newest position finds nothing: totals of 0.
+__device__ void search(Found* groups, float* cache, const float* qkv, int B, int n, int NH, const int* first, int maxT,
+                       int span)
 {
-    __shared__ Found groups[GROUPS];
     size_t head = blockIdx.x / n, b = head / NH, t = blockIdx.x % n, C = NH * HS;
     const float* queries = qkv + b * n * 3 * C + head % NH * HS;  // of the first new position
     float *keys = cache + head * maxT * HS, *values = keys + (size_t)B * NH * maxT * HS;
@@ -159,11 +159,10 @@ extern "C" __global__ void __launch_bounds__(128) attention_cached_split_v2(Foun
     }
     if (threadIdx.x % 16 == 0) groups[group].top = top, groups[group].total = total;
     __syncthreads();
-    combine(found + (size_t)blockIdx.x * gridDim.y + blockIdx.y, groups, GROUPS);
 }
 
-// One block per row of (B, NH, n).
-extern "C" __global__ void attention_cached_combine_v2(float* out, const Found* found, int n, int NH, int splits)
+// out = what all splits of this block's row have found, together.
+__device__ void finish(float* out, const Found* found, int n, int NH, int splits)
 {
     __shared__ Found all;
     size_t head = blockIdx.x / n, row = head / NH * n + blockIdx.x % n;
@@ -171,4 +170,40 @@ extern "C" __global__ void attention_cached_combine_v2(float* out, const Found* 
     __syncthreads();
     float* to = out + row * NH * HS + head % NH * HS;
     for (int c = threadIdx.x; c < HS; c += blockDim.x) to[c] = all.sums[c] / all.total;
+}
+
+// found (B, NH, n, splits).
+extern "C" __global__ void __launch_bounds__(128) attention_cached_split_v2(Found* found, float* cache,
+                                                                            const float* qkv, int B, int n, int NH,
+                                                                            const int* first, int maxT, int span)
+{
+    __shared__ Found groups[GROUPS];
+    search(groups, cache, qkv, B, n, NH, first, maxT, span);
+    combine(found + (size_t)blockIdx.x * gridDim.y + blockIdx.y, groups, GROUPS);
+}
+
+// One block per row of (B, NH, n).
+extern "C" __global__ void attention_cached_combine_v2(float* out, const Found* found, int n, int NH, int splits)
+{
+    finish(out, found, n, NH, splits);
+}
+
+// finished (B, NH, n): how many blocks of a row have written what they found. atomicInc adds 1, but the last block sets
+// it to 0: zeros at the launch, and for the next one.
+extern "C" __global__ void __launch_bounds__(128) attention_cached_split_v3(float* out, unsigned* finished, Found* found,
+                                                                            float* cache, const float* qkv, int B,
+                                                                            int n, int NH, const int* first, int maxT,
+                                                                            int span)
+{
+    __shared__ Found groups[GROUPS];
+    __shared__ bool last;
+    search(groups, cache, qkv, B, n, NH, first, maxT, span);
+    combine(found + (size_t)blockIdx.x * gridDim.y + blockIdx.y, groups, GROUPS);
+    __threadfence();  // what this thread has written is seen by whoever sees the count below
+    __syncthreads();
+    if (threadIdx.x == 0) last = atomicInc(&finished[blockIdx.x], gridDim.y - 1) == gridDim.y - 1;
+    __syncthreads();
+    if (!last) return;
+    __threadfence();
+    finish(out, found, n, NH, gridDim.y);
 }

@@ -21,7 +21,7 @@ typedef unsigned long long Key;
 const unsigned ALL = 0xffffffff;  // all 32 lanes of a warp take part
 const int THREADS = 256;          // of a block in v2: eight warps
 const int RUN = 1024;             // keys that a block sorts
-const int SEGMENT = 16;           // sorted positions of which a block adds up the rows
+const int SEGMENT = 32;           // sorted positions of which a block adds up the rows
 const int AHEAD = 2;              // of them under way at a time
 const int WARPS = 8;              // of a block in which they share the runs of keys, or the shares of a run of tokens
 const Key LAST = ~0ull;           // fills the last run

@@ -7,7 +7,7 @@ from llmc.kernels.pointwise import THREADS, aligned, blocks_for
 from llmc.kernels.reductions import ROWS, WARP
 
 VERSIONS = {"encoder_backward": 3}
-RUN, SEGMENT = 1024, 16  # as in encoder_backward.cu
+RUN, SEGMENT = 1024, 32  # as in encoder_backward.cu
 
 
 def encoder_backward(dwte, dwpe, dout, tokens, version=None):

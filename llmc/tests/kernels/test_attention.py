@@ -8,7 +8,7 @@ import pytest
 
 from llmc import cuda
 from llmc.backends import reference
-from llmc.errors import UserError
+from llmc.errors import KernelError, UserError
 from llmc.kernels import attention, attention_backward, attention_cached, cublas, tensor_cores
 
 on_gpu = cuda.device() == "gpu"
@@ -183,7 +183,7 @@ def test_65_536_heads(version):
     assert np.array_equal(cuda.asnumpy(gradient)[..., 2:], cuda.asnumpy(dout))
 
 
-@pytest.mark.parametrize("version", [1, 2] if on_gpu else [1])
+@pytest.mark.parametrize("version", [1, 2, 3] if on_gpu else [1])
 def test_65_536_heads_with_a_cache(version):
     heads = 65_536 + 3
     qkv = draw(heads, 1, 3)
@@ -226,7 +226,7 @@ def test_attention_with_a_cache_is_attention(sizes, hs):
     C = NH * hs
     qkv = draw(B, T, 3 * C)
     out = expected(qkv, draw(B, T, C), NH)[0]
-    for version in (1, 2):
+    for version in (1, 2, 3):
         cache, start = nans(2, B, NH, T + 2, hs), 0
         for n in sizes:
             piece, mine = cuda.asarray(np.ascontiguousarray(qkv[:, start : start + n])), nans(B, n, C)
@@ -236,3 +236,31 @@ def test_attention_with_a_cache_is_attention(sizes, hs):
         kept = qkv.reshape(B, T, 3, NH, hs).transpose(2, 0, 3, 1, 4)[1:]  # (2, B, NH, T, hs)
         assert np.array_equal(cuda.asnumpy(cache)[:, :, :, :T], kept)
         assert np.isnan(cuda.asnumpy(cache)[:, :, :, T:]).all()
+
+
+def cached_case(B, NH, T):
+    """(cache with T - 1 positions, qkv of the last one, what attention to all of them gives); hs = 1."""
+    qkv = draw(B, T, 3 * NH)
+    kept = np.full((2, B, NH, T, 1), np.nan, np.float32)
+    kept[:, :, :, :-1] = qkv.reshape(B, T, 3, NH, 1).transpose(2, 0, 3, 1, 4)[1:, :, :, :-1]
+    return cuda.asarray(kept), cuda.asarray(np.ascontiguousarray(qkv[:, -1:])), expected(qkv, draw(B, T, NH), NH)[0]
+
+
+def test_with_many_queries_a_block_has_more_keys(monkeypatch):
+    monkeypatch.setattr(attention_cached, "BLOCKS", 12)
+    cache, newest, out = cached_case(B=2, NH=3, T=200)  # six queries: two splits of 128 keys in place of four of 64
+    for _ in range(2):  # the counters are back at zero after the first launch
+        mine = nans(2, 1, 3)
+        attention_cached.attention_cached(mine, cache, newest, 3, 199, 3)
+        close(mine, out[:, -1:])
+
+
+@pytest.mark.skipif(on_gpu, reason="only the emulator stops a launch halfway")
+def test_a_launch_that_was_stopped_leaves_no_counts_behind(monkeypatch):
+    cache, newest, out = cached_case(B=1, NH=2, T=130)
+    mine, short = nans(1, 1, 2), nans(2, 1, 2, 70, 1)  # positions 70 and later are not there
+    monkeypatch.setenv("LLMC_CHECK", "1")
+    with pytest.raises(KernelError, match="out of bounds"):
+        attention_cached.attention_cached(mine, short, newest, 2, 129, 3)
+    attention_cached.attention_cached(mine, cache, newest, 2, 129, 3)
+    close(mine, out[:, -1:])

@@ -107,13 +107,13 @@ def test_encoder_backward(version, shape, V):
 
 
 def test_rows_of_a_token_are_added_in_the_order_of_their_positions():
-    dout = np.float32([2.0**30, 1, 1, -(2.0**30), 1] * 4).reshape(1, 20, 1)  # (B, T, C)   the order decides the sum
-    tokens = np.zeros((1, 20), np.int32)  # (B, T)
-    for version, size in ((2, 20), (3, encoder_backward.SEGMENT)):
-        dwte, dwpe = there(np.zeros((1, 1), np.float32), np.zeros((20, 1), np.float32))
+    dout = np.float32([2.0**30, 1, 1, -(2.0**30), 1] * 8).reshape(1, 40, 1)  # (B, T, C)   the order decides the sum
+    tokens = np.zeros((1, 40), np.int32)  # (B, T)
+    for version, size in ((2, 40), (3, encoder_backward.SEGMENT)):
+        dwte, dwpe = there(np.zeros((1, 1), np.float32), np.zeros((40, 1), np.float32))
         encoder_backward.encoder_backward(dwte, dwpe, cuda.asarray(dout), cuda.asarray(tokens), version=version)
         total = np.float32(0)
-        for start in range(0, 20, size):  # the sums of the segments, from the first to the last
+        for start in range(0, 40, size):  # the sums of the segments, from the first to the last
             share = np.float32(0)
             for value in dout[0, start : start + size, 0]:
                 share += value

@@ -12,11 +12,14 @@ OpenAI's are not asked for.
 import argparse
 import json
 import sys
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
 
 from llmc import cuda, kernels
 from llmc.bench.kernels import times
+from llmc.bench.torch_step import torch_step
 from llmc.config import preset
 from llmc.course.lessons.gpu_training import timeline
 from llmc.course.lessons.gpu_training.fusing import fusions
@@ -30,6 +33,7 @@ from llmc.kernels import cublas
 from llmc.model import GPT2
 from llmc.sampling import generate
 
+FIRST = 20  # steps that PyTorch takes, too
 VAL_EVERY = 74  # steps: an epoch of B=4 T=1024
 
 
@@ -44,6 +48,7 @@ def main(words=None):
     parser.add_argument("--steps", type=int, default=74)
     parser.add_argument("--long", type=int, default=740)
     parser.add_argument("--only-training", action="store_true", help="nothing but the runs on tinyshakespeare")
+    parser.add_argument("--only-peer", action="store_true", help="nothing but their first steps, and PyTorch's")
     given = parser.parse_args(words)
     start, result = perf_counter(), {}
 
@@ -56,6 +61,8 @@ def main(words=None):
     model = GPT2(preset(given.preset), "cuda")
     model.init_weights()
     weights = cuda.asnumpy(model.params.flat).copy()  # (n,), on the host: not counted as the model's memory
+    if given.only_peer:
+        return done(peer=peer(model, weights, given))
     if given.only_training:
         return done(training=training(model, weights, given))
     done(memory=memory(model, given.B, given.T))
@@ -66,6 +73,8 @@ def main(words=None):
     if cuda.device() == "gpu":
         done(profile=profiles(model, given.B, given.T))
     done(training=training(model, weights, given))
+    if find_spec("torch"):
+        done(peer=peer(model, weights, given))
 
 
 def here(about_it) -> dict:
@@ -187,6 +196,33 @@ def run(model, given, steps) -> dict:
         losses += [round(loss(), 6) for loss in later]
         validate(len(losses))
     return dict(losses=losses, val=validations, seconds=seconds)
+
+
+def peer(model, weights, given) -> dict:
+    """{"constant" or "warm-up" (of FIRST steps): {"llmc" or "PyTorch": losses of the first steps in float32}}."""
+    shape = dict(B=given.B, T=given.T, V=model.config.V)
+
+    def losses(take, rates):
+        train = DataLoader(given.data / "tiny_shakespeare_train.bin", **shape)
+        return [round(float(take(*train.next_batch(), lr)), 5) for lr in rates]
+
+    def ours(x, y, lr):
+        loss = model.forward(x, y, dloss=1.0)
+        model.backward()
+        model.update(lr=lr, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.0, zero_grad=True)
+        return loss
+
+    def again(rates):
+        model.params.flat[...] = cuda.asarray(weights)
+        model.zero_grad()
+        model.zero_optimizer()
+        theirs = torch_step(model, betas=(0.9, 0.999))
+        return dict(PyTorch=losses(lambda x, y, lr: theirs(x, y, lr=lr), rates), llmc=losses(ours, rates))
+
+    model.allocate(given.B, given.T)
+    rates = dict(constant=[timeline.LR] * FIRST)
+    rates |= {"warm-up": [timeline.LR * (i + 1) / FIRST for i in range(FIRST)]}
+    return {name: in_numbers("float32", partial(again, each)) for name, each in rates.items()}
 
 
 if __name__ == "__main__":

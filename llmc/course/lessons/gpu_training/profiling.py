@@ -8,36 +8,13 @@ nothing for a while. When its turn comes, all of it is in the queue.
 from collections import defaultdict
 from statistics import median
 
-import numpy as np
-
 from llmc import cuda, kernels
-from llmc.bench.gpu_profile import EventBackend
+from llmc.bench.gpu_profile import SPIN, EventBackend, PatientBackend
 from llmc.bench.kernels import times
 from llmc.course.lessons.gpu_training import timeline
 from llmc.course.lessons.gpu_training.waiting import in_numbers, random_batches
 
 STEPS = 4  # of which the first only compiles
-HEAD_START = 2_000_000  # cycles, a millisecond: more than the host takes for any call
-SPIN = r"""
-extern "C" __global__ void spin(long long cycles)
-{
-    long long start = clock64();
-    while (clock64() - start < cycles) { }
-}
-"""
-
-
-class PatientBackend(EventBackend):
-    """An EventBackend whose calls are all in the queue when the GPU comes to them."""
-
-    def __init__(self, backend, spin):
-        super().__init__(backend)
-        self._spin = spin
-
-    def _span(self, what, floor, work):
-        if what[1] is None:  # a function of the backend; its kernels follow inside
-            self._spin((1,), (1,), (np.int64(HEAD_START),))
-        return super()._span(what, floor, work)
 
 
 def profile(model, B, T) -> dict:
