@@ -9,6 +9,8 @@ v6  128-bit loads and stores                                         in matmul_t
 v7  no two threads of a warp wait for the same bank
 v8  the next slice comes in the background while this one is used
 v9  a tile for each warp too, and split-K; bias and GELU on the way  in matmul_warp.cu
+v10 three products of TF32 numbers, on tensor cores, for one of float32  in matmul_tensor.cu, as is
+v11 one product of TF32 numbers: the factors are rounded
 
 What llmc multiplies by: see matmul.py.
 
