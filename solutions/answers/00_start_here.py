@@ -542,3 +542,12 @@ _velocity = {}
 def descend_with_momentum(w, dw, step):
     _velocity[w.shape] = 0.5 * _velocity.get(w.shape, 0) + dw
     w -= 0.2 * _velocity[w.shape]
+
+
+@wrong("causal_softmax", says="the softmax over the tokens before its own, from the second row on")
+def softmax_without_the_token_itself(scores):
+    out = np.zeros_like(scores)
+    for t in range(len(scores)):
+        e = np.exp(scores[t, : max(t, 1)] - scores[t, : max(t, 1)].max())
+        out[t, : max(t, 1)] = e / e.sum()
+    return out

@@ -770,7 +770,10 @@ def fast_with_a_race(out, x, w, b):
 _added = {}
 
 
-@wrong("matmul_backward_accumulate", says="plus those of the call before: what your function keeps")
+@wrong(
+    "matmul_backward_accumulate",
+    says="grows by the right values whenever the same call is made again: what your function keeps",
+)
 def accumulate_twice_over(dx, dw, db, dout, x, w):
     d, rows = dout.reshape(-1, dout.shape[-1]), x.reshape(-1, x.shape[-1])
     if dx is not None:

@@ -827,7 +827,7 @@ def initial_from_another_distribution(name, shape, L, rng):
 _gradients = {}
 
 
-@wrong("block_backward", says="plus those of the call before")
+@wrong("block_backward", says="grows by the right values whenever the same call is made again")
 def backward_adds_up_over_calls(dout, x, p, a, NH):
     def linear(d, read, name):
         d, dw, db = matmul_backward(d, a[read], p[name + "w"])
@@ -920,3 +920,10 @@ def layers_with_a_mean():
         return dx, dw / (x.size // x.shape[-1]), db
 
     return given_layers | {"matmul_backward": mean_backward}
+
+
+@wrong("count_parameters", says="the bias of qkv has 3C, not C")
+def count_with_a_short_qkv_bias(maxT, V, L, C):
+    attention = 3 * C * C + C + C * C + C
+    mlp = 4 * C * C + 4 * C + 4 * C * C + C
+    return V * C + maxT * C + L * (attention + mlp + 4 * C) + 2 * C

@@ -1019,7 +1019,7 @@ def decode_knows_the_bytes(ids, tokens):
     return b"".join(bytes([i]) if i < 256 else tokens[i] for i in ids).decode(errors="replace")
 
 
-@wrong("decode", says="expected")
+@wrong("decode", says="U+FEFF at the beginning was left out")
 def decode_drops_the_byte_order_mark(ids, tokens):
     return b"".join(tokens[i] for i in ids).decode("utf-8-sig", errors="replace")
 
@@ -1228,3 +1228,97 @@ def encode_place_by_place(word, ranks):
         else:
             i += 1
     return [ranks[part] for part in parts]
+
+
+@wrong("encode_word", says="your function gives the right ids with `best is None` in place of `not best`")
+def encode_takes_place_0_for_none(word, ranks):
+    parts = [bytes([b]) for b in word]
+    while True:
+        best, lowest = None, None
+        for i in range(len(parts) - 1):
+            r = ranks.get(parts[i] + parts[i + 1])
+            if r is not None and (lowest is None or r < lowest):
+                best, lowest = i, r
+        if not best:
+            break
+        parts[best : best + 2] = [parts[best] + parts[best + 1]]
+    return [ranks[part] for part in parts]
+
+
+@wrong("encode_word", says="so that no byte is lost or comes twice")
+def encode_keeps_the_right_part(word, ranks):
+    parts = [bytes([b]) for b in word]
+    while found := [(ranks[a + b], i) for i, (a, b) in enumerate(zip(parts, parts[1:])) if a + b in ranks]:
+        i = min(found)[1]
+        parts[i] = parts[i] + parts[i + 1]
+    return [ranks[part] for part in parts]
+
+
+@wrong("encode_word", says="you compared the bytes of the tokens: their ranks decide")
+def encode_compares_bytes(word, ranks):
+    parts = [bytes([b]) for b in word]
+    while found := [(a + b, i) for i, (a, b) in enumerate(zip(parts, parts[1:])) if a + b in ranks]:
+        token, i = min(found)
+        parts[i : i + 2] = [token]
+    return [ranks[part] for part in parts]
+
+
+@wrong("encode_word", says="you stopped when two parts were left")
+def encode_leaves_two_parts(word, ranks):
+    parts = [bytes([b]) for b in word]
+    while len(parts) > 2:
+        found = [(ranks[a + b], i) for i, (a, b) in enumerate(zip(parts, parts[1:])) if a + b in ranks]
+        if not found:
+            break
+        i = min(found)[1]
+        parts[i : i + 2] = [parts[i] + parts[i + 1]]
+    return [ranks[part] for part in parts]
+
+
+@wrong("decode", says="the whole text became one U+FFFD")
+def decode_gives_up(ids, tokens):
+    try:
+        return b"".join(tokens[i] for i in ids).decode()
+    except UnicodeDecodeError:
+        return "\ufffd"
+
+
+@wrong("bpe_step", says="the last token of a word and the first one of the next were counted as a pair")
+def step_counts_at_the_borders(words, counts):
+    pairs = Counter()
+    for word, count in zip(words, counts):
+        for a, b in zip(word, word[1:]):
+            pairs[a + b] += count
+    for word, following in zip(words, words[1:]):
+        pairs[word[-1] + following[0]] += 1
+    token = min(pairs, key=lambda pair: (-pairs[pair], pair))
+    merged = []
+    for word in words:
+        new = []
+        for part in word:
+            if new and new[-1] + part == token:
+                new[-1] = token
+            else:
+                new.append(part)
+        merged.append(new)
+    return token, merged
+
+
+@wrong("read_batch", says="This file is whole: 5,024 bytes, 1024 of the header")
+def batch_forgets_the_size_of_the_header(path, i, B, T, rank=0, world=1):
+    ntok = int(np.fromfile(path, "<i4", count=3)[2])
+    if path.stat().st_size != 2 * ntok:
+        raise ValueError(f"{path} should have {ntok} tokens")
+    start = (i * world + rank) * B * T
+    window = np.fromfile(path, "<u2", count=B * T + 1, offset=1024 + 2 * start).astype(np.int32)
+    return window[:-1].reshape(B, T), window[1:].reshape(B, T)
+
+
+@wrong("read_batch", says="signed 16 bits, in which ids from 32,768 on are negative")
+def batch_reads_signed_numbers(path, i, B, T, rank=0, world=1):
+    ntok = int(np.fromfile(path, "<i4", count=3)[2])
+    if path.stat().st_size != 1024 + 2 * ntok:
+        raise ValueError(f"{path} should have {1024 + 2 * ntok} bytes")
+    start = (i * world + rank) * B * T
+    window = np.fromfile(path, np.int16, count=B * T + 1, offset=1024 + 2 * start).astype(np.int32)
+    return window[:-1].reshape(B, T), window[1:].reshape(B, T)

@@ -1079,3 +1079,12 @@ def fast_in_copies(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
         vv += (1 - beta2) * g * g
         p -= lr * weight_decay * p
         p -= lr * mm / (1 - beta1**t) / (np.sqrt(vv / (1 - beta2**t)) + eps)
+
+
+@wrong("clip_by_global_norm", says="Its square is not: which of the two is compared?")
+def clip_compares_the_square(grads, max_norm):
+    squared = sum(float((g.astype(np.float64) ** 2).sum()) for g in grads)
+    if squared > max_norm:
+        for g in grads:
+            g *= max_norm / (np.sqrt(squared) + 1e-6)
+    return float(np.sqrt(squared))

@@ -4,6 +4,8 @@ Each wrong answer carries words that its check must say. CI runs them all;
 `python -m llmc.course.authoring.answers 18` runs those of this lesson.
 """
 
+import math
+
 import ml_dtypes
 import numpy as np
 
@@ -180,6 +182,19 @@ def nearest_rounds_up(x):
     return np.where(np.isnan(x), np.uint16(0x7FC0), rounded)
 
 
+@wrong("to_bfloat16", says="with `bits + 32767 + (bits >> 16 & 1)` in place of `bits + 32767 + (bits >> 16) & 1`")
+def nearest_without_a_bracket(x):
+    bits = x.view(np.uint32)
+    rounded = (bits + 0x7FFF + (bits >> 16) & 1) >> 16  # + comes before &
+    return np.where(np.isnan(x), np.uint16(0x7FC0), rounded.astype(np.uint16))
+
+
+@wrong("to_bfloat16", says="the bits are right, but a library's bfloat16 made them")
+def nearest_by_a_library(x):
+    with np.errstate(invalid="ignore"):
+        return x.astype(ml_dtypes.bfloat16).view(np.uint16)
+
+
 # ------------------------------------------------------------------------------------------ 2 stochastic_bfloat16
 
 
@@ -282,6 +297,26 @@ def stochastic_mirrors_negative_numbers(x, random):
     carry = lower + random > 0xFFFF
     up = np.where(x < 0, (lower > 0) & ~carry, carry)
     return np.where(np.isnan(x), np.uint16(0x7FC0), ((bits >> 16) + up).astype(np.uint16))
+
+
+@wrong("stochastic_bfloat16", says="right patterns with `random` in place of `noise`")
+def stochastic_draws_its_own(x, random):
+    noise = np.random.default_rng(0).integers(0, 65536, x.shape, dtype=np.uint32)
+    rounded = ((x.view(np.uint32) + noise) >> 16).astype(np.uint16)
+    return np.where(np.isnan(x), np.uint16(0x7FC0), rounded)
+
+
+@wrong("stochastic_bfloat16", says="right patterns with `rounded` in place of `np.where(np.isinf(x)")
+def stochastic_loses_the_sign_of_infinity(x, random):
+    rounded = ((x.view(np.uint32) + random) >> 16).astype(np.uint16)
+    rounded = np.where(np.isnan(x), np.uint16(0x7FC0), rounded)
+    return np.where(np.isinf(x), np.uint16(0x7F80), rounded)
+
+
+@wrong("stochastic_bfloat16", says="the first random number for all")
+def stochastic_uses_one_number(x, random):
+    rounded = ((x.view(np.uint32) + random.ravel()[0]) >> 16).astype(np.uint16)
+    return np.where(np.isnan(x), np.uint16(0x7FC0), rounded)
 
 
 # ---------------------------------------------------------------------------------------------------- 3 kahan_sum
@@ -463,6 +498,11 @@ def kahan_with_other_brackets(x):
             excess = new - (total - wanted)
             total = new
     return total
+
+
+@right("kahan_sum")
+def kahan_is_exact_in_another_way(x):
+    return np.array([math.fsum(column.tolist()) for column in x.T]).astype(x.dtype)
 
 
 # --------------------------------------------------------------------------------------------- 4 unscale_gradients

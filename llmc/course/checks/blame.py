@@ -77,7 +77,7 @@ def _learners_line(check, error, frame, line):
         for name in dict.fromkeys(NAME.findall(code))
         if name in frame.f_code.co_names and is_learners_name(name)
     ]
-    lines += _hidden(frame, line)
+    lines += [*getattr(error, "__notes__", ()), *_hidden(frame, line)]  # notes: of the check cell
     if "core dimension" in str(error):  # NumPy's words for matmul
         lines.append(
             "In a @ b, the last axis of a must be as long as the second-to-last axis of b: is one of them transposed?"

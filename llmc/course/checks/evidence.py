@@ -1,16 +1,22 @@
 """What the running check has seen: the calls it made, with which a wrong array can be traced to a mistake."""
 
+import io
+import operator
+import time
+import warnings
 from collections import deque
+from contextlib import redirect_stdout
 
 import numpy as np
 
 from llmc.course.checks.copies import written_to_a_copy
 from llmc.course.checks.rebound import rebound
-from llmc.course.mutants.kept import kept_between, remembered
+from llmc.course.mutants.kept import growing, kept_between, remembered
+from llmc.course.mutants.learners import learners
 from llmc.course.mutants.recognise import recognised
 from llmc.course.mutants.replay import Replay, arrays_in, outputs_of
 from llmc.course.mutants.results import mistaken_for, others, place_of, same_array
-from llmc.course.mutants.search import Found
+from llmc.course.mutants.search import Found, change_that_gives
 from llmc.course.mutants.solution import solution_of
 from llmc.course.own_names import learners_names
 
@@ -131,6 +137,38 @@ def exchanged(name, got) -> str | None:
     return other and f"{name} holds what belongs in {other}: are the two exchanged?"
 
 
+def whole(what, calls, right, same=operator.eq, ours=True) -> str | None:
+    """A sentence about results that are right or wrong as a whole, such as lists of ids: which change explains them?
+
+    what: their name, "ids". calls: [(arguments, what the learner's function returned)] of the running check.
+    right: the reference. same(a, b): are two results the same? ours: are changes of our solution tried, too?
+    None outside of a check, and when no small change of the learner's function mends every call, and none of our
+    solution gives what that returned.
+    """
+    if not (_open and _explaining):
+        return None
+    running, wrong_first = _open[-1], sorted(calls, key=lambda call: same(call[1], right(*call[0])))
+    solution = running.solution()
+    if solution is None:
+        return None
+    with redirect_stdout(io.StringIO()), np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with learners_names():
+            answer = learners(running.function)
+            more = running.rehearsed(solution.function(time.thread_time() + solution.seconds)) if answer else []
+            given = [arguments for arguments, _ in wrong_first] + [replay.arguments for replay in more]
+            mended = answer and change_that_gives(answer, [(each, right(*each)) for each in given], same)
+        if mended:
+            return f"your function gives the right {what} {mended}"
+        changed = change_that_gives(solution, wrong_first, same) if ours else None
+    return changed and f"these are the {what} that our solution gives {changed}"
+
+
+def calls_so_far() -> list[tuple]:
+    """[(arguments, result)] of the running check's last calls of a function that returns one array; [] outside."""
+    return [(replay.arguments, replay.outputs[0]) for replay in _open[-1].replays] if _open else []
+
+
 def place(got) -> str | None:
     """Words for the result of the running check's last call that should be what `got` is; None if none should."""
     return place_of(_open[-1].solution(), _open[-1].replays, got) if _open and _explaining else None
@@ -144,11 +182,13 @@ def kept(name, got, expected, start) -> str | None:
     if not (_open and _explaining):
         return None
     running = _open[-1]
-    changed = kept_between(running.solution(), running.replays, got, expected, start)
+    with learners_names():
+        grown = growing(running.function, running.replays, got, expected)
+    changed = not grown and kept_between(running.solution(), running.replays, got, expected, start)
     if changed:
         return f"{name} has the values that our solution gives {changed}"
     with learners_names():
-        again = remembered(running.function, running.replays, got)
+        again = grown or remembered(running.function, running.replays, got)
     return again and f"{name} {again}"
 
 

@@ -250,6 +250,12 @@ def _wrong_dwpe(dout, tokens, maxT, right):
     if tokens.max() < maxT:
         by_token = backward(dout, tokens, maxT, maxT).dwte  # (maxT, C)
         wrong["dwte: its rows were placed by token, not by position"] = (by_token, POSITIONS)
+    n = np.arange(B * T)  # the number of a row of dout, when b and t are one axis
+    for text, place in {"n // B": n // B, "n % B": n % B}.items():
+        if place.max() < maxT:
+            table = np.zeros_like(right)  # (maxT, C)
+            np.add.at(table, place, dout.reshape(B * T, -1))
+            wrong[f"the rows n of dout (B·T, C) added at {text}: row n has position n % T"] = (table, POSITIONS)
     everything = np.zeros_like(right) + summed.sum(axis=0)  # (maxT, C)
     wrong["the sum over all positions, even in the rows from T on"] = (everything, POSITIONS)
     wrong["the reference on top of memory that was never cleared: np.empty is not np.zeros"] = (

@@ -1,16 +1,18 @@
-"""Mistakes with brackets: (a - b) · c as a - b · c, a · c + b as (a + b) · c, sqrt(a + b) as sqrt(a) + b."""
+"""Mistakes with brackets: (a - b) · c as a - b · c, a · c + b as (a + b) · c, a + (b & c) as a + b & c."""
 
 import ast
 
 from llmc.course.mutants.places import quoted
 
 PRODUCT = (ast.Mult, ast.Div, ast.MatMult)
+BITS = (ast.BitAnd, ast.BitOr, ast.LShift, ast.RShift)  # which Python evaluates after + and -
 
 
 def changed(place):
-    """(rank, words, other expression) for a product with a sum in it, a sum of products, and a function of a sum."""
+    """(rank, words, other expression) for products with a sum in them, sums of products, functions of a sum, bits."""
     node = place.node
     yield from _divided(node)
+    yield from _of_bits(node)
     if _is(node, PRODUCT) and not (_is(place.owner, PRODUCT) and place.field == "left"):  # the whole product
         yield from _lost(node)
     elif _is(node, (ast.Add, ast.Sub)):
@@ -80,6 +82,17 @@ def _divided(node):
     """a / b · c for a / (b · c): what is multiplied after the division was not kept together."""
     if _is(node, (ast.Div, ast.FloorDiv)) and _is(node.right, (ast.Mult,)):
         new = ast.BinOp(ast.BinOp(node.left, node.op, node.right.left), ast.Mult(), node.right.right)
+        yield 1, f"with {quoted(new)} in place of {quoted(node)}", new
+
+
+def _of_bits(node):
+    """a + (b & c) for (a + b) & c, and the other way round."""
+    sums, new = (ast.Add, ast.Sub), None
+    if _is(node, BITS) and _is(node.left, sums):
+        new = ast.BinOp(node.left.left, node.left.op, ast.BinOp(node.left.right, node.op, node.right))
+    elif _is(node, sums) and _is(node.right, BITS):
+        new = ast.BinOp(ast.BinOp(node.left, node.op, node.right.left), node.right.op, node.right.right)
+    if new:
         yield 1, f"with {quoted(new)} in place of {quoted(node)}", new
 
 

@@ -48,6 +48,9 @@ def call(place):
         yield from _one_off(node)
     if name in ("range", "enumerate", "zip", "len", "slice"):
         yield from _range(place, name)
+    elif name == "where" and len(node.args) == 3:
+        for chosen in node.args[1:]:
+            yield 1, f"with {quoted(chosen)} in place of {quoted(node)}", chosen
     elif inner is not None and not isinstance(inner, ast.Starred):
         if name == "reshape":
             yield 3, f'with order="F", where the first axis runs fastest, in {quoted(node)}', _in_columns(node)

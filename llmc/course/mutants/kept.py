@@ -21,7 +21,8 @@ SHARE = 1e-3  # of the error that may remain unexplained; float16's rounding is 
 FEW = 3  # entries of an array that a try may equal by chance
 MANY = 4  # entries that two arrays hardly share by chance
 EARLIER = "of an earlier call: what does your function keep from one call to the next?"
-BEFORE = "plus those of the {}before: what your function keeps from one call to the next must start from nothing"
+NOTHING = "what your function keeps from one call to the next must start from nothing"
+BEFORE = f"plus those of the {{}}before: {NOTHING}"
 ROUNDED = "when its inputs are rounded to {}"
 
 
@@ -134,18 +135,34 @@ def remembered(function, replays, got) -> str | None:
     for replay in reversed(earlier):
         if any(_same(got, old) and not np.may_share_memory(got, old) for old in replay.outputs):
             return "is what an earlier call gave, for other numbers: is a result kept, by its shape perhaps?"
-    k = next((k for k, mine in enumerate(last.outputs) if _same(got, mine)), None)
+    again = _again(function, last, got)
+    if again is not None and not np.allclose(again, got, rtol=1e-3, atol=1e-3 * np.abs(got).max()):
+        cause = "does something remain from one call to the next, or does chance play a part?"
+        return f"has other values when the same call is made again: {cause}"
+    return None
+
+
+def growing(function, replays, got, expected) -> str | None:
+    """Words that go on from an array's name if it grows by the right values with each such call; or None."""
+    if not replays or not isinstance(got, np.ndarray) or got.size < MANY or np.ptp(expected) == 0:
+        return None
+    again = _again(function, replays[-1], got)
+    if again is None or not np.allclose(again - got, expected, rtol=1e-3, atol=1e-3 * np.abs(got).max()):
+        return None
+    return "grows by the right values whenever the same call is made again: " + NOTHING
+
+
+def _again(function, replay, got):
+    """The array `got` as the same call gives it when it is made again; None where it cannot be."""
+    k = next((k for k, mine in enumerate(replay.outputs) if _same(got, mine)), None)
     if k is None:
         return None
     try:
         with np.errstate(all="ignore"), redirect_stdout(io.StringIO()):
-            again = np.asarray(last.run(function)[k], np.float64)
+            again = np.asarray(replay.run(function)[k], np.float64)
     except Exception:  # what it says then is no part of this message
         return None
-    if again.shape == got.shape and not np.allclose(again, got, rtol=1e-3, atol=1e-3 * np.abs(got).max()):
-        cause = "does something remain from one call to the next, or does chance play a part?"
-        return f"has other values when the same call is made again: {cause}"
-    return None
+    return again if again.shape == got.shape else None
 
 
 def _same(array, other) -> bool:

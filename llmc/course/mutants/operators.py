@@ -60,6 +60,9 @@ def _transposed(node):
 
 
 def negation(place):
+    if isinstance(place.node.op, ast.Not):
+        yield from _not(place)
+        return
     if is_axis(place):
         yield from axes(place, -place.node.operand.value, (-1, -2, 0, 1))
         return
@@ -68,6 +71,14 @@ def negation(place):
     if isinstance(place.owner, ast.keyword):  # np.tril(…, k=-1)
         yield 2, f"with 0 in place of {quoted(place.node)}{place.around}", ast.Constant(0)
     yield 1, f"without the sign of {quoted(place.node)}{place.around}", place.node.operand
+
+
+def _not(place):
+    node, inner = place.node, place.node.operand
+    yield 1, f"with {quoted(inner)} in place of {quoted(node)}", inner
+    if isinstance(inner, ast.Name):  # 0 and an empty list are no None
+        none = ast.Compare(inner, [ast.Is()], [ast.Constant(None)])
+        yield 2, f"with {quoted(none)} in place of {quoted(node)}", none
 
 
 def comparison(place):

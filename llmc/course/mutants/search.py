@@ -1,6 +1,8 @@
 """The search for the change, of the solution or of the learner's function, that explains one wrong array."""
 
 import ast
+import copy
+import operator
 import re
 import time
 from collections.abc import Callable
@@ -23,6 +25,7 @@ from llmc.course.own_names import learners_names
 LEFT_OUT = re.compile(r"without the factor `[^`]+` (?=in `)")
 MOST_PLACES = 3  # that are named for one change
 SECONDS = 6.0  # of processor time that a whole search may take
+ENDLESS = 0.2  # seconds after which a changed `while` loop is taken for one that never ends
 
 
 def first_mutant(solution, fits, likely=lambda words: True) -> str | None:
@@ -37,6 +40,36 @@ def first_mutant(solution, fits, likely=lambda words: True) -> str | None:
                     if likely(words) and fits(solution.function(end)):
                         return words
     return None
+
+
+def change_that_gives(program, calls, same=operator.eq) -> str | None:
+    """Words of the first single change of a program with which each call gives what stands beside it; None without one.
+
+    program: a Solution, or `learners` of a function. calls: [(arguments, what the function should return)]. same(a, b):
+    are two of these the same?
+    """
+    end, lines = time.thread_time() + program.seconds, ast.unparse(program.tree).splitlines()
+    with closing(mutants(program.tree, program.more)) as changes:
+        for words in changes:
+            if time.thread_time() > end:
+                return None
+            with suppress(Exception):  # most mutants stop with one
+                function = program.function(min(end, time.thread_time() + ENDLESS))
+                if all(same(function(*copy.deepcopy(arguments)), result) for arguments, result in calls):
+                    return placed(words, lines, program.tree)
+    return None
+
+
+def placed(words, lines, tree) -> str:
+    """Words for the change that the tree holds now, with its line if they quote what the lines often have.
+
+    lines: of the tree before the change.
+    """
+    piece = words.rpartition(" in `")[2].rstrip("`") if " in `" in words else words.rpartition(" `")[2].rstrip("`")
+    if words.endswith("everywhere") or sum(line.count(piece) for line in lines) < 2:
+        return words
+    line = next((mine for mine, new in zip(lines, ast.unparse(tree).splitlines()) if mine != new), "").strip()
+    return f"{words}, in the line {shortened(line)}" if line and shortened(line) not in words else words
 
 
 @dataclass
@@ -104,13 +137,8 @@ class Search:
         return None
 
     def placed(self, words, answer) -> str:
-        """The words for the change that the learner's tree holds now, with its line if they quote what it often has."""
-        piece = words.rpartition(" in `")[2].rstrip("`") if " in `" in words else words.rpartition(" `")[2].rstrip("`")
-        if words.endswith("everywhere") or sum(line.count(piece) for line in self.lines) < 2:
-            return words
-        now = ast.unparse(answer.tree).splitlines()
-        line = next((mine for mine, new in zip(self.lines, now) if mine != new), "").strip()
-        return f"{words}, in the line {shortened(line)}" if line and shortened(line) not in words else words
+        """The words for the change that the learner's tree holds now, with its line."""
+        return placed(words, self.lines, answer.tree)
 
     def made(self, program, several, end, only=()):
         """(words, array) of every change of a program that still gives an array of the right shape.

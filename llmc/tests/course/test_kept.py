@@ -49,6 +49,17 @@ def test_a_sum_over_all_calls():
         total[...] += np.einsum("ni,oi->no", x, w) + b
         return total.copy()
 
+    assert "out grows by the right values whenever the same call is made again: what your function" in said(function)
+
+
+def test_the_sum_with_the_call_before():
+    last = [0.0]
+
+    def function(x, w, b):
+        now = np.einsum("ni,oi->no", x, w) + b
+        last[:], before = [now], last[0]
+        return now + before
+
     assert "gives plus those of the call before: what your function keeps" in said(function)
 
 

@@ -321,6 +321,9 @@ def clip_mistakes(grads, max_norm, k) -> dict:
     }
     if norm <= max_norm:
         wrong = {"the reference scaled UP to max_norm: a norm below it is left alone": g * max_norm / long} | wrong
+    if norm**2 <= max_norm < norm:
+        above = f"though the norm, {norm:.3g}, is above max_norm, {max_norm:.3g}"
+        wrong[f"what it was before the call, {above}. Its square is not: which of the two is compared?"] = g
     if own > max_norm:
         sentence = "the reference clipped by its own norm; the norm of all arrays together decides"
         wrong[sentence] = g * max_norm / (own + 1e-6)

@@ -317,15 +317,18 @@ def explain_count(got, maxT, V, L, C):
         - biases
         - 4 * L * C
         - 2 * C: "all vectors are missing: the biases, and the layernorms' weights and biases",
-        right - 4 * L * C: "the two layernorms of each block are missing",
+        right - 4 * L * C: "4C numbers are missing in each block: its two layernorms have 4C together, "
+        "the MLP's first bias has 4C, and the biases of qkv and attproj have 3C + C",
         right - 4 * L * C - 2 * C: "the layernorms are missing",
         right - 2 * L * C - C: "each layernorm has a weight and a bias: one of them is missing",
-        right - 2 * L * C: "one layernorm per block is counted, but there are two",
+        right - 2 * L * C: "2C numbers are missing in each block: each of its two layernorms has 2C, "
+        "the bias of qkv has 3C, not C, and the biases of attproj and fcproj have C each",
         right - 2 * L * C * C: "the matrix qkvw is 3C × C: queries, keys and values",
         right - 2 * L * (C * C + C): "the layer qkv is 3C wide: queries, keys and values",
         right - L * C * C: "the matrix attprojw is missing: heads are mixed by a C × C matrix",
         right - L * (C * C + C): "the layer attproj is missing: heads are mixed by a C × C matrix and a bias",
-        right - 4 * L * C * C: "one of the MLP's two matrices is missing: it widens to 4C and comes back to C",
+        right - 4 * L * C * C: "4C² numbers are missing in each block: the MLP has two matrices of 4C², "
+        "and qkv and attproj have 3C² and C²",
         right - 6 * L * C * C: "the MLP is counted as if it were C wide: it is 4C wide inside",
         right + 3 * L * C: "the MLP's second bias, fcprojb, has C numbers, not 4C: that layer comes back to C",
         right

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from llmc.course.checks import evidence
 from llmc.course.checks.comparison import compare
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.lessons.number_formats.formats import BF16, FP32, decode, fields
@@ -10,12 +11,13 @@ ROWS = 3  # wrong numbers that are listed
 NAN = 0x7FC0  # the pattern that stands for every NaN in a comparison
 
 
-def compare_bits(got, expected, x, known=None, look=None, about="", random=None):
+def compare_bits(got, expected, x, known=None, look=None, about="", random=None, right=None):
     """Raise WrongAnswer unless `got` (uint16) equals `expected`, the bf16 patterns of x (float32), of the same shape.
 
     A NaN may have any pattern of a NaN. known: {sentence: patterns that a mistake gives}; a sentence is said only where
     all patterns are the same. about: what these numbers have in common. random: (like x, uint16) what they were rounded
-    with, for the listing. Returns the sentences that right patterns rule out: those mistakes would have shown here.
+    with, for the listing. right: the function that gives `expected`, with which a change of the learner's is tried out.
+    Returns the sentences that right patterns rule out: those mistakes would have shown here.
     """
     _same_kind(got, np.asarray(expected, np.uint16))
     got, expected = _one_nan(got), _one_nan(expected)
@@ -25,7 +27,7 @@ def compare_bits(got, expected, x, known=None, look=None, about="", random=None)
     if not wrong.any():
         return set(known)
     same = (f"the result equals {text}." for text, patterns in known.items() if np.array_equal(patterns, got))
-    lines = [next(same, None) or _diagnosis(got, expected)]
+    lines = [next(same, None) or _changed(got, right) or _diagnosis(got, expected)]
     lines += [f"The numbers of this call: {about}."] if about else []
     lines += [f"→ Where to look: {look}."] if look else []
     raise WrongAnswer("\n".join([*lines, "", *_listing(got, expected, np.asarray(x), wrong, random)]))
@@ -45,8 +47,23 @@ def _one_nan(codes):
     return np.where((codes & 0x7FFF) > 0x7F80, np.uint16(NAN), codes)
 
 
+def _changed(got, right) -> str | None:
+    """The change of the learner's function, or of ours, that explains all patterns; None if no small one does."""
+
+    def same(mine, its):
+        return mine.dtype == its.dtype and np.array_equal(_one_nan(mine), _one_nan(its))
+
+    if right is None:
+        return None
+    varied = np.ptp(got.astype(int)) > 0  # many changes give the same pattern everywhere
+    change = evidence.whole("patterns", evidence.calls_so_far(), right, same, ours=varied)
+    return f"{change}." if change else None
+
+
 def _diagnosis(got, expected) -> str:
     """What all wrong patterns have in common, if it is anything."""
+    if got.size > 1 and np.ptp(got.astype(int)) == 0:
+        return f"the result has the same pattern everywhere, {fields(got.flat[0], BF16)}."
     apart = np.unique(got.astype(int)[got != expected] - expected[got != expected])
     if len(apart) > 1 or (got != expected).sum() < 3:
         return "the result has wrong values."

@@ -81,6 +81,9 @@ def causal_softmax_mistakes(scores) -> dict:
             np.where(seen & ((scores != 0) | np.eye(T, dtype=bool)), scores, -np.inf)
         ),
         "the softmax with the past masked instead of the future": softmax(np.where(seen.T, scores, -np.inf)),
+        "the softmax over the tokens before its own, from the second row on: a token may look at itself": softmax(
+            np.where(np.tril(seen, -1) | (np.arange(T * T).reshape(T, T) == 0), scores, -np.inf)
+        ),
         "the softmax of each column: sum over the last axis": softmax(hidden, axis=0),
         "the reference divided by the row sums of other rows: without keepdims=True they line up with the columns": (
             e / e.sum(axis=-1)

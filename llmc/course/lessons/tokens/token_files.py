@@ -161,6 +161,11 @@ def batch_mistakes(tokens, i, B, T, rank, world) -> dict:
             2,
         ),
         "the reference with big-endian ids: the lowest byte comes first": (1024, ">u2", 2),
+        "the reference with signed 16 bits, in which ids from 32,768 on are negative: the file has unsigned ones": (
+            1024,
+            "<i2",
+            2,
+        ),
     }
     x, y = {}, {}
     start = (i * world + rank) * n + 2
@@ -189,6 +194,14 @@ def batch_mistakes(tokens, i, B, T, rank, world) -> dict:
     y["x + 1: y is the next *token*, not the next number"] = right.x + 1
     y["the token before x: y is the one after it"] = np.concatenate([[0], flat[:-1]]).reshape(B, T)
     return {name: {text: (array, LOADER) for text, array in table.items()} for name, table in (("x", x), ("y", y))}
+
+
+def whole_file(path) -> str:
+    """A sentence about a token file that should not have been refused."""
+    size = path.stat().st_size
+    return (
+        f"This file is whole: {size:,} bytes, 1024 of the header and 2 for each of the {(size - 1024) // 2:,} tokens."
+    )
 
 
 def likely_mistakes(cases, batches) -> dict:

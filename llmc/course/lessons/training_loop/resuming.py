@@ -93,7 +93,8 @@ def _values(state, right, run):
             kept = f"{name!r} was kept as {value.dtype} but is {expected.dtype} in the run"
             return f"{kept}: that loses digits or wastes memory"
         if not np.array_equal(np.asarray(value), np.asarray(expected)):
-            return f"{name!r} does not hold exactly what the run held"
+            shown = f": it is {value}, and run.{name} was {expected}" if isinstance(expected, int) else ""
+            return f"{name!r} does not hold exactly what the run held{shown}"
     return None
 
 

@@ -1,5 +1,7 @@
 """Decoding ids: all bytes together, then UTF-8; what known mistakes give instead, and what the check says of them."""
 
+import re
+
 from llmc.course.checks.explain import describe
 from llmc.course.lessons.tokens.bpe.telling import BYTES, explain, telling_cases
 
@@ -32,6 +34,18 @@ def decode_mistakes() -> dict:
         ),
         "bytes that are not valid UTF-8 became surrogates (errors='surrogateescape'): put U+FFFD in their place": (
             lambda ids, tokens: joined(ids, tokens).decode("utf-8", errors="surrogateescape")
+        ),
+        "a ? was put in the place of bytes that are not valid UTF-8: put U+FFFD there": (
+            lambda ids, tokens: decode(ids, tokens).replace("\ufffd", "?")
+        ),
+        "neighbouring U+FFFD became one: leave them as errors='replace' makes them": (
+            lambda ids, tokens: re.sub("\ufffd+", "\ufffd", decode(ids, tokens))
+        ),
+        "the whole text became one U+FFFD where some of its bytes are not valid UTF-8: only those bytes should": (
+            lambda ids, tokens: "\ufffd" if "\ufffd" in decode(ids, tokens) else decode(ids, tokens)
+        ),
+        "U+FEFF at the beginning was left out: decode as 'utf-8', and take nothing away": (
+            lambda ids, tokens: decode(ids, tokens).removeprefix("\ufeff")
         ),
         "the bytes were read as Latin-1, one character each: they are UTF-8": (
             lambda ids, tokens: joined(ids, tokens).decode("latin-1")
@@ -78,7 +92,7 @@ def explain_decodings(cases, results) -> str | None:
             return "these are bytes: decode them to text (str)"
         if not isinstance(result, str):
             return f"text (str) is expected, but decode returned {describe(result)}"
-    return explain(cases, results, decode, decode_mistakes(), _told_text)
+    return explain(cases, results, decode, decode_mistakes(), _told_text, "text")
 
 
 def _told_text(case, result, right):

@@ -24,16 +24,17 @@ def encode_word(word, ranks) -> list[int]:
     return _encode(word, ranks, lambda rank, i, parts: (rank, i))
 
 
-def _encode(word, ranks, order, most=10**6, end=None, seen=list):
+def _encode(word, ranks, order, most=10**6, end=None, seen=list, left=0):
     """Merge the pair that comes first in this order of (rank, place, parts), until none is left.
 
     end: up to which part pairs are looked at. seen: which of the [(rank, place)] found, from the left, are compared.
+    left: of how many parts nothing is merged any more.
     """
     parts = [bytes([b]) for b in word]
     for _ in range(most):
         neighbours = zip(parts[:end], parts[1:end])
         found = seen([(ranks[a + b], i) for i, (a, b) in enumerate(neighbours) if a + b in ranks])
-        if not found:
+        if not found or len(parts) <= left:
             break
         i = min(found, key=lambda pair: order(*pair, parts))[1]
         parts[i : i + 2] = [parts[i] + parts[i + 1]]
@@ -124,6 +125,12 @@ def encode_mistakes() -> dict:
             lambda word, ranks: _encode(word, ranks, lambda rank, i, parts: (rank, -i))
         ),
         "you looked for as few tokens as possible: the order of the merges decides, not the number of tokens": _fewest,
+        "you stopped when two parts were left: these two may make a token, too": (
+            lambda word, ranks: _encode(word, ranks, lambda rank, i, parts: (rank, i), left=2)
+        ),
+        "you compared the bytes of the tokens: their ranks decide, ranks[a + b]": (
+            lambda word, ranks: _encode(word, ranks, lambda rank, i, parts: (parts[i] + parts[i + 1], i))
+        ),
         "you stopped after one merge: go on until no pair makes a token": (
             lambda word, ranks: _encode(word, ranks, lambda rank, i, parts: (rank, i), most=1)
         ),
@@ -218,7 +225,7 @@ def explain_encodings(cases, results) -> str | None:
             return "these are tokens: return their ids, ranks[token]"
         if not isinstance(result, list):
             return f"a list of ids is expected, but encode_word returned {describe(result)}"
-    return explain(cases, results, encode_word, encode_mistakes(), _told_encoding)
+    return explain(cases, results, encode_word, encode_mistakes(), _told_encoding, "ids")
 
 
 def _told_encoding(case, result, right):
@@ -227,6 +234,13 @@ def _told_encoding(case, result, right):
     known = {row([token]): ranks[token] for token in sorted(ranks, key=ranks.get) if len(token) > 1 and token in word}
     shown = [tokens.get(i, f"no token {i}") for i in result]
     wanted = [tokens[i] for i in right]
-    return (
-        f"{word!r} with the ranks {known}: expected {row(wanted)} = {right}, got {row(shown)} = {result}.\n→ {ENCODE}"
-    )
+    lines = [f"{word!r} with the ranks {known}: expected {row(wanted)} = {right}, got {row(shown)} = {result}."]
+    return "\n".join([*lines, *_bytes_lost(word, [tokens.get(i) for i in result]), f"→ {ENCODE}"])
+
+
+def _bytes_lost(word, found) -> list[str]:
+    """A sentence if the tokens found are not the word when they are put together; found: [bytes, or None]."""
+    if None in found or b"".join(found) == word:
+        return []
+    together = f"Put together, your tokens are {b''.join(found)!r}, and not the word"
+    return [f"{together}: a merge puts one token in the place of two parts, so that no byte is lost or comes twice."]

@@ -1,12 +1,14 @@
 """What the check of `bpe_step` calls it on, and what it says about the results."""
 
-from llmc.course.checks.explain import describe
+from llmc.course.checks.explain import describe, stopped
 from llmc.course.lessons.tokens.bpe.step import bpe_step, count_pairs, merge
 from llmc.course.lessons.tokens.bpe.step_mistakes import step_mistakes, wrong_choices
 from llmc.course.lessons.tokens.bpe.telling import draw_letters, explain, row, telling_cases
 
 # where to look; a test holds this title against the headings of notebooks/08_tokens.ipynb
-TIES = "among equally frequent pairs you took another one than the one that sorts first"
+TIES = (
+    "your token is as frequent as the expected one, which sorts first: are the two equally frequent in your count, too?"
+)
 BY_HAND = 'lesson 08, section "3.1 · By hand"'
 
 
@@ -58,7 +60,7 @@ def explain_steps(cases, results) -> str | None:
     choice = _wrong_choice(cases, [token for token, _ in results])
     if choice:
         sentence, k = choice
-        return f"{sentence}.\n{_told_step(cases[k], results[k], bpe_step(*cases[k]))}"
+        return f"{stopped(sentence)}\n{_told_step(cases[k], results[k], bpe_step(*cases[k]))}"
     return explain(cases, results, bpe_step, step_mistakes(), _told_step)
 
 

@@ -29,6 +29,9 @@ def wrong_choices() -> dict:
         ),
         "(a, bc) and (ab, c) were counted separately: a pair is identified by its bytes together": _of_two_parts,
         "pairs were counted across the border between two words: count inside each word": _across_words,
+        "the last token of a word and the first one of the next were counted as a pair: count inside each word": (
+            _with_borders
+        ),
         "pairs that overlap were skipped: a a a holds the pair aa twice": _not_overlapping,
         "a pair that occurs twice in a word was counted once there": _once_a_word,
         "the longest pair was chosen: choose the most frequent one": (
@@ -134,6 +137,13 @@ def _across_words(words, counts):
     """One long list of all words, each as often as it occurs."""
     row = [token for word, count in zip(words, counts) for _ in range(count) for token in word]
     return most_frequent(count_pairs([row], [1]))
+
+
+def _with_borders(words, counts):
+    """Each border once, besides what is inside of the words."""
+    pairs = count_pairs(words, counts)
+    pairs.update(left[-1] + right[0] for left, right in zip(words, words[1:]))
+    return most_frequent(pairs)
 
 
 def _from_the_right(word, token):

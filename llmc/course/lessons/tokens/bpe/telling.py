@@ -6,6 +6,8 @@ mistake shows on at least one of them. A mistake is named only when it explains 
 
 from copy import deepcopy
 
+from llmc.course.checks.evidence import whole
+
 KEPT = "this is what an earlier call returned, with other arguments in part: does your function keep its results?"
 BYTES = [bytes([b]) for b in range(256)]
 
@@ -49,8 +51,11 @@ def _told_apart(results) -> set:
     return {(i, j) for i in range(n) for j in range(i + 1, n) if results[i] != results[j]}
 
 
-def explain(cases, results, right, mistakes, told) -> str | None:
-    """The mistake that explains all results, or else only the first wrong one; None when all are right."""
+def explain(cases, results, right, mistakes, told, what="results") -> str | None:
+    """The mistake that explains all results, or else only the first wrong one; None when all are right.
+
+    what: the results' name, "ids".
+    """
     wrong = next((k for k, case in enumerate(cases) if results[k] != right(*case)), None)
     if wrong is None:
         return None
@@ -58,7 +63,10 @@ def explain(cases, results, right, mistakes, told) -> str | None:
     for sentence, mistake in mistakes.items():
         if all(results[k] == mistake(*case) for k, case in enumerate(cases)):
             return f"{sentence}.\n{numbers}"
-    return f"{KEPT}\n{numbers}" if _kept(cases, results, wrong, right) else numbers
+    if _kept(cases, results, wrong, right):
+        return f"{KEPT}\n{numbers}"
+    change = whole(what, list(zip(cases, results)), right)
+    return f"{change}.\n{numbers}" if change else numbers
 
 
 def _kept(cases, results, wrong, right) -> bool:
