@@ -159,7 +159,7 @@ def forward_over_the_batch(x, w, b, eps=1e-5):
     return (x - mean) * rstd * w + b, mean, rstd
 
 
-@wrong("layernorm_forward", says="off by")
+@wrong("layernorm_forward", says="the variance is mean(x²) - mean(x)²")
 def forward_with_mean_of_squares(x, w, b, eps=1e-5):
     mean = x.mean(-1, keepdims=True)
     variance = np.maximum((x * x).mean(-1, keepdims=True) - mean * mean, 0)

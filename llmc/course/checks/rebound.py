@@ -24,6 +24,8 @@ def rebound(function, replay, buffer, adds) -> str | None:
     name, tree = _name_of(buffer, function, replay), _tree(function)
     if name is None or tree is None:
         return None
+    if isinstance(replay.named(function)[name], list | tuple):
+        name = _each_of(tree, name)
     line = next(_assignments(tree, name), None)
     if line is None:
         return _view_lost(tree, name)
@@ -37,6 +39,12 @@ def _name_of(buffer, function, replay):
     names = [name for name, value in replay.named(function).items() for _ in arrays_in(value)]
     arrays = replay.outputs[len(replay.outputs) - len(names) :]  # what was returned comes before them
     return next((name for name, array in zip(names, arrays) if np.may_share_memory(array, buffer)), None)
+
+
+def _each_of(tree, name):
+    """What a loop over a list calls its members: "g" for `for g in grads`; None without such a loop."""
+    loops = (node for node in ast.walk(tree) if isinstance(node, ast.For) and getattr(node.iter, "id", None) == name)
+    return next((getattr(loop.target, "id", None) for loop in loops), None)
 
 
 def _tree(function):

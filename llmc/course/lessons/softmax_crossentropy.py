@@ -103,12 +103,28 @@ def fresh_loss(V, C, std):
 # --------------------------------------------------------------------------------------------------- known mistakes
 
 
-def overflow(lse) -> str:
-    """Why lse (B, T) of float32 rows around +1000, -1000 and 0, in this order, is not finite."""
+def overflow(lse, logits) -> str:
+    """Why lse (B, T) of float32 rows around +1000, -1000 and 0, in this order, is not finite. logits: (B, T, V)."""
     if np.isfinite(lse[0]).all():
         where = "rows around -1000 in a batch with rows around +1000"
         return f"lse is infinite for {where}: subtract each row's own maximum; {LSE}"
-    return f"lse is NaN or infinite for logits around ±1000: see {LSE}"
+    with np.errstate(all="ignore"):
+        without = np.log(np.exp(logits).sum(axis=-1))  # (B, T)
+    return f"lse is NaN or infinite for logits around ±1000: {_bare(lse, without)}see {LSE}"
+
+
+def infinite_loss(losses) -> str:
+    """What to say of losses (B, T) that are not finite where lse is."""
+    kind = "NaN" if np.isnan(losses).any() else "infinite"
+    return (
+        f"a loss is {kind} where the model is sure and wrong, and lse is finite there: use lse - z[target]; see {TRAP}"
+    )
+
+
+def _bare(got, without) -> str:
+    """Words that name a missing maximum, if these numbers are not finite just where those without one are not."""
+    same = np.array_equal(np.isfinite(got), np.isfinite(without))
+    return "np.exp overflows from 89 on in float32, so subtract the maximum of each row first; " if same else ""
 
 
 def softmax_overflow(p, z) -> str | None:
@@ -123,7 +139,7 @@ def softmax_overflow(p, z) -> str | None:
         return f"{lost}. Is z clipped? Subtract the maximum of the row instead; {MAXIMUM}"
     finite = np.isfinite(p).all(axis=-1)  # (4,)
     if not finite[0]:
-        return f"NaN for logits around 1000: see {MAXIMUM}"
+        return f"NaN for logits around 1000: {_bare(p, np.exp(z) / np.exp(z).sum(axis=-1, keepdims=True))}see {MAXIMUM}"
     if not finite[1] and finite[2]:
         begins = "is the largest |z| subtracted there, or a maximum that starts at 0?"
         return f"NaN in the row around -1000 alone: {begins} The maximum of a row can be negative; {MAXIMUM}"

@@ -60,6 +60,15 @@ def only_written(tree) -> set[str]:
     return {name for name in arguments & set(written) if used.count(name) == written.count(name)}
 
 
+def steps_of_ranges(tree) -> set[str]:
+    """Names that say how far a loop goes on in each round, as `block` does in `range(0, T, block)`.
+
+    A larger step may go around a mistake; it mends none.
+    """
+    calls = (n for n in ast.walk(tree) if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "range")
+    return {call.args[2].id for call in calls if len(call.args) == 3 and isinstance(call.args[2], ast.Name)}
+
+
 def _collect(function, found) -> bool:
     """Note the definition of a function, and of those that it calls; False as soon as one may do harm."""
     if function.__code__ in found:

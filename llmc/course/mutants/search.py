@@ -13,7 +13,7 @@ import numpy as np
 
 from llmc.course.mutants.arrays import arrays
 from llmc.course.mutants.elsewhere import Elsewhere, dtype_of
-from llmc.course.mutants.learners import learners, only_written
+from llmc.course.mutants.learners import learners, only_written, steps_of_ranges
 from llmc.course.mutants.meeting import FEW, SHARE, Found, meeting
 from llmc.course.mutants.picked import ROUNDING, Pick, close
 from llmc.course.mutants.places import shortened
@@ -125,10 +125,10 @@ class Search:
 
     def _in_the_answer(self, answer):
         """The first change of the learner's function that makes this array right, and no other one wrong."""
-        end, unread = (
-            self.end(),
-            re.compile("|".join(f"with `{name}` in" for name in only_written(answer.tree)) or "$^"),
-        )
+        end = self.end()
+        useless = [f"with `{name}` in" for name in only_written(answer.tree)]
+        useless += [f".* in place of `{name}`" for name in steps_of_ranges(answer.tree)]
+        unread = re.compile("|".join(useless) or "$^")
         with closing(self.made(answer, mutants, end)) as made:
             for words, array in made:
                 right = close(array, self.target, self.target, self.dtype) and not unread.match(words)

@@ -10,6 +10,7 @@ from llmc.course.lessons.layernorm.mistakes import (
     RECOMPUTE,
     backward_mistakes,
     forward_mistakes,
+    lost_digits,
 )
 from llmc.course.lessons.layernorm.rows import EPS, backward, forward
 
@@ -26,4 +27,5 @@ __all__ = [
     "backward_mistakes",
     "forward",
     "forward_mistakes",
+    "lost_digits",
 ]

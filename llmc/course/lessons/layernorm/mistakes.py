@@ -15,9 +15,23 @@ MEAN_ROAD = 'lesson 01, section "3.3 · The mean"'
 RSTD_ROAD = 'lesson 01, section "3.4 · The variance, then rstd"'
 FORMULA = 'lesson 01, section "3.6 · The two means fall out"'
 PARAMETERS = 'lesson 01, section "3.1 · Through"'
+TRAP = 'lesson 01, section "A trap: the formula from the statistics book"'
 OWN_EPS = "the reference with eps = 1e-5: use the argument `eps`"
 FAR = 'rows around {}, where a difference of two large numbers loses its digits: lesson 01, section "A trap"'
 RECOMPUTE = "hints 1 and 2 of exercise 4: what was out made from?"
+
+
+def lost_digits(x, rstd, error) -> str:
+    """What to say of an error for float32 rows x (B, T, C) around 2000, where rstd (B, T) may come from lost digits."""
+    off = f"off by {error:.2g} for float32 rows around 2000"
+    variance = (x * x).mean(axis=-1) - np.square(x.mean(axis=-1))  # (B, T)
+    with np.errstate(all="ignore"):
+        tries = [1 / np.sqrt(each + 1e-5) for each in (variance, np.maximum(variance, 0), np.abs(variance))]
+    if not any(np.allclose(rstd, each, rtol=1e-3, equal_nan=True) for each in tries):
+        return f"{off}: see {TRAP}"
+    large = "both are about 4,000,000, and their difference has lost its digits"
+    cause = f"the variance is mean(x²) - mean(x)²: {large}. Subtract the mean before you square; see {TRAP}"
+    return f"{off}: {cause}"
 
 
 def forward_mistakes(x, w, b) -> dict:
