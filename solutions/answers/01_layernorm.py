@@ -619,7 +619,9 @@ def recompute_forgets_b(dout, out, w, b, rstd):
     return _from_norm(out / w, dout, w, rstd)
 
 
-@wrong("layernorm_backward_recompute", says="dw equals the reference with norm = out - b: not divided by w")
+@wrong(
+    "layernorm_backward_recompute", says="dw equals the reference with a factor w too many: is norm not divided by w"
+)
 def recompute_forgets_w(dout, out, w, b, rstd):
     return _from_norm(out - b, dout, w, rstd)
 
@@ -912,3 +914,11 @@ def forward_with_one_array_for_both(x, w, b, eps=1e-5):
         rstd[at] = 1 / np.sqrt(x[at].var() + eps)
         out[at] = row * rstd[at] * w + b
     return out, mean, rstd
+
+
+@wrong("layernorm_backward_recompute", says="or is dnorm in the place of dout?")
+def recompute_uses_dnorm_twice(dout, out, w, b, rstd):
+    norm = (out - b) / w
+    dnorm = dout * w
+    means = dnorm.mean(-1, keepdims=True) + norm * (dnorm * norm).mean(-1, keepdims=True)
+    return (dnorm - means) * rstd[..., None], (dnorm * norm).sum((0, 1)), dout.sum((0, 1))

@@ -613,7 +613,7 @@ def stream_stops_before_the_first_block(dout, x, w):
     return d
 
 
-@wrong("residual_stream_backward", says="a loop upward reads each d[k + 1] before it is computed")
+@wrong("residual_stream_backward", says="does a loop upward read each d[k + 1] before it is computed")
 def stream_loops_upward_over_zeros(dout, x, w):
     d = np.zeros((len(w) + 1, *dout.shape))
     d[-1] = dout
@@ -622,7 +622,7 @@ def stream_loops_upward_over_zeros(dout, x, w):
     return d
 
 
-@wrong("residual_stream_backward", says="a loop upward reads each d[k + 1] before it is computed")
+@wrong("residual_stream_backward", says="does a loop upward read each d[k + 1] before it is computed")
 def stream_loops_upward_over_what_was_there(dout, x, w):
     d = np.full((len(w) + 1, *dout.shape), 7.5)  # np.empty, but the same in every run
     d[-1] = dout

@@ -500,6 +500,18 @@ def kahan_with_other_brackets(x):
     return total
 
 
+@wrong("kahan_sum", says="with (total − new) − wanted: the total has grown by new − total")
+def kahan_turns_the_difference_round(x):
+    total, excess = np.zeros_like(x[0]), np.zeros_like(x[0])
+    with np.errstate(all="ignore"):
+        for row in x:
+            wanted = row - excess
+            new = total + wanted
+            excess = (total - new) - wanted
+            total = new
+    return total
+
+
 @right("kahan_sum")
 def kahan_is_exact_in_another_way(x):
     return np.array([math.fsum(column.tolist()) for column in x.T]).astype(x.dtype)

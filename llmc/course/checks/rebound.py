@@ -26,9 +26,9 @@ def rebound(function, replay, buffer, adds) -> str | None:
         return None
     if isinstance(replay.named(function)[name], list | tuple):
         name = _each_of(tree, name)
-    line = next(_assignments(tree, name), None)
+    line = next(_assignments(tree, name), None) if name else None
     if line is None:
-        return _view_lost(tree, name)
+        return _view_lost(tree, name) if name else None
     instead = f"{name} += …" if adds else f"{name}[...] = …"
     new = f"gives the name `{name}` to another array and leaves the caller's array alone"
     return f"{quoted(line)} {new}: write into that one, with `{instead}`."

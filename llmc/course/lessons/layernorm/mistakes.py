@@ -16,6 +16,10 @@ RSTD_ROAD = 'lesson 01, section "3.4 · The variance, then rstd"'
 FORMULA = 'lesson 01, section "3.6 · The two means fall out"'
 PARAMETERS = 'lesson 01, section "3.1 · Through"'
 TRAP = 'lesson 01, section "A trap: the formula from the statistics book"'
+ONE_W_TOO_MANY = (  # what is said of norm, and what can be said of dw alone
+    "norm = out - b: not divided by w",
+    "a factor w too many: is norm not divided by w, or is dnorm in the place of dout?",
+)
 OWN_EPS = "the reference with eps = 1e-5: use the argument `eps`"
 FAR = 'rows around {}, where a difference of two large numbers loses its digits: lesson 01, section "A trap"'
 RECOMPUTE = "hints 1 and 2 of exercise 4: what was out made from?"
@@ -101,6 +105,7 @@ def backward_mistakes(dout, x, w, b=None) -> dict:
     wrong_dx, wrong_dw = {}, {}
     for text, stand_in in [] if b is None else _stand_ins(norm, rstd, w, b):
         wrong_dx[text] = (_dx(dout * w, stand_in, rstd), RECOMPUTE)
+        text = text.replace(*ONE_W_TOO_MANY)
         wrong_dw[text] = ((dout * stand_in).sum(axis=rows), RECOMPUTE)
     wrong_dx |= _wrong_dx(dout, x, w, norm, rstd)
     wrong_dw |= {

@@ -80,6 +80,9 @@ def nearest_mistakes(x) -> dict:
             whole + 0x7FFF + (whole >> 16 & 1) >> 16
         ),
         "the lower 16 bits of x: bf16 is its upper half": b & 0xFFFF,
+        "the lower 16 bits of x, rounded: bf16 is its upper half, which is the second of two uint16 in memory": (
+            (b & 0xFFFF) + ((keep > HALF) | (keep == HALF) & (b & 1 == 1)) & 0xFFFF
+        ),
         "the bits of float16, which has 5 bits of exponent: bf16 is the upper half of a float32": halves.view(
             np.uint16
         ),

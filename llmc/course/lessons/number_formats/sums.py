@@ -74,6 +74,7 @@ def kahan_mistakes(x) -> dict:
         "the reference with other brackets: new − (total − wanted) is not (new − total) − wanted": _kahan(
             x, of="brackets"
         ),
+        "the reference with (total − new) − wanted: the total has grown by new − total": _kahan(x, of="turned"),
         "the reference without its first row": kahan(x[1:]),
         "the reference with the first row counted twice: total begins with it, and the loop adds it": kahan(
             x[[0, *range(len(x))]]
@@ -98,7 +99,8 @@ def _kahan(x, sign=1, of="wanted"):
                 excess = new - (old - wanted)
             else:
                 earlier = excess if of == "all" else 0
-                excess = earlier + ((new - old) - (row if of == "row" else wanted))
+                grown = old - new if of == "turned" else new - old
+                excess = earlier + (grown - (row if of == "row" else wanted))
             total = new
     return total.astype(x.dtype)
 
