@@ -163,10 +163,14 @@ def test_kahan_stays_within_its_bound_and_the_others_do_not(dtype):
 def test_mistakes_of_kahan_are_refused_and_named():
     ruled_out = set()
     first, last = sums.columns(rng(), 256, np.float32), sums.columns(rng(), 256, np.float64)
+    short = sums.columns(rng(), 6, np.float32)
     for sentence, wrong in sums.kahan_mistakes(first).items():
         if "in float64" in sentence:
             ruled_out = sums.compare_sum(wrong, first)  # right in float32
             wrong, x = sums.kahan_mistakes(last)[sentence], last
+        elif not np.isfinite(wrong).all():  # the check's first call has six rows, after which all are still numbers
+            ruled_out, x = set(), short
+            wrong = sums.kahan_mistakes(short)[sentence]
         else:
             ruled_out, x = set(), first
         with pytest.raises(WrongAnswer) as caught:
