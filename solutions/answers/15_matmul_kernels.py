@@ -70,7 +70,7 @@ def tiled_without_the_check_of_the_column(code):
     return replaced(code, "if (m0 + row < M && n0 + column < N) result", "if (m0 + row < M) result")
 
 
-@wrong("tiled_matmul", says="No condition around this line bounds `row`. This thread has across = 1, m0 = 0, n0 = 0")
+@wrong("tiled_matmul", says="has 5 rows (0 to 4). No condition around this line mentions `row`: is a check missing")
 def tiled_without_a_check_of_the_result(code):
     return replaced(code, "if (m0 + row < M && n0 + column < N) result", "result")
 
@@ -85,9 +85,7 @@ def tiles_without_the_last_barrier(code):
     return replaced(code, BARRIER + "    }", "    }")
 
 
-@wrong(
-    "tiled_matmul", says="lines 12 and 14 do not mention `column`, of which the index is made too: is a check missing"
-)
+@wrong("tiled_matmul", says="lead to number 40 here (k0 = 32 and column = 8), but a row of b has 40 numbers (0 to 39).")
 def tiles_without_an_edge_of_k_in_b(code):
     code = replaced(code, "        int k = k0 + column;\n", "")
     code = replaced(
