@@ -2,7 +2,7 @@
 
 from llmc.cuda.emulator.compiling.text import mask
 from llmc.cuda.emulator.findings.axes import axis_left, strange_step
-from llmc.cuda.emulator.findings.guards import computed_from, conditions_around
+from llmc.cuda.emulator.findings.guards import check_above, computed_from, conditions_around
 from llmc.cuda.emulator.findings.values import NAME, in_words, indices_on
 
 MISSING = "is a check missing, or is the index itself wrong?"
@@ -75,7 +75,9 @@ def _without_values(found) -> str:
     names = [name for name in dict.fromkeys(NAME.findall(indices_on(lines[found.line - 1]))) if name not in given]
     limits = {name: _limit(conditions_around(found), name, lines[: found.line]) for name in names}
     checks = [_checked(name, limit) for name, limit in limits.items() if limit not in (None, "nothing")]
-    return f"{_capital(in_words(checks))}. Work the index out by hand for this thread." if checks else ""
+    if not checks and (there := check_above(found)):
+        checks = [f"there is a check on line {there.line} (`{there.text}`)"]
+    return f"{_capital(in_words(checks))}: work the index out by hand for this thread." if checks else ""
 
 
 def _capital(text) -> str:
