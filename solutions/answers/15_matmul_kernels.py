@@ -386,6 +386,13 @@ def square_row_by_row(code):
     return holes(code, first, last)
 
 
+@wrong("register_tile", says="makes 8,192 of them. What a thread needs more than once it can keep in a variable")
+def registers_that_are_not_used(code):
+    code = replaced(code, "            float x[4], y[4];\n", "            // no variables\n")
+    code = replaced(code, "x[i] = as[k][row + i], y[i] = bs[k][column + i]", "")
+    return replaced(code, "x[i] * y[j]", "as[k][row + i] * bs[k][column + j]")
+
+
 @wrong("register_tile", says="was overwritten instead of accumulated")
 def square_that_overwrites(code):
     return replaced(code, "+= totals[i][j];", "= totals[i][j];")
@@ -633,6 +640,11 @@ def buffers_without_a_next_slice(code):
 @wrong("double_buffer", says="the product without the second slice: the next one begins at k0 + 8")
 def buffers_one_slice_too_far(code):
     return replaced(code, "m0, k0 + 8,", "m0, k0 + 16,", "n0, k0 + 8,", "n0, k0 + 16,")
+
+
+@wrong("double_buffer", says="slices that begin at k = 0, 0, 8, …: the next one begins at k0 + 8")
+def buffers_that_ask_for_the_same_slice(code):
+    return replaced(code, "m0, k0 + 8,", "m0, k0,", "n0, k0 + 8,", "n0, k0,")
 
 
 @wrong("double_buffer", says="with a read as (K, M)")
