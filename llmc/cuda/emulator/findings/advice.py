@@ -90,7 +90,8 @@ def _about_the_check(found) -> str:
     if (there := check_above(found)) and found.array is not None and counts_in_vectors(found):
         return _index_of_a_vector(found, there)
     index = worked_out_index(found)
-    return f"{what_limits(found, index) or OR_WRONG}{_values(found, index)}"
+    said = what_limits(found, index)
+    return f"{said or OR_WRONG}{_values(found, index)}"
 
 
 def _values(found, index=None) -> str:

@@ -4,7 +4,7 @@ import math
 import re
 
 from llmc.cuda.emulator.findings.guards import NAME
-from llmc.cuda.emulator.findings.values import in_words, listed
+from llmc.cuda.emulator.findings.values import in_words
 
 
 def step(index, name) -> int | None:
@@ -29,31 +29,38 @@ def strange_step(index) -> str:
 
 
 def axis_left(index) -> tuple[list[str], str]:
-    """(names that lead past the end of an axis, a sentence that says so); ([], "") if that cannot be told."""
+    """(names that lead past the end of an axis, a sentence that says so); ([], "") if that cannot be told.
+
+    No names but the sentence where they are inside, and only what is added to them leads past it.
+    """
     array, steps = index.found.array, {name: step(index, name) for name in index.names}
     if array.ndim < 2 or None in steps.values():
         return [], ""
     axes = {name: _axis(array.shape, by) for name, by in steps.items() if by}
     if None in axes.values():
         return [], ""
-    for axis in sorted(set(axes.values()), reverse=True):
-        names = [name for name, its in axes.items() if its == axis]
-        before = max((other for other in axes.values() if other < axis), default=-1)
-        length, one = math.prod(array.shape[before + 1 : axis + 1]), math.prod(array.shape[axis + 1 :])
-        reached = sum(index.of(name) * steps[name] for name in names) // one
-        if reached >= length and (before >= 0 or axis < array.ndim - 1):
-            names = [name for name in names if index.of(name)]
-            return names, f"{_they_reach(index, names, steps, one, reached)}, but {_has(index, before, axis, length)}."
+    added = index.number - sum(index.of(name) * steps[name] for name in axes)  # what is there without any variable
+    ones = [math.prod(array.shape[axis + 1 :]) for axis in range(array.ndim)]
+    here = sorted({*axes.values(), *(axis for axis, one in enumerate(ones) if added >= one)})
+    for before, axis in reversed([*zip([-1, *here], here)]):
+        one, whole = ones[axis], ones[before] if before >= 0 else array.size
+        names = [name for name, its in axes.items() if its == axis and index.of(name)]
+        alone = sum(index.of(name) * steps[name] for name in names) // one
+        more = (added % whole if before >= 0 else added) // one
+        if alone + more >= whole // one and (before >= 0 or axis < array.ndim - 1):
+            beyond = _has(index, before, axis, whole // one)
+            there = _they_reach(index, names, alone + more, more, exactly=[steps[name] for name in names] == [one])
+            return (names if alone >= whole // one else []), f"{there}, but {beyond}."
     return [], ""
 
 
-def _they_reach(index, names, steps, one, reached) -> str:
-    """ "`n` is 42 here", "`k0` and `r` come to 33 here (k0 = 32 and r = 1)"."""
-    if len(names) == 1 and steps[names[0]] == one:
+def _they_reach(index, names, reached, more, exactly) -> str:
+    """ "`n` is 42 here", "`k0` and `r` lead to number 33 here (k0 = 32 and r = 1)"; more: what is added to them."""
+    if exactly and not more:
         return f"`{names[0]}` is {reached} here"
-    values = listed({name: index.of(name) for name in names})
-    lead = "leads" if len(names) == 1 else "lead"
-    return f"{in_words([f'`{name}`' for name in names])} {lead} to number {reached} here ({values})"
+    parts = [f"`{name}`" for name in names] + ["what is added to it"] * bool(more)
+    values = [f"{name} = {index.of(name)}" for name in names] + [f"{more} more"] * bool(more)
+    return f"{in_words(parts)} {'lead' if parts[1:] else 'leads'} to number {reached} here ({in_words(values)})"
 
 
 def _has(index, before, axis, length) -> str:

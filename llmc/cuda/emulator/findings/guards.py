@@ -103,7 +103,7 @@ def _of(head, number, lines, line, access) -> list:
 
 def _compared(condition, lines) -> set:
     """The names of a condition, and those that it compares by variables: `inside` stands for `i < n`."""
-    names = set(NAME.findall(condition))
+    names = set(NAME.findall(re.sub(r"\[[^\[\]]*\]", "", condition)))
     sources = [found for text in lines for found in ASSIGNED.findall(text)]
     tests = [(target, set(NAME.findall(value))) for target, value in sources if COMPARES.search(value)]
     for _ in tests:

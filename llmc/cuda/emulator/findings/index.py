@@ -34,6 +34,7 @@ class Index:
         self.lines = mask(found.raw.code).splitlines()[: found.line]
         self.conditions = conditions_around(found)
         self.length = found.array.nbytes // found.problem.size  # in elements, or in vectors
+        self.number = found.problem.offset // found.problem.size
 
     @property
     def moved(self) -> bool:

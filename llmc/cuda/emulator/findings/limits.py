@@ -1,5 +1,7 @@
 """Which conditions limit the parts of an index out of bounds: those that none limits, and what its shape says."""
 
+import re
+
 from llmc.cuda.emulator.compiling.text import mask
 from llmc.cuda.emulator.findings.axes import axis_left, strange_step
 from llmc.cuda.emulator.findings.guards import check_above, computed_from, conditions_around
@@ -18,6 +20,8 @@ def _with_values(index) -> str:
     if strange := strange_step(index):
         return strange
     beyond, left = axis_left(index)
+    if left and not beyond:
+        return left
     suspects = beyond or [name for name in index.names if index.matters(name)]
     limits = {name: _limit(index.conditions, name, index.lines) for name in suspects}
     return " ".join(filter(None, [left, _said(limits)]))
@@ -72,7 +76,9 @@ def _without_values(found) -> str:
     if not found.line or found.line > len(lines):
         return ""
     given = {argument.name for argument in found.raw.arguments}
-    names = [name for name in dict.fromkeys(NAME.findall(indices_on(lines[found.line - 1]))) if name not in given]
+    text = lines[found.line - 1]
+    mine = re.findall(rf"\b{re.escape(found.name)}\s*\[([^\[\]]*)\]", text) if found.array is not None else []
+    names = [name for name in dict.fromkeys(NAME.findall(" ".join(mine) or indices_on(text))) if name not in given]
     limits = {name: _limit(conditions_around(found), name, lines[: found.line]) for name in names}
     checks = [_checked(name, limit) for name, limit in limits.items() if limit not in (None, "nothing")]
     if not checks and (there := check_above(found)):
