@@ -162,11 +162,24 @@ __global__ void tile_that_a_loop_limits(float* out, const float* x, int n) {
 __global__ void both_are_checked(float* out, const float* x, int n) {
     int row = threadIdx.x / 16, c = threadIdx.x % 16;
     bool inside = row < n && c < n;
-    if (!inside) {  // @inside
+    if (!inside) {
         return;
     } else {
         out[(row + 1) * 16 + c] = 1.0f;
     }
+}
+__global__ void row_checked_twice(float* out, const float* x, int n) {
+    int row = threadIdx.x / 12, c = threadIdx.x % 12;
+    bool inside = row < n && c < 12;
+    if (!inside) return;  // @inside
+    out[row * 16 + c] = 1.0f;
+}
+__global__ void read_late_by_another(float* out, const float* x, int n) {
+    int t = threadIdx.x;
+    float v = out[t];  // @own-read
+    v += __shfl_xor_sync(~0u, v, 1);
+    out[t] = v;  // @own-write
+    if (t == 0) out[63] = out[5];  // @late-read
 }
 __global__ void checked_in_the_else(float* out, const float* x, int n) {
     int t = threadIdx.x;
@@ -478,7 +491,13 @@ TABLE = np.zeros((4, 16), np.float32), np.zeros(64, np.float32)
     [
         ("row_checked_by_a_break", 8, 4, "`c` is 16 here, but a row of out has 16 numbers (0 to 15). No condition"),
         ("tile_that_a_loop_limits", 1, 4, "nly a loop's own bound limits `k0` (line {tile}: `k0 < 16`) and `k` (line"),
-        ("both_are_checked", 64, 4, "`row` is checked on line {inside} (`!inside`), so either the index itself"),
+        (
+            "both_are_checked",
+            64,
+            4,
+            "`row` and what is added to it lead to number 4 here (row = 3 and 1 more), but out",
+        ),
+        ("row_checked_twice", 64, 5, "`row` is checked on line {inside} (`!inside`), so either the index itself"),
         ("checked_in_the_else", 70, 64, "`t` is checked on line {else} (`t >= n`), so either the index itself"),
         ("checked_for_the_reading_alone", 70, 64, "No condition around this line mentions `t`"),
         ("row_pointer", 96, 4, "is a check missing, or is the index itself wrong? This thread has c = 0."),
@@ -487,6 +506,12 @@ TABLE = np.zeros((4, 16), np.float32), np.zeros(64, np.float32)
 def test_parts_of_the_index_are_named_by_their_values_and_their_checks(report, name, threads, n, why):
     text = next(p.text for p in report(name, threads, n, arrays=TABLE).problems if p.kind == "out-of-bounds")
     assert why.format(**{mark: at(mark) for mark in ("inside", "else", "tile")}) in text
+
+
+def test_where_it_is_not_known_which_line_has_read_all_of_them_are_named(report):
+    text = report("read_late_by_another", 32).problems[0].text
+    assert f"line {at('own-write')}: " in text and "another thread reads it" in text
+    assert f"out is read on lines {at('own-read')} and {at('late-read')}." in text
 
 
 def test_a_step_that_fits_no_axis_is_named(module):

@@ -58,9 +58,12 @@ def _they_reach(index, names, reached, more, exactly) -> str:
     """ "`n` is 42 here", "`k0` and `r` lead to number 33 here (k0 = 32 and r = 1)"; more: what is added to them."""
     if exactly and not more:
         return f"`{names[0]}` is {reached} here"
-    parts = [f"`{name}`" for name in names] + ["what is added to it"] * bool(more)
+    parts = [f"`{name}`" for name in names] + ["what is added to it" if names else "the part without variables"] * bool(
+        more
+    )
     values = [f"{name} = {index.of(name)}" for name in names] + [f"{more} more"] * bool(more)
-    return f"{in_words(parts)} {'lead' if parts[1:] else 'leads'} to number {reached} here ({in_words(values)})"
+    words, lead = in_words(parts), "lead" if parts[1:] else "leads"
+    return f"{words[:1].upper() + words[1:]} {lead} to number {reached} here ({in_words(values)})"
 
 
 def _has(index, before, axis, length) -> str:
