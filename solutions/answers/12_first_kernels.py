@@ -405,7 +405,7 @@ def swap_with_floor_division(code):
     return replaced(code, "i / (T * C);", "i // (T * C);")
 
 
-@wrong("swap_axes", says="so either the index itself is wrong or the bound of the check is")
+@wrong("swap_axes", says="`b` leads to number 3 here (b = 1), but axis 0 of out, whose shape is (2, 4, 3), ends at 1.")
 def swap_with_a_factor_too_much(code):
     return replaced(code, "(b * C + c) * T + t", "(b * T * C + c) * T + t")
 

@@ -724,6 +724,11 @@ def welford_around_the_new_mean(code):
     return holes(code, merging, STATISTICS)
 
 
+@wrong("welford_layernorm", says="returns `a` just where `a` is empty: what the other part holds is lost.")
+def welford_that_returns_the_empty_part(code):
+    return replaced(code, "if (count == 0.0f) return a;", "if (a.count == 0.0f) return a;")
+
+
 @wrong("welford_layernorm", says="without __shfl_sync around `seen.mean`")
 def welford_without_a_broadcast(code):
     return code.replace("__shfl_sync(0xffffffff, seen.mean, 0)", "seen.mean")

@@ -70,7 +70,7 @@ def tiled_without_the_check_of_the_column(code):
     return replaced(code, "if (m0 + row < M && n0 + column < N) result", "if (m0 + row < M) result")
 
 
-@wrong("tiled_matmul", says="No condition around this line bounds `row`. This thread has across = 1, m0 = 0, n0 = 0")
+@wrong("tiled_matmul", says="has 5 rows (0 to 4). No condition around this line mentions `row`: is a check missing")
 def tiled_without_a_check_of_the_result(code):
     return replaced(code, "if (m0 + row < M && n0 + column < N) result", "result")
 
@@ -85,9 +85,7 @@ def tiles_without_the_last_barrier(code):
     return replaced(code, BARRIER + "    }", "    }")
 
 
-@wrong(
-    "tiled_matmul", says="lines 12 and 14 do not mention `column`, of which the index is made too: is a check missing"
-)
+@wrong("tiled_matmul", says="lead to number 40 here (k0 = 32 and column = 8), but a row of b has 40 numbers (0 to 39).")
 def tiles_without_an_edge_of_k_in_b(code):
     code = replaced(code, "        int k = k0 + column;\n", "")
     code = replaced(
@@ -388,6 +386,13 @@ def square_row_by_row(code):
     return holes(code, first, last)
 
 
+@wrong("register_tile", says="makes 8,192 of them. What a thread needs more than once it can keep in a variable")
+def registers_that_are_not_used(code):
+    code = replaced(code, "            float x[4], y[4];\n", "            // no variables\n")
+    code = replaced(code, "x[i] = as[k][row + i], y[i] = bs[k][column + i]", "")
+    return replaced(code, "x[i] * y[j]", "as[k][row + i] * bs[k][column + j]")
+
+
 @wrong("register_tile", says="was overwritten instead of accumulated")
 def square_that_overwrites(code):
     return replaced(code, "+= totals[i][j];", "= totals[i][j];")
@@ -635,6 +640,11 @@ def buffers_without_a_next_slice(code):
 @wrong("double_buffer", says="the product without the second slice: the next one begins at k0 + 8")
 def buffers_one_slice_too_far(code):
     return replaced(code, "m0, k0 + 8,", "m0, k0 + 16,", "n0, k0 + 8,", "n0, k0 + 16,")
+
+
+@wrong("double_buffer", says="slices that begin at k = 0, 0, 8, …: the next one begins at k0 + 8")
+def buffers_that_ask_for_the_same_slice(code):
+    return replaced(code, "m0, k0 + 8,", "m0, k0,", "n0, k0 + 8,", "n0, k0,")
 
 
 @wrong("double_buffer", says="with a read as (K, M)")

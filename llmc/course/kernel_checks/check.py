@@ -145,9 +145,10 @@ class kernel_check(check):
         if replay is not None:
             replay.arrays = copy.deepcopy(given)  # a later launch may write the same ones
         if self.report.problems:
-            cause = self._evidence.cause(replay, self.report)
-            compared = words.comparison(self._launches) is not None
-            raise WrongAnswer(words.problem_text(self.report, self.where, cause, compared))
+            compared = words.comparison(self._launches)
+            by_the_block = compared is not None and compared.startswith(words.LITERAL)  # other changes fit by chance
+            cause = None if by_the_block else self._evidence.cause(replay, self.report)
+            raise WrongAnswer(words.problem_text(self.report, self.where, cause, compared is not None))
         self._inspect_inputs(names, args, given)
         self._inspect_bands()
         if runs.on_gpu():

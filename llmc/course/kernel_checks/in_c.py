@@ -41,6 +41,7 @@ WORDS = r"added|multiplied"  # functions of models whose names are words, too: "
 ONLY_IN_MODELS = re.compile(
     rf"\b(?:{OURS})\b|\b(?:{WORDS})\(|, in (?:{WORDS})\b|without (?:{WORDS})\b|\bshared\(|without shared\b"
 )
+CHOSEN = re.compile(r"with `([A-Za-z_]\w*)` in place of")
 VALUES = re.compile(r"has the values that our solution gives .*")
 
 
@@ -51,7 +52,7 @@ def in_c(message, code="") -> str:
         if name not in code:
             message = re.sub(rf"\b{name}\(", f"the lanes' {word} of (", message)
             message = re.sub(rf"\b{name}\b", f"the lanes' {word}", message)
-    return "\n".join(_said(line) for line in message.split("\n"))
+    return "\n".join(_said(line, code) for line in message.split("\n"))
 
 
 def can_be_said(words) -> bool:
@@ -75,8 +76,14 @@ def _loop(start, stop, step, code) -> str:
     return f"for ({name} = {start}; {name} < {stop}; {name} += {step})"
 
 
-def _said(line):
+def names_a_stranger(words, code) -> bool:
+    """Is the change the choice of a variable that the learner's code does not have?"""
+    return any(not re.search(rf"\b{name}\b", code) for name in CHOSEN.findall(words))
+
+
+def _said(line, code):
     """A line about our solution, unless it names something of the model."""
-    if "our solution" not in line.lower() or not ONLY_IN_MODELS.search(line):
+    mine = not ONLY_IN_MODELS.search(line) and not names_a_stranger(line, code)
+    if "our solution" not in line.lower() or mine:
         return line
     return VALUES.sub("has wrong values.", line) if VALUES.search(line) else ""

@@ -1,4 +1,4 @@
-"""What the text of a kernel with wrong numbers shows by itself: a second variable, one without a value, a minimum."""
+"""What the text of a kernel with wrong numbers shows by itself: a second variable, one without a value, and so on."""
 
 import re
 
@@ -7,13 +7,14 @@ from llmc.cuda.emulator.compiling.text import line_at, mask
 
 TYPE = re.compile(r"\b(?:float|double|int|unsigned|size_t|bool|float[24]|Moments|auto)\s+(?=\w+\s*[=;,])")
 DECLARED = re.compile(r"(\w+)\s*(?:=(?:[^;,()]|\((?:[^()]|\([^()]*\))*\))+)?[,;]\s*")  # one of several, with its value
+EMPTY = re.compile(r"\bif\s*\(\s*(\w+)\.count\s*(?:==|<=)\s*0(?:\.0*f?)?\s*\)\s*\{?\s*return\s+\1\s*;")  # lesson 13
 SMALLER = re.compile(r"\bfminf\s*\(")
 
 
 def shown_by_the_text(exercise, report) -> list[str]:
     """Sentences, each of which is true of this kernel and may be why its numbers are wrong."""
     code = report.raw.code
-    return [*_second_variables(code), *_without_a_value(report), *_minimum(exercise, code)][:2]
+    return [*_second_variables(code), *_without_a_value(report), *_empty_part(code), *_minimum(exercise, code)][:2]
 
 
 def _second_variables(code) -> list[str]:
@@ -58,6 +59,16 @@ def _without_a_value(report) -> list[str]:
     notes = [note for note in report.notes if note.kind == "uninitialised-local"]
     sentences = [note.text.split("\n")[0].split(": ", 2)[-1] for note in notes]
     return [sentence[:1].upper() + sentence[1:] for sentence in sentences]
+
+
+def _empty_part(code) -> list[str]:
+    """A part of a pair that is returned just where it is empty."""
+    text = mask(code)
+    return [
+        f"Line {line_at(text, found.start())} returns `{found[1]}` just where `{found[1]}` is empty: what the other "
+        "part holds is lost."
+        for found in EMPTY.finditer(text)
+    ]
 
 
 def _minimum(exercise, code) -> list[str]:

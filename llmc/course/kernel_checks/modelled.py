@@ -15,7 +15,7 @@ from llmc.course.kernel_checks.attention_kernels_models import MODELS as ATTENTI
 from llmc.course.kernel_checks.backward_kernels_models import MODELS as BACKWARD_KERNELS
 from llmc.course.kernel_checks.first_kernels_models import MODELS as FIRST_KERNELS
 from llmc.course.kernel_checks.gpu_training_models import MODELS as GPU_TRAINING
-from llmc.course.kernel_checks.in_c import can_be_said
+from llmc.course.kernel_checks.in_c import can_be_said, names_a_stranger
 from llmc.course.kernel_checks.masked import Launch
 from llmc.course.kernel_checks.matmul_kernels_models import MODELS as MATMUL_KERNELS
 from llmc.course.kernel_checks.reductions_models import MODELS as REDUCTIONS
@@ -85,14 +85,18 @@ class KernelEvidence(Evidence):
         seen = Seen(solution.names, replay.arguments[2:], replay.arrays, report)
         earlier = [each for each in self.replays if each is not replay and each.arrays]  # which were right
 
+        source = ast.unparse(solution.tree)
+
+        def likely(words):
+            sayable = _too_far(words) if seen.outside else can_be_said(words)
+            return sayable and _of_our_own(words, source) and not names_a_stranger(words, report.raw.code)
+
         def fits(function):
             others = ((each, Seen(solution.names, each.arguments[2:], each.arrays)) for each in earlier)
             return _alike(function, replay, seen) and all(_alike(function, *each) for each in others)
 
         with np.errstate(all="ignore"):
-            likely = _too_far if seen.outside else can_be_said
-            source = ast.unparse(solution.tree)
-            return first_mutant(solution, fits, lambda words: likely(words) and _of_our_own(words, source))
+            return first_mutant(solution, fits, likely)
 
 
 def _alike(function, replay, seen) -> bool:

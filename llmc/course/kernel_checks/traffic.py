@@ -11,6 +11,8 @@ def advice(report, what, limit) -> str:
         return _apart(report)
     if what == "requests":
         return _pieces(report) or _one_by_one(report)
+    if what == "shared_requests":
+        return _busiest_line(report, limit)
     if what == "sectors":
         ideal = sum(use.ideal for use in report.lines if use.space == "global")
         return _pieces(report) or (_again(report) if ideal > limit else _apart(report))
@@ -30,6 +32,13 @@ def _one_by_one(report) -> str:
     """A sentence if no access to global memory moves more than one float; else ""."""
     sizes = {use.size for use in report.lines if use.space == "global"}
     return "Each access moves one float of 4 bytes: a float4 moves four of them." * (sizes == {4})
+
+
+def _busiest_line(report, limit) -> str:
+    """The line that asks shared memory most often, and what to do where some requests are allowed."""
+    busiest = max((use for use in report.lines if use.space == "shared"), key=lambda use: use.requests)
+    kept = " What a thread needs more than once it can keep in a variable, which is a register." if limit else ""
+    return f"Line {busiest.line} makes {busiest.requests:,} of them.{kept}"
 
 
 def _apart(report) -> str:

@@ -17,6 +17,7 @@ THREADS_FOR_FOURS = (
     "Thread {thread} begins at element {thread}: with a float4 for each thread it should begin at element {first}. "
     "Multiply the thread's number by 4."
 )
+LITERAL = "There is a "
 IN_GLOBAL = "race in global memory"
 DRAW = "To see which thread touches what:  c.report.plot()"
 TITLE = re.compile(r"(?P<title>[^:]+): kernel \S+?(?:, lines? [^:]+)?: ")  # how a report's paragraph begins
@@ -184,7 +185,7 @@ def comparison(launches, numbers=False) -> str | None:
         return f"Right with 1 block, wrong with {_listed([last.grid])}: {part}"
     lines = [f"Right with blocks of {_listed(a.block for a in right)} threads, wrong with {threads}"] * bool(right)
     beside = "" if right else f", and this block has {threads} threads"
-    lines += [f"There is a {number} in the kernel{beside}"] * bool(number)
+    lines += [f"{LITERAL}{number} in the kernel{beside}"] * bool(number)
     return f"{'. '.join(lines)}: does it assume how many threads a block has? Take blockDim." if lines else None
 
 

@@ -139,6 +139,69 @@ __global__ void loop_that_counts_down(float* out, const float* x, int n) {
     int t = threadIdx.x;
     for (int gap = 16; gap > 0; gap /= 2) out[t + gap] = 1.0f;
 }
+__global__ void row_checked_by_a_break(float* out, const float* x, int n) {
+    for (int j = 0; j < 4; j++) {
+        int c = 4 * threadIdx.x + j;
+        for (int i = 0; i < 4; i++) {
+            int row = 4 * blockIdx.x + i;
+            if (row >= 4) break;  // @row-break
+            out[row * 16 + c] = 1.0f;
+        }
+    }
+}
+__global__ void row_with_a_wrong_length(float* out, const float* x, int n, int m) {
+    int row = threadIdx.x / 16, c = threadIdx.x % 16;
+    if (row >= n) return;
+    out[row * m + c] = 1.0f;
+}
+__global__ void tile_that_a_loop_limits(float* out, const float* x, int n) {
+    for (int k0 = 0; k0 < 16; k0 += 12)  // @tile
+        for (int k = 0; k < 12; k++)
+            out[3 * 16 + k0 + k] = 1.0f;
+}
+__global__ void both_are_checked(float* out, const float* x, int n) {
+    int row = threadIdx.x / 16, c = threadIdx.x % 16;
+    bool inside = row < n && c < n;
+    if (!inside) {
+        return;
+    } else {
+        out[(row + 1) * 16 + c] = 1.0f;
+    }
+}
+__global__ void row_checked_twice(float* out, const float* x, int n) {
+    int row = threadIdx.x / 12, c = threadIdx.x % 12;
+    bool inside = row < n && c < 12;
+    if (!inside) return;  // @inside
+    out[row * 16 + c] = 1.0f;
+}
+__global__ void read_late_by_another(float* out, const float* x, int n) {
+    int t = threadIdx.x;
+    float v = out[t];  // @own-read
+    v += __shfl_xor_sync(~0u, v, 1);
+    out[t] = v;  // @own-write
+    if (t == 0) out[63] = out[5];  // @late-read
+}
+__global__ void checked_in_the_else(float* out, const float* x, int n) {
+    int t = threadIdx.x;
+    if (t >= n) {  // @else
+        out[0] = 0.0f;
+    } else {
+        out[t + 1] = 1.0f;
+    }
+}
+__global__ void checked_for_the_reading_alone(float* out, const float* x, int n) {
+    int t = threadIdx.x;
+    out[t] = t < n ? x[t] : 0.0f;
+}
+__global__ void row_pointer(float* out, const float* x, int n) {
+    float* row = out + blockIdx.x * 16 + threadIdx.x / 16 * 16;
+    for (int c = threadIdx.x % 16; c < 16; c += 16) row[c] = 1.0f;
+}
+__device__ void helper_with_another_n(float* out, int n) {
+    int t = threadIdx.x;
+    out[t + n] = 1.0f;
+}
+__global__ void calls_it_with_another_n(float* out, const float* x, int n) { helper_with_another_n(out, n / 2); }
 __global__ void moved_pointer(float* out, const float* x, int n) {
     int row = threadIdx.x / 32;
     out += row * 32;
@@ -403,21 +466,66 @@ def test_lanes_that_a_block_does_not_have(report):
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("loop_that_bounds_the_column", "No condition around this line bounds `row`."),
-        ("moved_pointer", "No condition around this line bounds `row`."),
-        ("loop_that_counts_down", "No condition around this line bounds `t`."),
-        ("compared_for_another_line", "No condition around this line bounds `t`."),
+        ("loop_that_bounds_the_column", "o condition around this line mentions `row`"),
+        ("moved_pointer", "o condition around this line mentions `row`"),
+        ("loop_that_counts_down", "which a check such as `if (i < n)` must keep away, or the index itself is wrong."),
+        ("compared_for_another_line", "o condition around this line mentions `t`"),
     ],
 )
 def test_a_loop_that_does_not_bound_the_index_is_no_check(report, name, why):
     text = report(name, 96, arrays=(np.zeros(64, np.float32), np.zeros(64, np.float32))).problems[0].text
-    assert why in text and "check on line" not in text
+    assert why in text and "checked on line" not in text
 
 
 def test_a_choice_is_a_check(report):
     arrays = np.zeros(32, np.float32), np.zeros(64, np.float32)
     text = report("choice_that_lets_one_too_many_through", arrays=arrays).problems[0].text
-    assert f"There is a check on line {at('choice')}" in text
+    assert f"`t` is checked on line {at('choice')} (`t < n`), so either the index itself is wrong" in text
+
+
+TABLE = np.zeros((4, 16), np.float32), np.zeros(64, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("name", "threads", "n", "why"),
+    [
+        ("row_checked_by_a_break", 8, 4, "`c` is 16 here, but a row of out has 16 numbers (0 to 15). No condition"),
+        ("tile_that_a_loop_limits", 1, 4, "nly a loop's own bound limits `k0` (line {tile}: `k0 < 16`) and `k` (line"),
+        (
+            "both_are_checked",
+            64,
+            4,
+            "`row` and what is added to it lead to number 4 here (row = 3 and 1 more), but out",
+        ),
+        ("row_checked_twice", 64, 5, "`row` is checked on line {inside} (`!inside`), so either the index itself"),
+        ("checked_in_the_else", 70, 64, "`t` is checked on line {else} (`t >= n`), so either the index itself"),
+        ("checked_for_the_reading_alone", 70, 64, "No condition around this line mentions `t`"),
+        ("row_pointer", 96, 4, "is a check missing, or is the index itself wrong? This thread has c = 0."),
+    ],
+)
+def test_parts_of_the_index_are_named_by_their_values_and_their_checks(report, name, threads, n, why):
+    text = next(p.text for p in report(name, threads, n, arrays=TABLE).problems if p.kind == "out-of-bounds")
+    assert why.format(**{mark: at(mark) for mark in ("inside", "else", "tile")}) in text
+
+
+def test_where_it_is_not_known_which_line_has_read_all_of_them_are_named(report):
+    text = report("read_late_by_another", 32).problems[0].text
+    assert f"line {at('own-write')}: " in text and "another thread reads it" in text
+    assert f"out is read on lines {at('own-read')} and {at('late-read')}." in text
+
+
+def test_a_step_that_fits_no_axis_is_named(module):
+    given = *TABLE, np.int32(4), np.int32(20)
+    text = inspect(module[True].get_function("row_with_a_wrong_length"), (1,), (64,), given).problems[0].text
+    assert (
+        "Where `row` is 1 more, this index is 20 more; but in out, of shape (4, 16), the next row begins 16 numbers "
+        "later. This thread has row = 3 and c = 4."
+    ) in text
+
+
+def test_a_parameter_of_a_helper_is_not_taken_for_the_kernels(report):
+    text = report("calls_it_with_another_n", 64, 64, arrays=TABLE).problems[0].text
+    assert "out[64]" in text and "This thread has t = 32." in text and "`t + n`" not in text
 
 
 def test_division_is_advised_only_where_single_numbers_are_counted(report):
@@ -466,7 +574,7 @@ def test_a_barrier_of_a_warp_does_not_count_between_warps(report):
 
 def test_a_condition_that_does_not_guard_the_index_is_not_blamed(report):
     text = report("checks_something_else", arrays=(np.zeros(64, np.float32), np.zeros(64, np.float32))).problems[0].text
-    assert "x[64]" in text and "check on line" not in text and "guard the access with a check" in text
+    assert "x[64]" in text and "No condition around this line mentions `i`: is a check missing" in text
 
 
 @pytest.mark.parametrize(
@@ -475,7 +583,7 @@ def test_a_condition_that_does_not_guard_the_index_is_not_blamed(report):
 def test_the_check_of_the_index_is_named_and_not_the_nearest(report, name, mark):
     arrays = np.zeros(64, np.float32), np.zeros(64, np.float32)
     text = report(name, 65, arrays=arrays).problems[0].text
-    assert f"There is a check on line {at(mark)}" in text
+    assert f"is checked on line {at(mark)} (`" in text
 
 
 @pytest.mark.parametrize("name", ["check_is_right", "check_of_a_loop"])

@@ -94,11 +94,11 @@ def next_mistakes(a, b, slices, tile) -> dict:
     """Known wrong results (M, N) of a (M, K) times b (K, N), if a slice that is asked for is not the next one."""
     a64, b64 = a.astype(np.float64), b.astype(np.float64)
     (M, K), N = a.shape, b.shape[1]
-    starts = [0, *(k0 + 1 for k0 in range(0, K, slices))][: -(-K // slices)]
-    late = sum(a64[:, s : s + slices] @ b64[s : s + slices] for s in starts)
-    found = {
-        f"the product of slices that begin at k = 0, 1, {1 + slices}, …: the next one begins at k0 + {slices}": late
-    }
+    found = {}
+    for more, places in ((1, f"0, 1, {1 + slices}"), (0, f"0, 0, {slices}")):  # k0 + 1, k0
+        starts = [0, *(k0 + more for k0 in range(0, K, slices))][: -(-K // slices)]
+        words = f"the product of slices that begin at k = {places}, …: the next one begins at k0 + {slices}"
+        found[words] = sum(a64[:, s : s + slices] @ b64[s : s + slices] for s in starts)
     place, across = np.arange(M) % tile, np.arange(N) % tile  # in the tile: (M,), (N,)
     rows, columns = place // 4 * 4 + place, 2 * across  # what lies there if `first` is the thread's row or column
     of_rows = np.where((rows < M)[:, None], a64[np.minimum(rows, M - 1)], 0)  # (M, K)

@@ -5,19 +5,19 @@ Advice that is always the same is in the table itself, kinds.py.
 
 import re
 
-from llmc.cuda.emulator.findings.guards import (
-    check_above,
-    left_out,
-    moved_on,
-    one_too_many,
-    unchecked,
-)
+from llmc.cuda.emulator.findings.guards import check_above, moved_on, one_too_many
+from llmc.cuda.emulator.findings.index import values_of, worked_out_index
+from llmc.cuda.emulator.findings.limits import what_limits
 from llmc.cuda.emulator.findings.places import source_line
-from llmc.cuda.emulator.findings.rounds import moved_by, worked_out_in_its_round
+from llmc.cuda.emulator.findings.values import worked_out
 from llmc.cuda.emulator.findings.vectors import counts_in_vectors, made_by_division
 
 DYNAMIC = "pass enough bytes as `shared_mem` at the launch"
 BELOW = "or check that the index stays below the length of the array"
+OR_WRONG = (
+    "Either threads come here that have nothing to do, which a check such as `if (i < n)` must keep away, or the index "
+    "itself is wrong."
+)
 
 
 def out_of_bounds(found) -> str:
@@ -25,8 +25,8 @@ def out_of_bounds(found) -> str:
     array, problem = found.array, found.problem
     if problem.offset < 0:
         return (
-            "The index is negative: the first threads have no neighbour before them, so exclude them with a check such "
-            "as `if (i > 0)`, or look for a subtraction that goes too far."
+            "The index is negative: either the first threads have no neighbour before them, and a check such as "
+            f"`if (i > 0)` must keep them away, or a subtraction goes too far.{_values(found)}"
         )
     if problem.space == "shared" and array is None:
         larger = DYNAMIC if re.search(r"\bextern\s+__shared__", found.raw.code) else "make the array larger"
@@ -74,67 +74,43 @@ def integer_overflow(found) -> str:
 def bounds(found) -> str:
     """By the loop or check around the index."""
     numbers = re.search(r"(-?\d+).*?\[(\d+)\]", found.problem.detail)
-    there = check_above(found)
-    if numbers and there and one_too_many(found, there, int(numbers[2])) and numbers[1] == numbers[2]:
-        return f"The check on line {there[0]} lets one too many through: the last index is the length minus 1."
+    if numbers and numbers[1] == numbers[2] and (line := one_too_many(found, int(numbers[2]))):
+        return f"The check on line {line} lets one too many through: the last index is the length minus 1."
     return (
         "The last index of an array of n elements is n - 1: check the bound of the loop, the order of the indices, and "
-        "whether the array is as large as the block."
+        f"whether the array is as large as the block.{_values(found)}"
     )
 
 
 def _about_the_check(found) -> str:
     """The index is too large: is there no check, does it let one too many through, or is something else wrong?"""
-    there = check_above(found)
-    if there is None:
-        free = (
-            f" No condition around this line bounds `{unchecked(found)[0]}`.{_values(found)}"
-            if unchecked(found)
-            else ""
-        )
-        return (
-            "Threads past the end must do nothing: guard the access with a check such as `if (i < n)`, where n is the "
-            f"length of this array, unless the index itself is wrong.{free}"
-        )
     at_the_end = found.array is not None and found.problem.offset == found.array.nbytes
-    if at_the_end and one_too_many(found, there, found.array.size):
-        return f"The check on line {there[0]} lets one too many through: the last index is the length minus 1."
-    if found.array is not None and counts_in_vectors(found):
-        return _index_of_a_vector(found, there[0])
-    if names := left_out(found)[0]:
-        return _is_a_check_missing(found, names)
-    return (
-        f"There is a check on line {there[0]}, so either the index itself is wrong or the bound of the check is: work "
-        f"the index out by hand for this thread.{_values(found)}"
-    )
+    if at_the_end and (line := one_too_many(found, found.array.size)):
+        return f"The check on line {line} lets one too many through: the last index is the length minus 1."
+    if (there := check_above(found)) and found.array is not None and counts_in_vectors(found):
+        return _index_of_a_vector(found, there)
+    index = worked_out_index(found)
+    said = what_limits(found, index)
+    return f"{said or OR_WRONG}{_values(found, index)}"
 
 
-def _is_a_check_missing(found, names) -> str:
-    """Conditions bound some names of the index, and not these."""
-    *some, last = map(str, left_out(found)[1])
-    on = f"conditions on lines {', '.join(some)} and {last} do" if some else f"condition on line {last} does"
-    words = " or ".join(f"`{name}`" for name in names)
-    return (
-        f"The {on} not mention {words}, of which the index is made too: is a check missing, or is the index wrong, or "
-        f"a bound?{_values(found)}"
-    )
-
-
-def _values(found) -> str:
+def _values(found, index=None) -> str:
     """What the index is made of, where that is known, and where the array's pointer was moved."""
-    values, number = worked_out_in_its_round(found), moved_on(found) if moved_by(found) != 0 else 0
+    values = values_of(index) if index else worked_out(found)
+    number = moved_on(found) if index is None or index.moved else 0
     moved = f" Line {number} has moved {found.name}: `{source_line(found.raw.code, number)}`" if number else ""
     return (f" This thread has {values}." if values else "") + moved
 
 
 def _index_of_a_vector(found, check) -> str:
-    """Does it count single elements? If it is made of a division by the vector's length, something else is wrong."""
+    """Does it count single elements? If it, or its bound, is made of a division by the vector's length, something else
+    is wrong."""
     many, index, elements = _vector(found)
     means = f"This pointer counts vectors of {many}: index {index} means {elements}"
-    if made_by_division(found, many):
+    if made_by_division(found, many, check):
         vectors = f"{found.name} has {found.array.size // many} vectors"
         return f"{means}, and {vectors}. Which part of the index is too large?{_values(found)}"
-    return f"{means}. Divide by {many} whatever counts single elements, the index or the bound on line {check}."
+    return f"{means}. Divide by {many} whatever counts single elements, the index or the bound on line {check.line}."
 
 
 def _vector(found) -> tuple[int, int, str]:

@@ -1,5 +1,8 @@
 """Where a barrier belongs that makes one access of a race wait for the other, from a Finding and the kernel's text."""
 
+import re
+
+from llmc.cuda.emulator.compiling.text import mask
 from llmc.cuda.emulator.findings.loops import (
     barrier_between,
     barriers_in_branches,
@@ -8,6 +11,7 @@ from llmc.cuda.emulator.findings.loops import (
     two_branches,
     uneven_loop,
 )
+from llmc.cuda.emulator.findings.values import function_around, in_words
 
 BLOCK, WARP = "__syncthreads();", "__syncwarp();"
 
@@ -16,7 +20,7 @@ def where_a_barrier_belongs(found, barrier) -> str:
     """A sentence: between which lines, or why none fits there."""
     code, (here, there, calls) = found.raw.code, _positions(found)
     if not here or not there:
-        return f"Put `{barrier}` between the two accesses, {reached(barrier)}."
+        return f"Put `{barrier}` between the two accesses, {reached(barrier)}.{_read_on(found)}"
     if here == there:
         return _same_line(code, here, barrier, calls)
     first, second = sorted((here, there))
@@ -39,6 +43,20 @@ def where_a_barrier_belongs(found, barrier) -> str:
             "all threads of the block take it: end the `if` before the barrier and begin another one after it."
         )
     return f"Put `{barrier}` between line {first} and line {second}, {reached(barrier)}.{_or_earlier(found, second)}"
+
+
+def _read_on(found) -> str:
+    """A sentence: the lines of the function that read the array, where it is not known which of them was the other."""
+    name = found.problem.array or (found.name if found.array is not None else "")
+    lines, read = mask(found.raw.code).splitlines(), []
+    if not name or not found.line:
+        return ""
+    text, at = function_around(lines, found.line)
+    first = found.line - text.count("\n", 0, at)
+    for number, line in enumerate(text.splitlines(), first):
+        if re.search(rf"\b{name}\s*\[", re.sub(rf"\b{name}\s*\[[^\[\]]*\]\s*=(?!=)", "", line)):
+            read.append(str(number))
+    return f" {name} is read on line{'s' * (len(read) > 1)} {in_words(read)}." if read else ""
 
 
 def _or_earlier(found, second) -> str:

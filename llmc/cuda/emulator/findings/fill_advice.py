@@ -13,7 +13,7 @@ def uninitialised(found) -> str:
         return (
             "Shared memory starts with whatever was there before: fill every element that will be read, with a neutral "
             f"value (0 for a sum) where there is no data, then `__syncthreads();`, then read."
-            f"{gone or _beginning(found)}"
+            f"{gone or _beginning(found) or ' Or does the index go too far?'}"
         )
     return (
         "An output starts with whatever was there before: write it with `=` before the first `+=` or read, or fill the "

@@ -1,73 +1,46 @@
-"""Checks and loops around a line of a kernel, as far as advice about its index needs them: text, no parser."""
+"""Conditions around a line of a kernel, as far as advice about its index needs them: text, no parser."""
 
 import re
+from typing import NamedTuple
 
-from llmc.cuda.emulator.compiling.text import mask
-from llmc.cuda.emulator.findings.loops import end_of_statement, loop_around
+from llmc.cuda.emulator.compiling.text import closing, mask
+from llmc.cuda.emulator.findings.loops import end_after, loop_around
 
-CHECK = re.compile(r"\b(?:if|for|while)\s*\(.*?(<=|>=|<|>)")
+CHECK = re.compile(r"\b(if|for|while)\s*(?:constexpr\s*)?\(")
+COMPARES = re.compile(r"<=|>=|(?<!<)<(?!<)|(?<!>)>(?!>)|[!=]=")
 NAME = re.compile(r"[A-Za-z_]\w*(?:\.[xyz])?")  # also threadIdx.x
 VALUE = r"(?!=)(?:[^;,()]|\((?:[^()]|\([^()]*\))*\))+"  # up to a comma or a semicolon outside of brackets
 ASSIGNED = re.compile(rf"\b([A-Za-z_]\w*)\s*[-+*/]?=\s*({VALUE})[;,]")
 FUNCTION = re.compile(r"__global__|__device__")
-POINTER = re.compile(r"\b([A-Za-z_]\w*)\s*\[")
 CHOICE = re.compile(r"(<=|>=|<|>)[^<>?;]*\?")
 COUNTS_DOWN = re.compile(r"\s*\w+\s*>")
-OF_THE_THREAD = {f"threadIdx.{axis}" for axis in "xyz"}
-COORDINATES = OF_THE_THREAD | {f"{name}.{axis}" for name in ("blockIdx", "blockDim", "gridDim") for axis in "xyz"}
+COORDINATES = {f"{name}.{axis}" for name in ("threadIdx", "blockIdx", "blockDim", "gridDim") for axis in "xyz"}
 CONDITION = re.compile(r"(\w+)\s*(?:\+\s*\w+\s*)?<")  # of a loop: the variable that has to stay below something
 
 
-def check_above(found) -> tuple[int, str] | None:
-    """(line, comparison) of the check that guards the index on the line of a Finding, such as (6, "<"); None without.
+class Condition(NamedTuple):
+    """What decides whether a thread comes to a line.
 
-    The nearest one that compares a name of the index, or else one that the index is computed from. The header of a loop
-    is none if the index has another name, which nothing compares: then that one may be what goes too far.
+    names: all that it compares, also through a variable such as `bool inside = i < n;`. in_loop: is it the header of a
+    `for` loop?
     """
+
+    line: int
+    text: str  # "i < n"
+    names: set
+    in_loop: bool
+
+
+def check_above(found) -> Condition | None:
+    """The nearest condition around the line of a Finding that has a name of the index, or one that it is made from."""
     lines = mask(found.raw.code).splitlines()
-    index, checks = names_in_index(lines[found.line - 1]) if found.line else set(), _checks_above(found, lines)
+    index, conditions = names_in_index(lines[found.line - 1]) if found.line else set(), conditions_around(found)
     given = {argument.name for argument in found.raw.arguments}  # `n` says nothing: many conditions compare with it
-    free = unchecked(found)
     for names in (index - given, computed_from(index, lines[: found.line]) - given):
-        for number, comparison, condition, in_loop in checks:
-            if names & set(NAME.findall(condition)) and not (in_loop and free):
-                return number, comparison
+        for condition in conditions:
+            if names & condition.names:
+                return condition
     return None
-
-
-def unchecked(found) -> list[str]:
-    """Names of the index, and of what was added to its pointer, that depend on the thread and that nothing compares."""
-    lines = mask(found.raw.code).splitlines()
-    above, given = lines[: found.line], {argument.name for argument in found.raw.arguments}
-    index = names_in_index(above[-1]) if above else set()
-    moved = {name for pointer in POINTER.findall(above[-1]) for name in _added_to(pointer, above)} if above else set()
-    compared = {name for *_, condition, _ in _checks_above(found, lines) for name in NAME.findall(condition)}
-    return sorted(
-        name
-        for name in (index | moved) - given
-        if _of_the_thread(name, above) and not (computed_from({name}, above) - given - COORDINATES) & compared
-    )
-
-
-def left_out(found) -> tuple[list[str], list[int]]:
-    """(names of the index that no condition around its line bounds, lines of the conditions that bound other names).
-
-    A name is bounded by a condition that has it, and by an `if` or a choice that has what it was computed from. The
-    header of a loop bounds its own variable alone: from `i < 1024` does not follow how far `k0 + i / 32` may go.
-    """
-    lines = mask(found.raw.code).splitlines()
-    above, given = lines[: found.line], {argument.name for argument in found.raw.arguments}
-    index = names_in_index(above[-1]) if above and "[" in above[-1] else set()
-    made, checks = computed_from(index, above) - given - COORDINATES, _checks_above(found, lines)
-    mine = [(number, set(NAME.findall(text)) & made, in_loop) for number, _, text, in_loop in checks]
-    direct = {name for _, names, _ in mine for name in names}
-    checked = {name for _, names, in_loop in mine for name in names if not in_loop}
-    out = [
-        name
-        for name in sorted(index - given - direct, key=above[-1].find if above else None)
-        if _varies(name, above) and not computed_from({name}, above) & checked
-    ]
-    return out, sorted({number for number, names, _ in mine if names})
 
 
 def moved_on(found) -> int:
@@ -80,55 +53,62 @@ def moved_on(found) -> int:
     return next((number for number in range(len(lines), head, -1) if moves.search(lines[number - 1])), 0)
 
 
-def _checks_above(found, lines) -> list:
-    return list(_checks(lines[: found.line], lines, found.line))
+def conditions_around(found) -> list[Condition]:
+    """All conditions in the same function that this line depends on, the nearest first.
 
-
-def _added_to(pointer, lines) -> set:
-    """Names in `p += row * C` for the pointer p."""
-    sources = [value for text in lines for target, value in ASSIGNED.findall(text) if target == pointer]
-    return {name for value in sources for name in NAME.findall(value)}
-
-
-def _of_the_thread(name, lines) -> bool:
-    """Is it a variable that is made from the number of the thread in its block, and not cut by a remainder?"""
-    sources = [value for text in lines for target, value in ASSIGNED.findall(text) if target == name]
-    made = computed_from({name}, lines)
-    return bool(sources) and bool(made & OF_THE_THREAD) and not any("%" in value for value in sources)
-
-
-def _varies(name, lines) -> bool:
-    """Is it a variable, made of more than a number?"""
-    sources = [value for text in lines for target, value in ASSIGNED.findall(text) if target == name]
-    return bool(sources) and not all(value.strip().isdigit() for value in sources)
-
-
-def _checks(above, lines, line):
-    """(line, comparison, condition, is it a `for`) of every check in the same function that this line depends on.
-
-    The nearest first; a loop that counts down (gap > 0) bounds nothing from above.
+    A loop that counts down (gap > 0) bounds nothing from above, so it is left out.
     """
-    if choice := CHOICE.search(above[-1]) if above else None:  # c < n ? x[c] : 0, but not x[c] > 0 ? …
-        yield line, choice[1], re.sub(r"\[[^\[\]]*\]", "", above[-1][: choice.end()]), False
+    lines = mask(found.raw.code).splitlines()
+    above = lines[: found.line]
+    if not above:
+        return []
+    conditions, access = _choices(above[-1], found), _access(above[-1], found)
     for number in range(len(above), 0, -1):
-        found = CHECK.search(above[number - 1])
-        if found and _reaches(lines, number, found.start(), line):
-            condition, in_loop = _condition(above[number - 1][found.start() :]), found[0].startswith("for")
-            if not (in_loop and COUNTS_DOWN.match(condition)):
-                yield number, found[1], condition, in_loop
+        for head in reversed([*CHECK.finditer(above[number - 1])]):
+            if number < found.line or head.start() < access:
+                conditions += _of(head, number, lines, found.line, access)
         if FUNCTION.search(above[number - 1]):
-            return
-
-
-def _condition(text) -> str:
-    """What the brackets of an `if`, `while` or `for` compare, as far as it is on this line."""
-    start, depth = text.index("("), 0
-    for end, mark in enumerate(text):
-        depth += (mark == "(") - (mark == ")")
-        if end > start and depth == 0:
             break
-    inside = text[start + 1 : end]
-    return inside.split(";")[1] if text.startswith("for") and inside.count(";") == 2 else inside
+    return [Condition(number, text, _compared(text, above), in_loop) for number, text, in_loop in conditions]
+
+
+def _choices(line, found) -> list:
+    """`c < n` of `c < n ? x[c] : 0`, but not of `x[c] > 0 ? …`, nor where the access stands before it."""
+    choice = CHOICE.search(line)
+    if not choice or _access(line, found) < choice.end():
+        return []
+    test = re.sub(r"\[[^\[\]]*\]", "", line[: choice.start()] + line[choice.start() : choice.end() - 1])
+    return [(found.line, re.split(r"(?<![<>=!])=(?!=)|\breturn\b", test)[-1].strip(), False)]
+
+
+def _access(line, found) -> int:
+    """Where the last access to the Finding's array stands on its line; the last of any array if that is not seen."""
+    name = found.name if found.array is not None else found.problem.array
+    places = [match.start() for match in re.finditer(rf"\b{re.escape(name)}\s*\[", line)] if name else []
+    return places[-1] if places else max(line.rfind("["), 0)
+
+
+def _of(head, number, lines, line, access) -> list:
+    """[(line, condition, is it a `for`)] if the statement that begins there decides about the line; else []."""
+    text = "\n".join(lines[number - 1 :])
+    inside = text[head.end() : closing(text, head.end() - 1)]
+    in_loop = head[1] == "for"
+    if in_loop:
+        inside = inside.split(";")[1] if inside.count(";") == 2 else ""
+    condition = " ".join(inside.split())
+    if not condition or in_loop and COUNTS_DOWN.match(condition):
+        return []
+    return [(number, condition, in_loop)] if _reaches(lines, number, head.start(), line, access) else []
+
+
+def _compared(condition, lines) -> set:
+    """The names of a condition, and those that it compares by variables: `inside` stands for `i < n`."""
+    names = set(NAME.findall(re.sub(r"\[[^\[\]]*\]", "", condition)))
+    sources = [found for text in lines for found in ASSIGNED.findall(text)]
+    tests = [(target, set(NAME.findall(value))) for target, value in sources if COMPARES.search(value)]
+    for _ in tests:
+        names |= {name for target, compared in tests if target in names for name in compared}
+    return names
 
 
 def names_in_index(text) -> set:
@@ -144,10 +124,20 @@ def computed_from(names, lines) -> set:
     return names
 
 
-def _reaches(lines, first, column, line) -> bool:
-    """Does the statement that begins there hold this line, or leave the function before it?"""
-    last, statement = end_of_statement(lines, first, column)
-    return last >= line or bool(re.search(r"\breturn\b", statement))
+def _reaches(lines, first, column, line, access) -> bool:
+    """Does the statement that begins there, or its `else`, hold the access, or leave the function or loop before it?"""
+    text = "\n".join([lines[first - 1][column:], *lines[first:]])
+    end = end_after(text, 0)
+    statement = text[:end]
+    while otherwise := re.compile(r"\s*else\b").match(text, end):
+        end = end_after(text, otherwise.end())
+    last = first + text.count("\n", 0, end)
+    if last > line or last == line and (first < line or column + end > access):
+        return True
+    if re.search(r"\breturn\b", statement):
+        return True
+    loop = loop_around("\n".join(lines), first) if re.search(r"\b(break|continue)\b", statement) else None
+    return bool(loop) and loop[1] >= line
 
 
 def steps_over(code, line) -> bool:
@@ -164,14 +154,14 @@ def steps_over(code, line) -> bool:
     return bool(steps and re.search(rf"\[[^\]]*\b{name}\b", lines[line - 1]))
 
 
-def one_too_many(found, check, length) -> bool:
-    """Whether a check, (line, comparison), is `index <= length`, and that index is used on the line of the problem."""
-    number, comparison = check
+def one_too_many(found, length) -> int:
+    """The line of a check that lets the index `length` through, `i <= length` or `i > length` to leave; 0 without."""
     lines = mask(found.raw.code).splitlines()
-    test = re.search(r"(\w+)\s*<=\s*(\w+)\s*(?=[;)&|])", lines[number - 1])
-    if comparison != "<=" or not test or not re.search(rf"\[[^\]]*\b{test[1]}\b", lines[found.line - 1]):
-        return False
-    return _value(found.raw, test[2]) == length
+    for condition in conditions_around(found):
+        test = re.search(r"(\w+)\s*(?:<=|>)\s*(\w+)\s*(?=&&|\|\||$)", condition.text)
+        if test and re.search(rf"\[\s*{test[1]}\s*\]", lines[found.line - 1]) and _value(found.raw, test[2]) == length:
+            return condition.line
+    return 0
 
 
 def _value(raw, word) -> int | None:

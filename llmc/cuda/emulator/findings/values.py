@@ -33,17 +33,25 @@ def worked_out(found, second=False) -> str:
         return ""
     text, at = function_around(lines, line)
     values = evaluated(declared(text, at), known)
-    return listed({name: value for name, value in values.items() if name in needed(lines[line - 1], text)})
+    return listed(
+        {name: number for name, number in values.items() if name in needed(indices_on(lines[line - 1]), text)}
+    )
 
 
 def of_the_launch(found, second=False) -> dict:
-    """What is the same all over a kernel for one thread: its place, the arguments, constants; {} without a thread."""
-    problem = found.problem
+    """What is the same all over a function for one thread: its place, constants, in the kernel itself the arguments.
+
+    {} without a thread.
+    """
+    problem, code = found.problem, mask(found.raw.code)
     thread, block = (problem.thread2, problem.block2) if second else (problem.thread, problem.block)
     if thread is None or block is None:
         return {}
-    constants = {name: int(number) for name, number in CONSTANT.findall(mask(found.raw.code))}
-    return _places(found.raw, thread, block) | _arguments(found.raw) | constants
+    text, _ = function_around(code.splitlines(), found.line2 if second else found.line)
+    body, given = text.partition("{")[2], _arguments(found.raw) if "__global__" in text.partition("(")[0] else {}
+    constants = {name: int(number) for name, number in CONSTANT.findall(code)}
+    unchanged = {name: number for name, number in given.items() if not _changes(name, body)}
+    return _places(found.raw, thread, block) | unchanged | constants
 
 
 def evaluated(expressions, known) -> dict:
@@ -94,12 +102,17 @@ def _end_of_scope(text, start) -> int:
     return len(text)
 
 
-def needed(line, text) -> set:
-    """The names in the indices on a line, and in what those were made from, pointers too."""
-    expressions, made = re.findall(r"\[([^\[\]]*)\]", line) or [line], ASSIGNED.findall(text)
-    names = {name for expression in expressions for name in NAME.findall(expression)}
-    for _ in made:
-        names |= {inner for name, source in made if name in names for inner in NAME.findall(source)}
+def indices_on(line) -> str:
+    """What is between square brackets on a line; the line where there are none."""
+    return " ".join(re.findall(r"\[([^\[\]]*)\]", line)) or line
+
+
+def needed(expression, text) -> dict:
+    """{name: how far} of an expression and of what its names were made from, pointers too: the nearest first."""
+    made, names = ASSIGNED.findall(text), dict.fromkeys(NAME.findall(expression), 0)
+    for far in range(1, len(made) + 1):
+        inner = [name for target, source in made if target in names for name in NAME.findall(source)]
+        names |= {name: far for name in inner if name not in names}
     return names
 
 
@@ -141,5 +154,9 @@ def _compiled(expression):
 
 def listed(values) -> str:
     """ "i = 15, b = 1 and t = 0"."""
-    words = [f"{name} = {number}" for name, number in values.items()][:MOST]
+    return in_words([f"{name} = {number}" for name, number in values.items()][:MOST])
+
+
+def in_words(words) -> str:
+    """ "a, b and c"."""
     return " and ".join([", ".join(words[:-1]), words[-1]] if words[1:] else words)

@@ -8,12 +8,15 @@ from llmc.cuda.emulator.findings.guards import ASSIGNED, computed_from, names_in
 VECTORS = re.compile(r"\b[a-z]+[234]\s*\*\s*(?:__restrict__\s+)?(\w+)\s*[=,;)]")  # float4* p
 
 
-def made_by_division(found, many) -> bool:
-    """Is something of the index on the line of a Finding the quotient of a division by `many`, as `quads = C / 4`?"""
+def made_by_division(found, many, check) -> bool:
+    """Is something a quotient of a division by `many`, as `quads = C / 4`?
+
+    Something of the index on the line of a Finding, or of the Condition that checks it.
+    """
     lines = mask(found.raw.code).splitlines()[: found.line]
-    names = computed_from(names_in_index(lines[-1]), lines) if lines else set()
+    names = computed_from(names_in_index(lines[-1]) | check.names, lines) if lines else set()
     sources = [value for text in lines for target, value in ASSIGNED.findall(text) if target in names]
-    return any(re.search(rf"/\s*{many}\b", value) for value in (*sources, *lines[-1:]))
+    return any(re.search(rf"/\s*{many}\b|>>\s*{many // 2}\b", value) for value in (*sources, check.text, *lines[-1:]))
 
 
 def counts_in_vectors(found) -> bool:

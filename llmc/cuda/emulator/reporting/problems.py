@@ -6,6 +6,8 @@ from llmc.cuda.emulator.findings.finding import Finding
 from llmc.cuda.emulator.findings.kinds import BY_NAME
 from llmc.cuda.emulator.findings.places import source_line
 
+RACES = {"race", "missing-syncwarp"}
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -52,9 +54,15 @@ def in_words(raw, found, chain_of) -> list[Problem]:
     """
     groups = {}
     for item in found:
-        one = Finding(raw, item, (_chain(item.line, chain_of(item.pc)),), (_chain(item.line2, chain_of(item.pc2)),))
+        here, there = _chain(item.line, chain_of(item.pc)), _chain(item.line2, chain_of(item.pc2))
+        one = Finding(raw, item, (here,), (() if _read_elsewhere(item, here, there) else there,))
         groups.setdefault(_key(one), []).append(one)
     return [_problem(_merged(group)) for key, group in groups.items() if not _said_by_another(key, groups)]
+
+
+def _read_elsewhere(item, here, there) -> bool:
+    """Is a race's second line that of the first thread, while several others have read as well, perhaps on another?"""
+    return item.kind in RACES and item.thread2 is None and not item.write2 and here[:1] != there[:1]
 
 
 def _said_by_another(key, groups) -> bool:
