@@ -53,7 +53,7 @@ class EventBackend:
         return result
 
 
-def profile(name, *, B, T) -> dict:
+def profile(name, precision="fp32", *, B, T) -> dict:
     """{"step_ms": …, "rows": [...]}: the slowest function first, each followed by its kernels.
 
     A row: function, kernel (None in the function's own row), calls, ms, floor_ms (None where there is none), share.
@@ -61,11 +61,11 @@ def profile(name, *, B, T) -> dict:
     """
     if cuda.device() != "gpu":
         raise UserError("a profile by kernel needs a GPU; `llmc bench` without --profile works anywhere.")
-    model = GPT2(preset(name), "cuda")
+    model = GPT2(preset(name), "cuda", precision)
     model.allocate(B, T)
     model.init_weights()
     x = np.random.RandomState(0).randint(0, model.config.V, (B, T)).astype(np.int32)  # (B, T)
-    backend, rates = model.backend, _rates()
+    backend, rates = model.backend, _rates(model.precision)
     steps = []
     for _ in range(STEPS + 1):
         model.backend = EventBackend(backend)
@@ -87,9 +87,9 @@ def _step(model, x) -> float:
     return cuda.xp.cuda.get_elapsed_time(begin, end)
 
 
-def _rates():
-    """Bytes per ms of a copy; operations per ms of a large product in the numbers that are chosen now."""
-    rates = limits()
+def _rates(precision):
+    """Bytes per ms of a copy; operations per ms of a large product in this precision."""
+    rates = limits(precision.rounds_factors)
     return 1e6 * rates["copy_gb_s"], 1e9 * rates["sgemm_tflop_s"]
 
 

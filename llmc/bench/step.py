@@ -98,7 +98,7 @@ def measure(name: str, backend: str, precision: str = "fp32", *, B: int, T: int,
         "steps": steps,
         **_rates(model, B, T, step=step, sgemm=sgemm, stream=stream),
     }
-    result |= {"first_step_s": first, "peak_memory_mb": memory, "blas": blas(backend)}
+    result |= {"first_step_s": first, "peak_memory_mb": memory, "blas": blas(backend, precision)}
     result |= {"vs": vs, "peer_ms_per_step": 1e3 * others[0] if others else None}
     result |= {"ratio": others[0] / step if others else None, "peer_loss": loss}
     result["layers_ms"] = {function: 1e3 * s for function, s in layers.items()}
@@ -142,12 +142,12 @@ def peak_memory_mb() -> float | None:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 
 
-def blas(backend: str) -> str:
+def blas(backend: str, precision: str = "fp32") -> str:
     """Name and kernels of the BLAS that the backend calls."""
     if BACKENDS.get(backend, "").endswith("gpu"):
         from llmc.kernels.matmul import description
 
-        return description()
+        return description(precision == "tf32")
     if BACKENDS.get(backend, "").endswith("cpu"):
         from llmc.backends.cpu.blas import description
 

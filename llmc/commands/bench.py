@@ -13,7 +13,7 @@ def add_arguments(parser):
     """Declare the arguments of `llmc bench` on an argparse parser."""
     parser.add_argument("--preset", default="tiny", help="model to time (default: tiny)")
     parser.add_argument("--backend", default="cpu", help="backend to time (default: cpu)")
-    numbers = "numbers of 32 or 16 bits (default: %(default)s)"
+    numbers = "what to compute in (default: %(default)s)"
     parser.add_argument("--precision", choices=TRAINED, default="fp32", help=numbers)
     parser.add_argument("--batch-size", type=int, default=16, help="B (default: 16)")
     parser.add_argument("--sequence-length", type=int, default=64, help="T (default: 64)")
@@ -24,7 +24,11 @@ def add_arguments(parser):
         help="race a PyTorch GPT-2 (torch-fused: with its fused AdamW, torch-compile: compiled as well)",
     )
     parser.add_argument(
-        "--kernels", nargs="?", const="all", metavar="NAME", help="time CUDA kernels instead: all, or those of NAME"
+        "--kernels",
+        nargs="?",
+        const="all",
+        metavar="NAME",
+        help="time CUDA kernels instead: all, or those of NAME; with --precision tf32, those that round to TF32",
     )
     parser.add_argument(
         "--race",
@@ -41,9 +45,10 @@ def add_arguments(parser):
 
 def run(args) -> int:
     """Measure and print; 0, or 1 when a kernel is wrong."""
+    on_cuda = args.kernels or args.race or args.profile
+    get_backend("cuda" if on_cuda else args.backend, find_precision(args.precision))
     if args.kernels:
-        return _kernels(args.kernels, args.json)
-    get_backend("cuda" if args.race or args.profile else args.backend, find_precision(args.precision))
+        return _kernels(args)
     if args.race:
         return _race(args)
     if args.profile:
@@ -84,7 +89,7 @@ def _race(args) -> int:
     rows = []
     for B in args.race:
         check_step(preset(args.preset), B, args.sequence_length, "cuda")
-        found = race(args.preset, B=B, T=args.sequence_length)
+        found = race(args.preset, args.precision, B=B, T=args.sequence_length)
         rows += found
         if not args.json:
             print(*([HEAD] if rows == found else []), *map(line, found), sep="\n", flush=True)
@@ -98,24 +103,25 @@ def _profile(args) -> int:
     from llmc.bench.gpu_profile import profile, text
 
     check_step(preset(args.preset), args.batch_size, args.sequence_length, "cuda")
-    result = profile(args.preset, B=args.batch_size, T=args.sequence_length)
+    result = profile(args.preset, args.precision, B=args.batch_size, T=args.sequence_length)
     print(json.dumps(result, indent=1) if args.json else text(result))
     return 0
 
 
-def _kernels(name: str, as_json: bool) -> int:
-    """Measure the kernels of that name and print each row as soon as it is there; 1 when one is wrong, else 0."""
+def _kernels(args) -> int:
+    """Measure kernels and print each row as soon as it is there; 1 when one is wrong, else 0."""
     from llmc.bench import kernels
     from llmc.bench.kernels.table import head, line
     from llmc.bench.kernels.versions import versions
 
-    chosen = versions(name)
+    tf32 = args.precision == "tf32"
+    chosen = versions(args.kernels, tf32)
     rows = []
-    for row in kernels.measure(chosen):
+    for row in kernels.measure(chosen, tf32):
         rows.append(_rounded(row))
-        if not as_json:
-            print(*([head(row)] if len(rows) == 1 else []), line(row), sep="\n", flush=True)
-    if as_json:
+        if not args.json:
+            print(*([head(row, tf32)] if len(rows) == 1 else []), line(row), sep="\n", flush=True)
+    if args.json:
         print(json.dumps(rows, indent=1))
     return 0 if all(row["right"] for row in rows) else 1
 

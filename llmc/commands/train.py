@@ -19,7 +19,7 @@ GROUPS = {  # title -> {field of TrainSettings: help}
         "data": "a corpus, or a folder with train.bin, val.bin and tokenizer.bin",
         "seed": "random seed for weights, batches and samples",
         "backend": "the code that computes the layers: numpy, cpu or cuda",
-        "precision": "numbers of 32 or 16 bits: fp32, bf16 or fp16",
+        "precision": "what to compute in: fp32, tf32 (on a GPU), bf16 or fp16",
     },
     "each step": {
         "batch_size": "sequences per batch, B",

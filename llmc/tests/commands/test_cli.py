@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import llmc
-from llmc.checkpoints import write_model
+from llmc.checkpoints import model_file, write_model
 from llmc.cli import COMMANDS, main
 from llmc.config import GPT2Config
 from llmc.data import write_tokens
@@ -128,6 +128,21 @@ def test_16_bits_from_the_plan_to_a_text(train, tmp_path, capsys, refused, preci
     assert main(["sample", run, "--max-tokens", "8", "--precision", precision]) == 0
 
 
+def test_tf32_is_a_runs_precision_and_its_files_are_float32(train, tmp_path, capsys, refused):
+    options, run = ("--precision", "tf32", "--backend", "cuda"), str(tmp_path / "run")
+    assert train(*options) == 0
+    assert model_file.read_version(tmp_path / "run" / "model.bin") == model_file.FLOAT32
+    assert json.loads((tmp_path / "run" / "settings.json").read_text())["precision"] == "tf32"
+    refused(main(["train", "--resume", run, "--precision", "fp32"]), "cannot change its precision from tf32 to fp32")
+    capsys.readouterr()
+    losses = []
+    for words in ((), options):
+        assert main(["eval", run, "--json", *words]) == 0
+        losses.append(json.loads(capsys.readouterr().out)["loss"])
+    assert 0 < abs(losses[0] - losses[1]) < 0.001
+    assert main(["sample", run, "--max-tokens", "8", *options]) == 0
+
+
 def test_options_without_a_value_of_their_own_show_the_default(capsys):
     with pytest.raises(SystemExit):
         main(["train", "--help"])
@@ -164,9 +179,10 @@ def test_help_imports_nothing_heavy():
         (["--preset", "huge"], ["preset", "'huge'", "tiny"]),
         (["--backend", "abacus"], ["backend", "'abacus'", "numpy"]),
         (["--sequence-length", "5000"], ["T=5000", "maxT="]),
-        (["--precision", "fp8"], ["'fp8'", "fp32, bf16, fp16"]),
-        (["--precision", "fp64"], ["'fp64'", "fp32, bf16, fp16"]),
+        (["--precision", "fp8"], ["'fp8'", "fp32, tf32, bf16, fp16"]),
+        (["--precision", "fp64"], ["'fp64'", "fp32, tf32, bf16, fp16"]),
         (["--precision", "bf16", "--backend", "cuda"], ["cuda", "bf16"]),
+        (["--precision", "tf32"], ["the cpu backend does not compute in tf32"]),
         (["--steps", "0"], ["steps", "0"]),
         (["--steps", "-5"], ["steps", "-5"]),
         (["--steps", "many"], ["--steps", "many"]),

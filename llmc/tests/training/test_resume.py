@@ -34,6 +34,7 @@ WAYS = {  # (settings, the step to stop at)
     "bf16": (dict(steps=8, precision="bf16"), 5),
     "bf16 without master weights": (dict(steps=8, precision="bf16", master_weights=False, backend="numpy"), 5),
     "fp16": (dict(steps=8, precision="fp16"), 5),
+    "tf32": (dict(steps=8, precision="tf32", backend="cuda"), 5),
 }
 
 
