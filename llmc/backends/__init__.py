@@ -22,7 +22,9 @@ Rules
 - Nothing is validated here: `llmc.model` has checked tokens and lengths before it calls the first layer.
 - A backend that computes while the host goes on, as on a GPU, may have the functions of `Ahead` too, all of them: then
   nothing in a training step waits for it.
-- A backend with GELU_AGAIN = True has GELU computed twice instead of kept: a little slower, with less memory.
+- `layernorm_again` and `gelu_again` compute in the backward pass what was not kept, and give the very bits that the
+  forward pass wrote. RECOMPUTE, one of blocks.RECOMPUTE, is what a backend does unless the user says something else: 0
+  if it is missing.
 - Importing a backend has no effects. What needs some (compiling kernels, loading threads) is in a function `prepare()`
   of the backend, if it has one: `get_backend` calls it each time.
 """
@@ -64,6 +66,9 @@ class Backend(Protocol):
     def layernorm_forward(self, out, mean, rstd, x, w, b):
         """*out (B, T, C) = (x - *mean) · *rstd · w + b over C; mean, rstd (B, T); w, b (C,); eps 1e-5."""
 
+    def layernorm_again(self, out, x, w, b, mean, rstd):
+        """*out (B, T, C) as a layernorm has written it, from the x (B, T, C) that it normalised, its mean and rstd."""
+
     def layernorm_backward(self, dx, dw, db, dout, x, w, mean, rstd):
         """+dx (B, T, C), +dw (C,), +db (C,) from dout (B, T, C) and what the forward pass stored."""
 
@@ -84,6 +89,9 @@ class Backend(Protocol):
 
     def gelu_forward(self, out, x):
         """*out = GELU(x), the tanh form; any shape."""
+
+    def gelu_again(self, out, x):
+        """*out (B, T, C_out) = GELU(x), as matmul_gelu_forward wrote it."""
 
     def gelu_backward(self, dx, dout, x):
         """*dx = dout · GELU'(x); dx may be dout."""

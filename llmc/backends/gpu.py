@@ -37,7 +37,7 @@ from llmc.kernels import gelu_backward as gelu_back
 from llmc.kernels import layernorm_backward as layernorm_back
 
 synchronize = cuda.synchronize  # waits until everything launched so far is done; for clocks
-GELU_AGAIN = True  # a fifth of the activations is not kept, for one more pass over 4C numbers per token and layer
+RECOMPUTE = 1  # a fifth of the activations is not kept, for one more pass over 4C numbers per token and layer
 later = cuda.asnumpy_later  # for numbers that are read when more has been launched
 
 
@@ -121,6 +121,7 @@ def _newest(function, **chosen):
 encoder_forward = _newest(encoder.encoder_forward)
 encoder_backward = _newest(encoder_back.encoder_backward)
 layernorm_forward = _newest(layernorm.layernorm_forward)
+layernorm_again = _newest(layernorm.layernorm_again)
 layernorm_backward = _newest(layernorm_back.layernorm_backward)
 residual_forward = _newest(residual.residual_forward)
 residual_layernorm_forward = _newest(layernorm.residual_layernorm_forward)
@@ -128,6 +129,7 @@ matmul_forward = _newest(matmul.matmul_forward)
 matmul_gelu_forward = _newest(matmul.matmul_gelu_forward)
 matmul_backward = _newest(matmul.matmul_backward)
 gelu_forward = _newest(gelu.gelu_forward)
+gelu_again = _newest(matmul.gelu_again)
 gelu_backward = _newest(gelu_back.gelu_backward)
 attention_forward = _newest(attention.attention_forward)
 attention_backward = _newest(attention_back.attention_backward)

@@ -53,7 +53,7 @@ class EventBackend:
         return result
 
 
-def profile(name, precision="fp32", *, B, T) -> dict:
+def profile(name, precision="fp32", recompute=None, *, B, T) -> dict:
     """{"step_ms": …, "rows": [...]}: the slowest function first, each followed by its kernels.
 
     A row: function, kernel (None in the function's own row), calls, ms, floor_ms (None where there is none), share.
@@ -61,7 +61,7 @@ def profile(name, precision="fp32", *, B, T) -> dict:
     """
     if cuda.device() != "gpu":
         raise UserError("a profile by kernel needs a GPU; `llmc bench` without --profile works anywhere.")
-    model = GPT2(preset(name), "cuda", precision)
+    model = GPT2(preset(name), "cuda", precision, recompute=recompute)
     model.allocate(B, T)
     model.init_weights()
     x = np.random.RandomState(0).randint(0, model.config.V, (B, T)).astype(np.int32)  # (B, T)

@@ -77,14 +77,14 @@ class Theirs:
         return self.torch.cuda.max_memory_allocated() - self.others
 
 
-def race(name, precision="fp32", *, B, T, peers=PEERS) -> list[dict]:
+def race(name, precision="fp32", recompute=None, *, B, T, peers=PEERS) -> list[dict]:
     """Two rows for us and one for each peer: medians of their turns. Raises UserError without a GPU."""
     if cuda.device() != "gpu":
         raise UserError("a race needs a GPU; `llmc bench` without --race times a step anywhere.")
     graphs = recorder.graphs()
     _tidy()
     try:
-        model = GPT2(preset(name), "cuda", precision)
+        model = GPT2(preset(name), "cuda", precision, recompute=recompute)
         model.allocate(B, T)
         model.init_weights()
         draw = np.random.RandomState(0)

@@ -71,11 +71,11 @@ class Limits:
         return seconds(lambda: ([work() for _ in range(GPU_TRIES)], self.backend.synchronize())) / GPU_TRIES
 
 
-def measure(name: str, backend: str, precision: str = "fp32", *, B: int, T: int, steps: int, vs=None) -> dict:
+def measure(name: str, backend: str, precision="fp32", recompute=None, *, B: int, T: int, steps: int, vs=None) -> dict:
     """Medians over `steps` turns of a step, the limits and, with vs (a name in PEERS), a PyTorch step: JSON's dict."""
     if min(B, steps) < 1:
         raise UserError("--batch-size and --steps must be at least 1.")
-    model = GPT2(preset(name), backend, precision)
+    model = GPT2(preset(name), backend, precision, recompute=recompute)
     model.allocate(B, T)
     model.init_weights()
     x = np.random.RandomState(0).randint(0, model.config.V, (B, T)).astype(np.int32)  # (B, T)
@@ -93,6 +93,7 @@ def measure(name: str, backend: str, precision: str = "fp32", *, B: int, T: int,
         "preset": name,
         "backend": backend,
         "precision": precision,
+        "recompute": model.recompute,
         "B": B,
         "T": T,
         "steps": steps,

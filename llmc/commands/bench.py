@@ -4,6 +4,7 @@ import json
 
 from llmc.backends import get_backend
 from llmc.bench.step import PEERS, SGEMM_SIZE, measure
+from llmc.blocks import RECOMPUTE
 from llmc.config import preset
 from llmc.precision import TRAINED, find_precision
 from llmc.training.fits import check_step
@@ -15,6 +16,8 @@ def add_arguments(parser):
     parser.add_argument("--backend", default="cpu", help="backend to time (default: cpu)")
     numbers = "what to compute in (default: %(default)s)"
     parser.add_argument("--precision", choices=TRAINED, default="fp32", help=numbers)
+    again = "what the backward pass computes again: 0 nothing, 1 GELU, 2 layernorm too (default: the backend's choice)"
+    parser.add_argument("--recompute", type=int, choices=RECOMPUTE, help=again)
     parser.add_argument("--batch-size", type=int, default=16, help="B (default: 16)")
     parser.add_argument("--sequence-length", type=int, default=64, help="T (default: 64)")
     parser.add_argument("--steps", type=int, default=10, help="steps to take the median of (default: 10)")
@@ -53,9 +56,10 @@ def run(args) -> int:
         return _race(args)
     if args.profile:
         return _profile(args)
-    check_step(preset(args.preset), args.batch_size, args.sequence_length, args.backend, args.precision)
+    kept = dict(precision=args.precision, recompute=args.recompute)
+    check_step(preset(args.preset), args.batch_size, args.sequence_length, args.backend, **kept)
     sizes = dict(B=args.batch_size, T=args.sequence_length, steps=args.steps)
-    result = measure(args.preset, args.backend, args.precision, **sizes, vs=args.vs)
+    result = measure(args.preset, args.backend, **kept, **sizes, vs=args.vs)
     print(json.dumps(result) if args.json else table(result))
     return 0
 
@@ -63,7 +67,8 @@ def run(args) -> int:
 def table(r: dict) -> str:
     """A result of `measure` as text."""
     lines = [
-        f"{r['preset']} on {r['backend']} in {r['precision']}, B={r['B']} T={r['T']}, median of {r['steps']} steps;"
+        f"{r['preset']} on {r['backend']} in {r['precision']}, B={r['B']} T={r['T']}, recompute {r['recompute']},"
+        f" median of {r['steps']} steps;"
         f" BLAS: {r['blas']}",
         f"  step     {r['ms_per_step']:10.1f} ms      {r['tokens_per_s']:10,.0f} tokens/s",
         f"  step     {r['gflops']:10.1f} GFLOP/s (6N + 6LCT per token)",
@@ -88,8 +93,8 @@ def _race(args) -> int:
 
     rows = []
     for B in args.race:
-        check_step(preset(args.preset), B, args.sequence_length, "cuda")
-        found = race(args.preset, args.precision, B=B, T=args.sequence_length)
+        check_step(preset(args.preset), B, args.sequence_length, "cuda", recompute=args.recompute)
+        found = race(args.preset, args.precision, args.recompute, B=B, T=args.sequence_length)
         rows += found
         if not args.json:
             print(*([HEAD] if rows == found else []), *map(line, found), sep="\n", flush=True)
@@ -102,8 +107,8 @@ def _profile(args) -> int:
     """Print where a step on the GPU spends its time; always 0."""
     from llmc.bench.gpu_profile import profile, text
 
-    check_step(preset(args.preset), args.batch_size, args.sequence_length, "cuda")
-    result = profile(args.preset, args.precision, B=args.batch_size, T=args.sequence_length)
+    check_step(preset(args.preset), args.batch_size, args.sequence_length, "cuda", recompute=args.recompute)
+    result = profile(args.preset, args.precision, args.recompute, B=args.batch_size, T=args.sequence_length)
     print(json.dumps(result, indent=1) if args.json else text(result))
     return 0
 

@@ -20,7 +20,7 @@ from llmc import cuda
 from llmc.errors import UserError
 from llmc.kernels import ceil_div, cublas, kernel, scratch, tensor_cores, tiling
 from llmc.kernels.bias_backward import bias_backward
-from llmc.kernels.pointwise import THREADS, aligned, blocks_at_once
+from llmc.kernels.pointwise import THREADS, aligned, blocks_at_once, blocks_for
 
 VERSIONS = {"matmul_forward": 9, "matmul_gelu_forward": 9, "matmul_backward": 9}
 TENSOR_CORES = dict.fromkeys(VERSIONS, (10, 11))  # for GPUs that have them: exact, and with factors rounded to TF32
@@ -71,6 +71,12 @@ def matmul_gelu_forward(gelu_out, out, x, w, b, version=None, tf32=False):
     kernel("matmul", "bias_gelu_forward_v1")((blocks_at_once(out.size, each=4),), (THREADS,), arguments)
 
 
+def gelu_again(out, x):
+    """*out = GELU(x) as by matmul_gelu_forward, to the last bit; float32 (B, T, C_out) both, C-contiguous."""
+    grid = (blocks_for(x.size, each=4),)
+    kernel("matmul", "gelu_again_v1")(grid, (THREADS,), (out, x, np.int32(x.size)))
+
+
 def matmul_backward(dx, dw, db, dout, x, w, version=None, tf32=False):
     """*dx = dout · w; +dw += doutᵀ · x; +db += column sums of dout. dx and db may be None.
 
@@ -96,7 +102,7 @@ def _check(name, *arrays):
         )
 
 
-def _product(name, result, a, b, N, K, version, tf32, bias=None, gelu_out=None) -> bool:
+def _product(name, result, a, b, N, K, version, tf32=False, bias=None, gelu_out=None) -> bool:
     """result (M, N) = or += a · b, sums over K numbers. True if bias and GELU are done too.
 
     Versions from 9 on do both, the library only a bias: its GELU would take longer than a kernel for it.

@@ -40,7 +40,7 @@ def test_the_table_names_the_floor(capsys, precision):
 
 def test_a_step_in_tf32(capsys):
     printed = run(capsys, "--backend", "cuda", "--precision", "tf32")
-    assert "tiny on cuda in tf32, B=1 T=8" in printed
+    assert "tiny on cuda in tf32, B=1 T=8, recompute 1" in printed
     with pytest.raises(UserError, match="the cpu backend does not compute in tf32"):
         run(capsys, "--precision", "tf32")
 

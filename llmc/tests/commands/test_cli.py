@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -110,6 +111,19 @@ def test_a_dry_run_prints_the_plan_and_trains_nothing(train, tmp_path, capsys):
     assert "activations (B=2, T=16)" in capsys.readouterr().out and not (tmp_path / "run").exists()
 
 
+def test_the_plan_says_what_recompute_saves(train, capsys):
+    totals = {}
+    for level in "012":
+        assert train("--dry-run", "--recompute", level) == 0
+        plan = capsys.readouterr().out
+        totals[level] = re.search(r"^total +([\d.,]+) MiB$", plan, re.MULTILINE)[1]
+        others = dict(re.findall(r"^total with --recompute (\d) +([\d.,]+) MiB$", plan, re.MULTILINE))
+        assert others.keys() == {"0", "1", "2"} - {level}
+        totals |= {other: total for other, total in others.items() if other > level}
+        assert all(totals[other] == total for other, total in others.items())
+    assert float(totals["0"]) > float(totals["1"]) > float(totals["2"])
+
+
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_16_bits_from_the_plan_to_a_text(train, tmp_path, capsys, refused, precision):
     options = ("--precision", precision, "--no-master-weights")
@@ -182,6 +196,7 @@ def test_help_imports_nothing_heavy():
         (["--precision", "fp8"], ["'fp8'", "fp32, tf32, bf16, fp16"]),
         (["--precision", "fp64"], ["'fp64'", "fp32, tf32, bf16, fp16"]),
         (["--precision", "bf16", "--backend", "cuda"], ["cuda", "bf16"]),
+        (["--recompute", "3"], ["recompute must be 0, 1 or 2, not 3"]),
         (["--precision", "tf32"], ["the cpu backend does not compute in tf32"]),
         (["--steps", "0"], ["steps", "0"]),
         (["--steps", "-5"], ["steps", "-5"]),
