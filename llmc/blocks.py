@@ -9,22 +9,27 @@ GPT-2 paper (Radford et al. 2019: pre-layernorm blocks, tied embeddings) and llm
 
 from llmc.flat_buffer import Tensor
 
+RECOMPUTE = (0, 1, 2)  # what `backward` computes again: nothing; GELU's outputs; those of ln1 and ln2 as well
 
-def activation_table(config, B, T, stats=None, gelu_again=False) -> list[Tensor]:
+
+def activation_table(config, B, T, stats=None, recompute=0) -> list[Tensor]:
     """What `forward` writes for tokens (B, T), in that order; llm.c's ActivationTensors.
 
     stats: shape of what attention keeps for its backward pass. With it, all that `backward` reads is kept layer by
-    layer. Without it nothing is kept: one set of arrays serves all layers in turn. gelu_again: GELU's outputs are not
-    kept either; `backward` computes them again.
+    layer, except for what it computes again: recompute, one of RECOMPUTE, has the meaning of llm.c's option -r. Without
+    stats nothing is kept: one set of arrays serves all layers in turn.
     """
     C = config.C
 
     def kept(name, *shape, exact=False):
         return Tensor(name, (config.L, *shape) if stats else shape, stacked=bool(stats), exact=exact)
 
+    def kept_below(level, name, *shape):
+        return kept(name, *shape) if recompute < level else Tensor(name, shape)
+
     return [
         Tensor("encoded", (B, T, C), exact=True),
-        kept("ln1", B, T, C),
+        kept_below(2, "ln1", B, T, C),
         kept("ln1_mean", B, T, exact=True),
         kept("ln1_rstd", B, T, exact=True),
         kept("qkv", B, T, 3 * C),
@@ -32,22 +37,17 @@ def activation_table(config, B, T, stats=None, gelu_again=False) -> list[Tensor]
         kept("atty", B, T, C),
         Tensor("attproj", (B, T, C)),  # read once, by the residual after it: one array serves all layers
         kept("residual2", B, T, C, exact=True),
-        kept("ln2", B, T, C),
+        kept_below(2, "ln2", B, T, C),
         kept("ln2_mean", B, T, exact=True),
         kept("ln2_rstd", B, T, exact=True),
         kept("fch", B, T, 4 * C),
-        Tensor("fch_gelu", (B, T, 4 * C)) if gelu_again else kept("fch_gelu", B, T, 4 * C),
+        kept_below(1, "fch_gelu", B, T, 4 * C),
         Tensor("fcproj", (B, T, C)),  # likewise
         kept("residual3", B, T, C, exact=True),
         Tensor("lnf", (B, T, C)),
         Tensor("lnf_mean", (B, T), exact=True),
         Tensor("lnf_rstd", (B, T), exact=True),
     ]
-
-
-def gelu_again(be) -> bool:
-    """Whether a backend would rather compute GELU's outputs twice than keep those of all layers: its GELU_AGAIN."""
-    return getattr(be, "GELU_AGAIN", False)
 
 
 def gradient_tables(config, B, T) -> tuple[list[Tensor], list[Tensor]]:
@@ -90,11 +90,11 @@ def _norm_before(l, config, params, acts):
     return (a[name], a[f"{name}_mean"], a[f"{name}_rstd"]), (w[f"{name}w"], w[f"{name}b"])
 
 
-def backward(be, config, params, grads, acts, dacts, tokens):
+def backward(be, config, params, grads, acts, dacts, tokens, recompute=0):
     """Add to grads what reaches the parameters from dacts["dbtc"] (B, T, C), the gradient of acts["lnf"].
 
-    params, grads, acts: FlatBuffers, the last one of `activation_table` (with stats) · dacts: what `gradient_tables`
-    lists, by name.
+    params, grads, acts: FlatBuffers, the last one of `activation_table` (with stats, and this recompute) · dacts: what
+    `gradient_tables` lists, by name.
     """
     dresidual = dacts["dresidual"]  # (B, T, C): the gradient of the residual stream, from the last layer to the first
     be.zero(dresidual)
@@ -102,8 +102,19 @@ def backward(be, config, params, grads, acts, dacts, tokens):
     be.layernorm_backward(dresidual, grads["lnfw"], grads["lnfb"], dacts["dbtc"], last, params["lnfw"], *stats)
     for l in reversed(range(config.L)):
         x = acts.layer(l - 1)["residual3"] if l else acts["encoded"]  # (B, T, C)
-        _block_backward(be, config, params.layer(l), grads.layer(l), acts.layer(l), dacts, x)
+        w, a = params.layer(l), acts.layer(l)
+        _block_again(be, w, a, x, recompute)
+        _block_backward(be, config, w, grads.layer(l), a, dacts, x)
     be.encoder_backward(grads["wte"], grads["wpe"], dresidual, tokens)  # wte again: it is tied, two gradients meet
+
+
+def _block_again(be, w, a, x, recompute):
+    """What of one block `forward` has overwritten with that of the next, from what it has kept; x as below."""
+    if recompute >= 1:
+        be.gelu_again(a["fch_gelu"], a["fch"])  # (B, T, 4C)
+    if recompute >= 2:
+        be.layernorm_again(a["ln1"], x, w["ln1w"], w["ln1b"], a["ln1_mean"], a["ln1_rstd"])  # (B, T, C)
+        be.layernorm_again(a["ln2"], a["residual2"], w["ln2w"], w["ln2b"], a["ln2_mean"], a["ln2_rstd"])  # (B, T, C)
 
 
 def _block_backward(be, config, w, g, a, d, x):
@@ -112,8 +123,6 @@ def _block_backward(be, config, w, g, a, d, x):
     A residual needs no call: its gradient is dresidual for both branches.
     """
     dresidual, dbtc = d["dresidual"], d["dbtc"]  # (B, T, C) both
-    if gelu_again(be):
-        be.gelu_forward(a["fch_gelu"], a["fch"])  # (B, T, 4C)
     be.matmul_backward(d["dfch"], g["fcprojw"], g["fcprojb"], dresidual, a["fch_gelu"], w["fcprojw"])  # (B, T, 4C)
     be.gelu_backward(d["dfch"], d["dfch"], a["fch"])  # (B, T, 4C)
     be.matmul_backward(dbtc, g["fcw"], g["fcb"], d["dfch"], a["ln2"], w["fcw"])  # (B, T, C)

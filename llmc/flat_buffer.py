@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+WORD = 16  # bytes that fast kernels read at once, from an address that is a multiple of as many
+
 
 class Tensor(NamedTuple):
     """One array in a flat buffer. stacked: whether its first axis is the layers.
@@ -26,12 +28,14 @@ class FlatBuffer(Mapping):
     """Named views into one flat array of a backend: buffer["qkvw"], or buffer.layer(3)["qkvw"] for those of one layer.
 
     table: tensors (anything with a name, a shape and `stacked`) in the order of memory · exact: the dtype of those that
-    say `exact`; where it is not `dtype`, they have a flat array of their own. Nothing is allocated before `allocate` or
-    the first use. A flat array is replaced only when a table needs more than there is, so a smaller batch reuses it.
+    say `exact`; where it is not `dtype`, they have a flat array of their own · aligned: whether all tensors begin at
+    multiples of WORD, so that the size of one does not decide how another is read. Nothing is allocated before
+    `allocate` or the first use. A flat array is replaced only when a table needs more than there is, so a smaller batch
+    reuses it.
     """
 
-    def __init__(self, backend, dtype, table=(), exact=None):
-        self.backend, self.dtype, self.table = backend, np.dtype(dtype), table
+    def __init__(self, backend, dtype, table=(), exact=None, aligned=False):
+        self.backend, self.dtype, self.table, self.aligned = backend, np.dtype(dtype), table, aligned
         self.exact = self.dtype if exact is None else np.dtype(exact)
         self._flats, self._inside, self._views, self._layers = {}, None, {}, {}
 
@@ -42,7 +46,18 @@ class FlatBuffer(Mapping):
     @property
     def nbytes(self) -> int:
         """How many bytes its table takes, whether allocated or not."""
-        return sum(self.dtype_of(tensor).itemsize * prod(tensor.shape) for tensor in self.table)
+        return sum(dtype.itemsize * size for dtype, size in self._places(self.table)[1].items())
+
+    def _places(self, table):
+        """([(tensor, its dtype, where it begins)], {dtype: how many numbers there are})."""
+        places, ends = [], dict.fromkeys([self.dtype, *map(self.dtype_of, table)], 0)
+        for tensor in table:
+            dtype = self.dtype_of(tensor)
+            step = WORD // dtype.itemsize if self.aligned else 1
+            start = -(-ends[dtype] // step) * step
+            places.append((tensor, dtype, start))
+            ends[dtype] = start + prod(tensor.shape)
+        return places, ends
 
     def allocate(self, table=None, inside=None):
         """Use this table from now on (None: the present one), and allocate if it needs more memory. Returns self.
@@ -52,9 +67,7 @@ class FlatBuffer(Mapping):
         table = self.table if table is None else table
         if self._views and table == self.table and inside is self._inside:
             return self
-        self._inside, needed = inside, dict.fromkeys([self.dtype, *map(self.dtype_of, table)], 0)
-        for tensor in table:
-            needed[self.dtype_of(tensor)] += prod(tensor.shape)
+        self._inside, (places, needed) = inside, self._places(table)
         if inside is not None:
             self._flats = {self.dtype: inside.reshape(-1)}
         for dtype, size in needed.items():
@@ -62,11 +75,9 @@ class FlatBuffer(Mapping):
                 self._views, self._layers = {}, {}
                 self._flats.pop(dtype, None)  # free the old array before allocating the new one
                 self._flats[dtype] = self.backend.zeros(size, dtype)
-        self.table, self._views, self._layers, ends = table, {}, {}, dict.fromkeys(needed, 0)
-        for tensor in table:
-            dtype = self.dtype_of(tensor)
-            start, ends[dtype] = ends[dtype], ends[dtype] + prod(tensor.shape)
-            self._views[tensor.name] = self._flats[dtype][start : ends[dtype]].reshape(tensor.shape)
+        self.table, self._views, self._layers = table, {}, {}
+        for tensor, dtype, start in places:
+            self._views[tensor.name] = self._flats[dtype][start : start + prod(tensor.shape)].reshape(tensor.shape)
         return self
 
     @property

@@ -16,17 +16,18 @@ from llmc.initialization import initial_weights
 from llmc.precision import find_precision
 
 
-def activation_table(config, backend, B, T) -> list[Tensor]:
+def activation_table(config, backend, B, T, recompute=0) -> list[Tensor]:
     """What `forward` writes, and keeps for `backward`."""
     stats = backend.attention_stats_shape(B, T, config.NH)
     head = [Tensor("logits", (B, T, config.Vp)), Tensor("losses", (B, T), exact=True)]
-    return blocks.activation_table(config, B, T, stats, blocks.gelu_again(backend)) + head
+    return blocks.activation_table(config, B, T, stats, recompute) + head
 
 
-def training_buffers(config, backend, B, T, precision="fp32", master_weights=True) -> dict:
+def training_buffers(config, backend, B, T, precision="fp32", master_weights=True, recompute=None) -> dict:
     """{title: FlatBuffer, not allocated} of all that training at (B, T) keeps in memory; arguments as for GPT2."""
     p = find_precision(precision)
     be, weights = get_backend(backend, p), config.parameter_table()
+    acts = activation_table(config, be, B, T, find_recompute(be, recompute))
     master = {"master weights": FlatBuffer(be, p.exact, weights)} if p.is_mixed and master_weights else {}
     return {
         "parameters": FlatBuffer(be, p.weights, weights),
@@ -34,25 +35,35 @@ def training_buffers(config, backend, B, T, precision="fp32", master_weights=Tru
         "AdamW m": FlatBuffer(be, p.exact, weights),
         "AdamW v": FlatBuffer(be, p.exact, weights),
         **master,
-        f"activations (B={B}, T={T})": FlatBuffer(be, p.activations, activation_table(config, be, B, T), p.exact),
+        f"activations (B={B}, T={T})": FlatBuffer(be, p.activations, acts, p.exact, aligned=True),
         "gradients of activations": FlatBuffer(be, p.activations, blocks.gradient_tables(config, B, T)[0], p.exact),
     }
+
+
+def find_recompute(backend, recompute=None) -> int:
+    """One of blocks.RECOMPUTE, by default what this backend prefers. Raises UserError for anything else."""
+    recompute = getattr(backend, "RECOMPUTE", 0) if recompute is None else recompute
+    if recompute not in blocks.RECOMPUTE:
+        raise UserError(f"recompute must be 0, 1 or 2, not {recompute!r}.")
+    return recompute
 
 
 class GPT2:
     """A GPT-2 that can be trained. Parameters start at zero: call `init_weights`, or read them with `llmc.checkpoints`.
 
     config: GPT2Config · backend: a name ("numpy") or an object that keeps the contract · precision: a name of
-    llmc/precision.py · master_weights: whether a precision of 16 bits also keeps the weights in float32.
+    llmc/precision.py · master_weights: whether a precision of 16 bits also keeps the weights in float32 · recompute:
+    which activations `backward` computes again instead of having them kept (see llmc/blocks.py); results are the same.
     params, grads, m, v: FlatBuffers of the sixteen tensors of `table`, by name: weights, gradients (which accumulate
     until `zero_grad`) and AdamW's first and second moments; master: the weights before rounding, or None.
     loss_scale: gradients are so many times as large as they should be, so that float16 can hold the small ones.
     """
 
-    def __init__(self, config: GPT2Config, backend="numpy", precision="fp32", master_weights=True):
+    def __init__(self, config: GPT2Config, backend="numpy", precision="fp32", master_weights=True, recompute=None):
         self.config = config
         p = self.precision = find_precision(precision)
         self.backend = get_backend(backend, p)
+        self.recompute = find_recompute(self.backend, recompute)
         self.table = config.parameter_table()
         self.params = self._buffer(p.weights, self.table).allocate()
         self.grads = self._buffer(p.gradients, self.table)
@@ -60,7 +71,7 @@ class GPT2:
         self.master = self._buffer(p.exact, self.table) if p.is_mixed and master_weights else None
         self.has_master = False  # whether `master` holds the weights yet
         self.loss_scale = 1.0
-        self._acts = FlatBuffer(self.backend, p.activations, exact=p.exact)  # activations
+        self._acts = FlatBuffer(self.backend, p.activations, exact=p.exact, aligned=True)  # activations
         self._dacts = FlatBuffer(self.backend, p.activations, exact=p.exact)  # their gradients, reused by every layer
         self._inside_logits = self._buffer(p.activations)  # the rest of their gradients
         self.t = 0  # AdamW steps taken
@@ -85,7 +96,7 @@ class GPT2:
     def allocate(self, B, T):
         """Allocate everything that a training step at (B, T) touches, so that the step itself allocates no buffer."""
         self.config.check_sequence_length(T)
-        self._acts.allocate(activation_table(self.config, self.backend, B, T))
+        self._acts.allocate(activation_table(self.config, self.backend, B, T, self.recompute))
         self._dacts.allocate(blocks.gradient_tables(self.config, B, T)[0])
         for buffer in (self.grads, self.m, self.v, self.master):
             if buffer is not None:
@@ -96,7 +107,8 @@ class GPT2:
         if B is None or T is None:
             B, T = self.losses.shape if self._acts else (1, self.config.maxT)
         self.config.check_sequence_length(T)
-        return plan_table(training_buffers(self.config, self.backend, B, T, self.precision, self.master is not None))
+        kept = dict(master_weights=self.master is not None, recompute=self.recompute)
+        return plan_table(training_buffers(self.config, self.backend, B, T, self.precision, **kept))
 
     # --------------------------------------------------------------------------------------- parameters
 
@@ -149,7 +161,7 @@ class GPT2:
         tokens = self._check("tokens", tokens)
         targets = None if targets is None else self._check("targets", targets, tokens.shape)
         B, T = tokens.shape
-        acts = self._acts.allocate(activation_table(self.config, self.backend, B, T))
+        acts = self._acts.allocate(activation_table(self.config, self.backend, B, T, self.recompute))
         tokens = self._place("tokens", tokens)  # (B, T)
         targets = None if targets is None else self._place("targets", targets)  # (B, T)
         per_token = None if dloss is None else float(dloss) * self.loss_scale / (B * T)
@@ -183,7 +195,7 @@ class GPT2:
     def _repeat(self, key, arrays, work):
         """work(); a backend that can record it repeats it from its recording. See `repeat` in the contract."""
         repeat = getattr(self.backend, "repeat", None)
-        return work() if repeat is None else repeat((self.config, *key), arrays, work)
+        return work() if repeat is None else repeat((self.config, self.recompute, *key), arrays, work)
 
     def _attend(self, l, a):
         self.backend.attention_forward(a["atty"], a["stats"], a["qkv"], self.config.NH)  # (B, T, C)
@@ -238,7 +250,7 @@ class GPT2:
         """What `backward` computes."""
         be, acts, dwte = self.backend, self._acts, self.grads["wte"]
         be.matmul_backward(dacts["dbtc"], dwte, None, acts["logits"], acts["lnf"], self.params["wte"])  # (B, T, C)
-        blocks.backward(be, self.config, self.params, self.grads, acts, dacts, tokens)
+        blocks.backward(be, self.config, self.params, self.grads, acts, dacts, tokens, self.recompute)
 
     # ------------------------------------------------------------------------------------------- update
 

@@ -1,10 +1,11 @@
 """What a precision is: the data types of a model's buffers, declared here and nowhere else.
 
-"fp32" computes and keeps everything in float32, "fp64" in float64, for gradient checks. In "bf16" and "fp16" weights,
-activations and gradients take 16 bits; what a sum or a small difference decides stays exact, in float32: the residual
-stream and its gradient, to which every layer adds a little, statistics of layernorm and attention, losses, AdamW's
-moments, and master weights. These are the rules of llm.c's train_gpt2.cu, whose residual stream has 16 bits, however,
-and of PyTorch's autocast.
+"fp32" computes and keeps everything in float32, "fp64" in float64, for gradient checks. "tf32" keeps everything in
+float32, too, but matmuls and attention round the factors of their products to 10 bits of mantissa, as tensor cores do.
+In "bf16" and "fp16" weights, activations and gradients take 16 bits; what a sum or a small difference decides stays
+exact, in float32: the residual stream and its gradient, to which every layer adds a little, statistics of layernorm and
+attention, losses, AdamW's moments, and master weights. These are the rules of llm.c's train_gpt2.cu, whose residual
+stream has 16 bits, however, and of PyTorch's autocast.
 """
 
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import numpy as np
 from llmc.errors import UserError
 from llmc.terminal import pip
 
-TRAINED = ("fp32", "bf16", "fp16")
+TRAINED = ("fp32", "tf32", "bf16", "fp16")
 NAMES = (*TRAINED, "fp64")
 
 
@@ -34,6 +35,11 @@ class Precision:
         return self.weights != self.exact
 
     @property
+    def rounds_factors(self) -> bool:
+        """Whether products round their factors, which have more digits in memory."""
+        return self.name == "tf32"
+
+    @property
     def overflows(self) -> bool:
         """Whether gradients need a loss scale: float16 ends at 65,504, and below 6e-8 it holds nothing."""
         return self.gradients == np.float16
@@ -45,8 +51,8 @@ def find_precision(name) -> Precision:
         return name
     if name not in NAMES:
         raise UserError(f"there is no precision {name!r}; choose one of {', '.join(NAMES)}.")
-    if name in ("fp32", "fp64"):
-        dtype = np.dtype(np.float32 if name == "fp32" else np.float64)
+    if name in ("fp32", "tf32", "fp64"):
+        dtype = np.dtype(np.float64 if name == "fp64" else np.float32)
         return Precision(name, dtype, dtype, dtype, dtype)
     low = np.dtype(np.float16) if name == "fp16" else bfloat16()
     return Precision(name, low, low, low, np.dtype(np.float32))

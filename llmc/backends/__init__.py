@@ -12,6 +12,8 @@ Rules
   vocabulary. Activations are (B, T, C); weights (C_out, C_in), as in PyTorch's Linear. Tokens and targets are int32.
 - Arrays of one call share one floating dtype: float32 for training, float64 for gradient checks. All are C-contiguous.
   "cuda" takes float32 only, and its `zeros` refuses float64 in one sentence.
+- In TF32 all arrays are float32, and products may round their factors. A backend that can do so has `in_tf32()`, which
+  returns a backend that does.
 - In a precision of 16 bits (llmc/precision.py) activations, weights and gradients have the 16-bit type; mean, rstd,
   stats, losses, m and v stay float32. A backend that knows such arrays has `adamw_update_rounded`; one that computes on
   NumPy's arrays need not, because `mixed.py` adds it all.
@@ -20,7 +22,9 @@ Rules
 - Nothing is validated here: `llmc.model` has checked tokens and lengths before it calls the first layer.
 - A backend that computes while the host goes on, as on a GPU, may have the functions of `Ahead` too, all of them: then
   nothing in a training step waits for it.
-- A backend with GELU_AGAIN = True has GELU computed twice instead of kept: a little slower, with less memory.
+- `layernorm_again` and `gelu_again` compute in the backward pass what was not kept, and give the very bits that the
+  forward pass wrote. RECOMPUTE, one of blocks.RECOMPUTE, is what a backend does unless the user says something else: 0
+  if it is missing.
 - Importing a backend has no effects. What needs some (compiling kernels, loading threads) is in a function `prepare()`
   of the backend, if it has one: `get_backend` calls it each time.
 """
@@ -62,6 +66,9 @@ class Backend(Protocol):
     def layernorm_forward(self, out, mean, rstd, x, w, b):
         """*out (B, T, C) = (x - *mean) · *rstd · w + b over C; mean, rstd (B, T); w, b (C,); eps 1e-5."""
 
+    def layernorm_again(self, out, x, w, b, mean, rstd):
+        """*out (B, T, C) as a layernorm has written it, from the x (B, T, C) that it normalised, its mean and rstd."""
+
     def layernorm_backward(self, dx, dw, db, dout, x, w, mean, rstd):
         """+dx (B, T, C), +dw (C,), +db (C,) from dout (B, T, C) and what the forward pass stored."""
 
@@ -82,6 +89,9 @@ class Backend(Protocol):
 
     def gelu_forward(self, out, x):
         """*out = GELU(x), the tanh form; any shape."""
+
+    def gelu_again(self, out, x):
+        """*out (B, T, C_out) = GELU(x), as matmul_gelu_forward wrote it."""
 
     def gelu_backward(self, dx, dout, x):
         """*dx = dout · GELU'(x); dx may be dout."""
@@ -157,15 +167,24 @@ class Ahead(Protocol):
 def get_backend(backend, precision=None) -> Backend:
     """The backend of that name, prepared; anything but a string is returned as it is.
 
-    precision: a Precision; if it has arrays of 16 bits, the backend that is returned takes them. Raises UserError for
-    an unknown name, and for a backend that computes in float32 only.
+    precision: a Precision; the backend that is returned takes its arrays and multiplies in it. Raises UserError for an
+    unknown name, and for a backend that does not compute in this precision.
     """
     found = _prepared(backend)
+    if precision is not None and precision.rounds_factors:
+        return _in_tf32(found, backend)
     if precision is None or not precision.is_mixed or hasattr(found, "adamw_update_rounded"):
         return found
     if hasattr(found, "later"):
         raise UserError(f"the cuda backend does not compute in {precision.name} yet; use cpu or numpy for that.")
     return Mixed(found)
+
+
+def _in_tf32(found, name):
+    if not hasattr(found, "in_tf32"):
+        which = f"the {name} backend" if isinstance(name, str) else "this backend"
+        raise UserError(f"{which} does not compute in tf32; use cuda for that, or fp32.")
+    return found.in_tf32()
 
 
 def _prepared(backend):

@@ -1,7 +1,8 @@
 """The "cuda" backend: every layer by the kernels of llmc/kernels, on an NVIDIA GPU, or on the emulator without one.
 
-float32 only. Functions launch and return while the GPU is still computing; only `to_numpy` and `global_norm`, which
-need numbers on the host, wait for it. All sums have a fixed order, so equal runs give equal bits.
+All arrays are float32; `in_tf32()` is the same backend with the factors of products rounded to TF32. Functions launch
+and return while the GPU is still computing; only `to_numpy` and `global_norm`, which need numbers on the host, wait for
+it. All sums have a fixed order, so equal runs give equal bits.
 
 It runs ahead of the host, so it has what the contract says about that: a step is recorded once and then launched as a
 few CUDA graphs, its settings lie on the device, and the loss and the norm are read when all is launched.
@@ -16,7 +17,19 @@ import numpy as np
 from llmc import cuda, kernels
 from llmc.cuda import recorder
 from llmc.errors import UserError
-from llmc.kernels import adamw, attention, classifier, cublas, encoder, gelu, layernorm, matmul, norm, residual
+from llmc.kernels import (
+    adamw,
+    attention,
+    classifier,
+    cublas,
+    encoder,
+    gelu,
+    layernorm,
+    matmul,
+    norm,
+    residual,
+    tensor_cores,
+)
 from llmc.kernels import attention_backward as attention_back
 from llmc.kernels import attention_cached as attention_decoding
 from llmc.kernels import encoder_backward as encoder_back
@@ -24,13 +37,8 @@ from llmc.kernels import gelu_backward as gelu_back
 from llmc.kernels import layernorm_backward as layernorm_back
 
 synchronize = cuda.synchronize  # waits until everything launched so far is done; for clocks
-GELU_AGAIN = True  # a fifth of the activations is not kept, for one more pass over 4C numbers per token and layer
+RECOMPUTE = 1  # a fifth of the activations is not kept, for one more pass over 4C numbers per token and layer
 later = cuda.asnumpy_later  # for numbers that are read when more has been launched
-
-
-def has_tf32() -> bool:
-    """Whether matmuls now round their inputs to TF32: on a GPU, with LLMC_TF32=1."""
-    return matmul.rounds()
 
 
 def zeros(n, dtype):
@@ -74,7 +82,7 @@ def repeat(key, arrays, work):
     if os.environ.get("LLMC_CHECK") == "1" or (multiply != "kernel" and not (_on_gpu() and cublas.recordable())):
         work()
     else:
-        recorder.repeat((key, multiply, cublas.tf32(), kernels.scratch_moves()), arrays, work)
+        recorder.repeat((key, multiply, kernels.scratch_moves()), arrays, work)
 
 
 def _on_gpu():
@@ -97,15 +105,15 @@ def clip(settings, result, grads, max_norm):
 # --------------------------------------------------------------------------------------------------- layers
 
 
-def _newest(function):
-    """A launcher of llmc/kernels with the contract's signature: it always takes its default `version`."""
+def _newest(function, **chosen):
+    """A launcher of llmc/kernels with the contract's signature: its default `version`, and the options `chosen`."""
 
     @wraps(function)
     def launch(*arguments, **named):
-        function(*arguments, **named)
+        function(*arguments, **named, **chosen)
 
     signature = inspect.signature(function)
-    wanted = [p for name, p in signature.parameters.items() if name != "version"]
+    wanted = [p for name, p in signature.parameters.items() if name not in ("version", "tf32")]
     launch.__signature__ = signature.replace(parameters=wanted)
     return launch
 
@@ -113,6 +121,7 @@ def _newest(function):
 encoder_forward = _newest(encoder.encoder_forward)
 encoder_backward = _newest(encoder_back.encoder_backward)
 layernorm_forward = _newest(layernorm.layernorm_forward)
+layernorm_again = _newest(layernorm.layernorm_again)
 layernorm_backward = _newest(layernorm_back.layernorm_backward)
 residual_forward = _newest(residual.residual_forward)
 residual_layernorm_forward = _newest(layernorm.residual_layernorm_forward)
@@ -120,6 +129,7 @@ matmul_forward = _newest(matmul.matmul_forward)
 matmul_gelu_forward = _newest(matmul.matmul_gelu_forward)
 matmul_backward = _newest(matmul.matmul_backward)
 gelu_forward = _newest(gelu.gelu_forward)
+gelu_again = _newest(matmul.gelu_again)
 gelu_backward = _newest(gelu_back.gelu_backward)
 attention_forward = _newest(attention.attention_forward)
 attention_backward = _newest(attention_back.attention_backward)
@@ -128,3 +138,38 @@ fused_classifier = _newest(classifier.fused_classifier)
 scale = _newest(norm.scale)
 adamw_update = _newest(adamw.adamw_update)
 adamw_update_by = _newest(adamw.adamw_update_by)
+
+
+# ----------------------------------------------------------------------------------------------------- TF32
+
+
+def in_tf32():
+    """This backend in TF32. Raises UserError for a GPU that is too old for it."""
+    if not tensor_cores.has_tf32(cuda.device()):
+        capability = tensor_cores.compute_capability(cuda.device()) / 10
+        raise UserError(f"tf32 needs a GPU of compute capability 8.0 or more, and this one has {capability}; use fp32.")
+    return InTF32()
+
+
+class InTF32:
+    """This backend with the factors of matmuls and of attention rounded to TF32; all else is as in float32.
+
+    On the emulator, which has no cuBLAS, NumPy multiplies the rounded factors, and attention's instructions for tensor
+    cores are imitated. attention_cached, and a matmul of a single row, have nothing to gain and stay in float32.
+    """
+
+    def __init__(self):
+        for function in (matmul.matmul_forward, matmul.matmul_gelu_forward, matmul.matmul_backward):
+            setattr(self, function.__name__, _newest(function, tf32=True))
+        for function in (attention.attention_forward, attention_back.attention_backward):
+            setattr(self, function.__name__, _newest(function, tf32=True))
+
+    def __getattr__(self, name):
+        try:
+            return globals()[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def repeat(self, key, arrays, work):
+        """`repeat` with recordings of its own: those in float32 multiply otherwise."""
+        repeat((key, "TF32"), arrays, work)

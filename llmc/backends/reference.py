@@ -75,6 +75,14 @@ def layernorm_forward(out, mean, rstd, x, w, b):
     out += b  # (C,)
 
 
+def layernorm_again(out, x, w, b, mean, rstd):
+    """Layernorm once more, from its mean and rstd."""
+    np.subtract(x, mean[..., None], out=out)  # (B, T, C)
+    out *= rstd[..., None]  # (B, T, 1)
+    out *= w  # (C,)
+    out += b  # (C,)
+
+
 def layernorm_backward(dx, dw, db, dout, x, w, mean, rstd):
     """dx += rstd · (dnorm - mean(dnorm) - norm · mean(dnorm · norm)); lesson 01 derives it."""
     C = x.shape[-1]
@@ -137,6 +145,11 @@ def gelu_forward(out, x):
     inner += 1.0
     np.multiply(x, inner, out=out)
     out *= 0.5
+
+
+def gelu_again(out, x):
+    """GELU once more."""
+    gelu_forward(out, x)
 
 
 def gelu_backward(dx, dout, x):

@@ -77,7 +77,7 @@ class PatientBackend(EventBackend):
         return super()._span(what, floor, work)
 
 
-def profile(name, *, B, T) -> dict:
+def profile(name, precision="fp32", recompute=None, *, B, T) -> dict:
     """{"step_ms": …, "rows": [...]}: the slowest function first, each followed by its kernels.
 
     step_ms: of a whole step as training runs it, which need not be the sum of its functions. A row: function, kernel
@@ -86,11 +86,11 @@ def profile(name, *, B, T) -> dict:
     """
     if cuda.device() != "gpu":
         raise UserError("a profile by kernel needs a GPU; `llmc bench` without --profile works anywhere.")
-    model = GPT2(preset(name), "cuda")
+    model = GPT2(preset(name), "cuda", precision, recompute=recompute)
     model.allocate(B, T)
     model.init_weights()
     x = np.random.RandomState(0).randint(0, model.config.V, (B, T)).astype(np.int32)  # (B, T)
-    backend, rates, spin = model.backend, _rates(), cuda.RawKernel(SPIN, "spin")
+    backend, rates, spin = model.backend, _rates(model.precision), cuda.RawKernel(SPIN, "spin")
     steps = []
     for _ in range(STEPS + 1):
         whole = _step(model, x)  # as it runs in training: nothing spins
@@ -114,9 +114,9 @@ def _step(model, x) -> float:
     return cuda.xp.cuda.get_elapsed_time(begin, end)
 
 
-def _rates():
-    """Bytes per ms of a copy; operations per ms of a large product in the numbers that are chosen now."""
-    rates = limits()
+def _rates(precision):
+    """Bytes per ms of a copy; operations per ms of a large product in this precision."""
+    rates = limits(precision.rounds_factors)
     return 1e6 * rates["copy_gb_s"], 1e9 * rates["sgemm_tflop_s"]
 
 

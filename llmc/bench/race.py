@@ -17,7 +17,6 @@ from llmc.bench.torch_step import torch_step
 from llmc.config import preset
 from llmc.cuda import recorder
 from llmc.errors import UserError
-from llmc.kernels import cublas
 from llmc.model import GPT2
 
 TURNS, STEPS, BATCHES = 3, 10, 4  # turns of each runner, steps of a turn, batches that the steps go through
@@ -78,14 +77,14 @@ class Theirs:
         return self.torch.cuda.max_memory_allocated() - self.others
 
 
-def race(name, *, B, T, peers=PEERS) -> list[dict]:
+def race(name, precision="fp32", recompute=None, *, B, T, peers=PEERS) -> list[dict]:
     """Two rows for us and one for each peer: medians of their turns. Raises UserError without a GPU."""
     if cuda.device() != "gpu":
         raise UserError("a race needs a GPU; `llmc bench` without --race times a step anywhere.")
     graphs = recorder.graphs()
     _tidy()
     try:
-        model = GPT2(preset(name), "cuda")
+        model = GPT2(preset(name), "cuda", precision, recompute=recompute)
         model.allocate(B, T)
         model.init_weights()
         draw = np.random.RandomState(0)
@@ -97,7 +96,7 @@ def race(name, *, B, T, peers=PEERS) -> list[dict]:
         recorder.graphs(graphs)
     best = min((row["ms"] for row in rows if row["who"] in peers), default=None)
     for row in rows:
-        row |= dict(B=B, T=T, numbers="TF32" if cublas.tf32() else "float32")
+        row |= dict(B=B, T=T, numbers="TF32" if precision == "tf32" else "float32")
         row |= dict(tokens_per_s=1e3 * B * T / row["ms"], ratio=best and best / row["ms"])
     return rows
 

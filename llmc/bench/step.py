@@ -71,11 +71,11 @@ class Limits:
         return seconds(lambda: ([work() for _ in range(GPU_TRIES)], self.backend.synchronize())) / GPU_TRIES
 
 
-def measure(name: str, backend: str, precision: str = "fp32", *, B: int, T: int, steps: int, vs=None) -> dict:
+def measure(name: str, backend: str, precision="fp32", recompute=None, *, B: int, T: int, steps: int, vs=None) -> dict:
     """Medians over `steps` turns of a step, the limits and, with vs (a name in PEERS), a PyTorch step: JSON's dict."""
     if min(B, steps) < 1:
         raise UserError("--batch-size and --steps must be at least 1.")
-    model = GPT2(preset(name), backend, precision)
+    model = GPT2(preset(name), backend, precision, recompute=recompute)
     model.allocate(B, T)
     model.init_weights()
     x = np.random.RandomState(0).randint(0, model.config.V, (B, T)).astype(np.int32)  # (B, T)
@@ -93,12 +93,13 @@ def measure(name: str, backend: str, precision: str = "fp32", *, B: int, T: int,
         "preset": name,
         "backend": backend,
         "precision": precision,
+        "recompute": model.recompute,
         "B": B,
         "T": T,
         "steps": steps,
         **_rates(model, B, T, step=step, sgemm=sgemm, stream=stream),
     }
-    result |= {"first_step_s": first, "peak_memory_mb": memory, "blas": blas(backend)}
+    result |= {"first_step_s": first, "peak_memory_mb": memory, "blas": blas(backend, precision)}
     result |= {"vs": vs, "peer_ms_per_step": 1e3 * others[0] if others else None}
     result |= {"ratio": others[0] / step if others else None, "peer_loss": loss}
     result["layers_ms"] = {function: 1e3 * s for function, s in layers.items()}
@@ -142,12 +143,12 @@ def peak_memory_mb() -> float | None:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 
 
-def blas(backend: str) -> str:
+def blas(backend: str, precision: str = "fp32") -> str:
     """Name and kernels of the BLAS that the backend calls."""
     if BACKENDS.get(backend, "").endswith("gpu"):
         from llmc.kernels.matmul import description
 
-        return description()
+        return description(precision == "tf32")
     if BACKENDS.get(backend, "").endswith("cpu"):
         from llmc.backends.cpu.blas import description
 

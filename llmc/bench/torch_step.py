@@ -13,8 +13,8 @@ def torch_step(model, fused=False, compiled=False, mode=None, padded=False, beta
     x, y: (B, T) integers, arrays or tensors · wait=False: returns None, without waiting for a GPU · fused: PyTorch's
     single-kernel AdamW instead of its default · compiled: by torch.compile, in this mode · padded: with the model's
     padded vocabulary, which suits a GPU better; its loss then counts the padding · betas: AdamW's.
-    It runs where the model's arrays are, and with TF32 if the model's matmuls use it. Raises UserError when PyTorch is
-    not installed, or has no GPU to run on.
+    It runs where the model's arrays are, and with TF32 if that is the model's precision. Raises UserError when
+    PyTorch is not installed, or has no GPU to run on.
     """
     try:
         import torch
@@ -49,9 +49,7 @@ def _device(model) -> str:
         return "cpu"
     if not torch.cuda.is_available():
         raise UserError("this PyTorch cannot use the GPU; install PyTorch with CUDA, or leave --vs out.")
-    from llmc.kernels.cublas import tf32
-
-    torch.set_float32_matmul_precision("high" if tf32() else "highest")
+    torch.set_float32_matmul_precision("high" if model.precision.rounds_factors else "highest")
     return "cuda"
 
 

@@ -4,6 +4,7 @@ import json
 
 from llmc.backends import get_backend
 from llmc.bench.step import PEERS, SGEMM_SIZE, measure
+from llmc.blocks import RECOMPUTE
 from llmc.config import preset
 from llmc.precision import TRAINED, find_precision
 from llmc.training.fits import check_step
@@ -13,8 +14,10 @@ def add_arguments(parser):
     """Declare the arguments of `llmc bench` on an argparse parser."""
     parser.add_argument("--preset", default="tiny", help="model to time (default: tiny)")
     parser.add_argument("--backend", default="cpu", help="backend to time (default: cpu)")
-    numbers = "numbers of 32 or 16 bits (default: %(default)s)"
+    numbers = "what to compute in (default: %(default)s)"
     parser.add_argument("--precision", choices=TRAINED, default="fp32", help=numbers)
+    again = "what the backward pass computes again: 0 nothing, 1 GELU, 2 layernorm too (default: the backend's choice)"
+    parser.add_argument("--recompute", type=int, choices=RECOMPUTE, help=again)
     parser.add_argument("--batch-size", type=int, default=16, help="B (default: 16)")
     parser.add_argument("--sequence-length", type=int, default=64, help="T (default: 64)")
     parser.add_argument("--steps", type=int, default=10, help="steps to take the median of (default: 10)")
@@ -24,7 +27,11 @@ def add_arguments(parser):
         help="race a PyTorch GPT-2 (torch-fused: with its fused AdamW, torch-compile: compiled as well)",
     )
     parser.add_argument(
-        "--kernels", nargs="?", const="all", metavar="NAME", help="time CUDA kernels instead: all, or those of NAME"
+        "--kernels",
+        nargs="?",
+        const="all",
+        metavar="NAME",
+        help="time CUDA kernels instead: all, or those of NAME; with --precision tf32, those that round to TF32",
     )
     parser.add_argument(
         "--race",
@@ -41,16 +48,18 @@ def add_arguments(parser):
 
 def run(args) -> int:
     """Measure and print; 0, or 1 when a kernel is wrong."""
+    on_cuda = args.kernels or args.race or args.profile
+    get_backend("cuda" if on_cuda else args.backend, find_precision(args.precision))
     if args.kernels:
-        return _kernels(args.kernels, args.json)
-    get_backend("cuda" if args.race or args.profile else args.backend, find_precision(args.precision))
+        return _kernels(args)
     if args.race:
         return _race(args)
     if args.profile:
         return _profile(args)
-    check_step(preset(args.preset), args.batch_size, args.sequence_length, args.backend, args.precision)
+    kept = dict(precision=args.precision, recompute=args.recompute)
+    check_step(preset(args.preset), args.batch_size, args.sequence_length, args.backend, **kept)
     sizes = dict(B=args.batch_size, T=args.sequence_length, steps=args.steps)
-    result = measure(args.preset, args.backend, args.precision, **sizes, vs=args.vs)
+    result = measure(args.preset, args.backend, **kept, **sizes, vs=args.vs)
     print(json.dumps(result) if args.json else table(result))
     return 0
 
@@ -58,7 +67,8 @@ def run(args) -> int:
 def table(r: dict) -> str:
     """A result of `measure` as text."""
     lines = [
-        f"{r['preset']} on {r['backend']} in {r['precision']}, B={r['B']} T={r['T']}, median of {r['steps']} steps;"
+        f"{r['preset']} on {r['backend']} in {r['precision']}, B={r['B']} T={r['T']}, recompute {r['recompute']},"
+        f" median of {r['steps']} steps;"
         f" BLAS: {r['blas']}",
         f"  step     {r['ms_per_step']:10.1f} ms      {r['tokens_per_s']:10,.0f} tokens/s",
         f"  step     {r['gflops']:10.1f} GFLOP/s (6N + 6LCT per token)",
@@ -83,8 +93,8 @@ def _race(args) -> int:
 
     rows = []
     for B in args.race:
-        check_step(preset(args.preset), B, args.sequence_length, "cuda")
-        found = race(args.preset, B=B, T=args.sequence_length)
+        check_step(preset(args.preset), B, args.sequence_length, "cuda", recompute=args.recompute)
+        found = race(args.preset, args.precision, args.recompute, B=B, T=args.sequence_length)
         rows += found
         if not args.json:
             print(*([HEAD] if rows == found else []), *map(line, found), sep="\n", flush=True)
@@ -97,25 +107,26 @@ def _profile(args) -> int:
     """Print where a step on the GPU spends its time; always 0."""
     from llmc.bench.gpu_profile import profile, text
 
-    check_step(preset(args.preset), args.batch_size, args.sequence_length, "cuda")
-    result = profile(args.preset, B=args.batch_size, T=args.sequence_length)
+    check_step(preset(args.preset), args.batch_size, args.sequence_length, "cuda", recompute=args.recompute)
+    result = profile(args.preset, args.precision, args.recompute, B=args.batch_size, T=args.sequence_length)
     print(json.dumps(result, indent=1) if args.json else text(result))
     return 0
 
 
-def _kernels(name: str, as_json: bool) -> int:
-    """Measure the kernels of that name and print each row as soon as it is there; 1 when one is wrong, else 0."""
+def _kernels(args) -> int:
+    """Measure kernels and print each row as soon as it is there; 1 when one is wrong, else 0."""
     from llmc.bench import kernels
     from llmc.bench.kernels.table import head, line
     from llmc.bench.kernels.versions import versions
 
-    chosen = versions(name)
+    tf32 = args.precision == "tf32"
+    chosen = versions(args.kernels, tf32)
     rows = []
-    for row in kernels.measure(chosen):
+    for row in kernels.measure(chosen, tf32):
         rows.append(_rounded(row))
-        if not as_json:
-            print(*([head(row)] if len(rows) == 1 else []), line(row), sep="\n", flush=True)
-    if as_json:
+        if not args.json:
+            print(*([head(row, tf32)] if len(rows) == 1 else []), line(row), sep="\n", flush=True)
+    if args.json:
         print(json.dumps(rows, indent=1))
     return 0 if all(row["right"] for row in rows) else 1
 

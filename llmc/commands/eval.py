@@ -35,7 +35,7 @@ def add_arguments(parser):
     parser.add_argument("--batches", type=int, metavar="N", help="measure on the first N batches only (default: all)")
     backend = "the code that computes the layers: numpy, cpu or cuda (default: %(default)s)"
     parser.add_argument("--backend", default=TrainSettings.backend, help=backend)
-    numbers = "numbers of 32 or 16 bits (default: %(default)s)"
+    numbers = "what to compute in (default: %(default)s)"
     parser.add_argument("--precision", choices=TRAINED, default=TrainSettings.precision, help=numbers)
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
 

@@ -24,7 +24,7 @@ def add_arguments(parser):
     parser.add_argument("--no-cache", action="store_true", help="process the whole context again for every token")
     backend = "the code that computes the layers: numpy, cpu or cuda (default: %(default)s)"
     parser.add_argument("--backend", default=TrainSettings.backend, help=backend)
-    numbers = "numbers of 32 or 16 bits (default: %(default)s)"
+    numbers = "what to compute in (default: %(default)s)"
     parser.add_argument("--precision", choices=TRAINED, default=TrainSettings.precision, help=numbers)
 
 

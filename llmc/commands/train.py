@@ -19,7 +19,8 @@ GROUPS = {  # title -> {field of TrainSettings: help}
         "data": "a corpus, or a folder with train.bin, val.bin and tokenizer.bin",
         "seed": "random seed for weights, batches and samples",
         "backend": "the code that computes the layers: numpy, cpu or cuda",
-        "precision": "numbers of 32 or 16 bits: fp32, bf16 or fp16",
+        "precision": "what to compute in: fp32, tf32 (on a GPU), bf16 or fp16",
+        "recompute": "what to compute again instead of keeping it: 0 nothing, 1 GELU, 2 layernorm too; saves memory",
     },
     "each step": {
         "batch_size": "sequences per batch, B",
@@ -131,13 +132,19 @@ def _settings(name, options) -> TrainSettings:
 
 
 def _plan(settings) -> str:
-    """A table of the memory that training would use."""
-    from llmc.model import GPT2
+    """A table of the memory that training would use, and what the total would be with another --recompute."""
+    from llmc.blocks import RECOMPUTE
+    from llmc.model import GPT2, training_buffers
     from llmc.training.start import check_before_data
 
     s = settings
-    model = GPT2(check_before_data(s), s.backend, s.precision, s.master_weights)
-    return model.memory_plan(s.batch_size, s.sequence_length)
+    model = GPT2(check_before_data(s), s.backend, s.precision, s.master_weights, s.recompute)
+    sizes = (model.config, model.backend, s.batch_size, s.sequence_length, s.precision, s.master_weights)
+    lines = [model.memory_plan(s.batch_size, s.sequence_length)]
+    for level in (level for level in RECOMPUTE if level != model.recompute):
+        total = sum(buffer.nbytes for buffer in training_buffers(*sizes, level).values())
+        lines.append(f"{f'total with --recompute {level}':<44} {total / 2**20:12,.2f} MiB")
+    return "\n".join(lines)
 
 
 def _interrupted(result) -> UserError:

@@ -1,6 +1,5 @@
 """`llmc verify`: does this backend compute what PyTorch computed? The job of llm.c's test_gpt2.c and test_gpt2.cu."""
 
-from llmc.backends import get_backend
 from llmc.checkpoints import load_model, model_file, read_debug_state
 from llmc.parity.compare import BFLOAT16, BFLOAT16_WEIGHTS, FLOAT16, FLOAT32, HEAD, RECIPES, TF32, compare, read_losses
 from llmc.precision import TRAINED
@@ -12,7 +11,7 @@ def add_arguments(parser):
     parser.add_argument("model", help="model file of llm.c (version 3 float32 or version 5 bfloat16)")
     parser.add_argument("state", help="debug state of llm.c that belongs to the model")
     parser.add_argument("--backend", default="numpy", help="which backend to verify (default: numpy)")
-    numbers = "numbers of 32 or 16 bits (default: %(default)s)"
+    numbers = "what to compute in (default: %(default)s)"
     parser.add_argument("--precision", choices=TRAINED, default="fp32", help=numbers)
     parser.add_argument("--recipe", choices=RECIPES, default="A", help="optimizer of the ten steps (default: A)")
     parser.add_argument("--losses", help="JSON file of ten expected losses: a list, or lists named after the recipes")
@@ -23,7 +22,7 @@ def run(args) -> int:
     expected = read_losses(args.losses, args.recipe) if args.losses else {}
     rounded = model_file.read_version(args.model) == model_file.BFLOAT16
     tolerance = {"bf16": BFLOAT16, "fp16": FLOAT16}.get(args.precision)
-    tolerance = tolerance or (BFLOAT16_WEIGHTS if rounded else TF32 if _has_tf32(args.backend) else FLOAT32)
+    tolerance = tolerance or (BFLOAT16_WEIGHTS if rounded else TF32 if args.precision == "tf32" else FLOAT32)
     model = load_model(args.model, args.backend, args.precision)
     if model.precision.overflows:
         model.loss_scale = LossScale().value
@@ -37,8 +36,3 @@ def run(args) -> int:
         okay &= row.okay
     print(f"overall okay: {int(okay)}")
     return 0 if okay else 1
-
-
-def _has_tf32(backend) -> bool:
-    """Whether the backend's products round to TF32: "cuda" on a GPU with LLMC_TF32=1."""
-    return getattr(get_backend(backend), "has_tf32", lambda: False)()

@@ -1,8 +1,9 @@
 """Launches the forward kernels of attention. Works on GPU arrays and on the emulator's alike.
 
-Which version runs, unless the caller says: on a GPU with TF32 tensor cores one that uses them, with three products for
-each, which is exact enough for float32, or with TF32 on (`cublas.tf32()`) a single one; elsewhere, and on the emulator,
-the last version without them. A version that cannot hold the heads gives way to one before it.
+Which version runs, unless the caller says: with tf32=True one that multiplies factors rounded to TF32, on tensor cores
+or on the emulator's imitation of them; without it, on a GPU with tensor cores, one with three such products for each,
+which is exact enough for float32; elsewhere the last version without them. A version that cannot hold the heads gives
+way to one before it.
 """
 
 import numpy as np
@@ -20,17 +21,17 @@ WARPS = 4  # of a block, where one warp has one row
 MOST = 2**31 - 1  # blocks in x of a grid
 
 
-def attention_forward(out, stats, qkv, NH, version=None):
+def attention_forward(out, stats, qkv, NH, version=None, tf32=False):
     """*out, *stats from qkv: causal, scale 1/√hs.
 
     out: float32 (B, T, C). stats: float32 (B, NH, T), the logarithm of each query's sum of exponentials. qkv: float32
-    (B, T, 3C), rows [q; k; v]. All are C-contiguous. version: 1 to 7; None is as the module says. Raises UserError if
-    B · NH · T, or in versions 1 and 2 B · NH · T², is too large.
+    (B, T, 3C), rows [q; k; v]. All are C-contiguous. version: 1 to 7; None is as the module says, by tf32. Raises
+    UserError if B · NH · T, or in versions 1 and 2 B · NH · T², is too large.
     """
     B, T, C = out.shape
     heads, hs = B * NH, C // NH
     check_rows(B, NH, T)
-    version = version or tensor_cores.newest(5, TENSOR_CORES["attention_forward"], cuda.device())
+    version = version or tensor_cores.newest(5, TENSOR_CORES["attention_forward"], cuda.device(), tf32)
     version = fitting(version, 5, hs, (out, qkv), _SHARED)
     sizes = np.int32(T), np.int32(NH), np.int32(hs)
     if version <= 2:
@@ -93,7 +94,7 @@ def fitting(version, flash, hs, arrays, shared) -> int:
         return (
             hs <= largest
             and (whole or version < flash)
-            and (version <= flash or tensor_cores.available(kind))
+            and (version <= flash or tensor_cores.has_tf32(kind))
             and all(bytes_of(hs) <= room for bytes_of in shared[version])
         )
 

@@ -10,16 +10,16 @@ VERSIONS = {"attention_backward": 3}
 TENSOR_CORES = {"attention_backward": (4, 5)}  # for GPUs that have them: exact, and with factors rounded to TF32
 
 
-def attention_backward(dqkv, dout, out, stats, qkv, NH, version=None):
+def attention_backward(dqkv, dout, out, stats, qkv, NH, version=None, tf32=False):
     """*dqkv from dout and what the forward pass read and wrote.
 
     dqkv, qkv: float32 (B, T, 3C). dout, out: float32 (B, T, C). stats: float32 (B, NH, T). All are C-contiguous.
-    version: 1 to 5; None is as attention.py says. Raises UserError if B · NH · T is too large.
+    version: 1 to 5; None is as attention.py says, by tf32. Raises UserError if B · NH · T is too large.
     """
     B, T, C = out.shape
     heads, hs = B * NH, C // NH
     check_rows(B, NH, T)
-    version = version or tensor_cores.newest(3, TENSOR_CORES["attention_backward"], cuda.device())
+    version = version or tensor_cores.newest(3, TENSOR_CORES["attention_backward"], cuda.device(), tf32)
     version = fitting(version, 3, hs, (dqkv, dout, out, qkv), _SHARED)
     sizes = [np.int32(size) for size in (T, NH, hs)]
     delta = scratch("delta", (B, NH, T))

@@ -4,11 +4,11 @@ PRODUCTS lists the three products of the linear layer: how their factors lie in 
 to. BLAS is column-major: it sees a row-major result (M, N) as an (N, M) matrix, so the second factor comes first.
 cuBLAS writes straight into the result; it allocates nothing after its first call, and nothing waits for it.
 
-With TF32, Hopper's tensor cores read both factors along k only. A factor that lies across it would halve their speed
-(155 instead of 286 TFLOP/s on an H200 for the weights of qkv), so it is transposed first: one pass over it.
+tf32=True lets it round both factors to TF32: tensor cores multiply those many times faster. Hopper's read them along k
+only. A factor that lies across it would halve their speed (155 instead of 286 TFLOP/s on an H200 for the weights of
+qkv), so it is transposed first: one pass over it. NumPy multiplies the same rounded factors, in float32.
 """
 
-import os
 from functools import cache
 from warnings import warn
 
@@ -27,24 +27,15 @@ COMPUTE_32F, COMPUTE_32F_FAST_TF32 = 68, 77  # cublasComputeType_t
 R_32F, DEFAULT = 0, -1  # cudaDataType_t, cublasGemmAlgo_t
 TURNED = 1 << 24  # weights of the largest layer that factors are transposed for: with a vocabulary's it does not pay
 
-_tf32 = os.environ.get("LLMC_TF32", "0") == "1"
 
-
-def tf32(on=None) -> bool:
-    """Whether cuBLAS may round inputs to TF32; with an argument, from now on."""
-    global _tf32
-    _tf32 = _tf32 if on is None else bool(on)
-    return _tf32
-
-
-def description() -> str:
+def description(tf32=False) -> str:
     """The library: "cuBLAS 13.1.0 (TF32)", or NumPy's BLAS."""
     if cuda.device() == "emulator":
         return "NumPy's, on the emulator"
     from cupy.cuda import cublas, device
 
     version = cublas.getVersion(device.get_cublas_handle())
-    numbers = "TF32" if _tf32 else "float32"
+    numbers = "TF32" if tf32 else "float32"
     return f"cuBLAS {version // 10000}.{version // 100 % 100}.{version % 100} ({numbers})"
 
 
@@ -58,7 +49,7 @@ def recordable() -> bool:
     return found
 
 
-def on_gpu(name, result, a, b, M, N, K, bias=None):
+def on_gpu(name, result, a, b, M, N, K, bias=None, tf32=False):
     """result (M, N) = or += a · b, plus bias (N,) if there is one, by cuBLAS on the current stream.
 
     A single row, as in sampling, goes to a kernel of ours: cuBLAS would take several times as long.
@@ -67,8 +58,8 @@ def on_gpu(name, result, a, b, M, N, K, bias=None):
         matmul_row.matmul_row(result, a, b, bias)
         return
     a_runs, b_runs, add = PRODUCTS[name]
-    compute = COMPUTE_32F_FAST_TF32 if _tf32 else COMPUTE_32F
-    if _tf32 and (result if add else b).size <= TURNED:
+    compute = COMPUTE_32F_FAST_TF32 if tf32 else COMPUTE_32F
+    if tf32 and (result if add else b).size <= TURNED:
         (a, a_runs), (b, b_runs) = _along_k((a, a_runs, M), (b, b_runs, N), K)
     first = cublaslt.Factor(b.data.ptr, K if b_runs else N, b_runs)
     second = cublaslt.Factor(a.data.ptr, K if a_runs else M, not a_runs)
@@ -101,9 +92,10 @@ def _by_cupy(result, first, second, rows, columns, k, *, compute, add, bias):
         result.reshape(columns, rows)[...] += bias  # (columns, rows)
 
 
-def on_cpu(name, result, a, b, M, N, K, bias=None):
+def on_cpu(name, result, a, b, M, N, K, bias=None, tf32=False):
     """The same by NumPy."""
     a_runs, b_runs, add = PRODUCTS[name]
+    a, b = (to_tf32(a), to_tf32(b)) if tf32 else (a, b)
     a = a.reshape(M, K) if a_runs else a.reshape(K, M).T  # (M, K), a view
     b = b.reshape(N, K).T if b_runs else b.reshape(K, N)  # (K, N), a view
     result = result.reshape(M, N)  # a view
@@ -113,6 +105,16 @@ def on_cpu(name, result, a, b, M, N, K, bias=None):
         np.matmul(a, b, out=result)  # (M, N)
     if bias is not None:
         result += bias  # (M, N)
+
+
+def to_tf32(array):
+    """The nearest TF32 numbers, 10 bits of mantissa, as float32; of two that are equally near, the larger magnitude.
+
+    The instruction `cvt.rna.tf32.f32` does the same. What is not finite stays so.
+    """
+    bits = array.view(np.uint32)
+    nearest = (bits + np.uint32(1 << 12)) & np.uint32(0xFFFFE000)
+    return np.where(np.isfinite(array), nearest.view(np.float32), array)
 
 
 # ---------------------------------------------------------------------------------------- attention with all its scores
@@ -156,9 +158,8 @@ def _batched(first, second, target, sizes, count, alpha=1.0):
     from cupy.cuda import cublas, device
 
     numbers = np.array([alpha, 0.0], np.float32)
-    compute = COMPUTE_32F_FAST_TF32 if _tf32 else COMPUTE_32F
     cublas.gemmStridedBatchedEx(
         *(device.get_cublas_handle(), first[0], second[0], *sizes, numbers.ctypes.data),
         *(first[1].data.ptr, R_32F, first[2], first[3], second[1].data.ptr, R_32F, second[2], second[3]),
-        *(numbers.ctypes.data + 4, target[0].data.ptr, R_32F, target[1], target[2], count, compute, DEFAULT),
+        *(numbers.ctypes.data + 4, target[0].data.ptr, R_32F, target[1], target[2], count, COMPUTE_32F, DEFAULT),
     )

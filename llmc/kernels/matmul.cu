@@ -21,6 +21,7 @@ Shapes: x (N, C_in), w (C_out, C_in), out and dout (N, C_out), with N = B*T.
     matmul_add_parts_v1     result = or += the sum of what v9 has computed in parts, then bias and GELU
     bias_forward_v1         out += b
     bias_gelu_forward_v1    out += b, gelu_out = GELU(out)
+    gelu_again_v1           gelu_out = GELU(out) once more, for the backward pass
 Each product is result (M, N) = A (M, K) B (K, N). Three macros say which: A_RUNS and B_RUNS, whether k is the index
 that runs through memory in a and in b, and ADD, whether the result is added to.
 Blocks are numbered along one axis, which may have 2^31 of them; the two others end at 65,535.
@@ -152,11 +153,7 @@ extern "C" __global__ void __launch_bounds__(256) matmul_v5(float* result, const
 
 // ---------------------------------------------------------------------------------------------------------- bias
 
-__device__ float gelu(float x)
-{
-    float u = 0.7978845608f * (x + 0.044715f * x * x * x);
-    return x / (1.0f + expf(-2.0f * u));  // 0.5 x (1 + tanh(u))
-}
+#include "gelu.cuh"
 
 // result (n,), rows of N, = or += the sum of parts (count, n), in a fixed order. bias, gelu_out: 0 where there is none.
 extern "C" __global__ void __launch_bounds__(256) matmul_add_parts_v1(float* result, float* gelu_out,
@@ -197,5 +194,16 @@ extern "C" __global__ void bias_gelu_forward_v1(float* gelu_out, float* out, con
     for (int i = 4 * quads + thread; i < n; i += threads) {
         out[i] += b[i % C];
         gelu_out[i] = gelu(out[i]);
+    }
+}
+
+extern "C" __global__ void gelu_again_v1(float* gelu_out, const float* out, int n)
+{
+    int i = (blockIdx.x * blockDim.x + threadIdx.x) * 4;
+    if (i + 3 < n && ((size_t)gelu_out | (size_t)out) % 16 == 0) {
+        float4 x = *reinterpret_cast<const float4*>(out + i);
+        *reinterpret_cast<float4*>(gelu_out + i) = make_float4(gelu(x.x), gelu(x.y), gelu(x.z), gelu(x.w));
+    } else {
+        for (int k = i; k < n && k < i + 4; k++) gelu_out[k] = gelu(out[k]);
     }
 }

@@ -4,9 +4,9 @@ LLMC_MATMUL=kernel selects our own products, LLMC_MATMUL=library those of the li
 it is the library's, with one exception: in float32 on Hopper, our own by tensor cores are faster (version 10: each is
 three products of TF32 numbers, and as precise as one in float32).
 
-LLMC_TF32=1 lets either of them round inputs to TF32 (10 bits of mantissa, sums in float32), which tensor cores multiply
-many times faster; so does `cublas.tf32(True)`. It is off by default, as in PyTorch: then results agree with other
-backends to 1e-5, with TF32 to about 1e-3.
+tf32=True lets either of them round factors to TF32 (10 bits of mantissa, sums in float32), which tensor cores multiply
+many times faster; a model asks for it with the precision "tf32". Without it results agree with other backends to 1e-5,
+with it to about 1e-3. The caller has made sure that the device can do it (`tensor_cores.has_tf32`).
 
 Versions 1 to 5 are in matmul.cu, 6 to 8 in matmul_tiles.cu, 9 in matmul_warp.cu, 10 and 11 in matmul_tensor.cu.
 """
@@ -20,7 +20,7 @@ from llmc import cuda
 from llmc.errors import UserError
 from llmc.kernels import ceil_div, cublas, kernel, scratch, tensor_cores, tiling
 from llmc.kernels.bias_backward import bias_backward
-from llmc.kernels.pointwise import THREADS, aligned, blocks_at_once
+from llmc.kernels.pointwise import THREADS, aligned, blocks_at_once, blocks_for
 
 VERSIONS = {"matmul_forward": 9, "matmul_gelu_forward": 9, "matmul_backward": 9}
 TENSOR_CORES = dict.fromkeys(VERSIONS, (10, 11))  # for GPUs that have them: exact, and with factors rounded to TF32
@@ -45,43 +45,50 @@ def multiply_by(way=None) -> str:
     return _way
 
 
-def matmul_forward(out, x, w, b, version=None):
+def matmul_forward(out, x, w, b, version=None, tf32=False):
     """*out = x · wᵀ + b.
 
     out: float32 (B, T, C_out). x: float32 (B, T, C_in). w: float32 (C_out, C_in). b: float32 (C_out,) or None.
-    All are C-contiguous. version: 1 to 11 for our own product; None is as `multiply_by` says.
-    Raises UserError for an array too large for 32-bit indices.
+    All are C-contiguous. version: 1 to 11 for our own product; None is as `multiply_by` says, with factors rounded
+    to TF32 if tf32. Raises UserError for an array too large for 32-bit indices.
     """
     _check("matmul_forward", out, x, w)
-    if _product("matmul_forward", out, x, w, *w.shape, version, bias=b) or b is None:
+    if _product("matmul_forward", out, x, w, *w.shape, version, tf32, bias=b) or b is None:
         return
     arguments = (out, b, np.int32(out.size), np.int32(b.size))
     kernel("matmul", "bias_forward_v1")((blocks_at_once(out.size, each=4),), (THREADS,), arguments)
 
 
-def matmul_gelu_forward(gelu_out, out, x, w, b, version=None):
+def matmul_gelu_forward(gelu_out, out, x, w, b, version=None, tf32=False):
     """*out as by matmul_forward, *gelu_out = GELU(out), float32 (B, T, C_out).
 
     From version 9 on it is all one kernel; else bias and GELU are.
     """
     _check("matmul_gelu_forward", out, x, w)
-    if _product("matmul_forward", out, x, w, *w.shape, version, bias=b, gelu_out=gelu_out):
+    if _product("matmul_forward", out, x, w, *w.shape, version, tf32, bias=b, gelu_out=gelu_out):
         return
     arguments = (gelu_out, out, b, np.int32(out.size), np.int32(b.size))
     kernel("matmul", "bias_gelu_forward_v1")((blocks_at_once(out.size, each=4),), (THREADS,), arguments)
 
 
-def matmul_backward(dx, dw, db, dout, x, w, version=None):
+def gelu_again(out, x):
+    """*out = GELU(x) as by matmul_gelu_forward, to the last bit; float32 (B, T, C_out) both, C-contiguous."""
+    grid = (blocks_for(x.size, each=4),)
+    kernel("matmul", "gelu_again_v1")(grid, (THREADS,), (out, x, np.int32(x.size)))
+
+
+def matmul_backward(dx, dw, db, dout, x, w, version=None, tf32=False):
     """*dx = dout · w; +dw += doutᵀ · x; +db += column sums of dout. dx and db may be None.
 
     dx, x: float32 (B, T, C_in). dw, w: float32 (C_out, C_in). db: float32 (C_out,). dout: float32 (B, T, C_out).
-    All are C-contiguous. version as in matmul_forward. Raises UserError for an array too large for 32-bit indices.
+    All are C-contiguous. version, tf32: as in matmul_forward. Raises UserError for an array too large for 32-bit
+    indices.
     """
     _check("matmul_backward", dout, x, w)
     C_out, C_in = w.shape
     if dx is not None:
-        _product("matmul_backward_input", dx, dout, w, C_in, C_out, version)
-    _product("matmul_backward_weight", dw, dout, x, C_in, dout.size // C_out, version)
+        _product("matmul_backward_input", dx, dout, w, C_in, C_out, version, tf32)
+    _product("matmul_backward_weight", dw, dout, x, C_in, dout.size // C_out, version, tf32)
     if db is not None:
         bias_backward(db, dout)
 
@@ -95,16 +102,16 @@ def _check(name, *arrays):
         )
 
 
-def _product(name, result, a, b, N, K, version, bias=None, gelu_out=None) -> bool:
+def _product(name, result, a, b, N, K, version, tf32=False, bias=None, gelu_out=None) -> bool:
     """result (M, N) = or += a · b, sums over K numbers. True if bias and GELU are done too.
 
     Versions from 9 on do both, the library only a bias: its GELU would take longer than a kernel for it.
     """
     M = result.size // N
-    version = version or _chosen(M)
+    version = version or _chosen(M, tf32)
     if version is None:
         multiply = cublas.on_gpu if cuda.device() == "gpu" else cublas.on_cpu
-        multiply(name, result, a, b, M, N, K, bias if gelu_out is None else None)
+        multiply(name, result, a, b, M, N, K, bias if gelu_out is None else None, tf32)
     elif version >= 9:
         tiles = tiling.TILES if version == 9 else tiling.TENSOR_CORES
         tile, parts = tiling.choose(M, N, K, tiling.multiprocessors(cuda.device()), tiles)
@@ -119,28 +126,22 @@ def _product(name, result, a, b, N, K, version, bias=None, gelu_out=None) -> boo
     return version in (9, 10, 11) or (version is None and gelu_out is None)
 
 
-def _chosen(M) -> int | None:
+def _chosen(M, tf32) -> int | None:
     """The version for a product with M rows, None for the library's."""
     way, kind = multiply_by(), cuda.device()
     if way == "kernel":
-        return tensor_cores.newest(VERSIONS["matmul_forward"], TENSOR_CORES["matmul_forward"], kind)
-    own = way == "fastest" and kind == "gpu" and not cublas.tf32() and M >= FASTER[1]
+        return tensor_cores.newest(VERSIONS["matmul_forward"], TENSOR_CORES["matmul_forward"], kind, tf32)
+    own = way == "fastest" and kind == "gpu" and not tf32 and M >= FASTER[1]
     return TENSOR_CORES["matmul_forward"][0] if own and tensor_cores.compute_capability(kind) == FASTER[0] else None
 
 
-def description() -> str:
+def description(tf32=False) -> str:
     """What multiplies large matrices: "cuBLAS 13.1.0 (TF32)", "matmul version 10 (float32 on tensor cores)"."""
-    version = _chosen(FASTER[1])
+    version = _chosen(FASTER[1], tf32)
     if version is None:
-        return cublas.description()
+        return cublas.description(tf32)
     numbers = "TF32" if version == 11 else "float32"
     return f"matmul version {version} ({numbers}{' on tensor cores' if version >= 10 else ''})"
-
-
-def rounds() -> bool:
-    """Whether products now round their factors to TF32: on a GPU, if it is on, unless our own kernels cannot."""
-    kind = cuda.device()
-    return kind == "gpu" and cublas.tf32() and (multiply_by() != "kernel" or tensor_cores.available(kind))
 
 
 def in_warp_tiles(name, result, a, b, M, N, K, *, tile, parts=1, version=9, bias=None, gelu_out=None):

@@ -29,6 +29,7 @@ Shapes, products and the macros A_RUNS, B_RUNS and ADD: see matmul.cu; WORD: see
 
 #include "batches.cuh"
 #include "warp_products.cuh"
+#include "gelu.cuh"
 
 const int THREADS = 32 * (BM / WM) * (BN / WN), GROUP = 8;
 const int MI = WM / 16, NI = WN / 8, STEPS = BK / 8;  // a slice of a warp: MI x NI matrices of results, STEPS products
@@ -108,12 +109,6 @@ __device__ void multiply(float (&sums)[MI][NI][4], const Stage& stage, int m, in
         #pragma unroll
         for (int i = 0; i < 4 * MI && EXACT; i++) sums[i / 4][column][i % 4] += more[i / 4][i % 4];
     }
-}
-
-__device__ float gelu(float x)
-{
-    float u = 0.7978845608f * (x + 0.044715f * x * x * x);
-    return __fdividef(x, 1.0f + expf(-2.0f * u));  // 0.5 x (1 + tanh(u))
 }
 
 // Finish two neighbouring sums, of which `there` exist, and write them. gelu_place: null where GELU is not wanted.

@@ -44,6 +44,7 @@ struct Stage {
 // ---------------------------------------------------------------------------------- from memory to shared memory
 
 #include "batches.cuh"
+#include "gelu.cuh"
 
 // Copy four neighbours between registers and memory, or as many of them as there are.
 __device__ void copy4(float* to, const float* from, int there)
@@ -147,12 +148,6 @@ __device__ void multiply(float (*sums)[TN], const Stage& stage, int m, int n, in
 }
 
 // --------------------------------------------------------------------------------------- from registers to memory
-
-__device__ float gelu(float x)
-{
-    float u = 0.7978845608f * (x + 0.044715f * x * x * x);
-    return __fdividef(x, 1.0f + expf(-2.0f * u));  // 0.5 x (1 + tanh(u))
-}
 
 // Finish `there` neighbouring sums and write them. bias: four numbers; gelu_place: null where GELU is not wanted.
 __device__ void store(float* place, float* gelu_place, const float* sums, const float* bias, int there)

@@ -1,9 +1,8 @@
-"""Whether this GPU has tensor cores that multiply in TF32, and which versions of a kernel use them."""
+"""Whether a device has tensor cores that multiply in TF32, and which versions of a kernel use them."""
 
 from functools import lru_cache
 
 from llmc import cuda
-from llmc.kernels import cublas
 
 
 @lru_cache
@@ -17,6 +16,13 @@ def available(kind) -> bool:
     return compute_capability(kind) >= 80
 
 
-def newest(plain, tensor, kind) -> int:
+def has_tf32(kind) -> bool:
+    """Whether this device can round factors to TF32: where there are tensor cores, or an imitation of them."""
+    return kind == "emulator" or available(kind)
+
+
+def newest(plain, tensor, kind, tf32) -> int:
     """The version that the engine takes: `plain`, or one of `tensor`, the exact one and the one that rounds to TF32."""
-    return tensor[cublas.tf32()] if available(kind) else plain
+    if tf32:
+        return tensor[1]
+    return tensor[0] if available(kind) else plain

@@ -31,7 +31,8 @@ def check_memory(settings, encoding, train_tokens, model=None, jobs=1):
     there, where = free_memory(s.backend)
 
     def needed(B, T):
-        one = memory_needed(config, B, T, s.backend, tokens, model is not None, s.precision, s.master_weights)
+        kept = dict(precision=s.precision, master_weights=s.master_weights, recompute=s.recompute)
+        one = memory_needed(config, B, T, s.backend, tokens, model is not None, **kept)
         return one if jobs == 1 else one + PROCESS
 
     tokens = count_tokens(train_tokens)
@@ -50,10 +51,10 @@ def check_memory(settings, encoding, train_tokens, model=None, jobs=1):
     )
 
 
-def check_step(config, B, T, backend, precision="fp32"):
+def check_step(config, B, T, backend, precision="fp32", recompute=None):
     """Raise UserError when one training step at (B, T), without a run around it, does not fit into the memory."""
     there, where = free_memory(backend)
-    needed = memory_needed(config, B, T, backend, precision=precision)
+    needed = memory_needed(config, B, T, backend, precision=precision, recompute=recompute)
     if needed > there:
         raise UserError(
             f"a step with B={B:,} and T={T:,} takes about {_size(needed)} of {where}, and {_size(there)} are free;"
@@ -61,12 +62,12 @@ def check_step(config, B, T, backend, precision="fp32"):
         )
 
 
-def memory_needed(config, B, T, backend, tokens=0, resumed=False, precision="fp32", master_weights=True) -> int:
+def memory_needed(config, B, T, backend, tokens=0, resumed=False, precision="fp32", **kept) -> int:
     """Bytes that training at (B, T) adds to what this process holds before it makes the model.
 
-    tokens: in the training data · resumed: weights and moments are here already.
+    tokens: in the training data · resumed: weights and moments are here already · kept: master_weights, recompute.
     """
-    buffers = training_buffers(config, backend, B, T, precision, master_weights).values()
+    buffers = training_buffers(config, backend, B, T, precision, **kept).values()
     weights, gradients, *moments, activations, their_gradients = (buffer.nbytes for buffer in buffers)
     moments, activations = sum(moments), activations + their_gradients  # with the master weights
     if resumed:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 
+from llmc.blocks import RECOMPUTE
 from llmc.errors import UserError
 from llmc.precision import TRAINED
 from llmc.training.schedule import KINDS
@@ -28,7 +29,8 @@ class TrainSettings:
     a model file or a run to start from instead (fine-tuning) · data: a corpus, or a folder with train.bin, val.bin and
     tokenizer.bin · shuffle: False takes llm.c's order · seed: for weights, batches and samples · backend: see
     llmc/backends · precision: see llmc/precision.py · master_weights: where weights have 16 bits, whether they are also
-    kept in float32.
+    kept in float32 · recompute: what the backward pass computes again, see llmc/blocks.py; None takes what the backend
+    prefers.
     A step: batch_size sequences of sequence_length tokens at a time, repeated until there are total_batch_size tokens
     (None: once) · warmup, schedule, final_fraction: see schedule.py · weight_decay: on matrices and embeddings · clip:
     largest gradient norm, 0 for no limit · skip_loss_z, skip_norm_z: see outliers.py, 0 skips nothing.
@@ -61,6 +63,7 @@ class TrainSettings:
     backend: str = "cpu"
     precision: str = "fp32"
     master_weights: bool = True
+    recompute: int | None = None
     val_every: int = 200
     val_batches: int | None = None
     sample_every: int = 0
@@ -92,6 +95,8 @@ class TrainSettings:
                 raise UserError(f"{name.replace('_', ' ')} must be true or false, not {getattr(self, name)!r}.")
         if self.precision not in TRAINED:
             raise UserError(f"there is no training in {self.precision!r}; choose one of {', '.join(TRAINED)}.")
+        if self.recompute is not None:
+            self._check("recompute", int, lambda x: x in RECOMPUTE, "0, 1 or 2")
         if not self.preset or not str(self.data):
             raise UserError("a run needs a preset and data; leave the options out to take the defaults.")
         if self.schedule not in KINDS:

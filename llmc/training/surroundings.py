@@ -57,10 +57,9 @@ def _of_cpu():
 def _of_cuda():
     """The GPU, or the emulator, whose sums have the same order on any number of threads."""
     from llmc import cuda
-    from llmc.backends.gpu import has_tf32
 
     if cuda.device() == "emulator":
         return {"device": "emulator"}
     runtime = cuda.xp.cuda.runtime
     name = runtime.getDeviceProperties(runtime.getDevice())["name"].decode()
-    return {"device": name, "TF32": has_tf32(), "cupy": cuda.xp.__version__}
+    return {"device": name, "cupy": cuda.xp.__version__}

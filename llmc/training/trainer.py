@@ -16,6 +16,7 @@ from llmc.data.shuffled import ShuffledLoader
 from llmc.data.tokenizer import END_OF_TEXT, read_tokenizer, token_lengths
 from llmc.errors import UserError
 from llmc.evaluation import BASELINE_TOKENS, baselines, batch_losses, bits_per_byte
+from llmc.model import find_recompute
 from llmc.sampling import generate
 from llmc.training.fits import check_memory
 from llmc.training.loss_scale import LossScale
@@ -51,6 +52,7 @@ class Trainer:
         self.encoding = read_tokenizer(corpus.tokenizer)
         check_memory(s, self.encoding, corpus.train, model)
         self.model = model or make_model(s, self.encoding)
+        self.model.recompute = find_recompute(self.model.backend, s.recompute)
         self.config = self.model.config
         shape = dict(B=s.batch_size, T=s.sequence_length, V=self.config.V)
         order = partial(ShuffledLoader, seed=s.seed) if s.shuffle else DataLoader

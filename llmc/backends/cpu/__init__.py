@@ -14,9 +14,14 @@ from llmc.backends.cpu.attention import attention_backward, attention_cached, at
 from llmc.backends.cpu.classifier import fused_classifier
 from llmc.backends.cpu.compiled import KERNELS
 from llmc.backends.cpu.encoder import encoder_backward, encoder_forward
-from llmc.backends.cpu.gelu import gelu_backward, gelu_forward
+from llmc.backends.cpu.gelu import gelu_again, gelu_backward, gelu_forward
 from llmc.backends.cpu.kept import keep
-from llmc.backends.cpu.layernorm import layernorm_backward, layernorm_forward, residual_layernorm_forward
+from llmc.backends.cpu.layernorm import (
+    layernorm_again,
+    layernorm_backward,
+    layernorm_forward,
+    residual_layernorm_forward,
+)
 from llmc.backends.cpu.matmul import matmul_backward, matmul_forward, matmul_gelu_forward
 from llmc.backends.cpu.pointwise import adamw_update, global_norm, residual_forward, scale, zero
 from llmc.backends.cpu.scratch import zeros
@@ -34,9 +39,11 @@ __all__ = [
     "encoder_forward",
     "from_numpy",
     "fused_classifier",
+    "gelu_again",
     "gelu_backward",
     "gelu_forward",
     "global_norm",
+    "layernorm_again",
     "layernorm_backward",
     "layernorm_forward",
     "matmul_backward",

@@ -76,3 +76,19 @@ def exp_float32(x):
     series = ((((P5 * r + P4) * r + P3) * r + P2) * r + P1) * r + P0
     power = np.int32((n + BIAS) << FRACTION_BITS).view(np.float32)  # 2^n
     return (series * r * r + r + ONE) * power
+
+
+# What a forward pass computes and the backward pass computes again. Regrouped with what is around them, these would
+# differ between the two in the last bit.
+
+
+@_kernel(fastmath={"contract", "nsz"}, error_model="numpy")
+def gelu(x, linear, cubic):
+    """GELU of one number: x / (1 + e^(-2u)), where -2u = linear · x + cubic · x³."""
+    return x / (ONE + exp(x * (linear + cubic * x * x)))
+
+
+@_kernel(error_model="numpy")
+def normalised(x, centre, r, w, b):
+    """One number of layernorm's output."""
+    return (x - centre) * r * w + b

@@ -2,15 +2,14 @@
 
 from numba import prange
 
-from llmc.backends.cpu.compiled import ONE, TWO, exp, parallel
+from llmc.backends.cpu.compiled import ONE, TWO, exp, gelu, parallel
 from llmc.backends.reference import GELU_CUBIC, GELU_SCALE
 
 
 @parallel
-def _forward(out, x, scale, cubic):
+def _forward(out, x, linear, cubic):
     for i in prange(x.size):
-        u = scale * x[i] * (ONE + cubic * x[i] * x[i])
-        out[i] = x[i] / (ONE + exp(-TWO * u))
+        out[i] = gelu(x[i], linear, cubic)
 
 
 @parallel
@@ -24,7 +23,12 @@ def _backward(dx, dout, x, scale, cubic, cubic3):
 
 def gelu_forward(out, x):
     """0.5 · x · (1 + tanh(√(2/π) · (x + 0.044715 x³)))."""
-    _forward(out.reshape(-1), x.reshape(-1), *_constants(x, GELU_SCALE, GELU_CUBIC))
+    _forward(out.reshape(-1), x.reshape(-1), *_constants(x, -2.0 * GELU_SCALE, -2.0 * GELU_SCALE * GELU_CUBIC))
+
+
+def gelu_again(out, x):
+    """GELU once more, with the bits that it has where it is fused with a matmul."""
+    gelu_forward(out, x)
 
 
 def gelu_backward(dx, dout, x):

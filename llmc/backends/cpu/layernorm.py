@@ -4,7 +4,7 @@ import math
 
 from numba import get_num_threads, prange
 
-from llmc.backends.cpu.compiled import ZERO, bounds, parallel
+from llmc.backends.cpu.compiled import ZERO, bounds, normalised, parallel
 from llmc.backends.cpu.scratch import scratch
 from llmc.backends.reference import EPS
 
@@ -29,8 +29,18 @@ def _forward(residual, out, mean, rstd, x1, x2, w, b, eps):
             squares += (x[c] - centre) * (x[c] - centre)
         r = w.dtype.type(1) / math.sqrt(squares * scale + eps)
         for c in range(C):
-            out[n, c] = (x[c] - centre) * r * w[c] + b[c]
+            out[n, c] = normalised(x[c], centre, r, w[c], b[c])
         mean[n], rstd[n] = centre, r
+
+
+@parallel
+def _again(out, x, w, b, mean, rstd):
+    """Rows (N, C); mean, rstd (N,)."""
+    N, C = x.shape
+    for n in prange(N):
+        centre, r = mean[n], rstd[n]
+        for c in range(C):
+            out[n, c] = normalised(x[n, c], centre, r, w[c], b[c])
 
 
 @parallel
@@ -79,6 +89,12 @@ def residual_layernorm_forward(residual, out, mean, rstd, x1, x2, w, b):
     flat = (array.reshape(-1, C) for array in (x1, x2))  # (N, C) each
     stats = (mean.reshape(-1), rstd.reshape(-1))  # (N,) each
     _forward(residual.reshape(-1, C), out.reshape(-1, C), *stats, *flat, w, b, w.dtype.type(EPS))
+
+
+def layernorm_again(out, x, w, b, mean, rstd):
+    """Layernorm once more, from its mean and rstd."""
+    C = w.size
+    _again(out.reshape(-1, C), x.reshape(-1, C), w, b, mean.reshape(-1), rstd.reshape(-1))
 
 
 def layernorm_backward(dx, dw, db, dout, x, w, mean, rstd):

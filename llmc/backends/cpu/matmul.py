@@ -6,7 +6,7 @@ BLAS is column-major: it sees a row-major out (N, C_out) as a (C_out, N) matrix,
 from numba import get_num_threads, prange
 
 from llmc.backends.cpu import blas
-from llmc.backends.cpu.compiled import ONE, TWO, bounds, exp, parallel, serial
+from llmc.backends.cpu.compiled import bounds, gelu, parallel, serial
 from llmc.backends.cpu.gemm import gemm
 from llmc.backends.cpu.scratch import LINE, scratch
 from llmc.backends.reference import GELU_CUBIC, GELU_SCALE
@@ -25,7 +25,7 @@ def tiles(parts, m, n):
 
 
 @parallel
-def _forward(address, out, x, w, b, gelu_out, scale, cubic, parts):
+def _forward(address, out, x, w, b, gelu_out, linear, cubic, parts):
     """out (N, C_out) = x (N, C_in) · wᵀ + b and, while a tile is in the cache, its GELU; b, gelu_out may be empty."""
     (N, C_in), C_out, size = x.shape, w.shape[0], x.itemsize
     pm = tiles(parts, C_out, N)
@@ -43,8 +43,7 @@ def _forward(address, out, x, w, b, gelu_out, scale, cubic, parts):
         if gelu_out.size:
             for n in range(n0, n1):
                 for c in range(c0, c1):
-                    u = scale * out[n, c] * (ONE + cubic * out[n, c] * out[n, c])
-                    gelu_out[n, c] = out[n, c] / (ONE + exp(-TWO * u))
+                    gelu_out[n, c] = gelu(out[n, c], linear, cubic)
 
 
 @serial
@@ -111,7 +110,8 @@ def _run_forward(out, x, w, b, gelu_out):
     dtype = w.dtype
     bias = w[:0, 0] if b is None else b  # (0,) or (C_out,)
     flat = (out.reshape(-1, C_out), x.reshape(-1, C_in), w, bias, gelu_out.reshape(-1, C_out))
-    _forward(blas.address(dtype), *flat, dtype.type(GELU_SCALE), dtype.type(GELU_CUBIC), get_num_threads())
+    linear, cubic = -2.0 * GELU_SCALE, -2.0 * GELU_SCALE * GELU_CUBIC
+    _forward(blas.address(dtype), *flat, dtype.type(linear), dtype.type(cubic), get_num_threads())
 
 
 def matmul_backward(dx, dw, db, dout, x, w):

@@ -1,23 +1,27 @@
 """Every version of every kernel in llmc/kernels: is it right, and how close does it come to the limit?
 
 On a GPU: µs per launch at the sizes of GPT-2 124M (T=1024; B=8 for products, attention and the classifier, B=32 for
-all others), and the share of the limit. The limit is a large copy or the library's float32 product, whichever bounds
-the kernel; both are measured in the same run. On the emulator: how much a kernel moves, at small sizes. Right means:
-within 1e-5 of the largest element of what the "numpy" backend computes in float64, at a large and at an odd size, and
-at the timed size, of what version 1 computes. The version that llmc uses must also give the same bits twice.
+all others), and the share of the limit. The limit is a large copy or the library's product, in float32 or in TF32,
+whichever bounds the kernel; both are measured in the same run. On the emulator: how much a kernel moves, at small
+sizes. Right means: within 1e-5 of the largest element (with TF32 2e-3) of what the "numpy" backend computes in float64,
+at a large and at an odd size, and at the timed size, of what the first version computes. The version that llmc uses
+must also give the same bits twice.
 """
 
 from llmc import cuda
 from llmc.bench.kernels.cases import ODD, ONE_ROW, SMALL
 from llmc.bench.kernels.checks import check
-from llmc.bench.kernels.times import add_times, library_in_float32, limits
+from llmc.bench.kernels.times import add_times, by_library, limits
 
 
-def measure(chosen):
-    """Yield a dict for each version in `chosen`, function by function; table.py shows what is in it."""
+def measure(chosen, tf32=False):
+    """Yield a dict for each version in `chosen`, function by function; table.py shows what is in it.
+
+    tf32: whether the limit is a product in TF32.
+    """
     on_gpu = cuda.device() == "gpu"
-    with library_in_float32():
-        bounds = limits() if on_gpu else {}
+    with by_library():
+        bounds = limits(tf32) if on_gpu else {}
         for function in dict.fromkeys(version.function for version in chosen):
             group = [version for version in chosen if version.function == function]
             rows = check(group, ONE_ROW if on_gpu else SMALL)

@@ -1,12 +1,13 @@
 """The table that `llmc bench --kernels` prints."""
 
 
-def head(row) -> str:
+def head(row, tf32=False) -> str:
     """The lines above a table whose first row this is."""
     if "us" not in row:
         columns = f"{'sectors':>10} {'of ideal':>9} {'of needed':>10} {'conflicts':>10} {'barriers':>9} {'error':>9}"
         return f"on the emulator; barriers are those of one block\n{'kernel':<31} {columns}  shape"
-    about = f"{row['device']}: a copy moves {row['copy_gb_s']:,.0f} GB/s, the library's float32 product reaches"
+    numbers = "TF32" if tf32 else "float32"
+    about = f"{row['device']}: a copy moves {row['copy_gb_s']:,.0f} GB/s, the library's {numbers} product reaches"
     columns = f"{'µs':>10} {'GB/s':>7} {'TFLOP/s':>8} {'limit':>8} {'share':>6} {'error':>9}"
     return f"{about} {row['sgemm_tflop_s']:.1f} TFLOP/s\n{'kernel':<31} {columns}  shape"
 

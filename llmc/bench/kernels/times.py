@@ -11,7 +11,7 @@ from llmc import cuda
 from llmc.bench.kernels.calls import COMPUTING, MAKERS
 from llmc.bench.kernels.cases import GPT2, GPT2_32, Numbers
 from llmc.bench.kernels.checks import agree, difference, results
-from llmc.kernels import cublas, matmul
+from llmc.kernels import matmul
 
 ROTATE = 256 << 20  # bytes of arrays, in sets that take turns: more than any cache holds
 COPIED = 1 << 28  # floats in the array that is copied: 1 GiB
@@ -109,10 +109,10 @@ def _recorded(launches):
     return graph.launch  # on the current stream
 
 
-@lru_cache(maxsize=1)
-def limits() -> dict:
+@lru_cache
+def limits(tf32=False) -> dict:
     """{"copy_gb_s": bytes that a large copy reads and writes, "sgemm_tflop_s": a large product, by what is chosen}."""
-    return {"copy_gb_s": 8 * COPIED / _copy() / 1e3, "sgemm_tflop_s": 2 * PRODUCT**3 / _product() / 1e6}
+    return {"copy_gb_s": 8 * COPIED / _copy() / 1e3, "sgemm_tflop_s": 2 * PRODUCT**3 / _product(tf32) / 1e6}
 
 
 def _copy() -> float:
@@ -121,24 +121,22 @@ def _copy() -> float:
     return microseconds([lambda: cuda.xp.copyto(other, one)], graph=False)
 
 
-def _product() -> float:
+def _product(tf32) -> float:
     """µs to multiply two matrices (PRODUCT, PRODUCT)."""
     a, w = (_noise(PRODUCT * PRODUCT).reshape(1, PRODUCT, PRODUCT) for _ in range(2))  # (1, n, n) each
     out = cuda.xp.empty_like(a)  # (1, n, n)
-    return microseconds([lambda: matmul.matmul_forward(out, a, w[0], None)], graph=False)
+    return microseconds([lambda: matmul.matmul_forward(out, a, w[0], None, tf32=tf32)], graph=False)
 
 
 @contextmanager
-def library_in_float32():
-    """Inside the block, version None of a product is the library's without TF32, whatever the user has chosen."""
-    before = cublas.tf32(), matmul.multiply_by()
-    cublas.tf32(False)
+def by_library():
+    """Inside the block, version None of a product is the library's, whatever the user has chosen."""
+    before = matmul.multiply_by()
     matmul.multiply_by("library")
     try:
         yield
     finally:
-        cublas.tf32(before[0])
-        matmul.multiply_by(before[1])
+        matmul.multiply_by(before)
 
 
 def _noise(n):

@@ -16,7 +16,7 @@ import numpy as np
 from llmc import cuda
 from llmc.bench.kernels.cases import Numbers
 from llmc.bench.kernels.checks import AGREE, difference, inspected
-from llmc.bench.kernels.times import library_in_float32, microseconds
+from llmc.bench.kernels.times import by_library, microseconds
 from llmc.errors import UserError
 from llmc.kernels import cublas, matmul
 from llmc.kernels.tiling import TILES, Tile
@@ -66,7 +66,7 @@ def tune(name, M, N, K, tiles=TILES, parts=(1,)) -> list[dict]:
             raise UserError(f"{tile}: {wrong}")
     known, sets = _arrays(name, M, N, K, 0), [_arrays(name, M, N, K, 1 + seed) for seed in range(SETS)]
     expected = _expected(name, *known, M, N, K)
-    with library_in_float32():
+    with by_library():
         rows = [_row(name, known, expected, sets, (M, N, K), tile, n) for tile in tiles for n in parts]
         if cuda.device() == "gpu":
             library = [partial(cublas.on_gpu, name, *arrays, M, N, K) for arrays in sets]

@@ -9,11 +9,12 @@ from llmc.kernels import LAYERS, tensor_cores
 
 
 class Version(NamedTuple):
-    """One version of a contract function. number None: the library's, by which llmc multiplies."""
+    """One version of a contract function. number None: the library's, by which llmc multiplies, in TF32 if tf32."""
 
     layer: str
     function: str
     number: int | None
+    tf32: bool = False
 
     @property
     def name(self) -> str:
@@ -22,12 +23,13 @@ class Version(NamedTuple):
 
     def launch(self, **arguments):
         """Call it and return what it returns."""
-        return getattr(self.module, self.function)(**arguments, version=self.number)
+        rounded = {"tf32": True} if self.tf32 else {}
+        return getattr(self.module, self.function)(**arguments, version=self.number, **rounded)
 
     @property
     def chosen(self) -> bool:
         """Whether llmc uses this version."""
-        newest = self.module.VERSIONS[self.function]
+        newest = on_tensor_cores(self.module)[self.function][1] if self.tf32 else self.module.VERSIONS[self.function]
         return self.number in (None, getattr(self.module, "FASTEST", {}).get(self.function, newest))
 
     @property
@@ -38,7 +40,7 @@ class Version(NamedTuple):
     @property
     def rounds(self) -> bool:
         """Whether it rounds its factors to TF32."""
-        return self.number == on_tensor_cores(self.module).get(self.function, (None, 0))[1]
+        return self.tf32 or self.number == on_tensor_cores(self.module).get(self.function, (None, 0))[1]
 
     @property
     def module(self):
@@ -51,18 +53,23 @@ def on_tensor_cores(module) -> dict:
     return getattr(module, "TENSOR_CORES", {})
 
 
-def versions(name="all") -> list[Version]:
+def versions(name="all", tf32=False) -> list[Version]:
     """All, or those of a layer ("layernorm"), a function ("layernorm_forward"), or one ("layernorm_forward_v3").
 
-    The library's products are among them only on a GPU. Raises UserError for a name that does not exist.
+    tf32: only those that round to TF32. The library's products are among them only on a GPU. Raises UserError for a
+    name that does not exist.
     """
     found = []
     for layer in LAYERS:
         module = import_module(f"llmc.kernels.{layer}")
         for function, last in getattr(module, "VERSIONS", {}).items():  # transpose and matmul_row have no ladder
-            numbers = [*range(1, last + 1)] + [None] * (layer == "matmul" and cuda.device() == "gpu")
-            numbers += on_tensor_cores(module).get(function, ()) if tensor_cores.available(cuda.device()) else ()
-            found += [Version(layer, function, number) for number in numbers]
+            on_cores = on_tensor_cores(module).get(function, ())
+            numbers = [None] * (layer == "matmul" and cuda.device() == "gpu")
+            if tf32:
+                numbers += on_cores[1:]
+            else:
+                numbers = [*range(1, last + 1), *numbers, *(on_cores if tensor_cores.available(cuda.device()) else ())]
+            found += [Version(layer, function, number, tf32) for number in numbers]
     wanted = [v for v in found if name in ("all", v.layer, v.function, v.name)]
     if not wanted:
         functions = ", ".join(dict.fromkeys(v.function for v in found))

@@ -38,7 +38,14 @@ def test_the_table_names_the_floor(capsys, precision):
     assert "times that" in printed and f"tiny on cpu in {precision}, B=1 T=8" in printed
 
 
-@pytest.mark.parametrize("words", [["--race", "4"], ["--profile"], ["--backend", "cuda"]])
+def test_a_step_in_tf32(capsys):
+    printed = run(capsys, "--backend", "cuda", "--precision", "tf32")
+    assert "tiny on cuda in tf32, B=1 T=8, recompute 1" in printed
+    with pytest.raises(UserError, match="the cpu backend does not compute in tf32"):
+        run(capsys, "--precision", "tf32")
+
+
+@pytest.mark.parametrize("words", [["--race", "4"], ["--profile"], ["--backend", "cuda"], ["--kernels"]])
 def test_a_gpu_is_not_measured_in_bf16_yet(capsys, words):
     with pytest.raises(UserError, match="the cuda backend does not compute in bf16 yet"):
         run(capsys, "--precision", "bf16", *words)

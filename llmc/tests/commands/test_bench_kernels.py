@@ -21,7 +21,7 @@ from llmc.bench.kernels.table import line
 from llmc.bench.kernels.versions import Version, versions
 from llmc.commands import bench
 from llmc.errors import UserError
-from llmc.kernels import SOURCES, cublas, matmul, matmul_row, norm, source, tiling, transpose
+from llmc.kernels import SOURCES, matmul, matmul_row, norm, source, tiling, transpose
 
 ROOT = Path(__file__).resolve().parents[3]
 on_gpu = pytest.mark.skipif(cuda.device() != "gpu", reason="needs a GPU")
@@ -183,12 +183,21 @@ def test_the_stored_table_of_the_h200_is_whole():
         assert row["limit"] == ("memory" if shares[0] > shares[1] else "compute")
 
 
-def test_the_users_choices_for_products_come_back():
-    before = cublas.tf32(), matmul.multiply_by()
+@on_emulator
+def test_tf32_has_a_table_of_its_own(capsys):
+    rows = json.loads(run(capsys, "attention", "--precision", "tf32", "--json"))
+    assert [row["kernel"] for row in rows] == ["attention_forward_v7"]
+    assert rows[0]["right"] and 1e-5 < rows[0]["error"] < checks.AGREE_TF32
+    with pytest.raises(UserError, match="there is no kernel 'gelu_forward'"):
+        versions("gelu_forward", tf32=True)
+
+
+def test_the_users_choice_for_products_comes_back():
+    before = matmul.multiply_by()
     try:
-        cublas.tf32(True), matmul.multiply_by("kernel")
-        with times.library_in_float32():
-            assert (cublas.tf32(), matmul.multiply_by()) == (False, "library")
-        assert (cublas.tf32(), matmul.multiply_by()) == (True, "kernel")
+        matmul.multiply_by("kernel")
+        with times.by_library():
+            assert matmul.multiply_by() == "library"
+        assert matmul.multiply_by() == "kernel"
     finally:
-        cublas.tf32(before[0]), matmul.multiply_by(before[1])
+        matmul.multiply_by(before)

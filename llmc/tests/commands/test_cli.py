@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 import llmc
-from llmc.checkpoints import write_model
+from llmc.checkpoints import model_file, write_model
 from llmc.cli import COMMANDS, main
 from llmc.config import GPT2Config
 from llmc.data import write_tokens
@@ -110,6 +111,19 @@ def test_a_dry_run_prints_the_plan_and_trains_nothing(train, tmp_path, capsys):
     assert "activations (B=2, T=16)" in capsys.readouterr().out and not (tmp_path / "run").exists()
 
 
+def test_the_plan_says_what_recompute_saves(train, capsys):
+    totals = {}
+    for level in "012":
+        assert train("--dry-run", "--recompute", level) == 0
+        plan = capsys.readouterr().out
+        totals[level] = re.search(r"^total +([\d.,]+) MiB$", plan, re.MULTILINE)[1]
+        others = dict(re.findall(r"^total with --recompute (\d) +([\d.,]+) MiB$", plan, re.MULTILINE))
+        assert others.keys() == {"0", "1", "2"} - {level}
+        totals |= {other: total for other, total in others.items() if other > level}
+        assert all(totals[other] == total for other, total in others.items())
+    assert float(totals["0"]) > float(totals["1"]) > float(totals["2"])
+
+
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_16_bits_from_the_plan_to_a_text(train, tmp_path, capsys, refused, precision):
     options = ("--precision", precision, "--no-master-weights")
@@ -126,6 +140,21 @@ def test_16_bits_from_the_plan_to_a_text(train, tmp_path, capsys, refused, preci
         losses.append(json.loads(capsys.readouterr().out)["loss"])
     assert 0 < abs(losses[0] - losses[1]) < 0.01
     assert main(["sample", run, "--max-tokens", "8", "--precision", precision]) == 0
+
+
+def test_tf32_is_a_runs_precision_and_its_files_are_float32(train, tmp_path, capsys, refused):
+    options, run = ("--precision", "tf32", "--backend", "cuda"), str(tmp_path / "run")
+    assert train(*options) == 0
+    assert model_file.read_version(tmp_path / "run" / "model.bin") == model_file.FLOAT32
+    assert json.loads((tmp_path / "run" / "settings.json").read_text())["precision"] == "tf32"
+    refused(main(["train", "--resume", run, "--precision", "fp32"]), "cannot change its precision from tf32 to fp32")
+    capsys.readouterr()
+    losses = []
+    for words in ((), options):
+        assert main(["eval", run, "--json", *words]) == 0
+        losses.append(json.loads(capsys.readouterr().out)["loss"])
+    assert 0 < abs(losses[0] - losses[1]) < 0.001
+    assert main(["sample", run, "--max-tokens", "8", *options]) == 0
 
 
 def test_options_without_a_value_of_their_own_show_the_default(capsys):
@@ -164,9 +193,11 @@ def test_help_imports_nothing_heavy():
         (["--preset", "huge"], ["preset", "'huge'", "tiny"]),
         (["--backend", "abacus"], ["backend", "'abacus'", "numpy"]),
         (["--sequence-length", "5000"], ["T=5000", "maxT="]),
-        (["--precision", "fp8"], ["'fp8'", "fp32, bf16, fp16"]),
-        (["--precision", "fp64"], ["'fp64'", "fp32, bf16, fp16"]),
+        (["--precision", "fp8"], ["'fp8'", "fp32, tf32, bf16, fp16"]),
+        (["--precision", "fp64"], ["'fp64'", "fp32, tf32, bf16, fp16"]),
         (["--precision", "bf16", "--backend", "cuda"], ["cuda", "bf16"]),
+        (["--recompute", "3"], ["recompute must be 0, 1 or 2, not 3"]),
+        (["--precision", "tf32"], ["the cpu backend does not compute in tf32"]),
         (["--steps", "0"], ["steps", "0"]),
         (["--steps", "-5"], ["steps", "-5"]),
         (["--steps", "many"], ["--steps", "many"]),

@@ -101,6 +101,14 @@ def test_16_bits_are_verified_with_their_own_tolerance(reference_dir, capsys, pr
     assert capsys.readouterr().out.endswith("overall okay: 1\n")
 
 
+def test_tf32_is_verified_with_its_own_tolerance(reference_dir, capsys):
+    folder = reference_dir / "llmc_small"
+    words = (folder / "model.bin", folder / "debug_state.bin", "--losses", folder / "losses.json")
+    assert verify.run(arguments(*words, "--backend", "cuda", "--precision", "tf32")) == 0
+    printed = capsys.readouterr().out
+    assert printed.endswith("overall okay: 1\n") and " 2e-02" in printed
+
+
 def test_bfloat16_weights_are_verified_with_their_own_tolerance(files, capsys):
     write_model(files / "half.bin", read_model(files / "model.bin"), "bfloat16")
     verify.run(arguments(files / "half.bin", files / "state.bin"))

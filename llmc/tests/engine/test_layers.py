@@ -7,6 +7,7 @@ import pytest
 
 from llmc.backends import BACKENDS, Backend, get_backend
 from llmc.errors import UserError
+from llmc.precision import find_precision
 from llmc.tests.engine.finite_differences import assert_close, numeric_gradient
 
 B, T, C, NH = 3, 5, 12, 3
@@ -31,9 +32,9 @@ def weighted(forward, dout):
 # ----------------------------------------------------------------------------------------- the contract
 
 
-@pytest.mark.parametrize("name", BACKENDS)
-def test_every_backend_has_the_functions_of_the_contract(name):
-    module = get_backend(name)
+@pytest.mark.parametrize("name, precision", [*((name, None) for name in BACKENDS), ("cuda", "tf32")])
+def test_every_backend_has_the_functions_of_the_contract(name, precision):
+    module = get_backend(name, precision and find_precision(precision))
     for function, member in inspect.getmembers(Backend, inspect.isfunction):
         if not function.startswith("_"):
             wanted = list(inspect.signature(member).parameters)[1:]

@@ -14,7 +14,7 @@ from llmc.backends import get_backend
 from llmc.bench.step import training_step
 from llmc.config import GPT2Config
 from llmc.cuda import recorder
-from llmc.kernels import cublas, matmul
+from llmc.kernels import matmul
 from llmc.kernels.matmul_row import fits, matmul_row
 from llmc.kernels.transpose import transpose
 from llmc.model import GPT2
@@ -256,15 +256,11 @@ def test_matmul_row_takes_one_row_of_whole_words():
 def test_products_in_tf32_are_those_of_float32_but_for_rounding(N, C_in, C_out):
     x, w, dout = (cuda.asarray(a) for a in (draw(1, N, C_in), draw(C_out, C_in, seed=1), draw(1, N, C_out, seed=2)))
     b, found = cuda.asarray(draw(C_out, seed=3)), []
-    try:
-        for on in (False, True):
-            cublas.tf32(on)
-            out, dx, dw = (cuda.xp.full(shape, nan, "float32") for shape in (dout.shape, x.shape, w.shape))
-            dw.fill(1.0)
-            cuda_backend.matmul_forward(out, x, w, b)
-            cuda_backend.matmul_backward(dx, dw, None, dout, x, w)
-            found.append([cuda.asnumpy(array) for array in (out, dx, dw)])
-    finally:
-        cublas.tf32(False)
+    for backend in (cuda_backend, cuda_backend.in_tf32()):
+        out, dx, dw = (cuda.xp.full(shape, nan, "float32") for shape in (dout.shape, x.shape, w.shape))
+        dw.fill(1.0)
+        backend.matmul_forward(out, x, w, b)
+        backend.matmul_backward(dx, dw, None, dout, x, w)
+        found.append([cuda.asnumpy(array) for array in (out, dx, dw)])
     for exact, rounded in zip(*found, strict=True):
         assert np.abs(exact - rounded).max() <= 3e-3 * np.abs(exact).max()

@@ -8,7 +8,7 @@ import pytest
 
 from llmc import cuda
 from llmc.config import preset
-from llmc.kernels import cublas, matmul
+from llmc.kernels import matmul
 from llmc.model import GPT2
 from llmc.parity.compare import RECIPES
 
@@ -67,13 +67,10 @@ def test_gradients(run, way):
     assert max(worst.values()) <= 1e-5, worst
 
 
-@pytest.mark.parametrize("tf32, tolerance", [(False, 1e-5), (True, 1e-2)])
-def test_ten_losses(run, tf32, tolerance):
+@pytest.mark.parametrize("precision, tolerance", [("fp32", 1e-5), ("tf32", 1e-2)])
+def test_ten_losses(run, precision, tolerance):
     model, values, x, y, _, _, losses = run
-    try:
-        cublas.tf32(tf32)
-        errors = np.abs(ten_losses(model, values, x, y) - losses)
-    finally:
-        cublas.tf32(False)
-    print(f"tf32 {tf32}: largest error of ten losses {errors.max():.1e}")
+    model = model if precision == "fp32" else GPT2(model.config, "cuda", precision)
+    errors = np.abs(ten_losses(model, values, x, y) - losses)
+    print(f"{precision}: largest error of ten losses {errors.max():.1e}")
     assert errors.max() <= tolerance

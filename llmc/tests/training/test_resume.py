@@ -34,6 +34,7 @@ WAYS = {  # (settings, the step to stop at)
     "bf16": (dict(steps=8, precision="bf16"), 5),
     "bf16 without master weights": (dict(steps=8, precision="bf16", master_weights=False, backend="numpy"), 5),
     "fp16": (dict(steps=8, precision="fp16"), 5),
+    "tf32": (dict(steps=8, precision="tf32", backend="cuda"), 5),
 }
 
 
@@ -234,6 +235,16 @@ def test_a_model_and_data_of_different_vocabularies_are_refused(settings, tmp_pa
     with pytest.raises(UserError, match="different vocabularies of 257"):
         train(settings("run", model=str(tmp_path / "first")), quiet=True)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_recompute_is_remembered_and_may_change_without_a_trace(settings, tmp_path, backend):
+    whole = train(settings("whole", steps=8, backend=backend, recompute=0), quiet=True)
+    stopped(settings("run", steps=8, backend=backend, recompute=2), 4)
+    assert read_settings(tmp_path / "run").recompute == 2
+    again = resume(tmp_path / "run", quiet=True, recompute=1)
+    assert again.model.recompute == read_settings(tmp_path / "run").recompute == 1
+    assert again.model.params_flat.tobytes() == whole.model.params_flat.tobytes()
 
 
 # ---------------------------------------------------------------------------------------------------------- refusals

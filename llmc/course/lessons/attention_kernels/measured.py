@@ -17,7 +17,7 @@ import numpy as np
 
 from llmc import cuda
 from llmc.bench.kernels import times
-from llmc.kernels import attention, attention_backward, attention_cached, cublas
+from llmc.kernels import attention, attention_backward, attention_cached
 
 TOKENS, NH, HS = 8192, 12, 64
 LENGTHS = (256, 512, 1024, 2048, 4096, 8192)
@@ -141,7 +141,6 @@ def main(path):
         import torch
     except ImportError:
         torch = None
-    cublas.tf32(False)
     rows = measure(torch=torch)
     table = {"device": times.name_of_gpu(), "torch": getattr(torch, "__version__", None), "rows": rows}
     Path(path).write_text(json.dumps(table, indent=0) + "\n", encoding="utf-8")

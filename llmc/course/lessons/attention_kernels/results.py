@@ -72,7 +72,7 @@ def _measured() -> Results:
     except ImportError:
         torch = None
     found = measured.measure(lengths=(256, 1024, 4096), decoded=((1, 1024), (8, 1024)), torch=torch)
-    with times.library_in_float32():
+    with times.by_library():
         bounds = times.limits()
     here = Limits(bounds["copy_gb_s"], bounds["sgemm_tflop_s"], times.name_of_gpu())
     return Results(found, here, f"measured here: {here.place}, B · T = 8192")

@@ -103,14 +103,8 @@ def about(given) -> dict:
         preset=given.preset,
         B=given.B,
         T=given.T,
-        limits={numbers: in_numbers(numbers, limits_now) for numbers in ("TF32", "float32")},
+        limits={numbers: times.limits(numbers == "TF32") for numbers in ("TF32", "float32")},
     )
-
-
-def limits_now():
-    """The two limits in the numbers that are chosen now."""
-    times.limits.cache_clear()
-    return times.limits()
 
 
 # ------------------------------------------------------------------------------------------------------------- memory
@@ -157,7 +151,7 @@ def training(model, weights, given) -> dict:
         model.params.flat[...] = cuda.asarray(weights)
         model.zero_grad()
         model.zero_optimizer()
-        return in_numbers(numbers, lambda: run(model, given, steps))
+        return in_numbers(model, numbers, lambda: run(model, given, steps))
 
     def written():
         ids = generate(model, [text.eot_token], 96, temperature=0.8, seed=1337)  # past the end of a section, too
@@ -222,7 +216,7 @@ def peer(model, weights, given) -> dict:
     model.allocate(given.B, given.T)
     rates = dict(constant=[timeline.LR] * FIRST)
     rates |= {"warm-up": [timeline.LR * (i + 1) / FIRST for i in range(FIRST)]}
-    return {name: in_numbers("float32", partial(again, each)) for name, each in rates.items()}
+    return {name: in_numbers(model, "float32", partial(again, each)) for name, each in rates.items()}
 
 
 if __name__ == "__main__":

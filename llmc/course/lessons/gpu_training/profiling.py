@@ -6,6 +6,7 @@ nothing for a while. When its turn comes, all of it is in the queue.
 """
 
 from collections import defaultdict
+from functools import partial
 from statistics import median
 
 from llmc import cuda, kernels
@@ -17,14 +18,13 @@ from llmc.course.lessons.gpu_training.waiting import in_numbers, random_batches
 STEPS = 4  # of which the first only compiles
 
 
-def profile(model, B, T) -> dict:
+def profile(model, B, T, tf32=False) -> dict:
     """{"functions": [[name, calls, ms, floor ms or None]], "kernels": [[function, name, launches, ms]]} of a step.
 
-    The slowest first; medians of a few steps.
+    The slowest first; medians of a few steps. tf32: whether floors are those of products in TF32.
     """
     spin, backend, batches = cuda.RawKernel(SPIN, "spin"), model.backend, random_batches(model, B, T)
-    times.limits.cache_clear()
-    limits = times.limits()  # in the numbers that are chosen now
+    limits = times.limits(tf32)
     rates, found = (1e6 * limits["copy_gb_s"], 1e9 * limits["sgemm_tflop_s"]), []
     for i in range(STEPS):
         patient = PatientBackend(backend, spin)
@@ -61,8 +61,11 @@ def _rows(steps) -> dict:
 
 def profiles(model, B, T) -> dict:
     """{"TF32": a result of `profile`, "float32": …, "hurried": {function: ms in TF32}}."""
-    found = {numbers: in_numbers(numbers, lambda: profile(model, B, T)) for numbers in ("TF32", "float32")}
-    return found | dict(hurried=in_numbers("TF32", lambda: hurried(model, B, T)))
+    found = {
+        numbers: in_numbers(model, numbers, partial(profile, model, B, T, numbers == "TF32"))
+        for numbers in ("TF32", "float32")
+    }
+    return found | dict(hurried=in_numbers(model, "TF32", lambda: hurried(model, B, T)))
 
 
 def hurried(model, B, T) -> dict:

@@ -8,22 +8,20 @@ from time import perf_counter
 import numpy as np
 
 from llmc import cuda
+from llmc.backends import get_backend
 from llmc.bench.race import BATCHES
 from llmc.course.lessons.gpu_training import timeline
 from llmc.cuda import recorder
-from llmc.kernels import cublas
+from llmc.precision import find_precision
 
 TURNS, STEPS, WARM_UP = 3, 10, 4
+PRECISIONS = {"TF32": "tf32", "float32": "fp32"}
 
 
-def in_numbers(numbers, work):
-    """work() with products in "TF32" or "float32"."""
-    before = cublas.tf32()
-    cublas.tf32(numbers == "TF32")
-    try:
+def in_numbers(model, numbers, work):
+    """work() while the model's products are in "TF32" or "float32"."""
+    with timeline.backend(model, get_backend("cuda", find_precision(PRECISIONS[numbers]))):
         return work()
-    finally:
-        cublas.tf32(before)
 
 
 def random_batches(model, B, T):
@@ -42,7 +40,7 @@ def waits(model, B, T) -> list[dict]:
     for (b, t, numbers), as_graphs, name in product(sizes, (False, True), timeline.STEPS):
         if as_graphs and name == "after every call":
             continue
-        measured = in_numbers(numbers, partial(step_times, model, name, b, t, as_graphs))
+        measured = in_numbers(model, numbers, partial(step_times, model, name, b, t, as_graphs))
         rows.append(dict(B=b, T=t, numbers=numbers, graphs=as_graphs, wait=name) | measured)
     return rows
 
@@ -82,7 +80,7 @@ def timelines(model, B, T) -> list[dict]:
     """Two steps in a row, call by call without graphs, and as graphs; times are whole µs."""
     kinds = [("float32", name, False) for name in timeline.STEPS if name != "the loss, at the end"]
     kinds += [("TF32", "nothing waits", False), ("TF32", "nothing waits", True)]
-    return [in_numbers(kind[0], partial(_timeline, model, B, T, *kind)) for kind in kinds]
+    return [in_numbers(model, kind[0], partial(_timeline, model, B, T, *kind)) for kind in kinds]
 
 
 def _timeline(model, B, T, numbers, name, as_graphs) -> dict:

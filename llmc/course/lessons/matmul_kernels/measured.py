@@ -14,7 +14,7 @@ from time import perf_counter
 
 from llmc import cuda
 from llmc.bench.kernels import tuning
-from llmc.bench.kernels.times import library_in_float32, limits, microseconds, name_of_gpu
+from llmc.bench.kernels.times import by_library, limits, microseconds, name_of_gpu
 from llmc.errors import UserError
 from llmc.kernels import cublas, matmul
 from llmc.kernels.tiling import TILES, Tile
@@ -99,7 +99,7 @@ def main(path):
     """Measure, print a line for each row, and write the file. Raises UserError where there is no GPU."""
     if cuda.device() != "gpu":
         raise UserError("only a GPU can be measured, and this machine has none that CuPy can use.")
-    with library_in_float32():
+    with by_library():
         bounds = {"device": name_of_gpu(), **limits()}
         found = rows(BIG, FC, THIN, PARTS, (*TILES, *SOME))
     for row in found:
