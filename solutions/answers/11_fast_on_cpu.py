@@ -446,6 +446,22 @@ def scatter_a_table_a_thread(dwte, dwpe, dout, tokens):
 
 
 @njit(parallel=True)
+def _whole_shares_of_channels(dwte, dwpe, dout, tokens, parts):
+    B, T, C = dout.shape
+    for part in prange(parts):
+        for c in range(part * (C // parts), (part + 1) * (C // parts)):
+            for s in range(B):
+                for t in range(T):
+                    dwte[tokens[s, t], c] += dout[s, t, c]
+                    dwpe[t, c] += dout[s, t, c]
+
+
+@wrong("scatter_add", says="all those at index 4 of axis 1, the last")
+def scatter_forgets_the_last_channels(dwte, dwpe, dout, tokens):
+    _whole_shares_of_channels(dwte, dwpe, dout, tokens, 2)
+
+
+@njit(parallel=True)
 def _a_turn_a_row(dwte, dwpe, dout, tokens):
     B, T, C = dout.shape
     for n in prange(B * T):

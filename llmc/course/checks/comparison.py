@@ -33,6 +33,7 @@ from llmc.course.checks.sums import wrong_sum
 TOLERANCE = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2}  # relative to the largest expected entry
 ROUNDING = {"float64": 1e-9, "float32": 1e-5, "float16": 1e-2}  # relative to the largest: smaller errors are none
 UNEXPLAINED = 0.05  # of an error: what a known mistake may leave of it
+CLOSELY = 1e-3  # the same, of a mistake that gives nearly the right numbers
 ROWS = 4  # wrong entries that are listed
 
 
@@ -176,28 +177,33 @@ def _known_mistake(case, known):
         wrong, where = wrong if isinstance(wrong, tuple) else (wrong, None)
         array = np.asarray(wrong() if callable(wrong) else wrong, np.float64)
         made[sentence] = where, array
-        if array.shape == case.expected.shape and not same(
-            array, case.expected
-        ):  # if the mistake happens to give the right array, it explains nothing
-            if same(case.got, array) and _explained(case.got, array, case.expected):
+        if array.shape != case.expected.shape:
+            continue
+        if same(array, case.expected):  # or nearly: then it only explains what it explains to the digit
+            if _explained(case.got, array, case.expected, CLOSELY):
                 return where, f"{case.name} equals {sentence}"
-            if case.adds and same(case.held, array):
-                return where, f"{case.name} equals {sentence}, and was overwritten instead of accumulated (use +=)"
+            continue
+        if same(case.got, array) and _explained(case.got, array, case.expected):
+            return where, f"{case.name} equals {sentence}"
+        if case.adds and same(case.held, array):
+            return where, f"{case.name} equals {sentence}, and was overwritten instead of accumulated (use +=)"
     alike = [s for s, (_, array) in made.items() if not_finite_alike(case.got, array, case.expected)]
     return (made[alike[0]][0], f"{case.name} equals {alike[0]}") if len(alike) == 1 else (None, None)
 
 
-def _explained(got, array, expected) -> bool:
-    """Is nearly all of the error explained? Two arrays that are both nearly right are not the same mistake."""
+def _explained(got, array, expected, share=UNEXPLAINED) -> bool:
+    """Is all but this share of the error explained? Two arrays that are both nearly right are not the same mistake."""
     finite = np.isfinite(expected)
     unexplained, error = np.abs(got - array)[finite], np.abs(array - expected)[finite]
-    return not finite.any() or unexplained.max() <= UNEXPLAINED * error.max()
+    return not finite.any() or unexplained.max() <= share * error.max()
 
 
 def _numbers(got, expected, wrong, allowed):
     """How many entries are wrong, the first of them, and the largest errors."""
     if wrong.ndim == 0:
-        yield f"expected {expected:.7g}, got {got:.7g} (allowed error: {allowed:.1g})"
+        texts = ((f"{expected:.{digits}g}", f"{got:.{digits}g}") for digits in (7, 10, 13, 17))
+        right, mine = next((pair for pair in texts if pair[0] != pair[1]), (expected, got))
+        yield f"expected {right}, got {mine} (allowed error: {allowed:.1g})"
         return
     yield f"{int(wrong.sum())} of {wrong.size} entries are wrong. The first of them:"
     yield f"    {'index':<14}{'expected':>16}{'got':>16}"

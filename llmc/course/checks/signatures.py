@@ -20,6 +20,7 @@ from llmc.course.checks.arrangement import (
 from llmc.course.checks.case import LIKE, Case, same
 
 FEW = 4  # entries; fewer of them may be alike by chance
+MOST = 6  # indices that a sentence lists
 RESHAPE = "reshape does not transpose"
 ALONG = (
     ("holds running sums of the right numbers, along", lambda a, axis: a.cumsum(axis)),
@@ -68,8 +69,21 @@ def partly_written(case: Case):
     if left.any() and right.any() and (left | right).all():
         places = np.argwhere(left)
         first = [int(i) for i in places[0]]
-        return f"part of {case.name} was never written: {len(places)} of {left.size} entries, the first at {first}"
+        where = _all_along_an_axis(left, right & ~np.isclose(target, case.before, rtol=LIKE * LIKE, atol=0))
+        where = where or f"the first at {first}"
+        return f"part of {case.name} was never written: {len(places)} of {left.size} entries, {where}"
     return None
+
+
+def _all_along_an_axis(left, written) -> str:
+    """ "all those at index 4 of axis 1, the last" if all that was left out lies there, and nothing else; or ""."""
+    for axis in range(left.ndim if left.ndim > 1 else 0):
+        there = np.unique(np.argwhere(left)[:, axis])  # (n,)
+        if len(there) < left.shape[axis] and not written.take(there, axis).any():
+            last = there[-1] == left.shape[axis] - 1 and len(there) == there[-1] - there[0] + 1
+            indices = f"index {there[0]}" if len(there) == 1 else f"indices {', '.join(map(str, there))}"
+            return f"all those at {indices} of axis {axis}" + ", the last" * bool(last) if len(there) <= MOST else ""
+    return ""
 
 
 def cleared(case: Case):

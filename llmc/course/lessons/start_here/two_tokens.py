@@ -168,6 +168,12 @@ def next_token_loss_mistakes(logits, targets) -> dict:
         "minus the mean logit of the targets: the softmax is missing": -at_target.mean(),
         "the mean over all V words: take only the target's probability": -np.log(softmax(logits)).mean(),
         "the loss of the likeliest word: take the target's, right or not": -np.log(softmax(logits).max(-1)).mean(),
+        **{
+            f"the loss with {10.0**-n:.0e} added to the probability: take the logarithm of the sum": -np.log(
+                p + 10.0**-n
+            ).mean()
+            for n in range(5, 11)
+        },
         "the loss at the last position only": each[:, -1].mean(),
         "the loss at the first position only": each[:, 0].mean(),
         "the loss of the first sentence only": each[0].mean(),
