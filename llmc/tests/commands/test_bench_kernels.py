@@ -139,7 +139,8 @@ def test_what_llmc_uses_must_repeat_its_bits(monkeypatch):
     monkeypatch.setattr(Version, "launch", restless)
     group = versions("scale")
     rows = [{"right": True} for _ in group]
-    small = dict(GPT2_32=SMALL, ROTATE=1, microseconds=lambda launches, graph: 1.0, name_of_gpu=lambda: "a GPU")
+    small = dict(GPT2_32=SMALL, ROTATE=1, microseconds=lambda launches, graph: 1.0)
+    monkeypatch.setattr(cuda, "name_of_gpu", lambda: "a GPU")
     for name, value in small.items():
         monkeypatch.setattr(times, name, value)
     times.add_times(group, rows, {"copy_gb_s": 1.0, "sgemm_tflop_s": 1.0})
