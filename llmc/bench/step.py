@@ -111,9 +111,9 @@ def measure(name: str, backend: str, precision="fp32", recompute=None, *, B: int
 def _mfu(config, T, tokens_per_s, peak) -> dict:
     """MFU and what it is a share of; None where the device's peak is not known."""
     if peak is None:
-        return {"mfu": None, "peak_tflops": None, "peak_source": None}
+        return {"mfu": None, "peak_gflops": None, "peak_source": None}
     mfu = peak.utilisation(config, T, tokens_per_s)
-    return {"mfu": mfu, "peak_tflops": peak.flops / 1e12, "peak_source": peak.source}
+    return {"mfu": mfu, "peak_gflops": peak.flops / 1e9, "peak_source": peak.source}
 
 
 def _peer(model, vs):

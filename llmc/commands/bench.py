@@ -78,7 +78,7 @@ def table(r: dict) -> str:
         f"  first    {r['first_step_s']:10.1f} s for the first step, with what had to be compiled or loaded",
     ]
     if r["mfu"] is not None:
-        peak = f"{r['peak_tflops']:.4g} TFLOP/s in {r['precision']} ({r['peak_source']})"
+        peak = f"{r['peak_gflops']:,.1f} GFLOP/s in {r['precision']} ({r['peak_source']})"
         lines.append(f"  MFU      {r['mfu']:10.1%} of {peak}")
     if r["peak_memory_mb"] is not None:
         lines.append(f"  memory   {r['peak_memory_mb']:10,.0f} MB at most")
