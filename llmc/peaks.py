@@ -62,8 +62,7 @@ PEAKS = {
     "GeForce RTX 5080": (56.3, 56.3, 112.6, 112.6),
 }
 SECONDS = 0.25  # for all products that are measured
-FIRST, LARGEST = 256, {"cuda": 8192}  # rows and columns of the matrices that are multiplied
-LARGEST_ON_HOST = 2048
+FIRST, LARGEST, LARGEST_ON_GPU = 256, 2048, 4096  # rows and columns of the matrices that are multiplied
 
 
 @dataclass(frozen=True)
@@ -88,15 +87,17 @@ def find_peak(backend: str, precision: str) -> Peak | None:
         known = dict(zip(PRECISIONS, PEAKS.get(name.removeprefix("NVIDIA "), ()))).get(precision)
         if known:
             return Peak(1e12 * known, name)
-    largest = LARGEST.get(backend, LARGEST_ON_HOST)
+    largest = LARGEST_ON_GPU if backend == "cuda" else LARGEST
     return Peak(measured(get_backend(backend, find_precision(precision)), precision, largest), "a matmul measured here")
 
 
 def measured(backend, precision: str, largest) -> float:
     """FLOP/s of the fastest product of two square matrices in this precision, larger ones as long as there is time."""
-    end, best, n = perf_counter() + SECONDS, 0.0, FIRST
+    dtype, best, n = find_precision(precision).activations, 0.0, FIRST
+    _seconds(backend, dtype, n)  # loads libraries and compiles, which is not counted
+    end = perf_counter() + SECONDS
     while n <= largest:
-        seconds = _seconds(backend, find_precision(precision).activations, n)
+        seconds = _seconds(backend, dtype, n)
         best = max(best, 2 * n**3 / seconds)
         if perf_counter() + 3 * 8 * seconds > end:  # three more, with eight times as many operations each
             break

@@ -32,7 +32,7 @@ def test_a_known_gpu_has_nvidias_numbers(gpu):
 
 @pytest.mark.parametrize("name", ["NVIDIA GeForce RTX 4090 Laptop GPU", "NVIDIA H200 MIG 1g.18gb", "Tesla T4"])
 def test_anything_else_is_measured_in_the_models_precision(gpu, name):
-    assert gpu(name)("cuda", "tf32") == peaks.Peak((("cuda", "tf32"), "tf32", 8192), "a matmul measured here")
+    assert gpu(name)("cuda", "tf32") == peaks.Peak((("cuda", "tf32"), "tf32", 4096), "a matmul measured here")
     assert gpu(name)("cpu", "bf16") == peaks.Peak((("cpu", "bf16"), "bf16", 2048), "a matmul measured here")
 
 
@@ -53,7 +53,7 @@ def test_the_table_is_plausible():
 @pytest.mark.parametrize("rate, largest", [(1e8, 256), (1e9, 256), (2e11, 1024), (1e12, 2048)])
 def test_a_measurement_takes_less_than_a_third_of_a_second(monkeypatch, rate, largest):
     """With a clock that only products move, at this many operations a second, and slower ones of small matrices."""
-    now, sizes = [0.0], []
+    now, sizes = [0.0], []  # the very first product takes two seconds more
 
     class Slow:
         from_numpy = staticmethod(np.asarray)
@@ -62,12 +62,12 @@ def test_a_measurement_takes_less_than_a_third_of_a_second(monkeypatch, rate, la
         def matmul_forward(out, x, w, b):
             n = w.shape[0]
             sizes.append(n)
-            now[0] += 2 * n**3 / rate + 1e-6
+            now[0] += 2 * n**3 / rate + 1e-6 + 2 * (len(sizes) == 1)
 
     monkeypatch.setattr(peaks, "perf_counter", lambda: now[0])
     found = peaks.measured(Slow, "fp32", 2048)
     assert max(sizes) == largest and 0.99 * rate < found <= rate
-    assert now[0] < 0.3 or max(sizes) == peaks.FIRST  # the first one is made in any case
+    assert now[0] - 2 < 0.3 or max(sizes) == peaks.FIRST  # the first one is made in any case
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
