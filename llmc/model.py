@@ -5,6 +5,8 @@ tokens and logits is in `blocks.py`. Follows the GPT-2 paper (Radford et al. 201
 and memory.
 """
 
+from math import isfinite
+
 import numpy as np
 
 from llmc import blocks
@@ -300,10 +302,15 @@ class GPT2:
         return None if max_norm is None else lambda: norm
 
     def _update_rounded(self, numbers, decay, zero_grad, max_norm, norm):
-        """The same for weights of 16 bits. What scales the gradients does so in float32, within AdamW."""
+        """The same for weights of 16 bits. What scales the gradients does so in float32, within AdamW.
+
+        With a norm that is not finite, all arrays stay as they are, as in `_update_ahead`.
+        """
         factor = 1.0 / self.loss_scale
         if max_norm is not None:
             norm = self.global_norm() if norm is None else norm
+            if not isfinite(norm):
+                return lambda: norm
             factor *= max_norm / (norm + 1e-6) if norm > max_norm else 1.0
         self.start_master()
         for i, (flats, decayed) in enumerate(self._parts(decay)):

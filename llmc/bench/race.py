@@ -18,6 +18,7 @@ from llmc.config import preset
 from llmc.cuda import recorder
 from llmc.errors import UserError
 from llmc.model import GPT2
+from llmc.peaks import find_peak
 
 TURNS, STEPS, BATCHES = 3, 10, 4  # turns of each runner, steps of a turn, batches that the steps go through
 WARM_UP = 4  # steps before the first turn: they compile, choose and record
@@ -94,10 +95,12 @@ def race(name, precision="fp32", recompute=None, *, B, T, peers=PEERS) -> list[d
         rows = _take_turns(runners)
     finally:
         recorder.graphs(graphs)
+    peak = find_peak("cuda", precision)
     best = min((row["ms"] for row in rows if row["who"] in peers), default=None)
     for row in rows:
         row |= dict(B=B, T=T, numbers="TF32" if precision == "tf32" else "float32")
         row |= dict(tokens_per_s=1e3 * B * T / row["ms"], ratio=best and best / row["ms"])
+        row |= dict(mfu=peak.utilisation(model.config, T, row["tokens_per_s"]))
     return rows
 
 
@@ -146,7 +149,10 @@ def _turn(runner):
     return ms, host
 
 
-HEAD = f"{'B':>3} {'T':>5} {'numbers':<8} {'who':<16} {'ms':>8} {'tokens/s':>10} {'speed':>7} {'memory':>8} {'host':>8}"
+HEAD = (
+    f"{'B':>3} {'T':>5} {'numbers':<8} {'who':<16} {'ms':>8} {'tokens/s':>10} {'MFU':>6} {'speed':>7}"
+    f" {'memory':>8} {'host':>8}"
+)
 
 
 def line(row) -> str:
@@ -154,5 +160,5 @@ def line(row) -> str:
     ratio = "" if row["ratio"] is None else f"{row['ratio']:.2f}x"
     return (
         f"{row['B']:3} {row['T']:5} {row['numbers']:<8} {row['who']:<16} {row['ms']:8.2f} {row['tokens_per_s']:10,.0f}"
-        f" {ratio:>7} {row['memory_gb']:5.1f} GB {row['host_ms']:5.1f} ms"
+        f" {row['mfu']:6.1%} {ratio:>7} {row['memory_gb']:5.1f} GB {row['host_ms']:5.1f} ms"
     )

@@ -15,6 +15,7 @@ from llmc.bench.profiling import by_function, profile
 from llmc.config import preset
 from llmc.errors import UserError
 from llmc.model import GPT2
+from llmc.peaks import find_peak
 
 SGEMM_SIZE = 2048
 STREAM_SIZE = 1 << 25  # floats in each of three arrays, far more than a cache holds
@@ -99,11 +100,20 @@ def measure(name: str, backend: str, precision="fp32", recompute=None, *, B: int
         "steps": steps,
         **_rates(model, B, T, step=step, sgemm=sgemm, stream=stream),
     }
+    result |= _mfu(model.config, T, result["tokens_per_s"], find_peak(backend, precision))
     result |= {"first_step_s": first, "peak_memory_mb": memory, "blas": blas(backend, precision)}
     result |= {"vs": vs, "peer_ms_per_step": 1e3 * others[0] if others else None}
     result |= {"ratio": others[0] / step if others else None, "peer_loss": loss}
     result["layers_ms"] = {function: 1e3 * s for function, s in layers.items()}
     return result
+
+
+def _mfu(config, T, tokens_per_s, peak) -> dict:
+    """MFU and what it is a share of; None where the device's peak is not known."""
+    if peak is None:
+        return {"mfu": None, "peak_gflops": None, "peak_source": None}
+    mfu = peak.utilisation(config, T, tokens_per_s)
+    return {"mfu": mfu, "peak_gflops": peak.flops / 1e9, "peak_source": peak.source}
 
 
 def _peer(model, vs):

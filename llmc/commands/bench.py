@@ -77,6 +77,9 @@ def table(r: dict) -> str:
         f"  floor    {r['floor_ms']:10.1f} ms (matmuls and AdamW at these limits); {r['over_floor']:.2f} times that",
         f"  first    {r['first_step_s']:10.1f} s for the first step, with what had to be compiled or loaded",
     ]
+    if r["mfu"] is not None:
+        peak = f"{r['peak_gflops']:,.1f} GFLOP/s in {r['precision']} ({r['peak_source']})"
+        lines.append(f"  MFU      {r['mfu']:10.1%} of {peak}")
     if r["peak_memory_mb"] is not None:
         lines.append(f"  memory   {r['peak_memory_mb']:10,.0f} MB at most")
     if r["ratio"] is not None:

@@ -13,7 +13,7 @@ never raises because of what the kernel does.
 
 import numpy as np
 
-from llmc.cuda.devices import device, reason
+from llmc.cuda.devices import device, name_of_gpu, reason
 from llmc.errors import KernelError
 
 __all__ = [  # xp comes from __getattr__
@@ -27,6 +27,7 @@ __all__ = [  # xp comes from __getattr__
     "empty",
     "free_memory",
     "inspect",
+    "name_of_gpu",
     "reason",
     "synchronize",
     "xp",

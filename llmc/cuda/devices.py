@@ -39,6 +39,14 @@ def _check(name, where):
     return name
 
 
+def name_of_gpu() -> str:
+    """ "NVIDIA H200"."""
+    import cupy
+
+    runtime = cupy.cuda.runtime
+    return runtime.getDeviceProperties(runtime.getDevice())["name"].decode()
+
+
 @lru_cache(maxsize=1)
 def reason() -> str:
     """Why no GPU can be used, "" if one can: no CuPy, a CuPy that does not start, no GPU, no NVRTC."""

@@ -55,7 +55,7 @@ def prepare():
         raise UserError(f"gpu-test needs pytest; install it with `{pip('install', 'pytest')}`.")
     import cupy
 
-    from llmc.bench.kernels.times import name_of_gpu
+    from llmc.cuda import name_of_gpu
 
     print(f"{name_of_gpu()}, CuPy {cupy.__version__}, Python {sys.version.split()[0]}")
     if not compiler():

@@ -37,7 +37,7 @@ def step_line(report: StepReport) -> str:
     r, left = report, clock(report.seconds_left)
     line = (
         f"step {r.step:4d}/{r.run.settings.steps} | loss {r.loss:7.6f}{_z(r.loss_z)} | norm {r.norm:6.4f}{_z(r.norm_z)}"
-        f" | lr {r.lr:.2e} | {r.ms:.2f} ms | {r.tokens_per_second:.0f} tok/s | {left} left"
+        f" | lr {r.lr:.2e} | {r.ms:.2f} ms{_mfu(r)} | {r.tokens_per_second:.0f} tok/s | {left} left"
     )
     return f"{line}\n{skip_line(r)}" if r.skipped else line
 
@@ -45,6 +45,11 @@ def step_line(report: StepReport) -> str:
 def _z(z):
     """ " (+0.53z)", or nothing as long as there is no z-score."""
     return "" if z is None else f" ({z:+.2f}z)"
+
+
+def _mfu(r):
+    """ " | 41.3% bf16 MFU", or nothing where the device's peak is not known."""
+    return "" if r.mfu is None else f" | {100 * r.mfu:.1f}% {r.run.settings.precision} MFU"
 
 
 def skip_line(report: StepReport) -> str:
@@ -93,7 +98,9 @@ class BarConsole:
         if report.notice is not None:
             tqdm.write(report.notice)
         if report.loss is not None:
-            text = f"loss {report.loss:.3f}, {report.tokens_per_second:,.0f} tok/s, {clock(report.seconds_left)} left"
+            mfu = "" if report.mfu is None else f"{report.mfu:.0%} MFU, "
+            speed = f"{report.tokens_per_second:,.0f} tok/s, {mfu}{clock(report.seconds_left)} left"
+            text = f"loss {report.loss:.3f}, {speed}"
             self.bar.set_postfix_str(text, refresh=False)
             self.bar.update(report.step - self.bar.n)
         if report.skipped:

@@ -7,6 +7,7 @@ import numpy as np
 
 from llmc.checkpoints.folder import checkpoints
 from llmc.errors import UserError
+from llmc.peaks import find_peak
 from llmc.training.console import audience, silent
 from llmc.training.continuation import load_run
 from llmc.training.ends import RunDiverged, abandoned, changed_notice, failed
@@ -68,6 +69,7 @@ class _Run:
             train_tokens=t.train_loader.num_tokens,
             val_tokens=t.val_loader.num_tokens,
             resumed_at=t.step,
+            peak=None if on_step is silent else find_peak(t.settings.backend, t.settings.precision),
         )
 
     def drive(self) -> TrainResult:
@@ -148,13 +150,15 @@ class _Run:
         """The report of the step just made; without a row (its line in the log), the one before any step."""
         t, s, watch = self.trainer, self.settings, self.watch
         _, loss, lr, norm = row or (None,) * 4
+        speed, peak = s.tokens_per_step / watch.mean if watch.mean else 0.0, self.facts.peak
         notice, self.notice = self.notice, None
         return StepReport(
             step=t.step,
             run=self.facts,
             history=self.history,
             ms=watch.last * 1e3,
-            tokens_per_second=s.tokens_per_step / watch.mean if watch.mean else 0.0,
+            tokens_per_second=speed,
+            mfu=peak and peak.utilisation(t.config, s.sequence_length, speed),
             seconds_left=watch.left(s.steps - t.step, s.val_every),
             last=last,
             loss=loss,

@@ -12,7 +12,7 @@ class RunFacts:
 
     settings, config: of the run and its model · baselines: nats per token by name · bytes_per_token: mean length of a
     validation token · train_tokens, val_tokens: number of tokens in the files · resumed_at: steps that were made before
-    this process took over.
+    this process took over · peak: what the device can do at most (a Peak of llmc/peaks.py); None if nobody knows.
     """
 
     settings: object
@@ -22,6 +22,7 @@ class RunFacts:
     train_tokens: int
     val_tokens: int
     resumed_at: int = 0
+    peak: object = None
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,8 @@ class StepReport:
     """One finished step. Losses are in nats per token.
 
     step: steps finished so far · run: see RunFacts · history: the log so far, as read_log gives it · ms: duration of
-    the step · tokens_per_second: mean over the latest steps · seconds_left: an estimate that includes validation ·
+    the step · tokens_per_second: mean over the latest steps · mfu: the share of the device's FLOPs that these are, None
+    if its peak is not known · seconds_left: an estimate that includes validation ·
     last: whether nothing comes after this report.
     Of the step itself, and None in the first report, which comes before any step: loss, lr, norm · loss_z, norm_z:
     their z-scores among the last 128 steps, also None until there are that many · skipped: why the step made no
@@ -45,6 +47,7 @@ class StepReport:
     tokens_per_second: float
     seconds_left: float
     last: bool
+    mfu: float | None = None
     loss: float | None = None
     lr: float | None = None
     norm: float | None = None

@@ -60,6 +60,4 @@ def _of_cuda():
 
     if cuda.device() == "emulator":
         return {"device": "emulator"}
-    runtime = cuda.xp.cuda.runtime
-    name = runtime.getDeviceProperties(runtime.getDevice())["name"].decode()
-    return {"device": name, "cupy": cuda.xp.__version__}
+    return {"device": cuda.name_of_gpu(), "cupy": cuda.xp.__version__}

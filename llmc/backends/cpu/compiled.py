@@ -88,7 +88,7 @@ def gelu(x, linear, cubic):
     return x / (ONE + exp(x * (linear + cubic * x * x)))
 
 
-@_kernel(error_model="numpy")
+@_kernel(fastmath={"contract", "nsz"}, error_model="numpy")  # what is not said here, it would take from its caller
 def normalised(x, centre, r, w, b):
     """One number of layernorm's output."""
     return (x - centre) * r * w + b

@@ -44,7 +44,7 @@ def add_times(group, rows, bounds):
         others = others or [make(seed) for seed in range(2, 1 + -(-ROTATE // case.nbytes))]
         launches = [partial(version.launch, **each.arguments) for each in (case, *others)]
         us = microseconds(launches, graph=not version.by_library)
-        row |= {"device": name_of_gpu(), "shape": case.shape, **rates(case, us, bounds)}
+        row |= {"device": cuda.name_of_gpu(), "shape": case.shape, **rates(case, us, bounds)}
 
 
 def rates(case, us, bounds) -> dict:
@@ -143,9 +143,3 @@ def _noise(n):
     """Random numbers (n,): zeros would be multiplied faster."""
     few = np.random.RandomState(0).standard_normal(1 << 20).astype(np.float32)  # (2^20,)
     return cuda.xp.resize(cuda.xp.asarray(few), n)  # (n,)
-
-
-def name_of_gpu() -> str:
-    """ "NVIDIA H200"."""
-    runtime = cuda.xp.cuda.runtime
-    return runtime.getDeviceProperties(runtime.getDevice())["name"].decode()

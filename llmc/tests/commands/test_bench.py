@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import re
 
 import numpy as np
 import pytest
@@ -36,6 +37,7 @@ def test_bench_prints_one_json_object_that_adds_up(capsys, backend):
 def test_the_table_names_the_floor(capsys, precision):
     printed = run(capsys, "--precision", precision)
     assert "times that" in printed and f"tiny on cpu in {precision}, B=1 T=8" in printed
+    assert re.search(rf"MFU +[\d.]+% of [\d.,]+ GFLOP/s in {precision} \(a matmul measured here\)", printed)
 
 
 def test_a_step_in_tf32(capsys):

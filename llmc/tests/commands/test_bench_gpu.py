@@ -55,8 +55,9 @@ def test_runners_take_turns_and_a_row_fits_the_head():
     rows = race._take_turns(runners)
     assert [row["who"] for row in rows] == list(runners)
     assert {runner.steps for runner in runners.values()} == {race.WARM_UP + race.TURNS * (race.STEPS + 2)}
-    row = rows[0] | dict(B=4, T=1024, numbers="TF32", ms=19.07, tokens_per_s=214765.0, ratio=1.47, host_ms=1.4)
-    assert race.line(row).endswith("1.47x   2.0 GB   1.4 ms") and len(race.line(row)) == len(race.HEAD)
+    row = rows[0] | dict(B=4, T=1024, numbers="TF32", ms=19.07, tokens_per_s=214765.0, mfu=0.371)
+    row |= dict(ratio=1.47, host_ms=1.4)
+    assert race.line(row).endswith(" 37.1%   1.47x   2.0 GB   1.4 ms") and len(race.line(row)) == len(race.HEAD)
 
 
 class Clock:

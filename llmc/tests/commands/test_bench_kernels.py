@@ -21,7 +21,7 @@ from llmc.bench.kernels.table import line
 from llmc.bench.kernels.versions import Version, versions
 from llmc.commands import bench
 from llmc.errors import UserError
-from llmc.kernels import SOURCES, matmul, matmul_row, norm, source, tiling, transpose
+from llmc.kernels import SOURCES, layernorm, matmul, matmul_row, norm, source, tiling, transpose
 
 ROOT = Path(__file__).resolve().parents[3]
 on_gpu = pytest.mark.skipif(cuda.device() != "gpu", reason="needs a GPU")
@@ -66,9 +66,12 @@ def test_every_kernel_of_every_file_is_launched(monkeypatch):
         checks.check(versions(function), SMALL)
         checks.check(versions(function), AWKWARD["odd"])
     with ExitStack() as stack:
-        for module in (norm, transpose, matmul_row, matmul):  # what no ladder above has launched
+        for module in (norm, transpose, layernorm, matmul_row, matmul):  # what no ladder above has launched
             stack.enter_context(checks.inspected(module))
         norm.clip_factor(np.ones(1, np.float32), np.ones(1), 1.0)
+        x, w = np.ones((1, 4, 8), np.float32), np.ones(8, np.float32)
+        layernorm.layernorm_again(np.empty_like(x), x, w, w, x[..., 0].copy(), x[..., 0].copy())
+        matmul.gelu_again(np.empty_like(x), x)
         for version in (1, 2):
             transpose.transpose(np.empty((4, 8), np.float32), np.ones((8, 4), np.float32), version)
         numbers = [np.ones(n, np.float32) for n in (12, 32, 24)]  # (4, 3), (4, 8), (3, 8)
@@ -139,7 +142,8 @@ def test_what_llmc_uses_must_repeat_its_bits(monkeypatch):
     monkeypatch.setattr(Version, "launch", restless)
     group = versions("scale")
     rows = [{"right": True} for _ in group]
-    small = dict(GPT2_32=SMALL, ROTATE=1, microseconds=lambda launches, graph: 1.0, name_of_gpu=lambda: "a GPU")
+    small = dict(GPT2_32=SMALL, ROTATE=1, microseconds=lambda launches, graph: 1.0)
+    monkeypatch.setattr(cuda, "name_of_gpu", lambda: "a GPU")
     for name, value in small.items():
         monkeypatch.setattr(times, name, value)
     times.add_times(group, rows, {"copy_gb_s": 1.0, "sgemm_tflop_s": 1.0})

@@ -215,6 +215,20 @@ def test_master_weights_are_trained_and_the_weights_are_their_rounding(backend):
     assert (model.master.flat == model.params.flat).all()
 
 
+@pytest.mark.parametrize("wrong", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("master", [True, False])
+def test_gradients_that_are_not_finite_change_nothing(wrong, master):
+    model = build(CASES[0], "numpy", "bf16", master_weights=master)
+    buffers = [buffer for buffer in (model.params, model.grads, model.m, model.v, model.master) if buffer is not None]
+    model.grads.flat[...] = 0.5
+    model.update(1e-3, max_norm=1.0)
+    model.grads.flat[7] = wrong
+    before = [buffer.flat.tobytes() for buffer in buffers]
+    norm = model.update(1e-3, max_norm=1.0, weight_decay=0.1, zero_grad=True)
+    assert not np.isfinite(norm())
+    assert before == [buffer.flat.tobytes() for buffer in buffers]
+
+
 def test_equal_runs_give_equal_bits_and_every_step_other_ones():
     def run():
         model = build(CASES[0], "numpy", "bf16")

@@ -46,7 +46,7 @@ def test_the_bits_do_not_depend_on_it(case, backend, precision):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("C", [1, 7, 36, 127, 768])
+@pytest.mark.parametrize("C", [1, 7, 16, 36, 127, 768])
 def test_layernorm_again_is_what_either_layernorm_wrote(backend, C):
     be, draw = get_backend(backend), np.random.default_rng(C)
     x1, x2 = (be.from_numpy(draw.normal(3, 2, (2, 5, C)).astype(np.float32)) for _ in range(2))

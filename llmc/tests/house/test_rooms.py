@@ -15,7 +15,7 @@ LEVELS = [  # an arrow may point to the same line or to a lower one
     ["commands"],
     ["training", "bench", "parity"],
     ["checkpoints"],
-    ["model", "blocks", "kv_cache", "sampling", "evaluation", "initialization"],
+    ["model", "blocks", "kv_cache", "sampling", "evaluation", "initialization", "peaks"],
     ["backends"],
     ["kernels", "cuda"],
 ]

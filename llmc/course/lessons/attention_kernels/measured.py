@@ -142,7 +142,7 @@ def main(path):
     except ImportError:
         torch = None
     rows = measure(torch=torch)
-    table = {"device": times.name_of_gpu(), "torch": getattr(torch, "__version__", None), "rows": rows}
+    table = {"device": cuda.name_of_gpu(), "torch": getattr(torch, "__version__", None), "rows": rows}
     Path(path).write_text(json.dumps(table, indent=0) + "\n", encoding="utf-8")
 
 

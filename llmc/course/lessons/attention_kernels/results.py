@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import matplotlib.pyplot as plt
 
+from llmc import cuda
 from llmc.course.figures import BLUE, GREEN, GREY, ORANGE, RED, SKY, bars, curves, level, panels, plain_ticks
 from llmc.course.lessons.reductions.ladders import TABLE
 
@@ -74,7 +75,7 @@ def _measured() -> Results:
     found = measured.measure(lengths=(256, 1024, 4096), decoded=((1, 1024), (8, 1024)), torch=torch)
     with times.by_library():
         bounds = times.limits()
-    here = Limits(bounds["copy_gb_s"], bounds["sgemm_tflop_s"], times.name_of_gpu())
+    here = Limits(bounds["copy_gb_s"], bounds["sgemm_tflop_s"], cuda.name_of_gpu())
     return Results(found, here, f"measured here: {here.place}, B · T = 8192")
 
 

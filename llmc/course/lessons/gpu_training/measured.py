@@ -96,7 +96,7 @@ def about(given) -> dict:
 
     runtime = cupy.cuda.runtime.runtimeGetVersion()
     return dict(
-        device=times.name_of_gpu(),
+        device=cuda.name_of_gpu(),
         cupy=cupy.__version__,
         cuda=f"{runtime // 1000}.{runtime % 1000 // 10}",
         cublas=cublas.description(),

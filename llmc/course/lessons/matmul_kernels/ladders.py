@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from llmc import cuda
 from llmc.bench.kernels.checks import inspected
-from llmc.bench.kernels.times import by_library, limits, name_of_gpu
+from llmc.bench.kernels.times import by_library, limits
 from llmc.course.lessons.matmul_kernels import measured
 from llmc.kernels import matmul
 from llmc.kernels.tiling import TILES
@@ -109,7 +109,7 @@ def times(product, sizes) -> Times | None:
     """Of all versions of a product (M, N, K): measured on this GPU, or else stored; None where there is nothing."""
     if cuda.device() == "gpu":
         with by_library():
-            return _times(measured.ladder(product, sizes), limits(), f"measured here: {name_of_gpu()}")
+            return _times(measured.ladder(product, sizes), limits(), f"measured here: {cuda.name_of_gpu()}")
     forward = measured.FORWARD, measured.sizes(measured.FORWARD, *measured.FC)
     return stored_times(product, sizes) or stored_times(*forward)
 

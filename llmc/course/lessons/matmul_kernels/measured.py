@@ -14,7 +14,7 @@ from time import perf_counter
 
 from llmc import cuda
 from llmc.bench.kernels import tuning
-from llmc.bench.kernels.times import by_library, limits, microseconds, name_of_gpu
+from llmc.bench.kernels.times import by_library, limits, microseconds
 from llmc.errors import UserError
 from llmc.kernels import cublas, matmul
 from llmc.kernels.tiling import TILES, Tile
@@ -100,7 +100,7 @@ def main(path):
     if cuda.device() != "gpu":
         raise UserError("only a GPU can be measured, and this machine has none that CuPy can use.")
     with by_library():
-        bounds = {"device": name_of_gpu(), **limits()}
+        bounds = {"device": cuda.name_of_gpu(), **limits()}
         found = rows(BIG, FC, THIN, PARTS, (*TILES, *SOME))
     for row in found:
         print(row)
