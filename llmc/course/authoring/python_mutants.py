@@ -10,7 +10,7 @@ from llmc.course.authoring.tried import Tried, not_explained, sample
 from llmc.course.mutants.python_source import mutants
 from llmc.course.mutants.stoppable import TooLong, stoppable, ticking
 
-SECONDS = 20  # of one mutant's loops
+SECONDS = 10  # of one mutant's loops; a check takes less than 1
 
 
 def tried_python(lesson: Lesson, exercise: str, count=None):

@@ -11,8 +11,10 @@ from pathlib import Path
 from llmc.course.checks.explain import WrongAnswer
 
 PACKAGE = Path(__file__).parents[2]  # …/llmc; not resolved, because code objects name their files as imported
-# this module itself; tests, which define answers of their own; arrays that an answer kept from `find_races`
-OPEN = (__file__, str(PACKAGE / "tests"), str(PACKAGE / "course" / "races" / "watched.py"))
+COURSE = PACKAGE / "course"
+# this module itself; tests, which define answers of their own; arrays that an answer kept from `find_races`; what ends
+# the loops of a mutant: it was refused for that, whatever its mistake
+OPEN = (__file__, *map(str, (PACKAGE / "tests", COURSE / "races" / "watched.py", COURSE / "mutants" / "stoppable.py")))
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import operator
 import re
 import time
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,11 +26,23 @@ LEFT_OUT = re.compile(r"without the factor `[^`]+` (?=in `)")
 MOST_PLACES = 3  # that are named for one change
 SECONDS = 6.0  # of processor time that a whole search may take
 ENDLESS = 0.2  # seconds after which a changed `while` loop is taken for one that never ends
+_share = 1.0  # of all these seconds that a search takes now
+
+
+@contextmanager
+def hurried(share):
+    """Inside, a search ends after this share of its time: it finds what it would on a machine as much slower."""
+    global _share
+    was, _share = _share, share
+    try:
+        yield
+    finally:
+        _share = was
 
 
 def first_mutant(solution, fits, likely=lambda words: True) -> str | None:
     """Words of the first mutant, of those with likely(words), that fits(its function); two mistakes come last."""
-    end = time.thread_time() + solution.seconds
+    end = time.thread_time() + _share * solution.seconds
     for several in (mutants, pairs):
         with closing(several(solution.tree, solution.more)) as changes:
             for words in changes:
@@ -86,7 +98,7 @@ class Search:
 
     def explanation(self, function) -> Found | None:
         """Single changes first, of the solution, then of the learner's function; two mistakes come last."""
-        self.deadline = time.thread_time() + SECONDS
+        self.deadline = time.thread_time() + _share * SECONDS
         whole = self.solution.function(self.deadline)  # before it is changed
         self.elsewhere = Elsewhere(self.replays, self.replay, self.pick, whole, function, self.rehearsed)
         lost = not np.isfinite(self.got).any()  # which many changes of our solution explain
@@ -121,7 +133,7 @@ class Search:
 
     def end(self) -> float:
         """When a part of the search that begins now ends, as time.thread_time()."""
-        return min(time.thread_time() + self.solution.seconds, self.deadline)
+        return min(time.thread_time() + _share * self.solution.seconds, self.deadline)
 
     def _in_the_answer(self, answer):
         """The first change of the learner's function that makes this array right, and no other one wrong."""

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from llmc.cuda.emulator.compiling import compiler, store, toolchain
+from llmc.cuda.emulator.compiling import compiler, precompiled, store, toolchain
 from llmc.errors import KernelError, NoCompiler, UserError
 
 HEAD = 'extern "C" __global__ void k(float* x, const float* y) {\n'
@@ -17,8 +17,9 @@ both = pytest.mark.parametrize("checked", [False, True], ids=["plain", "checked"
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    """An empty cache, and nothing remembered from earlier tests."""
+    """An empty cache for kernels alone, and nothing remembered from earlier tests."""
     monkeypatch.setenv("LLMC_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(compiler, "precompiled", lambda *_: ())
     compiler._compile.cache_clear()
     yield tmp_path / "cache"
     compiler._compile.cache_clear()
@@ -95,7 +96,8 @@ def test_two_processes_at_once(cache):
     ]
     paths = {run.communicate(timeout=60)[0] for run in runs}
     assert [run.returncode for run in runs] == [0, 0]
-    assert len(paths) == 1 and [str(path) for path in cache.iterdir()] == [paths.pop().strip()]
+    assert len(paths) == 1 and [str(path) for path in cache.glob("[!h]*")] == [paths.pop().strip()]
+    assert [path.name for path in cache.glob("headers-*/*")] in ([], [f"{precompiled.HEADER.name}.gch"])
 
 
 # ------------------------------------------------------------------------------------------------------- errors

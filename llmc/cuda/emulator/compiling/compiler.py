@@ -18,6 +18,7 @@ from pathlib import Path
 from llmc.cuda.emulator.compiling import toolchain
 from llmc.cuda.emulator.compiling.compile_errors import explain
 from llmc.cuda.emulator.compiling.compile_warnings import in_cpp
+from llmc.cuda.emulator.compiling.precompiled import precompiled
 from llmc.cuda.emulator.compiling.refusals import is_suspicious, settled
 from llmc.cuda.emulator.compiling.rules import check_rules
 from llmc.cuda.emulator.compiling.source import INCLUDE, SOURCE_FILE, may_have_asm, prepare
@@ -165,6 +166,14 @@ def _preprocessed(tool, flags, text, failure) -> str:
         return out.read_text()
 
 
+def _headers_once(tool, flags):
+    """Flags that spare GCC our headers; the user's own folders make no difference to what is in them."""
+    if tool.clang:
+        return ()
+    ours = tuple(flag for flag in flags if flag == "-I" or not flag.startswith("-I"))
+    return precompiled(tool.command, ours, _place("headers", tool, ours, "").with_suffix(""), _run)
+
+
 def _build(tool, flags, text, library, checked, failure):
     """Compile a kernel's text. A checked one is linked separately, without the sanitizers' own libraries."""
     with whole(library) as out:
@@ -172,6 +181,7 @@ def _build(tool, flags, text, library, checked, failure):
         source.write_text(text)
         symbols = ("-undefined", "dynamic_lookup") if sys.platform == "darwin" else ("-Wl,-Bsymbolic",)
         link = [*tool.command, "-O2", "-shared", *symbols, "-o", str(out)]  # zig adds its own checks below -O2
+        flags = (*_headers_once(tool, flags), *flags)
         if not checked:
             return _run([*link, *flags, str(source)], out.parent, failure)
         object_file = str(out.with_suffix(".o"))
