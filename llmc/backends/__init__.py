@@ -15,8 +15,8 @@ Rules
 - In TF32 all arrays are float32, and products may round their factors. A backend that can do so has `in_tf32()`, which
   returns a backend that does.
 - In a precision of 16 bits (llmc/precision.py) activations, weights and gradients have the 16-bit type; mean, rstd,
-  stats, losses, m and v stay float32. A backend that knows such arrays has `adamw_update_rounded`; one that computes on
-  NumPy's arrays need not, because `mixed.py` adds it all.
+  stats, losses, m and v stay float32. A backend names those that it takes in PRECISIONS, and has
+  `adamw_update_rounded`; one that computes on NumPy's arrays need not, because `mixed.py` adds it all.
 - A function may return before its outputs are there, as on a GPU; later calls of the same backend see them, and
   `to_numpy` and `global_norm` wait for them.
 - Nothing is validated here: `llmc.model` has checked tokens and lengths before it calls the first layer.
@@ -26,7 +26,7 @@ Rules
   forward pass wrote. RECOMPUTE, one of blocks.RECOMPUTE, is what a backend does unless the user says something else: 0
   if it is missing.
 - Importing a backend has no effects. What needs some (compiling kernels, loading threads) is in a function `prepare()`
-  of the backend, if it has one: `get_backend` calls it each time.
+  of the backend, if it has one: `get_backend` calls it each time, also with the name of a precision in PRECISIONS.
 """
 
 from importlib import import_module
@@ -173,7 +173,10 @@ def get_backend(backend, precision=None) -> Backend:
     found = _prepared(backend)
     if precision is not None and precision.rounds_factors:
         return _in_tf32(found, backend)
-    if precision is None or not precision.is_mixed or hasattr(found, "adamw_update_rounded"):
+    if precision is None or not precision.is_mixed or isinstance(found, Mixed):
+        return found
+    if precision.name in getattr(found, "PRECISIONS", ()):
+        getattr(found, "prepare", lambda name: None)(precision.name)
         return found
     if hasattr(found, "later"):
         raise UserError(f"the cuda backend does not compute in {precision.name} yet; use cpu or numpy for that.")

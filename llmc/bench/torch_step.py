@@ -7,12 +7,13 @@ from llmc.errors import UserError
 from llmc.terminal import pip
 
 
-def torch_step(model, fused=False, compiled=False, mode=None, padded=False, betas=(0.9, 0.95)):
+def torch_step(model, fused=False, compiled=False, mode=None, padded=False, betas=(0.9, 0.95), autocast=False):
     """A function (x, y, wait=True, lr=1e-4) -> loss: one training step in PyTorch, starting from `model`'s weights.
 
     x, y: (B, T) integers, arrays or tensors · wait=False: returns None, without waiting for a GPU · fused: PyTorch's
     single-kernel AdamW instead of its default · compiled: by torch.compile, in this mode · padded: with the model's
-    padded vocabulary, which suits a GPU better; its loss then counts the padding · betas: AdamW's.
+    padded vocabulary, which suits a GPU better; its loss then counts the padding · betas: AdamW's · autocast: PyTorch's
+    mixed precision, with matmuls in bfloat16 and weights in float32.
     It runs where the model's arrays are, and with TF32 if that is the model's precision. Raises UserError when
     PyTorch is not installed, or has no GPU to run on.
     """
@@ -32,7 +33,8 @@ def torch_step(model, fused=False, compiled=False, mode=None, padded=False, beta
         optimizer.param_groups[0]["lr"] = lr
         optimizer.zero_grad()
         x, y = (torch.as_tensor(tokens, dtype=torch.int64, device=device) for tokens in (x, y))  # (B, T) both
-        loss = run(x, y)
+        with torch.autocast(device, dtype=torch.bfloat16, enabled=autocast):
+            loss = run(x, y)
         loss.backward()
         optimizer.step()
         return loss.item() if wait else None
@@ -104,6 +106,6 @@ def _ours(model, path, V):
 
     *place, layer, kind = path
     ours = layer if layer in ("wte", "wpe") else layer + kind[0]
-    values = model.backend.to_numpy(model.params[ours])
+    values = model.backend.to_numpy(model.params[ours]).astype(np.float32)  # PyTorch does not know ml_dtypes
     values = values[int(place[1])] if place else values
     return np.array(values[:V] if ours == "wte" else values)

@@ -24,7 +24,8 @@ def add_arguments(parser):
     parser.add_argument(
         "--vs",
         choices=PEERS,
-        help="race a PyTorch GPT-2 (torch-fused: with its fused AdamW, torch-compile: compiled as well)",
+        help="race a PyTorch GPT-2 (torch-fused: with its fused AdamW, torch-compile: compiled as well, torch-autocast:"
+        " fused, and in bfloat16 wherever PyTorch finds that safe)",
     )
     parser.add_argument(
         "--kernels",

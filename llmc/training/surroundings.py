@@ -11,7 +11,7 @@ import llmc
 INSTRUCTIONS = ("avx512f", "avx2", "avx", "neon")  # widest first
 
 
-def surroundings(backend: str) -> dict:
+def surroundings(backend: str, precision: str = "fp32") -> dict:
     """{"backend": "cpu", "threads": 2, "BLAS": "openblas 0.3.30 (SkylakeX)", "processor": "znver3 (avx2)", …}."""
     found = {
         "backend": backend,
@@ -19,7 +19,8 @@ def surroundings(backend: str) -> dict:
         "llmc": llmc.__version__,
         "numpy": metadata.version("numpy"),
     }
-    return found | {"numpy": _of_numpy, "cpu": _of_cpu, "cuda": _of_cuda}[backend]()
+    found |= {"numpy": _of_numpy, "cpu": _of_cpu, "cuda": _of_cuda}[backend]()
+    return found | (_of_bfloat16() if (backend, precision) == ("cpu", "bf16") else {})
 
 
 def differences(before: dict, now: dict) -> list[str]:
@@ -52,6 +53,13 @@ def _of_cpu():
 
     numba = import_module("numba")
     return {"BLAS": blas.description(), "threads": numba.get_num_threads(), "numba": numba.__version__}
+
+
+def _of_bfloat16():
+    """What multiplies such numbers on the CPU."""
+    from llmc.backends.cpu import matmul_bfloat16
+
+    return {"bfloat16": matmul_bfloat16.description()}
 
 
 def _of_cuda():

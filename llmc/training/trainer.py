@@ -101,7 +101,7 @@ class Trainer:
 
     @cached_property
     def _surroundings(self):
-        return surroundings(self.settings.backend)
+        return surroundings(self.settings.backend, self.settings.precision)
 
     def _resume(self, state):
         """Restore a state. The batches must be the same, in the same order, or some would be seen twice."""

@@ -1,5 +1,8 @@
 """The "cpu" backend: BLAS for matmuls, Numba for the rest. The same contract as `reference.py`, several times faster.
 
+Arrays are float32 (or float64), or in the precision bf16 bfloat16: `bfloat16.py` says how a kernel serves both, and
+`matmul_bfloat16.py` what multiplies them.
+
 One pool of threads: Numba's (`threads.py`). A kernel cuts its work into one part for each thread, and a thread calls a
 BLAS that has no threads of its own (`blas.py`), so no two pools compete for the cores. A step allocates nothing but at
 its first call for a size: outputs are the caller's, scratch memory is kept (`scratch.py`). There are as many threads as
@@ -10,6 +13,7 @@ Kernels are compiled once and kept on the disk (`kept.py`); `prepare` sees to th
 from functools import cache
 
 from llmc.backends.cpu import blas
+from llmc.backends.cpu.adamw import adamw_update, adamw_update_rounded
 from llmc.backends.cpu.attention import attention_backward, attention_cached, attention_forward, attention_stats_shape
 from llmc.backends.cpu.classifier import fused_classifier
 from llmc.backends.cpu.compiled import KERNELS
@@ -23,14 +27,16 @@ from llmc.backends.cpu.layernorm import (
     residual_layernorm_forward,
 )
 from llmc.backends.cpu.matmul import matmul_backward, matmul_forward, matmul_gelu_forward
-from llmc.backends.cpu.pointwise import adamw_update, global_norm, residual_forward, scale, zero
+from llmc.backends.cpu.pointwise import global_norm, residual_forward, scale, zero
 from llmc.backends.cpu.scratch import zeros
 from llmc.backends.cpu.threads import load_pool
 from llmc.backends.numba_variables import check_threads
 from llmc.backends.reference import from_numpy, to_numpy
 
 __all__ = [
+    "PRECISIONS",
     "adamw_update",
+    "adamw_update_rounded",
     "attention_backward",
     "attention_cached",
     "attention_forward",
@@ -58,11 +64,16 @@ __all__ = [
     "zeros",
 ]
 
+PRECISIONS = ("bf16",)  # those with 16 bits that the functions here take; `mixed.py` does the others
+
 
 @cache
-def prepare():
-    """Load the threads and BLAS, and have the kernels compiled that are not on the disk yet: ten seconds, once."""
+def prepare(precision="fp32"):
+    """Load the threads and BLAS, and have the kernels compiled that are not on the disk yet: ten seconds, once.
+
+    precision: "fp32", or one of PRECISIONS.
+    """
     load_pool()
     check_threads()
     blas.choose()
-    keep(KERNELS, compiler="llmc.backends.cpu.compile_kernels")
+    keep(KERNELS, compiler="llmc.backends.cpu.compile_kernels", precision=precision)

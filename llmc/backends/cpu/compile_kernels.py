@@ -1,72 +1,88 @@
 """Call every function of the "cpu" backend once, on tiny arrays: so all of its kernels are compiled.
 
 Run by `kept.py` in a process of its own. Numba compiles a kernel for the types that it is called with; these are those
-of training, evaluation and sampling in float32, with the cache and without.
+of training, evaluation and sampling in float32 and in bfloat16, with the cache and without.
 """
 
+import sys
+from functools import partial
 from math import prod
 
 import numpy as np
 
 from llmc.backends import cpu
 from llmc.backends.cpu.compiled import KERNELS
+from llmc.backends.cpu.matmul_bfloat16 import in_float32
 
 B, T, C, NH, V, Vp = 1, 3, 4, 2, 5, 6
 
 
-def array(*shape):
-    """As a model has them: C-contiguous float32, from the backend's own memory."""
-    return cpu.zeros(prod(shape), np.float32).reshape(shape)
+def array(*shape, dtype=np.float32):
+    """As a model has them: C-contiguous, from the backend's own memory. uint16: bfloat16, which the backend sees so."""
+    return cpu.zeros(prod(shape), dtype).reshape(shape)
 
 
-def main():
-    """Touch every kernel."""
+def main(precision):
+    """Touch every kernel that this precision needs: "fp32" or "bf16"."""
     for kernel in KERNELS:
         kernel.enable_caching()
-    layers()
-    attention()
-    optimizer()
+    low = partial(array, dtype=np.uint16 if precision == "bf16" else np.float32)
+    layers(low)
+    attention(low)
+    optimizer(low(7), low(7))
+    if precision == "bf16":
+        x, w = low(1, C), low(C, C)
+        cpu.matmul_forward(low(1, C), x, w, w[0])  # a single row, as in sampling
+        for a, b in ((w, w), (w, w.T), (w.T, w)):  # also where a library takes its place
+            in_float32(low(C, C), a, b)
 
 
-def layers():
-    """What runs in training and, forward, in evaluation and sampling."""
-    x, out, hidden, gelu = array(B, T, C), array(B, T, C), array(B, T, 4 * C), array(B, T, 4 * C)
-    mean, rstd, w, b = array(B, T), array(B, T), array(C), array(C)
-    wte, wpe, fcw, fcb, logits = array(Vp, C), array(T, C), array(4 * C, C), array(4 * C), array(B, T, Vp)
+def layers(low):
+    """What runs in training and, forward, in evaluation and sampling. low(*shape): an array of the model's dtype."""
+    x, out, hidden, gelu = array(B, T, C), low(B, T, C), low(B, T, 4 * C), low(B, T, 4 * C)
+    mean, rstd, w, b = array(B, T), array(B, T), low(C), low(C)
+    wte, wpe, fcw, fcb, logits = low(Vp, C), low(T, C), low(4 * C, C), low(4 * C), low(B, T, Vp)
     tokens = np.zeros((B, T), np.int32)
-    cpu.encoder_forward(out, tokens, wte, wpe)
+    cpu.encoder_forward(x, tokens, wte, wpe)
     cpu.layernorm_forward(out, mean, rstd, x, w, b)
-    cpu.residual_forward(out, x, x)
-    cpu.residual_layernorm_forward(array(B, T, C), out, mean, rstd, x, x, w, b)
-    cpu.matmul_forward(logits, x, wte, None)
-    cpu.matmul_gelu_forward(gelu, hidden, x, fcw, fcb)
+    cpu.residual_forward(x, x, out)
+    cpu.residual_layernorm_forward(array(B, T, C), out, mean, rstd, x, out, w, b)
+    cpu.matmul_forward(logits, out, wte, None)
+    cpu.matmul_gelu_forward(gelu, hidden, out, fcw, fcb)
     cpu.gelu_forward(gelu, hidden)
     for dloss in (None, 1.0):
         cpu.fused_classifier(array(B, T), logits, tokens, dloss, V)
     cpu.gelu_backward(gelu, gelu, hidden)
-    cpu.matmul_backward(out, array(4 * C, C), fcb, gelu, x, fcw)
-    cpu.layernorm_backward(out, array(C), array(C), x, x, w, mean, rstd)
-    cpu.encoder_backward(wte, wpe, out, tokens)
+    cpu.matmul_backward(out, low(4 * C, C), fcb, gelu, out, fcw)
+    cpu.matmul_backward(out, low(C, C), w, x, out, low(C, C))
+    cpu.layernorm_backward(x, low(C), low(C), out, x, w, mean, rstd)
+    cpu.encoder_backward(wte, wpe, x, tokens)
 
 
-def attention():
+def attention(low):
     """Over a sequence, backward, and with a cache: a prompt, then another token."""
-    out, qkv, cache = array(B, T, C), array(B, T, 3 * C), array(2, B, NH, T + 1, C // NH)
+    out, qkv, cache = low(B, T, C), low(B, T, 3 * C), low(2, B, NH, T + 1, C // NH)
     stats = array(*cpu.attention_stats_shape(B, T, NH))
     cpu.attention_forward(out, stats, qkv, NH)
-    cpu.attention_backward(array(B, T, 3 * C), out, out, stats, qkv, NH)
+    cpu.attention_backward(low(B, T, 3 * C), out, out, stats, qkv, NH)
     cpu.attention_cached(out, cache, qkv, NH, 0)
-    cpu.attention_cached(array(B, 1, C), cache, array(B, 1, 3 * C), NH, T)
+    cpu.attention_cached(low(B, 1, C), cache, low(B, 1, 3 * C), NH, T)
 
 
-def optimizer():
+def optimizer(params, grads):
     """What runs on flat arrays."""
-    params, grads, m, v = (array(7) for _ in range(4))
+    m, v = array(7), array(7)
     cpu.zero(grads)
+    cpu.zero(m)
     cpu.global_norm(grads)
     cpu.scale(grads, 0.5)
-    cpu.adamw_update(params, grads, m, v, lr=0.1, beta1=0.9, beta2=0.95, eps=1e-8, weight_decay=0.1, t=1, clear=True)
+    numbers = dict(lr=0.1, beta1=0.9, beta2=0.95, eps=1e-8, weight_decay=0.1, t=1, clear=True)
+    if params.dtype == m.dtype:
+        cpu.adamw_update(params, grads, m, v, **numbers)
+    else:
+        for master in (None, array(7)):
+            cpu.adamw_update_rounded(params, grads, m, v, master, 0, **numbers)
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

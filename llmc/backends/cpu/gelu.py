@@ -2,6 +2,7 @@
 
 from numba import prange
 
+from llmc.backends.cpu.bfloat16 import exact, in_bits, load, store
 from llmc.backends.cpu.compiled import ONE, TWO, exp, gelu, parallel
 from llmc.backends.reference import GELU_CUBIC, GELU_SCALE
 
@@ -9,18 +10,20 @@ from llmc.backends.reference import GELU_CUBIC, GELU_SCALE
 @parallel
 def _forward(out, x, linear, cubic):
     for i in prange(x.size):
-        out[i] = gelu(x[i], linear, cubic)
+        store(out, i, gelu(load(x, i), linear, cubic))
 
 
 @parallel
 def _backward(dx, dout, x, scale, cubic, cubic3):
     for i in prange(x.size):
-        square = x[i] * x[i]
-        s = ONE / (ONE + exp(-TWO * scale * x[i] * (ONE + cubic * square)))  # GELU = x · s
+        a = load(x, i)
+        square = a * a
+        s = ONE / (ONE + exp(-TWO * scale * a * (ONE + cubic * square)))  # GELU = a · s
         slope = TWO * scale * (ONE + cubic3 * square)  # of 2u
-        dx[i] = dout[i] * (s + x[i] * s * (ONE - s) * slope)
+        store(dx, i, load(dout, i) * (s + a * s * (ONE - s) * slope))
 
 
+@in_bits
 def gelu_forward(out, x):
     """0.5 · x · (1 + tanh(√(2/π) · (x + 0.044715 x³)))."""
     _forward(out.reshape(-1), x.reshape(-1), *_constants(x, -2.0 * GELU_SCALE, -2.0 * GELU_SCALE * GELU_CUBIC))
@@ -31,6 +34,7 @@ def gelu_again(out, x):
     gelu_forward(out, x)
 
 
+@in_bits
 def gelu_backward(dx, dout, x):
     """dx = dout · GELU'(x)."""
     constants = _constants(x, GELU_SCALE, GELU_CUBIC, 3.0 * GELU_CUBIC)
@@ -38,4 +42,4 @@ def gelu_backward(dx, dout, x):
 
 
 def _constants(x, *values):
-    return (x.dtype.type(value) for value in values)
+    return (exact(x.dtype).type(value) for value in values)

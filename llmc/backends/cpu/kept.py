@@ -3,9 +3,9 @@
 Numba can keep a compiled kernel on the disk, and later runs load it. It leaves two things to us. It looks at a kernel's
 own file only, so a change in `compiled.py` would go unnoticed. And it optimises a kernel once more when it stores it:
 the process that compiles a kernel rounds its sums differently from those that load it, and a run that was interrupted
-on its first day would not resume bit for bit. So another process compiles all kernels for float32 into a folder that is
-named after the sources and the machine, and every run loads them. Kernels for other types (float64) are compiled where
-they are first called, and kept in the same folder.
+on its first day would not resume bit for bit. So another process compiles all kernels of a precision into a folder that
+is named after the sources and the machine, and every run loads them. Kernels for other types (float64) are compiled
+where they are first called, and kept in the same folder.
 """
 
 import atexit
@@ -18,7 +18,7 @@ from contextlib import suppress
 from functools import cache
 from io import BytesIO
 from pathlib import Path
-from shutil import rmtree
+from shutil import copytree, rmtree
 from tempfile import TemporaryDirectory
 
 import numba
@@ -26,23 +26,27 @@ from llvmlite import binding
 from numba.core.caching import FunctionCache
 
 LIST = "kernels.txt"  # in the folder: "digest name" of each file that the other process has written
+PRECISIONS, DONE = (
+    ("fp32", "bf16"),
+    "compiled.",
+)  # a file of that name and precision says that all its kernels are there
 INDEX = ".nbi"  # how the names of Numba's indices end; they change when it adds kernels for other types
 
 
-def keep(kernels, compiler):
-    """Let Numba keep these kernels (its dispatchers) on the disk; what is missing there, `python -m compiler` compiles.
+def keep(kernels, compiler, precision="fp32"):
+    """Let Numba keep these kernels (its dispatchers) on the disk.
 
-    That takes some ten seconds, once for each version of the sources, of Python and of Numba, and each kind of
-    processor; where no folder can be written, in each process, and the user is told once. Where it fails, this process
-    compiles, and only the last bits are at stake.
+    What a precision lacks there, `python -m compiler precision` compiles. That takes some ten seconds, once for each
+    precision, version of the sources, of Python and of Numba, and kind of processor; where no folder can be written, in
+    each process, and the user is told once. Where it fails, this process compiles, and only the last bits are at stake.
     """
     try:
         folder = _place(kernels[0]) / fingerprint(Path(__file__).parent)
     except OSError:  # there is not even a temporary folder
         return
     with suppress(OSError):
-        if not is_whole(folder):
-            _fill(folder, compiler)
+        if not is_whole(folder, precision):
+            _fill(folder, compiler, precision)
     before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
     try:
         for kernel in kernels:
@@ -116,11 +120,12 @@ def fingerprint(sources) -> str:
     return "-".join(["kernels", *(hashlib.sha256(part).hexdigest()[:12] for part in (text, repr(machine).encode()))])
 
 
-def is_whole(folder) -> bool:
-    """Whether the other process has filled this folder, and no file has been lost or damaged since."""
+def is_whole(folder, precision="fp32") -> bool:
+    """Whether the other process has compiled this precision there, and no file has been lost or damaged since."""
     try:
-        rows = [row.partition(" ") for row in (folder / LIST).read_text(encoding="utf-8").splitlines()]
-        return bool(rows) and all(_is_as_written(folder / name, digest) for digest, _, name in rows)
+        rows = [row.split(" ", 1) for row in (folder / LIST).read_text(encoding="utf-8").splitlines()]
+        found = {name for digest, name in rows if _is_as_written(folder / name, digest)}
+        return len(found) == len(rows) and f"{DONE}{precision}" in found
     except (OSError, ValueError):
         return False
 
@@ -139,15 +144,21 @@ def _is_index(data) -> bool:
         return False
 
 
-def _fill(folder, compiler):
-    """Compile in another process, then move what it has written here as a whole; forget kernels of other sources."""
+def _fill(folder, compiler, precision):
+    """Compile in another process, then move what it has written here as a whole; forget kernels of other sources.
+
+    What other precisions have there stays, unless it is damaged.
+    """
     with TemporaryDirectory(prefix=f"{folder.name}-", dir=folder.parent) as place:
         new = Path(place) / "kernels"
         environment = {**os.environ, "NUMBA_CACHE_DIR": str(new), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        command = [sys.executable, "-m", compiler]
+        if any(is_whole(folder, other) for other in PRECISIONS):
+            copytree(folder, new)
+        command = [sys.executable, "-m", compiler, precision]
         done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True)
-        if done.returncode == 0 and not is_whole(folder):  # another run may have been quicker
-            files = [file for file in new.rglob("*") if file.is_file()]
+        if done.returncode == 0 and not is_whole(folder, precision):  # another run may have been quicker
+            (new / f"{DONE}{precision}").touch()
+            files = [file for file in new.rglob("*") if file.is_file() and file.name != LIST]
             rows = "".join(f"{_digest(file)} {file.relative_to(new).as_posix()}\n" for file in files)
             (new / LIST).write_text(rows, encoding="utf-8")
             _remove(folder)  # damaged, or not there

@@ -1,12 +1,15 @@
-"""The linear layer: three gemms, each cut into one tile of the output per thread.
+"""The linear layer: three gemms, each cut into one tile of the output per thread; `matmul_bfloat16.py` has others.
 
 BLAS is column-major: it sees a row-major out (N, C_out) as a (C_out, N) matrix, so weights come first and rows second.
 """
 
+import numpy as np
 from numba import get_num_threads, prange
 
-from llmc.backends.cpu import blas
+from llmc.backends.cpu import blas, matmul_bfloat16
+from llmc.backends.cpu.bfloat16 import in_bits
 from llmc.backends.cpu.compiled import bounds, gelu, parallel, serial
+from llmc.backends.cpu.gelu import gelu_forward
 from llmc.backends.cpu.gemm import gemm
 from llmc.backends.cpu.scratch import LINE, scratch
 from llmc.backends.reference import GELU_CUBIC, GELU_SCALE
@@ -95,11 +98,13 @@ def _backward_weights(address, dw, db, dout, x, parts):
         gemm(address, False, True, k1 - k0, c1 - c0, N, inputs, C_in, errors, C_out, x.dtype.type(1), tile, C_in)
 
 
+@in_bits
 def matmul_forward(out, x, w, b):
     """out = x · wᵀ + b."""
     _run_forward(out, x, w, b, out[:0])
 
 
+@in_bits
 def matmul_gelu_forward(gelu_out, out, x, w, b):
     """out = x · wᵀ + b, gelu_out = GELU(out), in one go."""
     _run_forward(out, x, w, b, gelu_out)
@@ -108,18 +113,29 @@ def matmul_gelu_forward(gelu_out, out, x, w, b):
 def _run_forward(out, x, w, b, gelu_out):
     C_out, C_in = w.shape
     dtype = w.dtype
+    rows = out.reshape(-1, C_out), x.reshape(-1, C_in)  # (N, C_out), (N, C_in)
+    if dtype == np.uint16:
+        matmul_bfloat16.forward(*rows, w, b)
+        if gelu_out.size:
+            gelu_forward(gelu_out, out)
+        return
     bias = w[:0, 0] if b is None else b  # (0,) or (C_out,)
-    flat = (out.reshape(-1, C_out), x.reshape(-1, C_in), w, bias, gelu_out.reshape(-1, C_out))
+    flat = (*rows, w, bias, gelu_out.reshape(-1, C_out))
     linear, cubic = -2.0 * GELU_SCALE, -2.0 * GELU_SCALE * GELU_CUBIC
     _forward(blas.address(dtype), *flat, dtype.type(linear), dtype.type(cubic), get_num_threads())
 
 
+@in_bits
 def matmul_backward(dx, dw, db, dout, x, w):
     """dx = dout · w; dw += doutᵀ · x; db += column sums of dout."""
     C_out, C_in = w.shape
+    dout, x = dout.reshape(-1, C_out), x.reshape(-1, C_in)  # (N, C_out), (N, C_in)
+    dx = None if dx is None else dx.reshape(-1, C_in)  # (N, C_in)
+    if w.dtype == np.uint16:
+        matmul_bfloat16.backward(dx, dw, db, dout, x, w)
+        return
     address, parts = blas.address(w.dtype), get_num_threads()
-    dout = dout.reshape(-1, C_out)  # (N, C_out)
     if dx is not None:
         fetched = scratch("fetched", (parts, LINE), w.dtype)
-        _backward_input(address, dx.reshape(-1, C_in), dout, w, fetched, parts)
-    _backward_weights(address, dw, w[0, :0] if db is None else db, dout, x.reshape(-1, C_in), parts)
+        _backward_input(address, dx, dout, w, fetched, parts)
+    _backward_weights(address, dw, w[0, :0] if db is None else db, dout, x, parts)

@@ -83,6 +83,7 @@ def examinations() -> list:
         ("memory", diagnoses.memory),
         ("BLAS", diagnoses.blas),
         ("BLAS in training", equipment.training_blas),
+        ("bfloat16 in training", equipment.training_bfloat16),
         ("C++ compiler", diagnoses.compiler),
         ("GPU", diagnoses.gpu),
         ("CuPy", equipment.cupy),

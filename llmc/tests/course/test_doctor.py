@@ -122,6 +122,23 @@ def test_a_variable_that_numba_cannot_use(monkeypatch):
     assert "NUMBA_OPT is 'x'" in row.found and row.status == "warning" and "NUMBA_OPT" in row.command
 
 
+@pytest.mark.parametrize(
+    "library, flags, status, words",
+    [
+        (True, {"avx512_bf16"}, "ok", "own instructions, with onednn 9.9"),
+        (False, {"amx_bf16"}, "missing", "though this processor has instructions for it"),
+        (False, ZEN4, "ok", "no instructions for it"),
+    ],
+)
+def test_what_multiplies_bfloat16(library, flags, status, words, fake):
+    from llmc.backends.cpu import onednn
+
+    fake(onednn, multiplies_bfloat16=library, description="onednn 9.9")
+    fake(facts, cpu_flags=flags)
+    row = equipment.training_bfloat16("bfloat16 in training")
+    assert row.status == status and words in row.found and ("onednn-cpu-gomp" in row.command) == (status == "missing")
+
+
 # ------------------------------------------------------------------------------------------ BLAS
 
 

@@ -203,10 +203,11 @@ def test_arrays_begin_at_cache_lines():
 
 
 COMPILER = """
-import os
+import os, sys
 from pathlib import Path
 place = Path(os.environ["NUMBA_CACHE_DIR"], "cpu_1")
-place.mkdir(parents=True)
+place.mkdir(parents=True, exist_ok=True)
+(place / f"{sys.argv[1]}.nbc").write_bytes(b"67")
 (place / "a.nbc").write_bytes(b"12345")
 (place / "a.nbi").write_bytes(b"an index")
 raise SystemExit(Path(__file__).with_name("error").read_text() or None)
@@ -228,16 +229,16 @@ class Kernel:
 
 @pytest.fixture
 def keep(tmp_path, monkeypatch):
-    """keep(error="") -> the folder that kernels are kept in. Their compiler writes a file and ends, with that error."""
+    """keep(error="", …) -> the folder that kernels are kept in. Their compiler writes files and ends, with that error."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(numba.config, "CACHE_DIR", "")
     (tmp_path / "fake_compiler.py").write_text(COMPILER)
     (tmp_path / "cache").mkdir()
     kernel = Kernel(tmp_path / "cache")
 
-    def keep(error=""):
+    def keep(error="", precision="fp32"):
         (tmp_path / "error").write_text(error)
-        kept.keep([kernel], compiler="fake_compiler")
+        kept.keep([kernel], compiler="fake_compiler", precision=precision)
         assert numba.config.CACHE_DIR == ""
         return Path(kernel.stats.cache_path)
 
@@ -250,6 +251,20 @@ def test_kernels_are_compiled_once(keep, tmp_path):
     (folder / "cpu_1" / "a.1.nbc").write_bytes(b"of float64")  # what Numba adds later stays
     assert keep() == folder and (folder / "cpu_1" / "a.1.nbc").is_file()
     assert os.listdir(folder.parent) == [folder.name]
+
+
+def test_another_precision_is_compiled_when_it_is_wanted_and_what_is_there_stays(keep):
+    folder = keep()
+    assert kept.is_whole(folder, "fp32") and not kept.is_whole(folder, "bf16")
+    written = (folder / "cpu_1" / "fp32.nbc").stat().st_mtime_ns
+    assert keep(precision="bf16") == folder and (folder / "cpu_1" / "bf16.nbc").is_file()
+    assert kept.is_whole(folder, "fp32") and kept.is_whole(folder, "bf16")
+    assert (folder / "cpu_1" / "fp32.nbc").stat().st_mtime_ns == written
+    keep("stopped", precision="bf16")  # there is nothing to compile
+    (folder / "cpu_1" / "fp32.nbc").unlink()
+    assert not kept.is_whole(folder, "bf16")
+    keep(precision="bf16")
+    assert kept.is_whole(folder, "bf16") and not kept.is_whole(folder, "fp32")
 
 
 def to_a_folder(file):
