@@ -45,6 +45,7 @@ def layers(low):
     tokens = np.zeros((B, T), np.int32)
     cpu.encoder_forward(x, tokens, wte, wpe)
     cpu.layernorm_forward(out, mean, rstd, x, w, b)
+    cpu.layernorm_again(out, x, w, b, mean, rstd)
     cpu.residual_forward(x, x, out)
     cpu.residual_layernorm_forward(array(B, T, C), out, mean, rstd, x, out, w, b)
     cpu.matmul_forward(logits, out, wte, None)
