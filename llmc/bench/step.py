@@ -46,11 +46,14 @@ def training_step(model, x, y):
 
 
 class Limits:
-    """The two rates that bound a step: one large sgemm, by NumPy and by the backend, and a sum of two arrays."""
+    """The two rates that bound a step: one large matmul, by NumPy and by the backend, and a sum of two arrays.
 
-    def __init__(self, backend):
+    dtype: that of the matmul; NumPy is asked for float32 only.
+    """
+
+    def __init__(self, backend, dtype=np.float32):
         self.backend = backend
-        numbers = np.random.RandomState(0).standard_normal((1, SGEMM_SIZE, SGEMM_SIZE)).astype(np.float32)
+        numbers = np.random.RandomState(0).standard_normal((1, SGEMM_SIZE, SGEMM_SIZE)).astype(dtype)
         self.a, self.out = backend.from_numpy(numbers), backend.from_numpy(np.zeros_like(numbers))
         self.stream = [backend.from_numpy(np.ones(STREAM_SIZE, np.float32)) for _ in range(3)]
 
@@ -58,7 +61,7 @@ class Limits:
         """Seconds of one SGEMM_SIZE³ matmul, the best of a few by NumPy or by the backend."""
         a, out = self.a, self.out
         work = [lambda: self.backend.matmul_forward(out, a, a[0], None)]
-        if isinstance(a, np.ndarray):
+        if isinstance(a, np.ndarray) and a.dtype == np.float32:
             work.append(lambda: np.matmul(a[0], a[0].T, out=out[0]))
         return min(self._seconds(each) for each in work * TRIES)
 
@@ -85,7 +88,7 @@ def measure(name: str, backend: str, precision="fp32", recompute=None, *, B: int
     first = seconds(lambda: training_step(model, x, x))
     memory = peak_memory_mb()
     loss = peer(x, x) if peer else None  # its first step too
-    limits = Limits(model.backend)
+    limits = Limits(model.backend, model.precision.weights)
     work = [lambda: seconds(lambda: training_step(model, x, x)), limits.sgemm, limits.memory]
     work += [lambda: seconds(lambda: peer(x, x))] if peer else []
     turns = [[measured() for measured in work] for _ in range(steps)]
@@ -161,9 +164,10 @@ def blas(backend: str, precision: str = "fp32") -> str:
 
         return description(precision == "tf32")
     if BACKENDS.get(backend, "").endswith("cpu"):
-        from llmc.backends.cpu.blas import description
+        from llmc.backends.cpu import blas, matmul_bfloat16
 
-        return description()
+        multiplies = matmul_bfloat16.description() if precision == "bf16" else "float32"
+        return blas.description() if multiplies == "float32" else multiplies
     from threadpoolctl import ThreadpoolController
 
     found = ThreadpoolController().select(user_api="blas").info()

@@ -73,7 +73,7 @@ def table(r: dict) -> str:
         f" BLAS: {r['blas']}",
         f"  step     {r['ms_per_step']:10.1f} ms      {r['tokens_per_s']:10,.0f} tokens/s",
         f"  step     {r['gflops']:10.1f} GFLOP/s (6N + 6LCT per token)",
-        f"  limit    {r['sgemm_gflops']:10.1f} GFLOP/s (one {SGEMM_SIZE}³ sgemm): {r['share_of_sgemm']:.0%} reached",
+        f"  limit    {r['sgemm_gflops']:10.1f} GFLOP/s (one {SGEMM_SIZE}³ matmul): {r['share_of_sgemm']:.0%} reached",
         f"  limit    {r['bandwidth_gb_s']:10.1f} GB/s (sum of two arrays)",
         f"  floor    {r['floor_ms']:10.1f} ms (matmuls and AdamW at these limits); {r['over_floor']:.2f} times that",
         f"  first    {r['first_step_s']:10.1f} s for the first step, with what had to be compiled or loaded",

@@ -59,6 +59,13 @@ def test_the_peer_is_the_same_model_and_the_ratio_its_time_over_ours(capsys):
     assert r["ratio"] == pytest.approx(r["peer_ms_per_step"] / r["ms_per_step"])
 
 
+def test_pytorchs_mixed_precision_is_a_peer(capsys):
+    pytest.importorskip("torch")
+    r = json.loads(run(capsys, "--json", "--vs", "torch-autocast", "--precision", "bf16"))
+    assert r["ratio"] == pytest.approx(r["peer_ms_per_step"] / r["ms_per_step"])
+    assert r["peer_loss"] == pytest.approx(np.log(1024), rel=0.1)
+
+
 @pytest.mark.parametrize("fused", [False, True])
 def test_the_peer_has_our_losses(fused):
     pytest.importorskip("torch")

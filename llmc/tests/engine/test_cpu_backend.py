@@ -229,7 +229,7 @@ class Kernel:
 
 @pytest.fixture
 def keep(tmp_path, monkeypatch):
-    """keep(error="", …) -> the folder that kernels are kept in. Their compiler writes files, and ends with that error."""
+    """keep(error="", …) -> the folder that kernels are kept in. Their compiler writes files, then ends with error."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(numba.config, "CACHE_DIR", "")
     (tmp_path / "fake_compiler.py").write_text(COMPILER)
