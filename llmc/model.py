@@ -315,14 +315,17 @@ class GPT2:
         self.start_master()
         for i, (flats, decayed) in enumerate(self._parts(decay)):
             each = numbers if decayed else numbers | {"weight_decay": 0.0}
-            master = None if self.master is None else self.master[self.table[i].name].reshape(-1)  # (size,)
             key = self.t * len(self.table) + i
-            self.backend.adamw_update_rounded(*flats, master, key, factor=factor, clear=zero_grad, **each)
+            self.backend.adamw_update_rounded(*flats, key, factor=factor, clear=zero_grad, **each)
         return None if max_norm is None else lambda: norm
 
     def _update_ahead(self, numbers, decay, zero_grad, max_norm):
         """The same without waiting for the norm: what differs from step to step lies where the backend computes."""
-        be, settings = self.backend, self.backend.adamw_settings(**numbers)
+        be, mixed = self.backend, self.precision.is_mixed
+        if mixed:
+            self.start_master()
+            numbers |= {"loss_scale": self.loss_scale, "key": self.t * len(self.table)}
+        settings = be.adamw_settings(**numbers)
         if "norm" not in self._places:
             self._places["norm"] = be.from_numpy(np.zeros(1))
         norm = self._places["norm"]  # (1,)
@@ -330,10 +333,11 @@ class GPT2:
         def work():
             if max_norm is not None:
                 be.clip(settings, norm, self.grads_flat, max_norm)
-            for flats, decayed in self._parts(decay):
-                be.adamw_update_by(*flats, settings, decayed=decayed, clear=zero_grad)
+            for i, (flats, decayed) in enumerate(self._parts(decay)):
+                which = {"tensor": i} if mixed else {}
+                be.adamw_update_by(*flats, settings, decayed=decayed, clear=zero_grad, **which)
 
-        flats = [buffer.flat for buffer in (self.params, self.grads, self.m, self.v)]
+        flats = [buffer.flat for buffer in (self.params, self.grads, self.m, self.v, self.master) if buffer is not None]
         self._repeat(("update", decay, zero_grad, max_norm), [*flats, settings, norm], work)
         if max_norm is None:
             return None
@@ -341,7 +345,11 @@ class GPT2:
         return lambda: float(later()[0])
 
     def _parts(self, decay):
-        """([params, grads, m, v], whether weights decay) of each tensor; the four arrays are (size,)."""
+        """([params, grads, m, v], whether weights decay) of each tensor; the four arrays are (size,).
+
+        In 16 bits a fifth follows, master, which may be None.
+        """
+        buffers = [self.params, self.grads, self.m, self.v] + [self.master] * self.precision.is_mixed
         for p in self.table:
-            flats = [buffer[p.name].reshape(-1) for buffer in (self.params, self.grads, self.m, self.v)]
+            flats = [None if buffer is None else buffer[p.name].reshape(-1) for buffer in buffers]
             yield flats, decay == "all" or p.decayed

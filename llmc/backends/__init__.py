@@ -11,12 +11,12 @@ Rules
 - Shapes: B batch, T time, C channels (C_in and C_out where they differ), NH heads, hs = C/NH, V vocabulary, Vp padded
   vocabulary. Activations are (B, T, C); weights (C_out, C_in), as in PyTorch's Linear. Tokens and targets are int32.
 - Arrays of one call share one floating dtype: float32 for training, float64 for gradient checks. All are C-contiguous.
-  "cuda" takes float32 only, and its `zeros` refuses float64 in one sentence.
+  "cuda" refuses float64 in one sentence.
 - In TF32 all arrays are float32, and products may round their factors. A backend that can do so has `in_tf32()`, which
   returns a backend that does.
 - In a precision of 16 bits (llmc/precision.py) activations, weights and gradients have the 16-bit type; mean, rstd,
-  stats, losses, m and v stay float32. A backend that knows such arrays has `adamw_update_rounded`; one that computes on
-  NumPy's arrays need not, because `mixed.py` adds it all.
+  stats, losses, m and v stay float32. A backend that knows such arrays has `adamw_update_rounded`, or `in_16_bits()`,
+  which returns a backend that does; one that computes on NumPy's arrays needs neither, because `mixed.py` adds it all.
 - A function may return before its outputs are there, as on a GPU; later calls of the same backend see them, and
   `to_numpy` and `global_norm` wait for them.
 - Nothing is validated here: `llmc.model` has checked tokens and lengths before it calls the first layer.
@@ -161,7 +161,11 @@ class Ahead(Protocol):
         """
 
     def adamw_update_by(self, params, grads, m, v, settings, decayed=True, clear=False):
-        """adamw_update by these settings. decayed: whether there is weight decay."""
+        """adamw_update by these settings. decayed: whether there is weight decay.
+
+        In 16 bits, `adamw_settings` takes loss_scale and key as well, which belong to the step, `clip` divides by the
+        loss scale, and `adamw_update_by` takes master after v, and tensor, a number that is added to the key.
+        """
 
 
 def get_backend(backend, precision=None) -> Backend:
@@ -175,9 +179,7 @@ def get_backend(backend, precision=None) -> Backend:
         return _in_tf32(found, backend)
     if precision is None or not precision.is_mixed or hasattr(found, "adamw_update_rounded"):
         return found
-    if hasattr(found, "later"):
-        raise UserError(f"the cuda backend does not compute in {precision.name} yet; use cpu or numpy for that.")
-    return Mixed(found)
+    return found.in_16_bits() if hasattr(found, "in_16_bits") else Mixed(found)
 
 
 def _in_tf32(found, name):

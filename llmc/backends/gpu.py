@@ -1,8 +1,8 @@
 """The "cuda" backend: every layer by the kernels of llmc/kernels, on an NVIDIA GPU, or on the emulator without one.
 
-All arrays are float32; `in_tf32()` is the same backend with the factors of products rounded to TF32. Functions launch
-and return while the GPU is still computing; only `to_numpy` and `global_norm`, which need numbers on the host, wait for
-it. All sums have a fixed order, so equal runs give equal bits.
+All arrays are float32; `in_tf32()` is the same backend with the factors of products rounded to TF32, `in_16_bits()` the
+one for arrays of 16 bits. Functions launch and return while the GPU is still computing; only `to_numpy` and
+`global_norm`, which need numbers on the host, wait for it. All sums have a fixed order, so equal runs give equal bits.
 
 It runs ahead of the host, so it has what the contract says about that: a step is recorded once and then launched as a
 few CUDA graphs, its settings lie on the device, and the loss and the norm are read when all is launched.
@@ -140,7 +140,7 @@ adamw_update = _newest(adamw.adamw_update)
 adamw_update_by = _newest(adamw.adamw_update_by)
 
 
-# ----------------------------------------------------------------------------------------------------- TF32
+# ----------------------------------------------------------------------------------------- other precisions
 
 
 def in_tf32():
@@ -173,3 +173,10 @@ class InTF32:
     def repeat(self, key, arrays, work):
         """`repeat` with recordings of its own: those in float32 multiply otherwise."""
         repeat((key, "TF32"), arrays, work)
+
+
+def in_16_bits():
+    """This backend for weights, activations and gradients of 16 bits."""
+    from llmc.backends import gpu_mixed  # it builds on this module
+
+    return gpu_mixed

@@ -1,7 +1,7 @@
 """The kernels of GPT-2: CUDA C in <layer>.cu, and next to it <layer>.py, which chooses grid and block and launches.
 
 A text that several .cu files include is in a .cuh file. Some layers have their fast versions in .cu files of their own,
-which the same .py file launches.
+which the same .py file launches. The folder mixed has the same layers for numbers of 16 bits.
 
 The same .cu file is compiled by NVRTC, through CuPy, where there is a GPU, and by the emulator's compiler where there
 is none. Its header lists the versions of each kernel, from simple to clever; llmc uses the last one, or the one that
@@ -27,9 +27,17 @@ LAYERS = tuple(name for name in SOURCES if (FOLDER / f"{name}.py").exists())  # 
 
 
 def source(layer: str) -> str:
-    """The text of <layer>.cu, or of a further file of a layer, with the text of each <name>.cuh that it includes."""
-    text = (FOLDER / f"{layer}.cu").read_text(encoding="utf-8")
-    return INCLUDE.sub(lambda found: (FOLDER / found[1]).read_text(encoding="utf-8"), text)
+    """The text of <layer>.cu, or of a further file of a layer, with the text of each <name>.cuh that it includes.
+
+    "mixed/encoder" is in the folder mixed, whose own <name>.cuh come first.
+    """
+    file = FOLDER / f"{layer}.cu"
+
+    def included(found):
+        own = file.with_name(found[1])
+        return (own if own.exists() else FOLDER / found[1]).read_text(encoding="utf-8")
+
+    return INCLUDE.sub(included, file.read_text(encoding="utf-8"))
 
 
 def kernel(layer: str, name: str, defines: str = ""):

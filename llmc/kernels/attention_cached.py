@@ -29,7 +29,7 @@ def attention_cached(out, cache, qkv, NH, start, version=None):
     if version > 1 and (hs % 4 or aligned(cache, qkv)) and (n == 1 or start):
         _split(out, cache, qkv, NH, start, version)
         return
-    sizes = *(np.int32(size) for size in (B, n, NH, hs)), _on_device(start), np.int32(maxT)
+    sizes = *(np.int32(size) for size in (B, n, NH, hs)), on_device(start), np.int32(maxT)
     keep = kernel("attention_cached", "attention_cached_keep_v1", f"HS={hs}")
     keep((blocks_at_once(B * n * 2 * C),), (THREADS,), (cache, qkv, *sizes))
     if version > 1 and n > 1 and start == 0:  # nothing is in the cache: plain attention
@@ -51,7 +51,7 @@ def _split(out, cache, qkv, NH, start, version):
     splits = splits if n == 1 else 1
     found = scratch("found", (rows, splits, hs + 2))
     span = KEYS * ceil_div(ceil_div(end, splits), KEYS)
-    sizes = *(np.int32(size) for size in (B, n, NH)), _on_device(start), np.int32(maxT), np.int32(span)
+    sizes = *(np.int32(size) for size in (B, n, NH)), on_device(start), np.int32(maxT), np.int32(span)
     split = kernel("attention_cached", f"attention_cached_split_v{version}", f"HS={hs}")
     if version == 3:
         finished = _counters(cuda.device(), rows)
@@ -72,7 +72,7 @@ def _counters(device, rows):
     return cuda.xp.zeros(rows, np.uint32)
 
 
-def _on_device(start):
+def on_device(start):
     """start as an array where kernels run: int32 (1,)."""
     if not isinstance(start, int | np.integer):
         return start

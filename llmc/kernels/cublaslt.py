@@ -17,7 +17,8 @@ from typing import NamedTuple
 from llmc.kernels import scratch
 
 WORKSPACE = 32 << 20  # bytes, what NVIDIA advises for its largest GPUs
-FLOAT = 0  # CUDA_R_32F
+FLOAT = 0  # CUDA_R_32F, in which sums, alpha and beta are
+TYPES = {"float32": FLOAT, "float16": 2, "bfloat16": 14}  # CUDA_R_*, of matrices and bias
 TRANSPOSE_FIRST, TRANSPOSE_SECOND, EPILOGUE, BIAS_POINTER = 3, 4, 7, 8  # CUBLASLT_MATMUL_DESC_*
 BIAS = 4  # CUBLASLT_EPILOGUE_*
 WORKSPACE_BYTES, REDUCTION_SCHEMES, ALIGNMENTS = 1, 3, (5, 6, 7, 8)  # CUBLASLT_MATMUL_PREF_*; of A, B, C and D
@@ -78,14 +79,16 @@ def library():
 def multiply(result, first, second, rows, columns, k, *, compute, add=False, bias=None):
     """result (rows, columns), column-major, = or += first (rows, k) · second (k, columns), plus bias (rows,) if given.
 
-    result, bias: CuPy arrays · first, second: Factors · compute: a cublasComputeType_t.
+    result, bias: CuPy arrays · first, second: Factors, of the result's type · compute: a cublasComputeType_t. Sums are
+    in float32; a result of 16 bits is rounded once, after the bias.
     """
     from cupy.cuda import get_current_stream
 
     lt, handle = library()
     there, vector = result.data.ptr, 0 if bias is None else bias.data.ptr
     together = first.address | second.address | there  # as aligned as the least aligned of the three
-    plan = _plan(first[1:], second[1:], (rows, columns, k), compute, _alignment(together), _alignment(vector))
+    how = compute, TYPES[result.dtype.name], _alignment(together), _alignment(vector)
+    plan = _plan(first[1:], second[1:], (rows, columns, k), *how)
     if bias is not None:
         _set(plan.description, BIAS_POINTER, c_void_p(vector))
     factors = ONE, first.address, plan.first, second.address, plan.second, ONE if add else ZERO
@@ -101,8 +104,10 @@ def _alignment(address) -> int:
 
 
 @cache
-def _plan(first, second, shape, compute, alignment, bias) -> Plan:
-    """Describe a product. first, second: (step, transposed) · alignment: of all three matrices · bias: its, or 0."""
+def _plan(first, second, shape, compute, kind, alignment, bias) -> Plan:
+    """Describe a product. first, second: (step, transposed) · kind: one of TYPES · alignment: of all three matrices ·
+    bias: its, or 0.
+    """
     lt, handle = library()
     rows, columns, k = shape
     description = c_void_p()
@@ -113,16 +118,16 @@ def _plan(first, second, shape, compute, alignment, bias) -> Plan:
         _set(description, EPILOGUE, c_int(BIAS))
         _set(description, BIAS_POINTER, c_void_p(bias))  # only how it is aligned counts here
     layouts = [
-        _layout(*((k, rows) if first[1] else (rows, k)), first[0]),
-        _layout(*((columns, k) if second[1] else (k, columns)), second[0]),
-        _layout(rows, columns, rows),
+        _layout(kind, *((k, rows) if first[1] else (rows, k)), first[0]),
+        _layout(kind, *((columns, k) if second[1] else (k, columns)), second[0]),
+        _layout(kind, rows, columns, rows),
     ]
     return Plan(description, *layouts, _choose(lt, handle, (description, *layouts), alignment))
 
 
-def _layout(rows, columns, step):
+def _layout(kind, rows, columns, step):
     layout = c_void_p()
-    arguments = byref(layout), c_int(FLOAT), c_uint64(rows), c_uint64(columns), c_int64(step)
+    arguments = byref(layout), c_int(kind), c_uint64(rows), c_uint64(columns), c_int64(step)
     _check(library()[0].cublasLtMatrixLayoutCreate(*arguments))
     return layout
 

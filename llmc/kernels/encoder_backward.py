@@ -29,10 +29,10 @@ def encoder_backward(dwte, dwpe, dout, tokens, version=None):
         grid, arguments = (B * T, ceil_div(C, THREADS)), (dwte, dout, tokens, np.int32(B * T), np.int32(C))
         _launch("tokens_v2")(grid, (THREADS,), arguments)
     else:
-        _add_sorted(dwte, dout, _sorted(tokens), B * T, C)
+        _add_sorted(dwte, dout, sort_positions(tokens), B * T, C)
 
 
-def _sorted(tokens):
+def sort_positions(tokens):
     """(N,) uint64: token << 32 | position, in rising order."""
     N = tokens.size
     count = ceil_div(N, RUN)

@@ -74,7 +74,7 @@ def memory_needed(config, B, T, backend, tokens=0, resumed=False, precision="fp3
         weights = moments = 0
     counting = COUNTING * min(tokens, BASELINE_TOKENS)
     arrays = gradients + moments + activations + _temporaries(config, B, T, backend)
-    arrays += _widened(config, B, T, precision)
+    arrays += _widened(config, B, T, backend, precision)
     return PROGRAM.get(backend, 0) + weights + max(counting, arrays)
 
 
@@ -85,9 +85,9 @@ def _temporaries(config, B, T, backend) -> int:
     return FLOAT * B * T * max(6 * 4 * config.C, 2 * config.NH * T, config.Vp)
 
 
-def _widened(config, B, T, precision) -> int:
+def _widened(config, B, T, backend, precision) -> int:
     """Bytes of the largest arrays of 16 bits that a function takes, as they are computed: the logits and wte, twice."""
-    if not find_precision(precision).is_mixed:
+    if backend == "cuda" or not find_precision(precision).is_mixed:
         return 0
     return 2 * FLOAT * config.Vp * (B * T + config.C)
 

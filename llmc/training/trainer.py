@@ -139,7 +139,8 @@ class Trainer:
         )
         numbers = dict(beta1=s.beta1, beta2=s.beta2, eps=s.eps, weight_decay=s.weight_decay, zero_grad=True)
         losses = self._accumulate(stop)
-        if model.runs_ahead and not (s.skip_loss_z or s.skip_norm_z):  # nothing depends on the loss and the norm
+        waits = self.loss_scale or s.skip_loss_z or s.skip_norm_z  # whether the update depends on the loss or the norm
+        if model.runs_ahead and not waits:
             norm = model.update(lr, **numbers, max_norm=s.clip or inf)  # a function
             loss, norm = self._finite(losses, norm())
             self._add_to_detectors(loss, norm)

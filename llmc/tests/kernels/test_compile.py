@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from llmc.kernels import SOURCES, source
+from llmc.kernels import FOLDER, SOURCES, source
 
 ARCHITECTURES = ("sm_75", "compute_80", "sm_90")  # the kernels tell no others apart; compute_: only to PTX, quicker
 OPTIMISED = (
@@ -61,6 +61,18 @@ def needs_nvrtc():
 def test_compiles(layer, architecture):
     effort = () if architecture == OPTIMISED else unoptimised()
     assert compile_log(source(layer), f"-arch={architecture}", "-std=c++17", *effort) == ""
+
+
+@pytest.mark.parametrize("float16, architecture", [(0, "compute_75"), (1, "compute_75"), (0, "sm_90")])
+@pytest.mark.parametrize("layer", sorted(path.stem for path in FOLDER.glob("mixed/*.cu")))
+def test_compiles_for_16_bits(layer, float16, architecture):
+    options = (f"-arch={architecture}", "-std=c++17", f"-DFLOAT16={float16}")
+    assert compile_log(source(f"mixed/{layer}"), *options) == ""
+
+
+@pytest.mark.parametrize("layer, size", [("attention", 32), ("attention", 128), ("attention_cached", 7)])
+def test_attention_of_16_bits_compiles_for_other_heads(layer, size):
+    assert compile_log(source(f"mixed/{layer}"), "-arch=compute_80", "-std=c++17", f"-DHS={size}") == ""
 
 
 @pytest.mark.parametrize("layer, size", [("tiles", 32), ("tiles", 128), ("flash", 32), ("tensor", 32), ("tensor", 64)])

@@ -1,0 +1,88 @@
+"""The "cuda" backend in bf16 and fp16: every layer by the kernels of llmc/kernels/mixed, on a GPU or on the emulator.
+
+The arrays' own type says which of the two it is. What `mixed.py` computes in NumPy is what is computed here, up to the
+order of sums: weights are rounded by the same random bits. All that concerns no numbers is `gpu.py`'s; like it, this
+backend runs ahead of the host.
+"""
+
+import numpy as np
+
+from llmc import cuda, kernels
+from llmc.backends import gpu
+from llmc.errors import UserError
+from llmc.kernels import norm
+from llmc.kernels.mixed import adamw, attention, classifier, encoder, layernorm, matmul, pointwise
+
+GELU_AGAIN = gpu.GELU_AGAIN
+attention_stats_shape = gpu.attention_stats_shape
+from_numpy = gpu.from_numpy
+later = gpu.later
+synchronize = gpu.synchronize
+to_numpy = gpu.to_numpy
+
+encoder_forward = encoder.encoder_forward
+encoder_backward = encoder.encoder_backward
+layernorm_forward = layernorm.layernorm_forward
+layernorm_backward = layernorm.layernorm_backward
+residual_forward = pointwise.residual_forward
+residual_layernorm_forward = layernorm.residual_layernorm_forward
+matmul_forward = matmul.matmul_forward
+matmul_gelu_forward = matmul.matmul_gelu_forward
+matmul_backward = matmul.matmul_backward
+gelu_forward = pointwise.gelu_forward
+gelu_backward = pointwise.gelu_backward
+attention_forward = attention.attention_forward
+attention_backward = attention.attention_backward
+attention_cached = attention.attention_cached
+fused_classifier = classifier.fused_classifier
+scale = pointwise.scale
+adamw_update_by = adamw.adamw_update
+
+
+def zeros(n, dtype):
+    """A new flat array of n zeros on the device. Raises UserError unless dtype is bfloat16, float16 or float32."""
+    dtype = np.dtype(dtype)
+    if dtype.name not in ("bfloat16", "float16", "float32"):
+        raise UserError(f"the cuda backend does not compute in {dtype}; use numpy or cpu for that.")
+    return cuda.xp.zeros(n, dtype)  # (n,)
+
+
+def zero(array):
+    """Set every element to zero."""
+    array.fill(0)
+
+
+def global_norm(grads):
+    """√(sum of squares), summed in double precision."""
+    return float(adamw.global_norm(grads)[0])
+
+
+def adamw_update_rounded(params, grads, m, v, master, key, factor=1.0, clear=False, **numbers):
+    """AdamW in float32 on the master weights, or without them on the weights, which become their rounding.
+
+    params, grads: (n,) 16 bits · m, v, master: (n,) float32; master may be None. The rest is as in `mixed.py`.
+    """
+    there = adamw_settings(loss_scale=1.0, key=key, **numbers)
+    there[kernels.adamw.FACTOR] = factor
+    adamw_update_by(params, grads, m, v, master, there, clear=clear)
+
+
+# ------------------------------------------------------------------------------------------- ahead of the host
+
+
+def repeat(key, arrays, work):
+    """`repeat` of gpu.py. Recordings for bfloat16 and for float16 differ, also where the arrays lie in one place."""
+    gpu.repeat((arrays[0].dtype.name, key), arrays, work)
+
+
+def adamw_settings(loss_scale, key, **numbers):
+    """The numbers of an AdamW step, on the device: always the same array, float32 (9,), which each call overwrites."""
+    settings = kernels.scratch("adamw settings of 16 bits", (9,))
+    settings[...] = cuda.asarray(adamw.settings(loss_scale, key, **numbers))
+    return settings
+
+
+def clip(settings, result, grads, max_norm):
+    """*result (1,), float64: the norm of grads without the loss scale; *settings such that AdamW scales them down."""
+    result[...] = adamw.global_norm(grads, settings)
+    norm.clip_factor(settings[kernels.adamw.FACTOR :], result, max_norm)

@@ -1,0 +1,80 @@
+/* The encoder: out[b, t] = wte[tokens[b, t]] + wpe[t], and its backward pass, the sums of dout for each row of both.
+
+forward             one warp per position, eight numbers of its row for each lane
+backward_positions  one thread per eight numbers of dwpe: it adds up the sequences
+backward_tokens     positions sorted by token, as in llmc/kernels/encoder_backward.cu, which sorts them; the block that
+                    begins with a token's first position adds up all its rows
+
+out and dout belong to the residual stream and are float; the rows of dwte and dwpe are rounded once, when all has been
+added, in a fixed order. A key is a token and its position, (token << 32) + n, of N = B*T positions.
+*/
+
+#include "number.cuh"
+
+typedef unsigned long long Key;
+
+const int WARPS = 8;  // of a block
+
+extern "C" __global__ void encoder_forward_v1(float* out, const int* tokens, const floatX* wte, const floatX* wpe,
+                                              int N, int T, int C)
+{
+    int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    if (row >= N) return;
+    const floatX *token = wte + (size_t)tokens[row] * C, *position = wpe + (size_t)(row % T) * C;  // (C,) both
+    for (int c = threadIdx.x % 32 * 8; c < C; c += 32 * 8) {
+        Eight a, b;
+        load(a, token + c, C - c);
+        load(b, position + c, C - c);
+        #pragma unroll
+        for (int e = 0; e < 8; e++) a[e] += b[e];
+        store(out + (size_t)row * C + c, a, C - c);
+    }
+}
+
+extern "C" __global__ void encoder_backward_positions_v1(floatX* dwpe, const float* dout, int B, int T, int C)
+{
+    int i = (blockIdx.x * blockDim.x + threadIdx.x) * 8, n = T * C;
+    if (i >= n) return;
+    Eight total = {}, old, row;
+    for (int b = 0; b < B; b++) {
+        load(row, dout + (size_t)b * n + i, n - i);
+        #pragma unroll
+        for (int e = 0; e < 8; e++) total[e] += row[e];
+    }
+    load(old, dwpe + i, n - i);
+    #pragma unroll
+    for (int e = 0; e < 8; e++) total[e] += old[e];
+    store(dwpe + i, total, n - i);
+}
+
+__device__ int token_of(Key key) { return (int)(key >> 32); }
+__device__ int position_of(Key key) { return (int)(key & 0xffffffff); }
+
+// Grid: sorted positions in x, chunks of 256 columns in y. Block (32, WARPS): eight columns for each lane; the warps
+// divide the rows among them, and warp 0 adds what they found, in order.
+extern "C" __global__ void __launch_bounds__(256)
+    encoder_backward_tokens_v1(floatX* dwte, const float* dout, const Key* sorted, int N, int C)
+{
+    __shared__ Eight sums[WARPS][32];
+    int first = blockIdx.x, token = token_of(sorted[first]);
+    if (first > 0 && token_of(sorted[first - 1]) == token) return;  // another block's work; the whole block leaves
+    int lane = threadIdx.x, warp = threadIdx.y, c = (blockIdx.y * 32 + lane) * 8;
+    Eight total = {}, row;
+    for (int k = first + warp; k < N && token_of(sorted[k]) == token && c < C; k += WARPS) {
+        load(row, dout + (size_t)position_of(sorted[k]) * C + c, C - c);
+        #pragma unroll
+        for (int e = 0; e < 8; e++) total[e] += row[e];
+    }
+    store(sums[warp][lane], total, 8);
+    __syncthreads();
+    if (warp > 0 || c >= C) return;
+    floatX* place = dwte + (size_t)token * C + c;
+    load(row, place, C - c);
+    for (int w = 1; w < WARPS; w++) {
+        #pragma unroll
+        for (int e = 0; e < 8; e++) total[e] += sums[w][lane][e];
+    }
+    #pragma unroll
+    for (int e = 0; e < 8; e++) total[e] += row[e];
+    store(place, total, C - c);
+}

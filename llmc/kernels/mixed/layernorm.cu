@@ -1,0 +1,147 @@
+/* Layernorm, forward and backward, with float statistics. What it reads, x, is the residual stream and therefore float.
+
+forward, residual_forward  one warp per row; the row is read again from the cache for the variance and for the output
+backward_input             one warp per row: dx += rstd * (dnorm - mean(dnorm) - norm * mean(dnorm * norm))
+backward_columns           sums of dout * norm and of dout within chunks of rows; columns.cu adds the chunks to dw and db
+
+Shapes: x, dx, residual (N, C) float; out, dout (N, C); w, b (C,); mean, rstd (N,) float; partial (2, chunks, C) float.
+Each lane has eight numbers of a row at a time, 32 * 8 numbers apart. All sums have a fixed order.
+*/
+
+#include "number.cuh"
+
+const unsigned ALL = 0xffffffff;  // all 32 lanes of a warp take part
+const int ROWS = 8;               // warps of a block, a row each
+const float EPS = 1e-5f;
+
+__device__ int first_of_lane() { return threadIdx.x % 32 * 8; }
+__device__ int row_of_warp() { return (blockIdx.x * blockDim.x + threadIdx.x) / 32; }
+
+__device__ float warp_sum(float v)
+{
+    for (int gap = 16; gap > 0; gap /= 2) v += __shfl_xor_sync(ALL, v, gap);
+    return v;
+}
+
+// One row, whose numbers add up to the warp's `total`.
+__device__ void normalize(floatX* out, float* mean, float* rstd, const float* x, const floatX* w, const floatX* b,
+                          float total, int C)
+{
+    float m = warp_sum(total) / C, squares = 0.0f;
+    Eight v, weight, bias;
+    for (int c = first_of_lane(); c < C; c += 32 * 8) {
+        load(v, x + c, C - c);
+        #pragma unroll
+        for (int e = 0; e < 8; e++) squares += c + e < C ? (v[e] - m) * (v[e] - m) : 0.0f;
+    }
+    float r = rsqrtf(warp_sum(squares) / C + EPS);
+    for (int c = first_of_lane(); c < C; c += 32 * 8) {
+        load(v, x + c, C - c);
+        load(weight, w + c, C - c);
+        load(bias, b + c, C - c);
+        #pragma unroll
+        for (int e = 0; e < 8; e++) v[e] = (v[e] - m) * r * weight[e] + bias[e];
+        store(out + c, v, C - c);
+    }
+    if (threadIdx.x % 32 == 0) {
+        *mean = m;
+        *rstd = r;
+    }
+}
+
+extern "C" __global__ void layernorm_forward_v1(floatX* out, float* mean, float* rstd, const float* x, const floatX* w,
+                                                const floatX* b, int N, int C)
+{
+    int row = row_of_warp();
+    if (row >= N) return;      // a whole warp leaves, and there is no barrier to miss
+    x += (size_t)row * C;      // (C,)   size_t: N * C may exceed 2^31
+    float total = 0.0f;
+    for (int c = first_of_lane(); c < C; c += 32 * 8) {
+        Eight v;
+        load(v, x + c, C - c);
+        #pragma unroll
+        for (int e = 0; e < 8; e++) total += v[e];
+    }
+    normalize(out + (size_t)row * C, mean + row, rstd + row, x, w, b, total, C);
+}
+
+// residual = x1 + x2, and its layernorm. Each lane reads back the numbers that it wrote itself.
+extern "C" __global__ void residual_layernorm_forward_v1(float* residual, floatX* out, float* mean, float* rstd,
+                                                         const float* x1, const floatX* x2, const floatX* w,
+                                                         const floatX* b, int N, int C)
+{
+    int row = row_of_warp();
+    if (row >= N) return;
+    size_t start = (size_t)row * C;
+    float total = 0.0f;
+    for (int c = first_of_lane(); c < C; c += 32 * 8) {
+        Eight v, more;
+        load(v, x1 + start + c, C - c);
+        load(more, x2 + start + c, C - c);
+        #pragma unroll
+        for (int e = 0; e < 8; e++) total += v[e] += more[e];
+        store(residual + start + c, v, C - c);
+    }
+    normalize(out + start, mean + row, rstd + row, residual + start, w, b, total, C);
+}
+
+extern "C" __global__ void layernorm_backward_input_v1(float* dx, const floatX* dout, const float* x, const floatX* w,
+                                                       const float* mean, const float* rstd, int N, int C)
+{
+    int row = row_of_warp();
+    if (row >= N) return;
+    dx += (size_t)row * C, dout += (size_t)row * C, x += (size_t)row * C;  // (C,) each
+    float m = mean[row], r = rstd[row], dnorms = 0.0f, products = 0.0f;
+    Eight norm, dnorm, weight, sum;
+    for (int c = first_of_lane(); c < C; c += 32 * 8) {
+        load(norm, x + c, C - c);
+        load(dnorm, dout + c, C - c);
+        load(weight, w + c, C - c);  // zero outside, and so is dnorm
+        #pragma unroll
+        for (int e = 0; e < 8; e++) {
+            dnorms += dnorm[e] * weight[e];
+            products += dnorm[e] * weight[e] * (norm[e] - m) * r;
+        }
+    }
+    dnorms = warp_sum(dnorms) / C;
+    products = warp_sum(products) / C;
+    for (int c = first_of_lane(); c < C; c += 32 * 8) {
+        load(norm, x + c, C - c);
+        load(dnorm, dout + c, C - c);
+        load(weight, w + c, C - c);
+        load(sum, dx + c, C - c);
+        #pragma unroll
+        for (int e = 0; e < 8; e++) sum[e] += (dnorm[e] * weight[e] - dnorms - (norm[e] - m) * r * products) * r;
+        store(dx + c, sum, C - c);
+    }
+}
+
+// Grid: chunks of 256 columns in x, chunks of rows in y. Block (32, ROWS): eight columns for each lane; the warps and
+// gridDim.y share the rows, and warp 0 adds what the warps found, in order.
+extern "C" __global__ void __launch_bounds__(256)
+    layernorm_backward_columns_v1(float* partial, const floatX* dout, const float* x, const float* mean,
+                                  const float* rstd, int N, int C)
+{
+    __shared__ Eight dws[ROWS][32], dbs[ROWS][32];
+    int lane = threadIdx.x, warp = threadIdx.y, c = (blockIdx.x * 32 + lane) * 8;
+    Eight dw = {}, db = {}, d, v;
+    for (int n = blockIdx.y * ROWS + warp; n < N && c < C; n += gridDim.y * ROWS) {
+        load(d, dout + (size_t)n * C + c, C - c);
+        load(v, x + (size_t)n * C + c, C - c);
+        #pragma unroll
+        for (int e = 0; e < 8; e++) {
+            dw[e] += d[e] * (v[e] - mean[n]) * rstd[n];
+            db[e] += d[e];
+        }
+    }
+    store(dws[warp][lane], dw, 8);
+    store(dbs[warp][lane], db, 8);
+    __syncthreads();
+    if (warp > 0 || c >= C) return;
+    for (int k = 1; k < ROWS; k++) {
+        #pragma unroll
+        for (int e = 0; e < 8; e++) dw[e] += dws[k][lane][e], db[e] += dbs[k][lane][e];
+    }
+    store(partial + (size_t)blockIdx.y * C + c, dw, C - c);
+    store(partial + (size_t)(gridDim.y + blockIdx.y) * C + c, db, C - c);
+}

@@ -1,0 +1,47 @@
+"""Launches the kernels of layernorm.cu. Works on GPU arrays and on the emulator's alike."""
+
+import numpy as np
+
+from llmc.kernels import ceil_div, scratch
+from llmc.kernels.columns import ROWS, WARP, chunks_that_fill
+from llmc.kernels.mixed import kernel_for
+from llmc.kernels.mixed.columns import across, add_chunks
+from llmc.kernels.reductions import check_rows
+
+
+def layernorm_forward(out, mean, rstd, x, w, b):
+    """*out = (x - *mean) · *rstd · w + b, over the last axis.
+
+    out (B, T, C), w, b (C,): 16 bits. x (B, T, C), mean, rstd (B, T): float32.
+    """
+    _launch_rows("layernorm_forward_v1", mean.size, w, (out, mean, rstd, x, w, b))
+
+
+def residual_layernorm_forward(residual, out, mean, rstd, x1, x2, w, b):
+    """*residual = x1 + x2, then layernorm_forward of it, in one kernel.
+
+    out, x2 (B, T, C), w, b (C,): 16 bits. residual, x1 (B, T, C), mean, rstd (B, T): float32.
+    """
+    _launch_rows("residual_layernorm_forward_v1", mean.size, w, (residual, out, mean, rstd, x1, x2, w, b))
+
+
+def layernorm_backward(dx, dw, db, dout, x, w, mean, rstd):
+    """+dx, +dw, +db from dout and what the forward pass stored.
+
+    dout (B, T, C), dw, db, w (C,): 16 bits. dx, x (B, T, C), mean, rstd (B, T): float32.
+    """
+    N, C = mean.size, w.size
+    _launch_rows("layernorm_backward_input_v1", N, w, (dx, dout, x, w, mean, rstd))
+    chunks = chunks_that_fill(N, across(C))
+    partial = scratch("layernorm", (2, chunks, C))
+    launch = kernel_for(w, "layernorm", "layernorm_backward_columns_v1")
+    arguments = (partial, dout, x, mean, rstd, np.int32(N), np.int32(C))
+    launch((across(C), chunks), (WARP, ROWS), arguments)
+    add_chunks(dw, partial[0])
+    add_chunks(db, partial[1])
+
+
+def _launch_rows(name, N, w, arguments):
+    """A launch with one warp for each of N rows as long as w."""
+    check_rows(N)
+    kernel_for(w, "layernorm", name)((ceil_div(N, ROWS),), (ROWS * WARP,), (*arguments, np.int32(N), np.int32(w.size)))

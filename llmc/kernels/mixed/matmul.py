@@ -1,0 +1,75 @@
+"""The linear layer: products by cuBLAS on a GPU, by the kernel of matmul.cu on the emulator.
+
+Either adds in float32 and rounds once. cuBLAS is not used with LLMC_MATMUL=kernel, nor for rows that do not consist of
+128-bit words, nor by a GPU without tensor cores for the type.
+"""
+
+import numpy as np
+
+from llmc import cuda
+from llmc.kernels import ceil_div, cublas, cublaslt, scratch, seen, tensor_cores
+from llmc.kernels.matmul import multiply_by
+from llmc.kernels.mixed import kernel_for
+from llmc.kernels.mixed.columns import bias_backward
+from llmc.kernels.mixed.pointwise import gelu_forward, round_to
+from llmc.kernels.pointwise import aligned, check_elements
+
+TILE, THREADS = 64, 256  # as in matmul.cu
+CAPABILITY = {"bfloat16": 80, "float16": 70}  # of GPUs with tensor cores for it
+
+
+def matmul_forward(out, x, w, b):
+    """*out = x · wᵀ + b.
+
+    out (B, T, C_out), x (B, T, C_in), w (C_out, C_in), b (C_out,) or None: 16 bits.
+    """
+    _product("matmul_forward", out, x, w, *w.shape, bias=b)
+
+
+def matmul_gelu_forward(gelu_out, out, x, w, b):
+    """*out as by matmul_forward, *gelu_out (B, T, C_out), 16 bits, = GELU(out)."""
+    matmul_forward(out, x, w, b)
+    gelu_forward(gelu_out, out)
+
+
+def matmul_backward(dx, dw, db, dout, x, w):
+    """*dx = dout · w; +dw += doutᵀ · x; +db += column sums of dout. dx and db may be None.
+
+    dx, x (B, T, C_in), dw, w (C_out, C_in), db (C_out,): 16 bits. dout (B, T, C_out): 16 bits, or float32, which is
+    rounded first.
+    """
+    C_out, C_in = w.shape
+    if dout.dtype != w.dtype:
+        rounded = scratch("rounded", dout.shape, w.dtype)
+        round_to(rounded, dout)
+        dout = rounded
+    if dx is not None:
+        _product("matmul_backward_input", dx, dout, w, C_in, C_out)
+    _product("matmul_backward_weight", dw, dout, x, C_in, dout.size // C_out)
+    if db is not None:
+        bias_backward(db, dout)
+
+
+def _product(name, result, a, b, N, K, bias=None):
+    """result (M, N) = or += a · b, plus bias (N,) if there is one; sums over K numbers."""
+    M = result.size // N
+    check_elements(max(array.size for array in (result, a, b)))
+    a_runs, b_runs, add = cublas.PRODUCTS[name]
+    if _by_cublas((result, a, b), (N, K if a_runs else M, K if b_runs else N)):
+        first = cublaslt.Factor(b.data.ptr, K if b_runs else N, b_runs)  # column-major: the second factor comes first
+        second = cublaslt.Factor(a.data.ptr, K if a_runs else M, not a_runs)
+        how = dict(compute=cublas.COMPUTE_32F, add=add, bias=bias)
+        seen("cuBLAS", lambda: cublaslt.multiply(result, first, second, N, M, K, **how))
+        return
+    defines = f"A_RUNS={int(a_runs)} B_RUNS={int(b_runs)} ADD={int(add)}"
+    arguments = (result, a, b, 0 if bias is None else bias, np.int32(M), np.int32(N), np.int32(K))
+    blocks = ceil_div(M, TILE) * ceil_div(N, TILE)
+    kernel_for(result, "matmul", "matmul_v1", defines)((blocks,), (THREADS,), arguments)
+
+
+def _by_cublas(arrays, lengths) -> bool:
+    """Whether cuBLAS multiplies arrays with rows of these lengths."""
+    kind = cuda.device()
+    able = tensor_cores.compute_capability(kind) >= CAPABILITY[arrays[0].dtype.name]
+    whole = aligned(*arrays) and all(length % 8 == 0 for length in lengths)
+    return able and whole and multiply_by() != "kernel" and cublas.recordable()

@@ -1,0 +1,416 @@
+"""The kernels for numbers of 16 bits against backends/mixed.py on NumPy, on the GPU if there is one, else the emulator.
+
+Both round what they compute in float32, once, to the nearest: equal numbers, but for those few that the order of a sum
+moves across the middle between two neighbours. So a number of 16 bits may be off by one unit in the last place.
+"""
+
+import numpy as np
+import pytest
+
+from llmc import cuda
+from llmc.backends import get_backend, mixed, reference
+from llmc.bench.step import training_step
+from llmc.checkpoints.model_file import read_model, write_model
+from llmc.checkpoints.optimizer_state import TrainState, read_optimizer_state, write_optimizer_state
+from llmc.config import GPT2Config
+from llmc.errors import UserError
+from llmc.kernels import matmul, pointwise, reductions
+from llmc.kernels.mixed import kernel_for
+from llmc.kernels.mixed.adamw import adamw_update
+from llmc.model import GPT2
+from llmc.parity.cases import CASES
+from llmc.precision import bfloat16, find_precision
+from llmc.sampling import generate
+
+PRECISIONS = ("bf16", "fp16")
+GAP = {"bfloat16": 2.0**-7, "float16": 2.0**-10}  # from 1 to the next number: no gap is larger, relative to its numbers
+EXACT = 1e-5  # of the largest element: what float32 allows
+SMALL = GPT2Config(maxT=40, V=300, L=2, NH=2, C=32)
+referee = mixed.Mixed(reference)
+backend = get_backend("cuda", find_precision("bf16"))
+on_gpu = pytest.mark.skipif(cuda.device() != "gpu", reason="needs a GPU")
+
+
+@pytest.fixture(params=PRECISIONS)
+def low(request, monkeypatch):
+    """A data type of 16 bits. The emulator checks every launch in one of them: the text is the same in both."""
+    if request.param == "bf16":
+        monkeypatch.setenv("LLMC_CHECK", "1")
+    return find_precision(request.param).weights
+
+
+def draw(*shape, seed=0, dtype=np.float32, centre=0.0):
+    return (np.random.RandomState(seed).standard_normal(shape) + centre).astype(dtype)
+
+
+def nans(*shape, dtype=np.float32):
+    """An array that must be written and may not be read."""
+    return np.full(shape, np.nan, dtype)
+
+
+def tokens(*shape, V, seed=0):
+    return np.random.RandomState(seed).randint(0, V, shape).astype(np.int32)
+
+
+def call(function, *arguments, **numbers):
+    """Call a function on copies of the arrays where kernels run. Returns all arguments, on the host."""
+    there = [cuda.asarray(a.copy()) if isinstance(a, np.ndarray) else a for a in arguments]
+    function(*there, **numbers)
+    return [cuda.asnumpy(a) if hasattr(a, "shape") else a for a in there]
+
+
+def near(got, wanted) -> bool:
+    """Whether float32 arrays agree to float32's precision, and those of 16 bits to one unit in the last place."""
+    got, expected = got.astype(np.float64), wanted.astype(np.float64)
+    largest = np.abs(expected).max(initial=0.0)
+    allowed = EXACT * largest + GAP.get(wanted.dtype.name, 0.0) * np.abs(expected)
+    return np.isfinite(got).all() and (np.abs(got - expected) <= allowed).all()
+
+
+def agree(name, *arguments, **numbers):
+    """The same call to both: all arrays must be near."""
+    expected = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
+    getattr(referee, name)(*expected, **numbers)
+    for i, (got, wanted) in enumerate(zip(call(getattr(backend, name), *arguments, **numbers), expected)):
+        if isinstance(got, np.ndarray):
+            assert near(got, wanted), f"argument {i}"
+
+
+# ---------------------------------------------------------------------------------------------------------- layers
+
+SIZES = [(1, 1, 1), (2, 3, 7), (2, 9, 128), (1, 33, 264)]
+
+
+@pytest.mark.parametrize("B, T, C", SIZES)
+def test_encoder(low, B, T, C):
+    ids, wte, wpe = tokens(B, T, V=5), draw(5, C, dtype=low), draw(T + 2, C, seed=1, dtype=low)
+    agree("encoder_forward", nans(B, T, C), ids, wte, wpe)
+    agree("encoder_backward", wte, wpe, draw(B, T, C, seed=4), ids)
+
+
+def test_encoder_backward_of_one_token_in_all_places(low):
+    ids = np.full((2, 70), 2, np.int32)
+    agree("encoder_backward", draw(4, 40, dtype=low), draw(70, 40, dtype=low), draw(2, 70, 40, seed=1), ids)
+
+
+@pytest.mark.parametrize("B, T, C", SIZES[1:])
+def test_layernorm(low, B, T, C):
+    x, dout = draw(B, T, C, centre=2.0), draw(B, T, C, seed=3, dtype=low)
+    w, b, dx = draw(C, seed=1, dtype=low), draw(C, seed=2, dtype=low), draw(B, T, C, seed=4)
+    mean, rstd, out = nans(B, T), nans(B, T), nans(B, T, C, dtype=low)
+    agree("layernorm_forward", out, mean, rstd, x, w, b)
+    agree("residual_layernorm_forward", nans(B, T, C), out, mean, rstd, x, dout, w, b)
+    referee.layernorm_forward(out, mean, rstd, x, w, b)
+    agree("layernorm_backward", dx, w.copy(), b.copy(), dout, x, w, mean, rstd)
+
+
+@pytest.mark.parametrize("n", [1, 31, 2049])
+def test_pointwise(low, n):
+    x, dout = draw(n, dtype=low) * low.type(3), draw(n, seed=1, dtype=low)
+    agree("gelu_forward", nans(n, dtype=low), x)
+    agree("gelu_backward", nans(n, dtype=low), dout, x)
+    agree("residual_forward", nans(n), draw(n, seed=2), x)
+    agree("scale", x, 0.3)
+    there = cuda.asarray(x)
+    assert backend.global_norm(there) == pytest.approx(np.linalg.norm(x.astype(np.float64)), rel=1e-6)
+    backend.zero(there)
+    assert not cuda.asnumpy(there).any()
+
+
+def test_gelu_backward_in_place_far_out_and_on_slices_that_are_not_aligned(low):
+    x = np.array([7, -300, -30, 0, 30, 300, 1, 1, 1, 1, 1], low)[1:]
+    dout = cuda.asarray(np.ones(11, low))
+    backend.gelu_backward(dout[1:], dout[1:], cuda.asarray(np.append(low.type(7), x))[1:])
+    got = cuda.asnumpy(dout).astype(np.float32)
+    np.testing.assert_array_equal(got[:6], [1, 0, 0, 0.5, 1, 1])
+    np.testing.assert_allclose(got[6:], 1.0829641, rtol=GAP[low.name])
+
+
+@pytest.mark.parametrize("N, C_in, C_out", [(1, 1, 1), (5, 7, 3), (33, 48, 24), (70, 67, 130), (64, 32, 136)])
+def test_matmul(low, N, C_in, C_out):
+    x, w = draw(1, N, C_in, dtype=low), draw(C_out, C_in, seed=1, dtype=low)
+    b, dout = draw(C_out, seed=2, dtype=low), draw(1, N, C_out, seed=3, dtype=low)
+    out, dx, dw = nans(1, N, C_out, dtype=low), nans(1, N, C_in, dtype=low), draw(C_out, C_in, seed=4, dtype=low)
+    agree("matmul_forward", out, x, w, None)
+    agree("matmul_gelu_forward", out, out, x, w, b)
+    agree("matmul_backward", dx, dw, b, dout, x, w)
+    agree("matmul_backward", None, dw, None, dout, x, w)
+    agree("matmul_backward", dx, dw, b, draw(1, N, C_out, seed=5), x, w)  # dout is the residual stream's, in float32
+
+
+def test_a_float16_that_is_too_large_becomes_infinite():
+    dout = cuda.asarray(np.full((1, 2, 8), 1e6, np.float32))
+    x, w = cuda.xp.ones((1, 2, 8), np.float16), cuda.xp.ones((8, 8), np.float16)
+    dx, dw = cuda.xp.empty((1, 2, 8), np.float16), cuda.xp.zeros((8, 8), np.float16)
+    backend.matmul_backward(dx, dw, None, dout, x, w)
+    assert np.isinf(cuda.asnumpy(dx)).all() and np.isinf(cuda.asnumpy(dw)).all()
+
+
+@pytest.mark.parametrize("B, T, NH, hs", [(1, 1, 1, 1), (2, 9, 3, 7), (1, 70, 2, 16), (1, 5, 1, 72)])
+def test_attention(low, B, T, NH, hs):
+    C = NH * hs
+    qkv, dout = draw(B, T, 3 * C, dtype=low), draw(B, T, C, seed=1, dtype=low)
+    out, p = nans(B, T, C, dtype=low), nans(B, NH, T, T)
+    referee.attention_forward(out, p, qkv, NH)
+    got, stats, _, _ = call(backend.attention_forward, nans(B, T, C, dtype=low), nans(B, NH, T), qkv, NH)
+    assert near(got, out)
+    dqkv = nans(B, T, 3 * C, dtype=low)
+    mine = call(backend.attention_backward, dqkv, dout, out, stats, qkv, NH)[0]
+    referee.attention_backward(dqkv, dout, out, p, qkv, NH)
+    assert near(mine, dqkv)
+
+
+@pytest.mark.parametrize("B, NH, hs", [(2, 3, 7), (1, 2, 40)])
+def test_attention_cached(low, B, NH, hs):
+    """In pieces, the start of the last one in device memory; whatever is not in the cache yet is NaN."""
+    C, T = NH * hs, 19
+    qkv, whole = draw(B, T, 3 * C, dtype=low), nans(B, T, C, dtype=low)
+    referee.attention_forward(whole, nans(B, NH, T, T), qkv, NH)
+    cache, start = cuda.asarray(nans(2, B, NH, T + 1, hs, dtype=low)), 0
+    for n in (5, 13, 1):
+        piece = cuda.asarray(np.ascontiguousarray(qkv[:, start : start + n]))
+        out = cuda.asarray(nans(B, n, C, dtype=low))
+        backend.attention_cached(out, cache, piece, NH, cuda.asarray(np.int32([start])) if n == 1 else start)
+        assert near(cuda.asnumpy(out), whole[:, start : start + n])
+        start += n
+    kept = cuda.asnumpy(cache)[:, :, :, :T].transpose(1, 3, 0, 2, 4).reshape(B, T, 2 * C)
+    assert (kept == qkv[..., C:]).all()
+
+
+def test_a_head_that_is_too_large_is_refused():
+    qkv = Huge(1, 1, 3 * 300, dtype=bfloat16())
+    with pytest.raises(UserError, match="heads of 300 numbers on this device; use fp32"):
+        backend.attention_forward(Huge(1, 1, 300, dtype=bfloat16()), None, qkv, 1)
+
+
+@pytest.mark.parametrize("V, Vp", [(1, 4), (61, 128), (5, 7), (1000, 1024)])
+def test_classifier(low, V, Vp):
+    logits, targets = 3 * draw(2, 3, Vp), tokens(2, 3, V=V)
+    logits[..., V:] = 50.0  # would ruin the softmax if the padding took part
+    targets[0, 0] = V - 1
+    logits = logits.astype(low)
+    agree("fused_classifier", nans(2, 3), logits, targets, None, V)
+    agree("fused_classifier", nans(2, 3), logits, targets, 0.25, V)
+
+
+# ---------------------------------------------------------------------------------------------------------- update
+
+NUMBERS = dict(lr=1e-3, beta1=0.9, beta2=0.95, eps=1e-8, weight_decay=0.1, t=3)
+
+
+@pytest.mark.parametrize("has_master", [True, False])
+@pytest.mark.parametrize("n", [7, 1000])
+def test_adamw_rounds_by_the_referees_bits(low, n, has_master):
+    exact, key = draw(n, seed=5), 2**32 + 77  # only the lower 32 bits count
+    params, grads = exact.astype(low), draw(n, seed=1, dtype=low)
+    arrays = params, grads, draw(n, seed=2), np.square(draw(n, seed=3)), exact if has_master else None
+    numbers = NUMBERS | dict(factor=0.25, clear=True)
+    got = call(backend.adamw_update_rounded, *arrays, key, **numbers)
+    wanted = [a if a is None else a.copy() for a in arrays]
+    referee.adamw_update_rounded(*wanted, key, **numbers)
+    for mine, theirs in zip(got[1:4], wanted[1:4]):
+        assert near(mine, theirs)
+    if has_master:
+        assert near(got[4], wanted[4])
+        bits = mixed.random_bits(key, 0, n)
+        expected = mixed.round_stochastically(got[4], bits) if low == bfloat16() else got[4].astype(low)
+        assert (got[0] == expected).all()
+    gap = np.abs(got[0].astype(np.float64) - wanted[0].astype(np.float64))
+    assert (gap <= GAP[low.name] * np.abs(wanted[0].astype(np.float64))).all() and (gap == 0).mean() > 0.95
+
+
+def test_a_norm_that_is_not_finite_changes_nothing(low):
+    n = 20
+    arrays = [draw(n, dtype=low), draw(n, dtype=low), draw(n), draw(n), draw(n)]
+    arrays[1][3] = np.inf
+    there = [cuda.asarray(a.copy()) for a in arrays]
+    settings = backend.adamw_settings(loss_scale=8.0, key=1, **NUMBERS)
+    norm = cuda.asarray(np.zeros(1))
+    backend.clip(settings, norm, there[1], 1.0)
+    assert not np.isfinite(float(norm[0]))
+    adamw_update(*there, settings, clear=True)
+    assert all((cuda.asnumpy(mine) == before).all() for mine, before in zip(there, arrays))
+
+
+def test_gradients_are_clipped_without_the_loss_scale(low):
+    grads = draw(100, dtype=low)
+    length = np.linalg.norm(grads.astype(np.float64)) / 8
+    settings, norm = backend.adamw_settings(loss_scale=8.0, key=1, **NUMBERS), cuda.asarray(np.zeros(1))
+    backend.clip(settings, norm, cuda.asarray(grads), length / 2)
+    factor, unscale = (float(settings[i]) for i in (6, 7))
+    assert float(norm[0]) == pytest.approx(length, rel=1e-6) and unscale == 1 / 8
+    assert factor == pytest.approx(0.5, rel=1e-6)
+
+
+# ----------------------------------------------------------------------------------------------------------- model
+
+X, Y = tokens(2, 12, V=300), tokens(2, 12, V=300, seed=1)
+
+
+def build(precision, config=SMALL, name="cuda", **options):
+    model = GPT2(config, name, precision, **options)
+    model.init_weights()
+    return model
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_loss_and_gradients_are_near_those_of_pytorch_in_float64(case, precision):
+    """The tolerances of test_precision.py."""
+    expected, epsilon = np.load(case.fixture), GAP[find_precision(precision).weights.name] / 2
+    model = GPT2(case.config, "cuda", precision)
+    model.loss_scale = 2.0**12 if model.precision.overflows else 1.0
+    for name, values in case.weights().items():
+        model.params[name][...] = cuda.asarray(values.astype(model.precision.weights))
+    x, y = case.batch()
+    assert abs(model.forward(x, y, dloss=1.0) - float(expected["loss"])) < 4 * epsilon
+    model.backward()
+    for name, grad in model.grads.items():
+        wanted = expected["d" + name]
+        got = cuda.asnumpy(grad).astype(np.float64)[: len(wanted)] / model.loss_scale
+        assert np.linalg.norm(got - wanted) < 16 * epsilon * np.linalg.norm(wanted), name
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_ten_losses_are_the_numpy_backends(precision):
+    """Both take almost the same steps; without the random bits being the same, they would not."""
+    losses = []
+    for name in ("numpy", "cuda"):
+        model = build(precision, name=name)
+        model.loss_scale = 2.0**10 if model.precision.overflows else 1.0
+        losses.append([])
+        for _ in range(10):
+            losses[-1].append(model.forward(X, Y, dloss=1.0))
+            model.backward()
+            model.update(1e-3, weight_decay=0.1, zero_grad=True, max_norm=1.0)
+    assert losses[1] == pytest.approx(losses[0], abs=2e-3) and losses[1][-1] < losses[1][0] - 0.1
+
+
+@pytest.mark.parametrize("master_weights", [True, False])
+def test_two_runs_give_the_same_bits_also_across_a_checkpoint(tmp_path, master_weights):
+    def steps(model, n):
+        for _ in range(n):
+            training_step(model, X, Y)
+        return [cuda.asnumpy(b.flat).tobytes() for b in (model.params, model.m, model.v, model.master) if b is not None]
+
+    whole, first = (build("bf16", master_weights=master_weights) for _ in range(2))
+    steps(first, 2)
+    write_model(tmp_path / "model.bin", first)
+    write_optimizer_state(tmp_path / "state.bin", first, TrainState(2))
+    second = read_model(tmp_path / "model.bin", "cuda", "bf16", master_weights)
+    read_optimizer_state(tmp_path / "state.bin", second)
+    assert steps(second, 2) == steps(whole, 4) == steps(first, 2)
+
+
+def test_gradients_accumulate_and_are_clipped():
+    model = build("bf16")
+    norms = []
+    for _ in range(2):
+        model.forward(X, Y, dloss=0.5)
+        model.backward()
+        norms.append(model.global_norm())
+    assert norms[1] == pytest.approx(2 * norms[0], rel=1e-2)
+    assert model.clip_gradients(0.1) == norms[1] and model.global_norm() == pytest.approx(0.1, rel=1e-2)
+
+
+def test_sampling_with_the_cache_gives_the_ids_of_sampling_without():
+    ids = [list(generate(build("bf16"), [7, 8], 6, temperature=0.7, window=10, cache=cache)) for cache in (True, False)]
+    assert ids[0] == ids[1]
+
+
+@pytest.mark.skipif(cuda.device() == "gpu", reason="what the emulator has to say")
+def test_no_kernel_of_a_step_gets_a_diagnosis(monkeypatch):
+    monkeypatch.setenv("LLMC_CHECK", "1")
+    model = build("bf16", CASES[0].config)
+    training_step(model, *CASES[0].batch())
+    model.clip_gradients(0.1)
+
+
+# ---------------------------------------------------------------------------------------------------------- limits
+
+
+class Huge:
+    """An array that has a shape and a type, and nothing else."""
+
+    def __init__(self, *shape, dtype):
+        self.shape, self.size, self.dtype = shape, int(np.prod(shape, dtype=object)), np.dtype(dtype)
+
+
+def test_what_the_kernels_cannot_count_is_refused():
+    flat, exact = (Huge(pointwise.MOST + 1, dtype=dtype) for dtype in (bfloat16(), np.float32))
+    w, mean = Huge(1, dtype=bfloat16()), Huge(reductions.MOST_ROWS + 1, 1, dtype=np.float32)
+    rows = Huge(reductions.MOST_ROWS + 1, 1, 1, dtype=bfloat16())
+    wide, matrix = Huge(1, 1, 2**20, dtype=bfloat16()), Huge(2**20, 2**12, dtype=bfloat16())
+    for refused in (
+        lambda: backend.gelu_forward(flat, flat),
+        lambda: backend.gelu_backward(flat, flat, flat),
+        lambda: backend.residual_forward(exact, exact, flat),
+        lambda: backend.scale(flat, 0.5),
+        lambda: backend.global_norm(flat),
+        lambda: adamw_update(flat, flat, exact, exact, exact, None),
+        lambda: backend.encoder_forward(Huge(1, 1, 1, dtype=np.float32), mean, Huge(2**31, 1, dtype=bfloat16()), w),
+        lambda: backend.matmul_forward(wide, Huge(1, 1, 2**12, dtype=bfloat16()), matrix, None),
+    ):
+        with pytest.raises(UserError, match="up to 2,146,435,072 elements"):
+            refused()
+    for refused in (
+        lambda: backend.encoder_forward(rows, mean, w, w),
+        lambda: backend.encoder_backward(w, w, rows, mean),
+        lambda: backend.layernorm_forward(rows, mean, mean, rows, w, w),
+        lambda: backend.residual_layernorm_forward(rows, rows, mean, mean, rows, rows, w, w),
+        lambda: backend.layernorm_backward(rows, w, w, rows, rows, w, mean, mean),
+        lambda: backend.fused_classifier(mean, rows, mean, 1.0, 1),
+    ):
+        with pytest.raises(UserError, match="up to 67,108,864 rows"):
+            refused()
+    many = Huge(2**31, 1, 1, dtype=bfloat16())
+    for refused in (
+        lambda: backend.attention_forward(many, None, many, 1),
+        lambda: backend.attention_backward(many, many, many, None, many, 1),
+        lambda: backend.attention_cached(many, Huge(2, 2**31, 1, 1, 1, dtype=bfloat16()), many, 1, 0),
+    ):
+        with pytest.raises(UserError, match="at most 2,147,483,647 queries"):
+            refused()
+
+
+def test_other_types_are_refused():
+    with pytest.raises(TypeError, match="gelu_forward_v1 takes numbers of 16 bits, not float32"):
+        kernel_for(np.zeros(3, np.float32), "pointwise", "gelu_forward_v1")
+    with pytest.raises(UserError, match="does not compute in float64"):
+        backend.zeros(3, np.float64)
+
+
+# ------------------------------------------------------------------------------------------------ on a GPU only
+
+
+@on_gpu
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_a_step_allocates_nothing(precision):
+    model = build(precision)
+    for _ in range(3):
+        training_step(model, X, Y)
+    pool = cuda.xp.get_default_memory_pool()
+    before = pool.total_bytes()
+    for _ in range(3):
+        training_step(model, X, Y)
+    assert pool.total_bytes() == before
+
+
+@on_gpu
+@pytest.mark.parametrize("N, C_in, C_out", [(1, 768, 2304), (256, 768, 768), (1024, 768, 3072)])
+def test_cublas_and_the_kernel_agree(low, monkeypatch, N, C_in, C_out):
+    monkeypatch.setenv("LLMC_CHECK", "0")
+    x, w = draw(1, N, C_in, dtype=low), draw(C_out, C_in, seed=1, dtype=low)
+    b, dout = draw(C_out, seed=2, dtype=low), draw(1, N, C_out, seed=3, dtype=low)
+    results = []
+    for way in ("library", "kernel"):
+        before = matmul.multiply_by()
+        try:
+            matmul.multiply_by(way)
+            results.append(call(backend.matmul_forward, nans(1, N, C_out, dtype=low), x, w, b)[:1])
+            results[-1] += call(backend.matmul_backward, nans(1, N, C_in, dtype=low), w.copy(), b.copy(), dout, x, w)[
+                :3
+            ]
+        finally:
+            matmul.multiply_by(before)
+    assert all(near(*pair) for pair in zip(*results))
