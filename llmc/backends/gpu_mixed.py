@@ -24,9 +24,7 @@ encoder_forward = encoder.encoder_forward
 encoder_backward = encoder.encoder_backward
 layernorm_forward = layernorm.layernorm_forward
 layernorm_backward = layernorm.layernorm_backward
-residual_forward = pointwise.residual_forward
 residual_layernorm_forward = layernorm.residual_layernorm_forward
-matmul_forward = matmul.matmul_forward
 matmul_gelu_forward = matmul.matmul_gelu_forward
 matmul_backward = matmul.matmul_backward
 gelu_forward = pointwise.gelu_forward
@@ -65,6 +63,16 @@ def adamw_update_rounded(params, grads, m, v, master, key, factor=1.0, clear=Fal
     there = adamw_settings(loss_scale=1.0, key=key, **numbers)
     there[kernels.adamw.FACTOR] = factor
     adamw_update_by(params, grads, m, v, master, there, clear=clear)
+
+
+def matmul_forward(out, x, w, b):
+    """*out = x · wᵀ + b in 16 bits; arrays of float32 alone are multiplied in float32, as in `mixed.py`."""
+    (gpu if w.dtype == np.float32 else matmul).matmul_forward(out, x, w, b)
+
+
+def residual_forward(out, x1, x2):
+    """*out = x1 + x2, of which x2 has 16 bits; or none has."""
+    (gpu if x2.dtype == np.float32 else pointwise).residual_forward(out, x1, x2)
 
 
 # ------------------------------------------------------------------------------------------- ahead of the host

@@ -23,18 +23,10 @@ __device__ float warp_sum(float v)
     return v;
 }
 
-// One row, whose numbers add up to the warp's `total`.
-__device__ void normalize(floatX* out, float* mean, float* rstd, const float* x, const floatX* w, const floatX* b,
-                          float total, int C)
+// out = norm * w + b for one row.
+__device__ void write_norm(floatX* out, const float* x, const floatX* w, const floatX* b, float m, float r, int C)
 {
-    float m = warp_sum(total) / C, squares = 0.0f;
     Eight v, weight, bias;
-    for (int c = first_of_lane(); c < C; c += 32 * 8) {
-        load(v, x + c, C - c);
-        #pragma unroll
-        for (int e = 0; e < 8; e++) squares += c + e < C ? (v[e] - m) * (v[e] - m) : 0.0f;
-    }
-    float r = rsqrtf(warp_sum(squares) / C + EPS);
     for (int c = first_of_lane(); c < C; c += 32 * 8) {
         load(v, x + c, C - c);
         load(weight, w + c, C - c);
@@ -43,6 +35,21 @@ __device__ void normalize(floatX* out, float* mean, float* rstd, const float* x,
         for (int e = 0; e < 8; e++) v[e] = (v[e] - m) * r * weight[e] + bias[e];
         store(out + c, v, C - c);
     }
+}
+
+// One row, whose numbers add up to the warp's `total`.
+__device__ void normalize(floatX* out, float* mean, float* rstd, const float* x, const floatX* w, const floatX* b,
+                          float total, int C)
+{
+    float m = warp_sum(total) / C, squares = 0.0f;
+    for (int c = first_of_lane(); c < C; c += 32 * 8) {
+        Eight v;
+        load(v, x + c, C - c);
+        #pragma unroll
+        for (int e = 0; e < 8; e++) squares += c + e < C ? (v[e] - m) * (v[e] - m) : 0.0f;
+    }
+    float r = rsqrtf(warp_sum(squares) / C + EPS);
+    write_norm(out, x, w, b, m, r, C);
     if (threadIdx.x % 32 == 0) {
         *mean = m;
         *rstd = r;

@@ -1,7 +1,8 @@
 """The kernels for numbers of 16 bits against backends/mixed.py on NumPy, on the GPU if there is one, else the emulator.
 
 Both round what they compute in float32, once, to the nearest: equal numbers, but for those few that the order of a sum
-moves across the middle between two neighbours. So a number of 16 bits may be off by one unit in the last place.
+moves across the middle between two neighbours. So of numbers of 16 bits, one in a hundred may be off by one unit in the
+last place.
 """
 
 import numpy as np
@@ -17,6 +18,7 @@ from llmc.errors import UserError
 from llmc.kernels import matmul, pointwise, reductions
 from llmc.kernels.mixed import kernel_for
 from llmc.kernels.mixed.adamw import adamw_update
+from llmc.kernels.mixed.pointwise import round_to
 from llmc.model import GPT2
 from llmc.parity.cases import CASES
 from llmc.precision import bfloat16, find_precision
@@ -60,11 +62,12 @@ def call(function, *arguments, **numbers):
 
 
 def near(got, wanted) -> bool:
-    """Whether float32 arrays agree to float32's precision, and those of 16 bits to one unit in the last place."""
+    """Whether float32 arrays agree to float32's precision, and those of 16 bits but for a last place here and there."""
+    others = np.count_nonzero(got != wanted) if wanted.dtype.itemsize == 2 else 0
     got, expected = got.astype(np.float64), wanted.astype(np.float64)
     largest = np.abs(expected).max(initial=0.0)
     allowed = EXACT * largest + GAP.get(wanted.dtype.name, 0.0) * np.abs(expected)
-    return np.isfinite(got).all() and (np.abs(got - expected) <= allowed).all()
+    return np.isfinite(got).all() and (np.abs(got - expected) <= allowed).all() and others <= 1 + wanted.size // 100
 
 
 def agree(name, *arguments, **numbers):
@@ -100,8 +103,25 @@ def test_layernorm(low, B, T, C):
     mean, rstd, out = nans(B, T), nans(B, T), nans(B, T, C, dtype=low)
     agree("layernorm_forward", out, mean, rstd, x, w, b)
     agree("residual_layernorm_forward", nans(B, T, C), out, mean, rstd, x, dout, w, b)
+    residual, fused, *_ = call(backend.residual_layernorm_forward, nans(B, T, C), out, mean, rstd, x, dout, w, b)
+    alone = call(backend.layernorm_forward, out, mean, rstd, residual, w, b)[0]
+    assert (alone == fused).all()  # bit for bit: what the backward pass computes again is what the forward pass had
     referee.layernorm_forward(out, mean, rstd, x, w, b)
     agree("layernorm_backward", dx, w.copy(), b.copy(), dout, x, w, mean, rstd)
+
+
+def test_rounding_is_numpys(low):
+    """Ties, numbers next to them, subnormal ones, too large ones, and all that are not finite, in pairs with a sign."""
+    whole = np.arange(0, 2**16, 7, dtype=np.uint16).view(low).astype(np.float32)
+    whole = whole[np.isfinite(whole)]
+    middle = whole + (np.nextafter(whole.astype(low), low.type(np.inf)).astype(np.float32) - whole) / 2
+    exact = np.concatenate([whole, middle, np.nextafter(middle, 0), np.nextafter(middle, 9e9), [np.inf, np.nan, 3e38]])
+    exact = np.concatenate([exact, -exact]).astype(np.float32)
+    with np.errstate(over="ignore"):
+        wanted = exact.astype(low)
+    got = call(round_to, nans(exact.size, dtype=low), exact)[0]
+    assert (got[~np.isnan(exact)].view(np.uint16) == wanted[~np.isnan(exact)].view(np.uint16)).all()
+    assert np.isnan(got[np.isnan(exact)].astype(np.float32)).all()
 
 
 @pytest.mark.parametrize("n", [1, 31, 2049])
@@ -136,6 +156,12 @@ def test_matmul(low, N, C_in, C_out):
     agree("matmul_backward", dx, dw, b, dout, x, w)
     agree("matmul_backward", None, dw, None, dout, x, w)
     agree("matmul_backward", dx, dw, b, draw(1, N, C_out, seed=5), x, w)  # dout is the residual stream's, in float32
+
+
+def test_arrays_of_float32_alone_are_computed_in_float32():
+    x, w = draw(1, 5, 7), draw(3, 7, seed=1)
+    agree("matmul_forward", nans(1, 5, 3), x, w, None)
+    agree("residual_forward", nans(35), x.reshape(-1), x.reshape(-1) * 3)
 
 
 def test_a_float16_that_is_too_large_becomes_infinite():
@@ -273,17 +299,22 @@ def test_loss_and_gradients_are_near_those_of_pytorch_in_float64(case, precision
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_ten_losses_are_the_numpy_backends(precision):
-    """Both take almost the same steps; without the random bits being the same, they would not."""
-    losses = []
+    """Both take almost the same steps, and the first one rounds the weights by the same random bits."""
+    losses, weights, moments = [], [], []
     for name in ("numpy", "cuda"):
         model = build(precision, name=name)
         model.loss_scale = 2.0**10 if model.precision.overflows else 1.0
         losses.append([])
-        for _ in range(10):
+        for step in range(10):
             losses[-1].append(model.forward(X, Y, dloss=1.0))
             model.backward()
-            model.update(1e-3, weight_decay=0.1, zero_grad=True, max_norm=1.0)
+            model.update(1e-3, weight_decay=0.1, zero_grad=True, max_norm=50.0)
+            if step == 0:
+                weights.append(cuda.asnumpy(model.params.flat).copy())
+                moments.append(cuda.asnumpy(model.m.flat).copy())
     assert losses[1] == pytest.approx(losses[0], abs=2e-3) and losses[1][-1] < losses[1][0] - 0.1
+    assert (weights[0] == weights[1]).mean() > 0.98
+    assert np.linalg.norm(moments[1] - moments[0]) < 1e-2 * np.linalg.norm(moments[0])
 
 
 @pytest.mark.parametrize("master_weights", [True, False])
