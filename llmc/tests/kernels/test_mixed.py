@@ -62,12 +62,15 @@ def call(function, *arguments, **numbers):
 
 
 def near(got, wanted) -> bool:
-    """Whether float32 arrays agree to float32's precision, and those of 16 bits but for a last place here and there."""
-    others = np.count_nonzero(got != wanted) if wanted.dtype.itemsize == 2 else 0
+    """Whether float32 arrays agree to float32's precision, and those of 16 bits but for a last place here and there.
+
+    In numbers much smaller than the largest, float32 itself has lost digits to cancellation: these may differ more.
+    """
     got, expected = got.astype(np.float64), wanted.astype(np.float64)
     largest = np.abs(expected).max(initial=0.0)
     allowed = EXACT * largest + GAP.get(wanted.dtype.name, 0.0) * np.abs(expected)
-    return np.isfinite(got).all() and (np.abs(got - expected) <= allowed).all() and others <= 1 + wanted.size // 100
+    off = (got != expected) & (np.abs(expected) > 1e-2 * largest) & (wanted.dtype.itemsize == 2)
+    return np.isfinite(got).all() and (np.abs(got - expected) <= allowed).all() and off.sum() <= 1 + off.size // 100
 
 
 def agree(name, *arguments, **numbers):
