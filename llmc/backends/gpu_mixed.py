@@ -13,7 +13,7 @@ from llmc.errors import UserError
 from llmc.kernels import norm
 from llmc.kernels.mixed import adamw, attention, classifier, encoder, layernorm, matmul, pointwise
 
-GELU_AGAIN = gpu.GELU_AGAIN
+RECOMPUTE = gpu.RECOMPUTE
 attention_stats_shape = gpu.attention_stats_shape
 from_numpy = gpu.from_numpy
 later = gpu.later
@@ -23,11 +23,13 @@ to_numpy = gpu.to_numpy
 encoder_forward = encoder.encoder_forward
 encoder_backward = encoder.encoder_backward
 layernorm_forward = layernorm.layernorm_forward
+layernorm_again = layernorm.layernorm_again
 layernorm_backward = layernorm.layernorm_backward
 residual_layernorm_forward = layernorm.residual_layernorm_forward
 matmul_gelu_forward = matmul.matmul_gelu_forward
 matmul_backward = matmul.matmul_backward
 gelu_forward = pointwise.gelu_forward
+gelu_again = pointwise.gelu_forward  # it is what matmul_gelu_forward launches
 gelu_backward = pointwise.gelu_backward
 attention_forward = attention.attention_forward
 attention_backward = attention.attention_backward

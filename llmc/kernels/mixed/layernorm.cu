@@ -1,6 +1,7 @@
 /* Layernorm, forward and backward, with float statistics. What it reads, x, is the residual stream and therefore float.
 
 forward, residual_forward  one warp per row; the row is read again from the cache for the variance and for the output
+again                      the output once more, bit for bit, from the statistics
 backward_input             one warp per row: dx += rstd * (dnorm - mean(dnorm) - norm * mean(dnorm * norm))
 backward_columns           sums of dout * norm and of dout within chunks of rows; columns.cu adds the chunks to dw and db
 
@@ -23,7 +24,7 @@ __device__ float warp_sum(float v)
     return v;
 }
 
-// out = norm * w + b for one row.
+// out = norm * w + b for one row. fmaf: spelled out, so that all kernels round alike.
 __device__ void write_norm(floatX* out, const float* x, const floatX* w, const floatX* b, float m, float r, int C)
 {
     Eight v, weight, bias;
@@ -32,7 +33,7 @@ __device__ void write_norm(floatX* out, const float* x, const floatX* w, const f
         load(weight, w + c, C - c);
         load(bias, b + c, C - c);
         #pragma unroll
-        for (int e = 0; e < 8; e++) v[e] = (v[e] - m) * r * weight[e] + bias[e];
+        for (int e = 0; e < 8; e++) v[e] = fmaf((v[e] - m) * r, weight[e], bias[e]);
         store(out + c, v, C - c);
     }
 }
@@ -90,6 +91,15 @@ extern "C" __global__ void residual_layernorm_forward_v1(float* residual, floatX
         store(residual + start + c, v, C - c);
     }
     normalize(out + start, mean + row, rstd + row, residual + start, w, b, total, C);
+}
+
+extern "C" __global__ void layernorm_again_v1(floatX* out, const float* x, const floatX* w, const floatX* b,
+                                              const float* mean, const float* rstd, int N, int C)
+{
+    int row = row_of_warp();
+    if (row >= N) return;
+    size_t start = (size_t)row * C;
+    write_norm(out + start, x + start, w, b, mean[row], rstd[row], C);
 }
 
 extern "C" __global__ void layernorm_backward_input_v1(float* dx, const floatX* dout, const float* x, const floatX* w,

@@ -11,6 +11,7 @@ import pytest
 from llmc import cuda
 from llmc.backends import get_backend, mixed, reference
 from llmc.bench.step import training_step
+from llmc.blocks import RECOMPUTE
 from llmc.checkpoints.model_file import read_model, write_model
 from llmc.checkpoints.optimizer_state import TrainState, read_optimizer_state, write_optimizer_state
 from llmc.config import GPT2Config
@@ -106,9 +107,10 @@ def test_layernorm(low, B, T, C):
     mean, rstd, out = nans(B, T), nans(B, T), nans(B, T, C, dtype=low)
     agree("layernorm_forward", out, mean, rstd, x, w, b)
     agree("residual_layernorm_forward", nans(B, T, C), out, mean, rstd, x, dout, w, b)
-    residual, fused, *_ = call(backend.residual_layernorm_forward, nans(B, T, C), out, mean, rstd, x, dout, w, b)
-    alone = call(backend.layernorm_forward, out, mean, rstd, residual, w, b)[0]
-    assert (alone == fused).all()  # bit for bit: what the backward pass computes again is what the forward pass had
+    arguments = nans(B, T, C), out, mean, rstd, x, dout, w, b
+    residual, fused, its_mean, its_rstd, *_ = call(backend.residual_layernorm_forward, *arguments)
+    again = call(backend.layernorm_again, out, residual, w, b, its_mean, its_rstd)[0]
+    assert (again == fused).all()  # bit for bit
     referee.layernorm_forward(out, mean, rstd, x, w, b)
     agree("layernorm_backward", dx, w.copy(), b.copy(), dout, x, w, mean, rstd)
 
@@ -334,6 +336,15 @@ def test_two_runs_give_the_same_bits_also_across_a_checkpoint(tmp_path, master_w
     second = read_model(tmp_path / "model.bin", "cuda", "bf16", master_weights)
     read_optimizer_state(tmp_path / "state.bin", second)
     assert steps(second, 2) == steps(whole, 4) == steps(first, 2)
+
+
+def test_what_is_computed_again_has_the_same_bits():
+    found = []
+    for recompute in RECOMPUTE:
+        model = build("bf16", recompute=recompute)
+        training_step(model, X, Y)
+        found.append(cuda.asnumpy(model.params.flat).tobytes())
+    assert len(set(found)) == 1
 
 
 def test_gradients_accumulate_and_are_clipped():
