@@ -11,6 +11,7 @@ from llmc import cuda, kernels
 from llmc.backends import gpu
 from llmc.errors import UserError
 from llmc.kernels import norm
+from llmc.kernels.adamw import FACTOR
 from llmc.kernels.mixed import adamw, attention, classifier, encoder, layernorm, matmul, pointwise
 
 RECOMPUTE = gpu.RECOMPUTE
@@ -19,6 +20,7 @@ from_numpy = gpu.from_numpy
 later = gpu.later
 synchronize = gpu.synchronize
 to_numpy = gpu.to_numpy
+zero = gpu.zero
 
 encoder_forward = encoder.encoder_forward
 encoder_backward = encoder.encoder_backward
@@ -47,11 +49,6 @@ def zeros(n, dtype):
     return cuda.xp.zeros(n, dtype)  # (n,)
 
 
-def zero(array):
-    """Set every element to zero."""
-    array.fill(0)
-
-
 def global_norm(grads):
     """√(sum of squares), summed in double precision."""
     return float(adamw.global_norm(grads)[0])
@@ -63,7 +60,7 @@ def adamw_update_rounded(params, grads, m, v, master, key, factor=1.0, clear=Fal
     params, grads: (n,) 16 bits · m, v, master: (n,) float32; master may be None. The rest is as in `mixed.py`.
     """
     there = adamw_settings(loss_scale=1.0, key=key, **numbers)
-    there[kernels.adamw.FACTOR] = factor
+    there[FACTOR] = factor
     adamw_update_by(params, grads, m, v, master, there, clear=clear)
 
 
@@ -95,4 +92,4 @@ def adamw_settings(loss_scale, key, **numbers):
 def clip(settings, result, grads, max_norm):
     """*result (1,), float64: the norm of grads without the loss scale; *settings such that AdamW scales them down."""
     result[...] = adamw.global_norm(grads, settings)
-    norm.clip_factor(settings[kernels.adamw.FACTOR :], result, max_norm)
+    norm.clip_factor(settings[FACTOR:], result, max_norm)
