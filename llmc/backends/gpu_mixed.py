@@ -14,6 +14,7 @@ from llmc.kernels import norm
 from llmc.kernels.adamw import FACTOR
 from llmc.kernels.mixed import adamw, attention, classifier, encoder, layernorm, matmul, pointwise
 
+PRECISIONS = ("bf16", "fp16")  # whose arrays it takes
 RECOMPUTE = gpu.RECOMPUTE
 attention_stats_shape = gpu.attention_stats_shape
 from_numpy = gpu.from_numpy

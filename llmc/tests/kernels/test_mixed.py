@@ -285,6 +285,13 @@ def build(precision, config=SMALL, name="cuda", **options):
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
+def test_a_model_of_16_bits_takes_this_backend(precision):
+    model = build(precision)
+    assert model.backend is backend and get_backend(backend, model.precision) is backend
+    assert precision in backend.PRECISIONS and "master weights" in model.memory_plan(2, 12)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_loss_and_gradients_are_near_those_of_pytorch_in_float64(case, precision):
     """The tolerances of test_precision.py."""
