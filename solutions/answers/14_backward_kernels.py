@@ -712,6 +712,22 @@ def fused_that_reads_w_once(code):
     return replaced(code, "norm[8], dnorm[8];\n", first, "s = ((const float4*)w)[i];", "s = weights[k];")
 
 
+@right("fused_layernorm_backward")
+def fused_that_adds_to_components(code):
+    turns = code[code.index("            float4 p = dw[k], q") : code.index("        }\n        __syncthreads();")]
+    add = "            if (turn == 0) sums[i] = sums[quads + i] = make_float4(0, 0, 0, 0);\n"
+    add += "            add4(sums[i], dw[k]);\n            add4(sums[quads + i], db[k]);\n"
+    add4 = "__device__ void add4(float4& a, float4 b)\n{\n    "
+    add4 += "a.x += b.x;\n    a.y += b.y;\n    a.z += b.z;\n    a.w += b.w;\n}\n"
+    return add4 + replaced(code, turns, add)
+
+
+@wrong("fused_layernorm_backward", says="w belongs to dx, and dw is the sum of dout · norm")
+def fused_dw_with_w(code):
+    dw = "dw[k].{0} += d.{0} * s.{0} * v.{0}"
+    return replaced(code, FUSED_DW, ", ".join(dw.format(slot) for slot in "xyzw") + ";")
+
+
 @wrong("fused_layernorm_backward", says="overwritten instead of accumulated")
 def fused_written(code):
     return replaced(code, "float4 old = dx4[i], d", "float4 old = make_float4(0, 0, 0, 0), d")

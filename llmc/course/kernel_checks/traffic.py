@@ -1,7 +1,11 @@
 """Why a kernel moves more through global memory than it should: numbers that lie apart, in pieces, or twice."""
 
+import re
+
+from llmc.cuda.emulator.compiling.text import mask
 from llmc.cuda.emulator.findings.places import element
 
+SHARED = re.compile(r"__shared__\s+(\w+)")
 GOOD = 0.9  # share of what is moved that is used
 
 
@@ -37,8 +41,10 @@ def _one_by_one(report) -> str:
 def _busiest_line(report, limit) -> str:
     """The line that asks shared memory most often, and what to do where some requests are allowed."""
     busiest = max((use for use in report.lines if use.space == "shared"), key=lambda use: use.requests)
-    kept = " What a thread needs more than once it can keep in a variable, which is a register." if limit else ""
-    return f"Line {busiest.line} makes {busiest.requests:,} of them.{kept}"
+    advice = " What a thread needs more than once it can keep in a variable, which is a register." if limit else ""
+    if limit and busiest.size == 4 and set(SHARED.findall(mask(report.raw.code))) == {"float4"}:
+        advice = " It moves 4 bytes at a time, and the array holds float4s: one request can move a whole one."
+    return f"Line {busiest.line} makes {busiest.requests:,} of them.{advice}"
 
 
 def _apart(report) -> str:

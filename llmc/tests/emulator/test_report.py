@@ -385,7 +385,7 @@ def recorded(index, threads=32, blocks=1, size=4, space="global", rounds=1) -> R
 
 def panel(report) -> touches.Panel:
     spaces = {1: "global", -1: "shared"}
-    return touches.panels(report.raw, report._line, lambda pc, argument: spaces[argument])[0]
+    return touches.panels(report.raw, report.line_of, lambda pc, argument: spaces[argument])[0]
 
 
 @pytest.mark.parametrize(

@@ -181,6 +181,7 @@ def partial_mistakes(dout, x, w, chunks, warps=1) -> dict:
         "the reference without rstd in norm = (x - mean) · rstd": (d * norm / rstd, d),
         "the reference with norm = (x - mean) / rstd: rstd is already 1/std, so multiply": (d * norm / rstd**2, d),
         "the reference with dnorm = dout · w in place of dout: w is no part of its own gradient": (d * w * norm, d * w),
+        "the sums of dout · w · norm and of dout: w belongs to dx, and dw is the sum of dout · norm": (d * w * norm, d),
         "dout alone in both sums: norm is missing in dw": (d, d),
         "the reference with dout read as if it were (C, N): number c of row n is at n * C + c": (
             d.reshape(-1, len(d)).T * norm,
