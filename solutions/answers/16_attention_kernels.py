@@ -292,6 +292,11 @@ def flash_with_infinity(code):
     return replaced(code, "        sum *= old;\n", "        sum = old * sum;\n")
 
 
+@wrong("flash_forward", says="keys[32] between them is not: is it the padding behind a row?")
+def flash_with_rows_of_32_where_it_reads(code):
+    return replaced(code, "keys[lane * 33 + c];", "keys[lane * 32 + c];")
+
+
 @wrong("flash_forward", says="clashes with line 28 of the next: put a second `__syncthreads();`")
 def flash_without_the_first_barrier(code):
     return replaced(code, BEFORE, "")

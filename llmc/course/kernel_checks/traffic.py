@@ -14,7 +14,7 @@ def advice(report, what, limit) -> str:
     if what == "efficiency":
         return _apart(report)
     if what == "requests":
-        return _pieces(report) or _one_by_one(report)
+        return _pieces(report) or _no_tail(report) or _one_by_one(report)
     if what == "shared_requests":
         return _busiest_line(report, limit)
     if what == "sectors":
@@ -29,6 +29,19 @@ def _pieces(report) -> str:
         if "float4" in report.raw.code and use.space == "global" and use.size == 4 and use.share <= 0.5:
             what = f"Line {use.line} {use.access} 4 bytes at a time"
             return f"{what}: read a whole float4 first, `float4 v = p[i];`, and store a whole one, `p[i] = v;`."
+    return ""
+
+
+def _no_tail(report) -> str:
+    """A sentence about a line that moves single floats of an array of whole float4s, which others move."""
+    sizes = {a.name: a.array.size for a in report.raw.arguments if a.array is not None and a.array.itemsize == 4}
+    whole = {use.name for use in report.lines if use.space == "global" and use.size == 16}
+    for use in report.lines:
+        if use.space == "global" and use.size == 4 and use.name in whole and sizes[use.name] % 4 == 0:
+            moved = (
+                f"Line {use.line} {use.access} 4 bytes at a time, although its {sizes[use.name]:,} numbers are whole"
+            )
+            return f"{moved} float4s: which condition sends a thread there?"
     return ""
 
 
