@@ -468,6 +468,16 @@ def vec4_with_a_tail_by_the_first_thread(code):
     )
 
 
+@wrong("residual_vec4", says="its 8,192 numbers are whole float4s: which condition sends a thread there?")
+def four_with_a_tail_too_early(code):
+    return replaced(code, "if (i + 3 < n)", "if (i + 4 < n)")
+
+
+@wrong("split_heads", says="nor of 6 other blocks, writes anything to out: which elements should that block write?")
+def split_with_a_bound_of_quads(code):
+    return replaced(code, "i < 3 * B * NH * T * hs", "i < 3 * B * NH * T * hs / 4")
+
+
 @wrong("residual_vec4", says="Our solution does exactly the same without the loop")
 def residual_without_its_last_numbers(code):
     return replaced(code, "for (int k = i; k < n; k++)", "for (int k = n; k < n; k++)")
@@ -782,7 +792,7 @@ def split_with_a_loop(code):
     )
 
 
-@wrong("split_heads", says="This thread has i = 160, j = 0, t = 5, h = 0, b = 1 and s = 0.")
+@wrong("split_heads", says="numbers of qkv, but with another t, s and h than they should have (b and j are right)")
 def split_with_t_and_h_exchanged(code):
     return replaced(code, "/ hs % T", "/ hs % NH", "/ (hs * T) % NH", "/ (hs * NH) % T")
 

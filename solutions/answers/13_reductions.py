@@ -844,6 +844,11 @@ def fused_with_blocks_of_four_rows(code):
     return replaced(code, row, "int row = blockIdx.x * 4 + threadIdx.x / 32,")
 
 
+@wrong("fused_layernorm", says="the squares of x1 around the mean of the sum: keep x1 + x2 for the second loop")
+def fused_that_keeps_x1_alone(code):
+    return replaced(code, "mine[i] = u;", "mine[i] = a4[i];")
+
+
 @wrong("fused_layernorm", says="residual passes through global memory in lines")
 def fused_that_reads_residual_again(code):
     return replaced(code, "float4 u = mine[i], s", "float4 u = sum4[i], s")

@@ -712,6 +712,59 @@ def fused_that_reads_w_once(code):
     return replaced(code, "norm[8], dnorm[8];\n", first, "s = ((const float4*)w)[i];", "s = weights[k];")
 
 
+@right("fused_layernorm_backward")
+def fused_that_adds_to_components(code):
+    turns = code[code.index("            float4 p = dw[k], q") : code.index("        }\n        __syncthreads();")]
+    add = "            if (turn == 0) sums[i] = sums[quads + i] = make_float4(0, 0, 0, 0);\n"
+    add += "            add4(sums[i], dw[k]);\n            add4(sums[quads + i], db[k]);\n"
+    add4 = "__device__ void add4(float4& a, float4 b)\n{\n    "
+    add4 += "a.x += b.x;\n    a.y += b.y;\n    a.z += b.z;\n    a.w += b.w;\n}\n"
+    return add4 + replaced(code, turns, add)
+
+
+@wrong("fused_layernorm_backward", says="w belongs to dx, and dw is the sum of dout · norm")
+def fused_dw_with_w(code):
+    dw = "dw[k].{0} += d.{0} * s.{0} * v.{0}"
+    return replaced(code, FUSED_DW, ", ".join(dw.format(slot) for slot in "xyzw") + ";")
+
+
+@wrong("fused_layernorm_backward", says="the last row of each warp alone: are its sums set to 0 once")
+def fused_sums_of_the_last_row(code):
+    head = "for (int row = blockIdx.x * 8 + warp; row < N; row += gridDim.x * 8) {\n"
+    return replaced(code, head, head + "        for (int k = 0; k < 8; k++) dw[k] = db[k] = make_float4(0, 0, 0, 0);\n")
+
+
+@wrong("fused_layernorm_backward", says="outside the `if` on line 42, so that all threads reach it")
+def fused_with_one_barrier_after_all_turns(code):
+    turns = code[code.index("    for (int turn") : code.index("    for (int i = threadIdx.x; i < 2 * quads")]
+    return replaced(code, turns, LATE)
+
+
+LATE = """
+    for (int turn = 0; turn < 8; turn++) {
+        if (warp == turn) {
+            for (int k = 0; k < 8; k++) {
+                int i = lane + 32 * k;
+                if (i >= quads) break;
+                if (turn == 0) {
+                    sums[i] = dw[k], sums[quads + i] = db[k];
+                } else {
+                    float4 u = sums[i], v = sums[quads + i], p = dw[k], q = db[k];
+                    sums[i] = make_float4(u.x + p.x, u.y + p.y, u.z + p.z, u.w + p.w);
+                    sums[quads + i] = make_float4(v.x + q.x, v.y + q.y, v.z + q.z, v.w + q.w);
+                }
+            }
+        }
+    }
+    __syncthreads();
+"""
+
+
+@wrong("fused_layernorm_backward", says="but gridDim is no part of its step")
+def fused_that_steps_without_the_grid(code):
+    return replaced(code, "row += gridDim.x * 8", "row += 8")
+
+
 @wrong("fused_layernorm_backward", says="overwritten instead of accumulated")
 def fused_written(code):
     return replaced(code, "float4 old = dx4[i], d", "float4 old = make_float4(0, 0, 0, 0), d")

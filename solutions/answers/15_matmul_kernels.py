@@ -545,6 +545,11 @@ def three_buffers(code):
     )
 
 
+@wrong("double_buffer", says="the later slices of b read as if b were (N, K): is runs right in each call of ask?")
+def buffers_with_b_read_the_other_way_in_the_loop(code):
+    return replaced(code, "b, n0, k0 + 8, N, K, false", "b, n0, k0 + 8, N, K, true")
+
+
 @wrong("double_buffer", says="a thread waits for its own copies alone: after the wait, let the block meet")
 def double_buffer_in_which_nobody_waits_for_others(code):
     return replaced(code, "        __syncthreads();  // this slice", "        // this slice")

@@ -292,6 +292,11 @@ def flash_with_infinity(code):
     return replaced(code, "        sum *= old;\n", "        sum = old * sum;\n")
 
 
+@wrong("flash_forward", says="keys[32] between them is not: is it the padding behind a row?")
+def flash_with_rows_of_32_where_it_reads(code):
+    return replaced(code, "keys[lane * 33 + c];", "keys[lane * 32 + c];")
+
+
 @wrong("flash_forward", says="clashes with line 28 of the next: put a second `__syncthreads();`")
 def flash_without_the_first_barrier(code):
     return replaced(code, BEFORE, "")
@@ -646,12 +651,23 @@ def requests_with_a_correction_only_when_needed(code):
     return replaced(code, step, grown, "            top = higher;\n", "")
 
 
-@wrong("fewest_requests", says="requests of a warp go to shared memory; the goal is at most 2,080")
+@wrong("fewest_requests", says="It moves 4 bytes at a time, and the array holds float4s")
 def requests_of_single_numbers(code):
     score = "float4 a = mine[c], b = keys[i * 8 + c];"
     one = "const float* b4 = (const float*)&keys[i * 8 + c];\n                float4 a = mine[c], b;\n"
     one += "                b.x = b4[0], b.y = b4[1], b.z = b4[2], b.w = b4[3];"
     return replaced(code, score, one)
+
+
+@wrong("fewest_requests", says="start it below every number, not at 0")
+def requests_from_a_maximum_of_0(code):
+    return replaced(code, "float top = -3.4e38f", "float top = 0.0f")
+
+
+@right("fewest_requests")
+def requests_of_components(code):
+    score = "float4 a = mine[c], b = keys[i * 8 + c];\n"
+    return replaced(code, score, "float4 a = mine[c];\n                const float4& b = keys[i * 8 + c];\n")
 
 
 @wrong("fewest_requests", says="sectors of 32 bytes are moved; the goal is at most 1,600")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from llmc.course.checks.explain import WrongAnswer
-from llmc.course.kernel_checks import shares, traffic
+from llmc.course.kernel_checks import components, shares, traffic
 from llmc.course.kernel_checks.words import DRAW, look
 
 DRAWN = {"efficiency", "sectors", "bank_conflicts", "rewrites", "busiest"}
@@ -25,9 +25,12 @@ class Demand(NamedTuple):
 DEMANDS = {
     "efficiency": Demand(lambda r: r.efficiency, "{:.0%} of what global memory moves is used", True),
     "sectors": Demand(lambda r: r.sectors, "{:,} sectors of 32 bytes are moved"),
-    "requests": Demand(lambda r: _requests(r, "global"), "{:,} requests of a warp go to global memory"),
-    "shared_requests": Demand(lambda r: _requests(r, "shared"), "{:,} requests of a warp go to shared memory"),
-    "bank_conflicts": Demand(lambda r: r.bank_conflicts, "{:,} extra passes are made for bank conflicts"),
+    "requests": Demand(
+        lambda r: sum(use.requests for use in r.lines if use.space == "global"),
+        "{:,} requests of a warp go to global memory",
+    ),
+    "shared_requests": Demand(components.shared_requests, "{:,} requests of a warp go to shared memory"),
+    "bank_conflicts": Demand(components.bank_conflicts, "{:,} extra passes are made for bank conflicts"),
     "rewrites": Demand(
         shares.rewrites,
         "{:,} writes go to numbers that another thread has written already",
@@ -45,10 +48,6 @@ DEMANDS = {
     ),
     "barriers": Demand(lambda r: r.barriers / max(1, r.raw.blocks_run), "{:,g} barriers are passed by a block"),
 }
-
-
-def _requests(report, space) -> int:
-    return sum(use.requests for use in report.lines if use.space == space)
 
 
 class Wasteful(WrongAnswer):

@@ -11,23 +11,23 @@ SLOTS = "xyzw"
 
 
 def came_from(name, out, source, wanted, axes) -> dict:
-    """Which coordinates are wrong, if every number of `out` is one of `source`, whose numbers differ from each other.
+    """Which coordinates are wrong, if every number of `out` is one of `source`, most of whose numbers differ.
 
     wanted: like out, the flat indices of source that belong there. axes: {"b": B, "t": T, …}, source's axes in order.
     """
-    order = np.argsort(source, axis=None)
-    found = np.searchsorted(source.reshape(-1), out, sorter=order)
-    index = order[np.minimum(found, source.size - 1)]  # like out
-    if not np.array_equal(source.reshape(-1)[index], out) or np.array_equal(index, wanted):
+    values, places, counts = np.unique(source, return_index=True, return_counts=True)
+    found = np.minimum(np.searchsorted(values, out), values.size - 1)  # like out
+    index, once = places[found], counts[found] == 1  # of a number that occurs twice nobody knows which it was
+    if not np.array_equal(values[found], out) or np.array_equal(index[once], wanted[once]):
         return {}
     got, should = (np.stack(np.unravel_index(i, tuple(axes.values()))) for i in (index, wanted))
-    differs = (got != should).reshape(len(axes), -1).any(axis=1)
+    differs = ((got != should) & once).reshape(len(axes), -1).any(axis=1)
     wrong, right = ([axis for axis, bad in zip(axes, differs) if bad == which] for which in (True, False))
-    first = tuple(int(i) for i in np.argwhere((got != should).any(axis=0))[0])
-    places = (f"({', '.join(str(int(i)) for i in c[(slice(None), *first)])})" for c in (got, should))
+    first = tuple(int(i) for i in np.argwhere((got != should).any(axis=0) & once)[0])
+    both = (f"({', '.join(str(int(i)) for i in c[(slice(None), *first)])})" for c in (got, should))
     fine = f" ({_listed(right)} {'is' if len(right) == 1 else 'are'} right)" if right else ""
     holds = "out{} holds the number with ({}) = {}, and should hold the one with {}"
-    what = holds.format(list(first), ", ".join(axes), *places)
+    what = holds.format(list(first), ", ".join(axes), *both)
     return {f"numbers of {name}, but with another {_listed(wrong)} than they should have{fine}; {what}": out}
 
 

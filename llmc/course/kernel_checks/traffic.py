@@ -1,7 +1,11 @@
 """Why a kernel moves more through global memory than it should: numbers that lie apart, in pieces, or twice."""
 
+import re
+
+from llmc.cuda.emulator.compiling.text import mask
 from llmc.cuda.emulator.findings.places import element
 
+SHARED = re.compile(r"__shared__\s+(\w+)")
 GOOD = 0.9  # share of what is moved that is used
 
 
@@ -10,7 +14,7 @@ def advice(report, what, limit) -> str:
     if what == "efficiency":
         return _apart(report)
     if what == "requests":
-        return _pieces(report) or _one_by_one(report)
+        return _pieces(report) or _no_tail(report) or _one_by_one(report)
     if what == "shared_requests":
         return _busiest_line(report, limit)
     if what == "sectors":
@@ -28,6 +32,19 @@ def _pieces(report) -> str:
     return ""
 
 
+def _no_tail(report) -> str:
+    """A sentence about a line that moves single floats of an array of whole float4s, which others move."""
+    sizes = {a.name: a.array.size for a in report.raw.arguments if a.array is not None and a.array.itemsize == 4}
+    whole = {use.name for use in report.lines if use.space == "global" and use.size == 16}
+    for use in report.lines:
+        if use.space == "global" and use.size == 4 and use.name in whole and sizes[use.name] % 4 == 0:
+            moved = (
+                f"Line {use.line} {use.access} 4 bytes at a time, although its {sizes[use.name]:,} numbers are whole"
+            )
+            return f"{moved} float4s: which condition sends a thread there?"
+    return ""
+
+
 def _one_by_one(report) -> str:
     """A sentence if no access to global memory moves more than one float; else ""."""
     sizes = {use.size for use in report.lines if use.space == "global"}
@@ -37,8 +54,10 @@ def _one_by_one(report) -> str:
 def _busiest_line(report, limit) -> str:
     """The line that asks shared memory most often, and what to do where some requests are allowed."""
     busiest = max((use for use in report.lines if use.space == "shared"), key=lambda use: use.requests)
-    kept = " What a thread needs more than once it can keep in a variable, which is a register." if limit else ""
-    return f"Line {busiest.line} makes {busiest.requests:,} of them.{kept}"
+    advice = " What a thread needs more than once it can keep in a variable, which is a register." if limit else ""
+    if limit and busiest.size == 4 and set(SHARED.findall(mask(report.raw.code))) == {"float4"}:
+        advice = " It moves 4 bytes at a time, and the array holds float4s: one request can move a whole one."
+    return f"Line {busiest.line} makes {busiest.requests:,} of them.{advice}"
 
 
 def _apart(report) -> str:

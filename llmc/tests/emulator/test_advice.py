@@ -82,6 +82,42 @@ __global__ void one_in_each_branch(float* out, const float* x, int n) {
         out[t] = s[63 - t];  // @second-branch
     }
 }
+__global__ void one_warp_in_each_turn(float* out, const float* x, int n) {
+    __shared__ float s[32];
+    for (int turn = 0; turn < 2; turn++) {  // @turns
+        if (threadIdx.x / 32 == turn) {  // @its-turn
+            for (int k = 0; k < 1; k++) {
+                if (turn == 0) {
+                    s[threadIdx.x % 32] = x[threadIdx.x];
+                } else {
+                    s[threadIdx.x % 32] += x[threadIdx.x];
+                }
+            }
+        }
+    }
+    out[threadIdx.x] = x[threadIdx.x];
+}
+__global__ void one_loop_for_each_block(float* out, const float* x, int n) {
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += blockDim.x) {  // @not-the-grid
+        float old = out[i];
+        out[i] = old + x[i];
+    }
+}
+__global__ void padded(float* out, const float* x, int n) {
+    __shared__ float s[2 * 33];
+    s[threadIdx.x / 32 * 33 + threadIdx.x % 32] = x[threadIdx.x];
+    __syncthreads();
+    out[threadIdx.x] = s[threadIdx.x];
+}
+__global__ void leaves_a_loop(float* out, const float* x, int n) {
+    __shared__ float s[64];
+    for (int k = 0; k < 1; k++) {
+        if (threadIdx.x >= 32) break;  // @breaks
+        s[threadIdx.x] = x[threadIdx.x];
+        __syncwarp();
+        out[threadIdx.x] = s[63 - threadIdx.x];
+    }
+}
 __global__ void barrier_in_a_branch(float* out, const float* x, int n) {
     __shared__ float s[64];
     int t = threadIdx.x;
@@ -413,7 +449,7 @@ def test_no_barrier_is_advised_where_two_threads_have_one_index(report, name, th
 def test_a_tree_in_a_warp_wants_syncwarp(report):
     (found,) = report("tree_in_a_warp", 32).problems
     assert found.line == found.line2 == at("tree")
-    assert "`__syncwarp();` at the end of the loop's body" in found.text
+    assert "put `__syncwarp();` at the end of the body of the loop" in found.text
 
 
 def test_no_barrier_is_advised_inside_a_branch(report):
@@ -425,6 +461,30 @@ def test_no_barrier_is_advised_between_two_branches_of_one_if(report):
     text = report("one_in_each_branch").problems[0].text
     assert f"in the two branches of the `if` on line {at('either')}, so no barrier fits" in text
     assert f"end the `if` after line {at('first-branch')}" in text and f"then line {at('second-branch')} into" in text
+
+
+def test_between_turns_a_barrier_belongs_outside_of_the_branch_that_picks_them(report):
+    text = report("one_warp_in_each_turn").problems[0].text
+    where = f"at the end of the body of the loop on line {at('turns')}, outside the `if` on line {at('its-turn')}"
+    assert where in text and "between them" not in text
+
+
+def test_blocks_that_step_without_the_grid_need_no_atomics(module):
+    arrays = np.ones(128, np.float32), np.ones(128, np.float32)
+    kernel = module[True].get_function("one_loop_for_each_block")
+    text = inspect(kernel, (2,), (32,), (*arrays, np.int32(128)), measure=False).problems[0].text
+    assert f"the loop on line {at('not-the-grid')} begins at a place of each block's own" in text
+    assert "atomicAdd" not in text
+
+
+def test_an_unwritten_element_between_rows_may_be_padding(report):
+    text = report("padded").problems[0].text
+    assert "So far s[0] to s[31] and s[33] are written, s[32] between them is not: is it the padding" in text
+
+
+def test_threads_that_break_out_of_a_loop_may_have_written_nothing(report):
+    text = report("leaves_a_loop").problems[0].text
+    assert f"Do threads leave by the `break` on line {at('breaks')} before they have written theirs?" in text
 
 
 def test_a_barrier_in_a_branch_is_named_by_its_if(report):

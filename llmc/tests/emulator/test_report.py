@@ -133,11 +133,11 @@ def test_race_names_both_lines_both_threads_and_where_the_barrier_belongs():
 
 
 def test_race_in_a_tree_wants_a_barrier_at_the_end_of_the_loop():
-    assert "at the end of the loop's body" in race(6, 6)
+    assert "at the end of the body of the loop on line 5, outside the `if` on line 6" in race(6, 6)
     with_barrier = CODE.replace("    }\n    if", "        __syncthreads();\n    }\n    if")
     assert "read into a variable" in race(6, 6, code=with_barrier)  # as in a scan that works in place
     commented = CODE.replace("    }\n    if", "        // __syncthreads();\n    }\n    if")
-    assert "at the end of the loop's body" in race(6, 6, code=commented)
+    assert "at the end of the body of the loop on line 5, outside the `if` on line 6" in race(6, 6, code=commented)
 
 
 def test_race_between_rounds_wants_a_second_barrier():
@@ -177,7 +177,10 @@ def test_race_against_an_atomic():
 
 def test_missing_syncwarp_says_where_it_belongs():
     ends = {"space": "shared", "size": 4, "write": True, "block2": (0, 0, 0), "thread2": (1, 0, 0)}
-    assert "`__syncwarp();` at the end of the loop's body" in problem("missing-syncwarp", line=6, line2=6, **ends).text
+    assert (
+        "`__syncwarp();` at the end of the body of the loop"
+        in problem("missing-syncwarp", line=6, line2=6, **ends).text
+    )
     assert "`__syncwarp();` between line 4 and line 6" in problem("missing-syncwarp", line=6, line2=4, **ends).text
 
 
@@ -385,7 +388,7 @@ def recorded(index, threads=32, blocks=1, size=4, space="global", rounds=1) -> R
 
 def panel(report) -> touches.Panel:
     spaces = {1: "global", -1: "shared"}
-    return touches.panels(report.raw, report._line, lambda pc, argument: spaces[argument])[0]
+    return touches.panels(report.raw, report.line_of, lambda pc, argument: spaces[argument])[0]
 
 
 @pytest.mark.parametrize(

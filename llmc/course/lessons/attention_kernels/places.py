@@ -48,7 +48,8 @@ OF_KEYS = WHERE | {
 
 NOT_FINITE = (
     "exp overflows above 88.7, and 0 / 0 is no number: subtract the largest score of the keys that the query sees, its "
-    f"own among them, and never take exp of anything above 0; {ONLINE}"
+    "own among them (start it below every number, not at 0), and never take exp of anything above 0; "
+    f"{ONLINE}"
 )
 EMPTY_PART = (
     "a part without a key has top = -3.4e38, total = 0 and sums of 0: take exp(top - highest), which is 0 there, and "

@@ -181,6 +181,7 @@ def partial_mistakes(dout, x, w, chunks, warps=1) -> dict:
         "the reference without rstd in norm = (x - mean) · rstd": (d * norm / rstd, d),
         "the reference with norm = (x - mean) / rstd: rstd is already 1/std, so multiply": (d * norm / rstd**2, d),
         "the reference with dnorm = dout · w in place of dout: w is no part of its own gradient": (d * w * norm, d * w),
+        "the sums of dout · w · norm and of dout: w belongs to dx, and dw is the sum of dout · norm": (d * w * norm, d),
         "dout alone in both sums: norm is missing in dw": (d, d),
         "the reference with dout read as if it were (C, N): number c of row n is at n * C + c": (
             d.reshape(-1, len(d)).T * norm,
@@ -189,6 +190,8 @@ def partial_mistakes(dout, x, w, chunks, warps=1) -> dict:
         "dout · norm in both sums: norm belongs to dw alone": (d * norm, d * norm),
     }
     known = {words: (partials(*terms, chunks, warps), TWO_DIRECTIONS) for words, terms in formulas.items()}
+    last = np.arange(len(d))[:, None] >= len(d) - chunks * warps  # (N, 1)
+    each = "warp" if warps > 1 else "block"
     first = partials((d * norm)[: chunks * warps], d[: chunks * warps], chunks, warps)
     known |= {
         "the reference with db in front of dw: dw is the first of each chunk": (right[:, ::-1], STAGES),
@@ -196,6 +199,10 @@ def partial_mistakes(dout, x, w, chunks, warps=1) -> dict:
         "partial[k][1]": (np.swapaxes(right, 0, 1).reshape(right.shape), STAGES),
         "the reference with all rows in every chunk: the chunks share the rows": (
             np.repeat(partial_sums(dout, x, 1), chunks, axis=0),
+            STAGES,
+        ),
+        f"the reference with the last row of each {each} alone: are its sums set to 0 once, before all rows?": (
+            partials(d * norm * last, d * last, chunks, warps),
             STAGES,
         ),
         "the reference with the first rows alone: go on as long as there are any": (first, STAGES),

@@ -112,6 +112,9 @@ def next_mistakes(a, b, slices, tile) -> dict:
         words = f"the product with {{0}} in place of {{1}} in the call of ask for {which} of {{2}}"
         found[words.format("row", "m0", "a")] = np.where(wrong, of_rows, a64) @ b64
         found[words.format("column", "n0", "b")] = a64 @ np.where(wrong[:, None], of_columns, b64)
+        words = f"the product with {which} of {{0}} read as if {{0}} were ({{1}}): is runs right in each call of ask?"
+        found[words.format("a", "K, M")] = np.where(wrong, a64.reshape(K, M).T, a64) @ b64
+        found[words.format("b", "N, K")] = a64 @ np.where(wrong[:, None], b64.reshape(N, K).T, b64)
     return telling({words: (array, BACKGROUND) for words, array in found.items()}, a64 @ b64)
 
 

@@ -3,11 +3,15 @@
 import re
 
 from llmc.cuda.emulator.compiling.text import mask
+from llmc.cuda.emulator.findings.absences import exits
 from llmc.cuda.emulator.findings.loops import (
+    IF,
     barrier_between,
     barriers_in_branches,
     branch_around_both,
+    head_of,
     loop_around,
+    turns_in_a_branch,
     two_branches,
     uneven_loop,
 )
@@ -26,7 +30,14 @@ def where_a_barrier_belongs(found, barrier) -> str:
     first, second = sorted((here, there))
     if barrier_between(code, first, second, barrier):
         return _another_round(code, first, second, barrier, calls)
+    if said := _in_turns(code, first, second, barrier):
+        return said
     if head := two_branches(code, first, second):
+        if outer := branch_around_both(code, first, second):
+            return (
+                f"The two lines are in the two branches of the `if` on line {head}, so no barrier fits between them, "
+                f"nor inside the `if` on line {outer} unless all threads of the block take it."
+            )
         return (
             f"The two lines are in the two branches of the `if` on line {head}, so no barrier fits between them: end "
             f"the `if` after line {first}, put `{barrier}` behind it, {reached(barrier)}, and then line {second} into "
@@ -85,15 +96,32 @@ def _same_line(code, line, barrier, calls) -> str:
             f"The threads run the loop on line {head} different numbers of times, so a barrier cannot be inside it: "
             f"let one loop read what it needs into variables, and after `{barrier}` another one write."
         )
+    if said := _in_turns(code, line, line, barrier):
+        return said
     if loop and not barrier_between(code, *loop, barrier):
+        outer = head_of(code, IF, loop[0])
+        around = f" The loop is inside the `if` on line {outer}: do all threads of the block take it?" if outer else ""
         return (
             f"Each round must see what the previous one wrote: put `{barrier}` at the end of the loop's body, outside "
-            f"any `if`, so that all threads reach it."
+            f"any `if`, so that all threads reach it.{around}"
         )
     if not loop and calls and loop_around(code, calls[0]):
         return f"Put `{barrier}` after the call on line {calls[0]}, since the loop around it calls the function again."
     again = f", and `{barrier}` once more if a loop comes back here" if not calls else ""
     return f"Some threads write here before others have read: read into a variable, `{barrier}`, then write{again}."
+
+
+def _in_turns(code, first, second, barrier) -> str:
+    """A sentence if an `if` picks who comes in which round of a loop that has no barrier, and all go through it."""
+    loop, branch = turns_in_a_branch(code, first, second)
+    if not loop or barrier_between(code, *loop_around(code, loop), barrier):
+        return ""
+    if uneven_loop(code, loop, loop) or any(number > loop for number, _ in exits(code, loop_around(code, loop)[1])):
+        return ""
+    return (
+        f"Each round must see what the previous one wrote: put `{barrier}` at the end of the body of the loop on line "
+        f"{loop}, outside the `if` on line {branch}, so that all threads reach it."
+    )
 
 
 def _another_round(code, first, second, barrier, calls) -> str:

@@ -4,16 +4,22 @@ import re
 
 from llmc.cuda.emulator.findings.absences import exits
 
+LEAST = 8  # elements of a row that ends in padding
+
 
 def uninitialised(found) -> str:
     """By where: in shared memory, or in an array of the launch."""
     if found.array is None:
-        left = [number for number, word in exits(found.raw.code, found.line) if word == "return"]
-        gone = f" Do threads leave by the `return` on line {left[0]} before they have written theirs?" if left else ""
+        left = [exit for exit in exits(found.raw.code, found.line) if exit[1] != "continue"]
+        gone = (
+            " Do threads leave by the `{1}` on line {0} before they have written theirs?".format(*left[0])
+            if left
+            else ""
+        )
         return (
             "Shared memory starts with whatever was there before: fill every element that will be read, with a neutral "
             f"value (0 for a sum) where there is no data, then `__syncthreads();`, then read."
-            f"{gone or _beginning(found) or ' Or does the index go too far?'}"
+            f"{_padding(found) or gone or _beginning(found) or ' Or does the index go too far?'}"
         )
     return (
         "An output starts with whatever was there before: write it with `=` before the first `+=` or read, or fill the "
@@ -34,4 +40,22 @@ def _beginning(found) -> str:
     return (
         f" So far {problem.array}[0] to {problem.array}[{here - 1}] are written, and none of the {last + 1 - here} "
         "behind them: are too few written, or do the lines that write and that read count in different ways?"
+    )
+
+
+def _padding(found) -> str:
+    """A sentence if one element behind several written ones is empty, and the next one is written again."""
+    problem = found.problem
+    hole = re.fullmatch(r"(\d+);(\d+)", problem.detail)
+    if not hole or not problem.array or problem.offset % problem.size:
+        return ""
+    run, gap = map(int, hole.groups())
+    size, here = problem.size, problem.offset // problem.size
+    if run < LEAST * size or gap != size:
+        return ""
+    name = problem.array
+    return (
+        f" So far {name}[{here - run // size}] to {name}[{here - 1}] and {name}[{here + 1}] are written, "
+        f"{name}[{here}] between them is not: is it the padding behind a row? Then the lines that write and that read "
+        "count rows of different lengths."
     )

@@ -6,7 +6,11 @@ from llmc.cuda.emulator.compiling.text import line_at, mask
 
 LOOP = re.compile(r"\b(for|while)\s*\(|\bdo\s*\{")
 IF = re.compile(r"\bif\s*(?:constexpr\s*)?\(|\belse\b")
-UNEVEN = re.compile(r"\+=\s*(?:blockDim|gridDim)|=\s*(?:threadIdx|tid|lane|t)\b")  # each thread has rounds of its own
+OWN = r"[^;]*\b(?:threadIdx|tid|lane|warp)\b"
+UNEVEN = re.compile(  # each thread has rounds of its own
+    rf"\+=\s*(?:blockDim|gridDim)|=\s*(?:threadIdx|tid|lane|t)\b|=(?!=){OWN}[^;]*;(?!{OWN})"
+)
+COUNTER = re.compile(r"\bfor\s*\(\s*[^;=]*?(\w+)\s*=")
 BLOCK_BARRIER = re.compile(r"__syncthreads|\bsync\s*\(|arrive_and_wait")
 WARP_BARRIER = re.compile(r"__syncwarp")
 
@@ -48,6 +52,22 @@ def uneven_loop(code, first, second) -> int:
     """Line of a loop around both lines whose number of rounds depends on the thread, 0 if there is none."""
     head = head_of(code, LOOP, first, second)
     return head if head and UNEVEN.search(mask(code).splitlines()[head - 1]) else 0
+
+
+def turns_in_a_branch(code, first, second) -> tuple[int, int]:
+    """Lines of the innermost loop around both lines and of the outermost `if` in it around them, if that `if` asks for
+    the loop's variable and no `if` is around the loop; else (0, 0).
+    """
+    texts, loop, branch = mask(code).splitlines(), 0, 0
+    for number in range(min(first, second), 0, -1):
+        if head_of(code, LOOP, first, second, number) == number and not head_of(code, IF, number):
+            loop = number
+            break
+        if head_of(code, IF, first, second, number) == number:
+            branch = number
+    variable = COUNTER.search(texts[loop - 1]) if loop else None
+    asks = branch and variable and re.search(rf"\bif\b.*\b{variable[1]}\b", texts[branch - 1])
+    return (loop, branch) if asks else (0, 0)
 
 
 def head_of(code, pattern, *lines) -> int:

@@ -6,9 +6,11 @@ without a barrier between them, next to atomics, within a block or between block
 
 import re
 
+from llmc.cuda.emulator.compiling.text import mask
 from llmc.cuda.emulator.findings.barrier_advice import BLOCK, WARP, reached, where_a_barrier_belongs
 from llmc.cuda.emulator.findings.guards import steps_over
-from llmc.cuda.emulator.findings.values import worked_out
+from llmc.cuda.emulator.findings.loops import LOOP, head_of
+from llmc.cuda.emulator.findings.values import function_around, needed, worked_out
 
 STALE = "Where an old value does no harm, read through a volatile pointer: that says so."
 NOT_ONE_TO_ONE = (
@@ -16,6 +18,7 @@ NOT_ONE_TO_ONE = (
     "Work it out by hand for both of them."
 )
 ADDS = re.compile(r"\]\s*[-+*/]=")  # out[0] += …, which more than one thread may mean to do
+STEPS = re.compile(r"\bfor\s*\([^;]*?(\w+)\s*=\s*([^;]*);[^;]*;\s*\1\s*\+=\s*([^{]*)\)")  # variable, beginning, step
 OTHER_BLOCKS = "Blocks run in any order, and `__syncthreads()` does not make them wait for each other"
 
 
@@ -50,6 +53,11 @@ def _between_blocks(found) -> str:
             "Two threads visit the same number. If each number belongs to one thread, work out where these two begin "
             "and how far they step; if several threads must add to it, use atomicAdd."
         )
+    if head := _step_without_the_grid(found):
+        return (
+            f"The two blocks handle the same numbers: the loop on line {head} begins at a place of each block's own, "
+            "but gridDim is no part of its step. Does it step over what the other blocks handle?"
+        )
     if found.problem.write and found.problem.write2 and not _adds(found):
         return (
             f"{OTHER_BLOCKS}, so whichever comes last decides: give each block elements of its own. If each has a part "
@@ -58,6 +66,19 @@ def _between_blocks(found) -> str:
     return (
         f"{OTHER_BLOCKS}: use atomicAdd, give each block elements of its own, or do the second step in another launch."
     )
+
+
+def _step_without_the_grid(found) -> int:
+    """Line of a loop around both accesses that begins at the block's place, and steps without gridDim; 0 without."""
+    lines = mask(found.raw.code).splitlines()
+    for number in range(min(found.line, found.line2), 0, -1):
+        head = STEPS.search(lines[number - 1])
+        if not head or head_of(found.raw.code, LOOP, found.line, found.line2, number) != number:
+            continue
+        text, _ = function_around(lines, number)
+        if "blockIdx" in needed(head[2], text) and "gridDim" not in needed(head[3], text):
+            return number
+    return 0
 
 
 # ------------------------------------------------------------------------------------------------ one element

@@ -48,7 +48,7 @@ class Report:
     @cached_property
     def lines(self) -> list[measures.LineUse]:
         """What each line did to each array, in the order of the source."""
-        return measures.by_line(self.raw, self._line)
+        return measures.by_line(self.raw, self.line_of)
 
     @property
     def sectors(self) -> int:
@@ -125,7 +125,7 @@ class Report:
     def _unknown(self) -> list[str]:
         """Why lines are missing, if any are."""
         missing = any(
-            item.pc and not item.line and not self._line(item.pc) for item in [*self.raw.problems, *self.raw.notes]
+            item.pc and not item.line and not self.line_of(item.pc) for item in [*self.raw.problems, *self.raw.notes]
         )
         if not missing or lines.symbolizer():
             return []
@@ -146,7 +146,8 @@ class Report:
         """The line of an instruction, the line that called its function, and so on; () where it is not known."""
         return self._lines_of_addresses.get(address, ())
 
-    def _line(self, address) -> int:
+    def line_of(self, address) -> int:
+        """The source line of an instruction, 0 where it is not known."""
         return (*self._chain(address), 0)[0]
 
 

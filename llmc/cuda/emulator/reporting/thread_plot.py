@@ -23,7 +23,7 @@ def draw(report):
     """A Figure with a panel for each instruction on each array, the first four of them."""
     raw = report.raw
     spaces = {(access.pc, access.argument): access.space for access in raw.accesses}
-    found = touches.panels(raw, report._line, lambda pc, argument: spaces.get((pc, argument), _guess(argument)))
+    found = touches.panels(raw, report.line_of, lambda pc, argument: spaces.get((pc, argument), _guess(argument)))
     shown, left = found[:MOST_PANELS], len(found) - MOST_PANELS
     figure = Picture(WIDTH, 0.8 + 1.75 * max(1, len(shown)), layout="constrained")
     figure.suptitle(_heading(raw, found), x=0.01, ha="left", fontsize=10, color=INK)
