@@ -6,6 +6,7 @@ from llmc.backends import get_backend
 from llmc.bench.step import PEERS, SGEMM_SIZE, measure
 from llmc.blocks import RECOMPUTE
 from llmc.config import preset
+from llmc.errors import UserError
 from llmc.precision import TRAINED, find_precision
 from llmc.training.fits import check_step
 
@@ -49,8 +50,11 @@ def add_arguments(parser):
 
 def run(args) -> int:
     """Measure and print; 0, or 1 when a kernel is wrong."""
-    on_cuda = args.kernels or args.race or args.profile
-    get_backend("cuda" if on_cuda else args.backend, find_precision(args.precision))
+    on_cuda, precision = args.kernels or args.race or args.profile, find_precision(args.precision)
+    if precision.is_mixed and (args.kernels or args.race):
+        what = "--kernels" if args.kernels else "--race"
+        raise UserError(f"{what} measures fp32 and tf32, not {precision.name}; leave out one of the two options.")
+    get_backend("cuda" if on_cuda else args.backend, precision)
     if args.kernels:
         return _kernels(args)
     if args.race:

@@ -47,10 +47,14 @@ def test_a_step_in_tf32(capsys):
         run(capsys, "--precision", "tf32")
 
 
-@pytest.mark.parametrize("words", [["--race", "4"], ["--profile"], ["--backend", "cuda"], ["--kernels"]])
-def test_a_gpu_is_not_measured_in_bf16_yet(capsys, words):
-    with pytest.raises(UserError, match="the cuda backend does not compute in bf16 yet"):
+@pytest.mark.parametrize("words", [["--race", "4"], ["--kernels"]])
+def test_what_has_no_peer_in_16_bits_is_refused(capsys, words):
+    with pytest.raises(UserError, match=f"{words[0]} measures fp32 and tf32, not bf16"):
         run(capsys, "--precision", "bf16", *words)
+
+
+def test_a_step_in_bf16_on_the_gpus_backend(capsys):
+    assert "tiny on cuda in bf16, B=1 T=8" in run(capsys, "--backend", "cuda", "--precision", "bf16")
 
 
 def test_the_peer_is_the_same_model_and_the_ratio_its_time_over_ours(capsys):
