@@ -493,9 +493,21 @@ def vec4_with_a_wrong_sum_in_one_place(code):
     return replaced(code, "a.z + b.z", "a.z + 2 * b.z")
 
 
-@wrong("residual_vec4", says="4 bytes at a time: read a whole float4 first")
-def vec4_read_component_by_component(code):
+@right("residual_vec4")
+def vec4_read_by_reference(code):  # nvcc makes one access of the four components
     return replaced(code, "float4 b = *", "const float4& b = *")
+
+
+@wrong("residual_vec4", says="4 bytes at a time: read a whole float4 first")
+def vec4_written_between_the_reads(code):  # out may be the same memory: four requests on a GPU, too
+    return replaced(
+        code,
+        "float4 b = *",
+        "const float4& b = *",
+        "*reinterpret_cast<float4*>(out + i) = make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);",
+        "float4& o = *reinterpret_cast<float4*>(out + i);\n        o.x = a.x + b.x;\n        o.y = a.y + b.y;\n"
+        "        o.z = a.z + b.z;\n        o.w = a.w + b.w;",
+    )
 
 
 @wrong("residual_vec4", says="never written")

@@ -23,12 +23,9 @@ class Demand(NamedTuple):
 
 
 DEMANDS = {
-    "efficiency": Demand(lambda r: r.efficiency, "{:.0%} of what global memory moves is used", True),
-    "sectors": Demand(lambda r: r.sectors, "{:,} sectors of 32 bytes are moved"),
-    "requests": Demand(
-        lambda r: sum(use.requests for use in r.lines if use.space == "global"),
-        "{:,} requests of a warp go to global memory",
-    ),
+    "efficiency": Demand(components.efficiency, "{:.0%} of what global memory moves is used", True),
+    "sectors": Demand(components.sectors, "{:,} sectors of 32 bytes are moved"),
+    "requests": Demand(components.requests, "{:,} requests of a warp go to global memory"),
     "shared_requests": Demand(components.shared_requests, "{:,} requests of a warp go to shared memory"),
     "bank_conflicts": Demand(components.bank_conflicts, "{:,} extra passes are made for bank conflicts"),
     "rewrites": Demand(

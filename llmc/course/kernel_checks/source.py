@@ -11,6 +11,8 @@ AS_A_BLOCK = re.compile(
     r"blockIdx\.\w\s*\*\s*(\d+)\b|\b(\d+)\s*\*\s*blockIdx|\+=\s*(\d+)\s*[);]|threadIdx\.\w\s*[<>=]=?\s*(\d+)\b"
     r"|=\s*(\d+)\s*(?:/\s*2\s*)?;[^;]*;[^;{]*(?:/=|>>=)"
 )
+# what is no index though a comma stands in it: auto [q, r], a lambda behind return, at<16, 17>
+NO_INDEX = re.compile(r"\b(?:auto\s*&{0,2}|return)\s*\[[^\[\]]*\]|\b\w+<[^<>;(){}\[\]]*>")
 
 
 class Unfinished(NotImplementedError):
@@ -29,6 +31,7 @@ def one_index(code):
     from llmc.cuda.emulator.compiling.python_habits import ONE_INDEX
 
     text, opened = _without_comments(code), []  # opened: (bracket, is it an index?)
+    text = NO_INDEX.sub(lambda found: found[0].replace("[", "{").replace("]", "}").replace(",", ";"), text)
     for match in re.finditer(r"[\w)\]]\s*\[|[\[({\])},]", text):
         mark = match.group()[-1]
         if opened and match.group()[0] in ")]" and len(match.group()) > 1:  # of x[b][t], or f(x)[i]

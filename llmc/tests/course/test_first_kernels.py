@@ -123,9 +123,16 @@ def test_a_comma_in_an_index_is_found(index):
         one_index(f"// x[1, 2]\n{index};\n")
 
 
-@pytest.mark.parametrize(
-    "code", ["float a[2], b[3];", "x[f(b, t)]", "f(x[1], y[2])", "float a[2] = {1, 2};", "{[&](a, b)}"]
-)
+PLAIN = ["float a[2], b[3];", "x[f(b, t)]", "f(x[1], y[2])", "float a[2] = {1, 2};", "{[&](a, b)}"]
+MODERN = [
+    "const auto [q, r] = f(i);",
+    "auto& [x, y, z, w] = p[i];",
+    "return [a, b](int i) {}(3);",
+    "x[at<16, 17>(i, j)]",
+]
+
+
+@pytest.mark.parametrize("code", PLAIN + MODERN)
 def test_other_commas_are_none(code):
     one_index(code)
 

@@ -3,6 +3,7 @@
 import re
 
 from llmc.course.checks.explain import WrongAnswer
+from llmc.course.kernel_checks import components
 from llmc.course.kernel_checks.demands import Wasteful
 
 OF_LLMC = "0.78 and 1,040"  # attention_forward_v5, one head with T = 64, hs = 32; a test counts them again
@@ -42,7 +43,7 @@ def without_shuffles(source, where):
 
 def requests(report) -> int:
     """Requests of a warp to shared memory."""
-    return sum(use.requests for use in report.lines if use.space == "shared")
+    return components.shared_requests(report)
 
 
 def _wasteful(report, sentence, advice, where):
