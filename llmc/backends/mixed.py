@@ -92,7 +92,8 @@ def _in_float32(function, outputs, rounds):
     @wraps(function)
     def call(*arguments, **named):
         wide = {id(a): a.astype(np.float32) for a in arguments if _is_16_bit(a)}
-        with np.errstate(over="ignore"):  # infinity is what float16 has above 65,504; training looks at the norm
+        # Above 65,504 float16 has infinity only, and NaN once a product sums it; training looks at the norm.
+        with np.errstate(over="ignore", invalid="ignore"):
             if rounds and wide:
                 low = next(a.dtype for a in arguments if _is_16_bit(a))
                 inputs = (a for a in arguments[outputs:] if a is not None and id(a) not in wide)

@@ -21,8 +21,9 @@ def run(args) -> int:
     """Verify and print; 0 when all agree, 1 when not. Raises UserError for unusable files."""
     expected = read_losses(args.losses, args.recipe) if args.losses else {}
     rounded = model_file.read_version(args.model) == model_file.BFLOAT16
-    tolerance = {"bf16": BFLOAT16, "fp16": FLOAT16}.get(args.precision)
-    tolerance = tolerance or (BFLOAT16_WEIGHTS if rounded else TF32 if args.precision == "tf32" else FLOAT32)
+    tolerance = {"bf16": BFLOAT16, "fp16": FLOAT16, "tf32": TF32}.get(args.precision, FLOAT32)
+    if rounded and args.precision != "bf16":
+        tolerance = BFLOAT16_WEIGHTS
     model = load_model(args.model, args.backend, args.precision)
     if model.precision.overflows:
         model.loss_scale = LossScale().value

@@ -77,8 +77,8 @@ class Checked:
 
     @property
     def max_dynamic_shared_size_bytes(self) -> int:
-        """CuPy's; setting it sets the emulator's too."""
-        return self._theirs.max_dynamic_shared_size_bytes
+        """What both allow. CuPy's kernels of one text are one: it may know of a request that the emulator's has missed."""
+        return min(self._theirs.max_dynamic_shared_size_bytes, self._twin.max_dynamic_shared_size_bytes)
 
     @max_dynamic_shared_size_bytes.setter
     def max_dynamic_shared_size_bytes(self, size):

@@ -93,10 +93,11 @@ def test_without_expected_losses_ten_must_be_finite_and_fall(files, capsys, monk
     assert ("NOT OK ten losses" in printed) == bool(status)
 
 
+@pytest.mark.parametrize("name", ["model.bin", "model_bf16.bin"])
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_16_bits_are_verified_with_their_own_tolerance(reference_dir, capsys, precision):
+def test_16_bits_are_verified_with_their_own_tolerance(reference_dir, capsys, precision, name):
     folder = reference_dir / "llmc_small"
-    words = (folder / "model.bin", folder / "debug_state.bin", "--losses", folder / "losses.json")
+    words = (folder / name, folder / "debug_state.bin", "--losses", folder / "losses.json")
     assert verify.run(arguments(*words, "--precision", precision)) == 0
     assert capsys.readouterr().out.endswith("overall okay: 1\n")
 

@@ -187,6 +187,16 @@ def test_on_a_gpu_a_checked_kernel_is_tried_first(monkeypatch, forget_reason):
     assert out.host.tolist() == [1, 1, 1, 1]
 
 
+def test_on_a_gpu_a_checked_kernel_has_no_more_shared_memory_than_its_twin(monkeypatch, forget_reason):
+    """CuPy's kernels of one text are one: another RawKernel may have asked for more already."""
+    pretend(monkeypatch)
+    kernel = cuda.RawKernel(CODE, "tile", check=True)
+    kernel._theirs.max_dynamic_shared_size_bytes = 60000
+    assert kernel.max_dynamic_shared_size_bytes == 45056
+    kernel.max_dynamic_shared_size_bytes = 60000
+    assert kernel.max_dynamic_shared_size_bytes == 60000
+
+
 def test_on_a_gpu_inspect_takes_cupys_kernels(monkeypatch, forget_reason):
     pretend(monkeypatch)
     out = cuda.asarray(np.ones(4, np.float32))
