@@ -77,7 +77,7 @@ class Checked:
 
     @property
     def max_dynamic_shared_size_bytes(self) -> int:
-        """What both allow. CuPy's kernels of one text are one: it may know of a request that the emulator's has missed."""
+        """What both allow. CuPy's kernels of one text are one, so it may know of a request that the twin missed."""
         return min(self._theirs.max_dynamic_shared_size_bytes, self._twin.max_dynamic_shared_size_bytes)
 
     @max_dynamic_shared_size_bytes.setter

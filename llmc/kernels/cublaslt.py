@@ -80,7 +80,7 @@ def multiply(result, first, second, rows, columns, k, *, compute, add=False, bia
     """result (rows, columns), column-major, = or += first (rows, k) · second (k, columns), plus bias (rows,) if given.
 
     result, bias: CuPy arrays · first, second: Factors, of the result's type · compute: a cublasComputeType_t. Sums are
-    in float32; a result of 16 bits is rounded once, after the bias.
+    in float32; a result of 16 bits is rounded after the bias, and with add before and after it is added (measured).
     """
     from cupy.cuda import get_current_stream
 

@@ -1,7 +1,8 @@
 """The linear layer: products by cuBLAS on a GPU, by the kernel of matmul.cu on the emulator.
 
-Either adds in float32 and rounds once. cuBLAS is not used with LLMC_MATMUL=kernel, nor for rows that do not consist of
-128-bit words, nor by a GPU without tensor cores for the type.
+Either adds in float32. The kernel rounds once; cuBLAS rounds a product, and again when it has added it to a gradient.
+It is not used with LLMC_MATMUL=kernel, nor for rows that do not consist of 128-bit words, nor by a GPU without tensor
+cores for the type.
 """
 
 import numpy as np

@@ -154,13 +154,26 @@ def test_gelu_backward_in_place_far_out_and_on_slices_that_are_not_aligned(low):
 @pytest.mark.parametrize("N, C_in, C_out", [(1, 1, 1), (5, 7, 3), (33, 48, 24), (70, 67, 130), (64, 32, 136)])
 def test_matmul(low, N, C_in, C_out):
     x, w = draw(1, N, C_in, dtype=low), draw(C_out, C_in, seed=1, dtype=low)
-    b, dout = draw(C_out, seed=2, dtype=low), draw(1, N, C_out, seed=3, dtype=low)
+    b = draw(C_out, seed=2, dtype=low)
     out, dx, dw = nans(1, N, C_out, dtype=low), nans(1, N, C_in, dtype=low), draw(C_out, C_in, seed=4, dtype=low)
     agree("matmul_forward", out, x, w, None)
     agree("matmul_gelu_forward", out, out, x, w, b)
-    agree("matmul_backward", dx, dw, b, dout, x, w)
-    agree("matmul_backward", None, dw, None, dout, x, w)
-    agree("matmul_backward", dx, dw, b, draw(1, N, C_out, seed=5), x, w)  # dout is the residual stream's, in float32
+    of_residual_stream = draw(1, N, C_out, seed=5)  # in float32
+    for dout in (draw(1, N, C_out, seed=3, dtype=low), of_residual_stream):
+        for into in (np.zeros_like(dw), dw):
+            dx_wanted, dw_wanted, db_wanted = dx.copy(), into.copy(), b.copy()
+            referee.matmul_backward(dx_wanted, dw_wanted, db_wanted, dout, x, w)
+            dx_got, dw_got, db_got = call(backend.matmul_backward, dx, into, b, dout, x, w)[:3]
+            assert near(dx_got, dx_wanted) and near(db_got, db_wanted)
+            assert near(dw_got, dw_wanted) or near(dw_got, rounded_twice(into, dout, x))
+            alone = call(backend.matmul_backward, None, into, None, dout, x, w)[1]
+            np.testing.assert_array_equal(alone, dw_got)
+
+
+def rounded_twice(dw, dout, x):
+    """dw + doutᵀ · x as cuBLAS adds: it rounds the product, and then the sum."""
+    product = dout[0].astype(dw.dtype).astype(np.float32).T @ x[0].astype(np.float32)  # (C_out, C_in)
+    return (dw.astype(np.float32) + product.astype(dw.dtype).astype(np.float32)).astype(dw.dtype)
 
 
 def test_arrays_of_float32_alone_are_computed_in_float32():
@@ -459,9 +472,8 @@ def test_cublas_and_the_kernel_agree(low, N, C_in, C_out):
         try:
             matmul.multiply_by(way)
             results.append(call(backend.matmul_forward, nans(1, N, C_out, dtype=low), x, w, b)[:1])
-            results[-1] += call(backend.matmul_backward, nans(1, N, C_in, dtype=low), w.copy(), b.copy(), dout, x, w)[
-                :3
-            ]
+            dx, dw = nans(1, N, C_in, dtype=low), np.zeros_like(w)
+            results[-1] += call(backend.matmul_backward, dx, dw, b.copy(), dout, x, w)[:3]
         finally:
             matmul.multiply_by(before)
     assert all(near(*pair) for pair in zip(*results))
