@@ -175,13 +175,13 @@ def get_backend(backend, precision=None) -> Backend:
     precision: a Precision; the backend that is returned takes its arrays and multiplies in it. Raises UserError for an
     unknown name, and for a backend that does not compute in this precision.
     """
-    found = _prepared(backend)
+    found = _imported(backend)
+    takes_16_bits = precision is not None and precision.name in getattr(found, "PRECISIONS", ())
+    if hasattr(found, "prepare") and (isinstance(backend, str) or takes_16_bits):
+        found.prepare(*([precision.name] if takes_16_bits else []))
     if precision is not None and precision.rounds_factors:
         return _in_tf32(found, backend)
-    if precision is None or not precision.is_mixed or isinstance(found, Mixed):
-        return found
-    if precision.name in getattr(found, "PRECISIONS", ()):
-        getattr(found, "prepare", lambda name: None)(precision.name)
+    if precision is None or not precision.is_mixed or takes_16_bits or isinstance(found, Mixed):
         return found
     return found.in_16_bits() if hasattr(found, "in_16_bits") else Mixed(found)
 
@@ -193,13 +193,11 @@ def _in_tf32(found, name):
     return found.in_tf32()
 
 
-def _prepared(backend):
+def _imported(backend):
     if not isinstance(backend, str):
         return backend
     if backend not in BACKENDS:
         raise UserError(f"there is no backend {backend!r}; choose one of {', '.join(BACKENDS)}.")
     if backend == "cpu":
         numba_variables.check()
-    module = import_module(BACKENDS[backend])
-    getattr(module, "prepare", lambda: None)()
-    return module
+    return import_module(BACKENDS[backend])

@@ -69,7 +69,7 @@ PRECISIONS = ("bf16",)  # those with 16 bits that the functions here take; `mixe
 
 @cache
 def prepare(precision="fp32"):
-    """Load the threads and BLAS, and have the kernels compiled that are not on the disk yet: ten seconds, once.
+    """Load the threads and BLAS, and have the kernels compiled that are not on the disk yet (10 to 30 s, once).
 
     precision: "fp32", or one of PRECISIONS.
     """

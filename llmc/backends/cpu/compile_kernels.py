@@ -1,7 +1,8 @@
 """Call every function of the "cpu" backend once, on tiny arrays: so all of its kernels are compiled.
 
-Run by `kept.py` in a process of its own. Numba compiles a kernel for the types that it is called with; these are those
-of training, evaluation and sampling in float32 and in bfloat16, with the cache and without.
+Run by `kept.py` in processes of their own, one for each half of the work. Numba compiles a kernel for the types that
+it is called with; these are those of training, evaluation and sampling in float32 and in bfloat16, with the cache and
+without.
 """
 
 import sys
@@ -22,12 +23,14 @@ def array(*shape, dtype=np.float32):
     return cpu.zeros(prod(shape), dtype).reshape(shape)
 
 
-def main(precision):
-    """Touch every kernel that this precision needs: "fp32" or "bf16"."""
+def main(precision, half):
+    """Touch half of the kernels that this precision needs: "fp32" or "bf16", half "0" or "1" (equally long)."""
     for kernel in KERNELS:
         kernel.enable_caching()
     low = partial(array, dtype=np.uint16 if precision == "bf16" else np.float32)
-    layers(low)
+    if half == "0":
+        layers(low)
+        return
     attention(low)
     optimizer(low(7), low(7))
     if precision == "bf16":

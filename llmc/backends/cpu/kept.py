@@ -3,7 +3,7 @@
 Numba can keep a compiled kernel on the disk, and later runs load it. It leaves two things to us. It looks at a kernel's
 own file only, so a change in `compiled.py` would go unnoticed. And it optimises a kernel once more when it stores it:
 the process that compiles a kernel rounds its sums differently from those that load it, and a run that was interrupted
-on its first day would not resume bit for bit. So another process compiles all kernels of a precision into a folder that
+on its first day would not resume bit for bit. So other processes compile all kernels of a precision into a folder that
 is named after the sources and the machine, and every run loads them. Kernels for other types (float64) are compiled
 where they are first called, and kept in the same folder.
 """
@@ -25,20 +25,19 @@ import numba
 from llvmlite import binding
 from numba.core.caching import FunctionCache
 
-LIST = "kernels.txt"  # in the folder: "digest name" of each file that the other process has written
-PRECISIONS, DONE = (
-    ("fp32", "bf16"),
-    "compiled.",
-)  # a file of that name and precision says that all its kernels are there
+LIST = "kernels.txt"  # in the folder: "digest name" of each file that the other processes have written
+PRECISIONS, HALVES = ("fp32", "bf16"), ("0", "1")  # of the kernels of each; two processes compile them
+DONE = "compiled."  # a file of that name and precision says that all its kernels are there
 INDEX = ".nbi"  # how the names of Numba's indices end; they change when it adds kernels for other types
 
 
 def keep(kernels, compiler, precision="fp32"):
     """Let Numba keep these kernels (its dispatchers) on the disk.
 
-    What a precision lacks there, `python -m compiler precision` compiles. That takes some ten seconds, once for each
-    precision, version of the sources, of Python and of Numba, and kind of processor; where no folder can be written, in
-    each process, and the user is told once. Where it fails, this process compiles, and only the last bits are at stake.
+    What a precision lacks there, `python -m compiler precision half` compiles. That takes ten to thirty seconds, once
+    for each precision, version of the sources, of Python and of Numba, and kind of processor; where no folder can be
+    written, in each process, and the user is told once. Where it fails, this process compiles, and only the last bits
+    are at stake.
     """
     try:
         folder = _place(kernels[0]) / fingerprint(Path(__file__).parent)
@@ -105,7 +104,7 @@ def temporary_folder() -> str:
     atexit.register(place.cleanup)
     os.environ["NUMBA_CACHE_DIR"] = place.name
     print(
-        "llmc: there is no folder to keep compiled kernels in, so each start takes some ten seconds longer; set"
+        "llmc: there is no folder to keep compiled kernels in, so each start takes ten to thirty seconds longer; set"
         " NUMBA_CACHE_DIR to a folder that can be written.",
         file=sys.stderr,
     )
@@ -121,7 +120,7 @@ def fingerprint(sources) -> str:
 
 
 def is_whole(folder, precision="fp32") -> bool:
-    """Whether the other process has compiled this precision there, and no file has been lost or damaged since."""
+    """Whether the other processes have compiled this precision there, and no file has been lost or damaged since."""
     try:
         rows = [row.split(" ", 1) for row in (folder / LIST).read_text(encoding="utf-8").splitlines()]
         found = {name for digest, name in rows if _is_as_written(folder / name, digest)}
@@ -145,7 +144,7 @@ def _is_index(data) -> bool:
 
 
 def _fill(folder, compiler, precision):
-    """Compile in another process, then move what it has written here as a whole; forget kernels of other sources.
+    """Compile in other processes, then move what they have written here as a whole; forget kernels of other sources.
 
     What other precisions have there stays, unless it is damaged.
     """
@@ -154,9 +153,8 @@ def _fill(folder, compiler, precision):
         environment = {**os.environ, "NUMBA_CACHE_DIR": str(new), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         if any(is_whole(folder, other) for other in PRECISIONS):
             copytree(folder, new)
-        command = [sys.executable, "-m", compiler, precision]
-        done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True)
-        if done.returncode == 0 and not is_whole(folder, precision):  # another run may have been quicker
+        done = _run([[sys.executable, "-m", compiler, precision, half] for half in HALVES], environment)
+        if done and not is_whole(folder, precision):  # another run may have been quicker
             (new / f"{DONE}{precision}").touch()
             files = [file for file in new.rglob("*") if file.is_file() and file.name != LIST]
             rows = "".join(f"{_digest(file)} {file.relative_to(new).as_posix()}\n" for file in files)
@@ -167,6 +165,19 @@ def _fill(folder, compiler, precision):
     for other in folder.parent.glob("kernels-*"):
         if not other.name.startswith(sources):
             _remove(other)
+
+
+def _run(commands, environment) -> bool:
+    """Run commands at the same time, without a word; whether all succeeded. None of them outlives this."""
+    silent, running = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL), []
+    try:
+        for command in commands:
+            running.append(subprocess.Popen(command, env=environment, **silent))
+        return not any([process.wait() for process in running])
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
 
 
 def _digest(file) -> str:

@@ -29,7 +29,7 @@ def compiled(what) -> Row:
     )
     numbas = [Path(os.environ["NUMBA_CACHE_DIR"])] if os.environ.get("NUMBA_CACHE_DIR") else []
     if not any(map(_can_be_written, [*numbas, own, _at_home(users)])):
-        costs, name = "each start of training takes ten seconds longer", "NUMBA_CACHE_DIR"
+        costs, name = "each start of training takes ten to thirty seconds longer", "NUMBA_CACHE_DIR"
     elif not _can_be_written(store.wanted_folder()):
         costs, name = "each notebook compiles the CUDA kernels again", "LLMC_CACHE"
     else:

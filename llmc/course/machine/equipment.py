@@ -163,7 +163,7 @@ def corpus(what, name) -> Row:
     files, prepare = Corpus.in_folder(data_home() / name), llmc_command("data", name)
     if files.missing:
         found = "incomplete" if len(files.missing) < len(files.files) else "not prepared"
-        return Row(what, found, "missing", "ten seconds when training first needs it", prepare)
+        return Row(what, found, "missing", "ten to thirty seconds when training first needs it", prepare)
     try:
         train, val = count_tokens(files.train), count_tokens(files.val)
     except UserError:

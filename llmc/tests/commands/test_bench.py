@@ -7,12 +7,20 @@ import re
 import numpy as np
 import pytest
 
+from llmc.bench import step
 from llmc.bench.profiling import by_function, profile
 from llmc.bench.step import training_step
 from llmc.commands import bench
 from llmc.config import preset
 from llmc.errors import UserError
 from llmc.model import GPT2
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """What a matmul of 2048³ reaches is no business of a test: on the emulator it takes seconds."""
+    monkeypatch.setattr(step, "SGEMM_SIZE", 256)
+    monkeypatch.setattr(step, "STREAM_SIZE", 1 << 20)
 
 
 def run(capsys, *words):
