@@ -3,14 +3,15 @@
 One number per query is kept for the backward pass, the logarithm of its softmax's sum (Dao et al. 2022 call it L); the
 backward pass recomputes the probabilities from it. A block of queries sees only the keys up to its own end, so half of
 the square's work is never done. A block's matmuls are gemms on the rows of qkv, in place. From bfloat16, a head's
-rows are first copied to float32, and what is computed from them is rounded at the end.
+rows are first copied to float32, and what is computed from them is rounded at the end; where the processor multiplies
+such numbers, longer sequences take `attention_bfloat16.py`.
 """
 
 import math
 
 from numba import get_num_threads, prange
 
-from llmc.backends.cpu import blas
+from llmc.backends.cpu import attention_bfloat16, blas
 from llmc.backends.cpu.bfloat16 import exact, in_bits, load, store
 from llmc.backends.cpu.compiled import ZERO, exp, parallel, serial
 from llmc.backends.cpu.gemm import gemm
@@ -189,6 +190,9 @@ def _room(name, copies, stats, qkv, NH, heads):
 @in_bits
 def attention_forward(out, stats, qkv, NH):
     """softmax(q · kᵀ / √hs + causal mask) · v per head; stats keeps the logarithm of each softmax's sum."""
+    if attention_bfloat16.is_faster(qkv):
+        attention_bfloat16.forward(out, stats, qkv, NH)
+        return
     scale = stats.dtype.type((out.shape[2] // NH) ** -0.5)
     _forward(blas.address(stats.dtype), out, stats, qkv, NH, scale, *_room("forward", (), stats, qkv, NH, heads=4))
 
@@ -196,6 +200,9 @@ def attention_forward(out, stats, qkv, NH):
 @in_bits
 def attention_backward(dqkv, dout, out, stats, qkv, NH):
     """Backward through out = p · v, p = softmax(q · kᵀ / √hs), with p recomputed block by block."""
+    if attention_bfloat16.is_faster(qkv):
+        attention_bfloat16.backward(dqkv, dout, out, stats, qkv, NH)
+        return
     scale = stats.dtype.type((out.shape[2] // NH) ** -0.5)
     room = _room("backward", (2,), stats, qkv, NH, heads=7)
     _backward(blas.address(stats.dtype), dqkv, dout, out, stats, qkv, NH, scale, *room)

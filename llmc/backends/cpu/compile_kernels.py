@@ -12,6 +12,7 @@ from math import prod
 import numpy as np
 
 from llmc.backends import cpu
+from llmc.backends.cpu import attention_bfloat16
 from llmc.backends.cpu.compiled import KERNELS
 from llmc.backends.cpu.matmul_bfloat16 import in_float32
 
@@ -38,6 +39,7 @@ def main(precision, half):
         cpu.matmul_forward(low(1, C), x, w, w[0])  # a single row, as in sampling
         for a, b in ((w, w), (w, w.T), (w.T, w)):  # also where a library takes its place
             in_float32(low(C, C), a, b)
+        attention_of_a_library(low)
 
 
 def layers(low):
@@ -71,6 +73,15 @@ def attention(low):
     cpu.attention_backward(low(B, T, 3 * C), out, out, stats, qkv, NH)
     cpu.attention_cached(out, cache, qkv, NH, 0)
     cpu.attention_cached(low(B, 1, C), cache, low(B, 1, 3 * C), NH, T)
+
+
+def attention_of_a_library(low):
+    """What runs between its products, also where there is no library."""
+    p, scores, stats, rows = low(NH, T, T), array(NH, T, T), array(NH, T), low(T, C)
+    scale = np.float32(1)
+    attention_bfloat16.softmax(p, scores, stats, 0, scale)
+    attention_bfloat16.softmax_backward(p, p, scores, scores, stats, rows, rows, 0, scale)
+    attention_bfloat16.round_sums(low(T, 3 * C), array(2, NH, T, C // NH))
 
 
 def optimizer(params, grads):

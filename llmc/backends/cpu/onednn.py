@@ -55,7 +55,7 @@ def description() -> str:
 def product(out, a, b, bias=None, add=False):
     """out (m, n) = a (m, k) · b (k, n) + bias (n,), and with add, + out. Any strides; arrays of uint16 are bfloat16.
 
-    Sums are those of float32, rounded once.
+    With one more dimension in front, of out, a and b: as many products. Sums are those of float32, rounded once.
     """
     threads = get_num_threads()
     library().omp_set_num_threads(threads)
@@ -70,13 +70,13 @@ def _primitive(out, a, b, has_bias, add, threads):
 
 
 class Primitive:
-    """A matrix product that oneDNN has compiled for the layouts (dtype, shape, strides) of its arrays."""
+    """A matrix product, or several, that oneDNN has compiled for the layouts (dtype, shape, strides) of its arrays."""
 
     def __init__(self, out, a, b, has_bias, add):
         lib, engine = library(), _engine()
         shapes = {SOURCE: _layout(*a), WEIGHTS: _layout(*b), OUTPUT: _layout(*out)}
         if has_bias:
-            dtype, (m, n), _ = out
+            dtype, (_, n), _ = out
             shapes[BIAS] = _layout(dtype, (1, n), (n * dtype.itemsize, dtype.itemsize))
         operands, attributes = (shapes.get(what) for what in (SOURCE, WEIGHTS, BIAS, OUTPUT)), _attributes(add)
         description = _new(lib.dnnl_matmul_primitive_desc_create, engine, *operands, attributes)
@@ -106,10 +106,10 @@ class Primitive:
 
 
 def _layout(dtype, shape, strides):
-    """A dnnl_memory_desc_t of a matrix."""
-    sizes = ctypes.c_int64 * 2
+    """A dnnl_memory_desc_t of a matrix, or of several."""
+    sizes = ctypes.c_int64 * len(shape)
     steps = sizes(*(stride // dtype.itemsize for stride in strides))
-    return _new(library().dnnl_memory_desc_create_with_strides, 2, sizes(*shape), TYPES[dtype], steps)
+    return _new(library().dnnl_memory_desc_create_with_strides, len(shape), sizes(*shape), TYPES[dtype], steps)
 
 
 def _attributes(add):

@@ -18,7 +18,7 @@ from llmc.model import GPT2
 from llmc.precision import bfloat16, find_precision
 
 cpu = get_backend("cpu", find_precision("bf16"))
-from llmc.backends.cpu import matmul_bfloat16, onednn  # noqa: E402, they need what get_backend has prepared
+from llmc.backends.cpu import attention_bfloat16, matmul_bfloat16, onednn  # noqa: E402, they need a prepared backend
 
 SMALL = GPT2Config(maxT=80, V=300, L=2, NH=2, C=32)
 B, T, C, NH, V, Vp = 2, 70, 24, 3, 301, 304
@@ -100,8 +100,37 @@ def test_every_function_is_compared():
     assert {name for name, _ in calls()} | {"attention_backward"} == set(OUTPUTS)
 
 
-@pytest.mark.parametrize("length", [1, 63, 64, 65, 130])
+def product_without_a_library(out, a, b, add=False):
+    """onednn.product where there is none, or none for bfloat16."""
+    a, b = (x.view(bfloat16()).astype(np.float64) for x in (a, b))
+    total = a @ b + (out if add else 0)  # adds to float32 only
+    out[...] = total.astype(bfloat16()).view(np.uint16) if out.dtype == np.uint16 else total
+
+
+@pytest.fixture
+def short_attention_by_onednn(monkeypatch):
+    if not onednn.multiplies_bfloat16():
+        monkeypatch.setattr(onednn, "product", product_without_a_library)
+        monkeypatch.setattr(onednn, "multiplies_bfloat16", lambda: True)
+    monkeypatch.setattr(attention_bfloat16, "LEAST", 1)
+    monkeypatch.setattr(attention_bfloat16, "BLOCK", 64)
+
+
+LENGTHS = [1, 63, 64, 65, 130]
+
+
+@pytest.mark.parametrize("length", LENGTHS)
 def test_attention_and_its_gradient(length):
+    check_attention(length)
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_attention_by_onednn(length, short_attention_by_onednn):
+    assert attention_bfloat16.is_faster(low(B, length, 3 * C).view(np.uint16))
+    check_attention(length)
+
+
+def check_attention(length):
     qkv, dout = low(B, length, 3 * C), low(B, length, C, seed=1)
     results = []
     for backend in (cpu, Mixed(reference)):
@@ -180,6 +209,55 @@ def test_products_of_onednn_are_those_of_float64(dtype, m, n, k):
         np.testing.assert_allclose(mine.astype(np.float64), theirs, rtol=rtol, atol=atol)
 
 
+@pytest.mark.skipif(not installed(), reason="onednn-cpu-gomp is not installed")
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("add", [False, True])
+def test_several_products_at_once(dtype, add):
+    """Of heads in the rows of qkv, as attention has them, into a part of an array."""
+    if dtype == "bfloat16" and not onednn.multiplies_bfloat16():
+        pytest.skip("the processor has no instructions for bfloat16")
+    rows, p, sums = (low if dtype == "bfloat16" else exact)(20, 3 * C), exact(NH, 20, 7), exact(NH, 30, C // NH)
+    v, p = rows[:7, :C].reshape(7, NH, -1).transpose(1, 0, 2), p.astype(rows.dtype)  # (NH, 7, hs)
+    right = sums[:, :20] * add + p.astype(np.float64) @ v.astype(np.float64)
+    untouched = sums[:, 20:].copy()
+    onednn.product(sums[:, :20], *(a.view(np.uint16) if dtype == "bfloat16" else a for a in (p, v)), add=add)
+    np.testing.assert_allclose(sums[:, :20], right, rtol=1e-5, atol=1e-5)
+    assert (sums[:, 20:] == untouched).all()
+
+
+@pytest.mark.skipif(not installed(), reason="onednn-cpu-gomp is not installed")
+@pytest.mark.parametrize("block", [32, 128])
+def test_attention_by_onednn_in_float32(block, monkeypatch):
+    """Which every processor multiplies: the same products, in the same memory."""
+    monkeypatch.setattr(attention_bfloat16, "BLOCK", block)
+    qkv, dout, results = exact(B, 150, 3 * C), exact(B, 150, C, seed=1), []
+    for forward, backward in (
+        (attention_bfloat16.forward, attention_bfloat16.backward),
+        (attention_bfloat16.forward, attention_bfloat16.backward),
+        (cpu.attention_forward, cpu.attention_backward),
+    ):
+        out, stats, dqkv = np.empty_like(dout), np.empty((B, NH, 150), np.float32), np.full_like(qkv, np.nan)
+        forward(out, stats, qkv, NH)
+        backward(dqkv, dout, out, stats, qkv, NH)
+        results.append((out, stats, dqkv))
+    for mine, again, theirs in zip(*results):
+        assert mine.tobytes() == again.tobytes()
+        np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.skipif(not installed(), reason="onednn-cpu-gomp is not installed")
+def test_attention_by_onednn_allocates_nothing(monkeypatch):
+    monkeypatch.setattr(attention_bfloat16, "BLOCK", 64)
+    qkv, out, dqkv, stats = exact(1, 256, 3 * C), exact(1, 256, C), exact(1, 256, 3 * C), exact(1, NH, 256)
+    for _ in range(2):
+        tracemalloc.start()
+        attention_bfloat16.forward(out, stats, qkv, NH)
+        attention_bfloat16.backward(dqkv, out, out, stats, qkv, NH)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak < 12_000  # bytes; a block's scores have 196,608
+
+
 def test_without_onednn_there_is_none(monkeypatch):
     monkeypatch.setattr(onednn, "WHEEL", "a-wheel-that-does-not-exist")
     onednn.library.cache_clear()
@@ -243,6 +321,7 @@ def test_a_step_allocates_nothing_that_grows_with_the_model():
 
 RUN = """
 import hashlib, numpy as np
+from llmc.backends.cpu import attention_bfloat16, onednn
 from llmc.backends.cpu.compiled import KERNELS
 from llmc.bench.step import training_step
 from llmc.config import GPT2Config
@@ -256,6 +335,13 @@ for _ in range(5):
     training_step(model, x, x)
 print(hashlib.sha256(model.params_flat.tobytes() + model.master.flat.tobytes()).hexdigest(), model.forward(x, x))
 print([list(generate(model, [1, 2, 3], 9, window=8, cache=cache)) for cache in (True, False)])
+attention_bfloat16.LEAST = 1
+if not onednn.multiplies_bfloat16():  # then its kernels run all the same, without products
+    onednn.product, onednn.multiplies_bfloat16 = (lambda *arrays, add=False: None), lambda: True
+out, stats, qkv = (model.backend.zeros(n, dtype) for n, dtype in ((96, "uint16"), (6, "float32"), (288, "uint16")))
+out, stats, qkv = out.reshape(1, 3, 32), stats.reshape(1, 2, 3), qkv.reshape(1, 3, 96)
+model.backend.attention_forward(out, stats, qkv, 2)
+model.backend.attention_backward(qkv, out, out, stats, qkv, 2)
 print("compiled here:", *(kernel.py_func.__name__ for kernel in KERNELS if kernel.stats.cache_misses))
 """
 
