@@ -1,1 +1,1 @@
-"""Does a model compute what PyTorch and llm.c computed? Cases, the comparison and the scoreboard."""
+"""Does a model compute what PyTorch and llm.c computed? Cases, comparison, scoreboard; training in all precisions."""

@@ -61,6 +61,8 @@ P0, P1, P2, P3, P4, P5 = (
     np.float32(c) for c in (0.5, 1 / 6, 4.1665795894e-2, 8.3334519073e-3, 1.3981999507e-3, 1.9875691500e-4)
 )  # the Taylor series of (e^r - 1 - r) / r², its last terms bent to fit |r| ≤ ln 2 / 2 (Cephes' minimax coefficients)
 BIAS, FRACTION_BITS = np.int32(127), np.int32(23)  # of the exponent in a float32
+SHIFT = np.float32(1.5 * 2**23)  # n + SHIFT has n in its lowest bits: a conversion that every vector unit has
+SHIFTS_BITS = np.int32(SHIFT.view(np.int32))
 
 
 @_kernel(fastmath={"contract", "nsz"})  # regrouped, the two pieces of ln 2 would be one again
@@ -71,10 +73,11 @@ def exp_float32(x):
     """
     above = LOWEST if x < LOWEST else x  # in this order a NaN passes
     inside = HIGHEST if above > HIGHEST else above
-    n = np.int32(math.floor(inside * LOG2_E + HALF))
-    r = (inside - np.float32(n) * LN2_HIGH) - np.float32(n) * LN2_LOW
+    n = np.floor(inside * LOG2_E + HALF)
+    r = (inside - n * LN2_HIGH) - n * LN2_LOW
     series = ((((P5 * r + P4) * r + P3) * r + P2) * r + P1) * r + P0
-    power = np.int32((n + BIAS) << FRACTION_BITS).view(np.float32)  # 2^n
+    whole = np.int32(np.float32(n + SHIFT).view(np.int32) - SHIFTS_BITS)
+    power = np.int32((whole + BIAS) << FRACTION_BITS).view(np.float32)  # 2^n
     return (series * r * r + r + ONE) * power
 
 
