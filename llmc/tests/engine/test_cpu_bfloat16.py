@@ -347,9 +347,10 @@ print("compiled here:", *(kernel.py_func.__name__ for kernel in KERNELS if kerne
 
 
 def test_a_first_run_gives_the_bits_of_later_ones(tmp_path):
-    """Compiled in another process, for this precision only when it is asked for; float32's kernels stay."""
+    """Compiled in other processes, and for this precision alone: float32's kernels are not needed."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     command = [sys.executable, "-c", RUN]
     runs = [subprocess.run(command, env=environment, capture_output=True, text=True, check=True) for _ in range(2)]
     assert runs[0].stdout == runs[1].stdout
     assert runs[0].stdout.endswith("compiled here:\n") and runs[0].stderr == ""
+    assert [done.name for done in tmp_path.rglob("compiled.*")] == ["compiled.bf16"]
