@@ -1,22 +1,25 @@
-"""Causal attention in bfloat16 by oneDNN: a block of queries at a time, in all heads of a sequence at once.
+"""Causal attention in bfloat16 by oneDNN: a block of queries by a block of keys at a time, as FlashAttention has it.
 
-As in `attention.py` a block sees only the keys up to its own end, the (T, T) scores never exist, and the backward pass
-recomputes the probabilities from L. The products read the heads in place, in the rows of qkv. Scores are float32;
-probabilities and the scores' gradient are rounded to be multiplied, as everywhere in this precision.
+Only one such tile of scores exists, and fits the caches: forward, a higher score in the next tile shrinks what a query
+has of its output so far (Dao et al. 2022); backward, probabilities are computed again from L. oneDNN is fastest with
+small factors, each in one piece, not transposed on the left: so heads are copied from the rows of qkv, and in the
+backward pass scores have a row for each key. Scores and sums are float32; what is multiplied is rounded, as everywhere.
 """
 
 import math
 
 import numpy as np
-from numba import prange
+from numba import get_num_threads, prange
 
 from llmc.backends.cpu import onednn
 from llmc.backends.cpu.bfloat16 import load, store
 from llmc.backends.cpu.compiled import ONE, ZERO, exp, parallel, serial
 from llmc.backends.cpu.scratch import scratch
 
-BLOCK = 128  # queries at a time
+BLOCK = 256  # queries, and keys, at a time
+AT_ONCE = 2**17  # scores per thread, of one head or several: with all that belongs to them, 12 bytes each, in its cache
 LEAST = 256  # positions from which this is faster than one head after the other in float32
+SIGN, ALL_BUT_SIGN, LOWEST_BITS = np.int32(31), np.int32(0x7FFFFFFF), np.int32(-(2**31))
 
 
 def is_faster(qkv) -> bool:
@@ -26,118 +29,172 @@ def is_faster(qkv) -> bool:
 
 def forward(out, stats, qkv, NH):
     """softmax(q · kᵀ / √hs + causal mask) · v per head; stats (B, NH, T) is L."""
-    scale = _scale(qkv, NH)
-    for b in range(out.shape[0]):
-        (q, k, v), (o,) = _heads(qkv[b], 3, NH), _heads(out[b], 1, NH)
-        for first, end in _blocks(out.shape[1]):
-            scores, p = _room("scores", NH, first, end, "float32"), _room("p", NH, first, end, qkv.dtype)
-            onednn.product(scores, q[:, first:end], _transposed(k[:, :end]))
-            softmax(p, scores, stats[b], first, scale)
-            onednn.product(o[:, first:end], p, v[:, :end])
+    (B, T, C), scale = out.shape, np.float32((out.shape[2] // NH) ** -0.5)
+    for h0, n in _groups(B * NH, T):
+        heads = scratch("heads", (3, n * T * C // NH), qkv.dtype)
+        sums = scratch("sums", (1, n * T * C // NH), "float32")
+        copy_heads(heads, qkv, h0, n, NH, BLOCK)
+        (q, k, v), (o,) = _blocks(heads, n, T), _blocks(sums, n, T)
+        L, state = stats.reshape(-1, T)[h0 : h0 + n], scratch("state", (n, BLOCK, 2), "float32")
+        for i in range(len(q)):
+            for j in range(i + 1):
+                scores, p = _tile("scores", q[i], k[j], "float32"), _tile("p", q[i], k[j], qkv.dtype)
+                onednn.product(scores, q[i], k[j].mT)
+                softmax(p, scores, o[i], state, L, scale, i * BLOCK, j * BLOCK)
+                onednn.product(o[i], p, v[j], add=j > 0)
+        round_heads(out, sums, h0, n, NH, BLOCK)
 
 
 def backward(dqkv, dout, out, stats, qkv, NH):
-    """Backward through out = p · v, p = softmax(q · kᵀ / √hs). dk and dv are summed in float32, and rounded once."""
-    (B, T, C), scale = out.shape, _scale(qkv, NH)
-    dk, dv = sums = scratch("sums of keys and values", (2, NH, T, C // NH), "float32")
-    for b in range(B):
-        (q, k, v), (dq, _, _), (do,) = _heads(qkv[b], 3, NH), _heads(dqkv[b], 3, NH), _heads(dout[b], 1, NH)
-        for first, end in _blocks(T):
-            scores, dp = (_room(name, NH, first, end, "float32") for name in ("scores", "dp"))
-            p, ds = (_room(name, NH, first, end, qkv.dtype) for name in ("p", "ds"))
-            onednn.product(scores, q[:, first:end], _transposed(k[:, :end]))
-            onednn.product(dp, do[:, first:end], _transposed(v[:, :end]))
-            softmax_backward(p, ds, scores, dp, stats[b], dout[b], out[b], first, scale)
-            has_sums = end < T  # the last block, which comes first, sees every key
-            onednn.product(dv[:, :end], _transposed(p), do[:, first:end], add=has_sums)
-            onednn.product(dk[:, :end], _transposed(ds), q[:, first:end], add=has_sums)
-            onednn.product(dq[:, first:end], ds, k[:, :end])
-        round_sums(dqkv[b], sums)
+    """Backward through out = p · v, p = softmax(q · kᵀ / √hs). Gradients are summed in float32, and rounded once."""
+    (B, T, C), scale = out.shape, np.float32((out.shape[2] // NH) ** -0.5)
+    for h0, n in _groups(B * NH, T):
+        heads = scratch("heads", (4, n * T * C // NH), qkv.dtype)
+        sums = scratch("sums", (3, n * T * C // NH), "float32")
+        copy_heads(heads[:3], qkv, h0, n, NH, BLOCK)
+        copy_heads(heads[3:], dout, h0, n, NH, BLOCK)
+        (q, k, v, do), (dq, dk, dv) = _blocks(heads, n, T), _blocks(sums, n, T)
+        L, inner = stats.reshape(-1, T)[h0 : h0 + n], scratch("inner", (n, T), "float32")
+        inner_products(inner, dout, out, h0, NH)
+        for j in range(len(k)):
+            for i in range(j, len(q)):
+                scores, dp = (_tile(name, k[j], q[i], "float32") for name in ("scores", "dp"))
+                p, ds = (_tile(name, k[j], q[i], qkv.dtype) for name in ("p", "ds"))
+                onednn.product(scores, k[j], q[i].mT)
+                onednn.product(dp, v[j], do[i].mT)
+                softmax_backward(p, ds, scores, dp, L, inner, scale, i * BLOCK, j * BLOCK)
+                onednn.product(dv[j], p, do[i], add=i > j)
+                onednn.product(dk[j], ds, q[i], add=i > j)
+                onednn.product(dq[i], ds.mT, k[j], add=j > 0)
+        round_heads(dqkv, sums, h0, n, NH, BLOCK)
 
 
-def _scale(qkv, NH):
-    return np.float32((qkv.shape[2] // (3 * NH)) ** -0.5)
+def _groups(heads, T):
+    """(first, how many) of the heads of all sequences that are computed at a time."""
+    n = max(1, AT_ONCE * get_num_threads() // min(BLOCK, T) ** 2)
+    return [(h0, min(n, heads - h0)) for h0 in range(0, heads, n)]
 
 
-def _heads(rows, n, NH):
-    """rows (T, n · C) as (n, NH, T, hs), in place."""
-    return rows.reshape(len(rows), n, NH, -1).transpose(1, 2, 0, 3)
+def _blocks(flats, n, T):
+    """For each flat array (n · T · hs,) the list of its blocks (n, rows, hs), each in one piece."""
+    step = flats.shape[1] // T
+    bounds = [(first * step, min(first + BLOCK, T) * step) for first in range(0, T, BLOCK)]
+    return [[flat[start:end].reshape(n, -1, step // n) for start, end in bounds] for flat in flats]
 
 
-def _transposed(a):
-    return a.transpose(0, 2, 1)
-
-
-def _blocks(T):
-    """(first, end) of each block of queries, the last one first."""
-    return [(first, min(first + BLOCK, T)) for first in reversed(range(0, T, BLOCK))]
-
-
-def _room(name, NH, first, end, dtype):
-    """An array with a number for each query of a block and key that it sees: (NH, end - first, end)."""
-    return scratch(name, (NH, end - first, end), dtype)
+def _tile(name, a, b, dtype):
+    """A number for each row of a (n, rows, hs) and of b: (n, rows, columns)."""
+    return scratch(name, (len(a), a.shape[1], b.shape[1]), dtype)
 
 
 @serial
-def _softmax_row(p, s, keys, scale):
-    """p = softmax(scale · s) over the first keys, then zero. Returns the logarithm of the sum."""
-    peak = s[0]
-    for j in range(1, keys):
-        peak = s[j] if s[j] > peak else peak
-    total = peak * ZERO
-    for j in range(keys):
+def _places(task, h0, n, T, NH, hs, block):
+    """Of one position of a head: its sequence, position and column in the rows, where it begins in the blocks."""
+    h, t = task // T, task % T
+    first = t // block * block
+    return (h0 + h) // NH, t, (h0 + h) % NH * hs, (first * n + h * min(block, T - first) + t - first) * hs
+
+
+@parallel
+def copy_heads(heads, rows, h0, n, NH, block):
+    """heads (m, n · T · hs) = n heads of rows (B, T, m · C), counted over all sequences, block after block."""
+    m, (_, T, C) = len(heads), rows.shape
+    hs = C // (m * NH)
+    for task in prange(n * T):
+        b, t, column, start = _places(task, h0, n, T, NH, hs, block)
+        for i in range(m):
+            head, row = heads[i, start:], rows[b, t, i * NH * hs + column :]
+            for c in range(hs):
+                head[c] = row[c]
+
+
+@parallel
+def round_heads(rows, sums, h0, n, NH, block):
+    """The way back: these heads of rows (B, T, m · C) = sums (m, n · T · hs), rounded."""
+    m, (_, T, C) = len(sums), rows.shape
+    hs = C // (m * NH)
+    for task in prange(n * T):
+        b, t, column, start = _places(task, h0, n, T, NH, hs, block)
+        for i in range(m):
+            row, head = rows[b, t, i * NH * hs + column :], sums[i, start:]
+            for c in range(hs):
+                store(row, c, head[c])
+
+
+@parallel
+def inner_products(inner, dout, out, h0, NH):
+    """inner (n, T) = Σ dout·out of each head from h0 on."""
+    (n, T), hs = inner.shape, out.shape[2] // NH
+    for task in prange(n * T):
+        b, t, column, _ = _places(task, h0, n, T, NH, hs, T)
+        do, o, total = dout[b, t, column:], out[b, t, column:], ZERO
+        for c in range(hs):
+            total += load(do, c) * load(o, c)
+        inner[task // T, t] = total
+
+
+@serial
+def _highest(s):
+    """The largest number of s: found among integers in the same order, for which the compiler takes vectors."""
+    bits, top = s.view(np.int32), LOWEST_BITS
+    for j in range(bits.size):
+        ordered = np.int32(bits[j] ^ np.int32(np.int32(bits[j] >> SIGN) & ALL_BUT_SIGN))
+        top = ordered if ordered > top else top
+    return np.int32(top ^ np.int32(np.int32(top >> SIGN) & ALL_BUT_SIGN)).view(np.float32)
+
+
+@serial
+def _softmax_row(p, s, o, state, scale, is_first, is_last):
+    """One query's p = e^(scale · (s - peak)) over the keys of s, then zero; on the last tile divided by the sum.
+
+    state: (peak, sum) of the tiles so far · o: their part of the output, which shrinks in proportion. Returns L.
+    """
+    peak, total, shrunk = _highest(s), ZERO, ZERO
+    if not is_first:
+        peak = state[0] if state[0] > peak else peak
+        shrunk = exp(scale * (state[0] - peak))
+        total = shrunk * state[1]
+    for j in range(s.size):
         s[j] = exp(scale * (s[j] - peak))
-    for j in range(keys):
+    for j in range(s.size):
         total += s[j]
-    inverse = ONE / total
-    for j in range(keys):
-        store(p, j, s[j] * inverse)
-    for j in range(keys, p.size):
-        store(p, j, ZERO)
+    state[0], state[1], factor = peak, total, ONE / total if is_last else ONE
+    for j in range(s.size):
+        store(p, j, s[j] * factor)
+    p[s.size :] = 0
+    if not is_first:
+        for c in range(o.size):
+            o[c] *= shrunk * factor
     return scale * peak + math.log(total)
 
 
 @parallel
-def softmax(p, scores, stats, first, scale):
-    """p (NH, rows, end): the probabilities of the queries first … from their scores, which are lost; stats (NH, T)."""
-    NH, rows, _ = scores.shape
-    for task in prange(NH * rows):
+def softmax(p, scores, o, state, L, scale, i0, j0):
+    """p, from scores, which are lost: the tile (n, rows, columns) at query i0, key j0; o: output so far; L (n, T)."""
+    n, rows, columns = scores.shape
+    for task in prange(n * rows):
         h, i = task // rows, task % rows
-        stats[h, first + i] = _softmax_row(p[h, i], scores[h, i], first + i + 1, scale)
+        s = scores[h, i, : i + 1 if i0 == j0 else columns]
+        L[h, i0 + i] = _softmax_row(p[h, i], s, o[h, i], state[h, i], scale, j0 == 0, i0 == j0)
 
 
 @serial
-def _softmax_row_backward(p, ds, s, dp, keys, scale, L, inner):
-    for j in range(keys):
-        s[j] = exp(scale * s[j] - L)
-        dp[j] = s[j] * (dp[j] - inner) * scale
-    for j in range(keys):
-        store(p, j, s[j])
-        store(ds, j, dp[j])
-    for j in range(keys, p.size):
-        store(p, j, ZERO)
-        store(ds, j, ZERO)
+def _softmax_row_backward(p, ds, s, dp, L, inner, scale):
+    for i in range(s.size):
+        s[i] = exp(scale * s[i] - L[i])
+        dp[i] = s[i] * (dp[i] - inner[i]) * scale
+    for i in range(s.size):
+        store(p, i, s[i])
+        store(ds, i, dp[i])
 
 
 @parallel
-def softmax_backward(p, ds, scores, dp, stats, dout, out, first, scale):
-    """p: the probabilities, and ds: the scores' gradient p · (dp - Σ dout·out) · scale, all (NH, rows, end)."""
-    NH, rows, _ = scores.shape
-    hs = out.shape[1] // NH
-    for task in prange(NH * rows):
-        h, i = task // rows, task % rows
-        t, inner = first + i, ZERO
-        for c in range(h * hs, (h + 1) * hs):
-            inner += load(dout, (t, c)) * load(out, (t, c))
-        _softmax_row_backward(p[h, i], ds[h, i], scores[h, i], dp[h, i], t + 1, scale, stats[h, t], inner)
-
-
-@parallel
-def round_sums(dqkv, sums):
-    """The columns of k and v of dqkv (T, 3C) = sums (2, NH, T, hs)."""
-    _, NH, T, hs = sums.shape
-    for t in prange(T):
-        for i in range(2):
-            for h in range(NH):
-                for c in range(hs):
-                    store(dqkv, (t, (i + 1) * NH * hs + h * hs + c), sums[i, h, t, c])
+def softmax_backward(p, ds, scores, dp, L, inner, scale, i0, j0):
+    """p, and ds = p · (dp - inner) · scale, the scores' gradient: a tile (n, keys, queries); L, inner (n, T)."""
+    n, keys, queries = scores.shape
+    for task in prange(n * keys):
+        h, j = task // keys, task % keys
+        unseen = j if i0 == j0 else 0  # queries before this key
+        p[h, j, :unseen], ds[h, j, :unseen] = 0, 0
+        p_, ds_, s, dp_ = p[h, j, unseen:], ds[h, j, unseen:], scores[h, j, unseen:], dp[h, j, unseen:]
+        _softmax_row_backward(p_, ds_, s, dp_, L[h, i0 + unseen :], inner[h, i0 + unseen :], scale)

@@ -77,11 +77,14 @@ def attention(low):
 
 def attention_of_a_library(low):
     """What runs between its products, also where there is no library."""
-    p, scores, stats, rows = low(NH, T, T), array(NH, T, T), array(NH, T), low(T, C)
-    scale = np.float32(1)
-    attention_bfloat16.softmax(p, scores, stats, 0, scale)
-    attention_bfloat16.softmax_backward(p, p, scores, scores, stats, rows, rows, 0, scale)
-    attention_bfloat16.round_sums(low(T, 3 * C), array(2, NH, T, C // NH))
+    heads, sums, rows, out = low(3, B * T * C), array(3, B * T * C), low(B, T, 3 * C), low(B, T, C)
+    p, scores, o, L = low(NH, T, T), array(NH, T, T), array(NH, T, C // NH), array(NH, T)
+    state, scale = array(NH, T, 2), np.float32(1)
+    attention_bfloat16.copy_heads(heads, rows, 0, NH, NH, T)
+    attention_bfloat16.round_heads(rows, sums, 0, NH, NH, T)
+    attention_bfloat16.inner_products(L, out, out, 0, NH)
+    attention_bfloat16.softmax(p, scores, o, state, L, scale, 0, 0)
+    attention_bfloat16.softmax_backward(p, p, scores, scores, L, L, scale, 0, 0)
 
 
 def optimizer(params, grads):

@@ -72,6 +72,8 @@ def _primitive(out, a, b, has_bias, add, threads):
 class Primitive:
     """A matrix product, or several, that oneDNN has compiled for the layouts (dtype, shape, strides) of its arrays."""
 
+    _primitive, _memories = None, ()  # where oneDNN refuses them, there is nothing to be given back
+
     def __init__(self, out, a, b, has_bias, add):
         lib, engine = library(), _engine()
         shapes = {SOURCE: _layout(*a), WEIGHTS: _layout(*b), OUTPUT: _layout(*out)}

@@ -1,5 +1,6 @@
 """bfloat16 in the "cpu" backend: every function against mixed.py, the same update bit for bit, matrix products."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -112,8 +113,8 @@ def short_attention_by_onednn(monkeypatch):
     if not onednn.multiplies_bfloat16():
         monkeypatch.setattr(onednn, "product", product_without_a_library)
         monkeypatch.setattr(onednn, "multiplies_bfloat16", lambda: True)
-    monkeypatch.setattr(attention_bfloat16, "LEAST", 1)
-    monkeypatch.setattr(attention_bfloat16, "BLOCK", 64)
+    for name, value in dict(LEAST=1, BLOCK=64, AT_ONCE=64 * 64).items():  # two heads at a time, of six
+        monkeypatch.setattr(attention_bfloat16, name, value)
 
 
 LENGTHS = [1, 63, 64, 65, 130]
@@ -213,7 +214,7 @@ def test_products_of_onednn_are_those_of_float64(dtype, m, n, k):
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("add", [False, True])
 def test_several_products_at_once(dtype, add):
-    """Of heads in the rows of qkv, as attention has them, into a part of an array."""
+    """Of heads in the rows of qkv, into a part of an array."""
     if dtype == "bfloat16" and not onednn.multiplies_bfloat16():
         pytest.skip("the processor has no instructions for bfloat16")
     rows, p, sums = (low if dtype == "bfloat16" else exact)(20, 3 * C), exact(NH, 20, 7), exact(NH, 30, C // NH)
@@ -226,10 +227,11 @@ def test_several_products_at_once(dtype, add):
 
 
 @pytest.mark.skipif(not installed(), reason="onednn-cpu-gomp is not installed")
-@pytest.mark.parametrize("block", [32, 128])
-def test_attention_by_onednn_in_float32(block, monkeypatch):
-    """Which every processor multiplies: the same products, in the same memory."""
+@pytest.mark.parametrize("block, at_once", [(32, 1), (64, 2**14), (256, 2**17)])
+def test_attention_by_onednn_in_float32(block, at_once, monkeypatch):
+    """Which every processor multiplies: the same products, in the same memory. One head, some, or all at a time."""
     monkeypatch.setattr(attention_bfloat16, "BLOCK", block)
+    monkeypatch.setattr(attention_bfloat16, "AT_ONCE", at_once)
     qkv, dout, results = exact(B, 150, 3 * C), exact(B, 150, C, seed=1), []
     for forward, backward in (
         (attention_bfloat16.forward, attention_bfloat16.backward),
@@ -255,7 +257,33 @@ def test_attention_by_onednn_allocates_nothing(monkeypatch):
         attention_bfloat16.backward(dqkv, out, out, stats, qkv, NH)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-    assert peak < 12_000  # bytes; a block's scores have 196,608
+    assert peak < 24_000  # bytes, of views of arrays; the scores of a tile have 49,152
+
+
+@pytest.mark.skipif(not installed(), reason="onednn-cpu-gomp is not installed")
+def test_a_product_that_is_refused_leaves_one_error(monkeypatch):
+    unseen = []
+    monkeypatch.setattr(sys, "unraisablehook", unseen.append)
+    with pytest.raises(RuntimeError, match="oneDNN failed"):
+        onednn.product(exact(2, 2), exact(2, 3), exact(4, 2))
+    gc.collect()
+    assert not unseen
+
+
+@pytest.mark.parametrize("position", [0, 63, 64, 100, 129])
+@pytest.mark.parametrize("value", [np.nan, -np.nan, np.inf, 1e9])
+def test_a_key_that_outweighs_the_others(position, value, short_attention_by_onednn):
+    """In a later tile it takes back what there was; and no query that sees it hides that it is no number."""
+    qkv, outs = np.abs(low(1, 130, 3 * C)), [low(1, 130, C) for _ in range(2)]
+    for out in outs:  # without, with
+        cpu.attention_forward(out, np.empty((1, NH, 130), np.float32), qkv, NH)
+        qkv[0, position, C : 2 * C] = value
+    before, after = (out[0].astype(np.float32) for out in outs)
+    assert (before[:position] == after[:position]).all()
+    if value == 1e9:
+        assert (after[position:] == qkv[0, position, 2 * C :].astype(np.float32)).all()
+    else:
+        assert np.isnan(after[position:]).all()
 
 
 def test_without_onednn_there_is_none(monkeypatch):
