@@ -10,9 +10,8 @@ v2 needs no sorting, but each of its blocks reads all earlier tokens, N^2 in all
 rows, keeps one block busy for long. v3 divides the sorted positions into segments of equal length. Where a run of equal
 tokens goes on in the next segments, each of those writes its share to scratch memory, and a last kernel adds them up.
 v2 and v3 read dout twice: in the order of the tokens for dwte, in the order of the positions for dwpe. No order serves
-both sums, and a gradient of 100 MB does not stay in the cache in between: that would be 4 bytes more per element than
-the 4 to 12 that are needed (4 if there is only one token, 12 if all are different). So v3 is launched for some columns at
-a time, n of the C from `first` on, so few that they do stay.
+both sums, and a gradient of 100 MB does not stay in the cache in between: that is 4 bytes more per element than the 4
+to 12 that are needed (4 if there is only one token, 12 if all are different).
 N = B*T positions. A key is a token and its position, (token << 32) + n: no two are equal, so any way to sort gives the
 same order.
 */
@@ -75,15 +74,13 @@ extern "C" __global__ void encoder_backward_tokens_v2(float* dwte, const float* 
     if (c < C) dwte[(size_t)token * C + c] += total;
 }
 
-extern "C" __global__ void encoder_backward_positions_v2(float* dwpe, const float* dout, int B, int T, int C,
-                                                         int first, int n)
+extern "C" __global__ void encoder_backward_positions_v2(float* dwpe, const float* dout, int B, int T, int C)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < T * n) {
-        size_t place = (size_t)(i / n) * C + first + i % n, sequence = (size_t)T * C;
+    if (i < T * C) {
         float total = 0.0f;
-        for (int b = 0; b < B; b++) total += dout[b * sequence + place];
-        dwpe[place] += total;
+        for (int b = 0; b < B; b++) total += dout[(size_t)b * T * C + i];
+        dwpe[i] += total;
     }
 }
 
@@ -158,9 +155,9 @@ __device__ bool ends(const Key* sorted, int k, int N)
     return k + 1 == N || (k + 1) % SEGMENT == 0 || token_of(sorted[k + 1]) != token_of(sorted[k]);
 }
 
-// One segment: n numbers or quads of rows, which are `stride` apart; T is float or float4. partial (segments, n).
+// One segment: rows of n numbers or quads; T is float or float4. partial (segments, n).
 template <typename T>
-__device__ void add_segment(T* dwte, T* partial, const T* dout, const Key* sorted, int N, int n, int stride)
+__device__ void add_segment(T* dwte, T* partial, const T* dout, const Key* sorted, int N, int n)
 {
     int start = blockIdx.x * SEGMENT, before = token_before(sorted, start);
     int i = blockIdx.y * blockDim.x + threadIdx.x;
@@ -175,8 +172,8 @@ __device__ void add_segment(T* dwte, T* partial, const T* dout, const Key* sorte
             clear(rows[j]), clear(old[j]);
             if (k >= N) continue;
             int token = token_of(sorted[k]);
-            rows[j] = dout[(size_t)position_of(sorted[k]) * stride + i];
-            if (ends(sorted, k, N) && token != before) old[j] = dwte[(size_t)token * stride + i];
+            rows[j] = dout[(size_t)position_of(sorted[k]) * n + i];
+            if (ends(sorted, k, N) && token != before) old[j] = dwte[(size_t)token * n + i];
         }
         #pragma unroll
         for (int j = 0; j < AHEAD; j++) {
@@ -185,8 +182,8 @@ __device__ void add_segment(T* dwte, T* partial, const T* dout, const Key* sorte
             int token = token_of(sorted[k]);
             total = total + rows[j];
             if (!ends(sorted, k, N)) continue;
-            T* row = token != before ? dwte + (size_t)token * stride : partial + (size_t)blockIdx.x * n;
-            row[i] = old[j] + total;
+            T* place = token != before ? dwte + (size_t)token * n + i : partial + (size_t)blockIdx.x * n + i;
+            *place = old[j] + total;
             clear(total);
         }
     }
@@ -207,7 +204,7 @@ __device__ int segments_of(const Key* sorted, int token, int next, int N)
 // The run that begins in a segment and goes on in the next ones: the shares that those have written. Block (32, WARPS):
 // a number or quad for each lane; the warps divide the shares among them, and warp 0 adds what they found, in order.
 template <typename T>
-__device__ void add_shares(T* dwte, const T* partial, const Key* sorted, int N, int n, int stride, T (*sums)[32])
+__device__ void add_shares(T* dwte, const T* partial, const Key* sorted, int N, int n, T (*sums)[32])
 {
     int start = blockIdx.x * SEGMENT, next = start + SEGMENT, token = token_of(sorted[next - 1]);
     if (token_of(sorted[next]) != token || token_before(sorted, start) == token) return;  // the whole block leaves
@@ -223,37 +220,32 @@ __device__ void add_shares(T* dwte, const T* partial, const Key* sorted, int N, 
     __syncthreads();
     if (warp > 0 || i >= n) return;
     for (int w = 1; w < WARPS; w++) total = total + sums[w][lane];
-    size_t place = (size_t)token * stride + i;
-    dwte[place] = dwte[place] + total;
+    dwte[(size_t)token * n + i] = dwte[(size_t)token * n + i] + total;
 }
 
-// 128-bit accesses need addresses that are multiples of 16, in every row: so lengths must be multiples of 4 too.
-__device__ bool aligned(const float* dwte, const float* dout, int C, int n)
+// 128-bit accesses need addresses that are multiples of 16, in every row: so C must be a multiple of 4 too.
+__device__ bool aligned(const float* dwte, const float* dout, int C)
 {
-    return C % 4 == 0 && n % 4 == 0 && ((size_t)dwte | (size_t)dout) % 16 == 0;
+    return C % 4 == 0 && ((size_t)dwte | (size_t)dout) % 16 == 0;
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-    encoder_backward_segments_v3(float* dwte, float* partial, const float* dout, const Key* sorted, int N, int C,
-                                 int first, int n)
+    encoder_backward_segments_v3(float* dwte, float* partial, const float* dout, const Key* sorted, int N, int C)
 {
-    dwte += first, dout += first;
-    if (aligned(dwte, dout, C, n)) {
-        add_segment((float4*)dwte, (float4*)partial, (const float4*)dout, sorted, N, n / 4, C / 4);
+    if (aligned(dwte, dout, C)) {
+        add_segment((float4*)dwte, (float4*)partial, (const float4*)dout, sorted, N, C / 4);
     } else {
-        add_segment(dwte, partial, dout, sorted, N, n, C);
+        add_segment(dwte, partial, dout, sorted, N, C);
     }
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-    encoder_backward_shares_v3(float* dwte, const float* partial, const float* dout, const Key* sorted, int N, int C,
-                               int first, int n)
+    encoder_backward_shares_v3(float* dwte, const float* partial, const float* dout, const Key* sorted, int N, int C)
 {
     __shared__ float4 sums[WARPS][32];
-    dwte += first, dout += first;
-    if (aligned(dwte, dout, C, n)) {
-        add_shares((float4*)dwte, (const float4*)partial, sorted, N, n / 4, C / 4, sums);
+    if (aligned(dwte, dout, C)) {
+        add_shares((float4*)dwte, (const float4*)partial, sorted, N, C / 4, sums);
     } else {
-        add_shares(dwte, partial, sorted, N, n, C, reinterpret_cast<float(*)[32]>(sums));
+        add_shares(dwte, partial, sorted, N, C, reinterpret_cast<float(*)[32]>(sums));
     }
 }

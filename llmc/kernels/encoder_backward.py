@@ -8,7 +8,6 @@ from llmc.kernels.reductions import ROWS, WARP
 
 VERSIONS = {"encoder_backward": 3}
 RUN, SEGMENT = 1024, 32  # as in encoder_backward.cu
-WHOLE, CACHED, LINE = 32 << 20, 16 << 20, 128  # bytes of dout at once; a part of it in a GPU's cache; columns of a part
 
 
 def encoder_backward(dwte, dwpe, dout, tokens, version=None):
@@ -25,29 +24,12 @@ def encoder_backward(dwte, dwpe, dout, tokens, version=None):
     if version == 1:
         _launch("v1")((blocks,), (THREADS,), (dwte, dwpe, dout, tokens, *sizes))
         return
+    _launch("positions_v2")((blocks_for(T * C),), (THREADS,), (dwpe, dout, *sizes))
     if version == 2:
-        _add_positions(dwpe, dout, slice(0, C))
         grid, arguments = (B * T, ceil_div(C, THREADS)), (dwte, dout, tokens, np.int32(B * T), np.int32(C))
         _launch("tokens_v2")(grid, (THREADS,), arguments)
-        return
-    keys = sort_positions(tokens)
-    for columns in columns_at_a_time(B * T, C):
-        _add_positions(dwpe, dout, columns)
-        _add_sorted(dwte, dout, keys, columns)
-
-
-def columns_at_a_time(N, C) -> list:
-    """Slices of the C columns: all, or as many of N rows as CACHED bytes hold."""
-    count = C if 4 * N * C <= WHOLE else max(LINE, CACHED // (4 * N) // LINE * LINE)
-    return [slice(first, min(first + count, C)) for first in range(0, C, count)]
-
-
-def _add_positions(dwpe, dout, columns):
-    """+dwpe in these columns."""
-    B, T, C = dout.shape
-    n = columns.stop - columns.start
-    arguments = (dwpe, dout, *(np.int32(number) for number in (B, T, C, columns.start, n)))
-    _launch("positions_v2")((blocks_for(T * n),), (THREADS,), arguments)
+    else:
+        _add_sorted(dwte, dout, sort_positions(tokens), B * T, C)
 
 
 def sort_positions(tokens):
@@ -60,14 +42,13 @@ def sort_positions(tokens):
     return keys
 
 
-def _add_sorted(dwte, dout, keys, columns):
-    """+dwte in these columns, with the rows of dout in the order of the keys."""
-    N, C, n = keys.size, dout.shape[-1], columns.stop - columns.start
+def _add_sorted(dwte, dout, keys, N, C):
+    """+dwte, with the rows of dout in the order of the keys."""
     segments = ceil_div(N, SEGMENT)
-    partial = scratch("encoder shares", (segments, n))
-    numbers = n // 4 if n % 4 == C % 4 == 0 and aligned(dwte, dout) else n  # of a row, or quads
+    partial = scratch("encoder shares", (segments, C))
+    numbers = C // 4 if C % 4 == 0 and aligned(dwte, dout) else C  # of a row, or quads
     threads = min(THREADS, WARP * ceil_div(numbers, WARP))
-    arguments = (dwte, partial, dout, keys, *(np.int32(number) for number in (N, C, columns.start, n)))
+    arguments = (dwte, partial, dout, keys, np.int32(N), np.int32(C))
     _launch("segments_v3")((segments, ceil_div(numbers, threads)), (threads,), arguments)
     if segments > 1:
         _launch("shares_v3")((segments - 1, ceil_div(numbers, WARP)), (WARP, ROWS), arguments)

@@ -106,24 +106,6 @@ def test_encoder_backward(version, shape, V):
         close(got[1], expected[1])
 
 
-@pytest.mark.parametrize("C", [37, 24, 16])
-def test_encoder_backward_some_columns_at_a_time(monkeypatch, C):
-    """As with a gradient that is larger than a GPU's cache: equal bits."""
-    tokens = np.random.RandomState(3).randint(0, 40, (3, 17)).astype(np.int32)
-    given = draw(40, C), draw(17, C, seed=1), draw(3, 17, C, seed=2), tokens
-    results = []
-    for line, whole in ((128, 1 << 20), (8, 0)):
-        monkeypatch.setattr(encoder_backward, "LINE", line)
-        monkeypatch.setattr(encoder_backward, "WHOLE", whole)
-        monkeypatch.setattr(encoder_backward, "CACHED", 51 * 4 * line)
-        assert len(encoder_backward.columns_at_a_time(51, C)) == (1 if whole else -(-C // 8))
-        mine = there(*given)
-        encoder_backward.encoder_backward(*mine)
-        results.append([cuda.asnumpy(array) for array in mine[:2]])
-    for together, apart in zip(*results):
-        np.testing.assert_array_equal(together, apart)
-
-
 def test_rows_of_a_token_are_added_in_the_order_of_their_positions():
     dout = np.float32([2.0**30, 1, 1, -(2.0**30), 1] * 8).reshape(1, 40, 1)  # (B, T, C)   the order decides the sum
     tokens = np.zeros((1, 40), np.int32)  # (B, T)
