@@ -719,11 +719,30 @@ def plan_that_rounds_down(tensors):
     return _first_fit(tensors, range(len(tensors)), up=False)
 
 
-@wrong("plan_memory", says="overlap while both live")
+@wrong("plan_memory", says="in the order of placing: they fit the tensors from the largest to the smallest")
 def plan_in_sorted_order(tensors):
     order = sorted(range(len(tensors)), key=lambda k: -tensors[k][0])
     places = _first_fit(tensors, order)
     return [places[k] for k in order]
+
+
+@wrong("plan_memory", says="in the order of placing: they fit the tensors by the step that writes them. Return them in")
+def plan_in_order_of_writing(tensors):
+    tensors = sorted(tensors, key=lambda tensor: tensor[1])
+    return np.array(_first_fit(tensors, range(len(tensors))))
+
+
+@wrong("plan_memory", says="they fit the tensors from the longest life to the shortest")
+def plan_as_a_dict_was_filled(tensors):
+    order = sorted(range(len(tensors)), key=lambda k: tensors[k][1] - tensors[k][2])
+    places = _first_fit(tensors, order)
+    of_tensor = {k: places[k] for k in order}
+    return list(of_tensor.values())
+
+
+@wrong("plan_memory", says="they fit the tensors from the last in the list to the first")
+def plan_from_behind(tensors):
+    return _first_fit(tensors[::-1], range(len(tensors)))
 
 
 @wrong("plan_memory", says="lives only while")

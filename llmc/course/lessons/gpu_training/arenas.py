@@ -1,12 +1,16 @@
 """Lesson 17: tensors to plan memory for, and what is wrong with a plan. A tensor is (size, first, last)."""
 
+import io
+from contextlib import redirect_stdout, suppress
 from numbers import Integral
 
 import numpy as np
 
 from llmc import blocks
 from llmc.config import GPT2Config
+from llmc.course.checks import evidence
 from llmc.course.checks.explain import WrongAnswer, describe
+from llmc.course.own_names import learners_names
 
 UNIT = 16  # bytes: what every place is a multiple of
 
@@ -39,20 +43,35 @@ def explain(offsets, tensors, where):
 
 def _explain_overlaps(offsets, tensors, where):
     """WrongAnswer about the first two tensors that share a byte while both live."""
+    pair = _overlapping(offsets, tensors)
+    if pair:
+        order = _other_order()
+        said = [*_two(*pair, offsets, tensors), order] if order else _overlap(*pair, offsets, tensors)
+        raise WrongAnswer("\n".join([*said, f"→ Where to look: {where}."]))
+
+
+def _overlapping(offsets, tensors):
+    """The first two tensors (j, k), j < k, that share a byte while both live; None if there are none."""
     for k, (size, first, last) in enumerate(tensors):
         for j in range(k):
             other, begins, ends = tensors[j]
             meet = offsets[j] < offsets[k] + size and offsets[k] < offsets[j] + other
             if meet and first <= ends and begins <= last:
-                raise WrongAnswer("\n".join([*_overlap(j, k, offsets, tensors), f"→ Where to look: {where}."]))
+                return j, k
+    return None
 
 
-def _overlap(j, k, offsets, tensors):
-    """The sentences about two tensors."""
-    (size, first, last), (other, begins, ends) = tensors[k], tensors[j]
+def _two(j, k, offsets, tensors):
+    """Which two tensors overlap."""
     yield f"tensors {j} and {k} overlap while both live."
     for index, (n, a, b) in ((j, tensors[j]), (k, tensors[k])):
         yield f"    tensor {index}: bytes {offsets[index]} to {offsets[index] + n - 1}, steps {a} to {b}"
+
+
+def _overlap(j, k, offsets, tensors):
+    """The sentences about two tensors, with what their places and steps say of the cause."""
+    (size, first, last), (other, begins, ends) = tensors[k], tensors[j]
+    yield from _two(j, k, offsets, tensors)
     if first == ends or begins == last:
         yield "One is read for the last time in the step that writes the other: both belong to that step."
     elif offsets[j] + other > offsets[k] >= offsets[j] + other - UNIT or offsets[k] + size > offsets[j] >= (
@@ -64,6 +83,59 @@ def _overlap(j, k, offsets, tensors):
     elif first < begins and ends < last:
         yield f"Tensor {j} lives only while tensor {k} does: neither of {k}'s two steps lies between those of {j}."
     yield "If your comparison of steps is right, look at the search for a gap: from block to block, a place only grows."
+
+
+ORDERS = {  # in which the tensors (size, first, last) may have been placed
+    "from the largest to the smallest": lambda t: -t[0],
+    "from the smallest to the largest": lambda t: t[0],
+    "by the step that writes them": lambda t: t[1],
+    "by the step that writes them, the latest first": lambda t: -t[1],
+    "by the step that reads them last": lambda t: t[2],
+    "by the step that reads them last, the latest first": lambda t: -t[2],
+    "from the longest life to the shortest": lambda t: t[1] - t[2],
+    "from the shortest life to the longest": lambda t: t[2] - t[1],
+    "from the largest size times life to the smallest": lambda t: t[0] * (t[1] - t[2] - 1),
+    "from the last in the list to the first": None,
+}
+
+
+def _other_order() -> str:
+    """A sentence if the learner's function returns right places in another order than the tensors'; else "".
+
+    It is asked for the places of more tensors, which have no size, step or life twice: whichever of the orders explains
+    all of them was the order of placing. That a few places fit in another order may be chance.
+    """
+    function = evidence.learners_function()
+    if function is None:
+        return ""
+    sets, plans = _all_different(np.random.default_rng(17)), []
+    with suppress(Exception), learners_names(), redirect_stdout(io.StringIO()):
+        plans = [list(function(list(tensors))) for tensors in sets]
+    if len(plans) < len(sets) or all(_fits_in_order(*each, lambda tensor: 0) for each in zip(plans, sets)):
+        return ""
+    for words, key in ORDERS.items():
+        if all(_fits_in_order(*each, key) for each in zip(plans, sets)):
+            return (
+                f"The places are right, but in the order of placing: they fit the tensors {words}. "
+                "Return them in the order of the list: the first one is the place of tensors[0]."
+            )
+    return ""
+
+
+def _fits_in_order(offsets, tensors, key) -> bool:
+    """Is offsets[i] a good place for the tensor that is number i in this order?"""
+    ordered = sorted(tensors, key=key) if key else tensors[::-1]
+    return len(offsets) == len(tensors) and _overlapping(offsets, ordered) is None
+
+
+def _all_different(rng, n=10):
+    """Eight lists of n tensors with different sizes, first steps, last steps, lives and products of size and life."""
+    found = []
+    while len(found) < 8:
+        size, first, life = rng.permutation(np.arange(30, 240, 3))[:n], rng.permutation(2 * n)[:n], rng.permutation(n)
+        if all(len(set(some)) == n for some in ((first + life).tolist(), (size * (life + 1)).tolist())):
+            found.append([(int(s), int(a), int(a + more)) for s, a, more in zip(size, first, life)])
+    return found
 
 
 def demand(name, plans, most, where) -> float:

@@ -56,7 +56,7 @@ def model(tile, parts, M, N, K) -> float:
 
 
 class Bench:
-    """What `measure` knows of one product (M, N, K): µs of every tile with every number of parts. tried: what it was asked.
+    """What `measure` knows of one product (M, N, K): µs of every tile with every number of parts. tried: its calls.
 
     shaken: how far the numbers are from the model's, by chance, so that nobody can know them before measuring; some
     tiles do not fit on this bench, and measure as infinity.
@@ -128,7 +128,8 @@ def _tile_or_parts(bench, choice, most_loss) -> str:
     if bench.loss(same_parts) <= most_loss:
         said = f"The tile is wrong: whatever its parts, it takes at least {of_tile}"
     else:
-        said = f"This tile takes at least {of_tile}, whatever its parts; parts = {parts} at least {of_parts}, with any tile"
+        said = f"This tile takes at least {of_tile}, whatever its parts; "
+        said += f"parts = {parts} at least {of_parts}, with any tile"
     return f"{said}. The best has another tile, and parts = {min(bench.us, key=bench.us.get)[1]}; {_looked_at(bench)}."
 
 
