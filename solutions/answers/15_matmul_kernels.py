@@ -452,6 +452,47 @@ def square_with_k_from_k0(code):
     return replaced(code, "for (int k = 0; k < 8; k++) {", "for (int k = k0; k < k0 + 8; k++) {")
 
 
+PLACE = "int m = m0 + row + i, n = n0 + column + j;"
+
+
+@wrong(
+    "register_tile", says="a thread's 4 columns lie 16 apart where they are written, and side by side where they are m"
+)
+def square_with_columns_of_a_warp(code):
+    return replaced(code, PLACE, "int m = m0 + row + i, n = n0 + threadIdx.x % 16 + j * 16;")
+
+
+@wrong(
+    "register_tile", says="rows and columns lie 8 apart where they are multiplied, and side by side where they are w"
+)
+def square_that_multiplies_apart(code):
+    return replaced(code, "as[k][row + i]", "as[k][row / 4 + 8 * i]", "bs[k][column + i]", "bs[k][column / 4 + 8 * i]")
+
+
+@wrong(
+    "register_tile", says="a thread's 4 rows lie apart where they are multiplied, and side by side where they are wri"
+)
+def square_of_rows_that_are_not_there(code):
+    return replaced(code, "as[k][row + i]", "as[k][row / 4 + 16 * i]")
+
+
+@wrong("register_tile", says="a thread's 4 rows come in reverse, where they are written or where they are multiplied")
+def square_upside_down(code):
+    return replaced(code, PLACE, "int m = m0 + row + (3 - i), n = n0 + column + j;")
+
+
+@wrong(
+    "register_tile", says="a thread's 4 columns begin at 4 · t where they are written, and at t where they are multip"
+)
+def square_without_times_four(code):
+    return replaced(code, "bs[k][column + i]", "bs[k][threadIdx.x % 16 + i]")
+
+
+@wrong("register_tile", says="row and column are exchanged, where it multiplies or where it writes")
+def square_written_across_the_diagonal(code):
+    return replaced(code, PLACE, "int m = m0 + column + i, n = n0 + row + j;")
+
+
 # --------------------------------------------------------------------------------------------- 4 double_buffer
 
 FIRST = "    ask(as[0], a, m0, 0, M, K, true);\n    ask(bs[0], b, n0, 0, N, K, false);\n    end_batch();\n"

@@ -5,6 +5,8 @@ Each wrong answer carries words that its check must say. CI runs them all;
 Those of exercises 1, 2 and 4 are CUDA C: a function gets the solution's source and returns another.
 """
 
+import re
+
 import numpy as np
 
 from llmc.course.authoring.answers import replaced, right, wrong
@@ -317,6 +319,30 @@ def again_without_d(code):
         code, SLOPES, SLOPES.replace("e.x * ", "").replace("e.y * ", "").replace("e.z * ", "").replace("e.w * ", "")
     )
     return replaced(code, "d[k] = d[k] * slope(x[k]);", "d[k] = slope(x[k]);")
+
+
+@wrong(
+    "gelu_again", says="d equals the reference behind the last whole four, and in the fours x · GELU'(dout): dout and"
+)
+def again_with_fours_exchanged(code):
+    return replaced(code, SLOPES, re.sub(r"e\.(\w) \* slope\(v\.\w\)", r"slope(e.\1) * v.\1", SLOPES))
+
+
+@wrong(
+    "gelu_again", says="d equals the reference in the whole fours, and behind them x · GELU'(dout): dout and x are sw"
+)
+def again_with_a_tail_exchanged(code):
+    return replaced(code, "d[k] = d[k] * slope(x[k]);", "d[k] = slope(d[k]) * x[k];")
+
+
+@wrong("gelu_again", says="d equals the reference in the whole fours, and behind them GELU'(x) alone: dout is missing")
+def again_without_d_in_the_tail(code):
+    return replaced(code, "d[k] = d[k] * slope(x[k]);", "d[k] = slope(x[k]);")
+
+
+@wrong("gelu_again", says="in the whole fours, and not behind them")
+def again_with_fours_that_turn(code):
+    return replaced(code, SLOPES, re.sub(r"v\.(\w)", lambda slot: "v." + "yzwx"["xyzw".index(slot[1])], SLOPES))
 
 
 @wrong("gelu_again", says="d was never written")
