@@ -1,6 +1,7 @@
 """Lesson 15's references and known mistakes, held against each other; its counts, its model, its pipeline."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -170,6 +171,31 @@ def test_two_rounds_find_nearly_the_best_on_any_bench(seed):
         promising = sorted(tiles, key=lambda tile: us[tile, 4])[:12]
         least = min(us[tile, parts] for tile in promising for parts in tuning.PARTS)
         assert least / min(us.values()) < 1.07
+
+
+@pytest.mark.parametrize(("M", "N"), [(9, 7), (70, 66), (65, 30), (3, 129), (1, 1)])
+def test_known_squares_can_be_told_apart(M, N):
+    """No two names for the same numbers, and none for the right ones; in a small result fewer names."""
+    right = np.random.default_rng(0).normal(size=(M, N))
+    known = products.square_mistakes(right, 4, 64)
+    arrays = [array.tobytes() for array, _ in known.values()] + [right.tobytes()]
+    assert len(set(arrays)) == len(arrays)
+    apart = [int(n) for words in known for n in re.findall(r" 4 rows lie (\d+) apart where they are multiplied", words)]
+    assert apart == {70: list(range(2, 17)), 65: list(range(2, 17)), 9: list(range(2, 9)), 3: [2]}.get(M, [])
+    assert any("rows lie apart" in words for words in known) == (M in (3, 9))
+
+
+def test_numbers_written_apart_are_named_by_their_distance():
+    right = np.random.default_rng(0).normal(size=(70, 66))
+    got, t = np.zeros((128, 128)), np.arange(16)
+    whole = np.pad(right, ((0, 58), (0, 62)))
+    for i in range(4):
+        for m0 in (0, 64):
+            got[m0 + t + 16 * i] = whole[m0 + 4 * t + i]
+    (said,) = [words for words, (a, _) in products.square_mistakes(right, 4, 64).items() if (a == got[:70, :66]).all()]
+    assert said.endswith(
+        "a thread's 4 rows lie 16 apart where they are written, and side by side where they are multiplied"
+    )
 
 
 def loss_of_the_first(bench, parts, kept):
