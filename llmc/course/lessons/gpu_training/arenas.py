@@ -45,9 +45,9 @@ def _explain_overlaps(offsets, tensors, where):
     """WrongAnswer about the first two tensors that share a byte while both live."""
     pair = _overlapping(offsets, tensors)
     if pair:
-        order = _other_order()
-        said = [*_two(*pair, offsets, tensors), order] if order else _overlap(*pair, offsets, tensors)
-        raise WrongAnswer("\n".join([*said, f"→ Where to look: {where}."]))
+        more = _more_plans()
+        cause = [_other_order(more)] if _other_order(more) else _overlap(*pair, offsets, tensors, more)
+        raise WrongAnswer("\n".join([*_two(*pair, offsets, tensors), *cause, f"→ Where to look: {where}."]))
 
 
 def _overlapping(offsets, tensors):
@@ -68,15 +68,21 @@ def _two(j, k, offsets, tensors):
         yield f"    tensor {index}: bytes {offsets[index]} to {offsets[index] + n - 1}, steps {a} to {b}"
 
 
-def _overlap(j, k, offsets, tensors):
-    """The sentences about two tensors, with what their places and steps say of the cause."""
-    (size, first, last), (other, begins, ends) = tensors[k], tensors[j]
-    yield from _two(j, k, offsets, tensors)
-    if first == ends or begins == last:
+def _by_a_few_bytes(j, k, offsets, tensors) -> bool:
+    """Does one of the two begin in the last bytes of the other?"""
+    ends = offsets[j] + tensors[j][0], offsets[k] + tensors[k][0]
+    return 0 < ends[0] - offsets[k] <= UNIT or 0 < ends[1] - offsets[j] <= UNIT
+
+
+def _overlap(j, k, offsets, tensors, more):
+    """The sentences about what the places and steps of two tensors say of the cause. more: _more_plans()."""
+    (_, first, last), (_, begins, ends) = tensors[k], tensors[j]
+    others = [(_overlapping(*plan), *plan) for plan in more if _overlapping(*plan)]
+    few = _by_a_few_bytes(j, k, offsets, tensors)
+    always = few and len(others) > 1 and all(_by_a_few_bytes(*pair, *plan) for pair, *plan in others)
+    if (first == ends or begins == last) and not always:
         yield "One is read for the last time in the step that writes the other: both belong to that step."
-    elif offsets[j] + other > offsets[k] >= offsets[j] + other - UNIT or offsets[k] + size > offsets[j] >= (
-        offsets[k] + size - UNIT
-    ):
+    elif few:
         yield "They overlap by a few bytes only: is an end rounded down?"
     elif begins < first and last < ends:
         yield f"Tensor {k} lives only while tensor {j} does: neither of {j}'s two steps lies between those of {k}."
@@ -99,22 +105,24 @@ ORDERS = {  # in which the tensors (size, first, last) may have been placed
 }
 
 
-def _other_order() -> str:
-    """A sentence if the learner's function returns right places in another order than the tensors'; else "".
+def _more_plans() -> list:
+    """What the learner's function says about more tensors, which have no size, step or life twice: (offsets, tensors).
 
-    It is asked for the places of more tensors, which have no size, step or life twice: whichever of the orders explains
-    all of them was the order of placing. That a few places fit in another order may be chance.
+    What one plan shows may be chance; what all of them show is not. [] outside of a check, and if it raises.
     """
-    function = evidence.learners_function()
-    if function is None:
-        return ""
-    sets, plans = _all_different(np.random.default_rng(17)), []
+    function, sets = evidence.learners_function(), _all_different(np.random.default_rng(17))
+    plans = []
     with suppress(Exception), learners_names(), redirect_stdout(io.StringIO()):
-        plans = [list(function(list(tensors))) for tensors in sets]
-    if len(plans) < len(sets) or all(_fits_in_order(*each, lambda tensor: 0) for each in zip(plans, sets)):
+        plans = [([int(place) for place in function(list(tensors))], tensors) for tensors in sets]
+    return plans if all(len(offsets) == len(tensors) for offsets, tensors in plans) else []
+
+
+def _other_order(plans) -> str:
+    """A sentence if the plans are right, but in another order than the tensors'; else ""."""
+    if not any(_overlapping(*plan) for plan in plans):
         return ""
     for words, key in ORDERS.items():
-        if all(_fits_in_order(*each, key) for each in zip(plans, sets)):
+        if all(_fits_in_order(*plan, key) for plan in plans):
             return (
                 f"The places are right, but in the order of placing: they fit the tensors {words}. "
                 "Return them in the order of the list: the first one is the place of tensors[0]."
@@ -125,7 +133,7 @@ def _other_order() -> str:
 def _fits_in_order(offsets, tensors, key) -> bool:
     """Is offsets[i] a good place for the tensor that is number i in this order?"""
     ordered = sorted(tensors, key=key) if key else tensors[::-1]
-    return len(offsets) == len(tensors) and _overlapping(offsets, ordered) is None
+    return _overlapping(offsets, ordered) is None
 
 
 def _all_different(rng, n=10):
