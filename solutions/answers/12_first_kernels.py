@@ -329,6 +329,12 @@ def swap_of_one_sequence(code):
     return replaced(code, "if (i < B * T * C) {", "if (i < T * C) {")
 
 
+@wrong("swap_axes", says="nothing moved. Is an index put together in the order in which the other was taken apart?")
+def swap_of_what_comes_as_it_goes(code):
+    code = replaced(code, "int c = i % C;", "int c = i / T % C;", "int t = i / C % T;", "int t = i % T;")
+    return replaced(code, "out[(b * C + c) * T + t] = x[i];", "out[b * C * T + c * T + t] = x[b * C * T + c * T + t];")
+
+
 @wrong("swap_axes", says="out equals x in its old order: nothing moved")
 def swap_nothing(code):
     return replaced(code, "out[(b * C + c) * T + t]", "out[(b * T + t) * C + c]")
@@ -447,6 +453,20 @@ def vec4_by_arrays_of_float4(code):
     if (rest < n) out[rest] = x1[rest] + x2[rest];
 """,
     )
+
+
+@right("residual_vec4")
+def vec4_from_braces(code):
+    store = "*reinterpret_cast<float4*>(out + i) = " + STORE + ";"
+    return replaced(
+        code, store, "auto& four = *(float4*)(out + i); four = {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};"
+    )
+
+
+@right("residual_vec4")
+def vec4_of_one_condition(code):
+    one, other = ("float4{" + ", ".join(f"{p}.{k} + {q}.{k}" for k in "xyzw") + "}" for p, q in ("ab", "ba"))
+    return replaced(code, STORE, f"i % 8 ? {one} : {other}")
 
 
 @right("residual_vec4")

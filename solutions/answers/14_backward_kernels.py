@@ -5,6 +5,8 @@ Each wrong answer carries words that its check must say. CI runs them all;
 All are CUDA C: a function gets the solution's source and returns another.
 """
 
+import re
+
 from llmc.course.authoring.answers import replaced, right, wrong
 
 
@@ -318,6 +320,16 @@ def dx_with_the_mean_of_the_block(code):
     return replaced(code, "mean[row], r = rstd[row]", "mean[blockIdx.x], r = rstd[blockIdx.x]")
 
 
+@wrong("layernorm_dx", says="mean(dout) in place of mean(dnorm): w is missing in the first sum")
+def dx_with_a_first_sum_of_dout(code):
+    return replaced(code, "dnorms += dnorm;", "dnorms += dout[c];")
+
+
+@wrong("layernorm_dx", says="mean(dout · norm) in place of mean(dnorm · norm): w is missing in the second sum")
+def dx_with_a_second_sum_of_dout(code):
+    return replaced(code, "products += dnorm * ", "products += dout[c] * ")
+
+
 # ----------------------------------------------------------------------------------------- 3 layernorm_partials
 
 ADD_DW = "dw += d * (x[(size_t)n * C + c] - mean[n]) * rstd[n];"
@@ -448,6 +460,25 @@ def partials_written_inside_the_loop(code):
 @wrong("layernorm_partials", says="writes go to numbers that another thread has written already")
 def partials_of_threads_that_do_all(code):
     return replaced(code, "int c = threadIdx.x; c < C; c += blockDim.x", "int c = 0; c < C; c++")
+
+
+@wrong(
+    "layernorm_partials", says="db goes on from one column of a thread to its next, 96 = blockDim.x further: set to 0"
+)
+def partials_with_one_db_for_all_columns(code):
+    code = replaced(code, "float dw = 0.0f, db = 0.0f;", "float dw = 0.0f;")
+    return replaced(code, "    for (int c = threadIdx.x;", "    float db = 0.0f;\n    for (int c = threadIdx.x;")
+
+
+@wrong("layernorm_partials", says="dw and db go on from one column of a thread to its next, 96 = blockDim.x further")
+def partials_in_an_array_that_nobody_clears(code):
+    code = replaced(code, "float dw = 0.0f, db = 0.0f;", "float& dw = sums[0]; float& db = sums[1];")
+    return replaced(code, "    for (int c = threadIdx.x;", "    float sums[2] = {};\n    for (int c = threadIdx.x;")
+
+
+@wrong("layernorm_partials", says="wrong only at indices 96 to 128, the last: those from blockDim.x = 96 on.")
+def partials_of_one_turn_of_dout(code):
+    return replaced(code, "float d = dout[(size_t)n * C + c];", "float d = dout[(size_t)n * C + c % blockDim.x];")
 
 
 # ----------------------------------------------------------------------------------------- 4 embedding_backward
@@ -726,6 +757,12 @@ def fused_that_adds_to_components(code):
 def fused_dw_with_w(code):
     dw = "dw[k].{0} += d.{0} * s.{0} * v.{0}"
     return replaced(code, FUSED_DW, ", ".join(dw.format(slot) for slot in "xyzw") + ";")
+
+
+@wrong("fused_layernorm_backward", says="of dout · norm and of dout · w: w belongs to dx, and db is the sum of dout")
+def fused_db_with_w(code):
+    db = re.search(r"db\[k\]\.x \+= d\.x.*;\n", code)[0]
+    return replaced(code, db, "", "            dnorms += d.x + d.y", f"            {db}            dnorms += d.x + d.y")
 
 
 @wrong("fused_layernorm_backward", says="the last row of each warp alone: are its sums set to 0 once")

@@ -452,6 +452,47 @@ def square_with_k_from_k0(code):
     return replaced(code, "for (int k = 0; k < 8; k++) {", "for (int k = k0; k < k0 + 8; k++) {")
 
 
+PLACE = "int m = m0 + row + i, n = n0 + column + j;"
+
+
+@wrong(
+    "register_tile", says="a thread's 4 columns lie 16 apart where they are written, and side by side where they are m"
+)
+def square_with_columns_of_a_warp(code):
+    return replaced(code, PLACE, "int m = m0 + row + i, n = n0 + threadIdx.x % 16 + j * 16;")
+
+
+@wrong(
+    "register_tile", says="rows and columns lie 8 apart where they are multiplied, and side by side where they are w"
+)
+def square_that_multiplies_apart(code):
+    return replaced(code, "as[k][row + i]", "as[k][row / 4 + 8 * i]", "bs[k][column + i]", "bs[k][column / 4 + 8 * i]")
+
+
+@wrong(
+    "register_tile", says="a thread's 4 rows lie apart where they are multiplied, and side by side where they are wri"
+)
+def square_of_rows_that_are_not_there(code):
+    return replaced(code, "as[k][row + i]", "as[k][row / 4 + 16 * i]")
+
+
+@wrong("register_tile", says="a thread's 4 rows come in reverse, where they are written or where they are multiplied")
+def square_upside_down(code):
+    return replaced(code, PLACE, "int m = m0 + row + (3 - i), n = n0 + column + j;")
+
+
+@wrong(
+    "register_tile", says="a thread's 4 columns begin at 4 · t where they are written, and at t where they are multip"
+)
+def square_without_times_four(code):
+    return replaced(code, "bs[k][column + i]", "bs[k][threadIdx.x % 16 + i]")
+
+
+@wrong("register_tile", says="row and column are exchanged, where it multiplies or where it writes")
+def square_written_across_the_diagonal(code):
+    return replaced(code, PLACE, "int m = m0 + column + i, n = n0 + row + j;")
+
+
 # --------------------------------------------------------------------------------------------- 4 double_buffer
 
 FIRST = "    ask(as[0], a, m0, 0, M, K, true);\n    ask(bs[0], b, n0, 0, N, K, false);\n    end_batch();\n"
@@ -699,9 +740,37 @@ def tuner_that_goes_down_the_hill(M, N, K, tiles, measure):
     return min(seen, key=seen.get)
 
 
-@wrong("autotune", says="longer than the best; the goal is at most 10%")
+@wrong("autotune", says="The best has another tile, and parts = 9; autotune measured that tile with parts = 1 alone.")
+def tuner_that_keeps_one_tile(M, N, K, tiles, measure):
+    tile = min(tiles, key=lambda each: measure(each, 1))
+    us = {parts: measure(tile, parts) for parts in range(1, 17)}
+    return tile, min(us, key=us.get)
+
+
+@wrong("autotune", says="The tile is wrong: whatever its parts, it takes at least")
+def tuner_of_the_three_best_with_one_part(M, N, K, tiles, measure):
+    three = sorted(tiles, key=lambda each: measure(each, 1))[:3]
+    return min(((tile, parts) for tile in three for parts in range(1, 17)), key=lambda way: measure(*way))
+
+
+@wrong("autotune", says="whatever its parts; parts = 2 at least 14% longer than the best, with any tile")
+def tuner_that_chooses_the_parts_first(M, N, K, tiles, measure):
+    parts = min(range(1, 17), key=lambda each: measure(tiles[0], each))
+    return min(tiles, key=lambda tile: measure(tile, parts)), parts
+
+
+@wrong("autotune", says="autotune never tried other parts than 1")
 def tuner_without_parts(M, N, K, tiles, measure):
     return min(tiles, key=lambda tile: measure(tile, 1)), 1
+
+
+@wrong("autotune", says="this tile takes 0% longer than the best; autotune measured that, too")
+def tuner_that_gives_the_index_of_the_parts(M, N, K, tiles, measure):
+    rows = {tile: [measure(tile, 4)] for tile in tiles}
+    for tile in sorted(tiles, key=rows.get)[:12]:
+        rows[tile] = [measure(tile, parts) for parts in range(1, 17)]
+    tile = min(tiles, key=lambda each: min(rows[each]))
+    return tile, max(1, rows[tile].index(min(rows[tile])))
 
 
 @wrong("autotune", says="the goal is at most 300")

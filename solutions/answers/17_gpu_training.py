@@ -5,6 +5,8 @@ Each wrong answer carries words that its check must say. CI runs them all;
 Those of exercises 1, 2 and 4 are CUDA C: a function gets the solution's source and returns another.
 """
 
+import re
+
 import numpy as np
 
 from llmc.course.authoring.answers import replaced, right, wrong
@@ -317,6 +319,30 @@ def again_without_d(code):
         code, SLOPES, SLOPES.replace("e.x * ", "").replace("e.y * ", "").replace("e.z * ", "").replace("e.w * ", "")
     )
     return replaced(code, "d[k] = d[k] * slope(x[k]);", "d[k] = slope(x[k]);")
+
+
+@wrong(
+    "gelu_again", says="d equals the reference behind the last whole four, and in the fours x · GELU'(dout): dout and"
+)
+def again_with_fours_exchanged(code):
+    return replaced(code, SLOPES, re.sub(r"e\.(\w) \* slope\(v\.\w\)", r"slope(e.\1) * v.\1", SLOPES))
+
+
+@wrong(
+    "gelu_again", says="d equals the reference in the whole fours, and behind them x · GELU'(dout): dout and x are sw"
+)
+def again_with_a_tail_exchanged(code):
+    return replaced(code, "d[k] = d[k] * slope(x[k]);", "d[k] = slope(d[k]) * x[k];")
+
+
+@wrong("gelu_again", says="d equals the reference in the whole fours, and behind them GELU'(x) alone: dout is missing")
+def again_without_d_in_the_tail(code):
+    return replaced(code, "d[k] = d[k] * slope(x[k]);", "d[k] = slope(x[k]);")
+
+
+@wrong("gelu_again", says="in the whole fours, and not behind them")
+def again_with_fours_that_turn(code):
+    return replaced(code, SLOPES, re.sub(r"v\.(\w)", lambda slot: "v." + "yzwx"["xyzw".index(slot[1])], SLOPES))
 
 
 @wrong("gelu_again", says="d was never written")
@@ -719,11 +745,30 @@ def plan_that_rounds_down(tensors):
     return _first_fit(tensors, range(len(tensors)), up=False)
 
 
-@wrong("plan_memory", says="overlap while both live")
+@wrong("plan_memory", says="in the order of placing: they fit the tensors from the largest to the smallest")
 def plan_in_sorted_order(tensors):
     order = sorted(range(len(tensors)), key=lambda k: -tensors[k][0])
     places = _first_fit(tensors, order)
     return [places[k] for k in order]
+
+
+@wrong("plan_memory", says="in the order of placing: they fit the tensors by the step that writes them. Return them in")
+def plan_in_order_of_writing(tensors):
+    tensors = sorted(tensors, key=lambda tensor: tensor[1])
+    return np.array(_first_fit(tensors, range(len(tensors))))
+
+
+@wrong("plan_memory", says="they fit the tensors from the longest life to the shortest")
+def plan_as_a_dict_was_filled(tensors):
+    order = sorted(range(len(tensors)), key=lambda k: tensors[k][1] - tensors[k][2])
+    places = _first_fit(tensors, order)
+    of_tensor = {k: places[k] for k in order}
+    return list(of_tensor.values())
+
+
+@wrong("plan_memory", says="they fit the tensors from the last in the list to the first")
+def plan_from_behind(tensors):
+    return _first_fit(tensors[::-1], range(len(tensors)))
 
 
 @wrong("plan_memory", says="lives only while")

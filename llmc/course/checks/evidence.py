@@ -121,6 +121,13 @@ def of_arrays() -> bool:
     return solution is None or solution.of_arrays
 
 
+def threads() -> int | None:
+    """How many threads along x a block of the running check's last launch had; None if that was no kernel."""
+    if of_arrays() or not _open[-1].replays:
+        return None
+    return _open[-1].replays[-1].arguments[1][0]
+
+
 def one_array(name, got) -> str | None:
     """A sentence if the array `got` is another result of the running check's last call as well; else None."""
     if not (_open and same_array(_open[-1].solution(), _open[-1].replays, got)):

@@ -8,17 +8,21 @@ from llmc.course.checks.case import Case
 
 FEW = 6  # indices that a sentence lists
 CHANCE = 1e-3  # that entries are right by chance, of which a sentence may say that they are right
+MOST = 0.9  # of the entries of whole float4s, to be called wrong as a whole
 NEARLY = 1e-3  # of the largest entry: errors smaller than this come from inexact numbers
 LANES = 32  # of a warp, each of which may take every 32nd entry of a row
 STEADY = 1e-3  # ratios or differences that vary by less than this share are one number
 
 
-def narrowed(case: Case, lanes=False) -> list[str]:
-    """A few sentences; none of them says more than the numbers do. lanes: were they made by the lanes of warps?"""
+def narrowed(case: Case, lanes=False, threads=None) -> list[str]:
+    """A few sentences; none of them says more than the numbers do.
+
+    lanes: were they made by the lanes of warps? threads: how many a block of them had along x.
+    """
     wrong, _ = _wrong(case)
     if not wrong.any() or wrong.ndim == 0:
         return []
-    return [*nearly(case), *_where(wrong, case.expected != 0), *_in_common(case, wrong, lanes)]
+    return [*nearly(case), *_where(wrong, case.expected != 0, threads), *_in_common(case, wrong, lanes)]
 
 
 def nearly(case: Case) -> list[str]:
@@ -39,10 +43,10 @@ def _wrong(case):
         return np.abs(case.got - case.expected) > case.rounding * scale, scale
 
 
-def _where(wrong, counts):
+def _where(wrong, counts, threads):
     """ "Along axis 1 it is wrong only at index 3." for every axis along which some slices are right.
 
-    counts: entries that are not right by chance, as zeros are.
+    counts: entries that are not right by chance, as zeros are. threads: of a block of a kernel, along x.
     """
     for axis, length in enumerate(wrong.shape):
         others = tuple(k for k in range(wrong.ndim) if k != axis)
@@ -51,7 +55,20 @@ def _where(wrong, counts):
         if len(right) and (len(bad) == 1 or not _by_chance(wrong, counts, axis, bad, right)):
             few = len(right) <= FEW < len(bad) == length - len(right) and (np.diff(bad) > 1).any()
             what = f"right only at {_indices(right, length)}" if few else f"wrong only at {_indices(bad, length)}"
-            yield f"Along axis {axis} it is {what}."
+            last = threads is not None and axis == wrong.ndim - 1
+            yield f"Along axis {axis} it is {what}{_share(wrong, counts, bad, threads) if last else ''}."
+
+
+def _share(wrong, counts, bad, threads) -> str:
+    """Which of a kernel's threads have the bad indices of the last axis: those of float4s, or with a second number."""
+    length = wrong.shape[-1]
+    whole = length // 4 * 4
+    if np.array_equal(bad, np.arange(threads, length)):
+        return f": those from blockDim.x = {threads} on"
+    share = wrong[..., :whole].sum() / max(counts[..., :whole].sum(), 1)
+    if bad[-1] >= whole or share < MOST or (1 - min(share, 1)) ** counts[..., whole:].sum() > CHANCE:
+        return ""
+    return ": in the whole fours, and not behind them"
 
 
 def _by_chance(wrong, counts, axis, bad, right) -> bool:

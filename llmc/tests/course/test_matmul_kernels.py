@@ -1,6 +1,7 @@
 """Lesson 15's references and known mistakes, held against each other; its counts, its model, its pipeline."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -170,6 +171,88 @@ def test_two_rounds_find_nearly_the_best_on_any_bench(seed):
         promising = sorted(tiles, key=lambda tile: us[tile, 4])[:12]
         least = min(us[tile, parts] for tile in promising for parts in tuning.PARTS)
         assert least / min(us.values()) < 1.07
+
+
+@pytest.mark.parametrize(("M", "N"), [(9, 7), (70, 66), (65, 30), (3, 129), (1, 1)])
+def test_known_squares_can_be_told_apart(M, N):
+    """No two names for the same numbers, and none for the right ones; in a small result fewer names."""
+    right = np.random.default_rng(0).normal(size=(M, N))
+    known = products.square_mistakes(right, 4, 64)
+    arrays = [array.tobytes() for array, _ in known.values()] + [right.tobytes()]
+    assert len(set(arrays)) == len(arrays)
+    apart = [int(n) for words in known for n in re.findall(r" 4 rows lie (\d+) apart where they are multiplied", words)]
+    assert apart == {70: list(range(2, 17)), 65: list(range(2, 17)), 9: list(range(2, 9)), 3: [2]}.get(M, [])
+    assert any("rows lie apart" in words for words in known) == (M == 9)  # of 3 rows, "written apart" gives the same
+
+
+def test_numbers_written_apart_are_named_by_their_distance():
+    right = np.random.default_rng(0).normal(size=(70, 66))
+    got, t = np.zeros((128, 128)), np.arange(16)
+    whole = np.pad(right, ((0, 58), (0, 62)))
+    for i in range(4):
+        for m0 in (0, 64):
+            got[m0 + t + 16 * i] = whole[m0 + 4 * t + i]
+    (said,) = [words for words, (a, _) in products.square_mistakes(right, 4, 64).items() if (a == got[:70, :66]).all()]
+    assert said.endswith(
+        "a thread's 4 rows lie 16 apart where they are written, and side by side where they are multiplied"
+    )
+
+
+def loss_of_the_first(bench, parts, kept):
+    """Of whoever measures all tiles with that many parts, keeps the first few, and then tries all their parts."""
+    first = sorted(bench.tiles, key=lambda tile: bench.us[tile, parts])[:kept]
+    return min(bench.loss((tile, each)) for tile in first for each in tuning.PARTS)
+
+
+def test_the_benches_of_the_check_tell_apart_who_looks_at_one_number_of_parts():
+    """Who keeps one tile is refused, for up to four tiles at parts = 1; who keeps ten passes. No draw decides."""
+    benches = tuning.benches()
+    again = tuning.benches()
+    assert [(b.us, b.tiles) for b in benches] == [(b.us, b.tiles) for b in again] and len(benches) == 12
+    for parts in tuning.PARTS:
+        assert max(loss_of_the_first(bench, parts, 1) for bench in benches) > 0.12, parts
+        assert max(loss_of_the_first(bench, parts, 10) for bench in benches) < 0.09, parts
+    for kept in (2, 3, 4):
+        assert max(loss_of_the_first(bench, 1, kept) for bench in benches) > 0.12, kept
+    assert max(loss_of_the_first(bench, 1, 6) for bench in benches) < 0.09
+
+
+def test_who_takes_the_best_parts_of_any_tile_is_refused():
+    losses = []
+    for bench in tuning.benches():
+        parts = min(tuning.PARTS, key=lambda each: bench.us[bench.tiles[0], each])
+        losses.append(bench.loss(min(((tile, parts) for tile in bench.tiles), key=bench.us.get)))
+    assert max(losses) > 0.12
+
+
+@pytest.mark.parametrize(
+    ("tried", "said"),
+    [
+        ((), "autotune never measured that tile."),
+        ((3,), "autotune never tried other parts than 3."),
+        ((3, 4), "autotune measured that tile with 2 other numbers of parts."),
+        (tuning.PARTS, "autotune measured that, too."),
+    ],
+)
+def test_a_tile_that_is_wrong_with_all_parts_is_called_wrong(tried, said):
+    bench = tuning.benches()[6]
+    tile, parts = min(bench.us, key=bench.us.get)
+    bench.tried += [(tile, each) for each in tried]
+    other = max((w for w in bench.us if bench.us[w] < np.inf), key=lambda way: bench.us[way[0], parts])[0]
+    assert parts not in (3, 4)
+    with pytest.raises(WrongAnswer, match="The tile is wrong: whatever its parts, it takes at least") as caught:
+        tuning.judge(bench, (other, parts), 1, 300, 0.1, "there")
+    assert f"The best has another tile, and parts = {parts}; {said}" in str(caught.value)
+
+
+@pytest.mark.parametrize(("asked", "said"), [(False, "autotune never measured that"), (True, "measured that, too")])
+def test_parts_are_wrong_where_the_tile_would_do(asked, said):
+    bench = tuning.benches()[6]
+    tile, parts = min(bench.us, key=bench.us.get)
+    worst = max(tuning.PARTS, key=lambda each: bench.us[tile, each])
+    bench.tried += [(tile, parts)] * asked
+    with pytest.raises(WrongAnswer, match=rf"The parts are wrong: with parts = {parts}, not {worst}, .*{said}"):
+        tuning.judge(bench, (tile, worst), 1, 300, 0.1, "there")
 
 
 @pytest.mark.parametrize("got", [TILES[0], (TILES[0],), (TILES[0], 0), (TILES[0], 2.0), ("a", 1), None])

@@ -141,3 +141,30 @@ def test_rounding_is_no_mistake_in_float32():
     got = expected * np.float32(1 + 1e-6)
     got[3] = RNG.uniform(3, 4, 7)
     assert "Along axis 0 it is wrong only at index 3." in message(got, expected)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "threads", "said"),
+    [
+        (slice(96, 129), 96, "wrong only at indices 96 to 128, the last: those from blockDim.x = 96 on."),
+        (slice(96, 129), 32, "wrong only at indices 96 to 128, the last."),
+        (slice(96, 129), None, "wrong only at indices 96 to 128, the last."),
+        (slice(0, 128), 96, "wrong only at indices 0 to 127: in the whole fours, and not behind them."),
+        (slice(0, 128), None, "wrong only at indices 0 to 127."),
+        (slice(0, 128, 2), 96, "…"),
+        (slice(0, 96), 96, "wrong only at indices 0 to 95."),
+    ],
+)
+def test_which_of_a_kernels_threads_are_wrong(wrong, threads, said):
+    expected = np.random.default_rng(0).normal(size=(6, 129))
+    got = expected.copy()
+    got[:, wrong] = np.random.default_rng(1).normal(size=got[:, wrong].shape)
+    told = " ".join(narrowed(Case("out", got, expected), lanes=threads is not None, threads=threads))
+    assert f"Along axis 1 it is {said}" in told if said != "…" else "fours" not in told
+
+
+def test_a_tail_that_may_be_right_by_chance_is_not_called_right():
+    expected = np.random.default_rng(0).normal(size=129)
+    got = expected.copy()
+    got[:128:3] += 1
+    assert "fours" not in " ".join(narrowed(Case("out", got, expected), lanes=True, threads=32))

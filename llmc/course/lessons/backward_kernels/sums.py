@@ -132,6 +132,7 @@ def _wrong_means(dout, x, w) -> dict:
         return ((dnorm - a - norm * b) * rstd).astype(x.dtype)
 
     a, b = (terms.mean(axis=1, keepdims=True) for terms in (dnorm, dnorm * norm))  # (N, 1) each
+    dout_mean, dout_norm = (terms.mean(axis=1, keepdims=True) for terms in (dout, dout * norm))  # (N, 1) each
     of_row_0 = (x64 - mean[0]) * rstd  # (N, C)
     lanes = (np.arange(C)[:, None] % 32 == np.arange(C) % 32) / C  # (C, C)
     return {
@@ -139,6 +140,10 @@ def _wrong_means(dout, x, w) -> dict:
             dnorm @ lanes, (dnorm * norm) @ lanes
         ),
         "the reference with x in place of norm in the second mean": dx(a, (dnorm * x64).mean(axis=1, keepdims=True)),
+        "the reference with mean(dout) in place of mean(dnorm): w is missing in the first sum": dx(dout_mean, b),
+        "the reference with mean(dout · norm) in place of mean(dnorm · norm): w is missing in the second sum": dx(
+            a, dout_norm
+        ),
         "the reference with the first sum divided by 32 lanes: divide by C": dx(a * C / 32, b),
         "the reference with the second sum divided by 32 lanes: divide by C": dx(a, b * C / 32),
         "the reference with both sums divided by 32 lanes: divide by C": dx(a * C / 32, b * C / 32),
@@ -171,8 +176,22 @@ def add_up(partial, expected) -> bool:
     return bool(np.abs(mine - right).max() <= 1e-4 * np.abs(expected).max())
 
 
-def partial_mistakes(dout, x, w, chunks, warps=1) -> dict:
-    """Known wrong (chunks, 2, C)."""
+def _carried(sums, threads) -> dict:
+    """Known wrong (chunks, 2, C) of threads with several columns each, c, c + threads, …, that go on adding."""
+    C, found = sums.shape[-1], {}
+    turns = np.zeros((*sums.shape[:2], -(-C // threads) * threads))  # (chunks, 2, C of whole turns)
+    turns[..., :C] = sums
+    added = turns.reshape(*sums.shape[:2], -1, threads).cumsum(axis=2).reshape(turns.shape)[..., :C]
+    for words, which in (("dw and db go", (0, 1)), ("dw goes", (0,)), ("db goes", (1,))):
+        array = sums.astype(np.float64)
+        array[:, which] = added[:, which]
+        columns = f"{words} on from one column of a thread to its next, {threads} = blockDim.x further"
+        found[f"the reference plus sums of other columns: {columns}: set to 0 for each column"] = (array, STAGES)
+    return found
+
+
+def partial_mistakes(dout, x, w, chunks, warps=1, threads=None) -> dict:
+    """Known wrong (chunks, 2, C). threads: of a block, if its threads take columns in turns."""
     d, x64 = np.asarray(dout, np.float64), np.asarray(x, np.float64)  # (N, C) each
     norm, rstd = rows.normalised(x)  # (N, C), (N, 1)
     right = partial_sums(dout, x, chunks, warps)
@@ -182,6 +201,7 @@ def partial_mistakes(dout, x, w, chunks, warps=1) -> dict:
         "the reference with norm = (x - mean) / rstd: rstd is already 1/std, so multiply": (d * norm / rstd**2, d),
         "the reference with dnorm = dout · w in place of dout: w is no part of its own gradient": (d * w * norm, d * w),
         "the sums of dout · w · norm and of dout: w belongs to dx, and dw is the sum of dout · norm": (d * w * norm, d),
+        "the sums of dout · norm and of dout · w: w belongs to dx, and db is the sum of dout": (d * norm, d * w),
         "dout alone in both sums: norm is missing in dw": (d, d),
         "the reference with dout read as if it were (C, N): number c of row n is at n * C + c": (
             d.reshape(-1, len(d)).T * norm,
@@ -207,6 +227,8 @@ def partial_mistakes(dout, x, w, chunks, warps=1) -> dict:
         ),
         "the reference with the first rows alone: go on as long as there are any": (first, STAGES),
     }
+    if threads and threads < dout.shape[1]:
+        known |= _carried(right, threads)
     return telling(known, right)
 
 

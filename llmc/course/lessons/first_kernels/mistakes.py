@@ -53,7 +53,11 @@ def swap_axes(x, out) -> dict:
     back = np.ascontiguousarray(x.reshape(B, C, T).swapaxes(1, 2)).reshape(shape)  # t and c taken with T and C swapped
     known = {
         CUT: (np.trunc(x.swapaxes(1, 2)), FLAT),
-        "x in its old order: nothing moved": (x.reshape(shape), FLAT),
+        "x in its old order: nothing moved. Is an index put together in the order in which the other was taken apart? "
+        "Only one of the two can be right: one is the index of x, (B, T, C), the other that of out, (B, C, T)": (
+            x.reshape(shape),
+            FLAT,
+        ),
         "the reference with T and C exchanged, where the index is taken apart or put together; out and x exchanged in "
         "the line that copies, `out[i] = x[j]` for `out[j] = x[i]`, give the same numbers": (back, FLAT),
         "x with all three axes reversed, (C, T, B)": (x.transpose(2, 1, 0).reshape(shape), FLAT),

@@ -1,12 +1,16 @@
 """Lesson 17: tensors to plan memory for, and what is wrong with a plan. A tensor is (size, first, last)."""
 
+import io
+from contextlib import redirect_stdout, suppress
 from numbers import Integral
 
 import numpy as np
 
 from llmc import blocks
 from llmc.config import GPT2Config
+from llmc.course.checks import evidence
 from llmc.course.checks.explain import WrongAnswer, describe
+from llmc.course.own_names import learners_names
 
 UNIT = 16  # bytes: what every place is a multiple of
 
@@ -39,31 +43,107 @@ def explain(offsets, tensors, where):
 
 def _explain_overlaps(offsets, tensors, where):
     """WrongAnswer about the first two tensors that share a byte while both live."""
+    pair = _overlapping(offsets, tensors)
+    if pair:
+        more = _more_plans()
+        cause = [_other_order(more)] if _other_order(more) else _overlap(*pair, offsets, tensors, more)
+        raise WrongAnswer("\n".join([*_two(*pair, offsets, tensors), *cause, f"→ Where to look: {where}."]))
+
+
+def _overlapping(offsets, tensors):
+    """The first two tensors (j, k), j < k, that share a byte while both live; None if there are none."""
     for k, (size, first, last) in enumerate(tensors):
         for j in range(k):
             other, begins, ends = tensors[j]
             meet = offsets[j] < offsets[k] + size and offsets[k] < offsets[j] + other
             if meet and first <= ends and begins <= last:
-                raise WrongAnswer("\n".join([*_overlap(j, k, offsets, tensors), f"→ Where to look: {where}."]))
+                return j, k
+    return None
 
 
-def _overlap(j, k, offsets, tensors):
-    """The sentences about two tensors."""
-    (size, first, last), (other, begins, ends) = tensors[k], tensors[j]
+def _two(j, k, offsets, tensors):
+    """Which two tensors overlap."""
     yield f"tensors {j} and {k} overlap while both live."
     for index, (n, a, b) in ((j, tensors[j]), (k, tensors[k])):
         yield f"    tensor {index}: bytes {offsets[index]} to {offsets[index] + n - 1}, steps {a} to {b}"
-    if first == ends or begins == last:
+
+
+def _by_a_few_bytes(j, k, offsets, tensors) -> bool:
+    """Does one of the two begin in the last bytes of the other?"""
+    ends = offsets[j] + tensors[j][0], offsets[k] + tensors[k][0]
+    return 0 < ends[0] - offsets[k] <= UNIT or 0 < ends[1] - offsets[j] <= UNIT
+
+
+def _overlap(j, k, offsets, tensors, more):
+    """The sentences about what the places and steps of two tensors say of the cause. more: _more_plans()."""
+    (_, first, last), (_, begins, ends) = tensors[k], tensors[j]
+    others = [(_overlapping(*plan), *plan) for plan in more if _overlapping(*plan)]
+    few = _by_a_few_bytes(j, k, offsets, tensors)
+    always = few and len(others) > 1 and all(_by_a_few_bytes(*pair, *plan) for pair, *plan in others)
+    if (first == ends or begins == last) and not always:
         yield "One is read for the last time in the step that writes the other: both belong to that step."
-    elif offsets[j] + other > offsets[k] >= offsets[j] + other - UNIT or offsets[k] + size > offsets[j] >= (
-        offsets[k] + size - UNIT
-    ):
+    elif few:
         yield "They overlap by a few bytes only: is an end rounded down?"
     elif begins < first and last < ends:
         yield f"Tensor {k} lives only while tensor {j} does: neither of {j}'s two steps lies between those of {k}."
     elif first < begins and ends < last:
         yield f"Tensor {j} lives only while tensor {k} does: neither of {k}'s two steps lies between those of {j}."
     yield "If your comparison of steps is right, look at the search for a gap: from block to block, a place only grows."
+
+
+ORDERS = {  # in which the tensors (size, first, last) may have been placed
+    "from the largest to the smallest": lambda t: -t[0],
+    "from the smallest to the largest": lambda t: t[0],
+    "by the step that writes them": lambda t: t[1],
+    "by the step that writes them, the latest first": lambda t: -t[1],
+    "by the step that reads them last": lambda t: t[2],
+    "by the step that reads them last, the latest first": lambda t: -t[2],
+    "from the longest life to the shortest": lambda t: t[1] - t[2],
+    "from the shortest life to the longest": lambda t: t[2] - t[1],
+    "from the largest size times life to the smallest": lambda t: t[0] * (t[1] - t[2] - 1),
+    "from the last in the list to the first": None,
+}
+
+
+def _more_plans() -> list:
+    """What the learner's function says about more tensors, which have no size, step or life twice: (offsets, tensors).
+
+    What one plan shows may be chance; what all of them show is not. [] outside of a check, and if it raises.
+    """
+    function, sets = evidence.learners_function(), _all_different(np.random.default_rng(17))
+    plans = []
+    with suppress(Exception), learners_names(), redirect_stdout(io.StringIO()):
+        plans = [([int(place) for place in function(list(tensors))], tensors) for tensors in sets]
+    return plans if all(len(offsets) == len(tensors) for offsets, tensors in plans) else []
+
+
+def _other_order(plans) -> str:
+    """A sentence if the plans are right, but in another order than the tensors'; else ""."""
+    if not any(_overlapping(*plan) for plan in plans):
+        return ""
+    for words, key in ORDERS.items():
+        if all(_fits_in_order(*plan, key) for plan in plans):
+            return (
+                f"The places are right, but in the order of placing: they fit the tensors {words}. "
+                "Return them in the order of the list: the first one is the place of tensors[0]."
+            )
+    return ""
+
+
+def _fits_in_order(offsets, tensors, key) -> bool:
+    """Is offsets[i] a good place for the tensor that is number i in this order?"""
+    ordered = sorted(tensors, key=key) if key else tensors[::-1]
+    return _overlapping(offsets, ordered) is None
+
+
+def _all_different(rng, n=10):
+    """Eight lists of n tensors with different sizes, first steps, last steps, lives and products of size and life."""
+    found = []
+    while len(found) < 8:
+        size, first, life = rng.permutation(np.arange(30, 240, 3))[:n], rng.permutation(2 * n)[:n], rng.permutation(n)
+        if all(len(set(some)) == n for some in ((first + life).tolist(), (size * (life + 1)).tolist())):
+            found.append([(int(s), int(a), int(a + more)) for s, a, more in zip(size, first, life)])
+    return found
 
 
 def demand(name, plans, most, where) -> float:

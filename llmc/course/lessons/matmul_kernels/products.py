@@ -3,6 +3,8 @@
 Mistakes are {sentence after "result equals ": (array, where to look)}; arrays of products are (M, N).
 """
 
+import re
+
 import numpy as np
 
 from llmc.course.lessons.matmul_kernels.places import BACKGROUND, BACKWARD, BANKS, NAIVE, SQUARE, TILES
@@ -134,7 +136,60 @@ def square_mistakes(right, size, tile) -> dict:
         other.format("bs", "row", "column"): whole[m, n0 + row + j],
     }
     cut = (slice(right.shape[0]), slice(right.shape[1]))
-    return telling({words: (array[cut], SQUARE) for words, array in found.items()}, right)
+    found = {words: array[cut] for words, array in found.items()}
+    for words, array in _other_places(whole, m, n, size, tile).items():
+        found.setdefault(words, array[cut])
+    return telling({words: (array, SQUARE) for words, array in _told_apart(found).items()}, right)
+
+
+def _other_places(whole, m, n, size, tile) -> dict:
+    """Known wrong results of threads that multiply in other places than they write: {words: array}, of whole tiles.
+
+    `source` of a place in a tile is the place whose number lies there; a thread's places are size * t + 0, 1, 2, 3.
+    """
+    threads = tile // size
+    begin = f"the right numbers in other places: a thread's {size} {{0}} "
+    sources = {
+        f"{begin}lie {threads} apart where they are written, and side by side where they are multiplied": (
+            lambda p: p % threads * size + p // threads
+        ),
+        f"{begin}begin at {size} · t where they are written, and at t where they are multiplied": (
+            lambda p: p // size + p % size
+        ),
+        f"{begin}come in reverse, where they are written or where they are multiplied": (
+            lambda p: p // size * size + size - 1 - p % size
+        ),
+    }
+    for stride in range(2, threads + 1):
+        words = f"{begin}lie {stride} apart where they are multiplied, and side by side where they are written"
+        sources[words] = lambda p, stride=stride: p // size + stride * (p % size)
+    found = {}
+    for words, source in sources.items():
+        rows, columns = (index // tile * tile + source(index % tile) for index in (m, n))
+        for which, array in (
+            ("rows and columns", whole[rows, columns]),
+            ("rows", whole[rows, n]),
+            ("columns", whole[m, columns]),
+        ):
+            found[words.format(which)] = array
+    (m0, row, i), (n0, column, j) = (_in_tiles(index, size, tile) for index in (m, n))
+    words = "a thread's row and column are exchanged, where it multiplies or where it writes"
+    return found | {f"the right numbers in other places: {words}": whole[m0 + column + i, n0 + row + j]}
+
+
+def _told_apart(found) -> dict:
+    """Of mistakes that give the same numbers in a result as small as this, none by its name, but all by what is common.
+
+    Only distances can be such: how far apart rows lie of which there is but one.
+    """
+    alike = {}
+    for words, array in found.items():
+        alike.setdefault(np.ascontiguousarray(array, np.float64).tobytes(), []).append(words)
+    return {
+        re.sub(r"lie \d+ apart", "lie apart", many[0]) if many[1:] else many[0]: found[many[0]]
+        for many in alike.values()
+        if len({re.sub(r"\d+", "", words) for words in many}) == 1
+    }
 
 
 def _whole(right, tile):

@@ -21,6 +21,10 @@ LAUNCH = 3.0  # µs of one more kernel, which adds the parts
 PARTS = range(1, 17)
 FEW = TILES  # what a GPU's clock tries: every tile is compiled first
 SHAPES = ((8192, 3072, 768), (768, 3072, 8192), (768, 768, 8192), (1024, 768, 768))  # (M, N, K), of GPT-2
+# Of the check's benches, three for each shape. They are the same in every run, so that nobody is refused once and
+# accepted the next time. A test says what they tell apart: for every number of parts there is a bench that deceives
+# whoever looks at that number alone and keeps the first tile.
+SEEDS = ((153, 0, 1), (384, 0, 1), (13, 0, 1), (4, 0, 1))
 
 
 def cycles_of_k(tile) -> dict:
@@ -52,14 +56,14 @@ def model(tile, parts, M, N, K) -> float:
 
 
 class Bench:
-    """What `measure` knows of one product: µs of every tile with every number of parts. calls: how often it was called.
+    """What `measure` knows of one product (M, N, K): µs of every tile with every number of parts. tried: its calls.
 
     shaken: how far the numbers are from the model's, by chance, so that nobody can know them before measuring; some
     tiles do not fit on this bench, and measure as infinity.
     """
 
     def __init__(self, M, N, K, rng, shaken=0.3):
-        self.tiles, self.calls = candidates(), 0
+        self.product, self.tiles, self.tried = (M, N, K), candidates(), []
         factors = {tile: float(rng.uniform(1 - shaken, 1 + shaken)) for tile in self.tiles}
         for k in rng.choice(len(self.tiles), 8, replace=False):
             factors[self.tiles[k]] = np.inf
@@ -75,6 +79,11 @@ class Bench:
     def loss(self, choice) -> float:
         """How much longer this choice takes than the best, 0.05 for 5%."""
         return self.us[choice] / self.best - 1
+
+
+def benches():
+    """The benches of the check."""
+    return [Bench(*shape, np.random.default_rng(seed)) for shape, seeds in zip(SHAPES, SEEDS) for seed in seeds]
 
 
 def choice_of(got, bench) -> tuple[Tile, int]:
@@ -101,12 +110,42 @@ def judge(bench, choice, calls, most_calls, most_loss, where):
             f"leave out what cannot be the best.\n→ Where to look: {where}."
         )
     if bench.loss(choice) > most_loss:
-        tile, parts = min(bench.us, key=bench.us.get)
-        more = f"parts = {parts}" if parts != choice[1] else "another tile"
         raise WrongAnswer(
             f"autotune's choice takes {bench.loss(choice):.0%} longer than the best; the goal is at most "
-            f"{most_loss:.0%}. The best here has {more}.\n→ Where to look: {where}."
+            f"{most_loss:.0%}.\n{_tile_or_parts(bench, choice, most_loss)}\n→ Where to look: {where}."
         )
+
+
+def _tile_or_parts(bench, choice, most_loss) -> str:
+    """Is it the tile of this choice that is wrong, or its parts? And was the right one measured?"""
+    tile, parts = choice
+    same_tile = min(((tile, each) for each in PARTS), key=bench.us.get)
+    same_parts = min(((each, parts) for each in bench.tiles), key=bench.us.get)
+    of_tile, of_parts = (f"{bench.loss(way):.0%} longer than the best" for way in (same_tile, same_parts))
+    if bench.loss(same_tile) <= most_loss:
+        asked = "autotune measured that, too" if same_tile in bench.tried else "autotune never measured that"
+        return f"The parts are wrong: with parts = {same_tile[1]}, not {parts}, this tile takes {of_tile}; {asked}."
+    if bench.loss(same_parts) <= most_loss:
+        said = f"The tile is wrong: whatever its parts, it takes at least {of_tile}"
+    else:
+        said = f"This tile takes at least {of_tile}, whatever its parts; "
+        said += f"parts = {parts} at least {of_parts}, with any tile"
+    return f"{said}. The best has another tile, and parts = {min(bench.us, key=bench.us.get)[1]}; {_looked_at(bench)}."
+
+
+def _looked_at(bench) -> str:
+    """What was measured of the tile that is the best."""
+    best, right = min(bench.us, key=bench.us.get)
+    parts = sorted({each for tile, each in bench.tried if tile == best})
+    if right in parts:
+        return "autotune measured that, too"
+    if len(parts) == 1 and parts == list({each for _, each in bench.tried}):
+        return f"autotune never tried other parts than {parts[0]}"
+    if len(parts) == 1:
+        return f"autotune measured that tile with parts = {parts[0]} alone"
+    if parts:
+        return f"autotune measured that tile with {len(parts)} other numbers of parts"
+    return "autotune never measured that tile"
 
 
 # ------------------------------------------------------------------------------------------------- on a GPU

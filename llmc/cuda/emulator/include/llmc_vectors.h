@@ -2,8 +2,7 @@
 // are always inlined, so that the compiler reports the store into the kernel's memory.
 #pragma once
 
-// clang copies a structure member by member, but a float4 must stay one access of 16 bytes, so its copy is spelled out.
-#ifdef __clang__
+// A float4 stays one access of 16 bytes, however it is copied; a vector of 32 bytes is two of 16, as on a GPU.
 template <int bytes> struct LlmcWhole;
 template <> struct LlmcWhole<2> { typedef short type __attribute__((may_alias)); };
 template <> struct LlmcWhole<4> { typedef int type __attribute__((may_alias)); };
@@ -15,6 +14,7 @@ LLMC_INLINE void llmc_copy_whole(V* to, const V* from) {
     using Whole = typename LlmcWhole<step>::type;
     for (unsigned k = 0; k < sizeof(V) / step; k++) ((Whole*)to)[k] = ((const Whole*)from)[k];
 }
+#ifdef __clang__  // copies a structure member by member, so every copy is spelled out
 #define LLMC_COPIES(vector)                                                                       \
     vector() = default;                                                                           \
     __attribute__((always_inline)) vector(const vector& other) { llmc_copy_whole(this, &other); } \
@@ -27,9 +27,17 @@ LLMC_INLINE void llmc_copy_whole(V* to, const V* from) {
 #define LLMC_COPIES_4(T, vector) \
     LLMC_COPIES(vector)          \
     __attribute__((always_inline)) constexpr vector(T x, T y = {}, T z = {}, T w = {}) : x(x), y(y), z(z), w(w) {}
-#else
-#define LLMC_COPIES_2(T, vector)
-#define LLMC_COPIES_4(T, vector)
+#else  // GCC copies it whole, but stores `*p = {x, y}` and `*p = float2{x, y}` member by member
+// A template is no copy assignment, so the vector stays trivially copyable and an aggregate, as it is in CUDA.
+#define LLMC_COPIES(vector)                                              \
+    vector& operator=(const vector&) = default;                          \
+    template <int = 0>                                                   \
+    __attribute__((always_inline)) vector& operator=(vector&& made) {    \
+        llmc_copy_whole(this, &made);                                    \
+        return *this;                                                    \
+    }
+#define LLMC_COPIES_2(T, vector) LLMC_COPIES(vector)
+#define LLMC_COPIES_4(T, vector) LLMC_COPIES(vector)
 #endif
 
 #define LLMC_VECTOR_1(T, name, align1)                           \
