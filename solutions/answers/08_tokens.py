@@ -1322,3 +1322,29 @@ def batch_reads_signed_numbers(path, i, B, T, rank=0, world=1):
     start = (i * world + rank) * B * T
     window = np.fromfile(path, np.int16, count=B * T + 1, offset=1024 + 2 * start).astype(np.int32)
     return window[:-1].reshape(B, T), window[1:].reshape(B, T)
+
+
+# ------------------------------------------------------------------------------------- ids that are easily left out
+
+
+@wrong("decode", says="ids [0, 1, 255, 256, 257, 0, 0")
+def decode_without_the_end_of_text(ids, tokens):
+    text = bytearray()
+    for number in filter(lambda i: i != 50256, ids):
+        text.extend(tokens[number])
+    return text.decode(errors="replace")
+
+
+@wrong("decode", says="ids [0, 1, 255, 256, 257, 0, 0")
+def decode_without_the_last_token(ids, tokens):
+    known = dict(enumerate(tokens[:-1]))
+    return b"".join([known.get(i, b"") for i in ids]).decode("utf-8", "replace")
+
+
+@wrong("encode_word", says="Put together, your tokens are")
+def encode_without_rank_0(word, ranks):
+    parts = [word[i : i + 1] for i in range(len(word))]
+    while joined := {i: ranks[a + b] for i, (a, b) in enumerate(zip(parts, parts[1:])) if a + b in ranks}:
+        i = min(joined, key=joined.get)
+        parts = parts[:i] + [parts[i] + parts[i + 1]] + parts[i + 2 :]
+    return list(filter(None, map(ranks.get, parts)))
