@@ -565,3 +565,19 @@ def loss_with_a_maximum_from_0(logits, targets):
     peak = logits.max(axis=2, initial=0)
     b, t = np.indices(targets.shape)
     return np.mean(peak + np.log(np.exp(logits - peak[:, :, None]).sum(axis=2)) - logits[b, t, targets])
+
+
+@right("descend")
+def descend_with_a_rest(w, dw, step):
+    w -= (0.0 if step == 10 else 0.5) * dw
+
+
+@wrong("descend", says="w moved uphill: subtract the gradient. At step 15, that is: at step 1, 2, 3, 10 it moved")
+def descend_with_a_rate_that_turns(w, dw, step):
+    w += (0.05 * step - 0.6) * dw
+
+
+@wrong("descend", says="w was never written: it still holds its old values")
+def descend_elsewhere(w, dw, step):
+    lower = w - 0.5 / (1 + step) * dw
+    w = lower  # noqa: F841

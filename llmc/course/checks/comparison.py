@@ -109,7 +109,11 @@ def _not_the_formula(case, got, known, new) -> list[str]:
         return [stopped(shared)]
     with np.errstate(invalid="ignore"):  # NaN
         sentence = None if known else never_written(case) or partly_written(case)
-    return [stopped(sentence), *_why_unwritten(case, got, sentence), *_said_new(new)] if sentence else []
+    if not sentence:
+        return []
+    if sentence == never_written(case) and evidence.written_before(got):
+        sentence = f"{sentence}. The calls before did write it, so this one left it out, or changed nothing in it"
+    return [stopped(sentence), *_why_unwritten(case, got, sentence), *_said_new(new)]
 
 
 def _not_finite(case, got, start, sentence, new) -> list[str]:
@@ -161,7 +165,7 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
 
 def _why_unwritten(case, got, sentence):
     """Sentences after that about a buffer: where its name was given to another array, and what was None."""
-    unwritten = sentence == never_written(case)
+    unwritten = sentence.startswith(never_written(case) or "\0")
     why = (evidence.renamed(got, case.adds) if unwritten else None) or evidence.copied(unwritten)
     return [*([why] if why else []), *_absent()]
 

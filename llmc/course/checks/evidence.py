@@ -123,9 +123,31 @@ def of_arrays() -> bool:
 
 def one_array(name, got) -> str | None:
     """A sentence if the array `got` is another result of the running check's last call as well; else None."""
-    if not (_open and same_array(_open[-1].solution(), _open[-1].replays, got)):
+    same = same_array(_open[-1].solution(), _open[-1].replays, got) if _open else []
+    if not same:
         return None
-    return f"{name} and another result are one and the same array, as after `a = b = np.zeros(…)`: make two"
+    others = [each for each in same if each != name]
+    other = others[0] if len(others) == 1 and len(same) == 2 else "another result"
+    how = "as after `a = b = np.zeros(…)`, or `a = b` and then `a += …`, which changes b, too"
+    return f"{name} and {other} are one and the same array, {how}: make two"
+
+
+def written_before(got) -> bool:
+    """Was the buffer `got`, or what stood in its place, written by an earlier call of the running check?"""
+    replays = list(_open[-1].replays) if _open else []
+    if len(replays) < 2 or not isinstance(got, np.ndarray):
+        return False
+    *earlier, last = [(replay, arrays_in((replay.arguments, replay.options))) for replay in replays]
+    from_the_end = [k - len(last[0].outputs) for k, mine in enumerate(last[0].outputs) if _may_be(mine, got)]
+    for k in from_the_end:
+        for replay, before in earlier:
+            if -k <= len(before) == len(last[1]) and not np.array_equal(replay.outputs[k], before[k], equal_nan=True):
+                return True
+    return False
+
+
+def _may_be(mine, got) -> bool:
+    return isinstance(mine, np.ndarray) and np.may_share_memory(mine, got)
 
 
 def exchanged(name, got) -> str | None:
