@@ -195,14 +195,14 @@ def causal_without_exp(scores):
     return x / x.sum(-1, keepdims=True)
 
 
-@wrong("causal_softmax", says="scores around 1000: subtract the largest visible score")
+@wrong("causal_softmax", says="nothing subtracted: subtract the largest visible score of each row before np.exp")
 def causal_overflows(scores):
     with np.errstate(all="ignore"):
         e = np.tril(np.exp(scores))
         return e / e.sum(-1, keepdims=True)
 
 
-@wrong("causal_softmax", says="scores around 1000: subtract the largest visible score")
+@wrong("causal_softmax", says="the largest score of the whole row, which may be a hidden one, subtracted")
 def causal_subtracts_a_hidden_maximum(scores):
     with np.errstate(all="ignore"):
         e = np.tril(np.exp(scores - scores.max(-1, keepdims=True)))
@@ -581,3 +581,30 @@ def descend_with_a_rate_that_turns(w, dw, step):
 def descend_elsewhere(w, dw, step):
     lower = w - 0.5 / (1 + step) * dw
     w = lower  # noqa: F841
+
+
+@wrong("causal_softmax", says="the softmax with each row's first score subtracted: subtract the largest visible score")
+def causal_from_the_first_score(scores):
+    out = np.zeros_like(scores)
+    with np.errstate(all="ignore"):
+        for t in range(len(scores)):
+            e = np.exp(scores[t, : t + 1] - scores[t, 0])
+            out[t, : t + 1] = e / e.sum()
+    return out
+
+
+@wrong("causal_softmax", says="hidden powers of e are multiplied by 0: inf · 0 is NaN. Mask with -np.inf before np.exp")
+def causal_with_a_mask_of_zeros(scores):
+    seen = np.tri(*scores.shape)
+    top = np.array([row[: t + 1].max() for t, row in enumerate(scores)])
+    with np.errstate(all="ignore"):
+        e = seen * np.exp((scores.T - top).T)
+        return e / e.sum(axis=1)[:, None]
+
+
+@wrong("causal_softmax", says="the scores minus the largest of each column (axis 0)")
+def causal_with_the_maxima_of_columns(scores):
+    with np.errstate(all="ignore"):
+        e = np.exp(scores - np.amax(scores, axis=0, keepdims=True))
+        e = np.where(np.tri(len(e), dtype=bool), e, 0)
+        return e / np.sum(e, axis=1, keepdims=True)

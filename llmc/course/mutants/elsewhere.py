@@ -144,8 +144,9 @@ class Elsewhere:
         if right is None or not new.shape == right.shape == old.shape:
             return right is None
         left = 1.0 if replay.later else MOST
-        lost = replay.later and not _near(old, right, np.inf)  # NaN then, whatever is changed
-        return lost or _near(new, right, left * _distance(old, right) + _rounding(replay, right))
+        if replay.later and not np.isfinite(old)[np.isfinite(right)].all():  # a change may mend a part of it
+            return not (~np.isfinite(new) & np.isfinite(old) & np.isfinite(right)).any()
+        return _near(new, right, left * _distance(old, right) + _rounding(replay, right))
 
 
 def _spoilt(old, now, right, dtype) -> bool:
