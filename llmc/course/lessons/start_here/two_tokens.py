@@ -99,10 +99,10 @@ def causal_softmax_mistakes(scores) -> dict:
         ),
         "the softmax over the whole array: each row must add up to 1": e / e.sum(),
         "e to the power of the scores: divide it by the row's sum": e,
-        "the softmax of the scores minus the largest of each column (axis 0): a whole row needs the same number": softmax(
+        "the softmax of the scores minus the largest of each column (axis 0): a row needs one number": softmax(
             hidden - scores.max(axis=0)
         ),
-        "the softmax of the scores minus the largest visible one of each column (axis 0): a row needs one number": softmax(
+        "the softmax of the scores minus the largest visible of each column: a row needs one number": softmax(
             hidden - hidden.max(axis=0)
         ),
         "the softmax of the transposed scores": causal_softmax(scores.T),
