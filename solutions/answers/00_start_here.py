@@ -195,14 +195,14 @@ def causal_without_exp(scores):
     return x / x.sum(-1, keepdims=True)
 
 
-@wrong("causal_softmax", says="scores around 1000: subtract the largest visible score")
+@wrong("causal_softmax", says="nothing subtracted: subtract the largest visible score of each row before np.exp")
 def causal_overflows(scores):
     with np.errstate(all="ignore"):
         e = np.tril(np.exp(scores))
         return e / e.sum(-1, keepdims=True)
 
 
-@wrong("causal_softmax", says="scores around 1000: subtract the largest visible score")
+@wrong("causal_softmax", says="the largest score of the whole row, which may be a hidden one, subtracted")
 def causal_subtracts_a_hidden_maximum(scores):
     with np.errstate(all="ignore"):
         e = np.tril(np.exp(scores - scores.max(-1, keepdims=True)))
@@ -558,3 +558,53 @@ def softmax_without_the_token_itself(scores):
         e = np.exp(scores[t, : max(t, 1)] - scores[t, : max(t, 1)].max())
         out[t, : max(t, 1)] = e / e.sum()
     return out
+
+
+@wrong("next_token_loss", says="for logits around 1000: subtract the largest of each row")
+def loss_with_a_maximum_from_0(logits, targets):
+    peak = logits.max(axis=2, initial=0)
+    b, t = np.indices(targets.shape)
+    return np.mean(peak + np.log(np.exp(logits - peak[:, :, None]).sum(axis=2)) - logits[b, t, targets])
+
+
+@right("descend")
+def descend_with_a_rest(w, dw, step):
+    w -= (0.0 if step == 10 else 0.5) * dw
+
+
+@wrong("descend", says="w moved uphill: subtract the gradient. At step 15, that is: at step 1, 2, 3, 10 it moved")
+def descend_with_a_rate_that_turns(w, dw, step):
+    w += (0.05 * step - 0.6) * dw
+
+
+@wrong("descend", says="w was never written: it still holds its old values")
+def descend_elsewhere(w, dw, step):
+    lower = w - 0.5 / (1 + step) * dw
+    w = lower  # noqa: F841
+
+
+@wrong("causal_softmax", says="the softmax with each row's first score subtracted: subtract the largest visible score")
+def causal_from_the_first_score(scores):
+    out = np.zeros_like(scores)
+    with np.errstate(all="ignore"):
+        for t in range(len(scores)):
+            e = np.exp(scores[t, : t + 1] - scores[t, 0])
+            out[t, : t + 1] = e / e.sum()
+    return out
+
+
+@wrong("causal_softmax", says="hidden powers of e are multiplied by 0: inf · 0 is NaN. Mask with -np.inf before np.exp")
+def causal_with_a_mask_of_zeros(scores):
+    seen = np.tri(*scores.shape)
+    top = np.array([row[: t + 1].max() for t, row in enumerate(scores)])
+    with np.errstate(all="ignore"):
+        e = seen * np.exp((scores.T - top).T)
+        return e / e.sum(axis=1)[:, None]
+
+
+@wrong("causal_softmax", says="the scores minus the largest of each column (axis 0)")
+def causal_with_the_maxima_of_columns(scores):
+    with np.errstate(all="ignore"):
+        e = np.exp(scores - np.amax(scores, axis=0, keepdims=True))
+        e = np.where(np.tri(len(e), dtype=bool), e, 0)
+        return e / np.sum(e, axis=1, keepdims=True)

@@ -922,3 +922,17 @@ def recompute_uses_dnorm_twice(dout, out, w, b, rstd):
     dnorm = dout * w
     means = dnorm.mean(-1, keepdims=True) + norm * (dnorm * norm).mean(-1, keepdims=True)
     return (dnorm - means) * rstd[..., None], (dnorm * norm).sum((0, 1)), dout.sum((0, 1))
+
+
+@wrong("fast_layernorm_forward", says="Nor were out and rstd: does a loop make no turn here")
+def fast_for_whole_groups_of_32_rows(out, mean, rstd, x, w, b, eps=1e-5):
+    C = x.shape[2]
+    rows = [array.reshape(-1, C) for array in (x, out)]
+    for k in range(rows[0].shape[0] // 32):
+        mine = slice(32 * k, 32 * k + 32)
+        a = rows[0][mine]
+        mu = a.mean(1)
+        inverse = (np.square(a - mu[:, None]).mean(1) + eps) ** -0.5
+        rows[1][mine] = (a - mu[:, None]) * inverse[:, None] * w + b
+        mean.reshape(-1)[mine] = mu
+        rstd.reshape(-1)[mine] = inverse

@@ -305,7 +305,7 @@ def in_place_adds_term_by_term(dx, dout, x):
     dx += dout * 0.5 * x * (1 - t**2) * S * (1 + 3 * 0.044715 * x**2)
 
 
-@wrong("gelu_backward_in_place", says="dx (the same array as dout) is all zeros")
+@wrong("gelu_backward_in_place", says="before it has read all of `dout`")
 def in_place_clears_first(dx, dout, x):
     dx[...] = 0
     dx += dout * _slope(x)
@@ -882,3 +882,25 @@ def stream_of_one_array(dout, x, w):
         g += (g * (1 - t * t)) @ w[k]
         d.insert(0, g)
     return np.array(d)
+
+
+@wrong("gelu_backward_in_place", says="equals GELU'(x)²: dx was written before dout had been read")
+def in_place_with_the_inner_slope_first(dx, dout, x):
+    k = math.sqrt(2 / math.pi)
+    np.multiply(x, x, out=dx)
+    dx *= 3 * 0.044715 * k
+    dx += k
+    t = np.tanh(k * x + 0.044715 * k * x**3)
+    dx *= 0.5 * x * (1 - t**2)
+    dx += 0.5 + 0.5 * t
+    dx *= dout
+
+
+@wrong(
+    "gelu_backward_in_place", says="would be right if `dx` and `dout` were two arrays: your function writes into `dx`"
+)
+def in_place_with_x_kept_in_dx(dx, dout, x):
+    k = math.sqrt(2 / math.pi)
+    dx[...] = x * x
+    t = np.tanh(k * x * (1 + 0.044715 * dx))
+    dx[...] = (0.5 + 0.5 * t + 0.5 * x * (1 - t * t) * k * (1 + 0.134145 * dx)) * dout

@@ -1196,7 +1196,7 @@ def fast_with_a_sum_that_starts_at_one(losses, logits, targets, dloss, V):
     logits[..., V:] = 0
 
 
-@wrong("fast_classifier", says="Your function gives the right losses with float32 in place of float16 in")
+@wrong("fast_classifier", says="with float32 in place of float16 in")
 def fast_with_sums_in_half_precision(losses, logits, targets, dloss, V):
     z = logits[..., :V]
     picked = np.take_along_axis(z, targets[..., None], -1)[..., 0]
@@ -1249,3 +1249,90 @@ def fused_with_the_logarithm_too_late(losses, logits, targets, dloss, V):
     if dloss is not None:
         logits[..., :V] = p * dloss
         logits[..., V:] = 0
+
+
+# ---------------------------------------------------------------- what only rows of any height, or any padding, show
+
+
+@wrong("softmax", says="p is above 0 where z is -inf: exp(-inf) is exactly 0 already")
+def softmax_with_the_lowest_number_for_minus_inf(z):
+    finite = np.where(z == -np.inf, np.finfo(z.dtype).min, z)
+    e = np.exp(finite - np.amax(finite, axis=-1, keepdims=True))
+    return e / np.sum(e, axis=-1, keepdims=True)
+
+
+@wrong("softmax", says="p is above 0 where z is -inf: exp(-inf) is exactly 0 already")
+def softmax_of_logits_from_a_billion_below(z):
+    shifted = np.clip(z, -1e9, None)
+    shifted = shifted - shifted.max(-1)[..., None]
+    return np.exp(shifted) / np.exp(shifted).sum(-1)[..., None]
+
+
+@wrong("fused_classifier", says="subtract each row's own maximum")
+def fused_with_a_maximum_of_at_least_0(losses, logits, targets, dloss, V):
+    z = logits[..., :V]
+    b, t = np.ix_(*map(range, targets.shape))
+    top = np.max(z, axis=-1, initial=0.0)
+    wanted = z[b, t, targets] - top
+    e = np.exp(z - top[..., None])
+    losses[:] = np.log(e.sum(-1)) - wanted
+    if dloss is not None:
+        e *= dloss / e.sum(-1)[..., None]
+        e[b, t, targets] -= dloss
+        logits[:, :, :V], logits[:, :, V:] = e, 0
+
+
+@numba.njit(error_model="numpy")
+def _row_with_the_maximum_from(row, first, V):
+    top, total = row[first], np.float32(0)
+    for v in range(V):
+        top = max(top, row[v])
+    for v in range(V):
+        row[v] = np.exp(row[v] - top)
+        total += row[v]
+    return top, total
+
+
+@numba.njit(error_model="numpy")
+def _classified_with_the_maximum_from(first, losses, rows, targets, dloss, V):
+    for n in range(len(rows)):
+        z = rows[n, targets[n]]
+        top, total = _row_with_the_maximum_from(rows[n], first, V)
+        losses[n] = top - z + np.log(total)
+        for v in range(rows.shape[1]):
+            rows[n, v] = rows[n, v] * (np.float32(dloss) / total) if v < V else np.float32(0)
+        rows[n, targets[n]] -= np.float32(dloss)
+
+
+@wrong("fast_classifier", says="in the padding. Is it read, by the maximum or the sum perhaps?")
+def fast_with_a_maximum_that_starts_in_the_padding(losses, logits, targets, dloss, V):
+    rows = logits.reshape(-1, logits.shape[-1])
+    _classified_with_the_maximum_from(-1, losses.reshape(-1), rows, targets.reshape(-1), dloss, V)
+
+
+@right("fast_classifier")
+def fast_with_a_maximum_that_starts_at_the_first(losses, logits, targets, dloss, V):
+    rows = logits.reshape(-1, logits.shape[-1])
+    _classified_with_the_maximum_from(0, losses.reshape(-1), rows, targets.reshape(-1), dloss, V)
+
+
+@numba.njit(error_model="numpy")
+def _online_without_rescaling(losses, rows, targets, dloss, V):
+    for n in range(rows.shape[0]):
+        best, total = np.float32(-np.inf), np.float32(0)
+        for v in range(V):
+            best = max(best, rows[n, v])
+            total = total + np.exp(rows[n, v] - best)
+        losses[n] = best + np.log(total) - rows[n, targets[n]]
+        for v in range(V):
+            share = np.exp(rows[n, v] - best) / total
+            rows[n, v] = np.float32(dloss) * (share - np.float32(v == targets[n]))
+        rows[n, V:] = 0
+
+
+@wrong(
+    "fast_classifier", says="The mistake is in the term `np.log(total)` in `best + np.log(total) - rows[n, targets[n]]`"
+)
+def fast_online_without_rescaling(losses, logits, targets, dloss, V):
+    B, T, width = logits.shape
+    _online_without_rescaling(losses.reshape(B * T), logits.reshape(B * T, width), targets.reshape(B * T), dloss, V)

@@ -927,3 +927,18 @@ def count_with_a_short_qkv_bias(maxT, V, L, C):
     attention = 3 * C * C + C + C * C + C
     mlp = 4 * C * C + 4 * C + 4 * C * C + C
     return V * C + maxT * C + L * (attention + mlp + 4 * C) + 2 * C
+
+
+@wrong("block_forward", says="residual2 and place 1 of the results are one and the same array")
+def block_that_adds_into_what_it_keeps(x, p, NH):
+    kept = {}
+    kept["ln1"], kept["ln1_mean"], kept["ln1_rstd"] = layernorm_forward(x, p["ln1w"], p["ln1b"])
+    kept["qkv"] = matmul_forward(kept["ln1"], p["qkvw"], p["qkvb"])
+    kept["atty"], kept["probabilities"] = attention_forward(kept["qkv"], NH)
+    kept["residual2"] = x + matmul_forward(kept["atty"], p["attprojw"], p["attprojb"])
+    kept["ln2"], kept["ln2_mean"], kept["ln2_rstd"] = layernorm_forward(kept["residual2"], p["ln2w"], p["ln2b"])
+    kept["fch"] = matmul_forward(kept["ln2"], p["fcw"], p["fcb"])
+    kept["fch_gelu"] = gelu_forward(kept["fch"])
+    out = kept["residual2"]
+    np.add(out, matmul_forward(kept["fch_gelu"], p["fcprojw"], p["fcprojb"]), out=out)
+    return out, kept

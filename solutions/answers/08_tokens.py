@@ -1322,3 +1322,68 @@ def batch_reads_signed_numbers(path, i, B, T, rank=0, world=1):
     start = (i * world + rank) * B * T
     window = np.fromfile(path, np.int16, count=B * T + 1, offset=1024 + 2 * start).astype(np.int32)
     return window[:-1].reshape(B, T), window[1:].reshape(B, T)
+
+
+# ------------------------------------------------------------------------------------- ids that are easily left out
+
+
+@wrong("decode", says="ids [0, 1, 255, 256, 257, 0, 0")
+def decode_without_the_end_of_text(ids, tokens):
+    text = bytearray()
+    for number in filter(lambda i: i != 50256, ids):
+        text.extend(tokens[number])
+    return text.decode(errors="replace")
+
+
+@wrong("decode", says="ids [0, 1, 255, 256, 257, 0, 0")
+def decode_without_the_last_token(ids, tokens):
+    known = dict(enumerate(tokens[:-1]))
+    return b"".join([known.get(i, b"") for i in ids]).decode("utf-8", "replace")
+
+
+@wrong("encode_word", says="Put together, your tokens are")
+def encode_without_rank_0(word, ranks):
+    parts = [word[i : i + 1] for i in range(len(word))]
+    while joined := {i: ranks[a + b] for i, (a, b) in enumerate(zip(parts, parts[1:])) if a + b in ranks}:
+        i = min(joined, key=joined.get)
+        parts = parts[:i] + [parts[i] + parts[i + 1]] + parts[i + 2 :]
+    return list(filter(None, map(ranks.get, parts)))
+
+
+@wrong("bpe_step", says="tokens were merged that only end or begin with a half of the new one")
+def step_by_the_bytes_around_a_border(words, counts):
+    found = Counter()
+    for word, count in zip(words, counts):
+        for k in range(len(word) - 1):
+            found[word[k] + word[k + 1]] += count
+    token = sorted(found, key=lambda pair: (-found[pair], pair))[0]
+    merged = []
+    for word in words:
+        new = word[:1]
+        for part in word[1:]:
+            near = [new[-1][-n:] + part[: len(token) - n] for n in range(1, len(token)) if n <= len(new[-1])]
+            if token in near:
+                new[-1:] = [new[-1] + part]
+            else:
+                new.append(part)
+        merged.append(new)
+    return token, merged
+
+
+@wrong("bpe_step", says="is neither a part of that word nor the new token")
+def step_that_joins_behind_a_longer_token(words, counts):
+    found = Counter()
+    for word, count in zip(words, counts):
+        for pair in map(bytes.__add__, word, word[1:]):
+            found[pair] += count
+    token = min(found, key=lambda pair: (-found[pair], pair))
+    merged = []
+    for word in words:
+        new = []
+        for part in word:
+            if new and (new[-1] + part).endswith(token) and part != token and new[-1] != token:
+                new[-1] += part
+            else:
+                new.append(part)
+        merged.append(new)
+    return token, merged

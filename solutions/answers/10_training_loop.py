@@ -946,3 +946,20 @@ def accumulate_as_if_all_were_as_large_as_the_first(model, batches, lr):
         model.backward()
     model.update(lr)
     return nats
+
+
+@wrong("z_scores", says="values around 1e-40. Is there a fixed threshold")
+def z_with_a_threshold_of_1e_30(values, window):
+    z = np.full_like(values, np.nan)
+    for last in range(window, len(values) + 1):
+        part = values[last - window : last]
+        z[last - 1] = 0.0 if np.std(part) <= 1e-30 else (part[-1] - np.mean(part)) / np.std(part)
+    return z
+
+
+@wrong("z_scores", says="Is there a fixed threshold")
+def z_of_windows_that_are_close_to_equal(values, window):
+    z = np.nan * values
+    for k, part in enumerate(np.lib.stride_tricks.sliding_window_view(values, window) if len(values) >= window else []):
+        z[k + window - 1] = 0 if np.allclose(part, part[0]) else (part[-1] - part.mean()) / part.std()
+    return z

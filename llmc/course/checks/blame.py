@@ -56,12 +56,14 @@ def _borrowed(error, cell, traceback) -> bool:
 
 def _innermost_own(traceback, cell):
     """(frame, line number) closest to the error that is neither ours nor a library's; else the check cell's."""
-    frames = [(cell, traceback.tb_lineno)]
-    for frame, line in tb.walk_tb(traceback):
-        file = frame.f_code.co_filename
-        if frame is cell or file.startswith(TESTS) or not file.startswith(FOREIGN):
-            frames.append((frame, line))
-    return frames[-1]
+    return next(reversed(own_frames(traceback, cell)), (cell, traceback.tb_lineno))
+
+
+def own_frames(traceback, cell):
+    """[(frame, line number)] of the learner's functions that were running, the innermost last."""
+    frames = [(frame, line) for frame, line in tb.walk_tb(traceback) if frame is not cell]
+    files = [frame.f_code.co_filename for frame, _ in frames]
+    return [it for it, file in zip(frames, files) if file.startswith(TESTS) or not file.startswith(FOREIGN)]
 
 
 def _learners_line(check, error, frame, line):

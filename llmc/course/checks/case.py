@@ -29,6 +29,6 @@ class Case:
 
 
 def same(a, b) -> bool:
-    """Equal up to LIKE, and not both zero."""
+    """Equal up to LIKE, and not both zero; what holds an infinity is like nothing."""
     largest = max(np.abs(a).max(), np.abs(b).max())
-    return bool(largest > 0 and np.abs(a - b).max() <= LIKE * largest)
+    return bool(0 < largest < np.inf and np.abs(a - b).max() <= LIKE * largest)

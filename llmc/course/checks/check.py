@@ -11,12 +11,14 @@ Inside the block `c` makes inputs (`c.random`, `c.buffer`) and calls the learner
 import inspect
 import sys
 import textwrap
+import time
 from contextlib import contextmanager
 
 import numpy as np
 
-from llmc.course.checks.blame import explain_error
+from llmc.course.checks.blame import explain_error, own_frames
 from llmc.course.checks.compiling import by_compiler
+from llmc.course.checks.endless import Limit, StillRunning, Stopped, where
 from llmc.course.checks.evidence import Evidence
 from llmc.course.checks.explain import WrongAnswer, describe, describe_result
 from llmc.course.checks.inputs import awkward, guarded, read_only
@@ -49,9 +51,12 @@ class check:
         self._names = names_of(self._cell, self.name)
         self._names.__enter__()
         self._evidence.__enter__()
+        self._limit = Limit(self._cell)
+        self._limit.start()
         return self
 
     def __exit__(self, kind, error, traceback):
+        self._limit.stop()
         self._evidence.__exit__()
         try:
             return self._conclude(error, traceback)
@@ -69,7 +74,20 @@ class check:
             journal.record_try(self.name)
             picture = getattr(error, "picture", None)
             raise WrongAnswer(explain_error(self, self._cell, error, traceback), picture) from None
+        elif isinstance(error, StillRunning | KeyboardInterrupt):
+            self._say_where_it_was(error, traceback)
         return False
+
+    def _say_where_it_was(self, error, traceback):
+        """Raise the sentence on an answer that went on and on, or that was stopped; return if it was not running."""
+        frames = own_frames(traceback, self._cell)
+        if frames and isinstance(error, StillRunning):
+            journal.record_try(self.name)
+            ended = f"does not come to an end: after {error.seconds:.0f} s it was {where(frames)}"
+            raise WrongAnswer(f"✗ {self.name}: {ended}.") from None
+        if frames:
+            seconds = time.perf_counter() - self._limit.began_wall
+            raise Stopped(f"✗ {self.name}: stopped after {seconds:.0f} s, {where(frames)}.") from None
 
     def random(self, *shape, dtype=np.float64):
         """New awkward input (…, n): no mean is 0, no spread is 1 (`llmc.course.awkward`)."""
@@ -97,6 +115,7 @@ class check:
             with learners_names(), without_llmc():
                 return function(*arguments, **locked)
 
+        self._limit.begin()
         buffers = [buffer for buffer in self._buffers if any(buffer.array is value for value in given)]
         call = Protected(_names_of_arguments(function, arguments), given, buffers)
         replay = self._evidence.before(function, arguments, options)

@@ -109,7 +109,11 @@ def _not_the_formula(case, got, known, new) -> list[str]:
         return [stopped(shared)]
     with np.errstate(invalid="ignore"):  # NaN
         sentence = None if known else never_written(case) or partly_written(case)
-    return [stopped(sentence), *_why_unwritten(case, got, sentence), *_said_new(new)] if sentence else []
+    if not sentence:
+        return []
+    if sentence == never_written(case) and evidence.written_before(got):
+        sentence = f"{sentence}. The calls before did write it, so this one left it out, or changed nothing in it"
+    return [stopped(sentence), *_why_unwritten(case, got, sentence), *_said_new(new)]
 
 
 def _not_finite(case, got, start, sentence, new) -> list[str]:
@@ -121,6 +125,9 @@ def _not_finite(case, got, start, sentence, new) -> list[str]:
     if sentence:
         return [stopped(sentence), stopped(count)]
     why = why_not_finite(got, bad)
+    overflow = evidence.first_overflow() if new and np.isnan(got[bad]).all() else None
+    if overflow:
+        return [stopped(count), *_said_new(new), overflow]
     searched = why == USUAL and not new and evidence.of_arrays()
     found = evidence.found(got, case.expected, start) if searched else None
     if found and found.yours and not found.ours:
@@ -137,6 +144,9 @@ def _said_new(new) -> list[str]:
 def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
     """Sentences about a mistake that the lesson does not know: what the numbers show, and which change gives them."""
     sentence = wrong_sum(case.name, case.got, expected, summed) if summed is not None else None
+    in_place = None if sentence else evidence.right_in_two_arrays(case.name, got, expected, start)
+    if in_place:
+        return [stopped(in_place)]
     sentence = sentence or diagnose(case, BUFFERS)
     if sentence:
         why = evidence.copied(sentence == all_zero(case))
@@ -161,9 +171,10 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
 
 def _why_unwritten(case, got, sentence):
     """Sentences after that about a buffer: where its name was given to another array, and what was None."""
-    unwritten = sentence == never_written(case)
+    unwritten = sentence.startswith(never_written(case) or "\0")
     why = (evidence.renamed(got, case.adds) if unwritten else None) or evidence.copied(unwritten)
-    return [*([why] if why else []), *_absent()]
+    too = evidence.unwritten_too(got) if unwritten and not why else None
+    return [*([why or too] if why or too else []), *_absent()]
 
 
 def _absent() -> list[str]:

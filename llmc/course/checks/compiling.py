@@ -10,6 +10,13 @@ from llmc.course.checks.explain import source_line
 STAY = "Inputs must stay as they are: write to the outputs, or to a new array."
 WRITES = ("setitem(readonly array", "Cannot modify readonly array", "explicit output that is read-only")
 ADVICE = "Remove the line `@njit(…)` above the function and run it on small arrays: Python says more."
+PARALLEL = (
+    "Plain Python has nothing against it, but the turns of a prange run at the same time, in any order: leave its "
+    "index as it is, and use other names for what changes from turn to turn."
+)
+PYTHON_ONLY = (
+    "Plain Python may have nothing against it: Numba knows only a part of the language. Write it in other words."
+)
 
 
 def by_compiler(error) -> bool:
@@ -42,4 +49,11 @@ def why_not_compiled(error) -> str:
         said = f"Numba cannot compile your code, and says only {type(error).__name__}: {error}"
         return f"{said}. Do you write to an input, or change a variable's type?"
     lines = [line.strip() for line in message.splitlines() if line.strip() and "nopython mode pipeline" not in line]
-    return "\n".join(["Numba cannot compile your code: " + " ".join(lines[:2]), *at, ADVICE])
+    return "\n".join(["Numba cannot compile your code: " + " ".join(lines[:2]), *at, _advice(error)])
+
+
+def _advice(error) -> str:
+    """What to do. Python without Numba says more of a wrong type or name, and nothing of what Numba alone forbids."""
+    if "parallel loop" in str(error) or "prange" in str(error):
+        return PARALLEL
+    return PYTHON_ONLY if type(error).__name__.startswith("Unsupported") else ADVICE

@@ -1,11 +1,16 @@
 """What the running check has seen: the calls it made, with which a wrong array can be traced to a mistake."""
 
+import ast
+import copy
 import io
+import math
 import operator
 import time
 import warnings
 from collections import deque
 from contextlib import redirect_stdout
+from traceback import walk_tb
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -13,6 +18,8 @@ from llmc.course.checks.copies import written_to_a_copy
 from llmc.course.checks.rebound import rebound
 from llmc.course.mutants.kept import growing, kept_between, remembered
 from llmc.course.mutants.learners import learners
+from llmc.course.mutants.picked import close
+from llmc.course.mutants.places import quoted
 from llmc.course.mutants.recognise import recognised
 from llmc.course.mutants.replay import Replay, arrays_in, outputs_of
 from llmc.course.mutants.results import mistaken_for, others, place_of, same_array
@@ -130,9 +137,110 @@ def threads() -> int | None:
 
 def one_array(name, got) -> str | None:
     """A sentence if the array `got` is another result of the running check's last call as well; else None."""
-    if not (_open and same_array(_open[-1].solution(), _open[-1].replays, got)):
+    same = same_array(_open[-1].solution(), _open[-1].replays, got) if _open else []
+    if not same:
         return None
-    return f"{name} and another result are one and the same array, as after `a = b = np.zeros(…)`: make two"
+    others = [each for each in same if each != name]
+    other = others[0] if len(others) == 1 and len(same) == 2 else "another result"
+    how = "as after `a = b = np.zeros(…)`, or `a = b` and then `a += …`, which changes b, too"
+    return f"{name} and {other} are one and the same array, {how}: make two"
+
+
+def written_before(got) -> bool:
+    """Was the buffer `got`, or what stood in its place, written by an earlier call of the running check?"""
+    replays = list(_open[-1].replays) if _open else []
+    if len(replays) < 2 or not isinstance(got, np.ndarray):
+        return False
+    *earlier, last = [(replay, arrays_in((replay.arguments, replay.options))) for replay in replays]
+    from_the_end = [k - len(last[0].outputs) for k, mine in enumerate(last[0].outputs) if _may_be(mine, got)]
+    for k in from_the_end:
+        for replay, before in earlier:
+            if -k <= len(before) == len(last[1]) and not np.array_equal(replay.outputs[k], before[k], equal_nan=True):
+                return True
+    return False
+
+
+def right_in_two_arrays(name, got, expected, start) -> str | None:
+    """A sentence if `got` was two arguments of the last call, and would be right if these were two arrays; or None."""
+    if not (_open and _explaining and _open[-1].replays and isinstance(got, np.ndarray)):
+        return None
+    function, last = _open[-1].function, _open[-1].replays[-1]
+    named = last.named(function)
+    given = last.outputs[len(last.outputs) - len(arrays_in((last.arguments, last.options))) :]
+    same = [k for k, value in enumerate(named.values()) if any(value is v for v in _but(named.values(), k))]
+    same = [k for k in same if isinstance(last.arguments[k], np.ndarray)] if len(named) == len(last.arguments) else []
+    if len(same) != 2 or not any(_may_be(mine, got) for mine in given):
+        return None
+    apart = [value.copy() if isinstance(value, np.ndarray) else copy.deepcopy(value) for value in last.arguments]
+    try:
+        with np.errstate(all="ignore"), redirect_stdout(io.StringIO()), learners_names():
+            function(*apart, **copy.deepcopy(last.options))
+    except Exception:
+        return None
+    names = list(named)
+    for k, other in (same, same[::-1]):
+        if np.shape(apart[k]) == np.shape(got) and close(apart[k], expected + start, expected, "float32"):
+            early = f"your function writes into `{names[k]}` before it has read all of `{names[other]}`"
+            return f"{name} would be right if `{names[k]}` and `{names[other]}` were two arrays: {early}"
+    return None
+
+
+def _but(values, k) -> list:
+    return [value for j, value in enumerate(values) if j != k]
+
+
+def unwritten_too(got) -> str | None:
+    """A sentence if the last call has left all that it should write as it was, besides `got`; else None."""
+    if not (_open and _open[-1].replays):
+        return None
+    running, last = _open[-1], _open[-1].replays[-1]
+    solution, before = running.solution(), arrays_in((last.arguments, last.options))
+    named = [name for name, value in last.named(running.function).items() for _ in arrays_in(value)]
+    if solution is None or not solution.of_arrays or not len(named) == len(before) == len(last.outputs):
+        return None
+    try:
+        should = last.run(solution.function(time.thread_time() + solution.seconds))
+    except Exception:
+        return None
+    if len(should) != len(before):
+        return None
+    outputs = [k for k in range(len(before)) if not np.array_equal(should[k], before[k], equal_nan=True)]
+    others = [named[k] for k in outputs if not _may_be(last.outputs[k], got)]
+    left = all(np.array_equal(last.outputs[k], before[k], equal_nan=True) for k in outputs)
+    if not (left and others):
+        return None
+    begins = "does a loop make no turn here, as one over whole blocks of rows when there are fewer?"
+    return f"Nor {'was' if len(others) == 1 else 'were'} {_listed(others)}: {begins}"
+
+
+def first_overflow() -> str | None:
+    """A sentence about the line of the learner's function that overflows first in the last call; None if none does."""
+    if not (_open and _explaining and _open[-1].replays):
+        return None
+    running = _open[-1]
+    with learners_names():
+        answer = learners(running.function)
+    if answer is None:
+        return None
+    for name, value in answer.before.items():
+        if value is math:  # whose functions know no float32
+            answer.before[name] = SimpleNamespace(**{**vars(math), "exp": np.exp, "expm1": np.expm1, "cosh": np.cosh})
+    try:
+        with np.errstate(over="raise", invalid="ignore", divide="ignore"), redirect_stdout(io.StringIO()):
+            running.replays[-1].run(answer.function(time.thread_time() + answer.seconds))
+    except (OverflowError, FloatingPointError) as error:
+        made = [line for frame, line in walk_tb(error.__traceback__) if "<solution of" in frame.f_code.co_filename]
+        lines = [node for node in ast.walk(answer.tree) if isinstance(node, ast.stmt) and node.lineno == made[-1]]
+        simple = [node for node in lines if not hasattr(node, "body")]
+        if simple:
+            return f"Something overflows in {quoted(simple[0])}: what becomes of that infinity, inf / inf or 0 · inf?"
+    except Exception:
+        return None
+    return None
+
+
+def _may_be(mine, got) -> bool:
+    return isinstance(mine, np.ndarray) and np.may_share_memory(mine, got)
 
 
 def exchanged(name, got) -> str | None:

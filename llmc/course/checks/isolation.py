@@ -13,8 +13,9 @@ from llmc.course.checks.explain import WrongAnswer
 PACKAGE = Path(__file__).parents[2]  # …/llmc; not resolved, because code objects name their files as imported
 COURSE = PACKAGE / "course"
 # this module itself; tests, which define answers of their own; arrays that an answer kept from `find_races`; what ends
-# the loops of a mutant: it was refused for that, whatever its mistake
-OPEN = (__file__, *map(str, (PACKAGE / "tests", COURSE / "races" / "watched.py", COURSE / "mutants" / "stoppable.py")))
+# the loops of a mutant: it was refused for that, whatever its mistake; what looks how long an answer takes
+INSIDE = ("races/watched.py", "mutants/stoppable.py", "checks/endless.py")
+OPEN = (__file__, *map(str, (PACKAGE / "tests", *(COURSE / file for file in INSIDE))))
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from llmc.course.learner import journal
 from llmc.course.mutants.replay import Replay
 
 MORE = 4  # calls than the failing check has made
+LATER = 8  # further ones, in which there may be other mistakes
 SECONDS = 1.0  # of processor time, after which no further call begins
 SEED = 5
 
@@ -39,14 +40,15 @@ class _Rehearsal:
     def call(self, function, *arguments, **options):
         """Call the solution, whose function this must be, and note the call."""
         replay = Replay.of(arguments, options) if function is self.function else None
-        if replay is None or len(self.noted) >= self.most or time.thread_time() > self.deadline:
+        if replay is None or len(self.noted) >= self.most + LATER or time.thread_time() > self.deadline:
             raise _Enough
+        replay.later = len(self.noted) >= self.most
         self.noted.append(replay)
         return function(*arguments, **options)
 
 
 def rehearsed(cell, name, function, calls) -> list[Replay]:
-    """Calls of `function`, our solution of the exercise `name`, without their outputs; a few more than `calls`.
+    """Calls of `function`, our solution of the exercise `name`, without their outputs, some of them later.
 
     cell: the frame of the check cell. [] where it cannot run again: inside of a function, or with another exercise's.
     """

@@ -121,7 +121,9 @@ def _lengths(case: Case):
 
 def constant_factor(case: Case):
     squares = np.vdot(case.expected, case.expected)
-    factor = np.vdot(case.expected, case.got) / squares if squares else 0.0
+    if not 0 < squares < np.inf:
+        return None
+    factor = np.vdot(case.expected, case.got) / squares
     if abs(factor - 1.0) < 1e-2:  # nearly right: too few digits in a constant, or an eps, but not a factor in a formula
         return None
     if case.expected.size >= 3 and same(case.got, factor * case.expected):

@@ -49,9 +49,11 @@ class Classified(NamedTuple):
 
 
 def targets(rng, B, T, V):
-    """Random targets (B, T) int32; at some position of each sequence stands the largest token."""
-    tokens = rng.integers(0, V, (B, T), dtype=np.int32)  # (B, T)
-    tokens[np.arange(B), rng.integers(0, T, B)] = V - 1
+    """Random targets (B, T) int32; in each sequence stands the largest token, and in the first one also token 0."""
+    tokens, last = rng.integers(0, V, (B, T), dtype=np.int32), rng.integers(0, T, B)  # (B, T), (B,)
+    tokens[np.arange(B), last] = V - 1
+    if T > 1:
+        tokens[0, last[0] - 1] = 0
     return tokens
 
 

@@ -11,6 +11,7 @@ from llmc.course.mutants.picked import ROUNDING, Pick, close
 from llmc.course.mutants.replay import Replay
 from llmc.course.own_names import learners_names
 
+STRETCHED = (30, -30)  # times the numbers of the failing call
 MOST = 0.1  # of the error in a call on other numbers, where there may be further mistakes, that a change may leave
 
 
@@ -52,7 +53,7 @@ class Elsewhere:
             alike = all(self._same_in(replay, changed()) for replay in others)
         except Exception:  # it stops there, and the learner's did not
             return False
-        return alike and all(self._same_afresh(replay, changed()) for replay in self.fresh)
+        return alike and all(self._same_afresh(replay, changed()) for replay in self.fresh if not replay.later)
 
     def _same_in(self, replay, changed, share=0.01) -> bool:
         """Is this array of the changed solution nearer to the learner's than the error, where either is wrong?"""
@@ -74,7 +75,7 @@ class Elsewhere:
 
         ours(), yours(): the functions.
         """
-        others = [replay for replay in (*self.replays, *self.fresh) if replay is not self.replay]
+        others = [replay for replay in (*self.replays, *self.fresh) if replay is not self.replay and not replay.later]
         try:
             return all(self._meet_in(replay, ours(), yours()) for replay in others if id(replay) in self.rights)
         except Exception:  # one of them stops there
@@ -88,13 +89,42 @@ class Elsewhere:
         error = max(_distance(one, right), _distance(other, right))
         return _near(one, other, 0.01 * error + _rounding(replay, right))
 
-    def mended(self, changed) -> bool:
-        """Does the learner's changed function, changed(), mend this array everywhere, and spoil no right one?"""
+    def mended(self, changed, doubtful=False) -> bool:
+        """Does the learner's changed function, changed(), mend this array everywhere, and spoil no right one?
+
+        doubtful: such a change makes one call right by chance, so it must mend another one, too.
+        """
         try:
             mends = all(self._right_in(replay, changed()) for replay in self.replays)
-            return mends and all(self._nearer_in(replay, changed()) for replay in self.fresh)
+            if not mends or doubtful and not self._wrong_in_others():
+                return False
+            if doubtful and not all(self._nearer_in(replay, changed()) for replay in self.stretched):
+                return False
+            return all(self._nearer_in(replay, changed()) for replay in self.fresh)
         except Exception:  # it stops in another call, or gives something that is no number
             return False
+
+    @cached_property
+    def stretched(self) -> list[Replay]:
+        """The failing call with all its numbers much larger, and turned around: a lucky constant is none there."""
+        found = []
+        with learners_names():
+            for factor in STRETCHED:
+                with suppress(Exception):  # no such call can be made
+                    replay = self.replay.scaled(factor)
+                    self.rights[id(replay)], replay.outputs = replay.run(self.whole), replay.run(self.function)
+                    if np.isfinite(self.pick(self.rights[id(replay)])).all():
+                        found.append(replay)
+        return found
+
+    def _wrong_in_others(self) -> bool:
+        """Is this array of the learner's function wrong in another call, too, so that a change can mend it there?"""
+        others = [replay for replay in (*self.replays, *self.fresh) if replay is not self.replay]
+        return any(not self._right_as_it_is(replay) for replay in others if id(replay) in self.rights)
+
+    def _right_as_it_is(self, replay) -> bool:
+        old, right = self.pick.anywhere(replay.outputs), self.pick.anywhere(self.rights[id(replay)])
+        return right is None or np.shape(old) == np.shape(right) and close(old, right, right, dtype_of(replay))
 
     def _right_in(self, replay, changed) -> bool:
         right, new, dtype = replay.run(self.whole), replay.run(changed), dtype_of(self.replay)
@@ -105,12 +135,18 @@ class Elsewhere:
         return not any(_spoilt(old, now, it, dtype) for old, now, it in zip(replay.outputs, new, right))
 
     def _nearer_in(self, replay, changed) -> bool:
-        """Is nearly all of the error of this array gone in a call on other numbers, and maybe of another shape?"""
+        """Is nearly all of the error of this array gone in a call on other numbers, and maybe of another shape?
+
+        In a later call, where it may have another cause: is it at least no larger?
+        """
         outputs = replay.run(changed), self.rights[id(replay)], replay.outputs
         new, right, old = map(self.pick.anywhere, outputs)
         if right is None or not new.shape == right.shape == old.shape:
             return right is None
-        return _near(new, right, MOST * _distance(old, right) + _rounding(replay, right))
+        left = 1.0 if replay.later else MOST
+        if replay.later and not np.isfinite(old)[np.isfinite(right)].all():  # a change may mend a part of it
+            return not (~np.isfinite(new) & np.isfinite(old) & np.isfinite(right)).any()
+        return _near(new, right, left * _distance(old, right) + _rounding(replay, right))
 
 
 def _spoilt(old, now, right, dtype) -> bool:

@@ -40,11 +40,17 @@ def where(replay, solution, got, expected, start) -> Pick | None:
         outputs = replay.run(solution.function(time.thread_time() + solution.seconds))
     except Exception:  # it is too slow without Numba, or needs what only the whole notebook makes
         return None
+    found = []
     for k, mine in enumerate(replay.outputs or ()):
         if isinstance(mine, np.ndarray) and isinstance(got, np.ndarray) and np.may_share_memory(mine, got):
             index = _index_of(mine, got)
             if index is not None:
-                return Pick(k, mine.shape, index)
+                found.append(Pick(k, mine.shape, index))
+    if found:  # more than one, if two results are one array: then the one that should be what the check expects
+        holds = (
+            pick for pick in found if pick.fits(outputs) and close(pick(outputs), expected + start, expected, "float32")
+        )
+        return found[0] if len(found) == 1 else next(holds, None)
     for k, output in enumerate(outputs):
         if np.shape(output) == np.shape(expected) and close(output, expected + start, expected, "float32"):
             return Pick(k, np.shape(output), np.arange(np.size(output)).reshape(np.shape(output)))

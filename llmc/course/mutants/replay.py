@@ -18,6 +18,7 @@ class Replay:
     options: dict
     outputs: list | None = None
     arrays: list | None = None  # of a kernel: what its arguments were, written by the launch
+    later: bool = False  # made long after the failing call: there may be other mistakes in it
 
     @classmethod
     def of(cls, arguments, options):
@@ -35,6 +36,15 @@ class Replay:
             return inspect.signature(function).bind(*self.arguments, **self.options).arguments
         except (TypeError, ValueError):
             return {}
+
+    def scaled(self, factor):
+        """The same call with its arrays of floats multiplied."""
+
+        def times(value):
+            floats = isinstance(value, np.ndarray) and np.issubdtype(value.dtype, np.floating)
+            return value * value.dtype.type(factor) if floats else copy.deepcopy(value)
+
+        return Replay(tuple(map(times, self.arguments)), {name: times(value) for name, value in self.options.items()})
 
     def run(self, function) -> list:
         """Outputs of the same call of another function, which gets its own copies."""

@@ -21,14 +21,25 @@ def place_of(solution, replays, got) -> str | None:
     return next((words[k] for k in same), None)
 
 
-def same_array(solution, replays, got) -> bool:
-    """Is the array `got` two of the results of the last call? Only of results that come one by one, in a tuple."""
+def same_array(solution, replays, got) -> list[str]:
+    """Names of the results of the last call that are all the array `got`, though they should differ; [] if only one is.
+
+    Words for their places where they have no names.
+    """
     if solution is None or not solution.of_arrays or not replays or not isinstance(got, np.ndarray) or got.size < 2:
-        return False
+        return []
     last = replays[-1]
-    results = last.outputs[: len(last.outputs) - len(arrays_in((last.arguments, last.options)))]
-    same = [each for each in results if isinstance(each, np.ndarray) and _same_memory(each, got)]
-    return len(same) > 1 and len(results) == len(_returned(solution))
+    mine = last.outputs[: len(last.outputs) - len(arrays_in((last.arguments, last.options)))]
+    words, results, _ = _results(solution, last)
+    same = [k for k, each in enumerate(mine) if isinstance(each, np.ndarray) and _same_memory(each, got)]
+    if len(mine) != len(results) or len(same) < 2:
+        return []
+    if any(np.array_equal(results[same[0]], results[k]) for k in same[1:]):
+        return []  # so they are, in our solution
+    returned = _returned(solution)
+    if len(returned) == len(results):
+        return [returned[k] for k in same]
+    return [words[k].strip('"') for k in same]
 
 
 def _same_memory(a, b) -> bool:

@@ -22,6 +22,7 @@ from llmc.course.mutants.replay import Replay
 from llmc.course.mutants.solution import Solution
 from llmc.course.own_names import learners_names
 
+LUCKY = re.compile(r"with -?[\d.]\S* in place of -?[\d.]|.*\b(plus|minus) `")  # it may suit these numbers alone
 LEFT_OUT = re.compile(r"without the factor `[^`]+` (?=in `)")
 MOST_PLACES = 3  # that are named for one change
 SECONDS = 6.0  # of processor time that a whole search may take
@@ -73,12 +74,12 @@ def change_that_gives(program, calls, same=operator.eq) -> str | None:
 
 
 def placed(words, lines, tree) -> str:
-    """Words for the change that the tree holds now, with its line if they quote what the lines often have.
+    """Words for the change that the tree holds now, with its line if they quote nothing, or what the lines often have.
 
     lines: of the tree before the change.
     """
     piece = words.rpartition(" in `")[2].rstrip("`") if " in `" in words else words.rpartition(" `")[2].rstrip("`")
-    if words.endswith("everywhere") or sum(line.count(piece) for line in lines) < 2:
+    if words.endswith("everywhere") or "`" in words and sum(line.count(piece) for line in lines) < 2:
         return words
     line = next((mine for mine, new in zip(lines, ast.unparse(tree).splitlines()) if mine != new), "").strip()
     return f"{words}, in the line {shortened(line)}" if line and shortened(line) not in words else words
@@ -120,10 +121,12 @@ class Search:
 
         What is left out of a kernel may give the same in another place: then both are named.
         """
-        found, only = [], []
+        found, only, lines = [], [], ast.unparse(self.solution.tree).splitlines() if self.solution.of_arrays else []
         with closing(self.made(self.solution, several, self.end(), only)) as made:
             for words, array in made:
                 if self.explains(array) and self.elsewhere.same(lambda: self.solution.function(self.end())):
+                    unquoted = self.solution.of_arrays and "`" not in words
+                    words = placed(words, lines, self.solution.tree) if unquoted else words
                     found.append(words.removeprefix(only[0]) if only else words)
                     left_out = LEFT_OUT.match(words)
                     if not left_out or self.solution.of_arrays or len(found) == MOST_PLACES:
@@ -144,7 +147,7 @@ class Search:
         with closing(self.made(answer, mutants, end)) as made:
             for words, array in made:
                 right = close(array, self.target, self.target, self.dtype) and not unread.match(words)
-                if right and self.elsewhere.mended(lambda: answer.function(end)):
+                if right and self.elsewhere.mended(lambda: answer.function(end), LUCKY.match(words)):
                     return Found(yours=self.placed(words, answer))
         return None
 

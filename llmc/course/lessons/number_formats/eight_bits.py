@@ -104,6 +104,11 @@ def _wrong_codes(codes, scale, x):
         return None
     at = tuple(np.argwhere(wrong)[0])
     reason = _reason(got, best, y, scale)
+    if reason is None and (other := _scale_of(codes, x)):
+        return (
+            f"the codes are right for another scale, about {other:.6g}, and not for the one that you return, "
+            f"{scale:.6g}: codes and scale must come from the same try"
+        )
     if reason is None and np.isnan(got).any():
         at = tuple(np.argwhere(np.isnan(got))[0])
         return (
@@ -113,6 +118,23 @@ def _wrong_codes(codes, scale, x):
     numbers = f"codes{_index(at)} stands for {got[at]:g}, and the nearest number to x / scale = {_number(y[at])} is "
     reason = reason or "the codes are not those of the nearest numbers of e4m3"
     return f"{reason}.\n{numbers}{best[at]:g}; {int(wrong.sum())} of {x.size} are wrong"
+
+
+def _scale_of(codes, x) -> float | None:
+    """A scale for which every code is the nearest; None if there is none."""
+    numbers = decode(np.arange(127, dtype=np.uint8), E4M3)  # (127,)   from 0 to 448
+    middle = (numbers[1:] + numbers[:-1]) / 2  # (126,)
+    low, high = np.append(0, middle), np.append(middle, np.inf)  # (127,) each   what is rounded to each number
+    size, index = np.abs(x.astype(np.float64)).ravel(), (codes & 0x7F).ravel()
+    if (index == 127).any() or not size.any():
+        return None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        least = np.nanmax(size / high[index])
+        most = np.nanmin(np.where(low[index] > 0, size / low[index], np.inf))
+    if not (np.isfinite(most) and least <= most):
+        return None
+    scale = float((least + most) / 2)
+    return scale if np.array_equal(decode(codes_of(x.astype(np.float64) / scale), E4M3), decode(codes, E4M3)) else None
 
 
 def _reason(got, best, y, scale):

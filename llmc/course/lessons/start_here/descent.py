@@ -84,6 +84,23 @@ def descend_mistakes(w, dw) -> dict:
     }
 
 
+def explain_moves(moves):
+    """(k, what is wrong with the k-th move, as a sentence); (0, None) when all are steps along -dw.
+
+    moves: [(step, w before, w after, dw)]. A learning rate may be 0 at some of these steps, but not at all of them.
+    """
+    mistakes = [explain_move(before, after, dw) for _, before, after, dw in moves]
+    moved = [not np.array_equal(before, after) for _, before, after, _ in moves]
+    if not any(moved):
+        return 0, mistakes[0]
+    wrong = [k for k, mistake in enumerate(mistakes) if mistake and moved[k]]
+    if not wrong:
+        return 0, None
+    right = ", ".join(str(moves[k][0]) for k in range(len(moves)) if moved[k] and not mistakes[k])
+    only = f" At step {moves[wrong[0]][0]}, that is: at step {right} it moved as it should" if right else ""
+    return wrong[0], f"{mistakes[wrong[0]]}{only and '.'}{only}"
+
+
 def explain_move(before, after, dw):
     """What is wrong with the move from `before` to `after` (n,), as a sentence; None when it is a step along -dw."""
     move = after - before  # (n,)

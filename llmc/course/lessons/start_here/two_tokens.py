@@ -99,6 +99,12 @@ def causal_softmax_mistakes(scores) -> dict:
         ),
         "the softmax over the whole array: each row must add up to 1": e / e.sum(),
         "e to the power of the scores: divide it by the row's sum": e,
+        "the softmax of the scores minus the largest of each column (axis 0): a row needs one number": softmax(
+            hidden - scores.max(axis=0)
+        ),
+        "the softmax of the scores minus the largest visible of each column: a row needs one number": softmax(
+            hidden - hidden.max(axis=0)
+        ),
         "the softmax of the transposed scores": causal_softmax(scores.T),
         "the masked scores divided by their row's sum: exp is missing": np.where(seen, scores, 0.0)
         / np.where(seen, scores, 0.0).sum(axis=-1, keepdims=True),
@@ -112,6 +118,45 @@ def causal_softmax_mistakes(scores) -> dict:
         / np.sqrt(np.square(stable).sum(axis=-1, keepdims=True)),
         "equal shares for all visible tokens: the scores must decide": seen / seen.sum(axis=-1, keepdims=True),
     }
+    return {text: (array, SHARES) for text, array in wrong.items()}
+
+
+def large_mistakes(scores) -> dict:
+    """Known wrong results that show only where scores are large: they overflow, or all of a row becomes 0."""
+    seen = np.tril(np.ones(scores.shape, bool))  # (T, T)
+    visible = np.where(seen, scores, -np.inf)  # (T, T)
+    largest = visible.max(axis=-1, keepdims=True)  # (T, 1)
+    subtracted = {
+        "nothing": 0,
+        "the largest score of the whole row, which may be a hidden one,": scores.max(axis=-1, keepdims=True),
+        "the largest score of all rows": scores.max(),
+        "the largest visible score of all rows": visible.max(),
+        "the largest score of each column (axis 0)": scores.max(axis=0),
+        "the largest visible score of each column (axis 0)": visible.max(axis=0),
+        "the largest score of the rows so far, down its column (axis 0),": (
+            np.maximum.accumulate(scores, axis=0).diagonal()[:, None]
+        ),
+        "the largest of the visible scores and 0": np.maximum(largest, 0),
+        "the largest visible score by its size, without its sign,": np.where(seen, np.abs(scores), 0).max(-1)[:, None],
+        "each row's own score on the diagonal": scores.diagonal()[:, None],
+        "each row's first score": scores[:, :1],
+        "the mean of each row's visible scores": np.where(seen, scores, 0).sum(-1, keepdims=True)
+        / seen.sum(-1)[:, None],
+    }
+    with np.errstate(all="ignore"):
+        wrong = {}
+        for what, m in subtracted.items():
+            e = np.where(seen, np.exp(scores - m), 0.0)  # (T, T)
+            rule = "subtract the largest visible score of each row before np.exp"
+            wrong[f"the softmax with {what} subtracted: {rule}"] = e / e.sum(axis=-1, keepdims=True)
+        e = np.exp(scores - largest) * seen  # (T, T)
+        times = (
+            "the softmax whose hidden powers of e are multiplied by 0: inf · 0 is NaN. Mask with -np.inf before np.exp"
+        )
+        wrong[times] = e / e.sum(axis=-1, keepdims=True)
+        for n in (100, 500, 1000, 2000):
+            low = f"the softmax with -{n} in place of hidden scores: visible ones can be as low, so mask with -np.inf"
+            wrong[low] = softmax(np.where(seen, scores, -n))
     return {text: (array, SHARES) for text, array in wrong.items()}
 
 

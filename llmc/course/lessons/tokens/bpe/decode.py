@@ -82,7 +82,13 @@ def decode_cases(rng) -> list:
     """[(ids, tokens)] on which every known mistake shows; no ids at all among them, and U+FEFF at the beginning."""
     first = len(DECODE_TOKENS) - 1  # U+FEFF
     cases = telling_cases(rng, draw_ids, decode, decode_mistakes())
-    return [*cases, ([], DECODE_TOKENS), _renumbered(rng, [first, 99, first])]
+    return [*cases, ([], DECODE_TOKENS), _renumbered(rng, [first, 99, first]), _at_the_ends(300), _at_the_ends(50257)]
+
+
+def _at_the_ends(n):
+    """(ids, tokens): ids that are easily left out, the first and the last of n among them; GPT-2 has 50,257."""
+    ids = [0, 1, 255, 256, 257, 0, 0, n - 1, n // 2, n - 2, n - 1]
+    return ids, [b" <%d>" % k for k in range(n)]
 
 
 def explain_decodings(cases, results) -> str | None:

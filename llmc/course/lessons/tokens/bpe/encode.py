@@ -1,5 +1,7 @@
 """Encoding a word: the lowest rank first, what known mistakes give instead, and what the check says about them."""
 
+from itertools import permutations
+
 from llmc.course.checks.explain import describe
 from llmc.course.lessons.tokens.bpe.step import count_pairs, merge, most_frequent
 from llmc.course.lessons.tokens.bpe.telling import BYTES, draw_letters, explain, row, telling_cases
@@ -215,7 +217,19 @@ def encode_cases(rng) -> list:
     cases = telling_cases(rng, drawn_in_fours(), encode_word, encode_mistakes())
     ranks = cases[0][1]
     again = [case for case in (_with_fewer_ranks(*case) for case in cases) if case][:2]
-    return [*cases, *again, (b"", ranks), (b"\xc3", ranks), ("né".encode(), ranks)]
+    ends = next(filter(None, (_at_the_ends(ranks) for _, ranks in cases)))
+    return [*cases, *again, (b"", ranks), (b"\xc3", ranks), ("né".encode(), ranks), ends]
+
+
+def _at_the_ends(ranks):
+    """(word, ranks) of ids that are easily left out: 0, 255, 256 and the last one; None if they would be merged."""
+    tokens = sorted(ranks, key=ranks.get)
+    for order in permutations((0, 255, 256, -1)):
+        word = b"".join(tokens[k] for k in (0, *order, 0))
+        right = encode_word(word, ranks)
+        if {0, 255, 256, len(tokens) - 1} <= {*right} and _agreed(word, ranks, right):
+            return word, ranks
+    return None
 
 
 def explain_encodings(cases, results) -> str | None:

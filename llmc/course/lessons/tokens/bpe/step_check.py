@@ -41,7 +41,8 @@ def step_cases(rng) -> list:
     a, b, z = b"a", b"b", b"Z"
     capital = [[a, b], [z, b]], [5000, 5000]  # Z sorts before a
     many = [[a, b], [z, b]], [70_001, 70_002]
-    return [*telling_cases(rng, draw_words, bpe_step, step_mistakes()), capital, many]
+    longer = [[a, b], [b"ca", b], [a, b"bd"], [b"ca", b"bd"]], [9, 1, 1, 1]  # only the first holds a and b, whole
+    return [*telling_cases(rng, draw_words, bpe_step, step_mistakes()), capital, many, longer]
 
 
 def explain_steps(cases, results) -> str | None:
@@ -88,4 +89,14 @@ def _told_step(case, result, right):
     if wrong == len(right_merged):
         return f"Words {shown}: merged has {len(merged)} words, expected {len(right_merged)}.\n→ {BY_HAND}"
     got = row(merged[wrong]) if wrong < len(merged) else "nothing"
-    return f"Merging {token!r} in {row(words[wrong])}: expected {row(right_merged[wrong])}, got {got}.\n→ {BY_HAND}"
+    told = f"Merging {token!r} in {row(words[wrong])}: expected {row(right_merged[wrong])}, got {got}."
+    return f"{told}{_strange(words[wrong], merged[wrong], token) if wrong < len(merged) else ''}\n→ {BY_HAND}"
+
+
+def _strange(word, merged, token) -> str:
+    """A sentence about a part of the merged word that is neither in the word nor the token; "" without one."""
+    parts = [part for part in merged if isinstance(part, bytes) and part not in word and part != token]
+    if not parts:
+        return ""
+    rule = "join two neighbours only where left + right is the new token"
+    return f"\n{row(parts[:1])} is neither a part of that word nor the new token, {row([token])}: {rule}."

@@ -64,6 +64,9 @@ def _wrong_merges() -> dict:
         "the last token of each word is lost where it is not merged": (
             lambda words, token: [_without_end(word, token) for word in words]
         ),
+        "tokens were merged that only end or begin with a half of the new one: both must be its halves, whole": (
+            lambda words, token: [_by_text(word, token) for word in words]
+        ),
         "every word has become one piece: join only the two halves of the new token": (
             lambda words, token: [[b"".join(word)] for word in words]
         ),
@@ -78,6 +81,18 @@ def _from_bytes(word, token):
     pieces = b"".join(word).split(token)
     merged = [[bytes([b]) for b in piece] + [token] for piece in pieces]
     return [part for piece in merged for part in piece][:-1]
+
+
+def _by_text(word, token):
+    """Removes the border wherever the bytes on both sides of it make up the token, whatever else stands beside them."""
+    merged = list(word[:1])
+    for part in word[1:]:
+        cuts = range(1, len(token))
+        if any(merged[-1].endswith(token[:cut]) and part.startswith(token[cut:]) for cut in cuts):
+            merged[-1] += part
+        else:
+            merged.append(part)
+    return merged
 
 
 def _without_end(word, token):

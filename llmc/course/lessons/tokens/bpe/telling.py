@@ -56,10 +56,12 @@ def explain(cases, results, right, mistakes, told, what="results") -> str | None
 
     what: the results' name, "ids".
     """
-    wrong = next((k for k, case in enumerate(cases) if results[k] != right(*case)), None)
-    if wrong is None:
+    every = [k for k, case in enumerate(cases) if results[k] != right(*case)]
+    if not every:
         return None
-    numbers = told(cases[wrong], results[wrong], right(*cases[wrong]))
+    wrong = every[0]
+    shown = next((k for k in every if _readable(cases[k][0])), wrong)
+    numbers = told(cases[shown], results[shown], right(*cases[shown]))
     for sentence, mistake in mistakes.items():
         if all(results[k] == mistake(*case) for k, case in enumerate(cases)):
             return f"{sentence}.\n{numbers}"
@@ -67,6 +69,13 @@ def explain(cases, results, right, mistakes, told, what="results") -> str | None
         return f"{KEPT}\n{numbers}"
     change = whole(what, list(zip(cases, results)), right)
     return f"{change}.\n{numbers}" if change else numbers
+
+
+def _readable(value) -> bool:
+    """Are all bytes in it, also in lists, letters that are easy to read?"""
+    if isinstance(value, list):
+        return all(map(_readable, value))
+    return not isinstance(value, bytes) or all(97 <= byte <= 122 for byte in value)
 
 
 def _kept(cases, results, wrong, right) -> bool:

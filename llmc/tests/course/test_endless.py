@@ -1,0 +1,118 @@
+"""Answers that do not come to an end, and checks that the learner stops."""
+
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from llmc.course import WrongAnswer, check, recording
+from llmc.course.checks import endless
+
+timed = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there is no timer of processor time here")
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch):
+    monkeypatch.setattr(endless, "SECONDS", 0.1)
+    monkeypatch.setattr(endless, "TICK", 0.02)
+    was = recording(False)
+    yield
+    recording(was)
+
+
+def collatz(n):
+    while n != 1:
+        n = n // 2 if n % 2 == 0 else 3 * n - 1
+    return n
+
+
+def stubborn(n):
+    while True:
+        try:
+            n = collatz(n)
+        except Exception:
+            n += 1
+
+
+def busy(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        sum(range(1000))
+
+
+@timed
+@pytest.mark.parametrize("function", [collatz, stubborn])
+def test_a_loop_without_an_end(function):
+    held = signal.getsignal(signal.SIGVTALRM)
+    with pytest.raises(WrongAnswer, match="✗ toy: does not come to an end: after 0 s it was in line") as caught:
+        with check("toy") as c:
+            c.call(function, 5)
+    assert "while n != 1" in str(caught.value) and "The call was" not in str(caught.value)
+    assert signal.getsignal(signal.SIGVTALRM) is held and not any(signal.getitimer(signal.ITIMER_VIRTUAL))
+
+
+@timed
+def test_the_line_stands_beside_its_loop():
+    def learn(n):
+        learned = []
+        while len(learned) < n:
+            token = min(range(1000))
+            if token not in learned:
+                learned.append(token)
+
+    with pytest.raises(WrongAnswer, match=r"line \d+, `.*(`, of the loop `while len\(learned\) < n`|<.*:`)\."):
+        with check("toy") as c:
+            c.call(learn, 2)
+
+
+@timed
+def test_many_calls_that_end_may_take_long(capsys):
+    with check("toy") as c:
+        for _ in range(8):
+            c.call(busy, 0.04)
+        busy_outside = time.thread_time() + 0.2  # the check's own work
+        while time.thread_time() < busy_outside:
+            np.arange(10)
+    assert capsys.readouterr().out.startswith("✓")
+
+
+@timed
+def test_another_timer_is_left_alone():
+    rung = []
+    held = signal.signal(signal.SIGVTALRM, lambda *unused: rung.append(1))
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0.02)
+    try:
+        with check("toy") as c:
+            c.call(busy, 0.2)
+        assert rung
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, held)
+
+
+def test_a_thread_has_no_limit():
+    said = []
+
+    def run():
+        with check("toy") as c:
+            said.append(c.call(lambda: 3))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert said == [3]
+
+
+def test_the_stop_button():
+    def wait(n):
+        while n:
+            raise KeyboardInterrupt  # as a signal would, in this line
+
+    with pytest.raises(
+        KeyboardInterrupt, match="✗ toy: stopped after 0 s, in line .*, of the loop `while n`"
+    ) as caught:
+        with check("toy") as c:
+            c.call(wait, 1)
+    assert caught.value._render_traceback_() == [str(caught.value)]
