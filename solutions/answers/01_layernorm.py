@@ -904,7 +904,7 @@ def accumulate_and_scale_what_was_there(dx, dw, db, dout, x, w, mean, rstd):
     dx *= rstd[..., None]
 
 
-@wrong("layernorm_forward", says="mean and another result are one and the same array")
+@wrong("layernorm_forward", says="mean and rstd are one and the same array")
 def forward_with_one_array_for_both(x, w, b, eps=1e-5):
     out, mean = x.copy(), np.zeros(x.shape[:2], x.dtype)
     rstd = mean

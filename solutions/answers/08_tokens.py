@@ -1335,7 +1335,7 @@ def decode_without_the_end_of_text(ids, tokens):
     return text.decode(errors="replace")
 
 
-@wrong("decode", says="ids [0, 1, 255, 256, 257, 0, 0")
+@wrong("decode", says="without the end of the slice `:-1` in `enumerate(tokens[:-1])`")
 def decode_without_the_last_token(ids, tokens):
     known = dict(enumerate(tokens[:-1]))
     return b"".join([known.get(i, b"") for i in ids]).decode("utf-8", "replace")

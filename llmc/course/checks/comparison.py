@@ -125,7 +125,7 @@ def _not_finite(case, got, start, sentence, new) -> list[str]:
     if sentence:
         return [stopped(sentence), stopped(count)]
     why = why_not_finite(got, bad)
-    overflow = evidence.first_overflow() if new and np.isnan(got[bad]).all() else None
+    overflow = evidence.first_overflow(got) if new and np.isnan(got[bad]).all() else None
     if overflow:
         return [stopped(count), *_said_new(new), overflow]
     searched = why == USUAL and not new and evidence.of_arrays()

@@ -191,7 +191,7 @@ def _but(values, k) -> list:
 
 def unwritten_too(got) -> str | None:
     """A sentence if the last call has left all that it should write as it was, besides `got`; else None."""
-    if not (_open and _open[-1].replays):
+    if not (_open and _open[-1].replays and _made(_open[-1].replays[-1], got)):
         return None
     running, last = _open[-1], _open[-1].replays[-1]
     solution, before = running.solution(), arrays_in((last.arguments, last.options))
@@ -213,9 +213,9 @@ def unwritten_too(got) -> str | None:
     return f"Nor {'was' if len(others) == 1 else 'were'} {_listed(others)}: {begins}"
 
 
-def first_overflow() -> str | None:
-    """A sentence about the line of the learner's function that overflows first in the last call; None if none does."""
-    if not (_open and _explaining and _open[-1].replays):
+def first_overflow(got) -> str | None:
+    """A sentence about the line of the learner's function that overflows first in the call that made `got`; or None."""
+    if not (_open and _explaining and _open[-1].replays and _made(_open[-1].replays[-1], got)):
         return None
     running = _open[-1]
     with learners_names():
@@ -237,6 +237,11 @@ def first_overflow() -> str | None:
     except Exception:
         return None
     return None
+
+
+def _made(replay, got) -> bool:
+    """Was it this call that gave `got`? Calls on large arrays are not kept."""
+    return any(_may_be(mine, got) for mine in replay.outputs)
 
 
 def _may_be(mine, got) -> bool:
