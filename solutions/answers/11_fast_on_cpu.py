@@ -900,7 +900,7 @@ def fast_too_early(dx, dout, x):
     dx += dout * x * s * (1 - s) * K2 * (1 + CUBE3 * x * x)
 
 
-@wrong("fast_gelu_backward", says="dx at the ends has")
+@wrong("fast_gelu_backward", says="entries that are NaN or infinite, first at")
 def fast_overflows(dx, dout, x):
     e = np.exp(K2 * (x + CUBE * x**3))  # infinite for large x
     s = e / (1 + e)
