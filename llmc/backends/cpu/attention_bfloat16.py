@@ -2,11 +2,9 @@
 
 Only one such tile of scores exists, and fits the caches: forward, a higher score in the next tile shrinks what a query
 has of its output so far (Dao et al. 2022); backward, probabilities are computed again from L. oneDNN is fastest with
-small factors, each in one piece, not transposed on the left: so heads are copied from the rows of qkv, and in the
-backward pass scores have a row for each key. Scores and sums are float32; what is multiplied is rounded, as everywhere.
+small factors, each in one piece, not transposed on the left: so heads are copied from the rows of qkv, and backward,
+scores have a row for each key. Scores and sums are float32; what is multiplied is rounded, as everywhere.
 """
-
-import math
 
 import numpy as np
 from numba import get_num_threads, prange
@@ -19,7 +17,8 @@ from llmc.backends.cpu.scratch import scratch
 BLOCK = 256  # queries, and keys, at a time
 AT_ONCE = 2**17  # scores per thread, of one head or several: with all that belongs to them, 12 bytes each, in its cache
 LEAST = 256  # positions from which this is faster than one head after the other in float32
-SIGN, ALL_BUT_SIGN, LOWEST_BITS = np.int32(31), np.int32(0x7FFFFFFF), np.int32(-(2**31))
+VECTORS = 32  # numbers that a compiled loop takes at once; the rest, one by one
+NOTHING, SIGN, ALL_BUT_SIGN, LOWEST = np.float32(-np.inf), np.int32(31), np.int32(0x7FFFFFFF), np.int32(-(2**31))
 
 
 def is_faster(qkv) -> bool:
@@ -37,8 +36,10 @@ def forward(out, stats, qkv, NH):
         (q, k, v), (o,) = _blocks(heads, n, T), _blocks(sums, n, T)
         L, state = stats.reshape(-1, T)[h0 : h0 + n], scratch("state", (n, BLOCK, 2), "float32")
         for i in range(len(q)):
+            state[:] = NOTHING, ZERO
             for j in range(i + 1):
-                scores, p = _tile("scores", q[i], k[j], "float32"), _tile("p", q[i], k[j], qkv.dtype)
+                shape = n, q[i].shape[1], k[j].shape[1]
+                scores, p = scratch("scores", shape, "float32"), scratch("p", shape, qkv.dtype)
                 onednn.product(scores, q[i], k[j].mT)
                 softmax(p, scores, o[i], state, L, scale, i * BLOCK, j * BLOCK)
                 onednn.product(o[i], p, v[j], add=j > 0)
@@ -58,8 +59,8 @@ def backward(dqkv, dout, out, stats, qkv, NH):
         inner_products(inner, dout, out, h0, NH)
         for j in range(len(k)):
             for i in range(j, len(q)):
-                scores, dp = (_tile(name, k[j], q[i], "float32") for name in ("scores", "dp"))
-                p, ds = (_tile(name, k[j], q[i], qkv.dtype) for name in ("p", "ds"))
+                shape = n, k[j].shape[1], q[i].shape[1]
+                (scores, dp), (p, ds) = scratch("scores", (2, *shape), "float32"), scratch("p", (2, *shape), qkv.dtype)
                 onednn.product(scores, k[j], q[i].mT)
                 onednn.product(dp, v[j], do[i].mT)
                 softmax_backward(p, ds, scores, dp, L, inner, scale, i * BLOCK, j * BLOCK)
@@ -77,14 +78,8 @@ def _groups(heads, T):
 
 def _blocks(flats, n, T):
     """For each flat array (n · T · hs,) the list of its blocks (n, rows, hs), each in one piece."""
-    step = flats.shape[1] // T
-    bounds = [(first * step, min(first + BLOCK, T) * step) for first in range(0, T, BLOCK)]
-    return [[flat[start:end].reshape(n, -1, step // n) for start, end in bounds] for flat in flats]
-
-
-def _tile(name, a, b, dtype):
-    """A number for each row of a (n, rows, hs) and of b: (n, rows, columns)."""
-    return scratch(name, (len(a), a.shape[1], b.shape[1]), dtype)
+    step = flats.shape[1] // T  # a slice ends where its array does
+    return [[a[t * step : (t + BLOCK) * step].reshape(n, -1, step // n) for t in range(0, T, BLOCK)] for a in flats]
 
 
 @serial
@@ -134,9 +129,15 @@ def inner_products(inner, dout, out, h0, NH):
 
 
 @serial
+def _fill(a, value):
+    for i in range(a.size):
+        store(a, i, value)
+
+
+@serial
 def _highest(s):
     """The largest number of s: found among integers in the same order, for which the compiler takes vectors."""
-    bits, top = s.view(np.int32), LOWEST_BITS
+    bits, top = s.view(np.int32), LOWEST
     for j in range(bits.size):
         ordered = np.int32(bits[j] ^ np.int32(np.int32(bits[j] >> SIGN) & ALL_BUT_SIGN))
         top = ordered if ordered > top else top
@@ -144,28 +145,23 @@ def _highest(s):
 
 
 @serial
-def _softmax_row(p, s, o, state, scale, is_first, is_last):
-    """One query's p = e^(scale · (s - peak)) over the keys of s, then zero; on the last tile divided by the sum.
-
-    state: (peak, sum) of the tiles so far · o: their part of the output, which shrinks in proportion. Returns L.
-    """
-    peak, total, shrunk = _highest(s), ZERO, ZERO
-    if not is_first:
-        peak = state[0] if state[0] > peak else peak
-        shrunk = exp(scale * (state[0] - peak))
-        total = shrunk * state[1]
+def _softmax_row(p, s, o, state, scale, is_last):
+    """One query's p = e^(scale · (s - peak)), on the last tile divided by the sum; state: (peak, sum). Returns L."""
+    highest, before = _highest(s), state[0]
+    peak = before if before > highest else highest
+    shrunk, total = exp(scale * (before - peak)), ZERO
     for j in range(s.size):
         s[j] = exp(scale * (s[j] - peak))
     for j in range(s.size):
         total += s[j]
-    state[0], state[1], factor = peak, total, ONE / total if is_last else ONE
+    state[0], state[1] = peak, total + shrunk * state[1]
+    factor = ONE / state[1] if is_last else ONE
     for j in range(s.size):
         store(p, j, s[j] * factor)
-    p[s.size :] = 0
-    if not is_first:
-        for c in range(o.size):
-            o[c] *= shrunk * factor
-    return scale * peak + math.log(total)
+    _fill(p[s.size :], ZERO)
+    for c in range(o.size):
+        o[c] *= shrunk * factor
+    return scale * peak + np.log(state[1])
 
 
 @parallel
@@ -174,8 +170,10 @@ def softmax(p, scores, o, state, L, scale, i0, j0):
     n, rows, columns = scores.shape
     for task in prange(n * rows):
         h, i = task // rows, task % rows
-        s = scores[h, i, : i + 1 if i0 == j0 else columns]
-        L[h, i0 + i] = _softmax_row(p[h, i], s, o[h, i], state[h, i], scale, j0 == 0, i0 == j0)
+        keys = i + 1 if i0 == j0 else columns
+        s = scores[h, i, : min(-(-keys // VECTORS) * VECTORS, columns)]
+        _fill(s[keys:], NOTHING)
+        L[h, i0 + i] = _softmax_row(p[h, i], s, o[h, i], state[h, i], scale, i0 == j0)
 
 
 @serial
@@ -191,10 +189,12 @@ def _softmax_row_backward(p, ds, s, dp, L, inner, scale):
 @parallel
 def softmax_backward(p, ds, scores, dp, L, inner, scale, i0, j0):
     """p, and ds = p · (dp - inner) · scale, the scores' gradient: a tile (n, keys, queries); L, inner (n, T)."""
-    n, keys, queries = scores.shape
+    n, keys, _ = scores.shape
     for task in prange(n * keys):
         h, j = task // keys, task % keys
         unseen = j if i0 == j0 else 0  # queries before this key
-        p[h, j, :unseen], ds[h, j, :unseen] = 0, 0
-        p_, ds_, s, dp_ = p[h, j, unseen:], ds[h, j, unseen:], scores[h, j, unseen:], dp[h, j, unseen:]
-        _softmax_row_backward(p_, ds_, s, dp_, L[h, i0 + unseen :], inner[h, i0 + unseen :], scale)
+        i = unseen // VECTORS * VECTORS
+        p_, ds_, s, dp_ = p[h, j, i:], ds[h, j, i:], scores[h, j, i:], dp[h, j, i:]
+        _softmax_row_backward(p_, ds_, s, dp_, L[h, i0 + i :], inner[h, i0 + i :], scale)
+        _fill(p[h, j, :unseen], ZERO)
+        _fill(ds[h, j, :unseen], ZERO)
