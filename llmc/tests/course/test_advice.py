@@ -166,7 +166,7 @@ def forward_with_one_array(x, w, b, eps=1e-5):
 
 @needs_solutions
 def test_one_array_with_two_names():
-    assert "mean and another result are one and the same array" in said("layernorm_forward", forward_with_one_array)
+    assert "mean and rstd are one and the same array" in said("layernorm_forward", forward_with_one_array)
 
 
 @needs_solutions
