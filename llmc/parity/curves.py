@@ -51,13 +51,18 @@ def main(words=None) -> int:
 
 
 def losses(**settings) -> dict:
-    """{way: loss of each step}, nats per token, but for ways that the backend lacks. settings: a TrainSettings'."""
+    """{way: loss of each step}, nats per token, but for ways that the backend lacks. settings: a TrainSettings'.
+
+    Raises UserError where not even float32 can be trained.
+    """
     settings |= dict(clip=0.0, weight_decay=0.0)
     found = {}
     for name, way in WAYS.items():
         try:
             trainer = Trainer(TrainSettings(**settings, **way))
         except UserError as error:
+            if not found:
+                raise
             print(f"{name}: {error}", file=sys.stderr)
             continue
         found[name] = [float(trainer.train_step()[0]) for _ in range(trainer.settings.steps)]
@@ -105,4 +110,7 @@ def draw(curves, path):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except UserError as error:
+        sys.exit(f"curves: {error}")

@@ -108,12 +108,13 @@ def _not_the_formula(case, got, known, new) -> list[str]:
     if shared:
         return [stopped(shared)]
     with np.errstate(invalid="ignore"):  # NaN
-        sentence = None if known else never_written(case) or partly_written(case)
+        unwritten = None if known else never_written(case)
+        sentence = None if known else unwritten or partly_written(case)
     if not sentence:
         return []
-    if sentence == never_written(case) and evidence.written_before(got):
+    if unwritten and evidence.written_before(got):
         sentence = f"{sentence}. The calls before did write it, so this one left it out, or changed nothing in it"
-    return [stopped(sentence), *_why_unwritten(case, got, sentence), *_said_new(new)]
+    return [stopped(sentence), *_why_unwritten(case, got, bool(unwritten)), *_said_new(new)]
 
 
 def _not_finite(case, got, start, sentence, new) -> list[str]:
@@ -169,12 +170,11 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
     return [f"{case.name} has wrong values.", *shown, *_said_new(new), *evidence.other_results(got)]
 
 
-def _why_unwritten(case, got, sentence):
+def _why_unwritten(case, got, unwritten):
     """Sentences after that about a buffer: where its name was given to another array, and what was None."""
-    unwritten = sentence.startswith(never_written(case) or "\0")
     why = (evidence.renamed(got, case.adds) if unwritten else None) or evidence.copied(unwritten)
     too = evidence.unwritten_too(got) if unwritten and not why else None
-    return [*([why or too] if why or too else []), *_absent()]
+    return [*filter(None, [why, too]), *_absent()]
 
 
 def _absent() -> list[str]:

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from llmc.errors import UserError
 from llmc.parity import curves
 
 
@@ -19,3 +20,9 @@ def test_curves_are_written_drawn_and_near_float32s(tmp_path, capsys, monkeypatc
     for name, (first, _, apart) in curves.summary(found).items():
         assert first == pytest.approx(found["fp32"][0], rel=2e-3) and abs(apart) < 5e-3
         assert name == "fp32" or found[name] != found["fp32"]
+
+
+def test_what_not_even_float32_can_train_is_refused(tmp_path):
+    with pytest.raises(UserError, match="nowhere"):
+        curves.main([str(tmp_path / "curves.json"), *"--data nowhere --backend cpu --preset tiny".split()])
+    assert not any(tmp_path.iterdir())

@@ -46,7 +46,8 @@ def _explain_overlaps(offsets, tensors, where):
     pair = _overlapping(offsets, tensors)
     if pair:
         more = _more_plans()
-        cause = [_other_order(more)] if _other_order(more) else _overlap(*pair, offsets, tensors, more)
+        order = _other_order(more)
+        cause = [order] if order else _overlap(*pair, offsets, tensors, more)
         raise WrongAnswer("\n".join([*_two(*pair, offsets, tensors), *cause, f"→ Where to look: {where}."]))
 
 
