@@ -16,7 +16,7 @@ from llmc.backends.cpu import attention_bfloat16
 from llmc.backends.cpu.compiled import KERNELS
 from llmc.backends.cpu.matmul_bfloat16 import in_float32
 
-B, T, C, NH, V, Vp = 1, 3, 4, 2, 5, 6
+B, T, C, NH, V, Vp = 1, 5, 4, 2, 5, 6
 
 
 def array(*shape, dtype=np.float32):
@@ -34,9 +34,9 @@ def main(precision, half):
         return
     attention(low)
     optimizer(low(7), low(7))
+    w = low(C, C)
+    cpu.matmul_forward(low(1, C), low(1, C), w, w[0])  # a single row, as in sampling
     if precision == "bf16":
-        x, w = low(1, C), low(C, C)
-        cpu.matmul_forward(low(1, C), x, w, w[0])  # a single row, as in sampling
         for a, b in ((w, w), (w, w.T), (w.T, w)):  # also where a library takes its place
             in_float32(low(C, C), a, b)
         attention_of_a_library(low)

@@ -1,19 +1,22 @@
 """The linear layer: three gemms, each cut into one tile of the output per thread; `matmul_bfloat16.py` has others.
 
 BLAS is column-major: it sees a row-major out (N, C_out) as a (C_out, N) matrix, so weights come first and rows second.
+
+A single row, as in sampling, is bound by reading the weights. A gemm rearranges them first; a loop reads them once.
 """
 
 import numpy as np
 from numba import get_num_threads, prange
 
 from llmc.backends.cpu import blas, matmul_bfloat16
-from llmc.backends.cpu.bfloat16 import in_bits
-from llmc.backends.cpu.compiled import bounds, gelu, parallel, serial
+from llmc.backends.cpu.bfloat16 import in_bits, load, store
+from llmc.backends.cpu.compiled import ZERO, bounds, gelu, parallel, serial
 from llmc.backends.cpu.gelu import gelu_forward
 from llmc.backends.cpu.gemm import gemm
 from llmc.backends.cpu.scratch import LINE, scratch
 from llmc.backends.reference import GELU_CUBIC, GELU_SCALE
 
+FEW = 4  # rows of x for which a product is bound by memory
 SLAB = 100_000  # weights that fit in a core's cache (L2) next to everything else
 
 
@@ -47,6 +50,18 @@ def _forward(address, out, x, w, b, gelu_out, linear, cubic, parts):
             for n in range(n0, n1):
                 for c in range(c0, c1):
                     gelu_out[n, c] = gelu(out[n, c], linear, cubic)
+
+
+@parallel
+def _few_rows(out, x, w, b):
+    """out (N, C_out) = x (N, C_in) · wᵀ + b: a row of w is read once for all rows of x; b may be empty."""
+    N, C_in = x.shape
+    for o in prange(w.shape[0]):
+        for n in range(N):
+            total = load(b, o) if b.size else ZERO
+            for c in range(C_in):
+                total += load(x, (n, c)) * load(w, (o, c))
+            store(out, (n, o), total)
 
 
 @serial
@@ -114,12 +129,16 @@ def _run_forward(out, x, w, b, gelu_out):
     C_out, C_in = w.shape
     dtype = w.dtype
     rows = out.reshape(-1, C_out), x.reshape(-1, C_in)  # (N, C_out), (N, C_in)
-    if dtype == np.uint16:
-        matmul_bfloat16.forward(*rows, w, b)
+    bias = w[:0, 0] if b is None else b  # (0,) or (C_out,)
+    few = len(rows[1]) <= FEW
+    if few or dtype == np.uint16:
+        if few:
+            _few_rows(*rows, w, bias)
+        else:
+            matmul_bfloat16.forward(*rows, w, b)
         if gelu_out.size:
             gelu_forward(gelu_out, out)
         return
-    bias = w[:0, 0] if b is None else b  # (0,) or (C_out,)
     flat = (*rows, w, bias, gelu_out.reshape(-1, C_out))
     linear, cubic = -2.0 * GELU_SCALE, -2.0 * GELU_SCALE * GELU_CUBIC
     _forward(blas.address(dtype), *flat, dtype.type(linear), dtype.type(cubic), get_num_threads())

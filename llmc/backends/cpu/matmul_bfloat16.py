@@ -1,7 +1,6 @@
 """The linear layer in bfloat16: by oneDNN where the processor multiplies such numbers, else tile by tile in float32.
 
-Sums are those of float32, and rounded once. A single row, as in sampling, is bound by reading the weights: a loop here
-reads them once, and no library needs to arrange them first.
+Sums are those of float32, and rounded once.
 """
 
 import numpy as np
@@ -14,7 +13,6 @@ from llmc.backends.cpu.gemm import gemm
 from llmc.backends.cpu.scratch import scratch
 
 BLOCK = 256  # rows and columns of a tile: three of them fit a core's cache in float32
-FEW = 4  # rows of x for which a product is bound by memory
 
 
 def description() -> str:
@@ -24,10 +22,7 @@ def description() -> str:
 
 def forward(out, x, w, b):
     """out (N, C_out) = x (N, C_in) · wᵀ + b (C_out,); b may be None."""
-    if x.shape[0] <= FEW:
-        _few_rows(out, x, w, w[:0, 0] if b is None else b)
-    else:
-        product(out, x, w.T, b)
+    product(out, x, w.T, b)
 
 
 def backward(dx, dw, db, dout, x, w):
@@ -110,18 +105,6 @@ def _product(address, out, a, b, bias, add, ta, tb, tiles):
                 a_, b_, sums_ = ours.ctypes.data, theirs.ctypes.data, sums.ctypes.data
                 gemm(address, tb, ta, j1 - j0, i1 - i0, k1 - k0, b_, BLOCK, a_, BLOCK, beta, sums_, BLOCK)
             _finish(out, sums, bias, add, i0, i1, j0, j1)
-
-
-@parallel
-def _few_rows(out, x, w, b):
-    """forward for a few rows: a row of w is read once; b may be empty."""
-    N, C_in = x.shape
-    for o in prange(w.shape[0]):
-        for n in range(N):
-            total = load(b, o) if b.size else ZERO
-            for c in range(C_in):
-                total += load(x, (n, c)) * load(w, (o, c))
-            store(out, (n, o), total)
 
 
 @parallel

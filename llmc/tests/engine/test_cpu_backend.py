@@ -188,12 +188,12 @@ def test_a_step_allocates_nothing_that_grows_with_the_model():
     model.allocate(4, 64)
     model.init_weights()
     x = batch(model.config, 4, 64)
-    training_step(model, x, x)
-    tracemalloc.start()
-    training_step(model, x, x)
-    model.clip_gradients(1.0)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    for _ in range(2):  # the first one loads the kernels
+        tracemalloc.start()
+        training_step(model, x, x)
+        model.clip_gradients(1.0)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
     assert peak < 64_000  # bytes; the smallest activation alone, (B, T, C), has 65,536
 
 
