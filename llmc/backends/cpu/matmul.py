@@ -40,28 +40,49 @@ def _forward(address, out, x, w, b, gelu_out, linear, cubic, parts):
         n0, n1 = bounds(part // pm, parts // pm, N)
         if b.size:  # gemm adds to what is already there: the bias
             for n in range(n0, n1):
-                for c in range(c0, c1):
-                    out[n, c] = b[c]
+                out[n, c0:c1] = b[c0:c1]
         beta = w.dtype.type(1 if b.size else 0)
         weights, rows = w.ctypes.data + size * c0 * C_in, x.ctypes.data + size * n0 * C_in
         tile = out.ctypes.data + size * (n0 * C_out + c0)
         gemm(address, True, False, c1 - c0, n1 - n0, C_in, weights, C_in, rows, C_in, beta, tile, C_out)
         if gelu_out.size:
             for n in range(n0, n1):
-                for c in range(c0, c1):
-                    gelu_out[n, c] = gelu(out[n, c], linear, cubic)
+                row, gelu_row = out[n, c0:c1], gelu_out[n, c0:c1]  # (c1 - c0,) each
+                for c in range(row.size):  # from 0 on: an index that could be negative is not compiled for vectors
+                    gelu_row[c] = gelu(row[c], linear, cubic)
 
 
 @parallel
 def _few_rows(out, x, w, b):
-    """out (N, C_out) = x (N, C_in) · wᵀ + b: a row of w is read once for all rows of x; b may be empty."""
-    N, C_in = x.shape
-    for o in prange(w.shape[0]):
+    """out (N, C_out) = x (N, C_in) · wᵀ + b: a row of w is read once for all rows of x; b may be empty.
+
+    Four rows at a time, each from another quarter of w: a processor fetches ahead within a page of memory and waits at
+    its end, and four such waits overlap. With bfloat16 that is 1.6 times as fast as row by row (Xeon, two threads).
+    """
+    N, quarter = x.shape[0], w.shape[0] // 4
+    for i in prange(quarter):
+        j, k, l = i + quarter, i + 2 * quarter, i + 3 * quarter
         for n in range(N):
-            total = load(b, o) if b.size else ZERO
-            for c in range(C_in):
-                total += load(x, (n, c)) * load(w, (o, c))
-            store(out, (n, o), total)
+            sums = ZERO, ZERO, ZERO, ZERO
+            if b.size:
+                sums = load(b, i), load(b, j), load(b, k), load(b, l)
+            p, q, r, s = sums
+            for c in range(w.shape[1]):
+                number = load(x, (n, c))
+                p += number * load(w, (i, c))
+                q += number * load(w, (j, c))
+                r += number * load(w, (k, c))
+                s += number * load(w, (l, c))
+            store(out, (n, i), p)
+            store(out, (n, j), q)
+            store(out, (n, k), r)
+            store(out, (n, l), s)
+    for i in range(4 * quarter, w.shape[0]):
+        for n in range(N):
+            p = load(b, i) if b.size else ZERO
+            for c in range(w.shape[1]):
+                p += load(x, (n, c)) * load(w, (i, c))
+            store(out, (n, i), p)
 
 
 @serial
@@ -105,9 +126,11 @@ def _backward_weights(address, dw, db, dout, x, parts):
         k0, k1 = bounds(part % pm, pm, C_in)
         c0, c1 = bounds(part // pm, parts // pm, C_out)
         if db.size and part % pm == 0:
+            sums = db[c0:c1]
             for n in range(N):
-                for c in range(c0, c1):
-                    db[c] += dout[n, c]
+                row = dout[n, c0:c1]
+                for c in range(row.size):
+                    sums[c] += row[c]
         inputs, errors = x.ctypes.data + size * k0, dout.ctypes.data + size * c0
         tile = dw.ctypes.data + size * (c0 * C_in + k0)
         gemm(address, False, True, k1 - k0, c1 - c0, N, inputs, C_in, errors, C_out, x.dtype.type(1), tile, C_in)

@@ -116,13 +116,26 @@ def _round(out, x):
 @parallel
 def _add_columns(db, dout, sums, parts):
     """db (C,) += column sums of dout (N, C), added up in sums (C,), float32."""
-    N, C = dout.shape
+    C = db.size
     for part in prange(parts):
         c0, c1 = bounds(part, parts, C)
         for c in range(c0, c1):
             sums[c] = load(db, c)
-        for n in range(N):
-            for c in range(c0, c1):
-                sums[c] += load(dout, (n, c))
+        _sum_columns(sums, dout, c0, c1)
         for c in range(c0, c1):
             store(db, c, sums[c])
+
+
+@serial
+def _sum_columns(sums, dout, c0, c1):
+    """sums[c0:c1] += column sums of dout (N, C); four rows at a time."""
+    N, sums = dout.shape[0], sums[c0:c1]
+    fours = N // 4 * 4
+    for n in range(0, fours, 4):
+        p, q, r, s = dout[n, c0:c1], dout[n + 1, c0:c1], dout[n + 2, c0:c1], dout[n + 3, c0:c1]
+        for c in range(sums.size):  # from 0 on: an index that could be negative is not compiled for vectors
+            sums[c] += load(p, c) + load(q, c) + (load(r, c) + load(s, c))
+    for n in range(fours, N):
+        p = dout[n, c0:c1]
+        for c in range(sums.size):
+            sums[c] += load(p, c)
