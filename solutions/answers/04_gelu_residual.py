@@ -5,7 +5,10 @@ Each wrong answer carries words that the message of its check must contain. CI r
 """
 
 import math
+import threading
+import time
 
+import numba
 import numpy as np
 
 from llmc.course.authoring.answers import right, wrong
@@ -720,6 +723,28 @@ def fast_in_blocks_with_scratch(out, x):
         np.multiply(a, 0.5, out=Y[start : start + u.size])
         t += 1
         Y[start : start + u.size] *= t
+
+
+@numba.njit("(float32[::1], float32[::1])", fastmath=True)
+def _with_a_signature(out, x):
+    for i in range(x.size):
+        u = np.float32(2 * S) * (x[i] + np.float32(0.044715) * x[i] * x[i] * x[i])
+        out[i] = x[i] / (np.float32(1) + np.exp(-u))
+
+
+@right("fast_gelu_forward")
+def fast_with_an_explicit_signature(out, x):
+    _with_a_signature(out.reshape(-1), x.reshape(-1))
+
+
+@wrong("fast_gelu_forward", says="threads that it had started were still writing")
+def fast_in_a_thread_that_nobody_waits_for(out, x):
+    threading.Thread(target=_late, args=(x, out)).start()
+
+
+def _late(x, out):
+    time.sleep(0.02)
+    _tanh_chain(x, out)
 
 
 @wrong("fast_gelu_forward", says="MB; with at most 3.1 MB, keeping up with the given one is enough")

@@ -866,6 +866,17 @@ def fast_adds(dx, dout, x):
     dx += held
 
 
+_slopes = {}
+
+
+@wrong("fast_gelu_backward", says="what does your function keep from one call to the next?")
+def fast_keeps_slopes_by_the_arrays_id(dx, dout, x):
+    if (id(x), x.size) not in _slopes:
+        _slopes[id(x), x.size] = slope = np.empty_like(x)
+        fast_in_numpy(slope, np.ones_like(x), x)
+    np.multiply(dout, _slopes[id(x), x.size], out=dx)
+
+
 @wrong("fast_gelu_backward", says="part of dx was never written")
 def fast_forgets_the_rest(dx, dout, x):
     n = x.size - x.size % 8

@@ -125,6 +125,11 @@ def leaky_written_twice_by_its_own_thread(code):
     )
 
 
+@wrong("leaky_relu", says="comparing x cut to a whole number with 0")
+def leaky_by_the_sign_of_an_int(code):
+    return replaced(code, "x[i] > 0.0f ?", "(int)x[i] > 0 ?")
+
+
 @right("leaky_relu")
 def leaky_with_two_branches(code):
     branches = "if (x[i] > 0) { out[i] = x[i]; } else { out[i] = slope * x[i]; }"

@@ -69,6 +69,36 @@ def bias_written(code):
     return replaced(code, "db[c] += total;", "db[c] = total;")
 
 
+@wrong("bias_backward", says="without what warp 0 itself has found")
+def bias_of_the_other_warps(code):
+    return replaced(replaced(code, OTHERS, "total = 0.0f; " + OTHERS), "if (warp == 0 && c < C)", "if (c < C && !warp)")
+
+
+@wrong("bias_backward", says="a block need not have 8 warps")
+def bias_in_steps_of_eight(code):
+    return replaced(code, ROWS, ROWS.replace("n += warps", "n += 8"))
+
+
+@wrong("bias_backward", says="does a warp take N / warps of them, rounded down?")
+def bias_without_the_last_rows(code):
+    return replaced(code, ROWS, ROWS.replace("n < N;", "n < N / warps * warps;"))
+
+
+@wrong("bias_backward", says="loses some where the warps are no power of two")
+def bias_by_halves(code):
+    halves = """for (int half = warps / 2; half > 0; half /= 2) {
+        if (warp < half) partial[threadIdx.x] += partial[threadIdx.x + 32 * half];
+        __syncthreads();
+    }
+"""
+    return replaced(replaced(code, BARRIER, BARRIER + halves), OTHERS, "total = partial[lane];")
+
+
+@wrong("bias_backward", says="partial[lane * warps + k] added")
+def bias_of_neighbouring_places(code):
+    return replaced(code, OTHERS, "total = 0; for (int k = 0; k < warps; k++) total += partial[lane * warps + k];")
+
+
 @wrong("bias_backward", says="race in shared memory")
 def bias_without_a_barrier(code):
     return replaced(code, BARRIER, "")

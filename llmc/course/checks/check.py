@@ -25,6 +25,7 @@ from llmc.course.checks.inputs import awkward, guarded, read_only
 from llmc.course.checks.isolation import without_llmc
 from llmc.course.checks.protection import Protected
 from llmc.course.checks.rehearsal import rehearsed
+from llmc.course.checks.unfinished import Unfinished
 from llmc.course.learner import journal
 from llmc.course.own_names import learners_names, names_of
 
@@ -118,8 +119,10 @@ class check:
         self._limit.begin()
         buffers = [buffer for buffer in self._buffers if any(buffer.array is value for value in given)]
         call = Protected(_names_of_arguments(function, arguments), given, buffers)
-        replay = self._evidence.before(function, arguments, options)
+        replay, threads = self._evidence.before(function, arguments, options), Unfinished()
+        threads.begin()
         result, writable = call.run(run, function, writable=not self.takes_read_only(function))
+        threads.inspect([buffer.array for buffer in buffers])
         self._writable |= {id(function)} if writable else set()
         self.calls[-1] = (self.calls[-1][0], describe_result(result))
         self._evidence.after(replay, result, arguments, options)

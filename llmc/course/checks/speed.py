@@ -37,7 +37,7 @@ def measure(functions, bar) -> Speed:
         clock = _fair_clock(rounds[-1])
         ratios = _ratios(rounds[-1], clock)  # (turns,)
         best = max(best, float(np.median(ratios)))
-        if max(ratios) < hopeless(bar) / 2 or (len(rounds) == 2 and best < hopeless(bar)):
+        if max(ratios) < hopeless(bar) / 2 or (len(rounds) == 2 and best < 0.9 * hopeless(bar)):
             break
     turns = np.concatenate(rounds)  # (turns, functions, 3)
     limit = turns[:, 2, PROCESSOR].min() if len(functions) > 2 else np.inf

@@ -61,8 +61,20 @@ def column_mistakes(dout, threads) -> dict:
     whole = np.zeros((warps, C))  # what each warp has in an int
     for n in range(N):
         whole[n % warps] = np.trunc(whole[n % warps] + d[n])
+    of_warps = np.stack([d[k::warps].sum(axis=0) for k in range(warps)])  # (warps, C)
     known = {
         "the sums of dout read as if it were (C, N): number c of row n is at n * C + c": d.reshape(C, N).sum(axis=1),
+        "the sums without what warp 0 itself has found: add that, too": of_warps[1:].sum(axis=0),
+        "the sums of rows warp, warp + 8, …: a block need not have 8 warps": d[np.arange(N) % 8 < warps].sum(axis=0),
+        "the sums without the last N % warps rows: does a warp take N / warps of them, rounded down?": (
+            d[: N // warps * warps].sum(axis=0)
+        ),
+        "what a tree by halves makes of the warps' sums: it loses some where the warps are no power of two": (
+            _by_halves(of_warps)
+        ),
+        "the sums with partial[lane * warps + k] added: number `lane` of warp k is at 32 * k + lane": (
+            _neighbours(of_warps)
+        ),
         "sums that are cut to whole numbers in every turn: is there an int where a float belongs?": whole.sum(axis=0),
         "the sums without the last row": d[:-1].sum(axis=0),
         "the sums of warp 0 alone: add what the other warps have found": d[::warps].sum(axis=0),
@@ -74,6 +86,23 @@ def column_mistakes(dout, threads) -> dict:
     }
     wrong = {words: (array.astype(dout.dtype), SHARED) for words, array in known.items()}
     return telling(wrong, column_sums(dout)) if N > 1 else {}
+
+
+def _by_halves(sums):
+    """(C,): sums (warps, C) added up by a tree that is right for powers of two."""
+    sums, half = sums.copy(), len(sums) // 2
+    while half:
+        sums[:half] += sums[half : 2 * half]
+        half //= 2
+    return sums[0]
+
+
+def _neighbours(sums):
+    """(C,): sums (warps, C) lie in partial as they should; each lane adds up `warps` places that are neighbours."""
+    warps, C = sums.shape
+    lanes = np.pad(sums, ((0, 0), (0, -C % 32))).reshape(warps, -1, 32)  # (warps, blocks, 32)
+    partial = lanes.transpose(1, 0, 2).reshape(-1, 32, warps)  # (blocks, 32, warps): places lane * warps + k
+    return partial.sum(axis=2).reshape(-1)[:C]
 
 
 def _columns_of_threads(d, threads):

@@ -26,6 +26,9 @@ def leaky_relu(x, slope) -> dict:
     }
     cut = np.trunc(x64)
     wrong |= {
+        "the result of comparing x cut to a whole number with 0: is there an int where a float belongs?": np.where(
+            cut > 0, x64, slope * x64
+        ),
         CUT: np.trunc(np.where(x64 > 0, x64, slope * x64)),
         "the result for x cut to whole numbers: is there an int where a float belongs?": np.where(
             cut > 0, cut, slope * cut
