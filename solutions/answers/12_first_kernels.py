@@ -125,7 +125,7 @@ def leaky_written_twice_by_its_own_thread(code):
     )
 
 
-@wrong("leaky_relu", says="comparing x cut to a whole number with 0")
+@wrong("leaky_relu", says="or x cut to a whole number with 0: compare x with 0")
 def leaky_by_the_sign_of_an_int(code):
     return replaced(code, "x[i] > 0.0f ?", "(int)x[i] > 0 ?")
 

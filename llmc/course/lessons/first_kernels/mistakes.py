@@ -26,9 +26,6 @@ def leaky_relu(x, slope) -> dict:
     }
     cut = np.trunc(x64)
     wrong |= {
-        "the result of comparing x cut to a whole number with 0: is there an int where a float belongs?": np.where(
-            cut > 0, x64, slope * x64
-        ),
         CUT: np.trunc(np.where(x64 > 0, x64, slope * x64)),
         "the result for x cut to whole numbers: is there an int where a float belongs?": np.where(
             cut > 0, cut, slope * cut
@@ -44,8 +41,8 @@ def leaky_relu(x, slope) -> dict:
         "slope · x cut to whole numbers where x is below 0: is there an int?": np.trunc(slope * x64),
     }
     wrong |= {words: np.where(x64 > 0, x64, there) for words, there in below.items()}
-    for words, limit in (("slope", slope), ("1", 1.0)):
-        wrong[f"the result of comparing x with {words}: compare it with 0"] = np.where(x64 > limit, x64, slope * x64)
+    for words, limit in (("slope", slope), ("1, or x cut to a whole number with 0", 1.0)):
+        wrong[f"the result of comparing x with {words}: compare x with 0"] = np.where(x64 > limit, x64, slope * x64)
     return {words: (array, GELU) for words, array in wrong.items()}
 
 
