@@ -126,11 +126,9 @@ def _backward_weights(address, dw, db, dout, x, parts):
         k0, k1 = bounds(part % pm, pm, C_in)
         c0, c1 = bounds(part // pm, parts // pm, C_out)
         if db.size and part % pm == 0:
-            sums = db[c0:c1]
             for n in range(N):
-                row = dout[n, c0:c1]
-                for c in range(row.size):
-                    sums[c] += row[c]
+                for c in range(c0, c1):
+                    db[c] += dout[n, c]
         inputs, errors = x.ctypes.data + size * k0, dout.ctypes.data + size * c0
         tile = dw.ctypes.data + size * (c0 * C_in + k0)
         gemm(address, False, True, k1 - k0, c1 - c0, N, inputs, C_in, errors, C_out, x.dtype.type(1), tile, C_in)
@@ -153,18 +151,17 @@ def _run_forward(out, x, w, b, gelu_out):
     dtype = w.dtype
     rows = out.reshape(-1, C_out), x.reshape(-1, C_in)  # (N, C_out), (N, C_in)
     bias = w[:0, 0] if b is None else b  # (0,) or (C_out,)
-    few = len(rows[1]) <= FEW
-    if few or dtype == np.uint16:
-        if few:
-            _few_rows(*rows, w, bias)
-        else:
-            matmul_bfloat16.forward(*rows, w, b)
-        if gelu_out.size:
-            gelu_forward(gelu_out, out)
-        return
-    flat = (*rows, w, bias, gelu_out.reshape(-1, C_out))
-    linear, cubic = -2.0 * GELU_SCALE, -2.0 * GELU_SCALE * GELU_CUBIC
-    _forward(blas.address(dtype), *flat, dtype.type(linear), dtype.type(cubic), get_num_threads())
+    if len(rows[1]) <= FEW:
+        _few_rows(*rows, w, bias)
+    elif dtype == np.uint16:
+        matmul_bfloat16.product(*rows, w.T, b)
+    else:
+        flat = (*rows, w, bias, gelu_out.reshape(-1, C_out))
+        linear, cubic = -2.0 * GELU_SCALE, -2.0 * GELU_SCALE * GELU_CUBIC
+        _forward(blas.address(dtype), *flat, dtype.type(linear), dtype.type(cubic), get_num_threads())
+        return  # with its GELU
+    if gelu_out.size:
+        gelu_forward(gelu_out, out)
 
 
 @in_bits

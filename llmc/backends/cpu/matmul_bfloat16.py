@@ -20,11 +20,6 @@ def description() -> str:
     return onednn.description() if onednn.multiplies_bfloat16() else "float32"
 
 
-def forward(out, x, w, b):
-    """out (N, C_out) = x (N, C_in) · wᵀ + b (C_out,); b may be None."""
-    product(out, x, w.T, b)
-
-
 def backward(dx, dw, db, dout, x, w):
     """dx (N, C_in) = dout (N, C_out) · w; dw += doutᵀ · x; db += column sums of dout; dx and db may be None.
 

@@ -14,6 +14,7 @@ from llmc.course.checks import endless
 WALL, PROCESSOR, THREAD = 0, 1, 2  # the clocks: seconds that pass, those of this process, those of this thread
 ROUNDS, TURNS = 4, 21  # at most
 SECONDS = 0.8  # of processor time in a round
+CLEARLY = 0.9  # below what is hopeless by more than one round differs from the next
 COARSE = 0.001  # seconds: a clock with longer steps (16 ms on Windows) cannot time one call
 
 
@@ -37,7 +38,7 @@ def measure(functions, bar) -> Speed:
         clock = _fair_clock(rounds[-1])
         ratios = _ratios(rounds[-1], clock)  # (turns,)
         best = max(best, float(np.median(ratios)))
-        if max(ratios) < hopeless(bar) / 2 or (len(rounds) == 2 and best < 0.9 * hopeless(bar)):
+        if max(ratios) < hopeless(bar) / 2 or (len(rounds) == 2 and best < CLEARLY * hopeless(bar)):
             break
     turns = np.concatenate(rounds)  # (turns, functions, 3)
     limit = turns[:, 2, PROCESSOR].min() if len(functions) > 2 else np.inf
