@@ -23,9 +23,9 @@ from llmc.course.checks.evidence import Evidence
 from llmc.course.checks.explain import WrongAnswer, describe, describe_result
 from llmc.course.checks.inputs import awkward, guarded, read_only
 from llmc.course.checks.isolation import without_llmc
+from llmc.course.checks.left_running import LeftRunning
 from llmc.course.checks.protection import Protected
 from llmc.course.checks.rehearsal import rehearsed
-from llmc.course.checks.unfinished import Unfinished
 from llmc.course.learner import journal
 from llmc.course.own_names import learners_names, names_of
 
@@ -119,7 +119,7 @@ class check:
         self._limit.begin()
         buffers = [buffer for buffer in self._buffers if any(buffer.array is value for value in given)]
         call = Protected(_names_of_arguments(function, arguments), given, buffers)
-        replay, threads = self._evidence.before(function, arguments, options), Unfinished()
+        replay, threads = self._evidence.before(function, arguments, options), LeftRunning()
         threads.begin()
         result, writable = call.run(run, function, writable=not self.takes_read_only(function))
         threads.inspect([buffer.array for buffer in buffers])

@@ -92,7 +92,7 @@ class kernel_check(check):
             )
         return self._report
 
-    def __exit__(self, kind, error, traceback):
+    def _conclude(self, error, traceback):
         if isinstance(error, Unfinished):
             say(NOT_DONE.format(self.name))
             return True
@@ -104,7 +104,7 @@ class kernel_check(check):
             shown = shown_by_the_text(self.name, self._report) if numbers else []
             shown += never_read(self._report) if numbers and UNEXPLAINED in error.message else []
             error.message = words.with_sentences(error.message, shown)
-        return super().__exit__(kind, error, traceback)
+        return super()._conclude(error, traceback)
 
     def random(self, *shape, dtype=np.float32):
         """New awkward input (…, n), float32."""

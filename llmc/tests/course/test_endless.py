@@ -3,12 +3,14 @@
 import signal
 import threading
 import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
 
 from llmc.course import WrongAnswer, check, recording
 from llmc.course.checks import endless
+from llmc.course.kernel_checks.check import kernel_check
 
 timed = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there is no timer of processor time here")
 
@@ -36,9 +38,9 @@ def stubborn(n):
             n += 1
 
 
-def busy(seconds, rung=()):
+def busy(seconds):
     end = time.thread_time() + seconds
-    while time.thread_time() < end and not rung:
+    while time.thread_time() < end:
         sum(range(1000))
 
 
@@ -85,7 +87,7 @@ def test_another_timer_is_left_alone():
     signal.setitimer(signal.ITIMER_VIRTUAL, 0.02)
     try:
         with check("toy") as c:
-            c.call(busy, 10, rung)
+            c.call(busy, 0.2)
         assert rung
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
@@ -116,3 +118,23 @@ def test_the_stop_button():
         with check("toy") as c:
             c.call(wait, 1)
     assert caught.value._render_traceback_() == [str(caught.value)]
+
+
+STUB = """extern "C" __global__ void scale(float* out)
+{
+    // YOUR CODE HERE (about 3 lines)
+    #error not done yet
+}
+"""
+
+
+@timed
+@pytest.mark.parametrize("code", [STUB, STUB.replace("#error not done yet", "not C")], ids=["stub", "not C"])
+def test_after_a_check_of_a_kernel_nothing_is_counted_any_more(code):
+    """A stub, above all: the learner's own loops in the same kernel would be ended by a limit that was left behind."""
+    held = signal.getsignal(signal.SIGVTALRM)
+    with suppress(WrongAnswer):
+        with kernel_check("scale") as c:
+            c.launch(code, 1, 32, (c.output(4),))
+    assert not endless._open and not any(signal.getitimer(signal.ITIMER_VIRTUAL))
+    assert signal.getsignal(signal.SIGVTALRM) is held

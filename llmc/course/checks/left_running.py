@@ -9,7 +9,7 @@ SAMPLE = 4096  # numbers
 PATIENCE = 1.0  # seconds in which such a thread ends; those that wait for more work do not end
 
 
-class Unfinished:
+class LeftRunning:
     """Around one call: `begin`, then `inspect` as soon as it has returned."""
 
     def begin(self):
