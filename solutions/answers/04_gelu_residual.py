@@ -180,6 +180,12 @@ def backward_with_cosh(dout, x):
     return slope * dout
 
 
+@wrong("gelu_backward", says="It is nearly right, up to")
+def backward_by_a_difference(dout, x, h=1e-6):
+    out, moved = (0.5 * at * (1 + np.tanh(S * (at + 0.044715 * at**3))) for at in (x, x + h))
+    return dout * (moved - out) / h
+
+
 @wrong("gelu_backward", says="the second term of the product rule is missing")
 def backward_forgets_the_product_rule(dout, x):
     return dout * 0.5 * (1 + np.tanh(S * (x + 0.044715 * x**3)))

@@ -503,6 +503,19 @@ def backward_as_centred(dp, p):
     return weighted - p * np.sum(weighted, -1, keepdims=True)
 
 
+@wrong("softmax_backward", says="dz equals p - dp: that form is of softmax and cross-entropy in one")
+def backward_of_the_classifier(dp, p):
+    return p - dp
+
+
+@wrong("softmax_backward", says="dz equals p - y, with 1 in y where dp is largest")
+def backward_of_the_classifier_with_a_target(dp, p):
+    dz = p.copy()
+    best = dp.argmax(axis=-1)[..., None]
+    np.put_along_axis(dz, best, np.take_along_axis(dz, best, axis=-1) - 1, axis=-1)
+    return dz
+
+
 @wrong("softmax_backward", says="dz equals p · dp: the sum over the row is missing")
 def backward_of_each_alone(dp, p):
     return p * dp

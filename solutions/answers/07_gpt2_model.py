@@ -158,6 +158,25 @@ def count_one_block(maxT, V, L, C):
     return V * C + maxT * C + 12 * C * C + 13 * C + 2 * C
 
 
+@wrong("count_parameters", says="as after a sum in float32")
+def count_in_float32(maxT, V, L, C):
+    sizes = [V * C, maxT * C] + L * [12 * C * C + 13 * C] + [2 * C]
+    return int(np.array(sizes, np.float32).sum())
+
+
+@wrong("count_parameters", says="It has 3072 where 4C, the MLP's inner width, belongs")
+def count_a_mlp_of_gpt2(maxT, V, L, C, width=3072):
+    block = 4 * C * C + 8 * C + 2 * width * C + width + C
+    return V * C + maxT * C + L * block + 2 * C
+
+
+@wrong("count_parameters", says="The layer qkv is missing")
+def count_heads_of_64(maxT, V, L, C):
+    heads = C // 64
+    block = heads * (3 * 64 * C + 3 * 64) + 9 * C * C + 10 * C
+    return V * C + maxT * C + L * block + 2 * C
+
+
 @wrong("count_parameters", says="a whole number, an int")
 def count_in_millions(maxT, V, L, C):
     return (V * C + maxT * C + L * (12 * C * C + 13 * C) + 2 * C) / 1e6
@@ -733,6 +752,32 @@ def faster_borrows():
         return x1 + x2
 
     return {"residual_forward": residual_forward, "matmul_forward": given_layers["matmul_forward"]}
+
+
+@wrong("faster_layers", says="out of layernorm_forward equals the reference with eps added to the standard deviation")
+def faster_with_eps_outside_of_the_root():
+    def layernorm_forward(x, w, b):
+        mean = x.mean(axis=-1)
+        apart = x - mean[..., None]
+        rstd = 1 / (np.sqrt((apart * apart).mean(axis=-1)) + 1e-5)
+        return apart * rstd[..., None] * w + b, mean, rstd
+
+    return given_layers | {"layernorm_forward": layernorm_forward}
+
+
+@wrong("faster_layers", says="gelu_backward is right only after gelu_forward has been called with the same arrays")
+def faster_keeps_the_last_tanh(scale=0.7978845608028654):
+    kept = {}
+
+    def gelu_forward(x):
+        kept["tanh"] = np.tanh(scale * (x + 0.044715 * x * x * x))
+        return 0.5 * x * (1 + kept["tanh"])
+
+    def gelu_backward(dout, x):
+        t = kept["tanh"]
+        return dout * 0.5 * ((1 + t) + x * (1 - t * t) * scale * (1 + 0.134145 * x * x))
+
+    return given_layers | {"gelu_forward": gelu_forward, "gelu_backward": gelu_backward}
 
 
 @wrong("faster_layers", says="out of gelu_forward equals x · σ(1.702 x)")

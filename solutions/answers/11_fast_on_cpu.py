@@ -274,6 +274,15 @@ def _works_in_x1(residual, out, mean, rstd, x1, x2, w, b):
         residual[n] = x1[n]
 
 
+@wrong("residual_layernorm_forward", says="Does your function read `residual` before it has written it?")
+def fused_sums_up_what_was_there(residual, out, mean, rstd, x1, x2, w, b):
+    mean[...] = residual.mean(axis=1)
+    residual[...] = x1 + x2
+    apart = residual - mean[:, None]
+    rstd[...] = 1 / np.sqrt((apart * apart).mean(axis=1) + np.float32(1e-5))
+    out[...] = apart * rstd[:, None] * w + b
+
+
 @wrong("residual_layernorm_forward", says="An input was written to: your code changed `x1` (5, 7) float32")
 def fused_with_a_signature_works_in_x1(residual, out, mean, rstd, x1, x2, w, b):
     _works_in_x1(residual, out, mean, rstd, x1, x2, w, b)

@@ -678,6 +678,20 @@ def axpy_in_pieces_that_round_down(code):
     )
 
 
+@wrong("axpy", says="y equals a · x, added to what the thread's turns before added: begin each turn anew")
+def axpy_carries_its_sum_on(code):
+    return body(
+        code,
+        """
+    float sum = 0;
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
+        sum += a * x[i];
+        y[i] += sum;
+    }
+""",
+    )
+
+
 @wrong("axpy", says="does a thread take n / threads of them, rounded down?")
 def axpy_of_two_numbers_a_thread(code):
     loop = "for (int i = 2 * thread; i < 2 * thread + 2 && i < n; i++) {"

@@ -1,8 +1,12 @@
 """Sentences about a change, of our solution or of the learner's function, that explains a wrong array."""
 
+import re
+
 from llmc.course.checks import evidence
 from llmc.course.checks.explain import stopped
 from llmc.course.checks.narrow import nearly
+
+WRITES = re.compile(r"without the line `(\w+)\[")  # a line that writes into a buffer
 
 
 def explained_by(case, got, found, sentence) -> list[str]:
@@ -11,13 +15,14 @@ def explained_by(case, got, found, sentence) -> list[str]:
     first = [stopped(sentence or f"{name} has wrong values")]
     if found.ours and found.yours and sentence:
         return first  # which says it all
-    if found.ours and found.yours and _both_lack_one(found):
+    if found.ours and found.yours and nearly(case):
+        return [*first, *nearly(case)]  # any piece that a small error passes through would fit
+    if found.ours and found.yours and _both_lack_a_piece(found):
         theirs, there = (words.removeprefix("without ") for words in (found.yours, found.ours))
-        place = f"The mistake is in {theirs}, or in its place: all else is right. Our solution has {there}."
-        return [*first, *nearly(case), place]
+        return [*first, f"The mistake is in {theirs}, or in its place: all else is right. Our solution has {there}."]
     if found.ours and found.yours:
-        meets = f"your function gives what our solution gives {found.ours}: compare these two."
-        return [*first, *nearly(case), f"{found.yours[0].upper()}{found.yours[1:]}, {meets}"]
+        meets = f"{found.yours}, your function gives what our solution gives {found.ours}."
+        return [*first, f"The mistake is in one place, and all else is right: {meets}"]
     if found.yours:
         return [*first, cured(name, found)]
     if sentence and "has the wrong sign" in sentence:
@@ -25,7 +30,14 @@ def explained_by(case, got, found, sentence) -> list[str]:
     if sentence:
         return [*first, f"Our solution gives the same numbers {found.ours}."]
     alone = evidence.other_results(got) if found.ours.startswith("without the line") else []
-    return [f"{name} has the values that our solution gives {found.ours}.", *alone]
+    early = [f"Does your function read `{each}` before it has written it?" for each in _written_by(found.ours, got)]
+    return [f"{name} has the values that our solution gives {found.ours}.", *alone, *early]
+
+
+def _written_by(words, got) -> list[str]:
+    """What a line that our solution lacks then writes, if the learner's function got that right."""
+    written = WRITES.match(words)
+    return [name for name in evidence.right_results(got) if written and name == written[1]]
 
 
 def cured(name, found) -> str:
@@ -33,7 +45,7 @@ def cured(name, found) -> str:
     return f"Your function gives the right {name.removeprefix('the ')} {found.yours}."
 
 
-def _both_lack_one(found) -> bool:
-    """Are the changes "without the term …" of either function, say?"""
+def _both_lack_a_piece(found) -> bool:
+    """Are the changes "without the term …" of either function, say, or "without the factor …" of one of them?"""
     ours, yours = (words.split()[:3] for words in (found.ours, found.yours))
-    return ours == yours and ours[0] == "without"
+    return ours[0] == yours[0] == "without" and (ours == yours or {ours[2], yours[2]} <= {"term", "factor"})

@@ -166,7 +166,7 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
     if sentence:
         return [stopped(sentence), *_said_new(new)]
     by_size = beyond(case, evidence.inputs())
-    shown = by_size or narrowed(case, lanes=not evidence.of_arrays(), threads=evidence.threads())
+    shown = by_size or narrowed(case, lanes=not evidence.of_arrays(), launch=evidence.launch())
     return [f"{case.name} has wrong values.", *shown, *_said_new(new), *evidence.other_results(got)]
 
 

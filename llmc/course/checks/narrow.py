@@ -14,15 +14,15 @@ LANES = 32  # of a warp, each of which may take every 32nd entry of a row
 STEADY = 1e-3  # ratios or differences that vary by less than this share are one number
 
 
-def narrowed(case: Case, lanes=False, threads=None) -> list[str]:
+def narrowed(case: Case, lanes=False, launch=None) -> list[str]:
     """A few sentences; none of them says more than the numbers do.
 
-    lanes: were they made by the lanes of warps? threads: how many a block of them had along x.
+    lanes: were they made by the lanes of warps? launch: the kernel's (blocks, threads of a block) along x.
     """
     wrong, _ = _wrong(case)
     if not wrong.any() or wrong.ndim == 0:
         return []
-    return [*nearly(case), *_where(wrong, case.expected != 0, threads), *_in_common(case, wrong, lanes)]
+    return [*nearly(case), *_where(wrong, case.expected != 0, launch), *_in_common(case, wrong, lanes)]
 
 
 def nearly(case: Case) -> list[str]:
@@ -31,7 +31,7 @@ def nearly(case: Case) -> list[str]:
     error, size = np.abs(case.got - case.expected)[wrong], np.abs(case.expected)[wrong]
     if wrong.ndim == 0 or not wrong.any() or error.max() > NEARLY * scale:
         return []
-    cause = "a constant with too few digits, a small number added, a lower precision, or an approximation?"
+    cause = "a constant with too few digits, a small number added, a lower precision, or an approximation, as a table or a difference?"
     told = f"It is nearly right, up to {error.max() / scale:.1g} of the largest entry: {cause}"
     return [told] if np.median(error) <= 10 * NEARLY * np.median(size) else []
 
@@ -43,10 +43,10 @@ def _wrong(case):
         return np.abs(case.got - case.expected) > case.rounding * scale, scale
 
 
-def _where(wrong, counts, threads):
+def _where(wrong, counts, launch):
     """ "Along axis 1 it is wrong only at index 3." for every axis along which some slices are right.
 
-    counts: entries that are not right by chance, as zeros are. threads: of a block of a kernel, along x.
+    counts: entries that are not right by chance, as zeros are. launch: a kernel's, as above.
     """
     for axis, length in enumerate(wrong.shape):
         others = tuple(k for k in range(wrong.ndim) if k != axis)
@@ -55,20 +55,23 @@ def _where(wrong, counts, threads):
         if len(right) and (len(bad) == 1 or not _by_chance(wrong, counts, axis, bad, right)):
             few = len(right) <= FEW < len(bad) == length - len(right) and (np.diff(bad) > 1).any()
             what = f"right only at {_indices(right, length)}" if few else f"wrong only at {_indices(bad, length)}"
-            last = threads is not None and axis == wrong.ndim - 1
-            yield f"Along axis {axis} it is {what}{_share(wrong, counts, bad, threads) if last else ''}."
+            last = launch is not None and axis == wrong.ndim - 1
+            yield f"Along axis {axis} it is {what}{_share(wrong, counts, bad, *launch) if last else '.'}"
 
 
-def _share(wrong, counts, bad, threads) -> str:
+def _share(wrong, counts, bad, blocks, threads) -> str:
     """Which of a kernel's threads have the bad indices of the last axis: those of float4s, or with a second number."""
     length = wrong.shape[-1]
     whole = length // 4 * 4
+    if blocks > 1 and np.array_equal(bad, np.arange(blocks * threads, length)):
+        second = f"those from gridDim.x * blockDim.x = {blocks * threads} on, from the second turn of a loop on"
+        return f": {second}. What does a turn leave behind that the next one should not find?"
     if np.array_equal(bad, np.arange(threads, length)):
-        return f": those from blockDim.x = {threads} on"
+        return f": those from blockDim.x = {threads} on."
     share = wrong[..., :whole].sum() / max(counts[..., :whole].sum(), 1)
     if bad[-1] >= whole or share < MOST or (1 - min(share, 1)) ** counts[..., whole:].sum() > CHANCE:
-        return ""
-    return ": in the whole fours, and not behind them"
+        return "."
+    return ": in the whole fours, and not behind them."
 
 
 def _by_chance(wrong, counts, axis, bad, right) -> bool:

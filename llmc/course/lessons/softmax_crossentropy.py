@@ -246,6 +246,11 @@ def softmax_backward_mistakes(dp, p) -> dict:
         "p · (dp - mean(dp · p)): a sum, not a mean, belongs there": (p * (dp - along / p.shape[-1]), PRODUCT),
         "the reference with the sum over the whole array": (p * (dp - (dp * p).sum()), PRODUCT),
         "p · (1 - p): dp is missing": (p * (1 - p), PRODUCT),
+        "p - dp: that form is of softmax and cross-entropy in one, p - y; here any dp may come": (p - dp, PRODUCT),
+        "p - y, with 1 in y where dp is largest: that is of softmax and cross-entropy in one; here any dp may come": (
+            p - (dp == dp.max(axis=-1, keepdims=True)),
+            PRODUCT,
+        ),
         "the reference applied twice": (p * (once - (once * p).sum(axis=-1, keepdims=True)), PRODUCT),
         "dp - p · sum(dp): that is the gradient of the logarithm of softmax": (
             dp - p * dp.sum(axis=-1, keepdims=True),

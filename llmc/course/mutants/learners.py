@@ -77,12 +77,14 @@ def _collect(function, found) -> bool:
     if definition is None:
         return False
     found[function.__code__] = definition
+    bound = {node.id for node in ast.walk(definition) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    bound |= {node.arg for node in ast.walk(definition) if isinstance(node, ast.arg)}
     for node in ast.walk(definition):
         if isinstance(node, (ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.ClassDef)):
             return False
         if isinstance(node, ast.Attribute) and node.attr in WRITES:
             return False
-        if isinstance(node, ast.Name) and not _harmless(node.id, function, found):
+        if isinstance(node, ast.Name) and node.id not in bound and not _harmless(node.id, function, found):
             return False
     return True
 

@@ -153,13 +153,14 @@ def test_rounding_is_no_mistake_in_float32():
         (slice(0, 128), None, "wrong only at indices 0 to 127."),
         (slice(0, 128, 2), 96, "…"),
         (slice(0, 96), 96, "wrong only at indices 0 to 95."),
+        (slice(64, 129), 32, "wrong only at indices 64 to 128, the last: those from gridDim.x * blockDim.x = 64 on"),
     ],
 )
 def test_which_of_a_kernels_threads_are_wrong(wrong, threads, said):
     expected = np.random.default_rng(0).normal(size=(6, 129))
     got = expected.copy()
     got[:, wrong] = np.random.default_rng(1).normal(size=got[:, wrong].shape)
-    told = " ".join(narrowed(Case("out", got, expected), lanes=threads is not None, threads=threads))
+    told = " ".join(narrowed(Case("out", got, expected), lanes=threads is not None, launch=threads and (2, threads)))
     assert f"Along axis 1 it is {said}" in told if said != "…" else "fours" not in told
 
 
@@ -167,4 +168,4 @@ def test_a_tail_that_may_be_right_by_chance_is_not_called_right():
     expected = np.random.default_rng(0).normal(size=129)
     got = expected.copy()
     got[:128:3] += 1
-    assert "fours" not in " ".join(narrowed(Case("out", got, expected), lanes=True, threads=32))
+    assert "fours" not in " ".join(narrowed(Case("out", got, expected), lanes=True, launch=(1, 32)))

@@ -137,6 +137,10 @@ def axpy(a, x, y, blocks, threads) -> dict:
         "a · x, added by every block to every number": blocks * right,
         "a · x, added by every thread of a block": threads * right,
     }
+    turns = np.zeros((-(-n // (blocks * threads)), blocks * threads))  # of the loop
+    turns.reshape(-1)[:n] = right
+    carried = turns.cumsum(axis=0).reshape(-1)[:n]  # (n,)
+    wrong["a · x, added to what the thread's turns before added: begin each turn anew"] = carried
     rest = n % (blocks * threads)
     if 1 < rest < n:
         why = "does a thread take n / threads of them, rounded down?"

@@ -327,6 +327,8 @@ def explain_count(got, maxT, V, L, C):
         right - 2 * L * (C * C + C): "the layer qkv is 3C wide: queries, keys and values",
         right - L * C * C: "the matrix attprojw is missing: heads are mixed by a C × C matrix",
         right - L * (C * C + C): "the layer attproj is missing: heads are mixed by a C × C matrix and a bias",
+        right - 3 * L * (C * C + C): "the layer qkv is missing: it makes queries, keys and values, a 3C × C matrix and a bias",
+        right - 3 * L * C * C: "the matrix qkvw is missing: queries, keys and values, 3C × C",
         right - 4 * L * C * C: "4C² numbers are missing in each block: the MLP has two matrices of 4C², "
         "and qkv and attproj have 3C² and C²",
         right - 6 * L * C * C: "the MLP is counted as if it were C wide: it is 4C wide inside",
@@ -340,7 +342,27 @@ def explain_count(got, maxT, V, L, C):
     if got == right:
         return None
     off = f"{abs(int(got) - right):,} too {'many' if got > right else 'few'}"
-    return f"{off}. {wrong[got][0].upper() + wrong[got][1:]}" if got in wrong else off
+    why = wrong.get(int(got)) or _rounded_sum(int(got), right) or _fixed_size(int(got) - right, maxT, V, L, C)
+    return f"{off}. {why[0].upper() + why[1:]}" if why else off
+
+
+def _rounded_sum(got, right) -> str | None:
+    """A sentence if only the last digits of a large count are wrong."""
+    if right < 2**24 or abs(got - right) > 1e-6 * right:
+        return None
+    return "the first digits are right, as after a sum in float32, whose whole numbers have gaps from 2²⁴ = 16,777,216 on"
+
+
+def _fixed_size(off, maxT, V, L, C) -> str | None:
+    """A sentence if the count has GPT-2's own number in place of one of the sizes."""
+    block = 12 * C * C + 13 * C
+    sizes = [("V", V, C, (50257, 50304)), ("maxT", maxT, C, (1024,)), ("L", L, block, (12,))]
+    sizes += [("4C, the MLP's inner width,", 4 * C, L * (2 * C + 1), (3072,))]
+    for what, size, each, usual in sizes:
+        for other in usual:
+            if off == (other - size) * each != 0:
+                return f"it has {other} where {what} belongs, which is {size} here: every size comes from the arguments"
+    return None
 
 
 # ------------------------------------------------------------------------------------------------------- init
