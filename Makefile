@@ -27,7 +27,7 @@ lab: $(COURSE) ## open the course in JupyterLab, in your own copy if you like (A
 	@exec $(PY) -m llmc lab $(if $(ARGS),-- $(ARGS))
 
 train: $(COURSE) ## train a small GPT-2 on this machine and let it write (minutes; Ctrl-C stops it and keeps what it has)
-	@exec $(PY) -m llmc train $(ARGS)
+	@exec $(PY) -m llmc train --precision auto $(ARGS)
 
 update: $(COURSE) ## get the newest version of the course, and keep your answers
 	@exec $(PY) -m llmc update $(ARGS)
@@ -81,7 +81,7 @@ define install
 endef
 
 $(COURSE): pyproject.toml | here
-	$(call install,,the course,$(COURSE))
+	$(call install,[bf16],the course,$(COURSE))
 
 $(TESTS): pyproject.toml | here
 	$(call install,[test],the course and its tests (PyTorch is large),$(COURSE) $(TESTS))

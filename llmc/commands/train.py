@@ -12,6 +12,7 @@ from llmc.terminal import llmc_command, shown
 from llmc.training.recipes import RECIPES, recipe
 from llmc.training.settings import TrainSettings
 
+AUTO = "auto"  # a precision that depends on the machine
 GROUPS = {  # title -> {field of TrainSettings: help}
     "model and data": {
         "preset": "size of the model, see llmc/config.py",
@@ -19,7 +20,7 @@ GROUPS = {  # title -> {field of TrainSettings: help}
         "data": "a corpus, or a folder with train.bin, val.bin and tokenizer.bin",
         "seed": "random seed for weights, batches and samples",
         "backend": "the code that computes the layers: numpy, cpu or cuda",
-        "precision": "what to compute in: fp32, tf32 (on a GPU), bf16 or fp16",
+        "precision": f"what to compute in: fp32, tf32 (on a GPU), bf16, fp16; {AUTO}: bf16 where the processor has it",
         "recompute": "what to compute again instead of keeping it: 0 nothing, 1 GELU, 2 layernorm too; saves memory",
     },
     "each step": {
@@ -95,13 +96,20 @@ def _add(group, field, text):
 def given(args) -> dict:
     """{field of TrainSettings: value} for the options on the command line."""
     names = {field.name for field in fields(TrainSettings)}
-    return {name: value for name, value in vars(args).items() if name in names}
+    options = {name: value for name, value in vars(args).items() if name in names}
+    if options.get("precision") == AUTO:
+        from llmc.training.start import fastest_precision
+
+        options["precision"] = fastest_precision(options.get("backend", TrainSettings.backend))
+    return options
 
 
 def run(args) -> int:
     """Train and print a summary; returns 0. Raises UserError when the run was interrupted."""
     from llmc.training.loop import resume, train
 
+    if args.resume is not None and vars(args).get("precision") == AUTO:
+        del args.precision  # the run has one
     options = given(args)
     if args.resume is not None:
         _refuse_with_resume(args)

@@ -22,6 +22,13 @@ def check_before_data(settings) -> GPT2Config:
     return config
 
 
+def fastest_precision(backend) -> str:
+    """ "bf16" where the backend is "cpu" and the processor has instructions that multiply such numbers, else "fp32"."""
+    from llmc.backends.cpu.onednn import multiplies_bfloat16
+
+    return "bf16" if backend == "cpu" and multiplies_bfloat16() else "fp32"
+
+
 def make_model(settings, encoding) -> GPT2:
     """The model that a run begins with. Raises UserError when the tokenizer is not the model's."""
     if settings.model is None:

@@ -31,7 +31,7 @@ def nearly(case: Case) -> list[str]:
     error, size = np.abs(case.got - case.expected)[wrong], np.abs(case.expected)[wrong]
     if wrong.ndim == 0 or not wrong.any() or error.max() > NEARLY * scale:
         return []
-    cause = "a constant with too few digits, a small number added, a lower precision, or an approximation, as a table or a difference?"
+    cause = "a constant with too few digits, a small number added, a lower precision, or a table or difference?"
     told = f"It is nearly right, up to {error.max() / scale:.1g} of the largest entry: {cause}"
     return [told] if np.median(error) <= 10 * NEARLY * np.median(size) else []
 

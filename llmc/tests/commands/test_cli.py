@@ -124,6 +124,25 @@ def test_the_plan_says_what_recompute_saves(train, capsys):
     assert float(totals["0"]) > float(totals["1"]) > float(totals["2"])
 
 
+def test_the_machine_chooses_the_precision(train, tmp_path, capsys, monkeypatch):
+    from llmc.backends.cpu import onednn
+
+    def with_instructions(there):
+        monkeypatch.setattr(onednn, "multiplies_bfloat16", lambda: there)
+
+    with_instructions(True)
+    assert train("--precision", "auto", "--dry-run") == 0
+    assert "bfloat16" in capsys.readouterr().out
+    assert train("--precision", "auto", "--backend", "numpy", "--dry-run") == 0
+    assert "bfloat16" not in capsys.readouterr().out
+    with_instructions(False)
+    assert train("--precision", "auto") == 0
+    assert "backend cpu\n" in capsys.readouterr().out
+    with_instructions(True)  # a run that is resumed keeps its own
+    assert main(["train", "--resume", str(tmp_path / "run"), "--precision", "auto", "--steps", "4"]) == 0
+    assert json.loads((tmp_path / "run" / "settings.json").read_text())["precision"] == "fp32"
+
+
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_16_bits_from_the_plan_to_a_text(train, tmp_path, capsys, refused, precision):
     options = ("--precision", precision, "--no-master-weights")

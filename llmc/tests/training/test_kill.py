@@ -2,7 +2,7 @@
 had happened.
 
 The kills come by turns: just after a checkpoint, during the start of the process, and at the end of a run, while it
-writes its model, its sample and its curve. Five kills; LLMC_KILLS=100 for more, with a report:
+writes its model, its sample and its curve. Five kills in fp32; LLMC_KILLS=100 for more, in bf16 too, with a report:
     LLMC_KILLS=100 python -m pytest -s -o addopts= llmc/tests/training/test_kill.py
 """
 
@@ -26,6 +26,7 @@ from llmc.tests.tiny_corpus import V, write_corpus
 from llmc.training import read_log
 
 KILLS = int(os.environ.get("LLMC_KILLS", 5))
+PRECISIONS = ["fp32", "bf16"] if "LLMC_KILLS" in os.environ else ["fp32"]
 BETWEEN = 12  # at most this many steps from one kill to the next
 STEPS = BETWEEN * KILLS
 OPTIONS = "--batch-size 1 --sequence-length 16 --warmup 5 --val-every 7 --val-batches 1 --sample-tokens 4"
@@ -69,13 +70,14 @@ def files(folder, step):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a process that is killed on Windows holds its files for a while")
-def test_killed_at_random_moments(tmp_path):
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_killed_at_random_moments(tmp_path, precision):
     data, model, whole, run = (str(tmp_path / name) for name in ("data", "model.bin", "whole", "run"))
     write_corpus(data)
     nano = GPT2(GPT2Config(maxT=16, V=V, L=1, NH=2, C=16))  # a step takes no longer than writing a checkpoint
     nano.init_weights()
     write_model(model, nano)
-    settings = [*OPTIONS.split(), "--steps", str(STEPS), "--data", data, "--model", model]
+    settings = [*OPTIONS.split(), "--steps", str(STEPS), "--data", data, "--model", model, "--precision", precision]
     finish(start(*settings, "--keep", "0", "--out", whole))
     moments, counts = random.Random(1), dict(lost=0, wrong=0, complete=0, leftovers=0)
     for number in range(KILLS):
@@ -97,7 +99,7 @@ def test_killed_at_random_moments(tmp_path):
         if (Path(run) / "model.bin").is_file():  # that of an earlier end, until there is a new one
             at = {digest(model_path(whole, s)) for s in range(1, max(complete) + 1)}
             counts["wrong"] += check_file(Path(run) / "model.bin") not in at
-    print(f"\n{KILLS} kills, {max(checkpoints(run))} of {STEPS} steps made by then: {counts}")
+    print(f"\n{KILLS} kills in {precision}, {max(checkpoints(run))} of {STEPS} steps made by then: {counts}")
     assert counts["lost"] == counts["wrong"] == 0
     finish(start("--resume", run, "--steps", str(STEPS)))
     assert files(run, STEPS) == files(whole, STEPS)

@@ -327,7 +327,10 @@ def explain_count(got, maxT, V, L, C):
         right - 2 * L * (C * C + C): "the layer qkv is 3C wide: queries, keys and values",
         right - L * C * C: "the matrix attprojw is missing: heads are mixed by a C × C matrix",
         right - L * (C * C + C): "the layer attproj is missing: heads are mixed by a C × C matrix and a bias",
-        right - 3 * L * (C * C + C): "the layer qkv is missing: it makes queries, keys and values, a 3C × C matrix and a bias",
+        right
+        - 3
+        * L
+        * (C * C + C): "the layer qkv is missing: it makes queries, keys and values, a 3C × C matrix and a bias",
         right - 3 * L * C * C: "the matrix qkvw is missing: queries, keys and values, 3C × C",
         right - 4 * L * C * C: "4C² numbers are missing in each block: the MLP has two matrices of 4C², "
         "and qkv and attproj have 3C² and C²",
@@ -350,7 +353,9 @@ def _rounded_sum(got, right) -> str | None:
     """A sentence if only the last digits of a large count are wrong."""
     if right < 2**24 or abs(got - right) > 1e-6 * right:
         return None
-    return "the first digits are right, as after a sum in float32, whose whole numbers have gaps from 2²⁴ = 16,777,216 on"
+    return (
+        "the first digits are right, as after a sum in float32, whose whole numbers have gaps from 2²⁴ = 16,777,216 on"
+    )
 
 
 def _fixed_size(off, maxT, V, L, C) -> str | None:
