@@ -81,8 +81,8 @@ def step_with_max_first(words, counts):
 @wrong("bpe_step", says="right results when it is called for the first time: it keeps something")
 def step_with_a_counter_for_ever(words, counts, pairs=Counter()):  # noqa: B006, the mistake
     for word, count in zip(words, counts):
-        for left, right in zip(word, word[1:]):
-            pairs[left + right] += count
+        for k in range(len(word) - 1):
+            pairs[word[k] + word[k + 1]] += count
     token = min(pairs, key=lambda pair: (-pairs[pair], pair))
     merged = []
     for word in words:
