@@ -539,9 +539,8 @@ def fast_sequence_by_sequence(dwte, dwpe, dout, tokens):
 
 
 @wrong("fast_encoder_backward", says="the goal is at least 2.5 times as fast. Is anything added one number")
-def fast_channel_by_channel(dwte, dwpe, dout, tokens):
-    for c in range(dout.shape[2]):
-        dwte[:, c] += np.bincount(tokens.reshape(-1), weights=dout[:, :, c].reshape(-1), minlength=len(dwte))
+def fast_with_an_index_for_each_number(dwte, dwpe, dout, tokens):
+    np.add.at(dwte, (tokens[:, :, None], np.arange(dout.shape[2])), dout)
     dwpe[: tokens.shape[1]] += dout.sum(axis=0)
 
 
