@@ -119,7 +119,8 @@ class check:
         self._limit.begin()
         buffers = [buffer for buffer in self._buffers if any(buffer.array is value for value in given)]
         call = Protected(_names_of_arguments(function, arguments), given, buffers)
-        replay, threads = self._evidence.before(function, arguments, options), LeftRunning()
+        arrays = [buffer.array for buffer in self._buffers]
+        replay, threads = self._evidence.before(function, arguments, options, arrays), LeftRunning()
         threads.begin()
         result, writable = call.run(run, function, writable=not self.takes_read_only(function))
         threads.inspect([buffer.array for buffer in buffers])

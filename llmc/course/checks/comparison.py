@@ -34,6 +34,7 @@ TOLERANCE = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2}  # relative to t
 ROUNDING = {"float64": 1e-9, "float32": 1e-5, "float16": 1e-2}  # relative to the largest: smaller errors are none
 UNEXPLAINED = 0.05  # of an error: what a known mistake may leave of it
 CLOSELY = 1e-3  # the same, of a mistake that gives nearly the right numbers
+NO_TURN = "does a loop make no turn here, as one over whole blocks of rows when there are fewer?"
 ROWS = 4  # wrong entries that are listed
 
 
@@ -78,6 +79,9 @@ def compare(
         wrong = ~((got64 == target) | (np.abs(got64 - target) <= atol + rtol * np.abs(target)))
     wrong |= np.isinf(target) & (got64 != target)  # an infinite target allows no distance at all
     if not wrong.any():
+        kept = evidence.stale(name, got) if before is not None else None
+        if kept:
+            raise WrongAnswer("\n".join([stopped(kept), *([f"→ Where to look: {look}."] if look else [])]))
         return
     held = before if added_to is None else start
     rounding = ROUNDING.get(expected.dtype.name, ROUNDING["float64"])
@@ -150,7 +154,8 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
         return [stopped(in_place)]
     sentence = sentence or diagnose(case, BUFFERS)
     if sentence:
-        why = evidence.copied(sentence == all_zero(case))
+        zeros = sentence == all_zero(case)
+        why = evidence.copied(zeros) or (evidence.unreached(got) if zeros else None)
         return [stopped(sentence), *([why] if why else []), *_absent(), *_said_new(new)]
     exchanged = evidence.exchanged(case.name, got)
     if exchanged:
@@ -166,15 +171,22 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
     if sentence:
         return [stopped(sentence), *_said_new(new)]
     by_size = beyond(case, evidence.inputs())
+    early = evidence.left_early(got)
+    if early:
+        return [f"{case.name} has wrong values.", early, *evidence.other_results(got)]
     shown = by_size or narrowed(case, lanes=not evidence.of_arrays(), launch=evidence.launch())
     return [f"{case.name} has wrong values.", *shown, *_said_new(new), *evidence.other_results(got)]
 
 
 def _why_unwritten(case, got, unwritten):
-    """Sentences after that about a buffer: where its name was given to another array, and what was None."""
+    """Sentences after that about a buffer: which line gave its name to another array, or why none wrote, and so on."""
     why = (evidence.renamed(got, case.adds) if unwritten else None) or evidence.copied(unwritten)
-    too = evidence.unwritten_too(got) if unwritten and not why else None
-    return [*filter(None, [why, too]), *_absent()]
+    if not unwritten:
+        return [*filter(None, [why or evidence.left_early(got)]), *_absent()]
+    stopped_at = None if why else evidence.unreached(got)
+    too = None if why else evidence.unwritten_too(got)
+    too = too and (stopped(too) if stopped_at else f"{too}: {NO_TURN}")
+    return [*filter(None, [why, stopped_at, too]), *_absent()]
 
 
 def _absent() -> list[str]:

@@ -15,7 +15,9 @@ from types import SimpleNamespace
 import numpy as np
 
 from llmc.course.checks.copies import written_to_a_copy
-from llmc.course.checks.rebound import rebound
+from llmc.course.checks.rebound import name_of, rebound
+from llmc.course.checks.stale import arrays_of, remains
+from llmc.course.checks.unreached import left_in_a_loop, returned_name, watch, why_unwritten
 from llmc.course.mutants.kept import growing, kept_between, remembered
 from llmc.course.mutants.learners import learners
 from llmc.course.mutants.picked import close
@@ -42,6 +44,7 @@ class Evidence:
         self.exercise, self.rehearsed = exercise, rehearsed
         self.function = None  # the learner's, as it was called last
         self.replays = deque(maxlen=CALLS)
+        self.overwritten = set()  # which arrays of the arguments were tried with NaN in them, by their places
 
     def solution(self):
         """What mutants are made of; None if there is nothing."""
@@ -53,13 +56,19 @@ class Evidence:
     def __exit__(self, *unused):
         _open.remove(self)
 
-    def before(self, function, arguments, options):
-        """The copy of a call that is about to be made; None where it cannot be made again."""
+    def before(self, function, arguments, options, buffers=()):
+        """The copy of a call that is about to be made; None where it cannot be made again.
+
+        buffers: the arrays that it may write to.
+        """
         self.function = function
         given = {id(array) for array in arrays_in((arguments, options))}
         for earlier in self.replays:  # a buffer that is written again: keep what it holds now
             earlier.outputs = [np.copy(each) if id(each) in given else each for each in earlier.outputs]
-        return Replay.of(arguments, options)
+        replay = Replay.of(arguments, options)
+        if replay is not None:
+            replay.buffers = [any(value is buffer for buffer in buffers) for value in arguments]
+        return replay
 
     def after(self, replay, result, arguments, options):
         """Note what that call returned and wrote."""
@@ -148,6 +157,28 @@ def one_array(name, got) -> str | None:
     return f"{name} and {other} are one and the same array, {how}: make two"
 
 
+def stale(name, got) -> str | None:
+    """A sentence if the right array `got` of the last call would hold NaN, had it held NaN before; or None.
+
+    It looks at each output of a check once.
+    """
+    running = _open[-1] if _open else None
+    if running is None or not running.replays or not isinstance(got, np.ndarray) or not of_arrays():
+        return None
+    last, solution = running.replays[-1], running.solution()
+    places = [k for k, mine in enumerate(last.outputs) if _may_be(mine, got)]
+    k = places[-1] - len(last.outputs) if places else 0  # counted from the end
+    if solution is None or not k or k in running.overwritten or not any(last.buffers):
+        return None
+    running.overwritten.add(k)
+    count = remains(running.function, solution, last, len(arrays_of(last)) + k)
+    if not count:
+        return None
+    held = f"with NaN in {name} before the call, {count} of its {got.size} entries are NaN after it"
+    still = "what it held before is still in it, times 0 perhaps, and 0 · NaN is NaN"
+    return f"{held}: {still}. Overwrite it, with `{name}[...] = …`, before you add to it"
+
+
 def written_before(got) -> bool:
     """Was the buffer `got`, or what stood in its place, written by an earlier call of the running check?"""
     replays = list(_open[-1].replays) if _open else []
@@ -209,10 +240,39 @@ def unwritten_too(got) -> str | None:
     outputs = [k for k in range(len(before)) if not np.array_equal(should[k], before[k], equal_nan=True)]
     others = [named[k] for k in outputs if not _may_be(last.outputs[k], got)]
     left = all(np.array_equal(last.outputs[k], before[k], equal_nan=True) for k in outputs)
-    if not (left and others):
+    return f"Nor {'was' if len(others) == 1 else 'were'} {_listed(others)}" if left and others else None
+
+
+def unreached(got) -> str | None:
+    """A sentence on what kept the lines that write `got` from running in the last call; None if one ran."""
+    last, watched = _watched(got)
+    if watched is None:
         return None
-    begins = "does a loop make no turn here, as one over whole blocks of rows when there are fewer?"
-    return f"Nor {'was' if len(others) == 1 else 'were'} {_listed(others)}: {begins}"
+    given, k = len(arrays_in((last.arguments, last.options))), _which(last, got)
+    of = len(last.outputs) - given
+    name = returned_name(watched, k, of) if k < of else name_of(got, _open[-1].function, last)
+    return why_unwritten(watched, name) if name else None
+
+
+def left_early(got) -> str | None:
+    """A sentence if a `return` in a `for` loop ended the call that gave `got`; else None."""
+    _, watched = _watched(got)
+    return left_in_a_loop(watched) if watched else None
+
+
+def _watched(got):
+    """(the last call, which of its lines ran); (None, None) if another call gave `got`, or no Python of arrays did."""
+    if not (_open and _explaining and _open[-1].replays and of_arrays()):
+        return None, None
+    function, last = _open[-1].function, _open[-1].replays[-1]
+    if not _made(last, got):
+        return None, None
+    with learners_names():
+        return last, watch(function, last)
+
+
+def _which(replay, got) -> int:
+    return next(k for k, mine in enumerate(replay.outputs) if _may_be(mine, got))
 
 
 def first_overflow(got) -> str | None:

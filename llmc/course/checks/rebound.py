@@ -21,7 +21,7 @@ def rebound(function, replay, buffer, adds) -> str | None:
 
     replay: the call that should have written to the buffer. adds: was it to add to what the buffer held?
     """
-    name, tree = _name_of(buffer, function, replay), _tree(function)
+    name, tree = name_of(buffer, function, replay), _tree(function)
     if name is None or tree is None:
         return None
     if isinstance(replay.named(function)[name], list | tuple):
@@ -34,7 +34,7 @@ def rebound(function, replay, buffer, adds) -> str | None:
     return f"{quoted(line)} {new}: write into that one, with `{instead}`."
 
 
-def _name_of(buffer, function, replay):
+def name_of(buffer, function, replay):
     """Which argument of the function is it?"""
     names = [name for name, value in replay.named(function).items() for _ in arrays_in(value)]
     arrays = replay.outputs[len(replay.outputs) - len(names) :]  # what was returned comes before them
