@@ -924,7 +924,7 @@ def recompute_uses_dnorm_twice(dout, out, w, b, rstd):
     return (dnorm - means) * rstd[..., None], (dnorm * norm).sum((0, 1)), dout.sum((0, 1))
 
 
-@wrong("fast_layernorm_forward", says="Nor were out and rstd: does a loop make no turn here")
+@wrong("fast_layernorm_forward", says="made no turn, so line")
 def fast_for_whole_groups_of_32_rows(out, mean, rstd, x, w, b, eps=1e-5):
     C = x.shape[2]
     rows = [array.reshape(-1, C) for array in (x, out)]

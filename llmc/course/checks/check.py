@@ -18,6 +18,7 @@ import numpy as np
 
 from llmc.course.checks.blame import explain_error, own_frames
 from llmc.course.checks.compiling import by_compiler
+from llmc.course.checks.containers import Containers
 from llmc.course.checks.endless import Limit, StillRunning, Stopped, where
 from llmc.course.checks.evidence import Evidence
 from llmc.course.checks.explain import WrongAnswer, describe, describe_result
@@ -120,6 +121,7 @@ class check:
         buffers = [buffer for buffer in self._buffers if any(buffer.array is value for value in given)]
         call = Protected(_names_of_arguments(function, arguments), given, buffers)
         arrays = [buffer.array for buffer in self._buffers]
+        containers = Containers([*zip(_names_of_arguments(function, arguments), given), *locked.items()], arrays)
         replay, threads = self._evidence.before(function, arguments, options, arrays), LeftRunning()
         threads.begin()
         result, writable = call.run(run, function, writable=not self.takes_read_only(function))
@@ -128,6 +130,7 @@ class check:
         self.calls[-1] = (self.calls[-1][0], describe_result(result))
         self._evidence.after(replay, result, arguments, options)
         self._inspect_bands()
+        containers.inspect()
         self._inspect_earlier(result)
         return result
 

@@ -29,6 +29,7 @@ from llmc.course.checks.signatures import (
     same,
 )
 from llmc.course.checks.sums import wrong_sum
+from llmc.course.checks.weights import as_a_sum
 
 TOLERANCE = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2}  # relative to the largest expected entry
 ROUNDING = {"float64": 1e-9, "float32": 1e-5, "float16": 1e-2}  # relative to the largest: smaller errors are none
@@ -52,6 +53,8 @@ def compare(
     summed=None,
     look=None,
     new=None,
+    why=None,
+    parts=None,
 ):
     """Raise WrongAnswer when the array `got` is not `expected`; the message says how, and names the mistake if it can.
 
@@ -65,6 +68,8 @@ def compare(
     sizes: lengths by name, {"C": 7, "B·T": 15}, so that a wrong factor can be named.
     summed: the terms (B, T, C) whose sum over some axes is `expected`, so that a sum over others can be named.
     look: the section of the lesson that derives the array; the message for any wrong value ends with it.
+    why: function of nothing that looks into a mistake that `known` does not name; a sentence, or None.
+    parts: {"grads": array} of arrays that `expected` is a sum of, with weights: wrong ones are named.
     new: what this call has that the check's calls before had not, "x goes from -300 to 300"; said if nothing is found.
     """
     expected = np.asarray(expected)
@@ -87,10 +92,13 @@ def compare(
     rounding = ROUNDING.get(expected.dtype.name, ROUNDING["float64"])
     case = Case(name, got64 - start, expected64, held, added_to is not None, rounding, sizes or {})
     where, sentence = _known_mistake(case, known or {})
+    looked = None if sentence or not evidence.is_explaining() else _looked_into(case, why, parts)
     broken = not np.isfinite(got64[np.isfinite(target)]).all()
     elsewhere = _not_the_formula(case, got, sentence, new)
     if elsewhere:
         where, lines = None, elsewhere
+    elif looked:
+        lines, where = [stopped(looked)], look
     elif broken:
         where, lines = where or look, _not_finite(case, np.asarray(got), start, sentence, new)
     else:
@@ -101,6 +109,18 @@ def compare(
         raise WrongAnswer("\n".join(lines))
     numbers = _numbers(got64, target, wrong, atol + rtol * np.abs(target).max())
     raise WrongAnswer("\n".join([*lines, "", *numbers]), picture(name, got64, target, wrong))
+
+
+def _looked_into(case, why, parts):
+    """What the check's own look into this mistake says, or the weights of the parts; None if nothing.
+
+    What the buffer held, or a constant factor, is plainer.
+    """
+    told = why() if why else None
+    if told or not parts or diagnose(case, (*BUFFERS, *EXACT)):
+        return told
+    held = {f"what {case.name} held": case.before} if case.adds else {}
+    return as_a_sum(case.name, case.held, case.expected + (case.before if case.adds else 0), parts | held)
 
 
 def _not_the_formula(case, got, known, new) -> list[str]:
@@ -194,8 +214,11 @@ def _absent() -> list[str]:
 
 
 def _known_mistake(case, known):
-    """(where to look, sentence) of the first known mistake that `got` equals, else (None, None)."""
-    made = {}
+    """(where to look, sentence) of the known mistakes that `got` equals, else (None, None).
+
+    Where several give the same numbers, nobody knows which one was made: the sentence names all of them.
+    """
+    made, equal = {}, {}  # {sentence: where}
     for sentence, wrong in known.items():
         wrong, where = wrong if isinstance(wrong, tuple) else (wrong, None)
         array = np.asarray(wrong() if callable(wrong) else wrong, np.float64)
@@ -204,14 +227,23 @@ def _known_mistake(case, known):
             continue
         if same(array, case.expected):  # or nearly: then it only explains what it explains to the digit
             if _explained(case.got, array, case.expected, CLOSELY):
-                return where, f"{case.name} equals {sentence}"
-            continue
-        if same(case.got, array) and _explained(case.got, array, case.expected):
-            return where, f"{case.name} equals {sentence}"
-        if case.adds and same(case.held, array):
+                equal[sentence] = where
+        elif same(case.got, array) and _explained(case.got, array, case.expected):
+            equal[sentence] = where
+        elif not equal and case.adds and same(case.held, array):
             return where, f"{case.name} equals {sentence}, and was overwritten instead of accumulated (use +=)"
+    if equal:
+        return next(iter(equal.values())), f"{case.name} equals {_either(list(equal))}"
     alike = [s for s, (_, array) in made.items() if not_finite_alike(case.got, array, case.expected)]
     return (made[alike[0]][0], f"{case.name} equals {alike[0]}") if len(alike) == 1 else (None, None)
+
+
+def _either(sentences) -> str:
+    """One sentence, or all of them, each in a line of its own."""
+    if len(sentences) == 1:
+        return sentences[0]
+    first, *others = sentences
+    return "; or ".join([first, *others]) + " (these give the same numbers here)"
 
 
 def _explained(got, array, expected, share=UNEXPLAINED) -> bool:

@@ -174,9 +174,10 @@ def stale(name, got) -> str | None:
     count = remains(running.function, solution, last, len(arrays_of(last)) + k)
     if not count:
         return None
-    held = f"with NaN in {name} before the call, {count} of its {got.size} entries are NaN after it"
+    argument = name_of(got, running.function, last) or name
+    held = f"with NaN in {argument} before the call, {count} of its {got.size} entries are NaN after it"
     still = "what it held before is still in it, times 0 perhaps, and 0 · NaN is NaN"
-    return f"{held}: {still}. Overwrite it, with `{name}[...] = …`, before you add to it"
+    return f"{held}: {still}. Overwrite it, with `{argument}[...] = …`, before you add to it"
 
 
 def written_before(got) -> bool:

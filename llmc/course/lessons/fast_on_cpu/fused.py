@@ -10,6 +10,7 @@ import numpy as np
 
 from llmc.course.checks.comparison import compare
 from llmc.course.checks.explain import WrongAnswer
+from llmc.course.checks.polynomials import compared
 from llmc.course.lessons import layernorm
 from llmc.course.lessons.matmul import results  # noqa: F401, what a function returned, one value a name
 
@@ -72,12 +73,13 @@ def cost_mistakes(N, C, itemsize=4) -> dict:
     of = lambda numbers: float(itemsize * numbers)  # noqa: E731
     wrong = {
         "flops": {
-            "8 · N · C: the residual addition is missing": 8.0 * n,
+            "8 · N · C: one addition for each number is missing, that of the residual or that of the mean": 8.0 * n,
             "the operations of one row: N is missing": right.flops / N,
             "2 · N · C: count every operation of the task, not only two": 2.0 * n,
         },
         "separate_bytes": {
-            "the bytes of the fused function: apart, layernorm reads the sum a second time": right.fused_bytes,
+            "the bytes of four large arrays, as the fused function moves them; apart it is five, x1, x2, the sum, and "
+            "again the sum, out, because layernorm reads the sum a second time": right.fused_bytes,
             "the bytes of layernorm alone: the residual addition moves three more arrays": of(2 * n + rows + channels),
             "the bytes without w and b": of(5 * n + rows),
             "the bytes without mean and rstd": of(5 * n + channels),
@@ -88,9 +90,8 @@ def cost_mistakes(N, C, itemsize=4) -> dict:
         },
         "fused_bytes": {
             "the bytes of the two functions: in the fused one, the sum stays in the cache": right.separate_bytes,
-            "the bytes without residual: it is an output, because the backward pass needs it": of(
-                3 * n + rows + channels
-            ),
+            "the bytes of three large arrays and the small ones: there are four, x1, x2, out, and residual, which is an "
+            "output, because the backward pass needs it": of(3 * n + rows + channels),
             "the bytes without w and b": of(4 * n + rows),
             "the bytes without mean and rstd": of(4 * n + channels),
             "the bytes of 4 · N · C numbers alone: w, b, mean and rstd cross, too": of(4 * n),
@@ -112,6 +113,15 @@ def cost_mistakes(N, C, itemsize=4) -> dict:
             if all(abs(value - other) > 1e-3 * other for other in (getattr(right, name), *wrong[name].values())):
                 wrong[name][text] = value
     return {name: {text: (value, FUSED) for text, value in table.items()} for name, table in wrong.items()}
+
+
+def formula_of(function, name):
+    """A function of nothing: what the learner's function counts as `name`, found by more calls, as a sentence or None."""
+    if name == "intensity":
+        return None
+    pick = lambda numbers: tuple(numbers)[Cost._fields.index(name)]  # noqa: E731
+    sizes, wide = ("itemsize", "N", "C"), lambda term: term.count("itemsize") < 2
+    return lambda: compared(name, function, cost, sizes, 3, pick, wide)
 
 
 def _miscounted(right, N, C, itemsize) -> dict:

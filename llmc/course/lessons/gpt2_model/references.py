@@ -13,6 +13,7 @@ import numpy as np
 
 from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.checks.inputs import read_only
+from llmc.course.checks.polynomials import compared
 from llmc.course.lessons.matmul import results
 from llmc.errors import UserError
 
@@ -298,8 +299,8 @@ def count(maxT, V, L, C) -> int:
     return V * C + maxT * C + L * block + 2 * C
 
 
-def explain_count(got, maxT, V, L, C):
-    """Which mistake gives this count, as a sentence; None when it is right."""
+def explain_count(got, maxT, V, L, C, function=None):
+    """Which mistake gives this count, as a sentence; None when it is right. function: the learner's, for more calls."""
     right, padded = count(maxT, V, L, C), -(-V // 128) * 128
     biases = L * (3 * C + C + 4 * C + C)
     wrong = {
@@ -346,7 +347,10 @@ def explain_count(got, maxT, V, L, C):
         return None
     off = f"{abs(int(got) - right):,} too {'many' if got > right else 'few'}"
     why = wrong.get(int(got)) or _rounded_sum(int(got), right) or _fixed_size(int(got) - right, maxT, V, L, C)
-    return f"{off}. {why[0].upper() + why[1:]}" if why else off
+    once = lambda term: term.count("L") < 2 and term.count("C") < 3 and max(map(term.count, term), default=0) < 3  # noqa: E731
+    terms = compared("Your count", function, count, ("maxT", "V", "L", "C"), 3, only=once) if function else None
+    said = [f"{why[0].upper()}{why[1:]}"] * bool(why) + [terms] * bool(terms)
+    return ". ".join([off, *said])
 
 
 def _rounded_sum(got, right) -> str | None:

@@ -61,6 +61,11 @@ def accumulated(W, batches):
     return loss, sum(s * bigram_gradient(W, *batch) for s, batch in zip(share, batches))
 
 
+def gradient_parts(W, batches, before) -> dict:
+    """{name: (V, V)} of what the gradient at the update may be a sum of."""
+    return {f"gradient {k}": bigram_gradient(W, *batch) for k, batch in enumerate(batches)} | {"the old buffer": before}
+
+
 def accumulated_mistakes(W, batches, before, lr) -> dict:
     """Known wrong losses and gradients. before (V, V): what the gradient buffer held at first. lr: of the update."""
     n, share = len(batches), shares(batches)  # (n,)
@@ -196,11 +201,11 @@ def validation_mistakes(W, tokens, B, T, lengths) -> dict:
     return {"loss": _at(WEIGHTED, wrong), "bits": _at(BITS, wrong_bits)}
 
 
-def explain_rows(read, tokens, T):
+def explain_rows(read, tokens, T, why=lambda: None):
     """Which row of T tokens the model never got as a whole, as a sentence; None when it got all of them, once each.
 
     read: [(x, y)] of each call of model.forward. A table of pairs gives the same loss for any cut, but a real model
-    reads what comes before in the same row.
+    reads what comes before in the same row. why: looks into what the model got on another text; a sentence, or None.
     """
     n = len(tokens) - 1
     wanted = sorted((*tokens[a : min(a + T, n) + 1].tolist(),) for a in range(0, n, T))
@@ -213,6 +218,9 @@ def explain_rows(read, tokens, T):
         return (
             f"the numbers are right, but each row that the model got has {what}, not T = {T}: it would see less context"
         )
+    told = why()
+    if told:
+        return f"the numbers are right, because a table of pairs reads no context; but {told}"
     return f"the numbers are right, but the model did not get the rows that begin at 0, T, 2T, … (T = {T}), each once"
 
 
