@@ -841,7 +841,7 @@ def validate_token_by_token(model, tokens, B, T, lengths):
     return nats / len(x), nats / np.log(2) / lengths[y].sum()
 
 
-@wrong("validation_loss", says="did not get the rows that begin at 0, T, 2T, …")
+@wrong("validation_loss", says="begin at the places 0, 3, 7, 11, … of the text, and should at 0, 4, 8, 12, …")
 def validate_with_the_rest_first(model, tokens, B, T, lengths):
     x, y, rest = tokens[:-1], tokens[1:], (len(tokens) - 1) % T
     edges = [0] * (rest > 0) + [*range(rest, len(x) + 1, T)]

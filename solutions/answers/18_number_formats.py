@@ -666,7 +666,7 @@ def scaler_never_starts_again(grads, scale, good_steps, interval):
     return _right_gradients(grads, scale), scale * (2 if good_steps == interval else 1), good_steps
 
 
-@wrong("unscale_gradients", says="the scale was doubled, and should stay at")
+@wrong("unscale_gradients", says="should stay at 1024 until step 2. Every scale is multiplied by 2 there")
 def scaler_doubles_after_every_step(grads, scale, good_steps, interval):
     if not all(np.isfinite(g).all() for g in grads):
         return None, scale / 2, 0

@@ -73,7 +73,8 @@ def cost_mistakes(N, C, itemsize=4) -> dict:
     of = lambda numbers: float(itemsize * numbers)  # noqa: E731
     wrong = {
         "flops": {
-            "8 · N · C: one addition for each number is missing, that of the residual or that of the mean": 8.0 * n,
+            "8 · N · C: one operation for each number is missing; there are 1 for the sum, 1 for the mean, 3 for the "
+            "variance and 4 for out": 8.0 * n,
             "the operations of one row: N is missing": right.flops / N,
             "2 · N · C: count every operation of the task, not only two": 2.0 * n,
         },
@@ -128,7 +129,7 @@ def _miscounted(right, N, C, itemsize) -> dict:
     """Numbers of somebody who counted one thing too many, or too few."""
     n, counts = N * C, range(1, 13)
     known = {
-        "flops": {f"{k} · N · C: the task counts 1 + 1 + 3 + 4": float(k * n) for k in counts}
+        "flops": {f"{k} · N · C: there are 1 for the sum, 1 for the mean, 3 for the variance, 4 for out": float(k * n) for k in counts}
         | {f"9 · N · C + {k} · N: what happens once in a row does not count": right.flops + k * N for k in counts},
         "intensity": {
             f"the intensity rounded to {k} digits: return all of them": round(right.intensity, k) for k in range(5)

@@ -6,6 +6,8 @@ The rule is that of PyTorch's GradScaler: halve the scale and skip the step when
 
 import numpy as np
 
+from llmc.course.checks.contrast import outcome, told_apart
+
 # where to look; a test compares this title with the headings of notebooks/18_number_formats.ipynb
 DYNAMIC = 'lesson 18, section "5.3 · Dynamic"'
 FINITE = "all gradients are finite, but None was returned for them"
@@ -13,7 +15,8 @@ LARGE = (
     "all gradients are finite, the largest is 65504, but None was returned for them, and was not for smaller ones. A "
     f"sum of such numbers overflows in float16: test each number with np.isfinite.\n→ Where to look: {DYNAMIC}"
 )
-SKIP = f"this step must be skipped, so return None for the gradients.\n→ Where to look: {DYNAMIC}"
+SKIP = "this step must be skipped, so return None for the gradients"
+SCALES = [2.0**k for k in range(-6, 26, 2)]  # that are tried
 
 
 def finite(grads) -> bool:
@@ -71,24 +74,71 @@ def gradient_mistakes(k, grads, scale, next_scale) -> dict:
     return {sentence: array for sentence, array in wrong.items() if np.isfinite(array).all()}
 
 
-def explain_numbers(got_scale, got_good, grads, scale, good_steps, interval):
-    """A sentence about a wrong scale or count, or None. Evidence: what a known mistake would have returned."""
+def not_skipped(function, spoil) -> str:
+    """A step with an overflow was not skipped: which are, one number in one array at a time? spoil: (array, value)."""
+    told = told_apart(
+        {
+            (f"{value}", f"grads[{k}]"): _skips(function, k, value)
+            for value in (np.inf, -np.inf, np.nan)
+            for k in range(3)
+        },
+        "noticed",
+    )
+    each = f". With one such number at a time: {told}" if told else ""
+    return f"grads[{spoil[0]}] holds {spoil[1]}: {SKIP}{each}.\n→ Where to look: {DYNAMIC}"
+
+
+def _skips(function, k, value) -> bool:
+    result = outcome(function, gradients(np.random.default_rng(0), (k, value)), 1024.0, 0, 2)
+    return isinstance(result, tuple | list) and len(result) == 3 and result[0] is None
+
+
+def explain_numbers(got_scale, got_good, grads, scale, good_steps, interval, function):
+    """A sentence about a wrong scale or count, or None. Evidence: what a known mistake would have returned.
+
+    function: the learner's, for more calls.
+    """
     _, right_scale, right_good = unscaled(grads, scale, good_steps, interval)
     if got_scale == right_scale and got_good == right_good:
         return None
     if got_scale == right_good and got_good == right_scale:
         return "the scale and good_steps have changed places: return the gradients, the scale, good_steps"
-    if not finite(grads):
-        return _after_overflow(got_scale, got_good, scale, good_steps, right_scale)
-    return _after_good_step(got_scale, got_good, scale, good_steps, interval)
+    overflow = not finite(grads)
+    rule = _rule(function, overflow, good_steps, interval) if got_scale != right_scale else ""
+    if overflow:
+        return _after_overflow(got_scale, got_good, scale, good_steps, right_scale) + rule
+    return _after_good_step(got_scale, got_good, scale, good_steps, interval) + rule
+
+
+def _rule(function, overflow, good_steps, interval) -> str:
+    """What becomes of other scales in the same place: a sentence that goes on from that on one of them."""
+    grads = gradients(np.random.default_rng(0), (1, np.inf) if overflow else None)
+    results = [outcome(function, grads, scale, good_steps, interval) for scale in SCALES]
+    if not all(isinstance(result, tuple | list) and len(result) == 3 for result in results):
+        return ""
+    new = [result[1] for result in results]
+    wrong = [a != unscaled(grads, scale, good_steps, interval)[1] for scale, a in zip(SCALES, new)]
+    times = {a / scale for scale, a in zip(SCALES, new)}
+    if len(times) == 1:
+        return f". Every scale {'stays as it is' if times == {1.0} else f'is multiplied by {times.pop():g}'} there"
+    bad = [(scale, a) for scale, a, is_wrong in zip(SCALES, new, wrong) if is_wrong]
+    if not bad or len(bad) == len(SCALES):
+        return ""
+    shown = ", ".join(f"{_plain(scale)} became {_plain(a)}" for scale, a in bad[:3]) + ", …" * (len(bad) > 3)
+    good = [scale for scale, is_wrong in zip(SCALES, wrong) if not is_wrong]
+    limit = ". Is there a limit? The rule has none" if len({a for _, a in bad}) == 1 else ""
+    rest = f"from {_plain(good[0])} to {_plain(good[-1])} they are right"
+    return f". Of the scales from {_plain(SCALES[0])} to {_plain(SCALES[-1])}, {shown}; {rest}{limit}"
+
+
+def _plain(number) -> str:
+    """ "16,777,216", "0.25"."""
+    return f"{number:,.0f}" if number >= 1 and number == int(number) else f"{number:g}"
 
 
 def _after_overflow(got_scale, got_good, scale, good_steps, right_scale):
     if got_scale != right_scale:
-        why = {scale: "stayed as it was", 2 * scale: "was doubled", scale / 4: "was halved twice"}.get(
-            got_scale, f"became {got_scale:g}"
-        )
-        return f"after an overflow the scale of {scale:g} {why}; it should be halved, to {right_scale:g}"
+        return f"after an overflow the scale of {scale:g} became {got_scale:g}; it should be halved, to {right_scale:g}"
     kept = {good_steps: "stayed at", good_steps + 1: "went up to"}.get(got_good, "became")
     return f"after an overflow good_steps {kept} {got_good}; it starts again from 0"
 
@@ -97,11 +147,9 @@ def _after_good_step(got_scale, got_good, scale, good_steps, interval):
     count, done = good_steps + 1, good_steps + 1 == interval
     said = f"this was good step {count} of {interval}"
     if got_scale != (2 * scale if done else scale):
-        if done and got_scale == scale:
-            return f"{said}: the scale should be doubled now, from {scale:g} to {2 * scale:g}, and it stayed"
-        if not done and got_scale == 2 * scale:
-            return f"{said}: the scale was doubled, and should stay at {scale:g} until step {interval}"
-        return f"{said}: the scale became {got_scale:g}, expected {2 * scale if done else scale:g}"
+        if done:
+            return f"{said}: the scale should be doubled now, from {scale:g} to {2 * scale:g}, and became {got_scale:g}"
+        return f"{said}: the scale became {got_scale:g}, and should stay at {scale:g} until step {interval}"
     if done:
         return f"{said}: after doubling, good_steps starts again from 0, but {got_good} was returned"
     return f"{said}, and good_steps {got_good} was returned: count this step, {count}"

@@ -78,9 +78,11 @@ def _counted(fed, n, B, T):
     missing, twice = np.flatnonzero(times == 0) + 1, np.flatnonzero(times > 1) + 1
     said = []
     if missing.size:
-        said.append(f"the targets at {_listed(missing)} never reach the model{_which_rows(missing, n, B, T)}")
+        verb = "reaches" if missing.size == 1 else "reach"
+        said.append(f"{_listed(missing)} never {verb} the model{_which_rows(missing, n, B, T)}")
     if twice.size:
-        said.append(f"the targets at {_listed(twice)} reach it more than once{_last_row(fed, twice, n, T)}")
+        verb = "reaches" if twice.size == 1 else "reach"
+        said.append(f"{_listed(twice)} {verb} the model more than once{_last_row(fed, twice, n, T)}")
     return f"with {n} targets in batches of {B} rows of {T}, {', and '.join(said)}" if said else None
 
 
@@ -91,8 +93,9 @@ def _which_rows(missing, n, B, T):
         return ""
     if rows.tolist() == [n // T] and n % T:
         return ": that is the last row, which is shorter than T"
-    fill = ", which do not fill a batch" if rows[0] % B == 0 and n // T - rows[0] < B else ""
-    return f": the {'row' if len(rows) == 1 else 'rows'} {', '.join(map(str, rows))} of 0 … {(n - 1) // T}{fill}"
+    fill = ", at the end, where no whole batch is left" if rows[0] % B == 0 and n // T - rows[0] < B else ""
+    which = f"row {rows[0]}" if len(rows) == 1 else f"rows {', '.join(map(str, rows))}"
+    return f": {which} of 0 … {(n - 1) // T}{fill}"
 
 
 def _last_row(fed, twice, n, T):
@@ -129,11 +132,12 @@ def _weights(runs, tokens, lengths):
 
 
 def _listed(places):
-    """ "place 4", "places 37 … 44" for a run of them."""
+    """ "the target at place 4", "the targets at places 37 … 44" for a run of them."""
     first, last = int(places[0]), int(places[-1])
     if first == last:
-        return f"place {first}"
-    return f"places {first} … {last}" if last - first + 1 == places.size else f"places {_some(places)}"
+        return f"the target at place {first} of the text"
+    shown = f"{first} … {last}" if last - first + 1 == places.size else _some(places)
+    return f"the targets at the places {shown} of the text"
 
 
 def _some(values):

@@ -3,7 +3,7 @@
 import re
 
 from llmc.course.checks.explain import describe
-from llmc.course.lessons.tokens.bpe.telling import BYTES, explain, telling_cases
+from llmc.course.lessons.tokens.bpe.telling import BYTES, Small, explain, telling_cases
 
 # where to look; a test holds this title against the headings of notebooks/08_tokens.ipynb
 DECODE = 'lesson 08, section "4.1 · Decode"'
@@ -91,6 +91,34 @@ def _at_the_ends(n):
     return ids, [b" <%d>" % k for k in range(n)]
 
 
+def _shrunk(case):
+    """Cases with an id less."""
+    ids, tokens = case
+    return [(ids[:k] + ids[k + 1 :], tokens) for k in range(len(ids))]
+
+
+def _cut(ids, tokens):
+    """Is a character's first part in one token and its last in another?"""
+    return any(tokens[i].decode(errors="replace") != tokens[i].decode(errors="ignore") for i in ids)
+
+
+PROPERTIES = {
+    "in which the bytes are not valid UTF-8": lambda ids, tokens: "\ufffd" in decode(ids, tokens),
+    "in which a token holds a part of a character": _cut,
+    "in which an id comes twice": lambda ids, tokens: len(set(ids)) < len(ids),
+    "in which an id comes twice in a row": lambda ids, tokens: any(a == b for a, b in zip(ids, ids[1:])),
+    "in which a token has more than one byte": lambda ids, tokens: any(len(tokens[i]) > 1 for i in ids),
+    "in which the text has a space": lambda ids, tokens: " " in decode(ids, tokens),
+    "in which the text begins or ends with a space": lambda ids, tokens: (
+        decode(ids, tokens) != decode(ids, tokens).strip()
+    ),
+    "in which the text is not ASCII": lambda ids, tokens: not decode(ids, tokens).isascii(),
+    "in which an id is 256 or more": lambda ids, tokens: any(i > 255 for i in ids),
+    "in which an id is below 256": lambda ids, tokens: any(i < 256 for i in ids),
+    "in which there is more than one id": lambda ids, tokens: len(ids) > 1,
+}
+
+
 def explain_decodings(cases, results) -> str | None:
     """What is wrong with the results of decode; None when all are right."""
     for result in results:
@@ -98,7 +126,7 @@ def explain_decodings(cases, results) -> str | None:
             return "these are bytes: decode them to text (str)"
         if not isinstance(result, str):
             return f"text (str) is expected, but decode returned {describe(result)}"
-    return explain(cases, results, decode, decode_mistakes(), _told_text, "text")
+    return explain(cases, results, decode, decode_mistakes(), _told_text, Small(draw_ids, _shrunk, PROPERTIES), "text")
 
 
 def _told_text(case, result, right):

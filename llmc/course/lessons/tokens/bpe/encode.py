@@ -4,7 +4,7 @@ from itertools import permutations
 
 from llmc.course.checks.explain import describe
 from llmc.course.lessons.tokens.bpe.step import count_pairs, merge, most_frequent
-from llmc.course.lessons.tokens.bpe.telling import BYTES, draw_letters, explain, row, telling_cases
+from llmc.course.lessons.tokens.bpe.telling import BYTES, Small, draw_letters, explain, row, telling_cases
 
 # where to look; a test holds this title against the headings of notebooks/08_tokens.ipynb
 ENCODE = 'lesson 08, section "4.2 · Encode: the lowest rank first"'
@@ -232,6 +232,45 @@ def _at_the_ends(ranks):
     return None
 
 
+def _shrunk(case):
+    """Cases with a byte less in the word, or a learned token less."""
+    word, ranks = case
+    smaller = [(word[:k] + word[k + 1 :], ranks) for k in range(len(word))]
+    learned = [token for token in ranks if len(token) > 1 and token in word]
+    smaller += [(word, {token: rank for token, rank in ranks.items() if token != left_out}) for left_out in learned]
+    return [case for case in smaller if _agreed(*case, encode_word(*case))]
+
+
+def _first(word, ranks):
+    """[(rank, place)] of the pairs of bytes that can be merged at the beginning."""
+    return [(ranks[word[i : i + 2]], i) for i in range(len(word) - 1) if word[i : i + 2] in ranks]
+
+
+def _parts(word, ranks):
+    tokens = {rank: token for token, rank in ranks.items()}
+    return [tokens[i] for i in encode_word(word, ranks)]
+
+
+PROPERTIES = {
+    "in which nothing can be merged": lambda word, ranks: not _first(word, ranks),
+    "in which a pair of equal bytes overlaps with itself, as aa in a a a,": lambda word, ranks: any(
+        word[i] == word[i + 1] == word[i + 2] and word[i : i + 2] in ranks for i in range(len(word) - 2)
+    ),
+    "in which the same pair stands at several places": lambda word, ranks: (
+        len({rank for rank, _ in _first(word, ranks)}) < len(_first(word, ranks))
+    ),
+    "in which the lowest rank is not that of the first pair that can be merged": lambda word, ranks: (
+        bool(_first(word, ranks)) and min(_first(word, ranks)) != _first(word, ranks)[0]
+    ),
+    "in which a merged part is merged again": lambda word, ranks: any(len(part) > 2 for part in _parts(word, ranks)),
+    "in which the last part is a merged one": lambda word, ranks: any(len(p) > 1 for p in _parts(word, ranks)[-1:]),
+    "in which the first part is a merged one": lambda word, ranks: any(len(p) > 1 for p in _parts(word, ranks)[:1]),
+    "in which the whole word becomes one token": lambda word, ranks: len(_parts(word, ranks)) == 1,
+    "in which a byte stays alone": lambda word, ranks: any(len(part) == 1 for part in _parts(word, ranks)),
+    "in which something can be merged": lambda word, ranks: bool(_first(word, ranks)),
+}
+
+
 def explain_encodings(cases, results) -> str | None:
     """What is wrong with the results of encode_word; None when all are right."""
     for result in results:
@@ -239,7 +278,8 @@ def explain_encodings(cases, results) -> str | None:
             return "these are tokens: return their ids, ranks[token]"
         if not isinstance(result, list):
             return f"a list of ids is expected, but encode_word returned {describe(result)}"
-    return explain(cases, results, encode_word, encode_mistakes(), _told_encoding, "ids")
+    small = Small(draw_word, _shrunk, PROPERTIES)
+    return explain(cases, results, encode_word, encode_mistakes(), _told_encoding, small, "ids")
 
 
 def _told_encoding(case, result, right):

@@ -3,7 +3,8 @@
 from llmc.course.checks.explain import describe, stopped
 from llmc.course.lessons.tokens.bpe.step import bpe_step, count_pairs, merge
 from llmc.course.lessons.tokens.bpe.step_mistakes import step_mistakes, wrong_choices
-from llmc.course.lessons.tokens.bpe.telling import draw_letters, explain, row, telling_cases
+from llmc.course.lessons.tokens.bpe.step_small import PROPERTIES, shrunk
+from llmc.course.lessons.tokens.bpe.telling import Small, draw_letters, explain, row, telling_cases
 
 # where to look; a test holds this title against the headings of notebooks/08_tokens.ipynb
 TIES = (
@@ -62,7 +63,7 @@ def explain_steps(cases, results) -> str | None:
     if choice:
         sentence, k = choice
         return f"{stopped(sentence)}\n{_told_step(cases[k], results[k], bpe_step(*cases[k]))}"
-    return explain(cases, results, bpe_step, step_mistakes(), _told_step)
+    return explain(cases, results, bpe_step, step_mistakes(), _told_step, Small(draw_words, shrunk, PROPERTIES))
 
 
 def _wrong_choice(cases, tokens):
@@ -84,13 +85,23 @@ def _told_step(case, result, right):
     if token != right_token:
         pairs = count_pairs(words, counts)
         wanted = f"{right_token!r} ({pairs[right_token]} times)"
-        return f"Words {shown}: expected token {wanted}, got {token!r} ({pairs.get(token, 0)} times).\n→ {BY_HAND}"
+        told = f"Words {shown}: expected token {wanted}, got {token!r} ({pairs.get(token, 0)} times)."
+        return f"{told}{_where_from(words, token, pairs)}\n→ {BY_HAND}"
     wrong = next((k for k, word in enumerate(right_merged) if merged[k : k + 1] != [word]), len(right_merged))
     if wrong == len(right_merged):
         return f"Words {shown}: merged has {len(merged)} words, expected {len(right_merged)}.\n→ {BY_HAND}"
     got = row(merged[wrong]) if wrong < len(merged) else "nothing"
     told = f"Merging {token!r} in {row(words[wrong])}: expected {row(right_merged[wrong])}, got {got}."
     return f"{told}{_strange(words[wrong], merged[wrong], token) if wrong < len(merged) else ''}\n→ {BY_HAND}"
+
+
+def _where_from(words, token, pairs) -> str:
+    """A sentence about a token that no word holds as a pair, but two neighbouring words do; "" if it is none."""
+    borders = ((left, right) for left, right in zip(words, words[1:]) if left[-1] + right[0] == token)
+    left, right = next(borders, (None, None))
+    if pairs.get(token) or left is None:
+        return ""
+    return f"\nIt is the last token of {row(left)} and the first of {row(right)}: count pairs inside of each word."
 
 
 def _strange(word, merged, token) -> str:

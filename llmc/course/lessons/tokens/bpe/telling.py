@@ -4,11 +4,17 @@ A wrong answer is often right by chance on a single input. So an exercise is cal
 mistake shows on at least one of them. A mistake is named only when it explains everything that was returned.
 """
 
+from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import dataclass
 
-from llmc.course.checks.evidence import whole
+import numpy as np
+
+from llmc.course.checks.evidence import is_explaining, learners_function, whole
+from llmc.course.checks.smallest import in_common, smallest
 
 KEPT = "this is what an earlier call returned, with other arguments in part: does your function keep its results?"
+TRIED = 300  # small calls
 BYTES = [bytes([b]) for b in range(256)]
 
 
@@ -51,10 +57,10 @@ def _told_apart(results) -> set:
     return {(i, j) for i in range(n) for j in range(i + 1, n) if results[i] != results[j]}
 
 
-def explain(cases, results, right, mistakes, told, what="results") -> str | None:
-    """The mistake that explains all results, or else only the first wrong one; None when all are right.
+def explain(cases, results, right, mistakes, told, small, what="results") -> str | None:
+    """The mistake that explains all results, or else the smallest wrong one; None when all are right.
 
-    what: the results' name, "ids".
+    small: what makes small calls. what: the results' name, "ids".
     """
     every = [k for k, case in enumerate(cases) if results[k] != right(*case)]
     if not every:
@@ -68,7 +74,34 @@ def explain(cases, results, right, mistakes, told, what="results") -> str | None
     if _kept(cases, results, wrong, right):
         return f"{KEPT}\n{numbers}"
     change = whole(what, list(zip(cases, results)), right)
-    return f"{change}.\n{numbers}" if change else numbers
+    if change or not learners_function() or not is_explaining():
+        return f"{change}.\n{numbers}" if change else numbers
+    return small.told([cases[k] for k in (shown, *every)], right, told) or numbers
+
+
+@dataclass(frozen=True)
+class Small:
+    """draw(rng): a random small case. shrunk(case): smaller ones. properties: as in `in_common`."""
+
+    draw: Callable
+    shrunk: Callable
+    properties: dict
+
+    def told(self, cases, right, told) -> str | None:
+        """What is wrong with the smallest call, as told(case, result, right result) says it, and with which calls.
+
+        cases: wrong ones. None if they are right when they are made again.
+        """
+        function = learners_function()
+        shape = type(right(*cases[0]))  # a list of two things is as good as a tuple
+        mine = function if shape is str else lambda *arguments: shape(function(*arguments))
+        found = smallest(mine, right, cases, self.shrunk)
+        if found is None:
+            return None
+        rng = np.random.default_rng(3)
+        shared = in_common(mine, right, (self.draw(rng) for _ in range(TRIED)), self.properties)
+        numbers = told(*found, right(*found[0]))
+        return f"{shared}\nThe smallest: {numbers}" if shared else numbers
 
 
 def _readable(value) -> bool:
