@@ -38,7 +38,7 @@ def _cost(flops, apart, fused):
     return flops, apart, fused, flops / fused
 
 
-@wrong("residual_layernorm_cost", says="flops equals 8 · N · C: one operation for each number is missing; there are 1 for the sum")
+@wrong("residual_layernorm_cost", says="flops equals 8 · N · C: one operation for each number is missing")
 def cost_forgets_the_sum(N, C, itemsize=4):
     small = 2 * (N + C)
     return _cost(8 * N * C, itemsize * (5 * N * C + small), itemsize * (4 * N * C + small))
@@ -56,7 +56,7 @@ def cost_saves_nothing(N, C, itemsize=4):
     return _cost(9 * N * C, nbytes, nbytes)
 
 
-@wrong("residual_layernorm_cost", says="fused_bytes equals the bytes of three large arrays and the small ones: there are four")
+@wrong("residual_layernorm_cost", says="fused_bytes equals the bytes of three large arrays and the small ones")
 def cost_forgets_to_write_the_sum(N, C, itemsize=4):
     small = 2 * (N + C)
     return _cost(9 * N * C, itemsize * (5 * N * C + small), itemsize * (3 * N * C + small))

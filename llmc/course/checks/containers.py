@@ -40,8 +40,8 @@ class Containers:
             how = f"write into the array that is there, with `{place}[...] = …`"
             raise WrongAnswer(f"your code put a new array into `{place}`, where the caller does not look: {how}.")
         raise WrongAnswer(
-            f"your code changed `{where}`, which was given to it: `{place}` was {describe(old)} before the call, and is "
-            f"{describe(new)} after it. {self._make(where)}."
+            f"your code changed `{where}`, which was given to it: `{place}` was {describe(old)} before the call, "
+            f"and is {describe(new)} after it. {self._make(where)}."
         )
 
     def _make(self, where):

@@ -46,12 +46,8 @@ class Watched:
 def watch(function, replay) -> Watched | None:
     """Make a call again and note which lines of the function ran; None where that cannot be seen."""
     plain = getattr(function, "py_func", function)  # what Numba compiled
-    if not isinstance(plain, FunctionType):
-        return None
-    try:
-        source, first = inspect.getsourcelines(plain)
-        tree = ast.increment_lineno(ast.parse(textwrap.dedent("".join(source))), first - 1).body[0]
-    except (OSError, TypeError, SyntaxError):
+    tree = _definition(plain)
+    if tree is None:
         return None
     lines, end = [], time.thread_time() + SECONDS
 
@@ -73,7 +69,7 @@ def watch(function, replay) -> Watched | None:
         return None
     finally:
         sys.settrace(before)
-    return Watched(tree, frozenset(lines), lines[-1]) if lines and isinstance(tree, ast.FunctionDef) else None
+    return Watched(tree, frozenset(lines), lines[-1]) if lines else None
 
 
 def why_unwritten(watched, name) -> str | None:
@@ -205,3 +201,46 @@ def _head(loop) -> str:
     if isinstance(loop, ast.While):
         return f"`while {ast.unparse(loop.test)}` in line {loop.lineno}"
     return f"`for {ast.unparse(loop.target)} in {ast.unparse(loop.iter)}` in line {loop.lineno}"
+
+
+def single_turns(function) -> list[str]:
+    """Sentences about `for` loops of the learner's that cannot make a second turn, here and in functions of theirs."""
+    found, told = [getattr(function, "py_func", function)], []
+    for each in found:  # which grows
+        tree = _definition(each)
+        if tree is None:
+            continue
+        names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        others = (getattr(v, "py_func", v) for n, v in each.__globals__.items() if n in names)
+        file = each.__code__.co_filename
+        mine = [f for f in others if isinstance(f, FunctionType) and f.__code__.co_filename == file]
+        found += [f for f in mine if f not in found]
+        loops = [node for node in ast.walk(tree) if isinstance(node, ast.For) and _ends_a_turn(node)]
+        where = f" of `{tree.name}`" if each is not found[0] else ""
+        only_one = "never makes a second turn: each way through it leaves it"
+        told += [f"The loop {_head(loop)}{where} {only_one}." for loop in loops]
+    return told
+
+
+def _definition(function):
+    """The function's tree, with the line numbers of its cell; None where there is none."""
+    if not isinstance(function, FunctionType):
+        return None
+    try:
+        source, first = inspect.getsourcelines(function)
+        tree = ast.increment_lineno(ast.parse(textwrap.dedent("".join(source))), first - 1).body[0]
+    except (OSError, TypeError, SyntaxError):
+        return None
+    return tree if isinstance(tree, ast.FunctionDef) else None
+
+
+def _ends_a_turn(loop) -> bool:
+    """Does each way through the loop's body end with return, break or raise?"""
+    return _leaves(loop.body) and not any(isinstance(node, ast.Continue) for node in ast.walk(loop))
+
+
+def _leaves(block) -> bool:
+    last = block[-1]
+    if isinstance(last, ast.If):
+        return bool(last.orelse) and _leaves(last.body) and _leaves(last.orelse)
+    return isinstance(last, ast.Return | ast.Break | ast.Raise)

@@ -31,7 +31,7 @@ def as_a_sum(what, got, expected, parts) -> str | None:
     if mine is None or right is None or np.allclose(mine, right, rtol=1e-4, atol=1e-6):
         return None
     wrong = [name for name, a, b in zip(parts, mine, right) if not np.isclose(a, b, rtol=1e-4, atol=1e-6)]
-    told = f"in {what} {_sum(parts, mine)} {'is' if len(parts) == 1 else 'are'} added up; it should be {_sum(parts, right)}"
+    told = f"{what} is {_sum(parts, mine)}, and should be {_sum(parts, right)}"
     return told if len(wrong) == len(parts) > 1 else f"{told}: look at {' and '.join(wrong)}"
 
 

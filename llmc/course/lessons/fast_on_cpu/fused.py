@@ -91,8 +91,8 @@ def cost_mistakes(N, C, itemsize=4) -> dict:
         },
         "fused_bytes": {
             "the bytes of the two functions: in the fused one, the sum stays in the cache": right.separate_bytes,
-            "the bytes of three large arrays and the small ones: there are four, x1, x2, out, and residual, which is an "
-            "output, because the backward pass needs it": of(3 * n + rows + channels),
+            "the bytes of three large arrays and the small ones: there are four, x1, x2, out, and residual, which is "
+            "an output, because the backward pass needs it": of(3 * n + rows + channels),
             "the bytes without w and b": of(4 * n + rows),
             "the bytes without mean and rstd": of(4 * n + channels),
             "the bytes of 4 · N · C numbers alone: w, b, mean and rstd cross, too": of(4 * n),
@@ -117,7 +117,7 @@ def cost_mistakes(N, C, itemsize=4) -> dict:
 
 
 def formula_of(function, name):
-    """A function of nothing: what the learner's function counts as `name`, found by more calls, as a sentence or None."""
+    """A function of nothing that says what the learner's function counts as `name`, found by more calls; or None."""
     if name == "intensity":
         return None
     pick = lambda numbers: tuple(numbers)[Cost._fields.index(name)]  # noqa: E731
@@ -127,9 +127,9 @@ def formula_of(function, name):
 
 def _miscounted(right, N, C, itemsize) -> dict:
     """Numbers of somebody who counted one thing too many, or too few."""
-    n, counts = N * C, range(1, 13)
+    n, counts, each = N * C, range(1, 13), "there are 1 for the sum, 1 for the mean, 3 for the variance, 4 for out"
     known = {
-        "flops": {f"{k} · N · C: there are 1 for the sum, 1 for the mean, 3 for the variance, 4 for out": float(k * n) for k in counts}
+        "flops": {f"{k} · N · C: {each}": float(k * n) for k in counts}
         | {f"9 · N · C + {k} · N: what happens once in a row does not count": right.flops + k * N for k in counts},
         "intensity": {
             f"the intensity rounded to {k} digits: return all of them": round(right.intensity, k) for k in range(5)

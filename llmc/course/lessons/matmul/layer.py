@@ -206,7 +206,7 @@ def cost_mistakes(B, T, C_in, C_out, itemsize=4) -> dict:
 
 
 def formula_of(function, name):
-    """A function of nothing: what the learner's function counts as `name`, found by more calls, as a sentence or None."""
+    """A function of nothing that says what the learner's function counts as `name`, found by more calls; or None."""
     if name == "intensity":
         return None
     pick = lambda numbers: tuple(numbers)[Cost._fields.index(name)]  # noqa: E731

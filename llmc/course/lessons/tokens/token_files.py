@@ -5,8 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from llmc.course.checks.contrast import outcome, told_apart
+from llmc.course.checks.evidence import is_explaining, learners_function
 from llmc.course.checks.explain import describe
+from llmc.course.checks.smallest import smallest
 from llmc.course.lessons.tokens.bpe import count_pairs, merge, most_frequent
+from llmc.course.lessons.tokens.bpe.telling import row
 
 FILE = 'lesson 08, section "7.1 · Byte by byte"'
 LOADER = 'lesson 08, section "8.1 · x, and y one later"'
@@ -22,6 +26,9 @@ REFUSED = (  # ids, and what is wrong with them
     ([8, -4], "-4 is not an id"),
     (np.array([2**32 + 5]), "4294967301 does not fit into 16 bits, and .astype(np.int32) silently wraps it to 5"),
 )
+
+
+STRANGE = (-1, 65536, 70000, 2**32 + 5)  # ids that are refused one at a time
 
 
 def token_file(ids) -> bytes:
@@ -95,6 +102,20 @@ def explain_file(data, ids) -> str | None:
     at = next(i for i in range(len(right)) if data[i] != right[i])
     part = f"number {at // 4} of the header" if at < 1024 else f"id {(at - 1024) // 2}"
     return f"byte {at}, in {part}, is {data[at]} and should be {right[at]}.\n→ {FILE}"
+
+
+def refused_ones(function) -> str:
+    """Which ids raise a ValueError, one at a time, and in which place: words that go on from a sentence, or ""."""
+    places = {"the first place": 0, "the middle": 2, "the last place": 4}
+    tried = {(bad, words): _refuses(function, bad, k) for bad in STRANGE for words, k in places.items()}
+    told = told_apart(tried, "refused")
+    return f".\nOf five ids, one of them outside of 0 … 65535: {told}" if told else ""
+
+
+def _refuses(function, bad, place) -> bool:
+    ids = [3, 1, 4, 1, 5]
+    ids[place] = bad
+    return isinstance(outcome(function, np.array(ids)), ValueError)
 
 
 def wrapped(data, ids) -> str:
@@ -202,6 +223,35 @@ def whole_file(path) -> str:
     return (
         f"This file is whole: {size:,} bytes, 1024 of the header and 2 for each of the {(size - 1024) // 2:,} tokens."
     )
+
+
+def where_read(array, case, later):
+    """A function of nothing: where in the file the rows of the wrong array (B, T) come from, as a sentence, or None.
+
+    case: as of `batch`. later: how many tokens after x it begins, 1 for y.
+    """
+
+    def look():
+        tokens, i, B, T, rank, world = case
+        if np.shape(array) != (B, T):
+            return None
+        first = {int(token): k for k, token in reversed(list(enumerate(tokens)))}
+        places = np.array([[first.get(int(token), -1) for token in row] for row in array])  # (B, T)
+        begins = places[:, 0]
+        right = [(i * world + rank) * B * T + later + b * T for b in range(B)]
+        if (places < 0).any() or len(first) < len(tokens):  # numbers that are no tokens, or tokens that are there twice
+            return None
+        if (places == begins[:, None] + np.arange(T)).all():
+            return f"its rows begin at the tokens {_some(begins)} of the file (from 0), and should at {_some(right)}"
+        row = f"its first row holds the tokens {_some(places[0])} of the file (from 0)"
+        return f"{row}: {T} that follow one another are expected"
+
+    return look
+
+
+def _some(numbers) -> str:
+    """The first few of them."""
+    return ", ".join(map(str, numbers[:4])) + ", …" * (len(numbers) > 4)
 
 
 def likely_mistakes(cases, batches) -> dict:
@@ -389,4 +439,34 @@ def explain_training(case, learned) -> str | None:
     if len(set(learned)) < len(learned):
         told = "a token was learned twice: merge it everywhere, and take it out of the counts"
         return f"{told}.\n{numbers}."
-    return numbers
+    return f"{numbers}.{_smallest_training(case)}"
+
+
+def _smallest_training(case) -> str:
+    """A sentence about the smallest training that goes wrong; "" if there is none."""
+    function = learners_function() if is_explaining() else None
+    found = smallest(function, train_fast, [case], _shrunk_training) if function else None
+    if found is None:
+        return ""
+    (words, counts, n), learned = found
+    shown = "; ".join(f"{count} × {row(word)}" for word, count in zip(words, counts))
+    right = row(train_fast(words, counts, n))
+    return f"\nThe smallest: {n} merge{'s' * (n > 1)} of {shown} should learn {right}, and {row(learned)} was learned."
+
+
+def _shrunk_training(case):
+    """Cases with fewer words, a shorter one, a smaller count, or fewer merges."""
+    words, counts, n = case
+    half = len(words) // 2
+    smaller = [(words[:half], counts[:half], n), (words[half:], counts[half:], n)] if half else []
+    smaller += [(words, counts, m) for m in (n // 2, n - 1) if 0 < m < n]
+    smaller += [(words[:k] + words[k + 1 :], counts[:k] + counts[k + 1 :], n) for k in range(len(words))]
+    for k, word in enumerate(words):
+        smaller += [([*words[:k], cut, *words[k + 1 :]], counts, n) for cut in (word[1:], word[:-1]) if cut]
+        smaller += [(words, [*counts[:k], 1, *counts[k + 1 :]], n)] * (counts[k] > 1)
+    fewer = [(w, c, m) for w, c, m in smaller for m in dict.fromkeys((m, m // 2)) if m]
+    return (case for case in fewer if _distinct(case[0]) and len(train_fast(*case)) == case[2])
+
+
+def _distinct(words) -> bool:
+    return len({b"".join(word) for word in words}) == len(words)

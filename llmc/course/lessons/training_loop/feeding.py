@@ -33,7 +33,8 @@ def what_was_fed(function, kind, n, B, T) -> str | None:
         return None
     read, places = runs[0][0], np.argsort(tokens)  # (n + 1,)   token -> place
     fed = [(places[x], places[y]) for x, y in read]
-    return _targets(fed, n) or _rows(fed) or _counted(fed, n, B, T) or _begins(fed, n, T) or _weights(runs, tokens, lengths)
+    told = _targets(fed, n) or _rows(fed) or _counted(fed, n, B, T) or _begins(fed, n, T)
+    return told or _weights(runs, tokens, lengths)
 
 
 def _run(function, kind, rng, tokens, B, T, lengths):
@@ -58,7 +59,8 @@ def _targets(fed, n):
         around = "the first token of the text, as what follows the last one. Does np.roll carry it around to the end?"
         return f"the model gets one target too many: {around}"
     some = "each" if wrong.size == x.size else f"{wrong.size} of {x.size}"
-    return f"the target of {some} of the tokens is not the next token: at place {a} of the text it is the token of place {b}"
+    told = f"the target of {some} of the tokens is not the next token"
+    return f"{told}: at place {a} of the text it is the token of place {b}"
 
 
 def _rows(fed):

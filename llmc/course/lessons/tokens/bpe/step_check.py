@@ -84,8 +84,8 @@ def _told_step(case, result, right):
     shown = "; ".join(f"{count} × {row(word)}" for word, count in zip(words, counts))
     if token != right_token:
         pairs = count_pairs(words, counts)
-        wanted = f"{right_token!r} ({pairs[right_token]} times)"
-        told = f"Words {shown}: expected token {wanted}, got {token!r} ({pairs.get(token, 0)} times)."
+        wanted, found = (f"{each!r} ({_times(pairs.get(each, 0))})" for each in (right_token, token))
+        told = f"Words {shown}: expected token {wanted}, got {found}."
         return f"{told}{_where_from(words, token, pairs)}\n→ {BY_HAND}"
     wrong = next((k for k, word in enumerate(right_merged) if merged[k : k + 1] != [word]), len(right_merged))
     if wrong == len(right_merged):
@@ -93,6 +93,10 @@ def _told_step(case, result, right):
     got = row(merged[wrong]) if wrong < len(merged) else "nothing"
     told = f"Merging {token!r} in {row(words[wrong])}: expected {row(right_merged[wrong])}, got {got}."
     return f"{told}{_strange(words[wrong], merged[wrong], token) if wrong < len(merged) else ''}\n→ {BY_HAND}"
+
+
+def _times(n) -> str:
+    return {0: "never there", 1: "once"}.get(n, f"{n} times")
 
 
 def _where_from(words, token, pairs) -> str:

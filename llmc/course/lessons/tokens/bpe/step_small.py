@@ -13,7 +13,8 @@ def shrunk(case):
         ends = [word[:j] + word[j + 1 :] for j in range(len(word))] if len(word) > 1 else []
         smaller += [([*words[:k], end, *words[k + 1 :]], counts) for end in ends]
     for k, count in enumerate(counts):
-        smaller += [(words, [*counts[:k], n, *counts[k + 1 :]]) for n in dict.fromkeys((1, count // 2, count - 1)) if 0 < n < count]
+        fewer = [n for n in dict.fromkeys((1, count // 2, count - 1)) if 0 < n < count]
+        smaller += [(words, [*counts[:k], n, *counts[k + 1 :]]) for n in fewer]
     plain = _plain(words)
     smaller += [(plain, counts)] if plain != words else []
     return [case for case in smaller if _possible(*case)]
@@ -69,7 +70,7 @@ def _tie(words, counts):
 
 
 def _border(words, counts):
-    """Would some other pair win if borders between words counted, as often as the more frequent one of the two words?"""
+    """Would some other pair win if borders between words counted, as often as the more frequent word of the two?"""
     pairs = count_pairs(words, counts)
     token, more = most_frequent(pairs), Counter()
     for left, right, m, n in zip(words, words[1:], counts, counts[1:]):
@@ -91,7 +92,7 @@ PROPERTIES = {
     "in which some pair overlaps with itself, as aa in a a a,": _any_overlap,
     "in which the most frequent pair comes as (a, bc) and as (ab, c)": _two_ways,
     "in which some pair comes as (a, bc) and as (ab, c)": _any_two_ways,
-    "in which a pair of the last token of a word and the first one of the next would win if it counted": _border,
+    "in which a pair across the border between two words would win, if it counted,": _border,
     "in which several pairs are equally frequent, and more frequent than the rest,": _tie,
     "in which the most frequent pair comes twice in a word": _twice,
     "in which some pair comes twice in a word": _any_twice,
@@ -100,6 +101,6 @@ PROPERTIES = {
     "in which a word has a single token": lambda words, counts: min(map(len, words)) == 1,
     "in which the new token is made at the end of a word": _at(True),
     "in which the new token is made at the beginning of a word": _at(False),
-    "in which a token of several bytes was made before": lambda words, counts: any(len(t) > 1 for w in words for t in w),
+    "in which a token of several bytes was made before": lambda words, counts: max(map(len, sum(words, []))) > 1,
     "in which there is more than one word": lambda words, counts: len(words) > 1,
 }
