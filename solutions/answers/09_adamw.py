@@ -511,7 +511,7 @@ def clip_returns_the_new_norm(grads, max_norm):
     return float(np.sqrt(sum(np.sum(g * g) for g in grads)))
 
 
-@wrong("clip_by_global_norm", says="a new array was put into the list")
+@wrong("clip_by_global_norm", says="your code put a new array into `grads[0]`, where the caller does not look")
 def clip_puts_new_arrays_into_the_list(grads, max_norm):
     norm = float(np.sqrt(sum(np.sum(g * g) for g in grads)))
     if norm > max_norm:
@@ -520,14 +520,14 @@ def clip_puts_new_arrays_into_the_list(grads, max_norm):
     return norm
 
 
-@wrong("clip_by_global_norm", says="a new array was put into the list")
+@wrong("clip_by_global_norm", says="with `grads[0][...] = …`")
 def clip_fills_the_list_anew(grads, max_norm):
     norm = float(np.sqrt(sum(np.sum(g * g) for g in grads)))
     grads[:] = [g * min(1.0, max_norm / (norm + 1e-6)) for g in grads]
     return norm
 
 
-@wrong("clip_by_global_norm", says="the list has 4 arrays after the call")
+@wrong("clip_by_global_norm", says="your code put something into `grads`")
 def clip_appends_to_the_list(grads, max_norm):
     norm = float(np.sqrt(sum(np.sum(g * g) for g in grads)))
     grads.append(np.array(norm))

@@ -45,6 +45,11 @@ class Containers:
         )
 
     def _make(self, where):
+        outputs = any(
+            id(item) in self.buffers for name, _, before, _ in self.held if name == where for item in before.values()
+        )
+        if outputs:
+            return f"Leave `{where}` as it is, and write into the arrays that it holds"
         return f"{STAY}: leave `{where}` alone, and put what you compute into something new"
 
 

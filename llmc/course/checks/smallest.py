@@ -13,6 +13,7 @@ from llmc.course.checks.contrast import outcome
 SECONDS = 2.0  # of processor time for either search
 FEW = 4  # wrong calls; fewer of them may have something in common by chance
 MOSTLY = 0.5  # of the calls with a property that are wrong, if the property is to be named
+USUAL = 0.9  # of all calls that have it: such a property says nothing
 
 
 def smallest(function, right, cases, shrunk):
@@ -55,7 +56,9 @@ def in_common(function, right, cases, properties) -> str | None:
         return None
     also = {words: sum(map(has_it(has), good)) for words, has in properties.items() if all(map(has_it(has), wrong))}
     words = min(also, key=also.get, default=None)  # the first of those that fit equally well
-    if words is None or also[words] > len(wrong) * (1 / MOSTLY - 1) or also[words] == len(good):
+    if words is None or also[words] > len(wrong) * (1 / MOSTLY - 1):
+        return None
+    if len(wrong) + also[words] > USUAL * (len(wrong) + len(good)):
         return None
     rate = f"{len(wrong)} of {len(wrong) + also[words]}" if also[words] else f"all {len(wrong)}"
     tried, others = len(wrong) + len(good), len(good) - also[words]

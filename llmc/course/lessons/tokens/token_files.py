@@ -242,8 +242,9 @@ def where_read(array, case, later):
         if (places < 0).any() or len(first) < len(tokens):  # numbers that are no tokens, or tokens that are there twice
             return None
         if (places == begins[:, None] + np.arange(T)).all():
-            return f"its rows begin at the tokens {_some(begins)} of the file (from 0), and should at {_some(right)}"
-        row = f"its first row holds the tokens {_some(places[0])} of the file (from 0)"
+            rows = f"the rows of {'xy'[later]} begin at the tokens {_some(begins)} of the file (from 0)"
+            return f"{rows}, and should begin at {_some(right)}"
+        row = f"the first row of {'xy'[later]} holds the tokens {_some(places[0])} of the file (from 0)"
         return f"{row}: {T} that follow one another are expected"
 
     return look

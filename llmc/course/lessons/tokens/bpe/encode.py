@@ -251,8 +251,27 @@ def _parts(word, ranks):
     return [tokens[i] for i in encode_word(word, ranks)]
 
 
+def _order(word, ranks):
+    """Where in the word each merge happens, one after the other, as the number of the byte it begins with."""
+    parts, places = [bytes([b]) for b in word], []
+    while found := [(ranks[a + b], i) for i, (a, b) in enumerate(zip(parts, parts[1:])) if a + b in ranks]:
+        i = min(found)[1]
+        places.append(len(b"".join(parts[:i])))
+        parts[i : i + 2] = [parts[i] + parts[i + 1]]
+    return places
+
+
 PROPERTIES = {
     "in which nothing can be merged": lambda word, ranks: not _first(word, ranks),
+    "in which a merge lies left of the one before it": lambda word, ranks: any(
+        b < a for a, b in zip(_order(word, ranks), _order(word, ranks)[1:])
+    ),
+    "in which each merge lies left of the one before it": lambda word, ranks: (
+        _order(word, ranks) == sorted(_order(word, ranks), reverse=True) != _order(word, ranks)[:1]
+    ),
+    "in which a token is made twice": lambda word, ranks: (
+        len({p for p in _parts(word, ranks) if len(p) > 1}) < len([p for p in _parts(word, ranks) if len(p) > 1])
+    ),
     "in which a pair of equal bytes overlaps with itself, as aa in a a a,": lambda word, ranks: any(
         word[i] == word[i + 1] == word[i + 2] and word[i : i + 2] in ranks for i in range(len(word) - 2)
     ),
