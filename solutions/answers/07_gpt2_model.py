@@ -987,3 +987,8 @@ def block_that_adds_into_what_it_keeps(x, p, NH):
     out = kept["residual2"]
     np.add(out, matmul_forward(kept["fch_gelu"], p["fcprojw"], p["fcprojb"]), out=out)
     return out, kept
+
+
+@wrong("count_parameters", says="maxT·C is missing, and maxT·L·C is too much")
+def count_with_positions_in_every_block(maxT, V, L, C):
+    return V * C + L * (maxT * C + 12 * C * C + 13 * C) + 2 * C

@@ -1403,3 +1403,49 @@ def step_that_joins_behind_a_longer_token(words, counts):
                 new.append(part)
         merged.append(new)
     return token, merged
+
+
+@wrong("bpe_step", says="a pair across the border between two words would win, if it counted")
+def step_across_borders_as_often_as_the_first_word(words, counts):
+    tokens = sum(words, [])
+    often = np.repeat(counts, [len(word) for word in words]).tolist()
+    pairs = Counter()
+    for k in range(1, len(tokens)):
+        pairs[tokens[k - 1] + tokens[k]] += often[k - 1]
+    token = sorted(pairs, key=lambda pair: (-pairs[pair], pair))[0]
+    return token, [_merge(word, token) for word in words]
+
+
+@wrong("encode_word", says="in which a merge lies left of the one before it went wrong")
+def encode_never_looks_back(word, ranks):
+    parts, at = [bytes([b]) for b in word], 0
+    while at is not None:
+        begin, at, lowest = at, None, 1 << 30
+        for i in range(begin, len(parts) - 1):
+            rank = ranks.get(parts[i] + parts[i + 1], 1 << 30)
+            if rank < lowest:
+                at, lowest = i, rank
+        if at is not None:
+            parts = [*parts[:at], parts[at] + parts[at + 1], *parts[at + 2 :]]
+    return [ranks[part] for part in parts]
+
+
+@wrong("read_batch", says="the rows of x begin at the tokens")
+def read_rows_in_turns(path, i, B, T, rank=0, world=1):
+    count = int(np.fromfile(path, "<i4", count=3)[2])
+    if path.stat().st_size != 1024 + 2 * count:
+        raise ValueError("the file is not whole")
+    tokens = np.fromfile(path, "<u2", offset=1024).astype(np.int32)
+    begins = [((i * B + b) * world + rank) * T for b in range(B)]  # each process takes every second row
+    return np.stack([tokens[a : a + T] for a in begins]), np.stack([tokens[a + 1 : a + 1 + T] for a in begins])
+
+
+@wrong("token_file", says="is refused, and in")
+def file_looks_at_the_first_id_only(ids):
+    if len(ids) == 0:
+        raise ValueError("no ids")
+    if not 0 <= ids[0] < 65536 or (isinstance(ids, list) and not all(0 <= i < 65536 for i in ids)):
+        raise ValueError("an id is too large")
+    header = np.zeros(256, "<i4")
+    header[:3] = 20240520, 1, len(ids)
+    return header.tobytes() + np.asarray(ids).astype("<u2").tobytes()

@@ -1088,3 +1088,9 @@ def clip_compares_the_square(grads, max_norm):
         for g in grads:
             g *= max_norm / (np.sqrt(squared) + 1e-6)
     return float(np.sqrt(squared))
+
+
+@wrong("momentum_step", says="m is 0.9 · m + 0.01 · grads, and should be 0.9 · m + 0.1 · grads: look at grads")
+def momentum_with_the_share_twice(params, grads, m, lr, beta):
+    m[...] = beta * m + (1 - beta) * ((1 - beta) * grads)
+    params -= lr * m

@@ -963,3 +963,68 @@ def z_of_windows_that_are_close_to_equal(values, window):
     for k, part in enumerate(np.lib.stride_tricks.sliding_window_view(values, window) if len(values) >= window else []):
         z[k + window - 1] = 0 if np.allclose(part, part[0]) else (part[-1] - part.mean()) / part.std()
     return z
+
+
+@wrong("validation_loss", says="more than once: the last row begins at place 43, and should begin at 44")
+def validate_a_last_row_from_the_end(model, tokens, B, T, lengths):
+    begins = list(range(0, len(tokens) - T, T))
+    if len(tokens) - 1 > T:
+        begins.append(len(tokens) - 1 - T)  # as long as the others
+    else:
+        begins, T = [0], len(tokens) - 1
+    rows = np.array([tokens[a : a + T + 1] for a in dict.fromkeys(begins)])
+    nats = sum(
+        model.forward(rows[r : r + B, :-1], rows[r : r + B, 1:]) * rows[r : r + B, 1:].size
+        for r in range(0, len(rows), B)
+    )
+    loss = nats / rows[:, 1:].size
+    return loss, loss * (len(tokens) - 1) / np.log(2) / lengths[tokens[1:]].sum()
+
+
+@wrong("validation_loss", says="the model gets one target too many: the first token of the text")
+def validate_around_the_end(model, tokens, B, T, lengths):
+    following = np.append(tokens[1:], tokens[0])
+    nats = 0.0
+    for a in range(0, len(tokens), T):
+        x, y = tokens[None, a : a + T], following[None, a : a + T]
+        nats += model.forward(x, y) * x.size
+    return nats / len(tokens), nats / np.log(2) / lengths[tokens[1:]].sum()
+
+
+@wrong("validation_loss", says="holds the tokens of the places 0, 11, 22, 33 of the text")
+def validate_down_the_columns(model, tokens, B, T, lengths):
+    n = len(tokens) - 1
+    rows = n // T
+    table = np.arange(rows * T).reshape(T, rows)
+    nats = 0.0
+    for r in range(0, rows, B):
+        at = table[:, r : r + B].T
+        nats += model.forward(tokens[at], tokens[at + 1]) * at.size
+    if n % T:
+        at = np.arange(rows * T, n)[None]
+        nats += model.forward(tokens[at], tokens[at + 1]) * at.size
+    return nats / n, nats / np.log(2) / lengths[tokens[1:]].sum()
+
+
+@wrong("accumulate_gradients", says="look at gradient 1 and gradient 2")
+def accumulate_with_the_share_so_far(model, batches, lr):
+    sizes = np.cumsum([x.size for x, _ in batches])
+    losses = []
+    model.zero_grad()
+    for (x, y), so_far in zip(batches, sizes):
+        losses.append(model.forward(x, y, so_far / sizes[-1]) * x.size / sizes[-1])
+        model.backward()
+    model.update(lr)
+    return sum(losses)
+
+
+@wrong("accumulate_gradients", says="your code took something out of `batches`")
+def accumulate_takes_the_batches_away(model, batches, lr):
+    total, loss = sum(x.size for x, _ in batches), 0.0
+    model.zero_grad()
+    while batches:
+        x, y = batches.pop(0)
+        loss += model.forward(x, y, x.size / total) * x.size / total
+        model.backward()
+    model.update(lr)
+    return loss

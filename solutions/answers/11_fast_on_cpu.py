@@ -44,7 +44,7 @@ def cost_forgets_the_sum(N, C, itemsize=4):
     return _cost(8 * N * C, itemsize * (5 * N * C + small), itemsize * (4 * N * C + small))
 
 
-@wrong("residual_layernorm_cost", says="apart, layernorm reads the sum a second time")
+@wrong("residual_layernorm_cost", says="layernorm reads the sum a second time")
 def cost_reads_the_sum_once(N, C, itemsize=4):
     nbytes = itemsize * (4 * N * C + 2 * (N + C))
     return _cost(9 * N * C, nbytes, nbytes)
@@ -1099,3 +1099,10 @@ def fast_gelu_backward_with_a_power_and_its_inverse(dx, dout, x):
         share = power / (power + f(1) / power)  # (1 + tanh) / 2
         inner = f(2) * k * (f(1) + f(3) * c * q)
         dx[first : first + 8192] = dout[first : first + 8192] * (share + a * share * (f(1) - share) * inner)
+
+
+@wrong("residual_layernorm_cost", says="as more calls show, and should be 5·itemsize·N·C")
+def cost_of_w_and_b_in_numbers(N, C, itemsize=4):
+    rows = itemsize * N * C
+    small = itemsize * 2 * N + 2 * C
+    return 9 * N * C, 5 * rows + small, 4 * rows + small, 9 * N * C / (4 * rows + small)

@@ -889,3 +889,41 @@ def eight_with_the_codes_of_the_usual_scale(x):
         ).sum()
 
     return codes.view(np.uint8), min((usual * 2 ** (k / 8) for k in range(-3, 9)), key=missed)
+
+
+@wrong("unscale_gradients", says="inf and -inf are noticed, and nan is not")
+def scaler_misses_what_is_no_number(grads, scale, good_steps, interval):
+    if max(np.abs(g).max() for g in grads) == np.inf:
+        return None, scale / 2, 0
+    grads, good_steps = _right_gradients(grads, scale), good_steps + 1
+    return (grads, 2 * scale, 0) if good_steps == interval else (grads, scale, good_steps)
+
+
+@wrong("unscale_gradients", says="of `_some_overflow` never makes a second turn")
+def scaler_returns_from_the_first_turn(grads, scale, good_steps, interval):
+    if _some_overflow(grads):
+        return None, scale / 2, 0
+    grads, good_steps = _right_gradients(grads, scale), good_steps + 1
+    return (grads, 2 * scale, 0) if good_steps == interval else (grads, scale, good_steps)
+
+
+def _some_overflow(grads):
+    for g in grads:
+        return not np.isfinite(g).all()
+
+
+@wrong("unscale_gradients", says="Is there a limit? The rule has none")
+def scaler_never_goes_below_two(grads, scale, good_steps, interval):
+    if not all(np.isfinite(g).all() for g in grads):
+        return None, scale / 2 if scale > 2 else 2.0, 0
+    grads, good_steps = _right_gradients(grads, scale), good_steps + 1
+    return (grads, 2 * scale, 0) if good_steps == interval else (grads, scale, good_steps)
+
+
+@wrong("unscale_gradients", says="`grads[0]` was (3, 5) float16 before the call, and is (3, 5) float32 after it")
+def scaler_writes_into_the_list(grads, scale, good_steps, interval):
+    if not all(np.isfinite(g).all() for g in grads):
+        return None, scale / 2, 0
+    for k, g in enumerate(grads):
+        grads[k] = np.float32(g) / np.float32(scale)
+    return (grads, 2 * scale, 0) if good_steps + 1 == interval else (grads, scale, good_steps + 1)

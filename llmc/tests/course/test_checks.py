@@ -80,9 +80,22 @@ def test_buffers():
 
 
 def test_known_mistakes_are_lazy_and_named():
-    told = message(A**2, known={"the square": (lambda: A**2, "section 7"), "the cube": lambda: 1 / 0})
+    compare("dx", A, A, known={"the cube": lambda: 1 / 0})
+    told = message(A**2, known={"the square": (lambda: A**2, "section 7"), "the cube": lambda: A**3})
     assert "dx equals the square." in told and "Where to look: section 7." in told
     assert "1/C [C = 9]" in message(A / 9, sizes={"C": 9})
+
+
+def test_known_mistakes_with_the_same_numbers_are_all_named():
+    told = message(A**2, known={"the square": A**2, "the cube": A**3, "dx times dx": A * A})
+    assert "dx equals the square; or dx times dx (these give the same numbers here)." in told
+
+
+def test_weights_of_parts_are_named():
+    B = RNG.normal(3, 2, (3, 4))
+    assert "dx is 2 · a + 0.5 · b, and should be 1 · a + 0.5 · b: look at a." in message(
+        2 * A + B / 2, A + B / 2, parts={"a": A, "b": B}
+    )
 
 
 def test_square_transposed():

@@ -349,7 +349,7 @@ def explain_count(got, maxT, V, L, C, function=None):
     why = wrong.get(int(got)) or _rounded_sum(int(got), right) or _fixed_size(int(got) - right, maxT, V, L, C)
     once = lambda term: term.count("L") < 2 and term.count("C") < 3 and max(map(term.count, term), default=0) < 3  # noqa: E731
     terms = compared("Your count", function, count, ("maxT", "V", "L", "C"), 3, only=once) if function else None
-    said = [f"{why[0].upper()}{why[1:]}"] * bool(why) + [terms] * bool(terms)
+    said = [words[0].upper() + words[1:] for words in (why, terms) if words]
     return ". ".join([off, *said])
 
 

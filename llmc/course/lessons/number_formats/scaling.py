@@ -16,7 +16,7 @@ LARGE = (
     f"sum of such numbers overflows in float16: test each number with np.isfinite.\n→ Where to look: {DYNAMIC}"
 )
 SKIP = "this step must be skipped, so return None for the gradients"
-SCALES = [2.0**k for k in range(-6, 26, 2)]  # that are tried
+SCALES = tuple(2.0**k for k in range(-6, 26, 2))  # that are tried
 
 
 def finite(grads) -> bool:
@@ -93,7 +93,7 @@ def _skips(function, k, value) -> bool:
     return isinstance(result, tuple | list) and len(result) == 3 and result[0] is None
 
 
-def explain_numbers(got_scale, got_good, grads, scale, good_steps, interval, function):
+def explain_numbers(got_scale, got_good, grads, scale, good_steps, interval, function=None):
     """A sentence about a wrong scale or count, or None. Evidence: what a known mistake would have returned.
 
     function: the learner's, for more calls.

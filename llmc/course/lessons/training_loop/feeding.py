@@ -101,7 +101,7 @@ def _which_rows(missing, n, B, T):
 
 
 def _last_row(fed, twice, n, T):
-    begin = int(fed[-1][0].ravel()[0])
+    begin = int(fed[-1][0][-1, 0])
     right = n // T * T
     return f": the last row begins at place {begin}, and should begin at {right}" if n % T and begin < right else ""
 
