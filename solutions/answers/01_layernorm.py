@@ -936,3 +936,15 @@ def fast_for_whole_groups_of_32_rows(out, mean, rstd, x, w, b, eps=1e-5):
         rows[1][mine] = (a - mu[:, None]) * inverse[:, None] * w + b
         mean.reshape(-1)[mine] = mu
         rstd.reshape(-1)[mine] = inverse
+
+
+@wrong("layernorm_backward_accumulate", says="`return None` ended your function inside of the loop")
+def accumulate_returns_from_the_first_sequence(dx, dw, db, dout, x, w, mean, rstd):
+    for b in range(x.shape[0]):
+        norm = (x[b] - mean[b, :, None]) * rstd[b, :, None]
+        dnorm = dout[b] * w
+        middle = dnorm.mean(1, keepdims=True) + norm * (dnorm * norm).mean(1, keepdims=True)
+        dx[b] += (dnorm - middle) * rstd[b, :, None]
+        dw += (dout[b] * norm).sum(0)
+        db += dout[b].sum(0)
+        return None

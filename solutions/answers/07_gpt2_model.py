@@ -992,3 +992,9 @@ def block_that_adds_into_what_it_keeps(x, p, NH):
 @wrong("count_parameters", says="maxT·C is missing, and maxT·L·C is too much")
 def count_with_positions_in_every_block(maxT, V, L, C):
     return V * C + L * (maxT * C + 12 * C * C + 13 * C) + 2 * C
+
+
+@wrong("count_parameters", says="13·L·C + 2·C: L·C is too much")
+def count_with_one_bias_more_in_each_block(maxT, V, L, C):
+    linears = 3 * (C * C + C) + (C * C + C) + 4 * (C * C + C) + (4 * C * C + C)
+    return (maxT + V) * C + L * (linears + 2 * 2 * C + C) + 2 * C

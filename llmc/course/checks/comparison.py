@@ -104,6 +104,8 @@ def compare(
     else:
         lines = [stopped(sentence)] if sentence else _diagnosis(case, got, expected64, start, summed, new)
         where = where or look
+    early = evidence.left_early(got)
+    lines += [early] if early and early not in lines else []
     lines += [stopped(f"→ Where to look: {where}")] if where else []
     if broken:
         raise WrongAnswer("\n".join(lines))

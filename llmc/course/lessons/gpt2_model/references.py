@@ -11,6 +11,7 @@ from difflib import get_close_matches
 
 import numpy as np
 
+from llmc.course.checks.contrast import outcome
 from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.checks.inputs import read_only
 from llmc.course.checks.polynomials import compared
@@ -299,8 +300,27 @@ def count(maxT, V, L, C) -> int:
     return V * C + maxT * C + L * block + 2 * C
 
 
+OTHER = (9, 23, 5, 17)  # maxT, V, L, C: sizes at which two mistakes hardly give the same count
+
+
 def explain_count(got, maxT, V, L, C, function=None):
     """Which mistake gives this count, as a sentence; None when it is right. function: the learner's, for more calls."""
+    right = count(maxT, V, L, C)
+    if got == right:
+        return None
+    off = f"{abs(int(got) - right):,} too {'many' if got > right else 'few'}"
+    why = _known_count(int(got), maxT, V, L, C)
+    if why and function and _known_count(outcome(function, *OTHER), *OTHER) != why:
+        why = None  # it has the same number at these sizes alone
+    why = why or _rounded_sum(int(got), right) or _fixed_size(int(got) - right, maxT, V, L, C)
+    once = lambda term: term.count("L") < 2 and term.count("C") < 3 and max(map(term.count, term), default=0) < 3  # noqa: E731
+    terms = compared("Your count", function, count, ("maxT", "V", "L", "C"), 3, only=once) if function else None
+    said = [words[0].upper() + words[1:] for words in (why, terms) if words]
+    return ". ".join([off, *said])
+
+
+def _known_count(got, maxT, V, L, C) -> str | None:
+    """The sentence of the known mistake that gives this count; None if none does."""
     right, padded = count(maxT, V, L, C), -(-V // 128) * 128
     biases = L * (3 * C + C + 4 * C + C)
     wrong = {
@@ -343,14 +363,7 @@ def explain_count(got, maxT, V, L, C, function=None):
         * C: "three vectors of C numbers are missing in each block: the bias of qkv has 3C, and the MLP's first 4C",
         right - (L - 1) * (right - V * C - maxT * C - 2 * C) // L: "only one block is counted: there are L",
     }
-    if got == right:
-        return None
-    off = f"{abs(int(got) - right):,} too {'many' if got > right else 'few'}"
-    why = wrong.get(int(got)) or _rounded_sum(int(got), right) or _fixed_size(int(got) - right, maxT, V, L, C)
-    once = lambda term: term.count("L") < 2 and term.count("C") < 3 and max(map(term.count, term), default=0) < 3  # noqa: E731
-    terms = compared("Your count", function, count, ("maxT", "V", "L", "C"), 3, only=once) if function else None
-    said = [words[0].upper() + words[1:] for words in (why, terms) if words]
-    return ". ".join([off, *said])
+    return wrong.get(got)
 
 
 def _rounded_sum(got, right) -> str | None:
