@@ -55,6 +55,29 @@ __global__ void one_element(int* out, const int* x, int n) {
 __global__ void counts(int* out, const int* x, int n) {
     out[x[threadIdx.x] % 4] += 1;  // @counts
 }
+__global__ void rows_of_each_block(float* out, const float* x, int n) {
+    for (int row = blockIdx.x; row < n; row += gridDim.x) {
+        float mean = block_sum(x[threadIdx.x]) / 64;  // @first-of-row
+        out[threadIdx.x] = block_sum(x[threadIdx.x] - mean);  // @second-of-row
+    }
+}
+__global__ void tiles_from_zero(float* out, const float* x, int n) {
+    __shared__ float s[64];
+    for (int start = 0; start < n; start += blockDim.x) {
+        s[threadIdx.x] = x[start + threadIdx.x];  // @tile-write
+        out[start + threadIdx.x] = s[63 - threadIdx.x];  // @tile-read
+    }
+}
+#ifdef NEVER
+#define FACTOR 2
+#else
+#define FACTOR 1
+#endif
+__global__ void below_a_directive(float* out, const float* x, int n) {
+    __shared__ float s[64];
+    s[threadIdx.x] = FACTOR * x[threadIdx.x];  // @directive-write
+    out[threadIdx.x] = s[63 - threadIdx.x];  // @directive-read
+}
 __global__ void tree_in_a_warp(float* out, const float* x, int n) {
     __shared__ float s[32];
     int t = threadIdx.x;
@@ -625,6 +648,25 @@ def test_two_blocks_that_write_one_element_are_not_sent_to_atomics_first(module)
 def test_no_barrier_is_advised_inside_a_loop_with_rounds_for_each_thread(report):
     text = report("both_in_an_uneven_loop", n=256).problems[0].text
     assert f"run the loop on line {at('uneven')} different numbers of times" in text and "two loops" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "second"),
+    [("rows_of_each_block", "first-of-row", "second-of-row"), ("tiles_from_zero", "tile-write", "tile-read")],
+)
+def test_a_loop_in_which_all_threads_begin_alike_may_hold_a_barrier(report, name, first, second):
+    text = report(name, n=128).problems[0].text
+    assert f"Put `__syncthreads();` between line {at(first)} and line {at(second)}, where all threads" in text
+
+
+def test_else_of_the_preprocessor_is_no_branch(report):
+    text = report("below_a_directive").problems[0].text
+    assert f"between line {at('directive-write')} and line {at('directive-read')}, where all threads" in text
+
+
+def test_in_a_branch_too_a_warps_barrier_is_not_enough_for_several_warps(report):
+    text = report("both_in_a_branch", threads=32).problems[0].text
+    assert "or `__syncthreads();` if other warps take part, but not inside the `if`" in text
 
 
 def test_a_barrier_of_a_warp_does_not_count_between_warps(report):

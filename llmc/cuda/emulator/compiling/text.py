@@ -26,6 +26,11 @@ def without_directives(masked: str) -> str:
     return DIRECTIVE.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), masked)
 
 
+def statements(code: str) -> str:
+    """`code` without comments, the insides of strings, and the preprocessor's lines: an #else is no `else`."""
+    return without_directives(mask(code))
+
+
 def line_at(code: str, position: int) -> int:
     """The line, counted from 1, of a position in the text."""
     return code.count("\n", 0, position) + 1
@@ -66,7 +71,7 @@ def is_certain(masked: str, position: int) -> bool:
 
 def surroundings(code: str, line: int) -> set[str]:
     """What encloses a line, as far as braces and the line itself show: a set of "if" and "loop"."""
-    text = without_directives(mask(code))
+    text = statements(code)
     lines = text.split("\n")
     if not 0 < line <= len(lines):
         return set()

@@ -6,7 +6,7 @@ They may be in another branch, have other rounds of a loop, or have left on an e
 import re
 from math import prod
 
-from llmc.cuda.emulator.compiling.text import mask
+from llmc.cuda.emulator.compiling.text import statements
 from llmc.cuda.emulator.findings.loops import IF, LOOP, end_of_statement, head_of, loop_around
 
 WARP, ALL_LANES = 32, 0xFFFFFFFF
@@ -90,7 +90,7 @@ def _explained(rule, reasons, who="threads", few="a part of the block") -> str:
 
 def _calls(code, line) -> list[int]:
     """Lines that call the function in which this line is, if it is a __device__ function."""
-    texts = mask(code).splitlines()
+    texts = statements(code).splitlines()
     head = next((text for text in texts[line - 1 :: -1] if FUNCTION.search(text)), "") if line else ""
     name = re.search(r"__device__.*?(\w+)\s*\(", head)
     called = [number for number, text in enumerate(texts, 1) if name and re.search(rf"\b{name[1]}\s*\(", text)]
@@ -99,7 +99,7 @@ def _calls(code, line) -> list[int]:
 
 def exits(code, line) -> list[tuple[int, str]]:
     """(line, "return") of what may lead a thread past this line: before it, in the same function or the same loop."""
-    texts, found = mask(code).splitlines(), []
+    texts, found = statements(code).splitlines(), []
     for number in range(min(line, len(texts)), 0, -1):
         word = LEAVES.search(texts[number - 1]) if number < line else None
         if word and (word[1] == "return" or _in_its_loop(code, number, line)):
@@ -111,7 +111,7 @@ def exits(code, line) -> list[tuple[int, str]]:
 
 def _loops(code, line) -> list[int]:
     """Lines of the loops around it, but for those that halve something in each round, as all threads do."""
-    texts, found = mask(code).splitlines(), []
+    texts, found = statements(code).splitlines(), []
     for number in range(line, 0, -1):
         head = LOOP.search(texts[number - 1])
         if head and end_of_statement(texts, number, head.start())[0] >= line and not HALVES.search(texts[number - 1]):
@@ -128,7 +128,7 @@ def _in_its_loop(code, number, line) -> bool:
 
 def _branch(code, line) -> int:
     """Line of the innermost `if` that holds what threads do together on this line, 0 if there is none."""
-    texts, head = mask(code).splitlines(), head_of(code, IF, line)
+    texts, head = statements(code).splitlines(), head_of(code, IF, line)
     if not head:
         return 0
     last, statement = end_of_statement(texts, head, IF.search(texts[head - 1]).start())

@@ -49,9 +49,10 @@ def where_a_barrier_belongs(found, barrier) -> str:
             f"make two loops of it, one for line {first} and one for line {second}, with `{barrier}` between them."
         )
     if head := branch_around_both(code, first, second):
+        wider = f", {reached(barrier)}" if barrier == WARP else ""
         return (
-            f"Put `{barrier}` between line {first} and line {second}, but not inside the `if` on line {head} unless "
-            "all threads of the block take it: end the `if` before the barrier and begin another one after it."
+            f"Put `{barrier}` between line {first} and line {second}{wider}, but not inside the `if` on line {head} "
+            "unless all threads of the block take it: end the `if` before the barrier and begin another one after it."
         )
     return f"Put `{barrier}` between line {first} and line {second}, {reached(barrier)}.{_or_earlier(found, second)}"
 

@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from llmc.cuda.emulator.compiling.text import closing, mask
+from llmc.cuda.emulator.compiling.text import closing, statements
 from llmc.cuda.emulator.findings.loops import end_after, loop_around
 
 CHECK = re.compile(r"\b(if|for|while)\s*(?:constexpr\s*)?\(")
@@ -33,7 +33,7 @@ class Condition(NamedTuple):
 
 def check_above(found) -> Condition | None:
     """The nearest condition around the line of a Finding that has a name of the index, or one that it is made from."""
-    lines = mask(found.raw.code).splitlines()
+    lines = statements(found.raw.code).splitlines()
     index, conditions = names_in_index(lines[found.line - 1]) if found.line else set(), conditions_around(found)
     given = {argument.name for argument in found.raw.arguments}  # `n` says nothing: many conditions compare with it
     for names in (index - given, computed_from(index, lines[: found.line]) - given):
@@ -45,7 +45,7 @@ def check_above(found) -> Condition | None:
 
 def moved_on(found) -> int:
     """The line above a Finding's that moves the pointer of its array, as `x += row * C;`; 0 if there is none."""
-    lines = mask(found.raw.code).splitlines()[: found.line]
+    lines = statements(found.raw.code).splitlines()[: found.line]
     if found.array is None:
         return 0
     moves = re.compile(rf"(?<![\w.*]){re.escape(found.name)}\s*\+=")
@@ -58,7 +58,7 @@ def conditions_around(found) -> list[Condition]:
 
     A loop that counts down (gap > 0) bounds nothing from above, so it is left out.
     """
-    lines = mask(found.raw.code).splitlines()
+    lines = statements(found.raw.code).splitlines()
     above = lines[: found.line]
     if not above:
         return []
@@ -145,7 +145,7 @@ def steps_over(code, line) -> bool:
     loop = loop_around(code, line) if line else None
     if not loop:
         return False
-    lines = mask(code).splitlines()
+    lines = statements(code).splitlines()
     variable = CONDITION.search(lines[loop[0] - 1])
     if not variable:
         return False
@@ -156,7 +156,7 @@ def steps_over(code, line) -> bool:
 
 def one_too_many(found, length) -> int:
     """The line of a check that lets the index `length` through, `i <= length` or `i > length` to leave; 0 without."""
-    lines = mask(found.raw.code).splitlines()
+    lines = statements(found.raw.code).splitlines()
     for condition in conditions_around(found):
         test = re.search(r"(\w+)\s*(?:<=|>)\s*(\w+)\s*(?=&&|\|\||$)", condition.text)
         if test and re.search(rf"\[\s*{test[1]}\s*\]", lines[found.line - 1]) and _value(found.raw, test[2]) == length:

@@ -2,11 +2,12 @@
 
 import re
 
-from llmc.cuda.emulator.compiling.text import line_at, mask
+from llmc.cuda.emulator.compiling.text import closing, line_at, statements
 
 LOOP = re.compile(r"\b(for|while)\s*\(|\bdo\s*\{")
 IF = re.compile(r"\bif\s*(?:constexpr\s*)?\(|\belse\b")
 OWN = r"[^;]*\b(?:threadIdx|tid|lane|warp)\b"
+EVEN = re.compile(r"\(\s*[\w\s]+=(?:(?:blockIdx|blockDim|gridDim)\.[xyz]|[A-Z_]+\b|\d+|[\s*+()])*;")  # all begin alike
 UNEVEN = re.compile(  # each thread has rounds of its own
     rf"\+=\s*(?:blockDim|gridDim)|=\s*(?:threadIdx|tid|lane|t)\b|=(?!=){OWN}[^;]*;(?!{OWN})"
 )
@@ -17,14 +18,14 @@ WARP_BARRIER = re.compile(r"__syncwarp")
 
 def barrier_between(code, first, last, barrier="__syncthreads();") -> bool:
     """Whether such a barrier stands in lines first to last (both included), comments left out."""
-    lines = mask(code).splitlines()[first - 1 : last]
+    lines = statements(code).splitlines()[first - 1 : last]
     patterns = (BLOCK_BARRIER, WARP_BARRIER) if "warp" in barrier else (BLOCK_BARRIER,)
     return any(pattern.search(text) for text in lines for pattern in patterns)
 
 
 def barriers_in_branches(code, first, last) -> list[int]:
     """Lines of the `if`s, between these two lines, that hold a block's barrier there."""
-    texts = mask(code).splitlines()
+    texts = statements(code).splitlines()
     barriers = (number for number in range(first, last + 1) if BLOCK_BARRIER.search(texts[number - 1]))
     return [head for head in (head_of(code, IF, number) for number in barriers) if head >= first]
 
@@ -36,7 +37,7 @@ def branch_around_both(code, first, second) -> int:
 
 def two_branches(code, first, second) -> int:
     """Line of an `if` that holds the first of two lines, and the second in its `else`; 0 if there is none."""
-    text = mask(code)
+    text = statements(code)
     for head in re.finditer(r"\bif\s*\(", text):
         end = end_after(text, head.start())
         otherwise = re.compile(r"\s*else\b").match(text, end)
@@ -50,15 +51,19 @@ def two_branches(code, first, second) -> int:
 
 def uneven_loop(code, first, second) -> int:
     """Line of a loop around both lines whose number of rounds depends on the thread, 0 if there is none."""
-    head = head_of(code, LOOP, first, second)
-    return head if head and UNEVEN.search(mask(code).splitlines()[head - 1]) else 0
+    line, text = head_of(code, LOOP, first, second), statements(code)
+    loop = LOOP.search(text, sum(map(len, text.splitlines(True)[: line - 1]))) if line else None
+    if not loop or not loop[1]:
+        return 0
+    head = text[loop.end() - 1 : closing(text, loop.end() - 1)]
+    return line if UNEVEN.search(head) and not EVEN.match(head) else 0
 
 
 def turns_in_a_branch(code, first, second) -> tuple[int, int]:
     """Lines of the innermost loop around both lines and of the outermost `if` in it around them, if that `if` asks for
     the loop's variable and no `if` is around the loop; else (0, 0).
     """
-    texts, loop, branch = mask(code).splitlines(), 0, 0
+    texts, loop, branch = statements(code).splitlines(), 0, 0
     for number in range(min(first, second), 0, -1):
         if head_of(code, LOOP, first, second, number) == number and not head_of(code, IF, number):
             loop = number
@@ -72,7 +77,7 @@ def turns_in_a_branch(code, first, second) -> tuple[int, int]:
 
 def head_of(code, pattern, *lines) -> int:
     """Line of the innermost statement that begins with `pattern`, before these lines, and holds all of them."""
-    texts = mask(code).splitlines()
+    texts = statements(code).splitlines()
     for number in range(min(lines), 0, -1):
         if number <= len(texts) and (head := pattern.search(texts[number - 1])):
             last, _ = end_of_statement(texts, number, head.start())
@@ -83,7 +88,7 @@ def head_of(code, pattern, *lines) -> int:
 
 def loop_around(code, *lines) -> tuple[int, int] | None:
     """(first, last) line of the innermost loop that holds all of `lines`, or None."""
-    texts = mask(code).splitlines()
+    texts = statements(code).splitlines()
     first = head_of(code, LOOP, *lines)
     return (first, end_of_statement(texts, first, LOOP.search(texts[first - 1]).start())[0]) if first else None
 
