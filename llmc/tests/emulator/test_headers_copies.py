@@ -90,6 +90,15 @@ def test_a_new_copy_between_the_same_barriers_as_a_read_of_the_old_one_is_named(
         run(body, True, 64, HEAD, x=X.copy(), out=np.zeros(64, np.float32))
 
 
+@pytest.mark.parametrize("second", ["__pipeline_memcpy_async(s + i, x + 63 - i, 4)", "s[i] = 0"])
+def test_a_thread_that_writes_where_its_own_copy_still_has_to_arrive_is_told_to_wait(second):
+    body = f"{START}__pipeline_memcpy_async(s + i, x + i, 4); __pipeline_commit();\n{second};\n"
+    body += "__pipeline_commit(); __pipeline_wait_prior(0); __syncthreads(); out[i] = s[63 - i];"
+    with pytest.raises(KernelError, match=r"(?s)copy into s\[0\] was still under way when.*Which.*luck: wait") as error:
+        run(body, True, 64, HEAD, x=X.copy(), out=np.zeros(64, np.float32))
+    assert "another thread" not in str(error.value) and "atomicAdd" not in str(error.value)
+
+
 def test_a_copy_over_what_others_still_read_is_a_race():
     body = f"{START}{WAITS['cp.async']}\n__syncthreads(); out[i] = s[63 - i];\n{WAITS['cp.async']}\nout[i] += s[i];"
     with pytest.raises(KernelError, match="race in shared memory"):

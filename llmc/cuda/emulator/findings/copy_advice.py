@@ -15,7 +15,7 @@ INTERFACES = (  # by what a kernel names: how a batch ends, how a thread waits
 )
 ENDS = re.compile(r"cp\.async\.commit_group|__pipeline_commit|producer_commit")
 WAITS = re.compile(r"cp\.async\.wait_|__pipeline_wait_prior|consumer_wait|arrive_and_wait|\bwait(?:_prior)?\s*[<(]")
-HELPER = re.compile(r"\bvoid\s+(\w+)\s*\([^()]*\)\s*\{([^{}]*)\}")
+HELPER = re.compile(r"(?<!__global__\s)\bvoid\s+(\w+)\s*\([^()]*\)\s*\{([^{}]*)\}")
 MEET = "let the block meet at `__syncthreads();`, and only then read"
 
 
@@ -25,6 +25,11 @@ def copy_race(found) -> str:
     own = problem.thread2 in (None, problem.thread)
     _, ends, waits = next(row for row in INTERFACES if re.search(row[0], code))
     end, wait = _named(code, ENDS, ends), _named(code, WAITS, waits)
+    if problem.write:
+        return (
+            f"Which of the two comes last is luck: wait ({wait}) for the copy before anything else writes there, or "
+            "use another place. A ring of stages needs one more than there may be copies under way."
+        )
     left = re.fullmatch(r"left by wait (\d+)", problem.detail)
     if problem.detail == "over" and not own:
         return (

@@ -26,6 +26,8 @@ def both_accesses(found) -> str:
 def reader_and_copier(found) -> str:
     """For a read of a copy's destination: who read it, and whose copy was under way."""
     problem = found.problem
+    if problem.write:
+        return f"{_doer(found)} waited for it afterwards{_times(problem)}."
     if problem.thread2 is None:
         return first_to_do_it(found)
     whose = "its own copy" if problem.thread2 == problem.thread else f"the copy of {_other(problem)}"

@@ -83,7 +83,11 @@ def race(found) -> str:
 
 
 def copy_race(found) -> str:
-    """ "`y = s[0];` reads s[0] before the asynchronous copy of line 4 has been waited for: `…`"."""
+    """ "`y = s[0];` reads s[0] before the asynchronous copy of line 4 has been waited for: `…`"; or what wrote there."""
+    if found.problem.write:
+        who = "another one into the same place" if found.line == found.line2 else found.quoted2.strip()
+        copy = f"{found.within}an asynchronous copy into {found.place}"
+        return f"{copy} was still under way when {who or 'another line'} wrote it"
     copy = f"the asynchronous copy of line {found.line2}" if found.line2 else "an asynchronous copy"
     if found.line == found.line2:
         return f"{found.within}a thread reads {found.place} before an asynchronous copy has been waited for"

@@ -228,6 +228,10 @@ bool published(const Worker& w, const Cell& cell) {
 }
 
 void settle_cell(const Here& h, Cell& cell) {
-    if (!is_promised(cell)) report(h.w, race(h, WRITES, cell.write, WRITES));
+    if (!is_promised(cell)) {
+        Problem p = race(h, WRITES, cell.write, WRITES);
+        if (p.thread2 == p.thread) p.kind = COPY_RACE;  // its own write, or another copy that it has waited for
+        report(h.w, p);
+    }
     cell.write = mine(h, 15);
 }
