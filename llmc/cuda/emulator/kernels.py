@@ -16,11 +16,11 @@ from llmc.cuda.emulator.calling.arguments import convert
 from llmc.cuda.emulator.calling.packing import Packer
 from llmc.cuda.emulator.calling.parameters import parse
 from llmc.cuda.emulator.calling.shapes import DYNAMIC_LIMIT, MOST_SHARED, THREADS, check_launch
-from llmc.cuda.emulator.compiling.source import global_names, kernel_names, kernels, parameter_names
+from llmc.cuda.emulator.compiling.source import global_names, kernels, parameter_names
 from llmc.cuda.emulator.findings.raw import Raw
 from llmc.cuda.emulator.launching import launch, native
 from llmc.cuda.emulator.launching.reading import read
-from llmc.cuda.emulator.launching.statics import of_kernel
+from llmc.cuda.emulator.launching.statics import of_kernel, size_of
 from llmc.cuda.emulator.reporting.report import Report
 from llmc.errors import KernelError
 
@@ -144,8 +144,7 @@ class RawKernel:
         return check_launch(self.name, grid, block, shared_mem, self._static_shared(library), self._max_dynamic)
 
     def _static_shared(self, library):
-        arrays = of_kernel(library.path, self.name, kernel_names(self.code))
-        return sum(array.size for array in arrays if not array.mark)
+        return size_of(of_kernel(library.path, self.name, [each.name for each in kernels(self.code)]), self.name)
 
     # ------------------------------------------------------------------------------------ attributes of CuPy's
 

@@ -435,3 +435,17 @@ def test_the_static_shared_memory_of_other_kernels_does_not_count(check):
     kernel, out = cuda.RawModule(code=code, check=check).get_function("second"), np.zeros(32, np.float32)
     kernel((1,), (32,), (out,))
     assert kernel.shared_size_bytes == 32000 and out.all()
+
+
+def test_the_static_shared_memory_of_other_instances_does_not_count():
+    code = """template <class T, int N> __global__ void turn(T* out, const T* x) {
+            __shared__ T s[N]; int t = threadIdx.x; s[t] = x[t]; __syncthreads(); out[t] = s[31 - t]; }
+        namespace more { template <int N> __global__ void more(float* x) {
+            __shared__ float s[N]; s[0] = 1; *x = s[0]; } }
+    """
+    names = "turn<float, 9000>", "turn<float, 900>", "turn<double, 6000>", "more::more<12000>"
+    module, out = cuda.RawModule(code=code, name_expressions=names), np.zeros(32, np.float32)
+    sizes = [module.get_function(name).shared_size_bytes for name in names]
+    assert sizes == [36000, 3600, 48000, 48000]
+    module.get_function(names[0])((1,), (32,), (out, np.arange(32, dtype=np.float32)))
+    assert out.tolist() == [*range(31, -1, -1)]

@@ -9,7 +9,7 @@ from ctypes import c_void_p
 
 import numpy as np
 
-from llmc.cuda.emulator.compiling.source import bare_name, kernel_names
+from llmc.cuda.emulator.compiling.source import bare_name, kernels
 from llmc.cuda.emulator.findings.raw import Raw, RawProblem
 from llmc.cuda.emulator.launching import native, statics
 from llmc.cuda.emulator.launching.reading import read
@@ -73,7 +73,7 @@ def launch(library, index, code, kernel, grid, block, arguments, shared_mem=0, m
     unwritten = unwritten or {}
     slots = slots_of(arguments)
     with native.exclusive():
-        arrays = statics.of_kernel(library.path, kernel, kernel_names(code))
+        arrays = statics.of_kernel(library.path, kernel, [each.name for each in kernels(code)])
         native.set_shared_arrays(arrays)
         try:
             for slot in slots:

@@ -7,6 +7,7 @@ elsewhere (macOS) the list is empty, and a place in shared memory is known only 
 
 import re
 import struct
+from collections import Counter
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -44,8 +45,25 @@ def shared_arrays(library: Path) -> tuple[SharedArray, ...]:
 def of_kernel(library: Path, kernel: str, kernels) -> tuple[SharedArray, ...]:
     """The ones that `kernel` can use: not those declared inside another of the library's `kernels`."""
     others = {bare_name(name) for name in kernels} - {bare_name(kernel)}
-    inside = tuple(f"_ZZ{n}{len(name)}{name}" for name in others for n in ("", "N"))
-    return tuple(one for one in shared_arrays(library) if not one.symbol.startswith(inside))
+    return tuple(one for one in shared_arrays(library) if not any(_inside(name).match(one.symbol) for name in others))
+
+
+def _inside(kernel):
+    """What the symbols of a kernel's own variables begin with, where it may stand in a namespace."""
+    return re.compile(rf"_ZZ(?:N\w*?)?{len(kernel)}{kernel}")
+
+
+def size_of(arrays, kernel: str) -> int:
+    """Bytes of a kernel's arrays. Instances of one template do not add up: the largest that has its numbers counts."""
+    name, numbers = bare_name(kernel), re.findall(r"\b\d+\b", kernel.partition("<")[2])
+    fits = re.compile(".*?".join(rf"(?<!\d){number}E" for number in numbers))
+    sizes = Counter()
+    for array in arrays:
+        if not array.mark:
+            sizes[re.sub(r"E\d+\w*$", "", array.symbol) if _inside(name).match(array.symbol) else ""] += array.size
+    everywhere = sizes.pop("", 0)
+    fitting = [size for instance, size in sizes.items() if fits.search(instance)]
+    return everywhere + max(fitting or sizes.values(), default=0)
 
 
 def _plain(symbol):
