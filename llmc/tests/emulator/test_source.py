@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from llmc.cuda.emulator.compiling import compiler
+from llmc.cuda.emulator.compiling.rules import check_rules
 from llmc.cuda.emulator.compiling.source import global_names, kernel_names, kernels, parameter_names, prepare
 from llmc.cuda.emulator.compiling.text import mask
 from llmc.cuda.emulator.compiling.units import units
@@ -31,6 +32,15 @@ __device__ void helper(int a) {}
 
 def test_names_of_kernels():
     assert kernel_names(TRAPS) == ("plain", "inside", "outer::inner::hidden", "perhaps")
+
+
+def test_asking_for_instances_of_a_template_makes_no_more_kernels():
+    code = """template <class T, int N> __global__ void fill(T* x, int n) { x[0] = N; }
+        template __global__ void fill<float, 3>(float* x, int n);
+        template <> __global__ void fill<int, 4>(int* special, int n) { *special = n; }
+        __device__ float f(float* x) { return float(x[0]); }"""
+    assert [(each.name, each.template) for each in kernels(code)] == [("fill", True)] * 2
+    check_rules(code, ("fill<float, 3>",))
 
 
 def test_which_kernels_have_c_linkage_and_surely_exist():

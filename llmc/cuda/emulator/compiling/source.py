@@ -39,12 +39,14 @@ class Kernel(NamedTuple):
 
 def _kernel_at(text: str, position: int) -> Kernel | None:
     """The kernel that the `__global__` before `position` belongs to, None if no function follows."""
-    word = re.compile(r"[A-Za-z_]\w*|\(|[;{}]")
+    word = re.compile(r"[A-Za-z_]\w*|<[^;{}()]*>|[(;{}]")
     name, at = "", position
     while found := word.search(text, at):
         at = found.end()
         if found.group() in ";{}":
             return None
+        if found.group()[0] == "<":  # the arguments of a specialization
+            continue
         if found.group() != "(":
             name = found.group()
         elif name in NOT_A_NAME:
@@ -68,7 +70,9 @@ def kernels(code: str) -> tuple[Kernel, ...]:
     """Every `__global__` function, in the text's order; a declaration and its definition count as two."""
     masked = mask(code)
     text, found = without_directives(masked), []
-    for match in re.finditer(r"\b__global__\b", text):
+    for match in re.finditer(r"(\btemplate\s+)?\b__global__\b", text):
+        if match[1]:  # asks for an instance of a kernel that the text has already
+            continue
         if kernel := _kernel_at(text, match.end()):
             found.append(kernel._replace(certain=is_certain(masked, match.start())))
     return tuple(found)
