@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from llmc.cuda.emulator.kernels import RawKernel
 from llmc.errors import KernelError
 from llmc.tests.emulator.words import run
 
@@ -106,6 +107,42 @@ def test_radix_sort(key, dtype, check):
     np.testing.assert_array_equal(keys, np.sort(x))
     np.testing.assert_array_equal(values, np.argsort(x, kind="stable"))
     np.testing.assert_array_equal(down, np.sort(x)[::-1])
+
+
+@CHECKED
+def test_shuffles_within_groups_of_a_warp(check):
+    x, out = numbers(32), np.zeros((3, 32), I32)
+    run("""  out[i] = cub::ShuffleIndex<8>(x[i], 3, 0xffffffff);
+        out[32 + i] = cub::ShuffleUp<8>(x[i], 2, 1, 0xffffffff);
+        out[64 + i] = cub::ShuffleDown<8>(x[i], 2, 6, 0xffffffff);""", check, 32, HEAD, x=x, out=out)  # fmt: skip
+    lane = np.arange(32)
+    np.testing.assert_array_equal(out[0], x[lane // 8 * 8 + 3])
+    np.testing.assert_array_equal(out[1], x[np.where(lane % 8 >= 3, lane - 2, lane)])
+    np.testing.assert_array_equal(out[2], x[np.where(lane % 8 <= 4, lane + 2, lane)])
+
+
+@CHECKED
+def test_each_warp_exchanges_its_own_items(check):
+    x, out = numbers(192), np.zeros((2, 64, 3), I32)
+    run("""  using Exchange = cub::BlockExchange<int, 64, 3>; __shared__ Exchange::TempStorage storage;
+        int v[3] = {x[3 * i], x[3 * i + 1], x[3 * i + 2]};
+        Exchange(storage).BlockedToWarpStriped(v);
+        for (int k = 0; k < 3; k++) out[3 * i + k] = v[k];
+        __syncwarp();
+        Exchange(storage).WarpStripedToBlocked(v, v);
+        for (int k = 0; k < 3; k++) out[192 + 3 * i + k] = v[k];""", check, 64, HEAD, x=x, out=out)  # fmt: skip
+    np.testing.assert_array_equal(out[0], x.reshape(2, 3, 32).transpose(0, 2, 1).reshape(64, 3))
+    np.testing.assert_array_equal(out[1].ravel(), x)
+
+
+def test_a_scan_makes_no_note_about_variables_of_ours():
+    code = """extern "C" __global__ void k(int* x) {
+        using Scan = cub::BlockScan<int, 128>; __shared__ Scan::TempStorage storage; int v[4], sum;
+        for (int k = 0; k < 4; k++) v[k] = x[4 * threadIdx.x + k];
+        Scan(storage).ExclusiveSum(v, v, sum);
+        for (int k = 0; k < 4; k++) x[4 * threadIdx.x + k] = v[k] + sum; }"""
+    report = RawKernel(HEAD + code, "k").examine((1,), (128,), (np.ones(512, I32),))
+    assert report.ok and not report.notes
 
 
 def test_using_the_storage_again_without_a_barrier_is_a_race():

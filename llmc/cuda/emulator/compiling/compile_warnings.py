@@ -14,6 +14,7 @@ FUNCTION = re.compile(r"(?:In function|inlined from) '([^']*)'")
 PLACE = re.compile(rf"\b{re.escape(KERNEL_FILE)}:(\d+)")
 WARNING = re.compile(r"warning: (?:variable )?'([^']+)' (is|may be) (?:used )?uninitialized")
 DECLARED = re.compile(r"note: '[^']+' (?:was )?declared here")
+OURS = re.compile(r"\bllmc_\w+\.h:\d+")
 NAME = re.compile(r"(\w+)\s*(?:<.*>)?\s*\(")
 
 
@@ -39,8 +40,8 @@ def read(said: str) -> list[Warning]:
         elif warning := WARNING.search(row):
             line = inlined_at or int(place[1] if place else 0)
             found.append(Warning(line, warning[1], warning[2] == "is", 0, tuple(functions)))
-        elif found and place and DECLARED.search(row):
-            found[-1] = found[-1]._replace(declared=int(place[1]))
+        elif found and DECLARED.search(row) and (place or OURS.search(row)):
+            found[-1] = found[-1]._replace(declared=int(place[1])) if place else found[-1]._replace(line=0)
     return [warning for warning in found if warning.line]
 
 

@@ -62,7 +62,7 @@ class BlockScan {
     // What comes before this thread: all values of earlier threads combined, if there are any; `sum`: of the whole block.
     template <class Op> LLMC_METHOD void scan(T value, T& before, bool& has_before, T& sum, Op op, int line) {
         int id = llmc_tid(), warp = id / 32, lane = id % 32;
-        T up_to_here = llmc_cub_scan<32>(value, op, line), prefix;
+        T up_to_here = llmc_cub_scan<32>(value, op, line), prefix = value;
         T earlier = llmc_from_lane(up_to_here, lane ? lane - 1 : 0, line);
         if (lane == llmc_lanes_here() - 1) storage.warp[warp] = up_to_here;
         __syncthreads(line);

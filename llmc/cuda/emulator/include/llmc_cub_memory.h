@@ -46,8 +46,17 @@ class BlockExchange {
         __syncthreads(line);
         for (int k = 0; k < items; k++) out[k] = storage.all[from(k)];
     }
+    template <class U, class To, class From>  // the same, where each warp has places of its own
+    LLMC_METHOD void in_warps(const T (&in)[items], U (&out)[items], To to, From from, int line) {
+        for (int k = 0; k < items; k++) storage.all[to(k)] = in[k];
+        __syncwarp(~0u, line);
+        for (int k = 0; k < items; k++) out[k] = storage.all[from(k)];
+    }
     LLMC_METHOD static auto blocked() { return [id = (int)llmc_tid()](int k) { return id * items + k; }; }
     LLMC_METHOD static auto striped() { return [id = (int)llmc_tid()](int k) { return k * threads + id; }; }
+    LLMC_METHOD static auto warp_striped() {
+        return [id = (int)llmc_tid()](int k) { return id / 32 * 32 * items + k * 32 + id % 32; };
+    }
 
 public:
     struct TempStorage { LlmcStorage<T, threads * items> all; };
@@ -57,6 +66,12 @@ public:
     }
     template <class U> LLMC_METHOD void BlockedToStriped(const T (&in)[items], U (&out)[items], LLMC_HERE_TOO) {
         exchange(in, out, blocked(), striped(), line.at);
+    }
+    template <class U> LLMC_METHOD void WarpStripedToBlocked(const T (&in)[items], U (&out)[items], LLMC_HERE_TOO) {
+        in_warps(in, out, warp_striped(), blocked(), line.at);
+    }
+    template <class U> LLMC_METHOD void BlockedToWarpStriped(const T (&in)[items], U (&out)[items], LLMC_HERE_TOO) {
+        in_warps(in, out, blocked(), warp_striped(), line.at);
     }
     template <class U, class Rank>
     LLMC_METHOD void ScatterToBlocked(const T (&in)[items], U (&out)[items], Rank (&ranks)[items], LLMC_HERE_TOO) {
@@ -68,6 +83,8 @@ public:
     }
     LLMC_METHOD void StripedToBlocked(T (&both)[items], LLMC_HERE_TOO) { StripedToBlocked(both, both, line); }
     LLMC_METHOD void BlockedToStriped(T (&both)[items], LLMC_HERE_TOO) { BlockedToStriped(both, both, line); }
+    LLMC_METHOD void WarpStripedToBlocked(T (&both)[items], LLMC_HERE_TOO) { WarpStripedToBlocked(both, both, line); }
+    LLMC_METHOD void BlockedToWarpStriped(T (&both)[items], LLMC_HERE_TOO) { BlockedToWarpStriped(both, both, line); }
 
 private:
     TempStorage& storage;

@@ -22,13 +22,27 @@ struct NullType {};
 
 // The value of another lane of the same group of `width`; its own where there is no such lane. T may have any size.
 template <class T>
-LLMC_INLINE T llmc_from_lane(T value, int lane, int line) {
+LLMC_INLINE T llmc_from_lane(T value, int lane, int line, unsigned mask = ~0u) {
     constexpr int pieces = (sizeof(T) + 7) / 8;
     unsigned long long bits[pieces] = {};
     __builtin_memcpy(bits, &value, sizeof(T));
-    for (int k = 0; k < pieces; k++) bits[k] = llmc_shuffle(~0u, bits[k], lane, line);
+    for (int k = 0; k < pieces; k++) bits[k] = llmc_shuffle(mask, bits[k], lane, line);
     __builtin_memcpy(&value, bits, sizeof(T));
     return value;
+}
+template <int width, class T>
+LLMC_INLINE T ShuffleIndex(T value, int source, unsigned mask, LLMC_HERE_TOO) {
+    return llmc_from_lane(value, llmc_lane() / width * width + source % width, line.at, mask);
+}
+template <int width, class T>  // the own value where the source comes before `first`, or after `last`
+LLMC_INLINE T ShuffleUp(T value, int by, int first, unsigned mask, LLMC_HERE_TOO) {
+    int lane = llmc_lane(), enough = lane % width - by >= first;
+    return llmc_from_lane(value, enough ? lane - by : lane, line.at, mask);
+}
+template <int width, class T>
+LLMC_INLINE T ShuffleDown(T value, int by, int last, unsigned mask, LLMC_HERE_TOO) {
+    int lane = llmc_lane(), enough = lane % width + by <= last;
+    return llmc_from_lane(value, enough ? lane + by : lane, line.at, mask);
 }
 LLMC_INLINE int llmc_lanes_here() {  // of the caller's warp: the last one of a block may be incomplete
     int left = (int)(blockDim.x * blockDim.y * blockDim.z - llmc_tid() / 32 * 32);
