@@ -106,6 +106,7 @@ WRONG = {
     "semicolon": ("    x[0] = 1.0f\n}", 2, r"x\[0\] = 1.0f\nHint: a `;` is missing"),
     "misspelt": ("    int i = 0;\n    __syncthread();\n}", 3, "did you mean __syncthreads?"),
     "own-name": ("    int index = 0;\n    x[indx] = 0;\n}", 3, "indx is not declared anywhere; did you mean index?"),
+    "own-name, undeclared": ("    x[0] = zebra2(y[0]);\n    x[1] = zebra4(y[1]);\n}", 2, r"declared anywhere\.$"),
     "undeclared": ("    x[zebra] = 0;\n}", 2, "zebra is not declared anywhere"),
     "const": ("    y[0] = 0;\n}", 2, "declared const cannot be written to"),
     "semicolon above": ("    float a = y[0]\n    x[0] = a;\n}", 2, r"float a = y\[0\]\nHint: a `;` is missing"),
@@ -179,8 +180,10 @@ def test_errors_name_the_line_and_help(cache, body, line, told):
         ("template <int N> __device__ int f(int) { return N; }\n" + HEAD + "    x[0] = f(1);\n}", 3, "cannot guess N"),
         ("\n__global__ float k(float* x) { return x[0]; }", 2, "a kernel returns void"),
         ("__global__ void k(float* x int n) {}", 1, "a comma is missing"),
+        ("#include <cub/block/block_shuffle.cuh>\n" + HEAD + "}", 1, "of CUB the emulator has WarpReduce"),
+        ("#include <cub/cub.cuh>\nusing S = cub::BlockShuffle<int, 32>;\n" + HEAD + "}", 2, "of CUB the emulator has"),
     ],
-    ids=["host function", "template argument", "kernel with a value", "comma"],
+    ids=["host function", "template argument", "kernel with a value", "comma", "header of CUB", "part of CUB"],
 )  # fmt: skip
 def test_errors_outside_of_the_kernels_body(cache, code, line, told):
     with pytest.raises(KernelError, match=f"(?s){told}") as error:

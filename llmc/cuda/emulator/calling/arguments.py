@@ -121,4 +121,7 @@ def _wrong_dtype(parameter, value):
     expected = dtype_name(parameter)
     mend = numpy_name(parameter)
     was = value.dtype if value.dtype.isnative else f"{value.dtype} (the other byte order)"
-    return parameter.wrong(f"is {was}, but `{parameter.declared}` expects {expected}: convert it with .astype({mend})")
+    told = f"is {was}, but `{parameter.declared}` expects {expected}: convert it with .astype({mend})"
+    if value.dtype.kind in "iu" and parameter.count > 1 and value.nbytes % parameter.size == 0:
+        told += f", or take its bytes as they are with .view({mend})"
+    return parameter.wrong(told)

@@ -120,11 +120,12 @@ def _hint(text, code, source, said):
     if name and (hint := by_name(name)):
         return f"Hint: {hint}."
     if name:
-        return _unknown_name(name, code)
+        return _unknown_name(name, code, said)
     return f"Hint: {hint}." if (hint := by_message(text)) else ""
 
 
-def _unknown_name(name, code):
-    there = sorted(set(re.findall(r"\b[A-Za-z_]\w+", mask(code))) - {name})
+def _unknown_name(name, code, said):
+    unknown = {name, *re.findall(r"(?<=undeclared identifier ')\w+|\w+(?=' was not declared)", said)}
+    there = sorted(set(re.findall(r"\b[A-Za-z_]\w+", mask(code))) - unknown)
     near = difflib.get_close_matches(name, WORDS, 1, 0.8) or difflib.get_close_matches(name, there, 1, 0.8)
     return f"Hint: {name} is not declared anywhere" + (f"; did you mean {near[0]}?" if near else ".")

@@ -13,6 +13,10 @@ CAST = "look at the same memory as another type with a cast that keeps const: `r
 ADDRESS = "the first argument of an atomic is an address: `&x[i]`, or `x + i`"
 MASK = "its first argument is the mask of the lanes that take part: `__shfl_down_sync(0xffffffff, value, 16)`"
 ONE_TYPE = "both arguments must have the same type: `fmaxf(x, 0.0f)` for floats"
+CUB = (
+    "of CUB the emulator has WarpReduce, WarpScan, BlockReduce, BlockScan, BlockLoad, BlockStore, BlockExchange and "
+    "BlockRadixSort, all in cub/cub.cuh"
+)
 MIXED = "convert one of the two first, as in `__bfloat162float(h) + 1.5f` or `__half2float(h) + 1.5f`"
 HINTS = (  # (pattern in the compiler's message, hint)
     (r"storage size of|variable.length array|not a constant initializer|constant initializer", SIZE),
@@ -76,6 +80,7 @@ HINTS = (  # (pattern in the compiler's message, hint)
     (r"'atomic\w+\([\w ]+&", ADDRESS),
     (r"'__shfl_\w*sync\(", MASK),
     (r"'(?:std::)?(?:max|min)\(|call to '(?:max|min)'", ONE_TYPE),
+    (r"(?:is not a member of|in namespace) 'cub'", CUB),
     (r"too (?:few|many) arguments", "call it with exactly the arguments that it is declared with"),
     (r"no matching function", "no function of that name takes these arguments"),
     (r"redefinition of|redeclaration of|conflicting declaration", "this name is declared twice"),
@@ -97,6 +102,7 @@ OTHER_HEADERS = (  # (header that is not there, what to do)
         r"^(?:cublas|cudnn|cufft|cusparse|cusolver|nccl|helper_|thrust/)",
         "this one is for host code; leave out the #include and call that library from Python",
     ),
+    (r"^cub/", CUB),
     (r"^(?:cute|cutlass)/", "CUTLASS is not one of them; write out what the kernel needs of it"),
     (
         r"\.(?:h|hpp|cuh|cu|inl)$",
