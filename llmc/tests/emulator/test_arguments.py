@@ -78,6 +78,7 @@ WRONG_ARRAYS = {
     "float4": ("pf4x4", np.zeros(4), r"`float4\* x` expects float32"),
     "uint4": ("pu4x4", np.zeros(4), r"`uint4\* x` expects uint32"),
     "half": ("pf2", np.zeros(3, np.float32), "expects float16"),
+    "bytes": ("pu4x4", np.zeros(32, np.uint8), r"\.astype\(np\.uint32\), or take its bytes .* \.view\(np\.uint32\)"),
     "bf16": ("pb2", np.zeros(3, np.float16), r"expects bfloat16: .*ml_dtypes\.bfloat16"),
     "complex": ("pi4x2", np.zeros(3, np.complex64), "is complex64"),
     "byte-order": ("pf4", np.zeros(3, ">f4"), "the other byte order"),

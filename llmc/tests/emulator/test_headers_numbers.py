@@ -291,3 +291,55 @@ def test_bit_intrinsics():
     out = each(BITS, 64, dtype=np.uint32, x=x, y=y, z=z)
     for got, (name, f) in zip(out, BITS.items()):
         assert got.tolist() == [f(int(a), int(b), int(c)) % 2**32 for a, b, c in zip(x, y, z)], name
+
+
+def wraps(x, low, high):
+    return x
+
+
+IN_WORDS = {  # of the numbers a and b in two words: (signed, what becomes of a result that does not fit)
+    "__vadd": (False, wraps, np.add),
+    "__vsub": (False, wraps, np.subtract),
+    "__vaddss": (True, np.clip, np.add),
+    "__vsubss": (True, np.clip, np.subtract),
+    "__vaddus": (False, np.clip, np.add),
+    "__vsubus": (False, np.clip, np.subtract),
+    "__vmaxs": (True, wraps, np.maximum),
+    "__vmaxu": (False, wraps, np.maximum),
+    "__vmins": (True, wraps, np.minimum),
+    "__vminu": (False, wraps, np.minimum),
+    "__vabsdiffs": (True, wraps, lambda a, b: abs(a - b)),
+    "__vabsdiffu": (False, wraps, lambda a, b: abs(a - b)),
+    "__vavgs": (True, wraps, lambda a, b: np.where(a + b < 0, (a + b) >> 1, (a + b + 1) >> 1)),
+    "__vavgu": (False, wraps, lambda a, b: (a + b + 1) >> 1),
+    "__vhaddu": (False, wraps, lambda a, b: (a + b) >> 1),
+    "__vcmpeq": (False, wraps, lambda a, b: -(a == b).astype(int)),
+    "__vcmpges": (True, wraps, lambda a, b: -(a >= b).astype(int)),
+    "__vcmpgtu": (False, wraps, lambda a, b: -(a > b).astype(int)),
+    "__vsetne": (False, wraps, lambda a, b: a != b),
+    "__vsetles": (True, wraps, lambda a, b: a <= b),
+    "__vsetltu": (False, wraps, lambda a, b: a < b),
+    "__vneg": (True, wraps, lambda a, b: -a),
+    "__vnegss": (True, np.clip, lambda a, b: -a),
+    "__vabs": (True, wraps, lambda a, b: abs(a)),
+    "__vabsss": (True, np.clip, lambda a, b: abs(a)),
+}
+
+
+@pytest.mark.parametrize(("parts", "bits"), [(2, 16), (4, 8)])
+def test_several_numbers_in_a_word(parts, bits):
+    x, y = (np.random.RandomState(seed).randint(0, 2**32, 64, dtype=np.uint32) for seed in range(2))
+    x[:4], y[:2] = [0x80008000, 0x80808080, 0x7FFF7F7F, 0], x[:2]
+    of_one = ("__vneg", "__vnegss", "__vabs", "__vabsss")
+    calls = [f"{name}{parts}(x[i]{'' if name in of_one else ', y[i]'})" for name in IN_WORDS]
+    sums = [f"__vsad{sign}{parts}(x[i], y[i])" for sign in "su"]
+    out = each([*calls, *sums], 64, dtype=np.uint32, x=x, y=y)
+    kinds = {True: np.dtype(f"i{bits // 8}"), False: np.dtype(f"u{bits // 8}")}
+    for got, (name, (sign, fits, f)) in zip(out, IN_WORDS.items()):
+        a, b = (word.view(kinds[sign]).astype(int) for word in (x, y))
+        info = np.iinfo(kinds[sign])
+        expected = fits(f(a, b), info.min, info.max).astype(kinds[False]).view(np.uint32)
+        np.testing.assert_array_equal(got, expected, name)
+    for got, sign in zip(out[len(IN_WORDS) :], (True, False)):
+        a, b = (word.view(kinds[sign]).astype(int) for word in (x, y))
+        np.testing.assert_array_equal(got, abs(a - b).reshape(64, parts).sum(1))

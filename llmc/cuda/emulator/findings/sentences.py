@@ -83,7 +83,7 @@ def race(found) -> str:
 
 
 def copy_race(found) -> str:
-    """ "`y = s[0];` reads s[0] before the asynchronous copy of line 4 has been waited for: `…`"; or what wrote there."""
+    """ "`y = s[0];` reads s[0] before the asynchronous copy of line 4 has been waited for: `…`", or what wrote."""
     if found.problem.write:
         who = "another one into the same place" if found.line == found.line2 else found.quoted2.strip()
         copy = f"{found.within}an asynchronous copy into {found.place}"

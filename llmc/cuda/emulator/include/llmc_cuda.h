@@ -7,6 +7,7 @@
 #include "llmc_limits.h"
 #include "llmc_vectors.h"
 #include "llmc_bits.h"
+#include "llmc_simd.h"
 #include "llmc_math.h"
 #include "llmc_special.h"
 #include "llmc_fast_math.h"
