@@ -178,12 +178,15 @@ def test_errors_name_the_line_and_help(cache, body, line, told):
     [
         ("float f(float a) { return a; }\n" + HEAD + "    x[0] = f(1);\n}", 1, "f is a function of the host"),
         ("template <int N> __device__ int f(int) { return N; }\n" + HEAD + "    x[0] = f(1);\n}", 3, "cannot guess N"),
+        ("using V = std::vector<float>;\ntemplate <int N> __device__ int f(int) { return N; }\n"
+         + HEAD + "    x[0] = f(1);\n}", 1, "a kernel has no containers"),
         ("\n__global__ float k(float* x) { return x[0]; }", 2, "a kernel returns void"),
         ("__global__ void k(float* x int n) {}", 1, "a comma is missing"),
         ("#include <cub/block/block_shuffle.cuh>\n" + HEAD + "}", 1, "of CUB the emulator has WarpReduce"),
         ("#include <cub/cub.cuh>\nusing S = cub::BlockShuffle<int, 32>;\n" + HEAD + "}", 2, "of CUB the emulator has"),
     ],
-    ids=["host function", "template argument", "kernel with a value", "comma", "header of CUB", "part of CUB"],
+    ids=["host function", "template argument", "two mistakes", "kernel with a value", "comma", "CUB's header",
+         "CUB"],
 )  # fmt: skip
 def test_errors_outside_of_the_kernels_body(cache, code, line, told):
     with pytest.raises(KernelError, match=f"(?s){told}") as error:

@@ -311,7 +311,11 @@ def test_the_little_of_std():
             "swapped()": 21,
             "list()": 15,
         },
-        **{"std::is_same_v<std::decay_t<const int&>, int>": 1, "cuda::std::is_same<float, double>::value": 0},
+        **{
+            "std::is_same_v<std::decay_t<const int&>, int>": 1,
+            "std::is_same_v<std::common_type<int, const float&>::type, float>": 1,
+            "cuda::std::is_same<float, double>::value": 0,
+        },
         **{"sizeof(std::conditional_t<true, char, int>)": 1, "cuda::std::numeric_limits<int>::max()": 2**31 - 1},
         **{"std::is_pointer_v<int*>": 1, "std::is_unsigned_v<unsigned>": 1, "sizeof(std::make_unsigned_t<short>)": 2},
         **{

@@ -40,7 +40,9 @@ def explain(said: str, code: str, names) -> KernelError:
     if 1 < line <= len(lines) and match["text"].startswith("expected") and _ends_early(lines[line - 2], match["text"]):
         line -= 1  # the compiler notices only in the line that follows
     shown = f"\n    {lines[line - 1].strip()}" if 0 < line <= len(lines) else ""
-    hint = _hint(match["text"], code, shown, said)
+    following = ERROR.search(said, match.end())
+    own = said[match.start() : following.start() if following else len(said)]
+    hint = _hint(match["text"], code, shown, own, said)
     where = f"line {line}" if line else "in the emulator's headers"
     return KernelError(f"{where}: {_plainly(match['text'])}{shown}" + (f"\n{hint}" if hint else ""), line)
 
@@ -99,17 +101,17 @@ def _no_such_kernel(code, names, text):
     return KernelError(f"these kernels cannot be launched: {', '.join(names)}: {text.strip()}")
 
 
-def _hint(text, code, source, said):
+def _hint(text, code, source, own, said):
     """One sentence in plain words, "" if none is known.
 
-    text: the compiler's message, source: the line it is about, said: all that the compiler said.
+    text: the compiler's message, source: the line it is about, own: the message with its notes, said: all messages.
     """
-    if missing := re.search(r"(?:couldn't deduce|couldn't infer) template (?:parameter|argument) '(\w+)'", said):
+    if missing := re.search(r"(?:couldn't deduce|couldn't infer) template (?:parameter|argument) '(\w+)'", own):
         return f"Hint: the compiler cannot guess {missing[1]}: write the template arguments, as in `f<32>(x)`."
     unknown = re.search(r"undeclared identifier '(\w+)'|'(\w+)' was not declared|'(\w+)' does not name a type", text)
     unknown = unknown or re.search(
         r"unknown type name '(\w+)'|'(\w+)' has not been declared|'(\w+)' is not a member of 'std'|"
-        r"no member named '(\w+)' in namespace 'std'",
+        r"'(\w+)' in namespace 'std' does not name|no member named '(\w+)' in namespace 'std'",
         text,
     )
     name = next(filter(None, unknown.groups())) if unknown else ""

@@ -52,6 +52,8 @@ template <class T> struct decay { using type = remove_cvref_t<T>; };
 template <class T, size_t n> struct decay<T[n]> { using type = T*; };
 template <class T> using decay_t = typename decay<T>::type;
 template <class T> T&& declval() noexcept;
+template <class A, class B> struct common_type { using type = decay_t<decltype(true ? declval<A>() : declval<B>())>; };
+template <class A, class B> using common_type_t = typename common_type<A, B>::type;
 
 // LLMC_IS(is_const, false) and then specialisations of is_const that say true.
 #define LLMC_IS(name, otherwise)                                          \
