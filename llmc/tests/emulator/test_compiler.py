@@ -194,6 +194,12 @@ def test_errors_outside_of_the_kernels_body(cache, code, line, told):
     assert error.value.line == line
 
 
+@pytest.mark.parametrize("name", ["k<1, 2>", "k<float>", "k"])
+def test_wrong_template_arguments_of_a_kernel_are_named(cache, name):
+    with pytest.raises(KernelError, match="(?s)line 2:.*template arguments in name_expressions must be as many"):
+        compiler.compile("\ntemplate <int N> __global__ void k(float* x) { x[0] = N; }", (name,))
+
+
 @pytest.mark.parametrize(
     "code",
     [

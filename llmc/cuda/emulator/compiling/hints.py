@@ -30,6 +30,11 @@ HINTS = (  # (pattern in the compiler's message, hint)
         r"is not captured|cannot be implicitly captured",
         "a lambda sees variables that it captures: `[=]` copies them all",
     ),
+    (
+        r"no matches converting function|address of overloaded function .* does not match",
+        "the template arguments in name_expressions must be as many as the template has: types for `class T`, numbers "
+        "for `int N`",
+    ),
     (r"wrong number of template arguments|too few template arguments", "give the type all of its template arguments"),
     (r"expected ',' or '\.\.\.'", "a comma is missing between two parameters"),
     (r"expected '[;,].* before|expected ';'|expected ',' or ';'", "a `;` is missing here or on the line above"),
