@@ -114,9 +114,10 @@ class RawKernel:
     def _plan(self, grid, block, shared_mem):
         """The options of an unchecked launch of this shape, kept for the next one."""
         library = self._build.library(False)
-        if self._packer is None:
-            parameters = parse(library.signature(self._index), self._names(), self.name)
-            self._packer = Packer(parameters, self.name)
+        with native.exclusive():  # all plans point into one packer
+            if self._packer is None:
+                parameters = parse(library.signature(self._index), self._names(), self.name)
+                self._packer = Packer(parameters, self.name)
         sizes = self._shape(grid, block, shared_mem, library)
         if len(self._plans) >= MOST_PLANS:
             self._plans.clear()

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 import types
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,7 +12,9 @@ import pytest
 
 import llmc.cuda as cuda
 from llmc.cuda import devices, gpu
+from llmc.cuda.emulator import kernels
 from llmc.cuda.emulator.calling import unwritten
+from llmc.cuda.emulator.calling.packing import Packer
 from llmc.errors import UserError
 
 CODE = r"""
@@ -361,6 +364,15 @@ def test_python_threads_may_launch_the_same_kernel():
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(launch, range(8)))
+
+
+def test_python_threads_whose_first_launches_meet_share_a_packer(monkeypatch):
+    def slow(*arguments):
+        time.sleep(0.1)
+        return Packer(*arguments)
+
+    monkeypatch.setattr(kernels, "Packer", slow)
+    test_python_threads_may_launch_the_same_kernel()
 
 
 # ---------------------------------------------------------------------------------------------- inspect and empty
