@@ -19,6 +19,7 @@ from llmc.course.exercises.layout import checkout
 from llmc.course.learner import board
 from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
+from llmc.files.reading import opened
 
 PATIENCE = 2.0  # seconds to wait for the lock; held for milliseconds, an older one is left from a process that died
 _recording = True
@@ -66,7 +67,11 @@ def _now() -> str:
 
 def hints_seen(name: str) -> int:
     """How many hints of this exercise were seen so far."""
-    return max(_seen.get(name, 0), read(progress_file())["hints"].get(name, 0) if _recording else 0)
+    kept = 0
+    if _recording:
+        with suppress(UserError, OSError):
+            kept = read(progress_file())["hints"].get(name, 0)
+    return max(_seen.get(name, 0), kept)
 
 
 def record_hint(name: str, count: int):
@@ -80,19 +85,24 @@ def record_hint(name: str, count: int):
 def read(path: Path) -> dict:
     """{"done": {exercise: time}, "worked": {exercise: time}, "hints": {exercise: number}}.
 
-    A missing file counts as an empty one; a damaged one is kept as .bak, and we start afresh.
+    A missing file counts as an empty one; a damaged one is kept as .bak, which we say, and we start afresh. Raises
+    UserError for what is no regular file, and leaves it alone.
     """
+    if not path.exists():
+        return {"done": {}, "worked": {}, "hints": {}}
+    with opened(path, "give another file in LLMC_PROGRESS") as file:
+        raw = file.read()
     try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
+        stored = json.loads(raw)
         return {
             "done": {str(name): str(when) for name, when in stored["done"].items()},
             "worked": {str(name): str(when) for name, when in stored.get("worked", stored["done"]).items()},
             "hints": {str(name): int(n) for name, n in stored.get("hints", {}).items()},
         }
-    except (FileNotFoundError, NotADirectoryError):
-        pass
-    except (ValueError, KeyError, TypeError, AttributeError):
-        path.replace(path.with_name(path.name + ".bak"))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        aside = path.with_name(path.name + ".bak")
+        path.replace(aside)
+        print(f"{path} was damaged, so your progress begins afresh; the damaged file is now {aside.name}.")
     return {"done": {}, "worked": {}, "hints": {}}
 
 

@@ -1,8 +1,10 @@
 """The progress file survives damage and two notebooks at once; the board reads it."""
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,10 @@ from llmc.course.exercises import catalog, layout
 from llmc.course.exercises.catalog import Exercise
 from llmc.course.learner import board, journal
 from llmc.course.learner.board import Board
+from llmc.errors import UserError
+
+mkfifo = getattr(os, "mkfifo", None)
+needs_pipes = pytest.mark.skipif(mkfifo is None, reason="no named pipes here")
 
 
 @pytest.fixture
@@ -32,11 +38,23 @@ def test_record_keeps_the_first_time(path):
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"done": 3}', "\x00\x01"])
-def test_damaged_file_is_kept_aside(path, text):
+def test_damaged_file_is_kept_aside(path, capsys, text):
     path.write_text(text, encoding="utf-8")
     journal.record("a")
     assert set(journal.read(path)["done"]) == {"a"}
     assert path.with_name("progress.json.bak").read_text(encoding="utf-8") == text
+    assert "progress.json was damaged" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, pytest.param(mkfifo, marks=needs_pipes)])
+def test_what_is_no_regular_file_is_left_alone(path, make):
+    make(path)
+    kind = path.stat().st_mode
+    with pytest.raises(UserError, match="give a file"):
+        progress()
+    assert journal.record("a").startswith("(Not recorded:")
+    assert journal.hints_seen("a") == 0
+    assert [p.name for p in path.parent.iterdir()] == ["progress.json"] and path.stat().st_mode == kind
 
 
 def test_stale_lock_does_not_block_for_ever(path, monkeypatch):
