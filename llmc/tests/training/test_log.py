@@ -1,6 +1,7 @@
 """main.log: llm.c's own lines, whole lines only, read back as written."""
 
 import math
+import os
 
 import pytest
 
@@ -114,3 +115,12 @@ def test_a_disk_that_fills_up_leaves_no_half_line(path):
     with pytest.raises(UserError, match="No space left"):
         log.val(1, 4.0)
     assert path.read_bytes() == b"s:0 tel:5.0000\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_or_a_device_is_no_log(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "device").symlink_to("/dev/full")  # which never ends: reading it would go on until memory is full
+    for name in ("pipe", "device"):
+        with pytest.raises(UserError, match=f"cannot write .*{name}: it is no regular file"):
+            LogWriter(tmp_path / name)

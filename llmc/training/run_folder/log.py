@@ -37,6 +37,8 @@ class LogWriter:
 
     def __init__(self, path):
         self.path = Path(path)
+        if self.path.exists() and not self.path.is_file():  # a pipe has no end to append to, a device none to read to
+            raise UserError(f"cannot write {self.path}: it is no regular file; remove it, or choose another folder.")
         try:
             self._file = open(self.path, "a+b", buffering=0)
         except OSError as error:
