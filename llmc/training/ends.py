@@ -35,21 +35,23 @@ def changed_notice(changed) -> str | None:
     return f"continuing with {', '.join(changed)}: the last bits will differ from those of an uninterrupted run"
 
 
-def failed(error, folder) -> UserError:
+def failed(error, trainer, folder) -> UserError:
     """The error of a run that cannot continue for another reason: the disk is full, the data is gone."""
-    what = str(error).removesuffix(".")
-    if not folder or folder.latest is None:
-        return UserError(f"{what}.")
-    command = llmc_command("train", "--resume", folder.path)
-    return UserError(f"{what}; step {folder.latest} is saved: continue from it with `{command}`.")
+    saved = _saved(trainer, folder)
+    return UserError(f"{str(error).removesuffix('.')}{saved and '; '}{saved}.")
 
 
 def abandoned(trainer, folder) -> str:
     """What a second signal leaves of a run."""
+    return f"ended at once, at the second signal; {_saved(trainer, folder) or 'no step was saved'}."
+
+
+def _saved(trainer, folder) -> str:
+    """What is saved of a run, and the command that goes on from there; "" when nothing is."""
     if not folder or folder.latest is None:
-        return "ended at once, at the second signal; no step was saved."
+        return ""
     if folder.latest == trainer.settings.steps:
         command = llmc_command("sample", folder.path)
-        return f"ended at once, at the second signal; all {folder.latest} steps are saved: `{command}` lets it write."
+        return f"all {folder.latest} steps are saved: `{command}` lets it write"
     command = llmc_command("train", "--resume", folder.path)
-    return f"ended at once, at the second signal; step {folder.latest} is saved: continue from it with `{command}`."
+    return f"step {folder.latest} is saved: continue from it with `{command}`"

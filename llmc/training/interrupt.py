@@ -8,6 +8,7 @@ import threading
 from time import monotonic
 
 ALWAYS = (signal.SIGINT, signal.SIGTERM)  # also where a shell that starts jobs in the background ignores SIGINT
+PATIENCE = 3.0  # seconds that something useful but not necessary may take after a request
 SAME_REQUEST = 1.0  # seconds: make, uv and systemd pass on a signal that has already come, or send two different ones
 
 
@@ -22,6 +23,7 @@ class StopRequest:
 
     def __init__(self):
         self.requested = False
+        self._since = 0.0  # when that became so
         self._first = None  # when the first signal came
         self._before = {}
 
@@ -36,8 +38,18 @@ class StopRequest:
         for number, handler in self._before.items():
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
 
+    def request(self):
+        """Ask for the end, as a signal does."""
+        if not self.requested:
+            self.requested, self._since = True, monotonic()
+
+    def patience(self, seconds=PATIENCE):
+        """A function that becomes true when there is a request and, since both it and this call, so much time."""
+        begun = monotonic()
+        return lambda: self.requested and monotonic() - max(begun, self._since) > seconds
+
     def _handle(self, number, frame):
-        self.requested = True
+        self.request()
         if self._first is None:
             self._first = monotonic()
         elif monotonic() - self._first > SAME_REQUEST:

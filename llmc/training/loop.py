@@ -88,10 +88,13 @@ class _Run:
                 raise RunDiverged(str(error), self.trainer, self.folder) from None
             except UserError as error:
                 self._rescue()
-                raise failed(error, self.folder) from None
+                raise failed(error, self.trainer, self.folder) from None
             finally:
                 self._close()
-            return self._finish(stop.requested and self.trainer.step < self.settings.steps)
+            try:
+                return self._finish(stop)
+            except UserError as error:
+                raise failed(error, self.trainer, self.folder) from None
 
     # ------------------------------------------------------------------------------------------- steps
 
@@ -102,7 +105,7 @@ class _Run:
             if row and self._is_due(self.settings.checkpoint_every):
                 self._checkpoint()
             val = self._validate(stop) if self._is_due(self.settings.val_every) and not stop.requested else None
-            sample = self.trainer.sample() if self._is_due(self.settings.sample_every) and row else None
+            sample = self.trainer.sample(stop.patience()) if self._is_due(self.settings.sample_every) and row else None
             last = self.trainer.step == self.settings.steps or stop.requested
             self._send(self._report(row, val, sample, last), stop)
             if last:
@@ -181,7 +184,7 @@ class _Run:
         try:
             self.on_step(report)
         except BrokenPipeError:
-            stop.requested = True
+            stop.request()
         except OSError:
             self.on_step = silent
 
@@ -201,12 +204,13 @@ class _Run:
         except (UserError, Diverged):
             pass
 
-    def _finish(self, interrupted) -> TrainResult:
+    def _finish(self, stop) -> TrainResult:
         """Write the rest of the run folder and return the result."""
         t, val, watch = self.trainer, self.history["val"], self.watch
         saved = self.folder is not None and t.step > 0
         tokens = (t.step - self.facts.resumed_at) * self.settings.tokens_per_step
-        sample = t.sample() if saved else ""
+        interrupted = stop.requested and t.step < self.settings.steps
+        sample = t.sample(stop.patience()) if saved else ""
         if saved:
             self._checkpoint()  # again, if the folder has disappeared during the sample
         result = TrainResult(

@@ -5,6 +5,7 @@ train_gpt2.cu.
 """
 
 from functools import cached_property, partial
+from itertools import takewhile
 from math import inf, isfinite
 
 import numpy as np
@@ -228,9 +229,12 @@ class Trainer:
         """A loss returned by `validate`, as bits per byte of the validation text."""
         return bits_per_byte(val_loss, self._targets, self._lengths)
 
-    def sample(self) -> str:
-        """Text that the model writes from the start of a document; when a document ends, the next begins a new line."""
+    def sample(self, stop=lambda: False) -> str:
+        """Text that the model writes from the start of a document; when a document ends, the next begins a new line.
+
+        It ends early when stop() becomes true.
+        """
         s, start = self.settings, [self.encoding.eot_token]
         window = s.sequence_length  # positions beyond it were never trained
         ids = generate(self.model, start, s.sample_tokens, temperature=SAMPLE_TEMPERATURE, seed=s.seed, window=window)
-        return self.encoding.decode(list(ids)).replace(END_OF_TEXT, "\n")
+        return self.encoding.decode(list(takewhile(lambda _: not stop(), ids))).replace(END_OF_TEXT, "\n")

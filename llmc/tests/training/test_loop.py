@@ -160,6 +160,29 @@ def test_a_second_signal_during_the_last_sample(settings, tmp_path, monkeypatch)
     assert checkpoints(tmp_path / "run") == [6]
 
 
+@pytest.mark.parametrize("sample_every", [0, 3])
+def test_a_signal_ends_a_long_sample(settings, monkeypatch, sample_every):
+    def endless(*args, **options):
+        signal.raise_signal(signal.SIGINT)
+        while True:
+            yield 0
+
+    monkeypatch.setattr(interrupt_module, "SAME_REQUEST", 1000)
+    monkeypatch.setattr(StopRequest.patience, "__defaults__", (0.05,))
+    monkeypatch.setattr("llmc.training.trainer.generate", endless)
+    result = train(settings(sample_every=sample_every), quiet=True)
+    assert result.steps == (sample_every or 6) and result.interrupted == bool(sample_every) and result.sample
+
+
+def test_a_result_that_cannot_be_written_is_told_with_what_is_saved(settings, tmp_path):
+    def block(report):
+        if report.step == 6:
+            (tmp_path / "run" / "loss.png").mkdir()
+
+    with pytest.raises(UserError, match="cannot write .*loss.png.*; all 6 steps are saved: `.* sample "):
+        train(settings(), on_step=block)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGHUP")
 def test_nohup_is_respected(settings):
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
