@@ -250,8 +250,8 @@ def empty_path(tmp_path, monkeypatch):
     return tmp_path
 
 
-def program(folder, name):
-    (folder / name).write_text("#!/bin/sh\n")
+def program(folder, name, last=""):
+    (folder / name).write_text(f"#!/bin/sh\n{last}\n")
     (folder / name).chmod(0o755)
 
 
@@ -277,6 +277,16 @@ def test_the_order_of_the_search(empty_path, monkeypatch):
     monkeypatch.setenv("LLMC_CXX", "absent")
     with pytest.raises(NoCompiler, match="LLMC_CXX is 'absent'"):
         toolchain.find()
+    toolchain._find.cache_clear()
+
+
+@pytest.mark.parametrize("last, words", [("exit 3", "ends with status 3"), ("exit 0", "has written nothing")])
+def test_a_compiler_that_is_none_is_one_sentence(empty_path, cache, monkeypatch, last, words):
+    program(empty_path, "false", last)
+    monkeypatch.setenv("LLMC_CXX", "false")
+    toolchain._find.cache_clear()
+    with pytest.raises(NoCompiler, match=f"{words}.*set LLMC_CXX to another"):
+        compiler.compile(CODE, ["k"])
     toolchain._find.cache_clear()
 
 

@@ -23,7 +23,7 @@ from llmc.cuda.emulator.compiling.refusals import is_suspicious, settled
 from llmc.cuda.emulator.compiling.rules import check_rules
 from llmc.cuda.emulator.compiling.source import INCLUDE, SOURCE_FILE, may_have_asm, prepare
 from llmc.cuda.emulator.compiling.store import cache_folder, is_whole, whole
-from llmc.errors import KernelError
+from llmc.errors import KernelError, NoCompiler
 
 HERE = Path(__file__).parents[1]
 RUNTIME = HERE / "runtime"
@@ -202,5 +202,13 @@ def _run(command, folder, failure):
     if done.returncode:
         if "xcode-select" in done.stderr:
             raise toolchain.none_found()
-        raise failure(done.stderr.strip() or f"{command[0]} failed ({done.returncode})")
+        if not done.stderr.strip():  # then it is no kernel's fault
+            raise _no_compiler(command, f"ends with status {done.returncode} and does not say why")
+        raise failure(done.stderr.strip())
+    if "-o" in command and not Path(folder, command[command.index("-o") + 1]).exists():
+        raise _no_compiler(command, "claims success and has written nothing")
     return done.stderr
+
+
+def _no_compiler(command, what):
+    return NoCompiler(f"the C++ compiler {command[0]} {what}; set LLMC_CXX to another one.")
