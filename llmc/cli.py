@@ -94,7 +94,8 @@ def main(argv=None) -> int:
         return 1
     except OSError as error:  # of a file that the command knew nothing about, or of the console
         _drop_output()
-        place = f"{error.filename}: " if error.filename else "cannot write the output: "
+        output = "cannot write the output: " if error.errno else ""  # without a number, it is not the system's
+        place = f"{error.filename}: " if error.filename else output
         return _refuse(f"{place}{why(error)}.")
 
 
@@ -110,15 +111,18 @@ def _run(argv) -> int:
     return module_of(args.command).run(args)
 
 
-def _drop_output():
-    """What is still buffered goes nowhere, so that the end of the process does not stumble over it."""
+def _drop_output(stream=None):
+    """What a stream (stdout) still buffers goes nowhere, so that the end of the process does not stumble over it."""
     with suppress(OSError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), (stream or sys.stdout).fileno())
 
 
 def _refuse(sentence, status=2) -> int:
     """Print one line on stderr, whatever line breaks the sentence has; returns the exit status."""
-    print("llmc: " + " ".join(str(sentence).split()), file=sys.stderr, flush=True)
+    try:
+        print("llmc: " + " ".join(str(sentence).split()), file=sys.stderr, flush=True)
+    except OSError:  # a full disk: nobody can read it, but the status still says what it has to
+        _drop_output(sys.stderr)
     return status
 
 

@@ -42,6 +42,8 @@ def add_arguments(parser):
 
 def run(args) -> int:
     """Measure and print; always 0. Raises UserError for files that cannot be used or do not belong together."""
+    if args.batches is not None and args.batches < 1:
+        raise UserError(f"--batches must be at least 1, not {args.batches}; leave it out for all of them.")
     path = find_model(args.model)
     config = read_config(path)
     loader = _loader(args, path, config)

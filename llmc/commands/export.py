@@ -24,7 +24,9 @@ def add_arguments(parser):
 def run(args) -> int:
     """Write the folder and print its contents; always 0. Raises UserError for unusable files, before writing."""
     folder, path = Path(args.out), find_model(args.model)
-    if folder.exists() and not args.force and not (folder.is_dir() and not any(folder.iterdir())):
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{folder} is not a folder; choose another name.")
+    if folder.exists() and not args.force and any(folder.iterdir()):
         raise UserError(f"{folder} is not an empty folder; choose another, or write into it with --force.")
     encoding = find_tokenizer(read_config(path).V, args.tokenizer, [path.parent], required=False)
     model = load_model(path)

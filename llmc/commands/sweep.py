@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from llmc.commands.train import add_settings, given
+from llmc.commands.train import add_settings, given, new_settings
 from llmc.errors import UserError
-from llmc.training.recipes import RECIPES, recipe
-from llmc.training.settings import TrainSettings
+from llmc.training.recipes import RECIPES
 from llmc.training.sweep import PLOT, RESULTS, default_rates, finding, sweep, table
 
 
@@ -23,7 +22,7 @@ def add_arguments(parser):
 
 def run(args) -> int:
     """Sweep and print a table; returns 0. Raises UserError when it was interrupted."""
-    settings = TrainSettings(**{**(recipe(args.recipe) if args.recipe else {}), **given(args)})
+    settings = new_settings(args.recipe, given(args))
     rates = default_rates(settings) if args.learning_rates is None else _parse(args.learning_rates)
     results = sweep(settings, rates, args.jobs)
     if not results:

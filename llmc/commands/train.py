@@ -8,6 +8,7 @@ import argparse
 from dataclasses import fields
 
 from llmc.errors import UserError
+from llmc.precision import find_precision
 from llmc.terminal import llmc_command, shown
 from llmc.training.recipes import RECIPES, recipe
 from llmc.training.settings import TrainSettings
@@ -73,12 +74,13 @@ def add_settings(parser, without=()):
         for name, text in options.items():
             if name not in without:
                 _add(group, types[name], text)
+    order = group.add_mutually_exclusive_group()
     for name, value, text in (
         ("--shuffle", True, "take the batches in random order (the default, except in some recipes)"),
         ("--in-order", False, "take the batches in llm.c's order"),
     ):
         about = dict(dest="shuffle", default=argparse.SUPPRESS, help=text)
-        group.add_argument(name, action="store_const", const=value, **about)
+        order.add_argument(name, action="store_const", const=value, **about)
     text = "keep weights of 16 bits also in float32, which is what AdamW changes (the default)"
     about = dict(action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=text)
     group.add_argument("--master-weights", **about)
@@ -115,7 +117,7 @@ def run(args) -> int:
         _refuse_with_resume(args)
         result = resume(args.resume or None, **options)
     else:
-        settings = _settings(args.recipe, options)
+        settings = new_settings(args.recipe, options)
         if args.dry_run:
             print(_plan(settings))
             return 0
@@ -132,11 +134,19 @@ def _refuse_with_resume(args):
             raise UserError(f"--resume continues with the settings of its run; leave out --{name.replace('_', '-')}.")
 
 
-def _settings(name, options) -> TrainSettings:
-    """The settings of a new run: those of the recipe `name`, if there is one, overridden by the options."""
+def new_settings(name, options) -> TrainSettings:
+    """The settings of a new run: those of the recipe `name`, if there is one, overridden by the options.
+
+    Raises UserError for options that contradict each other, or would do nothing.
+    """
     if {"preset", "model"} <= options.keys():
         raise UserError("--preset and --model both choose the model; leave one of them out.")
-    return TrainSettings(**{**(recipe(name) if name else {}), **options})
+    if None not in (options.get("out"), options.get("name")):
+        raise UserError("--out and --name both choose the folder; leave one of them out.")
+    settings = TrainSettings(**{**(recipe(name) if name else {}), **options})
+    if not settings.master_weights and not find_precision(settings.precision).is_mixed:
+        raise UserError(f"--no-master-weights is for weights of 16 bits, not for {settings.precision}; leave it out.")
+    return settings
 
 
 def _plan(settings) -> str:

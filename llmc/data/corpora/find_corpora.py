@@ -33,6 +33,9 @@ def find_corpus(name_or_dir, say=None) -> Corpus:
         raise UserError(f"{name} is not prepared yet, and it is large; fetch it with `{llmc_command('data', name)}`.")
     if found:
         raise UserError(f"the folder {places[0]} lacks {' and '.join(found[0].missing)}; prepare the corpus again.")
+    if Path(name).is_file():
+        command = llmc_command("data", "--file", name)
+        raise UserError(f"{name} is a file, and training needs a corpus; make one of its text with `{command}`.")
     known = ", ".join(sorted({*CORPORA, *prepared()}))
     help_ = llmc_command("data", "--help")
     raise UserError(f'"{name}" is neither a folder nor a known corpus ({known}); see `{help_}`.')

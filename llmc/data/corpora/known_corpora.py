@@ -45,6 +45,8 @@ def prepare_corpus(name=None, out_dir=None, V=None, say=None, folder=None, **cho
 
 def _place(name, out_dir, folder, options) -> Path:
     """The folder to write."""
+    if out_dir and folder:
+        raise UserError("--out and --name both choose the folder; leave one of them out.")
     if out_dir:
         return Path(out_dir)
     usual = fineweb.folder_name(options) if name == "fineweb" else name

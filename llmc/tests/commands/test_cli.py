@@ -233,7 +233,12 @@ def test_help_imports_nothing_heavy():
         (["--resume", "nowhere"], ["nowhere"]),
         (["--resume", "--recipe", "cpu-demo"], ["--resume", "--recipe"]),
         (["--resume", "--dry-run"], ["--resume", "--dry-run"]),
+        (["--resume", __file__], ["not the folder of a run"]),
         (["--out", os.devnull + "/run"], ["run folder", "--out"]),
+        (["--name", "x"], ["--out", "--name"]),
+        (["--data", __file__], ["is a file", "data --file"]),
+        (["--shuffle", "--in-order"], ["--shuffle", "--in-order"]),
+        (["--no-master-weights"], ["--no-master-weights", "fp32"]),
     ],
 )
 def test_bad_options_of_train(train, tmp_path, refused, options, words):
@@ -284,6 +289,7 @@ def test_a_tokenizer_of_another_model(train, tmp_path, refused, capsys):
     "options, words",
     [
         (["nowhere"], ["nowhere"]),
+        ([os.devnull], [os.devnull, "not a regular file"]),
         (["--temperature", "-1"], ["temperature"]),
         (["--top-k", "0"], ["top-k"]),
         (["--max-tokens", "-1"], ["-1"]),
@@ -352,6 +358,20 @@ def test_ctrl_c_saves_and_exits_with_2(data, tmp_path, number):
     names = {p.name for p in run.iterdir()}
     assert names >= {"loss.png", "main.log", "model.bin", "sample.txt", "settings.json", "tokenizer.bin"}
     assert f"--resume {run}" in err and not any(name.endswith(".tmp") for name in names)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+def test_the_status_stands_where_stderr_is_full():
+    with open("/dev/full", "w") as full:
+        assert subprocess.run([sys.executable, "-m", "llmc", "train", "--steps", "0"], stderr=full).returncode == 2
+
+
+def test_an_error_that_is_not_the_systems_is_not_blamed_on_the_output(monkeypatch, refused):
+    def broken(args):
+        raise OSError("no such library")
+
+    monkeypatch.setattr("llmc.commands.bench.run", broken)
+    assert refused(main(["bench"])) == "llmc: no such library.\n"
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")

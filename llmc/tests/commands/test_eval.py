@@ -191,7 +191,7 @@ def test_bad_shapes(refused, tokens):
     refused(["--tokens", tokens, "--sequence-length", 0], "T=0")
     refused(["--tokens", tokens, "--batch-size", 0], "B=0")
     refused(["--tokens", tokens, "--batch-size", 1000], "smaller batch")
-    refused(["--tokens", tokens, "--batch-size", 1, "--batches", 0], "no batch")
+    refused(["--tokens", tokens, "--batch-size", 1, "--batches", 0], "--batches must be at least 1")
 
 
 def test_files_that_are_not_there(refused, tokens, tmp_path):

@@ -123,7 +123,9 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path, capsys):
     (tmp_path / "hf" / "notes.txt").write_text("mine")
     status, _, err = llmc(capsys, "export", tmp_path / "m.bin", "-o", tmp_path / "hf")
     assert status == 2 and "not an empty folder" in err and len(list((tmp_path / "hf").iterdir())) == 1
-    assert llmc(capsys, "export", tmp_path / "m.bin", "-o", tmp_path / "m.bin")[0] == 2
+    for force in ([], ["--force"]):
+        status, _, err = llmc(capsys, "export", tmp_path / "m.bin", "-o", tmp_path / "m.bin", *force)
+        assert status == 2 and "m.bin is not a folder" in err
     assert llmc(capsys, "export", tmp_path / "m.bin", "-o", tmp_path / "hf", "--force")[0] == 0
     assert (tmp_path / "hf" / "notes.txt").read_text() == "mine"
 

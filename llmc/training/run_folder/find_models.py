@@ -35,6 +35,8 @@ def find_run(run=None) -> Path:
         return newest.parent
     places = [user_path(run), runs_home() / run]
     folder = next((place for place in places if place.is_dir()), None)
+    if folder is None and places[0].exists():
+        raise UserError(f"{run} is not the folder of a run; give one.")
     if folder is None:
         raise UserError(f"there is no run {run}, neither here nor in {shown(runs_home())}; {_make_one()}.")
     if newest_model(folder) is None:
@@ -51,8 +53,9 @@ def _make_one() -> str:
 
 def find_model(model=None) -> Path:
     """The file of a model, given by its path or by its run (see `find_run`). Raises UserError when there is none."""
-    if model is not None and user_path(model).is_file():
-        return user_path(model)
+    path = None if model is None else user_path(model)
+    if path is not None and path.exists() and not path.is_dir():
+        return path  # a pipe or a device too: whoever opens it says what is wrong
     return newest_model(find_run(model))
 
 

@@ -28,6 +28,7 @@ from llmc.tests.tiny_corpus import byte_encoding
         (["--tokenizer", "none.bin"], "there is no tokenizer none.bin; choose gpt2, own or"),
         (["--format", "int8"], "invalid choice"),
         (["--name", "a/b"], "cannot be the name of a corpus"),
+        (["--file", __file__, "--name", "x", "--out", "y"], "--out and --name both choose the folder"),
         (["--name", "tinystories"], "tinystories is the name of another corpus"),
     ],
 )
