@@ -33,13 +33,17 @@ __device__ void wait_for_copies()
 #endif
 }
 
-// HS, STRIDE and THREADS are those of the tiles: tile (N, HS) = rows first … of a matrix with T rows of hs numbers, `stride` apart; zero outside.
+// tile (N, HS) = rows first … of a matrix with T rows of hs numbers, `stride` apart; zero outside. HS, STRIDE, THREADS
+// are those of the tiles. Addresses grow by steps that are the same for all threads: few registers, few instructions.
 template <int N>
 __device__ void copy_tile(float* tile, const float* from, int stride, int first, int T, int hs)
 {
+    const int AT_ONCE = THREADS / (HS / 4);  // rows
+    int row = threadIdx.x / (HS / 4), c = threadIdx.x % (HS / 4) * 4;
+    tile += row * STRIDE + c;
+    from += (size_t)(first + row) * stride + c;
     #pragma unroll
-    for (int i = 0; i < N * HS / 4 / THREADS; i++) {
-        int j = i * THREADS + threadIdx.x, t = first + j / (HS / 4), c = j % (HS / 4) * 4;
-        copy16(tile + j / (HS / 4) * STRIDE + c, from + (size_t)t * stride + c, t < T && c < hs);
+    for (int i = 0; i < N; i += AT_ONCE) {
+        copy16(tile + i * STRIDE, from + (size_t)i * stride, first + row + i < T && c < hs);
     }
 }

@@ -4,7 +4,7 @@ import numpy as np
 
 from llmc import cuda
 from llmc.kernels import ceil_div, kernel, scratch, tensor_cores
-from llmc.kernels.attention import WARPS, check_rows, define, fitting, launch_tiles, tiles
+from llmc.kernels.attention import WARPS, check_rows, define, fitting, launch_tiles, own, tiles
 
 VERSIONS = {"attention_backward": 3}
 TENSOR_CORES = {"attention_backward": (4, 5)}  # for GPUs that have them: exact, and with factors rounded to TF32
@@ -42,7 +42,7 @@ def attention_backward(dqkv, dout, out, stats, qkv, NH, version=None, tf32=False
 _TILES = {  # version: file, number in it, (rows, threads) of a block
     2: ("tiles", 2, (64, 128)),
     3: ("flash", 3, (128, 128)),
-    4: ("tensor", 4, (64, 128)),
+    4: ("tensor", 4, (128, 128)),
     5: ("tensor", 4, (128, 128)),
 }
 _SHARED = {  # version: bytes of shared memory of the kernel for dq, and of the one for dk and dv
@@ -51,6 +51,6 @@ _SHARED = {  # version: bytes of shared memory of the kernel for dq, and of the 
         lambda hs: tiles(hs, 64, 64, 32, 32) + 4 * 64 * 36,
     ),
     3: (lambda hs: tiles(hs, 128, 128, 32, 32) + 4 * 128 * 40,) * 2,
-    4: (lambda hs: tiles(hs, 64, 64, 64, 64, 64), lambda hs: tiles(hs, 64, 64, 32, 32, 32, 32) + 512),
-    5: (lambda hs: tiles(hs, 64, 64, 64, 64, 128), lambda hs: tiles(hs, 128, 128, 32, 32, 32, 32) + 512),
+    4: (lambda hs: tiles(hs, *[32] * 4) + own(hs, 128, 128), lambda hs: tiles(hs, *[32] * 4) + own(hs, 128, 128) + 512),
+    5: (lambda hs: tiles(hs, *[64] * 4) + own(hs, 128), lambda hs: tiles(hs, *[32] * 4) + own(hs, 128, 128) + 512),
 }

@@ -1,9 +1,9 @@
 /* Flash attention on tensor cores, for small heads.
 
-v6  a warp owns 16 queries, kept in registers; scores, softmax and sums stay in registers too: what tensor cores give
-    back as scores is what they take as weights. Keys and values come to shared memory 64 at a time, the next tile
-    while the present one is used. Three TF32 products make one of float32 (EXACT)
-v7  the same with a single product each: factors are rounded to TF32
+v6  a warp owns 32 queries; scores, softmax and sums stay in registers: what tensor cores give back as scores is what
+    they take as weights. Keys and values come to shared memory some at a time, the next tile while the present one is
+    used. Three TF32 products make one of float32 (EXACT)
+v7  the same with a single product each: factors are rounded to TF32. There is room for the queries in registers too
 
 Sums, maxima and exponentials are float32 in both. warp_products.cuh shows how a warp multiplies. Shapes as in
 attention.cu; hs must be a multiple of 4 and at most HS; arrays must begin at multiples of 16 bytes.
@@ -16,33 +16,27 @@ attention.cu; hs must be a multiple of 4 and at most HS; arrays must begin at mu
 #define EXACT 0  // 1: float32 by three products for each, see warp_products.cuh; 0: one, in TF32
 #endif
 
-// A block owns ROWS queries, a warp 16 M of them; BLOCKS share a multiprocessor. What was fastest on an H200.
-const int ROWS = EXACT ? 64 : 128, M = 1, BLOCKS = EXACT ? 3 : 2;
+// A block owns ROWS queries, a warp 16 M of them; BLOCKS share a multiprocessor. What was fastest on an H100.
+const int ROWS = 128, M = 2, BLOCKS = 2;
 
 #include "warp_products.cuh"
 #include "tensor_cores.cuh"
 #include "async_copy.cuh"
 
-const int KEYS = 64;  // rows of a tile that is copied to shared memory
-const int PART = 32;  // keys that a warp treats at once: as many as there are registers for
-const float LOWEST = -3.402823466e+38f;  // where a maximum starts: finite, so that LOWEST - LOWEST is not NaN
+const int KEYS = EXACT ? 32 : 64;  // rows of a tile that is copied to shared memory
+const int PART = 32;               // keys that a warp treats at once: as many as there are registers for
 
-// Turns scores (queries q0 + 16 m + 8 n + r, keys k0 + 8 k + 2 j …) into probabilities relative to top. It may grow:
-// then what was summed up so far shrinks. scale is that of powers of two.
+// Turns scores (queries 16 m + 8 n + r, keys 8 k + 2 j …) into probabilities relative to top. It may grow: then what was
+// summed up so far shrinks. scale is that of powers of two.
 __device__ void online_softmax(float (&scores)[M][PART / 8][4], float (&top)[M][2], float (&total)[M][2], Sums& sums,
-                               int q0, int k0, float scale)
+                               float scale)
 {
-    bool diagonal = k0 + PART > q0 + 1;  // at least the first query does not see all keys
     #pragma unroll
     for (int i = 0; i < 2 * M; i++) {
-        int m = i / 2, n = i % 2, t = q0 + 8 * i + r_of_lane();
+        int m = i / 2, n = i % 2;
         float higher = top[m][n];
         #pragma unroll
-        for (int k = 0; k < PART / 4; k++) {
-            float& score = scores[m][k / 2][2 * n + k % 2];
-            if (diagonal && k0 + 8 * (k / 2) + 2 * j_of_lane() + k % 2 > t) score = LOWEST;  // a later key
-            higher = fmaxf(higher, score);
-        }
+        for (int k = 0; k < PART / 4; k++) higher = fmaxf(higher, scores[m][k / 2][2 * n + k % 2]);
         higher = row_max(higher);
         float old = power_of_two((top[m][n] - higher) * scale), more = 0.0f;
         top[m][n] = higher;
@@ -57,7 +51,8 @@ __device__ void online_softmax(float (&scores)[M][PART / 8][4], float (&top)[M][
     }
 }
 
-// Grid: B * NH in x, tiles of ROWS queries in y, the longest first. Shared memory: two stages of keys and values.
+// Grid: B * NH in x, tiles of ROWS queries in y, the longest first.
+// Shared memory: two stages of keys and values; ROWS queries, if EXACT.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 attention_forward_v6(float* out, float* stats, const float* qkv, int T, int NH, int hs)
 {
@@ -68,7 +63,7 @@ attention_forward_v6(float* out, float* stats, const float* qkv, int T, int NH, 
     float top[M][2], total[M][2] = {}, scale = rsqrtf((float)hs);
     float* stage = shared;  // keys, then values
     Sums sums = {};
-    Rows queries;
+    Rows<EXACT> queries(shared + 4 * KEYS * STRIDE);
     #pragma unroll
     for (int i = 0; i < 2 * M; i++) top[i / 2][i % 2] = LOWEST;
 
@@ -88,7 +83,8 @@ attention_forward_v6(float* out, float* stats, const float* qkv, int T, int NH, 
             const float* keys = stage + (k - k0) * STRIDE;
             float scores[M][PART / 8][4];
             dot_rows(scores, queries, keys);
-            online_softmax(scores, top, total, sums, q0, k, scale * LOG2E);
+            hide_later<false>(scores, q0, k);
+            online_softmax(scores, top, total, sums, scale * LOG2E);
             weigh_rows(sums, scores, keys + KEYS * STRIDE);
         }
         stage = next;

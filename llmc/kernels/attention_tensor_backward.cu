@@ -1,8 +1,8 @@
 /* The backward pass of flash attention on tensor cores, for small heads.
 
-v4  one kernel for dq, whose warps own 16 queries, and one for dk and dv, whose warps own 16 keys. Scores and their
+v4  one kernel for dq, whose warps own 32 queries, and one for dk and dv, whose warps own 32 keys. Scores and their
     gradients stay in registers between two products, as in attention_tensor.cu. Three TF32 products make one of float32
-v5  the same with a single product each: factors are rounded to TF32. Warps own 32 rows
+v5  the same with a single product each: factors are rounded to TF32. There is room for the queries in registers too
 
 Sums and exponentials are float32 in both. Shapes as in attention_backward.cu; hs must be a multiple of 4 and at most
 HS; arrays must begin at multiples of 16 bytes. Grid: B * NH in x, tiles of ROWS rows in y, the longest first.
@@ -15,17 +15,17 @@ HS; arrays must begin at multiples of 16 bytes. Grid: B * NH in x, tiles of ROWS
 #define EXACT 0  // 1: float32 by three products for each, see warp_products.cuh; 0: one, in TF32
 #endif
 
-// A block owns ROWS queries or keys, a warp 16 M of them; BLOCKS share a multiprocessor. What was fastest on an H200.
-const int ROWS = EXACT ? 64 : 128, M = EXACT ? 1 : 2, BLOCKS = EXACT ? 3 : 2;
+// A block owns ROWS queries or keys, a warp 16 M of them; BLOCKS share a multiprocessor. What was fastest on an H100.
+const int ROWS = 128, M = 2, BLOCKS = 2;
 
 #include "warp_products.cuh"
 #include "tensor_cores.cuh"
 #include "async_copy.cuh"
 
-const int KEYS = 64, QUERIES = 32;  // rows of a tile that is copied to shared memory
-const int PART = 32;                // keys that a warp treats at once: as many as there are registers for
+const int KEYS = EXACT ? 32 : 64, QUERIES = 32;  // rows of a tile that is copied to shared memory
+const int PART = 32;                             // keys that a warp treats at once: as many as there are registers for
 
-// dq. Shared memory: two stages of 64 keys and values, ROWS douts.
+// dq. Shared memory: two stages of keys and values; ROWS douts; ROWS queries, if EXACT.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 attention_backward_query_v4(float* dqkv, const float* dout, const float* stats, const float* delta, const float* qkv,
                             int T, int NH, int hs)
@@ -35,14 +35,15 @@ attention_backward_query_v4(float* dqkv, const float* dout, const float* stats, 
     int end = min(first + ROWS, T), q0 = first + (int)threadIdx.x / 32 * OWN;  // the warp's first query
     const float* head = qkv + (size_t)b * T * 3 * C + h * hs;
     float lse[M][2], mean[M][2], factor[M][2], scale = rsqrtf((float)hs);
-    float *stage = shared, *douts = stage + 4 * KEYS * STRIDE;  // a stage: keys, then values
+    float *stage = shared, *own = stage + 4 * KEYS * STRIDE;  // a stage: keys, then values
     Sums dq = {};
-    Rows queries;
+    Rows<true> douts(own);
+    Rows<EXACT> queries(own + ROWS * HS);
 
     copy_tile<KEYS>(stage, head + C, 3 * C, 0, T, hs);
     copy_tile<KEYS>(stage + KEYS * STRIDE, head + 2 * C, 3 * C, 0, T, hs);
-    copy_tile<ROWS>(douts, dout + (size_t)b * T * C + h * hs, C, first, T, hs);
     load_rows(queries, head, 3 * C, q0, T, hs);
+    load_rows(douts, dout + (size_t)b * T * C + h * hs, C, q0, T, hs);
     #pragma unroll
     for (int i = 0; i < 2 * M; i++) {
         int t = q0 + 8 * i + r_of_lane();
@@ -63,13 +64,13 @@ attention_backward_query_v4(float* dqkv, const float* dout, const float* stats, 
             const float *keys = stage + (k - k0) * STRIDE, *values = keys + KEYS * STRIDE;
             float p[M][PART / 8][4], ds[M][PART / 8][4];
             dot_rows(p, queries, keys);
-            dot_tiles(ds, douts + (q0 - first) * STRIDE, values);
+            dot_rows(ds, douts, values);
+            hide_later<false>(p, q0, k);
             #pragma unroll
             for (int i = 0; i < M * PART / 2; i++) {
-                int m = i / (PART / 2), n = i / 4 % (PART / 8), d = i % 4, t = q0 + 16 * m + d / 2 * 8 + r_of_lane();
-                bool seen = k + 8 * n + 2 * j_of_lane() + d % 2 <= t;
+                int m = i / (PART / 2), n = i / 4 % (PART / 8), d = i % 4;
                 float weight = power_of_two(p[m][n][d] * (scale * LOG2E) - lse[m][d / 2]);
-                ds[m][n][d] = seen ? weight * (ds[m][n][d] - mean[m][d / 2]) : 0.0f;
+                ds[m][n][d] = weight * (ds[m][n][d] - mean[m][d / 2]);
             }
             weigh_rows(dq, ds, keys);
         }
@@ -99,7 +100,8 @@ attention_backward_key_v4(float* dqkv, const float* dout, const float* stats, co
                           int T, int NH, int hs)
 {
     extern __shared__ __align__(16) float shared[];
-    float *keys = shared, *values = keys + ROWS * STRIDE, *stages = values + ROWS * STRIDE, *stage = stages;
+    float *stages = shared + 2 * ROWS * HS, *stage = stages;
+    Rows<true> keys(shared), values(shared + ROWS * HS);
     int b = blockIdx.x / NH, h = blockIdx.x % NH, C = NH * hs, first = blockIdx.y * ROWS;
     int k0 = first + (int)threadIdx.x / 32 * OWN;  // the warp's first key
     const float *head = qkv + (size_t)b * T * 3 * C + h * hs, *dhead = dout + (size_t)b * T * C + h * hs;
@@ -108,9 +110,9 @@ attention_backward_key_v4(float* dqkv, const float* dout, const float* stats, co
     for (int i = 0; i < 2 * M; i++) factor[i / 2][i % 2] = scale, ones[i / 2][i % 2] = 1.0f;
     Sums dk = {}, dv = {};
 
-    copy_tile<ROWS>(keys, head + C, 3 * C, first, T, hs);
-    copy_tile<ROWS>(values, head + 2 * C, 3 * C, first, T, hs);
     copy_stage(stage, head, dhead, stats, delta, first, T, C, hs);
+    load_rows(keys, head + C, 3 * C, k0, T, hs);
+    load_rows(values, head + 2 * C, 3 * C, k0, T, hs);
     for (int q0 = first; q0 < T; q0 += QUERIES) {
         wait_for_copies();
         __syncthreads();  // this stage is there, and all threads are done with the other
@@ -119,17 +121,16 @@ attention_backward_key_v4(float* dqkv, const float* dout, const float* stats, co
         if (q0 + QUERIES > k0) {
             const float *lse = stage + 2 * QUERIES * STRIDE, *mean = lse + QUERIES;
             float p[M][QUERIES / 8][4], ds[M][QUERIES / 8][4];  // transposed: rows are keys, columns queries
-            dot_tiles(p, keys + (k0 - first) * STRIDE, stage);
-            dot_tiles(ds, values + (k0 - first) * STRIDE, stage + QUERIES * STRIDE);
+            dot_rows(p, keys, stage);
+            dot_rows(ds, values, stage + QUERIES * STRIDE);
+            hide_later<true>(p, k0, q0);
             #pragma unroll
             for (int i = 0; i < M * QUERIES / 2; i++) {
                 int m = i / (QUERIES / 2), n = i / 4 % (QUERIES / 8), d = i % 4, column = 8 * n + 2 * j_of_lane() + d % 2;
-                bool seen = k0 + 16 * m + d / 2 * 8 + r_of_lane() <= q0 + column;
-                float weight = power_of_two(p[m][n][d] * (scale * LOG2E) - lse[column] * LOG2E);
-                p[m][n][d] = seen ? weight : 0.0f;  // zeros beyond T add nothing
+                p[m][n][d] = power_of_two(p[m][n][d] * (scale * LOG2E) - lse[column] * LOG2E);
                 ds[m][n][d] = p[m][n][d] * (ds[m][n][d] - mean[column]);
             }
-            weigh_rows(dv, p, stage + QUERIES * STRIDE);
+            weigh_rows(dv, p, stage + QUERIES * STRIDE);  // zeros beyond T add nothing
             weigh_rows(dk, ds, stage);
         }
         stage = next;

@@ -9,9 +9,11 @@ differently. v2 and v3 add in a fixed order: equal runs give equal bits.
 v2 needs no sorting, but each of its blocks reads all earlier tokens, N^2 in all, and a frequent token, which has many
 rows, keeps one block busy for long. v3 divides the sorted positions into segments of equal length. Where a run of equal
 tokens goes on in the next segments, each of those writes its share to scratch memory, and a last kernel adds them up.
-v2 and v3 read dout twice: in the order of the tokens for dwte, in the order of the positions for dwpe. No order serves
-both sums, and a gradient of 100 MB does not stay in the cache in between: that is 4 bytes more per element than the 4
-to 12 that are needed (4 if there is only one token, 12 if all are different).
+Both read dout twice: in the order of the tokens for dwte, in the order of the positions for dwpe. No order serves both
+sums, and a gradient of 100 MB does not stay in the cache in between: that is 4 bytes more per element than the 4 to 12
+that are needed (4 if there is only one token, 12 if all are different). v3 therefore takes 32 columns (or quads of them)
+at a time, for both sums, so few that their rows are mostly in the cache when they are read again: on an H100 it takes
+119 µs for what two kernels over all columns do in 150, and a copy of what is needed in 103.
 N = B*T positions. A key is a token and its position, (token << 32) + n: no two are equal, so any way to sort gives the
 same order.
 */
@@ -21,9 +23,9 @@ typedef unsigned long long Key;
 const unsigned ALL = 0xffffffff;  // all 32 lanes of a warp take part
 const int THREADS = 256;          // of a block in v2: eight warps
 const int RUN = 1024;             // keys that a block sorts
-const int SEGMENT = 32;           // sorted positions of which a block adds up the rows
-const int AHEAD = 2;              // of them under way at a time
-const int WARPS = 8;              // of a block in which they share the runs of keys, or the shares of a run of tokens
+const int SEGMENT = 8;            // sorted positions of which a warp adds up the rows, all under way at a time
+const int LOOK = 4;               // segments that a block looks at, for runs that go on behind them
+const int WARPS = 8;              // of a block in which they share work
 const Key LAST = ~0ull;           // fills the last run
 
 extern "C" __global__ void encoder_backward_v1(float* dwte, float* dwpe, const float* dout, const int* tokens, int B,
@@ -155,38 +157,54 @@ __device__ bool ends(const Key* sorted, int k, int N)
     return k + 1 == N || (k + 1) % SEGMENT == 0 || token_of(sorted[k + 1]) != token_of(sorted[k]);
 }
 
-// One segment: rows of n numbers or quads; T is float or float4. partial (segments, n).
+// The rows of a segment, column i of n; T is float or float4. partial (segments, n). dwte passes by the cache.
 template <typename T>
-__device__ void add_segment(T* dwte, T* partial, const T* dout, const Key* sorted, int N, int n)
+__device__ void add_segment(T* dwte, T* partial, const T* dout, const Key* sorted, int segment, int N, int n, int i)
 {
-    int start = blockIdx.x * SEGMENT, before = token_before(sorted, start);
-    int i = blockIdx.y * blockDim.x + threadIdx.x;
-    if (i >= n) return;
+    int start = segment * SEGMENT, before = token_before(sorted, start);
+    T rows[SEGMENT], old[SEGMENT], total;
+    clear(total);
+    #pragma unroll
+    for (int j = 0; j < SEGMENT; j++) {  // all loads are under way before the first of them is needed
+        int k = start + j;
+        clear(rows[j]), clear(old[j]);
+        if (k >= N) continue;
+        int token = token_of(sorted[k]);
+        rows[j] = dout[(size_t)position_of(sorted[k]) * n + i];
+        if (ends(sorted, k, N) && token != before) old[j] = __ldcs(dwte + (size_t)token * n + i);
+    }
+    #pragma unroll
+    for (int j = 0; j < SEGMENT; j++) {
+        int k = start + j;
+        if (k >= N) continue;
+        int token = token_of(sorted[k]);
+        total = total + rows[j];
+        if (!ends(sorted, k, N)) continue;
+        T* place = token != before ? dwte + (size_t)token * n + i : partial + (size_t)segment * n + i;
+        __stcs(place, old[j] + total);
+        clear(total);
+    }
+}
+
+// The rows at place t of all B sequences, column i of n.
+template <typename T>
+__device__ void add_place(T* dwpe, const T* dout, int t, int B, int length, int n, int i)
+{
     T total;
     clear(total);
-    for (int first = start; first < start + SEGMENT; first += AHEAD) {
-        T rows[AHEAD], old[AHEAD];
-        #pragma unroll
-        for (int j = 0; j < AHEAD; j++) {  // all loads are under way before the first of them is needed
-            int k = first + j;
-            clear(rows[j]), clear(old[j]);
-            if (k >= N) continue;
-            int token = token_of(sorted[k]);
-            rows[j] = dout[(size_t)position_of(sorted[k]) * n + i];
-            if (ends(sorted, k, N) && token != before) old[j] = dwte[(size_t)token * n + i];
-        }
-        #pragma unroll
-        for (int j = 0; j < AHEAD; j++) {
-            int k = first + j;
-            if (k >= N) continue;
-            int token = token_of(sorted[k]);
-            total = total + rows[j];
-            if (!ends(sorted, k, N)) continue;
-            T* place = token != before ? dwte + (size_t)token * n + i : partial + (size_t)blockIdx.x * n + i;
-            *place = old[j] + total;
-            clear(total);
-        }
-    }
+    #pragma unroll 8
+    for (int b = 0; b < B; b++) total = total + dout[((size_t)b * length + t) * n + i];
+    dwpe[(size_t)t * n + i] = dwpe[(size_t)t * n + i] + total;
+}
+
+// 32 columns of rows of n numbers or quads: blockIdx.y tells which. A warp has a place in the sequence or a segment.
+template <typename T>
+__device__ void add_rows(T* dwte, T* dwpe, T* partial, const T* dout, const Key* sorted, int B, int length, int n)
+{
+    int job = blockIdx.x * WARPS + threadIdx.y, segment = job - length, i = blockIdx.y * 32 + threadIdx.x;
+    if (i >= n) return;
+    if (segment < 0) add_place(dwpe, dout, job, B, length, n, i);
+    else if (segment * SEGMENT < B * length) add_segment(dwte, partial, dout, sorted, segment, B * length, n, i);
 }
 
 // How many of the next segments begin with this token: the first that does not is found by halving, as keys are sorted.
@@ -201,15 +219,23 @@ __device__ int segments_of(const Key* sorted, int token, int next, int N)
     return low;
 }
 
-// The run that begins in a segment and goes on in the next ones: the shares that those have written. Block (32, WARPS):
-// a number or quad for each lane; the warps divide the shares among them, and warp 0 adds what they found, in order.
-template <typename T>
-__device__ void add_shares(T* dwte, const T* partial, const Key* sorted, int N, int n, T (*sums)[32])
+// Does a run of equal tokens begin in this segment that goes on in the next one?
+__device__ bool goes_on(const Key* sorted, int segment, int N)
 {
-    int start = blockIdx.x * SEGMENT, next = start + SEGMENT, token = token_of(sorted[next - 1]);
-    if (token_of(sorted[next]) != token || token_before(sorted, start) == token) return;  // the whole block leaves
-    int lane = threadIdx.x, warp = threadIdx.y, i = blockIdx.y * 32 + lane, count = segments_of(sorted, token, next, N);
-    const T* shares = partial + (size_t)(blockIdx.x + 1) * n + i;  // (count, n), from this lane's column on
+    int start = segment * SEGMENT, next = start + SEGMENT;
+    if (next >= N) return false;
+    int token = token_of(sorted[next]);
+    return token_of(sorted[next - 1]) == token && token_before(sorted, start) != token;
+}
+
+// That run: the shares that the next segments have written. Block (32, WARPS): a number or quad for each lane; the warps
+// divide the shares among them, and warp 0 adds what they found, in order.
+template <typename T>
+__device__ void add_run(T* dwte, const T* partial, const Key* sorted, int segment, int N, int n, T (*sums)[32])
+{
+    int next = (segment + 1) * SEGMENT, token = token_of(sorted[next]), count = segments_of(sorted, token, next, N);
+    int lane = threadIdx.x, warp = threadIdx.y, i = blockIdx.y * 32 + lane;
+    const T* shares = partial + (size_t)(segment + 1) * n + i;  // (count, n), from this lane's column on
     T total;
     clear(total);
     if (i < n) {
@@ -218,34 +244,47 @@ __device__ void add_shares(T* dwte, const T* partial, const Key* sorted, int N, 
     }
     sums[warp][lane] = total;
     __syncthreads();
-    if (warp > 0 || i >= n) return;
-    for (int w = 1; w < WARPS; w++) total = total + sums[w][lane];
-    dwte[(size_t)token * n + i] = dwte[(size_t)token * n + i] + total;
+    if (warp == 0 && i < n) {
+        for (int w = 1; w < WARPS; w++) total = total + sums[w][lane];
+        dwte[(size_t)token * n + i] = dwte[(size_t)token * n + i] + total;
+    }
+    __syncthreads();  // the sums have been read before the next run overwrites them
+}
+
+// LOOK segments, each looked at by a lane: most runs are short, and then there is nothing to do.
+template <typename T>
+__device__ void add_shares(T* dwte, const T* partial, const Key* sorted, int N, int n, T (*sums)[32])
+{
+    int first = blockIdx.x * LOOK, lane = threadIdx.x;
+    unsigned runs = __ballot_sync(ALL, lane < LOOK && goes_on(sorted, first + lane, N));  // bit l: what lane l found
+    for (; runs; runs &= runs - 1) add_run(dwte, partial, sorted, first + __ffs(runs) - 1, N, n, sums);
 }
 
 // 128-bit accesses need addresses that are multiples of 16, in every row: so C must be a multiple of 4 too.
-__device__ bool aligned(const float* dwte, const float* dout, int C)
+__device__ bool aligned(const float* dwte, const float* dwpe, const float* dout, int C)
 {
-    return C % 4 == 0 && ((size_t)dwte | (size_t)dout) % 16 == 0;
+    return C % 4 == 0 && ((size_t)dwte | (size_t)dwpe | (size_t)dout) % 16 == 0;
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-    encoder_backward_segments_v3(float* dwte, float* partial, const float* dout, const Key* sorted, int N, int C)
+    encoder_backward_rows_v3(float* dwte, float* dwpe, float* partial, const float* dout, const Key* sorted, int B,
+                             int T, int C)
 {
-    if (aligned(dwte, dout, C)) {
-        add_segment((float4*)dwte, (float4*)partial, (const float4*)dout, sorted, N, C / 4);
+    if (aligned(dwte, dwpe, dout, C)) {
+        add_rows((float4*)dwte, (float4*)dwpe, (float4*)partial, (const float4*)dout, sorted, B, T, C / 4);
     } else {
-        add_segment(dwte, partial, dout, sorted, N, C);
+        add_rows(dwte, dwpe, partial, dout, sorted, B, T, C);
     }
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-    encoder_backward_shares_v3(float* dwte, const float* partial, const float* dout, const Key* sorted, int N, int C)
+    encoder_backward_shares_v3(float* dwte, float* dwpe, const float* partial, const float* dout, const Key* sorted,
+                               int B, int T, int C)
 {
     __shared__ float4 sums[WARPS][32];
-    if (aligned(dwte, dout, C)) {
-        add_shares((float4*)dwte, (const float4*)partial, sorted, N, C / 4, sums);
+    if (aligned(dwte, dwpe, dout, C)) {
+        add_shares((float4*)dwte, (const float4*)partial, sorted, B * T, C / 4, sums);
     } else {
-        add_shares(dwte, partial, sorted, N, C, reinterpret_cast<float(*)[32]>(sums));
+        add_shares(dwte, partial, sorted, B * T, C, reinterpret_cast<float(*)[32]>(sums));
     }
 }

@@ -7,7 +7,7 @@ from llmc.kernels.pointwise import THREADS, aligned, blocks_for
 from llmc.kernels.reductions import ROWS, WARP
 
 VERSIONS = {"encoder_backward": 3}
-RUN, SEGMENT = 1024, 32  # as in encoder_backward.cu
+RUN, SEGMENT, LOOK = 1024, 8, 4  # as in encoder_backward.cu
 
 
 def encoder_backward(dwte, dwpe, dout, tokens, version=None):
@@ -24,12 +24,12 @@ def encoder_backward(dwte, dwpe, dout, tokens, version=None):
     if version == 1:
         _launch("v1")((blocks,), (THREADS,), (dwte, dwpe, dout, tokens, *sizes))
         return
+    if version == 3:
+        _add_sorted(dwte, dwpe, dout, sort_positions(tokens))
+        return
     _launch("positions_v2")((blocks_for(T * C),), (THREADS,), (dwpe, dout, *sizes))
-    if version == 2:
-        grid, arguments = (B * T, ceil_div(C, THREADS)), (dwte, dout, tokens, np.int32(B * T), np.int32(C))
-        _launch("tokens_v2")(grid, (THREADS,), arguments)
-    else:
-        _add_sorted(dwte, dout, sort_positions(tokens), B * T, C)
+    grid, arguments = (B * T, ceil_div(C, THREADS)), (dwte, dout, tokens, np.int32(B * T), np.int32(C))
+    _launch("tokens_v2")(grid, (THREADS,), arguments)
 
 
 def sort_positions(tokens):
@@ -42,16 +42,17 @@ def sort_positions(tokens):
     return keys
 
 
-def _add_sorted(dwte, dout, keys, N, C):
-    """+dwte, with the rows of dout in the order of the keys."""
-    segments = ceil_div(N, SEGMENT)
+def _add_sorted(dwte, dwpe, dout, keys):
+    """+dwte, with the rows of dout in the order of the keys, and +dwpe, some columns of both at a time."""
+    B, T, C = dout.shape
+    segments = ceil_div(B * T, SEGMENT)
     partial = scratch("encoder shares", (segments, C))
-    numbers = C // 4 if C % 4 == 0 and aligned(dwte, dout) else C  # of a row, or quads
-    threads = min(THREADS, WARP * ceil_div(numbers, WARP))
-    arguments = (dwte, partial, dout, keys, np.int32(N), np.int32(C))
-    _launch("segments_v3")((segments, ceil_div(numbers, threads)), (threads,), arguments)
+    numbers = C // 4 if C % 4 == 0 and aligned(dwte, dwpe, dout) else C  # of a row, or quads
+    columns, block = ceil_div(numbers, WARP), (WARP, ROWS)
+    arguments = (dwte, dwpe, partial, dout, keys, np.int32(B), np.int32(T), np.int32(C))
+    _launch("rows_v3")((ceil_div(T + segments, ROWS), columns), block, arguments)
     if segments > 1:
-        _launch("shares_v3")((segments - 1, ceil_div(numbers, WARP)), (WARP, ROWS), arguments)
+        _launch("shares_v3")((ceil_div(segments - 1, LOOK), columns), block, arguments)
 
 
 def _launch(part):

@@ -74,12 +74,3 @@ __device__ void multiply_tf32(float (&d)[4], const float (&a)[4], const float (&
           "r"(__float_as_uint(a[3])), "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
 #endif
 }
-
-__device__ void multiply(float (&d)[4], const A& a, const B& b)
-{
-    if (EXACT) {  // small small is less than float32 can tell
-        multiply_tf32(d, a.small, b.big);
-        multiply_tf32(d, a.big, b.small);
-    }
-    multiply_tf32(d, a.big, b.big);
-}
