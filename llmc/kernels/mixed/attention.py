@@ -40,11 +40,12 @@ def attention_backward(dqkv, dout, out, stats, qkv, NH, version=None):
     B, T, C = out.shape
     hs = C // NH
     check_rows(B, NH, T)
-    version = _fitting(version, hs, (dqkv, dout, qkv), (_query_bytes, _key_bytes))
+    version = _fitting(version, hs, (dqkv, dout, out, qkv), (_query_bytes, _key_bytes))
     delta = scratch("delta", (B, NH, T))
     sizes = [np.int32(size) for size in (B * NH, T, NH, hs)]
-    launch = kernel_for(out, "attention", "attention_backward_delta_v1", f"HS={padded(hs)}")
-    launch((ceil_div(B * NH * T, WARPS),), (32 * WARPS,), (delta, dout, out, *sizes))
+    file, rows = ("attention", WARPS) if version == 1 else ("attention_tensor_backward", 16)
+    launch = kernel_for(out, file, f"attention_backward_delta_v{version}", f"HS={padded(hs)}")
+    launch((ceil_div(B * NH * T, rows),), (32 * WARPS,), (delta, dout, out, *sizes))
     arrays = dqkv, dout, stats, delta, qkv
     _launch(f"attention_backward_query_v{version}", arrays, out.shape, NH, version, _query_bytes)
     _launch(f"attention_backward_key_v{version}", arrays, out.shape, NH, version, _key_bytes)

@@ -1,13 +1,14 @@
 /* The backward pass of flash attention in 16 bits on tensor cores, since Ampere (compute capability 8.0).
 
+delta v2  delta = dout . out: eight lanes share a row, 16 bytes each
 query v2  dq: a warp owns 32 queries, 16 where heads are large; keys and values come 64 at a time
 key v2    dk and dv: a warp owns as many keys; the queries that see them come 32 at a time, with their douts
 
-Neither adds to what another block has written, so that every run gives the same bits. The price is that both compute
-scores and dp: seven products instead of five. A warp's probabilities p and gradients ds = p (dp - delta) stay in
-registers between two products, as in attention_tensor.cu; all sums and exponentials are float. v1 of both, and delta,
-are in attention.cu, which also says what the shapes are. hs must be a multiple of 8 and at most HS; arrays must begin
-at multiples of 16 bytes. Grid: B * NH in x, tiles of ROWS rows in y, the longest first.
+No block adds to what another has written, so that every run gives the same bits. The price is that the last two both
+compute scores and dp: seven products instead of five. A warp's probabilities p and gradients ds = p (dp - delta) stay
+in registers between two products, as in attention_tensor.cu; all sums and exponentials are float. v1 of the three is in
+attention.cu, which also says what the shapes are. hs must be a multiple of 8 and at most HS; arrays must begin at
+multiples of 16 bytes. Grid, but for delta: B * NH in x, tiles of ROWS rows in y, the longest first.
 */
 
 #include "number.cuh"
@@ -23,6 +24,23 @@ const int PART = 32;                // keys that a warp treats at once: as many 
 
 #include "batches.cuh"
 #include "tensor_cores_16.cuh"
+
+// 16 rows of (B, NH, T) to a block of 128 threads.
+extern "C" __global__ void attention_backward_delta_v2(float* delta, const floatX* dout, const floatX* out, int heads,
+                                                       int T, int NH, int hs)
+{
+    unsigned r = blockIdx.x * 16 + threadIdx.x / 8, head = r / T;  // fewer than 2^31 rows: attention.py
+    size_t row = ((size_t)(head / NH) * T + r % T) * NH * hs + head % NH * hs;
+    float total = 0.0f;
+    for (int c = threadIdx.x % 8 * 8; c < hs && head < heads; c += 64) {
+        Eight a, b;
+        load(a, dout + row + c, 8), load(b, out + row + c, 8);
+        #pragma unroll
+        for (int i = 0; i < 8; i++) total += a[i] * b[i];
+    }
+    for (int gap = 4; gap > 0; gap /= 2) total += __shfl_xor_sync(ALL, total, gap);
+    if (threadIdx.x % 8 == 0 && head < heads) delta[r] = total;
+}
 
 // dq. Shared memory: two stages of 64 keys and values, ROWS queries and douts.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)

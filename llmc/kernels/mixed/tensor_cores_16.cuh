@@ -6,8 +6,8 @@
 //     d: [r][2 j], [r][2 j + 1], [r + 8][2 j], [r + 8][2 j + 1]: 4 floats
 // Two d side by side, rounded, are an a: the scores of one product are the weights of the next, in the same registers.
 //
-// Another instruction, ldmatrix, gets four squares of 8 x 8 from shared memory, and each lane of each square [r][2 j] and
-// its neighbour: of the square as it lies there, or transposed. Four squares make an a, two a b.
+// Another instruction, ldmatrix, gets four squares of 8 x 8 from shared memory, and each lane of each square [r][2 j]
+// and its neighbour: of the square as it lies there, or transposed. Four squares make an a, two a b.
 //
 // HS, M and WARPS come from the file that includes this one. A warp owns 16 M of its block's ROWS rows.
 
@@ -79,8 +79,8 @@ __device__ void load_down(Squares& squares, const floatX* corner)
     load_squares<TRANSPOSED>(squares, corner + threadIdx.x % 16 * STRIDE + threadIdx.x % 32 / 16 * 8);
 }
 
-// Two b (16, 8) whose columns are rows of a tile, 8 and the next 8. Squares 0 and 1 are side by side: the two pairs of a
-// b come to neighbouring registers, as mma takes them, and need not be moved.
+// Two b (16, 8) whose columns are rows of a tile, 8 and the next 8. Squares 0 and 1 are side by side: the two pairs of
+// a b come to neighbouring registers, as mma takes them, and need not be moved.
 __device__ void load_across(Squares& squares, const floatX* corner)
 {
     int lane = threadIdx.x % 32;
