@@ -1,59 +1,103 @@
-"""Launches the kernels of attention.cu and attention_cached.cu. Works on GPU arrays and on the emulator's alike."""
+"""Launches the kernels of attention*.cu. Works on GPU arrays and on the emulator's alike.
+
+Which version runs, unless the caller says: on a GPU with tensor cores for both types the last one, elsewhere version 1.
+Where the last one cannot hold the heads, version 1 takes its place.
+"""
 
 import numpy as np
 
 from llmc import cuda
 from llmc.errors import UserError
-from llmc.kernels import ceil_div, scratch
+from llmc.kernels import ceil_div, scratch, tensor_cores
 from llmc.kernels.attention import WARPS, check_rows, launch_tiles, padded, tiles
 from llmc.kernels.attention_cached import on_device
 from llmc.kernels.mixed import kernel_for
-from llmc.kernels.pointwise import THREADS, blocks_at_once
+from llmc.kernels.pointwise import THREADS, aligned, blocks_at_once
 from llmc.kernels.reductions import most_shared_memory
 
-TILE = 64, 128  # rows and threads of a block
-LARGEST = 256  # numbers of a head whose sums a block can hold in registers
+VERSIONS = {"attention_forward": 2, "attention_backward": 2}
+LARGEST = {1: 256, 2: 128}  # version: numbers of a head whose sums can be held in registers
 
 
-def attention_forward(out, stats, qkv, NH):
+def attention_forward(out, stats, qkv, NH, version=None):
     """*out, *stats from qkv: causal, scale 1/√hs.
 
     out (B, T, C), qkv (B, T, 3C), rows [q; k; v]: 16 bits. stats: float32 (B, NH, T), the logarithm of each query's sum
-    of exponentials. Raises UserError for heads that are too large, and for too many queries.
+    of exponentials. version: 1 or 2; None is as the module says. Raises UserError for heads that are too large, and for
+    too many queries.
     """
-    hs = out.shape[-1] // NH
-    _launch(
-        "attention_forward_v1", (out, stats, qkv), out.shape, NH, tiles(hs, 64, 64) + max(tiles(hs, 64), 4 * 64 * 68)
-    )
+    B, T, C = out.shape
+    check_rows(B, NH, T)
+    version = _fitting(version, C // NH, (out, qkv), (_forward_bytes,))
+    _launch(f"attention_forward_v{version}", (out, stats, qkv), out.shape, NH, version, _forward_bytes)
 
 
-def attention_backward(dqkv, dout, out, stats, qkv, NH):
+def attention_backward(dqkv, dout, out, stats, qkv, NH, version=None):
     """*dqkv from dout and what the forward pass read and wrote.
 
-    dqkv, qkv (B, T, 3C), dout, out (B, T, C): 16 bits. stats: float32 (B, NH, T). Raises UserError as above.
+    dqkv, qkv (B, T, 3C), dout, out (B, T, C): 16 bits. stats: float32 (B, NH, T). version and errors: as above.
     """
     B, T, C = out.shape
     hs = C // NH
     check_rows(B, NH, T)
+    version = _fitting(version, hs, (dqkv, dout, out, qkv), (_query_bytes, _key_bytes))
     delta = scratch("delta", (B, NH, T))
     sizes = [np.int32(size) for size in (B * NH, T, NH, hs)]
-    launch = kernel_for(out, "attention", "attention_backward_delta_v1", f"HS={padded(hs)}")
-    launch((ceil_div(B * NH * T, WARPS),), (32 * WARPS,), (delta, dout, out, *sizes))
-    arrays, weights = (dqkv, dout, stats, delta, qkv), 4 * 64 * 36  # bytes
-    _launch("attention_backward_query_v1", arrays, out.shape, NH, tiles(hs, 64, 64, 32) + max(tiles(hs, 32), weights))
-    _launch("attention_backward_key_v1", arrays, out.shape, NH, tiles(hs, 64, 64, 32, 32) + weights)
+    file, rows = ("attention", WARPS) if version == 1 else ("attention_tensor_backward", 16)
+    launch = kernel_for(out, file, f"attention_backward_delta_v{version}", f"HS={padded(hs)}")
+    launch((ceil_div(B * NH * T, rows),), (32 * WARPS,), (delta, dout, out, *sizes))
+    arrays = dqkv, dout, stats, delta, qkv
+    _launch(f"attention_backward_query_v{version}", arrays, out.shape, NH, version, _query_bytes)
+    _launch(f"attention_backward_key_v{version}", arrays, out.shape, NH, version, _key_bytes)
 
 
-def _launch(name, arrays, shape, NH, shared):
-    """A launch with a block for each tile of each head. shape: (B, T, C); shared: bytes of shared memory."""
+def _fitting(version, hs, arrays, needed) -> int:
+    """The version that takes these heads on this device. needed: functions that return bytes of shared memory."""
+    kind = cuda.device()
+    last = tensor_cores.available(kind) if version is None else version == 2 and tensor_cores.has_tf32(kind)
+    fits = hs <= LARGEST[2] and all(each(hs, 2) <= most_shared_memory(kind) for each in needed)
+    return 2 if last and fits and hs % 8 == 0 and aligned(*arrays) else 1
+
+
+def _launch(name, arrays, shape, NH, version, needed):
+    """A launch with a block for each tile of each head. shape: (B, T, C); needed: as above, but one."""
     B, T, C = shape
     hs = C // NH
-    check_rows(B, NH, T)
-    if hs > LARGEST or shared > most_shared_memory(cuda.device()):
+    shared = needed(hs, version)
+    if hs > LARGEST[version] or shared > most_shared_memory(cuda.device()):
         raise UserError(f"attention in 16 bits cannot hold heads of {hs} numbers on this device; use fp32 for them.")
+    file = "attention" if version == 1 else "attention_tensor" + "_backward" * ("backward" in name)
     sizes = np.int32(T), np.int32(NH), np.int32(hs)
-    function = kernel_for(arrays[0], "attention", name, f"HS={padded(hs)}")
-    launch_tiles(function, TILE, (B * NH, T), (*arrays, *sizes), shared)
+    tile = 64 if version == 1 else _rows(hs), 128  # rows and threads of a block
+    launch_tiles(kernel_for(arrays[0], file, name, f"HS={padded(hs)}"), tile, (B * NH, T), (*arrays, *sizes), shared)
+
+
+def _rows(hs) -> int:
+    """Rows of a block in version 2."""
+    return 128 if hs <= 64 else 64
+
+
+def _tiles_16(hs, *rows) -> int:
+    """Bytes of tiles of 16-bit numbers in shared memory, each row eight longer, as in tensor_cores_16.cuh."""
+    return 2 * sum(rows) * (padded(hs) + 8)
+
+
+def _forward_bytes(hs, version) -> int:
+    if version == 1:
+        return tiles(hs, 64, 64) + max(tiles(hs, 64), 4 * 64 * 68)
+    return _tiles_16(hs, 64, 64, 64, 64)
+
+
+def _query_bytes(hs, version) -> int:
+    if version == 1:
+        return tiles(hs, 64, 64, 32) + max(tiles(hs, 32), 4 * 64 * 36)
+    return _tiles_16(hs, 64, 64, 64, 64, _rows(hs), _rows(hs))
+
+
+def _key_bytes(hs, version) -> int:
+    if version == 1:
+        return tiles(hs, 64, 64, 32, 32) + 4 * 64 * 36
+    return _tiles_16(hs, _rows(hs), _rows(hs), 32, 32, 32, 32) + 512  # and stats and delta of two stages
 
 
 def attention_cached(out, cache, qkv, NH, start):

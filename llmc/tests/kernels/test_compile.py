@@ -70,7 +70,18 @@ def test_compiles_for_16_bits(layer, float16, architecture):
     assert compile_log(source(f"mixed/{layer}"), *options) == ""
 
 
-@pytest.mark.parametrize("layer, size", [("attention", 32), ("attention", 128), ("attention_cached", 7)])
+@pytest.mark.parametrize(
+    "layer, size",
+    [
+        ("attention", 32),
+        ("attention", 128),
+        ("attention_tensor", 32),
+        ("attention_tensor", 128),
+        ("attention_tensor_backward", 32),
+        ("attention_tensor_backward", 128),
+        ("attention_cached", 7),
+    ],
+)
 def test_attention_of_16_bits_compiles_for_other_heads(layer, size):
     assert compile_log(source(f"mixed/{layer}"), "-arch=compute_80", "-std=c++17", f"-DHS={size}") == ""
 
