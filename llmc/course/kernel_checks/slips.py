@@ -32,6 +32,12 @@ def slips(place, names):
             leaves = isinstance(place.owner.body[0], ast.Return)
             words = f"without the {'line' if leaves else 'condition'} {quoted(node)}"
             yield FIRST, words, ast.Constant(not leaves)
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+        other = with_fields(node, op=ast.FloorDiv())
+        yield 1, f"with // in place of % before {quoted(node.right)}{place.around}", other
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and isinstance(node.right, ast.Attribute):
+        words = f"with 1 in place of {quoted(node.right)}{place.around}"
+        yield 1, words, with_fields(node, right=ast.Constant(1))
     elif isinstance(node, ast.BinOp) and isinstance(place.owner, ast.AugAssign):
         yield from _offset(node, place.owner)
     elif isinstance(node, ast.BinOp) and ast.unparse(node) == PLACE:
