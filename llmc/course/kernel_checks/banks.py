@@ -24,8 +24,8 @@ def conflict(report) -> str:
     stride = abs(int(apart[0]))
     banks = BANKS // math.gcd(stride, BANKS)
     into = "the same bank" if banks == 1 else f"only {banks} of the {BANKS} banks"
-    told = f"In line {line}, where a warp {verb} shared memory, neighbouring lanes are {stride} floats apart: they fall into {into}"
-    return f"{told}. With an odd distance, {stride + 1}, they fall into all {BANKS}: let a row of the array be that long."
+    told = f"In line {line}, where a warp {verb} shared memory, neighbouring lanes are {stride} floats apart"
+    return f"{told}: they fall into {into}. With an odd distance, {stride + 1}, they fall into all {BANKS}: let a row of the array be that long."
 
 
 def _two_lanes(places, line, verb) -> str:

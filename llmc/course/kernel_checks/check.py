@@ -74,7 +74,8 @@ SIZES = (1, 31, 127, 129, 1000)  # around a warp, around a block
 BLOCKS = (256, 128, 96, 32)  # threads; the largest first, because most kernels that assume one are right there
 # what a message says if it names no mistake, or only what comes of it
 VAGUE = re.compile(
-    r"has wrong values\.|NaN or inf|infinite everywhere|all zeros|behind the last whole four|copied as it lies|causal mask\?"
+    r"has wrong values\.|NaN or inf|infinite everywhere|all zeros"
+    r"|behind the last whole four|copied as it lies|causal mask\?"
 )
 NOT_DONE = f"not done yet: {{}}. Replace `{STUB_IN_C}` with your code, run that cell, then this one."
 

@@ -48,7 +48,9 @@ def _compared(experiment, report, k, element) -> list[str]:
     lines = [f"{place} {is_made} {mine}; it should {verb} {ours}."]
     found = [(source, mine[0]) for source, mine, ours in differ if single and mine and ours]
     if single and found:
-        lines += staging.through_shared(experiment, report, (k, element), differ) or _where(experiment, report, found, (k, element))
+        lines += staging.through_shared(experiment, report, (k, element), differ) or _where(
+            experiment, report, found, (k, element)
+        )
     elif not single:
         lines += _foreign(experiment, report, differ)
     return lines

@@ -31,7 +31,9 @@ class Experiment:
         self.names, self.sizes, self.arguments = names, sizes, arguments
         self._learner, self._model = learner, model
         self._left, self._end = MOST, time.monotonic() + SECONDS
-        self.inputs = [k for k, a in enumerate(arguments) if _floats(a) and not np.isnan(a).all()]
+        floats = [k for k, a in enumerate(arguments) if _floats(a)]
+        self.inputs = [k for k in floats if not np.isnan(arguments[k]).all()]
+        self.outputs = [k for k in floats if k not in self.inputs]
 
     def mine(self, arguments) -> list:
         """The arguments as the learner's kernel leaves them."""

@@ -86,9 +86,9 @@ def _their_loop(start, stop, step, code) -> str:
 
 
 def quotes_their_loop(words, code) -> bool:
-    """Is the change one of a loop that stands word for word in the learner's code? Then it is not the one that is missing."""
+    """Is the change one of a loop that the learner's code has, word for word? Then another loop is wrong, or none."""
     loop = OF_A_LOOP.search(_translated(words, code))
-    return bool(loop) and bool(_their_loop(*loop.groups()[1:], code))
+    return bool(loop) and "only where" not in words and bool(_their_loop(*loop.groups()[1:], code))
 
 
 def names_a_stranger(words, code) -> bool:

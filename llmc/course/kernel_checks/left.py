@@ -14,11 +14,11 @@ FOUR = re.compile(r"\bfloat4\b|\b16\b")
 
 
 def left_early(report, again) -> str:
-    """A sentence if all is written once the threads of an early `return` stay. again(code): the report of such a launch."""
-    code = report.raw.code
+    """A sentence if all is written once the threads of an early `return` stay. again(code): such a launch's report."""
+    code, missing = report.raw.code, _missing(report)
     for match in list(RETURN.finditer(mask(code)))[:TRIES]:
         other = again(code[: match.start(1)] + ";" + code[match.end(1) :])
-        if other is not None and not any(p.kind == "never-written" or p.write for p in other.raw.problems):
+        if other is not None and _all_written(other, missing.argument):
             line = line_at(code, match.start(1))
             return (
                 f"Threads that leave on line {line}, with `return`, are missing: when they stay, all of it is written. "
@@ -29,7 +29,7 @@ def left_early(report, again) -> str:
 
 def too_few_each(report) -> str:
     """A sentence if each thread writes once where there are several numbers for each, or if there is no whole four."""
-    missing = next(p for p in report.raw.problems if p.kind == "never-written")
+    missing = _missing(report)
     argument = report.raw.arguments[missing.argument] if missing.argument >= 0 else None
     if argument is None or argument.array is None:
         return ""
@@ -48,6 +48,19 @@ def too_few_each(report) -> str:
         f"A thread writes at most {_numbers(int(each.max()))} of {name}{at}, but there are {size:,} for the "
         f"{threads:,} threads, {math.ceil(size / threads)} each: is a loop missing, or does one end too early?"
     )
+
+
+def _missing(report):
+    """The emulator's record of what is unwritten."""
+    return next(p for p in report.raw.problems if p.kind == "never-written")
+
+
+def _all_written(report, argument) -> bool:
+    """Has this launch written every element of that array, and none outside of it?"""
+    if argument < 0 or any(p.write for p in report.raw.problems):
+        return False
+    written = shares.accessed(report, written=True)
+    return len(np.unique(written[written[:, 0] == argument, 1])) == report.raw.arguments[argument].array.size
 
 
 def _numbers(n) -> str:

@@ -9,7 +9,10 @@ from llmc.cuda.emulator.compiling.text import line_at, mask
 
 LARGE = 20.0  # an ordinary input is smaller, and right
 STEPS = 14  # of the bisection
-EXP = (83.0, 110.0)  # around 88.7, where exp becomes inf, and 103.9, below which it is 0
+INF, ZERO = (83.0, 96.0), (96.0, 112.0)  # around 88.7, where exp becomes inf, and 103.9, below which it is 0
+OVERFLOWS, VANISHES = "exp of more than 88.7 is inf", "exp of less than -103.9 is 0"
+ZERO_BELOW = (90.0, 112.0)
+LOWEST = "If it stands for less than every number, take -3.4e38."
 NEAR = 0.06  # a constant is that far from the limit at the most
 CONSTANT = re.compile(r"(?<![\w.])\d[\d_']*(?:\.\d*)?(?:e[+-]?\d+)?(?=f?\b|f?[^\w.])", re.IGNORECASE)
 SHORTENED = re.compile(
@@ -24,10 +27,17 @@ def goes_wrong_at(experiment, code) -> list[str]:
         for k in experiment.inputs:
             found = _foreign(experiment, k) or _limit(experiment, k, code)
             if found:
-                return found
+                return [*found, *_right_all_the_same(experiment)]
     except Enough:
         pass
     return []
+
+
+def _right_all_the_same(experiment) -> list[str]:
+    """A sentence about other outputs that are right."""
+    wrong = experiment.wrong(*experiment.base)
+    right = [experiment.names[k] for k in experiment.outputs if k not in wrong]
+    return [f"{' and '.join(right)} {'is' if len(right) == 1 else 'are'} right here."] if right else []
 
 
 def _foreign(experiment, k) -> list[str]:
@@ -40,8 +50,8 @@ def _foreign(experiment, k) -> list[str]:
         return []
     name, first = experiment.names[k], experiment.place(k, int(np.flatnonzero(~read)[0]))
     return [
-        f"The same launch is right with other numbers where none of {name} should be looked at, in {first} and the like: "
-        "they count somewhere, in a maximum or in a sum."
+        f"The same launch is right with other numbers where none of {name} should be looked at, in {first} and the "
+        "like: they count somewhere, in a maximum or in a sum."
     ]
 
 
@@ -61,38 +71,51 @@ def _limit(experiment, k, code) -> list[str]:
             high = middle
     bounds = read.min() * np.exp(low), read.max() * np.exp(low)
     between = " and ".join(_number(b) for b in bounds)
-    told = f"The same launch is right with {experiment.names[k]} divided by {_number(np.exp(-low))}, which then lies between {between}"
-    return [f"{told}, and wrong when it is a little larger. {_why(bounds, code)}"]
+    told = f"The same launch is right with {experiment.names[k]} divided by {_number(np.exp(-low))}"
+    return [
+        f"{told}, which then lies between {between}, and wrong when it is a little larger. {_why(experiment, k, bounds, code)}"
+    ]
 
 
-def _why(bounds, code) -> str:
+def _why(experiment, k, bounds, code) -> str:
     """What happens at numbers of this size."""
     low, high = bounds
     found = _constant(bounds, code)
     if found:
         return found
-    if EXP[0] <= high <= EXP[1]:
-        return "exp of more than 88.7 is inf: is exp taken of these numbers themselves, without the largest subtracted?"
-    if high < 0 and EXP[0] <= -high <= EXP[1]:
+    if high < 0 and INF[0] <= -low <= ZERO[1]:
+        return f"{VANISHES}: does a maximum start at 0, or is none subtracted? Start it below every number."
+    if INF[0] <= high <= INF[1] and experiment.is_right(experiment.changed(k, _below_zero(experiment, k))):
+        return f"{OVERFLOWS}: is exp taken of these numbers without the largest subtracted?"
+    if INF[0] <= high - low <= INF[1]:
+        return f"{OVERFLOWS}: is what is subtracted before exp the largest of some numbers only?"
+    if ZERO[0] <= high - low <= ZERO[1]:
         return (
-            "exp of less than -103.9 is 0: is what is subtracted larger than all of them, as a maximum that begins at "
-            "0 is?"
+            f"{VANISHES}, and so is the probability of a number that lies so far below the largest: log of 0 is -inf."
         )
-    if EXP[0] <= -low <= EXP[1]:
-        return "exp of more than 88.7 is inf, and exp of less than -103.9 is 0: of what is it taken?"
-    return "Something overflows there: to inf, whose quotients, differences and products with 0 are NaN."
+    return "Does something overflow to inf there, or vanish to 0? inf - inf, inf / inf, 0 · inf and 0 / 0 are NaN."
+
+
+def _below_zero(experiment, k):
+    """The k-th argument less its largest number."""
+    values = experiment.arguments[k].reshape(-1)
+    return values - values[experiment.read[k]].max()
 
 
 def _constant(bounds, code) -> str:
-    """A sentence about a number in the code that is as large as the limit."""
+    """A sentence about a number in the code that is as large as the limit, or 103.9 above it, where exp becomes 0."""
     text = mask(code)
     for match in CONSTANT.finditer(text):
         value = float(re.sub(r"[_']", "", match[0]))
-        for bound in bounds:
-            if value > LARGE and abs(abs(bound) - value) <= NEAR * value and EXP[1] < value < 1e30:
-                sign = "-" if bound < 0 else ""
-                told = f"Line {line_at(text, match.start())} has the number {sign}{match[0]}: they can be beyond that"
-                return f"{told}. If it stands for less than every number, take -3.4e38." if sign else f"{told}."
+        told = f"Line {line_at(text, match.start())} has the number {{}}{match[0]}"
+        if not LARGE < value < 1e30:
+            continue
+        if ZERO[1] < value and any(abs(abs(bound) - value) <= NEAR * value for bound in bounds):
+            if bounds[0] >= 0:
+                return f"{told.format('')}: they can be beyond that."
+            return f"{told.format('-')}: they can be beyond that. {LOWEST}"
+        if all(ZERO_BELOW[0] <= -bound - value <= ZERO_BELOW[1] for bound in bounds):
+            return f"{told.format('-')}, and {VANISHES}, of numbers so far below it. {LOWEST}"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""Where in shared memory a number was put, and where it was looked for: from the accesses in the order they were made."""
+"""Where in shared memory a number was put, and where it was looked for: from the accesses in their order."""
 
 import re
 

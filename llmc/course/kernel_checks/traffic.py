@@ -3,6 +3,7 @@
 import re
 
 from llmc.course.kernel_checks.banks import conflict
+from llmc.course.kernel_checks.modelled import MODELS
 from llmc.course.kernel_checks.rewritten import by_several
 from llmc.cuda.emulator.compiling.text import mask
 from llmc.cuda.emulator.findings.places import element
@@ -26,7 +27,7 @@ def advice(report, what, limit) -> str:
         return _busiest_line(report, limit)
     if what == "sectors":
         ideal = sum(use.ideal for use in report.lines if use.space == "global")
-        return _pieces(report) or (_again(report) if ideal > limit else _in_fours(report) or _apart(report))
+        return _pieces(report) or _in_fours(report) or (_again(report) if ideal > limit else _apart(report))
     return ""
 
 
@@ -67,7 +68,7 @@ def _narrow(report) -> str:
 
 def _in_fours(report) -> str:
     """A sentence if each thread takes some neighbouring floats one by one, and the next thread goes on from there."""
-    if report.raw.trace is None:
+    if report.raw.trace is None or "slots" not in MODELS.get(report.raw.kernel, ""):  # ours has no float4
         return ""
     for use in report.lines:
         if use.space != "global" or use.size != 4 or use.sectors * GOOD <= use.ideal:
@@ -75,13 +76,17 @@ def _in_fours(report) -> str:
         argument = next(k for k, each in enumerate(report.raw.arguments) if each.name == use.name)
         first, second = (_taken(report, argument, use.write, thread) for thread in (0, 1))
         count = len(first)
-        if 2 <= count <= 4 and list(first) == list(range(first[0], first[0] + count)) and list(second) == [
-            place + count for place in first
-        ]:
+        if (
+            2 <= count <= 4
+            and list(first) == list(range(first[0], first[0] + count))
+            and list(second) == [place + count for place in first]
+        ):
             listed = _and([f"{use.name}[{place}]" for place in first])
             whole = "as one float4" if count == 4 else "together, as a vector, and better four of them, as a float4"
             verb = "write" if use.write else "read"
-            return f"Line {use.line}: thread 0 {verb}s {listed} one by one, 4 bytes at a time. It can {verb} them {whole}."
+            return (
+                f"Line {use.line}: thread 0 {verb}s {listed} one by one, 4 bytes at a time. It can {verb} them {whole}."
+            )
     return ""
 
 

@@ -4,7 +4,6 @@ import math
 import re
 from dataclasses import dataclass
 
-from llmc.course.kernel_checks.in_c import OF_A_LOOP
 from llmc.course.kernel_checks.left import left_early, too_few_each
 from llmc.course.kernel_checks.source import literal_block
 from llmc.course.kernel_checks.unwritten import skipped
@@ -20,6 +19,7 @@ THREADS_FOR_FOURS = (
     "Multiply the thread's number by 4."
 )
 LITERAL = "There is a "
+NO_LOOP = re.compile(r"with `\w+` in place of `\w+`, everywhere")  # as if there were one turn
 IN_GLOBAL = "race in global memory"
 DRAW = "To see which thread touches what:  c.report.plot()"
 TITLE = re.compile(r"(?P<title>[^:]+): kernel \S+?(?:, lines? [^:]+)?: ")  # how a report's paragraph begins
@@ -56,14 +56,15 @@ def problem_text(report, where, cause=None, compared=False, again=lambda code: N
     """The message for a report with problems: the gravest in full, the others by name.
 
     cause: words for the change of the solution that leads to the same; they take the place of general advice.
-    again: launches changed source, and returns the report, or None. compared: does the message also get a `comparison`? Then it does not guess that a bound is too small.
+    again: launches changed source, and returns the report, or None.
+    compared: does the message also get a `comparison`? Then it does not guess that a bound is too small.
     """
     first, *others = sorted(report.problems, key=lambda p: GRAVITY[p.kind])  # often the cause of the others
     said, *rest = TITLE.sub("", first.text, count=1).split("\n")
     lines = [head(first) + ".", said[:1].upper() + said[1:], *rest[:-1]]
     unwritten = first.kind == "never-written"
     decided = skipped(report) if unwritten and not cause else ""  # by a condition
-    too_few = too_few_each(report) if unwritten and not OF_A_LOOP.search(cause or "") else ""
+    too_few = too_few_each(report) if unwritten and (not cause or NO_LOOP.match(cause)) else ""
     if decided or too_few:
         lines.append(decided or too_few)
     elif cause and "one too many" not in first.text:
