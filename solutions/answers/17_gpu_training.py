@@ -153,7 +153,7 @@ def classifier_forgets_the_maximum(code):
     return replaced(code, "logf(total) + of_row - of_target", "logf(total) - of_target")
 
 
-@wrong("classifier_kernel", says="is the probability of a number that lies so far below the largest: log of 0 is -inf")
+@wrong("classifier_kernel", says="the probability of a number so far below the largest: is its logarithm taken, -inf?")
 def classifier_takes_the_log_of_p(code):
     return replaced(code, "logf(total) + of_row - of_target", "-logf(expf(of_target - of_row) / total)")
 
@@ -846,7 +846,7 @@ def again_with_the_gate_as_a_tanh(code):
     )
 
 
-@wrong("gelu_again", says="No thread writes d[1000] to d[1002]: they still hold what they held before.")
+@wrong("gelu_again", says="d[1002]: they still hold what they held before.")
 def again_with_half_a_tail(code):
     return replaced(code, "            d[k] = d[k] * slope(x[k]);\n", "")
 

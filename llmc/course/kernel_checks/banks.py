@@ -25,7 +25,8 @@ def conflict(report) -> str:
     banks = BANKS // math.gcd(stride, BANKS)
     into = "the same bank" if banks == 1 else f"only {banks} of the {BANKS} banks"
     told = f"In line {line}, where a warp {verb} shared memory, neighbouring lanes are {stride} floats apart"
-    return f"{told}: they fall into {into}. With an odd distance, {stride + 1}, they fall into all {BANKS}: let a row of the array be that long."
+    mend = f"With an odd distance, {stride + 1}, they fall into all {BANKS}: let a row of the array be that long."
+    return f"{told}: they fall into {into}. {mend}"
 
 
 def _two_lanes(places, line, verb) -> str:

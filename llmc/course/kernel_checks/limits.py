@@ -14,7 +14,7 @@ OVERFLOWS, VANISHES = "exp of more than 88.7 is inf", "exp of less than -103.9 i
 ZERO_BELOW = (90.0, 112.0)
 LOWEST = "If it stands for less than every number, take -3.4e38."
 NEAR = 0.06  # a constant is that far from the limit at the most
-CONSTANT = re.compile(r"(?<![\w.])\d[\d_']*(?:\.\d*)?(?:e[+-]?\d+)?(?=f?\b|f?[^\w.])", re.IGNORECASE)
+CONSTANT = re.compile(r"(?<![\w.])\d+(?:\.\d*(?:e[+-]?\d+)?|e[+-]?\d+)", re.IGNORECASE)  # of a float
 SHORTENED = re.compile(
     r"(?P<what>[^\n]* (?:has NaN or infinite entries|entries that are NaN or infinite, first at [^:]*?"
     r"|is infinite everywhere|is all zeros)[^:\n]*?)(?::[^\n]*?(?P<look>lesson [^\n;]*)?\.?|\?)(?=\n|$)"
@@ -24,7 +24,7 @@ SHORTENED = re.compile(
 def goes_wrong_at(experiment, code) -> list[str]:
     """Sentences about an input that is too large for the kernel, or of which it reads what it should not; or []."""
     try:
-        for k in experiment.inputs:
+        for k in experiment.inputs if experiment.wrong(*experiment.base) else ():
             found = _foreign(experiment, k) or _limit(experiment, k, code)
             if found:
                 return [*found, *_right_all_the_same(experiment)]
@@ -72,9 +72,8 @@ def _limit(experiment, k, code) -> list[str]:
     bounds = read.min() * np.exp(low), read.max() * np.exp(low)
     between = " and ".join(_number(b) for b in bounds)
     told = f"The same launch is right with {experiment.names[k]} divided by {_number(np.exp(-low))}"
-    return [
-        f"{told}, which then lies between {between}, and wrong when it is a little larger. {_why(experiment, k, bounds, code)}"
-    ]
+    lies = f"which then lies between {between}, and wrong when it is a little larger"
+    return [f"{told}, {lies}. {_why(experiment, k, bounds, code)}"]
 
 
 def _why(experiment, k, bounds, code) -> str:
@@ -90,9 +89,9 @@ def _why(experiment, k, bounds, code) -> str:
     if INF[0] <= high - low <= INF[1]:
         return f"{OVERFLOWS}: is what is subtracted before exp the largest of some numbers only?"
     if ZERO[0] <= high - low <= ZERO[1]:
-        return (
-            f"{VANISHES}, and so is the probability of a number that lies so far below the largest: log of 0 is -inf."
-        )
+        return f"{VANISHES}, the probability of a number so far below the largest: is its logarithm taken, -inf?"
+    if np.isfinite(experiment.base[0][next(iter(experiment.wrong(*experiment.base)))]).all():
+        return "Do digits get lost there, as when two large numbers are subtracted that nearly agree?"
     return "Does something overflow to inf there, or vanish to 0? inf - inf, inf / inf, 0 · inf and 0 / 0 are NaN."
 
 
@@ -106,16 +105,15 @@ def _constant(bounds, code) -> str:
     """A sentence about a number in the code that is as large as the limit, or 103.9 above it, where exp becomes 0."""
     text = mask(code)
     for match in CONSTANT.finditer(text):
-        value = float(re.sub(r"[_']", "", match[0]))
-        told = f"Line {line_at(text, match.start())} has the number {{}}{match[0]}"
-        if not LARGE < value < 1e30:
+        sign = "-" if text[: match.start()].rstrip().endswith("-") else ""
+        value = float(sign + match[0])
+        told = f"Line {line_at(text, match.start())} has the number {sign}{match[0]}"
+        if not LARGE < abs(value) < 1e30:
             continue
-        if ZERO[1] < value and any(abs(abs(bound) - value) <= NEAR * value for bound in bounds):
-            if bounds[0] >= 0:
-                return f"{told.format('')}: they can be beyond that."
-            return f"{told.format('-')}: they can be beyond that. {LOWEST}"
-        if all(ZERO_BELOW[0] <= -bound - value <= ZERO_BELOW[1] for bound in bounds):
-            return f"{told.format('-')}, and {VANISHES}, of numbers so far below it. {LOWEST}"
+        if ZERO[1] < abs(value) and any(abs(bound - value) <= NEAR * abs(value) for bound in bounds):
+            return f"{told}: they can be beyond that. {LOWEST if sign else ''}".rstrip()
+        if sign and all(ZERO_BELOW[0] <= value - bound <= ZERO_BELOW[1] for bound in bounds):
+            return f"{told}, and {VANISHES}, of numbers so far below it. {LOWEST}"
     return ""
 
 
