@@ -1068,3 +1068,48 @@ def leaky_that_adds_both(code):
 def grid_with_y_first_in_the_block(rows, cols, block):
     y, x = block
     return -(-cols // x), -(-rows // y)
+
+
+# ------------------------------------------------------------- what only the accesses, or another launch, can tell
+
+WHOLE_FOURS = f"""
+    int quad = {INDEX}, quads = n / 4;
+    if (quad < quads) {{
+        float4 a = ((const float4*)x1)[quad], b = ((const float4*)x2)[quad];
+        ((float4*)out)[quad] = {STORE};
+    }}
+"""
+
+
+@wrong("residual_vec4", says="behind the whole fours, need one thread, too, or one each.")
+def residual_whose_tail_is_everybodys(code):
+    return body(code, WHOLE_FOURS + "    for (int k = 4 * quads; k < n; k++) out[k] = x1[k] + x2[k];")
+
+
+@wrong("residual_vec4", says="out[16] is made from x1[0] and x2[0]; it should be made from x1[16] and x2[16].")
+def residual_whose_tail_reads_the_beginning(code):
+    return body(code, WHOLE_FOURS + "    if (quad < n % 4) out[4 * quads + quad] = x1[quad] + x2[quad];")
+
+
+@wrong("residual_vec4", says="There is no whole float4 in 3 numbers: which thread comes to them?")
+def residual_whose_last_four_takes_the_tail(code):
+    tail = "    if (quad == quads - 1) {\n        for (int k = 4 * quads; k < n; k++) out[k] = x1[k] + x2[k];\n    }"
+    return body(code, WHOLE_FOURS + tail)
+
+
+@wrong("residual_vec4", says="8 bytes at a time: 16 are possible, with a float4.")
+def residual_in_pairs(code):
+    return body(
+        code,
+        f"""
+    int i = {FIRST};
+    for (int k = i; k < i + 4 && k < n; k += 2) {{
+        if (k + 1 < n) {{
+            float2 a = *(const float2*)(x1 + k), b = *(const float2*)(x2 + k);
+            *(float2*)(out + k) = make_float2(a.x + b.x, a.y + b.y);
+        }} else {{
+            out[k] = x1[k] + x2[k];
+        }}
+    }}
+""",
+    )

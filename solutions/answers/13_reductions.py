@@ -382,7 +382,7 @@ def warp_whose_lanes_all_do_all(code):
     return replaced(code, "for (int c = lane; c < C; c += 32) total", "for (int c = 0; c < C; c++) total")
 
 
-@wrong("warp_softmax", says="subtract the maximum of the whole row")
+@wrong("warp_softmax", says="is what is subtracted before exp the largest of some numbers only?")
 def warp_with_the_maximum_of_the_first_32(code):
     return replaced(
         code, "for (int c = lane; c < C; c += 32) top = fmaxf(top, x[c]);", "if (lane < C) top = fmaxf(top, x[lane]);"
@@ -515,7 +515,7 @@ def warp_with_half_a_mask(code):
     return replaced(code, f"{GAPS}{TOTAL}", f"{GAPS}{TOTAL}".replace(MASK, "0x0000ffff"))
 
 
-@wrong("warp_softmax", says="start it below every number, not at 0")
+@wrong("warp_softmax", says="does a maximum start at 0, or is none subtracted?")
 def warp_with_a_maximum_from_zero(code):
     return replaced(code, "float top = -3.4e38f;", "float top = 0.0f;")
 
@@ -1064,3 +1064,8 @@ def softmax_with_mask_and_value_exchanged(code):
 @wrong("warp_softmax", says="it sends two threads to one place")
 def softmax_with_rows_of_32(code):
     return replaced(code, "out += (size_t)row * C;", "out += (size_t)row * 32;")
+
+
+@wrong("welford_layernorm", says="with 1 in place of `b.count` in `a.count + b.count`")
+def welford_that_counts_parts(code):
+    return replaced(code, "return {count, a.mean", "return {a.count + 1.0f, a.mean")

@@ -945,3 +945,17 @@ def fused_without_the_fourth(code):
 @wrong("fused_layernorm_backward", says="partial equals the reference, except for .y of each float4")
 def fused_with_x_for_y(code):
     return replaced(code, "dw[k].y += d.y * v.y", "dw[k].y += d.x * v.y")
+
+
+@wrong("partial_squares", says="as if a float held a sum: next to a large sum, it loses small squares.")
+def squares_shuffled_as_floats(code):
+    return replaced(
+        code,
+        "total += __shfl_xor_sync(0xffffffff, total, gap);",
+        "total += __shfl_xor_sync(0xffffffff, (float)total, gap);",
+    )
+
+
+@wrong("layernorm_dx", says="with what lane 0 has alone in place of `warp_sum(products)`")
+def dx_with_the_products_of_lane_0(code):
+    return replaced(code, "warp_sum(products)", "__shfl_sync(0xffffffff, products, 0)")

@@ -817,3 +817,50 @@ def tuner_that_guesses(M, N, K, tiles, measure):
 def tuner_with_a_float(M, N, K, tiles, measure):
     tile, parts = min(((tile, parts) for tile in tiles for parts in (1, 4, 7)), key=lambda way: measure(*way))
     return tile, parts / 1
+
+
+# ------------------------------------------------------------- what only the accesses, or another launch, can tell
+
+
+@wrong(
+    "turn_tile", says="neighbouring lanes are 32 floats apart: they fall into the same bank. With an odd distance, 33,"
+)
+def turned_through_one_bank(code):
+    return replaced(code, TILE, "tile[32][32]")
+
+
+@wrong("turn_tile", says="neighbouring lanes are 36 floats apart: they fall into only 8 of the 32 banks.")
+def turned_with_four_more(code):
+    return replaced(code, TILE, "tile[32][36]")
+
+
+@wrong("turn_tile", says="reads tile[0][1] for turned[0, 1].")
+def turned_nothing_inside(code):
+    return replaced(code, "= tile[lane][k];", "= tile[k][lane];")
+
+
+@wrong(
+    "turn_tile", says="turned[0, 1] is made from a[1, 1]; it should be made from a[1, 0].\nLine 11 puts a[1, 0] into"
+)
+def turned_with_two_swizzles(code):
+    code = replaced(code, TILE, "tile[32][32]", "tile[row][lane] =", "tile[row][row ^ lane] =")
+    return replaced(code, "= tile[lane][k];", "= tile[lane][k ^ warp];")
+
+
+@wrong(
+    "turn_tile", says="A thread writes at most 1 number of turned (line 16), but there are 1,024 for the 256 threads"
+)
+def turned_once_for_each_warp(code):
+    return replaced(code, "for (int k = warp; k < 32; k += 8) {", "{\n        int k = warp;")
+
+
+@wrong(
+    "turn_tile", says="Threads that leave on line 9, with `return`, are missing: when they stay, all of it is written."
+)
+def turned_without_the_lanes_beyond(code):
+    return replaced(code, "    __shared__ float tile", "    if (lane + k0 >= K) return;\n    __shared__ float tile")
+
+
+@wrong("tiled_matmul", says="should depend on numbers from b[16, 0] to b[16, 39].")
+def tiles_with_m0_for_both(code):
+    return replaced(code, B_COPY, B_COPY.replace("n0 + row", "m0 + row"))

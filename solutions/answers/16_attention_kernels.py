@@ -110,7 +110,7 @@ def softmax_whose_stats_are_a_sum(code):
     return replaced(code, "top + logf(total)", "top + total")
 
 
-@wrong("masked_softmax", says="subtract the largest score of the keys that the query sees")
+@wrong("masked_softmax", says="does a maximum start at 0, or is none subtracted?")
 def softmax_from_zero(code):
     return replaced(code, "float top = -3.4e38f, total", "float top = 0.0f, total")
 
@@ -724,3 +724,33 @@ def requests_whose_sum_never_shrinks(code):
 @wrong("fewest_requests", says="the result of the first 32 keys")
 def requests_of_the_first_tile(code):
     return replaced(code, "k0 < first + 64 && k0 < T", "k0 < 32 && k0 < T")
+
+
+# ------------------------------------------------------------- what only other launches of the kernel can tell
+
+
+@wrong("masked_softmax", says="with / in place of % before `T` in `n = row % T + 1`")
+def softmax_of_the_head_as_a_query(code):
+    return replaced(code, SEEN, SEEN.replace("%", "/"))
+
+
+@wrong(
+    "masked_softmax", says="has the number -12000.0: they can be beyond that. If it stands for less than every number"
+)
+def softmax_with_a_lowest_score(code):
+    masked = "fmaxf(top, i < n ? scores[i] : -12000.0f);"
+    return replaced(
+        code, f"for (int i = lane; i < n; i += 32) {MOST}", f"for (int i = lane; i < T; i += 32) top = {masked}"
+    )
+
+
+@wrong(
+    "masked_softmax", says="none of scores should be looked at, in scores[0, 0, 1] and the like: they count somewhere"
+)
+def softmax_with_the_maximum_of_all_keys(code):
+    return replaced(code, f"for (int i = lane; i < n; i += 32) {MOST}", f"for (int i = lane; i < T; i += 32) {MOST}")
+
+
+@wrong("masked_softmax", says="is exp taken of these numbers without the largest subtracted?\np is right here.")
+def softmax_whose_stats_overflow(code):
+    return replaced(code, "top + logf(total)", "logf(expf(top) * total)")

@@ -153,12 +153,12 @@ def classifier_forgets_the_maximum(code):
     return replaced(code, "logf(total) + of_row - of_target", "logf(total) - of_target")
 
 
-@wrong("classifier_kernel", says="a logarithm of p itself is infinite where p has become 0")
+@wrong("classifier_kernel", says="the probability of a number so far below the largest: is its logarithm taken, -inf?")
 def classifier_takes_the_log_of_p(code):
     return replaced(code, "logf(total) + of_row - of_target", "-logf(expf(of_target - of_row) / total)")
 
 
-@wrong("classifier_kernel", says="the maximum must be that of the row's first V logits")
+@wrong("classifier_kernel", says="does a maximum start at 0, or is none subtracted?")
 def classifier_that_starts_at_zero(code):
     return replaced(code, "float top = -3.4e38f", "float top = 0.0f")
 
@@ -340,7 +340,7 @@ def again_without_d_in_the_tail(code):
     return replaced(code, "d[k] = d[k] * slope(x[k]);", "d[k] = slope(x[k]);")
 
 
-@wrong("gelu_again", says="in the whole fours, and not behind them")
+@wrong("gelu_again", says="d[0] is made from x[1]; it should be made from x[0].")
 def again_with_fours_that_turn(code):
     return replaced(code, SLOPES, re.sub(r"v\.(\w)", lambda slot: "v." + "yzwx"["xyzw".index(slot[1])], SLOPES))
 
@@ -826,3 +826,46 @@ def plan_of_the_whole(tensors):
 @wrong("plan_memory", says="overlap while both live")
 def plan_with_one_place(tensors):
     return [0 for _ in tensors]
+
+
+# ------------------------------------------------------------- what only the accesses, or another launch, can tell
+
+
+@wrong("gelu_again", says="the slope is that of GELU at x, not at its output")
+def again_with_the_slope_at_the_output(code):
+    slopes = re.sub(r"slope\((v\.\w)\)", r"slope(\1 * gate(\1))", SLOPES)
+    return replaced(code, SLOPES, slopes, "slope(x[k])", "slope(gelu_out[k])")
+
+
+@wrong("gelu_again", says="with the gate g taken for tanh(u)")
+def again_with_the_gate_as_a_tanh(code):
+    return replaced(
+        code,
+        "return g + 2.0f * x * g * (1.0f - g) * inner_slope(x);",
+        "return (1.0f + g) / 2.0f + x / 2.0f * (1.0f - g * g) * inner_slope(x);",
+    )
+
+
+@wrong("gelu_again", says="d[1002]: they still hold what they held before.")
+def again_with_half_a_tail(code):
+    return replaced(code, "            d[k] = d[k] * slope(x[k]);\n", "")
+
+
+@wrong("gelu_again", says="0 · inf and 0 / 0 are NaN.\ngelu_out is right here.")
+def again_with_inf_over_inf(code):
+    return replaced(
+        code,
+        "return g + 2.0f * x * g * (1.0f - g) * inner_slope(x);",
+        "float e = 1.0f / g - 1.0f;\n    return g + 2.0f * x * e / ((1.0f + e) * (1.0f + e)) * inner_slope(x);",
+    )
+
+
+@wrong("gelu_again", says="one by one, 4 bytes at a time. It can read them as one float4.")
+def again_without_a_float4(code):
+    code = re.sub(r"if \(i \+ 3 < n\) .*?\} else ", "", code, flags=re.DOTALL)
+    return replaced(code, "k < n; k++", "k < i + 4 && k < n; k++")
+
+
+@wrong("classifier_kernel", says="has the number -100.0, and exp of less than -103.9 is 0, of numbers so far below it.")
+def classifier_that_starts_at_minus_100(code):
+    return replaced(code, "float top = -3.4e38f", "float top = -100.0f")

@@ -10,6 +10,7 @@ FEW = 6  # indices that a sentence lists
 CHANCE = 1e-3  # that entries are right by chance, of which a sentence may say that they are right
 MOST = 0.9  # of the entries of whole float4s, to be called wrong as a whole
 NEARLY = 1e-3  # of the largest entry: errors smaller than this come from inexact numbers
+CLEAR = 50  # times the rounding: no check allows such an error
 LANES = 32  # of a warp, each of which may take every 32nd entry of a row
 STEADY = 1e-3  # ratios or differences that vary by less than this share are one number
 
@@ -22,7 +23,15 @@ def narrowed(case: Case, lanes=False, launch=None) -> list[str]:
     wrong, _ = _wrong(case)
     if not wrong.any() or wrong.ndim == 0:
         return []
-    return [*nearly(case), *_where(wrong, case.expected != 0, launch), *_in_common(case, wrong, lanes)]
+    where = [] if _doubtful(case) else _where(wrong, case.expected != 0, launch)
+    return [*nearly(case), *where, *_in_common(case, wrong, lanes)]
+
+
+def _doubtful(case) -> bool:
+    """Has a vector errors so small that the list of wrong entries, which allows more, may count others?"""
+    wrong, scale = _wrong(case)
+    small = np.abs(case.got - case.expected)[wrong] <= CLEAR * case.rounding * scale
+    return wrong.ndim == 1 and bool(small.any())
 
 
 def nearly(case: Case) -> list[str]:

@@ -51,6 +51,9 @@ threads, wrong with 96". How answers are kept for tests of these checks: llmc/co
 '''
 
 import copy
+import re
+from contextlib import suppress
+from functools import partial
 
 import numpy as np
 
@@ -58,14 +61,22 @@ from llmc.course.checks.check import check, say
 from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.exercises.stubs import STUB_IN_C
 from llmc.course.kernel_checks import demands, modelled, runs, words
+from llmc.course.kernel_checks.dependence import made_from
+from llmc.course.kernel_checks.experiments import Experiment
 from llmc.course.kernel_checks.in_c import in_c
 from llmc.course.kernel_checks.in_the_text import shown_by_the_text
+from llmc.course.kernel_checks.limits import goes_wrong_at, shortened
 from llmc.course.kernel_checks.never_read import UNEXPLAINED, never_read
 from llmc.course.kernel_checks.source import Unfinished, kernel_of, one_index, parameters, unfinished
 from llmc.course.learner.refusal import Refusal
 
 SIZES = (1, 31, 127, 129, 1000)  # around a warp, around a block
 BLOCKS = (256, 128, 96, 32)  # threads; the largest first, because most kernels that assume one are right there
+# what a message says if it names no mistake, or only what comes of it
+VAGUE = re.compile(
+    r"has wrong values\.|NaN or inf|infinite everywhere|all zeros"
+    r"|behind the last whole four|copied as it lies|causal mask\?"
+)
 NOT_DONE = f"not done yet: {{}}. Replace `{STUB_IN_C}` with your code, run that cell, then this one."
 
 
@@ -104,7 +115,20 @@ class kernel_check(check):
             shown = shown_by_the_text(self.name, self._report) if numbers else []
             shown += never_read(self._report) if numbers and UNEXPLAINED in error.message else []
             error.message = words.with_sentences(error.message, shown)
+            error.message = self._tried(error.message) if numbers else error.message
         return super()._conclude(error, traceback)
+
+    def _tried(self, message):
+        """The message, if it names no mistake, with what other launches of the kernel show."""
+        model, replays = self._evidence.solution(), self._evidence.replays
+        if model is None or not replays or not VAGUE.search(message):
+            return message
+        sizes, arguments = replays[-1].arguments[:2], list(replays[-1].arguments[2:])
+        experiment = Experiment(model.names, sizes, arguments, self._again, model)
+        beyond = goes_wrong_at(experiment, self._report.raw.code)
+        if beyond:
+            return words.with_sentences(shortened(message), beyond)
+        return words.with_sentences(message, made_from(experiment, self._report, message.split(" ")[0]))
 
     def random(self, *shape, dtype=np.float32):
         """New awkward input (…, n), float32."""
@@ -135,12 +159,14 @@ class kernel_check(check):
         described = tuple(describe(a) for a in args)
         self._launches.append(words.Launch(code, kernel, grid, block, described, self._contents(args)))
         self.calls.append((words.call_text(self._launches[-1], names), None))
-        options = dict(shared_mem=shared_mem, options=options)
+        how = dict(shared_mem=shared_mem, options=options)
         given = [self._given(a) for a in args]
         before = {id(a): a.copy() for a in given if isinstance(a, np.ndarray)}  # what the GPU starts from
         outputs = tuple(k for k, a in enumerate(args) if _among(a, self._outputs))
         replay = self._replay(grid, block, given, outputs)
-        self._report = runs.emulate(code, kernel, grid, block, given, outputs=outputs, where=self.where, **options)
+        emulate = partial(runs.emulate, outputs=outputs, where=self.where, **how)
+        self._again = partial(emulate, code, kernel, grid, block)
+        self._report = self._again(given)
         self._evidence.after(replay, None, (grid, block, *given), {})
         if replay is not None:
             replay.arrays = copy.deepcopy(given)  # a later launch may write the same ones
@@ -148,12 +174,17 @@ class kernel_check(check):
             compared = words.comparison(self._launches)
             by_the_block = compared is not None and compared.startswith(words.LITERAL)  # other changes fit by chance
             cause = None if by_the_block else self._evidence.cause(replay, self.report)
-            raise WrongAnswer(words.problem_text(self.report, self.where, cause, compared is not None))
+
+            def changed(other):
+                with suppress(WrongAnswer):
+                    return emulate(other, kernel, grid, block, [before.get(id(a), a) for a in given])
+
+            raise WrongAnswer(words.problem_text(self.report, self.where, cause, compared is not None, changed))
         self._inspect_inputs(names, args, given)
         self._inspect_bands()
         if runs.on_gpu():
             copies = [before.get(id(a), a) for a in given]  # an array that is passed twice stays one array
-            after = runs.run_on_gpu(code, kernel, grid, block, copies, **options)
+            after = runs.run_on_gpu(code, kernel, grid, block, copies, **how)
             for name, gpu, emulator in zip(names, after, given):
                 if gpu is not None:
                     runs.agree(name, gpu, emulator)

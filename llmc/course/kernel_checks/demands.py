@@ -28,11 +28,7 @@ DEMANDS = {
     "requests": Demand(components.requests, "{:,} requests of a warp go to global memory"),
     "shared_requests": Demand(components.shared_requests, "{:,} requests of a warp go to shared memory"),
     "bank_conflicts": Demand(components.bank_conflicts, "{:,} extra passes are made for bank conflicts"),
-    "rewrites": Demand(
-        shares.rewrites,
-        "{:,} writes go to numbers that another thread has written already",
-        advice="Does every thread do all the work, or the work of another block? Each number belongs to one thread.",
-    ),
+    "rewrites": Demand(shares.rewrites, "{:,} writes go to numbers that another thread has written already"),
     "busiest": Demand(
         shares.busiest,
         "{:,} numbers of one array are handled by a single thread",

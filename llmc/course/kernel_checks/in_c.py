@@ -5,6 +5,8 @@ What is only in a model has no name there: it is put into other words, or nothin
 
 import re
 
+from llmc.cuda.emulator.compiling.text import mask
+
 PART = r"((?:[^(),]|\([^()]*\))+)"  # an argument, perhaps with brackets
 ONE_OF_FOUR = "it moves only the first of each four numbers: a thread must move all four, as a float4 or one by one"
 TERMS = [
@@ -22,6 +24,7 @@ TERMS = [
         (r"(`|= )([^`=]+?) if ([^`]+?) else ([^`]+)`", r"\1\3 ? \2 : \4`"),
         (rf"\bhalves\({PART}, {PART}\)", r"for (gap = \1; gap > \2; gap /= 2)"),
         (r"(?<=[\w)]) // (?=[\w(])", " / "),
+        (r"with // in place of", "with / in place of"),
         (r"\bsum4\((\w+)\)", r"\1.x + \1.y + \1.z + \1.w"),
         (r" \+ slots\b", ""),
         (r"\b(as_|bs|tile)\[([^][]+), ([^][]+)\]", r"\1[\2][\3]"),
@@ -42,6 +45,7 @@ ONLY_IN_MODELS = re.compile(
     rf"\b(?:{OURS})\b|\b(?:{WORDS})\(|, in (?:{WORDS})\b|without (?:{WORDS})\b|\bshared\(|without shared\b"
 )
 CHOSEN = re.compile(r"with `([A-Za-z_]\w*)` in place of")
+OF_A_LOOP = re.compile(r"`for \((\S+) = ([^;`]+); \1 < ([^;`]+); \1 \+= ([^`]+)\)`")
 VALUES = re.compile(r"has the values that our solution gives .*")
 
 
@@ -68,12 +72,23 @@ def _translated(message, code=""):
 
 def _loop(start, stop, step, code) -> str:
     """`for (i = lane; i < C; i += 32)` with the variable of such a loop in the learner's code, or else without one."""
+    name = _their_loop(start, stop, step, code) or "…"
+    return f"for ({name} = {start}; {name} < {stop}; {name} += {step})"
+
+
+def _their_loop(start, stop, step, code) -> str:
+    """The variable of such a loop in the learner's code, or ""."""
     begins, ends, steps = (re.escape(re.sub(r"\s+", "", piece)) for piece in (start, stop, step))
     on = rf"\1\+={steps}" if step != "1" else r"(?:\1\+\+|\+\+\1|\1\+=1)"
-    squeezed = re.sub(r"\bint\b|\s+", "", code)
+    squeezed = re.sub(r"\bint\b|\s+", "", mask(code))
     found = re.search(rf"for\(([A-Za-z_]\w*)={begins};\1<{ends};{on}\)", squeezed)
-    name = found[1] if found else "…"
-    return f"for ({name} = {start}; {name} < {stop}; {name} += {step})"
+    return found[1] if found else ""
+
+
+def quotes_their_loop(words, code) -> bool:
+    """Is the change one of a loop that the learner's code has, word for word? Then another loop is wrong, or none."""
+    loop = OF_A_LOOP.search(_translated(words, code))
+    return bool(loop) and "only where" not in words and bool(_their_loop(*loop.groups()[1:], code))
 
 
 def names_a_stranger(words, code) -> bool:
@@ -85,5 +100,6 @@ def _said(line, code):
     """A line about our solution, unless it names something of the model."""
     mine = not ONLY_IN_MODELS.search(line) and not names_a_stranger(line, code)
     if "our solution" not in line.lower() or mine:
-        return line
+        several = quotes_their_loop(line, code)  # it may have it in one place, and not in another
+        return OF_A_LOOP.sub(r"\g<0> (one of them, where there are several)", line) if several else line
     return VALUES.sub("has wrong values.", line) if VALUES.search(line) else ""

@@ -148,8 +148,17 @@ class Launch(Threads):
         if kind is ast.Attribute:
             return getattr(self._value(node.value, names), node.attr)
         if kind is ast.IfExp:
-            return np.where(*(self._value(part, names) for part in (node.test, node.body, node.orelse)))
+            return self._chosen(node, names)
         return self._result(node, names)  # of a call; other kinds a kernel has not, and a mutant may fail
+
+    def _chosen(self, node, names):
+        """`body if test else orelse`: a thread evaluates one of the two."""
+        test, before = self._value(node.test, names) & (self.zero == 0), self.active
+        self.active = before & test
+        body = self._value(node.body, names)
+        self.active = before & ~test
+        orelse, self.active = self._value(node.orelse, names), before
+        return np.where(test, body, orelse)
 
     def _result(self, node, names):
         arguments = [self._value(argument, names) for argument in node.args]

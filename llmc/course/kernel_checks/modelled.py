@@ -15,7 +15,7 @@ from llmc.course.kernel_checks.attention_kernels_models import MODELS as ATTENTI
 from llmc.course.kernel_checks.backward_kernels_models import MODELS as BACKWARD_KERNELS
 from llmc.course.kernel_checks.first_kernels_models import MODELS as FIRST_KERNELS
 from llmc.course.kernel_checks.gpu_training_models import MODELS as GPU_TRAINING
-from llmc.course.kernel_checks.in_c import can_be_said, names_a_stranger
+from llmc.course.kernel_checks.in_c import can_be_said, names_a_stranger, quotes_their_loop
 from llmc.course.kernel_checks.masked import Launch
 from llmc.course.kernel_checks.matmul_kernels_models import MODELS as MATMUL_KERNELS
 from llmc.course.kernel_checks.reductions_models import MODELS as REDUCTIONS
@@ -70,7 +70,16 @@ def model_of(exercise: str) -> Model | None:
 
 
 class KernelEvidence(Evidence):
-    """Launches of one check."""
+    """Launches of one check; of each size, the first one is kept."""
+
+    def __init__(self, exercise):
+        super().__init__(exercise)
+        self._sizes = {}  # {grid, block and scalars: its first launch}
+
+    def after(self, replay, result, arguments, options):
+        super().after(replay, result, arguments, options)
+        if replay is not None:
+            self._sizes.setdefault(tuple(a for a in arguments if not isinstance(a, np.ndarray)), replay)
 
     def solution(self):
         return model_of(self.exercise)
@@ -83,13 +92,20 @@ class KernelEvidence(Evidence):
         if races_in_shared(report):  # a model has no barriers
             return None
         seen = Seen(solution.names, replay.arguments[2:], replay.arrays, report)
-        earlier = [each for each in self.replays if each is not replay and each.arrays]  # which were right
+        launches = {id(each): each for each in (*self._sizes.values(), *self.replays)}.values()
+        earlier = [each for each in launches if each is not replay and each.arrays]  # which were right
 
         source = ast.unparse(solution.tree)
 
         def likely(words):
             sayable = _too_far(words) if seen.outside else can_be_said(words)
-            return sayable and _of_our_own(words, source) and not names_a_stranger(words, report.raw.code)
+            code = report.raw.code
+            return (
+                sayable
+                and _of_our_own(words, source)
+                and not names_a_stranger(words, code)
+                and not quotes_their_loop(words, code)
+            )
 
         def fits(function):
             others = ((each, Seen(solution.names, each.arguments[2:], each.arrays)) for each in earlier)

@@ -99,7 +99,7 @@ def merge(a, b):
     count = a.count + b.count
     gap = b.mean - a.mean
     share = b.count / count if count > 0.0 else 0.0
-    return Moments(count, a.mean + gap * share, a.squares + b.squares + gap * gap * a.count * share)
+    return Moments(a.count + b.count, a.mean + gap * share, a.squares + b.squares + gap * gap * a.count * share)
 """
 
 FUSED_LAYERNORM = """

@@ -44,3 +44,29 @@ def _written_again(report) -> int:
             each = use.size // arrays[use.argument].array.itemsize  # 4 for a float4
             written[use.argument] = written.get(use.argument, 0) + use.lanes * each
     return sum(max(0, count - arrays[k].array.size) for k, count in written.items())
+
+
+def line_that_reads(report, argument, element, target=None) -> int:
+    """The line that reads this element of the array; 0 where nothing was recorded.
+
+    target: (argument, element) of what is written then; it is the line where its thread, or else its block, reads it.
+    """
+    trace = report.raw.trace
+    if trace is None:
+        return 0
+    trace = np.sort(trace, order="step")
+    rows = touches(report, trace, argument, element, write=False)
+    if target is not None:
+        written = touches(report, trace, *target, write=True)[-1:]
+        rows = rows[np.isin(rows["block"], written["block"]) & (rows["step"] < written["step"].max(initial=0))][::-1]
+        own = rows[np.isin(rows["thread"], written["thread"])]
+        rows = own if len(own) else rows
+    return report.line_of(int(rows["pc"][0])) if len(rows) else 0
+
+
+def touches(report, trace, argument, element, write):
+    """Those of the accesses that read, or write, one element of an array."""
+    size = report.raw.arguments[argument].array.itemsize
+    first, end = trace["offset"] // size, (trace["offset"] + trace["size"]) // size
+    kind = (trace["argument"] == argument) & (trace["write"].astype(bool) == write)
+    return trace[kind & (first <= element) & (element < end)]

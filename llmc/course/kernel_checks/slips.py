@@ -32,11 +32,17 @@ def slips(place, names):
             leaves = isinstance(place.owner.body[0], ast.Return)
             words = f"without the {'line' if leaves else 'condition'} {quoted(node)}"
             yield FIRST, words, ast.Constant(not leaves)
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+        other = with_fields(node, op=ast.FloorDiv())
+        yield 1, f"with // in place of % before {quoted(node.right)}{place.around}", other
     elif isinstance(node, ast.BinOp) and isinstance(place.owner, ast.AugAssign):
         yield from _offset(node, place.owner)
     elif isinstance(node, ast.BinOp) and ast.unparse(node) == PLACE:
         words = f"with `threadIdx.x` and `blockIdx.x` exchanged{place.around}"
         yield 0, words, ast.parse("threadIdx.x * blockDim.x + blockIdx.x", mode="eval").body
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and isinstance(node.right, ast.Attribute):
+        words = f"with 1 in place of {quoted(node.right)} in {quoted(node)}"
+        yield 1, words, with_fields(node, right=ast.Constant(1))
     elif isinstance(node, ast.Attribute) and getattr(node.value, "id", "") in COORDINATES:
         for other in COORDINATES:
             if other != node.value.id:
@@ -53,6 +59,10 @@ def slips(place, names):
 def _calls(node):
     if node.func.id == "__shfl_sync":
         yield 0, f"without {node.func.id} around {quoted(node.args[1])}", node.args[1]
+    if node.func.id in ("warp_sum", "warp_max"):
+        lane_0 = [ast.Name("ALL", ast.Load()), node.args[0], ast.Constant(0)]
+        words = f"with what lane 0 has alone in place of {quoted(node)}"
+        yield 1, words, ast.Call(ast.Name("__shfl_sync", ast.Load()), lane_0, [])
     for other in OTHER_FUNCTION.get(node.func.id, ()):
         yield 1, f"with {other} in place of {node.func.id}", with_fields(node, func=ast.Name(other, ast.Load()))
     if node.func.id in ("fmaxf", "fminf"):

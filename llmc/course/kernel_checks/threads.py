@@ -35,6 +35,7 @@ class Threads:
         self.zero, self.active = np.zeros_like(self.thread), np.ones_like(self.thread, bool)
         self._outside = {}  # {name: ((index, thread, block), which threads)}
         self._writes = []  # (name, (n, 2) elements and the threads that wrote them)
+        self._reads = {}  # {name: [elements]}
 
     def shared(self, n, width=0):
         """`__shared__ float …[n]`, or `…[n][width]`, with nothing in it yet."""
@@ -46,6 +47,8 @@ class Threads:
         index, taken = self._inside(memory, index)
         place = np.where(taken, index, 0)
         array = memory.array[self.block, place] if memory.shared else memory.array[place]
+        if not memory.shared:
+            self._reads.setdefault(memory.name, []).append(index[taken])
         if array.dtype.kind == "i":  # it may be an index
             return np.where(taken, array, 0)
         return np.where(taken, array.astype(np.float64), np.nan)
@@ -88,6 +91,13 @@ class Threads:
             if memory == name:
                 written[pairs[:, 0]] = True
         return written
+
+    def read(self, name, size):
+        """(size,) bool: which elements of an array were read."""
+        read = np.zeros(size, bool)
+        for places in self._reads.get(name, []):
+            read[places] = True
+        return read
 
     def rewritten(self) -> list:
         """(name, element) for every writer of an element beyond the first."""

@@ -2,24 +2,32 @@
 
 import re
 
+from llmc.course.kernel_checks.banks import conflict
+from llmc.course.kernel_checks.modelled import MODELS
+from llmc.course.kernel_checks.rewritten import by_several
 from llmc.cuda.emulator.compiling.text import mask
 from llmc.cuda.emulator.findings.places import element
 
 SHARED = re.compile(r"__shared__\s+(\w+)")
+WIDE = 16  # bytes of a float4, the widest access
 GOOD = 0.9  # share of what is moved that is used
 
 
 def advice(report, what, limit) -> str:
     """What the lines of a report show about an efficiency, sectors or requests beyond the limit; else ""."""
+    if what == "rewrites":
+        return by_several(report)
+    if what == "bank_conflicts":
+        return conflict(report)
     if what == "efficiency":
-        return _apart(report)
+        return _in_fours(report) or _apart(report)
     if what == "requests":
-        return _pieces(report) or _no_tail(report) or _one_by_one(report)
+        return _pieces(report) or _no_tail(report) or _narrow(report)
     if what == "shared_requests":
         return _busiest_line(report, limit)
     if what == "sectors":
         ideal = sum(use.ideal for use in report.lines if use.space == "global")
-        return _pieces(report) or (_again(report) if ideal > limit else _apart(report))
+        return _pieces(report) or _in_fours(report) or (_again(report) if ideal > limit else _apart(report))
     return ""
 
 
@@ -45,10 +53,54 @@ def _no_tail(report) -> str:
     return ""
 
 
-def _one_by_one(report) -> str:
-    """A sentence if no access to global memory moves more than one float; else ""."""
-    sizes = {use.size for use in report.lines if use.space == "global"}
-    return "Each access moves one float of 4 bytes: a float4 moves four of them." * (sizes == {4})
+def _narrow(report) -> str:
+    """A sentence if no access to global memory is as wide as a float4; else ""."""
+    uses = [use for use in report.lines if use.space == "global"]
+    widths = {use.size for use in uses}
+    if widths == {4}:
+        return "Each access moves one float of 4 bytes: a float4 moves four of them."
+    if max(widths, default=WIDE) >= WIDE:
+        return ""
+    lines = sorted({use.line for use in uses if use.size == max(widths)})
+    where = f"Line{'s' * (len(lines) > 1)} {_and(map(str, lines))} move{'s' * (len(lines) == 1)}"
+    return f"{where} {max(widths)} bytes at a time: 16 are possible, with a float4."
+
+
+def _in_fours(report) -> str:
+    """A sentence if each thread takes some neighbouring floats one by one, and the next thread goes on from there."""
+    if report.raw.trace is None or "slots" not in MODELS.get(report.raw.kernel, ""):  # ours has no float4
+        return ""
+    for use in report.lines:
+        if use.space != "global" or use.size != 4 or use.sectors * GOOD <= use.ideal:
+            continue
+        argument = next(k for k, each in enumerate(report.raw.arguments) if each.name == use.name)
+        first, second = (_taken(report, argument, use.write, thread) for thread in (0, 1))
+        count = len(first)
+        if (
+            2 <= count <= 4
+            and list(first) == list(range(first[0], first[0] + count))
+            and list(second) == [place + count for place in first]
+        ):
+            listed = _and([f"{use.name}[{place}]" for place in first])
+            whole = "as one float4" if count == 4 else "together, as a vector, and better four of them, as a float4"
+            verb = "write" if use.write else "read"
+            return (
+                f"Line {use.line}: thread 0 {verb}s {listed} one by one, 4 bytes at a time. It can {verb} them {whole}."
+            )
+    return ""
+
+
+def _taken(report, argument, write, thread):
+    """Which elements of an array a thread of the first block reads, or writes, in ascending order."""
+    trace = report.raw.trace
+    mine = trace[(trace["argument"] == argument) & (trace["write"].astype(bool) == write)]
+    mine = mine[(mine["block"] == 0) & (mine["thread"] == thread)]
+    return sorted({int(offset) // 4 for offset in mine["offset"]})
+
+
+def _and(words) -> str:
+    *some, last = words
+    return f"{', '.join(some)} and {last}" if some else last
 
 
 def _busiest_line(report, limit) -> str:

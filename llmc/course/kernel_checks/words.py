@@ -4,6 +4,7 @@ import math
 import re
 from dataclasses import dataclass
 
+from llmc.course.kernel_checks.left import left_early, too_few_each
 from llmc.course.kernel_checks.source import literal_block
 from llmc.course.kernel_checks.unwritten import skipped
 from llmc.course.kernel_checks.writers import seen_of_writers
@@ -18,6 +19,7 @@ THREADS_FOR_FOURS = (
     "Multiply the thread's number by 4."
 )
 LITERAL = "There is a "
+NO_LOOP = re.compile(r"with `\w+` in place of `\w+`, everywhere")  # as if there were one turn
 IN_GLOBAL = "race in global memory"
 DRAW = "To see which thread touches what:  c.report.plot()"
 TITLE = re.compile(r"(?P<title>[^:]+): kernel \S+?(?:, lines? [^:]+)?: ")  # how a report's paragraph begins
@@ -50,22 +52,25 @@ def _short(size) -> str:
     return f"({', '.join(map(str, kept))}{',' * (len(kept) == 1)})"
 
 
-def problem_text(report, where, cause=None, compared=False) -> str:
+def problem_text(report, where, cause=None, compared=False, again=lambda code: None) -> str:
     """The message for a report with problems: the gravest in full, the others by name.
 
     cause: words for the change of the solution that leads to the same; they take the place of general advice.
+    again: launches changed source, and returns the report, or None.
     compared: does the message also get a `comparison`? Then it does not guess that a bound is too small.
     """
     first, *others = sorted(report.problems, key=lambda p: GRAVITY[p.kind])  # often the cause of the others
     said, *rest = TITLE.sub("", first.text, count=1).split("\n")
     lines = [head(first) + ".", said[:1].upper() + said[1:], *rest[:-1]]
-    decided = skipped(report) if first.kind == "never-written" and not cause else ""  # by a condition
-    if decided:
-        lines.append(decided)
+    unwritten = first.kind == "never-written"
+    decided = skipped(report) if unwritten and not cause else ""  # by a condition
+    too_few = too_few_each(report) if unwritten and (not cause or NO_LOOP.match(cause)) else ""
+    if decided or too_few:
+        lines.append(decided or too_few)
     elif cause and "one too many" not in first.text:
         lines.append(f"Our solution does exactly the same {cause}.")
     elif ";" not in where.get(first.kind, "") or not _one_place_for_two(report):  # what the check says is better advice
-        lines += [_advice(report, first, rest[-1], guess=not others and not compared)] if rest else []
+        lines += [_advice(report, first, rest[-1], not others and not compared, again)] if rest else []
     names = [name for name in dict.fromkeys(map(head, others)) if name != head(first)]
     if names:
         lines.append(f"The report also has: {'; '.join(names[:3])}{'; …' * (len(names) > 3)}.")
@@ -83,7 +88,7 @@ def _look_for(problem, where) -> list[str]:
     return look(where, in_this_array if in_this_array in where else kind)
 
 
-def _advice(report, problem, general, guess) -> str:
+def _advice(report, problem, general, guess, again) -> str:
     """What to do about a problem: the report's general sentence, or one for a launch whose size the check has given."""
     if problem.kind == "misaligned":
         return _threads_for_fours(report) or general
@@ -91,7 +96,7 @@ def _advice(report, problem, general, guess) -> str:
         return general.replace(
             f"{DYNAMIC}, {BELOW}", "the launch, which is given, has enough, so the index is too large"
         )
-    if shown := seen_of_writers(report):
+    if shown := left_early(report, again) or seen_of_writers(report):
         return shown
     launch = "The launch is given, and large enough."
     if guess and _only_the_end(report):

@@ -52,6 +52,11 @@ def _totals_of_lanes(scores):
     return np.exp(masked - masked.max(axis=-1, keepdims=True)) / total
 
 
+def _exp(x):
+    """exp, of no more than float64 has room for."""
+    return np.exp(np.minimum(np.asarray(x, np.float64), 700.0))
+
+
 def stats_of(stats, top) -> dict:
     """stats and the largest scores, of one shape."""
     return {
@@ -60,10 +65,10 @@ def stats_of(stats, top) -> dict:
             ONLINE,
         ),
         "the largest score: add the logarithm of the sum": (lambda: top, ONLINE),
-        "the sum of exp(score - top): take its logarithm, and add top": (lambda: np.exp(stats - top), ONLINE),
-        "the sum of exponentials: take its logarithm": (lambda: np.exp(stats), ONLINE),
+        "the sum of exp(score - top): take its logarithm, and add top": (lambda: _exp(stats - top), ONLINE),
+        "the sum of exponentials: take its logarithm": (lambda: _exp(stats), ONLINE),
         "top plus the sum of exp(score - top): take the logarithm of the sum": (
-            lambda: top + np.exp(stats - top),
+            lambda: top + _exp(stats - top),
             ONLINE,
         ),
         "the top that it began with: let it grow at the end of each step, `top = higher;`": (

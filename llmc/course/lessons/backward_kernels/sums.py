@@ -332,10 +332,17 @@ def square_sums(values, blocks, threads):
     return squares.reshape(-1, blocks, threads).sum(axis=(0, 2))  # (blocks,)
 
 
-def in_double(partial, expected):
+def exact_squares(rng, n, large):
+    """(n,): `large` numbers of 1024, then small ones; neither their squares in float nor sums in double are rounded."""
+    values = (rng.integers(1, 64, n) / 64).astype(np.float32)
+    values[:large] = 1024
+    return values
+
+
+def in_double(partial, expected, rounding=2e-7):
     """WrongAnswer if the sums are nearly right, but hold no more digits than a float has."""
     off = (np.abs(partial - expected) / np.maximum(expected, 1e-300)).max()
-    if 2e-7 < off < 1e-5:
+    if rounding < off < 1e-5:
         raise WrongAnswer(
             f"partial is right up to {off:.0e}, as if a float held a sum: next to a large sum, it loses small squares. "
             f"Keep the sums in double, also those that are shuffled.\n→ Where to look: {NORM}."

@@ -87,6 +87,11 @@ def gelu_mistakes(d, x, out, after) -> dict:
         wrong = {"out": relocated(gelu.forward_mistakes(x), GELU), "d": relocated(gelu.backward_mistakes(d, x), GELU)}
     wrong["d"] |= {
         "GELU(x) · d: multiply by the slope": (d.astype(np.float64) * right.out, GELU),
+        "dout · GELU'(GELU(x)): the slope is that of GELU at x, not at its output": (_with_slope(d, right.out), GELU),
+        "the reference with the gate g taken for tanh(u): g is (1 + tanh(u)) / 2, so tanh(u) is 2g - 1": (
+            _with_gate(d, x),
+            GELU,
+        ),
         "the reference with 2 missing in front of g (1 - g)": (_with_slope(d, x, 1.0), GELU),
         "the reference with 4 g (1 - g) in place of 2 g (1 - g)": (_with_slope(d, x, 4.0), GELU),
     }
@@ -112,12 +117,23 @@ def _in_a_part(known, right) -> dict:
     return telling(found, right)
 
 
-def _with_slope(d, x, factor):
+def _with_slope(d, x, factor=2.0):
     """d · (g + factor · x g (1 - g) u')."""
+    x, g, du = _gated(x)
+    return d * (g + factor * x * g * (1 - g) * du)
+
+
+def _with_gate(d, x):
+    """d · ((1 + g) / 2 + x (1 - g²) u' / 2)."""
+    x, g, du = _gated(x)
+    return d * (0.5 * (1 + g) + 0.5 * x * (1 - g * g) * du)
+
+
+def _gated(x):
+    """x, the gate g and u', float64."""
     x = x.astype(np.float64)
     u, du = gelu.SCALE * (x + gelu.CUBIC * x**3), gelu.SCALE * (1 + 3 * gelu.CUBIC * x**2)
-    g = 0.5 * (1 + np.tanh(u))
-    return d * (g + factor * x * g * (1 - g) * du)
+    return x, 0.5 * (1 + np.tanh(u)), du
 
 
 # ------------------------------------------------------------------------------------------------------------- AdamW

@@ -1,0 +1,62 @@
+"""Why lanes meet in one bank of shared memory: how far apart their numbers lie, from the accesses of one warp."""
+
+import math
+
+import numpy as np
+
+BANKS = 32
+
+
+def conflict(report) -> str:
+    """A sentence about the line with the most extra passes; "" where the launch was not recorded."""
+    uses = [use for use in report.lines if use.space == "shared" and use.passes > use.ideal]
+    accesses = [a for a in report.raw.accesses if a.space == "shared" and a.passes > a.ideal]
+    if report.raw.trace is None or not uses or not accesses:
+        return ""
+    worst = max(accesses, key=lambda a: a.passes - a.ideal)
+    places = _of_a_warp(report, worst)
+    if places is None or worst.size != 4:
+        return ""
+    line, verb = report.line_of(worst.pc), "writes" if worst.write else "reads"
+    apart = np.unique(np.diff(places))
+    if len(apart) > 1 or len(places) < BANKS:
+        return _two_lanes(places, line, verb)
+    stride = abs(int(apart[0]))
+    banks = BANKS // math.gcd(stride, BANKS)
+    into = "the same bank" if banks == 1 else f"only {banks} of the {BANKS} banks"
+    told = f"In line {line}, where a warp {verb} shared memory, neighbouring lanes are {stride} floats apart"
+    mend = f"With an odd distance, {stride + 1}, they fall into all {BANKS}: let a row of the array be that long."
+    return f"{told}: they fall into {into}. {mend}"
+
+
+def _two_lanes(places, line, verb) -> str:
+    """Two lanes that want different numbers of one bank."""
+    for lane, place in enumerate(places):
+        for other in range(lane):
+            if places[other] != place and (place - places[other]) % BANKS == 0:
+                return (
+                    f"In line {line}, where a warp {verb} shared memory, lanes {other} and {lane} are "
+                    f"{abs(int(place - places[other]))} floats apart, a multiple of {BANKS}: both want bank "
+                    f"{int(place) % BANKS}."
+                )
+    return ""
+
+
+def _of_a_warp(report, access):
+    """Which float each lane of a warp asks for, in the warp's first such access with several passes, or None."""
+    trace = report.raw.trace
+    mine = np.sort(trace[(trace["pc"] == access.pc) & (trace["argument"] < 0)], order="step")
+    warps = mine["block"] * 64 + mine["thread"] // BANKS  # at most 32 warps a block
+    for warp in np.unique(warps):
+        rows = mine[warps == warp]
+        lanes = [rows[rows["thread"] % BANKS == lane]["offset"] // 4 for lane in range(BANKS)]
+        lanes = [lane for lane in lanes if len(lane)]
+        places = np.array([lane[0] for lane in lanes])
+        if len({len(lane) for lane in lanes}) == 1 and _passes(places) > 1:
+            return places
+    return None
+
+
+def _passes(places) -> int:
+    """How often the busiest bank is asked, each number once."""
+    return int(np.bincount(np.unique(places) % BANKS).max(initial=0))

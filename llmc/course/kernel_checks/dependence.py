@@ -1,0 +1,138 @@
+"""Which inputs a wrong number is made from, and which it should be made from: inputs are changed until it changes."""
+
+import numpy as np
+
+from llmc.course.kernel_checks import shares, staging
+from llmc.course.kernel_checks.experiments import LEAST, Enough
+
+FEW = 3  # numbers that are listed one by one
+FACTOR = 3.0  # by how many deviations an input grows: enough to count in a maximum, or in a sum
+
+
+def made_from(experiment, report, name="") -> list[str]:
+    """Sentences about the first wrong number, of the array `name` if that is one of the wrong ones; [] if unclear."""
+    try:
+        mine, ours = experiment.base
+        wrong = experiment.wrong(mine, ours)
+        arrays = sorted(wrong, key=lambda k: experiment.names[k] != name)
+        for k in arrays:
+            finite = np.flatnonzero(wrong[k] & np.isfinite(mine[k].reshape(-1)))
+            if len(finite):
+                return _compared(experiment, report, k, int(finite[0]))
+    except Enough:
+        pass
+    return []
+
+
+def _compared(experiment, report, k, element) -> list[str]:
+    """What one number depends on, in both kernels."""
+    if untouched := _untouched(experiment, report, k):
+        return [untouched]
+    reaches = []  # (argument, mine, ours), each a list of flat indices, or (first, last) of many
+    for source in experiment.inputs:
+        values = experiment.arguments[source].reshape(-1)
+        grown = values + FACTOR * (np.std(values) + 1) * (1 + np.arange(values.size) % 7 / 7)
+        mine = _reach(_affects(experiment, experiment.mine, source, grown, k, element, 0.0), values.size)
+        ours = _reach(_affects(experiment, experiment.ours, source, grown, k, element, LEAST), values.size)
+        reaches.append((source, mine, ours))
+    single = all(len(mine) < 2 and len(ours) < 2 for _, mine, ours in reaches)
+    place, differ = experiment.place(k, element), [each for each in reaches if each[1] != each[2]]
+    if not differ:
+        named = [experiment.place(source, mine[0]) for source, mine, _ in reaches if mine]
+        if not single or not named:
+            return []
+        return [f"{place} is made from the right numbers, {_and(named)}: look at what is done with them."]
+    mine, ours = (_listed(experiment, [(each[0], each[which]) for each in differ]) for which in (1, 2))
+    verb = "be made from" if single else "depend on"
+    is_made = "is made from" if single else "depends on"
+    lines = [f"{place} {is_made} {mine}; it should {verb} {ours}."]
+    found = [(source, mine[0]) for source, mine, ours in differ if single and mine and ours]
+    if single and found:
+        lines += staging.through_shared(experiment, report, (k, element), differ) or _where(
+            experiment, report, found, (k, element)
+        )
+    elif not single:
+        lines += _foreign(experiment, report, differ)
+    return lines
+
+
+def _untouched(experiment, report, k) -> str:
+    """A sentence if no thread has written the wrong numbers, which are what the array held before."""
+    mine, ours = experiment.base
+    wrong = np.flatnonzero(experiment.wrong(mine, ours)[k])
+    written = shares.accessed(report, written=True)
+    written = written[written[:, 0] == k, 1]
+    if report.raw.trace is None or np.isin(wrong, written).any():
+        return ""
+    first, last = experiment.place(k, wrong[0]), experiment.place(k, wrong[-1])
+    run = wrong[-1] - wrong[0] + 1 == len(wrong)
+    what = first if len(wrong) == 1 else f"{first} to {last}" if run else f"{first} and {len(wrong) - 1:,} others"
+    held = "it still holds what it" if len(wrong) == 1 else "they still hold what they"
+    return f"No thread writes {what}: {held} held before."
+
+
+def _affects(experiment, run, source, grown, k, element, least):
+    """A function of first, end: does the number change when those of the input between them grow?"""
+    values = experiment.arguments[source].reshape(-1)
+    before = float(run(experiment.arguments)[k].reshape(-1)[element])
+
+    def affects(first, end):
+        now = np.where((first <= np.arange(values.size)) & (np.arange(values.size) < end), grown, values)
+        after = float(run(experiment.changed(source, now))[k].reshape(-1)[element])
+        return after != before and not abs(after - before) <= least * abs(before)
+
+    return affects
+
+
+def _reach(affects, n) -> tuple:
+    """The few places that matter, or the first and the last of many."""
+    if not affects(0, n):
+        return ()
+    first = _least(lambda m: affects(0, m + 1), n)
+    last = n - 1 - _least(lambda m: affects(n - 1 - m, n), n)
+    if last - first < FEW:
+        return tuple(i for i in range(first, last + 1) if affects(i, i + 1))
+    return first, (first + last) // 2, last  # three, so that it is no list of two
+
+
+def _least(holds, n) -> int:
+    """The smallest m below n with holds(m), which does not end once it holds."""
+    low, high = 0, n - 1
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return low
+
+
+def _listed(experiment, reaches) -> str:
+    """ "x1[0] and x2[0]", "numbers from scores[0, 0] to scores[0, 4]", "no number of scores"."""
+    return _and([_words(experiment, source, reach) for source, reach in reaches])
+
+
+def _words(experiment, source, reach) -> str:
+    if not reach:
+        return f"no number of {experiment.names[source]}"
+    if reach[-1] - reach[0] >= FEW:
+        return f"numbers from {experiment.place(source, reach[0])} to {experiment.place(source, reach[-1])}"
+    return _and([experiment.place(source, i) for i in reach])
+
+
+def _and(words) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if words[1:] else words)
+
+
+def _where(experiment, report, found, target=None) -> list[str]:
+    """In which line the wrong ones are read, by the thread that writes the target where that is known."""
+    lines = {shares.line_that_reads(report, source, element, target) for source, element in found} - {0}
+    verb = "is" if len(found) == 1 else "are"
+    read = _and([experiment.place(*each) for each in found])
+    return [f"{read} {verb} read in line{'s' * (len(lines) > 1)} {_and(sorted(map(str, lines)))}."] if lines else []
+
+
+def _foreign(experiment, report, differ) -> list[str]:
+    """The line that reads a number on which nothing of this should depend."""
+    for source, mine, ours in differ:
+        extra = next((i for i in (mine[:1] + mine[-1:]) if not ours or not ours[0] <= i <= ours[-1]), None)
+        if extra is not None:
+            return _where(experiment, report, [(source, extra)])
+    return []

@@ -1,0 +1,71 @@
+"""Why an element stays unwritten: threads that leave too early, or that write fewer numbers than there are for each."""
+
+import math
+import re
+
+import numpy as np
+
+from llmc.course.kernel_checks import shares
+from llmc.cuda.emulator.compiling.text import line_at, mask
+
+RETURN = re.compile(r"\bif\s*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\s*(?:\{\s*)?(return\s*;)")
+TRIES = 2  # of kernels that are compiled for this
+FOUR = re.compile(r"\bfloat4\b|\b16\b")
+
+
+def left_early(report, again) -> str:
+    """A sentence if all is written once the threads of an early `return` stay. again(code): such a launch's report."""
+    code, missing = report.raw.code, _missing(report)
+    for match in list(RETURN.finditer(mask(code)))[:TRIES]:
+        other = again(code[: match.start(1)] + ";" + code[match.end(1) :])
+        if other is not None and _all_written(other, missing.argument):
+            line = line_at(code, match.start(1))
+            return (
+                f"Threads that leave on line {line}, with `return`, are missing: when they stay, all of it is written. "
+                "Let the condition guard only what they must not do."
+            )
+    return ""
+
+
+def too_few_each(report) -> str:
+    """A sentence if each thread writes once where there are several numbers for each, or if there is no whole four."""
+    missing = _missing(report)
+    argument = report.raw.arguments[missing.argument] if missing.argument >= 0 else None
+    if argument is None or argument.array is None:
+        return ""
+    size, name = argument.array.size, argument.name
+    if missing.count == size < 4 and FOUR.search(mask(report.raw.code)):
+        return f"There is no whole float4 in {_numbers(size)}: which thread comes to {_them(size)}?"
+    written = shares.accessed(report, written=True)  # of nothing, if the launch was not recorded
+    written = written[written[:, 0] == missing.argument]
+    each = np.unique(written[:, 2], return_counts=True)[1]
+    threads = math.prod(report.raw.grid) * math.prod(report.raw.block)
+    if not len(each) or each.max() * threads >= size:
+        return ""
+    lines = {use.line for use in report.lines if use.write and use.name == name and use.space == "global"} - {0}
+    at = f" (line {lines.pop()})" if len(lines) == 1 else ""
+    return (
+        f"A thread writes at most {_numbers(int(each.max()))} of {name}{at}, but there are {size:,} for the "
+        f"{threads:,} threads, {math.ceil(size / threads)} each: is a loop missing, or does one end too early?"
+    )
+
+
+def _missing(report):
+    """The emulator's record of what is unwritten."""
+    return next(p for p in report.raw.problems if p.kind == "never-written")
+
+
+def _all_written(report, argument) -> bool:
+    """Has this launch written every element of that array, and none outside of it?"""
+    if argument < 0 or any(p.write for p in report.raw.problems):
+        return False
+    written = shares.accessed(report, written=True)
+    return len(np.unique(written[written[:, 0] == argument, 1])) == report.raw.arguments[argument].array.size
+
+
+def _numbers(n) -> str:
+    return f"{n} number{'s' * (n > 1)}"
+
+
+def _them(n) -> str:
+    return "it" if n == 1 else "them"

@@ -1,0 +1,47 @@
+"""Elements that several threads write: which ones, in which line, and by how many threads."""
+
+import numpy as np
+
+from llmc.course.kernel_checks import shares
+
+GENERAL = "Does every thread do all the work, or the work of another block? Each number belongs to one thread."
+
+
+def by_several(report) -> str:
+    """A sentence about them; general advice where the launch is too large to be recorded."""
+    found = shares.accessed(report, written=True)  # (n, 3): argument, element, thread
+    if not len(found):
+        return GENERAL
+    places, writers = np.unique(found[:, :2], axis=0, return_counts=True)
+    several = places[writers > 1]
+    first = several[several[:, 0] == several[0, 0]]
+    argument, elements = report.raw.arguments[first[0, 0]], first[:, 1]
+    size = argument.array.size
+    most = int(writers[writers > 1].max())
+    whole = len(np.unique(places[places[:, 0] == first[0, 0], 1]))
+    if len(elements) == whole:
+        what = f"All {size:,} numbers of {argument.name} are" if whole == size else f"{argument.name} is"
+        told = f"{what} written by {_up_to(most, writers[writers > 1])} threads each"
+        return f"{told}{_lines(report, first)}. {GENERAL}"
+    last = int(elements[-1])
+    run = len(elements) == last - int(elements[0]) + 1
+    what = f"{argument.name}[{elements[0]}]" + (f" to {argument.name}[{last}]" if run and len(elements) > 1 else "")
+    more = f" and {len(elements) - 1:,} others" if not run else ""
+    verb = "is" if len(elements) == 1 else "are"
+    told = f"{what}{more} {verb} written by {_up_to(most, writers[writers > 1])} threads{_lines(report, first)}"
+    if run and last == size - 1 and len(elements) == size % 4:
+        return (
+            f"{told}, the others by one: the last numbers, behind the whole fours, need one thread, too, or one each."
+        )
+    return f"{told}, the others by one: which threads should keep out there?"
+
+
+def _up_to(most, writers) -> str:
+    return f"{most:,}" if (writers == most).all() else f"up to {most:,}"
+
+
+def _lines(report, places) -> str:
+    """ " (line 13)" where all of these writings are in one line."""
+    here = shares.touches(report, report.raw.trace, *places[0], write=True)
+    lines = {report.line_of(int(pc)) for pc in np.unique(here["pc"])} - {0}
+    return f" (line {lines.pop()})" if len(lines) == 1 else ""
