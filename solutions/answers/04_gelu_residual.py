@@ -112,7 +112,7 @@ def forward_is_relu(x):
     return np.where(x > 0, x, 0)
 
 
-@wrong("gelu_forward", says="np.sqrt(2 / np.pi) is a NumPy float64 and widens x")
+@wrong("gelu_forward", says="`np.sqrt(2 / np.pi)` is a NumPy float64, which widens")
 def forward_widens(x):
     return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
 
@@ -180,7 +180,7 @@ def backward_with_cosh(dout, x):
     return slope * dout
 
 
-@wrong("gelu_backward", says="It is nearly right, up to")
+@wrong("gelu_backward", says="as that of a one-sided difference does")
 def backward_by_a_difference(dout, x, h=1e-6):
     out, moved = (0.5 * at * (1 + np.tanh(S * (at + 0.044715 * at**3))) for at in (x, x + h))
     return dout * (moved - out) / h
@@ -262,7 +262,7 @@ def backward_of_relu(dout, x):
     return dout * (x > 0)
 
 
-@wrong("gelu_backward", says="dx is float64 for float32 inputs")
+@wrong("gelu_backward", says="`scale`, made by `np.sqrt(2 / np.pi)`, is a NumPy float64")
 def backward_widens(dout, x):
     scale = np.sqrt(2 / np.pi)
     t = np.tanh(scale * (x + 0.044715 * x**3))
@@ -894,7 +894,7 @@ def block_with_dw1_of_one_sequence(dx, dw1, dw2, dout, x, w1, w2):
     dw2 += sum(dout[b].T @ h[b] for b in range(len(x)))
 
 
-@wrong("gelu_backward", says="It is nearly right, up to")
+@wrong("gelu_backward", says="as that of a central difference does")
 def backward_by_differences(dout, x):
     return dout * (_gelu(x + 0.01) - _gelu(x - 0.01)) / 0.02
 
@@ -903,7 +903,7 @@ def _gelu(x):
     return 0.5 * x * (1 + np.tanh(S * (x + 0.044715 * x**3)))
 
 
-@wrong("fast_gelu_forward", says="It is wrong exactly where")
+@wrong("fast_gelu_forward", says="It is wrong only for |x| above 1.")
 def fast_with_tanh_in_a_small_range(out, x):
     u = np.clip(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x), -1.5, 1.5)
     u2 = u * u

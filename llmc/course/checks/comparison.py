@@ -95,7 +95,7 @@ def compare(
     lines += [stopped(f"→ Where to look: {where}")] if where else []
     if broken:
         raise WrongAnswer("\n".join(lines))
-    numbers = _numbers(got64, target, wrong, atol + rtol * np.abs(target).max())
+    numbers = _numbers(got64, target, wrong, atol + rtol * np.abs(target))
     raise WrongAnswer("\n".join([*lines, "", *numbers]), picture(name, got64, target, wrong))
 
 
@@ -126,9 +126,9 @@ def _not_finite(case, got, start, sentence, new) -> list[str]:
     if sentence:
         return [stopped(sentence), stopped(count)]
     why = why_not_finite(got, bad)
-    overflow = evidence.first_overflow(got) if new and np.isnan(got[bad]).all() else None
-    if overflow:
-        return [stopped(count), *_said_new(new), overflow]
+    origin = evidence.why_nan(got) if new or why == USUAL else None
+    if origin:
+        return [stopped(count), *_said_new(new), origin]
     searched = why == USUAL and not new and evidence.of_arrays()
     found = evidence.found(got, case.expected, start) if searched else None
     if found and found.yours and not found.ours:
@@ -160,13 +160,18 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
         return [stopped(kept)]
     sentence = diagnose(case, EXACT)
     found = evidence.found(got, expected, start)
+
+    def inexact():
+        return [] if expected.ndim == 0 else evidence.inexact(got, expected, start)
+
     if found:
-        return explained_by(case, got, found, sentence)
+        return explained_by(case, got, found, sentence, inexact)
     sentence = sentence or diagnose(case, PATTERNS)
     if sentence:
         return [stopped(sentence), *_said_new(new)]
-    by_size = beyond(case, evidence.inputs())
-    shown = by_size or narrowed(case, lanes=not evidence.of_arrays(), launch=evidence.launch())
+    cause = inexact() or beyond(case, evidence.inputs())
+    shown = narrowed(case, lanes=not evidence.of_arrays(), launch=evidence.launch(), cause=cause)
+    new = None if cause else new
     return [f"{case.name} has wrong values.", *shown, *_said_new(new), *evidence.other_results(got)]
 
 
@@ -214,7 +219,7 @@ def _numbers(got, expected, wrong, allowed):
     if wrong.ndim == 0:
         texts = ((f"{expected:.{digits}g}", f"{got:.{digits}g}") for digits in (7, 10, 13, 17))
         right, mine = next((pair for pair in texts if pair[0] != pair[1]), (expected, got))
-        yield f"expected {right}, got {mine} (allowed error: {allowed:.1g})"
+        yield f"expected {right}, got {mine} (allowed error: {float(allowed):.1g})"
         return
     yield f"{int(wrong.sum())} of {wrong.size} entries are wrong. The first of them:"
     yield f"    {'index':<14}{'expected':>16}{'got':>16}"
@@ -225,4 +230,6 @@ def _numbers(got, expected, wrong, allowed):
         error = np.nan_to_num(np.abs(got - expected), nan=0.0, posinf=np.inf)
     finite = np.abs(expected[np.isfinite(expected)])
     share = f"; that is {error.max() / finite.max():.2g} of the largest entry" if finite.any() else ""
-    yield f"largest error: {error.max():.2g} (allowed: {allowed:.1g}){share}"
+    worst = np.unravel_index(np.where(wrong, error, -1.0).argmax(), error.shape)  # the largest of those refused
+    digits = 1 if error[worst] >= 2 * allowed[worst] else 3
+    yield f"largest error: {error[worst]:.{digits + 1}g} (allowed there: {allowed[worst]:.{digits}g}){share}"

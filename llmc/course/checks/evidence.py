@@ -1,30 +1,28 @@
 """What the running check has seen: the calls it made, with which a wrong array can be traced to a mistake."""
 
-import ast
 import copy
 import io
-import math
 import operator
 import time
 import warnings
 from collections import deque
 from contextlib import redirect_stdout
-from traceback import walk_tb
-from types import SimpleNamespace
 
 import numpy as np
 
+from llmc.course.checks import origins
 from llmc.course.checks.copies import written_to_a_copy
+from llmc.course.checks.curve import said_of_curve
 from llmc.course.checks.rebound import rebound
 from llmc.course.mutants.kept import growing, kept_between, remembered
 from llmc.course.mutants.learners import learners
 from llmc.course.mutants.picked import close
-from llmc.course.mutants.places import quoted
-from llmc.course.mutants.recognise import recognised
+from llmc.course.mutants.private import glossary as glossary_of
+from llmc.course.mutants.recognise import order_of_error, recognised
 from llmc.course.mutants.replay import Replay, arrays_in, outputs_of
 from llmc.course.mutants.results import mistaken_for, others, place_of, same_array
 from llmc.course.mutants.search import Found, change_that_gives
-from llmc.course.mutants.solution import solution_of
+from llmc.course.mutants.solution import Solution, solution_of
 from llmc.course.own_names import learners_names
 
 CALLS = 4  # of a check, the last ones, that a wrong array may have come from; a check may make thousands
@@ -89,6 +87,45 @@ def found(got, expected, start) -> Found | None:
         return None
     running = _open[-1]
     return recognised(running.solution(), running.function, running.replays, got, expected, start, running.rehearsed)
+
+
+def inexact(got, expected, start) -> list[str]:
+    """Sentences about an error that is small, or grows along an input: which piece it comes from, where it begins."""
+    if not (_open and _explaining):
+        return []
+    running = _open[-1]
+    small = order_of_error(running.solution(), running.function, running.replays, got, expected, start)
+    if small:
+        number, order = small
+        share, kind = ("half", "one-sided") if order == 1 else ("a quarter", "central")
+        falls = f"The error falls to {share} when {number} is halved, as that of a {kind} difference does"
+        return [f"{falls}: the formula of the derivative has no such error."]
+    last, solution = _replay_like(got), running.solution()
+    if not last or solution is None or not solution.of_arrays:
+        return []
+    whole = solution.function(time.thread_time() + solution.seconds)
+    with redirect_stdout(io.StringIO()), np.errstate(all="ignore"), learners_names():
+        return said_of_curve(running.function, whole, *last)
+
+
+def _replay_like(got):
+    """(the call that made `got`, which of its outputs that is); of a call too large to be kept, those of an earlier one."""
+    if not _open[-1].replays:
+        return None
+    last = _open[-1].replays[-1]
+    made = [k for k, mine in enumerate(last.outputs) if mine is got or _may_be(mine, got)]
+    before = arrays_in((last.arguments, last.options))
+    given = len(last.outputs) - len(before)
+    written = [given + k for k, old in enumerate(before) if not np.array_equal(old, last.outputs[given + k])]
+    only = made or [*range(given), *written]
+    return (last, only[0]) if len({id(last.outputs[k]) for k in only}) == 1 else None
+
+
+def glossary(words) -> list[str]:
+    """A sentence on what the names stand for that these words quote of our solution, if a learner does not know them."""
+    solution = _open[-1].solution() if _open else None
+    said = glossary_of(words, solution.tree) if isinstance(solution, Solution) else ""
+    return [said] if said else []
 
 
 def absent() -> list[str]:
@@ -215,30 +252,37 @@ def unwritten_too(got) -> str | None:
     return f"Nor {'was' if len(others) == 1 else 'were'} {_listed(others)}: {begins}"
 
 
-def first_overflow(got) -> str | None:
-    """A sentence about the line of the learner's function that overflows first in the call that made `got`; or None."""
-    if not (_open and _explaining and _open[-1].replays and _made(_open[-1].replays[-1], got)):
+def last_call(got):
+    """(the learner's function as a program, its last call, which of that call's outputs `got` is); or None.
+
+    None outside of a check, for a call too large to be kept, and where the function cannot be run again.
+    """
+    if not (_open and _explaining and _open[-1].replays):
         return None
-    running = _open[-1]
+    running, last = _open[-1], _open[-1].replays[-1]
+    k = next((k for k, mine in enumerate(last.outputs) if mine is got or _may_be(mine, got)), None)
     with learners_names():
-        answer = learners(running.function)
-    if answer is None:
+        answer = None if k is None else learners(running.function)
+    return answer and (answer, last, k)
+
+
+def why_nan(got) -> str | None:
+    """A sentence about the expression of the learner's that makes the first NaN or infinity of `got`; or None."""
+    return _of_last_call(origins.why_nan, got)
+
+
+def why_wide(got) -> str | None:
+    """A sentence about the expression of the learner's that makes `got` float64; or None."""
+    return _of_last_call(origins.why_wide, got)
+
+
+def _of_last_call(explain, got):
+    found = last_call(got)
+    if not found:
         return None
-    for name, value in answer.before.items():
-        if value is math:  # whose functions know no float32
-            answer.before[name] = SimpleNamespace(**{**vars(math), "exp": np.exp, "expm1": np.expm1, "cosh": np.cosh})
-    try:
-        with np.errstate(over="raise", invalid="ignore", divide="ignore"), redirect_stdout(io.StringIO()):
-            running.replays[-1].run(answer.function(time.thread_time() + answer.seconds))
-    except (OverflowError, FloatingPointError) as error:
-        made = [line for frame, line in walk_tb(error.__traceback__) if "<solution of" in frame.f_code.co_filename]
-        lines = [node for node in ast.walk(answer.tree) if isinstance(node, ast.stmt) and node.lineno == made[-1]]
-        simple = [node for node in lines if not hasattr(node, "body")]
-        if simple:
-            return f"Something overflows in {quoted(simple[0])}: what becomes of that infinity, inf / inf or 0 · inf?"
-    except Exception:
-        return None
-    return None
+    with warnings.catch_warnings(), np.errstate(all="ignore"), redirect_stdout(io.StringIO()), learners_names():
+        warnings.simplefilter("ignore")
+        return explain(*found)
 
 
 def _made(replay, got) -> bool:
