@@ -936,3 +936,16 @@ def fast_for_whole_groups_of_32_rows(out, mean, rstd, x, w, b, eps=1e-5):
         rows[1][mine] = (a - mu[:, None]) * inverse[:, None] * w + b
         mean.reshape(-1)[mine] = mu
         rstd.reshape(-1)[mine] = inverse
+
+
+_by_address = {}
+
+
+@wrong("fast_layernorm_forward", says="your function gives a result again when other numbers are written into `x`")
+def fast_with_statistics_by_address(out, mean, rstd, x, w, b, eps=1e-5):
+    at = x.ctypes.data, x.shape, eps
+    if at not in _by_address:
+        mu = x.mean(-1)
+        _by_address[at] = mu, 1 / np.sqrt(x.var(-1) + eps)
+    mean[...], rstd[...] = _by_address[at]
+    out[...] = (x - mean[..., None]) * rstd[..., None] * w + b

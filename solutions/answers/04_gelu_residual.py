@@ -912,7 +912,7 @@ def fast_with_tanh_in_a_small_range(out, x):
     out[...] = 0.5 * x * (1 + tanh)
 
 
-@wrong("residual_stream_backward", says="d has the right numbers of index 0 at every index of axis 0.\n→ Where")
+@wrong("residual_stream_backward", says="d has the right numbers of index 0 at every index of axis 0.")
 def stream_of_one_array(dout, x, w):
     g = dout.copy()
     d = [g]
@@ -943,3 +943,39 @@ def in_place_with_x_kept_in_dx(dx, dout, x):
     dx[...] = x * x
     t = np.tanh(k * x * (1 + 0.044715 * dx))
     dx[...] = (0.5 + 0.5 * t + 0.5 * x * (1 - t * t) * k * (1 + 0.134145 * dx)) * dout
+
+
+@wrong("gelu_backward", says="with 0.044715 in place of 0.044751")
+def backward_with_two_digits_swapped(dout, x):
+    t = np.tanh(S * (x + 0.044751 * x**3))
+    return dout * 0.5 * (1 + t + x * (1 - t * t) * S * (1 + 3 * 0.044751 * x * x))
+
+
+@wrong("gelu_backward", says="in place of `S * x + 0.044715 * x ** 3` and with `S * (1 +")
+def backward_without_brackets_in_two_lines(dout, x):
+    t = np.tanh(S * x + 0.044715 * x**3)
+    inner = S + 0.134145 * x**2
+    return 0.5 * dout * (1 + t + x * (1 - t**2) * inner)
+
+
+@wrong("gelu_backward", says="`np.exp(-2 * u)` becomes infinite, and `z / (1 + z) ** 2` makes NaN of that: inf / inf")
+def backward_with_a_sigmoid_that_overflows(dout, x):
+    u = S * (x + 0.044715 * x**3)
+    with np.errstate(all="ignore"):
+        z = np.exp(-2 * u)
+        return dout * (1 / (1 + z) + 2 * x * (z / (1 + z) ** 2) * S * (1 + 0.134145 * x**2))
+
+
+_steps = np.linspace(-6, 6, 1201)
+_gelus = _gelu(_steps)
+
+
+@wrong("fast_gelu_forward", says="Along `x` it is a staircase, with steps about 0.01 long")
+def fast_from_a_table(out, x):
+    nearest = np.clip(np.rint((x + 6) * 100), 0, 1200).astype(int)
+    out[...] = np.where(x > 6, x, np.where(x < -6, 0, _gelus[nearest]))
+
+
+@wrong("fast_gelu_forward", says="Along `x` it runs in straight lines between points about 0.")
+def fast_between_the_entries_of_a_table(out, x):
+    out[...] = np.where(x > 6, x, np.where(x < -6, 0, np.interp(x, _steps[::10], _gelus[::10])))

@@ -22,10 +22,14 @@ def explained_by(case, got, found, sentence, inexact) -> list[str]:
         return [*first, *nearly(case, inexact())]  # any piece that a small error passes through would fit
     if found.ours and found.yours and _both_lack_a_piece(found):
         theirs, there = (words.removeprefix("without ") for words in (found.yours, found.ours))
-        return [*first, f"The mistake is in {theirs}, or in its place: all else is right. Our solution has {there}."]
+        whole = theirs.startswith("the line")  # and what it is made of may be wrong already
+        where = f"{theirs}, or in {'what goes into it' if whole else 'its place'}"
+        return [*first, f"The mistake is in {where}: all else is right. Our solution has {there}.", *evidence.remarks()]
     if found.ours and found.yours:
-        meets = f"{found.yours}, your function gives what our solution gives {found.ours}."
-        return [*first, f"The mistake is in one place, and all else is right: {meets}"]
+        meets = f"{found.yours}, your function gives what our solution gives {found.ours}"
+        if found.yours.startswith("without") and found.ours.startswith("without"):  # then the rest is the same
+            return [*first, f"The mistake is in one place, and all else is right: {meets}."]
+        return [*first, f"{meets[0].upper()}{meets[1:]}: compare these two places.", *evidence.glossary(found.ours)]
     if found.yours:
         return [*first, cured(name, found)]
     if sentence and "has the wrong sign" in sentence:

@@ -9,13 +9,14 @@ Whatever a message says of the cause rests on evidence of this run. What nobody 
 
 import numpy as np
 
-from llmc.course.checks import evidence
+from llmc.course.checks import evidence, text
 from llmc.course.checks.changes import cured, explained_by
 from llmc.course.checks.explain import WrongAnswer, stopped
 from llmc.course.checks.heatmap import picture
 from llmc.course.checks.kinds import same_kind
 from llmc.course.checks.narrow import narrowed
 from llmc.course.checks.nonfinite import USUAL, not_finite_alike, why_not_finite
+from llmc.course.checks.period import at_multiples, said_of_slices
 from llmc.course.checks.ranges import beyond
 from llmc.course.checks.signatures import (
     BUFFERS,
@@ -90,7 +91,7 @@ def compare(
     elif broken:
         where, lines = where or look, _not_finite(case, np.asarray(got), start, sentence, new)
     else:
-        lines = [stopped(sentence)] if sentence else _diagnosis(case, got, expected64, start, summed, new)
+        lines = _as_known(sentence) if sentence else _diagnosis(case, got, expected64, start, summed, new)
         where = where or look
     lines += [stopped(f"→ Where to look: {where}")] if where else []
     if broken:
@@ -157,7 +158,7 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
         return [exchanged]
     kept = evidence.kept(case.name, got, expected, start)
     if kept:
-        return [stopped(kept)]
+        return [stopped(kept), *evidence.remarks()]
     sentence = diagnose(case, EXACT)
     found = evidence.found(got, expected, start)
 
@@ -169,10 +170,25 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
     sentence = sentence or diagnose(case, PATTERNS)
     if sentence:
         return [stopped(sentence), *_said_new(new)]
+    slices = _where_slices_meet(case, got, expected + start)
+    if slices:
+        return [f"{case.name} has wrong values.", *slices]
+    said = evidence.remarks()
+    if said:
+        return [f"{case.name} has wrong values.", *said]
     cause = inexact() or beyond(case, evidence.inputs())
     shown = narrowed(case, lanes=not evidence.of_arrays(), launch=evidence.launch(), cause=cause)
     new = None if cause else new
     return [f"{case.name} has wrong values.", *shown, *_said_new(new), *evidence.other_results(got)]
+
+
+def _where_slices_meet(case, got, target) -> list[str]:
+    """Sentences about an array that is wrong only at the ends of slices; [] for others."""
+    wrong = np.abs(case.got - case.expected) > case.rounding * np.abs(target).max(initial=0.0)
+    if not at_multiples(wrong):
+        return []
+    twice = evidence.done_twice(got)
+    return said_of_slices(case.name, case.held, target, case.before, twice, wrong)
 
 
 def _why_unwritten(case, got, unwritten):
@@ -205,6 +221,12 @@ def _known_mistake(case, known):
             return where, f"{case.name} equals {sentence}, and was overwritten instead of accumulated (use +=)"
     alike = [s for s, (_, array) in made.items() if not_finite_alike(case.got, array, case.expected)]
     return (made[alike[0]][0], f"{case.name} equals {alike[0]}") if len(alike) == 1 else (None, None)
+
+
+def _as_known(sentence) -> list[str]:
+    """Sentences about a known mistake, without what the learner's text contradicts."""
+    said = evidence.remarks()
+    return [stopped(text.known(sentence, evidence.learners_function(), said)), *said]
 
 
 def _explained(got, array, expected, share=UNEXPLAINED) -> bool:

@@ -14,6 +14,7 @@ from llmc.course.mutants.elsewhere import dtype_of
 from llmc.course.mutants.replay import Replay, arrays_in
 
 END, STEP = 10, 1 / 64  # the grid is exact in any precision
+WINDOWS, CLOSE = (-2, 0.5), 4096  # where, one unit long, and in how many points a table is looked for
 FINE = 256  # points between two of the grid, where right turns to wrong
 FLAT = 4  # points that share a value, on average, where a table has no more values
 RUNS = 6  # straight lines that a table has at least
@@ -101,28 +102,40 @@ def _curve(function, solution, replay, k, argument, x):
 
 def _table(curve) -> str | None:
     """A sentence if the learner's values are those of a table, with or without straight lines between its entries."""
-    inner = curve.wrong & (curve.got != curve.got[0]) & (curve.got != curve.got[-1])
-    if inner.mean() < 0.1:
-        return None
-    values, got = len(np.unique(curve.got[inner])), curve.got[inner]
-    if values * FLAT < len(got) and len(np.unique(curve.right[inner])) > 2 * values:
-        many = f"only {values} different values where x goes from {curve.x[inner][0]:.3g} to {curve.x[inner][-1]:.3g}"
-        return f"Along `{curve.name}` it takes {many}: a table whose nearest entry is taken?"
-    bends = np.diff(curve.got, 2)
-    scale, first, last = np.abs(curve.right).max(), *np.flatnonzero(inner)[[0, -1]]
-    bends = np.abs(bends[first:last]) > BENT * scale
+    near = [(1 / CLOSE, np.arange(start, start + 1, 1 / CLOSE)) for start in WINDOWS]
+    for step, x in [*near, (STEP, curve.x)]:
+        got, right = (curve.got, curve.right) if x is curve.x else curve.ask(x)
+        part = replace(curve, x=x, got=got, right=right)
+        inner = part.wrong & (got != got[0]) & (got != got[-1])
+        if inner.mean() < 0.1 or not np.isfinite(got).all():
+            continue
+        first, last = np.flatnonzero(inner)[[0, -1]]
+        flat = len(np.unique(got[inner])) * FLAT < inner.sum() and len(np.unique(right[inner])) * 2 > inner.sum()
+        if flat:
+            each = (x[last] - x[first]) / len(np.unique(got[inner]))
+            return (
+                f"Along `{curve.name}` it is a staircase, with steps about {each:.1g} long: a table of too few entries?"
+            )
+        space = _apart(got[first : last + 1], np.abs(curve.right).max())
+        if space:
+            lines = f"straight lines between points about {space * step:.2g} apart"
+            return f"Along `{curve.name}` it runs in {lines}: a table of too few entries?"
+    return None
+
+
+def _apart(got, scale) -> float | None:
+    """How many points of the grid the kinks of a line of straight pieces are apart; None if it is no such line."""
+    bends = np.abs(np.diff(got, 2)) > BENT * scale
     at = np.flatnonzero(bends)
     kinks = at[np.r_[True, np.diff(at) > 1]] if len(at) else at  # a kink may fall between two points of the grid
     apart = np.diff(kinks)
     if bends.mean() > 0.6 or len(kinks) < RUNS or np.percentile(apart, 75) > 1.5 * np.median(apart) + 1:
         return None
-    space = (kinks[-1] - kinks[0]) * STEP / (len(kinks) - 1) if np.ptp(apart) <= 2 else np.median(apart) * STEP
-    lines = f"straight lines between points about {space:.2g} apart"
-    return f"Along `{curve.name}` it runs in {lines}: a table with too few entries for what lies between them?"
+    return (kinks[-1] - kinks[0]) / (len(kinks) - 1) if np.ptp(apart) <= 2 else np.median(apart)
 
 
 def _stretches(curve) -> str | None:
-    """A sentence about the stretches of x in which it is wrong, if these are few, and whether it jumps at their ends."""
+    """A sentence about the few stretches of x in which it is wrong, and whether it jumps at their ends; or None."""
     wrong = curve.wrong
     edges = np.flatnonzero(wrong[1:] != wrong[:-1])
     if not 0 < len(edges) <= 2 * PARTS:
@@ -140,7 +153,7 @@ def _stretches(curve) -> str | None:
 
 
 def _edge(curve, i):
-    """(x at which right turns to wrong behind point i, (x, value before, behind) if the learner's values jump there)."""
+    """(x where right turns to wrong behind point i, (x, value before, behind) if the learner's values jump there)."""
     x = np.linspace(curve.x[i], curve.x[i + 1], FINE + 1)
     got, right = curve.ask(x)
     wrong = replace(curve, x=x, got=got, right=right).wrong

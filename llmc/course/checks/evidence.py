@@ -10,10 +10,11 @@ from contextlib import redirect_stdout
 
 import numpy as np
 
-from llmc.course.checks import origins
+from llmc.course.checks import origins, text
 from llmc.course.checks.copies import written_to_a_copy
 from llmc.course.checks.curve import said_of_curve
 from llmc.course.checks.rebound import rebound
+from llmc.course.checks.stale import stale
 from llmc.course.mutants.kept import growing, kept_between, remembered
 from llmc.course.mutants.learners import learners
 from llmc.course.mutants.picked import close
@@ -44,6 +45,12 @@ class Evidence:
     def solution(self):
         """What mutants are made of; None if there is nothing."""
         return solution_of(self.exercise)
+
+    def keeps_results(self) -> str | None:
+        """A sentence if a function whose results were right gives them again for other numbers in the same array."""
+        calls = [replay for replay in self.replays if len(arrays_in(replay.arguments))]
+        smallest = min(calls, key=lambda replay: sum(array.size for array in arrays_in(replay.arguments)), default=None)
+        return stale_in(self, smallest) if smallest and _explaining else None
 
     def __enter__(self):
         _open.append(self)
@@ -109,7 +116,7 @@ def inexact(got, expected, start) -> list[str]:
 
 
 def _replay_like(got):
-    """(the call that made `got`, which of its outputs that is); of a call too large to be kept, those of an earlier one."""
+    """(the call that made `got`, which of its outputs that is); an earlier call for one too large to be kept."""
     if not _open[-1].replays:
         return None
     last = _open[-1].replays[-1]
@@ -121,8 +128,18 @@ def _replay_like(got):
     return (last, only[0]) if len({id(last.outputs[k]) for k in only}) == 1 else None
 
 
+def remarks() -> list[str]:
+    """Sentences about the text of the learner's function that make wrong results of its last call plausible."""
+    running = _open[-1] if _open and _explaining else None
+    solution = running and running.replays and running.solution()
+    if not isinstance(solution, Solution):
+        return []
+    with np.errstate(all="ignore"), redirect_stdout(io.StringIO()):
+        return text.remarks(running.function, solution, running.replays[-1])
+
+
 def glossary(words) -> list[str]:
-    """A sentence on what the names stand for that these words quote of our solution, if a learner does not know them."""
+    """A sentence on what the names of our solution stand for that these words quote; [] if there are none."""
     solution = _open[-1].solution() if _open else None
     said = glossary_of(words, solution.tree) if isinstance(solution, Solution) else ""
     return [said] if said else []
@@ -294,6 +311,23 @@ def _may_be(mine, got) -> bool:
     return isinstance(mine, np.ndarray) and np.may_share_memory(mine, got)
 
 
+def done_twice(got):
+    """What our solution makes of the array `got` if the running check's last call is made twice in a row; or None."""
+    solution = _open[-1].solution() if _open and _explaining and _open[-1].replays else None
+    if solution is None or not solution.of_arrays or not _made(_open[-1].replays[-1], got):
+        return None
+    last = _open[-1].replays[-1]
+    k = next(k for k, mine in enumerate(last.outputs) if _may_be(mine, got))
+    arguments, options = copy.deepcopy((last.arguments, last.options))
+    function = solution.function(time.thread_time() + solution.seconds)
+    try:
+        function(*arguments, **options)
+        again = outputs_of(function(*arguments, **options), arguments, options)[k]
+    except Exception:
+        return None
+    return again if np.shape(again) == np.shape(got) else None
+
+
 def exchanged(name, got) -> str | None:
     """A sentence if the array `got` is what another result of the running check's last call should be; else None."""
     if not (_open and _explaining):
@@ -362,12 +396,27 @@ def kept(name, got, expected, start) -> str | None:
     running = _open[-1]
     with learners_names():
         grown = growing(running.function, running.replays, got, expected)
+    old = not grown and running.replays and stale_in(running, running.replays[-1])
+    if old:
+        return old
     changed = not grown and kept_between(running.solution(), running.replays, got, expected, start)
     if changed:
         return f"{name} has the values that our solution gives {changed}"
     with learners_names():
         again = grown or remembered(running.function, running.replays, got)
     return again and f"{name} {again}"
+
+
+def stale_in(running, replay) -> str | None:
+    """A sentence if the learner's function keeps results by address or size. running: an Evidence. replay: a call."""
+    solution = running.solution()
+    if not isinstance(solution, Solution):
+        return None
+    with learners_names(), np.errstate(all="ignore"), redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        answer = learners(running.function)
+        whole = solution.function(time.thread_time() + solution.seconds)
+        return answer and stale(running.function, whole, answer, replay)
 
 
 def other_results(got) -> list[str]:

@@ -17,7 +17,8 @@ STEADY = 1e-3  # ratios or differences that vary by less than this share are one
 def narrowed(case: Case, lanes=False, launch=None, cause=()) -> list[str]:
     """A few sentences; none of them says more than the numbers do.
 
-    cause: sentences about it that rest on other evidence. lanes: were they made by the lanes of warps? launch: the kernel's (blocks, threads of a block) along x.
+    cause: sentences about it that rest on other evidence. lanes: were they made by the lanes of warps? launch: the
+    kernel's (blocks, threads of a block) along x.
     """
     wrong, _ = _wrong(case)
     if not wrong.any() or wrong.ndim == 0:

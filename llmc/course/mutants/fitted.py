@@ -19,7 +19,7 @@ from llmc.course.mutants.solution import Solution
 
 STEPS = 12  # of Newton's method, at most
 EPS = {"float64": 1e-12, "float32": 5e-7}  # what is left of an array that is right, relative to its largest entry
-CLEARLY = 100  # times what is left: smaller errors say nothing of a constant
+CLEARLY = 20  # times what is left: smaller errors say nothing of a constant
 ALIKE = {"float64": 1e-7, "float32": 1e-4}  # a fitted number that is so near to one of the solution's is that one
 
 
@@ -192,7 +192,7 @@ def nice(value, known, dtype="float64") -> tuple[float, str]:
 def order_in(search, answer, least=0.9) -> tuple[str, int] | None:
     """(text of a small number in the learner's function, 1 or 2): the error is of that order in it; or None.
 
-    Half as large, it leaves half of the error, or a quarter, as the step of a one-sided or of a central difference does.
+    Half as large, it leaves half of the error, or a quarter, as a one-sided or a central difference does.
     """
     end = search.end()
     all_of_them = constants(answer)

@@ -149,6 +149,11 @@ class Search:
 
     def _in_the_answer(self, answer):
         """The first change of the learner's function that makes this array right, and no other one wrong."""
+        words = self.mending(answer)
+        return Found(yours=words) if words else None
+
+    def mending(self, answer) -> str | None:
+        """The same, of the learner's function as its tree is now; its words."""
         end = self.end()
         useless = [f"with `{name}` in" for name in only_written(answer.tree)]
         useless += [f".* in place of `{name}`" for name in steps_of_ranges(answer.tree)]
@@ -157,7 +162,7 @@ class Search:
             for words, array in made:
                 right = close(array, self.target, self.target, self.dtype) and not unread.match(words)
                 if right and self.elsewhere.mended(lambda: answer.function(end), LUCKY.match(words)):
-                    return Found(yours=self.placed(words, answer))
+                    return self.placed(words, answer)
         return None
 
     def placed(self, words, answer) -> str:

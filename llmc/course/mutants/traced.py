@@ -42,7 +42,7 @@ DEFINES = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Raise)
 
 @dataclass(eq=False)
 class Step:
-    """One value of one expression, or several in a tuple. made_of: the steps of its operands, or where a name got it."""
+    """A value of one expression, or several in a tuple. made_of: steps of its operands, or where a name got it."""
 
     text: str
     kind: type
@@ -65,7 +65,7 @@ class Trace:
         self.tree, self.texts, self.kinds, self.parts = copy.deepcopy(tree), [], [], []
         self.steps, self.outputs = [], []
         self.last = {}  # {number of an expression: its newest step}
-        self.given, self.returned = {}, {}  # {(function, name): the step that gave it something}, {function: step}
+        self.given, self.returned = {}, {}  # {(function, name): the steps that gave it something}, {function: step}
         functions = [node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef)]
         for function in functions:
             _Reporting(self, function, {node.name for node in functions}).change()
@@ -95,23 +95,27 @@ class Trace:
         """What an expression calls with its value, which goes on from here."""
         if len(self.steps) >= MANY:
             raise OverflowError("too many steps")
-        made_of = [step for step in map(self._part, self.parts[number]) if step is not None]
+        made_of = [step for part in self.parts[number] for step in self._steps(part)]
         self.last[number] = Step(self.texts[number], self.kinds[number], value, made_of)
         self.steps.append(self.last[number])
         return value
 
-    def _part(self, part):
-        """The step of an operand, of what a name was given last, or of what a function of the learner's returned."""
-        return self.last.get(part) if isinstance(part, int) else self.given.get(part) or self.returned.get(part)
+    def _steps(self, part):
+        """Those of an operand, of what a name was given last, or of what a function of the learner's returned."""
+        if not isinstance(part, int):
+            return [*self.given.get(part, {}).values(), *filter(None, [self.returned.get(part)])]
+        return [self.last[part]] if part in self.last else []
 
     def after(self, number, value, *name):
         """A line `a += b` has changed what the name holds."""
         self.seen(number, value)
-        self.given[name] = self.last[number]
+        self.given[name] = {number: self.last[number]}
 
-    def kept(self, number, *name):
-        """A line `a = b`, `a[0] = b` or `np.exp(b, out=a)` has given the name what that expression made."""
-        self.given[name] = self.last.get(number)
+    def kept(self, number, whole, *name):
+        """A line `a = b` has given the name what that expression made; `a[0] = b` or `np.exp(b, out=a)`, a part."""
+        if number in self.last:
+            before = {} if whole else self.given.get(name, {})
+            self.given[name] = before | {number: self.last[number]}
 
     def was_returned(self, number, value, function):
         """Note what a function of the learner's returns."""
@@ -166,8 +170,10 @@ class _Reporting:
             line.value = _call(RETURNED, number, line.value, self.function.name)
             return [line]
         targets = [pair for target in getattr(line, "targets", []) for pair in self._pairs(target, number)]
-        kept = [(root_of(target), of) for target, of in [*targets, *((out, number) for out in outs)]]
-        return [line, *(ast.Expr(_call(KEPT, of, self.function.name, name)) for name, of in kept if name)]
+        kept = [(isinstance(target, ast.Name), target, of) for target, of in targets]
+        kept += [(False, out, number) for out in outs]
+        notes = [_call(KEPT, of, whole, self.function.name, root_of(target)) for whole, target, of in kept]
+        return [line, *(ast.Expr(note) for note in notes if note.args[-1].value)]
 
     def _pairs(self, target, number):
         """(target, number of what it is given), also for `a, b = x, y`."""

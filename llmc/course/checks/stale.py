@@ -1,0 +1,99 @@
+"""Results kept by address, shape or size: other numbers in the same memory, and the same results come out.
+
+A check makes new arrays for every call, and memory that was freed is used again: so such a function is wrong now and
+then, and seems to be wrong for any other reason. Here it is called on one array whose numbers change in between.
+"""
+
+import copy
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+
+from llmc.course.mutants.replay import outputs_of
+
+CLEARLY = 1e-3  # of the largest right value: a smaller change of the right results shows nothing
+
+
+def stale(function, solution, answer, replay) -> str | None:
+    """A sentence if the learner's function gives an earlier result for new numbers in the same array; else None.
+
+    answer: the learner's function as a program, without what its calls have left so far. replay: a call of it.
+    """
+    named = list(replay.named(function).items())
+    for at, (name, value) in enumerate(named):
+        floats = isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size > 2
+        if floats and at < len(replay.arguments) and _given(replay, function, at):
+            with suppress(Exception):  # such a call stops
+                same = _same_for_others(function, solution, replay, at)
+                if same and not _ignores(answer, replay, at, same):
+                    return (
+                        f"your function gives a result again when other numbers are written into `{name}`: it keeps "
+                        "what it has computed for an array, by its address or its size, though its numbers change"
+                    )
+    return None
+
+
+def _given(replay, function, at) -> bool:
+    """Is that argument an input, which the call has not changed?"""
+    arrays = [k for k, value in enumerate(replay.arguments) if isinstance(value, np.ndarray)]
+    if not replay.outputs or at not in arrays or len(arrays) > len(replay.outputs):
+        return False
+    after = replay.outputs[len(replay.outputs) - len(arrays) + arrays.index(at)]
+    return np.array_equal(after, replay.arguments[at], equal_nan=True)
+
+
+def _same_for_others(function, solution, replay, at) -> list[int]:
+    """Which outputs does it give again, although it should not, once this argument holds other numbers?"""
+    arguments, options = copy.deepcopy((replay.arguments, replay.options))
+    others = [k for k, value in enumerate(arguments) if isinstance(value, np.ndarray) and k != at]
+    before = {k: arguments[k].copy() for k in others}
+
+    def call(f, given):
+        for k in others:
+            given[k][...] = before[k]
+        return [np.array(array) for array in outputs_of(f(*given, **options), _without(given, at), options)]
+
+    first = call(function, arguments)
+    arguments[at][...] = _other_numbers(arguments[at])
+    again = call(function, arguments)
+    right = call(solution, copy.deepcopy(arguments))
+    arguments[at][...] = replay.arguments[at]
+    right_before = call(solution, copy.deepcopy(arguments))
+    changes = [k for k, (one, other) in enumerate(zip(right_before, right)) if _far(one, other)]
+    return [k for k in changes if np.size(first[k]) > 2 and np.array_equal(first[k], again[k], equal_nan=True)]
+
+
+def _ignores(answer, replay, at, outputs) -> bool:
+    """Does a fresh copy of the function give the same for other numbers, too? Then it does not read them."""
+    results, alive = [], []  # alive: so that no memory is used twice
+    for numbers in (replay.arguments[at], _other_numbers(replay.arguments[at])):
+        arguments, options = copy.deepcopy((replay.arguments, replay.options))
+        arguments[at][...] = numbers
+        alive.append(arguments)
+        forgot = {name: _empty(value) for name, value in answer.before.items()}
+        returned = replace(answer, before=forgot).function(np.inf)(*arguments, **options)
+        results.append(outputs_of(returned, _without(arguments, at), options))
+    one, other = results
+    return any(np.array_equal(one[k], other[k], equal_nan=True) for k in outputs)
+
+
+def _empty(value):
+    """What a function may keep results in, with nothing in it."""
+    return type(value)() if type(value) in (dict, list, set) else value
+
+
+def _without(arguments, at):
+    return [value for k, value in enumerate(arguments) if k != at]
+
+
+def _other_numbers(array):
+    """Of nearly the same size, in other places."""
+    return np.roll(array.ravel(), 1).reshape(array.shape) * array.dtype.type(0.75)
+
+
+def _far(one, other) -> bool:
+    if np.shape(one) != np.shape(other):
+        return True
+    finite = np.isfinite(one) & np.isfinite(other)
+    return bool(np.abs(one - other)[finite].max(initial=0) > CLEARLY * np.abs(one)[finite].max(initial=0))
