@@ -127,13 +127,13 @@ def _not_finite(case, got, start, sentence, new) -> list[str]:
     if sentence:
         return [stopped(sentence), stopped(count)]
     why = why_not_finite(got, bad)
-    origin = evidence.why_nan(got) if new or why == USUAL else None
-    if origin:
-        return [stopped(count), *_said_new(new), origin]
     searched = why == USUAL and not new and evidence.of_arrays()
     found = evidence.found(got, case.expected, start) if searched else None
     if found and found.yours and not found.ours:
         return [stopped(count), cured(case.name, found)]
+    origin = evidence.why_nan(got) if new or why == USUAL else None
+    if origin:
+        return [stopped(count), *_said_new(new), origin]
     if found and found.ours and not found.yours:
         return [stopped(count), f"Our solution gives the same {found.ours}."]
     return [stopped(count), *_said_new(new)] if new else [stopped(f"{count}: {why}")]

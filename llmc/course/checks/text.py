@@ -41,7 +41,8 @@ def known(sentence, function, said) -> str:
     formula, colon, why = sentence.partition(": ")
     tree, claim = tree_of(function), NOT_IN_SUM.search(why)
     contradicted = tree is not None and claim and claim[1] in _summed(tree)
-    return formula if colon and (said or contradicted) else sentence
+    better = any(words in each for each in said for words in ("different letters", "changes the global"))
+    return formula if colon and (better or contradicted) else sentence
 
 
 def _summed(tree) -> set:
