@@ -948,3 +948,16 @@ def accumulate_returns_from_the_first_sequence(dx, dw, db, dout, x, w, mean, rst
         dw += (dout[b] * norm).sum(0)
         db += dout[b].sum(0)
         return None
+
+
+_by_address = {}
+
+
+@wrong("fast_layernorm_forward", says="your function gives a result again when other numbers are written into `x`")
+def fast_with_statistics_by_address(out, mean, rstd, x, w, b, eps=1e-5):
+    at = x.ctypes.data, x.shape, eps
+    if at not in _by_address:
+        mu = x.mean(-1)
+        _by_address[at] = mu, 1 / np.sqrt(x.var(-1) + eps)
+    mean[...], rstd[...] = _by_address[at]
+    out[...] = (x - mean[..., None]) * rstd[..., None] * w + b

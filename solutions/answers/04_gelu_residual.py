@@ -112,7 +112,7 @@ def forward_is_relu(x):
     return np.where(x > 0, x, 0)
 
 
-@wrong("gelu_forward", says="np.sqrt(2 / np.pi) is a NumPy float64 and widens x")
+@wrong("gelu_forward", says="`np.sqrt(2 / np.pi)` is a NumPy float64, which widens")
 def forward_widens(x):
     return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
 
@@ -180,7 +180,7 @@ def backward_with_cosh(dout, x):
     return slope * dout
 
 
-@wrong("gelu_backward", says="It is nearly right, up to")
+@wrong("gelu_backward", says="as that of a one-sided difference does")
 def backward_by_a_difference(dout, x, h=1e-6):
     out, moved = (0.5 * at * (1 + np.tanh(S * (at + 0.044715 * at**3))) for at in (x, x + h))
     return dout * (moved - out) / h
@@ -262,7 +262,7 @@ def backward_of_relu(dout, x):
     return dout * (x > 0)
 
 
-@wrong("gelu_backward", says="dx is float64 for float32 inputs")
+@wrong("gelu_backward", says="`scale`, made by `np.sqrt(2 / np.pi)`, is a NumPy float64")
 def backward_widens(dout, x):
     scale = np.sqrt(2 / np.pi)
     t = np.tanh(scale * (x + 0.044715 * x**3))
@@ -894,7 +894,7 @@ def block_with_dw1_of_one_sequence(dx, dw1, dw2, dout, x, w1, w2):
     dw2 += sum(dout[b].T @ h[b] for b in range(len(x)))
 
 
-@wrong("gelu_backward", says="It is nearly right, up to")
+@wrong("gelu_backward", says="as that of a central difference does")
 def backward_by_differences(dout, x):
     return dout * (_gelu(x + 0.01) - _gelu(x - 0.01)) / 0.02
 
@@ -903,7 +903,7 @@ def _gelu(x):
     return 0.5 * x * (1 + np.tanh(S * (x + 0.044715 * x**3)))
 
 
-@wrong("fast_gelu_forward", says="It is wrong exactly where")
+@wrong("fast_gelu_forward", says="It is wrong only for |x| above 1.")
 def fast_with_tanh_in_a_small_range(out, x):
     u = np.clip(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x), -1.5, 1.5)
     u2 = u * u
@@ -912,7 +912,7 @@ def fast_with_tanh_in_a_small_range(out, x):
     out[...] = 0.5 * x * (1 + tanh)
 
 
-@wrong("residual_stream_backward", says="d has the right numbers of index 0 at every index of axis 0.\n→ Where")
+@wrong("residual_stream_backward", says="d has the right numbers of index 0 at every index of axis 0.")
 def stream_of_one_array(dout, x, w):
     g = dout.copy()
     d = [g]
@@ -956,3 +956,39 @@ def _slope_for_in_place(x):
     u = np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)
     t = np.tanh(u)
     return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * np.sqrt(2 / np.pi) * (1 + 3 * 0.044715 * x * x)
+
+
+@wrong("gelu_backward", says="with 0.044715 in place of 0.044751")
+def backward_with_two_digits_swapped(dout, x):
+    t = np.tanh(S * (x + 0.044751 * x**3))
+    return dout * 0.5 * (1 + t + x * (1 - t * t) * S * (1 + 3 * 0.044751 * x * x))
+
+
+@wrong("gelu_backward", says="in place of `S * x + 0.044715 * x ** 3` and with `S * (1 +")
+def backward_without_brackets_in_two_lines(dout, x):
+    t = np.tanh(S * x + 0.044715 * x**3)
+    inner = S + 0.134145 * x**2
+    return 0.5 * dout * (1 + t + x * (1 - t**2) * inner)
+
+
+@wrong("gelu_backward", says="`np.exp(-2 * u)` becomes infinite, and `z / (1 + z) ** 2` makes NaN of that: inf / inf")
+def backward_with_a_sigmoid_that_overflows(dout, x):
+    u = S * (x + 0.044715 * x**3)
+    with np.errstate(all="ignore"):
+        z = np.exp(-2 * u)
+        return dout * (1 / (1 + z) + 2 * x * (z / (1 + z) ** 2) * S * (1 + 0.134145 * x**2))
+
+
+_steps = np.linspace(-6, 6, 1201)
+_gelus = _gelu(_steps)
+
+
+@wrong("fast_gelu_forward", says="Along `x` it is a staircase, with steps about 0.01 long")
+def fast_from_a_table(out, x):
+    nearest = np.clip(np.rint((x + 6) * 100), 0, 1200).astype(int)
+    out[...] = np.where(x > 6, x, np.where(x < -6, 0, _gelus[nearest]))
+
+
+@wrong("fast_gelu_forward", says="Along `x` it runs in straight lines between points about 0.")
+def fast_between_the_entries_of_a_table(out, x):
+    out[...] = np.where(x > 6, x, np.where(x < -6, 0, np.interp(x, _steps[::10], _gelus[::10])))

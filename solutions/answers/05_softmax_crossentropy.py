@@ -1357,3 +1357,24 @@ def _online_without_rescaling(losses, rows, targets, dloss, V):
 def fast_online_without_rescaling(losses, logits, targets, dloss, V):
     B, T, width = logits.shape
     _online_without_rescaling(losses.reshape(B * T), logits.reshape(B * T, width), targets.reshape(B * T), dloss, V)
+
+
+@wrong("softmax_backward", says="k and n are different letters, so `dp` and `p` are summed up each by itself")
+def backward_with_two_letters(dp, p):
+    return p * dp - p * np.einsum("...k,...n->...", dp, p)[..., None]
+
+
+_tables = {}
+
+
+@wrong("softmax_backward", says="MB in `_tables` from one call to the next, and the Jacobian need not be built")
+def backward_keeps_the_jacobian(dp, p):
+    n = p.shape[-1]
+    if n not in _tables:
+        _tables[n] = np.empty((n, n), p.dtype)
+    J, dz = _tables[n], np.empty_like(p)
+    for row, above, out in zip(p.reshape(-1, n), dp.reshape(-1, n), dz.reshape(-1, n)):
+        np.multiply(-row[:, None], row, out=J)
+        J[np.arange(n), np.arange(n)] += row
+        np.matmul(J, above, out=out)
+    return dz

@@ -874,7 +874,7 @@ def lean_in_float64(qkv, NH):
 _results = {}
 
 
-@wrong("attention_scores", says="scores is what an earlier call gave, for other numbers")
+@wrong("attention_scores", says="your function gives a result again when other numbers are written into `q`")
 def scores_kept_by_shape(q, k):
     if q.shape not in _results:
         _results[q.shape] = np.where(_seen(len(q)), q @ k.T / q.shape[1] ** 0.5, -np.inf)
@@ -974,7 +974,7 @@ def forward_scaled_after_the_softmax(qkv, NH):
     return _merge(p @ v), p
 
 
-@wrong("attention_forward", says="with index 0 of axis 1 of `scores` in place of every other")
+@wrong("attention_forward", says="without the end of the slice `:1` in `_merge(p[:, :1] @ v)`")
 def forward_mixes_all_heads_by_the_first(qkv, NH):
     q, k, v = _split(qkv, 3, NH)
     p = _softmax(np.where(_seen(q.shape[2]), q @ k.swapaxes(-1, -2) * q.shape[-1] ** -0.5, -np.inf))

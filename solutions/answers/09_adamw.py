@@ -1051,7 +1051,7 @@ def _slice(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
     params -= lr / (1 - beta1**t) * m / (np.sqrt(v / (1 - beta2**t)) + eps)
 
 
-@wrong("fast_adamw_step", says="what is new here: 100,003 weights. Is the last, shorter slice done, too?")
+@wrong("fast_adamw_step", says="what is new here: 50,003 weights. Is the last, shorter slice done, too?")
 def fast_with_whole_slices(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
     chunk = min(4096, len(params))
     for a in range(len(params) // chunk):
@@ -1094,3 +1094,43 @@ def clip_compares_the_square(grads, max_norm):
 def momentum_with_the_share_twice(params, grads, m, lr, beta):
     m[...] = beta * m + (1 - beta) * ((1 - beta) * grads)
     params -= lr * m
+
+
+_arrays = []
+
+
+@wrong("fast_adamw_step", says="MB in `_arrays` from one call to the next, and a quarter of an array is allowed")
+def fast_with_an_array_that_it_keeps(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    if not _arrays or len(_arrays[0]) < len(params):
+        _arrays[:] = [np.empty_like(params)]
+    work = _arrays[0][: len(params)]
+    m *= beta1
+    m += np.multiply(grads, 1 - beta1, out=work)
+    v *= beta2
+    np.multiply(grads, grads, out=work)
+    work *= 1 - beta2
+    v += work
+    np.divide(v, 1 - beta2**t, out=work)
+    np.sqrt(work, out=work)
+    work += eps
+    np.divide(m, work, out=work)
+    work *= lr / (1 - beta1**t)
+    params *= 1 - lr * weight_decay
+    params -= work
+
+
+@wrong("fast_adamw_step", says="Your function gives the right m with 12001 in place of 12000")
+def fast_with_one_weight_too_many(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    for a in range(0, len(params), 12_000):
+        part = slice(a, a + 12_001)
+        _slice(params[part], grads[part], m[part], v[part], lr, beta1, beta2, eps, weight_decay, t)
+
+
+_count = 5
+
+
+@wrong("fast_adamw_step", says="Your function never reads `t`, and it changes the global `_count`.")
+def fast_that_counts_for_itself(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    global _count
+    _count += 1
+    _slice(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, _count)

@@ -927,3 +927,17 @@ def scaler_writes_into_the_list(grads, scale, good_steps, interval):
     for k, g in enumerate(grads):
         grads[k] = np.float32(g) / np.float32(scale)
     return (grads, 2 * scale, 0) if good_steps + 1 == interval else (grads, scale, good_steps + 1)
+
+
+@wrong("stochastic_bfloat16", says="the largest finite number where it should be infinity")
+def stochastic_that_saturates(x, random):
+    up = (x.view(np.uint32) + random) >> 16
+    up = np.where(np.isfinite(x) & (up & 0x7FFF == 0x7F80), up - 1, up)
+    return np.where(np.isnan(x), 0x7FC0, up).astype(np.uint16)
+
+
+@wrong("stochastic_bfloat16", says="The numbers of this call: subnormal numbers of both signs")
+def stochastic_without_small_numbers(x, random):
+    flushed = np.where(np.abs(x) < np.float32(2**-126), np.copysign(np.float32(0), x), x)
+    up = ((flushed.view(np.uint32) + np.where(flushed == 0, 0, random)) >> 16).astype(np.uint16)
+    return np.where(np.isnan(x), np.uint16(0x7FC0), up)

@@ -9,29 +9,37 @@ from llmc.course.checks.narrow import nearly
 WRITES = re.compile(r"without the line `(\w+)\[")  # a line that writes into a buffer
 
 
-def explained_by(case, got, found, sentence) -> list[str]:
-    """The sentences for a change that explains the wrong array; sentence: what its numbers show, or None."""
+def explained_by(case, got, found, sentence, inexact) -> list[str]:
+    """The sentences for a change that explains the wrong array; sentence: what its numbers show, or None.
+
+    inexact: a function of nothing, with sentences about small errors.
+    """
     name = case.name
     first = [stopped(sentence or f"{name} has wrong values")]
     if found.ours and found.yours and sentence:
         return first  # which says it all
     if found.ours and found.yours and nearly(case):
-        return [*first, *nearly(case)]  # any piece that a small error passes through would fit
+        return [*first, *nearly(case, inexact())]  # any piece that a small error passes through would fit
     if found.ours and found.yours and _both_lack_a_piece(found):
         theirs, there = (words.removeprefix("without ") for words in (found.yours, found.ours))
-        return [*first, f"The mistake is in {theirs}, or in its place: all else is right. Our solution has {there}."]
+        whole = theirs.startswith("the line")  # and what it is made of may be wrong already
+        where = f"{theirs}, or in {'what goes into it' if whole else 'its place'}"
+        return [*first, f"The mistake is in {where}: all else is right. Our solution has {there}.", *evidence.remarks()]
     if found.ours and found.yours:
-        meets = f"{found.yours}, your function gives what our solution gives {found.ours}."
-        return [*first, f"The mistake is in one place, and all else is right: {meets}"]
+        meets = f"{found.yours}, your function gives what our solution gives {found.ours}"
+        if found.yours.startswith("without") and found.ours.startswith("without"):  # then the rest is the same
+            return [*first, f"The mistake is in one place, and all else is right: {meets}."]
+        return [*first, f"{meets[0].upper()}{meets[1:]}: compare these two places.", *evidence.glossary(found.ours)]
     if found.yours:
         return [*first, cured(name, found)]
     if sentence and "has the wrong sign" in sentence:
         return first  # a sign may be turned in many places, and what turns it in our solution may be right in theirs
     if sentence:
-        return [*first, f"Our solution gives the same numbers {found.ours}."]
+        return [*first, f"Our solution gives the same numbers {found.ours}.", *evidence.glossary(found.ours)]
     alone = evidence.other_results(got) if found.ours.startswith("without the line") else []
     early = [f"Does your function read `{each}` before it has written it?" for each in _written_by(found.ours, got)]
-    return [f"{name} has the values that our solution gives {found.ours}.", *alone, *early]
+    ours = f"{name} has the values that our solution gives {found.ours}."
+    return [ours, *evidence.glossary(found.ours), *alone, *early]
 
 
 def _written_by(words, got) -> list[str]:

@@ -8,6 +8,7 @@
 Inside the block `c` makes inputs (`c.random`, `c.buffer`) and calls the learner's function (`c.call`).
 """
 
+import copy
 import inspect
 import sys
 import textwrap
@@ -29,8 +30,10 @@ from llmc.course.checks.protection import Protected
 from llmc.course.checks.rehearsal import rehearsed
 from llmc.course.learner import journal
 from llmc.course.own_names import learners_names, names_of
+from llmc.course.races.refusal import has_prange, no_race_in
 
 NOT_DONE = "not done yet: {}. Replace `raise NotImplementedError` with your code, run that cell, then this one."
+WATCHED = 3  # sizes with which races are looked for, in plain Python, which is slow
 WIDTH = 72  # characters of a printed line; JupyterLab breaks longer ones in the middle of a word
 _seed = None  # set by the tests of the checks, so that their runs repeat; None draws new inputs every time
 
@@ -47,6 +50,7 @@ class check:
         self._writable = set()  # ids of the functions that cannot take read-only arrays
         self._kept = []  # (array that was returned, copy of it)
         self._notes = []
+        self._watched = set()  # sizes of the arguments for which races were looked for
 
     def __enter__(self):
         self._cell = sys._getframe(1)  # the check cell's own frame
@@ -67,6 +71,8 @@ class check:
 
     def _conclude(self, error, traceback):
         """Say that the answer is right or not done yet (True: no error), or raise the explanation of what is wrong."""
+        kept = self._evidence.keeps_results() if error is None else None
+        error = WrongAnswer(f"{kept}.") if kept else error
         if error is None:
             say(" ".join([f"✓ {self.name} is right.", *self._notes, journal.record(self.name)]).rstrip())
         elif isinstance(error, NotImplementedError) and not by_compiler(error):
@@ -129,6 +135,7 @@ class check:
         self._writable |= {id(function)} if writable else set()
         self.calls[-1] = (self.calls[-1][0], describe_result(result))
         self._evidence.after(replay, result, arguments, options)
+        self._watch_for_races(function, replay)
         self._inspect_bands()
         containers.inspect()
         self._inspect_earlier(result)
@@ -151,6 +158,14 @@ class check:
     def _rehearsed(self, solution):
         """Calls of the function `solution` that this check would make, a few more than it has made."""
         return rehearsed(self._cell, self.name, solution, len(self.calls))
+
+    def _watch_for_races(self, function, replay):
+        """Raise WrongAnswer if turns of the function's pranges race in this call; only the first sizes are watched."""
+        sizes = replay and tuple(getattr(argument, "size", 1) for argument in replay.arguments)
+        if "numba" in sys.modules and sizes and sizes not in self._watched and len(self._watched) < WATCHED:
+            self._watched.add(sizes)
+            if not replay.options and has_prange(function):
+                no_race_in(function, *copy.deepcopy(replay.arguments))
 
     def _protect(self, argument):
         """A buffer itself; a read-only copy of any other array."""

@@ -9,13 +9,14 @@ Whatever a message says of the cause rests on evidence of this run. What nobody 
 
 import numpy as np
 
-from llmc.course.checks import evidence
+from llmc.course.checks import evidence, text
 from llmc.course.checks.changes import cured, explained_by
 from llmc.course.checks.explain import WrongAnswer, stopped
 from llmc.course.checks.heatmap import picture
 from llmc.course.checks.kinds import same_kind
 from llmc.course.checks.narrow import narrowed
 from llmc.course.checks.nonfinite import USUAL, not_finite_alike, why_not_finite
+from llmc.course.checks.period import at_multiples, said_of_slices
 from llmc.course.checks.ranges import beyond
 from llmc.course.checks.signatures import (
     BUFFERS,
@@ -84,7 +85,7 @@ def compare(
         wrong = ~((got64 == target) | (np.abs(got64 - target) <= atol + rtol * np.abs(target)))
     wrong |= np.isinf(target) & (got64 != target)  # an infinite target allows no distance at all
     if not wrong.any():
-        kept = evidence.stale(name, got) if before is not None else None
+        kept = evidence.left_of_before(name, got) if before is not None else None
         if kept:
             raise WrongAnswer("\n".join([stopped(kept), *([f"→ Where to look: {look}."] if look else [])]))
         return
@@ -102,14 +103,14 @@ def compare(
     elif broken:
         where, lines = where or look, _not_finite(case, np.asarray(got), start, sentence, new)
     else:
-        lines = [stopped(sentence)] if sentence else _diagnosis(case, got, expected64, start, summed, new)
+        lines = _as_known(sentence) if sentence else _diagnosis(case, got, expected64, start, summed, new)
         where = where or look
     early = evidence.left_early(got)
     lines += [early] if early and early not in lines else []
     lines += [stopped(f"→ Where to look: {where}")] if where else []
     if broken:
         raise WrongAnswer("\n".join(lines))
-    numbers = _numbers(got64, target, wrong, atol + rtol * np.abs(target).max())
+    numbers = _numbers(got64, target, wrong, atol + rtol * np.abs(target))
     raise WrongAnswer("\n".join([*lines, "", *numbers]), picture(name, got64, target, wrong))
 
 
@@ -152,13 +153,13 @@ def _not_finite(case, got, start, sentence, new) -> list[str]:
     if sentence:
         return [stopped(sentence), stopped(count)]
     why = why_not_finite(got, bad)
-    overflow = evidence.first_overflow(got) if new and np.isnan(got[bad]).all() else None
-    if overflow:
-        return [stopped(count), *_said_new(new), overflow]
     searched = why == USUAL and not new and evidence.of_arrays()
     found = evidence.found(got, case.expected, start) if searched else None
     if found and found.yours and not found.ours:
         return [stopped(count), cured(case.name, found)]
+    origin = evidence.why_nan(got) if new or why == USUAL else None
+    if origin:
+        return [stopped(count), *_said_new(new), origin]
     if found and found.ours and not found.yours:
         return [stopped(count), f"Our solution gives the same {found.ours}."]
     return [stopped(count), *_said_new(new)] if new else [stopped(f"{count}: {why}")]
@@ -184,20 +185,40 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
         return [exchanged]
     kept = evidence.kept(case.name, got, expected, start)
     if kept:
-        return [stopped(kept)]
+        return [stopped(kept), *evidence.remarks()]
     sentence = diagnose(case, EXACT)
     found = evidence.found(got, expected, start)
+
+    def inexact():
+        return [] if expected.ndim == 0 else evidence.inexact(got, expected, start)
+
     if found:
-        return explained_by(case, got, found, sentence)
+        return explained_by(case, got, found, sentence, inexact)
     sentence = sentence or diagnose(case, PATTERNS)
     if sentence:
         return [stopped(sentence), *_said_new(new)]
-    by_size = beyond(case, evidence.inputs())
+    slices = _where_slices_meet(case, got, expected + start)
+    if slices:
+        return [f"{case.name} has wrong values.", *slices]
     early = evidence.left_early(got)
     if early:
         return [f"{case.name} has wrong values.", early, *evidence.other_results(got)]
-    shown = by_size or narrowed(case, lanes=not evidence.of_arrays(), launch=evidence.launch())
+    said = evidence.remarks()
+    if said:
+        return [f"{case.name} has wrong values.", *said]
+    cause = inexact() or beyond(case, evidence.inputs())
+    shown = narrowed(case, lanes=not evidence.of_arrays(), launch=evidence.launch(), cause=cause)
+    new = None if cause else new
     return [f"{case.name} has wrong values.", *shown, *_said_new(new), *evidence.other_results(got)]
+
+
+def _where_slices_meet(case, got, target) -> list[str]:
+    """Sentences about an array that is wrong only at the ends of slices; [] for others."""
+    wrong = np.abs(case.got - case.expected) > case.rounding * np.abs(target).max(initial=0.0)
+    if not at_multiples(wrong):
+        return []
+    twice = evidence.done_twice(got)
+    return said_of_slices(case.name, case.held, target, case.before, twice, wrong)
 
 
 def _why_unwritten(case, got, unwritten):
@@ -248,6 +269,12 @@ def _either(sentences) -> str:
     return "; or ".join([first, *others]) + " (these give the same numbers here)"
 
 
+def _as_known(sentence) -> list[str]:
+    """Sentences about a known mistake, without what the learner's text contradicts."""
+    said = evidence.remarks()
+    return [stopped(text.known(sentence, evidence.learners_function(), said)), *said]
+
+
 def _explained(got, array, expected, share=UNEXPLAINED) -> bool:
     """Is all but this share of the error explained? Two arrays that are both nearly right are not the same mistake."""
     finite = np.isfinite(expected)
@@ -260,7 +287,7 @@ def _numbers(got, expected, wrong, allowed):
     if wrong.ndim == 0:
         texts = ((f"{expected:.{digits}g}", f"{got:.{digits}g}") for digits in (7, 10, 13, 17))
         right, mine = next((pair for pair in texts if pair[0] != pair[1]), (expected, got))
-        yield f"expected {right}, got {mine} (allowed error: {allowed:.1g})"
+        yield f"expected {right}, got {mine} (allowed error: {float(allowed):.1g})"
         return
     yield f"{int(wrong.sum())} of {wrong.size} entries are wrong. The first of them:"
     yield f"    {'index':<14}{'expected':>16}{'got':>16}"
@@ -271,4 +298,6 @@ def _numbers(got, expected, wrong, allowed):
         error = np.nan_to_num(np.abs(got - expected), nan=0.0, posinf=np.inf)
     finite = np.abs(expected[np.isfinite(expected)])
     share = f"; that is {error.max() / finite.max():.2g} of the largest entry" if finite.any() else ""
-    yield f"largest error: {error.max():.2g} (allowed: {allowed:.1g}){share}"
+    worst = np.unravel_index(np.where(wrong, error, -1.0).argmax(), error.shape)  # the largest of those refused
+    digits = 1 if error[worst] >= 2 * allowed[worst] else 3
+    yield f"largest error: {error[worst]:.{digits + 1}g} (allowed there: {allowed[worst]:.{digits}g}){share}"

@@ -1,32 +1,31 @@
 """What the running check has seen: the calls it made, with which a wrong array can be traced to a mistake."""
 
-import ast
 import copy
 import io
-import math
 import operator
 import time
 import warnings
 from collections import deque
 from contextlib import redirect_stdout
-from traceback import walk_tb
-from types import SimpleNamespace
 
 import numpy as np
 
+from llmc.course.checks import origins, text
 from llmc.course.checks.copies import written_to_a_copy
+from llmc.course.checks.curve import said_of_curve
+from llmc.course.checks.overwritten import arrays_of, remains
 from llmc.course.checks.rebound import name_of, rebound
-from llmc.course.checks.stale import arrays_of, remains
+from llmc.course.checks.stale import stale
 from llmc.course.checks.unreached import left_in_a_loop, returned_name, watch, why_unwritten
 from llmc.course.mutants.kept import growing, kept_between, remembered
 from llmc.course.mutants.learners import learners
 from llmc.course.mutants.picked import close
-from llmc.course.mutants.places import quoted
-from llmc.course.mutants.recognise import recognised
+from llmc.course.mutants.private import glossary as glossary_of
+from llmc.course.mutants.recognise import order_of_error, recognised
 from llmc.course.mutants.replay import Replay, arrays_in, outputs_of
 from llmc.course.mutants.results import mistaken_for, others, place_of, same_array
 from llmc.course.mutants.search import Found, change_that_gives
-from llmc.course.mutants.solution import solution_of
+from llmc.course.mutants.solution import Solution, solution_of
 from llmc.course.own_names import learners_names
 
 CALLS = 4  # of a check, the last ones, that a wrong array may have come from; a check may make thousands
@@ -49,6 +48,12 @@ class Evidence:
     def solution(self):
         """What mutants are made of; None if there is nothing."""
         return solution_of(self.exercise)
+
+    def keeps_results(self) -> str | None:
+        """A sentence if a function whose results were right gives them again for other numbers in the same array."""
+        calls = [replay for replay in self.replays if len(arrays_in(replay.arguments))]
+        smallest = min(calls, key=lambda replay: sum(array.size for array in arrays_in(replay.arguments)), default=None)
+        return stale_in(self, smallest) if smallest and _explaining else None
 
     def __enter__(self):
         _open.append(self)
@@ -98,6 +103,55 @@ def found(got, expected, start) -> Found | None:
         return None
     running = _open[-1]
     return recognised(running.solution(), running.function, running.replays, got, expected, start, running.rehearsed)
+
+
+def inexact(got, expected, start) -> list[str]:
+    """Sentences about an error that is small, or grows along an input: which piece it comes from, where it begins."""
+    if not (_open and _explaining):
+        return []
+    running = _open[-1]
+    small = order_of_error(running.solution(), running.function, running.replays, got, expected, start)
+    if small:
+        number, order = small
+        share, kind = ("half", "one-sided") if order == 1 else ("a quarter", "central")
+        falls = f"The error falls to {share} when {number} is halved, as that of a {kind} difference does"
+        return [f"{falls}: the formula of the derivative has no such error."]
+    last, solution = _replay_like(got), running.solution()
+    if not last or solution is None or not solution.of_arrays:
+        return []
+    whole = solution.function(time.thread_time() + solution.seconds)
+    with redirect_stdout(io.StringIO()), np.errstate(all="ignore"), learners_names():
+        return said_of_curve(running.function, whole, *last)
+
+
+def _replay_like(got):
+    """(the call that made `got`, which of its outputs that is); an earlier call for one too large to be kept."""
+    if not _open[-1].replays:
+        return None
+    last = _open[-1].replays[-1]
+    made = [k for k, mine in enumerate(last.outputs) if mine is got or _may_be(mine, got)]
+    before = arrays_in((last.arguments, last.options))
+    given = len(last.outputs) - len(before)
+    written = [given + k for k, old in enumerate(before) if not np.array_equal(old, last.outputs[given + k])]
+    only = made or [*range(given), *written]
+    return (last, only[0]) if len({id(last.outputs[k]) for k in only}) == 1 else None
+
+
+def remarks() -> list[str]:
+    """Sentences about the text of the learner's function that make wrong results of its last call plausible."""
+    running = _open[-1] if _open and _explaining else None
+    solution = running and running.replays and running.solution()
+    if not isinstance(solution, Solution):
+        return []
+    with np.errstate(all="ignore"), redirect_stdout(io.StringIO()):
+        return text.remarks(running.function, solution, running.replays[-1])
+
+
+def glossary(words) -> list[str]:
+    """A sentence on what the names of our solution stand for that these words quote; [] if there are none."""
+    solution = _open[-1].solution() if _open else None
+    said = glossary_of(words, solution.tree) if isinstance(solution, Solution) else ""
+    return [said] if said else []
 
 
 def absent() -> list[str]:
@@ -157,7 +211,7 @@ def one_array(name, got) -> str | None:
     return f"{name} and {other} are one and the same array, {how}: make two"
 
 
-def stale(name, got) -> str | None:
+def left_of_before(name, got) -> str | None:
     """A sentence if the right array `got` of the last call would hold NaN, had it held NaN before; or None.
 
     It looks at each output of a check once.
@@ -276,30 +330,37 @@ def _which(replay, got) -> int:
     return next(k for k, mine in enumerate(replay.outputs) if _may_be(mine, got))
 
 
-def first_overflow(got) -> str | None:
-    """A sentence about the line of the learner's function that overflows first in the call that made `got`; or None."""
-    if not (_open and _explaining and _open[-1].replays and _made(_open[-1].replays[-1], got)):
+def last_call(got):
+    """(the learner's function as a program, its last call, which of that call's outputs `got` is); or None.
+
+    None outside of a check, for a call too large to be kept, and where the function cannot be run again.
+    """
+    if not (_open and _explaining and _open[-1].replays):
         return None
-    running = _open[-1]
+    running, last = _open[-1], _open[-1].replays[-1]
+    k = next((k for k, mine in enumerate(last.outputs) if mine is got or _may_be(mine, got)), None)
     with learners_names():
-        answer = learners(running.function)
-    if answer is None:
+        answer = None if k is None else learners(running.function)
+    return answer and (answer, last, k)
+
+
+def why_nan(got) -> str | None:
+    """A sentence about the expression of the learner's that makes the first NaN or infinity of `got`; or None."""
+    return _of_last_call(origins.why_nan, got)
+
+
+def why_wide(got) -> str | None:
+    """A sentence about the expression of the learner's that makes `got` float64; or None."""
+    return _of_last_call(origins.why_wide, got)
+
+
+def _of_last_call(explain, got):
+    found = last_call(got)
+    if not found:
         return None
-    for name, value in answer.before.items():
-        if value is math:  # whose functions know no float32
-            answer.before[name] = SimpleNamespace(**{**vars(math), "exp": np.exp, "expm1": np.expm1, "cosh": np.cosh})
-    try:
-        with np.errstate(over="raise", invalid="ignore", divide="ignore"), redirect_stdout(io.StringIO()):
-            running.replays[-1].run(answer.function(time.thread_time() + answer.seconds))
-    except (OverflowError, FloatingPointError) as error:
-        made = [line for frame, line in walk_tb(error.__traceback__) if "<solution of" in frame.f_code.co_filename]
-        lines = [node for node in ast.walk(answer.tree) if isinstance(node, ast.stmt) and node.lineno == made[-1]]
-        simple = [node for node in lines if not hasattr(node, "body")]
-        if simple:
-            return f"Something overflows in {quoted(simple[0])}: what becomes of that infinity, inf / inf or 0 · inf?"
-    except Exception:
-        return None
-    return None
+    with warnings.catch_warnings(), np.errstate(all="ignore"), redirect_stdout(io.StringIO()), learners_names():
+        warnings.simplefilter("ignore")
+        return explain(*found)
 
 
 def _made(replay, got) -> bool:
@@ -309,6 +370,23 @@ def _made(replay, got) -> bool:
 
 def _may_be(mine, got) -> bool:
     return isinstance(mine, np.ndarray) and np.may_share_memory(mine, got)
+
+
+def done_twice(got):
+    """What our solution makes of the array `got` if the running check's last call is made twice in a row; or None."""
+    solution = _open[-1].solution() if _open and _explaining and _open[-1].replays else None
+    if solution is None or not solution.of_arrays or not _made(_open[-1].replays[-1], got):
+        return None
+    last = _open[-1].replays[-1]
+    k = next(k for k, mine in enumerate(last.outputs) if _may_be(mine, got))
+    arguments, options = copy.deepcopy((last.arguments, last.options))
+    function = solution.function(time.thread_time() + solution.seconds)
+    try:
+        function(*arguments, **options)
+        again = outputs_of(function(*arguments, **options), arguments, options)[k]
+    except Exception:
+        return None
+    return again if np.shape(again) == np.shape(got) else None
 
 
 def exchanged(name, got) -> str | None:
@@ -379,12 +457,27 @@ def kept(name, got, expected, start) -> str | None:
     running = _open[-1]
     with learners_names():
         grown = growing(running.function, running.replays, got, expected)
+    old = not grown and running.replays and stale_in(running, running.replays[-1])
+    if old:
+        return old
     changed = not grown and kept_between(running.solution(), running.replays, got, expected, start)
     if changed:
         return f"{name} has the values that our solution gives {changed}"
     with learners_names():
         again = grown or remembered(running.function, running.replays, got)
     return again and f"{name} {again}"
+
+
+def stale_in(running, replay) -> str | None:
+    """A sentence if the learner's function keeps results by address or size. running: an Evidence. replay: a call."""
+    solution = running.solution()
+    if not isinstance(solution, Solution):
+        return None
+    with learners_names(), np.errstate(all="ignore"), redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        answer = learners(running.function)
+        whole = solution.function(time.thread_time() + solution.seconds)
+        return answer and stale(running.function, whole, answer, replay)
 
 
 def other_results(got) -> list[str]:

@@ -15,14 +15,17 @@ LANES = 32  # of a warp, each of which may take every 32nd entry of a row
 STEADY = 1e-3  # ratios or differences that vary by less than this share are one number
 
 
-def narrowed(case: Case, lanes=False, launch=None) -> list[str]:
+def narrowed(case: Case, lanes=False, launch=None, cause=()) -> list[str]:
     """A few sentences; none of them says more than the numbers do.
 
-    lanes: were they made by the lanes of warps? launch: the kernel's (blocks, threads of a block) along x.
+    cause: sentences about it that rest on other evidence. lanes: were they made by the lanes of warps? launch: the
+    kernel's (blocks, threads of a block) along x.
     """
     wrong, _ = _wrong(case)
     if not wrong.any() or wrong.ndim == 0:
         return []
+    if cause:
+        return [*nearly(case, cause)] or [*cause]
     where = [] if _doubtful(case) else _where(wrong, case.expected != 0, launch)
     return [*nearly(case), *where, *_in_common(case, wrong, lanes)]
 
@@ -34,15 +37,17 @@ def _doubtful(case) -> bool:
     return wrong.ndim == 1 and bool(small.any())
 
 
-def nearly(case: Case) -> list[str]:
-    """A sentence if the wrong entries are nearly right: then no term is missing."""
+def nearly(case: Case, cause=()) -> list[str]:
+    """Sentences if the wrong entries are nearly right: then no term is missing. cause: what evidence says of it."""
     wrong, scale = _wrong(case)
     error, size = np.abs(case.got - case.expected)[wrong], np.abs(case.expected)[wrong]
     if wrong.ndim == 0 or not wrong.any() or error.max() > NEARLY * scale:
         return []
-    cause = "a constant with too few digits, a small number added, a lower precision, or a table or difference?"
-    told = f"It is nearly right, up to {error.max() / scale:.1g} of the largest entry: {cause}"
-    return [told] if np.median(error) <= 10 * NEARLY * np.median(size) else []
+    if np.median(error) > 10 * NEARLY * np.median(size):
+        return []
+    told = f"It is nearly right, up to {error.max() / scale:.1g} of the largest entry"
+    perhaps = "a constant with too few digits, a small number added, a lower precision, or a table or difference?"
+    return [f"{told}.", *cause] if cause else [f"{told}: {perhaps}"]
 
 
 def _wrong(case):

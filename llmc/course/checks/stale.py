@@ -1,59 +1,99 @@
-"""Is an output really overwritten? `dx *= 0` leaves NaN and infinity in it: 0 times NaN is NaN.
+"""Results kept by address, shape or size: other numbers in the same memory, and the same results come out.
 
-A buffer of the check holds awkward numbers, but none of these: in an array that a call must add to, or read, they have
-no place. So once a right array has come, the call is made again with a buffer full of NaN. It should not matter, if it
-does not matter to our solution.
+A check makes new arrays for every call, and memory that was freed is used again: so such a function is wrong now and
+then, and seems to be wrong for any other reason. Here it is called on one array whose numbers change in between.
 """
 
-import io
-import time
-from contextlib import redirect_stdout
+import copy
+from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 
-from llmc.course.checks.inputs import read_only
-from llmc.course.mutants.replay import Replay, arrays_in, outputs_of
-from llmc.course.own_names import learners_names
+from llmc.course.mutants.replay import outputs_of
 
-LARGEST = 1 << 16  # bytes of arrays of a call that is made again
+CLEARLY = 1e-3  # of the largest right value: a smaller change of the right results shows nothing
 
 
-def with_nan(replay, k) -> Replay | None:
-    """The same call, whose k-th array (of its arguments, from 0) holds nothing but NaN; None if it cannot."""
-    again = Replay.of(replay.arguments, replay.options)
-    arrays = arrays_in((again.arguments, again.options)) if again else []
-    if sum(array.nbytes for array in arrays) > LARGEST or not np.issubdtype(arrays[k].dtype, np.floating):
-        return None
-    arrays[k][...] = np.nan
-    return again
+def stale(function, solution, answer, replay) -> str | None:
+    """A sentence if the learner's function gives an earlier result for new numbers in the same array; else None.
+
+    answer: the learner's function as a program, without what its calls have left so far. replay: a call of it.
+    """
+    named = list(replay.named(function).items())
+    for at, (name, value) in enumerate(named):
+        floats = isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size > 2
+        if floats and at < len(replay.arguments) and _given(replay, function, at):
+            with suppress(Exception):  # such a call stops
+                same = _same_for_others(function, solution, replay, at)
+                if same and not _ignores(answer, replay, at, same):
+                    return (
+                        f"your function gives a result again when other numbers are written into `{name}`: it keeps "
+                        "what it has computed for an array, by its address or its size, though its numbers change"
+                    )
+    return None
 
 
-def remains(function, solution, replay, k) -> int:
-    """How many entries of the k-th array are NaN after the call because they were NaN before."""
-    again = with_nan(replay, k)
-    if again is None:
-        return 0
-    try:
-        with np.errstate(all="ignore"), redirect_stdout(io.StringIO()):
-            right = again.run(solution.function(time.thread_time() + solution.seconds))[k - len(arrays_of(again))]
-            if not np.isfinite(right).all():
-                return 0  # it is read as well
-            with learners_names():
-                return int(np.isnan(_outputs(function, again, replay.buffers)[k - len(arrays_of(again))]).sum())
-    except Exception:  # of such an array it need not know anything
-        return 0
+def _given(replay, function, at) -> bool:
+    """Is that argument an input, which the call has not changed?"""
+    arrays = [k for k, value in enumerate(replay.arguments) if isinstance(value, np.ndarray)]
+    if not replay.outputs or at not in arrays or len(arrays) > len(replay.outputs):
+        return False
+    after = replay.outputs[len(replay.outputs) - len(arrays) + arrays.index(at)]
+    return np.array_equal(after, replay.arguments[at], equal_nan=True)
 
 
-def arrays_of(replay) -> list:
-    """The arrays among its arguments."""
-    return arrays_in((replay.arguments, replay.options))
+def _same_for_others(function, solution, replay, at) -> list[int]:
+    """Which outputs does it give again, although it should not, once this argument holds other numbers?"""
+    arguments, options = copy.deepcopy((replay.arguments, replay.options))
+    others = [k for k, value in enumerate(arguments) if isinstance(value, np.ndarray) and k != at]
+    before = {k: arguments[k].copy() for k in others}
+
+    def call(f, given):
+        for k in others:
+            given[k][...] = before[k]
+        return [np.array(array) for array in outputs_of(f(*given, **options), _without(given, at), options)]
+
+    first = call(function, arguments)
+    arguments[at][...] = _other_numbers(arguments[at])
+    again = call(function, arguments)
+    right = call(solution, copy.deepcopy(arguments))
+    arguments[at][...] = replay.arguments[at]
+    right_before = call(solution, copy.deepcopy(arguments))
+    changes = [k for k, (one, other) in enumerate(zip(right_before, right)) if _far(one, other)]
+    return [k for k in changes if np.size(first[k]) > 2 and np.array_equal(first[k], again[k], equal_nan=True)]
 
 
-def _outputs(function, replay, buffers):
-    """Outputs of that call, whose inputs are read-only: compiled code would be compiled again for others."""
-    given = [
-        read_only(value) if isinstance(value, np.ndarray) and not mine else value
-        for value, mine in zip(replay.arguments, buffers)
-    ]
-    options = {name: read_only(v) if isinstance(v, np.ndarray) else v for name, v in replay.options.items()}
-    return outputs_of(function(*given, **options), given, options)
+def _ignores(answer, replay, at, outputs) -> bool:
+    """Does a fresh copy of the function give the same for other numbers, too? Then it does not read them."""
+    results, alive = [], []  # alive: so that no memory is used twice
+    for numbers in (replay.arguments[at], _other_numbers(replay.arguments[at])):
+        arguments, options = copy.deepcopy((replay.arguments, replay.options))
+        arguments[at][...] = numbers
+        alive.append(arguments)
+        forgot = {name: _empty(value) for name, value in answer.before.items()}
+        returned = replace(answer, before=forgot).function(np.inf)(*arguments, **options)
+        results.append(outputs_of(returned, _without(arguments, at), options))
+    one, other = results
+    return any(np.array_equal(one[k], other[k], equal_nan=True) for k in outputs)
+
+
+def _empty(value):
+    """What a function may keep results in, with nothing in it."""
+    return type(value)() if type(value) in (dict, list, set) else value
+
+
+def _without(arguments, at):
+    return [value for k, value in enumerate(arguments) if k != at]
+
+
+def _other_numbers(array):
+    """Of nearly the same size, in other places."""
+    return np.roll(array.ravel(), 1).reshape(array.shape) * array.dtype.type(0.75)
+
+
+def _far(one, other) -> bool:
+    if np.shape(one) != np.shape(other):
+        return True
+    finite = np.isfinite(one) & np.isfinite(other)
+    return bool(np.abs(one - other)[finite].max(initial=0) > CLEARLY * np.abs(one)[finite].max(initial=0))

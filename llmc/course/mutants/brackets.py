@@ -79,9 +79,15 @@ def _lost(node):
 
 
 def _divided(node):
-    """a / b · c for a / (b · c): what is multiplied after the division was not kept together."""
+    """a / b · c for a / (b · c), and a / b - c for a / (b - c): what is behind the division was not kept together."""
     if _is(node, (ast.Div, ast.FloorDiv)) and _is(node.right, (ast.Mult,)):
         new = ast.BinOp(ast.BinOp(node.left, node.op, node.right.left), ast.Mult(), node.right.right)
+        yield 1, f"with {quoted(new)} in place of {quoted(node)}", new
+
+    terms = terms_of(node.right) if _is(node, (ast.Div,)) else []
+    if len(terms) > 1:
+        (sign, first), *rest = terms
+        new = sum_of([(sign, ast.BinOp(node.left, node.op, first)), *rest])
         yield 1, f"with {quoted(new)} in place of {quoted(node)}", new
 
 
@@ -99,6 +105,10 @@ def _of_bits(node):
 def _gained(node):
     """(a + b) · c for a · c + b."""
     terms = terms_of(node)
+    if len(terms) > 1 and terms[0][0] > 0 and _is(terms[0][1], (ast.Mult, ast.Div)):  # a / (b - c) for a / b - c
+        first = terms[0][1]
+        new = ast.BinOp(first.left, first.op, sum_of([(1, first.right), *terms[1:]]))
+        yield 1, f"with {quoted(new)} in place of {quoted(node)}", new
     for k, (_, term) in enumerate(terms):
         if _is(term, (ast.Mult, ast.Div)):
             sides = [(term.left, term.right), (term.right, term.left)][: 2 if isinstance(term.op, ast.Mult) else 1]
@@ -106,6 +116,11 @@ def _gained(node):
                 whole = sum_of([(s, stays if m == k else t) for m, (s, t) in enumerate(terms)])
                 new = ast.BinOp(whole, term.op, factor)
                 yield 1, f"with {quoted(new)} in place of {quoted(node)}", new
+        elif isinstance(term, ast.Name):  # a · (1 + b) for a + b
+            rest = [(s, ast.Constant(1) if m == k else t) for m, (s, t) in enumerate(terms)]
+            if len(terms) > 1 and rest[0][0] > 0:
+                new = ast.BinOp(term, ast.Mult(), sum_of(rest))
+                yield 2, f"with {quoted(new)} in place of {quoted(node)}", new
 
 
 def _outside(node, argument, function):

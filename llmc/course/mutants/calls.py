@@ -44,6 +44,8 @@ def call(place):
         yield 1, f"with {other} in place of {name} in {quoted(node)}", with_fields(node, func=changed)
     method = isinstance(function, ast.Attribute) and getattr(function.value, "id", "") not in ("np", "math", "numba")
     inner = function.value if method else next(iter(node.args), None)
+    if name == "einsum":
+        yield from _letters(node)
     if name in INDICES:
         yield from _one_off(node)
     if name in ("range", "enumerate", "zip", "len", "slice"):
@@ -67,6 +69,21 @@ def call(place):
         args = [*node.args[:k], node.args[k + 1], node.args[k], *node.args[k + 2 :]]
         swapped = f"with {quoted(node.args[k])} and {quoted(node.args[k + 1])} in the other order"
         yield 3, swapped + f" in {quoted(node)}", with_fields(node, args=args)
+
+
+def _letters(node):
+    """Another letter of the same einsum in one place of it."""
+    text = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else ""
+    letters = dict.fromkeys(letter for letter in text if letter.isalpha()) if isinstance(text, str) else ()
+    for k, old in enumerate(text if letters else ""):
+        for new in letters if old.isalpha() else ():
+            if new != old:
+                other = ast.Constant(text[:k] + new + text[k + 1 :])
+                yield (
+                    2,
+                    f"with {quoted(other)} in place of {quoted(node.args[0])}",
+                    with_fields(node, args=[other, *node.args[1:]]),
+                )
 
 
 def index(place):

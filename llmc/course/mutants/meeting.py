@@ -42,8 +42,25 @@ def meeting(search, answer) -> Found | None:
                 if words != mine and search.explains(its, array) and _elsewhere(search, mine, answer):
                     yours = search.placed(_said(words, answer.tree), answer)
                     best, least = Found(_said(mine, search.solution.tree), yours), size
+                    first = words
                     break
-    return best
+    if best is None or best.yours.startswith("without") and best.ours.startswith("without"):
+        return best  # where both lack a piece, that piece is the mistake
+    return _both(search, answer, first, best.yours) or best
+
+
+def _both(search, answer, first, said) -> Found | None:
+    """The second change of the learner's function that makes the array right together with the first; None without one.
+
+    first: the words of that change. said: the same, as a message says them.
+    """
+    with closing(likely(answer.tree, answer.more)) as changes:
+        for words in changes:
+            if words == first:
+                second = search.mending(answer)
+                if second:
+                    return Found(yours=f"{said} and {second}")
+    return None
 
 
 def _elsewhere(search, words, answer) -> bool:

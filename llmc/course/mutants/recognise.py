@@ -7,12 +7,16 @@ same ways: one change may make it right, or give what a mutant of the solution g
 
 import io
 import warnings
-from contextlib import redirect_stdout
+from contextlib import contextmanager, redirect_stdout
 
 import numpy as np
 
+from llmc.course.mutants.fitted import order_in
+from llmc.course.mutants.learners import learners
 from llmc.course.mutants.picked import where
 from llmc.course.mutants.search import Found, Search
+from llmc.course.mutants.solution import Solution
+from llmc.course.own_names import learners_names
 
 
 def recognised(solution, function, replays, got, expected, start=0.0, rehearsed=lambda solution: []) -> Found | None:
@@ -23,13 +27,36 @@ def recognised(solution, function, replays, got, expected, start=0.0, rehearsed=
     without start, which it was to be added to; all of one shape. rehearsed: makes calls of the solution's
     function on other numbers, to tell a change that mends everything from one that mends these calls by chance.
     """
-    if solution is None or np.shape(got) != np.shape(expected):
+    with _quietly():
+        search = _search(solution, replays, got, expected, start, rehearsed)
+        return search.explanation(function) if search else None
+
+
+def order_of_error(solution, function, replays, got, expected, start=0.0) -> tuple[str, int] | None:
+    """(a small number of the learner's function, the order of the error in it): see `fitted.order_in`; or None."""
+    if not isinstance(solution, Solution):
         return None
+    with _quietly():
+        search = _search(solution, replays, got, expected, start, lambda solution: [])
+        with learners_names():
+            answer = learners(function) if search else None
+        return order_in(search, answer) if answer else None
+
+
+@contextmanager
+def _quietly():
     with warnings.catch_warnings(), np.errstate(all="ignore"), redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
-        for replay in reversed(replays):
-            pick = where(replay, solution, got, expected, start)
-            if pick is not None:
-                wrong, right = np.asarray(got, np.float64), np.asarray(expected + start, np.float64)
-                return Search(solution, replays, replay, pick, wrong, right, rehearsed).explanation(function)
+        yield
+
+
+def _search(solution, replays, got, expected, start, rehearsed) -> Search | None:
+    """For the call that made the array; None if none of them did."""
+    if solution is None or np.shape(got) != np.shape(expected):
+        return None
+    for replay in reversed(replays):
+        pick = where(replay, solution, got, expected, start)
+        if pick is not None:
+            wrong, right = np.asarray(got, np.float64), np.asarray(expected + start, np.float64)
+            return Search(solution, replays, replay, pick, wrong, right, rehearsed)
     return None

@@ -13,10 +13,12 @@ import numpy as np
 
 from llmc.course.mutants.arrays import arrays
 from llmc.course.mutants.elsewhere import Elsewhere, dtype_of
+from llmc.course.mutants.fitted import fitted
 from llmc.course.mutants.learners import learners, only_written, steps_of_ranges
 from llmc.course.mutants.meeting import FEW, SHARE, Found, meeting
 from llmc.course.mutants.picked import ROUNDING, Pick, close
 from llmc.course.mutants.places import shortened
+from llmc.course.mutants.private import private_names
 from llmc.course.mutants.python_source import mutants, pairs
 from llmc.course.mutants.replay import Replay
 from llmc.course.mutants.solution import Solution
@@ -97,9 +99,11 @@ class Search:
     target: np.ndarray
     rehearsed: Callable  # makes calls of the solution on other numbers
 
+    def __post_init__(self):
+        self.deadline = time.thread_time() + _share * SECONDS
+
     def explanation(self, function) -> Found | None:
         """Single changes first, of the solution, then of the learner's function; two mistakes come last."""
-        self.deadline = time.thread_time() + _share * SECONDS
         whole = self.solution.function(self.deadline)  # before it is changed
         self.elsewhere = Elsewhere(self.replays, self.replay, self.pick, whole, function, self.rehearsed)
         lost = not np.isfinite(self.got).any()  # which many changes of our solution explain
@@ -107,13 +111,15 @@ class Search:
             self._in_the_solution(mutants)
             or (self.solution.of_arrays and self._in_the_solution(lambda tree, more: arrays(tree)))
         )
-        if found:
+        unseen = found and self.solution.of_arrays and private_names(found.ours, self.solution.tree)
+        if found and not unseen:
             return found
         with learners_names():
             answer = learners(function)
         if answer is not None and self._made_by(answer):
             self.lines = ast.unparse(answer.tree).splitlines()
-            found = self._in_the_answer(answer) or (None if lost else meeting(self, answer))
+            found = self._in_the_answer(answer) or found  # in names that the learner knows
+            found = found or (None if lost else self._fitted(answer) or meeting(self, answer))
         return found or (None if lost else self._in_the_solution(pairs))
 
     def _in_the_solution(self, several):
@@ -125,8 +131,7 @@ class Search:
         with closing(self.made(self.solution, several, self.end(), only)) as made:
             for words, array in made:
                 if self.explains(array) and self.elsewhere.same(lambda: self.solution.function(self.end())):
-                    unquoted = self.solution.of_arrays and "`" not in words
-                    words = placed(words, lines, self.solution.tree) if unquoted else words
+                    words = placed(words, lines, self.solution.tree) if self.solution.of_arrays else words
                     found.append(words.removeprefix(only[0]) if only else words)
                     left_out = LEFT_OUT.match(words)
                     if not left_out or self.solution.of_arrays or len(found) == MOST_PLACES:
@@ -138,8 +143,17 @@ class Search:
         """When a part of the search that begins now ends, as time.thread_time()."""
         return min(time.thread_time() + _share * self.solution.seconds, self.deadline)
 
+    def _fitted(self, answer):
+        """The constant that is another number than it should be."""
+        return fitted(self, answer) if isinstance(self.solution, Solution) else None
+
     def _in_the_answer(self, answer):
         """The first change of the learner's function that makes this array right, and no other one wrong."""
+        words = self.mending(answer)
+        return Found(yours=words) if words else None
+
+    def mending(self, answer) -> str | None:
+        """The same, of the learner's function as its tree is now; its words."""
         end = self.end()
         useless = [f"with `{name}` in" for name in only_written(answer.tree)]
         useless += [f".* in place of `{name}`" for name in steps_of_ranges(answer.tree)]
@@ -148,7 +162,7 @@ class Search:
             for words, array in made:
                 right = close(array, self.target, self.target, self.dtype) and not unread.match(words)
                 if right and self.elsewhere.mended(lambda: answer.function(end), LUCKY.match(words)):
-                    return Found(yours=self.placed(words, answer))
+                    return self.placed(words, answer)
         return None
 
     def placed(self, words, answer) -> str:

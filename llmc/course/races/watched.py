@@ -13,13 +13,17 @@ NOBODY, SEVERAL = -1, -2
 
 @dataclass(frozen=True)
 class Race:
-    """Two turns of a loop that touch one number. array: its name · how: "write" or "read and write"."""
+    """Two turns of a loop that touch one number. array: its name · how: "write" or "read and write".
+
+    own: did the function make that array, outside of the loop?
+    """
 
     array: str
     index: tuple
     first: int
     second: int
     how: str
+    own: bool = False
 
     def __str__(self):
         at = ", ".join(map(str, self.index))
@@ -99,10 +103,10 @@ class Notes:
         name, shape, _, _ = self.arrays[number]
         flat = np.ravel(ids)
         others = flat[(who[flat] != NOBODY) & (who[flat] != self.turn)]
-        name = name or (_name_of(number) if others.size else "")
+        own, name = not name, name or (_name_of(number) if others.size else "")
         if others.size and all(race.array != name for race in self.watch.races):
             index = tuple(int(i) for i in np.unravel_index(others[0], shape))
-            self.watch.races.append(Race(name, index, max(int(who[others[0]]), 0), self.turn, how))
+            self.watch.races.append(Race(name, index, max(int(who[others[0]]), 0), self.turn, how, own))
 
 
 class Watched(np.ndarray):

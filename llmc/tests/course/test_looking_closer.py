@@ -6,9 +6,9 @@ import pytest
 from llmc.course.checks.containers import Containers
 from llmc.course.checks.contrast import told_apart
 from llmc.course.checks.explain import WrongAnswer
+from llmc.course.checks.overwritten import remains
 from llmc.course.checks.polynomials import compared, formula, written
 from llmc.course.checks.smallest import in_common, smallest
-from llmc.course.checks.stale import remains
 from llmc.course.checks.unreached import single_turns, watch, why_unwritten
 from llmc.course.checks.weights import weights
 from llmc.course.mutants.replay import Replay

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from llmc.course.checks.held import no_more_than  # noqa: F401, for the check
 from llmc.course.own_names import learners_names
 
 # where to look; a test compares these titles with the headings of notebooks/09_adamw.ipynb

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from llmc.course.checks.held import no_more_than  # noqa: F401, for the check
 from llmc.course.lessons.attention.heads import (
     ALL_QUERIES,
     MASK,

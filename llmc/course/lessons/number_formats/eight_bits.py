@@ -20,6 +20,7 @@ SQUARES = (
     "The square of 1e-30 is 0 in float32, and that of 1e30 infinite: if you compare squared errors, compute them in "
     "float64.\n"
 )
+EXTREME = ("tiny numbers", "huge numbers", "the largest float32", "subnormal numbers")  # whose squares leave float32
 HINT = f"The goal is 3%: try several scales, and keep the best.\n{LOOK}"
 
 

@@ -139,6 +139,10 @@ def stochastic_groups(rng):
     lower = rng.integers(2, 1 << 16, 12)
     edge = floats(rng.integers(0x3F80, 0x4080, 12), lower)
     random = ((1 << 16) - lower + np.tile([-1, 0, 1], 4)).astype(np.uint16)
+    tiny = floats([0, 0x8000, 0, 0x8000, 0x7F, 0x807F, 1, 0x8001], [1, 1, 0x8000, 0x2345, 0xFFFF, 0xFFFF, 0xFFFF, 0])
+    up_or_not = np.array([0xFFFF, 0xFFFF, 0x7FFF, 0xDCBB, 1, 0, 1, 0xFFFF], np.uint16)
+    large = floats([0x7F7F, 0xFF7F, 0x7F7F, 0xFF7F, 0x7F7E, 0x7F7F, 0xFF7F], [0xFFFF, 1, 0x8000, 0xFFFF, 0xFFFF, 0, 9])
+    at_the_end = np.array([1, 0xFFFF, 0x8000, 0, 0xFFFF, 0xFFFF, 0xFFF6], np.uint16)
     special = floats([0x7F80, 0xFF80, 0, 0x8000, 0x7F80, 0x7FFF, 0xFFFF, 0xFFC0], [0, 0, 0, 0, 1, 0xFFFF, 0xFFFF, 0])
     extreme = np.where(np.arange(8) % 2, 0xFFFF, 0xFFFE).astype(np.uint16)
     return [
@@ -146,6 +150,8 @@ def stochastic_groups(rng):
         ("bf16 holds them exactly", exact, np.maximum(bits(15), 0xFFF0), STOCHASTIC),
         ("the lower half and the random bits add up to 65535, 65536 or 65537", edge, random, STOCHASTIC),
         ("another shape", more, bits(3, 2, 5), STOCHASTIC),
+        ("subnormal numbers of both signs", tiny, up_or_not, EDGES),
+        ("around the largest bf16 number: what goes beyond it is infinite", large, at_the_end, EDGES),
         ("infinities, zeros and NaNs, with large random bits", special, extreme, EDGES),
     ]
 
@@ -184,6 +190,18 @@ def stochastic_mistakes(x, random) -> dict:
         "the reference with negative numbers rounded in the other direction: the bits hold sign and size, so the same "
         "addition serves both": np.where(negative & ~nan, keep + (lower > 0) * (lower + r <= 0xFFFF), right),
         "the reference without the sign": right & 0x7FFF,
+        "the reference with subnormal numbers set to 0: they have bits like any other": np.where(
+            right & 0x7F80, right, right & HALF
+        ),
+        "the reference with what rounds to a subnormal number cut off: they are rounded like any other": np.where(
+            keep & 0x7F80, right, keep
+        ),
+        "the largest finite number where it should be infinity: what rounds beyond it is infinite": np.where(
+            ((right & 0x7FFF) == 0x7F80) & np.isfinite(x), right & HALF | 0x7F7F, right
+        ),
+        "NaN where it should be infinity: what rounds beyond the largest number is infinite": np.where(
+            ((right & 0x7FFF) == 0x7F80) & np.isfinite(x), 0x7FC0 | right & HALF, right
+        ),
         "what the addition makes of a NaN: infinity, a zero or another number. Test for NaN first": (b + r & 0xFFFFFFFF)
         >> 16,
         "what is left of a NaN whose mantissa had ones only in the lower half: infinity": np.where(nan, keep, right),

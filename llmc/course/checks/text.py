@@ -1,0 +1,99 @@
+"""What the text of a learner's function says beside its numbers: an argument that it never reads, letters of einsum.
+
+A known mistake is recognised by its numbers. What a message says of its cause must not contradict the learner's text.
+"""
+
+import ast
+import copy
+import inspect
+import re
+import textwrap
+import time
+
+import numpy as np
+
+from llmc.course.mutants.places import quoted
+
+SUMS = {"sum", "mean", "einsum", "dot", "vdot", "inner", "vecdot", "matmul", "tensordot", "trace", "average", "nansum"}
+NOT_IN_SUM = re.compile(r"the `?(\w+)`? is missing in the sum")
+INDIRECT = ("locals", "vars", "eval")  # calls that read arguments without naming them
+
+
+def tree_of(function):
+    """Its definition; None where the source is unknown."""
+    try:
+        line = ast.parse(textwrap.dedent(inspect.getsource(getattr(function, "py_func", function)))).body[0]
+    except (OSError, TypeError, SyntaxError, IndexError):
+        return None
+    return line if isinstance(line, ast.FunctionDef) else None
+
+
+def remarks(function, solution, replay) -> list[str]:
+    """Sentences about the text, each of which makes a wrong result plausible; [] if there is nothing to say."""
+    tree = tree_of(function)
+    if tree is None:
+        return []
+    return [*lone_letters(tree), *_never_read(tree, function, solution, replay)]
+
+
+def known(sentence, function, said) -> str:
+    """The sentence of a known mistake, without its explanation if the text contradicts it, or `said` explains more."""
+    formula, colon, why = sentence.partition(": ")
+    tree, claim = tree_of(function), NOT_IN_SUM.search(why)
+    contradicted = tree is not None and claim and claim[1] in _summed(tree)
+    better = any(words in each for each in said for words in ("different letters", "changes the global"))
+    return formula if colon and (better or contradicted) else sentence
+
+
+def _summed(tree) -> set:
+    """The names in what the function sums up."""
+    sums = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _called(node) in SUMS]
+    sums += [node for node in ast.walk(tree) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)]
+    return {name.id for node in sums for name in ast.walk(node) if isinstance(name, ast.Name)}
+
+
+def _called(node) -> str:
+    return getattr(node.func, "attr", getattr(node.func, "id", ""))
+
+
+def lone_letters(tree):
+    """A sentence about an einsum that sums up each of its operands by itself, because their letters differ."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and _called(node) == "einsum" and isinstance(node.args[0], ast.Constant):
+            inputs, _, output = str(node.args[0].value).replace(" ", "").partition("->")
+            operands = inputs.split(",")
+            alone = [[a for a in o if a.isalpha() and inputs.count(a) == 1 and a not in output] for o in operands]
+            pairs = [(letters[0], ast.unparse(given)) for letters, given in zip(alone, node.args[1:]) if letters]
+            if len(pairs) > 1 and output:
+                (a, x), (b, y) = pairs[:2]
+                apart = f"{a} and {b} are different letters, so `{x}` and `{y}` are summed up each by itself"
+                yield f"In {quoted(node)} {apart}: the same letter in both multiplies them entry by entry."
+
+
+def _never_read(tree, function, solution, replay):
+    """Sentences about arguments that the function never reads, though the right result depends on them."""
+    nodes = list(ast.walk(tree))
+    if any(isinstance(node, ast.Call) and _called(node) in INDIRECT for node in nodes):
+        return
+    read = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    ignored = [name for name in replay.named(function) if name not in read]
+    ignored = [name for name in ignored if _matters(name, function, solution, replay)]
+    counted = [name for node in nodes if isinstance(node, ast.Global) for name in node.names]
+    if ignored:
+        instead = f", and it changes the global `{counted[0]}`" if counted else ""
+        yield f"Your function never reads {' and '.join(f'`{name}`' for name in ignored[:2])}{instead}."
+
+
+def _matters(name, function, solution, replay) -> bool:
+    """Does our solution give something else for another value of this argument, which is a number?"""
+    at = list(replay.named(function)).index(name)
+    value = replay.arguments[at] if at < len(replay.arguments) else None
+    if type(value) not in (int, float):
+        return False
+    other = copy.copy(replay)
+    other.arguments = (*replay.arguments[:at], value + 1, *replay.arguments[at + 1 :])
+    try:
+        results = [call.run(solution.function(time.thread_time() + solution.seconds)) for call in (replay, other)]
+    except Exception:
+        return False
+    return any(np.shape(a) == np.shape(b) and not np.array_equal(a, b, equal_nan=True) for a, b in zip(*results))
