@@ -1033,7 +1033,7 @@ def _fused_with_sums_that_go_on(residual, out, mean, rstd, x1, x2, w, b):
             out[n, c] = (residual[n, c] - mean[n]) * rstd[n] * w[c] + b[c]
 
 
-@wrong("residual_layernorm_forward", says="with `total = f32(0)` inside the loop over `n`, so that every turn begins again")
+@wrong("residual_layernorm_forward", says="with `total = f32(0)` inside the loop over `n`")
 def fused_with_sums_that_go_on(residual, out, mean, rstd, x1, x2, w, b):
     _fused_with_sums_that_go_on(residual, out, mean, rstd, x1, x2, w, b)
 
