@@ -682,7 +682,7 @@ def fast_with_blas_by_letters(out, x, w, b):
     np.add(getattr(np, "".join(["mat", "mul"]))(x, w.T), b, out=out)
 
 
-@wrong("fast_matmul_forward", says="with `w` of an earlier call")
+@wrong("fast_matmul_forward", says="your function gives a result again when other numbers are written into `w`")
 def fast_turns_each_shape_once(out, x, w, b):
     turned = _turned.setdefault(w.shape, w.T.copy())
     out[...] = np.einsum("ni,io->no", x, turned) + b

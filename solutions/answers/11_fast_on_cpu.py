@@ -878,7 +878,7 @@ def fast_adds(dx, dout, x):
 _slopes = {}
 
 
-@wrong("fast_gelu_backward", says="what does your function keep from one call to the next?")
+@wrong("fast_gelu_backward", says="your function gives a result again when other numbers are written into `x`")
 def fast_keeps_slopes_by_the_arrays_id(dx, dout, x):
     if (id(x), x.size) not in _slopes:
         _slopes[id(x), x.size] = slope = np.empty_like(x)
@@ -1033,7 +1033,7 @@ def _fused_with_sums_that_go_on(residual, out, mean, rstd, x1, x2, w, b):
             out[n, c] = (residual[n, c] - mean[n]) * rstd[n] * w[c] + b[c]
 
 
-@wrong("residual_layernorm_forward", says="with `total = ZERO` before the loop over `n`, so that it is never set back")
+@wrong("residual_layernorm_forward", says="with `total = f32(0)` inside the loop over `n`")
 def fused_with_sums_that_go_on(residual, out, mean, rstd, x1, x2, w, b):
     _fused_with_sums_that_go_on(residual, out, mean, rstd, x1, x2, w, b)
 
@@ -1088,7 +1088,7 @@ def fused_with_scale_of_the_row(residual, out, mean, rstd, x1, x2, w, b):
     _fused_with_scale_of_the_row(residual, out, mean, rstd, x1, x2, w, b)
 
 
-@wrong("fast_gelu_backward", says="what becomes of that infinity, inf / inf or 0 · inf?")
+@wrong("fast_gelu_backward", says="becomes infinite, and `power / (power + f(1) / power)` makes NaN of that: inf / inf")
 def fast_gelu_backward_with_a_power_and_its_inverse(dx, dout, x):
     f = np.float32
     k, c = f(math.sqrt(2 / math.pi)), f(0.044715)
