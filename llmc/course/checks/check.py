@@ -26,11 +26,11 @@ from llmc.course.checks.explain import WrongAnswer, describe, describe_result
 from llmc.course.checks.inputs import awkward, guarded, read_only
 from llmc.course.checks.isolation import without_llmc
 from llmc.course.checks.left_running import LeftRunning
+from llmc.course.checks.no_race import has_prange, no_race_in
 from llmc.course.checks.protection import Protected
 from llmc.course.checks.rehearsal import rehearsed
 from llmc.course.learner import journal
 from llmc.course.own_names import learners_names, names_of
-from llmc.course.races.refusal import has_prange, no_race_in
 
 NOT_DONE = "not done yet: {}. Replace `raise NotImplementedError` with your code, run that cell, then this one."
 WATCHED = 3  # sizes with which races are looked for, in plain Python, which is slow

@@ -158,10 +158,9 @@ def _not_finite(case, got, start, sentence, new) -> list[str]:
     if found and found.yours and not found.ours:
         return [stopped(count), cured(case.name, found)]
     origin = evidence.why_nan(got) if new or why == USUAL else None
-    if origin:
-        return [stopped(count), *_said_new(new), origin]
-    if found and found.ours and not found.yours:
-        return [stopped(count), f"Our solution gives the same {found.ours}."]
+    alike = [f"Our solution gives the same {found.ours}."] if found and found.ours and not found.yours else []
+    if origin or alike:
+        return [stopped(count), *(_said_new(new) if origin else []), *filter(None, [origin]), *alike]
     return [stopped(count), *_said_new(new)] if new else [stopped(f"{count}: {why}")]
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llmc.course.races.refusal import no_race_in as no_race  # noqa: F401, for the check of the last exercise
+from llmc.course.checks.no_race import no_race_in as no_race  # noqa: F401, for the check of the last exercise
 
 # where to look; a test holds these titles against the headings of notebooks/02_embeddings.ipynb
 PICTURE = 'lesson 02, section "1 · What it does, in one picture"'

@@ -178,6 +178,7 @@ def test_results_in_another_order():
 @needs_solutions
 def test_the_change_that_makes_the_same_nan():
     told = said("layernorm_forward", forward_without_eps, quiet=0.0)
+    assert "becomes infinite, and `(x - mean) * rstd` makes NaN of that" in told
     assert "Our solution gives the same without the term `eps` in" in told
 
 

@@ -10,12 +10,12 @@ from numba import njit, prange
 
 from llmc.course import gradient_check
 from llmc.course.checks.explain import WrongAnswer
+from llmc.course.checks.no_race import no_race
 from llmc.course.lessons.fast_on_cpu import attention_recompute as lean
 from llmc.course.lessons.fast_on_cpu import fused as lesson
 from llmc.course.lessons.fast_on_cpu import kernels, measuring
 from llmc.course.mutants.solution import solution_of
 from llmc.course.races.find import find_races
-from llmc.course.races.refusal import no_race
 
 RNG = np.random.default_rng(11)
 Q, K, V, DOUT = RNG.normal(0.5, 1, (4, 9, 4))  # (T, hs) each

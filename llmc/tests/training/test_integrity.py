@@ -325,7 +325,7 @@ def test_gone_at_the_end_it_is_whole_again(settings, tmp_path, monkeypatch):
     from llmc.training.trainer import Trainer
 
     sample = Trainer.sample
-    monkeypatch.setattr(Trainer, "sample", lambda self: shutil.rmtree(tmp_path / "run") or sample(self))
+    monkeypatch.setattr(Trainer, "sample", lambda self, stop: shutil.rmtree(tmp_path / "run") or sample(self))
     result = train(settings(), quiet=True)
     assert "had disappeared" in result.notice and checkpoints(tmp_path / "run") == [8]
     assert len(read_log(tmp_path / "run" / "main.log")["train"]) == 8

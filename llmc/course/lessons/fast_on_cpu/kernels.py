@@ -10,8 +10,8 @@ from types import FunctionType
 
 from numba import get_num_threads
 
+from llmc.course.checks.no_race import RACE
 from llmc.course.own_names import among_learners_names, learners_names
-from llmc.course.races.refusal import RACE
 
 # where to look; a test compares these titles with the headings of notebooks/11_fast_on_cpu.ipynb
 HIDDEN = 'lesson 11, section "9.2 · A NaN that stays hidden"'
