@@ -12,7 +12,7 @@ import math
 from numba import get_num_threads, prange
 
 from llmc.backends.cpu import attention_bfloat16, blas
-from llmc.backends.cpu.bfloat16 import exact, in_bits, load, store
+from llmc.backends.cpu.bfloat16 import exact, highest, in_bits, load, store
 from llmc.backends.cpu.compiled import ZERO, exp, parallel, serial
 from llmc.backends.cpu.gemm import gemm
 from llmc.backends.cpu.scratch import scratch
@@ -30,9 +30,7 @@ def _softmax(p, rows, first, end, scale, stats):
     """Turn scores p (rows, end) of the queries first … into probabilities, zero for later keys; stats (rows,) is L."""
     for i in range(rows):
         keys = first + i + 1
-        peak = p[i, 0]
-        for j in range(1, keys):
-            peak = p[i, j] if p[i, j] > peak else peak
+        peak = highest(p[i, :keys])
         total = peak * ZERO
         for j in range(keys):
             p[i, j] = exp(scale * (p[i, j] - peak))
@@ -165,7 +163,7 @@ def _one_query(out, cache, qkv, NH, i, position, scale, scores, sums):
             for c in range(hs):
                 dot += load(q, c) * load(k, (j, c))
             s[j] = dot
-        peak = s[: position + 1].max()
+        peak = highest(s[: position + 1])
         total = peak * ZERO
         for j in range(position + 1):
             s[j] = exp(scale * (s[j] - peak))

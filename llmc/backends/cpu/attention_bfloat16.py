@@ -1,24 +1,28 @@
-"""Causal attention in bfloat16 by oneDNN: a block of queries by a block of keys at a time, as FlashAttention has it.
+"""Causal attention in bfloat16 by oneDNN: like `attention.py`, one thread computes a head, a block of it at a time.
 
-Only one such tile of scores exists, and fits the caches: forward, a higher score in the next tile shrinks what a query
-has of its output so far (Dao et al. 2022); backward, probabilities are computed again from L. oneDNN is fastest with
-small factors, each in one piece, not transposed on the left: so heads are copied from the rows of qkv, and backward,
-scores have a row for each key. Scores and sums are float32; what is multiplied is rounded, as everywhere.
+Forward, a block is of queries, and sees the keys up to its own end; backward it is of keys, and seen by the queries
+from its beginning on: so all sums but that of dq are products of long rows, written once. oneDNN is fastest with
+factors in one piece, so heads are copied from the rows of qkv. Scores and sums are float32; what is multiplied is
+rounded, as everywhere.
 """
+
+from functools import lru_cache
 
 import numpy as np
 from numba import get_num_threads, prange
 
 from llmc.backends.cpu import onednn
-from llmc.backends.cpu.bfloat16 import load, store
+from llmc.backends.cpu.bfloat16 import highest, load, store
 from llmc.backends.cpu.compiled import ONE, ZERO, exp, parallel, serial
+from llmc.backends.cpu.onednn import multiply
 from llmc.backends.cpu.scratch import scratch
 
-BLOCK = 256  # queries, and keys, at a time
-AT_ONCE = 2**17  # scores per thread, of one head or several: with all that belongs to them, 12 bytes each, in its cache
-LEAST = 256  # positions from which this is faster than one head after the other in float32
+BLOCK = 128  # queries, or keys, at a time: with 1024 of the others, their scores, 12 bytes each, fit a core's cache
+LEAST = 64  # positions from which this is faster than float32
+LENGTHS = 8  # of sequences, whose products are kept
 VECTORS = 32  # numbers that a compiled loop takes at once; the rest, one by one
-NOTHING, SIGN, ALL_BUT_SIGN, LOWEST = np.float32(-np.inf), np.int32(31), np.int32(0x7FFFFFFF), np.int32(-(2**31))
+APART = 32  # numbers between rows of scores: rows that begin 4096 bytes apart compete for the same cache lines
+NOTHING = np.float32(-np.inf)
 
 
 def is_faster(qkv) -> bool:
@@ -28,104 +32,73 @@ def is_faster(qkv) -> bool:
 
 def forward(out, stats, qkv, NH):
     """softmax(q · kᵀ / √hs + causal mask) · v per head; stats (B, NH, T) is L."""
-    (B, T, C), scale = out.shape, np.float32((out.shape[2] // NH) ** -0.5)
-    for h0, n in _groups(B * NH, T):
-        heads = scratch("heads", (3, n * T * C // NH), qkv.dtype)
-        sums = scratch("sums", (1, n * T * C // NH), "float32")
-        copy_heads(heads, qkv, h0, n, NH, BLOCK)
-        (q, k, v), (o,) = _blocks(heads, n, T), _blocks(sums, n, T)
-        L, state = stats.reshape(-1, T)[h0 : h0 + n], scratch("state", (n, BLOCK, 2), "float32")
-        for i in range(len(q)):
-            state[:] = NOTHING, ZERO
-            for j in range(i + 1):
-                shape = n, q[i].shape[1], k[j].shape[1]
-                scores, p = scratch("scores", shape, "float32"), scratch("p", shape, qkv.dtype)
-                onednn.product(scores, q[i], k[j].mT)
-                softmax(p, scores, o[i], state, L, scale, i * BLOCK, j * BLOCK)
-                onednn.product(o[i], p, v[j], add=j > 0)
-        round_heads(out, sums, h0, n, NH, BLOCK)
+    (_, T, C), parts = out.shape, get_num_threads()
+    hs, products = C // NH, _forward_products(T, C, C // NH, qkv.dtype, BLOCK, parts)
+    heads, rows = scratch("heads", (parts, 3, T, hs), qkv.dtype), (parts, BLOCK, T + APART)
+    room = scratch("scores", rows, "float32"), scratch("p", rows, qkv.dtype)
+    attend(products.plans, products.space, out, stats, qkv, NH, np.float32(hs**-0.5), heads, *room)
 
 
 def backward(dqkv, dout, out, stats, qkv, NH):
     """Backward through out = p · v, p = softmax(q · kᵀ / √hs). Gradients are summed in float32, and rounded once."""
-    (B, T, C), scale = out.shape, np.float32((out.shape[2] // NH) ** -0.5)
-    for h0, n in _groups(B * NH, T):
-        heads = scratch("heads", (4, n * T * C // NH), qkv.dtype)
-        sums = scratch("sums", (3, n * T * C // NH), "float32")
-        copy_heads(heads[:3], qkv, h0, n, NH, BLOCK)
-        copy_heads(heads[3:], dout, h0, n, NH, BLOCK)
-        (q, k, v, do), (dq, dk, dv) = _blocks(heads, n, T), _blocks(sums, n, T)
-        L, inner = stats.reshape(-1, T)[h0 : h0 + n], scratch("inner", (n, T), "float32")
-        inner_products(inner, dout, out, h0, NH)
-        for j in range(len(k)):
-            for i in range(j, len(q)):
-                shape = n, k[j].shape[1], q[i].shape[1]
-                (scores, dp), (p, ds) = scratch("scores", (2, *shape), "float32"), scratch("p", (2, *shape), qkv.dtype)
-                onednn.product(scores, k[j], q[i].mT)
-                onednn.product(dp, v[j], do[i].mT)
-                softmax_backward(p, ds, scores, dp, L, inner, scale, i * BLOCK, j * BLOCK)
-                onednn.product(dv[j], p, do[i], add=i > j)
-                onednn.product(dk[j], ds, q[i], add=i > j)
-                onednn.product(dq[i], ds.mT, k[j], add=j > 0)
-        round_heads(dqkv, sums, h0, n, NH, BLOCK)
+    (_, T, C), parts = out.shape, get_num_threads()
+    hs, products = C // NH, _backward_products(T, C, C // NH, qkv.dtype, BLOCK, parts)
+    heads, rows = scratch("heads", (parts, 4, T, hs), qkv.dtype), (parts, 2, BLOCK, T + APART)
+    sums, inner = scratch("sums", (parts, T, hs), "float32"), scratch("inner", (parts, T), "float32")
+    room = sums, inner, scratch("scores", rows, "float32"), scratch("p", rows, qkv.dtype)
+    attend_backward(products.plans, products.space, dqkv, dout, out, stats, qkv, NH, np.float32(hs**-0.5), heads, *room)
 
 
-def _groups(heads, T):
-    """(first, how many) of the heads of all sequences that are computed at a time."""
-    n = max(1, AT_ONCE * get_num_threads() // min(BLOCK, T) ** 2)
-    return [(h0, min(n, heads - h0)) for h0 in range(0, heads, n)]
+@lru_cache(LENGTHS)
+def _forward_products(T, C, hs, dtype, block, parts):
+    """For each block of queries: its scores, and its part of out."""
+    head, out = np.empty((T, hs), dtype), np.empty((T, C), dtype)[:, :hs]
+    scores, p = (np.empty((block, T + APART), each) for each in (np.float32, dtype))
+    products = []
+    for first in range(0, T, block):
+        end, n = min(first + block, T), min(block, T - first)
+        products.append([(scores[:n, :end], head[first:end], head[:end].T), (out[first:end], p[:n, :end], head[:end])])
+    return onednn.Products(products, parts)
 
 
-def _blocks(flats, n, T):
-    """For each flat array (n · T · hs,) the list of its blocks (n, rows, hs), each in one piece."""
-    step = flats.shape[1] // T  # a slice ends where its array does
-    return [[a[t * step : (t + BLOCK) * step].reshape(n, -1, step // n) for t in range(0, T, BLOCK)] for a in flats]
+@lru_cache(LENGTHS)
+def _backward_products(T, C, hs, dtype, block, parts):
+    """For each block of keys: its scores, their gradient; its dv and dk, and what it adds to dq."""
+    head, sums, gradient = np.empty((T, hs), dtype), np.empty((T, hs), np.float32), np.empty((T, 3 * C), dtype)[:, :hs]
+    scores, p = (np.empty((block, T + APART), each) for each in (np.float32, dtype))
+    products = []
+    for first in range(0, T, block):
+        n, later = min(block, T - first), head[first:]  # (T - first, hs): of the queries that see these keys
+        keys, s, p_ = later[:n], scores[:n, : len(later)], p[:n, : len(later)]
+        two, two_sums = [(s, keys, later.T)] * 2, [(gradient[:n], p_, later)] * 2
+        products.append([*two, *two_sums, (sums[first:], p_.T, keys, first > 0)])
+    return onednn.Products(products, parts)
 
 
 @serial
-def _places(task, h0, n, T, NH, hs, block):
-    """Of one position of a head: its sequence, position and column in the rows, where it begins in the blocks."""
-    h, t = task // T, task % T
-    first = t // block * block
-    return (h0 + h) // NH, t, (h0 + h) % NH * hs, (first * n + h * min(block, T - first) + t - first) * hs
+def _copy(head, rows, c0):
+    """head (T, hs) = the columns c0 … of rows (T, n)."""
+    for t in range(head.shape[0]):
+        to, row = head[t], rows[t, c0:]
+        for c in range(to.size):
+            to[c] = row[c]
 
 
-@parallel
-def copy_heads(heads, rows, h0, n, NH, block):
-    """heads (m, n · T · hs) = n heads of rows (B, T, m · C), counted over all sequences, block after block."""
-    m, (_, T, C) = len(heads), rows.shape
-    hs = C // (m * NH)
-    for task in prange(n * T):
-        b, t, column, start = _places(task, h0, n, T, NH, hs, block)
-        for i in range(m):
-            head, row = heads[i, start:], rows[b, t, i * NH * hs + column :]
-            for c in range(hs):
-                head[c] = row[c]
+@serial
+def _round(rows, sums, c0):
+    """The columns c0 … of rows (T, n) = sums (T, hs), rounded."""
+    for t in range(sums.shape[0]):
+        row, total = rows[t, c0:], sums[t]
+        for c in range(total.size):
+            store(row, c, total[c])
 
 
-@parallel
-def round_heads(rows, sums, h0, n, NH, block):
-    """The way back: these heads of rows (B, T, m · C) = sums (m, n · T · hs), rounded."""
-    m, (_, T, C) = len(sums), rows.shape
-    hs = C // (m * NH)
-    for task in prange(n * T):
-        b, t, column, start = _places(task, h0, n, T, NH, hs, block)
-        for i in range(m):
-            row, head = rows[b, t, i * NH * hs + column :], sums[i, start:]
-            for c in range(hs):
-                store(row, c, head[c])
-
-
-@parallel
-def inner_products(inner, dout, out, h0, NH):
-    """inner (n, T) = Σ dout·out of each head from h0 on."""
-    (n, T), hs = inner.shape, out.shape[2] // NH
-    for task in prange(n * T):
-        b, t, column, _ = _places(task, h0, n, T, NH, hs, T)
-        do, o, total = dout[b, t, column:], out[b, t, column:], ZERO
-        for c in range(hs):
-            total += load(do, c) * load(o, c)
-        inner[task // T, t] = total
+@serial
+def _inner(do, o):
+    total = ZERO
+    for c in range(do.size):
+        total += load(do, c) * load(o, c)
+    return total
 
 
 @serial
@@ -135,66 +108,96 @@ def _fill(a, value):
 
 
 @serial
-def _highest(s):
-    """The largest number of s: found among integers in the same order, for which the compiler takes vectors."""
-    bits, top = s.view(np.int32), LOWEST
-    for j in range(bits.size):
-        ordered = np.int32(bits[j] ^ np.int32(np.int32(bits[j] >> SIGN) & ALL_BUT_SIGN))
-        top = ordered if ordered > top else top
-    return np.int32(top ^ np.int32(np.int32(top >> SIGN) & ALL_BUT_SIGN)).view(np.float32)
-
-
-@serial
-def _softmax_row(p, s, o, state, scale, is_last):
-    """One query's p = e^(scale · (s - peak)), on the last tile divided by the sum; state: (peak, sum). Returns L."""
-    highest, before = _highest(s), state[0]
-    peak = before if before > highest else highest
-    shrunk, total = exp(scale * (before - peak)), ZERO
+def _softmax_row(p, s, keys, scale):
+    """p = softmax of the first `keys` of a query's scores s, which are lost, and 0 for those after them. Returns L."""
+    s = s[: min(-(-keys // VECTORS) * VECTORS, s.size)]
+    _fill(s[keys:], NOTHING)
+    peak, total = highest(s), ZERO
     for j in range(s.size):
         s[j] = exp(scale * (s[j] - peak))
     for j in range(s.size):
         total += s[j]
-    state[0], state[1] = peak, total + shrunk * state[1]
-    factor = ONE / state[1] if is_last else ONE
+    inverse = ONE / total
     for j in range(s.size):
-        store(p, j, s[j] * factor)
+        store(p, j, s[j] * inverse)
     _fill(p[s.size :], ZERO)
-    for c in range(o.size):
-        o[c] *= shrunk * factor
-    return scale * peak + np.log(state[1])
+    return scale * peak + np.log(total)
 
 
 @parallel
-def softmax(p, scores, o, state, L, scale, i0, j0):
-    """p, from scores, which are lost: the tile (n, rows, columns) at query i0, key j0; o: output so far; L (n, T)."""
-    n, rows, columns = scores.shape
-    for task in prange(n * rows):
-        h, i = task // rows, task % rows
-        keys = i + 1 if i0 == j0 else columns
-        s = scores[h, i, : min(-(-keys // VECTORS) * VECTORS, columns)]
-        _fill(s[keys:], NOTHING)
-        L[h, i0 + i] = _softmax_row(p[h, i], s, o[h, i], state[h, i], scale, i0 == j0)
+def attend(plans, space, out, stats, qkv, NH, scale, heads, scores, p):
+    """plans (blocks, 2, parts, …), space: for `multiply` · heads (parts, 3, T, hs): q, k, v.
+
+    scores, p (parts, BLOCK, T + APART): of a block of queries, with a row for each.
+    """
+    B, T, C = out.shape
+    parts, block, hs = scores.shape[0], scores.shape[1], heads.shape[3]
+    for part in prange(parts):
+        q, k, v = heads[part, 0], heads[part, 1], heads[part, 2]  # (T, hs) each
+        s, shares = scores[part], p[part]  # (BLOCK, T + APART) both
+        for task in range(part, B * NH, parts):
+            b, h = task // NH, task % NH
+            for i in range(3):
+                _copy(heads[part, i], qkv[b], i * C + h * hs)
+            for i in range(plans.shape[0]):
+                first, end = i * block, min((i + 1) * block, T)
+                multiply(plans[i, 0, part], space[part], s.ctypes.data, q[first:].ctypes.data, k.ctypes.data)
+                for t in range(first, end):
+                    row = t - first
+                    stats[b, h, t] = _softmax_row(shares[row, :end], s[row, :end], t + 1, scale)
+                rows = out[b, first:, h * hs :].ctypes.data
+                multiply(plans[i, 1, part], space[part], rows, shares.ctypes.data, v.ctypes.data)
 
 
 @serial
-def _softmax_row_backward(p, ds, s, dp, L, inner, scale):
+def _softmax_row_backward(p, ds, s, dp, L, inner, unseen, scale):
+    """One key's p, and ds = p · (dp - inner) · scale, for the queries that see it: all but the first `unseen`."""
+    before = unseen // VECTORS * VECTORS
+    p_, ds_, s, dp, L, inner = p[before:], ds[before:], s[before:], dp[before:], L[before:], inner[before:]
     for i in range(s.size):
         s[i] = exp(scale * s[i] - L[i])
         dp[i] = s[i] * (dp[i] - inner[i]) * scale
     for i in range(s.size):
-        store(p, i, s[i])
-        store(ds, i, dp[i])
+        store(p_, i, s[i])
+        store(ds_, i, dp[i])
+    _fill(p[:unseen], ZERO)
+    _fill(ds[:unseen], ZERO)
 
 
 @parallel
-def softmax_backward(p, ds, scores, dp, L, inner, scale, i0, j0):
-    """p, and ds = p · (dp - inner) · scale, the scores' gradient: a tile (n, keys, queries); L, inner (n, T)."""
-    n, keys, _ = scores.shape
-    for task in prange(n * keys):
-        h, j = task // keys, task % keys
-        unseen = j if i0 == j0 else 0  # queries before this key
-        i = unseen // VECTORS * VECTORS
-        p_, ds_, s, dp_ = p[h, j, i:], ds[h, j, i:], scores[h, j, i:], dp[h, j, i:]
-        _softmax_row_backward(p_, ds_, s, dp_, L[h, i0 + i :], inner[h, i0 + i :], scale)
-        _fill(p[h, j, :unseen], ZERO)
-        _fill(ds[h, j, :unseen], ZERO)
+def attend_backward(plans, space, dqkv, dout, out, stats, qkv, NH, scale, heads, sums, inner, scores, p):
+    """plans (blocks, 5, parts, …), space: for `multiply` · heads (parts, 4, T, hs): q, k, v, dout.
+
+    sums (parts, T, hs): dq · inner (parts, T): Σ dout·out of each query · scores, p (parts, 2, BLOCK, T + APART): of a
+    block of keys, with a row for each, and their gradients.
+    """
+    B, T, C = out.shape
+    parts, block, hs = scores.shape[0], scores.shape[2], heads.shape[3]
+    for part in prange(parts):
+        do, dots = heads[part, 3], inner[part]  # (T, hs), (T,)
+        s, dp, shares, ds = scores[part, 0], scores[part, 1], p[part, 0], p[part, 1]  # (BLOCK, T + APART) each
+        s_, dp_, shares_, ds_ = s.ctypes.data, dp.ctypes.data, shares.ctypes.data, ds.ctypes.data
+        for task in range(part, B * NH, parts):
+            b, h = task // NH, task % NH
+            L = stats[b, h]  # (T,)
+            for i in range(3):
+                _copy(heads[part, i], qkv[b], i * C + h * hs)
+            _copy(do, dout[b], h * hs)
+            for t in range(T):
+                dots[t] = _inner(do[t], out[b, t, h * hs : (h + 1) * hs])
+            for i in range(plans.shape[0]):
+                first, room = i * block, space[part]
+                rows, queries = min(block, T - first), T - first
+                q, k = heads[part, 0, first:].ctypes.data, heads[part, 1, first:].ctypes.data
+                v = heads[part, 2, first:].ctypes.data
+                dk, dv = dqkv[b, first:, C + h * hs :].ctypes.data, dqkv[b, first:, 2 * C + h * hs :].ctypes.data
+                later = do[first:].ctypes.data
+                multiply(plans[i, 0, part], room, s_, k, q)
+                multiply(plans[i, 1, part], room, dp_, v, later)
+                for j in range(rows):
+                    row = shares[j, :queries], ds[j, :queries], s[j, :queries], dp[j, :queries]
+                    _softmax_row_backward(*row, L[first:], dots[first:], j, scale)
+                multiply(plans[i, 2, part], room, dv, shares_, later)
+                multiply(plans[i, 3, part], room, dk, ds_, q)
+                multiply(plans[i, 4, part], room, sums[part, first:].ctypes.data, ds_, k)
+            _round(dqkv[b], sums[part], h * hs)

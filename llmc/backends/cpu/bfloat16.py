@@ -13,6 +13,11 @@ from numba.extending import overload
 
 HALF_WORD, LOWEST_KEPT = np.uint32(16), np.uint32(1)
 ALMOST_HALF = np.uint32(0x7FFF)  # of the last bit that is kept; one more for an odd number, so that ties go to even
+WHOLE = {  # integers of as many bits, and what their bits are then
+    types.uint16: (np.int16, np.uint16),
+    types.float32: (np.int32, np.float32),
+    types.float64: (np.int64, np.float64),
+}
 QUIET_NAN = np.uint32(0x0040)  # a bit that stays set when the lower half is cut off
 
 
@@ -60,6 +65,32 @@ def _store(a, i, value):
         a[i] = value
 
     return narrow if a.dtype == types.uint16 else plain
+
+
+def highest(a):
+    """The largest number of a (n,): float32 for bfloat16; a NaN may be it."""
+    raise NotImplementedError("only inside a compiled kernel")
+
+
+@overload(highest)
+def _highest(a):
+    """Found among integers that are in the same order, for which the compiler takes vectors; NaN forbids it for floats.
+
+    A negative float has the bits of its absolute value, and a sign: of two, the larger has the smaller bits.
+    """
+    whole, floating = WHOLE[a.dtype]
+    sign, all_but_sign = whole(8 * whole(0).itemsize - 1), np.iinfo(whole).max
+    lowest = np.iinfo(whole).min
+
+    @njit
+    def find(a):
+        bits, top = a.view(whole), whole(lowest)
+        for i in range(bits.size):
+            ordered = whole(bits[i] ^ whole(whole(bits[i] >> sign) & whole(all_but_sign)))
+            top = ordered if ordered > top else top
+        return whole(top ^ whole(whole(top >> sign) & whole(all_but_sign))).view(floating)
+
+    return (lambda a: widened(find(a))) if a.dtype == types.uint16 else (lambda a: find(a))
 
 
 @njit

@@ -5,7 +5,7 @@ import math
 from numba import get_num_threads, prange, types
 from numba.extending import overload
 
-from llmc.backends.cpu.bfloat16 import in_bits, load, store
+from llmc.backends.cpu.bfloat16 import highest, in_bits, load, store
 from llmc.backends.cpu.compiled import ONE, ZERO, bounds, exp, parallel
 from llmc.backends.cpu.scratch import scratch
 
@@ -38,9 +38,7 @@ def _classify(losses, logits, targets, dloss, V, backward, spare):
         n0, n1 = bounds(part, parts, N)
         for n in range(n0, n1):
             z = logits[n]  # (Vp,), of which the first V take part
-            peak = load(z, 0)
-            for i in range(1, V):
-                peak = load(z, i) if load(z, i) > peak else peak
+            peak = highest(z[:V])
             at_target = load(z, targets[n]) - peak
             total = peak * ZERO  # a NaN or an infinity stays one
             if not backward:

@@ -76,15 +76,13 @@ def attention(low):
 
 
 def attention_of_a_library(low):
-    """What runs between its products, also where there is no library."""
-    heads, sums, rows, out = low(3, B * T * C), array(3, B * T * C), low(B, T, 3 * C), low(B, T, C)
-    p, scores, o, L = low(NH, T, T), array(NH, T, T), array(NH, T, C // NH), array(NH, T)
-    state, scale = array(NH, T, 2), np.float32(1)
-    attention_bfloat16.copy_heads(heads, rows, 0, NH, NH, T)
-    attention_bfloat16.round_heads(rows, sums, 0, NH, NH, T)
-    attention_bfloat16.inner_products(L, out, out, 0, NH)
-    attention_bfloat16.softmax(p, scores, o, state, L, scale, 0, 0)
-    attention_bfloat16.softmax_backward(p, p, scores, scores, L, L, scale, 0, 0)
+    """Compiled also where there is no library, for no heads."""
+    heads, sums, rows, out = low(1, 4, T, C), array(1, T, C), low(0, T, 3 * C), low(0, T, C)
+    plans, space = array(1, 5, 1, 10, dtype=np.int64), array(1, 64, dtype=np.uint8)
+    stats, scale, inner = array(0, NH, T), np.float32(1), array(1, T)
+    room = array(1, 2, T, T), low(1, 2, T, T)
+    attention_bfloat16.attend(plans, space, out, stats, rows, NH, scale, heads, *(tiles[:, 0] for tiles in room))
+    attention_bfloat16.attend_backward(plans, space, rows, out, out, stats, rows, NH, scale, heads, sums, inner, *room)
 
 
 def optimizer(params, grads):

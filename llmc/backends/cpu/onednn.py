@@ -12,9 +12,13 @@ from importlib import metadata
 from pathlib import Path
 
 import numpy as np
-from numba import get_num_threads
+from llvmlite import ir
+from numba import get_num_threads, types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
-from llmc.backends.cpu.scratch import scratch
+from llmc.backends.cpu.compiled import serial
+from llmc.backends.cpu.scratch import LINE, scratch, zeros
 
 WHEEL = "onednn-cpu-gomp"
 HAS_BFLOAT16 = 0xE7  # the bits of dnnl_cpu_isa_t that AVX512_BF16 has, and with it AMX
@@ -101,10 +105,69 @@ class Primitive:
             lib.dnnl_memory_set_data_handle(memory, ctypes.c_void_p(array.ctypes.data))
         _check(lib.dnnl_primitive_execute(self._primitive, self._stream, len(arrays), self._arguments))
 
+    @property
+    def space(self) -> int:
+        """Bytes of scratch memory; at least a cache line."""
+        return -(-max(self._scratchpad[0], 1) // LINE) * LINE
+
+    def plan(self) -> list:
+        """What `multiply` needs: two functions, what to execute, and where its arguments find their addresses."""
+        functions = library().dnnl_memory_set_data_handle, library().dnnl_primitive_execute
+        addresses = [ctypes.cast(function, ctypes.c_void_p).value for function in functions]
+        execute = [self._primitive.value, self._stream.value, len(self._arguments), ctypes.addressof(self._arguments)]
+        return addresses + execute + [memory.value for memory in self._memories]
+
     def __del__(self):
         library().dnnl_primitive_destroy(self._primitive)
         for memory in self._memories:
             library().dnnl_memory_destroy(memory)
+
+
+class Products:
+    """Products that `multiply` computes inside a kernel, each in the thread that asks for it.
+
+    plans (…, threads, 10): what it needs, for each product and thread · space (threads, bytes): scratch memory.
+    """
+
+    def __init__(self, products, threads):
+        """products: equally long lists of (out, a, b) or (out, a, b, add); of the arrays, only the layouts are used."""
+        library().omp_set_num_threads(1)  # oneDNN compiles for as many threads as OpenMP has now
+        self._kept = [[[_for_one_thread(*each) for _ in range(threads)] for each in row] for row in products]
+        self.plans = np.array([[[made.plan() for made in each] for each in row] for row in self._kept])
+        most = max(made.space for row in self._kept for each in row for made in each)
+        self.space = zeros(threads * most, np.uint8).reshape(threads, most)
+
+
+def _for_one_thread(out, a, b, add=False):
+    return Primitive(*((array.dtype, array.shape, array.strides) for array in (out, a, b)), False, add)
+
+
+@intrinsic
+def _call(typingctx, address, *arguments):
+    """The C function at this address, of whole numbers; its status."""
+    words = types.StarArgTuple(arguments)
+
+    def code(context, builder, signature, values):
+        where, rest = values
+        word = ir.IntType(64)
+        rest = cgutils.unpack_tuple(builder, rest)
+        function = ir.FunctionType(ir.IntType(32), [word] * len(rest)).as_pointer()
+        return builder.call(builder.inttoptr(where, function), rest)
+
+    return types.int32(types.int64, words), code
+
+
+@serial
+def multiply(plan, space, out, a, b):
+    """Inside a kernel: one of `Products`, by the thread whose plan (10,) and space this is. out, a, b: addresses.
+
+    Returns oneDNN's status. What it refuses, it has refused when the product was compiled.
+    """
+    _call(plan[0], plan[6], a)
+    _call(plan[0], plan[7], b)
+    _call(plan[0], plan[8], out)
+    _call(plan[0], plan[9], space.ctypes.data)
+    return _call(plan[1], plan[2], plan[3], plan[4], plan[5])
 
 
 def _layout(dtype, shape, strides):

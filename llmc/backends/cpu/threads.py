@@ -1,14 +1,15 @@
 """Who may use the cores: Numba's threads, and no others.
 
 Numba's pool (OpenMP where it is found) sleeps while it waits: by default an idle thread spins for milliseconds, and
-when another program holds a core, everyone waits for that spinning. The BLAS that the kernels call has one thread
-(`blas.py`); NumPy's own keeps its threads, for the rest of the program.
+when another program holds a core, everyone waits for that spinning. It spins for as long as Python takes between two
+kernels, though: a wake-up in a virtual machine takes longer than most kernels of a sampled token do. The BLAS that the
+kernels call has one thread (`blas.py`); NumPy's own keeps its threads, for the rest of the program.
 """
 
 import os
 from contextlib import contextmanager
 
-ASLEEP = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "1000"}  # a short spin costs nothing and saves a wake-up
+ASLEEP = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "10000"}  # about 0.2 ms
 
 
 @contextmanager
