@@ -9,7 +9,7 @@ from llmc.data.corpus import TOKENIZER
 from llmc.errors import UserError
 from llmc.training.run_folder.find_models import find_run
 from llmc.training.run_folder.log import read_log
-from llmc.training.run_folder.settings_file import SETTINGS, read_settings
+from llmc.training.run_folder.settings_file import SETTINGS, edited, has_digest, read_settings
 from llmc.training.run_folder.writing import RunFolder
 from llmc.training.settings import PLACE, TrainSettings
 from llmc.training.start import check_tokenizer
@@ -35,7 +35,10 @@ def load_run(run=None, changes=(), say=None):
                 f"{folder.path} has made all of its {step} steps; to train longer, give the new total with --steps N."
             )
         model, state = load_checkpoint(folder.path, step, settings.backend, settings.precision, settings.master_weights)
-        check_settings(before, state.about.get("settings", {}), folder.path)
+        saved = state.about.get("settings", {})
+        check_settings(before, saved, folder.path)
+        if saved and not has_digest(folder.path):  # such a checkpoint comes with a digest
+            raise edited(folder.path)
         check_file(folder.path / TOKENIZER)
         trainer = Trainer(settings, say, model, state)
         check_tokenizer(model.config, trainer.encoding, model_path(folder.path, step), settings.data)

@@ -161,6 +161,10 @@ def test_edited_settings_are_refused(half):
     text = path.read_text()
     path.write_text(text.replace('"warmup": 2', '"warmup": 3'))
     assert f"{path} has been edited; undo that, and give new settings as options" in refusal(half)
+    values = json.loads(text)
+    del values["sha256"]
+    path.write_text(json.dumps(values | {"warmup": 3}))
+    assert f"{path} has been edited" in refusal(half)
     path.write_text(json.dumps(json.loads(text), indent=4))  # another layout is no edit
     assert resume(half, quiet=True, learning_rate=1e-3).run.settings.learning_rate == 1e-3
 
@@ -177,10 +181,12 @@ def test_settings_that_do_not_fit_the_checkpoint_are_refused(half, name, value):
 
 
 def test_settings_without_a_digest_are_read(half):
-    """As they were written before there was one."""
+    """As they were written before there was one, when DONE said nothing."""
     values = json.loads((half / "settings.json").read_text())
     del values["sha256"]
     (half / "settings.json").write_text(json.dumps(values))
+    for done in half.glob("DONE_*"):
+        done.write_bytes(b"")
     assert resume(half, quiet=True).steps == 8
 
 

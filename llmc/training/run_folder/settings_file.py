@@ -51,9 +51,20 @@ def read_settings(folder) -> TrainSettings:
     except (UserError, OverflowError) as error:  # OverflowError: a whole number too long for a float
         raise UserError(f"{path} is damaged: {error}") from None
     if known not in (None, json_digest(values)):
-        command = llmc_command("train", "--resume", Path(folder), "--learning-rate", "X")
-        raise UserError(f"{path} has been edited; undo that, and give new settings as options, such as `{command}`.")
+        raise edited(folder)
     return settings
+
+
+def has_digest(folder) -> bool:
+    """Whether settings.json has its digest; that of a run from before there were digests has none."""
+    return DIGEST in _read(Path(folder) / SETTINGS)
+
+
+def edited(folder) -> UserError:
+    """The error of settings that are not as they were written."""
+    command = llmc_command("train", "--resume", Path(folder), "--learning-rate", "X")
+    path = Path(folder) / SETTINGS
+    return UserError(f"{path} has been edited; undo that, and give new settings as options, such as `{command}`.")
 
 
 def _read(path):
