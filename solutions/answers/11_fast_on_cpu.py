@@ -465,6 +465,22 @@ def _whole_shares_of_channels(dwte, dwpe, dout, tokens, parts):
                     dwpe[t, c] += dout[s, t, c]
 
 
+@njit(parallel=True)
+def _shares_rounded_up(dwte, dwpe, dout, tokens, parts):
+    share = -(-dout.shape[2] // parts)
+    for part in prange(parts):
+        for b in range(tokens.shape[0]):
+            for t in range(tokens.shape[1]):
+                for c in range(share * part, share * part + share):
+                    dwte[tokens[b, t], c] += dout[b, t, c]
+                    dwpe[t, c] += dout[b, t, c]
+
+
+@wrong("scatter_add", says="an index outside of its array: in line")
+def scatter_beyond_the_last_channel(dwte, dwpe, dout, tokens):
+    _shares_rounded_up(dwte, dwpe, dout, tokens, 2)
+
+
 @wrong("scatter_add", says="all those at index 4 of axis 1, the last")
 def scatter_forgets_the_last_channels(dwte, dwpe, dout, tokens):
     _whole_shares_of_channels(dwte, dwpe, dout, tokens, 2)

@@ -8,7 +8,12 @@ RACE = 'lesson 11, section "9.1 · A race"'  # a test compares this title with t
 
 
 def no_race(watch):
-    """Raise WrongAnswer if `find_races` saw a race; None, when it could not look, is no evidence."""
+    """Raise WrongAnswer if `find_races` saw a race, or an index outside of its array; None is no evidence."""
+    if watch is not None and watch.outside:
+        raise WrongAnswer(
+            f"an index outside of its array: {watch.outside}. Compiled, nothing checks an index: your function reads "
+            "and writes whatever lies there."
+        )
     if watch is not None and watch.races:
         race = watch.races[0]
         shared = (

@@ -10,7 +10,9 @@ every array remembers which turn read and wrote each of its numbers. Use small a
 """
 
 import functools
+import traceback
 import types
+from pathlib import Path
 
 import numba
 import numpy as np
@@ -38,10 +40,22 @@ def find_races(function, *arguments) -> Watch | None:
     try:
         with learners_names():
             _Uncompiled(notes).ours(function)(*given)
+    except IndexError as error:
+        notes.watch.outside = _where(error)
+        return notes.watch if notes.watch.outside else None
     except Exception:
         return None
     notes.watch.arguments = tuple(np.array(value) if isinstance(value, np.ndarray) else value for value in given)
     return notes.watch
+
+
+def _where(error) -> str:
+    """ "in line 9, `dw[c] += d[c]`, index 7 is out of bounds for axis 0 with size 7"; "" for another error."""
+    library = (np.__path__[0], numba.__path__[0], str(Path(__file__).parent))
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(library)]
+    if not frames or "out of bounds" not in str(error):
+        return ""
+    return f"in line {frames[-1].lineno}, `{frames[-1].line}`, {error}"
 
 
 class _Uncompiled:

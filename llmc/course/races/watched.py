@@ -35,13 +35,14 @@ class Watch:
     """Observations.
 
     races: the first of each array · loops: pranges that ran · threads: the most that worked in one of them ·
-    arguments: their values at the end.
+    arguments: their values at the end · outside: where an index lay outside of its array, which ended the run, or "".
     """
 
     races: list = field(default_factory=list)
     loops: int = 0
     threads: int = 0
     arguments: tuple = ()
+    outside: str = ""
 
 
 class Notes:

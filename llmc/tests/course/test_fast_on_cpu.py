@@ -161,6 +161,18 @@ def test_a_race_is_named_by_its_place_and_turns():
         no_race(watch)
 
 
+def test_an_index_outside_of_its_array_is_told_with_its_line():
+    def too_far(out, x):
+        for part in prange(2):
+            for c in range(part * 2, part * 2 + 2):
+                out[c] = x[c]
+
+    watch = find_races(njit(parallel=True)(too_far), np.zeros(3), np.ones(3))
+    assert "`out[c] = x[c]`, index 3 is out of bounds for axis 0 with size 3" in watch.outside
+    with pytest.raises(WrongAnswer, match="an index outside of its array: in line"):
+        no_race(watch)
+
+
 def test_a_helper_kernel_is_watched_and_what_python_cannot_run_is_not():
     helper = njit(parallel=True)(by_row)
 
