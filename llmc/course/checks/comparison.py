@@ -92,7 +92,7 @@ def compare(
     held = before if added_to is None else start
     rounding = ROUNDING.get(expected.dtype.name, ROUNDING["float64"])
     case = Case(name, got64 - start, expected64, held, added_to is not None, rounding, sizes or {})
-    where, sentence = _known_mistake(case, known or {})
+    where, sentence = _known_mistake(case, known or {}, got)
     looked = None if sentence or not evidence.is_explaining() else _looked_into(case, why, parts)
     broken = not np.isfinite(got64[np.isfinite(target)]).all()
     elsewhere = _not_the_formula(case, got, sentence, new)
@@ -235,14 +235,16 @@ def _absent() -> list[str]:
     return [f"In this call {name} is None." for name in evidence.absent()]
 
 
-def _known_mistake(case, known):
+def _known_mistake(case, known, got):
     """(where to look, sentence) of the known mistakes that `got` equals, else (None, None).
 
-    Where several give the same numbers, nobody knows which one was made: the sentence names all of them.
+    Where several give the same numbers, nobody knows which one was made: the sentence names all of them. One whose
+    array is `got` itself only says where it is right, and gives way to one that was computed.
     """
-    made, equal = {}, {}  # {sentence: where}
+    made, equal, shapes = {}, {}, set()  # {sentence: where}
     for sentence, wrong in known.items():
         wrong, where = wrong if isinstance(wrong, tuple) else (wrong, None)
+        shapes |= {sentence} if wrong is got else set()
         array = np.asarray(wrong() if callable(wrong) else wrong, np.float64)
         made[sentence] = where, array
         if array.shape != case.expected.shape:
@@ -254,6 +256,7 @@ def _known_mistake(case, known):
             equal[sentence] = where
         elif not equal and case.adds and same(case.held, array):
             return where, f"{case.name} equals {sentence}, and was overwritten instead of accumulated (use +=)"
+    equal = {sentence: where for sentence, where in equal.items() if sentence not in shapes} or equal
     if equal:
         return next(iter(equal.values())), f"{case.name} equals {_either(list(equal))}"
     alike = [s for s, (_, array) in made.items() if not_finite_alike(case.got, array, case.expected)]
