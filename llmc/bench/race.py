@@ -1,7 +1,7 @@
 """A training step on a GPU against PyTorch's, compiled in two ways.
 
-All of them train the same GPT-2 in one process: PyTorch with its fused AdamW and the padded vocabulary, on tokens that
-are on the GPU already. They take turns, so that whatever slows the machine down slows all of them down. A turn is a
+All of them train the same GPT-2 in one process: PyTorch with its fused AdamW and the padded vocabulary, and by autocast
+where we compute in 16 bits, on tokens that are on the GPU already. They take turns, so that whatever slows the machine down slows all of them down. A turn is a
 number of steps without a wait between them; its time is the wall clock's until the GPU is done.
 """
 
@@ -57,7 +57,7 @@ class Theirs:
 
         self.torch = torch
         before = torch.cuda.memory_allocated()
-        self.take = torch_step(model, **settings)
+        self.take = torch_step(model, **settings, autocast=model.precision.is_mixed and model.precision.name)
         self.batches = [
             [torch.as_tensor(tokens, dtype=torch.int64, device="cuda") for tokens in batch] for batch in batches
         ]
@@ -98,7 +98,7 @@ def race(name, precision="fp32", recompute=None, *, B, T, peers=PEERS) -> list[d
     peak = find_peak("cuda", precision)
     best = min((row["ms"] for row in rows if row["who"] in peers), default=None)
     for row in rows:
-        row |= dict(B=B, T=T, numbers="TF32" if precision == "tf32" else "float32")
+        row |= dict(B=B, T=T, numbers=precision)
         row |= dict(tokens_per_s=1e3 * B * T / row["ms"], ratio=best and best / row["ms"])
         row |= dict(mfu=peak.utilisation(model.config, T, row["tokens_per_s"]))
     return rows

@@ -26,7 +26,7 @@ PEERS = {  # name: arguments of torch_step
     "torch": {},
     "torch-fused": {"fused": True},
     "torch-compile": {"fused": True, "compiled": True},
-    "torch-autocast": {"fused": True, "autocast": True},
+    "torch-autocast": {"fused": True, "autocast": "bf16"},
 }
 
 

@@ -7,13 +7,14 @@ from llmc.errors import UserError
 from llmc.terminal import pip
 
 
-def torch_step(model, fused=False, compiled=False, mode=None, padded=False, betas=(0.9, 0.95), autocast=False):
+def torch_step(model, fused=False, compiled=False, mode=None, padded=False, betas=(0.9, 0.95), autocast=None):
     """A function (x, y, wait=True, lr=1e-4) -> loss: one training step in PyTorch, starting from `model`'s weights.
 
     x, y: (B, T) integers, arrays or tensors · wait=False: returns None, without waiting for a GPU · fused: PyTorch's
     single-kernel AdamW instead of its default · compiled: by torch.compile, in this mode · padded: with the model's
-    padded vocabulary, which suits a GPU better; its loss then counts the padding · betas: AdamW's · autocast: PyTorch's
-    mixed precision, with matmuls in bfloat16 and weights in float32.
+    padded vocabulary, which suits a GPU better; its loss then counts the padding · betas: AdamW's · autocast: "bf16" or
+    "fp16" for PyTorch's mixed precision, with matmuls in these and weights in float32; in fp16 its GradScaler scales
+    the loss.
     It runs where the model's arrays are, and with TF32 if that is the model's precision. Raises UserError when
     PyTorch is not installed, or has no GPU to run on.
     """
@@ -28,15 +29,18 @@ def torch_step(model, fused=False, compiled=False, mode=None, padded=False, beta
     optimizer = torch.optim.AdamW(network.parameters(), betas=betas, weight_decay=0.0, fused=fused)
 
     run = torch.compile(network, mode=mode) if compiled else network
+    low = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(autocast)
+    scaler = torch.amp.GradScaler(device, enabled=autocast == "fp16")
 
     def step(x, y, wait=True, lr=1e-4):
         optimizer.param_groups[0]["lr"] = lr
         optimizer.zero_grad()
         x, y = (torch.as_tensor(tokens, dtype=torch.int64, device=device) for tokens in (x, y))  # (B, T) both
-        with torch.autocast(device, dtype=torch.bfloat16, enabled=autocast):
+        with torch.autocast(device, dtype=low, enabled=low is not None):
             loss = run(x, y)
-        loss.backward()
-        optimizer.step()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
         return loss.item() if wait else None
 
     return step

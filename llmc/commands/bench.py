@@ -51,9 +51,8 @@ def add_arguments(parser):
 def run(args) -> int:
     """Measure and print; 0, or 1 when a kernel is wrong."""
     on_cuda, precision = args.kernels or args.race or args.profile, find_precision(args.precision)
-    if precision.is_mixed and (args.kernels or args.race):
-        what = "--kernels" if args.kernels else "--race"
-        raise UserError(f"{what} measures fp32 and tf32, not {precision.name}; leave out one of the two options.")
+    if precision.is_mixed and args.kernels:
+        raise UserError(f"--kernels measures fp32 and tf32, not {precision.name}; leave out one of the two options.")
     get_backend("cuda" if on_cuda else args.backend, precision)
     if args.kernels:
         return _kernels(args)
@@ -101,7 +100,8 @@ def _race(args) -> int:
 
     rows = []
     for B in args.race:
-        check_step(preset(args.preset), B, args.sequence_length, "cuda", recompute=args.recompute)
+        kept = dict(precision=args.precision, recompute=args.recompute)
+        check_step(preset(args.preset), B, args.sequence_length, "cuda", **kept)
         found = race(args.preset, args.precision, args.recompute, B=B, T=args.sequence_length)
         rows += found
         if not args.json:

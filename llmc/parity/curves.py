@@ -80,7 +80,7 @@ def autocast(**settings) -> list:
 
     trainer = Trainer(TrainSettings(**settings))  # for its weights and batches
     s = trainer.settings
-    step = torch_step(trainer.model, fused=True, autocast=True, betas=(s.beta1, s.beta2))
+    step = torch_step(trainer.model, fused=True, autocast="bf16", betas=(s.beta1, s.beta2))
     rates = (learning_rate(i, s.learning_rate, s.warmup, s.steps) for i in range(s.steps))
     return [float(step(*map(np.array, trainer.train_loader.next_batch()), lr=rate)) for rate in rates]
 

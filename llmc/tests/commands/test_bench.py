@@ -81,7 +81,7 @@ def test_pytorchs_mixed_precision_is_a_peer(capsys):
     for model in models:
         model.init_weights()
     x = np.zeros((1, 8), np.int32)
-    peers = [torch_step(models[1], fused=True, autocast=autocast) for autocast in (True, False)]
+    peers = [torch_step(models[1], fused=True, autocast=autocast) for autocast in ("bf16", None)]
     ours, mixed, exact = training_step(models[0], x, x), peers[0](x, x), peers[1](x, x)
     assert ours == pytest.approx(exact, rel=1e-2) and mixed == pytest.approx(exact, rel=1e-2) and mixed != exact
 
