@@ -123,8 +123,12 @@ def _block_backward(be, config, w, g, a, d, x):
     A residual needs no call: its gradient is dresidual for both branches.
     """
     dresidual, dbtc = d["dresidual"], d["dbtc"]  # (B, T, C) both
-    be.matmul_backward(d["dfch"], g["fcprojw"], g["fcprojb"], dresidual, a["fch_gelu"], w["fcprojw"])  # (B, T, 4C)
-    be.gelu_backward(d["dfch"], d["dfch"], a["fch"])  # (B, T, 4C)
+    gradients = d["dfch"], g["fcprojw"], g["fcprojb"], dresidual
+    if hasattr(be, "gelu_matmul_backward"):
+        be.gelu_matmul_backward(*gradients, a["fch"], a["fch_gelu"], w["fcprojw"])  # (B, T, 4C)
+    else:
+        be.matmul_backward(*gradients, a["fch_gelu"], w["fcprojw"])  # (B, T, 4C)
+        be.gelu_backward(d["dfch"], d["dfch"], a["fch"])  # (B, T, 4C)
     be.matmul_backward(dbtc, g["fcw"], g["fcb"], d["dfch"], a["ln2"], w["fcw"])  # (B, T, C)
     stats = a["ln2_mean"], a["ln2_rstd"]  # (B, T) both
     be.layernorm_backward(dresidual, g["ln2w"], g["ln2b"], dbtc, a["residual2"], w["ln2w"], *stats)  # (B, T, C)

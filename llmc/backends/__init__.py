@@ -129,6 +129,13 @@ class Backend(Protocol):
         """
 
 
+class Fused(Protocol):
+    """What a backend may have besides where one function can do the work of two at once."""
+
+    def gelu_matmul_backward(self, dpre, dw, db, dout, pre, x, w):
+        """matmul_backward of x = GELU(pre), and gelu_backward: *dpre (B, T, C_in) is the gradient of pre."""
+
+
 class Rounded(Protocol):
     """What a backend has besides if it takes arrays of 16 bits."""
 

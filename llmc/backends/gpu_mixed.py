@@ -31,6 +31,7 @@ layernorm_backward = layernorm.layernorm_backward
 residual_layernorm_forward = layernorm.residual_layernorm_forward
 matmul_gelu_forward = matmul.matmul_gelu_forward
 matmul_backward = matmul.matmul_backward
+gelu_matmul_backward = matmul.gelu_matmul_backward
 gelu_forward = pointwise.gelu_forward
 gelu_again = pointwise.gelu_forward  # it is what matmul_gelu_forward launches
 gelu_backward = pointwise.gelu_backward

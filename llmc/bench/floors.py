@@ -28,6 +28,11 @@ def _backward(dx, dw, db, dout, x, w):
     return _sum(dx, dw, dw, dout, x, w), products * 2 * dout.size * w.shape[1]
 
 
+def _gelu_and_backward(dpre, dw, db, dout, pre, x, w):
+    moved, operations = _backward(dpre, dw, db, dout, x, w)
+    return moved + pre.nbytes, operations
+
+
 def _attention_forward(out, stats, qkv, NH):
     return _sum(out, stats, qkv), 2 * out.size * out.shape[1]  # two products, half of each masked
 
@@ -51,6 +56,7 @@ LEAST = {
     "matmul_forward": _forward,
     "matmul_gelu_forward": _gelu_forward,
     "matmul_backward": _backward,
+    "gelu_matmul_backward": _gelu_and_backward,
     "gelu_forward": lambda out, x: (_sum(out, x), 0),
     "gelu_again": lambda out, x: (_sum(out, x), 0),
     "gelu_backward": lambda dx, dout, x: (_sum(dx, dout, x), 0),

@@ -4,8 +4,7 @@ Times are the GPU's own, between events that are recorded before and after each 
 events measure more than the call when the GPU has nothing to do: it comes to the first one at once, and then waits for
 the host to launch the kernels. So each call is launched behind a kernel that does nothing for a while, and all of it is
 in the queue when its turn comes. A floor is the larger of two times: the bytes that a function must move at the rate of
-a large copy, and the operations of its matrix products at the rate of a large product in the same numbers (float32 or
-TF32).
+a large copy, and the operations of its matrix products at the rate of a large product in the same numbers.
 """
 
 from collections import defaultdict
@@ -116,7 +115,7 @@ def _step(model, x) -> float:
 
 def _rates(precision):
     """Bytes per ms of a copy; operations per ms of a large product in this precision."""
-    rates = limits(precision.rounds_factors)
+    rates = limits(precision.rounds_factors, precision.weights if precision.is_mixed else None)
     return 1e6 * rates["copy_gb_s"], 1e9 * rates["sgemm_tflop_s"]
 
 

@@ -1,8 +1,9 @@
 """A training step on a GPU against PyTorch's, compiled in two ways.
 
 All of them train the same GPT-2 in one process: PyTorch with its fused AdamW and the padded vocabulary, and by autocast
-where we compute in 16 bits, on tokens that are on the GPU already. They take turns, so that whatever slows the machine down slows all of them down. A turn is a
-number of steps without a wait between them; its time is the wall clock's until the GPU is done.
+where we compute in 16 bits, on tokens that are on the GPU already. They take turns, so that whatever slows the machine
+down slows all of them down. A turn is a number of steps without a wait between them; its time is the wall clock's until
+the GPU is done.
 """
 
 import gc

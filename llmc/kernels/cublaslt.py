@@ -2,8 +2,9 @@
 
 CuPy's own cuBLAS refuses a stream that is being recorded into a CUDA graph, because its handle may allocate memory.
 cuBLASLt allocates none: its workspace is an argument. What a product looks like is described once (a plan); NVIDIA's
-heuristic then picks a kernel for it, always the same one for the same description, version and GPU. Only kernels that
-add partial sums in a fixed order are allowed, so equal runs give equal bits.
+heuristic then proposes kernels for it, always the same ones for the same description, version and GPU. Of these the
+fastest is taken, see `fastest.py`. Only kernels that add partial sums in a fixed order are allowed, so equal runs give
+equal bits.
 
 Names and numbers are those of cublasLt.h. Matrices are column-major there: a row-major (M, N) is an (N, M) one.
 """
@@ -14,13 +15,15 @@ from ctypes import byref, c_float, c_int, c_int64, c_size_t, c_uint32, c_uint64,
 from functools import cache
 from typing import NamedTuple
 
-from llmc.kernels import scratch
+from llmc.kernels import fastest, scratch
 
+PROPOSALS = 8  # kernels that the heuristic is asked for
 WORKSPACE = 32 << 20  # bytes, what NVIDIA advises for its largest GPUs
 FLOAT = 0  # CUDA_R_32F, in which sums, alpha and beta are
 TYPES = {"float32": FLOAT, "float16": 2, "bfloat16": 14}  # CUDA_R_*, of matrices and bias
-TRANSPOSE_FIRST, TRANSPOSE_SECOND, EPILOGUE, BIAS_POINTER = 3, 4, 7, 8  # CUBLASLT_MATMUL_DESC_*
-BIAS = 4  # CUBLASLT_EPILOGUE_*
+TRANSPOSE_FIRST, TRANSPOSE_SECOND, EPILOGUE = 3, 4, 7  # CUBLASLT_MATMUL_DESC_*, as those of the next line
+BIAS_POINTER, AUX_POINTER, AUX_STEP = 8, 11, 12
+BIAS, DGELU = 4, 192  # CUBLASLT_EPILOGUE_*
 WORKSPACE_BYTES, REDUCTION_SCHEMES, ALIGNMENTS = 1, 3, (5, 6, 7, 8)  # CUBLASLT_MATMUL_PREF_*; of A, B, C and D
 IN_WORKSPACE = 2  # CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE: partial sums are added by a kernel of their own
 NOT_SUPPORTED = 15  # CUBLAS_STATUS_NOT_SUPPORTED
@@ -51,13 +54,13 @@ class Factor(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """A product that has been described and given a kernel."""
+    """A product that has been described, with the kernels that can compute it, the heuristic's first choice first."""
 
     description: c_void_p
     first: c_void_p
     second: c_void_p
     result: c_void_p
-    choice: Choice
+    choices: tuple
 
 
 @cache
@@ -76,26 +79,33 @@ def library():
     return lt, handle
 
 
-def multiply(result, first, second, rows, columns, k, *, compute, add=False, bias=None):
+def multiply(result, first, second, rows, columns, k, *, compute, add=False, bias=None, before_gelu=None):
     """result (rows, columns), column-major, = or += first (rows, k) · second (k, columns), plus bias (rows,) if given.
 
-    result, bias: CuPy arrays · first, second: Factors, of the result's type · compute: a cublasComputeType_t. Sums are
-    in float32; a result of 16 bits is rounded after the bias, and with add before and after it is added (measured).
+    result, bias: CuPy arrays · first, second: Factors, of the result's type · compute: a cublasComputeType_t ·
+    before_gelu (rows, columns): the product is multiplied by GELU' of it. Sums are in float32; a result of 16 bits is
+    rounded after all that, and with add before and after it is added (measured).
     """
     from cupy.cuda import get_current_stream
 
     lt, handle = library()
-    there, vector = result.data.ptr, 0 if bias is None else bias.data.ptr
-    together = first.address | second.address | there  # as aligned as the least aligned of the three
-    how = compute, TYPES[result.dtype.name], _alignment(together), _alignment(vector)
-    plan = _plan(first[1:], second[1:], (rows, columns, k), *how)
+    there, vector, aux = (0 if array is None else array.data.ptr for array in (result, bias, before_gelu))
+    together = first.address | second.address | there | aux  # as aligned as the least aligned of them
+    what = first[1:], second[1:], (rows, columns, k), compute, TYPES[result.dtype.name]
+    key = (*what, _alignment(together), _alignment(vector), bool(aux))
+    plan = _plan(*key)
     if bias is not None:
         _set(plan.description, BIAS_POINTER, c_void_p(vector))
+    if before_gelu is not None:
+        _set(plan.description, AUX_POINTER, c_void_p(aux))
     factors = ONE, first.address, plan.first, second.address, plan.second, ONE if add else ZERO
     results = there, plan.result, there, plan.result
-    workspace = scratch("cublas", (WORKSPACE // 4,)).data.ptr
-    space = ctypes.addressof(plan.choice), workspace, WORKSPACE, get_current_stream().ptr
-    _check(lt.cublasLtMatmul(handle, plan.description, *factors, *results, *space))
+    space = scratch("cublas", (WORKSPACE // 4,)).data.ptr, WORKSPACE, get_current_stream().ptr
+
+    def launch(choice):
+        _check(lt.cublasLtMatmul(handle, plan.description, *factors, *results, ctypes.addressof(choice), *space))
+
+    fastest.launch(plan.choices, (*key, add), 2 * rows * columns * k, launch, result if add else None)
 
 
 def _alignment(address) -> int:
@@ -104,9 +114,9 @@ def _alignment(address) -> int:
 
 
 @cache
-def _plan(first, second, shape, compute, kind, alignment, bias) -> Plan:
-    """Describe a product. first, second: (step, transposed) · kind: one of TYPES · alignment: of all three matrices ·
-    bias: its, or 0.
+def _plan(first, second, shape, compute, kind, alignment, bias, through_gelu) -> Plan:
+    """Describe a product. first, second: (step, transposed) · kind: one of TYPES · alignment: of all matrices ·
+    bias: its, or 0 · through_gelu: is it multiplied by GELU' of another matrix?
     """
     lt, handle = library()
     rows, columns, k = shape
@@ -117,12 +127,16 @@ def _plan(first, second, shape, compute, kind, alignment, bias) -> Plan:
     if bias:
         _set(description, EPILOGUE, c_int(BIAS))
         _set(description, BIAS_POINTER, c_void_p(bias))  # only how it is aligned counts here
+    if through_gelu:
+        _set(description, EPILOGUE, c_int(DGELU))
+        _set(description, AUX_POINTER, c_void_p(alignment))  # likewise
+        _set(description, AUX_STEP, c_int64(rows))
     layouts = [
         _layout(kind, *((k, rows) if first[1] else (rows, k)), first[0]),
         _layout(kind, *((columns, k) if second[1] else (k, columns)), second[0]),
         _layout(kind, rows, columns, rows),
     ]
-    return Plan(description, *layouts, _choose(lt, handle, (description, *layouts), alignment))
+    return Plan(description, *layouts, _proposals(lt, handle, (description, *layouts), alignment))
 
 
 def _layout(kind, rows, columns, step):
@@ -132,9 +146,9 @@ def _layout(kind, rows, columns, step):
     return layout
 
 
-def _choose(lt, handle, product, alignment) -> Choice:
-    """The heuristic's first choice of a kernel."""
-    preference, choice, found = c_void_p(), Choice(), c_int()
+def _proposals(lt, handle, product, alignment) -> tuple:
+    """The heuristic's choices of a kernel, the one that it thinks fastest first."""
+    preference, choices, found = c_void_p(), (Choice * PROPOSALS)(), c_int()
     _check(lt.cublasLtMatmulPreferenceCreate(byref(preference)))
     wishes = [(WORKSPACE_BYTES, c_uint64(WORKSPACE)), (REDUCTION_SCHEMES, c_uint32(IN_WORKSPACE))]
     wishes += [(name, c_uint32(alignment)) for name in ALIGNMENTS]
@@ -144,12 +158,13 @@ def _choose(lt, handle, product, alignment) -> Choice:
     description, a, b, d = product
     _check(
         lt.cublasLtMatmulAlgoGetHeuristic(
-            handle, description, a, b, d, d, preference, c_int(1), byref(choice), byref(found)
+            handle, description, a, b, d, d, preference, c_int(PROPOSALS), choices, byref(found)
         )
     )
-    _check(choice.status if found.value else NOT_SUPPORTED)
     lt.cublasLtMatmulPreferenceDestroy(preference)
-    return choice
+    able = tuple(choice for choice in choices[: found.value] if not choice.status)
+    _check(0 if able else NOT_SUPPORTED)
+    return able
 
 
 def _set(description, name, value):

@@ -12,6 +12,8 @@ from llmc.bench.kernels.calls import COMPUTING, MAKERS
 from llmc.bench.kernels.cases import GPT2, GPT2_32, Numbers
 from llmc.bench.kernels.checks import agree, difference, results
 from llmc.kernels import matmul
+from llmc.kernels.mixed import matmul as matmul_16
+from llmc.kernels.mixed.pointwise import round_to
 
 ROTATE = 256 << 20  # bytes of arrays, in sets that take turns: more than any cache holds
 COPIED = 1 << 28  # floats in the array that is copied: 1 GiB
@@ -110,9 +112,12 @@ def _recorded(launches):
 
 
 @lru_cache
-def limits(tf32=False) -> dict:
-    """{"copy_gb_s": bytes that a large copy reads and writes, "sgemm_tflop_s": a large product, by what is chosen}."""
-    return {"copy_gb_s": 8 * COPIED / _copy() / 1e3, "sgemm_tflop_s": 2 * PRODUCT**3 / _product(tf32) / 1e6}
+def limits(tf32=False, low=None) -> dict:
+    """{"copy_gb_s": bytes that a large copy reads and writes, "sgemm_tflop_s": a large product, by what is chosen}.
+
+    low: the data type of the product's factors, if it has 16 bits.
+    """
+    return {"copy_gb_s": 8 * COPIED / _copy() / 1e3, "sgemm_tflop_s": 2 * PRODUCT**3 / _product(tf32, low) / 1e6}
 
 
 def _copy() -> float:
@@ -121,11 +126,17 @@ def _copy() -> float:
     return microseconds([lambda: cuda.xp.copyto(other, one)], graph=False)
 
 
-def _product(tf32) -> float:
+def _product(tf32, low) -> float:
     """µs to multiply two matrices (PRODUCT, PRODUCT)."""
     a, w = (_noise(PRODUCT * PRODUCT).reshape(1, PRODUCT, PRODUCT) for _ in range(2))  # (1, n, n) each
     out = cuda.xp.empty_like(a)  # (1, n, n)
-    return microseconds([lambda: matmul.matmul_forward(out, a, w[0], None, tf32=tf32)], graph=False)
+    if low is None:
+        return microseconds([lambda: matmul.matmul_forward(out, a, w[0], None, tf32=tf32)], graph=False)
+    rounded = [cuda.xp.empty(a.shape, low) for _ in range(3)]  # (1, n, n) each
+    for to, array in zip(rounded, (a, w), strict=False):
+        round_to(to, array)
+    a, w, out = rounded
+    return microseconds([lambda: matmul_16.matmul_forward(out, a, w[0], None)], graph=False)
 
 
 @contextmanager

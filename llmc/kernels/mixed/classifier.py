@@ -1,9 +1,12 @@
-"""Launches the kernel of classifier.cu. Works on GPU arrays and on the emulator's alike."""
+"""Launches the kernels of classifier.cu. Works on GPU arrays and on the emulator's alike."""
 
 import numpy as np
 
+from llmc import cuda
+from llmc.kernels.classifier import RESERVED
 from llmc.kernels.mixed import kernel_for
-from llmc.kernels.reductions import check_rows, whole_warps
+from llmc.kernels.pointwise import aligned, multiprocessors
+from llmc.kernels.reductions import check_rows, most_shared_memory, whole_warps
 
 
 def fused_classifier(losses, logits, targets, dloss, V):
@@ -13,6 +16,14 @@ def fused_classifier(losses, logits, targets, dloss, V):
     """
     N, Vp = targets.size, logits.shape[-1]
     check_rows(N)
-    numbers = np.int32(V), np.int32(Vp), np.float32(dloss or 0.0), np.int32(dloss is not None)
+    threads, sizes = whole_warps(Vp), (np.int32(V), np.int32(Vp), np.float32(dloss or 0.0))
+    rows = most_shared_memory(cuda.device()) // (2 * Vp + RESERVED)  # that a multiprocessor can keep
+    if dloss is not None and rows and Vp % 8 == 0 and aligned(logits):
+        function = kernel_for(logits, "classifier", "fused_classifier_v2")
+        if function.max_dynamic_shared_size_bytes < 2 * Vp:
+            function.max_dynamic_shared_size_bytes = 2 * Vp  # more than 48 KB must be requested
+        grid = min(N, multiprocessors(cuda.device()) * min(rows, 2048 // threads))
+        function((grid,), (threads,), (losses, logits, targets, np.int32(N), *sizes), shared_mem=2 * Vp)
+        return
     launch = kernel_for(logits, "classifier", "fused_classifier_v1")
-    launch((N,), (whole_warps(Vp),), (losses, logits, targets, *numbers))
+    launch((N,), (threads,), (losses, logits, targets, *sizes, np.int32(dloss is not None)))

@@ -1,7 +1,9 @@
 /* Sums of columns, in a fixed order and in two stages: within chunks of rows, in parallel, and then over the chunks.
 
-bias_backward  partial (chunks, C) = sums of dout (N, C) within chunks of rows
-add_chunks     sums (C,) += the columns of partial (chunks, C); rounded once, when all has been added
+bias_backward v1        partial (chunks, C) = sums of dout (N, C) within chunks of rows
+bias_backward v2        four rows are under way before the first is added; rows consist of 128-bit words
+round_bias_backward v2  the same of dout in float, which is rounded first, and kept so: one reading instead of two
+add_chunks v2           sums += the columns of partial (chunks, columns); rounded once, when all has been added
 */
 
 #include "number.cuh"
@@ -29,12 +31,86 @@ extern "C" __global__ void __launch_bounds__(256) bias_backward_v1(float* partia
     store(partial + (size_t)blockIdx.y * C + c, total, C - c);
 }
 
-// One thread per column.
-extern "C" __global__ void add_chunks_v1(floatX* sums, const float* partial, int chunks, int C)
+// ------------------------------------------------------------------------------------------ v2: four rows at a time
+
+const int TOGETHER = 4;  // rows whose loads a thread starts before it needs the first
+
+struct Row16 {
+    uint4 four;
+    __device__ void load(const floatX* p) { four = *reinterpret_cast<const uint4*>(p); }
+    __device__ uint4 rounded() const { return four; }
+};
+
+struct Row32 {
+    float4 low, high;
+    __device__ void load(const float* p)
+    {
+        low = reinterpret_cast<const float4*>(p)[0], high = reinterpret_cast<const float4*>(p)[1];
+    }
+    __device__ uint4 rounded() const
+    {
+        Eight v = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+        return narrow(v);
+    }
+};
+
+// rounded: 0, or where the rows go when they have been rounded.
+template <typename Row, typename X>
+__device__ void sum_columns(float* partial, floatX* rounded, const X* dout, int N, int C)
 {
-    int c = blockIdx.x * blockDim.x + threadIdx.x;
-    if (c >= C) return;
-    float total = widen(sums[c]);
-    for (int k = 0; k < chunks; k++) total += partial[(size_t)k * C + c];
-    sums[c] = nearest(total);
+    __shared__ Eight sums[ROWS][32];
+    int lane = threadIdx.x, warp = threadIdx.y, c = (blockIdx.x * 32 + lane) * 8, step = gridDim.y * ROWS;
+    Eight total = {}, v;
+    for (int n = blockIdx.y * ROWS + warp; n < N && c < C; n += TOGETHER * step) {
+        Row rows[TOGETHER];
+        #pragma unroll
+        for (int k = 0; k < TOGETHER; k++) {
+            if (n + k * step < N) rows[k].load(dout + (size_t)(n + k * step) * C + c);
+        }
+        #pragma unroll
+        for (int k = 0; k < TOGETHER; k++) {
+            if (n + k * step >= N) break;
+            uint4 four = rows[k].rounded();
+            if (rounded) *reinterpret_cast<uint4*>(rounded + (size_t)(n + k * step) * C + c) = four;
+            widen(v, four);
+            #pragma unroll
+            for (int e = 0; e < 8; e++) total[e] += v[e];
+        }
+    }
+    store(sums[warp][lane], total, 8);
+    __syncthreads();
+    if (warp > 0 || c >= C) return;
+    for (int k = 1; k < ROWS; k++) {
+        #pragma unroll
+        for (int e = 0; e < 8; e++) total[e] += sums[k][lane][e];
+    }
+    store(partial + (size_t)blockIdx.y * C + c, total, C - c);
+}
+
+extern "C" __global__ void __launch_bounds__(256) bias_backward_v2(float* partial, const floatX* dout, int N, int C)
+{
+    sum_columns<Row16>(partial, (floatX*)0, dout, N, C);
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+    round_bias_backward_v2(float* partial, floatX* rounded, const float* dout, int N, int C)
+{
+    sum_columns<Row32>(partial, rounded, dout, N, C);
+}
+
+// Block (32, 32): a column for each lane. The warps share the chunks; warp 0 adds what they have found, in order.
+// Columns from C on are those of `more`.
+extern "C" __global__ void __launch_bounds__(1024)
+    add_chunks_v2(floatX* sums, floatX* more, const float* partial, int chunks, int columns, int C)
+{
+    __shared__ float found[32][32];
+    int lane = threadIdx.x, warp = threadIdx.y, c = blockIdx.x * 32 + lane;
+    float total = 0.0f;
+    for (int k = warp; k < chunks && c < columns; k += 32) total += partial[(size_t)k * columns + c];
+    found[warp][lane] = total;
+    __syncthreads();
+    if (warp > 0 || c >= columns) return;
+    for (int k = 1; k < 32; k++) total += found[k][lane];
+    floatX* place = c < C ? sums + c : more + c - C;
+    *place = nearest(widen(*place) + total);
 }

@@ -5,8 +5,8 @@ import numpy as np
 from llmc.kernels import ceil_div, scratch
 from llmc.kernels.columns import ROWS, WARP, chunks_that_fill
 from llmc.kernels.mixed import kernel_for
-from llmc.kernels.mixed.pointwise import EACH
-from llmc.kernels.pointwise import THREADS, blocks_for
+from llmc.kernels.mixed.pointwise import EACH, round_to
+from llmc.kernels.pointwise import aligned
 
 
 def across(C) -> int:
@@ -14,19 +14,28 @@ def across(C) -> int:
     return ceil_div(C, EACH * WARP)
 
 
-def bias_backward(db, dout):
-    """+db (C,) += column sums of dout (B, T, C); 16 bits."""
+def bias_backward(db, dout, rounded=None):
+    """+db (C,) += column sums of dout (B, T, C); 16 bits.
+
+    rounded: dout is float32, and *rounded (B, T, C), 16 bits, what it is rounded to, and what is summed.
+    """
     C = db.size
     N = dout.size // C
     chunks = chunks_that_fill(N, across(C))
-    partial = scratch("bias", (chunks, C))
-    launch = kernel_for(dout, "columns", "bias_backward_v1")
-    launch((across(C), chunks), (WARP, ROWS), (partial, dout, np.int32(N), np.int32(C)))
-    add_chunks(db, partial)
+    partial, sizes = scratch("bias", (chunks, C)), (np.int32(N), np.int32(C))
+    whole = C % EACH == 0 and aligned(dout, *([] if rounded is None else [rounded]))
+    if rounded is not None and not whole:
+        round_to(rounded, dout)
+        dout, rounded = rounded, None
+    name, arguments = ("bias_backward", ()) if rounded is None else ("round_bias_backward", (rounded,))
+    launch = kernel_for(db, "columns", f"{name}_v{2 if whole else 1}")
+    launch((across(C), chunks), (WARP, ROWS), (partial, *arguments, dout, *sizes))
+    add_chunks(db, None, partial)
 
 
-def add_chunks(sums, partial):
-    """+sums (C,), 16 bits, += column sums of partial (chunks, C), float32."""
-    chunks, C = partial.shape
-    launch = kernel_for(sums, "columns", "add_chunks_v1")
-    launch((blocks_for(C),), (THREADS,), (sums, partial, np.int32(chunks), np.int32(C)))
+def add_chunks(sums, more, partial):
+    """+sums (C,), 16 bits, += column sums of partial, float32 (chunks, C); with more (C,), of (chunks, 2C), to both."""
+    chunks, columns = partial.shape
+    launch = kernel_for(sums, "columns", "add_chunks_v2")
+    sizes = np.int32(chunks), np.int32(columns), np.int32(sums.size)
+    launch((ceil_div(columns, WARP),), (WARP, WARP), (sums, sums if more is None else more, partial, *sizes))

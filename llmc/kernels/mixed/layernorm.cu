@@ -4,8 +4,9 @@ forward, residual_forward  one warp per row; the row is read again from the cach
 again                      the output once more, bit for bit, from the statistics
 backward_input             one warp per row: dx += rstd * (dnorm - mean(dnorm) - norm * mean(dnorm * norm))
 backward_columns           sums of dout * norm and of dout within chunks of rows; columns.cu adds the chunks to dw and db
+backward                   v2 of both, in one reading: a lane keeps the sums of its columns in registers
 
-Shapes: x, dx, residual (N, C) float; out, dout (N, C); w, b (C,); mean, rstd (N,) float; partial (2, chunks, C) float.
+Shapes: x, dx, residual (N, C) float; out, dout (N, C); w, b (C,); mean, rstd (N,) float; partial (chunks, 2, C) float.
 Each lane has eight numbers of a row at a time, 32 * 8 numbers apart. All sums have a fixed order.
 */
 
@@ -159,6 +160,86 @@ extern "C" __global__ void __launch_bounds__(256)
         #pragma unroll
         for (int e = 0; e < 8; e++) dw[e] += dws[k][lane][e], db[e] += dbs[k][lane][e];
     }
-    store(partial + (size_t)blockIdx.y * C + c, dw, C - c);
-    store(partial + (size_t)(gridDim.y + blockIdx.y) * C + c, db, C - c);
+    partial += (size_t)blockIdx.y * 2 * C;  // (2, C)
+    store(partial + c, dw, C - c);
+    store(partial + C + c, db, C - c);
+}
+
+// ------------------------------------------------------------------------------------------ v2: one reading
+
+#ifndef EIGHTS
+#define EIGHTS 3  // of a row, for each lane: C is at most 256 * EIGHTS. The launcher compiles the file for its C
+#endif
+
+__device__ void load8(Eight& v, const float* p)
+{
+    float4 a = reinterpret_cast<const float4*>(p)[0], b = reinterpret_cast<const float4*>(p)[1];
+    v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
+}
+
+// Rows consist of 128-bit words. Every block takes every gridDim.x-th row of warps; shared memory: (2, C), its sums.
+extern "C" __global__ void __launch_bounds__(256, EIGHTS > 3 ? 1 : 2)
+    layernorm_backward_v2(float* dx, float* partial, const floatX* dout, const float* x, const floatX* w,
+                          const float* mean, const float* rstd, int N, int C)
+{
+    extern __shared__ float sums[];
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    Eight dw[EIGHTS] = {}, db[EIGHTS] = {};
+    for (int row = blockIdx.x * ROWS + warp; row < N; row += gridDim.x * ROWS) {
+        size_t start = (size_t)row * C;
+        float m = mean[row], r = rstd[row], dnorms = 0.0f, products = 0.0f;
+        Eight norm[EIGHTS], old[EIGHTS], d;
+        uint4 douts[EIGHTS];
+        #pragma unroll
+        for (int k = 0; k < EIGHTS; k++) {  // all loads of a row are under way before the first of them is needed
+            int c = (lane + 32 * k) * 8;
+            if (c >= C) break;
+            load8(norm[k], x + start + c);
+            douts[k] = *reinterpret_cast<const uint4*>(dout + start + c);
+            load8(old[k], dx + start + c);
+        }
+        #pragma unroll
+        for (int k = 0; k < EIGHTS; k++) {
+            int c = (lane + 32 * k) * 8;
+            if (c >= C) break;
+            Eight weight;
+            widen(d, douts[k]);
+            widen(weight, *reinterpret_cast<const uint4*>(w + c));
+            #pragma unroll
+            for (int e = 0; e < 8; e++) {
+                norm[k][e] = (norm[k][e] - m) * r;
+                dw[k][e] += d[e] * norm[k][e];
+                db[k][e] += d[e];
+                dnorms += d[e] * weight[e];
+                products += d[e] * weight[e] * norm[k][e];
+            }
+        }
+        dnorms = warp_sum(dnorms) / C;
+        products = warp_sum(products) / C;
+        #pragma unroll
+        for (int k = 0; k < EIGHTS; k++) {
+            int c = (lane + 32 * k) * 8;
+            if (c >= C) break;
+            Eight weight;
+            widen(d, douts[k]);
+            widen(weight, *reinterpret_cast<const uint4*>(w + c));
+            #pragma unroll
+            for (int e = 0; e < 8; e++) old[k][e] += (d[e] * weight[e] - dnorms - norm[k][e] * products) * r;
+            store(dx + start + c, old[k], 8);
+        }
+    }
+    for (int turn = 0; turn < ROWS; turn++) {  // one warp after the other, so that the order is fixed
+        #pragma unroll
+        for (int k = 0; k < EIGHTS; k++) {
+            int c = (lane + 32 * k) * 8;
+            if (warp != turn || c >= C) break;
+            #pragma unroll
+            for (int e = 0; e < 8; e++) {
+                sums[c + e] = turn ? sums[c + e] + dw[k][e] : dw[k][e];
+                sums[C + c + e] = turn ? sums[C + c + e] + db[k][e] : db[k][e];
+            }
+        }
+        __syncthreads();
+    }
+    for (int i = threadIdx.x; i < 2 * C; i += blockDim.x) partial[(size_t)blockIdx.x * 2 * C + i] = sums[i];
 }

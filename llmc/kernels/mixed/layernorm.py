@@ -2,11 +2,16 @@
 
 import numpy as np
 
+from llmc import cuda
 from llmc.kernels import ceil_div, scratch
 from llmc.kernels.columns import ROWS, WARP, chunks_that_fill
 from llmc.kernels.mixed import kernel_for
 from llmc.kernels.mixed.columns import across, add_chunks
+from llmc.kernels.mixed.pointwise import EACH
+from llmc.kernels.pointwise import aligned, multiprocessors
 from llmc.kernels.reductions import check_rows
+
+EIGHTS = 7  # of a row that a lane can hold in version 2 of the backward pass: rows of up to 1792 numbers
 
 
 def layernorm_forward(out, mean, rstd, x, w, b):
@@ -38,15 +43,37 @@ def layernorm_backward(dx, dw, db, dout, x, w, mean, rstd):
 
     dout (B, T, C), dw, db, w (C,): 16 bits. dx, x (B, T, C), mean, rstd (B, T): float32.
     """
+    C = w.size
+    if C % EACH == 0 and C <= WARP * EACH * EIGHTS and aligned(dx, dout, x, w):
+        partial = _in_registers(dx, dout, x, w, mean, rstd)
+    else:
+        partial = _two_readings(dx, dout, x, w, mean, rstd)
+    add_chunks(dw, db, partial.reshape(len(partial), 2 * C))
+
+
+def _in_registers(dx, dout, x, w, mean, rstd):
+    """+dx, and (blocks, 2, C) sums of dw and db, by version 2."""
+    N, C = mean.size, w.size
+    check_rows(N)
+    eights = ceil_div(C, WARP * EACH)
+    blocks = min((1 if eights > 3 else 2) * multiprocessors(cuda.device()), ceil_div(N, ROWS))  # all at once
+    partial = scratch("layernorm", (blocks, 2, C))
+    launch = kernel_for(w, "layernorm", "layernorm_backward_v2", f"EIGHTS={eights}")
+    arguments = (dx, partial, dout, x, w, mean, rstd, np.int32(N), np.int32(C))
+    launch((blocks,), (ROWS * WARP,), arguments, shared_mem=8 * C)
+    return partial
+
+
+def _two_readings(dx, dout, x, w, mean, rstd):
+    """The same by version 1, for all rows."""
     N, C = mean.size, w.size
     _launch_rows("layernorm_backward_input_v1", N, w, (dx, dout, x, w, mean, rstd))
     chunks = chunks_that_fill(N, across(C))
-    partial = scratch("layernorm", (2, chunks, C))
+    partial = scratch("layernorm", (chunks, 2, C))
     launch = kernel_for(w, "layernorm", "layernorm_backward_columns_v1")
     arguments = (partial, dout, x, mean, rstd, np.int32(N), np.int32(C))
     launch((across(C), chunks), (WARP, ROWS), arguments)
-    add_chunks(dw, partial[0])
-    add_chunks(db, partial[1])
+    return partial
 
 
 def _launch_rows(name, N, w, arguments):

@@ -12,7 +12,7 @@ from llmc.kernels import ceil_div, cublas, cublaslt, scratch, seen, tensor_cores
 from llmc.kernels.matmul import multiply_by
 from llmc.kernels.mixed import kernel_for
 from llmc.kernels.mixed.columns import bias_backward
-from llmc.kernels.mixed.pointwise import gelu_forward, round_to
+from llmc.kernels.mixed.pointwise import gelu_backward, gelu_forward, round_to
 from llmc.kernels.pointwise import aligned, check_elements
 
 TILE, THREADS = 64, 256  # as in matmul.cu
@@ -39,33 +39,62 @@ def matmul_backward(dx, dw, db, dout, x, w):
     dx, x (B, T, C_in), dw, w (C_out, C_in), db (C_out,): 16 bits. dout (B, T, C_out): 16 bits, or float32, which is
     rounded first.
     """
-    C_out, C_in = w.shape
-    if dout.dtype != w.dtype:
-        rounded = scratch("rounded", dout.shape, w.dtype)
-        round_to(rounded, dout)
-        dout = rounded
+    dout = _rounded_and_summed(db, dout, w)
     if dx is not None:
-        _product("matmul_backward_input", dx, dout, w, C_in, C_out)
+        _product("matmul_backward_input", dx, dout, w, *w.shape[::-1])
+    _weight_gradient(dw, dout, x)
+
+
+def gelu_matmul_backward(dpre, dw, db, dout, pre, x, w):
+    """matmul_backward where x = GELU(pre), and through the GELU: *dpre (B, T, C_in), 16 bits, = dout · w · GELU'(pre).
+
+    cuBLAS multiplies by GELU' before it rounds the product, and saves a pass over it.
+    """
+    dout = _rounded_and_summed(db, dout, w)
+    _product("matmul_backward_input", dpre, dout, w, *w.shape[::-1], before_gelu=pre)
+    _weight_gradient(dw, dout, x)
+
+
+def _rounded_and_summed(db, dout, w):
+    """dout in the type of w. +db, if there is one, += its column sums."""
+    if dout.dtype == w.dtype:
+        if db is not None:
+            bias_backward(db, dout)
+        return dout
+    rounded = scratch("rounded", dout.shape, w.dtype)
+    if db is None:
+        round_to(rounded, dout)
+    else:
+        bias_backward(db, dout, rounded)
+    return rounded
+
+
+def _weight_gradient(dw, dout, x):
+    C_out, C_in = dw.shape
     _product("matmul_backward_weight", dw, dout, x, C_in, dout.size // C_out)
-    if db is not None:
-        bias_backward(db, dout)
 
 
-def _product(name, result, a, b, N, K, bias=None):
-    """result (M, N) = or += a · b, plus bias (N,) if there is one; sums over K numbers."""
+def _product(name, result, a, b, N, K, bias=None, before_gelu=None):
+    """result (M, N) = or += a · b, plus bias (N,) if there is one; sums over K numbers.
+
+    before_gelu (M, N): the product is multiplied by GELU' of it.
+    """
     M = result.size // N
     check_elements(max(array.size for array in (result, a, b)))
     a_runs, b_runs, add = cublas.PRODUCTS[name]
-    if _by_cublas((result, a, b), (N, K if a_runs else M, K if b_runs else N)):
+    others = [] if before_gelu is None else [before_gelu]
+    if _by_cublas((result, a, b, *others), (N, K if a_runs else M, K if b_runs else N)):
         first = cublaslt.Factor(b.data.ptr, K if b_runs else N, b_runs)  # column-major: the second factor comes first
         second = cublaslt.Factor(a.data.ptr, K if a_runs else M, not a_runs)
-        how = dict(compute=cublas.COMPUTE_32F, add=add, bias=bias)
+        how = dict(compute=cublas.COMPUTE_32F, add=add, bias=bias, before_gelu=before_gelu)
         seen("cuBLAS", lambda: cublaslt.multiply(result, first, second, N, M, K, **how))
         return
     defines = f"A_RUNS={int(a_runs)} B_RUNS={int(b_runs)} ADD={int(add)}"
     arguments = (result, a, b, 0 if bias is None else bias, np.int32(M), np.int32(N), np.int32(K))
     blocks = ceil_div(M, TILE) * ceil_div(N, TILE)
     kernel_for(result, "matmul", "matmul_v1", defines)((blocks,), (THREADS,), arguments)
+    if before_gelu is not None:
+        gelu_backward(result, result, before_gelu)
 
 
 def _by_cublas(arrays, lengths) -> bool:

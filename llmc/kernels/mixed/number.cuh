@@ -40,14 +40,19 @@ __device__ floatX nearest(float v)
 
 __device__ bool aligned(const void* p) { return (size_t)p % 16 == 0; }
 
+// Eight numbers as they lie in memory, 128 bits.
+__device__ void widen(Eight& v, uint4 four)
+{
+    unsigned words[4] = {four.x, four.y, four.z, four.w};
+    #pragma unroll
+    for (int i = 0; i < 8; i++) v[i] = widen({(unsigned short)(words[i / 2] >> i % 2 * 16)});
+}
+
 // v = p[0 ... 7]; of these, those from `left` on lie outside of the array and become zero.
 __device__ void load(Eight& v, const floatX* p, int left)
 {
     if (left >= 8 && aligned(p)) {
-        uint4 four = *reinterpret_cast<const uint4*>(p);
-        unsigned words[4] = {four.x, four.y, four.z, four.w};
-        #pragma unroll
-        for (int i = 0; i < 8; i++) v[i] = widen({(unsigned short)(words[i / 2] >> i % 2 * 16)});
+        widen(v, *reinterpret_cast<const uint4*>(p));
     } else {
         #pragma unroll
         for (int i = 0; i < 8; i++) v[i] = i < left ? widen(p[i]) : 0.0f;
@@ -67,11 +72,24 @@ __device__ void load(Eight& v, const float* p, int left)
 
 __device__ unsigned pair(floatX low, floatX high) { return low.bits | (unsigned)high.bits << 16; }
 
+__device__ uint4 pack(const floatX (&x)[8])
+{
+    return make_uint4(pair(x[0], x[1]), pair(x[2], x[3]), pair(x[4], x[5]), pair(x[6], x[7]));
+}
+
+__device__ uint4 narrow(const Eight& v)
+{
+    floatX x[8];
+    #pragma unroll
+    for (int i = 0; i < 8; i++) x[i] = nearest(v[i]);
+    return pack(x);
+}
+
 // p[0 ... 7] = x, but for those from `left` on.
 __device__ void store(floatX* p, const floatX (&x)[8], int left)
 {
     if (left >= 8 && aligned(p)) {
-        *reinterpret_cast<uint4*>(p) = make_uint4(pair(x[0], x[1]), pair(x[2], x[3]), pair(x[4], x[5]), pair(x[6], x[7]));
+        *reinterpret_cast<uint4*>(p) = pack(x);
     } else {
         #pragma unroll
         for (int i = 0; i < 8; i++) {

@@ -1,0 +1,109 @@
+"""Which of several kernels for one product is taken: the fastest, measured the first time, and kept on the disk.
+
+A library's heuristic orders its kernels by what it expects of them, and its first is rarely slow; but on an H100 some
+of GPT-2's products in bf16 take a third longer by it than by another that it proposes. Which one is taken decides the
+order of sums, and so the last bits of the result: therefore a choice is kept, for this GPU and version of the library,
+and later runs repeat it. Without a folder to keep it in, each process measures anew.
+"""
+
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from llmc import cuda
+from llmc.cuda.emulator.compiling.store import is_usable, wanted_folder
+from llmc.errors import UserError
+from llmc.files.atomic_write import atomic_write
+
+WORTH = 1e9  # FLOPs of a product from which a choice pays: below, the first one is taken
+TIMES = 4  # that each is timed, after one launch that is not; the shortest counts
+CLEARLY = 0.97  # of the first one's time: what is not faster than that may be noise
+
+
+def launch(choices, key, flops, run, kept=None):
+    """run(the fastest of choices).
+
+    key: what the product is, of numbers · flops: how large it is · kept: the array that run adds to, or None; its
+    numbers are put back after each launch that is only timed.
+    """
+    run(choices[_chosen(choices, str(key), flops, run, kept)])
+
+
+def _chosen(choices, key, flops, run, kept) -> int:
+    if flops < WORTH or len(choices) == 1:
+        return 0
+    known = _known(_file())
+    if known.get(key, len(choices)) >= len(choices) and not _is_recorded():
+        known[key] = _measured(choices, run, kept)
+        _keep(known)
+    return known.get(key, 0)
+
+
+def _is_recorded() -> bool:
+    """Whether launches are recorded into a CUDA graph now, where nothing can be timed."""
+    from cupy.cuda import get_current_stream
+
+    return get_current_stream().is_capturing()
+
+
+def _measured(choices, run, kept) -> int:
+    """The index of the fastest, or 0."""
+    numbers = None if kept is None else kept.reshape(-1).view(np.uint8)  # of any type that CuPy may not know
+    before = None if kept is None else numbers.get()  # on the host: the GPU may be full
+    times = [_time(lambda choice=choice: run(choice)) for choice in choices]
+    if kept is not None:
+        numbers.set(before)
+    best = min(range(len(times)), key=times.__getitem__)
+    return best if times[best] < CLEARLY * times[0] else 0
+
+
+def _time(work) -> float:
+    """Milliseconds of one launch."""
+    from cupy.cuda import Event, get_elapsed_time
+
+    work()
+    times = []
+    for _ in range(TIMES):
+        begin, end = Event(), Event()
+        begin.record()
+        work()
+        end.record()
+        end.synchronize()
+        times.append(get_elapsed_time(begin, end))
+    return min(times)
+
+
+@cache
+def _file() -> Path | None:
+    """Where choices are kept for this GPU and this library; None without a folder for it."""
+    from cupy.cuda import cublas, device
+
+    folder = wanted_folder()
+    if folder is None or not is_usable(folder):
+        return None
+    gpu = "-".join(cuda.name_of_gpu().split())
+    return folder / f"products-{gpu}-cublas-{cublas.getVersion(device.get_cublas_handle())}.json"
+
+
+@cache
+def _known(file) -> dict:
+    """{key: index of a choice}, as this process knows it; a file that cannot be read counts as empty."""
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (AttributeError, OSError, ValueError):
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {key: index for key, index in found.items() if type(index) is int and index >= 0}
+
+
+def _keep(known):
+    if _file() is None:
+        return
+    try:
+        with atomic_write(_file(), "w") as file:
+            json.dump(known, file, indent=1)
+    except UserError:  # a full disk: the next process measures again
+        pass

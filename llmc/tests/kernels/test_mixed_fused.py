@@ -1,0 +1,77 @@
+"""Kernels for numbers of 16 bits that do in one reading what took several, against backends/mixed.py on NumPy."""
+
+import numpy as np
+import pytest
+
+from llmc import cuda
+from llmc.kernels import pointwise, reductions
+from llmc.kernels.mixed import columns
+from llmc.tests.kernels.test_mixed import agree, backend, call, draw, low, nans, near, referee, tokens
+
+__all__ = ["low"]  # the fixture
+MANY = 150  # rows: on the emulator, whose GPU is small, more than all warps of a launch
+
+
+@pytest.mark.parametrize("C", [8, 264, 776, 1792, 1800])  # lanes without numbers, the longest row, and one beyond it
+def test_layernorm_backward(low, C):
+    x, dout, w = draw(1, MANY, C, centre=2.0), draw(1, MANY, C, seed=3, dtype=low), draw(C, seed=1, dtype=low)
+    mean, rstd, out = nans(1, MANY), nans(1, MANY), nans(1, MANY, C, dtype=low)
+    referee.layernorm_forward(out, mean, rstd, x, w, w)
+    gradients = draw(1, MANY, C, seed=4), draw(C, seed=5, dtype=low), draw(C, seed=6, dtype=low)
+    agree("layernorm_backward", *gradients, dout, x, w, mean, rstd)
+
+
+@pytest.mark.parametrize("C", [5, 8, 264])
+def test_column_sums_of_what_is_rounded_on_the_way(low, C):
+    dout, db, rounded = draw(1, MANY, C), draw(C, seed=1, dtype=low), nans(1, MANY, C, dtype=low)
+    db_got, _, rounded_got = call(columns.bias_backward, db, dout, rounded)
+    np.testing.assert_array_equal(rounded_got, dout.astype(low))
+    total = db.astype(np.float32) + dout.astype(low).astype(np.float32).sum((0, 1))  # (C,)
+    assert near(db_got, total.astype(low))
+    np.testing.assert_array_equal(db_got, call(columns.bias_backward, db, rounded_got)[0])
+
+
+@pytest.mark.parametrize("V, Vp", [(1, 8), (2041, 2048), (9001, 9216)])
+def test_classifier_with_more_rows_than_blocks(low, V, Vp, monkeypatch):
+    monkeypatch.setattr(reductions, "most_shared_memory", lambda kind: 227 * 1024)
+    N = 40 if cuda.device() == "emulator" else 3000
+    logits, targets = 3 * draw(1, N, Vp), tokens(1, N, V=V)
+    logits[..., V:], targets[0, -1] = 50.0, V - 1  # would ruin the softmax if the padding took part
+    agree("fused_classifier", nans(1, N), logits.astype(low), targets, 0.25, V)
+
+
+def test_a_row_that_does_not_fit_is_read_twice(low, monkeypatch):
+    monkeypatch.setattr("llmc.kernels.mixed.classifier.most_shared_memory", lambda kind: 4000)
+    agree("fused_classifier", nans(1, 3), draw(1, 3, 1024).astype(low), tokens(1, 3, V=1000), 0.25, 1000)
+
+
+@pytest.mark.parametrize("N, C_in, C_out", [(5, 7, 3), (70, 64, 136)])
+@pytest.mark.parametrize("exact", [True, False])  # is dout the gradient of the residual stream?
+def test_matmul_and_gelu_backward(low, N, C_in, C_out, exact):
+    pre, w, dout = draw(1, N, C_in, dtype=low), draw(C_out, C_in, seed=1, dtype=low), draw(1, N, C_out, seed=2)
+    dout = dout if exact else dout.astype(low)
+    x, dpre, db = nans(1, N, C_in, dtype=low), nans(1, N, C_in, dtype=low), draw(C_out, seed=4, dtype=low)
+    referee.gelu_forward(x, pre)
+    dw = draw(C_out, C_in, seed=3, dtype=low)
+    got = call(backend.gelu_matmul_backward, dpre, dw, db, dout, pre, x, w)
+    two = call(backend.matmul_backward, dpre, dw, db, dout, x, w)
+    for one, other in zip(got[1:3], two[1:3], strict=True):
+        np.testing.assert_array_equal(one, other)
+    wide = [a.astype(np.float32) for a in (dout.astype(low), pre, w)]
+    exactly = np.empty(dpre.shape, np.float32)  # (1, N, C_in)
+    referee.gelu_backward(exactly, wide[0] @ wide[2], wide[1])
+    gap = 2.0 ** (-7 if low.name == "bfloat16" else -10)
+    error = np.abs(got[0].astype(np.float32) - exactly)
+    assert (error <= gap * np.abs(exactly) + 1e-3 * gap * np.abs(exactly).max()).all()  # rounded once, or twice
+
+
+def test_arrays_that_are_not_aligned_take_the_kernels_for_any(low):
+    """A slice that begins one number later: no 128-bit word of it begins at a multiple of 16 bytes."""
+    C, N = 64, 9
+    whole = cuda.asarray(draw(N * C + 1, dtype=low))
+    db = cuda.asarray(np.zeros(C, low))
+    dout = whole[1:].reshape(1, N, C)
+    assert not pointwise.aligned(dout)
+    backend.matmul_backward(None, cuda.asarray(np.zeros((C, C), low)), db, dout, cuda.asarray(draw(1, N, C, dtype=low)),
+                            cuda.asarray(draw(C, C, dtype=low)))  # fmt: skip
+    assert near(cuda.asnumpy(db), cuda.asnumpy(dout)[0].astype(np.float32).sum(0).astype(low))
