@@ -41,8 +41,10 @@ def _attention_backward(dqkv, dout, out, stats, qkv, NH):
     return _sum(dqkv, dout, out, stats, qkv), 5 * out.size * out.shape[1]  # five
 
 
-def _adamw(params, grads, m, v, *settings, clear=False, **named):
-    return _sum(params, params, m, m, v, v, grads) + clear * grads.nbytes, 0
+def _adamw(params, grads, m, v, *others, clear=False, **named):
+    master = others[0] if len(others) > 1 else None  # in 16 bits, weights are read from it, and become its rounding
+    weights = params if master is None else master
+    return _sum(params, weights, master, m, m, v, v, grads) + clear * grads.nbytes, 0
 
 
 LEAST = {

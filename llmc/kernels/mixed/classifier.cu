@@ -18,16 +18,17 @@ struct Seen {
     float top, total;
 };
 
-// Eight logits; those from `left` on are padding.
+// Eight logits; those from `left` on are padding. __expf is one instruction of the special function unit after a
+// multiplication, and exact enough for numbers of 16 bits.
 __device__ void add(Seen& s, const Eight& x, int left)
 {
-    float higher = s.top;
+    float higher = s.top, more = 0.0f;
     #pragma unroll
-    for (int e = 0; e < 8; e++) higher = e < left ? fmaxf(higher, x[e]) : higher;
-    s.total *= __expf(s.top - higher);  // one instruction of the special function unit, and exact enough here
+    for (int e = 0; e < 8; e++) higher = left >= 8 || e < left ? fmaxf(higher, x[e]) : higher;
+    #pragma unroll
+    for (int e = 0; e < 8; e++) more += left >= 8 || e < left ? __expf(x[e] - higher) : 0.0f;
+    s.total = s.total * __expf(s.top - higher) + more;
     s.top = higher;
-    #pragma unroll
-    for (int e = 0; e < 8; e++) s.total += e < left ? __expf(x[e] - higher) : 0.0f;
 }
 
 __device__ Seen merge_warp(Seen s)
@@ -56,10 +57,10 @@ __device__ Seen merge_block(Seen s, Seen* slots)
 __device__ void gradient(Eight& x, int left, int target, float top, float scale, float dloss)
 {
     #pragma unroll
-    for (int e = 0; e < 8; e++) {
-        float p = e < left ? __expf(x[e] - top) * scale : 0.0f;
-        x[e] = e == target ? p - dloss : p;
-    }
+    for (int e = 0; e < 8; e++) x[e] = left >= 8 || e < left ? __expf(x[e] - top) * scale : 0.0f;
+    if (target < 0 || target >= 8) return;
+    #pragma unroll
+    for (int e = 0; e < 8; e++) x[e] -= e == target ? dloss : 0.0f;
 }
 
 extern "C" __global__ void __launch_bounds__(1024)

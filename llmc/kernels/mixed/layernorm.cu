@@ -177,12 +177,28 @@ __device__ void load8(Eight& v, const float* p)
     v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
 }
 
-// Rows consist of 128-bit words. Every block takes every gridDim.x-th row of warps; shared memory: (2, C), its sums.
+// *to (C,) = the sum of what the warps have found, in order. sums: (ROWS, C) in shared memory.
+__device__ void add_warps(float* to, float* sums, const Eight (&mine)[EIGHTS], int C)
+{
+    #pragma unroll
+    for (int k = 0; k < EIGHTS; k++) {
+        int c = (threadIdx.x % 32 + 32 * k) * 8;
+        if (c < C) store(sums + threadIdx.x / 32 * C + c, mine[k], 8);
+    }
+    __syncthreads();
+    for (int c = threadIdx.x; c < C; c += blockDim.x) {
+        float total = 0.0f;
+        for (int warp = 0; warp < ROWS; warp++) total += sums[warp * C + c];
+        to[c] = total;
+    }
+}
+
+// Rows consist of 128-bit words. Every block takes every gridDim.x-th row of warps; shared memory: (ROWS, C).
 extern "C" __global__ void __launch_bounds__(256, EIGHTS > 3 ? 1 : 2)
     layernorm_backward_v2(float* dx, float* partial, const floatX* dout, const float* x, const floatX* w,
                           const float* mean, const float* rstd, int N, int C)
 {
-    extern __shared__ float sums[];
+    extern __shared__ __align__(16) float sums[];
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     Eight dw[EIGHTS] = {}, db[EIGHTS] = {};
     for (int row = blockIdx.x * ROWS + warp; row < N; row += gridDim.x * ROWS) {
@@ -228,18 +244,8 @@ extern "C" __global__ void __launch_bounds__(256, EIGHTS > 3 ? 1 : 2)
             store(dx + start + c, old[k], 8);
         }
     }
-    for (int turn = 0; turn < ROWS; turn++) {  // one warp after the other, so that the order is fixed
-        #pragma unroll
-        for (int k = 0; k < EIGHTS; k++) {
-            int c = (lane + 32 * k) * 8;
-            if (warp != turn || c >= C) break;
-            #pragma unroll
-            for (int e = 0; e < 8; e++) {
-                sums[c + e] = turn ? sums[c + e] + dw[k][e] : dw[k][e];
-                sums[C + c + e] = turn ? sums[C + c + e] + db[k][e] : db[k][e];
-            }
-        }
-        __syncthreads();
-    }
-    for (int i = threadIdx.x; i < 2 * C; i += blockDim.x) partial[(size_t)blockIdx.x * 2 * C + i] = sums[i];
+    partial += (size_t)blockIdx.x * 2 * C;  // (2, C)
+    add_warps(partial, sums, dw, C);
+    __syncthreads();  // all have read
+    add_warps(partial + C, sums, db, C);
 }

@@ -9,7 +9,7 @@ from llmc.kernels.mixed import kernel_for
 from llmc.kernels.mixed.columns import across, add_chunks
 from llmc.kernels.mixed.pointwise import EACH
 from llmc.kernels.pointwise import aligned, multiprocessors
-from llmc.kernels.reductions import check_rows
+from llmc.kernels.reductions import check_rows, most_shared_memory
 
 EIGHTS = 7  # of a row that a lane can hold in version 2 of the backward pass: rows of up to 1792 numbers
 
@@ -44,7 +44,8 @@ def layernorm_backward(dx, dw, db, dout, x, w, mean, rstd):
     dout (B, T, C), dw, db, w (C,): 16 bits. dx, x (B, T, C), mean, rstd (B, T): float32.
     """
     C = w.size
-    if C % EACH == 0 and C <= WARP * EACH * EIGHTS and aligned(dx, dout, x, w):
+    fits = C <= WARP * EACH * EIGHTS and 4 * ROWS * C <= most_shared_memory(cuda.device())
+    if fits and C % EACH == 0 and aligned(dx, dout, x, w):
         partial = _in_registers(dx, dout, x, w, mean, rstd)
     else:
         partial = _two_readings(dx, dout, x, w, mean, rstd)
@@ -59,8 +60,11 @@ def _in_registers(dx, dout, x, w, mean, rstd):
     blocks = min((1 if eights > 3 else 2) * multiprocessors(cuda.device()), ceil_div(N, ROWS))  # all at once
     partial = scratch("layernorm", (blocks, 2, C))
     launch = kernel_for(w, "layernorm", "layernorm_backward_v2", f"EIGHTS={eights}")
+    room = 4 * ROWS * C  # bytes
+    if launch.max_dynamic_shared_size_bytes < room:
+        launch.max_dynamic_shared_size_bytes = room  # more than 48 KB must be requested
     arguments = (dx, partial, dout, x, w, mean, rstd, np.int32(N), np.int32(C))
-    launch((blocks,), (ROWS * WARP,), arguments, shared_mem=8 * C)
+    launch((blocks,), (ROWS * WARP,), arguments, shared_mem=room)
     return partial
 
 

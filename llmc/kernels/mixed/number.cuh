@@ -72,24 +72,33 @@ __device__ void load(Eight& v, const float* p, int left)
 
 __device__ unsigned pair(floatX low, floatX high) { return low.bits | (unsigned)high.bits << 16; }
 
-__device__ uint4 pack(const floatX (&x)[8])
+// Two numbers rounded to the nearest, on GPUs since Ampere by one instruction; `low` is the first in memory.
+__device__ unsigned rounded_pair(float low, float high)
 {
-    return make_uint4(pair(x[0], x[1]), pair(x[2], x[3]), pair(x[4], x[5]), pair(x[6], x[7]));
+#if __CUDA_ARCH__ >= 800 && FLOAT16
+    unsigned two;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(two) : "f"(high), "f"(low));
+    return two;
+#elif __CUDA_ARCH__ >= 800
+    unsigned two;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(two) : "f"(high), "f"(low));
+    return two;
+#else
+    return pair(nearest(low), nearest(high));
+#endif
 }
 
 __device__ uint4 narrow(const Eight& v)
 {
-    floatX x[8];
-    #pragma unroll
-    for (int i = 0; i < 8; i++) x[i] = nearest(v[i]);
-    return pack(x);
+    return make_uint4(rounded_pair(v[0], v[1]), rounded_pair(v[2], v[3]), rounded_pair(v[4], v[5]),
+                      rounded_pair(v[6], v[7]));
 }
 
 // p[0 ... 7] = x, but for those from `left` on.
 __device__ void store(floatX* p, const floatX (&x)[8], int left)
 {
     if (left >= 8 && aligned(p)) {
-        *reinterpret_cast<uint4*>(p) = pack(x);
+        *reinterpret_cast<uint4*>(p) = make_uint4(pair(x[0], x[1]), pair(x[2], x[3]), pair(x[4], x[5]), pair(x[6], x[7]));
     } else {
         #pragma unroll
         for (int i = 0; i < 8; i++) {
@@ -100,10 +109,14 @@ __device__ void store(floatX* p, const floatX (&x)[8], int left)
 
 __device__ void store(floatX* p, const Eight& v, int left)
 {
-    floatX x[8];
-    #pragma unroll
-    for (int i = 0; i < 8; i++) x[i] = nearest(v[i]);
-    store(p, x, left);
+    if (left >= 8 && aligned(p)) {
+        *reinterpret_cast<uint4*>(p) = narrow(v);
+    } else {
+        #pragma unroll
+        for (int i = 0; i < 8; i++) {
+            if (i < left) p[i] = nearest(v[i]);
+        }
+    }
 }
 
 __device__ void store(float* p, const Eight& v, int left)

@@ -30,18 +30,6 @@ __device__ int j_of_lane()
     return threadIdx.x % 4;
 }
 
-// Two numbers rounded to the nearest; `low` is the first in memory.
-__device__ unsigned rounded_pair(float low, float high)
-{
-    unsigned two = 0;
-#if __CUDA_ARCH__ >= 800 && FLOAT16
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(two) : "f"(high), "f"(low));
-#elif __CUDA_ARCH__ >= 800
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(two) : "f"(high), "f"(low));
-#endif
-    return two;
-}
-
 #if FLOAT16
 #define MMA "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 #else
