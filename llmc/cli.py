@@ -1,7 +1,7 @@
 """The command `llmc`: one subcommand for each thing that a user wants; only the one that is called is imported.
 
-Exit status: 0 done · 1 a check failed (verify, exercises --check) · 2 bad input or interrupted · 3 training diverged
-(train). With 2 and 3 there is one sentence on stderr.
+Exit status: 0 done · 1 a check failed (verify, exercises --check) · 2 bad input, or training interrupted · 3 training
+diverged · 130 anything else interrupted. With 2, 3 and 130 there is one sentence on stderr.
 """
 
 import argparse
@@ -11,6 +11,7 @@ from contextlib import suppress
 from importlib import import_module
 
 from llmc.errors import UserError, why
+from llmc.interrupts import STATUS, raise_again
 from llmc.terminal import llmc_command
 
 
@@ -86,7 +87,7 @@ def main(argv=None) -> int:
     except UserError as error:
         return _refuse(error, error.status)
     except KeyboardInterrupt as error:
-        return _refuse(str(error) or "interrupted.")
+        return _refuse(str(error) or "interrupted.", 2 if str(error) else STATUS)
     except MemoryError as error:
         return _refuse(f"not enough memory ({error}); choose a smaller model, batch or sequence length.")
     except BrokenPipeError:  # the reader (`| head`) has seen enough
@@ -108,7 +109,9 @@ def _run(argv) -> int:
         return 0
     if args.command != "lab":  # whose notebooks draw on the screen; no other command does, whatever the variable says
         os.environ["MPLBACKEND"] = "agg"
-    return module_of(args.command).run(args)
+    module = module_of(args.command)
+    raise_again()
+    return module.run(args)
 
 
 def _drop_output(stream=None):

@@ -9,7 +9,6 @@ few CUDA graphs, its settings lie on the device, and the loss and the norm are r
 """
 
 import inspect
-import os
 from functools import wraps
 
 import numpy as np
@@ -35,6 +34,7 @@ from llmc.kernels import attention_cached as attention_decoding
 from llmc.kernels import encoder_backward as encoder_back
 from llmc.kernels import gelu_backward as gelu_back
 from llmc.kernels import layernorm_backward as layernorm_back
+from llmc.switches import switch
 
 synchronize = cuda.synchronize  # waits until everything launched so far is done; for clocks
 RECOMPUTE = 1  # a fifth of the activations is not kept, for one more pass over 4C numbers per token and layer
@@ -79,7 +79,8 @@ def global_norm(grads):
 def repeat(key, arrays, work):
     """work(), or from the second time with this key and these arrays on, the CUDA graph of its launches."""
     multiply = matmul.multiply_by()
-    if os.environ.get("LLMC_CHECK") == "1" or (multiply != "kernel" and not (_on_gpu() and cublas.recordable())):
+    alone = switch("LLMC_CHECK") or not recorder.graphs()
+    if alone or (multiply != "kernel" and not (_on_gpu() and cublas.recordable())):
         work()
     else:
         recorder.repeat((key, multiply, kernels.scratch_moves()), arrays, work)

@@ -35,7 +35,15 @@ def newest_model(folder) -> Path | None:
     """
     final, step = Path(folder) / FINAL_MODEL, latest_checkpoint(folder)
     files = [final] * final.is_file() + ([] if step is None else [model_path(folder, step)])
-    return max(files, key=lambda path: path.stat().st_mtime_ns, default=None)  # model.bin, when both are as new
+    return max(files, key=saved_at, default=None)  # model.bin, when both are as new
+
+
+def saved_at(path) -> int:
+    """When a file was written, in ns; -1 for one that a run in progress has removed meanwhile."""
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return -1
 
 
 def load_model(path, backend="numpy", precision="fp32", master_weights=True):

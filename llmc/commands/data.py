@@ -7,6 +7,7 @@ from llmc.data import CORPORA, prepare_corpus
 from llmc.data.corpora.options import KINDS, SAMPLES, VOCABULARY, Options
 from llmc.data.tokens import DTYPES
 from llmc.errors import UserError
+from llmc.interrupts import STATUS
 
 TOKENIZER_HELP = (
     "gpt2, own (learned from the text) or a tokenizer.bin (default: own for pydocs and your own text, else gpt2)"
@@ -65,4 +66,4 @@ def script(corpus) -> int:
         return error.status
     except KeyboardInterrupt:
         print("llmc: interrupted.", file=sys.stderr)
-        return 2
+        return STATUS

@@ -12,7 +12,7 @@ from llmc.errors import UserError
 from llmc.evaluation import BASELINE_TOKENS, baselines, first_batches
 from llmc.files.reading import user_path
 from llmc.precision import TRAINED
-from llmc.training.run_folder.find_models import find_model, find_tokenizer, run_settings, trained_window
+from llmc.training.run_folder.find_models import find_tokenizer, read_newest, run_settings, trained_window
 from llmc.training.settings import TrainSettings
 
 AT_ONCE = 1024  # B·T by default: enough to keep BLAS busy, little enough for any memory
@@ -44,7 +44,13 @@ def run(args) -> int:
     """Measure and print; always 0. Raises UserError for files that cannot be used or do not belong together."""
     if args.batches is not None and args.batches < 1:
         raise UserError(f"--batches must be at least 1, not {args.batches}; leave it out for all of them.")
-    path = find_model(args.model)
+    found = read_newest(args.model, lambda path: _measured(args, path))
+    print(json.dumps(found) if args.json else report(found))
+    return 0
+
+
+def _measured(args, path) -> dict:
+    """What `report` shows of the model in a file."""
     config = read_config(path)
     loader = _loader(args, path, config)
     folders = [loader.shards.paths[0].parent, path.parent]
@@ -53,9 +59,7 @@ def run(args) -> int:
     model, start = load_model(path, args.backend, args.precision), perf_counter()
     found = measure(model, loader, None if encoding is None else token_lengths(encoding), args.batches)
     about = {"model": str(path), "data": str(loader.path), "B": loader.B, "T": loader.T}
-    found |= {"baselines": counted, "seconds": perf_counter() - start}
-    print(json.dumps(about | found) if args.json else report(about | found))
-    return 0
+    return about | found | {"baselines": counted, "seconds": perf_counter() - start}
 
 
 def measure(model, loader, lengths=None, batches=None) -> dict:

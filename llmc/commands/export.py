@@ -9,7 +9,8 @@ from llmc.checkpoints.folder import load_model
 from llmc.checkpoints.huggingface import write_huggingface, write_huggingface_tokenizer
 from llmc.checkpoints.model_file import read_config
 from llmc.errors import UserError
-from llmc.training.run_folder.find_models import find_model, find_tokenizer
+from llmc.files.atomic_write import atomic_folder
+from llmc.training.run_folder.find_models import find_tokenizer, read_newest
 
 
 def add_arguments(parser):
@@ -23,17 +24,23 @@ def add_arguments(parser):
 
 def run(args) -> int:
     """Write the folder and print its contents; always 0. Raises UserError for unusable files, before writing."""
-    folder, path = Path(args.out), find_model(args.model)
+    folder = Path(args.out)
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is not a folder; choose another name.")
     if folder.exists() and not args.force and any(folder.iterdir()):
         raise UserError(f"{folder} is not an empty folder; choose another, or write into it with --force.")
-    encoding = find_tokenizer(read_config(path).V, args.tokenizer, [path.parent], required=False)
-    model = load_model(path)
-    if encoding:
-        write_huggingface_tokenizer(folder, encoding, model.config.maxT)
-    write_huggingface(folder, model, encoding.eot_token if encoding else None)
+    model, encoding = read_newest(args.model, lambda path: _read(path, args))
+    with atomic_folder(folder) as new:
+        if encoding:
+            write_huggingface_tokenizer(new, encoding, model.config.maxT)
+        write_huggingface(new, model, encoding.eot_token if encoding else None)
     print(f"wrote {folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}")
     if not encoding:
         print("The folder has no tokenizer, as there is none next to the model; give the model's own with --tokenizer.")
     return 0
+
+
+def _read(path, args):
+    """(model, its tokenizer or None)."""
+    encoding = find_tokenizer(read_config(path).V, args.tokenizer, [path.parent], required=False)
+    return load_model(path), encoding

@@ -3,7 +3,7 @@
 from llmc.checkpoints import load_model, read_config
 from llmc.precision import TRAINED
 from llmc.sampling import check_options, sample_text
-from llmc.training.run_folder.find_models import find_model, find_tokenizer, run_settings, trained_window
+from llmc.training.run_folder.find_models import find_tokenizer, read_newest, run_settings, trained_window
 from llmc.training.settings import TrainSettings
 
 
@@ -31,11 +31,9 @@ def add_arguments(parser):
 def run(args) -> int:
     """Print the prompt and its continuation; always 0. Raises UserError for bad options or files."""
     check_options(args.max_tokens, args.temperature, args.top_k, args.top_p)
-    path = find_model(args.model)
-    settings, config = run_settings(path), read_config(path)
-    encoding = find_tokenizer(config.V, args.tokenizer, [path.parent])
+    model, encoding, window = read_newest(args.model, lambda path: _read(path, args))
     pieces = sample_text(
-        load_model(path, args.backend, args.precision),
+        model,
         encoding,
         prompt=args.prompt,
         max_tokens=args.max_tokens,
@@ -43,7 +41,7 @@ def run(args) -> int:
         top_k=args.top_k,
         top_p=args.top_p,
         seed=args.seed,
-        window=trained_window(settings, config) if args.window is None else args.window,
+        window=window if args.window is None else args.window,
         cache=not args.no_cache,
     )
     print(args.prompt, end="", flush=True)
@@ -51,3 +49,10 @@ def run(args) -> int:
         print(piece, end="", flush=True)
     print()
     return 0
+
+
+def _read(path, args):
+    """(model, its tokenizer, how many tokens it learned to look back on)."""
+    settings, config = run_settings(path), read_config(path)
+    encoding = find_tokenizer(config.V, args.tokenizer, [path.parent])
+    return load_model(path, args.backend, args.precision), encoding, trained_window(settings, config)

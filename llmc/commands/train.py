@@ -53,7 +53,7 @@ GROUPS = {  # title -> {field of TrainSettings: help}
 }
 TYPES = {int: int, float: float, str: str, int | None: int, str | None: str}
 EXIT_STATUS = """exit status: 0 when the run is complete; 2 for bad input or an interruption; 3 when training diverged,
-that is, when the loss or the weights are not finite numbers any more"""
+that is, when the loss or the weights are not finite numbers any more; 130 when it was interrupted before it began"""
 
 
 def add_arguments(parser):

@@ -4,22 +4,27 @@ A graph holds the addresses and the numbers that each launch was recorded with. 
 that stay where they are; numbers that change from one time to the next must lie in such arrays too.
 """
 
-import os
 from contextlib import suppress
 from warnings import warn
 
 from llmc.cuda.devices import device
+from llmc.switches import switch
 
 MOST = 32  # graphs that are kept
 
 _graphs = {}  # key: None for work that has run once, or a function that launches the graph
-_on = os.environ.get("LLMC_GRAPHS", "1") == "1"
+_on = None  # not decided yet
 
 
 def graphs(on=None) -> bool:
-    """Whether repeated work is recorded on a GPU; with an argument, from now on. The results are the same."""
+    """Whether repeated work is recorded on a GPU; with an argument, from now on. The results are the same.
+
+    Unless an argument was given, the environment variable LLMC_GRAPHS decides, and without it they are. Raises
+    UserError for a value of it other than 0 and 1.
+    """
     global _on
-    _on = _on if on is None else bool(on)
+    if on is not None or _on is None:
+        _on = switch("LLMC_GRAPHS") is not False if on is None else bool(on)
     return _on
 
 
@@ -40,7 +45,7 @@ def repeat(key, arrays, work):
     from then on its graph is launched. key: anything hashable · arrays: those that the launches read and write, as far
     as they could be others the next time. On the emulator nothing is recorded.
     """
-    if device() == "emulator" or not _on:
+    if not graphs() or device() == "emulator":
         return work()
     key = key, tuple((array.data.ptr, array.size) for array in arrays)
     if key not in _graphs:

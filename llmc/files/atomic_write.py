@@ -1,8 +1,8 @@
-"""Writing a file safely: under a temporary name, then renamed."""
+"""Writing a file, or a folder of them, safely: under a temporary name, then renamed."""
 
 import os
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from llmc.errors import UserError, why
@@ -36,3 +36,31 @@ def atomic_write(path, mode: str = "wb"):
     finally:
         if temporary is not None and temporary.exists():
             temporary.unlink()
+
+
+@contextmanager
+def atomic_folder(folder):
+    """Yield a new folder, whose files are moved to `folder` when the block ends without an error; else they are gone.
+
+    A folder that exists keeps its other files. Raises UserError when it cannot be written, and for a UserError of the
+    block, which then names the file where it should have been.
+    """
+    folder = Path(folder)
+    place = folder if folder.exists() else folder.parent  # the same disk, so that files can be moved
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", suffix=".tmp", dir=place) as temporary:
+            made = Path(temporary, "made")
+            made.mkdir()
+            try:
+                yield made
+            except UserError as error:
+                raise UserError(str(error).replace(str(made), str(folder))) from error
+            if place != folder:
+                with suppress(OSError):  # somebody has made it meanwhile
+                    made.rename(folder)
+                    return
+            for path in sorted(made.iterdir()):
+                path.replace(folder / path.name)
+    except OSError as error:
+        raise UserError(f"cannot write {folder}: {why(error)}; free some space or choose another folder.") from error

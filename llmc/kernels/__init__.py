@@ -11,7 +11,6 @@ FASTEST in the .py file names. The functions in the .py file have the signatures
 Nothing here waits for the GPU, and nothing is allocated but scratch memory, once.
 """
 
-import os
 import re
 from contextlib import contextmanager
 from functools import cache
@@ -19,6 +18,7 @@ from pathlib import Path
 
 from llmc import cuda
 from llmc.flat_buffer import Scratch
+from llmc.switches import switch
 
 FOLDER = Path(__file__).parent
 INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
@@ -45,7 +45,7 @@ def kernel(layer: str, name: str, defines: str = ""):
 
     defines: macros that the file leaves to its caller, "HS=64". For speed, launches are checked only if LLMC_CHECK=1.
     """
-    function = _function(layer, name, defines, cuda.device(), os.environ.get("LLMC_CHECK") == "1")
+    function = _function(layer, name, defines, cuda.device(), switch("LLMC_CHECK") is True)
     return function if _watcher is None else _Watched(name, function)
 
 

@@ -2,7 +2,7 @@
 
 import re
 
-from llmc.course.checks import evidence
+from llmc.course.checks import causes
 from llmc.course.checks.explain import stopped
 from llmc.course.checks.narrow import nearly
 
@@ -24,28 +24,28 @@ def explained_by(case, got, found, sentence, inexact) -> list[str]:
         theirs, there = (words.removeprefix("without ") for words in (found.yours, found.ours))
         whole = theirs.startswith("the line")  # and what it is made of may be wrong already
         where = f"{theirs}, or in {'what goes into it' if whole else 'its place'}"
-        return [*first, f"The mistake is in {where}: all else is right. Our solution has {there}.", *evidence.remarks()]
+        return [*first, f"The mistake is in {where}: all else is right. Our solution has {there}.", *causes.remarks()]
     if found.ours and found.yours:
         meets = f"{found.yours}, your function gives what our solution gives {found.ours}"
         if found.yours.startswith("without") and found.ours.startswith("without"):  # then the rest is the same
             return [*first, f"The mistake is in one place, and all else is right: {meets}."]
-        return [*first, f"{meets[0].upper()}{meets[1:]}: compare these two places.", *evidence.glossary(found.ours)]
+        return [*first, f"{meets[0].upper()}{meets[1:]}: compare these two places.", *causes.glossary(found.ours)]
     if found.yours:
         return [*first, cured(name, found)]
     if sentence and "has the wrong sign" in sentence:
         return first  # a sign may be turned in many places, and what turns it in our solution may be right in theirs
     if sentence:
-        return [*first, f"Our solution gives the same numbers {found.ours}.", *evidence.glossary(found.ours)]
-    alone = evidence.other_results(got) if found.ours.startswith("without the line") else []
+        return [*first, f"Our solution gives the same numbers {found.ours}.", *causes.glossary(found.ours)]
+    alone = causes.other_results(got) if found.ours.startswith("without the line") else []
     early = [f"Does your function read `{each}` before it has written it?" for each in _written_by(found.ours, got)]
     ours = f"{name} has the values that our solution gives {found.ours}."
-    return [ours, *evidence.glossary(found.ours), *alone, *early]
+    return [ours, *causes.glossary(found.ours), *alone, *early]
 
 
 def _written_by(words, got) -> list[str]:
     """What a line that our solution lacks then writes, if the learner's function got that right."""
     written = WRITES.match(words)
-    return [name for name in evidence.right_results(got) if written and name == written[1]]
+    return [name for name in causes.right_results(got) if written and name == written[1]]
 
 
 def cured(name, found) -> str:

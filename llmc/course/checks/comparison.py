@@ -9,7 +9,7 @@ Whatever a message says of the cause rests on evidence of this run. What nobody 
 
 import numpy as np
 
-from llmc.course.checks import evidence, text
+from llmc.course.checks import causes, evidence, text, written
 from llmc.course.checks.changes import cured, explained_by
 from llmc.course.checks.explain import WrongAnswer, stopped
 from llmc.course.checks.heatmap import picture
@@ -85,7 +85,7 @@ def compare(
         wrong = ~((got64 == target) | (np.abs(got64 - target) <= atol + rtol * np.abs(target)))
     wrong |= np.isinf(target) & (got64 != target)  # an infinite target allows no distance at all
     if not wrong.any():
-        kept = evidence.left_of_before(name, got) if before is not None else None
+        kept = written.left_of_before(name, got) if before is not None else None
         if kept:
             raise WrongAnswer("\n".join([stopped(kept), *([f"→ Where to look: {look}."] if look else [])]))
         return
@@ -105,7 +105,7 @@ def compare(
     else:
         lines = _as_known(sentence) if sentence else _diagnosis(case, got, expected64, start, summed, new)
         where = where or look
-    early = evidence.left_early(got)
+    early = written.left_early(got)
     lines += [early] if early and early not in lines else []
     lines += [stopped(f"→ Where to look: {where}")] if where else []
     if broken:
@@ -131,7 +131,7 @@ def _not_the_formula(case, got, known, new) -> list[str]:
 
     known: the sentence of a known mistake, or None.
     """
-    shared = evidence.one_array(case.name, got)
+    shared = written.one_array(case.name, got)
     if shared:
         return [stopped(shared)]
     with np.errstate(invalid="ignore"):  # NaN
@@ -139,7 +139,7 @@ def _not_the_formula(case, got, known, new) -> list[str]:
         sentence = None if known else unwritten or partly_written(case)
     if not sentence:
         return []
-    if unwritten and evidence.written_before(got):
+    if unwritten and written.written_before(got):
         sentence = f"{sentence}. The calls before did write it, so this one left it out, or changed nothing in it"
     return [stopped(sentence), *_why_unwritten(case, got, bool(unwritten)), *_said_new(new)]
 
@@ -154,10 +154,10 @@ def _not_finite(case, got, start, sentence, new) -> list[str]:
         return [stopped(sentence), stopped(count)]
     why = why_not_finite(got, bad)
     searched = why == USUAL and not new and evidence.of_arrays()
-    found = evidence.found(got, case.expected, start) if searched else None
+    found = causes.found(got, case.expected, start) if searched else None
     if found and found.yours and not found.ours:
         return [stopped(count), cured(case.name, found)]
-    origin = evidence.why_nan(got) if new or why == USUAL else None
+    origin = causes.why_nan(got) if new or why == USUAL else None
     alike = [f"Our solution gives the same {found.ours}."] if found and found.ours and not found.yours else []
     if origin or alike:
         return [stopped(count), *(_said_new(new) if origin else []), *filter(None, [origin]), *alike]
@@ -171,25 +171,25 @@ def _said_new(new) -> list[str]:
 def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
     """Sentences about a mistake that the lesson does not know: what the numbers show, and which change gives them."""
     sentence = wrong_sum(case.name, case.got, expected, summed) if summed is not None else None
-    in_place = None if sentence else evidence.right_in_two_arrays(case.name, got, expected, start)
+    in_place = None if sentence else written.right_in_two_arrays(case.name, got, expected, start)
     if in_place:
         return [stopped(in_place)]
     sentence = sentence or diagnose(case, BUFFERS)
     if sentence:
         zeros = sentence == all_zero(case)
-        why = evidence.copied(zeros) or (evidence.unreached(got) if zeros else None)
+        why = written.copied(zeros) or (written.unreached(got) if zeros else None)
         return [stopped(sentence), *([why] if why else []), *_absent(), *_said_new(new)]
-    exchanged = evidence.exchanged(case.name, got)
+    exchanged = causes.exchanged(case.name, got)
     if exchanged:
         return [exchanged]
-    kept = evidence.kept(case.name, got, expected, start)
+    kept = causes.kept(case.name, got, expected, start)
     if kept:
-        return [stopped(kept), *evidence.remarks()]
+        return [stopped(kept), *causes.remarks()]
     sentence = diagnose(case, EXACT)
-    found = evidence.found(got, expected, start)
+    found = causes.found(got, expected, start)
 
     def inexact():
-        return [] if expected.ndim == 0 else evidence.inexact(got, expected, start)
+        return [] if expected.ndim == 0 else causes.inexact(got, expected, start)
 
     if found:
         return explained_by(case, got, found, sentence, inexact)
@@ -199,16 +199,16 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
     slices = _where_slices_meet(case, got, expected + start)
     if slices:
         return [f"{case.name} has wrong values.", *slices]
-    early = evidence.left_early(got)
+    early = written.left_early(got)
     if early:
-        return [f"{case.name} has wrong values.", early, *evidence.other_results(got)]
-    said = evidence.remarks()
+        return [f"{case.name} has wrong values.", early, *causes.other_results(got)]
+    said = causes.remarks()
     if said:
         return [f"{case.name} has wrong values.", *said]
     cause = inexact() or beyond(case, evidence.inputs())
     shown = narrowed(case, lanes=not evidence.of_arrays(), launch=evidence.launch(), cause=cause)
     new = None if cause else new
-    return [f"{case.name} has wrong values.", *shown, *_said_new(new), *evidence.other_results(got)]
+    return [f"{case.name} has wrong values.", *shown, *_said_new(new), *causes.other_results(got)]
 
 
 def _where_slices_meet(case, got, target) -> list[str]:
@@ -216,17 +216,17 @@ def _where_slices_meet(case, got, target) -> list[str]:
     wrong = np.abs(case.got - case.expected) > case.rounding * np.abs(target).max(initial=0.0)
     if not at_multiples(wrong):
         return []
-    twice = evidence.done_twice(got)
+    twice = written.done_twice(got)
     return said_of_slices(case.name, case.held, target, case.before, twice, wrong)
 
 
 def _why_unwritten(case, got, unwritten):
     """Sentences after that about a buffer: which line gave its name to another array, or why none wrote, and so on."""
-    why = (evidence.renamed(got, case.adds) if unwritten else None) or evidence.copied(unwritten)
+    why = (written.renamed(got, case.adds) if unwritten else None) or written.copied(unwritten)
     if not unwritten:
-        return [*filter(None, [why or evidence.left_early(got)]), *_absent()]
-    stopped_at = None if why else evidence.unreached(got)
-    too = None if why else evidence.unwritten_too(got)
+        return [*filter(None, [why or written.left_early(got)]), *_absent()]
+    stopped_at = None if why else written.unreached(got)
+    too = None if why else written.unwritten_too(got)
     too = too and (stopped(too) if stopped_at else f"{too}: {NO_TURN}")
     return [*filter(None, [why, stopped_at, too]), *_absent()]
 
@@ -273,7 +273,7 @@ def _either(sentences) -> str:
 
 def _as_known(sentence) -> list[str]:
     """Sentences about a known mistake, without what the learner's text contradicts."""
-    said = evidence.remarks()
+    said = causes.remarks()
     return [stopped(text.known(sentence, evidence.learners_function(), said)), *said]
 
 

@@ -118,3 +118,10 @@ def arrays_in(line: str, variables: dict) -> str:
     values = [(name, variables[name]) for name in names if name in variables]
     found = [(name, value) for name, value in values if value is None or isinstance(value, np.ndarray)]
     return ", ".join(f"{name} {getattr(value, 'shape', None)}" for name, value in found)
+
+
+def listed(names, many=6) -> str:
+    """ "dx, dw and db"; of more than `many` only how many they are."""
+    if len(names) > many:
+        return f"{len(names)} other results"
+    return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)

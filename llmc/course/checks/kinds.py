@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from llmc.course.checks import evidence
+from llmc.course.checks import causes
 from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.checks.sums import wrong_sum
 
@@ -14,14 +14,14 @@ def same_kind(name, got, expected, summed):
     if not isinstance(got, (np.ndarray, np.generic, float, int)):
         raise WrongAnswer(f"{name} should be a NumPy array, but is {describe(got)}.")
     if np.shape(got) != expected.shape:
-        place = evidence.place(got)
+        place = causes.place(got)
         if place is not None:
             order = f"what you return for it belongs in {place}: are the results in another order?"
             raise WrongAnswer(f"{name} has shape {np.shape(got)}, expected {expected.shape}: {order}")
         why = None if summed is None else wrong_sum(name, got, expected, summed)
         raise WrongAnswer(_shape_sentence(name, np.asarray(got), expected) + (f"\n{why}." if why else ""))
     if isinstance(got, (np.ndarray, np.generic)) and got.dtype != expected.dtype:
-        why = evidence.why_wide(got) if got.dtype == np.float64 else None
+        why = causes.why_wide(got) if got.dtype == np.float64 else None
         look = "look for an array made without dtype= or with another one, or for a constant that is an array."
         raise WrongAnswer(
             f"{name} has dtype {got.dtype}, expected {expected.dtype}{f'. {why}' if why else f': {look}'}"

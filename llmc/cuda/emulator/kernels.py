@@ -7,7 +7,6 @@ has __device__ and __constant__ variables of its own: a kernel keeps to the buil
 """
 
 import ctypes
-import os
 import sys
 
 from llmc.cuda.emulator.build import Build
@@ -23,13 +22,14 @@ from llmc.cuda.emulator.launching.reading import read
 from llmc.cuda.emulator.launching.statics import of_kernel, size_of
 from llmc.cuda.emulator.reporting.report import Report
 from llmc.errors import KernelError
+from llmc.switches import switch
 
 MOST_PLANS = 256  # launch shapes that a kernel remembers
 
 
 def checks_by_default() -> bool:
     """Whether kernels are checked that do not say so themselves: not if LLMC_CHECK is 0."""
-    return os.environ.get("LLMC_CHECK", "1") != "0"
+    return switch("LLMC_CHECK") is not False
 
 
 class RawKernel:

@@ -1,6 +1,9 @@
 """`llmc init` and `llmc export`: model files to start from, and models for Hugging Face."""
 
+import errno
 import json
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +12,7 @@ from llmc.checkpoints import TrainState, read_huggingface, read_model, save_chec
 from llmc.cli import main
 from llmc.config import PRESETS, GPT2Config
 from llmc.data.tokenizer import END_OF_TEXT, make_encoding, write_tokenizer
+from llmc.files.atomic_write import atomic_folder, atomic_write
 from llmc.files.bfloat16 import bfloat16_to_float32, float32_to_bfloat16
 from llmc.model import GPT2
 
@@ -138,6 +142,27 @@ def test_another_models_tokenizer_is_refused(tmp_path, capsys):
     )
     assert status == 2 and "the model has 300 tokens" in err and "t.bin has 257;" in err
     assert not (tmp_path / "hf").exists()
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_an_export_that_fails_leaves_nothing(tmp_path, monkeypatch, capsys, there):
+    def full(folder, *rest):
+        with atomic_write(Path(folder) / "model.safetensors"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("llmc.commands.export.write_huggingface", full)
+    write_model(tmp_path / "m.bin", fresh())
+    write_tokenizer(tmp_path / "tokenizer.bin", bytes_encoding())
+    if there:
+        (tmp_path / "hf").mkdir()
+    before = sorted(tmp_path.rglob("*"))
+    status, _, err = llmc(capsys, "export", tmp_path / "m.bin", "-o", tmp_path / "hf")
+    assert status == 2 and f"cannot write {tmp_path / 'hf' / 'model.safetensors'}: No space left on device" in err
+    assert sorted(tmp_path.rglob("*")) == before
+    with pytest.raises(KeyboardInterrupt), atomic_folder(tmp_path / "hf") as made:
+        (made / "half").touch()
+        raise KeyboardInterrupt
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_in_gpt2s_vocabulary_the_end_of_text_is_gpt2s(tmp_path):

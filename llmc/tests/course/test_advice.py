@@ -9,20 +9,14 @@ from llmc.course import check, compare
 from llmc.course.checks.copies import written_to_a_copy
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.checks.python_loops import in_python
-from llmc.course.learner import journal
 from llmc.course.lessons import layernorm as lesson
+
+pytestmark = pytest.mark.usefixtures("not_recorded")
 
 ROOT = Path(__file__).resolve().parents[3]
 RNG = np.random.default_rng(0)
 A = RNG.normal(size=(3, 4, 5))
 NEW = "x goes from -300 to 300"
-
-
-@pytest.fixture(autouse=True)
-def not_recorded():
-    was = journal.recording(False)
-    yield
-    journal.recording(was)
 
 
 def message(got, expected, **options):

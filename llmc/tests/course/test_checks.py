@@ -7,19 +7,14 @@ import sys
 import numpy as np
 import pytest
 
-from llmc.course import WrongAnswer, check, compare, gradient_check, guarded, recording
+from llmc.course import WrongAnswer, check, compare, gradient_check, guarded
 from llmc.course.checks.check import say
 from llmc.course.exercises import catalog, layout
 
+pytestmark = pytest.mark.usefixtures("not_recorded")
+
 RNG = np.random.default_rng(0)
 A = RNG.normal(3, 2, (3, 4))
-
-
-@pytest.fixture(autouse=True)
-def progress_off():
-    was = recording(False)
-    yield
-    recording(was)
 
 
 def message(got, expected=A, **options):

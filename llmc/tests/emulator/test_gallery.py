@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
-from llmc.cuda import KernelError, device, inspect
+from llmc.cuda import KernelError, inspect
 from llmc.tests.emulator.gallery import marks, module
 from llmc.tests.emulator.gallery.broken import BROKEN
 from llmc.tests.emulator.gallery.clean import CLEAN
+
+pytestmark = pytest.mark.usefixtures("emulator", "one_second")
 
 
 def cases(table):
@@ -18,15 +20,6 @@ def is_a_race(file, name):
 
 
 RACES = {file: [name for name in kernels if is_a_race(file, name)] for file, kernels in BROKEN.items()}
-
-
-@pytest.fixture(autouse=True)
-def emulator(monkeypatch):
-    monkeypatch.setenv("LLMC_EMULATOR_SECONDS", "1")  # kernels that never end do so here
-    before = device()
-    device("emulator")
-    yield
-    device(before)
 
 
 def kernel(folder, file, name, launch, check=True):

@@ -9,9 +9,11 @@ import re
 import numpy as np
 import pytest
 
-from llmc.cuda import RawModule, device, inspect
+from llmc.cuda import RawModule, inspect
 from llmc.tests.emulator.gallery import source
 from llmc.tests.emulator.gallery.clean import CLEAN
+
+pytestmark = pytest.mark.usefixtures("emulator")
 
 # What the emulator is known not to see: that a cuda::barrier was passed once where twice was needed.
 UNSEEN = {"barriers": ["barrier_object, barrier 3"]}
@@ -30,14 +32,6 @@ def mutate(code):
         return f"(without == {len(owners) - 1} ? (void)0 : (void){match[1]});"
 
     return "__device__ int without = -1; " + BARRIER.sub(switch, code), owners
-
-
-@pytest.fixture(autouse=True)
-def emulator():
-    before = device()
-    device("emulator")
-    yield
-    device(before)
 
 
 @pytest.mark.parametrize("file", list(CLEAN))

@@ -1,42 +1,16 @@
-"""The emulator's reports: words, numbers and pictures, from launches made by hand."""
-
-import shutil
-import subprocess
-from pathlib import Path
-from types import SimpleNamespace
+"""The emulator's reports: their words, from launches made by hand and from real ones."""
 
 import numpy as np
 import pytest
 
 from llmc.cuda import RawKernel, inspect
 from llmc.cuda.emulator.findings.kinds import KINDS
-from llmc.cuda.emulator.findings.loops import loop_around
 from llmc.cuda.emulator.findings.places import lane_list
-from llmc.cuda.emulator.findings.raw import Raw, RawAccess, RawProblem
-from llmc.cuda.emulator.reporting import lines, touches
+from llmc.cuda.emulator.findings.raw import RawProblem
 from llmc.cuda.emulator.reporting.report import Report
-from llmc.errors import UserError
+from llmc.tests.emulator.by_hand import CODE, launch
 
-CODE = """extern "C" __global__ void add_up(float* out, const float* x, int n) {
-    __shared__ float s[64];
-    int t = threadIdx.x;
-    s[t] = x[t];
-    for (int k = 32; k > 0; k /= 2) {
-        if (t < k) s[t] += s[t + k];
-    }
-    if (t == 0) out[blockIdx.x] = s[1];
-}
-"""
-TRACE = [(name, np.int64) for name in ("pc", "block", "thread", "argument", "offset", "size", "write", "step")]
-
-
-def launch(*problems, code=CODE, block=(64, 1, 1), grid=(4, 1, 1), **rest) -> Raw:
-    """A launch with out (1024,) and x (32, 32), both float32."""
-    out, x = np.zeros(1024, np.float32), np.zeros((32, 32), np.float32)
-    arguments = [
-        SimpleNamespace(name=name, array=array, packed=None) for name, array in [("out", out), ("x", x), ("n", None)]
-    ]
-    return Raw(Path("none.so"), code, "add_up", grid, block, arguments, problems=list(problems), **rest)
+# ------------------------------------------------------------------------------------------------ words
 
 
 def problem(kind, **rest):
@@ -48,9 +22,6 @@ def race(line, line2, code=CODE, **rest):
     rest = {"space": "shared", "offset": 128, "size": 4, "write": True} | rest
     rest = {"block2": (0, 0, 0), "thread": (3, 0, 0), "thread2": (9, 0, 0)} | rest
     return Report(launch(RawProblem("race", line=line, line2=line2, **rest), code=code)).problems[0].text
-
-
-# ------------------------------------------------------------------------------------------------ words
 
 
 def test_out_of_bounds_names_line_index_length_thread_and_count():
@@ -268,207 +239,6 @@ def test_a_clean_launch_and_its_notes():
 def test_html_is_escaped():
     html = Report(launch(RawProblem("runaway", line=5)))._repr_html_()
     assert "k &gt; 0" in html and "color" not in html
-
-
-# ------------------------------------------------------------------------------------------------ lines
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory):
-    """(library, return addresses of the two calls of note()): the first in a header's inlined function."""
-    if not shutil.which("g++") or not shutil.which("addr2line"):
-        pytest.skip("needs g++ and addr2line")
-    text = (
-        'extern "C" void note();\n#line 1 "header.h"\n'
-        "static inline __attribute__((always_inline)) void in_header() { note(); }\n"
-        '#line 1 "kernel.cu"\n\nextern "C" void k() {\n    in_header();\n\n    note();\n}\n'
-    )
-    folder = tmp_path_factory.mktemp("lines")
-    (folder / "k.cpp").write_text(text)
-    subprocess.run(["g++", "-O1", "-g1", "-shared", "-fPIC", "-o", folder / "k.so", folder / "k.cpp"], check=True)
-    code = subprocess.run(
-        ["objdump", "-d", "--no-show-raw-insn", folder / "k.so"], capture_output=True, text=True
-    ).stdout
-    rows = code[code.index("<k>:") :].split("\n\n")[0].splitlines()
-    after = [int(next_row.split(":")[0], 16) for row, next_row in zip(rows, rows[1:]) if "note" in row]
-    if len(after) != 2:
-        pytest.skip("this disassembly is not understood")
-    return folder / "k.so", after
-
-
-def test_lines_look_through_headers_and_ask_only_once(library, monkeypatch):
-    path, (first, second) = library
-    assert lines.source_lines(path, [first, second]) == {first: (3,), second: (5,)}
-    monkeypatch.setattr(lines, "_look_up", lambda *unused: pytest.fail("asked again"))
-    assert lines.source_lines(path, {second}) == {second: (5,)}
-
-
-@pytest.mark.skipif(not shutil.which("llvm-symbolizer"), reason="needs llvm-symbolizer")
-def test_lines_by_llvm(library, monkeypatch):
-    path, (first, second) = library
-    only = {"llvm-symbolizer": shutil.which("llvm-symbolizer")}
-    monkeypatch.setattr(lines, "_known", {})
-    monkeypatch.setattr(lines.shutil, "which", only.get)
-    assert lines.source_lines(path, [first, second]) == {first: (3,), second: (5,)}
-
-
-def test_atos_is_understood():
-    text = "in_header (in k) (header.h:1)\nk (in k) (kernel.cu:3)\n\nk (in k) (kernel.cu:5)\n"
-    assert lines._read_atos(text, [10, 20]) == {10: (3,), 20: (5,)}
-
-
-def test_without_a_symbolizer_the_report_says_what_to_install(library, monkeypatch):
-    monkeypatch.setattr(lines.shutil, "which", lambda name: None)
-    monkeypatch.setattr(lines, "_known", {})
-    raw = launch(RawProblem("out-of-bounds", pc=library[1][0], argument=0, space="global", offset=4096, size=4))
-    raw.library = library[0]
-    assert "line unknown: reads out[1024]" in str(Report(raw)) and "binutils" in str(Report(raw))
-
-
-def test_loops_are_found_by_their_braces():
-    assert loop_around(CODE, 6) == (5, 7)
-    assert loop_around(CODE, 8) is None and loop_around(CODE, 6, 8) is None
-    assert loop_around("for (int i = 0; i < 3; i++)\n  s[t] += s[t + i];\nx = 1;", 2) == (1, 2)
-
-
-# --------------------------------------------------------------------------------------------- measures
-
-
-def measured() -> Report:
-    """Line 4 reads x with stride 8 in two instructions, line 8 writes out side by side, line 6 has bank conflicts."""
-    accesses = [
-        RawAccess(1, "global", False, False, 4, 1, requests=2, lanes=64, sectors=64, ideal=8),
-        RawAccess(2, "global", False, False, 4, 1, requests=1, lanes=32, sectors=32, ideal=4),
-        RawAccess(3, "global", True, False, 4, 0, requests=3, lanes=96, sectors=12, ideal=12),
-        RawAccess(4, "shared", True, False, 4, -1, requests=3, lanes=96, passes=24, ideal=3, worst=8),
-    ]
-    report = Report(launch(accesses=accesses, barriers=8))
-    report.__dict__["_lines_of_addresses"] = {1: (4,), 2: (4,), 3: (8,), 4: (6,)}
-    return report
-
-
-def test_measures_are_summed_by_line():
-    report = measured()
-    assert [(use.line, use.access, use.requests, use.sectors, use.ideal) for use in report.lines] == [
-        (4, "reads x", 3, 96, 12),
-        (6, "writes shared", 3, 0, 3),
-        (8, "writes out", 3, 12, 12),
-    ]
-    assert (report.sectors, report.ideal_sectors, report.bytes, report.barriers) == (108, 24, 108 * 32, 8)
-    assert report.efficiency == 24 / 108
-    assert report.bank_conflicts == 21
-    assert Report(launch()).efficiency == 1.0 and Report(launch()).table() == "Nothing was measured."
-
-
-def test_table_is_aligned_and_has_a_total():
-    table = measured().table().splitlines()
-    assert table[0].split() == ["line", "access", "requests", "sectors", "ideal", "share", "passes", "worst", "source"]
-    assert table[1].split()[:7] == ["4", "reads", "x", "3", "96", "12", "12%"]
-    assert table[2].split()[:7] == ["6", "writes", "shared", "3", "12%", "24", "8"]
-    assert table[4].split() == ["all", "global", "6", "108", "24", "22%"]
-    assert len({row.index(word) for row, word in zip(table, ["source", "s[t] = x", "if (t < k)"])}) == 1
-
-
-# ------------------------------------------------------------------------------------------------ plots
-
-
-def recorded(index, threads=32, blocks=1, size=4, space="global", rounds=1) -> Report:
-    """A launch whose threads touch element index(i, round) of x, or of shared memory."""
-    argument = 1 if space == "global" else -1
-    rows = [
-        (7, i // threads, i % threads, argument, 4 * index(i, r), size, 0, 1000 * r + i)
-        for r in range(rounds)
-        for i in range(blocks * threads)
-    ]
-    raw = launch(block=(threads, 1, 1), grid=(blocks, 1, 1), trace=np.array(rows, TRACE))
-    report = Report(raw)
-    report.__dict__["_lines_of_addresses"] = {7: (4,)}
-    return report
-
-
-def panel(report) -> touches.Panel:
-    spaces = {1: "global", -1: "shared"}
-    return touches.panels(report.raw, report.line_of, lambda pc, argument: spaces[argument])[0]
-
-
-@pytest.mark.parametrize(
-    ("made", "title"),
-    [
-        (recorded(lambda i, r: i), "line 4 reads x: 4 sectors for the 32 threads of a warp, every byte of them used"),
-        (
-            recorded(lambda i, r: 32 * i),
-            "32 sectors for the 32 threads of a warp, a different one for each thread; 4 would do",
-        ),
-        (recorded(lambda i, r: i + 1), "5 sectors for the 32 threads of a warp; 4 would do"),
-        (recorded(lambda i, r: 5), "all 32 threads of a warp touch the same element, 1 sector"),
-        (recorded(lambda i, r: 4 * i, size=16), "16 sectors for the 32 threads of a warp, every byte of them used"),
-        (recorded(lambda i, r: i, threads=4), "1 sector for the 4 threads of a warp, as few as possible"),
-        (recorded(lambda i, r: 4 * i + r, threads=8, rounds=4), "4 sectors for the 8 threads of a warp; 1 would do"),
-    ],
-    ids=["coalesced", "strided", "shifted", "broadcast", "float4", "four threads", "chunk for each thread"],
-)
-def test_titles_of_global_panels(made, title):
-    assert panel(made).title.endswith(title)
-
-
-@pytest.mark.parametrize(
-    ("index", "size", "expected"),
-    [
-        (lambda i, r: i, 4, (1, 1)),
-        (lambda i, r: 2 * i, 4, (2, 1)),
-        (lambda i, r: 32 * i, 4, (32, 1)),
-        (lambda i, r: 33 * i, 4, (1, 1)),
-        (lambda i, r: 64, 4, (1, 1)),
-        (lambda i, r: 4 * i, 16, (4, 4)),
-        (lambda i, r: 8 * i, 16, (8, 4)),
-        (lambda i, r: 2 * i, 8, (2, 2)),
-    ],
-    ids=["side by side", "stride 2", "stride 32", "stride 33", "broadcast", "float4", "float4 stride 2", "float2"],
-)
-def test_passes_through_the_banks(index, size, expected):
-    shown = panel(recorded(index, size=size, space="shared"))
-    assert touches.passes(shown.requests[0]) == expected
-    assert ("no conflict" in shown.title) == (expected[0] == expected[1])
-
-
-@pytest.mark.parametrize("space", ["global", "shared"])
-@pytest.mark.parametrize(("threads", "blocks"), [(8, 1), (8, 4), (64, 1)])
-def test_small_launches_are_drawn_by_thread(space, threads, blocks):
-    figure = recorded(lambda i, r: 3 * i + r, threads, blocks, space=space, rounds=2).plot()
-    axes = figure.get_axes()
-    assert len(axes) == 1 and axes[0].get_title(loc="left").startswith("line 4 reads")
-    figure.canvas.draw()
-    if space == "global":
-        assert len(axes[0].collections[0].get_segments()) == threads * blocks  # a line from each thread
-
-
-def test_the_worst_request_of_shared_memory_is_drawn():
-    report = recorded(lambda i, r: i << r, rounds=3, space="shared")  # strides 1, 2, 4
-    assert "4 passes where 1 would do" in panel(report).title and set(panel(report).worst["round"]) == {2}
-    assert len(report.plot().get_axes()[0].patches) == 4 * 32  # four rows of 32 banks
-
-
-def test_many_sectors_are_drawn_for_one_warp_only():
-    report = recorded(lambda i, r: 16 * i, threads=64)
-    assert len(touches.labels(report.raw)) == 32 and "the first 32 threads" in report.plot().get_suptitle()
-
-
-def test_larger_launches_are_drawn_by_line():
-    figure = measured().plot()
-    words = [text.get_text() for text in figure.get_axes()[0].texts]
-    assert (
-        figure.texts[0].get_text()
-        == "add_up: line 4 reads x with 8.0 times the sectors needed; line 6 loses 21 passes to bank conflicts"
-    )
-    assert {"8.0", "1.0", "3.1"} <= set(words) and any("s[t] = x[t];" in word for word in words)
-    figure.canvas.draw()
-
-
-def test_unknown_plots_are_refused():
-    with pytest.raises(UserError, match="no plot 'bars'"):
-        measured().plot("bars")
-    with pytest.raises(UserError, match="too large to be recorded"):
-        measured().plot("threads")
 
 
 # ------------------------------------------------------------------------------------------- end to end

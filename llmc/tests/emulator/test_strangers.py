@@ -3,19 +3,12 @@
 import numpy as np
 import pytest
 
-from llmc.cuda import device
 from llmc.tests.emulator.gallery import draw, integers, zeros
 from llmc.tests.emulator.strangers import ceil_div, close, module, run
 
+pytestmark = pytest.mark.usefixtures("emulator")
+
 I32, U8, U32, U64 = np.int32, np.uint8, np.uint32, np.uint64
-
-
-@pytest.fixture(autouse=True)
-def emulator():
-    before = device()
-    device("emulator")
-    yield
-    device(before)
 
 
 # -------------------------------------------------------------------------------------------------------- scans

@@ -71,7 +71,7 @@ def test_uv_knows_which_extras_exclude_each_other(project):
 
 
 def test_our_name_on_pypi_is_not_somebody_elses(project):
-    assert project["name"] == "llmc-course" and project["scripts"] == {"llmc": "llmc.cli:main"}
+    assert project["name"] == "llmc-course" and project["scripts"] == {"llmc": "llmc.__main__:main"}
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="needs make")

@@ -9,80 +9,13 @@ import numpy as np
 import pytest
 
 from llmc import cuda
-from llmc.backends import get_backend, mixed, reference
-from llmc.bench.step import training_step
-from llmc.blocks import RECOMPUTE
-from llmc.checkpoints.model_file import read_model, write_model
-from llmc.checkpoints.optimizer_state import TrainState, read_optimizer_state, write_optimizer_state
-from llmc.config import GPT2Config, preset
-from llmc.errors import UserError
-from llmc.kernels import matmul, pointwise, reductions
-from llmc.kernels.mixed import attention, kernel_for
+from llmc.backends import mixed
+from llmc.kernels import matmul
+from llmc.kernels.mixed import attention
 from llmc.kernels.mixed.adamw import adamw_update
 from llmc.kernels.mixed.pointwise import round_to
-from llmc.model import GPT2
-from llmc.parity.cases import CASES
-from llmc.precision import bfloat16, find_precision
-from llmc.sampling import generate
-
-PRECISIONS = ("bf16", "fp16")
-GAP = {"bfloat16": 2.0**-7, "float16": 2.0**-10}  # from 1 to the next number: no gap is larger, relative to its numbers
-EXACT = 1e-5  # of the largest element: what float32 allows
-SMALL = GPT2Config(maxT=40, V=300, L=2, NH=2, C=32)
-referee = mixed.Mixed(reference)
-backend = get_backend("cuda", find_precision("bf16"))
-on_gpu = pytest.mark.skipif(cuda.device() != "gpu", reason="needs a GPU")
-
-
-@pytest.fixture(params=PRECISIONS)
-def low(request, monkeypatch):
-    """A data type of 16 bits. The emulator checks every launch in one of them: the text is the same in both."""
-    if request.param == "bf16" and cuda.device() == "emulator":
-        monkeypatch.setenv("LLMC_CHECK", "1")
-    return find_precision(request.param).weights
-
-
-def draw(*shape, seed=0, dtype=np.float32, centre=0.0):
-    return (np.random.RandomState(seed).standard_normal(shape) + centre).astype(dtype)
-
-
-def nans(*shape, dtype=np.float32):
-    """An array that must be written and may not be read."""
-    return np.full(shape, np.nan, dtype)
-
-
-def tokens(*shape, V, seed=0):
-    return np.random.RandomState(seed).randint(0, V, shape).astype(np.int32)
-
-
-def call(function, *arguments, **numbers):
-    """Call a function on copies of the arrays where kernels run. Returns all arguments, on the host."""
-    there = [cuda.asarray(a.copy()) if isinstance(a, np.ndarray) else a for a in arguments]
-    function(*there, **numbers)
-    return [cuda.asnumpy(a) if hasattr(a, "shape") else a for a in there]
-
-
-def near(got, wanted, summand=0.0) -> bool:
-    """Whether float32 arrays agree to float32's precision, and those of 16 bits but for a last place here and there.
-
-    In numbers much smaller than the largest, float32 itself has lost digits to cancellation: these may differ more, and
-    so may sums of a `summand` and another one that was rounded before, by a last place of that.
-    """
-    got, expected = got.astype(np.float64), wanted.astype(np.float64)
-    largest = np.abs(expected).max(initial=0.0)
-    allowed = EXACT * largest + GAP.get(wanted.dtype.name, 0.0) * (np.abs(expected) + np.abs(summand))
-    off = (got != expected) & (np.abs(expected) > 1e-2 * largest) & (wanted.dtype.itemsize == 2)
-    return np.isfinite(got).all() and (np.abs(got - expected) <= allowed).all() and off.sum() <= 1 + off.size // 100
-
-
-def agree(name, *arguments, **numbers):
-    """The same call to both: all arrays must be near."""
-    expected = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
-    getattr(referee, name)(*expected, **numbers)
-    for i, (got, wanted) in enumerate(zip(call(getattr(backend, name), *arguments, **numbers), expected)):
-        if isinstance(got, np.ndarray):
-            assert near(got, wanted), f"argument {i}"
-
+from llmc.precision import bfloat16
+from llmc.tests.kernels.sixteen_bits import GAP, agree, backend, call, draw, nans, near, on_gpu, referee, tokens
 
 # ---------------------------------------------------------------------------------------------------------- layers
 
@@ -225,12 +158,6 @@ def test_attention_cached(low, B, NH, hs):
     assert (kept == qkv[..., C:]).all()
 
 
-def test_a_head_that_is_too_large_is_refused():
-    qkv = Huge(1, 1, 3 * 300, dtype=bfloat16())
-    with pytest.raises(UserError, match="heads of 300 numbers on this device; use fp32"):
-        backend.attention_forward(Huge(1, 1, 300, dtype=bfloat16()), None, qkv, 1)
-
-
 @pytest.mark.parametrize("V, Vp", [(1, 4), (61, 128), (5, 7), (1000, 1024)])
 def test_classifier(low, V, Vp):
     logits, targets = 3 * draw(2, 3, Vp), tokens(2, 3, V=V)
@@ -290,179 +217,7 @@ def test_gradients_are_clipped_without_the_loss_scale(low):
     assert factor == pytest.approx(0.5, rel=1e-6)
 
 
-# ----------------------------------------------------------------------------------------------------------- model
-
-X, Y = tokens(2, 12, V=300), tokens(2, 12, V=300, seed=1)
-
-
-def build(precision, config=SMALL, name="cuda", **options):
-    model = GPT2(config, name, precision, **options)
-    model.init_weights()
-    return model
-
-
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_a_model_of_16_bits_takes_this_backend(precision):
-    model = build(precision)
-    assert model.backend is backend and get_backend(backend, model.precision) is backend
-    assert precision in backend.PRECISIONS and "master weights" in model.memory_plan(2, 12)
-
-
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_loss_and_gradients_are_near_those_of_pytorch_in_float64(case, precision):
-    """The tolerances of test_precision.py."""
-    expected, epsilon = np.load(case.fixture), GAP[find_precision(precision).weights.name] / 2
-    model = GPT2(case.config, "cuda", precision)
-    model.loss_scale = 2.0**12 if model.precision.overflows else 1.0
-    for name, values in case.weights().items():
-        model.params[name][...] = cuda.asarray(values.astype(model.precision.weights))
-    x, y = case.batch()
-    assert abs(model.forward(x, y, dloss=1.0) - float(expected["loss"])) < 4 * epsilon
-    model.backward()
-    for name, grad in model.grads.items():
-        wanted = expected["d" + name]
-        got = cuda.asnumpy(grad).astype(np.float64)[: len(wanted)] / model.loss_scale
-        assert np.linalg.norm(got - wanted) < 16 * epsilon * np.linalg.norm(wanted), name
-
-
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_ten_losses_are_the_numpy_backends(precision):
-    """Both take almost the same steps, and the first one rounds the weights by the same random bits."""
-    losses, weights, moments = [], [], []
-    for name in ("numpy", "cuda"):
-        model = build(precision, name=name)
-        model.loss_scale = 2.0**10 if model.precision.overflows else 1.0
-        losses.append([])
-        for step in range(10):
-            losses[-1].append(model.forward(X, Y, dloss=1.0))
-            model.backward()
-            model.update(1e-3, weight_decay=0.1, zero_grad=True, max_norm=50.0)
-            if step == 0:
-                weights.append(cuda.asnumpy(model.params.flat).copy())
-                moments.append(cuda.asnumpy(model.m.flat).copy())
-    assert losses[1] == pytest.approx(losses[0], abs=2e-3) and losses[1][-1] < losses[1][0] - 0.1
-    assert (weights[0] == weights[1]).mean() > 0.98
-    assert np.linalg.norm(moments[1] - moments[0]) < 1e-2 * np.linalg.norm(moments[0])
-
-
-@pytest.mark.parametrize("master_weights", [True, False])
-def test_two_runs_give_the_same_bits_also_across_a_checkpoint(tmp_path, master_weights):
-    def steps(model, n):
-        for _ in range(n):
-            training_step(model, X, Y)
-        return [cuda.asnumpy(b.flat).tobytes() for b in (model.params, model.m, model.v, model.master) if b is not None]
-
-    whole, first = (build("bf16", master_weights=master_weights) for _ in range(2))
-    steps(first, 2)
-    write_model(tmp_path / "model.bin", first)
-    write_optimizer_state(tmp_path / "state.bin", first, TrainState(2))
-    second = read_model(tmp_path / "model.bin", "cuda", "bf16", master_weights)
-    read_optimizer_state(tmp_path / "state.bin", second)
-    assert steps(second, 2) == steps(whole, 4) == steps(first, 2)
-
-
-def test_what_is_computed_again_has_the_same_bits():
-    found = []
-    for recompute in RECOMPUTE:
-        model = build("bf16", recompute=recompute)
-        training_step(model, X, Y)
-        found.append(cuda.asnumpy(model.params.flat).tobytes())
-    assert len(set(found)) == 1
-
-
-def test_gradients_accumulate_and_are_clipped():
-    model = build("bf16")
-    norms = []
-    for _ in range(2):
-        model.forward(X, Y, dloss=0.5)
-        model.backward()
-        norms.append(model.global_norm())
-    assert norms[1] == pytest.approx(2 * norms[0], rel=1e-2)
-    assert model.clip_gradients(0.1) == norms[1] and model.global_norm() == pytest.approx(0.1, rel=1e-2)
-
-
-def test_sampling_with_the_cache_gives_the_ids_of_sampling_without():
-    ids = [list(generate(build("bf16"), [7, 8], 6, temperature=0.7, window=10, cache=cache)) for cache in (True, False)]
-    assert ids[0] == ids[1]
-
-
-@pytest.mark.skipif(cuda.device() == "gpu", reason="what the emulator has to say")
-def test_no_kernel_of_a_step_gets_a_diagnosis(monkeypatch):
-    monkeypatch.setenv("LLMC_CHECK", "1")
-    model = build("bf16", CASES[0].config)
-    training_step(model, *CASES[0].batch())
-    model.clip_gradients(0.1)
-
-
-# ---------------------------------------------------------------------------------------------------------- limits
-
-
-class Huge:
-    """An array that has a shape and a type, and nothing else."""
-
-    def __init__(self, *shape, dtype):
-        self.shape, self.size, self.dtype = shape, int(np.prod(shape, dtype=object)), np.dtype(dtype)
-
-
-def test_what_the_kernels_cannot_count_is_refused():
-    flat, exact = (Huge(pointwise.MOST + 1, dtype=dtype) for dtype in (bfloat16(), np.float32))
-    w, mean = Huge(1, dtype=bfloat16()), Huge(reductions.MOST_ROWS + 1, 1, dtype=np.float32)
-    rows = Huge(reductions.MOST_ROWS + 1, 1, 1, dtype=bfloat16())
-    wide, matrix = Huge(1, 1, 2**20, dtype=bfloat16()), Huge(2**20, 2**12, dtype=bfloat16())
-    for refused in (
-        lambda: backend.gelu_forward(flat, flat),
-        lambda: backend.gelu_backward(flat, flat, flat),
-        lambda: backend.residual_forward(exact, exact, flat),
-        lambda: backend.scale(flat, 0.5),
-        lambda: backend.global_norm(flat),
-        lambda: adamw_update(flat, flat, exact, exact, exact, None),
-        lambda: backend.encoder_forward(Huge(1, 1, 1, dtype=np.float32), mean, Huge(2**31, 1, dtype=bfloat16()), w),
-        lambda: backend.matmul_forward(wide, Huge(1, 1, 2**12, dtype=bfloat16()), matrix, None),
-    ):
-        with pytest.raises(UserError, match="up to 2,146,435,072 elements"):
-            refused()
-    for refused in (
-        lambda: backend.encoder_forward(rows, mean, w, w),
-        lambda: backend.encoder_backward(w, w, rows, mean),
-        lambda: backend.layernorm_forward(rows, mean, mean, rows, w, w),
-        lambda: backend.residual_layernorm_forward(rows, rows, mean, mean, rows, rows, w, w),
-        lambda: backend.layernorm_backward(rows, w, w, rows, rows, w, mean, mean),
-        lambda: backend.fused_classifier(mean, rows, mean, 1.0, 1),
-    ):
-        with pytest.raises(UserError, match="up to 67,108,864 rows"):
-            refused()
-    many = Huge(2**31, 1, 1, dtype=bfloat16())
-    for refused in (
-        lambda: backend.attention_forward(many, None, many, 1),
-        lambda: backend.attention_backward(many, many, many, None, many, 1),
-        lambda: backend.attention_cached(many, Huge(2, 2**31, 1, 1, 1, dtype=bfloat16()), many, 1, 0),
-    ):
-        with pytest.raises(UserError, match="at most 2,147,483,647 queries"):
-            refused()
-
-
-def test_other_types_are_refused():
-    with pytest.raises(TypeError, match="gelu_forward_v1 takes numbers of 16 bits, not float32"):
-        kernel_for(np.zeros(3, np.float32), "pointwise", "gelu_forward_v1")
-    with pytest.raises(UserError, match="does not compute in float64"):
-        backend.zeros(3, np.float64)
-
-
 # ------------------------------------------------------------------------------------------------ on a GPU only
-
-
-@on_gpu
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_a_step_allocates_nothing(precision):
-    model = build(precision)
-    for _ in range(3):
-        training_step(model, X, Y)
-    pool = cuda.xp.get_default_memory_pool()
-    before = pool.total_bytes()
-    for _ in range(3):
-        training_step(model, X, Y)
-    assert pool.total_bytes() == before
 
 
 @on_gpu
@@ -481,24 +236,3 @@ def test_cublas_and_the_kernel_agree(low, N, C_in, C_out):
         finally:
             matmul.multiply_by(before)
     assert all(near(*pair) for pair in zip(*results))
-
-
-@on_gpu
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_gpt2_124m_is_near_float32(precision):
-    """Loss and gradients from the same weights, rounded; the tolerances of the small models."""
-    x, y = tokens(2, 256, V=50257), tokens(2, 256, V=50257, seed=1)
-    losses, grads, epsilon = [], [], GAP[find_precision(precision).weights.name] / 2
-    for name in (precision, "fp32"):
-        model = build(name, preset("d12"))
-        for parameter in model.params.values():
-            rounded = cuda.asnumpy(parameter).astype(find_precision(precision).weights)
-            parameter[...] = cuda.asarray(rounded.astype(parameter.dtype))
-        model.loss_scale = 2.0**12 if model.precision.overflows else 1.0
-        losses.append(model.forward(x, y, dloss=1.0))
-        model.backward()
-        scale = model.loss_scale
-        grads.append({key: cuda.asnumpy(grad).astype(np.float64) / scale for key, grad in model.grads.items()})
-    assert abs(losses[0] - losses[1]) < 4 * epsilon
-    for name, wanted in grads[1].items():
-        assert np.linalg.norm(grads[0][name] - wanted) < 16 * epsilon * np.linalg.norm(wanted), name

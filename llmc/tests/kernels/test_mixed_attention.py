@@ -13,18 +13,12 @@ from llmc import cuda
 from llmc.backends import mixed, reference
 from llmc.kernels import tensor_cores
 from llmc.kernels.mixed import attention
-from llmc.precision import find_precision
 
 if not tensor_cores.has_tf32(cuda.device()):
     pytest.skip("needs a GPU with tensor cores for both types, or the emulator", allow_module_level=True)
 
 GAP = {"bfloat16": 2.0**-7, "float16": 2.0**-10}  # from 1 to the next number
 on_gpu = cuda.device() == "gpu"
-
-
-@pytest.fixture(params=["bf16", "fp16"])
-def low(request):
-    return find_precision(request.param).weights
 
 
 @pytest.fixture(autouse=True)

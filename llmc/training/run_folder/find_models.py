@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import llmc
-from llmc.checkpoints.folder import FINAL_MODEL, newest_model
+from llmc.checkpoints.folder import FINAL_MODEL, newest_model, saved_at
 from llmc.checkpoints.integrity import check_file
 from llmc.config import GPT2Config
 from llmc.data.corpus import TOKENIZER
@@ -14,6 +14,8 @@ from llmc.files.reading import user_path
 from llmc.terminal import llmc_command, shown
 from llmc.training.run_folder.settings_file import SETTINGS, read_settings
 from llmc.training.settings import TrainSettings
+
+REPLACED = 5  # times that a file may vanish under its reader; a run that saves more often than it can be read is absurd
 
 
 def runs_home() -> Path:
@@ -29,7 +31,7 @@ def find_run(run=None) -> Path:
     """
     if run is None:
         models = filter(None, map(newest_model, runs_home().glob("*/")))
-        newest = max(models, key=lambda path: path.stat().st_mtime, default=None)
+        newest = max(models, key=saved_at, default=None)
         if newest is None:
             raise UserError(f"there is no trained model in {shown(runs_home())}; {_make_one()}.")
         return newest.parent
@@ -57,6 +59,21 @@ def find_model(model=None) -> Path:
     if path is not None and path.exists() and not path.is_dir():
         return path  # a pipe or a device too: whoever opens it says what is wrong
     return newest_model(find_run(model))
+
+
+def read_newest(model, read):
+    """read(path) of the file that `find_model` finds; of a newer one, if a run in progress has replaced it meanwhile.
+
+    Raises UserError when there is none, and whatever `read` raises for a file that is still there.
+    """
+    for _ in range(REPLACED):
+        path = find_model(model)
+        try:
+            return read(path)
+        except UserError:
+            if path.exists():
+                raise
+    return read(find_model(model))
 
 
 def run_settings(model_path) -> TrainSettings | None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from llmc.course.checks import evidence
+from llmc.course.checks import causes, evidence
 from llmc.course.checks.comparison import compare
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.lessons.number_formats.formats import BF16, FP32, decode, fields
@@ -56,7 +56,7 @@ def _changed(got, right) -> str | None:
     if right is None:
         return None
     varied = np.ptp(got.astype(int)) > 0  # many changes give the same pattern everywhere
-    change = evidence.whole("patterns", evidence.calls_so_far(), right, same, ours=varied)
+    change = causes.whole("patterns", evidence.calls_so_far(), right, same, ours=varied)
     return f"{change}." if change else None
 
 

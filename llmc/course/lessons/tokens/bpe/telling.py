@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from llmc.course.checks.evidence import is_explaining, learners_function, whole
+from llmc.course.checks.causes import whole
+from llmc.course.checks.evidence import is_explaining, learners_function
 from llmc.course.checks.smallest import in_common, smallest
 
 KEPT = "this is what an earlier call returned, with other arguments in part: does your function keep its results?"

@@ -1,0 +1,215 @@
+"""Which mistake do the numbers of the running check's calls show? They are compared with those of changed programs.
+
+What is changed is our solution, or the learner's function. A mistake is named only if the changed program gives every
+digit of the learner's results, or turns them into the right ones.
+"""
+
+import copy
+import io
+import operator
+import time
+import warnings
+from contextlib import redirect_stdout
+
+import numpy as np
+
+from llmc.course.checks import evidence, origins, text
+from llmc.course.checks.curve import said_of_curve
+from llmc.course.checks.evidence import looked_into
+from llmc.course.checks.explain import listed
+from llmc.course.mutants.kept import growing, kept_between, remembered
+from llmc.course.mutants.learners import learners
+from llmc.course.mutants.private import glossary as glossary_of
+from llmc.course.mutants.recognise import order_of_error, recognised
+from llmc.course.mutants.replay import arrays_in
+from llmc.course.mutants.results import mistaken_for, others, place_of
+from llmc.course.mutants.search import Found, change_that_gives
+from llmc.course.mutants.solution import Solution
+from llmc.course.own_names import learners_names
+
+REMAINS = "it keeps something from one call to the next, in a default argument or a global, say"
+
+
+def found(got, expected, start) -> Found | None:
+    """The change of the solution, or of the learner's function, that explains `got` in place of start + expected.
+
+    None outside of a check, and when no small change does.
+    """
+    check = looked_into()
+    if check is None:
+        return None
+    return recognised(check.solution(), check.function, check.replays, got, expected, start, check.rehearsed)
+
+
+def inexact(got, expected, start) -> list[str]:
+    """Sentences about an error that is small, or grows along an input: which piece it comes from, where it begins."""
+    check = looked_into()
+    if check is None:
+        return []
+    small = order_of_error(check.solution(), check.function, check.replays, got, expected, start)
+    if small:
+        number, order = small
+        share, kind = ("half", "one-sided") if order == 1 else ("a quarter", "central")
+        falls = f"The error falls to {share} when {number} is halved, as that of a {kind} difference does"
+        return [f"{falls}: the formula of the derivative has no such error."]
+    last, solution = _replay_like(got), check.solution()
+    if not last or solution is None or not solution.of_arrays:
+        return []
+    right = solution.function(time.thread_time() + solution.seconds)
+    with redirect_stdout(io.StringIO()), np.errstate(all="ignore"), learners_names():
+        return said_of_curve(check.function, right, *last)
+
+
+def _replay_like(got):
+    """(the call that made `got`, which of its outputs that is); an earlier call for one too large to be kept."""
+    last = evidence.last_call()
+    if last is None:
+        return None
+    mine = [k for k, each in enumerate(last.outputs) if each is got or evidence.may_be(each, got)]
+    before = arrays_in((last.arguments, last.options))
+    given = len(last.outputs) - len(before)
+    written = [given + k for k, old in enumerate(before) if not np.array_equal(old, last.outputs[given + k])]
+    only = mine or [*range(given), *written]
+    return (last, only[0]) if len({id(last.outputs[k]) for k in only}) == 1 else None
+
+
+def remarks() -> list[str]:
+    """Sentences about the text of the learner's function that make wrong results of its last call plausible."""
+    check, last = looked_into(), evidence.last_call()
+    solution = check and last and check.solution()
+    if not isinstance(solution, Solution):
+        return []
+    with np.errstate(all="ignore"), redirect_stdout(io.StringIO()):
+        return text.remarks(check.function, solution, last)
+
+
+def glossary(words) -> list[str]:
+    """A sentence on what the names of our solution stand for that these words quote; [] if there are none."""
+    check = evidence.running()
+    solution = check and check.solution()
+    said = glossary_of(words, solution.tree) if isinstance(solution, Solution) else ""
+    return [said] if said else []
+
+
+def why_nan(got) -> str | None:
+    """A sentence about the expression of the learner's that makes the first NaN or infinity of `got`; or None."""
+    return _of_last_call(origins.why_nan, got)
+
+
+def why_wide(got) -> str | None:
+    """A sentence about the expression of the learner's that makes `got` float64; or None."""
+    return _of_last_call(origins.why_wide, got)
+
+
+def _of_last_call(explain, got):
+    """explain(the learner's function as a program, its last call, which of that call's outputs `got` is); or None.
+
+    None outside of a check, for a call too large to be kept, and where the function cannot be run again.
+    """
+    check, last = looked_into(), evidence.last_call()
+    if check is None or last is None:
+        return None
+    k = next((k for k, mine in enumerate(last.outputs) if mine is got or evidence.may_be(mine, got)), None)
+    if k is None:
+        return None
+    with warnings.catch_warnings(), np.errstate(all="ignore"), redirect_stdout(io.StringIO()), learners_names():
+        answer = learners(check.function)
+        warnings.simplefilter("ignore")
+        return answer and explain(answer, last, k)
+
+
+def exchanged(name, got) -> str | None:
+    """A sentence if the array `got` is what another result of the running check's last call should be; else None."""
+    check = looked_into()
+    if check is None:
+        return None
+    with np.errstate(all="ignore"):
+        other = mistaken_for(check.solution(), check.replays, got)
+    return other and f"{name} holds what belongs in {other}: are the two exchanged?"
+
+
+def whole(what, calls, right, same=operator.eq, ours=True) -> str | None:
+    """A sentence about results that are right or wrong as a whole, such as lists of ids: which change explains them?
+
+    what: their name, "ids". calls: [(arguments, what the learner's function returned)] of the running check.
+    right: the reference. same(a, b): are two results the same? ours: are changes of our solution tried, too?
+    None outside of a check, and when no small change of the learner's function mends every call, and none of our
+    solution gives what that returned.
+    """
+    check = looked_into()
+    solution = check and check.solution()
+    if solution is None:
+        return None
+    wrong_first = sorted(calls, key=lambda call: same(call[1], right(*call[0])))
+    with redirect_stdout(io.StringIO()), np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with learners_names():
+            answer = learners(check.function)
+            if answer and _right_at_first(answer, wrong_first, right, same):
+                return f"your function gives the right {what} when it is called for the first time: {REMAINS}"
+            more = check.rehearsed(solution.function(time.thread_time() + solution.seconds)) if answer else []
+            given = [arguments for arguments, _ in wrong_first] + [replay.arguments for replay in more]
+            mended = answer and change_that_gives(answer, [(each, right(*each)) for each in given], same)
+        if mended:
+            return f"your function gives the right {what} {mended}"
+        changed = change_that_gives(solution, wrong_first, same) if ours else None
+    return changed and f"these are the {what} that our solution gives {changed}"
+
+
+def _right_at_first(answer, calls, right, same) -> bool:
+    """Is each of these wrong results right if nothing was called before?"""
+    wrong = [arguments for arguments, result in calls if not same(result, right(*arguments))]
+    try:
+        end = time.thread_time() + answer.seconds
+        return all(same(answer.function(end)(*copy.deepcopy(given)), right(*given)) for given in wrong)
+    except Exception:  # it needs more than its source
+        return False
+
+
+def place(got) -> str | None:
+    """Words for the result of the running check's last call that should be what `got` is; None if none should."""
+    check = looked_into()
+    return place_of(check.solution(), check.replays, got) if check else None
+
+
+def kept(name, got, expected, start) -> str | None:
+    """A sentence about an array that is wrong because the learner's function keeps something between calls, or rounds.
+
+    None if it is wrong for another reason, or outside of a check.
+    """
+    check, last = looked_into(), evidence.last_call()
+    if check is None:
+        return None
+    with learners_names():
+        grown = growing(check.function, check.replays, got, expected)
+    old = check.stale_in(last) if last and not grown else None
+    if old:
+        return old
+    changed = not grown and kept_between(check.solution(), check.replays, got, expected, start)
+    if changed:
+        return f"{name} has the values that our solution gives {changed}"
+    with learners_names():
+        again = grown or remembered(check.function, check.replays, got)
+    return again and f"{name} {again}"
+
+
+def other_results(got) -> list[str]:
+    """Sentences about the other results of the running check's last call: which of them are right, which wrong, too."""
+    right, wrong = _others(got)
+    said = [f"{listed(right)} {'is' if len(right) == 1 else 'are'} right in the same call"] * bool(right)
+    said += [f"{listed(wrong)} {'is' if len(wrong) == 1 else 'are'} wrong, too"] * bool(wrong)
+    return [f"{'; '.join(said)}."] if said else []
+
+
+def right_results(got) -> list[str]:
+    """Names of the other results of the running check's last call that are right; [] where unknown."""
+    return _others(got)[0]
+
+
+def _others(got):
+    """Names of the other results of the running check's last call: (right ones, wrong ones)."""
+    check = looked_into()
+    if check is None:
+        return [], []
+    with np.errstate(all="ignore"):
+        return others(check.solution(), check.replays, got)

@@ -1,0 +1,178 @@
+"""What did the running check's last call write, and where? Left out, twice, too early, or into another array?"""
+
+import copy
+import io
+import time
+from contextlib import redirect_stdout
+
+import numpy as np
+
+from llmc.course.checks.copies import written_to_a_copy
+from llmc.course.checks.evidence import last_call, looked_into, made, may_be, of_arrays, running
+from llmc.course.checks.explain import listed
+from llmc.course.checks.overwritten import arrays_of, remains
+from llmc.course.checks.rebound import name_of, rebound
+from llmc.course.checks.unreached import left_in_a_loop, returned_name, watch, why_unwritten
+from llmc.course.mutants.picked import close
+from llmc.course.mutants.replay import arrays_in, outputs_of
+from llmc.course.mutants.results import same_array
+from llmc.course.own_names import learners_names
+
+
+def renamed(got, adds) -> str | None:
+    """A sentence if the learner's function gives the name of the buffer `got` to a new array; else None."""
+    last = last_call()
+    if last is None or not isinstance(got, np.ndarray):
+        return None
+    return rebound(running().function, last, got, adds)
+
+
+def copied(unwritten) -> str | None:
+    """A sentence if the learner's function writes into a copy of an array, and something is unwritten; else None."""
+    return written_to_a_copy(running().function) if running() and unwritten else None
+
+
+def one_array(name, got) -> str | None:
+    """A sentence if the array `got` is another result of the running check's last call as well; else None."""
+    check = running()
+    same = same_array(check.solution(), check.replays, got) if check else []
+    if not same:
+        return None
+    others = [each for each in same if each != name]
+    other = others[0] if len(others) == 1 and len(same) == 2 else "another result"
+    how = "as after `a = b = np.zeros(…)`, or `a = b` and then `a += …`, which changes b, too"
+    return f"{name} and {other} are one and the same array, {how}: make two"
+
+
+def left_of_before(name, got) -> str | None:
+    """A sentence if the right array `got` of the last call would hold NaN, had it held NaN before; or None.
+
+    It looks at each output of a check once.
+    """
+    check, last = running(), last_call()
+    if last is None or not isinstance(got, np.ndarray) or not of_arrays():
+        return None
+    solution = check.solution()
+    places = [k for k, mine in enumerate(last.outputs) if may_be(mine, got)]
+    k = places[-1] - len(last.outputs) if places else 0  # counted from the end
+    if solution is None or not k or k in check.overwritten or not any(last.buffers):
+        return None
+    check.overwritten.add(k)
+    count = remains(check.function, solution, last, len(arrays_of(last)) + k)
+    if not count:
+        return None
+    argument = name_of(got, check.function, last) or name
+    held = f"with NaN in {argument} before the call, {count} of its {got.size} entries are NaN after it"
+    still = "what it held before is still in it, times 0 perhaps, and 0 · NaN is NaN"
+    return f"{held}: {still}. Overwrite it, with `{argument}[...] = …`, before you add to it"
+
+
+def written_before(got) -> bool:
+    """Was the buffer `got`, or what stood in its place, written by an earlier call of the running check?"""
+    replays = list(running().replays) if running() else []
+    if len(replays) < 2 or not isinstance(got, np.ndarray):
+        return False
+    *earlier, last = [(replay, arrays_in((replay.arguments, replay.options))) for replay in replays]
+    from_the_end = [k - len(last[0].outputs) for k, mine in enumerate(last[0].outputs) if may_be(mine, got)]
+    for k in from_the_end:
+        for replay, before in earlier:
+            if -k <= len(before) == len(last[1]) and not np.array_equal(replay.outputs[k], before[k], equal_nan=True):
+                return True
+    return False
+
+
+def right_in_two_arrays(name, got, expected, start) -> str | None:
+    """A sentence if `got` was two arguments of the last call, and would be right if these were two arrays; or None."""
+    check, last = looked_into(), last_call()
+    if not (check and last and isinstance(got, np.ndarray)):
+        return None
+    named = last.named(check.function)
+    given = last.outputs[len(last.outputs) - len(arrays_in((last.arguments, last.options))) :]
+    same = [k for k, value in enumerate(named.values()) if any(value is v for v in _but(named.values(), k))]
+    same = [k for k in same if isinstance(last.arguments[k], np.ndarray)] if len(named) == len(last.arguments) else []
+    if len(same) != 2 or not any(may_be(mine, got) for mine in given):
+        return None
+    apart = [value.copy() if isinstance(value, np.ndarray) else copy.deepcopy(value) for value in last.arguments]
+    try:
+        with np.errstate(all="ignore"), redirect_stdout(io.StringIO()), learners_names():
+            check.function(*apart, **copy.deepcopy(last.options))
+    except Exception:
+        return None
+    names = list(named)
+    for k, other in (same, same[::-1]):
+        if np.shape(apart[k]) == np.shape(got) and close(apart[k], expected + start, expected, "float32"):
+            early = f"your function writes into `{names[k]}` before it has read all of `{names[other]}`"
+            return f"{name} would be right if `{names[k]}` and `{names[other]}` were two arrays: {early}"
+    return None
+
+
+def _but(values, k) -> list:
+    return [value for j, value in enumerate(values) if j != k]
+
+
+def unwritten_too(got) -> str | None:
+    """A sentence if the last call has left all that it should write as it was, besides `got`; else None."""
+    check, last = running(), last_call()
+    if last is None or not made(last, got):
+        return None
+    solution, before = check.solution(), arrays_in((last.arguments, last.options))
+    named = [name for name, value in last.named(check.function).items() for _ in arrays_in(value)]
+    if solution is None or not solution.of_arrays or not len(named) == len(before) == len(last.outputs):
+        return None
+    try:
+        should = last.run(solution.function(time.thread_time() + solution.seconds))
+    except Exception:
+        return None
+    if len(should) != len(before):
+        return None
+    outputs = [k for k in range(len(before)) if not np.array_equal(should[k], before[k], equal_nan=True)]
+    others = [named[k] for k in outputs if not may_be(last.outputs[k], got)]
+    left = all(np.array_equal(last.outputs[k], before[k], equal_nan=True) for k in outputs)
+    return f"Nor {'was' if len(others) == 1 else 'were'} {listed(others)}" if left and others else None
+
+
+def unreached(got) -> str | None:
+    """A sentence on what kept the lines that write `got` from running in the last call; None if one ran."""
+    last, watched = _watched(got)
+    if watched is None:
+        return None
+    given, k = len(arrays_in((last.arguments, last.options))), _which(last, got)
+    of = len(last.outputs) - given
+    name = returned_name(watched, k, of) if k < of else name_of(got, running().function, last)
+    return why_unwritten(watched, name) if name else None
+
+
+def left_early(got) -> str | None:
+    """A sentence if a `return` in a `for` loop ended the call that gave `got`; else None."""
+    _, watched = _watched(got)
+    return left_in_a_loop(watched) if watched else None
+
+
+def _watched(got):
+    """(the last call, which of its lines ran); (None, None) if another call gave `got`, or no Python of arrays did."""
+    check, last = looked_into(), last_call()
+    if check is None or last is None or not of_arrays() or not made(last, got):
+        return None, None
+    with learners_names():
+        return last, watch(check.function, last)
+
+
+def _which(replay, got) -> int:
+    """Which output of this call, which gave `got`, is it?"""
+    return next(k for k, mine in enumerate(replay.outputs) if may_be(mine, got))
+
+
+def done_twice(got):
+    """What our solution makes of the array `got` if the running check's last call is made twice in a row; or None."""
+    check, last = looked_into(), last_call()
+    solution = check.solution() if check and last else None
+    if solution is None or not solution.of_arrays or not made(last, got):
+        return None
+    arguments, options = copy.deepcopy((last.arguments, last.options))
+    function = solution.function(time.thread_time() + solution.seconds)
+    try:
+        function(*arguments, **options)
+        again = outputs_of(function(*arguments, **options), arguments, options)[_which(last, got)]
+    except Exception:
+        return None
+    return again if np.shape(again) == np.shape(got) else None

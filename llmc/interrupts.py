@@ -1,0 +1,29 @@
+"""Ctrl-C while Python still imports: one sentence, and the end.
+
+A library that is interrupted half-way through its import may say so in its own way, or not at all. So until a command
+begins, Ctrl-C ends the process itself: nothing has been done yet that could be lost.
+"""
+
+import os
+import signal
+
+STATUS = 130  # of a process that Ctrl-C has ended, as shells count
+
+
+def leave_at_once():
+    """From here on, Ctrl-C ends the process, unless it is ignored, as in a job in the background."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _leave)
+
+
+def raise_again():
+    """From here on, Ctrl-C is a KeyboardInterrupt again."""
+    if signal.getsignal(signal.SIGINT) is _leave:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _leave(number, frame):
+    try:
+        os.write(2, b"llmc: interrupted.\n")
+    finally:
+        os._exit(STATUS)

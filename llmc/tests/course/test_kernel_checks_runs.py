@@ -1,0 +1,134 @@
+"""What `kernel_check` learns from a run: on a GPU (faked here), and from who touches which number on the emulator."""
+
+import numpy as np
+import pytest
+
+from llmc.course import WrongAnswer
+from llmc.course.kernel_checks import demands, evidence, shares
+from llmc.course.kernel_checks import runs as kernel_runs
+from llmc.cuda import RawKernel, inspect
+
+# ------------------------------------------------------------------------------------------ with a GPU, faked
+
+
+class FakeCuda:
+    """llmc.cuda on a machine whose GPU runs this Python function of the arrays."""
+
+    xp, asnumpy, synchronize = np, np.asarray, lambda self: None
+
+    def __init__(self, function):
+        self.function = function
+
+    def RawKernel(self, code, name, options, check):
+        return lambda grid, block, args, shared_mem: self.function(*args)
+
+
+def gpu_result(monkeypatch, function):
+    monkeypatch.setattr(kernel_runs, "cuda", FakeCuda(function))
+    out, inp = np.zeros(5, np.float32), np.arange(5, dtype=np.float32)  # (n,) each
+    after = kernel_runs.run_on_gpu("", "k", 1, 32, [out, inp, 5])
+    assert not out.any()
+    return after
+
+
+def test_a_run_on_the_gpu_is_of_copies(monkeypatch):
+    out, inp, n = gpu_result(monkeypatch, lambda out, inp, n: np.add(inp, n, out=out))
+    assert out.tolist() == [5, 6, 7, 8, 9] and inp.tolist() == [0, 1, 2, 3, 4] and n is None
+
+
+def test_an_array_that_is_given_twice_stays_one(monkeypatch):
+    monkeypatch.setattr(kernel_runs, "cuda", FakeCuda(lambda a, b: np.copyto(a, b + 1)))
+    x = np.zeros(3, np.float32)  # (n,)
+    first, second = kernel_runs.run_on_gpu("", "k", 1, 32, [x, x])
+    assert first.tolist() == second.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("at", [0, -1])
+def test_a_run_on_the_gpu_that_writes_beside_an_array(at, monkeypatch):
+    with pytest.raises(WrongAnswer, match="argument 0 of k was written outside"):
+        gpu_result(monkeypatch, lambda out, inp, n: out.base.__setitem__(at, 7))
+
+
+def test_a_kernel_that_the_gpu_does_not_compile(monkeypatch):
+    with pytest.raises(WrongAnswer, match="right on the emulator, but it does not run on the GPU: line 3: error"):
+        gpu_result(monkeypatch, lambda out, inp, n: (_ for _ in ()).throw(RuntimeError("line 3: error")))
+
+
+def test_a_gpu_that_disagrees():
+    right = np.array([1, np.nan, 3], np.float32)  # (n,)
+    kernel_runs.agree("out", right.copy(), right)
+    with pytest.raises(WrongAnswer, match="out on the GPU, compared with the emulator's, has wrong values"):
+        kernel_runs.agree("out", right + np.array([0, 0, 0.5], np.float32), right)
+    with pytest.raises(WrongAnswer, match="on the GPU"):
+        kernel_runs.agree("out", np.array([1, 2, 4], np.int32), np.array([1, 2, 3], np.int32))
+
+
+# ------------------------------------------------------------------------------------------ shares and evidence
+
+
+def shared_work(code, grid=2, block=4, n=20):
+    """The report of a kernel on out and x (n,)."""
+    head = 'extern "C" __global__ void k(float* out, const float* x, int n)\n{\n'
+    arrays = np.zeros(n, np.float32), np.ones(n, np.float32)  # (n,) each
+    return inspect(RawKernel(f"{head}{code}\n}}", "k"), (grid,), (block,), (*arrays, n))
+
+
+LOOP = "for (int i = {first}; i < n; i += {step}) {body}"
+FIRST, STEP = "blockIdx.x * blockDim.x + threadIdx.x", "gridDim.x * blockDim.x"
+
+
+@pytest.mark.parametrize(
+    "code, rewrites, busiest",
+    [
+        (LOOP.format(first=FIRST, step=STEP, body="out[i] = x[i];"), 0, 3),
+        (LOOP.format(first=FIRST, step=STEP, body="{ out[i] = x[i]; out[i] = 2 * x[i]; }"), 0, 3),
+        (LOOP.format(first="threadIdx.x", step="blockDim.x", body="out[i] = x[i];"), 20, 5),
+        (LOOP.format(first="0", step="1", body="out[i] = x[i];"), 140, 20),
+        ("if (blockIdx.x == 0 && threadIdx.x == 0) " + LOOP.format(first="0", step="1", body="out[i] = x[i];"), 0, 20),
+        ("int i = 4 * threadIdx.x; *(float4*)(out + i) = *(const float4*)(x + i);", 16, 4),
+    ],
+)
+def test_who_handles_which_number(code, rewrites, busiest):
+    report = shared_work(code)
+    assert (shares.rewrites(report), shares.busiest(report)) == (rewrites, busiest)
+
+
+def test_a_launch_too_large_to_be_recorded_is_counted():
+    report = shared_work(LOOP.format(first="0", step="1", body="out[i] = x[i];"), block=64, n=1000)
+    assert report.raw.trace is None and shares.rewrites(report) == 127_000 and shares.busiest(report) == 0
+
+
+def test_where_numbers_come_from():
+    x = np.random.default_rng(1).permutation(24).astype(np.float32).reshape(2, 3, 4)  # (B, T, C)
+    axes, wanted = {"b": 2, "t": 3, "c": 4}, np.arange(24).reshape(2, 3, 4)
+    assert evidence.came_from("x", x, x, wanted, axes) == evidence.came_from("x", x + 0.5, x, wanted, axes) == {}
+    (said,) = evidence.came_from("x", x[:, :, ::-1], x, wanted, axes)
+    assert said.startswith("numbers of x, but with another c than they should have (b and t are right); out[0, 0, 0]")
+    assert "holds the number with (b, t, c) = (0, 0, 3), and should hold the one with (0, 0, 0)" in said
+
+
+@pytest.mark.parametrize(
+    "wrong, says",
+    [
+        ([], None),
+        ([2, 6], ".z of each float4"),
+        ([0, 5, 4], ".x and .y of each float4"),
+        ([8, 9], "behind the last whole four"),
+        ([0, 9], None),
+        ([0, 1, 2, 3], None),
+    ],
+)
+def test_which_parts_of_a_float4_are_wrong(wrong, says):
+    right = np.arange(1.0, 11.0)  # (n,)
+    got = right.copy()
+    got[wrong] = 77
+    (said,) = evidence.slots(got, right) or [None]
+    assert said is None if says is None else says in said
+
+
+def test_a_float4_that_is_taken_apart_too_early():
+    body = "int i = threadIdx.x; const float4& v = ((const float4*)x)[i];\n"
+    body += "((float4*)out)[i] = make_float4(v.x, v.y, v.z, v.w);"
+    report = shared_work(body, grid=1, block=32, n=128)
+    told = demands.demand_text(report, "requests", 2, {})
+    assert "reads x 4 bytes at a time: read a whole float4 first" in told

@@ -1,0 +1,111 @@
+"""Which branch, loop or `return` kept threads from barriers, lanes from a shuffle, or an array from being written."""
+
+import pytest
+
+from llmc.tests.emulator.marked import marked
+
+CODE = r"""
+__device__ float warp_sum(float v) {
+    for (int step = 16; step > 0; step /= 2) v += __shfl_xor_sync(~0u, v, step);  // @shuffle
+    return v;
+}
+extern "C" {
+__global__ void shuffles_with_half_a_warp(float* out, const float* x, int n) {
+    float v = warp_sum(x[threadIdx.x]);
+    out[threadIdx.x] = warp_sum(v);  // @second-sum
+}
+__global__ void padded(float* out, const float* x, int n) {
+    __shared__ float s[2 * 33];
+    s[threadIdx.x / 32 * 33 + threadIdx.x % 32] = x[threadIdx.x];
+    __syncthreads();
+    out[threadIdx.x] = s[threadIdx.x];
+}
+__global__ void leaves_a_loop(float* out, const float* x, int n) {
+    __shared__ float s[64];
+    for (int k = 0; k < 1; k++) {
+        if (threadIdx.x >= 32) break;  // @breaks
+        s[threadIdx.x] = x[threadIdx.x];
+        __syncwarp();
+        out[threadIdx.x] = s[63 - threadIdx.x];
+    }
+}
+__global__ void barrier_in_a_branch(float* out, const float* x, int n) {
+    __shared__ float s[64];
+    int t = threadIdx.x;
+    s[t] = x[t];
+    for (int half = 32; half > 0; half /= 2) {
+        if (t < half) {  // @some
+            s[t] += s[t + half];
+            __syncthreads();
+        }
+    }
+    out[t] = s[0];
+}
+__global__ void left_before_the_barrier(float* out, const float* x, int n) {
+    __shared__ float s[64];
+    int t = threadIdx.x;
+    s[t] = x[t];
+    if (t >= 48) return;  // @leaves
+    if (n > 0) {  // @all-take-it
+        __syncthreads();
+        out[t] = s[47 - t];
+    }
+}
+__global__ void lanes_that_left(float* out, const float* x, int n) {
+    int t = threadIdx.x;
+    float v = x[t];
+    if (t > 40) return;  // @lanes-leave
+    out[t] = __shfl_xor_sync(0xffffffff, v, 16);
+}
+__global__ void sum_of_a_warp_in_a_loop(float* out, const float* x, int n) {
+    float v = 0.0f;
+    if (blockIdx.x > 0) return;  // @whole-warps-leave
+    for (int c = threadIdx.x; c < n; c += 32) {  // @rounds-differ
+        v += warp_sum(x[c]);
+    }
+    out[threadIdx.x] = v;
+}
+}
+"""
+at = marked(CODE)
+pytestmark = pytest.mark.usefixtures("emulator", "one_second")
+
+
+def test_an_unwritten_element_between_rows_may_be_padding(report):
+    text = report("padded").problems[0].text
+    assert "So far s[0] to s[31] and s[33] are written, s[32] between them is not: is it the padding" in text
+
+
+def test_threads_that_break_out_of_a_loop_may_have_written_nothing(report):
+    text = report("leaves_a_loop").problems[0].text
+    assert f"Do threads leave by the `break` on line {at('breaks')} before they have written theirs?" in text
+
+
+def test_a_barrier_in_a_branch_is_named_by_its_if(report):
+    texts = {problem.kind: problem.text for problem in report("barrier_in_a_branch").problems}
+    assert f"and the `if` on line {at('some')} keeps some threads away: end the `if`" in texts["barrier-divergence"]
+    assert (
+        "that was the first of 6 times" in texts["barrier-divergence"] and "happened" not in texts["barrier-divergence"]
+    )
+    assert f"but it is inside the `if` on line {at('some')}" in texts["race"]
+
+
+def test_where_two_things_may_keep_threads_from_a_barrier_neither_is_blamed(report):
+    text = report("left_before_the_barrier").problems[0].text
+    which = f"the `if` on line {at('all-take-it')} or the `return` on line {at('leaves')}?"
+    assert f"Which of these keeps some threads away: {which}" in text
+
+
+def test_the_line_on_which_lanes_left_is_named(report):
+    text = report("lanes_that_left").problems[0].text
+    assert f"and the `return` on line {at('lanes-leave')} keeps some lanes away" in text
+
+
+def test_a_loop_around_the_call_is_named_beside_a_return(report):
+    text = report("sum_of_a_warp_in_a_loop", 32, 40).problems[0].text
+    assert f"the `return` on line {at('whole-warps-leave')}" in text and "Which of these keeps some lanes away" in text
+    assert f"the loop on line {at('rounds-differ')}" in text
+
+
+def test_lanes_that_a_block_does_not_have(report):
+    assert "its last warp has only 16 lanes" in report("shuffles_with_half_a_warp", 48).problems[0].text

@@ -1,0 +1,14 @@
+"""What tests of the kernels share."""
+
+import pytest
+
+from llmc import cuda
+from llmc.precision import find_precision
+
+
+@pytest.fixture(params=["bf16", "fp16"])
+def low(request, monkeypatch):
+    """A data type of 16 bits. The emulator checks every launch in one of them: the text is the same in both."""
+    if request.param == "bf16" and cuda.device() == "emulator":
+        monkeypatch.setenv("LLMC_CHECK", "1")
+    return find_precision(request.param).weights
