@@ -6,9 +6,8 @@ import pytest
 from llmc import cuda
 from llmc.kernels import pointwise, reductions
 from llmc.kernels.mixed import columns
-from llmc.tests.kernels.test_mixed import agree, backend, call, draw, low, nans, near, referee, tokens
+from llmc.tests.kernels.sixteen_bits import GAP, agree, backend, call, draw, nans, near, referee, tokens
 
-__all__ = ["low"]  # the fixture
 MANY = 150  # rows: on the emulator, whose GPU is small, more than all warps of a launch
 
 
@@ -60,7 +59,7 @@ def test_matmul_and_gelu_backward(low, N, C_in, C_out, exact):
     wide = [a.astype(np.float32) for a in (dout.astype(low), pre, w)]
     exactly = np.empty(dpre.shape, np.float32)  # (1, N, C_in)
     referee.gelu_backward(exactly, wide[0] @ wide[2], wide[1])
-    gap = 2.0 ** (-7 if low.name == "bfloat16" else -10)
+    gap = GAP[low.name]
     error = np.abs(got[0].astype(np.float32) - exactly)
     assert (error <= gap * np.abs(exactly) + 1e-3 * gap * np.abs(exactly).max()).all()  # rounded once, or twice
 
