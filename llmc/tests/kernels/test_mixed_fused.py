@@ -8,6 +8,7 @@ from llmc.kernels import pointwise, reductions
 from llmc.kernels.mixed import columns
 from llmc.tests.kernels.sixteen_bits import GAP, agree, backend, call, draw, nans, near, referee, tokens
 
+SLOPE = 2.0**-10  # how exact cuBLAS's GELU' is: its tanh is one instruction, good to 2^-11
 MANY = 150  # rows: on the emulator, whose GPU is small, more than all warps of a launch
 
 
@@ -57,11 +58,10 @@ def test_matmul_and_gelu_backward(low, N, C_in, C_out, exact):
     for one, other in zip(got[1:3], two[1:3], strict=True):
         np.testing.assert_array_equal(one, other)
     wide = [a.astype(np.float32) for a in (dout.astype(low), pre, w)]
-    exactly = np.empty(dpre.shape, np.float32)  # (1, N, C_in)
-    referee.gelu_backward(exactly, wide[0] @ wide[2], wide[1])
-    gap = GAP[low.name]
+    product, exactly = wide[0] @ wide[2], np.empty(dpre.shape, np.float32)  # (1, N, C_in) both
+    referee.gelu_backward(exactly, product, wide[1])
     error = np.abs(got[0].astype(np.float32) - exactly)
-    assert (error <= gap * np.abs(exactly) + 1e-3 * gap * np.abs(exactly).max()).all()  # rounded once, or twice
+    assert (error <= GAP[low.name] * np.abs(exactly) + SLOPE * np.abs(product)).all()  # rounded once, or twice
 
 
 def test_arrays_that_are_not_aligned_take_the_kernels_for_any(low):
