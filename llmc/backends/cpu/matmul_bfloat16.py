@@ -23,7 +23,8 @@ def description() -> str:
 def backward(dx, dw, db, dout, x, w, accumulate):
     """dx (N, C_in) = dout (N, C_out) · w; dw += doutᵀ · x; db += column sums of dout; dx and db may be None.
 
-    Without accumulate, dw and db are written. dout may have float32, as the gradient of the residual stream has; it is rounded first.
+    Without accumulate, dw and db are written. dout may have float32, as the gradient of the residual stream has; it is
+    rounded first.
     """
     if dout.dtype != np.uint16:
         exact, dout = dout, scratch("rounded", dout.shape, "uint16")
