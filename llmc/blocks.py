@@ -9,6 +9,7 @@ GPT-2 paper (Radford et al. 2019: pre-layernorm blocks, tied embeddings) and llm
 
 from llmc.flat_buffer import Tensor
 
+ADDED_TO = ("wpe", "ln1w", "ln1b", "ln2w", "ln2b", "lnfw", "lnfb")  # whose gradients no matmul can write
 RECOMPUTE = (0, 1, 2)  # what `backward` computes again: nothing; GELU's outputs; those of ln1 and ln2 as well
 
 
@@ -90,11 +91,11 @@ def _norm_before(l, config, params, acts):
     return (a[name], a[f"{name}_mean"], a[f"{name}_rstd"]), (w[f"{name}w"], w[f"{name}b"])
 
 
-def backward(be, config, params, grads, acts, dacts, tokens, recompute=0):
+def backward(be, config, params, grads, acts, dacts, tokens, recompute=0, **how):
     """Add to grads what reaches the parameters from dacts["dbtc"] (B, T, C), the gradient of acts["lnf"].
 
     params, grads, acts: FlatBuffers, the last one of `activation_table` (with stats, and this recompute) · dacts: what
-    `gradient_tables` lists, by name.
+    `gradient_tables` lists, by name · how: accumulate=False for matmuls that write to grads, not add.
     """
     dresidual = dacts["dresidual"]  # (B, T, C): the gradient of the residual stream, from the last layer to the first
     be.zero(dresidual)
@@ -104,7 +105,7 @@ def backward(be, config, params, grads, acts, dacts, tokens, recompute=0):
         x = acts.layer(l - 1)["residual3"] if l else acts["encoded"]  # (B, T, C)
         w, a = params.layer(l), acts.layer(l)
         _block_again(be, w, a, x, recompute)
-        _block_backward(be, config, w, grads.layer(l), a, dacts, x)
+        _block_backward(be, config, w, grads.layer(l), a, dacts, x, how)
     be.encoder_backward(grads["wte"], grads["wpe"], dresidual, tokens)  # wte again: it is tied, two gradients meet
 
 
@@ -117,23 +118,23 @@ def _block_again(be, w, a, x, recompute):
         be.layernorm_again(a["ln2"], a["residual2"], w["ln2w"], w["ln2b"], a["ln2_mean"], a["ln2_rstd"])  # (B, T, C)
 
 
-def _block_backward(be, config, w, g, a, d, x):
-    """One block, from its last layer to its first; x (B, T, C) is what it read.
+def _block_backward(be, config, w, g, a, d, x, how):
+    """One block, from its last layer to its first; x (B, T, C) is what it read, how: as above.
 
     A residual needs no call: its gradient is dresidual for both branches.
     """
     dresidual, dbtc = d["dresidual"], d["dbtc"]  # (B, T, C) both
     gradients = d["dfch"], g["fcprojw"], g["fcprojb"], dresidual
     if hasattr(be, "gelu_matmul_backward"):
-        be.gelu_matmul_backward(*gradients, a["fch"], a["fch_gelu"], w["fcprojw"])  # (B, T, 4C)
+        be.gelu_matmul_backward(*gradients, a["fch"], a["fch_gelu"], w["fcprojw"], **how)  # (B, T, 4C)
     else:
-        be.matmul_backward(*gradients, a["fch_gelu"], w["fcprojw"])  # (B, T, 4C)
+        be.matmul_backward(*gradients, a["fch_gelu"], w["fcprojw"], **how)  # (B, T, 4C)
         be.gelu_backward(d["dfch"], d["dfch"], a["fch"])  # (B, T, 4C)
-    be.matmul_backward(dbtc, g["fcw"], g["fcb"], d["dfch"], a["ln2"], w["fcw"])  # (B, T, C)
+    be.matmul_backward(dbtc, g["fcw"], g["fcb"], d["dfch"], a["ln2"], w["fcw"], **how)  # (B, T, C)
     stats = a["ln2_mean"], a["ln2_rstd"]  # (B, T) both
     be.layernorm_backward(dresidual, g["ln2w"], g["ln2b"], dbtc, a["residual2"], w["ln2w"], *stats)  # (B, T, C)
-    be.matmul_backward(dbtc, g["attprojw"], g["attprojb"], dresidual, a["atty"], w["attprojw"])  # (B, T, C)
+    be.matmul_backward(dbtc, g["attprojw"], g["attprojb"], dresidual, a["atty"], w["attprojw"], **how)  # (B, T, C)
     be.attention_backward(d["dqkv"], dbtc, a["atty"], a["stats"], a["qkv"], config.NH)  # (B, T, 3C)
-    be.matmul_backward(dbtc, g["qkvw"], g["qkvb"], d["dqkv"], a["ln1"], w["qkvw"])  # (B, T, C)
+    be.matmul_backward(dbtc, g["qkvw"], g["qkvb"], d["dqkv"], a["ln1"], w["qkvw"], **how)  # (B, T, C)
     stats = a["ln1_mean"], a["ln1_rstd"]  # (B, T) both
     be.layernorm_backward(dresidual, g["ln1w"], g["ln1b"], dbtc, x, w["ln1w"], *stats)  # (B, T, C)

@@ -235,8 +235,11 @@ class GPT2:
 
     # ----------------------------------------------------------------------------------------- backward
 
-    def backward(self):
-        """Add the gradient of the last `forward(tokens, targets, dloss=…)`, times `loss_scale`, to `grads`."""
+    def backward(self, accumulate=True):
+        """Add the gradient of the last `forward(tokens, targets, dloss=…)`, times `loss_scale`, to `grads`.
+
+        accumulate=False: replace what is there by it, as if after `zero_grad`, which then is not needed.
+        """
         if self._batch is None:
             raise UserError(
                 "backward needs forward(tokens, targets, dloss=1.0) right before it, once for each backward."
@@ -246,13 +249,24 @@ class GPT2:
         own, shared = blocks.gradient_tables(self.config, B, T)
         dacts = {**self._dacts.allocate(own), **self._inside_logits.allocate(shared, self._acts["logits"])}
         arrays = self.params.flat, self.grads_flat, *self._acts.flats, self._dacts.flat, tokens
-        self._repeat(("backward", B, T), arrays, lambda: self._backward(dacts, tokens))
+        self._repeat(("backward", B, T, accumulate), arrays, lambda: self._backward(dacts, tokens, accumulate))
 
-    def _backward(self, dacts, tokens):
+    def _backward(self, dacts, tokens, accumulate):
         """What `backward` computes."""
-        be, acts, dwte = self.backend, self._acts, self.grads["wte"]
-        be.matmul_backward(dacts["dbtc"], dwte, None, acts["logits"], acts["lnf"], self.params["wte"])  # (B, T, C)
-        blocks.backward(be, self.config, self.params, self.grads, acts, dacts, tokens, self.recompute)
+        be, params, grads, acts = self.backend, self.params, self.grads, self._acts
+        how = {} if accumulate else self._begin_gradients()
+        be.matmul_backward(dacts["dbtc"], grads["wte"], None, acts["logits"], acts["lnf"], params["wte"], **how)
+        blocks.backward(be, self.config, params, grads, acts, dacts, tokens, self.recompute, **how)
+
+    def _begin_gradients(self) -> dict:
+        """Zero the gradients, but those that matmuls can write; returns how these do."""
+        be = self.backend
+        if not getattr(be, "OVERWRITES", False):
+            be.zero(self.grads_flat)
+            return {}
+        for name in blocks.ADDED_TO:
+            be.zero(self.grads[name])
+        return {"accumulate": False}
 
     # ------------------------------------------------------------------------------------------- update
 

@@ -6,6 +6,9 @@
 Rules
 - Outputs come first and are written in place; the caller owns every buffer. A backend may use temporaries of its own.
 - Gradients of parameters ACCUMULATE (+=): weights are shared by all B·T positions and by several micro-batches.
+- The first gradients of a step have nothing to be added to. A backend that can write these says OVERWRITES = True: its
+  `matmul_backward` takes accumulate=False, for *dw and *db, whatever was there; that saves zeroing and reading them.
+  Where it says nothing, the model zeroes them and has them added to.
 - Gradients of activations are written (=), with one exception: `layernorm_backward` adds to `dx`, because the
   residual stream forks before every layernorm and both branches send a gradient back.
 - Shapes: B batch, T time, C channels (C_in and C_out where they differ), NH heads, hs = C/NH, V vocabulary, Vp padded
@@ -133,7 +136,10 @@ class Fused(Protocol):
     """What a backend may have besides where one function can do the work of two at once."""
 
     def gelu_matmul_backward(self, dpre, dw, db, dout, pre, x, w):
-        """matmul_backward of x = GELU(pre), and gelu_backward: *dpre (B, T, C_in) is the gradient of pre."""
+        """matmul_backward of x = GELU(pre), and gelu_backward: *dpre (B, T, C_in) is the gradient of pre.
+
+        It takes accumulate where matmul_backward does.
+        """
 
 
 class Rounded(Protocol):

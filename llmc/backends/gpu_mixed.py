@@ -16,6 +16,7 @@ from llmc.kernels.mixed import adamw, attention, classifier, encoder, layernorm,
 
 PRECISIONS = ("bf16", "fp16")  # whose arrays it takes
 RECOMPUTE = gpu.RECOMPUTE
+OVERWRITES = True  # matmul_backward and gelu_matmul_backward take accumulate
 attention_stats_shape = gpu.attention_stats_shape
 from_numpy = gpu.from_numpy
 later = gpu.later

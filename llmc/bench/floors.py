@@ -23,13 +23,13 @@ def _gelu_forward(gelu_out, out, x, w, b):
     return _sum(gelu_out, out, x, w, b), 2 * out.size * w.shape[1]
 
 
-def _backward(dx, dw, db, dout, x, w):
+def _backward(dx, dw, db, dout, x, w, accumulate=True):
     products = 1 if dx is None else 2
-    return _sum(dx, dw, dw, dout, x, w), products * 2 * dout.size * w.shape[1]
+    return _sum(dx, dw, dw if accumulate else None, dout, x, w), products * 2 * dout.size * w.shape[1]
 
 
-def _gelu_and_backward(dpre, dw, db, dout, pre, x, w):
-    moved, operations = _backward(dpre, dw, db, dout, x, w)
+def _gelu_and_backward(dpre, dw, db, dout, pre, x, w, accumulate=True):
+    moved, operations = _backward(dpre, dw, db, dout, x, w, accumulate)
     return moved + pre.nbytes, operations
 
 

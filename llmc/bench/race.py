@@ -39,8 +39,8 @@ class Ours:
         """Launch step i."""
         recorder.graphs(self.as_graphs)
         self.model.forward(*self.batches[i % BATCHES], dloss=1.0, wait=False)
-        self.model.backward()
-        self.model.update(1e-4, zero_grad=True)
+        self.model.backward(accumulate=False)
+        self.model.update(1e-4)
 
     def begin(self):
         """Nothing of others is counted."""

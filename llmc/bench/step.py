@@ -40,8 +40,8 @@ def seconds(work) -> float:
 def training_step(model, x, y):
     """Forward, backward, AdamW on one batch. Returns the loss; only at the very end does it wait for a GPU."""
     model.forward(x, y, dloss=1.0, wait=False)
-    model.backward()
-    model.update(1e-4, zero_grad=True)
+    model.backward(accumulate=False)
+    model.update(1e-4)
     return model.mean_loss()
 
 

@@ -138,7 +138,7 @@ class Trainer:
             final_fraction=s.final_fraction,
             kind=s.schedule,
         )
-        numbers = dict(beta1=s.beta1, beta2=s.beta2, eps=s.eps, weight_decay=s.weight_decay, zero_grad=True)
+        numbers = dict(beta1=s.beta1, beta2=s.beta2, eps=s.eps, weight_decay=s.weight_decay)
         losses = self._accumulate(stop)
         waits = self.loss_scale or s.skip_loss_z or s.skip_norm_z  # whether the update depends on the loss or the norm
         if model.runs_ahead and not waits:
@@ -149,9 +149,7 @@ class Trainer:
             norm = model.global_norm()
             self.overflowed = self._overflows(norm)
             loss, norm = self._finite(losses, norm)
-            if self.overflowed or any(self._add_to_detectors(loss, norm)):
-                model.zero_grad()
-            else:
+            if not (self.overflowed or any(self._add_to_detectors(loss, norm))):
                 model.update(lr, **numbers, max_norm=s.clip or inf, norm=norm)
         self.step += 1
         self._position = self.train_loader.state()
@@ -161,20 +159,19 @@ class Trainer:
         """Functions that return the losses of the step's micro-batches; their mean gradient is in model.grads.
 
         Each micro-batch has B·T tokens, so the mean over all tokens is the mean of the micro-batches' means: the loss
-        and gradient of each count 1/n. Between steps the gradients are zero; the update leaves them so. The losses are
-        read when everything else has been launched, so that a GPU is never idle in between.
+        and gradient of each count 1/n. The first gradient replaces that of the step before. The losses are read when
+        everything else has been launched, so that a GPU is never idle in between.
         """
         model, n, losses = self.model, self.settings.micro_batches, []
         if self.loss_scale:
             model.loss_scale = self.loss_scale.value
         for i in range(n):
             if i and stop():
-                model.zero_grad()
                 raise Stopped
             x, y = self.train_loader.next_batch()  # (B, T) int32 both
             model.forward(x, y, dloss=1.0 / n, wait=False)
             losses.append(model.loss_later())
-            model.backward()
+            model.backward(accumulate=i > 0)
         return losses
 
     def _overflows(self, norm) -> bool:

@@ -34,6 +34,7 @@ from llmc.backends.numba_variables import check_threads
 from llmc.backends.reference import from_numpy, to_numpy
 
 __all__ = [
+    "OVERWRITES",
     "PRECISIONS",
     "adamw_update",
     "adamw_update_rounded",
@@ -64,6 +65,7 @@ __all__ = [
     "zeros",
 ]
 
+OVERWRITES = True  # matmul_backward takes accumulate
 PRECISIONS = ("bf16",)  # those with 16 bits that the functions here take; `mixed.py` does the others
 
 

@@ -115,7 +115,6 @@ def _softmax_row(p, s, keys, scale):
     peak, total = highest(s), ZERO
     for j in range(s.size):
         s[j] = exp(scale * (s[j] - peak))
-    for j in range(s.size):
         total += s[j]
     inverse = ONE / total
     for j in range(s.size):
@@ -155,11 +154,9 @@ def _softmax_row_backward(p, ds, s, dp, L, inner, unseen, scale):
     before = unseen // VECTORS * VECTORS
     p_, ds_, s, dp, L, inner = p[before:], ds[before:], s[before:], dp[before:], L[before:], inner[before:]
     for i in range(s.size):
-        s[i] = exp(scale * s[i] - L[i])
-        dp[i] = s[i] * (dp[i] - inner[i]) * scale
-    for i in range(s.size):
-        store(p_, i, s[i])
-        store(ds_, i, dp[i])
+        share = exp(scale * s[i] - L[i])
+        store(p_, i, share)
+        store(ds_, i, share * (dp[i] - inner[i]) * scale)
     _fill(p[:unseen], ZERO)
     _fill(ds[:unseen], ZERO)
 

@@ -11,6 +11,8 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
+from llmc.backends.cpu.instructions import rounding
+
 HALF_WORD, LOWEST_KEPT = np.uint32(16), np.uint32(1)
 ALMOST_HALF = np.uint32(0x7FFF)  # of the last bit that is kept; one more for an odd number, so that ties go to even
 WHOLE = {  # integers of as many bits, and what their bits are then
@@ -99,13 +101,15 @@ def widened(bits):
     return np.uint32(np.uint32(bits) << HALF_WORD).view(np.float32)
 
 
-@njit
-def rounded(value):
+def in_integers(value):
     """The uint16 of a float32: to the nearest, ties to even. NaN stays NaN."""
     bits = np.float32(value).view(np.uint32)
     upper = np.uint32(bits >> HALF_WORD)
     up = np.uint32(np.uint32(bits + ALMOST_HALF) + np.uint32(upper & LOWEST_KEPT))
     return np.uint16(upper | QUIET_NAN) if value != value else np.uint16(up >> HALF_WORD)
+
+
+rounded = rounding(otherwise=in_integers)
 
 
 @njit

@@ -49,7 +49,6 @@ def _classify(losses, logits, targets, dloss, V, backward, spare):
             e = room(z, spare[part])  # (Vp,)
             for i in range(V):
                 e[i] = exp(load(z, i) - peak)
-            for i in range(V):
                 total += e[i]
             losses[n] = math.log(total) - at_target
             factor = dloss * ONE / total

@@ -14,6 +14,7 @@ import numpy as np
 from llmc.backends import cpu
 from llmc.backends.cpu import attention_bfloat16
 from llmc.backends.cpu.compiled import KERNELS
+from llmc.backends.cpu.kept import enable
 from llmc.backends.cpu.matmul_bfloat16 import in_float32
 
 B, T, C, NH, V, Vp = 1, 5, 4, 2, 5, 6
@@ -27,7 +28,7 @@ def array(*shape, dtype=np.float32):
 def main(precision, half):
     """Touch half of the kernels that this precision needs: "fp32" or "bf16", half "0" or "1" (equally long)."""
     for kernel in KERNELS:
-        kernel.enable_caching()
+        enable(kernel)
     low = partial(array, dtype=np.uint16 if precision == "bf16" else np.float32)
     if half == "0":
         layers(low)

@@ -118,20 +118,26 @@ def _backward_input(address, dx, dout, w, fetched, parts):
 
 
 @parallel
-def _backward_weights(address, dw, db, dout, x, parts):
-    """dw (C_out, C_in) += doutᵀ · x (N, C_in), added by BLAS; db += column sums of dout; db may be empty."""
+def _backward_weights(address, dw, db, dout, x, accumulate, parts):
+    """dw (C_out, C_in) += doutᵀ · x (N, C_in), added by BLAS; db += column sums of dout; db may be empty.
+
+    Without accumulate, both are written.
+    """
     (N, C_in), C_out, size = x.shape, dw.shape[0], x.itemsize
     pm = tiles(parts, C_in, C_out)
     for part in prange(parts):
         k0, k1 = bounds(part % pm, pm, C_in)
         c0, c1 = bounds(part // pm, parts // pm, C_out)
         if db.size and part % pm == 0:
+            if not accumulate:
+                db[c0:c1] = ZERO
             for n in range(N):
                 for c in range(c0, c1):
                     db[c] += dout[n, c]
         inputs, errors = x.ctypes.data + size * k0, dout.ctypes.data + size * c0
         tile = dw.ctypes.data + size * (c0 * C_in + k0)
-        gemm(address, False, True, k1 - k0, c1 - c0, N, inputs, C_in, errors, C_out, x.dtype.type(1), tile, C_in)
+        beta = x.dtype.type(1 if accumulate else 0)
+        gemm(address, False, True, k1 - k0, c1 - c0, N, inputs, C_in, errors, C_out, beta, tile, C_in)
 
 
 @in_bits
@@ -165,16 +171,16 @@ def _run_forward(out, x, w, b, gelu_out):
 
 
 @in_bits
-def matmul_backward(dx, dw, db, dout, x, w):
-    """dx = dout · w; dw += doutᵀ · x; db += column sums of dout."""
+def matmul_backward(dx, dw, db, dout, x, w, accumulate=True):
+    """dx = dout · w; dw += doutᵀ · x; db += column sums of dout; or, without accumulate, dw = and db =."""
     C_out, C_in = w.shape
     dout, x = dout.reshape(-1, C_out), x.reshape(-1, C_in)  # (N, C_out), (N, C_in)
     dx = None if dx is None else dx.reshape(-1, C_in)  # (N, C_in)
     if w.dtype == np.uint16:
-        matmul_bfloat16.backward(dx, dw, db, dout, x, w)
+        matmul_bfloat16.backward(dx, dw, db, dout, x, w, accumulate)
         return
     address, parts = blas.address(w.dtype), get_num_threads()
     if dx is not None:
         fetched = scratch("fetched", (parts, LINE), w.dtype)
         _backward_input(address, dx, dout, w, fetched, parts)
-    _backward_weights(address, dw, w[0, :0] if db is None else db, dout, x, parts)
+    _backward_weights(address, dw, w[0, :0] if db is None else db, dout, x, accumulate, parts)

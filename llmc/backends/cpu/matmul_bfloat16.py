@@ -20,19 +20,20 @@ def description() -> str:
     return onednn.description() if onednn.multiplies_bfloat16() else "float32"
 
 
-def backward(dx, dw, db, dout, x, w):
+def backward(dx, dw, db, dout, x, w, accumulate):
     """dx (N, C_in) = dout (N, C_out) · w; dw += doutᵀ · x; db += column sums of dout; dx and db may be None.
 
-    dout may have float32, as the gradient of the residual stream has; it is rounded first.
+    Without accumulate, dw and db are written. dout may have float32, as the gradient of the residual stream has; it is
+    rounded first.
     """
     if dout.dtype != np.uint16:
         exact, dout = dout, scratch("rounded", dout.shape, "uint16")
         _round(dout.reshape(-1), exact.reshape(-1))
     if dx is not None:
         product(dx, dout, w)
-    product(dw, dout.T, x, add=True)
+    product(dw, dout.T, x, add=accumulate)
     if db is not None:
-        _add_columns(db, dout, scratch("columns", db.shape, "float32"), get_num_threads())
+        _add_columns(db, dout, accumulate, scratch("columns", db.shape, "float32"), get_num_threads())
 
 
 def product(out, a, b, bias=None, add=False):
@@ -109,13 +110,13 @@ def _round(out, x):
 
 
 @parallel
-def _add_columns(db, dout, sums, parts):
-    """db (C,) += column sums of dout (N, C), added up in sums (C,), float32."""
+def _add_columns(db, dout, accumulate, sums, parts):
+    """db (C,) += column sums of dout (N, C), added up in sums (C,), float32; without accumulate, db is written."""
     C = db.size
     for part in prange(parts):
         c0, c1 = bounds(part, parts, C)
         for c in range(c0, c1):
-            sums[c] = load(db, c)
+            sums[c] = load(db, c) if accumulate else ZERO
         _sum_columns(sums, dout, c0, c1)
         for c in range(c0, c1):
             store(db, c, sums[c])

@@ -99,9 +99,9 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 
 // Block (32, 32): a column for each lane. The warps share the chunks; warp 0 adds what they have found, in order.
-// Columns from C on are those of `more`.
+// Columns from C on are those of `more`. accumulate == 0: what was in sums is lost.
 extern "C" __global__ void __launch_bounds__(1024)
-    add_chunks_v2(floatX* sums, floatX* more, const float* partial, int chunks, int columns, int C)
+    add_chunks_v2(floatX* sums, floatX* more, const float* partial, int chunks, int columns, int C, int accumulate)
 {
     __shared__ float found[32][32];
     int lane = threadIdx.x, warp = threadIdx.y, c = blockIdx.x * 32 + lane;
@@ -112,5 +112,5 @@ extern "C" __global__ void __launch_bounds__(1024)
     if (warp > 0 || c >= columns) return;
     for (int k = 1; k < 32; k++) total += found[k][lane];
     floatX* place = c < C ? sums + c : more + c - C;
-    *place = nearest(widen(*place) + total);
+    *place = nearest(accumulate ? widen(*place) + total : total);
 }

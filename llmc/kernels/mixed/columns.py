@@ -14,8 +14,8 @@ def across(C) -> int:
     return ceil_div(C, EACH * WARP)
 
 
-def bias_backward(db, dout, rounded=None):
-    """+db (C,) += column sums of dout (B, T, C); 16 bits.
+def bias_backward(db, dout, rounded=None, accumulate=True):
+    """+db (C,) += column sums of dout (B, T, C), or without accumulate = them; 16 bits.
 
     rounded: dout is float32, and *rounded (B, T, C), 16 bits, what it is rounded to, and what is summed.
     """
@@ -30,12 +30,15 @@ def bias_backward(db, dout, rounded=None):
     name, arguments = ("bias_backward", ()) if rounded is None else ("round_bias_backward", (rounded,))
     launch = kernel_for(db, "columns", f"{name}_v{2 if whole else 1}")
     launch((across(C), chunks), (WARP, ROWS), (partial, *arguments, dout, *sizes))
-    add_chunks(db, None, partial)
+    add_chunks(db, None, partial, accumulate)
 
 
-def add_chunks(sums, more, partial):
-    """+sums (C,), 16 bits, += column sums of partial, float32 (chunks, C); with more (C,), of (chunks, 2C), to both."""
+def add_chunks(sums, more, partial, accumulate=True):
+    """+sums (C,), 16 bits, += column sums of partial, float32 (chunks, C); with more (C,), of (chunks, 2C), to both.
+
+    accumulate=False: *sums = them.
+    """
     chunks, columns = partial.shape
     launch = kernel_for(sums, "columns", "add_chunks_v2")
-    sizes = np.int32(chunks), np.int32(columns), np.int32(sums.size)
+    sizes = [np.int32(n) for n in (chunks, columns, sums.size, accumulate)]
     launch((ceil_div(columns, WARP),), (WARP, WARP), (sums, sums if more is None else more, partial, *sizes))

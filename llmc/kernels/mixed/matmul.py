@@ -33,55 +33,55 @@ def matmul_gelu_forward(gelu_out, out, x, w, b):
     gelu_forward(gelu_out, out)
 
 
-def matmul_backward(dx, dw, db, dout, x, w):
-    """*dx = dout · w; +dw += doutᵀ · x; +db += column sums of dout. dx and db may be None.
+def matmul_backward(dx, dw, db, dout, x, w, accumulate=True):
+    """*dx = dout · w; +dw += doutᵀ · x; +db += column sums of dout, or without accumulate = them. dx, db may be None.
 
     dx, x (B, T, C_in), dw, w (C_out, C_in), db (C_out,): 16 bits. dout (B, T, C_out): 16 bits, or float32, which is
     rounded first.
     """
-    dout = _rounded_and_summed(db, dout, w)
+    dout = _rounded_and_summed(db, dout, w, accumulate)
     if dx is not None:
         _product("matmul_backward_input", dx, dout, w, *w.shape[::-1])
-    _weight_gradient(dw, dout, x)
+    _weight_gradient(dw, dout, x, accumulate)
 
 
-def gelu_matmul_backward(dpre, dw, db, dout, pre, x, w):
+def gelu_matmul_backward(dpre, dw, db, dout, pre, x, w, accumulate=True):
     """matmul_backward where x = GELU(pre), and through the GELU: *dpre (B, T, C_in), 16 bits, = dout · w · GELU'(pre).
 
     cuBLAS multiplies by GELU' before it rounds the product, and saves a pass over it; its GELU' is exact to 2^-10.
     """
-    dout = _rounded_and_summed(db, dout, w)
+    dout = _rounded_and_summed(db, dout, w, accumulate)
     _product("matmul_backward_input", dpre, dout, w, *w.shape[::-1], before_gelu=pre)
-    _weight_gradient(dw, dout, x)
+    _weight_gradient(dw, dout, x, accumulate)
 
 
-def _rounded_and_summed(db, dout, w):
-    """dout in the type of w. +db, if there is one, += its column sums."""
+def _rounded_and_summed(db, dout, w, accumulate):
+    """dout in the type of w. +db, if there is one, += its column sums, or = them."""
     if dout.dtype == w.dtype:
         if db is not None:
-            bias_backward(db, dout)
+            bias_backward(db, dout, accumulate=accumulate)
         return dout
     rounded = scratch("rounded", dout.shape, w.dtype)
     if db is None:
         round_to(rounded, dout)
     else:
-        bias_backward(db, dout, rounded)
+        bias_backward(db, dout, rounded, accumulate)
     return rounded
 
 
-def _weight_gradient(dw, dout, x):
+def _weight_gradient(dw, dout, x, accumulate):
     C_out, C_in = dw.shape
-    _product("matmul_backward_weight", dw, dout, x, C_in, dout.size // C_out)
+    _product("matmul_backward_weight", dw, dout, x, C_in, dout.size // C_out, add=accumulate)
 
 
-def _product(name, result, a, b, N, K, bias=None, before_gelu=None):
-    """result (M, N) = or += a · b, plus bias (N,) if there is one; sums over K numbers.
+def _product(name, result, a, b, N, K, bias=None, before_gelu=None, add=False):
+    """result (M, N) = or with add += a · b, plus bias (N,) if there is one; sums over K numbers.
 
     before_gelu (M, N): the product is multiplied by GELU' of it.
     """
     M = result.size // N
     check_elements(max(array.size for array in (result, a, b)))
-    a_runs, b_runs, add = cublas.PRODUCTS[name]
+    a_runs, b_runs, _ = cublas.PRODUCTS[name]
     others = [] if before_gelu is None else [before_gelu]
     if _by_cublas((result, a, b, *others), (N, K if a_runs else M, K if b_runs else N)):
         first = cublaslt.Factor(b.data.ptr, K if b_runs else N, b_runs)  # column-major: the second factor comes first

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import platform
 import subprocess
 import sys
 import tracemalloc
@@ -21,7 +22,7 @@ from llmc.precision import bfloat16, find_precision
 
 cpu = get_backend("cpu", find_precision("bf16"))
 from llmc.backends.cpu import attention_bfloat16, matmul_bfloat16, onednn  # noqa: E402, they need a prepared backend
-from llmc.backends.cpu.bfloat16 import highest  # noqa: E402
+from llmc.backends.cpu.bfloat16 import highest, rounded  # noqa: E402
 
 SMALL = GPT2Config(maxT=80, V=300, L=2, NH=2, C=32)
 B, T, C, NH, V, Vp = 2, 70, 24, 3, 301, 304
@@ -187,6 +188,41 @@ def test_the_highest_number(dtype):
         assert np.isnan(find(bits))
         numbers[:] = -np.inf
         assert find(bits) == -np.inf
+
+
+def test_rounding_is_to_the_nearest_for_every_exponent():
+    numbers = np.arange(0, 2**32, 99991).astype(np.uint32).view(np.float32)
+    normal = ~(np.abs(numbers) < np.finfo(np.float32).tiny)  # others may be zero
+
+    @njit
+    def rounds(out, x):
+        for i in range(x.size):
+            out[i] = rounded(x[i])
+
+    out = np.empty(numbers.size, np.uint16)
+    rounds(out, numbers)
+    with np.errstate(invalid="ignore"):
+        wanted = numbers.astype(bfloat16()).astype(np.float32)
+    np.testing.assert_array_equal(out.view(bfloat16()).astype(np.float32)[normal], wanted[normal])
+    assert np.isnan(wanted).any() and np.abs(wanted[np.isfinite(wanted)]).max() > 3.3e38
+
+
+ROUNDS = """
+from numba import njit, types
+from llmc.backends.cpu.bfloat16 import rounded
+rounds = njit(lambda value: rounded(value))
+rounds.compile((types.float32,))
+print("vcvtneps2bf16" in rounds.inspect_asm(rounds.signatures[0]))
+"""
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="the instruction is one of x86-64")
+@pytest.mark.parametrize("name, has_it", [("skylake-avx512", False), ("sapphirerapids", True)])
+def test_rounding_is_one_instruction_where_the_processor_has_it(name, has_it):
+    features = "+avx512f,+avx512vl,+avx512bw" + ",+avx512bf16" * has_it
+    environment = {**os.environ, "NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": features}
+    done = subprocess.run([sys.executable, "-c", ROUNDS], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str(has_it)
 
 
 def test_the_norm_and_zero():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from llmc.backends import BACKENDS
 from llmc.checkpoints import read_debug_state, read_model
 from llmc.config import GPT2Config, preset
 from llmc.errors import UserError
@@ -124,6 +125,24 @@ def test_gradients_accumulate_and_micro_batches_equal_the_large_batch():
     assert parts == pytest.approx(loss, rel=1e-6)
     for name, expected in whole.items():
         assert_close(model.grads[name], expected, 1e-5, name)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_first_gradients_of_a_step_replace_all_that_was_there(backend, precision):
+    model = GPT2(GPT2Config(maxT=8, V=20, L=2, NH=2, C=8), backend, precision)
+    model.init_weights()
+    results = []
+    for wrong in (None, np.nan):
+        if wrong is None:
+            model.zero_grad()
+        else:
+            model.grads_flat[...] = wrong
+        for micro_batch in range(2):
+            model.forward(X, Y, dloss=0.5)  # fewer positions than wpe has, and not all tokens
+            model.backward(accumulate=micro_batch > 0 or wrong is None)
+        results.append(model.backend.to_numpy(model.grads_flat).astype(np.float32))
+    assert np.array_equal(*results) and np.abs(results[0]).max() > 0.01
 
 
 def test_padding_rows_stay_zero_whatever_the_optimizer_does():

@@ -64,6 +64,17 @@ def test_matmul_and_gelu_backward(low, N, C_in, C_out, exact):
     assert (error <= GAP[low.name] * np.abs(exactly) + SLOPE * np.abs(product)).all()  # rounded once, or twice
 
 
+@pytest.mark.parametrize("N, C_in, C_out", [(5, 7, 3), (70, 64, 136)])
+def test_gradients_that_are_written_not_added_to(low, N, C_in, C_out):
+    x, w, dout = draw(1, N, C_in, dtype=low), draw(C_out, C_in, seed=1, dtype=low), draw(1, N, C_out, seed=2)
+    dx, dw, db = nans(1, N, C_in, dtype=low), nans(C_out, C_in, dtype=low), nans(C_out, dtype=low)
+    for function, inputs in ((backend.matmul_backward, (x, w)), (backend.gelu_matmul_backward, (x, x, w))):
+        added = call(function, dx, np.zeros_like(dw), np.zeros_like(db), dout, *inputs)
+        written = call(function, dx, dw, db, dout, *inputs, accumulate=False)
+        for one, other in zip(written[:3], added[:3], strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
 def test_arrays_that_are_not_aligned_take_the_kernels_for_any(low):
     """A slice that begins one number later: no 128-bit word of it begins at a multiple of 16 bytes."""
     C, N = 64, 9
