@@ -32,7 +32,7 @@ def seen(launch, function, arguments):
 
 
 def named_lines(problem):
-    return {problem.line, problem.line2} - {0, None}
+    return {problem.line, problem.line2}.union(*problem.more) - {0, None}
 
 
 # ------------------------------------------------------------------------------------------------------- broken

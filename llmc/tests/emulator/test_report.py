@@ -218,7 +218,7 @@ def test_instructions_of_one_line_are_one_problem_and_both_orders_of_a_race_too(
     raw = launch(
         RawProblem("race", line=4, line2=6, write=True, count=3, **ends),
         RawProblem("race", line=6, line2=4, write2=True, count=4, **ends),
-        RawProblem("race", line=4, line2=8, write=True, **ends),
+        RawProblem("race", line=6, line2=8, write=True, **ends),
     )
     report = Report(raw)
     assert [found.count for found in report.problems] == [7, 1] and report.kinds == {"race"} and not report.ok

@@ -1,6 +1,7 @@
 """Where a barrier belongs that makes one access of a race wait for the other, from a Finding and the kernel's text."""
 
 import re
+from typing import NamedTuple
 
 from llmc.cuda.emulator.compiling.text import mask
 from llmc.cuda.emulator.findings.absences import exits
@@ -20,11 +21,34 @@ from llmc.cuda.emulator.findings.values import function_around, in_words
 BLOCK, WARP = "__syncthreads();", "__syncwarp();"
 
 
+class Place(NamedTuple):
+    """Where a barrier would mend a race."""
+
+    head: str  # "end of a loop", "after a call" or "between"
+    line: int  # of the loop or the call; of an `if` that a barrier between two lines must leave
+    calls: tuple[int, ...]  # the lines that called the function with the lines of the race
+    first: int = 0  # between these two lines
+    second: int = 0
+
+    def without_lines(self) -> "Place":
+        """What places have in common that one barrier may serve."""
+        return self._replace(first=0, second=0)
+
+
 def where_a_barrier_belongs(found, barrier) -> str:
     """A sentence: between which lines, or why none fits there."""
+    return _placed(found, barrier)[1]
+
+
+def place_of_barrier(found, barrier) -> Place | None:
+    """The place that this sentence names; None where the lines are not known, or where no barrier fits as it is."""
+    return _placed(found, barrier)[0]
+
+
+def _placed(found, barrier) -> tuple[Place | None, str]:
     code, (here, there, calls) = found.raw.code, _positions(found)
     if not here or not there:
-        return f"Put `{barrier}` between the two accesses, {reached(barrier)}.{_read_on(found)}"
+        return None, f"Put `{barrier}` between the two accesses, {reached(barrier)}.{_read_on(found)}"
     if here == there:
         return _same_line(code, here, barrier, calls)
     first, second = sorted((here, there))
@@ -34,27 +58,30 @@ def where_a_barrier_belongs(found, barrier) -> str:
         return said
     if head := two_branches(code, first, second):
         if outer := branch_around_both(code, first, second):
-            return (
+            return None, (
                 f"The two lines are in the two branches of the `if` on line {head}, so no barrier fits between them, "
                 f"nor inside the `if` on line {outer} unless all threads of the block take it."
             )
-        return (
+        return None, (
             f"The two lines are in the two branches of the `if` on line {head}, so no barrier fits between them: end "
             f"the `if` after line {first}, put `{barrier}` behind it, {reached(barrier)}, and then line {second} into "
             "an `if` of its own."
         )
     if head := uneven_loop(code, first, second):
-        return (
+        return None, (
             f"The threads run the loop on line {head} different numbers of times, so a barrier cannot be inside it: "
             f"make two loops of it, one for line {first} and one for line {second}, with `{barrier}` between them."
         )
-    if head := branch_around_both(code, first, second):
+    head = branch_around_both(code, first, second)
+    place, later = Place("between", head, calls, first, second), _or_earlier(found, second)
+    first, second = found.between or (first, second)
+    if head:
         wider = f", {reached(barrier)}" if barrier == WARP else ""
-        return (
+        return place, (
             f"Put `{barrier}` between line {first} and line {second}{wider}, but not inside the `if` on line {head} "
             "unless all threads of the block take it: end the `if` before the barrier and begin another one after it."
         )
-    return f"Put `{barrier}` between line {first} and line {second}, {reached(barrier)}.{_or_earlier(found, second)}"
+    return place, f"Put `{barrier}` between line {first} and line {second}, {reached(barrier)}.{later}"
 
 
 def _read_on(found) -> str:
@@ -90,10 +117,10 @@ def _positions(found) -> tuple[int, int, tuple[int, ...]]:
     return (here[last], there[last], here[:last][::-1]) if last >= 0 else (0, 0, ())
 
 
-def _same_line(code, line, barrier, calls) -> str:
+def _same_line(code, line, barrier, calls) -> tuple[Place | None, str]:
     loop = loop_around(code, line)
     if head := uneven_loop(code, line, line):
-        return (
+        return None, (
             f"The threads run the loop on line {head} different numbers of times, so a barrier cannot be inside it: "
             f"let one loop read what it needs into variables, and after `{barrier}` another one write."
         )
@@ -102,48 +129,52 @@ def _same_line(code, line, barrier, calls) -> str:
     if loop and not barrier_between(code, *loop, barrier):
         outer = head_of(code, IF, loop[0])
         around = f" The loop is inside the `if` on line {outer}: do all threads of the block take it?" if outer else ""
-        return (
+        return Place("end of a loop", loop[0], calls), (
             f"Each round must see what the previous one wrote: put `{barrier}` at the end of the loop's body, outside "
             f"any `if`, so that all threads reach it.{around}"
         )
     if not loop and calls and loop_around(code, calls[0]):
-        return f"Put `{barrier}` after the call on line {calls[0]}, since the loop around it calls the function again."
+        return Place("after a call", calls[0], calls[1:]), (
+            f"Put `{barrier}` after the call on line {calls[0]}, since the loop around it calls the function again."
+        )
     again = f", and `{barrier}` once more if a loop comes back here" if not calls else ""
-    return f"Some threads write here before others have read: read into a variable, `{barrier}`, then write{again}."
+    return None, (
+        f"Some threads write here before others have read: read into a variable, `{barrier}`, then write{again}."
+    )
 
 
-def _in_turns(code, first, second, barrier) -> str:
-    """A sentence if an `if` picks who comes in which round of a loop that has no barrier, and all go through it."""
+def _in_turns(code, first, second, barrier) -> tuple[Place, str] | None:
+    """They, if an `if` picks who comes in which round of a loop that has no barrier, and all go through it; or None."""
     loop, branch = turns_in_a_branch(code, first, second)
     if not loop or barrier_between(code, *loop_around(code, loop), barrier):
-        return ""
+        return None
     if uneven_loop(code, loop, loop) or any(number > loop for number, _ in exits(code, loop_around(code, loop)[1])):
-        return ""
-    return (
+        return None
+    return Place("end of a loop", loop, ()), (
         f"Each round must see what the previous one wrote: put `{barrier}` at the end of the body of the loop on line "
         f"{loop}, outside the `if` on line {branch}, so that all threads reach it."
     )
 
 
-def _another_round(code, first, second, barrier, calls) -> str:
+def _another_round(code, first, second, barrier, calls) -> tuple[Place | None, str]:
     """There is a barrier between the lines, but not between these accesses."""
-    if loop_around(code, first, second):
-        return (
+    if loop := loop_around(code, first, second):
+        return Place("end of a loop", loop[0], calls), (
             f"There is a barrier between lines {first} and {second}, so line {second} of one round clashes with line "
             f"{first} of the next: put a second `{barrier}` at the end of the loop's body."
         )
     if calls:
-        return (
+        return Place("after a call", calls[0], calls[1:]), (
             f"There is a barrier between lines {first} and {second}, so line {second} of one call clashes with line "
             f"{first} of the next: put `{barrier}` at the end of the function, or after the call on line {calls[0]}."
         )
     there = f"There is a barrier between lines {first} and {second}, but"
     if inside := barriers_in_branches(code, first, second):
-        return (
+        return None, (
             f"{there} it is inside the `if` on line {inside[0]}, and some threads do not pass it: move it to where all "
             "threads of the block pass it."
         )
-    return f"{there} these two threads do not wait for each other there. Do all threads of the block pass it?"
+    return None, f"{there} these two threads do not wait for each other there. Do all threads of the block pass it?"
 
 
 def reached(barrier) -> str:

@@ -14,13 +14,15 @@ class Finding(NamedTuple):
     """`problem` of the launch `raw`, and where in the kernel it happened.
 
     chains: for each way that leads there (line, the line that called its function, the line that called that one's, …),
-    () where nothing is known. chains2: the same for the other party of a race.
+    () where nothing is known. chains2: the same for the other party of a race. between: two lines between which one
+    barrier mends several races, where this one speaks for them.
     """
 
     raw: Raw
     problem: RawProblem
     chains: tuple[tuple[int, ...], ...] = ((),)
     chains2: tuple[tuple[int, ...], ...] = ((),)
+    between: tuple[int, int] | None = None
 
     @property
     def line(self) -> int:

@@ -7,7 +7,14 @@ without a barrier between them, next to atomics, within a block or between block
 import re
 
 from llmc.cuda.emulator.compiling.text import mask
-from llmc.cuda.emulator.findings.barrier_advice import BLOCK, WARP, reached, where_a_barrier_belongs
+from llmc.cuda.emulator.findings.barrier_advice import (
+    BLOCK,
+    WARP,
+    Place,
+    place_of_barrier,
+    reached,
+    where_a_barrier_belongs,
+)
 from llmc.cuda.emulator.findings.guards import steps_over
 from llmc.cuda.emulator.findings.loops import LOOP, head_of
 from llmc.cuda.emulator.findings.values import function_around, needed, worked_out
@@ -20,6 +27,16 @@ NOT_ONE_TO_ONE = (
 ADDS = re.compile(r"\]\s*[-+*/]=")  # out[0] += …, which more than one thread may mean to do
 STEPS = re.compile(r"\bfor\s*\([^;]*?(\w+)\s*=\s*([^;]*);[^;]*;\s*\1\s*\+=\s*([^{]*)\)")  # variable, beginning, step
 OTHER_BLOCKS = "Blocks run in any order, and `__syncthreads()` does not make them wait for each other"
+
+
+def barrier_that_mends(found) -> Place | None:
+    """Where a barrier belongs that would mend a race; None for other problems, and where none would."""
+    problem = found.problem
+    if problem.kind not in ("race", "missing-syncwarp") or problem.atomic != problem.atomic2:
+        return None
+    if problem.block2 not in (None, problem.block) or _collide(found):
+        return None
+    return place_of_barrier(found, BLOCK if problem.kind == "race" else WARP)
 
 
 def race(found) -> str:

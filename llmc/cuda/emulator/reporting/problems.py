@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from llmc.cuda.emulator.findings.causes import by_cause, more_places
 from llmc.cuda.emulator.findings.finding import Finding
 from llmc.cuda.emulator.findings.kinds import BY_NAME
 from llmc.cuda.emulator.findings.places import source_line
@@ -27,6 +28,7 @@ class Problem:
     calls2: tuple = ()
     block2: tuple | None = None
     thread2: tuple | None = None
+    more: tuple[tuple[int, int], ...] = ()  # lines of the other races that the same barrier would mend
 
     def __str__(self):
         return self.text
@@ -57,7 +59,8 @@ def in_words(raw, found, chain_of) -> list[Problem]:
         here, there = _chain(item.line, chain_of(item.pc)), _chain(item.line2, chain_of(item.pc2))
         one = Finding(raw, item, (here,), (() if _read_elsewhere(item, here, there) else there,))
         groups.setdefault(_key(one), []).append(one)
-    return [_problem(_merged(group)) for key, group in groups.items() if not _said_by_another(key, groups)]
+    mistakes = [_merged(group) for key, group in groups.items() if not _said_by_another(key, groups)]
+    return [_problem(*cause) for cause in by_cause(mistakes)]
 
 
 def _read_elsewhere(item, here, there) -> bool:
@@ -98,14 +101,15 @@ def _merged(group) -> Finding:
     return first._replace(problem=total, chains=(*chains,), chains2=(*dict.fromkeys(one.chains2[0] for one in same),))
 
 
-def _problem(found: Finding) -> Problem:
+def _problem(found: Finding, others) -> Problem:
+    """others: what the same barrier would mend."""
     kind, item = BY_NAME[found.problem.kind], found.problem
     return Problem(
         kind=kind.name,
         line=found.line,
         source=source_line(found.raw.code, found.line),
         where=kind.place(found.raw, item),
-        text=kind.paragraph(found),
+        text=" ".join(filter(None, [kind.paragraph(found), more_places(others)])),
         block=item.block,
         thread=item.thread,
         count=item.count,
@@ -115,4 +119,5 @@ def _problem(found: Finding) -> Problem:
         calls2=found.chains2[0][1:],
         block2=item.block2,
         thread2=item.thread2,
+        more=tuple((other.line, other.line2) for other in others),
     )
