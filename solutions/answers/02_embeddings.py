@@ -743,3 +743,21 @@ def backward_with_flat_rows(dout, tokens, V, maxT):
         dwte[tokens.flat[n]] += row
         dwpe[n // B] += row
     return dwte, dwpe
+
+
+@wrong("encoder_backward", says="without the largest token that occurs: the last run of the sorted order has no end")
+def backward_loses_the_last_run(dout, tokens, V, maxT):
+    B, T, C = dout.shape
+    flat = tokens.ravel()
+    order = np.argsort(flat, kind="stable")
+    rows = dout.reshape(-1, C)[order]
+    flat = flat[order]
+    edges = np.flatnonzero(np.diff(flat)) + 1
+    dwte = np.zeros((V, C), dout.dtype)
+    start = 0
+    for end in edges:
+        dwte[flat[start]] = rows[start:end].sum(axis=0)
+        start = end
+    dwpe = np.zeros((maxT, C), dout.dtype)
+    dwpe[:T] = np.einsum("btc->tc", dout)
+    return dwte, dwpe

@@ -61,12 +61,24 @@ def only_written(tree) -> set[str]:
 
 
 def steps_of_ranges(tree) -> set[str]:
-    """Names that say how far a loop goes on in each round, as `block` does in `range(0, T, block)`.
+    """Names that say how far a loop goes on in each round, `block` in `range(0, T, block)` or `range(T // block)`.
 
     A larger step may go around a mistake; it mends none.
     """
-    calls = (n for n in ast.walk(tree) if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "range")
-    return {call.args[2].id for call in calls if len(call.args) == 3 and isinstance(call.args[2], ast.Name)}
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "range"]
+    steps = [call.args[2] for call in calls if len(call.args) == 3]
+    quotients = [n for call in calls for n in ast.walk(call) if isinstance(n, ast.BinOp)]
+    steps += [n.right for n in quotients if isinstance(n.op, ast.FloorDiv)]
+    return {step.id for step in steps if isinstance(step, ast.Name)}
+
+
+def made_of(names, tree) -> set[str]:
+    """Those names, and the names of what is computed from them, `end` in `end = start + block`."""
+    lines = [n for n in ast.walk(tree) if isinstance(n, ast.Assign)]
+    for line in lines:
+        if {n.id for n in ast.walk(line.value) if isinstance(n, ast.Name)} & names:
+            names = names | {n.id for t in line.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+    return names
 
 
 def _collect(function, found) -> bool:

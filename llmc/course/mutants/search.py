@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from llmc.course.mutants.arrays import arrays
+from llmc.course.mutants.arrays import CHANGED, arrays
 from llmc.course.mutants.elsewhere import Elsewhere, dtype_of
 from llmc.course.mutants.fitted import fitted
-from llmc.course.mutants.learners import learners, only_written, steps_of_ranges
+from llmc.course.mutants.learners import learners, made_of, only_written, steps_of_ranges
 from llmc.course.mutants.meeting import FEW, SHARE, Found, meeting
 from llmc.course.mutants.picked import ROUNDING, Pick, close
 from llmc.course.mutants.places import shortened
@@ -83,7 +83,10 @@ def placed(words, lines, tree) -> str:
     piece = words.rpartition(" in `")[2].rstrip("`") if " in `" in words else words.rpartition(" `")[2].rstrip("`")
     if words.endswith("everywhere") or "`" in words and sum(line.count(piece) for line in lines) < 2:
         return words
-    line = next((mine for mine, new in zip(lines, ast.unparse(tree).splitlines()) if mine != new), "").strip()
+    now = ast.unparse(tree)
+    if CHANGED in now:  # made on an array, in a line of its own, and not in one that can be quoted
+        return words
+    line = next((mine for mine, new in zip(lines, now.splitlines()) if mine != new), "").strip()
     return f"{words}, in the line {shortened(line)}" if line and shortened(line) not in words else words
 
 
@@ -156,7 +159,9 @@ class Search:
         """The same, of the learner's function as its tree is now; its words."""
         end = self.end()
         useless = [f"with `{name}` in" for name in only_written(answer.tree)]
-        useless += [f".* in place of `{name}`" for name in steps_of_ranges(answer.tree)]
+        steps = steps_of_ranges(answer.tree)
+        useless += [f".* in place of `{name}`" for name in steps]
+        useless += [f".* in place of `{name}`, everywhere" for name in made_of(steps, answer.tree)]
         unread = re.compile("|".join(useless) or "$^")
         with closing(self.made(answer, mutants, end)) as made:
             for words, array in made:
