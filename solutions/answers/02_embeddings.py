@@ -636,7 +636,7 @@ def backward_flattens_tokens_and_dout_differently(dout, tokens, V, maxT):
     return chosen.T @ dout.transpose(1, 0, 2).reshape(-1, C), _dwpe(dout, maxT)
 
 
-@wrong("encoder_backward", says="dwpe has the values that our solution gives with running sums along axis 1 of `dout`")
+@wrong("encoder_backward", says="the right dwpe without the term `total`, in the line `total = total + row`")
 def backward_never_starts_its_sum_again(dout, tokens, V, maxT):
     dwpe = np.zeros((maxT, dout.shape[-1]), dout.dtype)
     for sequence in dout:

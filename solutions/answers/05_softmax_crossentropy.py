@@ -1137,6 +1137,13 @@ def cross_entropy_with_one_maximum(logits, targets):
     return lse - np.take_along_axis(logits, targets[..., None], -1)[..., 0], lse
 
 
+@wrong("cross_entropy_forward", says="without the term `1` in `(b, t, targets - 1)`")
+def loss_of_the_token_before(logits, targets):
+    lse = np.logaddexp.reduce(logits, axis=-1)
+    b, t = np.indices(targets.shape)
+    return lse - logits[b, t, targets - 1], lse
+
+
 @wrong("softmax_backward", says="dz equals the reference applied twice")
 def softmax_backward_twice(dp, p):
     for _ in range(2):

@@ -933,7 +933,7 @@ def tied_with_a_mean(dlogits, lnf, dencoded, tokens):
     return dwte
 
 
-@wrong("tied_gradient", says="without the last index of axis 1 of `dencoded`.")
+@wrong("tied_gradient", says="without the term `1`, in the line `for t in range(T - 1):`")
 def tied_without_the_last_position(dlogits, lnf, dencoded, tokens):
     B, T, Vp = dlogits.shape
     out = np.zeros((Vp, lnf.shape[2]))

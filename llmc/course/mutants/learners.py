@@ -7,6 +7,7 @@ import ast
 import builtins
 import copy
 import inspect
+import linecache
 import textwrap
 from types import FunctionType, ModuleType
 
@@ -38,7 +39,7 @@ def learners(function) -> Solution | None:
     found = {}
     if not _collect(function, found):
         return None
-    trees = [found.pop(function.__code__), *found.values()]
+    trees = [found.pop(function.__code__), *sorted(found.values(), key=lambda tree: isinstance(tree, ast.ClassDef))]
     tree = plain(ast.Module(trees[::-1], []))  # the function itself comes last
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     try:
@@ -89,10 +90,17 @@ def _collect(function, found) -> bool:
     if definition is None:
         return False
     found[function.__code__] = definition
+    return _may_run(definition, function, found)
+
+
+def _may_run(definition, function, found) -> bool:
+    """Do these lines, of that function or of a class that it uses, and what they call, only compute?"""
     bound = {node.id for node in ast.walk(definition) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     bound |= {node.arg for node in ast.walk(definition) if isinstance(node, ast.arg)}
     for node in ast.walk(definition):
-        if isinstance(node, (ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.ClassDef)):
+        if isinstance(node, (ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal)):
+            return False
+        if isinstance(node, ast.ClassDef) and node is not definition:
             return False
         if isinstance(node, ast.Attribute) and node.attr in WRITES:
             return False
@@ -107,9 +115,34 @@ def _harmless(name, function, found) -> bool:
     value = _in_python(function.__globals__[name])
     if isinstance(value, FunctionType) and _is_theirs(value, function):
         return value.__closure__ is None and _collect(value, found)
+    if isinstance(value, type) and function.__code__.co_filename in _files(value):
+        return _collect_class(value, function, found)
     if isinstance(value, ModuleType):
         return value.__name__.split(".")[0] in HARMLESS
     return not callable(value) or str(getattr(value, "__module__", "")).split(".")[0] in HARMLESS
+
+
+def _collect_class(value, function, found) -> bool:
+    """The same as `_collect` for a class of the learner's, of which every method counts."""
+    if value in found:
+        return True
+    found[value] = _class_definition(value)
+    return found[value] is not None and _may_run(found[value], function, found)
+
+
+def _class_definition(value):
+    """Its lines; None where they are unknown, or where another class of that name is in the same cell."""
+    try:
+        trees = [ast.parse("".join(linecache.getlines(file))) for file in _files(value)]
+    except SyntaxError:
+        return None
+    found = [line for tree in trees for line in tree.body if getattr(line, "name", None) == value.__name__]
+    return copy.deepcopy(found[0]) if len(found) == 1 and isinstance(found[0], ast.ClassDef) else None
+
+
+def _files(value) -> set[str]:
+    """Where the methods of a class were written: a notebook's cell, a file."""
+    return {method.__code__.co_filename for method in vars(value).values() if isinstance(method, FunctionType)}
 
 
 def _in_python(value):
