@@ -523,7 +523,7 @@ def embed_counts_words_from_one(tokens, wte, wpe):
     return wte[tokens - 1] + wpe[: tokens.shape[1]]
 
 
-@wrong("embed", says="without index 0 of axis 0 of `wte`")
+@wrong("embed", says="the right out without the factor `(tokens > 0)[..., None]`")
 def embed_takes_word_0_for_padding(tokens, wte, wpe):
     return wte[tokens] * (tokens > 0)[..., None] + wpe[: tokens.shape[1]]
 

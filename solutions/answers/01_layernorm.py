@@ -916,6 +916,19 @@ def forward_with_one_array_for_both(x, w, b, eps=1e-5):
     return out, mean, rstd
 
 
+@wrong("layernorm_forward", says="the mean over a whole sequence, axes T and C")
+def forward_over_whole_sequences(x, w, b, eps=1e-5):
+    B, T, C = x.shape
+    flat = x.reshape(B, T * C)
+    m = flat.mean(1)
+    v = ((flat - m[:, None]) ** 2).mean(1)
+    r = 1.0 / np.sqrt(v + eps)
+    out = (x - m[:, None, None]) * r[:, None, None] * w + b
+    mean = np.repeat(m[:, None], T, axis=1)
+    rstd = np.repeat(r[:, None], T, axis=1)
+    return out, mean, rstd
+
+
 @wrong("layernorm_backward_recompute", says="or is dnorm in the place of dout?")
 def recompute_uses_dnorm_twice(dout, out, w, b, rstd):
     norm = (out - b) / w
@@ -948,6 +961,25 @@ def accumulate_returns_from_the_first_sequence(dx, dw, db, dout, x, w, mean, rst
         dw += (dout[b] * norm).sum(0)
         db += dout[b].sum(0)
         return None
+
+
+class Acc:
+    def __init__(self, dx, dw, db):
+        self.dx, self.dw, self.db = dx, dw, db
+
+    def row(self, i, d, x, w, m, r):
+        n = (x - m) * r
+        g = d * w
+        self.dx[i] += (g - g.mean() - n * (g * n).mean()) * r
+        self.dw += d * n
+        self.db[...] = d
+
+
+@wrong("layernorm_backward_accumulate", says="with += in place of = in `self.db[...] = d`")
+def accumulate_in_a_class_loses_db(dx, dw, db, dout, x, w, mean, rstd):
+    acc = Acc(dx, dw, db)
+    for i in np.ndindex(mean.shape):
+        acc.row(i, dout[i], x[i], w, mean[i], rstd[i])
 
 
 _by_address = {}

@@ -636,7 +636,7 @@ def backward_flattens_tokens_and_dout_differently(dout, tokens, V, maxT):
     return chosen.T @ dout.transpose(1, 0, 2).reshape(-1, C), _dwpe(dout, maxT)
 
 
-@wrong("encoder_backward", says="dwpe has the values that our solution gives with running sums along axis 1 of `dout`")
+@wrong("encoder_backward", says="the right dwpe without the term `total`, in the line `total = total + row`")
 def backward_never_starts_its_sum_again(dout, tokens, V, maxT):
     dwpe = np.zeros((maxT, dout.shape[-1]), dout.dtype)
     for sequence in dout:
@@ -742,4 +742,22 @@ def backward_with_flat_rows(dout, tokens, V, maxT):
     for n, row in enumerate(dout.reshape(B * T, C)):
         dwte[tokens.flat[n]] += row
         dwpe[n // B] += row
+    return dwte, dwpe
+
+
+@wrong("encoder_backward", says="without the largest token that occurs: the last run of the sorted order has no end")
+def backward_loses_the_last_run(dout, tokens, V, maxT):
+    B, T, C = dout.shape
+    flat = tokens.ravel()
+    order = np.argsort(flat, kind="stable")
+    rows = dout.reshape(-1, C)[order]
+    flat = flat[order]
+    edges = np.flatnonzero(np.diff(flat)) + 1
+    dwte = np.zeros((V, C), dout.dtype)
+    start = 0
+    for end in edges:
+        dwte[flat[start]] = rows[start:end].sum(axis=0)
+        start = end
+    dwpe = np.zeros((maxT, C), dout.dtype)
+    dwpe[:T] = np.einsum("btc->tc", dout)
     return dwte, dwpe

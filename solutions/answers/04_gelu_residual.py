@@ -923,6 +923,19 @@ def stream_of_one_array(dout, x, w):
     return np.array(d)
 
 
+@wrong(
+    "residual_stream_backward", says="with `d[k + 1] * (1 - t * t) @ w[k]` in place of `d[k + 1] @ w[k] * (1 - t * t)`"
+)
+def stream_slope_behind_the_matrix(dout, x, w):
+    N = x.shape[0]
+    d = np.empty((N + 1, *dout.shape), dtype=dout.dtype)
+    d[N] = dout
+    for k in reversed(range(N)):
+        t = np.tanh(x[k] @ w[k].T)
+        d[k] = d[k + 1] + (d[k + 1] @ w[k]) * (1 - t * t)
+    return d
+
+
 @wrong("gelu_backward_in_place", says="equals GELU'(x)²: dx was written before dout had been read")
 def in_place_with_the_inner_slope_first(dx, dout, x):
     k = math.sqrt(2 / math.pi)

@@ -1033,6 +1033,11 @@ def fresh_with_the_deviation_alone(V, C, std=0.02):
     return np.log(V) + np.sqrt(C) * std
 
 
+@wrong("fresh_loss", says="`std=0.2` is the default; the task has `std=0.02`")
+def fresh_loss_other_default(V, C, std=0.2):
+    return np.log(V) + 0.5 * C * np.square(std)
+
+
 def _classify(losses, logits, targets, dloss, V):
     z = logits[..., :V] - logits[..., :V].max(axis=-1, keepdims=True)
     e = np.exp(z)
@@ -1075,7 +1080,7 @@ def fused_subtracts_the_mean(losses, logits, targets, dloss, V):
         logits[..., V:] = 0
 
 
-@wrong("fused_classifier", says="logits[..., V:] must be 0 afterwards")
+@wrong("fused_classifier", says="logits[..., V:], the padding, must be 0 afterwards")
 def fused_multiplies_the_padding_by_0(losses, logits, targets, dloss, V):
     padding = logits[..., V:].copy()
     _classify(losses, logits, targets, dloss, V)
@@ -1130,6 +1135,13 @@ def cross_entropy_with_one_maximum(logits, targets):
     peak = logits.max()
     lse = peak + np.log(np.exp(logits - peak).sum(-1))
     return lse - np.take_along_axis(logits, targets[..., None], -1)[..., 0], lse
+
+
+@wrong("cross_entropy_forward", says="without the term `1` in `(b, t, targets - 1)`")
+def loss_of_the_token_before(logits, targets):
+    lse = np.logaddexp.reduce(logits, axis=-1)
+    b, t = np.indices(targets.shape)
+    return lse - logits[b, t, targets - 1], lse
 
 
 @wrong("softmax_backward", says="dz equals the reference applied twice")
@@ -1295,6 +1307,24 @@ def fused_with_a_maximum_of_at_least_0(losses, logits, targets, dloss, V):
         logits[:, :, :V], logits[:, :, V:] = e, 0
 
 
+@wrong("fused_classifier", says="not 0: 10 of the columns 7 … 10")
+def fused_leaves_a_column_of_padding(losses, logits, targets, dloss, V):
+    B, T, Vp = logits.shape
+    for b in range(B):
+        for t in range(T):
+            row = logits[b, t]
+            m = max(row[:V])
+            exps = [np.exp(row[i] - m) for i in range(V)]
+            total = sum(exps)
+            losses[b, t] = m + np.log(total) - row[targets[b, t]]
+            if dloss is None:
+                continue
+            for i in range(V):
+                row[i] = dloss * (exps[i] / total - (i == targets[b, t]))
+            for i in range(V, Vp - 1):
+                row[i] = 0.0
+
+
 @numba.njit(error_model="numpy")
 def _row_with_the_maximum_from(row, first, V):
     top, total = row[first], np.float32(0)
@@ -1357,6 +1387,25 @@ def _online_without_rescaling(losses, rows, targets, dloss, V):
 def fast_online_without_rescaling(losses, logits, targets, dloss, V):
     B, T, width = logits.shape
     _online_without_rescaling(losses.reshape(B * T), logits.reshape(B * T, width), targets.reshape(B * T), dloss, V)
+
+
+@wrong("fast_classifier", says="with `a:a + len(rows)` in place of `:len(rows)` in `t[:len(rows)]`")
+def fast_targets_of_the_first_block(losses, logits, targets, dloss, V):
+    B, T, Vp = logits.shape
+    flat, t, L = logits.reshape(B * T, Vp), targets.reshape(-1), losses.reshape(-1)
+    for a in range(0, B * T, 8):
+        rows = flat[a : a + 8, :V]
+        n = np.arange(len(rows))
+        tt = t[: len(rows)]
+        m = rows.max(axis=1, keepdims=True)
+        pick = rows[n, tt]
+        np.subtract(rows, m, out=rows)
+        np.exp(rows, out=rows)
+        total = rows.sum(axis=1, keepdims=True)
+        L[a : a + 8] = np.log(total[:, 0]) + m[:, 0] - pick
+        rows *= np.float32(dloss) / total
+        rows[n, tt] -= np.float32(dloss)
+    logits[..., V:] = 0
 
 
 @wrong("softmax_backward", says="k and n are different letters, so `dp` and `p` are summed up each by itself")

@@ -1031,6 +1031,21 @@ def backward_of_the_values_through_the_scores(dout, qkv, probabilities, NH):
     return np.stack(parts, axis=2).transpose(0, 3, 2, 1, 4).reshape(B, T, 3 * C)
 
 
+@wrong("attention_backward", says="channel c given to head c mod NH")
+def backward_deals_channels_out(dout, qkv, probabilities, NH):
+    B, T, C = dout.shape
+    hs = C // NH
+    q, k, v = qkv.reshape(B, T, 3, hs, NH).transpose(2, 0, 4, 1, 3)
+    do = dout.reshape(B, T, hs, NH).transpose(0, 3, 1, 2)
+    p = probabilities
+    pT = np.swapaxes(p, -1, -2)
+    dv = pT @ do
+    dp = do @ np.swapaxes(v, -1, -2)
+    ds = hs**-0.5 * p * (dp - (p * dp).sum(-1, keepdims=True))
+    dq, dk = ds @ k, np.swapaxes(ds, -1, -2) @ q
+    return np.stack([dq, dk, dv], 2).transpose(0, 3, 2, 4, 1).reshape(B, T, 3 * C)
+
+
 @wrong("lean_attention_forward", says="rows from 192 on: is there a turn of the loop for the last block")
 def lean_without_the_last_block(qkv, NH):
     B, T, C = qkv.shape[0], qkv.shape[1], qkv.shape[2] // 3
@@ -1042,4 +1057,21 @@ def lean_without_the_last_block(qkv, NH):
         s[..., np.arange(end) > np.arange(64 * n, end)[:, None]] = -np.inf
         e = np.exp(s - s.max(-1, keepdims=True))
         out[:, rows] = (e / e.sum(-1, keepdims=True) @ v[:, :, :end]).transpose(0, 2, 1, 3)
+    return out.reshape(B, T, C)
+
+
+@wrong("lean_attention_forward", says="the rows from 192 on: is there a turn of the loop for the last block")
+def lean_whole_blocks_only(qkv, NH):
+    B, T, C3 = qkv.shape
+    C = C3 // 3
+    hs = C // NH
+    q, k, v = qkv.reshape(B, T, 3, NH, hs).transpose(2, 0, 3, 1, 4)
+    out = np.zeros((B, T, NH, hs), np.float32)
+    step = min(16, T)
+    for n in range(T // step):
+        a, z = n * step, (n + 1) * step
+        s = q[:, :, a:z] @ k[:, :, :z].swapaxes(-1, -2) * np.float32(hs**-0.5)
+        s = np.where(np.arange(z) > np.arange(a, z)[:, None], np.float32(-np.inf), s)
+        e = np.exp(s - s.max(-1, keepdims=True))
+        out[:, a:z] = (e / e.sum(-1, keepdims=True) @ v[:, :, :z]).swapaxes(1, 2)
     return out.reshape(B, T, C)

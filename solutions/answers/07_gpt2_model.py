@@ -893,6 +893,24 @@ def backward_adds_up_over_calls(dout, x, p, a, NH):
     return dx, {name: _gradients[name, array.shape] for name, array in p.items()}
 
 
+@wrong(
+    "block_backward",
+    says="with `a['ln1_mean']` in place of `a['ln2_mean']` and `a['ln1_rstd']` in place of `a['ln2_rstd']`",
+)
+def backward_statistics_of_the_other_norm(dout, x, p, a, NH):
+    g = {}
+    dfch_gelu, g["fcprojw"], g["fcprojb"] = matmul_backward(dout, a["fch_gelu"], p["fcprojw"])
+    dfch = gelu_backward(dfch_gelu, a["fch"])
+    dln2, g["fcw"], g["fcb"] = matmul_backward(dfch, a["ln2"], p["fcw"])
+    dbranch, g["ln2w"], g["ln2b"] = layernorm_backward(dln2, a["residual2"], p["ln2w"], a["ln1_mean"], a["ln1_rstd"])
+    dresidual2 = dout + dbranch
+    datty, g["attprojw"], g["attprojb"] = matmul_backward(dresidual2, a["atty"], p["attprojw"])
+    dqkv = attention_backward(datty, a["qkv"], a["probabilities"], NH)
+    dln1, g["qkvw"], g["qkvb"] = matmul_backward(dqkv, a["ln1"], p["qkvw"])
+    dbranch, g["ln1w"], g["ln1b"] = layernorm_backward(dln1, x, p["ln1w"], a["ln1_mean"], a["ln1_rstd"])
+    return dresidual2 + dbranch, g
+
+
 @wrong("block_forward", says="ln1 equals the layernorm of x plus attention: GPT-2 normalises x first")
 def block_of_2017(x, p, NH):
     qkv = matmul_forward(x, p["qkvw"], p["qkvb"])
@@ -913,6 +931,18 @@ def tied_with_a_mean(dlogits, lnf, dencoded, tokens):
     dwte = (dlogits.transpose(0, 2, 1) @ lnf).mean(axis=0)
     np.add.at(dwte, tokens, dencoded)
     return dwte
+
+
+@wrong("tied_gradient", says="without the term `1`, in the line `for t in range(T - 1):`")
+def tied_without_the_last_position(dlogits, lnf, dencoded, tokens):
+    B, T, Vp = dlogits.shape
+    out = np.zeros((Vp, lnf.shape[2]))
+    for b in range(B):
+        for t in range(T):
+            out += np.outer(dlogits[b, t], lnf[b, t])
+        for t in range(T - 1):
+            out[tokens[b, t]] += dencoded[b, t]
+    return out
 
 
 @wrong("faster_layers", says="dx of layernorm_backward equals the reference without the norm · mean(dnorm · norm) term")

@@ -1449,3 +1449,13 @@ def file_looks_at_the_first_id_only(ids):
     header = np.zeros(256, "<i4")
     header[:3] = 20240520, 1, len(ids)
     return header.tobytes() + np.asarray(ids).astype("<u2").tobytes()
+
+
+@wrong("token_file", says="for [65535]: these ids fit")
+def file_refuses_the_largest_id(ids):
+    a = np.asarray(ids, dtype=np.int64)
+    if a.size == 0 or a.min() < 0 or a.max() >= 65535:
+        raise ValueError("no")
+    h = np.zeros(256, "<i4")
+    h[:3] = (20240520, 1, a.size)
+    return b"".join([h.tobytes(), a.astype("<u2").tobytes()])

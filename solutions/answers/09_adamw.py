@@ -999,6 +999,26 @@ def schedule_cuts_the_warmup(step, max_lr, warmup, total, final_fraction, kind):
     return max_lr * (final_fraction + (1 - final_fraction) * left)
 
 
+@wrong("scheduled_lr", says="your function gives the right rates without the term `warmup` in `0.8 * (total - warmup)`")
+def lr_decay_of_what_warmup_leaves(step, max_lr, warmup, total, final_fraction, kind):
+    min_lr = final_fraction * max_lr
+    if step < warmup:
+        return (step + 1) / warmup * max_lr
+    if kind == "constant":
+        return max_lr
+    if total <= warmup:
+        return min_lr
+    if kind == "wsd":
+        s = 0.8 * (total - warmup)
+        x = (step - s) / (total - s)
+        x = min(1.0, max(0.0, x))
+        return min_lr + (max_lr - min_lr) * (1 - x**0.5)
+    x = min(1.0, (step - warmup) / (total - warmup))
+    if kind == "linear":
+        return min_lr + (max_lr - min_lr) * (1 - x)
+    return min_lr + (max_lr - min_lr) * 0.5 * (1 + np.cos(np.pi * x))
+
+
 @wrong("fast_adamw_step", says="of two million weights")
 def fast_stops_at_a_million(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
     for start in range(0, min(params.size, 1_000_000), 20_000):

@@ -195,6 +195,15 @@ def nearest_by_a_library(x):
         return x.astype(ml_dtypes.bfloat16).view(np.uint16)
 
 
+@wrong("to_bfloat16", says="without the condition `x > 0`")
+def nearest_ties_by_sign(x):
+    b = x.view(np.int32).astype(np.int64)
+    low = b & 0xFFFF
+    up = (low > 0x8000) | ((low == 0x8000) & ((b >> 16) & 1 == 1) & (x > 0))
+    r = ((b >> 16) + up) & 0xFFFF
+    return np.where(np.isnan(x), 0x7FC0, r).astype(np.uint16)
+
+
 # ------------------------------------------------------------------------------------------ 2 stochastic_bfloat16
 
 
@@ -515,6 +524,34 @@ def kahan_turns_the_difference_round(x):
 @right("kahan_sum")
 def kahan_is_exact_in_another_way(x):
     return np.array([math.fsum(column.tolist()) for column in x.T]).astype(x.dtype)
+
+
+@wrong("kahan_sum", says="each column's last excess taken over by the next")
+def kahan_one_excess_for_all_columns(x):
+    n, C = x.shape
+    out = np.zeros(C, x.dtype)
+    c = x.dtype.type(0)
+    for j in range(C):
+        s = x.dtype.type(0)
+        for i in range(n):
+            y = x[i, j] - c
+            t = s + y
+            c = (t - s) - y
+            s = t
+        out[j] = s
+    return out
+
+
+@wrong("kahan_sum", says="Your function gives the right sum with")
+def kahan_leaves_out_the_second_row(x):
+    total = x[0].copy()
+    low = np.zeros_like(total)
+    for row in x[2:]:
+        y = row - low
+        t = total + y
+        low = (t - total) - y
+        total = t
+    return total
 
 
 # --------------------------------------------------------------------------------------------- 4 unscale_gradients
@@ -927,6 +964,17 @@ def scaler_writes_into_the_list(grads, scale, good_steps, interval):
     for k, g in enumerate(grads):
         grads[k] = np.float32(g) / np.float32(scale)
     return (grads, 2 * scale, 0) if good_steps + 1 == interval else (grads, scale, good_steps + 1)
+
+
+@wrong("unscale_gradients", says="`np.asarray(g, dtype=float)` asks for float64")
+def unscale_in_float64(grads, scale, good_steps, interval):
+    if not all(np.isfinite(g).all() for g in grads):
+        return None, scale / 2, 0
+    unscaled = [np.asarray(g, dtype=float) / scale for g in grads]
+    good_steps += 1
+    if good_steps == interval:
+        return unscaled, 2 * scale, 0
+    return unscaled, scale, good_steps
 
 
 @wrong("stochastic_bfloat16", says="the largest finite number where it should be infinity")

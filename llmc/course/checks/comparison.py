@@ -171,6 +171,9 @@ def _said_new(new) -> list[str]:
 def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
     """Sentences about a mistake that the lesson does not know: what the numbers show, and which change gives them."""
     sentence = wrong_sum(case.name, case.got, expected, summed) if summed is not None else None
+    if summed is not None and not sentence and case.adds:  # written over what the buffer held
+        over = wrong_sum(case.name, case.held, expected, summed)
+        sentence = over if over and "term alone" in over else None
     in_place = None if sentence else written.right_in_two_arrays(case.name, got, expected, start)
     if in_place:
         return [stopped(in_place)]

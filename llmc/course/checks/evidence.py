@@ -8,6 +8,7 @@ import time
 import warnings
 from collections import deque
 from contextlib import redirect_stdout
+from operator import itemgetter
 
 import numpy as np
 
@@ -38,8 +39,8 @@ class Evidence:
 
     def keeps_results(self) -> str | None:
         """A sentence if a function whose results were right gives them again for other numbers in the same array."""
-        calls = [replay for replay in self.replays if len(arrays_in(replay.arguments))]
-        smallest = min(calls, key=lambda replay: sum(array.size for array in arrays_in(replay.arguments)), default=None)
+        sizes = [sum(a.size for a in replay.arguments if isinstance(a, np.ndarray)) for replay in self.replays]
+        smallest = min((call for call in zip(sizes, self.replays) if call[0]), key=itemgetter(0), default=(0, None))[1]
         return self.stale_in(smallest) if smallest and _explaining else None
 
     def stale_in(self, replay) -> str | None:
@@ -49,9 +50,8 @@ class Evidence:
             return None
         with learners_names(), np.errstate(all="ignore"), redirect_stdout(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            answer = learners(self.function)
             whole = solution.function(time.thread_time() + solution.seconds)
-            return answer and stale(self.function, whole, answer, replay)
+            return stale(self.function, whole, lambda: learners(self.function), replay)
 
     def __enter__(self):
         _open.append(self)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from llmc.course.checks import causes
+from llmc.course.checks import causes, evidence, text
 from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.checks.sums import wrong_sum
 
@@ -21,7 +21,8 @@ def same_kind(name, got, expected, summed):
         why = None if summed is None else wrong_sum(name, got, expected, summed)
         raise WrongAnswer(_shape_sentence(name, np.asarray(got), expected) + (f"\n{why}." if why else ""))
     if isinstance(got, (np.ndarray, np.generic)) and got.dtype != expected.dtype:
-        why = causes.why_wide(got) if got.dtype == np.float64 else None
+        wide = got.dtype == np.float64
+        why = wide and (causes.why_wide(got) or text.asks_for_float64(evidence.learners_function()))
         look = "look for an array made without dtype= or with another one, or for a constant that is an array."
         raise WrongAnswer(
             f"{name} has dtype {got.dtype}, expected {expected.dtype}{f'. {why}' if why else f': {look}'}"

@@ -26,7 +26,8 @@ def narrowed(case: Case, lanes=False, launch=None, cause=()) -> list[str]:
         return []
     if cause:
         return [*nearly(case, cause)] or [*cause]
-    where = [] if _doubtful(case) else _where(wrong, case.expected != 0, launch)
+    where = [] if _doubtful(case) else [*_where(wrong, case.expected != 0, launch)]
+    where = where or _from_on(wrong)
     return [*nearly(case), *where, *_in_common(case, wrong, lanes)]
 
 
@@ -71,6 +72,16 @@ def _where(wrong, counts, launch):
             what = f"right only at {_indices(right, length)}" if few else f"wrong only at {_indices(bad, length)}"
             last = launch is not None and axis == wrong.ndim - 1
             yield f"Along axis {axis} it is {what}{_share(wrong, counts, bad, *launch) if last else '.'}"
+
+
+def _from_on(wrong):
+    """A sentence if all is right up to some entry, counted row after row, and nearly nothing from there on."""
+    flat = wrong.ravel()
+    first = int(flat.argmax())
+    if wrong.ndim > 1 and (1 - flat[first:].mean()) ** first < CHANCE and first >= FEW:
+        at = [int(i) for i in np.unravel_index(first, wrong.shape)]
+        return [f"Counted row after row, the first {first} of {flat.size} are right; the wrong ones begin at {at}."]
+    return []
 
 
 def _share(wrong, counts, bad, blocks, threads) -> str:

@@ -4,12 +4,14 @@ The failing call is made again, and every expression reports its value: `llmc.co
 """
 
 import ast
+import re
 
 import numpy as np
 
 from llmc.course.mutants.traced import Trace
 
 ALL = "inf / inf, 0 · inf or inf - inf"
+LOGARITHM = re.compile(r"(np\.|math\.)?log\w*\(")
 MAKERS = ("zeros", "ones", "empty", "full", "arange", "linspace", "eye", "array")
 
 
@@ -27,7 +29,8 @@ def why_nan(answer, replay, k) -> str | None:
     if not _says_something(made):
         return None
     if not of_nan:
-        return f"`{_bare(made)}` is infinite, though what goes into it is finite: it overflows, or divides by 0."
+        how = "a logarithm of 0" if LOGARITHM.match(_bare(made)) else "it overflows, or divides by 0"
+        return f"`{_bare(made)}` is infinite, though what goes into it is finite: {how}."
     infinite = next((part for part in made.made_of if part.infinite), None)
     if infinite is None:
         return (

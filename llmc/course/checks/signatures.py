@@ -106,7 +106,7 @@ def _name_factor(factor: float, case: Case) -> str:
     sign = "-" if factor < 0 else ""
     for n, name in _lengths(case):
         length = "" if name.isdigit() else f" [{name} = {n}]"
-        name = f"({name})" if "·" in name else name
+        name = f"({name})" if "·" in name or " or " in name else name
         for text, value in ((name, n), (f"1/{name}", 1 / n), (f"√{name}", n**0.5), (f"1/√{name}", n**-0.5)):
             if n > 1 and np.isclose(abs(factor), value, rtol=LIKE):
                 return sign + text + length
@@ -115,7 +115,8 @@ def _name_factor(factor: float, case: Case) -> str:
 
 def _lengths(case: Case):
     """(length, name) that a factor may consist of: the named sizes first, then small numbers, then the array's own."""
-    yield from ((n, name) for name, n in case.sizes.items())
+    for n in dict.fromkeys(case.sizes.values()):
+        yield n, " or ".join(name for name, size in case.sizes.items() if size == n)
     yield from ((n, str(n)) for n in (2, 3, 4, *case.expected.shape, case.expected.size))
 
 

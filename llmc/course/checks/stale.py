@@ -5,7 +5,7 @@ then, and seems to be wrong for any other reason. Here it is called on one array
 """
 
 import copy
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +18,8 @@ CLEARLY = 1e-3  # of the largest right value: a smaller change of the right resu
 def stale(function, solution, answer, replay) -> str | None:
     """A sentence if the learner's function gives an earlier result for new numbers in the same array; else None.
 
-    answer: the learner's function as a program, without what its calls have left so far. replay: a call of it.
+    answer(): the learner's function as a program, without what its calls have left so far; None if that cannot be
+    made. replay: a call of it.
     """
     named = list(replay.named(function).items())
     for at, (name, value) in enumerate(named):
@@ -26,7 +27,8 @@ def stale(function, solution, answer, replay) -> str | None:
         if floats and at < len(replay.arguments) and _given(replay, function, at):
             with suppress(Exception):  # such a call stops
                 same = _same_for_others(function, solution, replay, at)
-                if same and not _ignores(answer, replay, at, same):
+                program = answer() if same else None
+                if program and not _ignores(program, replay, at, same):
                     return (
                         f"your function gives a result again when other numbers are written into `{name}`: it keeps "
                         "what it has computed for an array, by its address or its size, though its numbers change"
@@ -48,20 +50,40 @@ def _same_for_others(function, solution, replay, at) -> list[int]:
     arguments, options = copy.deepcopy((replay.arguments, replay.options))
     others = [k for k, value in enumerate(arguments) if isinstance(value, np.ndarray) and k != at]
     before = {k: arguments[k].copy() for k in others}
+    inputs = [k for k in (at, *others) if not any(replay.buffers[k : k + 1])]
 
-    def call(f, given):
+    def call(f, given, locked=()):
         for k in others:
             given[k][...] = before[k]
-        return [np.array(array) for array in outputs_of(f(*given, **options), _without(given, at), options)]
+        with _read_only([given[k] for k in locked]):
+            result = f(*given, **options)
+        return [np.array(array) for array in outputs_of(result, _without(given, at), options)]
 
-    first = call(function, arguments)
+    def theirs():
+        with suppress(Exception):
+            return call(function, arguments, inputs)
+        return call(function, arguments)  # it takes no read-only arrays
+
+    first = theirs()
     arguments[at][...] = _other_numbers(arguments[at])
-    again = call(function, arguments)
+    again = theirs()
     right = call(solution, copy.deepcopy(arguments))
     arguments[at][...] = replay.arguments[at]
     right_before = call(solution, copy.deepcopy(arguments))
     changes = [k for k, (one, other) in enumerate(zip(right_before, right)) if _far(one, other)]
     return [k for k in changes if np.size(first[k]) > 2 and np.array_equal(first[k], again[k], equal_nan=True)]
+
+
+@contextmanager
+def _read_only(arrays):
+    """As in the check's calls: for arrays that can be written, Numba would compile the function once more."""
+    for array in arrays:
+        array.flags.writeable = False
+    try:
+        yield
+    finally:
+        for array in arrays:
+            array.flags.writeable = True
 
 
 def _ignores(answer, replay, at, outputs) -> bool:

@@ -16,6 +16,7 @@ from llmc.course.mutants.places import quoted
 
 SUMS = {"sum", "mean", "einsum", "dot", "vdot", "inner", "vecdot", "matmul", "tensordot", "trace", "average", "nansum"}
 NOT_IN_SUM = re.compile(r"the `?(\w+)`? is missing in the sum")
+WIDE = {"float", "np.float64", "np.double", "'float64'", "'f8'", "'d'"}
 INDIRECT = ("locals", "vars", "eval")  # calls that read arguments without naming them
 
 
@@ -33,7 +34,8 @@ def remarks(function, solution, replay) -> list[str]:
     tree = tree_of(function)
     if tree is None:
         return []
-    return [*lone_letters(tree), *_never_read(tree, function, solution, replay)]
+    said = [*lone_letters(tree), *_never_read(tree, function, solution, replay)]
+    return [*said, *_other_defaults(tree, solution.tree.body[-1], replay.named(function))]
 
 
 def known(sentence, function, said) -> str:
@@ -70,6 +72,20 @@ def lone_letters(tree):
                 yield f"In {quoted(node)} {apart}: the same letter in both multiplies them entry by entry."
 
 
+def asks_for_float64(function) -> str | None:
+    """A sentence about the one piece of the text that asks for float64; None if none does, or several do."""
+    tree = tree_of(function)
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)] if tree else []
+    asked = [call for call in calls if any(ast.unparse(each) in WIDE for each in _types(call))]
+    return f"{quoted(asked[0])} asks for float64" if len(asked) == 1 else None
+
+
+def _types(call) -> list:
+    """The dtypes that a call names: dtype=… or .astype(…)."""
+    named = [keyword.value for keyword in call.keywords if keyword.arg == "dtype"]
+    return named + (call.args[:1] if _called(call) in ("astype",) else [])
+
+
 def _never_read(tree, function, solution, replay):
     """Sentences about arguments that the function never reads, though the right result depends on them."""
     nodes = list(ast.walk(tree))
@@ -82,6 +98,20 @@ def _never_read(tree, function, solution, replay):
     if ignored:
         instead = f", and it changes the global `{counted[0]}`" if counted else ""
         yield f"Your function never reads {' and '.join(f'`{name}`' for name in ignored[:2])}{instead}."
+
+
+def _other_defaults(tree, ours, given):
+    """Sentences about a default that is another number than the task's, and was used in this call."""
+    theirs, right = (dict(_defaults(function)) for function in (tree, ours))
+    for name in theirs.keys() & right.keys() - given.keys():
+        if ast.dump(theirs[name]) != ast.dump(right[name]):
+            mine, task = ast.unparse(theirs[name]), ast.unparse(right[name])
+            yield f"In your function's first line `{name}={mine}` is the default; the task has `{name}={task}`."
+
+
+def _defaults(function):
+    """(name, default) of the parameters that have one."""
+    return zip([a.arg for a in function.args.args][::-1], function.args.defaults[::-1])
 
 
 def _matters(name, function, solution, replay) -> bool:

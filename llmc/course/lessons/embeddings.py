@@ -196,7 +196,7 @@ def _wrong_dwte(dout, tokens, V, right):
     by_position = backward(dout.swapaxes(0, 1).reshape(dout.shape), tokens, len(right), 1 + tokens.shape[1]).dwte
     tokens_by_position = backward(dout, tokens.T.reshape(tokens.shape), len(right), 1 + tokens.shape[1]).dwte
     between = sum(_last(dout[:, t : t + 1], tokens[:, t : t + 1], V) for t in range(tokens.shape[1]))  # (V, C)
-    return {
+    wrong = {
         "the last row of dout for each token: the other rows of a repeated token are lost": (
             _last(dout, tokens, V),
             BUG,
@@ -229,6 +229,10 @@ def _wrong_dwte(dout, tokens, V, right):
             "the line that makes dwte",
         ),
     }
+    if flat.max() < V - 1:
+        text = "the reference without the largest token that occurs: the last run of the sorted order has no end"
+        wrong[text] = (_without_row(right, flat.max()), SORTING)
+    return wrong
 
 
 def _wrong_dwpe(dout, tokens, maxT, right):

@@ -261,6 +261,14 @@ def softmax_backward_mistakes(dp, p) -> dict:
     }
 
 
+def no_padding(padding, V, case=""):
+    """Raise AssertionError unless the gradient of the padding, (B, T, Vp - V), is 0."""
+    width, left = padding.shape[-1], np.flatnonzero(padding.any(axis=(0, 1)))
+    places = ", ".join(str(V + k) for k in left[:6]) + ", …" * (len(left) > 6)
+    still = f"; not 0: {places} of the columns {V} … {V + width - 1}" if len(left) < width else ""
+    assert not len(left), f"logits[..., V:], the padding, must be 0 afterwards{case}{still}: {PADDING}"
+
+
 def classifier_mistakes(logits, targets, dloss, V) -> dict:
     """Known wrong losses (B, T) and dlogits (B, T, V) of logits (B, T, Vp)."""
     z = np.asarray(logits, np.float64)

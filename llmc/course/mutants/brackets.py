@@ -13,6 +13,7 @@ def changed(place):
     node = place.node
     yield from _divided(node)
     yield from _of_bits(node)
+    yield from _past_a_matrix(node)
     if _is(node, PRODUCT) and not (_is(place.owner, PRODUCT) and place.field == "left"):  # the whole product
         yield from _lost(node)
     elif _is(node, (ast.Add, ast.Sub)):
@@ -100,6 +101,18 @@ def _of_bits(node):
         new = ast.BinOp(ast.BinOp(node.left, node.op, node.right.left), node.right.op, node.right.right)
     if new:
         yield 1, f"with {quoted(new)} in place of {quoted(node)}", new
+
+
+def _past_a_matrix(node):
+    """(a * f) @ w for (a @ w) * f, and the other way round: the factor is right, and stands on the wrong side."""
+    if _is(node, (ast.Mult,)):
+        for product, factor in ((node.left, node.right), (node.right, node.left)):
+            if _is(product, (ast.MatMult,)):
+                new = ast.BinOp(ast.BinOp(product.left, node.op, factor), product.op, product.right)
+                yield 2, f"with {quoted(new)} in place of {quoted(node)}", new
+    elif _is(node, (ast.MatMult,)) and _is(node.left, (ast.Mult,)):
+        new = ast.BinOp(ast.BinOp(node.left.left, node.op, node.right), node.left.op, node.left.right)
+        yield 2, f"with {quoted(new)} in place of {quoted(node)}", new
 
 
 def _gained(node):

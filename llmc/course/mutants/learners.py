@@ -7,6 +7,7 @@ import ast
 import builtins
 import copy
 import inspect
+import linecache
 import textwrap
 from types import FunctionType, ModuleType
 
@@ -38,7 +39,7 @@ def learners(function) -> Solution | None:
     found = {}
     if not _collect(function, found):
         return None
-    trees = [found.pop(function.__code__), *found.values()]
+    trees = [found.pop(function.__code__), *sorted(found.values(), key=lambda tree: isinstance(tree, ast.ClassDef))]
     tree = plain(ast.Module(trees[::-1], []))  # the function itself comes last
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     try:
@@ -61,12 +62,24 @@ def only_written(tree) -> set[str]:
 
 
 def steps_of_ranges(tree) -> set[str]:
-    """Names that say how far a loop goes on in each round, as `block` does in `range(0, T, block)`.
+    """Names that say how far a loop goes on in each round, `block` in `range(0, T, block)` or `range(T // block)`.
 
     A larger step may go around a mistake; it mends none.
     """
-    calls = (n for n in ast.walk(tree) if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "range")
-    return {call.args[2].id for call in calls if len(call.args) == 3 and isinstance(call.args[2], ast.Name)}
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "range"]
+    steps = [call.args[2] for call in calls if len(call.args) == 3]
+    quotients = [n for call in calls for n in ast.walk(call) if isinstance(n, ast.BinOp)]
+    steps += [n.right for n in quotients if isinstance(n.op, ast.FloorDiv)]
+    return {step.id for step in steps if isinstance(step, ast.Name)}
+
+
+def made_of(names, tree) -> set[str]:
+    """Those names, and the names of what is computed from them, `end` in `end = start + block`."""
+    lines = [n for n in ast.walk(tree) if isinstance(n, ast.Assign)]
+    for line in lines:
+        if {n.id for n in ast.walk(line.value) if isinstance(n, ast.Name)} & names:
+            names = names | {n.id for t in line.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+    return names
 
 
 def _collect(function, found) -> bool:
@@ -77,10 +90,17 @@ def _collect(function, found) -> bool:
     if definition is None:
         return False
     found[function.__code__] = definition
+    return _may_run(definition, function, found)
+
+
+def _may_run(definition, function, found) -> bool:
+    """Do these lines, of that function or of a class that it uses, and what they call, only compute?"""
     bound = {node.id for node in ast.walk(definition) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     bound |= {node.arg for node in ast.walk(definition) if isinstance(node, ast.arg)}
     for node in ast.walk(definition):
-        if isinstance(node, (ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.ClassDef)):
+        if isinstance(node, (ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal)):
+            return False
+        if isinstance(node, ast.ClassDef) and node is not definition:
             return False
         if isinstance(node, ast.Attribute) and node.attr in WRITES:
             return False
@@ -95,9 +115,34 @@ def _harmless(name, function, found) -> bool:
     value = _in_python(function.__globals__[name])
     if isinstance(value, FunctionType) and _is_theirs(value, function):
         return value.__closure__ is None and _collect(value, found)
+    if isinstance(value, type) and function.__code__.co_filename in _files(value):
+        return _collect_class(value, function, found)
     if isinstance(value, ModuleType):
         return value.__name__.split(".")[0] in HARMLESS
     return not callable(value) or str(getattr(value, "__module__", "")).split(".")[0] in HARMLESS
+
+
+def _collect_class(value, function, found) -> bool:
+    """The same as `_collect` for a class of the learner's, of which every method counts."""
+    if value in found:
+        return True
+    found[value] = _class_definition(value)
+    return found[value] is not None and _may_run(found[value], function, found)
+
+
+def _class_definition(value):
+    """Its lines; None where they are unknown, or where another class of that name is in the same cell."""
+    try:
+        trees = [ast.parse("".join(linecache.getlines(file))) for file in _files(value)]
+    except SyntaxError:
+        return None
+    found = [line for tree in trees for line in tree.body if getattr(line, "name", None) == value.__name__]
+    return copy.deepcopy(found[0]) if len(found) == 1 and isinstance(found[0], ast.ClassDef) else None
+
+
+def _files(value) -> set[str]:
+    """Where the methods of a class were written: a notebook's cell, a file."""
+    return {method.__code__.co_filename for method in vars(value).values() if isinstance(method, FunctionType)}
 
 
 def _in_python(value):

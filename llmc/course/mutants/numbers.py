@@ -34,6 +34,7 @@ def axes(place, axis, all_axes):
 
 def slice_(place):
     node = place.node
+    yield from _in_every_turn(place)
     for field, word in (("lower", "beginning"), ("upper", "end")):
         bound = getattr(node, field)
         if bound is None:
@@ -51,6 +52,16 @@ def slice_(place):
                 f"with {quoted(bound)} {sign} 1 in the slice {quoted(node)}{place.around}",
                 with_fields(node, **{field: moved}),
             )
+
+
+def _in_every_turn(place):
+    """x[i : i + n] for x[:n] in a loop over blocks that begin at i: every turn takes the first block."""
+    node, loops = place.node, [above.target for above in place.above if isinstance(above, ast.For)]
+    first = node.lower is None or isinstance(node.lower, ast.Constant) and node.lower.value == 0
+    for target in [target for target in loops if isinstance(target, ast.Name)] if first and node.upper else ():
+        start = ast.Name(target.id, ast.Load())
+        new = ast.Slice(start, ast.BinOp(start, ast.Add(), node.upper))
+        yield 2, f"with {quoted(new)} in place of {quoted(node)}{place.around}", new
 
 
 def index(place, names):

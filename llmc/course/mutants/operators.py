@@ -37,6 +37,9 @@ def operation(place):
         yield 3, f"with {quoted(right)} over {quoted(left)}", with_fields(node, left=right, right=left)
     elif isinstance(node.op, ast.Mod):
         yield 0, f"without the remainder `% {ast.unparse(right)}`{place.around}", left
+    elif isinstance(node.op, (ast.BitAnd, ast.BitOr)) and all(map(_is_condition, (left, right))):
+        yield 1, f"without the condition {quoted(right)}{place.around}", left
+        yield 1, f"without the condition {quoted(left)}{place.around}", right
     elif isinstance(node.op, ast.Pow):
         yield 1, f"without the exponent {quoted(right)} of {quoted(left)}", left
         yield 1, f"with the exponent of {quoted(node)} negated", with_fields(node, right=ast.UnaryOp(ast.USub(), right))
@@ -52,6 +55,13 @@ def operation(place):
             f"with {SIGN[other]} in place of {sign} before {quoted(right)}{place.around}",
             with_fields(node, op=other()),
         )
+
+
+def _is_condition(node) -> bool:
+    """`low == 0x8000`, or several of that kind with & or | between them."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):
+        return _is_condition(node.left) and _is_condition(node.right)
+    return isinstance(node, ast.Compare)
 
 
 def _transposed(node):

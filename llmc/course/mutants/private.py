@@ -45,6 +45,9 @@ def _value(line, name):
         parts = getattr(target, "elts", None)
         if parts and isinstance(line.value, ast.Tuple) and len(parts) == len(line.value.elts):
             return next((v for part, v in zip(parts, line.value.elts) if root_of(part) == name), line.value)
+        at = [k for k, part in enumerate(parts or []) if root_of(part) == name]
+        if at:
+            return ast.Subscript(line.value, ast.Constant(at[0]), ast.Load())
     return line.value
 
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from llmc.course.mutants.arrays import arrays
+from llmc.course.mutants.arrays import CHANGED, arrays
 from llmc.course.mutants.elsewhere import Elsewhere, dtype_of
 from llmc.course.mutants.fitted import fitted
-from llmc.course.mutants.learners import learners, only_written, steps_of_ranges
+from llmc.course.mutants.learners import learners, made_of, only_written, steps_of_ranges
 from llmc.course.mutants.meeting import FEW, SHARE, Found, meeting
 from llmc.course.mutants.picked import ROUNDING, Pick, close
 from llmc.course.mutants.places import shortened
@@ -26,6 +26,7 @@ from llmc.course.own_names import learners_names
 
 LUCKY = re.compile(r"with -?[\d.]\S* in place of -?[\d.]|.*\b(plus|minus) `")  # it may suit these numbers alone
 LEFT_OUT = re.compile(r"without the factor `[^`]+` (?=in `)")
+TINY = 2  # characters of a quotation that nobody finds, `1`, even where there is no other
 MOST_PLACES = 3  # that are named for one change
 SECONDS = 6.0  # of processor time that a whole search may take
 ENDLESS = 0.2  # seconds after which a changed `while` loop is taken for one that never ends
@@ -81,9 +82,13 @@ def placed(words, lines, tree) -> str:
     lines: of the tree before the change.
     """
     piece = words.rpartition(" in `")[2].rstrip("`") if " in `" in words else words.rpartition(" `")[2].rstrip("`")
-    if words.endswith("everywhere") or "`" in words and sum(line.count(piece) for line in lines) < 2:
+    plain = len(piece) > TINY and sum(line.count(piece) for line in lines) < 2
+    if words.endswith("everywhere") or "`" in words and plain:
         return words
-    line = next((mine for mine, new in zip(lines, ast.unparse(tree).splitlines()) if mine != new), "").strip()
+    now = ast.unparse(tree)
+    if CHANGED in now:  # made on an array, in a line of its own, and not in one that can be quoted
+        return words
+    line = next((mine for mine, new in zip(lines, now.splitlines()) if mine != new), "").strip()
     return f"{words}, in the line {shortened(line)}" if line and shortened(line) not in words else words
 
 
@@ -107,11 +112,11 @@ class Search:
         whole = self.solution.function(self.deadline)  # before it is changed
         self.elsewhere = Elsewhere(self.replays, self.replay, self.pick, whole, function, self.rehearsed)
         lost = not np.isfinite(self.got).any()  # which many changes of our solution explain
-        found = not lost and (
-            self._in_the_solution(mutants)
-            or (self.solution.of_arrays and self._in_the_solution(lambda tree, more: arrays(tree)))
-        )
-        unseen = found and self.solution.of_arrays and private_names(found.ours, self.solution.tree)
+        found, unseen = None if lost else self._in_the_solution(mutants), False
+        if found and self.solution.of_arrays:
+            unseen = bool(private_names(found.ours, self.solution.tree))
+        elif not lost and not found and self.solution.of_arrays:
+            found, unseen = self._in_the_solution(lambda tree, more: arrays(tree)), True  # which has no line
         if found and not unseen:
             return found
         with learners_names():
@@ -156,7 +161,9 @@ class Search:
         """The same, of the learner's function as its tree is now; its words."""
         end = self.end()
         useless = [f"with `{name}` in" for name in only_written(answer.tree)]
-        useless += [f".* in place of `{name}`" for name in steps_of_ranges(answer.tree)]
+        steps = steps_of_ranges(answer.tree)
+        useless += [f".* in place of `{name}`" for name in steps]
+        useless += [f".* in place of `{name}`, everywhere" for name in made_of(steps, answer.tree)]
         unread = re.compile("|".join(useless) or "$^")
         with closing(self.made(answer, mutants, end)) as made:
             for words, array in made:

@@ -8,6 +8,7 @@ The tree that runs is a copy in which `a * b` has become `__seen__(7, __seen__(5
 
 import ast
 import copy
+import math
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,7 +23,7 @@ from llmc.course.mutants.solution import Solution
 from llmc.course.mutants.stoppable import is_tick
 
 SEEN, AFTER, KEPT, RETURNED = "__seen__", "__after__", "__kept__", "__returned__"
-MANY = 50_000  # steps of a call that are noted
+MANY = 200_000  # steps of a call that are noted
 SECONDS = 1.0  # of processor time that a traced call may take
 NUMBERS = (bool, int, float, np.generic, np.ndarray)
 REPORTED = (
@@ -50,12 +51,41 @@ class Step:
     made_of: list
 
     def __post_init__(self):
+        if isinstance(self.value, (int, float, np.floating)):  # most steps of a loop; np.isnan would take long
+            self.nan, self.infinite = self.value != self.value, abs(self.value) == math.inf
+            self.wide, self.wide_number = False, isinstance(self.value, np.float64)
+            return
         values = [v for v in (self.value if isinstance(self.value, tuple) else [self.value]) if isinstance(v, NUMBERS)]
         floats = [v for v in values if isinstance(v, float) or getattr(v, "dtype", np.dtype(int)).kind == "f"]
         self.nan = any(np.isnan(v).any() for v in floats)
         self.infinite = any(np.isinf(v).any() for v in floats)
         self.wide = any(isinstance(v, np.ndarray) and v.dtype == np.float64 for v in values)
         self.wide_number = isinstance(self.value, np.float64)  # which makes float64 of a float32 array
+
+
+class _Math:
+    """The module math as Numba compiles it: what overflows is infinite, and what has no value is NaN."""
+
+    def __getattr__(self, name):
+        return _as_compiled(getattr(math, name))
+
+
+def _as_compiled(value):
+    """The module, or a function of it, without its exceptions; anything else as it is."""
+    if value is math:
+        return _Math()
+    if getattr(value, "__module__", None) != "math":
+        return value
+
+    def function(*arguments):
+        try:
+            return value(*arguments)
+        except OverflowError:
+            return math.inf
+        except ValueError:
+            return math.nan
+
+    return function
 
 
 class Trace:
@@ -77,7 +107,8 @@ class Trace:
         with suppress(Exception), np.errstate(all="ignore"):
             trace = cls(answer.tree)
             names = {SEEN: trace.seen, AFTER: trace.after, KEPT: trace.kept, RETURNED: trace.was_returned}
-            program = replace(answer, tree=trace.tree, before={**answer.before, **names})
+            before = {name: _as_compiled(value) for name, value in answer.before.items()}
+            program = replace(answer, tree=trace.tree, before=before | names)
             arguments, options = copy.deepcopy((replay.arguments, replay.options))
             result = program.function(time.thread_time() + SECONDS)(*arguments, **options)
             trace.outputs = outputs_of(result, arguments, options)

@@ -136,6 +136,14 @@ def _add_layouts(wrong, dout, qkv, NH):
     for words, axes in ORDERS.items():
         for name, part in zip(wrong, _in_order(dout, qkv, NH, axes)):
             wrong[name][f"the reference with qkv and dqkv in another order: {words}"] = (part, ALL_HEADS)
+    deal = np.arange(C).reshape(hs, NH).T.ravel()  # (C,)   channels 0, NH, 2·NH, … come first
+    dealt = np.concatenate([qkv[..., i * C + deal] for i in range(3)], axis=-1)  # (B, T, 3C)
+    p = forward(qkv, NH).probabilities  # (B, NH, T, T)
+    for name, part in zip(wrong, parts_of(dout[..., deal], dealt, NH, p)):
+        wrong[name]["the reference with channel c given to head c mod NH: a head's channels lie side by side"] = (
+            part[..., np.argsort(deal)],
+            ALL_HEADS,
+        )
     torn = merge(dout.reshape(B, NH, T, hs))  # (B, T, C)
     for name, part in zip(wrong, parts_of(torn, qkv, NH)):
         wrong[name]["the reference with dout cut into heads by reshape(B, NH, T, hs) alone: that mixes tokens"] = (

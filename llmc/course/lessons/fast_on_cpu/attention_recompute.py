@@ -140,6 +140,14 @@ def mistakes(gradients, dout, out, stats, q, k, v) -> dict:
         last = _from(p * kept, p * (dp - D) * kept, dout, q, k)
         text = f"what the last block of {block} queries adds: the earlier blocks are lost, use +="
         wrong["dk"][text], wrong["dv"][text] = (last.dk, ONE_NUMBER), (last.dv, ONE_NUMBER)
+    done = _queries_done(gradients.dv, p, d)
+    if done:
+        kept = (np.arange(T) < done)[:, None]  # (T, 1)   the first queries
+        text = (
+            f"what the queries 0 … {done - 1} of {T} give: a loop leaves out the last ones, in a shorter block perhaps"
+        )
+        for name, array in zip(wrong, _from(p * kept, p * (dp - D) * kept, dout, q, k)):
+            wrong[name][text] = (array, ONE_NUMBER)
     return wrong
 
 
@@ -194,11 +202,14 @@ def _score_gradients(p, dp, D, past, d, o, q) -> dict:
 def _last_block(dv, p, d):
     """The length of the blocks if dv (T, hs) is what the last block of queries gives, else None."""
     T = len(p)
-    if not isinstance(dv, np.ndarray) or dv.shape != d.shape or not np.isfinite(dv).all():
-        return None
-    for block in range(1, T):
-        first = (T - 1) // block * block
-        last = p[first:].T @ d[first:]  # (T, hs)
-        if np.abs(last - dv).max() < 1e-4 * np.abs(last).max():
-            return block
-    return None
+    first = {block: (T - 1) // block * block for block in range(1, T)}
+    return next((block for block in first if _is(dv, p[first[block] :].T @ d[first[block] :])), None)
+
+
+def _queries_done(dv, p, d):
+    """How many queries gave something to dv (T, hs), if the last ones did not, else None."""
+    return next((done for done in range(1, len(p)) if _is(dv, p[:done].T @ d[:done])), None)
+
+
+def _is(dv, array) -> bool:
+    return np.shape(dv) == array.shape and bool(np.abs(array - dv).max() < 1e-4 * np.abs(array).max())

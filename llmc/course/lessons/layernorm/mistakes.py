@@ -32,7 +32,7 @@ def lost_digits(x, rstd, error) -> str:
     with np.errstate(all="ignore"):
         tries = [1 / np.sqrt(each + 1e-5) for each in (variance, np.maximum(variance, 0), np.abs(variance))]
     if not any(np.allclose(rstd, each, rtol=1e-3, equal_nan=True) for each in tries):
-        return f"{off}: see {TRAP}"
+        return f"{off}: is a difference of large numbers in it, such as mean(x²) - mean(x)²? See {TRAP}"
     large = "both are about 4,000,000, and their difference has lost its digits"
     cause = f"the variance is mean(x²) - mean(x)²: {large}. Subtract the mean before you square; see {TRAP}"
     return f"{off}: {cause}"
@@ -93,6 +93,9 @@ def forward_mistakes(x, w, b) -> dict:
         "rstd: the order is out, mean, rstd": (rstd[..., 0], FORWARD),
         "the variance: the second result is the mean": (variance[..., 0], FORWARD),
     }
+    if x.ndim == 3:
+        of_sequences = x.mean(axis=(1, 2))[:, None] + 0 * mean[..., 0]  # (B, T)
+        wrong_mean["the mean over a whole sequence, axes T and C: every row of C has its own"] = (of_sequences, FORWARD)
     return {"mean": wrong_mean, "rstd": squeezed, "out": wrong_out}
 
 

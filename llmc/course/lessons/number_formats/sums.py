@@ -8,6 +8,7 @@ from math import fsum
 
 import numpy as np
 
+from llmc.course.checks import evidence
 from llmc.course.checks.comparison import compare
 from llmc.course.checks.explain import WrongAnswer
 
@@ -80,6 +81,7 @@ def kahan_mistakes(x) -> dict:
             x[[0, *range(len(x))]]
         ),
         "the reference without its last row": kahan(x[:-1]),
+        "the reference with each column's last excess taken over by the next: every column begins with 0": _in_turn(x),
         "the reference divided by n: the sum is wanted, not the mean": kahan(x) / x.dtype.type(len(x)),
         "the plain sum in float64, rounded at the end: keep the excess instead of more digits": plain(
             x.astype(np.float64)
@@ -105,6 +107,18 @@ def _kahan(x, sign=1, of="wanted"):
     return total.astype(x.dtype)
 
 
+def _in_turn(x):
+    """Kahan's sum, one column after the other, without a new start of the excess."""
+    total, excess = np.zeros_like(x[0]), np.zeros_like(x[0, 0])  # (C,), a number
+    with np.errstate(all="ignore"):
+        for j in range(x.shape[1]):
+            for number in x[:, j]:
+                wanted = number - excess
+                new = total[j] + wanted
+                excess, total[j] = (new - total[j]) - wanted, new
+    return total
+
+
 def allowed(x):
     """(C,) float64: Kahan's bound on the error, about two roundings of the sum of the sizes."""
     eps = np.finfo(x.dtype).eps
@@ -128,6 +142,8 @@ def compare_sum(got, x, ruled_out=()):
         return off
     error, bound = np.abs(got.astype(np.float64) - right), allowed(x)  # (C,) both
     first = f"the sum equals {found}." if found else "the sum is too far from the exact one."
+    told = None if found else _mended()
+    first = f"{first}\n{told[0].upper()}{told[1:]}." if told else first
     lines = [first, f"→ Where to look: {KAHAN}.", "", f"Wrong sums: {int(wrong.sum())} of {wrong.size}."]
     rounded = right.astype(x.dtype)  # (C,)
     lines += [f"    sum[{j}]   expected {rounded[j]}, got {got[j]}" for j in np.flatnonzero(wrong)[:LISTED]]
@@ -136,6 +152,12 @@ def compare_sum(got, x, ruled_out=()):
         ends = f"Kahan's bound is {bound[j]:.2g}, and a plain sum's error {plainly[j]:.3g}."
         lines.append(f"The error of sum[{j}] is {error[j]:.3g}; {ends}")
     raise WrongAnswer("\n".join(lines))
+
+
+def _mended() -> str | None:
+    """Which small change of the learner's function brings the sums of this check inside the bound? A sentence."""
+    inside = lambda sums, x: np.shape(sums) == x[0].shape and not _too_far(sums, x).any()  # noqa: E731
+    return evidence.whole("sum", evidence.calls_so_far(), lambda x: x, inside, ours=False)
 
 
 def _equal(sums, got) -> bool:
