@@ -52,15 +52,17 @@ threads, wrong with 96". How answers are kept for tests of these checks: llmc/co
 
 import copy
 import re
+import time
 from contextlib import suppress
 from functools import partial
 
 import numpy as np
 
 from llmc.course.checks.check import check, say
+from llmc.course.checks.evidence import is_explaining
 from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.exercises.stubs import STUB_IN_C
-from llmc.course.kernel_checks import demands, modelled, runs, words
+from llmc.course.kernel_checks import demands, mending, modelled, runs, words
 from llmc.course.kernel_checks.dependence import made_from
 from llmc.course.kernel_checks.experiments import Experiment
 from llmc.course.kernel_checks.in_c import in_c
@@ -75,8 +77,10 @@ BLOCKS = (256, 128, 96, 32)  # threads; the largest first, because most kernels 
 # what a message says if it names no mistake, or only what comes of it
 VAGUE = re.compile(
     r"has wrong values\.|NaN or inf|infinite everywhere|all zeros"
-    r"|behind the last whole four|copied as it lies|causal mask\?"
+    r"|behind the last whole four|copied as it lies|causal mask\?|the lanes' own sums"
 )
+OPEN = re.compile(r"Does something overflow|Do digits get lost|is its logarithm taken|subtracted before exp")  # guesses
+MENDED = {"never-written", "out-of-bounds"}  # what a small change is looked for that ends it
 NOT_DONE = f"not done yet: {{}}. Replace `{STUB_IN_C}` with your code, run that cell, then this one."
 
 
@@ -123,12 +127,33 @@ class kernel_check(check):
         model, replays = self._evidence.solution(), self._evidence.replays
         if model is None or not replays or not VAGUE.search(message):
             return message
+        mend = self._mended()
         sizes, arguments = replays[-1].arguments[:2], list(replays[-1].arguments[2:])
         experiment = Experiment(model.names, sizes, arguments, self._again, model)
         beyond = goes_wrong_at(experiment, self._report.raw.code)
+        if mend:
+            return words.with_sentences(
+                shortened(message), [mend, *beyond[: not OPEN.search(beyond[0])]] if beyond else [mend]
+            )
         if beyond:
             return words.with_sentences(shortened(message), beyond)
         return words.with_sentences(message, made_from(experiment, self._report, message.split(" ")[0]))
+
+    def _mended(self) -> str | None:
+        """A sentence about the change of the kernel with which this check accepts it."""
+        replay, model = self._evidence.replays[-1] if self._evidence.replays else None, self._evidence.solution()
+        if replay is None or model is None or not is_explaining():
+            return None
+        (grid, block, *given), last = replay.arguments, self._launches[-1]
+        ours = copy.deepcopy(given)
+        with np.errstate(all="ignore"), suppress(Exception):
+            model.function(time.thread_time() + model.seconds)(grid, block, *ours)
+            wrong = (grid, block, given, *self._how)
+            return mending.mended(last.code, last.kernel, wrong, ours, self._accepts)
+        return None
+
+    def _accepts(self, code) -> bool:
+        return mending.accepts(self._cell, type(self), self.name, code)
 
     def random(self, *shape, dtype=np.float32):
         """New awkward input (…, n), float32."""
@@ -164,6 +189,7 @@ class kernel_check(check):
         before = {id(a): a.copy() for a in given if isinstance(a, np.ndarray)}  # what the GPU starts from
         outputs = tuple(k for k, a in enumerate(args) if _among(a, self._outputs))
         replay = self._replay(grid, block, given, outputs)
+        self._how = (outputs, shared_mem, options)
         emulate = partial(runs.emulate, outputs=outputs, where=self.where, **how)
         self._again = partial(emulate, code, kernel, grid, block)
         self._report = self._again(given)
@@ -173,13 +199,14 @@ class kernel_check(check):
         if self.report.problems:
             compared = words.comparison(self._launches)
             by_the_block = compared is not None and compared.startswith(words.LITERAL)  # other changes fit by chance
-            cause = None if by_the_block else self._evidence.cause(replay, self.report)
+            mend = self._mended() if self.report.problems[0].kind in MENDED else None
+            cause = None if by_the_block or mend else self._evidence.cause(replay, self.report)
 
             def changed(other):
                 with suppress(WrongAnswer):
                     return emulate(other, kernel, grid, block, [before.get(id(a), a) for a in given])
 
-            raise WrongAnswer(words.problem_text(self.report, self.where, cause, compared is not None, changed))
+            raise WrongAnswer(words.problem_text(self.report, self.where, cause, compared is not None, changed, mend))
         self._inspect_inputs(names, args, given)
         self._inspect_bands()
         if runs.on_gpu():

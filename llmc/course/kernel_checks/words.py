@@ -52,20 +52,23 @@ def _short(size) -> str:
     return f"({', '.join(map(str, kept))}{',' * (len(kept) == 1)})"
 
 
-def problem_text(report, where, cause=None, compared=False, again=lambda code: None) -> str:
+def problem_text(report, where, cause=None, compared=False, again=lambda code: None, mend=None) -> str:
     """The message for a report with problems: the gravest in full, the others by name.
 
     cause: words for the change of the solution that leads to the same; they take the place of general advice.
     again: launches changed source, and returns the report, or None.
+    mend: a sentence about a change that makes the kernel right; it takes the place of all advice.
     compared: does the message also get a `comparison`? Then it does not guess that a bound is too small.
     """
     first, *others = sorted(report.problems, key=lambda p: GRAVITY[p.kind])  # often the cause of the others
     said, *rest = TITLE.sub("", first.text, count=1).split("\n")
     lines = [head(first) + ".", said[:1].upper() + said[1:], *rest[:-1]]
     unwritten = first.kind == "never-written"
-    decided = skipped(report) if unwritten and not cause else ""  # by a condition
-    too_few = too_few_each(report) if unwritten and (not cause or NO_LOOP.match(cause)) else ""
-    if decided or too_few:
+    decided = skipped(report) if unwritten and not cause and not mend else ""  # by a condition
+    too_few = too_few_each(report) if unwritten and not mend and (not cause or NO_LOOP.match(cause)) else ""
+    if mend:
+        lines.append(mend)
+    elif decided or too_few:
         lines.append(decided or too_few)
     elif cause and "one too many" not in first.text:
         lines.append(f"Our solution does exactly the same {cause}.")

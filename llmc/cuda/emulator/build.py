@@ -9,18 +9,21 @@ from llmc.errors import KernelError
 
 
 class Build:
-    """A text, the kernels wanted from it, the compiler's options. Each library is compiled when it is first needed."""
+    """A text, the kernels wanted from it, the compiler's options. Each library is compiled when it is first needed.
 
-    def __init__(self, code: str, names, options=()):
+    quick: compiled in less time, to be run a few times.
+    """
+
+    def __init__(self, code: str, names, options=(), quick=False):
         if not isinstance(code, str):
             raise KernelError(f"code is a {type(code).__name__}; pass the text of the kernel.")
-        self.code, self.names, self.options = code, tuple(names), options
+        self.code, self.names, self.options, self.quick = code, tuple(names), options, quick
         self._libraries = {}
 
     def library(self, checked: bool) -> native.Library:
         """The library in memory."""
         if checked not in self._libraries:
-            path = compiler.compile(self.code, self.names, self.options, checked)
+            path = compiler.compile(self.code, self.names, self.options, checked, self.quick)
             self._libraries[checked] = native.load(path)
         return self._libraries[checked]
 

@@ -9,6 +9,7 @@ lead to our runtime (`../runtime/hooks.cpp`), which sees what the kernel does.
 import hashlib
 import os
 import platform
+import re
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from pathlib import Path
 from llmc.cuda.emulator.compiling import toolchain
 from llmc.cuda.emulator.compiling.compile_errors import explain
 from llmc.cuda.emulator.compiling.compile_warnings import in_cpp
+from llmc.cuda.emulator.compiling.dynamic_shared import KERNEL_FILE
 from llmc.cuda.emulator.compiling.precompiled import precompiled
 from llmc.cuda.emulator.compiling.refusals import is_suspicious, settled
 from llmc.cuda.emulator.compiling.rules import check_rules
@@ -52,22 +54,23 @@ CLANG_SEEN = (
 LONG_NAMES = {"-define-macro": "-D", "-undefine-macro": "-U", "-include-path": "-I"}
 
 
-def compile(code: str, names, options=(), checked: bool = True) -> Path:
+def compile(code: str, names, options=(), checked: bool = True, quick: bool = False) -> Path:
     """Path of the shared library with one entry for each of `names`, compiled unless it is there.
 
-    `names` are kernels or name expressions ("scale<float>"), `options` are NVRTC's. Raises KernelError for what the
-    emulator refuses and for what does not compile, NoCompiler where there is no compiler.
+    `names` are kernels or name expressions ("scale<float>"), `options` are NVRTC's. quick: without optimization, for a
+    long text that is run a few times. Raises KernelError for what the emulator refuses and for what does not compile,
+    NoCompiler where there is no compiler.
     """
     if isinstance(options, str):
         raise KernelError(f"options is a string; write a tuple: options=({options!r},).")
-    return _compile(code, tuple(names), tuple(options), bool(checked))
+    return _compile(code, tuple(names), tuple(options), bool(checked), bool(quick))
 
 
 @lru_cache(maxsize=1024)
-def _compile(code, names, options, checked):
+def _compile(code, names, options, checked, quick):
     tool = toolchain.find()
     wanted, defines = _options(options)
-    text, flags = prepare(code, names, defines), (*_flags(tool.clang, checked), *wanted)
+    text, flags = prepare(code, names, defines), (*_flags(tool.clang, checked, quick), *wanted)
     library = _place("kernel", tool, flags, text)
     if not is_whole(library):
         failure = partial(explain, code=code, names=names)
@@ -76,6 +79,22 @@ def _compile(code, names, options, checked):
             text = settled(_preprocessed(tool, flags, text, failure), names)
         _build(tool, flags, text, library, checked, failure)
     return library
+
+
+def faulty_lines(code: str, names, options=()) -> list[int]:
+    """The lines of a text in which the compiler finds errors; [] if it compiles. Nothing is made."""
+    tool = toolchain.find()
+    wanted, defines = _options(options)
+    flags, all_errors = _flags(tool.clang, True, True), "-ferror-limit=0" if tool.clang else "-fmax-errors=0"
+    with tempfile.TemporaryDirectory(prefix="llmc-") as folder:
+        source = Path(folder) / SOURCE_FILE
+        source.write_text(prepare(code, names, defines))
+        command = [*tool.command, *_headers_once(tool, (*flags, *wanted)), *flags, *wanted, all_errors]
+        environment = {**os.environ, "LC_ALL": "C"}
+        done = subprocess.run(
+            [*command, "-fsyntax-only", str(source)], cwd=folder, env=environment, capture_output=True, text=True
+        )
+    return sorted({int(line) for line in re.findall(rf"^{KERNEL_FILE}:(\d+):\d+: error", done.stderr, re.MULTILINE)})
 
 
 def compile_runtime(agreement: str) -> Path:
@@ -104,11 +123,13 @@ def _runtime_failed(said):
     return KernelError(f"the emulator's own runtime does not compile here, so no kernel can run:\n{said}")
 
 
-def _flags(clang, checked):
+def _flags(clang, checked, quick=False):
     """Compiler flags for a kernel. GCC must not make a template's statics unique among all libraries of the process."""
     kind = (() if clang else ("-fno-gnu-unique",)) + COMMON + NO_HOST_HEADERS
     if not checked:
         return ("-O2", "-g1", "-gdwarf-4", "-w", *kind)  # lines for a kernel that never ends
+    if quick:
+        return ("-O0", "-w", *kind, *SEEN, *(CLANG_SEEN if clang else GCC_SEEN))
     return ("-O1", "-g1", "-gdwarf-4", *kind, *WARNINGS, *SEEN, *(CLANG_SEEN if clang else GCC_SEEN))
 
 

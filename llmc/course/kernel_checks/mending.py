@@ -1,0 +1,154 @@
+"""The change of a learner's kernel with which the whole check passes: it names the line, and what should stand there.
+
+Hundreds of changes are compiled into one text (`switched`) and tried on the launch that went wrong. One that makes it
+right is only believed if the check's cell, run once more on other numbers, accepts the changed kernel.
+"""
+
+import copy
+import inspect
+import io
+import re
+import time
+import warnings
+from contextlib import redirect_stdout, suppress
+
+import numpy as np
+
+from llmc.course.checks.evidence import explaining
+from llmc.course.kernel_checks import runs
+from llmc.course.kernel_checks.experiments import ALIKE
+from llmc.course.kernel_checks.repairs import repairs
+from llmc.course.kernel_checks.switched import Switched, changed
+from llmc.course.learner import journal
+from llmc.cuda.emulator.compiling.text import line_at
+from llmc.errors import KernelError, NoCompiler, UserError
+
+SECONDS = 3.0  # of processor time for all launches
+ENDLESS = 0.15  # seconds after which a changed kernel is taken for one that never ends
+MOST = 12  # changes that the whole check is run with
+SHOWN = 60  # characters of source that a sentence quotes at most
+SEED = 5
+NEEDLESS = re.compile(r"(?<!\w)\((-3\.4e38f|threadIdx\.x [%/] 32)\)(?! [*/%])")
+
+
+def mended(code, kernel, launch, ours, confirmed) -> str | None:
+    """The sentence on the first change that mends the kernel; None without one.
+
+    launch: (grid, block, arguments before it, indices of outputs, bytes of shared memory, options) of the wrong launch.
+    ours: the arguments as a right kernel leaves them. confirmed(code): does the whole check accept this kernel?
+    """
+    grid, block, arguments, outputs, shared_mem, options = launch
+    tried, several = 0, repairs(code)
+    with suppress(KernelError, NoCompiler, UserError), runs.patience(ENDLESS):
+        switched, end = Switched(code, kernel, several, options), time.process_time() + SECONDS
+        for k in sorted(switched.alive):
+            if time.process_time() > end or tried == MOST:
+                return None
+            given = copy.deepcopy(arguments)
+            report = switched.launch(k, grid, block, given, outputs, shared_mem)
+            if report.raw.problems or not _alike(given, ours):
+                continue
+            tried += 1
+            if confirmed(changed(code, several[k])):
+                return sentence(code, several[k])
+    return None
+
+
+def _alike(given, ours) -> bool:
+    """Are all arrays the same, but for rounding?"""
+    for got, right in zip(given, ours):
+        if not isinstance(got, np.ndarray):
+            continue
+        finite = np.isfinite(right)
+        if not np.array_equal(finite, np.isfinite(got)):
+            return False
+        size = np.abs(right[finite]).max(initial=0.0)
+        if (np.abs(got[finite].astype(np.float64) - right[finite]) > ALIKE * size).any():
+            return False
+    return True
+
+
+def accepts(cell, kind, name, code) -> bool:
+    """Does the check of that frame, run again with another kernel, accept it? kind: the class of the check."""
+    if cell.f_code.co_flags & inspect.CO_OPTIMIZED or cell.f_globals.get("kernel_check") is not kind:
+        return False
+    again = type("Again", (kind,), {"__enter__": _enter, "__exit__": _exit})
+    was_recording, was_explaining = journal.recording(False), explaining(False)
+    try:
+        with redirect_stdout(io.StringIO()), warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            exec(cell.f_code, {**cell.f_globals, "kernel_check": again, name: code})
+    except Exception:  # the check's refusal, or whatever the cell cannot do a second time
+        return False
+    finally:
+        journal.recording(was_recording)
+        explaining(was_explaining)
+    return True
+
+
+def _enter(self):
+    self.rng = np.random.default_rng(SEED)
+    return self
+
+
+def _exit(self, kind, error, traceback):
+    return False
+
+
+# ------------------------------------------------------------------------------------------------------- in words
+
+
+def sentence(code, repair) -> str:
+    """ "The whole check passes with `lane == 0` in place of `threadIdx.x == 0` in line 24." """
+    (piece, new), *others = repair.changes
+    old, line = " ".join(code[piece.start : piece.end].split()), line_at(code, repair.at)
+    passes = "Your kernel passes this whole check"
+    if others and not _is_order(code, repair):
+        lines = sorted({line_at(code, each.start) for each, _ in repair.changes})
+        where = f"lines {', '.join(map(str, lines[:-1]))} and {lines[-1]}" if lines[1:] else f"line {lines[0]}"
+        return f"{passes} with `{_plain(repair.new)}` in place of `{_plain(repair.old)}` in {where}."
+    if others:
+        return f"{passes} with `{_cut(old)};` and `{_cut(new)};` in the other order, line {line}."
+    new = _plain(new)
+    if not new:
+        return f"{passes} without `{_cut(old)};` in line {line}."
+    if new == "true":
+        return f"{passes} without the condition `{_cut(old)}` in line {line}."
+    before, after = _around(old, new)
+    return f"{passes} with `{after}` in place of `{before}` in line {line}."
+
+
+def _is_order(code, repair) -> bool:
+    """Do two statements change places?"""
+    texts = [code[piece.start : piece.end] for piece, _ in repair.changes]
+    return len(texts) == 2 and [new for _, new in repair.changes] == texts[::-1]
+
+
+def _plain(text) -> str:
+    """Without brackets that only the change needs."""
+    return NEEDLESS.sub(r"\1", " ".join(text.split()))
+
+
+def _cut(text) -> str:
+    """Shortened in the middle."""
+    text = " ".join(text.split())
+    return text if len(text) <= SHOWN else f"{text[: SHOWN // 2].rstrip()} … {text[-SHOWN // 2 :].lstrip()}"
+
+
+def _around(old, new) -> tuple[str, str]:
+    """The part of two texts in which they differ, with something around it where they are long."""
+    if max(len(old), len(new)) <= SHOWN:
+        return old, new
+    same = next((k for k, (a, b) in enumerate(zip(old, new)) if a != b), min(len(old), len(new)))
+    tail = next(
+        (k for k, (a, b) in enumerate(zip(old[same:][::-1], new[same:][::-1])) if a != b),
+        min(len(old), len(new)) - same,
+    )
+    start = max(0, same - 20)
+    start = start and old.find(" ", start, same) + 1 or start
+    ends = [min(len(each), len(each) - tail + 20) for each in (old, new)]
+    ends = [each.find(" ", end) if each.find(" ", end) >= 0 else len(each) for each, end in zip((old, new), ends)]
+    return tuple(
+        f"{'… ' * (start > 0)}{each[start:end].strip()}{' …' * (end < len(each))}"
+        for each, end in zip((old, new), ends)
+    )

@@ -1,0 +1,392 @@
+"""What may stand in a piece of a learner's kernel instead of what does: slips of the pen, turned back.
+
+`repairs(code)` makes many of them, the likeliest first; `mending` finds out which one makes the kernel right.
+"""
+
+import re
+from collections import defaultdict
+from typing import NamedTuple
+
+from llmc.course.kernel_checks.pieces import CLOSING, EXPRESSION, OPENING, STATEMENT, matching, pieces, split
+from llmc.course.kernel_checks.tokens import Tokens
+from llmc.cuda.emulator.compiling.text import statements
+
+LOWEST = "-3.4e38f"
+COMPARED = {"<": ("<=", ">"), "<=": ("<", ">="), ">": (">=", "<"), ">=": (">", "<="), "==": ("!=",), "!=": ("==",)}
+ASSIGNED = {"=": ("+=",), "+=": ("=", "-="), "-=": ("+=",), "*=": ("/=",), "/=": ("*=",)}
+OTHER_SIGN = {"+": ("-",), "-": ("+",), "*": ("/",), "/": ("*", "%"), "%": ("/",), "&&": ("||",), "||": ("&&",)}
+OTHER_NAME = {
+    "__shfl_down_sync": ("__shfl_xor_sync",),
+    "__shfl_up_sync": ("__shfl_xor_sync", "__shfl_down_sync"),
+    "__shfl_xor_sync": ("__shfl_down_sync",),
+    "__syncwarp": ("__syncthreads",),
+    "fmaxf": ("fminf",),
+    "fminf": ("fmaxf",),
+    "max": ("min",),
+    "min": ("max",),
+    "sqrtf": ("rsqrtf",),
+    "rsqrtf": ("sqrtf",),
+    "expf": ("logf",),
+    "logf": ("expf",),
+    "FLT_MIN": (f"({LOWEST})",),
+    "break": ("continue",),
+}
+PARTS = {"threadIdx": ("{0} % 32", "{0} / 32"), "blockIdx": (), "blockDim": (), "gridDim": ()}
+OF_FOUR = "xyzw"
+TYPED = re.compile(
+    r"\b(?P<type>float4|float2|float|double|int|unsigned|size_t)\b(?P<star>\s*\*)?\s*(?:__restrict__\s*)?"
+    r"\b(?P<name>[A-Za-z_]\w*)\s*(?=[=,;)\[])"
+)
+ANOTHER = re.compile(r"\s*(?P<star>\*)?\s*(?P<name>[A-Za-z_]\w*)\s*(?=[=,;)\[]|$)")  # `b` of `float a = 0, b`
+WHOLE = ("int", "unsigned", "size_t")
+REAL = ("float", "double")
+MOST = 900
+
+
+class Repair(NamedTuple):
+    """rank: 0 for the likeliest kind. changes: {piece: its new text}. at: a position in the code, old and new words.
+
+    old is "" for something inserted, new "" for something left out.
+    """
+
+    rank: int
+    changes: tuple[tuple[object, str], ...]
+    at: int
+    old: str
+    new: str
+
+
+def repairs(code) -> list[Repair]:
+    """All that this knows of, the likeliest first."""
+    text, found, all_pieces = statements(code), {}, pieces(code)
+    known = _Names(text, all_pieces)
+    for piece in all_pieces:
+        for rank, start, end, new, old in _in_piece(Tokens(text[piece.start : piece.end]), piece, known):
+            whole = text[piece.start : piece.start + start] + new + text[piece.start + end : piece.end]
+            repair = Repair(rank, ((piece, whole),), piece.start + start, old, new)
+            found.setdefault((piece, whole), repair)
+    single = [*found.values(), *_exchanged_statements(text, all_pieces)]
+    return sorted([*single, *_everywhere(text, single)], key=lambda each: _order(text, each))[:MOST]
+
+
+def _order(text, repair) -> float:
+    """Its rank; helpers in front of the kernel are often given, and right."""
+    return repair.rank + 0.5 * (repair.at < text.find("__global__"))
+
+
+class _Names:
+    """Names of the text by type, and factors that its statements might lack."""
+
+    def __init__(self, text, all_pieces):
+        self.types, self._scopes = {}, defaultdict(list)
+        for match in TYPED.finditer(text):
+            self._declare(text, match, match["type"])
+            for start, end in split(text, match.end(), _end(text, match.end()))[1:]:
+                other = ANOTHER.match(text, start, end)
+                if not other:
+                    break
+                self._declare(text, other, match["type"])
+        one = re.finditer(r"__device__[\w\s]*?\bfloat (\w+)\s*\(\s*(?:const )?float \w+\s*\)", text)
+        self.reductions = [match[1] for match in one]
+        self.factors = self._factors(text, all_pieces)
+
+    def _declare(self, text, match, kind):
+        """Note a name, and from where to where it can be used."""
+        self.types.setdefault(match["name"], kind + ("*" if match["star"] else ""))
+        end = _end(text, match.end(), "{;}")  # of a parameter: where the body begins
+        body = text[end : end + 1] == "{" and ";" not in text[match.end() : end]
+        self._scopes[match["name"]].append(
+            (match.start(), matching(text, end) if body else _end(text, match.end(), ""))
+        )
+
+    def known_at(self, position, kinds) -> list[str]:
+        """The names of these types that can be used there."""
+        there = {name for name, all_of in self._scopes.items() if any(a < position < b for a, b in all_of)}
+        return [name for name, kind in self.types.items() if kind in kinds and name in there]
+
+    def alike(self, name, position) -> list[str]:
+        """Other names of the same type."""
+        kind = self.types.get(name)
+        group = WHOLE if kind in WHOLE else REAL if kind in REAL else (kind,)
+        return [other for other in self.known_at(position, group) if other != name]
+
+    def factors_at(self, position) -> list[str]:
+        """Those of the factors whose names can be used there."""
+        there = {*self.known_at(position, {*self.types.values()})}
+        words = [(f, {w for w in re.findall(r"[A-Za-z_]\w*", f) if w in self.types}) for f in self.factors]
+        return [factor for factor, names in words if names <= there]
+
+    def _factors(self, text, all_pieces) -> list[str]:
+        """Operands of products, exponentials and quotients: texts, each once."""
+        found = {}
+        for piece in all_pieces:
+            each = Tokens(text[piece.start : piece.end])
+            for k, token in enumerate(each.all):
+                if token.text in ("*", "/") and each.is_binary(k):
+                    for operand in (each.piece(each.before(k - 1), k - 1), each.piece(k + 1, each.after(k + 1))):
+                        found.setdefault(operand.strip(), None)
+                elif token.text in ("expf", "__expf") and k + 1 < len(each.all):
+                    found.setdefault(each.piece(k, each.after(k)), None)
+        floats = [name for name, kind in self.types.items() if kind in REAL]
+        wanted = [f for f in found if re.search(r"[A-Za-z_]", f) and not f.startswith(("(size_t", "-"))]
+        real = [f for f in wanted if f in floats or "[" in f or "exp" in f or "sqrt" in f]
+        return [*dict.fromkeys([*real, *floats])]
+
+
+def _end(text, position, marks=";") -> int:
+    """Where one of these marks comes next, or a bracket closes around the position."""
+    depth = 0
+    for at in range(position, len(text)):
+        if depth == 0 and text[at] in marks:
+            return at
+        depth += (text[at] in OPENING) - (text[at] in CLOSING)
+        if depth < 0 and not (marks == "{;}" and text[at] == ")"):
+            return at
+        depth = max(depth, 0)
+    return len(text)
+
+
+def _in_piece(each, piece, known):
+    """(rank, start, end, new, words for what was there) of every change inside of one piece."""
+    for k, token in enumerate(each.all):
+        yield from _of_token(each, k, token, piece, known)
+        if each.is_binary(k):
+            yield from _of_operator(each, k, token)
+        if token.kind == "name" and k + 1 < len(each.all) and each.all[k + 1].text == "(":
+            yield from _of_call(each, k)
+    yield from _missing_component(each)
+    if piece.kind == STATEMENT:
+        yield from _of_statement(each, piece, known)
+    else:
+        yield from _of_expression(each, piece, known)
+
+
+def _of_token(each, k, token, piece, known):
+    text, span = token.text, (token.start, token.end)
+
+    def other(rank, new):
+        return rank, *span, new, text
+
+    if text in COMPARED and each.is_binary(k):
+        equal, *turned = COMPARED[text]
+        yield other(0, equal)
+        for new in turned:
+            yield other(2, new)
+    elif piece.kind == STATEMENT and text in ASSIGNED:
+        for new in ASSIGNED[text]:
+            yield other(0, new)
+    elif token.kind == "coordinate":
+        name, axis = text.split(".")
+        for part in PARTS[name]:
+            yield other(0, f"({part.format(text)})")
+        for new in PARTS:
+            if new != name:
+                yield other(1, f"{new}.{axis}")
+        for new in ("32", *known.known_at(piece.start, WHOLE)):
+            yield other(1, new)
+    elif token.kind == "number":
+        yield from _of_number(each, k, token)
+    elif token.kind == "name":
+        yield from _of_name(each, k, token, piece, known)
+
+
+def _of_number(each, k, token):
+    text, span = token.text, (token.start, token.end)
+    signed = k and each.all[k - 1].text == "-" and not each.is_binary(k - 1)
+    start = each.all[k - 1].start if signed else token.start
+    whole = each.text[start : token.end]
+    if re.fullmatch(r"\d+", text):
+        value = int(text)
+        powers = {value // 2, 2 * value, value // 4, 4 * value} if value in (2, 4, 8, 16, 32, 64, 128, 256) else set()
+        for new in dict.fromkeys([value + 1, value - 1, *sorted(powers)]):
+            if new >= 0 and new != value:
+                yield 1, *span, str(new), text
+        if value == 32:
+            yield 1, *span, "blockDim.x", text
+        if value == 0:
+            yield 1, *span, "threadIdx.x", text
+            yield 1, *span, "(threadIdx.x % 32)", text
+    elif re.fullmatch(r"[\d.eE+-]+[fF]?", text):
+        value = float(text.rstrip("fF"))
+        if value == 0 or value > 20 or signed:
+            yield 0, start, token.end, f"({LOWEST})", whole
+        for new in dict.fromkeys((0.0, 1.0, 2 * value, value / 2, 4 * value, value / 4)):
+            if new != value and value < 1e30:
+                yield 1, *span, f"{new!r}f", text
+
+
+def _of_name(each, k, token, piece, known):
+    span, called = (token.start, token.end), k + 1 < len(each.all) and each.all[k + 1].text == "("
+    member = k and each.all[k - 1].text in (".", "->")
+    for new in OTHER_NAME.get(token.text, ()):
+        yield 0, *span, new, token.text
+    if called and token.text in known.reductions:
+        for new in known.reductions:
+            if new != token.text:
+                yield 1, *span, new, token.text
+    if member and token.text in OF_FOUR:
+        for new in OF_FOUR:
+            if new != token.text:
+                yield 1, *span, new, token.text
+    elif not member and not called:
+        for new in known.alike(token.text, piece.start):
+            yield 2, *span, new, token.text
+        if known.types.get(token.text) in REAL:
+            for reduction in known.reductions:
+                yield 2, *span, f"{reduction}({token.text})", token.text
+
+
+def _of_operator(each, k, token):
+    for new in OTHER_SIGN.get(token.text, ()):
+        yield 1, token.start, token.end, new, token.text
+    if token.text in ("+", "-"):
+        first, last = each.term(k - 1, False), each.term(k + 1, True)
+    elif token.text in ("*", "/", "%", "&&", "||"):
+        first, last = each.before(k - 1), each.after(k + 1)
+    else:
+        return
+    start, end = each.all[first].start, each.all[last].end
+    left, right, whole = each.piece(first, k - 1), each.piece(k + 1, last), each.text[start:end]
+    if token.text == "-":
+        yield 0, start, end, f"{right} - {left}", whole
+    if token.text in ("+", "-", "*", "/", "%", "&&", "||"):
+        yield 1, start, end, left, whole
+    if token.text in ("+", "*", "-", "&&", "||"):
+        yield 1, start, end, f"-{right}" if token.text == "-" else right, whole
+    if token.text == "+":
+        yield from _exchanged(each, first, k, last)
+    if token.text == "*":
+        yield from _into_the_call(each, first, k, last)
+
+
+def _exchanged(each, first, k, last):
+    """`a * n + b` as `b * n + a`, and as `b * (other) + a` where the factor is the second."""
+    star = next((j for j in range(first, k) if each.all[j].text == "*" and each.is_binary(j)), None)
+    if star is None or each.all[last].text == ")" and last - k > 12:
+        return
+    row, stride, column = each.piece(first, star - 1), each.piece(star + 1, k - 1), each.piece(k + 1, last)
+    yield 1, each.all[first].start, each.all[last].end, f"({column}) * {stride} + {row}", each.piece(first, last)
+
+
+def _into_the_call(each, first, k, last):
+    """`f(x) * g` as `f(x * g)`, and the other way round."""
+    if each.all[k - 1].text == ")" and each.all[first].kind == "name":
+        inside, factor = each.piece(first, k - 2), each.piece(k + 1, last)
+        opening = each.opening(k - 1)
+        name, argument = each.piece(first, opening), each.piece(opening + 1, k - 2) if opening + 1 < k - 1 else ""
+        if argument and inside:
+            whole = each.piece(first, last)
+            yield 1, each.all[first].start, each.all[last].end, f"{name}({argument}) * {factor})", whole
+
+
+def _of_call(each, k):
+    """A call without the function, with two arguments exchanged, or with a factor outside of it."""
+    opening, closing = k + 1, each.closing(k + 1)
+    if closing <= opening + 1:
+        return
+    start, end, whole = each.all[k].start, each.all[closing].end, each.piece(k, closing)
+    commas = [j for j in range(opening + 1, closing) if each.all[j].text == "," and _depth(each, opening, j) == 1]
+    inside = each.piece(opening + 1, closing - 1)
+    if not commas:
+        yield 1, start, end, f"({inside})", whole
+        star = next((j for j in range(opening + 1, closing) if each.all[j].text == "*" and each.is_binary(j)), None)
+        if star is not None and _depth(each, opening, star) == 1:
+            first, last = each.piece(opening + 1, star - 1), each.piece(star + 1, closing - 1)
+            yield 1, start, end, f"{each.all[k].text}({first}) * ({last})", whole
+            yield 1, start, end, f"{each.all[k].text}({last}) * ({first})", whole
+    elif len(commas) == 1:
+        first, last = each.piece(opening + 1, commas[0] - 1), each.piece(commas[0] + 1, closing - 1)
+        yield 2, start, end, f"{each.all[k].text}({last}, {first})", whole
+
+
+def _depth(each, opening, at) -> int:
+    marks = [token.text for token in each.all[opening:at]]
+    return sum(mark in "([{" for mark in marks) - sum(mark in ")]}" for mark in marks)
+
+
+def _missing_component(each):
+    """`a.x * b.x + a.y * b.y + a.z * b.z` with the term of w."""
+    last = next(
+        (k for k in range(len(each.all) - 1, 1, -1) if each.all[k].text == "z" and each.all[k - 1].text == "."), 0
+    )
+    if not last or re.search(r"\.w\b", each.text) or not re.search(r"\.y\b", each.text):
+        return
+    first, end = each.term(last, False), each.term(last, True)
+    term = each.piece(first, end)
+    start = each.all[end].end
+    yield 1, start, start, " + " + re.sub(r"\.z\b", ".w", term), ""
+
+
+def _of_statement(each, piece, known):
+    text = each.text
+    if not text.startswith(("return ", "__sync")):
+        yield 1, 0, len(text), "", text
+    equals = next((k for k, token in enumerate(each.all) if token.text in ASSIGNED), None)
+    if equals is None or equals + 1 == len(each.all):
+        return
+    target, value = text[: each.all[equals].start].strip(), text[each.all[equals].end :].strip()
+    start = len(text) - len(value)
+    for factor in known.factors_at(piece.start):
+        if factor != value:
+            yield 3, start, len(text), f"({value}) * {factor}", value
+            yield 4, start, len(text), f"({value}) / {factor}", value
+    if re.fullmatch(r"\w+", target) and each.all[equals].text == "+=":
+        for factor in known.factors_at(piece.start):
+            if factor != target:
+                yield 2, 0, len(text), f"{target} = {target} * {factor} + {value}", text
+    if re.search(r"\]$|^\*", target):
+        yield 2, 0, 0, "if (threadIdx.x == 0) ", ""
+        yield 2, 0, 0, "if (threadIdx.x % 32 == 0) ", ""
+    if piece.looped:
+        floats = known.known_at(piece.start, REAL)
+        for name in floats:
+            for other in floats:
+                if other != name:
+                    yield 3, len(text), len(text), f"; {name} = {other}", ""
+
+
+def _of_expression(each, piece, known):
+    text = each.text
+    if not each.all:
+        return
+    compared = next((k for k, token in enumerate(each.all) if token.text in COMPARED and each.is_binary(k)), None)
+    if compared is not None:
+        for sign in ("+ 1", "- 1"):
+            yield 1, len(text), len(text), f" {sign}", ""
+        yield 2, 0, len(text), "true", text
+    elif re.search(r"[A-Za-z_]", text):
+        for sign in ("+ 1", "- 1"):
+            yield 2, len(text), len(text), f" {sign}", ""
+        for factor in known.factors_at(piece.start):
+            yield 3, 0, len(text), f"({text}) * {factor}", text
+            yield 4, 0, len(text), f"({text}) / {factor}", text
+
+
+def _exchanged_statements(text, all_pieces):
+    """Two statements, one right behind the other, in the other order."""
+    for one, other in zip(all_pieces, all_pieces[1:]):
+        if one.kind == other.kind == STATEMENT and text[one.end : other.start].strip() == ";":
+            first, second = text[one.start : one.end], text[other.start : other.end]
+            if first != second and "return" not in (first[:6], second[:6]):
+                yield Repair(1, ((one, second), (other, first)), one.start, first, second)
+
+
+def _everywhere(text, single):
+    """One change made in all pieces where it fits."""
+    same = defaultdict(list)
+    for each in single:
+        if len(each.changes) == 1 and each.old and each.new and each.rank <= 2:
+            same[each.old, each.new].append(each)
+    for (old, new), members in same.items():
+        found = {each.changes[0][0]: None for each in members}
+        if len(members) < 2:
+            continue
+        bounds = r"\b" if re.fullmatch(r"[\w.]+", old) else ""
+        changes = []
+        for piece in found:
+            mine = text[piece.start : piece.end]
+            changes.append((piece, re.sub(rf"{bounds}{re.escape(old)}{bounds}", new.replace("\\", r"\\"), mine)))
+        yield Repair(members[0].rank + 1, tuple(changes), members[0].at, old, new)
+
+
+__all__ = ["EXPRESSION", "Repair", "repairs"]

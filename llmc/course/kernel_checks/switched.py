@@ -1,0 +1,83 @@
+"""A kernel with all changes of it in one text, one of which is switched on before a launch: one compilation for all.
+
+    switched = Switched(code, "scale", repairs, options)
+    report = switched.launch(3, grid, block, arguments, outputs)     # with the change repairs[3], or None without any
+
+`i < n` becomes `(llmc_change == 3 ? (i <= n) : (i < n))`, a statement an `if` with several branches. In front of each
+stands `llmc_here[7] &&`, which is 1 where the change is: one look at memory is all that the others cost. A change that
+does not compile is left out.
+"""
+
+import ctypes
+from collections import defaultdict
+
+from llmc.course.kernel_checks.pieces import STATEMENT
+from llmc.cuda.emulator.build import Build
+from llmc.cuda.emulator.compiling.compiler import faulty_lines
+from llmc.cuda.emulator.compiling.text import mask
+from llmc.cuda.emulator.kernels import RawKernel
+
+SWITCH, HERE = "llmc_change", "llmc_here"
+NONE = -1
+TRIES = 4  # of leaving out what does not compile
+STATEMENTS = "{{ if (!{}[{}]) {{ {}; }} else ", "\nif ({} == {}) {{ {}; }} else", "\n{{ {}; }} }}"
+EXPRESSIONS = "(!{}[{}] ? ({}) : ", "\n{} == {} ? ({}) :", "\n({}))"
+
+
+class Switched:
+    """repairs: a list of Repair. alive: the indices of those that compile. Raises KernelError if nothing does."""
+
+    def __init__(self, code, kernel, repairs, options=()):
+        self.alive, self._repairs = set(range(len(repairs))), repairs
+        self._pieces = sorted({piece for repair in repairs for piece, _ in repair.changes})
+        for _ in range(TRIES):
+            some = [(k, each) for k, each in enumerate(repairs) if k in self.alive]
+            text, lines = _combined(code, some, self._pieces)
+            wrong = {lines[line] for line in faulty_lines(text, (kernel,), options) if line in lines}
+            if not wrong:
+                break
+            self.alive -= wrong
+        self._build = Build(text, (kernel,), options, quick=True)
+        self._kernel = RawKernel.of(self._build, kernel, True)
+        self._switch = ctypes.c_int.from_buffer(self._build.variable(SWITCH, True))
+        self._here = self._build.variable(HERE, True)
+
+    def launch(self, k, grid, block, arguments, outputs=(), shared_mem=0):
+        """The report of a launch with the k-th change, or with none if that is None; arrays are written."""
+        self._switch.value = NONE if k is None else k
+        there = () if k is None else [piece for piece, _ in self._repairs[k].changes]
+        self._here[:] = [piece in there for piece in self._pieces]
+        return self._kernel.examine(grid, block, tuple(arguments), shared_mem, outputs)
+
+
+def changed(code, repair) -> str:
+    """The code with one repair made."""
+    for piece, new in sorted(repair.changes, reverse=True):
+        code = code[: piece.start] + new + code[piece.end :]
+    return code
+
+
+def _combined(code, repairs, pieces) -> tuple[str, dict]:
+    """(the text with all of them, {line: which repair stands there})."""
+    others = defaultdict(list)
+    for k, repair in repairs:
+        for piece, new in repair.changes:
+            others[piece].append((k, " ".join(new.split())))
+    head = f"__constant__ int {SWITCH} = {NONE}; __constant__ unsigned char {HERE}[{len(pieces)}] = {{}};\n"
+    masked, parts, lines, at, line = mask(code), [head], {}, 0, 2
+    for number, piece in enumerate(pieces):
+        if piece not in others:
+            continue
+        old = " ".join(masked[piece.start : piece.end].split())
+        first, each, last = STATEMENTS if piece.kind == STATEMENT else EXPRESSIONS
+        parts.append(code[at : piece.start] + first.format(HERE, number, old))
+        line += code.count("\n", at, piece.start)
+        for k, new in others[piece]:
+            line += 1
+            lines[line] = k
+            parts.append(each.format(SWITCH, k, new))
+        line += 1
+        parts.append(last.format(old))
+        at = piece.end + (piece.kind == STATEMENT)  # with its semicolon
+    parts.append(code[at:])
+    return "".join(parts), lines
