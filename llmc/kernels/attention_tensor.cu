@@ -19,7 +19,9 @@ attention.cu; hs must be a multiple of 4 and at most HS; arrays must begin at mu
 // A block owns ROWS queries, a warp 16 M of them; BLOCKS share a multiprocessor. What was fastest on an H100.
 const int ROWS = 128, M = 2, BLOCKS = 2;
 
+#include "lanes.cuh"
 #include "warp_products.cuh"
+#include "warp_rows.cuh"
 #include "tensor_cores.cuh"
 #include "async_copy.cuh"
 

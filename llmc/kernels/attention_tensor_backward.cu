@@ -18,7 +18,9 @@ HS; arrays must begin at multiples of 16 bytes. Grid: B * NH in x, tiles of ROWS
 // A block owns ROWS queries or keys, a warp 16 M of them; BLOCKS share a multiprocessor. What was fastest on an H100.
 const int ROWS = 128, M = 2, BLOCKS = 2;
 
+#include "lanes.cuh"
 #include "warp_products.cuh"
+#include "warp_rows.cuh"
 #include "tensor_cores.cuh"
 #include "async_copy.cuh"
 

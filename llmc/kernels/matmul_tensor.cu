@@ -28,6 +28,7 @@ Shapes, products and the macros A_RUNS, B_RUNS and ADD: see matmul.cu; WORD: see
 #endif
 
 #include "batches.cuh"
+#include "lanes.cuh"
 #include "warp_products.cuh"
 #include "gelu.cuh"
 

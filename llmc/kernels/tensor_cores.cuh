@@ -1,4 +1,4 @@
-// The products of attention, made of those of warp_products.cuh, which must be included before.
+// The products of attention, made of those of warp_products.cuh; lanes.cuh, that and warp_rows.cuh come before.
 //
 // The order of the eight numbers that an instruction sums up is free, as long as a and b agree on it:
 //     dot_rows    a lane takes four neighbours in memory, one 16-byte load, and uses two of them in each of two steps
@@ -8,12 +8,9 @@
 // HS, EXACT, ROWS and M come from the file that includes this one. A warp owns 16 M of its block's ROWS rows. Reading
 // from shared memory costs these kernels most: with M = 2 each number that comes from there is used twice.
 
-const float LOWEST = -3.402823466e+38f;  // score of a hidden pair: finite, so that LOWEST - LOWEST is not NaN
-const float LOG2E = 1.4426950408889634f;   // exp(x) = exp2(x LOG2E)
-const unsigned ALL = 0xffffffff;           // all 32 lanes of a warp take part
 const int OWN = 16 * M, THREADS = ROWS / OWN * 32;
-const int STRIDE = HS + 4;  // numbers from row to row of a tile in shared memory: no bank conflicts in either use
-const int FOURS = HS / 16;  // 16 bytes of a row that a lane holds
+const int STRIDE = HS + 4;         // from row to row of a tile in shared memory: no bank conflicts in either use
+const int FOURS = HS / 16;         // 16 bytes of a row that a lane holds
 typedef float Sums[M][HS / 8][4];  // d, (16 M, HS)
 
 // Where this lane's c-th four channels begin.
@@ -78,13 +75,6 @@ __device__ A own_factor(float4 v)
 {
     if (EXACT) return factor_a(v.x, v.y, v.z, v.w);
     return {{v.x, v.y, v.z, v.w}, {}};
-}
-
-template <int N>
-__device__ void set_zero(float (&results)[M][N][4])
-{
-    #pragma unroll
-    for (int i = 0; i < M * N * 4; i++) results[i / 4 / N][i / 4 % N][i % 4] = 0.0f;
 }
 
 // d[m][n] += a[m] b[n]. A product takes some 20 cycles: those that add to the same numbers are kept apart.
@@ -181,25 +171,4 @@ __device__ void hide_later(float (&scores)[M][N][4], int row, int column)
         int r = row + 16 * m + d / 2 * 8 + r_of_lane(), c = column + 8 * n + 2 * j_of_lane() + d % 2;
         if (TURNED ? r > c : c > r) scores[m][n][d] = LOWEST;
     }
-}
-
-// Sum, maximum over the four lanes that share a row.
-__device__ float row_sum(float v)
-{
-    v += __shfl_xor_sync(ALL, v, 1);
-    return v + __shfl_xor_sync(ALL, v, 2);
-}
-
-__device__ float row_max(float v)
-{
-    v = fmaxf(v, __shfl_xor_sync(ALL, v, 1));
-    return fmaxf(v, __shfl_xor_sync(ALL, v, 2));
-}
-
-// 2^x for x <= 0 to 2 bits of float32, in one instruction; 0 below 2^-126.
-__device__ float power_of_two(float x)
-{
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
 }

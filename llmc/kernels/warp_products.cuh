@@ -4,9 +4,10 @@
 //     a: [r][j], [r + 8][j], [r][j + 4], [r + 8][j + 4]      b: [j][r], [j + 4][r]
 //     d: [r][2 j], [r][2 j + 1], [r + 8][2 j], [r + 8][2 j + 1]
 //
-// EXACT comes from the file that includes this one. It is 1 for float32: each factor is the sum of two TF32 numbers, 22
-// bits, and the three products that matter are added up. Tensor cores cut what they add, so that a long sum drifts:
-// sum up a few products here, and add that sum to the others as usual. Since Ampere (compute capability 8.0).
+// EXACT comes from the file that includes this one, after lanes.cuh. It is 1 for float32: each factor is the sum of two
+// TF32 numbers, 22 bits, and the three products that matter are added up. Tensor cores cut what they add, so that a
+// long sum drifts: sum up a few products here, and add that sum to the others as usual. Since Ampere (compute capability
+// 8.0).
 
 // A lane's part of a factor, each number as the sum of two that TF32 holds; `small` is used only if EXACT.
 struct A {
@@ -16,16 +17,6 @@ struct A {
 struct B {
     float big[2], small[2];
 };
-
-__device__ int r_of_lane()
-{
-    return threadIdx.x % 32 / 4;
-}
-
-__device__ int j_of_lane()
-{
-    return threadIdx.x % 4;
-}
 
 // Rounded to the nearest; not left to the product, which would cut.
 __device__ float to_tf32(float x)

@@ -20,6 +20,8 @@ const int KEYS = 64;  // rows of a tile that is copied to shared memory
 const int PART = 32;  // keys that a warp treats at once: as many as there are registers for
 
 #include "batches.cuh"
+#include "lanes.cuh"
+#include "warp_rows.cuh"
 #include "tensor_cores_16.cuh"
 
 // Turns scores, rows 16 m + 8 n + r, into probabilities relative to top[m][n]. It may grow: then what was summed up so

@@ -23,6 +23,8 @@ const int KEYS = 64, QUERIES = 32;  // rows of a tile that is copied to shared m
 const int PART = 32;                // keys that a warp treats at once: as many as there are registers for
 
 #include "batches.cuh"
+#include "lanes.cuh"
+#include "warp_rows.cuh"
 #include "tensor_cores_16.cuh"
 
 // 16 rows of (B, NH, T) to a block of 128 threads.

@@ -9,26 +9,14 @@
 // Another instruction, ldmatrix, gets four squares of 8 x 8 from shared memory, and each lane of each square [r][2 j]
 // and its neighbour: of the square as it lies there, or transposed. Four squares make an a, two a b.
 //
-// HS, M and WARPS come from the file that includes this one. A warp owns 16 M of its block's ROWS rows.
+// HS, M and WARPS come from the file that includes this one, after lanes.cuh and warp_rows.cuh. A warp owns 16 M of
+// its block's ROWS rows.
 
-const float LOG2E = 1.4426950408889634f;  // exp(x) = exp2(x LOG2E)
-const float LOWEST = -3.402823466e+38f;   // less than any score, and finite: LOWEST - LOWEST is not NaN
-const unsigned ALL = 0xffffffff;          // all 32 lanes of a warp take part
 const int OWN = 16 * M, ROWS = WARPS * OWN, THREADS = WARPS * 32;
-const int STRIDE = HS + 8;  // from row to row of a tile: 8 rows of a square then are in different banks
+const int STRIDE = HS + 8;         // from row to row of a tile: 8 rows of a square then are in different banks
 typedef unsigned Squares[4];       // a lane's pairs of four squares of 8 x 8: an a, or two b
 typedef Squares Rows[HS / 16][M];  // factors a, (16 M, HS)
 typedef float Sums[M][HS / 8][4];  // d, (16 M, HS)
-
-__device__ int r_of_lane()
-{
-    return threadIdx.x % 32 / 4;
-}
-
-__device__ int j_of_lane()
-{
-    return threadIdx.x % 4;
-}
 
 #if FLOAT16
 #define MMA "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
@@ -86,13 +74,6 @@ __device__ void load_rows(Rows& rows, const floatX* from)
 {
     #pragma unroll
     for (int c = 0; c < HS / 16; c++) load_columns(rows[c], from + 16 * c);
-}
-
-template <int N>
-__device__ void set_zero(float (&results)[M][N][4])
-{
-    #pragma unroll
-    for (int i = 0; i < M * N * 4; i++) results[i / 4 / N][i / 4 % N][i % 4] = 0.0f;
 }
 
 // results (16 M, 8 N) += a (16 M, 16) tileT, tile (8 N, 16).
@@ -185,27 +166,6 @@ __device__ void store_sums(floatX* to, const Sums& sums, const float (&factor)[M
             if (t < T && channel < hs) *reinterpret_cast<unsigned*>(to + t * stride + channel) = two;
         }
     }
-}
-
-// Sum, maximum over the four lanes that share a row.
-__device__ float row_sum(float v)
-{
-    v += __shfl_xor_sync(ALL, v, 1);
-    return v + __shfl_xor_sync(ALL, v, 2);
-}
-
-__device__ float row_max(float v)
-{
-    v = fmaxf(v, __shfl_xor_sync(ALL, v, 1));
-    return fmaxf(v, __shfl_xor_sync(ALL, v, 2));
-}
-
-// 2^x for x <= 0 to 2 bits of float, in one instruction; 0 below 2^-126.
-__device__ float power_of_two(float x)
-{
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
 }
 
 // tile (N, HS) = rows first … of a matrix with T rows of hs numbers, `stride` apart, zero outside: copied in the

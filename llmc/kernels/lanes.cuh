@@ -1,0 +1,12 @@
+// Where a lane's numbers are in a result of tensor cores, (16, 8) float32, whatever they multiply: lane 4 r + j (r < 8,
+// j < 4) holds [r][2 j], [r][2 j + 1], [r + 8][2 j], [r + 8][2 j + 1].
+
+__device__ int r_of_lane()
+{
+    return threadIdx.x % 32 / 4;
+}
+
+__device__ int j_of_lane()
+{
+    return threadIdx.x % 4;
+}

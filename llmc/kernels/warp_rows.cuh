@@ -1,0 +1,34 @@
+// What attention does with the results of tensor cores, whatever they multiply. A result is (16, 8) float32, laid out as
+// in lanes.cuh: four lanes share a row. M N of them are (16 M, 8 N).
+
+const float LOG2E = 1.4426950408889634f;  // exp(x) = exp2(x LOG2E)
+const float LOWEST = -3.402823466e+38f;   // score of a hidden pair: finite, so that LOWEST - LOWEST is not NaN
+const unsigned ALL = 0xffffffff;          // all 32 lanes of a warp take part
+
+template <int M, int N>
+__device__ void set_zero(float (&results)[M][N][4])
+{
+    #pragma unroll
+    for (int i = 0; i < M * N * 4; i++) results[i / 4 / N][i / 4 % N][i % 4] = 0.0f;
+}
+
+// Sum, maximum over the four lanes that share a row.
+__device__ float row_sum(float v)
+{
+    v += __shfl_xor_sync(ALL, v, 1);
+    return v + __shfl_xor_sync(ALL, v, 2);
+}
+
+__device__ float row_max(float v)
+{
+    v = fmaxf(v, __shfl_xor_sync(ALL, v, 1));
+    return fmaxf(v, __shfl_xor_sync(ALL, v, 2));
+}
+
+// 2^x for x <= 0 to 2 bits of float32, in one instruction; 0 below 2^-126.
+__device__ float power_of_two(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
