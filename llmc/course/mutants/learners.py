@@ -73,6 +73,12 @@ def steps_of_ranges(tree) -> set[str]:
     return {step.id for step in steps if isinstance(step, ast.Name)}
 
 
+def indices(tree) -> set[str]:
+    """The names that its loops count with."""
+    targets = (n.target for n in ast.walk(tree) if isinstance(n, ast.For))
+    return {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)}
+
+
 def made_of(names, tree) -> set[str]:
     """Those names, and the names of what is computed from them, `end` in `end = start + block`."""
     lines = [n for n in ast.walk(tree) if isinstance(n, ast.Assign)]

@@ -14,7 +14,7 @@ import numpy as np
 from llmc.course.mutants.arrays import CHANGED, arrays
 from llmc.course.mutants.elsewhere import Elsewhere, dtype_of
 from llmc.course.mutants.fitted import fitted
-from llmc.course.mutants.learners import learners, made_of, only_written, steps_of_ranges
+from llmc.course.mutants.learners import indices, learners, made_of, only_written, steps_of_ranges
 from llmc.course.mutants.meeting import FEW, SHARE, Found, meeting
 from llmc.course.mutants.picked import ROUNDING, Pick, close
 from llmc.course.mutants.places import shortened
@@ -164,6 +164,8 @@ class Search:
         steps = steps_of_ranges(answer.tree)
         useless += [f".* in place of `{name}`" for name in steps]
         useless += [f".* in place of `{name}`, everywhere" for name in made_of(steps, answer.tree)]
+        # all of the array at once, in place of a block of it in each turn, goes around a mistake, too
+        useless += [rf"without the \w+ of the slice `[^`]*\b{i}\b[^`]*`, everywhere" for i in indices(answer.tree)]
         unread = re.compile("|".join(useless) or "$^")
         with closing(self.made(answer, mutants, end)) as made:
             for words, array in made:

@@ -313,3 +313,33 @@ def test_a_buffer_whose_name_is_given_to_another_array():
         caught.value
     )
     assert "with `dw += …`." in str(caught.value)
+
+
+class Row:
+    """What a learner may compute with, an object."""
+
+    def __init__(self, row):
+        self.row = row
+
+    def total(self):
+        return self.row.sum()
+
+
+class Saves(Row):
+    def total(self):
+        return np.save("row", self.row)
+
+
+def totals(x):
+    return np.array([Row(row).total() for row in x])
+
+
+def saves_totals(x):
+    return np.array([Saves(row).total() for row in x])
+
+
+def test_a_class_of_the_learners_is_changed_and_run_with_the_function():
+    program, x = learners(totals), np.arange(6.0).reshape(2, 3)
+    assert np.array_equal(program.function(np.inf)(x), x.sum(axis=1))
+    assert "def total(self)" in ast.unparse(program.tree)
+    assert learners(saves_totals) is None
