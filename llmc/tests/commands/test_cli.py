@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,9 +13,7 @@ import numpy as np
 import pytest
 
 import llmc
-from llmc.checkpoints import load_model, model_file, write_model
-from llmc.checkpoints.folder import save_checkpoint
-from llmc.checkpoints.optimizer_state import TrainState
+from llmc.checkpoints import model_file, write_model
 from llmc.cli import COMMANDS, main
 from llmc.config import GPT2Config
 from llmc.data import write_tokens
@@ -339,47 +336,6 @@ def test_interrupted_outside_of_training_is_one_sentence(monkeypatch, refused):
     refused(main(["bench"]), "interrupted", expected=130)
 
 
-@pytest.fixture
-def replaced(tmp_path, monkeypatch):
-    """A run whose checkpoint of step 1 is replaced by that of step 2 while it is being read; its folder."""
-    run, config = tmp_path / "run", GPT2Config(maxT=16, V=V, L=1, NH=1, C=8)
-
-    def save(step, keep=0):
-        model = GPT2(config)
-        model.init_weights(step)
-        save_checkpoint(run, model, TrainState(step), keep)
-
-    def load(path, *options):
-        if path.name == "model_00000001.bin":
-            save(2, keep=1)
-        return load_model(path, *options)
-
-    run.mkdir()
-    shutil.copy(write_corpus(tmp_path / "corpus").tokenizer, run)
-    save(1)
-    for command in ("sample", "export"):
-        monkeypatch.setattr(f"llmc.commands.{command}.load_model", load)
-    return run
-
-
-def test_a_checkpoint_that_is_replaced_while_it_is_read(replaced, tmp_path, capsys):
-    assert main(["sample", str(replaced), "--prompt", "the ", "--max-tokens", "4", "--temperature", "0"]) == 0
-    first = capsys.readouterr().out
-    assert main(["sample", str(replaced), "--prompt", "the ", "--max-tokens", "4", "--temperature", "0"]) == 0
-    assert capsys.readouterr().out == first and [path.name for path in replaced.glob("model*")] == [
-        "model_00000002.bin"
-    ]
-
-
-def test_a_checkpoint_that_is_gone_and_not_replaced_is_refused(replaced, monkeypatch, refused):
-    def gone(path, *options):
-        path.unlink()
-        return load_model(path, *options)
-
-    monkeypatch.setattr("llmc.commands.sample.load_model", gone)
-    refused(main(["sample", str(replaced)]), "holds no model.bin")
-
-
 # -------------------------------------------------------------------------------------------- processes of their own
 
 
@@ -402,30 +358,6 @@ def test_ctrl_c_saves_and_exits_with_2(data, tmp_path, number):
     names = {p.name for p in run.iterdir()}
     assert names >= {"loss.png", "main.log", "model.bin", "sample.txt", "settings.json", "tokenizer.bin"}
     assert f"--resume {run}" in err and not any(name.endswith(".tmp") for name in names)
-
-
-SLOW = """import pathlib, time
-pathlib.Path(__file__).with_name("begun").touch()
-try:
-    time.sleep({patience})
-except BaseException as error:
-    raise ImportError("this library says it in its own way") from error
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for another process")
-@pytest.mark.parametrize("library", ["argparse", "numpy"])  # cli.py imports one, the command the other
-def test_ctrl_c_during_an_import_is_one_sentence_and_130(tmp_path, monkeypatch, library):
-    (tmp_path / f"{library}.py").write_text(SLOW.format(patience=PATIENCE))
-    root = os.path.dirname(os.path.dirname(llmc.__file__))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), root]))
-    pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", cwd=tmp_path)
-    process = subprocess.Popen([sys.executable, "-m", "llmc", "train"], **pipes)
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline and not (tmp_path / "begun").exists() and process.poll() is None:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=PATIENCE) == ("", "llmc: interrupted.\n") and process.returncode == 130
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
