@@ -23,10 +23,10 @@ FEW = 4  # entries; fewer of them may be alike by chance
 MOST = 6  # indices that a sentence lists
 RESHAPE = "reshape does not transpose"
 ALONG = (
-    ("holds running sums of the right numbers, along", lambda a, axis: a.cumsum(axis)),
     ("has the right numbers of index 0 at every index of", lambda a, axis: a.take([0], axis)),
     ("has the right numbers of the last index at every index of", lambda a, axis: a.take([-1], axis)),
     ("has the mean of the right numbers in place of each, along", lambda a, axis: a.mean(axis, keepdims=True)),
+    ("holds running sums of the right numbers, along", lambda a, axis: a.cumsum(axis)),
 )
 
 
