@@ -87,7 +87,8 @@ def check_near(mine, theirs):
 
 
 @pytest.mark.parametrize("name, arguments", list(calls()), ids=lambda x: x if isinstance(x, str) else "")
-def test_a_function_is_that_of_mixed(name, arguments):
+def test_a_function_is_that_of_mixed(name, arguments, monkeypatch):
+    monkeypatch.setattr(attention_bfloat16, "LEAST", T + 1)  # it rounds more; its own tests are below
     results = []
     for backend in (cpu, Mixed(cpu)):
         given = copies(arguments)
