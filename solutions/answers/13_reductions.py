@@ -525,7 +525,7 @@ def warp_with_a_barrier_for_luck(code):
     return replaced(code, f"    {LEAVE}\n", "    __syncthreads();\n    " + LEAVE + "\n")
 
 
-@wrong("warp_softmax", says="the condition `lane == 0` in line 20")
+@wrong("warp_softmax", says="`lane == 0`")
 def warp_in_which_lane_0_writes(code):
     return replaced(code, RESULT, f"if (lane == 0) {RESULT}")
 

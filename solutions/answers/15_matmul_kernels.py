@@ -386,7 +386,7 @@ def square_row_by_row(code):
     return holes(code, first, last)
 
 
-@wrong("register_tile", says="makes 8,192 of them. What a thread needs more than once it can keep in a variable")
+@wrong("register_tile", says="What a thread needs more than once it can keep in a variable")
 def registers_that_are_not_used(code):
     code = replaced(code, "            float x[4], y[4];\n", "            // no variables\n")
     code = replaced(code, "x[i] = as[k][row + i], y[i] = bs[k][column + i]", "")
