@@ -136,7 +136,7 @@ def leaky_with_two_branches(code):
     return replaced(code, "out[i] = x[i] > 0.0f ? x[i] : slope * x[i];", branches)
 
 
-@wrong("leaky_relu", says="exactly the same with `threadIdx.x` and `blockIdx.x` exchanged in `i = ")
+@wrong("leaky_relu", says="in place of `threadIdx.x * blockDim.x + blockIdx.x` in line 6")
 def leaky_with_the_coordinates_exchanged(code):
     return replaced(code, "blockIdx.x * blockDim.x + threadIdx.x", "threadIdx.x * blockDim.x + blockIdx.x")
 
@@ -158,7 +158,7 @@ def leaky_without_a_guard(code):
     return replaced(code, GUARD, "{")
 
 
-@wrong("leaky_relu", says="lets one too many through")
+@wrong("leaky_relu", says="`i < n` in place of `i <= n` in line 7")
 def leaky_one_too_many(code):
     return replaced(code, GUARD, "if (i <= n) {")
 
@@ -233,7 +233,7 @@ def leaky_that_reads_everything(code):
     return replaced(code, "x[i] > 0.0f ? x[i] : slope * x[i]", "mine > 0.0f ? mine : slope * mine")
 
 
-@wrong("leaky_relu", says="No thread of block (1, 0, 0), nor of 1 other block, writes anything to out:")
+@wrong("leaky_relu", says="`i < n` in place of `i < n && i < blockDim.x` in line 7")
 def leaky_in_the_first_block_alone(code):
     return replaced(code, GUARD, "if (i < n && i < blockDim.x) {")
 
@@ -304,7 +304,7 @@ def swap_row_pointer(code):
     )
 
 
-@wrong("swap_axes", says="This thread has i = 15, c = 3, t = 0 and b = 1.")
+@wrong("swap_axes", says="in place of `out[b * T * C + c * C + t] = x[i]` in line 11")
 def axes_with_a_wrong_stride(code):
     return replaced(code, "(b * C + c) * T + t", "b * T * C + c * C + t")
 
@@ -416,7 +416,7 @@ def swap_with_floor_division(code):
     return replaced(code, "i / (T * C);", "i // (T * C);")
 
 
-@wrong("swap_axes", says="`b` leads to number 3 here (b = 1), but axis 0 of out, whose shape is (2, 4, 3), ends at 1.")
+@wrong("swap_axes", says="in place of `out[(b * T * C + c) * T + t] = x[i]` in line 11")
 def swap_with_a_factor_too_much(code):
     return replaced(code, "(b * C + c) * T + t", "(b * T * C + c) * T + t")
 
@@ -498,12 +498,12 @@ def four_with_a_tail_too_early(code):
     return replaced(code, "if (i + 3 < n)", "if (i + 4 < n)")
 
 
-@wrong("split_heads", says="nor of 6 other blocks, writes anything to out: which elements should that block write?")
+@wrong("split_heads", says="`i < 3 * B * NH * T * hs` in place of `i < 3 * B * NH * T * hs / 4` in line 7")
 def split_with_a_bound_of_quads(code):
     return replaced(code, "i < 3 * B * NH * T * hs", "i < 3 * B * NH * T * hs / 4")
 
 
-@wrong("residual_vec4", says="Our solution does exactly the same without the loop")
+@wrong("residual_vec4", says="`i` in place of `n` in line 12")
 def residual_without_its_last_numbers(code):
     return replaced(code, "for (int k = i; k < n; k++)", "for (int k = n; k < n; k++)")
 
@@ -545,7 +545,7 @@ def vec4_with_the_guard_of_one(code):
     return replaced(code, "if (i + 3 < n) {", "if (i < n) {")
 
 
-@wrong("residual_vec4", says="The vector reaches past the end")
+@wrong("residual_vec4", says="`i + 3 < n` in place of `i + 3 <= n` in line 7")
 def vec4_off_by_one(code):
     return replaced(code, "if (i + 3 < n) {", "if (i + 3 <= n) {")
 
@@ -749,12 +749,12 @@ def axpy_one_too_many(code):
     return replaced(code, "i < n; i", "i <= n; i")
 
 
-@wrong("axpy", says="without the factor `gridDim.x` in `threads = gridDim.x * blockDim.x`")
+@wrong("axpy", says="`i += threads` in place of `i += blockDim.x` in line 8")
 def axpy_that_strides_by_the_block(code):
     return replaced(code, "i += threads", "i += blockDim.x")
 
 
-@wrong("axpy", says="without the term `blockIdx.x * blockDim.x`")
+@wrong("axpy", says="`thread` in place of `threadIdx.x` in line 8")
 def axpy_that_begins_in_every_block(code):
     return replaced(code, "int i = thread;", "int i = threadIdx.x;")
 
@@ -959,7 +959,7 @@ def split_with_indices_in_floats(code):
     return _changed(code, COPY, copy)
 
 
-@wrong("split_heads", says="which leaves out the last four")
+@wrong("split_heads", says="`i + 4 <= 3 * B * NH * T * hs` in place of `i + 4 < 3 * B * NH * T * hs` in line 7")
 def split_without_the_last_four(code):
     return _changed(code, "if (i < 3 * B * NH * T * hs) {", "if (i + 4 < 3 * B * NH * T * hs) {")
 
@@ -980,7 +980,7 @@ def swap_with_the_first_sequence_s_threads(code):
     )
 
 
-@wrong("swap_axes", says="it sends two threads to one place")
+@wrong("swap_axes", says="in place of `out[b * C * T + c * T + t] = x[i]` in line 8")
 def swap_with_t_and_c_exchanged(code):
     return body(
         code,
@@ -1007,7 +1007,7 @@ def swap_without_the_remainder(code):
     )
 
 
-@wrong("swap_axes", says="with `i / T * C` in place of `i / (T * C)`")
+@wrong("swap_axes", says="`i / T / C` in place of `i / T * C` in line 7")
 def swap_without_brackets(code):
     return body(
         code,
@@ -1091,7 +1091,7 @@ def residual_whose_tail_reads_the_beginning(code):
     return body(code, WHOLE_FOURS + "    if (quad < n % 4) out[4 * quads + quad] = x1[quad] + x2[quad];")
 
 
-@wrong("residual_vec4", says="There is no whole float4 in 3 numbers: which thread comes to them?")
+@wrong("residual_vec4", says="`quad == quads` in place of `quad == quads - 1` in line 10")
 def residual_whose_last_four_takes_the_tail(code):
     tail = "    if (quad == quads - 1) {\n        for (int k = 4 * quads; k < n; k++) out[k] = x1[k] + x2[k];\n    }"
     return body(code, WHOLE_FOURS + tail)

@@ -131,12 +131,12 @@ OF_A_WARP = """
 """
 
 
-@wrong("tree_sum", says="No thread of block (5, 0, 0) writes anything to out:")
+@wrong("tree_sum", says="`t == 0 && blockIdx.x <= N - 1` in place of `t == 0 && blockIdx.x < N - 1` in line 21")
 def tree_without_the_last_row(code):
     return replaced(code, "    if (t == 0) {", "    if (t == 0 && blockIdx.x < N - 1) {")
 
 
-@wrong("tree_sum", says="without the first turn of `for (… = t; … < C; … += blockDim.x)`")
+@wrong("tree_sum", says="`t` in place of `t + blockDim.x` in line 10")
 def tree_without_its_first_numbers(code):
     return replaced(code, "int c = t; c", "int c = t + blockDim.x; c")
 
@@ -424,7 +424,7 @@ def warp_whose_shuffles_overwrite_the_maximum(code):
     return replaced(code, TOP, "top = __shfl_xor_sync(0xffffffff, top, gap);")
 
 
-@wrong("warp_softmax", says="with 1 in place of 0 in `total = 0.0`")
+@wrong("warp_softmax", says="`0.0f` in place of `1.0f` in line 16")
 def warp_whose_sum_begins_at_1(code):
     code = replaced(code, "float total = 0.0f;", "float total = 0.0f, one = 1.0f;")
     return replaced(code, "float total = 0.0f, one = 1.0f;", "float one = 1.0f, total = one;")
@@ -525,12 +525,12 @@ def warp_with_a_barrier_for_luck(code):
     return replaced(code, f"    {LEAVE}\n", "    __syncthreads();\n    " + LEAVE + "\n")
 
 
-@wrong("warp_softmax", says="only where `lane == 0`")
+@wrong("warp_softmax", says="`lane == 0`")
 def warp_in_which_lane_0_writes(code):
     return replaced(code, RESULT, f"if (lane == 0) {RESULT}")
 
 
-@wrong("warp_softmax", says="Our solution does exactly the same with `row > N` in place of `row >= N`.")
+@wrong("warp_softmax", says="`row >= N` in place of `row > N` in line 8")
 def warp_with_one_row_too_many(code):
     return replaced(code, "row >= N", "row > N")
 
@@ -569,12 +569,12 @@ def warp_whose_maximum_shuffles_the_sum(code):
     return replaced(code, "float top = -3.4e38f;", "float top = -3.4e38f, total = 0.0f;")
 
 
-@wrong("warp_softmax", says="with the offset added twice in `out += row * C`")
+@wrong("warp_softmax", says="`out += (size_t)row * C;` in line 10")
 def warp_with_the_row_twice(code):
     return replaced(code, "out[c] = expf(x[c] - top) / total;", "out[row * C + c] = expf(x[c] - top) / total;")
 
 
-@wrong("warp_softmax", says="in place of `row >= N`, which leaves out the last one")
+@wrong("warp_softmax", says="`row > N - 1` in place of `row >= N - 1` in line 8")
 def warp_without_the_last_row(code):
     return replaced(code, "row >= N", "row >= N - 1")
 
@@ -674,7 +674,7 @@ def online_relative_to_the_old_maximum(code):
     return replaced(code, RESCALED, "total = total * expf(top - higher) + expf(x[c] - top);")
 
 
-@wrong("online_softmax", says="never take exp of anything above 0")
+@wrong("online_softmax", says="in place of `total = total * expf(higher - top) + expf(x[c] - higher)` in line 23")
 def online_with_the_sign_wrong(code):
     return replaced(code, "total * expf(top - higher)", "total * expf(higher - top)")
 
@@ -829,7 +829,7 @@ FUSED_RESULT = "float4 u = mine[i], s"
 
 @wrong(
     "fused_layernorm",
-    says="w has 33 vectors. Which part of the index is too large? This thread has row = 1, lane = 0 and quads = 33.",
+    says="`((const float4*)w)[i]` in place of `((const float4*)w)[row * quads + i]` in line 33",
 )
 def fused_with_a_w_for_each_row(code):
     return replaced(code, "((const float4*)w)[i]", "((const float4*)w)[row * quads + i]")
@@ -837,7 +837,7 @@ def fused_with_a_w_for_each_row(code):
 
 @wrong(
     "fused_layernorm",
-    says="Others have two writers: thread (128, 0, 0) of block (0, 0, 0) and thread (0, 0, 0) of block",
+    says="in place of `blockIdx.x * 4 + threadIdx.x / 32` in line 8",
 )
 def fused_with_blocks_of_four_rows(code):
     row = "int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32,"
@@ -1038,7 +1038,7 @@ def softmax_with_a_short_mask(code):
     return replaced(code, TOTAL, TOTAL.replace("0xffffffff", "0xffff"))
 
 
-@wrong("fused_layernorm", says="No thread of block (1, 0, 0) writes anything to residual:")
+@wrong("fused_layernorm", says="in place of `blockIdx.x * 32 + threadIdx.x / 32` in line 8")
 def fused_with_blocks_of_32_rows(code):
     return replaced(code, "(blockIdx.x * blockDim.x + threadIdx.x) / 32", "blockIdx.x * 32 + threadIdx.x / 32")
 

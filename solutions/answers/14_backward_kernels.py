@@ -249,7 +249,7 @@ def dx_with_a_warps_sum_in_the_loop(code):
     return replaced(code, "dnorms += dnorm;", "dnorms += warp_sum(dnorm);", "warp_sum(dnorms) / C", "dnorms / C")
 
 
-@wrong("layernorm_dx", says="has moved w: `w += (size_t)row * C;`")
+@wrong("layernorm_dx", says="`w += (size_t)row * C;` in line 17")
 def dx_with_a_w_for_each_row(code):
     return replaced(code, "    x += (size_t)row * C;\n", "    x += (size_t)row * C;\n    w += (size_t)row * C;\n")
 
@@ -289,12 +289,12 @@ def dx_with_means_of_dout(code):
     return replaced(code, "float dnorm = dout[c] * w[c];", "float dnorm = dout[c];")
 
 
-@wrong("layernorm_dx", says="with __shfl_down_sync in place of __shfl_xor_sync")
+@wrong("layernorm_dx", says="in place of `v += __shfl_down_sync(0xffffffff, v, gap)` in line 4")
 def dx_with_sums_in_lane_0(code):
     return replaced(code, SHUFFLE, "v += __shfl_down_sync(0xffffffff, v, gap);")
 
 
-@wrong("layernorm_dx", says="with 8 in place of 16")
+@wrong("layernorm_dx", says="`16` in place of `8` in line 4")
 def dx_of_16_lanes(code):
     return replaced(code, "int gap = 16;", "int gap = 8;")
 
@@ -549,7 +549,7 @@ def embedding_that_starts_with_the_row(code):
     )
 
 
-@wrong("embedding_backward", says="with = in place of += in")
+@wrong("embedding_backward", says="in place of `dwte[(size_t)token * C + c] = total` in line 12")
 def embedding_written(code):
     return replaced(code, "+ c] += total;", "+ c] = total;")
 
@@ -714,7 +714,7 @@ def squares_by_atomics(code):
     return replaced(code, tail, added + "    if (threadIdx.x == 0) partial[blockIdx.x] = sums[0];\n")
 
 
-@wrong("partial_squares", says="with 8 in place of 16")
+@wrong("partial_squares", says="`16` in place of `8` in line 13")
 def squares_without_the_first_gap(code):
     return replaced(code, "int gap = 16;", "int gap = 8;")
 

@@ -386,7 +386,7 @@ def square_row_by_row(code):
     return holes(code, first, last)
 
 
-@wrong("register_tile", says="makes 8,192 of them. What a thread needs more than once it can keep in a variable")
+@wrong("register_tile", says="What a thread needs more than once it can keep in a variable")
 def registers_that_are_not_used(code):
     code = replaced(code, "            float x[4], y[4];\n", "            // no variables\n")
     code = replaced(code, "x[i] = as[k][row + i], y[i] = bs[k][column + i]", "")
@@ -442,7 +442,7 @@ def square_that_forgets(code):
     return replaced(code, MULTIPLY, "totals[i][j] = x[i] * y[j];")
 
 
-@wrong("register_tile", says="with 4 in place of 8")
+@wrong("register_tile", says="`k < 8` in place of `k < 4` in line 25")
 def square_of_half_a_slice(code):
     return replaced(code, "for (int k = 0; k < 8; k++) {", "for (int k = 0; k < 4; k++) {")
 
@@ -839,9 +839,7 @@ def turned_nothing_inside(code):
     return replaced(code, "= tile[lane][k];", "= tile[k][lane];")
 
 
-@wrong(
-    "turn_tile", says="turned[0, 1] is made from a[1, 1]; it should be made from a[1, 0].\nLine 11 puts a[1, 0] into"
-)
+@wrong("turn_tile", says="`… = tile[lane][k ^ lane]` in place of `… = tile[lane][k ^ warp]` in line 15")
 def turned_with_two_swizzles(code):
     code = replaced(code, TILE, "tile[32][32]", "tile[row][lane] =", "tile[row][row ^ lane] =")
     return replaced(code, "= tile[lane][k];", "= tile[lane][k ^ warp];")
@@ -854,9 +852,7 @@ def turned_once_for_each_warp(code):
     return replaced(code, "for (int k = warp; k < 32; k += 8) {", "{\n        int k = warp;")
 
 
-@wrong(
-    "turn_tile", says="Threads that leave on line 9, with `return`, are missing: when they stay, all of it is written."
-)
+@wrong("turn_tile", says="`k0 >= K` in place of `lane + k0 >= K` in line 9")
 def turned_without_the_lanes_beyond(code):
     return replaced(code, "    __shared__ float tile", "    if (lane + k0 >= K) return;\n    __shared__ float tile")
 

@@ -236,7 +236,7 @@ def merged_with_strides_exchanged(code):
     return replaced(code, "sums[s * hs + c] * expf", "sums[c * parts + s] * expf")
 
 
-@wrong("merge_parts", says="a part without a key has top = -3.4e38")
+@wrong("merge_parts", says="`0` in place of `1` in line 14")
 def merged_with_the_first_part_left_out(code):
     return replaced(code, HIGHEST, HIGHEST.replace("s = 0", "s = 1"))
 
@@ -503,7 +503,7 @@ def dq_with_values_for_keys(code):
     return replaced(code, "scale * key;", "scale * value;")
 
 
-@wrong("attention_dq", says="with = in place of +=")
+@wrong("attention_dq", says="in place of `sum = p * (dp - D) * scale * key` in line 25")
 def dq_of_the_last_key(code):
     return replaced(code, GROWS, GROWS.replace("+=", "="))
 
@@ -626,7 +626,7 @@ def dkdv_exchanged(code):
     )
 
 
-@wrong("attention_dkdv", says="with = in place of += in `dvalue += p * d`")
+@wrong("attention_dkdv", says="`dvalue += p * d` in place of `dvalue = p * d` in line 25")
 def dkdv_of_the_last_query(code):
     return replaced(code, "dvalue += p * d;", "dvalue = p * d;")
 
@@ -659,7 +659,7 @@ def requests_of_single_numbers(code):
     return replaced(code, score, one)
 
 
-@wrong("fewest_requests", says="start it below every number, not at 0")
+@wrong("fewest_requests", says="`-3.4e38f` in place of `0.0f` in line 18")
 def requests_from_a_maximum_of_0(code):
     return replaced(code, "float top = -3.4e38f", "float top = 0.0f")
 
@@ -695,7 +695,7 @@ def requests_replaced_by_shuffles(code):
     return replaced(code, "score *= scale;", "score = __shfl_sync(__activemask(), score, threadIdx.x % 32) * scale;")
 
 
-@wrong("fewest_requests", says="its own among them")
+@wrong("fewest_requests", says="`i < 32 && k0 + i <= row` in place of `i < 32 && k0 + i < row` in line 28")
 def requests_without_their_own_key(code):
     return replaced(code, ONE, "i < 32 && k0 + i < row")
 
@@ -729,7 +729,7 @@ def requests_of_the_first_tile(code):
 # ------------------------------------------------------------- what only other launches of the kernel can tell
 
 
-@wrong("masked_softmax", says="with / in place of % before `T` in `n = row % T + 1`")
+@wrong("masked_softmax", says="`row % T + 1` in place of `row / T + 1` in line 18")
 def softmax_of_the_head_as_a_query(code):
     return replaced(code, SEEN, SEEN.replace("%", "/"))
 

@@ -163,7 +163,7 @@ def classifier_that_starts_at_zero(code):
     return replaced(code, "float top = -3.4e38f", "float top = 0.0f")
 
 
-@wrong("classifier_kernel", says="must not begin at -INFINITY")
+@wrong("classifier_kernel", says="`-3.4e38f` in place of `-INFINITY` in line 22")
 def classifier_that_begins_at_infinity(code):
     merged = """float of_row = top;
     for (int gap = 16; gap > 0; gap /= 2) {

@@ -65,7 +65,7 @@ from llmc.course.exercises.stubs import STUB_IN_C
 from llmc.course.kernel_checks import demands, mending, modelled, runs, words
 from llmc.course.kernel_checks.dependence import made_from
 from llmc.course.kernel_checks.experiments import Experiment
-from llmc.course.kernel_checks.in_c import in_c
+from llmc.course.kernel_checks.in_c import VALUES, in_c
 from llmc.course.kernel_checks.in_the_text import shown_by_the_text
 from llmc.course.kernel_checks.limits import goes_wrong_at, shortened
 from llmc.course.kernel_checks.never_read import UNEXPLAINED, never_read
@@ -80,7 +80,8 @@ VAGUE = re.compile(
     r"|behind the last whole four|copied as it lies|causal mask\?|the lanes' own sums"
 )
 OPEN = re.compile(r"Does something overflow|Do digits get lost|is its logarithm taken|subtracted before exp")  # guesses
-MENDED = {"never-written", "out-of-bounds"}  # what a small change is looked for that ends it
+RACE = "race"
+SLIPS = 1.5  # the rank of repairs up to which something is another than it should be, and nothing is missing
 NOT_DONE = f"not done yet: {{}}. Replace `{STUB_IN_C}` with your code, run that cell, then this one."
 
 
@@ -125,22 +126,26 @@ class kernel_check(check):
     def _tried(self, message):
         """The message, if it names no mistake, with what other launches of the kernel show."""
         model, replays = self._evidence.solution(), self._evidence.replays
-        if model is None or not replays or not VAGUE.search(message):
+        if model is None or not replays:
+            return message
+        if VALUES.search(message):  # another mistake may give the same
+            mend = self._mended(SLIPS)
+            return words.with_sentences(VALUES.sub("has wrong values.", message, count=1), [mend]) if mend else message
+        if not VAGUE.search(message):
             return message
         mend = self._mended()
         sizes, arguments = replays[-1].arguments[:2], list(replays[-1].arguments[2:])
         experiment = Experiment(model.names, sizes, arguments, self._again, model)
         beyond = goes_wrong_at(experiment, self._report.raw.code)
         if mend:
-            return words.with_sentences(
-                shortened(message), [mend, *beyond[: not OPEN.search(beyond[0])]] if beyond else [mend]
-            )
+            beyond = [] if beyond and OPEN.search(beyond[0]) else beyond
+            return words.with_sentences(shortened(message), [mend, *beyond])
         if beyond:
             return words.with_sentences(shortened(message), beyond)
         return words.with_sentences(message, made_from(experiment, self._report, message.split(" ")[0]))
 
-    def _mended(self) -> str | None:
-        """A sentence about the change of the kernel with which this check accepts it."""
+    def _mended(self, most=mending.ALL) -> str | None:
+        """A sentence about the change of the kernel, of a rank up to this, with which this check accepts it."""
         replay, model = self._evidence.replays[-1] if self._evidence.replays else None, self._evidence.solution()
         if replay is None or model is None or not is_explaining():
             return None
@@ -149,7 +154,7 @@ class kernel_check(check):
         with np.errstate(all="ignore"), suppress(Exception):
             model.function(time.thread_time() + model.seconds)(grid, block, *ours)
             wrong = (grid, block, given, *self._how)
-            return mending.mended(last.code, last.kernel, wrong, ours, self._accepts)
+            return mending.mended(last.code, last.kernel, wrong, ours, self._accepts, most)
         return None
 
     def _accepts(self, code) -> bool:
@@ -199,7 +204,8 @@ class kernel_check(check):
         if self.report.problems:
             compared = words.comparison(self._launches)
             by_the_block = compared is not None and compared.startswith(words.LITERAL)  # other changes fit by chance
-            mend = self._mended() if self.report.problems[0].kind in MENDED else None
+            slip = words.may_be_a_slip(self.report)
+            mend = self._mended(SLIPS if slip == RACE else mending.ALL) if slip else None
             cause = None if by_the_block or mend else self._evidence.cause(replay, self.report)
 
             def changed(other):

@@ -15,7 +15,7 @@ FIXED = re.compile(r"(?:__shared__|extern|static|using|typedef|constexpr|templat
 DECLARATION = re.compile(
     r"(?!(?:return|break|continue|delete|throw|else)\b)"
     r"(?:(?:const|volatile|unsigned|signed|long|short|register)\s+)*[A-Za-z_][\w:]*(?:<[^;{}()]*>)?[\s*&]+"
-    r"(?:const\s+|__restrict__\s+)*[A-Za-z_]\w*\s*(?=[=,\[]|$)"
+    r"(?:const\s+|__restrict__\s+)*[A-Za-z_]\w*\s*(?=[=,\[({]|$)"
 )
 CONSTANT = re.compile(r"\s*-?\d+\s*$")  # `const int N = 32;` may be the size of an array
 OPENING, CLOSING = "([{", ")]}"
@@ -27,7 +27,7 @@ class Piece(NamedTuple):
     start: int
     end: int
     kind: str
-    looped: bool = False  # the last statement of a loop's body
+    looped: bool = False  # the last statement of a loop's body, or the step of a `for`
 
 
 def pieces(code) -> list[Piece]:
@@ -122,7 +122,8 @@ def _head(text, word, start, end, found):
             _declared(text, *first, found)
     elif word == "for" or DECLARATION.match(text[start:end].strip()):
         return
-    found += [_expression(text, *part) for part in parts if text[slice(*part)].strip()]
+    heads = [_expression(text, *part) for part in parts if text[slice(*part)].strip()]
+    found += heads[:1] + [step._replace(looped=True) for step in heads[1:]]
 
 
 def _declared(text, start, end, found):

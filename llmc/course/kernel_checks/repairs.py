@@ -7,14 +7,15 @@ import re
 from collections import defaultdict
 from typing import NamedTuple
 
-from llmc.course.kernel_checks.pieces import CLOSING, EXPRESSION, OPENING, STATEMENT, matching, pieces, split
+from llmc.course.kernel_checks.names_in_c import REAL, WHOLE, Names
+from llmc.course.kernel_checks.pieces import EXPRESSION, STATEMENT, pieces
 from llmc.course.kernel_checks.tokens import Tokens
-from llmc.cuda.emulator.compiling.text import statements
+from llmc.cuda.emulator.compiling.text import line_at, statements
 
 LOWEST = "-3.4e38f"
 COMPARED = {"<": ("<=", ">"), "<=": ("<", ">="), ">": (">=", "<"), ">=": (">", "<="), "==": ("!=",), "!=": ("==",)}
 ASSIGNED = {"=": ("+=",), "+=": ("=", "-="), "-=": ("+=",), "*=": ("/=",), "/=": ("*=",)}
-OTHER_SIGN = {"+": ("-",), "-": ("+",), "*": ("/",), "/": ("*", "%"), "%": ("/",), "&&": ("||",), "||": ("&&",)}
+OTHER_SIGN = {"+": ("-", "*"), "-": ("+",), "*": ("/", "+"), "/": ("*", "%"), "%": ("/",), "&&": ("||",), "||": ("&&",)}
 OTHER_NAME = {
     "__shfl_down_sync": ("__shfl_xor_sync",),
     "__shfl_up_sync": ("__shfl_xor_sync", "__shfl_down_sync"),
@@ -29,17 +30,11 @@ OTHER_NAME = {
     "expf": ("logf",),
     "logf": ("expf",),
     "FLT_MIN": (f"({LOWEST})",),
+    "INFINITY": ("3.4e38f",),
     "break": ("continue",),
 }
 PARTS = {"threadIdx": ("{0} % 32", "{0} / 32"), "blockIdx": (), "blockDim": (), "gridDim": ()}
 OF_FOUR = "xyzw"
-TYPED = re.compile(
-    r"\b(?P<type>float4|float2|float|double|int|unsigned|size_t)\b(?P<star>\s*\*)?\s*(?:__restrict__\s*)?"
-    r"\b(?P<name>[A-Za-z_]\w*)\s*(?=[=,;)\[])"
-)
-ANOTHER = re.compile(r"\s*(?P<star>\*)?\s*(?P<name>[A-Za-z_]\w*)\s*(?=[=,;)\[]|$)")  # `b` of `float a = 0, b`
-WHOLE = ("int", "unsigned", "size_t")
-REAL = ("float", "double")
 MOST = 900
 
 
@@ -49,7 +44,7 @@ class Repair(NamedTuple):
     old is "" for something inserted, new "" for something left out.
     """
 
-    rank: int
+    rank: float
     changes: tuple[tuple[object, str], ...]
     at: int
     old: str
@@ -59,7 +54,7 @@ class Repair(NamedTuple):
 def repairs(code) -> list[Repair]:
     """All that this knows of, the likeliest first."""
     text, found, all_pieces = statements(code), {}, pieces(code)
-    known = _Names(text, all_pieces)
+    known = Names(text, all_pieces)
     for piece in all_pieces:
         for rank, start, end, new, old in _in_piece(Tokens(text[piece.start : piece.end]), piece, known):
             whole = text[piece.start : piece.start + start] + new + text[piece.start + end : piece.end]
@@ -72,78 +67,6 @@ def repairs(code) -> list[Repair]:
 def _order(text, repair) -> float:
     """Its rank; helpers in front of the kernel are often given, and right."""
     return repair.rank + 0.5 * (repair.at < text.find("__global__"))
-
-
-class _Names:
-    """Names of the text by type, and factors that its statements might lack."""
-
-    def __init__(self, text, all_pieces):
-        self.types, self._scopes = {}, defaultdict(list)
-        for match in TYPED.finditer(text):
-            self._declare(text, match, match["type"])
-            for start, end in split(text, match.end(), _end(text, match.end()))[1:]:
-                other = ANOTHER.match(text, start, end)
-                if not other:
-                    break
-                self._declare(text, other, match["type"])
-        one = re.finditer(r"__device__[\w\s]*?\bfloat (\w+)\s*\(\s*(?:const )?float \w+\s*\)", text)
-        self.reductions = [match[1] for match in one]
-        self.factors = self._factors(text, all_pieces)
-
-    def _declare(self, text, match, kind):
-        """Note a name, and from where to where it can be used."""
-        self.types.setdefault(match["name"], kind + ("*" if match["star"] else ""))
-        end = _end(text, match.end(), "{;}")  # of a parameter: where the body begins
-        body = text[end : end + 1] == "{" and ";" not in text[match.end() : end]
-        self._scopes[match["name"]].append(
-            (match.start(), matching(text, end) if body else _end(text, match.end(), ""))
-        )
-
-    def known_at(self, position, kinds) -> list[str]:
-        """The names of these types that can be used there."""
-        there = {name for name, all_of in self._scopes.items() if any(a < position < b for a, b in all_of)}
-        return [name for name, kind in self.types.items() if kind in kinds and name in there]
-
-    def alike(self, name, position) -> list[str]:
-        """Other names of the same type."""
-        kind = self.types.get(name)
-        group = WHOLE if kind in WHOLE else REAL if kind in REAL else (kind,)
-        return [other for other in self.known_at(position, group) if other != name]
-
-    def factors_at(self, position) -> list[str]:
-        """Those of the factors whose names can be used there."""
-        there = {*self.known_at(position, {*self.types.values()})}
-        words = [(f, {w for w in re.findall(r"[A-Za-z_]\w*", f) if w in self.types}) for f in self.factors]
-        return [factor for factor, names in words if names <= there]
-
-    def _factors(self, text, all_pieces) -> list[str]:
-        """Operands of products, exponentials and quotients: texts, each once."""
-        found = {}
-        for piece in all_pieces:
-            each = Tokens(text[piece.start : piece.end])
-            for k, token in enumerate(each.all):
-                if token.text in ("*", "/") and each.is_binary(k):
-                    for operand in (each.piece(each.before(k - 1), k - 1), each.piece(k + 1, each.after(k + 1))):
-                        found.setdefault(operand.strip(), None)
-                elif token.text in ("expf", "__expf") and k + 1 < len(each.all):
-                    found.setdefault(each.piece(k, each.after(k)), None)
-        floats = [name for name, kind in self.types.items() if kind in REAL]
-        wanted = [f for f in found if re.search(r"[A-Za-z_]", f) and not f.startswith(("(size_t", "-"))]
-        real = [f for f in wanted if f in floats or "[" in f or "exp" in f or "sqrt" in f]
-        return [*dict.fromkeys([*real, *floats])]
-
-
-def _end(text, position, marks=";") -> int:
-    """Where one of these marks comes next, or a bracket closes around the position."""
-    depth = 0
-    for at in range(position, len(text)):
-        if depth == 0 and text[at] in marks:
-            return at
-        depth += (text[at] in OPENING) - (text[at] in CLOSING)
-        if depth < 0 and not (marks == "{;}" and text[at] == ")"):
-            return at
-        depth = max(depth, 0)
-    return len(text)
 
 
 def _in_piece(each, piece, known):
@@ -183,7 +106,7 @@ def _of_token(each, k, token, piece, known):
             if new != name:
                 yield other(1, f"{new}.{axis}")
         for new in ("32", *known.known_at(piece.start, WHOLE)):
-            yield other(1, new)
+            yield other(1.5, new)
     elif token.kind == "number":
         yield from _of_number(each, k, token)
     elif token.kind == "name":
@@ -200,12 +123,12 @@ def _of_number(each, k, token):
         powers = {value // 2, 2 * value, value // 4, 4 * value} if value in (2, 4, 8, 16, 32, 64, 128, 256) else set()
         for new in dict.fromkeys([value + 1, value - 1, *sorted(powers)]):
             if new >= 0 and new != value:
-                yield 1, *span, str(new), text
+                yield 1.2, *span, str(new), text
         if value == 32:
             yield 1, *span, "blockDim.x", text
-        if value == 0:
-            yield 1, *span, "threadIdx.x", text
-            yield 1, *span, "(threadIdx.x % 32)", text
+        if value == 0:  # where something starts
+            for new in (f"({LOWEST})", "threadIdx.x", "(threadIdx.x % 32)") if len(each.all) == 1 else ():
+                yield 1, *span, new, text
     elif re.fullmatch(r"[\d.eE+-]+[fF]?", text):
         value = float(text.rstrip("fF"))
         if value == 0 or value > 20 or signed:
@@ -228,7 +151,7 @@ def _of_name(each, k, token, piece, known):
         for new in OF_FOUR:
             if new != token.text:
                 yield 1, *span, new, token.text
-    elif not member and not called:
+    elif not member and not called and not (piece.kind == EXPRESSION and piece.looped):  # it would never end
         for new in known.alike(token.text, piece.start):
             yield 2, *span, new, token.text
         if known.types.get(token.text) in REAL:
@@ -238,10 +161,15 @@ def _of_name(each, k, token, piece, known):
 
 def _of_operator(each, k, token):
     for new in OTHER_SIGN.get(token.text, ()):
-        yield 1, token.start, token.end, new, token.text
+        yield 1.3, token.start, token.end, new, token.text
     if token.text in ("+", "-"):
         first, last = each.term(k - 1, False), each.term(k + 1, True)
-    elif token.text in ("*", "/", "%", "&&", "||"):
+    elif token.text in ("&&", "||"):
+        if _depth(each, 0, k) == 0:
+            for part in (each.text[: token.start], each.text[token.end :]):
+                yield 1, 0, len(each.text), part.strip(), each.text
+        return
+    elif token.text in ("*", "/", "%"):
         first, last = each.before(k - 1), each.after(k + 1)
     else:
         return
@@ -249,14 +177,29 @@ def _of_operator(each, k, token):
     left, right, whole = each.piece(first, k - 1), each.piece(k + 1, last), each.text[start:end]
     if token.text == "-":
         yield 0, start, end, f"{right} - {left}", whole
-    if token.text in ("+", "-", "*", "/", "%", "&&", "||"):
-        yield 1, start, end, left, whole
-    if token.text in ("+", "*", "-", "&&", "||"):
+    yield 1, start, end, left, whole
+    if token.text in ("+", "*", "-"):
         yield 1, start, end, f"-{right}" if token.text == "-" else right, whole
     if token.text == "+":
         yield from _exchanged(each, first, k, last)
+    if token.text in ("+", "-"):
+        yield from _bracketed(each, first, k, last)
+    if token.text in ("*", "/", "%"):
+        for bracket in (left, right):
+            if re.fullmatch(r"\([^()]*[-+][^()]*\)", bracket):
+                yield 1, start, end, whole.replace(bracket, bracket[1:-1], 1), whole
     if token.text == "*":
         yield from _into_the_call(each, first, k, last)
+
+
+def _bracketed(each, first, k, last):
+    """`a + b * c` as `(a + b) * c`, `a * b + c` as `a * (b + c)`."""
+    start, end, whole = each.all[first].start, each.all[last].end, each.piece(first, last)
+    operand, other = each.after(k + 1), each.before(k - 1)
+    if operand < last:
+        yield 1, start, end, f"({each.piece(first, operand)}){each.text[each.all[operand].end : end]}", whole
+    if other > first:
+        yield 1, start, end, f"{each.text[start : each.all[other].start]}({each.piece(other, last)})", whole
 
 
 def _exchanged(each, first, k, last):
@@ -326,6 +269,8 @@ def _of_statement(each, piece, known):
         return
     target, value = text[: each.all[equals].start].strip(), text[each.all[equals].end :].strip()
     start = len(text) - len(value)
+    for sign in ("+ 1", "- 1"):
+        yield 2, len(text), len(text), f" {sign}", ""
     for factor in known.factors_at(piece.start):
         if factor != value:
             yield 3, start, len(text), f"({value}) * {factor}", value
@@ -372,12 +317,13 @@ def _exchanged_statements(text, all_pieces):
 
 
 def _everywhere(text, single):
-    """One change made in all pieces where it fits."""
+    """One change made in all pieces where it fits, and in all those of one line."""
     same = defaultdict(list)
     for each in single:
         if len(each.changes) == 1 and each.old and each.new and each.rank <= 2:
-            same[each.old, each.new].append(each)
-    for (old, new), members in same.items():
+            same[each.old, each.new, 0].append(each)
+            same[each.old, each.new, line_at(text, each.at)].append(each)
+    for (old, new, _), members in same.items():
         found = {each.changes[0][0]: None for each in members}
         if len(members) < 2:
             continue
@@ -387,6 +333,3 @@ def _everywhere(text, single):
             mine = text[piece.start : piece.end]
             changes.append((piece, re.sub(rf"{bounds}{re.escape(old)}{bounds}", new.replace("\\", r"\\"), mine)))
         yield Repair(members[0].rank + 1, tuple(changes), members[0].at, old, new)
-
-
-__all__ = ["EXPRESSION", "Repair", "repairs"]

@@ -19,9 +19,10 @@ from llmc.cuda.emulator.kernels import RawKernel
 
 SWITCH, HERE = "llmc_change", "llmc_here"
 NONE = -1
-TRIES = 4  # of leaving out what does not compile
+TRIES = 6  # of leaving out what does not compile
 STATEMENTS = "{{ if (!{}[{}]) {{ {}; }} else ", "\nif ({} == {}) {{ {}; }} else", "\n{{ {}; }} }}"
 EXPRESSIONS = "(!{}[{}] ? ({}) : ", "\n{} == {} ? ({}) :", "\n({}))"
+ONE_BY_ONE = "(0 * {}[{}], ", "\n(void)({} == {} ? ({}) : ({old})), ", "\n({}))"  # or the first error would hide others
 
 
 class Switched:
@@ -32,11 +33,16 @@ class Switched:
         self._pieces = sorted({piece for repair in repairs for piece, _ in repair.changes})
         for _ in range(TRIES):
             some = [(k, each) for k, each in enumerate(repairs) if k in self.alive]
-            text, lines = _combined(code, some, self._pieces)
-            wrong = {lines[line] for line in faulty_lines(text, (kernel,), options) if line in lines}
+            text, lines = _combined(code, some, self._pieces, ONE_BY_ONE)
+            wrong = faulty_lines(text, (kernel,), options)
             if not wrong:
+                text, lines = _combined(code, some, self._pieces)
+                wrong = faulty_lines(text, (kernel,), options)
+            known = [lines[line] for line in wrong if line in lines]
+            if not known:
                 break
-            self.alive -= wrong
+            alone = [found for found in known if len(found) == 1]
+            self.alive -= set().union(*(alone or known))
         self._build = Build(text, (kernel,), options, quick=True)
         self._kernel = RawKernel.of(self._build, kernel, True)
         self._switch = ctypes.c_int.from_buffer(self._build.variable(SWITCH, True))
@@ -57,8 +63,8 @@ def changed(code, repair) -> str:
     return code
 
 
-def _combined(code, repairs, pieces) -> tuple[str, dict]:
-    """(the text with all of them, {line: which repair stands there})."""
+def _combined(code, repairs, pieces, expressions=EXPRESSIONS) -> tuple[str, dict]:
+    """(the text with all of them, {line: which repairs stand there})."""
     others = defaultdict(list)
     for k, repair in repairs:
         for piece, new in repair.changes:
@@ -69,14 +75,17 @@ def _combined(code, repairs, pieces) -> tuple[str, dict]:
         if piece not in others:
             continue
         old = " ".join(masked[piece.start : piece.end].split())
-        first, each, last = STATEMENTS if piece.kind == STATEMENT else EXPRESSIONS
+        first, each, last = STATEMENTS if piece.kind == STATEMENT else expressions
         parts.append(code[at : piece.start] + first.format(HERE, number, old))
         line += code.count("\n", at, piece.start)
+        several = {k for k, _ in others[piece]}
+        lines.setdefault(line, several)
         for k, new in others[piece]:
             line += 1
-            lines[line] = k
-            parts.append(each.format(SWITCH, k, new))
+            lines[line] = {k}
+            parts.append(each.format(SWITCH, k, new, old=old))
         line += 1
+        lines[line] = several
         parts.append(last.format(old))
         at = piece.end + (piece.kind == STATEMENT)  # with its semicolon
     parts.append(code[at:])

@@ -15,6 +15,9 @@ PAIRS = {")": "(", "]": "[", "}": "{"}
 CAST = re.compile(r"\(\s*(?:const\s+)?(?:float|double|int|unsigned|size_t|long|char|bool)[\w\s]*\**\s*\)")
 
 
+TYPE = re.compile(r"(?:const|float[24]?|double|int[24]?|unsigned|size_t|char|bool|\w*_cast)$")
+
+
 class Token(NamedTuple):
     """text, of this kind ("coordinate", "number", "name" or "sign"), at start:end."""
 
@@ -39,7 +42,9 @@ class Tokens:
         """Is the k-th token an operator with an operand on either side?"""
         if self.all[k].text not in BINARY or k == 0 or k + 1 == len(self.all):
             return False
-        before = self.all[k - 1]
+        before, behind = self.all[k - 1], self.all[k + 1].text
+        if self.all[k].text in ("*", "&", ">", "<") and (behind in (")", ">", "*", ",") or TYPE.match(before.text)):
+            return False  # of a type: `(const float4*)x`
         operand = before.kind != "sign" or before.text in (")", "]") and not self._is_cast(k - 1)
         return operand and before.text not in BEFORE_A_SIGN
 

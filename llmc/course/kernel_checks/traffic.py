@@ -109,6 +109,8 @@ def _busiest_line(report, limit) -> str:
     advice = " What a thread needs more than once it can keep in a variable, which is a register." if limit else ""
     if limit and busiest.size == 4 and set(SHARED.findall(mask(report.raw.code))) == {"float4"}:
         advice = " It moves 4 bytes at a time, and the array holds float4s: one request can move a whole one."
+    elif limit and busiest.size == 4:
+        advice = f" It moves 4 bytes at a time, where a float4 would bring four numbers.{advice}"
     return f"Line {busiest.line} makes {busiest.requests:,} of them.{advice}"
 
 
@@ -156,5 +158,5 @@ def _again(report) -> str:
         return ""
     *some, last = sorted(lines[name])
     where = f"{', '.join(map(str, some))} and {last}"
-    kept = "keep what is needed again in registers or in shared memory"
-    return f"{name} passes through global memory in lines {where}: {kept}."
+    kept = "can fewer of them do, one loop in place of two, or with what is needed again kept on the chip"
+    return f"{name} passes through global memory in lines {where}: {kept}?"

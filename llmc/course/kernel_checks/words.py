@@ -81,6 +81,13 @@ def problem_text(report, where, cause=None, compared=False, again=lambda code: N
     return "\n".join(lines + _look_for(first, {} if decided else where))
 
 
+def may_be_a_slip(report) -> str:
+    """The kind of the gravest problem, if a wrong index may lead to it, and not a missing barrier or value; else ""."""
+    first = min(report.problems, key=lambda p: GRAVITY[p.kind])
+    shared = first.kind == "race" and first.text.startswith("race in shared")
+    return first.kind if first.kind in ("never-written", "out-of-bounds", "race") and not shared else ""
+
+
 def _look_for(problem, where) -> list[str]:
     """Where to look: for the kind of problem in this array, or in any."""
     one_to_one = NOT_ONE_TO_ONE in problem.text  # a race, but not one that waiting would end

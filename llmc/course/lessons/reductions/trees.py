@@ -56,7 +56,7 @@ def _other_trees(x64, each):
     return steps | {
         "the result of a tree whose steps are halved twice: half /= 2": (_tree(each, fourths), TREE),
         "the result of a tree that goes down by a third in each step: half /= 2": (_tree(each, _thirds(threads)), TREE),
-        "what the last thread has: the tree must add, with +=": (each[:, -1], TREE),
+        "what the last thread has: does the tree add, with +=, and is partial[0] what is written?": (each[:, -1], TREE),
         "the result of a tree that subtracts": ((each * signs).sum(axis=1), TREE),
         "what thread 0 has, doubled in each step: partial[t + half] is added, not partial[t]": (
             each[:, 0] * 2.0 ** len(halves),

@@ -1,0 +1,101 @@
+"""The change of a learner's kernel that makes it right: pieces of it, what may stand there instead, all in one text."""
+
+import numpy as np
+import pytest
+
+from llmc.course.kernel_checks import mending
+from llmc.course.kernel_checks.pieces import EXPRESSION, STATEMENT, pieces
+from llmc.course.kernel_checks.repairs import repairs
+from llmc.course.kernel_checks.switched import Switched, changed
+from llmc.course.kernel_checks.tokens import Tokens
+
+HELPED = r"""
+// the largest of a row
+template <typename F> __device__ float reduced(float v, F f)
+{
+    for (int gap = 16; gap > 0; gap /= 2) v = f(v, __shfl_xor_sync(0xffffffff, v, gap));
+    return v;
+}
+extern "C" __global__ void largest(float* out, const float* x, int N, int C)
+{
+    int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+    if (row >= N) return;
+    const float* mine = &x[row * C];
+    float top = -3.4e38f;
+    for (int c = lane; c < C; c += 32)
+        top = fmaxf(top, mine[c]);
+    top = reduced(top, [](float a, float b) { return fmaxf(a, b); });
+    if (lane == 0) out[row] = top;
+}
+"""
+SLIPS = {
+    "-3.4e38f;": ("0.0f;", "`-3.4e38f` in place of `0.0f` in line 13"),
+    "row >= N": ("row > N", "`row >= N` in place of `row > N` in line 11"),
+    "lane == 0": ("threadIdx.x == 0", "`threadIdx.x % 32 == 0` in place of `threadIdx.x == 0` in line 17"),
+    "c < C;": ("c < N;", "`c < C` in place of `c < N` in line 14"),
+    "row * C": ("row * N", "`&x[row * C]` in place of `&x[row * N]` in line 12"),
+    "fmaxf(top, mine[c])": ("fminf(top, mine[c])", "fmaxf(top, mine[c])` in place of `top = fminf(top, mine[c])"),
+    "__shfl_xor_sync(": ("__shfl_up_sync(", "__shfl_xor_sync(0xffffffff, v, gap))` in place of"),
+}
+
+
+def launch():
+    """What `mended` needs of a launch, and what a right kernel leaves."""
+    x = -1 - np.random.default_rng(3).random((9, 45)).astype(np.float32)  # (N, C)
+    out = np.full(9, np.nan, np.float32)  # (N,)
+    return ((2, 1, 1), (256, 1, 1), [out, x, 9, 45], (0,), 0, ()), [x.max(axis=1), x, 9, 45]
+
+
+@pytest.mark.parametrize("right", SLIPS)
+def test_slip_is_found_with_its_line(right):
+    wrong, says = SLIPS[right]
+    assert HELPED.count(right) == 1
+    code = HELPED.replace(right, wrong)
+    seen = []
+
+    def confirmed(other):
+        seen.append(other)
+        return other.replace("(threadIdx.x % 32)", "lane").replace("(-3.4e38f)", "-3.4e38f") == HELPED
+
+    said = mending.mended(code, "largest", *launch(), confirmed)
+    assert said and says in said and seen
+
+
+def test_nothing_is_said_that_the_whole_check_does_not_confirm():
+    code = HELPED.replace("-3.4e38f;", "0.0f;")
+    assert mending.mended(code, "largest", *launch(), lambda other: False) is None
+
+
+def test_nothing_is_said_of_what_no_single_change_mends():
+    code = HELPED.replace("-3.4e38f;", "0.0f;").replace("row * C", "row * N")
+    assert mending.mended(code, "largest", *launch(), lambda other: True) is None
+
+
+def test_pieces_of_a_kernel():
+    found = [(piece.kind, HELPED[piece.start : piece.end]) for piece in pieces(HELPED)]
+    assert (EXPRESSION, "threadIdx.x % 32") in found
+    assert (EXPRESSION, "c < C") in found
+    assert (STATEMENT, "top = fmaxf(top, mine[c])") in found
+    assert (STATEMENT, "return fmaxf(a, b)") not in found  # it belongs to the statement around the lambda
+
+
+def test_operands_reach_as_far_as_in_c():
+    each = Tokens("a.x * (float)b[i] - f(c, d) / 2")
+    minus = next(k for k, token in enumerate(each.all) if token.text == "-")
+    assert each.piece(each.term(minus - 1, False), minus - 1) == "a.x * (float)b[i]"
+    assert each.piece(minus + 1, each.term(minus + 1, True)) == "f(c, d) / 2"
+    assert not Tokens("(const float4*)x").is_binary(3)
+
+
+def test_all_changes_are_in_one_text_and_one_is_switched_on():
+    several = repairs(HELPED)
+    switched = Switched(HELPED, "largest", several)
+    (grid, block, arguments, outputs, *_), right = launch()
+    assert not switched.launch(None, grid, block, arguments, outputs).raw.problems
+    np.testing.assert_array_equal(arguments[0], right[0])
+    turned = next(k for k in switched.alive if "fminf(top, mine[c])" in changed(HELPED, several[k]))
+    switched.launch(turned, grid, block, arguments, outputs)
+    assert (arguments[0] == np.float32(-3.4e38)).all()
+    switched.launch(None, grid, block, arguments, outputs)
+    np.testing.assert_array_equal(arguments[0], right[0])
+    assert len(switched.alive) > len(several) * 0.8
