@@ -136,6 +136,12 @@ def leaky_with_two_branches(code):
     return replaced(code, "out[i] = x[i] > 0.0f ? x[i] : slope * x[i];", branches)
 
 
+@wrong("leaky_relu", says="with `x[i] <= 0.0f` in place of `x[i] < 0.0f`")
+def leaky_without_zero(code):
+    branches = "if (x[i] < 0.0f) out[i] = slope * x[i]; if (x[i] > 0.0f) out[i] = x[i];"
+    return replaced(code, "out[i] = x[i] > 0.0f ? x[i] : slope * x[i];", branches)
+
+
 @wrong("leaky_relu", says="in place of `threadIdx.x * blockDim.x + blockIdx.x` in line 6")
 def leaky_with_the_coordinates_exchanged(code):
     return replaced(code, "blockIdx.x * blockDim.x + threadIdx.x", "threadIdx.x * blockDim.x + blockIdx.x")
@@ -1039,7 +1045,7 @@ def leaky_that_stores_one_branch(code):
     )
 
 
-@wrong("leaky_relu", says="Which condition keeps it from writing?")
+@wrong("leaky_relu", says="with `i < n` in place of `i < n && x[i] < 0.5f`")
 def leaky_for_small_numbers(code):
     return body(code, f"    int i = {INDEX};\n    if (i < n && x[i] < 0.5f) out[i] = x[i] > 0 ? x[i] : slope * x[i];")
 
