@@ -110,21 +110,25 @@ def _tokens(B, T, C) -> dict:
 
 @contextmanager
 def _adding_by(order):
-    """Inside the block, layers that have a version with atomics use it, if the order is "atomics"."""
-    before = {layer: dict(layer.VERSIONS) for layer in BY_ATOMICS}
+    """Inside the block, layers that have a version with atomics use it, if the order is "atomics".
+
+    Nothing is recorded meanwhile: a graph would repeat the launches of another version.
+    """
+    before, graphs = {layer: dict(layer.VERSIONS) for layer in BY_ATOMICS}, recorder.graphs()
+    recorder.graphs(False)
     if order == "atomics":
         for layer, versions in BY_ATOMICS.items():
             layer.VERSIONS.update(versions)
     try:
         yield
     finally:
+        recorder.graphs(graphs)
         for layer, versions in before.items():
             layer.VERSIONS.update(versions)
 
 
 def _losses(order, steps, small) -> list:
     """The losses of a small model that is trained on the same few tokens."""
-    recorder.graphs(False)
     B, T = (1, 8) if small else (8, 64)
     model = GPT2(preset("tiny"), "cuda")
     x, y = np.random.RandomState(14).randint(0, 300, (2, B, T)).astype(np.int32)  # (B, T) each
