@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from llmc.course.checks import evidence
+from llmc.course.checks import causes
 from llmc.course.checks.explain import describe
 
 # where to look; a test compares these titles with the headings of notebooks/09_adamw.ipynb
@@ -128,7 +128,7 @@ def why_wrong(steps, rates, *settings):
     calls = [((step, *settings), rate) for step, rate in zip(steps, rates)]
     right = lambda step, *rest: learning_rates([step], *rest)[0]  # noqa: E731
     same = lambda a, b: math.isclose(a, b, rel_tol=1e-9)  # noqa: E731
-    return lambda: evidence.whole("rates", calls, right, same)
+    return lambda: causes.whole("rates", calls, right, same)
 
 
 def learning_rate_mistakes(steps, max_lr, warmup, total, final_fraction, kind) -> dict:

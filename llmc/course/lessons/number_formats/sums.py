@@ -8,7 +8,7 @@ from math import fsum
 
 import numpy as np
 
-from llmc.course.checks import evidence
+from llmc.course.checks import causes, evidence
 from llmc.course.checks.comparison import compare
 from llmc.course.checks.explain import WrongAnswer
 
@@ -157,7 +157,7 @@ def compare_sum(got, x, ruled_out=()):
 def _mended() -> str | None:
     """Which small change of the learner's function brings the sums of this check inside the bound? A sentence."""
     inside = lambda sums, x: np.shape(sums) == x[0].shape and not _too_far(sums, x).any()  # noqa: E731
-    return evidence.whole("sum", evidence.calls_so_far(), lambda x: x, inside, ours=False)
+    return causes.whole("sum", evidence.calls_so_far(), lambda x: x, inside, ours=False)
 
 
 def _equal(sums, got) -> bool:
