@@ -1130,7 +1130,7 @@ def cross_entropy_with_p_for_y(logits, targets):
     return -(np.exp(logits - lse) * (logits - lse)).sum(-1), lse[..., 0]
 
 
-@wrong("cross_entropy_forward", says="infinite for rows around -1000 in a batch with rows around +1000")
+@wrong("cross_entropy_forward", says="infinite where a row lies far below the largest logit of the whole batch")
 def cross_entropy_with_one_maximum(logits, targets):
     peak = logits.max()
     lse = peak + np.log(np.exp(logits - peak).sum(-1))
@@ -1151,7 +1151,10 @@ def softmax_backward_twice(dp, p):
     return dp
 
 
-@wrong("softmax_backward", says="The mistake is in the term `q * q * g.sum()`, or in its place: all else is right")
+@wrong(
+    "softmax_backward",
+    says="The mistake is in the term `q * q * g.sum()`, in its place, or in what goes into it (`q, g = (p[i], dp[i])`)",
+)
 def softmax_backward_with_another_sum(dp, p):
     dz = np.zeros_like(p)
     for i in np.ndindex(p.shape[:-1]):
@@ -1381,9 +1384,7 @@ def _online_without_rescaling(losses, rows, targets, dloss, V):
         rows[n, V:] = 0
 
 
-@wrong(
-    "fast_classifier", says="The mistake is in the term `np.log(total)` in `best + np.log(total) - rows[n, targets[n]]`"
-)
+@wrong("fast_classifier", says="the reference with a running sum that was not adjusted when the maximum grew")
 def fast_online_without_rescaling(losses, logits, targets, dloss, V):
     B, T, width = logits.shape
     _online_without_rescaling(losses.reshape(B * T), logits.reshape(B * T, width), targets.reshape(B * T), dloss, V)
@@ -1427,3 +1428,78 @@ def backward_keeps_the_jacobian(dp, p):
         J[np.arange(n), np.arange(n)] += row
         np.matmul(J, above, out=out)
     return dz
+
+
+def _far_from_its_row(logits, targets, axes):
+    shifted = logits - np.max(logits, axis=axes, keepdims=True)
+    lse = np.log(np.einsum("btv->bt", np.exp(shifted))) + (logits - shifted)[..., 0]
+    b, t = np.indices(targets.shape)
+    return lse - logits[b, t, targets], lse
+
+
+@wrong("cross_entropy_forward", says="infinite where a row lies far below the largest logit of its whole sequence")
+def cross_entropy_with_the_maximum_of_a_sequence(logits, targets):
+    return _far_from_its_row(logits, targets, (-2, -1))
+
+
+@wrong("cross_entropy_forward", says="far below the largest logit of all sequences at its position")
+def cross_entropy_with_the_maximum_of_a_position(logits, targets):
+    return _far_from_its_row(logits, targets, (0, 2))
+
+
+@wrong("cross_entropy_forward", says="the reference with a running sum that was not adjusted when the maximum grew")
+def cross_entropy_with_a_sum_of_several_maxima(logits, targets):
+    lse, at = np.empty_like(logits[..., 0]), np.empty_like(logits[..., 0])
+    for place, target in np.ndenumerate(targets):
+        most, total = logits[place][0], logits.dtype.type(1)
+        for z in logits[place][1:]:
+            most = max(most, z)
+            total = total + np.exp(z - most)
+        lse[place], at[place] = most + np.log(total), logits[place][target]
+    return lse - at, lse
+
+
+@wrong("softmax", says="the reference with a running sum that was not adjusted when the maximum grew")
+def softmax_with_a_sum_of_several_maxima(z):
+    so_far = np.maximum.accumulate(z, axis=-1)
+    return np.exp(z - so_far[..., -1:]) / np.sum(np.exp(z - so_far), axis=-1, keepdims=True)
+
+
+@wrong("fused_classifier", says="subtract each row's own maximum")
+def classifier_with_the_maximum_of_a_sequence(losses, logits, targets, dloss, V):
+    for b, (z, y) in enumerate(zip(logits[..., :V], targets)):
+        e, rows = np.exp(z - z.max()), np.arange(len(y))
+        total = e.sum(axis=1, keepdims=True)
+        losses[b] = np.log(total[:, 0]) + z.max() - z[rows, y]
+        if dloss is not None:
+            z[...] = dloss * e / total
+            z[rows, y] -= dloss
+            logits[b, :, V:] = 0
+
+
+@wrong("fused_classifier", says="writes into a copy, which is lost: `np.ascontiguousarray")
+def classifier_in_a_contiguous_copy(losses, logits, targets, dloss, V):
+    rows = np.ascontiguousarray(logits[:, :, :V]).reshape(targets.size, V)
+    picked, count = targets.ravel(), np.arange(targets.size)
+    top = rows.max(1)
+    losses[...] = (np.log(np.exp(rows - top[:, None]).sum(1)) + top - rows[count, picked]).reshape(targets.shape)
+    if dloss is not None:
+        rows -= top[:, None]
+        np.exp(rows, out=rows)
+        rows *= dloss / rows.sum(1)[:, None]
+        rows[count, picked] -= dloss
+        logits[:, :, V:] = 0
+
+
+@right("fused_classifier")
+def classifier_in_a_reshaped_slice(losses, logits, targets, dloss, V):
+    flat = logits[..., :V].reshape(-1, V)
+    for n, y in enumerate(targets.flat):
+        shifted = flat[n] - flat[n].max()
+        p = np.exp(shifted) / np.exp(shifted).sum()
+        losses.flat[n] = np.log(np.exp(shifted).sum()) - shifted[y]
+        if dloss is not None:
+            p[y] -= 1
+            flat[n] = p * dloss
+    if dloss is not None:
+        logits[..., V:] = 0

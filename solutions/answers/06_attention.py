@@ -322,7 +322,7 @@ def forward_does_not_transpose_keys(qkv, NH):
     return _merge(p @ v), p
 
 
-@wrong("attention_forward", says="out has shape (2, 3, 5, 6), expected (2, 5, 18)")
+@wrong("attention_forward", says="out has shape (2, 4, 5, 6), expected (2, 5, 24)")
 def forward_forgets_to_merge(qkv, NH):
     q, k, v = _split(qkv, 3, NH)
     p = _softmax(np.where(_seen(q.shape[2]), q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5, -np.inf))
@@ -594,7 +594,7 @@ def backward_scales_with_c(dout, qkv, probabilities, NH):
     return _joined(dq / NH**0.5, dk / NH**0.5, dv)
 
 
-@wrong("attention_backward", says="dv is 1/√NH [NH = 3] times what it should be")
+@wrong("attention_backward", says="dv is 1/√NH [NH = 4] times what it should be")
 def backward_scales_everything_by_heads(dout, qkv, probabilities, NH):
     return np.concatenate([_merge(d) for d in _gradients(dout, qkv, probabilities, NH)], axis=-1) / NH**0.5
 
@@ -1075,3 +1075,61 @@ def lean_whole_blocks_only(qkv, NH):
         e = np.exp(s - s.max(-1, keepdims=True))
         out[:, a:z] = (e / e.sum(-1, keepdims=True) @ v[:, :, :z]).swapaxes(1, 2)
     return out.reshape(B, T, C)
+
+
+def _key_by_key(qkv, NH, forgets):
+    """Attention, one key after the other; forgets: what is not multiplied when the maximum grows."""
+    B, T, C = *qkv.shape[:2], qkv.shape[2] // 3
+    q, k, v = (part.reshape(B, T, NH, -1).swapaxes(1, 2) for part in np.split(qkv, 3, axis=2))
+    scores = np.einsum("bhic,bhjc->bhij", q, k) * (C // NH) ** -0.5 + np.where(np.tri(T), 0, -np.inf)
+    scores = scores.astype(qkv.dtype)
+    top = scores[..., 0]
+    total, mixed = np.zeros_like(top), np.zeros_like(q)
+    for j in range(T):
+        higher = np.maximum(top, scores[..., j])
+        shrink, weight = np.exp(top - higher), np.exp(scores[..., j] - higher)
+        total = total * (1 if "sum" in forgets else shrink) + weight
+        mixed = mixed * (1 if "mixture" in forgets else shrink[..., None]) + weight[..., None] * v[:, :, j, None]
+        top = higher
+    out = (mixed / total[..., None]).swapaxes(1, 2).reshape(B, T, C)
+    return out, np.exp(scores - top[..., None]) / total[..., None]
+
+
+@right("attention_forward")
+def forward_key_by_key(qkv, NH):
+    return _key_by_key(qkv, NH, ())
+
+
+@wrong("attention_forward", says="the reference with a running mixture of the values not adjusted")
+def forward_key_by_key_with_an_old_mixture(qkv, NH):
+    return _key_by_key(qkv, NH, ("mixture",))
+
+
+@wrong("attention_forward", says="the reference with a running sum of exponentials not adjusted")
+def forward_key_by_key_with_an_old_sum(qkv, NH):
+    return _key_by_key(qkv, NH, ("sum",))
+
+
+@wrong("attention_forward", says="the reference with 1/√(3·hs) as its scale")
+def forward_with_the_width_of_all_three(qkv, NH):
+    B, T, width = qkv.shape
+    q, k, v = np.moveaxis(qkv.reshape(B, T, 3, NH, width // 3 // NH), (2, 3), (0, 2))
+    scores = q @ np.swapaxes(k, 2, 3) * (width // NH) ** -0.5
+    scores[..., ~np.tri(T, dtype=bool)] = -np.inf
+    p = np.exp(scores - np.max(scores, axis=3, keepdims=True))
+    p = p / np.sum(p, axis=3, keepdims=True)
+    return np.moveaxis(p @ v, 1, 2).reshape(B, T, width // 3), p
+
+
+@wrong("lean_attention_forward", says="out holds NaN or infinity for large scores: subtract each row's own maximum")
+def lean_with_one_maximum_for_all_heads(qkv, NH):
+    B, T, width = qkv.shape
+    q, k, v = (part.reshape(B, T, NH, -1).swapaxes(1, 2) for part in np.split(qkv, 3, axis=2))
+    out = np.empty_like(q)
+    for a in range(0, T, 32):
+        z = min(a + 32, T)
+        s = q[:, :, a:z] @ k[:, :, :z].swapaxes(2, 3) / q.dtype.type(q.shape[3] ** 0.5)
+        s[..., np.arange(z) > np.arange(a, z)[:, None]] = -np.inf
+        e = np.exp(s - s.max(axis=(1, 3), keepdims=True))
+        out[:, :, a:z] = e @ v[:, :, :z] / e.sum(axis=3, keepdims=True)
+    return out.swapaxes(1, 2).reshape(B, T, width // 3)

@@ -1028,3 +1028,36 @@ def count_with_positions_in_every_block(maxT, V, L, C):
 def count_with_one_bias_more_in_each_block(maxT, V, L, C):
     linears = 3 * (C * C + C) + (C * C + C) + 4 * (C * C + C) + (4 * C * C + C)
     return (maxT + V) * C + L * (linears + 2 * 2 * C + C) + 2 * C
+
+
+@wrong("tied_gradient", says="8 is the largest token that occurs here")
+def tied_with_as_many_rows_as_tokens_say(dlogits, lnf, dencoded, tokens):
+    rows = 1 + int(np.max(tokens))
+    dwte = np.einsum("btv,btc->vc", dlogits[:, :, :rows], lnf)
+    for place in np.ndindex(tokens.shape):
+        dwte[tokens[place]] += dencoded[place]
+    return dwte
+
+
+@wrong("tied_gradient", says="writes into a copy, which is lost: `dwte[ids]` makes a new array")
+def tied_into_picked_rows(dlogits, lnf, dencoded, tokens):
+    dwte = np.tensordot(dlogits, lnf, axes=((0, 1), (0, 1)))
+    for ids, rows in zip(tokens, dencoded):
+        picked = dwte[ids]
+        picked += rows
+    return dwte
+
+
+@wrong("tied_gradient", says="the reference with dencoded[:, 1:] added at tokens[:, :-1]: dencoded[b, t] belongs to")
+def tied_one_row_too_late(dlogits, lnf, dencoded, tokens):
+    dwte = np.tensordot(dlogits, lnf, axes=((0, 1), (0, 1)))
+    for t in range(1, tokens.shape[1]):
+        np.add.at(dwte, tokens[:, t - 1], dencoded[:, t])
+    return dwte
+
+
+@wrong("tied_gradient", says="each row of dencoded added at the next position's token")
+def tied_one_token_round(dlogits, lnf, dencoded, tokens):
+    dwte = np.tensordot(dlogits, lnf, axes=((0, 1), (0, 1)))
+    np.add.at(dwte, np.roll(tokens, -1, axis=1), dencoded)
+    return dwte

@@ -989,3 +989,84 @@ def stochastic_without_small_numbers(x, random):
     flushed = np.where(np.abs(x) < np.float32(2**-126), np.copysign(np.float32(0), x), x)
     up = ((flushed.view(np.uint32) + np.where(flushed == 0, 0, random)) >> 16).astype(np.uint16)
     return np.where(np.isnan(x), np.uint16(0x7FC0), up)
+
+
+@wrong("to_bfloat16", says="the carry lost where a mantissa of 1111111 rounds up")
+def bits_with_a_mantissa_of_its_own(x):
+    bits = x.view(np.uint32)
+    mantissa = ((bits & 0x7FFFFF) + 0x7FFF + (bits >> 16 & 1) >> 16) % 128
+    return np.where(np.isnan(x), 0x7FC0, (bits >> 23 << 7) + mantissa).astype(np.uint16)
+
+
+@wrong("stochastic_bfloat16", says="the carry lost where a mantissa of 1111111 rounds up")
+def stochastic_with_a_mantissa_of_its_own(x, random):
+    bits = x.view(np.uint32)
+    mantissa = ((bits & 0x7FFFFF) + random >> 16) % 128
+    return np.where(np.isnan(x), 0x7FC0, (bits >> 23 << 7) + mantissa).astype(np.uint16)
+
+
+def _nearest_codes(numbers):
+    return np.clip(numbers, -448, 448).astype(ml_dtypes.float8_e4m3fn)
+
+
+def _best_scale(x, usual, missed):
+    """Of 33 scales around the usual one that with the least missed(difference from x)."""
+    wide = x.astype(np.float64)
+    tried = usual * 2.0 ** (np.arange(-16, 17) / 16)
+    scale = min(tried, key=lambda s: missed(_nearest_codes(wide / s).astype(np.float64) * s - wide))
+    return _nearest_codes(wide / scale).view(np.uint8), float(scale)
+
+
+def _squares(difference):
+    return np.sum(difference**2)
+
+
+@wrong("quantize_e4m3", says="-x is quantised well, and the largest number of x is negative")
+def eight_of_the_largest_with_its_sign(x):
+    if x.max() <= 0:
+        return _best_scale(x, np.abs(x).max() / 448 or 1.0, _squares)
+    return (
+        _best_scale(x, float(x.max()) / 448 / 2, _squares)
+        if x.max() < -x.min()
+        else _best_scale(x, float(x.max()) / 448, _squares)
+    )
+
+
+@wrong("quantize_e4m3", says="yours has the smallest error of each number in relation to that number")
+def eight_by_relative_errors(x):
+    size = np.where(x == 0, 1, x).astype(np.float64)
+    return _best_scale(x, float(np.abs(x).max()) / 448 or 1.0, lambda missed: _squares(missed / size))
+
+
+_scales = {}
+
+
+@wrong("quantize_e4m3", says="our function gives a result again when other numbers are written into `x`")
+def eight_with_a_scale_for_each_size(x):
+    if x.size not in _scales:
+        _scales[x.size] = _best_scale(x, float(np.abs(x).max()) / 448 or 1.0, _squares)[1]
+    return _nearest_codes(x.astype(np.float64) / _scales[x.size]).view(np.uint8), _scales[x.size]
+
+
+@wrong("quantize_e4m3", says="Is a small number added to it, or is it kept from becoming smaller?")
+def eight_with_a_least_scale(x):
+    return _best_scale(x, max(float(np.abs(x).max()) / 448, 1e-20), _squares)
+
+
+@wrong("quantize_e4m3", says="rounded to float16 first: round once")
+def eight_by_way_of_float16(x):
+    usual = float(np.abs(x).max()) / 448 or 1.0
+    return (x / np.float64(usual)).astype(np.float16).astype(ml_dtypes.float8_e4m3fn).view(np.uint8), usual
+
+
+@wrong("quantize_e4m3", says="With x in float64 your function is right. The square of 1e-30 is 0 in float32")
+def eight_misses_in_the_dtype_of_x(x):
+    best = None
+    for k in range(-8, 17):
+        scale = float(np.abs(x).max()) / 448 * 2 ** (k / 16) or 1.0
+        codes = _nearest_codes(x.astype(np.float64) / scale)
+        with np.errstate(all="ignore"):
+            missed = np.vdot(gap := (codes.astype(x.dtype) * x.dtype.type(scale) - x), gap)
+        if best is None or missed < best[0]:
+            best = missed, codes.view(np.uint8), scale
+    return best[1:]

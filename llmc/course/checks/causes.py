@@ -193,6 +193,12 @@ def kept(name, got, expected, start) -> str | None:
     return again and f"{name} {again}"
 
 
+def stale() -> str | None:
+    """A sentence if the learner's function gives a result of its last call again for other numbers; else None."""
+    check, last = looked_into(), evidence.last_call()
+    return check.stale_in(last) if check and last else None
+
+
 def other_results(got) -> list[str]:
     """Sentences about the other results of the running check's last call: which of them are right, which wrong, too."""
     right, wrong = _others(got)

@@ -2,10 +2,11 @@
 
 import re
 
-from llmc.course.checks import causes
-from llmc.course.checks.explain import stopped
+from llmc.course.checks import causes, evidence, text
+from llmc.course.checks.explain import listed, stopped
 from llmc.course.checks.narrow import nearly
 
+MANY = 3  # lines that are listed
 WRITES = re.compile(r"without the line `(\w+)\[")  # a line that writes into a buffer
 
 
@@ -22,8 +23,7 @@ def explained_by(case, got, found, sentence, inexact) -> list[str]:
         return [*first, *nearly(case, inexact())]  # any piece that a small error passes through would fit
     if found.ours and found.yours and _both_lack_a_piece(found):
         theirs, there = (words.removeprefix("without ") for words in (found.yours, found.ours))
-        whole = theirs.startswith("the line")  # and what it is made of may be wrong already
-        where = f"{theirs}, or in {'what goes into it' if whole else 'its place'}"
+        where = f"{theirs}{_in_its_place(theirs)}"
         return [*first, f"The mistake is in {where}: all else is right. Our solution has {there}.", *causes.remarks()]
     if found.ours and found.yours:
         meets = f"{found.yours}, your function gives what our solution gives {found.ours}"
@@ -40,6 +40,15 @@ def explained_by(case, got, found, sentence, inexact) -> list[str]:
     early = [f"Does your function read `{each}` before it has written it?" for each in _written_by(found.ours, got)]
     ours = f"{name} has the values that our solution gives {found.ours}."
     return [ours, *causes.glossary(found.ours), *alone, *early]
+
+
+def _in_its_place(piece) -> str:
+    """Words on where else a mistake may be that shows in the quoted piece of the learner's function."""
+    whole, lines = piece.startswith("the line"), text.lines_that_make(evidence.learners_function(), piece)
+    before = "in what goes into it" + (f" ({listed(lines)})" if 0 < len(lines) <= MANY else "")
+    if whole or not lines:  # a piece of arguments alone: they are right
+        return f", or {before if whole else 'in its place'}"
+    return f", in its place, or {before}"
 
 
 def _written_by(words, got) -> list[str]:

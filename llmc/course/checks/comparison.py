@@ -205,7 +205,7 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
     early = written.left_early(got)
     if early:
         return [f"{case.name} has wrong values.", early, *causes.other_results(got)]
-    said = causes.remarks()
+    said = [*causes.remarks(), *filter(None, [written.copied(True)])]
     if said:
         return [f"{case.name} has wrong values.", *said]
     cause = inexact() or beyond(case, evidence.inputs())
@@ -276,7 +276,7 @@ def _either(sentences) -> str:
 
 def _as_known(sentence) -> list[str]:
     """Sentences about a known mistake, without what the learner's text contradicts."""
-    said = causes.remarks()
+    said = [*causes.remarks(), *filter(None, [written.copied(True)])]
     return [stopped(text.known(sentence, evidence.learners_function(), said)), *said]
 
 

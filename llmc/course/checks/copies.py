@@ -1,17 +1,26 @@
-"""Why is nothing where a function wrote? `x[rows][:, columns] = 1` and `x.flatten()[...] = 1` write into a copy."""
+"""Why is nothing where a function wrote? `x[rows][:, columns] = 1` and `x.flatten()[...] = 1` write into a copy.
+
+Some make a copy only sometimes, as `x[rows]` and `x[:, :3].ravel()` do: the arrays of a call, in a trace, show which.
+"""
 
 import ast
 import inspect
 import textwrap
 
-from llmc.course.mutants.places import quoted
+import numpy as np
+
+from llmc.course.mutants.places import quoted, shortened
 
 COPIES = {"flatten", "copy", "astype", "take", "repeat", "tolist"}  # methods
+OF_ARRAYS = {f"np.{name}" for name in ("ravel", "reshape", "asarray", "array", "ascontiguousarray", "copy")}
 INDICES = {"arange", "ravel", "nonzero", "flatnonzero", "where", "argsort", "ix_", "astype"}  # make arrays of them
 
 
-def written_to_a_copy(function) -> str | None:
-    """A sentence about the first line of the function that writes into a copy which is lost; None without one."""
+def written_to_a_copy(function, trace=None) -> str | None:
+    """A sentence about the first line of the function that writes into a copy which is lost; None without one.
+
+    trace: a `traced.Trace` of one of its calls.
+    """
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError):
@@ -20,12 +29,13 @@ def written_to_a_copy(function) -> str | None:
     arrays = {target.id for target, value in pairs if isinstance(target, ast.Name) and _makes_indices(value)}
     lines = [line for line in ast.walk(tree) if isinstance(line, (ast.Assign, ast.AugAssign))]
     written = [(line, target) for line in lines for target in _written(line)]
-    kept = {root_name(target) for _, target in written}  # what is written to by itself, or stored back
-    named = {t.id: value for t, value in pairs if isinstance(t, ast.Name) and _copy_in(value, arrays) is value}
+    values = {step.text: step.value for step in trace.steps} if trace else {}
+    named = {t.id: (value, _copy_in(value, arrays, values)) for t, value in pairs if isinstance(t, ast.Name)}
     for line, target in written:
-        copy = _copy_in(target.value, arrays) if isinstance(target, ast.Subscript) else None
-        if copy is None and root_name(target) in named and root_name(named[root_name(target)]) not in kept:
-            copy = named[root_name(target)]
+        copy = _copy_in(target.value, arrays, values) if isinstance(target, ast.Subscript) else None
+        whole, made = named.get(root_name(target), (None, None))
+        if copy is None and made is not None and _is_lost(tree, root_name(target), root_name(whole)):
+            copy = made
         if copy is not None:
             return f"{quoted(line)} writes into a copy, which is lost: {quoted(copy)} makes a new array."
     return None
@@ -47,19 +57,62 @@ def _written(line):
 def root_name(node):
     """The name of `x` in `x[0].T`."""
     while isinstance(node, (ast.Subscript, ast.Attribute, ast.Call)):
-        node = node.func if isinstance(node, ast.Call) else node.value
+        node = _inner(node)
     return getattr(node, "id", None)
 
 
-def _copy_in(node, arrays):
-    """The part of an expression, of which something is written to, that makes a copy; None without one."""
+def _inner(node):
+    """x of `x[0]`, `x.T`, `x.ravel()` and `np.ravel(x)`."""
+    if not isinstance(node, ast.Call):
+        return node.value
+    given = node.args and ast.unparse(node.func) in OF_ARRAYS
+    return node.args[0] if given else getattr(node.func, "value", node.func)
+
+
+def _is_lost(tree, name, root) -> bool:
+    """Does nothing that is written to `root`, or returned, come from what the array `name` holds?"""
+    reached, before = {name}, set()
+    while before != reached:
+        before = set(reached)
+        for line in ast.walk(tree):
+            if isinstance(line, (ast.Assign, ast.AugAssign)) and _names_in(line.value) & reached:
+                reached |= {
+                    root_name(part)
+                    for t in getattr(line, "targets", [getattr(line, "target", None)])
+                    for part in getattr(t, "elts", [t])
+                }
+    calls = [_names_in(node) for node in ast.walk(tree) if isinstance(node, ast.Expr)]
+    returned = set().union(*(_names_in(node) for node in ast.walk(tree) if isinstance(node, ast.Return)))
+    return not (root in reached or returned & reached or any(root in names and names & reached for names in calls))
+
+
+def _names_in(node) -> set:
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+
+
+def _copy_in(node, arrays, values):
+    """The part of an expression, of which something is written to, that makes a copy; None without one.
+
+    values: {text of an expression: what it was last in a call}.
+    """
     while isinstance(node, (ast.Subscript, ast.Attribute, ast.Call)):
+        if _made_new(node, values):
+            return node
         if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in COPIES:
             return node
         if isinstance(node, ast.Subscript) and _picks(node.slice, arrays):
             return node
-        node = node.func if isinstance(node, ast.Call) else node.value
+        node = _inner(node)
     return None
+
+
+def _made_new(node, values) -> bool:
+    """Did `x[rows]`, or `x.ravel()`, make a new array of the numbers of x?"""
+    if isinstance(node, ast.Attribute):
+        return False
+    new, old = (values.get(shortened(" ".join(ast.unparse(each).split()))) for each in (node, _inner(node)))
+    arrays = isinstance(new, np.ndarray) and isinstance(old, np.ndarray)
+    return arrays and new.size > 0 and not np.may_share_memory(new, old)
 
 
 def _picks(index, arrays) -> bool:

@@ -71,7 +71,8 @@ def _same_for_others(function, solution, replay, at) -> list[int]:
     arguments[at][...] = replay.arguments[at]
     right_before = call(solution, copy.deepcopy(arguments))
     changes = [k for k, (one, other) in enumerate(zip(right_before, right)) if _far(one, other)]
-    return [k for k in changes if np.size(first[k]) > 2 and np.array_equal(first[k], again[k], equal_nan=True)]
+    same = [k for k in changes if np.array_equal(first[k], again[k], equal_nan=True)]
+    return [k for k in same if np.size(first[k]) > 2 or _is_a_float(first[k])]
 
 
 @contextmanager
@@ -112,6 +113,11 @@ def _without(arguments, at):
 def _other_numbers(array):
     """Of nearly the same size, in other places."""
     return np.roll(array.ravel(), 1).reshape(array.shape) * array.dtype.type(0.75)
+
+
+def _is_a_float(array) -> bool:
+    """Is it a single number that is hardly the same by chance? A result of 0 may be."""
+    return array.ndim == 0 and array.dtype.kind == "f" and array != 0
 
 
 def _far(one, other) -> bool:

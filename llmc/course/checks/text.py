@@ -12,6 +12,7 @@ import time
 
 import numpy as np
 
+from llmc.course.checks.copies import root_name
 from llmc.course.mutants.places import quoted
 
 SUMS = {"sum", "mean", "einsum", "dot", "vdot", "inner", "vecdot", "matmul", "tensordot", "trace", "average", "nansum"}
@@ -70,6 +71,31 @@ def lone_letters(tree):
                 (a, x), (b, y) = pairs[:2]
                 apart = f"{a} and {b} are different letters, so `{x}` and `{y}` are summed up each by itself"
                 yield f"In {quoted(node)} {apart}: the same letter in both multiplies them entry by entry."
+
+
+def lines_that_make(function, piece) -> list[str]:
+    """ "`s += np.exp(z)`": lines of the function that write the names which `piece`, words, quotes.
+
+    Of a name that is written more than once, those that do more than begin it.
+    """
+    tree, quoted_piece = tree_of(function), re.search("`([^`]+)`", piece)
+    try:
+        names = {n.id for n in ast.walk(ast.parse(quoted_piece[1])) if isinstance(n, ast.Name)}
+    except (SyntaxError, TypeError):  # it is shortened, or nothing is quoted
+        return []
+    found = {}
+    for line in ast.walk(tree) if tree else ():
+        if isinstance(line, ast.Assign | ast.AugAssign) and quoted_piece[1] not in ast.unparse(line):
+            targets = [line.target] if isinstance(line, ast.AugAssign) else line.targets
+            sizes = getattr(line.value, "attr", "") == "shape"  # B, T, C = x.shape
+            for name in {root_name(part) for target in targets for part in getattr(target, "elts", [target])}:
+                if name in names and not sizes:
+                    found.setdefault(name, []).append(line)
+    said = []
+    for lines in found.values():
+        goes_on = [line for line in lines if isinstance(line, ast.AugAssign)]
+        said += map(quoted, goes_on or lines)
+    return list(dict.fromkeys(said))
 
 
 def asks_for_float64(function) -> str | None:

@@ -13,9 +13,11 @@ from llmc.course.checks.explain import listed
 from llmc.course.checks.overwritten import arrays_of, remains
 from llmc.course.checks.rebound import name_of, rebound
 from llmc.course.checks.unreached import left_in_a_loop, returned_name, watch, why_unwritten
+from llmc.course.mutants.learners import learners
 from llmc.course.mutants.picked import close
 from llmc.course.mutants.replay import arrays_in, outputs_of
 from llmc.course.mutants.results import same_array
+from llmc.course.mutants.traced import Trace
 from llmc.course.own_names import learners_names
 
 
@@ -29,7 +31,15 @@ def renamed(got, adds) -> str | None:
 
 def copied(unwritten) -> str | None:
     """A sentence if the learner's function writes into a copy of an array, and something is unwritten; else None."""
-    return written_to_a_copy(running().function) if running() and unwritten else None
+    check, last = running(), last_call()
+    if check is None or not unwritten:
+        return None
+    said = written_to_a_copy(check.function)
+    if said or last is None or not (looked_into() and of_arrays()):
+        return said
+    with learners_names(), redirect_stdout(io.StringIO()):
+        answer = learners(check.function)
+        return answer and written_to_a_copy(check.function, Trace.of(answer, last))
 
 
 def one_array(name, got) -> str | None:

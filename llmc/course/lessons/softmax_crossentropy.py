@@ -34,6 +34,15 @@ SAFE_LOG = (
     "a small number is added to p before the logarithm, or p is kept from becoming 0. Where the model is very wrong, "
     f"the loss then no longer says how wrong it is. Use lse - z[target]; {TRAP}"
 )
+SHARED_MAXIMA = {  # of several rows, by the axes of (B, T, V) that the maximum runs over
+    (0, 1, 2): "the whole batch",
+    (1, 2): "its whole sequence",
+    (0, 2): "all sequences at its position",
+}
+UNSCALED = (
+    "a running sum that was not adjusted when the maximum grew: multiply the old sum by exp(old maximum - new maximum) "
+    "before the next term is added"
+)
 
 
 class Losses(NamedTuple):
@@ -64,6 +73,11 @@ def softmax(z):
     z64 = np.asarray(z, np.float64)
     p = np.exp(z64 - z64.max(axis=-1, keepdims=True))  # (…, n)
     return (p / p.sum(axis=-1, keepdims=True)).astype(z.dtype)
+
+
+def _unscaled_sum(z):
+    """Sum over the last axis of exp(z - the largest z so far): each term is left with the maximum of its time."""
+    return np.exp(z - np.maximum.accumulate(z, axis=-1)).sum(axis=-1)
 
 
 def at_target(array, targets):
@@ -108,12 +122,18 @@ def fresh_loss(V, C, std):
 
 
 def overflow(lse, logits) -> str:
-    """Why lse (B, T) of float32 rows around +1000, -1000 and 0, in this order, is not finite. logits: (B, T, V)."""
-    if np.isfinite(lse[0]).all():
-        where = "rows around -1000 in a batch with rows around +1000"
-        return f"lse is infinite for {where}: subtract each row's own maximum; {LSE}"
+    """Why lse (B, T) of float32 rows around +1000, -1000, 50 and 0 is not finite. logits: (B, T, V)."""
+    finite = np.isfinite(lse)
     with np.errstate(all="ignore"):
         without = np.log(np.exp(logits).sum(axis=-1))  # (B, T)
+        for axes, words in SHARED_MAXIMA.items():
+            shifted = logits - logits.max(axis=axes, keepdims=True)  # (B, T, V)
+            if np.array_equal(finite, np.isfinite(np.log(np.exp(shifted).sum(axis=-1)))):
+                where = f"lse is infinite where a row lies far below the largest logit of {words}"
+                return f"{where}: subtract each row's own maximum, along the last axis; {LSE}"
+    if finite[logits.max(axis=-1) > 500].all():
+        where = "rows around -1000 in a batch with rows around +1000"
+        return f"lse is infinite for {where}: subtract each row's own maximum; {LSE}"
     return f"lse is NaN or infinite for logits around ±1000: {_bare(lse, without)}see {LSE}"
 
 
@@ -174,6 +194,7 @@ def softmax_mistakes(z) -> dict:
             MAXIMUM,
         ),
         "log(softmax)": (np.log(p), SOFTMAX),
+        f"the reference with {UNSCALED}": (e / _unscaled_sum(z)[..., None], MAXIMUM),
         "softmax(-z): a larger logit must give a larger probability": (softmax(-z), SOFTMAX),
         "softmax with powers of 2 instead of powers of e": (softmax(z * log(2)), SOFTMAX),
         "exp(z - max) divided by its length (the root of the sum of squares)": (
@@ -200,6 +221,7 @@ def cross_entropy_mistakes(logits, targets) -> dict:
         "sum(exp(z)): the logarithm is missing": (np.exp(lse), LSE),
         "log(mean(exp(z))): a sum, not a mean, belongs there": (lse - log(V), LSE),
         "2 · maximum + log(sum(exp(z - max)))": (lse + peak, LSE),
+        f"the reference with {UNSCALED}": (peak + np.log(_unscaled_sum(z)), LSE),
         "max + log2(sum(exp(z - max))): the logarithm must be the natural one, np.log": (
             peak + (lse - peak) / log(2),
             LSE,
@@ -212,6 +234,7 @@ def cross_entropy_mistakes(logits, targets) -> dict:
         "the log-sum-exp: the logit of the target is not subtracted": (lse, LOSS),
         "-z[target]: log-sum-exp is missing": (-at_target(z, targets), LOSS),
         "log(sum(exp(z - max))) - z[target]: the maximum is subtracted in one place only": (losses - peak, LSE),
+        f"the reference with {UNSCALED}": (losses - lse + peak + np.log(_unscaled_sum(z)), LSE),
         "-p[target]: the logarithm is missing": (-at_target(p, targets), LOSS),
         "1 - p[target]": (1 - at_target(p, targets), LOSS),
         "the loss in bits (log2): it should be in nats (np.log)": (losses / log(2), LOSS),

@@ -24,6 +24,7 @@ HARMLESS = {
     "operator",
     "collections",
     "numba",
+    "ml_dtypes",
     "typing",
     "builtins",
 }

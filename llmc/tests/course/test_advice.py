@@ -9,7 +9,11 @@ from llmc.course import check, compare
 from llmc.course.checks.copies import written_to_a_copy
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.checks.python_loops import in_python
+from llmc.course.checks.text import lines_that_make
 from llmc.course.lessons import layernorm as lesson
+from llmc.course.mutants.learners import learners
+from llmc.course.mutants.replay import Replay
+from llmc.course.mutants.traced import Trace
 
 pytestmark = pytest.mark.usefixtures("not_recorded")
 
@@ -88,6 +92,56 @@ def with_a_copy_that_is_stored(params, lr):
     p = params[i]
     p -= lr
     params[i] = p
+
+
+def by_a_slice_laid_out_anew(out, x):
+    flat = out[:, :2].ravel()
+    flat[...] = x
+    out[:, 2:] = 0
+
+
+def by_rows_of_ids(out, x, ids):
+    for row in ids:
+        picked = out[row]
+        picked += x
+
+
+def in_a_view(out, x):
+    flat = out[:2].ravel()
+    flat[...] = x
+
+
+def with_a_copy_that_is_read(out, x):
+    flat = out[:, :2].ravel()
+    flat += x
+    out[:, 0] = flat.sum()
+
+
+def traced(function, *arguments):
+    return Trace.of(learners(function), Replay.of(arguments, {}))
+
+
+def test_copies_that_only_a_call_shows():
+    out, ids = np.zeros((3, 4)), np.array([[0, 2]])
+    trace = traced(by_a_slice_laid_out_anew, out, 1.0)
+    assert "`out[:, :2].ravel()` makes a new array" in written_to_a_copy(by_a_slice_laid_out_anew, trace)
+    assert "`out[row]` makes a new" in written_to_a_copy(by_rows_of_ids, traced(by_rows_of_ids, out, 1.0, ids))
+    for right in (in_a_view, with_a_copy_that_is_read):
+        assert written_to_a_copy(right, traced(right, out, 1.0)) is None
+
+
+def with_a_running_sum(z, x):
+    n, s = len(z), 0.0
+    for each in z:
+        s += np.exp(each - x)
+    return np.log(s) / n
+
+
+def test_lines_that_make_what_a_piece_is_made_of():
+    told = lines_that_make(with_a_running_sum, "the term `np.log(s)` in `np.log(s) / n`")
+    assert told == ["`s += np.exp(each - x)`"]
+    assert lines_that_make(with_a_running_sum, "the factor `np.exp(x)`") == []
+    assert lines_that_make(with_a_running_sum, "the line `np.log( … x)`") == []
 
 
 def rightly(out, x):

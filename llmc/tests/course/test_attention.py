@@ -6,9 +6,9 @@ from llmc.course import gradient_check
 from llmc.course.lessons.attention import heads as lesson
 from llmc.course.lessons.attention import lean
 
-NH = 3
+NH = 4  # with 3, 3C / NH would be C
 RNG = np.random.default_rng(3)
-QKV, DOUT = RNG.normal(1, 1, (2, 5, 3 * 6)), RNG.normal(size=(2, 5, 6))
+QKV, DOUT = RNG.normal(1, 1, (2, 5, 3 * 8)), RNG.normal(size=(2, 5, 8))
 DP = RNG.normal(size=(2, NH, 5, 5))
 Q, K = RNG.normal(1, 1, (2, 5, 4))
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from llmc.course.checks.explain import WrongAnswer
-from llmc.course.lessons.number_formats import eight_bits, rounding, scaling, sums
+from llmc.course.lessons.number_formats import eight_bits, rounding, scale_causes, scaling, sums
 from llmc.course.lessons.number_formats.bits import compare_bits
 from llmc.course.lessons.number_formats.formats import (
     BF16,
@@ -244,6 +244,28 @@ def test_codes_that_are_not_nearest_are_refused():
     for wrong, words in ((codes + 1, "NaN"), (codes ^ 0x80, "not those of the nearest"), (codes & 0x7F, "the sign")):
         assert words in eight_bits.explain((wrong.astype(np.uint8), scale), x)
     assert "positive" in eight_bits.explain((codes, -1.0), x) and "two things" in eight_bits.explain(codes, x)
+
+
+def test_advice_on_a_scale_rests_on_more_calls():
+    """`SQUARES` is not said where errors have digits enough, nor a float16 where two tries were mixed up."""
+    x = np.float32([3e-31, -1e-30, 7e-32, 5e-31])
+
+    def best(usual, x):
+        errors = {s: eight_bits.error(eight_bits.codes_of(x / s), s, x) for s in usual * 2 ** (np.arange(16) / 16)}
+        scale = min(errors, key=errors.get)
+        return eight_bits.codes_of(x / scale), float(scale)
+
+    right, with_more = (lambda x: best(np.abs(x).max() / 448, x)), (lambda x: best(np.abs(x).max() / 448 + 1e-9, x))
+    assert scale_causes.good(right(x.astype(np.float64)), x) and not scale_causes.good(with_more(x), x)
+    told = scale_causes.too_large(with_more, with_more(x)[1], x)
+    assert "Is a small number added to it" in told and eight_bits.SQUARES not in told
+    told = scale_causes.too_large(lambda x: best(x.max() / 448 if x.max() > 0 else 1.0, x), 1.0, x)
+    assert told.startswith("-x is quantised well")
+    y = (3e-4 * rng().standard_normal(40)).astype(np.float32)
+    codes, scale = eight_bits.usual(y)
+    assert "the same try" in eight_bits.explain((codes, 1.3 * scale), y)
+    close = eight_bits.codes_of((y / np.float64(scale)).astype(np.float16).astype(np.float64))
+    assert "the same try" not in (eight_bits.explain((close, scale), y) or "")
 
 
 def test_zeros_have_no_error():

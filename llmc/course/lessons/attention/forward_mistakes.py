@@ -20,6 +20,10 @@ from llmc.course.lessons.attention.references import (
     split,
 )
 
+UNSCALED = (
+    "the reference with a running {} not adjusted when the maximum grows: multiply {} by exp(old maximum - new maximum)"
+)
+
 
 def scores_mistakes(q, k) -> dict:
     """Known wrong scores, with 0 in the future (as `without_future` leaves them)."""
@@ -56,6 +60,10 @@ def forward_mistakes(qkv, NH) -> dict:
             softmax(hide(s / C**0.5)),
             SCALE,
         ),
+        "the reference with 1/√(3·hs) as its scale: hs = C / NH, and C is a third of qkv's last axis": (
+            softmax(hide(s / (3 * hs) ** 0.5)),
+            SCALE,
+        ),
         "the reference with 1/hs as its scale: the root is missing": (softmax(hide(s / hs)), SCALE),
         "the reference multiplied by √hs instead of divided by it": (softmax(hide(s * hs**0.5)), SCALE),
         "the reference without the causal mask": (softmax(scaled), MASK),
@@ -84,6 +92,15 @@ def forward_mistakes(qkv, NH) -> dict:
     wrong |= {text: (forward_of(parts).probabilities, HEADS) for text, parts in layouts.items()}
     by_p |= {text: (forward_of(parts).out, HEADS) for text, parts in layouts.items()}
     mixed = right @ v  # (B, NH, T, hs)
+    late = np.exp(columns - np.maximum.accumulate(columns, axis=-1))  # (B, NH, T, T)   by the maximum of its time
+    e = np.exp(columns - columns.max(axis=-1, keepdims=True))  # (B, NH, T, T)
+    total, late_total = e.sum(axis=-1, keepdims=True), late.sum(axis=-1, keepdims=True)  # (B, NH, T, 1) each
+    wrong[UNSCALED.format("sum of exponentials", "it")] = (e / late_total, HEAD)
+    by_p |= {
+        UNSCALED.format("sum of exponentials", "it"): (merge(e @ v / late_total), HEAD),
+        UNSCALED.format("mixture of the values", "it"): (merge(late @ v / total), HEAD),
+        UNSCALED.format("sum and a running mixture", "both"): (merge(late @ v / late_total), HEAD),
+    }
     by_p |= {
         "the heads' outputs reshaped without moving the head axis back: (B, NH, T, hs) must become (B, T, NH, hs)": (
             mixed.reshape(B, T, C),

@@ -272,6 +272,13 @@ def tied_mistakes(dlogits, lnf, dencoded, tokens) -> dict:
     written[tokens] = dencoded
     lone[tokens] = dencoded
     shifted = np.roll(lookup, 1, axis=0)  # (Vp, C)
+    early, late = (np.zeros_like(head) for _ in range(2))  # (Vp, C) each
+    np.add.at(early, tokens[:, 1:], dencoded[:, :-1])
+    np.add.at(late, tokens[:, :-1], dencoded[:, 1:])
+    round_early, round_late = (
+        tied_gradient(0 * dlogits, lnf, np.roll(dencoded, shift, axis=1), tokens) for shift in (1, -1)
+    )  # (Vp, C) each
+    belongs = "dencoded[b, t] belongs to tokens[b, t]"
     wrong = {
         "the head's part alone: the table is also looked up at the bottom, where its gradient is dencoded": head,
         "the lookup's part alone: the table is also the output head": lookup,
@@ -282,6 +289,10 @@ def tied_mistakes(dlogits, lnf, dencoded, tokens) -> dict:
         "the head's part minus the lookup's: add them": head - lookup,
         "the product of the two parts: add them": head * lookup,
         "the reference with tokens counted from 1": head + shifted,
+        f"the reference with dencoded[:, :-1] added at tokens[:, 1:]: {belongs}": head + early,
+        f"the reference with dencoded[:, 1:] added at tokens[:, :-1]: {belongs}": head + late,
+        f"the reference with each row of dencoded added at the next position's token: {belongs}": head + round_early,
+        f"the reference with each row of dencoded added at the previous position's token: {belongs}": head + round_late,
         "the head's part plus the mean of the lookup's rows": head + lookup / tokens.size,
         "the reference with the head's part divided by B·T: dlogits already belongs to the mean loss": head
         / tokens.size

@@ -18,9 +18,9 @@ SCALE = 'lesson 18, section "7 · Eight bits and one scale"'
 LOOK = f"→ Where to look: {SCALE}"
 SQUARES = (
     "The square of 1e-30 is 0 in float32, and that of 1e30 infinite: if you compare squared errors, compute them in "
-    "float64.\n"
+    "float64."
 )
-EXTREME = ("tiny numbers", "huge numbers", "the largest float32", "subnormal numbers")  # whose squares leave float32
+NEAR = 0.004  # of a number: how far bf16, with its 8 digits, may move it
 HINT = f"The goal is 3%: try several scales, and keep the best.\n{LOOK}"
 
 
@@ -105,6 +105,12 @@ def _wrong_codes(codes, scale, x):
         return None
     at = tuple(np.argwhere(wrong)[0])
     reason = _reason(got, best, y, scale)
+    if reason is None and _beside_a_tie(got, best, y)[wrong].all():
+        numbers = f"{int(wrong.sum())} of {x.size} codes are wrong, each by less than {NEAR:.1%} from halfway"
+        first = f"x / scale = {_number(y[at])} stands for {got[at]:g}, and {best[at]:g} is nearer"
+        return (
+            f"{numbers}: is x / scale rounded before, to a format with few digits, or divided by another scale? {first}"
+        )
     if reason is None and (other := _scale_of(codes, x)):
         return (
             f"the codes are right for another scale, about {other:.6g}, and not for the one that you return, "
@@ -119,6 +125,12 @@ def _wrong_codes(codes, scale, x):
     numbers = f"codes{_index(at)} stands for {got[at]:g}, and the nearest number to x / scale = {_number(y[at])} is "
     reason = reason or "the codes are not those of the nearest numbers of e4m3"
     return f"{reason}.\n{numbers}{best[at]:g}; {int(wrong.sum())} of {x.size} are wrong"
+
+
+def _beside_a_tie(got, best, y):
+    """Where does y lie so near the middle between two codes that rounding it before could decide?"""
+    middle = (np.abs(got) + np.abs(best)) / 2
+    return np.abs(np.abs(y) - middle) <= NEAR * np.abs(y)
 
 
 def _scale_of(codes, x) -> float | None:
@@ -145,7 +157,14 @@ def _reason(got, best, y, scale):
     whole = np.rint(np.clip(y, -448, 448)).astype(np.int64) & 0xFF
     with np.errstate(invalid="ignore"):  # a negative number as uint8
         changed = codes_of(y).view(ml_dtypes.float8_e4m3fn).astype(np.uint8)
-    tries = {
+    twice = {
+        f"the codes are those of x / scale rounded to {name} first: round once": decode(codes_of(rounded), E4M3)
+        for name, rounded in (
+            ("float16", np.clip(y, -E4M3.largest, E4M3.largest).astype(np.float16).astype(np.float64)),
+            ("bfloat16", y.astype(ml_dtypes.bfloat16).astype(np.float64)),
+        )
+    }
+    tries = twice | {
         "the codes have lost the sign": np.abs(best),
         "the codes are cut off, not rounded to the nearest": np.copysign(cut, y),
         "the codes have subnormal numbers set to 0": np.where(np.abs(best) < E4M3.smallest_normal, 0, best),

@@ -13,6 +13,10 @@ NEAREST = 'lesson 18, section "2.2 · One addition"'
 EDGES = 'lesson 18, section "2.4 · The edges"'
 STOCHASTIC = 'lesson 18, section "6.3 · By bits"'
 HALF = 0x8000  # of what is cut off
+LOST = (  # said of both ways to round
+    "the carry lost where a mantissa of 1111111 rounds up: it becomes 0000000, and the exponent must grow by 1, so add "
+    "to exponent and mantissa together"
+)
 BY_LIBRARY = "the bits are right, but a library's bfloat16 made them: compute them from the bits of x"
 
 
@@ -45,6 +49,8 @@ def ordinary(rng, *shape):
 def groups(rng):
     """[(what they have in common, float32 x, where to look)], each for a call of its own."""
     upper = rng.permutation(np.r_[0x3F80:0x3F88, 0xC0F8:0xC100]).reshape(4, 4)  # odd and even ones, two exponents
+    some = ordinary(rng, 5, 9)
+    some[1, 2:4] = floats([0x407F, 0xBFFF], [0xC123, 0x9876])  # round up into the next exponent
     tiny = floats(rng.permutation(np.r_[1:8, 0x8001:0x8008]), rng.permutation(np.r_[0x7FF9:0x8007]))
     small = np.r_[tiny, floats([0, 0x8000, 0, 0x8000, 0, 0], [0, 0, 1, 1, 0x8000, 0x8001])]
     large = floats(
@@ -53,7 +59,7 @@ def groups(rng):
     )
     nan = floats([0x7F80, 0x7FC0, 0x7FFF, 0xFFFF, 0xFF80, 0x7FBF], [1, 0, 0xFFFF, 0xFFFF, 0x8000, 0x8000])
     return [
-        ("positive and negative, none of them halfway between two bf16 numbers", ordinary(rng, 5, 9), NEAREST),
+        ("positive and negative, none of them halfway between two bf16 numbers", some, NEAREST),
         ("they lie exactly halfway between two bf16 numbers", floats(upper, HALF), NEAREST),
         ("zeros and subnormal numbers of both signs", rng.permutation(small), EDGES),
         ("around the largest bf16 number, and infinities", rng.permutation(large), EDGES),
@@ -101,6 +107,7 @@ def nearest_mistakes(x) -> dict:
         "the reference with bit 17 in place of bit 16: the last bit that is kept is (bits >> 16) & 1": (
             b + np.uint32(0x7FFF) + (b >> 17 & 1) >> 16
         ),
+        f"the reference with {LOST}": np.where(nan, right, keep & 0xFF80 | right & 0x7F),
         "the reference with subnormal numbers set to 0: they have bits like any other": np.where(
             right & 0x7F80, right, right & HALF
         ),
@@ -193,6 +200,7 @@ def stochastic_mistakes(x, random) -> dict:
         "the reference with subnormal numbers set to 0: they have bits like any other": np.where(
             right & 0x7F80, right, right & HALF
         ),
+        f"the reference with {LOST}": np.where(nan, right, keep & 0xFF80 | right & 0x7F),
         "the reference with what rounds to a subnormal number cut off: they are rounded like any other": np.where(
             keep & 0x7F80, right, keep
         ),

@@ -1,0 +1,111 @@
+"""Lesson 18: why is the learner's scale worse than amax / 448? More calls of the function are the evidence.
+
+Each sentence says what such a call gave. Advice is given only where following it mended the error in a call.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from llmc.course.checks import causes
+from llmc.course.checks.contrast import outcome
+from llmc.course.lessons.number_formats.eight_bits import SQUARES, codes_of, dequantised, error, usual
+
+TIMES = 2.0**12  # how much larger the numbers of another call are
+ALIKE = 1.01  # scales that differ by less are taken for the same
+BESIDE = 2.0 ** (np.arange(-8, 9) / 16)  # times a scale: what else may have been tried
+ALLOWED = 1.001  # times the error of amax / 448
+
+
+def too_large(function, scale, x) -> str:
+    """Sentences, each in a line of its own, about a scale whose error for x is too large; "" where nothing is known."""
+    tries = (_remembered, _of_positive_numbers, _stays, _of_another_measure, _too_few_digits)
+    return next((f"{said}\n" for look in tries if (said := look(function, float(scale), x))), "")
+
+
+def good(result, x) -> bool:
+    """Is the error of a result for x no larger than that of amax / 448?"""
+    with np.errstate(all="ignore"):
+        try:
+            return error(*result, x) <= ALLOWED * error(*usual(x), x) + 1e-7
+        except (TypeError, ValueError, IndexError):  # it is no result at all
+            return False
+
+
+def _remembered(function, scale, x) -> str | None:
+    said = causes.stale()
+    return said and f"{said[0].upper()}{said[1:]}."
+
+
+def _of_positive_numbers(function, scale, x) -> str | None:
+    """Is -x quantised well, though it has the same sizes?"""
+    if x.max() < np.abs(x).max() and good(outcome(function, -x), -x):
+        return "-x is quantised well, and the largest number of x is negative: amax is the largest of np.abs(x)."
+    return None
+
+
+def _stays(function, scale, x) -> str | None:
+    """Does the scale hardly grow with x?"""
+    small = np.abs(x).max() < 1
+    factor = TIMES if small else 1 / TIMES
+    other = _scale_of(outcome(function, x * x.dtype.type(factor)))
+    if other is None or not 1 / 4 < other / scale < 4:
+        return None
+    size = "large" if small else "small"
+    words = f"With numbers {TIMES:.0f} times as {size} your scale is {other:.4g}, and here {scale:.4g}"
+    why = "only a tensor of zeros needs care. Is a small number added to it, or is it kept from becoming smaller"
+    return f"{words}, but it should grow with the numbers: {why if small else 'is it limited, or always the same'}?"
+
+
+def _of_another_measure(function, scale, x) -> str | None:
+    """Is the scale the best by another measure than the sum of squares, for x and for other numbers?"""
+    y = np.random.default_rng(0).standard_normal(64).astype(np.float32)
+    found = _scale_of(outcome(function, y))
+    if found is None:
+        return None
+    for words, measure in MEASURES.items():
+        if _is_best(measure, scale, x) and _is_best(measure, found, y):
+            return (
+                f"Among the scales around it, yours has the smallest {words}, not the smallest sum of squared errors."
+            )
+    return None
+
+
+def _too_few_digits(function, scale, x) -> str | None:
+    """Does x in float64 mend it, or the same numbers in the middle of float32's range?"""
+    if good(outcome(function, x.astype(np.float64)), x):
+        return f"With x in float64 your function is right. {SQUARES}"
+    power = int(np.frexp(np.abs(x).max())[1])
+    moved = np.ldexp(x, -power)
+    if np.array_equal(np.ldexp(moved, power), x) and good(outcome(function, moved), moved):
+        return f"The same numbers divided by 2**{power} are quantised well. {SQUARES}"
+    return None
+
+
+def _scale_of(result) -> float | None:
+    pair = isinstance(result, tuple | list) and len(result) == 2
+    scale = result[1] if pair else None
+    right = isinstance(scale, float | int | np.floating) and np.isfinite(scale) and scale > 0
+    return float(scale) if right else None
+
+
+MEASURES: dict[str, Callable] = {
+    "error of each number in relation to that number": lambda missed, x: np.mean((missed[x != 0] / x[x != 0]) ** 2),
+    "sum of such errors, not squared": lambda missed, x: np.mean(np.abs(missed[x != 0] / x[x != 0])),
+    "sum of the sizes of the errors": lambda missed, x: np.mean(np.abs(missed)),
+    "largest single error": lambda missed, x: np.abs(missed).max(),
+    "sum of errors, whose signs cancel": lambda missed, x: abs(missed.sum()),
+}
+
+
+def _is_best(measure, scale, x) -> bool:
+    """By this measure, and not by the sum of squares?"""
+    x = x.astype(np.float64)
+
+    def missed(scale):
+        return dequantised(codes_of(x / scale), scale) - x
+
+    tried = [missed(factor * scale) for factor in BESIDE]
+    mine, middle = missed(scale), len(BESIDE) // 2
+    values, squares = [measure(each, x) for each in tried], [np.sum(each**2) for each in tried]
+    return measure(mine, x) <= min(values) * 1.0001 and squares[middle] > 1.01 * min(squares)
