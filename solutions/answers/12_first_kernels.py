@@ -733,12 +733,12 @@ def axpy_by_atomics_of_everybody(code):
     return body(code, "    for (int i = 0; i < n; i++) atomicAdd(&y[i], a * x[i]);\n")
 
 
-@wrong("axpy", says="y equals (a - 1) · y + x: y was multiplied by a, and x was not")
+@wrong("axpy", says="what was added to y equals (a - 1) · y + x, so y became a · y + x: y was")
 def axpy_with_a_in_the_wrong_place(code):
     return replaced(code, "y[i] += a * x[i];", "y[i] = a * y[i] + x[i];")
 
 
-@wrong("axpy", says="is something left over in `kept`, or does it depend on the numbers?")
+@wrong("axpy", says="`kept` keeps what the last launch left")
 def axpy_that_keeps_what_it_added(code):
     return "__device__ float kept[1024];\n" + replaced(
         code, "y[i] += a * x[i];", "kept[i] += a * x[i]; y[i] += kept[i];"
@@ -1117,5 +1117,68 @@ def residual_in_pairs(code):
             out[k] = x1[k] + x2[k];
         }}
     }}
+""",
+    )
+
+
+@wrong("axpy", says="with `i` in place of `threadIdx.x` in line 8")
+def axpy_whose_rest_is_done_by_every_block(code):
+    return body(
+        code,
+        """
+    int i = threadIdx.x + blockDim.x * blockIdx.x, step = blockDim.x * gridDim.x, turns = n / step;
+    for (int k = 0; k < turns; k++) y[k * step + i] += a * x[k * step + i];
+    int rest = n - turns * step;
+    if (threadIdx.x < rest) y[turns * step + threadIdx.x] += a * x[turns * step + threadIdx.x];
+""",
+    )
+
+
+@wrong("axpy", says="`while (at < n) { … }` in place of `do { … } while (at < n);`")
+def axpy_whose_first_turn_is_always_done(code):
+    return body(
+        code,
+        """
+    int at = threadIdx.x + blockIdx.x * blockDim.x, step = blockDim.x * gridDim.x;
+    do {
+        y[at] = y[at] + a * x[at];
+        at += step;
+    } while (at < n);
+""",
+    )
+
+
+@wrong("axpy", says="right, but only the first time: a second launch on the same numbers gives others. `taken` keeps")
+def axpy_from_a_queue(code):
+    counter = "// the numbers that somebody has taken\n__device__ unsigned taken;\n"
+    return counter + body(
+        code,
+        """
+    unsigned i;
+    while ((i = atomicAdd(&taken, 1u)) < n) y[i] = fmaf(a, x[i], y[i]);
+""",
+    )
+
+
+@wrong("axpy", says="is n / gridDim.x rounded down, or does the loop end one too early?")
+def axpy_of_shares_rounded_down(code):
+    return body(
+        code,
+        """
+    int each = n / gridDim.x;
+    for (int k = threadIdx.x; k < each; k += blockDim.x) y[blockIdx.x * each + k] += a * x[blockIdx.x * each + k];
+""",
+    )
+
+
+@wrong(
+    "leaky_relu", says="The loop on line 6 begins at the thread's number in the grid and goes on in steps of one block"
+)
+def leaky_in_a_loop(code):
+    return body(
+        code,
+        """
+    int i = threadIdx.x + blockIdx.x * blockDim.x;
+    for (; i < n; i += blockDim.x) out[i] = x[i] * (x[i] > 0 ? 1 : slope);
 """,
     )

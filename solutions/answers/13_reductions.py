@@ -1069,3 +1069,23 @@ def softmax_with_rows_of_32(code):
 @wrong("welford_layernorm", says="with 1 in place of `b.count` in `a.count + b.count`")
 def welford_that_counts_parts(code):
     return replaced(code, "return {count, a.mean", "return {a.count + 1.0f, a.mean")
+
+
+@wrong(
+    "warp_softmax", says="There is an 8 in the kernel, the warps of 256 threads: does it assume how many warps a block"
+)
+def warps_of_blocks_of_eight(code):
+    return replaced(code, "(blockIdx.x * blockDim.x + threadIdx.x) / 32", "threadIdx.x / 32 + 8 * blockIdx.x")
+
+
+@wrong("warp_softmax", says="Neighbouring threads should take neighbouring numbers, which share a sector.")
+def warp_whose_lanes_take_pieces(code):
+    code = replaced(code, "int lane = threadIdx.x % 32;", "int lane = threadIdx.x % 32, each = (C + 31) / 32;")
+    mine = "for (int c = lane * each; c < (lane + 1) * each && c < C; c++)"
+    return code.replace("for (int c = lane; c < C; c += 32)", mine)
+
+
+@wrong("warp_softmax", says="put the call after the loop, or let all lanes go through it equally often")
+def warp_whose_lanes_talk_in_every_turn(code):
+    before = f"top = fmaxf(top, x[c]);\n    {GAPS}{TOP}\n"
+    return replaced(code, before, f"{{ top = fmaxf(top, x[c]);\n        {GAPS}{TOP}\n    }}\n")

@@ -559,7 +559,10 @@ def embedding_without_the_order(code):
     return replaced(code, ADD_ROW, "total += dout[(size_t)k * C + c];")
 
 
-@wrong("embedding_backward", says="the last row of each bucket alone: add up")
+@wrong(
+    "embedding_backward",
+    says="the last row of each bucket alone: does the sum begin anew in every turn, or is it set with =?",
+)
 def embedding_of_the_last_row(code):
     return replaced(code, ADD_ROW, ADD_ROW.replace("+=", "="))
 
@@ -609,7 +612,7 @@ def embedding_with_too_few_columns(code):
     return replaced(code, "c < C; c += blockDim.x", "c < C && c < blockDim.x; c += blockDim.x")
 
 
-@wrong("embedding_backward", says="what dwte held added twice")
+@wrong("embedding_backward", says="what dwte held, which then counts twice")
 def embedding_that_starts_with_the_row_and_adds(code):
     return replaced(code, "float total = 0.0f;", "float total = dwte[(size_t)token * C + c];")
 
@@ -959,3 +962,13 @@ def squares_shuffled_as_floats(code):
 @wrong("layernorm_dx", says="with what lane 0 has alone in place of `warp_sum(products)`")
 def dx_with_the_products_of_lane_0(code):
     return replaced(code, "warp_sum(products)", "__shfl_sync(0xffffffff, products, 0)")
+
+
+@wrong(
+    "embedding_backward",
+    says="dwte is written in 32 columns, as many as the block has threads: a loop from threadIdx.x",
+)
+def embedding_of_one_column_a_thread(code):
+    return replaced(
+        code, "for (int c = threadIdx.x; c < C; c += blockDim.x) {", "if (int c = threadIdx.x; threadIdx.x < C) {"
+    )

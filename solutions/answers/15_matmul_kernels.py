@@ -177,7 +177,7 @@ def tiles_of_b_as_in_the_textbook(code):
     return replaced(code, "bs[column][i]", "bs[i][column]")
 
 
-@wrong("tiled_matmul", says="the sum over the last slice alone: add up, with +=")
+@wrong("tiled_matmul", says="the sum over the last slice alone: is it declared, or set to 0, inside of the loop")
 def tiles_that_forget(code):
     return replaced(code, SUM, f"total = 0.0f;\n        {SUM}")
 
@@ -437,7 +437,7 @@ def square_with_i_and_j_exchanged(code):
     return replaced(code, MULTIPLY, "totals[j][i] += x[i] * y[j];")
 
 
-@wrong("register_tile", says="the products of the last k alone: add up, with +=")
+@wrong("register_tile", says="the products of the last k alone: is it declared, or set to 0, inside of the loop")
 def square_that_forgets(code):
     return replaced(code, MULTIPLY, "totals[i][j] = x[i] * y[j];")
 
@@ -860,3 +860,12 @@ def turned_without_the_lanes_beyond(code):
 @wrong("tiled_matmul", says="should depend on numbers from b[16, 0] to b[16, 39].")
 def tiles_with_m0_for_both(code):
     return replaced(code, B_COPY, B_COPY.replace("n0 + row", "m0 + row"))
+
+
+@wrong(
+    "tiled_matmul",
+    says="the sum over the last slice alone: is it declared, or set to 0, inside of the loop, and so begins",
+)
+def tiles_with_a_sum_for_each(code):
+    code = replaced(code, "    float total = 0.0f;\n", "", f"    {STORE}\n", "")
+    return replaced(code, SUM, f"float total = 0;\n        {SUM}\n        {STORE}")

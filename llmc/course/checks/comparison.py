@@ -261,7 +261,8 @@ def _known_mistake(case, known, got):
             return where, f"{case.name} equals {sentence}, and was overwritten instead of accumulated (use +=)"
     equal = {sentence: where for sentence, where in equal.items() if sentence not in shapes} or equal
     if equal:
-        return next(iter(equal.values())), f"{case.name} equals {_either(list(equal))}"
+        what = f"what was added to {case.name}" if case.adds and not evidence.of_arrays() else case.name
+        return next(iter(equal.values())), f"{what} equals {_either(list(equal))}"
     alike = [s for s, (_, array) in made.items() if not_finite_alike(case.got, array, case.expected)]
     return (made[alike[0]][0], f"{case.name} equals {alike[0]}") if len(alike) == 1 else (None, None)
 

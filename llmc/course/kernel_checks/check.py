@@ -67,6 +67,8 @@ from llmc.course.kernel_checks.dependence import made_from
 from llmc.course.kernel_checks.experiments import Experiment
 from llmc.course.kernel_checks.in_c import VALUES, in_c
 from llmc.course.kernel_checks.in_the_text import shown_by_the_text
+from llmc.course.kernel_checks.kept import Kept
+from llmc.course.kernel_checks.left import one_column_each
 from llmc.course.kernel_checks.limits import goes_wrong_at, shortened
 from llmc.course.kernel_checks.never_read import UNEXPLAINED, never_read
 from llmc.course.kernel_checks.source import Unfinished, kernel_of, one_index, parameters, unfinished
@@ -80,7 +82,7 @@ VAGUE = re.compile(
     r"|behind the last whole four|copied as it lies|causal mask\?|the lanes' own sums"
 )
 OPEN = re.compile(r"Does something overflow|Do digits get lost|is its logarithm taken|subtracted before exp")  # guesses
-RACE = "race"
+RACE, PARTLY = "race", "was never written"
 SLIPS = 1.5  # the rank of repairs up to which something is another than it should be, and nothing is missing
 NOT_DONE = f"not done yet: {{}}. Replace `{STUB_IN_C}` with your code, run that cell, then this one."
 
@@ -98,6 +100,7 @@ class kernel_check(check):
         self._report = None
         self._outputs = []  # arrays that a launch must write completely
         self._launches = []  # a words.Launch for each, the last one perhaps wrong
+        self._kept = None  # of the first launch
 
     @property
     def report(self):
@@ -109,16 +112,19 @@ class kernel_check(check):
         return self._report
 
     def _conclude(self, error, traceback):
+        if error is None or _is_wrong(error) and len(self._launches) > 1:  # the first one was right
+            error = self._only_once() or error
         if isinstance(error, Unfinished):
             say(NOT_DONE.format(self.name))
             return True
         if isinstance(error, WrongAnswer):
             error.message = in_c(error.message, self._launches[-1].code if self._launches else "")
-        if isinstance(error, WrongAnswer) and not isinstance(error, demands.Wasteful):
+        if _is_wrong(error):
             numbers = self._report is not None and not self._report.problems
             error.message = words.with_comparison(error.message, self._launches, numbers)
             shown = shown_by_the_text(self.name, self._report) if numbers else []
             shown += never_read(self._report) if numbers and UNEXPLAINED in error.message else []
+            shown += one_column_each(self._report) if numbers and PARTLY in error.message else []
             error.message = words.with_sentences(error.message, shown)
             error.message = self._tried(error.message) if numbers else error.message
         return super()._conclude(error, traceback)
@@ -192,6 +198,8 @@ class kernel_check(check):
         how = dict(shared_mem=shared_mem, options=options)
         given = [self._given(a) for a in args]
         before = {id(a): a.copy() for a in given if isinstance(a, np.ndarray)}  # what the GPU starts from
+        first = self._kept is None
+        self._kept = Kept(code, kernel, options, given) if first else self._kept
         outputs = tuple(k for k, a in enumerate(args) if _among(a, self._outputs))
         replay = self._replay(grid, block, given, outputs)
         self._how = (outputs, shared_mem, options)
@@ -205,14 +213,18 @@ class kernel_check(check):
             compared = words.comparison(self._launches)
             by_the_block = compared is not None and compared.startswith(words.LITERAL)  # other changes fit by chance
             slip = words.may_be_a_slip(self.report)
-            mend = self._mended(SLIPS if slip == RACE else mending.ALL) if slip else None
-            cause = None if by_the_block or mend else self._evidence.cause(replay, self.report)
+            few = slip == RACE and not words.races_between_blocks(self.report)
+            mend = self._mended(SLIPS if few else mending.ALL) if slip else None
+            other = partial(emulate, code, kernel)
+            cause = None if by_the_block or mend else self._evidence.cause(replay, self.report, other)
 
             def changed(other):
                 with suppress(WrongAnswer):
                     return emulate(other, kernel, grid, block, [before.get(id(a), a) for a in given])
 
             raise WrongAnswer(words.problem_text(self.report, self.where, cause, compared is not None, changed, mend))
+        if first:
+            self._kept.after(given, self._again)
         self._inspect_inputs(names, args, given)
         self._inspect_bands()
         if runs.on_gpu():
@@ -230,10 +242,17 @@ class kernel_check(check):
 
     def demand(self, **limits):
         """WrongAnswer "right, but …" unless the last launch kept these limits (keys of demands.DEMANDS)."""
+        if error := self._only_once():
+            raise error
         for what, limit in limits.items():
             message = demands.demand_text(self.report, what, limit, self.where)
             if message:
                 raise demands.Wasteful(message)
+
+    def _only_once(self):
+        """The error of a kernel whose second launch gives something else; None for others."""
+        told = self._kept.told() if self._kept else ""
+        return demands.Wasteful(told) if told else None
 
     def _contents(self, args) -> int:
         """A number that stands for what the inputs hold."""
@@ -254,6 +273,11 @@ class kernel_check(check):
                 raise WrongAnswer(
                     f"the kernel wrote to {use.name}, which is an input{place}: other threads may still need it."
                 )
+
+
+def _is_wrong(error) -> bool:
+    """Is it about a wrong answer, not about one that is right but does too much?"""
+    return isinstance(error, WrongAnswer) and not isinstance(error, demands.Wasteful)
 
 
 def _among(value, arrays) -> bool:

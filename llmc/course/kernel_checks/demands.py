@@ -44,7 +44,7 @@ DEMANDS = {
 
 
 class Wasteful(WrongAnswer):
-    """The kernel is right, but it does more work than the task allows."""
+    """The kernel is right, but it does more work than the task allows, or is right only once."""
 
 
 def demand_text(report, what, limit, where) -> str | None:

@@ -10,6 +10,7 @@ from llmc.cuda.emulator.compiling.text import line_at, mask
 
 RETURN = re.compile(r"\bif\s*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\s*(?:\{\s*)?(return\s*;)")
 TRIES = 2  # of kernels that are compiled for this
+STEPS = re.compile(r"\+=\s*blockDim\b")
 FOUR = re.compile(r"\bfloat4\b|\b16\b")
 
 
@@ -48,6 +49,21 @@ def too_few_each(report) -> str:
         f"A thread writes at most {_numbers(int(each.max()))} of {name}{at}, but there are {size:,} for the "
         f"{threads:,} threads, {math.ceil(size / threads)} each: is a loop missing, or does one end too early?"
     )
+
+
+def one_column_each(report) -> list[str]:
+    """A sentence about an array of rows of which just as many columns are written as a block has threads."""
+    threads, touched = math.prod(report.raw.block), shares.accessed(report, written=True)
+    for k, argument in enumerate(report.raw.arguments):
+        columns = argument.array.shape[-1] if argument.array is not None and argument.array.ndim > 1 else 0
+        written = np.unique(touched[touched[:, 0] == k, 1] % max(1, columns))
+        if threads < columns and np.array_equal(written, np.arange(threads)):
+            step = f"a loop from threadIdx.x in steps of blockDim.x, over all {columns}"
+            missing = "is missing" if not STEPS.search(mask(report.raw.code)) else "must be around what is written"
+            return [
+                f"{argument.name} is written in {threads} columns, as many as the block has threads: {step}, {missing}."
+            ]
+    return []
 
 
 def _missing(report):

@@ -17,6 +17,7 @@ import numpy as np
 from llmc.course.checks.evidence import explaining
 from llmc.course.kernel_checks import runs
 from llmc.course.kernel_checks.experiments import ALIKE
+from llmc.course.kernel_checks.pieces import TURNS
 from llmc.course.kernel_checks.repairs import repairs
 from llmc.course.kernel_checks.switched import Switched, changed
 from llmc.course.learner import journal
@@ -105,6 +106,9 @@ def sentence(code, repair) -> str:
     (piece, new), *others = repair.changes
     old, line = " ".join(code[piece.start : piece.end].split()), line_at(code, repair.at)
     passes = "Your kernel passes this whole check"
+    if piece.kind == TURNS:
+        loop = f"`while ({_cut(new)}) {{ … }}` in place of `do {{ … }} while ({_cut(new)});`"
+        return f"{passes} with {loop} in line {line}: the first turn, too, needs the condition."
     if others and not _is_order(code, repair):
         lines = sorted({line_at(code, each.start) for each, _ in repair.changes})
         where = f"lines {', '.join(map(str, lines[:-1]))} and {lines[-1]}" if lines[1:] else f"line {lines[0]}"

@@ -23,6 +23,7 @@ from llmc.course.kernel_checks.seen import Seen
 from llmc.course.kernel_checks.slips import slips
 from llmc.course.kernel_checks.threads import memories
 from llmc.course.kernel_checks.words import races_in_shared
+from llmc.course.mutants.replay import Replay
 from llmc.course.mutants.search import first_mutant
 from llmc.course.mutants.stoppable import stoppable
 
@@ -84,8 +85,12 @@ class KernelEvidence(Evidence):
     def solution(self):
         return model_of(self.exercise)
 
-    def cause(self, replay, report) -> str | None:
-        """Words of the mutant whose launch goes wrong in every respect like `replay`, of which this is the report."""
+    def cause(self, replay, report, launch=None) -> str | None:
+        """Words of the mutant whose launch goes wrong in every respect like `replay`, of which this is the report.
+
+        launch(grid, block, arguments): launches the learner's kernel and returns the report. A race tells little of
+        what led to it, so then the mutant must also go wrong like it in a launch of another size.
+        """
         solution = self.solution() if is_explaining() else None
         if solution is None or replay is None or not {problem.kind for problem in report.problems} <= MATCHED:
             return None
@@ -95,6 +100,7 @@ class KernelEvidence(Evidence):
         launches = {id(each): each for each in (*self._sizes.values(), *self.replays)}.values()
         earlier = [each for each in launches if each is not replay and each.arrays]  # which were right
 
+        other = _smaller(solution, replay, launch) if launch and seen.raced else None
         source = ast.unparse(solution.tree)
 
         def likely(words):
@@ -108,11 +114,22 @@ class KernelEvidence(Evidence):
             )
 
         def fits(function):
-            others = ((each, Seen(solution.names, each.arguments[2:], each.arrays)) for each in earlier)
+            others = [(each, Seen(solution.names, each.arguments[2:], each.arrays)) for each in earlier]
+            others += [other] * (other is not None)
             return _alike(function, replay, seen) and all(_alike(function, *each) for each in others)
 
         with np.errstate(all="ignore"):
             return first_mutant(solution, fits, likely)
+
+
+def _smaller(solution, replay, launch):
+    """(replay, what was seen) of the learner's kernel in a launch with one block less; None with one block."""
+    (blocks, *rest), block, *arguments = copy.deepcopy(replay.arguments)
+    if blocks == 1:
+        return None
+    grid, after = (blocks - 1, *rest), copy.deepcopy(arguments)
+    report = launch(grid, block, after)
+    return Replay.of((grid, block, *arguments), {}), Seen(solution.names, arguments, after, report, exact=True)
 
 
 def _alike(function, replay, seen) -> bool:

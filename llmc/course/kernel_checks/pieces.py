@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from llmc.cuda.emulator.compiling.text import is_scope, statements
 
-STATEMENT, EXPRESSION = "statement", "expression"
+STATEMENT, EXPRESSION, TURNS = "statement", "expression", "turns"
 WORD = re.compile(r"[A-Za-z_]\w*")
 FUNCTION = re.compile(r"\)\s*(?:const\b\s*)?(?::[^{}]*)?$")
 FIXED = re.compile(r"(?:__shared__|extern|static|using|typedef|constexpr|template|struct|asm|goto|case|default)\b")
@@ -18,11 +18,16 @@ DECLARATION = re.compile(
     r"(?:const\s+|__restrict__\s+)*[A-Za-z_]\w*\s*(?=[=,\[({]|$)"
 )
 CONSTANT = re.compile(r"\s*-?\d+\s*$")  # `const int N = 32;` may be the size of an array
+DO, WHILE = re.compile(r"\bdo\s*\{"), re.compile(r"\s*while\s*\(")
+OTHERWISE = re.compile(r"\s*;\s*else\b")  # which an `if` in front of the loop would take
 OPENING, CLOSING = "([{", ")]}"
 
 
 class Piece(NamedTuple):
-    """text[start:end]; a statement without its semicolon, or an expression: a condition, a value of a declaration."""
+    """text[start:end]; a statement without its semicolon, or an expression: a condition, a value of a declaration.
+
+    Of the kind `TURNS` it is empty, in front of a `do`: a condition may be put there, for what follows to be done.
+    """
 
     start: int
     end: int
@@ -39,6 +44,18 @@ def pieces(code) -> list[Piece]:
         if text[at] == "{" and FUNCTION.search(head) and not is_scope(head):
             position = _block(text, at, found) + 1
         start = position
+    return found
+
+
+def first_turns(code) -> list[tuple[Piece, str]]:
+    """The place in front of each `do { … } while (c);`, and c, which is not asked before the first turn."""
+    text, found = statements(code), []
+    for match in DO.finditer(text):
+        test = WHILE.match(text, matching(text, match.end() - 1) + 1)
+        end = matching(text, test.end() - 1) if test else len(text)
+        if test and not OTHERWISE.match(text, end + 1):
+            place = Piece(match.start(), match.start(), TURNS)
+            found.append((place, " ".join(text[test.end() : end].split())))
     return found
 
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from llmc.course.kernel_checks.names_in_c import REAL, WHOLE, Names
-from llmc.course.kernel_checks.pieces import EXPRESSION, STATEMENT, pieces
+from llmc.course.kernel_checks.pieces import EXPRESSION, STATEMENT, first_turns, pieces
 from llmc.course.kernel_checks.tokens import Tokens
 from llmc.cuda.emulator.compiling.text import line_at, statements
 
@@ -60,7 +60,7 @@ def repairs(code) -> list[Repair]:
             whole = text[piece.start : piece.start + start] + new + text[piece.start + end : piece.end]
             repair = Repair(rank, ((piece, whole),), piece.start + start, old, new)
             found.setdefault((piece, whole), repair)
-    single = [*found.values(), *_exchanged_statements(text, all_pieces)]
+    single = [*found.values(), *_exchanged_statements(text, all_pieces), *_first_turns(code)]
     return sorted([*single, *_everywhere(text, single)], key=lambda each: _order(text, each))[:MOST]
 
 
@@ -314,6 +314,11 @@ def _exchanged_statements(text, all_pieces):
             first, second = text[one.start : one.end], text[other.start : other.end]
             if first != second and "return" not in (first[:6], second[:6]):
                 yield Repair(1, ((one, second), (other, first)), one.start, first, second)
+
+
+def _first_turns(code):
+    """`do { … } while (c);` as `while (c) { … }`."""
+    return [Repair(0, ((piece, condition),), piece.start, "", condition) for piece, condition in first_turns(code)]
 
 
 def _everywhere(text, single):

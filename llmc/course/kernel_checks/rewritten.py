@@ -1,14 +1,28 @@
 """Elements that several threads write: which ones, in which line, and by how many threads."""
 
+import re
+
 import numpy as np
 
 from llmc.course.kernel_checks import shares
+from llmc.cuda.emulator.compiling.text import line_at, mask
+from llmc.cuda.emulator.findings.loops import end_after
 
+LOOP = re.compile(
+    r"\bfor\s*\(\s*(?:(?:\w+\s+)*\w+\s*=(?P<start>[^;]*))?;\s*(?P<i>\w+)\s*<(?P<end>[^;]*);\s*(?P=i)\s*\+=\s*blockDim\.x\s*\)"
+)
+DECLARED = re.compile(r"\b(\w+)\s*=\s*([^;,=]*blockIdx[^;,=]*)[;,]")
+WHOLE_NUMBER = re.compile(
+    r"(?:blockIdx\.x\*blockDim\.x|blockDim\.x\*blockIdx\.x)\+threadIdx\.x"
+    r"|threadIdx\.x\+(?:blockIdx\.x\*blockDim\.x|blockDim\.x\*blockIdx\.x)"
+)
 GENERAL = "Does every thread do all the work, or the work of another block? Each number belongs to one thread."
 
 
 def by_several(report) -> str:
     """A sentence about them; general advice where the launch is too large to be recorded."""
+    if told := _loop_of_one_block(report):
+        return told
     found = shares.accessed(report, written=True)  # (n, 3): argument, element, thread
     if not len(found):
         return GENERAL
@@ -34,6 +48,29 @@ def by_several(report) -> str:
             f"{told}, the others by one: the last numbers, behind the whole fours, need one thread, too, or one each."
         )
     return f"{told}, the others by one: which threads should keep out there?"
+
+
+def _loop_of_one_block(report) -> str:
+    """A sentence about a loop around what is written that begins at the thread's number in the grid and goes on in
+    steps of one block.
+    """
+    text = mask(report.raw.code)
+    begins = {name for name, value in DECLARED.findall(text) if WHOLE_NUMBER.fullmatch("".join(value.split()))}
+    written = [use.line for use in report.lines if use.write and use.space == "global"]
+    for match in LOOP.finditer(text):
+        start, line = "".join((match["start"] or match["i"]).split()), line_at(text, match.start())
+        last = line_at(text, end_after(text, match.start()) - 1)
+        own = any(
+            re.search(rf"\b{name}\s*=(?!=)", text) for name in re.findall(r"\w+", match["end"])
+        )  # it may end before
+        whole = start in begins or WHOLE_NUMBER.fullmatch(start)
+        if whole and not own and any(line <= use <= last for use in written):
+            return (
+                f"The loop on line {line} begins at the thread's number in the grid and goes on in steps of one block, "
+                "so each block also does the numbers of the blocks behind it. If a thread has one number, there is "
+                "nothing to repeat; if it has several, the step is the whole grid, gridDim.x * blockDim.x."
+            )
+    return ""
 
 
 def _up_to(most, writers) -> str:

@@ -14,15 +14,16 @@ CLOSE = dict(rtol=1e-3, atol=1e-4)
 class Seen:
     """names: of the kernel's parameters. before: its arguments, NaN in outputs; after: what they hold now.
 
-    report: None for a launch that was right.
+    report: None for a launch that was right. exact: does it matter which thread writes what, as where threads race?
     """
 
-    def __init__(self, names, before, after, report=None):
+    def __init__(self, names, before, after, report=None, exact=False):
         self.names, problems = names, report.problems if report else []
         self.before, self.after = before, after
         self.outside = {_first_outside(p) for p in problems if p.kind == "out-of-bounds"}
         self.raced = {p.where.split(" ")[0] for p in problems if p.kind == "race"}  # {"out[3]"}
         self.rewrites = shares.rewrites(report) if report else None
+        self._writers = _writers(report) if self.raced or exact else None
 
     def like(self, launch, ours) -> bool:
         """Are unwritten elements, accesses outside, races and numbers those of a masked Launch? ours: its arguments."""
@@ -31,7 +32,7 @@ class Seen:
         outside = {*launch.outside()}
         if self.rewrites not in (None, len(again)) or not self.raced <= raced or not self.outside <= outside:
             return False
-        if outside and not self.outside:
+        if outside and not self.outside or self._writers not in (None, launch.writers()):
             return False
         arrays = zip(self.names, self.before, self.after, ours, strict=True)
         return all(
@@ -48,9 +49,20 @@ class Seen:
             return False
         if not self.outside and np.isnan(before).all() and (written != ~empty).any():  # a NaN is not an empty place
             return False
+        untouched = ~written & ~np.isnan(before.reshape(-1))
+        if not self.outside and not np.array_equal(after[untouched], before.reshape(-1)[untouched]):
+            return False
         if self.raced:
             known[[element for n, element in again if n == name]] = False
         return np.allclose(after[known], mine[known], **CLOSE)
+
+
+def _writers(report) -> set | None:
+    """{(array, element, thread)} of what was written; None for a launch that was not recorded."""
+    if report.raw.trace is None:
+        return None
+    names = [argument.name for argument in report.raw.arguments]
+    return {(names[k], int(element), int(thread)) for k, element, thread in shares.accessed(report, written=True)}
 
 
 def _first_outside(problem):

@@ -11,6 +11,7 @@ AS_A_BLOCK = re.compile(
     r"blockIdx\.\w\s*\*\s*(\d+)\b|\b(\d+)\s*\*\s*blockIdx|\+=\s*(\d+)\s*[);]|threadIdx\.\w\s*[<>=]=?\s*(\d+)\b"
     r"|=\s*(\d+)\s*(?:/\s*2\s*)?;[^;]*;[^;{]*(?:/=|>>=)"
 )
+AS_A_FACTOR = re.compile(r"blockIdx\.\w\s*\*\s*(\d+)\b|\b(\d+)\s*\*\s*blockIdx")
 # what is no index though a comma stands in it: auto [q, r], a lambda behind return, at<16, 17>
 NO_INDEX = re.compile(r"\b(?:auto\s*&{0,2}|return)\s*\[[^\[\]]*\]|\b\w+<[^<>;(){}\[\]]*>")
 
@@ -72,6 +73,15 @@ def literal_block(code, threads):
         return None
     found = (number for groups in AS_A_BLOCK.findall(_without_comments(code)) for number in groups)
     return next((number for number in found if number in BLOCK_SIZES and int(number) != threads), None)
+
+
+def literal_warps(code, threads, right):
+    """A number that multiplies the block's, and is the warps of a block that was right, but not of one of `threads`."""
+    for first, second in AS_A_FACTOR.findall(_without_comments(code)):
+        warps = int(first or second)
+        if 32 * warps != threads and 32 * warps in right:
+            return warps
+    return None
 
 
 def _without_comments(code) -> str:

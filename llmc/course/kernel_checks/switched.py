@@ -11,7 +11,7 @@ does not compile is left out.
 import ctypes
 from collections import defaultdict
 
-from llmc.course.kernel_checks.pieces import STATEMENT
+from llmc.course.kernel_checks.pieces import STATEMENT, TURNS
 from llmc.cuda.emulator.build import Build
 from llmc.cuda.emulator.compiling.compiler import faulty_lines
 from llmc.cuda.emulator.compiling.text import mask
@@ -59,7 +59,7 @@ class Switched:
 def changed(code, repair) -> str:
     """The code with one repair made."""
     for piece, new in sorted(repair.changes, reverse=True):
-        code = code[: piece.start] + new + code[piece.end :]
+        code = code[: piece.start] + (f"if ({new}) " if piece.kind == TURNS else new) + code[piece.end :]
     return code
 
 
@@ -74,9 +74,10 @@ def _combined(code, repairs, pieces, expressions=EXPRESSIONS) -> tuple[str, dict
     for number, piece in enumerate(pieces):
         if piece not in others:
             continue
-        old = " ".join(masked[piece.start : piece.end].split())
+        old = "true" if piece.kind == TURNS else " ".join(masked[piece.start : piece.end].split())
         first, each, last = STATEMENTS if piece.kind == STATEMENT else expressions
-        parts.append(code[at : piece.start] + first.format(HERE, number, old))
+        guard = "if (" * (piece.kind == TURNS)
+        parts.append(code[at : piece.start] + guard + first.format(HERE, number, old))
         line += code.count("\n", at, piece.start)
         several = {k for k, _ in others[piece]}
         lines.setdefault(line, several)
@@ -86,7 +87,7 @@ def _combined(code, repairs, pieces, expressions=EXPRESSIONS) -> tuple[str, dict
             parts.append(each.format(SWITCH, k, new, old=old))
         line += 1
         lines[line] = several
-        parts.append(last.format(old))
+        parts.append(last.format(old) + ") " * bool(guard))
         at = piece.end + (piece.kind == STATEMENT)  # with its semicolon
     parts.append(code[at:])
     return "".join(parts), lines

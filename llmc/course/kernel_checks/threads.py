@@ -92,6 +92,10 @@ class Threads:
                 written[pairs[:, 0]] = True
         return written
 
+    def writers(self) -> set:
+        """{(name, element, thread)} of all that was written."""
+        return {(name, int(element), int(thread)) for name, pairs in self._writes for element, thread in pairs}
+
     def read(self, name, size):
         """(size,) bool: which elements of an array were read."""
         read = np.zeros(size, bool)

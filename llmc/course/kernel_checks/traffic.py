@@ -2,6 +2,8 @@
 
 import re
 
+import numpy as np
+
 from llmc.course.kernel_checks.banks import conflict
 from llmc.course.kernel_checks.modelled import MODELS
 from llmc.course.kernel_checks.rewritten import by_several
@@ -133,10 +135,10 @@ def _neighbours(report, use) -> tuple[str, str]:
     """What the first two threads of the launch touch first in that array; "" if that is not known, or side by side."""
     trace, arguments = report.raw.trace, report.raw.arguments
     argument = next((k for k, each in enumerate(arguments) if each.name == use.name and each.array is not None), None)
-    alike = [line for line in report.lines if (line.name, line.write) == (use.name, use.write)]
-    if trace is None or argument is None or len(alike) > 1:  # which line an access belongs to was not recorded
+    if trace is None or argument is None:
         return "", ""
     mine = trace[(trace["argument"] == argument) & (trace["write"].astype(bool) == use.write) & (trace["block"] == 0)]
+    mine = mine[np.isin(mine["pc"], [pc for pc in np.unique(mine["pc"]) if report.line_of(int(pc)) == use.line])]
     firsts = [mine[mine["thread"] == thread] for thread in (0, 1)]
     if not all(len(each) for each in firsts):
         return "", ""

@@ -5,10 +5,11 @@ import re
 from dataclasses import dataclass
 
 from llmc.course.kernel_checks.left import left_early, too_few_each
-from llmc.course.kernel_checks.source import literal_block
+from llmc.course.kernel_checks.source import literal_block, literal_warps
 from llmc.course.kernel_checks.unwritten import skipped
 from llmc.course.kernel_checks.writers import seen_of_writers
 from llmc.cuda.emulator.compiling.source import global_names
+from llmc.cuda.emulator.compiling.text import mask
 from llmc.cuda.emulator.findings.advice import BELOW, DYNAMIC
 from llmc.cuda.emulator.findings.kinds import GRAVITY, KINDS
 from llmc.cuda.emulator.findings.race_advice import NOT_ONE_TO_ONE
@@ -147,6 +148,12 @@ def races_in_shared(report) -> list:
     return [p for p in report.problems if p.kind == "race" and p.text.startswith("race in shared")]
 
 
+def races_between_blocks(report) -> bool:
+    """Do threads of two blocks meet in the gravest problem?"""
+    first = min(report.raw.problems, key=lambda p: GRAVITY[p.kind])
+    return first.kind == "race" and first.block2 not in (None, first.block)
+
+
 def head(problem) -> str:
     """ "race in shared memory, lines 9 and 12": in the words of the report."""
     title = TITLE.match(problem.text)
@@ -191,17 +198,29 @@ def comparison(launches, numbers=False) -> str | None:
     same_block = [a for a in right if a.block == last.block]
     if same_block:
         sentence = f"Right with {_listed(a.grid for a in same_block)} blocks, wrong with {_listed([last.grid])}"
-        return f"{sentence}: does it assume how many blocks there are? Take gridDim."
+        asked = ": does it assume how many blocks there are? Take gridDim."
+        return sentence + ("." if "gridDim" in mask(last.code) else asked)
     threads = _listed([last.block])
     steps_by_warps = not right and "__shfl" in last.code  # then a 64 may well be two warps
     number = None if steps_by_warps else literal_block(last.code, int(threads))
-    if right and not number and {_listed([a.grid]) for a in right} == {"1"} != {_listed([last.grid])}:
-        part = "does each block take its own part (blockIdx), as long as the block (blockDim)?"
-        return f"Right with 1 block, wrong with {_listed([last.grid])}: {part}"
+    warps = None if number else literal_warps(last.code, int(threads), [math.prod(a.block) for a in right])
+    if right and not number and not warps and {_listed([a.grid]) for a in right} == {"1"} != {_listed([last.grid])}:
+        part = ": does each block take its own part (blockIdx), as long as the block (blockDim)?"
+        known = "blockIdx" in mask(last.code) and "blockDim" in mask(last.code)
+        return f"Right with 1 block, wrong with {_listed([last.grid])}" + ("." if known else part)
     lines = [f"Right with blocks of {_listed(a.block for a in right)} threads, wrong with {threads}"] * bool(right)
     beside = "" if right else f", and this block has {threads} threads"
+    if warps:
+        told = f"There is {_a(warps)} in the kernel, the warps of {32 * warps} threads"
+        return f"{lines[0]}. {told}: does it assume how many warps a block has? Take blockDim.x / 32."
     lines += [f"{LITERAL}{number} in the kernel{beside}"] * bool(number)
-    return f"{'. '.join(lines)}: does it assume how many threads a block has? Take blockDim." if lines else None
+    asked = ": does it assume how many threads a block has? Take blockDim."
+    asked = asked if number or "blockDim" not in mask(last.code) else "."
+    return f"{'. '.join(lines)}{asked}" if lines else None
+
+
+def _a(number) -> str:
+    return f"an {number}" if number == 8 else f"a {number}"
 
 
 def _listed(sizes) -> str:

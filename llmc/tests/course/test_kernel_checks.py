@@ -167,6 +167,10 @@ def launch(grid=4, block=256, code=SCALE, n=1000, inputs=0):
     return Launch(code, "scale", (grid, 1, 1), (block, 1, 1), (str(n),), inputs)
 
 
+IN_GRIDS = "for (int i = 0; i < n; i += gridDim.x * blockDim.x)"
+EIGHTS = "int row = blockIdx.x * 8 + threadIdx.x / 32;"
+
+
 @pytest.mark.parametrize(
     "launches, says",
     [
@@ -180,6 +184,8 @@ def launch(grid=4, block=256, code=SCALE, n=1000, inputs=0):
         ),
         ([launch(inputs=1), launch(inputs=2)], "was right before, with other numbers."),
         ([launch(code="int i = 512 * blockIdx.x;", block=96)], "There is a 512 in the kernel, and this block has 96"),
+        ([launch(4, code=IN_GRIDS), launch(2, code=IN_GRIDS)], "Right with 4 blocks, wrong with 2.\n"),
+        ([launch(4, code=EIGHTS), launch(11, 96, EIGHTS)], "There is an 8 in the kernel, the warps of 256 threads"),
         ([launch(code="int columns = 512;", block=96)], None),
         ([launch(code="float a[512]; // 128", block=96)], None),
         ([launch(code="int i = 96;", block=96)], None),

@@ -6,6 +6,8 @@ import pytest
 from llmc.course import WrongAnswer
 from llmc.course.kernel_checks import demands, evidence, shares
 from llmc.course.kernel_checks import runs as kernel_runs
+from llmc.course.kernel_checks.kept import Kept
+from llmc.course.kernel_checks.left import one_column_each
 from llmc.cuda import RawKernel, inspect
 
 # ------------------------------------------------------------------------------------------ with a GPU, faked
@@ -132,3 +134,70 @@ def test_a_float4_that_is_taken_apart_too_early():
     report = shared_work(body, grid=1, block=32, n=128)
     told = demands.demand_text(report, "requests", 2, {})
     assert "reads x 4 bytes at a time: read a whole float4 first" in told
+
+
+def again(code, n=20):
+    """A `Kept` of a right launch of this kernel, and what it then tells."""
+    kernel, y = RawKernel(code, "k"), np.zeros(n, np.float32)  # (n,)
+
+    def launch(arguments):
+        return inspect(kernel, (2,), (4,), tuple(arguments))
+
+    kept = Kept(code, "k", (), [y, n])
+    assert not launch([y, n]).problems
+    kept.after([y, n], launch)
+    return kernel, kept.told()
+
+
+QUEUE = """
+__device__ int given = 3;
+__device__ int next = 3;
+extern "C" __global__ void k(float* y, int n)
+{
+    for (int i = atomicAdd(&next, 1) - given; i < n; i = atomicAdd(&next, 1) - given) y[i] += i + 1;
+}
+"""
+
+
+def test_what_the_last_launch_left_is_named_and_put_back():
+    kernel, told = again(QUEUE)
+    assert "second launch on the same numbers gives others. `next` keeps what the last launch left" in told
+    y = np.zeros(20, np.float32)  # (n,)
+    inspect(kernel, (2,), (4,), (y, 20))
+    assert y.tolist() == list(range(1, 21)), "the next check begins with 3 again"
+
+
+SET_BACK = QUEUE.replace("given = 3;", "given = 3;\n__device__ int done;").replace(
+    "i + 1;", "i + 1;\n    if (atomicAdd(&done, 1) == 7) done = 0, next = given;"
+)
+UNREAD = """
+__device__ int seen;
+extern "C" __global__ void k(float* y, int n) { if (blockIdx.x + threadIdx.x == 0) seen = n; }
+"""
+
+
+@pytest.mark.parametrize("code", [SET_BACK, UNREAD])
+def test_a_variable_that_no_result_depends_on_is_none_of_its_business(code):
+    assert again(code)[1] == ""
+
+
+@pytest.mark.parametrize(
+    "head, says",
+    [
+        (f"for (int i = {FIRST}; i < n; i += blockDim.x)", True),
+        (f"int i = {FIRST}; for (; i < n; i += blockDim.x)", True),
+        (f"int me = {FIRST}, end = n; for (int i = me; i < end; i += blockDim.x)", False),
+        ("for (int i = threadIdx.x; i < n; i += blockDim.x)", False),
+    ],
+)
+def test_a_loop_in_steps_of_one_block(head, says):
+    told = demands.demand_text(shared_work(f"{head} out[i] = x[i];"), "rewrites", 0, {})
+    assert ("goes on in steps of one block" in told) == says
+
+
+def test_columns_that_no_thread_comes_to():
+    code = 'extern "C" __global__ void k(float* out) { out[9 * blockIdx.x + threadIdx.x] = 1; }'
+    report = inspect(RawKernel(code, "k"), (3,), (4,), (np.zeros((3, 9), np.float32),))
+    (told,) = one_column_each(report)
+    assert told.startswith("out is written in 4 columns, as many as the block has threads: a loop")
+    assert one_column_each(inspect(RawKernel(code, "k"), (3,), (9,), (np.zeros((3, 9), np.float32),))) == []

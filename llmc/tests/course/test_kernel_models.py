@@ -19,6 +19,7 @@ from llmc.course.kernel_checks.slips import slips
 from llmc.course.kernel_checks.threads import memories
 from llmc.course.mutants.python_source import mutants
 from llmc.course.mutants.stoppable import TooLong, stoppable
+from llmc.cuda import RawKernel, inspect
 
 ROOT = Path(__file__).resolve().parents[3]
 LESSONS = [
@@ -263,7 +264,8 @@ def seen(monkeypatch, text, problems=(), rewrites=0):
     after = np.full(6, np.nan)
     launched(text, 1, 4, after)
     monkeypatch.setattr("llmc.course.kernel_checks.shares.rewrites", lambda report: rewrites)
-    noted = Seen(("out",), [np.full(6, np.nan)], [after], SimpleNamespace(problems=list(problems)))
+    report = SimpleNamespace(problems=list(problems), raw=SimpleNamespace(trace=None))
+    noted = Seen(("out",), [np.full(6, np.nan)], [after], report)
 
     def like(other):
         ours = np.full(6, np.nan)
@@ -322,3 +324,41 @@ def test_a_race_must_be_at_the_same_place(monkeypatch):
     like = seen(monkeypatch, kernel, [problem("race", where="out[1] (row 1)")], rewrites=2)
     assert like(kernel)
     assert not like("def f(out):\n    out[2 * (threadIdx.x // 2)] = threadIdx.x")
+
+
+def test_numbers_that_a_mutant_leaves_alone_must_be_left_alone():
+    before, after = np.zeros(6), np.ones(6)
+    noted = Seen(("out",), [before], [after])
+    ours = np.zeros(6)
+    assert not noted.like(launched(FIRST_4, 1, 4, ours), [ours]), "the last two were written, too"
+    ours = np.zeros(6)
+    assert noted.like(launched("def f(out):\n    out[threadIdx.x] = 1.0", 1, 6, ours), [ours])
+
+
+def test_the_same_threads_must_write_the_same_numbers():
+    after = np.full(4, np.nan, np.float32)
+    kernel = RawKernel('extern "C" __global__ void f(float* out) { out[threadIdx.x] = 1; }', "f")
+    report = inspect(kernel, (2,), (4,), (after,))
+    noted = Seen(("out",), [np.full(4, np.nan)], [after], report, exact=True)
+    for place, alike in (("threadIdx.x", True), ("3 - threadIdx.x", False)):
+        ours = np.full(4, np.nan)
+        assert noted.like(launched(f"def f(out):\n    out[{place}] = 1.0", 2, 4, ours), [ours]) == alike
+
+
+def test_a_cause_of_a_race_must_hold_in_a_smaller_launch(monkeypatch):
+    evidence, y, x = modelled.KernelEvidence("axpy"), np.zeros(20, np.float32), np.ones(20, np.float32)  # (n,) each
+    begin = "int i = blockIdx.x * blockDim.x + threadIdx.x;"
+    body = f"{{ for ({begin} i < n; i += blockDim.x) y[i] += a * x[i]; }}"
+    code = f'extern "C" __global__ void axpy(float* y, const float* x, float a, int n) {body}'
+
+    def launch(grid, block, arguments, code=code):
+        return inspect(RawKernel(code, "axpy"), grid, block, tuple(arguments))
+
+    sizes, arguments = ((2, 1, 1), (4, 1, 1)), [y, x, np.float32(2), 20]
+    replay = evidence.before(None, (*sizes, *arguments), {})
+    report = launch(*sizes, arguments)
+    evidence.after(replay, None, (*sizes, *arguments), {})
+    replay.arrays = arguments
+    assert "without the factor `gridDim.x`" in evidence.cause(replay, report, launch)
+    other = code.replace("blockDim.x)", "blockDim.x * (gridDim.x > 1 ? 1 : 2))")  # the same with two blocks alone
+    assert evidence.cause(replay, report, lambda *sizes: launch(*sizes, code=other)) is None

@@ -99,3 +99,23 @@ def test_all_changes_are_in_one_text_and_one_is_switched_on():
     switched.launch(None, grid, block, arguments, outputs)
     np.testing.assert_array_equal(arguments[0], right[0])
     assert len(switched.alive) > len(several) * 0.8
+
+
+ENTERED = r"""
+extern "C" __global__ void largest(float* out, const float* x, int N, int C)
+{
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    do {
+        float top = x[row * C];
+        int c = 1;
+        do top = fmaxf(top, x[row * C + c]); while (++c < C);
+        out[row] = top;
+        row += gridDim.x * blockDim.x;
+    } while (row < N);
+}
+"""
+
+
+def test_a_loop_whose_first_turn_needs_the_condition():
+    said = mending.mended(ENTERED, "largest", *launch(), lambda other: "if (row < N) do {" in other)
+    assert "`while (row < N) { … }` in place of `do { … } while (row < N);` in line 5" in said

@@ -65,6 +65,14 @@ __global__ void sum_of_a_warp_in_a_loop(float* out, const float* x, int n) {
     }
     out[threadIdx.x] = v;
 }
+__global__ void shuffles_in_a_loop_and_behind_it(float* out, const float* x, int n) {
+    float v = 0.0f;
+    if (blockIdx.x > 0) return;
+    for (int c = threadIdx.x; c < n; c += 32) {  // @some-have-left
+        v += __shfl_xor_sync(0xffffffff, x[c], 1);
+    }
+    out[threadIdx.x] = __shfl_xor_sync(0xffffffff, v, 1);
+}
 }
 """
 at = marked(CODE)
@@ -105,6 +113,13 @@ def test_a_loop_around_the_call_is_named_beside_a_return(report):
     text = report("sum_of_a_warp_in_a_loop", 32, 40).problems[0].text
     assert f"the `return` on line {at('whole-warps-leave')}" in text and "Which of these keeps some lanes away" in text
     assert f"the loop on line {at('rounds-differ')}" in text
+
+
+def test_a_loop_that_some_lanes_have_left_for_the_next_call(report):
+    text = report("shuffles_in_a_loop_and_behind_it", 32, 41).problems[0].text
+    assert (
+        f"lanes leave the loop on line {at('some-have-left')} at different turns: put the call after the loop" in text
+    )
 
 
 def test_lanes_that_a_block_does_not_have(report):

@@ -296,7 +296,9 @@ def token_mistakes(dout, tokens, V, before) -> dict:
     by_position = np.zeros((max(V, len(tokens)), d.shape[1]))  # (at least V, C)
     np.add.at(by_position, order[starts[:-1]], right[found])
     known = {
-        "the reference with what dwte held added twice": table(lambda u: right[found[u]] + before[found[u]]),
+        "the reference plus what dwte held, which then counts twice": table(
+            lambda u: right[found[u]] + before[found[u]]
+        ),
         "the reference in the rows of order[starts[u]]: that is a position, and tokens says which token is there": (
             by_position[:V]
         ),
@@ -304,7 +306,9 @@ def token_mistakes(dout, tokens, V, before) -> dict:
             lambda u: d[starts[u] : starts[u + 1]].sum(axis=0)
         ),
         "the first row of each bucket alone": table(lambda u: d[order[starts[u]]]),
-        "the last row of each bucket alone: add up, with +=": table(lambda u: d[order[starts[u + 1] - 1]]),
+        "the last row of each bucket alone: does the sum begin anew in every turn, or is it set with =?": table(
+            lambda u: d[order[starts[u + 1] - 1]]
+        ),
         "the mean of each bucket: add up, and do not divide": table(lambda u: right[found[u]] / counts[u]),
         "the reference without the last row of each bucket: it ends before starts[u + 1]": table(
             lambda u: right[found[u]] - d[order[starts[u + 1] - 1]]

@@ -115,6 +115,9 @@ def axpy(a, x, y, blocks, threads) -> dict:
     x64, y64, n = np.asarray(x, np.float64), np.asarray(y, np.float64), x.size
     right = a * x64  # (n,)
     first = np.arange(n) < blocks * threads  # (n,)
+    last = "the reference without the last number"
+    if n % blocks == 1:
+        last += f": n % {blocks} is 1, so is n / gridDim.x rounded down, or does the loop end one too early?"
     wrong = {
         "the reference for the first numbers alone, one for each thread: the loop is missing": np.where(
             first, right, 0
@@ -122,7 +125,7 @@ def axpy(a, x, y, blocks, threads) -> dict:
         "the reference without the first numbers, one for each thread: begin at the thread's own": np.where(
             first, 0, right
         ),
-        "the reference without the last number": np.where(np.arange(n) < n - 1, right, 0),
+        last: np.where(np.arange(n) < n - 1, right, 0),
         "the reference without the first number": np.where(np.arange(n) > 0, right, 0),
         "x: it is not multiplied by a": x64,
         "a: it is not multiplied by x": np.full_like(x64, a),
@@ -132,7 +135,7 @@ def axpy(a, x, y, blocks, threads) -> dict:
         "a · x cut to whole numbers: is there an int where a float belongs?": np.trunc(right),
         "a · x with a cut to a whole number: is there an int where a float belongs?": np.trunc(a) * x64,
         "a · x with x cut to whole numbers: is there an int where a float belongs?": a * np.trunc(x64),
-        "(a - 1) · y + x: y was multiplied by a, and x was not": (a - 1) * y64 + x64,
+        "(a - 1) · y + x, so y became a · y + x: y was multiplied by a, and x was not": (a - 1) * y64 + x64,
         "a · x, added by every thread to every number": blocks * threads * right,
         "a · x, added by every block to every number": blocks * right,
         "a · x, added by every thread of a block": threads * right,
@@ -146,6 +149,11 @@ def axpy(a, x, y, blocks, threads) -> dict:
         why = "does a thread take n / threads of them, rounded down?"
         words = f"the reference without the last {rest} numbers, n % threads: {why}"
         wrong[words] = np.where(np.arange(n) < n - rest, right, 0)
+    rest = n % blocks
+    if 1 < rest < n:
+        why = "does a block take n / gridDim.x of them, rounded down?"
+        words = f"the reference without the last {rest} numbers, n % gridDim.x: {why}"
+        wrong.setdefault(words, np.where(np.arange(n) < n - rest, right, 0))
     return {words: (array, LOOP) for words, array in wrong.items()}
 
 

@@ -9,6 +9,8 @@ import numpy as np
 
 from llmc.course.lessons.matmul_kernels.places import BACKGROUND, BACKWARD, BANKS, NAIVE, SQUARE, TILES
 
+ANEW = "is it declared, or set to 0, inside of the loop, and so begins anew in every turn? Or is it set, with =?"
+
 
 def product(a, b, a_runs, b_runs):
     """Result (M, N), float32, from float64 sums. a: (M, K), or (K, M) where k does not run; b: (N, K) or (K, N)."""
@@ -31,7 +33,7 @@ def mistakes(a, b, a_runs, b_runs, slices, stuck="is k0 missing in an index?") -
             BACKWARD,
         ),
         "the product without the last k": (a64[:, :-1] @ b64[:, :-1].T, TILES),
-        "the products of the last k alone: add up, with +=": (a64[:, -1:] @ b64[:, -1:].T, TILES),
+        f"the products of the last k alone: {ANEW}": (a64[:, -1:] @ b64[:, -1:].T, TILES),
     }
     if K > slices:
         whole, rest = K // slices * slices, K % slices
@@ -40,7 +42,7 @@ def mistakes(a, b, a_runs, b_runs, slices, stuck="is k0 missing in an index?") -
                 a64[:, :slices] @ b64[:, :slices].T,
                 TILES,
             ),
-            "the sum over the last slice alone: add up, with +=": (
+            f"the sum over the last slice alone: {ANEW}": (
                 a64[:, (K - 1) // slices * slices :] @ b64[:, (K - 1) // slices * slices :].T,
                 TILES,
             ),

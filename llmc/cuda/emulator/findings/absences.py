@@ -60,9 +60,23 @@ def inactive_lane(found) -> str:
         return missing
     rule = "Every lane that the mask names, and every lane that is read from, must execute the same call"
     code, reasons = found.raw.code, {}
+    if loop := _left_by_some(code, found.line, found.line2):
+        return (
+            f"{rule}, but lanes leave the loop on line {loop} at different turns: put the call after the loop, or let "
+            "all lanes go through it equally often."
+        )
     for line in (found.line, *_calls(code, found.line)):  # lanes that are ahead may be in another call of it
         reasons |= what_keeps_threads_away(code, line, TOGETHER)
     return _explained(rule, [*reasons.items()], "lanes", "a part of a warp")
+
+
+def _left_by_some(code, line, other) -> int:
+    """Line of the outermost loop around this call that lanes at the other call, behind it, have left; else 0."""
+    texts, found = statements(code).splitlines(), 0
+    for head in _loops(code, line) if other > line else ():
+        if end_of_statement(texts, head, LOOP.search(texts[head - 1]).start())[0] < other:
+            found = head
+    return found if _branch(code, line) <= found else 0  # with an `if` in the loop, that may be why
 
 
 def _of_no_thread(found) -> str:
