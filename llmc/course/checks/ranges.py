@@ -25,6 +25,8 @@ def beyond(case: Case, inputs: dict) -> list[str]:
         if isinstance(x, np.ndarray) and x.dtype.kind == "f" and x.shape == case.got.shape and np.isfinite(x).all():
             for words, size in SIDES:
                 limit = size(x)[~wrong].max()
+                if size(x)[wrong].min() > limit == 0 and size is np.abs:  # a mask, not a size
+                    return [f"It is wrong exactly where {name} is not 0."]
                 if size(x)[wrong].min() > limit:
                     where = words.format(name, -limit if "below" in words else limit)
                     return [f"It is wrong exactly where {where}: does an approximation, or a bound, end there?"]

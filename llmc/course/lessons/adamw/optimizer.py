@@ -332,7 +332,7 @@ def clip_mistakes(grads, max_norm, k) -> dict:
         sentence = "its entries clipped one by one to ± max_norm: that turns the direction"
         wrong[sentence] = np.clip(g, -max_norm, max_norm)
     table = _at(CLIP, wrong)
-    if norm > 0:
+    if norm > max_norm:
         table["the reference without 1e-6 in the denominator"] = (g * max_norm / norm, PYTORCH_CLIP)
     return table
 

@@ -156,7 +156,11 @@ def compare_sum(got, x, ruled_out=()):
 
 def _mended() -> str | None:
     """Which small change of the learner's function brings the sums of this check inside the bound? A sentence."""
-    inside = lambda sums, x: np.shape(sums) == x[0].shape and not _too_far(sums, x).any()  # noqa: E731
+
+    def inside(sums, x):
+        same_kind = np.shape(sums) == x[0].shape and sums.dtype == x.dtype
+        return same_kind and not _too_far(sums, x).any()
+
     return causes.whole("sum", evidence.calls_so_far(), lambda x: x, inside, ours=False)
 
 
