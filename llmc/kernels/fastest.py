@@ -13,32 +13,43 @@ from pathlib import Path
 import numpy as np
 
 from llmc import cuda
-from llmc.cuda.emulator.compiling.store import is_usable, wanted_folder
 from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
+from llmc.files.cache_folder import is_usable, wanted_folder
 
 WORTH = 1e9  # FLOPs of a product from which a choice pays: below, the first one is taken
 TIMES = 4  # that each is timed, after one launch that is not; the shortest counts
 CLEARLY = 0.97  # of the first one's time: what is not faster than that may be noise
+
+_taken = {}  # {key: index} of this process: a launch looks no further
 
 
 def launch(choices, key, flops, run, kept=None):
     """run(the fastest of choices).
 
     key: what the product is, of numbers · flops: how large it is · kept: the array that run adds to, or None; its
-    numbers are put back after each launch that is only timed.
+    numbers are put back when all have been timed.
     """
-    run(choices[_chosen(choices, str(key), flops, run, kept)])
+    if key not in _taken:
+        index = _chosen(choices, str(key), flops, run, kept)
+        if index is None:  # not now: a recording, in which nothing can be timed
+            run(choices[0])
+            return
+        _taken[key] = index
+    run(choices[_taken[key]])
 
 
-def _chosen(choices, key, flops, run, kept) -> int:
+def _chosen(choices, key, flops, run, kept) -> int | None:
+    """The index of the fastest, which is measured if the file does not know it; None while that is impossible."""
     if flops < WORTH or len(choices) == 1:
         return 0
     known = _known(_file())
-    if known.get(key, len(choices)) >= len(choices) and not _is_recorded():
+    if known.get(key, len(choices)) >= len(choices):
+        if _is_recorded():
+            return None
         known[key] = _measured(choices, run, kept)
         _keep(known)
-    return known.get(key, 0)
+    return known[key]
 
 
 def _is_recorded() -> bool:

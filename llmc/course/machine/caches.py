@@ -7,8 +7,8 @@ from pathlib import Path
 import llmc
 from llmc.backends import numba_variables
 from llmc.course.machine.advice import Row, set_variable, unset_variables
-from llmc.cuda.emulator.compiling import store
 from llmc.errors import UserError
+from llmc.files.cache_folder import wanted_folder
 
 
 def wrong_variable(what):
@@ -30,7 +30,7 @@ def compiled(what) -> Row:
     numbas = [Path(os.environ["NUMBA_CACHE_DIR"])] if os.environ.get("NUMBA_CACHE_DIR") else []
     if not any(map(_can_be_written, [*numbas, own, _at_home(users)])):
         costs, name = "each start of training takes ten to thirty seconds longer", "NUMBA_CACHE_DIR"
-    elif not _can_be_written(store.wanted_folder()):
+    elif not _can_be_written(wanted_folder()):
         costs, name = "each notebook compiles the CUDA kernels again", "LLMC_CACHE"
     else:
         return Row(what, "kept on the disk")

@@ -10,17 +10,11 @@ add_chunks v2           sums += the columns of partial (chunks, columns); rounde
 
 const int ROWS = 8;  // warps of a block, a row each
 
-// Grid and block as for the columns of layernorm.cu.
-extern "C" __global__ void __launch_bounds__(256) bias_backward_v1(float* partial, const floatX* dout, int N, int C)
+// The block's chunk of partial, columns c … c + 7: the sum of what its warps have found, each its own `total`.
+__device__ void add_warps(float* partial, Eight& total, int c, int C)
 {
     __shared__ Eight sums[ROWS][32];
-    int lane = threadIdx.x, warp = threadIdx.y, c = (blockIdx.x * 32 + lane) * 8;
-    Eight total = {}, row;
-    for (int n = blockIdx.y * ROWS + warp; n < N && c < C; n += gridDim.y * ROWS) {
-        load(row, dout + (size_t)n * C + c, C - c);
-        #pragma unroll
-        for (int e = 0; e < 8; e++) total[e] += row[e];
-    }
+    int lane = threadIdx.x, warp = threadIdx.y;
     store(sums[warp][lane], total, 8);
     __syncthreads();
     if (warp > 0 || c >= C) return;
@@ -29,6 +23,19 @@ extern "C" __global__ void __launch_bounds__(256) bias_backward_v1(float* partia
         for (int e = 0; e < 8; e++) total[e] += sums[k][lane][e];
     }
     store(partial + (size_t)blockIdx.y * C + c, total, C - c);
+}
+
+// Grid and block as for the columns of layernorm.cu.
+extern "C" __global__ void __launch_bounds__(256) bias_backward_v1(float* partial, const floatX* dout, int N, int C)
+{
+    int warp = threadIdx.y, c = (blockIdx.x * 32 + threadIdx.x) * 8;
+    Eight total = {}, row;
+    for (int n = blockIdx.y * ROWS + warp; n < N && c < C; n += gridDim.y * ROWS) {
+        load(row, dout + (size_t)n * C + c, C - c);
+        #pragma unroll
+        for (int e = 0; e < 8; e++) total[e] += row[e];
+    }
+    add_warps(partial, total, c, C);
 }
 
 // ------------------------------------------------------------------------------------------ v2: four rows at a time
@@ -58,8 +65,7 @@ struct Row32 {
 template <typename Row, typename X>
 __device__ void sum_columns(float* partial, floatX* rounded, const X* dout, int N, int C)
 {
-    __shared__ Eight sums[ROWS][32];
-    int lane = threadIdx.x, warp = threadIdx.y, c = (blockIdx.x * 32 + lane) * 8, step = gridDim.y * ROWS;
+    int warp = threadIdx.y, c = (blockIdx.x * 32 + threadIdx.x) * 8, step = gridDim.y * ROWS;
     Eight total = {}, v;
     for (int n = blockIdx.y * ROWS + warp; n < N && c < C; n += TOGETHER * step) {
         Row rows[TOGETHER];
@@ -77,14 +83,7 @@ __device__ void sum_columns(float* partial, floatX* rounded, const X* dout, int 
             for (int e = 0; e < 8; e++) total[e] += v[e];
         }
     }
-    store(sums[warp][lane], total, 8);
-    __syncthreads();
-    if (warp > 0 || c >= C) return;
-    for (int k = 1; k < ROWS; k++) {
-        #pragma unroll
-        for (int e = 0; e < 8; e++) total[e] += sums[k][lane][e];
-    }
-    store(partial + (size_t)blockIdx.y * C + c, total, C - c);
+    add_warps(partial, total, c, C);
 }
 
 extern "C" __global__ void __launch_bounds__(256) bias_backward_v2(float* partial, const floatX* dout, int N, int C)

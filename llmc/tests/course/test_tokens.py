@@ -7,7 +7,7 @@ import pytest
 import tiktoken
 
 from llmc.course.lessons.tokens import bpe as lesson
-from llmc.course.lessons.tokens import token_files
+from llmc.course.lessons.tokens import fast_training, token_files
 from llmc.course.lessons.tokens.drawings import visible
 from llmc.data import DataLoader, write_tokens
 from llmc.data.bpe import GPT2_PATTERN, split_words, train_bpe
@@ -53,7 +53,7 @@ def test_figures_show_bytes_that_are_not_a_character():
 def test_training_step_by_step_equals_llmc():
     words, counts = split_words(TEXT, GPT2_PATTERN)
     learned = train_bpe(TEXT, 20)[256:]
-    assert lesson.train(words, counts, 20) == token_files.train_fast(words, counts, 20) == learned
+    assert lesson.train(words, counts, 20) == fast_training.train_fast(words, counts, 20) == learned
     made = []
     for _ in range(6):
         token, words = lesson.bpe_step(words, counts)
@@ -119,15 +119,15 @@ def test_wrong_batches_are_wrong_and_named():
     assert not known["x"] and len(known["y"]) == 1 and "rolled round inside each row" in next(iter(known["y"]))
 
 
-@pytest.mark.parametrize("draw", [token_files.made_up_words, token_files.same_letters])
+@pytest.mark.parametrize("draw", [fast_training.made_up_words, fast_training.same_letters])
 def test_fast_training_equals_slow_and_its_mistakes_are_named(draw):
     words, counts = draw(np.random.default_rng(2), 40)
     case = (words, counts, 25)
-    right = token_files.train_fast(*case)
-    assert right == lesson.train(*case) and token_files.explain_training(case, right) is None
-    for sentence, mistake in token_files.training_mistakes().items():
-        told = token_files.explain_training(case, mistake(*case))
-        if draw is token_files.same_letters or "twice" not in sentence:  # syllables hardly hold a pair twice
+    right = fast_training.train_fast(*case)
+    assert right == lesson.train(*case) and fast_training.explain_training(case, right) is None
+    for sentence, mistake in fast_training.training_mistakes().items():
+        told = fast_training.explain_training(case, mistake(*case))
+        if draw is fast_training.same_letters or "twice" not in sentence:  # syllables hardly hold a pair twice
             assert told is not None and told.startswith(sentence), sentence
 
 

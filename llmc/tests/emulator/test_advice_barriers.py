@@ -4,20 +4,11 @@ import numpy as np
 import pytest
 
 from llmc.cuda import inspect
-from llmc.tests.emulator.marked import marked
+from llmc.tests.emulator.marked import SUMS, marked
 
-CODE = r"""
-__device__ float warp_sum(float v) {
-    for (int step = 16; step > 0; step /= 2) v += __shfl_xor_sync(~0u, v, step);  // @shuffle
-    return v;
-}
-__device__ float block_sum(float v) {
-    __shared__ float sums[2];
-    v = warp_sum(v);
-    if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = v;  // @sums-write
-    __syncthreads();
-    return sums[0] + sums[1];  // @sums-read
-}
+CODE = (
+    SUMS
+    + r"""
 extern "C" {
 __global__ void one_element(int* out, const int* x, int n) {
     __shared__ int s[4];
@@ -126,6 +117,7 @@ __global__ void warp_barrier_between_warps(float* out, const float* x, int n) {
 }
 }
 """
+)
 at = marked(CODE)
 pytestmark = pytest.mark.usefixtures("emulator", "one_second")
 

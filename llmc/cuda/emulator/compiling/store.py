@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from llmc.errors import UserError, why
+from llmc.files.cache_folder import is_usable, wanted_folder
 
 SEALED = sys.platform != "darwin"  # macOS signs libraries, and nothing may follow the signature
 SEAL = b"llmc sha256 "  # and the digest of all that is before it: the end of each library, which no loader reads
@@ -20,25 +21,6 @@ def cache_folder() -> Path:
     """LLMC_CACHE, else the platform's cache folder; a temporary one if that is not writable."""
     folder = wanted_folder()
     return folder if folder and is_usable(folder) else _private_folder(folder)
-
-
-def wanted_folder() -> Path | None:
-    """Where libraries should be kept; None when there is no home folder to keep them in."""
-    home = Path("~/Library/Caches" if sys.platform == "darwin" else os.environ.get("XDG_CACHE_HOME") or "~/.cache")
-    try:
-        return Path(os.environ.get("LLMC_CACHE") or home / "llmc").expanduser()
-    except RuntimeError:
-        return None
-
-
-def is_usable(folder) -> bool:
-    """Whether files can be written there; the folder is made if need be. Only an attempt shows it, not its mode."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
-        return True
-    except (OSError, ValueError):  # ValueError: a zero byte
-        return False
 
 
 @lru_cache(maxsize=1)

@@ -1,0 +1,193 @@
+"""Lesson 08: training BPE fast, the words that it is tried on, and what each known mistake gives instead."""
+
+from collections import Counter, defaultdict
+
+import numpy as np
+
+from llmc.course.checks.evidence import is_explaining, learners_function
+from llmc.course.checks.explain import describe
+from llmc.course.checks.smallest import smallest
+from llmc.course.lessons.tokens.bpe import count_pairs, merge, most_frequent
+from llmc.course.lessons.tokens.bpe.telling import row
+
+ONSETS, VOWELS, ENDS = "b c d f g h k l m n p r s t v w st tr pl th".split(), "aeiou", ["", "", "n", "r", "s", "ng"]
+
+
+def made_up_words(rng, n):
+    """(words, counts): n distinct words of one to four syllables, the r-th with frequency 1/r, as in real text."""
+    syllables = [o + v + e for o in ONSETS for v in VOWELS for e in ENDS]
+    likely = rng.permutation(len(syllables))[:400]
+    found = {}
+    while len(found) < n:
+        word = "".join(syllables[k] for k in rng.choice(likely, int(rng.integers(1, 5))))
+        found[" " + word if rng.random() < 0.8 else word] = None
+    words = [[bytes([b]) for b in word.encode()] for word in found]
+    counts = (3 * n / np.arange(1, n + 1)).astype(int).tolist()
+    return words, counts
+
+
+def same_letters(rng, n):
+    """(words, counts): n distinct words over two bytes, any of the 256: pairs overlap, and counts are often equal."""
+    letters, found = rng.choice(256, 2, replace=False), {}
+    while len(found) < n:
+        found[bytes(rng.choice(letters, int(rng.integers(2, 10))).tolist())] = None
+    return [[bytes([b]) for b in word] for word in found], rng.integers(1, 4, n).tolist()
+
+
+def train_fast(
+    words,
+    counts,
+    num_merges,
+    *,
+    subtract=True,
+    add=True,
+    where_new=True,
+    choose=most_frequent,
+    once=False,
+    weigh=True,
+):
+    """The tokens learned, counting only what a merge changes; the switches turn one part of it off each.
+
+    weigh: new pairs count as often as their word occurs, not once.
+    """
+    words, pairs, where = [list(word) for word in words], Counter(), defaultdict(set)
+    for i, word in enumerate(words):
+        _move(pairs, where, word, i, counts[i], once)
+    learned = []
+    while len(learned) < num_merges and pairs:
+        token = choose(pairs)
+        if token not in learned:
+            learned.append(token)
+        for i in sorted(where.pop(token, ())):
+            new = merge(words[i], token)
+            if subtract:
+                _move(pairs, None, words[i], i, -counts[i], once)
+            if add:
+                _move(pairs, where if where_new else None, new, i, counts[i] if weigh else 1, once)
+            words[i] = new
+        pairs.pop(token, None)
+        for pair in [pair for pair, count in pairs.items() if count <= 0]:
+            del pairs[pair]
+    return learned
+
+
+def _move(pairs, where, word, i, count, once):
+    """Add count to each pair of the word. once: a pair that occurs in it twice counts once."""
+    found = [left + right for left, right in zip(word, word[1:])]
+    for pair in set(found) if once else found:
+        pairs[pair] += count
+        if where is not None:
+            where[pair].add(i)
+
+
+def training_mistakes() -> dict:
+    """{sentence: training}."""
+    last, met = (lambda p: max(p, key=lambda k: (p[k], k))), (lambda p: max(p, key=p.get))
+    return {
+        "among equally frequent pairs you took the one that sorts last: take the one that sorts first": (
+            lambda *case: train_fast(*case, choose=last)
+        ),
+        "among equally frequent pairs you took the one that was met first: take the one that sorts first": (
+            lambda *case: train_fast(*case, choose=met)
+        ),
+        "pairs that a merge took apart are still counted: subtract the word's old pairs": (
+            lambda *case: train_fast(*case, subtract=False)
+        ),
+        "pairs that a merge brought together are not counted: add the word's new pairs": (
+            lambda *case: train_fast(*case, add=False)
+        ),
+        "words that gained a pair by a merge are not found again: record the words of the new pairs, too": (
+            lambda *case: train_fast(*case, where_new=False)
+        ),
+        "a pair that occurs twice in a word was counted once there": lambda *case: train_fast(*case, once=True),
+        "the pairs that a merge brings together were counted once for each word: add as many as the word occurs": (
+            lambda *case: train_fast(*case, weigh=False)
+        ),
+        "each distinct word was counted once: a pair counts as often as its word occurs": (
+            lambda words, counts, n: train_fast(words, [1] * len(words), n)
+        ),
+        "the pairs were counted once, at the beginning: a merge changes the counts of its neighbours": (
+            lambda words, counts, n: sorted((p := count_pairs(words, counts)), key=lambda k: (-p[k], k))[:n]
+        ),
+    }
+
+
+def _divergence(case, learned, right, at) -> str | None:
+    """What the counts of all pairs, before the first wrong merge and at it, say about that merge; or None."""
+    if at >= min(len(learned), len(right)):
+        return None
+    (words, counts, _), got, wanted, history = case, learned[at], right[at], []
+    for token in [*right[:at], None]:
+        history.append(count_pairs(words, counts))
+        words = [merge(word, token) for word in words] if token else words
+    now, most = history[-1], max(pairs.get(got, 0) for pairs in history)
+    if now.get(got) == now[wanted]:
+        return "both pairs are equally frequent: take the one that sorts first"
+    if most >= now[wanted]:
+        told = (
+            f"{got!r} occurred {most} times, but now only {now.get(got, 0)} times, and {wanted!r} {now[wanted]} times"
+        )
+        return f"{told}: subtract the pairs that a merge takes apart"
+    if min(pairs.get(wanted, 0) for pairs in history) < now[wanted]:
+        return (
+            f"{wanted!r} occurs {now[wanted]} times now, more than before: add the pairs that a merge brings together"
+        )
+    return None
+
+
+def explain_training(case, learned) -> str | None:
+    """What is wrong with the tokens learned from case (words, counts, num_merges); None when they are right."""
+    right = train_fast(*case)
+    if not isinstance(learned, list):
+        return f"a list of tokens is expected, but fast_train_bpe returned {describe(learned)}"
+    if learned == right:
+        return None
+    if learned[:256] == [bytes([b]) for b in range(256)]:
+        return "the 256 single bytes are in the list: return only what was learned"
+    if not all(isinstance(token, bytes) for token in learned):
+        return "the tokens should be bytes like b'th'"
+    at = next((k for k, (a, b) in enumerate(zip(learned, right)) if a != b), min(len(learned), len(right)))
+    if at == len(right) or at == len(learned):
+        numbers = f"{len(learned)} tokens were learned, but {len(right)} are expected"
+    else:
+        numbers = f"Merge {at} of {case[2]} should make {right[at]!r} but made {learned[at]!r}"
+    for sentence, mistake in training_mistakes().items():
+        if learned == mistake(*case):
+            return f"{sentence}.\n{numbers}."
+    told = _divergence(case, learned, right, at)
+    if told:
+        return f"{told}.\n{numbers}."
+    if len(set(learned)) < len(learned):
+        told = "a token was learned twice: merge it everywhere, and take it out of the counts"
+        return f"{told}.\n{numbers}."
+    return f"{numbers}.{_smallest_training(case)}"
+
+
+def _smallest_training(case) -> str:
+    """A sentence about the smallest training that goes wrong; "" if there is none."""
+    function = learners_function() if is_explaining() else None
+    found = smallest(function, train_fast, [case], _shrunk_training) if function else None
+    if found is None:
+        return ""
+    (words, counts, n), learned = found
+    shown = "; ".join(f"{count} × {row(word)}" for word, count in zip(words, counts))
+    right = row(train_fast(words, counts, n))
+    return f"\nThe smallest: {n} merge{'s' * (n > 1)} of {shown} should learn {right}, and {row(learned)} was learned."
+
+
+def _shrunk_training(case):
+    """Cases with fewer words, a shorter one, a smaller count, or fewer merges."""
+    words, counts, n = case
+    half = len(words) // 2
+    smaller = [(words[:half], counts[:half], n), (words[half:], counts[half:], n)] if half else []
+    smaller += [(words, counts, m) for m in (n // 2, n - 1) if 0 < m < n]
+    smaller += [(words[:k] + words[k + 1 :], counts[:k] + counts[k + 1 :], n) for k in range(len(words))]
+    for k, word in enumerate(words):
+        smaller += [([*words[:k], cut, *words[k + 1 :]], counts, n) for cut in (word[1:], word[:-1]) if cut]
+        smaller += [(words, [*counts[:k], 1, *counts[k + 1 :]], n)] * (counts[k] > 1)
+    fewer = [(w, c, m) for w, c, m in smaller for m in dict.fromkeys((m, m // 2)) if m]
+    return (case for case in fewer if _distinct(case[0]) and len(train_fast(*case)) == case[2])
+
+
+def _distinct(words) -> bool:
+    return len({b"".join(word) for word in words}) == len(words)
