@@ -883,9 +883,7 @@ def block_reads_dx_after_adding_to_it(dx, dw1, dw2, dout, x, w1, w2):
     dx += da @ w1
 
 
-@wrong(
-    "residual_block_backward", says="dw1 has the values that our solution gives with index 0 of axis 0 of `dout` alone"
-)
+@wrong("residual_block_backward", says="dw1 is what it would be with index 0 of axis 0 of `dout` alone")
 def block_with_dw1_of_one_sequence(dx, dw1, dw2, dout, x, w1, w2):
     h = np.tanh(x @ w1.T)
     da = (dout @ w2) * (1 - h * h)

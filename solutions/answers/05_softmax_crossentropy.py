@@ -79,7 +79,7 @@ def softmax_with_one_sum(z):
     return e / e.sum()
 
 
-@wrong("softmax", says="p equals the reference with the sum over the axis before the last")
+@wrong("softmax", says="p has the values that our solution gives with axis 1 in place of axis -1")
 def softmax_over_axis_1(z):
     e = np.exp(z - z.max(axis=1, keepdims=True))
     return e / e.sum(axis=1, keepdims=True)

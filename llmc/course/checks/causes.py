@@ -9,7 +9,7 @@ import io
 import operator
 import time
 import warnings
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 
 import numpy as np
 
@@ -19,12 +19,14 @@ from llmc.course.checks.evidence import looked_into
 from llmc.course.checks.explain import listed
 from llmc.course.mutants.kept import growing, kept_between, remembered
 from llmc.course.mutants.learners import learners
+from llmc.course.mutants.picked import close
 from llmc.course.mutants.private import glossary as glossary_of
 from llmc.course.mutants.recognise import order_of_error, recognised
 from llmc.course.mutants.replay import arrays_in
 from llmc.course.mutants.results import mistaken_for, others, place_of
 from llmc.course.mutants.search import Found, change_that_gives
 from llmc.course.mutants.solution import Solution
+from llmc.course.mutants.steps import step_in_place
 from llmc.course.own_names import learners_names
 
 REMAINS = "it keeps something from one call to the next, in a default argument or a global, say"
@@ -166,6 +168,21 @@ def _right_at_first(answer, calls, right, same) -> bool:
         return False
 
 
+def another_step(name, got) -> list[str]:
+    """Sentences if the array `got` is what our solution has at another step, in this call and in others; else []."""
+    check, last = looked_into(), _replay_like(got)
+    if check is None or last is None or last[0].outputs[last[1]] is None:
+        return []
+    solution, (replay, k) = check.solution(), last
+    if not isinstance(solution, Solution) or np.shape(replay.outputs[k]) != np.shape(got):
+        return []
+    with redirect_stdout(io.StringIO()), np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        more = check.rehearsed(solution.function(time.thread_time() + solution.seconds))
+        text = step_in_place(solution, check.function, replay, k, more[1:4])
+    return [f"{name} holds what {text} gives in our solution, at another step.", *glossary(text)] if text else []
+
+
 def place(got) -> str | None:
     """Words for the result of the running check's last call that should be what `got` is; None if none should."""
     check = looked_into()
@@ -190,7 +207,28 @@ def kept(name, got, expected, start) -> str | None:
         return f"{name} has the values that our solution gives {changed}"
     with learners_names():
         again = grown or remembered(check.function, check.replays, got)
+        if not again and _right_when_new(check, got, expected + start):
+            first = "would be right if this were the first call of your function"
+            return f"{name} {first}: it keeps something from one call to the next, in a default argument, say"
     return again and f"{name} {again}"
+
+
+def _right_when_new(check, got, target) -> bool:
+    """Does the learner's function, defined anew, make this array right, and not the function that has been called?
+
+    A default argument is made anew then, and a global is not.
+    """
+    found, solution = _replay_like(got), check.solution()
+    if found is None or len(check.replays) < 2 or not isinstance(solution, Solution):
+        return False
+    replay, k = found
+    with redirect_stdout(io.StringIO()), np.errstate(all="ignore"), suppress(Exception):
+        answer = learners(check.function)
+        if answer is None or np.shape(replay.outputs[k]) != np.shape(got):
+            return False
+        new = replay.run(answer.function(time.thread_time() + answer.seconds))
+        return close(new[k], target, target, "float32") and not close(got, target, target, "float32")
+    return False
 
 
 def stale() -> str | None:

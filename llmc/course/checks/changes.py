@@ -32,6 +32,8 @@ def explained_by(case, got, found, sentence, inexact) -> list[str]:
         return [*first, f"{meets[0].upper()}{meets[1:]}: compare these two places.", *causes.glossary(found.ours)]
     if found.yours:
         return [*first, cured(name, found)]
+    if found.partly:
+        return [f"{name} is what it would be {found.ours}.", *causes.glossary(found.ours), *causes.other_results(got)]
     if sentence and "has the wrong sign" in sentence:
         return first  # a sign may be turned in many places, and what turns it in our solution may be right in theirs
     if sentence:

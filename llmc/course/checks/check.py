@@ -57,6 +57,7 @@ class check:
         self._names = names_of(self._cell, self.name)
         self._names.__enter__()
         self._evidence.__enter__()
+        self._evidence.check, self.began = self, time.thread_time()
         self._limit = Limit(self._cell)
         self._limit.start()
         return self

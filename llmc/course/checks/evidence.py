@@ -29,6 +29,7 @@ class Evidence:
     def __init__(self, exercise, rehearsed=lambda solution: []):
         """rehearsed: makes calls of a solution, on other numbers than the check's."""
         self.exercise, self.rehearsed = exercise, rehearsed
+        self.check = None  # whose calls these are, once its block runs
         self.function = None  # the learner's, as it was called last
         self.replays = deque(maxlen=CALLS)
         self.overwritten = set()  # which arrays of the arguments were tried with NaN in them, by their places

@@ -16,7 +16,7 @@ from llmc.course.checks.unreached import left_in_a_loop, returned_name, watch, w
 from llmc.course.mutants.learners import learners
 from llmc.course.mutants.picked import close
 from llmc.course.mutants.replay import arrays_in, outputs_of
-from llmc.course.mutants.results import same_array
+from llmc.course.mutants.results import mistaken_for, same_array
 from llmc.course.mutants.traced import Trace
 from llmc.course.own_names import learners_names
 
@@ -50,8 +50,9 @@ def one_array(name, got) -> str | None:
         return None
     others = [each for each in same if each != name]
     other = others[0] if len(others) == 1 and len(same) == 2 else "another result"
-    how = "as after `a = b = np.zeros(…)`, or `a = b` and then `a += …`, which changes b, too"
-    return f"{name} and {other} are one and the same array, {how}: make two"
+    belongs = mistaken_for(check.solution(), check.replays, got)
+    holds = f", and hold what belongs in {belongs}" if belongs else ""
+    return f"{name} and {other} are one and the same array{holds}: make two"
 
 
 def left_of_before(name, got) -> str | None:

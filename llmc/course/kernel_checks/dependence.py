@@ -6,6 +6,7 @@ from llmc.course.kernel_checks import shares, staging
 from llmc.course.kernel_checks.experiments import LEAST, Enough
 
 FEW = 3  # numbers that are listed one by one
+HIDDEN = (-100.0, 100.0, -1.0)  # times the largest number: changes that rounding does not hide
 FACTOR = 3.0  # by how many deviations an input grows: enough to count in a maximum, or in a sum
 
 
@@ -34,6 +35,7 @@ def _compared(experiment, report, k, element) -> list[str]:
         grown = values + FACTOR * (np.std(values) + 1) * (1 + np.arange(values.size) % 7 / 7)
         mine = _reach(_affects(experiment, experiment.mine, source, grown, k, element, 0.0), values.size)
         ours = _reach(_affects(experiment, experiment.ours, source, grown, k, element, LEAST), values.size)
+        mine = ours if _hidden(experiment, source, mine, ours, k, element) else mine
         reaches.append((source, mine, ours))
     single = all(len(mine) < 2 and len(ours) < 2 for _, mine, ours in reaches)
     place, differ = experiment.place(k, element), [each for each in reaches if each[1] != each[2]]
@@ -54,6 +56,22 @@ def _compared(experiment, report, k, element) -> list[str]:
     elif not single:
         lines += _foreign(experiment, report, differ)
     return lines
+
+
+def _hidden(experiment, source, mine, ours, k, element) -> bool:
+    """Does the learner's number depend on what it seems not to depend on, once that changes much more?
+
+    Rounding, or a bound, may hide a change: then nothing is to be said of it.
+    """
+    values = experiment.arguments[source].reshape(-1)
+    missing = [i for i in (ours[:1] + ours[-1:]) if not mine or not mine[0] <= i <= mine[-1]]
+    for factor in HIDDEN if mine != ours else ():
+        for i in missing or ours[:1]:
+            large = values + (np.arange(values.size) == i) * factor * (np.abs(values).max() + 1)
+            if not mine or missing:
+                if _affects(experiment, experiment.mine, source, large, k, element, 0.0)(i, i + 1):
+                    return True
+    return False
 
 
 def _untouched(experiment, report, k) -> str:

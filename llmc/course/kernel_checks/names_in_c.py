@@ -13,6 +13,7 @@ TYPED = re.compile(
 ANOTHER = re.compile(r"\s*(?P<star>\*)?\s*(?P<name>[A-Za-z_]\w*)\s*(?=[=,;)\[]|$)")  # `b` of `float a = 0, b`
 WHOLE = ("int", "unsigned", "size_t")
 REAL = ("float", "double")
+SHARED = re.compile(r"\b__shared__\s+[\w\s]*?(\w+)\s*\[")
 
 
 class Names:
@@ -30,6 +31,7 @@ class Names:
                 self._declare(text, other, *kind)
         one = re.finditer(r"__device__[\w\s]*?\bfloat (\w+)\s*\(\s*(?:const )?float \w+\s*\)", text)
         self.reductions = [match[1] for match in one]
+        self.shared = set(SHARED.findall(text))
         self.factors = self._factors(text, all_pieces)
 
     def _declare(self, text, match, kind, const):

@@ -75,8 +75,11 @@ def _in_piece(each, piece, known):
         yield from _of_token(each, k, token, piece, known)
         if each.is_binary(k):
             yield from _of_operator(each, k, token)
-        if token.kind == "name" and k + 1 < len(each.all) and each.all[k + 1].text == "(":
+        following = each.all[k + 1].text if k + 1 < len(each.all) else ""
+        if token.kind == "name" and following == "(":
             yield from _of_call(each, k)
+        elif following == "[" and token.text in known.shared:
+            yield from _own_place(each, k + 1)
     yield from _missing_component(each)
     if piece.kind == STATEMENT:
         yield from _of_statement(each, piece, known)
@@ -190,6 +193,8 @@ def _of_operator(each, k, token):
                 yield 1, start, end, whole.replace(bracket, bracket[1:-1], 1), whole
     if token.text == "*":
         yield from _into_the_call(each, first, k, last)
+    if token.text == "/" and (power := _quotient_of_exp(left, right)):
+        yield 1, start, end, power, whole
 
 
 def _bracketed(each, first, k, last):
@@ -240,6 +245,20 @@ def _of_call(each, k):
     elif len(commas) == 1:
         first, last = each.piece(opening + 1, commas[0] - 1), each.piece(commas[0] + 1, closing - 1)
         yield 2, start, end, f"{each.all[k].text}({last}, {first})", whole
+
+
+def _own_place(each, opening):
+    """The thread's own number as an index of shared memory."""
+    index = each.piece(opening + 1, each.closing(opening) - 1)
+    if "threadIdx.x" != index != "":
+        start = each.all[opening].end
+        yield 1.5, start, start + len(index), "threadIdx.x", index
+
+
+def _quotient_of_exp(left, right):
+    """`expf(a) / b` as `expf(a - b)`: b may be a logarithm."""
+    found = re.fullmatch(r"(_*expf)\((.+)\)", left)
+    return f"{found[1]}({found[2]} - {right})" if found else ""
 
 
 def _depth(each, opening, at) -> int:

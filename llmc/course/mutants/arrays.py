@@ -95,8 +95,14 @@ def arrays(tree):
 
 
 def _made(function):
-    """(lines, k, name): before line k of these lines, the name holds a new array. The arguments come first."""
-    yield from ((function.body, 0, argument.arg) for argument in function.args.args)
+    """(lines, k, name): before line k of these lines, the name holds a new array. The arguments come first.
+
+    An array in a dict has the name `p['w']`.
+    """
+    arguments = [argument.arg for argument in function.args.args]
+    yield from ((function.body, 0, name) for name in arguments)
+    items = {ast.unparse(node): None for node in ast.walk(function) if _is_item(node, arguments)}
+    yield from ((function.body, 0, text) for text in items)
     for block in blocks(function):
         for k, line in enumerate(block.node):
             if isinstance(line, ast.Assign) and not is_tick(line):
@@ -113,8 +119,15 @@ def _written_to(function) -> set[str]:
     return {slot.id for slot in slots if isinstance(slot, ast.Name)}
 
 
+def _is_item(node, arguments) -> bool:
+    """Is it `p['w']`, read from a dict that was given?"""
+    found = isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and isinstance(node.slice, ast.Constant)
+    return found and isinstance(node.slice.value, str) and getattr(node.value, "id", None) in arguments
+
+
 def _line(name, number, axis):
-    """name = __changed__(name, number, axis)"""
-    arguments = [ast.Name(name, ast.Load()), ast.Constant(number), ast.Constant(axis)]
-    call = ast.Call(ast.Name(CHANGED, ast.Load()), arguments, [])
-    return ast.Assign([ast.Name(name, ast.Store())], call)
+    """name = __changed__(name, number, axis); of an item, the name gets a new dict that holds the changed array."""
+    dict_name, bracket, key = name.partition("[")
+    call = f"{CHANGED}({name}, {number}, {axis})"
+    value = f"{{**{dict_name}, {key[:-1]}: {call}}}" if bracket else call
+    return ast.parse(f"{dict_name} = {value}").body[0]

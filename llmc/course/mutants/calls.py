@@ -2,9 +2,17 @@
 
 import ast
 
+from llmc.course.mutants.factors import filled
 from llmc.course.mutants.places import quoted, with_fields
 
 INDICES = {"flatnonzero", "searchsorted", "argmax", "argmin", "argsort", "arange", "len"}
+GELUS = (
+    ("the approximation x · sigmoid(1.702 · x)", "x / (1 + np.exp(-1.702 * x))"),
+    ("x · sigmoid(x)", "x / (1 + np.exp(-x))"),
+    ("max(x, 0)", "np.maximum(x, 0)"),
+    ("the exact formula with erf", "0.5 * x * (1 + np.vectorize(__import__('math').erf, otypes=[float])(x / 2**0.5))"),
+)
+LARGER = {"max", "min", "maximum", "minimum"}  # of two numbers
 TUPLES = {"nonzero", "where"}  # of indices, one array for each axis
 
 OTHER_FUNCTION = {
@@ -44,6 +52,15 @@ def call(place):
         yield 1, f"with {other} in place of {name} in {quoted(node)}", with_fields(node, func=changed)
     method = isinstance(function, ast.Attribute) and getattr(function.value, "id", "") not in ("np", "math", "numba")
     inner = function.value if method else next(iter(node.args), None)
+    if name in LARGER and len(node.args) == 2 and not node.keywords:
+        for chosen in node.args:
+            yield 1, f"with {quoted(chosen)} alone in place of {quoted(node)}", chosen
+    if name in ("gelu", "gelu_forward") and len(node.args) == 1:
+        for words, text in GELUS:
+            yield 1, f"with {words} in place of {quoted(node)}", filled(text, node.args[0])
+    if name == "exp" and len(node.args) == 1 and _is_difference(node.args[0]):
+        ratio = ast.BinOp(with_fields(node, args=[node.args[0].left]), ast.Div(), node.args[0].right)
+        yield 2, f"with {quoted(ratio)} in place of {quoted(node)}", ratio
     if name == "einsum":
         yield from _letters(node)
     if name in INDICES:
@@ -69,6 +86,10 @@ def call(place):
         args = [*node.args[:k], node.args[k + 1], node.args[k], *node.args[k + 2 :]]
         swapped = f"with {quoted(node.args[k])} and {quoted(node.args[k + 1])} in the other order"
         yield 3, swapped + f" in {quoted(node)}", with_fields(node, args=args)
+
+
+def _is_difference(node) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
 
 
 def _letters(node):

@@ -46,28 +46,48 @@ class Elsewhere:
                     found.append(replay)
         return [replay for replay in found if len(replay.outputs) == len(self.replay.outputs)]  # no array is None
 
-    def same(self, changed) -> bool:
-        """Does the changed solution, changed(), also give what the learner's function gave in the other calls?"""
+    def same(self, changed, partly=False) -> bool:
+        """Does the changed solution, changed(), also give what the learner's function gave in the other calls?
+
+        partly: other outputs that the learner's function gets right may be wrong then.
+        """
         others = [replay for replay in self.replays if replay is not self.replay and id(replay) in self.rights]
         try:
-            alike = all(self._same_in(replay, changed()) for replay in others)
+            alike = partly or self._possible(self.replay, self.replay.run(changed()))
+            alike = alike and all(self._same_in(replay, changed(), 0.01, partly) for replay in others)
         except Exception:  # it stops there, and the learner's did not
             return False
-        return alike and all(self._same_afresh(replay, changed()) for replay in self.fresh if not replay.later)
+        fresh = [replay for replay in self.fresh if not replay.later]
+        return alike and all(self._same_afresh(replay, changed(), partly) for replay in fresh)
 
-    def _same_in(self, replay, changed, share=0.01) -> bool:
+    def _possible(self, replay, outputs) -> bool:
+        """May the learner's function be what gives these outputs?
+
+        They are as many, of the same types, and none that is right there is wrong here: whoever makes a mistake makes
+        all that comes of it.
+        """
+        right, theirs, dtype = self.rights[id(replay)], replay.outputs, dtype_of(replay)
+        if not len(outputs) == len(right) == len(theirs):
+            return len(right) != len(theirs)  # an array is None: nobody knows which
+        if any(_dtype(now) != _dtype(it) == _dtype(old) for old, now, it in zip(theirs, outputs, right)):
+            return False
+        return not any(_spoilt(old, now, it, dtype) for old, now, it in zip(theirs, outputs, right))
+
+    def _same_in(self, replay, changed, share, partly) -> bool:
         """Is this array of the changed solution nearer to the learner's than the error, where either is wrong?"""
         outputs = replay.run(changed), self.rights[id(replay)], replay.outputs
+        if not partly and not self._possible(replay, outputs[0]):
+            return False
         if not all(self.pick.fits(each) for each in outputs):
             return True
         array, right, theirs = map(self.pick, outputs)
         error = max(_distance(array, right), _distance(theirs, right))
         return _near(array, theirs, share * error + _rounding(replay, right))
 
-    def _same_afresh(self, replay, changed) -> bool:
+    def _same_afresh(self, replay, changed, partly) -> bool:
         """The same for a call on other numbers, where a second mistake may add to the error."""
         with suppress(Exception):  # such a mistake cannot be made there: there is one sequence only, perhaps
-            return self._same_in(replay, changed, MOST)
+            return self._same_in(replay, changed, MOST, partly)
         return True
 
     def meet(self, ours, yours) -> bool:
@@ -147,6 +167,10 @@ class Elsewhere:
         if replay.later and not np.isfinite(old)[np.isfinite(right)].all():  # a change may mend a part of it
             return not (~np.isfinite(new) & np.isfinite(old) & np.isfinite(right)).any()
         return _near(new, right, left * _distance(old, right) + _rounding(replay, right))
+
+
+def _dtype(value):
+    return getattr(value, "dtype", None)
 
 
 def _spoilt(old, now, right, dtype) -> bool:

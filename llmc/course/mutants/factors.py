@@ -21,13 +21,13 @@ def once_more(place, names):
     for factor in (2, 0.5):
         yield 5, f"with {here} times {factor:g}", ast.BinOp(place.node, ast.Mult(), ast.Constant(factor))
     for text, word in (("np.log(x)", "the logarithm"), ("np.exp(x)", "exp"), ("np.sqrt(x)", "the root")):
-        yield 5, f"with {word} of {here}", _filled(text, place.node)
+        yield 5, f"with {word} of {here}", filled(text, place.node)
     for text, word in (("x * x", "the square"), ("1 - x", "1 minus the value"), ("1 / x", "1 over the value")):
-        yield 5, f"with {word} of {here}", _filled(text, place.node)
+        yield 5, f"with {word} of {here}", filled(text, place.node)
     yield 3, f"with the sign of {here} changed", ast.UnaryOp(ast.USub(), place.node)
 
 
-def _filled(text, node):
+def filled(text, node):
     """The expression `text` with the node in place of x."""
     tree = ast.parse(text, mode="eval").body
     for inner in list(ast.walk(tree)):

@@ -3,9 +3,10 @@
 import ast
 import copy
 
-from llmc.course.mutants.places import Place, blocks, quoted
+from llmc.course.mutants.places import Place, blocks, places, quoted
 
 BEFORE = "with {} before the loop over {}, so that it is never set back"
+ONCE = "with {} computed once, before the loop over {}"
 INSIDE = "with {} inside the loop over {}, so that every turn begins again"
 
 
@@ -19,6 +20,7 @@ def changed(function):
                 inner = [place for place in found if any(place.owner is node for node in ast.walk(loop))]
                 yield from _hoisted(block, k, inner)
                 yield from _lowered(block, k)
+                yield from _once(block, k)
     yield from _other_index(function, found)
 
 
@@ -47,6 +49,34 @@ def _lowered(block, k):
             words = INSIDE.format(quoted(start), quoted(loop.target))
             turn = ast.For(loop.target, loop.iter, [start, *loop.body], loop.orelse)
             yield 2, words, ((block, [*lines[:n], *rest, *lines[n + 1 : k], turn, *lines[k + 1 :]]),)
+
+
+def _once(block, k):
+    """What each turn computes anew from an array that the turns change, computed before the loop at line k."""
+    lines, loop = block.node, block.node[k]
+    stored = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    changed_in_place = {root_of(t) for t in _slots(loop)} & (stored | names_in(loop))
+    if changed_in_place & names_in(loop.target):
+        changed_in_place |= names_in(loop.iter)  # g *= …, in `for g in grads`
+    found = {}
+    for place in places(ast.Module(loop.body, [])):
+        names = names_in(place.node) if isinstance(place.node, ast.Call) else set()
+        if names & changed_in_place and not names & stored:
+            found.setdefault(ast.dump(place.node), []).append(place)
+    for number, same in enumerate(found.values()):
+        node, name = same[0].node, f"once_{number}"
+        before = ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], node), loop)
+        changes = [(place, ast.Name(name, ast.Load())) for place in same]
+        yield 2, ONCE.format(quoted(node), quoted(loop.target)), (*changes, (block, [*lines[:k], before, *lines[k:]]))
+
+
+def _slots(loop):
+    """What the lines of a loop change in place: the targets of `g *= …` and `g[...] = …`."""
+    for line in ast.walk(loop):
+        if isinstance(line, ast.AugAssign):
+            yield line.target
+        elif isinstance(line, ast.Assign):
+            yield from (target for target in line.targets if isinstance(target, ast.Subscript))
 
 
 def _starts(line):

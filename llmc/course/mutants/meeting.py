@@ -18,11 +18,13 @@ ONLY_A_NAME = re.compile(r"with = in place of .= in (`(\w+) .= .*`)")  # not x[.
 class Found:
     """Words for a change of our solution, of the learner's function, or of both, after which they give the same.
 
-    ours alone: it then gives the learner's numbers. yours alone: it then gives the right ones.
+    ours alone: it then gives the learner's numbers. yours alone: it then gives the right ones. partly: in this array,
+    while others, which the learner's function gets right, would be wrong.
     """
 
     ours: str | None = None
     yours: str | None = None
+    partly: bool = False
 
 
 def meeting(search, answer) -> Found | None:

@@ -30,7 +30,8 @@ def glossary(words, tree) -> str:
         if first is None:
             continue  # the index of a loop, which its place explains
         value = _value(first, name)
-        if len(shortened(" ".join(ast.unparse(value).split()))) > 62 or f"`{name} = " in words:
+        empty = isinstance(value, ast.Dict | ast.List) and ast.unparse(value) in ("{}", "[]")
+        if empty or len(shortened(" ".join(ast.unparse(value).split()))) > 62 or f"`{name} = " in words:
             continue
         said.append(f"`{name}` {'begins as' if len(lines) > 1 else 'is'} `{' '.join(ast.unparse(value).split())}`")
     said = said[:MOST]

@@ -117,6 +117,7 @@ class Search:
             unseen = bool(private_names(found.ours, self.solution.tree))
         elif not lost and not found and self.solution.of_arrays:
             found, unseen = self._in_the_solution(lambda tree, more: arrays(tree)), True  # which has no line
+            found = found or self._in_the_solution(lambda tree, more: arrays(tree), partly=True)
         if found and not unseen:
             return found
         with learners_names():
@@ -127,22 +128,24 @@ class Search:
             found = found or (None if lost else self._fitted(answer) or meeting(self, answer))
         return found or (None if lost else self._in_the_solution(pairs))
 
-    def _in_the_solution(self, several):
-        """The first change of it, of this kind, that gives the learner's numbers.
+    def _in_the_solution(self, several, partly=False):
+        """The first change of it, of this kind, that gives the learner's numbers; partly: of this array alone.
 
         What is left out of a kernel may give the same in another place: then both are named.
         """
         found, only, lines = [], [], ast.unparse(self.solution.tree).splitlines() if self.solution.of_arrays else []
         with closing(self.made(self.solution, several, self.end(), only)) as made:
             for words, array in made:
-                if self.explains(array) and self.elsewhere.same(lambda: self.solution.function(self.end())):
+                if self.explains(array) and self.elsewhere.same(
+                    lambda: self.solution.function(self.end()), partly
+                ):
                     words = placed(words, lines, self.solution.tree) if self.solution.of_arrays else words
                     found.append(words.removeprefix(only[0]) if only else words)
                     left_out = LEFT_OUT.match(words)
                     if not left_out or self.solution.of_arrays or len(found) == MOST_PLACES:
                         break
                     only[:] = [left_out[0]]
-        return Found(ours=", or ".join(found)) if found else None
+        return Found(ours=", or ".join(found), partly=partly) if found else None
 
     def end(self) -> float:
         """When a part of the search that begins now ends, as time.thread_time()."""

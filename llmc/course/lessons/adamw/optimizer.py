@@ -320,8 +320,8 @@ def clip_mistakes(grads, max_norm, k) -> dict:
         "the reference with the factor applied twice": g * (max_norm / long) ** 2,
         "the reference with the squared norm: take the root": g * max_norm / (norm**2 + 1e-6),
     }
-    if norm <= max_norm:
-        wrong = {"the reference scaled UP to max_norm: a norm below it is left alone": g * max_norm / long} | wrong
+    if norm <= max_norm:  # whoever leaves such gradients alone, as one must, makes none of these mistakes here
+        wrong = {"the reference scaled UP to max_norm: a norm below it is left alone": g * max_norm / long}
     if norm**2 <= max_norm < norm:
         above = f"though the norm, {norm:.3g}, is above max_norm, {max_norm:.3g}"
         wrong[f"what it was before the call, {above}. Its square is not: which of the two is compared?"] = g

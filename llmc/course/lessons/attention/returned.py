@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from llmc.course.checks import causes, evidence, text
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.lessons.attention.references import HEAD, HEADS, MASK, SOFTMAX, Forward, others_only, seen
 
@@ -9,11 +10,10 @@ from llmc.course.lessons.attention.references import HEAD, HEADS, MASK, SOFTMAX,
 def dtype_kept(name, got, like):
     """Raise WrongAnswer if got, made from the float32 input `like`, is a float64 array."""
     if like.dtype == np.float32 and isinstance(got, np.ndarray) and got.dtype == np.float64:
-        raise WrongAnswer(
-            f"for float32 inputs {name} should be float32 too, but is float64. `np.sqrt(hs)` is a float64 number that "
-            "makes everything float64, and `hs**0.5` is not. np.full, np.zeros, np.ones and np.empty make float64 "
-            "arrays unless you pass dtype=."
-        )
+        why = causes.why_wide(got) or text.asks_for_float64(evidence.learners_function())
+        look = "look for an array made without dtype=, or for a NumPy float64, as `np.sqrt` of a whole number is."
+        told = f"for float32 inputs {name} should be float32 too, but is float64"
+        raise WrongAnswer(f"{told}. {why}" if why else f"{told}: {look}")
 
 
 def two_results(got, expected: Forward):

@@ -171,6 +171,11 @@ def fused(x1, x2, w, b, outputs) -> dict:
     known["mean"][f"1 / C times the sum of {fourth}"] = (one_of_four * total).sum(axis=1) / x1.shape[1], CACHED
     known["rstd"][f"the result with the squares of {fourth}"] = _rstd(squares, x1), CACHED
     known["rstd"] |= {words: (array, FUSED) for words, array in _statistics(total).items()}
+    mean = total.mean(axis=1, dtype=np.float64)
+    for padded in {1024, -(-x1.shape[1] // 128) * 128} - {x1.shape[1]}:  # lanes · floats of a float4
+        words = f"the result with the zeros that fill a row up to {padded} numbers: their (0 - mean)² count, too"
+        zeros = (padded - x1.shape[1]) * mean**2  # (N,)
+        known["rstd"][words] = _rstd(((total - mean[:, None]) ** 2).sum(axis=1) + zeros, x1), CACHED
     for name, wrongs in _by_lanes(np.asarray(total, np.float64), w, b).items():
         known[name] |= {words: (array, SHUFFLE) for words, array in wrongs.items()}
     right = residual_layernorm(x1, x2, w, b)

@@ -106,7 +106,8 @@ static void report_lost_lane(Worker& w, Warp& warp, const Collective& c, Thread*
     for (unsigned m = c.mask & warp.exited; m; m &= m - 1) {
         Thread& ended = lanes[__builtin_ctz(m)];
         if (!ended.touched && c.kind != LLMC_MMA) continue;
-        Problem p = lane_problem(w, c, ended.id, w.current->id, "lane ended without it");
+        uint32_t caller = lanes[__builtin_ctz(c.arrived)].id;  // the thread that runs may be one that ends
+        Problem p = lane_problem(w, c, ended.id, caller, "lane ended without it");
         if (warp.met_line) {  // that is why it had one call fewer to make
             p.line = warp.met_line, p.line2 = warp.met_line2;
             p.pc = offset_of(*w.launch, warp.met_pc), p.pc2 = offset_of(*w.launch, warp.met_pc2);

@@ -1,0 +1,140 @@
+"""A known mistake explains one array. Does it explain the next ones, too? The check's cell runs once more.
+
+Two mistakes often give the same numbers at one size, or for one sign: with three heads, 3C / NH is C. What a message
+says of a cause must hold on other numbers and in all the calls of the cell, which are made again with the learner's own
+answer. Where the mistake would show, and the array is right or otherwise wrong, nothing is said of it.
+"""
+
+import inspect
+import io
+import re
+import time
+import warnings
+from contextlib import redirect_stdout
+
+import numpy as np
+
+from llmc.course.checks.case import same
+from llmc.course.checks.evidence import explaining, running
+from llmc.course.checks.isolation import without_llmc
+from llmc.course.learner import journal
+from llmc.course.own_names import learners_names
+
+LEAST, MOST = 0.2, 2.0  # seconds of processor time, as long as the check has taken so far
+SEED = 11
+SUBJECT = re.compile(r" \(| with | of batch| for T = ")  # what follows in a name differs from call to call
+UNEXPLAINED = 0.05  # of an error: what a mistake may leave of it
+_notes = None  # what the second run fills; None while there is none
+
+
+class _Enough(BaseException):
+    """The time is over; no `except Exception` of a check cell may catch it."""
+
+
+class _Notes:
+    """Which of the sentences were contradicted, in arrays of that name."""
+
+    def __init__(self, name, sentences):
+        self.subject, self.sentences, self._against = _subject(name), sentences, set()
+        self._tables = []
+
+    @property
+    def against(self) -> set[str]:
+        """The sentences; none if one table of mistakes, those of the first wrong array, stood beside several arrays."""
+        several = len({id(table) for table in self._tables}) < len(self._tables)
+        return set() if several else self._against
+
+    def note(self, name, got, expected, known, start):
+        """Compare one array with those of the mistakes."""
+        if _subject(name) != self.subject or np.shape(got) != np.shape(expected):
+            return
+        self._tables += [known] if self.sentences & known.keys() else []
+        with np.errstate(all="ignore"):
+            mine = np.asarray(got, np.float64) - start
+        for sentence in self.sentences & known.keys():
+            wrong = known[sentence]
+            wrong = wrong[0] if isinstance(wrong, tuple) else wrong
+            with np.errstate(all="ignore"):
+                array = np.asarray(wrong() if callable(wrong) else wrong, np.float64)
+            finite = all(np.isfinite(each).all() for each in (mine, array, expected))
+            if not finite or array.shape != expected.shape or _alike(array, expected):
+                continue
+            if not (_alike(mine, array) and np.abs(mine - array).max() <= UNEXPLAINED * np.abs(array - expected).max()):
+                self._against.add(sentence)
+
+
+def _subject(name) -> str:
+    return SUBJECT.split(name)[0]
+
+
+def _alike(a, b) -> bool:
+    return same(a, b) or bool(np.array_equal(a, b))
+
+
+def noted(name, got, expected, known, start) -> bool:
+    """Is a second run on? Then it takes note of this comparison, and nothing is said of it."""
+    if _notes is None:
+        return False
+    _notes.note(name, got, np.asarray(expected, np.float64), known or {}, start)
+    return True
+
+
+def contradicted(name, sentences) -> set[str]:
+    """Those of the sentences, of known mistakes, that do not hold when the running check's cell runs once more."""
+    global _notes
+    evidence = running()
+    check = evidence and evidence.check
+    if not check or _notes is not None or check._cell.f_code.co_flags & inspect.CO_OPTIMIZED:
+        return set()
+    cell, kind = check._cell, type(check)
+    names = [each for each, value in cell.f_globals.items() if value is kind]
+    if not names:
+        return set()
+    seconds = min(MOST, max(LEAST, time.thread_time() - check.began))
+    again = type("SecondDraw", (_SecondDraw, kind), {"deadline": time.thread_time() + seconds})
+    was_recording, was_explaining = journal.recording(False), explaining(False)
+    _notes = notes = _Notes(name, set(sentences))
+    try:
+        with redirect_stdout(io.StringIO()), warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            exec(cell.f_code, {**cell.f_globals, **dict.fromkeys(names, again)})
+    except (Exception, _Enough):  # what the cell says of the answer, or cannot do a second time: the notes are good
+        pass
+    finally:
+        _notes = None
+        journal.recording(was_recording)
+        explaining(was_explaining)
+    return notes.against
+
+
+class _SecondDraw:
+    """What becomes of `check` in the cell that runs once more: it takes other numbers, and is not strict."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.rng = np.random.default_rng(SEED)
+
+    def __enter__(self):
+        self._cell = None
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        raise _Enough
+
+    def _in_time(self):
+        if time.thread_time() > self.deadline:
+            raise _Enough
+
+    def call(self, function, *arguments, **options):
+        """Call the learner's function, with inputs that it cannot write to, as the check did."""
+        self._in_time()
+        given = [self._protect(argument) for argument in arguments]
+        locked = {name: self._protect(value) for name, value in options.items()}
+        self.calls.append(("", None))
+        with learners_names(), without_llmc():
+            return function(*given, **locked)
+
+    def launch(self, *arguments, **options):
+        """Launch the learner's kernel."""
+        self._in_time()
+        return super().launch(*arguments, **options)
