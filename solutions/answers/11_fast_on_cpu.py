@@ -733,7 +733,7 @@ def lean_sees_one_too_many(dout, out, stats, q, k, v):
     return _masked(dout, out, stats, q, k, v, lambda keys, queries: keys > queries + 1)
 
 
-@wrong("attention_backward_lean", says="the mask the wrong way round: query i sees the keys from i on")
+@wrong("attention_backward_lean", says="`np.arange(end)` and `np.arange(first, end)[:, None]` in the other order")
 def lean_sees_the_future(dout, out, stats, q, k, v):
     return _masked(dout, out, stats, q, k, v, lambda keys, queries: keys < queries)
 

@@ -98,8 +98,7 @@ def reordered_blocks(case: Case):
         got, expected = (np.moveaxis(array.reshape(blocks), -2, 0) for array in (case.got, case.expected))
         order = _order_of(got, expected)
         if order is not None:
-            which = "q, k and v, or their gradients?" if n == 3 else "are they heads?"
-            return f"{case.name} has the {n} blocks of its last axis in another order: {_permutation(order)} ({which})"
+            return f"{case.name} has the {n} blocks of its last axis in another order: {_permutation(order)}"
     return None
 
 
@@ -127,6 +126,6 @@ def leaking(case: Case):
     zero_above = T == n >= 2 and case.expected.any() and not case.expected[..., above].any()
     if zero_above and wrong[..., above].any() and not _constant_in_rows(case.got - case.expected):
         first = [int(i) for i in np.argwhere(wrong & above)[0]]
-        cause = f"it is not 0 above the diagonal, where a position looks at later ones, the first at {first}"
-        return f"{case.name} has wrong values: {cause}; is something wrong with the causal mask?"
+        where = f"it is not 0 above the diagonal, where a position looks at later ones, the first at {first}"
+        return f"{case.name} has wrong values: {where}"
     return None

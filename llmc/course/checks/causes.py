@@ -127,7 +127,7 @@ def exchanged(name, got) -> str | None:
         return None
     with np.errstate(all="ignore"):
         other = mistaken_for(check.solution(), check.replays, got)
-    return other and f"{name} holds what belongs in {other}: are the two exchanged?"
+    return other and f"{name} holds what belongs in {other}."
 
 
 def whole(what, calls, right, same=operator.eq, ours=True) -> str | None:

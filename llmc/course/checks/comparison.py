@@ -26,6 +26,7 @@ from llmc.course.checks.signatures import (
     all_zero,
     diagnose,
     never_written,
+    overwritten,
     partly_written,
     same,
 )
@@ -36,7 +37,6 @@ TOLERANCE = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2}  # relative to t
 ROUNDING = {"float64": 1e-9, "float32": 1e-5, "float16": 1e-2}  # relative to the largest: smaller errors are none
 UNEXPLAINED = 0.05  # of an error: what a known mistake may leave of it
 CLOSELY = 1e-3  # the same, of a mistake that gives nearly the right numbers
-NO_TURN = "does a loop make no turn here, as one over whole blocks of rows when there are fewer?"
 ROWS = 4  # wrong entries that are listed
 
 
@@ -159,10 +159,12 @@ def _not_finite(case, got, start, sentence, new) -> list[str]:
     found = causes.found(got, case.expected, start) if searched else None
     if found and found.yours and not found.ours:
         return [stopped(count), cured(case.name, found)]
-    origin = causes.why_nan(got) if new or why == USUAL else None
+    origin = causes.why_nan(got)
     alike = [f"Our solution gives the same {found.ours}."] if found and found.ours and not found.yours else []
     if origin or alike:
-        return [stopped(count), *(_said_new(new) if origin else []), *filter(None, [origin]), *alike]
+        shown = bool(origin) and "exp" in origin and why != USUAL and not new  # the pattern of NaN does not deceive
+        first = f"{count}: {why}" if shown else count
+        return [stopped(first), *(_said_new(new) if origin else []), *filter(None, [origin]), *alike]
     return [stopped(count), *_said_new(new)] if new else [stopped(f"{count}: {why}")]
 
 
@@ -179,8 +181,11 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
     in_place = None if sentence else written.right_in_two_arrays(case.name, got, expected, start)
     if in_place:
         return [stopped(in_place)]
-    sentence = sentence or diagnose(case, BUFFERS)
+    sentence, learners = sentence or diagnose(case, BUFFERS), evidence.learners_function()
     if sentence:
+        found = causes.found(got, expected, start) if sentence == overwritten(case) and text.adds(learners) else None
+        if found and found.yours and not found.ours:
+            return [f"{case.name} holds what was to be added, and what it held before is lost.", cured(case.name, found)]
         zeros = sentence == all_zero(case)
         why = written.copied(zeros) or (written.unreached(got) if zeros else None)
         return [stopped(sentence), *([why] if why else []), *_absent(), *_said_new(new)]
@@ -235,8 +240,7 @@ def _why_unwritten(case, got, unwritten):
         return [*filter(None, [why or written.left_early(got)]), *_absent()]
     stopped_at = None if why else written.unreached(got)
     too = None if why else written.unwritten_too(got)
-    too = too and (stopped(too) if stopped_at else f"{too}: {NO_TURN}")
-    return [*filter(None, [why, stopped_at, too]), *_absent()]
+    return [*filter(None, [why, stopped_at, too and stopped(too)]), *_absent()]
 
 
 def _absent() -> list[str]:

@@ -113,13 +113,11 @@ def _table(curve) -> str | None:
         flat = len(np.unique(got[inner])) * FLAT < inner.sum() and len(np.unique(right[inner])) * 2 > inner.sum()
         if flat:
             each = (x[last] - x[first]) / len(np.unique(got[inner]))
-            return (
-                f"Along `{curve.name}` it is a staircase, with steps about {each:.1g} long: a table of too few entries?"
-            )
+            return f"Along `{curve.name}` it is a staircase, with steps about {each:.1g} long, as a table makes them."
         space = _apart(got[first : last + 1], np.abs(curve.right).max())
         if space:
             lines = f"straight lines between points about {space * step:.2g} apart"
-            return f"Along `{curve.name}` it runs in {lines}: a table of too few entries?"
+            return f"Along `{curve.name}` it runs in {lines}, as a table makes them."
     return None
 
 
@@ -146,10 +144,10 @@ def _stretches(curve) -> str | None:
     first = next((jump for jump in jumps if jump), None)
     where = _named(curve.name, list(zip(starts, stops)))
     if not first:
-        return f"It is wrong only {where}: does an approximation, or a bound, end there?"
+        return f"It is wrong only {where}, and right everywhere else."
     at, before, behind = first
     jump = f"at {at:.3g} it jumps from {before:.4g} to {behind:.4g}"
-    return f"It is wrong only {where}; {jump}: does another branch begin there?"
+    return f"It is wrong only {where}; {jump}."
 
 
 def _edge(curve, i):

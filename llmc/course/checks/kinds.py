@@ -52,6 +52,26 @@ def _shape_sentence(name, got, expected):
     if lead > 0 and got.shape[lead:] == expected.shape:
         axes = " and ".join(str(axis) for axis in range(lead))
         return sentence + f" It still has one value for every position: sum over axis {axes} of it too (or average)."
-    if 0 < got.ndim <= expected.ndim:
-        return sentence + " Was it summed (or averaged) over the wrong axis, or is it another result?"
-    return sentence
+    return f"{sentence} {_axes_of_an_input(got.shape, expected.shape) or _counted(got.shape, expected.shape)}".rstrip()
+
+
+def _axes_of_an_input(shape, wanted) -> str:
+    """A sentence if both are the shape of an input without one of its axes, each without another one."""
+    for name, value in evidence.inputs().items():
+        found = {}
+        for axis in range(np.ndim(value) if isinstance(value, np.ndarray) else 0):
+            found.setdefault((*value.shape[:axis], *value.shape[axis + 1 :]), axis)
+        if shape in found and wanted in found:
+            theirs, ours = found[shape], found[wanted]
+            return f"These are the axes of {name} {value.shape} without axis {theirs}; expected are those without axis {ours}."
+    return ""
+
+
+def _counted(shape, wanted) -> str:
+    """A sentence if it is as long as the largest number of an input says, and should be longer."""
+    longer = [(n, m) for n, m in zip(shape, wanted) if n != m] if len(shape) == len(wanted) else []
+    for name, value in evidence.inputs().items():
+        whole = isinstance(value, np.ndarray) and value.dtype.kind in "iu" and value.size
+        if whole and longer and all(n == value.max() + 1 < m for n, m in longer):
+            return f"{value.max()} is the largest number in {name} here; there may be larger ones."
+    return ""

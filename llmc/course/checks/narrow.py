@@ -47,8 +47,7 @@ def nearly(case: Case, cause=()) -> list[str]:
     if np.median(error) > 10 * NEARLY * np.median(size):
         return []
     told = f"It is nearly right, up to {error.max() / scale:.1g} of the largest entry"
-    perhaps = "a constant with too few digits, a small number added, a lower precision, or a table or difference?"
-    return [f"{told}.", *cause] if cause else [f"{told}: {perhaps}"]
+    return [f"{told}.", *cause]
 
 
 def _wrong(case):
@@ -90,7 +89,7 @@ def _share(wrong, counts, bad, blocks, threads) -> str:
     whole = length // 4 * 4
     if blocks > 1 and np.array_equal(bad, np.arange(blocks * threads, length)):
         second = f"those from gridDim.x * blockDim.x = {blocks * threads} on, from the second turn of a loop on"
-        return f": {second}. What does a turn leave behind that the next one should not find?"
+        return f": {second}."
     if np.array_equal(bad, np.arange(threads, length)):
         return f": those from blockDim.x = {threads} on."
     share = wrong[..., :whole].sum() / max(counts[..., :whole].sum(), 1)
@@ -131,7 +130,7 @@ def _in_common(case, wrong, lanes):
     for word, values in (("times", ratio), ("plus", difference)):
         if lanes and _same_for_lanes(values, wrong, word):
             apart = f"entries {LANES} apart are the right ones {word} the same number, and neighbours differ"
-            yield f"Along the last axis, {apart}: does each lane of a warp use a value where all need the same one?"
+            yield f"Along the last axis, {apart}: what is wrong differs from lane to lane."
             return
         for axis in reversed(range(values.ndim)):
             sentence = _steady_along(values, wrong, axis, word)

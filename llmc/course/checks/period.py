@@ -41,7 +41,7 @@ def said_of_slices(name, got, expected, before, twice, wrong) -> list[str]:
         return other is not None and np.abs(got - other)[wrong].max() <= CLOSE * scale
 
     if like(before):
-        return [f"{at}: nothing is done there. Does one slice end one place early, or the next begin one late?"]
+        return [f"{at}: nothing is done there."]
     if like(twice):
-        return [f"{at}: these places are done twice. Does each slice end one place too far, or begin one too early?"]
-    return [f"{at}. Do two slices overlap by one there, or is one place left out between them?"]
+        return [f"{at}: these places are done twice."]
+    return [f"{at}."]

@@ -29,5 +29,5 @@ def beyond(case: Case, inputs: dict) -> list[str]:
                     return [f"It is wrong exactly where {name} is not 0."]
                 if size(x)[wrong].min() > limit:
                     where = words.format(name, -limit if "below" in words else limit)
-                    return [f"It is wrong exactly where {where}: does an approximation, or a bound, end there?"]
+                    return [f"It is wrong exactly where {where}, and right everywhere else."]
     return []

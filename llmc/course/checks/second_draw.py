@@ -14,7 +14,7 @@ from contextlib import redirect_stdout
 
 import numpy as np
 
-from llmc.course.checks.case import same
+from llmc.course.checks.case import LIKE
 from llmc.course.checks.evidence import explaining, running
 from llmc.course.checks.isolation import without_llmc
 from llmc.course.learner import journal
@@ -24,6 +24,7 @@ LEAST, MOST = 0.2, 2.0  # seconds of processor time, as long as the check has ta
 SEED = 11
 SUBJECT = re.compile(r" \(| with | of batch| for T = ")  # what follows in a name differs from call to call
 UNEXPLAINED = 0.05  # of an error: what a mistake may leave of it
+CLEARLY = 10  # times as large as what is alike: an error that shows
 _notes = None  # what the second run fills; None while there is none
 
 
@@ -56,19 +57,21 @@ class _Notes:
             wrong = wrong[0] if isinstance(wrong, tuple) else wrong
             with np.errstate(all="ignore"):
                 array = np.asarray(wrong() if callable(wrong) else wrong, np.float64)
-            finite = all(np.isfinite(each).all() for each in (mine, array, expected))
-            if not finite or array.shape != expected.shape or _alike(array, expected):
-                continue
-            if not (_alike(mine, array) and np.abs(mine - array).max() <= UNEXPLAINED * np.abs(array - expected).max()):
+            if array.shape == expected.shape and _contradicted(mine, array, expected):
                 self._against.add(sentence)
+
+
+def _contradicted(got, array, expected) -> bool:
+    """Would this mistake show clearly in this array, and what came is clearly something else?"""
+    if not all(np.isfinite(each).all() for each in (got, array, expected)):
+        return False
+    size = LIKE * max(np.abs(each).max(initial=0.0) for each in (got, array, expected))
+    error = np.abs(array - expected).max(initial=0.0)
+    return bool(error > CLEARLY * size and np.abs(got - array).max(initial=0.0) > UNEXPLAINED * error + size)
 
 
 def _subject(name) -> str:
     return SUBJECT.split(name)[0]
-
-
-def _alike(a, b) -> bool:
-    return same(a, b) or bool(np.array_equal(a, b))
 
 
 def noted(name, got, expected, known, start) -> bool:

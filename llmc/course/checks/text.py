@@ -98,6 +98,14 @@ def lines_that_make(function, piece) -> list[str]:
     return list(dict.fromkeys(said))
 
 
+def adds(function) -> bool:
+    """Does its text add to an array, with `+=`, np.add.at or np.add? Then another line may be wrong."""
+    tree = tree_of(function)
+    nodes = list(ast.walk(tree)) if tree else []
+    calls = [ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)]
+    return any(isinstance(node, ast.AugAssign) for node in nodes) or bool({"np.add.at", "np.add"} & {*calls})
+
+
 def asks_for_float64(function) -> str | None:
     """A sentence about the one piece of the text that asks for float64; None if none does, or several do."""
     tree = tree_of(function)

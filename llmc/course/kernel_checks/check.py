@@ -76,12 +76,12 @@ from llmc.course.learner.refusal import Refusal
 
 SIZES = (1, 31, 127, 129, 1000)  # around a warp, around a block
 BLOCKS = (256, 128, 96, 32)  # threads; the largest first, because most kernels that assume one are right there
+EFFECTS = re.compile(r"was never written|was overwritten instead|times what it should be, everywhere")  # no cause
 # what a message says if it names no mistake, or only what comes of it
 VAGUE = re.compile(
     r"has wrong values\.|NaN or inf|infinite everywhere|all zeros"
     r"|behind the last whole four|copied as it lies|causal mask\?|the lanes' own sums"
 )
-OPEN = re.compile(r"Does something overflow|Do digits get lost|is its logarithm taken|subtracted before exp")  # guesses
 RACE, PARTLY = "race", "was never written"
 SLIPS = 1.5  # the rank of repairs up to which something is another than it should be, and nothing is missing
 NOT_DONE = f"not done yet: {{}}. Replace `{STUB_IN_C}` with your code, run that cell, then this one."
@@ -137,15 +137,17 @@ class kernel_check(check):
         if VALUES.search(message):  # another mistake may give the same
             mend = self._mended(SLIPS)
             return words.with_sentences(VALUES.sub("has wrong values.", message, count=1), [mend]) if mend else message
+        if EFFECTS.search(message):
+            mend = self._mended()
+            return words.with_sentences(message, [mend]) if mend else message
         if not VAGUE.search(message):
             return message
         mend = self._mended()
+        if mend:
+            return words.with_sentences(shortened(message), [mend])
         sizes, arguments = replays[-1].arguments[:2], list(replays[-1].arguments[2:])
         experiment = Experiment(model.names, sizes, arguments, self._again, model)
         beyond = goes_wrong_at(experiment, self._report.raw.code)
-        if mend:
-            beyond = [] if beyond and OPEN.search(beyond[0]) else beyond
-            return words.with_sentences(shortened(message), [mend, *beyond])
         if beyond:
             return words.with_sentences(shortened(message), beyond)
         return words.with_sentences(message, made_from(experiment, self._report, message.split(" ")[0]))

@@ -47,7 +47,7 @@ def too_few_each(report) -> str:
     at = f" (line {lines.pop()})" if len(lines) == 1 else ""
     return (
         f"A thread writes at most {_numbers(int(each.max()))} of {name}{at}, but there are {size:,} for the "
-        f"{threads:,} threads, {math.ceil(size / threads)} each: is a loop missing, or does one end too early?"
+        f"{threads:,} threads, {math.ceil(size / threads)} each."
     )
 
 

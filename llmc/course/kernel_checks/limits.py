@@ -73,7 +73,7 @@ def _limit(experiment, k, code) -> list[str]:
     between = " and ".join(_number(b) for b in bounds)
     told = f"The same launch is right with {experiment.names[k]} divided by {_number(np.exp(-low))}"
     lies = f"which then lies between {between}, and wrong when it is a little larger"
-    return [f"{told}, {lies}. {_why(experiment, k, bounds, code)}"]
+    return [f"{told}, {lies}. {_why(experiment, k, bounds, code)}".rstrip()]
 
 
 def _why(experiment, k, bounds, code) -> str:
@@ -83,16 +83,15 @@ def _why(experiment, k, bounds, code) -> str:
     if found:
         return found
     if high < 0 and INF[0] <= -low <= ZERO[1]:
-        return f"{VANISHES}: does a maximum start at 0, or is none subtracted? Start it below every number."
+        shifted = experiment.is_right(experiment.changed(k, _below_zero(experiment, k)))
+        return f"{VANISHES}: does a maximum start at 0, or is none subtracted?" if shifted else f"{VANISHES}."
     if INF[0] <= high <= INF[1] and experiment.is_right(experiment.changed(k, _below_zero(experiment, k))):
         return f"{OVERFLOWS}: is exp taken of these numbers without the largest subtracted?"
     if INF[0] <= high - low <= INF[1]:
-        return f"{OVERFLOWS}: is what is subtracted before exp the largest of some numbers only?"
+        return f"{OVERFLOWS}, and these numbers lie that far apart."
     if ZERO[0] <= high - low <= ZERO[1]:
-        return f"{VANISHES}, the probability of a number so far below the largest: is its logarithm taken, -inf?"
-    if np.isfinite(experiment.base[0][next(iter(experiment.wrong(*experiment.base)))]).all():
-        return "Do digits get lost there, as when two large numbers are subtracted that nearly agree?"
-    return "Does something overflow to inf there, or vanish to 0? inf - inf, inf / inf, 0 · inf and 0 / 0 are NaN."
+        return f"{VANISHES}, and these numbers lie that far apart."
+    return ""
 
 
 def _below_zero(experiment, k):

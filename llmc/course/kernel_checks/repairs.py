@@ -111,12 +111,12 @@ def _of_token(each, k, token, piece, known):
         for new in ("32", *known.known_at(piece.start, WHOLE)):
             yield other(1.5, new)
     elif token.kind == "number":
-        yield from _of_number(each, k, token)
+        yield from _of_number(each, k, token, piece, known)
     elif token.kind == "name":
         yield from _of_name(each, k, token, piece, known)
 
 
-def _of_number(each, k, token):
+def _of_number(each, k, token, piece, known):
     text, span = token.text, (token.start, token.end)
     signed = k and each.all[k - 1].text == "-" and not each.is_binary(k - 1)
     start = each.all[k - 1].start if signed else token.start
@@ -129,6 +129,9 @@ def _of_number(each, k, token):
                 yield 1.2, *span, str(new), text
         if value == 32:
             yield 1, *span, "blockDim.x", text
+        if value > 2:  # a length that is a variable
+            for new in (*known.known_at(piece.start, WHOLE), "blockDim.x / 32"):
+                yield 1.5, *span, new, text
         if value == 0:  # where something starts
             for new in (f"({LOWEST})", "threadIdx.x", "(threadIdx.x % 32)") if len(each.all) == 1 else ():
                 yield 1, *span, new, text

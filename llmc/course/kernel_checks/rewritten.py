@@ -16,7 +16,7 @@ WHOLE_NUMBER = re.compile(
     r"(?:blockIdx\.x\*blockDim\.x|blockDim\.x\*blockIdx\.x)\+threadIdx\.x"
     r"|threadIdx\.x\+(?:blockIdx\.x\*blockDim\.x|blockDim\.x\*blockIdx\.x)"
 )
-GENERAL = "Does every thread do all the work, or the work of another block? Each number belongs to one thread."
+GENERAL = "Each number belongs to one thread."
 
 
 def by_several(report) -> str:

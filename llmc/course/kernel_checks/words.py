@@ -111,7 +111,7 @@ def _advice(report, problem, general, guess, again) -> str:
         return shown
     launch = "The launch is given, and large enough."
     if guess and _only_the_end(report):
-        launch = "Everything before it is written, so a bound is probably too small."
+        launch = "Everything before it is written."
     return f"{launch} Work out by hand which thread should write {problem.where}."
 
 
@@ -197,17 +197,15 @@ def comparison(launches, numbers=False) -> str | None:
         return f"A launch of the same sizes was right before{others}{over}"
     same_block = [a for a in right if a.block == last.block]
     if same_block:
-        sentence = f"Right with {_listed(a.grid for a in same_block)} blocks, wrong with {_listed([last.grid])}"
-        asked = ": does it assume how many blocks there are? Take gridDim."
-        return sentence + ("." if "gridDim" in mask(last.code) else asked)
+        return f"Right with {_listed(a.grid for a in same_block)} blocks, wrong with {_listed([last.grid])}."
     threads = _listed([last.block])
     steps_by_warps = not right and "__shfl" in last.code  # then a 64 may well be two warps
     number = None if steps_by_warps else literal_block(last.code, int(threads))
     warps = None if number else literal_warps(last.code, int(threads), [math.prod(a.block) for a in right])
     if right and not number and not warps and {_listed([a.grid]) for a in right} == {"1"} != {_listed([last.grid])}:
-        part = ": does each block take its own part (blockIdx), as long as the block (blockDim)?"
-        known = "blockIdx" in mask(last.code) and "blockDim" in mask(last.code)
-        return f"Right with 1 block, wrong with {_listed([last.grid])}" + ("." if known else part)
+        absent = [name for name in ("blockIdx", "blockDim") if name not in mask(last.code)]
+        part = f": {' and '.join(absent)} {'does' if len(absent) == 1 else 'do'} not occur in the kernel" if absent else ""
+        return f"Right with 1 block, wrong with {_listed([last.grid])}{part}."
     lines = [f"Right with blocks of {_listed(a.block for a in right)} threads, wrong with {threads}"] * bool(right)
     beside = "" if right else f", and this block has {threads} threads"
     if warps:
@@ -215,7 +213,7 @@ def comparison(launches, numbers=False) -> str | None:
         return f"{lines[0]}. {told}: does it assume how many warps a block has? Take blockDim.x / 32."
     lines += [f"{LITERAL}{number} in the kernel{beside}"] * bool(number)
     asked = ": does it assume how many threads a block has? Take blockDim."
-    asked = asked if number or "blockDim" not in mask(last.code) else "."
+    asked = asked if number else ": blockDim does not occur in it." if "blockDim" not in mask(last.code) else "."
     return f"{'. '.join(lines)}{asked}" if lines else None
 
 

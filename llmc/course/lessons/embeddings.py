@@ -254,6 +254,10 @@ def _wrong_dwpe(dout, tokens, maxT, right):
     if tokens.max() < maxT:
         by_token = backward(dout, tokens, maxT, maxT).dwte  # (maxT, C)
         wrong["dwte: its rows were placed by token, not by position"] = (by_token, POSITIONS)
+    else:
+        table = np.zeros_like(right)  # (maxT, C)
+        np.add.at(table, tokens % maxT, dout)
+        wrong["dout's rows added at tokens % maxT: the row of dwpe is the position, t"] = (table, POSITIONS)
     n = np.arange(B * T)  # the number of a row of dout, when b and t are one axis
     for text, place in {"n // B": n // B, "n % B": n % B}.items():
         if place.max() < maxT:

@@ -137,7 +137,7 @@ def remembered(function, replays, got) -> str | None:
     *earlier, last = replays
     for replay in reversed(earlier):
         if any(_same(got, old) and not np.may_share_memory(got, old) for old in replay.outputs):
-            return "is what an earlier call gave, for other numbers: is a result kept, by its shape perhaps?"
+            return "is what an earlier call gave, for other numbers: your function keeps something from one call to the next"
     again = _again(function, last, got)
     if again is not None and not np.allclose(again, got, rtol=1e-3, atol=1e-3 * np.abs(got).max()):
         cause = "does something remain from one call to the next, or does chance play a part?"

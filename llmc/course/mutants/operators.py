@@ -9,10 +9,10 @@ OTHER_OPERATOR = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div
 SIGN = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.MatMult: "@"}
 OTHER_COMPARISON = {
     ast.Lt: (ast.LtE, ast.Gt),
-    ast.LtE: (ast.Lt, ast.GtE),
+    ast.LtE: (ast.Lt, ast.GtE, ast.Eq),
     ast.Gt: (ast.GtE, ast.Lt),
-    ast.GtE: (ast.Gt, ast.LtE),
-    ast.Eq: (ast.NotEq,),
+    ast.GtE: (ast.Gt, ast.LtE, ast.Eq),
+    ast.Eq: (ast.NotEq, ast.GtE, ast.LtE),
     ast.NotEq: (ast.Eq,),
     ast.In: (ast.NotIn,),
     ast.NotIn: (ast.In,),
