@@ -426,7 +426,7 @@ def kahan_simplifies(x):
     return total
 
 
-@wrong("kahan_sum", says="Was it summed (or averaged) over the wrong axis")
+@wrong("kahan_sum", says="These are the axes of x (6, 4) without axis 1")
 def kahan_over_the_wrong_axis(x):
     total, excess = np.zeros_like(x[:, 0]), np.zeros_like(x[:, 0])
     for column in x.T:

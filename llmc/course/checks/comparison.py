@@ -185,7 +185,8 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
     if sentence:
         found = causes.found(got, expected, start) if sentence == overwritten(case) and text.adds(learners) else None
         if found and found.yours and not found.ours:
-            return [f"{case.name} holds what was to be added, and what it held before is lost.", cured(case.name, found)]
+            what = f"{case.name} was overwritten instead of accumulated: what it held before is lost"
+            return [stopped(what), cured(case.name, found)]
         zeros = sentence == all_zero(case)
         why = written.copied(zeros) or (written.unreached(got) if zeros else None)
         return [stopped(sentence), *([why] if why else []), *_absent(), *_said_new(new)]

@@ -52,18 +52,21 @@ def _shape_sentence(name, got, expected):
     if lead > 0 and got.shape[lead:] == expected.shape:
         axes = " and ".join(str(axis) for axis in range(lead))
         return sentence + f" It still has one value for every position: sum over axis {axes} of it too (or average)."
+    lacks = [k for k in range(expected.ndim) if got.shape == (*expected.shape[:k], *expected.shape[k + 1 :])]
+    if lacks:
+        return f"{sentence} Axis {lacks[0]} of what is expected is missing: was a sum or a mean taken over it?"
     return f"{sentence} {_axes_of_an_input(got.shape, expected.shape) or _counted(got.shape, expected.shape)}".rstrip()
 
 
 def _axes_of_an_input(shape, wanted) -> str:
-    """A sentence if both are the shape of an input without one of its axes, each without another one."""
+    """A sentence if it is the shape of an input without one of its axes, and perhaps the wanted one without another."""
     for name, value in evidence.inputs().items():
         found = {}
         for axis in range(np.ndim(value) if isinstance(value, np.ndarray) else 0):
             found.setdefault((*value.shape[:axis], *value.shape[axis + 1 :]), axis)
-        if shape in found and wanted in found:
-            theirs, ours = found[shape], found[wanted]
-            return f"These are the axes of {name} {value.shape} without axis {theirs}; expected are those without axis {ours}."
+        if shape in found:
+            ours = f"; expected are those without axis {found[wanted]}" if wanted in found else ""
+            return f"These are the axes of {name} {value.shape} without axis {found[shape]}{ours}."
     return ""
 
 

@@ -94,7 +94,10 @@ def _not(place):
 def comparison(place):
     node = place.node
     if len(node.ops) == 1:
-        for other in OTHER_COMPARISON.get(type(node.ops[0]), ()):
+        others = OTHER_COMPARISON.get(type(node.ops[0]), ())
+        if isinstance(node.ops[0], ast.Eq) and isinstance(node.comparators[0], ast.Constant):
+            others = others[:1]  # a size is 0, or more
+        for other in others:
             new = with_fields(node, ops=[other()])
             yield 1, f"with {quoted(new)} in place of {quoted(node)}", new
 

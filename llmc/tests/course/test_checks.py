@@ -38,7 +38,7 @@ def test_right_passes():
         (A[..., None], "left over from keepdims=True"),
         (A.T, "transposed"),
         (A[None] * np.ones((2, 1, 1)), "sum over axis 0"),
-        (A.sum(0), "wrong axis"),
+        (A.sum(0), "Axis 0 of what is expected is missing"),
         (A.astype(np.float32), "dtype float32, expected float64"),
         (np.where(A > 3, np.nan, A), "NaN or infinite"),
         (-A, "wrong sign"),
@@ -424,7 +424,7 @@ def test_import_is_light():
         (A[:, None], "axis of length 1 is left over"),
         (np.zeros((3, 4, 3, 4)), "paired with every other"),
         (A * 1.00009, "wrong values"),
-        (A[:2], "over the wrong axis, or is it another result"),
+        (A[:2], r"expected \(3, 4\)\.$"),
     ],
 )
 def test_shapes_and_near_misses(got, says):
