@@ -205,6 +205,16 @@ def one_hot_inverted(tokens, V, dtype=np.float32):
 # ------------------------------------------------------------------------------------------ 3 encoder_backward
 
 
+@wrong("one_hot", says="`tokens[..., None] >= np.arange(V)` in place of `tokens[..., None] == np.arange(V)`")
+def hot_up_to_the_token(tokens, V, dtype=np.float32):
+    return (tokens[:, :, None] >= np.arange(V)).astype(dtype)
+
+
+@wrong("one_hot", says="V places in each row, also for tokens that do not occur here")
+def hot_without_the_last_places(tokens, V, dtype=np.float32):
+    return np.eye(int(tokens.max()) + 1, dtype=dtype)[tokens]
+
+
 @right("encoder_backward")
 def backward_with_loops(dout, tokens, V, maxT):
     B, T, C = dout.shape

@@ -365,6 +365,50 @@ def block_with_a_helper(x, p, NH):
     return _block(x, p, NH)
 
 
+NAMES = "ln1 ln1_mean ln1_rstd qkv probabilities atty residual2 ln2 ln2_mean ln2_rstd fch fch_gelu"
+
+
+@wrong("block_forward", says="the approximation x · sigmoid(1.702 · x) in place of `gelu_forward(a['fch'])`")
+def block_with_another_gelu(x, p, NH):
+    first, m1, r1 = layernorm_forward(x, p["ln1w"], p["ln1b"])
+    qkv = matmul_forward(first, p["qkvw"], p["qkvb"])
+    atty, probabilities = attention_forward(qkv, NH)
+    half = x + matmul_forward(atty, p["attprojw"], p["attprojb"])
+    second, m2, r2 = layernorm_forward(half, p["ln2w"], p["ln2b"])
+    h = matmul_forward(second, p["fcw"], p["fcb"])
+    g = h / (1 + np.exp(-1.702 * h))
+    values = first, m1, r1, qkv, probabilities, atty, half, second, m2, r2, h, g
+    return half + matmul_forward(g, p["fcprojw"], p["fcprojb"]), dict(zip(NAMES.split(), values))
+
+
+@wrong("block_forward", says="atty holds what `matmul_forward(a['atty'], p['attprojw'], p['attprojb'])` gives in our")
+def block_with_a_name_used_twice(x, p, NH):
+    first, m1, r1 = layernorm_forward(x, p["ln1w"], p["ln1b"])
+    qkv = matmul_forward(first, p["qkvw"], p["qkvb"])
+    atty, probabilities = attention_forward(qkv, NH)
+    atty = matmul_forward(atty, p["attprojw"], p["attprojb"])
+    half = x + atty
+    second, m2, r2 = layernorm_forward(half, p["ln2w"], p["ln2b"])
+    h = matmul_forward(second, p["fcw"], p["fcb"])
+    g = gelu_forward(h)
+    values = first, m1, r1, qkv, probabilities, atty, half, second, m2, r2, h, g
+    return half + matmul_forward(g, p["fcprojw"], p["fcprojb"]), dict(zip(NAMES.split(), values))
+
+
+@wrong("block_forward", says="`p['fcprojw']` read as if axes 0 to 0 came last: reshape does not transpose")
+def block_reshapes_a_weight(x, p, NH):
+    first, m1, r1 = layernorm_forward(x, p["ln1w"], p["ln1b"])
+    qkv = matmul_forward(first, p["qkvw"], p["qkvb"])
+    atty, probabilities = attention_forward(qkv, NH)
+    half = x + matmul_forward(atty, p["attprojw"], p["attprojb"])
+    second, m2, r2 = layernorm_forward(half, p["ln2w"], p["ln2b"])
+    h = matmul_forward(second, p["fcw"], p["fcb"])
+    g = gelu_forward(h)
+    values = first, m1, r1, qkv, probabilities, atty, half, second, m2, r2, h, g
+    C = x.shape[-1]
+    return half + g @ p["fcprojw"].reshape(4 * C, C) + p["fcprojb"], dict(zip(NAMES.split(), values))
+
+
 @wrong("block_forward", says="residual2 equals the branch alone: x is not added to it")
 def block_forgets_the_first_residual(x, p, NH):
     return _block(x, p, NH, residual2=lambda a, p: a["attproj"])

@@ -418,6 +418,28 @@ def groups_by_size(shapes):
 # ------------------------------------------------------------------------------------------ 4 clip_by_global_norm
 
 
+def _norm_of(grads):
+    return float(np.sqrt(sum(np.sum(g**2) for g in grads)))
+
+
+@wrong("clip_by_global_norm", says="with `_norm_of(grads)` computed once, before the loop over `g`")
+def clip_computes_the_norm_in_every_turn(grads, max_norm):
+    norm = _norm_of(grads)
+    for g in grads:
+        if _norm_of(grads) > max_norm:
+            g *= max_norm / (_norm_of(grads) + 1e-6)
+    return norm
+
+
+@wrong("clip_by_global_norm", says="would be right if this were the first call of your function")
+def clip_keeps_the_squares(grads, max_norm, squares=[]):  # noqa: B006
+    squares += [float((g * g).sum()) for g in grads]
+    norm = sum(squares) ** 0.5
+    for g in grads if norm > max_norm else ():
+        g *= max_norm / (norm + 1e-6)
+    return norm
+
+
 @right("clip_by_global_norm")
 def clip_one_long_vector(grads, max_norm):
     norm = np.linalg.norm(np.concatenate([g.ravel().astype(np.float64) for g in grads]))

@@ -99,6 +99,21 @@ def bias_of_neighbouring_places(code):
     return replaced(code, OTHERS, "total = 0; for (int k = 0; k < warps; k++) total += partial[lane * warps + k];")
 
 
+@wrong("bias_backward", says="with `partial[threadIdx.x] = total` in place of `partial[lane * warps + warp] = total`")
+def bias_in_two_layouts(code):
+    return replaced(code, "partial[threadIdx.x] = total;", "partial[lane * warps + warp] = total;")
+
+
+@wrong("bias_backward", says="`blockIdx.x * 32 + lane` in place of `blockIdx.x * blockDim.x + lane`")
+def bias_of_columns_too_far_apart(code):
+    return replaced(code, "blockIdx.x * 32 + lane", "blockIdx.x * blockDim.x + lane")
+
+
+@wrong("bias_backward", says="with `k < warps` in place of `k < 8`")
+def bias_of_eight_warps(code):
+    return replaced(code, "k < warps", "k < 8")
+
+
 @wrong("bias_backward", says="race in shared memory")
 def bias_without_a_barrier(code):
     return replaced(code, BARRIER, "")
@@ -150,7 +165,7 @@ def bias_of_one_warp(code):
     )
 
 
-@wrong("bias_backward", says="does it assume how many threads a block has")
+@wrong("bias_backward", says="wrong with 96: blockDim does not occur in the kernel.")
 def bias_of_8_warps(code):
     return replaced(code, "warps = blockDim.x / 32", "warps = 256 / 32")
 

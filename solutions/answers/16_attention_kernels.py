@@ -451,6 +451,16 @@ def dq_scaled_at_the_end(code):
     return replaced(code, "dq[row * HS + lane] = sum;", "dq[row * HS + lane] = sum * scale;")
 
 
+@wrong("attention_dq", says="in place of `expf(warp_sum(query * key) * scale) / stats[row]`")
+def dq_divides_by_the_logarithm(code):
+    return replaced(code, "* scale - stats[row])", "* scale) / stats[row]")
+
+
+@wrong("attention_dq", says="did not take part, while thread (0, 0, 0) of the same block called it")
+def dq_of_keys_shared_by_the_lanes(code):
+    return replaced(code, "for (int i = 0; i <= t; i++)", "for (int i = lane; i <= t; i += 32)")
+
+
 @wrong("attention_dq", says="the result without D")
 def dq_without_d(code):
     return replaced(code, "p * (dp - D)", "p * dp")

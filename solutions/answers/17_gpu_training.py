@@ -153,12 +153,12 @@ def classifier_forgets_the_maximum(code):
     return replaced(code, "logf(total) + of_row - of_target", "logf(total) - of_target")
 
 
-@wrong("classifier_kernel", says="the probability of a number so far below the largest: is its logarithm taken, -inf?")
+@wrong("classifier_kernel", says="these numbers lie that far apart: is a logarithm taken of it, -inf?")
 def classifier_takes_the_log_of_p(code):
     return replaced(code, "logf(total) + of_row - of_target", "-logf(expf(of_target - of_row) / total)")
 
 
-@wrong("classifier_kernel", says="does a maximum start at 0, or is none subtracted?")
+@wrong("classifier_kernel", says="passes this whole check with `-3.4e38f` in place of `0.0f`")
 def classifier_that_starts_at_zero(code):
     return replaced(code, "float top = -3.4e38f", "float top = 0.0f")
 
@@ -866,6 +866,6 @@ def again_without_a_float4(code):
     return replaced(code, "k < n; k++", "k < i + 4 && k < n; k++")
 
 
-@wrong("classifier_kernel", says="has the number -100.0, and exp of less than -103.9 is 0, of numbers so far below it.")
+@wrong("classifier_kernel", says="passes this whole check with `-3.4e38f` in place of `-100.0f`")
 def classifier_that_starts_at_minus_100(code):
     return replaced(code, "float top = -3.4e38f", "float top = -100.0f")

@@ -79,6 +79,9 @@ def _limit(experiment, k, code) -> list[str]:
 def _why(experiment, k, bounds, code) -> str:
     """What happens at numbers of this size."""
     low, high = bounds
+    mine, ours = experiment.base
+    first = next(iter(experiment.wrong(mine, ours)))
+    got = mine[first][np.isfinite(ours[first])]
     found = _constant(bounds, code)
     if found:
         return found
@@ -90,8 +93,10 @@ def _why(experiment, k, bounds, code) -> str:
     if INF[0] <= high - low <= INF[1]:
         return f"{OVERFLOWS}, and these numbers lie that far apart."
     if ZERO[0] <= high - low <= ZERO[1]:
-        return f"{VANISHES}, and these numbers lie that far apart."
-    return ""
+        logs = np.isinf(got).any() and not np.isnan(got).any() and "log" in mask(code)
+        asked = ": is a logarithm taken of it, -inf?" if logs else "."
+        return f"{VANISHES}, and these numbers lie that far apart{asked}"
+    return "inf - inf, inf / inf, 0 · inf and 0 / 0 are NaN." if np.isnan(got).any() else ""
 
 
 def _below_zero(experiment, k):

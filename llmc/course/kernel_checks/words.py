@@ -204,7 +204,8 @@ def comparison(launches, numbers=False) -> str | None:
     warps = None if number else literal_warps(last.code, int(threads), [math.prod(a.block) for a in right])
     if right and not number and not warps and {_listed([a.grid]) for a in right} == {"1"} != {_listed([last.grid])}:
         absent = [name for name in ("blockIdx", "blockDim") if name not in mask(last.code)]
-        part = f": {' and '.join(absent)} {'does' if len(absent) == 1 else 'do'} not occur in the kernel" if absent else ""
+        verb = "does" if len(absent) == 1 else "do"
+        part = f": {' and '.join(absent)} {verb} not occur in the kernel" if absent else ""
         return f"Right with 1 block, wrong with {_listed([last.grid])}{part}."
     lines = [f"Right with blocks of {_listed(a.block for a in right)} threads, wrong with {threads}"] * bool(right)
     beside = "" if right else f", and this block has {threads} threads"
@@ -213,7 +214,9 @@ def comparison(launches, numbers=False) -> str | None:
         return f"{lines[0]}. {told}: does it assume how many warps a block has? Take blockDim.x / 32."
     lines += [f"{LITERAL}{number} in the kernel{beside}"] * bool(number)
     asked = ": does it assume how many threads a block has? Take blockDim."
-    asked = asked if number else ": blockDim does not occur in it." if "blockDim" not in mask(last.code) else "."
+    asked = (
+        asked if number else ": blockDim does not occur in the kernel." if "blockDim" not in mask(last.code) else "."
+    )
     return f"{'. '.join(lines)}{asked}" if lines else None
 
 

@@ -68,7 +68,7 @@ class Elsewhere:
         """
         right, theirs, dtype = self.rights[id(replay)], replay.outputs, dtype_of(replay)
         if not len(outputs) == len(right) == len(theirs):
-            return len(right) != len(theirs)  # an array is None: nobody knows which
+            return len(outputs) == len(right)  # an array of theirs is None, or there is one more: nobody knows which
         if any(_dtype(now) != _dtype(it) == _dtype(old) for old, now, it in zip(theirs, outputs, right)):
             return False
         return not any(_spoilt(old, now, it, dtype) for old, now, it in zip(theirs, outputs, right))

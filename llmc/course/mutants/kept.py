@@ -23,6 +23,7 @@ MANY = 4  # entries that two arrays hardly share by chance
 EARLIER = "of an earlier call: what does your function keep from one call to the next?"
 NOTHING = "what your function keeps from one call to the next must start from nothing"
 BEFORE = f"plus those of the {{}}before: {NOTHING}"
+KEEPS = "your function keeps something from one call to the next"
 ROUNDED = "when its inputs are rounded to {}"
 
 
@@ -137,7 +138,7 @@ def remembered(function, replays, got) -> str | None:
     *earlier, last = replays
     for replay in reversed(earlier):
         if any(_same(got, old) and not np.may_share_memory(got, old) for old in replay.outputs):
-            return "is what an earlier call gave, for other numbers: your function keeps something from one call to the next"
+            return f"is what an earlier call gave, for other numbers: {KEEPS}"
     again = _again(function, last, got)
     if again is not None and not np.allclose(again, got, rtol=1e-3, atol=1e-3 * np.abs(got).max()):
         cause = "does something remain from one call to the next, or does chance play a part?"
