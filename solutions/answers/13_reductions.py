@@ -515,7 +515,7 @@ def warp_with_half_a_mask(code):
     return replaced(code, f"{GAPS}{TOTAL}", f"{GAPS}{TOTAL}".replace(MASK, "0x0000ffff"))
 
 
-@wrong("warp_softmax", says="does a maximum start at 0, or is none subtracted?")
+@wrong("warp_softmax", says="`-3.4e38f` in place of `0.0f`")
 def warp_with_a_maximum_from_zero(code):
     return replaced(code, "float top = -3.4e38f;", "float top = 0.0f;")
 
@@ -535,9 +535,7 @@ def warp_with_one_row_too_many(code):
     return replaced(code, "row >= N", "row > N")
 
 
-@wrong(
-    "warp_softmax", says="No thread of block (1, 0, 0) writes anything to out: which elements should that block write?"
-)
+@wrong("warp_softmax", says="in place of `blockIdx.x * 8 + threadIdx.x / 32`")
 def warp_of_eight_rows_whatever_the_block(code):
     return replaced(code, ROW, "int row = blockIdx.x * 8 + threadIdx.x / 32;")
 
@@ -548,7 +546,7 @@ def warp_with_row_and_lane_exchanged(code):
     return replaced(code, ROW, row, "int lane = threadIdx.x % 32;", "int lane = threadIdx.x / 32;")
 
 
-@wrong("warp_softmax", says="The first has row = 1 and lane = 0; the other has row = 0 and lane = 0.")
+@wrong("warp_softmax", says="`out[row * C + c] = expf(x[c] - top) / total` in place of")
 def warp_with_rows_of_32(code):
     return replaced(code, "    out += (size_t)row * C;\n", "", "out[c] =", "out[row * 32 + c] =")
 
@@ -1061,7 +1059,7 @@ def softmax_with_mask_and_value_exchanged(code):
     return replaced(code, TOTAL, TOTAL.replace("0xffffffff, total", "total, 0xffffffff"))
 
 
-@wrong("warp_softmax", says="it sends two threads to one place")
+@wrong("warp_softmax", says="`out += (size_t)row * C` in place of `out += (size_t)row * 32`")
 def softmax_with_rows_of_32(code):
     return replaced(code, "out += (size_t)row * C;", "out += (size_t)row * 32;")
 

@@ -110,7 +110,7 @@ def softmax_whose_stats_are_a_sum(code):
     return replaced(code, "top + logf(total)", "top + total")
 
 
-@wrong("masked_softmax", says="does a maximum start at 0, or is none subtracted?")
+@wrong("masked_softmax", says="`-3.4e38f` in place of `0.0f`")
 def softmax_from_zero(code):
     return replaced(code, "float top = -3.4e38f, total", "float top = 0.0f, total")
 
@@ -338,12 +338,12 @@ def flash_without_its_own_key(code):
     return replaced(code, "k0 + lane <= t ?", "k0 + lane < t ?")
 
 
-@wrong("flash_forward", says="a mask that forgets the tile")
+@wrong("flash_forward", says="without the term `k0` in `k0 + lane <= t`")
 def flash_that_forgets_the_tile(code):
     return replaced(code, "k0 + lane <= t ?", "lane <= t ?")
 
 
-@wrong("flash_forward", says="with a mask such as -10,000, which leaks")
+@wrong("flash_forward", says="`… : -3.4e38f` in place of `… : -10000.0f`")
 def flash_with_a_finite_mask(code):
     return replaced(code, MASK, MASK.replace("-3.4e38f", "-10000.0f"))
 
@@ -744,9 +744,7 @@ def softmax_of_the_head_as_a_query(code):
     return replaced(code, SEEN, SEEN.replace("%", "/"))
 
 
-@wrong(
-    "masked_softmax", says="has the number -12000.0: they can be beyond that. If it stands for less than every number"
-)
+@wrong("masked_softmax", says="in place of `top = fmaxf(top, i < n ? scores[i] : -12000.0f)`")
 def softmax_with_a_lowest_score(code):
     masked = "fmaxf(top, i < n ? scores[i] : -12000.0f);"
     return replaced(
@@ -754,9 +752,7 @@ def softmax_with_a_lowest_score(code):
     )
 
 
-@wrong(
-    "masked_softmax", says="none of scores should be looked at, in scores[0, 0, 1] and the like: they count somewhere"
-)
+@wrong("masked_softmax", says="`i < n` in place of `i < T`")
 def softmax_with_the_maximum_of_all_keys(code):
     return replaced(code, f"for (int i = lane; i < n; i += 32) {MOST}", f"for (int i = lane; i < T; i += 32) {MOST}")
 

@@ -22,6 +22,7 @@ from llmc.course.own_names import learners_names
 
 LEAST, MOST = 0.2, 2.0  # seconds of processor time, as long as the check has taken so far
 SEED = 11
+FURTHER = 8  # launches than the failing check has made
 SUBJECT = re.compile(r" \(| with | of batch| for T = ")  # what follows in a name differs from call to call
 UNEXPLAINED = 0.05  # of an error: what a mistake may leave of it
 CLEARLY = 10  # times as large as what is alike: an error that shows
@@ -84,19 +85,33 @@ def noted(name, got, expected, known, start) -> bool:
 
 def contradicted(name, sentences) -> set[str]:
     """Those of the sentences, of known mistakes, that do not hold when the running check's cell runs once more."""
+    notes, evidence = _Notes(name, set(sentences)), running()
+    if evidence and evidence.check and _notes is None:
+        _run_again(evidence.check, notes)
+    return notes.against
+
+
+def launches(check) -> list:
+    """The last launches of the check's cell on other numbers, the learner's kernel's: Replays with its outputs."""
+    again = _run_again(check, _Notes("", set()), len(check.calls) + FURTHER) if _notes is None else None
+    return list(again._evidence.replays) if again else []
+
+
+def _run_again(check, notes, calls=None):
+    """Run the check's cell with the learner's answer, which fills the notes; returns the check of that run, or None.
+
+    calls: of the answer, at most.
+    """
     global _notes
-    evidence = running()
-    check = evidence and evidence.check
-    if not check or _notes is not None or check._cell.f_code.co_flags & inspect.CO_OPTIMIZED:
-        return set()
     cell, kind = check._cell, type(check)
     names = [each for each, value in cell.f_globals.items() if value is kind]
-    if not names:
-        return set()
-    seconds = min(MOST, max(LEAST, time.thread_time() - check.began))
-    again = type("SecondDraw", (_SecondDraw, kind), {"deadline": time.thread_time() + seconds})
+    if cell.f_code.co_flags & inspect.CO_OPTIMIZED or not names:
+        return None
+    made, seconds = [], min(MOST, max(LEAST, time.thread_time() - check.began))
+    mine = {"deadline": time.thread_time() + seconds, "most": calls, "made": made}
+    again = type("SecondDraw", (_SecondDraw, kind), mine)
     was_recording, was_explaining = journal.recording(False), explaining(False)
-    _notes = notes = _Notes(name, set(sentences))
+    _notes = notes
     try:
         with redirect_stdout(io.StringIO()), warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
@@ -107,7 +122,7 @@ def contradicted(name, sentences) -> set[str]:
         _notes = None
         journal.recording(was_recording)
         explaining(was_explaining)
-    return notes.against
+    return made[0] if made else None
 
 
 class _SecondDraw:
@@ -119,13 +134,14 @@ class _SecondDraw:
 
     def __enter__(self):
         self._cell = None
+        self.made.append(self)
         return self
 
     def __exit__(self, kind, error, traceback):
         raise _Enough
 
     def _in_time(self):
-        if time.thread_time() > self.deadline:
+        if time.thread_time() > self.deadline or self.most is not None and len(self.calls) >= self.most:
             raise _Enough
 
     def call(self, function, *arguments, **options):

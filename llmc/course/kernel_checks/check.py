@@ -82,7 +82,7 @@ VAGUE = re.compile(
     r"has wrong values\.|NaN or inf|infinite everywhere|all zeros"
     r"|behind the last whole four|copied as it lies|causal mask\?|the lanes' own sums"
 )
-RACE, PARTLY = "race", "was never written"
+RACE, OUTSIDE, PARTLY = "race", "out-of-bounds", "was never written"
 SLIPS = 1.5  # the rank of repairs up to which something is another than it should be, and nothing is missing
 NOT_DONE = f"not done yet: {{}}. Replace `{STUB_IN_C}` with your code, run that cell, then this one."
 
@@ -152,8 +152,11 @@ class kernel_check(check):
             return words.with_sentences(shortened(message), beyond)
         return words.with_sentences(message, made_from(experiment, self._report, message.split(" ")[0]))
 
-    def _mended(self, most=mending.ALL) -> str | None:
-        """A sentence about the change of the kernel, of a rank up to this, with which this check accepts it."""
+    def _mended(self, most=mending.ALL, bounds=False) -> str | None:
+        """A sentence about the change of the kernel, of a rank up to this, with which this check accepts it.
+
+        bounds: changes of comparisons are tried first.
+        """
         replay, model = self._evidence.replays[-1] if self._evidence.replays else None, self._evidence.solution()
         if replay is None or model is None or not is_explaining():
             return None
@@ -162,7 +165,7 @@ class kernel_check(check):
         with np.errstate(all="ignore"), suppress(Exception):
             model.function(time.thread_time() + model.seconds)(grid, block, *ours)
             wrong = (grid, block, given, *self._how)
-            return mending.mended(last.code, last.kernel, wrong, ours, self._accepts, most)
+            return mending.mended(last.code, last.kernel, wrong, ours, self._accepts, most, bounds)
         return None
 
     def _accepts(self, code) -> bool:
@@ -216,7 +219,7 @@ class kernel_check(check):
             by_the_block = compared is not None and compared.startswith(words.LITERAL)  # other changes fit by chance
             slip = words.may_be_a_slip(self.report)
             few = slip == RACE and not words.races_between_blocks(self.report)
-            mend = self._mended(SLIPS if few else mending.ALL) if slip else None
+            mend = self._mended(SLIPS if few else mending.ALL, slip == OUTSIDE) if slip else None
             other = partial(emulate, code, kernel)
             cause = None if by_the_block or mend else self._evidence.cause(replay, self.report, other)
 

@@ -29,19 +29,22 @@ ENDLESS = 0.15  # seconds after which a changed kernel is taken for one that nev
 MOST = 12  # changes that the whole check is run with
 SHOWN = 60  # characters of source that a sentence quotes at most
 SEED = 5
+COMPARES = re.compile(r"[^-<>=][<>]=?[^<>=]")
 ALL = 9  # a rank beyond all
 NEEDLESS = re.compile(r"(?<!\w)\((-3\.4e38f|threadIdx\.x [%/] 32)\)(?! [*/%])")
 
 
-def mended(code, kernel, launch, ours, confirmed, most=ALL) -> str | None:
+def mended(code, kernel, launch, ours, confirmed, most=ALL, bounds=False) -> str | None:
     """The sentence on the first change that mends the kernel; None without one.
 
     launch: (grid, block, arguments before it, indices of outputs, bytes of shared memory, options) of the wrong launch.
     most: the rank of repairs that are tried. ours: the arguments as a right kernel leaves them. confirmed(code): does
-    the whole check accept this kernel?
+    the whole check accept this kernel? bounds: changes of comparisons come first.
     """
     grid, block, arguments, outputs, shared_mem, options = launch
     tried, several = 0, [each for each in repairs(code) if each.rank <= most]
+    if bounds:
+        several.sort(key=lambda each: each.rank - any(COMPARES.search(new) for _, new in each.changes))
     with suppress(KernelError, NoCompiler, UserError), runs.patience(ENDLESS):
         switched, end = Switched(code, kernel, several, options), time.process_time() + SECONDS
         for k in sorted(switched.alive):

@@ -11,6 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from llmc.course.checks.evidence import Evidence, is_explaining
+from llmc.course.checks.second_draw import launches
 from llmc.course.kernel_checks.attention_kernels_models import MODELS as ATTENTION_KERNELS
 from llmc.course.kernel_checks.backward_kernels_models import MODELS as BACKWARD_KERNELS
 from llmc.course.kernel_checks.first_kernels_models import MODELS as FIRST_KERNELS
@@ -26,6 +27,7 @@ from llmc.course.kernel_checks.words import races_in_shared
 from llmc.course.mutants.replay import Replay
 from llmc.course.mutants.search import first_mutant
 from llmc.course.mutants.stoppable import stoppable
+from llmc.cuda.emulator.compiling.text import mask
 
 MATCHED = {"never-written", "out-of-bounds", "race"}  # what `cause` can find
 MODELS = FIRST_KERNELS | REDUCTIONS | BACKWARD_KERNELS | MATMUL_KERNELS | ATTENTION_KERNELS | GPU_TRAINING
@@ -33,6 +35,7 @@ WIDER = re.compile(r"with `(.+) (?:>|(<=)) (.+)` in place of `\1 (?(2)<|>=) \3`"
 
 UNBRACKETED = re.compile(r"with `(.+ //) (.+)` in place of `\1 \(\2\)`")  # `i / T * C` for `i / (T * C)`
 CHANGED = re.compile(r" in `([^`]+)`")
+LEFT_OUT = re.compile(r"without the (?:condition|line) `([^`]+)`")
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ class KernelEvidence(Evidence):
     """Launches of one check; of each size, the first one is kept."""
 
     def __init__(self, exercise):
-        super().__init__(exercise)
+        super().__init__(exercise, lambda solution: launches(self.check) if self.check else [])
         self._sizes = {}  # {grid, block and scalars: its first launch}
 
     def after(self, replay, result, arguments, options):
@@ -111,6 +114,7 @@ class KernelEvidence(Evidence):
                 and _of_our_own(words, source)
                 and not names_a_stranger(words, code)
                 and not quotes_their_loop(words, code)
+                and not _has_it(words, code, source)
             )
 
         def fits(function):
@@ -136,6 +140,15 @@ def _alike(function, replay, seen) -> bool:
     """Does this kernel leave what was seen after that launch?"""
     arguments = copy.deepcopy(replay.arguments)
     return seen.like(function(*arguments), arguments[2:])
+
+
+def _has_it(words, code, source) -> bool:
+    """Does the change leave out a condition that the learner's text has, as often as ours? Then it lacks another."""
+    left_out = LEFT_OUT.fullmatch(words)
+    if not left_out:
+        return False
+    theirs, ours, condition = ("".join(text.split()) for text in (mask(code), source, left_out[1]))
+    return theirs.count(condition) >= ours.count(condition) > 0
 
 
 def _of_our_own(words, source) -> bool:

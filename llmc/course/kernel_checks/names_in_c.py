@@ -30,9 +30,13 @@ class Names:
                     break
                 self._declare(text, other, *kind)
         one = re.finditer(r"__device__[\w\s]*?\bfloat (\w+)\s*\(\s*(?:const )?float \w+\s*\)", text)
-        self.reductions = [match[1] for match in one]
+        self._reductions = {match[1]: matching(text, text.find("{", match.end())) for match in one}  # where they end
         self.shared = set(SHARED.findall(text))
         self.factors = self._factors(text, all_pieces)
+
+    def reductions_at(self, position) -> list[str]:
+        """Functions of one float that end before that place."""
+        return [name for name, end in self._reductions.items() if end <= position]
 
     def _declare(self, text, match, kind, const):
         """Note a name, and from where to where it can be used."""

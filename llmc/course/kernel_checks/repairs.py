@@ -129,7 +129,8 @@ def _of_number(each, k, token, piece, known):
                 yield 1.2, *span, str(new), text
         if value == 32:
             yield 1, *span, "blockDim.x", text
-        if value > 2:  # a length that is a variable
+        beside = [other.text for other in (each.all[k - 1 : k] if k else []) + each.all[k + 1 : k + 2]]
+        if value > 2 and (value != 32 or "*" in beside):  # a length that is a variable
             for new in (*known.known_at(piece.start, WHOLE), "blockDim.x / 32"):
                 yield 1.5, *span, new, text
         if value == 0:  # where something starts
@@ -149,8 +150,9 @@ def _of_name(each, k, token, piece, known):
     member = k and each.all[k - 1].text in (".", "->")
     for new in OTHER_NAME.get(token.text, ()):
         yield 0, *span, new, token.text
-    if called and token.text in known.reductions:
-        for new in known.reductions:
+    reductions = known.reductions_at(piece.start)
+    if called and token.text in reductions:
+        for new in reductions:
             if new != token.text:
                 yield 1, *span, new, token.text
     if member and token.text in OF_FOUR:
@@ -161,8 +163,8 @@ def _of_name(each, k, token, piece, known):
         for new in known.alike(token.text, piece.start):
             yield 2, *span, new, token.text
         if known.types.get(token.text) in REAL:
-            for reduction in known.reductions:
-                yield 2, *span, f"{reduction}({token.text})", token.text
+            for reduction in reductions:
+                yield 1.3, *span, f"{reduction}({token.text})", token.text
 
 
 def _of_operator(each, k, token):
@@ -321,6 +323,10 @@ def _of_expression(each, piece, known):
         for sign in ("+ 1", "- 1"):
             yield 1, len(text), len(text), f" {sign}", ""
         yield 2, 0, len(text), "true", text
+        bound = each.all[-1]
+        if piece.looped and compared == len(each.all) - 2 and bound.kind == "name":
+            for new in known.alike(bound.text, piece.start):
+                yield 1.5, bound.start, bound.end, new, bound.text
     elif re.search(r"[A-Za-z_]", text):
         for sign in ("+ 1", "- 1"):
             yield 2, len(text), len(text), f" {sign}", ""

@@ -12,6 +12,7 @@ from llmc.course.mutants.replay import Replay
 from llmc.course.own_names import learners_names
 
 STRETCHED = (30, -30)  # times the numbers of the failing call
+AFRESH = 0.02  # of the error in a call on other numbers: how much nearer the same mistake must come
 MOST = 0.1  # of the error in a call on other numbers, where there may be further mistakes, that a change may leave
 
 
@@ -42,7 +43,8 @@ class Elsewhere:
         with learners_names():
             for replay in self.rehearsed(self.whole):
                 with suppress(Exception):  # the learner's function stops there
-                    self.rights[id(replay)], replay.outputs = replay.run(self.whole), replay.run(self.function)
+                    self.rights[id(replay)] = replay.run(self.whole)
+                    replay.outputs = replay.outputs or replay.run(self.function)  # a kernel has been launched
                     found.append(replay)
         return [replay for replay in found if len(replay.outputs) == len(self.replay.outputs)]  # no array is None
 
@@ -87,7 +89,7 @@ class Elsewhere:
     def _same_afresh(self, replay, changed, partly) -> bool:
         """The same for a call on other numbers, where a second mistake may add to the error."""
         with suppress(Exception):  # such a mistake cannot be made there: there is one sequence only, perhaps
-            return self._same_in(replay, changed, MOST, partly)
+            return self._same_in(replay, changed, AFRESH, partly)
         return True
 
     def meet(self, ours, yours) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from llmc.course.mutants.arrays import CHANGED, arrays
+from llmc.course.mutants.copied import copies
 from llmc.course.mutants.elsewhere import Elsewhere, dtype_of
 from llmc.course.mutants.fitted import fitted
 from llmc.course.mutants.learners import indices, learners, made_of, only_written, steps_of_ranges
@@ -92,6 +93,11 @@ def placed(words, lines, tree) -> str:
     return f"{words}, in the line {shortened(line)}" if line and shortened(line) not in words else words
 
 
+def _changes_of_theirs(tree, more):
+    yield from copies(tree)
+    yield from mutants(tree, more)
+
+
 @dataclass
 class Search:
     """One wrong array: `replay` is the call that made it, `pick` takes it from that call's outputs."""
@@ -168,7 +174,7 @@ class Search:
         # all of the array at once, in place of a block of it in each turn, goes around a mistake, too
         useless += [rf"without the \w+ of the slice `[^`]*\b{i}\b[^`]*`, everywhere" for i in indices(answer.tree)]
         unread = re.compile("|".join(useless) or "$^")
-        with closing(self.made(answer, mutants, end)) as made:
+        with closing(self.made(answer, _changes_of_theirs, end)) as made:
             for words, array in made:
                 right = close(array, self.target, self.target, self.dtype) and not unread.match(words)
                 if right and self.elsewhere.mended(lambda: answer.function(end), LUCKY.match(words)):

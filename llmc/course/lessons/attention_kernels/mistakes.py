@@ -190,6 +190,9 @@ def _tiles_gone_wrong(q, k, v) -> dict:
         scores = np.tile(q, (1, 1, n)) * K.sum(axis=-1).reshape(heads, 1, -1) / np.sqrt(hs)  # (heads, T, 32 n)
         return _table(scores, seen) @ V.reshape(heads, -1, 32)
 
+    alone = "the mean of all rows of the tile: subtract the largest score of the warp, not the lane's own"
+    mean = np.repeat(V.sum(axis=(1, 2))[:, None] / (32 * n), T, axis=1)  # (heads, T, 32)   where there is one tile
+    one_tile = {alone: (mean, FLASH)} if n == 1 else {}
     return {
         "the result with values[lane * 33 + i]: in the sum, row i belongs to a key and the lane to a channel": (
             lambda: out(K, turned_V),
@@ -220,11 +223,7 @@ def _tiles_gone_wrong(q, k, v) -> dict:
             lambda: out(K, V, walked(T, 32 * n) & (np.arange(32 * n) % 32 <= np.arange(T)[:, None])),
             FLASH,
         ),
-        "the mean of all rows of the tile: subtract the largest score of the warp, not the lane's own": (
-            lambda: np.repeat(V.sum(axis=(1, 2))[:, None] / (32 * n), T, axis=1),
-            FLASH,
-        ),
-    }
+    } | one_tile
 
 
 def walked(T, keys, queries=8):

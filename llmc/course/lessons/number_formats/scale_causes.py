@@ -10,6 +10,7 @@ import numpy as np
 from llmc.course.checks import causes
 from llmc.course.checks.contrast import outcome
 from llmc.course.lessons.number_formats.eight_bits import SQUARES, codes_of, dequantised, error, usual
+from llmc.course.lessons.number_formats.formats import E4M3
 
 TIMES = 2.0**12  # how much larger the numbers of another call are
 ALIKE = 1.01  # scales that differ by less are taken for the same
@@ -19,7 +20,8 @@ ALLOWED = 1.001  # times the error of amax / 448
 
 def too_large(function, scale, x) -> str:
     """Sentences, each in a line of its own, about a scale whose error for x is too large; "" where nothing is known."""
-    tries = (_remembered, _of_positive_numbers, _stays, _of_another_measure, _too_few_digits)
+    tries = (_remembered, _of_positive_numbers, _stays, _of_another_largest, _of_rows, _of_another_measure)
+    tries += (_too_few_digits,)
     return next((f"{said}\n" for look in tries if (said := look(function, float(scale), x))), "")
 
 
@@ -57,6 +59,28 @@ def _stays(function, scale, x) -> str | None:
     return f"{words}, but it should grow with the numbers: {why if small else 'is it limited, or always the same'}?"
 
 
+def _of_another_largest(function, scale, x) -> str | None:
+    """Is it amax over another whole number than 448, for x and for other numbers?"""
+    y = np.random.default_rng(0).standard_normal(64).astype(np.float32)
+    found = _scale_of(outcome(function, y))
+    largest = [float(np.abs(each).max()) / s for each, s in ((x, scale), (y, found)) if s]
+    whole = round(largest[0])
+    if len(largest) < 2 or whole == 448 or not np.allclose(largest, whole, rtol=1e-5):
+        return None
+    return f"Your scale is amax / {whole}, here and for other numbers; the largest number of e4m3 is 448."
+
+
+def _of_rows(function, scale, x) -> str | None:
+    """Is it the mean of the scales of the rows, for x and for a matrix?"""
+    y = np.random.default_rng(0).standard_normal((8, 8)).astype(np.float32)
+    found = _scale_of(outcome(function, y))
+    pairs = [(each, s) for each, s in ((x, scale), (y, found)) if s]
+    means = [np.abs(each).reshape(len(each), -1).max(axis=1).mean() / 448 for each, _ in pairs]
+    if len(pairs) < 2 or not np.allclose(means, [s for _, s in pairs], rtol=1e-5):
+        return None
+    return "Your scale is the mean of those of the rows of x: larger numbers are clipped. The largest of all x decides."
+
+
 def _of_another_measure(function, scale, x) -> str | None:
     """Is the scale the best by another measure than the sum of squares, for x and for other numbers?"""
     y = np.random.default_rng(0).standard_normal(64).astype(np.float32)
@@ -64,7 +88,7 @@ def _of_another_measure(function, scale, x) -> str | None:
     if found is None:
         return None
     for words, measure in MEASURES.items():
-        if _is_best(measure, scale, x) and _is_best(measure, found, y):
+        if _is_best(measure, scale, x) and _is_best(measure, found, y, 1.0):
             return (
                 f"Among the scales around it, yours has the smallest {words}, not the smallest sum of squared errors."
             )
@@ -98,14 +122,16 @@ MEASURES: dict[str, Callable] = {
 }
 
 
-def _is_best(measure, scale, x) -> bool:
-    """By this measure, and not by the sum of squares?"""
+def _is_best(measure, scale, x, worse=1.01) -> bool:
+    """By this measure, and worse by the sum of squares?"""
     x = x.astype(np.float64)
 
     def missed(scale):
         return dequantised(codes_of(x / scale), scale) - x
 
-    tried = [missed(factor * scale) for factor in BESIDE]
-    mine, middle = missed(scale), len(BESIDE) // 2
+    most = 2.0001 * np.abs(x).max() / E4M3.largest  # few searches go further
+    beside = [factor for factor in BESIDE if factor <= 1 or factor * scale <= most]
+    tried = [missed(factor * scale) for factor in beside]
+    middle = beside.index(1)
     values, squares = [measure(each, x) for each in tried], [np.sum(each**2) for each in tried]
-    return measure(mine, x) <= min(values) * 1.0001 and squares[middle] > 1.01 * min(squares)
+    return values[middle] <= min(values) * 1.0001 and squares[middle] >= worse * min(squares)

@@ -105,7 +105,9 @@ def explain_file(data, ids) -> str | None:
         return f"the header has 256 bytes: it should have 256 numbers of 4 bytes, 1024 in all.\n→ {FILE}"
     if len(data) != len(right):
         wanted = f"1024 + 2·{len(ids)} = {len(right)} bytes"
-        return f"the file of {len(ids)} ids should have {wanted}, but has {len(data)}.\n→ {FILE}"
+        header = len(data) - 2 * len(ids)
+        numbers = f": {header} before the ids, where 256 numbers of 4 bytes belong" if header > 0 else ""
+        return f"the file of {len(ids)} ids should have {wanted}, but has {len(data)}{numbers}.\n→ {FILE}"
     at = next(i for i in range(len(right)) if data[i] != right[i])
     part = f"number {at // 4} of the header" if at < 1024 else f"id {(at - 1024) // 2}"
     return f"byte {at}, in {part}, is {data[at]} and should be {right[at]}.\n→ {FILE}"
