@@ -974,7 +974,7 @@ def squares_shuffled_as_floats(code):
     )
 
 
-@wrong("layernorm_dx", says="with what lane 0 has alone in place of `warp_sum(products)`")
+@wrong("layernorm_dx", says="warp_sum(products), 0) / C` in place of")
 def dx_with_the_products_of_lane_0(code):
     return replaced(code, "warp_sum(products)", "__shfl_sync(0xffffffff, products, 0)")
 

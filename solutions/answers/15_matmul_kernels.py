@@ -437,7 +437,7 @@ def square_with_i_and_j_exchanged(code):
     return replaced(code, MULTIPLY, "totals[j][i] += x[i] * y[j];")
 
 
-@wrong("register_tile", says="the products of the last k alone: is it declared, or set to 0, inside of the loop")
+@wrong("register_tile", says="with `totals[i][j] += x[i] * y[j]` in place of `totals[i][j] = x[i] * y[j]`")
 def square_that_forgets(code):
     return replaced(code, MULTIPLY, "totals[i][j] = x[i] * y[j];")
 

@@ -130,7 +130,7 @@ def _of_number(each, k, token, piece, known):
         if value == 32:
             yield 1, *span, "blockDim.x", text
         beside = [other.text for other in (each.all[k - 1 : k] if k else []) + each.all[k + 1 : k + 2]]
-        if value > 2 and (value != 32 or "*" in beside):  # a length that is a variable
+        if value > 2 and ("*" in beside or value != 32 and {*beside} & {"<", "<=", ">", ">="}):  # a length
             for new in (*known.known_at(piece.start, WHOLE), "blockDim.x / 32"):
                 yield 1.5, *span, new, text
         if value == 0:  # where something starts

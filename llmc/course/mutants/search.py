@@ -111,7 +111,8 @@ class Search:
     rehearsed: Callable  # makes calls of the solution on other numbers
 
     def __post_init__(self):
-        self.deadline = time.thread_time() + _share * SECONDS
+        seconds = SECONDS if self.solution.of_arrays else self.solution.seconds  # a kernel has repairs of its own
+        self.deadline = time.thread_time() + _share * seconds
 
     def explanation(self, function) -> Found | None:
         """Single changes first, of the solution, then of the learner's function; two mistakes come last."""

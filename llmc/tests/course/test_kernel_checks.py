@@ -53,7 +53,7 @@ BROKEN_SCALE = {
     "blockDim too small": (("blockDim.x", "96"), "wrong with 32. There is a 96"),
     "only one block": (
         ("blockIdx.x * blockDim.x + ", ""),
-        "Right with 1 block, wrong with 2: does each block take its own part",
+        "Right with 1 block, wrong with 2: blockIdx and blockDim do not occur in the kernel.",
     ),
     "forgets the factor": (("factor * ", ""), "out equals inp itself: nothing was multiplied"),
     "writes the input": (
@@ -177,7 +177,7 @@ EIGHTS = "int row = blockIdx.x * 8 + threadIdx.x / 32;"
         ([launch()], None),
         ([launch(n=5), launch(block=32)], None),
         ([launch(), launch(n=5), launch()], "was right before"),
-        ([launch(4), launch(2)], "Right with 4 blocks, wrong with 2: does it assume how many blocks"),
+        ([launch(4), launch(2)], "Right with 4 blocks, wrong with 2."),
         (
             [launch(block=256), launch(block=128), launch(8, 96)],
             "Right with blocks of 256 and 128 threads, wrong with 96",
