@@ -2,7 +2,7 @@
 
 import json
 
-from llmc.backends import get_backend
+from llmc.backends import ATTENTION, WHOSE_ATTENTION, choose_attention, get_backend
 from llmc.bench.step import PEERS, SGEMM_SIZE, measure
 from llmc.blocks import RECOMPUTE
 from llmc.config import preset
@@ -17,8 +17,10 @@ def add_arguments(parser):
     parser.add_argument("--backend", default="cpu", help="backend to time (default: cpu)")
     numbers = "what to compute in (default: %(default)s)"
     parser.add_argument("--precision", choices=TRAINED, default="fp32", help=numbers)
-    again = "what the backward pass computes again: 0 nothing, 1 GELU, 2 layernorm too (default: the backend's choice)"
+    again = "what the backward pass computes again: 0 nothing, 1 GELU, 2 GELU and layernorm, 3 layernorm (default: the"
+    again += " backend's choice)"
     parser.add_argument("--recompute", type=int, choices=RECOMPUTE, help=again)
+    parser.add_argument("--attention", choices=ATTENTION, default="own", help=f"{WHOSE_ATTENTION} (default: own)")
     parser.add_argument("--batch-size", type=int, default=16, help="B (default: 16)")
     parser.add_argument("--sequence-length", type=int, default=64, help="T (default: 64)")
     parser.add_argument("--steps", type=int, default=10, help="steps to take the median of (default: 10)")
@@ -53,7 +55,7 @@ def run(args) -> int:
     on_cuda, precision = args.kernels or args.race or args.profile, find_precision(args.precision)
     if precision.is_mixed and args.kernels:
         raise UserError(f"--kernels measures fp32 and tf32, not {precision.name}; leave out one of the two options.")
-    get_backend("cuda" if on_cuda else args.backend, precision)
+    choose_attention(get_backend("cuda" if on_cuda else args.backend, precision), args.attention)
     if args.kernels:
         return _kernels(args)
     if args.race:

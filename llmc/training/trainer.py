@@ -10,6 +10,7 @@ from math import inf, isfinite
 
 import numpy as np
 
+from llmc.backends import choose_attention
 from llmc.checkpoints.optimizer_state import TrainState
 from llmc.data import find_corpus
 from llmc.data.loader import DataLoader
@@ -54,6 +55,7 @@ class Trainer:
         check_memory(s, self.encoding, corpus.train, model)
         self.model = model or make_model(s, self.encoding)
         self.model.recompute = find_recompute(self.model.backend, s.recompute)
+        choose_attention(self.model.backend, s.attention)
         self.config = self.model.config
         shape = dict(B=s.batch_size, T=s.sequence_length, V=self.config.V)
         order = partial(ShuffledLoader, seed=s.seed) if s.shuffle else DataLoader
