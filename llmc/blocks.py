@@ -63,16 +63,14 @@ def gradient_tables(config, B, T) -> tuple[list[Tensor], list[Tensor]]:
     return (narrow, wide) if config.Vp >= 7 * C else (narrow + wide, [])
 
 
-def forward(be, config, params, acts, attend, recompute=0):
+def forward(be, config, params, acts, attend, once=False):
     """Fill acts["lnf"] (B, T, C), and all before it, from acts["encoded"] (B, T, C), the embedded tokens.
 
     be: the backend · params, acts: FlatBuffers · attend(l, a): writes a["atty"] (B, T, C) from a["qkv"] (B, T, 3C) of
-    layer l · recompute: as for `backward`, which can ask for GELU's bits once more. Each residual is added together
-    with the layernorm after it, so that a backend can fuse the two.
+    layer l · once: nobody will ask for the bits of GELU's outputs again. Each residual is added together with the
+    layernorm after it, so that a backend can fuse the two.
     """
-    matmul_gelu = be.matmul_gelu_forward
-    if "gelu" not in AGAIN[recompute]:
-        matmul_gelu = getattr(be, "matmul_gelu_forward_once", matmul_gelu)
+    matmul_gelu = getattr(be, "matmul_gelu_forward_once" if once else "", be.matmul_gelu_forward)
     x = acts["encoded"]  # (B, T, C): the residual stream
     norm, weights = _norm_before(0, config, params, acts)
     be.layernorm_forward(*norm, x, *weights)  # (B, T, C)
