@@ -5,10 +5,13 @@ import json
 from llmc.backends import get_backend
 from llmc.bench.step import PEERS, SGEMM_SIZE, measure
 from llmc.blocks import RECOMPUTE
+from llmc.commands.train import number_or_auto
 from llmc.config import preset
 from llmc.errors import UserError
 from llmc.precision import TRAINED, find_precision
+from llmc.training.batch_size import batch_for_step
 from llmc.training.fits import check_step
+from llmc.training.settings import AUTO
 
 
 def add_arguments(parser):
@@ -19,7 +22,8 @@ def add_arguments(parser):
     parser.add_argument("--precision", choices=TRAINED, default="fp32", help=numbers)
     again = "what the backward pass computes again: 0 nothing, 1 GELU, 2 layernorm too (default: the backend's choice)"
     parser.add_argument("--recompute", type=int, choices=RECOMPUTE, help=again)
-    parser.add_argument("--batch-size", type=int, default=16, help="B (default: 16)")
+    batch = "B (default: 16); auto: the largest power of two that fits into the free memory"
+    parser.add_argument("--batch-size", type=number_or_auto, default=16, metavar="N", help=batch)
     parser.add_argument("--sequence-length", type=int, default=64, help="T (default: 64)")
     parser.add_argument("--steps", type=int, default=10, help="steps to take the median of (default: 10)")
     parser.add_argument(
@@ -58,6 +62,9 @@ def run(args) -> int:
         return _kernels(args)
     if args.race:
         return _race(args)
+    if args.batch_size == AUTO:
+        sizes = preset(args.preset), args.sequence_length, "cuda" if args.profile else args.backend
+        args.batch_size = batch_for_step(*sizes, precision=args.precision, recompute=args.recompute)
     if args.profile:
         return _profile(args)
     kept = dict(precision=args.precision, recompute=args.recompute)

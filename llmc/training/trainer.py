@@ -19,11 +19,13 @@ from llmc.errors import UserError
 from llmc.evaluation import BASELINE_TOKENS, baselines, batch_losses, bits_per_byte
 from llmc.model import find_recompute
 from llmc.sampling import generate
-from llmc.training.fits import check_memory
+from llmc.training.batch_size import allocate_or_halve, choose_batch
+from llmc.training.fits import check_memory, config_of
 from llmc.training.loss_scale import LossScale
 from llmc.training.outliers import OutlierDetector
 from llmc.training.run_folder.settings_file import setting_values
 from llmc.training.schedule import learning_rate
+from llmc.training.settings import AUTO
 from llmc.training.start import make_model
 from llmc.training.surroundings import differences, surroundings
 
@@ -48,19 +50,24 @@ class Trainer:
     """
 
     def __init__(self, settings, say=None, model=None, state=None):
-        s = self.settings = settings
-        corpus = find_corpus(s.data, say=say)
+        corpus = find_corpus(settings.data, say=say)
         self.encoding = read_tokenizer(corpus.tokenizer)
+        automatic = settings.batch_size == AUTO
+        s = choose_batch(settings, config_of(settings, self.encoding), corpus) if automatic else settings
         check_memory(s, self.encoding, corpus.train, model)
         self.model = model or make_model(s, self.encoding)
         self.model.recompute = find_recompute(self.model.backend, s.recompute)
+        if automatic:
+            s = allocate_or_halve(self.model, s, say)
+        else:
+            self.model.allocate(s.batch_size, s.sequence_length)
+        self.settings = s
         self.config = self.model.config
         shape = dict(B=s.batch_size, T=s.sequence_length, V=self.config.V)
         order = partial(ShuffledLoader, seed=s.seed) if s.shuffle else DataLoader
         self.train_loader, self.val_loader = order(corpus.train, **shape), DataLoader(corpus.val, **shape)
         self.val_batches = min(s.val_batches or self.val_loader.num_batches, self.val_loader.num_batches)
         self._measure_validation_text()
-        self.model.allocate(s.batch_size, s.sequence_length)
         self.loss_detector, self.norm_detector = OutlierDetector(s.skip_loss_z), OutlierDetector(s.skip_norm_z)
         self.loss_scale = LossScale() if self.model.precision.overflows else None
         self.overflowed = False
