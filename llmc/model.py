@@ -46,7 +46,7 @@ def find_recompute(backend, recompute=None) -> int:
     """One of blocks.RECOMPUTE, by default what this backend prefers. Raises UserError for anything else."""
     recompute = getattr(backend, "RECOMPUTE", 0) if recompute is None else recompute
     if recompute not in blocks.RECOMPUTE:
-        raise UserError(f"recompute must be 0, 1 or 2, not {recompute!r}.")
+        raise UserError(f"recompute must be 0, 1, 2 or 3, not {recompute!r}.")
     return recompute
 
 
@@ -55,7 +55,8 @@ class GPT2:
 
     config: GPT2Config · backend: a name ("numpy") or an object that keeps the contract · precision: a name of
     llmc/precision.py · master_weights: whether a precision of 16 bits also keeps the weights in float32 · recompute:
-    which activations `backward` computes again instead of having them kept (see llmc/blocks.py); results are the same.
+    which activations `backward` computes again instead of having them kept (see llmc/blocks.py); results are the same,
+    but where cuBLAS computes GELU.
     params, grads, m, v: FlatBuffers of the sixteen tensors of `table`, by name: weights, gradients (which accumulate
     until `zero_grad`) and AdamW's first and second moments; master: the weights before rounding, or None.
     loss_scale: gradients are so many times as large as they should be, so that float16 can hold the small ones.
@@ -184,7 +185,7 @@ class GPT2:
         """What `forward` computes; dloss: the gradient with respect to each token's loss."""
         be = self.backend
         be.encoder_forward(acts["encoded"], tokens, self.params["wte"], self.params["wpe"])  # (B, T, C)
-        blocks.forward(be, self.config, self.params, acts, self._attend)
+        blocks.forward(be, self.config, self.params, acts, self._attend, self.recompute)
         be.matmul_forward(acts["logits"], acts["lnf"], self.params["wte"], None)  # (B, T, Vp)
         if targets is not None:
             be.fused_classifier(acts["losses"], acts["logits"], targets, dloss, self.config.V)

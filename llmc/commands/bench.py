@@ -3,7 +3,7 @@
 import json
 from importlib.util import find_spec
 
-from llmc.backends import get_backend
+from llmc.backends import ATTENTION, WHOSE_ATTENTION, choose_attention, get_backend
 from llmc.bench.step import PEERS, SGEMM_SIZE, measure
 from llmc.blocks import RECOMPUTE
 from llmc.commands.train import number_or_auto
@@ -20,8 +20,10 @@ def add_arguments(parser):
     parser.add_argument("--backend", default="cpu", help="backend to time (default: cpu)")
     numbers = "what to compute in (default: %(default)s)"
     parser.add_argument("--precision", choices=TRAINED, default="fp32", help=numbers)
-    again = "what the backward pass computes again: 0 nothing, 1 GELU, 2 layernorm too (default: the backend's choice)"
+    again = "what the backward pass computes again: 0 nothing, 1 GELU, 2 GELU and layernorm, 3 layernorm (default: the"
+    again += " backend's choice)"
     parser.add_argument("--recompute", type=int, choices=RECOMPUTE, help=again)
+    parser.add_argument("--attention", choices=ATTENTION, default="own", help=f"{WHOSE_ATTENTION} (default: own)")
     batch = "B (default: 16); auto: the largest power of two that fits into the free memory"
     parser.add_argument("--batch-size", type=number_or_auto, default=16, metavar="N", help=batch)
     parser.add_argument("--sequence-length", type=int, default=64, help="T (default: 64)")
@@ -56,7 +58,7 @@ def add_arguments(parser):
 def run(args) -> int:
     """Measure and print; 0, or 1 when a kernel is wrong."""
     on_cuda, precision = args.kernels or args.race or args.profile, find_precision(args.precision)
-    get_backend("cuda" if on_cuda else args.backend, precision)
+    choose_attention(get_backend("cuda" if on_cuda else args.backend, precision), args.attention)
     if args.kernels:
         return _kernels(args, precision)
     if args.race:
@@ -121,8 +123,9 @@ def _profile(args) -> int:
     """Print where a step on the GPU spends its time; always 0."""
     from llmc.bench.gpu_profile import profile, text
 
-    check_step(preset(args.preset), args.batch_size, args.sequence_length, "cuda", recompute=args.recompute)
-    result = profile(args.preset, args.precision, args.recompute, B=args.batch_size, T=args.sequence_length)
+    kept = dict(precision=args.precision, recompute=args.recompute)
+    check_step(preset(args.preset), args.batch_size, args.sequence_length, "cuda", **kept)
+    result = profile(args.preset, **kept, B=args.batch_size, T=args.sequence_length)
     print(json.dumps(result, indent=1) if args.json else text(result))
     return 0
 

@@ -7,6 +7,7 @@ TrainSettings, which also checks the values.
 import argparse
 from dataclasses import fields
 
+from llmc.backends import WHOSE_ATTENTION
 from llmc.errors import UserError
 from llmc.precision import find_precision
 from llmc.terminal import llmc_command, shown
@@ -21,7 +22,8 @@ GROUPS = {  # title -> {field of TrainSettings: help}
         "seed": "random seed for weights, batches and samples",
         "backend": "the code that computes the layers: numpy, cpu or cuda",
         "precision": f"what to compute in: fp32, tf32 (on a GPU), bf16, fp16; {AUTO}: bf16 where the processor has it",
-        "recompute": "what to compute again instead of keeping it: 0 nothing, 1 GELU, 2 layernorm too; saves memory",
+        "recompute": "what to compute again to save memory: 0 nothing, 1 GELU, 2 GELU and layernorm, 3 layernorm",
+        "attention": WHOSE_ATTENTION,
     },
     "each step": {
         "batch_size": "sequences per batch, B; auto: the largest power of two that fits into the free memory",

@@ -26,7 +26,8 @@ def train(settings=None, on_step=None, quiet=False, save=True) -> TrainResult:
     """Train a model; returns a TrainResult. By default this is the tiny preset on Python's own documentation.
 
     on_step: called with a StepReport after every step (and its `close()`, if it has one, at the end); without it
-    progress goes to the console, unless `quiet`. save: write the run folder (see run_folder/); False leaves no file.
+    progress goes to the console, unless `quiet`. On a GPU the next step is running by then · save: write the run folder
+    (see run_folder/); False leaves no file.
     Ctrl-C, SIGTERM and SIGHUP end the run after the batch in progress; it is saved, and `interrupted` is set. A second
     signal ends it at once, with KeyboardInterrupt. Raises UserError for bad settings or data, before any step, and its
     subclass RunDiverged when the loss is no longer a finite number.

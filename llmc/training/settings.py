@@ -19,7 +19,7 @@ POSITIVE = ("learning_rate", "eps")
 NOT_NEGATIVE = ("clip", "skip_loss_z", "skip_norm_z")
 SHARES = ("final_fraction", "weight_decay")
 BELOW_ONE = ("beta1", "beta2")
-TEXTS = ("preset", "model", "data", "schedule", "backend", "precision", "out", "name")
+TEXTS = ("preset", "model", "data", "schedule", "backend", "precision", "attention", "out", "name")
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class TrainSettings:
     tokenizer.bin · shuffle: False takes llm.c's order · seed: for weights, batches and samples · backend: see
     llmc/backends · precision: see llmc/precision.py · master_weights: where weights have 16 bits, whether they are also
     kept in float32 · recompute: what the backward pass computes again, see llmc/blocks.py; None takes what the backend
-    prefers.
+    prefers · attention: "own", or "cudnn" for NVIDIA's, on a GPU in 16 bits.
     A step: batch_size sequences of sequence_length tokens at a time ("auto": see batch_size.py), repeated until there
     are total_batch_size tokens (None: once) · warmup, schedule, final_fraction: see schedule.py · weight_decay: on
     matrices and embeddings · clip: largest gradient norm, 0 for no limit · skip_loss_z, skip_norm_z: see outliers.py, 0
@@ -66,6 +66,7 @@ class TrainSettings:
     precision: str = "fp32"
     master_weights: bool = True
     recompute: int | None = None
+    attention: str = "own"
     val_every: int = 200
     val_batches: int | None = None
     sample_every: int = 0
@@ -99,7 +100,7 @@ class TrainSettings:
         if self.precision not in TRAINED:
             raise UserError(f"there is no training in {self.precision!r}; choose one of {', '.join(TRAINED)}.")
         if self.recompute is not None:
-            self._check("recompute", int, lambda x: x in RECOMPUTE, "0, 1 or 2")
+            self._check("recompute", int, lambda x: x in RECOMPUTE, "0, 1, 2 or 3")
         if not self.preset or not str(self.data):
             raise UserError("a run needs a preset and data; leave the options out to take the defaults.")
         if self.schedule not in KINDS:

@@ -11,6 +11,7 @@ from math import inf, isfinite
 
 import numpy as np
 
+from llmc.backends import choose_attention
 from llmc.checkpoints.optimizer_state import TrainState
 from llmc.data import find_corpus
 from llmc.data.loader import DataLoader
@@ -58,6 +59,7 @@ class Trainer:
         check_memory(s, self.encoding, corpus.train, model)
         self.model = model or make_model(s, self.encoding)
         self.model.recompute = find_recompute(self.model.backend, s.recompute)
+        choose_attention(self.model.backend, s.attention)
         if automatic:
             s = allocate_or_halve(self.model, s, say)
         else:

@@ -57,6 +57,7 @@ LEAST = {
     "residual_layernorm_forward": lambda residual, out, mean, rstd, x1, x2, w, b: (_sum(residual, out, x1, x2), 0),
     "matmul_forward": _forward,
     "matmul_gelu_forward": _gelu_forward,
+    "matmul_gelu_forward_once": _gelu_forward,
     "matmul_backward": _backward,
     "gelu_matmul_backward": _gelu_and_backward,
     "gelu_forward": lambda out, x: (_sum(out, x), 0),

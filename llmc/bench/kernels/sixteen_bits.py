@@ -17,6 +17,7 @@ from llmc.bench.kernels.calls import MAKERS
 from llmc.bench.kernels.cases import Case
 from llmc.bench.kernels.floors import LEAST
 from llmc.errors import UserError
+from llmc.kernels.mixed.attention import attend_by
 from llmc.kernels.mixed.pointwise import round_to
 
 GAP = {"bfloat16": 2.0**-7, "float16": 2.0**-10}  # from 1 to the next number
@@ -29,7 +30,13 @@ FUNCTIONS = {  # layer -> {function: names of its float32 arrays}
     },
     "columns": {"bias_backward": ()},
     "pointwise": {"residual_forward": ("out", "x1"), "gelu_forward": (), "gelu_backward": (), "scale": ()},
-    "matmul": {"matmul_forward": (), "matmul_gelu_forward": (), "matmul_backward": (), "gelu_matmul_backward": ()},
+    "matmul": {
+        "matmul_forward": (),
+        "matmul_gelu_forward": (),
+        "matmul_gelu_forward_once": (),
+        "matmul_backward": (),
+        "gelu_matmul_backward": (),
+    },
     "attention": {"attention_forward": ("stats",), "attention_backward": ("stats",), "attention_cached": ()},
     "classifier": {"fused_classifier": ("losses",)},
     "adamw": {"global_norm": (), "adamw_update": ("m", "v", "master", "settings")},
@@ -39,7 +46,7 @@ FUNCTIONS = {  # layer -> {function: names of its float32 arrays}
 class LowVersion(NamedTuple):
     """A function of llmc/kernels/mixed/<layer>.py in numbers of this dtype; the number of a version, if there are any.
 
-    It has what `Version` of versions.py has.
+    Where there are, None is cuDNN's. It has what `Version` of versions.py has.
     """
 
     layer: str
@@ -49,8 +56,9 @@ class LowVersion(NamedTuple):
 
     @property
     def name(self) -> str:
-        """ "attention_forward_v2", "gelu_forward"."""
-        return f"{self.function}_v{self.number}" if self.number else self.function
+        """ "attention_forward_v2", "attention_forward_cudnn", "gelu_forward"."""
+        whose = "_cudnn" if self.function in getattr(self.module, "VERSIONS", {}) else ""
+        return self.function + (f"_v{self.number}" if self.number else whose)
 
     def launch(self, **arguments):
         """Call it and return what it returns."""
@@ -59,8 +67,7 @@ class LowVersion(NamedTuple):
 
     def make(self, sizes, numbers) -> Case:
         """A call of these sizes."""
-        make = OWN.get(self.function, MAKERS.get(self.function))
-        case = make(sizes, numbers)
+        case = (MAKERS | OWN)[self.function](sizes, numbers)
         exact = FUNCTIONS[self.layer][self.function]
         arguments = {name: a if name in exact else rounded(a, self.dtype) for name, a in case.arguments.items()}
         if self.function == "attention_backward":  # what the forward pass keeps belongs to the rounded numbers
@@ -76,7 +83,8 @@ class LowVersion(NamedTuple):
     @property
     def chosen(self) -> bool:
         """Whether llmc uses this version."""
-        return self.number in (None, getattr(self.module, "VERSIONS", {}).get(self.function))
+        last = getattr(self.module, "VERSIONS", {}).get(self.function)
+        return self.number == (None if last is None or attend_by() == "cudnn" else last)
 
     @property
     def by_library(self) -> bool:
@@ -100,7 +108,8 @@ def low_versions(name, dtype) -> list[LowVersion]:
     for layer, functions in FUNCTIONS.items():
         ladders = getattr(import_module(f"llmc.kernels.mixed.{layer}"), "VERSIONS", {})
         for function in functions:
-            numbers = range(1, ladders[function] + 1) if function in ladders else [None]
+            numbers = [*range(1, ladders.get(function, 0) + 1)]
+            numbers += [None] if not numbers or attend_by() == "cudnn" else []
             found += [LowVersion(layer, function, number, np.dtype(dtype)) for number in numbers]
     wanted = [v for v in found if name in ("all", v.layer, v.function, v.name)]
     if not wanted:
@@ -132,6 +141,10 @@ def least_bytes(function, arguments) -> int:
 
 
 # --------------------------------------------------------------------------- functions that calls.py does not have
+
+
+def matmul_gelu_forward_once(s, r):
+    return replace(MAKERS["matmul_gelu_forward"](s, r), expected=reference.matmul_gelu_forward)
 
 
 def gelu_matmul_backward(s, r):
@@ -167,4 +180,4 @@ def _adamw(params, grads, m, v, master, settings):
     params[...] = master
 
 
-OWN = {make.__name__: make for make in (gelu_matmul_backward, adamw_update)}
+OWN = {make.__name__: make for make in (matmul_gelu_forward_once, gelu_matmul_backward, adamw_update)}

@@ -195,3 +195,4 @@ CALLS = {
         *(attention_forward, attention_backward, attention_cached, fused_classifier, global_norm, adamw_update),
     )
 }
+CALLS["matmul_gelu_forward_once"] = matmul_gelu_forward

@@ -67,6 +67,19 @@ def test_matmul_and_gelu_backward(low, N, C_in, C_out, exact):
 
 
 @pytest.mark.parametrize("N, C_in, C_out", [(5, 7, 3), (70, 64, 136)])
+def test_matmul_and_gelu_forward_once(low, N, C_in, C_out):
+    x, w, b = draw(1, N, C_in, dtype=low), draw(C_out, C_in, seed=1, dtype=low), draw(C_out, seed=2, dtype=low)
+    pre, gelu = nans(1, N, C_out, dtype=low), nans(1, N, C_out, dtype=low)
+    two = call(backend.matmul_gelu_forward, gelu, pre, x, w, b)
+    one = call(backend.matmul_gelu_forward_once, gelu, pre, x, w, b)
+    assert near(one[1], two[1])
+    product, exactly = x.astype(np.float32) @ w.T.astype(np.float32) + b.astype(np.float32), np.empty((1, N, C_out))
+    referee.gelu_forward(exactly, product.astype(np.float64))
+    error = np.abs(one[0].astype(np.float32) - exactly)
+    assert (error <= GAP[low.name] * np.abs(exactly) + SLOPE * np.abs(product)).all()  # of either rounding
+
+
+@pytest.mark.parametrize("N, C_in, C_out", [(5, 7, 3), (70, 64, 136)])
 def test_gradients_that_are_written_not_added_to(low, N, C_in, C_out):
     x, w, dout = draw(1, N, C_in, dtype=low), draw(C_out, C_in, seed=1, dtype=low), draw(1, N, C_out, seed=2)
     dx, dw, db = nans(1, N, C_in, dtype=low), nans(C_out, C_in, dtype=low), nans(C_out, dtype=low)
