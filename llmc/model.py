@@ -74,12 +74,9 @@ class GPT2:
         self.master = self._buffer(p.exact, self.table) if p.is_mixed and master_weights else None
         self.has_master = False  # whether `master` holds the weights yet
         self.loss_scale = 1.0
-        self._acts = FlatBuffer(self.backend, p.activations, exact=p.exact, aligned=True)  # activations
-        self._dacts = FlatBuffer(self.backend, p.activations, exact=p.exact)  # their gradients, reused by every layer
-        self._inside_logits = self._buffer(p.activations)  # the rest of their gradients
+        self.free_activations()
         self.t = 0  # AdamW steps taken
         self._places = {}  # tokens, targets and the norm where the backend computes
-        self._batch = None  # (tokens, (B, T)) between forward and backward
 
     # ------------------------------------------------------------------------------------------ memory
 
@@ -104,6 +101,14 @@ class GPT2:
         for buffer in (self.grads, self.m, self.v, self.master):
             if buffer is not None:
                 buffer.allocate()
+
+    def free_activations(self):
+        """Free the activations and their gradients; whatever needs them next allocates them again."""
+        p = self.precision
+        self._acts = FlatBuffer(self.backend, p.activations, exact=p.exact, aligned=True)  # activations
+        self._dacts = FlatBuffer(self.backend, p.activations, exact=p.exact)  # their gradients, reused by every layer
+        self._inside_logits = self._buffer(p.activations)  # the rest of their gradients
+        self._batch = None  # (tokens, (B, T)) between forward and backward
 
     def memory_plan(self, B=None, T=None) -> str:
         """Table of what training at (B, T) keeps in memory, in MiB; without B and T, of the buffers as they are."""

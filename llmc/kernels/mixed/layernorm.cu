@@ -167,8 +167,9 @@ extern "C" __global__ void __launch_bounds__(256)
 
 // ------------------------------------------------------------------------------------------ v2: one reading
 
-#ifndef EIGHTS
-#define EIGHTS 3  // of a row, for each lane: C is at most 256 * EIGHTS. The launcher compiles the file for its C
+#ifndef EIGHTS    // the launcher compiles the file for its C
+#define EIGHTS 3  // of a row, for each lane: C is at most 256 * EIGHTS
+#define BLOCKS 2  // whose registers a multiprocessor holds at once
 #endif
 
 __device__ void load8(Eight& v, const float* p)
@@ -193,8 +194,9 @@ __device__ void add_warps(float* to, float* sums, const Eight (&mine)[EIGHTS], i
     }
 }
 
-// Rows consist of 128-bit words. Every block takes every gridDim.x-th row of warps; shared memory: (ROWS, C).
-extern "C" __global__ void __launch_bounds__(256, EIGHTS > 3 ? 1 : 2)
+// Rows consist of 128-bit words. Every block takes every gridDim.x-th row of warps; shared memory: (ROWS, C). What dx
+// gets is added in two parts, since dnorm is at hand only once: dnorm * rstd, and, when the means are known, the rest.
+extern "C" __global__ void __launch_bounds__(256, BLOCKS)
     layernorm_backward_v2(float* dx, float* partial, const floatX* dout, const float* x, const floatX* w,
                           const float* mean, const float* rstd, int N, int C)
 {
@@ -204,7 +206,7 @@ extern "C" __global__ void __launch_bounds__(256, EIGHTS > 3 ? 1 : 2)
     for (int row = blockIdx.x * ROWS + warp; row < N; row += gridDim.x * ROWS) {
         size_t start = (size_t)row * C;
         float m = mean[row], r = rstd[row], dnorms = 0.0f, products = 0.0f;
-        Eight norm[EIGHTS], old[EIGHTS], d;
+        Eight norm[EIGHTS], sum[EIGHTS], d;
         uint4 douts[EIGHTS];
         #pragma unroll
         for (int k = 0; k < EIGHTS; k++) {  // all loads of a row are under way before the first of them is needed
@@ -212,7 +214,7 @@ extern "C" __global__ void __launch_bounds__(256, EIGHTS > 3 ? 1 : 2)
             if (c >= C) break;
             load8(norm[k], x + start + c);
             douts[k] = *reinterpret_cast<const uint4*>(dout + start + c);
-            load8(old[k], dx + start + c);
+            load8(sum[k], dx + start + c);
         }
         #pragma unroll
         for (int k = 0; k < EIGHTS; k++) {
@@ -223,11 +225,13 @@ extern "C" __global__ void __launch_bounds__(256, EIGHTS > 3 ? 1 : 2)
             widen(weight, *reinterpret_cast<const uint4*>(w + c));
             #pragma unroll
             for (int e = 0; e < 8; e++) {
+                float dnorm = d[e] * weight[e];
                 norm[k][e] = (norm[k][e] - m) * r;
                 dw[k][e] += d[e] * norm[k][e];
                 db[k][e] += d[e];
-                dnorms += d[e] * weight[e];
-                products += d[e] * weight[e] * norm[k][e];
+                dnorms += dnorm;
+                products += dnorm * norm[k][e];
+                sum[k][e] += dnorm * r;
             }
         }
         dnorms = warp_sum(dnorms) / C;
@@ -236,12 +240,9 @@ extern "C" __global__ void __launch_bounds__(256, EIGHTS > 3 ? 1 : 2)
         for (int k = 0; k < EIGHTS; k++) {
             int c = (lane + 32 * k) * 8;
             if (c >= C) break;
-            Eight weight;
-            widen(d, douts[k]);
-            widen(weight, *reinterpret_cast<const uint4*>(w + c));
             #pragma unroll
-            for (int e = 0; e < 8; e++) old[k][e] += (d[e] * weight[e] - dnorms - norm[k][e] * products) * r;
-            store(dx + start + c, old[k], 8);
+            for (int e = 0; e < 8; e++) sum[k][e] -= (dnorms + norm[k][e] * products) * r;
+            store(dx + start + c, sum[k], 8);
         }
     }
     partial += (size_t)blockIdx.x * 2 * C;  // (2, C)

@@ -57,9 +57,10 @@ def _in_registers(dx, dout, x, w, mean, rstd):
     N, C = mean.size, w.size
     check_rows(N)
     eights = ceil_div(C, WARP * EACH)
-    blocks = min((1 if eights > 3 else 2) * multiprocessors(cuda.device()), ceil_div(N, ROWS))  # all at once
+    together = 1 if eights > 3 else 2  # blocks of a multiprocessor, as far as its registers reach
+    blocks = min(together * multiprocessors(cuda.device()), ceil_div(N, ROWS))
     partial = scratch("layernorm", (blocks, 2, C))
-    launch = kernel_for(w, "layernorm", "layernorm_backward_v2", f"EIGHTS={eights}")
+    launch = kernel_for(w, "layernorm", "layernorm_backward_v2", f"EIGHTS={eights} BLOCKS={together}")
     room = 4 * ROWS * C  # bytes
     if launch.max_dynamic_shared_size_bytes < room:
         launch.max_dynamic_shared_size_bytes = room  # more than 48 KB must be requested
