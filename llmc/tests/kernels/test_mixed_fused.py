@@ -22,6 +22,36 @@ def test_layernorm_backward(low, C):
     agree("layernorm_backward", *gradients, dout, x, w, mean, rstd)
 
 
+@pytest.mark.parametrize("C", [7, 8, 264, 776, 1800])  # versions 1 and 3
+@pytest.mark.parametrize("accumulate", [True, False])
+def test_layernorm_backward_that_rounds_for_its_reader(low, C, accumulate):
+    x, dout, w = draw(1, MANY, C, centre=2.0), draw(1, MANY, C, seed=3, dtype=low), draw(C, seed=1, dtype=low)
+    mean, rstd, out = nans(1, MANY), nans(1, MANY), nans(1, MANY, C, dtype=low)
+    referee.layernorm_forward(out, mean, rstd, x, w, w)
+    dx, dsum, dw, db = draw(1, MANY, C, seed=4), draw(C, seed=7, dtype=low), *draw(2, C, seed=5, dtype=low)
+    rounded = []
+    keep = lambda *arguments, **named: rounded.append(backend.layernorm_backward_rounded(*arguments, **named))  # noqa: E731
+    got = call(
+        keep,
+        dx,
+        dsum if accumulate else np.full_like(dsum, np.nan),
+        dw,
+        db,
+        dout,
+        x,
+        w,
+        mean,
+        rstd,
+        accumulate=accumulate,
+    )
+    alone = call(backend.layernorm_backward, dx, dw, db, dout, x, w, mean, rstd)
+    for one, other in zip((got[0], *got[2:4]), alone[:3], strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(cuda.asnumpy(rounded[0]), got[0].astype(low))
+    total = got[0].astype(low).astype(np.float32).sum((0, 1)) + accumulate * dsum.astype(np.float32)  # (C,)
+    assert near(got[1], total.astype(low))
+
+
 @pytest.mark.parametrize("C", [5, 8, 264])
 def test_column_sums_of_what_is_rounded_on_the_way(low, C):
     dout, db, rounded = draw(1, MANY, C), draw(C, seed=1, dtype=low), nans(1, MANY, C, dtype=low)
