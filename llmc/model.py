@@ -185,7 +185,8 @@ class GPT2:
         """What `forward` computes; dloss: the gradient with respect to each token's loss."""
         be = self.backend
         be.encoder_forward(acts["encoded"], tokens, self.params["wte"], self.params["wpe"])  # (B, T, C)
-        blocks.forward(be, self.config, self.params, acts, self._attend, self.recompute)
+        once = dloss is not None and "gelu" not in blocks.AGAIN[self.recompute]
+        blocks.forward(be, self.config, self.params, acts, self._attend, once)
         be.matmul_forward(acts["logits"], acts["lnf"], self.params["wte"], None)  # (B, T, Vp)
         if targets is not None:
             be.fused_classifier(acts["losses"], acts["logits"], targets, dloss, self.config.V)

@@ -138,7 +138,13 @@ class Fused(Protocol):
     """What a backend may have besides where one function can do the work of two at once."""
 
     def matmul_gelu_forward_once(self, gelu_out, out, x, w, b):
-        """matmul_gelu_forward where gelu_again will not be asked for: *gelu_out may be rounded otherwise."""
+        """matmul_gelu_forward where nobody asks for these bits of *gelu_out again: it may be rounded otherwise."""
+
+    def layernorm_backward_rounded(self, dx, dsum, dw, db, dout, x, w, mean, rstd):
+        """layernorm_backward, and +dsum (C,) += column sums of dx in 16 bits. Returns these (B, T, C).
+
+        It takes accumulate where matmul_backward does, for dsum. The next call may overwrite what it returns.
+        """
 
     def gelu_matmul_backward(self, dpre, dw, db, dout, pre, x, w):
         """matmul_backward of x = GELU(pre), and gelu_backward: *dpre (B, T, C_in) is the gradient of pre.

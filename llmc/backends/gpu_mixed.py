@@ -16,7 +16,7 @@ from llmc.kernels.mixed import adamw, attention, classifier, encoder, layernorm,
 
 PRECISIONS = ("bf16", "fp16")  # whose arrays it takes
 RECOMPUTE = 3  # layernorm: a byte of its outputs is computed again in less time than one of GELU's
-OVERWRITES = True  # matmul_backward and gelu_matmul_backward take accumulate
+OVERWRITES = True  # matmul_backward and the fused functions of a backward pass take accumulate
 attention_stats_shape = gpu.attention_stats_shape
 from_numpy = gpu.from_numpy
 later = gpu.later
@@ -29,6 +29,7 @@ encoder_backward = encoder.encoder_backward
 layernorm_forward = layernorm.layernorm_forward
 layernorm_again = layernorm.layernorm_again
 layernorm_backward = layernorm.layernorm_backward
+layernorm_backward_rounded = layernorm.layernorm_backward_rounded
 residual_layernorm_forward = layernorm.residual_layernorm_forward
 matmul_gelu_forward = matmul.matmul_gelu_forward
 matmul_gelu_forward_once = matmul.matmul_gelu_forward_once
