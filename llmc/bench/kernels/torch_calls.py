@@ -5,6 +5,8 @@ under autocast. Backward passes are autograd's, of a forward pass that was made 
 adds no gradients up, so that it moves less than our functions, whose gradients accumulate.
 """
 
+import numpy as np
+
 from llmc.errors import UserError
 
 
@@ -40,7 +42,7 @@ def _tensor(value):
     if not hasattr(value, "dtype") or not hasattr(value, "shape") or not value.shape:
         return value
     flat, kind = value.reshape(-1), {"int32": torch.int32}.get(value.dtype.name) or getattr(torch, value.dtype.name)
-    return torch.from_dlpack(flat.view("uint8")).view(kind).reshape(value.shape)  # DLPack need not know bfloat16
+    return torch.from_dlpack(flat.view(np.uint8)).view(kind).reshape(value.shape)  # DLPack need not know bfloat16
 
 
 def _backward(outputs, inputs, gradients):
