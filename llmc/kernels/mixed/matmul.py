@@ -109,7 +109,9 @@ def _product(name, result, a, b, N, K, bias=None, to_gelu=None, before_gelu=None
 
 def _by_cublas(arrays, lengths) -> bool:
     """Whether cuBLAS multiplies arrays with rows of these lengths."""
+    if multiply_by() == "kernel":
+        return False
     kind = cuda.device()
     able = tensor_cores.compute_capability(kind) >= CAPABILITY[arrays[0].dtype.name]
     whole = aligned(*arrays) and all(length % 8 == 0 for length in lengths)
-    return able and whole and multiply_by() != "kernel" and cublas.recordable()
+    return able and whole and cublas.recordable()
