@@ -605,7 +605,7 @@ def bug_by_binary_digits(train, suspects, healthy):
     return suspects[number]
 
 
-@wrong("find_bug", says="every comparison with NaN is false")
+@wrong("find_bug", says="Is NaN left out, or compared? `difference > 0.02` is false then")
 def bug_that_forgets_nan(train, suspects, healthy):
     while len(suspects) > 1:
         half = len(suspects) // 2
