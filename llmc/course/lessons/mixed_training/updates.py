@@ -110,7 +110,7 @@ def compare_chance(params, exact, before, key, start):
         "rounded up where random < lower: as likely, but the task says up where lower + random overflows": (
             upper + (random < lower)
         ),
-        "rounded in the other direction where it is negative: the bits hold sign and size, so one addition serves both": (
+        "rounded in the other direction where it is negative: bits hold sign and size, so one addition serves both": (
             np.where(np.asarray(exact) < 0, bits - random, bits + random) >> 16
         ),
         "the weight before the step, rounded": (
