@@ -26,7 +26,8 @@ def train(settings=None, on_step=None, quiet=False, save=True) -> TrainResult:
     """Train a model; returns a TrainResult. By default this is the tiny preset on Python's own documentation.
 
     on_step: called with a StepReport after every step (and its `close()`, if it has one, at the end); without it
-    progress goes to the console, unless `quiet`. save: write the run folder (see run_folder/); False leaves no file.
+    progress goes to the console, unless `quiet`. On a GPU the next step is running by then · save: write the run folder
+    (see run_folder/); False leaves no file.
     Ctrl-C, SIGTERM and SIGHUP end the run after the batch in progress; it is saved, and `interrupted` is set. A second
     signal ends it at once, with KeyboardInterrupt. Raises UserError for bad settings or data, before any step, and its
     subclass RunDiverged when the loss is no longer a finite number.
@@ -106,24 +107,42 @@ class _Run:
                 self._checkpoint()
             val = self._validate(stop) if self._is_due(self.settings.val_every) and not stop.requested else None
             sample = self.trainer.sample(stop.patience()) if self._is_due(self.settings.sample_every) and row else None
-            last = self.trainer.step == self.settings.steps or stop.requested
+            last = self.trainer.step == self.settings.steps or (stop.requested and not self.trainer.begun)
             self._send(self._report(row, val, sample, last), stop)
             if last:
                 return
             row = self._step(stop)
 
-    def _is_due(self, every):
-        step = self.trainer.step
+    def _is_due(self, every, step=None):
+        step = self.trainer.step if step is None else step
         return bool(every) and (step % every == 0 or step == self.settings.steps)
 
     def _step(self, stop):
-        """Make and log one step: (step, loss, lr, norm); None when it was abandoned because of a request to stop."""
-        step, start = self.trainer.step, time.perf_counter()
+        """Make and log one step: (step, loss, lr, norm); None when it was abandoned because of a request to stop.
+
+        On a GPU the next step is launched before this one's loss is read, unless something else comes first.
+        """
+        t, start = self.trainer, time.perf_counter()
         try:
-            row = (step, *self.trainer.train_step(lambda: stop.requested))
+            if not t.begun:
+                t.begin_step(lambda: stop.requested)
+            if t.runs_ahead and not (stop.requested or self._pauses_after(t.step + 1)):
+                t.begin_step(lambda: stop.requested)
         except Stopped:
-            return None
+            if not t.begun:
+                return None
+        row = self._end_step()
         self.watch.add_step(time.perf_counter() - start)
+        return row
+
+    def _pauses_after(self, step):
+        """Whether the weights after so many steps are looked at."""
+        s = self.settings
+        pauses = (self._is_due(every, step) for every in (s.checkpoint_every, s.val_every, s.sample_every))
+        return step == s.steps or any(pauses)
+
+    def _end_step(self):
+        row = (self.trainer.step, *self.trainer.end_step())
         self.history["train"].append(row)
         if self.folder:
             self.folder.log.train(*row)
@@ -200,6 +219,8 @@ class _Run:
     def _rescue(self):
         """Save the state of a run that failed, if the disk allows it."""
         try:
+            while self.trainer.begun:
+                self._end_step()
             self._checkpoint()
         except (UserError, Diverged):
             pass
