@@ -258,9 +258,9 @@ def test_the_net_is_gpt2s():
         kind = layer.name.rpartition(".")[2]
         name = "encoded" if kind == "x0" else "residual3" if kind[0] == "x" else names.get(kind, kind)
         assert layer.size == size[name], layer.name
-    dropped = [training_buffers(config, "numpy", B, T, "bf16", recompute=k) for k in (0, 1, 2)]
+    dropped = [training_buffers(config, "numpy", B, T, "bf16", recompute=k) for k in (0, 3, 1, 2)]
     planned = [next(b.nbytes for t, b in plan.items() if t.startswith("activations")) for plan in dropped]
-    assert planned[0] > planned[1] > planned[2]
+    assert planned == sorted(planned, reverse=True) and len(set(planned)) == 4
 
 
 # -------------------------------------------------------------------------------------------------- results, drawings

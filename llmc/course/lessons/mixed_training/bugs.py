@@ -31,7 +31,7 @@ SUSPECTS = (
 BUGS = {
     "gradients of activations": "in fp16, and the loss is not scaled",
     "AdamW's settings": "in bf16, where beta2 = 0.999 is 1",
-    "AdamW's v": "in fp16, where squares below 3e-8 are 0",
+    "AdamW's v": "in fp16, where numbers below 3e-8 become 0",
     "step counter": "in bf16, where 256 + 1 is 256",
     "master weights": "there are none: bf16 weights are rounded to the nearest",
 }
