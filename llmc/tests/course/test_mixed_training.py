@@ -300,6 +300,7 @@ def test_what_a_gpu_measures_can_be_measured(monkeypatch, tmp_path):
     found |= dict(curves={name: measured.curve(TINY, weights, name, given) for name in measured.RUNS if name != "TF32"})
     (tmp_path / "found.json").write_text(json.dumps(found))
     read = results.measured(tmp_path / "found.json")
+    assert read["note"] == "stored: the emulator"
     assert read["recompute"][0]["level"] == 2 and read["graphs"][0]["launches"] > 20
     assert all(len(losses) == 2 and losses[0] > 4 for losses in read["curves"].values())
 

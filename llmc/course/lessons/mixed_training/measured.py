@@ -79,6 +79,20 @@ def main(words=None):
         done(curves=curves)
 
 
+def here(name="d12", B=4, T=1024) -> dict:
+    """Everything but the curves, on this GPU; all of it at one batch."""
+    config = preset(name)
+    given = argparse.Namespace(preset=name, B=B, large=B, T=T, steps=0)
+    found = dict(about=about(given), kernels=single_kernels(config, B * T))
+    first = GPT2(config, "cuda", "bf16")
+    first.init_weights()
+    weights = cuda.asnumpy(first.params.flat.astype(np.float32))  # (n,)
+    found |= dict(recompute=[recomputed(config, weights, level, B, T) for level in RECOMPUTE])
+    found |= dict(graphs=graphs(first, B, T))
+    del first
+    return found | dict(steps=[step(config, weights, each, B, T) for each in ("fp32", "tf32", "bf16", "fp16")])
+
+
 def about(given) -> dict:
     """Where and on what this was measured."""
     where = dict(preset=given.preset, B=given.B, large=given.large, T=given.T, steps=given.steps, lr=LR, warm=WARM)
