@@ -98,8 +98,12 @@ def adamw_settings(**numbers):
 
 
 def clip(settings, result, grads, max_norm):
-    """*result (1,), float64: the norm of grads; *settings such that `adamw_update_by` scales them down to max_norm."""
-    result[...] = norm.global_norm(grads)
+    """*result (1,), float64: the norm of grads; *settings such that `adamw_update_by` scales them down to max_norm.
+
+    grads None: the norm is there already.
+    """
+    if grads is not None:
+        result[...] = norm.global_norm(grads)
     norm.clip_factor(settings[adamw.FACTOR :], result, max_norm)
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import llmc
 from llmc.errors import UserError
+from llmc.interrupts import interrupt_when_stdin_closes
 from llmc.training.ends import RunDiverged
 from llmc.training.interrupt import StopRequest
 
@@ -106,13 +107,11 @@ def child(text) -> int:
 
     When it diverged, the reason is on stderr; when it failed, the sentence of its UserError.
     """
-    from threading import Thread
-
     from llmc.checkpoints.folder import latest_checkpoint
     from llmc.training.loop import resume, train
     from llmc.training.settings import TrainSettings
 
-    Thread(target=_interrupt_when_stdin_closes, daemon=True).start()
+    interrupt_when_stdin_closes()
     settings = TrainSettings(**json.loads(text))
     try:
         there = latest_checkpoint(settings.out) is not None
@@ -123,11 +122,3 @@ def child(text) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     return INTERRUPTED if result.interrupted else DONE
-
-
-def _interrupt_when_stdin_closes():
-    """Act as if Ctrl-C were pressed when standard input closes."""
-    import _thread
-
-    os.read(sys.stdin.fileno(), 1)
-    _thread.interrupt_main()
