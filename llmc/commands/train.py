@@ -154,7 +154,7 @@ def _launch(args) -> int:
     for name in RANKS[1:]:
         if getattr(args, name) is not None:
             raise UserError(f"--ranks starts all processes itself; leave out --{name.replace('_', '-')}.")
-    return launch(_without_ranks(args.words), args.ranks)
+    return launch(_without_ranks(args.command_line), args.ranks)
 
 
 def _without_ranks(words):

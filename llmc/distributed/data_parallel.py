@@ -9,7 +9,7 @@ are cut as in llm.c: of each tensor, of one layer, rank r has the r-th of `world
 from math import sqrt
 
 from llmc.distributed.ranks import Ranks
-from llmc.parts import pieces
+from llmc.parts import own_pieces, pieces
 
 ALONE = Ranks()
 
@@ -38,9 +38,22 @@ class DataParallel:
                 self.arrays.reduce_scatter(own, whole)
 
     def global_norm(self) -> float:
-        """Euclidean norm of the summed gradients, without the loss scale."""
-        norm = self.model.global_norm()
-        return sqrt(self.ranks.sum(norm * norm)[0]) if self.is_sharded else norm
+        """Euclidean norm of the summed gradients, without the loss scale.
+
+        Each rank adds up the squares of its part, piece by piece, also where it has all of them: so a clipped gradient
+        is the same with ZeRO-1 and without it. Backends that run ahead of the host take everything at once, in float64.
+        """
+        model, ranks = self.model, self.ranks
+        at_once = model.runs_ahead or model.config.C % ranks.world
+        if ranks.world == 1 or (at_once and not self.is_sharded):
+            return model.global_norm()
+        if at_once:
+            norms = [model.global_norm()]
+        else:
+            ours = own_pieces(model.grads, model.table, ranks.rank, ranks.world)
+            ours = self._pieces(model.own_grads) if self.is_sharded else ours
+            norms = [model.backend.global_norm(piece) / model.loss_scale for piece in ours]
+        return sqrt(ranks.sum(sum(norm * norm for norm in norms))[0])
 
     def gather_weights(self):
         """With ZeRO-1, give each rank the parts that the others have updated."""

@@ -74,6 +74,8 @@ class Peer:
                 self.connection.settimeout(1.0)  # the other side may not be listening
                 self.send(reason.encode(), END)
             self.connection.shutdown(socket.SHUT_WR)
+            while reason and self.connection.recv(1 << 16):
+                pass  # to close with unread bytes would take the reason away again
         except (OSError, RankLost):
             pass
         self.connection.close()

@@ -35,7 +35,7 @@ def launch(arguments, ranks) -> int:
         processes = [_start(arguments, rank, ranks, Path(folder)) for rank in range(ranks)]
         before = {number: signal.signal(number, _passing_on(processes)) for number in SIGNALS}
         try:
-            _wait(processes)
+            first = _wait(processes)
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler if handler is not None else signal.SIG_DFL)
@@ -43,7 +43,7 @@ def launch(arguments, ranks) -> int:
                 process.kill()
                 process.wait()
         said = [_last_line(Path(folder) / f"errors-{rank}") for rank in range(1, ranks)]
-    return _status([process.returncode for process in processes], said)
+    return _status(first, [process.returncode for process in processes], said)
 
 
 def _start(arguments, rank, world, folder):
@@ -78,14 +78,15 @@ def _passing_on(processes):
 
 
 def _wait(processes):
-    """Until all ranks have ended; when one fails, the others are given some time to do so."""
-    failed_at = None
+    """Until all ranks have ended; when one fails, the others get some time to do so. Returns the first that failed."""
+    first, since = None, 0.0
     while any(process.poll() is None for process in processes):
-        if failed_at is None and any(process.poll() for process in processes):
-            failed_at = time.monotonic()
-        if failed_at is not None and time.monotonic() - failed_at > GRACE:
-            return
+        if first is None:
+            first, since = next((rank for rank, p in enumerate(processes) if p.poll()), None), time.monotonic()
+        elif time.monotonic() - since > GRACE:
+            break
         time.sleep(LOOK)
+    return next((rank for rank, p in enumerate(processes) if p.poll()), None) if first is None else first
 
 
 def _last_line(path) -> str:
@@ -93,12 +94,12 @@ def _last_line(path) -> str:
     return lines[-1].removeprefix("llmc: ") if lines else ""
 
 
-def _status(statuses, said) -> int:
-    """The exit status of the run: rank 0's, if it ended by itself."""
-    if statuses[0] > 0 or not any(statuses):
+def _status(first, statuses, said) -> int:
+    """The exit status of the run: rank 0's, if it ended by itself, and so has told the user why."""
+    if statuses[0] > 0 or first is None:
         return statuses[0]
-    if statuses[0] < 0:
-        others = next(filter(None, said), "")
-        raise UserError(f"rank 0 was ended by signal {-statuses[0]}{others and f'; the others say: {others}'}")
-    rank = next(rank for rank, status in enumerate(statuses) if status)
-    raise UserError(f"rank {rank} failed: {said[rank - 1] or f'its exit status is {statuses[rank]}'}")
+    if first > 0:
+        raise UserError(f"rank {first} failed: {said[first - 1] or f'its exit status is {statuses[first]}'}")
+    raise UserError(
+        f"rank 0 was ended by signal {-statuses[0]}; what it has saved is whole, so continue from there with --resume."
+    )

@@ -33,7 +33,10 @@ def load_run(run=None, changes=(), say=None, ranks=ALONE):
         path, step = ranks.share([str(folder.path.resolve()), folder.latest] if folder else None)
         path = folder.path if folder else Path(path)
         before = read_settings(path)
-        settings = changed(before, dict(changes), path)
+        # a step has as many tokens as before, also where other ranks take other batches
+        tokens = {"total_batch_size": before.tokens_per_step} if ranks.world > 1 else {}
+        changes = tokens | dict(changes)
+        settings = changed(before, changes, path)
         if step >= settings.steps:
             raise UserError(
                 f"{path} has made all of its {step} steps; to train longer, give the new total with --steps N."
@@ -43,7 +46,7 @@ def load_run(run=None, changes=(), say=None, ranks=ALONE):
         model, state = load_checkpoint(path, step, *how)
         saved = state.about.get("settings", {})
         fixed = (*FIXED, "batch_size") if state.ranks == ranks.world else FIXED  # fewer ranks may take larger batches
-        changed(before, dict(changes), path, fixed)
+        changed(before, changes, path, fixed)
         check_settings(before, saved, path, fixed)
         if saved and not has_digest(path):  # such a checkpoint comes with a digest
             raise edited(path)
