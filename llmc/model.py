@@ -53,7 +53,7 @@ def find_recompute(backend, recompute=None) -> int:
     """One of blocks.RECOMPUTE, by default what this backend prefers. Raises UserError for anything else."""
     recompute = getattr(backend, "RECOMPUTE", 0) if recompute is None else recompute
     if recompute not in blocks.RECOMPUTE:
-        raise UserError(f"recompute must be 0, 1 or 2, not {recompute!r}.")
+        raise UserError(f"recompute must be 0, 1, 2 or 3, not {recompute!r}.")
     return recompute
 
 
@@ -62,7 +62,8 @@ class GPT2:
 
     config: GPT2Config · backend: a name ("numpy") or an object that keeps the contract · precision: a name of
     llmc/precision.py · master_weights: whether a precision of 16 bits also keeps the weights in float32 · recompute:
-    which activations `backward` computes again instead of having them kept (see llmc/blocks.py); results are the same.
+    which activations `backward` computes again instead of having them kept (see llmc/blocks.py); results are the same,
+    but where cuBLAS computes GELU.
     params, grads, m, v: FlatBuffers of the sixteen tensors of `table`, by name: weights, gradients (which accumulate
     until `zero_grad`) and AdamW's first and second moments; master: the weights before rounding, or None.
     loss_scale: gradients are so many times as large as they should be, so that float16 can hold the small ones.
@@ -83,12 +84,9 @@ class GPT2:
         self.has_master = False  # whether `master` holds the weights yet
         self.part, self.own_grads = (0, 1), self.grads
         self.loss_scale = 1.0
-        self._acts = FlatBuffer(self.backend, p.activations, exact=p.exact, aligned=True)  # activations
-        self._dacts = FlatBuffer(self.backend, p.activations, exact=p.exact)  # their gradients, reused by every layer
-        self._inside_logits = self._buffer(p.activations)  # the rest of their gradients
+        self.free_activations()
         self.t = 0  # AdamW steps taken
         self._places = {}  # tokens, targets and the norm where the backend computes
-        self._batch = None  # (tokens, (B, T)) between forward and backward
 
     # ------------------------------------------------------------------------------------------ memory
 
@@ -128,6 +126,14 @@ class GPT2:
         self.own_grads = self.grads if parts == 1 else self._buffer(p.gradients, table)
         self.m, self.v = self._buffer(p.exact, table), self._buffer(p.exact, table)
         self.master = None if self.master is None else self._buffer(p.exact, table)
+
+    def free_activations(self):
+        """Free the activations and their gradients; whatever needs them next allocates them again."""
+        p = self.precision
+        self._acts = FlatBuffer(self.backend, p.activations, exact=p.exact, aligned=True)  # activations
+        self._dacts = FlatBuffer(self.backend, p.activations, exact=p.exact)  # their gradients, reused by every layer
+        self._inside_logits = self._buffer(p.activations)  # the rest of their gradients
+        self._batch = None  # (tokens, (B, T)) between forward and backward
 
     def memory_plan(self, B=None, T=None) -> str:
         """Table of what training at (B, T) keeps in memory, in MiB; without B and T, of the buffers as they are."""
@@ -207,7 +213,8 @@ class GPT2:
         """What `forward` computes; dloss: the gradient with respect to each token's loss."""
         be = self.backend
         be.encoder_forward(acts["encoded"], tokens, self.params["wte"], self.params["wpe"])  # (B, T, C)
-        blocks.forward(be, self.config, self.params, acts, self._attend)
+        once = dloss is not None and "gelu" not in blocks.AGAIN[self.recompute]
+        blocks.forward(be, self.config, self.params, acts, self._attend, once)
         be.matmul_forward(acts["logits"], acts["lnf"], self.params["wte"], None)  # (B, T, Vp)
         if targets is not None:
             be.fused_classifier(acts["losses"], acts["logits"], targets, dloss, self.config.V)

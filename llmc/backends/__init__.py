@@ -40,6 +40,8 @@ from llmc.backends import numba_variables
 from llmc.backends.mixed import Mixed
 from llmc.errors import UserError
 
+ATTENTION = ("own", "cudnn")  # whose kernels attend
+WHOSE_ATTENTION = "whose attention, in 16 bits on a GPU: own, or cudnn for NVIDIA's"
 BACKENDS = {"numpy": "llmc.backends.reference", "cpu": "llmc.backends.cpu", "cuda": "llmc.backends.gpu"}
 
 
@@ -135,6 +137,15 @@ class Backend(Protocol):
 class Fused(Protocol):
     """What a backend may have besides where one function can do the work of two at once."""
 
+    def matmul_gelu_forward_once(self, gelu_out, out, x, w, b):
+        """matmul_gelu_forward where nobody asks for these bits of *gelu_out again: it may be rounded otherwise."""
+
+    def layernorm_backward_rounded(self, dx, dsum, dw, db, dout, x, w, mean, rstd):
+        """layernorm_backward, and +dsum (C,) += column sums of dx in 16 bits. Returns these (B, T, C).
+
+        It takes accumulate where matmul_backward does, for dsum. The next call may overwrite what it returns.
+        """
+
     def gelu_matmul_backward(self, dpre, dw, db, dout, pre, x, w):
         """matmul_backward of x = GELU(pre), and gelu_backward: *dpre (B, T, C_in) is the gradient of pre.
 
@@ -200,6 +211,19 @@ def get_backend(backend, precision=None) -> Backend:
     if precision is None or not precision.is_mixed or takes_16_bits or isinstance(found, Mixed):
         return found
     return found.in_16_bits() if hasattr(found, "in_16_bits") else Mixed(found)
+
+
+def choose_attention(backend, whose):
+    """Which of ATTENTION a backend, one that `get_backend` has returned, takes from now on.
+
+    Raises UserError for another name, for a backend that has no choice, and where cuDNN is missing.
+    """
+    if whose not in ATTENTION:
+        raise UserError(f"attention is {' or '.join(ATTENTION)}, not {whose!r}.")
+    if hasattr(backend, "attend_by"):
+        backend.attend_by(whose)
+    elif whose != "own":
+        raise UserError("cuDNN's attention is for --backend cuda with --precision bf16 or fp16; use --attention own.")
 
 
 def _in_tf32(found, name):

@@ -5,7 +5,8 @@ one for arrays of 16 bits. Functions launch and return while the GPU is still co
 `global_norm`, which need numbers on the host, wait for it. All sums have a fixed order, so equal runs give equal bits.
 
 It runs ahead of the host, so it has what the contract says about that: a step is recorded once and then launched as a
-few CUDA graphs, its settings lie on the device, and the loss and the norm are read when all is launched.
+few CUDA graphs, its settings lie on the device, and the training loop reads its loss and norm when the next step has
+been launched.
 """
 
 import inspect

@@ -15,8 +15,8 @@ from llmc.kernels.adamw import FACTOR
 from llmc.kernels.mixed import adamw, attention, classifier, encoder, layernorm, matmul, pointwise
 
 PRECISIONS = ("bf16", "fp16")  # whose arrays it takes
-RECOMPUTE = gpu.RECOMPUTE
-OVERWRITES = True  # matmul_backward and gelu_matmul_backward take accumulate
+RECOMPUTE = 3  # layernorm: a byte of its outputs is computed again in less time than one of GELU's
+OVERWRITES = True  # matmul_backward and the fused functions of a backward pass take accumulate
 attention_stats_shape = gpu.attention_stats_shape
 from_numpy = gpu.from_numpy
 later = gpu.later
@@ -29,8 +29,10 @@ encoder_backward = encoder.encoder_backward
 layernorm_forward = layernorm.layernorm_forward
 layernorm_again = layernorm.layernorm_again
 layernorm_backward = layernorm.layernorm_backward
+layernorm_backward_rounded = layernorm.layernorm_backward_rounded
 residual_layernorm_forward = layernorm.residual_layernorm_forward
 matmul_gelu_forward = matmul.matmul_gelu_forward
+matmul_gelu_forward_once = matmul.matmul_gelu_forward_once
 matmul_backward = matmul.matmul_backward
 gelu_matmul_backward = matmul.gelu_matmul_backward
 gelu_forward = pointwise.gelu_forward
@@ -39,6 +41,7 @@ gelu_backward = pointwise.gelu_backward
 attention_forward = attention.attention_forward
 attention_backward = attention.attention_backward
 attention_cached = attention.attention_cached
+attend_by = attention.attend_by
 fused_classifier = classifier.fused_classifier
 scale = pointwise.scale
 adamw_update_by = adamw.adamw_update
@@ -82,7 +85,7 @@ def residual_forward(out, x1, x2):
 
 def repeat(key, arrays, work):
     """`repeat` of gpu.py. Recordings for bfloat16 and for float16 differ, also where the arrays lie in one place."""
-    gpu.repeat((arrays[0].dtype.name, key), arrays, work)
+    gpu.repeat((arrays[0].dtype.name, attention.attend_by(), key), arrays, work)
 
 
 def adamw_settings(loss_scale, key, **numbers):

@@ -7,13 +7,13 @@ TrainSettings, which also checks the values.
 import argparse
 from dataclasses import fields
 
+from llmc.backends import WHOSE_ATTENTION
 from llmc.errors import UserError
 from llmc.precision import find_precision
 from llmc.terminal import llmc_command, shown
 from llmc.training.recipes import RECIPES, recipe
-from llmc.training.settings import TrainSettings
+from llmc.training.settings import AUTO, TrainSettings
 
-AUTO = "auto"  # a precision that depends on the machine
 GROUPS = {  # title -> {field of TrainSettings: help}
     "model and data": {
         "preset": "size of the model, see llmc/config.py",
@@ -22,11 +22,12 @@ GROUPS = {  # title -> {field of TrainSettings: help}
         "seed": "random seed for weights, batches and samples",
         "backend": "the code that computes the layers: numpy, cpu or cuda",
         "precision": f"what to compute in: fp32, tf32 (on a GPU), bf16, fp16; {AUTO}: bf16 where the processor has it",
+        "recompute": "what to compute again to save memory: 0 nothing, 1 GELU, 2 GELU and layernorm, 3 layernorm",
+        "attention": WHOSE_ATTENTION,
         "zero": "1 shares the optimizer's memory between ranks (ZeRO-1); 0 gives each rank all of it",
-        "recompute": "what to compute again instead of keeping it: 0 nothing, 1 GELU, 2 layernorm too; saves memory",
     },
     "each step": {
-        "batch_size": "sequences per batch, B",
+        "batch_size": "sequences per batch, B; auto: the largest power of two that fits into the free memory",
         "sequence_length": "tokens per sequence, T",
         "total_batch_size": "tokens per update, accumulated over batches of B x T (default: B x T)",
         "learning_rate": "highest learning rate",
@@ -52,8 +53,18 @@ GROUPS = {  # title -> {field of TrainSettings: help}
         "name": "name of the run folder in runs/; NAME-2, … if it exists (default: the preset or model)",
     },
 }
-TYPES = {int: int, float: float, str: str, int | None: int, str | None: str}
 RANKS = ("ranks", "rank", "world", "server", "init_file")
+
+
+def number_or_auto(text: str):
+    """An int, or "auto"; argparse's error for anything else."""
+    try:
+        return text if text == AUTO else int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a whole number, or {AUTO}, not {text!r}") from None
+
+
+TYPES = {int: int, float: float, str: str, int | None: int, str | None: str, int | str: number_or_auto}
 EXIT_STATUS = """exit status: 0 when the run is complete; 2 for bad input or an interruption; 3 when training diverged,
 that is, when the loss or the weights are not finite numbers any more; 130 when it was interrupted before it began"""
 
@@ -100,7 +111,7 @@ def _add(group, field, text):
     """Add the option for one field."""
     default = "" if field.default is None else f" (default: {field.default})"
     kind = TYPES[field.type]
-    metavar = {int: "N", float: "X"}.get(kind, field.name.upper())
+    metavar = {int: "N", float: "X", number_or_auto: "N"}.get(kind, field.name.upper())
     name = "--" + field.name.replace("_", "-")
     group.add_argument(name, type=kind, default=argparse.SUPPRESS, help=text + default, metavar=metavar)
 
@@ -138,8 +149,10 @@ def run(args) -> int:
 def _train(args, ranks):
     from llmc.training.loop import resume, train
 
-    if args.resume is not None and vars(args).get("precision") == AUTO:
-        del args.precision  # the run has one
+    if args.resume is not None:
+        for name in ("precision", "batch_size"):
+            if vars(args).get(name) == AUTO:
+                delattr(args, name)  # the run has one
     options = given(args)
     if args.resume is not None:
         _refuse_with_resume(args)
@@ -188,10 +201,12 @@ def _plan(settings, ranks) -> str:
     """A table of the memory that each of so many ranks would use, and what it would be with another --recompute."""
     from llmc.blocks import RECOMPUTE
     from llmc.model import GPT2, training_buffers
+    from llmc.training.batch_size import choose_batch
     from llmc.training.start import check_before_data
 
-    s = settings
-    model = GPT2(check_before_data(s), s.backend, s.precision, s.master_weights, s.recompute)
+    config = check_before_data(settings)
+    s = choose_batch(settings, config) if settings.batch_size == AUTO else settings
+    model = GPT2(config, s.backend, s.precision, s.master_weights, s.recompute)
     if s.zero and ranks > 1:
         model.keep_part(0, ranks)
     sizes = (model.config, model.backend, s.batch_size, s.sequence_length, s.precision, s.master_weights)

@@ -19,6 +19,7 @@ PROGRAM = {"cpu": 95 * 2**20, "numpy": 50 * 2**20}  # bytes besides the arrays: 
 PROCESS = 130 * 2**20  # bytes of a process that has imported what training needs
 COUNTING = 56  # bytes per token while the baselines are counted, before most of the model is allocated
 MEMORY = "memory"  # whose it is, where it is not a GPU's
+ON_GPU = 512 * 2**20  # bytes of a GPU that cuBLAS, kernels and graphs may take, for batches that are chosen
 WITHOUT = "LLMC_UNCHECKED"  # a variable that lets runs start which seem too large
 
 
@@ -30,7 +31,7 @@ def check_memory(settings, encoding, train_tokens, model=None, jobs=1, ranks=ALO
     ranks: those of the run, which share the memory of their machine.
     """
     s = settings
-    config = model.config if model else _config(s, encoding)
+    config = model.config if model else config_of(s, encoding)
     there, where = free_memory(s.backend)
     if ranks.neighbours > 1 and where == MEMORY:
         there, where = there // ranks.neighbours, f"memory on each of {ranks.neighbours} ranks"
@@ -68,6 +69,21 @@ def check_step(config, B, T, backend, precision="fp32", recompute=None):
         )
 
 
+def step_fits(config, T, backend, tokens=0, **kept):
+    """A function of B: whether training at (B, T) fits into what is free now, with something to spare.
+
+    tokens: as in `memory_needed` · kept: precision, master_weights, recompute.
+    """
+    there = free_memory(backend)[0]
+
+    def fits(B):
+        needed = memory_needed(config, B, T, backend, tokens, **kept)
+        spare = ON_GPU + needed // 16 if on_gpu(backend) else needed // 6  # there, the estimate is within 15 percent
+        return needed + spare <= there
+
+    return fits
+
+
 def memory_needed(config, B, T, backend, tokens=0, resumed=False, precision="fp32", **kept) -> int:
     """Bytes that training at (B, T) adds to what this process holds before it makes the model.
 
@@ -100,14 +116,22 @@ def _widened(config, B, T, backend, precision) -> int:
 
 def free_memory(backend) -> tuple[int, str]:
     """(bytes, whose they are): on the device where this backend computes."""
+    if not on_gpu(backend):
+        return available.memory(), MEMORY
     from llmc import cuda
 
-    if backend != "cuda" or cuda.device() != "gpu":
-        return available.memory(), MEMORY
     return cuda.free_memory(), "the GPU's memory"
 
 
-def _config(s, encoding):
+def on_gpu(backend) -> bool:
+    """Whether this backend computes in the memory of a GPU."""
+    from llmc import cuda
+
+    return backend == "cuda" and cuda.device() == "gpu"
+
+
+def config_of(s, encoding):
+    """The sizes of the model that a run with these settings and this tokenizer begins with."""
     return read_config(find_model(s.model)) if s.model else preset(s.preset, V=encoding.n_vocab)
 
 

@@ -6,6 +6,7 @@ from contextlib import nullcontext, suppress
 import numpy as np
 
 from llmc.checkpoints.folder import checkpoints
+from llmc.distributed import RankLost
 from llmc.distributed.data_parallel import ALONE
 from llmc.errors import UserError
 from llmc.peaks import find_peak
@@ -28,7 +29,8 @@ def train(settings=None, on_step=None, quiet=False, save=True, ranks=ALONE) -> T
     """Train a model; returns a TrainResult. By default this is the tiny preset on Python's own documentation.
 
     on_step: called with a StepReport after every step (and its `close()`, if it has one, at the end); without it
-    progress goes to the console, unless `quiet`. save: write the run folder (see run_folder/); False leaves no file.
+    progress goes to the console, unless `quiet`. On a GPU the next step is running by then · save: write the run folder
+    (see run_folder/); False leaves no file.
     Ctrl-C, SIGTERM and SIGHUP end the run after the batch in progress; it is saved, and `interrupted` is set. A second
     signal ends it at once, with KeyboardInterrupt. Raises UserError for bad settings or data, before any step, and its
     subclass RunDiverged when the loss is no longer a finite number.
@@ -99,7 +101,7 @@ class _Run:
             except Diverged as error:
                 raise RunDiverged(str(error), self.trainer, self.folder) from None
             except UserError as error:
-                self._rescue()
+                self._rescue(error)
                 raise failed(error, self.trainer, self.folder) from None
             finally:
                 self._close()
@@ -118,25 +120,43 @@ class _Run:
                 self._checkpoint()
             val = self._validate(stop) if self._is_due(self.settings.val_every) and not stop.requested else None
             sample = self._sample(stop) if self._is_due(self.settings.sample_every) and row else None
-            last = self.trainer.step == self.settings.steps or stop.requested
+            last = self.trainer.step == self.settings.steps or (stop.requested and not self.trainer.begun)
             self._send(self._report(row, val, sample, last), stop)
             if last:
                 return
             row = self._step(stop)
             stop.agree()
 
-    def _is_due(self, every):
-        step = self.trainer.step
+    def _is_due(self, every, step=None):
+        step = self.trainer.step if step is None else step
         return bool(every) and (step % every == 0 or step == self.settings.steps)
 
     def _step(self, stop):
-        """Make and log one step: (step, loss, lr, norm); None when it was abandoned because of a request to stop."""
-        step, start = self.trainer.step, time.perf_counter()
+        """Make and log one step: (step, loss, lr, norm); None when it was abandoned because of a request to stop.
+
+        On a GPU the next step is launched before this one's loss is read, unless something else comes first.
+        """
+        t, start = self.trainer, time.perf_counter()
         try:
-            row = (step, *self.trainer.train_step(lambda: stop.requested))
+            if not t.begun:
+                t.begin_step(lambda: stop.requested)
+            if t.runs_ahead and not (stop.requested or self._pauses_after(t.step + 1)):
+                t.begin_step(lambda: stop.requested)
         except Stopped:
-            return None
+            if not t.begun:
+                return None
+        row = self._end_step()
         self.watch.add_step(time.perf_counter() - start)
+        return row
+
+    def _pauses_after(self, step):
+        """Whether the weights after so many steps are looked at."""
+        s = self.settings
+        pauses = (self._is_due(every, step) for every in (s.checkpoint_every, s.val_every, s.sample_every))
+        return step == s.steps or any(pauses)
+
+    def _end_step(self):
+        row = (self.trainer.step, *self.trainer.end_step())
         self.history["train"].append(row)
         if self.folder:
             self.folder.log.train(*row)
@@ -218,11 +238,14 @@ class _Run:
 
     # ------------------------------------------------------------------------------------------- ends
 
-    def _rescue(self):
-        """Save the state of a run that failed, if the disk allows it, and it does not take the other ranks."""
-        if self.trainer.together.is_sharded:
+    def _rescue(self, error):
+        """Save the state of a run that failed, if the disk allows it, and it does not take ranks that have ended."""
+        t = self.trainer
+        if t.together.is_sharded or (isinstance(error, RankLost) and t.begun):
             return
         try:
+            while self.trainer.begun:
+                self._end_step()
             self._checkpoint()
         except (UserError, Diverged):
             pass

@@ -69,4 +69,11 @@ def _of_cuda():
 
     if cuda.device() == "emulator":
         return {"device": "emulator"}
-    return {"device": cuda.name_of_gpu(), "cupy": cuda.xp.__version__}
+    return {"device": cuda.name_of_gpu(), "cupy": cuda.xp.__version__, "attention": _of_attention()}
+
+
+def _of_attention():
+    """Whose attention computes in 16 bits."""
+    from llmc.kernels.mixed import attention, attention_cudnn
+
+    return attention_cudnn.description() if attention.attend_by() == "cudnn" else "own"

@@ -4,6 +4,7 @@ It knows nothing of run folders, screens and signals; `loop.py` drives it. Follo
 train_gpt2.cu.
 """
 
+from collections import deque
 from functools import cached_property, partial
 from itertools import takewhile
 from math import inf, isfinite
@@ -11,6 +12,7 @@ from math import inf, isfinite
 import numpy as np
 
 from llmc import __version__
+from llmc.backends import choose_attention
 from llmc.checkpoints.optimizer_state import TrainState
 from llmc.data import find_corpus
 from llmc.data.loader import DataLoader
@@ -21,11 +23,13 @@ from llmc.errors import UserError
 from llmc.evaluation import BASELINE_TOKENS, baselines, batch_losses, bits_per_byte
 from llmc.model import find_recompute
 from llmc.sampling import generate
-from llmc.training.fits import check_memory
+from llmc.training.batch_size import allocate_or_halve, choose_batch
+from llmc.training.fits import check_memory, config_of
 from llmc.training.loss_scale import LossScale
 from llmc.training.outliers import OutlierDetector
 from llmc.training.run_folder.settings_file import setting_values
 from llmc.training.schedule import learning_rate
+from llmc.training.settings import AUTO
 from llmc.training.start import in_turn, make_model, part_of
 from llmc.training.surroundings import differences, surroundings
 
@@ -41,7 +45,7 @@ class Stopped(Exception):
 
 
 class Trainer:
-    """One run in memory. `step` counts the steps made; the parameters are those after that many steps.
+    """One run in memory. `step` counts the steps that have ended; the parameters are those after that many steps.
 
     With several ranks, all of them make the same calls, and losses are those of all of them together.
 
@@ -53,33 +57,40 @@ class Trainer:
     """
 
     def __init__(self, settings, say=None, model=None, state=None, ranks=ALONE, arrays=None):
-        s = self.settings = settings.shared_by(ranks.world)
-        self.ranks = ranks
+        settings, self.ranks = settings.shared_by(ranks.world), ranks
         with in_turn(ranks):  # the first one prepares the corpus
-            corpus = find_corpus(s.data, say=say)
+            corpus = find_corpus(settings.data, say=say)
         self.encoding = read_tokenizer(corpus.tokenizer)
+        automatic = settings.batch_size == AUTO
+        s = choose_batch(settings, config_of(settings, self.encoding), corpus) if automatic else settings
         check_memory(s, self.encoding, corpus.train, model, ranks=ranks)
         self.model = model or make_model(s, self.encoding)
         if model is None:
             self.model.keep_part(*part_of(s, ranks))
         self.model.recompute = find_recompute(self.model.backend, s.recompute)
+        choose_attention(self.model.backend, s.attention)
+        if automatic:
+            s = allocate_or_halve(self.model, s, say)
+        else:
+            self.model.allocate(s.batch_size, s.sequence_length)
+        self.settings = s
         self.config = self.model.config
         shape = dict(B=s.batch_size, T=s.sequence_length, V=self.config.V, rank=ranks.rank, world=ranks.world)
         order = partial(ShuffledLoader, seed=s.seed) if s.shuffle else DataLoader
         self.train_loader, self.val_loader = order(corpus.train, **shape), DataLoader(corpus.val, **shape)
         self.val_batches = min(s.val_batches or self.val_loader.num_batches, self.val_loader.num_batches)
         self._measure_validation_text()
-        self.model.allocate(s.batch_size, s.sequence_length)
         self.together = DataParallel(self.model, ranks, arrays)
         self.loss_detector, self.norm_detector = OutlierDetector(s.skip_loss_z), OutlierDetector(s.skip_norm_z)
         self.loss_scale = LossScale() if self.model.precision.overflows else None
         self.overflowed = False
         self.step, self.changed = 0, []
+        self._begun = deque()  # (functions of the losses, learning rate, function of the norm, loader's state) of steps
         if state is not None:
             self._resume(state)
         ranks.agree({**setting_values(s), "llmc": __version__, "step": self.step})
         self.together.start()
-        self._position = self.train_loader.state()  # after the last complete step
+        self._position = self.train_loader.state()  # after the last step that has ended
 
     def _measure_validation_text(self):
         """Bits per byte and the baselines, for exactly the validation tokens that the loss is measured on."""
@@ -149,33 +160,67 @@ class Trainer:
         Raises Diverged when loss or norm is not finite, and Stopped when stop() becomes true between two micro-batches;
         `state()` and the parameters are then those from before the step.
         """
-        s, model = self.settings, self.model
+        self.begin_step(stop)
+        return self.end_step()
+
+    def begin_step(self, stop=lambda: False):
+        """Launch the next step; `end_step` reads what came of it. Errors are those of `train_step`.
+
+        If `runs_ahead`, the step after it may be begun before this one is ended: a GPU then goes on while the host
+        reads and logs. Until all are ended, the parameters are ahead of `state()`; after Diverged they are of no use.
+        """
+        s = self.settings
         lr = learning_rate(
-            self.step,
+            self.step + len(self._begun),
             s.learning_rate,
             warmup=s.warmup,
             total=s.steps,
             final_fraction=s.final_fraction,
             kind=s.schedule,
         )
-        numbers = dict(beta1=s.beta1, beta2=s.beta2, eps=s.eps, weight_decay=s.weight_decay)
-        losses, together = self._accumulate(stop), self.together
-        together.sum_gradients()
-        waits = self.loss_scale or s.skip_loss_z or s.skip_norm_z or together.is_sharded  # for the loss or the norm
-        if model.runs_ahead and not waits:
-            norm = model.update(lr, **numbers, max_norm=s.clip or inf)  # a function
-            loss, norm = self._finite(losses, norm())
-            self._add_to_detectors(loss, norm)
-        else:
-            norm = together.global_norm()
-            self.overflowed = self._overflows(norm)
-            loss, norm = self._finite(losses, norm)
-            if not (self.overflowed or any(self._add_to_detectors(loss, norm))):
-                model.update(lr, **numbers, max_norm=s.clip or inf, norm=norm)
-        together.gather_weights()
+        losses = self._accumulate(stop)
+        self.together.sum_gradients()
+        norm = None if self._decides else self._update(lr)
+        self._begun.append((losses, lr, norm, self.train_loader.state()))
+
+    def end_step(self):
+        """Complete the oldest of the steps that have begun; result and errors are those of `train_step`."""
+        losses, lr, updated, position = self._begun.popleft()
+        norm = updated() if updated else self.together.global_norm()
+        self.overflowed = self._overflows(norm)
+        loss, norm = self._finite(losses, norm)
+        useful = not (self.overflowed or any(self._add_to_detectors(loss, norm)))
+        if useful and not updated:
+            self._update(lr, norm=norm)
+        elif updated and not useful:
+            self.model.t -= 1  # gradients that overflow have changed nothing
         self.step += 1
-        self._position = self.train_loader.state()
+        self._position = position
         return loss, lr, norm
+
+    def _update(self, lr, **norm):
+        """AdamW's step, on all ranks. Returns a function that gives the norm of the gradients."""
+        s = self.settings
+        numbers = dict(beta1=s.beta1, beta2=s.beta2, eps=s.eps, weight_decay=s.weight_decay)
+        norm = self.model.update(lr, **numbers, max_norm=s.clip or inf, **norm)
+        self.together.gather_weights()
+        return norm
+
+    @property
+    def _decides(self) -> bool:
+        """Whether the host sees a step's loss and norm before its update; else the update itself looks at the norm."""
+        s = self.settings
+        return not self.model.runs_ahead or bool(s.skip_loss_z or s.skip_norm_z) or self.together.is_sharded
+
+    @property
+    def runs_ahead(self) -> bool:
+        """Whether a step may begin before the one before it has ended; float16's must know its loss scale."""
+        return not self._decides and self.loss_scale is None
+
+    @property
+    def begun(self) -> int:
+        """How many steps have begun and not ended."""
+        return len(self._begun)
 
     def _accumulate(self, stop=lambda: False):
         """Functions that return the losses of the step's micro-batches; their mean gradient is in model.grads.

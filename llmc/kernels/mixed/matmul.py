@@ -33,6 +33,11 @@ def matmul_gelu_forward(gelu_out, out, x, w, b):
     gelu_forward(gelu_out, out)
 
 
+def matmul_gelu_forward_once(gelu_out, out, x, w, b):
+    """The same; cuBLAS computes GELU before it rounds the product, and so saves a pass over it."""
+    _product("matmul_forward", gelu_out, x, w, *w.shape, bias=b, to_gelu=out)
+
+
 def matmul_backward(dx, dw, db, dout, x, w, accumulate=True):
     """*dx = dout · w; +dw += doutᵀ · x; +db += column sums of dout, or without accumulate = them. dx, db may be None.
 
@@ -74,25 +79,29 @@ def _weight_gradient(dw, dout, x, accumulate):
     _product("matmul_backward_weight", dw, dout, x, C_in, dout.size // C_out, add=accumulate)
 
 
-def _product(name, result, a, b, N, K, bias=None, before_gelu=None, add=False):
+def _product(name, result, a, b, N, K, bias=None, to_gelu=None, before_gelu=None, add=False):
     """result (M, N) = or with add += a · b, plus bias (N,) if there is one; sums over K numbers.
 
-    before_gelu (M, N): the product is multiplied by GELU' of it.
+    to_gelu (M, N): the product goes there, and GELU of it to result · before_gelu (M, N): the product is multiplied by
+    GELU' of it.
     """
     M = result.size // N
-    check_elements(max(array.size for array in (result, a, b)))
     a_runs, b_runs, _ = cublas.PRODUCTS[name]
-    others = [] if before_gelu is None else [before_gelu]
+    others = [array for array in (to_gelu, before_gelu) if array is not None]
     if _by_cublas((result, a, b, *others), (N, K if a_runs else M, K if b_runs else N)):
         first = cublaslt.Factor(b.data.ptr, K if b_runs else N, b_runs)  # column-major: the second factor comes first
         second = cublaslt.Factor(a.data.ptr, K if a_runs else M, not a_runs)
-        how = dict(compute=cublas.COMPUTE_32F, add=add, bias=bias, before_gelu=before_gelu)
+        how = dict(compute=cublas.COMPUTE_32F, add=add, bias=bias, to_gelu=to_gelu, before_gelu=before_gelu)
         seen("cuBLAS", lambda: cublaslt.multiply(result, first, second, N, M, K, **how))
         return
+    check_elements(max(array.size for array in (result, a, b)))  # cuBLAS counts in 64 bits
     defines = f"A_RUNS={int(a_runs)} B_RUNS={int(b_runs)} ADD={int(add)}"
-    arguments = (result, a, b, 0 if bias is None else bias, np.int32(M), np.int32(N), np.int32(K))
+    product = result if to_gelu is None else to_gelu  # (M, N)
+    arguments = (product, a, b, 0 if bias is None else bias, np.int32(M), np.int32(N), np.int32(K))
     blocks = ceil_div(M, TILE) * ceil_div(N, TILE)
     kernel_for(result, "matmul", "matmul_v1", defines)((blocks,), (THREADS,), arguments)
+    if to_gelu is not None:
+        gelu_forward(result, to_gelu)
     if before_gelu is not None:
         gelu_backward(result, result, before_gelu)
 

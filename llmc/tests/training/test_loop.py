@@ -9,6 +9,7 @@ import threading
 import numpy as np
 import pytest
 
+from llmc import cuda
 from llmc.checkpoints import folder as checkpoint_folder
 from llmc.checkpoints import read_model
 from llmc.checkpoints.folder import checkpoints, newest_model
@@ -255,20 +256,26 @@ def poisoned(at):
     """A Trainer whose weights are NaN after step `at`."""
 
     class Poisoned(Trainer):
-        def train_step(self, stop):
-            row = super().train_step(stop)
-            if self.step == at:
+        def begin_step(self, stop):
+            if self.step + self.begun == at:
                 self.model.params["lnfw"][...] = np.nan
-            return row
+            super().begin_step(stop)
+
+        def end_step(self):
+            found = super().end_step()
+            if self.step == at == self.settings.steps:
+                self.model.params["lnfw"][...] = np.nan
+            return found
 
     return Poisoned
 
 
 @pytest.mark.filterwarnings("error")
-def test_divergence_leaves_the_log_and_the_last_good_checkpoint(settings, tmp_path, monkeypatch):
+@pytest.mark.parametrize("backend", ["cpu", "cuda"])
+def test_divergence_leaves_the_log_and_the_last_good_checkpoint(settings, tmp_path, monkeypatch, backend):
     monkeypatch.setattr(loop, "Trainer", poisoned(at=4))
     with pytest.raises(RunDiverged, match="step 3 is saved.*--resume .*run --learning-rate 0.002`") as caught:
-        train(settings(checkpoint_every=3), quiet=True)
+        train(settings(checkpoint_every=3, backend=backend), quiet=True)
     assert caught.value.reason == "the loss is nan at step 5" and str(caught.value).startswith(caught.value.reason)
     assert files(tmp_path / "run") == {"main.log", "tokenizer.bin", "settings.json", *checkpoint(3)}
     assert np.isfinite(read_model(newest_model(tmp_path / "run")).params_flat).all()
@@ -322,9 +329,10 @@ def test_a_disk_that_fills_up_keeps_the_last_checkpoint(settings, tmp_path, monk
     assert np.array_equal(resume(tmp_path / "run", quiet=True).model.params_flat, reference.model.params_flat)
 
 
-def test_a_shard_that_disappears_ends_the_run_saved(settings, tmp_path, monkeypatch):
+@pytest.mark.parametrize("backend", ["cpu", "cuda"])
+def test_a_shard_that_disappears_ends_the_run_saved(settings, tmp_path, monkeypatch, backend):
     def gone(report):
-        if report.step == 4:
+        if report.step == (3 if backend == "cuda" else 4):  # on cuda, step 4 has begun by then
             monkeypatch.setattr(loader, "next_batch", refuse)
 
     def refuse(self):
@@ -335,13 +343,60 @@ def test_a_shard_that_disappears_ends_the_run_saved(settings, tmp_path, monkeypa
 
     calls, loader = [], ShuffledLoader
     read = loader.next_batch
-    reference = train(settings(total_batch_size=64, out=str(tmp_path / "other")), quiet=True)
+    run = dict(total_batch_size=64, backend=backend, val_every=5)
+    reference = train(settings(**run, out=str(tmp_path / "other")), quiet=True)
     with pytest.raises(UserError, match="train.bin is gone; step 4 is saved"):
-        train(settings(total_batch_size=64), on_step=gone)
+        train(settings(**run), on_step=gone)
     monkeypatch.undo()
     result = resume(tmp_path / "run", quiet=True)
     assert result.losses[4:] == reference.losses[4:]
-    assert np.array_equal(result.model.params_flat, reference.model.params_flat)
+    assert np.array_equal(*(cuda.asnumpy(each.model.params_flat) for each in (result, reference)))
+
+
+# ------------------------------------------------------------------------------------------- ahead of the host
+
+
+@pytest.mark.parametrize(
+    "changes, expected",
+    [
+        (dict(backend="cuda"), "b0 b1 e0 b2 e1 e2 b3 b4 e3 b5 e4 e5"),  # after the third, validation needs the weights
+        (dict(backend="cuda", val_every=5, checkpoint_every=4), "b0 b1 e0 b2 e1 b3 e2 e3 b4 e4 b5 e5"),
+        (dict(backend="cuda", skip_loss_z=3.0), "b0 e0 b1 e1 b2 e2 b3 e3 b4 e4 b5 e5"),
+        (dict(backend="cuda", precision="fp16"), "b0 e0 b1 e1 b2 e2 b3 e3 b4 e4 b5 e5"),
+        (dict(backend="cpu"), "b0 e0 b1 e1 b2 e2 b3 e3 b4 e4 b5 e5"),
+    ],
+)
+def test_a_step_begins_before_the_one_before_it_is_read(settings, monkeypatch, changes, expected):
+    class Noting(Trainer):
+        def begin_step(self, stop=None):
+            events.append(f"b{self.step + self.begun}")
+            super().begin_step(stop)
+
+        def end_step(self):
+            events.append(f"e{self.step}")
+            return super().end_step()
+
+    events = []
+    monkeypatch.setattr(loop, "Trainer", Noting)
+    result = train(settings(**changes), quiet=True, save=False)
+    assert " ".join(events) == expected
+    at_once = Trainer(settings(**changes))
+    rows = [(step, *at_once.train_step(lambda: False)) for step in range(6)]
+    assert result.history["train"] == rows
+    assert np.array_equal(*(cuda.asnumpy(model.params_flat) for model in (result.model, at_once.model)))
+
+
+def test_a_signal_ends_a_run_after_the_step_that_has_begun(settings, tmp_path):
+    reports = []
+
+    def interrupt(report):
+        reports.append((report.step, report.last))
+        if report.step == 1:
+            signal.raise_signal(signal.SIGINT)
+
+    result = train(settings(backend="cuda"), on_step=interrupt)
+    assert result.interrupted and result.steps == len(result.losses) == 2
+    assert reports == [(0, False), (1, False), (2, True)] and checkpoints(tmp_path / "run") == [2]
 
 
 # ---------------------------------------------------------------------------------------------------- run folders

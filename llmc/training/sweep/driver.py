@@ -24,7 +24,7 @@ from llmc.files.reading import user_path
 from llmc.training.fits import check_memory
 from llmc.training.run_folder.claim import claim_folder, remove_if_empty
 from llmc.training.run_folder.lock import try_lock
-from llmc.training.settings import TrainSettings
+from llmc.training.settings import AUTO, TrainSettings
 from llmc.training.start import check_before_data
 from llmc.training.sweep.plot import plot_sweep
 from llmc.training.sweep.progress import SweepProgress
@@ -56,6 +56,8 @@ def sweep(settings=None, learning_rates=None, jobs=None, quiet=False, save=True)
     jobs = cores() if jobs is None else jobs
     if not rates or jobs < 1:
         raise UserError(f"a sweep needs at least one learning rate and one run at a time, not {len(rates)} and {jobs}.")
+    if settings.batch_size == AUTO:
+        raise UserError("a sweep makes several runs at a time, so its batch size is a number, not auto.")
     shared = [replace(settings, learning_rate=rate, out=None, name=None) for rate in rates]
     check_before_data(settings)
     corpus = find_corpus(settings.data, say=None if quiet else print)  # prepared here, once
