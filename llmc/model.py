@@ -270,10 +270,12 @@ class GPT2:
 
     # ----------------------------------------------------------------------------------------- backward
 
-    def backward(self, accumulate=True):
+    def backward(self, accumulate=True, final=None):
         """Add the gradient of the last `forward(tokens, targets, dloss=…)`, times `loss_scale`, to `grads`.
 
-        accumulate=False: replace what is there by it, as if after `zero_grad`, which then is not needed.
+        accumulate=False: replace what is there by it, as if after `zero_grad`, which then is not needed · final(l):
+        called when the gradients of layer l are final, and with None when those of all others are as well; it may be
+        recorded.
         """
         if self._batch is None:
             raise UserError(
@@ -284,14 +286,15 @@ class GPT2:
         own, shared = blocks.gradient_tables(self.config, B, T)
         dacts = {**self._dacts.allocate(own), **self._inside_logits.allocate(shared, self._acts["logits"])}
         arrays = self.params.flat, self.grads_flat, *self._acts.flats, self._dacts.flat, tokens
-        self._repeat(("backward", B, T, accumulate), arrays, lambda: self._backward(dacts, tokens, accumulate))
+        key = "backward", B, T, accumulate, final
+        self._repeat(key, arrays, lambda: self._backward(dacts, tokens, accumulate, final))
 
-    def _backward(self, dacts, tokens, accumulate):
+    def _backward(self, dacts, tokens, accumulate, final=None):
         """What `backward` computes."""
         be, params, grads, acts = self.backend, self.params, self.grads, self._acts
         how = {} if accumulate else self._begin_gradients()
         be.matmul_backward(dacts["dbtc"], grads["wte"], None, acts["logits"], acts["lnf"], params["wte"], **how)
-        blocks.backward(be, self.config, params, grads, acts, dacts, tokens, self.recompute, **how)
+        blocks.backward(be, self.config, params, grads, acts, dacts, tokens, self.recompute, final, **how)
 
     def _begin_gradients(self) -> dict:
         """Zero the gradients, but those that matmuls can write; returns how these do."""
@@ -335,7 +338,7 @@ class GPT2:
 
         zero_grad: set the gradients to zero on the way, which saves a pass over them · max_norm: clip them first, as
         clip_gradients does; then a function is returned that gives their norm before that · norm: as there, and needed
-        where `update` takes care of a part only.
+        where `update` takes care of a part only; if `runs_ahead`, also an array (1,) of float64 where the backend is.
         """
         if decay not in ("matrices", "all"):
             raise UserError(f'decay must be "matrices" or "all", not {decay!r}.')
@@ -380,7 +383,7 @@ class GPT2:
             self._places["norm"] = be.from_numpy(np.zeros(1))
         norm = self._places["norm"]  # (1,)
         if known is not None:
-            norm[...] = be.from_numpy(np.full(1, known))
+            norm[...] = be.from_numpy(np.full(1, known)) if isinstance(known, float) else known
 
         def work():
             if max_norm is not None:

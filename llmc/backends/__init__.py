@@ -177,6 +177,9 @@ class Ahead(Protocol):
     def later(self, array):
         """A function that returns the array's present numbers as a NumPy array. Only calling that function waits."""
 
+    def norm_there(self, grads):
+        """`global_norm` of grads as an array (1,), float64, without waiting for it; the next call overwrites it."""
+
     def adamw_settings(self, lr, beta1, beta2, eps, weight_decay, t):
         """The numbers of an AdamW step, for `adamw_update_by`: always the same array, which each call overwrites."""
 

@@ -39,6 +39,7 @@ from llmc.switches import switch
 
 synchronize = cuda.synchronize  # waits until everything launched so far is done; for clocks
 RECOMPUTE = 1  # a fifth of the activations is not kept, for one more pass over 4C numbers per token and layer
+norm_there = norm.global_norm
 later = cuda.asnumpy_later  # for numbers that are read when more has been launched
 
 

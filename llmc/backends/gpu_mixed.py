@@ -20,6 +20,7 @@ OVERWRITES = True  # matmul_backward and the fused functions of a backward pass 
 attention_stats_shape = gpu.attention_stats_shape
 from_numpy = gpu.from_numpy
 later = gpu.later
+norm_there = adamw.global_norm
 synchronize = gpu.synchronize
 to_numpy = gpu.to_numpy
 zero = gpu.zero

@@ -18,31 +18,34 @@ class Nccl:
     """The calls of Ranks that move arrays, for CuPy's. ranks: through which NCCL's processes find one another."""
 
     def __init__(self, ranks):
+        import cupy
         from cupy.cuda import nccl
 
         self.rank, self.world, self._nccl = ranks.rank, ranks.world, nccl
         name = ranks.share(list(nccl.get_unique_id()) if ranks.rank == 0 else None)
         self._communicator = nccl.NcclCommunicator(ranks.world, tuple(name), ranks.rank)
+        self._stream = cupy.cuda.Stream(non_blocking=True)
+        self._reached, self._done = (cupy.cuda.Event(disable_timing=True) for _ in range(2))
         ranks.abort = self._communicator.abort  # ends what waits for ranks that have ended
 
     def all_reduce(self, array):
         """*array (n,) = the sum of all ranks' arrays."""
         self._communicator.allReduce(
-            _at(array), _at(array), array.size, self._type(array), self._nccl.NCCL_SUM, _stream()
+            _at(array), _at(array), array.size, self._type(array), self._nccl.NCCL_SUM, _current().ptr
         )
 
     def reduce_scatter(self, out, array):
         """*out (n / world,) = our part of the sum of all ranks' arrays (n,)."""
-        how = self._type(array), self._nccl.NCCL_SUM, _stream()
+        how = self._type(array), self._nccl.NCCL_SUM, _current().ptr
         self._communicator.reduceScatter(_at(array), _at(out), out.size, *how)
 
     def all_gather(self, array, part):
         """*array (n,) = the parts (n / world,) of all ranks; part may lie in its place there."""
-        self._communicator.allGather(_at(part), _at(array), part.size, self._type(part), _stream())
+        self._communicator.allGather(_at(part), _at(array), part.size, self._type(part), _current().ptr)
 
     def broadcast(self, array):
         """*array (n,) = that of rank 0."""
-        self._communicator.broadcast(_at(array), _at(array), array.size, self._type(array), 0, _stream())
+        self._communicator.broadcast(_at(array), _at(array), array.size, self._type(array), 0, _current().ptr)
 
     @contextmanager
     def group(self):
@@ -52,6 +55,19 @@ class Nccl:
             yield
         finally:
             self._nccl.groupEnd()
+
+    @contextmanager
+    def beside(self):
+        """Calls inside run as one, after all that is launched so far, and beside what is launched next until `join`."""
+        self._stream.wait_event(_mark(self._reached))
+        with self._stream, self.group():
+            yield
+
+    def join(self):
+        """What is launched from here on waits for the calls that run beside."""
+        with self._stream:
+            done = _mark(self._done)
+        _current().wait_event(done)
 
     def _type(self, array):
         return getattr(self._nccl, TYPES[array.dtype.name], BFLOAT16)
@@ -95,7 +111,12 @@ def _at(array):
     return array.data.ptr
 
 
-def _stream():
+def _current():
     import cupy
 
-    return cupy.cuda.get_current_stream().ptr
+    return cupy.cuda.get_current_stream()
+
+
+def _mark(event):
+    """The event, which now stands for what the current stream has been given so far."""
+    return _current().record(event)

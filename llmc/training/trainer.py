@@ -198,19 +198,20 @@ class Trainer:
         self._position = position
         return loss, lr, norm
 
-    def _update(self, lr, **norm):
+    def _update(self, lr, norm=None):
         """AdamW's step, on all ranks. Returns a function that gives the norm of the gradients."""
         s = self.settings
         numbers = dict(beta1=s.beta1, beta2=s.beta2, eps=s.eps, weight_decay=s.weight_decay)
-        norm = self.model.update(lr, **numbers, max_norm=s.clip or inf, **norm)
+        norm = self.together.norm_there() if norm is None else norm
+        updated = self.model.update(lr, **numbers, max_norm=s.clip or inf, norm=norm)
         self.together.gather_weights()
-        return norm
+        return updated
 
     @property
     def _decides(self) -> bool:
         """Whether the host sees a step's loss and norm before its update; else the update itself looks at the norm."""
         s = self.settings
-        return not self.model.runs_ahead or bool(s.skip_loss_z or s.skip_norm_z) or self.together.is_sharded
+        return not self.model.runs_ahead or bool(s.skip_loss_z or s.skip_norm_z)
 
     @property
     def runs_ahead(self) -> bool:
@@ -238,7 +239,7 @@ class Trainer:
             x, y = self.train_loader.next_batch()  # (B, T) int32 both
             model.forward(x, y, dloss=1.0 / (n * self.ranks.world), wait=False)
             losses.append(model.loss_later())
-            model.backward(accumulate=i > 0)
+            model.backward(accumulate=i > 0, final=self.together.final if i == n - 1 else None)
         return losses
 
     def _overflows(self, norm) -> bool:

@@ -161,6 +161,16 @@ def test_started_by_hand(inputs, tmp_path):
     assert checkpoints(tmp_path / "run") == [5]
 
 
+def test_a_backend_that_runs_ahead(inputs, tmp_path, monkeypatch):
+    """On the emulator: with ZeRO-1, the update waits for no norm, and makes the same weights as without."""
+    monkeypatch.setenv("LLMC_DEVICE", "emulator")
+    same = [*inputs, "--steps", "3", "--backend", "cuda", "--precision", "bf16", "--ranks", "2", "--zero"]
+    runs = [start(*same, zero, "--out", tmp_path / zero) for zero in "01"]
+    for run in runs:
+        finish(run)
+    assert model_path(tmp_path / "0", 3).read_bytes() == model_path(tmp_path / "1", 3).read_bytes()
+
+
 @mpi
 def test_mpirun_makes_the_same_run(inputs, tmp_path):
     same = [*inputs, "--steps", "5", "--zero", "1", "--precision", "bf16", "--out"]

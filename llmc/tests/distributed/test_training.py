@@ -3,6 +3,7 @@ goes on, on any number of ranks."""
 
 import os
 import shutil
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from llmc.distributed.ranks import Ranks
 from llmc.errors import UserError
 from llmc.tests.distributed.threads import together
 from llmc.tests.tiny_corpus import write_corpus
-from llmc.training import TrainResult, TrainSettings, read_log, resume, train
+from llmc.training import Trainer, TrainResult, TrainSettings, read_log, resume, train
 
 PRECISIONS = ["fp32", "bf16"]
 SMALL = dict(preset="nano", backend="numpy", sequence_length=16, warmup=2, steps=10, val_every=5, val_batches=2)
@@ -233,3 +234,41 @@ def test_when_one_fails_all_do_and_what_is_done_is_saved(data, tmp_path, monkeyp
     zero, one = together(2, work)
     assert "rank 1 has ended: the cable is cut; step 7 is saved: continue from it with" in str(zero), one
     assert checkpoints(tmp_path / "run") == [5, 7]
+
+
+# ------------------------------------------------------------------------------------------------------------ GPUs
+
+
+class Beside:
+    """Carries arrays in the order in which NCCL does: the ranks themselves, at once."""
+
+    def __init__(self, ranks):
+        self.ranks, self.calls = ranks, []
+
+    def __getattr__(self, name):
+        return getattr(self.ranks, name)
+
+    @contextmanager
+    def beside(self):
+        self.calls.append("beside")
+        yield
+
+    def join(self):
+        self.calls.append("join")
+
+
+@pytest.mark.parametrize("zero", [0, 1])
+def test_layer_by_layer_while_the_backward_pass_goes_on(data, zero):
+    """The order of calls on GPUs."""
+    settings = dict(SMALL, data=data, batch_size=1, zero=zero, total_batch_size=64)
+
+    def work(ranks, beside):
+        arrays = Beside(ranks) if beside else None
+        trainer = Trainer(TrainSettings(**settings), ranks=ranks, arrays=arrays)
+        rows = [trainer.train_step() for _ in range(3)]
+        assert not beside or arrays.calls == 3 * ["beside", "beside", "beside", "join"]  # two layers, and the rest
+        return rows, trainer.model.params_flat.copy()
+
+    (rows, params), (_, other) = together(2, lambda ranks: work(ranks, True))
+    (expected, theirs), _ = together(2, lambda ranks: work(ranks, False))
+    assert rows == expected and (params == theirs).all() and (params == other).all()
