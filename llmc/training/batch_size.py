@@ -56,7 +56,7 @@ def allocate_or_halve(model, settings, say=None):
         try:
             model.allocate(B, T)
             if on_gpu(settings.backend):
-                _try(model, B, T)
+                try_step(model, B, T)
             return settings
         except MemoryError:
             if B == 1:
@@ -67,7 +67,8 @@ def allocate_or_halve(model, settings, say=None):
             say(f"B={B:,} does not fit after all, so the batch size is {B // 2:,}")
 
 
-def _try(model, B, T):
+def try_step(model, B, T):
+    """A forward and a backward pass, for what they take and choose the first time; the model stays as it is."""
     tokens = np.zeros((B, T), np.int32)
     model.forward(tokens, tokens, dloss=1.0)
     model.backward(accumulate=False)

@@ -23,7 +23,7 @@ from llmc.errors import UserError
 from llmc.evaluation import BASELINE_TOKENS, baselines, batch_losses, bits_per_byte
 from llmc.model import find_recompute
 from llmc.sampling import generate
-from llmc.training.batch_size import allocate_or_halve, choose_batch
+from llmc.training.batch_size import allocate_or_halve, choose_batch, try_step
 from llmc.training.fits import check_memory, config_of
 from llmc.training.loss_scale import LossScale
 from llmc.training.outliers import OutlierDetector
@@ -90,6 +90,11 @@ class Trainer:
             self._resume(state)
         ranks.agree({**setting_values(s), "llmc": __version__, "step": self.step})
         self.together.start()
+        if arrays is not None:
+            with in_turn(
+                ranks, ranks.local
+            ):  # the first one measures which products are fastest, for all on its machine
+                try_step(self.model, s.batch_size, s.sequence_length)
         self._position = self.train_loader.state()  # after the last step that has ended
 
     def _measure_validation_text(self):
