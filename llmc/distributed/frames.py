@@ -11,6 +11,7 @@ from llmc.errors import why
 
 HEAD = struct.Struct("<cQ")
 DATA, END = b"D", b"E"
+SMALL = 1 << 16  # bytes that are sent together with their length
 LONGEST_TEXT = 1 << 26  # bytes of a value or a reason; more would be another program's
 ALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}  # a machine without power is missed after 30 s
 
@@ -31,9 +32,11 @@ class Peer:
     def send(self, data, kind=DATA):
         """Send the bytes of a bytes-like object."""
         data = memoryview(data)
+        head, small = HEAD.pack(kind, data.nbytes), data.nbytes <= SMALL
         try:
-            self.connection.sendall(HEAD.pack(kind, data.nbytes))
-            self.connection.sendall(data)
+            self.connection.sendall(head + bytes(data) if small else head)
+            if not small:
+                self.connection.sendall(data)
         except OSError as error:
             raise self._lost(error) from None
 

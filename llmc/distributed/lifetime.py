@@ -18,8 +18,8 @@ def together(say=None, **where):
     try:
         yield ranks
     except BaseException as error:
-        ranks.abort()
         ranks.close(_reason(error, ranks))
+        ranks.abort()
         raise
     ranks.close()
 
@@ -30,7 +30,7 @@ def _reason(error, ranks):
         return str(error)
     if isinstance(error, KeyboardInterrupt):
         return str(error) or "it was interrupted."
-    if not isinstance(error, ValueError) and ranks.world > 1:
+    if ranks.ends_when_closed and not isinstance(error, ValueError):  # nobody else will have the time to print it
         traceback.print_exc()
     return str(error) or type(error).__name__
 

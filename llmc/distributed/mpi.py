@@ -18,6 +18,8 @@ EXTRA = '".[mpi]"'
 class MpiRanks(Ranks):
     """See Ranks. A rank that fails ends all of them, as mpirun does when a process dies."""
 
+    ends_when_closed = True
+
     def __init__(self, communicator):
         self._mpi = communicator
         self.rank, self.world = communicator.Get_rank(), communicator.Get_size()

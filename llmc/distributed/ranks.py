@@ -30,6 +30,7 @@ class Ranks:
     rank = 0
     world = 1
     local, neighbours = 0, 1
+    ends_when_closed = False  # whether `close` with a reason ends this process
     abort = staticmethod(lambda: None)  # ends what is under way elsewhere; whoever starts such things puts it here
 
     def all_reduce(self, array):
