@@ -8,6 +8,7 @@ import os
 import sys
 from contextlib import contextmanager
 
+from llmc.cuda import number_of_gpus
 from llmc.errors import UserError
 
 TYPES = {"float16": "NCCL_FLOAT16", "float32": "NCCL_FLOAT32", "float64": "NCCL_FLOAT64", "bfloat16": "NCCL_BFLOAT16"}
@@ -80,7 +81,7 @@ def use_gpu(ranks):
     """
     import cupy
 
-    count = cupy.cuda.runtime.getDeviceCount()
+    count = number_of_gpus()
     if ranks.neighbours > count:
         raise UserError(f"{ranks.neighbours} ranks need as many GPUs, and this machine has {count}; start fewer ranks.")
     if not available():
