@@ -103,7 +103,11 @@ def multiply(result, first, second, rows, columns, k, *, compute, add=False, bia
         _set(plan.description, AUX_POINTER, c_void_p(aux))
     factors = ONE, first.address, plan.first, second.address, plan.second, ONE if add else ZERO
     results = there, plan.result, there, plan.result
-    space = scratch("cublas", (WORKSPACE // 4,)).data.ptr, WORKSPACE, get_current_stream().ptr
+    space = (
+        scratch("cublas", (WORKSPACE // 4,)).data.ptr,
+        WORKSPACE,
+        get_current_stream().ptr,
+    )
 
     def launch(choice):
         _check(lt.cublasLtMatmul(handle, plan.description, *factors, *results, ctypes.addressof(choice), *space))

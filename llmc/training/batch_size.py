@@ -11,6 +11,8 @@ import numpy as np
 from llmc.data.shards import Shards
 from llmc.training.fits import on_gpu, step_fits
 
+OUT_OF_MEMORY = ("cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEMORY", "CUBLAS_STATUS_ALLOC_FAILED")  # in messages
+
 
 def largest_batch(fits, allowed=lambda B: True) -> int:
     """The largest power of two for which both functions, which are true of small numbers, are true; 1 if none is."""
@@ -49,7 +51,7 @@ def allocate_or_halve(model, settings, say=None):
     """Allocate what training takes, with half the batch as often as memory runs out; returns the settings.
 
     On a GPU, where kernels and cuBLAS take memory as well, one forward and backward pass is tried. It changes nothing
-    that training depends on. say(line), if given, hears of each halving. Raises MemoryError where B = 1 does not fit.
+    that training depends on. say(line), if given, hears of each halving. Where B = 1 does not fit, the error is raised.
     """
     while True:
         B, T = settings.batch_size, settings.sequence_length
@@ -58,13 +60,18 @@ def allocate_or_halve(model, settings, say=None):
             if on_gpu(settings.backend):
                 try_step(model, B, T)
             return settings
-        except MemoryError:
-            if B == 1:
+        except Exception as error:
+            if B == 1 or not _out_of_memory(error):
                 raise
         model.free_activations()  # outside of `except`, whose error holds on to arrays
         settings = replace(settings, batch_size=B // 2)
         if say:
             say(f"B={B:,} does not fit after all, so the batch size is {B // 2:,}")
+
+
+def _out_of_memory(error) -> bool:
+    """Whether memory has run out: CuPy's arrays, or what CUDA and cuBLAS allocate for themselves."""
+    return isinstance(error, MemoryError) or any(name in str(error) for name in OUT_OF_MEMORY)
 
 
 def try_step(model, B, T):

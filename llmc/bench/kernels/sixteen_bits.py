@@ -27,6 +27,7 @@ FUNCTIONS = {  # layer -> {function: names of its float32 arrays}
         "layernorm_forward": ("x", "mean", "rstd"),
         "residual_layernorm_forward": ("residual", "x1", "mean", "rstd"),
         "layernorm_backward": ("dx", "x", "mean", "rstd"),
+        "layernorm_backward_rounded": ("dx", "x", "mean", "rstd"),
     },
     "columns": {"bias_backward": ()},
     "pointwise": {"residual_forward": ("out", "x1"), "gelu_forward": (), "gelu_backward": (), "scale": ()},
@@ -143,6 +144,19 @@ def least_bytes(function, arguments) -> int:
 # --------------------------------------------------------------------------- functions that calls.py does not have
 
 
+def layernorm_backward_rounded(s, r):
+    case = MAKERS["layernorm_backward"](s, r)
+    a = dict(case.arguments)
+    arguments = dict(dx=a.pop("dx"), dsum=r.normal(s.C)) | a
+    written = ["dx", "dsum", "dw", "db"]
+    return replace(case, arguments=arguments, written=written, expected=_layernorm_backward_rounded)
+
+
+def _layernorm_backward_rounded(dx, dsum, *others, **named):
+    reference.layernorm_backward(dx, *others, **named)
+    dsum += dx.sum(axis=(0, 1))  # (C,)
+
+
 def matmul_gelu_forward_once(s, r):
     return replace(MAKERS["matmul_gelu_forward"](s, r), expected=reference.matmul_gelu_forward)
 
@@ -180,4 +194,7 @@ def _adamw(params, grads, m, v, master, settings):
     params[...] = master
 
 
-OWN = {make.__name__: make for make in (matmul_gelu_forward_once, gelu_matmul_backward, adamw_update)}
+OWN = {
+    make.__name__: make
+    for make in (layernorm_backward_rounded, matmul_gelu_forward_once, gelu_matmul_backward, adamw_update)
+}

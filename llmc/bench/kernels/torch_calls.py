@@ -5,6 +5,8 @@ under autocast. Backward passes are autograd's, of a forward pass that was made 
 adds no gradients up, so that it moves less than our functions, whose gradients accumulate.
 """
 
+import numpy as np
+
 from llmc.errors import UserError
 
 
@@ -40,7 +42,7 @@ def _tensor(value):
     if not hasattr(value, "dtype") or not hasattr(value, "shape") or not value.shape:
         return value
     flat, kind = value.reshape(-1), {"int32": torch.int32}.get(value.dtype.name) or getattr(torch, value.dtype.name)
-    return torch.from_dlpack(flat.view("uint8")).view(kind).reshape(value.shape)  # DLPack need not know bfloat16
+    return torch.from_dlpack(flat.view(np.uint8)).view(kind).reshape(value.shape)  # DLPack need not know bfloat16
 
 
 def _backward(outputs, inputs, gradients):
@@ -77,6 +79,17 @@ def residual_layernorm_forward(F, residual, out, mean, rstd, x1, x2, w, b):
 def layernorm_backward(F, dx, dw, db, dout, x, w, mean, rstd):
     inputs = x.requires_grad_(), w.requires_grad_(), db.requires_grad_()
     return _backward(F.layer_norm(x, w.shape, w, db), inputs, dout)
+
+
+def layernorm_backward_rounded(F, dx, dsum, dw, db, dout, x, w, mean, rstd):
+    backward = layernorm_backward(F, dx, dw, db, dout, x, w, mean, rstd)
+
+    def call():
+        found, *weights = backward()
+        dx.add_(found)
+        return dx, dx.sum(dim=(0, 1)), *weights
+
+    return call
 
 
 def bias_backward(F, db, dout):
@@ -190,7 +203,7 @@ CALLS = {
     call.__name__: call
     for call in (
         *(encoder_forward, encoder_backward, layernorm_forward, residual_layernorm_forward, layernorm_backward),
-        *(bias_backward, residual_forward, gelu_forward, gelu_backward, scale),
+        *(layernorm_backward_rounded, bias_backward, residual_forward, gelu_forward, gelu_backward, scale),
         *(matmul_forward, matmul_gelu_forward, matmul_backward, gelu_matmul_backward),
         *(attention_forward, attention_backward, attention_cached, fused_classifier, global_norm, adamw_update),
     )

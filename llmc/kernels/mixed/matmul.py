@@ -44,10 +44,10 @@ def matmul_backward(dx, dw, db, dout, x, w, accumulate=True):
     dx, x (B, T, C_in), dw, w (C_out, C_in), db (C_out,): 16 bits. dout (B, T, C_out): 16 bits, or float32, which is
     rounded first.
     """
-    dout = _rounded_and_summed(db, dout, w, accumulate)
+    dout, db = _rounded(db, dout, w, accumulate)
     if dx is not None:
         _product("matmul_backward_input", dx, dout, w, *w.shape[::-1])
-    _weight_gradient(dw, dout, x, accumulate)
+    _parameters(dw, db, dout, x, accumulate)
 
 
 def gelu_matmul_backward(dpre, dw, db, dout, pre, x, w, accumulate=True):
@@ -55,27 +55,28 @@ def gelu_matmul_backward(dpre, dw, db, dout, pre, x, w, accumulate=True):
 
     cuBLAS multiplies by GELU' before it rounds the product, and saves a pass over it; its GELU' is exact to 2^-10.
     """
-    dout = _rounded_and_summed(db, dout, w, accumulate)
+    dout, db = _rounded(db, dout, w, accumulate)
     _product("matmul_backward_input", dpre, dout, w, *w.shape[::-1], before_gelu=pre)
-    _weight_gradient(dw, dout, x, accumulate)
+    _parameters(dw, db, dout, x, accumulate)
 
 
-def _rounded_and_summed(db, dout, w, accumulate):
-    """dout in the type of w. +db, if there is one, += its column sums, or = them."""
+def _rounded(db, dout, w, accumulate):
+    """(dout in the type of w, db), or (…, None) where +db, if there is one, has got its column sums on the way."""
     if dout.dtype == w.dtype:
-        if db is not None:
-            bias_backward(db, dout, accumulate=accumulate)
-        return dout
+        return dout, db
     rounded = scratch("rounded", dout.shape, w.dtype)
     if db is None:
         round_to(rounded, dout)
     else:
         bias_backward(db, dout, rounded, accumulate)
-    return rounded
+    return rounded, None
 
 
-def _weight_gradient(dw, dout, x, accumulate):
+def _parameters(dw, db, dout, x, accumulate):
+    """+dw += doutᵀ · x, and +db, unless it is None, += column sums of dout; or without accumulate = them."""
     C_out, C_in = dw.shape
+    if db is not None:
+        bias_backward(db, dout, accumulate=accumulate)
     _product("matmul_backward_weight", dw, dout, x, C_in, dout.size // C_out, add=accumulate)
 
 
@@ -108,7 +109,9 @@ def _product(name, result, a, b, N, K, bias=None, to_gelu=None, before_gelu=None
 
 def _by_cublas(arrays, lengths) -> bool:
     """Whether cuBLAS multiplies arrays with rows of these lengths."""
+    if multiply_by() == "kernel":
+        return False
     kind = cuda.device()
     able = tensor_cores.compute_capability(kind) >= CAPABILITY[arrays[0].dtype.name]
     whole = aligned(*arrays) and all(length % 8 == 0 for length in lengths)
-    return able and whole and multiply_by() != "kernel" and cublas.recordable()
+    return able and whole and cublas.recordable()

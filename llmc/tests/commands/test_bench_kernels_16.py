@@ -56,7 +56,7 @@ def test_every_kernel_of_every_file_is_launched(monkeypatch):
     for function in NAMES:
         for sizes in (ODD, EVEN):
             checks.check(versions(function), sizes)
-    elsewhere = {"layernorm_again_v1", "round_v1", "round_bias_backward_v2"}  # of the backward pass, and conversions
+    elsewhere = {"layernorm_again_v1", "round_bias_backward_v2"}  # of the backward pass
     assert there - launched == elsewhere and len(there) > 25
 
 
@@ -71,7 +71,8 @@ def test_pytorch_computes_the_same(function):
     wanted = checks.results(version.launch, case, case.arguments)
     for name, mine, its in zip(theirs(function, case), wanted, got, strict=False):
         mine = checks.in_double(cuda.asnumpy(mine))
-        if function.endswith("backward") and np.isfinite(before[name]).all():  # ours has added it
+        adds = "backward" in function and np.isfinite(before[name]).all()
+        if adds and (function, name) != ("layernorm_backward_rounded", "dx"):  # to which PyTorch's adds it, too
             mine = mine - before[name]
         assert checks.difference(its.reshape(mine.shape), mine) < 3e-2, name
 
@@ -80,7 +81,7 @@ def coherent(version):
     """A call whose numbers belong together, as those that PyTorch computes itself do."""
     case = version.make(EVEN, Numbers(cuda.xp))
     a, module = case.arguments, version.module
-    if version.function == "layernorm_backward":
+    if version.function.startswith("layernorm_backward"):
         module.layernorm_forward(a["dout"].copy(), a["mean"], a["rstd"], a["x"], a["w"], a["w"])
     if version.function == "gelu_matmul_backward":
         module.gelu_forward(a["x"], a["pre"])

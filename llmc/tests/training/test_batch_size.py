@@ -130,20 +130,21 @@ SMALL = GPT2Config(maxT=8, V=50, L=1, NH=1, C=8)
 class LittleMemory:
     """NumPy's backend with an end of memory: no array has more than `most` numbers."""
 
-    def __init__(self, most):
-        self.most = most
+    def __init__(self, most, error=MemoryError):
+        self.most, self.error = most, error
 
     def __getattr__(self, name):
         return getattr(reference, name)
 
     def zeros(self, n, dtype):
         if n > self.most:
-            raise MemoryError(f"{n} numbers")
+            raise self.error
         return reference.zeros(n, dtype)
 
 
-def test_a_batch_that_does_not_fit_after_all_is_halved_with_a_sentence():
-    model, said = GPT2(SMALL, LittleMemory(20_000)), []
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("CUDA_ERROR_OUT_OF_MEMORY: out of memory")])
+def test_a_batch_that_does_not_fit_after_all_is_halved_with_a_sentence(error):
+    model, said = GPT2(SMALL, LittleMemory(20_000, error)), []
     found = batch_size.allocate_or_halve(model, TrainSettings(batch_size=32, sequence_length=8, steps=7), said.append)
     assert found == TrainSettings(batch_size=8, sequence_length=8, steps=7)
     assert model.losses.shape == (8, 8)
@@ -154,6 +155,9 @@ def test_where_one_sequence_does_not_fit_memory_has_run_out():
     model = GPT2(SMALL, LittleMemory(SMALL.num_parameters_padded))
     with pytest.raises(MemoryError):
         batch_size.allocate_or_halve(model, TrainSettings(batch_size=2, sequence_length=8))
+    model = GPT2(SMALL, LittleMemory(20_000, RuntimeError("an illegal memory access")))
+    with pytest.raises(RuntimeError, match="illegal"):  # less memory does not help against that
+        batch_size.allocate_or_halve(model, TrainSettings(batch_size=32, sequence_length=8))
 
 
 def test_trying_a_step_on_a_gpu_leaves_no_trace(there, corpus, monkeypatch):

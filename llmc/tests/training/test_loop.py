@@ -353,52 +353,6 @@ def test_a_shard_that_disappears_ends_the_run_saved(settings, tmp_path, monkeypa
     assert np.array_equal(*(cuda.asnumpy(each.model.params_flat) for each in (result, reference)))
 
 
-# ------------------------------------------------------------------------------------------- ahead of the host
-
-
-@pytest.mark.parametrize(
-    "changes, expected",
-    [
-        (dict(backend="cuda"), "b0 b1 e0 b2 e1 e2 b3 b4 e3 b5 e4 e5"),  # after the third, validation needs the weights
-        (dict(backend="cuda", val_every=5, checkpoint_every=4), "b0 b1 e0 b2 e1 b3 e2 e3 b4 e4 b5 e5"),
-        (dict(backend="cuda", skip_loss_z=3.0), "b0 e0 b1 e1 b2 e2 b3 e3 b4 e4 b5 e5"),
-        (dict(backend="cuda", precision="fp16"), "b0 e0 b1 e1 b2 e2 b3 e3 b4 e4 b5 e5"),
-        (dict(backend="cpu"), "b0 e0 b1 e1 b2 e2 b3 e3 b4 e4 b5 e5"),
-    ],
-)
-def test_a_step_begins_before_the_one_before_it_is_read(settings, monkeypatch, changes, expected):
-    class Noting(Trainer):
-        def begin_step(self, stop=None):
-            events.append(f"b{self.step + self.begun}")
-            super().begin_step(stop)
-
-        def end_step(self):
-            events.append(f"e{self.step}")
-            return super().end_step()
-
-    events = []
-    monkeypatch.setattr(loop, "Trainer", Noting)
-    result = train(settings(**changes), quiet=True, save=False)
-    assert " ".join(events) == expected
-    at_once = Trainer(settings(**changes))
-    rows = [(step, *at_once.train_step(lambda: False)) for step in range(6)]
-    assert result.history["train"] == rows
-    assert np.array_equal(*(cuda.asnumpy(model.params_flat) for model in (result.model, at_once.model)))
-
-
-def test_a_signal_ends_a_run_after_the_step_that_has_begun(settings, tmp_path):
-    reports = []
-
-    def interrupt(report):
-        reports.append((report.step, report.last))
-        if report.step == 1:
-            signal.raise_signal(signal.SIGINT)
-
-    result = train(settings(backend="cuda"), on_step=interrupt)
-    assert result.interrupted and result.steps == len(result.losses) == 2
-    assert reports == [(0, False), (1, False), (2, True)] and checkpoints(tmp_path / "run") == [2]
-
-
 # ---------------------------------------------------------------------------------------------------- run folders
 
 
