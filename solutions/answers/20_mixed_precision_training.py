@@ -605,7 +605,7 @@ def bug_by_binary_digits(train, suspects, healthy):
     return suspects[number]
 
 
-@wrong("find_bug", says="every comparison with NaN is false")
+@wrong("find_bug", says="Is NaN left out, or compared? `difference > 0.02` is false then")
 def bug_that_forgets_nan(train, suspects, healthy):
     while len(suspects) > 1:
         half = len(suspects) // 2
@@ -749,44 +749,50 @@ def schedule_by_reference_counts(net, limit):
 @right("recompute_schedule")
 def schedule_that_takes_back_what_fits(net, limit):
     layers = {layer.name: layer for layer in net}
+    read_until = {name: k for k, layer in enumerate(net) for name in layer.reads}
+    needed_from = {name: len(net) - 1 - k for k, layer in enumerate(net[::-1]) for name in layer.needs}
 
     def plan(kept):
-        memory, events = [], []
+        memory, events = {}, []
 
         def make(name):
-            if name in memory:
-                return
-            for read in layers[name].reads:
-                make(read)
-            events.append(("make", name))
-            memory.append(name)
+            if name not in memory:
+                for read in layers[name].reads:
+                    make(read)
+                events.append(("make", name))
+                memory[name] = True
 
-        def drop(which):
-            for name in [name for name in memory if which(name)]:
+        def drop(names):
+            for name in names:
                 events.append(("drop", name))
-                memory.remove(name)
+                del memory[name]
 
         for k, layer in enumerate(net):
             make(layer.name)
-            later = net[k + 1 :]
-            drop(lambda name, later=later: name not in kept and not any(name in other.reads for other in later))
-        for k in reversed(range(len(net))):
-            for name in net[k].needs:
+            drop([name for name in memory if name not in kept and read_until.get(name, 0) <= k])
+        for k, layer in [*enumerate(net)][::-1]:
+            for name in layer.needs:
                 make(name)
-            events.append(("backward", net[k].name))
-            earlier = net[:k]
-            drop(lambda name, earlier=earlier: not any(name in other.needs for other in earlier))
+            events.append(("backward", layer.name))
+            drop([name for name in memory if needed_from.get(name, k) >= k])
         return events
+
+    def fits(kept):
+        return play(net, plan(kept))[0] <= limit
 
     kept, gone = set(layers), []
     for layer in sorted(net, key=lambda layer: layer.us / layer.size):
-        if play(net, plan(kept))[0] <= limit:
+        if fits(kept):
             break
         kept.remove(layer.name)
         gone.append(layer.name)
-    for name in gone[::-1]:
-        if play(net, plan(kept | {name}))[0] <= limit:
-            kept.add(name)
+    low, high = 0, len(gone)
+    while high - low > 1:  # how many of the first may come back
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(kept | set(gone[-middle:])) else (low, middle)
+    kept |= set(gone[-low:]) if low else set()
+    for name in gone[:-9:-1]:
+        kept |= {name} if fits(kept | {name}) else set()
     return plan(kept)
 
 

@@ -178,7 +178,7 @@ loss scale, S | 2^16 or so | 18 | a factor on the loss, so that no gradient unde
 stochastic rounding |  | 18 | up or down by chance, the nearer neighbour more often: right on average
 master weights | as the weights | 18 | an fp32 copy of bf16 weights, which the update changes
 mixed precision |  | 20 | 16 bits for what is multiplied, float32 for what is added up
-recompute | 0, 1, 2 | 20 | what the backward pass makes again: nothing; GELU's outputs; those of layernorms as well
+recompute | 0 to 3 | 20 | what the backward pass makes again: nothing; GELU's outputs; layernorms' as well; only these
 epilogue |  | 20 | what a matrix product does to its result before it writes it: add a bias, GELU, GELU'
 MFU | a share | 20 | the operations that a model needs over those that the device could do in the same time
 amax | one number | 18 | the largest absolute value of a tensor

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from llmc.config import GPT2Config
-from llmc.course.checks.explain import WrongAnswer, describe
+from llmc.course.checks.explain import WrongAnswer, describe, stopped
 from llmc.course.lessons.mixed_training.lowered import PARTS, Lowered, in_bf16
 from llmc.course.lessons.mixed_training.places import BISECT
 from llmc.course.lessons.number_formats.steps import GRADIENTS, Letters
@@ -31,7 +31,7 @@ SUSPECTS = (
 BUGS = {
     "gradients of activations": "in fp16, and the loss is not scaled",
     "AdamW's settings": "in bf16, where beta2 = 0.999 is 1",
-    "AdamW's v": "in fp16, where squares below 3e-8 are 0",
+    "AdamW's v": "in fp16, where numbers below 3e-8 become 0",
     "step counter": "in bf16, where 256 + 1 is 256",
     "master weights": "there are none: bf16 weights are rounded to the nearest",
 }
@@ -161,7 +161,7 @@ def explain(tried):
 
 
 SYMPTOMS = {
-    "AdamW's settings": "its losses end in NaN, and every comparison with NaN is false, also `difference > 0.02`",
+    "AdamW's settings": "its losses end in NaN. Is NaN left out, or compared? `difference > 0.02` is false then",
     "step counter": "its losses fall far BELOW the healthy ones, so look at the distance: a bug may look like luck",
     "master weights": "its losses part late and by little, 0.06 nats at the end: compare the means of the last steps",
 }
@@ -180,7 +180,7 @@ def _cause(tried, wrong):
         )
     elif len(bugs) == 1 and bugs <= set(SYMPTOMS) and right:
         (bug,) = bugs
-        yield f"Wrong only with the {bug}: {SYMPTOMS[bug]}."
+        yield stopped(f"Wrong only with the {bug}: {SYMPTOMS[bug]}")
     elif not any(runs.asked for runs, _ in tried):
         yield "No run was made: train(exact) is what tells the suspects apart."
     else:

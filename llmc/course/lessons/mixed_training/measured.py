@@ -19,6 +19,7 @@ import numpy as np
 
 from llmc import cuda, kernels
 from llmc.bench.kernels import times
+from llmc.blocks import RECOMPUTE
 from llmc.config import preset
 from llmc.course.lessons.gpu_training.fusing import filled, rotations, timed
 from llmc.course.lessons.gpu_training.waiting import WARM_UP, random_batches
@@ -68,7 +69,7 @@ def main(words=None):
     first = GPT2(config, "cuda", "bf16")
     first.init_weights()
     weights = cuda.asnumpy(first.params.flat.astype(np.float32))  # (n,), on the host; all runs begin with bf16 numbers
-    done(recompute=[recomputed(config, weights, level, given.large, given.T) for level in (0, 1, 2)])
+    done(recompute=[recomputed(config, weights, level, given.large, given.T) for level in RECOMPUTE])
     done(graphs=graphs(first, given.B, given.T))
     del first
     done(steps=[step(config, weights, name, given.B, given.T) for name in ("fp32", "tf32", "bf16", "fp16")])
@@ -76,6 +77,20 @@ def main(words=None):
     for name in sorted(RUNS, key=lambda name: name in ("fp32", "TF32")):  # the slow ones last
         curves[name] = curve(config, weights, name, given)
         done(curves=curves)
+
+
+def here(name="d12", B=4, T=1024) -> dict:
+    """Everything but the curves, on this GPU; all of it at one batch."""
+    config = preset(name)
+    given = argparse.Namespace(preset=name, B=B, large=B, T=T, steps=0)
+    found = dict(about=about(given), kernels=single_kernels(config, B * T))
+    first = GPT2(config, "cuda", "bf16")
+    first.init_weights()
+    weights = cuda.asnumpy(first.params.flat.astype(np.float32))  # (n,)
+    found |= dict(recompute=[recomputed(config, weights, level, B, T) for level in RECOMPUTE])
+    found |= dict(graphs=graphs(first, B, T))
+    del first
+    return found | dict(steps=[step(config, weights, each, B, T) for each in ("fp32", "tf32", "bf16", "fp16")])
 
 
 def about(given) -> dict:

@@ -148,8 +148,8 @@ def demand(net, schedule, limit, most, what) -> Cost:
     """The cost of a schedule. WrongAnswer above limit (bytes), or where it makes more than `most` of a pass again."""
     cost, once = play(net, schedule), sum(layer.us for layer in net)
     if cost.peak > limit:
-        everything = play(net, keep_all(net)).peak
-        nothing = "Nothing is dropped early. " if cost.peak >= everything else ""
+        made = [event for event in schedule if event[0] == "make"]
+        nothing = "Nothing is dropped early. " if len(made) == len(net) else ""
         k = most_at(net, schedule)
         again = " again" * (schedule[k] in schedule[:k])
         words = f"{what}: possible, but {cost.peak:,} bytes are in memory at once, and the limit is {limit:,}"
@@ -223,14 +223,19 @@ def greedy(net, limit) -> list:
     return schedule if play(net, schedule).peak <= limit else None
 
 
+def star(rng, n) -> list:
+    """n layers that all read the first one; with any of the others kept, more is in memory than with none."""
+    first = Layer("root", (), (), int(rng.integers(10, 99)), 0.1)
+    leaves = [(f"leaf{k}", int(rng.integers(100, 999)), float(rng.integers(1, 50))) for k in rng.permutation(n)]
+    return [first, *(Layer(name, ("root",), (name,), size, us) for name, size, us in leaves)]
+
+
 def awkward_limits(rng, n) -> list:
-    """(net, limit) of n nets that a schedule can meet; the first one keeps everything."""
+    """(net, limit) of n nets that a schedule can meet: the first keeps everything, the second gives up everything."""
     found = []
-    while len(found) < n:
-        net = odd_net(rng, int(rng.integers(2, 14)))
+    for k in range(n):
+        net = star(rng, 4) if k == 1 else odd_net(rng, int(rng.integers(2, 14)))
         everything, least = play(net, keep_all(net)).peak, play(net, schedule_for(net, set())).peak
-        share = 1.0 if not found else rng.uniform(0.1, 0.9)
-        limit = int(np.ceil(least + share * max(0, everything - least)))
-        if greedy(net, limit) is not None:
-            found.append((net, limit))
+        share = (1.0, 0.0)[k] if k < 2 else rng.uniform(0.1, 0.9)
+        found.append((net, int(np.ceil(least + share * max(0, everything - least)))))
     return found
