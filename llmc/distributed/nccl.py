@@ -24,7 +24,7 @@ class Nccl:
 
         self.rank, self.world, self._nccl = ranks.rank, ranks.world, nccl
         name = ranks.share(list(nccl.get_unique_id()) if ranks.rank == 0 else None)
-        self._communicator = nccl.NcclCommunicator(ranks.world, tuple(name), ranks.rank)
+        self._communicator = nccl.NcclCommunicator(ranks.world, bytes(name), ranks.rank)
         self._stream = cupy.cuda.Stream(non_blocking=True)
         self._reached, self._done = (cupy.cuda.Event(disable_timing=True) for _ in range(2))
         ranks.abort = self._communicator.abort  # ends what waits for ranks that have ended
