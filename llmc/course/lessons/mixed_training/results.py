@@ -7,7 +7,7 @@ from llmc import cuda
 from llmc.config import preset
 
 RACE = Path("reference/h100_mixed_race.json")  # in the lessons' folder: of `llmc bench --race` and its profile
-MEASURED = Path("reference/h100_mixed_training.json")  # written by measured.py; may be absent
+MEASURED = Path("reference/h200_mixed_training.json")  # written by measured.py; may be absent
 
 
 def race(path=RACE) -> dict:
