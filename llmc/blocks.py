@@ -94,12 +94,14 @@ def _norm_before(l, config, params, acts):
     return (a[name], a[f"{name}_mean"], a[f"{name}_rstd"]), (w[f"{name}w"], w[f"{name}b"])
 
 
-def backward(be, config, params, grads, acts, dacts, tokens, recompute=0, **how):
+def backward(be, config, params, grads, acts, dacts, tokens, recompute=0, final=None, **how):
     """Add to grads what reaches the parameters from dacts["dbtc"] (B, T, C), the gradient of acts["lnf"].
 
     params, grads, acts: FlatBuffers, the last one of `activation_table` (with stats, and this recompute) · dacts: what
-    `gradient_tables` lists, by name · how: accumulate=False for matmuls that write to grads, not add.
+    `gradient_tables` lists, by name · final(l), if given, is called when nothing more will be added to the gradients of
+    layer l, and at the end with None · how: accumulate=False for matmuls that write to grads, not add.
     """
+    final = final or (lambda layer: None)
     be.zero(dacts["dresidual"])  # (B, T, C): the gradient of the residual stream, from the last layer to the first
     last, stats = acts.layer(config.L - 1)["residual3"], (acts["lnf_mean"], acts["lnf_rstd"])  # (B, T, C), (B, T) both
     read = last, params["lnfw"], *stats
@@ -110,7 +112,9 @@ def backward(be, config, params, grads, acts, dacts, tokens, recompute=0, **how)
         w, a, bias = params.layer(l), acts.layer(l), grads.layer(l - 1)["fcprojb"] if l else None  # bias: (C,)
         _block_again(be, w, a, x, recompute)
         above = _block_backward(be, config, w, grads.layer(l), a, dacts, x, above, bias, how)
+        final(l)
     be.encoder_backward(grads["wte"], grads["wpe"], dacts["dresidual"], tokens)  # wte again: two gradients meet
+    final(None)
 
 
 def _layernorm_backward(be, d, bias, dw, db, read, how):

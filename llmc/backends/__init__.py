@@ -156,11 +156,12 @@ class Fused(Protocol):
 class Rounded(Protocol):
     """What a backend has besides if it takes arrays of 16 bits."""
 
-    def adamw_update_rounded(self, params, grads, m, v, master, key, factor=1.0, clear=False, **numbers):
+    def adamw_update_rounded(self, params, grads, m, v, master, key, place=0, factor=1.0, clear=False, **numbers):
         """One AdamW step on +master (n,), float32, of which *params (n,) become the rounding; master may be None.
 
-        key: a whole number that no other tensor and step has, for stochastic rounding · factor: gradients count as so
-        much larger · numbers: lr, beta1, … of `adamw_update`.
+        key: a whole number that no other tensor and step has, for stochastic rounding, whose random bits depend on it
+        and on place + i · place: of the first of these weights in their tensor · factor: gradients count as so much
+        larger · numbers: lr, beta1, … of `adamw_update`.
         """
 
 
@@ -176,12 +177,16 @@ class Ahead(Protocol):
     def later(self, array):
         """A function that returns the array's present numbers as a NumPy array. Only calling that function waits."""
 
+    def norm_there(self, grads):
+        """`global_norm` of grads as an array (1,), float64, without waiting for it; the next call overwrites it."""
+
     def adamw_settings(self, lr, beta1, beta2, eps, weight_decay, t):
         """The numbers of an AdamW step, for `adamw_update_by`: always the same array, which each call overwrites."""
 
     def clip(self, settings, norm, grads, max_norm):
         """*norm (1,), float64 = `global_norm` of grads; +settings such that gradients count scaled down to max_norm.
 
+        grads None: the norm is there already, and only read.
         With a norm that is not finite, `adamw_update_by` will leave everything as it is.
         """
 
@@ -189,7 +194,8 @@ class Ahead(Protocol):
         """adamw_update by these settings. decayed: whether there is weight decay.
 
         In 16 bits, `adamw_settings` takes loss_scale and key as well, which belong to the step, `clip` divides by the
-        loss scale, and `adamw_update_by` takes master after v, and tensor, a number that is added to the key.
+        loss scale, and `adamw_update_by` takes master after v, and tensor, a number that is added to the key, and
+        place.
         """
 
 

@@ -20,6 +20,7 @@ OVERWRITES = True  # matmul_backward and the fused functions of a backward pass 
 attention_stats_shape = gpu.attention_stats_shape
 from_numpy = gpu.from_numpy
 later = gpu.later
+norm_there = adamw.global_norm
 synchronize = gpu.synchronize
 to_numpy = gpu.to_numpy
 zero = gpu.zero
@@ -60,14 +61,14 @@ def global_norm(grads):
     return float(adamw.global_norm(grads)[0])
 
 
-def adamw_update_rounded(params, grads, m, v, master, key, factor=1.0, clear=False, **numbers):
+def adamw_update_rounded(params, grads, m, v, master, key, place=0, factor=1.0, clear=False, **numbers):
     """AdamW in float32 on the master weights, or without them on the weights, which become their rounding.
 
     params, grads: (n,) 16 bits · m, v, master: (n,) float32; master may be None. The rest is as in `mixed.py`.
     """
     there = adamw_settings(loss_scale=1.0, key=key, **numbers)
     there[FACTOR] = factor
-    adamw_update_by(params, grads, m, v, master, there, clear=clear)
+    adamw_update_by(params, grads, m, v, master, there, clear=clear, place=place)
 
 
 def matmul_forward(out, x, w, b):
@@ -96,6 +97,10 @@ def adamw_settings(loss_scale, key, **numbers):
 
 
 def clip(settings, result, grads, max_norm):
-    """*result (1,), float64: the norm of grads without the loss scale; *settings such that AdamW scales them down."""
-    result[...] = adamw.global_norm(grads, settings)
+    """*result (1,), float64: the norm of grads without the loss scale; *settings such that AdamW scales them down.
+
+    grads None: the norm is there already.
+    """
+    if grads is not None:
+        result[...] = adamw.global_norm(grads, settings)
     norm.clip_factor(settings[FACTOR:], result, max_norm)

@@ -58,7 +58,7 @@ def allocate_or_halve(model, settings, say=None):
         try:
             model.allocate(B, T)
             if on_gpu(settings.backend):
-                _try(model, B, T)
+                try_step(model, B, T)
             return settings
         except Exception as error:
             if B == 1 or not _out_of_memory(error):
@@ -74,7 +74,8 @@ def _out_of_memory(error) -> bool:
     return isinstance(error, MemoryError) or any(name in str(error) for name in OUT_OF_MEMORY)
 
 
-def _try(model, B, T):
+def try_step(model, B, T):
+    """A forward and a backward pass, for what they take and choose the first time; the model stays as it is."""
     tokens = np.zeros((B, T), np.int32)
     model.forward(tokens, tokens, dloss=1.0)
     model.backward(accumulate=False)

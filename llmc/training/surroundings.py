@@ -11,10 +11,11 @@ import llmc
 INSTRUCTIONS = ("avx512f", "avx2", "avx", "neon")  # widest first
 
 
-def surroundings(backend: str, precision: str = "fp32") -> dict:
+def surroundings(backend: str, precision: str = "fp32", ranks: int = 1) -> dict:
     """{"backend": "cpu", "threads": 2, "BLAS": "openblas 0.3.30 (SkylakeX)", "processor": "znver3 (avx2)", …}."""
     found = {
         "backend": backend,
+        "ranks": ranks,
         "processor": _processor(),
         "llmc": llmc.__version__,
         "numpy": metadata.version("numpy"),

@@ -183,6 +183,14 @@ epilogue |  | 20 | what a matrix product does to its result before it writes it:
 MFU | a share | 20 | the operations that a model needs over those that the device could do in the same time
 amax | one number | 18 | the largest absolute value of a tensor
 quantise |  | 18 | to round a tensor to few bits, with a scale
+# Several processes
+data parallel |  | 21 | the same weights on every rank, each with its own batches; the gradients are added up
+all-reduce | (n,) | 21 | every rank has an array, and gets the sum of all of them
+reduce-scatter, all-gather | (n / N,) | 21 | each rank gets one part of the sum; each rank gets the parts of all
+latency, bandwidth | seconds, bytes/s | 21 | what even an empty message takes, and what each further byte adds
+bucket |  | 21 | gradients of several tensors that travel as one message
+deadlock |  | 21 | everybody waits for somebody who waits, too
+ZeRO-1 |  | 21 | each rank keeps the moments and master weights of one part of every tensor, and updates that part
 # Data
 token, id | 0 … V - 1 | 08 | a string of bytes that occurs often, and its number; the model sees only the numbers
 merge |  | 08 | two neighbouring tokens become one; a byte-pair encoding is a list of merges, in order

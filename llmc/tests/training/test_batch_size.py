@@ -162,8 +162,8 @@ def test_where_one_sequence_does_not_fit_memory_has_run_out():
 
 def test_trying_a_step_on_a_gpu_leaves_no_trace(there, corpus, monkeypatch):
     there(100 * GiB)
-    settings, tried, attempt = TrainSettings(data=corpus, **QUICK), [], batch_size._try
-    monkeypatch.setattr(batch_size, "_try", lambda *sizes: (tried.append(sizes[1:]), attempt(*sizes)))
+    settings, tried, attempt = TrainSettings(data=corpus, **QUICK), [], batch_size.try_step
+    monkeypatch.setattr(batch_size, "try_step", lambda *sizes: (tried.append(sizes[1:]), attempt(*sizes)))
     plain = train(replace(settings, batch_size=32), quiet=True, save=False)
     monkeypatch.setattr(batch_size, "on_gpu", lambda backend: True)
     found = train(replace(settings, batch_size="auto"), quiet=True, save=False)
