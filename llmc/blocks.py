@@ -10,27 +10,28 @@ GPT-2 paper (Radford et al. 2019: pre-layernorm blocks, tied embeddings) and llm
 from llmc.flat_buffer import Tensor
 
 ADDED_TO = ("wpe", "ln1w", "ln1b", "ln2w", "ln2b", "lnfw", "lnfb")  # whose gradients no matmul can write
-RECOMPUTE = (0, 1, 2)  # what `backward` computes again: nothing; GELU's outputs; those of ln1 and ln2 as well
+AGAIN = {0: "", 1: "gelu", 2: "gelu layernorm", 3: "layernorm"}  # level: whose outputs `backward` computes again
+RECOMPUTE = tuple(AGAIN)
 
 
 def activation_table(config, B, T, stats=None, recompute=0) -> list[Tensor]:
     """What `forward` writes for tokens (B, T), in that order; llm.c's ActivationTensors.
 
     stats: shape of what attention keeps for its backward pass. With it, all that `backward` reads is kept layer by
-    layer, except for what it computes again: recompute, one of RECOMPUTE, has the meaning of llm.c's option -r. Without
-    stats nothing is kept: one set of arrays serves all layers in turn.
+    layer, except for what it computes again: recompute, one of RECOMPUTE, of which 0, 1 and 2 are those of llm.c's
+    option -r. Without stats nothing is kept: one set of arrays serves all layers in turn.
     """
     C = config.C
 
     def kept(name, *shape, exact=False):
         return Tensor(name, (config.L, *shape) if stats else shape, stacked=bool(stats), exact=exact)
 
-    def kept_below(level, name, *shape):
-        return kept(name, *shape) if recompute < level else Tensor(name, shape)
+    def kept_but_for(layer, name, *shape):
+        return Tensor(name, shape) if layer in AGAIN[recompute] else kept(name, *shape)
 
     return [
         Tensor("encoded", (B, T, C), exact=True),
-        kept_below(2, "ln1", B, T, C),
+        kept_but_for("layernorm", "ln1", B, T, C),
         kept("ln1_mean", B, T, exact=True),
         kept("ln1_rstd", B, T, exact=True),
         kept("qkv", B, T, 3 * C),
@@ -38,11 +39,11 @@ def activation_table(config, B, T, stats=None, recompute=0) -> list[Tensor]:
         kept("atty", B, T, C),
         Tensor("attproj", (B, T, C)),  # read once, by the residual after it: one array serves all layers
         kept("residual2", B, T, C, exact=True),
-        kept_below(2, "ln2", B, T, C),
+        kept_but_for("layernorm", "ln2", B, T, C),
         kept("ln2_mean", B, T, exact=True),
         kept("ln2_rstd", B, T, exact=True),
         kept("fch", B, T, 4 * C),
-        kept_below(1, "fch_gelu", B, T, 4 * C),
+        kept_but_for("gelu", "fch_gelu", B, T, 4 * C),
         Tensor("fcproj", (B, T, C)),  # likewise
         kept("residual3", B, T, C, exact=True),
         Tensor("lnf", (B, T, C)),
@@ -62,12 +63,14 @@ def gradient_tables(config, B, T) -> tuple[list[Tensor], list[Tensor]]:
     return (narrow, wide) if config.Vp >= 7 * C else (narrow + wide, [])
 
 
-def forward(be, config, params, acts, attend):
+def forward(be, config, params, acts, attend, once=False):
     """Fill acts["lnf"] (B, T, C), and all before it, from acts["encoded"] (B, T, C), the embedded tokens.
 
     be: the backend · params, acts: FlatBuffers · attend(l, a): writes a["atty"] (B, T, C) from a["qkv"] (B, T, 3C) of
-    layer l. Each residual is added together with the layernorm after it, so that a backend can fuse the two.
+    layer l · once: nobody will ask for the bits of GELU's outputs again. Each residual is added together with the
+    layernorm after it, so that a backend can fuse the two.
     """
+    matmul_gelu = getattr(be, "matmul_gelu_forward_once" if once else "", be.matmul_gelu_forward)
     x = acts["encoded"]  # (B, T, C): the residual stream
     norm, weights = _norm_before(0, config, params, acts)
     be.layernorm_forward(*norm, x, *weights)  # (B, T, C)
@@ -78,7 +81,7 @@ def forward(be, config, params, acts, attend):
         be.matmul_forward(a["attproj"], a["atty"], w["attprojw"], w["attprojb"])  # (B, T, C)
         norm = a["ln2"], a["ln2_mean"], a["ln2_rstd"]
         be.residual_layernorm_forward(a["residual2"], *norm, x, a["attproj"], w["ln2w"], w["ln2b"])  # (B, T, C)
-        be.matmul_gelu_forward(a["fch_gelu"], a["fch"], a["ln2"], w["fcw"], w["fcb"])  # (B, T, 4C) both
+        matmul_gelu(a["fch_gelu"], a["fch"], a["ln2"], w["fcw"], w["fcb"])  # (B, T, 4C) both
         be.matmul_forward(a["fcproj"], a["fch_gelu"], w["fcprojw"], w["fcprojb"])  # (B, T, C)
         x = a["residual3"]  # (B, T, C)
         norm, weights = _norm_before(l + 1, config, params, acts)
@@ -91,50 +94,68 @@ def _norm_before(l, config, params, acts):
     return (a[name], a[f"{name}_mean"], a[f"{name}_rstd"]), (w[f"{name}w"], w[f"{name}b"])
 
 
-def backward(be, config, params, grads, acts, dacts, tokens, recompute=0, **how):
+def backward(be, config, params, grads, acts, dacts, tokens, recompute=0, final=None, **how):
     """Add to grads what reaches the parameters from dacts["dbtc"] (B, T, C), the gradient of acts["lnf"].
 
     params, grads, acts: FlatBuffers, the last one of `activation_table` (with stats, and this recompute) · dacts: what
-    `gradient_tables` lists, by name · how: accumulate=False for matmuls that write to grads, not add.
+    `gradient_tables` lists, by name · final(l), if given, is called when nothing more will be added to the gradients of
+    layer l, and at the end with None · how: accumulate=False for matmuls that write to grads, not add.
     """
-    dresidual = dacts["dresidual"]  # (B, T, C): the gradient of the residual stream, from the last layer to the first
-    be.zero(dresidual)
+    final = final or (lambda layer: None)
+    be.zero(dacts["dresidual"])  # (B, T, C): the gradient of the residual stream, from the last layer to the first
     last, stats = acts.layer(config.L - 1)["residual3"], (acts["lnf_mean"], acts["lnf_rstd"])  # (B, T, C), (B, T) both
-    be.layernorm_backward(dresidual, grads["lnfw"], grads["lnfb"], dacts["dbtc"], last, params["lnfw"], *stats)
+    read = last, params["lnfw"], *stats
+    bias = grads.layer(config.L - 1)["fcprojb"]  # (C,)
+    above = _layernorm_backward(be, dacts, bias, grads["lnfw"], grads["lnfb"], read, how)
     for l in reversed(range(config.L)):
         x = acts.layer(l - 1)["residual3"] if l else acts["encoded"]  # (B, T, C)
-        w, a = params.layer(l), acts.layer(l)
+        w, a, bias = params.layer(l), acts.layer(l), grads.layer(l - 1)["fcprojb"] if l else None  # bias: (C,)
         _block_again(be, w, a, x, recompute)
-        _block_backward(be, config, w, grads.layer(l), a, dacts, x, how)
-    be.encoder_backward(grads["wte"], grads["wpe"], dresidual, tokens)  # wte again: it is tied, two gradients meet
+        above = _block_backward(be, config, w, grads.layer(l), a, dacts, x, above, bias, how)
+        final(l)
+    be.encoder_backward(grads["wte"], grads["wpe"], dacts["dresidual"], tokens)  # wte again: two gradients meet
+    final(None)
+
+
+def _layernorm_backward(be, d, bias, dw, db, read, how):
+    """layernorm_backward of what was `read`, (x, w, mean, rstd), into the residual stream's gradient.
+
+    Returns (dout, bias) for the matmul whose output was added to the stream before: its own output's gradient (B, T, C)
+    and where that of its bias must go, or None if it is there already. bias (C,): None where there is no such matmul.
+    """
+    if bias is None or not hasattr(be, "layernorm_backward_rounded"):
+        be.layernorm_backward(d["dresidual"], dw, db, d["dbtc"], *read)  # (B, T, C)
+        return d["dresidual"], bias
+    return be.layernorm_backward_rounded(d["dresidual"], bias, dw, db, d["dbtc"], *read, **how), None  # (B, T, C)
 
 
 def _block_again(be, w, a, x, recompute):
     """What of one block `forward` has overwritten with that of the next, from what it has kept; x as below."""
-    if recompute >= 1:
+    if "gelu" in AGAIN[recompute]:
         be.gelu_again(a["fch_gelu"], a["fch"])  # (B, T, 4C)
-    if recompute >= 2:
+    if "layernorm" in AGAIN[recompute]:
         be.layernorm_again(a["ln1"], x, w["ln1w"], w["ln1b"], a["ln1_mean"], a["ln1_rstd"])  # (B, T, C)
         be.layernorm_again(a["ln2"], a["residual2"], w["ln2w"], w["ln2b"], a["ln2_mean"], a["ln2_rstd"])  # (B, T, C)
 
 
-def _block_backward(be, config, w, g, a, d, x, how):
+def _block_backward(be, config, w, g, a, d, x, above, bias, how):
     """One block, from its last layer to its first; x (B, T, C) is what it read, how: as above.
 
-    A residual needs no call: its gradient is dresidual for both branches.
+    A residual needs no call: its gradient is dresidual for both branches. above: what _layernorm_backward returned
+    last; bias (C,): for its next call, which is the end of this block. Returns what that returns.
     """
-    dresidual, dbtc = d["dresidual"], d["dbtc"]  # (B, T, C) both
-    gradients = d["dfch"], g["fcprojw"], g["fcprojb"], dresidual
+    dbtc, (dout, db) = d["dbtc"], above  # (B, T, C) both, (C,)
+    gradients = d["dfch"], g["fcprojw"], db, dout
     if hasattr(be, "gelu_matmul_backward"):
         be.gelu_matmul_backward(*gradients, a["fch"], a["fch_gelu"], w["fcprojw"], **how)  # (B, T, 4C)
     else:
         be.matmul_backward(*gradients, a["fch_gelu"], w["fcprojw"], **how)  # (B, T, 4C)
         be.gelu_backward(d["dfch"], d["dfch"], a["fch"])  # (B, T, 4C)
     be.matmul_backward(dbtc, g["fcw"], g["fcb"], d["dfch"], a["ln2"], w["fcw"], **how)  # (B, T, C)
-    stats = a["ln2_mean"], a["ln2_rstd"]  # (B, T) both
-    be.layernorm_backward(dresidual, g["ln2w"], g["ln2b"], dbtc, a["residual2"], w["ln2w"], *stats)  # (B, T, C)
-    be.matmul_backward(dbtc, g["attprojw"], g["attprojb"], dresidual, a["atty"], w["attprojw"], **how)  # (B, T, C)
+    read = a["residual2"], w["ln2w"], a["ln2_mean"], a["ln2_rstd"]
+    dout, db = _layernorm_backward(be, d, g["attprojb"], g["ln2w"], g["ln2b"], read, how)  # (B, T, C), (C,)
+    be.matmul_backward(dbtc, g["attprojw"], db, dout, a["atty"], w["attprojw"], **how)  # (B, T, C)
     be.attention_backward(d["dqkv"], dbtc, a["atty"], a["stats"], a["qkv"], config.NH)  # (B, T, 3C)
     be.matmul_backward(dbtc, g["qkvw"], g["qkvb"], d["dqkv"], a["ln1"], w["qkvw"], **how)  # (B, T, C)
-    stats = a["ln1_mean"], a["ln1_rstd"]  # (B, T) both
-    be.layernorm_backward(dresidual, g["ln1w"], g["ln1b"], dbtc, x, w["ln1w"], *stats)  # (B, T, C)
+    read = x, w["ln1w"], a["ln1_mean"], a["ln1_rstd"]
+    return _layernorm_backward(be, d, bias, g["ln1w"], g["ln1b"], read, how)  # (B, T, C)

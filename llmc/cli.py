@@ -104,6 +104,7 @@ def _run(argv) -> int:
     command = next((word for word in argv if not word.startswith("-")), None)
     parser = make_parser(command)
     args = parser.parse_args(argv)
+    args.command_line = argv
     if args.command is None:
         parser.print_help()
         return 0

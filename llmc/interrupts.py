@@ -6,6 +6,7 @@ begins, Ctrl-C ends the process itself: nothing has been done yet that could be 
 
 import os
 import signal
+import sys
 
 STATUS = 130  # of a process that Ctrl-C has ended, as shells count
 
@@ -27,3 +28,15 @@ def _leave(number, frame):
         os.write(2, b"llmc: interrupted.\n")
     finally:
         os._exit(STATUS)
+
+
+def interrupt_when_stdin_closes():
+    """From here on, as if Ctrl-C were pressed when standard input closes, as it does when the parent ends."""
+    import _thread
+    from threading import Thread
+
+    def wait():
+        os.read(sys.stdin.fileno(), 1)
+        _thread.interrupt_main()
+
+    Thread(target=wait, daemon=True).start()

@@ -15,6 +15,7 @@ from llmc.config import GPT2Config
 from llmc.errors import UserError
 from llmc.flat_buffer import FlatBuffer, Tensor, plan_table
 from llmc.initialization import initial_weights
+from llmc.parts import check_parts, cut_table, layers_of, own_pieces, pieces
 from llmc.precision import find_precision
 
 
@@ -25,17 +26,23 @@ def activation_table(config, backend, B, T, recompute=0) -> list[Tensor]:
     return blocks.activation_table(config, B, T, stats, recompute) + head
 
 
-def training_buffers(config, backend, B, T, precision="fp32", master_weights=True, recompute=None) -> dict:
-    """{title: FlatBuffer, not allocated} of all that training at (B, T) keeps in memory; arguments as for GPT2."""
+def training_buffers(config, backend, B, T, precision="fp32", master_weights=True, recompute=None, parts=1) -> dict:
+    """{title: FlatBuffer, not allocated} of all that training at (B, T) keeps in memory; arguments as for GPT2.
+
+    parts: into how many the optimizer's work is cut, of which this process has one (`keep_part`).
+    """
     p = find_precision(precision)
     be, weights = get_backend(backend, p), config.parameter_table()
+    own = cut_table(weights, parts)
     acts = activation_table(config, be, B, T, find_recompute(be, recompute))
-    master = {"master weights": FlatBuffer(be, p.exact, weights)} if p.is_mixed and master_weights else {}
+    cut = {"our part of the gradients": FlatBuffer(be, p.gradients, own)} if parts > 1 else {}
+    master = {"master weights": FlatBuffer(be, p.exact, own)} if p.is_mixed and master_weights else {}
     return {
         "parameters": FlatBuffer(be, p.weights, weights),
         "gradients": FlatBuffer(be, p.gradients, weights),
-        "AdamW m": FlatBuffer(be, p.exact, weights),
-        "AdamW v": FlatBuffer(be, p.exact, weights),
+        **cut,
+        "AdamW m": FlatBuffer(be, p.exact, own),
+        "AdamW v": FlatBuffer(be, p.exact, own),
         **master,
         f"activations (B={B}, T={T})": FlatBuffer(be, p.activations, acts, p.exact, aligned=True),
         "gradients of activations": FlatBuffer(be, p.activations, blocks.gradient_tables(config, B, T)[0], p.exact),
@@ -46,7 +53,7 @@ def find_recompute(backend, recompute=None) -> int:
     """One of blocks.RECOMPUTE, by default what this backend prefers. Raises UserError for anything else."""
     recompute = getattr(backend, "RECOMPUTE", 0) if recompute is None else recompute
     if recompute not in blocks.RECOMPUTE:
-        raise UserError(f"recompute must be 0, 1 or 2, not {recompute!r}.")
+        raise UserError(f"recompute must be 0, 1, 2 or 3, not {recompute!r}.")
     return recompute
 
 
@@ -55,10 +62,13 @@ class GPT2:
 
     config: GPT2Config · backend: a name ("numpy") or an object that keeps the contract · precision: a name of
     llmc/precision.py · master_weights: whether a precision of 16 bits also keeps the weights in float32 · recompute:
-    which activations `backward` computes again instead of having them kept (see llmc/blocks.py); results are the same.
+    which activations `backward` computes again instead of having them kept (see llmc/blocks.py); results are the same,
+    but where cuBLAS computes GELU.
     params, grads, m, v: FlatBuffers of the sixteen tensors of `table`, by name: weights, gradients (which accumulate
     until `zero_grad`) and AdamW's first and second moments; master: the weights before rounding, or None.
     loss_scale: gradients are so many times as large as they should be, so that float16 can hold the small ones.
+    part: (which, of how many equal parts of every tensor) `update` takes care of, see `keep_part` · own_grads: the
+    gradients of that part.
     """
 
     def __init__(self, config: GPT2Config, backend="numpy", precision="fp32", master_weights=True, recompute=None):
@@ -72,13 +82,11 @@ class GPT2:
         self.m, self.v = self._buffer(p.exact, self.table), self._buffer(p.exact, self.table)
         self.master = self._buffer(p.exact, self.table) if p.is_mixed and master_weights else None
         self.has_master = False  # whether `master` holds the weights yet
+        self.part, self.own_grads = (0, 1), self.grads
         self.loss_scale = 1.0
-        self._acts = FlatBuffer(self.backend, p.activations, exact=p.exact, aligned=True)  # activations
-        self._dacts = FlatBuffer(self.backend, p.activations, exact=p.exact)  # their gradients, reused by every layer
-        self._inside_logits = self._buffer(p.activations)  # the rest of their gradients
+        self.free_activations()
         self.t = 0  # AdamW steps taken
         self._places = {}  # tokens, targets and the norm where the backend computes
-        self._batch = None  # (tokens, (B, T)) between forward and backward
 
     # ------------------------------------------------------------------------------------------ memory
 
@@ -100,16 +108,39 @@ class GPT2:
         self.config.check_sequence_length(T)
         self._acts.allocate(activation_table(self.config, self.backend, B, T, self.recompute))
         self._dacts.allocate(blocks.gradient_tables(self.config, B, T)[0])
-        for buffer in (self.grads, self.m, self.v, self.master):
+        for buffer in (self.grads, self.own_grads, self.m, self.v, self.master):
             if buffer is not None:
                 buffer.allocate()
+
+    def keep_part(self, which, parts):
+        """From now on, `update` takes care of one of so many equal parts of every tensor, of each layer of stacked
+        ones.
+
+        m, v and master have that part only, and begin at zero again; `update` and `global_norm` take the gradients from
+        `own_grads`, which the caller fills, and the caller brings the other parts of the weights up to date. Raises
+        UserError when tensors cannot be cut so.
+        """
+        check_parts(self.config, parts)
+        p, table = self.precision, cut_table(self.table, parts)
+        self.part, self.has_master = (which, parts), False
+        self.own_grads = self.grads if parts == 1 else self._buffer(p.gradients, table)
+        self.m, self.v = self._buffer(p.exact, table), self._buffer(p.exact, table)
+        self.master = None if self.master is None else self._buffer(p.exact, table)
+
+    def free_activations(self):
+        """Free the activations and their gradients; whatever needs them next allocates them again."""
+        p = self.precision
+        self._acts = FlatBuffer(self.backend, p.activations, exact=p.exact, aligned=True)  # activations
+        self._dacts = FlatBuffer(self.backend, p.activations, exact=p.exact)  # their gradients, reused by every layer
+        self._inside_logits = self._buffer(p.activations)  # the rest of their gradients
+        self._batch = None  # (tokens, (B, T)) between forward and backward
 
     def memory_plan(self, B=None, T=None) -> str:
         """Table of what training at (B, T) keeps in memory, in MiB; without B and T, of the buffers as they are."""
         if B is None or T is None:
             B, T = self.losses.shape if self._acts else (1, self.config.maxT)
         self.config.check_sequence_length(T)
-        kept = dict(master_weights=self.master is not None, recompute=self.recompute)
+        kept = dict(master_weights=self.master is not None, recompute=self.recompute, parts=self.part[1])
         return plan_table(training_buffers(self.config, self.backend, B, T, self.precision, **kept))
 
     # --------------------------------------------------------------------------------------- parameters
@@ -129,7 +160,10 @@ class GPT2:
     def start_master(self):
         """Copy the weights to the master weights, unless these are there: from then on, they are what is trained."""
         if self.master is not None and not self.has_master:
-            self.master.flat[...], self.has_master = self.params.flat, True
+            weights = own_pieces(self.params, self.table, *self.part)
+            for exact, rounded in zip(pieces(self.master, self.table, self.part[1]), weights):
+                exact[...] = rounded
+            self.has_master = True
 
     def zero_grad(self):
         """Set all gradients to zero."""
@@ -179,7 +213,8 @@ class GPT2:
         """What `forward` computes; dloss: the gradient with respect to each token's loss."""
         be = self.backend
         be.encoder_forward(acts["encoded"], tokens, self.params["wte"], self.params["wpe"])  # (B, T, C)
-        blocks.forward(be, self.config, self.params, acts, self._attend)
+        once = dloss is not None and "gelu" not in blocks.AGAIN[self.recompute]
+        blocks.forward(be, self.config, self.params, acts, self._attend, once)
         be.matmul_forward(acts["logits"], acts["lnf"], self.params["wte"], None)  # (B, T, Vp)
         if targets is not None:
             be.fused_classifier(acts["losses"], acts["logits"], targets, dloss, self.config.V)
@@ -235,10 +270,12 @@ class GPT2:
 
     # ----------------------------------------------------------------------------------------- backward
 
-    def backward(self, accumulate=True):
+    def backward(self, accumulate=True, final=None):
         """Add the gradient of the last `forward(tokens, targets, dloss=…)`, times `loss_scale`, to `grads`.
 
-        accumulate=False: replace what is there by it, as if after `zero_grad`, which then is not needed.
+        accumulate=False: replace what is there by it, as if after `zero_grad`, which then is not needed · final(l):
+        called when the gradients of layer l are final, and with None when those of all others are as well; it may be
+        recorded.
         """
         if self._batch is None:
             raise UserError(
@@ -249,14 +286,15 @@ class GPT2:
         own, shared = blocks.gradient_tables(self.config, B, T)
         dacts = {**self._dacts.allocate(own), **self._inside_logits.allocate(shared, self._acts["logits"])}
         arrays = self.params.flat, self.grads_flat, *self._acts.flats, self._dacts.flat, tokens
-        self._repeat(("backward", B, T, accumulate), arrays, lambda: self._backward(dacts, tokens, accumulate))
+        key = "backward", B, T, accumulate, final
+        self._repeat(key, arrays, lambda: self._backward(dacts, tokens, accumulate, final))
 
-    def _backward(self, dacts, tokens, accumulate):
+    def _backward(self, dacts, tokens, accumulate, final=None):
         """What `backward` computes."""
         be, params, grads, acts = self.backend, self.params, self.grads, self._acts
         how = {} if accumulate else self._begin_gradients()
         be.matmul_backward(dacts["dbtc"], grads["wte"], None, acts["logits"], acts["lnf"], params["wte"], **how)
-        blocks.backward(be, self.config, params, grads, acts, dacts, tokens, self.recompute, **how)
+        blocks.backward(be, self.config, params, grads, acts, dacts, tokens, self.recompute, final, **how)
 
     def _begin_gradients(self) -> dict:
         """Zero the gradients, but those that matmuls can write; returns how these do."""
@@ -271,8 +309,8 @@ class GPT2:
     # ------------------------------------------------------------------------------------------- update
 
     def global_norm(self) -> float:
-        """Euclidean norm of all gradients, without the loss scale."""
-        return self.backend.global_norm(self.grads_flat) / self.loss_scale
+        """Euclidean norm of all gradients, or of those of our part, without the loss scale."""
+        return self.backend.global_norm(self.own_grads.flat) / self.loss_scale
 
     def clip_gradients(self, max_norm: float, norm: float | None = None) -> float:
         """Scale the gradients down to max_norm if their global norm is above it; returns the norm before.
@@ -281,7 +319,7 @@ class GPT2:
         """
         norm = self.global_norm() if norm is None else norm
         if norm > max_norm:
-            self.backend.scale(self.grads_flat, max_norm / (norm + 1e-6))  # 1e-6 as in PyTorch's clip_grad_norm_
+            self.backend.scale(self.own_grads.flat, max_norm / (norm + 1e-6))  # 1e-6 as in PyTorch's clip_grad_norm_
         return norm
 
     def update(
@@ -299,18 +337,19 @@ class GPT2:
         """One AdamW step. decay: "matrices" (2-D weights and embeddings only, as llm.c's mainline) or "all" tensors.
 
         zero_grad: set the gradients to zero on the way, which saves a pass over them · max_norm: clip them first, as
-        clip_gradients does; then a function is returned that gives their norm before that · norm: as there.
+        clip_gradients does; then a function is returned that gives their norm before that · norm: as there, and needed
+        where `update` takes care of a part only; if `runs_ahead`, also an array (1,) of float64 where the backend is.
         """
         if decay not in ("matrices", "all"):
             raise UserError(f'decay must be "matrices" or "all", not {decay!r}.')
         self.t += 1
         numbers = dict(lr=lr, beta1=beta1, beta2=beta2, eps=eps, weight_decay=weight_decay, t=self.t)
         if self.runs_ahead:
-            return self._update_ahead(numbers, decay, zero_grad, max_norm)
+            return self._update_ahead(numbers, decay, zero_grad, max_norm, norm)
         if self.precision.is_mixed:
             return self._update_rounded(numbers, decay, zero_grad, max_norm, norm)
         norm = None if max_norm is None else self.clip_gradients(max_norm, norm)
-        for flats, decayed in self._parts(decay):
+        for flats, decayed, _, _ in self._parts(decay):
             each = numbers if decayed else numbers | {"weight_decay": 0.0}
             self.backend.adamw_update(*flats, **each, clear=zero_grad)
         return None if max_norm is None else lambda: norm
@@ -327,13 +366,13 @@ class GPT2:
                 return lambda: norm
             factor *= max_norm / (norm + 1e-6) if norm > max_norm else 1.0
         self.start_master()
-        for i, (flats, decayed) in enumerate(self._parts(decay)):
+        for flats, decayed, i, place in self._parts(decay):
             each = numbers if decayed else numbers | {"weight_decay": 0.0}
             key = self.t * len(self.table) + i
-            self.backend.adamw_update_rounded(*flats, key, factor=factor, clear=zero_grad, **each)
+            self.backend.adamw_update_rounded(*flats, key, place=place, factor=factor, clear=zero_grad, **each)
         return None if max_norm is None else lambda: norm
 
-    def _update_ahead(self, numbers, decay, zero_grad, max_norm):
+    def _update_ahead(self, numbers, decay, zero_grad, max_norm, known=None):
         """The same without waiting for the norm: what differs from step to step lies where the backend computes."""
         be, mixed = self.backend, self.precision.is_mixed
         if mixed:
@@ -343,27 +382,36 @@ class GPT2:
         if "norm" not in self._places:
             self._places["norm"] = be.from_numpy(np.zeros(1))
         norm = self._places["norm"]  # (1,)
+        if known is not None:
+            norm[...] = be.from_numpy(np.full(1, known)) if isinstance(known, float) else known
 
         def work():
             if max_norm is not None:
-                be.clip(settings, norm, self.grads_flat, max_norm)
-            for i, (flats, decayed) in enumerate(self._parts(decay)):
-                which = {"tensor": i} if mixed else {}
+                be.clip(settings, norm, self.grads_flat if known is None else None, max_norm)
+            for flats, decayed, i, place in self._parts(decay):
+                which = {"tensor": i, "place": place} if mixed else {}
                 be.adamw_update_by(*flats, settings, decayed=decayed, clear=zero_grad, **which)
 
-        flats = [buffer.flat for buffer in (self.params, self.grads, self.m, self.v, self.master) if buffer is not None]
-        self._repeat(("update", decay, zero_grad, max_norm), [*flats, settings, norm], work)
+        buffers = self.params, self.own_grads, self.m, self.v, self.master
+        flats = [buffer.flat for buffer in buffers if buffer is not None]
+        self._repeat(("update", decay, zero_grad, max_norm, known is None), [*flats, settings, norm], work)
         if max_norm is None:
             return None
         later = be.later(norm)
         return lambda: float(later()[0])
 
     def _parts(self, decay):
-        """([params, grads, m, v], whether weights decay) of each tensor; the four arrays are (size,).
+        """([params, grads, m, v], whether weights decay, number of the tensor, place in it) of each piece to update.
 
-        In 16 bits a fifth follows, master, which may be None.
+        The four arrays are (size,). In 16 bits a fifth follows, master, which may be None.
         """
-        buffers = [self.params, self.grads, self.m, self.v] + [self.master] * self.precision.is_mixed
-        for p in self.table:
-            flats = [None if buffer is None else buffer[p.name].reshape(-1) for buffer in buffers]
-            yield flats, decay == "all" or p.decayed
+        which, parts = self.part
+        buffers = [self.own_grads, self.m, self.v] + [self.master] * self.precision.is_mixed
+        for i, p in enumerate(self.table):
+            layers = layers_of(p, parts)
+            params = self.params[p.name].reshape(layers, parts, -1)  # (layers, parts, size)
+            flats = [None if buffer is None else buffer[p.name].reshape(layers, -1) for buffer in buffers]
+            for l in range(layers):
+                place = (l * parts + which) * params.shape[-1]
+                arrays = [params[l, which], *(None if flat is None else flat[l] for flat in flats)]
+                yield arrays, decay == "all" or p.decayed, i, place

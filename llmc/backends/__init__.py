@@ -40,6 +40,8 @@ from llmc.backends import numba_variables
 from llmc.backends.mixed import Mixed
 from llmc.errors import UserError
 
+ATTENTION = ("own", "cudnn")  # whose kernels attend
+WHOSE_ATTENTION = "whose attention, in 16 bits on a GPU: own, or cudnn for NVIDIA's"
 BACKENDS = {"numpy": "llmc.backends.reference", "cpu": "llmc.backends.cpu", "cuda": "llmc.backends.gpu"}
 
 
@@ -135,6 +137,15 @@ class Backend(Protocol):
 class Fused(Protocol):
     """What a backend may have besides where one function can do the work of two at once."""
 
+    def matmul_gelu_forward_once(self, gelu_out, out, x, w, b):
+        """matmul_gelu_forward where nobody asks for these bits of *gelu_out again: it may be rounded otherwise."""
+
+    def layernorm_backward_rounded(self, dx, dsum, dw, db, dout, x, w, mean, rstd):
+        """layernorm_backward, and +dsum (C,) += column sums of dx in 16 bits. Returns these (B, T, C).
+
+        It takes accumulate where matmul_backward does, for dsum. The next call may overwrite what it returns.
+        """
+
     def gelu_matmul_backward(self, dpre, dw, db, dout, pre, x, w):
         """matmul_backward of x = GELU(pre), and gelu_backward: *dpre (B, T, C_in) is the gradient of pre.
 
@@ -145,11 +156,12 @@ class Fused(Protocol):
 class Rounded(Protocol):
     """What a backend has besides if it takes arrays of 16 bits."""
 
-    def adamw_update_rounded(self, params, grads, m, v, master, key, factor=1.0, clear=False, **numbers):
+    def adamw_update_rounded(self, params, grads, m, v, master, key, place=0, factor=1.0, clear=False, **numbers):
         """One AdamW step on +master (n,), float32, of which *params (n,) become the rounding; master may be None.
 
-        key: a whole number that no other tensor and step has, for stochastic rounding · factor: gradients count as so
-        much larger · numbers: lr, beta1, … of `adamw_update`.
+        key: a whole number that no other tensor and step has, for stochastic rounding, whose random bits depend on it
+        and on place + i · place: of the first of these weights in their tensor · factor: gradients count as so much
+        larger · numbers: lr, beta1, … of `adamw_update`.
         """
 
 
@@ -165,12 +177,16 @@ class Ahead(Protocol):
     def later(self, array):
         """A function that returns the array's present numbers as a NumPy array. Only calling that function waits."""
 
+    def norm_there(self, grads):
+        """`global_norm` of grads as an array (1,), float64, without waiting for it; the next call overwrites it."""
+
     def adamw_settings(self, lr, beta1, beta2, eps, weight_decay, t):
         """The numbers of an AdamW step, for `adamw_update_by`: always the same array, which each call overwrites."""
 
     def clip(self, settings, norm, grads, max_norm):
         """*norm (1,), float64 = `global_norm` of grads; +settings such that gradients count scaled down to max_norm.
 
+        grads None: the norm is there already, and only read.
         With a norm that is not finite, `adamw_update_by` will leave everything as it is.
         """
 
@@ -178,7 +194,8 @@ class Ahead(Protocol):
         """adamw_update by these settings. decayed: whether there is weight decay.
 
         In 16 bits, `adamw_settings` takes loss_scale and key as well, which belong to the step, `clip` divides by the
-        loss scale, and `adamw_update_by` takes master after v, and tensor, a number that is added to the key.
+        loss scale, and `adamw_update_by` takes master after v, and tensor, a number that is added to the key, and
+        place.
         """
 
 
@@ -197,6 +214,19 @@ def get_backend(backend, precision=None) -> Backend:
     if precision is None or not precision.is_mixed or takes_16_bits or isinstance(found, Mixed):
         return found
     return found.in_16_bits() if hasattr(found, "in_16_bits") else Mixed(found)
+
+
+def choose_attention(backend, whose):
+    """Which of ATTENTION a backend, one that `get_backend` has returned, takes from now on.
+
+    Raises UserError for another name, for a backend that has no choice, and where cuDNN is missing.
+    """
+    if whose not in ATTENTION:
+        raise UserError(f"attention is {' or '.join(ATTENTION)}, not {whose!r}.")
+    if hasattr(backend, "attend_by"):
+        backend.attend_by(whose)
+    elif whose != "own":
+        raise UserError("cuDNN's attention is for --backend cuda with --precision bf16 or fp16; use --attention own.")
 
 
 def _in_tf32(found, name):

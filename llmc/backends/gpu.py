@@ -5,7 +5,8 @@ one for arrays of 16 bits. Functions launch and return while the GPU is still co
 `global_norm`, which need numbers on the host, wait for it. All sums have a fixed order, so equal runs give equal bits.
 
 It runs ahead of the host, so it has what the contract says about that: a step is recorded once and then launched as a
-few CUDA graphs, its settings lie on the device, and the loss and the norm are read when all is launched.
+few CUDA graphs, its settings lie on the device, and the training loop reads its loss and norm when the next step has
+been launched.
 """
 
 import inspect
@@ -38,6 +39,7 @@ from llmc.switches import switch
 
 synchronize = cuda.synchronize  # waits until everything launched so far is done; for clocks
 RECOMPUTE = 1  # a fifth of the activations is not kept, for one more pass over 4C numbers per token and layer
+norm_there = norm.global_norm
 later = cuda.asnumpy_later  # for numbers that are read when more has been launched
 
 
@@ -98,8 +100,12 @@ def adamw_settings(**numbers):
 
 
 def clip(settings, result, grads, max_norm):
-    """*result (1,), float64: the norm of grads; *settings such that `adamw_update_by` scales them down to max_norm."""
-    result[...] = norm.global_norm(grads)
+    """*result (1,), float64: the norm of grads; *settings such that `adamw_update_by` scales them down to max_norm.
+
+    grads None: the norm is there already.
+    """
+    if grads is not None:
+        result[...] = norm.global_norm(grads)
     norm.clip_factor(settings[adamw.FACTOR :], result, max_norm)
 
 

@@ -15,11 +15,12 @@ from llmc.kernels.adamw import FACTOR
 from llmc.kernels.mixed import adamw, attention, classifier, encoder, layernorm, matmul, pointwise
 
 PRECISIONS = ("bf16", "fp16")  # whose arrays it takes
-RECOMPUTE = gpu.RECOMPUTE
-OVERWRITES = True  # matmul_backward and gelu_matmul_backward take accumulate
+RECOMPUTE = 3  # layernorm: a byte of its outputs is computed again in less time than one of GELU's
+OVERWRITES = True  # matmul_backward and the fused functions of a backward pass take accumulate
 attention_stats_shape = gpu.attention_stats_shape
 from_numpy = gpu.from_numpy
 later = gpu.later
+norm_there = adamw.global_norm
 synchronize = gpu.synchronize
 to_numpy = gpu.to_numpy
 zero = gpu.zero
@@ -29,8 +30,10 @@ encoder_backward = encoder.encoder_backward
 layernorm_forward = layernorm.layernorm_forward
 layernorm_again = layernorm.layernorm_again
 layernorm_backward = layernorm.layernorm_backward
+layernorm_backward_rounded = layernorm.layernorm_backward_rounded
 residual_layernorm_forward = layernorm.residual_layernorm_forward
 matmul_gelu_forward = matmul.matmul_gelu_forward
+matmul_gelu_forward_once = matmul.matmul_gelu_forward_once
 matmul_backward = matmul.matmul_backward
 gelu_matmul_backward = matmul.gelu_matmul_backward
 gelu_forward = pointwise.gelu_forward
@@ -39,6 +42,7 @@ gelu_backward = pointwise.gelu_backward
 attention_forward = attention.attention_forward
 attention_backward = attention.attention_backward
 attention_cached = attention.attention_cached
+attend_by = attention.attend_by
 fused_classifier = classifier.fused_classifier
 scale = pointwise.scale
 adamw_update_by = adamw.adamw_update
@@ -57,14 +61,14 @@ def global_norm(grads):
     return float(adamw.global_norm(grads)[0])
 
 
-def adamw_update_rounded(params, grads, m, v, master, key, factor=1.0, clear=False, **numbers):
+def adamw_update_rounded(params, grads, m, v, master, key, place=0, factor=1.0, clear=False, **numbers):
     """AdamW in float32 on the master weights, or without them on the weights, which become their rounding.
 
     params, grads: (n,) 16 bits · m, v, master: (n,) float32; master may be None. The rest is as in `mixed.py`.
     """
     there = adamw_settings(loss_scale=1.0, key=key, **numbers)
     there[FACTOR] = factor
-    adamw_update_by(params, grads, m, v, master, there, clear=clear)
+    adamw_update_by(params, grads, m, v, master, there, clear=clear, place=place)
 
 
 def matmul_forward(out, x, w, b):
@@ -82,7 +86,7 @@ def residual_forward(out, x1, x2):
 
 def repeat(key, arrays, work):
     """`repeat` of gpu.py. Recordings for bfloat16 and for float16 differ, also where the arrays lie in one place."""
-    gpu.repeat((arrays[0].dtype.name, key), arrays, work)
+    gpu.repeat((arrays[0].dtype.name, attention.attend_by(), key), arrays, work)
 
 
 def adamw_settings(loss_scale, key, **numbers):
@@ -93,6 +97,10 @@ def adamw_settings(loss_scale, key, **numbers):
 
 
 def clip(settings, result, grads, max_norm):
-    """*result (1,), float64: the norm of grads without the loss scale; *settings such that AdamW scales them down."""
-    result[...] = adamw.global_norm(grads, settings)
+    """*result (1,), float64: the norm of grads without the loss scale; *settings such that AdamW scales them down.
+
+    grads None: the norm is there already.
+    """
+    if grads is not None:
+        result[...] = adamw.global_norm(grads, settings)
     norm.clip_factor(settings[FACTOR:], result, max_norm)

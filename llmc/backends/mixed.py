@@ -66,18 +66,18 @@ class Mixed:
         norms = (self._exact.global_norm(grads[c].astype(np.float32)) for c in _chunks(grads.size))
         return sqrt(sum(norm * norm for norm in norms))
 
-    def adamw_update_rounded(self, params, grads, m, v, master, key, factor=1.0, clear=False, **numbers):
+    def adamw_update_rounded(self, params, grads, m, v, master, key, place=0, factor=1.0, clear=False, **numbers):
         """AdamW in float32 on the master weights, or without them on the weights, which become their rounding.
 
         params, grads: (n,) 16 bits · m, v, master: (n,) float32; master may be None · key: a whole number that no other
-        tensor and step has · factor: gradients count as so much larger, for clipping and loss scaling · numbers: those
-        of `adamw_update`.
+        tensor and step has · place: of the first weight in its tensor · factor: gradients count as so much larger, for
+        clipping and loss scaling · numbers: those of `adamw_update`.
         """
         for c in _chunks(params.size):
             exact = params[c].astype(np.float32) if master is None else master[c]  # (≤ CHUNK,)
             g = grads[c].astype(np.float32) * np.float32(factor)  # (≤ CHUNK,)
             self._exact.adamw_update(exact, g, m[c], v[c], **numbers)
-            bits = random_bits(key, c.start, exact.size)  # (≤ CHUNK,)
+            bits = random_bits(key, place + c.start, exact.size)  # (≤ CHUNK,)
             params[c] = round_stochastically(exact, bits) if params.dtype.name == "bfloat16" else exact
             if clear:
                 grads[c] = 0

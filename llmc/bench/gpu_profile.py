@@ -13,7 +13,7 @@ from statistics import median
 import numpy as np
 
 from llmc import cuda, kernels
-from llmc.bench.floors import least
+from llmc.bench.kernels.floors import least
 from llmc.bench.kernels.times import limits
 from llmc.config import preset
 from llmc.errors import UserError

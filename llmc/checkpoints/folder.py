@@ -1,5 +1,7 @@
 """Checkpoints of a run, by llm.c's protocol: model_%08d.bin, state_%08d_00000.bin, and last DONE_%08d.
 
+Ranks that share the optimizer's state (ZeRO-1) write a state each, state_%08d_00001.bin and so on.
+
 A checkpoint counts only with its DONE, which also holds the digests of the other two (record.py). Each file gets its
 name once it is complete and on the disk, and DONE comes after the other two; when a checkpoint is removed, DONE goes
 first. So whenever a process is killed or the disk is full, a checkpoint is whole or does not count, and the previous
@@ -52,8 +54,10 @@ def load_model(path, backend="numpy", precision="fp32", master_weights=True):
     return read_model(path, backend, precision, master_weights)
 
 
-def load_checkpoint(folder, step: int, backend="numpy", precision="fp32", master_weights=True):
+def load_checkpoint(folder, step: int, backend="numpy", precision="fp32", master_weights=True, part=(0, 1)):
     """(model, TrainState) of a complete checkpoint: weights, AdamW's moments and step, and the state of the run.
+
+    part: of the moments, see `GPT2.keep_part`; into how many they were cut when they were saved does not matter.
 
     Raises UserError when there is no such checkpoint, and when one of its files is not as it was saved.
     """
@@ -62,26 +66,31 @@ def load_checkpoint(folder, step: int, backend="numpy", precision="fp32", master
         raise UserError(f"{folder} holds no complete checkpoint of step {step}; its complete steps: {there}.")
     record = check_checkpoint(folder, step)
     model = read_model(model_path(folder, step), backend, precision, master_weights)
+    model.keep_part(*part)
     state = read_optimizer_state(state_path(folder, step), model)
     if state.step != step:
         raise UserError(f"{state_path(folder, step)} is damaged: it claims step {state.step}; use another checkpoint.")
     return model, replace(state, about=record)
 
 
-def save_checkpoint(folder, model, state: TrainState, keep: int = 0) -> int:
+def save_checkpoint(folder, model, state: TrainState, keep: int = 0, others=dict) -> int:
     """Write the checkpoint of state.step, then remove all but the newest `keep` (0 keeps all); returns the step.
 
     Half-written files of killed processes are removed too. An existing checkpoint of this step is left alone when it is
     identical, and replaced as a whole otherwise. Raises UserError when a file cannot be written; then all the older
     checkpoints remain, and nothing new.
+    others: a function that lets the other ranks `save_part`, and returns {rank: SHA-256}.
     """
     folder, step = Path(folder), state.step
-    new = [path.with_name(path.name + ".new") for path in (model_path(folder, step), state_path(folder, step))]
+    names = [model_path(folder, step), state_path(folder, step)]
     with _reporting_errors(folder):
         _remove_leftovers(folder)
         try:
-            digests = write_model(new[0], model), write_optimizer_state(new[1], model, state)
-            _publish(folder, step, new, digests, state.about)
+            digests = [write_model(new_name(names[0]), model), write_optimizer_state(new_name(names[1]), model, state)]
+            for rank, digest in others().items():
+                names.append(state_path(folder, step, rank))
+                digests.append(digest)
+            _publish(folder, step, names, digests, {**state.about, "parts": model.part[1]})
         finally:
             _remove_leftovers(folder)
     older = [s for s in checkpoints(folder) if s < step]
@@ -90,10 +99,21 @@ def save_checkpoint(folder, model, state: TrainState, keep: int = 0) -> int:
     return step
 
 
-def _publish(folder, step, new, digests, about):
-    """Give the complete files `new` their names, then add DONE. An existing step with the same bytes stays."""
-    names = [model_path(folder, step), state_path(folder, step)]
-    if step in checkpoints(folder) and all(filecmp.cmp(*pair, shallow=False) for pair in zip(new, names)):
+def save_part(folder, model, state: TrainState) -> str:
+    """What a rank other than 0 adds to a checkpoint: its part of the optimizer's state; returns the SHA-256."""
+    with _reporting_errors(folder):
+        return write_optimizer_state(new_name(state_path(folder, state.step, model.part[0])), model, state)
+
+
+def new_name(path):
+    """What a file is called until the whole checkpoint is there."""
+    return path.with_name(path.name + ".new")
+
+
+def _publish(folder, step, names, digests, about):
+    """Give the complete files their names, then add DONE. An existing step with the same bytes stays."""
+    new = [new_name(path) for path in names]
+    if step in checkpoints(folder) and all(map(_same, new, names)):
         return
     done_path(folder, step).unlink(missing_ok=True)
     _sync(folder)
@@ -103,6 +123,10 @@ def _publish(folder, step, new, digests, about):
     files = {path.name: digest for path, digest in zip(names, digests)}
     write_record(done_path(folder, step), {**about, "step": step, "files": about.get("files", {}) | files})
     _sync(folder)
+
+
+def _same(one, other) -> bool:
+    return other.is_file() and filecmp.cmp(one, other, shallow=False)
 
 
 def _remove(folder, step):

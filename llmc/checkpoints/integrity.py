@@ -34,8 +34,13 @@ def damaged_file(folder, step: int) -> Path | None:
         return done
     if record.get("step", step) != step:  # the DONE of another checkpoint
         return done
-    paths, files = (model_path(folder, step), state_path(folder, step)), record["files"]
-    return next((path for path in paths if path.name in files and digest(path) != files[path.name]), None)
+    files = record["files"]
+    paths = model_path(folder, step), *(state_path(folder, step, rank) for rank in range(record.get("parts", 1)))
+    return next((path for path in paths if path.name in files and _differs(path, files[path.name])), None)
+
+
+def _differs(path, known) -> bool:
+    return not path.is_file() or digest(path) != known
 
 
 def check_file(path) -> str | None:

@@ -18,9 +18,9 @@ def model_path(folder, step: int) -> Path:
     return Path(folder) / f"model_{step:08d}.bin"
 
 
-def state_path(folder, step: int) -> Path:
-    """The file with the optimizer state of a checkpoint."""
-    return Path(folder) / f"state_{step:08d}_00000.bin"
+def state_path(folder, step: int, rank: int = 0) -> Path:
+    """The file with the optimizer state of a checkpoint, or with the part of it that one of several ranks has."""
+    return Path(folder) / f"state_{step:08d}_{rank:05d}.bin"
 
 
 def done_path(folder, step: int) -> Path:

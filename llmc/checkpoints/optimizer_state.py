@@ -1,22 +1,28 @@
 """llm.c's optimizer state, `state_%08d_%05d.bin`: header, then AdamW's m and v, in float32 and the model's flat order.
 
-Where weights have 16 bits, their master copy in float32 follows v, if there is one.
+Where weights have 16 bits, their master copy in float32 follows v, if there is one. Processes that share the state
+(ZeRO-1) write a file each, with their part of every tensor (llmc/parts.py); any number of processes can read these.
 
-The words that llm.c's load_state reads (train_gpt2.cu) are where it expects them, and describe a run in file order on
-one process. Values that only llmc needs are where llm.c does not look: after the arrays, and in the header from word 40
+The words that llm.c's load_state reads (train_gpt2.cu) are where it expects them, and describe a run in file order.
+Values that only llmc needs are where llm.c does not look: after the arrays, and in the header from word 40
 on. In llm.c's own files these words are zero, which means the right thing here too.
 """
 
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from math import prod
 
 import numpy as np
 
+from llmc.backends import reference
+from llmc.checkpoints.names import state_path
 from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
 from llmc.files.digest import HashingFile
-from llmc.files.floats import read_floats, write_floats
+from llmc.files.floats import FLOAT32, read_floats, write_floats
 from llmc.files.header import SIZE, make_header, read_header
 from llmc.files.reading import file_size, opened
+from llmc.parts import layers_of
 
 MAGIC = 20240527
 VERSION = 1
@@ -26,6 +32,7 @@ SHUFFLED, SKIPPED = 40, 41  # int32: whether llmc shuffled; number of steps that
 POSITIONS = {"shard": 30, "sample": 32, "epoch": 42, "seed": 44}  # llm.c knows the first two
 LOSSES, NORMS = 46, 47  # int32: how many float64 of each follow the arrays
 LOSS_SCALE, GOOD_STEPS = 48, 49  # int32: log2 of the loss scale, and the steps since it changed
+RANKS = 50  # int32: how many processes the batches were shared by; 0: as many as have a file
 MOST_DOUBLED = 24  # log2 of the largest loss scale; no gradient needs more
 HIGHEST = 2**63 - 1  # no counter comes near it; more means damage
 
@@ -48,6 +55,7 @@ class TrainState:
     losses: tuple = ()
     norms: tuple = ()
     loss_scale: tuple = (0, 0)
+    ranks: int = 1
     about: dict = field(default_factory=dict)
 
 
@@ -72,24 +80,60 @@ def write_optimizer_state(path, model, state: TrainState) -> str:
 def read_optimizer_state(path, model) -> TrainState:
     """Fill the model's m, v and t, and its master weights, if the file holds them; returns the state.
 
-    A model in float32 without a master copy takes llm.c's as its weights.
-    Raises UserError when the file is missing, damaged, another model's, one of several processes', or written by a
-    shuffled run of llm.c, which appends a permutation that llmc's loaders cannot use.
+    path: that of rank 0, if several processes have written one each. A model in float32 without a master copy takes
+    llm.c's as its weights. Raises UserError when a file is missing, damaged, another model's, or written by a shuffled
+    run of llm.c, which appends a permutation that llmc's loaders cannot use.
     """
     _check_precision(model)
     header = read_header(path, MAGIC, (VERSION,), "an optimizer state")  # (256,)
     state, t = _parse_header(path, header)
     arrays, losses, norms = (int(n) for n in (2 + header[MASTER], header[LOSSES], header[NORMS]))
-    _check_size(path, SIZE + 4 * arrays * model.config.num_parameters_padded + 8 * (losses + norms))
-    with opened(path) as file:
-        file.seek(SIZE)
-        for group in [model.m, model.v, model.params if model.master is None else model.master][:arrays]:
-            for tensor in group.values():
-                read_floats(file, tensor.reshape(-1), model.backend)  # (size,)
-        recent = np.fromfile(file, "<f8", losses + norms).tolist()
+    size = SIZE + 8 * (losses + norms)  # without the arrays
+    whole, parts = 4 * arrays * model.config.num_parameters_padded, int(header[PROCESSES])
+    if parts > 1 and file_size(path) == size + whole:  # llm.c without ZeRO: each process has written all of it
+        parts = 1
+    if model.config.C % parts:
+        raise UserError(
+            f"{path} is one of {parts:,} parts, into which this model cannot be cut; it is another model's."
+        )
+    paths = [path] if parts == 1 else [state_path(path.parent, state.step, rank) for rank in range(parts)]
+    for each in paths:
+        _check_size(each, size + whole // parts)
+    groups = [model.m, model.v, model.params if model.master is None else model.master][:arrays]
+    recent = _read_groups(paths, model, groups, losses + norms)
     model.has_master = model.master is not None and arrays == 3
     model.t, state.losses, state.norms = t, tuple(recent[:losses]), tuple(recent[losses:])
     return state
+
+
+def _read_groups(paths, model, groups, count) -> list:
+    """Fill the model's part of these buffers from the parts in the files; returns the `count` numbers that follow."""
+    parts = len(paths)
+    with ExitStack() as stack:
+        files = [stack.enter_context(opened(path)) for path in paths]
+        for file in files:
+            file.seek(SIZE)
+        for group in groups:
+            ours = (0, 1) if group is model.params else model.part
+            for tensor in model.table:
+                if ours[1] == parts == 1:
+                    read_floats(files[0], group[tensor.name].reshape(-1), model.backend)  # (size,)
+                else:
+                    _read_tensor(files, group[tensor.name].reshape(-1), tensor, ours, model.backend)
+        return np.fromfile(files[0], "<f8", count).tolist()
+
+
+def _read_tensor(files, flat, tensor, ours, backend):
+    """Fill our part (n,) of a tensor, (which, of how many), from the next numbers of files that hold a part each."""
+    which, parts = ours
+    layers = layers_of(tensor, max(parts, len(files)))
+    each = prod(tensor.shape) // (layers * len(files))
+    whole = np.empty((layers, len(files), each), FLOAT32)  # (layers, files, size / (layers · files))
+    for place, file in enumerate(files):
+        part = np.empty(whole[:, place].size, FLOAT32)  # (size / files,)
+        read_floats(file, part, reference)
+        whole[:, place] = part.reshape(layers, -1)
+    flat[...] = backend.from_numpy(whole.reshape(layers, parts, -1)[:, which].reshape(-1))  # (n,)
 
 
 def _groups(model) -> list:
@@ -112,8 +156,9 @@ def _check_size(path, expected):
 
 def _make_header(state, model):
     """(256,) int32 of a state and its model."""
-    header = make_header(MAGIC, VERSION)  # rank 0, no permutation
-    header[PROCESSES], header[STEP], header[MASTER] = 1, state.step, model.master is not None
+    header = make_header(MAGIC, VERSION)  # no permutation
+    header[RANK], header[PROCESSES] = model.part
+    header[STEP], header[MASTER], header[RANKS] = state.step, model.master is not None, state.ranks
     header[SHUFFLED], header[SKIPPED] = state.shuffle, state.step - model.t
     header[LOSS_SCALE], header[GOOD_STEPS] = state.loss_scale
     header[LOSSES], header[NORMS] = len(state.losses), len(state.norms)
@@ -129,22 +174,20 @@ def _parse_header(path, header):
     step, t = int(header[STEP]), int(header[STEP]) - int(header[SKIPPED])
     loader = {name: int(header.view("<u8")[word // 2]) for name, word in POSITIONS.items()}
     rng = int(header.view("<u8")[RNG // 2])
-    if header[PROCESSES] != 1 or header[RANK] != 0:
-        processes = f"process {header[RANK]} of {header[PROCESSES]}, and llmc resumes only runs of one process"
-        raise _unusable(path, step, processes)
     if header[PERMUTATION] == 1:
-        raise _unusable(path, step, "a shuffled run of llm.c, whose order of batches llmc cannot continue")
+        raise UserError(
+            f"{path} is from a shuffled run of llm.c, whose order of batches llmc cannot continue; start a new run from"
+            f" its weights in model_{step:08d}.bin instead."
+        )
     flags, counts = header[[MASTER, SHUFFLED]], header[[LOSSES, NORMS]]  # (2,) both
-    counts = *counts, header[LOSS_SCALE], header[GOOD_STEPS]
+    counts = *counts, header[LOSS_SCALE], header[GOOD_STEPS], header[RANKS]
     in_range = min(step, t, *counts) >= 0 and header[LOSS_SCALE] <= MOST_DOUBLED
+    in_range &= header[PROCESSES] >= 1 and header[RANK] == 0  # the other ranks' files are read with that of rank 0
     in_range &= header[PERMUTATION] == 0 and all(flag in (0, 1) for flag in flags)
     if not in_range or max(loader.values()) > HIGHEST:
         raise UserError(f"the header of {path} is damaged; resume from another checkpoint.")
     if not header[SHUFFLED]:
         del loader["seed"]
     scale = int(header[LOSS_SCALE]), int(header[GOOD_STEPS])
-    return TrainState(step, bool(header[SHUFFLED]), loader, rng, loss_scale=scale), t
-
-
-def _unusable(path, step, origin):
-    return UserError(f"{path} is from {origin}; start a new run from its weights in model_{step:08d}.bin instead.")
+    ranks = int(header[RANKS] or header[PROCESSES])
+    return TrainState(step, bool(header[SHUFFLED]), loader, rng, loss_scale=scale, ranks=ranks), t

@@ -1,14 +1,17 @@
 """`llmc bench`: what a training step costs here, and on a GPU its profile, its race with PyTorch, and every kernel."""
 
 import json
+from importlib.util import find_spec
 
-from llmc.backends import get_backend
+from llmc.backends import ATTENTION, WHOSE_ATTENTION, choose_attention, get_backend
 from llmc.bench.step import PEERS, SGEMM_SIZE, measure
 from llmc.blocks import RECOMPUTE
+from llmc.commands.train import number_or_auto
 from llmc.config import preset
-from llmc.errors import UserError
 from llmc.precision import TRAINED, find_precision
+from llmc.training.batch_size import batch_for_step
 from llmc.training.fits import check_step
+from llmc.training.settings import AUTO
 
 
 def add_arguments(parser):
@@ -17,9 +20,12 @@ def add_arguments(parser):
     parser.add_argument("--backend", default="cpu", help="backend to time (default: cpu)")
     numbers = "what to compute in (default: %(default)s)"
     parser.add_argument("--precision", choices=TRAINED, default="fp32", help=numbers)
-    again = "what the backward pass computes again: 0 nothing, 1 GELU, 2 layernorm too (default: the backend's choice)"
+    again = "what the backward pass computes again: 0 nothing, 1 GELU, 2 GELU and layernorm, 3 layernorm (default: the"
+    again += " backend's choice)"
     parser.add_argument("--recompute", type=int, choices=RECOMPUTE, help=again)
-    parser.add_argument("--batch-size", type=int, default=16, help="B (default: 16)")
+    parser.add_argument("--attention", choices=ATTENTION, default="own", help=f"{WHOSE_ATTENTION} (default: own)")
+    batch = "B (default: 16); auto: the largest power of two that fits into the free memory"
+    parser.add_argument("--batch-size", type=number_or_auto, default=16, metavar="N", help=batch)
     parser.add_argument("--sequence-length", type=int, default=64, help="T (default: 64)")
     parser.add_argument("--steps", type=int, default=10, help="steps to take the median of (default: 10)")
     parser.add_argument(
@@ -33,7 +39,8 @@ def add_arguments(parser):
         nargs="?",
         const="all",
         metavar="NAME",
-        help="time CUDA kernels instead: all, or those of NAME; with --precision tf32, those that round to TF32",
+        help="time CUDA kernels instead: all, or those of NAME; with --precision tf32, those that round to TF32; in 16"
+        " bits, beside PyTorch's",
     )
     parser.add_argument(
         "--race",
@@ -51,13 +58,14 @@ def add_arguments(parser):
 def run(args) -> int:
     """Measure and print; 0, or 1 when a kernel is wrong."""
     on_cuda, precision = args.kernels or args.race or args.profile, find_precision(args.precision)
-    if precision.is_mixed and args.kernels:
-        raise UserError(f"--kernels measures fp32 and tf32, not {precision.name}; leave out one of the two options.")
-    get_backend("cuda" if on_cuda else args.backend, precision)
+    choose_attention(get_backend("cuda" if on_cuda else args.backend, precision), args.attention)
     if args.kernels:
-        return _kernels(args)
+        return _kernels(args, precision)
     if args.race:
         return _race(args)
+    if args.batch_size == AUTO:
+        sizes = preset(args.preset), args.sequence_length, "cuda" if args.profile else args.backend
+        args.batch_size = batch_for_step(*sizes, precision=args.precision, recompute=args.recompute)
     if args.profile:
         return _profile(args)
     kept = dict(precision=args.precision, recompute=args.recompute)
@@ -115,28 +123,38 @@ def _profile(args) -> int:
     """Print where a step on the GPU spends its time; always 0."""
     from llmc.bench.gpu_profile import profile, text
 
-    check_step(preset(args.preset), args.batch_size, args.sequence_length, "cuda", recompute=args.recompute)
-    result = profile(args.preset, args.precision, args.recompute, B=args.batch_size, T=args.sequence_length)
+    kept = dict(precision=args.precision, recompute=args.recompute)
+    check_step(preset(args.preset), args.batch_size, args.sequence_length, "cuda", **kept)
+    result = profile(args.preset, **kept, B=args.batch_size, T=args.sequence_length)
     print(json.dumps(result, indent=1) if args.json else text(result))
     return 0
 
 
-def _kernels(args) -> int:
+def _kernels(args, precision) -> int:
     """Measure kernels and print each row as soon as it is there; 1 when one is wrong, else 0."""
     from llmc.bench import kernels
     from llmc.bench.kernels.table import head, line
-    from llmc.bench.kernels.versions import versions
 
-    tf32 = args.precision == "tf32"
-    chosen = versions(args.kernels, tf32)
     rows = []
-    for row in kernels.measure(chosen, tf32):
+    for row in kernels.measure(**_chosen(args.kernels, precision)):
         rows.append(_rounded(row))
         if not args.json:
-            print(*([head(row, tf32)] if len(rows) == 1 else []), line(row), sep="\n", flush=True)
+            print(*([head(row, args.precision)] if len(rows) == 1 else []), line(row), sep="\n", flush=True)
     if args.json:
         print(json.dumps(rows, indent=1))
     return 0 if all(row["right"] for row in rows) else 1
+
+
+def _chosen(name, precision) -> dict:
+    """What to measure, and beside what: arguments for `kernels.measure`."""
+    from llmc.bench.kernels.sixteen_bits import low_versions
+    from llmc.bench.kernels.torch_calls import counterpart
+    from llmc.bench.kernels.versions import versions
+
+    if not precision.is_mixed:
+        return dict(chosen=versions(name, precision.rounds_factors), tf32=precision.rounds_factors)
+    peer = counterpart if find_spec("torch") else None
+    return dict(chosen=low_versions(name, precision.weights), low=precision.weights, peer=peer)
 
 
 def _rounded(row) -> dict:

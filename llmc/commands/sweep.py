@@ -12,7 +12,8 @@ def add_arguments(parser):
     """Declare the arguments of `llmc sweep` on an argparse parser: its own, and the settings of `llmc train`."""
     rates = "the learning rates to try (default: five, from a tenth to ten times the usual one)"
     parser.add_argument("--learning-rates", metavar="X,X,…", help=rates)
-    parser.add_argument("--jobs", type=int, metavar="N", help="runs at a time (default: as many as there are cores)")
+    jobs = "runs at a time (default: as many as there are GPUs, or cores without one)"
+    parser.add_argument("--jobs", type=int, metavar="N", help=jobs)
     parser.add_argument("--recipe", metavar="NAME", help=f"settings to start from: {', '.join(RECIPES)}")
     out = "folder of the sweep; give that of an interrupted sweep to continue it (default: runs/NAME)"
     parser.add_argument("--out", metavar="DIR", help=out)

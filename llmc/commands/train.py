@@ -7,13 +7,13 @@ TrainSettings, which also checks the values.
 import argparse
 from dataclasses import fields
 
+from llmc.backends import WHOSE_ATTENTION
 from llmc.errors import UserError
 from llmc.precision import find_precision
 from llmc.terminal import llmc_command, shown
 from llmc.training.recipes import RECIPES, recipe
-from llmc.training.settings import TrainSettings
+from llmc.training.settings import AUTO, TrainSettings
 
-AUTO = "auto"  # a precision that depends on the machine
 GROUPS = {  # title -> {field of TrainSettings: help}
     "model and data": {
         "preset": "size of the model, see llmc/config.py",
@@ -22,10 +22,12 @@ GROUPS = {  # title -> {field of TrainSettings: help}
         "seed": "random seed for weights, batches and samples",
         "backend": "the code that computes the layers: numpy, cpu or cuda",
         "precision": f"what to compute in: fp32, tf32 (on a GPU), bf16, fp16; {AUTO}: bf16 where the processor has it",
-        "recompute": "what to compute again instead of keeping it: 0 nothing, 1 GELU, 2 layernorm too; saves memory",
+        "recompute": "what to compute again to save memory: 0 nothing, 1 GELU, 2 GELU and layernorm, 3 layernorm",
+        "attention": WHOSE_ATTENTION,
+        "zero": "1 shares the optimizer's memory between ranks (ZeRO-1); 0 gives each rank all of it",
     },
     "each step": {
-        "batch_size": "sequences per batch, B",
+        "batch_size": "sequences per batch, B; auto: the largest power of two that fits into the free memory",
         "sequence_length": "tokens per sequence, T",
         "total_batch_size": "tokens per update, accumulated over batches of B x T (default: B x T)",
         "learning_rate": "highest learning rate",
@@ -51,7 +53,18 @@ GROUPS = {  # title -> {field of TrainSettings: help}
         "name": "name of the run folder in runs/; NAME-2, … if it exists (default: the preset or model)",
     },
 }
-TYPES = {int: int, float: float, str: str, int | None: int, str | None: str}
+RANKS = ("ranks", "rank", "world", "server", "init_file")
+
+
+def number_or_auto(text: str):
+    """An int, or "auto"; argparse's error for anything else."""
+    try:
+        return text if text == AUTO else int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a whole number, or {AUTO}, not {text!r}") from None
+
+
+TYPES = {int: int, float: float, str: str, int | None: int, str | None: str, int | str: number_or_auto}
 EXIT_STATUS = """exit status: 0 when the run is complete; 2 for bad input or an interruption; 3 when training diverged,
 that is, when the loss or the weights are not finite numbers any more; 130 when it was interrupted before it began"""
 
@@ -64,6 +77,14 @@ def add_arguments(parser):
     parser.add_argument("--recipe", metavar="NAME", help=f"settings to start from: {', '.join(RECIPES)}")
     parser.add_argument("--dry-run", action="store_true", help="print the memory plan without training")
     add_settings(parser)
+    group = parser.add_argument_group("several processes", "mpirun and Slurm give each process its rank; else:")
+    group.add_argument("--ranks", type=int, metavar="N", help="start N processes on this machine, and train with all")
+    group.add_argument("--rank", type=int, metavar="N", help="which of the processes this is, from 0")
+    group.add_argument("--world", type=int, metavar="N", help="how many there are")
+    group.add_argument("--server", metavar="HOST:PORT", help="where rank 0 listens, and the others find it")
+    group.add_argument(
+        "--init-file", metavar="PATH", help="a file that all see, into which rank 0 writes where it listens"
+    )
 
 
 def add_settings(parser, without=()):
@@ -90,7 +111,7 @@ def _add(group, field, text):
     """Add the option for one field."""
     default = "" if field.default is None else f" (default: {field.default})"
     kind = TYPES[field.type]
-    metavar = {int: "N", float: "X"}.get(kind, field.name.upper())
+    metavar = {int: "N", float: "X", number_or_auto: "N"}.get(kind, field.name.upper())
     name = "--" + field.name.replace("_", "-")
     group.add_argument(name, type=kind, default=argparse.SUPPRESS, help=text + default, metavar=metavar)
 
@@ -108,24 +129,51 @@ def given(args) -> dict:
 
 def run(args) -> int:
     """Train and print a summary; returns 0. Raises UserError when the run was interrupted."""
+    from llmc.distributed.lifetime import together
+
+    if args.dry_run and args.resume is None:
+        print(_plan(new_settings(args.recipe, given(args)), args.ranks or args.world or 1))
+        return 0
+    if args.ranks is not None:
+        return _launch(args)
+    where = {name: getattr(args, name) for name in RANKS[1:]}
+    with together(**where) as ranks:
+        result = _train(args, ranks)
+        if result.interrupted and not ranks.rank:
+            raise _interrupted(result)
+        if not ranks.rank:
+            _print_summary(result)
+    return 0
+
+
+def _train(args, ranks):
     from llmc.training.loop import resume, train
 
-    if args.resume is not None and vars(args).get("precision") == AUTO:
-        del args.precision  # the run has one
+    if args.resume is not None:
+        for name in ("precision", "batch_size"):
+            if vars(args).get(name) == AUTO:
+                delattr(args, name)  # the run has one
     options = given(args)
     if args.resume is not None:
         _refuse_with_resume(args)
-        result = resume(args.resume or None, **options)
-    else:
-        settings = new_settings(args.recipe, options)
-        if args.dry_run:
-            print(_plan(settings))
-            return 0
-        result = train(settings)
-    if result.interrupted:
-        raise _interrupted(result)
-    _print_summary(result)
-    return 0
+        return resume(args.resume or None, ranks=ranks, **options)
+    return train(new_settings(args.recipe, options), ranks=ranks)
+
+
+def _launch(args) -> int:
+    """Start the processes of `--ranks N`, each with the rest of this command line."""
+    from llmc.distributed.launch import launch
+
+    for name in RANKS[1:]:
+        if getattr(args, name) is not None:
+            raise UserError(f"--ranks starts all processes itself; leave out --{name.replace('_', '-')}.")
+    return launch(_without_ranks(args.command_line), args.ranks)
+
+
+def _without_ranks(words):
+    """The command line without `--ranks N`, in either spelling."""
+    at = next(i for i, word in enumerate(words) if word.partition("=")[0] == "--ranks")
+    return [*words[:at], *words[at + (1 if "=" in words[at] else 2) :]]
 
 
 def _refuse_with_resume(args):
@@ -149,18 +197,22 @@ def new_settings(name, options) -> TrainSettings:
     return settings
 
 
-def _plan(settings) -> str:
-    """A table of the memory that training would use, and what the total would be with another --recompute."""
+def _plan(settings, ranks) -> str:
+    """A table of the memory that each of so many ranks would use, and what it would be with another --recompute."""
     from llmc.blocks import RECOMPUTE
     from llmc.model import GPT2, training_buffers
+    from llmc.training.batch_size import choose_batch
     from llmc.training.start import check_before_data
 
-    s = settings
-    model = GPT2(check_before_data(s), s.backend, s.precision, s.master_weights, s.recompute)
+    config = check_before_data(settings)
+    s = choose_batch(settings, config) if settings.batch_size == AUTO else settings
+    model = GPT2(config, s.backend, s.precision, s.master_weights, s.recompute)
+    if s.zero and ranks > 1:
+        model.keep_part(0, ranks)
     sizes = (model.config, model.backend, s.batch_size, s.sequence_length, s.precision, s.master_weights)
     lines = [model.memory_plan(s.batch_size, s.sequence_length)]
     for level in (level for level in RECOMPUTE if level != model.recompute):
-        total = sum(buffer.nbytes for buffer in training_buffers(*sizes, level).values())
+        total = sum(buffer.nbytes for buffer in training_buffers(*sizes, level, model.part[1]).values())
         lines.append(f"{f'total with --recompute {level}':<44} {total / 2**20:12,.2f} MiB")
     return "\n".join(lines)
 

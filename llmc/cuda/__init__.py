@@ -13,7 +13,7 @@ never raises because of what the kernel does.
 
 import numpy as np
 
-from llmc.cuda.devices import device, name_of_gpu, reason
+from llmc.cuda.devices import device, name_of_gpu, number_of_gpus, reason
 from llmc.errors import KernelError
 
 __all__ = [  # xp comes from __getattr__
@@ -28,6 +28,7 @@ __all__ = [  # xp comes from __getattr__
     "free_memory",
     "inspect",
     "name_of_gpu",
+    "number_of_gpus",
     "reason",
     "synchronize",
     "xp",

@@ -39,6 +39,15 @@ def _check(name, where):
     return name
 
 
+def number_of_gpus() -> int:
+    """How many GPUs kernels could run on here; 0 on the emulator."""
+    if device() == "emulator":
+        return 0
+    import cupy
+
+    return cupy.cuda.runtime.getDeviceCount()
+
+
 def name_of_gpu() -> str:
     """ "NVIDIA H200"."""
     import cupy

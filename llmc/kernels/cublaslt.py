@@ -23,7 +23,7 @@ FLOAT = 0  # CUDA_R_32F, in which sums, alpha and beta are
 TYPES = {"float32": FLOAT, "float16": 2, "bfloat16": 14}  # CUDA_R_*, of matrices and bias
 TRANSPOSE_FIRST, TRANSPOSE_SECOND, EPILOGUE = 3, 4, 7  # CUBLASLT_MATMUL_DESC_*, as those of the next line
 BIAS_POINTER, AUX_POINTER, AUX_STEP = 8, 11, 12
-BIAS, DGELU = 4, 192  # CUBLASLT_EPILOGUE_*
+BIAS, GELU, AUX, GELU_BACKWARD = 4, 32, 128, 64  # CUBLASLT_EPILOGUE_*, which are sums of these
 WORKSPACE_BYTES, REDUCTION_SCHEMES, ALIGNMENTS = 1, 3, (5, 6, 7, 8)  # CUBLASLT_MATMUL_PREF_*; of A, B, C and D
 IN_WORKSPACE = 2  # CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE: partial sums are added by a kernel of their own
 NOT_SUPPORTED = 15  # CUBLAS_STATUS_NOT_SUPPORTED
@@ -79,28 +79,35 @@ def library():
     return lt, handle
 
 
-def multiply(result, first, second, rows, columns, k, *, compute, add=False, bias=None, before_gelu=None):
+def multiply(result, first, second, rows, columns, k, *, compute, add=False, bias=None, to_gelu=None, before_gelu=None):
     """result (rows, columns), column-major, = or += first (rows, k) · second (k, columns), plus bias (rows,) if given.
 
-    result, bias: CuPy arrays · first, second: Factors, of the result's type · compute: a cublasComputeType_t ·
-    before_gelu (rows, columns): the product is multiplied by GELU' of it. Sums are in float32; a result of 16 bits is
+    result, bias: CuPy arrays · first, second: Factors, of the result's type · compute: a cublasComputeType_t · to_gelu
+    (rows, columns): the product goes there, and GELU of it to result · before_gelu (rows, columns): the product is
+    multiplied by GELU' of it. Sums are in float32; a result of 16 bits is
     rounded after all that, and with add before and after it is added (measured).
     """
     from cupy.cuda import get_current_stream
 
     lt, handle = library()
-    there, vector, aux = (0 if array is None else array.data.ptr for array in (result, bias, before_gelu))
+    other = before_gelu if to_gelu is None else to_gelu
+    there, vector, aux = (0 if array is None else array.data.ptr for array in (result, bias, other))
+    epilogue = bool(vector) * BIAS + bool(aux) * (AUX + (GELU_BACKWARD if to_gelu is None else GELU))
     together = first.address | second.address | there | aux  # as aligned as the least aligned of them
     what = first[1:], second[1:], (rows, columns, k), compute, TYPES[result.dtype.name]
-    key = (*what, _alignment(together), _alignment(vector), bool(aux))
+    key = (*what, _alignment(together), _alignment(vector), epilogue)
     plan = _plan(*key)
     if bias is not None:
         _set(plan.description, BIAS_POINTER, c_void_p(vector))
-    if before_gelu is not None:
+    if aux:
         _set(plan.description, AUX_POINTER, c_void_p(aux))
     factors = ONE, first.address, plan.first, second.address, plan.second, ONE if add else ZERO
     results = there, plan.result, there, plan.result
-    space = scratch("cublas", (WORKSPACE // 4,)).data.ptr, WORKSPACE, get_current_stream().ptr
+    space = (
+        scratch("cublas", (WORKSPACE // 4,)).data.ptr,
+        WORKSPACE,
+        get_current_stream().ptr,
+    )
 
     def launch(choice):
         _check(lt.cublasLtMatmul(handle, plan.description, *factors, *results, ctypes.addressof(choice), *space))
@@ -114,9 +121,9 @@ def _alignment(address) -> int:
 
 
 @cache
-def _plan(first, second, shape, compute, kind, alignment, bias, through_gelu) -> Plan:
-    """Describe a product. first, second: (step, transposed) · kind: one of TYPES · alignment: of all matrices ·
-    bias: its, or 0 · through_gelu: is it multiplied by GELU' of another matrix?
+def _plan(first, second, shape, compute, kind, alignment, bias, epilogue) -> Plan:
+    """Describe a product. first, second: (step, transposed) · kind: one of TYPES · alignment: of all matrices · bias:
+    how it is aligned, or 0 · epilogue: what else becomes of the product.
     """
     lt, handle = library()
     rows, columns, k = shape
@@ -124,11 +131,11 @@ def _plan(first, second, shape, compute, kind, alignment, bias, through_gelu) ->
     _check(lt.cublasLtMatmulDescCreate(byref(description), c_int(compute), c_int(FLOAT)))
     _set(description, TRANSPOSE_FIRST, c_int(first[1]))
     _set(description, TRANSPOSE_SECOND, c_int(second[1]))
+    if epilogue:
+        _set(description, EPILOGUE, c_int(epilogue))
     if bias:
-        _set(description, EPILOGUE, c_int(BIAS))
         _set(description, BIAS_POINTER, c_void_p(bias))  # only how it is aligned counts here
-    if through_gelu:
-        _set(description, EPILOGUE, c_int(DGELU))
+    if epilogue & AUX:
         _set(description, AUX_POINTER, c_void_p(alignment))  # likewise
         _set(description, AUX_STEP, c_int64(rows))
     layouts = [

@@ -1,4 +1,4 @@
-"""`make gpu-test`: the tests that need a GPU: the kernels, the "cuda" backend, `llmc verify`, lessons 12 to 17.
+"""`make gpu-test`: the tests that need a GPU: the kernels, the "cuda" backend, `llmc verify`, lessons 12 to 17, 20.
 
     python -m llmc.tests.on_gpu [PART ...]      parts: tests, verify, lessons; by default all of them
 
@@ -31,6 +31,7 @@ NAMES = (
     "15_matmul_kernels",
     "16_attention_kernels",
     "17_gpu_training",
+    "20_mixed_precision_training",
 )
 LESSONS = [f"{folder}/{name}.ipynb" for name in NAMES for folder in ("notebooks", "solutions")]
 EMULATOR_ONLY = "emulator or coalesced or problem or diagnos"  # tests that need the emulator's compiler
@@ -111,7 +112,7 @@ def verify() -> list[str]:
 
 
 def lessons() -> list[str]:
-    """Run every cell of lessons 12 to 17 and of their solutions; returns the names of the failures."""
+    """Run every cell of lessons 12 to 17 and 20, and of their solutions; returns the names of the failures."""
     failed = []
     for name in LESSONS:
         start = perf_counter()

@@ -17,12 +17,13 @@ def headline(run: RunFacts) -> str:
     s, c = run.settings, run.config
     passes = s.steps * s.tokens_per_step / run.train_tokens
     batch = f"B={s.batch_size} x T={s.sequence_length}" + (f" x {s.micro_batches}" if s.micro_batches > 1 else "")
+    shared = f" on {run.ranks} ranks" + (" with ZeRO-1" if s.zero else "") if run.ranks > 1 else ""
     lines = [
         f"model {s.model or s.preset}: {c.num_parameters:,} parameters (L={c.L} C={c.C} NH={c.NH} V={c.V}), backend"
         f" {s.backend}{f' in {s.precision}' if s.precision != 'fp32' else ''}",
         f"data {s.data}: {run.train_tokens:,} training and {run.val_tokens:,} validation tokens,"
         f" {run.bytes_per_token:.2f} bytes each on average",
-        f"{s.steps:,} steps of {batch} tokens: {passes:.2f} passes over the training data",
+        f"{s.steps:,} steps of {batch} tokens{shared}: {passes:.2f} passes over the training data",
     ]
     return "\n".join([*lines, f"continuing from step {run.resumed_at}"] if run.resumed_at else lines)
 

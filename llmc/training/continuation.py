@@ -1,49 +1,62 @@
 """Restoring a run that stopped: its settings, its newest checkpoint, and its log up to there."""
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import fields, replace
+from pathlib import Path
 
 from llmc.checkpoints.folder import latest_checkpoint, load_checkpoint, model_path
 from llmc.checkpoints.integrity import check_file
 from llmc.data.corpus import TOKENIZER
+from llmc.distributed.data_parallel import ALONE
 from llmc.errors import UserError
 from llmc.training.run_folder.find_models import find_run
-from llmc.training.run_folder.log import read_log
+from llmc.training.run_folder.log import LOG, read_log
 from llmc.training.run_folder.settings_file import SETTINGS, edited, has_digest, read_settings
 from llmc.training.run_folder.writing import RunFolder
 from llmc.training.settings import PLACE, TrainSettings
-from llmc.training.start import check_tokenizer
+from llmc.training.start import carrier, check_tokenizer, part_of
 from llmc.training.trainer import Trainer
 
-# The weights and the order of the batches depend on these: another value would make it another run.
-FIXED = ("preset", "model", "batch_size", "sequence_length", "shuffle", "seed", "precision", "master_weights")
+# The weights and the order of the batches depend on these: another value would make it another run. With as many ranks
+# as before, so does batch_size.
+FIXED = ("preset", "model", "sequence_length", "shuffle", "seed", "precision", "master_weights")
 
 
 @contextmanager
-def load_run(run=None, changes=(), say=None):
+def load_run(run=None, changes=(), say=None, ranks=ALONE):
     """`with load_run(…) as (trainer, folder, history)`: a run ready to continue; its folder is ours meanwhile.
 
-    run: as in find_run · changes: {setting: new value} · say: as in Trainer. Raises UserError when the run cannot be
-    continued, or not with these changes.
+    run: as in find_run · changes: {setting: new value} · say, ranks: as in Trainer; the folder is rank 0's, and
+    None for the others. Raises UserError when the run cannot be continued, or not with these changes.
     """
-    with RunFolder(_find(run)) as folder:
-        before = read_settings(folder.path)
-        settings = changed(before, dict(changes), folder.path)
-        step = folder.latest
+    with RunFolder(_find(run)) if not ranks.rank else nullcontext() as folder:
+        path, step = ranks.share([str(folder.path.resolve()), folder.latest] if folder else None)
+        path = folder.path if folder else Path(path)
+        before = read_settings(path)
+        # a step has as many tokens as before, also where other ranks take other batches
+        tokens = {"total_batch_size": before.tokens_per_step} if ranks.world > 1 else {}
+        changes = tokens | dict(changes)
+        settings = changed(before, changes, path)
         if step >= settings.steps:
             raise UserError(
-                f"{folder.path} has made all of its {step} steps; to train longer, give the new total with --steps N."
+                f"{path} has made all of its {step} steps; to train longer, give the new total with --steps N."
             )
-        model, state = load_checkpoint(folder.path, step, settings.backend, settings.precision, settings.master_weights)
+        arrays = carrier(settings, ranks)
+        how = settings.backend, settings.precision, settings.master_weights, part_of(settings, ranks)
+        model, state = load_checkpoint(path, step, *how)
         saved = state.about.get("settings", {})
-        check_settings(before, saved, folder.path)
-        if saved and not has_digest(folder.path):  # such a checkpoint comes with a digest
-            raise edited(folder.path)
-        check_file(folder.path / TOKENIZER)
-        trainer = Trainer(settings, say, model, state)
-        check_tokenizer(model.config, trainer.encoding, model_path(folder.path, step), settings.data)
-        history = until(read_log(folder.log.path), step)
-        folder.reopen()
+        fixed = (*FIXED, "batch_size") if state.ranks == ranks.world else FIXED  # fewer ranks may take larger batches
+        changed(before, changes, path, fixed)
+        check_settings(before, saved, path, fixed)
+        if saved and not has_digest(path):  # such a checkpoint comes with a digest
+            raise edited(path)
+        check_file(path / TOKENIZER)
+        trainer = Trainer(settings, say, model, state, ranks, arrays)
+        check_tokenizer(model.config, trainer.encoding, model_path(path, step), settings.data)
+        history = until(read_log(path / LOG), step)
+        ranks.barrier()  # all of them have read what is there
+        if folder:
+            folder.reopen()
         yield trainer, folder, history
 
 
@@ -55,14 +68,14 @@ def _find(run):
     return path
 
 
-def changed(settings, changes, path) -> TrainSettings:
+def changed(settings, changes, path, fixed=FIXED) -> TrainSettings:
     """The settings of a run with some replaced. Raises UserError for one that cannot change within a run."""
     unknown = changes.keys() - {field.name for field in fields(TrainSettings)}
     if unknown:
         raise TypeError(f"there is no setting {', '.join(sorted(unknown))}")
     if not changes.keys().isdisjoint(PLACE):
         raise UserError(f"a resumed run stays in its folder, {path}; leave out --out and --name.")
-    for name in FIXED:
+    for name in fixed:
         before, now = getattr(settings, name), changes.get(name, getattr(settings, name))
         if now != before:
             raise UserError(
@@ -72,9 +85,9 @@ def changed(settings, changes, path) -> TrainSettings:
     return replace(settings, **changes)
 
 
-def check_settings(settings, saved, path):
+def check_settings(settings, saved, path, fixed=FIXED):
     """Raise UserError unless the settings of a run are those that its checkpoint was made with, where they must be."""
-    for name in FIXED:
+    for name in fixed:
         now = getattr(settings, name)
         if saved.get(name, now) != now:
             raise UserError(

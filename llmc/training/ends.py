@@ -54,4 +54,5 @@ def _saved(trainer, folder) -> str:
         command = llmc_command("sample", folder.path)
         return f"all {folder.latest} steps are saved: `{command}` lets it write"
     command = llmc_command("train", "--resume", folder.path)
-    return f"step {folder.latest} is saved: continue from it with `{command}`"
+    ranks = ", on any number of ranks" if trainer.ranks.world > 1 else ""
+    return f"step {folder.latest} is saved: continue from it with `{command}`{ranks}"

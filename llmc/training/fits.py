@@ -7,6 +7,7 @@ from llmc import available
 from llmc.checkpoints import read_config
 from llmc.config import preset
 from llmc.data import count_tokens
+from llmc.distributed.data_parallel import ALONE
 from llmc.errors import UserError
 from llmc.evaluation import BASELINE_TOKENS
 from llmc.model import training_buffers
@@ -17,21 +18,27 @@ FLOAT, GiB = 4, 2**30
 PROGRAM = {"cpu": 95 * 2**20, "numpy": 50 * 2**20}  # bytes besides the arrays: kernels, the text, matplotlib
 PROCESS = 130 * 2**20  # bytes of a process that has imported what training needs
 COUNTING = 56  # bytes per token while the baselines are counted, before most of the model is allocated
+MEMORY = "memory"  # whose it is, where it is not a GPU's
+ON_GPU = 512 * 2**20  # bytes of a GPU that cuBLAS, kernels and graphs may take, for batches that are chosen
 WITHOUT = "LLMC_UNCHECKED"  # a variable that lets runs start which seem too large
 
 
-def check_memory(settings, encoding, train_tokens, model=None, jobs=1):
+def check_memory(settings, encoding, train_tokens, model=None, jobs=1, ranks=ALONE):
     """Raise UserError when training would need more memory than there is; the sentence names a setting that fits.
 
     encoding: the run's tokenizer · train_tokens: its file, or pattern · model: of a checkpoint that the run goes on
-    from; its weights and moments are in memory already · jobs: how many such runs there are at once, each a process.
+    from; its weights and moments are in memory already · jobs: how many such runs there are at once, each a process ·
+    ranks: those of the run, which share the memory of their machine.
     """
     s = settings
-    config = model.config if model else _config(s, encoding)
+    config = model.config if model else config_of(s, encoding)
     there, where = free_memory(s.backend)
+    if ranks.neighbours > 1 and where == MEMORY:
+        there, where = there // ranks.neighbours, f"memory on each of {ranks.neighbours} ranks"
+    parts = ranks.world if s.zero else 1
 
     def needed(B, T):
-        kept = dict(precision=s.precision, master_weights=s.master_weights, recompute=s.recompute)
+        kept = dict(precision=s.precision, master_weights=s.master_weights, recompute=s.recompute, parts=parts)
         one = memory_needed(config, B, T, s.backend, tokens, model is not None, **kept)
         return one if jobs == 1 else one + PROCESS
 
@@ -60,6 +67,21 @@ def check_step(config, B, T, backend, precision="fp32", recompute=None):
             f"a step with B={B:,} and T={T:,} takes about {_size(needed)} of {where}, and {_size(there)} are free;"
             " choose a smaller batch or sequence length."
         )
+
+
+def step_fits(config, T, backend, tokens=0, **kept):
+    """A function of B: whether training at (B, T) fits into what is free now, with something to spare.
+
+    tokens: as in `memory_needed` · kept: precision, master_weights, recompute.
+    """
+    there = free_memory(backend)[0]
+
+    def fits(B):
+        needed = memory_needed(config, B, T, backend, tokens, **kept)
+        spare = ON_GPU + needed // 16 if on_gpu(backend) else needed // 6  # there, the estimate is within 15 percent
+        return needed + spare <= there
+
+    return fits
 
 
 def memory_needed(config, B, T, backend, tokens=0, resumed=False, precision="fp32", **kept) -> int:
@@ -94,14 +116,22 @@ def _widened(config, B, T, backend, precision) -> int:
 
 def free_memory(backend) -> tuple[int, str]:
     """(bytes, whose they are): on the device where this backend computes."""
+    if not on_gpu(backend):
+        return available.memory(), MEMORY
     from llmc import cuda
 
-    if backend != "cuda" or cuda.device() != "gpu":
-        return available.memory(), "memory"
     return cuda.free_memory(), "the GPU's memory"
 
 
-def _config(s, encoding):
+def on_gpu(backend) -> bool:
+    """Whether this backend computes in the memory of a GPU."""
+    from llmc import cuda
+
+    return backend == "cuda" and cuda.device() == "gpu"
+
+
+def config_of(s, encoding):
+    """The sizes of the model that a run with these settings and this tokenizer begins with."""
     return read_config(find_model(s.model)) if s.model else preset(s.preset, V=encoding.n_vocab)
 
 

@@ -43,6 +43,9 @@ class StopRequest:
         if not self.requested:
             self.requested, self._since = True, monotonic()
 
+    def agree(self):
+        """Let all ranks know of a request; alone, there is nobody to tell."""
+
     def patience(self, seconds=PATIENCE):
         """A function that becomes true when there is a request and, since both it and this call, so much time."""
         begun = monotonic()
@@ -54,3 +57,15 @@ class StopRequest:
             self._first = monotonic()
         elif monotonic() - self._first > SAME_REQUEST:
             raise KeyboardInterrupt
+
+
+class AgreedStop:
+    """A StopRequest of several ranks, whose `requested` changes in `agree` alone, and then on all of them at once."""
+
+    def __init__(self, own, ranks):
+        self.requested, self._own, self._ranks = False, own, ranks
+        self.request, self.patience = own.request, own.patience
+
+    def agree(self):
+        """Ask all ranks, at the same place of their work: one request is enough."""
+        self.requested = self._ranks.sum(self._own.requested)[0] > 0

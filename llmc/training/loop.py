@@ -6,56 +6,67 @@ from contextlib import nullcontext, suppress
 import numpy as np
 
 from llmc.checkpoints.folder import checkpoints
+from llmc.distributed import RankLost
+from llmc.distributed.data_parallel import ALONE
 from llmc.errors import UserError
 from llmc.peaks import find_peak
 from llmc.training.console import audience, silent
 from llmc.training.continuation import load_run
 from llmc.training.ends import RunDiverged, abandoned, changed_notice, failed
 from llmc.training.fits import check_disk
-from llmc.training.interrupt import StopRequest
+from llmc.training.interrupt import AgreedStop, StopRequest
 from llmc.training.report import RunFacts, StepReport
 from llmc.training.result import TrainResult
+from llmc.training.run_folder.parts import follow
 from llmc.training.run_folder.writing import RunFolder
 from llmc.training.settings import TrainSettings
-from llmc.training.start import check_before_data
+from llmc.training.start import carrier, check_before_data
 from llmc.training.stopwatch import Stopwatch
 from llmc.training.trainer import Diverged, Stopped, Trainer
 
 
-def train(settings=None, on_step=None, quiet=False, save=True) -> TrainResult:
+def train(settings=None, on_step=None, quiet=False, save=True, ranks=ALONE) -> TrainResult:
     """Train a model; returns a TrainResult. By default this is the tiny preset on Python's own documentation.
 
     on_step: called with a StepReport after every step (and its `close()`, if it has one, at the end); without it
-    progress goes to the console, unless `quiet`. save: write the run folder (see run_folder/); False leaves no file.
+    progress goes to the console, unless `quiet`. On a GPU the next step is running by then · save: write the run folder
+    (see run_folder/); False leaves no file.
     Ctrl-C, SIGTERM and SIGHUP end the run after the batch in progress; it is saved, and `interrupted` is set. A second
     signal ends it at once, with KeyboardInterrupt. Raises UserError for bad settings or data, before any step, and its
     subclass RunDiverged when the loss is no longer a finite number.
+    ranks: see llmc/distributed; all of them make this call, and rank 0 alone reports and writes the run folder.
     """
     settings = settings or TrainSettings()
+    arrays = carrier(settings, ranks)
     check_before_data(settings)
-    say, on_step = audience(on_step, quiet)
-    with RunFolder.create(settings.out, settings.title) if save else nullcontext() as folder:
-        return _Run(Trainer(settings, say), folder, on_step).drive()
+    say, on_step = audience(on_step, quiet or ranks.rank)
+    with RunFolder.create(settings.out, settings.title) if save and not ranks.rank else nullcontext() as folder:
+        return _Run(Trainer(settings, say, ranks=ranks, arrays=arrays), folder, on_step, saves=save).drive()
 
 
-def resume(run=None, on_step=None, quiet=False, **changes) -> TrainResult:
+def resume(run=None, on_step=None, quiet=False, ranks=ALONE, **changes) -> TrainResult:
     """Continue a run from its newest checkpoint as if it had never stopped: same batches, losses, weights.
 
     run: its folder, or its name in runs/; None takes the newest · changes: settings to replace, such as steps=3000
-    (counted from the beginning of the run) or learning_rate · on_step, quiet, result and errors: as for `train`. The
-    earlier history is read from main.log, so it has four digits.
+    (counted from the beginning of the run) or learning_rate · on_step, quiet, ranks, result and errors: as for `train`.
+    The earlier history is read from main.log, so it has four digits. There may be another number of ranks than before;
+    then the last bits differ, and batch_size may change with it.
     """
-    say, on_step = audience(on_step, quiet)
-    with load_run(run, changes, say) as (trainer, folder, history):
+    say, on_step = audience(on_step, quiet or ranks.rank)
+    with load_run(run, changes, say, ranks) as (trainer, folder, history):
         return _Run(trainer, folder, on_step, history).drive()
 
 
 class _Run:
-    """A run between its steps. history: its log so far, in the form of read_log."""
+    """A run between its steps.
 
-    def __init__(self, trainer, folder, on_step, history=None):
+    folder: None without one, and on all ranks but 0 · history: its log so far, in the form of read_log · saves: whether
+    rank 0 has a folder.
+    """
+
+    def __init__(self, trainer, folder, on_step, history=None, saves=True):
         t = self.trainer = trainer
-        self.settings, self.folder, self.on_step = t.settings, folder, on_step
+        self.settings, self.folder, self.on_step, self.saves = t.settings, folder, on_step, saves
         if folder:
             check_disk(t.settings, t.config, folder.path, checkpoints(folder.path), t.step)
         self.history = history or {"val": [], "train": [], "eval": []}
@@ -69,6 +80,7 @@ class _Run:
             train_tokens=t.train_loader.num_tokens,
             val_tokens=t.val_loader.num_tokens,
             resumed_at=t.step,
+            ranks=t.ranks.world,
             peak=None if on_step is silent else find_peak(t.settings.backend, t.settings.precision),
         )
 
@@ -81,13 +93,15 @@ class _Run:
 
     def _drive(self):
         with StopRequest() as stop, np.errstate(all="ignore"):  # overflows are found by looking at loss and norm
+            if self.trainer.ranks.world > 1:
+                stop = AgreedStop(stop, self.trainer.ranks)
             try:
                 self._loop(stop)
                 self._checkpoint()
             except Diverged as error:
                 raise RunDiverged(str(error), self.trainer, self.folder) from None
             except UserError as error:
-                self._rescue()
+                self._rescue(error)
                 raise failed(error, self.trainer, self.folder) from None
             finally:
                 self._close()
@@ -105,25 +119,44 @@ class _Run:
             if row and self._is_due(self.settings.checkpoint_every):
                 self._checkpoint()
             val = self._validate(stop) if self._is_due(self.settings.val_every) and not stop.requested else None
-            sample = self.trainer.sample(stop.patience()) if self._is_due(self.settings.sample_every) and row else None
-            last = self.trainer.step == self.settings.steps or stop.requested
+            sample = self._sample(stop) if self._is_due(self.settings.sample_every) and row else None
+            last = self.trainer.step == self.settings.steps or (stop.requested and not self.trainer.begun)
             self._send(self._report(row, val, sample, last), stop)
             if last:
                 return
             row = self._step(stop)
+            stop.agree()
 
-    def _is_due(self, every):
-        step = self.trainer.step
+    def _is_due(self, every, step=None):
+        step = self.trainer.step if step is None else step
         return bool(every) and (step % every == 0 or step == self.settings.steps)
 
     def _step(self, stop):
-        """Make and log one step: (step, loss, lr, norm); None when it was abandoned because of a request to stop."""
-        step, start = self.trainer.step, time.perf_counter()
+        """Make and log one step: (step, loss, lr, norm); None when it was abandoned because of a request to stop.
+
+        On a GPU the next step is launched before this one's loss is read, unless something else comes first.
+        """
+        t, start = self.trainer, time.perf_counter()
         try:
-            row = (step, *self.trainer.train_step(lambda: stop.requested))
+            if not t.begun:
+                t.begin_step(lambda: stop.requested)
+            if t.runs_ahead and not (stop.requested or self._pauses_after(t.step + 1)):
+                t.begin_step(lambda: stop.requested)
         except Stopped:
-            return None
+            if not t.begun:
+                return None
+        row = self._end_step()
         self.watch.add_step(time.perf_counter() - start)
+        return row
+
+    def _pauses_after(self, step):
+        """Whether the weights after so many steps are looked at."""
+        s = self.settings
+        pauses = (self._is_due(every, step) for every in (s.checkpoint_every, s.val_every, s.sample_every))
+        return step == s.steps or any(pauses)
+
+    def _end_step(self):
+        row = (self.trainer.step, *self.trainer.end_step())
         self.history["train"].append(row)
         if self.folder:
             self.folder.log.train(*row)
@@ -131,9 +164,13 @@ class _Run:
 
     def _checkpoint(self):
         """Save the state of the run. Raises Diverged instead when the weights are useless."""
-        if self.folder and self.trainer.step:
-            self.trainer.check_weights()
+        if not self.saves or not self.trainer.step:
+            return
+        self.trainer.check_weights()
+        if self.folder:
             self.notice = self.folder.save_checkpoint(self.trainer, self.history) or self.notice
+        elif self.trainer.together.is_sharded:
+            follow(self.trainer)
 
     def _validate(self, stop):
         """Measure and log the validation loss; None when it was abandoned, or when the log of a resumed run has it."""
@@ -149,6 +186,10 @@ class _Run:
             self.folder.log.val(step, val)
         return val
 
+    def _sample(self, stop):
+        """A text by the model, which only rank 0 needs."""
+        return None if self.trainer.ranks.rank else self.trainer.sample(stop.patience())
+
     def _report(self, row, val, sample, last) -> StepReport:
         """The report of the step just made; without a row (its line in the log), the one before any step."""
         t, s, watch = self.trainer, self.settings, self.watch
@@ -161,7 +202,7 @@ class _Run:
             history=self.history,
             ms=watch.last * 1e3,
             tokens_per_second=speed,
-            mfu=peak and peak.utilisation(t.config, s.sequence_length, speed),
+            mfu=peak and peak.utilisation(t.config, s.sequence_length, speed / t.ranks.world),
             seconds_left=watch.left(s.steps - t.step, s.val_every),
             last=last,
             loss=loss,
@@ -197,9 +238,14 @@ class _Run:
 
     # ------------------------------------------------------------------------------------------- ends
 
-    def _rescue(self):
-        """Save the state of a run that failed, if the disk allows it."""
+    def _rescue(self, error):
+        """Save the state of a run that failed, if the disk allows it, and it does not take ranks that have ended."""
+        t = self.trainer
+        if t.together.is_sharded or (isinstance(error, RankLost) and t.begun):
+            return
         try:
+            while self.trainer.begun:
+                self._end_step()
             self._checkpoint()
         except (UserError, Diverged):
             pass
@@ -211,8 +257,7 @@ class _Run:
         tokens = (t.step - self.facts.resumed_at) * self.settings.tokens_per_step
         interrupted = stop.requested and t.step < self.settings.steps
         sample = t.sample(stop.patience()) if saved else ""
-        if saved:
-            self._checkpoint()  # again, if the folder has disappeared during the sample
+        self._checkpoint()  # again, if the folder has disappeared during the sample
         result = TrainResult(
             model=t.model,
             encoding=t.encoding,

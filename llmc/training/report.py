@@ -12,7 +12,8 @@ class RunFacts:
 
     settings, config: of the run and its model · baselines: nats per token by name · bytes_per_token: mean length of a
     validation token · train_tokens, val_tokens: number of tokens in the files · resumed_at: steps that were made before
-    this process took over · peak: what the device can do at most (a Peak of llmc/peaks.py); None if nobody knows.
+    this process took over · peak: what the device can do at most (a Peak of llmc/peaks.py); None if nobody knows ·
+    ranks: how many processes train.
     """
 
     settings: object
@@ -23,6 +24,7 @@ class RunFacts:
     val_tokens: int
     resumed_at: int = 0
     peak: object = None
+    ranks: int = 1
 
 
 @dataclass(frozen=True)

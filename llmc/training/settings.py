@@ -1,7 +1,7 @@
 """All numbers that a training run depends on, checked before anything starts; the defaults suit a two-core laptop."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from llmc.errors import UserError
 from llmc.precision import TRAINED
 from llmc.training.schedule import KINDS
 
+AUTO = "auto"  # what the machine decides: a batch size by the memory that is free
 PLACE = ("out", "name")  # where the run goes: the only settings that are not part of the run itself
 AT_LEAST_ONE = ("batch_size", "sequence_length", "total_batch_size", "steps", "val_every", "val_batches")
 OPTIONAL = ("total_batch_size", "val_batches")
@@ -18,7 +19,7 @@ POSITIVE = ("learning_rate", "eps")
 NOT_NEGATIVE = ("clip", "skip_loss_z", "skip_norm_z")
 SHARES = ("final_fraction", "weight_decay")
 BELOW_ONE = ("beta1", "beta2")
-TEXTS = ("preset", "model", "data", "schedule", "backend", "precision", "out", "name")
+TEXTS = ("preset", "model", "data", "schedule", "backend", "precision", "attention", "out", "name")
 
 
 @dataclass(frozen=True)
@@ -30,10 +31,12 @@ class TrainSettings:
     tokenizer.bin · shuffle: False takes llm.c's order · seed: for weights, batches and samples · backend: see
     llmc/backends · precision: see llmc/precision.py · master_weights: where weights have 16 bits, whether they are also
     kept in float32 · recompute: what the backward pass computes again, see llmc/blocks.py; None takes what the backend
-    prefers.
-    A step: batch_size sequences of sequence_length tokens at a time, repeated until there are total_batch_size tokens
-    (None: once) · warmup, schedule, final_fraction: see schedule.py · weight_decay: on matrices and embeddings · clip:
-    largest gradient norm, 0 for no limit · skip_loss_z, skip_norm_z: see outliers.py, 0 skips nothing.
+    prefers · attention: "own", or "cudnn" for NVIDIA's, on a GPU in 16 bits · zero: 1 shares the optimizer's memory
+    between ranks, see llmc/distributed/data_parallel.py.
+    A step: batch_size sequences of sequence_length tokens at a time ("auto": see batch_size.py), on each rank, repeated
+    until there are total_batch_size tokens (None: once) · warmup, schedule, final_fraction: see schedule.py ·
+    weight_decay: on matrices and embeddings · clip: largest gradient norm, 0 for no limit · skip_loss_z, skip_norm_z:
+    see outliers.py, 0 skips nothing.
     Between steps: val_every, sample_every, checkpoint_every in steps, 0 for only at the end (val_every: at least 1) ·
     val_batches: None measures on all of the validation data · keep: how many of the newest checkpoints to keep, 0 for
     all · out: the run folder, which must not hold a run yet; None takes runs/NAME, or runs/NAME-2, … if that exists ·
@@ -43,7 +46,7 @@ class TrainSettings:
     preset: str = "tiny"
     model: str | None = None
     data: str = "pydocs"
-    batch_size: int = 16
+    batch_size: int | str = 16
     sequence_length: int = 64
     total_batch_size: int | None = None
     steps: int = 2500
@@ -64,6 +67,8 @@ class TrainSettings:
     precision: str = "fp32"
     master_weights: bool = True
     recompute: int | None = None
+    attention: str = "own"
+    zero: int = 0
     val_every: int = 200
     val_batches: int | None = None
     sample_every: int = 0
@@ -75,7 +80,8 @@ class TrainSettings:
 
     def __post_init__(self):
         for name in AT_LEAST_ONE:
-            if getattr(self, name) is not None or name not in OPTIONAL:
+            left_open = {"batch_size": AUTO} | dict.fromkeys(OPTIONAL)
+            if name not in left_open or getattr(self, name) != left_open[name]:
                 self._check(name, int, lambda x: x >= 1, "a whole number of at least 1")
         for name in AT_LEAST_ZERO:
             self._check(name, int, lambda x: x >= 0, "a whole number of zero or more")
@@ -96,13 +102,15 @@ class TrainSettings:
         if self.precision not in TRAINED:
             raise UserError(f"there is no training in {self.precision!r}; choose one of {', '.join(TRAINED)}.")
         if self.recompute is not None:
-            self._check("recompute", int, lambda x: x in RECOMPUTE, "0, 1 or 2")
+            self._check("recompute", int, lambda x: x in RECOMPUTE, "0, 1, 2 or 3")
+        self._check("zero", int, lambda x: x in (0, 1), "0 or 1")
         if not self.preset or not str(self.data):
             raise UserError("a run needs a preset and data; leave the options out to take the defaults.")
         if self.schedule not in KINDS:
             raise UserError(f"there is no schedule {self.schedule!r}; choose one of {', '.join(KINDS)}.")
-        if self.tokens_per_step % (self.batch_size * self.sequence_length):
-            once = f"{self.batch_size} x {self.sequence_length} = {self.batch_size * self.sequence_length:,} tokens"
+        B = 1 if self.batch_size == AUTO else self.batch_size
+        if (self.total_batch_size or 0) % (B * self.sequence_length):
+            once = f"{B} x {self.sequence_length} = {B * self.sequence_length:,} tokens"
             raise UserError(
                 f"total batch size must be a multiple of batch size x sequence length, {once}, not"
                 f" {self.total_batch_size:,}."
@@ -122,6 +130,24 @@ class TrainSettings:
     def title(self) -> str:
         """The name of a run with these settings: its own, else its model's, else its preset's."""
         return self.name or (Path(self.model).stem if self.model else self.preset)
+
+    def shared_by(self, world) -> "TrainSettings":
+        """The settings of a run of so many ranks, whose step has B·T tokens of each unless it says how many.
+
+        Raises UserError when a step cannot be shared by them.
+        """
+        if world == 1:
+            return self
+        if self.batch_size == AUTO:
+            raise UserError(f"--batch-size {AUTO} is for a single process; give several ranks a number.")
+        once = self.batch_size * self.sequence_length * world
+        if self.total_batch_size is not None and self.total_batch_size % once:
+            raise UserError(
+                f"{world} ranks of {self.batch_size} x {self.sequence_length} tokens take {once:,} at a time, and"
+                f" {self.total_batch_size:,} tokens per step are no multiple of that; change --batch-size or"
+                " --total-batch-size."
+            )
+        return replace(self, total_batch_size=self.total_batch_size or once)
 
     def _check(self, name, kind, holds, what):
         value = getattr(self, name)

@@ -1,6 +1,8 @@
 """The model that a run begins with: fresh weights of its preset, or a model trained before (fine-tuning)."""
 
-from llmc.backends import get_backend
+from contextlib import contextmanager
+
+from llmc.backends import choose_attention, get_backend
 from llmc.checkpoints import load_model, read_config
 from llmc.config import GPT2Config, preset
 from llmc.data.corpus import TOKENIZER
@@ -18,8 +20,43 @@ def check_before_data(settings) -> GPT2Config:
     """
     config = read_config(find_model(settings.model)) if settings.model else preset(settings.preset)
     config.check_sequence_length(settings.sequence_length)
-    get_backend(settings.backend, find_precision(settings.precision))
+    choose_attention(get_backend(settings.backend, find_precision(settings.precision)), settings.attention)
     return config
+
+
+def part_of(settings, ranks) -> tuple[int, int]:
+    """(which, of how many parts of each tensor) a rank updates: all of them, or with ZeRO-1 its own."""
+    return (ranks.rank, ranks.world) if settings.zero else (0, 1)
+
+
+def carrier(settings, ranks):
+    """What carries the model's arrays between the ranks: NCCL where they are on GPUs, of which each rank gets its own.
+
+    None where the ranks can do it themselves. Call it before anything is put on a GPU. Raises UserError like `use_gpu`.
+    """
+    if ranks.world == 1 or settings.backend != "cuda":
+        return None
+    from llmc import cuda
+
+    if cuda.device() != "gpu":
+        return None
+    from llmc.distributed.nccl import use_gpu
+
+    return use_gpu(ranks)
+
+
+@contextmanager
+def in_turn(ranks, number=None):
+    """`with in_turn(ranks):` rank 0 first, and all the others when it is done.
+
+    number: ours, where another than rank decides who is first; ranks.local lets one rank of each machine be.
+    """
+    number = ranks.rank if number is None else number
+    if number:
+        ranks.barrier()
+    yield
+    if not number:
+        ranks.barrier()
 
 
 def fastest_precision(backend) -> str:

@@ -11,10 +11,11 @@ import llmc
 INSTRUCTIONS = ("avx512f", "avx2", "avx", "neon")  # widest first
 
 
-def surroundings(backend: str, precision: str = "fp32") -> dict:
+def surroundings(backend: str, precision: str = "fp32", ranks: int = 1) -> dict:
     """{"backend": "cpu", "threads": 2, "BLAS": "openblas 0.3.30 (SkylakeX)", "processor": "znver3 (avx2)", …}."""
     found = {
         "backend": backend,
+        "ranks": ranks,
         "processor": _processor(),
         "llmc": llmc.__version__,
         "numpy": metadata.version("numpy"),
@@ -68,4 +69,11 @@ def _of_cuda():
 
     if cuda.device() == "emulator":
         return {"device": "emulator"}
-    return {"device": cuda.name_of_gpu(), "cupy": cuda.xp.__version__}
+    return {"device": cuda.name_of_gpu(), "cupy": cuda.xp.__version__, "attention": _of_attention()}
+
+
+def _of_attention():
+    """Whose attention computes in 16 bits."""
+    from llmc.kernels.mixed import attention, attention_cudnn
+
+    return attention_cudnn.description() if attention.attend_by() == "cudnn" else "own"

@@ -4,27 +4,33 @@ It knows nothing of run folders, screens and signals; `loop.py` drives it. Follo
 train_gpt2.cu.
 """
 
+from collections import deque
 from functools import cached_property, partial
 from itertools import takewhile
 from math import inf, isfinite
 
 import numpy as np
 
+from llmc import __version__
+from llmc.backends import choose_attention
 from llmc.checkpoints.optimizer_state import TrainState
 from llmc.data import find_corpus
 from llmc.data.loader import DataLoader
 from llmc.data.shuffled import ShuffledLoader
 from llmc.data.tokenizer import END_OF_TEXT, read_tokenizer, token_lengths
+from llmc.distributed.data_parallel import ALONE, DataParallel
 from llmc.errors import UserError
 from llmc.evaluation import BASELINE_TOKENS, baselines, batch_losses, bits_per_byte
 from llmc.model import find_recompute
 from llmc.sampling import generate
-from llmc.training.fits import check_memory
+from llmc.training.batch_size import allocate_or_halve, choose_batch, try_step
+from llmc.training.fits import check_memory, config_of
 from llmc.training.loss_scale import LossScale
 from llmc.training.outliers import OutlierDetector
 from llmc.training.run_folder.settings_file import setting_values
 from llmc.training.schedule import learning_rate
-from llmc.training.start import make_model
+from llmc.training.settings import AUTO
+from llmc.training.start import in_turn, make_model, part_of
 from llmc.training.surroundings import differences, surroundings
 
 SAMPLE_TEMPERATURE = 0.8  # below 1, because small models are too unsure
@@ -39,39 +45,62 @@ class Stopped(Exception):
 
 
 class Trainer:
-    """One run in memory. `step` counts the steps made; the parameters are those after that many steps.
+    """One run in memory. `step` counts the steps that have ended; the parameters are those after that many steps.
+
+    With several ranks, all of them make the same calls, and losses are those of all of them together.
 
     say(line), if given, receives progress when a corpus has to be prepared · model, state: of a checkpoint, to continue
-    from it bit for bit; without them the settings say which model to make. `changed`: what of the surroundings is not
-    as it was at that checkpoint (["threads 1 instead of 2"]), so that the last bits will differ. Raises UserError for
-    data or a model that cannot be used, or that do not belong together.
+    from it bit for bit; without them the settings say which model to make · ranks: of the run, a Ranks · arrays: what
+    carries the model's arrays between them, as in DataParallel. `changed`: what of the surroundings is not as it was at
+    that checkpoint (["threads 1 instead of 2"]), so that the last bits will differ. Raises UserError for data or a
+    model that cannot be used, or that do not belong together.
     """
 
-    def __init__(self, settings, say=None, model=None, state=None):
-        s = self.settings = settings
-        corpus = find_corpus(s.data, say=say)
+    def __init__(self, settings, say=None, model=None, state=None, ranks=ALONE, arrays=None):
+        settings, self.ranks = settings.shared_by(ranks.world), ranks
+        with in_turn(ranks):  # the first one prepares the corpus
+            corpus = find_corpus(settings.data, say=say)
         self.encoding = read_tokenizer(corpus.tokenizer)
-        check_memory(s, self.encoding, corpus.train, model)
+        automatic = settings.batch_size == AUTO
+        s = choose_batch(settings, config_of(settings, self.encoding), corpus) if automatic else settings
+        check_memory(s, self.encoding, corpus.train, model, ranks=ranks)
         self.model = model or make_model(s, self.encoding)
+        if model is None:
+            self.model.keep_part(*part_of(s, ranks))
         self.model.recompute = find_recompute(self.model.backend, s.recompute)
+        choose_attention(self.model.backend, s.attention)
+        if automatic:
+            s = allocate_or_halve(self.model, s, say)
+        else:
+            self.model.allocate(s.batch_size, s.sequence_length)
+        self.settings = s
         self.config = self.model.config
-        shape = dict(B=s.batch_size, T=s.sequence_length, V=self.config.V)
+        shape = dict(B=s.batch_size, T=s.sequence_length, V=self.config.V, rank=ranks.rank, world=ranks.world)
         order = partial(ShuffledLoader, seed=s.seed) if s.shuffle else DataLoader
         self.train_loader, self.val_loader = order(corpus.train, **shape), DataLoader(corpus.val, **shape)
         self.val_batches = min(s.val_batches or self.val_loader.num_batches, self.val_loader.num_batches)
         self._measure_validation_text()
-        self.model.allocate(s.batch_size, s.sequence_length)
+        self.together = DataParallel(self.model, ranks, arrays)
         self.loss_detector, self.norm_detector = OutlierDetector(s.skip_loss_z), OutlierDetector(s.skip_norm_z)
         self.loss_scale = LossScale() if self.model.precision.overflows else None
         self.overflowed = False
         self.step, self.changed = 0, []
+        self._begun = deque()  # (functions of the losses, learning rate, function of the norm, loader's state) of steps
         if state is not None:
             self._resume(state)
-        self._position = self.train_loader.state()  # after the last complete step
+        ranks.agree({**setting_values(s), "llmc": __version__, "step": self.step})
+        self.together.start()
+        if arrays is not None:
+            with in_turn(
+                ranks, ranks.local
+            ):  # the first one measures which products are fastest, for all on its machine
+                try_step(self.model, s.batch_size, s.sequence_length)
+        self._position = self.train_loader.state()  # after the last step that has ended
 
     def _measure_validation_text(self):
         """Bits per byte and the baselines, for exactly the validation tokens that the loss is measured on."""
-        measured = self.val_batches * self.settings.batch_size * self.settings.sequence_length
+        s = self.settings
+        measured = self.val_batches * s.batch_size * s.sequence_length * self.ranks.world
         tokens = self.val_loader.head(measured + 1)  # (measured + 1,)
         self._targets, self._lengths = tokens[1:], token_lengths(self.encoding)  # (measured,), (V,)
         self.baselines = baselines(self.train_loader.head(BASELINE_TOKENS), tokens, self.config.V)
@@ -88,6 +117,7 @@ class Trainer:
             rng=self.settings.seed,
             losses=tuple(self.loss_detector.values),
             norms=tuple(self.norm_detector.values),
+            ranks=self.ranks.world,
             loss_scale=(self.loss_scale.log2, self.loss_scale.good_steps) if self.loss_scale else (0, 0),
             about={
                 "settings": setting_values(self.settings),
@@ -102,7 +132,7 @@ class Trainer:
 
     @cached_property
     def _surroundings(self):
-        return surroundings(self.settings.backend, self.settings.precision)
+        return surroundings(self.settings.backend, self.settings.precision, self.ranks.world)
 
     def _resume(self, state):
         """Restore a state. The batches must be the same, in the same order, or some would be seen twice."""
@@ -112,13 +142,19 @@ class Trainer:
             raise UserError(f"the checkpoint was trained with {option}; continue from it with the same option.")
         for name, fingerprints in state.about.get("data", {}).items():
             self._loaders[name].shards.expect(fingerprints)
-        self.train_loader.load_state(state.loader)
+        self.train_loader.load_state(self._translated(state))
         self.loss_detector = OutlierDetector(s.skip_loss_z, state.losses)
         self.norm_detector = OutlierDetector(s.skip_norm_z, state.norms)
         if self.loss_scale:
             self.loss_scale = LossScale(*state.loss_scale)
         self.step = state.step
         self.changed = differences(state.about.get("surroundings", {}), self._surroundings)
+
+    def _translated(self, state) -> dict:
+        """The loader's position in batches of all our ranks, from one in batches of as many as there were."""
+        s = self.settings
+        before = state.ranks * state.about.get("settings", {}).get("batch_size", s.batch_size)
+        return {**state.loader, "sample": state.loader["sample"] * before // (self.ranks.world * s.batch_size)}
 
     # ------------------------------------------------------------------------------------------- steps
 
@@ -129,49 +165,86 @@ class Trainer:
         Raises Diverged when loss or norm is not finite, and Stopped when stop() becomes true between two micro-batches;
         `state()` and the parameters are then those from before the step.
         """
-        s, model = self.settings, self.model
+        self.begin_step(stop)
+        return self.end_step()
+
+    def begin_step(self, stop=lambda: False):
+        """Launch the next step; `end_step` reads what came of it. Errors are those of `train_step`.
+
+        If `runs_ahead`, the step after it may be begun before this one is ended: a GPU then goes on while the host
+        reads and logs. Until all are ended, the parameters are ahead of `state()`; after Diverged they are of no use.
+        """
+        s = self.settings
         lr = learning_rate(
-            self.step,
+            self.step + len(self._begun),
             s.learning_rate,
             warmup=s.warmup,
             total=s.steps,
             final_fraction=s.final_fraction,
             kind=s.schedule,
         )
-        numbers = dict(beta1=s.beta1, beta2=s.beta2, eps=s.eps, weight_decay=s.weight_decay)
         losses = self._accumulate(stop)
-        waits = self.loss_scale or s.skip_loss_z or s.skip_norm_z  # whether the update depends on the loss or the norm
-        if model.runs_ahead and not waits:
-            norm = model.update(lr, **numbers, max_norm=s.clip or inf)  # a function
-            loss, norm = self._finite(losses, norm())
-            self._add_to_detectors(loss, norm)
-        else:
-            norm = model.global_norm()
-            self.overflowed = self._overflows(norm)
-            loss, norm = self._finite(losses, norm)
-            if not (self.overflowed or any(self._add_to_detectors(loss, norm))):
-                model.update(lr, **numbers, max_norm=s.clip or inf, norm=norm)
+        self.together.sum_gradients()
+        norm = None if self._decides else self._update(lr)
+        self._begun.append((losses, lr, norm, self.train_loader.state()))
+
+    def end_step(self):
+        """Complete the oldest of the steps that have begun; result and errors are those of `train_step`."""
+        losses, lr, updated, position = self._begun.popleft()
+        norm = updated() if updated else self.together.global_norm()
+        self.overflowed = self._overflows(norm)
+        loss, norm = self._finite(losses, norm)
+        useful = not (self.overflowed or any(self._add_to_detectors(loss, norm)))
+        if useful and not updated:
+            self._update(lr, norm=norm)
+        elif updated and not useful:
+            self.model.t -= 1  # gradients that overflow have changed nothing
         self.step += 1
-        self._position = self.train_loader.state()
+        self._position = position
         return loss, lr, norm
+
+    def _update(self, lr, norm=None):
+        """AdamW's step, on all ranks. Returns a function that gives the norm of the gradients."""
+        s = self.settings
+        numbers = dict(beta1=s.beta1, beta2=s.beta2, eps=s.eps, weight_decay=s.weight_decay)
+        norm = self.together.norm_there() if norm is None else norm
+        updated = self.model.update(lr, **numbers, max_norm=s.clip or inf, norm=norm)
+        self.together.gather_weights()
+        return updated
+
+    @property
+    def _decides(self) -> bool:
+        """Whether the host sees a step's loss and norm before its update; else the update itself looks at the norm."""
+        s = self.settings
+        return not self.model.runs_ahead or bool(s.skip_loss_z or s.skip_norm_z)
+
+    @property
+    def runs_ahead(self) -> bool:
+        """Whether a step may begin before the one before it has ended; float16's must know its loss scale."""
+        return not self._decides and self.loss_scale is None
+
+    @property
+    def begun(self) -> int:
+        """How many steps have begun and not ended."""
+        return len(self._begun)
 
     def _accumulate(self, stop=lambda: False):
         """Functions that return the losses of the step's micro-batches; their mean gradient is in model.grads.
 
         Each micro-batch has B·T tokens, so the mean over all tokens is the mean of the micro-batches' means: the loss
-        and gradient of each count 1/n. The first gradient replaces that of the step before. The losses are read when
-        everything else has been launched, so that a GPU is never idle in between.
+        and gradient of each count 1/n, with several ranks 1/(n · ranks). The first gradient replaces that of the step
+        before. The losses are read when everything else has been launched, so that a GPU is never idle in between.
         """
-        model, n, losses = self.model, self.settings.micro_batches, []
+        model, n, losses = self.model, self.settings.micro_batches // self.ranks.world, []
         if self.loss_scale:
             model.loss_scale = self.loss_scale.value
         for i in range(n):
             if i and stop():
                 raise Stopped
             x, y = self.train_loader.next_batch()  # (B, T) int32 both
-            model.forward(x, y, dloss=1.0 / n, wait=False)
+            model.forward(x, y, dloss=1.0 / (n * self.ranks.world), wait=False)
             losses.append(model.loss_later())
-            model.backward(accumulate=i > 0)
+            model.backward(accumulate=i > 0, final=self.together.final if i == n - 1 else None)
         return losses
 
     def _overflows(self, norm) -> bool:
@@ -187,11 +260,12 @@ class Trainer:
     def _finite(self, losses, norm):
         """(mean loss, norm). Raises Diverged when one of them is not finite, unless gradients only overflowed."""
         losses = [loss() for loss in losses]
-        wrong = [f"loss is {loss}" for loss in losses if not isfinite(loss)]
+        loss = self.ranks.mean(sum(losses) / len(losses))
+        wrong = [f"loss is {loss}" for loss in (*losses, loss) if not isfinite(loss)]
         wrong += [] if isfinite(norm) or self.overflowed else [f"gradient norm is {norm}"]
         if wrong:
             raise Diverged(f"the {wrong[0]} at step {self.step + 1}")
-        return sum(losses) / len(losses), norm
+        return loss, norm
 
     def _add_to_detectors(self, loss, norm):
         """Whether the loss is an outlier, and whether the norm is one."""
@@ -214,13 +288,13 @@ class Trainer:
             raise Diverged(f"the norm of the weights is {norm} after step {self.step}")
 
     def validate(self, stop=lambda: False):
-        """Mean loss (nats per token) over the validation batches; None when stop() becomes true in between."""
+        """Mean loss (nats per token) over `val_batches` batches of each rank; None when stop() becomes true by then."""
         total = 0.0
         for loss in batch_losses(self.model, self.val_loader, self.val_batches):
             total += loss
             if stop():
                 return None
-        return total / self.val_batches
+        return self.ranks.mean(total / self.val_batches)
 
     def bits_per_byte(self, val_loss) -> float:
         """A loss returned by `validate`, as bits per byte of the validation text."""

@@ -61,7 +61,7 @@ def _keep_exact(master, i, value):
 
 
 @parallel
-def _update_rounded(params, grads, m, v, master, key, factor, step, root, beta1, beta2, eps, keep, kept_bits):
+def _update_rounded(params, grads, m, v, master, key, place, factor, step, root, beta1, beta2, eps, keep, kept_bits):
     """The same with params and grads in bfloat16. kept_bits: of the gradients, all or none.
 
     The loop is free of branches: with any, the compiler would compute one number at a time.
@@ -73,7 +73,9 @@ def _update_rounded(params, grads, m, v, master, key, factor, step, root, beta1,
         m[i], v[i] = first, second
         weight = _moved(exact_weight(master, params, i), first, second, step, root, eps, keep)
         keep_exact(master, i, weight)
-        params[i] = _rounded_stochastically(weight, shuffled(np.uint32(shuffled(np.uint32(i)) + salt)))
+        params[i] = _rounded_stochastically(
+            weight, shuffled(np.uint32(shuffled(np.uint32(np.uint32(i) + place)) + salt))
+        )
         grads[i] = grads[i] & kept_bits
 
 
@@ -100,11 +102,12 @@ def adamw_update(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t, cl
 
 
 @in_bits
-def adamw_update_rounded(params, grads, m, v, master, key, factor=1.0, clear=False, **numbers):
+def adamw_update_rounded(params, grads, m, v, master, key, place=0, factor=1.0, clear=False, **numbers):
     """AdamW on the master weights, or without them on the weights, which become their stochastic rounding."""
     master = params[:0] if master is None else master  # (0,) uint16 or (n,)
-    key, factor, bits = np.uint32(key & 0xFFFFFFFF), m.dtype.type(factor), np.uint16(0 if clear else 0xFFFF)
-    _update_rounded(params, grads, m, v, master, key, factor, **_constants(m.dtype, **numbers), kept_bits=bits)
+    key, place = np.uint32(key & 0xFFFFFFFF), np.uint32(place & 0xFFFFFFFF)
+    factor, bits = m.dtype.type(factor), np.uint16(0 if clear else 0xFFFF)
+    _update_rounded(params, grads, m, v, master, key, place, factor, **_constants(m.dtype, **numbers), kept_bits=bits)
 
 
 def _constants(dtype, lr, beta1, beta2, eps, weight_decay, t):

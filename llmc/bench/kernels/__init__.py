@@ -5,7 +5,8 @@ all others), and the share of the limit. The limit is a large copy or the librar
 whichever bounds the kernel; both are measured in the same run. On the emulator: how much a kernel moves, at small
 sizes. Right means: within 1e-5 of the largest element (with TF32 2e-3) of what the "numpy" backend computes in float64,
 at a large and at an odd size, and at the timed size, of what the first version computes. The version that llmc uses
-must also give the same bits twice.
+must also give the same bits twice. In 16 bits, sixteen_bits.py has the calls, and torch_calls.py PyTorch's counterpart
+of each, whose time is beside ours.
 """
 
 from llmc import cuda
@@ -14,19 +15,19 @@ from llmc.bench.kernels.checks import check
 from llmc.bench.kernels.times import add_times, by_library, limits
 
 
-def measure(chosen, tf32=False):
+def measure(chosen, tf32=False, low=None, peer=None):
     """Yield a dict for each version in `chosen`, function by function; table.py shows what is in it.
 
-    tf32: whether the limit is a product in TF32.
+    tf32, low: whether the limit is a product in TF32, or in which data type of 16 bits · peer: as for `add_times`.
     """
     on_gpu = cuda.device() == "gpu"
     with by_library():
-        bounds = limits(tf32) if on_gpu else {}
+        bounds = limits(tf32, low) if on_gpu else {}
         for function in dict.fromkeys(version.function for version in chosen):
             group = [version for version in chosen if version.function == function]
             rows = check(group, ONE_ROW if on_gpu else SMALL)
             if on_gpu:
                 for row, odd in zip(rows, check(group, ODD)):
                     row |= {"error": max(row["error"], odd["error"]), "right": row["right"] and odd["right"]}
-                add_times(group, rows, bounds)
+                add_times(group, rows, bounds, peer)
             yield from rows

@@ -219,4 +219,8 @@ MAKERS = {  # by the name that VERSIONS of llmc/kernels/<layer>.py has for it
         *(global_norm, scale, adamw_update, adamw_update_by),
     )
 }
-COMPUTING = [name for name in MAKERS if name.startswith(("matmul", "attention"))]  # bound by arithmetic: timed at B=8
+
+
+def computes(function) -> bool:
+    """Whether a function is bound by arithmetic, which is timed at B=8."""
+    return "matmul" in function or "attention" in function

@@ -6,36 +6,29 @@ import numpy as np
 
 from llmc import cuda
 from llmc.backends import reference
-from llmc.bench.kernels.calls import MAKERS
 from llmc.bench.kernels.cases import Numbers
 
-AGREE, AGREE_TF32 = 1e-5, 2e-3  # of the largest element
 SECTOR = 32  # bytes
 
 
 def check(group, sizes) -> list[dict]:
     """A row per version of one function: {"kernel", "error", "right", …}, and on the emulator how much it moved."""
-    case = MAKERS[group[0].function](sizes, Numbers(cuda.xp))
+    case = group[0].make(sizes, Numbers(cuda.xp))
     host = {name: cuda.asnumpy(a).copy() if hasattr(a, "shape") else a for name, a in case.arguments.items()}
-    doubles = {name: _double(a) for name, a in host.items()}
+    doubles = {name: in_double(a) for name, a in host.items()}
     expected = results(case.expected or getattr(reference, group[0].function), case, doubles)
     rows = []
     for version in group:
         arguments = {name: cuda.asarray(a.copy()) if hasattr(a, "shape") else a for name, a in host.items()}
-        with inspected(version.module) as reports:
+        with inspected(version.launches_by) as reports:
             got = results(version.launch, case, arguments)
         error = max(difference(cuda.asnumpy(mine), theirs) for mine, theirs in zip(got, expected))
         row = {"kernel": version.name, "layer": version.layer, "device": "emulator", "shape": case.shape}
-        row |= {"bytes": case.nbytes, "flops": case.flops, "error": error, "right": error <= agree(version)}
+        row |= {"bytes": case.nbytes, "flops": case.flops, "error": error, "right": error <= version.agree}
         rows.append(row | (moved(reports, case) if reports else {}))
         if problems := set().union(*(report.kinds for report in reports)):
             rows[-1] |= {"right": False, "problems": sorted(problems)}
     return rows
-
-
-def agree(version) -> float:
-    """The largest error that a version may have."""
-    return AGREE_TF32 if version.rounds else AGREE
 
 
 def results(function, case, arguments) -> list:
@@ -48,12 +41,19 @@ def results(function, case, arguments) -> list:
 
 def difference(got, expected) -> float:
     """The largest |difference| over the largest |expected|; infinite if anything is NaN or infinite."""
+    got, expected = _exact(got), _exact(expected)
     worst, largest = float(abs(got - expected).max()), float(abs(expected).max())
     return worst / (largest or 1.0) if worst < np.inf else np.inf  # NaN < inf is false
 
 
-def _double(a):
-    return a.astype(np.float64) if hasattr(a, "shape") and a.dtype == np.float32 else a
+def _exact(a):
+    """An array of 16 bits in float32; any other as it is."""
+    return a.astype(np.float32) if a.dtype.itemsize == 2 else a
+
+
+def in_double(a):
+    """An array of numbers in float64; one of whole numbers, and anything else, as it is."""
+    return a.astype(np.float64) if hasattr(a, "shape") and a.dtype.kind not in "iu" else a
 
 
 # ------------------------------------------------------------------------------------------------ what a kernel moves

@@ -1,14 +1,15 @@
 """The table that `llmc bench --kernels` prints."""
 
 
-def head(row, tf32=False) -> str:
+def head(row, precision="fp32") -> str:
     """The lines above a table whose first row this is."""
     if "us" not in row:
         columns = f"{'sectors':>10} {'of ideal':>9} {'of needed':>10} {'conflicts':>10} {'barriers':>9} {'error':>9}"
         return f"on the emulator; barriers are those of one block\n{'kernel':<31} {columns}  shape"
-    numbers = "TF32" if tf32 else "float32"
+    numbers = {"fp32": "float32", "tf32": "TF32"}.get(precision, precision)
     about = f"{row['device']}: a copy moves {row['copy_gb_s']:,.0f} GB/s, the library's {numbers} product reaches"
-    columns = f"{'µs':>10} {'GB/s':>7} {'TFLOP/s':>8} {'limit':>8} {'share':>6} {'error':>9}"
+    columns = f"{'µs':>10} {'GB/s':>7} {'TFLOP/s':>8} {'limit':>8} {'share':>6}"
+    columns += f" {'PyTorch µs':>11}" * ("peer_us" in row) + f" {'error':>9}"
     return f"{about} {row['sgemm_tflop_s']:.1f} TFLOP/s\n{'kernel':<31} {columns}  shape"
 
 
@@ -19,6 +20,7 @@ def line(row) -> str:
     about += "" if row.get("repeats", True) else "  other bits in each run"
     if "us" in row:
         rate = f"{row['us']:10.1f} {row['gb_s']:7.0f} {row['tflop_s']:8.2f} {row['limit']:>8} {row['share']:6.0%}"
+        rate += f" {row['peer_us']:11.1f}" if "peer_us" in row else ""
         return f"{row['kernel']:<31} {rate} {about}"
     factors = f"{row['over_ideal']:8.3g}× {row['over_needed']:9.3g}×"
     counts = f"{row['sectors']:10,} {factors} {row['bank_conflicts']:10,} {row['barriers']:9.3g}"

@@ -8,9 +8,9 @@ from time import perf_counter
 import numpy as np
 
 from llmc import cuda
-from llmc.bench.kernels.calls import COMPUTING, MAKERS
+from llmc.bench.kernels.calls import computes
 from llmc.bench.kernels.cases import GPT2, GPT2_32, Numbers
-from llmc.bench.kernels.checks import agree, difference, results
+from llmc.bench.kernels.checks import difference, results
 from llmc.kernels import matmul
 from llmc.kernels.mixed import matmul as matmul_16
 from llmc.kernels.mixed.pointwise import round_to
@@ -23,15 +23,17 @@ MOST = 2000  # launches in a graph
 TRIES, ENOUGH = 9, 0.5  # a median of this many, or of fewer (at least three) after this many seconds
 
 
-def add_times(group, rows, bounds):
+def add_times(group, rows, bounds, peer=None):
     """Add to the rows of one function its times at GPT-2's sizes, how far its results are from version 1's ("apart"),
     and whether a second call gives the same bits ("repeats").
+
+    peer(function, arguments): makes a function that computes the same in another way, whose time is added, too.
     """
     function = group[0].function
-    sizes = GPT2 if function in (*COMPUTING, "fused_classifier") else GPT2_32  # its logits take 1.6 GB at B=8
+    sizes = GPT2 if computes(function) or function == "fused_classifier" else GPT2_32  # its logits take 1.6 GB at B=8
 
     def make(seed):
-        return MAKERS[function](sizes, Numbers(cuda.xp, seed))
+        return group[0].make(sizes, Numbers(cuda.xp, seed))
 
     first, others = None, []
     for version, row in zip(group, rows):
@@ -41,12 +43,19 @@ def add_times(group, rows, bounds):
         row["apart"] = max(difference(mine, its) for mine, its in zip(got, first))
         case = make(seed=1)
         again = results(version.launch, case, case.arguments)
-        row["repeats"] = all(bool(cuda.xp.array_equal(mine, its)) for mine, its in zip(again, got))
-        row["right"] &= row["apart"] <= agree(version) and (row["repeats"] or not version.chosen)
+        row["repeats"] = all(bool(cuda.xp.array_equal(_bits(mine), _bits(its))) for mine, its in zip(again, got))
+        row["right"] &= row["apart"] <= version.agree and (row["repeats"] or not version.chosen)
         others = others or [make(seed) for seed in range(2, 1 + -(-ROTATE // case.nbytes))]
         launches = [partial(version.launch, **each.arguments) for each in (case, *others)]
         us = microseconds(launches, graph=not version.by_library)
         row |= {"device": cuda.name_of_gpu(), "shape": case.shape, **rates(case, us, bounds)}
+        if peer:
+            row["peer_us"] = microseconds([peer(function, each.arguments) for each in (case, *others)], graph=False)
+
+
+def _bits(a):
+    """An array of 16 bits as whole numbers; any other as it is."""
+    return a.view(np.uint16) if a.dtype.itemsize == 2 else a
 
 
 def rates(case, us, bounds) -> dict:

@@ -15,8 +15,9 @@ import numpy as np
 
 from llmc import cuda
 from llmc.bench.kernels.cases import Numbers
-from llmc.bench.kernels.checks import AGREE, difference, inspected
+from llmc.bench.kernels.checks import difference, inspected
 from llmc.bench.kernels.times import by_library, microseconds
+from llmc.bench.kernels.versions import AGREE
 from llmc.errors import UserError
 from llmc.kernels import cublas, matmul
 from llmc.kernels.tiling import TILES, Tile

@@ -4,8 +4,11 @@ from importlib import import_module
 from typing import NamedTuple
 
 from llmc import cuda
+from llmc.bench.kernels.calls import MAKERS
 from llmc.errors import UserError
 from llmc.kernels import LAYERS, tensor_cores
+
+AGREE, AGREE_TF32 = 1e-5, 2e-3  # of the largest element
 
 
 class Version(NamedTuple):
@@ -25,6 +28,15 @@ class Version(NamedTuple):
         """Call it and return what it returns."""
         rounded = {"tf32": True} if self.tf32 else {}
         return getattr(self.module, self.function)(**arguments, version=self.number, **rounded)
+
+    def make(self, sizes, numbers):
+        """A Case of these sizes."""
+        return MAKERS[self.function](sizes, numbers)
+
+    @property
+    def agree(self) -> float:
+        """The largest error that it may have, relative to the largest element."""
+        return AGREE_TF32 if self.rounds else AGREE
 
     @property
     def chosen(self) -> bool:
@@ -46,6 +58,11 @@ class Version(NamedTuple):
     def module(self):
         """llmc.kernels.<layer>."""
         return import_module(f"llmc.kernels.{self.layer}")
+
+    @property
+    def launches_by(self):
+        """The module through which its kernels are found."""
+        return self.module
 
 
 def on_tensor_cores(module) -> dict:

@@ -40,4 +40,4 @@ def not_finite_alike(got, array, expected) -> bool:
     finite = np.isfinite(got)
     if not finite.any():  # many mistakes make nothing but NaN
         return False
-    return bool(np.abs(got - array)[finite].max() <= LIKE * np.abs(got[finite]).max())
+    return bool(np.abs(got[finite] - array[finite]).max() <= LIKE * np.abs(got[finite]).max())

@@ -1,4 +1,4 @@
-"""A float4 in memory of which a thread reads or writes all four components: nvcc makes one access of them.
+"""A float4, or a uint4, in memory of which a thread reads or writes all four components: nvcc makes one access of them.
 
 The emulator counts four, since only the compiler can know that nothing comes between them. A demand counts one, so that
 it never refuses a kernel for requests, sectors and conflicts that a GPU does not see.
@@ -8,7 +8,7 @@ import re
 
 from llmc.cuda.emulator.compiling.text import mask
 
-FLOAT4 = r"\bfloat4\s*(?:const\s*)?"
+FLOAT4 = r"\b(?:float4|uint4)\s*(?:const\s*)?"
 NAMES = (
     re.compile(rf"{FLOAT4}\*\s*(?:const\s+|__restrict__\s+)*(\w+)"),  # const float4* x
     re.compile(r"[\w>]\s*(?:const\s*)?&\s*(?:__restrict__\s+)?(\w+)"),  # const float4& a, const auto& a, V& a

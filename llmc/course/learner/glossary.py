@@ -177,8 +177,20 @@ Kahan's sum, Kahan |  | 18 | a sum with a second number: what the last addition 
 loss scale, S | 2^16 or so | 18 | a factor on the loss, so that no gradient underflows in fp16; later divided out
 stochastic rounding |  | 18 | up or down by chance, the nearer neighbour more often: right on average
 master weights | as the weights | 18 | an fp32 copy of bf16 weights, which the update changes
+mixed precision |  | 20 | 16 bits for what is multiplied, float32 for what is added up
+recompute | 0 to 3 | 20 | what the backward pass makes again: nothing; GELU's outputs; layernorms' as well; only these
+epilogue |  | 20 | what a matrix product does to its result before it writes it: add a bias, GELU, GELU'
+MFU | a share | 20 | the operations that a model needs over those that the device could do in the same time
 amax | one number | 18 | the largest absolute value of a tensor
 quantise |  | 18 | to round a tensor to few bits, with a scale
+# Several processes
+data parallel |  | 21 | the same weights on every rank, each with its own batches; the gradients are added up
+all-reduce | (n,) | 21 | every rank has an array, and gets the sum of all of them
+reduce-scatter, all-gather | (n / N,) | 21 | each rank gets one part of the sum; each rank gets the parts of all
+latency, bandwidth | seconds, bytes/s | 21 | what even an empty message takes, and what each further byte adds
+bucket |  | 21 | gradients of several tensors that travel as one message
+deadlock |  | 21 | everybody waits for somebody who waits, too
+ZeRO-1 |  | 21 | each rank keeps the moments and master weights of one part of every tensor, and updates that part
 # Data
 token, id | 0 … V - 1 | 08 | a string of bytes that occurs often, and its number; the model sees only the numbers
 merge |  | 08 | two neighbouring tokens become one; a byte-pair encoding is a list of merges, in order

@@ -73,7 +73,7 @@ def doctor() -> Report:
 
 def examinations() -> list:
     """[(name of the row, function that takes the name and returns the Row)], in the order of the table."""
-    from llmc.course.machine import caches, diagnoses, equipment
+    from llmc.course.machine import caches, diagnoses, equipment, several
 
     return [
         ("system", diagnoses.system),
@@ -88,6 +88,8 @@ def examinations() -> list:
         ("GPU", diagnoses.gpu),
         ("CuPy", equipment.cupy),
         ("CUDA kernels", equipment.kernels),
+        ("MPI", several.mpi),
+        ("NCCL", several.nccl),
         ("compiled kernels", caches.compiled),
         ("disk", equipment.disk),
         *((f"corpus {name}", partial(equipment.corpus, name=name)) for name in equipment.corpora()),

@@ -39,9 +39,11 @@ __device__ floatX round_weight(float v, unsigned key, unsigned place)
 #endif
 }
 
-// master: 0 where there are no master weights. tensor: its number. decayed == 0: its weights do not decay.
+// master: 0 where there are no master weights. tensor: its number; place: that of the first of these weights in it.
+// decayed == 0: its weights do not decay.
 extern "C" __global__ void adamw_update_v1(floatX* params, floatX* grads, float* m, float* v, float* master, int n,
-                                           const float* settings, int tensor, int decayed, int clear)
+                                           const float* settings, int tensor, unsigned place,
+                                           int decayed, int clear)
 {
     int i = (blockIdx.x * blockDim.x + threadIdx.x) * 8, left = n - i;
     Settings s = *reinterpret_cast<const Settings*>(settings);
@@ -59,7 +61,7 @@ extern "C" __global__ void adamw_update_v1(floatX* params, floatX* grads, float*
         m8[e] += s.rate1 * (g[e] - m8[e]);
         v8[e] += s.rate2 * (g[e] * g[e] - v8[e]);
         p[e] = (decayed ? s.keep : 1.0f) * p[e] - s.step * m8[e] / (sqrtf(v8[e]) * s.root + s.eps);
-        rounded[e] = round_weight(p[e], s.key + tensor, i + e);
+        rounded[e] = round_weight(p[e], s.key + tensor, place + i + e);
     }
     if (master) store(master + i, p, left);
     store(params + i, rounded, left);

@@ -1,7 +1,8 @@
 """Launches the kernels of attention*.cu. Works on GPU arrays and on the emulator's alike.
 
 Which version runs, unless the caller says: on a GPU with tensor cores for both types the last one, elsewhere version 1.
-Where the last one cannot hold the heads, version 1 takes its place.
+Where the last one cannot hold the heads, version 1 takes its place. `attend_by("cudnn")` selects cuDNN's
+attention instead.
 """
 
 import numpy as np
@@ -11,12 +12,23 @@ from llmc.errors import UserError
 from llmc.kernels import ceil_div, scratch, tensor_cores
 from llmc.kernels.attention import WARPS, check_rows, launch_tiles, padded, tiles
 from llmc.kernels.attention_cached import on_device
-from llmc.kernels.mixed import kernel_for
+from llmc.kernels.mixed import attention_cudnn, kernel_for
 from llmc.kernels.pointwise import THREADS, aligned, blocks_at_once
 from llmc.kernels.reductions import most_shared_memory
 
 VERSIONS = {"attention_forward": 2, "attention_backward": 2}
 LARGEST = {1: 256, 2: 128}  # version: numbers of a head whose sums can be held in registers
+
+_whose = "own"
+
+
+def attend_by(whose=None) -> str:
+    """Whose attention runs, "own" or "cudnn"; with an argument, from now on. Raises UserError without cuDNN."""
+    global _whose
+    if whose == "cudnn":
+        attention_cudnn.library()
+    _whose = whose or _whose
+    return _whose
 
 
 def attention_forward(out, stats, qkv, NH, version=None):
@@ -26,6 +38,9 @@ def attention_forward(out, stats, qkv, NH, version=None):
     of exponentials. version: 1 or 2; None is as the module says. Raises UserError for heads that are too large, and for
     too many queries.
     """
+    if version is None and attend_by() == "cudnn":
+        attention_cudnn.attention_forward(out, stats, qkv, NH)
+        return
     B, T, C = out.shape
     check_rows(B, NH, T)
     version = _fitting(version, C // NH, (out, qkv), (_forward_bytes,))
@@ -37,6 +52,9 @@ def attention_backward(dqkv, dout, out, stats, qkv, NH, version=None):
 
     dqkv, qkv (B, T, 3C), dout, out (B, T, C): 16 bits. stats: float32 (B, NH, T). version and errors: as above.
     """
+    if version is None and attend_by() == "cudnn":
+        attention_cudnn.attention_backward(dqkv, dout, out, stats, qkv, NH)
+        return
     B, T, C = out.shape
     hs = C // NH
     check_rows(B, NH, T)

@@ -3,7 +3,7 @@
 bias_backward v1        partial (chunks, C) = sums of dout (N, C) within chunks of rows
 bias_backward v2        four rows are under way before the first is added; rows consist of 128-bit words
 round_bias_backward v2  the same of dout in float, which is rounded first, and kept so: one reading instead of two
-add_chunks v2           sums += the columns of partial (chunks, columns); rounded once, when all has been added
+add_chunks v2           up to three vectors += the columns of partial (chunks, columns); rounded once, at the very end
 */
 
 #include "number.cuh"
@@ -98,9 +98,11 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 
 // Block (32, 32): a column for each lane. The warps share the chunks; warp 0 adds what they have found, in order.
-// Columns from C on are those of `more`. accumulate == 0: what was in sums is lost.
+// partial (chunks, columns): columns from C on are those of `second`, from 2C on of `third`. kept: how many of the three
+// keep what is in them; the others are written.
 extern "C" __global__ void __launch_bounds__(1024)
-    add_chunks_v2(floatX* sums, floatX* more, const float* partial, int chunks, int columns, int C, int accumulate)
+    add_chunks_v2(floatX* first, floatX* second, floatX* third, const float* partial, int chunks, int columns, int C,
+                  int kept)
 {
     __shared__ float found[32][32];
     int lane = threadIdx.x, warp = threadIdx.y, c = blockIdx.x * 32 + lane;
@@ -110,6 +112,7 @@ extern "C" __global__ void __launch_bounds__(1024)
     __syncthreads();
     if (warp > 0 || c >= columns) return;
     for (int k = 1; k < 32; k++) total += found[k][lane];
-    floatX* place = c < C ? sums + c : more + c - C;
-    *place = nearest(accumulate ? widen(*place) + total : total);
+    int which = c / C;
+    floatX* place = (which == 0 ? first : which == 1 ? second : third) + c % C;
+    *place = nearest(which < kept ? widen(*place) + total : total);
 }

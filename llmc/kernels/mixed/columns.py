@@ -30,15 +30,15 @@ def bias_backward(db, dout, rounded=None, accumulate=True):
     name, arguments = ("bias_backward", ()) if rounded is None else ("round_bias_backward", (rounded,))
     launch = kernel_for(db, "columns", f"{name}_v{2 if whole else 1}")
     launch((across(C), chunks), (WARP, ROWS), (partial, *arguments, dout, *sizes))
-    add_chunks(db, None, partial, accumulate)
+    add_chunks((db,), partial, kept=int(accumulate))
 
 
-def add_chunks(sums, more, partial, accumulate=True):
-    """+sums (C,), 16 bits, += column sums of partial, float32 (chunks, C); with more (C,), of (chunks, 2C), to both.
+def add_chunks(sums, partial, kept):
+    """+sums, up to three of (C,), 16 bits, += column sums of partial, float32 (chunks, C · how many they are).
 
-    accumulate=False: *sums = them.
+    kept: the sums from that one on are written: *sums = them.
     """
     chunks, columns = partial.shape
-    launch = kernel_for(sums, "columns", "add_chunks_v2")
-    sizes = [np.int32(n) for n in (chunks, columns, sums.size, accumulate)]
-    launch((ceil_div(columns, WARP),), (WARP, WARP), (sums, sums if more is None else more, partial, *sizes))
+    C, three = columns // len(sums), (*sums, *[sums[0]] * (3 - len(sums)))
+    sizes = [np.int32(n) for n in (chunks, columns, C, kept)]
+    kernel_for(sums[0], "columns", "add_chunks_v2")((ceil_div(columns, WARP),), (WARP, WARP), (*three, partial, *sizes))

@@ -5,6 +5,7 @@ again                      the output once more, bit for bit, from the statistic
 backward_input             one warp per row: dx += rstd * (dnorm - mean(dnorm) - norm * mean(dnorm * norm))
 backward_columns           sums of dout * norm and of dout within chunks of rows; columns.cu adds the chunks to dw and db
 backward                   v2 of both, in one reading: a lane keeps the sums of its columns in registers
+backward                   v3 also writes the new dx rounded to 16 bits, and sums the columns of that
 
 Shapes: x, dx, residual (N, C) float; out, dout (N, C); w, b (C,); mean, rstd (N,) float; partial (chunks, 2, C) float.
 Each lane has eight numbers of a row at a time, 32 * 8 numbers apart. All sums have a fixed order.
@@ -165,10 +166,11 @@ extern "C" __global__ void __launch_bounds__(256)
     store(partial + C + c, db, C - c);
 }
 
-// ------------------------------------------------------------------------------------------ v2: one reading
+// ------------------------------------------------------------------------------------- v2 and v3: one reading
 
-#ifndef EIGHTS
-#define EIGHTS 3  // of a row, for each lane: C is at most 256 * EIGHTS. The launcher compiles the file for its C
+#ifndef EIGHTS    // the launcher compiles the file for its C
+#define EIGHTS 3  // of a row, for each lane: C is at most 256 * EIGHTS
+#define BLOCKS 2  // whose registers a multiprocessor holds at once
 #endif
 
 __device__ void load8(Eight& v, const float* p)
@@ -177,34 +179,56 @@ __device__ void load8(Eight& v, const float* p)
     v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
 }
 
-// *to (C,) = the sum of what the warps have found, in order. sums: (ROWS, C) in shared memory.
-__device__ void add_warps(float* to, float* sums, const Eight (&mine)[EIGHTS], int C)
+// sums (ROWS, C), in shared memory: a row for each warp.
+__device__ void keep(float* sums, const Eight (&mine)[EIGHTS], int C)
 {
     #pragma unroll
     for (int k = 0; k < EIGHTS; k++) {
         int c = (threadIdx.x % 32 + 32 * k) * 8;
         if (c < C) store(sums + threadIdx.x / 32 * C + c, mine[k], 8);
     }
+}
+
+// *to (C,) = the sum of what the warps have kept, in order.
+__device__ void add_warps(float* to, const float* sums, int C)
+{
     __syncthreads();
     for (int c = threadIdx.x; c < C; c += blockDim.x) {
         float total = 0.0f;
         for (int warp = 0; warp < ROWS; warp++) total += sums[warp * C + c];
         to[c] = total;
     }
+    __syncthreads();  // all have read
 }
 
-// Rows consist of 128-bit words. Every block takes every gridDim.x-th row of warps; shared memory: (ROWS, C).
-extern "C" __global__ void __launch_bounds__(256, EIGHTS > 3 ? 1 : 2)
-    layernorm_backward_v2(float* dx, float* partial, const floatX* dout, const float* x, const floatX* w,
-                          const float* mean, const float* rstd, int N, int C)
+// *rounded = v in 16 bits, and +sums that. A sum in shared memory takes no register, and no other lane touches it.
+__device__ void round_and_add(floatX* rounded, float* sums, const Eight& v)
+{
+    Eight kept, sum;
+    uint4 four = narrow(v);
+    *reinterpret_cast<uint4*>(rounded) = four;
+    widen(kept, four);
+    load8(sum, sums);
+    #pragma unroll
+    for (int e = 0; e < 8; e++) sum[e] += kept[e];
+    store(sums, sum, 8);
+}
+
+// Rows consist of 128-bit words. Every block takes every gridDim.x-th row of warps; shared memory: (ROWS, C). What dx
+// gets is added in two parts, since dnorm is at hand only once: dnorm * rstd, and, when the means are known, the rest.
+// rounded: (N, C), or with ROUNDS == false nothing. partial: (blocks, 2 + ROUNDS, C), sums of dw, db and of rounded.
+template <bool ROUNDS>
+__device__ void backward(float* dx, floatX* rounded, float* partial, const floatX* dout, const float* x,
+                         const floatX* w, const float* mean, const float* rstd, int N, int C)
 {
     extern __shared__ __align__(16) float sums[];
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     Eight dw[EIGHTS] = {}, db[EIGHTS] = {};
+    if (ROUNDS) keep(sums, dw, C);  // zeros
     for (int row = blockIdx.x * ROWS + warp; row < N; row += gridDim.x * ROWS) {
         size_t start = (size_t)row * C;
         float m = mean[row], r = rstd[row], dnorms = 0.0f, products = 0.0f;
-        Eight norm[EIGHTS], old[EIGHTS], d;
+        Eight norm[EIGHTS], sum[EIGHTS], d;
         uint4 douts[EIGHTS];
         #pragma unroll
         for (int k = 0; k < EIGHTS; k++) {  // all loads of a row are under way before the first of them is needed
@@ -212,7 +236,7 @@ extern "C" __global__ void __launch_bounds__(256, EIGHTS > 3 ? 1 : 2)
             if (c >= C) break;
             load8(norm[k], x + start + c);
             douts[k] = *reinterpret_cast<const uint4*>(dout + start + c);
-            load8(old[k], dx + start + c);
+            load8(sum[k], dx + start + c);
         }
         #pragma unroll
         for (int k = 0; k < EIGHTS; k++) {
@@ -223,11 +247,13 @@ extern "C" __global__ void __launch_bounds__(256, EIGHTS > 3 ? 1 : 2)
             widen(weight, *reinterpret_cast<const uint4*>(w + c));
             #pragma unroll
             for (int e = 0; e < 8; e++) {
+                float dnorm = d[e] * weight[e];
                 norm[k][e] = (norm[k][e] - m) * r;
                 dw[k][e] += d[e] * norm[k][e];
                 db[k][e] += d[e];
-                dnorms += d[e] * weight[e];
-                products += d[e] * weight[e] * norm[k][e];
+                dnorms += dnorm;
+                products += dnorm * norm[k][e];
+                sum[k][e] += dnorm * r;
             }
         }
         dnorms = warp_sum(dnorms) / C;
@@ -236,16 +262,30 @@ extern "C" __global__ void __launch_bounds__(256, EIGHTS > 3 ? 1 : 2)
         for (int k = 0; k < EIGHTS; k++) {
             int c = (lane + 32 * k) * 8;
             if (c >= C) break;
-            Eight weight;
-            widen(d, douts[k]);
-            widen(weight, *reinterpret_cast<const uint4*>(w + c));
             #pragma unroll
-            for (int e = 0; e < 8; e++) old[k][e] += (d[e] * weight[e] - dnorms - norm[k][e] * products) * r;
-            store(dx + start + c, old[k], 8);
+            for (int e = 0; e < 8; e++) sum[k][e] -= (dnorms + norm[k][e] * products) * r;
+            store(dx + start + c, sum[k], 8);
+            if (ROUNDS) round_and_add(rounded + start + c, sums + warp * C + c, sum[k]);
         }
     }
-    partial += (size_t)blockIdx.x * 2 * C;  // (2, C)
-    add_warps(partial, sums, dw, C);
-    __syncthreads();  // all have read
-    add_warps(partial + C, sums, db, C);
+    partial += (size_t)blockIdx.x * (2 + ROUNDS) * C;  // (2 + ROUNDS, C)
+    if (ROUNDS) add_warps(partial + 2 * C, sums, C);
+    keep(sums, dw, C);
+    add_warps(partial, sums, C);
+    keep(sums, db, C);
+    add_warps(partial + C, sums, C);
+}
+
+extern "C" __global__ void __launch_bounds__(256, BLOCKS)
+    layernorm_backward_v2(float* dx, float* partial, const floatX* dout, const float* x, const floatX* w,
+                          const float* mean, const float* rstd, int N, int C)
+{
+    backward<false>(dx, (floatX*)0, partial, dout, x, w, mean, rstd, N, C);
+}
+
+extern "C" __global__ void __launch_bounds__(256, BLOCKS)
+    layernorm_backward_v3(float* dx, floatX* rounded, float* partial, const floatX* dout, const float* x,
+                          const floatX* w, const float* mean, const float* rstd, int N, int C)
+{
+    backward<true>(dx, rounded, partial, dout, x, w, mean, rstd, N, C);
 }

@@ -6,7 +6,7 @@ from llmc import cuda
 from llmc.kernels import ceil_div, scratch
 from llmc.kernels.columns import ROWS, WARP, chunks_that_fill
 from llmc.kernels.mixed import kernel_for
-from llmc.kernels.mixed.columns import across, add_chunks
+from llmc.kernels.mixed.columns import across, add_chunks, bias_backward
 from llmc.kernels.mixed.pointwise import EACH
 from llmc.kernels.pointwise import aligned, multiprocessors
 from llmc.kernels.reductions import check_rows, most_shared_memory
@@ -43,37 +43,59 @@ def layernorm_backward(dx, dw, db, dout, x, w, mean, rstd):
 
     dout (B, T, C), dw, db, w (C,): 16 bits. dx, x (B, T, C), mean, rstd (B, T): float32.
     """
-    C = w.size
-    fits = C <= WARP * EACH * EIGHTS and 4 * ROWS * C <= most_shared_memory(cuda.device())
-    if fits and C % EACH == 0 and aligned(dx, dout, x, w):
-        partial = _in_registers(dx, dout, x, w, mean, rstd)
+    if _in_registers_fits(dx, dout, x, w):
+        partial = _in_registers(dx, None, dout, x, w, mean, rstd)
     else:
         partial = _two_readings(dx, dout, x, w, mean, rstd)
-    add_chunks(dw, db, partial.reshape(len(partial), 2 * C))
+    add_chunks((dw, db), partial, kept=2)
 
 
-def _in_registers(dx, dout, x, w, mean, rstd):
-    """+dx, and (blocks, 2, C) sums of dw and db, by version 2."""
+def layernorm_backward_rounded(dx, dsum, dw, db, dout, x, w, mean, rstd, accumulate=True):
+    """layernorm_backward, and +dsum (C,), 16 bits, += column sums of dx in 16 bits, or without accumulate = them.
+
+    Returns dx in 16 bits, (B, T, C), in memory that the next call overwrites.
+    """
+    rounded = scratch("rounded", dx.shape, w.dtype)  # (B, T, C)
+    if _in_registers_fits(dx, dout, x, w):
+        partial = _in_registers(dx, rounded, dout, x, w, mean, rstd)
+        add_chunks((dw, db, dsum), partial, kept=2 + accumulate)
+    else:
+        layernorm_backward(dx, dw, db, dout, x, w, mean, rstd)
+        bias_backward(dsum, dx, rounded, accumulate)
+    return rounded
+
+
+def _in_registers_fits(dx, dout, x, w):
+    """Whether version 2 can take these arrays, and version 3."""
+    C = w.size
+    fits = C <= WARP * EACH * EIGHTS and 4 * ROWS * C <= most_shared_memory(cuda.device())
+    return fits and C % EACH == 0 and aligned(dx, dout, x, w)
+
+
+def _in_registers(dx, rounded, dout, x, w, mean, rstd):
+    """+dx, and sums of dw and db, (blocks, 2C), by version 2; with *rounded by version 3, which sums it too: 3C."""
     N, C = mean.size, w.size
     check_rows(N)
     eights = ceil_div(C, WARP * EACH)
-    blocks = min((1 if eights > 3 else 2) * multiprocessors(cuda.device()), ceil_div(N, ROWS))  # all at once
-    partial = scratch("layernorm", (blocks, 2, C))
-    launch = kernel_for(w, "layernorm", "layernorm_backward_v2", f"EIGHTS={eights}")
+    together = 1 if eights > 3 else 2  # blocks of a multiprocessor, as far as its registers reach
+    blocks = min(together * multiprocessors(cuda.device()), ceil_div(N, ROWS))
+    name, also = ("layernorm_backward_v2", ()) if rounded is None else ("layernorm_backward_v3", (rounded,))
+    partial = scratch("layernorm", (blocks, (2 + len(also)) * C))
+    launch = kernel_for(w, "layernorm", name, f"EIGHTS={eights} BLOCKS={together}")
     room = 4 * ROWS * C  # bytes
     if launch.max_dynamic_shared_size_bytes < room:
         launch.max_dynamic_shared_size_bytes = room  # more than 48 KB must be requested
-    arguments = (dx, partial, dout, x, w, mean, rstd, np.int32(N), np.int32(C))
+    arguments = (dx, *also, partial, dout, x, w, mean, rstd, np.int32(N), np.int32(C))
     launch((blocks,), (ROWS * WARP,), arguments, shared_mem=room)
     return partial
 
 
 def _two_readings(dx, dout, x, w, mean, rstd):
-    """The same by version 1, for all rows."""
+    """+dx, and sums of dw and db, (chunks, 2C), by version 1, for all rows."""
     N, C = mean.size, w.size
     _launch_rows("layernorm_backward_input_v1", N, w, (dx, dout, x, w, mean, rstd))
     chunks = chunks_that_fill(N, across(C))
-    partial = scratch("layernorm", (chunks, 2, C))
+    partial = scratch("layernorm", (chunks, 2 * C))
     launch = kernel_for(w, "layernorm", "layernorm_backward_columns_v1")
     arguments = (partial, dout, x, mean, rstd, np.int32(N), np.int32(C))
     launch((across(C), chunks), (WARP, ROWS), arguments)

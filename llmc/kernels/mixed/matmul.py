@@ -33,16 +33,21 @@ def matmul_gelu_forward(gelu_out, out, x, w, b):
     gelu_forward(gelu_out, out)
 
 
+def matmul_gelu_forward_once(gelu_out, out, x, w, b):
+    """The same; cuBLAS computes GELU before it rounds the product, and so saves a pass over it."""
+    _product("matmul_forward", gelu_out, x, w, *w.shape, bias=b, to_gelu=out)
+
+
 def matmul_backward(dx, dw, db, dout, x, w, accumulate=True):
     """*dx = dout · w; +dw += doutᵀ · x; +db += column sums of dout, or without accumulate = them. dx, db may be None.
 
     dx, x (B, T, C_in), dw, w (C_out, C_in), db (C_out,): 16 bits. dout (B, T, C_out): 16 bits, or float32, which is
     rounded first.
     """
-    dout = _rounded_and_summed(db, dout, w, accumulate)
+    dout, db = _rounded(db, dout, w, accumulate)
     if dx is not None:
         _product("matmul_backward_input", dx, dout, w, *w.shape[::-1])
-    _weight_gradient(dw, dout, x, accumulate)
+    _parameters(dw, db, dout, x, accumulate)
 
 
 def gelu_matmul_backward(dpre, dw, db, dout, pre, x, w, accumulate=True):
@@ -50,56 +55,63 @@ def gelu_matmul_backward(dpre, dw, db, dout, pre, x, w, accumulate=True):
 
     cuBLAS multiplies by GELU' before it rounds the product, and saves a pass over it; its GELU' is exact to 2^-10.
     """
-    dout = _rounded_and_summed(db, dout, w, accumulate)
+    dout, db = _rounded(db, dout, w, accumulate)
     _product("matmul_backward_input", dpre, dout, w, *w.shape[::-1], before_gelu=pre)
-    _weight_gradient(dw, dout, x, accumulate)
+    _parameters(dw, db, dout, x, accumulate)
 
 
-def _rounded_and_summed(db, dout, w, accumulate):
-    """dout in the type of w. +db, if there is one, += its column sums, or = them."""
+def _rounded(db, dout, w, accumulate):
+    """(dout in the type of w, db), or (…, None) where +db, if there is one, has got its column sums on the way."""
     if dout.dtype == w.dtype:
-        if db is not None:
-            bias_backward(db, dout, accumulate=accumulate)
-        return dout
+        return dout, db
     rounded = scratch("rounded", dout.shape, w.dtype)
     if db is None:
         round_to(rounded, dout)
     else:
         bias_backward(db, dout, rounded, accumulate)
-    return rounded
+    return rounded, None
 
 
-def _weight_gradient(dw, dout, x, accumulate):
+def _parameters(dw, db, dout, x, accumulate):
+    """+dw += doutᵀ · x, and +db, unless it is None, += column sums of dout; or without accumulate = them."""
     C_out, C_in = dw.shape
+    if db is not None:
+        bias_backward(db, dout, accumulate=accumulate)
     _product("matmul_backward_weight", dw, dout, x, C_in, dout.size // C_out, add=accumulate)
 
 
-def _product(name, result, a, b, N, K, bias=None, before_gelu=None, add=False):
+def _product(name, result, a, b, N, K, bias=None, to_gelu=None, before_gelu=None, add=False):
     """result (M, N) = or with add += a · b, plus bias (N,) if there is one; sums over K numbers.
 
-    before_gelu (M, N): the product is multiplied by GELU' of it.
+    to_gelu (M, N): the product goes there, and GELU of it to result · before_gelu (M, N): the product is multiplied by
+    GELU' of it.
     """
     M = result.size // N
-    check_elements(max(array.size for array in (result, a, b)))
     a_runs, b_runs, _ = cublas.PRODUCTS[name]
-    others = [] if before_gelu is None else [before_gelu]
+    others = [array for array in (to_gelu, before_gelu) if array is not None]
     if _by_cublas((result, a, b, *others), (N, K if a_runs else M, K if b_runs else N)):
         first = cublaslt.Factor(b.data.ptr, K if b_runs else N, b_runs)  # column-major: the second factor comes first
         second = cublaslt.Factor(a.data.ptr, K if a_runs else M, not a_runs)
-        how = dict(compute=cublas.COMPUTE_32F, add=add, bias=bias, before_gelu=before_gelu)
+        how = dict(compute=cublas.COMPUTE_32F, add=add, bias=bias, to_gelu=to_gelu, before_gelu=before_gelu)
         seen("cuBLAS", lambda: cublaslt.multiply(result, first, second, N, M, K, **how))
         return
+    check_elements(max(array.size for array in (result, a, b)))  # cuBLAS counts in 64 bits
     defines = f"A_RUNS={int(a_runs)} B_RUNS={int(b_runs)} ADD={int(add)}"
-    arguments = (result, a, b, 0 if bias is None else bias, np.int32(M), np.int32(N), np.int32(K))
+    product = result if to_gelu is None else to_gelu  # (M, N)
+    arguments = (product, a, b, 0 if bias is None else bias, np.int32(M), np.int32(N), np.int32(K))
     blocks = ceil_div(M, TILE) * ceil_div(N, TILE)
     kernel_for(result, "matmul", "matmul_v1", defines)((blocks,), (THREADS,), arguments)
+    if to_gelu is not None:
+        gelu_forward(result, to_gelu)
     if before_gelu is not None:
         gelu_backward(result, result, before_gelu)
 
 
 def _by_cublas(arrays, lengths) -> bool:
     """Whether cuBLAS multiplies arrays with rows of these lengths."""
+    if multiply_by() == "kernel":
+        return False
     kind = cuda.device()
     able = tensor_cores.compute_capability(kind) >= CAPABILITY[arrays[0].dtype.name]
     whole = aligned(*arrays) and all(length % 8 == 0 for length in lengths)
-    return able and whole and multiply_by() != "kernel" and cublas.recordable()
+    return able and whole and cublas.recordable()

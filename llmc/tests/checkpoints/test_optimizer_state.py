@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 
 from llmc.checkpoints import TrainState, read_model, read_optimizer_state, write_model, write_optimizer_state
+from llmc.checkpoints.names import state_path
 from llmc.config import GPT2Config
 from llmc.errors import UserError
 from llmc.files.header import SIZE
 from llmc.model import GPT2
 
 CONFIG = GPT2Config(maxT=8, V=20, L=2, NH=2, C=8)
+WIDE = GPT2Config(maxT=8, V=20, L=2, NH=2, C=32)  # can be cut into four parts
 N = CONFIG.num_parameters_padded
 STATE = TrainState(
     step=3,
@@ -21,11 +23,11 @@ STATE = TrainState(
 )
 
 
-def trained(precision="fp32", master=True, steps=3):
+def trained(precision="fp32", master=True, steps=3, config=CONFIG):
     """A model after some updates, so that no moment is zero."""
-    model = GPT2(CONFIG, "numpy", precision, master)
+    model = GPT2(config, "numpy", precision, master)
     model.init_weights()
-    x = np.random.RandomState(0).randint(0, CONFIG.V, (2, 8))
+    x = np.random.RandomState(0).randint(0, config.V, (2, 8))
     for _ in range(steps):
         step(model, x)
     return model
@@ -106,6 +108,52 @@ def test_a_state_of_llmc_is_read(tmp_path):
     np.testing.assert_array_equal(flat(again.v), flat(model.v))
 
 
+def test_a_state_of_several_processes_without_zero_is_whole_in_each(tmp_path):
+    model = trained()
+    llmc_state(tmp_path / "state.bin", model, {2: 8})
+    again = GPT2(CONFIG)
+    state = read_optimizer_state(tmp_path / "state.bin", again)
+    assert state.ranks == 8
+    np.testing.assert_array_equal(flat(again.m), flat(model.m))
+
+
+def parts_of(tmp_path, model, parts):
+    """The files of a state that so many ranks share, as llm.c lays them out: the r-th part of each layer."""
+    for rank in range(parts):
+        part = GPT2(model.config, "numpy", model.precision.name)
+        part.keep_part(rank, parts)
+        for name in ("m", "v", "master")[: 2 + (part.master is not None)]:
+            for p in model.table:
+                layers = p.shape[0] if p.stacked else 1
+                cut = getattr(model, name)[p.name].reshape(layers, parts, -1)[:, rank]
+                getattr(part, name)[p.name][...] = cut.reshape(getattr(part, name)[p.name].shape)
+        part.t, part.has_master = model.t, model.has_master
+        write_optimizer_state(state_path(tmp_path, 3, rank), part, TrainState(3, ranks=parts))
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("before, now", [(2, 2), (2, 1), (1, 2), (4, 2), (2, 4)])
+def test_any_number_of_ranks_reads_what_others_wrote(tmp_path, precision, before, now):
+    model = trained(precision, config=WIDE)
+    parts_of(tmp_path, model, before)
+    parts_of(tmp_path / "again", model, now)
+    for rank in range(now):
+        part = GPT2(WIDE, "numpy", precision)
+        part.keep_part(rank, now)
+        state = read_optimizer_state(state_path(tmp_path, 3), part)
+        assert (state.step, state.ranks, part.t) == (3, before, 3)
+        write_optimizer_state(tmp_path / "written", part, TrainState(3, ranks=now))
+        assert (tmp_path / "written").read_bytes() == state_path(tmp_path / "again", 3, rank).read_bytes()
+
+
+def test_parts_that_are_not_this_models_are_refused(tmp_path):
+    llmc_state(state_path(tmp_path, 7), trained(), {2: 3})
+    raw = state_path(tmp_path, 7).read_bytes()
+    state_path(tmp_path, 7).write_bytes(raw[: 1024 + (len(raw) - 1024) // 3])
+    with pytest.raises(UserError, match="one of 3 parts, into which this model cannot be cut"):
+        read_optimizer_state(state_path(tmp_path, 7), GPT2(CONFIG))
+
+
 def test_the_master_weights_of_llmc_become_the_weights(tmp_path):
     model = trained()
     llmc_state(tmp_path / "state.bin", model, {4: 1}, arrays=3)
@@ -150,8 +198,8 @@ def test_a_shuffled_run_of_llmc_is_refused_with_advice(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ({2: 8}, "process 0 of 8"),
-        ({3: 1}, "process 1 of 1"),
+        ({2: 0}, "damaged"),
+        ({3: 1}, "damaged"),
         ({4: 2}, "damaged"),
         ({4: 1}, "takes"),  # promises master weights that are not there
         ({5: -1}, "damaged"),

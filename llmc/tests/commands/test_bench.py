@@ -55,11 +55,6 @@ def test_a_step_in_tf32(capsys):
         run(capsys, "--precision", "tf32")
 
 
-def test_kernels_are_not_measured_in_16_bits(capsys):
-    with pytest.raises(UserError, match="--kernels measures fp32 and tf32, not bf16"):
-        run(capsys, "--precision", "bf16", "--kernels")
-
-
 def test_a_step_in_bf16_on_the_gpus_backend(capsys):
     assert "tiny on cuda in bf16, B=1 T=8" in run(capsys, "--backend", "cuda", "--precision", "bf16")
 

@@ -8,7 +8,7 @@ import pytest
 from llmc import cuda, kernels
 from llmc.backends import get_backend
 from llmc.bench import gpu_profile, race
-from llmc.bench.floors import least
+from llmc.bench.kernels.floors import least
 from llmc.commands import bench
 from llmc.config import preset
 from llmc.errors import UserError
@@ -126,7 +126,7 @@ def test_every_function_of_a_step_has_a_floor_or_does_no_work():
     model.init_weights()
     calls = profile(model, lambda: gpu_step(model))
     no_work = {"attention_stats_shape", "from_numpy", "adamw_settings", "later", "to_numpy"}
-    from llmc.bench.floors import LEAST
+    from llmc.bench.kernels.floors import LEAST
 
     assert {call.name for call in calls} - no_work <= set(LEAST)
     assert get_backend("cuda") is model.backend

@@ -18,7 +18,7 @@ from llmc.bench.kernels import checks, times
 from llmc.bench.kernels.calls import MAKERS
 from llmc.bench.kernels.cases import SMALL, Case, Numbers, Sizes
 from llmc.bench.kernels.table import line
-from llmc.bench.kernels.versions import Version, versions
+from llmc.bench.kernels.versions import AGREE_TF32, Version, versions
 from llmc.commands import bench
 from llmc.errors import UserError
 from llmc.kernels import SOURCES, layernorm, matmul, matmul_row, norm, source, tiling, transpose
@@ -191,7 +191,7 @@ def test_the_stored_table_of_the_h200_is_whole():
 def test_tf32_has_a_table_of_its_own(capsys):
     rows = json.loads(run(capsys, "attention", "--precision", "tf32", "--json"))
     assert [row["kernel"] for row in rows] == ["attention_forward_v7"]
-    assert rows[0]["right"] and 1e-5 < rows[0]["error"] < checks.AGREE_TF32
+    assert rows[0]["right"] and 1e-5 < rows[0]["error"] < AGREE_TF32
     with pytest.raises(UserError, match="there is no kernel 'gelu_forward'"):
         versions("gelu_forward", tf32=True)
 

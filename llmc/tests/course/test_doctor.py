@@ -11,7 +11,7 @@ import pytest
 
 from llmc.cli import main
 from llmc.course import doctor
-from llmc.course.machine import advice, caches, diagnoses, equipment, facts, openblas
+from llmc.course.machine import advice, caches, diagnoses, equipment, facts, openblas, several
 from llmc.course.machine.advice import Row
 from llmc.course.machine.doctor import examine
 from llmc.cuda.emulator.compiling import toolchain
@@ -270,6 +270,41 @@ def test_gpu(answer, found, status, fake):
     row = diagnoses.gpu("GPU")
     assert row.found.startswith(found) and row.status == status
     assert equipment.cupy("CuPy").what == "CuPy"
+
+
+@pytest.mark.parametrize(
+    "installed, mpirun, status, words",
+    [
+        ({}, None, "missing", ""),
+        ({"mpi4py": "4.1"}, "/bin/mpirun", "ok", ""),
+        ({"mpi4py": "4.1"}, None, "warning", "install mpich"),
+        ({}, "/bin/mpirun", "warning", "install mpi4py"),
+    ],
+)
+def test_mpi(installed, mpirun, status, words, fake, monkeypatch):
+    fake(several.shutil, which=mpirun)
+    monkeypatch.setattr(several, "_version", installed.get)
+    row = several.mpi("MPI")
+    assert row.status == status and words in row.command and bool(words) == bool(row.command)
+
+
+@pytest.mark.parametrize(
+    "gpus, installed, status, words",
+    [
+        (0, {}, "missing", ""),
+        (1, {}, "missing", ""),
+        (2, {"cupy-cuda12x": "14.2"}, "missing", "install nvidia-nccl-cu12"),
+        (2, {}, "missing", "install nvidia-nccl-cu13"),
+        (2, {"nvidia-nccl-cu13": "2.28"}, "ok", ""),
+        (ValueError("driver"), {}, "missing", ""),
+    ],
+)
+def test_nccl(gpus, installed, status, words, fake, monkeypatch):
+    fake(facts, gpus=gpus if isinstance(gpus, Exception) else [("NVIDIA H200", 139.8, 580)] * gpus)
+    fake(several.ctypes.util, find_library=None)
+    monkeypatch.setattr(several, "_version", installed.get)
+    row = several.nccl("NCCL")
+    assert row.status == status and words in row.command and bool(words) == bool(row.command)
 
 
 def test_no_driver(fake):

@@ -9,6 +9,7 @@ from llmc.course.kernel_checks import runs as kernel_runs
 from llmc.course.kernel_checks.kept import Kept
 from llmc.course.kernel_checks.left import one_column_each
 from llmc.cuda import RawKernel, inspect
+from llmc.precision import bfloat16
 
 # ------------------------------------------------------------------------------------------ with a GPU, faked
 
@@ -54,6 +55,16 @@ def test_a_run_on_the_gpu_that_writes_beside_an_array(at, monkeypatch):
 def test_a_kernel_that_the_gpu_does_not_compile(monkeypatch):
     with pytest.raises(WrongAnswer, match="right on the emulator, but it does not run on the GPU: line 3: error"):
         gpu_result(monkeypatch, lambda out, inp, n: (_ for _ in ()).throw(RuntimeError("line 3: error")))
+
+
+def test_in_16_bits_a_gpu_may_round_to_the_other_neighbour():
+    right = np.float32([1, 1.5, -300]).astype(bfloat16())
+    other, wrong = right.copy(), right.copy()
+    other.view(np.uint16)[2] += 1
+    wrong.view(np.uint16)[2] += 6
+    kernel_runs.agree("out", other, right)
+    with pytest.raises(WrongAnswer, match="compared with the emulator's"):
+        kernel_runs.agree("out", wrong, right)
 
 
 def test_a_gpu_that_disagrees():

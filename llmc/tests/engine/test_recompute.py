@@ -39,7 +39,7 @@ def test_the_bits_do_not_depend_on_it(case, backend, precision):
     """Also when it changes from step to step, as in a resumed run."""
     found = [
         trained(build(case, backend, precision, 0), case, levels)
-        for levels in ((0, 0, 0), (1, 1, 1), (2, 2, 2), (2, 0, 1))
+        for levels in ((0, 0, 0), (1, 1, 1), (2, 2, 2), (3, 3, 3), (2, 0, 1))
     ]
     assert all(each == found[0] for each in found[1:])
     assert np.isfinite(found[0][0]).all()
@@ -83,15 +83,17 @@ def test_one_layers_arrays_serve_all_layers():
     shapes = [{tensor.name: tensor.shape for tensor in each.table} for each in acts]
     assert shapes[0]["fch_gelu"] == (L, B, T, 4 * C) and shapes[1]["fch_gelu"] == (B, T, 4 * C)
     assert shapes[1]["ln1"] == (L, B, T, C) and shapes[2]["ln1"] == shapes[2]["ln2"] == (B, T, C)
-    assert shapes[0].keys() == shapes[1].keys() == shapes[2].keys()
+    assert shapes[3]["ln1"] == shapes[3]["ln2"] == (B, T, C) and shapes[3]["fch_gelu"] == (L, B, T, 4 * C)
+    assert shapes[0].keys() == shapes[1].keys() == shapes[2].keys() == shapes[3].keys()
     saved = [(acts[0].nbytes - each.nbytes) / (4 * B * T * C * (L - 1)) for each in acts]
-    assert saved == [0, 4, 6]  # of C numbers a token and layer
+    assert saved == [0, 4, 6, 2]  # of C numbers a token and layer
 
 
 def test_a_backend_has_a_choice_of_its_own_and_the_user_another():
     config = CASES[0].config
     assert [GPT2(config, backend).recompute for backend in ("numpy", "cpu", "cuda")] == [0, 0, 1]
+    assert GPT2(config, "cuda", "bf16").recompute == 3
     assert GPT2(config, "cuda", recompute=0).recompute == 0 and GPT2(config, "numpy", recompute=2).recompute == 2
-    for wrong in (3, -1, "1"):
-        with pytest.raises(UserError, match=f"recompute must be 0, 1 or 2, not {wrong!r}"):
+    for wrong in (4, -1, "1"):
+        with pytest.raises(UserError, match=f"recompute must be 0, 1, 2 or 3, not {wrong!r}"):
             GPT2(config, "numpy", recompute=wrong)

@@ -14,8 +14,8 @@ LEVELS = [  # an arrow may point to the same line or to a lower one
     ["cli"],
     ["commands"],
     ["training", "bench", "parity"],
-    ["checkpoints"],
-    ["model", "blocks", "kv_cache", "sampling", "evaluation", "initialization", "peaks"],
+    ["checkpoints", "distributed"],
+    ["model", "blocks", "kv_cache", "sampling", "evaluation", "initialization", "peaks", "parts"],
     ["backends"],
     ["kernels", "cuda"],
 ]
@@ -160,9 +160,12 @@ def test_what_is_no_circle(house):
         ("bench/a.py", "from llmc.tests import cases"),
         ("data/a.py", "from llmc.course.checks import check"),
         ("cli.py", "import llmc.course"),
+        ("backends/gpu.py", "from llmc.distributed import nccl"),
+        ("model.py", "from llmc.distributed.ranks import Ranks"),
         ("model.py", "from .kernels import a; from .commands import b"),
     ],
 )
 def test_an_arrow_against_the_rules_is_noticed(house, name, text):
     empty = ["model.py", "training/loop.py", "parity/x.py", "course/checks/check.py", "kernels/a.py", "commands/b.py"]
+    empty += ["distributed/nccl.py", "distributed/ranks.py"]
     assert len(wrong_arrows(house({**dict.fromkeys(empty, ""), name: text}))) == 1

@@ -7,7 +7,7 @@ import pytest
 
 from llmc import cuda
 from llmc.bench.kernels import checks
-from llmc.bench.kernels.calls import COMPUTING, MAKERS
+from llmc.bench.kernels.calls import MAKERS, computes
 from llmc.bench.kernels.cases import Sizes
 from llmc.bench.kernels.versions import versions
 from llmc.errors import UserError
@@ -99,7 +99,7 @@ LONG = Sizes(B=1, T=3, C=4200, NH=1, V=4200, Vp=4224, parameters=5000)  # blocks
 
 
 @on_emulator
-@pytest.mark.parametrize("function", [name for name in MAKERS if name not in COMPUTING])
+@pytest.mark.parametrize("function", [name for name in MAKERS if not computes(name)])
 def test_large_blocks_are_known_to_the_compiler(function, monkeypatch):
     """Without __launch_bounds__ it may use more registers than a block of more than 256 threads can have."""
     launched = {}

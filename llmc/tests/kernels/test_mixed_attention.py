@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from llmc import cuda
-from llmc.backends import mixed, reference
+from llmc.backends import choose_attention, get_backend, mixed, reference
+from llmc.errors import UserError
 from llmc.kernels import tensor_cores
 from llmc.kernels.mixed import attention
+from llmc.precision import find_precision
 
 if not tensor_cores.has_tf32(cuda.device()):
     pytest.skip("needs a GPU with tensor cores for both types, or the emulator", allow_module_level=True)
@@ -95,6 +97,50 @@ def test_huge_scores_and_nan(low):
     assert all(np.isfinite(each.astype(np.float32)).all() for each in run(qkv, dout, 1, 2))
     qkv[0, 3, 0] = np.nan
     assert not np.isfinite(run(qkv, dout, 1, 2)[0].astype(np.float32)).all()
+
+
+# ------------------------------------------------------------------------------------------------------------- cuDNN
+
+
+@pytest.fixture
+def by_cudnn():
+    pytest.importorskip("cudnn", reason="needs the extra [cudnn]")
+    if not on_gpu:
+        pytest.skip("needs a GPU")
+    attention.attend_by("cudnn")
+    yield
+    attention.attend_by("own")
+
+
+@pytest.mark.parametrize("B, T, NH, hs", SIZES[1:])
+def test_cudnn_is_as_near(low, by_cudnn, B, T, NH, hs):
+    qkv, dout = draw(B, T, 3 * NH * hs, dtype=low), draw(B, T, NH * hs, seed=1, dtype=low)
+    out, stats, dqkv = run(qkv, dout, NH, None)
+    exact = expected(qkv, dout, NH)
+    close(out, exact[0]), close(dqkv, exact[2])
+    assert np.abs(stats - exact[1]).max() <= 1e-5 * max(1, np.abs(exact[1]).max())
+
+
+@pytest.mark.parametrize("T, hs", [(5, 20), (1, 8)])
+def test_cudnn_refuses_in_one_sentence(low, by_cudnn, T, hs):
+    with pytest.raises(UserError, match=f"T={T} tokens with heads of {hs} numbers on this GPU .*; use --attention own"):
+        run(draw(1, T, 3 * hs, dtype=low), draw(1, T, hs, dtype=low), 1, None)
+
+
+@pytest.mark.skipif(on_gpu, reason="there is a GPU")
+def test_cudnn_needs_a_gpu():
+    with pytest.raises(UserError, match="needs a GPU; use --attention own"):
+        choose_attention(get_backend("cuda", find_precision("bf16")), "cudnn")
+    assert attention.attend_by() == "own"
+
+
+@pytest.mark.parametrize("backend, precision", [("cuda", "fp32"), ("cpu", "bf16"), ("numpy", "fp16")])
+def test_cudnn_is_for_16_bits_on_a_gpu(backend, precision):
+    with pytest.raises(UserError, match="for --backend cuda with --precision bf16 or fp16"):
+        choose_attention(get_backend(backend, find_precision(precision)), "cudnn")
+    choose_attention(get_backend(backend, find_precision(precision)), "own")
+    with pytest.raises(UserError, match="attention is own or cudnn, not 'flash'"):
+        choose_attention(get_backend(backend, find_precision(precision)), "flash")
 
 
 # ------------------------------------------------------------------------------------------------ which version runs

@@ -6,7 +6,7 @@ import pytest
 from llmc import cuda, kernels
 from llmc.kernels import pointwise
 from llmc.kernels.mixed import columns
-from llmc.tests.kernels.sixteen_bits import GAP, agree, backend, call, draw, nans, near, referee, tokens
+from llmc.tests.kernels.sixteen_bits import EXACT, GAP, agree, backend, call, draw, nans, near, referee, tokens
 
 SLOPE = 2.0**-10  # how exact cuBLAS's GELU' is: its tanh is one instruction, good to 2^-11
 MANY = 150  # rows: on the emulator, whose GPU is small, more than all warps of a launch
@@ -19,6 +19,36 @@ def test_layernorm_backward(low, C):
     referee.layernorm_forward(out, mean, rstd, x, w, w)
     gradients = draw(1, MANY, C, seed=4), draw(C, seed=5, dtype=low), draw(C, seed=6, dtype=low)
     agree("layernorm_backward", *gradients, dout, x, w, mean, rstd)
+
+
+@pytest.mark.parametrize("C", [7, 8, 264, 776, 1800])  # versions 1 and 3
+@pytest.mark.parametrize("accumulate", [True, False])
+def test_layernorm_backward_that_rounds_for_its_reader(low, C, accumulate):
+    x, dout, w = draw(1, MANY, C, centre=2.0), draw(1, MANY, C, seed=3, dtype=low), draw(C, seed=1, dtype=low)
+    mean, rstd, out = nans(1, MANY), nans(1, MANY), nans(1, MANY, C, dtype=low)
+    referee.layernorm_forward(out, mean, rstd, x, w, w)
+    dx, dsum, dw, db = draw(1, MANY, C, seed=4), draw(C, seed=7, dtype=low), *draw(2, C, seed=5, dtype=low)
+    rounded = []
+    keep = lambda *arguments, **named: rounded.append(backend.layernorm_backward_rounded(*arguments, **named))  # noqa: E731
+    got = call(
+        keep,
+        dx,
+        dsum if accumulate else np.full_like(dsum, np.nan),
+        dw,
+        db,
+        dout,
+        x,
+        w,
+        mean,
+        rstd,
+        accumulate=accumulate,
+    )
+    alone = call(backend.layernorm_backward, dx, dw, db, dout, x, w, mean, rstd)
+    for one, other in zip((got[0], *got[2:4]), alone[:3], strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(cuda.asnumpy(rounded[0]), got[0].astype(low))
+    total = got[0].astype(low).astype(np.float32).sum((0, 1)) + accumulate * dsum.astype(np.float32)  # (C,)
+    assert near(got[1], total.astype(low))
 
 
 @pytest.mark.parametrize("C", [5, 8, 264])
@@ -64,6 +94,21 @@ def test_matmul_and_gelu_backward(low, N, C_in, C_out, exact):
     referee.gelu_backward(exactly, product, wide[1])
     error = np.abs(got[0].astype(np.float32) - exactly)
     assert (error <= GAP[low.name] * np.abs(exactly) + SLOPE * np.abs(product)).all()  # rounded once, or twice
+
+
+@pytest.mark.parametrize("N, C_in, C_out", [(5, 7, 3), (70, 64, 136)])
+def test_matmul_and_gelu_forward_once(low, N, C_in, C_out):
+    x, w, b = draw(1, N, C_in, dtype=low), draw(C_out, C_in, seed=1, dtype=low), draw(C_out, seed=2, dtype=low)
+    pre, gelu = nans(1, N, C_out, dtype=low), nans(1, N, C_out, dtype=low)
+    two = call(backend.matmul_gelu_forward, gelu, pre, x, w, b)
+    one = call(backend.matmul_gelu_forward_once, gelu, pre, x, w, b)
+    assert near(one[1], two[1])
+    product, exactly = x.astype(np.float32) @ w.T.astype(np.float32) + b.astype(np.float32), np.empty((1, N, C_out))
+    referee.gelu_forward(exactly, product.astype(np.float64))
+    error = np.abs(one[0].astype(np.float32) - exactly)
+    allowed = GAP[low.name] * np.abs(exactly) + SLOPE * np.abs(product)  # of either rounding
+    allowed += EXACT * np.abs(product).max()  # where summands cancel
+    assert (error <= allowed).all()
 
 
 @pytest.mark.parametrize("N, C_in, C_out", [(5, 7, 3), (70, 64, 136)])

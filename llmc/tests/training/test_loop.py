@@ -9,6 +9,7 @@ import threading
 import numpy as np
 import pytest
 
+from llmc import cuda
 from llmc.checkpoints import folder as checkpoint_folder
 from llmc.checkpoints import read_model
 from llmc.checkpoints.folder import checkpoints, newest_model
@@ -255,20 +256,26 @@ def poisoned(at):
     """A Trainer whose weights are NaN after step `at`."""
 
     class Poisoned(Trainer):
-        def train_step(self, stop):
-            row = super().train_step(stop)
-            if self.step == at:
+        def begin_step(self, stop):
+            if self.step + self.begun == at:
                 self.model.params["lnfw"][...] = np.nan
-            return row
+            super().begin_step(stop)
+
+        def end_step(self):
+            found = super().end_step()
+            if self.step == at == self.settings.steps:
+                self.model.params["lnfw"][...] = np.nan
+            return found
 
     return Poisoned
 
 
 @pytest.mark.filterwarnings("error")
-def test_divergence_leaves_the_log_and_the_last_good_checkpoint(settings, tmp_path, monkeypatch):
+@pytest.mark.parametrize("backend", ["cpu", "cuda"])
+def test_divergence_leaves_the_log_and_the_last_good_checkpoint(settings, tmp_path, monkeypatch, backend):
     monkeypatch.setattr(loop, "Trainer", poisoned(at=4))
     with pytest.raises(RunDiverged, match="step 3 is saved.*--resume .*run --learning-rate 0.002`") as caught:
-        train(settings(checkpoint_every=3), quiet=True)
+        train(settings(checkpoint_every=3, backend=backend), quiet=True)
     assert caught.value.reason == "the loss is nan at step 5" and str(caught.value).startswith(caught.value.reason)
     assert files(tmp_path / "run") == {"main.log", "tokenizer.bin", "settings.json", *checkpoint(3)}
     assert np.isfinite(read_model(newest_model(tmp_path / "run")).params_flat).all()
@@ -290,7 +297,7 @@ def test_an_infinite_gradient_never_reaches_the_parameters(settings, backend):
     trainer = Trainer(settings(backend=backend))
     to_numpy = trainer.model.backend.to_numpy
     before = to_numpy(trainer.model.params_flat.copy())
-    trainer.model.backward = lambda accumulate: trainer.model.grads_flat.fill(np.inf)
+    trainer.model.backward = lambda **how: trainer.model.grads_flat.fill(np.inf)
     with np.errstate(all="ignore"), pytest.raises(Diverged, match="gradient norm"):
         trainer.train_step()
     assert np.array_equal(to_numpy(trainer.model.params_flat), before) and trainer.step == 0
@@ -322,9 +329,10 @@ def test_a_disk_that_fills_up_keeps_the_last_checkpoint(settings, tmp_path, monk
     assert np.array_equal(resume(tmp_path / "run", quiet=True).model.params_flat, reference.model.params_flat)
 
 
-def test_a_shard_that_disappears_ends_the_run_saved(settings, tmp_path, monkeypatch):
+@pytest.mark.parametrize("backend", ["cpu", "cuda"])
+def test_a_shard_that_disappears_ends_the_run_saved(settings, tmp_path, monkeypatch, backend):
     def gone(report):
-        if report.step == 4:
+        if report.step == (3 if backend == "cuda" else 4):  # on cuda, step 4 has begun by then
             monkeypatch.setattr(loader, "next_batch", refuse)
 
     def refuse(self):
@@ -335,13 +343,14 @@ def test_a_shard_that_disappears_ends_the_run_saved(settings, tmp_path, monkeypa
 
     calls, loader = [], ShuffledLoader
     read = loader.next_batch
-    reference = train(settings(total_batch_size=64, out=str(tmp_path / "other")), quiet=True)
+    run = dict(total_batch_size=64, backend=backend, val_every=5)
+    reference = train(settings(**run, out=str(tmp_path / "other")), quiet=True)
     with pytest.raises(UserError, match="train.bin is gone; step 4 is saved"):
-        train(settings(total_batch_size=64), on_step=gone)
+        train(settings(**run), on_step=gone)
     monkeypatch.undo()
     result = resume(tmp_path / "run", quiet=True)
     assert result.losses[4:] == reference.losses[4:]
-    assert np.array_equal(result.model.params_flat, reference.model.params_flat)
+    assert np.array_equal(*(cuda.asnumpy(each.model.params_flat) for each in (result, reference)))
 
 
 # ---------------------------------------------------------------------------------------------------- run folders

@@ -47,9 +47,10 @@ def settings(tmp_path, monkeypatch):
     )
 
 
-def test_steps_whose_gradients_overflow_make_no_update_and_say_why(settings, tmp_path):
+@pytest.mark.parametrize("backend", ["cpu", "cuda"])
+def test_steps_whose_gradients_overflow_make_no_update_and_say_why(settings, tmp_path, backend):
     seen = []
-    result = train(settings(steps=12), on_step=seen.append)
+    result = train(settings(steps=12, backend=backend), on_step=seen.append)
     skipped = [report for report in seen if report.skipped]
     assert 1 <= len(skipped) < 12 and seen[-1].skipped is None
     scale = 2.0 ** (24 - len(skipped))

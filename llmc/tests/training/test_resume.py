@@ -35,6 +35,8 @@ WAYS = {  # (settings, the step to stop at)
     "bf16 without master weights": (dict(steps=8, precision="bf16", master_weights=False, backend="numpy"), 5),
     "fp16": (dict(steps=8, precision="fp16"), 5),
     "tf32": (dict(steps=8, precision="tf32", backend="cuda"), 5),
+    "bf16 on cuda": (dict(steps=8, precision="bf16", backend="cuda"), 5),
+    "fp16 on cuda": (dict(steps=8, precision="fp16", backend="cuda"), 5),
 }
 
 

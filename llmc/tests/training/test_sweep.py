@@ -18,7 +18,7 @@ from llmc.cli import main
 from llmc.errors import UserError
 from llmc.tests.tiny_corpus import write_corpus
 from llmc.training import TrainSettings, read_log, train
-from llmc.training.sweep import SweepRun, best, default_rates, finding, plot_sweep, sweep, table
+from llmc.training.sweep import SweepRun, best, default_rates, finding, plot_sweep, side_by_side, sweep, table
 
 ROOT = str(Path(llmc.__file__).resolve().parents[1])
 PATIENCE = 300  # seconds for what a busy machine does in time; on a quiet one nothing waits so long
@@ -282,6 +282,33 @@ def test_two_sweeps_do_not_share_a_folder(settings):
     first.send_signal(signal.SIGINT)
     first.communicate(timeout=PATIENCE)
     assert statuses(Path(settings.out)) == ["interrupted", "interrupted", "waiting"]
+
+
+def test_runs_take_the_gpus_in_turn(settings, monkeypatch):
+    placed = []
+
+    class Fake:
+        status, message = 0, ""
+
+        def __init__(self, settings, gpu):
+            self.settings, self.gpu = settings, gpu
+            placed.append(gpu)
+
+        def stop(self):
+            pass
+
+        forget = stop
+
+    monkeypatch.setattr(side_by_side, "Process", Fake)
+    monkeypatch.setattr(side_by_side, "LOOK", 0)
+    for gpus, expected in ((0, [None] * 4), (1, [None] * 4), (2, [0, 1, 0, 1]), (3, [0, 1, 2, 0])):
+        placed.clear()
+        side_by_side.run_side_by_side([settings] * 4, 4, lambda process: None, gpus=gpus)
+        assert placed == expected
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4, 7")
+    assert side_by_side.seeing(1) == {"CUDA_VISIBLE_DEVICES": "7"} and side_by_side.seeing(None) == {}
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    assert side_by_side.seeing(1) == {"CUDA_VISIBLE_DEVICES": "1"}
 
 
 def test_so_many_runs_at_once_do_not_fit(settings, monkeypatch):

@@ -2,6 +2,7 @@
 
 import os
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from llmc.checkpoints import write_model
@@ -13,6 +14,7 @@ from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
 from llmc.files.digest import digest
 from llmc.terminal import shown
+from llmc.training.run_folder import parts
 from llmc.training.run_folder.claim import claim_folder, claim_number, remove_if_empty
 from llmc.training.run_folder.log import LOG, LogWriter
 from llmc.training.run_folder.settings_file import SETTINGS, write_settings
@@ -79,7 +81,10 @@ class RunFolder:
         if trainer.step != self.latest:
             state = trainer.state()
             state.about["files"] = self._files
-            save_checkpoint(self.path, trainer.model, state, trainer.settings.keep)
+            others = partial(parts.announce, trainer.ranks, self.path) if trainer.together.is_sharded else dict
+            save_checkpoint(self.path, trainer.model, state, trainer.settings.keep, others)
+        elif trainer.together.is_sharded:
+            parts.announce_nothing(trainer.ranks)
         return None if found else f"{shown(path)} had disappeared; all of the run is now in {shown(self.path)}."
 
     def _restore(self, history):

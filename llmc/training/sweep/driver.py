@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from llmc.checkpoints.folder import latest_checkpoint
+from llmc.cuda import number_of_gpus
 from llmc.data import find_corpus
 from llmc.data.tokenise import cores
 from llmc.data.tokenizer import read_tokenizer
@@ -24,7 +25,7 @@ from llmc.files.reading import user_path
 from llmc.training.fits import check_memory
 from llmc.training.run_folder.claim import claim_folder, remove_if_empty
 from llmc.training.run_folder.lock import try_lock
-from llmc.training.settings import TrainSettings
+from llmc.training.settings import AUTO, TrainSettings
 from llmc.training.start import check_before_data
 from llmc.training.sweep.plot import plot_sweep
 from llmc.training.sweep.progress import SweepProgress
@@ -44,8 +45,8 @@ def sweep(settings=None, learning_rates=None, jobs=None, quiet=False, save=True)
     """Train with each learning rate, each run in a process of its own with one thread; results by learning rate.
 
     settings: TrainSettings that all runs share; its `out` or `name` is the sweep's folder, runs/sweep by default ·
-    learning_rates: None takes `default_rates` · jobs: runs at a time, None for as many as there are cores · quiet:
-    print nothing · save: False leaves no file.
+    learning_rates: None takes `default_rates` · jobs: runs at a time, None for as many as there are GPUs, or cores
+    without one · quiet: print nothing · save: False leaves no file.
     A run that diverges is a result like any other, and so is one that is killed alone. Ctrl-C ends all runs after the
     step in progress and saves them as "interrupted"; runs that had not begun are missing from the results. A second
     sweep into the same `out` makes up for all of these. Raises UserError for bad settings, before any run, and when a
@@ -53,15 +54,19 @@ def sweep(settings=None, learning_rates=None, jobs=None, quiet=False, save=True)
     """
     settings = settings or TrainSettings()
     rates = sorted(set(default_rates(settings) if learning_rates is None else learning_rates))
-    jobs = cores() if jobs is None else jobs
+    gpus = number_of_gpus() if settings.backend == "cuda" else 0
+    jobs = (gpus or cores()) if jobs is None else jobs
     if not rates or jobs < 1:
         raise UserError(f"a sweep needs at least one learning rate and one run at a time, not {len(rates)} and {jobs}.")
+    if settings.batch_size == AUTO:
+        raise UserError("a sweep makes several runs at a time, so its batch size is a number, not auto.")
     shared = [replace(settings, learning_rate=rate, out=None, name=None) for rate in rates]
     check_before_data(settings)
     corpus = find_corpus(settings.data, say=None if quiet else print)  # prepared here, once
-    check_memory(settings, read_tokenizer(corpus.tokenizer), corpus.train, jobs=min(jobs, len(rates)))
+    at_once = -(-min(jobs, len(rates)) // max(gpus, 1))  # runs that share one memory
+    check_memory(settings, read_tokenizer(corpus.tokenizer), corpus.train, jobs=at_once)
     with _folder(settings, save) as folder:
-        found = _run_missing(folder, settings, shared, jobs, quiet)
+        found = _run_missing(folder, settings, shared, jobs, quiet, gpus)
         if not save:
             return [replace(run, run_dir=None) for run in found]
         if found:  # none when Ctrl-C came before the first run
@@ -70,7 +75,7 @@ def sweep(settings=None, learning_rates=None, jobs=None, quiet=False, save=True)
     return found
 
 
-def _run_missing(folder, settings, shared, jobs, quiet) -> list[SweepRun]:
+def _run_missing(folder, settings, shared, jobs, quiet, gpus) -> list[SweepRun]:
     """Make the runs of `shared` that the folder does not hold yet; returns all of its results, by learning rate."""
     results = read_results(folder / RESULTS, settings)  # {learning rate: SweepRun}
     missing = [s for s in shared if s.learning_rate not in results or results[s.learning_rate].unfinished]
@@ -86,7 +91,7 @@ def _run_missing(folder, settings, shared, jobs, quiet) -> list[SweepRun]:
             write_results(folder / RESULTS, settings, results)
             progress.show(result, settings.steps)
 
-        run_side_by_side(each, jobs, on_end, progress)
+        run_side_by_side(each, jobs, on_end, progress, gpus)
     return [results[rate] for rate in sorted(results) if results[rate].status != WAITING]
 
 

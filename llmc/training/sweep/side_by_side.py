@@ -1,5 +1,7 @@
 """Several training runs at once, each a process of its own with one thread, as many at a time as there are cores.
 
+On GPUs each run has one of them, and there are as many at a time as GPUs.
+
 A matmul of a small model gains little from a second thread, while a second run uses the other core fully. A run ends
 cleanly, its state saved, when its standard input closes: the parent closes it to stop the run, and the system closes it
 when the parent is killed, with -9 too, so no run outlives its sweep; one that is still starting finds it closed later.
@@ -16,6 +18,7 @@ from pathlib import Path
 
 import llmc
 from llmc.errors import UserError
+from llmc.interrupts import interrupt_when_stdin_closes
 from llmc.training.ends import RunDiverged
 from llmc.training.interrupt import StopRequest
 
@@ -24,14 +27,16 @@ ONE_THREAD = dict.fromkeys(
 )
 CHILD = "import sys; from llmc.training.sweep.side_by_side import child; sys.exit(child(sys.argv[1]))"
 DONE, DIVERGED, INTERRUPTED = 0, RunDiverged.status, 4  # exit statuses of a run; any other is a failure
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 LOOK = 0.05  # seconds between two looks at the processes
 
 
 @dataclass
 class Process:
-    """A process that trains in `settings.out`."""
+    """A process that trains in `settings.out`. gpu: which of several GPUs it sees; None: all there are."""
 
     settings: object
+    gpu: int | None = None
     errors: object = field(default_factory=tempfile.TemporaryFile)
 
     def __post_init__(self):
@@ -42,7 +47,7 @@ class Process:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=self.errors,
-            env={**os.environ, **ONE_THREAD, "PYTHONPATH": path},
+            env={**os.environ, **ONE_THREAD, "PYTHONPATH": path, **seeing(self.gpu)},
             start_new_session=True,  # Ctrl-C in a terminal goes to the parent alone, which then stops its runs
         )
 
@@ -69,19 +74,27 @@ class Process:
         self.errors.close()
 
 
-def run_side_by_side(settings, jobs, on_end, watch=lambda processes: None):
+def seeing(gpu) -> dict:
+    """The variable that lets a process see one GPU alone, of those that this one sees."""
+    if gpu is None:
+        return {}
+    names = [name for name in os.environ.get(VISIBLE, "").split(",") if name.strip()]
+    return {VISIBLE: names[gpu].strip() if names else str(gpu)}
+
+
+def run_side_by_side(settings, jobs, on_end, watch=lambda processes: None, gpus=0):
     """Train with each of several TrainSettings, `jobs` at a time. Ctrl-C or SIGTERM stops and saves all of them.
 
     settings: each with an `out` of its own; a run that is there already is resumed · on_end(process) is called for each
     run that has ended, whatever its status; when it raises, the other runs are stopped and saved · watch(processes) is
-    called now and then with those that are running.
+    called now and then with those that are running · gpus: how many there are for the runs, which take them in turn.
     """
     waiting, running = list(settings), []
     with StopRequest() as stop:
         try:
             while (waiting and not stop.requested) or running:
                 while waiting and len(running) < jobs and not stop.requested:
-                    running.append(Process(waiting.pop(0)))
+                    running.append(Process(waiting.pop(0), _freest(running, gpus)))
                 if stop.requested:
                     _stop(running)
                 time.sleep(LOOK)
@@ -96,6 +109,12 @@ def run_side_by_side(settings, jobs, on_end, watch=lambda processes: None):
                 process.forget()
 
 
+def _freest(processes, gpus):
+    """The GPU that the fewest of these processes have; None where there is at most one."""
+    taken = [process.gpu for process in processes]
+    return min(range(gpus), key=taken.count) if gpus > 1 else None
+
+
 def _stop(processes):
     for process in processes:
         process.stop()
@@ -106,13 +125,11 @@ def child(text) -> int:
 
     When it diverged, the reason is on stderr; when it failed, the sentence of its UserError.
     """
-    from threading import Thread
-
     from llmc.checkpoints.folder import latest_checkpoint
     from llmc.training.loop import resume, train
     from llmc.training.settings import TrainSettings
 
-    Thread(target=_interrupt_when_stdin_closes, daemon=True).start()
+    interrupt_when_stdin_closes()
     settings = TrainSettings(**json.loads(text))
     try:
         there = latest_checkpoint(settings.out) is not None
@@ -123,11 +140,3 @@ def child(text) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     return INTERRUPTED if result.interrupted else DONE
-
-
-def _interrupt_when_stdin_closes():
-    """Act as if Ctrl-C were pressed when standard input closes."""
-    import _thread
-
-    os.read(sys.stdin.fileno(), 1)
-    _thread.interrupt_main()

@@ -1,0 +1,200 @@
+"""The kernels of llmc/kernels/mixed, for `llmc bench --kernels --precision bf16` or fp16.
+
+A call is that of calls.py with the arrays rounded that have 16 bits in training. Its least bytes are those that a
+profile of a step counts (floors.py). Right means: within the gap between two 16-bit numbers, at the largest element, of
+what the "numpy" backend computes from the same numbers in float64.
+"""
+
+from dataclasses import replace
+from importlib import import_module
+from typing import NamedTuple
+
+import numpy as np
+
+from llmc import cuda
+from llmc.backends import reference
+from llmc.bench.kernels.calls import MAKERS
+from llmc.bench.kernels.cases import Case
+from llmc.bench.kernels.floors import LEAST
+from llmc.errors import UserError
+from llmc.kernels.mixed.attention import attend_by
+from llmc.kernels.mixed.pointwise import round_to
+
+GAP = {"bfloat16": 2.0**-7, "float16": 2.0**-10}  # from 1 to the next number
+FUNCTIONS = {  # layer -> {function: names of its float32 arrays}
+    "encoder": {"encoder_forward": ("out",), "encoder_backward": ("dout",)},
+    "layernorm": {
+        "layernorm_forward": ("x", "mean", "rstd"),
+        "residual_layernorm_forward": ("residual", "x1", "mean", "rstd"),
+        "layernorm_backward": ("dx", "x", "mean", "rstd"),
+        "layernorm_backward_rounded": ("dx", "x", "mean", "rstd"),
+    },
+    "columns": {"bias_backward": ()},
+    "pointwise": {"residual_forward": ("out", "x1"), "gelu_forward": (), "gelu_backward": (), "scale": ()},
+    "matmul": {
+        "matmul_forward": (),
+        "matmul_gelu_forward": (),
+        "matmul_gelu_forward_once": (),
+        "matmul_backward": (),
+        "gelu_matmul_backward": (),
+    },
+    "attention": {"attention_forward": ("stats",), "attention_backward": ("stats",), "attention_cached": ()},
+    "classifier": {"fused_classifier": ("losses",)},
+    "adamw": {"global_norm": (), "adamw_update": ("m", "v", "master", "settings")},
+}
+
+
+class LowVersion(NamedTuple):
+    """A function of llmc/kernels/mixed/<layer>.py in numbers of this dtype; the number of a version, if there are any.
+
+    Where there are, None is cuDNN's. It has what `Version` of versions.py has.
+    """
+
+    layer: str
+    function: str
+    number: int | None
+    dtype: np.dtype
+
+    @property
+    def name(self) -> str:
+        """ "attention_forward_v2", "attention_forward_cudnn", "gelu_forward"."""
+        whose = "_cudnn" if self.function in getattr(self.module, "VERSIONS", {}) else ""
+        return self.function + (f"_v{self.number}" if self.number else whose)
+
+    def launch(self, **arguments):
+        """Call it and return what it returns."""
+        which = {"version": self.number} if self.number else {}
+        return getattr(self.module, self.function)(**arguments, **which)
+
+    def make(self, sizes, numbers) -> Case:
+        """A call of these sizes."""
+        case = (MAKERS | OWN)[self.function](sizes, numbers)
+        exact = FUNCTIONS[self.layer][self.function]
+        arguments = {name: a if name in exact else rounded(a, self.dtype) for name, a in case.arguments.items()}
+        if self.function == "attention_backward":  # what the forward pass keeps belongs to the rounded numbers
+            kept = [arguments[name] for name in ("out", "stats", "qkv", "NH")]
+            self.module.attention_forward(*kept, version=self.number)
+        return replace(case, arguments=arguments, nbytes=least_bytes(self.function, arguments))
+
+    @property
+    def agree(self) -> float:
+        """The largest error that it may have, relative to the largest element."""
+        return GAP[self.dtype.name]
+
+    @property
+    def chosen(self) -> bool:
+        """Whether llmc uses this version."""
+        last = getattr(self.module, "VERSIONS", {}).get(self.function)
+        return self.number == (None if last is None or attend_by() == "cudnn" else last)
+
+    @property
+    def by_library(self) -> bool:
+        """Whether a library computes its products."""
+        return self.layer == "matmul"
+
+    @property
+    def module(self):
+        """llmc.kernels.mixed.<layer>."""
+        return import_module(f"llmc.kernels.mixed.{self.layer}")
+
+    @property
+    def launches_by(self):
+        """The module through which its kernels are found."""
+        return import_module("llmc.kernels.mixed")
+
+
+def low_versions(name, dtype) -> list[LowVersion]:
+    """All, or those of a layer, a function, or one version. Raises UserError for a name that does not exist."""
+    found = []
+    for layer, functions in FUNCTIONS.items():
+        ladders = getattr(import_module(f"llmc.kernels.mixed.{layer}"), "VERSIONS", {})
+        for function in functions:
+            numbers = [*range(1, ladders.get(function, 0) + 1)]
+            numbers += [None] if not numbers or attend_by() == "cudnn" else []
+            found += [LowVersion(layer, function, number, np.dtype(dtype)) for number in numbers]
+    wanted = [v for v in found if name in ("all", v.layer, v.function, v.name)]
+    if not wanted:
+        functions = ", ".join(dict.fromkeys(v.function for v in found))
+        raise UserError(f"there is no kernel {name!r} in {np.dtype(dtype).name}; choose one of {functions}.")
+    return wanted
+
+
+def rounded(argument, dtype):
+    """An array of float32 in this type of 16 bits; anything else as it is."""
+    if not hasattr(argument, "shape") or argument.dtype != np.float32:
+        return argument
+    low = cuda.xp.empty(argument.shape, dtype)
+    round_to(low, argument)
+    return low
+
+
+def least_bytes(function, arguments) -> int:
+    """The bytes that a call must move: all it reads once, all it writes once, and what is added to twice."""
+    if function in LEAST:
+        return LEAST[function](**arguments)[0]
+    a = {name: array.nbytes for name, array in arguments.items() if hasattr(array, "nbytes")}
+    if function == "attention_cached":
+        return a["cache"] + a["qkv"] + a["out"]
+    if function == "adamw_update":
+        return 2 * (a["m"] + a["v"] + a["master"]) + a["params"] + a["grads"]
+    twice = {"bias_backward": "db", "scale": "grads"}.get(function)  # residual_forward and global_norm: each once
+    return sum(a.values()) + (a[twice] if twice else 0)
+
+
+# --------------------------------------------------------------------------- functions that calls.py does not have
+
+
+def layernorm_backward_rounded(s, r):
+    case = MAKERS["layernorm_backward"](s, r)
+    a = dict(case.arguments)
+    arguments = dict(dx=a.pop("dx"), dsum=r.normal(s.C)) | a
+    written = ["dx", "dsum", "dw", "db"]
+    return replace(case, arguments=arguments, written=written, expected=_layernorm_backward_rounded)
+
+
+def _layernorm_backward_rounded(dx, dsum, *others, **named):
+    reference.layernorm_backward(dx, *others, **named)
+    dsum += dx.sum(axis=(0, 1))  # (C,)
+
+
+def matmul_gelu_forward_once(s, r):
+    return replace(MAKERS["matmul_gelu_forward"](s, r), expected=reference.matmul_gelu_forward)
+
+
+def gelu_matmul_backward(s, r):
+    """Through the second linear layer of the MLP, from C to 4C."""
+    N, C_out, C_in = s.B * s.T, s.C, 4 * s.C
+    gradients = dict(dpre=r.nans(1, N, C_in), dw=r.normal(C_out, C_in), db=r.normal(C_out))
+    inputs = dict(dout=r.normal(1, N, C_out), pre=r.normal(1, N, C_in), x=r.normal(1, N, C_in))
+    inputs["w"] = r.normal(C_out, C_in)
+    name = f"({N}, {C_out}) x ({C_out}, {C_in})"
+    about = dict(nbytes=0, flops=4 * N * C_in * C_out, expected=_gelu_matmul_backward)
+    return Case(name, gradients | inputs, written=[*gradients], **about)
+
+
+def _gelu_matmul_backward(dpre, dw, db, dout, pre, x, w):
+    reference.matmul_backward(dpre, dw, db, dout, x, w)
+    reference.gelu_backward(dpre, dpre, pre)
+
+
+def adamw_update(s, r):
+    """On the master weights; what rounds them stochastically is held to the bit in llmc/tests/kernels/test_mixed.py."""
+    n = s.parameters
+    arguments = dict(params=r.normal(n), grads=r.normal(n), m=r.normal(n), v=abs(r.normal(n)), master=r.normal(n))
+    numbers = np.float32([1e-4, 3.0, 0.1, 0.05, 1e-8, 0.99999, 0.5, 1.0, 0.0])  # see settings in mixed/adamw.py
+    arguments["settings"] = r.xp.asarray(numbers)  # (9,)
+    return Case(f"({n})", arguments, ["params", "m", "v", "master"], nbytes=0, flops=16 * n, expected=_adamw)
+
+
+def _adamw(params, grads, m, v, master, settings):
+    step, root, rate1, rate2, eps, keep, factor, *_ = settings
+    m += rate1 * (factor * grads - m)
+    v += rate2 * ((factor * grads) ** 2 - v)
+    master[...] = keep * master - step * m / (np.sqrt(v) * root + eps)
+    params[...] = master
+
+
+OWN = {
+    make.__name__: make
+    for make in (layernorm_backward_rounded, matmul_gelu_forward_once, gelu_matmul_backward, adamw_update)
+}

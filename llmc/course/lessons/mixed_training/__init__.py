@@ -1,0 +1,1 @@
+"""Lesson 20: its experiments (lowered.py, bugs.py), its schedules, and what its checks compare with."""

@@ -1,0 +1,175 @@
+"""Lesson 20: mixed precision on letters, in which one part more is in bf16 than should be.
+
+`lowered` gives the readable mixed precision of `llmc/backends/mixed.py`, but the parts that are named lose what bf16
+does not hold. A sum in bf16 is rounded after each term that is added.
+"""
+
+import numpy as np
+
+from llmc.backends import reference
+from llmc.backends.mixed import Mixed
+from llmc.config import GPT2Config
+from llmc.course.lessons.number_formats.steps import Letters
+from llmc.model import GPT2
+from llmc.precision import bfloat16
+from llmc.training.loss_scale import LossScale
+
+PARTS = (
+    "residual stream",
+    "layernorm statistics",
+    "softmax of the loss",
+    "sums over tokens",
+    "AdamW's m",
+    "AdamW's v",
+    "master weights",
+)
+TOKENS = 4  # whose products a sum over tokens adds exactly before it is rounded, as tensor cores do with 8 or 16
+
+
+def in_bf16(x):
+    """x (any shape) rounded to the nearest bf16; float32."""
+    return np.asarray(x, np.float32).astype(bfloat16()).astype(np.float32)
+
+
+def sum_in_bf16(terms):
+    """The sum over the first axis, rounded after each term."""
+    total = np.zeros(terms.shape[1:], np.float32)
+    for term in terms:
+        total = in_bf16(total + term)
+    return total
+
+
+class Lowered(Mixed):
+    """Mixed precision of the reference backend with `low`, names among PARTS, in bf16."""
+
+    def __init__(self, low=()):
+        self.low = frozenset(low)
+        if self.low - set(PARTS):
+            raise ValueError(f"there is no part {', '.join(sorted(self.low - set(PARTS)))}")
+        super().__init__(_Layers(self.low))
+
+    def adamw_update_rounded(self, params, grads, m, v, master, key, **how):
+        """As in Mixed, but moments and master weights may be rounded afterwards."""
+        super().adamw_update_rounded(params, grads, m, v, master, key, **how)
+        for name, array in (("AdamW's m", m), ("AdamW's v", v), ("master weights", master)):
+            if name in self.low:
+                array[...] = in_bf16(array)
+        if "master weights" in self.low:
+            params[...] = master
+
+
+class _Layers:
+    """The reference backend, whose functions keep the parts of `low` in bf16."""
+
+    def __init__(self, low):
+        for part, names in _FUNCTIONS.items():
+            if part in low:
+                for name in names:
+                    setattr(self, name, globals()[f"_{name}"] if part != "residual stream" else _then_rounded(name))
+        if {"residual stream", "sums over tokens"} <= low:
+            raise ValueError("these two parts cannot be lowered together")
+
+    def __getattr__(self, name):
+        return getattr(reference, name)
+
+
+_FUNCTIONS = {
+    "residual stream": ("encoder_forward", "residual_forward", "layernorm_backward"),  # the last one adds to dresidual
+    "layernorm statistics": ("layernorm_forward",),
+    "softmax of the loss": ("fused_classifier",),
+    "sums over tokens": ("layernorm_backward", "matmul_backward"),
+}
+
+
+def _then_rounded(name):
+    """The reference's function of this name, whose first argument is rounded when it is done."""
+
+    def function(out, *arguments):
+        getattr(reference, name)(out, *arguments)
+        out[...] = in_bf16(out)
+
+    return function
+
+
+def _layernorm_forward(out, mean, rstd, x, w, b):
+    C = x.shape[-1]
+    mean[...] = in_bf16(sum_in_bf16(np.moveaxis(in_bf16(x), -1, 0)) / C)  # (B, T)
+    squares = in_bf16(np.square(in_bf16(x - mean[..., None])))  # (B, T, C)
+    rstd[...] = in_bf16(1 / np.sqrt(in_bf16(sum_in_bf16(np.moveaxis(squares, -1, 0)) / C) + reference.EPS))  # (B, T)
+    reference.layernorm_again(out, x, w, b, mean, rstd)
+
+
+def _fused_classifier(losses, logits, targets, dloss, V):
+    z, at = logits[..., :V], targets[..., None]  # (B, T, V), (B, T, 1)
+    z = in_bf16(z - z.max(axis=-1, keepdims=True))
+    e = in_bf16(np.exp(z))
+    total = sum_in_bf16(np.moveaxis(e, -1, 0))[..., None]  # (B, T, 1)
+    losses[...] = in_bf16(in_bf16(np.log(total)) - np.take_along_axis(z, at, axis=-1))[..., 0]
+    if dloss is not None:
+        p = in_bf16(e / total)
+        np.put_along_axis(p, at, in_bf16(np.take_along_axis(p, at, axis=-1) - 1), axis=-1)
+        logits[..., :V], logits[..., V:] = p * dloss, 0
+
+
+def _layernorm_backward(dx, dw, db, dout, x, w, mean, rstd):
+    C = x.shape[-1]
+    norm = (x - mean[..., None]) * rstd[..., None]  # (B, T, C)
+    reference.layernorm_backward(dx, np.zeros_like(dw), np.zeros_like(db), dout, x, w, mean, rstd)
+    db += sum_in_bf16(dout.reshape(-1, C))
+    dw += sum_in_bf16((dout * norm).reshape(-1, C))
+
+
+def _matmul_backward(dx, dw, db, dout, x, w):
+    C_out, C_in = w.shape
+    reference.matmul_backward(dx, np.zeros_like(dw), None, dout, x, w)
+    dout, x = dout.reshape(-1, TOKENS, C_out), x.reshape(-1, TOKENS, C_in)
+    dw += sum_in_bf16(np.matmul(dout.transpose(0, 2, 1), x))
+    if db is not None:
+        db += sum_in_bf16(dout.reshape(-1, C_out))
+
+
+class RoundedFactors:
+    """The reference backend, whose products round their factors to TF32's 10 bits first; sums stay float32."""
+
+    def __getattr__(self, name):
+        return getattr(reference, name)
+
+    def matmul_forward(self, out, x, w, b):
+        reference.matmul_forward(out, _in_tf32(x), _in_tf32(w), b)
+
+    def matmul_gelu_forward(self, gelu_out, out, x, w, b):
+        self.matmul_forward(out, x, w, b)  # (B, T, C_out)
+        reference.gelu_forward(gelu_out, out)  # (B, T, C_out)
+
+    def matmul_backward(self, dx, dw, db, dout, x, w):
+        low = _in_tf32(dout)
+        reference.matmul_backward(dx, dw, None, low, _in_tf32(x), _in_tf32(w))
+        if db is not None:
+            db += dout.reshape(-1, dout.shape[-1]).sum(axis=0)
+
+
+def _in_tf32(x):
+    """x (any shape) rounded to the nearest number with 10 bits of mantissa, ties away from 0."""
+    return ((np.ascontiguousarray(x).view(np.uint32) + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(np.float32)
+
+
+def train(low=(), precision="bf16", master=True, steps=300, lr=1e-3):
+    """(losses (steps,), model) of a small GPT-2 on letters; the learning rate falls to 0 along a cosine.
+
+    low: see Lowered, for bf16 · precision: a name of llmc/precision.py · master: are there master weights?
+    """
+    backend = {"bf16": lambda: Lowered(low), "tf32": RoundedFactors}.get(precision, lambda: "numpy")()
+    kept = "fp32" if precision == "tf32" else precision
+    model = GPT2(GPT2Config(maxT=16, V=27, L=2, NH=2, C=32), backend, kept, master_weights=master)
+    model.init_weights(42)
+    batches, losses, scale = Letters(), [], LossScale() if model.precision.overflows else None
+    for step in range(steps):
+        model.loss_scale = scale.value if scale else 1.0
+        model.zero_grad()
+        losses.append(model.forward(*batches.next_batch(), dloss=1.0))
+        model.backward()
+        rate = lr * min(1, (step + 1) / 20) * 0.5 * (1 + np.cos(np.pi * step / steps))
+        norm = model.update(rate, beta2=0.999, weight_decay=0.1, max_norm=1.0)
+        if scale:
+            scale.good_step() if np.isfinite(norm()) else scale.overflow()
+    return np.array(losses), model

@@ -1,0 +1,241 @@
+"""Lesson 20: schedules of a step in which tensors are dropped and made again: what they cost, what is wrong with one.
+
+A net is a list of Layers. A schedule is a list of pairs: ("make", name) runs a layer forward, ("drop", name) frees its
+tensor, ("backward", name) runs its backward pass.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from llmc.course.checks.explain import WrongAnswer, describe
+
+WHERE = 'lesson 20, section "5.2 · A schedule"'
+ACTIONS = "make", "drop", "backward"
+LISTED = 6  # events around a wrong one
+
+
+class Layer(NamedTuple):
+    """name: of the layer, and of the tensor that it makes. reads, needs: the tensors that its forward and its backward
+    function read. size: bytes of the tensor. us: microseconds of the forward function."""
+
+    name: str
+    reads: tuple
+    needs: tuple
+    size: int
+    us: float
+
+
+class Cost(NamedTuple):
+    """The largest sum of bytes that were in memory at once, and the microseconds of all forward functions."""
+
+    peak: int
+    us: float
+
+
+def play(net, schedule) -> Cost:
+    """What a schedule costs. Raises WrongAnswer if it is not possible, or not complete."""
+    layers, left = {layer.name: layer for layer in net}, [layer.name for layer in net]
+    memory, held, peak, us, made = {}, 0, 0, 0.0, set()
+    for k, event in enumerate(_events(schedule, layers)):
+        action, name = event
+        layer = layers[name]
+        if action == "make":
+            _present(layer.reads, memory, made, schedule, k, f"the layer {name} reads")
+            if name in memory:
+                _stop(f"{name} is made, but it is in memory already: its bytes would be there twice", schedule, k)
+            memory[name], held, us = layer.size, held + layer.size, us + layer.us
+            made.add(name)
+            peak = max(peak, held)
+        elif action == "drop":
+            if name not in memory:
+                why = "it was dropped before" if name in made else "it was never made"
+                _stop(f"{name} is dropped, but it is not in memory: {why}", schedule, k)
+            held -= memory.pop(name)
+        else:
+            missing = [layer.name for layer in net if layer.name not in made]
+            if missing:
+                _stop(f"the backward pass begins, but {missing[0]} has not been made yet", schedule, k)
+            if not left or name != left[-1]:
+                turn = f"it is {left[-1]}'s turn" if left else "all layers have had theirs"
+                _stop(f"backward of {name} is out of turn: from the last layer to the first, {turn}", schedule, k)
+            _present(layer.needs, memory, made, schedule, k, f"the backward pass of {name} needs")
+            left.pop()
+    if left:
+        raise WrongAnswer(f"the schedule ends before the backward pass of {left[-1]}.\n→ Where to look: {WHERE}.")
+    return Cost(peak, us)
+
+
+def _events(schedule, layers):
+    """The pairs, one after the other. WrongAnswer for anything that is none."""
+    if not isinstance(schedule, list | tuple):
+        raise WrongAnswer(f"return a list of pairs, not {describe(schedule)}.")
+    for k, event in enumerate(schedule):
+        if not (isinstance(event, list | tuple) and len(event) == 2):
+            raise WrongAnswer(f'item {k} of the schedule is {describe(event)}, not a pair like ("make", name).')
+        if event[0] not in ACTIONS:
+            raise WrongAnswer(f"item {k} of the schedule begins with {event[0]!r}, not with {', '.join(ACTIONS)}.")
+        if event[1] not in layers:
+            raise WrongAnswer(f"item {k} of the schedule names {event[1]!r}, but no layer has that name.")
+        yield event
+
+
+def _present(names, memory, made, schedule, k, who):
+    for name in names:
+        if name not in memory:
+            why = "it was dropped and not made again" if name in made else "it was never made"
+            _stop(f"{who} {name}, which is not in memory: {why}", schedule, k)
+
+
+def _stop(sentence, schedule, k):
+    first = max(0, k - LISTED + 1)
+    lines = [f"    {i:4}  {action:<9}{name}" for i, (action, name) in enumerate(schedule[first : k + 1], first)]
+    lines[-1] += "    <- here"
+    raise WrongAnswer(
+        "\n".join([f"{sentence}.", f"→ Where to look: {WHERE}.", "", "The schedule up to there:", *lines])
+    )
+
+
+def keep_all(net) -> list:
+    """The schedule of a step that drops nothing before its backward pass has used it."""
+    return schedule_for(net, {layer.name for layer in net})
+
+
+def schedule_for(net, kept) -> list:
+    """A schedule that keeps these tensors for the backward pass, and makes the others again, as late as possible."""
+    layers, memory, events = {layer.name: layer for layer in net}, set(), []
+    reader = {name: k for k, layer in enumerate(net) for name in layer.reads}  # the last one to read it, forward
+    user = {name: k for k, layer in reversed([*enumerate(net)]) for name in layer.needs}  # and backward
+
+    def make(name):
+        if name not in memory:
+            for read in layers[name].reads:
+                make(read)
+            events.append(("make", name))
+            memory.add(name)
+
+    def drop(useless):
+        for name in [each.name for each in net if each.name in memory and useless(each.name)]:
+            events.append(("drop", name))
+            memory.remove(name)
+
+    for k, layer in enumerate(net):
+        make(layer.name)
+        drop(lambda name, k=k: name not in kept and reader.get(name, -1) <= k)
+    for k in reversed(range(len(net))):
+        for name in net[k].needs:
+            make(name)
+        events.append(("backward", net[k].name))
+        drop(lambda name, k=k: user.get(name, len(net)) >= k)
+    return events
+
+
+def memory_in_time(net, schedule) -> list:
+    """Bytes in memory after each item of a schedule."""
+    sizes, held, found = {layer.name: layer.size for layer in net}, 0, []
+    for action, name in schedule:
+        held += sizes[name] * {"make": 1, "drop": -1, "backward": 0}[action]
+        found.append(held)
+    return found
+
+
+def most_at(net, schedule) -> int:
+    """The first item after which the most bytes are in memory."""
+    return int(np.argmax(memory_in_time(net, schedule)))
+
+
+def demand(net, schedule, limit, most, what) -> Cost:
+    """The cost of a schedule. WrongAnswer above limit (bytes), or where it makes more than `most` of a pass again."""
+    cost, once = play(net, schedule), sum(layer.us for layer in net)
+    if cost.peak > limit:
+        made = [event for event in schedule if event[0] == "make"]
+        nothing = "Nothing is dropped early. " if len(made) == len(net) else ""
+        k = most_at(net, schedule)
+        again = " again" * (schedule[k] in schedule[:k])
+        words = f"{what}: possible, but {cost.peak:,} bytes are in memory at once, and the limit is {limit:,}"
+        when = f"{nothing}The most are there when item {k} of {len(schedule)} makes {schedule[k][1]}{again}."
+        raise WrongAnswer(f"{words}.\n{when}\n→ Where to look: {WHERE}.")
+    again = cost.us / once - 1
+    if again > most:
+        words = (
+            f"{what}: it fits, but making tensors again takes {again:.1%} of a forward pass; at most {most:.1%} will do"
+        )
+        raise WrongAnswer(
+            f"{words}. Which tensors give back the most bytes for a microsecond?\n→ Where to look: {WHERE}."
+        )
+    return cost
+
+
+# ---------------------------------------------------------------------------------------------------------------- nets
+
+FLOPS, BYTES = 600e6, 2.5e6  # of an H100 in a microsecond: what bf16 products and kernels reach in practice
+
+
+def gpt2(L=12, C=768, NH=12, B=32, T=1024) -> list:
+    """GPT-2's blocks between the embedding and the last layernorm, in the types of llmc's bf16."""
+    N = B * T
+    net = [Layer("x0", (), (), 4 * N * C, 6 * N * C / BYTES)]
+    for l in range(L):
+
+        def add(name, reads, needs, width, reading, flops=0.0, size=2, l=l):
+            moved = N * (size * width + reading)
+            net.append(Layer(name, reads, needs, size * N * width, max(moved / BYTES, flops * N / FLOPS)))
+
+        x, here = f"x{l}", lambda name, l=l: f"{l}.{name}"
+        add(here("ln1"), (x,), (x,), C, 4 * C)
+        add(here("qkv"), (here("ln1"),), (here("ln1"),), 3 * C, 2 * C, 6 * C * C)
+        add(here("att"), (here("qkv"),), (here("qkv"), here("att")), C, 6 * C, 2 * C * T)
+        add(here("mid"), (x, here("att")), (here("att"),), C, 6 * C, 2 * C * C, size=4)
+        add(here("ln2"), (here("mid"),), (here("mid"),), C, 4 * C)
+        add(here("fch"), (here("ln2"),), (here("ln2"),), 4 * C, 2 * C, 8 * C * C)
+        add(here("gelu"), (here("fch"),), (here("fch"),), 4 * C, 8 * C)
+        add(f"x{l + 1}", (here("mid"), here("gelu")), (here("gelu"),), C, 12 * C, 8 * C * C, size=4)
+    return net
+
+
+def odd_net(rng, n) -> list:
+    """n layers with odd names, sizes and times; each reads one to three of the four before it."""
+    names = [f"t{k}" for k in rng.permutation(10 * n)[:n]]
+    net = []
+    for k in range(n):
+        near = names[max(0, k - 4) : k]
+        reads = tuple(rng.permutation(near)[: rng.integers(1, 4)].tolist()) if near else ()
+        others = [r for r in reads if rng.random() < 0.7] + [names[k]] * int(rng.random() < 0.3)
+        net.append(Layer(names[k], reads, tuple(others), int(rng.integers(10, 1000)), float(rng.integers(1, 50))))
+    return net
+
+
+def recomputed(net, which) -> Cost:
+    """The cost of making tensors of these kinds ("gelu", "ln1") again."""
+    kept = {layer.name for layer in net if layer.name.rpartition(".")[2] not in which}
+    return play(net, schedule_for(net, kept))
+
+
+def greedy(net, limit) -> list:
+    """Drop what gives back the most bytes for a microsecond, until it fits; None if it never does."""
+    kept = {layer.name for layer in net}
+    for layer in sorted(net, key=lambda layer: layer.us / layer.size):
+        schedule = schedule_for(net, kept)
+        if play(net, schedule).peak <= limit:
+            return schedule
+        kept.discard(layer.name)
+    schedule = schedule_for(net, kept)
+    return schedule if play(net, schedule).peak <= limit else None
+
+
+def star(rng, n) -> list:
+    """n layers that all read the first one; with any of the others kept, more is in memory than with none."""
+    first = Layer("root", (), (), int(rng.integers(10, 99)), 0.1)
+    leaves = [(f"leaf{k}", int(rng.integers(100, 999)), float(rng.integers(1, 50))) for k in rng.permutation(n)]
+    return [first, *(Layer(name, ("root",), (name,), size, us) for name, size, us in leaves)]
+
+
+def awkward_limits(rng, n) -> list:
+    """(net, limit) of n nets that a schedule can meet: the first keeps everything, the second gives up everything."""
+    found = []
+    for k in range(n):
+        net = star(rng, 4) if k == 1 else odd_net(rng, int(rng.integers(2, 14)))
+        everything, least = play(net, keep_all(net)).peak, play(net, schedule_for(net, set())).peak
+        share = (1.0, 0.0)[k] if k < 2 else rng.uniform(0.1, 0.9)
+        found.append((net, int(np.ceil(least + share * max(0, everything - least)))))
+    return found

@@ -1,0 +1,234 @@
+"""Lesson 20: what its first two kernels should give, and what each known mistake gives instead.
+
+Arrays of 16 bits are ml_dtypes' bfloat16. Mistakes are {sentence after "out equals ": (float64 array, where to look)}.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from llmc.course.checks.comparison import compare
+from llmc.course.lessons import layernorm
+from llmc.course.lessons.gelu_residual import gelu
+from llmc.course.lessons.mixed_training.places import GELU, NORM, PACKED
+from llmc.precision import bfloat16
+
+NEAREST = 2.0**-8  # the largest relative error of rounding to the nearest
+FLIPPED = 0.02  # of the numbers: float32 may round to the other neighbour
+SLACK = 1.02  # a kernel rounds what it computed in float32
+BF16 = bfloat16()
+CUT = "the reference cut off after 16 bits: round to the nearest"
+
+
+def compare_16(name, got, exact, known=None, look=None, atol=1e-6, by_chance=False):
+    """WrongAnswer unless `got`, bfloat16, is `exact` (float64, of the same shape) rounded to the nearest, or by chance.
+
+    known: as the module says; the mistake that comes closest is named, if it comes as close as rounding does.
+    """
+    wide, exact = _as_float32(got), np.asarray(exact, np.float64)
+    found = ({} if by_chance else {CUT: (cut_off(exact), PACKED)}) | (known or {})
+    off = _off(wide, exact, atol, 2.0 if by_chance else 1.0)  # like wide
+    allowed = atol + SLACK * _step(exact) * (1.0 if by_chance else 0.5)  # like wide
+    arrays = {said: array for said, (array, _) in found.items() if np.shape(array) == wide.shape}
+    apart = {said: _apart(wide, array, atol, off) for said, array in arrays.items()}
+    best = min(apart, key=apart.get, default=None)
+    fits = best is not None and apart[best] <= FLIPPED
+    named = {best: (wide.copy(), found[best][1])} if fits else {}
+    compare(name, wide, exact.astype(np.float32), 0.0, allowed, known=named, look=look)
+
+
+def _step(x):
+    """The distance of bf16's numbers around x (any shape, float64)."""
+    return 2.0 ** (np.floor(np.log2(np.maximum(np.abs(x), 1e-30))) - 7)
+
+
+def _off(got, array, atol, steps=1.0):
+    """Where two arrays differ by more than rounding does; the second is float64."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        low = np.asarray(array, np.float32).astype(BF16).astype(np.float64)
+        near = np.abs(got - low) <= atol + 1.1 * steps * NEAREST * np.abs(low)
+    return ~(near | np.isnan(got) & np.isnan(low))
+
+
+def _apart(got, array, atol, off) -> float:
+    """The share of numbers that a mistake does not explain: of all, or of those that are wrong, whichever is larger."""
+    unlike = _off(got, array, atol)
+    return max(unlike.mean(), unlike[off].mean() if off.any() else 0.0)
+
+
+def _as_float32(x):
+    """bfloat16 as float32, with one kind of NaN: NumPy warns of the others."""
+    wide = (x.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    wide[np.isnan(wide)] = np.nan
+    return wide
+
+
+def cut_off(x):
+    """x without what bf16 does not hold; float64."""
+    return (np.asarray(x, np.float32).view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32).astype(np.float64)
+
+
+def widened(x):
+    """bfloat16 as float64."""
+    return _as_float32(x).astype(np.float64)
+
+
+# -------------------------------------------------------------------------------------------------------------- GELU
+
+
+def gelu_right(x):
+    """GELU of x (n,), bfloat16; float64."""
+    return gelu.forward(widened(x))
+
+
+def gelu_mistakes(x, got) -> dict:
+    """Known wrong GELUs of x (n,), bfloat16; and what `got` shows."""
+    wide = widened(x)
+    found = {said: (array, GELU) for said, (array, _) in gelu.forward_mistakes(wide).items()}
+    found |= {said: (array, GELU) for said, (array, _) in gelu.tail_mistakes(wide).items()}
+    found["x itself: nothing was computed"] = wide, PACKED
+    bits = x.view(np.uint16).astype(np.float64)  # (n,)
+    found["GELU of the bits, taken for whole numbers: widen them"] = gelu.forward(bits), PACKED
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gate = np.where(wide == 0, 0.5, gelu.forward(wide) / wide)  # (n,)
+    found["the reference with the gate rounded to bf16: round once, at the end"] = wide * _rounded(gate), PACKED
+    right, out = gelu.forward(wide), widened(got)
+    whole = np.arange(len(x)) < len(x) // 8 * 8
+    wrong = np.abs(out - right) > SLACK * NEAREST * np.abs(right) + 1e-6  # (n,)
+    if wrong.any() and not (wrong & whole).any():
+        found["the reference, except behind the last whole eight: look at what happens to the tail"] = out, PACKED
+    lost = whole & (np.arange(len(x)) % 2 == 1)  # (n,)   upper halves of words
+    if lost.any() and not out[lost].any():
+        words = (
+            "numbers of which every second one is 0: a word is its lower half, and its upper half shifted by 16 bits"
+        )
+        found[words] = out, PACKED
+    eights, theirs = right[whole].reshape(-1, 8), out[whole].reshape(-1, 8)  # (n / 8, 8) both
+    found |= {said: (out, PACKED) for said in (*moved(theirs, eights), *in_eights(wrong[whole].reshape(-1, 8)))}
+    return found
+
+
+_ORDERS = {
+    (1, 0, 3, 2, 5, 4, 7, 6): "the two halves of a word are exchanged. The lower 16 bits come first in memory",
+    (6, 7, 4, 5, 2, 3, 0, 1): "x, y, z and w are in the opposite order",
+    (0, 0, 2, 2, 4, 4, 6, 6): "the lower half of each word stands twice",
+    (1, 1, 3, 3, 5, 5, 7, 7): "the upper half of each word stands twice",
+}
+
+
+def moved(got, right):
+    """A sentence if the numbers of each eight, (n, 8), are the right ones in another order, else nothing."""
+    if len(got) < 2:
+        return
+    off = [[_off(got[:, j], right[:, k], 1e-6, 1.0).mean() for k in range(8)] for j in range(8)]
+    order = tuple(int(k) for k in np.argmin(off, axis=1))
+    if order != tuple(range(8)) and max(np.min(off, axis=1)) <= FLIPPED:
+        words = _ORDERS.get(order, f"they are numbers {', '.join(map(str, order))} of it")
+        yield f"the reference with the numbers of each eight in another order: {words}"
+
+
+def in_eights(wrong):
+    """A sentence if only some of the numbers of each eight are wrong, (n, 8), else nothing."""
+    bad = [k for k in range(8) if wrong[:, k].any()]
+    if 0 < len(bad) < 8 and wrong[:, bad].mean() > 0.5:
+        yield f"the reference, except for numbers {', '.join(map(str, bad))} of each eight, counted from 0"
+
+
+# --------------------------------------------------------------------------------------------------------- layernorm
+
+
+class Norm(NamedTuple):
+    """out (N, C), before it is rounded, mean and rstd (N,); float64."""
+
+    out: np.ndarray
+    mean: np.ndarray
+    rstd: np.ndarray
+
+
+def normed(x, w, b) -> Norm:
+    """x (N, C) float32, w and b (C,) bfloat16."""
+    x, w, b = (np.asarray(a, np.float64) for a in (x, widened(w), widened(b)))
+    mean, variance = x.mean(axis=1), x.var(axis=1)  # (N,)
+    rstd = 1 / np.sqrt(variance + layernorm.EPS)
+    return Norm((x - mean[:, None]) * rstd[:, None] * w + b, mean, rstd)
+
+
+def norm_mistakes(x, w, b, got=None) -> dict:
+    """{"out", "mean", "rstd": known mistakes}. got: out (N, C) as the kernel wrote it, and what it shows."""
+    x64, w, b = (np.asarray(a, np.float64) for a in (x, widened(w), widened(b)))
+    right, C = normed(x, w.astype(BF16), b.astype(BF16)), x.shape[1]
+    known = {
+        name: {said: (array, NORM) for said, (array, _) in wrong.items()}
+        for name, wrong in layernorm.forward_mistakes(x64, w, b).items()
+    }
+    low = x.astype(BF16).astype(np.float64)  # (N, C)
+    lane = np.arange(C) // 8 % 32
+    first = np.where(lane == 0, x64, 0).sum(axis=1)  # (N,)
+    once = np.where(np.arange(C) < 256, x64, 0).sum(axis=1)  # (N,)
+    known["mean"] = known.get("mean", {}) | {
+        "the mean of x rounded to bf16: statistics are made from float32": (low.mean(axis=1), NORM),
+        "the right mean rounded to bf16: statistics stay float32": (_rounded(right.mean), NORM),
+        "lane 0's own sum, divided by C: the lanes have not been added up": (first / C, NORM),
+        "the sum of the first 256 numbers, divided by C: a lane has more than one eight": (once / C, NORM),
+        "the sum of the row: divide by C": (x64.sum(axis=1), NORM),
+        "the mean of x read as bf16, with half the bytes for each number: x is float32": (
+            widened(np.ascontiguousarray(x).view(BF16)[:, :C].copy()).mean(axis=1),
+            NORM,
+        ),
+        "the sum in which a lane goes on by 8 numbers, divided by C: the lanes together take 256, so go on by 256": (
+            (x64 * _times(C, 1)).sum(axis=1) / C,
+            NORM,
+        ),
+        "the sum in which a lane goes on by 32 numbers, divided by C: the lanes together take 256, so go on by 256": (
+            (x64 * _times(C, 4)).sum(axis=1) / C,
+            NORM,
+        ),
+        "the sum of four of each eight numbers, divided by C": (
+            np.where(np.arange(C) % 8 < 4, x64, 0).sum(axis=1) / C,
+            NORM,
+        ),
+        "an eighth of the reference: eight numbers are added for each load": (right.mean / 8, NORM),
+    }
+    known["rstd"] |= {
+        "the right rstd rounded to bf16: statistics stay float32": (_rounded(right.rstd), NORM),
+        "the variance: rstd is 1 / √(variance + eps)": (right.rstd**-2 - layernorm.EPS, NORM),
+        "the reference of x rounded to bf16: statistics are made from float32": (
+            1 / np.sqrt(low.var(axis=1) + layernorm.EPS),
+            NORM,
+        ),
+        "the reference with the squares of lane 0 alone: add up the lanes' squares, too": (
+            1 / np.sqrt(np.where(lane == 0, (x64 - right.mean[:, None]) ** 2, 0).sum(axis=1) / C + layernorm.EPS),
+            NORM,
+        ),
+    }
+    known["out"] |= {
+        "the reference of x rounded to bf16: x is float32, read it as float": (
+            _out(low, w, b, normed(low, w.astype(BF16), b.astype(BF16))),
+            NORM,
+        ),
+        "norm rounded to bf16 before w and b: round once, at the end": (
+            _rounded((x64 - right.mean[:, None]) * right.rstd[:, None]) * w + b,
+            NORM,
+        ),
+        "x itself: nothing was normalised": (x64, NORM),
+    }
+    if got is not None:
+        mine = widened(got)  # (N, C)
+        for said in moved(mine.reshape(-1, 8), right.out.reshape(-1, 8)):
+            known["out"][said] = mine, NORM
+    return known
+
+
+def _times(C, step):
+    """(C,): how often a number is added where each lane goes on by `step` eights."""
+    eight = np.arange(C) // 8
+    lanes = np.arange(32)[:, None]  # (32, 1)
+    return ((lanes <= eight) & ((eight - lanes) % step == 0)).sum(axis=0)
+
+
+def _out(x, w, b, norm):
+    return (x - norm.mean[:, None]) * norm.rstd[:, None] * w + b
+
+
+def _rounded(x):
+    return np.asarray(x, np.float32).astype(BF16).astype(np.float64)

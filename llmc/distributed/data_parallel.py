@@ -1,0 +1,112 @@
+"""A model that all ranks train together: each on its own batches, with the same weights.
+
+Data parallel: gradients are summed over all ranks, and each makes the same update. ZeRO-1 (Rajbhandari et al. 2020):
+each rank has the moments and master weights of its part of every tensor, gets the sum of those gradients alone, updates
+that part, and the parts are gathered. It computes the same numbers; only the norm is added up in another order. Parts
+are cut as in llm.c: of each tensor, of one layer, rank r has the r-th of `world` equal pieces.
+"""
+
+from functools import cached_property
+from math import sqrt
+
+from llmc.distributed.ranks import Ranks
+from llmc.parts import own_pieces, pieces
+
+ALONE = Ranks()
+
+
+class DataParallel:
+    """The ranks, and what they do between the backward pass and the next forward pass of a model.
+
+    arrays: what carries arrays of the model's backend, by default the ranks themselves; an Nccl for those on GPUs,
+    which carries the gradients of a layer while the backward pass goes on with the one before it.
+    """
+
+    def __init__(self, model, ranks=ALONE, arrays=None):
+        self.model, self.ranks, self.arrays = model, ranks, ranks if arrays is None else arrays
+        self.is_sharded, self._kept = model.part != (0, 1), {}
+        self.final = self._sum_beside if hasattr(arrays, "beside") else None  # for `GPT2.backward`
+
+    def start(self):
+        """Give all ranks the weights of rank 0."""
+        self.arrays.broadcast(self.model.params_flat)
+
+    # ------------------------------------------------------------------------------------------ gradients
+
+    def sum_gradients(self):
+        """Replace the gradients by their sum over all ranks: with ZeRO-1, in `own_grads`, those of our part."""
+        if self.final:
+            return  # they are under way
+        if not self.is_sharded:
+            self.arrays.all_reduce(self.model.grads_flat)
+            return
+        with self.arrays.group():
+            for own, whole in zip(self._flats("own_grads"), self._flats("grads")):
+                self.arrays.reduce_scatter(own, whole)
+
+    def _sum_beside(self, layer):
+        """The same for one layer, while the backward pass goes on; with None for the rest, and what follows waits."""
+        model, arrays = self.model, self.arrays
+        stacked = layer is not None
+        names = [p.name for p in model.table if p.stacked == stacked]
+        whole, own = (each.layer(layer) if stacked else each for each in (model.grads, model.own_grads))
+        with arrays.beside():
+            for name in names:
+                if self.is_sharded:
+                    arrays.reduce_scatter(own[name].reshape(-1), whole[name].reshape(-1))
+                else:
+                    arrays.all_reduce(whole[name].reshape(-1))
+        if not stacked:
+            arrays.join()
+
+    def global_norm(self) -> float:
+        """Euclidean norm of the summed gradients, without the loss scale.
+
+        Each rank adds up the squares of its part, piece by piece, also where it has all of them: so a clipped gradient
+        is the same with ZeRO-1 and without it. Backends that run ahead of the host take everything at once, in float64.
+        """
+        model, ranks = self.model, self.ranks
+        at_once = model.runs_ahead or model.config.C % ranks.world
+        if ranks.world == 1 or (at_once and not self.is_sharded):
+            return model.global_norm()
+        if at_once:
+            norms = [model.global_norm()]
+        else:
+            ours = own_pieces(model.grads, model.table, ranks.rank, ranks.world)
+            ours = self._flats("own_grads") if self.is_sharded else ours
+            norms = [model.backend.global_norm(piece) / model.loss_scale for piece in ours]
+        return sqrt(ranks.sum(sum(norm * norm for norm in norms))[0])
+
+    def norm_there(self):
+        """The same for `GPT2.update` of a model that runs ahead, as an array: nothing waits for it.
+
+        None without ZeRO-1: then `update` finds it itself.
+        """
+        if not self.is_sharded:
+            return None
+        norm = self.model.backend.norm_there(self.model.own_grads.flat)  # (1,)
+        norm *= norm
+        self.arrays.all_reduce(norm)
+        norm **= 0.5
+        norm /= self.model.loss_scale
+        return norm
+
+    # -------------------------------------------------------------------------------------------- weights
+
+    def gather_weights(self):
+        """With ZeRO-1, give each rank the parts that the others have updated."""
+        if not self.is_sharded:
+            return
+        with self.arrays.group():
+            for whole, part in zip(self._flats("params"), self._our_params):
+                self.arrays.all_gather(whole, part)
+
+    @cached_property
+    def _our_params(self):
+        return own_pieces(self.model.params, self.model.table, *self.model.part)
+
+    def _flats(self, name):
+        """The pieces of one of the model's buffers, which stay where they are."""
+        if name not in self._kept:
+            self._kept[name] = pieces(getattr(self.model, name), self.model.table, self.model.part[1])
+        return self._kept[name]

@@ -1,0 +1,125 @@
+"""From options and the environment to a rank: MPI, an address, or a file that all ranks see.
+
+mpirun and Slurm tell each process its number in environment variables. Where neither has started it, `--rank` and
+`--world` do; then the ranks meet at `--server HOST:PORT`, or rank 0 writes its address into `--init-file PATH`.
+"""
+
+import os
+import secrets
+import socket
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from llmc.distributed import mpi, tcp
+from llmc.distributed.ranks import Ranks
+from llmc.errors import UserError, why
+
+LAUNCHERS = {  # name -> the variables with our rank and the number of ranks
+    "Open MPI": ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    "MPI": ("PMI_RANK", "PMI_SIZE"),
+    "Slurm": ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+}
+PMIX = "PMIX_RANK"  # Slurm has started an MPI program
+
+
+def connect(rank=None, world=None, server=None, init_file=None, say=print, patience=tcp.PATIENCE) -> Ranks:
+    """The ranks of this run; alone, without options and a launcher.
+
+    rank, world: as options · server: "HOST:PORT", or with init_file "HOST" · say(line): hears of strangers at the port.
+    Raises UserError for options that do not belong together, and when the ranks do not come together.
+    """
+    launcher, *found = _launcher()
+    if server is None and init_file is None:
+        if rank is not None or world is not None:
+            raise UserError(
+                "--rank and --world need a place where the ranks meet: --server HOST:PORT or --init-file PATH."
+            )
+        if launcher == "Slurm":
+            raise UserError(
+                f"Slurm started {found[1]} processes, but not as an MPI program; say where they meet, with --server"
+                " HOST:PORT or --init-file PATH."
+            )
+        return Ranks() if launcher is None else mpi.connect()
+    if (rank is None) != (world is None):
+        raise UserError("--rank and --world belong together; give both, or let mpirun or Slurm set them.")
+    rank, world = (rank, world) if rank is not None else found
+    if rank is None:
+        raise UserError("this process does not know which of the ranks it is; give it --rank and --world.")
+    if not 0 <= rank < world:
+        raise UserError(f"--rank must be a number from 0 to {max(world, 1) - 1}, one less than --world, not {rank}.")
+    if init_file is not None:
+        return _meet_by_file(Path(init_file), server, rank, world, say, patience)
+    host, port = _address(server)
+    if rank == 0:
+        return tcp.serve(tcp.listen(host, port), world, say=say, patience=patience)
+    return tcp.join(host, port, rank, world, patience=patience)
+
+
+def _launcher():
+    """(who has started several processes, our rank, how many), or (None, None, None)."""
+    for name, variables in LAUNCHERS.items():
+        values = [os.environ.get(variable, "") for variable in variables]
+        if all(value.isdecimal() for value in values) and int(values[1]) > 1:
+            return "MPI" if name == "Slurm" and PMIX in os.environ else name, int(values[0]), int(values[1])
+    return None, None, None
+
+
+def _address(server):
+    """("node1", 4000) of "node1:4000"."""
+    host, colon, port = server.rpartition(":")
+    if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise UserError(f"--server must be HOST:PORT, such as 127.0.0.1:4000, not {server!r}.")
+    return host.strip("[]"), int(port)
+
+
+# ----------------------------------------------------------------------------------------------------- a file
+
+
+def _meet_by_file(path, host, rank, world, say, patience):
+    """Rank 0 writes where it listens, and a secret, which only those who can read the file can know."""
+    if host is not None and ":" in host.replace("::", ""):
+        raise UserError("with --init-file, rank 0 chooses its port: give --server HOST, or leave it out.")
+    if rank:
+        return _join_by_file(path, rank, world, patience)
+    server, token = tcp.listen(host or _own_address()), secrets.token_bytes(16)
+    try:
+        _write(path, " ".join([*map(str, server.getsockname()[:2]), token.hex()]))
+        return tcp.serve(server, world, token, say, patience)
+    finally:
+        server.close()
+        path.unlink(missing_ok=True)
+
+
+def _write(path, text):
+    """Write a file that only its owner can read, whole at once."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            file.write(text)
+        temporary.replace(path)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {why(error)}; give another --init-file.") from None
+
+
+def _join_by_file(path, rank, world, patience):
+    """Wait for the file; one that an earlier run has left leads nowhere, until rank 0 replaces it."""
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        with suppress(OSError, ValueError):
+            host, port, token = path.read_text().split()
+            token = bytes.fromhex(token)
+            with suppress(tcp.NotThere):
+                return tcp.join(host, int(port), rank, world, token, patience=0)
+        time.sleep(0.05)
+    raise UserError(
+        f"after {patience:.0f} seconds, rank 0 cannot be found by {path}; give all ranks the same --init-file."
+    )
+
+
+def _own_address():
+    """The address of this machine's name; that of the machine for itself where the name has none."""
+    try:
+        return socket.gethostbyname(socket.gethostname())
+    except OSError:
+        return "127.0.0.1"

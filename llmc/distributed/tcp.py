@@ -1,0 +1,240 @@
+"""Ranks over TCP, for CPUs and for start-up: all of them are connected to rank 0, which adds and distributes.
+
+Only rank 0 listens, at the one address that it was given, and only until all ranks have come. Everything passes through
+it, which is slower than MPI for many ranks, but needs nothing to be installed. There is no encryption: as with MPI and
+NCCL, the network must be one that you trust.
+"""
+
+import select
+import socket
+import struct
+import threading
+import time
+from contextlib import suppress
+
+import numpy as np
+
+from llmc.distributed.frames import Peer
+from llmc.distributed.ranks import RankLost, Ranks, add, as_bytes, chunks, from_text, to_text, wide
+from llmc.errors import UserError, why
+
+HELLO = struct.Struct("<12s16sii")  # greeting, token, rank, world
+GREETING = b"llmc ranks 1"
+PATIENCE = 300.0  # seconds in which all ranks must have come
+NOTICE = 3.0  # seconds in which a rank that is not stuck finds out by itself that another has ended
+ANSWER = 5.0  # seconds that whoever connects has to say who it is
+
+
+class NotThere(UserError):
+    """Nobody answers where rank 0 should be."""
+
+
+class TcpRanks(Ranks):
+    """See Ranks. peers: of rank 0, the others in their order; of any other rank, rank 0 alone."""
+
+    def __init__(self, rank, world, peers, local=0, neighbours=1):
+        self.rank, self.world, self.peers = rank, world, peers
+        self.local, self.neighbours = local, neighbours
+        self._leaving = False
+
+    def all_reduce(self, array):
+        if self.rank:
+            _send(self.peers[0], array)
+            _receive(self.peers[0], array)
+            return
+        self._add_all(array)
+        for peer in self.peers:
+            _send(peer, array)
+
+    def reduce_scatter(self, out, array):
+        if self.rank:
+            _send(self.peers[0], array)
+            _receive(self.peers[0], out)
+            return
+        self._add_all(array)
+        parts = array.reshape(self.world, -1)  # (world, n / world)
+        for peer, part in zip(self.peers, parts[1:]):
+            _send(peer, part)
+        out[...] = parts[0]
+
+    def _add_all(self, array):
+        """*array (n,) += those of all other ranks, in their order."""
+        for c in chunks(array.size):
+            total, other = wide(array[c]), np.empty_like(array[c])  # (≤ CHUNK,) both
+            for peer in self.peers:
+                peer.receive(as_bytes(other))
+                add(total, other)
+            array[c] = total
+
+    def all_gather(self, array, part):
+        if self.rank:
+            _send(self.peers[0], part)
+            _receive(self.peers[0], array)
+            return
+        parts = array.reshape(self.world, -1)  # (world, n / world)
+        parts[0] = part
+        for peer, place in zip(self.peers, parts[1:]):
+            _receive(peer, place)
+        for peer in self.peers:
+            _send(peer, array)
+
+    def broadcast(self, array):
+        if self.rank:
+            _receive(self.peers[0], array)
+        for peer in self.peers if self.rank == 0 else ():
+            _send(peer, array)
+
+    def exchange(self, value) -> list:
+        if self.rank:
+            self.peers[0].send(to_text(value))
+            return from_text(self.peers[0].receive())
+        values = [value, *(from_text(peer.receive()) for peer in self.peers)]
+        for peer in self.peers:
+            peer.send(to_text(values))
+        return values
+
+    def close(self, reason=""):
+        self._leaving = True
+        if not reason:
+            with suppress(RankLost):  # whoever has left already has nothing more to say
+                self.barrier()
+        for peer in self.peers:
+            peer.close(reason)
+
+    def watch(self, lost):
+        """Call lost(RankLost), in a thread of its own, when a rank hangs up, and we do not notice it ourselves in time.
+
+        For those who wait for something that will not come, and is not ours to end.
+        """
+        peers = {peer.connection.fileno(): peer for peer in self.peers}
+        hung_up = select.poll()
+        for number in peers:
+            hung_up.register(number, select.POLLRDHUP)
+
+        def wait():
+            number, _ = hung_up.poll()[0]
+            time.sleep(NOTICE)
+            if not self._leaving:
+                lost(RankLost(f"{peers[number].name} has ended, so the run cannot go on."))
+
+        threading.Thread(target=wait, daemon=True).start()
+
+
+def _send(peer, array):
+    for c in chunks(array.size):
+        peer.send(as_bytes(array[c]))
+
+
+def _receive(peer, array):
+    for c in chunks(array.size):
+        peer.receive(as_bytes(array[c]))
+
+
+# --------------------------------------------------------------------------------------------------- meeting
+
+
+def listen(host, port=0):
+    """A socket that listens at this address alone; port 0: a free one. Raises UserError when that cannot be."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        server = socket.socket(family, kind)
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        server.bind(address)
+        server.listen()
+        return server
+    except (OSError, OverflowError) as error:
+        reason = why(error) if isinstance(error, OSError) else error
+        raise UserError(f"rank 0 cannot listen at {host}:{port}: {reason}; give another --server HOST:PORT.") from None
+
+
+def serve(server, world, token=b"", say=print, patience=PATIENCE) -> TcpRanks:
+    """Rank 0: wait for the others at a listening socket, which is closed then.
+
+    token: 16 bytes that they must know · say(line): hears of those who are no ranks of this run. Raises UserError when
+    not all have come after `patience` seconds, and when the ranks do not agree on who they are.
+    """
+    end, peers = time.monotonic() + patience, {}
+    where = "{}:{}".format(*server.getsockname()[:2])
+    try:
+        while len(peers) < world - 1:
+            server.settimeout(max(0.01, end - time.monotonic()))
+            try:
+                connection, (stranger, *_) = server.accept()
+            except TimeoutError:
+                missing = ", ".join(str(rank) for rank in range(1, world) if rank not in peers)
+                raise UserError(
+                    f"after {patience:.0f} seconds, rank {missing} of {world} has not come to {where}; start all ranks"
+                    " with the same --server and --world."
+                ) from None
+            rank, its_world = _hello(connection, token)
+            if rank is None:
+                say(f"somebody at {stranger} who is no rank of this run spoke to {where}, and was not listened to.")
+                connection.close()
+                continue
+            peer = Peer(connection, f"rank {rank}")
+            wrong = _wrong(rank, its_world, world, peers)
+            if wrong:
+                peer.close(wrong)
+                raise UserError(wrong)
+            peers[rank] = peer
+        ranks = TcpRanks(0, world, [peers[rank] for rank in range(1, world)])
+    except UserError as error:
+        for peer in peers.values():
+            peer.close(str(error))
+        raise
+    finally:
+        server.close()
+    return _with_neighbours(ranks)
+
+
+def _hello(connection, token):
+    """(rank, world) of somebody who has connected; (None, None) unless it greets as ranks do."""
+    connection.settimeout(ANSWER)
+    said = b""
+    try:
+        while len(said) < HELLO.size and (more := connection.recv(HELLO.size - len(said))):
+            said += more
+            if not said.startswith(GREETING[: len(said)]):
+                break
+    except OSError:
+        pass
+    if len(said) < HELLO.size:
+        return None, None
+    greeting, its_token, rank, world = HELLO.unpack(said)
+    known = greeting == GREETING and its_token == token.ljust(16, b"\0")
+    return (rank, world) if known else (None, None)
+
+
+def _wrong(rank, its_world, world, peers):
+    """What is wrong with a rank that has come; "" if nothing is."""
+    if its_world != world:
+        return f"rank {rank} was started with --world {its_world}, and rank 0 with --world {world}; give all the same."
+    if not 0 < rank < world or rank in peers:
+        return f"two processes were started as rank {rank}; give each its own --rank, from 0 to {world - 1}."
+    return ""
+
+
+def join(host, port, rank, world, token=b"", patience=PATIENCE) -> TcpRanks:
+    """Any other rank: connect to rank 0, which may not be there yet. Raises UserError when it does not come."""
+    end = time.monotonic() + patience
+    while True:
+        try:
+            connection = socket.create_connection((host, port), timeout=max(1.0, end - time.monotonic()))
+            break
+        except (OSError, OverflowError) as error:
+            if time.monotonic() > end or not isinstance(error, (ConnectionError, TimeoutError)):
+                reason = why(error) if isinstance(error, OSError) else error
+                raise NotThere(f"rank {rank} cannot reach rank 0 at {host}:{port}: {reason}.") from None
+            time.sleep(0.05)
+    peer = Peer(connection, "rank 0")
+    with suppress(OSError):  # whoever hangs up so early is missed in a moment
+        connection.sendall(HELLO.pack(GREETING, token, rank, world))
+    return _with_neighbours(TcpRanks(rank, world, [peer]))
+
+
+def _with_neighbours(ranks):
+    """The ranks, once they know which of them run on this machine."""
+    names = ranks.exchange(socket.gethostname())
+    here = [rank for rank, name in enumerate(names) if name == names[ranks.rank]]
+    ranks.local, ranks.neighbours = here.index(ranks.rank), len(here)
+    return ranks

@@ -1,0 +1,82 @@
+"""`--batch-size auto`: the largest batch that fits into the memory that is free, found before the first step.
+
+It is a power of two: the number of tokens of an update, if it is given, mostly is one as well, so that batches divide
+it, and kernels are at their best. `settings.json` keeps the number, so a resumed run has the same batches.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from llmc.data.shards import Shards
+from llmc.training.fits import on_gpu, step_fits
+
+OUT_OF_MEMORY = ("cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEMORY", "CUBLAS_STATUS_ALLOC_FAILED")  # in messages
+
+
+def largest_batch(fits, allowed=lambda B: True) -> int:
+    """The largest power of two for which both functions, which are true of small numbers, are true; 1 if none is."""
+    B = 1
+    while allowed(2 * B) and fits(2 * B):
+        B *= 2
+    return B
+
+
+def choose_batch(settings, config, corpus=None):
+    """The settings, with a number for `auto`: the largest batch that fits beside what the process holds.
+
+    B·T divides total_batch_size, if that is given, and the smallest file of the corpus, if there is one yet, has enough
+    tokens for a batch.
+    """
+    s = settings
+    T, paths = s.sequence_length, [] if corpus is None else [corpus.train, corpus.val]
+    most = min((ntok - 1 for path in paths for ntok in Shards(path).sizes), default=None)
+
+    def allowed(B):
+        whole = not s.total_batch_size or s.total_batch_size % (B * T) == 0
+        return whole and (most is None or B * T <= most)
+
+    tokens = 0 if corpus is None else sum(Shards(corpus.train).sizes)
+    kept = dict(precision=s.precision, master_weights=s.master_weights, recompute=s.recompute)
+    fits = step_fits(config, T, s.backend, tokens=tokens, **kept)
+    return replace(s, batch_size=largest_batch(fits, allowed))
+
+
+def batch_for_step(config, T, backend, **kept) -> int:
+    """The largest batch of which one training step fits, without a run around it; kept: precision, recompute."""
+    return largest_batch(step_fits(config, T, backend, **kept))
+
+
+def allocate_or_halve(model, settings, say=None):
+    """Allocate what training takes, with half the batch as often as memory runs out; returns the settings.
+
+    On a GPU, where kernels and cuBLAS take memory as well, one forward and backward pass is tried. It changes nothing
+    that training depends on. say(line), if given, hears of each halving. Where B = 1 does not fit, the error is raised.
+    """
+    while True:
+        B, T = settings.batch_size, settings.sequence_length
+        try:
+            model.allocate(B, T)
+            if on_gpu(settings.backend):
+                try_step(model, B, T)
+            return settings
+        except Exception as error:
+            if B == 1 or not _out_of_memory(error):
+                raise
+        model.free_activations()  # outside of `except`, whose error holds on to arrays
+        settings = replace(settings, batch_size=B // 2)
+        if say:
+            say(f"B={B:,} does not fit after all, so the batch size is {B // 2:,}")
+
+
+def _out_of_memory(error) -> bool:
+    """Whether memory has run out: CuPy's arrays, or what CUDA and cuBLAS allocate for themselves."""
+    return isinstance(error, MemoryError) or any(name in str(error) for name in OUT_OF_MEMORY)
+
+
+def try_step(model, B, T):
+    """A forward and a backward pass, for what they take and choose the first time; the model stays as it is."""
+    tokens = np.zeros((B, T), np.int32)
+    model.forward(tokens, tokens, dloss=1.0)
+    model.backward(accumulate=False)
+    model.zero_grad()

@@ -1,0 +1,941 @@
+"""Answers to the exercises of lesson 20 as learners write them: right ones that look different, and wrong ones.
+
+Each wrong answer carries words that its check must say. CI runs them all;
+`python -m llmc.course.authoring.answers 20` runs those of this lesson.
+Those of exercises 1 to 3 are CUDA C: a function gets the solution's source and returns another.
+"""
+
+from math import ceil
+
+import numpy as np
+
+from llmc.course.authoring.answers import replaced, right, wrong
+from llmc.course.lessons.mixed_training.recompute import play
+
+
+def holes(code, *texts):
+    """The source with other text in place of each solution, one for each hole."""
+    filled, inside, texts = [], False, iter(texts)
+    for line in code.split("\n"):
+        if "### BEGIN SOLUTION" in line:
+            inside = True
+            filled += next(texts).strip("\n").split("\n")
+        elif "### END SOLUTION" in line:
+            inside = False
+        elif not inside:
+            filled.append(line)
+    return "\n".join(filled)
+
+
+# --------------------------------------------------------------------------------------------------------- 1 gelu_bf16
+
+PACK = "return nearest(low * gate(low)).bits | (unsigned)nearest(high * gate(high)).bits << 16;"
+WORDS = "v.x = gelu_word(v.x), v.y = gelu_word(v.y), v.z = gelu_word(v.z), v.w = gelu_word(v.w);"
+TAIL = "for (int k = i; k < n; k++) out[k] = nearest(widen(x[k]) * gate(widen(x[k])));"
+
+
+@right("gelu_bf16")
+def gelu_with_pointers_into_a_word(code):
+    return holes(
+        code,
+        """
+    unsigned short half[2] = {(unsigned short)word, (unsigned short)(word >> 16)};
+    unsigned result = 0;
+    for (int k = 0; k < 2; k++) {
+        float f = widen(bf16{half[k]});
+        result |= (unsigned)nearest(f * gate(f)).bits << (16 * k);
+    }
+    return result;
+""",
+        """
+    int octet = blockIdx.x * blockDim.x + threadIdx.x, whole = n / 8;
+    if (octet < whole) {
+        uint4 four = reinterpret_cast<const uint4*>(x)[octet], r;
+        r.x = gelu_word(four.x);
+        r.y = gelu_word(four.y);
+        r.z = gelu_word(four.z);
+        r.w = gelu_word(four.w);
+        reinterpret_cast<uint4*>(out)[octet] = r;
+    } else if (octet == whole) {
+        for (int k = 8 * whole; k < n; k++) {
+            float f = widen(x[k]);
+            out[k] = nearest(f * gate(f));
+        }
+    }
+""",
+    )
+
+
+@right("gelu_bf16")
+def gelu_with_an_array_of_eight(code):
+    return holes(
+        code,
+        """
+    float a = __uint_as_float(word << 16), b = __uint_as_float(word & 0xffff0000u);
+    a *= gate(a);
+    b *= gate(b);
+    return nearest(a).bits + ((unsigned)nearest(b).bits << 16);
+""",
+        """
+    int start = (blockIdx.x * blockDim.x + threadIdx.x) * 8;
+    if (start >= n) return;
+    if (n - start < 8) {
+        for (int j = 0; j < n - start; j++) {
+            float f = widen(x[start + j]);
+            out[start + j] = nearest(f / (1.f + expf(-1.5957691216f * (f + 0.044715f * f * f * f))));
+        }
+        return;
+    }
+    unsigned w[4];
+    *(uint4*)w = *(const uint4*)&x[start];
+    for (int j = 0; j < 4; j++) w[j] = gelu_word(w[j]);
+    *(uint4*)&out[start] = make_uint4(w[0], w[1], w[2], w[3]);
+""",
+    )
+
+
+@right("gelu_bf16")
+def gelu_whose_words_are_read_as_components(code):
+    return replaced(
+        code,
+        "uint4 v = *(const uint4*)(x + i);",
+        "const uint4* from = (const uint4*)(x + i);\n        uint4 v = *from;",
+    )
+
+
+@wrong("gelu_bf16", says="cut off after 16 bits: round to the nearest")
+def gelu_that_cuts_off(code):
+    code = replaced(
+        code, PACK, "return __float_as_uint(low * gate(low)) >> 16 | __float_as_uint(high * gate(high)) & 0xffff0000;"
+    )
+    return replaced(
+        code,
+        TAIL,
+        "for (int k = i; k < n; k++)\n"
+        "    out[k] = {(unsigned short)(__float_as_uint(widen(x[k]) * gate(widen(x[k]))) >> 16)};",
+    )
+
+
+@wrong("gelu_bf16", says="the two halves of a word are exchanged")
+def gelu_with_halves_exchanged(code):
+    return replaced(
+        code, PACK, "return nearest(high * gate(high)).bits | (unsigned)nearest(low * gate(low)).bits << 16;"
+    )
+
+
+@wrong("gelu_bf16", says="out equals numbers of which every second one is 0")
+def gelu_that_loses_the_upper_half(code):
+    return replaced(code, PACK, "return nearest(low * gate(low)).bits;")
+
+
+@wrong("gelu_bf16", says="a word is its lower half, and its upper half shifted by 16 bits")
+def gelu_that_does_not_shift_back(code):
+    return replaced(code, PACK, "return nearest(low * gate(low)).bits | nearest(high * gate(high)).bits;")
+
+
+@wrong("gelu_bf16", says="the lower half of each word stands twice")
+def gelu_that_does_not_shift_down(code):
+    return replaced(code, "high = widen({(unsigned short)(word >> 16)})", "high = widen({(unsigned short)word})")
+
+
+@wrong("gelu_bf16", says="x, y, z and w are in the opposite order")
+def gelu_with_words_turned_round(code):
+    return replaced(code, WORDS, "v = make_uint4(gelu_word(v.w), gelu_word(v.z), gelu_word(v.y), gelu_word(v.x));")
+
+
+@wrong("gelu_bf16", says="the gate alone")
+def gelu_without_x(code):
+    code = replaced(code, PACK, "return nearest(gate(low)).bits | (unsigned)nearest(gate(high)).bits << 16;")
+    return replaced(code, TAIL, "for (int k = i; k < n; k++) out[k] = nearest(gate(widen(x[k])));")
+
+
+@wrong("gelu_bf16", says="never written")
+def gelu_without_a_tail(code):
+    return replaced(code, "    } else {\n        " + TAIL + "\n    }\n", "    }\n")
+
+
+@wrong("gelu_bf16", says="except behind the last whole eight")
+def gelu_whose_tail_is_copied(code):
+    return replaced(code, TAIL, "for (int k = i; k < n; k++) out[k] = x[k];")
+
+
+@wrong("gelu_bf16", says="out of bounds")
+def gelu_that_reads_beyond_the_end(code):
+    return replaced(code, "if (i + 8 <= n) {", "if (i < n) {")
+
+
+@wrong("gelu_bf16", says="never written")
+def gelu_whose_bound_is_one_too_small(code):
+    return replaced(code, "if (i + 8 <= n) {", "if (i + 8 < n) {", TAIL, TAIL.replace("k < n;", "k < n && k < i + 7;"))
+
+
+@wrong("gelu_bf16", says="misaligned")
+def gelu_with_a_thread_for_each_number(code):
+    return replaced(
+        code, "int i = 8 * (blockIdx.x * blockDim.x + threadIdx.x);", "int i = blockIdx.x * blockDim.x + threadIdx.x;"
+    )
+
+
+@wrong("gelu_bf16", says="requests")
+def gelu_one_by_one(code):
+    return holes(
+        code,
+        "    return word;",
+        """
+    int i = 8 * (blockIdx.x * blockDim.x + threadIdx.x);
+    for (int k = i; k < n && k < i + 8; k++) out[k] = nearest(widen(x[k]) * gate(widen(x[k])));
+""",
+    )
+
+
+@wrong("gelu_bf16", says="requests")
+def gelu_two_at_a_time(code):
+    return replaced(
+        code,
+        "        uint4 v = *(const uint4*)(x + i);\n        " + WORDS + "\n        *(uint4*)(out + i) = v;\n",
+        "        for (int k = i; k < i + 8; k += 2) *(unsigned*)(out + k) = gelu_word(*(const unsigned*)(x + k));\n",
+    )
+
+
+# ---------------------------------------------------------------------------------------------------- 2 layernorm_bf16
+
+MEAN = "float m = warp_sum(total) / C;"
+RSTD = "float r = rsqrtf(warp_sum(squares) / C + 1e-5f);"
+OUT = "v[e] = (v[e] - m) * r * weight[e] + bias[e];"
+FIRST = """    for (int c = lane * 8; c < C; c += 256) {
+        load(v, x + c);
+        for (int e = 0; e < 8; e++) total += v[e];
+    }
+"""
+
+
+@right("layernorm_bf16")
+def norm_in_registers(code):
+    return holes(
+        code,
+        """
+    uint4 q;
+    unsigned* half = (unsigned*)&q;
+    for (int i = 0; i < 8; i += 2) half[i / 2] = nearest(v[i]).bits | ((unsigned)nearest(v[i + 1]).bits << 16);
+    *reinterpret_cast<uint4*>(p) = q;
+""",
+        """
+    float kept[4][8], sum = 0.f;
+    int turns = 0;
+    for (int c = 8 * lane; c < C; c += 8 * 32, turns++) {
+        load(kept[turns], x + c);
+        for (float f : kept[turns]) sum += f;
+    }
+    const float mu = warp_sum(sum) / C;
+    float var = 0.f;
+    for (int t = 0; t < turns; t++)
+        for (float f : kept[t]) var += (f - mu) * (f - mu);
+    const float inv = 1.f / sqrtf(warp_sum(var) / C + 1e-5f);
+    for (int t = 0; t < turns; t++) {
+        int c = 8 * (lane + 32 * t);
+        float ws[8], bs[8];
+        load(ws, w + c);
+        load(bs, b + c);
+        for (int e = 0; e < 8; e++) kept[t][e] = fmaf(inv * (kept[t][e] - mu), ws[e], bs[e]);
+        store(out + c, kept[t]);
+    }
+    if (lane == 31) {
+        mean[row] = mu;
+        rstd[row] = inv;
+    }
+""",
+    )
+
+
+@right("layernorm_bf16")
+def norm_by_eights(code):
+    return holes(
+        code,
+        """
+    unsigned short bits[8];
+    for (int k = 0; k < 8; ++k) bits[k] = nearest(v[k]).bits;
+    uint4 four;
+    four.x = bits[0] + 65536u * bits[1];
+    four.y = bits[2] + 65536u * bits[3];
+    four.z = bits[4] + 65536u * bits[5];
+    four.w = bits[6] + 65536u * bits[7];
+    ((uint4*)p)[0] = four;
+""",
+        """
+    float s = 0;
+    float v[8];
+    int eights = C / 8;
+    for (int k = lane; k < eights; k += 32) {
+        load(v, x + 8 * k);
+        s += ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7]));
+    }
+    s = warp_sum(s) / C;
+    float q = 0;
+    for (int k = lane; k < eights; k += 32) {
+        load(v, x + 8 * k);
+        for (int e = 0; e < 8; e++) { float d = v[e] - s; q += d * d; }
+    }
+    q = rsqrtf(warp_sum(q) / C + 1e-5f);
+    if (lane == 0) { mean[row] = s; rstd[row] = q; }
+    for (int k = lane; k < eights; k += 32) {
+        float a[8], c[8];
+        load(v, x + 8 * k);
+        load(a, w + 8 * k);
+        load(c, b + 8 * k);
+        for (int e = 0; e < 8; e++) v[e] = a[e] * ((v[e] - s) * q) + c[e];
+        store(out + 8 * k, v);
+    }
+""",
+    )
+
+
+@wrong("layernorm_bf16", says="the lanes have not been added up")
+def norm_without_the_warp(code):
+    return replaced(code, MEAN, "float m = total / C;")
+
+
+@wrong("layernorm_bf16", says="mean equals the sum of the row: divide by C")
+def norm_whose_mean_is_the_sum(code):
+    return replaced(code, MEAN, "float m = warp_sum(total);")
+
+
+@wrong("layernorm_bf16", says="a lane has more than one eight")
+def norm_with_one_eight_a_lane(code):
+    return replaced(
+        code,
+        FIRST,
+        FIRST.replace("for (int c = lane * 8; c < C; c += 256) {", "int c = lane * 8;\n    if (c < C) {"),
+    )
+
+
+@wrong("layernorm_bf16", says="the reference without eps")
+def norm_without_eps(code):
+    return replaced(code, RSTD, "float r = rsqrtf(warp_sum(squares) / C);")
+
+
+@wrong("layernorm_bf16", says="rstd")
+def norm_by_the_square_of_the_mean(code):
+    return replaced(
+        code,
+        "squares += (v[e] - m) * (v[e] - m);",
+        "squares += v[e] * v[e];",
+        RSTD,
+        "float r = rsqrtf(warp_sum(squares) / C - m * m + 1e-5f);",
+    )
+
+
+@wrong("layernorm_bf16", says="rstd equals the standard deviation, not 1 divided by it")
+def norm_with_the_root_itself(code):
+    return replaced(code, "mean[row] = m, rstd[row] = r;", "mean[row] = m, rstd[row] = 1.0f / r;")
+
+
+@wrong("layernorm_bf16", says="norm · w: b is missing")
+def norm_without_b(code):
+    return replaced(code, OUT, "v[e] = (v[e] - m) * r * weight[e];")
+
+
+@wrong("layernorm_bf16", says="w and b are swapped")
+def norm_with_w_and_b_swapped(code):
+    return replaced(code, "load(weight, w + c), load(bias, b + c);", "load(weight, b + c), load(bias, w + c);")
+
+
+@wrong("layernorm_bf16", says="norm rounded to bf16 before w and b: round once, at the end")
+def norm_that_rounds_twice(code):
+    return replaced(code, OUT, "v[e] = widen(nearest((v[e] - m) * r)) * weight[e] + bias[e];")
+
+
+@wrong("layernorm_bf16", says="the right mean rounded to bf16: statistics stay float32")
+def norm_whose_mean_is_rounded(code):
+    return replaced(code, "mean[row] = m, rstd[row] = r;", "mean[row] = widen(nearest(m)), rstd[row] = r;")
+
+
+@wrong("layernorm_bf16", says="the mean of x rounded to bf16: statistics are made from float32")
+def norm_of_a_rounded_row(code):
+    return replaced(
+        code, "for (int e = 0; e < 8; e++) total += v[e];", "for (int e = 0; e < 8; e++) total += widen(nearest(v[e]));"
+    )
+
+
+@wrong("layernorm_bf16", says="cut off after 16 bits: round to the nearest")
+def norm_that_cuts_off(code):
+    return replaced(
+        code,
+        "words[k] = nearest(v[2 * k]).bits | (unsigned)nearest(v[2 * k + 1]).bits << 16;",
+        "words[k] = __float_as_uint(v[2 * k]) >> 16 | __float_as_uint(v[2 * k + 1]) & 0xffff0000;",
+    )
+
+
+@wrong("layernorm_bf16", says="out")
+def norm_with_halves_exchanged(code):
+    return replaced(
+        code,
+        "words[k] = nearest(v[2 * k]).bits | (unsigned)nearest(v[2 * k + 1]).bits << 16;",
+        "words[k] = nearest(v[2 * k + 1]).bits | (unsigned)nearest(v[2 * k]).bits << 16;",
+    )
+
+
+@wrong("layernorm_bf16", says="never written")
+def norm_that_forgets_rstd(code):
+    return replaced(code, "mean[row] = m, rstd[row] = r;", "mean[row] = m;")
+
+
+@wrong("layernorm_bf16", says="writes go to numbers that another thread has written already")
+def norm_whose_lanes_all_write(code):
+    return replaced(code, "if (lane == 0) mean[row] = m", "mean[row] = m")
+
+
+@wrong("layernorm_bf16", says="Which of these keeps some lanes away: the loop on line 42")
+def norm_that_shuffles_in_the_loop(code):
+    return replaced(
+        code,
+        "        for (int e = 0; e < 8; e++) total += v[e];\n    }\n    " + MEAN + "\n",
+        "        float part = 0.0f;\n        for (int e = 0; e < 8; e++) part += v[e];\n"
+        "        total += warp_sum(part);\n    }\n"
+        "    float m = total / C;\n",
+    )
+
+
+@wrong("layernorm_bf16", says="requests")
+def norm_one_number_a_lane(code):
+    return replaced(
+        code,
+        FIRST,
+        "    for (int c = lane; c < C; c += 32) total += x[c];\n",
+    )
+
+
+# -------------------------------------------------------------------------------------------------------- 3 adamw_bf16
+
+START = "float p = master ? master[i] : widen(params[i]), g = factor * widen(grads[i]);"
+ROUND = "params[i] = {(unsigned short)((__float_as_uint(p) + (random_bits(key, i) & 0xffff)) >> 16)};"
+
+
+@right("adamw_bf16")
+def adamw_that_rounds_in_a_function(code):
+    return holes(
+        code,
+        """
+    const bool exact = master != 0;
+    float w = exact ? master[i] : widen(params[i]);
+    const float g = widen(grads[i]) * factor;
+    grads[i].bits = 0;
+    float m1 = beta1 * m[i] + (1 - beta1) * g, v1 = beta2 * v[i] + (1 - beta2) * g * g;
+    m[i] = m1;
+    v[i] = v1;
+    w -= lr * weight_decay * w + lr * (m1 / (1 - powf(beta1, t))) / (sqrtf(v1 / (1 - powf(beta2, t))) + eps);
+    if (exact) master[i] = w;
+    unsigned bits = __float_as_uint(w), low = bits & 0xffff, up = bits >> 16;
+    if (low + (random_bits(key, i) & 0xffff) >= 0x10000) up++;
+    params[i].bits = up;
+""",
+    )
+
+
+@right("adamw_bf16")
+def adamw_with_references(code):
+    return holes(
+        code,
+        """
+    bf16 &weight = params[i], &grad = grads[i];
+    float g = widen(grad) * factor, p;
+    if (master) p = master[i];
+    else p = widen(weight);
+    float &mi = m[i], &vi = v[i];
+    mi = mi * beta1 + g * (1.0f - beta1);
+    vi = vi * beta2 + g * g * (1.0f - beta2);
+    float mhat = mi / (1.0f - powf(beta1, (float)t)), vhat = vi / (1.0f - powf(beta2, (float)t));
+    p = p - lr * (mhat / (sqrtf(vhat) + eps) + weight_decay * p);
+    unsigned u = __float_as_uint(p);
+    u += random_bits(key, (unsigned)i) % 65536u;
+    weight = bf16{(unsigned short)(u >> 16)};
+    if (master) master[i] = p;
+    grad = bf16{0};
+""",
+    )
+
+
+@wrong("adamw_bf16", says="params is rounded to the nearest: the random bits make no difference")
+def adamw_that_rounds_to_the_nearest(code):
+    return replaced(
+        code,
+        ROUND,
+        "unsigned u = __float_as_uint(p);\n    params[i] = {(unsigned short)((u + 0x7fff + (u >> 16 & 1)) >> 16)};",
+    )
+
+
+@wrong("adamw_bf16", says="params is cut off: nothing ever goes up")
+def adamw_that_cuts_off(code):
+    return replaced(code, ROUND, "params[i] = {(unsigned short)(__float_as_uint(p) >> 16)};")
+
+
+@wrong("adamw_bf16", says="params is cut off: nothing ever goes up")
+def adamw_that_adds_after_the_shift(code):
+    return replaced(
+        code,
+        ROUND,
+        "params[i] = {(unsigned short)((__float_as_uint(p) >> 16) + ((random_bits(key, i) & 0xffff) >> 16))};",
+    )
+
+
+@wrong("adamw_bf16", says="rounded by all 32 random bits: only the lower 16 may be added")
+def adamw_that_adds_all_bits(code):
+    return replaced(code, "(random_bits(key, i) & 0xffff)", "random_bits(key, i)")
+
+
+@wrong("adamw_bf16", says="a step from params, not from master")
+def adamw_that_begins_with_params(code):
+    return replaced(code, "master ? master[i] : widen(params[i])", "widen(params[i])")
+
+
+@wrong("adamw_bf16", says="master")
+def adamw_that_never_writes_master(code):
+    return replaced(code, "    if (master) master[i] = p;\n", "")
+
+
+@wrong("adamw_bf16", says="null")
+def adamw_that_always_has_a_master(code):
+    return replaced(
+        code, "master ? master[i] : widen(params[i])", "master[i]", "if (master) master[i] = p;", "master[i] = p;"
+    )
+
+
+@wrong("adamw_bf16", says="the reference without the factor: gradients count `factor` times")
+def adamw_without_the_factor(code):
+    return replaced(code, "g = factor * widen(grads[i])", "g = widen(grads[i])")
+
+
+@wrong("adamw_bf16", says="the reference with gradients divided by factor: multiply")
+def adamw_that_divides_by_the_factor(code):
+    return replaced(code, "g = factor * widen(grads[i])", "g = widen(grads[i]) / factor")
+
+
+@wrong("adamw_bf16", says="grads equals what it held before: every step ends with gradients of 0")
+def adamw_that_keeps_the_gradient(code):
+    return replaced(code, "    grads[i] = {0};\n", "")
+
+
+@wrong("adamw_bf16", says="without bias correction")
+def adamw_without_correction(code):
+    return replaced(code, "m[i] / (1.0f - powf(beta1, t))", "m[i]", "v[i] / (1.0f - powf(beta2, t))", "v[i]")
+
+
+@wrong("adamw_bf16", says="the reference without eps")
+def adamw_without_eps(code):
+    return replaced(code, "(root + eps)", "root")
+
+
+@wrong("adamw_bf16", says="grads + weight_decay · params: in AdamW decay does not go through m")
+def adamw_with_decay_in_the_gradient(code):
+    return replaced(
+        code,
+        "    m[i] += (1.0f - beta1)",
+        "    g += weight_decay * p;\n    m[i] += (1.0f - beta1)",
+        "(1.0f - lr * weight_decay) * p",
+        "p",
+    )
+
+
+@wrong("adamw_bf16", says="rounded by the random bits of the thread's number within its block")
+def adamw_by_the_thread_in_its_block(code):
+    return replaced(code, "random_bits(key, i)", "random_bits(key, threadIdx.x)")
+
+
+@wrong("adamw_bf16", says="rounded by the random bits of place 0 for all: a weight's place is i")
+def adamw_with_the_same_bits_for_all(code):
+    return replaced(code, "random_bits(key, i)", "random_bits(key, 0)")
+
+
+@wrong("adamw_bf16", says="rounded by random bits that do not depend on the key")
+def adamw_without_the_key(code):
+    return replaced(code, "random_bits(key, i)", "random_bits(0, i)")
+
+
+@wrong("adamw_bf16", says="master")
+def adamw_whose_master_is_the_rounded_weight(code):
+    return replaced(
+        code,
+        "    if (master) master[i] = p;\n",
+        "",
+        "    grads[i] = {0};\n",
+        "    if (master) master[i] = widen(params[i]);\n    grads[i] = {0};\n",
+    )
+
+
+@wrong("adamw_bf16", says="what is cut off counts twice")
+def adamw_that_rounds_twice(code):
+    return replaced(
+        code,
+        ROUND,
+        "unsigned u = __float_as_uint(p) + (random_bits(key, i) & 0xffff);\n"
+        "    params[i] = {(unsigned short)((u + 0x7fff + (u >> 16 & 1)) >> 16)};",
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------- 4 find_bug
+
+
+@right("find_bug")
+def bug_by_two_indices(train, suspects, healthy):
+    low, high, end = 0, len(suspects), healthy[-50:].mean()
+    while high - low > 1:
+        middle = (low + high) // 2
+        losses = train(suspects[low:middle])
+        gone = not np.isnan(losses).any() and abs(losses[-50:].mean() - end) < 0.02
+        low, high = (low, middle) if gone else (middle, high)
+    return suspects[low]
+
+
+@right("find_bug")
+def bug_by_recursion(train, suspects, healthy):
+    if len(suspects) == 1:
+        return suspects[0]
+    odd, even = list(suspects)[1::2], list(suspects)[::2]
+    apart = np.max(np.abs(np.convolve(train(odd) - healthy, np.ones(50) / 50, "valid")))
+    again = globals()["find_bug"]  # this function, as the notebook calls it
+    return again(train, odd if apart < 0.01 else even, healthy)
+
+
+@right("find_bug")
+def bug_by_binary_digits(train, suspects, healthy):
+    number, bits = 0, ceil(np.log2(len(suspects)))
+    for k in range(bits):
+        group = [name for j, name in enumerate(suspects) if j >> k & 1]
+        if np.allclose(train(group)[-200:].mean(), healthy[-200:].mean(), rtol=0.003):
+            number |= 1 << k
+    return suspects[number]
+
+
+@wrong("find_bug", says="Is NaN left out, or compared? `difference > 0.02` is false then")
+def bug_that_forgets_nan(train, suspects, healthy):
+    while len(suspects) > 1:
+        half = len(suspects) // 2
+        apart = abs(train(suspects[:half])[-100:].mean() - healthy[-100:].mean())
+        suspects = suspects[half:] if apart > 0.02 else suspects[:half]
+    return suspects[0]
+
+
+@wrong("find_bug", says="BELOW the healthy ones, so look at the distance")
+def bug_that_is_worse(train, suspects, healthy):
+    while len(suspects) > 1:
+        half = len(suspects) // 2
+        fine = train(suspects[:half])[-100:].mean() < healthy[-100:].mean() + 0.02
+        suspects = suspects[:half] if fine else suspects[half:]
+    return suspects[0]
+
+
+@wrong("find_bug", says="its losses part late and by little, 0.06 nats at the end")
+def bug_with_a_wide_tolerance(train, suspects, healthy):
+    while len(suspects) > 1:
+        half = len(suspects) // 2
+        fine = abs(train(suspects[:half])[-100:].mean() - healthy[-100:].mean()) < 0.1
+        suspects = suspects[:half] if fine else suspects[half:]
+    return suspects[0]
+
+
+@wrong("find_bug", says="Wrong only where the bug shows late")
+def bug_that_looks_at_the_beginning(train, suspects, healthy):
+    while len(suspects) > 1:
+        half = len(suspects) // 2
+        fine = abs(train(suspects[:half])[:100].mean() - healthy[:100].mean()) < 0.01
+        suspects = suspects[:half] if fine else suspects[half:]
+    return suspects[0]
+
+
+@wrong("find_bug", says="A run that is like the healthy one has the bug among the parts that were exact")
+def bug_in_the_other_half(train, suspects, healthy):
+    while len(suspects) > 1:
+        half = len(suspects) // 2
+        fine = abs(train(suspects[:half])[-100:].mean() - healthy[-100:].mean()) < 0.02
+        suspects = suspects[half:] if fine else suspects[:half]
+    return suspects[0]
+
+
+@wrong("find_bug", says="Make half of the suspects exact at once")
+def bug_one_by_one(train, suspects, healthy):
+    for name in suspects[:-1]:
+        if abs(train([name])[-100:].mean() - healthy[-100:].mean()) < 0.02:
+            return name
+    return suspects[-1]
+
+
+@wrong("find_bug", says="A run in which nothing is exact has the bug")
+def bug_with_a_run_to_begin_with(train, suspects, healthy):
+    train([])
+    while len(suspects) > 1:
+        half = len(suspects) // 2
+        fine = abs(train(suspects[:half])[-100:].mean() - healthy[-100:].mean()) < 0.02
+        suspects = suspects[:half] if fine else suspects[half:]
+    return suspects[0]
+
+
+@wrong("find_bug", says="No two runs agree in the last digits")
+def bug_by_equality(train, suspects, healthy):
+    while len(suspects) > 1:
+        half = len(suspects) // 2
+        fine = np.allclose(train(suspects[:half]), healthy)
+        suspects = suspects[:half] if fine else suspects[half:]
+    return suspects[0]
+
+
+@wrong("find_bug", says="No run was made")
+def bug_by_guessing(train, suspects, healthy):
+    return "master weights" if "master weights" in suspects else suspects[0]
+
+
+@wrong("find_bug", says="return one of the suspects, a str, not a list of 1")
+def bug_in_a_list(train, suspects, healthy):
+    while len(suspects) > 1:
+        half = len(suspects) // 2
+        fine = abs(train(suspects[:half])[-100:].mean() - healthy[-100:].mean()) < 0.02
+        suspects = suspects[:half] if fine else suspects[half:]
+    return suspects
+
+
+@wrong("find_bug", says="not even one goes alone")
+def bug_with_a_name_in_place_of_a_list(train, suspects, healthy):
+    for name in suspects:
+        if abs(train(name)[-100:].mean() - healthy[-100:].mean()) < 0.02:
+            return name
+
+
+# ------------------------------------------------------------------------------------------------ 5 recompute_schedule
+
+
+@right("recompute_schedule")
+def schedule_by_reference_counts(net, limit):
+    table = {layer.name: layer for layer in net}
+    order = [layer.name for layer in net]
+    last_read = {name: k for k, layer in enumerate(net) for name in layer.reads}
+    first_need = {}
+    for k in range(len(net) - 1, -1, -1):
+        for name in net[k].needs:
+            first_need[name] = k
+
+    def plan(gone):
+        events, there = [], []
+
+        def make(name):
+            if name in there:
+                return
+            for other in table[name].reads:
+                make(other)
+            events.append(("make", name))
+            there.append(name)
+
+        for k, name in enumerate(order):
+            make(name)
+            for other in list(there):
+                if last_read.get(other, -1) <= k and (other in gone or other not in first_need):
+                    events.append(("drop", other))
+                    there.remove(other)
+        for k in range(len(net) - 1, -1, -1):
+            for name in net[k].needs:
+                make(name)
+            events.append(("backward", order[k]))
+            for other in list(there):
+                if first_need.get(other, len(net)) >= k:
+                    events.append(("drop", other))
+                    there.remove(other)
+        return events
+
+    ranked = sorted(order, key=lambda name: table[name].size / table[name].us, reverse=True)
+    for count in range(len(ranked) + 1):
+        events = plan(set(ranked[:count]))
+        if play(net, events)[0] <= limit:
+            break
+    return events
+
+
+@right("recompute_schedule")
+def schedule_that_takes_back_what_fits(net, limit):
+    layers = {layer.name: layer for layer in net}
+    read_until = {name: k for k, layer in enumerate(net) for name in layer.reads}
+    needed_from = {name: len(net) - 1 - k for k, layer in enumerate(net[::-1]) for name in layer.needs}
+
+    def plan(kept):
+        memory, events = {}, []
+
+        def make(name):
+            if name not in memory:
+                for read in layers[name].reads:
+                    make(read)
+                events.append(("make", name))
+                memory[name] = True
+
+        def drop(names):
+            for name in names:
+                events.append(("drop", name))
+                del memory[name]
+
+        for k, layer in enumerate(net):
+            make(layer.name)
+            drop([name for name in memory if name not in kept and read_until.get(name, 0) <= k])
+        for k, layer in [*enumerate(net)][::-1]:
+            for name in layer.needs:
+                make(name)
+            events.append(("backward", layer.name))
+            drop([name for name in memory if needed_from.get(name, k) >= k])
+        return events
+
+    def fits(kept):
+        return play(net, plan(kept))[0] <= limit
+
+    kept, gone = set(layers), []
+    for layer in sorted(net, key=lambda layer: layer.us / layer.size):
+        if fits(kept):
+            break
+        kept.remove(layer.name)
+        gone.append(layer.name)
+    low, high = 0, len(gone)
+    while high - low > 1:  # how many of the first may come back
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(kept | set(gone[-middle:])) else (low, middle)
+    kept |= set(gone[-low:]) if low else set()
+    for name in gone[:-9:-1]:
+        kept |= {name} if fits(kept | {name}) else set()
+    return plan(kept)
+
+
+@wrong("recompute_schedule", says="bytes are in memory at once, and the limit is")
+def schedule_that_keeps_everything(net, limit):
+    return [("make", layer.name) for layer in net] + [("backward", layer.name) for layer in net[::-1]]
+
+
+@wrong("recompute_schedule", says="Nothing is dropped early.")
+def schedule_that_drops_only_behind(net, limit):
+    events, there = [("make", layer.name) for layer in net], [layer.name for layer in net]
+    for k in reversed(range(len(net))):
+        events.append(("backward", net[k].name))
+        for name in [name for name in there if not any(name in layer.needs for layer in net[:k])]:
+            events.append(("drop", name))
+            there.remove(name)
+    return events
+
+
+@wrong("recompute_schedule", says="which is not in memory: it was dropped and not made again")
+def schedule_that_never_makes_again(net, limit):
+    events = []
+    for k, layer in enumerate(net):
+        events.append(("make", layer.name))
+        later = {name for other in net[k + 1 :] for name in other.reads}
+        made = {name for action, name in events if action == "make"} - {n for a, n in events if a == "drop"}
+        events += [("drop", name) for name in sorted(made - later)]
+    return events + [("backward", layer.name) for layer in net[::-1]]
+
+
+@wrong("recompute_schedule", says="is out of turn: from the last layer to the first, it is")
+def schedule_with_backward_in_order(net, limit):
+    return [("make", layer.name) for layer in net] + [("backward", layer.name) for layer in net]
+
+
+@wrong("recompute_schedule", says="the schedule ends before the backward pass of")
+def schedule_without_the_first_layer(net, limit):
+    return [("make", layer.name) for layer in net] + [("backward", layer.name) for layer in net[:0:-1]]
+
+
+@wrong("recompute_schedule", says="it is in memory already")
+def schedule_that_makes_twice(net, limit):
+    events = [("make", layer.name) for layer in net]
+    for layer in net[::-1]:
+        events += [("make", name) for name in layer.needs] + [("backward", layer.name)]
+    return events
+
+
+@wrong("recompute_schedule", says="Which tensors give back the most bytes for a microsecond?")
+def schedule_that_gives_up_the_dear_ones_first(net, limit):
+    layers = {layer.name: layer for layer in net}
+
+    def plan(kept):
+        memory, events = [], []
+
+        def make(name):
+            if name in memory:
+                return
+            for read in layers[name].reads:
+                make(read)
+            events.append(("make", name))
+            memory.append(name)
+
+        def drop(useful):
+            for name in [name for name in memory if name not in useful]:
+                events.append(("drop", name))
+                memory.remove(name)
+
+        for k, layer in enumerate(net):
+            make(layer.name)
+            drop(kept | {name for other in net[k + 1 :] for name in other.reads})
+        for k in reversed(range(len(net))):
+            for name in net[k].needs:
+                make(name)
+            events.append(("backward", net[k].name))
+            drop({name for other in net[:k] for name in other.needs})
+        return events
+
+    kept = set(layers)
+    for layer in sorted(net, key=lambda layer: -layer.us / layer.size):
+        if play(net, plan(kept))[0] <= limit:
+            break
+        kept.remove(layer.name)
+    return plan(kept)
+
+
+@wrong("recompute_schedule", says="makes 11.gelu again")
+def schedule_that_keeps_nothing(net, limit):
+    layers, memory, events = {layer.name: layer for layer in net}, [], []
+
+    def make(name):
+        if name not in memory:
+            for read in layers[name].reads:
+                make(read)
+            events.append(("make", name))
+            memory.append(name)
+
+    def drop(useful):
+        for name in [name for name in memory if name not in useful]:
+            events.append(("drop", name))
+            memory.remove(name)
+
+    for k, layer in enumerate(net):
+        make(layer.name)
+        drop({name for other in net[k + 1 :] for name in other.reads})
+    for k in reversed(range(len(net))):
+        for name in net[k].needs:
+            make(name)
+        events.append(("backward", net[k].name))
+        drop({name for other in net[:k] for name in other.needs})
+    return events
+
+
+@wrong("recompute_schedule", says="the layer")
+def schedule_that_makes_only_one_back(net, limit):
+    """To make a tensor again, what it reads is taken to be there."""
+    layers = {layer.name: layer for layer in net}
+    kept, memory, events = set(), [], []
+    for k, layer in enumerate(net):
+        events.append(("make", layer.name))
+        memory.append(layer.name)
+        useful = kept | {name for other in net[k + 1 :] for name in other.reads}
+        for name in [name for name in memory if name not in useful]:
+            events.append(("drop", name))
+            memory.remove(name)
+    for k in reversed(range(len(net))):
+        for name in net[k].needs:
+            if name not in memory:
+                events.append(("make", name))
+                memory.append(name)
+        events.append(("backward", net[k].name))
+        useful = {name for other in net[:k] for name in other.needs}
+        for name in [name for name in memory if name not in useful]:
+            events.append(("drop", name))
+            memory.remove(name)
+    return events if layers else []
+
+
+@wrong("recompute_schedule", says="return a list of pairs, not None")
+def schedule_that_returns_nothing(net, limit):
+    [("make", layer.name) for layer in net]
+
+
+@wrong("recompute_schedule", says='not a pair like ("make", name)')
+def schedule_of_names(net, limit):
+    return [layer.name for layer in net] + [layer.name for layer in net[::-1]]
