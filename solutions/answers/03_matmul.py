@@ -337,6 +337,16 @@ def accumulate_with_out(dx, dw, db, dout, x, w):
     return dx, dw, db
 
 
+@wrong("matmul_backward_accumulate", says="`db is not None and db.any()` in line")
+def accumulate_skips_what_is_zero(dx, dw, db, dout, x, w):
+    if dx is not None:
+        dx[...] = dout @ w
+    rows = dout.reshape(-1, dout.shape[-1])
+    dw += rows.T @ x.reshape(-1, x.shape[-1])
+    if db is not None and db.any():
+        db += rows.sum(axis=0)
+
+
 @wrong("matmul_backward_accumulate", says="with `db += dout.sum(axis=(0, 1))` once behind the loop over `k`, not in")
 def accumulate_adds_db_in_every_turn(dx, dw, db, dout, x, w):
     for k in range(len(x)):

@@ -31,7 +31,7 @@ ALONG = (
 
 
 def never_written(case: Case):
-    if case.before is not None and same(case.held, case.before):
+    if case.before is not None and (same(case.held, case.before) or np.array_equal(case.held, case.before)):
         return f"{case.name} was never written: it still holds what was in the buffer before the call"
 
 
@@ -87,7 +87,7 @@ def _all_along_an_axis(left, written) -> str:
 
 
 def cleared(case: Case):
-    if case.adds and not case.held.any():
+    if case.adds and not case.held.any() and np.any(case.before):
         return f"{case.name} was set to zero: what the buffer held is lost"
 
 
