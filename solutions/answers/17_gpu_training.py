@@ -807,6 +807,35 @@ def plan_whose_place_steps_back(tensors):
     return places
 
 
+@wrong("plan_memory", says="Walk the blocks by their offsets")
+def plan_that_walks_in_the_order_of_placing(tensors):
+    placed = {}  # tensor: its bytes
+    for k in sorted(range(len(tensors)), key=lambda k: -tensors[k][0]):
+        size, first, last = tensors[k]
+        at = 0
+        for j, (begin, end) in placed.items():
+            if tensors[j][1] <= last and first <= tensors[j][2]:
+                if at + size <= begin:
+                    break
+                at = max(at, end)
+        placed[k] = at, at + (size + 15) // 16 * 16
+    return [placed[k][0] for k in range(len(tensors))]
+
+
+@wrong("plan_memory", says="in its default argument `taken`; Python makes a default once")
+def plan_that_remembers_other_lists(tensors, taken=[]):  # noqa: B006
+    places = [0] * len(tensors)
+    for k in sorted(range(len(tensors)), key=lambda k: -tensors[k][0]):
+        size, first, last = tensors[k]
+        for begin, end, begins, ends in sorted(taken):
+            if first <= ends and begins <= last:
+                if places[k] + size <= begin:
+                    break
+                places[k] = max(places[k], end)
+        taken.append((places[k], places[k] + (size + 15) // 16 * 16, first, last))
+    return places
+
+
 @wrong("plan_memory", says="times the floor. The goal is at most")
 def plan_smallest_first(tensors):
     return _first_fit(tensors, sorted(range(len(tensors)), key=lambda k: tensors[k][0]))

@@ -426,6 +426,18 @@ def kahan_simplifies(x):
     return total
 
 
+@wrong("kahan_sum", says="in its default argument `kept`; Python makes a default once, not in every call")
+def kahan_begins_with_the_last_excess(x, kept={}):  # noqa: B006
+    total, excess = np.zeros_like(x[0]), kept.get(x.dtype, 0)
+    for row in x:
+        wanted = row - excess
+        new = total + wanted
+        excess = (new - total) - wanted
+        total = new
+    kept[x.dtype] = excess
+    return total
+
+
 @wrong("kahan_sum", says="These are the axes of x (6, 4) without axis 1")
 def kahan_over_the_wrong_axis(x):
     total, excess = np.zeros_like(x[:, 0]), np.zeros_like(x[:, 0])

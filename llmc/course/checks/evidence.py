@@ -12,6 +12,7 @@ from operator import itemgetter
 
 import numpy as np
 
+from llmc.course.checks.leftovers import after_large
 from llmc.course.checks.stale import stale
 from llmc.course.mutants.learners import learners
 from llmc.course.mutants.replay import Replay, arrays_in, outputs_of
@@ -42,17 +43,24 @@ class Evidence:
         """A sentence if a function whose results were right gives them again for other numbers in the same array."""
         sizes = [sum(a.size for a in replay.arguments if isinstance(a, np.ndarray)) for replay in self.replays]
         smallest = min((call for call in zip(sizes, self.replays) if call[0]), key=itemgetter(0), default=(0, None))[1]
-        return self.stale_in(smallest) if smallest and _explaining else None
+        return self.stale_in(smallest) or self._leaves(smallest) if smallest and _explaining else None
 
     def stale_in(self, replay) -> str | None:
         """A sentence if the learner's function keeps results by address or size, as this call shows; else None."""
+        return self._with_solution(lambda ours: stale(self.function, ours, lambda: learners(self.function), replay))
+
+    def _leaves(self, replay) -> str | None:
+        """A sentence if this call gives something else after one with very large numbers; else None."""
+        return self._with_solution(lambda ours: after_large(self.function, ours, replay))
+
+    def _with_solution(self, look) -> str | None:
+        """look(our solution's function), quietly; None if there is no solution in Python."""
         solution = self.solution()
         if not isinstance(solution, Solution):
             return None
         with learners_names(), np.errstate(all="ignore"), redirect_stdout(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            whole = solution.function(time.thread_time() + solution.seconds)
-            return stale(self.function, whole, lambda: learners(self.function), replay)
+            return look(solution.function(time.thread_time() + solution.seconds))
 
     def __enter__(self):
         _open.append(self)

@@ -70,7 +70,7 @@ def _same_for_others(function, solution, replay, at) -> list[int]:
     right = call(solution, copy.deepcopy(arguments))
     arguments[at][...] = replay.arguments[at]
     right_before = call(solution, copy.deepcopy(arguments))
-    changes = [k for k, (one, other) in enumerate(zip(right_before, right)) if _far(one, other)]
+    changes = [k for k, (one, other) in enumerate(zip(right_before, right)) if far(one, other)]
     same = [k for k in changes if np.array_equal(first[k], again[k], equal_nan=True)]
     return [k for k in same if np.size(first[k]) > 2 or _is_a_float(first[k])]
 
@@ -120,7 +120,8 @@ def _is_a_float(array) -> bool:
     return array.ndim == 0 and array.dtype.kind == "f" and array != 0
 
 
-def _far(one, other) -> bool:
+def far(one, other) -> bool:
+    """Do two arrays, or numbers, differ clearly in what is finite in both?"""
     if np.shape(one) != np.shape(other):
         return True
     finite = np.isfinite(one) & np.isfinite(other)

@@ -45,7 +45,8 @@ class Replay:
             floats = isinstance(value, np.ndarray) and np.issubdtype(value.dtype, np.floating)
             return value * value.dtype.type(factor) if floats else copy.deepcopy(value)
 
-        return Replay(tuple(map(times, self.arguments)), {name: times(value) for name, value in self.options.items()})
+        options = {name: times(value) for name, value in self.options.items()}
+        return Replay(tuple(map(times, self.arguments)), options, buffers=self.buffers)
 
     def run(self, function) -> list:
         """Outputs of the same call of another function, which gets its own copies."""

@@ -9,7 +9,8 @@ import numpy as np
 from llmc import blocks
 from llmc.config import GPT2Config
 from llmc.course.checks import evidence
-from llmc.course.checks.explain import WrongAnswer, describe
+from llmc.course.checks.explain import WrongAnswer, describe, stopped
+from llmc.course.checks.leftovers import of_same_call
 from llmc.course.own_names import learners_names
 
 UNIT = 16  # bytes: what every place is a multiple of
@@ -46,9 +47,17 @@ def _explain_overlaps(offsets, tensors, where):
     pair = _overlapping(offsets, tensors)
     if pair:
         more = _more_plans()
-        order = _other_order(more)
-        cause = [order] if order else _overlap(*pair, offsets, tensors, more)
+        said = _left_over(offsets, tensors) or _other_order(more)
+        cause = [said] if said else _overlap(*pair, offsets, tensors, more)
         raise WrongAnswer("\n".join([*_two(*pair, offsets, tensors), *cause, f"→ Where to look: {where}."]))
+
+
+def _left_over(offsets, tensors) -> str:
+    """A sentence if the learner's function now plans the same tensors otherwise; "" if it does not."""
+    function = evidence.learners_function()
+    with redirect_stdout(io.StringIO()):
+        said = of_same_call(function, (list(tensors),), offsets) if function else None
+    return f"{said[0].upper()}{stopped(said[1:])}" if said else ""
 
 
 def _overlapping(offsets, tensors):
@@ -80,6 +89,11 @@ def _overlap(j, k, offsets, tensors, more):
     (_, first, last), (_, begins, ends) = tensors[k], tensors[j]
     others = [(_overlapping(*plan), *plan) for plan in more if _overlapping(*plan)]
     few = _by_a_few_bytes(j, k, offsets, tensors)
+    pairs = _plans_of(PAIRS)
+    compares = bool(pairs) and not any(_overlapping(*plan) for plan in pairs)
+    if compares and not few:
+        yield _of_the_search()
+        return
     always = few and len(others) > 1 and all(_by_a_few_bytes(*pair, *plan) for pair, *plan in others)
     if (first == ends or begins == last) and not always:
         yield "One is read for the last time in the step that writes the other: both belong to that step."
@@ -89,7 +103,33 @@ def _overlap(j, k, offsets, tensors, more):
         yield f"Tensor {k} lives only while tensor {j} does: neither of {j}'s two steps lies between those of {k}."
     elif first < begins and ends < last:
         yield f"Tensor {j} lives only while tensor {k} does: neither of {k}'s two steps lies between those of {j}."
-    yield "If your comparison of steps is right, look at the search for a gap: from block to block, a place only grows."
+    if not pairs or compares:
+        gap = "look at the search for a gap: from block to block, a place only grows"
+        yield f"If your comparison of steps is right, {gap}."
+
+
+LIVES = [(a, b) for a in range(3) for b in range(a, 3)]
+PAIRS = [[(64, *one), (32, *other)] for one in LIVES for other in LIVES]
+LOWER = [(256, 0, 1), (192, 1, 2), (112, 3, 3), (96, 2, 3)]  # by size, 1 lies on 0, 2 at byte 0: no room for 3 there
+SMALLER = [(208, 0, 0), (96, 1, 1), (64, 1, 1), (48, 0, 1)]  # by size, 2 lies on 1, both below the end of 0
+
+
+def _of_the_search() -> str:
+    """What small lists show of the learner's search for a gap, if two tensors alone never meet.
+
+    The lists tell only of a function that places the largest tensor first, and puts it at the lowest place.
+    """
+    alone = "Of two tensors alone, those that live together never overlap, so look at the search for a gap"
+    lower, smaller = [offsets for offsets, _ in _plans_of([LOWER, SMALLER])] or (None, None)
+    if smaller == [0, 0, 96, 160]:
+        return f"{alone}: from block to block, a place only grows."
+    if lower == [0, 256, 0, 0]:
+        return (
+            f"{alone}. Of {LOWER}, your function puts the last tensor at byte 0, where the third lies: there is room "
+            "below the second, but a search may end at a block only if none of those after it lies lower. "
+            "Walk the blocks by their offsets, the lowest first."
+        )
+    return f"{alone}."
 
 
 ORDERS = {  # in which the tensors (size, first, last) may have been placed
@@ -111,8 +151,12 @@ def _more_plans() -> list:
 
     What one plan shows may be chance; what all of them show is not. [] outside of a check, and if it raises.
     """
-    function, sets = evidence.learners_function(), _all_different(np.random.default_rng(17))
-    plans = []
+    return _plans_of(_all_different(np.random.default_rng(17)))
+
+
+def _plans_of(sets) -> list:
+    """(offsets, tensors) of each list, as the learner's function plans it; [] outside of a check, and if it raises."""
+    function, plans = evidence.learners_function(), []
     with suppress(Exception), learners_names(), redirect_stdout(io.StringIO()):
         plans = [([int(place) for place in function(list(tensors))], tensors) for tensors in sets]
     return plans if all(len(offsets) == len(tensors) for offsets, tensors in plans) else []
@@ -152,8 +196,10 @@ def demand(name, plans, most, where) -> float:
     share = float(np.mean([needed(*plan) / floor(plan[1]) for plan in plans]))
     if share <= most:
         return share
-    why = f"The goal is at most {most}."
-    if all(needed(offsets, tensors) >= 0.98 * sum(size for size, _, _ in tensors) for offsets, tensors in plans):
+    why, left = f"The goal is at most {most}.", _left_over(*plans[-1])
+    if left:
+        why = f"{why}\n{left}"
+    elif all(needed(offsets, tensors) >= 0.98 * sum(size for size, _, _ in tensors) for offsets, tensors in plans):
         why = f"That is all of them one after the other: nothing is used twice. {why}"
     sentence = f"no two tensors meet, but the plan of {name} takes {share:.2f} times the floor. {why}"
     raise WrongAnswer(f"{sentence}\n→ Where to look: {where}.")
