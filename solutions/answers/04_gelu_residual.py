@@ -92,6 +92,12 @@ def forward_without_brackets(x):
     return 0.5 * x * 1 + np.tanh(S * (x + 0.044715 * x**3))
 
 
+@wrong("gelu_forward", says="`pi = math.pi` in place of `pi = 3.1416`")
+def forward_with_a_short_pi(x):
+    pi = 3.1416
+    return 0.5 * x * (1 + np.tanh((2 / pi) ** 0.5 * (x + 0.044715 * x**3)))
+
+
 @wrong("gelu_forward", says="with √(2/π) on x alone")
 def forward_scales_half_of_the_inside(x):
     return 0.5 * x * (1 + np.tanh(S * x + 0.044715 * x**3))

@@ -708,6 +708,14 @@ def tied_with_plus_equals(dlogits, lnf, dencoded, tokens):
     return dwte
 
 
+@wrong("tied_gradient", says="+= adds only once where an index occurs several times")
+def tied_one_sequence_after_the_other(dlogits, lnf, dencoded, tokens):
+    dwte = np.einsum("btv,btc->vc", dlogits, lnf)
+    for ids, rows in zip(tokens, dencoded):
+        dwte[ids] += rows
+    return dwte
+
+
 @wrong("tied_gradient", says="rows overwritten by the lookup's")
 def tied_overwrites(dlogits, lnf, dencoded, tokens):
     dwte = _head(dlogits, lnf)

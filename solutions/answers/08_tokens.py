@@ -506,6 +506,29 @@ def decode_as_latin1(ids, tokens):
     return b"".join(tokens[i] for i in ids).decode("latin-1")
 
 
+@wrong("decode", says="the whole text was read as Latin-1 where some of its bytes are not valid UTF-8")
+def decode_falls_back(ids, tokens):
+    text = b"".join(tokens[i] for i in ids)
+    try:
+        return str(text, "utf-8")
+    except ValueError:
+        return str(text, "latin-1")
+
+
+@wrong("decode", says="became the characters of their numbers")
+def decode_falls_back_byte_by_byte(ids, tokens):
+    text = b"".join(tokens[i] for i in ids).decode("utf-8", errors="surrogateescape")
+    return "".join(chr(ord(c) - 0xDC00) if 0xDC80 <= ord(c) <= 0xDCFF else c for c in text)
+
+
+@wrong("decode", says="at the end of the text was left out, and only there")
+def decode_as_a_stream(ids, tokens):
+    import codecs
+
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    return "".join(decoder.decode(tokens[i]) for i in ids)
+
+
 @wrong("decode", says="the bytes were read as ASCII")
 def decode_as_ascii(ids, tokens):
     return b"".join(tokens[i] for i in ids).decode("ascii", errors="replace")

@@ -416,6 +416,28 @@ def kahan_overwrites_too_early(x):
     return total
 
 
+@wrong("kahan_sum", says="`old` and `total` are one array, and `total += wanted` changes both")
+def kahan_keeps_no_copy(x):
+    total, excess = np.zeros_like(x[0]), np.zeros_like(x[0])
+    for row in x:
+        wanted = row - excess
+        old = total
+        total += wanted
+        excess = (total - old) - wanted
+    return total
+
+
+@wrong("kahan_sum", says="`total + wanted - new` is always 0, because `new` is `total + wanted`")
+def kahan_compares_a_sum_with_itself(x):
+    total, excess = np.zeros_like(x[0]), np.zeros_like(x[0])
+    for row in x:
+        wanted = row + excess
+        new = total + wanted
+        excess = total + wanted - new
+        total = new
+    return total
+
+
 @wrong("kahan_sum", says="the plain sum: what an addition drops is never added again")
 def kahan_simplifies(x):
     total, excess = np.zeros_like(x[0]), np.zeros_like(x[0])

@@ -9,10 +9,12 @@ import inspect
 import re
 import textwrap
 import time
+from contextlib import suppress
 
 import numpy as np
 
 from llmc.course.checks.copies import root_name
+from llmc.course.mutants.learners import learners
 from llmc.course.mutants.places import quoted
 
 SUMS = {"sum", "mean", "einsum", "dot", "vdot", "inner", "vecdot", "matmul", "tensordot", "trace", "average", "nansum"}
@@ -96,6 +98,61 @@ def lines_that_make(function, piece) -> list[str]:
         goes_on = [line for line in lines if isinstance(line, ast.AugAssign)]
         said += map(quoted, goes_on or lines)
     return list(dict.fromkeys(said))
+
+
+def one_under_two_names(function, arguments) -> str | None:
+    """A sentence if a name is given to an array that later changes in place, and this call's result depends on it."""
+    program = learners(function)
+    lines = _given(program.tree) if program else []
+    for k, line in enumerate(lines):
+        if not (isinstance(line, ast.Assign) and isinstance(line.value, ast.Name)):
+            continue
+        other, name = line.value.id, getattr(line.targets[0], "id", None)
+        for later in lines[k + 1 :]:
+            if isinstance(later, ast.AugAssign) and getattr(later.target, "id", "") == other and name:
+                if _matters_there(program, line, arguments):
+                    changes = f"`{name}` and `{other}` are one array, and {quoted(later)} changes both"
+                    return f"{quoted(line)} makes no copy: {changes}. Copy it, or give `{other}` to a new array"
+    return None
+
+
+def _matters_there(program, line, arguments) -> bool:
+    """Does a copy in this line change what the call returns?"""
+    with suppress(Exception):
+        results, value = [], line.value
+        for each in (value, ast.Call(ast.Attribute(value, "copy", ast.Load()), [], [])):
+            line.value = ast.fix_missing_locations(ast.copy_location(each, value))
+            results.append(program.function(time.thread_time() + program.seconds)(*copy.deepcopy(arguments)))
+        return not np.array_equal(*results, equal_nan=True)
+    return False
+
+
+def always_zero(function) -> str | None:
+    """A sentence about a difference of a name and the very expression that this name was given; else None."""
+    tree, holds = tree_of(function), {}  # {name: what it was given, as long as that is the same}
+    for line in _given(tree) if tree else []:
+        for each in ast.walk(line.value) if isinstance(line, ast.Assign) else ():
+            if isinstance(each, ast.BinOp) and isinstance(each.op, ast.Sub):
+                for name, other in ((each.left, each.right), (each.right, each.left)):
+                    if isinstance(name, ast.Name) and holds.get(name.id) == ast.dump(other):
+                        return f"{quoted(each)} is always 0, because `{name.id}` is {quoted(other)}, rounded as it is"
+        targets = line.targets if isinstance(line, ast.Assign) else [line.target]
+        parts = [part for target in targets for part in getattr(target, "elts", [target])]
+        new = {root_name(part) for part in parts}
+        holds = {name: dump for name, dump in holds.items() if name not in new and not _reads(dump, new)}
+        if isinstance(line, ast.Assign) and isinstance(targets[0], ast.Name):
+            holds |= {} if _reads(ast.dump(line.value), new) else {targets[0].id: ast.dump(line.value)}
+    return None
+
+
+def _reads(dump, names) -> bool:
+    return any(f"id='{name}'" in dump for name in names)
+
+
+def _given(tree) -> list:
+    """Its lines that give a name something, in their order."""
+    kinds = ast.Assign | ast.AugAssign | ast.For
+    return sorted((line for line in ast.walk(tree) if isinstance(line, kinds)), key=lambda line: line.lineno)
 
 
 def adds(function) -> bool:

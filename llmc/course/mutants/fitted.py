@@ -20,6 +20,7 @@ from llmc.course.mutants.solution import Solution
 STEPS = 12  # of Newton's method, at most
 EPS = {"float64": 1e-12, "float32": 5e-7}  # what is left of an array that is right, relative to its largest entry
 CLEARLY = 20  # times what is left: smaller errors say nothing of a constant
+COMMON = ("math.pi", "math.e", "math.sqrt(2)", "math.sqrt(math.pi)", "math.sqrt(2 / math.pi)", "math.log(2)")
 ALIKE = {"float64": 1e-7, "float32": 1e-4}  # a fitted number that is so near to one of the solution's is that one
 
 
@@ -162,17 +163,17 @@ def _left(search, program, wanted, end) -> bool:
 
 
 def known_numbers(solution) -> dict[float, str]:
-    """{value: text} of the solution's constants, and of its pieces that hold nothing else: `math.sqrt(2 / math.pi)`."""
+    """{value: text} of the solution's constants, of its pieces that hold nothing else, and of COMMON ones."""
     found = {}
     for function in [node for node in ast.walk(solution.tree) if isinstance(node, ast.FunctionDef)]:
         for place in places(function):
             names = {node.id for node in ast.walk(place.node) if isinstance(node, ast.Name)}
-            if isinstance(place.node, (ast.Constant, ast.BinOp, ast.Call)) and names <= {"math", "np"}:
+            if isinstance(place.node, (ast.Constant, ast.BinOp, ast.Call, ast.Attribute)) and names <= {"math", "np"}:
                 with suppress(Exception):
                     value = eval(ast.unparse(place.node), {"math": math, "np": np})  # a piece of our own solution
                     if type(value) in (int, float):
                         found.setdefault(float(value), ast.unparse(place.node))
-    return found
+    return found | {value: each for each in COMMON if (value := eval(each, {"math": math})) not in found}
 
 
 def nice(value, known, dtype="float64") -> tuple[float, str]:

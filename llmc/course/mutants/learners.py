@@ -42,7 +42,7 @@ def learners(function) -> Solution | None:
         return None
     trees = [found.pop(function.__code__), *sorted(found.values(), key=lambda tree: isinstance(tree, ast.ClassDef))]
     tree = plain(ast.Module(trees[::-1], []))  # the function itself comes last
-    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    names = {"np"} | {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}  # np: for what is changed
     try:
         before = {name: _own(value) for name, value in function.__globals__.items() if name in names}
     except Exception:  # whatever an object says that cannot be copied

@@ -7,6 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from llmc.course.checks import text
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.lessons.number_formats import eight_bits, rounding, scale_causes, scaling, sums
 from llmc.course.lessons.number_formats.bits import compare_bits
@@ -329,3 +330,30 @@ def test_where_to_look_exists():
     assert len(titles) == 6
     for title in titles:
         assert any(line.lstrip("# ").startswith(title) for line in headings if line.startswith("#")), title
+
+
+def test_a_difference_that_is_always_zero_is_found_in_the_text():
+    def zero(a, b):
+        new = a + b
+        return_value = a - (new - (a + b))
+        return return_value
+
+    def not_zero(a, b):
+        new = a + b
+        a += b
+        rest = new - (a + b)
+        return rest
+
+    assert "`new - (a + b)` is always 0" in text.always_zero(zero)
+    assert text.always_zero(not_zero) is None
+
+
+def test_two_names_matter_for_arrays_and_not_for_numbers():
+    def kept(x):
+        total = x[0] * 1
+        before = total
+        total += x[1]
+        return before
+
+    assert "`before` and `total` are one array" in text.one_under_two_names(kept, (np.ones((2, 3)),))
+    assert text.one_under_two_names(kept, (np.ones(2),)) is None

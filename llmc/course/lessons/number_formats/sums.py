@@ -8,7 +8,7 @@ from math import fsum
 
 import numpy as np
 
-from llmc.course.checks import causes, evidence
+from llmc.course.checks import causes, evidence, text
 from llmc.course.checks.comparison import compare
 from llmc.course.checks.explain import WrongAnswer
 
@@ -132,9 +132,9 @@ def compare_sum(got, x, ruled_out=()):
     """
     right = exact(x)  # (C,)
     sums = kahan_mistakes(x)
-    same = [text for text in sums if text not in ruled_out and _equal(sums[text], got)]
-    off = {text for text in sums if _too_far(sums[text], x).any()}  # mistakes that these numbers show
-    found = next((text for text in same if text in off), None)
+    same = [words for words in sums if words not in ruled_out and _equal(sums[words], got)]
+    off = {words for words in sums if _too_far(sums[words], x).any()}  # mistakes that these numbers show
+    found = next((words for words in same if words in off), None)
     if found is None:
         compare("the sum", got, right.astype(x.dtype), rtol=0, atol=np.inf)  # type, shape and dtype alone
     wrong = _too_far(got, x)  # (C,)
@@ -142,7 +142,7 @@ def compare_sum(got, x, ruled_out=()):
         return off
     error, bound = np.abs(got.astype(np.float64) - right), allowed(x)  # (C,) both
     first = f"the sum equals {found}." if found else "the sum is too far from the exact one."
-    told = None if found else _mended()
+    told = _in_the_text(x) if found else _mended()
     first = f"{first}\n{told[0].upper()}{told[1:]}." if told else first
     lines = [first, f"→ Where to look: {KAHAN}.", "", f"Wrong sums: {int(wrong.sum())} of {wrong.size}."]
     rounded = right.astype(x.dtype)  # (C,)
@@ -152,6 +152,12 @@ def compare_sum(got, x, ruled_out=()):
         ends = f"Kahan's bound is {bound[j]:.2g}, and a plain sum's error {plainly[j]:.3g}."
         lines.append(f"The error of sum[{j}] is {error[j]:.3g}; {ends}")
     raise WrongAnswer("\n".join(lines))
+
+
+def _in_the_text(x) -> str | None:
+    """A sentence about lines of the learner's that make an excess useless."""
+    function = evidence.learners_function()
+    return (text.one_under_two_names(function, (x,)) or text.always_zero(function)) if function else None
 
 
 def _mended() -> str | None:

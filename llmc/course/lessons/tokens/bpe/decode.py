@@ -1,5 +1,6 @@
 """Decoding ids: all bytes together, then UTF-8; what known mistakes give instead, and what the check says of them."""
 
+import codecs
 import re
 
 from llmc.course.checks.explain import describe
@@ -43,6 +44,22 @@ def decode_mistakes() -> dict:
         ),
         "the whole text became one U+FFFD where some of its bytes are not valid UTF-8: only those bytes should": (
             lambda ids, tokens: "\ufffd" if "\ufffd" in decode(ids, tokens) else decode(ids, tokens)
+        ),
+        "the whole text was read as Latin-1 where some of its bytes are not valid UTF-8: only those become U+FFFD": (
+            lambda ids, tokens: (
+                joined(ids, tokens).decode("latin-1") if "\ufffd" in decode(ids, tokens) else decode(ids, tokens)
+            )
+        ),
+        "the bytes that are not valid UTF-8 became the characters of their numbers (Latin-1): put U+FFFD there": (
+            lambda ids, tokens: re.sub(
+                "[\udc80-\udcff]",
+                lambda found: chr(ord(found[0]) - 0xDC00),
+                joined(ids, tokens).decode("utf-8", errors="surrogateescape"),
+            )
+        ),
+        "the first part of a character at the end of the text was left out, and only there: it is U+FFFD, too, "
+        "and a decoder that goes on from token to token gives it for `final=True`": (
+            lambda ids, tokens: codecs.getincrementaldecoder("utf-8")(errors="replace").decode(joined(ids, tokens))
         ),
         "U+FEFF at the beginning was left out: decode as 'utf-8', and take nothing away": (
             lambda ids, tokens: decode(ids, tokens).removeprefix("\ufeff")
