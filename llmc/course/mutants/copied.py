@@ -1,13 +1,15 @@
 """An array that is kept, and changed afterwards: `out[k] = d` or `out.append(d)` before `d += …` needs a copy of d.
 
-As in `python_source`, the tree holds each change while the caller looks at it. In our solutions a copy is no mistake:
+And rows that are added at indices which may occur several times: `x[rows] += y` adds only once.
+
+As in `python_source`, the tree holds each change while the caller looks at it. In our solutions neither is a mistake:
 these are changes of the learner's function alone.
 """
 
 import ast
 
 from llmc.course.mutants.loops import root_of
-from llmc.course.mutants.places import places, quoted
+from llmc.course.mutants.places import blocks, places, quoted
 from llmc.course.mutants.stoppable import compiled
 
 
@@ -28,6 +30,34 @@ def copies(tree):
             finally:
                 for place, node in zip(kept, before):
                     place.hang(node)
+
+
+def added_one_by_one(tree):
+    """Words for every `x[rows] += y`, which the tree then has as `np.add.at(x, rows, y)`."""
+    for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and not compiled(node)]:
+        for lines in [block.node for block in blocks(function)]:
+            for k, line in enumerate(lines):
+                if _adds_at(line):
+                    target = line.target
+                    new = ast.Call(
+                        ast.parse("np.add.at", mode="eval").body, [target.value, target.slice, line.value], []
+                    )
+                    lines[k] = ast.fix_missing_locations(ast.copy_location(ast.Expr(new), line))
+                    try:
+                        why = "+= adds only once where an index occurs several times"
+                        yield f"with {quoted(new)} in place of {quoted(line)}: {why}"
+                    finally:
+                        lines[k] = line
+
+
+def _adds_at(line) -> bool:
+    """Is it `x[rows] += y`, without a slice?"""
+    if not (
+        isinstance(line, ast.AugAssign) and isinstance(line.op, ast.Add) and isinstance(line.target, ast.Subscript)
+    ):
+        return False
+    index = line.target.slice
+    return not any(isinstance(part, ast.Slice) for part in getattr(index, "elts", [index]))
 
 
 def _is_kept(place) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from llmc.course.mutants.arrays import CHANGED, arrays
-from llmc.course.mutants.copied import copies
+from llmc.course.mutants.copied import added_one_by_one, copies
 from llmc.course.mutants.elsewhere import Elsewhere, dtype_of
 from llmc.course.mutants.fitted import fitted
 from llmc.course.mutants.learners import indices, learners, made_of, only_written, steps_of_ranges
@@ -95,6 +95,7 @@ def placed(words, lines, tree) -> str:
 
 def _changes_of_theirs(tree, more):
     yield from copies(tree)
+    yield from added_one_by_one(tree)
     yield from mutants(tree, more)
 
 

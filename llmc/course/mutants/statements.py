@@ -28,15 +28,6 @@ def changed(function):
                 yield 2, words, block, swapped
 
 
-def _each_of_them(line):
-    """`np.add.at(x, rows, y)` for `x[rows] += y`: it adds each of the rows where one occurs several times."""
-    target = line.target
-    if isinstance(line.op, ast.Add) and isinstance(target, ast.Subscript):
-        new = ast.Call(ast.parse("np.add.at", mode="eval").body, [target.value, target.slice, line.value], [])
-        why = "+= adds only once where an index occurs several times"
-        yield 1, f"with {quoted(new)} in place of {quoted(line)}: {why}", ast.Expr(new)
-
-
 def _parameters(function):
     """Two of them swapped, as by a call that has them in another order."""
     given = function.args.args
@@ -83,7 +74,6 @@ def _line(line):
         other = OTHER[type(line.op)]
         words = f"with {ASSIGNS[other]} in place of {sign} in {quoted(line)}"
         yield 1, words, ast.AugAssign(line.target, other(), value)
-        yield from _each_of_them(line)
     elif isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Subscript):
         new = ast.AugAssign(line.targets[0], ast.Add(), line.value)
         yield 3, f"with += in place of = in {quoted(line)}", new
