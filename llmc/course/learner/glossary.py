@@ -189,6 +189,8 @@ all-reduce | (n,) | 21 | every rank has an array, and gets the sum of all of the
 reduce-scatter, all-gather | (n / N,) | 21 | each rank gets one part of the sum; each rank gets the parts of all
 latency, bandwidth | seconds, bytes/s | 21 | what even an empty message takes, and what each further byte adds
 bucket |  | 21 | gradients of several tensors that travel as one message
+overlap |  | 21 | gradients travel while the backward pass goes on with those of earlier layers
+DDP |  | 21 | PyTorch's data parallel: buckets of gradients, all-reduced while the backward pass goes on
 deadlock |  | 21 | everybody waits for somebody who waits, too
 ZeRO-1 |  | 21 | each rank keeps the moments and master weights of one part of every tensor, and updates that part
 # Data

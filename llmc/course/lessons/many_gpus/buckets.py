@@ -1,0 +1,165 @@
+"""Lesson 21: gradients that travel in buckets while the backward pass goes on: what a choice costs, and the best one.
+
+A Piece is some tensors whose gradients become final together; pieces come in the order of the backward pass. A bucket
+is one or more pieces that follow one another; its all-reduce begins when all of it is final and the one before is done.
+"""
+
+from itertools import accumulate
+from numbers import Integral
+from typing import NamedTuple
+
+from llmc.config import preset
+from llmc.course.checks.explain import WrongAnswer, describe
+from llmc.course.lessons.many_gpus.places import BUCKETS
+
+STEP_MS = 60.80  # of GPT-2 124M with 32 sequences on an H200 (results.py)
+ALPHA = 8e-6  # seconds that a message takes at least: NCCL's order of magnitude, not measured
+
+
+class Piece(NamedTuple):
+    """nbytes: of its gradients. ms: that the backward pass takes to finish them, once the piece before is finished."""
+
+    name: str
+    nbytes: int
+    ms: float
+
+
+class Cluster(NamedTuple):
+    """GPUs in a ring; alpha: seconds, beta: bytes per second. taken: the share of a GPU that an all-reduce uses."""
+
+    world: int
+    alpha: float
+    beta: float
+    taken: float
+
+
+CLUSTERS = {
+    "8 GPUs, 290 GB/s": Cluster(8, ALPHA, 290e9, 0.1),
+    "16 GPUs, 12.5 GB/s": Cluster(16, ALPHA, 12.5e9, 0.1),
+    "64 GPUs, 50 GB/s": Cluster(64, ALPHA, 50e9, 0.1),
+    "512 GPUs, 50 GB/s": Cluster(512, ALPHA, 50e9, 0.1),
+}
+
+
+def gpt2(name="d12", B=32, T=1024) -> list:
+    """GPT-2's gradients in bf16: four pieces a layer. The backward pass takes two thirds of a step of an H200."""
+    config = preset(name)
+    C, L, Vp, maxT = config.C, config.L, config.Vp, config.maxT
+    matrix = C * C
+    sizes = [  # (name, weights, multiplications for a token)
+        ("lnf", 2 * C, Vp * C),
+        *(
+            (f"{l}.{what}", weights, products)
+            for l in reversed(range(L))
+            for what, weights, products in (
+                ("fcproj", 4 * matrix + C, 4 * matrix),
+                ("fc, ln2", 4 * matrix + 4 * C + 2 * C, 4 * matrix),
+                ("attproj", matrix + C, matrix + T * C),
+                ("qkv, ln1", 3 * matrix + 3 * C + 2 * C, 3 * matrix),
+            )
+        ),
+        ("wte, wpe", Vp * C + maxT * C, matrix),
+    ]
+    whole = 2 / 3 * STEP_MS * B * T / (32 * 1024)
+    total = sum(products for *_, products in sizes)
+    return [Piece(what, 2 * weights, whole * products / total) for what, weights, products in sizes]
+
+
+def odd(rng, n) -> tuple:
+    """(n odd pieces, a cluster)."""
+    names = [f"p{k}" for k in rng.permutation(10 * n)[:n]]
+    pieces = [Piece(name, int(10 ** rng.uniform(3, 8)), float(rng.uniform(0.05, 3))) for name in names]
+    world, alpha, beta = int(rng.integers(2, 200)), 10 ** rng.uniform(-6, -4.5), 10 ** rng.uniform(9.5, 11.5)
+    return pieces, Cluster(world, float(alpha), float(beta), float(rng.uniform(0, 0.3)))
+
+
+def all_reduce_ms(nbytes, cluster) -> float:
+    """Of one bucket, in a ring."""
+    N = cluster.world
+    return 1e3 * 2 * (N - 1) * (cluster.alpha + nbytes / N / cluster.beta)
+
+
+def then(state, ms, nbytes, cluster) -> tuple:
+    """(when the backward pass has done ms more, when the all-reduce of a bucket is over that begins then).
+
+    state: the same, of the bucket before. While an all-reduce runs, the backward pass is slower by the share taken.
+    """
+    now, until = state
+    slowed = min(ms, max(0.0, until - now) * (1 - cluster.taken))  # of the ms: done while the one before travels
+    now += slowed / (1 - cluster.taken) + ms - slowed
+    return now, max(now, until) + all_reduce_ms(nbytes, cluster)
+
+
+def play(pieces, buckets, cluster) -> float:
+    """Milliseconds from the start of the backward pass until everything has been summed."""
+    state, first = (0.0, 0.0), 0
+    for count in buckets:
+        bucket = pieces[first : first + count]
+        state = then(state, sum(piece.ms for piece in bucket), sum(piece.nbytes for piece in bucket), cluster)
+        first += count
+    return state[1]
+
+
+def best(pieces, cluster) -> list:
+    """The buckets with which everything is done first: of each beginning, the states that no other one beats."""
+    n = len(pieces)
+    ms, nbytes = ([0, *accumulate(piece[k] for piece in pieces)] for k in (2, 1))
+    fronts = [[((0.0, 0.0), ())]]  # after k pieces: [(state, buckets)], earlier and earlier done, freer and freer later
+    for end in range(1, n + 1):
+        found = [
+            (then(state, ms[end] - ms[start], nbytes[end] - nbytes[start], cluster), (*buckets, end - start))
+            for start in range(end)
+            for state, buckets in fronts[start]
+        ]
+        front = []
+        for state, buckets in sorted(found):
+            if not front or state[1] < front[-1][0][1]:
+                front.append((state, buckets))
+        fronts.append(front)
+    return list(min(fronts[-1], key=lambda found: found[0][1])[1])
+
+
+def limits(pieces, cluster) -> tuple:
+    """Milliseconds of the best buckets, and those that no choice goes below: the backward pass, then the last piece."""
+    floor = sum(piece.ms for piece in pieces) + all_reduce_ms(pieces[-1].nbytes, cluster)
+    return play(pieces, best(pieces, cluster), cluster), floor
+
+
+def demand(pieces, buckets, cluster, most, what) -> float:
+    """Milliseconds of these buckets. WrongAnswer if they are none, or add more than `most` times what the best add."""
+    _inspect(pieces, buckets, what)
+    backward, got = sum(piece.ms for piece in pieces), play(pieces, buckets, cluster)
+    good = play(pieces, best(pieces, cluster), cluster)
+    if got - backward > most * (good - backward) + 1e-9:
+        n = len(buckets)
+        often = all_reduce_ms(0, cluster)
+        last = sum(piece.nbytes for piece in pieces[len(pieces) - buckets[-1] :])
+        some = f"{n} buckets add" if n != 1 else "one bucket adds"
+        lines = [
+            f"{what}: {some} {got - backward:.2f} ms to the backward pass of {backward:.2f} ms;"
+            f" {most * (good - backward):.2f} ms will do.",
+            f"Each message takes {often:.3f} ms even if it is empty, the bytes of all of them"
+            f" {all_reduce_ms(sum(p.nbytes for p in pieces), cluster) - often:.2f} ms;"
+            f" the last bucket, which nothing hides, has {last / 1e6:.1f} MB.",
+        ]
+        if n == 1 and len(pieces) > 1:
+            lines.append("With one bucket nothing travels before the backward pass is over.")
+        elif n == len(pieces) > 1:
+            lines.append("With a bucket for each piece, every latency is paid.")
+        raise WrongAnswer("\n".join([*lines, f"→ Where to look: {BUCKETS}."]))
+    return got
+
+
+def _inspect(pieces, buckets, what):
+    """WrongAnswer unless buckets are counts of pieces that cover all of them."""
+    if not isinstance(buckets, list | tuple):
+        raise WrongAnswer(f"return a list of whole numbers, not {describe(buckets)}.")
+    for k, count in enumerate(buckets):
+        if not isinstance(count, Integral) or isinstance(count, bool):
+            raise WrongAnswer(f"bucket {k} is {describe(count)}, and should be a whole number: how many pieces it has.")
+        if count < 1:
+            raise WrongAnswer(f"bucket {k} has {count} pieces: an empty bucket would cost its latency for nothing.")
+    if sum(buckets) != len(pieces):
+        words = f"{what}: the buckets hold {sum(buckets)} pieces, and there are {len(pieces)}"
+        why = "some gradients would never be summed" if sum(buckets) < len(pieces) else "some would be summed twice"
+        raise WrongAnswer(f"{words}: {why}.\n→ Where to look: {BUCKETS}.")

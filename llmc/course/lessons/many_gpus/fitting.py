@@ -1,0 +1,82 @@
+"""Lesson 21: latency and bandwidth from measured times of a ring, and what known mistakes find instead.
+
+Mistakes are {sentence after "alpha equals ": (number, where to look)}.
+"""
+
+import numpy as np
+
+from llmc.course.lessons.many_gpus.places import COST, FIT
+
+ABSOLUTE = "the fit of the errors in seconds, in which the largest arrays decide: divide each equation by its time"
+
+
+def turns_and_share(world):
+    """(2 (N - 1), 2 (N - 1) / N): what alpha and 1 / beta are multiplied by."""
+    return 2 * (world - 1), 2 * (world - 1) / world
+
+
+def times(rng, world, sizes):
+    """(seconds (sizes,), alpha, beta) as if measured: off by a few percent, whatever their size."""
+    alpha, beta = 10 ** rng.uniform(-6, -4), 10 ** rng.uniform(9, 11.5)
+    a, b = turns_and_share(world)
+    return (a * alpha + b * sizes / beta) * rng.uniform(0.8, 1.25, sizes.size), alpha, beta
+
+
+def fit(a, b, sizes, seconds, weights=None):
+    """(alpha, beta) of least squares for a · alpha + b · sizes / beta = seconds; by default of the relative errors."""
+    w = 1 / seconds if weights is None else weights  # (sizes,)
+    columns = np.stack([np.full(sizes.size, float(a)), b * sizes], axis=1) * w[:, None]  # (sizes, 2)
+    scale = np.linalg.norm(columns, axis=0)  # (2,)
+    found = np.linalg.lstsq(columns / scale, seconds * w, rcond=None)[0] / scale  # (2,)
+    return found[0], 1 / found[1]
+
+
+def right(world, sizes, seconds):
+    """(alpha, beta)."""
+    return fit(*turns_and_share(world), sizes, seconds)
+
+
+def mistakes(world, sizes, seconds) -> dict:
+    """{"alpha", "beta": known mistakes}."""
+    a, b = turns_and_share(world)
+    alpha, beta = right(world, sizes, seconds)
+    found = {
+        ABSOLUTE: (fit(a, b, sizes, seconds, np.ones(sizes.size)), FIT),
+        "the fit whose errors were divided by the time twice: divide each equation by its time, once": (
+            fit(a, b, sizes, seconds, seconds**-2),
+            FIT,
+        ),
+        "the fit whose squares were divided by the time: a squared error is divided by its square": (
+            fit(a, b, sizes, seconds, seconds**-0.5),
+            FIT,
+        ),
+        "the fit whose errors were divided by the size: divide them by the time": (
+            fit(a, b, sizes, seconds, 1 / sizes),
+            FIT,
+        ),
+        "the fit of alpha + b / beta, one message: a ring makes 2 (N - 1) turns": (fit(1, 1, sizes, seconds), COST),
+        "the fit with N = 2, where 2 (N - 1) is 2 and the share is 1": (fit(2, 1, sizes, seconds), COST),
+        "the fit with whole arrays in every turn: a chunk has b / N bytes": (fit(a, a, sizes, seconds), COST),
+        "the fit of one half: reduce-scatter and all-gather make 2 (N - 1) turns": (
+            fit(a / 2, b / 2, sizes, seconds),
+            COST,
+        ),
+        "the fit with 2 N turns: N - 1 of them in each half": (fit(2 * world, 2, sizes, seconds), COST),
+    }
+    alphas = {words: (pair[0], where) for words, (pair, where) in found.items()}
+    betas = {words: (pair[1], where) for words, (pair, where) in found.items()}
+    if (gone := sizes > sizes.min()).sum() > 1:
+        alphas["the time of the smallest array by its turns: fit all of them"] = seconds[~gone].mean() / a, FIT
+    alphas["the latency of all turns together: divide it by their number"] = alpha * a, COST
+    alphas["what beta should be: return alpha, then beta"] = beta, FIT
+    betas["what alpha should be: return alpha, then beta"] = alpha, FIT
+    betas["the seconds for a byte: beta is bytes per second"] = 1 / beta, FIT
+    return {
+        "alpha": _others(alphas, alpha),
+        "beta": _others(betas, beta),
+    }
+
+
+def _others(table, number):
+    """Those that give another number."""
+    return {words: wrong for words, wrong in table.items() if not np.isclose(wrong[0], number, rtol=1e-5)}

@@ -1,0 +1,185 @@
+"""Lesson 21: an AdamW step and a clipped gradient on several ranks, and what known mistakes give instead.
+
+Mistakes are {sentence after "m equals ": (array, where to look)}.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from llmc.course.checks.comparison import compare
+from llmc.course.checks.explain import WrongAnswer, describe
+from llmc.course.lessons.many_gpus.places import HANG, QUIET, ZERO
+
+
+class Step(NamedTuple):
+    """params (N, n), m and v (N, n / N), float32."""
+
+    params: np.ndarray
+    m: np.ndarray
+    v: np.ndarray
+
+
+def adamw(params, grads, m, v, t, lr):
+    """*params, *m, *v (…), float32: the step of the exercise, with the same roundings."""
+    m += 0.1 * (grads - m)
+    v += 0.05 * (grads * grads - v)
+    params -= lr * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.95**t)) + 1e-8)
+
+
+def in_rank_order(grads):
+    """The sum (n,) of grads (N, n), rank after rank."""
+    total = grads[0].copy()  # (n,)
+    for own in grads[1:]:
+        total += own
+    return total
+
+
+def stepped(params, total, m, v, t, lr) -> Step:
+    """What all ranks hold after a plain step with the gradient total (n,)."""
+    shape, new = m.shape, [params[0].copy(), m.ravel().copy(), v.ravel().copy()]
+    adamw(new[0], total, new[1], new[2], t, lr)
+    return Step(np.tile(new[0], (len(params), 1)), new[1].reshape(shape), new[2].reshape(shape))
+
+
+def step_mistakes(before: Step, grads, t, lr) -> dict:
+    """{"params", "m", "v": known mistakes}."""
+    params, m, v = before
+    N, n = params.shape
+    total = in_rank_order(grads)
+    right = stepped(params, total, m, v, t, lr)
+    own = np.concatenate([grads[r].reshape(N, -1)[r] for r in range(N)])  # (n,) each rank's own numbers
+    gradients = {
+        "a step with each rank's own gradient: the update needs the sum over all ranks": own,
+        "a step with the mean of the gradients: they count 1 / N already": total / N,
+        "a step with the gradient of rank 0 alone": grads[0],
+        "a step with the gradient of the last rank alone": grads[-1],
+    }
+    found = {"params": {}, "m": {}, "v": {}}
+    for words, gradient in gradients.items():
+        other = stepped(params, gradient, m, v, t, lr)
+        for name in found:
+            found[name][words] = getattr(other, name), ZERO
+    for words, other_t in (("t + 1", t + 1), ("t = 1, whatever t is", 1)):
+        found["params"][f"a step with {words}"] = stepped(params, total, m, v, other_t, lr).params, ZERO
+    for name, old in (("m", m), ("v", v)):
+        found[name]["what it held before: write into it"] = old, ZERO
+        apart = np.concatenate([getattr(right, name)[:1], old[1:]])  # (N, n / N)
+        found[name]["the right ones on rank 0 alone: every rank updates its part"] = apart, ZERO
+    apart = params.copy()  # (N, n)
+    for r in range(N):
+        apart[r].reshape(N, -1)[r] = right.params[r].reshape(N, -1)[r]
+    found["params"] |= {
+        "what it held before: write into it (a list or an array of places makes a copy, a slice does not)": (
+            params,
+            ZERO,
+        ),
+        "the new part of each rank on that rank alone: the all-gather is missing": (apart, ZERO),
+        "the new weights on rank 0 alone: every rank gets all parts": (
+            np.concatenate([right.params[:1], apart[1:]]),
+            ZERO,
+        ),
+    }
+    return {
+        name: {words: wrong for words, wrong in table.items() if not np.array_equal(wrong[0], getattr(right, name))}
+        for name, table in found.items()
+    }
+
+
+def explain_step(got: Step, before: Step, grads, t, lr):
+    """WrongAnswer unless all is as after a plain step, to the last bit."""
+    right, known = (
+        stepped(before.params, in_rank_order(grads), before.m, before.v, t, lr),
+        step_mistakes(before, grads, t, lr),
+    )
+    for name in ("m", "v", "params"):
+        mine, expected = getattr(got, name), getattr(right, name)
+        compare(name, mine, expected, 1e-5, 1e-6, known=known[name], before=getattr(before, name), look=ZERO)
+    apart = [r for r in range(len(got.params)) if not np.array_equal(got.params[r], got.params[0])]
+    if apart:
+        words = f"the weights of rank {apart[0]} are not those of rank 0 in the last bits: copy the parts"
+        raise WrongAnswer(f"{words}, instead of computing them twice.\n→ Where to look: {ZERO}.")
+    for name in ("m", "v", "params"):
+        if not np.array_equal(getattr(got, name), getattr(right, name)):
+            words = f"{name} is right but for its last bits"
+            why = "add up the gradients in the order of ranks, in float32, and let adamw do the rest"
+            raise WrongAnswer(f"{words}: {why}.\n→ Where to look: {ZERO}.")
+
+
+# ------------------------------------------------------------------------------------------------------------ clipping
+
+
+def squares(shard) -> float:
+    """The sum of squares of a shard (k,), in float64."""
+    return float((shard.astype(np.float64) ** 2).sum())
+
+
+def explain_asked(asked, shard, rank):
+    """WrongAnswer unless the rank has asked for one sum, that of its squares."""
+    if len(asked) != 1:
+        times = "never" if not asked else f"{len(asked)} times"
+        why = "the other ranks call it once, and wait for this one" if not asked else "the others call it only once"
+        has = f"of {shard.size} numbers" + ", all of them 0" * (shard.size > 0 and not shard.any())
+        raise WrongAnswer(
+            f"rank {rank}, with a shard {has}, calls all_reduce {times}: {why}.\n→ Where to look: {HANG}."
+        )
+    if np.ndim(asked[0]):
+        raise WrongAnswer(f"all_reduce takes a number, and was given {describe(asked[0])}.")
+    own = squares(shard)
+    with np.errstate(all="ignore"):
+        narrow = float((shard * shard).sum()) if shard.size else 0.0
+        wide = shard.astype(np.float64)
+        known = {
+            "the norm of the shard: norms do not add up, their squares do": own**0.5,
+            "the sum of the shard's numbers: square them": wide.sum(),
+            "the sum of their sizes: square them": np.abs(wide).sum(),
+            "the mean of the squares: shards differ in length, so add up": own / max(1, shard.size),
+            "the largest of the numbers: add up their squares": np.abs(wide).max(initial=0.0),
+            "the squares in float32, where they overflow or vanish: convert the shard to float64 first": narrow,
+        }
+    known = {words: (number, QUIET) for words, number in known.items() if not np.isclose(number, own, rtol=1e-5)}
+    got = np.float64(asked[0])
+    if not np.isfinite(got) or (got == 0) != (own == 0):
+        words = "the squares in float32, where they overflow or vanish: convert the shard to float64 first"
+        text = words if got == narrow else f"{got:g}, not {own:g}"
+        raise WrongAnswer(f"what rank {rank} gives to all_reduce is {text}.\n→ Where to look: {QUIET}.")
+    compare(f"what rank {rank} gives to all_reduce", got, np.float64(own), 1e-6, known=known, look=QUIET)
+
+
+def explain_clipped(norm, shard, before, shards, most, rank):
+    """WrongAnswer unless norm is that of all shards, and the shard (k,) was scaled by the one factor."""
+    total = sum(map(squares, shards)) ** 0.5
+    own = squares(before) ** 0.5
+    known = {
+        "the norm of this rank's shard alone: use what all_reduce returns": own,
+        "the squared norm: take the root": total**2,
+        "the norm after clipping: return the one before it": min(total, most),
+        "the root of the sum of the norms": sum(squares(s) ** 0.5 for s in shards) ** 0.5,
+        "the factor: return the norm": min(1.0, most / total) if total else 1.0,
+    }
+    known = {words: (number, QUIET) for words, number in known.items() if not np.isclose(number, total, rtol=1e-5)}
+    compare("the norm", norm, np.float64(total), 1e-6, known=known, look=QUIET)
+    factor = min(1.0, most / total) if total else 1.0
+    right = (before * factor).astype(np.float32)  # (k,)
+    with np.errstate(all="ignore"):
+        wrongs = {
+            "the gradient as it was, though the norm is above `most`: scale it in place": before,
+            "the gradient scaled to a norm of `most`, though its norm is below: only clip what is too long": (
+                before * (most / total) if total else before
+            ),
+            "the gradient scaled by this rank's own norm: then each rank has another factor": (
+                before * min(1.0, most / own) if own else before
+            ),
+            "the gradient divided by the norm: the factor is most / norm": before / total if total else before,
+            "the gradient times norm / most: it is the other way round": before * (total / most),
+            "the gradient times most: divide by the norm, too": before * most,
+            "the gradient with each number cut off at most: scale all by one factor": np.clip(before, -most, most),
+            "the gradient scaled to a norm of most / N: the limit is for all ranks together": (
+                before * min(1.0, most / len(shards) / total) if total else before
+            ),
+        }
+    alike = {
+        words: (wrong, QUIET) for words, wrong in wrongs.items() if not np.allclose(wrong, right, rtol=1e-5, atol=0)
+    }
+    largest = float(np.abs(right).max(initial=0.0))
+    compare(f"the shard of rank {rank}", shard, right, 1e-5, 1e-6 * largest, known=alike, look=QUIET)
