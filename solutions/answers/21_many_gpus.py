@@ -199,6 +199,14 @@ def fit_by_polyfit(world, sizes, seconds):
     return np.array([start, 1 / (slope * world)])
 
 
+@right("fit_costs")
+def fit_by_lstsq(world, sizes, seconds):
+    a = 2 * (world - 1)
+    columns = np.stack([np.full(len(sizes), a), a / world * sizes], axis=1) / seconds[:, None]
+    alpha, per_byte = np.linalg.lstsq(columns, np.ones(len(sizes)), rcond=None)[0]
+    return alpha, 1 / per_byte
+
+
 @wrong("fit_costs", says="the fit of the errors in seconds, in which the largest arrays decide")
 def fit_of_seconds(world, sizes, seconds):
     a = 2 * (world - 1)
@@ -396,7 +404,7 @@ def zero1_that_gathers_from_rank_0(params, grads, m, v, t, lr):
     params[...] = params[0]
 
 
-@wrong("zero1_step", says="without the factor `k`")
+@wrong("zero1_step", says="m has")
 def zero1_whose_parts_begin_anywhere(params, grads, m, v, t, lr):
     N, n = params.shape
     for r in range(N):
@@ -531,6 +539,33 @@ def clip_to_one(shard, most, ranks):
     norm = np.sqrt(ranks.all_reduce((shard.astype(np.float64) ** 2).sum()))
     if norm > most:
         shard /= norm
+    return norm
+
+
+@wrong("global_clip", says="as PyTorch does it")
+def clip_like_pytorch(shard, most, ranks):
+    norm = np.sqrt(ranks.all_reduce((shard.astype(np.float64) ** 2).sum()))
+    factor = most / (norm + 1e-6)
+    if factor < 1:
+        shard *= factor
+    return norm
+
+
+@wrong("global_clip", says="this rank's squares counted twice")
+def clip_that_adds_its_own(shard, most, ranks):
+    own = (shard.astype(np.float64) ** 2).sum()
+    norm = np.sqrt(own + ranks.all_reduce(own))
+    if norm > most:
+        shard *= most / norm
+    return norm
+
+
+@wrong("global_clip", says="in float32, where they overflow or vanish")
+def clip_by_the_norm_in_float32(shard, most, ranks):
+    with np.errstate(all="ignore"):
+        norm = ranks.all_reduce(np.linalg.norm(shard) ** 2) ** 0.5
+    if norm > most:
+        shard *= most / norm
     return norm
 
 

@@ -4,6 +4,7 @@ A Piece is some tensors whose gradients become final together; pieces come in th
 is one or more pieces that follow one another; its all-reduce begins when all of it is final and the one before is done.
 """
 
+from functools import lru_cache
 from itertools import accumulate
 from numbers import Integral
 from typing import NamedTuple
@@ -100,8 +101,12 @@ def play(pieces, buckets, cluster) -> float:
     return state[1]
 
 
+@lru_cache(maxsize=64)
 def best(pieces, cluster) -> list:
-    """The buckets with which everything is done first: of each beginning, the states that no other one beats."""
+    """The buckets with which everything is done first: of each beginning, the states that no other one beats.
+
+    pieces: a tuple of Pieces.
+    """
     n = len(pieces)
     ms, nbytes = ([0, *accumulate(piece[k] for piece in pieces)] for k in (2, 1))
     fronts = [[((0.0, 0.0), ())]]  # after k pieces: [(state, buckets)], earlier and earlier done, freer and freer later
@@ -122,14 +127,14 @@ def best(pieces, cluster) -> list:
 def limits(pieces, cluster) -> tuple:
     """Milliseconds of the best buckets, and those that no choice goes below: the backward pass, then the last piece."""
     floor = sum(piece.ms for piece in pieces) + all_reduce_ms(pieces[-1].nbytes, cluster)
-    return play(pieces, best(pieces, cluster), cluster), floor
+    return play(pieces, best(tuple(pieces), cluster), cluster), floor
 
 
 def demand(pieces, buckets, cluster, most, what) -> float:
     """Milliseconds of these buckets. WrongAnswer if they are none, or add more than `most` times what the best add."""
     _inspect(pieces, buckets, what)
     backward, got = sum(piece.ms for piece in pieces), play(pieces, buckets, cluster)
-    good = play(pieces, best(pieces, cluster), cluster)
+    good, _ = limits(pieces, cluster)
     if got - backward > most * (good - backward) + 1e-9:
         n = len(buckets)
         often = all_reduce_ms(0, cluster)

@@ -154,6 +154,8 @@ def explain_clipped(norm, shard, before, shards, most, rank):
         "the norm of this rank's shard alone: use what all_reduce returns": own,
         "the squared norm: take the root": total**2,
         "the norm after clipping: return the one before it": min(total, most),
+        "the norm with this rank's squares counted twice: they are in what all_reduce returns": (total**2 + own**2)
+        ** 0.5,
         "the root of the sum of the norms": sum(squares(s) ** 0.5 for s in shards) ** 0.5,
         "the factor: return the norm": min(1.0, most / total) if total else 1.0,
     }
@@ -169,6 +171,9 @@ def explain_clipped(norm, shard, before, shards, most, rank):
             ),
             "the gradient scaled by this rank's own norm: then each rank has another factor": (
                 before * min(1.0, most / own) if own else before
+            ),
+            "the gradient scaled by most / (norm + 1e-6), as PyTorch does it: here the factor is most / norm": (
+                before * min(1.0, most / (total + 1e-6))
             ),
             "the gradient divided by the norm: the factor is most / norm": before / total if total else before,
             "the gradient times norm / most: it is the other way round": before * (total / most),
