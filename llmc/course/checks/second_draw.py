@@ -61,7 +61,8 @@ class _Notes:
                 array = np.asarray(wrong() if callable(wrong) else wrong, np.float64)
             if array.shape == expected.shape and _contradicted(mine, array, expected):
                 self._against.add(sentence)
-        if len(self._tables) == ENOUGH or self.sentences and self._against == self.sentences:
+        decided = len(self._tables) > 1 and self._against == self.sentences  # two show whether it is one table
+        if len(self._tables) == ENOUGH or decided:
             raise _Enough
 
 
