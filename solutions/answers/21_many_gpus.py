@@ -534,7 +534,7 @@ def clip_of_the_mean_square(shard, most, ranks):
     return norm
 
 
-@wrong("global_clip", says="the gradient divided by the norm: the factor is most / norm")
+@wrong("global_clip", says="with `norm` divided by `most`, in the line `shard /= norm`")
 def clip_to_one(shard, most, ranks):
     norm = np.sqrt(ranks.all_reduce((shard.astype(np.float64) ** 2).sum()))
     if norm > most:

@@ -24,7 +24,7 @@ from llmc.course.learner import journal
 from llmc.cuda.emulator.compiling.text import line_at
 from llmc.errors import KernelError, NoCompiler, UserError
 
-SECONDS = 2.0  # of processor time for all launches
+SECONDS = 3.0  # of processor time for all launches
 ENDLESS = 0.15  # seconds after which a changed kernel is taken for one that never ends
 MOST = 12  # changes that the whole check is run with
 SHOWN = 60  # characters of source that a sentence quotes at most
