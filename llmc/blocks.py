@@ -70,7 +70,8 @@ def forward(be, config, params, acts, attend, once=False):
     layer l · once: nobody will ask for the bits of GELU's outputs again. Each residual is added together with the
     layernorm after it, so that a backend can fuse the two.
     """
-    matmul_gelu = getattr(be, "matmul_gelu_forward_once" if once else "", be.matmul_gelu_forward)
+    fused = once and hasattr(be, "matmul_gelu_forward_once")
+    matmul_gelu = be.matmul_gelu_forward_once if fused else be.matmul_gelu_forward
     x = acts["encoded"]  # (B, T, C): the residual stream
     norm, weights = _norm_before(0, config, params, acts)
     be.layernorm_forward(*norm, x, *weights)  # (B, T, C)

@@ -10,7 +10,7 @@ import io
 import re
 import time
 import warnings
-from contextlib import redirect_stdout, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from llmc.course.learner import journal
 from llmc.cuda.emulator.compiling.text import line_at
 from llmc.errors import KernelError, NoCompiler, UserError
 
-SECONDS = 3.0  # of processor time for all launches
+SECONDS, LEISURE = 3.0, 15.0  # of processor time for all launches; the same where nobody waits
 ENDLESS = 0.15  # seconds after which a changed kernel is taken for one that never ends
 MOST = 12  # changes that the whole check is run with
 SHOWN = 60  # characters of source that a sentence quotes at most
@@ -32,6 +32,19 @@ SEED = 5
 COMPARES = re.compile(r"[^-<>=][<>]=?[^<>=]")
 ALL = 9  # a rank beyond all
 NEEDLESS = re.compile(r"(?<!\w)\((-3\.4e38f|threadIdx\.x [%/] 32)\)(?! [*/%])")
+
+_seconds = SECONDS
+
+
+@contextmanager
+def at_leisure():
+    """Inside the block, repairs are searched for LEISURE seconds."""
+    global _seconds
+    _seconds = LEISURE
+    try:
+        yield
+    finally:
+        _seconds = SECONDS
 
 
 def mended(code, kernel, launch, ours, confirmed, most=ALL, bounds=False) -> str | None:
@@ -46,7 +59,7 @@ def mended(code, kernel, launch, ours, confirmed, most=ALL, bounds=False) -> str
     if bounds:
         several.sort(key=lambda each: each.rank - any(COMPARES.search(new) for _, new in each.changes))
     with suppress(KernelError, NoCompiler, UserError), runs.patience(ENDLESS):
-        switched, end = Switched(code, kernel, several, options), time.process_time() + SECONDS
+        switched, end = Switched(code, kernel, several, options), time.process_time() + _seconds
         for k in sorted(switched.alive):
             if time.process_time() > end or tried == MOST:
                 return None
