@@ -8,6 +8,7 @@ import argparse
 from dataclasses import fields
 
 from llmc.backends import WHOSE_ATTENTION
+from llmc.data.permuted import LLM_C
 from llmc.errors import UserError
 from llmc.precision import find_precision
 from llmc.terminal import llmc_command, shown
@@ -96,12 +97,11 @@ def add_settings(parser, without=()):
             if name not in without:
                 _add(group, types[name], text)
     order = group.add_mutually_exclusive_group()
-    for name, value, text in (
-        ("--shuffle", True, "take the batches in random order (the default, except in some recipes)"),
-        ("--in-order", False, "take the batches in llm.c's order"),
-    ):
-        about = dict(dest="shuffle", default=argparse.SUPPRESS, help=text)
-        order.add_argument(name, action="store_const", const=value, **about)
+    about = dict(dest="shuffle", default=argparse.SUPPRESS)
+    text = f"take the batches in random order (the default); {LLM_C}: in that of llm.c's programs, as recipes do"
+    order.add_argument("--shuffle", nargs="?", choices=[LLM_C], const=True, help=text, **about)
+    text = "take the batches in the order of the files"
+    order.add_argument("--in-order", action="store_const", const=False, help=text, **about)
     text = "keep weights of 16 bits also in float32, which is what AdamW changes (the default)"
     about = dict(action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=text)
     group.add_argument("--master-weights", **about)

@@ -6,6 +6,7 @@ from math import isfinite
 from pathlib import Path
 
 from llmc.blocks import RECOMPUTE
+from llmc.data.permuted import LLM_C
 from llmc.errors import UserError
 from llmc.precision import TRAINED
 from llmc.training.schedule import KINDS
@@ -28,11 +29,12 @@ class TrainSettings:
 
     Model and data: preset, a name in llmc.config.PRESETS, with the tokenizer's vocabulary in place of its own · model:
     a model file or a run to start from instead (fine-tuning) · data: a corpus, or a folder with train.bin, val.bin and
-    tokenizer.bin · shuffle: False takes llm.c's order · seed: for weights, batches and samples · backend: see
-    llmc/backends · precision: see llmc/precision.py · master_weights: where weights have 16 bits, whether they are also
-    kept in float32 · recompute: what the backward pass computes again, see llmc/blocks.py; None takes what the backend
-    prefers · attention: "own", or "cudnn" for NVIDIA's, on a GPU in 16 bits · zero: 1 shares the optimizer's memory
-    between ranks, see llmc/distributed/data_parallel.py.
+    tokenizer.bin · shuffle: True takes batches in a random order of our own (data/shuffled.py), "llm.c" in that of
+    llm.c's programs (data/permuted.py), False in that of the files · seed: for weights, batches and samples · backend:
+    see llmc/backends · precision: see llmc/precision.py · master_weights: where weights have 16 bits, whether they are
+    also kept in float32 · recompute: what the backward pass computes again, see llmc/blocks.py; None takes what the
+    backend prefers · attention: "own", or "cudnn" for NVIDIA's, on a GPU in 16 bits · zero: 1 shares the optimizer's
+    memory between ranks, see llmc/distributed/data_parallel.py.
     A step: batch_size sequences of sequence_length tokens at a time ("auto": see batch_size.py), on each rank, repeated
     until there are total_batch_size tokens (None: once) · warmup, schedule, final_fraction: see schedule.py ·
     weight_decay: on matrices and embeddings · clip: largest gradient norm, 0 for no limit · skip_loss_z, skip_norm_z:
@@ -62,7 +64,7 @@ class TrainSettings:
     skip_loss_z: float = 0.0
     skip_norm_z: float = 0.0
     seed: int = 42
-    shuffle: bool = True
+    shuffle: bool | str = True
     backend: str = "cpu"
     precision: str = "fp32"
     master_weights: bool = True
@@ -96,9 +98,10 @@ class TrainSettings:
         for name in TEXTS:
             if getattr(self, name) is not None:
                 self._check(name, (str, os.PathLike), lambda x: "\0" not in str(x), "a text")
-        for name in ("shuffle", "master_weights"):
-            if not isinstance(getattr(self, name), bool):
-                raise UserError(f"{name.replace('_', ' ')} must be true or false, not {getattr(self, name)!r}.")
+        if not isinstance(self.master_weights, bool):
+            raise UserError(f"master weights must be true or false, not {self.master_weights!r}.")
+        if not isinstance(self.shuffle, bool) and self.shuffle != LLM_C:
+            raise UserError(f"shuffle must be true, false or {LLM_C}, not {self.shuffle!r}.")
         if self.precision not in TRAINED:
             raise UserError(f"there is no training in {self.precision!r}; choose one of {', '.join(TRAINED)}.")
         if self.recompute is not None:
