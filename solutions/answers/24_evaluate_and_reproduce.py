@@ -498,7 +498,7 @@ def interval_of_extremes(losses, draws, statistic):
     return values.min(), values.max()
 
 
-@wrong("bootstrap_interval", says="1.96 standard deviations")
+@wrong("bootstrap_interval", says="1.96 standard deviations: take percentiles")
 def interval_of_a_normal(losses, draws, statistic):
     values = _values(losses, draws, statistic)
     return values.mean() - 1.96 * values.std(ddof=1), values.mean() + 1.96 * values.std(ddof=1)
@@ -541,7 +541,7 @@ def interval_turned_round(losses, draws, statistic):
     return high, low
 
 
-@wrong("bootstrap_interval", says="of single seeds: use the draws")
+@wrong("bootstrap_interval", says="`draws` alone says which runs are taken")
 def interval_of_seeds(losses, draws, statistic):
     return np.percentile([statistic(column) for column in losses.T], [2.5, 97.5])
 

@@ -70,6 +70,17 @@ def mistakes(losses, targets, lengths) -> dict:
             "the bytes per bit: divide the other way round": size / nats / bits,
             "the loss in bits over the mean length of all tokens of the vocabulary: what counts are the bytes of these"
             " tokens": bits * nats / count / lengths.mean(),
+            "the mean cost times all places of the array: the padding is no token": bits
+            * nats
+            / count
+            * targets.size
+            / size,
+            "log2 of each loss, added up: a loss is a logarithm already, so divide it by ln 2": np.log2(
+                wide[real]
+            ).sum()
+            / size,
+            "the number of the first document alone": bits * per_row[0][0] / per_row[0][1],
+            "the number of the last document alone": bits * per_row[-1][0] / per_row[-1][1],
             "the mean of each token's bits over its bytes: add up costs and bytes, and divide once": bits
             * (wide[real & ~end] / lengths[targets[real & ~end]]).mean(),
         }
@@ -90,5 +101,5 @@ def mean_of_ratios(losses, targets, lengths) -> float:
 
 
 def number(value):
-    """A number as float64, of whatever precision it is: what is asked for are numbers, not a type. Others as they are."""
+    """A number as float64, of whatever precision it is; anything else as it is."""
     return np.float64(value) if isinstance(value, np.floating) else value

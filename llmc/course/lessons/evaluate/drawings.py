@@ -14,13 +14,13 @@ from llmc.course.figures import (
     plain_ticks,
 )
 
-WIDE = 0.34  # of a letter, in units
+WIDE = 0.95  # of a letter, in units
 
 
 def draw_text(cuts, title):
     """cuts: {name: (pieces of one text, bits for each)}: the pieces to scale, one row for each tokenizer."""
     length = max(sum(map(len, pieces)) for pieces, _ in cuts.values())
-    figure, ax = blank_axes((-3.2, WIDE * length + 0.5), (-1.9 * len(cuts) + 0.6, 1.2), title)
+    figure, ax = blank_axes((-3.2, WIDE * length + 0.5), (-1.9 * len(cuts) + 0.9, 1.0), title)
     for k, (name, (pieces, bits)) in enumerate(cuts.items()):
         shown, left = [piece.replace(" ", "␣") for piece in pieces], 0.0
         cell_row(
@@ -35,7 +35,7 @@ def draw_text(cuts, title):
 
 def draw_rows(pieces, contexts, title):
     """pieces: the texts of the tokens in each row; contexts: how many of them come before the ending."""
-    width, columns = 1.75, max(map(len, pieces))
+    width, columns = 1.95, max(map(len, pieces))
     figure, ax = blank_axes((-2.3, width * columns + 0.3), (-len(pieces) - 1.3, 1.2), title)
     for k, row in enumerate(pieces):
         shown = [piece.replace(" ", "␣").replace("\n", "↵") for piece in row] + ["0"] * (columns - len(row))
@@ -78,7 +78,7 @@ def draw_bill(bills, gpus, price):
     )
     right.set_yticks(range(len(names)), names)
     right.set_xlabel(f"dollars, at ${price:g} an hour")
-    right.legend(loc="lower right", fontsize=9)
+    right.legend(loc="upper right", fontsize=9)
     right.set_title("… and not less money")
     lines = (
         f"{name}: {row[0].hours:,.0f} hours and ${row[0].dollars:,.0f} on {gpus[0]} GPU, {row[-1].hours:,.1f} hours and"

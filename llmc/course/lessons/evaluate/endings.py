@@ -20,7 +20,10 @@ def question(rng, rows, context, longest, V, size=3.0):
     mask = (real & (at >= context)).astype(np.int32)
     tokens = np.where(real, rng.integers(1, V, (rows, n)), 0).astype(np.int32)
     tokens[:, :context] = tokens[0, :context]
-    return (size * rng.standard_normal((rows, n, V))).astype(np.float32), tokens, mask
+    logits = size * rng.standard_normal((rows, n, V))
+    if size > 100:
+        logits += 10 * size * rng.standard_normal((rows, n, 1))  # the largest of all logits says nothing of the others
+    return logits.astype(np.float32), tokens, mask
 
 
 def logs(logits):

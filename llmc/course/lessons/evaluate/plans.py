@@ -62,6 +62,10 @@ def mistakes(d, offer) -> dict:
         "with N for each token": (flops / N, FLOPS),
         "with an hour as one second": (flops / 3600 / token_flops(d), BILL),
         "with an hour of 60 seconds": (flops / 60 / token_flops(d), BILL),
+        "with a day of seconds for an hour": (flops * 24 / token_flops(d), BILL),
+        "with d in place of C in the attention term": (flops / (6 * N + 6 * d * d * T), FLOPS),
+        "with 2N + 12·L·C·T for each token": (flops / (2 * N + 2 * attention), FLOPS),
+        "with whole hours only": (int(offer.dollars / offer.price) * 3600 * offer.speed / token_flops(d), BILL),
         "with money times price: divide the dollars by the price": (
             offer.dollars * offer.price * 3600 * offer.speed / token_flops(d),
             BILL,
@@ -94,8 +98,13 @@ def _checked(plan):
         raise WrongAnswer(f"return two numbers, d and tokens, not {describe(plan)}.")
     d, tokens = plan
     if not isinstance(d, Integral) or not 1 <= d <= DEEPEST:
-        swapped = isinstance(tokens, Integral) and 1 <= tokens <= DEEPEST
-        more = ": return d, then tokens" if swapped else ""
+        more = ""
+        if isinstance(tokens, Integral) and 1 <= tokens <= DEEPEST:
+            more = ": return d, then tokens"
+        elif isinstance(d, Integral) and d % 64 == 0 and 1 <= d // 64 <= DEEPEST:
+            more = f": C has {d} = 64 · {d // 64} channels, and what is asked for is d"
+        elif isinstance(d, float) and d.is_integer():
+            more = ": write int(…) around it"
         raise WrongAnswer(f"d is {d!r}, and should be a whole number from 1 to {DEEPEST}{more}.")
     if not isinstance(tokens, Real) or not isfinite(tokens) or tokens <= 0:
         raise WrongAnswer(f"tokens is {tokens!r}, and should be a number above 0.")
@@ -104,16 +113,17 @@ def _checked(plan):
 
 def _of_money(d, tokens, cost, offer) -> str:
     """Why this costs more, or less, than there is."""
-    over = "more than" if cost > offer.dollars else "only"
     share = cost / offer.dollars
-    amount = f"{share:.1%}" if 0.01 < share < 100 else f"{share:.3g} times"
+    amount = f"{share:.1%} of" if 0.01 < share < 10 else f"{share:.3g} times"
     text = (
-        f"with ${offer.dollars:,.0f} at ${offer.price:.2f} an hour, d = {d} and {tokens:.4g} tokens cost ${cost:,.2f}"
+        f"with ${offer.dollars:,.2f} at ${offer.price:.2f} an hour, d = {d} and {tokens:.6g} tokens cost ${cost:,.2f}"
     )
-    text += f", {amount} of the money" if over == "more than" else f", {over} {amount} of the money"
-    named = [(words, where) for words, (count, where) in mistakes(d, offer).items() if abs(count / tokens - 1) < 1e-4]
+    text += f", {'' if share > 1 else 'only '}{amount} the money"
+    named = [(words, where) for words, (count, where) in mistakes(d, offer).items() if abs(count / tokens - 1) < 1e-6]
     if named:
         text += f".\nThese are the tokens that the money buys {named[0][0]}"
+    elif abs(tokens * 1e9 / affordable(d, offer) - 1) < 1e-6:
+        text += ".\nThese are billions: return the number of tokens itself"
     return f"{text}.\n→ Where to look: {named[0][1] if named else BILL}."
 
 
@@ -122,5 +132,5 @@ def _of_size(d, tokens, loss, least, depth, offer) -> str:
     side = "too small: it has learnt what it can hold" if d < depth else "too large: it has seen too little"
     text = f"with ${offer.dollars:,.0f} the model with d = {d} reaches {loss:.4f}, and the best reaches {least:.4f}"
     ratio = tokens / weights(d)
-    text += f".\nIt is {side}, {ratio:,.1f} tokens a weight"
+    text += f".\nIt is {side}, {ratio:,.3g} tokens a weight"
     return f"{text}.\n→ Where to look: {CHINCHILLA}."
