@@ -35,7 +35,7 @@ def draw_text(cuts, title):
 
 def draw_rows(pieces, contexts, title):
     """pieces: the texts of the tokens in each row; contexts: how many of them come before the ending."""
-    width, columns = 1.95, max(map(len, pieces))
+    width, columns = 2.15, max(map(len, pieces))
     figure, ax = blank_axes((-2.3, width * columns + 0.3), (-len(pieces) - 1.3, 1.2), title)
     for k, row in enumerate(pieces):
         shown = [piece.replace(" ", "␣").replace("\n", "↵") for piece in row] + ["0"] * (columns - len(row))

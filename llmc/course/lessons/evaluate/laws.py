@@ -19,7 +19,8 @@ def runs(rng, n, noise=1.0):
     E, a = rng.uniform(1.5, 2.5), rng.uniform(0.2, 0.5)
     A = rng.uniform(1.5, 3.0) * sizes[0] ** a
     errors = noise * 10 ** rng.uniform(-2.3, -0.8, n)
-    return sizes, E + A / sizes**a + errors * rng.uniform(-1.5, 1.5, n), errors
+    losses = E + A / sizes**a + errors * rng.uniform(-1.5, 1.5, n)
+    return sizes, np.maximum(losses, 0.2), errors
 
 
 def fit(sizes, losses, weights, exponents, power=-1.0):
