@@ -1,4 +1,4 @@
-// From tiles in shared memory to what mma multiplies; mma_16.cuh and product.cuh come before.
+// From tiles in shared memory to what mma multiplies; mma_16.cuh and product_tiles.cuh come before.
 
 // Four squares of a tile by ldmatrix, rows `row` …, k `k` …: an a (16, 16) if FIRST, else two b (16, 8) side by side. A
 // tile in which k does not run is read transposed, and its squares lie the other way round.

@@ -1,4 +1,4 @@
-/* The products of the linear layer on tensor cores, since Ampere; see product.cuh for the shapes and macros.
+/* The products of the linear layer on tensor cores, since Ampere; see product.cuh and product_tiles.cuh.
 
 v3  mma: a warp multiplies (16, 16) by (16, 8) at a time, and its lanes hold the factors, which each reads for itself
 v4  ldmatrix: a warp reads four squares of 8 x 8 at once, and every lane gets what mma wants from it
@@ -9,6 +9,7 @@ v5  swizzled tiles: no bank is asked twice, and there is no gap between the line
 #include "lanes.cuh"
 #include "mma_16.cuh"
 #include "product.cuh"
+#include "product_tiles.cuh"
 #include "fragments.cuh"
 
 enum Way { BY_HAND, LDMATRIX };

@@ -1,4 +1,4 @@
-/* The products of the linear layer on tensor cores, since Ampere; see product.cuh for the shapes and macros.
+/* The products of the linear layer on tensor cores, since Ampere; see product.cuh and product_tiles.cuh.
 
 v6  v5, and the tiles of the next rounds are on their way to shared memory (cp.async) while this one is multiplied
 */
@@ -8,6 +8,7 @@ v6  v5, and the tiles of the next rounds are on their way to shared memory (cp.a
 #include "lanes.cuh"
 #include "mma_16.cuh"
 #include "product.cuh"
+#include "product_tiles.cuh"
 #include "fragments.cuh"
 
 #ifndef STAGES

@@ -1,4 +1,4 @@
-/* The products of the linear layer on tensor cores; see product.cuh for the shapes and macros.
+/* The products of the linear layer on tensor cores; see product.cuh and product_tiles.cuh.
 
 v2  wmma: a warp multiplies (16, 16) by (16, 16) at a time. Which lane holds what is the GPU's secret: it reads and
     writes these squares itself, from and to shared memory. float16 since Volta, bfloat16 since Ampere
@@ -10,6 +10,7 @@ In C++ these instructions are nvcuda::wmma of mma.h, a file that a GPU's driver 
 #include "lanes.cuh"
 #include "registers.cuh"
 #include "product.cuh"
+#include "product_tiles.cuh"
 
 #if A_RUNS
 #define A_ORDER "row"

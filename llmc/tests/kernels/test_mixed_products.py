@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 
 from llmc import cuda
-from llmc.kernels import cublas
-from llmc.kernels.mixed import matmul_own
-from llmc.precision import bfloat16
-from llmc.tests.kernels.sixteen_bits import GAP
+from llmc.backends import choose_matmul, get_backend
+from llmc.errors import UserError
+from llmc.kernels import cublas, tensor_cores
+from llmc.kernels.mixed import matmul, matmul_own
+from llmc.precision import bfloat16, find_precision
+from llmc.tests.kernels.sixteen_bits import GAP, agree, nans
+from llmc.tests.kernels.sixteen_bits import draw as drawn
 
 SIZES = [(1, 1, 1), (130, 24, 72), (33, 135, 67)]
 PRODUCTS = tuple(cublas.PRODUCTS)
@@ -26,7 +29,7 @@ def product(name, M, N, K, dtype, add=False, bias=None, **how):
     wanted += 0.0 if bias is None else bias.astype(np.float64)
     there = [cuda.asarray(np.ascontiguousarray(each)) for each in (before, a if a_runs else a.T, b.T if b_runs else b)]
     bias = None if bias is None else cuda.asarray(bias)
-    matmul_own.multiply(name, *there, M, N, K, add=add, bias=bias, **how)
+    matmul_own.multiply(matmul_own.Product(name, *there, M, N, K, bias, add), **how)
     return cuda.asnumpy(there[0]).astype(np.float64), wanted
 
 
@@ -47,3 +50,47 @@ def test_products(monkeypatch, dtype, version, name, M, N, K):
     dtype, add = bfloat16() if dtype == "bfloat16" else np.dtype(dtype), name == "matmul_backward_weight"
     bias = draw(N, dtype=dtype, seed=2) if name == "matmul_forward" else None
     assert close(*product(name, M, N, K, dtype, version=version, add=add, bias=bias), dtype)
+
+
+# ---------------------------------------------------------------------------------------------- --matmul own
+
+
+@pytest.fixture
+def own():
+    """--matmul own, for as long as a test lasts."""
+    choose_matmul(get_backend("cuda", find_precision("bf16")), "own")
+    yield
+    choose_matmul(get_backend("cuda", find_precision("bf16")), "cublas")
+
+
+def test_layers_by_our_own(low, own):
+    N, C_in, C_out = 70, 40, 24
+    x, w, b = drawn(1, N, C_in, dtype=low), drawn(C_out, C_in, seed=1, dtype=low), drawn(C_out, seed=2, dtype=low)
+    out, dx, dw = nans(1, N, C_out, dtype=low), nans(1, N, C_in, dtype=low), np.zeros((C_out, C_in), low)
+    agree("matmul_forward", out, x, w, None)
+    agree("matmul_gelu_forward", out, out.copy(), x, w, b)
+    agree("matmul_backward", dx, dw, b.copy(), drawn(1, N, C_out, seed=3, dtype=low), x, w)
+
+
+@pytest.mark.parametrize("backend, precision", [("cuda", "fp32"), ("cpu", "bf16"), ("numpy", "fp16")])
+def test_own_matmuls_are_for_16_bits_on_a_gpu(backend, precision):
+    found = get_backend(backend, find_precision(precision))
+    with pytest.raises(UserError, match="for --backend cuda with --precision bf16 or fp16"):
+        choose_matmul(found, "own")
+    choose_matmul(found, "cublas")
+    with pytest.raises(UserError, match="matmul is cublas or own, not 'cutlass'"):
+        choose_matmul(found, "cutlass")
+
+
+@pytest.mark.parametrize(
+    "capability, dtype, version",
+    [(61, "float16", None), (75, "float16", 2), (75, "bfloat16", None), (80, "bfloat16", 6), (90, "float16", 6)],
+)
+def test_the_version_that_a_gpu_takes(monkeypatch, capability, dtype, version):
+    monkeypatch.setattr(cuda, "device", lambda: "gpu")
+    monkeypatch.setattr(tensor_cores, "compute_capability", lambda kind: capability)
+    assert matmul_own.best(bfloat16() if dtype == "bfloat16" else dtype) == version
+    if capability < 70:
+        with pytest.raises(UserError, match="need a GPU with tensor cores"):
+            matmul.matmul_by("own")
+        assert matmul.matmul_by() == "cublas"
