@@ -26,6 +26,7 @@ are, and matmul_v9_add adds them, always in the same order.
 #endif
 
 #include "tma.cuh"
+#include "ring.cuh"
 #include "wgmma.cuh"
 #include "cluster.cuh"
 #include "gelu_16.cuh"
@@ -45,16 +46,6 @@ struct Shared {
     Stage stages[STAGES];
     floatX leaving[GROUPS][BUFFERS][SQUARE];
     Barrier there[STAGES], used[STAGES], read[GROUPS];
-};
-
-// Which stage is next, and the parity of its phase.
-struct Ring {
-    int stage = 0, parity = 0;
-
-    __device__ void next()
-    {
-        if (++stage == STAGES) stage = 0, parity ^= 1;
-    }
 };
 
 // The work of a cluster: rows from m on, columns from n on, and rounds of k from `first` to `last`.
@@ -122,7 +113,7 @@ __device__ void finish_square(floatX* square, const float* sums, const floatX* b
 // One thread brings the squares of all tasks of this block.
 __device__ void produce(Shared& shared, const TensorMap* a, const TensorMap* b, int M, int N, int K, int parts)
 {
-    Ring ring;
+    Ring<STAGES> ring;
     for (int number = blockIdx.x / CLUSTER; number < count_tasks(M, N, parts); number += gridDim.x / CLUSTER) {
         Task task(number, M, N, K, parts);
         for (int round = task.first; round < task.last; round++, ring.next()) {
@@ -137,7 +128,7 @@ __device__ void produce(Shared& shared, const TensorMap* a, const TensorMap* b, 
 }
 
 // sums (64, BN) = the product of a task's rounds.
-__device__ void multiply_rounds(float (&sums)[SUMS], Shared& shared, Ring& ring, int rounds, int group)
+__device__ void multiply_rounds(float (&sums)[SUMS], Shared& shared, Ring<STAGES>& ring, int rounds, int group)
 {
     int last = 0, thread = threadIdx.x % 128;
     for (int round = 0; round < rounds; round++, ring.next()) {
@@ -182,7 +173,7 @@ matmul_v9(const __grid_constant__ TensorMap result, const __grid_constant__ Tens
         if (thread == 0) produce(shared, &a, &b, M, N, K, parts);
     } else {
         take_registers<232>();
-        Ring ring;
+        Ring<STAGES> ring;
         float sums[SUMS];
         int turn = 0, reading = 0;  // the next square to leave in; the parity of what comes before
         for (int number = blockIdx.x / CLUSTER; number < count_tasks(M, N, parts); number += gridDim.x / CLUSTER) {

@@ -66,6 +66,14 @@ __device__ void load_square(floatX* square, const TensorMap* map, int x, int y, 
         ::"r"(shared_address(square)), "l"(map), "r"(x), "r"(y), "r"(shared_address(barrier)) : "memory");
 }
 
+// The same of a stack of matrices, matrix z.
+__device__ void load_square(floatX* square, const TensorMap* map, int x, int y, int z, Barrier* barrier)
+{
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%2, %3, %4}], [%5];"
+        ::"r"(shared_address(square)), "l"(map), "r"(x), "r"(y), "r"(z), "r"(shared_address(barrier)) : "memory");
+}
+
 // The squares of a tile of 64 COUNT rows and 64 numbers of k, from (first, k) on.
 template <bool RUNS, int COUNT>
 __device__ void load_squares(floatX* tile, const TensorMap* map, int first, int k, Barrier* barrier)

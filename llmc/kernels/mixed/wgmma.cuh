@@ -25,8 +25,8 @@ __device__ unsigned long long describe(const floatX* start)
 template <bool RUNS>
 __device__ constexpr int next_k() { return (RUNS ? 32 : 16 * 128) / 16; }
 
-#define D32 \
-    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+#define D16 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
+#define D32 D16 ", " \
     "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
 #define D64 D32 ", " \
     "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
@@ -36,6 +36,7 @@ __device__ constexpr int next_k() { return (RUNS ? 32 : 16 * 128) / 16; }
     "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, " \
     "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
     "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define LIST16(how, x, i) SIXTEEN(how, x, i)
 #define LIST32(how, x, i) SIXTEEN(how, x, i), SIXTEEN(how, x, i + 16)
 #define LIST64(how, x, i) LIST32(how, x, i), LIST32(how, x, i + 32)
 #define LIST128(how, x, i) LIST64(how, x, i), LIST64(how, x, i + 64)
@@ -63,6 +64,28 @@ __device__ void multiply(float (&d)[128], unsigned long long a, unsigned long lo
 {
     asm volatile(WGMMA("256", D128, "%128, %129", "%130", "%131, %132")
         : LIST128("+f", d, 0) : "l"(a), "l"(b), "r"((int)add), "n"(!A_K), "n"(!B_K));
+}
+
+// The same with a in registers, those of an a of mma_16.cuh in each warp; a changes only when the products are there.
+template <bool B_K>
+__device__ void multiply(float (&d)[16], const unsigned* a, unsigned long long b)
+{
+    asm volatile(WGMMA("32", D16, "{%16, %17, %18, %19}, %20", "%21", "%22")
+        : LIST16("+f", d, 0) : FOUR("r", a, 0), "l"(b), "r"(1), "n"(!B_K));
+}
+
+template <bool B_K>
+__device__ void multiply(float (&d)[32], const unsigned* a, unsigned long long b)
+{
+    asm volatile(WGMMA("64", D32, "{%32, %33, %34, %35}, %36", "%37", "%38")
+        : LIST32("+f", d, 0) : FOUR("r", a, 0), "l"(b), "r"(1), "n"(!B_K));
+}
+
+template <bool B_K>
+__device__ void multiply(float (&d)[64], const unsigned* a, unsigned long long b)
+{
+    asm volatile(WGMMA("128", D64, "{%64, %65, %66, %67}, %68", "%69", "%70")
+        : LIST64("+f", d, 0) : FOUR("r", a, 0), "l"(b), "r"(1), "n"(!B_K));
 }
 
 // Before the first product that uses registers which other instructions have written.
