@@ -137,18 +137,19 @@ def _factors(product):
     return tensor_map(product.a, *a), tensor_map(product.b, *b)
 
 
-_maps = {}  # (address, lines, length, type) -> a map
+_maps = {}  # (address, shape, type) -> a map
 
 
-def tensor_map(array, lines, length):
-    """The argument that tells a kernel of a matrix (lines, length), 16 bits, from which squares come and go.
+def tensor_map(array, *shape):
+    """The argument that tells a kernel of a matrix, or of a stack of them, 16 bits, from which squares come and go.
 
-    It is the same as long as the matrix lies in the same place; the emulator's knows the array, and is made anew.
+    It is the same as long as the array lies in the same place; the emulator's knows the array, and is made anew.
     """
+    box = (1,) * (len(shape) - 2) + (SIDE, SIDE)
     if cuda.device() == "emulator":
-        return cuda.tensor_map(array.reshape(lines, length), (SIDE, SIDE), swizzle=128)
-    key = array.data.ptr, lines, length, array.dtype.name
+        return cuda.tensor_map(array.reshape(shape), box, swizzle=128)
+    key = array.data.ptr, shape, array.dtype.name
     if key not in _maps:
-        made = cuda.tensor_map(array.reshape(lines, length), (SIDE, SIDE), swizzle=128)
+        made = cuda.tensor_map(array.reshape(shape), box, swizzle=128)
         _maps[key] = np.frombuffer(made.tobytes(), "V128")  # (1,): one struct, as CuPy passes it by value
     return _maps[key]

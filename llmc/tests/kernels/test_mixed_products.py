@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from llmc import cuda
-from llmc.backends import choose_matmul, get_backend
+from llmc.backends import choose_matmul, get_backend, reference
 from llmc.errors import UserError
 from llmc.kernels import cublas, tensor_cores
-from llmc.kernels.mixed import matmul, matmul_own
+from llmc.kernels.mixed import matmul, matmul_hopper, matmul_own
 from llmc.precision import bfloat16, find_precision
 from llmc.tests.kernels.sixteen_bits import GAP, agree, nans
 from llmc.tests.kernels.sixteen_bits import draw as drawn
@@ -43,13 +43,82 @@ WAYS = [("bfloat16", version, name) for version in matmul_own.FILES for name in 
 WAYS += [("float16", version, PRODUCTS[0]) for version in (2, 6)]  # the text is the same but for two instructions
 
 
+@pytest.fixture
+def checked(monkeypatch):
+    """On the emulator every launch is checked: races, bounds, what nothing has written."""
+    monkeypatch.setenv("LLMC_CHECK", "1")
+
+
 @pytest.mark.parametrize("M, N, K", SIZES)
 @pytest.mark.parametrize("dtype, version, name", WAYS)
-def test_products(monkeypatch, dtype, version, name, M, N, K):
-    monkeypatch.setenv("LLMC_CHECK", "1")
+def test_products(checked, dtype, version, name, M, N, K):
     dtype, add = bfloat16() if dtype == "bfloat16" else np.dtype(dtype), name == "matmul_backward_weight"
     bias = draw(N, dtype=dtype, seed=2) if name == "matmul_forward" else None
     assert close(*product(name, M, N, K, dtype, version=version, add=add, bias=bias), dtype)
+
+
+# ------------------------------------------------------------------------------------------------- Hopper's
+
+hopper = pytest.mark.skipif(
+    cuda.device() == "gpu" and tensor_cores.compute_capability("gpu") != 90, reason="needs a Hopper GPU"
+)
+CLUSTER = 1 if cuda.device() == "emulator" else 2  # the emulator has no clusters
+
+
+def made(name, M, N, K, add=False, bias=False, gelu=0):
+    """(a Product of bfloat16 numbers whose results are NaN, what its arrays must become in float64)."""
+    dtype, (a_runs, b_runs, _) = bfloat16(), cublas.PRODUCTS[name]
+    a, b, vector = draw(M, K, dtype=dtype), draw(K, N, dtype=dtype, seed=1), draw(N, dtype=dtype, seed=2)
+    result = draw(M, N, dtype=dtype, seed=3) if add else nans(M, N, dtype=dtype)
+    other = nans(M, N, dtype=dtype) if gelu == 1 else draw(M, N, dtype=dtype, seed=4)
+    wanted = exact = a.astype(np.float64) @ b.astype(np.float64) + vector.astype(np.float64) * bias
+    wanted = exact + (result.astype(np.float64) if add else 0.0)
+    if gelu == 1:
+        wanted = np.zeros((M, N))
+        reference.gelu_forward(wanted, exact)
+    if gelu == 2:
+        reference.gelu_backward(wanted, exact, other.astype(np.float64))
+    a, b = np.ascontiguousarray(a if a_runs else a.T), np.ascontiguousarray(b.T if b_runs else b)
+    result, a, b, vector, other = (cuda.asarray(each) for each in (result, a, b, vector, other))
+    more = dict(to_gelu=other if gelu == 1 else None, before_gelu=other if gelu == 2 else None)
+    product = matmul_own.Product(name, result, a, b, M, N, K, vector if bias else None, add, **more)
+    return product, wanted, exact
+
+
+def check(product, wanted, exact):
+    """Whether the arrays of a product have become what they must be."""
+    assert matmul_hopper.fits(product)
+    assert close(cuda.asnumpy(product.result).astype(np.float64), wanted, bfloat16())
+    if product.to_gelu is not None:
+        assert close(cuda.asnumpy(product.to_gelu).astype(np.float64), exact, bfloat16())
+
+
+@hopper
+@pytest.mark.parametrize("version, N", [(7, 136), (8, 72)])
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_by_one_tile_of_a_block(checked, name, version, N):
+    product, *expected = made(name, 136, N, 200, add=name == "matmul_backward_weight", bias=name == "matmul_forward")
+    matmul_hopper.multiply_one(product, version, BN=64, STAGES=3)
+    check(product, *expected)
+
+
+@hopper
+@pytest.mark.parametrize(
+    "name, BN, BUFFERS, parts, how",
+    [
+        ("matmul_forward", 256, 2, 1, dict(bias=True)),
+        ("matmul_forward", 128, 2, 1, dict(bias=True, gelu=1)),
+        ("matmul_backward_input", 128, 2, 1, dict(gelu=2)),
+        ("matmul_backward_weight", 128, 2, 1, dict(add=True)),
+        ("matmul_backward_weight", 64, 1, 3, dict(add=True)),
+    ],
+)
+def test_products_by_a_persistent_grid(checked, name, BN, BUFFERS, parts, how):
+    """With more tiles than blocks, the last of which hang over both edges."""
+    product, *expected = made(name, 264, 328, 200, **how)
+    cluster = 1 if BN == 64 else CLUSTER
+    matmul_hopper.multiply(product, matmul_hopper.Tile(BN, 3, BUFFERS, cluster, DOWN=2), parts)
+    check(product, *expected)
 
 
 # ---------------------------------------------------------------------------------------------- --matmul own
