@@ -5,11 +5,14 @@ import pytest
 
 from llmc import cuda
 from llmc.backends import choose_matmul, get_backend, reference
+from llmc.bench.step import training_step
+from llmc.config import GPT2Config
 from llmc.errors import UserError
 from llmc.kernels import cublas, tensor_cores
 from llmc.kernels.mixed import matmul, matmul_hopper, matmul_own
+from llmc.model import GPT2
 from llmc.precision import bfloat16, find_precision
-from llmc.tests.kernels.sixteen_bits import GAP, agree, nans
+from llmc.tests.kernels.sixteen_bits import GAP, agree, nans, tokens
 from llmc.tests.kernels.sixteen_bits import draw as drawn
 
 SIZES = [(1, 1, 1), (130, 24, 72), (33, 135, 67)]
@@ -163,3 +166,17 @@ def test_the_version_that_a_gpu_takes(monkeypatch, capability, dtype, version):
         with pytest.raises(UserError, match="need a GPU with tensor cores"):
             matmul.matmul_by("own")
         assert matmul.matmul_by() == "cublas"
+
+
+def test_a_model_learns_as_with_the_others(own):
+    """Weights and gradients differ by what the order of sums changes, before they are rounded."""
+    config, found = GPT2Config(maxT=16, V=100, L=1, NH=2, C=32), {}
+    for whose in ("own", "cublas"):
+        model = GPT2(config, "cuda", "bf16")
+        choose_matmul(model.backend, whose)
+        model.init_weights()
+        losses = [training_step(model, tokens(2, 12, V=100), tokens(2, 12, V=100, seed=1)) for _ in range(3)]
+        found[whose] = losses, cuda.asnumpy(model.grads.flat).astype(np.float64)
+    (losses, grads), (theirs, wanted) = found["own"], found["cublas"]
+    assert np.abs(np.subtract(losses, theirs)).max() < 2e-3 and losses[2] < losses[0]
+    assert np.linalg.norm(grads - wanted) < 2.0**-7 * np.linalg.norm(wanted)
