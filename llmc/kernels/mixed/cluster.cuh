@@ -11,12 +11,13 @@ __device__ void meet_cluster()
     asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
 }
 
-// Arrive at the barrier that this block or another one of the cluster has in this place.
+// Arrive at the barrier that this block or another one of the cluster has in this place. What it guards has been read, not
+// written, so nothing must become visible first: with .release.cluster the warp would wait for all its stores.
 __device__ void arrive_at(Barrier* barrier, int block)
 {
     if (CLUSTER == 1) return arrive(barrier);
     asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1;\n"
-                 "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there]; }"
+                 "mbarrier.arrive.shared::cluster.b64 _, [there]; }"
         ::"r"(shared_address(barrier)), "r"(block) : "memory");
 }
 
