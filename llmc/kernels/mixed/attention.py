@@ -2,7 +2,7 @@
 
 Which version runs, unless the caller says: on a GPU with tensor cores for both types the last one, elsewhere version 1.
 Where the last one cannot hold the heads, version 1 takes its place. `attend_by("cudnn")` selects cuDNN's
-attention instead. Version 3 of the forward pass, for Hopper's GPUs, runs where it is asked for.
+attention instead. Version 3, for Hopper's GPUs, runs where it is asked for.
 """
 
 import numpy as np
@@ -61,7 +61,10 @@ def attention_backward(dqkv, dout, out, stats, qkv, NH, version=None):
     B, T, C = out.shape
     hs = C // NH
     check_rows(B, NH, T)
-    version = _fitting(version, hs, (dqkv, dout, out, qkv), (_query_bytes, _key_bytes))
+    if version == 3 and attention_hopper.fits(out, qkv, NH) and hs <= attention_hopper.LARGEST_BACK:
+        attention_hopper.attention_backward(dqkv, dout, out, stats, qkv, NH)
+        return
+    version = _fitting(2 if version == 3 else version, hs, (dqkv, dout, out, qkv), (_query_bytes, _key_bytes))
     delta = scratch("delta", (B, NH, T))
     sizes = [np.int32(size) for size in (B * NH, T, NH, hs)]
     file, rows = ("attention", WARPS) if version == 1 else ("attention_tensor_backward", 16)

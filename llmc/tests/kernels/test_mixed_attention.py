@@ -100,6 +100,15 @@ def test_hoppers_forward_pass(B, T, NH, hs, tile):
     assert np.abs(cuda.asnumpy(stats) - exact[1]).max() <= 1e-5 * max(1, np.abs(exact[1]).max())
 
 
+@pytest.mark.parametrize("B, T, NH, hs", [(2, 31, 3, 32), (1, 300, 2, 64), (1, 129, 1, 64)])
+def test_hoppers_backward_pass(B, T, NH, hs):
+    qkv, dout = draw(B, T, 3 * NH * hs, dtype=bfloat16()), draw(B, T, NH * hs, seed=1, dtype=bfloat16())
+    if not attention_hopper.fits(cuda.asarray(dout), cuda.asarray(qkv), NH):
+        pytest.skip("needs a Hopper GPU, or the emulator")
+    exact = expected(qkv, dout, NH)
+    close(run(qkv, dout, NH, 3)[2], exact[2])
+
+
 def test_equal_runs_give_equal_bits(low):
     qkv, dout = draw(1, 131, 3 * 64, dtype=low), draw(1, 131, 64, seed=1, dtype=low)
     for a, b in zip(run(qkv, dout, 1, 2), run(qkv, dout, 1, 2)):
