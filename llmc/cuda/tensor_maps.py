@@ -1,7 +1,7 @@
 """Tensor maps: how a GPU's copy machine (TMA) learns the shape of an array, and which box of it to copy at once.
 
     map_a = tensor_map(a, box=(64, 64), swizzle=128)
-    kernel((grid,), (128,), (map_a, …))          # extern "C" __global__ void kernel(const __grid_constant__ CUtensorMap …)
+    kernel((grid,), (128,), (map_a, …))  # void kernel(const __grid_constant__ CUtensorMap map_a, …)
 
 The same lines work on a GPU and on the emulator. A pointer `const CUtensorMap*` takes the map too: on a GPU, xp.asarray
 of it.
@@ -84,7 +84,7 @@ def _check(name, item, shape, strides, box, swizzle):
     for axis, stride in enumerate(strides[:-1]):
         if stride % 16 or not 0 < stride < 1 << 40:
             raise _wrong(
-                f"along axis {axis} elements lie {stride} bytes apart, which is no positive multiple of 16: pad the rows"
+                f"along axis {axis} elements lie {stride} bytes apart, not a positive multiple of 16: pad the rows"
             )
     row = box[-1] * item
     if row % 16:
