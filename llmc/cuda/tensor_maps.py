@@ -32,6 +32,15 @@ class TensorMap(np.ndarray):
         for name in ("array", "box", "swizzle"):
             setattr(self, name, getattr(other, name, None))
 
+    @property
+    def memory(self) -> np.ndarray:
+        """The array, or for one with gaps or in another order all that lies between its first and last element."""
+        if self.array.flags.c_contiguous:
+            return self.array
+        item = self.array.itemsize
+        reach = sum((n - 1) * stride for n, stride in zip(self.array.shape, self.array.strides)) + item
+        return np.lib.stride_tricks.as_strided(self.array, (reach // item,), (item,))  # (elements,)
+
     def of(self, array) -> "TensorMap":
         """The same map of another array of this shape and dtype."""
         return tensor_map(array, self.box, self.swizzle)
@@ -49,8 +58,10 @@ def tensor_map(array, box, swizzle: int = 0) -> TensorMap:
     round: its first coordinate is along the array's last axis. Raises KernelError for what the copy machine cannot do.
     """
     name, item = array.dtype.name, array.dtype.itemsize
+    steps = enumerate(zip(array.shape, array.strides))
     box = tuple(int(n) for n in ((box,) if isinstance(box, (int, np.integer)) else box))
-    strides = tuple(int(stride) for stride in array.strides)
+    # along an axis of one element nobody steps, and NumPy may say anything
+    strides = tuple(int(stride) if n > 1 else (16, item)[i == array.ndim - 1] for i, (n, stride) in steps)
     _check(name, item, tuple(array.shape), strides, box, swizzle)
     address = array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr
     if address % 16:

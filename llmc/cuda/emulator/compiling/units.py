@@ -82,7 +82,7 @@ def _name(head) -> str:
         return member[1]
     if EVERYBODY in WORD.findall(head):
         return EVERYBODY
-    before = re.split(r"\(|=|\[|:(?!:)", head)[0]
+    before = re.split(r"\(|=|\[|(?<!:):(?!:)", head)[0]
     words = WORD.findall(before)
     return words[-1] if words else ""
 
