@@ -1,7 +1,7 @@
 """Tensor maps: how a GPU's copy machine (TMA) learns the shape of an array, and which box of it to copy at once.
 
     map_a = tensor_map(a, box=(64, 64), swizzle=128)
-    kernel((grid,), (128,), (map_a, …))          # extern "C" __global__ void kernel(const __grid_constant__ CUtensorMap …)
+    kernel((grid,), (128,), (map_a, …))  # void kernel(const __grid_constant__ CUtensorMap map_a, …)
 
 The same lines work on a GPU and on the emulator. A pointer `const CUtensorMap*` takes the map too: on a GPU, xp.asarray
 of it.
@@ -32,6 +32,15 @@ class TensorMap(np.ndarray):
         for name in ("array", "box", "swizzle"):
             setattr(self, name, getattr(other, name, None))
 
+    @property
+    def memory(self) -> np.ndarray:
+        """The array, or for one with gaps or in another order all that lies between its first and last element."""
+        if self.array.flags.c_contiguous:
+            return self.array
+        item = self.array.itemsize
+        reach = sum((n - 1) * stride for n, stride in zip(self.array.shape, self.array.strides)) + item
+        return np.lib.stride_tricks.as_strided(self.array, (reach // item,), (item,))  # (elements,)
+
     def of(self, array) -> "TensorMap":
         """The same map of another array of this shape and dtype."""
         return tensor_map(array, self.box, self.swizzle)
@@ -49,8 +58,10 @@ def tensor_map(array, box, swizzle: int = 0) -> TensorMap:
     round: its first coordinate is along the array's last axis. Raises KernelError for what the copy machine cannot do.
     """
     name, item = array.dtype.name, array.dtype.itemsize
+    steps = enumerate(zip(array.shape, array.strides))
     box = tuple(int(n) for n in ((box,) if isinstance(box, (int, np.integer)) else box))
-    strides = tuple(int(stride) for stride in array.strides)
+    # along an axis of one element nobody steps, and NumPy may say anything
+    strides = tuple(int(stride) if n > 1 else (16, item)[i == array.ndim - 1] for i, (n, stride) in steps)
     _check(name, item, tuple(array.shape), strides, box, swizzle)
     address = array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr
     if address % 16:
@@ -84,7 +95,7 @@ def _check(name, item, shape, strides, box, swizzle):
     for axis, stride in enumerate(strides[:-1]):
         if stride % 16 or not 0 < stride < 1 << 40:
             raise _wrong(
-                f"along axis {axis} elements lie {stride} bytes apart, which is no positive multiple of 16: pad the rows"
+                f"along axis {axis} elements lie {stride} bytes apart, not a positive multiple of 16: pad the rows"
             )
     row = box[-1] * item
     if row % 16:

@@ -62,7 +62,7 @@ def one(parameter: Parameter, value) -> Argument:
         if is_cupy(found.array):
             raise parameter.wrong("maps a CuPy array, but this kernel runs on the emulator")
         packed = None if parameter.pointer else found.tobytes()
-        return Argument(parameter.name, found.array, packed, not found.array.flags.writeable, found)
+        return Argument(parameter.name, found.memory, packed, not found.array.flags.writeable, found)
     if parameter.pointer:
         return _pointer(parameter, value)
     return Argument(parameter.name, None, value_bytes(parameter, value), True)

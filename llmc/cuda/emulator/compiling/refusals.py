@@ -25,7 +25,7 @@ FEATURES = (
         "synchronisation of several GPUs",
         "launch one kernel after the other",
     ),
-    (r"\bcluster_group\b|\bthis_cluster\b|\b__cluster_dims__\b", "thread block clusters", "use single blocks"),
+    (r"\bcluster_group\b|\bthis_cluster\b", "thread block clusters", "use single blocks"),
     (r"\btcgen05\w*", "Blackwell's tensor cores", "use wgmma, mma.sync or nvcuda::wmma"),
     (r"\bcuTensorMap\w+\s*\(", "host code ({found})", "use llmc.cuda.tensor_map from Python"),
     (

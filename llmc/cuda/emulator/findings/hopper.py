@@ -26,9 +26,7 @@ def stuck_barrier(found) -> str:
     came, of, phase = _numbers(found)
     call, where = found.quoted or "the kernel ", found.place or "an mbarrier"
     if found.problem.detail.startswith("arrivals"):
-        return (
-            f"{call}waits for phase {phase} of the mbarrier {where} to end, but only {came} of its {of} arrivals come"
-        )
+        return f"{call}waits for phase {phase} of the mbarrier {where} to end, but {came} of its {of} arrivals come"
     more = "too many" if came > of else "too few"
     return (
         f"{call}waits for phase {phase} of the mbarrier {where} to end: all arrivals have come, but of {of:,} bytes "
@@ -41,13 +39,13 @@ def deadlock_advice(found) -> str:
     detail = found.problem.detail
     if detail.startswith("bytes"):
         return (
-            "expect_tx must announce exactly as many bytes as the copies of this phase bring: the whole box of a tensor "
-            "map counts, also where it reaches past the tensor's edge."
+            "expect_tx must announce exactly as many bytes as the copies of this phase bring: the whole box of a "
+            "tensor map counts, also where it reaches past the tensor's edge."
         )
     if detail.startswith("arrivals"):
         return (
-            "The number given to mbarrier.init is how many arrivals end a phase: does everybody arrive who was counted, "
-            "and in every round? A wait for the parity of a phase that is still to come looks the same: a barrier "
+            "The number given to mbarrier.init is how many arrivals end a phase: does everybody arrive who was "
+            "counted, and in every round? A wait for the parity of a phase that is still to come looks the same: a barrier "
             "begins with phase 0, whose parity is 0, and the wait for the phase before it (parity 1) ends at once."
         )
     return (
@@ -77,7 +75,7 @@ def mbarrier_advice(found) -> str:
     """By what is wrong with it."""
     detail = found.problem.detail
     if detail.startswith("one arrival"):
-        return "Count who arrives in one phase: that number belongs into mbarrier.init. expect_tx with arrive is one of them."
+        return "Count who arrives in one phase: that is the number for mbarrier.init. arrive.expect_tx counts as one."
     if detail == "not initialised":
         return (
             "One thread initialises each barrier with mbarrier.init (cuda::barrier: `init(&bar, n)`), then all of the "
@@ -96,7 +94,8 @@ def wrong_tile(found) -> str:
     detail, call, where = found.problem.detail, found.quoted or "the kernel ", found.place or "memory"
     if detail.startswith("swizzle"):
         reads, holds = (_swizzle(each) for each in _numbers(found))
-        return f"{call}reads a tile in {where} {reads}, but the copy of {_there(found, 'another line')} put it there {holds}"
+        copy = _there(found, "another line")
+        return f"{call}reads a tile in {where} {reads}, but the copy of {copy} put it there {holds}"
     if detail.startswith("aligned"):
         return f"{call}copies from or to {where}, which is not at a multiple of {_numbers(found)[0]} bytes"
     if detail.startswith("axes"):
@@ -126,8 +125,8 @@ def wrong_tile_advice(found) -> str:
         )
     if detail == "no tensor map":
         return (
-            "Make the map with llmc.cuda.tensor_map and declare the parameter `const __grid_constant__ CUtensorMap map`, "
-            "whose address is &map."
+            "Make the map with llmc.cuda.tensor_map and declare the parameter `const __grid_constant__ CUtensorMap "
+            "map`, whose address is &map."
         )
     return "Look at the box of the tensor map, and at the instruction's own number of axes."
 
@@ -137,13 +136,11 @@ def wrong_tile_advice(found) -> str:
 
 def missing_fence(found) -> str:
     """ "`…` reads s[0], which line 9 has written: …, without fence.proxy.async in between"."""
-    call = found.quoted or "the kernel "
+    call, there = found.quoted or "the kernel ", _there(found, "another line")
     if found.problem.detail == "proxy":
-        return (
-            f"{call}reads {found.place}, which ordinary stores wrote ({_there(found, 'another line')}), without a fence"
-        )
+        return f"{call}reads {found.place}, which an ordinary store wrote ({there}), without a fence in between"
     if found.problem.detail == "registers":
-        return f"{call}uses registers that other code has used ({_there(found, 'another line')}) since the last wgmma.fence"
+        return f"{call}uses registers that other code has used since the last wgmma.fence ({there})"
     return f"{call}comes before any wgmma.fence"
 
 
@@ -151,12 +148,12 @@ def missing_fence_advice(found) -> str:
     """Which fence, and where."""
     if found.problem.detail == "proxy":
         return (
-            "Copies and tensor cores look at shared memory in a way of their own (the asynchronous proxy), and may miss "
-            "ordinary stores: `fence.proxy.async.shared::cta;` by every thread that wrote, then a barrier."
+            "Copies and tensor cores look at shared memory in a way of their own (the asynchronous proxy), and may "
+            "miss ordinary stores: `fence.proxy.async.shared::cta;` by every thread that wrote, then a barrier."
         )
     return (
-        "`wgmma.fence.sync.aligned;` comes before the first wgmma, and again whenever the kernel itself has read or written "
-        "the registers of a sum."
+        "`wgmma.fence.sync.aligned;` comes before the first wgmma, and again whenever the kernel itself has read or "
+        "written the registers of a sum."
     )
 
 
@@ -204,7 +201,8 @@ def part_of_a_warpgroup(found) -> str:
     if detail == "not full":
         return f"{call}takes the 128 threads of a warpgroup, but the block's last one has fewer"
     if detail == "another instruction":
-        return f"{call}is executed by some warps of a warpgroup while others execute {_there(found, 'another instruction')}"
+        there = _there(found, "another instruction")
+        return f"{call}is executed by some warps of a warpgroup while others execute {there}"
     whole = _numbers(found)[0]
     return f"{call}is executed by {plural(whole, 'whole warp')} of a warpgroup, but it takes all 4"
 
@@ -227,6 +225,6 @@ def copy_race_advice(found) -> str | None:
         else ""
     )
     return (
-        "A bulk copy is visible to those who have waited for its mbarrier: mbarrier.try_wait.parity in a loop, by every "
-        f"thread that reads, or by one and then `__syncthreads();`.{again}"
+        "A bulk copy is visible to those who have waited for its mbarrier: mbarrier.try_wait.parity in a loop, by "
+        f"every thread that reads, or by one and then `__syncthreads();`.{again}"
     )

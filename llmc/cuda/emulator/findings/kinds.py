@@ -134,8 +134,8 @@ KINDS = (  # the gravest first
         "part-of-a-warpgroup",
         "part of a warpgroup",
         hopper.part_of_a_warpgroup,
-        "wgmma takes all 128 threads of a warpgroup, four warps of which the first has a number that is a multiple of 4: let all "
-        "of them come to the same instruction.",
+        "wgmma takes all 128 threads of a warpgroup, four warps of which the first has a number that is a multiple of "
+        "4: let all of them come to the same instruction.",
         hopper.group_threads,
     ),
     Kind("mbarrier", "mbarrier", hopper.mbarrier, hopper.mbarrier_advice, first_of_several),

@@ -112,11 +112,11 @@ extern "C" unsigned long long llmc_mbarrier_arrive(void* at, unsigned count, uns
         snprintf(said, sizeof said, "one arrival too many: %d of %d were missing", barrier.pending, barrier.expected);
         refuse_barrier(w, at, said, pc);
     }
-    publish(w, *w.current, barrier.next);
     barrier.bytes += bytes, barrier.wanted += bytes;
     if (leaves) barrier.expected -= count;
     barrier.pending -= count;
     if (!barrier.pending) llmc_finish_copies(at);  // cp.async that are bound to it
+    publish(w, *w.current, barrier.next);
     settle_phase(w, barrier);
     if (barrier.phase == phase && barrier.waiters.size()) advance(w, barrier);
     return phase;

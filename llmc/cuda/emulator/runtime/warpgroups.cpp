@@ -80,8 +80,8 @@ static Matrix matrix_of(Worker& w, uint64_t descriptor, bool along_k, int size) 
     unsigned address = (descriptor & 0x3fff) << 4;
     m.leading = (descriptor >> 16 & 0x3fff) << 4, m.stride = (descriptor >> 32 & 0x3fff) << 4;
     m.mode = modes[descriptor >> 62], m.along_k = along_k, m.size = size;
-    bool dynamic = address < LLMC_STATIC_WINDOW || address < w.launch->shared;
-    m.start = dynamic ? w.dynamic_shared + address : llmc_static_shared() + (address - LLMC_STATIC_WINDOW);
+    size_t fixed = (address - LLMC_STATIC_WINDOW) & 0x3ffff;  // 18 bits of it are known
+    m.start = address < w.launch->shared ? w.dynamic_shared + address : llmc_static_shared() + fixed;
     return m;
 }
 
