@@ -150,11 +150,9 @@ __device__ void consume(Shared& shared, floatX* out, float* stats, int B, int T,
     for (int number = blockIdx.x; number < B * NH * ((T + QUERIES - 1) / QUERIES); number += gridDim.x, queries.next()) {
         Task task(number, B * NH, T);
         int q = task.first + group * 64 + threadIdx.x % 128 / 32 * 16 + r_of_lane();  // this lane's first query
-        float scores[KEYS / 2], sums[HS / 2], top[2] = {LOWEST, LOWEST}, total[2] = {}, shrink[2];
+        float scores[KEYS / 2] = {}, sums[HS / 2] = {}, top[2] = {LOWEST, LOWEST}, total[2] = {}, shrink[2];
         unsigned weights[KEYS / 4];
         auto& own = shared.queries[queries.stage];
-        #pragma unroll
-        for (int i = 0; i < HS / 2; i++) sums[i] = 0.0f;
         auto done_with = [&](Barrier* barrier) {
             if (first_thread) arrive(barrier);
         };

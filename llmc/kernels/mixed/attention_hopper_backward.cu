@@ -135,7 +135,7 @@ __device__ void consume(Shared& shared, floatX* dqkv, const float* stats, const 
         int begin = KEY ? min(group, task.rounds - 1) : 0;  // all is hidden in the rounds before
         int end = KEY ? task.rounds : min(task.rounds, mine / 64 + 1);  // and after
         const float *lse = stats + (size_t)task.head * T, *mean = delta + (size_t)task.head * T;
-        float p[32], ds[32], sums[HS / 2], sums2[HS / 2];
+        float p[32] = {}, ds[32] = {}, sums[HS / 2] = {}, sums2[HS / 2] = {};
         unsigned weights[16], slopes[16];
         float row_lse[2], row_mean[2];
         #pragma unroll
@@ -143,8 +143,6 @@ __device__ void consume(Shared& shared, floatX* dqkv, const float* stats, const 
             row_lse[n] = lse[min(t + 8 * n, T - 1)] * LOG2E;
             row_mean[n] = mean[min(t + 8 * n, T - 1)];
         }
-        #pragma unroll
-        for (int i = 0; i < HS / 2; i++) sums[i] = sums2[i] = 0.0f;
 
         auto skip = [&] {
             wait(&shared.others_there[stages.stage], stages.parity);

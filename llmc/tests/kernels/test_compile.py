@@ -76,6 +76,7 @@ def test_compiles_for_16_bits(layer, float16, architecture):
 
 WAYS = {
     "attention_hopper": ["HS=64", "FLOAT16=1 HS=128 KEYS=64 STAGES=3 GROUPS=3"],
+    "attention_hopper_backward": [""],
     "matmul_tma": [""],
     "matmul_roles": ["FLOAT16=1"],
     "matmul_persistent": ["", f"A_RUNS=0 B_RUNS=0 ADD=1 GELU=0 {MORE[0].defines}", f"GELU=1 {MORE[1].defines}"],
