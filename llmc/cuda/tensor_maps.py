@@ -69,7 +69,8 @@ def tensor_map(array, box, swizzle: int = 0) -> TensorMap:
     inner = (tuple(array.shape)[::-1], strides[::-1][1:], box[::-1])  # axis 0 of a map is the last of an array
     on_host = isinstance(array, np.ndarray)
     filled = _emulators(address, item, swizzle, *inner) if on_host else _drivers(address, name, swizzle, *inner)
-    made = np.frombuffer(filled, np.uint8).copy().view(TensorMap)  # (128,)
+    made = TensorMap((SIZE,), np.uint8)  # its own memory: so NumPy finds it again behind np.asarray
+    made[:] = np.frombuffer(filled, np.uint8)  # (128,)
     made.array, made.box, made.swizzle = array, box, swizzle
     return made
 
@@ -78,7 +79,7 @@ def described_by(value) -> TensorMap | None:
     """The map that an argument is, or was before np.asarray; None for anything else."""
     while isinstance(value, np.ndarray) and not isinstance(value, TensorMap):
         value = value.base
-    return value if isinstance(value, TensorMap) and value.array is not None else None
+    return value if isinstance(value, TensorMap) and value.size == SIZE else None
 
 
 def _check(name, item, shape, strides, box, swizzle):

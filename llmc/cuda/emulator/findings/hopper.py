@@ -22,16 +22,14 @@ def _there(found, otherwise="") -> str:
 
 
 def stuck_barrier(found) -> str:
-    """ "`…` waits for phase 2 of full[0], where 1 of 2 arrivals have come"."""
+    """ "`…` waits for phase 2 of the mbarrier full[0] to end, but 1 of its 2 arrivals come"."""
     came, of, phase = _numbers(found)
-    call, where = found.quoted or "the kernel ", found.place or "an mbarrier"
+    where = f"the mbarrier {found.place}" if found.place else "an mbarrier"
+    waits = f"{found.quoted or 'the kernel '}waits for phase {phase} of {where} to end"
     if found.problem.detail.startswith("arrivals"):
-        return f"{call}waits for phase {phase} of the mbarrier {where} to end, but {came} of its {of} arrivals come"
+        return f"{waits}, but {came} of its {of} arrivals come"
     more = "too many" if came > of else "too few"
-    return (
-        f"{call}waits for phase {phase} of the mbarrier {where} to end: all arrivals have come, but of {of:,} bytes "
-        f"that were expected {came:,} arrive, {more}"
-    )
+    return f"{waits}: all arrivals have come, but {of:,} bytes were expected and {came:,} arrive, {more}"
 
 
 def deadlock_advice(found) -> str:
@@ -45,8 +43,8 @@ def deadlock_advice(found) -> str:
     if detail.startswith("arrivals"):
         return (
             "The number given to mbarrier.init is how many arrivals end a phase: does everybody arrive who was "
-            "counted, and in every round? A wait for the parity of a phase that is still to come looks the same: a barrier "
-            "begins with phase 0, whose parity is 0, and the wait for the phase before it (parity 1) ends at once."
+            "counted, and in every round? A wait for the parity of a phase that is still to come looks the same: a "
+            "barrier begins with phase 0, whose parity is 0, and the wait for the phase before it (parity 1) ends at once."
         )
     return (
         "Some threads wait for something that others will never do: look for a barrier or a warp function in a branch "

@@ -36,11 +36,11 @@ LLMC_INLINE void wgmma_a(Registers<count> d, Vector<b32, 4> a, b64 b, pred adds,
     llmc_wgmma(&p, line);
 }
 template <int n, class D, class T, int count>
-LLMC_INLINE void wgmma(Registers<count> d, b64 a, b64 b, pred adds, int scale_a, int scale_b, LLMC_HERE) {
+LLMC_INLINE void wgmma_along_k(Registers<count> d, b64 a, b64 b, pred adds, int scale_a, int scale_b, LLMC_HERE) {
     wgmma<n, D, T>(d, a, b, adds, scale_a, scale_b, 0, 0, line);
 }
 template <int n, class D, class T, int count>
-LLMC_INLINE void wgmma_a(Registers<count> d, Vector<b32, 4> a, b64 b, pred adds, int scale_a, int scale_b, LLMC_HERE) {
+LLMC_INLINE void wgmma_a_along_k(Registers<count> d, Vector<b32, 4> a, b64 b, pred adds, int scale_a, int scale_b, LLMC_HERE) {
     wgmma_a<n, D, T>(d, a, b, adds, scale_a, scale_b, 0, line);
 }
 LLMC_INLINE void wgmma_fence() { llmc_wgmma_fence(); }
