@@ -105,7 +105,8 @@ def test_labels_and_branches(check):
     body = """  int n = 0;
   for (int round = 0; round < 2; round++)
       asm volatile("{ .reg .pred p; .reg .u32 k; mov.u32 k, 0; AGAIN: add.u32 k, k, 1; add.u32 %0, %0, k;"
-                   "setp.lt.u32 p, k, %1; @p bra.uni AGAIN; bra DONE; add.u32 %0, %0, 1000; DONE: }" : "+r"(n) : "r"(i));
+                   "setp.lt.u32 p, k, %1; @p bra.uni AGAIN; bra DONE; add.u32 %0, %0, 1000; DONE: }"
+                   : "+r"(n) : "r"(i));
   out[i] = n;"""
     out = np.zeros(32, np.int32)
     run(body, check, out=out)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from llmc.cuda import RawKernel, tensor_map
-from llmc.cuda.tensor_maps import described_by
+from llmc.cuda.emulator.calling.maps import described_by
 from llmc.errors import KernelError
 
 pytestmark = pytest.mark.usefixtures("emulator")
