@@ -81,9 +81,7 @@ def mbarrier_advice(found) -> str:
         )
     if detail == "written over":
         return "A barrier's 8 bytes belong to it alone, up to mbarrier.inval: does an array reach into it?"
-    return (
-        "Initialise a barrier once, before anybody uses it; mbarrier.inval frees its memory for something else."
-    )
+    return "Initialise a barrier once, before anybody uses it; mbarrier.inval frees its memory for something else."
 
 
 def unsupported_advice(found) -> str:
