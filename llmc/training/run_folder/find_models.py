@@ -40,7 +40,9 @@ def find_run(run=None) -> Path:
     if folder is None and places[0].exists():
         raise UserError(f"{run} is not the folder of a run; give one.")
     if folder is None:
-        raise UserError(f"there is no run {run}, neither here nor in {shown(runs_home())}; {_make_one()}.")
+        fetch = llmc_command("init", "--from", run, "-o", "FILE")
+        hub = f", or, if that is a model on the Hugging Face hub, fetch it with `{fetch}`" if "/" in str(run) else ""
+        raise UserError(f"there is no run {run}, neither here nor in {shown(runs_home())}; {_make_one()}{hub}.")
     if newest_model(folder) is None:
         raise UserError(
             f"{folder} holds no {FINAL_MODEL}: it is not a run folder, or its run ended before the first checkpoint;"
