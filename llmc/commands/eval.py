@@ -148,7 +148,7 @@ def _scores(args, path):
     say = None if args.json else print
     examples = load_examples(args.hellaswag or None, encoding, config.V, args.limit, say)
     model = load_model(path, args.backend, args.precision)
-    with tqdm(total=len(examples), unit="example", leave=False, disable=None) as bar:
+    with tqdm(total=4 * len(examples), unit=" endings", leave=False, disable=None) as bar:
         return score_examples(model, examples, T, progress=bar.update)
 
 

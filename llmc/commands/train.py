@@ -46,6 +46,7 @@ GROUPS = {  # title -> {field of TrainSettings: help}
         "steps": "total number of steps",
         "val_every": "steps between validations",
         "val_batches": "batches per validation (default: all of the validation data)",
+        "hellaswag_every": "steps between measurements on HellaSwag, which is fetched; 0 for none",
         "sample_every": "steps between samples; 0 for only one, at the end",
         "sample_tokens": "tokens per sample",
         "checkpoint_every": "steps between checkpoints; 0 for only one, at the end",

@@ -15,7 +15,7 @@ AUTO = "auto"  # what the machine decides: a batch size by the memory that is fr
 PLACE = ("out", "name")  # where the run goes: the only settings that are not part of the run itself
 AT_LEAST_ONE = ("batch_size", "sequence_length", "total_batch_size", "steps", "val_every", "val_batches")
 OPTIONAL = ("total_batch_size", "val_batches")
-AT_LEAST_ZERO = ("warmup", "seed", "sample_every", "sample_tokens", "checkpoint_every", "keep")
+AT_LEAST_ZERO = ("warmup", "seed", "sample_every", "sample_tokens", "checkpoint_every", "keep", "hellaswag_every")
 POSITIVE = ("learning_rate", "eps")
 NOT_NEGATIVE = ("clip", "skip_loss_z", "skip_norm_z")
 SHARES = ("final_fraction", "weight_decay")
@@ -40,9 +40,10 @@ class TrainSettings:
     weight_decay: on matrices and embeddings · clip: largest gradient norm, 0 for no limit · skip_loss_z, skip_norm_z:
     see outliers.py, 0 skips nothing.
     Between steps: val_every, sample_every, checkpoint_every in steps, 0 for only at the end (val_every: at least 1) ·
-    val_batches: None measures on all of the validation data · keep: how many of the newest checkpoints to keep, 0 for
-    all · out: the run folder, which must not hold a run yet; None takes runs/NAME, or runs/NAME-2, … if that exists ·
-    name: None takes the name of the preset or the model.
+    val_batches: None measures on all of the validation data · hellaswag_every: steps between measurements on HellaSwag,
+    0 for none · keep: how many of the newest checkpoints to keep, 0 for all · out: the run folder, which must not hold
+    a run yet; None takes runs/NAME, or runs/NAME-2, … if that exists · name: None takes the name of the preset or the
+    model.
     """
 
     preset: str = "tiny"
@@ -73,6 +74,7 @@ class TrainSettings:
     zero: int = 0
     val_every: int = 200
     val_batches: int | None = None
+    hellaswag_every: int = 0
     sample_every: int = 0
     sample_tokens: int = 200
     checkpoint_every: int = 200

@@ -26,6 +26,7 @@ from llmc.model import find_recompute
 from llmc.sampling import generate
 from llmc.training.batch_size import allocate_or_halve, choose_batch, try_step
 from llmc.training.fits import check_memory, config_of
+from llmc.training.hellaswag import HellaSwag
 from llmc.training.loss_scale import LossScale
 from llmc.training.outliers import OutlierDetector
 from llmc.training.run_folder.settings_file import setting_values
@@ -83,6 +84,7 @@ class Trainer:
         self.val_loader = DataLoader(corpus.val, **shape)
         self.val_batches = min(s.val_batches or self.val_loader.num_batches, self.val_loader.num_batches)
         self._measure_validation_text()
+        self.hellaswag = HellaSwag(s, self.encoding, self.config, ranks, say) if s.hellaswag_every else None
         self.together = DataParallel(self.model, ranks, arrays)
         self.loss_detector, self.norm_detector = OutlierDetector(s.skip_loss_z), OutlierDetector(s.skip_norm_z)
         self.loss_scale = LossScale() if self.model.precision.overflows else None

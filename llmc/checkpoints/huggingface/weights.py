@@ -11,7 +11,6 @@ import numpy as np
 from llmc.checkpoints.huggingface.safetensors_file import read_index, write_safetensors
 from llmc.checkpoints.huggingface.source_files import CONFIG, WEIGHTS, find_files, read_json
 from llmc.checkpoints.huggingface.tensor_layout import NAMES, config_of, options_of, pieces
-from llmc.checkpoints.model_file import check_precision
 from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
 from llmc.files.finite import check_finite
@@ -52,7 +51,8 @@ def write_huggingface(folder, model: GPT2, end_of_text: int | None = None, preci
     end_of_text: id of the token at which `generate` stops; None means GPT-2's if the vocabulary is GPT-2's, else none.
     Raises UserError for another precision, for weights that are NaN, and when a file cannot be written.
     """
-    check_precision(precision)
+    if precision not in DTYPES:
+        raise UserError(f'precision must be "float32" or "bfloat16", not {precision!r}.')
     check_finite(model, "the model")
     parts = list(pieces(model.config))
 
