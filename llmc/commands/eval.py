@@ -123,6 +123,8 @@ def _run_hellaswag(args) -> int:
             raise UserError(f"--hellaswag measures on texts of its own; leave out --{name.replace('_', '-')}.")
     if args.limit is not None and args.limit < 1:
         raise UserError(f"--limit must be at least 1, not {args.limit}; leave it out for all examples.")
+    if args.model is None and args.hellaswag and user_path(args.hellaswag).suffix not in (".jsonl", ".bin"):
+        raise UserError(f"{args.hellaswag} is no file of examples; name a model in front: MODEL --hellaswag.")
     start = perf_counter()
     path, scores = read_newest(args.model, lambda path: (path, _scores(args, path)))
     seconds = perf_counter() - start

@@ -69,3 +69,8 @@ def test_refused_in_one_sentence(files, capsys, tmp_path, monkeypatch, more, wor
     assert main(["eval", "parrot.bin", *more]) == 2
     out, err = capsys.readouterr()
     assert out == "" and words in err and err.count("\n") == 1 and err.rstrip().endswith(".")
+
+
+def test_the_model_comes_first(capsys):
+    assert main(["eval", "--hellaswag", "runs/tiny"]) == 2
+    assert "runs/tiny is no file of examples; name a model in front: MODEL --hellaswag." in capsys.readouterr().err
