@@ -7,7 +7,7 @@ TrainSettings, which also checks the values.
 import argparse
 from dataclasses import fields
 
-from llmc.backends import WHOSE_ATTENTION
+from llmc.backends import WHOSE_ATTENTION, WHOSE_MATMUL
 from llmc.data.permuted import LLM_C
 from llmc.errors import UserError
 from llmc.precision import find_precision
@@ -25,6 +25,7 @@ GROUPS = {  # title -> {field of TrainSettings: help}
         "precision": f"what to compute in: fp32, tf32 (on a GPU), bf16, fp16; {AUTO}: bf16 where the processor has it",
         "recompute": "what to compute again to save memory: 0 nothing, 1 GELU, 2 GELU and layernorm, 3 layernorm",
         "attention": WHOSE_ATTENTION,
+        "matmul": WHOSE_MATMUL,
         "zero": "1 shares the optimizer's memory between ranks (ZeRO-1); 0 gives each rank all of it",
     },
     "each step": {

@@ -14,6 +14,7 @@ never raises because of what the kernel does.
 import numpy as np
 
 from llmc.cuda.devices import device, name_of_gpu, number_of_gpus, reason
+from llmc.cuda.tensor_maps import tensor_map
 from llmc.errors import KernelError
 
 __all__ = [  # xp comes from __getattr__
@@ -31,6 +32,7 @@ __all__ = [  # xp comes from __getattr__
     "number_of_gpus",
     "reason",
     "synchronize",
+    "tensor_map",
     "xp",
 ]
 

@@ -2,10 +2,12 @@
 
 import numpy as np
 
+from llmc.cuda import cubins
 from llmc.cuda.emulator.calling.parameters import is_cupy
 from llmc.cuda.emulator.compiling.source import global_names
 from llmc.cuda.emulator.kernels import RawKernel
 from llmc.cuda.emulator.modules import RawModule
+from llmc.cuda.tensor_maps import described_by
 from llmc.errors import KernelError
 
 _expressions = {}  # (code, name that the compiler gave a kernel of a CuPy module) -> its name expression
@@ -28,7 +30,9 @@ class Module:
         options = tuple(options)
         if name_expressions and not any("-std=" in option for option in options):
             options = (*options, "-std=c++17")  # CuPy requires it
-        self._theirs = cupy.RawModule(code=code, options=options, name_expressions=name_expressions, **of_cupy)
+        given = dict(code=code, options=options, name_expressions=name_expressions)
+        given = dict(path=cubins.compiled(code, options)) if cubins.wanted(options) else given
+        self._theirs = cupy.RawModule(**given, **of_cupy)
         self._twin = RawModule(code=code, options=options, name_expressions=name_expressions, check=True)
         self.code, self.check, self._expressions = code, bool(check), tuple(name_expressions or ())
 
@@ -108,6 +112,8 @@ def on_host(args):
     copies = {}
 
     def copied(value):
+        if (described := described_by(value)) is not None:
+            return described.of(copied(described.array))
         if not is_cupy(value):
             return value
         key = (value.data.ptr, value.shape, value.dtype, value.strides)

@@ -12,7 +12,7 @@ from math import inf, isfinite
 import numpy as np
 
 from llmc import __version__
-from llmc.backends import choose_attention
+from llmc.backends import choose_attention, choose_matmul
 from llmc.checkpoints.optimizer_state import TrainState
 from llmc.data import find_corpus
 from llmc.data.loader import DataLoader
@@ -72,6 +72,7 @@ class Trainer:
             self.model.keep_part(*part_of(s, ranks))
         self.model.recompute = find_recompute(self.model.backend, s.recompute)
         choose_attention(self.model.backend, s.attention)
+        choose_matmul(self.model.backend, s.matmul)
         if automatic:
             s = allocate_or_halve(self.model, s, say)
         else:

@@ -44,7 +44,8 @@ def _writer(parameter, storage, offset):
 
     def slowly(value):
         argument = one(parameter, value)
-        address = 0 if argument.array is None else argument.array.__array_interface__["data"][0]
+        memory = argument.array if argument.map is None else argument.map
+        address = 0 if memory is None else memory.__array_interface__["data"][0]
         packed = struct.pack("Q", address) if argument.packed is None else argument.packed
         storage[offset : offset + len(packed)] = packed
 

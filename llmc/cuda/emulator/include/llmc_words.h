@@ -41,6 +41,11 @@ template <unsigned long n> constexpr unsigned long llmc_alignment() { return n; 
 #define __forceinline__ __attribute__((always_inline))  // without inline, since a kernel may say inline as well
 #define __noinline__ __attribute__((noinline))
 #define __builtin_align__(n) __align__(n)
+template <unsigned x = 1, unsigned y = 1, unsigned z = 1> constexpr unsigned long llmc_one_block() {
+    static_assert(x * y * z == 1, "the emulator runs blocks one after the other, so a cluster has one block here");
+    return 16;
+}
+#define __cluster_dims__(...) __align__((llmc_one_block<__VA_ARGS__>()))  // only the check counts
 
 #define __CUDACC__ 1
 #define __CUDACC_RTC__ 1

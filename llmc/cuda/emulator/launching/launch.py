@@ -54,7 +54,12 @@ def _pack(arguments, slots):
             at[i] = slot.place + argument.array.ctypes.data - slot.low
     kept, pointers = [], (c_void_p * max(1, len(arguments)))()
     for i, argument in enumerate(arguments):
-        if argument.packed is None:
+        if argument.map is not None:
+            value = ctypes.create_string_buffer(argument.map.at(at[i]), len(argument.map))
+            if argument.packed is None:
+                kept.append(value)
+                value = c_void_p(ctypes.addressof(value))
+        elif argument.packed is None:
             value = c_void_p(at.get(i))
         else:
             value = ctypes.create_string_buffer(bytes(argument.packed), max(16, len(argument.packed)))
