@@ -132,7 +132,7 @@ def _run_hellaswag(args) -> int:
         numbers = {name: getattr(scores, name) for name in ("accuracy_norm", "standard_error", "accuracy")}
         print(json.dumps(about | numbers | {"published": PUBLISHED}))
     else:
-        print(f"{report(scores)}\nof {path}, in {seconds:.1f} s")
+        print(f"{report(scores)}\nscored {path} in {seconds:.1f} s")
     return 0
 
 
