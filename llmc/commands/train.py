@@ -18,7 +18,7 @@ from llmc.training.settings import AUTO, TrainSettings
 GROUPS = {  # title -> {field of TrainSettings: help}
     "model and data": {
         "preset": "size of the model, see llmc/config.py",
-        "model": "a model file or a run to start from, instead of fresh weights",
+        "model": "a model file, a run or openai-community/gpt2 to start from, instead of fresh weights",
         "data": "a corpus, or a folder with train.bin, val.bin and tokenizer.bin",
         "seed": "random seed for weights, batches and samples",
         "backend": "the code that computes the layers: numpy, cpu or cuda",

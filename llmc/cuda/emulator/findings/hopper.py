@@ -45,8 +45,9 @@ def deadlock_advice(found) -> str:
     if detail.startswith("arrivals"):
         return (
             "The number given to mbarrier.init is how many arrivals end a phase: does everybody arrive who was "
-            "counted, and in every round? A wait for the parity of a phase that is still to come looks the same: a barrier "
-            "begins with phase 0, whose parity is 0, and the wait for the phase before it (parity 1) ends at once."
+            "counted, and in every round? A wait for the parity of a phase that is still to come looks the same: a "
+            "barrier begins with phase 0, whose parity is 0, and the wait for the phase before it (parity 1) ends at "
+            "once."
         )
     return (
         "Some threads wait for something that others will never do: look for a barrier or a warp function in a branch "
