@@ -3,11 +3,12 @@
 import numpy as np
 
 from llmc.cuda import cubins
+from llmc.cuda.emulator.calling.maps import described_by
 from llmc.cuda.emulator.calling.parameters import is_cupy
 from llmc.cuda.emulator.compiling.source import global_names
 from llmc.cuda.emulator.kernels import RawKernel
 from llmc.cuda.emulator.modules import RawModule
-from llmc.cuda.tensor_maps import described_by
+from llmc.cuda.tensor_maps import tensor_map
 from llmc.errors import KernelError
 
 _expressions = {}  # (code, name that the compiler gave a kernel of a CuPy module) -> its name expression
@@ -113,7 +114,7 @@ def on_host(args):
 
     def copied(value):
         if (described := described_by(value)) is not None:
-            return described.of(copied(described.array))
+            return tensor_map(copied(described.array), described.box, described.swizzle)
         if not is_cupy(value):
             return value
         key = (value.data.ptr, value.shape, value.dtype, value.strides)

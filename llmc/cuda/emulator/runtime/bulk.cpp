@@ -150,6 +150,16 @@ bool deliver_one(Worker& w, int barrier, unsigned* bytes) {
     return true;
 }
 
+// What has not arrived when the block ends never will; the next block's copies are others.
+void forget_loads(Worker& w) {
+    for (const Bulk& c : w.hopper->loads)
+        for_pieces(c, [&](char* shared, char*, int n) {
+            if (Region* r = region_of(shared)) cells_of_piece(w, w.threads[c.thread], *r, shared, n, c.pc, [&](const Here&, size_t i) {
+                r->cells[i].write = Access{};
+            });
+        });
+}
+
 bool describe_load(const Worker& w, const char* address, Problem& p) {
     if (!w.hopper_on) return false;
     for (const Bulk& c : w.hopper->loads) {

@@ -37,7 +37,7 @@ struct MBarrier {
 
 // ------------------------------------------------------------------------------------------------ bulk copies
 
-// A tensor in global memory as `tensor_map` of ../../tensor_maps.py describes it: axis 0 is the innermost.
+// A tensor in global memory as ../calling/maps.py describes it: axis 0 is the innermost.
 struct TensorMap {
     uint64_t magic;
     char* address;
@@ -104,7 +104,6 @@ struct Registers {  // of a thread
 
 struct Hopper {
     std::vector<Clock> clocks;  // of each thread, in a checked launch
-    uint32_t epoch_start;
     std::vector<MBarrier> barriers;
     const char* waits[MAX_THREADS];  // the instruction with which a thread waits for one
     std::vector<Bulk> loads, stores;
@@ -132,6 +131,7 @@ MBarrier* barrier_at(Worker& w, const void* address, const char* pc);
 void advance(Worker& w, MBarrier& barrier);  // let copies arrive that it waits for
 // bulk.cpp
 bool deliver_one(Worker& w, int barrier, unsigned* bytes);  // the first load under way that it counts
+void forget_loads(Worker& w);
 bool describe_load(const Worker& w, const char* address, Problem& p);
 void report_stores(Worker& w);
 // warpgroups.cpp
