@@ -55,7 +55,7 @@ def _pack(arguments, slots):
     kept, pointers = [], (c_void_p * max(1, len(arguments)))()
     for i, argument in enumerate(arguments):
         if argument.map is not None:
-            value = ctypes.create_string_buffer(argument.map.at(at[i]), len(argument.map))
+            value = ctypes.create_string_buffer(argument.map.at(at[i]), argument.map.nbytes)
             if argument.packed is None:
                 kept.append(value)
                 value = c_void_p(ctypes.addressof(value))
