@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from llmc.cuda import cubins
 from llmc.cuda.emulator.calling.maps import described_by
 from llmc.cuda.emulator.calling.parameters import is_cupy
 from llmc.cuda.emulator.compiling.source import global_names
@@ -30,7 +31,9 @@ class Module:
         options = tuple(options)
         if name_expressions and not any("-std=" in option for option in options):
             options = (*options, "-std=c++17")  # CuPy requires it
-        self._theirs = cupy.RawModule(code=code, options=options, name_expressions=name_expressions, **of_cupy)
+        given = dict(code=code, options=options, name_expressions=name_expressions)
+        given = dict(path=cubins.compiled(code, options)) if cubins.wanted(options) else given
+        self._theirs = cupy.RawModule(**given, **of_cupy)
         self._twin = RawModule(code=code, options=options, name_expressions=name_expressions, check=True)
         self.code, self.check, self._expressions = code, bool(check), tuple(name_expressions or ())
 

@@ -3,8 +3,8 @@
     map_a = tensor_map(a, box=(64, 64), swizzle=128)
     kernel((grid,), (128,), (map_a, …))  # void kernel(const __grid_constant__ CUtensorMap map_a, …)
 
-The same lines work on a GPU and on the emulator. A pointer `const CUtensorMap*` takes the map too: on a GPU, xp.asarray
-of it.
+The same lines work on a GPU and on the emulator. A pointer `const CUtensorMap*` takes the map too: on a GPU, its bytes
+in the GPU's memory, xp.asarray(map_a.view("u1")).
 """
 
 import ctypes
@@ -41,8 +41,8 @@ def tensor_map(array, box, swizzle: int = 0) -> TensorMap:
     inner = (tuple(array.shape)[::-1], strides[::-1][1:], box[::-1])  # axis 0 of a map is the last of an array
     on_host = isinstance(array, np.ndarray)
     filled = packed(address, item, SWIZZLES[swizzle], *inner) if on_host else _drivers(address, name, swizzle, *inner)
-    made = TensorMap((SIZE,), np.uint8)  # its own memory: so NumPy finds it again behind np.asarray
-    made[:] = np.frombuffer(filled, np.uint8)  # (128,)
+    made = TensorMap((1,), f"V{SIZE}")  # its own memory: so NumPy finds it again behind np.asarray
+    made[:] = np.frombuffer(filled, made.dtype)  # (1,)
     made.array, made.box, made.swizzle = array, box, swizzle
     return made
 

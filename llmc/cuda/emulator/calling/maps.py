@@ -8,7 +8,7 @@ SIZE, MAGIC = 128, 0x70616D5F636D6C6C  # bytes of a map, and what they begin wit
 
 
 class TensorMap(np.ndarray):
-    """(128,) uint8: a CUtensorMap, passed to a kernel by value. `array` is the array that it describes."""
+    """(1,), one element of 128 bytes, as CuPy passes structs: a CUtensorMap by value. It describes `array`."""
 
     array = box = swizzle = None
 
@@ -34,7 +34,7 @@ def described_by(value) -> TensorMap | None:
     """The map that an argument is, or was before np.asarray; None for anything else."""
     while isinstance(value, np.ndarray) and not isinstance(value, TensorMap):
         value = value.base
-    return value if isinstance(value, TensorMap) and value.size == SIZE else None
+    return value if isinstance(value, TensorMap) and value.nbytes == SIZE else None
 
 
 def packed(address, item, mode, sizes, strides, box) -> bytes:

@@ -14,6 +14,7 @@ ANY = f"{BITS}|{INTEGER}|f32|f64"
 MEMORY = f"b8|u8|s8|{ANY}"
 
 COPY, MMA = "cp.async.<c:ca|cg>.shared.global", "mma.sync.aligned.m16n8"
+WMMA, SQUARE = "wmma.mma.sync.aligned.<a:row|col>.<b:row|col>.m16n16k16", ".m16n16k16[.<S:global|shared>]"
 COPIES = (
     (COPY, "[shared] [global] n", "cp_async<{c}>"),
     (COPY, "[shared] [global] n u32", "cp_async_part<{c}>"),
@@ -40,6 +41,12 @@ MATRICES = (
     (MMA + "k16.row.col.f16.f16.f16.f16", "=f16x2x2 x32x4 x32x2 f16x2x2", "mma<16, f16, f16, f16x2>"),
     (MMA + "k16.row.col.s32.<A:s8|u8>.<B:s8|u8>.s32", "=s32x4 x32x2 x32x1 s32x4", "mma<16, {A}, {B}, s32>"),
     (MMA + "k32.row.col.s32.<A:s8|u8>.<B:s8|u8>.s32", "=s32x4 x32x4 x32x2 s32x4", "mma<32, {A}, {B}, s32>"),
+    # the registers of a square of f16 are eight, each pair of numbers with two lanes
+    (f"wmma.load.<w:a|b>.sync.aligned.<o:row|col>{SQUARE}.bf16", "=x32x4 [S] u32", "wmma_load<{w}, {o}, 4>"),
+    (f"wmma.load.<w:a|b>.sync.aligned.<o:row|col>{SQUARE}.f16", "=x32x8 [S] u32", "wmma_load<{w}, {o}, 8>"),
+    (WMMA + ".f32.bf16.bf16.f32", "=f32x8 x32x4 x32x4 f32x8", "wmma_mma<bf16>"),
+    (WMMA + ".f32.f32", "=f32x8 x32x8 x32x8 f32x8", "wmma_mma<f16>"),
+    (f"wmma.store.d.sync.aligned.<o:row|col>{SQUARE}.f32", "[S] f32x8 u32", "wmma_store<{o}>"),
 )
 LOAD = f"ld[.<S:global|shared>][.<v:volatile>][.v<n:2|4>].<T:{MEMORY}>"
 STORE = LOAD.replace("ld", "st", 1)
