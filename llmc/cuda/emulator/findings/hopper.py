@@ -89,8 +89,8 @@ def unsupported_advice(found) -> str:
     if "cluster" in found.problem.detail:
         return "The emulator runs blocks one after the other: test the kernel with clusters of one block."
     return (
-        "The emulator runs blocks one after the other, so all of them can never meet: end the kernel there and launch a "
-        "second one, or use a grid of one block."
+        "The emulator runs blocks one after the other, so all of them can never meet: end the kernel there and launch "
+        "a second one, or use a grid of one block."
     )
 
 
