@@ -43,6 +43,7 @@ attention_forward = attention.attention_forward
 attention_backward = attention.attention_backward
 attention_cached = attention.attention_cached
 attend_by = attention.attend_by
+matmul_by = matmul.matmul_by
 fused_classifier = classifier.fused_classifier
 scale = pointwise.scale
 adamw_update_by = adamw.adamw_update
@@ -86,7 +87,7 @@ def residual_forward(out, x1, x2):
 
 def repeat(key, arrays, work):
     """`repeat` of gpu.py. Recordings for bfloat16 and for float16 differ, also where the arrays lie in one place."""
-    gpu.repeat((arrays[0].dtype.name, attention.attend_by(), key), arrays, work)
+    gpu.repeat((arrays[0].dtype.name, attention.attend_by(), matmul.matmul_by(), key), arrays, work)
 
 
 def adamw_settings(loss_scale, key, **numbers):

@@ -42,7 +42,7 @@ def measure(functions, bar) -> Speed:
             break
     turns = np.concatenate(rounds)  # (turns, functions, 3)
     # Not the least: a processor's time that is booked a moment later leaves a call that took none.
-    limit = np.percentile(turns[:, 2, PROCESSOR], 25) if len(functions) > 2 else np.inf
+    limit = np.percentile(turns[:, 2, PROCESSOR], 25, method="higher") if len(functions) > 2 else np.inf
     return Speed(best, turns[:, 1, clock].min(), limit, _load(turns[:, 0]))
 
 

@@ -107,6 +107,12 @@ step | one number | 10 | the number of steps so far; AdamW's t counts updates, w
 z, z-score | one number | 10 | how many standard deviations a loss or norm lies above the mean of the last 128
 tel, trl | nats per token | 10 | in main.log: the loss on validation text, and the loss of a training step
 bits per byte |  | 10 | the loss in bits, divided by the bytes of text per token: comparable between tokenizers
+perplexity | at least 1 | 24 | e to the loss: the model is as unsure as among so many equally likely tokens
+HellaSwag |  | 24 | a text, four endings, one of them real: a model chooses the one that costs least
+length-normalised |  | 24 | the cost of an ending per token, so that a long one has a chance
+scaling law | E + A / N^a | 24 | how the loss falls with the number of weights, or of tokens
+bootstrap |  | 24 | draw from the measurements with replacement, compute again, and see how much the result moves
+tokens per weight | about 20 | 24 | what gives the lowest loss for a number of operations (Chinchilla)
 FLOP |  | 03 | one floating-point addition or multiplication; a GFLOP/s is a billion of them a second
 intensity | FLOP/byte | 03 | operations for each byte that moves between memory and processor
 # Kernels

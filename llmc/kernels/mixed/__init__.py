@@ -13,11 +13,11 @@ import numpy as np
 from llmc.kernels import kernel
 
 
-def kernel_for(array, layer: str, name: str, defines: str = ""):
+def kernel_for(array, layer: str, name: str, defines: str = "", arch: str = ""):
     """The kernel `name` of mixed/<layer>.cu, for the type of array, bfloat16 or float16.
 
-    defines: as for `kernel`. Raises TypeError for an array of any other type: a kernel would misread it.
+    defines, arch: as for `kernel`. Raises TypeError for an array of any other type: a kernel would misread it.
     """
     if array.dtype.name not in ("bfloat16", "float16"):
         raise TypeError(f"{name} takes numbers of 16 bits, not {array.dtype.name}.")
-    return kernel(f"mixed/{layer}", name, f"FLOAT16={int(array.dtype == np.float16)} {defines}".strip())
+    return kernel(f"mixed/{layer}", name, f"FLOAT16={int(array.dtype == np.float16)} {defines}".strip(), arch)

@@ -8,8 +8,8 @@ from llmc.cuda.emulator.compiling.ptx.operands import NAMES, Operand, wrong
 from llmc.cuda.emulator.compiling.ptx.registers import Register
 
 ALL = (
-    "it knows cp.async, ldmatrix, stmatrix, mma.sync, ld, st, atom, red, cvta, cvt, shfl.sync, bar.sync and plain "
-    "arithmetic"
+    "it knows cp.async, ldmatrix, stmatrix, mma.sync, wmma, ld, st, atom, red, cvta, cvt, shfl.sync, bar.sync and "
+    "plain arithmetic"
 )
 OF = {  # the first word of an instruction: what is known of its kind
     "cp": "of cp.async it knows .ca and .cg, commit_group, wait_group and wait_all",
@@ -17,6 +17,7 @@ OF = {  # the first word of an instruction: what is known of its kind
     "stmatrix": "of stmatrix it knows .m8n8.x1, .x2 and .x4 of .b16, also with .trans",
     "mma": "of mma.sync it knows m16n8k4 and m16n8k8 of tf32, m16n8k8 and m16n8k16 of f16 and bf16, m16n8k16 and "
     "m16n8k32 of s8 and u8",
+    "wmma": "of wmma it knows m16n16k16 of f16 and bf16 with sums in f32",
     "ld": "of ld it knows global and shared memory, one element or .v2 and .v4",
     "st": "of st it knows global and shared memory, one element or .v2 and .v4",
     "cvt": "of cvt it knows integers, f16, bf16, f32, f64, f16x2 and bf16x2 from f32, and tf32 by .rna",
