@@ -36,8 +36,11 @@ LONG = 4.0  # seconds of processor time that a whole check may take, if that lea
 PATIENCE = 1.0  # seconds for a run of the cell, after which a changed function is taken for one that never ends
 SHORT = 0.2  # the same for a single call
 SEEDS = (11, 12)
+SHOWN = 20  # characters by which a change is recognised before its line is looked up
 MOST = 60  # calls that are looked at
-SAID = re.compile(r"Your function gives the right|your function gives the right|passes this whole check")
+ONE_ARRAY = re.compile(
+    r"^Your function gives the right (?P<name>.+?) (?P<words>(?:with|without|from) .+)\.$", re.MULTILINE
+)
 
 _seconds = SECONDS
 
@@ -61,33 +64,38 @@ def searching(seconds):
         _seconds = was
 
 
-def remedy(check, cell, message) -> str | None:
-    """The sentence on the first change of the learner's function with which the check accepts it; None without one.
+def with_remedy(check, cell, message) -> str:
+    """The message, with that sentence behind its first line. Whatever happens in the search, the message is there.
 
-    check: the one that has refused, in the frame `cell`; message: what it says.
+    A change that mends one array is no longer named if the check still refuses that array.
     """
+    with suppress(Exception, KeyboardInterrupt):  # who does not want to wait presses Stop
+        said = ONE_ARRAY.search(message)
+        search = _search(check, cell)
+        if search is None:
+            return message
+        with quietly():
+            kept = search.verdict(said["words"], said["name"]) if said else None
+            found = None if kept else search.sentence()
+        if kept is False:
+            message = message.replace(f"{said[0]}\n", "")
+        first, *others = message.splitlines()
+        return "\n".join([first, f"{found}.", *others] if found else [first, *others])
+    return message
+
+
+def _search(check, cell):
+    """For the answer that the check has refused, in the frame `cell`; None where none can be made."""
     function = cell.f_globals.get(check.name)
-    if cell.f_code.co_flags & inspect.CO_OPTIMIZED or SAID.search(message) or not (_seconds and is_explaining()):
+    if cell.f_code.co_flags & inspect.CO_OPTIMIZED or not (_seconds and is_explaining()):
         return None
     if not isinstance(getattr(function, "py_func", function), FunctionType):
         return None
-    began, taken = time.thread_time(), time.thread_time() - check.began
-    seconds = _seconds if _seconds > LONG else min(_seconds, LONG - taken)
-    with _quietly():
-        with learners_names():
-            answer = learners(function)
-        if answer is None or seconds <= 0:
-            return None
-        return _Search(check, cell, answer, began + seconds).sentence()
-
-
-def with_remedy(check, cell, message) -> str:
-    """The message, with that sentence behind its first line. Whatever happens in the search, the message is there."""
-    found = None
-    with suppress(Exception, KeyboardInterrupt):  # who does not want to wait presses Stop
-        found = remedy(check, cell, message)
-    first, *others = message.splitlines()
-    return "\n".join([first, f"{found}.", *others] if found else [first, *others])
+    now = time.thread_time()
+    seconds = _seconds if _seconds > LONG else min(_seconds, LONG - (now - check.began))
+    with quietly(), learners_names():
+        answer = learners(function)
+    return _Search(check, cell, answer, now + seconds) if answer and seconds > 0 else None
 
 
 class _Search:
@@ -96,7 +104,7 @@ class _Search:
     def __init__(self, check, cell, answer, end):
         self.check, self.cell, self.answer, self.end = check, cell, answer, end
         self.names = [name for name, value in cell.f_globals.items() if value is type(check)]
-        self.timed, self.calls = False, []
+        self.timed, self.calls, self.refusal = False, [], ""
 
     def sentence(self) -> str | None:
         """What was found; None if nothing was."""
@@ -110,6 +118,17 @@ class _Search:
         words = (wrong and self._change(lambda: self._right_in(*wrong))) or self._change(lambda: True)
         so_far = "all of this check that comes before its speed is measured" if self.timed else "this whole check"
         return words and f"Your function passes {so_far} {words}"
+
+    def verdict(self, words, name) -> bool | None:
+        """Does the whole check pass with the change of these words? None if it refuses something else than `name`."""
+        lines = ast.unparse(self.answer.tree).splitlines()
+        with closing(changes_of_theirs(self.answer.tree, self.answer.more)) as changes:
+            for each in changes:
+                if words.startswith(each[:SHOWN]) and placed(each, lines, self.answer.tree) == words:
+                    if all(self._passes(seed) for seed in SEEDS):
+                        return True
+                    return False if self.refusal.startswith((f"{name} ", f"the {name} ")) else None
+        return None  # a constant, say, or two changes
 
     def _change(self, likely) -> str | None:
         """Words of the first change. likely(): may it be the one, as the tree is now?"""
@@ -155,7 +174,8 @@ class _Search:
             exec(self.cell.f_code, {**self.cell.f_globals, **names})
         except _Timed:
             self.timed = True
-        except (Exception, _Late):
+        except (Exception, _Late) as error:
+            self.refusal = str(error)
             return False
         return True
 
@@ -208,7 +228,7 @@ class _Again:
 
 
 @contextmanager
-def _quietly():
+def quietly():
     was_recording, was_explaining = journal.recording(False), explaining(False)
     try:
         with redirect_stdout(io.StringIO()), warnings.catch_warnings(), np.errstate(all="ignore"):

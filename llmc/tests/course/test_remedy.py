@@ -81,11 +81,18 @@ def test_speed_is_not_asked_of_a_changed_function():
     assert "passes all of this check that comes before its speed is measured with 2 in place of 3" in message
 
 
-def test_nothing_is_looked_for_without_time_or_where_a_change_was_named():
-    text = "def answer(x):\n    return x - x.mean(axis=0, keepdims=True)\n"
+def test_nothing_is_looked_for_without_time():
     with remedy.searching(0):
-        assert "passes" not in said(ROWS, text)
-    assert remedy.SAID.search("Your function gives the right out with axis 1 in place of axis 0.")
+        assert "passes" not in said(ROWS, "def answer(x):\n    return x - x.mean(axis=0, keepdims=True)\n")
+
+
+@pytest.mark.parametrize("change, stays", [("axis 1 in place of axis 0", True), ("sum in place of mean", False)])
+def test_a_change_that_mends_one_call_alone_is_not_named(monkeypatch, change, stays):
+    sentence = f"Your function gives the right out with {change} in `x.mean(axis=0, keepdims=True)`."
+    monkeypatch.setattr("llmc.course.checks.check.explain_error", lambda *given: f"✗ out is wrong.\n{sentence}\nMore.")
+    message = said(ROWS, "def answer(x):\n    return x - x.mean(axis=0, keepdims=True)\n")
+    assert (sentence in message) == stays and message.endswith("More.")
+    assert ("passes this whole check with axis 1 in place of axis 0" in message) != stays
 
 
 def test_what_does_not_end_costs_no_more_than_its_share():
