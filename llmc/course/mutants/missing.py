@@ -20,6 +20,8 @@ INSTEAD = {  # of a call of that name, with its first argument in place of x
     "isinf": (("~np.isfinite(x)", 1),),
     "isnan": (("~np.isfinite(x)", 1),),
     "exp": (("np.exp(x - np.max(x, axis=-1, keepdims=True))", 2), ("np.exp(-x)", 2)),
+    "log1p": (("np.log(x)", 1),),
+    "expm1": (("np.exp(x)", 1),),
     "tril": (("np.tril(x, -1)", 2), ("np.tril(x, 1)", 2)),
     "triu": (("np.triu(x, 1)", 2), ("np.triu(x, -1)", 2)),
 }
