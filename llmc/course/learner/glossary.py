@@ -89,7 +89,7 @@ dout | as out | 01 | gradient with respect to a layer's output: what arrives fro
 dnorm | (B, T, C) | 01 | gradient with respect to norm, dout · w
 dlogits | (B, T, Vp) | 05 | gradient with respect to the logits, (p - onehot) / (B·T)
 dloss | one number | 05 | the gradient that the backward pass begins with: 1, or 1/n with n accumulation steps
-referee, central difference |  | 01 | (f(x + h) - f(x - h)) / 2h in float64: a slope found by trying, which checks gradients
+referee, central difference |  | 01 | (f(x + h) - f(x - h)) / 2h in float64: a slope found by trying, to check others
 += |  | 01 | accumulate: add to what a gradient buffer already holds, because a value was used more than once
 # Training
 lr | 3e-4 or so | 00 | learning rate: how far a step goes
@@ -117,6 +117,11 @@ bits per byte |  | 10 | the loss in bits, divided by the bytes of text per token
 validation | nats per token | 10 | the loss on text that is set aside, never trained on
 perplexity | one number | 05 | e to the power of the loss: as unsure as when choosing among that many tokens
 checkpoint | files | 10 | all that a run needs to go on: weights, m, v, t, the step and its place in the text
+HellaSwag |  | 24 | a text, four endings, one of them real: a model chooses the one that costs least
+length-normalised |  | 24 | the cost of an ending per token, so that a long one has a chance
+scaling law | E + A / N^a | 24 | how the loss falls with the number of weights, or of tokens
+bootstrap |  | 24 | draw from the measurements with replacement, compute again, and see how much the result moves
+tokens per weight | about 20 | 24 | what gives the lowest loss for a number of operations (Chinchilla)
 FLOP |  | 03 | one floating-point addition or multiplication; a GFLOP/s is a billion of them a second
 intensity | FLOP/byte | 03 | operations for each byte that moves between memory and processor
 roofline |  | 03 | the most FLOP/s at each intensity: memory limits the left part, arithmetic the right

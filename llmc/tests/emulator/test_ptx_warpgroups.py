@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from llmc.tests.emulator.wgmma import Form, result
+from llmc.tests.emulator.wgmma import Form, module, result
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -23,11 +23,12 @@ FORMS = (
 )
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: "-".join(map(str, form)))
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 def test_product(form):
-    got, expected = result(form, check=True)
+    got, expected = result(form, module(FORMS, True).get_function(form.name))
     np.testing.assert_array_equal(got, expected)
 
 
 def test_product_without_checks():
-    np.testing.assert_array_equal(*result(FORMS[1], check=False))
+    form = FORMS[1]
+    np.testing.assert_array_equal(*result(form, module((form,), False).get_function(form.name)))

@@ -1,10 +1,11 @@
 """Kernels with one product of a warpgroup, in every form that wgmma has: for tests on the emulator and on a GPU."""
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
-from llmc.cuda import RawKernel, asarray, asnumpy, tensor_map
+from llmc.cuda import RawModule, asarray, asnumpy, tensor_map
 
 
 class Form(NamedTuple):
@@ -26,6 +27,11 @@ class Form(NamedTuple):
     def size(self) -> int:
         """Bytes of an element of A and B."""
         return 4 if self.type == "tf32" else 2
+
+    @property
+    def name(self) -> str:
+        """What its kernel is called."""
+        return "product_" + "_".join(str(each).lower() for each in self)
 
     @property
     def k(self) -> int:
@@ -77,8 +83,8 @@ __device__ void load(unsigned to, const CUtensorMap* map, unsigned bar, int x) {
 """
 
 
-def code(form: Form) -> str:
-    """The kernel `product(d, c, a, map_a, map_b)`. d, c: (128, registers) words, a: A's words if it is in registers."""
+def kernel(form: Form) -> str:
+    """The kernel form.name(d, c, a, map_a, map_b). d, c: (128, registers) words, a: A's words if it is in registers."""
     a, b = operand(form, 64, not form.m_major), operand(form, form.n, not form.n_major)
     count = form.n // 2 if form.sum == "f32" else form.n // 4
     letter, word = ("f", "float") if form.sum == "f32" else ("r", "unsigned")
@@ -100,8 +106,8 @@ def code(form: Form) -> str:
     )
     loads_a += "" if form.from_registers else f"{a.width} * i);"
     expected = b.slabs * bytes_b + (0 if form.from_registers else a.slabs * bytes_a)
-    return f"""{HEAD}
-extern "C" __global__ void __launch_bounds__(128) product({word}* d, const {word}* c, const unsigned* a,
+    return f"""
+extern "C" __global__ void __launch_bounds__(128) {form.name}({word}* d, const {word}* c, const unsigned* a,
         const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b) {{
     extern __shared__ __align__(1024) unsigned char memory[];
     __shared__ unsigned long long full;
@@ -168,8 +174,14 @@ def words_of_a(form: Form, a) -> np.ndarray:
     return out
 
 
-def result(form: Form, check=None):
-    """(D as the kernel makes it, as NumPy does), both (64, n). Small integers: every order of the sums is exact."""
+@cache
+def module(forms, check=None):
+    """The kernels of several forms, compiled together: that is most of the time that they take."""
+    return RawModule(code=HEAD + "".join(map(kernel, forms)), options=("-arch=sm_90a",), check=check)
+
+
+def result(form: Form, function):
+    """(D as its kernel makes it, as NumPy does), both (64, n). Small integers: every order of the sums is exact."""
     import ml_dtypes
 
     dtype = {"bf16": ml_dtypes.bfloat16, "f16": np.float16, "tf32": np.float32}[form.type]
@@ -184,10 +196,9 @@ def result(form: Form, check=None):
     packed = np.ascontiguousarray(c[rows, columns]).view(np.float32 if form.sum == "f32" else np.uint32)[..., 0]
     d, c_in = asarray(np.zeros_like(packed)), asarray(packed)
     in_registers = asarray(words_of_a(form, a)) if form.from_registers else 0
-    kernel = RawKernel(code(form), "product", ("-arch=sm_90a",), check=check)
     shared = sum(plan.slabs * plan.rows * (form.swizzle or 16) for plan in plans) + 2048
-    kernel.max_dynamic_shared_size_bytes = shared
-    kernel((1,), (128,), (d, c_in, in_registers, *maps), shared_mem=shared)
+    function.max_dynamic_shared_size_bytes = shared
+    function((1,), (128,), (d, c_in, in_registers, *maps), shared_mem=shared)
     got = np.empty((64, form.n), sums)
     got[rows, columns] = asnumpy(d)[..., None].view(sums)
     sign = -1 if form.minus_a != form.minus_b else 1

@@ -81,9 +81,7 @@ def mbarrier_advice(found) -> str:
         )
     if detail == "written over":
         return "A barrier's 8 bytes belong to it alone, up to mbarrier.inval: does an array reach into it?"
-    return (
-        "Initialise a barrier once, before anybody uses it; mbarrier.inval frees its memory for something else."
-    )
+    return "Initialise a barrier once, before anybody uses it; mbarrier.inval frees its memory for something else."
 
 
 def unsupported_advice(found) -> str:
@@ -91,8 +89,8 @@ def unsupported_advice(found) -> str:
     if "cluster" in found.problem.detail:
         return "The emulator runs blocks one after the other: test the kernel with clusters of one block."
     return (
-        "The emulator runs blocks one after the other, so all of them can never meet: end the kernel there and launch a "
-        "second one, or use a grid of one block."
+        "The emulator runs blocks one after the other, so all of them can never meet: end the kernel there and launch "
+        "a second one, or use a grid of one block."
     )
 
 
