@@ -17,7 +17,7 @@ import numpy as np
 
 from llmc.backends import reference
 from llmc.checkpoints.names import state_path
-from llmc.data.permuted import LLM_C, read_permutation, seed_of
+from llmc.data.permuted import LLM_C, SEED, read_permutation
 from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
 from llmc.files.digest import HashingFile
@@ -96,7 +96,7 @@ def read_optimizer_state(path, model) -> TrainState:
     whole, parts = 4 * arrays * model.config.num_parameters_padded, int(header[PROCESSES])
     if state.shuffle == LLM_C:
         parts, permutation = _find_permutation(path, parts, whole, size)
-        state = replace(state, permutation=permutation, loader={**state.loader, "seed": seed_of(permutation)})
+        state = replace(state, permutation=permutation)
         size += len(permutation)
     elif parts > 1 and file_size(path) == size + whole:  # llm.c without ZeRO: each process has written all of it
         parts = 1
@@ -211,7 +211,9 @@ def _parse_header(path, header):
     in_range &= all(flag in (0, 1) for flag in flags) and flags[1:].sum() < 2
     if not in_range or max(loader.values()) > HIGHEST:
         raise UserError(f"the header of {path} is damaged; resume from another checkpoint.")
-    if not header[SHUFFLED]:
+    if header[PERMUTATION] and not header[RANKS]:  # llm.c's own file, which has no seed in it
+        loader["seed"] = SEED
+    elif not header[PERMUTATION] and not header[SHUFFLED]:
         del loader["seed"]
     scale = int(header[LOSS_SCALE]), int(header[GOOD_STEPS])
     ranks = int(header[RANKS] or header[PROCESSES])

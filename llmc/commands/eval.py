@@ -15,7 +15,7 @@ from llmc.errors import UserError
 from llmc.evaluation import BASELINE_TOKENS, baselines, first_batches
 from llmc.files.reading import user_path
 from llmc.precision import TRAINED
-from llmc.training.run_folder.find_models import find_tokenizer, read_newest, run_settings, trained_window
+from llmc.training.run_folder.find_models import MODEL_HELP, find_tokenizer, read_newest, run_settings, trained_window
 from llmc.training.settings import TrainSettings
 
 AT_ONCE = 1024  # B·T by default: enough to keep BLAS busy, little enough for any memory
@@ -24,8 +24,7 @@ ON_TOKENS = ("tokens", "train_tokens", "batch_size", "batches")  # options that 
 
 def add_arguments(parser):
     """Declare the arguments of `llmc eval` on an argparse parser."""
-    model = "a run, by its folder or its name in runs/, or a model file (default: the newest run)"
-    parser.add_argument("model", nargs="?", help=model)
+    parser.add_argument("model", nargs="?", help=f"{MODEL_HELP} (default: the newest run)")
     tokens = "a token file, or a pattern for several (default: the validation data of the run)"
     parser.add_argument("--tokens", metavar="FILE", help=tokens)
     tokenizer = "tokenizer file (default: the one next to the tokens or the model, or GPT-2's)"
@@ -123,6 +122,8 @@ def _run_hellaswag(args) -> int:
             raise UserError(f"--hellaswag measures on texts of its own; leave out --{name.replace('_', '-')}.")
     if args.limit is not None and args.limit < 1:
         raise UserError(f"--limit must be at least 1, not {args.limit}; leave it out for all examples.")
+    if args.model is None and args.hellaswag and user_path(args.hellaswag).suffix not in (".jsonl", ".bin"):
+        raise UserError(f"{args.hellaswag} is no file of examples; name a model in front: MODEL --hellaswag.")
     start = perf_counter()
     path, scores = read_newest(args.model, lambda path: (path, _scores(args, path)))
     seconds = perf_counter() - start
@@ -131,7 +132,7 @@ def _run_hellaswag(args) -> int:
         numbers = {name: getattr(scores, name) for name in ("accuracy_norm", "standard_error", "accuracy")}
         print(json.dumps(about | numbers | {"published": PUBLISHED}))
     else:
-        print(f"{report(scores)}\nof {path}, in {seconds:.1f} s")
+        print(f"{report(scores)}\nscored {path} in {seconds:.1f} s")
     return 0
 
 
@@ -148,7 +149,7 @@ def _scores(args, path):
     say = None if args.json else print
     examples = load_examples(args.hellaswag or None, encoding, config.V, args.limit, say)
     model = load_model(path, args.backend, args.precision)
-    with tqdm(total=len(examples), unit="example", leave=False, disable=None) as bar:
+    with tqdm(total=4 * len(examples), unit=" endings", leave=False, disable=None) as bar:
         return score_examples(model, examples, T, progress=bar.update)
 
 

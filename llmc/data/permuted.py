@@ -14,8 +14,9 @@ from llmc.errors import UserError
 
 LLM_C = "llm.c"  # what settings call this order
 N = 624  # words of state of mt19937
-GENERATOR = np.dtype(  # mt19937_state in rand.h, without padding
-    [("seed", "<u8"), ("left", "<i4"), ("next", "<u4"), ("state", "<u4", N), ("matrix", "<u4", 2)]
+SEED = 42  # llm.c's
+GENERATOR = np.dtype(  # mt19937_state in rand.h; "unset" was meant for the seed, and llm.c leaves in it what was there
+    [("unset", "<u8"), ("left", "<i4"), ("next", "<u4"), ("state", "<u4", N), ("matrix", "<u4", 2)]
 )
 MATRIX = (0, 0x9908B0DF)
 
@@ -34,7 +35,7 @@ def order_at(seed: int, counts, epoch: int, shard: int) -> Order:
 
     Everything is drawn again from the start, which is quick: a billion tokens in windows of 4096 take 5 ms.
     """
-    random, files = np.random.RandomState(seed), list(range(len(counts)))
+    random, files = np.random.RandomState(seed % 2**32), list(range(len(counts)))
     for _ in range(epoch):
         files = permuted(files, random)
         _skip(random, sum(counts) - len(counts))
@@ -83,12 +84,9 @@ def read_permutation(file, size: int) -> bytes:
     parts.append(file.read(GENERATOR.itemsize))
     if len(parts[-1]) < GENERATOR.itemsize:
         raise ValueError("no generator")
-    return b"".join(parts)
-
-
-def seed_of(permutation: bytes) -> int:
-    """The seed of the generator in what `permutation` returned."""
-    return int(np.frombuffer(permutation[-GENERATOR.itemsize :], GENERATOR)["seed"][0])
+    generator = np.frombuffer(parts[-1], GENERATOR).copy()  # (1,)
+    generator["unset"] = 0
+    return b"".join(parts[:-1]) + generator.tobytes()
 
 
 class PermutedLoader(DataLoader):
@@ -97,7 +95,7 @@ class PermutedLoader(DataLoader):
     path, B, T, V, rank, world as in DataLoader · seed: plus rank, the generator's; llm.c's is 42.
     """
 
-    def __init__(self, path, B: int, T: int, V: int | None = None, seed: int = 42, rank: int = 0, world: int = 1):
+    def __init__(self, path, B: int, T: int, V: int | None = None, seed: int = SEED, rank: int = 0, world: int = 1):
         self.seed = seed
         super().__init__(path, B, T, V, rank=rank, world=world)
 
@@ -113,11 +111,11 @@ class PermutedLoader(DataLoader):
         """
         self.seed, first = int(state.get("seed", self.seed)), int(state["epoch"])
         super().load_state(state)
-        for epoch in range(first, first + epochs if saved else first):
-            if saved == self.permutation({**state, "epoch": epoch}, rank=0):
-                return super().load_state({**state, "epoch": epoch})
         if not saved:
             return
+        for epoch in range(first, first + epochs):
+            if saved == self.permutation({**state, "epoch": epoch}, rank=0):
+                return super().load_state({**state, "epoch": epoch})
         raise UserError(
             "the order of batches in this checkpoint is not the one that llm.c's loader draws for these files; use the"
             " data, batch size, sequence length and number of ranks that the run began with."
@@ -132,7 +130,7 @@ class PermutedLoader(DataLoader):
         order = order_at(seed, self._batches, state["epoch"], state["shard"])
         _, key, position, *_ = order.random.get_state()
         untouched = len(order.files) == len(order.windows) == 1 and position == N  # nothing was drawn
-        generator = np.array((seed, N + 1 - position, 0 if untouched else position, key, MATRIX), GENERATOR)
+        generator = np.array((0, N + 1 - position, 0 if untouched else position, key, MATRIX), GENERATOR)
         lists = ((np.uint64(len(items)), np.array(items, "<i4")) for items in (order.files, order.windows))
         return b"".join(part.tobytes() for pair in lists for part in pair) + generator.tobytes()
 

@@ -75,45 +75,47 @@ def score(model, tokens, mask):
     return sums, sums / counted.sum(1)
 
 
-def score_examples(model, examples, window=None, at_once=AT_ONCE, progress=None) -> Scores:
+def score_examples(model, examples, window=None, at_once=AT_ONCE, shape=None, progress=None) -> Scores:
     """The Scores of a list of examples, in batches of about `at_once` tokens.
 
-    Examples of similar length share a batch. What stands behind an ending cannot change its cost, as a token sees only
-    those before it. window: the longest sequence to give to the model (default: its maxT) · progress(n): called when
-    n more examples are scored. Raises UserError when costs are not finite numbers, and for ids that the model does not
-    have.
+    Endings of similar length share a batch: what stands beside or behind one cannot change its cost, as a token sees
+    only those before it. window: the longest sequence to give to the model (default: its maxT) · shape: (B, T) of all
+    batches instead, so that a model that is being trained keeps its buffers · progress(n): called when n more endings
+    are scored. Raises UserError when costs are not finite numbers, and for ids that the model does not have.
     """
-    window = model.config.maxT if window is None else window
+    window = (shape[1] if shape else model.config.maxT) if window is None else window
     model.config.check_sequence_length(window)
     prepared = [rows_of(example, window) for example in examples]
-    lengths = np.array([tokens.shape[1] for tokens, _, _ in prepared])  # (examples,)
-    sums = np.empty((len(examples), len(examples[0].endings)))  # (examples, 4)
-    means = np.empty_like(sums)  # (examples, 4)
-    for chosen, n in _batches(lengths, window, at_once // sums.shape[1]):
-        tokens, mask = (np.concatenate([_wide(prepared[i][part], n) for i in chosen]) for part in (0, 1))
-        both = score(model, tokens, mask)  # (4·chosen,) both
-        for out, values in zip((sums, means), both):
-            out[chosen] = values.reshape(len(chosen), -1)
+    rows = [row for tokens, mask, _ in prepared for row in zip(tokens, mask)]
+    lengths = np.array([1 + int(np.flatnonzero(mask)[-1]) for _, mask in rows])  # (4·examples,)
+    sums, means = np.empty(len(rows)), np.empty(len(rows))
+    for chosen, n in _batches(lengths, window, at_once, shape):
+        tokens, mask = (np.stack([_wide(rows[i][part], n) for i in chosen]) for part in (0, 1))  # (B, n)
+        sums[chosen], means[chosen] = score(model, tokens, mask)
         if progress:
-            progress(len(chosen))
+            progress(np.unique(chosen).size)
     if not np.isfinite(sums).all():
         raise UserError("this model's losses are not numbers: its training diverged; give another one.")
-    return Scores(sums, means, np.array([e.label for e in examples]), sum(cut for _, _, cut in prepared))
+    labels = np.array([example.label for example in examples])
+    return Scores(sums.reshape(-1, 4), means.reshape(-1, 4), labels, sum(cut for _, _, cut in prepared))
 
 
-def _batches(lengths, window, at_once):
-    """Yield (numbers of examples, columns): the longest first, so that memory that suffices for one is enough."""
-    order = np.argsort(-lengths, kind="stable")  # (examples,)
+def _batches(lengths, window, at_once, shape):
+    """Yield (numbers of rows, columns): the longest first, so that memory that suffices for one is enough.
+
+    With a shape, the last batch is filled up with one of its rows.
+    """
+    order = np.argsort(-lengths, kind="stable")  # (rows,)
     while order.size:
-        T = -(-(int(lengths[order[0]]) - 1) // STEP) * STEP  # what the model sees: all but the last column
-        T = min(T, window)
-        take = max(1, at_once // T)
-        yield order[:take], T + 1
-        order = order[take:]
+        T = min(-(-(int(lengths[order[0]]) - 1) // STEP) * STEP, window)  # what the model sees: all but the last column
+        B, T = shape or (max(1, at_once // T), T)
+        chosen, order = order[:B], order[B:]
+        fill = [chosen[0]] * (B - chosen.size) if shape else []
+        yield np.array([*chosen, *fill]), T + 1
 
 
-def _wide(rows, n):
-    """(4, n): rows (4, fewer) with zeros behind."""
-    out = np.zeros((len(rows), n), rows.dtype)  # (4, n)
-    out[:, : rows.shape[1]] = rows
+def _wide(row, n):
+    """(n,): a row, cut where only padding follows, or with zeros behind."""
+    out = np.zeros(n, row.dtype)  # (n,)
+    out[: row.size] = row[:n]
     return out

@@ -15,7 +15,7 @@ from llmc.training.continuation import load_run
 from llmc.training.ends import RunDiverged, abandoned, changed_notice, failed
 from llmc.training.fits import check_disk
 from llmc.training.interrupt import AgreedStop, StopRequest
-from llmc.training.report import RunFacts, StepReport
+from llmc.training.report import PAUSE, STOP, RunFacts, StepReport
 from llmc.training.result import TrainResult
 from llmc.training.run_folder.parts import follow
 from llmc.training.run_folder.writing import RunFolder
@@ -24,13 +24,15 @@ from llmc.training.start import carrier, check_before_data
 from llmc.training.stopwatch import Stopwatch
 from llmc.training.trainer import Diverged, Stopped, Trainer
 
+NAP = 0.05  # seconds between two questions to a listener that pauses the run
+
 
 def train(settings=None, on_step=None, quiet=False, save=True, ranks=ALONE) -> TrainResult:
     """Train a model; returns a TrainResult. By default this is the tiny preset on Python's own documentation.
 
     on_step: called with a StepReport after every step (and its `close()`, if it has one, at the end); without it
-    progress goes to the console, unless `quiet`. On a GPU the next step is running by then · save: write the run folder
-    (see run_folder/); False leaves no file.
+    progress goes to the console, unless `quiet`. On a GPU the next step is running by then. What it returns may pause
+    or stop the run, see report.py · save: write the run folder (see run_folder/); False leaves no file.
     Ctrl-C, SIGTERM and SIGHUP end the run after the batch in progress; it is saved, and `interrupted` is set. A second
     signal ends it at once, with KeyboardInterrupt. Raises UserError for bad settings or data, before any step, and its
     subclass RunDiverged when the loss is no longer a finite number.
@@ -55,6 +57,9 @@ def resume(run=None, on_step=None, quiet=False, ranks=ALONE, **changes) -> Train
     say, on_step = audience(on_step, quiet or ranks.rank)
     with load_run(run, changes, say, ranks) as (trainer, folder, history):
         return _Run(trainer, folder, on_step, history).drive()
+
+
+PAUSES = ("checkpoint_every", "val_every", "hellaswag_every", "sample_every")  # settings of what looks at the weights
 
 
 class _Run:
@@ -119,9 +124,10 @@ class _Run:
             if row and self._is_due(self.settings.checkpoint_every):
                 self._checkpoint()
             val = self._validate(stop) if self._is_due(self.settings.val_every) and not stop.requested else None
+            accuracy = self._score(stop) if self._is_due(self.settings.hellaswag_every) and not stop.requested else None
             sample = self._sample(stop) if self._is_due(self.settings.sample_every) and row else None
             last = self.trainer.step == self.settings.steps or (stop.requested and not self.trainer.begun)
-            self._send(self._report(row, val, sample, last), stop)
+            self._send(self._report(row, val, accuracy, sample, last), stop)
             if last:
                 return
             row = self._step(stop)
@@ -137,6 +143,8 @@ class _Run:
         On a GPU the next step is launched before this one's loss is read, unless something else comes first.
         """
         t, start = self.trainer, time.perf_counter()
+        if stop.requested and not t.begun:
+            return None
         try:
             if not t.begun:
                 t.begin_step(lambda: stop.requested)
@@ -152,7 +160,7 @@ class _Run:
     def _pauses_after(self, step):
         """Whether the weights after so many steps are looked at."""
         s = self.settings
-        pauses = (self._is_due(every, step) for every in (s.checkpoint_every, s.val_every, s.sample_every))
+        pauses = (self._is_due(getattr(s, name), step) for name in PAUSES)
         return step == s.steps or any(pauses)
 
     def _end_step(self):
@@ -186,11 +194,25 @@ class _Run:
             self.folder.log.val(step, val)
         return val
 
+    def _score(self, stop):
+        """Measure and log the accuracy on HellaSwag; None as in `_validate`."""
+        step, start = self.trainer.step, time.perf_counter()
+        if step in [row[0] for row in self.history["eval"][-1:]]:
+            return None
+        accuracy = self.trainer.hellaswag.accuracy(self.trainer.model, lambda: stop.requested)
+        self.watch.scoring = time.perf_counter() - start
+        if accuracy is None:
+            return None
+        self.history["eval"].append((step, accuracy))
+        if self.folder:
+            self.folder.log.eval(step, accuracy)
+        return accuracy
+
     def _sample(self, stop):
         """A text by the model, which only rank 0 needs."""
         return None if self.trainer.ranks.rank else self.trainer.sample(stop.patience())
 
-    def _report(self, row, val, sample, last) -> StepReport:
+    def _report(self, row, val, accuracy, sample, last) -> StepReport:
         """The report of the step just made; without a row (its line in the log), the one before any step."""
         t, s, watch = self.trainer, self.settings, self.watch
         _, loss, lr, norm = row or (None,) * 4
@@ -203,7 +225,7 @@ class _Run:
             ms=watch.last * 1e3,
             tokens_per_second=speed,
             mfu=peak and peak.utilisation(t.config, s.sequence_length, speed / t.ranks.world),
-            seconds_left=watch.left(s.steps - t.step, s.val_every),
+            seconds_left=watch.left(s.steps - t.step, s.val_every, s.hellaswag_every),
             last=last,
             loss=loss,
             lr=lr,
@@ -213,17 +235,22 @@ class _Run:
             skipped=t.skipped if row else None,
             val=val,
             bits_per_byte=None if val is None else t.bits_per_byte(val),
+            hellaswag=accuracy,
             sample=sample,
             notice=notice,
         )
 
     def _send(self, report, stop):
-        """Pass a report on. A listener whose pipe is closed (`llmc train | head`) ends the run, saved.
+        """Pass a report on, and wait or stop if the listener says so.
 
-        One that cannot write for another reason (a full disk, a terminal that is gone) is not called again.
+        One whose pipe is closed (`llmc train | head`) ends the run, saved. One that cannot write for another reason (a
+        full disk, a terminal that is gone) is not called again.
         """
         try:
-            self.on_step(report)
+            while (answer := self.on_step(report)) == PAUSE and not stop.requested:
+                time.sleep(NAP)
+            if answer == STOP:
+                stop.request()
         except BrokenPipeError:
             stop.request()
         except OSError:

@@ -7,7 +7,7 @@ gpt3-125m   the same for the smallest GPT-3, with 2048 tokens of context
 
 The reproductions are llm.c's scripts/run_gpt2_124M.sh and so on. As these are written for eight GPUs of 80 GB, their
 batches may be too large for others: with `--batch-size 4` a step learns from as many tokens, in more pieces. Of the
-checkpoints only some are kept; and a recipe leaves open what computes, so add `--backend cuda`.
+checkpoints only some are kept. A recipe leaves open what computes, so add `--backend cuda`; HellaSwag is fetched.
 """
 
 from llmc.data.permuted import LLM_C
@@ -43,7 +43,8 @@ FINEWEB = dict(  # what all of scripts/run_gpt*.sh have in common
     zero=1,
     val_every=250,
     val_batches=20,
-    sample_every=20_000,
+    hellaswag_every=250,
+    sample_every=0,  # at the end; llm.c's numbers are larger than these runs are long
     sample_tokens=144,
     keep=5,
 )
@@ -65,7 +66,6 @@ RECIPES = {  # name -> fields of TrainSettings
         steps=32_000,
         learning_rate=6e-4,
         final_fraction=0.1,
-        sample_every=0,
         sample_tokens=384,
         checkpoint_every=2000,
     ),
@@ -79,6 +79,7 @@ RECIPES = {  # name -> fields of TrainSettings
         final_fraction=0.1,
         skip_loss_z=7.0,
         skip_norm_z=7.0,
+        sample_every=20_000,
         checkpoint_every=10_000,
     ),
 }

@@ -15,12 +15,12 @@ AUTO = "auto"  # what the machine decides: a batch size by the memory that is fr
 PLACE = ("out", "name")  # where the run goes: the only settings that are not part of the run itself
 AT_LEAST_ONE = ("batch_size", "sequence_length", "total_batch_size", "steps", "val_every", "val_batches")
 OPTIONAL = ("total_batch_size", "val_batches")
-AT_LEAST_ZERO = ("warmup", "seed", "sample_every", "sample_tokens", "checkpoint_every", "keep")
+AT_LEAST_ZERO = ("warmup", "seed", "sample_every", "sample_tokens", "checkpoint_every", "keep", "hellaswag_every")
 POSITIVE = ("learning_rate", "eps")
 NOT_NEGATIVE = ("clip", "skip_loss_z", "skip_norm_z")
 SHARES = ("final_fraction", "weight_decay")
 BELOW_ONE = ("beta1", "beta2")
-TEXTS = ("preset", "model", "data", "schedule", "backend", "precision", "attention", "out", "name")
+TEXTS = ("preset", "model", "data", "schedule", "backend", "precision", "attention", "matmul", "out", "name")
 
 
 @dataclass(frozen=True)
@@ -33,16 +33,17 @@ class TrainSettings:
     llm.c's programs (data/permuted.py), False in that of the files · seed: for weights, batches and samples · backend:
     see llmc/backends · precision: see llmc/precision.py · master_weights: where weights have 16 bits, whether they are
     also kept in float32 · recompute: what the backward pass computes again, see llmc/blocks.py; None takes what the
-    backend prefers · attention: "own", or "cudnn" for NVIDIA's, on a GPU in 16 bits · zero: 1 shares the optimizer's
-    memory between ranks, see llmc/distributed/data_parallel.py.
+    backend prefers · attention: "own", or "cudnn" for NVIDIA's, on a GPU in 16 bits · matmul: "cublas" for NVIDIA's, or
+    "own", likewise · zero: 1 shares the optimizer's memory between ranks, see llmc/distributed/data_parallel.py.
     A step: batch_size sequences of sequence_length tokens at a time ("auto": see batch_size.py), on each rank, repeated
     until there are total_batch_size tokens (None: once) · warmup, schedule, final_fraction: see schedule.py ·
     weight_decay: on matrices and embeddings · clip: largest gradient norm, 0 for no limit · skip_loss_z, skip_norm_z:
     see outliers.py, 0 skips nothing.
     Between steps: val_every, sample_every, checkpoint_every in steps, 0 for only at the end (val_every: at least 1) ·
-    val_batches: None measures on all of the validation data · keep: how many of the newest checkpoints to keep, 0 for
-    all · out: the run folder, which must not hold a run yet; None takes runs/NAME, or runs/NAME-2, … if that exists ·
-    name: None takes the name of the preset or the model.
+    val_batches: None measures on all of the validation data · hellaswag_every: steps between measurements on HellaSwag,
+    0 for none · keep: how many of the newest checkpoints to keep, 0 for all · out: the run folder, which must not hold
+    a run yet; None takes runs/NAME, or runs/NAME-2, … if that exists · name: None takes the name of the preset or the
+    model.
     """
 
     preset: str = "tiny"
@@ -70,9 +71,11 @@ class TrainSettings:
     master_weights: bool = True
     recompute: int | None = None
     attention: str = "own"
+    matmul: str = "cublas"
     zero: int = 0
     val_every: int = 200
     val_batches: int | None = None
+    hellaswag_every: int = 0
     sample_every: int = 0
     sample_tokens: int = 200
     checkpoint_every: int = 200
@@ -137,12 +140,10 @@ class TrainSettings:
     def shared_by(self, world) -> "TrainSettings":
         """The settings of a run of so many ranks, whose step has B·T tokens of each unless it says how many.
 
-        Raises UserError when a step cannot be shared by them.
+        They stay as they are while B is not known yet. Raises UserError when a step cannot be shared by the ranks.
         """
-        if world == 1:
+        if world == 1 or self.batch_size == AUTO:
             return self
-        if self.batch_size == AUTO:
-            raise UserError(f"--batch-size {AUTO} is for a single process; give several ranks a number.")
         once = self.batch_size * self.sequence_length * world
         if self.total_batch_size is not None and self.total_batch_size % once:
             raise UserError(

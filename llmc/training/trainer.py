@@ -12,7 +12,7 @@ from math import inf, isfinite
 import numpy as np
 
 from llmc import __version__
-from llmc.backends import choose_attention
+from llmc.backends import choose_attention, choose_matmul
 from llmc.checkpoints.optimizer_state import TrainState
 from llmc.data import find_corpus
 from llmc.data.loader import DataLoader
@@ -26,6 +26,7 @@ from llmc.model import find_recompute
 from llmc.sampling import generate
 from llmc.training.batch_size import allocate_or_halve, choose_batch, try_step
 from llmc.training.fits import check_memory, config_of
+from llmc.training.hellaswag import HellaSwag
 from llmc.training.loss_scale import LossScale
 from llmc.training.outliers import OutlierDetector
 from llmc.training.run_folder.settings_file import setting_values
@@ -64,18 +65,19 @@ class Trainer:
             corpus = find_corpus(settings.data, say=say)
         self.encoding = read_tokenizer(corpus.tokenizer)
         automatic = settings.batch_size == AUTO
-        s = choose_batch(settings, config_of(settings, self.encoding), corpus) if automatic else settings
+        s = choose_batch(settings, config_of(settings, self.encoding), corpus, ranks) if automatic else settings
         check_memory(s, self.encoding, corpus.train, model, ranks=ranks)
         self.model = model or make_model(s, self.encoding)
         if model is None:
             self.model.keep_part(*part_of(s, ranks))
         self.model.recompute = find_recompute(self.model.backend, s.recompute)
         choose_attention(self.model.backend, s.attention)
+        choose_matmul(self.model.backend, s.matmul)
         if automatic:
-            s = allocate_or_halve(self.model, s, say)
+            s = allocate_or_halve(self.model, s, say, ranks)
         else:
             self.model.allocate(s.batch_size, s.sequence_length)
-        self.settings = s
+        self.settings = s = s.shared_by(ranks.world)
         self.config = self.model.config
         shape = dict(B=s.batch_size, T=s.sequence_length, V=self.config.V, rank=ranks.rank, world=ranks.world)
         seeded = {"seed": s.seed} if s.shuffle else {}
@@ -83,6 +85,7 @@ class Trainer:
         self.val_loader = DataLoader(corpus.val, **shape)
         self.val_batches = min(s.val_batches or self.val_loader.num_batches, self.val_loader.num_batches)
         self._measure_validation_text()
+        self.hellaswag = HellaSwag(s, self.encoding, self.config, ranks, say) if s.hellaswag_every else None
         self.together = DataParallel(self.model, ranks, arrays)
         self.loss_detector, self.norm_detector = OutlierDetector(s.skip_loss_z), OutlierDetector(s.skip_norm_z)
         self.loss_scale = LossScale() if self.model.precision.overflows else None

@@ -208,11 +208,12 @@ def test_a_shuffled_state_of_llmc_is_read(tmp_path, shuffled_loader):
     files, windows = struct.unpack_from("<Q2i", tail), struct.unpack_from("<Q12i", tail, 16)
     assert files[0] == 2 and sorted(files[1:]) == [0, 1] and windows[0] == 12 and sorted(windows[1:]) == list(range(12))
     assert len(tail) == 16 + 8 + 48 + 8 + 4 + 4 + 4 * 624 + 8
-    seed, left, following = struct.unpack_from("<Qii", tail, 72)
-    assert seed == 42 and following == 2 * (1 + 11 + 4) and left == 625 - following
+    unset, left, following = struct.unpack_from("<Qii", tail, 72)
+    assert unset == 0 and following == 2 * (1 + 11 + 4) and left == 625 - following
     assert struct.unpack_from("<2I", tail, len(tail) - 8) == (0, 0x9908B0DF)
     words = {5: 1, 30: position["shard"], 32: position["sample"]}
-    llmc_state(tmp_path / "state.bin", trained(), words, tail=tail)
+    garbage = tail[:72] + b"\x12\x34\x56\x78" * 2 + tail[80:]  # llm.c never sets these eight bytes
+    llmc_state(tmp_path / "state.bin", trained(), words, tail=garbage)
     state = read_optimizer_state(tmp_path / "state.bin", GPT2(CONFIG))
     assert (state.shuffle, state.permutation, state.loader["seed"]) == ("llm.c", tail, 42)
     again = PermutedLoader(tmp_path / "x_train_*.bin", B=2, T=4)

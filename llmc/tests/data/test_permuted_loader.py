@@ -81,6 +81,12 @@ def test_each_rank_draws_its_own_windows(shards):
         assert first_tokens(loader, 2 * sum(WINDOWS)) == expected
 
 
+def test_the_seed_wraps_around(shards):
+    """It is an unsigned int of 32 bits there."""
+    one = PermutedLoader(shards, B=1, T=4, seed=2**32 - 1, rank=1, world=2)
+    assert first_tokens(one, 20) == [1000 * f + 8 * w + 4 for f, w in order_by_hand(0, WINDOWS, 1)][:20]
+
+
 def test_one_window_draws_nothing(tmp_path):
     write_tokens(tmp_path / "t.bin", np.arange(9))
     loader = PermutedLoader(tmp_path / "t.bin", B=2, T=4)

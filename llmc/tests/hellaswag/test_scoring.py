@@ -65,7 +65,7 @@ def test_an_example_by_hand(model):
 def test_what_shares_a_batch_does_not_matter(model):
     examples, seen = random_examples(23), []
     together = score_examples(model, examples, at_once=400, progress=seen.append)
-    assert sum(seen) == 23 and len(seen) < 12
+    assert sum(seen) == 4 * 23 and len(seen) < 12
     for i, example in enumerate(examples):
         tokens, mask, _ = rows_of(example, CONFIG.maxT)
         for found, expected in zip((together.sums[i], together.means[i]), score(model, tokens, mask)):
@@ -83,6 +83,18 @@ def test_a_long_example_loses_its_beginning(model):
     scores = score_examples(model, [example, Example([1], [[2], [3], [4], [5]], 0)], window=8)
     assert scores.cut == 1 and "1 examples were longer" in report(scores)
     assert rows_of(Example([1], [[2] * 8, [3], [4], [5]], 0), 8)[2] is False  # the last token is only predicted
+
+
+@pytest.mark.parametrize("shape", [(4, 40), (3, 17), (64, 30), (1, 24)])
+def test_in_batches_of_one_shape(model, shape, monkeypatch):
+    """As a model that is being trained needs it."""
+    seen, forward = set(), model.forward
+    monkeypatch.setattr(model, "forward", lambda x, y: seen.add(x.shape) or forward(x, y))
+    examples, counted = random_examples(7), []
+    found = score_examples(model, examples, shape=shape, progress=counted.append)
+    assert seen == {shape} and sum(counted) == 4 * 7
+    expected = score_examples(model, examples, window=shape[1])
+    assert found.sums == pytest.approx(expected.sums, rel=1e-5) and found.cut == expected.cut
 
 
 # ------------------------------------------------------------------------------------------------ against transformers

@@ -38,6 +38,7 @@ def test_the_reproductions_are_llmcs(name):
     assert s.tokens_per_step * s.steps == pytest.approx(GPT[name][-1], rel=0.05)
     assert (s.warmup, s.weight_decay, s.beta1, s.beta2, s.clip) == (700, 0.1, 0.9, 0.95, 1.0)
     assert (s.schedule, s.shuffle, s.precision, s.master_weights, s.zero) == ("cosine", "llm.c", "bf16", True, 1)
+    assert (s.val_every, s.val_batches, s.hellaswag_every) == (250, 20, 250)
     assert preset(s.preset).maxT == s.sequence_length
     assert s.shared_by(8) == s  # on eight GPUs, as llm.c
 
@@ -58,7 +59,7 @@ def test_every_recipe_starts(name, tmp_path, monkeypatch):
     monkeypatch.setenv("LLMC_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setitem(PRESETS, s.preset, GPT2Config(maxT=16, L=1, NH=2, C=16))
     write_corpus(tmp_path / "data" / s.data)
-    less = dict(batch_size=2, sequence_length=16, total_batch_size=64, val_batches=1, steps=2)
+    less = dict(batch_size=2, sequence_length=16, total_batch_size=64, val_batches=1, steps=2, hellaswag_every=0)
     trainer = Trainer(replace(s, **less))
     before = trainer.validate()
     loss, lr, norm = trainer.train_step()
