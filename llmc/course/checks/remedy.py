@@ -31,6 +31,7 @@ from llmc.course.mutants.search import changes_of_theirs, placed
 from llmc.course.mutants.solution import Solution
 from llmc.course.own_names import learners_names
 
+ALL_OF_IT = "your function gives the right"  # in all the calls that there were
 SECONDS, LEISURE = 2.0, 12.0  # of processor time; where nobody waits
 LONG = 4.0  # seconds of processor time that a whole check may take, if that leaves any for this search
 PATIENCE = 1.0  # seconds for a run of the cell, after which a changed function is taken for one that never ends
@@ -71,7 +72,7 @@ def with_remedy(check, cell, message) -> str:
     """
     with suppress(Exception, KeyboardInterrupt):  # who does not want to wait presses Stop
         said = ONE_ARRAY.search(message)
-        search = _search(check, cell)
+        search = None if ALL_OF_IT in message else _search(check, cell)
         if search is None:
             return message
         with quietly():
