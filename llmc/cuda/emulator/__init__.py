@@ -37,8 +37,8 @@ What it does not see, or sees differently:
 - Hopper (mbarrier, bulk copies with tensor maps, wgmma; cuda::barrier is an mbarrier): a copy arrives when its
   mbarrier is waited for, a product is made and a bulk store reads when its group is waited for, each at the last
   moment: whoever comes too early finds poison, and what is overwritten too early is seen. What an mbarrier orders is
-  known exactly; so is what fence.proxy.async covers, from the writing or from the reading side. A bulk copy is not
-  among the memory transactions that are counted.
+  known exactly; so is what fence.proxy.async covers, from the writing or from the reading side. A bulk copy counts as
+  one request for sectors of global memory; what it and wgmma do to the banks of shared memory is not counted.
 - wgmma: m64nNk16 of f16 and bf16, m64nNk8 of tf32, sums in f32 or f16, A from shared memory or registers; not sparse,
   not of 8-bit types. All four warps meet at each of its instructions, and what one thread has waited for is done for
   all. A thread's own use of a sum's registers is seen, of A's registers it is not.

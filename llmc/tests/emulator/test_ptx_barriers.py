@@ -137,6 +137,9 @@ def test_what_never_ends_is_named_with_its_numbers(check):
     wait = 'asm volatile("{ .reg .pred p; L: mbarrier.try_wait.parity.shared.b64 p, [%0], 0; @!p bra L; }" ::"r"(at));'
     arrive = 'asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(at));'
     stopped(START.format(count=64) + f"if (i < 60) {arrive} {wait}", "deadlock(?s:.*)but 60 of its 64 arrivals", check)
+    poll = 'asm volatile("{ .reg .pred p; L: mbarrier.test_wait.parity.shared.b64 p, [%0], 0; @!p bra L; }" ::"r"(at));'
+    if check:
+        stopped(START.format(count=64) + f"if (i < 60) {arrive} {poll}", "mbarrier bar.0. to end, but 60 of its 64")
     expect = 'asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], 4096;" ::"r"(at));'
     stopped(START.format(count=1) + f"if (i == 0) {expect} {wait}", "4,096 bytes were expected and 0 arrive", check)
 

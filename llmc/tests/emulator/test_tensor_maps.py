@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from llmc.cuda import RawKernel, tensor_map
+from llmc.cuda import RawKernel, inspect, tensor_map
 from llmc.cuda.emulator.calling.maps import described_by
 from llmc.errors import KernelError
 
@@ -48,17 +48,22 @@ extern "C" __global__ void there(unsigned char* out, const __grid_constant__ CUt
 """
 
 
-def copied(array, box, at, swizzle=0, loads=True, tile=None, check=True):
-    """The box of shared memory (box) after a load from `at`, an index along each axis; or store `tile` there."""
+def prepared(array, box, at, swizzle=0, loads=True, tile=None, check=True):
+    """(kernel, its arguments, the box of shared memory) for what `copied` does."""
     rank = array.ndim
     code = CODE.replace("RANK", str(rank)).replace("COORDINATES", "".join(f", int x{k}" for k in range(rank)))
     code = code.replace("PLACES", ", ".join(f"%{4 + k}" for k in range(rank)))
     code = code.replace("VALUES", ", ".join(f'"r"(x{k})' for k in range(rank)))
     out = np.zeros(box, array.dtype) if tile is None else tile
     words = out.reshape(-1).view(np.uint8)
-    kernel = RawKernel(code, "there", check=check)
     arguments = (words, tensor_map(array, box, swizzle), words.size, int(loads), *map(int, at[::-1]))
-    kernel((1,), (32,), arguments, shared_mem=words.size)
+    return RawKernel(code, "there", check=check), arguments, out
+
+
+def copied(*what, **how):
+    """The box of shared memory (box) after a load from `at`, an index along each axis; or store `tile` there."""
+    kernel, arguments, out = prepared(*what, **how)
+    kernel((1,), (32,), arguments, shared_mem=out.nbytes)
     return out
 
 
@@ -125,6 +130,15 @@ def test_arrays_with_gaps_and_in_another_order():
     np.testing.assert_array_equal(copied(part, (4, 8), (1, 8)), part[1:5, 8:])
     blocks = wide.reshape(8, 4, 8).transpose(1, 0, 2)  # (blocks, rows, 8): as a wide tile is copied in one go
     np.testing.assert_array_equal(copied(blocks, (4, 2, 8), (0, 3, 0)), blocks[:, 3:5])
+
+
+@pytest.mark.parametrize("loads", [True, False])
+def test_a_copy_is_one_request_for_whole_sectors(loads):
+    array = numbers((8, 32))  # rows of four sectors
+    kernel, arguments, out = prepared(array, (4, 12), (2, 4), loads=loads)  # bytes 16 to 63 of a row: two sectors
+    report = inspect(kernel, (1,), (32,), arguments, out.nbytes)
+    (use,) = (use for use in report.lines if use.name == "map")
+    assert (use.requests, use.sectors, use.ideal, use.write) == (1, 8, 6, not loads)
 
 
 WRONG = {

@@ -15,7 +15,7 @@ Hopper& hopper(Worker& w) {
     w.hopper_on = true;
     h.clocks.assign(w.launch->checked ? w.num_threads : 0, Clock{});
     memset(h.store_group, 0, sizeof h.store_group);
-    memset(h.registers, 0, sizeof h.registers);
+    memset(h.fenced, 0, sizeof h.fenced);
     return h;
 }
 

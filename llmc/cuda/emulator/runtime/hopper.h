@@ -32,6 +32,7 @@ struct MBarrier {
     unsigned phase;          // how many are complete
     Access init;             // the write that initialised it
     std::vector<int> waiters;
+    int polled = -1;         // who has asked in vain
     Clock next, done;        // what arrivals publish; what those who wait for a phase see
 };
 
@@ -74,6 +75,7 @@ struct Accumulator {  // of a warpgroup: 64 x n, in registers, and what is in th
     std::vector<void*> places;  // [thread][register]
     std::vector<float> values;  // [row][column]
     std::vector<char*> low, high;  // of each thread: its registers lie in between
+    std::vector<const char*> touched;  // of each: which instruction of its own used them since its last fence
     const char* pc = nullptr;  // of the last product
     bool committed = false;
 };
@@ -97,11 +99,6 @@ struct Warpgroup {
     std::vector<std::shared_ptr<Accumulator>> sums;
 };
 
-struct Registers {  // of a thread
-    bool fenced;
-    const char* touched;  // which instruction used accumulators since the last fence
-};
-
 struct Hopper {
     std::vector<Clock> clocks;  // of each thread, in a checked launch
     std::vector<MBarrier> barriers;
@@ -110,7 +107,7 @@ struct Hopper {
     unsigned store_group[MAX_THREADS];
     std::vector<Delivered> delivered;
     Warpgroup groups[GROUPS];
-    Registers registers[MAX_THREADS];
+    bool fenced[MAX_THREADS];  // by wgmma.fence, at least once
     float a[64][16], b[16][256];  // of the product that is made
 };
 

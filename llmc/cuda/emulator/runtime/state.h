@@ -219,6 +219,7 @@ void forget_cells();            // all shadows begin again
 // measure.cpp
 void measure_begin();
 void measure_access(Worker& w, const Region& r, const char* address, int size, bool write, bool atomic, const char* pc);
+void measure_piece(Worker& w, const Region& r, const char* address, int size, bool write, bool first, const char* pc);
 void measure_warp(int warp);
 // faults.cpp
 void alternative_stack();
