@@ -86,7 +86,7 @@ def test_the_best_plan_is_accepted_and_its_neighbours_are_judged_by_their_loss()
 
 
 def test_what_a_plan_forgot_is_named():
-    offer = plans.Offer(800.0, 2.5, 3e14)
+    offer = plans.Offer(801.0, 2.5, 3e14)
     d = plans.best(offer)[1]
     for words, (tokens, where) in plans.mistakes(d, offer).items():
         with pytest.raises(WrongAnswer, match=re.escape(words)) as caught:
