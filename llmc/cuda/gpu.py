@@ -18,7 +18,11 @@ def raw_kernel(code, name, options, check, of_cupy):
     """CuPy's RawKernel; with check, one whose launches are tried on the emulator first."""
     import cupy
 
-    theirs = cupy.RawKernel(code, name, tuple(options), **of_cupy)
+    options = tuple(options)
+    if cubins.wanted(options):
+        theirs = cupy.RawModule(path=cubins.compiled(code, options), **of_cupy).get_function(name)
+    else:
+        theirs = cupy.RawKernel(code, name, options, **of_cupy)
     return Checked(theirs, RawKernel(code, name, options, check=True)) if check else theirs
 
 
@@ -96,6 +100,8 @@ class Checked:
 
 def emulated(kernel):
     """The emulator's twin of a CuPy kernel."""
+    if kernel.code is None:
+        return RawKernel(*cubins.source_of(kernel.file_path, kernel.name))
     expression = _expressions.get((kernel.code, kernel.name))
     if expression is None:
         return RawKernel(kernel.code, kernel.name, kernel.options)

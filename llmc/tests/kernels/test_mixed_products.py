@@ -9,7 +9,7 @@ from llmc.bench.step import training_step
 from llmc.config import GPT2Config
 from llmc.errors import UserError
 from llmc.kernels import cublas, tensor_cores
-from llmc.kernels.mixed import matmul, matmul_hopper, matmul_own
+from llmc.kernels.mixed import attention_hopper, matmul, matmul_hopper, matmul_own
 from llmc.model import GPT2
 from llmc.precision import bfloat16, find_precision
 from llmc.tests.kernels.sixteen_bits import GAP, agree, nans, tokens
@@ -97,9 +97,8 @@ def check(product, wanted, exact):
 
 
 @hopper
-@pytest.mark.parametrize("version, N", [(7, 136), (8, 72)])
-@pytest.mark.parametrize("name", PRODUCTS)
-def test_products_by_one_tile_of_a_block(checked, name, version, N):
+@pytest.mark.parametrize("version, N, name", [(7, 136, PRODUCTS[0]), (7, 136, PRODUCTS[2]), (8, 72, PRODUCTS[1])])
+def test_products_by_one_tile_of_a_block(checked, version, N, name):
     product, *expected = made(name, 136, N, 200, add=name == "matmul_backward_weight", bias=name == "matmul_forward")
     matmul_hopper.multiply_one(product, version, BN=64, STAGES=3)
     check(product, *expected)
@@ -124,6 +123,17 @@ def test_products_by_a_persistent_grid(checked, name, BN, BUFFERS, parts, how):
     check(product, *expected)
 
 
+def test_tiles_fit_and_leave_no_multiprocessor_idle():
+    tiles = matmul_hopper.PLAIN + matmul_hopper.MORE
+    assert all(tile.shared <= 227 << 10 for tile in tiles)
+    assert all(attention_hopper.Tile().shared(hs) <= 227 << 10 for hs in attention_hopper.SIZES)
+    tile, parts = matmul_hopper.choose(768, 768, 32768, matmul_hopper.PLAIN, 132)  # 9 pairs of tiles of 128 x 256
+    assert 50 <= tile.tasks(768, 768) * parts <= 66
+    assert matmul_hopper.choose(768, 768, 32768, matmul_hopper.PLAIN, 132, divisible=False)[1] == 1
+    for M, N in ((32768, 2304), (50304, 768)):
+        assert matmul_hopper.choose(M, N, 768, matmul_hopper.PLAIN, 132) == (matmul_hopper.PLAIN[0], 1)
+
+
 # ---------------------------------------------------------------------------------------------- --matmul own
 
 
@@ -135,8 +145,8 @@ def own():
     choose_matmul(get_backend("cuda", find_precision("bf16")), "cublas")
 
 
-def test_layers_by_our_own(low, own):
-    N, C_in, C_out = 70, 40, 24
+def test_layers_by_our_own(own):
+    N, C_in, C_out, low = 70, 40, 24, bfloat16()
     x, w, b = drawn(1, N, C_in, dtype=low), drawn(C_out, C_in, seed=1, dtype=low), drawn(C_out, seed=2, dtype=low)
     out, dx, dw = nans(1, N, C_out, dtype=low), nans(1, N, C_in, dtype=low), np.zeros((C_out, C_in), low)
     agree("matmul_forward", out, x, w, None)
