@@ -26,7 +26,7 @@ class Parser(argparse.ArgumentParser):
 COMMANDS = {  # the name of a file in llmc/commands -> what the command does
     "train": "train a GPT-2 and keep it in runs/",
     "sample": "let a trained model write",
-    "eval": "measure a model on tokens: loss and bits per byte",
+    "eval": "measure a model: loss and bits per byte on tokens, or accuracy on HellaSwag",
     "sweep": "train with several learning rates side by side, and compare",
     "data": "prepare a corpus",
     "init": "make a model file: fresh weights, or those of a Hugging Face GPT-2",

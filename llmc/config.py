@@ -119,6 +119,11 @@ PRESETS = {
     "d24": GPT2Config(L=24, C=1024, NH=16),
     "d36": GPT2Config(L=36, C=1280, NH=20),
     "d48": GPT2Config(L=48, C=1600, NH=25),
+    # GPT-3's sizes as llm.c has them: attention is dense in every layer, and 1.3B has 16 heads, not the paper's 24
+    "gpt3-125m": GPT2Config(maxT=2048, L=12, C=768, NH=12),
+    "gpt3-350m": GPT2Config(maxT=2048, L=24, C=1024, NH=16),
+    "gpt3-760m": GPT2Config(maxT=2048, L=24, C=1536, NH=16),
+    "gpt3-1.3b": GPT2Config(maxT=2048, L=24, C=2048, NH=16),
 }
 ALIASES = {"gpt2": "d12", "gpt2-medium": "d24", "gpt2-large": "d36", "gpt2-xl": "d48"}
 PRESETS.update({alias: PRESETS[name] for alias, name in ALIASES.items()})

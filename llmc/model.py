@@ -1,21 +1,19 @@
 """GPT-2: parameters, gradients, AdamW's moments and activations in flat buffers; forward, backward, update.
 
 Written once, against the contract in `llmc/backends`: nothing here knows how a layer is computed. What happens between
-tokens and logits is in `blocks.py`. Follows the GPT-2 paper (Radford et al. 2019) and llm.c's train_gpt2.c for names
-and memory.
+tokens and logits is in `blocks.py`, AdamW's way through the tensors in `optimizer_step.py`. Follows the GPT-2 paper
+(Radford et al. 2019) and llm.c's train_gpt2.c for names and memory.
 """
-
-from math import isfinite
 
 import numpy as np
 
-from llmc import blocks
+from llmc import blocks, optimizer_step
 from llmc.backends import get_backend
 from llmc.config import GPT2Config
 from llmc.errors import UserError
 from llmc.flat_buffer import FlatBuffer, Tensor, plan_table
 from llmc.initialization import initial_weights
-from llmc.parts import check_parts, cut_table, layers_of, own_pieces, pieces
+from llmc.parts import check_parts, cut_table, own_pieces, pieces
 from llmc.precision import find_precision
 
 
@@ -86,7 +84,7 @@ class GPT2:
         self.loss_scale = 1.0
         self.free_activations()
         self.t = 0  # AdamW steps taken
-        self._places = {}  # tokens, targets and the norm where the backend computes
+        self.places = {}  # tokens, targets and the norm where the backend computes
 
     # ------------------------------------------------------------------------------------------ memory
 
@@ -202,7 +200,7 @@ class GPT2:
         targets = None if targets is None else self._place("targets", targets)  # (B, T)
         per_token = None if dloss is None else float(dloss) * self.loss_scale / (B * T)
         arrays = [self.params.flat, *acts.flats, tokens] + ([] if targets is None else [targets])
-        self._repeat(("forward", B, T, per_token), arrays, lambda: self._forward(acts, tokens, targets, per_token))
+        self.repeat(("forward", B, T, per_token), arrays, lambda: self._forward(acts, tokens, targets, per_token))
         if targets is None:
             return acts["logits"]
         if dloss is not None:
@@ -222,14 +220,14 @@ class GPT2:
     def _place(self, name, tokens):
         """tokens (B, T) where the backend computes, in the same array as last time if its shape is the same."""
         there = self.backend.from_numpy(tokens)
-        kept = self._places.get(name)
+        kept = self.places.get(name)
         if kept is None or kept.shape != tokens.shape:
-            self._places[name] = there
+            self.places[name] = there
             return there
         kept[...] = there
         return kept
 
-    def _repeat(self, key, arrays, work):
+    def repeat(self, key, arrays, work):
         """work(); a backend that can record it repeats it from its recording. See `repeat` in the contract."""
         repeat = getattr(self.backend, "repeat", None)
         return work() if repeat is None else repeat((self.config, self.recompute, *key), arrays, work)
@@ -287,7 +285,7 @@ class GPT2:
         dacts = {**self._dacts.allocate(own), **self._inside_logits.allocate(shared, self._acts["logits"])}
         arrays = self.params.flat, self.grads_flat, *self._acts.flats, self._dacts.flat, tokens
         key = "backward", B, T, accumulate, final
-        self._repeat(key, arrays, lambda: self._backward(dacts, tokens, accumulate, final))
+        self.repeat(key, arrays, lambda: self._backward(dacts, tokens, accumulate, final))
 
     def _backward(self, dacts, tokens, accumulate, final=None):
         """What `backward` computes."""
@@ -344,74 +342,4 @@ class GPT2:
             raise UserError(f'decay must be "matrices" or "all", not {decay!r}.')
         self.t += 1
         numbers = dict(lr=lr, beta1=beta1, beta2=beta2, eps=eps, weight_decay=weight_decay, t=self.t)
-        if self.runs_ahead:
-            return self._update_ahead(numbers, decay, zero_grad, max_norm, norm)
-        if self.precision.is_mixed:
-            return self._update_rounded(numbers, decay, zero_grad, max_norm, norm)
-        norm = None if max_norm is None else self.clip_gradients(max_norm, norm)
-        for flats, decayed, _, _ in self._parts(decay):
-            each = numbers if decayed else numbers | {"weight_decay": 0.0}
-            self.backend.adamw_update(*flats, **each, clear=zero_grad)
-        return None if max_norm is None else lambda: norm
-
-    def _update_rounded(self, numbers, decay, zero_grad, max_norm, norm):
-        """The same for weights of 16 bits. What scales the gradients does so in float32, within AdamW.
-
-        With a norm that is not finite, all arrays stay as they are, as in `_update_ahead`.
-        """
-        factor = 1.0 / self.loss_scale
-        if max_norm is not None:
-            norm = self.global_norm() if norm is None else norm
-            if not isfinite(norm):
-                return lambda: norm
-            factor *= max_norm / (norm + 1e-6) if norm > max_norm else 1.0
-        self.start_master()
-        for flats, decayed, i, place in self._parts(decay):
-            each = numbers if decayed else numbers | {"weight_decay": 0.0}
-            key = self.t * len(self.table) + i
-            self.backend.adamw_update_rounded(*flats, key, place=place, factor=factor, clear=zero_grad, **each)
-        return None if max_norm is None else lambda: norm
-
-    def _update_ahead(self, numbers, decay, zero_grad, max_norm, known=None):
-        """The same without waiting for the norm: what differs from step to step lies where the backend computes."""
-        be, mixed = self.backend, self.precision.is_mixed
-        if mixed:
-            self.start_master()
-            numbers |= {"loss_scale": self.loss_scale, "key": self.t * len(self.table)}
-        settings = be.adamw_settings(**numbers)
-        if "norm" not in self._places:
-            self._places["norm"] = be.from_numpy(np.zeros(1))
-        norm = self._places["norm"]  # (1,)
-        if known is not None:
-            norm[...] = be.from_numpy(np.full(1, known)) if isinstance(known, float) else known
-
-        def work():
-            if max_norm is not None:
-                be.clip(settings, norm, self.grads_flat if known is None else None, max_norm)
-            for flats, decayed, i, place in self._parts(decay):
-                which = {"tensor": i, "place": place} if mixed else {}
-                be.adamw_update_by(*flats, settings, decayed=decayed, clear=zero_grad, **which)
-
-        buffers = self.params, self.own_grads, self.m, self.v, self.master
-        flats = [buffer.flat for buffer in buffers if buffer is not None]
-        self._repeat(("update", decay, zero_grad, max_norm, known is None), [*flats, settings, norm], work)
-        if max_norm is None:
-            return None
-        later = be.later(norm)
-        return lambda: float(later()[0])
-
-    def _parts(self, decay):
-        """([params, grads, m, v], whether weights decay, number of the tensor, place in it) of each piece to update.
-
-        The four arrays are (size,). In 16 bits a fifth follows, master, which may be None.
-        """
-        which, parts = self.part
-        buffers = [self.own_grads, self.m, self.v] + [self.master] * self.precision.is_mixed
-        for i, p in enumerate(self.table):
-            layers = layers_of(p, parts)
-            params = self.params[p.name].reshape(layers, parts, -1)  # (layers, parts, size)
-            flats = [None if buffer is None else buffer[p.name].reshape(layers, -1) for buffer in buffers]
-            for l in range(layers):
-                place = (l * parts + which) * params.shape[-1]
-                arrays = [params[l, which], *(None if flat is None else flat[l] for flat in flats)]
-                yield arrays, decay == "all" or p.decayed, i, place
+        return optimizer_step.update(self, numbers, decay, zero_grad, max_norm, norm)

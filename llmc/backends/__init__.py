@@ -42,6 +42,8 @@ from llmc.errors import UserError
 
 ATTENTION = ("own", "cudnn")  # whose kernels attend
 WHOSE_ATTENTION = "whose attention, in 16 bits on a GPU: own, or cudnn for NVIDIA's"
+MATMUL = ("cublas", "own")  # whose kernels multiply
+WHOSE_MATMUL = "whose matmuls, in 16 bits on a GPU: cublas for NVIDIA's, or own, on tensor cores too"
 BACKENDS = {"numpy": "llmc.backends.reference", "cpu": "llmc.backends.cpu", "cuda": "llmc.backends.gpu"}
 
 
@@ -227,6 +229,19 @@ def choose_attention(backend, whose):
         backend.attend_by(whose)
     elif whose != "own":
         raise UserError("cuDNN's attention is for --backend cuda with --precision bf16 or fp16; use --attention own.")
+
+
+def choose_matmul(backend, whose):
+    """Which of MATMUL a backend, one that `get_backend` has returned, takes from now on.
+
+    Raises UserError for another name, for a backend that has no choice, and where own kernels find no tensor cores.
+    """
+    if whose not in MATMUL:
+        raise UserError(f"matmul is {' or '.join(MATMUL)}, not {whose!r}.")
+    if hasattr(backend, "matmul_by"):
+        backend.matmul_by(whose)
+    elif whose != MATMUL[0]:
+        raise UserError("--matmul own is for --backend cuda with --precision bf16 or fp16; leave it out here.")
 
 
 def _in_tf32(found, name):

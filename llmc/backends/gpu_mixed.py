@@ -15,7 +15,7 @@ from llmc.kernels.adamw import FACTOR
 from llmc.kernels.mixed import adamw, attention, classifier, encoder, layernorm, matmul, pointwise
 
 PRECISIONS = ("bf16", "fp16")  # whose arrays it takes
-RECOMPUTE = 3  # layernorm: a byte of its outputs is computed again in less time than one of GELU's
+RECOMPUTE = 3  # layernorms: of the three levels the one that costs least time, and it leaves GELU to cuBLAS
 OVERWRITES = True  # matmul_backward and the fused functions of a backward pass take accumulate
 attention_stats_shape = gpu.attention_stats_shape
 from_numpy = gpu.from_numpy
@@ -43,6 +43,7 @@ attention_forward = attention.attention_forward
 attention_backward = attention.attention_backward
 attention_cached = attention.attention_cached
 attend_by = attention.attend_by
+matmul_by = matmul.matmul_by
 fused_classifier = classifier.fused_classifier
 scale = pointwise.scale
 adamw_update_by = adamw.adamw_update
@@ -86,7 +87,7 @@ def residual_forward(out, x1, x2):
 
 def repeat(key, arrays, work):
     """`repeat` of gpu.py. Recordings for bfloat16 and for float16 differ, also where the arrays lie in one place."""
-    gpu.repeat((arrays[0].dtype.name, attention.attend_by(), key), arrays, work)
+    gpu.repeat((arrays[0].dtype.name, attention.attend_by(), matmul.matmul_by(), key), arrays, work)
 
 
 def adamw_settings(loss_scale, key, **numbers):

@@ -3,19 +3,21 @@
 Where weights have 16 bits, their master copy in float32 follows v, if there is one. Processes that share the state
 (ZeRO-1) write a file each, with their part of every tensor (llmc/parts.py); any number of processes can read these.
 
-The words that llm.c's load_state reads (train_gpt2.cu) are where it expects them, and describe a run in file order.
-Values that only llmc needs are where llm.c does not look: after the arrays, and in the header from word 40
-on. In llm.c's own files these words are zero, which means the right thing here too.
+The words that llm.c's load_state reads (train_gpt2.cu) are where it expects them, and describe a run in file order, or
+in the order of llm.c's shuffle, of which it finds the permutations after the arrays. Values that only llmc needs are
+where llm.c does not look: after all that, and in the header from word 40 on. In llm.c's own files these words are zero,
+which means the right thing here too.
 """
 
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
 from math import prod
 
 import numpy as np
 
 from llmc.backends import reference
 from llmc.checkpoints.names import state_path
+from llmc.data.permuted import LLM_C, SEED, read_permutation
 from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
 from llmc.files.digest import HashingFile
@@ -28,7 +30,7 @@ MAGIC = 20240527
 VERSION = 1
 PROCESSES, RANK, MASTER, PERMUTATION, STEP = 2, 3, 4, 5, 10  # int32 words, as in llm.c
 RNG, RNG_LAST = 20, 22  # like the positions, these are uint64, two words each
-SHUFFLED, SKIPPED = 40, 41  # int32: whether llmc shuffled; number of steps that made no update
+SHUFFLED, SKIPPED = 40, 41  # int32: whether llmc shuffled in its own way; number of steps that made no update
 POSITIONS = {"shard": 30, "sample": 32, "epoch": 42, "seed": 44}  # llm.c knows the first two
 LOSSES, NORMS = 46, 47  # int32: how many float64 of each follow the arrays
 LOSS_SCALE, GOOD_STEPS = 48, 49  # int32: log2 of the loss scale, and the steps since it changed
@@ -41,15 +43,16 @@ HIGHEST = 2**63 - 1  # no counter comes near it; more means damage
 class TrainState:
     """The state of a run: everything, apart from its model, that the next step depends on.
 
-    step: steps done · shuffle: whether batches come in llmc's shuffled order · loader: {name: whole number}, as
-    `DataLoader.state()` gives it (shard, sample, epoch; with shuffle also seed) · rng: uint64 · losses, norms: those
-    of the last steps, oldest first, in float64, to detect outliers among the next ones · loss_scale: (log2 of it, good
-    steps since it changed), see training/loss_scale.py · about: what DONE says of the run (record.py), in JSON's types;
-    it is not in the state's own file.
+    step: steps done · shuffle: whether batches come in llmc's shuffled order (True), in llm.c's ("llm.c") or in that of
+    the files (False) · loader: {name: whole number}, as `DataLoader.state()` gives it (shard, sample, epoch; with a
+    shuffle also seed) · rng: uint64 · losses, norms: those of the last steps, oldest first, in float64, to detect
+    outliers among the next ones · loss_scale: (log2 of it, good steps since it changed), see training/loss_scale.py ·
+    about: what DONE says of the run (record.py), in JSON's types; it is not in the state's own file · permutation: with
+    llm.c's shuffle, as `PermutedLoader.permutation` gives it.
     """
 
     step: int
-    shuffle: bool = False
+    shuffle: bool | str = False
     loader: dict = field(default_factory=dict)
     rng: int = 0
     losses: tuple = ()
@@ -57,6 +60,7 @@ class TrainState:
     loss_scale: tuple = (0, 0)
     ranks: int = 1
     about: dict = field(default_factory=dict)
+    permutation: bytes = b""
 
 
 def write_optimizer_state(path, model, state: TrainState) -> str:
@@ -73,6 +77,7 @@ def write_optimizer_state(path, model, state: TrainState) -> str:
         for group in _groups(model):
             for tensor in group.values():  # in file order
                 write_floats(file, tensor.reshape(-1), model.backend)  # (size,)
+        file.write(state.permutation)
         file.write(np.array([*state.losses, *state.norms], "<f8").tobytes())
         return file.digest()
 
@@ -81,8 +86,7 @@ def read_optimizer_state(path, model) -> TrainState:
     """Fill the model's m, v and t, and its master weights, if the file holds them; returns the state.
 
     path: that of rank 0, if several processes have written one each. A model in float32 without a master copy takes
-    llm.c's as its weights. Raises UserError when a file is missing, damaged, another model's, or written by a shuffled
-    run of llm.c, which appends a permutation that llmc's loaders cannot use.
+    llm.c's as its weights. Raises UserError when a file is missing, damaged or another model's.
     """
     _check_precision(model)
     header = read_header(path, MAGIC, (VERSION,), "an optimizer state")  # (256,)
@@ -90,7 +94,11 @@ def read_optimizer_state(path, model) -> TrainState:
     arrays, losses, norms = (int(n) for n in (2 + header[MASTER], header[LOSSES], header[NORMS]))
     size = SIZE + 8 * (losses + norms)  # without the arrays
     whole, parts = 4 * arrays * model.config.num_parameters_padded, int(header[PROCESSES])
-    if parts > 1 and file_size(path) == size + whole:  # llm.c without ZeRO: each process has written all of it
+    if state.shuffle == LLM_C:
+        parts, permutation = _find_permutation(path, parts, whole, size)
+        state = replace(state, permutation=permutation)
+        size += len(permutation)
+    elif parts > 1 and file_size(path) == size + whole:  # llm.c without ZeRO: each process has written all of it
         parts = 1
     if model.config.C % parts:
         raise UserError(
@@ -100,14 +108,34 @@ def read_optimizer_state(path, model) -> TrainState:
     for each in paths:
         _check_size(each, size + whole // parts)
     groups = [model.m, model.v, model.params if model.master is None else model.master][:arrays]
-    recent = _read_groups(paths, model, groups, losses + norms)
+    recent = _read_groups(paths, model, groups, len(state.permutation), losses + norms)
     model.has_master = model.master is not None and arrays == 3
     model.t, state.losses, state.norms = t, tuple(recent[:losses]), tuple(recent[losses:])
     return state
 
 
-def _read_groups(paths, model, groups, count) -> list:
-    """Fill the model's part of these buffers from the parts in the files; returns the `count` numbers that follow."""
+def _find_permutation(path, parts, whole, size):
+    """(1, or parts, whichever the file holds; its permutation) of a state in llm.c's order.
+
+    whole, size: bytes of all arrays, of everything else but the permutation. Raises UserError when there is none.
+    """
+    for n in (parts, 1):  # 1: llm.c without ZeRO, where each process has written all of the arrays
+        with opened(path) as file, suppress(ValueError):
+            file.seek(SIZE + whole // n)
+            permutation = read_permutation(file, file_size(path))
+            if file_size(path) == size + whole // n + len(permutation):
+                return n, permutation
+    raise UserError(
+        f"{path} is truncated, damaged or another model's: it does not end with llm.c's order of batches; resume from"
+        " another checkpoint."
+    )
+
+
+def _read_groups(paths, model, groups, skip, count) -> list:
+    """Fill the model's part of these buffers from the parts in the files.
+
+    Returns the `count` numbers that follow, `skip` bytes later.
+    """
     parts = len(paths)
     with ExitStack() as stack:
         files = [stack.enter_context(opened(path)) for path in paths]
@@ -120,6 +148,7 @@ def _read_groups(paths, model, groups, count) -> list:
                     read_floats(files[0], group[tensor.name].reshape(-1), model.backend)  # (size,)
                 else:
                     _read_tensor(files, group[tensor.name].reshape(-1), tensor, ours, model.backend)
+        files[0].seek(skip, 1)
         return np.fromfile(files[0], "<f8", count).tolist()
 
 
@@ -156,10 +185,11 @@ def _check_size(path, expected):
 
 def _make_header(state, model):
     """(256,) int32 of a state and its model."""
-    header = make_header(MAGIC, VERSION)  # no permutation
+    header = make_header(MAGIC, VERSION)
+    header[PERMUTATION] = state.shuffle == LLM_C
     header[RANK], header[PROCESSES] = model.part
     header[STEP], header[MASTER], header[RANKS] = state.step, model.master is not None, state.ranks
-    header[SHUFFLED], header[SKIPPED] = state.shuffle, state.step - model.t
+    header[SHUFFLED], header[SKIPPED] = state.shuffle is True, state.step - model.t
     header[LOSS_SCALE], header[GOOD_STEPS] = state.loss_scale
     header[LOSSES], header[NORMS] = len(state.losses), len(state.norms)
     long = header.view("<u8")  # (128,)
@@ -174,20 +204,18 @@ def _parse_header(path, header):
     step, t = int(header[STEP]), int(header[STEP]) - int(header[SKIPPED])
     loader = {name: int(header.view("<u8")[word // 2]) for name, word in POSITIONS.items()}
     rng = int(header.view("<u8")[RNG // 2])
-    if header[PERMUTATION] == 1:
-        raise UserError(
-            f"{path} is from a shuffled run of llm.c, whose order of batches llmc cannot continue; start a new run from"
-            f" its weights in model_{step:08d}.bin instead."
-        )
-    flags, counts = header[[MASTER, SHUFFLED]], header[[LOSSES, NORMS]]  # (2,) both
+    flags, counts = header[[MASTER, SHUFFLED, PERMUTATION]], header[[LOSSES, NORMS]]  # (3,), (2,)
     counts = *counts, header[LOSS_SCALE], header[GOOD_STEPS], header[RANKS]
     in_range = min(step, t, *counts) >= 0 and header[LOSS_SCALE] <= MOST_DOUBLED
     in_range &= header[PROCESSES] >= 1 and header[RANK] == 0  # the other ranks' files are read with that of rank 0
-    in_range &= header[PERMUTATION] == 0 and all(flag in (0, 1) for flag in flags)
+    in_range &= all(flag in (0, 1) for flag in flags) and flags[1:].sum() < 2
     if not in_range or max(loader.values()) > HIGHEST:
         raise UserError(f"the header of {path} is damaged; resume from another checkpoint.")
-    if not header[SHUFFLED]:
+    if header[PERMUTATION] and not header[RANKS]:  # llm.c's own file, which has no seed in it
+        loader["seed"] = SEED
+    elif not header[PERMUTATION] and not header[SHUFFLED]:
         del loader["seed"]
     scale = int(header[LOSS_SCALE]), int(header[GOOD_STEPS])
     ranks = int(header[RANKS] or header[PROCESSES])
-    return TrainState(step, bool(header[SHUFFLED]), loader, rng, loss_scale=scale, ranks=ranks), t
+    shuffle = LLM_C if header[PERMUTATION] else bool(header[SHUFFLED])
+    return TrainState(step, shuffle, loader, rng=rng, loss_scale=scale, ranks=ranks), t

@@ -3,7 +3,7 @@
 import json
 from importlib.util import find_spec
 
-from llmc.backends import ATTENTION, WHOSE_ATTENTION, choose_attention, get_backend
+from llmc.backends import ATTENTION, MATMUL, WHOSE_ATTENTION, WHOSE_MATMUL, choose_attention, choose_matmul, get_backend
 from llmc.bench.step import PEERS, SGEMM_SIZE, measure
 from llmc.blocks import RECOMPUTE
 from llmc.commands.train import number_or_auto
@@ -24,6 +24,7 @@ def add_arguments(parser):
     again += " backend's choice)"
     parser.add_argument("--recompute", type=int, choices=RECOMPUTE, help=again)
     parser.add_argument("--attention", choices=ATTENTION, default="own", help=f"{WHOSE_ATTENTION} (default: own)")
+    parser.add_argument("--matmul", choices=MATMUL, default="cublas", help=f"{WHOSE_MATMUL} (default: cublas)")
     batch = "B (default: 16); auto: the largest power of two that fits into the free memory"
     parser.add_argument("--batch-size", type=number_or_auto, default=16, metavar="N", help=batch)
     parser.add_argument("--sequence-length", type=int, default=64, help="T (default: 64)")
@@ -58,7 +59,9 @@ def add_arguments(parser):
 def run(args) -> int:
     """Measure and print; 0, or 1 when a kernel is wrong."""
     on_cuda, precision = args.kernels or args.race or args.profile, find_precision(args.precision)
-    choose_attention(get_backend("cuda" if on_cuda else args.backend, precision), args.attention)
+    backend = get_backend("cuda" if on_cuda else args.backend, precision)
+    choose_attention(backend, args.attention)
+    choose_matmul(backend, args.matmul)
     if args.kernels:
         return _kernels(args, precision)
     if args.race:

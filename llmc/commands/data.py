@@ -1,14 +1,17 @@
-"""`llmc data`: prepare a corpus by its name, or from your own text."""
+"""`llmc data`: prepare a corpus by its name, or from your own text; or HellaSwag, for llm.c."""
 
 import argparse
 import sys
+from pathlib import Path
 
-from llmc.data import CORPORA, prepare_corpus
-from llmc.data.corpora.options import KINDS, SAMPLES, VOCABULARY, Options
+from llmc.data import CORPORA, data_home, prepare_corpus
+from llmc.data.corpora.known_corpora import FINEWEB_ONLY
+from llmc.data.corpora.options import KINDS, OWN, SAMPLES, VOCABULARY, Options
 from llmc.data.tokens import DTYPES
 from llmc.errors import UserError
 from llmc.interrupts import STATUS
 
+HELLASWAG = "hellaswag"
 TOKENIZER_HELP = (
     "gpt2, own (learned from the text) or a tokenizer.bin (default: own for pydocs and your own text, else gpt2)"
 )
@@ -16,7 +19,7 @@ TOKENIZER_HELP = (
 
 def add_arguments(parser):
     """Declare the arguments of `llmc data` on an argparse parser."""
-    add, names = parser.add_argument, ", ".join(sorted(CORPORA))
+    add, names = parser.add_argument, ", ".join(sorted((*CORPORA, HELLASWAG)))
     add("corpus", nargs="?", metavar="NAME", help=f"{names} (default: pydocs, or your own text with --file)")
     add("--name", metavar="FOLDER", help="its name in the data folder (default: NAME, or the name of the file)")
     add_options(parser)
@@ -46,10 +49,29 @@ def add_fineweb_options(parser, prefix=""):
 def run(args) -> int:
     """Prepare the corpus and print where it is; always 0."""
     choices = dict(vars(args))
+    if args.corpus == HELLASWAG:
+        return _write_hellaswag(args)
     corpus, out, V, folder = (choices.pop(key, None) for key in ("corpus", "out", "vocabulary", "name"))
     choices = {key: value for key, value in choices.items() if key in Options.__dataclass_fields__}
     name = corpus or (None if args.file else "pydocs")
     print(f"wrote {prepare_corpus(name, out, V, print, folder, **choices).folder}")
+    return 0
+
+
+def _write_hellaswag(args) -> int:
+    """Write hellaswag_val.bin, llm.c's eval file, and print where it is; always 0."""
+    from llmc.hellaswag import load_examples, write_eval_file
+
+    useless = ("vocabulary", "format", "name", *FINEWEB_ONLY)
+    for name in (name for name in useless if vars(args).get(name) is not None):
+        raise UserError(f"--{name.replace('_', '-')} is for corpora, and {HELLASWAG} is none; leave it out.")
+    tokenizer = "gpt2" if args.tokenizer is None else args.tokenizer
+    if tokenizer in OWN:
+        raise UserError(f"{HELLASWAG} is too short to learn a tokenizer from; leave --tokenizer out, or give a file.")
+    out = Path(args.out or data_home() / HELLASWAG) / "hellaswag_val.bin"
+    examples = load_examples(args.file, Options(out.parent, tokenizer=tokenizer).encoding(()), say=print)
+    write_eval_file(out, examples)
+    print(f"wrote {out}: {len(examples):,} examples")
     return 0
 
 

@@ -1,4 +1,7 @@
-"""`llmc eval`: how well a model predicts tokens, as loss, perplexity and, when their text is known, bits per byte."""
+"""`llmc eval`: how well a model predicts tokens, as loss, perplexity and, when their text is known, bits per byte.
+
+With --hellaswag, how often it finds the real ending of a text among four.
+"""
 
 import json
 from math import exp, isfinite, log
@@ -12,16 +15,16 @@ from llmc.errors import UserError
 from llmc.evaluation import BASELINE_TOKENS, baselines, first_batches
 from llmc.files.reading import user_path
 from llmc.precision import TRAINED
-from llmc.training.run_folder.find_models import find_tokenizer, read_newest, run_settings, trained_window
+from llmc.training.run_folder.find_models import MODEL_HELP, find_tokenizer, read_newest, run_settings, trained_window
 from llmc.training.settings import TrainSettings
 
 AT_ONCE = 1024  # B·T by default: enough to keep BLAS busy, little enough for any memory
+ON_TOKENS = ("tokens", "train_tokens", "batch_size", "batches")  # options that --hellaswag has no use for
 
 
 def add_arguments(parser):
     """Declare the arguments of `llmc eval` on an argparse parser."""
-    model = "a run, by its folder or its name in runs/, or a model file (default: the newest run)"
-    parser.add_argument("model", nargs="?", help=model)
+    parser.add_argument("model", nargs="?", help=f"{MODEL_HELP} (default: the newest run)")
     tokens = "a token file, or a pattern for several (default: the validation data of the run)"
     parser.add_argument("--tokens", metavar="FILE", help=tokens)
     tokenizer = "tokenizer file (default: the one next to the tokens or the model, or GPT-2's)"
@@ -33,6 +36,9 @@ def add_arguments(parser):
     sequence_length = f"tokens per sequence, T (default: the run's, or at most {AT_ONCE})"
     parser.add_argument("--sequence-length", type=int, metavar="N", help=sequence_length)
     parser.add_argument("--batches", type=int, metavar="N", help="measure on the first N batches only (default: all)")
+    hellaswag = "measure on HellaSwag instead: its validation set, fetched once, or a FILE, such as llm.c's .bin"
+    parser.add_argument("--hellaswag", nargs="?", const="", metavar="FILE", help=hellaswag)
+    parser.add_argument("--limit", type=int, metavar="N", help="the first N examples of HellaSwag only (default: all)")
     backend = "the code that computes the layers: numpy, cpu or cuda (default: %(default)s)"
     parser.add_argument("--backend", default=TrainSettings.backend, help=backend)
     numbers = "what to compute in (default: %(default)s)"
@@ -44,6 +50,10 @@ def run(args) -> int:
     """Measure and print; always 0. Raises UserError for files that cannot be used or do not belong together."""
     if args.batches is not None and args.batches < 1:
         raise UserError(f"--batches must be at least 1, not {args.batches}; leave it out for all of them.")
+    if args.hellaswag is not None:
+        return _run_hellaswag(args)
+    if args.limit is not None:
+        raise UserError("--limit is for --hellaswag; on tokens, give a number of batches with --batches.")
     found = read_newest(args.model, lambda path: _measured(args, path))
     print(json.dumps(found) if args.json else report(found))
     return 0
@@ -101,6 +111,46 @@ def report(found) -> str:
             f" in {found['seconds']:.1f} s",
         ]
     )
+
+
+def _run_hellaswag(args) -> int:
+    """Measure on HellaSwag and print; always 0."""
+    from llmc.hellaswag import PUBLISHED, report
+
+    for name in ON_TOKENS:
+        if getattr(args, name) is not None:
+            raise UserError(f"--hellaswag measures on texts of its own; leave out --{name.replace('_', '-')}.")
+    if args.limit is not None and args.limit < 1:
+        raise UserError(f"--limit must be at least 1, not {args.limit}; leave it out for all examples.")
+    if args.model is None and args.hellaswag and user_path(args.hellaswag).suffix not in (".jsonl", ".bin"):
+        raise UserError(f"{args.hellaswag} is no file of examples; name a model in front: MODEL --hellaswag.")
+    start = perf_counter()
+    path, scores = read_newest(args.model, lambda path: (path, _scores(args, path)))
+    seconds = perf_counter() - start
+    if args.json:
+        about = {"model": str(path), "examples": len(scores.labels), "cut": scores.cut, "seconds": seconds}
+        numbers = {name: getattr(scores, name) for name in ("accuracy_norm", "standard_error", "accuracy")}
+        print(json.dumps(about | numbers | {"published": PUBLISHED}))
+    else:
+        print(f"{report(scores)}\nscored {path} in {seconds:.1f} s")
+    return 0
+
+
+def _scores(args, path):
+    """The hellaswag.Scores of the model in a file."""
+    from tqdm import tqdm
+
+    from llmc.hellaswag import load_examples, score_examples
+
+    config, s = read_config(path), run_settings(path)
+    T = trained_window(s, config) if args.sequence_length is None else args.sequence_length
+    config.check_sequence_length(T)
+    encoding = find_tokenizer(config.V, args.tokenizer, [path.parent], required=False)
+    say = None if args.json else print
+    examples = load_examples(args.hellaswag or None, encoding, config.V, args.limit, say)
+    model = load_model(path, args.backend, args.precision)
+    with tqdm(total=4 * len(examples), unit=" endings", leave=False, disable=None) as bar:
+        return score_examples(model, examples, T, progress=bar.update)
 
 
 def _loader(args, path, config):

@@ -7,23 +7,25 @@ from pathlib import Path
 
 from llmc.checkpoints.folder import load_model
 from llmc.checkpoints.huggingface import write_huggingface, write_huggingface_tokenizer
-from llmc.checkpoints.model_file import read_config
+from llmc.checkpoints.model_file import check_precision, read_config
 from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_folder
-from llmc.training.run_folder.find_models import find_tokenizer, read_newest
+from llmc.training.run_folder.find_models import MODEL_HELP, find_tokenizer, read_newest
 
 
 def add_arguments(parser):
     """Declare the arguments of `llmc export` on an argparse parser."""
-    parser.add_argument("model", help="a run, by its folder or its name in runs/, or a model file")
+    parser.add_argument("model", help=MODEL_HELP)
     out = "the folder to write, empty or not there yet"
     parser.add_argument("-o", "--out", required=True, metavar="FOLDER", help=out)
     parser.add_argument("--tokenizer", metavar="FILE", help="tokenizer file (default: the one next to the model)")
+    parser.add_argument("--precision", default="float32", help="float32 or bfloat16 (default: float32)")
     parser.add_argument("--force", action="store_true", help="write even into a folder that is not empty")
 
 
 def run(args) -> int:
     """Write the folder and print its contents; always 0. Raises UserError for unusable files, before writing."""
+    check_precision(args.precision)
     folder = Path(args.out)
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is not a folder; choose another name.")
@@ -33,7 +35,7 @@ def run(args) -> int:
     with atomic_folder(folder) as new:
         if encoding:
             write_huggingface_tokenizer(new, encoding, model.config.maxT)
-        write_huggingface(new, model, encoding.eot_token if encoding else None)
+        write_huggingface(new, model, encoding.eot_token if encoding else None, args.precision)
     print(f"wrote {folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}")
     if not encoding:
         print("The folder has no tokenizer, as there is none next to the model; give the model's own with --tokenizer.")

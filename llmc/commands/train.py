@@ -7,7 +7,8 @@ TrainSettings, which also checks the values.
 import argparse
 from dataclasses import fields
 
-from llmc.backends import WHOSE_ATTENTION
+from llmc.backends import WHOSE_ATTENTION, WHOSE_MATMUL
+from llmc.data.permuted import LLM_C
 from llmc.errors import UserError
 from llmc.precision import find_precision
 from llmc.terminal import llmc_command, shown
@@ -17,13 +18,14 @@ from llmc.training.settings import AUTO, TrainSettings
 GROUPS = {  # title -> {field of TrainSettings: help}
     "model and data": {
         "preset": "size of the model, see llmc/config.py",
-        "model": "a model file or a run to start from, instead of fresh weights",
+        "model": "a model file, a run or openai-community/gpt2 to start from, instead of fresh weights",
         "data": "a corpus, or a folder with train.bin, val.bin and tokenizer.bin",
         "seed": "random seed for weights, batches and samples",
         "backend": "the code that computes the layers: numpy, cpu or cuda",
         "precision": f"what to compute in: fp32, tf32 (on a GPU), bf16, fp16; {AUTO}: bf16 where the processor has it",
         "recompute": "what to compute again to save memory: 0 nothing, 1 GELU, 2 GELU and layernorm, 3 layernorm",
         "attention": WHOSE_ATTENTION,
+        "matmul": WHOSE_MATMUL,
         "zero": "1 shares the optimizer's memory between ranks (ZeRO-1); 0 gives each rank all of it",
     },
     "each step": {
@@ -45,6 +47,7 @@ GROUPS = {  # title -> {field of TrainSettings: help}
         "steps": "total number of steps",
         "val_every": "steps between validations",
         "val_batches": "batches per validation (default: all of the validation data)",
+        "hellaswag_every": "steps between measurements on HellaSwag, which is fetched; 0 for none",
         "sample_every": "steps between samples; 0 for only one, at the end",
         "sample_tokens": "tokens per sample",
         "checkpoint_every": "steps between checkpoints; 0 for only one, at the end",
@@ -96,12 +99,11 @@ def add_settings(parser, without=()):
             if name not in without:
                 _add(group, types[name], text)
     order = group.add_mutually_exclusive_group()
-    for name, value, text in (
-        ("--shuffle", True, "take the batches in random order (the default, except in some recipes)"),
-        ("--in-order", False, "take the batches in llm.c's order"),
-    ):
-        about = dict(dest="shuffle", default=argparse.SUPPRESS, help=text)
-        order.add_argument(name, action="store_const", const=value, **about)
+    about = dict(dest="shuffle", default=argparse.SUPPRESS)
+    text = f"take the batches in random order (the default); {LLM_C}: in that of llm.c's programs, as recipes do"
+    order.add_argument("--shuffle", nargs="?", choices=[LLM_C], const=True, help=text, **about)
+    text = "take the batches in the order of the files"
+    order.add_argument("--in-order", action="store_const", const=False, help=text, **about)
     text = "keep weights of 16 bits also in float32, which is what AdamW changes (the default)"
     about = dict(action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=text)
     group.add_argument("--master-weights", **about)
@@ -200,12 +202,15 @@ def new_settings(name, options) -> TrainSettings:
 def _plan(settings, ranks) -> str:
     """A table of the memory that each of so many ranks would use, and what it would be with another --recompute."""
     from llmc.blocks import RECOMPUTE
+    from llmc.distributed.ranks import Ranks
     from llmc.model import GPT2, training_buffers
     from llmc.training.batch_size import choose_batch
     from llmc.training.start import check_before_data
 
     config = check_before_data(settings)
-    s = choose_batch(settings, config) if settings.batch_size == AUTO else settings
+    here = Ranks()
+    here.world = here.neighbours = ranks
+    s = choose_batch(settings, config, ranks=here) if settings.batch_size == AUTO else settings
     model = GPT2(config, s.backend, s.precision, s.master_weights, s.recompute)
     if s.zero and ranks > 1:
         model.keep_part(0, ranks)

@@ -1,6 +1,6 @@
 """`llmc verify`: does this backend compute what PyTorch computed? The job of llm.c's test_gpt2.c and test_gpt2.cu."""
 
-from llmc.backends import ATTENTION, WHOSE_ATTENTION, choose_attention
+from llmc.backends import ATTENTION, MATMUL, WHOSE_ATTENTION, WHOSE_MATMUL, choose_attention, choose_matmul
 from llmc.checkpoints import load_model, model_file, read_debug_state
 from llmc.parity.compare import BFLOAT16, BFLOAT16_WEIGHTS, FLOAT16, FLOAT32, HEAD, RECIPES, TF32, compare, read_losses
 from llmc.precision import TRAINED
@@ -15,6 +15,7 @@ def add_arguments(parser):
     numbers = "what to compute in (default: %(default)s)"
     parser.add_argument("--precision", choices=TRAINED, default="fp32", help=numbers)
     parser.add_argument("--attention", choices=ATTENTION, default="own", help=f"{WHOSE_ATTENTION} (default: own)")
+    parser.add_argument("--matmul", choices=MATMUL, default="cublas", help=f"{WHOSE_MATMUL} (default: cublas)")
     parser.add_argument("--recipe", choices=RECIPES, default="A", help="optimizer of the ten steps (default: A)")
     parser.add_argument("--losses", help="JSON file of ten expected losses: a list, or lists named after the recipes")
 
@@ -28,6 +29,7 @@ def run(args) -> int:
         tolerance = BFLOAT16_WEIGHTS
     model = load_model(args.model, args.backend, args.precision)
     choose_attention(model.backend, args.attention)
+    choose_matmul(model.backend, args.matmul)
     if model.precision.overflows:
         model.loss_scale = LossScale().value
     state = read_debug_state(args.state, model.config)

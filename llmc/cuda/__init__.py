@@ -31,6 +31,7 @@ __all__ = [  # xp comes from __getattr__
     "number_of_gpus",
     "reason",
     "synchronize",
+    "tensor_map",
     "xp",
 ]
 
@@ -100,6 +101,16 @@ def empty(shape, dtype=np.float32):
     import cupy
 
     return cupy.empty(shape, dtype)
+
+
+def tensor_map(array, box, swizzle: int = 0):
+    """How a GPU's copy machine (TMA) learns the shape of an array, and which box of it to copy at once.
+
+    See tensor_maps.py, which this is.
+    """
+    from llmc.cuda import tensor_maps
+
+    return tensor_maps.tensor_map(array, box, swizzle)
 
 
 def asnumpy(array) -> np.ndarray:

@@ -2,10 +2,13 @@
 
 import numpy as np
 
+from llmc.cuda import cubins
+from llmc.cuda.emulator.calling.maps import described_by
 from llmc.cuda.emulator.calling.parameters import is_cupy
 from llmc.cuda.emulator.compiling.source import global_names
 from llmc.cuda.emulator.kernels import RawKernel
 from llmc.cuda.emulator.modules import RawModule
+from llmc.cuda.tensor_maps import tensor_map
 from llmc.errors import KernelError
 
 _expressions = {}  # (code, name that the compiler gave a kernel of a CuPy module) -> its name expression
@@ -15,7 +18,11 @@ def raw_kernel(code, name, options, check, of_cupy):
     """CuPy's RawKernel; with check, one whose launches are tried on the emulator first."""
     import cupy
 
-    theirs = cupy.RawKernel(code, name, tuple(options), **of_cupy)
+    options = tuple(options)
+    if cubins.wanted(options):
+        theirs = cupy.RawModule(path=cubins.compiled(code, options), **of_cupy).get_function(name)
+    else:
+        theirs = cupy.RawKernel(code, name, options, **of_cupy)
     return Checked(theirs, RawKernel(code, name, options, check=True)) if check else theirs
 
 
@@ -28,7 +35,9 @@ class Module:
         options = tuple(options)
         if name_expressions and not any("-std=" in option for option in options):
             options = (*options, "-std=c++17")  # CuPy requires it
-        self._theirs = cupy.RawModule(code=code, options=options, name_expressions=name_expressions, **of_cupy)
+        given = dict(code=code, options=options, name_expressions=name_expressions)
+        given = dict(path=cubins.compiled(code, options)) if cubins.wanted(options) else given
+        self._theirs = cupy.RawModule(**given, **of_cupy)
         self._twin = RawModule(code=code, options=options, name_expressions=name_expressions, check=True)
         self.code, self.check, self._expressions = code, bool(check), tuple(name_expressions or ())
 
@@ -91,6 +100,8 @@ class Checked:
 
 def emulated(kernel):
     """The emulator's twin of a CuPy kernel."""
+    if kernel.code is None:
+        return RawKernel(*cubins.source_of(kernel.file_path, kernel.name))
     expression = _expressions.get((kernel.code, kernel.name))
     if expression is None:
         return RawKernel(kernel.code, kernel.name, kernel.options)
@@ -108,6 +119,8 @@ def on_host(args):
     copies = {}
 
     def copied(value):
+        if (described := described_by(value)) is not None:
+            return tensor_map(copied(described.array), described.box, described.swizzle)
         if not is_cupy(value):
             return value
         key = (value.data.ptr, value.shape, value.dtype, value.strides)

@@ -8,6 +8,7 @@ from llmc.data.corpora import CORPORA, find_corpus, prepare_corpus, prepared
 from llmc.data.corpus import Corpus, data_home
 from llmc.data.encoding import encode
 from llmc.data.loader import DataLoader
+from llmc.data.permuted import PermutedLoader
 from llmc.data.shards import count_tokens
 from llmc.data.shuffled import ShuffledLoader
 from llmc.data.tokens import read_tokens, write_tokens
@@ -16,6 +17,7 @@ __all__ = [
     "CORPORA",
     "Corpus",
     "DataLoader",
+    "PermutedLoader",
     "ShuffledLoader",
     "count_tokens",
     "data_home",

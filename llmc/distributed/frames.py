@@ -13,15 +13,16 @@ HEAD = struct.Struct("<cQ")
 DATA, END = b"D", b"E"
 SMALL = 1 << 16  # bytes that are sent together with their length
 LONGEST_TEXT = 1 << 26  # bytes of a value or a reason; more would be another program's
+SILENCE = 600.0  # seconds without a byte after which a rank counts as stuck: longer than any checkpoint takes
 ALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}  # a machine without power is missed after 30 s
 
 
 class Peer:
-    """The connection to one rank. name: "rank 1", for sentences."""
+    """The connection to one rank. name: "rank 1", for sentences · silence: seconds that we wait for a byte of it."""
 
-    def __init__(self, connection, name):
-        self.connection, self.name = connection, name
-        connection.settimeout(None)
+    def __init__(self, connection, name, silence=SILENCE):
+        self.connection, self.name, self.silence = connection, name, silence
+        connection.settimeout(silence)
         if connection.family != getattr(socket, "AF_UNIX", None):
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -67,6 +68,9 @@ class Peer:
 
     def _lost(self, error=None):
         """The RankLost of a connection that is gone; what the rank still had to say comes first."""
+        if isinstance(error, TimeoutError) and error.errno is None:  # ours, not that of a machine that is gone
+            silence = f"{self.silence:.0f} seconds"
+            return RankLost(f"{self.name} has been silent for {silence}; it is stuck: start all again.")
         details = f" ({why(error)})" if error and not isinstance(error, (ConnectionError, ValueError)) else ""
         return RankLost(f"{self.name} has ended{details}, so the run cannot go on.")
 

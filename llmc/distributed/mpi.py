@@ -4,7 +4,10 @@ MPI may add in any order, so it only carries: each rank gets one part of every a
 the sums are gathered.
 """
 
+import os
 import sys
+import time
+from contextlib import suppress
 
 import numpy as np
 
@@ -63,9 +66,11 @@ class MpiRanks(Ranks):
         return [from_text(text) for text in self._mpi.allgather(to_text(value))]
 
     def close(self, reason=""):
-        if reason:  # Abort ends this process at once, so the sentence comes first
+        if reason:  # Abort ends the launcher too, and what that has not read by then is lost
             print(f"llmc: rank {self.rank}: {reason}", file=sys.stderr, flush=True)
+            _wait_until_read(sys.stderr)
             self._mpi.Abort(2)
+            os._exit(2)  # Abort may come back before the launcher kills us; all is said
         self.barrier()
 
 
@@ -80,6 +85,22 @@ def connect() -> MpiRanks:
         first = str(error).splitlines()[0]
         raise UserError(f"mpi4py finds no MPI library ({first}); run `{pip('install', 'mpich')}`.") from None
     return MpiRanks(MPI.COMM_WORLD)
+
+
+def _wait_until_read(stream, at_most=2.0):
+    """Wait, `at_most` seconds, until the launcher has taken from its pipe what we wrote, and a moment to pass it on.
+
+    A terminal, a file and some systems do not say how much is unread; there the moment must do.
+    """
+    end, unread = time.monotonic() + at_most, bytearray(b"\1\0\0\0")
+    with suppress(OSError, ImportError, ValueError):
+        import fcntl
+        import termios
+
+        while any(unread) and time.monotonic() < end:
+            fcntl.ioctl(stream.fileno(), termios.FIONREAD, unread)
+            time.sleep(0.01)
+    time.sleep(0.1)
 
 
 def _machine():

@@ -14,7 +14,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from llmc.distributed.frames import Peer
+from llmc.distributed.frames import SILENCE, Peer
 from llmc.distributed.ranks import RankLost, Ranks, add, as_bytes, chunks, from_text, to_text, wide
 from llmc.errors import UserError, why
 
@@ -226,7 +226,7 @@ def join(host, port, rank, world, token=b"", patience=PATIENCE) -> TcpRanks:
                 reason = why(error) if isinstance(error, OSError) else error
                 raise NotThere(f"rank {rank} cannot reach rank 0 at {host}:{port}: {reason}.") from None
             time.sleep(0.05)
-    peer = Peer(connection, "rank 0")
+    peer = Peer(connection, "rank 0", 1.1 * SILENCE)  # it waits for the others, and knows sooner which of them is stuck
     with suppress(OSError):  # whoever hangs up so early is missed in a moment
         connection.sendall(HELLO.pack(GREETING, token, rank, world))
     return _with_neighbours(TcpRanks(rank, world, [peer]))

@@ -40,12 +40,13 @@ def source(layer: str) -> str:
     return INCLUDE.sub(included, file.read_text(encoding="utf-8"))
 
 
-def kernel(layer: str, name: str, defines: str = ""):
+def kernel(layer: str, name: str, defines: str = "", arch: str = ""):
     """The kernel `name` of <layer>.cu, compiled at the first call: kernel("gelu", "gelu_forward_v1").
 
-    defines: macros that the file leaves to its caller, "HS=64". For speed, launches are checked only if LLMC_CHECK=1.
+    defines: macros that the file leaves to its caller, "HS=64". arch: the kind of GPU that it is for, "sm_90a", if that
+    is not any. For speed, launches are checked only if LLMC_CHECK=1.
     """
-    function = _function(layer, name, defines, cuda.device(), switch("LLMC_CHECK") is True)
+    function = _function(layer, name, defines, arch, cuda.device(), switch("LLMC_CHECK") is True)
     return function if _watcher is None else _Watched(name, function)
 
 
@@ -85,13 +86,13 @@ class _Watched:
 
 
 @cache
-def _function(layer, name, defines, device, check):
-    return _module(layer, defines, device, check).get_function(name)
+def _function(layer, name, defines, arch, device, check):
+    return _module(layer, defines, arch, device, check).get_function(name)
 
 
 @cache
-def _module(layer, defines, device, check):
-    options = ("-std=c++17", *(f"-D{define}" for define in defines.split()))
+def _module(layer, defines, arch, device, check):
+    options = ("-std=c++17", *([f"-arch={arch}"] if arch else []), *(f"-D{define}" for define in defines.split()))
     return cuda.RawModule(code=source(layer), options=options, check=check)
 
 

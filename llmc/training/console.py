@@ -33,6 +33,11 @@ def val_line(report: StepReport) -> str:
     return f"val loss {report.val:.4f} | {report.bits_per_byte:.3f} bits per byte"
 
 
+def hellaswag_line(report: StepReport) -> str:
+    """ "HellaSwag accuracy 0.2951"."""
+    return f"HellaSwag accuracy {report.hellaswag:.4f}"
+
+
 def step_line(report: StepReport) -> str:
     """One step as llm.c's console line, with the time left at its end."""
     r, left = report, clock(report.seconds_left)
@@ -77,6 +82,8 @@ class PlainConsole:
             print(step_line(report), flush=True)
         if report.val is not None:
             print(val_line(report), flush=True)
+        if report.hellaswag is not None:
+            print(hellaswag_line(report), flush=True)
         if report.sample is not None:
             print(f"--- sample at step {report.step}\n{report.sample}\n---", flush=True)
 
@@ -108,6 +115,8 @@ class BarConsole:
             tqdm.write(f"step {report.step:4d} | {skip_line(report)}")
         if report.val is not None:
             tqdm.write(f"step {report.step:4d} | {val_line(report)}")
+        if report.hellaswag is not None:
+            tqdm.write(f"step {report.step:4d} | {hellaswag_line(report)}")
         if report.sample is not None:
             tqdm.write(f"--- sample at step {report.step}\n{report.sample}\n---")
 

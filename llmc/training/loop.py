@@ -59,6 +59,9 @@ def resume(run=None, on_step=None, quiet=False, ranks=ALONE, **changes) -> Train
         return _Run(trainer, folder, on_step, history).drive()
 
 
+PAUSES = ("checkpoint_every", "val_every", "hellaswag_every", "sample_every")  # settings of what looks at the weights
+
+
 class _Run:
     """A run between its steps.
 
@@ -121,9 +124,10 @@ class _Run:
             if row and self._is_due(self.settings.checkpoint_every):
                 self._checkpoint()
             val = self._validate(stop) if self._is_due(self.settings.val_every) and not stop.requested else None
+            accuracy = self._score(stop) if self._is_due(self.settings.hellaswag_every) and not stop.requested else None
             sample = self._sample(stop) if self._is_due(self.settings.sample_every) and row else None
             last = self.trainer.step == self.settings.steps or (stop.requested and not self.trainer.begun)
-            self._send(self._report(row, val, sample, last), stop)
+            self._send(self._report(row, val, accuracy, sample, last), stop)
             if last:
                 return
             row = self._step(stop)
@@ -156,7 +160,7 @@ class _Run:
     def _pauses_after(self, step):
         """Whether the weights after so many steps are looked at."""
         s = self.settings
-        pauses = (self._is_due(every, step) for every in (s.checkpoint_every, s.val_every, s.sample_every))
+        pauses = (self._is_due(getattr(s, name), step) for name in PAUSES)
         return step == s.steps or any(pauses)
 
     def _end_step(self):
@@ -190,11 +194,25 @@ class _Run:
             self.folder.log.val(step, val)
         return val
 
+    def _score(self, stop):
+        """Measure and log the accuracy on HellaSwag; None as in `_validate`."""
+        step, start = self.trainer.step, time.perf_counter()
+        if step in [row[0] for row in self.history["eval"][-1:]]:
+            return None
+        accuracy = self.trainer.hellaswag.accuracy(self.trainer.model, lambda: stop.requested)
+        self.watch.scoring = time.perf_counter() - start
+        if accuracy is None:
+            return None
+        self.history["eval"].append((step, accuracy))
+        if self.folder:
+            self.folder.log.eval(step, accuracy)
+        return accuracy
+
     def _sample(self, stop):
         """A text by the model, which only rank 0 needs."""
         return None if self.trainer.ranks.rank else self.trainer.sample(stop.patience())
 
-    def _report(self, row, val, sample, last) -> StepReport:
+    def _report(self, row, val, accuracy, sample, last) -> StepReport:
         """The report of the step just made; without a row (its line in the log), the one before any step."""
         t, s, watch = self.trainer, self.settings, self.watch
         _, loss, lr, norm = row or (None,) * 4
@@ -207,7 +225,7 @@ class _Run:
             ms=watch.last * 1e3,
             tokens_per_second=speed,
             mfu=peak and peak.utilisation(t.config, s.sequence_length, speed / t.ranks.world),
-            seconds_left=watch.left(s.steps - t.step, s.val_every),
+            seconds_left=watch.left(s.steps - t.step, s.val_every, s.hellaswag_every),
             last=last,
             loss=loss,
             lr=lr,
@@ -217,6 +235,7 @@ class _Run:
             skipped=t.skipped if row else None,
             val=val,
             bits_per_byte=None if val is None else t.bits_per_byte(val),
+            hellaswag=accuracy,
             sample=sample,
             notice=notice,
         )

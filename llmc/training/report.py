@@ -42,8 +42,8 @@ class StepReport:
     Of the step itself, and None in the first report, which comes before any step: loss, lr, norm · loss_z, norm_z:
     their z-scores among the last 128 steps, also None until there are that many · skipped: why the step made no
     update, None when it made one.
-    When they are new, else None: val, bits_per_byte (just validated) · sample (just written) · notice: a sentence about
-    the run that its owner should read.
+    When they are new, else None: val, bits_per_byte (just validated) · hellaswag (accuracy there, a share) · sample
+    (just written) · notice: a sentence about the run that its owner should read.
     """
 
     step: int
@@ -64,3 +64,4 @@ class StepReport:
     bits_per_byte: float | None = None
     sample: str | None = None
     notice: str | None = None
+    hellaswag: float | None = None

@@ -6,6 +6,7 @@ from math import isfinite
 from pathlib import Path
 
 from llmc.blocks import RECOMPUTE
+from llmc.data.permuted import LLM_C
 from llmc.errors import UserError
 from llmc.precision import TRAINED
 from llmc.training.schedule import KINDS
@@ -14,12 +15,12 @@ AUTO = "auto"  # what the machine decides: a batch size by the memory that is fr
 PLACE = ("out", "name")  # where the run goes: the only settings that are not part of the run itself
 AT_LEAST_ONE = ("batch_size", "sequence_length", "total_batch_size", "steps", "val_every", "val_batches")
 OPTIONAL = ("total_batch_size", "val_batches")
-AT_LEAST_ZERO = ("warmup", "seed", "sample_every", "sample_tokens", "checkpoint_every", "keep")
+AT_LEAST_ZERO = ("warmup", "seed", "sample_every", "sample_tokens", "checkpoint_every", "keep", "hellaswag_every")
 POSITIVE = ("learning_rate", "eps")
 NOT_NEGATIVE = ("clip", "skip_loss_z", "skip_norm_z")
 SHARES = ("final_fraction", "weight_decay")
 BELOW_ONE = ("beta1", "beta2")
-TEXTS = ("preset", "model", "data", "schedule", "backend", "precision", "attention", "out", "name")
+TEXTS = ("preset", "model", "data", "schedule", "backend", "precision", "attention", "matmul", "out", "name")
 
 
 @dataclass(frozen=True)
@@ -28,19 +29,21 @@ class TrainSettings:
 
     Model and data: preset, a name in llmc.config.PRESETS, with the tokenizer's vocabulary in place of its own · model:
     a model file or a run to start from instead (fine-tuning) · data: a corpus, or a folder with train.bin, val.bin and
-    tokenizer.bin · shuffle: False takes llm.c's order · seed: for weights, batches and samples · backend: see
-    llmc/backends · precision: see llmc/precision.py · master_weights: where weights have 16 bits, whether they are also
-    kept in float32 · recompute: what the backward pass computes again, see llmc/blocks.py; None takes what the backend
-    prefers · attention: "own", or "cudnn" for NVIDIA's, on a GPU in 16 bits · zero: 1 shares the optimizer's memory
-    between ranks, see llmc/distributed/data_parallel.py.
+    tokenizer.bin · shuffle: True takes batches in a random order of our own (data/shuffled.py), "llm.c" in that of
+    llm.c's programs (data/permuted.py), False in that of the files · seed: for weights, batches and samples · backend:
+    see llmc/backends · precision: see llmc/precision.py · master_weights: where weights have 16 bits, whether they are
+    also kept in float32 · recompute: what the backward pass computes again, see llmc/blocks.py; None takes what the
+    backend prefers · attention: "own", or "cudnn" for NVIDIA's, on a GPU in 16 bits · matmul: "cublas" for NVIDIA's, or
+    "own", likewise · zero: 1 shares the optimizer's memory between ranks, see llmc/distributed/data_parallel.py.
     A step: batch_size sequences of sequence_length tokens at a time ("auto": see batch_size.py), on each rank, repeated
     until there are total_batch_size tokens (None: once) · warmup, schedule, final_fraction: see schedule.py ·
     weight_decay: on matrices and embeddings · clip: largest gradient norm, 0 for no limit · skip_loss_z, skip_norm_z:
     see outliers.py, 0 skips nothing.
     Between steps: val_every, sample_every, checkpoint_every in steps, 0 for only at the end (val_every: at least 1) ·
-    val_batches: None measures on all of the validation data · keep: how many of the newest checkpoints to keep, 0 for
-    all · out: the run folder, which must not hold a run yet; None takes runs/NAME, or runs/NAME-2, … if that exists ·
-    name: None takes the name of the preset or the model.
+    val_batches: None measures on all of the validation data · hellaswag_every: steps between measurements on HellaSwag,
+    0 for none · keep: how many of the newest checkpoints to keep, 0 for all · out: the run folder, which must not hold
+    a run yet; None takes runs/NAME, or runs/NAME-2, … if that exists · name: None takes the name of the preset or the
+    model.
     """
 
     preset: str = "tiny"
@@ -62,15 +65,17 @@ class TrainSettings:
     skip_loss_z: float = 0.0
     skip_norm_z: float = 0.0
     seed: int = 42
-    shuffle: bool = True
+    shuffle: bool | str = True
     backend: str = "cpu"
     precision: str = "fp32"
     master_weights: bool = True
     recompute: int | None = None
     attention: str = "own"
+    matmul: str = "cublas"
     zero: int = 0
     val_every: int = 200
     val_batches: int | None = None
+    hellaswag_every: int = 0
     sample_every: int = 0
     sample_tokens: int = 200
     checkpoint_every: int = 200
@@ -96,9 +101,10 @@ class TrainSettings:
         for name in TEXTS:
             if getattr(self, name) is not None:
                 self._check(name, (str, os.PathLike), lambda x: "\0" not in str(x), "a text")
-        for name in ("shuffle", "master_weights"):
-            if not isinstance(getattr(self, name), bool):
-                raise UserError(f"{name.replace('_', ' ')} must be true or false, not {getattr(self, name)!r}.")
+        if not isinstance(self.master_weights, bool):
+            raise UserError(f"master weights must be true or false, not {self.master_weights!r}.")
+        if not isinstance(self.shuffle, bool) and self.shuffle != LLM_C:
+            raise UserError(f"shuffle must be true, false or {LLM_C}, not {self.shuffle!r}.")
         if self.precision not in TRAINED:
             raise UserError(f"there is no training in {self.precision!r}; choose one of {', '.join(TRAINED)}.")
         if self.recompute is not None:
@@ -134,12 +140,10 @@ class TrainSettings:
     def shared_by(self, world) -> "TrainSettings":
         """The settings of a run of so many ranks, whose step has B·T tokens of each unless it says how many.
 
-        Raises UserError when a step cannot be shared by them.
+        They stay as they are while B is not known yet. Raises UserError when a step cannot be shared by the ranks.
         """
-        if world == 1:
+        if world == 1 or self.batch_size == AUTO:
             return self
-        if self.batch_size == AUTO:
-            raise UserError(f"--batch-size {AUTO} is for a single process; give several ranks a number.")
         once = self.batch_size * self.sequence_length * world
         if self.total_batch_size is not None and self.total_batch_size % once:
             raise UserError(

@@ -9,12 +9,14 @@ RECENT = 20  # steps over which the speed is averaged
 
 @dataclass
 class Stopwatch:
-    """Starts when it is made. Seconds in all training steps (`steps`), in the `last` one, in one `validation`."""
+    """Starts when it is made. Seconds in all training steps (`steps`), in the `last` one, in one `validation`, in one
+    `scoring` on HellaSwag."""
 
     start: float = field(default_factory=time.perf_counter)
     steps: float = 0.0
     last: float = 0.0
     validation: float = 0.0
+    scoring: float = 0.0
     recent: deque = field(default_factory=lambda: deque(maxlen=RECENT))
 
     def add_step(self, seconds):
@@ -33,6 +35,7 @@ class Stopwatch:
         """Seconds since the start."""
         return time.perf_counter() - self.start
 
-    def left(self, steps: int, val_every: int) -> float:
-        """Estimated seconds for `steps` more steps, including the validations between them."""
-        return steps * self.mean + -(-steps // val_every) * self.validation
+    def left(self, steps: int, val_every: int, hellaswag_every: int = 0) -> float:
+        """Estimated seconds for `steps` more steps, including the measurements between them."""
+        scoring = -(-steps // hellaswag_every) * self.scoring if hellaswag_every else 0.0
+        return steps * self.mean + -(-steps // val_every) * self.validation + scoring

@@ -69,7 +69,10 @@ def _of_cuda():
 
     if cuda.device() == "emulator":
         return {"device": "emulator"}
-    return {"device": cuda.name_of_gpu(), "cupy": cuda.xp.__version__, "attention": _of_attention()}
+    from llmc.kernels.mixed.matmul import matmul_by
+
+    whose = {"attention": _of_attention(), "matmul": matmul_by()}
+    return {"device": cuda.name_of_gpu(), "cupy": cuda.xp.__version__, **whose}
 
 
 def _of_attention():

@@ -5,17 +5,18 @@ train_gpt2.cu.
 """
 
 from collections import deque
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import takewhile
 from math import inf, isfinite
 
 import numpy as np
 
 from llmc import __version__
-from llmc.backends import choose_attention
+from llmc.backends import choose_attention, choose_matmul
 from llmc.checkpoints.optimizer_state import TrainState
 from llmc.data import find_corpus
 from llmc.data.loader import DataLoader
+from llmc.data.permuted import LLM_C, PermutedLoader
 from llmc.data.shuffled import ShuffledLoader
 from llmc.data.tokenizer import END_OF_TEXT, read_tokenizer, token_lengths
 from llmc.distributed.data_parallel import ALONE, DataParallel
@@ -25,6 +26,7 @@ from llmc.model import find_recompute
 from llmc.sampling import generate
 from llmc.training.batch_size import allocate_or_halve, choose_batch, try_step
 from llmc.training.fits import check_memory, config_of
+from llmc.training.hellaswag import HellaSwag
 from llmc.training.loss_scale import LossScale
 from llmc.training.outliers import OutlierDetector
 from llmc.training.run_folder.settings_file import setting_values
@@ -33,6 +35,7 @@ from llmc.training.settings import AUTO
 from llmc.training.start import in_turn, make_model, part_of
 from llmc.training.surroundings import differences, surroundings
 
+ORDERS = {True: ShuffledLoader, LLM_C: PermutedLoader, False: DataLoader}  # how the training batches follow one another
 SAMPLE_TEMPERATURE = 0.8  # below 1, because small models are too unsure
 
 
@@ -62,24 +65,27 @@ class Trainer:
             corpus = find_corpus(settings.data, say=say)
         self.encoding = read_tokenizer(corpus.tokenizer)
         automatic = settings.batch_size == AUTO
-        s = choose_batch(settings, config_of(settings, self.encoding), corpus) if automatic else settings
+        s = choose_batch(settings, config_of(settings, self.encoding), corpus, ranks) if automatic else settings
         check_memory(s, self.encoding, corpus.train, model, ranks=ranks)
         self.model = model or make_model(s, self.encoding)
         if model is None:
             self.model.keep_part(*part_of(s, ranks))
         self.model.recompute = find_recompute(self.model.backend, s.recompute)
         choose_attention(self.model.backend, s.attention)
+        choose_matmul(self.model.backend, s.matmul)
         if automatic:
-            s = allocate_or_halve(self.model, s, say)
+            s = allocate_or_halve(self.model, s, say, ranks)
         else:
             self.model.allocate(s.batch_size, s.sequence_length)
-        self.settings = s
+        self.settings = s = s.shared_by(ranks.world)
         self.config = self.model.config
         shape = dict(B=s.batch_size, T=s.sequence_length, V=self.config.V, rank=ranks.rank, world=ranks.world)
-        order = partial(ShuffledLoader, seed=s.seed) if s.shuffle else DataLoader
-        self.train_loader, self.val_loader = order(corpus.train, **shape), DataLoader(corpus.val, **shape)
+        seeded = {"seed": s.seed} if s.shuffle else {}
+        self.train_loader = ORDERS[s.shuffle](corpus.train, **seeded, **shape)
+        self.val_loader = DataLoader(corpus.val, **shape)
         self.val_batches = min(s.val_batches or self.val_loader.num_batches, self.val_loader.num_batches)
         self._measure_validation_text()
+        self.hellaswag = HellaSwag(s, self.encoding, self.config, ranks, say) if s.hellaswag_every else None
         self.together = DataParallel(self.model, ranks, arrays)
         self.loss_detector, self.norm_detector = OutlierDetector(s.skip_loss_z), OutlierDetector(s.skip_norm_z)
         self.loss_scale = LossScale() if self.model.precision.overflows else None
@@ -114,6 +120,7 @@ class Trainer:
             step=self.step,
             shuffle=self.settings.shuffle,
             loader=self._position,
+            permutation=self.train_loader.permutation(self._position) if self.settings.shuffle == LLM_C else b"",
             rng=self.settings.seed,
             losses=tuple(self.loss_detector.values),
             norms=tuple(self.norm_detector.values),
@@ -138,17 +145,30 @@ class Trainer:
         """Restore a state. The batches must be the same, in the same order, or some would be seen twice."""
         s = self.settings
         if state.shuffle != s.shuffle:
-            option = "--shuffle" if state.shuffle else "--in-order"
+            option = {True: "--shuffle", False: "--in-order", LLM_C: f"--shuffle {LLM_C}"}[state.shuffle]
             raise UserError(f"the checkpoint was trained with {option}; continue from it with the same option.")
         for name, fingerprints in state.about.get("data", {}).items():
             self._loaders[name].shards.expect(fingerprints)
-        self.train_loader.load_state(self._translated(state))
+        if s.shuffle == LLM_C:
+            self._find_permutation(state)
+        else:
+            self.train_loader.load_state(self._translated(state))
         self.loss_detector = OutlierDetector(s.skip_loss_z, state.losses)
         self.norm_detector = OutlierDetector(s.skip_norm_z, state.norms)
         if self.loss_scale:
             self.loss_scale = LossScale(*state.loss_scale)
         self.step = state.step
         self.changed = differences(state.about.get("surroundings", {}), self._surroundings)
+
+    def _find_permutation(self, state):
+        """Go to a place in llm.c's order; a state that llm.c wrote does not say in which epoch it is."""
+        if state.ranks != self.ranks.world:
+            raise UserError(
+                f"the order of the batches was drawn for {state.ranks} ranks; continue with as many, or start a new run"
+                " from the weights with --model."
+            )
+        taken = state.step * self.settings.micro_batches // self.ranks.world
+        self.train_loader.load_state(state.loader, state.permutation, taken // self.train_loader.num_batches + 1)
 
     def _translated(self, state) -> dict:
         """The loader's position in batches of all our ranks, from one in batches of as many as there were."""

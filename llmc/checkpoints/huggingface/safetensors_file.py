@@ -13,7 +13,7 @@ import numpy as np
 
 from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
-from llmc.files.bfloat16 import bfloat16_to_float32
+from llmc.files.bfloat16 import bfloat16_to_float32, float32_to_bfloat16
 from llmc.files.reading import file_size, opened
 
 LONGEST_HEADER = 100_000_000  # bytes, the format's own limit
@@ -90,19 +90,20 @@ def _entry(path, name, entry, begin, size):
     return StoredTensor(path, start=begin + first, dtype=dtype, shape=tuple(shape))
 
 
-def write_safetensors(path, shapes: dict, arrays):
-    """Write float32 tensors: shapes {name: tuple} and, in the same order, an iterable of their arrays.
+def write_safetensors(path, shapes: dict, arrays, dtype="F32"):
+    """Write tensors: shapes {name: tuple} and, in the same order, an iterable of their arrays, in any type of float.
 
-    The arrays are taken one at a time. The file gets its name once it is complete. Raises UserError when it cannot be
-    written.
+    dtype: "F32", or "BF16", to which they are rounded. The arrays are taken one at a time. The file gets its name once
+    it is complete. Raises UserError when it cannot be written.
     """
     header, end = {"__metadata__": {"format": "pt"}}, 0  # transformers requires the format
     for name, shape in shapes.items():
-        begin, end = end, end + 4 * prod(shape)
-        header[name] = {"dtype": "F32", "shape": list(shape), "data_offsets": [begin, end]}
+        begin, end = end, end + TYPES[dtype].itemsize * prod(shape)
+        header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [begin, end]}
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)  # the numbers begin at a multiple of 8
     with atomic_write(path) as file:
         file.write(len(text).to_bytes(8, "little") + text)
         for array in arrays:
-            file.write(np.ascontiguousarray(array, "<f4").data)
+            values = np.ascontiguousarray(array, "<f4")
+            file.write((float32_to_bfloat16(values) if dtype == "BF16" else values).data)

@@ -6,6 +6,7 @@ from pathlib import Path
 from textwrap import shorten
 
 from llmc.errors import UserError
+from llmc.files.digest import digest
 from llmc.files.reading import opened, user_path
 from llmc.terminal import pip
 
@@ -13,6 +14,7 @@ CONFIG, WEIGHTS, SHARDS = "config.json", "model.safetensors", "model.safetensors
 REPOSITORY = re.compile(r"[\w.-]+(/[\w.-]+)?", re.ASCII)
 LOCAL = "a local folder with config.json and model.safetensors does as well"
 TIMEOUT = 10  # seconds
+DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 def find_files(source):
@@ -83,7 +85,9 @@ def _on_hub(repository: str):
 
     def get(name):
         try:
-            return _download(hub, utils, repository, name)
+            return _checked(Path(_download(hub, utils, repository, name)), repository)
+        except UserError:
+            raise
         except errors.RepositoryNotFoundError:
             raise UserError(
                 f"there is no folder {repository} here, and no such repository open to you on the Hugging Face hub."
@@ -106,6 +110,14 @@ def _download(hub, utils, repository, name):
         # Left alone, it would try for half a minute to reach the hub; one request shows whether that is possible.
         utils.get_session().head(hub.constants.ENDPOINT, timeout=TIMEOUT)
         return hub.hf_hub_download(repository, name)
+
+
+def _checked(path, repository):
+    """The path. Raises UserError when the cache calls a large file by its SHA-256, and it has another one."""
+    kept = path.resolve()
+    if DIGEST.fullmatch(kept.name) and digest(kept) != kept.name:
+        raise UserError(f"{path} of {repository} is damaged: it has another SHA-256 than on the hub; delete {kept}.")
+    return path
 
 
 def _unreachable(repository, error):

@@ -18,6 +18,7 @@ from llmc.model import GPT2
 
 PREFIX = "transformer."  # in the files of a GPT2LMHeadModel, but not of a bare GPT2Model, such as OpenAI's
 HEAD = "lm_head.weight"
+DTYPES = {"float32": "F32", "bfloat16": "BF16"}  # the names of transformers and of safetensors
 MASKS = (".attn.bias", ".attn.masked_bias")  # constants in old files
 
 
@@ -43,12 +44,15 @@ def read_huggingface(source, backend="numpy", precision="fp32") -> GPT2:
     return model
 
 
-def write_huggingface(folder, model: GPT2, end_of_text: int | None = None):
-    """Write a folder that transformers' `GPT2LMHeadModel.from_pretrained` loads; always in float32.
+def write_huggingface(folder, model: GPT2, end_of_text: int | None = None, precision: str = "float32"):
+    """Write a folder that transformers' `GPT2LMHeadModel.from_pretrained` loads.
 
+    precision: "float32", or "bfloat16", to which weights are rounded, and in which transformers then computes ·
     end_of_text: id of the token at which `generate` stops; None means GPT-2's if the vocabulary is GPT-2's, else none.
-    Raises UserError for weights that are NaN, and when a file cannot be written.
+    Raises UserError for another precision, for weights that are NaN, and when a file cannot be written.
     """
+    if precision not in DTYPES:
+        raise UserError(f'precision must be "float32" or "bfloat16", not {precision!r}.')
     check_finite(model, "the model")
     parts = list(pieces(model.config))
 
@@ -57,9 +61,14 @@ def write_huggingface(folder, model: GPT2, end_of_text: int | None = None):
             values = model.backend.to_numpy(model.params[name][index])  # (V, C), (maxT, C), (C_out, C_in) or (C_out,)
             yield values.T if transposed else values
 
-    write_safetensors(Path(folder) / WEIGHTS, {PREFIX + theirs: shape for _, _, theirs, shape, _ in parts}, arrays())
+    shapes = {PREFIX + theirs: shape for _, _, theirs, shape, _ in parts}
+    write_safetensors(Path(folder) / WEIGHTS, shapes, arrays(), DTYPES[precision])
+    options = options_of(model.config, end_of_text) | {
+        "dtype": precision,
+        "torch_dtype": precision,
+    }  # new name, old name
     with atomic_write(Path(folder) / CONFIG, "w") as file:
-        file.write(json.dumps(options_of(model.config, end_of_text), indent=2) + "\n")
+        file.write(json.dumps(options, indent=2) + "\n")
 
 
 def _check_tensors(source, config, tensors, prefix):

@@ -24,12 +24,12 @@ PASSING = {408, 425, 429, 500, 502, 503, 504}  # statuses that may be gone in a 
 ADVICE = "give a copy of the file with --file, or train on pydocs, which needs no network."
 
 
-def download(url: str, path, sha256: str | None = None, say=None) -> Path:
+def download(url: str, path, sha256: str | None = None, say=None, advice=ADVICE) -> Path:
     """Fetch url to path, unless it is there already; returns the path.
 
     sha256: the checksum of the file, in hex; without one, only the length is checked, and a download that breaks off
-    starts from the beginning. say(line), if given, receives progress. Raises UserError when there is no network, no
-    such file, no room for it, or when something else arrives.
+    starts from the beginning. say(line), if given, receives progress · advice: what else to do, for the error. Raises
+    UserError when there is no network, no such file, no room for it, or when something else arrives.
     """
     path = Path(path)
     part = path.with_name(path.name + ".part")
@@ -41,13 +41,13 @@ def download(url: str, path, sha256: str | None = None, say=None) -> Path:
         say(f"fetching {url}")
     start, resumed = time.perf_counter(), part.exists()
     with progress_bar(say, desc=path.name, unit="B") as bar:
-        _insist(url, lambda: _fetch(url, part, bar, resume=sha256 is not None), lambda: _size(part))
+        _insist(url, lambda: _fetch(url, part, bar, resume=sha256 is not None), lambda: _size(part), advice)
     with _writing(part):
         if sha256 not in (None, digest(part)):
             part.unlink()
             if resumed:  # the part that was there may have belonged to another file
-                return download(url, path, sha256, say)
-            raise UserError(f"{url} has changed or was damaged on the way (wrong SHA-256); try again, or {ADVICE}")
+                return download(url, path, sha256, say, advice)
+            raise UserError(f"{url} has changed or was damaged on the way (wrong SHA-256); try again, or {advice}")
         part.replace(path)
     if say:
         say(f"fetched {path.name}, {_size(path) / 1e6:,.1f} MB, in {time.perf_counter() - start:.1f} s")
@@ -86,7 +86,7 @@ def progress_bar(say, **what):
     return tqdm(**what, unit_scale=True, leave=False, disable=None if say else True)
 
 
-def _insist(url, fetch, progress):
+def _insist(url, fetch, progress, advice=ADVICE):
     """The result of fetch(), called until it succeeds; gives up after TRIES failures in a row without progress().
 
     progress() grows as bytes arrive.
@@ -105,7 +105,7 @@ def _insist(url, fetch, progress):
             final = isinstance(cause, socket.gaierror) and not most  # the name is not found: there is no network
         tries, most = (tries + 1, most) if progress() <= most else (1, progress())
         if final or tries == TRIES:
-            raise UserError(f"cannot fetch {url}: {reason}; {ADVICE}")
+            raise UserError(f"cannot fetch {url}: {reason}; {advice}")
         time.sleep(PAUSE * 2 ** (tries - 1))
 
 

@@ -3,12 +3,20 @@
 from dataclasses import replace
 from pathlib import Path
 
+from llmc.data.corpora.fineweb import folder_name
 from llmc.data.corpora.known_corpora import CORPORA, prepare_corpus
+from llmc.data.corpora.options import KINDS, SAMPLES, Options
 from llmc.data.corpus import Corpus, data_home
 from llmc.data.gpt2_tokenizer import gpt2_file
 from llmc.errors import UserError
 from llmc.terminal import llmc_command
 
+# Folders of FineWeb -> the options that make them
+FINEWEB = {
+    folder_name(Options(Path(), kind=kind, sample=sample)): ("--kind", kind, "--sample", sample)
+    for kind in KINDS
+    for sample in SAMPLES
+}
 SMALL = ("pydocs", "tinyshakespeare")  # prepared without asking when training needs them: a second, a megabyte
 
 
@@ -29,8 +37,9 @@ def find_corpus(name_or_dir, say=None) -> Corpus:
             return replace(corpus, tokenizer=gpt2_file(corpus.folder))
     if name in SMALL:
         return prepare_corpus(name, say=say)
-    if name in CORPORA:
-        raise UserError(f"{name} is not prepared yet, and it is large; fetch it with `{llmc_command('data', name)}`.")
+    if name in (*CORPORA, *FINEWEB):
+        command = llmc_command("data", *(["fineweb", *FINEWEB[name]] if name in FINEWEB else [name]))
+        raise UserError(f"{name} is not prepared yet, and it is large; fetch it with `{command}`.")
     if found:
         raise UserError(f"the folder {places[0]} lacks {' and '.join(found[0].missing)}; prepare the corpus again.")
     if Path(name).is_file():

@@ -2,7 +2,7 @@
 
 Which version runs, unless the caller says: on a GPU with tensor cores for both types the last one, elsewhere version 1.
 Where the last one cannot hold the heads, version 1 takes its place. `attend_by("cudnn")` selects cuDNN's
-attention instead.
+attention instead. Version 3, for Hopper's GPUs, runs where it is asked for.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from llmc.errors import UserError
 from llmc.kernels import ceil_div, scratch, tensor_cores
 from llmc.kernels.attention import WARPS, check_rows, launch_tiles, padded, tiles
 from llmc.kernels.attention_cached import on_device
-from llmc.kernels.mixed import attention_cudnn, kernel_for
+from llmc.kernels.mixed import attention_cudnn, attention_hopper, kernel_for
 from llmc.kernels.pointwise import THREADS, aligned, blocks_at_once
 from llmc.kernels.reductions import most_shared_memory
 
@@ -35,7 +35,7 @@ def attention_forward(out, stats, qkv, NH, version=None):
     """*out, *stats from qkv: causal, scale 1/√hs.
 
     out (B, T, C), qkv (B, T, 3C), rows [q; k; v]: 16 bits. stats: float32 (B, NH, T), the logarithm of each query's sum
-    of exponentials. version: 1 or 2; None is as the module says. Raises UserError for heads that are too large, and for
+    of exponentials. version: 1 to 3; None is as the module says. Raises UserError for heads that are too large, and for
     too many queries.
     """
     if version is None and attend_by() == "cudnn":
@@ -43,7 +43,10 @@ def attention_forward(out, stats, qkv, NH, version=None):
         return
     B, T, C = out.shape
     check_rows(B, NH, T)
-    version = _fitting(version, C // NH, (out, qkv), (_forward_bytes,))
+    if version == 3 and attention_hopper.fits(out, qkv, NH):
+        attention_hopper.attention_forward(out, stats, qkv, NH)
+        return
+    version = _fitting(2 if version == 3 else version, C // NH, (out, qkv), (_forward_bytes,))
     _launch(f"attention_forward_v{version}", (out, stats, qkv), out.shape, NH, version, _forward_bytes)
 
 
@@ -58,7 +61,10 @@ def attention_backward(dqkv, dout, out, stats, qkv, NH, version=None):
     B, T, C = out.shape
     hs = C // NH
     check_rows(B, NH, T)
-    version = _fitting(version, hs, (dqkv, dout, out, qkv), (_query_bytes, _key_bytes))
+    if version == 3 and attention_hopper.fits(out, qkv, NH) and hs <= attention_hopper.LARGEST_BACK:
+        attention_hopper.attention_backward(dqkv, dout, out, stats, qkv, NH)
+        return
+    version = _fitting(2 if version == 3 else version, hs, (dqkv, dout, out, qkv), (_query_bytes, _key_bytes))
     delta = scratch("delta", (B, NH, T))
     sizes = [np.int32(size) for size in (B * NH, T, NH, hs)]
     file, rows = ("attention", WARPS) if version == 1 else ("attention_tensor_backward", 16)

@@ -22,6 +22,7 @@ const int PART = 32;  // keys that a warp treats at once: as many as there are r
 #include "batches.cuh"
 #include "lanes.cuh"
 #include "warp_rows.cuh"
+#include "mma_16.cuh"
 #include "tensor_cores_16.cuh"
 
 // Turns scores, rows 16 m + 8 n + r, into probabilities relative to top[m][n]. It may grow: then what was summed up so

@@ -25,6 +25,7 @@ const int PART = 32;                // keys that a warp treats at once: as many 
 #include "batches.cuh"
 #include "lanes.cuh"
 #include "warp_rows.cuh"
+#include "mma_16.cuh"
 #include "tensor_cores_16.cuh"
 
 // 16 rows of (B, NH, T) to a block of 128 threads.

@@ -2,21 +2,36 @@
 
 Either adds in float32. The kernel rounds once; cuBLAS rounds a product, and again when it has added it to a gradient.
 It is not used with LLMC_MATMUL=kernel, nor for rows that do not consist of 128-bit words, nor by a GPU without tensor
-cores for the type.
+cores for the type. `matmul_by("own")` selects our own kernels on tensor cores instead, on the emulator too.
 """
 
 import numpy as np
 
 from llmc import cuda
+from llmc.errors import UserError
 from llmc.kernels import ceil_div, cublas, cublaslt, scratch, seen, tensor_cores
 from llmc.kernels.matmul import multiply_by
-from llmc.kernels.mixed import kernel_for
+from llmc.kernels.mixed import kernel_for, matmul_hopper, matmul_own
 from llmc.kernels.mixed.columns import bias_backward
 from llmc.kernels.mixed.pointwise import gelu_backward, gelu_forward, round_to
 from llmc.kernels.pointwise import aligned, check_elements
 
 TILE, THREADS = 64, 256  # as in matmul.cu
 CAPABILITY = {"bfloat16": 80, "float16": 70}  # of GPUs with tensor cores for it
+
+_whose = "cublas"
+
+
+def matmul_by(whose=None) -> str:
+    """Whose kernels multiply, "cublas" or "own"; with an argument, from now on.
+
+    Raises UserError for "own" on a GPU whose tensor cores do not multiply 16-bit numbers.
+    """
+    global _whose
+    if whose == "own" and matmul_own.best(np.float16) is None:
+        raise UserError("our own matmuls need a GPU with tensor cores (compute capability 7.0); use --matmul cublas.")
+    _whose = whose or _whose
+    return _whose
 
 
 def matmul_forward(out, x, w, b):
@@ -87,24 +102,37 @@ def _product(name, result, a, b, N, K, bias=None, to_gelu=None, before_gelu=None
     GELU' of it.
     """
     M = result.size // N
-    a_runs, b_runs, _ = cublas.PRODUCTS[name]
+    own = matmul_own.Product(name, result, a, b, M, N, K, bias, add, to_gelu, before_gelu)
+    version = matmul_own.best(result.dtype) if matmul_by() == "own" else None
     others = [array for array in (to_gelu, before_gelu) if array is not None]
-    if _by_cublas((result, a, b, *others), (N, K if a_runs else M, K if b_runs else N)):
+    a_runs, b_runs = own.runs
+    if version and cuda.device() == "gpu" and matmul_hopper.fits(own):
+        matmul_hopper.multiply(own)
+        return
+    if not version and _by_cublas((result, a, b, *others), (N, K if a_runs else M, K if b_runs else N)):
         first = cublaslt.Factor(b.data.ptr, K if b_runs else N, b_runs)  # column-major: the second factor comes first
         second = cublaslt.Factor(a.data.ptr, K if a_runs else M, not a_runs)
         how = dict(compute=cublas.COMPUTE_32F, add=add, bias=bias, to_gelu=to_gelu, before_gelu=before_gelu)
         seen("cuBLAS", lambda: cublaslt.multiply(result, first, second, N, M, K, **how))
         return
-    check_elements(max(array.size for array in (result, a, b)))  # cuBLAS counts in 64 bits
-    defines = f"A_RUNS={int(a_runs)} B_RUNS={int(b_runs)} ADD={int(add)}"
-    product = result if to_gelu is None else to_gelu  # (M, N)
-    arguments = (product, a, b, 0 if bias is None else bias, np.int32(M), np.int32(N), np.int32(K))
-    blocks = ceil_div(M, TILE) * ceil_div(N, TILE)
-    kernel_for(result, "matmul", "matmul_v1", defines)((blocks,), (THREADS,), arguments)
+    if version:
+        matmul_own.multiply(own, version)
+    else:
+        _by_kernel(own)
     if to_gelu is not None:
         gelu_forward(result, to_gelu)
     if before_gelu is not None:
         gelu_backward(result, result, before_gelu)
+
+
+def _by_kernel(product):
+    """Version 1, which needs no tensor cores and leaves GELU to others."""
+    _, result, a, b, M, N, K, bias, *_ = product
+    result = result if product.to_gelu is None else product.to_gelu
+    check_elements(max(array.size for array in (result, a, b)))  # cuBLAS counts in 64 bits
+    arguments = (result, a, b, 0 if bias is None else bias, np.int32(M), np.int32(N), np.int32(K))
+    blocks = ceil_div(M, TILE) * ceil_div(N, TILE)
+    kernel_for(result, "matmul", "matmul_v1", product.defines)((blocks,), (THREADS,), arguments)
 
 
 def _by_cublas(arrays, lengths) -> bool:

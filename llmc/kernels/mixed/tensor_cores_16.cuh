@@ -1,52 +1,14 @@
-// The products of attention by a warp on tensor cores, which multiply numbers of 16 bits and add in float.
+// The products of attention by a warp on tensor cores, from the instructions of mma_16.cuh.
 //
-// One instruction, mma, computes d (16, 8) += a (16, 16) b (16, 8). Lane 4 r + j (r < 8, j < 4) holds
-//     a: [r][2 j], [r + 8][2 j], [r][2 j + 8], [r + 8][2 j + 8], each with its neighbour to the right: 4 pairs
-//     b: [2 j][r], [2 j + 8][r], each with its neighbour below: 2 pairs
-//     d: [r][2 j], [r][2 j + 1], [r + 8][2 j], [r + 8][2 j + 1]: 4 floats
 // Two d side by side, rounded, are an a: the scores of one product are the weights of the next, in the same registers.
 //
-// Another instruction, ldmatrix, gets four squares of 8 x 8 from shared memory, and each lane of each square [r][2 j]
-// and its neighbour: of the square as it lies there, or transposed. Four squares make an a, two a b.
-//
-// HS, M and WARPS come from the file that includes this one, after lanes.cuh and warp_rows.cuh. A warp owns 16 M of
-// its block's ROWS rows.
+// HS, M and WARPS come from the file that includes this one, after lanes.cuh, warp_rows.cuh and mma_16.cuh. A warp owns
+// 16 M of its block's ROWS rows.
 
 const int OWN = 16 * M, ROWS = WARPS * OWN, THREADS = WARPS * 32;
 const int STRIDE = HS + 8;         // from row to row of a tile: 8 rows of a square then are in different banks
-typedef unsigned Squares[4];       // a lane's pairs of four squares of 8 x 8: an a, or two b
 typedef Squares Rows[HS / 16][M];  // factors a, (16 M, HS)
 typedef float Sums[M][HS / 8][4];  // d, (16 M, HS)
-
-#if FLOAT16
-#define MMA "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
-#else
-#define MMA "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"
-#endif
-
-// d += a b, where b0 and b1 are the pairs of b.
-__device__ void multiply(float (&d)[4], const Squares& a, unsigned b0, unsigned b1)
-{
-#if __CUDA_ARCH__ >= 800
-    asm volatile(MMA " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-#endif
-}
-
-// A lane's pairs of four squares in shared memory; lanes 8 i … 8 i + 7 say where the rows of square i begin.
-template <bool TRANSPOSED>
-__device__ void load_squares(Squares& squares, const floatX* row)
-{
-    unsigned address = (unsigned)__cvta_generic_to_shared(row);
-    if (TRANSPOSED) {
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-            : "=r"(squares[0]), "=r"(squares[1]), "=r"(squares[2]), "=r"(squares[3]) : "r"(address) : "memory");
-    } else {
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-            : "=r"(squares[0]), "=r"(squares[1]), "=r"(squares[2]), "=r"(squares[3]) : "r"(address) : "memory");
-    }
-}
 
 // a (16, 16), or transposed two b (16, 8): the numbers from `corner` on. Squares 0 and 1 are one below the other.
 template <bool TRANSPOSED>

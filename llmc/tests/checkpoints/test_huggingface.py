@@ -15,7 +15,9 @@ from llmc.data.bpe import train_bpe
 from llmc.data.tokenizer import make_encoding, read_tokenizer
 from llmc.errors import UserError
 from llmc.files.bfloat16 import bfloat16_to_float32, float32_to_bfloat16
+from llmc.files.digest import digest
 from llmc.model import GPT2
+from llmc.sampling import generate
 
 CONFIG = GPT2Config(maxT=9, V=37, L=2, NH=3, C=12)
 SIZES = dict(vocab_size=37, n_positions=9, n_embd=12, n_layer=2, n_head=3)
@@ -98,6 +100,54 @@ def test_transformers_computes_our_logits(folder):
     assert not info["missing_keys"] and not info["unexpected_keys"] and not info["mismatched_keys"]
     got = theirs.eval()(torch.tensor(X)).logits.detach().numpy()
     np.testing.assert_allclose(got, logits(model), atol=1e-5, rtol=0)
+
+
+@pytest.fixture(scope="module")
+def writer(tmp_path_factory):
+    """(model, folder of its export in float32, in bfloat16): one that does not fall into a loop at once."""
+    config = GPT2Config(maxT=48, V=97, L=3, NH=2, C=32)
+    model, random = GPT2(config), np.random.RandomState(5)
+    for p in config.parameter_table():
+        model.params[p.name][...] = random.standard_normal(p.shape) * {"wte": 0.05, "wpe": 0.5}.get(p.name, 0.1)
+    model.params["wte"][config.V :] = 0.0
+    folders = [tmp_path_factory.mktemp(name) for name in ("float32", "bfloat16")]
+    for folder in folders:
+        write_huggingface(folder, model, precision=folder.name[:-1])
+    return model, *folders
+
+
+def test_transformers_generates_our_text(writer):
+    """Greedily, token for token, from several beginnings."""
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    model, path, _ = writer
+    theirs = transformers.GPT2LMHeadModel.from_pretrained(path).eval()
+    for start in ([1], [5, 80, 33], [96, 2]):
+        n = 48 - len(start)
+        options = dict(do_sample=False, max_new_tokens=n, pad_token_id=0)
+        found = theirs.generate(torch.tensor([start]), **options)[0, len(start) :].tolist()
+        assert found == list(generate(model, start, n, temperature=0)) and len(found) == n and len(set(found)) > 8
+
+
+def test_transformers_loads_bfloat16(writer):
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    model, whole, path = writer
+    assert (path / "model.safetensors").stat().st_size < 0.6 * (whole / "model.safetensors").stat().st_size
+    theirs = transformers.GPT2LMHeadModel.from_pretrained(path, dtype="auto").eval()
+    assert theirs.dtype == torch.bfloat16
+    rounded = read_huggingface(path)
+    expected = bfloat16_to_float32(float32_to_bfloat16(np.array(model.params_flat)))
+    np.testing.assert_array_equal(rounded.params_flat, expected)
+    x = np.random.RandomState(2).randint(0, 97, (2, 48))
+    got = theirs.float()(torch.tensor(x)).logits.detach().numpy()
+    np.testing.assert_allclose(got, rounded.forward(x)[..., :97], atol=2e-5, rtol=0)
+    out = theirs.to(torch.bfloat16).generate(torch.tensor([[1]]), do_sample=False, max_new_tokens=20, pad_token_id=0)
+    assert out.shape == (1, 21)
+
+
+def test_another_precision_is_refused(tmp_path):
+    with pytest.raises(UserError, match='"float32" or "bfloat16", not \'fp8\''):
+        write_huggingface(tmp_path, random_model(), precision="fp8")
+    assert not list(tmp_path.iterdir())
 
 
 def test_transformers_gives_the_same_tokens(tmp_path):
@@ -347,6 +397,23 @@ def test_offline_is_one_sentence_unless_the_files_are_cached(folder, monkeypatch
 
     monkeypatch.setattr(hub, "hf_hub_download", cached)
     np.testing.assert_array_equal(read_huggingface("no-such/gpt2").params_flat, model.params_flat)
+
+
+def test_a_damaged_file_of_the_cache_is_noticed(folder, tmp_path, monkeypatch):
+    """The hub's cache calls a large file by its SHA-256, and links to it by its name."""
+    hub = pytest.importorskip("huggingface_hub")
+    model, path = folder
+    blob = tmp_path / digest(path / "model.safetensors")
+    (path / "model.safetensors").rename(blob)
+    (path / "model.safetensors").symlink_to(blob)
+    monkeypatch.setattr(hub, "hf_hub_download", lambda repository, name, **_: str(path / name))
+    np.testing.assert_array_equal(read_huggingface("no-such/gpt2").params_flat, model.params_flat)
+    raw = bytearray(blob.read_bytes())
+    raw[-1] ^= 1
+    blob.write_bytes(raw)
+    with pytest.raises(UserError, match="no-such/gpt2 is damaged: .* delete") as caught:
+        read_huggingface("no-such/gpt2")
+    assert str(blob) in str(caught.value) and "\n" not in str(caught.value)
 
 
 # ----- the tokenizer -----------------------------------------------------------------------------------------------

@@ -114,6 +114,16 @@ def test_a_run_with_its_tokenizer(tmp_path, capsys):
     np.testing.assert_array_equal(read_huggingface(tmp_path / "final").params_flat, fresh(seed=1).params_flat)
 
 
+def test_an_export_in_bfloat16(tmp_path, capsys):
+    write_model(tmp_path / "m.bin", fresh())
+    assert llmc(capsys, "export", tmp_path / "m.bin", "-o", tmp_path / "hf", "--precision", "bfloat16")[0] == 0
+    expected = bfloat16_to_float32(float32_to_bfloat16(fresh().params_flat))
+    np.testing.assert_array_equal(read_huggingface(tmp_path / "hf").params_flat, expected)
+    assert json.loads((tmp_path / "hf" / "config.json").read_text())["dtype"] == "bfloat16"
+    status, _, err = llmc(capsys, "export", tmp_path / "m.bin", "-o", tmp_path / "x", "--precision", "fp8")
+    assert status == 2 and "fp8" in err and not (tmp_path / "x").exists()
+
+
 def test_there_and_back_is_the_same_file(tmp_path, capsys):
     write_model(tmp_path / "m.bin", fresh())
     llmc(capsys, "export", tmp_path / "m.bin", "-o", tmp_path / "hf")

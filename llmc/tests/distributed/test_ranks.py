@@ -92,6 +92,26 @@ def test_a_rank_that_just_vanishes():
     assert str(together(2, work)[0]) == "rank 1 has ended, so the run cannot go on."
 
 
+def test_a_rank_that_is_stuck():
+    found = threading.Event()
+
+    def work(ranks):
+        for peer in ranks.peers:
+            peer.silence = 0.6 if ranks.rank == 0 else 30.0
+            peer.connection.settimeout(peer.silence)
+        if ranks.rank == 1:
+            assert found.wait(10)  # as if it were stopped
+            return
+        try:
+            ranks.barrier()
+        finally:
+            found.set()
+
+    stuck, _, other = together(3, work)
+    assert str(stuck) == "rank 1 has been silent for 1 seconds; it is stuck: start all again."
+    assert str(other) == f"rank 0 has ended: {stuck}"
+
+
 def test_whoever_waits_elsewhere_is_called(monkeypatch):
     monkeypatch.setattr(tcp, "NOTICE", 0.05)
     called = threading.Event()

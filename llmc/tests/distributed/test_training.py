@@ -63,7 +63,7 @@ def runs(tmp_path_factory, data):
     folder, made = tmp_path_factory.mktemp("runs"), {}
 
     def run(way, precision="fp32", **changes):
-        key = way, precision, *changes
+        key = way, precision, *(f"{name}={value}" for name, value in changes.items())
         if key not in made:
             world, settings = WAYS[way]
             out = folder / "-".join(key)
@@ -142,9 +142,10 @@ def stopped(run, out, step=5):
     return out
 
 
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_resumed_on_as_many_ranks_it_is_the_same_bit_for_bit(runs, tmp_path, precision):
-    whole, again = runs("zero", precision), stopped(runs("zero", precision), tmp_path / "again")
+@pytest.mark.parametrize("precision, changes", [("fp32", {}), ("bf16", {}), ("fp32", {"shuffle": "llm.c"})])
+def test_resumed_on_as_many_ranks_it_is_the_same_bit_for_bit(runs, tmp_path, precision, changes):
+    whole = runs("zero", precision, **changes)
+    again = stopped(whole, tmp_path / "again")
     results = together(2, lambda ranks: resume(again, quiet=True, ranks=ranks))
     assert [result.run.resumed_at for result in results] == [5, 5]
     for path in (model_path, state_path, lambda folder, step: state_path(folder, step, 1)):
@@ -173,6 +174,12 @@ def test_resumed_on_other_ranks_it_is_the_same_up_to_rounding(runs, tmp_path, wa
     (one, _), (two, _) = loaded(whole), loaded(again)
     assert furthest(one, two) < 1e-5 < furthest({"params": one["params"]}, {"params": before["params"]})
     assert furthest(one, two) == 0 or any(notices)  # on as many ranks it is the same run, with ZeRO-1 or without
+
+
+def test_in_llmcs_order_the_ranks_stay_as_many(runs, tmp_path):
+    again = stopped(runs("zero", shuffle="llm.c"), tmp_path / "again")
+    with pytest.raises(UserError, match="drawn for 2 ranks; continue with as many"):
+        resume(again, quiet=True, batch_size=2)
 
 
 def test_a_flipped_bit_in_the_part_of_another_rank_is_noticed(runs, tmp_path):

@@ -66,7 +66,8 @@ def test_a_race_names_both_lines_and_two_threads(file, name):
     lines = set().union(*(named_lines(problem) for problem in report.problems))
     assert lines == {mark.line for mark in wanted}, str(report)
     for problem in report.problems:
-        assert (problem.block, problem.thread) != (problem.block2, problem.thread2), str(report)
+        own = problem.kind == "copy-race"  # a thread may race with a copy of its own
+        assert own or (problem.block, problem.thread) != (problem.block2, problem.thread2), str(report)
 
 
 def test_a_launch_with_a_problem_raises_and_says_where():
@@ -120,7 +121,8 @@ def test_clean_kernel_unchecked(file, name):
 
 def compare(arguments, expected):
     for index, values in expected.items():
-        np.testing.assert_allclose(arguments[index], values, rtol=1e-5, atol=1e-5)
+        array = getattr(arguments[index], "array", arguments[index])  # of a tensor map, what it describes
+        np.testing.assert_allclose(array, values, rtol=1e-5, atol=1e-5)
 
 
 def test_clean_kernels_print(capfd):

@@ -14,7 +14,7 @@ LEVELS = [  # an arrow may point to the same line or to a lower one
     ["cli"],
     ["commands"],
     ["training", "bench", "parity"],
-    ["checkpoints", "distributed"],
+    ["checkpoints", "distributed", "hellaswag"],
     ["model", "blocks", "kv_cache", "sampling", "evaluation", "initialization", "peaks", "parts"],
     ["backends"],
     ["kernels", "cuda"],

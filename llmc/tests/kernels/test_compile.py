@@ -5,6 +5,7 @@ Skipped where NVRTC is not found: `pip install nvidia-cuda-nvrtc` brings it, and
 
 import ctypes
 import ctypes.util
+import re
 import sys
 from functools import lru_cache
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from llmc.kernels import FOLDER, SOURCES, source
+from llmc.kernels.mixed.matmul_hopper import MORE
 
 ARCHITECTURES = ("sm_75", "compute_80", "sm_90")  # the kernels tell no others apart; compute_: only to PTX, quicker
 OPTIMISED = (
@@ -63,11 +65,41 @@ def test_compiles(layer, architecture):
     assert compile_log(source(layer), f"-arch={architecture}", "-std=c++17", *effort) == ""
 
 
+HOPPERS = {path.stem for path in FOLDER.glob("mixed/*.cu") if '"wgmma.cuh"' in path.read_text(encoding="utf-8")}
+
+
 @pytest.mark.parametrize("float16, architecture", [(0, "compute_75"), (1, "compute_75"), (0, "sm_90")])
-@pytest.mark.parametrize("layer", sorted(path.stem for path in FOLDER.glob("mixed/*.cu")))
+@pytest.mark.parametrize("layer", sorted({path.stem for path in FOLDER.glob("mixed/*.cu")} - HOPPERS))
 def test_compiles_for_16_bits(layer, float16, architecture):
     options = (f"-arch={architecture}", "-std=c++17", f"-DFLOAT16={float16}")
     assert compile_log(source(f"mixed/{layer}"), *options) == ""
+
+
+WAYS = {
+    "attention_hopper": ["HS=64", "FLOAT16=1 HS=128 KEYS=64 STAGES=3 GROUPS=3 TURNS=0"],
+    "attention_hopper_backward": [""],
+    "matmul_tma": [""],
+    "matmul_roles": ["FLOAT16=1"],
+    "matmul_persistent": ["", f"A_RUNS=0 B_RUNS=0 ADD=1 GELU=0 {MORE[0].defines}", f"GELU=1 {MORE[1].defines}"],
+}
+
+
+@pytest.mark.parametrize("layer, defines", [(layer, each) for layer in sorted(HOPPERS) for each in WAYS[layer]])
+def test_compiles_for_hopper(layer, defines):
+    """Without a register in memory, and without wgmma waiting for itself: the assembler says so where it must."""
+    said = assembled(source(f"mixed/{layer}"), *(f"-D{define}" for define in defines.split()))
+    assert not re.search("error|warning|serialized", said)
+    assert set(re.findall(r"(\d+) bytes spill stores", said)) == {"0"}
+
+
+def assembled(code, *defines):
+    return compile_log(code, "-arch=sm_90a", "-std=c++17", "--ptxas-options=-v", *defines)
+
+
+def test_serialised_products_are_found():
+    code = source("mixed/matmul_tma")
+    used_early = code.replace("wait_products<0>();", "wait_products<1>(); sums[0] *= 2.0f;")
+    assert used_early != code and "serialized" in assembled(used_early)
 
 
 @pytest.mark.parametrize(

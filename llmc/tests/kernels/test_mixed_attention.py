@@ -13,8 +13,8 @@ from llmc import cuda
 from llmc.backends import choose_attention, get_backend, mixed, reference
 from llmc.errors import UserError
 from llmc.kernels import tensor_cores
-from llmc.kernels.mixed import attention
-from llmc.precision import find_precision
+from llmc.kernels.mixed import attention, attention_hopper
+from llmc.precision import bfloat16, find_precision
 
 if not tensor_cores.has_tf32(cuda.device()):
     pytest.skip("needs a GPU with tensor cores for both types, or the emulator", allow_module_level=True)
@@ -68,6 +68,7 @@ def close(got, wanted):
     assert np.abs(off).max() <= gap * np.abs(wanted.astype(np.float64)).max()
 
 
+HOPPER_SIZES = [(2, 31, 3, 32, ()), (1, 300, 2, 64, ()), (1, 400, 1, 64, (64, 3, 3, 0)), (1, 131, 1, 128, (64, 2, 2))]
 SIZES = [(1, 1, 1, 8), (2, 31, 3, 32), (1, 131, 1, 40), (1, 200, 2, 64), (1, 70, 1, 128)]  # B, T, NH, hs
 
 
@@ -84,6 +85,28 @@ def test_near_float64_and_the_numpy_backend(low, B, T, NH, hs):
     referee.attention_forward(theirs, p, qkv, NH)
     referee.attention_backward(gradient, dout, theirs, p, qkv, NH)
     close(out, theirs), close(dqkv, gradient)
+
+
+@pytest.mark.parametrize("B, T, NH, hs, tile", HOPPER_SIZES)
+def test_hoppers_forward_pass(B, T, NH, hs, tile):
+    qkv = draw(B, T, 3 * NH * hs, dtype=bfloat16())
+    out, stats = nans(B, T, NH * hs, dtype=qkv.dtype), nans(B, NH, T)
+    there = cuda.asarray(qkv)
+    if not attention_hopper.fits(out, there, NH):
+        pytest.skip("needs a Hopper GPU, or the emulator")
+    attention_hopper.attention_forward(out, stats, there, NH, attention_hopper.Tile(*tile))
+    exact = expected(qkv, draw(B, T, NH * hs, dtype=qkv.dtype), NH)
+    close(cuda.asnumpy(out), exact[0])
+    assert np.abs(cuda.asnumpy(stats) - exact[1]).max() <= 1e-5 * max(1, np.abs(exact[1]).max())
+
+
+@pytest.mark.parametrize("B, T, NH, hs", [(2, 31, 3, 32), (1, 300, 2, 64), (1, 129, 1, 64)])
+def test_hoppers_backward_pass(B, T, NH, hs):
+    qkv, dout = draw(B, T, 3 * NH * hs, dtype=bfloat16()), draw(B, T, NH * hs, seed=1, dtype=bfloat16())
+    if not attention_hopper.fits(cuda.asarray(dout), cuda.asarray(qkv), NH):
+        pytest.skip("needs a Hopper GPU, or the emulator")
+    exact = expected(qkv, dout, NH)
+    close(run(qkv, dout, NH, 3)[2], exact[2])
 
 
 def test_equal_runs_give_equal_bits(low):

@@ -17,7 +17,7 @@ from llmc.data.tokenizer import END_OF_TEXT, make_encoding, write_tokenizer
 from llmc.errors import UserError
 from llmc.model import GPT2
 from llmc.tests.tiny_corpus import V, write_corpus
-from llmc.training import TrainResult, TrainSettings, read_log, resume, train
+from llmc.training import Trainer, TrainResult, TrainSettings, read_log, resume, train
 from llmc.training.run_folder import find_model, find_run
 from llmc.training.run_folder.log import LogWriter
 from llmc.training.run_folder.settings_file import read_settings
@@ -28,6 +28,7 @@ WAYS = {  # (settings, the step to stop at)
     "accumulated": (dict(steps=8, total_batch_size=96), 3),  # ends in the middle of a step, which is made again
     "epoch border, shuffled": (dict(steps=34, val_every=10, batch_size=8), 14),  # 15 batches an epoch
     "epoch border, in order": (dict(steps=34, val_every=10, batch_size=8, shuffle=False), 30),
+    "epoch border, llm.c's order": (dict(steps=34, val_every=10, batch_size=8, shuffle="llm.c"), 30),
     "outliers": (dict(steps=150, val_every=50, skip_loss_z=0.5, skip_norm_z=1.0, learning_rate=1e-7), 140),
     "window not full": (dict(steps=150, val_every=50, skip_loss_z=0.5), 100),
     "stopped where it validates": (dict(steps=8), 3),
@@ -107,7 +108,7 @@ def test_n_steps_then_m_equal_n_plus_m(settings, tmp_path, way):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize("shuffle", [True, False, "llm.c"])
 def test_across_shards_and_epochs(settings, tmp_path, shuffle, backend):
     """Three files of 5, 3 and 4 batches; the run stops inside a file, after a file, after an epoch."""
     corpus = tmp_path / "data"
@@ -124,6 +125,15 @@ def test_across_shards_and_epochs(settings, tmp_path, shuffle, backend):
     rest = resume(tmp_path / "parts", quiet=True)
     assert (tmp_path / "parts" / "main.log").read_bytes() == (tmp_path / "whole" / "main.log").read_bytes()
     assert np.array_equal(rest.model.params_flat, whole.model.params_flat)
+
+
+def test_llmcs_order_is_drawn_for_a_number_of_ranks(settings):
+    trainer = Trainer(settings("run", steps=8, shuffle="llm.c"))
+    trainer.train_step()
+    again = Trainer(trainer.settings, model=trainer.model, state=trainer.state())
+    assert again.train_loader.state() == trainer.train_loader.state()
+    with pytest.raises(UserError, match="drawn for 2 ranks; continue with as many"):
+        Trainer(trainer.settings, model=trainer.model, state=replace(trainer.state(), ranks=2))
 
 
 def test_that_run_skipped_outliers_before_and_after_the_stop(settings):

@@ -53,6 +53,10 @@ class LogWriter:
         """Validation loss (nats per token) of the model after `step` updates."""
         self._write(LINES["val"].format(step, loss))
 
+    def eval(self, step, accuracy):
+        """Accuracy on HellaSwag of the model after `step` updates."""
+        self._write(LINES["eval"].format(step, accuracy))
+
     def train(self, step, loss, lr, norm):
         """Loss, learning rate and gradient norm (before clipping) of update number `step`, counted from 0."""
         self._write(LINES["train"].format(step, loss, lr, norm))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from llmc.cuda.emulator.calling.maps import SIZE, TensorMap, described_by
 from llmc.cuda.emulator.calling.parameters import Parameter, described, dtype_name, is_cupy, numpy_name, parse
 from llmc.cuda.emulator.calling.values import value_bytes
 from llmc.errors import KernelError
@@ -21,13 +22,15 @@ from llmc.errors import KernelError
 class Argument:
     """What one parameter receives: an array's memory, or a value.
 
-    packed: the bytes of a value; None for a pointer. A pointer without an array is the null pointer.
+    packed: the bytes of a value; None for a pointer. A pointer without an array is the null pointer. map: a tensor map,
+    given by value or by pointer; then `array` is what it describes.
     """
 
     name: str
     array: np.ndarray | None
     packed: bytes | None
     const: bool
+    map: TensorMap | None = None
 
 
 def convert(signature: str, names, args, kernel: str = "kernel") -> list[Argument]:
@@ -55,6 +58,11 @@ def check_count(parameters, args, kernel):
 
 def one(parameter: Parameter, value) -> Argument:
     """One argument, checked. Raises KernelError."""
+    if parameter.kind == f"s{SIZE}" and (found := described_by(value)) is not None:
+        if is_cupy(found.array):
+            raise parameter.wrong("maps a CuPy array, but this kernel runs on the emulator")
+        packed = None if parameter.pointer else found.tobytes()
+        return Argument(parameter.name, found.memory, packed, not found.array.flags.writeable, found)
     if parameter.pointer:
         return _pointer(parameter, value)
     return Argument(parameter.name, None, value_bytes(parameter, value), True)

@@ -35,6 +35,12 @@ def _as_array(type_: str, name: str, dimensions: str) -> str:
     return f"{type_} (&{name})[]{dimensions} = *({type_} (*)[]{dimensions}){DYNAMIC};"
 
 
+def _of_one(statement: str) -> str:
+    """A reference for `extern __shared__ Tiles<64> s;`, which is no array; "" for anything else."""
+    found = re.match(r"\s*([\w:]+(?:\s*<[^;]*>)?)\s+(\w+)\s*$", SPECIFIERS.sub(" ", statement))
+    return f"{found[1]}& {found[2]} = *({found[1]}*){DYNAMIC};" if found else ""
+
+
 def _as_macro(type_: str, name: str, dimensions: str) -> str:
     """The same at file scope, where each use must ask for the address: every block has its own."""
     pointer = f"{type_} (*){dimensions}" if dimensions else f"{type_}*"
@@ -65,8 +71,11 @@ def dynamic_shared(code: str) -> str:
         end = text.find(";", match.end())
         if end < 0 or not re.search(r"\bextern\b", text[start:end]):
             continue
-        arrays = _declarations(text[start:end])
+        arrays, one = _declarations(text[start:end]), _of_one(text[start:end])
         lines = "\n" * text.count("\n", start, end + 1)
+        if one and not arrays and not all(is_scope(head) for head in enclosing(text, start)):
+            code = code[:start] + one + lines + code[end + 1 :]
+            continue
         if all(is_scope(head) for head in enclosing(text, start)):
             again = [_is_declared_again(text, name) and not dimensions for _, name, dimensions in arrays]
             objects = "".join(_as_object(*array[:2]) for array, other in zip(arrays, again) if other)

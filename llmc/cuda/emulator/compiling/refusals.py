@@ -25,13 +25,9 @@ FEATURES = (
         "synchronisation of several GPUs",
         "launch one kernel after the other",
     ),
-    (r"\bcluster_group\b|\bthis_cluster\b|\b__cluster_dims__\b", "thread block clusters", "use single blocks"),
-    (
-        r"\bCUtensorMap\b|\bcp_async_bulk\w*|\bcuda::device::experimental\b|\bmemcpy_async_tx\b",
-        "TMA",
-        "copy with plain loads and stores",
-    ),
-    (r"\bwgmma\w*|\btcgen05\w*", "wgmma", "use nvcuda::wmma or plain arithmetic"),
+    (r"\bcluster_group\b|\bthis_cluster\b", "thread block clusters", "use single blocks"),
+    (r"\btcgen05\w*", "Blackwell's tensor cores", "use wgmma, mma.sync or nvcuda::wmma"),
+    (r"\bcuTensorMap\w+\s*\(", "host code ({found})", "use llmc.cuda.tensor_map from Python"),
     (
         r"\btexture\s*<|\btex[123]D\w*\s*[<(]|\bsurf[123]D\w*\s*[<(]|\bcuda(?:Texture|Surface)Object_t\b",
         "textures and surfaces",

@@ -11,7 +11,8 @@ from llmc.cuda.emulator.compiling.text import is_scope
 WORD = re.compile(r"[A-Za-z_]\w*")
 LIBRARY = re.compile(r"\b(?:std|cuda|cub|cooperative_groups|cg|nvcuda|wmma)\s*::\s*\w+")  # not a name of this text
 KERNEL = re.compile(r"__attribute__\(\((?:flatten|unused)\)\)")  # what __global__ becomes
-CLASS = re.compile(r"\b(?:struct|class|union)\b(?:\s*__attribute__\s*\(\(.*?\)\))*\s*(\w+)[^()=]*$", re.DOTALL)
+ATTRIBUTES = r"(?:\s*(?:__attribute__\s*\(\(.*?\)\)|(?:__align__|alignas)\s*\([^()]*\)))*"
+CLASS = re.compile(rf"\b(?:struct|class|union)\b{ATTRIBUTES}\s*(\w+)[^()=]*$", re.DOTALL)
 EVERYBODY = "operator"  # used without its name being written
 
 
@@ -81,7 +82,7 @@ def _name(head) -> str:
         return member[1]
     if EVERYBODY in WORD.findall(head):
         return EVERYBODY
-    before = re.split(r"\(|=|\[|:(?!:)", head)[0]
+    before = re.split(r"\(|=|\[|(?<!:):(?!:)", head)[0]
     words = WORD.findall(before)
     return words[-1] if words else ""
 

@@ -6,6 +6,8 @@ its helpers around cp.async, or those of the interface that it uses.
 
 import re
 
+from llmc.cuda.emulator.findings.hopper import copy_race_advice
+
 INTERFACES = (  # by what a kernel names: how a batch ends, how a thread waits
     ("__pipeline_memcpy_async", "__pipeline_commit()", "__pipeline_wait_prior(0)"),
     ("make_pipeline|pipeline<", "pipe.producer_commit()", "pipe.consumer_wait()"),
@@ -22,6 +24,8 @@ MEET = "let the block meet at `__syncthreads();`, and only then read"
 def copy_race(found) -> str:
     """By how far the copy was, and whose it is."""
     problem, code = found.problem, found.raw.code
+    if said := copy_race_advice(found):
+        return said
     own = problem.thread2 in (None, problem.thread)
     _, ends, waits = next(row for row in INTERFACES if re.search(row[0], code))
     end, wait = _named(code, ENDS, ends), _named(code, WAITS, waits)

@@ -15,6 +15,7 @@ from llmc.cuda.emulator.findings import (
     copy_advice,
     doers,
     fill_advice,
+    hopper,
     places,
     race_advice,
     sentences,
@@ -105,8 +106,7 @@ KINDS = (  # the gravest first
         "unsupported",
         "not on the emulator",
         sentences.unsupported,
-        "The emulator runs blocks one after the other, so all of them can never meet: end the kernel there and launch "
-        "a second one, or use a grid of one block.",
+        hopper.unsupported_advice,
     ),
     Kind(
         "barrier-divergence",
@@ -119,8 +119,7 @@ KINDS = (  # the gravest first
         "deadlock",
         "deadlock",
         sentences.deadlock,
-        "Some threads wait for something that others will never do: look for a barrier or a warp function in a branch "
-        "that only some of the threads take, or for a lock that is never released.",
+        hopper.deadlock_advice,
         two("waits", "but {} never comes"),
     ),
     Kind(
@@ -130,6 +129,16 @@ KINDS = (  # the gravest first
         absences.inactive_lane,
         doers.absent_lane,
     ),
+    Kind(
+        "part-of-a-warpgroup",
+        "part of a warpgroup",
+        hopper.part_of_a_warpgroup,
+        "wgmma takes all 128 threads of a warpgroup, four warps of which the first has a number that is a multiple of "
+        "4: let all of them come to the same instruction.",
+        hopper.group_threads,
+    ),
+    Kind("mbarrier", "mbarrier", hopper.mbarrier, hopper.mbarrier_advice, first_of_several),
+    Kind("wrong-tile", "wrong tile", hopper.wrong_tile, hopper.wrong_tile_advice, first_of_several),
     Kind(
         "copy-race",
         "race with an asynchronous copy",
@@ -147,6 +156,9 @@ KINDS = (  # the gravest first
         both_accesses,
         drawn=True,
     ),
+    Kind("missing-fence", "missing fence", hopper.missing_fence, hopper.missing_fence_advice),
+    Kind("unfinished-product", "unfinished product", hopper.unfinished_product, hopper.unfinished_product_advice),
+    Kind("never-waited-for", "never waited for", hopper.never_waited_for, hopper.never_waited_for_advice),
     Kind(
         "runaway",
         "no end in sight",

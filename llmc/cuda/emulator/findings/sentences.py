@@ -3,6 +3,7 @@
 import math
 import re
 
+from llmc.cuda.emulator.findings import hopper
 from llmc.cuda.emulator.findings.places import extent, lane_list, plural
 
 
@@ -113,6 +114,8 @@ def different_barriers(found) -> str:
 def deadlock(found) -> str:
     """ "`__syncwarp();` waits for lanes 0 to 31 of a warp, but not all of them come; some wait at line 9: …"."""
     lanes = found.problem.lanes
+    if found.problem.detail.startswith(("arrivals", "bytes")):
+        return hopper.stuck_barrier(found)
     if found.problem.detail:  # a barrier with a number and a count
         return f"{found.quoted or 'the kernel '}waits for {found.problem.detail}"
     if not lanes and found.problem.pc and not found.problem.line:

@@ -34,6 +34,7 @@ static const int warpSize = 32;
 #endif
 
 enum { LLMC_SHFL, LLMC_VOTE, LLMC_SYNCWARP, LLMC_REDUCE, LLMC_MMA, LLMC_MATCH };  // what a warp does together
+constexpr unsigned LLMC_STATIC_WINDOW = 192 << 10;  // the last 18 bits of the first address of a static shared array
 enum { LLMC_COUNT, LLMC_AND, LLMC_OR };                                            // __syncthreads_count, _and, _or
 enum { LLMC_ASSERT, LLMC_TRAP, LLMC_UNSUPPORTED };                                 // why a kernel stops
 
@@ -55,6 +56,7 @@ void llmc_yield();                                                // let the oth
 unsigned llmc_lane();
 unsigned llmc_tid();  // index of the thread in its block
 void* llmc_dynamic_shared();
+char* llmc_static_shared();
 [[noreturn]] void llmc_stop(int why, int line, const char* detail);
 void* llmc_malloc(unsigned long bytes);
 void llmc_free(void* p, int line);

@@ -44,10 +44,11 @@ LLMC_INLINE void __threadfence_block() { llmc_fence(); }
 LLMC_INLINE void __threadfence_system() { llmc_fence(); }
 
 // Shared memory has addresses of its own, of 32 bits as on a GPU: a block's dynamic shared memory begins at one constant,
-// the static arrays of its kernel lie around another. The last 16 bits are those of the pointer, for what is aligned in
-// the one is aligned in the other. Whatever is not shared gets an address that belongs to nobody.
-static constexpr long LLMC_DYNAMIC_ADDRESS = 32 << 20, LLMC_STATIC_ADDRESS = 16 << 20, LLMC_AROUND = 4 << 20;
-LLMC_INLINE const char* llmc_static_shared() { return (const char*)((size_t)&llmc_shared_anchor & ~(size_t)0xffff); }
+// the static arrays of its kernel at another. What is aligned in the one is aligned in the other, up to 1024 bytes. Of an
+// address 18 bits suffice, for that is what a wgmma's descriptor keeps. Whatever is not shared gets an address that
+// belongs to nobody.
+static constexpr long LLMC_DYNAMIC_ADDRESS = 32 << 20, LLMC_STATIC_ADDRESS = (16 << 20) + LLMC_STATIC_WINDOW;
+static constexpr long LLMC_AROUND = 4 << 20;
 LLMC_QUIET size_t llmc_shared_address(const void* pointer) {
     long dynamic = (const char*)pointer - (const char*)llmc_dynamic_shared();
     long fixed = (const char*)pointer - llmc_static_shared();
@@ -59,7 +60,7 @@ LLMC_QUIET size_t llmc_shared_address(const void* pointer) {
 LLMC_QUIET void* llmc_shared_pointer(size_t address) {
     long dynamic = (long)address - LLMC_DYNAMIC_ADDRESS, fixed = (long)address - LLMC_STATIC_ADDRESS;
     if (dynamic > -LLMC_AROUND && dynamic < LLMC_AROUND) return (char*)llmc_dynamic_shared() + dynamic;
-    if (fixed > -LLMC_AROUND && fixed < LLMC_AROUND) return (char*)llmc_static_shared() + fixed;
+    if (fixed > -LLMC_AROUND && fixed < LLMC_AROUND) return llmc_static_shared() + fixed;
     return (void*)64;
 }
 LLMC_INLINE unsigned __isGlobal(const void* address) { return address != nullptr; }

@@ -2,6 +2,7 @@
 // A kernel's text includes this only if it has asm statements.
 #pragma once
 
+#include "llmc_hopper.h"
 #include "ptx/types.h"
 #include "ptx/arithmetic.h"
 #include "ptx/conversions.h"
@@ -9,3 +10,6 @@
 #include "ptx/copies.h"
 #include "ptx/matrices.h"
 #include "ptx/threads.h"
+#include "ptx/barriers.h"
+#include "ptx/bulk.h"
+#include "ptx/warpgroups.h"

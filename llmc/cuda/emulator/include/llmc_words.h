@@ -41,6 +41,11 @@ template <unsigned long n> constexpr unsigned long llmc_alignment() { return n; 
 #define __forceinline__ __attribute__((always_inline))  // without inline, since a kernel may say inline as well
 #define __noinline__ __attribute__((noinline))
 #define __builtin_align__(n) __align__(n)
+template <unsigned x = 1, unsigned y = 1, unsigned z = 1> constexpr unsigned long llmc_one_block() {
+    static_assert(x * y * z == 1, "the emulator runs blocks one after the other, so a cluster has one block here");
+    return 16;
+}
+#define __cluster_dims__(...) __align__((llmc_one_block<__VA_ARGS__>()))  // only the check counts
 
 #define __CUDACC__ 1
 #define __CUDACC_RTC__ 1
@@ -48,7 +53,12 @@ template <unsigned long n> constexpr unsigned long llmc_alignment() { return n; 
 #define __CUDACC_VER_MINOR__ 4
 #define CUDART_VERSION 12040
 #define CUDA_VERSION 12040
-#define __CUDA_ARCH__ 800  // everything up to Ampere; of what came later (clusters, TMA, wgmma) little is there
+#ifdef LLMC_HOPPER  // the option -arch=sm_90a
+#define __CUDA_ARCH__ 900
+#define __CUDA_ARCH_FEAT_SM90_ALL 1
+#else
+#define __CUDA_ARCH__ 800
+#endif
 #define LLMC_EMULATOR 1
 
 // -------------------------------------------------------------------------------------------- what a kernel says

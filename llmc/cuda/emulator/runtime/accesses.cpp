@@ -3,6 +3,7 @@
 #include "accesses.h"
 #include "arena.h"
 #include "heap.h"
+#include "hopper.h"
 #include "shadow.h"
 
 // ------------------------------------------------------------------------------------------------ where is it?
@@ -57,13 +58,16 @@ static bool readable_anyway(Worker& w, const char* address) {
     refuse(w, INVALID_POINTER, nullptr, address, size, write, pc);
 }
 
-// The region that an access belongs to; null for memory that is not watched. A wrong access does not return.
-static Region* admit(Worker& w, char* address, int size, bool write, const char* pc) {
+Region* admit(Worker& w, char* address, int size, bool write, const char* pc) {
     flush_pending(w);
     if (w.launch->abort.load(std::memory_order_relaxed)) give_up(w, pc);
     Region* r = region_of(address);
     if (!r) {
-        if (on_a_stack(w, address) || readable_anyway(w, address)) return nullptr;
+        if (on_a_stack(w, address)) {
+            if (w.hopper_on) use_registers(w, address, size, pc);
+            return nullptr;
+        }
+        if (readable_anyway(w, address)) return nullptr;
         refuse_nowhere(w, address, size, write, pc);
     }
     size_t offset = address - r->data;

@@ -4,5 +4,7 @@
 
 void ordinary_access(char* address, int size, bool write, bool vol, const char* pc);
 void require_alignment(Worker& w, const char* address, int size, const char* pc);  // of what is about to be read
+// The region that an access belongs to; null for memory that is not watched. A wrong access does not return.
+Region* admit(Worker& w, char* address, int size, bool write, const char* pc);
 enum Atomic { STORE, UPDATE, COMPARE };  // replaces what was there; adds to it; looks at it, and perhaps changes nothing
 void atomic_access(char* address, int size, Atomic what, const char* pc);

@@ -2,6 +2,7 @@
 // some moment in between. Here it lands at the last possible one, so that whoever does not wait finds nothing there.
 #include "accesses.h"
 #include "arena.h"
+#include "hopper.h"
 #include "shadow.h"
 #include <cstdio>
 
@@ -60,6 +61,7 @@ static void settle_if(Worker& w, std::vector<Copy>& copies, Due due) {
 }
 
 void describe_copy(const Worker& w, const char* address, Problem& p) {
+    if (describe_load(w, address, p)) return;
     for (const Copy& c : w.copies[p.thread2]) {
         if (address < c.to || address >= c.to + c.room) continue;
         bool ended = c.batch < w.threads[p.thread2].batch;

@@ -18,9 +18,15 @@
     KIND(BARRIER_DIVERGENCE, FIRST)   \
     KIND(DEADLOCK, FIRST)             \
     KIND(INACTIVE_LANE, FIRST)        \
+    KIND(PART_OF_A_WARPGROUP, FIRST)  \
+    KIND(MBARRIER, FIRST)             \
+    KIND(WRONG_TILE, FIRST)           \
     KIND(COPY_RACE, FIRST)            \
     KIND(RACE, FIRST)                 \
     KIND(MISSING_SYNCWARP, FIRST)     \
+    KIND(MISSING_FENCE, FIRST)        \
+    KIND(UNFINISHED_PRODUCT, FIRST)   \
+    KIND(NEVER_WAITED_FOR, FIRST)     \
     KIND(RUNAWAY, FIRST)              \
     KIND(UNINITIALISED, FIRST)        \
     KIND(NEVER_WRITTEN, FIRST)        /* found by ../calling/unwritten.py, after the launch */ \

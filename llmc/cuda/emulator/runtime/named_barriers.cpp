@@ -1,5 +1,5 @@
 // Barriers with a number and a count, `bar.sync 1, 64;`: that many of the block's threads meet, while the others go on.
-#include "state.h"
+#include "hopper.h"
 
 static NamedBarrier& named(Worker& w, int name) {
     for (NamedBarrier& barrier : w.named)
@@ -16,6 +16,7 @@ static void order(Worker& w, const std::vector<int>& threads) {
         if (!i) now = w.warps[i].segment;
     }
     for (int id : threads) w.threads[id].acquired = now;
+    if (w.hopper_on) meet(w, threads.data(), threads.size());
 }
 
 extern "C" void llmc_named_barrier(int line, int name, int threads, bool wait) {

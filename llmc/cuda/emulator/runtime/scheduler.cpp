@@ -2,6 +2,8 @@
 // lane of its warp that can run goes on, and when there is none, the next warp. A thread that ends passes its stack on
 // to the next one that has not begun, so a kernel without barriers never switches at all.
 #include "fiber.h"
+#include "hopper.h"
+#include "loaded.h"
 #include "state.h"
 #include <sys/mman.h>
 #include <unistd.h>
@@ -13,6 +15,18 @@ LLMC_THREAD_LOCAL Worker* llmc_worker;
 extern "C" unsigned llmc_lane() { return llmc_worker->current->lane; }
 extern "C" unsigned llmc_tid() { return llmc_worker->current->id; }
 extern "C" void* llmc_dynamic_shared() { return llmc_worker->dynamic_shared; }
+
+// Where the library's static __shared__ arrays begin, rounded down: what is aligned in the one is aligned in the other.
+extern "C" char* llmc_static_shared() {
+    Worker& w = *llmc_worker;
+    if (w.static_library != w.launch->library) {
+        Loaded here = look_up((void*)w.launch->entry, w.launch->shared_anchor);
+        w.static_shared = (char*)((uintptr_t)here.anchor_block & ~uintptr_t(1023));
+        w.static_size = here.anchor_block + here.shared - w.static_shared;
+        w.static_library = w.launch->library;
+    }
+    return w.static_shared;
+}
 
 // ------------------------------------------------------------------------------------------------ who is next
 
@@ -145,7 +159,10 @@ static void fiber_main() {
         finish(w, *t);
         if (w.launch->abort.load(std::memory_order_relaxed)) give_up(w);
         Thread* other = next_thread(w);
-        if (!other) leave(w);
+        if (!other) {
+            if (w.alive) deadlock(w);  // the others wait for something that only this one could have done
+            leave(w);
+        }
         Warp& warp = w.warps[other->warp];
         unsigned bit = 1u << other->lane;
         if (warp.unstarted & bit) {  // on this very stack
@@ -221,6 +238,7 @@ void run_block(Worker& w, uint64_t block) {
     resume(w, w.threads[0], &w.home);
     flush_pending(w);
     if (w.copying) forget_copies(w);
+    if (w.hopper_on) end_hopper(w);
     w.tiles.clear();
     w.named.clear();
     w.current = nullptr;

@@ -4,6 +4,7 @@
 //   volatile variable through which the first thread's past became visible to the second (`acquired`).
 // Checked blocks run one after the other, so it is known exactly what happened before what, and reports repeat.
 #include "arena.h"
+#include "hopper.h"
 #include "shadow.h"
 #include <cstdio>
 
@@ -19,7 +20,7 @@ void new_segment(Worker& w, Warp& warp) {
 
 void begin_block_memory(Worker& w) {
     Launch& l = *w.launch;
-    w.first_segment = l.first_segment + l.segments.size();
+    w.first_segment = w.epoch_start = l.first_segment + l.segments.size();
     for (int i = 0; i < w.num_warps; i++) new_segment(w, w.warps[i]);
     // poison: NaN, and no sensible index
     if (arena.shared_dynamic.size) memset(arena.shared_dynamic.data, 0xff, arena.shared_dynamic.size);
@@ -37,8 +38,10 @@ static bool ordered(const Worker& w, const Thread& t, Access a, uint32_t first) 
     if (a.segment < first) return true;
     const Segment& s = segment_of(w, a);
     if (s.block != w.block) return a.segment < w.acquired;
+    if (s.agent) return seen_by_clock(w, t, a);
     if (a.segment < t.acquired || s.epoch != w.epoch || int(a.thread) == t.id) return true;
-    return int(a.thread) / WARP == t.warp && s.syncwarps != w.warps[t.warp].syncwarps;
+    if (int(a.thread) / WARP == t.warp && s.syncwarps != w.warps[t.warp].syncwarps) return true;
+    return seen_by_clock(w, t, a);
 }
 
 // ------------------------------------------------------------------------------------------------ reports
@@ -60,7 +63,8 @@ static Problem race(const Here& h, Deed deed, Access earlier, Deed earlier_deed)
     p.pc2 = earlier.pc;
     p.block2 = s.block;
     p.thread2 = earlier.several && int(earlier.thread) == h.t.id ? NOBODY : earlier.thread;
-    bool same_warp = s.block == h.w.block && int(earlier.thread) / WARP == h.t.warp;
+    bool same_warp = s.block == h.w.block && int(earlier.thread) / WARP == h.t.warp && !s.agent;
+    if (s.agent >= DELIVERIES) p.kind = COPY_RACE;
     if (same_warp && !earlier.other_warps) p.kind = MISSING_SYNCWARP;
     return p;
 }
@@ -166,7 +170,7 @@ void read_cell(const Here& h, Cell& cell, unsigned bytes) {
     Access r = cell.read;
     if (is_mine(h, r)) {
         cell.read.bytes |= bytes;
-    } else if (!r.atomic && int(r.thread) != h.t.id && !ordered(h.w, h.t, r, h.first)) {
+    } else if (!r.atomic && (int(r.thread) != h.t.id || is_asynchronous(h.w, r)) && !ordered(h.w, h.t, r, h.first)) {
         cell.read.several = 1;  // keep the first: one witness is enough
         cell.read.other_warps |= int(r.thread) / WARP != h.t.warp || segment_of(h.w, r).block != h.w.block;
         cell.read.bytes |= bytes;
@@ -177,7 +181,7 @@ void read_cell(const Here& h, Cell& cell, unsigned bytes) {
 
 // Whether an earlier read, or one of the others in its stretch, may come after the write that happens now.
 static bool read_is_unordered(const Here& h, Access r) {
-    if (int(r.thread) != h.t.id && !ordered(h.w, h.t, r, h.first)) return true;
+    if ((int(r.thread) != h.t.id || is_asynchronous(h.w, r)) && !ordered(h.w, h.t, r, h.first)) return true;
     if (!r.several) return false;
     r.thread = r.other_warps ? (h.t.id + WARP) % MAX_THREADS : h.t.id ^ 1;  // any of the others will do
     return !ordered(h.w, h.t, r, h.first);
@@ -234,4 +238,51 @@ void settle_cell(const Here& h, Cell& cell) {
         report(h.w, p);
     }
     cell.write = mine(h, 15);
+}
+
+// ------------------------------------------------------------------------------------------------ asynchronous ones
+
+static Access of_segment(const Here& h, uint32_t segment) {
+    Access a = mine(h, 15);
+    a.segment = segment;
+    return a;
+}
+
+void claim_cell(const Here& h, Cell& cell) {
+    Access w = cell.write, r = cell.read;
+    if (w.bytes && !ordered(h.w, h.t, w, h.first)) report(h.w, race(h, WRITES, w, w.atomic ? UPDATES : WRITES));
+    else if (w.segment == 0 && w.vol && region_of(h.address) == &h.r) {  // another copy is under way
+        Problem p = describe(h.w, COPY_RACE, &h.r, h.address, h.size, WRITES, h.pc);
+        p.pc2 = w.pc, p.write2 = WRITES, p.thread2 = w.thread, p.block2 = h.w.block;
+        report(h.w, p);
+    }
+    if (r.bytes && read_is_unordered(h, r)) report(h.w, race(h, WRITES, r, READS));
+    cell.read = Access{};
+    promise_cell(h, cell);
+}
+
+void arrive_cell(const Here& h, Cell& cell, uint32_t segment) {
+    if (!is_promised(cell)) {
+        Problem p = race(h, WRITES, cell.write, WRITES);
+        p.kind = COPY_RACE;
+        report(h.w, p);
+    }
+    cell.write = of_segment(h, segment);
+}
+
+void read_cell_later(const Here& h, size_t i, uint32_t segment) {
+    Cell& cell = h.r.cells[i];
+    check_written(h, i);
+    Access w = cell.write;
+    if (w.segment >= h.first && w.bytes) {
+        if (!ordered(h.w, h.t, w, h.first)) {
+            report(h.w, race(h, READS, w, w.atomic ? UPDATES : WRITES));
+        } else if (h.r.space == SHARED && !is_fenced(h.w, h.t, w)) {
+            Problem p = race(h, READS, w, WRITES);
+            p.kind = MISSING_FENCE;
+            strcpy(p.detail, "proxy");
+            report(h.w, p);
+        }
+    }
+    cell.read = of_segment(h, segment);
 }

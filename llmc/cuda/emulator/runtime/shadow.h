@@ -25,3 +25,8 @@ void check_written(const Here& h, size_t cell);  // report a read of what nothin
 void read_cell(const Here& h, Cell& cell, unsigned bytes);
 void write_cell(const Here& h, Cell& cell, unsigned bytes);
 void atomic_cell(const Here& h, Cell& cell, unsigned bytes, bool settles);
+// What copies and tensor cores do at their own pace. A bulk copy is asked for, which must not clash with what others did
+// before, and arrives; something is read from now on until its segment ends.
+void claim_cell(const Here& h, Cell& cell);
+void arrive_cell(const Here& h, Cell& cell, uint32_t segment);
+void read_cell_later(const Here& h, size_t cell, uint32_t segment);

@@ -20,6 +20,7 @@
 
 #define LLMC_RUNTIME
 #include "../include/llmc_core.h"
+#include "../include/llmc_hopper.h"
 
 constexpr int WARP = 32, MAX_THREADS = 1024;
 constexpr size_t STACK = 128 << 10;       // bytes of a fiber; a guard page lies below
@@ -54,11 +55,13 @@ struct Region {  // memory that a kernel may touch
 // A stretch of a warp's life without a barrier or __syncwarp in between.
 struct Segment {
     uint32_t block, epoch, syncwarps;
+    uint32_t agent = 0;  // not a warp's: what copies or tensor cores do, hopper.h
 };
 
 // ------------------------------------------------------------------------------------------------ launch
 
 struct Launch;
+struct Hopper;
 
 struct alignas(64) Thread {  // one line of the cache
     void* sp;
@@ -140,7 +143,7 @@ struct Worker {
     // the barrier that threads arrive at: its line, a second line if they differ, what __syncthreads_count & co find
     const char *barrier_pc = nullptr, *other_pc = nullptr;
     int barrier_line = 0, other_line = 0, barrier_value = 0, barrier_result = 0;
-    uint32_t block = 0, epoch = 0, first_segment = 0;
+    uint32_t block = 0, epoch = 0, first_segment = 0, epoch_start = 0;  // the last two: of the block, of its epoch
     uint32_t seen_block = NOBODY;  // the one that ran when the launch was last interrupted
     uint32_t acquired = 0;  // what other blocks did before this segment is visible to this one
     std::vector<char*> free_stacks, all_stacks;
@@ -156,6 +159,11 @@ struct Worker {
     bool copying = false;  // some of them are not empty
     std::vector<Tile> tiles;
     std::vector<NamedBarrier> named;
+    Hopper* hopper = nullptr;
+    bool hopper_on = false;  // this block has used some of it
+    // where the static __shared__ arrays begin, of this library
+    char *static_shared = nullptr, *static_library = nullptr;
+    size_t static_size = 0;
 };
 
 struct Launch {
@@ -211,6 +219,7 @@ void forget_cells();            // all shadows begin again
 // measure.cpp
 void measure_begin();
 void measure_access(Worker& w, const Region& r, const char* address, int size, bool write, bool atomic, const char* pc);
+void measure_piece(Worker& w, const Region& r, const char* address, int size, bool write, bool first, const char* pc);
 void measure_warp(int warp);
 // faults.cpp
 void alternative_stack();

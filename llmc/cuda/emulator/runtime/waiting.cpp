@@ -1,6 +1,6 @@
 // What threads wait for: __syncthreads, the functions that a warp executes together, __activemask. The last to arrive
 // lets the others go on.
-#include "state.h"
+#include "hopper.h"
 
 // ------------------------------------------------------------------------------------------------ barriers of a block
 
@@ -39,6 +39,11 @@ static void release_checked(Worker& w) {
     }
     if (w.alive < w.num_threads) report_absent(w);
     share_acquired(w.threads, w.num_threads);
+    if (w.hopper_on) {
+        std::vector<int> all(w.num_threads);
+        for (int i = 0; i < w.num_threads; i++) all[i] = i;
+        meet(w, all.data(), w.num_threads);
+    }
     w.launch->barriers++;
     w.epoch++;
     for (int i = 0; i < w.num_warps; i++) {
@@ -48,6 +53,7 @@ static void release_checked(Worker& w) {
                 w.threads[i * WARP + lane].touched = false, w.threads[i * WARP + lane].looked_at = nullptr;
         if (w.launch->measured) measure_warp(i);
     }
+    w.epoch_start = w.warps[0].segment;
 }
 
 void release_barrier(Worker& w) {
@@ -133,6 +139,11 @@ void complete(Worker& w, Warp& warp, int collective) {
     if (c.kind == LLMC_SHFL && w.launch->checked) w.launch->shuffles++;  // a single worker runs a checked launch
     if (c.kind == LLMC_SYNCWARP && w.launch->checked) {
         share_acquired(lanes, WARP, c.arrived);
+        if (w.hopper_on) {
+            int ids[WARP], n = 0;
+            for (unsigned m = c.arrived; m; m &= m - 1) ids[n++] = lanes[__builtin_ctz(m)].id;
+            meet(w, ids, n);
+        }
         warp.syncwarps++;
         new_segment(w, warp);
     }
@@ -232,7 +243,8 @@ void deadlock(Worker& w) {
         p.line = barrier.line, p.pc = offset_of(*w.launch, barrier.pc), p.thread = barrier.arrived[0];
         snprintf(p.detail, sizeof p.detail, "%d threads, but only %zu come", barrier.threads, barrier.arrived.size());
     }
-    if (!p.line && all_spin(w)) p.pc = offset_of(*w.launch, w.last_atomic);
+    if (!p.line && w.hopper_on && (describe_stuck_group(w, p) || describe_stuck_barrier(w, p))) {
+    } else if (!p.line && all_spin(w)) p.pc = offset_of(*w.launch, w.last_atomic);
     else if (!p.line && w.waiting) p.line = w.barrier_line, p.pc = offset_of(*w.launch, w.barrier_pc);
     if (!w.tainted) report(w, p);
     w.launch->abort = AFTER_PROBLEM;

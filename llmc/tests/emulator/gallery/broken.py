@@ -1,8 +1,9 @@
 """How each broken kernel is launched, so that its mistake happens: {file: {kernel: Launch}}."""
 
+import ml_dtypes
 import numpy as np
 
-from llmc.cuda import empty
+from llmc.cuda import empty, tensor_map
 from llmc.tests.emulator.gallery import draw, integers, launch, zeros
 
 I32, U32, U64, F64 = np.int32, np.uint32, np.uint64, np.float64
@@ -150,4 +151,56 @@ PTX = {
     "numbered_barrier_of_too_few": launch(1, 64, floats(64)),
 }
 
+BF16 = ml_dtypes.bfloat16
+
+
+def tiles(n=256, *, wide=True):
+    """out, and the maps of A (64, 128) and, unless `wide` is False, of B (8, 128): tiles of 64 along k."""
+
+    def make():
+        a, b = draw(64, 128).astype(BF16), draw(8, 128, seed=1).astype(BF16)
+        maps = [tensor_map(a, (64, 64), 128), tensor_map(b, (8, 64), 128)]
+        return [zeros(n), *maps[: 1 + wide]]
+
+    return make
+
+
+def only_out(n=256):
+    return lambda: [zeros(n)]
+
+
+ONE_TILE, TWO_TILES = tiles(wide=False), tiles(1024)
+HOPPER = {
+    "tile_read_without_a_wait": launch(1, 128, ONE_TILE),
+    "only_the_first_thread_waits": launch(1, 128, ONE_TILE),
+    "same_parity_in_every_round": launch(1, 128, ONE_TILE),
+    "product_of_what_has_not_arrived": launch(1, 128, TWO_TILES),
+    "next_tile_over_what_is_read": launch(1, 128, ONE_TILE),
+    "stage_given_back_before_the_product_is_done": launch(1, 256, TWO_TILES),
+    "sums_read_too_early": launch(1, 128, TWO_TILES),
+    "product_in_no_group": launch(1, 128, TWO_TILES),
+    "one_group_too_many_left": launch(1, 128, TWO_TILES),
+    "product_never_waited_for": launch(1, 128, TWO_TILES),
+    "product_without_a_fence": launch(1, 128, TWO_TILES),
+    "sums_cleared_without_a_fence": launch(1, 128, TWO_TILES),
+    "product_of_ordinary_stores": launch(1, 128, lambda: [zeros(512), draw(4096).astype(BF16)]),
+    "bulk_store_of_ordinary_stores": launch(1, 128, only_out()),
+    "tile_overwritten_during_a_product": launch(1, 128, TWO_TILES),
+    "overwritten_before_it_is_stored": launch(1, 128, only_out()),
+    "store_never_waited_for": launch(1, 128, only_out()),
+    "another_swizzle": launch(1, 128, TWO_TILES),
+    "tile_misaligned": launch(1, 128, ONE_TILE),
+    "expects_the_wrong_number_of_bytes": launch(1, 128, ONE_TILE),
+    "fewer_arrivals_than_counted": launch(1, 128, only_out()),
+    "parity_begins_with_1": launch(1, 128, only_out()),
+    "more_arrivals_than_counted": launch(1, 128, only_out()),
+    "barrier_not_initialised": launch(1, 128, only_out()),
+    "barrier_used_too_early": launch(1, 128, only_out()),
+    "barrier_written_over": launch(1, 34, only_out()),
+    "product_by_three_warps": launch(1, 128, TWO_TILES),
+    "product_by_warps_1_to_4": launch(1, 256, TWO_TILES),
+    "product_by_two_warps": launch(1, 64, TWO_TILES),
+}
+
 BROKEN = {"bounds": BOUNDS, "races": RACES, "barriers": BARRIERS, "warps": WARPS, "values": VALUES, "ptx": PTX}
+BROKEN["hopper"] = HOPPER

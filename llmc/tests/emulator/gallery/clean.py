@@ -3,8 +3,10 @@
 make() gives the arguments and {index of an argument: the values it must hold afterwards}, from NumPy.
 """
 
+import ml_dtypes
 import numpy as np
 
+from llmc.cuda import tensor_map
 from llmc.tests.emulator.gallery import draw, integers, launch, zeros
 from llmc.tests.emulator.gallery.language import LANGUAGE
 from llmc.tests.emulator.gallery.maps import maps, maps_ints
@@ -209,4 +211,33 @@ PTX = {
     "buffers_passed_by_numbered_barriers": launch(1, 64, maps(160, lambda x: x.reshape(5, 32)[:, ::-1].ravel(), 5)),
 }
 
+BF16 = ml_dtypes.bfloat16
+
+
+def tiles(rows, k):
+    """out (rows, 8), the maps of a (rows, k) and of b (8, k), and k: out = a @ b^T."""
+
+    def make():
+        a, b = draw(rows, k).astype(BF16), draw(8, k, seed=1).astype(BF16)
+        product = a.astype(np.float32) @ b.astype(np.float32).T
+        return [zeros(rows, 8), tensor_map(a, (64, 64), 128), tensor_map(b, (8, 64), 128), k], {0: product}
+
+    return make
+
+
+def tile_stored():
+    a, b, out = draw(64, 64).astype(BF16), draw(8, 64, seed=1).astype(BF16), zeros(64, 8)
+    return [tensor_map(out, (64, 8)), a, b], {0: a.astype(np.float32) @ b.astype(np.float32).T}
+
+
+RING = 4 * 10 * 1024 + 1024  # bytes
+HOPPER = {
+    "matmul_with_one_stage": launch(1, 128, tiles(64, 192)),
+    "matmul_with_a_ring": launch(1, 288, tiles(128, 448), shared_mem=RING),
+    "product_stored_as_a_tile": launch(1, 128, tile_stored),
+    "bytes_there_and_back": launch(1, 128, maps(640, lambda x: x + 1, 5)),
+    "to_and_fro": launch(1, 64, lambda: [[zeros(1), 5], {0: [15]}]),
+}
+
 CLEAN = {"barriers": BARRIERS, "tiles": TILES, "atomics": ATOMICS, "warps": WARPS, "language": LANGUAGE, "ptx": PTX}
+CLEAN["hopper"] = HOPPER

@@ -3,6 +3,7 @@
 How it is written: `[.x]` may be missing, `<T:f16|f32>` is one of several and called T, `<=T>` is the same again.
 Operands, in order: `=f32x4` is a result, a vector of four; `f32` a source; `n` a constant; `[shared]` an address, and
 `[T*]` one that becomes a pointer to T; `~u8` may be in a wider register. `x32` is 32 bits not declared as a float.
+`[map]` is a tensor map with D coordinates, `sum` the registers that a wgmma adds up in.
 The functions are in ../../include/ptx/ (namespace llmc_ptx) unless they begin with `::`.
 """
 
@@ -13,6 +14,7 @@ ANY = f"{BITS}|{INTEGER}|f32|f64"
 MEMORY = f"b8|u8|s8|{ANY}"
 
 COPY, MMA = "cp.async.<c:ca|cg>.shared.global", "mma.sync.aligned.m16n8"
+WMMA, SQUARE = "wmma.mma.sync.aligned.<a:row|col>.<b:row|col>.m16n16k16", ".m16n16k16[.<S:global|shared>]"
 COPIES = (
     (COPY, "[shared] [global] n", "cp_async<{c}>"),
     (COPY, "[shared] [global] n u32", "cp_async_part<{c}>"),
@@ -39,6 +41,12 @@ MATRICES = (
     (MMA + "k16.row.col.f16.f16.f16.f16", "=f16x2x2 x32x4 x32x2 f16x2x2", "mma<16, f16, f16, f16x2>"),
     (MMA + "k16.row.col.s32.<A:s8|u8>.<B:s8|u8>.s32", "=s32x4 x32x2 x32x1 s32x4", "mma<16, {A}, {B}, s32>"),
     (MMA + "k32.row.col.s32.<A:s8|u8>.<B:s8|u8>.s32", "=s32x4 x32x4 x32x2 s32x4", "mma<32, {A}, {B}, s32>"),
+    # the registers of a square of f16 are eight, each pair of numbers with two lanes
+    (f"wmma.load.<w:a|b>.sync.aligned.<o:row|col>{SQUARE}.bf16", "=x32x4 [S] u32", "wmma_load<{w}, {o}, 4>"),
+    (f"wmma.load.<w:a|b>.sync.aligned.<o:row|col>{SQUARE}.f16", "=x32x8 [S] u32", "wmma_load<{w}, {o}, 8>"),
+    (WMMA + ".f32.bf16.bf16.f32", "=f32x8 x32x4 x32x4 f32x8", "wmma_mma<bf16>"),
+    (WMMA + ".f32.f32", "=f32x8 x32x8 x32x8 f32x8", "wmma_mma<f16>"),
+    (f"wmma.store.d.sync.aligned.<o:row|col>{SQUARE}.f32", "[S] f32x8 u32", "wmma_store<{o}>"),
 )
 LOAD = f"ld[.<S:global|shared>][.<v:volatile>][.v<n:2|4>].<T:{MEMORY}>"
 STORE = LOAD.replace("ld", "st", 1)
@@ -115,6 +123,66 @@ ARITHMETIC = (
     ("sqrt.<approx|rn>.<T:f32|f64>", "=T T", "root<{T}>"),
     ("rsqrt.approx.<T:f32|f64>", "=T T", "rsqrt<{T}>"),
     ("copysign.<T:f32|f64>", "=T T T", "copysign_of<{T}>"),
+)
+# Hopper's. A cluster has one block here, so shared::cluster is shared.
+BARRIERS = (
+    ("mbarrier.init[.<S:shared>].b64", "[S] u32", "mbarrier_init"),
+    ("mbarrier.inval[.<S:shared>].b64", "[S]", "mbarrier_inval"),
+    ("mbarrier.<o:arrive|arrive_drop>[.<S:shared>].b64", "=b64 [S]", "mbarrier_{o}"),
+    ("mbarrier.<o:arrive|arrive_drop>[.noComplete][.<S:shared>].b64", "=b64 [S] u32", "mbarrier_{o}"),
+    ("mbarrier.arrive.expect_tx[.<S:shared>].b64", "=b64 [S] u32", "mbarrier_arrive_expect_tx"),
+    ("mbarrier.<o:expect_tx|complete_tx>[.<S:shared>].b64", "[S] u32", "mbarrier_{o}"),
+    ("mbarrier.<o:try_wait|test_wait>[.<S:shared>].b64", "=pred [S] b64", "mbarrier_{o}"),
+    ("mbarrier.try_wait[.<S:shared>].b64", "=pred [S] b64 u32", "mbarrier_try_wait"),
+    ("mbarrier.<o:try_wait|test_wait>.parity[.<S:shared>].b64", "=pred [S] u32", "mbarrier_{o}_parity"),
+    ("mbarrier.try_wait.parity[.<S:shared>].b64", "=pred [S] u32 u32", "mbarrier_try_wait_parity"),
+    ("cp.async.mbarrier.arrive[.<S:shared>].b64", "[S]", "cp_async_mbarrier_arrive"),
+    ("cp.async.mbarrier.arrive.noinc[.<S:shared>].b64", "[S]", "cp_async_mbarrier_arrive_noinc"),
+    ("fence.proxy.async[.<global|shared>]", "", "fence_proxy_async"),
+    ("fence.mbarrier_init.release.cluster", "", "fence"),
+    ("barrier.cluster.arrive[.<release|relaxed>][.aligned]", "", "barrier_cluster_arrive"),
+    ("barrier.cluster.wait[.acquire][.aligned]", "", "barrier_cluster_wait"),
+    ("mapa[.shared].<T:u32|u64>", "=T T u32", "mapa<{T}>"),
+    ("elect.sync", "=b32 u32", "elect"),
+    ("setmaxnreg.<inc|dec>.sync.aligned.u32", "n", "setmaxnreg"),
+    ("griddepcontrol.<wait|launch_dependents>", "", "nothing_here"),
+)
+BULK, TENSOR = "cp.async.bulk", "cp.async.bulk.tensor.<D:1|2|3|4|5>d"
+BYTES = ".mbarrier::complete_tx::bytes"
+BULK_COPIES = (
+    (f"{BULK}.shared.global{BYTES}", "[shared] [global] u32 [shared]", "bulk_load"),
+    (f"{BULK}.shared.global{BYTES}", "[shared] [global] u32 [shared] hint", "bulk_load"),
+    (f"{BULK}.shared.global{BYTES}.multicast::cluster", "[shared] [global] u32 [shared] u16", "bulk_load_to"),
+    (f"{BULK}.global.shared.bulk_group", "[global] [shared] u32", "bulk_store"),
+    (f"{BULK}.global.shared.bulk_group", "[global] [shared] u32 hint", "bulk_store"),
+    (f"{TENSOR}.shared.global[.tile]{BYTES}", "[shared] [map] [shared]", "tensor_load<{D}>"),
+    (f"{TENSOR}.shared.global[.tile]{BYTES}", "[shared] [map] [shared] hint", "tensor_load<{D}>"),
+    (f"{TENSOR}.shared.global[.tile]{BYTES}.multicast::cluster", "[shared] [map] [shared] u16", "tensor_load_to<{D}>"),
+    (
+        f"{TENSOR}.shared.global[.tile]{BYTES}.multicast::cluster",
+        "[shared] [map] [shared] u16 hint",
+        "tensor_load_to<{D}>",
+    ),
+    (f"{TENSOR}.global.shared[.tile].bulk_group", "[map] [shared]", "tensor_store<{D}>"),
+    (f"{TENSOR}.global.shared[.tile].bulk_group", "[map] [shared] hint", "tensor_store<{D}>"),
+    (f"{BULK}.prefetch.tensor.<D:1|2|3|4|5>d.L2.global[.tile]", "[map]", "tensor_prefetch<{D}>"),
+    (f"{BULK}.prefetch.L2.global", "[global] u32", "bulk_prefetch"),
+    (f"{BULK}.commit_group", "", "bulk_commit_group"),
+    (f"{BULK}.wait_group[.read]", "n", "bulk_wait_group"),
+    ("prefetch[.<param|const>].tensormap", "[global]", "prefetch"),
+)
+WIDTHS = "|".join(map(str, range(8, 257, 8)))
+WGMMA = f"wgmma.mma_async.sync.aligned.m64n<N:{WIDTHS}>"
+WARPGROUPS = (
+    ("wgmma.fence.sync.aligned", "", "wgmma_fence"),
+    ("wgmma.commit_group.sync.aligned", "", "wgmma_commit"),
+    ("wgmma.wait_group.sync.aligned", "n", "wgmma_wait"),
+    (f"{WGMMA}k16.<A:f32|f16>.<T:f16>.f16", "sum b64 b64 pred n n n n", "wgmma<{N}, {A}, {T}>"),
+    (f"{WGMMA}k16.<A:f32|f16>.<T:f16>.f16", "sum x32x4 b64 pred n n n", "wgmma_a<{N}, {A}, {T}>"),
+    (f"{WGMMA}k16.<A:f32>.<T:bf16>.bf16", "sum b64 b64 pred n n n n", "wgmma<{N}, {A}, {T}>"),
+    (f"{WGMMA}k16.<A:f32>.<T:bf16>.bf16", "sum x32x4 b64 pred n n n", "wgmma_a<{N}, {A}, {T}>"),
+    (f"{WGMMA}k8.<A:f32>.<T:tf32>.tf32", "sum b64 b64 pred n n", "wgmma_along_k<{N}, {A}, {T}>"),
+    (f"{WGMMA}k8.<A:f32>.<T:tf32>.tf32", "sum x32x4 b64 pred n n", "wgmma_a_along_k<{N}, {A}, {T}>"),
 )
 NUMBER = f"u8|s8|{INTEGER}|f16|bf16|f32|f64"
 CONVERSIONS = (

@@ -9,6 +9,8 @@ from typing import NamedTuple
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 DECLARATION = re.compile(r"\.reg\s+\.(\w+)\s+(.+)$", re.DOTALL)
 MANY = re.compile(r"([\w$%]+)<(\d+)>$")  # p<4>: p0 to p3
+LABEL = re.compile(r"([\w$%=]+)\s*:(?!:)\s*")
+BRANCH = re.compile(r"bra(?:\.uni)?$")
 INSTRUCTION = re.compile(r"(?:@(!?)\s*([\w$%]+)\s+)?([a-z][\w.:]*)\s*(.*)$", re.DOTALL)
 
 
@@ -37,6 +39,21 @@ class Registers(NamedTuple):
     names: tuple[str, ...]
 
 
+class Label(NamedTuple):
+    """`name:`."""
+
+    position: int
+    name: str
+
+
+class Branch(NamedTuple):
+    """`@p bra name;`."""
+
+    position: int
+    guard: str
+    name: str
+
+
 class Brace(NamedTuple):
     """`{` or `}` around a scope."""
 
@@ -44,7 +61,7 @@ class Brace(NamedTuple):
     opens: bool
 
 
-def parse(template: str) -> list[Instruction | Registers | Brace]:
+def parse(template: str) -> list[Instruction | Registers | Label | Branch | Brace]:
     """What a template says, in order. Raises PtxError."""
     text = COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), template)
     found, position = [], 0
@@ -54,6 +71,10 @@ def parse(template: str) -> list[Instruction | Registers | Brace]:
             continue
         if mark:
             found.append(Brace(match.start(1), mark == "{"))
+            continue
+        if label := LABEL.match(text, position):
+            found.append(Label(position, label[1]))
+            position = label.end()
             continue
         end = text.find(";", position)
         if end < 0:
@@ -67,9 +88,12 @@ def _statement(text, position):
     if declared := DECLARATION.match(text):
         names = [each.strip() for each in declared[2].split(",")]
         return Registers(position, declared[1], tuple(one for each in names for one in _names(each)))
-    if re.match(r"[\w$%]+\s*:(?!:)", text) or not (match := INSTRUCTION.match(text)):
+    if not (match := INSTRUCTION.match(text)):
         raise PtxError(position, f"the emulator does not run `{_short(text)}` in inline PTX; write it in CUDA C++")
-    return Instruction(position, f"{match[1] or ''}{match[2] or ''}", match[3], tuple(split(match[4])))
+    guard = f"{match[1] or ''}{match[2] or ''}"
+    if BRANCH.match(match[3]):
+        return Branch(position, guard, match[4].strip())
+    return Instruction(position, guard, match[3], tuple(split(match[4])))
 
 
 def _names(declared):

@@ -42,6 +42,7 @@ def _form(pattern, operands, call):
 def forms() -> tuple[Form, ...]:
     """The whole table."""
     rows = [*table.COPIES, *table.MATRICES, *table.LOADS, *table.ARITHMETIC, *table.CONVERSIONS, *table.THREADS]
+    rows += [*table.BARRIERS, *table.BULK_COPIES, *table.WARPGROUPS]
     for what, operands, call in table.ATOMICS:
         rows.append((f"atom[.<S:global|shared>].{what}", operands, call))
         rows.append((f"red[.<S:global|shared>].{what}", operands.split(maxsplit=1)[1], call))
@@ -51,15 +52,18 @@ def forms() -> tuple[Form, ...]:
 # What makes no difference here, and is left out before the table is searched.
 EVERYWHERE = re.compile(r"\.(?:ftz|noftz|L1::\w+|L2::(?:cache_hint|64B|128B|256B|evict_\w+)(?!\.b64))(?=\.|$)")
 OF_MEMORY = re.compile(r"\.(?:weak|nc|ca|cg|cs|cv|lu|wb|wt|cta|gpu|sys)(?=\.|$)")
+OF_BARRIERS = re.compile(r"\.(?:release|relaxed|acquire|cta|cluster)(?=\.|$)")
 ORDERED = re.compile(r"\.(?:volatile|relaxed|acquire|release|acq_rel|mmio)(?=\.|$)")
 
 
 def canonical(opcode: str) -> str:
     """The opcode without hints: "ld.relaxed.gpu.global.L1::no_allocate.v4.f32" -> "ld.global.volatile.v4.f32"."""
-    short = opcode.replace("shared::cta", "shared")
+    short = opcode.replace("shared::cta", "shared").replace("shared::cluster", "shared")
     if not short.startswith(("prefetch", "createpolicy")):
         short = EVERYWHERE.sub("", short)
     base = short.split(".")[0]
+    if base == "mbarrier":
+        short = OF_BARRIERS.sub("", short)
     if base in ("ld", "ldu", "st", "atom", "red"):
         ordered = ".volatile" if ORDERED.search(short) and base in ("ld", "st") else ""
         rest = ORDERED.sub("", OF_MEMORY.sub("", short))[len(base) :]

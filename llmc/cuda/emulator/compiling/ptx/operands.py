@@ -57,6 +57,12 @@ class Operand(NamedTuple):
         """The C++ of a source, an address or a constant."""
         if spec == "n":
             return self.constant()
+        if spec == "[map]":
+            return self.map(int(groups["D"]))
+        if spec == "sum":
+            return self.sum(
+                int(groups["N"]) // (4 if groups["A"] == "f16" else 2), "b" if groups["A"] == "f16" else "f"
+            )
         if spec.startswith("["):
             return self.address(spec[1:-1], groups["S"])
         loose, type_, n = _parse(spec)
@@ -111,6 +117,20 @@ class Operand(NamedTuple):
         if not LITERAL.match(self.text):
             raise self.wrong('a constant (an operand with the constraint "n")')
         return self.text
+
+    def map(self, rank) -> str:
+        """A tensor map and the coordinates in it, `[%1, {%2, %3}]`."""
+        map_, *at = split(self.text[1:-1]) if self.text.startswith("[") and self.text.endswith("]") else ()
+        if len(at) != 1:
+            raise self.wrong(f"a tensor map with {rank} coordinates, [map, {{…}}]")
+        return f"{self.other(f'[{map_}]').address('global', '')}, {self.other(at[0]).argument(f's32x{rank}', {})}"
+
+    def sum(self, n, kind) -> str:
+        """The registers in which a wgmma adds up: variables of the kernel, not copies of them."""
+        registers = [self.registers.get(each) for each in self.vector(n)]
+        if not all(each and each.kind == kind and each.bits == 32 for each in registers):
+            raise self.wrong(f'{n} registers of the asm statement, each "+{"f" if kind == "f" else "r"}"')
+        return f"{NAMES}registers({', '.join(each.cpp for each in registers)})"
 
     def address(self, kind, space) -> str:
         """A pointer for `[register + offset]`. kind: "shared", "global", "u32*"."""

@@ -23,6 +23,9 @@ SPECIAL = {  # registers that tell a thread who it is
     "lanemask_ge": "~llmc_ptx::lanes_below()",
 }
 AXES = {"tid": "threadIdx", "ntid": "llmc_block_dim", "ctaid": "blockIdx", "nctaid": "llmc_grid_dim"}
+SPECIAL |= {"cluster_ctarank": "0u", "cluster_nctarank": "1u"}  # a cluster has one block
+SPECIAL |= {f"cluster_{name}.{axis}": value for name, value in (("ctaid", "0u"), ("nctaid", "1u")) for axis in "xyz"}
+AXES |= {"clusterid": "blockIdx", "nclusterid": "llmc_grid_dim"}
 SPECIAL |= {f"{ptx}.{axis}": f"{cpp}.{axis}" for ptx, cpp in AXES.items() for axis in "xyz"}
 
 

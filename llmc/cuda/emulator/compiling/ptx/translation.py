@@ -9,7 +9,7 @@ on the lines of the statement: each instruction stays on its own, so that whatev
 """
 
 from llmc.cuda.emulator.compiling.ptx.calls import call
-from llmc.cuda.emulator.compiling.ptx.instructions import Brace, Instruction, PtxError, parse
+from llmc.cuda.emulator.compiling.ptx.instructions import Brace, Branch, Instruction, Label, PtxError, parse
 from llmc.cuda.emulator.compiling.ptx.operands import NAMES
 from llmc.cuda.emulator.compiling.ptx.registers import Register
 from llmc.cuda.emulator.compiling.ptx.statements import MARKER, Statement, statements
@@ -45,9 +45,11 @@ def problem(text: str, statement: Statement) -> tuple[int, str] | None:
 
 def _cpp(text, statement) -> str:
     original = text[statement.start : statement.end]
+    if not statement.template.strip() and all("+" in each.constraint for each in statement.outputs):
+        return "do {} while (0)" + "\n" * original.count("\n")  # it keeps a register where it is: see CUTLASS's fences
     lines = [[] for _ in original.split("\n")]
     registers, before, after = _operands(statement)
-    lines[0] += ["do { [[maybe_unused]] llmc_ptx::Sink llmc_sink;", *before]
+    lines[0] += [f"do {{{_labels(parse(statement.template))} [[maybe_unused]] llmc_ptx::Sink llmc_sink;", *before]
     for position, cpp in _instructions(statement, registers):
         lines[text.count("\n", statement.start, statement.places[position])].append(cpp)
     lines[-1] += [*after, "} while (0)"]
@@ -59,6 +61,7 @@ def _cpp(text, statement) -> str:
 def _operands(statement):
     """({name in the template: Register}, declarations, what is done at the end)."""
     registers, before, after = {}, [], []
+    waits = "wgmma.mma_async" in statement.template  # its sums come later: their registers are the variables themselves
     for i, operand in enumerate((*statement.outputs, *statement.inputs)):
         letter, is_output = operand.constraint.strip("=+&"), i < len(statement.outputs)
         if letter not in CONSTRAINTS:
@@ -67,7 +70,9 @@ def _operands(statement):
         cpp, name = CPP.get((bits, kind), ""), f"llmc_r{i}"
         registers[f"%{i}"] = registers[f"%[{operand.name}]"] = Register(name, bits, kind)
         value = f"{NAMES}in<{cpp}>({operand.expression})"
-        if is_output:
+        if is_output and waits and bits == 32:
+            before.append(f"auto& {name} = {operand.expression};")
+        elif is_output:
             before.append(f"auto&& llmc_at{i} = {operand.expression};")
             start = f"{NAMES}in<{cpp}>(llmc_at{i})" if "+" in operand.constraint else f"{NAMES}nothing<{cpp}>()"
             before.append(f"{cpp} {name} = {start};")
@@ -79,13 +84,19 @@ def _operands(statement):
 
 def _instructions(statement, registers):
     """(position in the template, C++) of each instruction, declaration and brace."""
-    scopes = [registers]
-    for item in parse(statement.template):
+    scopes, items = [registers], parse(statement.template)
+    for i, item in enumerate(items):
         if isinstance(item, Brace):
             scopes = [*scopes, scopes[-1]] if item.opens else scopes[:-1]
             if not scopes:
                 raise PtxError(item.position, "the PTX has one `}` too many")
-            yield item.position, "{" if item.opens else "}"
+            yield item.position, "{" + _labels(items[i + 1 :]) if item.opens else "}"
+        elif isinstance(item, Label):
+            yield item.position, f"{_label(item.name)}:;"
+        elif isinstance(item, Branch):
+            if not any(isinstance(each, Label) and each.name == item.name for each in items):
+                raise PtxError(item.position, f"the PTX branches to `{item.name}`, but has no such label")
+            yield item.position, f"{_guard(item, scopes[-1])}goto {_label(item.name)};"
         elif isinstance(item, Instruction):
             yield item.position, _guard(item, scopes[-1]) + call(item, scopes[-1])
         else:
@@ -94,9 +105,28 @@ def _instructions(statement, registers):
             own = {name: Register(_name(name), *DECLARED[item.type]) for name in item.names}
             scopes[-1] = scopes[-1] | own
             cpp = CPP[DECLARED[item.type]]
-            yield item.position, " ".join(f"{cpp} {each.cpp} = {NAMES}nothing<{cpp}>();" for each in own.values())
+            # declared without a value, for a branch may jump over this
+            yield item.position, " ".join(f"{cpp} {x.cpp}; {x.cpp} = {NAMES}nothing<{cpp}>();" for x in own.values())
     if len(scopes) > 1:
         raise PtxError(len(statement.template) - 1, "the PTX has a `{` that is never closed")
+
+
+def _labels(items) -> str:
+    """Declarations of the labels of the scope that begins here, so that another scope may have the same names."""
+    depth, names = 0, []
+    for item in items:
+        if isinstance(item, Brace):
+            depth += 1 if item.opens else -1
+        elif isinstance(item, Label) and depth == 0:
+            names.append(_label(item.name))
+        if depth < 0:
+            break
+    return f" __label__ {', '.join(names)};" if names else ""
+
+
+def _label(ptx) -> str:
+    """A label's name in C++."""
+    return "llmc_l_" + "".join(each if each.isalnum() else "_" for each in ptx)
 
 
 def _guard(instruction, registers) -> str:
@@ -106,7 +136,10 @@ def _guard(instruction, registers) -> str:
     name = instruction.guard.lstrip("!")
     register = registers.get(name)
     if not register or register.kind != "p":
-        raise PtxError(instruction.position, f"the PTX instruction `{instruction.opcode}` needs a predicate before it")
+        raise PtxError(
+            instruction.position,
+            f"the PTX instruction `{getattr(instruction, 'opcode', 'bra')}` needs a predicate before it",
+        )
     return f"if ({'!' * instruction.guard.startswith('!')}{register.cpp}) "
 
 

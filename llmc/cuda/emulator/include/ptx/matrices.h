@@ -1,4 +1,4 @@
-// What a warp does together for its tensor cores: ldmatrix, stmatrix, movmatrix, mma.sync.
+// What a warp does together for its tensor cores: ldmatrix, stmatrix, movmatrix, mma.sync, wmma.
 //
 // How the 32 lanes share a matrix is the same for all element types. A register holds 32 bits of a row: one tf32, two
 // f16 or bf16, four s8. With g = lane / 4 and t = lane % 4, and `per` elements in a register:
@@ -156,5 +156,55 @@ LLMC_INLINE Vector<D, nd> mma(Vector<b32, na> a, Vector<b32, nb> b, Vector<D, nd
     Product mine = {a.x, b.x, c.x, d.x};
     together(&mine, multiply<k, TA, TB, D>, line);
     return d;
+}
+
+// ------------------------------------------------------------------------------------------------------------ wmma
+// Which lane holds what of a square of 16 x 16 is the GPU's secret. Here it is as in two mma side by side: registers 0
+// to 3 of a, 0 and 1 of the left b, 2 and 3 of the right one; d likewise. Of f16 all is there twice.
+constexpr bool a = true, b = false, row = true, col = false;
+
+// Where a lane's element e of register i is in the square: along k, and along the rows of a or the columns of b.
+template <bool is_a>
+LLMC_INLINE int wmma_place(int i, int e, bool along_k) {
+    int group = llmc_lane() / 4, pair = 2 * (llmc_lane() % 4) + e;
+    int right = is_a ? i / 2 % 2 : i % 2, down = is_a ? i % 2 : i / 2 % 2;
+    return along_k ? pair + 8 * right : group + 8 * down;
+}
+// Elements of a square: `step` from line to line, and k along the lines or not.
+template <bool is_a, bool by_rows, int n>
+LLMC_INLINE Vector<b32, n> wmma_load(const char* from, u32 step) {
+    constexpr bool k_runs = is_a == by_rows;
+    Vector<b32, n> result = {};
+    for (int i = 0; i < 4; i++)
+        for (int e = 0; e < 2; e++) {
+            int k = wmma_place<is_a>(i, e, true), other = wmma_place<is_a>(i, e, false);
+            const char* place = from + 2 * (k_runs ? other * (long)step + k : k * (long)step + other);
+            u16 element;
+            llmc_access(place, 2, false, false);
+            llmc_move_bytes(&element, place, 2);
+            for (int copy = i; copy < n; copy += 4) result.x[copy] |= (u32)element << 16 * e;
+        }
+    return result;
+}
+template <class T, int n>
+LLMC_INLINE Vector<f32, 8> wmma_mma(Vector<b32, n> a, Vector<b32, n> b, Vector<f32, 8> c, LLMC_HERE) {
+    Vector<f32, 8> result;
+    for (int half = 0; half < 2; half++) {
+        const f32* sum = c.x + 4 * half;
+        Vector<f32, 4> d = mma<16, T, T, f32>(Vector<b32, 4>{{a.x[0], a.x[1], a.x[2], a.x[3]}},
+                                              Vector<b32, 2>{{b.x[2 * half], b.x[2 * half + 1]}},
+                                              Vector<f32, 4>{{sum[0], sum[1], sum[2], sum[3]}}, line);
+        for (int i = 0; i < 4; i++) result.x[4 * half + i] = d.x[i];
+    }
+    return result;
+}
+template <bool by_rows>
+LLMC_INLINE void wmma_store(char* to, Vector<f32, 8> d, u32 step) {
+    for (int i = 0; i < 8; i++) {
+        int down = llmc_lane() / 4 + i / 2 % 2 * 8, right = llmc_lane() % 4 * 2 + i % 2 + i / 4 * 8;
+        char* place = to + 4 * (by_rows ? down * (long)step + right : right * (long)step + down);
+        llmc_access(place, 4, true, false);
+        llmc_move_bytes(place, &d.x[i], 4);
+    }
 }
 }  // namespace llmc_ptx

@@ -1,1 +1,3 @@
-// Everything is in llmc_cuda.h, which every kernel sees first.
+// For CUtensorMap.
+#pragma once
+#include "../llmc_tensor_map.h"

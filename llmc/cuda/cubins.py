@@ -1,0 +1,53 @@
+"""Kernels for one kind of GPU alone, such as "-arch=sm_90a": only these have Hopper's own instructions.
+
+CuPy takes no -arch, it compiles for what all later GPUs have as well. So NVRTC is asked here; CuPy loads what it wrote
+from a file, which is kept where CuPy keeps its own.
+"""
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+from llmc.errors import KernelError
+
+_sources = {}  # path of a file -> (code, options)
+
+
+def wanted(options) -> bool:
+    """Whether these options name a kind of GPU."""
+    return any(option.startswith("-arch=") for option in options)
+
+
+def compiled(code: str, options) -> str:
+    """The path of the file with the machine code. Raises KernelError with what the compiler says against the code."""
+    from cupy.cuda import nvrtc
+
+    key = hashlib.sha256("\0".join([code, *options, str(nvrtc.getVersion())]).encode()).hexdigest()
+    folder = Path(os.environ.get("CUPY_CACHE_DIR") or Path.home() / ".cupy" / "kernel_cache")
+    file = folder / f"llmc-{key[:32]}.cubin"
+    if not file.exists():
+        machine_code = _compile(nvrtc, code, options)
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as written:
+            written.write(machine_code)
+        os.replace(written.name, file)  # at once: another process may be looking for it
+    _sources[str(file)] = code, options
+    return str(file)
+
+
+def source_of(path: str, name: str) -> tuple:
+    """(code, name, options) of the kernel `name` in a file that `compiled` has made."""
+    code, options = _sources[path]
+    return code, name, options
+
+
+def _compile(nvrtc, code, options) -> bytes:
+    program = nvrtc.createProgram(code, "kernel.cu", (), ())
+    try:
+        nvrtc.compileProgram(program, tuple(options))
+        return nvrtc.getCUBIN(program)
+    except nvrtc.NVRTCError as error:
+        raise KernelError(nvrtc.getProgramLog(program)) from error
+    finally:
+        nvrtc.destroyProgram(program)

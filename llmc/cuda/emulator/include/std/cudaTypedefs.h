@@ -1,0 +1,3 @@
+// For CUtensorMap.
+#pragma once
+#include "../llmc_tensor_map.h"

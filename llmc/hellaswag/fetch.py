@@ -1,0 +1,44 @@
+"""The validation set of HellaSwag: 10,042 examples, 12 MB, fetched once into `data_home()`/hellaswag."""
+
+from itertools import islice
+from pathlib import Path
+
+from llmc.data.corpora.download import download
+from llmc.data.corpus import data_home
+from llmc.errors import UserError
+from llmc.files.reading import user_path
+from llmc.hellaswag.eval_file import read_eval_file
+from llmc.hellaswag.examples import Example, read_examples
+
+URL = "https://raw.githubusercontent.com/rowanz/hellaswag/master/data/hellaswag_val.jsonl"
+SHA256 = "0aa3b88843990f3f10a97b9575c94d7b71fb2205240ba04ae4884d9e9c992588"
+NAME = "hellaswag_val.jsonl"
+ADVICE = f"give a copy of {NAME}, or of llm.c's hellaswag_val.bin, with --hellaswag FILE."
+
+
+def fetch_hellaswag(say=None) -> Path:
+    """The path of hellaswag_val.jsonl; fetched, with a checksum, unless it is there. Raises UserError like download."""
+    return download(URL, data_home() / "hellaswag" / NAME, SHA256, say, ADVICE)
+
+
+def load_examples(path=None, encoding=None, V=None, limit=None, say=None) -> list[Example]:
+    """The first `limit` examples (all when None) of a file; by default of the validation set, fetched if need be.
+
+    path: a .jsonl file, whose text `encoding` (a `tiktoken.Encoding`) turns into tokens, or llm.c's .bin, which holds
+    GPT-2's tokens · V: the model's number of tokens, checked. Raises UserError when there is no such file, none can be
+    fetched, it is damaged, or does not fit the model.
+    """
+    path = fetch_hellaswag(say) if path is None else user_path(path)
+    if path.suffix == ".bin":
+        examples = read_eval_file(path, limit)
+    elif encoding is None:
+        raise UserError(f"{path} is text, which needs the model's tokenizer; give it with --tokenizer.")
+    else:
+        examples = list(islice(read_examples(path, encoding), limit))
+    highest = max(max(map(max, (example.context, *example.endings))) for example in examples)
+    if V is not None and highest >= V:
+        raise UserError(
+            f"{path} holds token {highest}, but the model knows tokens 0 to {V - 1} only; give the .jsonl file instead,"
+            " which has text."
+        )
+    return examples

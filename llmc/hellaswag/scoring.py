@@ -1,0 +1,121 @@
+"""What a model makes of HellaSwag: the cost of each ending after its context, in nats; the cheapest is its choice.
+
+An ending's cost is the sum of -ln p(token | all before) over its tokens. That sum grows with the length, so a short
+ending is favoured; the length-normalised accuracy, which llm.c and most papers report, compares means per token.
+"""
+
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from llmc.errors import UserError
+from llmc.evaluation import token_losses
+
+AT_ONCE = 2048  # tokens of a batch, about
+STEP = 16  # lengths of batches are multiples of this, so that few shapes occur
+
+
+class Scores(NamedTuple):
+    """Costs of all endings. sums, means: (examples, 4) float64, nats of each ending, in all and per token · labels:
+    (examples,) · cut: how many examples were shortened to fit the model."""
+
+    sums: np.ndarray
+    means: np.ndarray
+    labels: np.ndarray
+    cut: int = 0
+
+    @property
+    def accuracy(self) -> float:
+        """Share of the examples whose real ending costs least."""
+        return float((self.sums.argmin(1) == self.labels).mean())
+
+    @property
+    def accuracy_norm(self) -> float:
+        """Share of the examples whose real ending costs least per token."""
+        return float((self.means.argmin(1) == self.labels).mean())
+
+    @property
+    def standard_error(self) -> float:
+        """Of `accuracy_norm`, as an estimate for all such texts: sqrt(p (1 - p) / examples)."""
+        p = self.accuracy_norm
+        return sqrt(p * (1 - p) / len(self.labels))
+
+
+def rows_of(example, window: int):
+    """(tokens (4, n) int32, mask (4, n) bool, cut?) of an example: context and ending in each row, zeros behind.
+
+    mask: which tokens belong to the ending. window: the longest sequence of the model, so n ≤ window + 1, as the last
+    token is only predicted; a context that is too long loses its beginning, an ending its end.
+    """
+    endings = [ending[:window] for ending in example.endings]
+    room = window + 1 - max(map(len, endings))  # ≥ 1
+    context = example.context[-room:]
+    lengths = np.array([len(context) + len(ending) for ending in endings])  # (4,)
+    tokens = np.zeros((len(endings), lengths.max()), np.int32)  # (4, n)
+    for row, ending in zip(tokens, endings):
+        row[: len(context) + len(ending)] = context + ending
+    at = np.arange(tokens.shape[1])  # (n,)
+    mask = (at >= len(context)) & (at < lengths[:, None])  # (4, n)
+    return tokens, mask, len(context) < len(example.context) or endings != example.endings
+
+
+def score(model, tokens, mask):
+    """(sums, means), both (rows,) float64: the cost in nats of the tokens under the mask, in all and per token.
+
+    tokens: (rows, n) ids, padded at the end with any · mask: (rows, n), true where a token counts; never at the first,
+    which nothing predicts. Raises UserError for ids and lengths that the model does not have, and when a row of the
+    mask has no token.
+    """
+    tokens, counted = np.asarray(tokens), np.asarray(mask, bool)  # (rows, n) both
+    if tokens.shape != counted.shape or tokens.ndim != 2 or counted[:, :1].any() or not counted.any(1).all():
+        raise UserError("a mask must have the shape of its tokens, and in each row at least one token after the first.")
+    losses = token_losses(model, tokens[:, :-1], tokens[:, 1:])  # (rows, n - 1)
+    sums = np.where(counted[:, 1:], losses, 0).sum(1, dtype=np.float64)  # (rows,)
+    return sums, sums / counted.sum(1)
+
+
+def score_examples(model, examples, window=None, at_once=AT_ONCE, shape=None, progress=None) -> Scores:
+    """The Scores of a list of examples, in batches of about `at_once` tokens.
+
+    Endings of similar length share a batch: what stands beside or behind one cannot change its cost, as a token sees
+    only those before it. window: the longest sequence to give to the model (default: its maxT) · shape: (B, T) of all
+    batches instead, so that a model that is being trained keeps its buffers · progress(n): called when n more endings
+    are scored. Raises UserError when costs are not finite numbers, and for ids that the model does not have.
+    """
+    window = (shape[1] if shape else model.config.maxT) if window is None else window
+    model.config.check_sequence_length(window)
+    prepared = [rows_of(example, window) for example in examples]
+    rows = [row for tokens, mask, _ in prepared for row in zip(tokens, mask)]
+    lengths = np.array([1 + int(np.flatnonzero(mask)[-1]) for _, mask in rows])  # (4·examples,)
+    sums, means = np.empty(len(rows)), np.empty(len(rows))
+    for chosen, n in _batches(lengths, window, at_once, shape):
+        tokens, mask = (np.stack([_wide(rows[i][part], n) for i in chosen]) for part in (0, 1))  # (B, n)
+        sums[chosen], means[chosen] = score(model, tokens, mask)
+        if progress:
+            progress(np.unique(chosen).size)
+    if not np.isfinite(sums).all():
+        raise UserError("this model's losses are not numbers: its training diverged; give another one.")
+    labels = np.array([example.label for example in examples])
+    return Scores(sums.reshape(-1, 4), means.reshape(-1, 4), labels, sum(cut for _, _, cut in prepared))
+
+
+def _batches(lengths, window, at_once, shape):
+    """Yield (numbers of rows, columns): the longest first, so that memory that suffices for one is enough.
+
+    With a shape, the last batch is filled up with one of its rows.
+    """
+    order = np.argsort(-lengths, kind="stable")  # (rows,)
+    while order.size:
+        T = min(-(-(int(lengths[order[0]]) - 1) // STEP) * STEP, window)  # what the model sees: all but the last column
+        B, T = shape or (max(1, at_once // T), T)
+        chosen, order = order[:B], order[B:]
+        fill = [chosen[0]] * (B - chosen.size) if shape else []
+        yield np.array([*chosen, *fill]), T + 1
+
+
+def _wide(row, n):
+    """(n,): a row, cut where only padding follows, or with zeros behind."""
+    out = np.zeros(n, row.dtype)  # (n,)
+    out[: row.size] = row[:n]
+    return out

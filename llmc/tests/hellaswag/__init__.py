@@ -1,0 +1,1 @@
+"""HellaSwag: its files, its scores, its command."""

@@ -1,0 +1,36 @@
+"""HellaSwag while a model is trained: its length-normalised accuracy every so many steps, as llm.c's `-h 1`."""
+
+from llmc.hellaswag import load_examples, score_examples
+from llmc.training.start import in_turn
+
+
+class Stopped(Exception):
+    """A measurement was given up."""
+
+
+class HellaSwag:
+    """The examples, and a measurement in batches of the run's own shape, so that nothing new is allocated.
+
+    settings, encoding, config, ranks: of the run; each rank scores its share of the examples. Raises UserError when
+    there are none and they cannot be fetched.
+    """
+
+    def __init__(self, settings, encoding, config, ranks, say=None):
+        with in_turn(ranks):  # the first one fetches them
+            examples = load_examples(encoding=encoding, V=config.V, say=say)
+        self.shape = settings.batch_size, settings.sequence_length
+        self.count, self.own, self.ranks = len(examples), examples[ranks.rank :: ranks.world], ranks
+
+    def accuracy(self, model, stop=lambda: False):
+        """The share of examples whose real ending costs least per token; None when stop() becomes true by then."""
+
+        def watch(_):
+            if stop():
+                raise Stopped
+
+        try:
+            scores = score_examples(model, self.own, shape=self.shape, progress=watch) if self.own else None
+        except Stopped:
+            return None
+        correct = scores.accuracy_norm * len(self.own) if scores else 0.0
+        return self.ranks.mean(correct) * self.ranks.world / self.count
