@@ -15,7 +15,7 @@ from llmc.errors import UserError
 from llmc.evaluation import BASELINE_TOKENS, baselines, first_batches
 from llmc.files.reading import user_path
 from llmc.precision import TRAINED
-from llmc.training.run_folder.find_models import find_tokenizer, read_newest, run_settings, trained_window
+from llmc.training.run_folder.find_models import MODEL_HELP, find_tokenizer, read_newest, run_settings, trained_window
 from llmc.training.settings import TrainSettings
 
 AT_ONCE = 1024  # B·T by default: enough to keep BLAS busy, little enough for any memory
@@ -24,8 +24,7 @@ ON_TOKENS = ("tokens", "train_tokens", "batch_size", "batches")  # options that 
 
 def add_arguments(parser):
     """Declare the arguments of `llmc eval` on an argparse parser."""
-    model = "a run, by its folder or its name in runs/, or a model file (default: the newest run)"
-    parser.add_argument("model", nargs="?", help=model)
+    parser.add_argument("model", nargs="?", help=f"{MODEL_HELP} (default: the newest run)")
     tokens = "a token file, or a pattern for several (default: the validation data of the run)"
     parser.add_argument("--tokens", metavar="FILE", help=tokens)
     tokenizer = "tokenizer file (default: the one next to the tokens or the model, or GPT-2's)"
@@ -133,7 +132,7 @@ def _run_hellaswag(args) -> int:
         numbers = {name: getattr(scores, name) for name in ("accuracy_norm", "standard_error", "accuracy")}
         print(json.dumps(about | numbers | {"published": PUBLISHED}))
     else:
-        print(f"{report(scores)}\nof {path}, in {seconds:.1f} s")
+        print(f"{report(scores)}\nscored {path} in {seconds:.1f} s")
     return 0
 
 

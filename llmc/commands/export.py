@@ -10,12 +10,12 @@ from llmc.checkpoints.huggingface import write_huggingface, write_huggingface_to
 from llmc.checkpoints.model_file import check_precision, read_config
 from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_folder
-from llmc.training.run_folder.find_models import find_tokenizer, read_newest
+from llmc.training.run_folder.find_models import MODEL_HELP, find_tokenizer, read_newest
 
 
 def add_arguments(parser):
     """Declare the arguments of `llmc export` on an argparse parser."""
-    parser.add_argument("model", help="a run, by its folder or its name in runs/, or a model file")
+    parser.add_argument("model", help=MODEL_HELP)
     out = "the folder to write, empty or not there yet"
     parser.add_argument("-o", "--out", required=True, metavar="FOLDER", help=out)
     parser.add_argument("--tokenizer", metavar="FILE", help="tokenizer file (default: the one next to the model)")

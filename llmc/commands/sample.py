@@ -3,14 +3,13 @@
 from llmc.checkpoints import load_model, read_config
 from llmc.precision import TRAINED
 from llmc.sampling import check_options, sample_text
-from llmc.training.run_folder.find_models import find_tokenizer, read_newest, run_settings, trained_window
+from llmc.training.run_folder.find_models import MODEL_HELP, find_tokenizer, read_newest, run_settings, trained_window
 from llmc.training.settings import TrainSettings
 
 
 def add_arguments(parser):
     """Declare the arguments of `llmc sample` on an argparse parser."""
-    model = "a run, by its folder or its name in runs/, or a model file (default: the newest run)"
-    parser.add_argument("model", nargs="?", help=model)
+    parser.add_argument("model", nargs="?", help=f"{MODEL_HELP} (default: the newest run)")
     parser.add_argument("--prompt", default="", help="the text to continue (default: start a document)")
     temperature = "below 1 more predictable, 0 always takes the most probable token (default: 1.0)"
     parser.add_argument("--temperature", type=float, default=1.0, metavar="X", help=temperature)

@@ -18,7 +18,7 @@ from llmc.training.settings import AUTO, TrainSettings
 GROUPS = {  # title -> {field of TrainSettings: help}
     "model and data": {
         "preset": "size of the model, see llmc/config.py",
-        "model": "a model file or a run to start from, instead of fresh weights",
+        "model": "a model file, a run or openai-community/gpt2 to start from, instead of fresh weights",
         "data": "a corpus, or a folder with train.bin, val.bin and tokenizer.bin",
         "seed": "random seed for weights, batches and samples",
         "backend": "the code that computes the layers: numpy, cpu or cuda",
@@ -202,12 +202,15 @@ def new_settings(name, options) -> TrainSettings:
 def _plan(settings, ranks) -> str:
     """A table of the memory that each of so many ranks would use, and what it would be with another --recompute."""
     from llmc.blocks import RECOMPUTE
+    from llmc.distributed.ranks import Ranks
     from llmc.model import GPT2, training_buffers
     from llmc.training.batch_size import choose_batch
     from llmc.training.start import check_before_data
 
     config = check_before_data(settings)
-    s = choose_batch(settings, config) if settings.batch_size == AUTO else settings
+    here = Ranks()
+    here.world = here.neighbours = ranks
+    s = choose_batch(settings, config, ranks=here) if settings.batch_size == AUTO else settings
     model = GPT2(config, s.backend, s.precision, s.master_weights, s.recompute)
     if s.zero and ranks > 1:
         model.keep_part(0, ranks)

@@ -14,7 +14,6 @@ never raises because of what the kernel does.
 import numpy as np
 
 from llmc.cuda.devices import device, name_of_gpu, number_of_gpus, reason
-from llmc.cuda.tensor_maps import tensor_map
 from llmc.errors import KernelError
 
 __all__ = [  # xp comes from __getattr__
@@ -102,6 +101,16 @@ def empty(shape, dtype=np.float32):
     import cupy
 
     return cupy.empty(shape, dtype)
+
+
+def tensor_map(array, box, swizzle: int = 0):
+    """How a GPU's copy machine (TMA) learns the shape of an array, and which box of it to copy at once.
+
+    See tensor_maps.py, which this is.
+    """
+    from llmc.cuda import tensor_maps
+
+    return tensor_maps.tensor_map(array, box, swizzle)
 
 
 def asnumpy(array) -> np.ndarray:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from llmc.errors import KernelError
 
+_sources = {}  # path of a file -> (code, options)
+
 
 def wanted(options) -> bool:
     """Whether these options name a kind of GPU."""
@@ -25,11 +27,19 @@ def compiled(code: str, options) -> str:
     folder = Path(os.environ.get("CUPY_CACHE_DIR") or Path.home() / ".cupy" / "kernel_cache")
     file = folder / f"llmc-{key[:32]}.cubin"
     if not file.exists():
+        machine_code = _compile(nvrtc, code, options)
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder, delete=False) as written:
-            written.write(_compile(nvrtc, code, options))
+            written.write(machine_code)
         os.replace(written.name, file)  # at once: another process may be looking for it
+    _sources[str(file)] = code, options
     return str(file)
+
+
+def source_of(path: str, name: str) -> tuple:
+    """(code, name, options) of the kernel `name` in a file that `compiled` has made."""
+    code, options = _sources[path]
+    return code, name, options
 
 
 def _compile(nvrtc, code, options) -> bytes:

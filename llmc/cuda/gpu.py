@@ -3,11 +3,12 @@
 import numpy as np
 
 from llmc.cuda import cubins
+from llmc.cuda.emulator.calling.maps import described_by
 from llmc.cuda.emulator.calling.parameters import is_cupy
 from llmc.cuda.emulator.compiling.source import global_names
 from llmc.cuda.emulator.kernels import RawKernel
 from llmc.cuda.emulator.modules import RawModule
-from llmc.cuda.tensor_maps import described_by
+from llmc.cuda.tensor_maps import tensor_map
 from llmc.errors import KernelError
 
 _expressions = {}  # (code, name that the compiler gave a kernel of a CuPy module) -> its name expression
@@ -17,7 +18,11 @@ def raw_kernel(code, name, options, check, of_cupy):
     """CuPy's RawKernel; with check, one whose launches are tried on the emulator first."""
     import cupy
 
-    theirs = cupy.RawKernel(code, name, tuple(options), **of_cupy)
+    options = tuple(options)
+    if cubins.wanted(options):
+        theirs = cupy.RawModule(path=cubins.compiled(code, options), **of_cupy).get_function(name)
+    else:
+        theirs = cupy.RawKernel(code, name, options, **of_cupy)
     return Checked(theirs, RawKernel(code, name, options, check=True)) if check else theirs
 
 
@@ -95,6 +100,8 @@ class Checked:
 
 def emulated(kernel):
     """The emulator's twin of a CuPy kernel."""
+    if kernel.code is None:
+        return RawKernel(*cubins.source_of(kernel.file_path, kernel.name))
     expression = _expressions.get((kernel.code, kernel.name))
     if expression is None:
         return RawKernel(kernel.code, kernel.name, kernel.options)
@@ -113,7 +120,7 @@ def on_host(args):
 
     def copied(value):
         if (described := described_by(value)) is not None:
-            return described.of(copied(described.array))
+            return tensor_map(copied(described.array), described.box, described.swizzle)
         if not is_cupy(value):
             return value
         key = (value.data.ptr, value.shape, value.dtype, value.strides)

@@ -3,51 +3,23 @@
     map_a = tensor_map(a, box=(64, 64), swizzle=128)
     kernel((grid,), (128,), (map_a, …))  # void kernel(const __grid_constant__ CUtensorMap map_a, …)
 
-The same lines work on a GPU and on the emulator. A pointer `const CUtensorMap*` takes the map too: on a GPU, xp.asarray
-of it.
+The same lines work on a GPU and on the emulator. A pointer `const CUtensorMap*` takes the map too: on a GPU, its bytes
+in the GPU's memory, xp.asarray(map_a.view("u1")).
 """
 
 import ctypes
-import struct
 
 import numpy as np
 
+from llmc.cuda.emulator.calling.maps import SIZE, TensorMap, packed
 from llmc.errors import KernelError
 
-SIZE, MAGIC = 128, 0x70616D5F636D6C6C  # bytes of a map; what the emulator's begin with, as in runtime/hopper.h
 SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}  # bytes of a row -> the driver's number
 MOST_IN_BOX, MOST_AXES = 256, 5
 DRIVER_TYPES = {  # by name of the dtype
     **{"uint8": 0, "uint16": 1, "uint32": 2, "int32": 3, "uint64": 4, "int64": 5},
     **{"float16": 6, "float32": 7, "float64": 8, "bfloat16": 9, "int8": 0, "int16": 1, "bool": 0},
 }
-
-
-class TensorMap(np.ndarray):
-    """(128,) uint8: a CUtensorMap, passed to a kernel by value. `array` is the array that it describes."""
-
-    array = box = swizzle = None
-
-    def __array_finalize__(self, other):
-        for name in ("array", "box", "swizzle"):
-            setattr(self, name, getattr(other, name, None))
-
-    @property
-    def memory(self) -> np.ndarray:
-        """The array, or for one with gaps or in another order all that lies between its first and last element."""
-        if self.array.flags.c_contiguous:
-            return self.array
-        item = self.array.itemsize
-        reach = sum((n - 1) * stride for n, stride in zip(self.array.shape, self.array.strides)) + item
-        return np.lib.stride_tricks.as_strided(self.array, (reach // item,), (item,))  # (elements,)
-
-    def of(self, array) -> "TensorMap":
-        """The same map of another array of this shape and dtype."""
-        return tensor_map(array, self.box, self.swizzle)
-
-    def at(self, address: int) -> bytes:
-        """The emulator's map, with the array at another address."""
-        return struct.pack("<QQ", MAGIC, address) + self.tobytes()[16:]
 
 
 def tensor_map(array, box, swizzle: int = 0) -> TensorMap:
@@ -68,17 +40,11 @@ def tensor_map(array, box, swizzle: int = 0) -> TensorMap:
         raise _wrong("the array begins at an address that is not a multiple of 16 bytes: copy it")
     inner = (tuple(array.shape)[::-1], strides[::-1][1:], box[::-1])  # axis 0 of a map is the last of an array
     on_host = isinstance(array, np.ndarray)
-    filled = _emulators(address, item, swizzle, *inner) if on_host else _drivers(address, name, swizzle, *inner)
-    made = np.frombuffer(filled, np.uint8).copy().view(TensorMap)  # (128,)
+    filled = packed(address, item, SWIZZLES[swizzle], *inner) if on_host else _drivers(address, name, swizzle, *inner)
+    made = TensorMap((1,), f"V{SIZE}")  # its own memory: so NumPy finds it again behind np.asarray
+    made[:] = np.frombuffer(filled, made.dtype)  # (1,)
     made.array, made.box, made.swizzle = array, box, swizzle
     return made
-
-
-def described_by(value) -> TensorMap | None:
-    """The map that an argument is, or was before np.asarray; None for anything else."""
-    while isinstance(value, np.ndarray) and not isinstance(value, TensorMap):
-        value = value.base
-    return value if isinstance(value, TensorMap) and value.array is not None else None
 
 
 def _check(name, item, shape, strides, box, swizzle):
@@ -111,20 +77,6 @@ def _check(name, item, shape, strides, box, swizzle):
 
 def _wrong(what):
     return KernelError(f"tensor_map: {what}.")
-
-
-def _emulators(address, item, swizzle, sizes, strides, box) -> bytes:
-    """As `TensorMap` in emulator/runtime/hopper.h."""
-
-    def fives(values, count):
-        return (*values, *[0] * (count - len(values)))
-
-    packed = struct.pack(
-        "<QQ4Q5I5H3B",
-        *(MAGIC, address, *fives(strides, 4), *fives(sizes, 5), *fives(box, 5)),
-        *(len(sizes), item, SWIZZLES[swizzle]),
-    )
-    return packed.ljust(SIZE, b"\0")
 
 
 def _drivers(address, name, swizzle, sizes, strides, box) -> bytes:

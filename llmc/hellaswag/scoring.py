@@ -81,8 +81,7 @@ def score_examples(model, examples, window=None, at_once=AT_ONCE, shape=None, pr
     Endings of similar length share a batch: what stands beside or behind one cannot change its cost, as a token sees
     only those before it. window: the longest sequence to give to the model (default: its maxT) · shape: (B, T) of all
     batches instead, so that a model that is being trained keeps its buffers · progress(n): called when n more endings
-    are scored. Raises UserError when costs are not finite numbers, and for ids that
-    the model does not have.
+    are scored. Raises UserError when costs are not finite numbers, and for ids that the model does not have.
     """
     window = (shape[1] if shape else model.config.maxT) if window is None else window
     model.config.check_sequence_length(window)

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from llmc.data.shards import Shards
+from llmc.distributed.data_parallel import ALONE
 from llmc.training.fits import on_gpu, step_fits
 
 OUT_OF_MEMORY = ("cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEMORY", "CUBLAS_STATUS_ALLOC_FAILED")  # in messages
@@ -22,24 +23,26 @@ def largest_batch(fits, allowed=lambda B: True) -> int:
     return B
 
 
-def choose_batch(settings, config, corpus=None):
+def choose_batch(settings, config, corpus=None, ranks=ALONE):
     """The settings, with a number for `auto`: the largest batch that fits beside what the process holds.
 
-    B·T divides total_batch_size, if that is given, and the smallest file of the corpus, if there is one yet, has enough
-    tokens for a batch.
+    With several ranks, it fits on each of them. B·T·world divides total_batch_size, if that is given, and the smallest
+    file of the corpus, if there is one yet, has enough tokens for the batches of all.
     """
     s = settings
     T, paths = s.sequence_length, [] if corpus is None else [corpus.train, corpus.val]
     most = min((ntok - 1 for path in paths for ntok in Shards(path).sizes), default=None)
 
     def allowed(B):
-        whole = not s.total_batch_size or s.total_batch_size % (B * T) == 0
-        return whole and (most is None or B * T <= most)
+        at_once = B * T * ranks.world
+        whole = not s.total_batch_size or s.total_batch_size % at_once == 0
+        return whole and (most is None or at_once <= most)
 
     tokens = 0 if corpus is None else sum(Shards(corpus.train).sizes)
     kept = dict(precision=s.precision, master_weights=s.master_weights, recompute=s.recompute)
-    fits = step_fits(config, T, s.backend, tokens=tokens, **kept)
-    return replace(s, batch_size=largest_batch(fits, allowed))
+    parts = ranks.world if s.zero else 1
+    fits = step_fits(config, T, s.backend, tokens=tokens, sharing=ranks.neighbours, parts=parts, **kept)
+    return replace(s, batch_size=min(ranks.exchange(largest_batch(fits, allowed))))
 
 
 def batch_for_step(config, T, backend, **kept) -> int:
@@ -47,26 +50,33 @@ def batch_for_step(config, T, backend, **kept) -> int:
     return largest_batch(step_fits(config, T, backend, **kept))
 
 
-def allocate_or_halve(model, settings, say=None):
-    """Allocate what training takes, with half the batch as often as memory runs out; returns the settings.
+def allocate_or_halve(model, settings, say=None, ranks=ALONE):
+    """Allocate what training takes, with half the batch as often as memory runs out on one rank; returns the settings.
 
     On a GPU, where kernels and cuBLAS take memory as well, one forward and backward pass is tried. It changes nothing
     that training depends on. say(line), if given, hears of each halving. Where B = 1 does not fit, the error is raised.
     """
     while True:
-        B, T = settings.batch_size, settings.sequence_length
-        try:
-            model.allocate(B, T)
-            if on_gpu(settings.backend):
-                try_step(model, B, T)
+        B = settings.batch_size
+        if all(ranks.exchange(_allocated(model, B, settings.sequence_length, settings.backend))):
             return settings
-        except Exception as error:
-            if B == 1 or not _out_of_memory(error):
-                raise
-        model.free_activations()  # outside of `except`, whose error holds on to arrays
+        model.free_activations()
         settings = replace(settings, batch_size=B // 2)
         if say:
             say(f"B={B:,} does not fit after all, so the batch size is {B // 2:,}")
+
+
+def _allocated(model, B, T, backend) -> bool:
+    """Whether there was memory for it. What an error held on to is free when this returns."""
+    try:
+        model.allocate(B, T)
+        if on_gpu(backend):
+            try_step(model, B, T)
+        return True
+    except Exception as error:
+        if B == 1 or not _out_of_memory(error):
+            raise
+        return False
 
 
 def _out_of_memory(error) -> bool:

@@ -69,12 +69,14 @@ def check_step(config, B, T, backend, precision="fp32", recompute=None):
         )
 
 
-def step_fits(config, T, backend, tokens=0, **kept):
+def step_fits(config, T, backend, tokens=0, sharing=1, **kept):
     """A function of B: whether training at (B, T) fits into what is free now, with something to spare.
 
-    tokens: as in `memory_needed` · kept: precision, master_weights, recompute.
+    tokens: as in `memory_needed` · sharing: how many processes share the machine's memory · kept: precision,
+    master_weights, recompute, parts.
     """
-    there = free_memory(backend)[0]
+    there, where = free_memory(backend)
+    there //= sharing if where == MEMORY else 1
 
     def fits(B):
         needed = memory_needed(config, B, T, backend, tokens, **kept)
@@ -87,7 +89,8 @@ def step_fits(config, T, backend, tokens=0, **kept):
 def memory_needed(config, B, T, backend, tokens=0, resumed=False, precision="fp32", **kept) -> int:
     """Bytes that training at (B, T) adds to what this process holds before it makes the model.
 
-    tokens: in the training data · resumed: weights and moments are here already · kept: master_weights, recompute.
+    tokens: in the training data · resumed: weights and moments are here already · kept: master_weights, recompute,
+    parts.
     """
     buffers = training_buffers(config, backend, B, T, precision, **kept).values()
     weights, gradients, *moments, activations, their_gradients = (buffer.nbytes for buffer in buffers)

@@ -15,7 +15,7 @@ from llmc.training.continuation import load_run
 from llmc.training.ends import RunDiverged, abandoned, changed_notice, failed
 from llmc.training.fits import check_disk
 from llmc.training.interrupt import AgreedStop, StopRequest
-from llmc.training.report import RunFacts, StepReport
+from llmc.training.report import PAUSE, STOP, RunFacts, StepReport
 from llmc.training.result import TrainResult
 from llmc.training.run_folder.parts import follow
 from llmc.training.run_folder.writing import RunFolder
@@ -24,13 +24,15 @@ from llmc.training.start import carrier, check_before_data
 from llmc.training.stopwatch import Stopwatch
 from llmc.training.trainer import Diverged, Stopped, Trainer
 
+NAP = 0.05  # seconds between two questions to a listener that pauses the run
+
 
 def train(settings=None, on_step=None, quiet=False, save=True, ranks=ALONE) -> TrainResult:
     """Train a model; returns a TrainResult. By default this is the tiny preset on Python's own documentation.
 
     on_step: called with a StepReport after every step (and its `close()`, if it has one, at the end); without it
-    progress goes to the console, unless `quiet`. On a GPU the next step is running by then · save: write the run folder
-    (see run_folder/); False leaves no file.
+    progress goes to the console, unless `quiet`. On a GPU the next step is running by then. What it returns may pause
+    or stop the run, see report.py · save: write the run folder (see run_folder/); False leaves no file.
     Ctrl-C, SIGTERM and SIGHUP end the run after the batch in progress; it is saved, and `interrupted` is set. A second
     signal ends it at once, with KeyboardInterrupt. Raises UserError for bad settings or data, before any step, and its
     subclass RunDiverged when the loss is no longer a finite number.
@@ -141,6 +143,8 @@ class _Run:
         On a GPU the next step is launched before this one's loss is read, unless something else comes first.
         """
         t, start = self.trainer, time.perf_counter()
+        if stop.requested and not t.begun:
+            return None
         try:
             if not t.begun:
                 t.begin_step(lambda: stop.requested)
@@ -237,12 +241,16 @@ class _Run:
         )
 
     def _send(self, report, stop):
-        """Pass a report on. A listener whose pipe is closed (`llmc train | head`) ends the run, saved.
+        """Pass a report on, and wait or stop if the listener says so.
 
-        One that cannot write for another reason (a full disk, a terminal that is gone) is not called again.
+        One whose pipe is closed (`llmc train | head`) ends the run, saved. One that cannot write for another reason (a
+        full disk, a terminal that is gone) is not called again.
         """
         try:
-            self.on_step(report)
+            while (answer := self.on_step(report)) == PAUSE and not stop.requested:
+                time.sleep(NAP)
+            if answer == STOP:
+                stop.request()
         except BrokenPipeError:
             stop.request()
         except OSError:

@@ -23,7 +23,12 @@ def plot_run(log_rows, baselines, bytes_per_token=None, total_steps=None, figure
 
     figure = figure or Figure(figsize=(9, 5), dpi=144, layout="constrained")
     figure.clear()
-    axes = figure.subplots()
+    draw_run(figure.subplots(), log_rows, baselines, bytes_per_token, total_steps)
+    return figure
+
+
+def draw_run(axes, log_rows, baselines, bytes_per_token=None, total_steps=None):
+    """The same on matplotlib axes that are there; arguments as for `plot_run`."""
     train, val = _columns(log_rows["train"]), _columns(log_rows["val"])  # (n, 2), (m, 2)
     end = total_steps or max([1, *train[:, 0], *val[:, 0]])
     _draw_baselines(axes, baselines, end)
@@ -38,7 +43,6 @@ def plot_run(log_rows, baselines, bytes_per_token=None, total_steps=None, figure
         _add_bits_axis(axes, bytes_per_token)
     if len(train) or len(val):
         axes.legend(frameon=False, loc="lower left")
-    return figure
 
 
 def finding(val, baselines, bytes_per_token=None) -> str:

@@ -44,7 +44,7 @@ FINEWEB = dict(  # what all of scripts/run_gpt*.sh have in common
     val_every=250,
     val_batches=20,
     hellaswag_every=250,
-    sample_every=20_000,
+    sample_every=0,  # at the end; llm.c's numbers are larger than these runs are long
     sample_tokens=144,
     keep=5,
 )
@@ -66,7 +66,6 @@ RECIPES = {  # name -> fields of TrainSettings
         steps=32_000,
         learning_rate=6e-4,
         final_fraction=0.1,
-        sample_every=0,
         sample_tokens=384,
         checkpoint_every=2000,
     ),
@@ -80,6 +79,7 @@ RECIPES = {  # name -> fields of TrainSettings
         final_fraction=0.1,
         skip_loss_z=7.0,
         skip_norm_z=7.0,
+        sample_every=20_000,
         checkpoint_every=10_000,
     ),
 }

@@ -1,9 +1,13 @@
 """What a run reports while it goes: a StepReport after every step, with the RunFacts that do not change.
 
 To follow a run, pass `train` a function of one StepReport. If it has a `close` method, that is called at the end.
+It may return PAUSE, and then gets the same report again until it returns something else; or STOP, which ends the run
+as Ctrl-C does, saved.
 """
 
 from dataclasses import dataclass
+
+PAUSE, STOP = "pause", "stop"
 
 
 @dataclass(frozen=True)

@@ -140,12 +140,10 @@ class TrainSettings:
     def shared_by(self, world) -> "TrainSettings":
         """The settings of a run of so many ranks, whose step has B·T tokens of each unless it says how many.
 
-        Raises UserError when a step cannot be shared by them.
+        They stay as they are while B is not known yet. Raises UserError when a step cannot be shared by the ranks.
         """
-        if world == 1:
+        if world == 1 or self.batch_size == AUTO:
             return self
-        if self.batch_size == AUTO:
-            raise UserError(f"--batch-size {AUTO} is for a single process; give several ranks a number.")
         once = self.batch_size * self.sequence_length * world
         if self.total_batch_size is not None and self.total_batch_size % once:
             raise UserError(

@@ -65,7 +65,7 @@ class Trainer:
             corpus = find_corpus(settings.data, say=say)
         self.encoding = read_tokenizer(corpus.tokenizer)
         automatic = settings.batch_size == AUTO
-        s = choose_batch(settings, config_of(settings, self.encoding), corpus) if automatic else settings
+        s = choose_batch(settings, config_of(settings, self.encoding), corpus, ranks) if automatic else settings
         check_memory(s, self.encoding, corpus.train, model, ranks=ranks)
         self.model = model or make_model(s, self.encoding)
         if model is None:
@@ -74,10 +74,10 @@ class Trainer:
         choose_attention(self.model.backend, s.attention)
         choose_matmul(self.model.backend, s.matmul)
         if automatic:
-            s = allocate_or_halve(self.model, s, say)
+            s = allocate_or_halve(self.model, s, say, ranks)
         else:
             self.model.allocate(s.batch_size, s.sequence_length)
-        self.settings = s
+        self.settings = s = s.shared_by(ranks.world)
         self.config = self.model.config
         shape = dict(B=s.batch_size, T=s.sequence_length, V=self.config.V, rank=ranks.rank, world=ranks.world)
         seeded = {"seed": s.seed} if s.shuffle else {}

@@ -1063,7 +1063,7 @@ def decode_drops_the_byte_order_mark(ids, tokens):
     return b"".join(tokens[i] for i in ids).decode("utf-8-sig", errors="replace")
 
 
-@wrong("token_file", says="byte 10, in number 2 of the header")
+@wrong("token_file", says="the count of the ids, number 2 of the header counted from 0, is 4464 and should be 70000")
 def file_with_a_short_count(ids):
     ids = _checked(ids)
     return struct.pack("<2iH", 20240520, 1, len(ids) % 65536).ljust(1024, b"\0") + np.array(ids, "<u2").tobytes()
@@ -1461,6 +1461,13 @@ def read_rows_in_turns(path, i, B, T, rank=0, world=1):
     tokens = np.fromfile(path, "<u2", offset=1024).astype(np.int32)
     begins = [((i * B + b) * world + rank) * T for b in range(B)]  # each process takes every second row
     return np.stack([tokens[a : a + T] for a in begins]), np.stack([tokens[a + 1 : a + 1 + T] for a in begins])
+
+
+@wrong("token_file", says="should raise a ValueError: 65536 does not fit into 16 bits; it raised a struct.error")
+def file_that_leaves_it_to_struct(ids):
+    if len(ids) == 0:
+        raise ValueError("no ids")
+    return struct.pack("<256i", 20240520, 1, len(ids), *[0] * 253) + struct.pack(f"<{len(ids)}H", *ids)
 
 
 @wrong("token_file", says="is refused, and in")

@@ -877,6 +877,15 @@ def _changed(code, old, new):
     return replaced(code, old, new)
 
 
+@wrong("split_heads", says="that is the step, 4 * gridDim.x * blockDim.x")
+def split_in_steps_of_one_number_a_thread(code):
+    return replaced(
+        code,
+        "if (i < 3 * B * NH * T * hs) {",
+        "for (; i < 3 * B * NH * T * hs; i += blockDim.x * gridDim.x) {",
+    )
+
+
 @wrong("split_heads", says="numbers of one array are handled by a single thread")
 def split_by_the_first_block(code):
     return replaced(

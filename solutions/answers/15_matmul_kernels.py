@@ -288,6 +288,17 @@ def turned_without_a_barrier(code):
     return replaced(code, "    __syncthreads();\n", "")
 
 
+@wrong("turn_tile", says="with `return`, are missing: when they are there after the barrier, all of it is written")
+def turned_by_those_who_read(code):
+    return replaced(
+        code,
+        "    for (int row = warp;",
+        "    if (lane + k0 >= K) return;\n    for (int row = warp;",
+        "if (m0 + row < M && k0 + lane < K) tile",
+        "if (m0 + row < M) tile",
+    )
+
+
 @wrong("turn_tile", says="out of bounds")
 def turned_without_an_edge(code):
     return replaced(code, "if (m0 + row < M && k0 + lane < K) tile", "if (m0 + row < M) tile")
@@ -599,6 +610,21 @@ def double_buffer_in_which_nobody_waits_for_others(code):
 @wrong("double_buffer", says="the product of slices that begin at k = 0, 1, 9, …: the next one begins at k0 + 8")
 def buffers_one_k_further(code):
     return code.replace("k0 + 8", "k0 + 1")
+
+
+@wrong("double_buffer", says="n0 in place of m0 in the call of ask for the later slices of a")
+def buffers_whose_later_slices_of_a_begin_at_the_blocks_column(code):
+    return replaced(code, "ask(as[1 - now], a, m0,", "ask(as[1 - now], a, n0,")
+
+
+@wrong("double_buffer", says="m0 in place of n0 in the call of ask for all slices of b")
+def buffers_of_b_that_begin_at_the_blocks_row(code):
+    return code.replace("b, n0,", "b, m0,")
+
+
+@wrong("double_buffer", says="the sum without the last slice: where is that multiplied?")
+def buffers_whose_last_slice_is_only_asked_for(code):
+    return replaced(code, "for (int k0 = 0, now = 0; k0 < K;", "for (int k0 = 0, now = 0; k0 + 8 < K;")
 
 
 @wrong("double_buffer", says="row in place of m0 in the call of ask for the first slice of a")

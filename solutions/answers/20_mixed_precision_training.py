@@ -313,7 +313,7 @@ def norm_without_eps(code):
     return replaced(code, RSTD, "float r = rsqrtf(warp_sum(squares) / C);")
 
 
-@wrong("layernorm_bf16", says="rstd")
+@wrong("layernorm_bf16", says="rstd has lost digits where the mean is far from 0")
 def norm_by_the_square_of_the_mean(code):
     return replaced(
         code,
@@ -550,7 +550,7 @@ def adamw_without_the_key(code):
     return replaced(code, "random_bits(key, i)", "random_bits(0, i)")
 
 
-@wrong("adamw_bf16", says="master")
+@wrong("adamw_bf16", says="master equals the rounded weight that params hold")
 def adamw_whose_master_is_the_rounded_weight(code):
     return replaced(
         code,

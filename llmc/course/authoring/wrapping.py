@@ -17,6 +17,7 @@ END = re.compile(r"(?:[.!?]|…(?!\s*\d))[\"”'’)\]*_]*\s+(?!\d+[.)]\s|[-*+]\
 ABBREVIATION = re.compile(r"\b(e\.g|i\.e|vs|cf|Fig|etc|Eq|resp|[A-Z])\.[)\]*_]*$|(^|[.!?]\s)\d+\.$")
 ITEM = re.compile(r"\s*([-*+]|\d+[.)])\s+")
 WHOLE_BLOCKS = {"```": "```", "$$": "$$", "<pre": "</pre>"}  # what begins one of them: what ends it
+INDENTED = " " * 4  # code, where a blank line comes first
 BLOCKS = ("#", "|", "<", ">", "```", "$$", "---", "![")  # lines that begin like this are no prose
 
 
@@ -52,6 +53,10 @@ def wrap(markdown: str) -> str:
                 wrapped.append(lines.pop(0))
         elif not _is_prose(line):
             wrapped.append(line)
+        elif line.startswith(INDENTED) and not (wrapped and wrapped[-1].strip()):
+            wrapped.append(line)
+            while lines and lines[0].startswith(INDENTED):
+                wrapped.append(lines.pop(0))
         else:
             item = ITEM.match(line)
             lead = item[0] if item else ""

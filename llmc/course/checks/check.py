@@ -29,6 +29,7 @@ from llmc.course.checks.left_running import LeftRunning
 from llmc.course.checks.no_race import has_prange, no_race_in
 from llmc.course.checks.protection import Protected
 from llmc.course.checks.rehearsal import rehearsed
+from llmc.course.checks.remedy import with_remedy
 from llmc.course.learner import journal
 from llmc.course.own_names import learners_names, names_of
 
@@ -82,7 +83,8 @@ class check:
         elif isinstance(error, Exception):
             journal.record_try(self.name)
             picture = getattr(error, "picture", None)
-            raise WrongAnswer(explain_error(self, self._cell, error, traceback), picture) from None
+            message = explain_error(self, self._cell, error, traceback)
+            raise WrongAnswer(with_remedy(self, self._cell, message), picture) from None
         elif isinstance(error, StillRunning | KeyboardInterrupt):
             self._say_where_it_was(error, traceback)
         return False
@@ -141,6 +143,9 @@ class check:
         containers.inspect()
         self._inspect_earlier(result)
         return result
+
+    def before_timing(self):
+        """The cell measures speed from here on: nothing to do, but for a run of it that is not about speed."""
 
     @contextmanager
     def explained_as(self, exercise):

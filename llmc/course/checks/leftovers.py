@@ -16,6 +16,7 @@ from llmc.course.mutants.replay import arrays_in, outputs_of
 from llmc.course.own_names import learners_names
 
 ONCE = "Python makes a default once, not in every call"
+IN_DEFAULT = ", in its default argument `{}`"
 KEEPS = "it keeps something from one call to the next"
 ROOM = 1 / 3  # the power of a type's largest number that the large ones are: their squares are finite
 
@@ -96,8 +97,15 @@ def _defaults(function) -> dict:
     return {name: value for name, value in named if isinstance(value, dict | list | set | np.ndarray)}
 
 
+def default_of(function, new) -> str:
+    """The same, of a function that has been called and another that has the same text, and has not; or ""."""
+    held, now = _defaults(new), _defaults(function)
+    changed = next((name for name in held.keys() & now.keys() if repr(held[name]) != repr(now[name])), None)
+    return f"{IN_DEFAULT.format(changed)}; {ONCE}" if changed else ""
+
+
 def _in_default(function, held) -> str:
     """ ", in its default argument `memory`; …", if calls have changed that since it was `held`."""
     now = _defaults(function)
     changed = next((name for name in held if repr(held[name]) != repr(now[name])), None)
-    return f", in its default argument `{changed}`; {ONCE}" if changed else ", in a default argument or a global, say"
+    return f"{IN_DEFAULT.format(changed)}; {ONCE}" if changed else ", in a default argument or a global, say"

@@ -14,6 +14,7 @@ from llmc.course.checks import endless
 WALL, PROCESSOR, THREAD = 0, 1, 2  # the clocks: seconds that pass, those of this process, those of this thread
 ROUNDS, TURNS = 4, 21  # at most
 SECONDS = 0.8  # of processor time in a round
+SHORT = 25  # percent of the calls are shorter than the one whose seconds are told
 CLEARLY = 0.9  # below what is hopeless by more than one round differs from the next
 COARSE = 0.001  # seconds: a clock with longer steps (16 ms on Windows) cannot time one call
 
@@ -22,8 +23,8 @@ class Speed(NamedTuple):
     """What `measure` found."""
 
     ratio: float  # how many times as fast as the given function
-    yours: float  # seconds of the shortest call by the clock that counts: other programs can only lengthen one
-    limit: float  # seconds of processor time of a quick call of the limit; infinite without one
+    yours: float  # seconds of a short call by the clock that counts: other programs lengthen one
+    limit: float  # seconds of processor time, likewise; infinite without a limit
     load: str  # what disturbed the measurement, or ""
 
 
@@ -41,9 +42,13 @@ def measure(functions, bar) -> Speed:
         if max(ratios) < hopeless(bar) / 2 or (len(rounds) == 2 and best < CLEARLY * hopeless(bar)):
             break
     turns = np.concatenate(rounds)  # (turns, functions, 3)
-    # Not the least: a processor's time that is booked a moment later leaves a call that took none.
-    limit = np.percentile(turns[:, 2, PROCESSOR], 25, method="higher") if len(functions) > 2 else np.inf
-    return Speed(best, turns[:, 1, clock].min(), limit, _load(turns[:, 0]))
+    limit = _usual(turns[:, 2, PROCESSOR]) if len(functions) > 2 else np.inf
+    return Speed(best, _usual(turns[:, 1, clock]), limit, _load(turns[:, 0]))
+
+
+def _usual(seconds) -> float:
+    """Of a call that nothing lengthened. Not the shortest one: some systems count a call in steps of milliseconds."""
+    return float(np.percentile(seconds, SHORT, method="higher"))
 
 
 def hopeless(bar) -> float:

@@ -61,6 +61,7 @@ def faster(c, given, yours, times, *, look, limit=None, of=None, scale=1.0, lean
     """
     from threadpoolctl import threadpool_limits  # here, because importing llmc.course needs NumPy alone
 
+    c.before_timing()
     c.calls.clear()  # none of the earlier calls explains what follows
     kept = held_bytes(evidence.learners_function())  # by a cache, say: it is memory, too
     memory = np.inf if lean is None else _temporaries(yours) + kept

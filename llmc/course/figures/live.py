@@ -57,11 +57,14 @@ class LivePlot:
         r = self._report
         bar = BAR.format(step=r.step, steps=r.run.settings.steps, text=self._status())
         self._bar.update(HTML(bar))
-        baselines, length = r.run.baselines, r.run.bytes_per_token
-        self._figure = plot_run(r.history, baselines, length, r.run.settings.steps, self._figure)
+        self._figure = self._picture(r)
         picture, about = as_output(self._figure)
         self._plot.update(picture, metadata=about, raw=True)
         self._drawn = time.monotonic()
+
+    def _picture(self, r):
+        """The figure for a report: the one drawn before, changed, if there is one."""
+        return plot_run(r.history, r.run.baselines, r.run.bytes_per_token, r.run.settings.steps, self._figure)
 
     def _status(self):
         """ "step 120/300 · loss 4.512 · validation 4.620 · 8,200 tokens/s · 0:21 left"."""

@@ -18,14 +18,30 @@ def left_early(report, again) -> str:
     """A sentence if all is written once the threads of an early `return` stay. again(code): such a launch's report."""
     code, missing = report.raw.code, _missing(report)
     for match in list(RETURN.finditer(mask(code)))[:TRIES]:
-        other = again(code[: match.start(1)] + ";" + code[match.end(1) :])
-        if other is not None and _all_written(other, missing.argument):
-            line = line_at(code, match.start(1))
-            return (
-                f"Threads that leave on line {line}, with `return`, are missing: when they stay, all of it is written. "
-                "Let the condition guard only what they must not do."
-            )
+        stays = code[: match.start(1)] + ";" + code[match.end(1) :]
+        for other, when in (
+            (stays, "when they stay"),
+            (_kept_out(code, match), "when they are there after the barrier"),
+        ):
+            launched = again(other) if other else None
+            if launched is not None and _all_written(launched, missing.argument):
+                line = line_at(code, match.start(1))
+                return (
+                    f"Threads that leave on line {line}, with `return`, are missing: {when}, all of it is written. "
+                    "Let the condition guard only what they must not do."
+                )
     return ""
+
+
+def _kept_out(code, match) -> str:
+    """The code in which these threads do nothing up to the next barrier, and then go on; "" where that cannot be."""
+    text = mask(code)
+    condition, barrier = text[match.start() : match.start(1)].rstrip(), text.find("__syncthreads", match.end())
+    between = text[match.end() : max(barrier, match.end())]
+    if not condition.endswith(")") or barrier < 0 or between.count("{") != between.count("}"):
+        return ""
+    asked = condition[condition.index("(") :]
+    return f"{code[: match.start()]}if (!{asked}) {{{code[match.end() : barrier]}}} {code[barrier:]}"
 
 
 def too_few_each(report) -> str:

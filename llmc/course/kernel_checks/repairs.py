@@ -108,8 +108,9 @@ def _of_token(each, k, token, piece, known):
         for new in PARTS:
             if new != name:
                 yield other(1, f"{new}.{axis}")
+        step = name == "blockDim" and "+=" in each.text  # of a loop, which a warp may make by itself
         for new in ("32", *known.known_at(piece.start, WHOLE)):
-            yield other(1.5, new)
+            yield other(0.5 if step and new == "32" else 1.5, new)
     elif token.kind == "number":
         yield from _of_number(each, k, token, piece, known)
     elif token.kind == "name":
@@ -193,6 +194,7 @@ def _of_operator(each, k, token):
     if token.text in ("+", "-"):
         yield from _bracketed(each, first, k, last)
     if token.text in ("*", "/", "%"):
+        yield from _bracketed_factor(each, first, k, last)
         for bracket in (left, right):
             if re.fullmatch(r"\([^()]*[-+][^()]*\)", bracket):
                 yield 1, start, end, whole.replace(bracket, bracket[1:-1], 1), whole
@@ -210,6 +212,14 @@ def _bracketed(each, first, k, last):
         yield 1, start, end, f"({each.piece(first, operand)}){each.text[each.all[operand].end : end]}", whole
     if other > first:
         yield 1, start, end, f"{each.text[start : each.all[other].start]}({each.piece(other, last)})", whole
+
+
+def _bracketed_factor(each, first, k, last):
+    """`a % b * c` as `a % (b * c)`, and `a / b * c` as `a / (b * c)`."""
+    before = each.all[first - 1].text if first else ""
+    if before in ("%", "/") and each.is_binary(first - 1):
+        start, end, whole = each.all[first].start, each.all[last].end, each.piece(first, last)
+        yield 0.5, start, end, f"({whole})", whole
 
 
 def _exchanged(each, first, k, last):
@@ -324,6 +334,8 @@ def _of_expression(each, piece, known):
             yield 1, len(text), len(text), f" {sign}", ""
         yield 2, 0, len(text), "true", text
         bound = each.all[-1]
+        if bound.kind == "name" and any("float4" in kind for kind in known.types.values()):
+            yield 1, bound.start, bound.end, f"{bound.text} / 4", bound.text
         if piece.looped and compared == len(each.all) - 2 and bound.kind == "name":
             for new in known.alike(bound.text, piece.start):
                 yield 1.5, bound.start, bound.end, new, bound.text
@@ -350,12 +362,14 @@ def _first_turns(code):
 
 
 def _everywhere(text, single):
-    """One change made in all pieces where it fits, and in all those of one line."""
+    """One change made in all pieces where it fits, in all those of one line, and in all that have the same text."""
     same = defaultdict(list)
     for each in single:
         if len(each.changes) == 1 and each.old and each.new and each.rank <= 2:
             same[each.old, each.new, 0].append(each)
             same[each.old, each.new, line_at(text, each.at)].append(each)
+            piece = each.changes[0][0]
+            same[each.old, each.new, text[piece.start : piece.end]].append(each)  # `c += blockDim.x` of several loops
     for (old, new, _), members in same.items():
         found = {each.changes[0][0]: None for each in members}
         if len(members) < 2:

@@ -1,5 +1,6 @@
 """Elements that several threads write: which ones, in which line, and by how many threads."""
 
+import math
 import re
 
 import numpy as np
@@ -28,6 +29,8 @@ def by_several(report) -> str:
         return GENERAL
     places, writers = np.unique(found[:, :2], axis=0, return_counts=True)
     several = places[writers > 1]
+    if told := _step_too_small(report, several[0, 0]):
+        return told
     first = several[several[:, 0] == several[0, 0]]
     argument, elements = report.raw.arguments[first[0, 0]], first[:, 1]
     size = argument.array.size
@@ -71,6 +74,24 @@ def _loop_of_one_block(report) -> str:
                 "nothing to repeat; if it has several, the step is the whole grid, gridDim.x * blockDim.x."
             )
     return ""
+
+
+def _step_too_small(report, argument) -> str:
+    """A sentence if a thread that writes several numbers at once goes on by as many as there are threads; else ""."""
+    trace, size = report.raw.trace, report.raw.arguments[argument].array.itemsize
+    rows = np.sort(trace[(trace["argument"] == argument) & trace["write"].astype(bool)], order="step")
+    rows = rows[(rows["block"] == 0) & (rows["thread"] == 0)]
+    threads = math.prod(report.raw.grid) * math.prod(report.raw.block)
+    each, steps = rows["size"] // size, np.diff(rows["offset"].astype(np.int64)) // size
+    if not len(steps) or (each != each[0]).any() or each[0] < 2 or (steps != threads).any():
+        return ""
+    line = report.line_of(int(rows["pc"][0]))
+    at = f" (line {line})" if line else ""
+    return (
+        f"A thread writes {each[0]} numbers at a time{at} and then goes on by {threads:,}, "
+        f"the number of all threads, to what another thread writes, too. All threads together write {each[0]} times as "
+        f"many in a turn: that is the step, {each[0]} * gridDim.x * blockDim.x."
+    )
 
 
 def _up_to(most, writers) -> str:

@@ -41,8 +41,11 @@ class Switched:
             known = [lines[line] for line in wrong if line in lines]
             if not known:
                 break
+            # where what was there does not compile either, a change before it is to blame: of a name's declaration
+            innocent = set().union(*(found for found in known if len(found) > 1))
             alone = [found for found in known if len(found) == 1]
-            self.alive -= set().union(*(alone or known))
+            guilty = [found for found in alone if not found & innocent]
+            self.alive -= set().union(*(guilty or alone or known))
         self._build = Build(text, (kernel,), options, quick=True)
         self._kernel = RawKernel.of(self._build, kernel, True)
         self._switch = ctypes.c_int.from_buffer(self._build.variable(SWITCH, True))

@@ -65,7 +65,8 @@ def _narrow(report) -> str:
         return ""
     lines = sorted({use.line for use in uses if use.size == max(widths)})
     where = f"Line{'s' * (len(lines) > 1)} {_and(map(str, lines))} move{'s' * (len(lines) == 1)}"
-    return f"{where} {max(widths)} bytes at a time: 16 are possible, with a float4."
+    vector = "float4" if max(widths) >= 4 else "uint4"
+    return f"{where} {max(widths)} bytes at a time: 16 are possible, with a {vector}."
 
 
 def _in_fours(report) -> str:

@@ -33,6 +33,7 @@ C | 768 in GPT-2 124M | 00 | channels: how many numbers represent one token (the
 V | 50257 in GPT-2 | 00 | vocabulary: the number of different tokens
 Vp | 50304 in GPT-2 | 05 | V padded up to a multiple of 128; tokens V … Vp - 1 never occur
 L | 12 in GPT-2 124M | 07 | layers: the number of transformer blocks, one after the other
+d12, d6 |  | 07 | llm.c's names of sizes: 12 or 6 blocks, and C = 64 times as many; d12 is GPT-2 124M
 NH | 12 in GPT-2 124M | 06 | the number of attention heads
 hs | 64 in GPT-2 | 06 | head size, C / NH: the channels of one head
 OC |  | 03 | output channels of a linear layer: the rows of its weight
@@ -49,12 +50,16 @@ x | (B, T, C) | 01 | what goes into a layer
 out | (B, T, C) | 01 | what comes out of a layer
 encoded | (B, T, C) | 02 | token embedding plus position embedding: the input of the first block
 residual | (B, T, C) | 04 | the stream that runs through all blocks; each block adds to it
+block |  | 00 | attention and MLP, each behind a layernorm and added to the stream (also a group of threads)
+MLP |  | 00 | multi-layer perceptron: two linear layers with GELU between them, for each token on its own
+GELU | as x | 00 | x times a gate between 0 and 1: large numbers pass, negative ones shrink to almost 0
 qkv | (B, T, 3C) | 06 | queries, keys and values of all heads, in this order
 q, k, v | (B, NH, T, hs) | 06 | what a position looks for, what it offers, what it passes on
 scores, preatt | (B, NH, T, T) | 06 | q · k / √hs, before the softmax; -inf where the key lies in the future
 causal mask | (T, T) | 06 | forbids a position to look at later ones: their scores become -inf before the softmax
 probabilities, att | (B, NH, T, T) | 06 | softmax of the scores: how much each query takes from each key's value
 stats | (B, NH, T) | 11 | ln Σ exp(scores) of each query, from which the probabilities can be recomputed
+softmax | as its input | 00 | e to the power of each number, divided by the sum over the row: shares that add up to 1
 logits | (B, T, Vp) | 05 | one number for each possible next token; softmax turns them into probabilities
 probs, p | (B, T, V) | 05 | softmax of the logits: rows that add up to 1
 lse | (B, T) | 05 | log-sum-exp: log Σ exp(logits), computed after subtracting the row's maximum
@@ -77,12 +82,14 @@ ln2w, ln2b | (L, C) | 07 | layernorm before the MLP
 fcw, fcb | (L, 4C, C), (L, 4C) | 07 | the first linear layer of the MLP, C → 4C
 fcprojw, fcprojb | (L, C, 4C), (L, C) | 07 | the second linear layer of the MLP, 4C → C
 lnfw, lnfb | (C,) | 07 | the final layernorm
+tied |  | 00 | one array in two places: wte looks up the tokens, and also makes the logits
 # Gradients
 dx, dw, db, dqkv, … |  | 01 | gradient of the loss with respect to x, w, b, qkv: d + name, same shape
 dout | as out | 01 | gradient with respect to a layer's output: what arrives from the layer above
 dnorm | (B, T, C) | 01 | gradient with respect to norm, dout · w
 dlogits | (B, T, Vp) | 05 | gradient with respect to the logits, (p - onehot) / (B·T)
 dloss | one number | 05 | the gradient that the backward pass begins with: 1, or 1/n with n accumulation steps
+referee, central difference |  | 01 | (f(x + h) - f(x - h)) / 2h in float64: a slope found by trying, to check others
 += |  | 01 | accumulate: add to what a gradient buffer already holds, because a value was used more than once
 # Training
 lr | 3e-4 or so | 00 | learning rate: how far a step goes
@@ -107,8 +114,18 @@ step | one number | 10 | the number of steps so far; AdamW's t counts updates, w
 z, z-score | one number | 10 | how many standard deviations a loss or norm lies above the mean of the last 128
 tel, trl | nats per token | 10 | in main.log: the loss on validation text, and the loss of a training step
 bits per byte |  | 10 | the loss in bits, divided by the bytes of text per token: comparable between tokenizers
+validation | nats per token | 10 | the loss on text that is set aside, never trained on
+perplexity | one number | 05 | e to the power of the loss: as unsure as when choosing among that many tokens
+checkpoint | files | 10 | all that a run needs to go on: weights, m, v, t, the step and its place in the text
+HellaSwag |  | 24 | a text, four endings, one of them real: a model chooses the one that costs least
+length-normalised |  | 24 | the cost of an ending per token, so that a long one has a chance
+scaling law | E + A / N^a | 24 | how the loss falls with the number of weights, or of tokens
+bootstrap |  | 24 | draw from the measurements with replacement, compute again, and see how much the result moves
+tokens per weight | about 20 | 24 | what gives the lowest loss for a number of operations (Chinchilla)
 FLOP |  | 03 | one floating-point addition or multiplication; a GFLOP/s is a billion of them a second
 intensity | FLOP/byte | 03 | operations for each byte that moves between memory and processor
+roofline |  | 03 | the most FLOP/s at each intensity: memory limits the left part, arithmetic the right
+BLAS, sgemm |  | 03 | the library that multiplies matrices; its function for float32
 # Kernels
 kernel, __global__ |  | 12 | a function that runs on the GPU, written for one thread and run by many
 thread, threadIdx | x, y, z | 12 | one copy of a kernel; threadIdx is its number in its block
@@ -124,8 +141,10 @@ coalesced |  | 12 | neighbouring threads touch neighbouring addresses: no more s
 stride |  | 12 | the distance between what neighbouring threads, or rounds of a loop, touch
 multiprocessor | 132 in an H200 | 12 | a part of the GPU that runs blocks, with its own registers and shared memory
 register |  | 12 | holds a variable of one thread; a multiprocessor's 65,536 are divided among its threads
-cache |  | 12 | small, fast memory that keeps what was last read or written; a GPU's L2 has tens of megabytes
+cache, L2 |  | 12 | small, fast memory that keeps what was last read or written; a GPU's L2 has tens of megabytes
 atomic, atomicAdd |  | 12 | reads, changes and writes one number without another thread getting in between
+occupancy | a share | 12 | the warps that a multiprocessor holds, of the 64 that it has room for
+emulator |  | 12 | runs kernels without a GPU, explains their mistakes and counts what they move; it knows no times
 memory-bound |  | 12 | limited by the bytes that must move, not by arithmetic; compare it with a copy
 row-major |  | 12 | last axis fastest: x[i, j] of a (rows, cols) array lies at i * cols + j
 aligned | 4, 8, 16 bytes | 12 | at an address that is a multiple of the access's size
@@ -148,6 +167,7 @@ scratch memory |  | 14 | memory that a function needs only while it runs, such a
 bucket |  | 14 | all positions that hold the same token, next to each other after sorting
 tile, slice |  | 15 | the results of one block; the few k of its inputs that lie in shared memory at a time
 cp.async, batch |  | 15 | a copy to shared memory in the background; those that a thread waits for together
+cuBLAS |  | 15 | NVIDIA's library for matrix products
 split-K, part |  | 15 | several blocks share a tile, each sums over its part of K, and another kernel adds
 register tile |  | 15 | the results that one thread keeps in registers: each number it reads serves several
 padding | a few numbers | 15 | unused places at the end of a row, which spread a column over several banks
@@ -165,8 +185,9 @@ cluster |  | 19 | blocks that run at the same time and can reach into each other
 proxy |  | 19 | a way to shared memory: of ordinary loads and stores, or of TMA and wgmma; a fence lies between
 flash attention |  | 16 | attention by tiles of keys and an online softmax, which never stores the scores
 D | (B, NH, T) | 16 | the sum of dout · out over each head's channels: what a row's softmax needs in its backward pass
-epilogue |  | 17 | what a matmul kernel does to its results before it stores them: add the bias, apply GELU
+epilogue |  | 17 | what a matrix product does to its results before it stores them: add a bias, GELU, GELU'
 arena |  | 17 | one allocation for many tensors; two that are never needed at the same time may share addresses
+Hopper |  | 17 | NVIDIA's generation of the H100 and H200, after Ampere (A100), Turing and Volta
 floor | ms, bytes | 17 | the least that a step can take: the bytes that must move, at the speed of a copy
 event |  | 17 | a time stamp that the GPU writes when it gets there in its queue
 CUDA graph |  | 17 | a recording of launches that is started by one call
@@ -187,7 +208,6 @@ stochastic rounding |  | 18 | up or down by chance, the nearer neighbour more of
 master weights | as the weights | 18 | an fp32 copy of bf16 weights, which the update changes
 mixed precision |  | 20 | 16 bits for what is multiplied, float32 for what is added up
 recompute | 0 to 3 | 20 | what the backward pass makes again: nothing; GELU's outputs; layernorms' as well; only these
-epilogue |  | 20 | what a matrix product does to its result before it writes it: add a bias, GELU, GELU'
 MFU | a share | 20 | the operations that a model needs over those that the device could do in the same time
 amax | one number | 18 | the largest absolute value of a tensor
 quantise |  | 18 | to round a tensor to few bits, with a scale
@@ -263,7 +283,8 @@ def glossary(name=None) -> Glossary:
         meaning = f"gradient of the loss with respect to {name[1:]}: {gradient.meaning}"
         found = {"Gradients": [Symbol(name, meaning, gradient.shape, gradient.where)]}
     if not found:
-        close = get_close_matches(str(name), _names(), n=3)
+        spelled = {known.lower(): known for known in _names()}
+        close = [spelled[known] for known in get_close_matches(str(name).lower(), spelled, n=3)]
         meant = f"did you mean {' or '.join(close)}?" if close else "glossary() shows them all."
         raise Refusal(f"{name!r} is not a symbol of the course; {meant}")
     return Glossary(found)

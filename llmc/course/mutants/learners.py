@@ -8,6 +8,7 @@ import builtins
 import copy
 import inspect
 import linecache
+import re
 import textwrap
 from types import FunctionType, ModuleType
 
@@ -27,6 +28,14 @@ HARMLESS = {
     "ml_dtypes",
     "typing",
     "builtins",
+    "codecs",
+    "re",
+    "heapq",
+    "bisect",
+    "string",
+    "struct",
+    "dataclasses",
+    "copy",
 }
 HARMFUL = {"open", "exec", "eval", "input", "compile", "__import__", "breakpoint", "exit", "quit"}
 WRITES = {"save", "savez", "savez_compressed", "savetxt", "tofile", "dump", "memmap", "fromfile", "load"}
@@ -44,10 +53,21 @@ def learners(function) -> Solution | None:
     tree = plain(ast.Module(trees[::-1], []))  # the function itself comes last
     names = {"np"} | {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}  # np: for what is changed
     try:
-        before = {name: _own(value) for name, value in function.__globals__.items() if name in names}
+        before = {name: own(value) for name, value in function.__globals__.items() if name in names}
     except Exception:  # whatever an object says that cannot be copied
         return None
     return Solution(tree.body[-1].name, tree, {"__name__": "answer", "__builtins__": builtins, **before})
+
+
+def useless_in(tree) -> re.Pattern:
+    """Words of changes that go around a mistake, and mend none."""
+    useless = [f"with `{name}` in" for name in only_written(tree)]
+    steps = steps_of_ranges(tree)
+    useless += [f".* in place of `{name}`" for name in steps]
+    useless += [f".* in place of `{name}`, everywhere" for name in made_of(steps, tree)]
+    # all of the array at once, in place of a block of it in each turn, goes around a mistake, too
+    useless += [rf"without the \w+ of the slice `[^`]*\b{i}\b[^`]*`, everywhere" for i in indices(tree)]
+    return re.compile("|".join(useless) or "$^")
 
 
 def only_written(tree) -> set[str]:
@@ -173,6 +193,6 @@ def _definition(function):
     return line
 
 
-def _own(value):
+def own(value):
     """A copy of data, so that a changed function changes nothing of the learner's."""
     return copy.deepcopy(value) if isinstance(value, (list, dict, set, np.ndarray)) else value

@@ -33,15 +33,15 @@ class Mistake:
         return self.words.split(" in `")[0]
 
 
-def mutants(tree, more=None):
+def mutants(tree, more=None, also=()):
     """Words for each mistake, the likeliest kinds first; the tree holds the mistake while the caller looks at it.
 
     Only bodies of functions are changed, and not those that Numba compiles: some mutants crash its compiler. The words
     go on from "our solution": "without …", "with …", "from 1 on …". more: a function of a place and of the names
     known there that yields further (rank, words, other expression); words then name the function too, unless it is the
-    first one.
+    first one. also: modules whose `changed` makes further changes of a function.
     """
-    single = _single(tree, more)
+    single = _single(tree, more, also)
     yield from _made(tree, sorted([*single, *_everywhere(single)], key=_outermost_first))
 
 
@@ -67,7 +67,7 @@ def _outermost_first(mistake):
     return mistake.rank, min(len(place.above) for place, _ in mistake.changes)
 
 
-def _single(tree, more) -> list[Mistake]:
+def _single(tree, more, also=()) -> list[Mistake]:
     found = []
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and not compiled(node)]
     for function in functions:
@@ -83,7 +83,7 @@ def _single(tree, more) -> list[Mistake]:
         for rank, words, place, new in statements.changed(function):
             if not (more and place.field == "args"):  # a kernel's arguments are given
                 found.append(Mistake(rank, words + inside, ((place, new),)))
-        for kind in (loops, turns, keys, hidden):
+        for kind in (loops, turns, keys, hidden, *also):
             found += [Mistake(rank, words + inside, changes) for rank, words, changes in kind.changed(function)]
     return found
 

@@ -15,7 +15,7 @@ from llmc.course.mutants.arrays import CHANGED, arrays
 from llmc.course.mutants.copied import added_one_by_one, copies
 from llmc.course.mutants.elsewhere import Elsewhere, dtype_of
 from llmc.course.mutants.fitted import fitted
-from llmc.course.mutants.learners import indices, learners, made_of, only_written, steps_of_ranges
+from llmc.course.mutants.learners import learners, useless_in
 from llmc.course.mutants.meeting import FEW, SHARE, Found, meeting
 from llmc.course.mutants.picked import ROUNDING, Pick, close
 from llmc.course.mutants.places import shortened
@@ -93,10 +93,11 @@ def placed(words, lines, tree) -> str:
     return f"{words}, in the line {shortened(line)}" if line and shortened(line) not in words else words
 
 
-def _changes_of_theirs(tree, more):
+def changes_of_theirs(tree, more, also=()):
+    """Words for each change of a learner's function, as `mutants` has them. also: (missing, moved), or nothing."""
     yield from copies(tree)
     yield from added_one_by_one(tree)
-    yield from mutants(tree, more)
+    yield from mutants(tree, more, also)
 
 
 @dataclass
@@ -169,14 +170,8 @@ class Search:
     def mending(self, answer) -> str | None:
         """The same, of the learner's function as its tree is now; its words."""
         end = self.end()
-        useless = [f"with `{name}` in" for name in only_written(answer.tree)]
-        steps = steps_of_ranges(answer.tree)
-        useless += [f".* in place of `{name}`" for name in steps]
-        useless += [f".* in place of `{name}`, everywhere" for name in made_of(steps, answer.tree)]
-        # all of the array at once, in place of a block of it in each turn, goes around a mistake, too
-        useless += [rf"without the \w+ of the slice `[^`]*\b{i}\b[^`]*`, everywhere" for i in indices(answer.tree)]
-        unread = re.compile("|".join(useless) or "$^")
-        with closing(self.made(answer, _changes_of_theirs, end)) as made:
+        unread = useless_in(answer.tree)
+        with closing(self.made(answer, changes_of_theirs, end)) as made:
             for words, array in made:
                 right = close(array, self.target, self.target, self.dtype) and not unread.match(words)
                 if right and self.elsewhere.mended(lambda: answer.function(end), LUCKY.match(words)):

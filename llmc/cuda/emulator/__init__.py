@@ -22,7 +22,6 @@ What it does not see, or sees differently:
 - Checked blocks run one after the other, in order. A block that waits for a later one never ends,
   which can happen on a GPU too.
 - Missing fences: an atomic publishes everything its thread did before, with or without `__threadfence`.
-- Barriers made of atomics (cuda::barrier) order more than they should: a missing second wait goes unnoticed.
 - An ordinary read next to other threads' atomics is a race, unless its thread goes on to atomicCAS, Min, Max, And or Or
   on what it has read: those look again, as in `if (x > *largest) atomicMax(largest, x);`. A volatile read is taken to
   be meant.
@@ -35,7 +34,16 @@ What it does not see, or sees differently:
   arithmetic. Cache hints and .ftz have no effect; shared memory has 32-bit addresses of its own, as on a GPU.
 - Tensor cores (mma.sync, wmma): products are exact and are added up in fp32 along k; a GPU adds in an order of its own,
   so the last bits differ. Of a tf32 the last 13 bits do not count. All 32 lanes must execute the same instruction.
-- Refused, by name and line, where a kernel that is launched uses it: other PTX (mbarrier, branches, Hopper's and
-  Blackwell's own instructions), launches from kernels, textures, clusters, TMA, wgmma; barriers of a grid of several
-  blocks.
+- Hopper (mbarrier, bulk copies with tensor maps, wgmma; cuda::barrier is an mbarrier): a copy arrives when its
+  mbarrier is waited for, a product is made and a bulk store reads when its group is waited for, each at the last
+  moment: whoever comes too early finds poison, and what is overwritten too early is seen. What an mbarrier orders is
+  known exactly; so is what fence.proxy.async covers, from the writing or from the reading side. A bulk copy counts as
+  one request for sectors of global memory; what it and wgmma do to the banks of shared memory is not counted.
+- wgmma: m64nNk16 of f16 and bf16, m64nNk8 of tf32, sums in f32 or f16, A from shared memory or registers; not sparse,
+  not of 8-bit types. All four warps meet at each of its instructions, and what one thread has waited for is done for
+  all. A thread's own use of a sum's registers is seen, of A's registers it is not.
+- A cluster has one block: of other blocks' shared memory, and of copies to several blocks, it says that it has none.
+- Refused, by name and line, where a kernel that is launched uses it: other PTX (Blackwell's own instructions, 8-bit and
+  sparse wgmma, reductions by bulk copies), launches from kernels, textures, cooperative_groups' clusters; barriers of a
+  grid of several blocks.
 """

@@ -3,7 +3,8 @@
 forward v3  v2's idea with wgmma. A producer asks for queries, keys and values (TMA); each of some warpgroups has 64 queries.
             Its scores come from shared memory, go through the softmax in registers, and stay there, rounded, as a factor
             of the next product. Products go on while it computes: those of the next scores, and of weights and values,
-            are asked for together, and the softmax of the former runs beside the latter
+            are asked for together, and the softmax of the former runs beside the latter. Two warpgroups take turns: one
+            asks for products when the other has, so that while one computes exponentials, the other's products run
 
 There are as many blocks as fit, and each has one tile of queries after the other, the longest first. hs is HS, which is 32,
 64 or 128. What else is said in attention_tensor.cu holds here.
@@ -18,6 +19,7 @@ There are as many blocks as fit, and each has one tile of queries after the othe
 #define KEYS 128  // of a stage
 #define STAGES 2
 #define GROUPS 2  // warpgroups with queries, 64 each; one more fetches
+#define TURNS 1   // whether they take turns, if they are two
 #endif
 
 #include "lanes.cuh"
@@ -27,6 +29,7 @@ There are as many blocks as fit, and each has one tile of queries after the othe
 #include "ring.cuh"
 #include "wgmma.cuh"
 
+static_assert(!TURNS || GROUPS == 2);
 const int QUERIES = 64 * GROUPS, THREADS = 128 * (1 + GROUPS);
 const int WIDE = (HS + 63) / 64, LONG = KEYS / 64;                           // squares side by side, below each other
 const int TILE_BYTES = LONG * WIDE * SQUARE_BYTES;                           // of keys, of values
@@ -78,6 +81,17 @@ __device__ void produce(Shared& shared, const TensorMap* qkv, int B, int T, int 
                             &shared.values_there[s]);
         }
     }
+}
+
+// The two warpgroups ask for products in turns.
+__device__ void wait_for_turn(int group)
+{
+    if (TURNS) asm volatile("bar.sync %0, 256;" ::"r"(1 + group) : "memory");
+}
+
+__device__ void pass_turn(int group)
+{
+    if (TURNS) asm volatile("bar.arrive %0, 256;" ::"r"(2 - group) : "memory");
 }
 
 // scores (64, KEYS) = queries keysT: asked for.
@@ -147,6 +161,7 @@ __device__ void consume(Shared& shared, floatX* out, float* stats, int B, int T,
     Ring<STAGES> keys, values;
     bool first_thread = threadIdx.x % 128 == 0;
     float scale = rsqrtf((float)HS);
+    if (group == 1) pass_turn(group);  // the first one begins
     for (int number = blockIdx.x; number < B * NH * ((T + QUERIES - 1) / QUERIES); number += gridDim.x, queries.next()) {
         Task task(number, B * NH, T);
         int q = task.first + group * 64 + threadIdx.x % 128 / 32 * 16 + r_of_lane();  // this lane's first query
@@ -171,9 +186,11 @@ __device__ void consume(Shared& shared, floatX* out, float* stats, int B, int T,
         for (int round = 1; round < task.rounds; round++) {
             round_weights(weights, scores);
             wait(&shared.keys_there[keys.stage], keys.parity);
-            ask_for_scores(scores, own, shared.keys[keys.stage], group);
             wait(&shared.values_there[values.stage], values.parity);
+            wait_for_turn(group);
+            ask_for_scores(scores, own, shared.keys[keys.stage], group);
             ask_for_sums(sums, weights, shared.values[values.stage]);
+            pass_turn(group);
             wait_products<1>();  // the sums of the round before are under way
             soften(round);
             wait_products<0>();
@@ -215,7 +232,7 @@ attention_forward_v3(floatX* out, float* stats, const __grid_constant__ TensorMa
 {
     extern __shared__ uint4 memory[];
     Shared& shared = *reinterpret_cast<Shared*>(first_square(memory));
-    int group = (int)threadIdx.x / 128 - 1;  // -1: the producer
+    int group = __shfl_sync(ALL, (int)threadIdx.x / 128, 0) - 1;  // -1: the producer; the same for a whole warp
     if (threadIdx.x == 0) {
         for (int i = 0; i < 2; i++) {
             init(&shared.queries_there[i], 1);

@@ -17,11 +17,12 @@ STAGES_BACK = 3
 
 
 class Tile(NamedTuple):
-    """Keys of a stage, stages, warpgroups with 64 queries each; see the macros of attention_hopper.cu."""
+    """Keys of a stage, stages, warpgroups with 64 queries each, turns; see the macros of attention_hopper.cu."""
 
     KEYS: int = 128
     STAGES: int = 2
     GROUPS: int = 2
+    TURNS: int = 1
 
     def shared(self, hs) -> int:
         """Bytes of shared memory of a block: queries twice, keys and values in each stage."""

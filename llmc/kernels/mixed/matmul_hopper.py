@@ -34,6 +34,7 @@ class Tile(NamedTuple):
     BUFFERS: int = 2
     CLUSTER: int = 2
     DOWN: int = 8
+    AHEAD: int = 2
 
     @property
     def shared(self) -> int:
@@ -52,7 +53,7 @@ class Tile(NamedTuple):
 
 # The second one of each is for results so small that larger tiles would leave multiprocessors without work.
 PLAIN = (Tile(BN=256, STAGES=4, BUFFERS=2), Tile(BN=128, STAGES=6, BUFFERS=2))
-MORE = (Tile(BN=256, STAGES=3, BUFFERS=4), Tile(BN=128, STAGES=6, BUFFERS=2))  # other numbers come or go too
+MORE = (Tile(BN=256, STAGES=3, BUFFERS=4, AHEAD=1), Tile(BN=128, STAGES=6, BUFFERS=2))  # other numbers come or go too
 
 
 def fits(product: Product) -> bool:
@@ -111,7 +112,7 @@ def cost(tile, parts, M, N, K, multiprocessors) -> float:
     """Rounds of 128 x 256 results until the busiest multiprocessor is done; a model, not yet fitted to measurements."""
     turns = ceil_div(tile.tasks(M, N) * parts, max(1, multiprocessors // tile.CLUSTER))
     a_round = 1.0 if tile.BN == 256 else 0.6  # half the work, with more numbers to fetch for it
-    leaving = 2.0 * tile.BN / 256
+    leaving = (0.5 if tile.AHEAD else 1.5) * tile.BN / 256
     adding = 6.0 + parts * M * N / multiprocessors / 2500 if parts > 1 else 0.0  # a launch; sums come and go
     return turns * (a_round * ceil_div(K, ROUND * parts) + leaving) + adding
 

@@ -1,7 +1,8 @@
 /* The products of the linear layer on Hopper's tensor cores; see product.cuh for the shapes and macros.
 
 v9  v8 with as many blocks as there are multiprocessors, each of which has one tile after the other: while the results of
-    one leave, squares for the next already come. Tiles follow each other such that what they read is still in L2.
+    one leave, squares for the next already come. Tiles follow each other such that what they read is still in L2. One
+    warpgroup is some rounds ahead of the other, so that one multiplies while the other has results to finish.
     Blocks of a cluster, one above the other, share their squares of b, of which each asks for a part.
     Results leave through shared memory: TMA writes whole lines, at its own pace. On the way they meet a bias, GELU, or what
     GELU's backward pass or a sum of gradients needs
@@ -22,6 +23,7 @@ are, and matmul_v9_add adds them, always in the same order.
 #define BUFFERS 2   // squares in which the results of a warpgroup leave
 #define CLUSTER 2   // blocks that share their squares of b
 #define DOWN 8      // tiles of a cluster below each other, before it is the next columns' turn
+#define AHEAD 2     // rounds by which one warpgroup is ahead
 #define GELU 0      // 1: result is GELU of the product, which goes to `other`; 2: the product is multiplied by GELU' of that
 #endif
 
@@ -36,7 +38,7 @@ const bool READS = ADD || GELU == 2;                 // results meet numbers of 
 const int LEAVING = GELU == 1 ? 2 : 1;               // squares for 64 x 64 results
 const int SUMS = BN / 2;                             // of a thread
 static_assert(!READS || BUFFERS == BN / 64, "a tile of these numbers comes at once");
-static_assert(BUFFERS >= LEAVING && BN / 64 % CLUSTER == 0);
+static_assert(BUFFERS >= LEAVING && BN / 64 % CLUSTER == 0 && AHEAD < STAGES);
 
 struct Stage {
     floatX a[GROUPS * SQUARE], b[BN / 64 * SQUARE];
@@ -69,6 +71,11 @@ __device__ int count_tasks(int M, int N, int parts)
 
 // The 128 threads of a warpgroup wait for each other.
 __device__ void meet(int group) { asm volatile("bar.sync %0, 128;" ::"r"(1 + group) : "memory"); }
+
+// The second warpgroup begins when the first one says so.
+__device__ void wait_for_first() { asm volatile("bar.sync 3, 256;" ::: "memory"); }
+
+__device__ void let_second_begin() { asm volatile("bar.arrive 3, 256;" ::: "memory"); }
 
 // Four squares of 8 x 8 to shared memory, the opposite of load_squares of mma_16.cuh.
 __device__ void write_squares(floatX* row, const Squares& squares)
@@ -127,8 +134,8 @@ __device__ void produce(Shared& shared, const TensorMap* a, const TensorMap* b, 
     }
 }
 
-// sums (64, BN) = the product of a task's rounds.
-__device__ void multiply_rounds(float (&sums)[SUMS], Shared& shared, Ring<STAGES>& ring, int rounds, int group)
+// sums (64, BN) = the product of a task's rounds. leads: after some of them the other warpgroup may begin.
+__device__ void multiply_rounds(float (&sums)[SUMS], Shared& shared, Ring<STAGES>& ring, int rounds, int group, bool leads)
 {
     int last = 0, thread = threadIdx.x % 128;
     for (int round = 0; round < rounds; round++, ring.next()) {
@@ -137,6 +144,7 @@ __device__ void multiply_rounds(float (&sums)[SUMS], Shared& shared, Ring<STAGES
         multiply_64<A_RUNS, B_RUNS>(sums, stage.a + group * SQUARE, stage.b, round > 0);
         wait_products<1>();  // those of the round before are there, these are under way
         if (round > 0 && thread < CLUSTER) arrive_at(&shared.used[last], thread);
+        if (leads && round == min(AHEAD, rounds) - 1) let_second_begin();
         last = ring.stage;
     }
     wait_products<0>();
@@ -157,7 +165,8 @@ matmul_v9(const __grid_constant__ TensorMap result, const __grid_constant__ Tens
 {
     extern __shared__ uint4 memory[];
     Shared& shared = *reinterpret_cast<Shared*>(first_square(memory));
-    int group = (int)threadIdx.x / 128 - 1, thread = threadIdx.x % 128;  // group -1: the producer
+    int group = __shfl_sync(0xffffffff, (int)threadIdx.x / 128, 0) - 1;  // -1: the producer; the same for a whole warp
+    int thread = threadIdx.x % 128;
     if (threadIdx.x == 0) {
         for (int i = 0; i < STAGES; i++) {
             init(&shared.there[i], 1);
@@ -175,6 +184,8 @@ matmul_v9(const __grid_constant__ TensorMap result, const __grid_constant__ Tens
         take_registers<232>();
         Ring<STAGES> ring;
         float sums[SUMS];
+        bool leads = AHEAD > 0 && group == 0;
+        if (AHEAD > 0 && group == 1) wait_for_first();
         int turn = 0, reading = 0;  // the next square to leave in; the parity of what comes before
         for (int number = blockIdx.x / CLUSTER; number < count_tasks(M, N, parts); number += gridDim.x / CLUSTER) {
             Task task(number, M, N, K, parts);
@@ -185,7 +196,8 @@ matmul_v9(const __grid_constant__ TensorMap result, const __grid_constant__ Tens
                 for (int i = 0; i < BUFFERS; i++)
                     load_square(shared.leaving[group][i], ADD ? &result : &other, task.n + 64 * i, m, &shared.read[group]);
             }
-            multiply_rounds(sums, shared, ring, task.last - task.first, group);
+            multiply_rounds(sums, shared, ring, task.last - task.first, group, leads);
+            leads = false;
             if (parts > 1) {
                 float4* place = kept + ((size_t)(number * CLUSTER + block_of_cluster()) * GROUPS + group) * SUMS / 4 * 128;
                 #pragma unroll

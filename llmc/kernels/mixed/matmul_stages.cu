@@ -13,6 +13,7 @@ v6  v5, and the tiles of the next rounds are on their way to shared memory (cp.a
 
 #ifndef STAGES
 #define STAGES 3  // rounds in shared memory
+#define BLOCKS 1  // on a multiprocessor, at least; for two there are too few registers
 #endif
 
 const int GROUP = 8;  // blocks that follow each other share 8 rows of tiles: fewer columns to read
@@ -37,8 +38,8 @@ __device__ void ask(Tile& tile, const floatX* a, int first, int start, int n, in
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) matmul_v6(floatX* result, const floatX* a, const floatX* b,
-                                                                const floatX* bias, int M, int N, int K)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+matmul_v6(floatX* result, const floatX* a, const floatX* b, const floatX* bias, int M, int N, int K)
 {
     extern __shared__ uint4 memory[];
     Stage* stages = reinterpret_cast<Stage*>(memory);  // (STAGES,)

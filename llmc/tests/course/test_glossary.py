@@ -33,7 +33,10 @@ def test_all_of_it():
     assert repr(glossary()) == text
 
 
-@pytest.mark.parametrize(("name", "words"), [("rsdt", "did you mean rstd"), ("zebra", "glossary()"), (3, "not a")])
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("rsdt", "did you mean rstd"), ("gelu", "did you mean GELU"), ("zebra", "glossary()"), (3, "not a")],
+)
 def test_unknown(name, words):
     with pytest.raises(UserError, match=words.replace("(", r"\(").replace(")", r"\)")) as caught:
         glossary(name)

@@ -5,7 +5,7 @@ import pytest
 
 from llmc.course.kernel_checks import mending
 from llmc.course.kernel_checks.pieces import EXPRESSION, STATEMENT, pieces
-from llmc.course.kernel_checks.repairs import repairs
+from llmc.course.kernel_checks.repairs import Repair, repairs
 from llmc.course.kernel_checks.switched import Switched, changed
 from llmc.course.kernel_checks.tokens import Tokens
 
@@ -119,3 +119,14 @@ extern "C" __global__ void largest(float* out, const float* x, int N, int C)
 def test_a_loop_whose_first_turn_needs_the_condition():
     said = mending.mended(ENTERED, "largest", *launch(), lambda other: "if (row < N) do {" in other)
     assert "`while (row < N) { … }` in place of `do { … } while (row < N);` in line 5" in said
+
+
+def test_a_change_that_breaks_a_declaration_takes_no_other_with_it():
+    code = 'extern "C" __global__ void f(float* x) { float a = x[0], norm = x[1]; x[2] = a / norm; }'
+    several = [
+        Repair(0, ((piece, new),), piece.start, old, new)
+        for piece in pieces(code)
+        for old, new in (("x[0]", "x"), ("x[2] = a / norm", "x[2] = a - norm"), ("x[2] = a / norm", "x[2] = norm"))
+        if code[piece.start : piece.end] == old
+    ]
+    assert Switched(code, "f", several).alive == {1, 2}

@@ -9,13 +9,14 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from llmc.config import GPT2Config
+from llmc.config import GPT2Config, preset
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.lessons.mixed_training import (
     bugs,
     drawings,
     lowered,
     measured,
+    panel,
     places,
     recompute,
     results,
@@ -315,3 +316,44 @@ class Few:
 
     def next_batch(self):
         return self.rng.integers(0, TINY.V, self.shape).astype(np.int32)
+
+
+# ----------------------------------------------------------------------------------------------------------- its panel
+
+
+@pytest.mark.parametrize("model, level, gb", [("d12", 0, 24), ("d24", 2, 24), ("d12", 3, 8)])
+def test_the_largest_batch_fits_and_one_more_does_not(model, level, gb):
+    B = panel.largest_batch(model, level, gb)
+    plans = [training_buffers(preset(model), "cuda", n, panel.T, "bf16", recompute=level) for n in (B, B + 1)]
+    fits, larger = (sum(buffer.nbytes for buffer in plan.values()) for plan in plans)
+    assert fits <= gb * 1e9 < larger
+    assert sum(panel.memory(model, level, B).values()) == pytest.approx(fits / 1e9)
+    assert panel.largest_batch("d48", 2, 24) == 0  # the weights alone are too many
+
+
+def test_the_panel_draws_what_its_controls_say():
+    pytest.importorskip("ipywidgets")
+    drawn = panel.MemoryPanel("d12", 8, 16)
+    pictures = [drawn.picture.value]
+    for control, value in ((drawn.B, 9), (drawn.gb, 24), (drawn.model, "d24")):
+        control.value = value
+        pictures.append(drawn.picture.value)
+    assert len(set(pictures)) == 4 and not plt.get_fignums()
+
+
+# ------------------------------------------------------------------------------------------- its looks into a mistake
+
+
+def test_a_square_of_the_mean_is_named_only_where_means_are_large():
+    x = RNG.normal(0, 1, (4, 264)).astype(np.float32)  # (N, C)
+    rstd = 1 / np.sqrt(x.var(axis=1, dtype=np.float64) + 1e-5)  # (N,)
+    assert sixteen.far_from_zero(x, 1.001 * rstd) is None  # as wrong, but not for that reason
+    assert "lost digits" in sixteen.far_from_zero(x + np.float32(100), 1.001 * rstd)
+    assert sixteen.far_from_zero(x + np.float32(100), 2 * rstd) is None
+
+
+def test_a_master_that_was_rounded_is_named():
+    master = RNG.normal(0, 1, 9).astype(np.float32)  # (n,)
+    params = master.astype(BF16)
+    assert updates.rounded_master(master, params) is None
+    assert "from before rounding" in updates.rounded_master(params.astype(np.float32), params)

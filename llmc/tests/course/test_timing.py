@@ -46,7 +46,14 @@ def judge(monkeypatch):
     def ask(machine, given, yours, times=1.25, **options):
         monkeypatch.setattr(speed, "_clocks", machine.clocks)
         said, machine.calls = [], 0
-        faster(SimpleNamespace(calls=[], say=said.append), given, yours, times, look=LOOK, **options)
+        faster(
+            SimpleNamespace(calls=[], say=said.append, before_timing=lambda: None),
+            given,
+            yours,
+            times,
+            look=LOOK,
+            **options,
+        )
         return " ".join(said)
 
     return ask
@@ -202,7 +209,7 @@ def test_blas_has_one_thread_and_earlier_calls_explain_nothing(judge):
 
     judge(machine, machine.works(20), yours)
     assert set(seen) <= {1}
-    check = SimpleNamespace(calls=["a call of a comparison above"], say=lambda note: None)
+    check = SimpleNamespace(calls=["a call"], say=lambda note: None, before_timing=lambda: None)
     faster(check, machine.works(20), machine.works(10), 1.25, look=LOOK)
     assert not check.calls
 

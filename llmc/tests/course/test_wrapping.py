@@ -45,6 +45,10 @@ $$
 ```python
 x. Y
 ```
+
+    llmc a. B
+      c.   D
+
 <pre>
 a. B
 c = 1       d
@@ -72,6 +76,10 @@ $$
 ```python
 x. Y
 ```
+
+    llmc a. B
+      c.   D
+
 <pre>
 a. B
 c = 1       d

@@ -32,7 +32,7 @@ def test_the_table(files, capsys):
     model, examples = files
     assert main(["eval", model, "--hellaswag", examples, "--limit", "2"]) == 0
     out = capsys.readouterr().out
-    assert "100.00% ± 0.00% of 2 examples" in out and "GPT-2 1558M   48.89%" in out and f"of {model}, in" in out
+    assert "100.00% ± 0.00% of 2 examples" in out and "GPT-2 1558M   48.89%" in out and f"scored {model} in" in out
 
 
 def test_the_file_for_llmc(tmp_path, capsys, monkeypatch):

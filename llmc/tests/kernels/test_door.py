@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import llmc.cuda as cuda
-from llmc.cuda import devices, gpu
+from llmc.cuda import cubins, devices, gpu
 from llmc.cuda.emulator import kernels
 from llmc.cuda.emulator.calling import unwritten
 from llmc.cuda.emulator.calling.packing import Packer
-from llmc.errors import UserError
+from llmc.errors import KernelError, UserError
 
 CODE = r"""
 __constant__ float table[4];
@@ -461,3 +461,28 @@ def test_the_static_shared_memory_of_other_instances_does_not_count():
     assert sizes == [36000, 3600, 48000, 48000]
     module.get_function(names[0])((1,), (32,), (out, np.arange(32, dtype=np.float32)))
     assert out.tolist() == [*range(31, -1, -1)]
+
+
+def test_machine_code_for_one_kind_of_gpu_is_compiled_once(monkeypatch, tmp_path):
+    asked = []
+
+    def compile_program(program, options):
+        asked.append(options)
+        if "-DWRONG" in options:
+            raise RuntimeError
+
+    nvrtc = types.SimpleNamespace(getVersion=lambda: (13, 0), createProgram=lambda *texts: 1, NVRTCError=RuntimeError)
+    nvrtc.compileProgram, nvrtc.getCUBIN = compile_program, lambda program: b"code"
+    nvrtc.destroyProgram = lambda program: None
+    nvrtc.getProgramLog = lambda program: "kernel.cu(1): error: no such thing"
+    monkeypatch.setitem(sys.modules, "cupy", types.ModuleType("cupy"))
+    monkeypatch.setitem(sys.modules, "cupy.cuda", types.SimpleNamespace(nvrtc=nvrtc))
+    monkeypatch.setenv("CUPY_CACHE_DIR", str(tmp_path / "cache"))
+    assert cubins.wanted(("-std=c++17", "-arch=sm_90a")) and not cubins.wanted(("-std=c++17",))
+    path = cubins.compiled("text", ("-arch=sm_90a",))
+    assert cubins.compiled("text", ("-arch=sm_90a",)) == path != cubins.compiled("other", ("-arch=sm_90a",))
+    assert open(path, "rb").read() == b"code" and len(asked) == 2
+    assert cubins.source_of(path, "k") == ("text", "k", ("-arch=sm_90a",))
+    with pytest.raises(KernelError, match="no such thing"):
+        cubins.compiled("text", ("-arch=sm_90a", "-DWRONG"))
+    assert len(list((tmp_path / "cache").iterdir())) == 2

@@ -10,8 +10,10 @@ from llmc.backends import reference
 from llmc.checkpoints import load_model
 from llmc.cli import main
 from llmc.config import GPT2Config, preset
+from llmc.distributed.data_parallel import ALONE
 from llmc.errors import UserError
 from llmc.model import GPT2
+from llmc.tests.distributed.threads import together
 from llmc.tests.tiny_corpus import write_corpus
 from llmc.training import TrainSettings, batch_size, fits, train
 from llmc.training.sweep import sweep
@@ -30,10 +32,10 @@ def corpus(tmp_path):
     return str(write_corpus(tmp_path / "data", val="the cat sat. " * 40).train.parent)
 
 
-def chosen(**settings):
+def chosen(ranks=ALONE, **settings):
     """The batch that is chosen for d12, whose plan of memory grows by about a gigabyte per four sequences."""
     found = TrainSettings(preset="d12", batch_size="auto", sequence_length=1024, **settings)
-    return batch_size.choose_batch(found, preset("d12")).batch_size
+    return batch_size.choose_batch(found, preset("d12"), ranks=ranks).batch_size
 
 
 # ------------------------------------------------------------------------------------------------- the choice
@@ -122,6 +124,20 @@ def test_other_texts_and_sweeps_are_refused(capsys):
     assert "--batch-size: must be a whole number, or auto, not 'much'" in capsys.readouterr().err
 
 
+def test_ranks_agree_on_what_fits_on_each_of_them(there):
+    there(40 * GiB)
+    settings = TrainSettings(preset="d12", batch_size="auto", sequence_length=1024, backend="cpu")
+
+    def work(ranks):
+        ranks.neighbours = 1 + ranks.rank  # as if rank 1 shared its machine with two others
+        return batch_size.choose_batch(settings, preset("d12"), ranks=ranks).batch_size
+
+    alone, shared = chosen(backend="cpu"), together(3, work)
+    assert set(shared) == {alone // 4} and settings.shared_by(3) == settings
+    there(1000 * GiB)
+    assert set(together(4, lambda ranks: chosen(ranks=ranks, total_batch_size=2**19))) == {128}
+
+
 # ------------------------------------------------------------------------------------------------------ halving
 
 SMALL = GPT2Config(maxT=8, V=50, L=1, NH=1, C=8)
@@ -149,6 +165,15 @@ def test_a_batch_that_does_not_fit_after_all_is_halved_with_a_sentence(error):
     assert found == TrainSettings(batch_size=8, sequence_length=8, steps=7)
     assert model.losses.shape == (8, 8)
     assert said == [f"B={B} does not fit after all, so the batch size is {B // 2}" for B in (32, 16)]
+
+
+def test_all_ranks_halve_when_one_of_them_must():
+    def work(ranks):
+        model = GPT2(SMALL, LittleMemory(20_000 if ranks.rank else 1_000_000))
+        settings = TrainSettings(batch_size=32, sequence_length=8)
+        return batch_size.allocate_or_halve(model, settings, ranks=ranks).batch_size, model.losses.shape
+
+    assert together(2, work) == [(8, (8, 8))] * 2
 
 
 def test_where_one_sequence_does_not_fit_memory_has_run_out():

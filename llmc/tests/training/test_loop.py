@@ -21,6 +21,7 @@ from llmc.training import Trainer, TrainSettings, loop, read_log, resume, train
 from llmc.training import interrupt as interrupt_module
 from llmc.training.ends import RunDiverged
 from llmc.training.interrupt import StopRequest
+from llmc.training.report import PAUSE, STOP
 from llmc.training.run_folder import find_run
 from llmc.training.trainer import Diverged
 
@@ -107,6 +108,30 @@ def test_reports_reach_the_listener_and_nothing_is_printed(settings, capfd):
     assert [r.step for r in seen if r.val is not None] == [0, 3, 6] and [r.step for r in seen if r.sample] == [3, 6]
     assert seen.closed == 1
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_listener_can_pause_and_stop_the_run(settings):
+    asked = []
+
+    def steer(report):
+        asked.append(report.step)
+        if report.step == 2:
+            return PAUSE if asked.count(2) < 3 else None
+        return STOP if report.step == 4 else None
+
+    result = train(settings(), on_step=steer)
+    assert asked == [0, 1, 2, 2, 2, 3, 4, 4]  # the last report says that nothing comes after it
+    assert result.interrupted and result.steps == 4 and result.run_dir is not None
+    assert resume(result.run_dir, quiet=True).steps == 6
+
+
+def test_a_signal_ends_a_pause(settings):
+    def hold(report):
+        if report.step == 2:
+            signal.raise_signal(signal.SIGINT)
+        return PAUSE if report.step == 2 else None
+
+    assert train(settings(), on_step=hold, save=False).interrupted
 
 
 def test_lines_on_the_console_are_llmcs(settings, capsys):

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import llmc
 from llmc.checkpoints.folder import FINAL_MODEL, newest_model, saved_at
+from llmc.checkpoints.huggingface import read_huggingface
 from llmc.checkpoints.integrity import check_file
+from llmc.checkpoints.model_file import write_model
 from llmc.config import GPT2Config
-from llmc.data.corpus import TOKENIZER
+from llmc.data.corpus import TOKENIZER, data_home
 from llmc.data.gpt2_tokenizer import LLMC_NAME, gpt2_encoding
 from llmc.data.tokenizer import read_tokenizer, token_table
 from llmc.errors import UserError
@@ -15,6 +17,8 @@ from llmc.terminal import llmc_command, shown
 from llmc.training.run_folder.settings_file import SETTINGS, read_settings
 from llmc.training.settings import TrainSettings
 
+OPENAI = tuple(f"openai-community/gpt2{size}" for size in ("", "-medium", "-large", "-xl"))  # on the Hugging Face hub
+MODEL_HELP = f"a run, by its folder or its name in runs/, a model file, or OpenAI's: {OPENAI[0]}, …, {OPENAI[-1]}"
 REPLACED = 5  # times that a file may vanish under its reader; a run that saves more often than it can be read is absurd
 
 
@@ -56,11 +60,24 @@ def _make_one() -> str:
 
 
 def find_model(model=None) -> Path:
-    """The file of a model, given by its path or by its run (see `find_run`). Raises UserError when there is none."""
+    """The file of a model, given by its path, by its run (see `find_run`), or as one of OPENAI, which is fetched once.
+
+    Raises UserError when there is none.
+    """
+    if model in OPENAI and not Path(model).exists():
+        return _openais(model)
     path = None if model is None else user_path(model)
     if path is not None and path.exists() and not path.is_dir():
         return path  # a pipe or a device too: whoever opens it says what is wrong
     return newest_model(find_run(model))
+
+
+def _openais(name) -> Path:
+    """One of OpenAI's models as a file of llm.c's, kept in `data_home()`/weights."""
+    path = data_home() / "weights" / f"{name.rpartition('/')[2]}.bin"
+    if not path.is_file():
+        write_model(path, read_huggingface(name))
+    return path
 
 
 def read_newest(model, read):

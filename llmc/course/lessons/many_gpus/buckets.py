@@ -151,6 +151,8 @@ def demand(pieces, buckets, cluster, most, what) -> float:
             lines.append("With one bucket nothing travels before the backward pass is over.")
         elif n == len(pieces) > 1:
             lines.append("With a bucket for each piece, every latency is paid.")
+        elif got - backward < 1.5 * (good - backward):
+            lines.append("You are close: let play compare other kinds of cuts, too, or move single borders.")
         raise WrongAnswer("\n".join([*lines, f"→ Where to look: {BUCKETS}."]))
     return got
 

@@ -18,8 +18,11 @@ def product(a, b, a_runs, b_runs):
     return (a64 @ b64.T).astype(np.float32)
 
 
-def mistakes(a, b, a_runs, b_runs, slices, stuck="is k0 missing in an index?") -> dict:
-    """Known wrong results (M, N) of a kernel that takes that many k at a time. stuck: why it may stay at the first."""
+def mistakes(a, b, a_runs, b_runs, slices, stuck="is k0 missing in an index?", look=TILES) -> dict:
+    """Known wrong results (M, N) of a kernel that takes that many k at a time.
+
+    stuck: why it may stay at the first. look: where slices are explained.
+    """
     a64, b64 = _upright(a, a_runs), _upright(b, b_runs)  # (M, K), (N, K)
     K, right = a64.shape[1], a64 @ b64.T  # (M, N)
     found = {
@@ -40,31 +43,36 @@ def mistakes(a, b, a_runs, b_runs, slices, stuck="is k0 missing in an index?") -
         found |= {
             f"the sum over the first {slices} k alone: take slice after slice": (
                 a64[:, :slices] @ b64[:, :slices].T,
-                TILES,
+                look,
             ),
             f"the sum over the last slice alone: {ANEW}": (
                 a64[:, (K - 1) // slices * slices :] @ b64[:, (K - 1) // slices * slices :].T,
-                TILES,
+                look,
             ),
             f"the first slice of {slices} k again and again: {stuck}": (
                 _again(a64, b64, slices),
-                TILES,
+                look,
             ),
         }
         if K > 2 * slices:
             found["the product without the second slice: the next one begins at k0 + " + str(slices)] = (
                 right - a64[:, slices : 2 * slices] @ b64[:, slices : 2 * slices].T,
-                TILES,
+                look,
             )
         if rest:
             left = slice(whole - slices + rest, whole)  # what the slice before has left behind
             found["the sum without the last slice, which is not a whole one"] = (
                 a64[:, :whole] @ b64[:, :whole].T,
-                TILES,
+                look,
             )
             found["the product, plus what the slice before has left behind the end of K: put zeros there"] = (
                 right + a64[:, left] @ b64[:, left].T,
-                TILES,
+                look,
+            )
+        else:
+            found["the sum without the last slice: where is that multiplied?"] = (
+                a64[:, :-slices] @ b64[:, :-slices].T,
+                look,
             )
     return telling(found, right)
 
@@ -119,7 +127,19 @@ def next_mistakes(a, b, slices, tile) -> dict:
         words = f"the product with {which} of {{0}} read as if {{0}} were ({{1}}): is runs right in each call of ask?"
         found[words.format("a", "K, M")] = np.where(wrong, a64.reshape(K, M).T, a64) @ b64
         found[words.format("b", "N, K")] = a64 @ np.where(wrong[:, None], b64.reshape(N, K).T, b64)
+        found |= _of_the_other_side(a64, b64, wrong, tile, which)
     return telling({words: (array, BACKGROUND) for words, array in found.items()}, a64 @ b64)
+
+
+def _of_the_other_side(a64, b64, wrong, tile, which) -> dict:
+    """What the product is if a block begins at n0 in a's rows, or at m0 in b's columns, for some k (`wrong`)."""
+    part, rest = a64[:, wrong] @ b64[wrong], a64[:, ~wrong] @ b64[~wrong]  # (M, N) both
+    m, n = np.indices(part.shape)
+    row, column = n // tile * tile + m % tile, m // tile * tile + n % tile  # (M, N) both
+    of_a = np.where(row < len(part), part[np.minimum(row, len(part) - 1), n], 0)
+    of_b = np.where(column < part.shape[1], part[m, np.minimum(column, part.shape[1] - 1)], 0)
+    words = f"the product with {{}} in place of {{}} in the call of ask for {which} of {{}}"
+    return {words.format("n0", "m0", "a"): rest + of_a, words.format("m0", "n0", "b"): rest + of_b}
 
 
 def square_mistakes(right, size, tile) -> dict:

@@ -219,6 +219,16 @@ def norm_mistakes(x, w, b, got=None) -> dict:
     return known
 
 
+def far_from_zero(x, rstd):
+    """A sentence if rstd (N,) is nearly right, but not where a row's mean is many times its spread; else None."""
+    right = 1 / np.sqrt(x.var(axis=1, dtype=np.float64) + layernorm.EPS)  # (N,)
+    off = np.abs(np.asarray(rstd, np.float64) / right - 1)  # (N,)
+    wrong = ~(off < 1e-4)
+    if (np.abs(x.mean(axis=1, dtype=np.float64))[wrong] * right[wrong] > 20).all() and (off < 0.05).all():
+        return "rstd has lost digits where the mean is far from 0: add up the squares of x - mean, not those of x"
+    return None
+
+
 def _times(C, step):
     """(C,): how often a number is added where each lane goes on by `step` eights."""
     eight = np.arange(C) // 8

@@ -77,6 +77,13 @@ def update_mistakes(weights, rounded, grads, m, v, numbers, t, has_master) -> di
     return found
 
 
+def rounded_master(master, params):
+    """A sentence if master, float32 (n,), is params, bfloat16, after they were rounded; else None."""
+    if np.array_equal(master, widened(params).astype(np.float32)):
+        return "master equals the rounded weight that params hold: it must keep the number from before rounding"
+    return None
+
+
 def compare_chance(params, exact, before, key, start):
     """WrongAnswer unless params, bfloat16, is exact (float32, (n,)) rounded up or down by the random bits of key.
 

@@ -1,5 +1,6 @@
 """Lesson 08: its files and batches, and what each known mistake gives instead."""
 
+import struct
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -11,6 +12,8 @@ from llmc.course.checks.explain import describe
 FILE = 'lesson 08, section "7.1 · Byte by byte"'
 LOADER = 'lesson 08, section "8.1 · x, and y one later"'
 MAGIC, VERSION = 20240520, 1
+FIELDS = "the magic number", "the version", "the count of the ids"  # of the header
+OTHERS = OverflowError, struct.error  # that are raised for numbers which do not fit
 
 # ----------------------------------------------------------------------------------------------------- token_file
 
@@ -109,8 +112,24 @@ def explain_file(data, ids) -> str | None:
         numbers = f": {header} before the ids, where 256 numbers of 4 bytes belong" if header > 0 else ""
         return f"the file of {len(ids)} ids should have {wanted}, but has {len(data)}{numbers}.\n→ {FILE}"
     at = next(i for i in range(len(right)) if data[i] != right[i])
-    part = f"number {at // 4} of the header" if at < 1024 else f"id {(at - 1024) // 2}"
-    return f"byte {at}, in {part}, is {data[at]} and should be {right[at]}.\n→ {FILE}"
+    if at < 1024:
+        return f"{_number_of_header(data, right, at // 4)}.\n→ {FILE}"
+    return f"byte {at}, in id {(at - 1024) // 2}, is {data[at]} and should be {right[at]}.\n→ {FILE}"
+
+
+def _number_of_header(data, right, k) -> str:
+    """What is wrong with the k-th number of the header."""
+    mine, its = (int(np.frombuffer(file[:1024], "<i4")[k]) for file in (data, right))
+    what = f"{FIELDS[k]}, number {k} of the header counted from 0," if k < len(FIELDS) else f"number {k} of the header"
+    lost = ": its upper 16 bits are lost" if mine == its & 0xFFFF else ""
+    return f"{what} is {mine} and should be {its}{lost}"
+
+
+def raised(error) -> str:
+    """ "it raised a struct.error (…)": another exception than the one that is asked for."""
+    kind = type(error)
+    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+    return f"it raised {'an' if name[0] in 'AEIOU' else 'a'} {name} ({error})"
 
 
 def refused_ones(function) -> str:

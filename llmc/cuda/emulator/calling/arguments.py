@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from llmc.cuda.emulator.calling.maps import SIZE, TensorMap, described_by
 from llmc.cuda.emulator.calling.parameters import Parameter, described, dtype_name, is_cupy, numpy_name, parse
 from llmc.cuda.emulator.calling.values import value_bytes
-from llmc.cuda.tensor_maps import SIZE, TensorMap, described_by
 from llmc.errors import KernelError
 
 

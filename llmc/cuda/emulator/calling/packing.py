@@ -9,6 +9,7 @@ import numpy as np
 from llmc.cuda.emulator.calling.arguments import check_count, one
 from llmc.cuda.emulator.calling.parameters import FORMATS, dtype_name
 
+ALIGNMENT = 64  # bytes, of a struct: it may have asked for so much, and a compiler relies on it
 INTEGERS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
 
 
@@ -23,10 +24,11 @@ class Packer:
         self.kernel, self.parameters = kernel, parameters
         offsets, end = [], 0
         for parameter in parameters:
-            offsets.append(end)
-            end += 8 if parameter.pointer else -(-parameter.size // 16) * 16 or 16
-            end = -(-end // 16) * 16
-        self._storage = ctypes.create_string_buffer(max(end, 16))
+            alignment = ALIGNMENT if parameter.kind[0] == "s" and not parameter.pointer else 16
+            offsets.append(-(-end // alignment) * alignment)
+            end = offsets[-1] + (8 if parameter.pointer else max(16, parameter.size))
+        room = ctypes.create_string_buffer(end + ALIGNMENT)
+        self._storage = (ctypes.c_char * max(end, 16)).from_buffer(room, -ctypes.addressof(room) % ALIGNMENT)
         start = ctypes.addressof(self._storage)
         self.pointers = (ctypes.c_void_p * max(len(parameters), 1))(*[start + offset for offset in offsets])
         self._writers = [_writer(parameter, self._storage, at) for parameter, at in zip(parameters, offsets)]
@@ -47,7 +49,7 @@ def _writer(parameter, storage, offset):
         memory = argument.array if argument.map is None else argument.map
         address = 0 if memory is None else memory.__array_interface__["data"][0]
         packed = struct.pack("Q", address) if argument.packed is None else argument.packed
-        storage[offset : offset + len(packed)] = packed
+        ctypes.memmove(ctypes.addressof(storage) + offset, packed, len(packed))
 
     if parameter.pointer and parameter.count == 1 and parameter.kind in FORMATS:
         return _array_writer(np.dtype(dtype_name(parameter)), parameter.const, storage, offset, slowly)

@@ -134,7 +134,7 @@ def _flags(clang, checked, quick=False):
 
 
 def _options(options):
-    """(flags, lines of #define) for NVRTC's options. Those about the GPU (-arch, --maxrregcount) have no effect here.
+    """(flags, lines of #define) for NVRTC's options. Those about the GPU have no effect here, except -arch=sm_90a.
 
     Macros are defined after our headers, since -DN=32 must not change a name in them.
     """
@@ -150,6 +150,8 @@ def _options(options):
             standard = max(standard, value)  # our headers need C++17
         elif name == "-use_fast_math":
             flags += [*FAST_MATH]
+        elif name in ("-arch", "-gpu-architecture") and value.endswith("90a"):
+            flags.append("-DLLMC_HOPPER")  # what __CUDA_ARCH__ says
         elif word.startswith("-I"):
             flags.append(word)
         elif word.startswith("-U"):

@@ -22,16 +22,14 @@ def _there(found, otherwise="") -> str:
 
 
 def stuck_barrier(found) -> str:
-    """ "`…` waits for phase 2 of full[0], where 1 of 2 arrivals have come"."""
+    """ "`…` waits for phase 2 of the mbarrier full[0] to end, but 1 of its 2 arrivals come"."""
     came, of, phase = _numbers(found)
-    call, where = found.quoted or "the kernel ", found.place or "an mbarrier"
+    where = f"the mbarrier {found.place}" if found.place else "an mbarrier"
+    waits = f"{found.quoted or 'the kernel '}waits for phase {phase} of {where} to end"
     if found.problem.detail.startswith("arrivals"):
-        return f"{call}waits for phase {phase} of the mbarrier {where} to end, but {came} of its {of} arrivals come"
+        return f"{waits}, but {came} of its {of} arrivals come"
     more = "too many" if came > of else "too few"
-    return (
-        f"{call}waits for phase {phase} of the mbarrier {where} to end: all arrivals have come, but of {of:,} bytes "
-        f"that were expected {came:,} arrive, {more}"
-    )
+    return f"{waits}: all arrivals have come, but {of:,} bytes were expected and {came:,} arrive, {more}"
 
 
 def deadlock_advice(found) -> str:
@@ -45,8 +43,8 @@ def deadlock_advice(found) -> str:
     if detail.startswith("arrivals"):
         return (
             "The number given to mbarrier.init is how many arrivals end a phase: does everybody arrive who was "
-            "counted, and in every round? A wait for the parity of a phase that is still to come looks the same: a barrier "
-            "begins with phase 0, whose parity is 0, and the wait for the phase before it (parity 1) ends at once."
+            "counted, and in every round? A wait for the parity of a phase that is still to come looks the same: a "
+            "barrier begins with phase 0, whose parity is 0, and a wait for the one before it (parity 1) ends at once."
         )
     return (
         "Some threads wait for something that others will never do: look for a barrier or a warp function in a branch "
@@ -68,7 +66,7 @@ def mbarrier(found) -> str:
         return f"{call}uses the mbarrier {where}, over which something else has been written"
     if detail.startswith("a count"):
         return f"{call}initialises the mbarrier {where} with something else than {detail}"
-    return f"{call}finds the mbarrier {where} {detail}"
+    return f"{call}finds the mbarrier {where} {detail or 'in use'}"
 
 
 def mbarrier_advice(found) -> str:
@@ -83,7 +81,17 @@ def mbarrier_advice(found) -> str:
         )
     if detail == "written over":
         return "A barrier's 8 bytes belong to it alone, up to mbarrier.inval: does an array reach into it?"
-    return "Initialise a barrier once, before anybody uses it."
+    return "Initialise a barrier once, before anybody uses it; mbarrier.inval frees its memory for something else."
+
+
+def unsupported_advice(found) -> str:
+    """For a cluster of several blocks, and for a barrier of the whole grid."""
+    if "cluster" in found.problem.detail:
+        return "The emulator runs blocks one after the other: test the kernel with clusters of one block."
+    return (
+        "The emulator runs blocks one after the other, so all of them can never meet: end the kernel there and launch "
+        "a second one, or use a grid of one block."
+    )
 
 
 # ------------------------------------------------------------------------------------------------ tiles
@@ -203,7 +211,7 @@ def part_of_a_warpgroup(found) -> str:
     if detail == "another instruction":
         there = _there(found, "another instruction")
         return f"{call}is executed by some warps of a warpgroup while others execute {there}"
-    whole = _numbers(found)[0]
+    whole = (*_numbers(found), 0)[0]
     return f"{call}is executed by {plural(whole, 'whole warp')} of a warpgroup, but it takes all 4"
 
 
@@ -216,8 +224,13 @@ def group_threads(found) -> str:
 
 def copy_race_advice(found) -> str | None:
     """For a read of what a bulk copy has not brought, or has brought without this thread's wait."""
-    if found.problem.write or "cp.async.bulk" not in found.raw.code and "cp_async_bulk" not in found.raw.code:
+    if "cp.async.bulk" not in found.raw.code and "cp_async_bulk" not in found.raw.code:
         return None
+    if found.problem.write:
+        return (
+            "Which of the two comes last is luck: before a stage is filled again or written to, wait for the mbarrier "
+            "that counts the copy into it."
+        )
     again = (
         " The barrier has ended phases before: is this the parity of the phase that counts this copy? It changes from "
         "round to round."

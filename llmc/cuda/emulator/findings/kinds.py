@@ -106,8 +106,7 @@ KINDS = (  # the gravest first
         "unsupported",
         "not on the emulator",
         sentences.unsupported,
-        "The emulator runs blocks one after the other, so all of them can never meet: end the kernel there and launch "
-        "a second one, or use a grid of one block.",
+        hopper.unsupported_advice,
     ),
     Kind(
         "barrier-divergence",

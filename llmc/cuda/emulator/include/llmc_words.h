@@ -53,7 +53,12 @@ template <unsigned x = 1, unsigned y = 1, unsigned z = 1> constexpr unsigned lon
 #define __CUDACC_VER_MINOR__ 4
 #define CUDART_VERSION 12040
 #define CUDA_VERSION 12040
-#define __CUDA_ARCH__ 800  // everything up to Ampere; of what came later (clusters, TMA, wgmma) little is there
+#ifdef LLMC_HOPPER  // the option -arch=sm_90a
+#define __CUDA_ARCH__ 900
+#define __CUDA_ARCH_FEAT_SM90_ALL 1
+#else
+#define __CUDA_ARCH__ 800
+#endif
 #define LLMC_EMULATOR 1
 
 // -------------------------------------------------------------------------------------------- what a kernel says

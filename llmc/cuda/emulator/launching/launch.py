@@ -9,6 +9,7 @@ from ctypes import c_void_p
 
 import numpy as np
 
+from llmc.cuda.emulator.calling.packing import ALIGNMENT
 from llmc.cuda.emulator.compiling.source import bare_name, kernels
 from llmc.cuda.emulator.findings.raw import Raw, RawProblem
 from llmc.cuda.emulator.launching import native, statics
@@ -46,6 +47,14 @@ def _take_out(slot, unwritten):
             ctypes.memmove(argument.array.ctypes.data, slot.place + offset, argument.array.nbytes)
 
 
+def _aligned(value: bytes):
+    """Memory that holds a value, at an address that suits any struct."""
+    room = ctypes.create_string_buffer(len(value) + 16 + ALIGNMENT)
+    memory = (ctypes.c_char * max(16, len(value))).from_buffer(room, -ctypes.addressof(room) % ALIGNMENT)
+    ctypes.memmove(memory, value, len(value))
+    return memory
+
+
 def _pack(arguments, slots):
     """Pointers to the values of all arguments, as the entry wants them, and what must stay alive until then."""
     at = {}
@@ -55,14 +64,14 @@ def _pack(arguments, slots):
     kept, pointers = [], (c_void_p * max(1, len(arguments)))()
     for i, argument in enumerate(arguments):
         if argument.map is not None:
-            value = ctypes.create_string_buffer(argument.map.at(at[i]), len(argument.map))
+            value = _aligned(argument.map.at(at[i]))
             if argument.packed is None:
                 kept.append(value)
                 value = c_void_p(ctypes.addressof(value))
         elif argument.packed is None:
             value = c_void_p(at.get(i))
         else:
-            value = ctypes.create_string_buffer(bytes(argument.packed), max(16, len(argument.packed)))
+            value = _aligned(bytes(argument.packed))
         kept.append(value)
         pointers[i] = ctypes.addressof(value)
     return pointers, kept

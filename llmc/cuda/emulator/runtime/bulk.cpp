@@ -49,11 +49,12 @@ static void cells_of_piece(Worker& w, Thread& t, Region& r, char* address, int b
     for (size_t i = (address - r.data) >> r.shift; i <= size_t(address + bytes - 1 - r.data) >> r.shift; i++) action(h, i);
 }
 
-// Global memory, as an ordinary access: 16 bytes may begin at any element, and are not counted.
-static void touch_global(Worker& w, char* address, int bytes, bool write, const char* pc) {
+// Global memory, as an ordinary access: 16 bytes may begin at any element. `first`: of a copy.
+static void touch_global(Worker& w, char* address, int bytes, bool write, bool& first, const char* pc) {
     int step = std::min<int>(bytes, (uintptr_t)address & -(uintptr_t)address);
     for (int done = 0; done < bytes; done += step) {
         Region* r = admit(w, address + done, step, write, pc);
+        if (r && w.launch->measured) measure_piece(w, *r, address + done, step, write, first, pc), first = false;
         if (r) cells_of_piece(w, *w.current, *r, address + done, step, pc, [&](const Here& h, size_t i) {
             unsigned all = step >= 4 || r->shift < 2 ? 15 : ((1u << step) - 1) << ((uintptr_t)(address + done) & 3) & 15;
             if (write) {
@@ -109,11 +110,12 @@ static void begin_load(Worker& w, Bulk c, const void* at) {
     check_form(w, c);
     MBarrier* barrier = barrier_at(w, at, c.pc);
     c.barrier = barrier - w.hopper->barriers.data();
+    bool first = true;
     for_pieces(c, [&](char* shared, char* global, int bytes) {
         if (w.launch->checked) {
             Region* r = admit(w, shared, bytes, true, c.pc);
             if (r) cells_of_piece(w, *w.current, *r, shared, bytes, c.pc, [&](const Here& h, size_t i) { claim_cell(h, r->cells[i]); });
-            if (global) touch_global(w, global, bytes, false, c.pc);
+            if (global) touch_global(w, global, bytes, false, first, c.pc);
         }
         memset(shared, 0xff, bytes);  // poison
     });
@@ -148,6 +150,16 @@ bool deliver_one(Worker& w, int barrier, unsigned* bytes) {
     h.delivered.erase(std::remove_if(h.delivered.begin(), h.delivered.end(), over), h.delivered.end());
     if (c.map.rank) h.delivered.push_back({low, high, c.map.swizzle, c.pc});
     return true;
+}
+
+// What has not arrived when the block ends never will; the next block's copies are others.
+void forget_loads(Worker& w) {
+    for (const Bulk& c : w.hopper->loads)
+        for_pieces(c, [&](char* shared, char*, int n) {
+            if (Region* r = region_of(shared)) cells_of_piece(w, w.threads[c.thread], *r, shared, n, c.pc, [&](const Here&, size_t i) {
+                r->cells[i].write = Access{};
+            });
+        });
 }
 
 bool describe_load(const Worker& w, const char* address, Problem& p) {
@@ -193,9 +205,10 @@ static void begin_store(Worker& w, Bulk c) {
 }
 
 static void finish_store(Worker& w, const Bulk& c) {
+    bool first = true;
     for_pieces(c, [&](char* shared, char* global, int bytes) {
         if (!global) return;
-        if (w.launch->checked) touch_global(w, global, bytes, true, c.pc);
+        if (w.launch->checked) touch_global(w, global, bytes, true, first, c.pc);
         memcpy(global, shared, bytes);
     });
     if (!w.launch->checked) return;

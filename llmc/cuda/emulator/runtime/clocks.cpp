@@ -14,9 +14,8 @@ Hopper& hopper(Worker& w) {
     Hopper& h = *w.hopper;
     w.hopper_on = true;
     h.clocks.assign(w.launch->checked ? w.num_threads : 0, Clock{});
-    h.epoch_start = w.first_segment;
     memset(h.store_group, 0, sizeof h.store_group);
-    memset(h.registers, 0, sizeof h.registers);
+    memset(h.fenced, 0, sizeof h.fenced);
     return h;
 }
 
@@ -24,6 +23,7 @@ void end_hopper(Worker& w) {
     Hopper& h = *w.hopper;
     bool ended = !w.launch->abort.load();
     if (ended) report_stores(w), report_products(w);
+    if (w.launch->checked) forget_loads(w);
     h.barriers.clear(), h.loads.clear(), h.stores.clear(), h.delivered.clear();
     for (Warpgroup& group : h.groups) group = Warpgroup();
     w.hopper_on = false;
@@ -103,5 +103,5 @@ extern "C" void llmc_fence_proxy() {
     Clock& clock = h.clocks[t.id];
     publish(w, t, clock);
     for (int i = 0; i < WARPS; i++) clock.fenced[i] = std::max(clock.fenced[i], clock.seen[i]);
-    clock.floor = std::max({clock.floor, h.epoch_start, t.acquired});
+    clock.floor = std::max({clock.floor, w.epoch_start, t.acquired});
 }

@@ -32,12 +32,13 @@ struct MBarrier {
     unsigned phase;          // how many are complete
     Access init;             // the write that initialised it
     std::vector<int> waiters;
+    int polled = -1;         // who has asked in vain
     Clock next, done;        // what arrivals publish; what those who wait for a phase see
 };
 
 // ------------------------------------------------------------------------------------------------ bulk copies
 
-// A tensor in global memory as `tensor_map` of ../../tensor_maps.py describes it: axis 0 is the innermost.
+// A tensor in global memory as ../calling/maps.py describes it: axis 0 is the innermost.
 struct TensorMap {
     uint64_t magic;
     char* address;
@@ -74,6 +75,7 @@ struct Accumulator {  // of a warpgroup: 64 x n, in registers, and what is in th
     std::vector<void*> places;  // [thread][register]
     std::vector<float> values;  // [row][column]
     std::vector<char*> low, high;  // of each thread: its registers lie in between
+    std::vector<const char*> touched;  // of each: which instruction of its own used them since its last fence
     const char* pc = nullptr;  // of the last product
     bool committed = false;
 };
@@ -97,21 +99,15 @@ struct Warpgroup {
     std::vector<std::shared_ptr<Accumulator>> sums;
 };
 
-struct Registers {  // of a thread
-    bool fenced;
-    const char* touched;  // which instruction used accumulators since the last fence
-};
-
 struct Hopper {
     std::vector<Clock> clocks;  // of each thread, in a checked launch
-    uint32_t epoch_start;
     std::vector<MBarrier> barriers;
     const char* waits[MAX_THREADS];  // the instruction with which a thread waits for one
     std::vector<Bulk> loads, stores;
     unsigned store_group[MAX_THREADS];
     std::vector<Delivered> delivered;
     Warpgroup groups[GROUPS];
-    Registers registers[MAX_THREADS];
+    bool fenced[MAX_THREADS];  // by wgmma.fence, at least once
     float a[64][16], b[16][256];  // of the product that is made
 };
 
@@ -132,6 +128,7 @@ MBarrier* barrier_at(Worker& w, const void* address, const char* pc);
 void advance(Worker& w, MBarrier& barrier);  // let copies arrive that it waits for
 // bulk.cpp
 bool deliver_one(Worker& w, int barrier, unsigned* bytes);  // the first load under way that it counts
+void forget_loads(Worker& w);
 bool describe_load(const Worker& w, const char* address, Problem& p);
 void report_stores(Worker& w);
 // warpgroups.cpp

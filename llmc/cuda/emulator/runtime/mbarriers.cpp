@@ -49,6 +49,7 @@ static void complete_phase(Worker& w, MBarrier& barrier) {
     barrier.phase++;
     barrier.pending = barrier.expected;
     barrier.wanted = barrier.brought = 0;
+    barrier.polled = -1;
     barrier.done = barrier.next;
     w.idle = 0;
     for (int id : barrier.waiters) w.warps[id / WARP].ready |= 1u << id % WARP;
@@ -145,12 +146,12 @@ extern "C" bool llmc_mbarrier_test(const void* at, unsigned long long phase, boo
     if (!complete()) advance(w, *barrier);
     while (waits && !complete()) {
         barrier->waiters.push_back(w.current->id);
-        w.current->barrier_line = 0;
-        w.current->looked_at = nullptr;
         w.hopper->waits[w.current->id] = pc;
         suspend(w);
     }
     if (!complete()) {
+        barrier->polled = w.current->id;
+        w.hopper->waits[w.current->id] = pc;
         llmc_yield();
         return false;
     }
@@ -163,8 +164,8 @@ extern "C" bool llmc_mbarrier_test(const void* at, unsigned long long phase, boo
 // Why a barrier that somebody waits for never ends its phase, into a problem.
 bool describe_stuck_barrier(Worker& w, Problem& p) {
     for (MBarrier& barrier : w.hopper->barriers) {
-        if (barrier.waiters.empty()) continue;
-        int thread = barrier.waiters[0];
+        if (barrier.waiters.empty() && barrier.polled < 0) continue;
+        int thread = barrier.waiters.empty() ? barrier.polled : barrier.waiters[0];
         Problem found = of_barrier(w, DEADLOCK, barrier.address, w.hopper->waits[thread]);
         found.thread = thread;
         int came = barrier.expected - barrier.pending;

@@ -58,6 +58,17 @@ void measure_access(Worker& w, const Region& r, const char* address, int size, b
                                   write, r.space});
 }
 
+// A piece of a bulk copy. The copy is one request, whoever asked for it, and the pieces of a row share sectors.
+void measure_piece(Worker& w, const Region& r, const char* address, int size, bool write, bool first, const char* pc) {
+    static uint64_t sector, bytes;
+    Counted& c = measured.counts[site_of(r, pc - w.launch->library, size, write, false)];
+    if (first) c.requests++, c.lanes++, sector = ~0ull, bytes = 0;
+    uint64_t from = (address - r.data) / 32, to = (address - r.data + size - 1) / 32;
+    c.sectors += to - from + (from != sector);
+    c.ideal += (bytes + size + 31) / 32 - (bytes + 31) / 32;
+    sector = to, bytes += size;
+}
+
 static int distinct(uint64_t* values, int n) {
     std::sort(values, values + n);
     return std::unique(values, values + n) - values;

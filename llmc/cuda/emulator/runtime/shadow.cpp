@@ -20,7 +20,7 @@ void new_segment(Worker& w, Warp& warp) {
 
 void begin_block_memory(Worker& w) {
     Launch& l = *w.launch;
-    w.first_segment = l.first_segment + l.segments.size();
+    w.first_segment = w.epoch_start = l.first_segment + l.segments.size();
     for (int i = 0; i < w.num_warps; i++) new_segment(w, w.warps[i]);
     // poison: NaN, and no sensible index
     if (arena.shared_dynamic.size) memset(arena.shared_dynamic.data, 0xff, arena.shared_dynamic.size);

@@ -143,7 +143,7 @@ struct Worker {
     // the barrier that threads arrive at: its line, a second line if they differ, what __syncthreads_count & co find
     const char *barrier_pc = nullptr, *other_pc = nullptr;
     int barrier_line = 0, other_line = 0, barrier_value = 0, barrier_result = 0;
-    uint32_t block = 0, epoch = 0, first_segment = 0;
+    uint32_t block = 0, epoch = 0, first_segment = 0, epoch_start = 0;  // the last two: of the block, of its epoch
     uint32_t seen_block = NOBODY;  // the one that ran when the launch was last interrupted
     uint32_t acquired = 0;  // what other blocks did before this segment is visible to this one
     std::vector<char*> free_stacks, all_stacks;
@@ -219,6 +219,7 @@ void forget_cells();            // all shadows begin again
 // measure.cpp
 void measure_begin();
 void measure_access(Worker& w, const Region& r, const char* address, int size, bool write, bool atomic, const char* pc);
+void measure_piece(Worker& w, const Region& r, const char* address, int size, bool write, bool first, const char* pc);
 void measure_warp(int warp);
 // faults.cpp
 void alternative_stack();

@@ -53,7 +53,7 @@ static void release_checked(Worker& w) {
                 w.threads[i * WARP + lane].touched = false, w.threads[i * WARP + lane].looked_at = nullptr;
         if (w.launch->measured) measure_warp(i);
     }
-    if (w.hopper_on) w.hopper->epoch_start = w.warps[0].segment;
+    w.epoch_start = w.warps[0].segment;
 }
 
 void release_barrier(Worker& w) {

@@ -153,12 +153,12 @@ static void for_registers(Accumulator& sum, Action action) {
     for (int t = 0; t < GROUP; t++)
         for (int i = 0; i < sum.registers; i++) {
             float* value = &sum.values[row_of(t, i, sum.half) * sum.n + column_of(t, i, sum.half)];
-            action(sum.places[t * sum.registers + i], value);
+            action(t, sum.places[t * sum.registers + i], value);
         }
 }
 
 static void take_from_registers(Accumulator& sum) {
-    for_registers(sum, [&](void* place, float* value) {
+    for_registers(sum, [&](int, void* place, float* value) {
         if (sum.half) {
             uint16_t pair[2];
             memcpy(pair, place, 4);
@@ -170,8 +170,12 @@ static void take_from_registers(Accumulator& sum) {
     });
 }
 
-static void put_into_registers(Accumulator& sum) {
-    for_registers(sum, [&](void* place, float* value) {
+// Not into variables of a function that has returned meanwhile: what lies there now is another's.
+static void put_into_registers(Worker& w, Accumulator& sum, int first) {
+    for_registers(sum, [&](int t, void* place, float* value) {
+        const Thread& thread = w.threads[first + t];
+        const char* top = &thread == w.current ? (char*)__builtin_frame_address(0) : (char*)thread.sp;
+        if (place >= thread.stack && place < top) return;
         if (sum.half) {
             uint16_t pair[2] = {half_bits(value[0]), half_bits(value[1])};
             memcpy(place, pair, 4);
@@ -188,7 +192,7 @@ static std::shared_ptr<Accumulator> sum_of(Warpgroup& group) {
     auto sum = std::make_shared<Accumulator>();
     sum->n = p.n, sum->registers = p.count, sum->half = p.half;
     sum->places.resize(GROUP * p.count), sum->values.resize(64 * p.n);
-    sum->low.resize(GROUP), sum->high.resize(GROUP);
+    sum->low.resize(GROUP), sum->high.resize(GROUP), sum->touched.resize(GROUP);
     for (int t = 0; t < GROUP; t++) {
         char *low = (char*)group.slots[t]->registers[0], *high = low;
         for (int i = 0; i < p.count; i++) {
@@ -239,46 +243,46 @@ static void multiply_now(Worker& w, const Product& p) {
 
 // ------------------------------------------------------------------------------------------------ order of registers
 
-static const Accumulator* sum_at(const Warpgroup& group, int t, const char* address, int size) {
-    for (auto& sum : group.sums) {
-        if (address + size <= sum->low[t] || address >= sum->high[t]) continue;
-        for (int i = 0; i < sum->registers; i++) {
-            const char* place = (const char*)sum->places[t * sum->registers + i];
-            if (address < place + 4 && place < address + size) return sum.get();
-        }
+static bool holds(const Accumulator& sum, int t, const char* address, int size) {
+    if (address + size <= sum.low[t] || address >= sum.high[t]) return false;
+    for (int i = 0; i < sum.registers; i++) {
+        const char* place = (const char*)sum.places[t * sum.registers + i];
+        if (address < place + 4 && place < address + size) return true;
     }
-    return nullptr;
+    return false;
 }
 
 // A thread's own code uses something on its stack: perhaps a register that holds a sum.
 void use_registers(Worker& w, char* address, int size, const char* pc) {
     int id = w.current->id;
-    const Warpgroup& group = w.hopper->groups[id / GROUP];
-    if (group.sums.empty()) return;
-    const Accumulator* sum = sum_at(group, id % GROUP, address, size);
-    if (!sum) return;
-    w.hopper->registers[id].touched = pc;
-    if (!sum->under_way) return;
-    Problem p = blank(w, UNFINISHED_PRODUCT, pc);
-    p.pc2 = offset_of(*w.launch, sum->pc);
-    strcpy(p.detail, sum->committed ? "wait" : "group");
-    report(w, p);
+    for (auto& sum : w.hopper->groups[id / GROUP].sums) {
+        if (!holds(*sum, id % GROUP, address, size)) continue;
+        sum->touched[id % GROUP] = pc;
+        if (!sum->under_way) continue;
+        Problem p = blank(w, UNFINISHED_PRODUCT, pc);
+        p.pc2 = offset_of(*w.launch, sum->pc);
+        strcpy(p.detail, sum->committed ? "wait" : "group");
+        report(w, p);
+    }
 }
 
-static void check_fences(Worker& w, const Warpgroup& group, int first, const char* pc, int line) {
-    for (int t = first; t < first + GROUP; t++) {
-        Registers& own = w.hopper->registers[t];
-        if (own.fenced && !own.touched) continue;
-        Problem p = of_group(w, MISSING_FENCE, group, pc, line, own.fenced ? "registers" : "first");
-        p.thread = t, p.pc2 = own.fenced ? offset_of(*w.launch, own.touched) : 0;
+static void check_fences(Worker& w, const Warpgroup& group, Accumulator& sum, int first, const char* pc, int line) {
+    for (int t = 0; t < GROUP; t++) {
+        bool& fenced = w.hopper->fenced[first + t];
+        if (fenced && !sum.touched[t]) continue;
+        Problem p = of_group(w, MISSING_FENCE, group, pc, line, fenced ? "registers" : "first");
+        p.thread = first + t, p.pc2 = fenced ? offset_of(*w.launch, sum.touched[t]) : 0;
         report(w, p);
-        own = {true, nullptr};
+        fenced = true, sum.touched[t] = nullptr;
     }
 }
 
 extern "C" void llmc_wgmma_fence() {
     Worker& w = *llmc_worker;
-    hopper(w).registers[w.current->id] = {true, nullptr};
+    int id = w.current->id;
+    Hopper& h = hopper(w);
+    h.fenced[id] = true;
+    for (auto& sum : h.groups[id / GROUP].sums) sum->touched[id % GROUP] = nullptr;
 }
 
 // ------------------------------------------------------------------------------------------------ called by kernels
@@ -290,15 +294,15 @@ extern "C" void llmc_wgmma(const LlmcProduct* mine, int line) {
         const LlmcProduct& asked = *group.slots[0];
         Product p = {asked, {}, nullptr, pc, 0};
         int size = asked.type == LLMC_TF32 ? 4 : 2;
+        p.sum = sum_of(group);
         if (w.launch->checked) {
-            check_fences(w, group, first, pc, line);
+            check_fences(w, group, *p.sum, first, pc, line);
             p.segment = begin_asynchronous(w, PRODUCTS + first / GROUP);
             if (!asked.a) check_matrix(w, matrix_of(w, asked.from_a, !asked.along_m, size), 64, 32 / size, pc, p.segment);
             check_matrix(w, matrix_of(w, asked.from_b, !asked.along_n, size), asked.n, 32 / size, pc, p.segment);
         }
         if (asked.a)
             for (int t = 0; t < GROUP; t++) p.a.insert(p.a.end(), group.slots[t]->a, group.slots[t]->a + 4);
-        p.sum = sum_of(group);
         if (!p.sum->under_way++) take_from_registers(*p.sum);
         p.sum->pc = pc, p.sum->committed = false;
         group.products.push_back(p);
@@ -323,7 +327,7 @@ extern "C" void llmc_wgmma_wait(unsigned pending, int line) {
                 Product p = group.products[0];
                 group.products.erase(group.products.begin());
                 multiply_now(w, p);
-                if (!--p.sum->under_way) put_into_registers(*p.sum);
+                if (!--p.sum->under_way) put_into_registers(w, *p.sum, first);
                 if (w.launch->checked) end_asynchronous(w, p.segment);
                 seen = p.segment + 1;
             }
@@ -345,12 +349,18 @@ bool describe_stuck_group(Worker& w, Problem& p) {
         if (!group.arrived) continue;
         char said[64];
         int absent = 0, warps = 0;
+        bool elsewhere = false;  // one that does not come waits for something itself: that is what is to be said
         for (int k = 0; k < 4; k++) {
             bool whole = true;
             for (int t = 0; t < WARP; t++)
-                if (!group.came[k * WARP + t]) whole = false, absent = k * WARP + t;
+                if (!group.came[k * WARP + t]) {
+                    whole = false, absent = k * WARP + t;
+                    for (const MBarrier& barrier : w.hopper->barriers)
+                        elsewhere |= std::count(barrier.waiters.begin(), barrier.waiters.end(), i * GROUP + absent);
+                }
             warps += whole;
         }
+        if (elsewhere) continue;
         snprintf(said, sizeof said, "%d of 4 warps", warps);
         p = of_group(w, PART_OF_A_WARPGROUP, group, group.pc, group.line, said);
         p.thread = i * GROUP + (std::find(group.came, group.came + GROUP, true) - group.came);

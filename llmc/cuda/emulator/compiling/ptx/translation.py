@@ -45,6 +45,8 @@ def problem(text: str, statement: Statement) -> tuple[int, str] | None:
 
 def _cpp(text, statement) -> str:
     original = text[statement.start : statement.end]
+    if not statement.template.strip() and all("+" in each.constraint for each in statement.outputs):
+        return "do {} while (0)" + "\n" * original.count("\n")  # it keeps a register where it is: see CUTLASS's fences
     lines = [[] for _ in original.split("\n")]
     registers, before, after = _operands(statement)
     lines[0] += [f"do {{{_labels(parse(statement.template))} [[maybe_unused]] llmc_ptx::Sink llmc_sink;", *before]

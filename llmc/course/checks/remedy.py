@@ -1,0 +1,239 @@
+"""The change of a learner's function with which the whole check passes: it names the place, and what belongs there.
+
+The numbers of one array say less than all the asserts of a check's cell. So the cell runs again with each small change
+of the learner's function, until one passes it on two draws of numbers. Whatever the cell demands is then fulfilled, of
+arrays, lists, files' names or errors, and no solution is needed.
+"""
+
+import ast
+import copy
+import inspect
+import io
+import re
+import time
+import warnings
+from contextlib import closing, contextmanager, redirect_stdout, suppress
+from dataclasses import replace
+from types import FunctionType
+
+import numpy as np
+
+from llmc.course.checks.containers import Containers
+from llmc.course.checks.evidence import explaining, is_explaining
+from llmc.course.checks.isolation import without_llmc
+from llmc.course.checks.leftovers import KEEPS, default_of
+from llmc.course.checks.same_deeds import Call, alike, done
+from llmc.course.learner import journal
+from llmc.course.mutants import missing, moved
+from llmc.course.mutants.learners import learners, own, useless_in
+from llmc.course.mutants.replay import arrays_in
+from llmc.course.mutants.search import changes_of_theirs, placed
+from llmc.course.mutants.solution import Solution
+from llmc.course.own_names import learners_names
+
+SECONDS, LEISURE = 2.0, 12.0  # of processor time; where nobody waits
+LONG = 4.0  # seconds of processor time that a whole check may take, if that leaves any for this search
+PATIENCE = 1.0  # seconds for a run of the cell, after which a changed function is taken for one that never ends
+SHORT = 0.2  # the same for a single call
+SEEDS = (11, 12)
+SHOWN = 20  # characters by which a change is recognised before its line is looked up
+MOST = 60  # calls that are looked at
+ONE_ARRAY = re.compile(
+    r"^Your function gives the right (?P<name>.+?) (?P<words>(?:with|without|from) .+)\.$", re.MULTILINE
+)
+
+_seconds = SECONDS
+
+
+class _Late(BaseException):
+    """The time is over; no `except Exception` of a check cell may catch it."""
+
+
+class _Timed(BaseException):
+    """The cell has come to where it measures speed."""
+
+
+@contextmanager
+def searching(seconds):
+    """Inside the block, a search takes so many seconds of processor time; none with 0."""
+    global _seconds
+    was, _seconds = _seconds, seconds
+    try:
+        yield
+    finally:
+        _seconds = was
+
+
+def with_remedy(check, cell, message) -> str:
+    """The message, with that sentence behind its first line. Whatever happens in the search, the message is there.
+
+    A change that mends one array is no longer named if the check still refuses that array.
+    """
+    with suppress(Exception, KeyboardInterrupt):  # who does not want to wait presses Stop
+        said = ONE_ARRAY.search(message)
+        search = _search(check, cell)
+        if search is None:
+            return message
+        with quietly():
+            kept = search.verdict(said["words"], said["name"]) if said else None
+            found = None if kept else search.sentence()
+        if kept is False:
+            message = message.replace(f"{said[0]}\n", "")
+        first, *others = message.splitlines()
+        return "\n".join([first, f"{found}.", *others] if found else [first, *others])
+    return message
+
+
+def _search(check, cell):
+    """For the answer that the check has refused, in the frame `cell`; None where none can be made."""
+    function = cell.f_globals.get(check.name)
+    if cell.f_code.co_flags & inspect.CO_OPTIMIZED or not (_seconds and is_explaining()):
+        return None
+    if not isinstance(getattr(function, "py_func", function), FunctionType):
+        return None
+    now = time.thread_time()
+    seconds = _seconds if _seconds > LONG else min(_seconds, LONG - (now - check.began))
+    with quietly(), learners_names():
+        answer = learners(function)
+    return _Search(check, cell, answer, now + seconds) if answer and seconds > 0 else None
+
+
+class _Search:
+    """end: when it ends, as time.thread_time()."""
+
+    def __init__(self, check, cell, answer, end):
+        self.check, self.cell, self.answer, self.end = check, cell, answer, end
+        self.names = [name for name, value in cell.f_globals.items() if value is type(check)]
+        self.timed, self.calls, self.refusal = False, [], ""
+
+    def sentence(self) -> str | None:
+        """What was found; None if nothing was."""
+        if not self.names or self._passes(SEEDS[0], calls=self.calls):
+            return None  # a matter of chance, or of what was there before: no change is to be believed
+        if self._passes(SEEDS[0], anew=True):
+            changed = default_of(self.cell.f_globals[self.check.name], self._defined(self.end))
+            kept = f"{KEEPS}{changed}" if changed else f"{KEEPS}, in a default argument, say"
+            return f"Defined anew before each of its calls, your function passes this whole check: {kept}"
+        wrong = self._wrong_call()
+        words = (wrong and self._change(lambda: self._right_in(*wrong))) or self._change(lambda: True)
+        so_far = "all of this check that comes before its speed is measured" if self.timed else "this whole check"
+        return words and f"Your function passes {so_far} {words}"
+
+    def verdict(self, words, name) -> bool | None:
+        """Does the whole check pass with the change of these words? None if it refuses something else than `name`."""
+        lines = ast.unparse(self.answer.tree).splitlines()
+        with closing(changes_of_theirs(self.answer.tree, self.answer.more)) as changes:
+            for each in changes:
+                if words.startswith(each[:SHOWN]) and placed(each, lines, self.answer.tree) == words:
+                    if all(self._passes(seed) for seed in SEEDS):
+                        return True
+                    return False if self.refusal.startswith((f"{name} ", f"the {name} ")) else None
+        return None  # a constant, say, or two changes
+
+    def _change(self, likely) -> str | None:
+        """Words of the first change. likely(): may it be the one, as the tree is now?"""
+        lines, useless = ast.unparse(self.answer.tree).splitlines(), useless_in(self.answer.tree)
+        with closing(changes_of_theirs(self.answer.tree, self.answer.more, (missing, moved))) as changes:
+            for words in changes:
+                if time.thread_time() > self.end:
+                    return None
+                if not useless.match(words) and likely() and all(self._passes(seed) for seed in SEEDS):
+                    return placed(words, lines, self.answer.tree)
+        return None
+
+    def _wrong_call(self):
+        """(the first call in which the learner's function differs from our solution, what that does); or None."""
+        solution = self.check._evidence.solution()
+        for call in self.calls if isinstance(solution, Solution) else ():
+            with suppress(Exception):  # our solution must not be given this
+                right = done(solution.function(time.thread_time() + PATIENCE), call)
+                if not alike(call.did, right):
+                    return call, right
+        return None
+
+    def _right_in(self, call, right) -> bool:
+        """Does the function, as its tree is now, do in this call what is right? Much sooner known than by the cell."""
+        with suppress(Exception), learners_names():
+            return alike(done(self._defined(self._deadline(SHORT)), call), right)
+        return False
+
+    def _passes(self, seed, anew=False, calls=None) -> bool:
+        """Does the check's cell accept the learner's function, as its tree is now?
+
+        anew: it is defined before each call. calls: a list for what it is given.
+        """
+        mine = {"seed": seed, "deadline": self._deadline(PATIENCE), "anew": None, "seen": calls}
+        try:
+            function = self._defined(mine["deadline"])
+            if anew:
+                mine["anew"] = staticmethod(
+                    lambda called: self._defined(mine["deadline"]) if called is function else called
+                )
+            again = type("Again", (_Again, type(self.check)), mine)
+            names = {**dict.fromkeys(self.names, again), self.check.name: function}
+            exec(self.cell.f_code, {**self.cell.f_globals, **names})
+        except _Timed:
+            self.timed = True
+        except (Exception, _Late) as error:
+            self.refusal = str(error)
+            return False
+        return True
+
+    def _deadline(self, seconds):
+        return min(self.end, time.thread_time() + seconds)
+
+    def _defined(self, deadline):
+        before = {name: own(value) for name, value in self.answer.before.items()}  # what an earlier call left there
+        return replace(self.answer, before=before).function(deadline)
+
+
+class _Again:
+    """What becomes of `check` in the cell that runs once more."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.rng = np.random.default_rng(self.seed)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        return False
+
+    def call(self, function, *arguments, **options):
+        """Call the function with inputs that it cannot write to, as the check did."""
+        if time.thread_time() > self.deadline:
+            raise _Late
+        given = [self._protect(argument) for argument in arguments]
+        locked = {name: self._protect(value) for name, value in options.items()}
+        named = [("", value) for value in (*given, *locked.values())]
+        containers = Containers(named, [buffer.array for buffer in self._buffers])
+        self.calls.append(("", None))
+        seen = Call.of(arguments, options) if self.seen is not None and len(self.seen) < MOST else None
+        if seen:
+            self.seen.append(seen)
+        function = self.anew(function) if self.anew else function
+        with learners_names(), without_llmc():
+            result = function(*given, **locked)
+        if seen:
+            seen.did = copy.deepcopy((result, arrays_in((given, locked))))
+        self._inspect_bands()
+        containers.inspect()
+        self._inspect_earlier(result)
+        return result
+
+    def before_timing(self):
+        """A changed function is plain Python, whatever the learner's is: its speed says nothing."""
+        raise _Timed
+
+
+@contextmanager
+def quietly():
+    was_recording, was_explaining = journal.recording(False), explaining(False)
+    try:
+        with redirect_stdout(io.StringIO()), warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        journal.recording(was_recording)
+        explaining(was_explaining)

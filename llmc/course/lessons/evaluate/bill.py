@@ -1,0 +1,99 @@
+"""Lesson 24: what a training run costs, and a panel for it.
+
+The speed is an estimate: for GPT-2 124M it was measured on an H200, for any other size its FLOPs are divided by the
+same share of the GPU's peak. A step on several GPUs ends with an all-reduce that nothing hides (lesson 21).
+"""
+
+from typing import NamedTuple
+
+from llmc.course.lessons.evaluate.published import SIZES
+from llmc.course.lessons.many_gpus.results import tokens_per_second, two_gpus
+
+PEAK = 989.5e12  # FLOP/s of an H200 in bf16 (llmc/peaks.py)
+MEMORY = 141e9  # bytes of an H200
+ALPHA = 8e-6  # seconds of latency for a message: NCCL's order of magnitude, not measured
+INSIDE, BETWEEN, HOST = 290e9, 50e9, 8  # bytes/s of a link in a machine (measured) and between (400 Gbit/s); its GPUs
+
+
+class Bill(NamedTuple):
+    """flops: of the whole run · hours: by the clock · dollars · memory: bytes a GPU needs, without activations."""
+
+    flops: float
+    hours: float
+    dollars: float
+    memory: float
+
+
+def measured():
+    """(MFU of one H200 with GPT-2 124M, how many times as long two GPUs take for their batches, links aside)."""
+    found = two_gpus()
+    about, ms = found["about"], found["ms"]
+    config, _, _, T = SIZES["GPT-2 124M"]
+    mfu = tokens_per_second(found)["1 GPU"] * config.flops_per_token(T) / PEAK
+    assert (about["preset"], about["T"]) == ("d12", T)
+    return mfu, (ms["2 GPUs"] - found["carry_ms"]["all-reduce of all gradients"]) / ms["1 GPU"]
+
+
+def bill(size, gpus, price, mfu, slower, tokens=None) -> Bill:
+    """The Bill of a Size on so many GPUs. price: dollars for an hour of one · tokens: instead of the size's own."""
+    config, usual, batch, T = size
+    n, tokens = config.num_parameters_padded, usual if tokens is None else tokens
+    flops = config.flops_per_token(T) * tokens
+    computing = flops / (gpus * mfu * PEAK) * (slower if gpus > 1 else 1)  # seconds
+    link = INSIDE if gpus <= HOST else BETWEEN
+    summing = tokens / batch * 2 * (gpus - 1) * (ALPHA + 2 * n / gpus / link)  # bf16: 2 bytes
+    hours = (computing + summing) / 3600
+    return Bill(flops, hours, hours * gpus * price, n * (4 + 14 / gpus if gpus > 1 else 16))
+
+
+def bill_panel(name="GPT-2 124M", gpus=8, price=3.0):
+    """The panel (an ipywidgets box). Needs a running kernel, as all widgets do."""
+    return Panel(name, gpus, price).box
+
+
+class Panel:
+    """Widgets around one bill; each change of them is written to the text."""
+
+    def __init__(self, name, gpus, price):
+        import ipywidgets as widgets
+
+        self.mfu, self.slower = measured()
+        style = {"description_width": "110px"}
+        self.size = widgets.Dropdown(options=list(SIZES), value=name, description="model", style=style)
+        self.gpus = widgets.SelectionSlider(
+            options=[1, 2, 4, 8, 16, 32, 64], value=gpus, description="GPUs", style=style
+        )
+        self.share = widgets.FloatSlider(
+            100 * self.mfu, min=5, max=80, step=0.1, description="MFU (%)", readout_format=".1f", style=style
+        )
+        self.price = widgets.BoundedFloatText(
+            price, min=0, max=1000, step=0.1, description="$ per GPU-hour", style=style
+        )
+        self.ratio = widgets.ToggleButtons(options=["the recipe's tokens", "20 per weight"])
+        self.text = widgets.HTML()
+        for widget in (self.size, self.gpus, self.share, self.price, self.ratio):
+            widget.observe(lambda change: self.show(), "value")
+        rows = [widgets.HBox([self.size, self.gpus]), widgets.HBox([self.share, self.price]), self.ratio, self.text]
+        self.box = widgets.VBox(rows)
+        self.show()
+
+    def show(self):
+        """Write the bill of what is chosen."""
+        size = SIZES[self.size.value]
+        tokens = size.tokens if self.ratio.index == 0 else 20 * size.config.num_parameters
+        found = bill(size, self.gpus.value, self.price.value, self.share.value / 100, self.slower, tokens)
+        lines = [
+            f"<b>{duration(found.hours)}, ${found.dollars:,.0f}</b>",
+            f"{tokens / 1e9:,.1f} billion tokens, {found.flops:.2g} FLOPs",
+            f"{found.memory / 1e9:,.0f} GB on each GPU for weights, gradients and AdamW, with ZeRO-1",
+        ]
+        if found.memory > MEMORY:
+            lines.append(f"<b>That does not fit</b> into the {MEMORY / 1e9:.0f} GB of an H200.")
+        self.text.value = "<br>".join(lines)
+
+
+def duration(hours) -> str:
+    """ "1.5 hours", "3.2 days", "1.4 years"."""
+    for unit, size in (("years", 24 * 365.25), ("days", 24), ("hours", 1)):
+        if hours >= 2 * size or size == 1:
+            return f"{hours / size:,.1f} {unit}" if hours >= 0.1 else f"{60 * hours:.1f} minutes"

@@ -1,0 +1,105 @@
+"""Lesson 24: bits per byte of documents with padding, and what known mistakes give instead.
+
+Mistakes are {sentence after "the result equals ": (number, where to look)}.
+"""
+
+import numpy as np
+
+from llmc.course.lessons.evaluate.places import NAMES, TOKENIZERS
+
+
+def documents(rng, n, T, V):
+    """losses (n, T) float32, targets (n, T) int32 with -1 behind each document's end, lengths (V,) int32.
+
+    Token 0 is end-of-text, of no bytes. Losses behind the end are large numbers that mean nothing.
+    """
+    lengths = rng.integers(2, 9, V).astype(np.int32)  # (V,)
+    lengths[0] = 0
+    losses = rng.gamma(2.0, 1.5, (n, T)).astype(np.float32)
+    targets = rng.integers(1, V, (n, T)).astype(np.int32)
+    for row, size in enumerate(rng.permutation(np.linspace(2, T, n).astype(int))):
+        targets[row, size - 1] = 0
+        targets[row, size:] = -1
+        losses[row, :size] *= rng.uniform(0.5, 2.0)  # some documents are harder
+        losses[row, size:] += 10
+    return losses, targets, lengths
+
+
+def right(losses, targets, lengths) -> float:
+    """The cost of all tokens in bits over their bytes."""
+    real = targets >= 0  # (n, T)
+    return float(losses[real].sum(dtype=np.float64) / np.log(2) / lengths[targets[real]].sum())
+
+
+def mistakes(losses, targets, lengths) -> dict:
+    real, end = targets >= 0, targets == 0  # (n, T) each
+    wide = losses.astype(np.float64)
+    nats, size = wide[real].sum(), lengths[targets[real]].sum()
+    count = real.sum()
+    per_row = [(wide[r, real[r]].sum(), lengths[targets[r, real[r]]].sum(), real[r].sum()) for r in range(len(losses))]
+    bits = 1 / np.log(2)
+    with np.errstate(all="ignore"):
+        found = {
+            "the nats per byte: divide by ln 2 for bits": nats / size,
+            "the nats times ln 2: a bit is ln 2 nats, so divide": nats * np.log(2) / size,
+            "the cost in powers of ten: divide the nats by ln 2": nats / np.log(10) / size,
+            "the mean of the documents' bits per byte: add up costs and bytes of all of them, and divide once": np.mean(
+                [bits * a / b for a, b, _ in per_row]
+            ),
+            "the mean of the documents' losses over the mean of their bytes per token: they differ in length, so add"
+            " up costs and bytes": bits
+            * np.mean([a / k for a, _, k in per_row])
+            / np.mean([b / k for _, b, k in per_row]),
+            "the cost with that of the padding: leave out where the target is -1": bits * wide.sum() / size,
+            "the cost over bytes that include the padding's: `lengths[-1]` is the length of the last token": bits
+            * nats
+            / lengths[targets].sum(),
+            "the number with the padding in cost and bytes: leave out where the target is -1": bits
+            * wide.sum()
+            / lengths[targets].sum(),
+            "the cost without end-of-text: it counts as a cost, though not as bytes": bits
+            * wide[real & ~end].sum()
+            / size,
+            "the number without end-of-text and with the padding: `targets != 0` keeps -1": bits
+            * wide[~end].sum()
+            / lengths[targets[~end]].sum(),
+            "the cost over bytes in which end-of-text counts as one: its length is 0": bits * nats / (size + end.sum()),
+            "the bits per token: divide by the bytes, not by the number of tokens": bits * nats / count,
+            "the loss, nats per token": nats / count,
+            "the perplexity": np.exp(min(nats / count, 700.0)),
+            "the bytes per bit: divide the other way round": size / nats / bits,
+            "the loss in bits over the mean length of all tokens of the vocabulary: what counts are the bytes of these"
+            " tokens": bits * nats / count / lengths.mean(),
+            "the mean cost times all places of the array: the padding is no token": bits
+            * nats
+            / count
+            * targets.size
+            / size,
+            "log2 of each loss, added up: a loss is a logarithm already, so divide it by ln 2": np.log2(
+                wide[real]
+            ).sum()
+            / size,
+            "the number of the first document alone": bits * per_row[0][0] / per_row[0][1],
+            "the number of the last document alone": bits * per_row[-1][0] / per_row[-1][1],
+            "the mean of each token's bits over its bytes: add up costs and bytes, and divide once": bits
+            * (wide[real & ~end] / lengths[targets[real & ~end]]).mean(),
+        }
+    where = {words: NAMES for words in found}
+    where |= {words: TOKENIZERS for words in found if "documents" in words}
+    expected = right(losses, targets, lengths)
+    return {
+        words: (np.float64(number), where[words])
+        for words, number in found.items()
+        if not np.isclose(number, expected, rtol=1e-4)
+    }
+
+
+def mean_of_ratios(losses, targets, lengths) -> float:
+    """The mean of the documents' own bits per byte: what one should not compute."""
+    rows = (right(losses[r : r + 1], targets[r : r + 1], lengths) for r in range(len(losses)))
+    return float(np.mean(list(rows)))
+
+
+def number(value):
+    """A number as float64, of whatever precision it is; anything else as it is."""
+    return np.float64(value) if isinstance(value, np.floating) else value

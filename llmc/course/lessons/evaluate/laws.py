@@ -1,0 +1,247 @@
+"""Lesson 24: a scaling law from runs of unequal certainty, a bootstrap, and what known mistakes give instead.
+
+Mistakes are {sentence after "E equals ": (number, where to look)}.
+"""
+
+import numpy as np
+
+from llmc.course.checks.explain import WrongAnswer
+from llmc.course.lessons.evaluate.places import BOOTSTRAP, FIT
+
+
+def runs(rng, n, noise=1.0):
+    """sizes, losses, errors, (n,) each, as if measured: of a law, each run off by about its own error.
+
+    noise: of all errors. With much of it, many exponents fit nearly as well as the best.
+    """
+    sizes = np.sort(10 ** rng.uniform(3.5, 7, n)).round()
+    sizes[[0, -1]] = 3e3, 2e7
+    E, a = rng.uniform(1.5, 2.5), rng.uniform(0.2, 0.5)
+    A = rng.uniform(1.5, 3.0) * sizes[0] ** a
+    errors = noise * 10 ** rng.uniform(-2.3, -0.8, n)
+    losses = E + A / sizes**a + errors * rng.uniform(-1.5, 1.5, n)
+    return sizes, np.maximum(losses, 0.2), errors
+
+
+def fit(sizes, losses, weights, exponents, power=-1.0):
+    """(E, A, a) of least squares of weights · (E + A · sizes^(power · a) - losses), and all of them: (exponents, 4)."""
+    rows = []
+    for a in exponents:
+        columns = (
+            np.stack([np.ones(sizes.size), (sizes / sizes[0]) ** (power * a)], axis=1) * weights[:, None]
+        )  # (n, 2)
+        x = np.linalg.lstsq(columns, losses * weights, rcond=None)[0]  # (2,)
+        rows.append((((columns @ x - losses * weights) ** 2).sum(), x[0], x[1] * sizes[0] ** (-power * a), a))
+    table = np.array(rows)
+    return tuple(table[table[:, 0].argmin(), 1:]), table
+
+
+def right(sizes, losses, errors, exponents):
+    """(E, A, a)."""
+    return fit(sizes, losses, 1 / errors, exponents)[0]
+
+
+def mistakes(sizes, losses, errors, exponents) -> dict:
+    """{"E", "A", "a": known mistakes}."""
+    best, table = fit(sizes, losses, 1 / errors, exponents)
+    E, A, a = best
+    slope, start = np.polyfit(np.log(sizes), np.log(losses), 1)
+    weighted = np.polyfit(np.log(sizes), np.log(losses), 1, w=1 / errors)
+    worst = table[table[:, 0].argmax(), 1:]
+    half_weighted = {
+        "the fit in which the exponent was chosen by squares without errors": _chosen(
+            sizes, losses, 1 / errors, np.ones(sizes.size), exponents
+        ),
+        "the fit without weights, in which only the exponent was chosen with them": _chosen(
+            sizes, losses, np.ones(sizes.size), 1 / errors, exponents
+        ),
+        "the fit with the exponent of the least sum of absolute errors: square them": _chosen(
+            sizes, losses, 1 / errors, 1 / errors, exponents, lambda off: np.abs(off).sum()
+        ),
+        "the fit with the exponent of the least largest error: add up all squares": _chosen(
+            sizes, losses, 1 / errors, 1 / errors, exponents, lambda off: np.abs(off).max()
+        ),
+        "the fit with the exponent of the least sum of errors, which cancel: square them": _chosen(
+            sizes, losses, 1 / errors, 1 / errors, exponents, lambda off: off.sum()
+        ),
+        "the fit of the logarithms of the sizes: the law has the sizes themselves": fit(
+            np.log(sizes), losses, 1 / errors, exponents
+        )[0],
+        "the fit without E: the law has a constant": _without_E(sizes, losses, errors, exponents),
+    }
+    triples = half_weighted | {
+        "the fit without weights: divide each equation by its run's error": fit(
+            sizes, losses, np.ones(sizes.size), exponents
+        )[0],
+        "the fit with each equation divided by its error twice: the squares are divided by error², so divide once": fit(
+            sizes, losses, errors**-2, exponents
+        )[0],
+        "the fit with each equation divided by the root of its error: divide by the error": fit(
+            sizes, losses, errors**-0.5, exponents
+        )[0],
+        "the fit with each equation multiplied by its error: a run that is less certain counts less": fit(
+            sizes, losses, errors, exponents
+        )[0],
+        "the fit with each equation divided by its loss: divide by its error": fit(
+            sizes, losses, 1 / losses, exponents
+        )[0],
+        "the fit of a straight line through the logarithms, which has E = 0": (0.0, np.exp(start), -slope),
+        "the fit of a straight line through the logarithms with weights, which has E = 0": (
+            0.0,
+            np.exp(weighted[1]),
+            -weighted[0],
+        ),
+        "the fit of E + A · N^a: the law has N^-a": fit(sizes, losses, 1 / errors, exponents, power=1.0)[0],
+        "the fit for the last exponent, which is not the best": tuple(table[-1, 1:]),
+        "the fit for the first exponent, which is not the best": tuple(table[0, 1:]),
+        "the fit with the largest error: take the least": tuple(worst),
+        "the fit in which only the right sides were divided by the errors: divide the columns, too": _half(
+            sizes, losses, errors, exponents
+        ),
+    }
+    tables = {name: {words: triple[k] for words, triple in triples.items()} for k, name in enumerate(("E", "A", "a"))}
+    tables["E"] |= {
+        "what A should be: return E, A, a": A,
+        "what a should be: return E, A, a": a,
+        "the least loss of the runs: E is fitted": losses.min(),
+        "that of the last exponent tried: keep what belongs to the best": table[-1, 1],
+    }
+    tables["A"] |= {
+        "what a should be: return E, A, a": a,
+        "what E should be: return E, A, a": E,
+        "A / N₀^a, what belongs to columns of (N / N₀)^-a: multiply by N₀^a": A / sizes[0] ** a,
+        "A times N₀^a: for columns of N^-a it is A already": A * sizes[0] ** a,
+        "A^(1/a), for a law of (A / N)^a: here it is A / N^a": np.abs(A) ** (1 / a),
+        "A / N₀^2a: for columns of (N / N₀)^-a multiply by N₀^a": A / sizes[0] ** (2 * a),
+        "that of the last exponent tried: keep what belongs to the best": table[-1, 2],
+    }
+    tables["a"] |= {
+        "what E should be: return E, A, a": E,
+        "what A should be: return E, A, a": A,
+        "-a: the law is A / N^a": -a,
+        "the place of a among the exponents: return the exponent": float(table[:, 0].argmin()),
+        "the last exponent tried: keep the best": table[-1, 3],
+    }
+    return {name: _others(tables[name], number, FIT) for name, number in zip(("E", "A", "a"), best)}
+
+
+def _chosen(sizes, losses, weights, judging, exponents, badness=lambda off: (off**2).sum()):
+    """(E, A, a): fitted with some weights, the best chosen with others or by another measure."""
+    table = fit(sizes, losses, weights, exponents)[1]  # (exponents, 4)
+    found = [badness((E + A / sizes**a - losses) * judging) for _, E, A, a in table]
+    return tuple(table[int(np.argmin(found)), 1:])
+
+
+def _without_E(sizes, losses, errors, exponents):
+    """(0, A, a) of the best A / N^a."""
+    found = []
+    for a in exponents:
+        x = (sizes / sizes[0]) ** -a / errors  # (n,)
+        A = x @ (losses / errors) / (x @ x)
+        found.append((((A * x - losses / errors) ** 2).sum(), A * sizes[0] ** a, a))
+    return 0.0, *min(found)[1:]
+
+
+def _half(sizes, losses, errors, exponents):
+    """(E, A, a) with the right sides alone divided by the errors."""
+    return fit(sizes, losses / errors, np.ones(sizes.size), exponents)[0]
+
+
+# ----------------------------------------------------------------------------------------------------------- bootstrap
+
+
+def drawn(losses, draws):
+    """(R, n): the mean of each draw."""
+    return np.take_along_axis(losses[None], draws, axis=2).mean(axis=2)
+
+
+def interval(losses, draws, statistic):
+    """(low, high): the middle 95% of the statistic over all draws."""
+    return tuple(np.percentile([statistic(row) for row in drawn(losses, draws)], [2.5, 97.5]))
+
+
+def interval_mistakes(losses, draws, statistic) -> dict:
+    """Known mistakes of the interval (2,)."""
+    R, n, S = draws.shape
+    taken = np.take_along_axis(losses[None], draws, axis=2)  # (R, n, S)
+
+    def all_of(means):
+        """(R,): the statistic of each row (n,)."""
+        return np.array([statistic(row) for row in means])
+
+    values, both, centre = all_of(taken.mean(axis=2)), np.array([-1, 1]), statistic(losses.mean(axis=1))
+    spread, middle = values.std(ddof=min(1, R - 1)), [2.5, 97.5]
+    once = [[losses[k, np.unique(draw[k])].mean() for k in range(n)] for draw in draws]
+    ends = np.percentile(taken.mean(axis=2), middle, axis=0)  # (2, n)
+    ordered, last = np.sort(values), int(0.975 * R)
+    low, high = np.percentile(values, middle)
+    found = {
+        "the ends in the other order: return low, then high": (high, low),
+        "the middle 90%: for 95% take the percentiles 2.5 and 97.5": np.percentile(values, [5, 95]),
+        "the middle 50%: for 95% take the percentiles 2.5 and 97.5": np.percentile(values, [25, 75]),
+        "the middle 68%: for 95% take the percentiles 2.5 and 97.5": np.percentile(values, [16, 84]),
+        "the percentiles 0.025 and 0.975: np.percentile counts to 100": np.percentile(values, [0.025, 0.975]),
+        "the least and the largest of all draws: leave out 2.5% on each side": (ordered[0], ordered[-1]),
+        "two of the draws, without a mean of neighbours between: use np.percentile": (
+            ordered[int(0.025 * R)],
+            ordered[last],
+        ),
+        "the nearest draws, without a mean of neighbours between: leave out `method`": np.percentile(
+            values, middle, method="nearest"
+        ),
+        "the interval turned over at the statistic of all runs (the basic bootstrap): here it is the percentiles": (
+            2 * centre - high,
+            2 * centre - low,
+        ),
+        "the mean and the standard deviation of the draws: take percentiles": (values.mean(), spread),
+        "the mean and the standard deviation of the draws: take percentiles (np.std)": (values.mean(), values.std()),
+        "the mean of the draws ± 1.96 standard deviations: take percentiles": values.mean() + 1.96 * spread * both,
+        "the mean of the draws ± 1.96 standard deviations: take percentiles (np.std)": values.mean()
+        + 1.96 * values.std() * both,
+        "the mean of the draws ± 2 standard deviations: take percentiles": values.mean() + 2 * values.std() * both,
+        "the statistic ± 1.96 standard deviations of the draws: take percentiles": centre + 1.96 * spread * both,
+        "the statistic ± one standard deviation of the draws: take percentiles": centre + spread * both,
+        "the mean of the draws ± one standard deviation: take percentiles": values.mean() + spread * both,
+        "an interval over the root of the number of draws: more draws do not make it narrower": values.mean()
+        + 1.96 * spread / np.sqrt(R) * both,
+        "the percentiles with medians in place of means: average the runs that were drawn": np.percentile(
+            all_of(np.median(taken, axis=2)), middle
+        ),
+        "the percentiles with the least of the runs drawn: average them": np.percentile(
+            all_of(taken.min(axis=2)), middle
+        ),
+        "the percentiles with each run counted once: one that was drawn twice counts twice": np.percentile(
+            all_of(np.array(once)), middle
+        ),
+        "the percentiles with runs of all sizes together: row k of a draw picks among those of size k": np.percentile(
+            all_of(losses.ravel()[draws].mean(axis=2)), middle
+        ),
+        "the percentiles with one row of a draw for all sizes: row k picks among the runs of size k": np.percentile(
+            all_of(drawn(losses, np.repeat(draws[:, :1], n, axis=1))), middle
+        ),
+        "the percentiles with one run for each size: average all that were drawn": np.percentile(
+            all_of(taken[:, :, 0]), middle
+        ),
+        "the statistic of each size's own percentiles: the statistic comes first, then the percentiles": all_of(ends),
+        "the statistic of the means, without any draws": (centre, centre),
+    }
+    return _others(found, np.array([low, high]), BOOTSTRAP)
+
+
+def demand_draws(found, draws):
+    """WrongAnswer if an interval has a width although all draws are the same: then it does not come from them."""
+    if abs(found[1] - found[0]) > 1e-9 * (abs(found[0]) + 1):
+        raise WrongAnswer(
+            f"all {len(draws)} draws are the same here, so low and high must be equal, and yours are {found[0]:.6g} and"
+            f" {found[1]:.6g}.\n`draws` alone says which runs are taken, and both ends are percentiles of what comes"
+            f" out.\n→ Where to look: {BOOTSTRAP}."
+        )
+
+
+def _others(table, number, where):
+    """Those that give another number."""
+    return {
+        words: (np.asarray(wrong, np.float64), where)
+        for words, wrong in table.items()
+        if not np.allclose(wrong, number, rtol=1e-5, atol=0)
+    }

@@ -1,0 +1,136 @@
+"""Lesson 24: the best model for a sum of money: what a plan costs, which is best, and what is wrong with others.
+
+A plan is (d, tokens): a GPT-2 with d layers and 64 d channels, and how many tokens it is trained on.
+"""
+
+from math import isfinite
+from numbers import Integral, Real
+from typing import NamedTuple
+
+from llmc.course.checks.explain import WrongAnswer, describe
+from llmc.course.lessons.evaluate.places import BILL, CHINCHILLA, FLOPS
+from llmc.course.lessons.evaluate.published import chinchilla
+
+T, VP = 1024, 50304
+DEEPEST = 200
+ENOUGH = 0.001  # nats that a plan may be above the best
+EXACT = 1e-6  # of the money; more is another formula
+
+
+class Offer(NamedTuple):
+    """dollars to spend · price: dollars for an hour of one GPU · speed: FLOP/s that it really reaches."""
+
+    dollars: float
+    price: float
+    speed: float
+
+
+def weights(d) -> int:
+    """Parameters of the model with d layers."""
+    C = 64 * d
+    return 12 * d * C * C + 13 * d * C + (VP + T) * C + 2 * C
+
+
+def token_flops(d) -> float:
+    return 6 * weights(d) + 6 * d * 64 * d * T
+
+
+def affordable(d, offer) -> float:
+    """Tokens that the money buys for the model with d layers."""
+    return offer.dollars / offer.price * 3600 * offer.speed / token_flops(d)
+
+
+def best(offer):
+    """(loss, d, tokens) of the best plan."""
+    return min((chinchilla(weights(d), affordable(d, offer)), d, affordable(d, offer)) for d in range(1, DEEPEST + 1))
+
+
+def mistakes(d, offer) -> dict:
+    """{what was forgotten or done: tokens} for the model with d layers, each with where to look."""
+    flops, N, attention = offer.dollars / offer.price * 3600 * offer.speed, weights(d), 6 * d * 64 * d * T
+    C = 64 * d
+    inner = 12 * d * C * C
+    return {
+        "without the attention term, 6·L·C·T": (flops / (6 * N), FLOPS),
+        "with 12·L·C·T for attention: a causal model sees half of it": (flops / (6 * N + 2 * attention), FLOPS),
+        "with an attention term without T": (flops / (6 * N + attention / T), FLOPS),
+        "with an attention term without L": (flops / (6 * N + attention / d), FLOPS),
+        "with 6·T·C² for attention: each query meets T keys of C numbers": (flops / (6 * N + 6 * T * C * C), FLOPS),
+        "with 2N for each token, the forward pass alone": (flops / (2 * N), FLOPS),
+        "with 2N + 2·L·C·T for each token, the forward pass alone": (flops / (2 * N + attention / 3), FLOPS),
+        "with 4N for each token, the backward pass alone": (flops / (4 * N), FLOPS),
+        "with N for each token": (flops / N, FLOPS),
+        "with an hour as one second": (flops / 3600 / token_flops(d), BILL),
+        "with an hour of 60 seconds": (flops / 60 / token_flops(d), BILL),
+        "with a day of seconds for an hour": (flops * 24 / token_flops(d), BILL),
+        "with d in place of C in the attention term": (flops / (6 * N + 6 * d * d * T), FLOPS),
+        "with 2N + 12·L·C·T for each token": (flops / (2 * N + 2 * attention), FLOPS),
+        "with whole hours only": (int(offer.dollars / offer.price) * 3600 * offer.speed / token_flops(d), BILL),
+        "with money times price: divide the dollars by the price": (
+            offer.dollars * offer.price * 3600 * offer.speed / token_flops(d),
+            BILL,
+        ),
+        "without the price": (flops * offer.price / token_flops(d), BILL),
+        "with the layers' matrices alone for N: embeddings count, as weights(d) has them": (
+            flops / (6 * inner + attention),
+            FLOPS,
+        ),
+        "with 20 tokens for each weight, whatever the money": (20.0 * N, CHINCHILLA),
+    }
+
+
+def demand(plan, offer):
+    """The loss of a plan; WrongAnswer unless it can be paid, spends the money, and is nearly the best."""
+    d, tokens = _checked(plan)
+    cost = tokens * token_flops(d) / offer.speed / 3600 * offer.price
+    if abs(cost / offer.dollars - 1) > EXACT:
+        raise WrongAnswer(_of_money(d, tokens, cost, offer))
+    least, depth, _ = best(offer)
+    loss = chinchilla(weights(d), tokens)
+    if loss > least + ENOUGH:
+        raise WrongAnswer(_of_size(d, tokens, loss, least, depth, offer))
+    return loss
+
+
+def _checked(plan):
+    """(d, tokens) of a plan; WrongAnswer when it is none."""
+    if not isinstance(plan, tuple | list) or len(plan) != 2:
+        raise WrongAnswer(f"return two numbers, d and tokens, not {describe(plan)}.")
+    d, tokens = plan
+    if not isinstance(d, Integral) or not 1 <= d <= DEEPEST:
+        more = ""
+        if isinstance(tokens, Integral) and 1 <= tokens <= DEEPEST:
+            more = ": return d, then tokens"
+        elif isinstance(d, Integral) and d % 64 == 0 and 1 <= d // 64 <= DEEPEST:
+            more = f": C has {d} = 64 · {d // 64} channels, and what is asked for is d"
+        elif isinstance(d, float) and d.is_integer():
+            more = ": write int(…) around it"
+        raise WrongAnswer(f"d is {d!r}, and should be a whole number from 1 to {DEEPEST}{more}.")
+    if not isinstance(tokens, Real) or not isfinite(tokens) or tokens <= 0:
+        raise WrongAnswer(f"tokens is {tokens!r}, and should be a number above 0.")
+    return int(d), float(tokens)
+
+
+def _of_money(d, tokens, cost, offer) -> str:
+    """Why this costs more, or less, than there is."""
+    share = cost / offer.dollars
+    amount = f"{share:.1%} of" if 0.01 < share < 10 else f"{share:.3g} times"
+    text = (
+        f"with ${offer.dollars:,.2f} at ${offer.price:.2f} an hour, d = {d} and {tokens:.6g} tokens cost ${cost:,.2f}"
+    )
+    text += f", {'' if share > 1 else 'only '}{amount} the money"
+    named = [(words, where) for words, (count, where) in mistakes(d, offer).items() if abs(count / tokens - 1) < 1e-6]
+    if named:
+        text += f".\nThese are the tokens that the money buys {named[0][0]}"
+    elif abs(tokens * 1e9 / affordable(d, offer) - 1) < 1e-6:
+        text += ".\nThese are billions: return the number of tokens itself"
+    return f"{text}.\n→ Where to look: {named[0][1] if named else BILL}."
+
+
+def _of_size(d, tokens, loss, least, depth, offer) -> str:
+    """Why another size would be better."""
+    side = "too small: it has learnt what it can hold" if d < depth else "too large: it has seen too little"
+    text = f"with ${offer.dollars:,.0f} the model with d = {d} reaches {loss:.4f}, and the best reaches {least:.4f}"
+    ratio = tokens / weights(d)
+    text += f".\nIt is {side}, {ratio:,.3g} tokens a weight"
+    return f"{text}.\n→ Where to look: {CHINCHILLA}."

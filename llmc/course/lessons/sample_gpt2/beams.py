@@ -1,0 +1,150 @@
+"""Lesson 23: beam search, greedy search and sampling on a table of pairs of letters, and known mistakes of a beam."""
+
+from itertools import product
+
+import numpy as np
+
+from llmc.course.checks.explain import describe
+from llmc.course.lessons.sample_gpt2.places import BEAM
+
+MISTAKES = {  # name: what the text that was found is
+    "greedy": "what greedy search finds: the most probable token at every step",
+    "last": "what a search finds that compares only the newest token's log-probability: add up those of the whole text",
+    "each": "what a search finds that keeps the `width` best continuations of EACH text: keep `width` of all of them",
+    "one of each": "what a search finds that keeps the best continuation of each text: two may come from one text",
+    "least": "the LEAST probable text of the last beam",
+    "rising": "what a search finds that keeps the least probable texts",
+    "narrower": "what a search of width - 1 finds",
+    "wider": "what a search of width + 1 finds",
+    "short": "what a search finds that forgets the prompt: the first token follows it",
+}
+SUMS = ("last", "short")  # mistakes that may give the right text with another log-probability
+
+
+def search(log_probs, prompt, n, width, bug=None):
+    """(n tokens as a list, their log-probability): the best text of a beam search, with a mistake or with none."""
+    width = {"greedy": 1, "narrower": max(1, width - 1), "wider": width + 1}.get(bug, width)
+    beam = [([], 0.0)]
+    for _ in range(n):
+        found = []
+        for text, total in beam:
+            p = log_probs(text or prompt[:1] if bug == "short" else [*prompt, *text])  # (V,)
+            each = [([*text, token], (0.0 if bug == "last" else total) + float(p[token])) for token in range(len(p))]
+            each.sort(key=lambda item: -item[1])
+            found += (
+                each[:1] if bug == "one of each" and len(beam) >= width else each[:width] if bug == "each" else each
+            )
+        found.sort(key=lambda item: item[1] if bug == "rising" else -item[1])
+        beam = found if bug == "each" else found[:width]
+    text, total = beam[-1] if bug == "least" else beam[0]
+    return text, total
+
+
+def best_of_all(log_probs, prompt, n):
+    """(n tokens, log-probability) of the most probable text of all; only for small n and V."""
+    V, best = len(log_probs(prompt)), ([], -np.inf)
+    for text in product(range(V), repeat=n):
+        total = score(log_probs, prompt, text)
+        best = (list(text), total) if total > best[1] else best
+    return best
+
+
+def score(log_probs, prompt, text) -> float:
+    """The log-probability of a text after the prompt."""
+    return float(sum(log_probs([*prompt, *text[:k]])[token] for k, token in enumerate(text)))
+
+
+def explain(found, model, prompt, n, width):
+    """What is wrong with what was returned, as a sentence; None when nothing is. model: a Table of the exercise."""
+    if found is None:
+        return "nothing was returned; is a `return` missing?"
+    if not isinstance(found, tuple | list) or len(found) != 2 or np.ndim(found[0]) != 1 or np.ndim(found[1]) != 0:
+        return f"return two values: `return tokens, total`; you returned {describe(found)}"
+    tokens, total = [int(token) for token in found[0]], found[1]
+    where = f"\n→ Where to look: {BEAM}"
+    if len(tokens) != n:
+        both = (
+            " (it begins with the prompt: return only what follows)"
+            if tokens == [*prompt, *tokens[len(prompt) :]]
+            else ""
+        )
+        return f"there are {len(tokens)} tokens, and n is {n}{both if len(tokens) == n + len(prompt) else ''}.{where}"
+    right, best = search(model.table, prompt, n, width)
+    if tokens != right:
+        return _explain_tokens(tokens, right, best, model, prompt, n, width) + where
+    if not isinstance(total, int | float | np.floating) or not np.isclose(total, best, rtol=1e-9, atol=0):
+        about = _about(total, best, width, model, prompt, right)
+        return f"the tokens are right; their log-probability is {best:.6g}, not {_shown(total)}{about}.{where}"
+    return None
+
+
+def _explain_tokens(tokens, right, best, model, prompt, n, width):
+    theirs = score(model.table, prompt, tokens)
+    said = []
+    for bug, words in MISTAKES.items():
+        if bug == "each" and width**n > 5000:
+            continue
+        if search(model.table, prompt, n, width, bug)[0] == tokens:
+            said.append(words)
+    k = next(i for i, (a, b) in enumerate(zip(tokens, right)) if a != b)
+    why = f" It is {'; or '.join(said)}." if said else ""
+    parted = f"and yours has {theirs:.4f}: they part at token {k}.{why}"
+    return f"with width {width}, the text should have the log-probability {best:.4f}, {parted}"
+
+
+def _shown(total) -> str:
+    return f"{float(total):.6g}" if isinstance(total, int | float | np.floating) else describe(total)
+
+
+def _about(total, best, width, model, prompt, right):
+    """What another number is, as far as that is known."""
+    last = float(model.table([*prompt, *right[:-1]])[right[-1]])
+    known = {
+        "the probability: return its logarithm": np.exp(best),
+        "the mean over the tokens: return the sum": best / len(right),
+        "that of the last token alone": last,
+        "the surprise: the log-probability is negative": -best,
+        "in bits: take the natural logarithm, as log_probs does": best / np.log(2),
+    }
+    known |= {
+        words: search(model.table, prompt, len(right), width, bug)[1] for bug, words in MISTAKES.items() if bug in SUMS
+    }
+    for words, number in known.items():
+        if isinstance(total, int | float | np.floating) and np.isclose(total, number, rtol=1e-9, atol=0):
+            return f", which is {words}"
+    return ""
+
+
+def why_it_bores(beam_search, Table, rng) -> str:
+    """A sentence on what beam_search writes on the letters of Python's manual, beside samples and the manual itself.
+
+    Table: the exercise's class of language models.
+    """
+    ids = letters()
+    counts = np.full((27, 27, 27), 0.02)
+    np.add.at(counts, (ids[:-2], ids[1:-1], ids[2:]), 1)
+    model, prompt, n = Table(np.log(counts)), ids[:2].tolist(), 80
+    found, _ = beam_search(model, prompt, n, 8)
+    sampled = []
+    for _ in range(n):
+        sampled.append(int(rng.choice(27, p=np.exp(model.table([*prompt, *sampled])))))
+    texts = {"your beam": found, "a sample": sampled, "the manual": ids[2 : n + 2].tolist()}
+    said = [
+        f"{name} {-score(model.table, prompt, t) / n:.1f} nats a letter, {distinct(t):.0%}" for name, t in texts.items()
+    ]
+    return f"On letters, with the share of different groups of four: {'; '.join(said)}."
+
+
+def distinct(tokens, n=4) -> float:
+    """The share of the groups of n tokens that are different: small where a text repeats itself."""
+    groups = [tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1)]
+    return len(set(groups)) / len(groups)
+
+
+def letters():
+    """(n,) the letters of the manual that comes with Python, 0 to 25, and 26 for everything else."""
+    import re
+    from pydoc_data.topics import topics
+
+    text = re.sub("[^a-z]+", " ", " ".join(topics[name] for name in sorted(topics)).lower())
+    return np.array([26 if letter == " " else ord(letter) - 97 for letter in text])

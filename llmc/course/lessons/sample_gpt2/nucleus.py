@@ -1,0 +1,97 @@
+"""Lesson 23: what top-p with ties should keep, and what known mistakes keep instead.
+
+Probabilities are multiples of 1/1024, so that sums are exact in any order. Mistakes are {sentence after "the result
+equals ": (array (V,), where to look)}.
+"""
+
+import numpy as np
+
+from llmc.course.lessons.sample_gpt2.places import TOP_P
+
+PARTS = 1024
+
+
+def case(rng, V, share=None):
+    """(p (V,), share): some candidates are equally probable, one has none; at the edge there is often a tie.
+
+    share: None for one that lies between two sums, "exact" for one that is a sum, or a number.
+    """
+    few = np.sort(rng.choice(np.arange(1, 40), V // 3 + 1, replace=False))
+    weights = rng.choice(few, V).astype(np.int64)  # (V,) with repetitions
+    weights[rng.integers(V)] = 0
+    weights = weights * (PARTS // max(1, weights.sum()) if weights.sum() < PARTS else 1)
+    weights[np.argmax(weights)] += PARTS - weights.sum()
+    p = weights / PARTS
+    held = np.cumsum(np.sort(weights)[::-1])
+    k = int(rng.integers(1, max(2, V // 2)))
+    if share is None:
+        share = (held[k] - 0.5) / PARTS
+    elif share == "exact":
+        ends = [
+            int(h) for h, w, after in zip(held, np.sort(weights)[::-1], [*np.sort(weights)[::-1][1:], 0]) if w > after
+        ]
+        share = ends[min(len(ends) - 2, int(rng.integers(0, 3)))] / PARTS  # where no tie is cut
+    return p, float(share)
+
+
+def kept(p, share):
+    """(V,) bool: the smallest number of most probable candidates that hold the share, and those tied with the last."""
+    ranked = np.sort(p)[::-1]  # (V,)
+    n = int(np.argmax(np.cumsum(ranked) >= share))
+    return p >= ranked[n]
+
+
+def top_p(p, share):
+    """(V,) the probabilities of those that are kept, scaled to sum to 1."""
+    return _scaled(p, kept(p, share))
+
+
+def _scaled(p, which):
+    q = np.where(which, p, 0.0)
+    return q / q.sum() if q.sum() else q
+
+
+def mistakes(p, share) -> dict:
+    """Known wrong results."""
+    order = np.argsort(-p, kind="stable")  # (V,)
+    ranked, right = p[order], kept(p, share)
+    held = np.cumsum(ranked)
+    n = int(np.argmax(held >= share))  # place of the candidate that crosses
+    edge = ranked[n]
+    first, last = np.zeros(p.size, bool), np.zeros(p.size, bool)
+    first[order[: n + 1]] = True
+    last[np.argsort(p, kind="stable")[::-1][: n + 1]] = True
+    without, more = np.zeros(p.size, bool), np.zeros(p.size, bool)
+    without[order[:n]], more[order[: n + 2]] = True, True
+    beyond = held > share
+    later = p >= ranked[int(np.argmax(beyond))] if beyond.any() else np.ones(p.size, bool)
+    rising = np.argsort(p, kind="stable")
+    least = np.zeros(p.size, bool)
+    least[rising[: int(np.argmax(np.cumsum(p[rising]) >= share)) + 1]] = True
+    e = np.where(right, np.exp(p - p.max()), 0.0)
+    wrong = {
+        "the reference without ties: of candidates as probable as the last one kept, only those with the smallest ids "
+        "stay": _scaled(p, first),
+        "the reference without ties: of candidates as probable as the last one kept, only those with the largest ids "
+        "stay": _scaled(p, last),
+        "the reference without any candidate as probable as the last one kept: `>=`, not `>`": _scaled(p, p > edge),
+        "the reference without the candidate that crosses the share: it stays, too": _scaled(p, without),
+        "the reference with one candidate more than are needed": _scaled(p, more),
+        "the reference with the share exceeded instead of reached: `>=`, not `>`": _scaled(p, later),
+        "the reference before it is scaled to sum to 1": np.where(right, p, 0.0),
+        "p itself: nothing is cut off": p,
+        "the reference in order of probability: put every candidate back into its own place": np.sort(
+            _scaled(p, right)
+        )[::-1],
+        "what the LEAST probable candidates would give: begin with the most probable": _scaled(p, least),
+        "the candidates whose own probability is at least the share: the share is of their sum": _scaled(p, p >= share),
+        "the candidates with at least `share` times the best one's probability, which is called min-p: the share is of "
+        "their sum": _scaled(p, p >= share * p.max()),
+        "the candidates whose own probability is at least 1 - share: the share is of their sum": _scaled(
+            p, p >= 1 - share
+        ),
+        "a softmax of the probabilities that are kept: divide them by their sum": e / e.sum(),
+        "the reference scaled by the share instead of the sum that is kept": np.where(right, p, 0.0) / share,
+        "the candidates that are cut off": _scaled(p, ~right),
+    }
+    return {said: (array, TOP_P) for said, array in wrong.items()}

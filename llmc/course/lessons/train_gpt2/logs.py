@@ -1,0 +1,114 @@
+"""Lesson 22: main.logs of runs on letters, each with one broken setting or with none.
+
+`python -m llmc.course.lessons.train_gpt2.logs` trains them (some minutes) and writes logs.npz; a test trains the first
+steps of some again. All runs are the healthy one, SETTINGS, with another seed and one of BROKEN's changes.
+"""
+
+import re
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from llmc.config import GPT2Config
+from llmc.model import GPT2
+from llmc.training import learning_rate
+from llmc.training.run_folder.log import LINES
+
+FILE = Path(__file__).parent / "logs.npz"
+STEPS, T, EVERY = 400, 32, 50
+VALIDATION = 4_000  # letters
+SETTINGS = dict(learning_rate=3e-3, warmup=40, schedule="cosine", batch_size=16, weight_decay=0.1, val_data="right")
+BROKEN = {  # setting: values that it may have been given by mistake
+    "learning_rate": (3e-2, 2e-4),
+    "warmup": (0, STEPS),
+    "schedule": ("constant", "linear"),
+    "batch_size": (2, 4),
+    "weight_decay": (20.0, 60.0),
+    "val_data": ("other letters",),
+}
+SEEDS = 2  # runs of each broken setting; of the healthy one there are twice as many
+
+
+def names() -> list:
+    """("none", …) or (setting, value) and the seed of every run: keys of the file."""
+    runs = [("none", "", 10 + seed) for seed in range(2 * SEEDS)]
+    return runs + [
+        (name, str(value), seed) for name, values in BROKEN.items() for value in values for seed in range(SEEDS)
+    ]
+
+
+def train(name="none", value="", seed=0, steps=STEPS):
+    """(rows (steps, 3) of loss, learning rate, norm; validation losses) of the beginning of a run."""
+    s = dict(SETTINGS)
+    if name != "none":
+        s[name] = next(v for v in BROKEN[name] if str(v) == value)
+    text, held_out = _letters()
+    if s["val_data"] != "right":
+        held_out = np.random.default_rng(27).permutation(27)[held_out]  # as another tokenizer would number them
+    model = GPT2(GPT2Config(maxT=T, V=27, L=2, NH=4, C=32), "cpu")
+    model.init_weights(100 + seed)
+    starts = np.random.default_rng(seed).integers(0, len(text) - T - 1, (steps, s["batch_size"]))
+    rows, val = [], []
+    for step in range(steps):
+        if step % EVERY == 0:
+            val.append(_loss(model, held_out))
+        x, y = _rows(text, starts[step])  # (B, T) both
+        model.zero_grad()
+        loss = model.forward(x, y, dloss=1.0)
+        model.backward()
+        norm = model.clip_gradients(1.0)
+        lr = learning_rate(step, s["learning_rate"], s["warmup"], STEPS, kind=s["schedule"])
+        model.update(lr, weight_decay=s["weight_decay"])
+        rows.append((loss, lr, norm))
+    val.append(_loss(model, held_out))
+    return np.array(rows), np.array(val)
+
+
+def _rows(ids, starts):
+    window = ids[starts[:, None] + np.arange(T + 1)]  # (B, T + 1)
+    return window[:, :-1], window[:, 1:]
+
+
+def _loss(model, held_out):
+    return model.forward(*_rows(held_out, np.arange(0, VALIDATION, T)))
+
+
+@lru_cache
+def _letters():
+    """(training, validation) letters of the manual that comes with Python, 27 kinds."""
+    from pydoc_data.topics import topics
+
+    text = re.sub("[^a-z]+", " ", " ".join(topics[name] for name in sorted(topics)).lower())
+    ids = np.array([26 if letter == " " else ord(letter) - 97 for letter in text])  # (n,)
+    return ids[: -VALIDATION - T - 1], ids[-VALIDATION - T - 1 :]
+
+
+def as_log(rows, val) -> str:
+    """The main.log of a run, in llm.c's format."""
+    lines = []
+    for step in range(len(rows) + 1):
+        if step % EVERY == 0 or step == len(rows):
+            lines.append(LINES["val"].format(step, val[-(-step // EVERY)]))
+        if step < len(rows):
+            lines.append(LINES["train"].format(step, *rows[step]))
+    return "".join(lines)
+
+
+def main():
+    """Train all, and write them."""
+    found = {}
+    for name, value, seed in names():
+        with np.errstate(all="ignore"):
+            rows, val = train(name, value, seed)
+        found[f"{name}/{value}/{seed}/rows"], found[f"{name}/{value}/{seed}/val"] = (
+            a.astype(np.float32) for a in (rows, val)
+        )
+        noise = np.std(np.diff(rows[300:, 0])) / 2**0.5
+        said = f"end {rows[-50:, 0].mean():.3f} noise {noise:.3f} val {val[-1]:.3f}"
+        print(f"{name:<14} {value:<14} {seed} {said}", flush=True)
+    np.savez_compressed(FILE, **found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""The change of a learner's function with which the whole check passes."""
+
+import linecache
+import time
+
+import numpy as np
+import pytest
+
+from llmc.course import check, compare
+from llmc.course.checks import remedy, timing
+from llmc.course.checks.explain import WrongAnswer
+
+ROWS = """
+with check("answer") as c:
+    for n in (4, 7):
+        x = c.random(3, n)
+        out = c.call(answer, x)
+        compare("out", out, x - x.mean(axis=1, keepdims=True))
+"""
+TWICE = """
+with check("answer") as c:
+    assert c.call(answer, [3, 1, 2]) == [1, 2, 3], "sorted, please"
+    assert c.call(answer, [5, 4]) == [4, 5], "sorted, please"
+"""
+FASTER = """
+with check("answer") as c:
+    x = c.random(3, 4)
+    compare("out", c.call(answer, x), 2 * x)
+    faster(c, lambda: None, lambda: answer(x), 1.0, look="nowhere")
+"""
+
+
+@pytest.fixture(autouse=True)
+def at_leisure(not_recorded):
+    with remedy.searching(remedy.LEISURE):
+        yield
+
+
+def said(cell, text, **more) -> str:
+    """The message for an answer with this text, as if typed into a cell."""
+    name = f"<answer {time.perf_counter_ns()}>"
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    names = {"__name__": "__main__", "np": np, "check": check, "compare": compare, **more}
+    exec(compile(text, name, "exec"), names)
+    with pytest.raises(WrongAnswer) as caught:
+        exec(compile(cell, "<cell>", "exec"), names)
+    return str(caught.value)
+
+
+def test_the_change_is_named_behind_the_first_line():
+    message = said(ROWS, "def answer(x):\n    return x - x.mean(axis=0, keepdims=True)\n")
+    assert message.splitlines()[1].startswith(
+        "Your function passes this whole check with axis 1 in place of axis 0 in "
+    )
+
+
+def test_what_is_no_array_is_mended_too():
+    message = said(TWICE, "def answer(numbers):\n    return sorted(numbers)[::-1]\n")
+    assert "sorted, please\nYour function passes this whole check" in message
+
+
+def test_an_input_that_was_changed_gets_a_copy():
+    message = said(TWICE, "def answer(numbers):\n    numbers.sort()\n    return numbers\n")
+    assert "with `numbers = numbers.copy()` as its first line" in message
+
+
+def test_a_function_that_keeps_something_is_right_when_it_is_defined_anew():
+    text = "def answer(numbers, all_of_them=[]):\n    all_of_them += numbers\n    return sorted(all_of_them)\n"
+    message = said(TWICE, text)
+    assert "Defined anew before each of its calls, your function passes this whole check" in message
+    assert "in its default argument `all_of_them`" in message
+
+
+def test_a_change_that_passes_one_draw_alone_is_not_named():
+    text = "def answer(x):\n    return x - 0.25\n"  # no number suits two draws
+    assert "passes" not in said(ROWS, text)
+
+
+def test_speed_is_not_asked_of_a_changed_function():
+    message = said(FASTER, "def answer(x):\n    return x * 3\n", faster=timing.faster)
+    assert "passes all of this check that comes before its speed is measured with 2 in place of 3" in message
+
+
+def test_nothing_is_looked_for_without_time():
+    with remedy.searching(0):
+        assert "passes" not in said(ROWS, "def answer(x):\n    return x - x.mean(axis=0, keepdims=True)\n")
+
+
+@pytest.mark.parametrize("change, stays", [("axis 1 in place of axis 0", True), ("sum in place of mean", False)])
+def test_a_change_that_mends_one_call_alone_is_not_named(monkeypatch, change, stays):
+    sentence = f"Your function gives the right out with {change} in `x.mean(axis=0, keepdims=True)`."
+    monkeypatch.setattr("llmc.course.checks.check.explain_error", lambda *given: f"✗ out is wrong.\n{sentence}\nMore.")
+    message = said(ROWS, "def answer(x):\n    return x - x.mean(axis=0, keepdims=True)\n")
+    assert (sentence in message) == stays and message.endswith("More.")
+    assert ("passes this whole check with axis 1 in place of axis 0" in message) != stays
+
+
+def test_what_does_not_end_costs_no_more_than_its_share():
+    text = "def answer(numbers):\n    n = 0\n    while n < 1:\n        n += 1\n    return numbers\n"
+    with remedy.searching(2.0):
+        begin = time.thread_time()
+        said(TWICE, text)
+    assert time.thread_time() - begin < 5
