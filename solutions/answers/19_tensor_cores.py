@@ -313,7 +313,7 @@ def a_parity_for_each_round(code):
     return replaced(code, "wait(&there[stage], round / STAGES % 2);", "wait(&there[stage], round % 2);")
 
 
-@wrong("ring_of_stages", says="of 1,024 bytes that were expected 512 arrive, too few")
+@wrong("ring_of_stages", says="but 1,024 bytes were expected and 512 arrive, too few")
 def twice_the_bytes(code):
     return replaced(code, "expect(&there[stage], BYTES);", "expect(&there[stage], 2 * BYTES);")
 
