@@ -122,14 +122,16 @@ class _Search:
         return words and f"Your function passes {so_far} {words}"
 
     def verdict(self, words, name) -> bool | None:
-        """Does the whole check pass with the change of these words? None if it refuses something else than `name`."""
+        """Does the whole check pass with the change of these words? None if it then refuses another array than `name`,
+        in which there may be a mistake of its own."""
         lines = ast.unparse(self.answer.tree).splitlines()
         with closing(changes_of_theirs(self.answer.tree, self.answer.more)) as changes:
             for each in changes:
                 if words.startswith(each[:SHOWN]) and placed(each, lines, self.answer.tree) == words:
                     if all(self._passes(seed) for seed in SEEDS):
                         return True
-                    return False if self.refusal.startswith((f"{name} ", f"the {name} ")) else None
+                    array = name.split(" for ")[0]
+                    return False if self.refusal.startswith((f"{array} ", f"the {array} ", "right, but")) else None
         return None  # a constant, say, or two changes
 
     def _change(self, likely) -> str | None:
