@@ -571,3 +571,33 @@ def shrinks_the_wrong_way(code):
 @wrong("softmax_in_fragments", says="with sums[1] and sums[2] taken for each other")
 def sums_of_the_other_row(code):
     return replaced(code, "sums[2 * n + i] *= shrink", "sums[n + 2 * i] *= shrink")
+
+
+@wrong("softmax_in_fragments", says="that are NaN or infinite")
+def the_maximum_of_this_tile_alone(code):
+    return replaced(code, "float higher = top[n];", "float higher = -INFINITY;")
+
+
+@wrong("softmax_in_fragments", says="out is 1/4 times what it should be, everywhere")
+def totals_that_meet_twice(code):
+    return replaced(totals_that_meet_in_every_tile(code), "        whole = total[n];\n", WHOLE)
+
+
+@wrong("softmax_in_fragments", says="with each lane's own total: four lanes share a row")
+def sums_divided_by_the_lane(code):
+    return replaced(code, WHOLE, "        whole = 0.0f;\n        whole += total[n];\n")
+
+
+@wrong("ring_of_stages", says="race")
+def one_consumer_waits(code):
+    return replaced(
+        code, "wait(&there[stage], round / STAGES % 2);", "if (t == 0) wait(&there[stage], round / STAGES % 2);"
+    )
+
+
+@right("ring_of_stages")
+def copies_before_it_expects(code):
+    """Bytes may arrive before they are expected: the phase cannot end without the arrival."""
+    line = "            expect(&there[stage], BYTES);\n"
+    copy = "            copy(lines[stage], x + round * N, BYTES, &there[stage]);\n"
+    return replaced(code, line, "", copy, copy + line)

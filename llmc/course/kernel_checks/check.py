@@ -90,12 +90,14 @@ NOT_DONE = f"not done yet: {{}}. Replace `{STUB_IN_C}` with your code, run that 
 class kernel_check(check):
     """Context manager around a check cell whose answer is CUDA C; `name` is the exercise's name.
 
-    where: {kind of problem: where in the lesson to look}.
+    where: {kind of problem: where in the lesson to look}. capability: the compute capability that its instructions
+    need, 90 for Hopper's; an older GPU does not run it.
     """
 
-    def __init__(self, name, where=None):
+    def __init__(self, name, where=None, capability=0):
         super().__init__(name)
         self.where = where or {}
+        self._capability = capability
         self._evidence = modelled.KernelEvidence(name)
         self._report = None
         self._outputs = []  # arrays that a launch must write completely
@@ -232,7 +234,7 @@ class kernel_check(check):
             self._kept.after(given, self._again)
         self._inspect_inputs(names, args, given)
         self._inspect_bands()
-        if runs.on_gpu():
+        if runs.on_gpu(self._capability):
             copies = [before.get(id(a), a) for a in given]  # an array that is passed twice stays one array
             after = runs.run_on_gpu(code, kernel, grid, block, copies, **how)
             for name, gpu, emulator in zip(names, after, given):

@@ -11,6 +11,7 @@ from llmc.course.checks.explain import WrongAnswer
 from llmc.course.checks.inputs import BAND, guard_of, guarded
 from llmc.course.kernel_checks.words import look
 from llmc.errors import NoCompiler, UserError
+from llmc.kernels.tensor_cores import compute_capability
 
 SECONDS = 10  # a launch of an exercise takes milliseconds; one that never ends should not take a minute to say so
 AGREE = (
@@ -50,9 +51,9 @@ def patience(seconds):
             del os.environ["LLMC_EMULATOR_SECONDS"]
 
 
-def on_gpu() -> bool:
-    """Would llmc.cuda launch on a GPU?"""
-    return cuda.device() == "gpu"
+def on_gpu(capability=0) -> bool:
+    """Would llmc.cuda launch on a GPU, and on one of at least this compute capability, 90 for Hopper?"""
+    return cuda.device() == "gpu" and (not capability or compute_capability("gpu") >= capability)
 
 
 def run_on_gpu(code, kernel, grid, block, arguments, *, shared_mem=0, options=()):

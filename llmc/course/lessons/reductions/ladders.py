@@ -23,7 +23,7 @@ def function_text(source, name) -> str:
     last = first
     while not lines[last].startswith("}") and not lines[first].endswith("}"):  # a short one is a single line
         last += 1
-    while lines[first - 1].startswith(("//", "template")):
+    while lines[first - 1].startswith(("//", "template", 'extern "C"')):
         first -= 1
     return "\n".join(lines[first : last + 1])
 

@@ -101,7 +101,7 @@ def draw_phases(ax, log, stages):
     ax.set_yticks([-2.2 * stage + 0.5 for stage in range(stages)], [f"stage {stage}" for stage in range(stages)])
     looks = ((tint(SKY), "", "the copy is under way"), (tint(ORANGE), "//", "it is used"))
     patches = [Rectangle((0, 0), 1, 1, facecolor=f, hatch=h, edgecolor=GREY, label=words) for f, h, words in looks]
-    ax.legend(handles=patches, loc="lower right")
+    ax.legend(handles=patches, loc="upper right", bbox_to_anchor=(1, -0.1), ncols=2)
     ax.set(xlim=(0, end), ylim=(-2.2 * (stages - 1) - 0.3, 2.1), xticks=range(0, end + 1, 3))
     ax.set_xlabel("events of the log, one after the other")
     ax.grid(visible=False)
