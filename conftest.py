@@ -42,11 +42,12 @@ CUDA = (
     "15_matmul_kernels",
     "16_attention_kernels",
     "17_gpu_training",
+    "19_tensor_cores",
     "20_mixed_precision_training",
 )
 CUDA += tuple(f"course/test_{topic}" for topic in ("first_kernels", "reductions", "backward_kernels", "matmul_kernels"))
 CUDA += ("course/test_attention_kernels", "course/test_gpu_training", "course/test_cuda_mutants")
-CUDA += ("course/test_mixed_training",)
+CUDA += ("course/test_mixed_training", "course/test_tensor_cores")
 
 
 def pytest_ignore_collect(collection_path):

@@ -31,6 +31,7 @@ NAMES = (
     "15_matmul_kernels",
     "16_attention_kernels",
     "17_gpu_training",
+    "19_tensor_cores",
     "20_mixed_precision_training",
 )
 LESSONS = [f"{folder}/{name}.ipynb" for name in NAMES for folder in ("notebooks", "solutions")]

@@ -36,16 +36,21 @@ class Buffer:
 
     def written_outside(self):
         """How many guard elements changed before and after the array: (0, 0) when all is well."""
-        guard = np.asarray(GUARD).astype(self.whole.dtype)
+        guard = guard_of(self.whole.dtype)
         front, back = self.whole[:BAND], self.whole[-BAND:]
         return int((front != guard).sum()), int((back != guard).sum())
+
+
+def guard_of(dtype):
+    """GUARD as a number of this type."""
+    with np.errstate(over="ignore"):
+        return np.asarray(GUARD).astype(dtype)
 
 
 def guarded(values) -> Buffer:
     """A C-contiguous buffer that holds `values`, with guard bands around it."""
     values = np.asarray(values)
-    with np.errstate(over="ignore"):
-        whole = np.full(values.size + 2 * BAND, GUARD).astype(values.dtype)
+    whole = np.full(values.size + 2 * BAND, guard_of(values.dtype))
     array = whole[BAND : BAND + values.size].reshape(values.shape)
     array[...] = values
     return Buffer(array, whole)

@@ -139,7 +139,7 @@ class _Search:
             for words in changes:
                 if time.thread_time() > self.end:
                     return None
-                if not useless.match(words) and likely() and all(self._passes(seed) for seed in SEEDS):
+                if not useless.match(words) and likely() and all(self._passes(seed, likely=True) for seed in SEEDS):
                     return placed(words, lines, self.answer.tree)
         return None
 
@@ -159,12 +159,13 @@ class _Search:
             return alike(done(self._defined(self._deadline(SHORT)), call), right)
         return False
 
-    def _passes(self, seed, anew=False, calls=None) -> bool:
+    def _passes(self, seed, anew=False, calls=None, likely=False) -> bool:
         """Does the check's cell accept the learner's function, as its tree is now?
 
-        anew: it is defined before each call. calls: a list for what it is given.
+        anew: it is defined before each call. calls: a list for what it is given. likely: it may end a little late.
         """
-        mine = {"seed": seed, "deadline": time.thread_time() + PATIENCE, "anew": None, "seen": calls}
+        deadline = time.thread_time() + PATIENCE if likely else self._deadline(PATIENCE)
+        mine = {"seed": seed, "deadline": deadline, "anew": None, "seen": calls}
         try:
             function = self._defined(mine["deadline"])
             if anew:

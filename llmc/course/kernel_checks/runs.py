@@ -8,7 +8,7 @@ import numpy as np
 from llmc import cuda
 from llmc.course.checks.comparison import compare
 from llmc.course.checks.explain import WrongAnswer
-from llmc.course.checks.inputs import BAND, GUARD, guarded
+from llmc.course.checks.inputs import BAND, guard_of, guarded
 from llmc.course.kernel_checks.words import look
 from llmc.errors import NoCompiler, UserError
 
@@ -96,5 +96,5 @@ def _inner(whole, array):
 
 
 def _bands_whole(whole) -> bool:
-    guard = np.asarray(GUARD).astype(whole.dtype)
+    guard = guard_of(whole.dtype)
     return bool((whole[:BAND] == guard).all() and (whole[-BAND:] == guard).all())

@@ -175,6 +175,14 @@ swizzle | k ^ row | 15 | another order within each row of shared memory that avo
 autotuning |  | 15 | to try every allowed size of tile on this machine and keep the fastest
 TF32 | 10 bits of fraction | 16 | the format that tensor cores multiply float32 numbers in; they add up in float32
 tensor core |  | 16 | the part of a multiprocessor that multiplies small matrices, all threads of a warp together
+fragment |  | 19 | the part of a small matrix that one lane holds in its registers for a tensor core
+ldmatrix |  | 19 | the instruction that loads four squares of 8 x 8 numbers from shared memory as fragments
+TMA, tensor map |  | 19 | Hopper's machine for copies, and the 128 bytes that tell it of a matrix
+mbarrier |  | 19 | a word in shared memory that counts arrivals and bytes of copies, phase after phase
+phase, parity | 0 or 1 | 19 | a phase ends when all is there that an mbarrier counts; their parities are 0, 1, 0, …
+wgmma, warpgroup | 4 warps | 19 | Hopper's product, which reads shared memory itself, and the warps that ask for it
+cluster |  | 19 | blocks that run at the same time and can reach into each other's shared memory
+proxy |  | 19 | a way to shared memory: of ordinary loads and stores, or of TMA and wgmma; a fence lies between
 flash attention |  | 16 | attention by tiles of keys and an online softmax, which never stores the scores
 D | (B, NH, T) | 16 | the sum of dout · out over each head's channels: what a row's softmax needs in its backward pass
 epilogue |  | 17 | what a matrix product does to its results before it stores them: add a bias, GELU, GELU'

@@ -1,0 +1,1 @@
+"""Lesson 19: tensor cores, from a warp's squares to Hopper's copies and products in the background."""

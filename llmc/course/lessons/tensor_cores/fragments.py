@@ -1,0 +1,176 @@
+"""Lesson 19: which lane holds what of mma's factors and sums, and what comes out where somebody takes it for another.
+
+mma computes d (16, 8) += a (16, 16) b (16, 8). A layout is a function of lane, register and half (0 or 1: a register of
+a factor has two numbers) that gives (row, column); lanes are arrays (32, 1, 1), registers (1, n, 1), halves (1, 1, 2).
+"""
+
+from functools import partial
+
+import numpy as np
+
+from llmc.course.lessons.tensor_cores.places import HOLDS, SWIZZLED, TURNED
+
+LANES = np.arange(32)[:, None, None]  # (32, 1, 1)
+HALVES = np.arange(2)[None, None, :]  # (1, 1, 2)
+
+
+def a_layout(lane, register, half):
+    """(row, k) in a (16, 16)."""
+    return lane // 4 + register % 2 * 8, lane % 4 * 2 + half + register // 2 * 8
+
+
+def b_layout(lane, register, half):
+    """(k, column) in b (16, 8)."""
+    return lane % 4 * 2 + half + register * 8, lane // 4
+
+
+def d_layout(lane, register):
+    """(row, column) in d (16, 8), whose registers hold one number each."""
+    return lane // 4 + register // 2 * 8, lane % 4 * 2 + register % 2
+
+
+def taken_for(tiles, registers, right, wrong):
+    """What mma sees of tiles (…, rows, columns) if lanes load the numbers of another layout than the right one."""
+    where = np.arange(registers)[None, :, None]  # (1, registers, 1)
+    seen = np.empty_like(tiles)
+    seen[(..., *_all(right, where))] = tiles[(..., *_all(wrong, where))]
+    return seen
+
+
+def _all(layout, register):
+    """Two index arrays (32, registers, 2)."""
+    return np.broadcast_arrays(*layout(LANES, register, HALVES), np.empty((32, register.size, 2), int))[:2]
+
+
+def in_tiles(x, rows, columns):
+    """(M, N) as (M / rows, N / columns, rows, columns)."""
+    M, N = x.shape
+    return x.reshape(M // rows, rows, N // columns, columns).swapaxes(1, 2)
+
+
+def whole(tiles):
+    """The opposite of in_tiles."""
+    down, across, rows, columns = tiles.shape
+    return tiles.swapaxes(1, 2).reshape(down * rows, across * columns)
+
+
+def product(a, b):
+    """a (M, K) times bᵀ, b (N, K), float16: (M, N), float32."""
+    return (a.astype(np.float64) @ b.astype(np.float64).T).astype(np.float32)
+
+
+# What lanes may take for their place. Of 32 lanes, lane / 4 is 0 … 7 and lane % 4 is 0 … 3.
+
+
+def _exchanged(order, layout):
+    order = np.asarray(order)
+    return lambda lane, register, half: layout(lane, order[register], half)
+
+
+def _by_eights(layout):
+    """lane % 8 and lane / 8 in place of lane / 4 and lane % 4."""
+    return lambda lane, register, half: layout(lane % 8 * 4 + lane // 8, register, half)
+
+
+WRONG_A = {
+    "with registers 1 and 2 of a exchanged: register 1 holds the rows 8 further down": _exchanged(
+        [0, 2, 1, 3], a_layout
+    ),
+    "with row lane % 8 and pair lane / 8 in a: a lane's row is lane / 4": _by_eights(a_layout),
+    "with k = lane % 4 in place of lane % 4 * 2 in a: each register holds two numbers": (
+        lambda lane, register, half: (lane // 4 + register % 2 * 8, lane % 4 + half + register // 2 * 8)
+    ),
+    "with all four registers of a from its first eight rows": _exchanged([0, 0, 2, 2], a_layout),
+    "with all four registers of a from its first eight k": _exchanged([0, 1, 0, 1], a_layout),
+    "with a turned: its rows taken for its k": lambda *which: a_layout(*which)[::-1],
+}
+WRONG_B = {
+    "with registers 0 and 1 of b exchanged": _exchanged([1, 0], b_layout),
+    "with both registers of b from its first eight k": _exchanged([0, 0], b_layout),
+    "with column lane % 8 and pair lane / 8 in b: a lane's column is lane / 4": _by_eights(b_layout),
+    "with k = lane % 4 in place of lane % 4 * 2 in b: each register holds two numbers": (
+        lambda lane, register, half: (lane % 4 + half + register * 8, lane // 4)
+    ),
+}
+WRONG_D = {  # where a lane writes d[register]
+    "with the middle two numbers of d exchanged: d[1] is right of d[0], d[2] eight rows below it": (
+        lambda lane, register: d_layout(lane, np.array([0, 2, 1, 3])[register])
+    ),
+    "with the rows of d exchanged: d[0] and d[1] are in row lane / 4, the others eight rows below": (
+        lambda lane, register: d_layout(lane, (register + 2) % 4)
+    ),
+    "with row lane % 8 and pair lane / 8 in d: a lane's row is lane / 4": (
+        lambda lane, register: d_layout(lane % 8 * 4 + lane // 8, register)
+    ),
+}
+
+
+def mistakes(a, b) -> dict:
+    """Known wrong results of mma_by_hand: {"with …": (array (M, N), where to look)}."""
+    a64, b64 = a.astype(np.float64), b.astype(np.float64)
+    K, N = a.shape[1], len(b)
+    at, bt = in_tiles(a64, 16, 16), in_tiles(b64.T.copy(), 16, 8)  # (M/16, K/16, 16, 16), (K/16, N/8, 16, 8)
+    see_a, see_b = partial(taken_for, at, 4, a_layout), partial(taken_for, bt, 2, b_layout)
+    known = {words: _product(see_a(layout), bt) for words, layout in WRONG_A.items()}
+    known |= {words: _product(at, see_b(layout)) for words, layout in WRONG_B.items()}
+    both = see_a(_by_eights(a_layout)), see_b(_by_eights(b_layout))
+    known["with row lane % 8 and pair lane / 8 in a and b: it is lane / 4 and lane % 4"] = _product(*both)
+    right = in_tiles(a64 @ b64.T, 16, 8)
+    lane, register = LANES[..., 0], np.arange(4)[None, :]
+    for words, layout in WRONG_D.items():
+        moved = np.empty_like(right)
+        moved[(..., *layout(lane, register))] = right[(..., *d_layout(lane, register))]
+        known[words] = whole(moved)
+    as_kn = b.reshape(-1)[: K * N].reshape(K, N).astype(np.float64)
+    known["with b read as (K, N), as if the numbers of a column lay N apart"] = a64 @ as_kn
+    known["with the first 16 k again and again: is k0 missing in an index?"] = K // 16 * (a64[:, :16] @ b64[:, :16].T)
+    return {f"the product {words}": (array.astype(np.float32), HOLDS) for words, array in known.items()}
+
+
+def _product(a, b):
+    """Of tiles."""
+    return np.einsum("mkij,knjl->minl", a, b).reshape(len(a) * 16, -1)
+
+
+# ------------------------------------------------------------------------------------------------- of swizzle
+
+
+def turned_mistakes(a) -> dict:
+    """Known wrong results of swizzle: {"…": (array (K, M), where to look)}."""
+    lines, groups = np.arange(64)[:, None], np.arange(8)[None, :]
+
+    def without_place(place):
+        tiles = in_tiles(a, 64, 64).reshape(len(a) // 64, -1, 64, 8, 8)  # lines, groups, eight numbers
+        kept = np.empty_like(tiles)
+        kept[:, :, lines, place(lines, groups)] = tiles[:, :, lines, groups]
+        return whole(kept.reshape(*tiles.shape[:3], 64)).T.copy()
+
+    at = "call place again where you read: group g of a line is kept at place(line, g)"
+    known = {
+        f"the turned matrix with groups read where others are kept ({at})": (
+            without_place(lambda line, group: group ^ line % 8),
+            SWIZZLED,
+        ),
+        f"the turned matrix with groups read where others are kept, which a sum has moved ({at})": (
+            without_place(lambda line, group: (group + line) % 8),
+            SWIZZLED,
+        ),
+    }
+    last = a.reshape(len(a), -1, 8, 8)[:, :, -1:].repeat(8, axis=2).reshape(a.shape)
+    known["the turned matrix with one group of each line in place of all eight: each needs a place of its own"] = (
+        last.T.copy(),
+        SWIZZLED,
+    )
+    squares = in_tiles(a, 8, 8)
+    known["squares that are turned each, but lie where they lay in a"] = (
+        np.ascontiguousarray(whole(squares.swapaxes(2, 3))).reshape(a.shape[::-1]),
+        TURNED,
+    )
+    exchanged = in_tiles(a, 8, 8).reshape(len(a) // 8, -1, 4, 8, 8)  # four squares side by side
+    stacked = exchanged.reshape(*exchanged.shape[:2], 32, 8)  # square l / 8, line l % 8
+    by_fours = stacked[:, :, np.arange(32) % 4 * 8 + np.arange(32) // 4].reshape(exchanged.shape)
+    known["the turned matrix with line l / 4 of square l % 4 given by lane l, not line l % 8 of square l / 8"] = (
+        whole(by_fours.reshape(len(a) // 8, -1, 8, 8)).T.copy(),
+        TURNED,
+    )
+    return known

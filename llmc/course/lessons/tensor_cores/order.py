@@ -1,0 +1,116 @@
+"""Lesson 19: in which order blocks have the tiles of a result, and how much of it the L2 need not fetch again.
+
+In turn t each block has its t-th tile, all of them at about the same time. A tile in row r and column c of the grid
+reads the r-th band of a and the c-th band of b; what a turn reads twice comes from the L2. So the order decides how
+many bands the turns read: rows times columns are the tiles, rows plus columns the reading.
+"""
+
+import numpy as np
+
+from llmc.course.checks.explain import WrongAnswer, describe
+from llmc.course.lessons.tensor_cores.places import ORDER
+
+DOWN = 8  # tiles of a band of rows
+GRIDS = ((8, 16, 12), (12, 24, 18), (32, 16, 24), (5, 11, 3), (7, 3, 4), (16, 20, 40), (9, 1, 5), (4, 30, 1))
+
+
+def in_bands(number, down, across, height=DOWN):
+    """(row, column) of tile `number` if bands of `height` rows follow each other, in each column by column."""
+    band, place = divmod(number, height * across)
+    height, first = min(height, down - band * height), band * height
+    return first + place % height, place // height
+
+
+def bands_read(tiles, blocks) -> int:
+    """Bands of a and b that all turns read, each turn's counted once. tiles: in the order in which they are had."""
+    turns = [tiles[k : k + blocks] for k in range(0, len(tiles), blocks)]
+    return sum(len({r for r, _ in turn}) + len({c for _, c in turn}) for turn in turns)
+
+
+def numbered(down, across, order) -> np.ndarray:
+    """(down, across): when each tile has its turn, by order(number, down, across)."""
+    when = np.full((down, across), -1)
+    for number in range(down * across):
+        when[order(number, down, across)] = number
+    return when
+
+
+def judge(lists, blocks, down, across, most=1.25):
+    """Bands read; WrongAnswer unless the lists, one for each block, have every tile once, are even, and read little."""
+    lists = [_tiles_of(tiles, block, down, across) for block, tiles in enumerate(lists)]
+    call = f"with {blocks} blocks and {down} x {across} tiles"
+    seen = {}
+    for block, tiles in enumerate(lists):
+        for tile in tiles:
+            if tile in seen:
+                twice = (
+                    f"twice to block {block}" if seen[tile] == block else f"to block {seen[tile]} and to block {block}"
+                )
+                raise _wrong(f"tile {tile} belongs {twice}, {call}. {NUMBERS}")
+            seen[tile] = block
+    missing = [(r, c) for r in range(down) for c in range(across) if (r, c) not in seen]
+    if missing:
+        more = f", and {len(missing) - 1} others have none either" if missing[1:] else ""
+        raise _wrong(f"tile {missing[0]} belongs to no block, {call}{more}. {NUMBERS}")
+    least, longest = -(-down * across // blocks), max(map(len, lists))
+    if longest > least:
+        block = [len(tiles) for tiles in lists].index(longest)
+        raise _wrong(f"block {block} has {longest} tiles where {least} would do, {call}: the others wait for it.")
+    turns = [tiles[t] for t in range(least) for tiles in lists if t < len(tiles)]
+    read = _read(lists, least)
+    ours = bands_read([in_bands(n, down, across) for n in range(down * across)], blocks)
+    if read > most * ours:
+        raise _wrong(
+            f"every tile once, but the turns read {read} bands {call}; {ours} would do. {_why(turns, blocks, lists)}"
+        )
+    return read
+
+
+NUMBERS = "Block b has the tiles with the numbers b, b + blocks, b + 2 · blocks, …"
+
+
+def _read(lists, turns) -> int:
+    """bands_read, where lists may end at different turns."""
+    each = [[tiles[t] for tiles in lists if t < len(tiles)] for t in range(turns)]
+    return sum(len({r for r, _ in turn}) + len({c for _, c in turn}) for turn in each)
+
+
+def _why(turns, blocks, lists) -> str:
+    """What the first turn looks like."""
+    first = [tiles[0] for tiles in lists if tiles]
+    rows, columns = ({tile[axis] for tile in first} for axis in (0, 1))
+    apart = all(len(tiles) < 2 or sum(abs(a - b) for a, b in zip(*tiles[:2])) == 1 for tiles in lists)
+    if apart and len(lists[0]) > 1:
+        return f"A block's own tiles are neighbours, but those of a turn are far apart. {NUMBERS}"
+    many = [f"{len(found)} {what}{'s' * (len(found) > 1)}" for found, what in ((rows, "row"), (columns, "column"))]
+    shape = f"The tiles of the first turn lie in {' and '.join(many)}"
+    if len(rows) <= 2 < len(columns):
+        return f"{shape}: it goes along the rows. Take {DOWN} rows at a time, and go down first."
+    if len(columns) <= 2 < len(rows):
+        return f"{shape}: it goes down the columns. Stop after {DOWN} rows, and take the next column."
+    return f"{shape}; nearly a square reads the least."
+
+
+def _tiles_of(tiles, block, down, across) -> list:
+    """What was returned for a block, as a list of pairs of ints; WrongAnswer for anything else, or a tile outside."""
+    try:
+        pairs = [tuple(tile) for tile in tiles]
+        right = all(len(pair) == 2 and all(isinstance(n, (int, np.integer)) for n in pair) for pair in pairs)
+    except TypeError:
+        right = False
+    if not right:
+        raise _wrong(
+            f"tiles_of_block should return a list of (row, column); for block {block} it returned {describe(tiles)}."
+        )
+    for row, column in pairs:
+        if not (0 <= row < down and 0 <= column < across):
+            last = " The last band may have fewer rows." if row >= down > DOWN or down < DOWN <= row else ""
+            raise _wrong(
+                f"block {block} gets tile ({row}, {column}), which does not exist: there are {down} x {across} tiles."
+                f"{last}"
+            )
+    return [(int(r), int(c)) for r, c in pairs]
+
+
+def _wrong(text):
+    return WrongAnswer(f"{text}\n→ Where to look: {ORDER}.")

@@ -1,0 +1,77 @@
+"""Lesson 19: what a ring of stages must compute, known mistakes, and how far its producer runs ahead."""
+
+import re
+
+import numpy as np
+
+from llmc.course.kernel_checks.demands import Wasteful
+from llmc.course.kernel_checks.runs import SECONDS, patience
+from llmc.course.lessons.tensor_cores.places import NO_PHASE, ROLES
+from llmc.errors import KernelError
+
+STAGES, N, THREADS = 3, 128, 160
+
+
+def halved(x):
+    """(blocks, 128) of x (blocks, rounds, 128): each line counts half as much as the next."""
+    weights = 0.5 ** np.arange(x.shape[1])[::-1]  # (rounds,)
+    return np.einsum("r,brn->bn", weights, x.astype(np.float64)).astype(np.float32)
+
+
+def mistakes(x) -> dict:
+    """Known wrong results: {"…": (array (blocks, 128), where to look)}."""
+    known = {
+        "the sum without halving": (x.sum(axis=1), ROLES),
+        "the sum of the first line again and again: is `round` missing in an address?": (
+            halved(x[:, :1] + 0 * x),
+            ROLES,
+        ),
+    }
+    if x.shape[1] > 1:
+        known["the sum with the lines the other way round"] = (halved(x[:, ::-1]), ROLES)
+        known["the sum without its last line"] = (halved(x[:, :-1]), ROLES)
+    if x.shape[1] > STAGES + 1:
+        earlier = x[:, [max(0, r - STAGES) for r in range(x.shape[1])]]
+        known["the sum with each line taken from the lap before"] = (halved(earlier), NO_PHASE)
+    return {words: (array.astype(np.float32), where) for words, (array, where) in known.items()}
+
+
+# ------------------------------------------------------------------------------------------------- how far ahead
+
+NOTES = f"""
+__device__ int asked, arrived, ahead;
+__device__ void note_asked() {{ ahead = max(ahead, ++asked - arrived / {N}); }}
+__device__ void note_arrived() {{ atomicAdd(&arrived, 1); }}
+"""
+HEADS = {"expect": "note_asked();", "arrive": "note_arrived();"}
+
+
+def lines_ahead(code, kernel, rounds=9) -> int:
+    """The most lines that one block had asked for and not used up yet, on the emulator; 0 where that is not known."""
+    from llmc.cuda.emulator.modules import RawModule
+
+    for name, note in HEADS.items():
+        code, count = re.subn(rf"(__device__ void {name}\([^;{{}}]*\{{)", rf"\1 {note}", code)
+        if count != 1:
+            return 0
+    x, result = np.ones((1, rounds, N), np.float32), np.zeros((1, N), np.float32)
+    try:
+        module = RawModule(code=NOTES + code, options=("-std=c++17",), check=False)
+        with patience(SECONDS):
+            module.get_function(kernel)((1,), (THREADS,), (result, x, np.int32(rounds)))
+    except KernelError:  # a name of the learner's own, for instance
+        return 0
+    return int(np.ndarray((1,), np.int32, module.get_global("ahead"))[0])
+
+
+def demand(code, c, kernel="ring_of_stages"):
+    """Wasteful if the producer leaves stages empty; else c gets a sentence for the line of success."""
+    ahead = lines_ahead(code, kernel)
+    if 0 < ahead < STAGES:
+        raise Wasteful(
+            f"right, but never more than {ahead} of {STAGES} stages held a line at once: the producer waits until the "
+            f"line that it has just asked for is used up. It should wait for the one that was in this stage before.\n"
+            f"→ Where to look: {ROLES}."
+        )
+    if ahead:
+        c.say(f"The producer runs {ahead} lines ahead.")

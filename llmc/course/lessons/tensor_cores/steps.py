@@ -1,0 +1,164 @@
+"""Lesson 19: llmc's products on tensor cores, run on the emulator, held against float64 and counted; and with mistakes.
+
+Counts are for a round of a tile: 128 x 128 results, 64 numbers of k, 2^20 multiply-adds.
+"""
+
+import re
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import ml_dtypes
+import numpy as np
+
+from llmc import cuda
+from llmc.bench.kernels.checks import Inspected, difference, inspected
+from llmc.course.lessons.matmul_kernels.ladders import on_the_emulator
+from llmc.kernels import FOLDER, mixed, source
+from llmc.kernels.mixed import matmul_hopper, matmul_own
+from llmc.kernels.mixed.attention import attention_forward
+
+ROUND = 128 * 128 * 64  # multiply-adds
+BF16 = np.dtype(ml_dtypes.bfloat16)
+AGREE = 2.0**-7  # relative to the largest element: from 1 to the next bfloat16
+TILES = {**dict.fromkeys(range(2, 7), (128, 128)), 7: (64, 128), 8: (128, 256), 9: (128, 256)}  # rows, columns
+NEWS = {2: "wmma", 3: "mma.sync", 4: "ldmatrix", 5: "swizzled", 6: "cp.async, stages", 7: "TMA, wgmma"}
+NEWS |= {8: "roles", 9: "blocks that stay"}
+
+
+class Counts(NamedTuple):
+    """What a round of a tile costs."""
+
+    kilobytes: float  # of both factors that come from global memory
+    requests: float  # of warps to shared memory
+    passes: float  # through its banks
+    conflicts: float  # of these, extra ones
+    barriers: float  # that a block passes, for each 64 k
+
+    def __str__(self):
+        extra = f" ({self.conflicts:,.0f} of them extra)" if self.conflicts else ""
+        return (
+            f"a round of a tile: {self.kilobytes:g} KB come, {self.requests:,.0f} requests to shared memory, "
+            f"{self.passes:,.0f} passes{extra}; barriers of a block for 64 k: {self.barriers:.2g}"
+        )
+
+
+def header(*names) -> str:
+    """The text of these .cuh files, those of the folder mixed first."""
+    files = [
+        next(f / f"{name}.cuh" for f in (FOLDER / "mixed", FOLDER) if (f / f"{name}.cuh").exists()) for name in names
+    ]
+    return "".join(file.read_text(encoding="utf-8") for file in files)
+
+
+def brought(version) -> float:
+    """KB of both factors for a round of a tile: larger tiles use what they bring more often."""
+    rows, columns = TILES[version]
+    return (rows + columns) * 64 * 2 / 1024 * ROUND / (rows * columns * 64)
+
+
+def product(M, N, K, rng, **more) -> matmul_own.Product:
+    """result (M, N), empty, = a (M, K) bᵀ, b (N, K), of random numbers, bfloat16."""
+    a, b = rng.normal(0, 1, (M, K)).astype(BF16), rng.normal(0, 1, (N, K)).astype(BF16)  # (M, K), (N, K)
+    return matmul_own.Product("matmul_forward", np.zeros((M, N), BF16), a, b, M, N, K, **more)
+
+
+def launch(of, version, **how):
+    """One of versions 2 to 9, where kernels run."""
+    if version <= 6:
+        matmul_own.multiply(of, version, **how)
+    elif version <= 8:
+        matmul_hopper.multiply_one(of, version, **how)
+    else:
+        if cuda.device() == "emulator" and not how:  # which runs one block after the other: no clusters
+            how = {"tile": matmul_hopper.Tile(CLUSTER=1), "parts": 1}
+        matmul_hopper.multiply(of, **how)
+
+
+def run(version, M, N, K, rng, **how):
+    """(Report, Product) of a version on the emulator; its result is compared with float64's."""
+    of = product(M, N, K, rng)
+    with on_the_emulator(), inspected(mixed) as reports:
+        launch(of, version, **how)
+    (report,) = reports
+    assert report.ok, report
+    exact = of.a.astype(np.float64) @ of.b.astype(np.float64).T  # (M, N)
+    assert difference(of.result, exact) <= AGREE, (version, M, N, K)
+    return report, of
+
+
+def count(version, report, of) -> Counts:
+    """Of a launch."""
+    rounds = of.M * of.N * of.K / ROUND
+    shared = [use for use in report.lines if use.space == "shared"]
+    passes, requests = sum(use.passes for use in shared), sum(use.requests for use in shared)
+    barriers = report.barriers / max(1, report.raw.blocks_run) / (of.K / 64)
+    return Counts(brought(version), requests / rounds, passes / rounds, report.bank_conflicts / rounds, barriers)
+
+
+def table(counted) -> str:
+    """{version: Counts} as text, a line each."""
+    head = f"{'':<22}{'KB brought':>11}{'requests':>10}{'passes':>9}{'extra':>8}{'barriers':>10}"
+    rows = [head]
+    for version, c in counted.items():
+        name = f"v{version}  {NEWS[version]}"
+        rows.append(
+            f"{name:<22}{c.kilobytes:>11.0f}{c.requests:>10,.0f}{c.passes:>9,.0f}{c.conflicts:>8,.0f}{c.barriers:>10.2f}"
+        )
+    return "\n".join(rows)
+
+
+# ------------------------------------------------------------------------------------------------- with a mistake
+
+
+@contextmanager
+def changed(layer, *pairs):
+    """Inside the block, kernels of mixed/<layer>.cu have texts replaced: pairs (old, new). Yields their reports."""
+    code, seen, theirs = source(f"mixed/{layer}"), [], mixed.kernel
+    for old, new in zip(pairs[::2], pairs[1::2], strict=True):
+        if old not in code:
+            raise ValueError(f"{old!r} does not occur in {layer}.cu")
+        code = code.replace(old, new)
+
+    def kernel(layer, name, defines="", arch=""):
+        options = ("-std=c++17", *(f"-D{define}" for define in defines.split()))
+        return Inspected(cuda.RawKernel(code, name, options), seen)
+
+    mixed.kernel = kernel
+    try:
+        with on_the_emulator():
+            yield seen
+    finally:
+        mixed.kernel = theirs
+
+
+def broken(version, *pairs, sizes, rng, **how):
+    """The Report of a version with texts replaced, for a product of these sizes (M, N, K)."""
+    layer = matmul_own.FILES.get(version) or matmul_hopper.FILES[version]
+    with changed(layer, *pairs) as reports:
+        launch(product(*sizes, rng), version, **how)
+    return reports[0]
+
+
+def said(report, kind) -> str:
+    """What the report says of its problem of this kind."""
+    text = next(problem.text for problem in report.problems if problem.kind == kind)
+    return re.sub(r", called at line \d+", "", text)
+
+
+# ------------------------------------------------------------------------------------------------- attention
+
+
+def attend(version, B, T, NH, hs, rng):
+    """(Report, out, expected) of flash attention's forward pass on the emulator, causal."""
+    qkv = rng.normal(0, 1, (B, T, 3 * NH * hs)).astype(BF16)  # (B, T, 3C)
+    out, stats = np.zeros((B, T, NH * hs), BF16), np.zeros((B, NH, T), np.float32)  # (B, T, C), (B, NH, T)
+    with on_the_emulator(), inspected(mixed) as reports:
+        attention_forward(out, stats, qkv, NH, version=version)
+    (report,) = reports
+    assert report.ok, report
+    q, k, v = qkv.astype(np.float64).reshape(B, T, 3, NH, hs).transpose(2, 0, 3, 1, 4)  # (B, NH, T, hs) each
+    scores = np.where(np.tri(T, dtype=bool), q @ k.swapaxes(-1, -2) / np.sqrt(hs), -np.inf)  # (B, NH, T, T)
+    e = np.exp(scores - scores.max(axis=-1, keepdims=True))  # (B, NH, T, T)
+    expected = (e / e.sum(axis=-1, keepdims=True) @ v).transpose(0, 2, 1, 3).reshape(out.shape)  # (B, T, C)
+    assert difference(out, expected) <= 2 * AGREE, version  # weights are rounded too
+    return report, out, expected

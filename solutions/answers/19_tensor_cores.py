@@ -1,0 +1,573 @@
+"""Answers to the exercises of lesson 19 as learners write them: right ones that look different, and wrong ones.
+
+Each wrong answer carries words that its check must say. CI runs them all;
+`python -m llmc.course.authoring.answers 19` runs those of this lesson.
+Those of exercises 1, 2, 3 and 5 are CUDA C: a function gets the solution's source and returns another.
+"""
+
+import re
+
+import numpy as np
+
+from llmc.course.authoring.answers import replaced, right, wrong
+
+
+def holes(code, *texts):
+    """The source with other text in place of each solution, one for each hole."""
+    parts = re.split(r"[^\n]*### (?:BEGIN|END) SOLUTION\n", code)  # outside, hole, outside, …
+    filled = [text.strip("\n") + "\n" for text in texts]
+    return "".join(part for pair in zip(parts[::2], [*filled, ""], strict=True) for part in pair)
+
+
+# ----------------------------------------------------------------------------------------------- 1 mma_by_hand
+
+STORE = """
+    float* place = result + (m0 + lane / 4) * N + n0 + lane % 4 * 2;
+    place[0] = d[0];
+    place[1] = d[1];
+    place[8 * N] = d[2];
+    place[8 * N + 1] = d[3];
+"""
+
+
+@right("mma_by_hand")
+def fragments_in_loops(code):
+    return holes(
+        code,
+        """
+        const int r = threadIdx.x >> 2, j = threadIdx.x & 3;
+        #pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            int row = m0 + r + (i & 1) * 8, k = k0 + 2 * j + (i >> 1) * 8;
+            x[i] = pair(&a[(size_t)row * K + k]);
+            if (i < 2) y[i] = pair(&b[(size_t)(n0 + r) * K + k0 + 2 * j + 8 * i]);
+        }
+""",
+        """
+        for (int i = 0; i < 4; i++) result[(m0 + lane / 4 + i / 2 * 8) * N + n0 + lane % 4 * 2 + i % 2] = d[i];
+""",
+    )
+
+
+@right("mma_by_hand")
+def fragments_as_words(code):
+    """Pairs begin at even numbers, so a register can be read at once."""
+    return holes(
+        code,
+        """
+        const unsigned* words = (const unsigned*)(a + m0 * K + k0);
+        const unsigned* others = (const unsigned*)(b + n0 * K + k0);
+        int r = lane / 4, j = lane % 4, wide = K / 2;
+        x[0] = words[r * wide + j], x[1] = words[(r + 8) * wide + j];
+        x[2] = words[r * wide + j + 4], x[3] = words[(r + 8) * wide + j + 4];
+        y[0] = others[r * wide + j], y[1] = others[r * wide + j + 4];
+""",
+        """
+        float2* low = (float2*)(result + (m0 + lane / 4) * N + n0) + lane % 4;
+        low[0] = make_float2(d[0], d[1]);
+        low[4 * N] = make_float2(d[2], d[3]);
+""",
+    )
+
+
+@wrong("mma_by_hand", says="with registers 1 and 2 of a exchanged: register 1 holds the rows 8 further down")
+def fragments_row_after_row(code):
+    return replaced(
+        code,
+        "x[1] = pair(above + 8 * K);",
+        "x[1] = pair(above + 8);",
+        "x[2] = pair(above + 8);",
+        "x[2] = pair(above + 8 * K);",
+    )
+
+
+@wrong("mma_by_hand", says="with row lane % 8 and pair lane / 8 in a and b")
+def fragments_by_eights(code):
+    code = replaced(code, "a + (m0 + lane / 4) * K + k0 + lane % 4 * 2", "a + (m0 + lane % 8) * K + k0 + lane / 8 * 2")
+    return replaced(code, "b + (n0 + lane / 4) * K + k0 + lane % 4 * 2", "b + (n0 + lane % 8) * K + k0 + lane / 8 * 2")
+
+
+@wrong("mma_by_hand", says="with column lane % 8 and pair lane / 8 in b: a lane's column is lane / 4")
+def columns_by_eights(code):
+    return replaced(code, "b + (n0 + lane / 4) * K + k0 + lane % 4 * 2", "b + (n0 + lane % 8) * K + k0 + lane / 8 * 2")
+
+
+@wrong("mma_by_hand", says="with k = lane % 4 in place of lane % 4 * 2 in a: each register holds two numbers")
+def one_number_for_each_register(code):
+    return replaced(code, "a + (m0 + lane / 4) * K + k0 + lane % 4 * 2", "a + (m0 + lane / 4) * K + k0 + lane % 4")
+
+
+@wrong("mma_by_hand", says="with both registers of b from its first eight k")
+def half_of_b(code):
+    return replaced(code, "y[1] = pair(column + 8);", "y[1] = pair(column);")
+
+
+@wrong("mma_by_hand", says="with all four registers of a from its first eight rows")
+def half_of_the_rows(code):
+    return replaced(code, "pair(above + 8 * K);", "pair(above);", "pair(above + 8 * K + 8)", "pair(above + 8)")
+
+
+@wrong("mma_by_hand", says="with the middle two numbers of d exchanged: d[1] is right of d[0]")
+def sums_down_first(code):
+    return replaced(code, "place[1] = d[1];", "place[1] = d[2];", "place[8 * N] = d[2];", "place[8 * N] = d[1];")
+
+
+@wrong("mma_by_hand", says="with row lane % 8 and pair lane / 8 in d: a lane's row is lane / 4")
+def sums_by_eights(code):
+    return replaced(
+        code, "result + (m0 + lane / 4) * N + n0 + lane % 4 * 2", "result + (m0 + lane % 8) * N + n0 + lane / 8 * 2"
+    )
+
+
+@wrong("mma_by_hand", says="the first 16 k again and again: is k0 missing in an index?")
+def fragments_without_k0(code):
+    return code.replace(" * K + k0 + lane", " * K + lane")
+
+
+@wrong("mma_by_hand", says="with b read as (K, N), as if the numbers of a column lay N apart")
+def factor_b_by_columns(code):
+    code = replaced(
+        code,
+        "const half16* column = b + (n0 + lane / 4) * K + k0 + lane % 4 * 2;",
+        "const half16* column = b + (k0 + lane % 4 * 2) * N + n0 + lane / 4;",
+    )
+    code = replaced(code, "y[0] = pair(column);", "y[0] = column[0].bits | (unsigned)column[N].bits << 16;")
+    return replaced(code, "y[1] = pair(column + 8);", "y[1] = column[8 * N].bits | (unsigned)column[9 * N].bits << 16;")
+
+
+@wrong("mma_by_hand", says="never written")
+def only_the_first_eight_rows(code):
+    return replaced(code, "    place[8 * N] = d[2];\n    place[8 * N + 1] = d[3];\n", "")
+
+
+@wrong("mma_by_hand", says="never written")
+def one_lane_stores(code):
+    return replaced(code, "    place[0] = d[0];", "    if (lane > 0) return;\n    place[0] = d[0];")
+
+
+# --------------------------------------------------------------------------------------------------- 2 swizzle
+
+
+@right("swizzle")
+def groups_shifted_by_their_line(code):
+    return replaced(code, "return group ^ line % 8;", "return (group + line) % 8;")
+
+
+@right("swizzle")
+def groups_shifted_back(code):
+    code = replaced(code, "return group ^ line % 8;", "int to = group - (line & 7);\n    return to < 0 ? to + 8 : to;")
+    return replaced(
+        code,
+        "        int square = first + lane / 8, line = square / 8 * 8 + lane % 8;\n"
+        "        load_turned(squares, &tile[line][place(line, square % 8)]);\n",
+        "        const int group = (first & 4) + (lane >> 3), row = (first >> 3) * 8 + (lane & 7);\n"
+        "        const uint4* from = tile[row];\n        load_turned(squares, from + place(row, group));\n",
+    )
+
+
+@right("swizzle")
+def groups_by_an_odd_step(code):
+    return replaced(code, "return group ^ line % 8;", "return (group + 3 * line) & 7;")
+
+
+@wrong("swizzle", says="extra passes are made for bank conflicts; the goal is at most 0")
+def no_swizzle(code):
+    return replaced(code, "return group ^ line % 8;", "return group;")
+
+
+@wrong("swizzle", says="extra passes are made for bank conflicts; the goal is at most 0")
+def a_swizzle_of_four(code):
+    return replaced(code, "group ^ line % 8", "group ^ line % 4")
+
+
+@wrong("swizzle", says="extra passes are made for bank conflicts; the goal is at most 0")
+def a_swizzle_by_squares(code):
+    return replaced(code, "group ^ line % 8", "group ^ line / 8")
+
+
+@wrong("swizzle", says="extra passes are made for bank conflicts; the goal is at most 0")
+def a_swizzle_by_even_steps(code):
+    return replaced(code, "return group ^ line % 8;", "return (group + 2 * line) % 8;")
+
+
+@wrong("swizzle", says="with groups read where others are kept (call place again where you read")
+def no_place_where_it_is_read(code):
+    return replaced(code, "&tile[line][place(line, square % 8)]", "&tile[line][square % 8]")
+
+
+@wrong("swizzle", says="with groups read where others are kept, which a sum has moved")
+def no_place_after_a_sum(code):
+    code = replaced(code, "return group ^ line % 8;", "return (group + line) % 8;")
+    return replaced(code, "&tile[line][place(line, square % 8)]", "&tile[line][square % 8]")
+
+
+@wrong("swizzle", says="with one group of each line in place of all eight: each needs a place of its own")
+def all_groups_at_one_place(code):
+    return replaced(code, "return group ^ line % 8;", "return line % 8;")
+
+
+@wrong("swizzle", says="uses index 16 in an array of 8 elements")
+def a_swizzle_beyond_the_line(code):
+    return replaced(code, "group ^ line % 8", "group ^ line")
+
+
+@wrong("swizzle", says="with line l / 4 of square l % 4 given by lane l, not line l % 8 of square l / 8")
+def lanes_by_fours(code):
+    return replaced(
+        code,
+        "int square = first + lane / 8, line = square / 8 * 8 + lane % 8;",
+        "int square = first + lane % 4, line = square / 8 * 8 + lane / 4;",
+    )
+
+
+@wrong("swizzle", says="extra passes are made for bank conflicts; the goal is at most 0")
+def squares_down_first_and_no_swizzle(code):
+    code = replaced(code, "return group ^ line % 8;", "return group;")
+    return replaced(code, "line = square / 8 * 8 + lane % 8", "line = (first + lane / 8) / 8 * 8 + (lane & 7)")
+
+
+# -------------------------------------------------------------------------------------------- 3 ring_of_stages
+
+PRODUCER = """
+            wait(&used[stage], round / STAGES % 2 ^ 1);
+            expect(&there[stage], BYTES);
+            copy(lines[stage], x + round * N, BYTES, &there[stage]);
+"""
+CONSUMER = """
+            wait(&there[stage], round / STAGES % 2);
+            total = total / 2 + lines[stage][t];
+            arrive(&used[stage]);
+"""
+
+
+@right("ring_of_stages")
+def laps_counted(code):
+    return holes(
+        code,
+        """
+            const int lap = round / STAGES;
+            if (lap > 0) wait(used + stage, (lap - 1) & 1);
+            expect(there + stage, sizeof(lines[0]));
+            copy(&lines[stage][0], &x[(size_t)round * N], sizeof(lines[0]), there + stage);
+""",
+        """
+            const int lap = round / STAGES;
+            wait(there + stage, lap & 1);
+            float mine = lines[stage][t];
+            arrive(used + stage);  // it is in a register now
+            total = fmaf(0.5f, total, mine);
+""",
+    )
+
+
+@right("ring_of_stages")
+def copies_in_two_halves(code):
+    return replaced(
+        code,
+        "            copy(lines[stage], x + round * N, BYTES, &there[stage]);\n",
+        "            for (int half = 0; half < 2; half++) {\n"
+        "                copy(lines[stage] + half * N / 2, x + round * N + half * N / 2, BYTES / 2, &there[stage]);\n"
+        "            }\n",
+    )
+
+
+@right("ring_of_stages")
+def parities_in_variables(code):
+    code = replaced(
+        code,
+        "            wait(&there[stage], round / STAGES % 2);\n",
+        "            const int parity = (round / STAGES) & 1;\n            wait(&there[stage], parity);\n",
+    )
+    return replaced(
+        code, "wait(&used[stage], round / STAGES % 2 ^ 1);", "wait(&used[stage], 1 - (round / STAGES) % 2);"
+    )
+
+
+@wrong("ring_of_stages", says="race with an asynchronous copy")
+def consumers_do_not_wait(code):
+    return replaced(code, "            wait(&there[stage], round / STAGES % 2);\n", "")
+
+
+@wrong("ring_of_stages", says="race")
+def the_producer_does_not_wait(code):
+    return replaced(code, "            wait(&used[stage], round / STAGES % 2 ^ 1);\n", "")
+
+
+@wrong("ring_of_stages", says="waits for phase 0 of the mbarrier there[0] to end, but 0 of its 1 arrivals come")
+def the_producer_waits_for_phase_0(code):
+    return replaced(code, "wait(&used[stage], round / STAGES % 2 ^ 1);", "wait(&used[stage], round / STAGES % 2);")
+
+
+@wrong("ring_of_stages", says="waits for phase 1 of the mbarrier there[0] to end, but 0 of its 1 arrivals come")
+def consumers_never_say_used(code):
+    return replaced(code, "            arrive(&used[stage]);\n", "")
+
+
+@wrong("ring_of_stages", says="waits for phase 2 of the mbarrier used[0] to end, but 0 of its 128 arrivals come")
+def the_same_parity_in_every_lap(code):
+    return replaced(code, "wait(&there[stage], round / STAGES % 2);", "wait(&there[stage], 0);")
+
+
+@wrong("ring_of_stages", says="before the asynchronous copy of line 31 has been waited for")
+def a_parity_for_each_round(code):
+    return replaced(code, "wait(&there[stage], round / STAGES % 2);", "wait(&there[stage], round % 2);")
+
+
+@wrong("ring_of_stages", says="but 1,024 bytes were expected and 512 arrive, too few")
+def twice_the_bytes(code):
+    return replaced(code, "expect(&there[stage], BYTES);", "expect(&there[stage], 2 * BYTES);")
+
+
+@wrong("ring_of_stages", says="is this the parity of the phase that counts this copy?")
+def arrives_without_bytes(code):
+    return replaced(code, "expect(&there[stage], BYTES);", "arrive(&there[stage]);")
+
+
+@wrong("ring_of_stages", says="race")
+def used_before_it_is_used(code):
+    line = "            total = total / 2 + lines[stage][t];\n"
+    return replaced(code, line, "", "            arrive(&used[stage]);\n", "            arrive(&used[stage]);\n" + line)
+
+
+@wrong("ring_of_stages", says="the sum of the first line again and again: is `round` missing in an address?")
+def the_first_line_again(code):
+    return replaced(code, "x + round * N, BYTES", "x, BYTES")
+
+
+@wrong("ring_of_stages", says="the sum without halving")
+def lines_only_added(code):
+    return replaced(code, "total / 2 + lines", "total + lines")
+
+
+@wrong("ring_of_stages", says="right, but never more than 1 of 3 stages held a line at once")
+def one_line_at_a_time(code):
+    code = replaced(code, "            wait(&used[stage], round / STAGES % 2 ^ 1);\n", "")
+    line = "            copy(lines[stage], x + round * N, BYTES, &there[stage]);\n"
+    return replaced(code, line, line + "            wait(&used[stage], round / STAGES % 2);\n")
+
+
+@wrong("ring_of_stages", says="waits for phase 1 of the mbarrier there[0] to end, but 0 of its 1 arrivals come")
+def one_consumer_says_used(code):
+    return replaced(code, "arrive(&used[stage]);", "if (t == 0) arrive(&used[stage]);")
+
+
+# -------------------------------------------------------------------------------------------- 4 tiles_of_block
+
+
+@right("tiles_of_block")
+def bands_of_columns(block, blocks, down, across):
+    """The same the other way round."""
+    found = []
+    for number in range(down * across)[block::blocks]:
+        band, place = number // (6 * down), number % (6 * down)
+        width = min(6, across - 6 * band)
+        found.append((place // width, 6 * band + place % width))
+    return found
+
+
+@right("tiles_of_block")
+def a_list_of_all_tiles(block, blocks, down, across):
+    every = [(r, c) for r0 in range(0, down, 8) for c in range(across) for r in range(r0, min(r0 + 8, down))]
+    return every[block::blocks]
+
+
+@right("tiles_of_block")
+def bands_as_an_array(block, blocks, down, across):
+    rows, columns = np.divmod(np.arange(down * across), across)
+    order = np.lexsort((rows, columns, rows // 8))
+    return np.stack([rows[order], columns[order]], axis=1)[block::blocks]
+
+
+@wrong("tiles_of_block", says="it goes along the rows. Take 8 rows at a time, and go down first.")
+def row_by_row(block, blocks, down, across):
+    return [divmod(number, across) for number in range(block, down * across, blocks)]
+
+
+@wrong("tiles_of_block", says="it goes down the columns. Stop after 8 rows, and take the next column.")
+def column_by_column(block, blocks, down, across):
+    return [(number % down, number // down) for number in range(block, down * across, blocks)]
+
+
+@wrong("tiles_of_block", says="which does not exist: there are 11 x 3 tiles. The last band may have fewer rows.")
+def bands_without_an_edge(block, blocks, down, across):
+    tiles = []
+    for number in range(block, down * across, blocks):
+        band, place = divmod(number, 8 * across)
+        tiles.append((8 * band + place % 8, place // 8))
+    return tiles
+
+
+@wrong("tiles_of_block", says="belongs to no block")
+def bands_that_leave_out_the_edge(block, blocks, down, across):
+    tiles = []
+    for number in range(block, down * across, blocks):
+        band, place = divmod(number, 8 * across)
+        if 8 * band + place % 8 < down:
+            tiles.append((8 * band + place % 8, place // 8))
+    return tiles
+
+
+@wrong("tiles_of_block", says="A block's own tiles are neighbours, but those of a turn are far apart.")
+def each_block_a_piece(block, blocks, down, across):
+    each = -(-down * across // blocks)
+    tiles = []
+    for number in range(block * each, min((block + 1) * each, down * across)):
+        band, place = divmod(number, 8 * across)
+        height = min(8, down - 8 * band)
+        tiles.append((8 * band + place % height, place // height))
+    return tiles
+
+
+@wrong("tiles_of_block", says="tile (0, 0) belongs to block 0 and to block 1")
+def all_tiles_for_every_block(block, blocks, down, across):
+    tiles = []
+    for number in range(down * across):
+        band, place = divmod(number, 8 * across)
+        height = min(8, down - 8 * band)
+        tiles.append((8 * band + place % height, place // height))
+    return tiles
+
+
+@wrong("tiles_of_block", says="A block's own tiles are neighbours, but those of a turn are far apart.")
+def rows_for_each_block(block, blocks, down, across):
+    return [(row, column) for row in range(block, down, blocks) for column in range(across)]
+
+
+@wrong("tiles_of_block", says="belongs to no block")
+def a_turn_too_few(block, blocks, down, across):
+    tiles = []
+    for turn in range(down * across // blocks):
+        band, place = divmod(block + turn * blocks, 8 * across)
+        height = min(8, down - 8 * band)
+        tiles.append((8 * band + place % height, place // height))
+    return tiles
+
+
+@wrong("tiles_of_block", says="tile (0, 0) belongs twice to block 0")
+def columns_counted_by_across(block, blocks, down, across):
+    tiles = []
+    for number in range(block, down * across, blocks):
+        band, place = divmod(number, 8 * across)
+        tiles.append((8 * band + place % min(8, down - 8 * band), place % across))
+    return tiles
+
+
+@wrong("tiles_of_block", says="tiles_of_block should return a list of (row, column)")
+def one_tile(block, blocks, down, across):
+    return divmod(block, across)
+
+
+# -------------------------------------------------------------------------------------- 5 softmax_in_fragments
+
+MEET = "        higher = fmaxf(higher, __shfl_xor_sync(ALL, higher, {}));\n"
+WHOLE = """        whole = total[n] + __shfl_xor_sync(ALL, total[n], 1);
+        whole += __shfl_xor_sync(ALL, whole, 2);
+"""
+
+
+@right("softmax_in_fragments")
+def one_row_after_the_other(code):
+    return holes(
+        code,
+        """
+    #pragma unroll
+    for (int n = 0; n < 2; ++n) {
+        float s[4] = {scores[0][2 * n], scores[0][2 * n + 1], scores[1][2 * n], scores[1][2 * n + 1]};
+        float m = fmaxf(fmaxf(s[0], s[1]), fmaxf(s[2], s[3]));
+        for (int step = 2; step > 0; step /= 2) m = fmaxf(m, __shfl_xor_sync(0xffffffffu, m, step));
+        m = fmaxf(m, top[n]);
+        const float old = __expf(top[n] - m);
+        float more = 0.0f;
+        for (int e = 0; e < 4; ++e) more += scores[e / 2][2 * n + e % 2] = __expf(s[e] - m);
+        total[n] = total[n] * old + more;
+        sums[2 * n] *= old, sums[2 * n + 1] *= old;
+        top[n] = m;
+    }
+""",
+        """
+        float mine = total[n];
+        mine += __shfl_xor_sync(0xffffffffu, mine, 2);
+        mine += __shfl_xor_sync(0xffffffffu, mine, 1);
+        whole = mine;
+""",
+    )
+
+
+@right("softmax_in_fragments")
+def totals_that_meet_in_every_tile(code):
+    code = replaced(
+        code,
+        "            total[n] += score;\n        }\n",
+        "            more += score;\n        }\n        more += __shfl_xor_sync(ALL, more, 1);\n"
+        "        total[n] += more + __shfl_xor_sync(ALL, more, 2);\n",
+    )
+    code = replaced(code, "        total[n] *= shrink;\n", "        total[n] *= shrink;\n        float more = 0.0f;\n")
+    return replaced(code, WHOLE, "        whole = total[n];\n")
+
+
+@right("softmax_in_fragments")
+def powers_of_two(code):
+    code = replaced(code, "expf(top[n] - higher)", "exp2f((top[n] - higher) * 1.44269504f)")
+    return replaced(code, "expf(score - higher)", "exp2f((score - higher) * 1.44269504f)")
+
+
+@wrong("softmax_in_fragments", says="with a maximum of each lane's own numbers: four lanes share a row")
+def lanes_with_maxima_of_their_own(code):
+    return replaced(code, MEET.format(1), "", MEET.format(2), "")
+
+
+@wrong("softmax_in_fragments", says="with a maximum of two of the four lanes of a row (xor 1 alone)")
+def maxima_of_two_lanes(code):
+    return replaced(code, MEET.format(2), "")
+
+
+@wrong("softmax_in_fragments", says="with maxima exchanged between other rows")
+def maxima_of_other_rows(code):
+    return replaced(code, MEET.format(1), MEET.format(4), MEET.format(2), MEET.format(8))
+
+
+@wrong("softmax_in_fragments", says="with each lane's own total: four lanes share a row")
+def lanes_with_totals_of_their_own(code):
+    return replaced(code, WHOLE, "        whole = total[n];\n")
+
+
+@wrong("softmax_in_fragments", says="with the total of two of the four lanes of a row")
+def totals_of_two_lanes(code):
+    return replaced(code, "        whole += __shfl_xor_sync(ALL, whole, 2);\n", "")
+
+
+@wrong("softmax_in_fragments", says="with sums that do not shrink when the maximum grows")
+def sums_that_do_not_shrink(code):
+    return replaced(code, "        for (int i = 0; i < 2; i++) sums[2 * n + i] *= shrink;\n", "")
+
+
+@wrong("softmax_in_fragments", says="with a total that does not shrink when the maximum grows")
+def a_total_that_does_not_shrink(code):
+    return replaced(code, "        total[n] *= shrink;\n", "")
+
+
+@wrong("softmax_in_fragments", says="with neither sums nor total shrinking when the maximum grows")
+def nothing_shrinks(code):
+    return replaced(code, "float shrink = expf(top[n] - higher);", "float shrink = 1.0f;")
+
+
+@wrong("softmax_in_fragments", says="with scores[i][1] and scores[i][2] taken for each other")
+def rows_and_columns_of_a_lane_exchanged(code):
+    return code.replace("scores[i / 2][2 * n + i % 2]", "scores[i / 2][n + i % 2 * 2]")
+
+
+@wrong("softmax_in_fragments", says="that are NaN or infinite")
+def no_maximum(code):
+    return replaced(code, "        top[n] = higher;\n", "        higher = 0.0f;\n        top[n] = higher;\n").replace(
+        "float shrink = expf(top[n] - higher);", "float shrink = 1.0f;"
+    )
+
+
+@wrong("softmax_in_fragments", says="that are NaN or infinite")
+def shrinks_the_wrong_way(code):
+    return replaced(code, "expf(top[n] - higher)", "expf(higher - top[n])")
+
+
+@wrong("softmax_in_fragments", says="with sums[1] and sums[2] taken for each other")
+def sums_of_the_other_row(code):
+    return replaced(code, "sums[2 * n + i] *= shrink", "sums[n + 2 * i] *= shrink")
