@@ -42,13 +42,17 @@ FEATURES = (
     ),
     (r"\bDevice(?:Reduce|Scan|RadixSort|Select|Histogram)\s*::", "host code (cub::{found})", FROM_PYTHON),
 )
+# What a kernel says about its cluster, before and after the preprocessor: the compiler finds out whether it has one
+# block, but must see only the kernels that are wanted.
+CLUSTER, ONE_BLOCK = "__cluster_dims__", "llmc_one_block"
 MARKER = re.compile(r'^# (\d+) "([^"]*)"([^\n]*)$', re.MULTILINE)  # line, file, flags: 3 is a header of the system
 REFUSED = 'extern "C" __attribute__((visibility("default"))) const char* llmc_refusal_{}() {{ return "{} {}"; }}'
 
 
 def is_suspicious(code: str) -> bool:
     """Whether the text contains a word that may be refused, used or not, apart from inline PTX."""
-    return next(_features(mask(code)), None) is not None
+    masked = mask(code)
+    return CLUSTER in masked or next(_features(masked), None) is not None
 
 
 def _features(masked):
@@ -76,7 +80,7 @@ def settled(text: str, names) -> str:
 def _without_unused(text, names) -> str:
     own = _own(text)
     found = sorted([*_features(own), *filter(None, (problem(text, each) for each in statements(text, own)))])
-    if not found:
+    if not found and ONE_BLOCK not in own:
         return text
     pieces = units(without_directives(own))
     wrong = {i: each for each in reversed(found) for i, unit in enumerate(pieces) if unit.start <= each[0] < unit.end}

@@ -132,7 +132,7 @@ bool deliver_one(Worker& w, int barrier, unsigned* bytes);  // the first load un
 void forget_loads(Worker& w);
 bool describe_load(const Worker& w, const char* address, Problem& p);
 void report_stores(Worker& w);
-// warpgroups.cpp
+// warpgroups.cpp, which continues products.cpp
 void use_registers(Worker& w, char* address, int size, const char* pc);
 bool describe_stuck_group(Worker& w, Problem& p);
 void report_products(Worker& w);
