@@ -1022,7 +1022,7 @@ def swap_without_the_remainder(code):
     )
 
 
-@wrong("swap_axes", says="`i / T / C` in place of `i / T * C` in line 7")
+@wrong("swap_axes", says="`i / (T * C)` in place of `i / T * C` in line 7")
 def swap_without_brackets(code):
     return body(
         code,

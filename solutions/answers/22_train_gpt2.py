@@ -151,7 +151,7 @@ def find_does_not_smooth(run, lowest, highest, steps):
     return rates, losses, rates[losses.argmin()] / 10
 
 
-@wrong("find_rate", says="the test made")
+@wrong("find_rate", says="smoothed equals the reference without the correction")
 def find_without_the_correction(run, lowest, highest, steps):
     rates, smoothed, _ = _find(run, np.geomspace(lowest, highest, steps), correct=False)
     return rates, smoothed, rates[smoothed.argmin()] / 10
@@ -196,6 +196,25 @@ def find_restores_the_weights_only(run, lowest, highest, steps):
     W = run.W.copy()
     rates, smoothed, _ = _find(run, np.geomspace(lowest, highest, steps), restore=False)
     run.W = W
+    return rates, smoothed, rates[smoothed.argmin()] / 10
+
+
+@wrong("find_rate", says="a run that is restored after every step")
+def find_restores_after_every_step(run, lowest, highest, steps):
+    state, s, rates, smoothed = run.state(), 0.0, [], []
+    for k, rate in enumerate(np.geomspace(lowest, highest, steps)):
+        s = 0.9 * s + 0.1 * run.step(rate)
+        run.restore(state)
+        rates.append(rate)
+        smoothed.append(s / (1 - 0.9 ** (k + 1)))
+        if smoothed[-1] > min(smoothed) + 1:
+            break
+    return np.array(rates), np.array(smoothed), rates[int(np.argmin(smoothed))] / 10
+
+
+@wrong("find_rate", says="with 0.95 in place of 0.9")
+def find_smooths_more(run, lowest, highest, steps):
+    rates, smoothed, _ = _find(run, np.geomspace(lowest, highest, steps), beta=0.95)
     return rates, smoothed, rates[smoothed.argmin()] / 10
 
 
@@ -370,7 +389,7 @@ def budget_with_a_smaller_batch_alone():
     return {"batch_size": 4}
 
 
-@wrong("best_budget", says="try a lower learning rate")
+@wrong("best_budget", says="too high a learning rate does that")
 def budget_with_a_wild_rate():
     return {"layers": 1, "channels": 32, "length": 16, "batch_size": 8, "learning_rate": 10.0, "warmup": 0.0}
 

@@ -126,6 +126,27 @@ def top_p_divides_by_the_share(p, share):
     return _top(p, share, scale=False) / share
 
 
+@wrong("top_p", says="both stay")
+def top_p_without_the_crossing_from_behind(p, share):
+    order = np.argsort(p, kind="stable")[::-1]
+    q = np.zeros(len(p))
+    few = order[: int(np.argmax(np.cumsum(p[order]) >= share))]
+    q[few] = p[few]
+    return q / q.sum() if few.size else q
+
+
+@wrong("top_p", says="in the order of their ids")
+def top_p_unsorted(p, share):
+    q = np.where(np.cumsum(p) <= share, p, 0.0)
+    return q / q.sum() if q.sum() else q
+
+
+@wrong("top_p", says="candidates, with")
+def top_p_by_a_quantile(p, share):
+    q = np.where(p >= np.quantile(p, 1 - share), p, 0.0)
+    return q / q.sum()
+
+
 @wrong("top_p", says="nothing was returned")
 def top_p_returns_nothing(p, share):
     _top(p, share)
@@ -300,6 +321,21 @@ def row_without_softmax(W, keys, values, t, token):
     return _row(layernorm, gelu, W, keys, values, t, token, raw=True)
 
 
+@wrong("next_row", says="infinite")
+def row_overflows(W, keys, values, t, token):
+    L, NH, T, hs = keys.shape
+    x = W["wte"][token] + W["wpe"][t]
+    for l in range(L):
+        h = layernorm(x, W["ln1w"][l], W["ln1b"][l])
+        q, keys[l, :, t], values[l, :, t] = (W["qkvw"][l] @ h + W["qkvb"][l]).reshape(3, NH, hs)
+        p = np.exp(np.einsum("hd,hnd->hn", q, keys[l, :, : t + 1]) / np.sqrt(hs))
+        out = np.einsum("hn,hnd->hd", p / p.sum(axis=-1, keepdims=True), values[l, :, : t + 1]).reshape(-1)
+        x = x + W["attprojw"][l] @ out + W["attprojb"][l]
+        h = layernorm(x, W["ln2w"][l], W["ln2b"][l])
+        x = x + W["fcprojw"][l] @ gelu(W["fcw"][l] @ h + W["fcb"][l]) + W["fcprojb"][l]
+    return W["wte"] @ layernorm(x, W["lnfw"], W["lnfb"])
+
+
 @wrong("next_row", says="nothing was written to keys")
 def row_writes_to_a_copy(W, keys, values, t, token):
     return _row(layernorm, gelu, W, keys.copy(), values.copy(), t, token)
@@ -377,10 +413,9 @@ def beam_is_greedy(model, prompt, n, width):
     return _beam(model, prompt, n, 1)
 
 
-@wrong("beam_search", says="compares only the newest token's log-probability")
+@wrong("beam_search", says="newest token's log-probability")
 def beam_forgets_the_sum(model, prompt, n, width):
-    text, _ = _beam(model, prompt, n, width, add=False)
-    return text, 0.0
+    return _beam(model, prompt, n, width, add=False)
 
 
 @wrong("beam_search", says="keeps the best continuation of each text")

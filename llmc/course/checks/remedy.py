@@ -27,13 +27,14 @@ from llmc.course.learner import journal
 from llmc.course.mutants import missing, moved
 from llmc.course.mutants.learners import learners, own, useless_in
 from llmc.course.mutants.replay import arrays_in
-from llmc.course.mutants.search import changes_of_theirs, placed
+from llmc.course.mutants.search import LUCKY, changes_of_theirs, placed
 from llmc.course.mutants.solution import Solution
 from llmc.course.own_names import learners_names
 
+ALL_OF_IT = "your function gives the right"  # in all the calls that there were
 SECONDS, LEISURE = 2.0, 12.0  # of processor time; where nobody waits
 LONG = 4.0  # seconds of processor time that a whole check may take, if that leaves any for this search
-PATIENCE = 1.0  # seconds for a run of the cell, after which a changed function is taken for one that never ends
+PATIENCE = 1.5  # seconds for a run of the cell, after which a changed function is taken for one that never ends
 SHORT = 0.2  # the same for a single call
 SEEDS = (11, 12)
 SHOWN = 20  # characters by which a change is recognised before its line is looked up
@@ -67,17 +68,18 @@ def searching(seconds):
 def with_remedy(check, cell, message) -> str:
     """The message, with that sentence behind its first line. Whatever happens in the search, the message is there.
 
-    A change that mends one array is no longer named if the check still refuses that array.
+    A change that mends one array is no longer named if the check still refuses that array, nor one that may suit these
+    numbers alone, unless the whole check passes with it.
     """
     with suppress(Exception, KeyboardInterrupt):  # who does not want to wait presses Stop
         said = ONE_ARRAY.search(message)
-        search = _search(check, cell)
+        search = None if ALL_OF_IT in message else _search(check, cell)
         if search is None:
             return message
         with quietly():
             kept = search.verdict(said["words"], said["name"]) if said else None
             found = None if kept else search.sentence()
-        if kept is False:
+        if kept is False or kept is None and said and LUCKY.match(said["words"]):
             message = message.replace(f"{said[0]}\n", "")
         first, *others = message.splitlines()
         return "\n".join([first, f"{found}.", *others] if found else [first, *others])
@@ -120,14 +122,16 @@ class _Search:
         return words and f"Your function passes {so_far} {words}"
 
     def verdict(self, words, name) -> bool | None:
-        """Does the whole check pass with the change of these words? None if it refuses something else than `name`."""
+        """Does the whole check pass with the change of these words? None if it then refuses another array than `name`,
+        in which there may be a mistake of its own."""
         lines = ast.unparse(self.answer.tree).splitlines()
         with closing(changes_of_theirs(self.answer.tree, self.answer.more)) as changes:
             for each in changes:
                 if words.startswith(each[:SHOWN]) and placed(each, lines, self.answer.tree) == words:
                     if all(self._passes(seed) for seed in SEEDS):
                         return True
-                    return False if self.refusal.startswith((f"{name} ", f"the {name} ")) else None
+                    array = name.split(" for ")[0]
+                    return False if self.refusal.startswith((f"{array} ", f"the {array} ", "right, but")) else None
         return None  # a constant, say, or two changes
 
     def _change(self, likely) -> str | None:
@@ -137,7 +141,7 @@ class _Search:
             for words in changes:
                 if time.thread_time() > self.end:
                     return None
-                if not useless.match(words) and likely() and all(self._passes(seed) for seed in SEEDS):
+                if not useless.match(words) and likely() and all(self._passes(seed, likely=True) for seed in SEEDS):
                     return placed(words, lines, self.answer.tree)
         return None
 
@@ -157,12 +161,13 @@ class _Search:
             return alike(done(self._defined(self._deadline(SHORT)), call), right)
         return False
 
-    def _passes(self, seed, anew=False, calls=None) -> bool:
+    def _passes(self, seed, anew=False, calls=None, likely=False) -> bool:
         """Does the check's cell accept the learner's function, as its tree is now?
 
-        anew: it is defined before each call. calls: a list for what it is given.
+        anew: it is defined before each call. calls: a list for what it is given. likely: it may end a little late.
         """
-        mine = {"seed": seed, "deadline": self._deadline(PATIENCE), "anew": None, "seen": calls}
+        deadline = time.thread_time() + PATIENCE if likely else self._deadline(PATIENCE)
+        mine = {"seed": seed, "deadline": deadline, "anew": None, "seen": calls}
         try:
             function = self._defined(mine["deadline"])
             if anew:

@@ -15,6 +15,7 @@ import numpy as np
 
 from llmc.course.checks.copies import root_name
 from llmc.course.mutants.learners import learners
+from llmc.course.mutants.loops import names_in
 from llmc.course.mutants.places import quoted
 
 SUMS = {"sum", "mean", "einsum", "dot", "vdot", "inner", "vecdot", "matmul", "tensordot", "trace", "average", "nansum"}
@@ -87,15 +88,16 @@ def lines_that_make(function, piece) -> list[str]:
         return []
     found = {}
     for line in ast.walk(tree) if tree else ():
-        if isinstance(line, ast.Assign | ast.AugAssign) and quoted_piece[1] not in ast.unparse(line):
+        is_elsewhere = quoted_piece[1].isidentifier() or quoted_piece[1] not in ast.unparse(line)
+        if isinstance(line, ast.Assign | ast.AugAssign) and is_elsewhere:
             targets = [line.target] if isinstance(line, ast.AugAssign) else line.targets
             sizes = getattr(line.value, "attr", "") == "shape"  # B, T, C = x.shape
             for name in {root_name(part) for target in targets for part in getattr(target, "elts", [target])}:
                 if name in names and not sizes:
                     found.setdefault(name, []).append(line)
     said = []
-    for lines in found.values():
-        goes_on = [line for line in lines if isinstance(line, ast.AugAssign)]
+    for name, lines in found.items():
+        goes_on = [line for line in lines if isinstance(line, ast.AugAssign) or name in names_in(line.value)]
         said += map(quoted, goes_on or lines)
     return list(dict.fromkeys(said))
 

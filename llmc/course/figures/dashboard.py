@@ -1,8 +1,11 @@
 """A training run seen live and steered: loss, speed, gradient norm, learning rate, a sample, and three buttons.
 
 Everything but the buttons is an ordinary output, as in live.py: where no widget is drawn, the last state stays as a
-picture. A press only sets a flag, which the run reads after every step, so training stays in the thread of its cell.
+picture. A press only sets a flag, which the run reads after every step. It arrives while a cell waits with `await`, so
+the run has a thread of its own; other cells wait until it is over, as for any run.
 """
+
+import asyncio
 
 import numpy as np
 
@@ -17,11 +20,11 @@ SMALL = dict(loc="left", fontsize=10.5, fontweight="normal")
 
 
 class Dashboard(LivePlot):
-    """Follows a run, and lets you pause, resume and stop it: `train(TrainSettings(...), on_step=Dashboard())`.
+    """Follows a run, and lets you pause, resume and stop it: `result = await Dashboard().train(TrainSettings(...))`.
 
-    every: seconds between two drawings; one takes about 0.4 s, which the training waits for. A stopped run is saved,
-    and `llmc.training.resume` continues it. Presses arrive while a cell runs if JupyterLab is 4.4 or newer and
-    ipykernel 7 or newer; elsewhere the ■ of the toolbar stops the run just as well.
+    every: seconds between two drawings; one takes about 0.4 s, which the training waits for. A stopped run is saved.
+    Presses arrive during a run with ipykernel 7.4 or newer; the ■ of the toolbar stops it everywhere. `train(settings,
+    on_step=Dashboard())` also draws it, in the cell's own thread, where presses wait until it is over.
     """
 
     def __init__(self, every: float = 2.0):
@@ -41,6 +44,26 @@ class Dashboard(LivePlot):
             self._shown = self.paused, self.stopped
             self._draw()
         return STOP if self.stopped else PAUSE if self.paused and not report.last else None
+
+    async def train(self, settings=None, **options):
+        """llmc.training.train in a thread of its own; await it. Arguments, result and errors are the same."""
+        from llmc.training import train
+
+        return await self._steered(train, settings, **options)
+
+    async def resume_run(self, run=None, **options):
+        """llmc.training.resume in a thread of its own; await it. Arguments, result and errors are the same."""
+        from llmc.training import resume
+
+        return await self._steered(resume, run, **options)
+
+    async def _steered(self, function, *arguments, **options):
+        work = asyncio.create_task(asyncio.to_thread(function, *arguments, on_step=self, **options))
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:  # the ■ of the toolbar
+            self.stop()
+            return await work
 
     def pause(self, *unused):
         """Hold the run after the step in progress."""

@@ -23,7 +23,7 @@ ROWS = 128  # of a tile of versions 8 and 9, for which two warpgroups multiply a
 THREADS = {7: 128, 8: 384, 9: 384}
 FILES = {7: "matmul_tma", 8: "matmul_roles", 9: "matmul_persistent"}
 MOST_PARTS = 16
-ROOM = 1 << 26  # floats of all parts together
+ROOM = 1 << 25  # floats of all parts together
 
 
 class Tile(NamedTuple):

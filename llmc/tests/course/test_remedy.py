@@ -86,7 +86,9 @@ def test_nothing_is_looked_for_without_time():
         assert "passes" not in said(ROWS, "def answer(x):\n    return x - x.mean(axis=0, keepdims=True)\n")
 
 
-@pytest.mark.parametrize("change, stays", [("axis 1 in place of axis 0", True), ("sum in place of mean", False)])
+@pytest.mark.parametrize(
+    "change, stays", [("axis 1 in place of axis 0", True), ("sum in place of mean", False), ("7 in place of 3", False)]
+)
 def test_a_change_that_mends_one_call_alone_is_not_named(monkeypatch, change, stays):
     sentence = f"Your function gives the right out with {change} in `x.mean(axis=0, keepdims=True)`."
     monkeypatch.setattr("llmc.course.checks.check.explain_error", lambda *given: f"✗ out is wrong.\n{sentence}\nMore.")

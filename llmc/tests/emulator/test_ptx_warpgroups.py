@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from llmc.tests.emulator.wgmma import Form, module, result
+from llmc.cuda import RawKernel
+from llmc.tests.emulator.wgmma import HEAD, Form, module, result
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
@@ -32,3 +33,55 @@ def test_product(form):
 def test_product_without_checks():
     form = FORMS[1]
     np.testing.assert_array_equal(*result(form, module((form,), False).get_function(form.name)))
+
+
+ANYTHING = (
+    HEAD
+    + r"""
+__device__ void multiply(float* d, unsigned at) {
+    asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%0, %1, %2, %3}, %4, %4, 1, 1, 1, 0, 0;"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "l"(descriptor(at, 16, 1024, 1)));
+}
+#define FENCE asm volatile("wgmma.fence.sync.aligned;" ::: "memory")
+#define WAIT asm volatile("wgmma.commit_group.sync.aligned;\n wgmma.wait_group.sync.aligned 0;" ::: "memory")
+__device__ __noinline__ float once(unsigned at) {
+    float d[4] = {};
+    FENCE;
+    multiply(d, at);
+    WAIT;
+    return d[0] + d[1] + d[2] + d[3];
+}
+__device__ __noinline__ float twice(unsigned at) {
+    float more[9] = {}, *d = more + 3;
+    FENCE;
+    multiply(d, at);
+    multiply(d, at);
+    WAIT;
+    return d[0] + d[1] + d[2] + d[3];
+}
+__device__ __noinline__ void leaves(unsigned at) {
+    float d[4] = {};
+    FENCE;
+    multiply(d, at);
+}
+extern "C" __global__ void in_turns(float* out) {
+    __shared__ __align__(1024) __nv_bfloat16 s[64 * 64];
+    unsigned at = shared_address(s);
+    for (int i = threadIdx.x; i < 64 * 64; i += 128) s[i] = __float2bfloat16(1);
+    asm volatile("fence.proxy.async;" ::: "memory");
+    __syncthreads();
+    float sum = 0;
+    for (int i = 0; i < 3; i++) sum += once(at) + twice(at);
+    leaves(at);
+    WAIT;
+    out[threadIdx.x] = sum;
+}
+"""
+)
+
+
+@pytest.mark.parametrize("check", [True, False], ids=["checked", "plain"])
+def test_sums_are_variables_of_functions_that_come_and_go(check):
+    out = np.zeros(128, np.float32)
+    RawKernel(ANYTHING, "in_turns", check=check)((1,), (128,), (out,))
+    assert (out == 3 * 4 * (16 + 2 * 16)).all()

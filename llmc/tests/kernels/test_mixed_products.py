@@ -9,7 +9,7 @@ from llmc.bench.step import training_step
 from llmc.config import GPT2Config
 from llmc.errors import UserError
 from llmc.kernels import cublas, tensor_cores
-from llmc.kernels.mixed import matmul, matmul_hopper, matmul_own
+from llmc.kernels.mixed import attention_hopper, matmul, matmul_hopper, matmul_own
 from llmc.model import GPT2
 from llmc.precision import bfloat16, find_precision
 from llmc.tests.kernels.sixteen_bits import GAP, agree, nans, tokens
@@ -121,6 +121,17 @@ def test_products_by_a_persistent_grid(checked, name, BN, BUFFERS, parts, how):
     cluster = 1 if BN == 64 else CLUSTER
     matmul_hopper.multiply(product, matmul_hopper.Tile(BN, 3, BUFFERS, cluster, DOWN=2, AHEAD=parts % 2), parts)
     check(product, *expected)
+
+
+def test_tiles_fit_and_leave_no_multiprocessor_idle():
+    tiles = matmul_hopper.PLAIN + matmul_hopper.MORE
+    assert all(tile.shared <= 227 << 10 for tile in tiles)
+    assert all(attention_hopper.Tile().shared(hs) <= 227 << 10 for hs in attention_hopper.SIZES)
+    tile, parts = matmul_hopper.choose(768, 768, 32768, matmul_hopper.PLAIN, 132)  # 9 pairs of tiles of 128 x 256
+    assert 50 <= tile.tasks(768, 768) * parts <= 66
+    assert matmul_hopper.choose(768, 768, 32768, matmul_hopper.PLAIN, 132, divisible=False)[1] == 1
+    for M, N in ((32768, 2304), (50304, 768)):
+        assert matmul_hopper.choose(M, N, 768, matmul_hopper.PLAIN, 132) == (matmul_hopper.PLAIN[0], 1)
 
 
 # ---------------------------------------------------------------------------------------------- --matmul own

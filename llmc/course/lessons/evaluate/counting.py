@@ -81,6 +81,8 @@ def mistakes(losses, targets, lengths) -> dict:
             / size,
             "the number of the first document alone": bits * per_row[0][0] / per_row[0][1],
             "the number of the last document alone": bits * per_row[-1][0] / per_row[-1][1],
+            "the sum of the documents' own bits per byte: add up costs and bytes, and divide once": bits
+            * sum(a / b for a, b, _ in per_row),
             "the mean of each token's bits over its bytes: add up costs and bytes, and divide once": bits
             * (wide[real & ~end] / lengths[targets[real & ~end]]).mean(),
         }

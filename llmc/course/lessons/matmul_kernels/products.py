@@ -127,19 +127,31 @@ def next_mistakes(a, b, slices, tile) -> dict:
         words = f"the product with {which} of {{0}} read as if {{0}} were ({{1}}): is runs right in each call of ask?"
         found[words.format("a", "K, M")] = np.where(wrong, a64.reshape(K, M).T, a64) @ b64
         found[words.format("b", "N, K")] = a64 @ np.where(wrong[:, None], b64.reshape(N, K).T, b64)
-        found |= _of_the_other_side(a64, b64, wrong, tile, which)
-    return telling({words: (array, BACKGROUND) for words, array in found.items()}, a64 @ b64)
+    right = a64 @ b64
+    found |= _of_the_other_side(a64, b64, slices, right, tile)
+    return telling({words: (array, BACKGROUND) for words, array in found.items()}, right)
 
 
-def _of_the_other_side(a64, b64, wrong, tile, which) -> dict:
-    """What the product is if a block begins at n0 in a's rows, or at m0 in b's columns, for some k (`wrong`)."""
-    part, rest = a64[:, wrong] @ b64[wrong], a64[:, ~wrong] @ b64[~wrong]  # (M, N) both
-    m, n = np.indices(part.shape)
-    row, column = n // tile * tile + m % tile, m // tile * tile + n % tile  # (M, N) both
-    of_a = np.where(row < len(part), part[np.minimum(row, len(part) - 1), n], 0)
-    of_b = np.where(column < part.shape[1], part[m, np.minimum(column, part.shape[1] - 1)], 0)
-    words = f"the product with {{}} in place of {{}} in the call of ask for {which} of {{}}"
-    return {words.format("n0", "m0", "a"): rest + of_a, words.format("m0", "n0", "b"): rest + of_b}
+def _of_the_other_side(a64, b64, slices, right, tile) -> dict:
+    """What the product is if a block begins at n0 in a's rows, or at m0 in b's columns, for some slices."""
+    if max(right.shape) <= tile:  # one block, where both are 0
+        return {}
+    first = a64[:, :slices] @ b64[:slices]  # (M, N), as all here
+    later, (M, N) = right - first, right.shape
+    m, n = np.arange(M)[:, None], np.arange(N)
+    row, column = n // tile * tile + m % tile, m // tile * tile + n % tile
+    found = {}
+    for words, at, there in (("n0 in place of m0", (row, n), row < M), ("m0 in place of n0", (m, column), column < N)):
+        at = np.minimum(at[0], M - 1), np.minimum(at[1], N - 1)
+        moved = [np.where(there, part[at], 0) for part in (first, later)]
+        side = "a" if words[0] == "n" else "b"
+        for which, array in (
+            ("all slices", moved[0] + moved[1]),
+            ("the first slice", moved[0] + later),
+            ("the later slices", first + moved[1]),
+        ):
+            found[f"the product with {words} in the call of ask for {which} of {side}"] = array
+    return found
 
 
 def square_mistakes(right, size, tile) -> dict:

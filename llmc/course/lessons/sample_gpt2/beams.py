@@ -102,7 +102,7 @@ def _about(total, best, width, model, prompt, right):
     known = {
         "the probability: return its logarithm": np.exp(best),
         "the mean over the tokens: return the sum": best / len(right),
-        "that of the last token alone": last,
+        "the newest token's log-probability alone: add up those of the whole text": last,
         "the surprise: the log-probability is negative": -best,
         "in bits: take the natural logarithm, as log_probs does": best / np.log(2),
     }

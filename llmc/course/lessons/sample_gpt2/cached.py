@@ -39,8 +39,11 @@ MISTAKES = {  # name: (sentence after "the logits equals ", where to look)
 }
 
 
-def weights(rng, L=2, NH=2, hs=3, V=11, maxT=12) -> dict:
-    """{name: array} of a random GPT-2, float64, as in the table of llmc/config.py; wte without padding."""
+def weights(rng, L=2, NH=2, hs=3, V=11, maxT=12, scores=1.0) -> dict:
+    """{name: array} of a random GPT-2, float64, as in the table of llmc/config.py; wte without padding.
+
+    scores: how many times as large those of attention are.
+    """
     table = GPT2Config(maxT=maxT, V=V, L=L, NH=NH, C=NH * hs).parameter_table()
     W = {}
     for p in table:  # of sizes at which no softmax is certain and nothing drowns in anything else
@@ -48,6 +51,7 @@ def weights(rng, L=2, NH=2, hs=3, V=11, maxT=12) -> dict:
         size = 0.3 if p.name.endswith("b") or p.name.startswith("ln") else 1.0 if p.name in ("wte", "wpe") else 0.0
         size = size or 1.5 / np.sqrt(shape[-1])
         W[p.name] = size * rng.normal(size=shape) + (p.name in ("ln1w", "ln2w", "lnfw"))
+    W["qkvw"] = W["qkvw"] * np.sqrt(scores)
     return W
 
 

@@ -69,7 +69,19 @@ def mistakes(p, share) -> dict:
     least = np.zeros(p.size, bool)
     least[rising[: int(np.argmax(np.cumsum(p[rising]) >= share)) + 1]] = True
     e = np.where(right, np.exp(p - p.max()), 0.0)
+    without_last = np.zeros(p.size, bool)
+    without_last[np.argsort(p, kind="stable")[::-1][:n]] = True
+    by_id = np.cumsum(p)
     wrong = {
+        "the reference without the candidate that crosses the share, and without ties: both stay": _scaled(
+            p, without_last
+        ),
+        "the candidates in the order of their ids, as far as the share goes: sort them by probability first": (
+            _scaled(p, by_id <= share)
+        ),
+        "the candidates in the order of their ids, up to the one that crosses the share: sort them first": (
+            _scaled(p, by_id - p < share)
+        ),
         "the reference without ties: of candidates as probable as the last one kept, only those with the smallest ids "
         "stay": _scaled(p, first),
         "the reference without ties: of candidates as probable as the last one kept, only those with the largest ids "
@@ -95,3 +107,14 @@ def mistakes(p, share) -> dict:
         "the candidates that are cut off": _scaled(p, ~right),
     }
     return {said: (array, TOP_P) for said, array in wrong.items()}
+
+
+def why(found, p, share):
+    """A sentence on what found (V,) keeps, and what it should keep; None where these are the same candidates."""
+    found, right = np.asarray(found), kept(p, share)
+    if found.shape != p.shape or not np.isfinite(found).all() or np.array_equal(found != 0, right):
+        return None
+    mine = found != 0
+    have = f"your result keeps {mine.sum()} of {p.size} candidates, with {p[mine].sum():.4g} of the probability"
+    want = f"{right.sum()} should stay, all with at least {p[right].min():.4g}: together they have {p[right].sum():.4g}"
+    return f"{have}; for a share of {share:.4g}, {want}"

@@ -24,7 +24,7 @@ class PromptPanel:
         self.model, self.encoding, self.window = model, encoding, window
         wide = dict(style=dict(description_width="7em"), continuous_update=False)
         number = widgets.FloatSlider
-        self.prompt = widgets.Text(prompt, description="prompt", layout=dict(width="32em"), **wide)
+        self.prompt = widgets.Text(prompt, description="prompt", **wide)
         self.temperature = number(0.7, min=0.05, max=2, step=0.05, description="temperature", **wide)
         self.top_k = widgets.IntSlider(model.config.V, min=1, max=model.config.V, description="top-k", **wide)
         self.top_p = number(0.9, min=0.05, max=1, step=0.05, description="top-p", **wide)
@@ -36,7 +36,8 @@ class PromptPanel:
         for knob in self.knobs[:4]:
             knob.observe(lambda change: self.look(), "value")
         self.button.on_click(lambda button: self.press())
-        self.box = widgets.HBox([widgets.VBox([*self.knobs, self.button]), widgets.VBox([self.picture, self.page])])
+        columns = widgets.HBox([widgets.VBox(self.knobs[:3]), widgets.VBox(self.knobs[3:])])
+        self.box = widgets.VBox([columns, self.button, self.picture, self.page])
 
     def show(self):
         """Display the panel; below it, where widgets are not drawn, a picture and a text of the same settings."""

@@ -37,6 +37,11 @@ def explain_settings(settings, given):
     return None
 
 
+def plain(settings) -> dict:
+    """The same settings, NumPy's numbers among them as Python's."""
+    return {name: value.item() if isinstance(value, np.generic) else value for name, value in settings.items()}
+
+
 def explain_run(run, given, chosen, standard) -> str:
     """Why a run was not good enough, as far as its numbers show.
 
@@ -50,7 +55,7 @@ def explain_run(run, given, chosen, standard) -> str:
         f"after {len(given_losses):,} steps and {given_tokens:,} letters, and the goal is {GOAL:g} less than that"
     ]
     if not np.isfinite(bits) or np.max(losses) > losses[0] + 0.5:
-        lines.append("the loss rose far above where it began: try a lower learning rate")
+        lines.append("the loss rose far above where it began: too high a learning rate does that, or beta2 near 0")
     elif chosen == standard:
         lines.append("these are the given settings")
     elif tokens < 2 * given_tokens:

@@ -69,8 +69,17 @@ def rate_mistakes(lowest, highest, steps) -> dict:
     return {said: (array, FINDER) for said, array in wrong.items()}
 
 
-def smooth_mistakes(losses) -> dict:
-    """Known wrong smoothed losses, (n,)."""
+def standing_still(run, rates):
+    """(n,) losses of a run that is restored after every step."""
+    state, losses = run.state(), []
+    for rate in rates:
+        losses.append(run.step(rate))
+        run.restore(state)
+    return np.array(losses)
+
+
+def smooth_mistakes(losses, still) -> dict:
+    """Known wrong smoothed losses, (n,). still: what `standing_still` gives."""
     first = [losses[0]]
     for loss in losses[1:]:
         first.append(BETA * first[-1] + (1 - BETA) * loss)
@@ -86,6 +95,8 @@ def smooth_mistakes(losses) -> dict:
         ),
         "the reference that begins with the first loss instead of 0": np.array(first),
         "the mean of the last ten losses: the smoothing here is an exponential mean": np.array(window),
+        "the reference on a run that is restored after every step: restore it once, at the end": smooth(still),
+        "the reference with 0.95 in place of 0.9": smooth(losses, 0.95),
         "the mean of all losses so far": np.cumsum(losses) / (np.arange(len(losses)) + 1),
         "the reference with 0.9**k in the correction: k counts from 0, so step k has k + 1 losses": shifted,
         "the least smoothed loss so far: return each step's own": np.minimum.accumulate(smooth(losses)),

@@ -92,7 +92,8 @@ struct Warpgroup {
     int arrived = 0, kind = 0, line = 0;
     const char* pc = nullptr;
     const LlmcProduct* slots[GROUP];
-    bool came[GROUP] = {};  // who waits for the others
+    const char* frames[GROUP];  // where the functions end that each of them is in
+    bool came[GROUP] = {};      // who waits for the others
     std::vector<Product> products;
     std::vector<unsigned> ends;  // of each committed group: how many products were asked for by then
     unsigned asked = 0, finished = 0;

@@ -22,7 +22,7 @@ static Problem of_group(Worker& w, int kind, const Warpgroup& group, const char*
 
 // The last of the warpgroup's threads to come to this runs `action`; the others wait for it.
 template <class Action>
-static void together(Worker& w, int kind, int line, const char* pc, const LlmcProduct* mine, Action action) {
+static void together(Worker& w, int kind, int line, const char* pc, char* frame, const LlmcProduct* mine, Action action) {
     flush_pending(w);
     Thread& t = *w.current;
     t.touched = true;
@@ -35,7 +35,7 @@ static void together(Worker& w, int kind, int line, const char* pc, const LlmcPr
         refuse_group(w, p);
     }
     group.kind = kind, group.line = line, group.pc = pc;
-    group.slots[t.id - first] = mine;
+    group.slots[t.id - first] = mine, group.frames[t.id - first] = frame;
     if (++group.arrived == GROUP) {
         w.idle = 0;
         action(group, first);
@@ -171,11 +171,9 @@ static void take_from_registers(Accumulator& sum) {
 }
 
 // Not into variables of a function that has returned meanwhile: what lies there now is another's.
-static void put_into_registers(Worker& w, Accumulator& sum, int first) {
+static void put_into_registers(Worker& w, const Warpgroup& group, Accumulator& sum, int first) {
     for_registers(sum, [&](int t, void* place, float* value) {
-        const Thread& thread = w.threads[first + t];
-        const char* top = &thread == w.current ? (char*)__builtin_frame_address(0) : (char*)thread.sp;
-        if (place >= thread.stack && place < top) return;
+        if (place >= w.threads[first + t].stack && place < group.frames[t]) return;
         if (sum.half) {
             uint16_t pair[2] = {half_bits(value[0]), half_bits(value[1])};
             memcpy(place, pair, 4);
@@ -185,10 +183,33 @@ static void put_into_registers(Worker& w, Accumulator& sum, int first) {
     });
 }
 
+static bool holds(const Accumulator& sum, int t, const char* address, int size) {
+    if (address + size <= sum.low[t] || address >= sum.high[t]) return false;
+    for (int i = 0; i < sum.registers; i++) {
+        const char* place = (const char*)sum.places[t * sum.registers + i];
+        if (address < place + 4 && place < address + size) return true;
+    }
+    return false;
+}
+
 static std::shared_ptr<Accumulator> sum_of(Warpgroup& group) {
     const LlmcProduct& p = *group.slots[0];
-    for (auto& sum : group.sums)
-        if (sum->places[0] == p.registers[0] && sum->n == p.n) return sum;
+    auto same = [&](const Accumulator& sum) {
+        if (sum.n != p.n || sum.registers != p.count || sum.half != p.half) return false;
+        for (int i = 0; i < p.count; i++)
+            if (sum.places[i] != p.registers[i]) return false;
+        for (int t = 1; t < GROUP; t++)
+            if (sum.places[t * p.count] != group.slots[t]->registers[0]) return false;
+        return true;
+    };
+    for (size_t i = 0; i < group.sums.size(); i++) {
+        auto& sum = group.sums[i];
+        if (same(*sum)) return sum;
+        if (sum->under_way || !holds(*sum, 0, (char*)p.registers[0], 4)) continue;
+        sum = group.sums.back();  // of a function that has returned: another sum lies there now
+        group.sums.pop_back();
+        i--;
+    }
     auto sum = std::make_shared<Accumulator>();
     sum->n = p.n, sum->registers = p.count, sum->half = p.half;
     sum->places.resize(GROUP * p.count), sum->values.resize(64 * p.n);
@@ -243,15 +264,6 @@ static void multiply_now(Worker& w, const Product& p) {
 
 // ------------------------------------------------------------------------------------------------ order of registers
 
-static bool holds(const Accumulator& sum, int t, const char* address, int size) {
-    if (address + size <= sum.low[t] || address >= sum.high[t]) return false;
-    for (int i = 0; i < sum.registers; i++) {
-        const char* place = (const char*)sum.places[t * sum.registers + i];
-        if (address < place + 4 && place < address + size) return true;
-    }
-    return false;
-}
-
 // A thread's own code uses something on its stack: perhaps a register that holds a sum.
 void use_registers(Worker& w, char* address, int size, const char* pc) {
     int id = w.current->id;
@@ -287,10 +299,13 @@ extern "C" void llmc_wgmma_fence() {
 
 // ------------------------------------------------------------------------------------------------ called by kernels
 
+// Where the calling kernel's own frame ends: behind the return address and the frame pointer that was saved.
+#define FRAME ((char*)__builtin_frame_address(0) + 2 * sizeof(void*))
+
 extern "C" void llmc_wgmma(const LlmcProduct* mine, int line) {
     Worker& w = *llmc_worker;
     const char* pc = (const char*)__builtin_return_address(0);
-    together(w, MULTIPLY, line, pc, mine, [&](Warpgroup& group, int first) {
+    together(w, MULTIPLY, line, pc, FRAME, mine, [&](Warpgroup& group, int first) {
         const LlmcProduct& asked = *group.slots[0];
         Product p = {asked, {}, nullptr, pc, 0};
         int size = asked.type == LLMC_TF32 ? 4 : 2;
@@ -312,7 +327,7 @@ extern "C" void llmc_wgmma(const LlmcProduct* mine, int line) {
 
 extern "C" void llmc_wgmma_commit(int line) {
     Worker& w = *llmc_worker;
-    together(w, COMMIT, line, (const char*)__builtin_return_address(0), nullptr, [&](Warpgroup& group, int) {
+    together(w, COMMIT, line, (const char*)__builtin_return_address(0), FRAME, nullptr, [&](Warpgroup& group, int) {
         group.ends.push_back(group.asked);
         for (Product& p : group.products) p.sum->committed = true;
     });
@@ -320,14 +335,14 @@ extern "C" void llmc_wgmma_commit(int line) {
 
 extern "C" void llmc_wgmma_wait(unsigned pending, int line) {
     Worker& w = *llmc_worker;
-    together(w, WAIT, line, (const char*)__builtin_return_address(0), nullptr, [&](Warpgroup& group, int first) {
+    together(w, WAIT, line, (const char*)__builtin_return_address(0), FRAME, nullptr, [&](Warpgroup& group, int first) {
         uint32_t seen = 0;
         while (group.ends.size() > pending) {
             for (; group.finished < group.ends[0]; group.finished++) {
                 Product p = group.products[0];
                 group.products.erase(group.products.begin());
                 multiply_now(w, p);
-                if (!--p.sum->under_way) put_into_registers(w, *p.sum, first);
+                if (!--p.sum->under_way) put_into_registers(w, group, *p.sum, first);
                 if (w.launch->checked) end_asynchronous(w, p.segment);
                 seen = p.segment + 1;
             }
