@@ -578,7 +578,9 @@ def the_maximum_of_this_tile_alone(code):
     return replaced(code, "float higher = top[n];", "float higher = -INFINITY;")
 
 
-@wrong("softmax_in_fragments", says="out is 1/4 times what it should be, everywhere")
+@wrong(
+    "softmax_in_fragments", says="a quarter of the result: four lanes add up a total that is the whole row's already"
+)
 def totals_that_meet_twice(code):
     return replaced(totals_that_meet_in_every_tile(code), "        whole = total[n];\n", WHOLE)
 

@@ -43,6 +43,11 @@ def low(shape, seed, scale=1.0):
     return rounded
 
 
+def zeros(*shape):
+    """Bfloat16 zeros where kernels run; CuPy does not fill arrays of this type itself."""
+    return cuda.xp.zeros(shape, np.uint16).view(BF16)
+
+
 def timed(call, sets, flops, graph=True) -> dict:
     """µs and TFLOP/s of call(*arrays), on a GPU."""
     if cuda.device() != "gpu":
@@ -54,7 +59,7 @@ def timed(call, sets, flops, graph=True) -> dict:
 def products(sizes, versions) -> list[dict]:
     """A row for each version of result (M, N) = a (M, K) bᵀ, and one for the library."""
     M, N, K = sizes
-    sets = [(cuda.xp.zeros((M, N), BF16), low((M, K), 2 * k), low((N, K), 2 * k + 1)) for k in range(SETS)]
+    sets = [(zeros(M, N), low((M, K), 2 * k), low((N, K), 2 * k + 1)) for k in range(SETS)]
 
     def own(version, result, a, b):
         launch(Product("matmul_forward", result, a, b, M, N, K), version)
@@ -72,7 +77,7 @@ def products(sizes, versions) -> list[dict]:
         assert difference(reference[some], exact) <= AGREE
     rows = []
     for version, call in calls.items():
-        result[...] = 0
+        result.view(np.uint16)[...] = 0
         call(*sets[0])
         error = difference(cuda.asnumpy(result), reference)
         row = {"what": "product", "version": version, "sizes": list(sizes), "error": float(f"{error:.3g}")}
@@ -85,7 +90,7 @@ def heads(sizes, versions) -> list[dict]:
     B, T, NH, hs = sizes
     C, flops = NH * hs, 4 * hs * B * NH * T * (T + 1) // 2  # of pairs that are seen
     xp = cuda.xp
-    sets = [(xp.zeros((B, T, C), BF16), xp.zeros((B, NH, T), np.float32), low((B, T, 3 * C), k)) for k in range(SETS)]
+    sets = [(zeros(B, T, C), xp.zeros((B, NH, T), np.float32), low((B, T, 3 * C), k)) for k in range(SETS)]
     calls = {f"v{version}": partial(_attend, NH, version) for version in versions}
     try:
         attention.attend_by("cudnn")
