@@ -84,6 +84,8 @@ def multiply(product: Product, tile: Tile | None = None, parts: int | None = Non
     gelu = 1 if product.to_gelu is not None else 2 if product.before_gelu is not None else 0
     if tile is None:
         tile, parts = choose(M, N, K, MORE if gelu or product.add else PLAIN, multiprocessors(cuda.device()), gelu == 0)
+        if cuda.device() == "emulator":
+            tile = tile._replace(CLUSTER=1)  # the only clusters that it runs
     function = _function(product, 9, f"{tile.defines} GELU={gelu}", tile.shared)
     result = tensor_map(product.result, M, N)
     other = result if not gelu else tensor_map(product.to_gelu if gelu == 1 else product.before_gelu, M, N)

@@ -9,7 +9,7 @@
 // phase is over and the next begins: phases 0, 1, 2, … have the parities 0, 1, 0, … number.cuh comes before.
 
 struct __align__(64) TensorMap {
-    unsigned long long words[16];  // as cuTensorMapEncodeTiled makes it: see llmc/cuda/tensor_map.py
+    unsigned long long words[16];  // as cuTensorMapEncodeTiled makes it: see llmc/cuda/tensor_maps.py
 };
 
 typedef unsigned long long Barrier;
