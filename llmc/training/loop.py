@@ -75,7 +75,7 @@ class _Run:
         if folder:
             check_disk(t.settings, t.config, folder.path, checkpoints(folder.path), t.step)
         self.history = history or {"val": [], "train": [], "eval": []}
-        self.watch = Stopwatch()
+        self.watch, self.told_to_stop = Stopwatch(), False
         self.notice = changed_notice(t.changed)
         self.facts = RunFacts(
             settings=t.settings,
@@ -143,7 +143,7 @@ class _Run:
         On a GPU the next step is launched before this one's loss is read, unless something else comes first.
         """
         t, start = self.trainer, time.perf_counter()
-        if stop.requested and not t.begun:
+        if self.told_to_stop and not t.begun:
             return None
         try:
             if not t.begun:
@@ -251,6 +251,7 @@ class _Run:
                 time.sleep(NAP)
             if answer == STOP:
                 stop.request()
+                self.told_to_stop = self.trainer.ranks.world == 1  # other ranks begin the next step
         except BrokenPipeError:
             stop.request()
         except OSError:

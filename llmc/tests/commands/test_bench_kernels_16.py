@@ -40,9 +40,12 @@ def test_every_version_is_right(function, precision):
         assert row["right"], row
 
 
+LADDERS = re.compile(r"matmul_|attention_hopper")  # launched in test_mixed_products.py and test_mixed_attention.py
+
+
 @on_emulator
 def test_every_kernel_of_every_file_is_launched(monkeypatch):
-    files = sorted(Path(mixed.__file__).parent.glob("*.cu"))
+    files = [path for path in sorted(Path(mixed.__file__).parent.glob("*.cu")) if not LADDERS.match(path.name)]
     there = {
         name for file in files for name in re.findall(r"__global__ .*?(\w+)\([a-z]", source(f"mixed/{file.stem}"), re.S)
     }
