@@ -394,7 +394,6 @@ def test_hints_and_progress_work_in_the_copy(real, monkeypatch):
     board = progress()
     assert f"Next: {board.next.name} in exercise_{board.next.lesson}.ipynb" in str(board)
     assert f'href="exercise_{board.next.lesson}.ipynb#' in board._repr_html_()
-    assert 'href="../22_train_gpt2.ipynb"' in board._repr_html_()
 
 
 def test_a_check_runs_in_the_copy(real):
