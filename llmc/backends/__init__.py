@@ -223,12 +223,7 @@ def choose_attention(backend, whose):
 
     Raises UserError for another name, for a backend that has no choice, and where cuDNN is missing.
     """
-    if whose not in ATTENTION:
-        raise UserError(f"attention is {' or '.join(ATTENTION)}, not {whose!r}.")
-    if hasattr(backend, "attend_by"):
-        backend.attend_by(whose)
-    elif whose != "own":
-        raise UserError("cuDNN's attention is for --backend cuda with --precision bf16 or fp16; use --attention own.")
+    _choose(backend, "attention", "attend_by", whose, ATTENTION)
 
 
 def choose_matmul(backend, whose):
@@ -236,12 +231,17 @@ def choose_matmul(backend, whose):
 
     Raises UserError for another name, for a backend that has no choice, and where own kernels find no tensor cores.
     """
-    if whose not in MATMUL:
-        raise UserError(f"matmul is {' or '.join(MATMUL)}, not {whose!r}.")
-    if hasattr(backend, "matmul_by"):
-        backend.matmul_by(whose)
-    elif whose != MATMUL[0]:
-        raise UserError("--matmul own is for --backend cuda with --precision bf16 or fp16; leave it out here.")
+    _choose(backend, "matmul", "matmul_by", whose, MATMUL)
+
+
+def _choose(backend, what, by, whose, names):
+    """Call the backend's function `by`, if it has one; the first name is what backends without a choice do."""
+    if whose not in names:
+        raise UserError(f"{what} is {' or '.join(names)}, not {whose!r}.")
+    if hasattr(backend, by):
+        getattr(backend, by)(whose)
+    elif whose != names[0]:
+        raise UserError(f"--{what} {whose} is for --backend cuda with --precision bf16 or fp16; leave it out here.")
 
 
 def _in_tf32(found, name):

@@ -25,6 +25,7 @@ from llmc.training.stopwatch import Stopwatch
 from llmc.training.trainer import Diverged, Stopped, Trainer
 
 NAP = 0.05  # seconds between two questions to a listener that pauses the run
+LOOKS = ("checkpoint_every", "val_every", "hellaswag_every", "sample_every")  # settings of what looks at the weights
 
 
 def train(settings=None, on_step=None, quiet=False, save=True, ranks=ALONE) -> TrainResult:
@@ -57,9 +58,6 @@ def resume(run=None, on_step=None, quiet=False, ranks=ALONE, **changes) -> Train
     say, on_step = audience(on_step, quiet or ranks.rank)
     with load_run(run, changes, say, ranks) as (trainer, folder, history):
         return _Run(trainer, folder, on_step, history).drive()
-
-
-PAUSES = ("checkpoint_every", "val_every", "hellaswag_every", "sample_every")  # settings of what looks at the weights
 
 
 class _Run:
@@ -160,7 +158,7 @@ class _Run:
     def _pauses_after(self, step):
         """Whether the weights after so many steps are looked at."""
         s = self.settings
-        pauses = (self._is_due(getattr(s, name), step) for name in PAUSES)
+        pauses = (self._is_due(getattr(s, name), step) for name in LOOKS)
         return step == s.steps or any(pauses)
 
     def _end_step(self):

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from llmc.course.exercises import layout
 
-TIME = re.compile(r"\*\*Time\*\* about (\d+) minutes")  # in a lesson's first cell
 SECTION = re.compile(r'lesson (\d\d), section "([^"]+)"')  # how messages name a section
 
 
@@ -75,16 +74,6 @@ def all_exercises() -> list[Exercise]:
 def notebooks_for(lesson: str) -> list[Path]:
     """The files that hold a lesson's exercises: those the learner works in, then the solutions."""
     return [path for kind in ("exercises", "solutions") if (path := layout.notebook(kind, lesson))]
-
-
-def lessons_without_exercises() -> dict:
-    """{lesson: minutes} of the lessons that are there only to be worked through; 0 where the lesson does not say."""
-    minutes = {}
-    for lesson in sorted({*layout.lessons("notebooks")} - {*layout.lessons("solutions")}):
-        head = next(iter(cells_of(layout.notebook("notebooks", lesson))), None)
-        time = TIME.search(head.source) if head else None
-        minutes[lesson] = int(time[1]) if time else 0
-    return minutes
 
 
 class Section(NamedTuple):

@@ -7,7 +7,6 @@ from llmc.course.exercises.catalog import cells_of, notebooks_for
 from llmc.course.exercises.layout import link, path_from_here
 
 DONE, OPEN = "✓", "○"  # every font has them, unlike emoji
-TO_READ = "a lesson to work through"
 LEVEL = {1: "easy", 2: "medium", 3: "hard"}
 LONGEST = 120  # minutes; more is shown in hours
 _shown = []  # (board, display handle) of the boards this kernel shows: a check that passes draws them again
@@ -16,11 +15,10 @@ _shown = []  # (board, display handle) of the boards this kernel shows: a check 
 class Board:
     """What `progress()` returns; a notebook draws it, `print` writes it."""
 
-    def __init__(self, exercises, done, worked=None, reading=None):
+    def __init__(self, exercises, done, worked=None):
         self.exercises = exercises  # list of catalog.Exercise, in the order of the course
         self.done = set(done)  # names
         self.worked = worked or {}  # {name: when it was last worked on, as text that sorts}
-        self.reading = reading or {}  # {lesson without exercises: minutes}
 
     @property
     def next(self):
@@ -31,9 +29,8 @@ class Board:
         return next((exercise for exercise in after if exercise.name not in self.done), None)
 
     def lessons(self):
-        """(lesson, its exercises) pairs in the order of the course; [] for a lesson that has none."""
-        groups = [(lesson, list(group)) for lesson, group in groupby(self.exercises, key=lambda e: e.lesson)]
-        return sorted(groups + [(lesson, []) for lesson in self.reading], key=lambda pair: pair[0])
+        """(lesson, its exercises) pairs in the order of the course."""
+        return [(lesson, list(group)) for lesson, group in groupby(self.exercises, key=lambda e: e.lesson)]
 
     def minutes_left(self, exercises) -> int:
         """Sum over those not done."""
@@ -55,7 +52,7 @@ class Board:
     def __str__(self):
         rows = []
         for lesson, exercises in self.lessons():
-            rows.append(f"{lesson}  ({self._time(lesson, exercises)}{'' if exercises else f', {TO_READ}'})")
+            rows.append(f"{lesson}  ({self._time(exercises)})")
             for e in exercises:
                 rows.append(f"  {self._mark(e)} {e.name:<36} {e.minutes:>3} min  {LEVEL[e.difficulty]}")
         return "\n".join([*rows, self.summary()])
@@ -75,9 +72,7 @@ class Board:
     def _bundle(self):
         return {"text/html": self._repr_html_(), "text/plain": str(self)}
 
-    def _time(self, lesson, exercises) -> str:
-        if not exercises:
-            return spelled(self.reading[lesson])
+    def _time(self, exercises) -> str:
         left = self.minutes_left(exercises)
         return f"{spelled(left)} left" if left else "done"
 
@@ -88,9 +83,8 @@ class Board:
             f"{self._mark(exercise)} {escape(exercise.name)}</span>"
             for exercise in exercises
         )
-        path = path_from_here("exercises" if exercises else "notebooks", lesson)
-        title = f'<a href="{escape(link(path))}"><b>{escape(lesson)}</b></a>'
-        cells = [title, self._time(lesson, exercises), marks or TO_READ]
+        title = f'<a href="{escape(link(path_from_here("exercises", lesson)))}"><b>{escape(lesson)}</b></a>'
+        cells = [title, self._time(exercises), marks]
         styles = ("white-space:nowrap",) * 2 + ("white-space:normal",)
         row = "".join(f'<td style="text-align:left;{style}">{cell}</td>' for style, cell in zip(styles, cells))
         return f"<tr>{row}</tr>"

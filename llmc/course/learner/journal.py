@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from llmc.course.exercises.catalog import all_exercises, lessons_without_exercises
+from llmc.course.exercises.catalog import all_exercises
 from llmc.course.exercises.layout import checkout
 from llmc.course.learner import board
 from llmc.errors import UserError
@@ -119,7 +119,7 @@ def _change(path: Path):
 def progress() -> board.Board:
     """The board of all lessons: what is done, what is next, the time left. Shown by a notebook, or with print()."""
     state = read(progress_file())
-    return board.Board(all_exercises(), state["done"], state["worked"], lessons_without_exercises())
+    return board.Board(all_exercises(), state["done"], state["worked"])
 
 
 def _standing(name, done) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from llmc.course import progress
-from llmc.course.exercises import catalog, layout
+from llmc.course.exercises import layout
 from llmc.course.exercises.catalog import Exercise
 from llmc.course.learner import board, journal
 from llmc.course.learner.board import Board
@@ -111,7 +111,6 @@ def test_resume_after_the_last_one_worked_on(done, worked, name):
 
 def test_what_counts_as_work(path, monkeypatch):
     monkeypatch.setattr(journal, "all_exercises", lambda: EXERCISES)
-    monkeypatch.setattr(journal, "lessons_without_exercises", dict)
     journal.record("a")
     assert progress().next.name == "b"
     journal.record_hint("c", 1)
@@ -125,17 +124,6 @@ def test_what_counts_as_work(path, monkeypatch):
 )
 def test_long_times_are_hours(minutes, words):
     assert f"about {words} left" in Board([Exercise("a", "01_x", minutes, 1)], set()).counts()
-
-
-def test_lessons_without_exercises_are_on_the_board():
-    shown = Board(EXERCISES, set(), reading={"22_train": 45})
-    assert "\n22_train  (45 min, a lesson to work through)\n" in str(shown)
-    row = shown._repr_html_().split("<tr>")[-1]
-    assert '<a href="notebooks/22_train.ipynb"><b>22_train</b></a>' in row and ">45 min<" in row and "to work" in row
-
-
-def test_every_lesson_has_exercises():
-    assert layout.checkout() is None or catalog.lessons_without_exercises() == {}
 
 
 def test_resume_here_links_to_the_task(path, monkeypatch):

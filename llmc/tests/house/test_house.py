@@ -10,9 +10,10 @@ import nbformat
 import pytest
 
 from llmc.course.authoring.wrapping import wrap
-from llmc.course.exercises.catalog import SECTION, TIME, cells_of, exercises_of, section_link
+from llmc.course.exercises.catalog import SECTION, cells_of, exercises_of, section_link
 
 ROOT = Path(__file__).resolve().parents[3]
+TIME = re.compile(r"\*\*Time\*\* about (\d+) minutes")  # in a lesson's first cell
 TOP_LEVEL = """README.md environment.yml pyproject.toml Makefile LICENSE notebooks exercises solutions data llmc
     .ci .github .gitignore .gitattributes conftest.py""".split()
 LESSONS = """00_start_here 01_layernorm 02_embeddings 03_matmul 04_gelu_residual 05_softmax_crossentropy 06_attention
