@@ -42,6 +42,10 @@ class KeyValueCache:
                 f" {B} x {n} more do not fit."
             )
         model, be, acts = self.model, self.model.backend, self._acts.allocate(_table(self.model.config, B, n))
+        if n == 1 and B <= getattr(be, "FEW", 0):
+            be.one_token(acts, self._kv["kv"], model.params, tokens, self.length, model.config.NH)
+            self.length += 1
+            return acts["logits"]
         positions = model.params["wpe"][self.length :]  # (maxT - length, C)
         be.encoder_forward(acts["encoded"], be.from_numpy(tokens), model.params["wte"], positions)  # (B, n, C)
         if n == 1 and hasattr(be, "repeat"):

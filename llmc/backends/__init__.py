@@ -155,6 +155,20 @@ class Fused(Protocol):
         """
 
 
+class Few(Protocol):
+    """What a backend has besides if it can decode a few sequences in one call, without Python between the layers.
+
+    FEW: how many sequences at most.
+    """
+
+    def one_token(self, acts, cache, params, tokens, start, NH):
+        """*acts["logits"] (B, 1, Vp) after one more token (B, 1), B ≤ FEW, of which each follows `start` others.
+
+        acts: arrays by name, of blocks.activation_table for (B, 1), where it may write anything · params: the weights,
+        by name · +cache (L, 2, B, NH, maxT, hs): as in attention_cached, of all layers.
+        """
+
+
 class Rounded(Protocol):
     """What a backend has besides if it takes arrays of 16 bits."""
 

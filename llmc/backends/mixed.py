@@ -38,6 +38,8 @@ OUTPUTS = {  # of functions of the contract: how many of the first arguments the
 class Mixed:
     """The contract of `llmc/backends` for 16-bit arrays; all that concerns no numbers is the other backend's."""
 
+    FEW = 0  # what the other backend can do in one call, it could for float32 only
+
     def __init__(self, exact):
         """exact: a backend that computes in float32, on arrays of NumPy."""
         self._exact = exact

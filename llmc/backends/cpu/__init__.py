@@ -17,6 +17,7 @@ from llmc.backends.cpu.adamw import adamw_update, adamw_update_rounded
 from llmc.backends.cpu.attention import attention_backward, attention_cached, attention_forward, attention_stats_shape
 from llmc.backends.cpu.classifier import fused_classifier
 from llmc.backends.cpu.compiled import KERNELS
+from llmc.backends.cpu.decode import one_token
 from llmc.backends.cpu.encoder import encoder_backward, encoder_forward
 from llmc.backends.cpu.gelu import gelu_again, gelu_backward, gelu_forward
 from llmc.backends.cpu.kept import keep
@@ -26,7 +27,7 @@ from llmc.backends.cpu.layernorm import (
     layernorm_forward,
     residual_layernorm_forward,
 )
-from llmc.backends.cpu.matmul import matmul_backward, matmul_forward, matmul_gelu_forward
+from llmc.backends.cpu.matmul import FEW, matmul_backward, matmul_forward, matmul_gelu_forward
 from llmc.backends.cpu.pointwise import global_norm, residual_forward, scale, zero
 from llmc.backends.cpu.scratch import zeros
 from llmc.backends.cpu.threads import load_pool
@@ -34,6 +35,7 @@ from llmc.backends.numba_variables import check_threads
 from llmc.backends.reference import from_numpy, to_numpy
 
 __all__ = [
+    "FEW",
     "OVERWRITES",
     "PRECISIONS",
     "adamw_update",
@@ -56,6 +58,7 @@ __all__ = [
     "matmul_backward",
     "matmul_forward",
     "matmul_gelu_forward",
+    "one_token",
     "prepare",
     "residual_forward",
     "residual_layernorm_forward",

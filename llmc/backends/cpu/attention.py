@@ -148,7 +148,7 @@ def _backward(address, dqkv, dout, out, stats, qkv, NH, scale, scores, wide):
 
 
 @parallel
-def _one_query(out, cache, qkv, NH, i, position, scale, scores, sums):
+def one_query(out, cache, qkv, NH, i, position, scale, scores, sums):
     """attention_cached for the i-th of the new positions; scores (B · NH, maxT); sums (B · NH, hs)."""
     B, C = out.shape[0], out.shape[2]
     hs = C // NH
@@ -218,4 +218,4 @@ def attention_cached(out, cache, qkv, NH, start):
         return
     room = scratch("one query", (B * NH, maxT), dtype), scratch("one output", (B * NH, hs), dtype)
     for i in range(n):
-        _one_query(out, cache, qkv, NH, i, start + i, dtype.type(hs**-0.5), *room)
+        one_query(out, cache, qkv, NH, i, start + i, dtype.type(hs**-0.5), *room)

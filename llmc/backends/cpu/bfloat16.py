@@ -28,12 +28,13 @@ def in_bits(function):
 
     @wraps(function)
     def call(*arguments, **named):
-        return function(*(_bits(a) for a in arguments), **named)
+        return function(*map(bits, arguments), **named)
 
     return call
 
 
-def _bits(argument):
+def bits(argument):
+    """An array of bfloat16 as one of uint16; anything else as it is."""
     is_narrow = isinstance(argument, np.ndarray) and argument.itemsize == 2
     return argument.view(np.uint16) if is_narrow else argument
 

@@ -16,6 +16,9 @@ from llmc.backends.cpu import attention_bfloat16
 from llmc.backends.cpu.compiled import KERNELS
 from llmc.backends.cpu.kept import enable
 from llmc.backends.cpu.matmul_bfloat16 import in_float32
+from llmc.blocks import activation_table
+from llmc.config import GPT2Config
+from llmc.flat_buffer import Tensor
 
 B, T, C, NH, V, Vp = 1, 5, 4, 2, 5, 6
 
@@ -37,6 +40,7 @@ def main(precision, half):
     optimizer(low(7), low(7))
     w = low(C, C)
     cpu.matmul_forward(low(1, C), low(1, C), w, w[0])  # a single row, as in sampling
+    decoding(low)
     if precision == "bf16":
         for a, b in ((w, w), (w, w.T), (w.T, w)):  # also where a library takes its place
             in_float32(low(C, C), a, b)
@@ -74,6 +78,15 @@ def attention(low):
     cpu.attention_backward(low(B, T, 3 * C), out, out, stats, qkv, NH)
     cpu.attention_cached(out, cache, qkv, NH, 0)
     cpu.attention_cached(low(B, 1, C), cache, low(B, 1, 3 * C), NH, T)
+
+
+def decoding(low):
+    """One more token, as sampling takes it; not by a model, which would have the kernels compiled."""
+    config = GPT2Config(maxT=T, V=V, L=1, NH=NH, C=C)
+    params = {tensor.name: low(*tensor.shape) for tensor in config.parameter_table()}
+    table = [*activation_table(config, B, 1), Tensor("logits", (B, 1, config.Vp))]
+    acts = {tensor.name: (array if tensor.exact else low)(*tensor.shape) for tensor in table}
+    cpu.one_token(acts, low(1, 2, B, NH, T, C // NH), params, np.zeros((B, 1), np.int32), 0, NH)
 
 
 def attention_of_a_library(low):

@@ -26,7 +26,7 @@ def _backward(dx, dout, x, scale, cubic, cubic3):
 @in_bits
 def gelu_forward(out, x):
     """0.5 · x · (1 + tanh(√(2/π) · (x + 0.044715 x³)))."""
-    _forward(out.reshape(-1), x.reshape(-1), *_constants(x, -2.0 * GELU_SCALE, -2.0 * GELU_SCALE * GELU_CUBIC))
+    _forward(out.reshape(-1), x.reshape(-1), *gelu_constants(exact(x.dtype)))
 
 
 def gelu_again(out, x):
@@ -37,9 +37,10 @@ def gelu_again(out, x):
 @in_bits
 def gelu_backward(dx, dout, x):
     """dx = dout · GELU'(x)."""
-    constants = _constants(x, GELU_SCALE, GELU_CUBIC, 3.0 * GELU_CUBIC)
+    constants = (exact(x.dtype).type(value) for value in (GELU_SCALE, GELU_CUBIC, 3.0 * GELU_CUBIC))
     _backward(dx.reshape(-1), dout.reshape(-1), x.reshape(-1), *constants)
 
 
-def _constants(x, *values):
-    return (exact(x.dtype).type(value) for value in values)
+def gelu_constants(dtype):
+    """(linear, cubic) of `compiled.gelu`, as numbers of this dtype."""
+    return dtype.type(-2.0 * GELU_SCALE), dtype.type(-2.0 * GELU_SCALE * GELU_CUBIC)

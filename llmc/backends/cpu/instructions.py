@@ -1,4 +1,4 @@
-"""A rounding to bfloat16 that is one instruction where the processor has it (AVX512_BF16, as all with AMX have)."""
+"""Single instructions: prefetch, and a rounding to bfloat16 where the processor has it (AVX512_BF16, as with AMX)."""
 
 from llvmlite import ir
 from numba import types
@@ -37,3 +37,21 @@ def rounding(otherwise):
         return (types.uint16(types.float32), code) if value == types.float32 else None
 
     return rounded
+
+
+@intrinsic
+def prefetch(typingctx, a, i):
+    """Have the processor fetch the cache line of element i of a flat array, which may lie beyond its end, and go on."""
+
+    def code(context, builder, signature, arguments):
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        place = builder.bitcast(builder.gep(array.data, [arguments[1]]), ir.IntType(8).as_pointer())
+        number = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [place.type, number, number, number])
+        to_read, close, data = number(0), number(3), number(1)
+        builder.call(
+            builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind), [place, to_read, close, data]
+        )
+        return context.get_dummy_value()
+
+    return types.void(a, types.intp), code

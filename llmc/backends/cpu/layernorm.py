@@ -5,33 +5,38 @@ import math
 from numba import get_num_threads, prange
 
 from llmc.backends.cpu.bfloat16 import in_bits, load, store
-from llmc.backends.cpu.compiled import ZERO, bounds, normalised, parallel
+from llmc.backends.cpu.compiled import ZERO, bounds, normalised, parallel, serial
 from llmc.backends.cpu.scratch import scratch
 from llmc.backends.reference import EPS
+
+
+@serial
+def forward_row(n, residual, out, mean, rstd, x1, x2, w, b, eps):
+    """Row n of what `_forward` does."""
+    C, added = x1.shape[1], x2.shape[0] > 0
+    scale = mean.dtype.type(1) / mean.dtype.type(C)
+    x = residual[n] if added else x1[n]  # (C,)
+    if added:
+        for c in range(C):
+            x[c] = x1[n, c] + load(x2, (n, c))
+    total = mean.dtype.type(0)
+    for c in range(C):
+        total += x[c]
+    centre = total * scale
+    squares = mean.dtype.type(0)
+    for c in range(C):
+        squares += (x[c] - centre) * (x[c] - centre)
+    r = mean.dtype.type(1) / math.sqrt(squares * scale + eps)
+    for c in range(C):
+        store(out, (n, c), normalised(x[c], centre, r, load(w, c), load(b, c)))
+    mean[n], rstd[n] = centre, r
 
 
 @parallel
 def _forward(residual, out, mean, rstd, x1, x2, w, b, eps):
     """Rows (N, C); mean, rstd (N,). If x2 has no rows, x1 is normalised alone and residual stays as it is."""
-    N, C = x1.shape
-    added = x2.shape[0] > 0
-    scale = mean.dtype.type(1) / mean.dtype.type(C)
-    for n in prange(N):
-        x = residual[n] if added else x1[n]  # (C,)
-        if added:
-            for c in range(C):
-                x[c] = x1[n, c] + load(x2, (n, c))
-        total = mean.dtype.type(0)
-        for c in range(C):
-            total += x[c]
-        centre = total * scale
-        squares = mean.dtype.type(0)
-        for c in range(C):
-            squares += (x[c] - centre) * (x[c] - centre)
-        r = mean.dtype.type(1) / math.sqrt(squares * scale + eps)
-        for c in range(C):
-            store(out, (n, c), normalised(x[c], centre, r, load(w, c), load(b, c)))
-        mean[n], rstd[n] = centre, r
+    for n in prange(x1.shape[0]):
+        forward_row(n, residual, out, mean, rstd, x1, x2, w, b, eps)
 
 
 @parallel

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from llmc.backends import reference
+from llmc.backends import get_backend, reference
 from llmc.config import GPT2Config
 from llmc.course.your_layers.plug import learner_backend
 from llmc.errors import UserError
@@ -42,6 +42,36 @@ def test_the_logits_of_forward(backend, case, precision, tolerance):
     if T >= 5:
         found = last_logits(model, x, [3, 1, T - 4], case.config.maxT)
         assert np.abs(found - full[:, [2, 3, T - 1]]).max() <= tolerance * largest
+
+
+@pytest.mark.parametrize("precision, tolerance", [("fp32", 1e-6), ("bf16", 1e-2)])
+@pytest.mark.parametrize("B", [1, 3, 5])
+def test_a_token_in_one_call_is_that_of_layer_by_layer(B, precision, tolerance, monkeypatch):
+    """And neither touches what lies beyond it in the cache. The model has more layers and rows than threads divide."""
+    model, found = GPT2(GPT2Config(maxT=8, V=70, L=3, NH=3, C=33), "cpu", precision), []
+    model.init_weights()
+    x = np.random.default_rng(0).integers(0, 70, (B, 6))
+    for few in (model.backend.FEW, 0):
+        monkeypatch.setattr(model.backend, "FEW", few)
+        cache = KeyValueCache(model, B)
+        logits = last_logits_of(model, cache, x).astype(np.float64)
+        kept = cache._kv["kv"].astype(np.float64)
+        assert not kept[..., 6:, :].any()
+        found.append((logits, kept))
+    for mine, theirs in zip(*found):
+        assert np.abs(mine - theirs).max() <= tolerance * np.abs(theirs).max()
+    assert found[0][0].std() > 0
+
+
+def last_logits_of(model, cache, x):
+    """(5, B, V): after a prompt of two tokens, and after each one more."""
+    steps = [x[:, :2], *(x[:, i : i + 1] for i in range(2, x.shape[1]))]
+    return np.stack([model.forward_cached(step, cache)[:, 0, : model.config.V].copy() for step in steps])
+
+
+def test_half_precision_is_not_taken_for_bfloat16():
+    """mixed.py's backend, which widens, has the functions of the other one, but decodes layer by layer."""
+    assert get_backend("cpu").FEW > 0 and GPT2(GPT2Config(maxT=4, V=9, L=1, NH=1, C=4), "cpu", "fp16").backend.FEW == 0
 
 
 def test_going_back_forgets_what_came_after(backend):
