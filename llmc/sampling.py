@@ -48,13 +48,20 @@ def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
     with np.errstate(over="ignore"):  # at a temperature near 0 all but the largest become -inf
         p = np.exp((z - z.max()) / temperature)  # (V,)
     if (top_k or p.size) < p.size or (top_p or 1) < 1:
-        order = np.argsort(-z, kind="stable")[:top_k]  # (k,)
+        order = _most_probable(z, min(top_k or z.size, z.size))  # (k,)
         held = np.cumsum(p[order])  # (k,)
         n = order.size if top_p is None else np.searchsorted(held, top_p * held[-1]) + 1
         kept = np.zeros_like(p)  # (V,)
         kept[order[:n]] = p[order[:n]]
         p = kept
     return p / p.sum()
+
+
+def _most_probable(z, k):
+    """(k,) ids of the k largest of z (V,), the largest first. Only those are sorted: all would take half a token."""
+    least = np.partition(z, z.size - k)[z.size - k]
+    ids = np.flatnonzero(z >= least)  # (k,), or more where several equal the least
+    return ids[np.argsort(-z[ids], kind="stable")[:k]]
 
 
 def choose(logits, temperature, top_k, random, top_p=None) -> int:
