@@ -1,8 +1,9 @@
-"""The linear layer: products by cuBLAS on a GPU, by the kernel of matmul.cu on the emulator.
+"""The linear layer: products by cuBLAS or by our own kernels on a GPU, by the kernel of matmul.cu on the emulator.
 
-Either adds in float32. The kernel rounds once; cuBLAS rounds a product, and again when it has added it to a gradient.
-It is not used with LLMC_MATMUL=kernel, nor for rows that do not consist of 128-bit words, nor by a GPU without tensor
-cores for the type. `matmul_by("own")` selects our own kernels on tensor cores instead, on the emulator too.
+All add in float32. The kernels round once; cuBLAS rounds a product, and again when it has added it to a gradient. It is
+not used with LLMC_MATMUL=kernel, nor for rows that do not consist of 128-bit words, nor by a GPU without tensor cores
+for the type. `matmul_by` says whose kernels multiply: by default whichever is faster for a product, that is cuBLAS but
+for some products on Hopper's GPUs; or always cuBLAS; or always our own on tensor cores, on the emulator too.
 """
 
 import numpy as np
@@ -19,11 +20,11 @@ from llmc.kernels.pointwise import aligned, check_elements
 TILE, THREADS = 64, 256  # as in matmul.cu
 CAPABILITY = {"bfloat16": 80, "float16": 70}  # of GPUs with tensor cores for it
 
-_whose = "cublas"
+_whose = "fastest"
 
 
 def matmul_by(whose=None) -> str:
-    """Whose kernels multiply, "cublas" or "own"; with an argument, from now on.
+    """Whose kernels multiply, "fastest", "cublas" or "own"; with an argument, from now on.
 
     Raises UserError for "own" on a GPU whose tensor cores do not multiply 16-bit numbers.
     """
@@ -106,7 +107,7 @@ def _product(name, result, a, b, N, K, bias=None, to_gelu=None, before_gelu=None
     version = matmul_own.best(result.dtype) if matmul_by() == "own" else None
     others = [array for array in (to_gelu, before_gelu) if array is not None]
     a_runs, b_runs = own.runs
-    if version and cuda.device() == "gpu" and matmul_hopper.fits(own):
+    if cuda.device() == "gpu" and _by_hoppers(own):
         matmul_hopper.multiply(own)
         return
     if not version and _by_cublas((result, a, b, *others), (N, K if a_runs else M, K if b_runs else N)):
@@ -133,6 +134,13 @@ def _by_kernel(product):
     arguments = (result, a, b, 0 if bias is None else bias, np.int32(M), np.int32(N), np.int32(K))
     blocks = ceil_div(M, TILE) * ceil_div(N, TILE)
     kernel_for(result, "matmul", "matmul_v1", product.defines)((blocks,), (THREADS,), arguments)
+
+
+def _by_hoppers(product) -> bool:
+    """Whether version 9 multiplies."""
+    if matmul_by() == "cublas" or multiply_by() == "kernel" or not matmul_hopper.fits(product):
+        return False
+    return matmul_by() == "own" or matmul_hopper.faster(product)
 
 
 def _by_cublas(arrays, lengths) -> bool:
