@@ -148,9 +148,10 @@ class Fused(Protocol):
         It takes accumulate where matmul_backward does, for dsum. The next call may overwrite what it returns.
         """
 
-    def gelu_matmul_backward(self, dpre, dw, db, dout, pre, x, w):
+    def gelu_matmul_backward(self, dpre, dw, db, dout, pre, x, w, dbpre=None):
         """matmul_backward of x = GELU(pre), and gelu_backward: *dpre (B, T, C_in) is the gradient of pre.
 
+        +dbpre (C_in,), unless it is None, += column sums of dpre: the gradient of the bias that went into pre.
         It takes accumulate where matmul_backward does.
         """
 

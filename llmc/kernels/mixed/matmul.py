@@ -66,13 +66,16 @@ def matmul_backward(dx, dw, db, dout, x, w, accumulate=True):
     _parameters(dw, db, dout, x, accumulate)
 
 
-def gelu_matmul_backward(dpre, dw, db, dout, pre, x, w, accumulate=True):
+def gelu_matmul_backward(dpre, dw, db, dout, pre, x, w, dbpre=None, accumulate=True):
     """matmul_backward where x = GELU(pre), and through the GELU: *dpre (B, T, C_in), 16 bits, = dout · w · GELU'(pre).
 
-    cuBLAS multiplies by GELU' before it rounds the product, and saves a pass over it; its GELU' is exact to 2^-10.
+    +dbpre (C_in,), 16 bits, unless it is None, += column sums of dpre, or without accumulate = them. cuBLAS and version 9
+    multiply by GELU' before they round the product, and save a pass over it; cuBLAS's GELU' is exact to 2^-10. Version 9
+    sums columns before it rounds, and saves another pass.
     """
     dout, db = _rounded(db, dout, w, accumulate)
-    _product("matmul_backward_input", dpre, dout, w, *w.shape[::-1], before_gelu=pre)
+    sums = None if dbpre is None else (dbpre, accumulate)
+    _product("matmul_backward_input", dpre, dout, w, *w.shape[::-1], before_gelu=pre, column_sums=sums)
     _parameters(dw, db, dout, x, accumulate)
 
 
@@ -96,11 +99,11 @@ def _parameters(dw, db, dout, x, accumulate):
     _product("matmul_backward_weight", dw, dout, x, C_in, dout.size // C_out, add=accumulate)
 
 
-def _product(name, result, a, b, N, K, bias=None, to_gelu=None, before_gelu=None, add=False):
+def _product(name, result, a, b, N, K, bias=None, to_gelu=None, before_gelu=None, add=False, column_sums=None):
     """result (M, N) = or with add += a · b, plus bias (N,) if there is one; sums over K numbers.
 
     to_gelu (M, N): the product goes there, and GELU of it to result · before_gelu (M, N): the product is multiplied by
-    GELU' of it.
+    GELU' of it · column_sums: (db, accumulate), as for matmul_hopper.multiply, with before_gelu alone.
     """
     M = result.size // N
     own = matmul_own.Product(name, result, a, b, M, N, K, bias, add, to_gelu, before_gelu)
@@ -108,22 +111,24 @@ def _product(name, result, a, b, N, K, bias=None, to_gelu=None, before_gelu=None
     others = [array for array in (to_gelu, before_gelu) if array is not None]
     a_runs, b_runs = own.runs
     if cuda.device() == "gpu" and _by_hoppers(own):
-        matmul_hopper.multiply(own)
+        matmul_hopper.multiply(own, column_sums=column_sums)
         return
     if not version and _by_cublas((result, a, b, *others), (N, K if a_runs else M, K if b_runs else N)):
         first = cublaslt.Factor(b.data.ptr, K if b_runs else N, b_runs)  # column-major: the second factor comes first
         second = cublaslt.Factor(a.data.ptr, K if a_runs else M, not a_runs)
         how = dict(compute=cublas.COMPUTE_32F, add=add, bias=bias, to_gelu=to_gelu, before_gelu=before_gelu)
         seen("cuBLAS", lambda: cublaslt.multiply(result, first, second, N, M, K, **how))
-        return
-    if version:
-        matmul_own.multiply(own, version)
     else:
-        _by_kernel(own)
-    if to_gelu is not None:
-        gelu_forward(result, to_gelu)
-    if before_gelu is not None:
-        gelu_backward(result, result, before_gelu)
+        if version:
+            matmul_own.multiply(own, version)
+        else:
+            _by_kernel(own)
+        if to_gelu is not None:
+            gelu_forward(result, to_gelu)
+        if before_gelu is not None:
+            gelu_backward(result, result, before_gelu)
+    if column_sums is not None:
+        bias_backward(column_sums[0], result, accumulate=column_sums[1])
 
 
 def _by_kernel(product):

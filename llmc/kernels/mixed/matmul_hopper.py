@@ -13,6 +13,7 @@ import numpy as np
 from llmc import cuda
 from llmc.kernels import ceil_div, scratch, tensor_cores
 from llmc.kernels.mixed import kernel_for
+from llmc.kernels.mixed.columns import add_chunks
 from llmc.kernels.mixed.matmul_own import Product
 from llmc.kernels.pointwise import address_of, aligned
 
@@ -89,10 +90,11 @@ def multiply_one(product: Product, version: int, BN=None, STAGES=4):
     function((blocks,), (THREADS[version],), arguments, shared_mem=function.max_dynamic_shared_size_bytes)
 
 
-def multiply(product: Product, tile: Tile | None = None, shares: int = 0):
+def multiply(product: Product, tile: Tile | None = None, shares: int = 0, column_sums=None):
     """Launch version 9, which does all that a Product can say. tile: None for what `choose` says.
 
-    shares: so many clusters have the same number of rounds each; 0: whole tiles.
+    shares: so many clusters have the same number of rounds each; 0: whole tiles · column_sums: (db, accumulate), where
+    the product is multiplied by GELU': +db (N,), 16 bits, += column sums of the result, or *db = them.
     """
     M, N, K = product.M, product.N, product.K
     gelu = 1 if product.to_gelu is not None else 2 if product.before_gelu is not None else 0
@@ -109,13 +111,19 @@ def multiply(product: Product, tile: Tile | None = None, shares: int = 0):
     sizes = np.int32(M), np.int32(N), np.int32(K)
     clusters = shares or min(multiprocessors(cuda.device()) // tile.CLUSTER, tile.tasks(M, N))
     kept = scratch("matmul", (2 * shares * tile.CLUSTER * tile.rows * tile.BN,)) if shares else 0  # sums of some rounds
-    arguments = (result, other, *_factors(product), kept, bias, *sizes, np.int32(shares > 0))
+    partial = (
+        0 if column_sums is None else scratch("bias", (ceil_div(M, tile.rows * tile.CLUSTER) * tile.CLUSTER * 4, N))
+    )
+    arguments = (result, other, *_factors(product), kept, bias, partial, *sizes, np.int32(shares > 0))
     function((clusters * tile.CLUSTER,), (THREADS[9],), arguments, shared_mem=tile.shared)
     if shares:
         defines = f"{product.defines} {tile.defines} GELU={gelu}"
         add = kernel_for(product.result, FILES[9], "matmul_v9_add", defines, ARCH)
         blocks = tile.tasks(M, N) * tile.CLUSTER, tile.rows * tile.BN // 512
         add(blocks, (128,), (product.result, kept, bias, *sizes, np.int32(shares)))
+    if column_sums is not None:
+        db, accumulate = column_sums
+        add_chunks((db,), partial, kept=int(accumulate))
 
 
 @lru_cache(maxsize=1024)

@@ -5,7 +5,7 @@ v9  v8 with as many blocks as there are multiprocessors, each of which has one t
     wait. Tiles follow each other such that what they read is still in L2. Blocks of a cluster, one above the other, share
     their squares of b, of which each asks for a part.
     Results leave through shared memory: TMA writes whole lines, at its own pace. On the way they meet a bias, GELU, or what
-    GELU's backward pass or a sum of gradients needs
+    GELU's backward pass or a sum of gradients needs; and a gradient's columns are summed, for that of a bias
 
 Where tiles are few and sums long, a last turn would leave many multiprocessors idle. Then each cluster has the same number
 of rounds instead, wherever that begins and ends; sums of a part of the rounds are kept as they are, and matmul_v9_add adds
@@ -113,8 +113,9 @@ __device__ float2 two_of(unsigned both)
     return make_float2(widen({(unsigned short)both}), widen({(unsigned short)(both >> 16)}));
 }
 
-// 64 x 64 sums on their way: the columns from n on, in squares of which `square` is the first.
-__device__ void finish_square(floatX* square, const float* sums, const floatX* bias, int n, int N)
+// 64 x 64 sums on their way: the columns from n on, in squares of which `square` is the first. With GELU' the results of
+// each column of this lane are added to `totals`.
+__device__ void finish_square(floatX* square, const float* sums, const floatX* bias, int n, int N, float (&totals)[16])
 {
     int line = threadIdx.x % 128 / 32 * 16 + threadIdx.x % 16, right = threadIdx.x % 32 / 16 * 8;
     #pragma unroll
@@ -133,12 +134,33 @@ __device__ void finish_square(floatX* square, const float* sums, const floatX* b
             float2 before = READS ? two_of(old[i]) : make_float2(0.0f, 0.0f);
             if (ADD) v.x += before.x, v.y += before.y;
             if (GELU == 2) v.x *= gelu_slope(before.x), v.y *= gelu_slope(before.y);
+            if (GELU == 2) totals[4 * c + i / 2 * 2] += v.x, totals[4 * c + i / 2 * 2 + 1] += v.y;
             now[i] = rounded_pair(v.x, v.y);
             if (GELU == 1) active[i] = rounded_pair(gelu(v.x), gelu(v.y));
         }
         write_squares(place, now);
         if (GELU == 1) write_squares(place + SQUARE, active);
     }
+}
+
+// Of 2 COUNT totals a lane keeps COUNT, and gives the others to the lane that is STEP away, for what that lane gives.
+template <int STEP, int COUNT>
+__device__ void share_totals(float (&totals)[16])
+{
+    bool upper = threadIdx.x & STEP;
+    #pragma unroll
+    for (int e = 0; e < COUNT; e++) {
+        float mine = upper ? totals[e + COUNT] : totals[e], other = upper ? totals[e] : totals[e + COUNT];
+        totals[e] = mine + __shfl_xor_sync(0xffffffff, other, STEP);
+    }
+}
+
+// A warp's totals of 64 columns, each of which eight lanes have a part of. place: of column 0.
+__device__ void write_totals(float* place, float (&totals)[16], int columns)
+{
+    share_totals<16, 8>(totals), share_totals<8, 4>(totals), share_totals<4, 2>(totals);
+    int c = 8 * r_of_lane() + 2 * j_of_lane();
+    if (c < columns) *reinterpret_cast<float2*>(place + c) = make_float2(totals[0], totals[1]);
 }
 
 // One thread brings the squares of all pieces.
@@ -192,10 +214,11 @@ __device__ void multiply_rounds(float (&sums)[HIGH][SUMS], Shared& shared, Ring<
 #define TOGETHER
 #endif
 
+// partial (4 x tiles below each other, N), or 0: sums of the columns of results times GELU', a row for each warp of a tile.
 extern "C" TOGETHER __global__ void __launch_bounds__(128 * (1 + GROUPS), 1)
 matmul_v9(const __grid_constant__ TensorMap result, const __grid_constant__ TensorMap other,
-          const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, float4* kept, const floatX* bias, int M,
-          int N, int K, int even)
+          const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, float4* kept, const floatX* bias,
+          float* partial, int M, int N, int K, int even)
 {
     extern __shared__ uint4 memory[];
     Shared& shared = *reinterpret_cast<Shared*>(first_square(memory));
@@ -234,8 +257,8 @@ matmul_v9(const __grid_constant__ TensorMap result, const __grid_constant__ Tens
                 wait_stores_read<0>();
                 expect(&shared.read[group], sizeof(shared.leaving[0]));
                 for (int i = 0; i < BUFFERS; i++)
-                    load_square(shared.leaving[group][i], ADD ? &result : &other, n + i % (BN / 64) * 64,
-                        m + i / (BN / 64) * 64, &shared.read[group]);
+                    load_square(shared.leaving[group][i], ADD ? &result : &other, n + i / HIGH * 64, m + i % HIGH * 64,
+                        &shared.read[group]);
             }
             Piece next(plan, cluster, number + 1);
             if (number > 0) wait_for_turn(group);
@@ -251,15 +274,16 @@ matmul_v9(const __grid_constant__ TensorMap result, const __grid_constant__ Tens
             }
             if (READS) wait(&shared.read[group], reading);
             reading ^= 1;
+            float totals[16] = {};
             #pragma unroll
             for (int i = 0; i < SQUARES; i++) {
-                int right = i % (BN / 64), down = i / (BN / 64);
+                int right = i / HIGH, down = i % HIGH;
                 if (!READS) {
                     if (thread == 0) wait_stores_read<BUFFERS - LEAVING>();
                     meet(group);  // what left in these squares has been read
                 }
                 floatX* square = shared.leaving[group][READS ? i : turn];
-                finish_square(square, sums[down] + 32 * right, bias, n + 64 * right, N);
+                finish_square(square, sums[down] + 32 * right, bias, n + 64 * right, N, totals);
                 publish_writes();
                 meet(group);
                 if (thread == 0) {
@@ -267,6 +291,12 @@ matmul_v9(const __grid_constant__ TensorMap result, const __grid_constant__ Tens
                     if (GELU == 1) store_square(&result, n + 64 * right, m + 64 * down, square + SQUARE);
                 }
                 turn = turn + LEAVING < BUFFERS ? turn + LEAVING : 0;
+                if (GELU == 2 && partial && down == HIGH - 1) {
+                    float* place = partial + (size_t)(m / BM * 4 + thread / 32) * N + n + 64 * right;
+                    write_totals(place, totals, N - n - 64 * right);
+                    #pragma unroll
+                    for (int e = 0; e < 16; e++) totals[e] = 0.0f;
+                }
             }
         }
         if (thread == 0) wait_stores_read<0>();  // shared memory must last until then

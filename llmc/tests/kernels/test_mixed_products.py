@@ -124,6 +124,19 @@ def test_products_by_a_persistent_grid(checked, name, HIGH, BN, BUFFERS, shares,
     check(product, *expected)
 
 
+@hopper
+@pytest.mark.parametrize("accumulate", [True, False])
+def test_column_sums_of_a_product_times_gelus_slope(checked, accumulate):
+    product, *expected = made("matmul_backward_input", 264, 328, 200, gelu=2)
+    db = draw(328, dtype=bfloat16(), seed=5)
+    sums = cuda.asarray(db.copy())
+    tile = matmul_hopper.Tile(2, 128, 3, 4, CLUSTER, DOWN=2)
+    matmul_hopper.multiply(product, tile, column_sums=(sums, accumulate))
+    check(product, *expected)
+    wanted = expected[0].sum(axis=0) + accumulate * db.astype(np.float64)  # (N,)
+    assert close(cuda.asnumpy(sums).astype(np.float64), wanted, bfloat16())
+
+
 def test_tiles_fit_and_leave_no_multiprocessor_idle():
     tiles = matmul_hopper.PLAIN + matmul_hopper.MORE
     assert all(tile.shared <= 227 << 10 for tile in tiles)
