@@ -69,9 +69,9 @@ def matmul_backward(dx, dw, db, dout, x, w, accumulate=True):
 def gelu_matmul_backward(dpre, dw, db, dout, pre, x, w, dbpre=None, accumulate=True):
     """matmul_backward where x = GELU(pre), and through the GELU: *dpre (B, T, C_in), 16 bits, = dout · w · GELU'(pre).
 
-    +dbpre (C_in,), 16 bits, unless it is None, += column sums of dpre, or without accumulate = them. cuBLAS and version 9
-    multiply by GELU' before they round the product, and save a pass over it; cuBLAS's GELU' is exact to 2^-10. Version 9
-    sums columns before it rounds, and saves another pass.
+    +dbpre (C_in,), 16 bits, unless None, += column sums of dpre, or without accumulate = them. cuBLAS and version 9
+    multiply by GELU' before they round the product, and save a pass over it; cuBLAS's GELU' is exact to 2^-10.
+    Version 9 sums columns before it rounds, and saves another pass.
     """
     dout, db = _rounded(db, dout, w, accumulate)
     sums = None if dbpre is None else (dbpre, accumulate)
