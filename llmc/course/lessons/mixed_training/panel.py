@@ -74,7 +74,7 @@ def draw_memory(model, B, gb):
 class MemoryPanel:
     """The same picture, drawn again for each model, batch and memory; `box` is the ipywidgets box."""
 
-    def __init__(self, model="d12", B=56, gb=24):
+    def __init__(self, model="d12", B=64, gb=24):
         import ipywidgets as widgets
 
         self.model = widgets.Dropdown(options=MODELS, value=model, description="model")
