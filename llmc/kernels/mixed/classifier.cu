@@ -122,7 +122,7 @@ extern "C" __global__ void __launch_bounds__(512, 2)
 {
     extern __shared__ uint4 kept[];  // (Vp / 8,) of this row, and from the left on of the next
     __shared__ Seen slots[2][32];    // of this row and of the next, in turns
-    int words = Vp / 8, row = blockIdx.x, target = targets[row], turn = 0;
+    int words = Vp / 8, step = blockDim.x, row = blockIdx.x, target = targets[row], turn = 0;
     Seen seen = {LOWEST, 0.0f};
     Eight x;
     for (int i = threadIdx.x; i < words; i += blockDim.x) {
@@ -132,28 +132,33 @@ extern "C" __global__ void __launch_bounds__(512, 2)
         add(seen, x);
     }
     for (; row < N; row += gridDim.x, turn ^= 1) {
-        int next = row + gridDim.x < N ? row + gridDim.x : row;  // after the last row it is fetched again, for nothing
-        const float4* there = reinterpret_cast<const float4*>(logits + (size_t)next * Vp);  // (Vp / 8,)
-        uint4* here = reinterpret_cast<uint4*>(logits + (size_t)row * Vp);                  // (Vp / 8,)
-        int next_target = targets[next];
+        int next = row + gridDim.x;
+        bool follows = next < N;
+        int next_target = follows ? targets[next] : 0;
         Seen all = merge_block(seen, slots[turn]);
         float scale = dloss / all.total;
         seen = {LOWEST, 0.0f};
-        for (int i = threadIdx.x, behind; (behind = i - AHEAD * (int)blockDim.x) < words; i += blockDim.x) {
+        const floatX* there = logits + (size_t)next * Vp + 8 * threadIdx.x;
+        floatX* here = logits + (size_t)row * Vp + 8 * threadIdx.x;
+        uint4* slot = kept + threadIdx.x;
+        for (int i = threadIdx.x; i < words + AHEAD * step; i += step) {
             if (i < words) {
                 if (i == target / 8) losses[row] = loss(all, widen(reinterpret_cast<const floatX*>(kept)[target]));
-                widen(x, kept[i]);
-                copy_async<4>(reinterpret_cast<float*>(kept + i), reinterpret_cast<const float*>(there + i), true);
+                widen(x, *slot);
+                copy_async<4>(reinterpret_cast<float*>(slot), reinterpret_cast<const float*>(there), follows);
                 hide(x, V - 8 * i);
                 gradient(x, target - 8 * i, all.top, scale, dloss);
-                here[i] = narrow(x);
+                *reinterpret_cast<uint4*>(here) = narrow(x);
             }
             end_batch();  // also an empty one: the number of batches says which words are there
             wait_but<AHEAD>();
-            if (behind < 0) continue;
-            widen(x, kept[behind]);
-            hide(x, V - 8 * behind);
-            add(seen, x);
+            int behind = i - AHEAD * step;
+            if (behind >= 0) {
+                widen(x, slot[-AHEAD * step]);
+                hide(x, V - 8 * behind);
+                add(seen, x);
+            }
+            here += 8 * step, there += 8 * step, slot += step;
         }
         target = next_target;
     }
