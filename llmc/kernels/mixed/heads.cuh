@@ -1,7 +1,7 @@
 // In which order blocks take the tiles of attention: of TOGETHER heads at a time, so that what the tiles of a head share is
 // still in L2, and of those the longest first.
 #ifndef TOGETHER
-#define TOGETHER 66
+#define TOGETHER 44
 #endif
 
 struct Place {
