@@ -136,8 +136,8 @@ def wrong_tile_advice(found) -> str:
         )
     if detail.startswith("coordinate"):
         return (
-            "A tensor copy begins at multiples of 16 bytes of a row: its first coordinate is a multiple of 4 for float, of "
-            "8 for numbers of 16 bits. The other coordinates may be any."
+            "A tensor copy begins at multiples of 16 bytes of a row: its first coordinate is a multiple of 4 for float,"
+            " of 8 for numbers of 16 bits. The other coordinates may be any."
         )
     if detail == "no tensor map":
         return (
