@@ -65,7 +65,8 @@ def problem_text(report, where, cause=None, compared=False, again=lambda code: N
     gravity = {**GRAVITY, "deadlock": len(GRAVITY)} if early else GRAVITY
     first, *others = sorted(report.problems, key=lambda p: gravity[p.kind])  # often the cause of the others
     said, *rest = TITLE.sub("", first.text, count=1).split("\n")
-    called = f", called at line {first.calls[0]}" if first.calls else ""
+    one = first.calls and first.line2 in (0, first.line)
+    called = f", called at line {first.calls[0]}" if one else ""
     lines = [f"{head(first)}{called}.", said[:1].upper() + said[1:], *rest[:-1]]
     unwritten = first.kind == "never-written"
     decided = skipped(report) if unwritten and not cause and not mend else ""  # by a condition
