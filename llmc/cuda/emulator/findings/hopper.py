@@ -109,6 +109,9 @@ def wrong_tile(found) -> str:
     if detail.startswith("axes"):
         asked, has = _numbers(found)
         return f"{call}gives {plural(asked, 'coordinate')}, but the tensor map has {plural(has, 'axis', 'axes')}"
+    if detail.startswith("coordinate"):
+        first, size = _numbers(found)
+        return f"{call}begins at element {first} of a row, byte {first * size}, which is not a multiple of 16 bytes"
     if detail == "bytes":
         return f"{call}copies a number of bytes that is not a multiple of 16"
     return f"{call}finds no tensor map at the address that it gives"
@@ -130,6 +133,11 @@ def wrong_tile_advice(found) -> str:
         return (
             "A tile of a tensor copy begins at a multiple of 128 bytes in shared memory (of 1024 with the 128-byte "
             "swizzle); a bulk copy of bytes takes multiples of 16: `__align__` the array."
+        )
+    if detail.startswith("coordinate"):
+        return (
+            "A tensor copy begins at multiples of 16 bytes of a row: its first coordinate is a multiple of 4 for float, of "
+            "8 for numbers of 16 bits. The other coordinates may be any."
         )
     if detail == "no tensor map":
         return (
