@@ -14,7 +14,7 @@ SIZES = (32, 64, 128)  # of heads
 LARGEST_BACK = 64  # of heads in the backward pass
 OWN = 128  # queries or keys of a block there
 STAGES_BACK = 3
-TOGETHER = 66  # heads whose keys and values stay in L2, see heads.cuh
+TOGETHER = 44  # heads whose keys and values stay in L2, see heads.cuh
 
 
 class Tile(NamedTuple):
