@@ -4,8 +4,7 @@ forward, residual_forward  one warp per row; the row is read again from the cach
 again                      the output once more, bit for bit, from the statistics
 backward_input             one warp per row: dx += rstd * (dnorm - mean(dnorm) - norm * mean(dnorm * norm))
 backward_columns           sums of dout * norm and of dout within chunks of rows; columns.cu adds the chunks to dw and db
-backward                   v2 of both, in one reading: rows come in the background (cp.async), a lane keeps the sums
-                           of its columns in registers
+backward                   v2 of both, in one reading: a lane keeps the sums of its columns in registers
 backward                   v3 also writes the new dx rounded to 16 bits, and sums the columns of that
 
 Shapes: x, dx, residual (N, C) float; out, dout (N, C); w, b (C,); mean, rstd (N,) float; partial (chunks, 2, C) float.
@@ -13,7 +12,6 @@ Each lane has eight numbers of a row at a time, 32 * 8 numbers apart. All sums h
 */
 
 #include "number.cuh"
-#include "batches.cuh"
 
 const unsigned ALL = 0xffffffff;  // all 32 lanes of a warp take part
 const int ROWS = 8;               // warps of a block, a row each
@@ -170,139 +168,122 @@ extern "C" __global__ void __launch_bounds__(256)
 
 // ------------------------------------------------------------------------------------- v2 and v3: one reading
 
-#ifndef QUADS     // the launcher compiles the file for its C
-#define QUADS 6   // of a row, for each lane: C is at most 128 * QUADS
-#define WARPS 8   // of a block, and
-#define STAGES 3  // rows of each in shared memory: one that it works on, and those that are on their way
+#ifndef EIGHTS    // the launcher compiles the file for its C
+#define EIGHTS 3  // of a row, for each lane: C is at most 256 * EIGHTS
+#define WARPS 8   // of a block, which has a multiprocessor for itself; see layernorm.py
 #endif
 
-typedef float Quad[4];
-
-__device__ void load4(Quad& v, const float* p)
+__device__ void load8(Eight& v, const float* p)
 {
-    float4 four = *reinterpret_cast<const float4*>(p);
-    v[0] = four.x, v[1] = four.y, v[2] = four.z, v[3] = four.w;
+    float4 a = reinterpret_cast<const float4*>(p)[0], b = reinterpret_cast<const float4*>(p)[1];
+    v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
 }
 
-__device__ void widen4(Quad& v, uint2 four)
+// sums (WARPS, C), in shared memory: a row for each warp.
+__device__ void keep(float* sums, const Eight (&mine)[EIGHTS], int C)
 {
     #pragma unroll
-    for (int i = 0; i < 4; i++) v[i] = widen({(unsigned short)((i < 2 ? four.x : four.y) >> i % 2 * 16)});
-}
-
-__device__ void load4(Quad& v, const floatX* p) { widen4(v, *reinterpret_cast<const uint2*>(p)); }
-
-__device__ void store4(float* p, const Quad& v) { *reinterpret_cast<float4*>(p) = make_float4(v[0], v[1], v[2], v[3]); }
-
-// A row in shared memory: x (C,), dx (C,), dout (C,) in 16 bits, mean and rstd; it begins at a multiple of 16 bytes.
-__device__ int floats_of_stage(int C) { return C / 2 * 5 + 4; }
-
-// Asks for a row; the lanes share the copies.
-__device__ void ask(float* stage, const float* dx, const floatX* dout, const float* x, const float* mean,
-                    const float* rstd, int row, int C)
-{
-    int lane = threadIdx.x % 32;
-    size_t start = (size_t)row * C;
-    const float* pairs = reinterpret_cast<const float*>(dout + start);  // (C / 2,)
-    for (int c = 4 * lane; c < C; c += 4 * 32) {
-        copy_async<4>(stage + c, x + start + c, true);
-        copy_async<4>(stage + C + c, dx + start + c, true);
-        if (c < C / 2) copy_async<4>(stage + 2 * C + c, pairs + c, true);
+    for (int k = 0; k < EIGHTS; k++) {
+        int c = (threadIdx.x % 32 + 32 * k) * 8;
+        if (c < C) store(sums + threadIdx.x / 32 * C + c, mine[k], 8);
     }
-    if (lane < 2) copy_async<1>(stage + C / 2 * 5 + lane, (lane == 0 ? mean : rstd) + row, true);
 }
 
-// Rows consist of 128-bit words. A block takes every gridDim.x-th row for each of its warps, and a warp has stages of its
-// own, so that no warp ever waits for another: the rows that follow are on their way while it computes and writes. Two
-// readings of a row in shared memory take fewer registers than one, and these hold the sums of a lane's columns.
+// *to (C,) = the sum of what the warps have kept, in order.
+__device__ void add_warps(float* to, const float* sums, int C)
+{
+    __syncthreads();
+    for (int c = threadIdx.x; c < C; c += blockDim.x) {
+        float total = 0.0f;
+        for (int warp = 0; warp < WARPS; warp++) total += sums[warp * C + c];
+        to[c] = total;
+    }
+    __syncthreads();  // all have read
+}
+
+// *rounded = v in 16 bits, and +sums that. A sum in shared memory takes no register, and no other lane touches it.
+__device__ void round_and_add(floatX* rounded, float* sums, const Eight& v)
+{
+    Eight kept, sum;
+    uint4 four = narrow(v);
+    *reinterpret_cast<uint4*>(rounded) = four;
+    widen(kept, four);
+    load8(sum, sums);
+    #pragma unroll
+    for (int e = 0; e < 8; e++) sum[e] += kept[e];
+    store(sums, sum, 8);
+}
+
+// Rows consist of 128-bit words. Every block takes every gridDim.x-th row of warps; shared memory: (WARPS, C). What dx
+// gets is added in two parts, since dnorm is at hand only once: dnorm * rstd, and, when the means are known, the rest.
 // rounded: (N, C), or with ROUNDS == false nothing. partial: (blocks, 2 + ROUNDS, C), sums of dw, db and of rounded.
 template <bool ROUNDS>
 __device__ void backward(float* dx, floatX* rounded, float* partial, const floatX* dout, const float* x,
                          const floatX* w, const float* mean, const float* rstd, int N, int C)
 {
-    extern __shared__ __align__(16) float memory[];  // (WARPS, STAGES, floats_of_stage)
-    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, size = floats_of_stage(C), apart = gridDim.x * WARPS;
-    float* stages = memory + warp * STAGES * size;
-    int row = blockIdx.x * WARPS + warp;
-    for (int i = 0; i < STAGES; i++) {
-        if (row + i * apart < N) ask(stages + i * size, dx, dout, x, mean, rstd, row + i * apart, C);
-        end_batch();  // also an empty one: the number of batches says which rows are there
-    }
-    Quad sums[2 + ROUNDS][QUADS] = {}, v, d, weight;
-    for (int stage = 0; row < N; row += apart, stage = (stage + 1) % STAGES) {
-        float* its_x = stages + stage * size;
-        const float* its_dx = its_x + C;
-        const floatX* its_dout = reinterpret_cast<const floatX*>(its_x + 2 * C);
-        wait_but<STAGES - 1>();
-        __syncwarp();  // what the other lanes have copied is there too
-        float m = its_x[C / 2 * 5], r = its_x[C / 2 * 5 + 1], dnorms = 0.0f, products = 0.0f;
+    extern __shared__ __align__(16) float sums[];
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    Eight dw[EIGHTS] = {}, db[EIGHTS] = {};
+    if (ROUNDS) keep(sums, dw, C);  // zeros
+    for (int row = blockIdx.x * WARPS + warp; row < N; row += gridDim.x * WARPS) {
+        size_t start = (size_t)row * C;
+        float m = mean[row], r = rstd[row], dnorms = 0.0f, products = 0.0f;
+        Eight norm[EIGHTS], sum[EIGHTS], d;
+        uint4 douts[EIGHTS];
         #pragma unroll
-        for (int k = 0; k < QUADS; k++) {
-            int c = 4 * (lane + 32 * k);
+        for (int k = 0; k < EIGHTS; k++) {  // all loads of a row are under way before the first of them is needed
+            int c = (lane + 32 * k) * 8;
             if (c >= C) break;
-            load4(v, its_x + c);
-            load4(d, its_dout + c);
-            load4(weight, w + c);
+            load8(norm[k], x + start + c);
+            douts[k] = *reinterpret_cast<const uint4*>(dout + start + c);
+            load8(sum[k], dx + start + c);
+        }
+        #pragma unroll
+        for (int k = 0; k < EIGHTS; k++) {
+            int c = (lane + 32 * k) * 8;
+            if (c >= C) break;
+            Eight weight;
+            widen(d, douts[k]);
+            widen(weight, *reinterpret_cast<const uint4*>(w + c));
             #pragma unroll
-            for (int e = 0; e < 4; e++) {
-                float norm = (v[e] - m) * r, dnorm = d[e] * weight[e];
-                sums[0][k][e] += d[e] * norm;
-                sums[1][k][e] += d[e];
+            for (int e = 0; e < 8; e++) {
+                float dnorm = d[e] * weight[e];
+                norm[k][e] = (norm[k][e] - m) * r;
+                dw[k][e] += d[e] * norm[k][e];
+                db[k][e] += d[e];
                 dnorms += dnorm;
-                products += dnorm * norm;
+                products += dnorm * norm[k][e];
+                sum[k][e] += dnorm * r;
             }
         }
         dnorms = warp_sum(dnorms) / C;
         products = warp_sum(products) / C;
-        size_t start = (size_t)row * C;
         #pragma unroll
-        for (int k = 0; k < QUADS; k++) {
-            int c = 4 * (lane + 32 * k);
+        for (int k = 0; k < EIGHTS; k++) {
+            int c = (lane + 32 * k) * 8;
             if (c >= C) break;
-            Quad sum;
-            load4(v, its_x + c);
-            load4(d, its_dout + c);
-            load4(weight, w + c);
-            load4(sum, its_dx + c);
             #pragma unroll
-            for (int e = 0; e < 4; e++) sum[e] += (d[e] * weight[e] - dnorms - (v[e] - m) * r * products) * r;
-            store4(dx + start + c, sum);
-            if (!ROUNDS) continue;
-            uint2 four = make_uint2(rounded_pair(sum[0], sum[1]), rounded_pair(sum[2], sum[3]));
-            *reinterpret_cast<uint2*>(rounded + start + c) = four;
-            widen4(v, four);
-            #pragma unroll
-            for (int e = 0; e < 4; e++) sums[1 + ROUNDS][k][e] += v[e];
+            for (int e = 0; e < 8; e++) sum[k][e] -= (dnorms + norm[k][e] * products) * r;
+            store(dx + start + c, sum[k], 8);
+            if (ROUNDS) round_and_add(rounded + start + c, sums + warp * C + c, sum[k]);
         }
-        __syncwarp();  // all lanes have read the stage
-        if (row + STAGES * apart < N) ask(its_x, dx, dout, x, mean, rstd, row + STAGES * apart, C);
-        end_batch();
     }
-    static_assert(STAGES > 1, "the sums of a warp need as much room as two stages");
-    #pragma unroll
-    for (int k = 0; k < QUADS; k++) {
-        int c = 4 * (lane + 32 * k);
-        if (c >= C) break;
-        #pragma unroll
-        for (int i = 0; i < 2 + ROUNDS; i++) store4(stages + i * C + c, sums[i][k]);
-    }
-    __syncthreads();
-    partial += (size_t)blockIdx.x * (2 + ROUNDS) * C;
-    for (int c = threadIdx.x; c < (2 + ROUNDS) * C; c += blockDim.x) {
-        float total = 0.0f;
-        for (int i = 0; i < WARPS; i++) total += memory[i * STAGES * size + c];
-        partial[c] = total;
-    }
+    partial += (size_t)blockIdx.x * (2 + ROUNDS) * C;  // (2 + ROUNDS, C)
+    if (ROUNDS) add_warps(partial + 2 * C, sums, C);
+    keep(sums, dw, C);
+    add_warps(partial, sums, C);
+    keep(sums, db, C);
+    add_warps(partial + C, sums, C);
 }
 
-extern "C" __global__ void __launch_bounds__(32 * WARPS)
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
     layernorm_backward_v2(float* dx, float* partial, const floatX* dout, const float* x, const floatX* w,
                           const float* mean, const float* rstd, int N, int C)
 {
     backward<false>(dx, (floatX*)0, partial, dout, x, w, mean, rstd, N, C);
 }
 
-extern "C" __global__ void __launch_bounds__(32 * WARPS)
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
     layernorm_backward_v3(float* dx, floatX* rounded, float* partial, const floatX* dout, const float* x,
                           const floatX* w, const float* mean, const float* rstd, int N, int C)
 {

@@ -11,7 +11,7 @@ from llmc.kernels.mixed.pointwise import EACH
 from llmc.kernels.pointwise import aligned, multiprocessors
 from llmc.kernels.reductions import check_rows, most_shared_memory
 
-QUADS = 14  # of a row, for each lane in version 2 of the backward pass: rows of up to 1792 numbers
+EIGHTS = 7  # of a row that a lane can hold in version 2 of the backward pass: rows of up to 1792 numbers
 
 
 def layernorm_forward(out, mean, rstd, x, w, b):
@@ -43,8 +43,8 @@ def layernorm_backward(dx, dw, db, dout, x, w, mean, rstd):
 
     dout (B, T, C), dw, db, w (C,): 16 bits. dx, x (B, T, C), mean, rstd (B, T): float32.
     """
-    if _one_reading_fits(dx, dout, x, w):
-        partial = _one_reading(dx, None, dout, x, w, mean, rstd)
+    if _in_registers_fits(dx, dout, x, w):
+        partial = _in_registers(dx, None, dout, x, w, mean, rstd)
     else:
         partial = _two_readings(dx, dout, x, w, mean, rstd)
     add_chunks((dw, db), partial, kept=2)
@@ -56,8 +56,8 @@ def layernorm_backward_rounded(dx, dsum, dw, db, dout, x, w, mean, rstd, accumul
     Returns dx in 16 bits, (B, T, C), in memory that the next call overwrites.
     """
     rounded = scratch("rounded", dx.shape, w.dtype)  # (B, T, C)
-    if _one_reading_fits(dx, dout, x, w):
-        partial = _one_reading(dx, rounded, dout, x, w, mean, rstd)
+    if _in_registers_fits(dx, dout, x, w):
+        partial = _in_registers(dx, rounded, dout, x, w, mean, rstd)
         add_chunks((dw, db, dsum), partial, kept=2 + accumulate)
     else:
         layernorm_backward(dx, dw, db, dout, x, w, mean, rstd)
@@ -65,32 +65,28 @@ def layernorm_backward_rounded(dx, dsum, dw, db, dout, x, w, mean, rstd, accumul
     return rounded
 
 
-def _one_reading_fits(dx, dout, x, w):
+def _in_registers_fits(dx, dout, x, w):
     """Whether version 2 can take these arrays, and version 3."""
-    return w.size <= 4 * WARP * QUADS and w.size % EACH == 0 and aligned(dx, dout, x, w) and _stages(w.size)[0] > 1
+    C = w.size
+    fits = C <= WARP * EACH * EIGHTS and 4 * _warps(C) * C <= most_shared_memory(cuda.device())
+    return fits and C % EACH == 0 and aligned(dx, dout, x, w)
 
 
-def _stages(C):
-    """Warps of a multiprocessor, and rows that each keeps in shared memory: (8, 3) for C=768 on an H100."""
-    rows = most_shared_memory(cuda.device()) // _bytes_of_stage(C)
-    stages = 3 if rows >= 3 * ROWS else 2
-    return min(ROWS, rows // stages), stages
+def _warps(C):
+    """Of a block; on an H200 more of them were slower."""
+    return 8 if C <= 768 else 6
 
 
-def _bytes_of_stage(C):
-    return 10 * C + 16
-
-
-def _one_reading(dx, rounded, dout, x, w, mean, rstd):
+def _in_registers(dx, rounded, dout, x, w, mean, rstd):
     """+dx, and sums of dw and db, (blocks, 2C), by version 2; with *rounded by version 3, which sums it too: 3C."""
     N, C = mean.size, w.size
     check_rows(N)
-    warps, stages = _stages(C)
+    warps = _warps(C)
     blocks = min(multiprocessors(cuda.device()), ceil_div(N, warps))
     name, also = ("layernorm_backward_v2", ()) if rounded is None else ("layernorm_backward_v3", (rounded,))
     partial = scratch("layernorm", (blocks, (2 + len(also)) * C))
-    launch = kernel_for(w, "layernorm", name, f"QUADS={ceil_div(C, 4 * WARP)} WARPS={warps} STAGES={stages}")
-    room = warps * stages * _bytes_of_stage(C)
+    launch = kernel_for(w, "layernorm", name, f"EIGHTS={ceil_div(C, WARP * EACH)} WARPS={warps}")
+    room = 4 * warps * C  # bytes
     if launch.max_dynamic_shared_size_bytes < room:
         launch.max_dynamic_shared_size_bytes = room  # more than 48 KB must be requested
     arguments = (dx, *also, partial, dout, x, w, mean, rstd, np.int32(N), np.int32(C))

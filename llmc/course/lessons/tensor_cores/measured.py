@@ -56,8 +56,8 @@ def timed(call, sets, flops, graph=True) -> dict:
     return {"us": float(f"{us:.4g}"), "tflop_s": float(f"{flops / us / 1e6:.4g}")}
 
 
-def products(sizes, versions) -> list[dict]:
-    """A row for each version of result (M, N) = a (M, K) bᵀ, and one for the library."""
+def products(sizes, versions, time=True) -> list[dict]:
+    """A row for each version of result (M, N) = a (M, K) bᵀ, and one for the library. time: whether they are timed."""
     M, N, K = sizes
     sets = [(zeros(M, N), low((M, K), 2 * k), low((N, K), 2 * k + 1)) for k in range(SETS)]
 
@@ -81,11 +81,12 @@ def products(sizes, versions) -> list[dict]:
         call(*sets[0])
         error = difference(cuda.asnumpy(result), reference)
         row = {"what": "product", "version": version, "sizes": list(sizes), "error": float(f"{error:.3g}")}
-        rows.append(row | {"right": bool(error <= AGREE)} | timed(call, sets, 2 * M * N * K, version != LIBRARY))
+        row["right"] = bool(error <= AGREE)
+        rows.append(row | (timed(call, sets, 2 * M * N * K, version != LIBRARY) if time else {}))
     return rows
 
 
-def heads(sizes, versions) -> list[dict]:
+def heads(sizes, versions, time=True) -> list[dict]:
     """Rows for each version of attention's passes, and for cuDNN where it is."""
     B, T, NH, hs = sizes
     C, flops = NH * hs, 4 * hs * B * NH * T * (T + 1) // 2  # of pairs that are seen
@@ -120,7 +121,9 @@ def heads(sizes, versions) -> list[dict]:
             error = difference(found, reference)
             row = {"what": what, "version": name, "sizes": list(sizes), "error": float(f"{error:.3g}")}
             row["right"] = bool(error <= 2 * AGREE)
-            rows.append(row | timed(partial(call, version), sets, factor * flops, version is not None))
+            rows.append(
+                row | (timed(partial(call, version), sets, factor * flops, version is not None) if time else {})
+            )
     attention.attend_by("own")
     return rows
 
