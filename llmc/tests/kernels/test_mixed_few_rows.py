@@ -1,0 +1,86 @@
+"""What sampling launches in 16 bits: the linear layer for a few rows, and attention with a cache; against float64."""
+
+import numpy as np
+import pytest
+
+from llmc import cuda
+from llmc.backends import choose_matmul, reference
+from llmc.kernels.mixed import matvec
+from llmc.kernels.mixed.matvec import Way
+from llmc.precision import bfloat16
+from llmc.tests.kernels.sixteen_bits import GAP, agree, backend, call, draw, nans
+
+
+@pytest.fixture
+def checked(monkeypatch):
+    """On the emulator every launch is checked: races, bounds, what nothing has written."""
+    monkeypatch.setenv("LLMC_CHECK", "1")
+
+
+def close(got, wanted) -> bool:
+    """Whether each number is rounded to one of its neighbours, but for what float32 loses in a sum."""
+    exact = cuda.asnumpy(got).astype(np.float64)
+    allowed = 0.51 * GAP[got.dtype.name] * np.abs(wanted) + 1e-6 * np.abs(wanted).max()
+    return np.isfinite(exact).all() and (np.abs(exact - wanted) <= allowed).all()
+
+
+WAYS = [  # M, N, K, and how: every number of warps, columns and shares, with rests of all kinds
+    *[(1, 1, 8, None), (1, 37, 264, Way(8, 2, 1)), (2, 9, 1032, Way(4, 3, 2)), (5, 70, 72, Way(1, 4, 1))],
+    *[(8, 33, 2056, Way(8, 1, 8)), (8, 19, 1160, None)],
+]
+
+
+@pytest.mark.parametrize("M, N, K, how", WAYS)
+def test_a_few_rows(checked, M, N, K, how):
+    low = bfloat16()
+    x, w, b = draw(M, K, dtype=low), draw(N, K, seed=1, dtype=low), draw(N, seed=2, dtype=low)
+    product = x.astype(np.float64) @ w.astype(np.float64).T
+    there = [cuda.asarray(each) for each in (x, w, b)]
+    for bias in (True, False):
+        out, gelu_out = (cuda.asarray(nans(M, N, dtype=low)) for _ in range(2))
+        matvec.matvec(out, *there[:2], there[2] if bias else None, how=how)
+        wanted = product + b.astype(np.float64) * bias
+        assert close(out, wanted)
+        again = cuda.asarray(nans(M, N, dtype=low))
+        matvec.matvec(again, *there[:2], there[2] if bias else None, gelu_out, how=how)
+        assert (cuda.asnumpy(again) == cuda.asnumpy(out)).all()
+        gelu = np.zeros((M, N))
+        reference.gelu_forward(gelu, cuda.asnumpy(out).astype(np.float64))
+        assert close(gelu_out, gelu)
+
+
+def test_the_bits_of_a_row_are_its_own(low):
+    """Whatever rows are multiplied with it."""
+    x, w = draw(8, 264, dtype=low), cuda.asarray(draw(19, 264, seed=1, dtype=low))
+    found = {}
+    for M in (1, 3, 8):
+        found[M] = cuda.asarray(nans(M, 19, dtype=low))
+        matvec.matvec(found[M], cuda.asarray(x[:M].copy()), w)
+    assert all((cuda.asnumpy(found[M])[0] == cuda.asnumpy(found[8])[0]).all() for M in (1, 3))
+
+
+@pytest.mark.parametrize("N, K", [(2304, 768), (768, 768), (768, 3072), (50304, 768), (6400, 1600), (1600, 6400)])
+def test_ways_of_gpt2(N, K):
+    how = matvec.way(N, K)
+    assert how.WARPS % how.SHARE == 0 and how.WARPS // how.SHARE * how.COLUMNS * matvec.MOST <= 32 * how.WARPS
+    assert K <= matvec.AHEAD * how.SHARE  # a single round of loads
+
+
+def test_which_layers_take_it(low, monkeypatch):
+    counted = []
+    launch = matvec.matvec
+    monkeypatch.setattr(matvec, "matvec", lambda *a, **named: (counted.append(len(a)), launch(*a, **named)))
+    w, b, out, x = draw(24, 40, dtype=low), draw(24, dtype=low), nans(2, 4, 24, dtype=low), draw(2, 4, 40, dtype=low)
+    agree("matmul_forward", out, x, w, b)
+    agree("matmul_gelu_forward", out, out.copy(), x, w, b)
+    both = [call(getattr(backend, f"matmul_gelu_forward{how}"), out, out.copy(), x, w, b) for how in ("", "_once")]
+    assert all((one == other).all() for one, other in zip(*both, strict=True))
+    assert len(counted) == 4
+    agree("matmul_forward", nans(1, 9, 24, dtype=low), draw(1, 9, 40, dtype=low), w, b)  # too many rows
+    agree("matmul_forward", out, draw(2, 4, 39, dtype=low), draw(24, 39, dtype=low), b)  # of odd length
+    choose_matmul(backend, "cublas")
+    try:
+        agree("matmul_forward", out, x, w, b)
+    finally:
+        choose_matmul(backend, "fastest")
+    assert len(counted) == 4
