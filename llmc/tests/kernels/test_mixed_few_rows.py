@@ -84,3 +84,21 @@ def test_which_layers_take_it(low, monkeypatch):
     finally:
         choose_matmul(backend, "fastest")
     assert len(counted) == 4
+
+
+@pytest.mark.parametrize("hs, T", [(8, 1), (64, 2), (64, 200), (256, 70), (80, 130)])
+def test_attention_of_one_position(checked, hs, T):
+    """Against float64, also where the groups of a block have several keys each and others none; what is not there is NaN."""
+    low, NH, B = bfloat16(), 2, 2
+    qkv = draw(B, T, 3, NH, hs, dtype=low)
+    q, k, v = (qkv[:, :, part].astype(np.float64).swapaxes(1, 2) for part in range(3))  # (B, NH, T, hs)
+    p = np.exp(q[:, :, -1:] @ k.swapaxes(-1, -2) * hs**-0.5)  # (B, NH, 1, T)
+    wanted = (p @ v / p.sum(axis=-1, keepdims=True)).reshape(B, 1, NH * hs)
+    cache = nans(2, B, NH, T + 3, hs, dtype=low)
+    cache[:, :, :, : T - 1] = qkv[:, :-1, 1:].transpose(2, 0, 3, 1, 4)
+    kept, out = cuda.asarray(cache), cuda.asarray(nans(B, 1, NH * hs, dtype=low))
+    newest = cuda.asarray(np.ascontiguousarray(qkv[:, -1:].reshape(B, 1, 3 * NH * hs)))
+    backend.attention_cached(out, kept, newest, NH, cuda.asarray(np.int32([T - 1])))
+    assert close(out, wanted)
+    cache[:, :, :, T - 1] = qkv[:, -1, 1:].transpose(1, 0, 2, 3)
+    assert (cuda.asnumpy(kept).view(np.uint16) == cache.view(np.uint16)).all()
