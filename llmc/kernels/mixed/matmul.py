@@ -3,8 +3,8 @@
 All add in float32. The kernels round once; cuBLAS rounds a product, and again when it has added it to a gradient. It is
 not used with LLMC_MATMUL=kernel, nor for rows that do not consist of 128-bit words, nor by a GPU without tensor cores
 for the type. `matmul_by` says whose kernels multiply: by default whichever is faster for a product, that is cuBLAS but
-for some products on Hopper's GPUs; or always cuBLAS; or always our own on tensor cores, on the emulator too. A few rows,
-as in sampling, have a kernel of their own in matvec.py, unless it is always cuBLAS.
+for some products on Hopper's GPUs; or always cuBLAS; or always our own on tensor cores, on the emulator too. A few
+rows, as in sampling, have a kernel of their own in matvec.py, unless it is always cuBLAS.
 """
 
 import numpy as np

@@ -88,7 +88,7 @@ def test_which_layers_take_it(low, monkeypatch):
 
 @pytest.mark.parametrize("hs, T", [(8, 1), (64, 2), (64, 200), (256, 70), (80, 130)])
 def test_attention_of_one_position(checked, hs, T):
-    """Against float64, also where the groups of a block have several keys each and others none; what is not there is NaN."""
+    """Against float64, where a block's groups have several keys each, or none; what is not in the cache yet is NaN."""
     low, NH, B = bfloat16(), 2, 2
     qkv = draw(B, T, 3, NH, hs, dtype=low)
     q, k, v = (qkv[:, :, part].astype(np.float64).swapaxes(1, 2) for part in range(3))  # (B, NH, T, hs)
