@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from llmc import cuda
-from llmc.backends import choose_matmul, reference
+from llmc.backends import choose_matmul, get_backend, reference
 from llmc.kernels.mixed import matvec
 from llmc.kernels.mixed.matvec import Way
-from llmc.precision import bfloat16
+from llmc.precision import bfloat16, find_precision
 from llmc.tests.kernels.sixteen_bits import GAP, agree, backend, call, draw, nans
 
 
@@ -84,6 +84,18 @@ def test_which_layers_take_it(low, monkeypatch):
     finally:
         choose_matmul(backend, "fastest")
     assert len(counted) == 4
+
+
+@pytest.mark.parametrize("precision, C", [("fp32", 7), ("fp32", 132), ("bf16", 264)])
+def test_the_encoder_of_one_position(checked, precision, C):
+    """The bits of that for whole sequences."""
+    low, be = find_precision(precision).weights, get_backend("cuda", find_precision(precision))
+    ids, start = np.int32([2, 0, 4]), 3
+    wte, wpe = cuda.asarray(draw(5, C, dtype=low)), cuda.asarray(draw(9, C, seed=1, dtype=low))
+    out, wanted = (cuda.asarray(nans(3, 1, C)) for _ in range(2))
+    be.encoder_forward_at(out, cuda.asarray(ids), wte, wpe, cuda.asarray(np.int32([start])))
+    be.encoder_forward(wanted, cuda.asarray(ids[:, None]), wte, wpe[start:])
+    assert (cuda.asnumpy(out) == cuda.asnumpy(wanted)).all()
 
 
 @pytest.mark.parametrize("hs, T", [(8, 1), (64, 2), (64, 200), (256, 70), (80, 130)])
