@@ -5,7 +5,7 @@ import pytest
 
 from llmc import cuda
 from llmc.backends import choose_matmul, get_backend, reference
-from llmc.kernels.mixed import matvec
+from llmc.kernels.mixed import layernorm, matvec
 from llmc.kernels.mixed.matvec import Way
 from llmc.precision import bfloat16, find_precision
 from llmc.tests.kernels.sixteen_bits import GAP, agree, backend, call, draw, nans
@@ -84,6 +84,23 @@ def test_which_layers_take_it(low, monkeypatch):
     finally:
         choose_matmul(backend, "fastest")
     assert len(counted) == 4
+
+
+@pytest.mark.parametrize("N, C", [(1, 8), (2, 264), (3, 768), (8, 1792)])
+def test_layernorm_of_a_few_rows(checked, N, C):
+    """The bits of the version for many."""
+    low = bfloat16()
+    x1, x2 = cuda.asarray(draw(N, 1, C, centre=3.0)), cuda.asarray(draw(N, 1, C, seed=1, dtype=low))
+    w, b = (cuda.asarray(draw(C, seed=seed, dtype=low)) for seed in (2, 3))
+    found = []
+    for FEW in (8, 0):
+        out, mean, rstd = (cuda.asarray(nans(*size)) for size in ((N, 1, C), (N, 1), (N, 1)))
+        results = out, cuda.asarray(nans(N, 1, C, dtype=low)), mean, rstd
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(layernorm, "FEW", FEW)
+            layernorm.residual_layernorm_forward(*results, x1, x2, w, b)
+        found.append([cuda.asnumpy(each) for each in results])
+    assert all((one == other).all() and np.isfinite(one.astype(np.float32)).all() for one, other in zip(*found))
 
 
 @pytest.mark.parametrize("precision, C", [("fp32", 7), ("fp32", 132), ("bf16", 264)])
