@@ -29,6 +29,7 @@ Rules
 - `layernorm_again` and `gelu_again` compute in the backward pass what was not kept, and give the very bits that the
   forward pass wrote. RECOMPUTE, one of blocks.RECOMPUTE, is what a backend does unless the user says something else: 0
   if it is missing.
+- HEAD_ROWS, if a backend has it, is how many tokens may have their logits in memory at once in training (llmc/head.py).
 - Importing a backend has no effects. What needs some (compiling kernels, loading threads) is in a function `prepare()`
   of the backend, if it has one: `get_backend` calls it each time, also with the name of a precision in PRECISIONS.
 """

@@ -21,6 +21,15 @@ def test_layernorm_backward(low, C):
     agree("layernorm_backward", *gradients, dout, x, w, mean, rstd)
 
 
+@pytest.mark.parametrize("room, name", [(99, "v2"), (64, "v2"), (16, "columns_v1")])  # KB of shared memory
+def test_layernorm_backward_on_smaller_multiprocessors(low, monkeypatch, room, name):
+    monkeypatch.setattr("llmc.kernels.mixed.layernorm.most_shared_memory", lambda kind: room * 1024)
+    names = []
+    with kernels.watched(lambda name, launch: (names.append(name), launch())):
+        test_layernorm_backward(low, 776)
+    assert f"layernorm_backward_{name}" in names
+
+
 @pytest.mark.parametrize("C", [7, 8, 264, 776, 1800])  # versions 1 and 3
 @pytest.mark.parametrize("accumulate", [True, False])
 def test_layernorm_backward_that_rounds_for_its_reader(low, C, accumulate):

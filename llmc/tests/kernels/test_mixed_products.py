@@ -140,7 +140,7 @@ def test_column_sums_of_a_product_times_gelus_slope(checked, accumulate):
 def test_tiles_fit_and_leave_no_multiprocessor_idle():
     tiles = matmul_hopper.PLAIN + matmul_hopper.MORE
     assert all(tile.shared <= 227 << 10 for tile in tiles)
-    assert all(attention_hopper.Tile().shared(hs) <= 227 << 10 for hs in attention_hopper.SIZES)
+    assert all(attention_hopper.tile_for(hs).shared(hs) <= 227 << 10 for hs in attention_hopper.SIZES)
     assert matmul_hopper.choose(768, 768, 32768, matmul_hopper.PLAIN, 132)[1] > 100  # 24 tiles for 132 multiprocessors
     assert matmul_hopper.choose(768, 768, 32768, matmul_hopper.PLAIN, 132, divisible=False)[1] == 0
     for M, N in ((32768, 2304), (50304, 768)):
