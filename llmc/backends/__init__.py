@@ -178,6 +178,12 @@ class Ahead(Protocol):
         key: anything hashable. arrays: those that the calls read and write, other than temporaries of the backend.
         """
 
+    def overwrite(self, array, numbers):
+        """*array = numbers, a NumPy array of the same shape and type."""
+
+    def encoder_forward_at(self, out, tokens, wte, wpe, start):
+        """*out (B, 1, C) = wte[tokens] + wpe[start]; tokens (B,), start (1,), int32 where the backend computes."""
+
     def later(self, array):
         """A function that returns the array's present numbers as a NumPy array. Only calling that function waits."""
 

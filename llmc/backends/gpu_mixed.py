@@ -20,12 +20,14 @@ OVERWRITES = True  # matmul_backward and the fused functions of a backward pass 
 attention_stats_shape = gpu.attention_stats_shape
 from_numpy = gpu.from_numpy
 later = gpu.later
+overwrite = gpu.overwrite
 norm_there = adamw.global_norm
 synchronize = gpu.synchronize
 to_numpy = gpu.to_numpy
 zero = gpu.zero
 
 encoder_forward = encoder.encoder_forward
+encoder_forward_at = encoder.encoder_forward_at
 encoder_backward = encoder.encoder_backward
 layernorm_forward = layernorm.layernorm_forward
 layernorm_again = layernorm.layernorm_again

@@ -138,8 +138,16 @@ def attention_cached(out, cache, qkv, NH, start):
     B, n, C = out.shape
     maxT, hs = cache.shape[-2:]
     check_rows(B, NH, n)
+    if n == 1 and hs % 8 == 0 and hs <= LARGEST[1] and aligned(cache, qkv):
+        attend = kernel_for(cache, "attention_cached", "attention_cached_v2", f"HS={hs}")
+        attend((B * NH,), (512,), (out, cache, qkv, np.int32(B), np.int32(NH), on_device(start), np.int32(maxT)))
+        return
     sizes = *(np.int32(size) for size in (B, n, NH)), on_device(start), np.int32(maxT)
     keep = kernel_for(cache, "attention_cached", "attention_cached_keep_v1", f"HS={hs}")
     keep((blocks_at_once(B * n * 2 * C),), (THREADS,), (cache, qkv, *sizes))
+    fits = hs <= LARGEST[2] and _forward_bytes(hs, 1) <= most_shared_memory(cuda.device())
+    if n > 1 and start == 0 and fits:  # nothing was in the cache: plain attention
+        attention_forward(out, scratch("stats", (B, NH, n)), qkv, NH)
+        return
     attend = kernel_for(cache, "attention_cached", "attention_cached_v1", f"HS={hs}")
     attend((B * NH * n,), (THREADS,), (out, cache, qkv, *sizes))

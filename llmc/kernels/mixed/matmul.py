@@ -3,7 +3,8 @@
 All add in float32. The kernels round once; cuBLAS rounds a product, and again when it has added it to a gradient. It is
 not used with LLMC_MATMUL=kernel, nor for rows that do not consist of 128-bit words, nor by a GPU without tensor cores
 for the type. `matmul_by` says whose kernels multiply: by default whichever is faster for a product, that is cuBLAS but
-for some products on Hopper's GPUs; or always cuBLAS; or always our own on tensor cores, on the emulator too.
+for some products on Hopper's GPUs; or always cuBLAS; or always our own on tensor cores, on the emulator too. A few
+rows, as in sampling, have a kernel of their own in matvec.py, unless it is always cuBLAS.
 """
 
 import numpy as np
@@ -12,7 +13,7 @@ from llmc import cuda
 from llmc.errors import UserError
 from llmc.kernels import ceil_div, cublas, cublaslt, scratch, seen, tensor_cores
 from llmc.kernels.matmul import multiply_by
-from llmc.kernels.mixed import kernel_for, matmul_hopper, matmul_own
+from llmc.kernels.mixed import kernel_for, matmul_hopper, matmul_own, matvec
 from llmc.kernels.mixed.columns import bias_backward
 from llmc.kernels.mixed.pointwise import gelu_backward, gelu_forward, round_to
 from llmc.kernels.pointwise import aligned, check_elements
@@ -45,6 +46,9 @@ def matmul_forward(out, x, w, b):
 
 def matmul_gelu_forward(gelu_out, out, x, w, b):
     """*out as by matmul_forward, *gelu_out (B, T, C_out), 16 bits, = GELU(out)."""
+    if _few_rows(x, w):
+        matvec.matvec(out, x, w, b, gelu_out)
+        return
     matmul_forward(out, x, w, b)
     gelu_forward(gelu_out, out)
 
@@ -105,6 +109,9 @@ def _product(name, result, a, b, N, K, bias=None, to_gelu=None, before_gelu=None
     to_gelu (M, N): the product goes there, and GELU of it to result · before_gelu (M, N): the product is multiplied by
     GELU' of it · column_sums: (db, accumulate), as for matmul_hopper.multiply, with before_gelu alone.
     """
+    if name == "matmul_forward" and _few_rows(a, b):
+        matvec.matvec(result if to_gelu is None else to_gelu, a, b, bias, None if to_gelu is None else result)
+        return
     M = result.size // N
     own = matmul_own.Product(name, result, a, b, M, N, K, bias, add, to_gelu, before_gelu)
     version = matmul_own.best(result.dtype) if matmul_by() == "own" else None
@@ -139,6 +146,11 @@ def _by_kernel(product):
     arguments = (result, a, b, 0 if bias is None else bias, np.int32(M), np.int32(N), np.int32(K))
     blocks = ceil_div(M, TILE) * ceil_div(N, TILE)
     kernel_for(result, "matmul", "matmul_v1", product.defines)((blocks,), (THREADS,), arguments)
+
+
+def _few_rows(x, w) -> bool:
+    """Whether matvec.py multiplies x by w."""
+    return matmul_by() != "cublas" and matvec.fits(x, w)
 
 
 def _by_hoppers(product) -> bool:
