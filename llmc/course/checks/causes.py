@@ -17,6 +17,7 @@ from llmc.course.checks import evidence, origins, text
 from llmc.course.checks.curve import said_of_curve
 from llmc.course.checks.evidence import looked_into
 from llmc.course.checks.explain import listed
+from llmc.course.checks.left_over import left_over as of_quotients
 from llmc.course.mutants.kept import growing, kept_between, remembered
 from llmc.course.mutants.learners import learners
 from llmc.course.mutants.picked import close
@@ -101,6 +102,11 @@ def why_nan(got) -> str | None:
 def why_wide(got) -> str | None:
     """A sentence about the expression of the learner's that makes `got` float64; or None."""
     return _of_last_call(origins.why_wide, got)
+
+
+def left_over(got, wrong) -> str | None:
+    """A sentence if those entries of `got` are wrong that a quotient of the learner's, rounded down, leaves over."""
+    return _of_last_call(lambda answer, last, k: of_quotients(answer, last, wrong), got)
 
 
 def _of_last_call(explain, got):

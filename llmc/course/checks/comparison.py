@@ -16,7 +16,7 @@ from llmc.course.checks.heatmap import picture
 from llmc.course.checks.kinds import same_kind
 from llmc.course.checks.narrow import narrowed
 from llmc.course.checks.nonfinite import USUAL, not_finite_alike, why_not_finite
-from llmc.course.checks.period import at_multiples, said_of_slices
+from llmc.course.checks.period import AGAIN, at_multiples, said_of_overlap, said_of_slices
 from llmc.course.checks.ranges import beyond
 from llmc.course.checks.signatures import (
     BUFFERS,
@@ -190,12 +190,18 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
         zeros = sentence == all_zero(case)
         why = written.copied(zeros) or (written.unreached(got) if zeros else None)
         return [stopped(sentence), *([why] if why else []), *_absent(), *_said_new(new)]
+    held = None if case.adds or case.before is None else written.counted_in(case.name, got, expected)
+    if held:
+        return [stopped(held)]
     exchanged = causes.exchanged(case.name, got)
     if exchanged:
         return [exchanged]
     kept = causes.kept(case.name, got, expected, start)
     if kept:
         return [stopped(kept), *causes.remarks()]
+    slices = _where_slices_meet(case, got, expected + start)
+    if slices and AGAIN in slices[0]:
+        return [f"{case.name} has wrong values.", *slices]
     sentence = diagnose(case, EXACT)
     found = causes.found(got, expected, start)
 
@@ -210,10 +216,9 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
     sentence = sentence or diagnose(case, PATTERNS)
     if sentence:
         return [stopped(sentence), *_said_new(new)]
-    slices = _where_slices_meet(case, got, expected + start)
     if slices:
         return [f"{case.name} has wrong values.", *slices]
-    early = written.left_early(got)
+    early = written.left_early(got) or _left_over(case, got)
     if early:
         return [f"{case.name} has wrong values.", early, *causes.other_results(got)]
     said = [*causes.remarks(), *filter(None, [written.copied(True)])]
@@ -226,22 +231,30 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
 
 
 def _where_slices_meet(case, got, target) -> list[str]:
-    """Sentences about an array that is wrong only at the ends of slices; [] for others."""
+    """Sentences about an array that is wrong only at the ends of slices, or where they overlap; [] for others."""
     wrong = np.abs(case.got - case.expected) > case.rounding * np.abs(target).max(initial=0.0)
+    twice = None if wrong.all() else written.done_twice(got)
     if not at_multiples(wrong):
-        return []
-    twice = written.done_twice(got)
+        return said_of_overlap(case.held, target, twice, wrong)
     return said_of_slices(case.name, case.held, target, case.before, twice, wrong)
 
 
 def _why_unwritten(case, got, unwritten):
     """Sentences after that about a buffer: which line gave its name to another array, or why none wrote, and so on."""
-    why = (written.renamed(got, case.adds) if unwritten else None) or written.copied(unwritten)
+    why = (written.renamed(got, case.adds) if unwritten else None) or written.copied(unwritten) or _left_over(case, got)
     if not unwritten:
         return [*filter(None, [why or written.left_early(got)]), *_absent()]
     stopped_at = None if why else written.unreached(got)
     too = None if why else written.unwritten_too(got)
     return [*filter(None, [why, stopped_at, too and stopped(too)]), *_absent()]
+
+
+def _left_over(case, got):
+    """A sentence if what is wrong is what a quotient, rounded down, leaves over; else None."""
+    with np.errstate(invalid="ignore"):
+        wrong = ~(np.abs(case.got - case.expected) <= case.rounding * np.abs(case.expected).max(initial=0.0))
+    sentence = causes.left_over(got, wrong) if 0 < wrong.mean() < 1 else None
+    return stopped(sentence) if sentence else None
 
 
 def _absent() -> list[str]:
