@@ -190,15 +190,15 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
         zeros = sentence == all_zero(case)
         why = written.copied(zeros) or (written.unreached(got) if zeros else None)
         return [stopped(sentence), *([why] if why else []), *_absent(), *_said_new(new)]
-    held = None if case.adds or case.before is None else written.counted_in(case.name, got, expected)
-    if held:
-        return [stopped(held)]
     exchanged = causes.exchanged(case.name, got)
     if exchanged:
         return [exchanged]
     kept = causes.kept(case.name, got, expected, start)
     if kept:
         return [stopped(kept), *causes.remarks()]
+    held = None if case.adds or case.before is None else written.counted_in(case.name, got, expected)
+    if held:
+        return [stopped(held)]
     slices = _where_slices_meet(case, got, expected + start)
     if slices and AGAIN in slices[0]:
         return [f"{case.name} has wrong values.", *slices]

@@ -18,7 +18,7 @@ from llmc.course.checks.evidence import explaining
 from llmc.course.kernel_checks import runs
 from llmc.course.kernel_checks.experiments import ALIKE
 from llmc.course.kernel_checks.pieces import TURNS
-from llmc.course.kernel_checks.repairs import repairs
+from llmc.course.kernel_checks.repairs import NAMED, repairs
 from llmc.course.kernel_checks.switched import Switched, changed
 from llmc.course.learner import journal
 from llmc.cuda.emulator.compiling.text import line_at
@@ -137,6 +137,9 @@ def sentence(code, repair) -> str:
     if new == "true":
         return f"{passes} without the condition `{_cut(old)}` in line {line}."
     before, after = _around(old, new)
+    whole = code.splitlines()[line - 1]
+    name = NAMED.search(code, 0, piece.start) if whole.count(before) > 1 else None  # one of several of that text
+    before, after = (f"{name[0]}{each}" for each in (before, after)) if name else (before, after)
     return f"{passes} with `{after}` in place of `{before}` in line {line}."
 
 

@@ -35,6 +35,10 @@ OTHER_NAME = {
 }
 PARTS = {"threadIdx": ("{0} % 32", "{0} / 32"), "blockIdx": (), "blockDim": (), "gridDim": ()}
 OF_FOUR = "xyzw"
+NAMED = re.compile(r"(?P<name>\w+)\s*=\s*$")
+SUMMED = re.compile(  # behind the first value of a sum
+    r"\s*;\s*for\s*\(\s*\w+\s+(?P<s>\w+)\s*=\s*1\s*;[^;]*;[^)]*\)\s*\{?\s*(?P<name>\w+)\s*\+=\s*(?P<term>[^;]+);"
+)
 MOST = 900
 
 
@@ -60,7 +64,8 @@ def repairs(code) -> list[Repair]:
             whole = text[piece.start : piece.start + start] + new + text[piece.start + end : piece.end]
             repair = Repair(rank, ((piece, whole),), piece.start + start, old, new)
             found.setdefault((piece, whole), repair)
-    single = [*found.values(), *_exchanged_statements(text, all_pieces), *_first_turns(code)]
+    several = [*_exchanged_statements(text, all_pieces), *_first_turns(code), *_starts(text, all_pieces)]
+    single = [*found.values(), *several]
     return sorted([*single, *_everywhere(text, single)], key=lambda each: _order(text, each))[:MOST]
 
 
@@ -205,13 +210,17 @@ def _of_operator(each, k, token):
 
 
 def _bracketed(each, first, k, last):
-    """`a + b * c` as `(a + b) * c`, `a * b + c` as `a * (b + c)`."""
+    """`a + b * c` as `(a + b) * c`, `a * b + c` as `a * (b + c)`, and `a + 4 * b` as `4 * (a + b)`."""
     start, end, whole = each.all[first].start, each.all[last].end, each.piece(first, last)
     operand, other = each.after(k + 1), each.before(k - 1)
     if operand < last:
         yield 1, start, end, f"({each.piece(first, operand)}){each.text[each.all[operand].end : end]}", whole
     if other > first:
         yield 1, start, end, f"{each.text[start : each.all[other].start]}({each.piece(other, last)})", whole
+    factor = each.all[k + 1]
+    if factor.kind == "number" and last > k + 2 and each.all[k + 2].text == "*":
+        inside = f"{each.piece(first, k)} {each.piece(k + 3, last)}"
+        yield 1, start, end, f"{factor.text} * ({inside})", whole
 
 
 def _bracketed_factor(each, first, k, last):
@@ -309,10 +318,11 @@ def _of_statement(each, piece, known):
         if factor != value:
             yield 3, start, len(text), f"({value}) * {factor}", value
             yield 4, start, len(text), f"({value}) / {factor}", value
-    if re.fullmatch(r"\w+", target) and each.all[equals].text == "+=":
+    added = value if each.all[equals].text == "+=" else value.removeprefix(f"{target} + ")
+    if re.fullmatch(r"\w+", target) and (each.all[equals].text == "+=" or added != value):
         for factor in known.factors_at(piece.start):
             if factor != target:
-                yield 2, 0, len(text), f"{target} = {target} * {factor} + {value}", text
+                yield 2, 0, len(text), f"{target} = {target} * {factor} + {added}", text
     if re.search(r"\]$|^\*", target):
         yield 2, 0, 0, "if (threadIdx.x == 0) ", ""
         yield 2, 0, 0, "if (threadIdx.x % 32 == 0) ", ""
@@ -340,6 +350,9 @@ def _of_expression(each, piece, known):
             for new in known.alike(bound.text, piece.start):
                 yield 1.5, bound.start, bound.end, new, bound.text
     elif re.search(r"[A-Za-z_]", text):
+        for name in known.known_at(piece.start, WHOLE) if known.begins_a_loop(piece.start) else ():
+            if name != text:
+                yield 1.4, 0, len(text), name, text
         for sign in ("+ 1", "- 1"):
             yield 2, len(text), len(text), f" {sign}", ""
         for factor in known.factors_at(piece.start):
@@ -359,6 +372,17 @@ def _exchanged_statements(text, all_pieces):
 def _first_turns(code):
     """`do { … } while (c);` as `while (c) { … }`."""
     return [Repair(0, ((piece, condition),), piece.start, "", condition) for piece, condition in first_turns(code)]
+
+
+def _starts(text, all_pieces):
+    """`float sum = f(0);` where a loop from 1 on adds f(s), for a first value that is made otherwise."""
+    for piece in all_pieces:
+        loop = SUMMED.match(text, piece.end) if piece.kind == EXPRESSION else None
+        named = NAMED.search(text, 0, piece.start) if loop else None
+        if named and named["name"] == loop["name"]:
+            new, old = re.sub(rf"\b{loop['s']}\b", "0", loop["term"]), text[piece.start : piece.end]
+            if new != old:
+                yield Repair(1, ((piece, new),), piece.start, old, new)
 
 
 def _everywhere(text, single):
