@@ -4,13 +4,13 @@
 """
 
 import re
-from collections import defaultdict
-from typing import NamedTuple
 
+from llmc.course.kernel_checks import lines
+from llmc.course.kernel_checks.lines import Repair
 from llmc.course.kernel_checks.names_in_c import REAL, WHOLE, Names
-from llmc.course.kernel_checks.pieces import EXPRESSION, STATEMENT, first_turns, pieces
+from llmc.course.kernel_checks.pieces import EXPRESSION, STATEMENT, pieces
 from llmc.course.kernel_checks.tokens import Tokens
-from llmc.cuda.emulator.compiling.text import line_at, statements
+from llmc.cuda.emulator.compiling.text import statements
 
 LOWEST = "-3.4e38f"
 COMPARED = {"<": ("<=", ">"), "<=": ("<", ">="), ">": (">=", "<"), ">=": (">", "<="), "==": ("!=",), "!=": ("==",)}
@@ -35,24 +35,7 @@ OTHER_NAME = {
 }
 PARTS = {"threadIdx": ("{0} % 32", "{0} / 32"), "blockIdx": (), "blockDim": (), "gridDim": ()}
 OF_FOUR = "xyzw"
-NAMED = re.compile(r"(?P<name>\w+)\s*=\s*$")
-SUMMED = re.compile(  # behind the first value of a sum
-    r"\s*;\s*for\s*\(\s*\w+\s+(?P<s>\w+)\s*=\s*1\s*;[^;]*;[^)]*\)\s*\{?\s*(?P<name>\w+)\s*\+=\s*(?P<term>[^;]+);"
-)
 MOST = 900
-
-
-class Repair(NamedTuple):
-    """rank: 0 for the likeliest kind. changes: {piece: its new text}. at: a position in the code, old and new words.
-
-    old is "" for something inserted, new "" for something left out.
-    """
-
-    rank: float
-    changes: tuple[tuple[object, str], ...]
-    at: int
-    old: str
-    new: str
 
 
 def repairs(code) -> list[Repair]:
@@ -64,9 +47,10 @@ def repairs(code) -> list[Repair]:
             whole = text[piece.start : piece.start + start] + new + text[piece.start + end : piece.end]
             repair = Repair(rank, ((piece, whole),), piece.start + start, old, new)
             found.setdefault((piece, whole), repair)
-    several = [*_exchanged_statements(text, all_pieces), *_first_turns(code), *_starts(text, all_pieces)]
+    several = [*lines.exchanged_statements(text, all_pieces), *lines.first_turns(code), *lines.starts(text, all_pieces)]
+    several += lines.exchanged_names(text, all_pieces, known)
     single = [*found.values(), *several]
-    return sorted([*single, *_everywhere(text, single)], key=lambda each: _order(text, each))[:MOST]
+    return sorted([*single, *lines.everywhere(text, single)], key=lambda each: _order(text, each))[:MOST]
 
 
 def _order(text, repair) -> float:
@@ -358,49 +342,3 @@ def _of_expression(each, piece, known):
         for factor in known.factors_at(piece.start):
             yield 3, 0, len(text), f"({text}) * {factor}", text
             yield 4, 0, len(text), f"({text}) / {factor}", text
-
-
-def _exchanged_statements(text, all_pieces):
-    """Two statements, one right behind the other, in the other order."""
-    for one, other in zip(all_pieces, all_pieces[1:]):
-        if one.kind == other.kind == STATEMENT and text[one.end : other.start].strip() == ";":
-            first, second = text[one.start : one.end], text[other.start : other.end]
-            if first != second and "return" not in (first[:6], second[:6]):
-                yield Repair(1, ((one, second), (other, first)), one.start, first, second)
-
-
-def _first_turns(code):
-    """`do { … } while (c);` as `while (c) { … }`."""
-    return [Repair(0, ((piece, condition),), piece.start, "", condition) for piece, condition in first_turns(code)]
-
-
-def _starts(text, all_pieces):
-    """`float sum = f(0);` where a loop from 1 on adds f(s), for a first value that is made otherwise."""
-    for piece in all_pieces:
-        loop = SUMMED.match(text, piece.end) if piece.kind == EXPRESSION else None
-        named = NAMED.search(text, 0, piece.start) if loop else None
-        if named and named["name"] == loop["name"]:
-            new, old = re.sub(rf"\b{loop['s']}\b", "0", loop["term"]), text[piece.start : piece.end]
-            if new != old:
-                yield Repair(1, ((piece, new),), piece.start, old, new)
-
-
-def _everywhere(text, single):
-    """One change made in all pieces where it fits, in all those of one line, and in all that have the same text."""
-    same = defaultdict(list)
-    for each in single:
-        if len(each.changes) == 1 and each.old and each.new and each.rank <= 2:
-            same[each.old, each.new, 0].append(each)
-            same[each.old, each.new, line_at(text, each.at)].append(each)
-            piece = each.changes[0][0]
-            same[each.old, each.new, text[piece.start : piece.end]].append(each)  # `c += blockDim.x` of several loops
-    for (old, new, _), members in same.items():
-        found = {each.changes[0][0]: None for each in members}
-        if len(members) < 2:
-            continue
-        bounds = r"\b" if re.fullmatch(r"[\w.]+", old) else ""
-        changes = []
-        for piece in found:
-            mine = text[piece.start : piece.end]
-            changes.append((piece, re.sub(rf"{bounds}{re.escape(old)}{bounds}", new.replace("\\", r"\\"), mine)))
-        yield Repair(members[0].rank + 1, tuple(changes), members[0].at, old, new)

@@ -65,6 +65,7 @@ def learners(function) -> Solution | None:
 def useless_in(tree) -> re.Pattern:
     """Words of changes that go around a mistake, and mend none."""
     useless = [f"with `{name}` in" for name in only_written(tree)]
+    useless += [rf"with = in place of .= in `{argument.arg} " for argument in tree.body[-1].args.args]  # a name only
     steps = steps_of_ranges(tree)
     useless += [f".* in place of `{name}`" for name in steps]
     useless += [f".* in place of `{name}`, everywhere" for name in made_of(steps, tree)]
