@@ -209,7 +209,9 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
         return [] if expected.ndim == 0 else causes.inexact(got, expected, start)
 
     if found:
-        return explained_by(case, got, found, sentence, inexact)
+        only_a_place = found.ours and found.yours and expected.ndim
+        shown = causes.influenced(case.name, got, expected, start, _is_wrong(case)) if only_a_place else []
+        return [*explained_by(case, got, found, sentence, inexact), *shown]
     step = [] if sentence else causes.another_step(case.name, got)
     if step:
         return step
@@ -227,6 +229,7 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
     cause = inexact() or beyond(case, evidence.inputs())
     shown = narrowed(case, lanes=not evidence.of_arrays(), launch=evidence.launch(), cause=cause)
     new = None if cause else new
+    shown += [] if cause or expected.ndim == 0 else causes.influenced(case.name, got, expected, start, _is_wrong(case))
     return [f"{case.name} has wrong values.", *shown, *_said_new(new), *causes.other_results(got)]
 
 
@@ -251,10 +254,15 @@ def _why_unwritten(case, got, unwritten):
 
 def _left_over(case, got):
     """A sentence if what is wrong is what a quotient, rounded down, leaves over; else None."""
-    with np.errstate(invalid="ignore"):
-        wrong = ~(np.abs(case.got - case.expected) <= case.rounding * np.abs(case.expected).max(initial=0.0))
+    wrong = _is_wrong(case)
     sentence = causes.left_over(got, wrong) if 0 < wrong.mean() < 1 else None
     return stopped(sentence) if sentence else None
+
+
+def _is_wrong(case):
+    """Where the array is wrong, True."""
+    with np.errstate(invalid="ignore"):
+        return ~(np.abs(case.got - case.expected) <= case.rounding * np.abs(case.expected).max(initial=0.0))
 
 
 def _absent() -> list[str]:

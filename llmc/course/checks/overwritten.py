@@ -39,7 +39,9 @@ def remains(function, solution, replay, k) -> int:
             if not np.isfinite(right).all():
                 return 0  # it is read as well
             with learners_names():
-                return int(np.isnan(_outputs(function, again, replay.buffers)[k - len(arrays_of(again))]).sum())
+                return int(
+                    np.isnan(outputs_with_locked(function, again, replay.buffers)[k - len(arrays_of(again))]).sum()
+                )
     except Exception:  # of such an array it need not know anything
         return 0
 
@@ -49,7 +51,7 @@ def from_zeros(function, replay, k):
     again = holding(0, replay, k)
     try:
         with np.errstate(all="ignore"), redirect_stdout(io.StringIO()), learners_names():
-            return again and _outputs(function, again, replay.buffers)[k - len(arrays_of(again))]
+            return again and outputs_with_locked(function, again, replay.buffers)[k - len(arrays_of(again))]
     except Exception:
         return None
 
@@ -59,7 +61,7 @@ def arrays_of(replay) -> list:
     return arrays_in((replay.arguments, replay.options))
 
 
-def _outputs(function, replay, buffers):
+def outputs_with_locked(function, replay, buffers):
     """Outputs of that call, whose inputs are read-only: compiled code would be compiled again for others."""
     given = [
         read_only(value) if isinstance(value, np.ndarray) and not mine else value

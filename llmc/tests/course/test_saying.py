@@ -6,6 +6,7 @@ import linecache
 import numpy as np
 import pytest
 
+from llmc.course.checks.influence import influences
 from llmc.course.checks.largest import largest_arrays
 from llmc.course.checks.left_over import left_over
 from llmc.course.checks.period import said_of_overlap
@@ -89,3 +90,17 @@ def test_pool_of_threads_runs_again_one_task_after_the_other():
         "        return a.result() + sum(pool.map(abs, x))\n"
     )
     assert learners(answer_of(text)).function(np.inf)([1, -2]) == 2
+
+
+@pytest.mark.parametrize(
+    "mine, words",
+    [
+        (lambda x, w: w * (x - x.mean()), "changes with `x` at indices 1 and 2 of axis 0, and should not"),
+        (lambda x, w: x - x.mean(axis=1, keepdims=True), "should change with `w` at index 1 of axis 0, and does not"),
+        (lambda x, w: 2 * w * (x - x.mean(axis=1, keepdims=True)), None),  # the right numbers, otherwise used
+    ],
+)
+def test_inputs_are_named_that_a_number_wrongly_depends_on(mine, words):
+    x, w = np.random.default_rng(0).random((3, 4)), np.arange(1.0, 5)
+    call = Replay.of((x, w), {})
+    assert influences(mine, lambda x, w: w * (x - x.mean(axis=1, keepdims=True)), call, 0, 1) == words
