@@ -21,7 +21,7 @@ FEW = 3  # slices that a sentence lists
 def influences(function, solution, replay, k, at) -> str | None:
     """Words about slices of an input that change a number in one of the two functions alone; or None.
 
-    It is entry `at`, counted row by row, of output k. function: the learner's. solution: ours. replay: a call of theirs.
+    It is entry `at`, counted row by row, of output k. function: the learner's. solution: ours. replay: a call.
     """
     end, seen = time.thread_time() + SECONDS, {}
     with suppress(Exception), np.errstate(all="ignore"):
@@ -57,7 +57,7 @@ def _said(name, axis, length, mine, indices) -> str:
 
 def _theirs(function, replay):
     again = Replay(*copy.deepcopy((replay.arguments, replay.options)))
-    return outputs_with_locked(function, again, replay.buffers)
+    return outputs_with_locked(function, again, [*replay.buffers, *[False] * len(again.arguments)])
 
 
 def _entry(outputs, k, at) -> float:
