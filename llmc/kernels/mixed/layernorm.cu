@@ -170,7 +170,7 @@ extern "C" __global__ void __launch_bounds__(256)
 
 #ifndef EIGHTS    // the launcher compiles the file for its C
 #define EIGHTS 3  // of a row, for each lane: C is at most 256 * EIGHTS
-#define BLOCKS 2  // whose registers a multiprocessor holds at once
+#define WARPS 8   // of a block, which has a multiprocessor for itself; see layernorm.py
 #endif
 
 __device__ void load8(Eight& v, const float* p)
@@ -179,7 +179,7 @@ __device__ void load8(Eight& v, const float* p)
     v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
 }
 
-// sums (ROWS, C), in shared memory: a row for each warp.
+// sums (WARPS, C), in shared memory: a row for each warp.
 __device__ void keep(float* sums, const Eight (&mine)[EIGHTS], int C)
 {
     #pragma unroll
@@ -195,7 +195,7 @@ __device__ void add_warps(float* to, const float* sums, int C)
     __syncthreads();
     for (int c = threadIdx.x; c < C; c += blockDim.x) {
         float total = 0.0f;
-        for (int warp = 0; warp < ROWS; warp++) total += sums[warp * C + c];
+        for (int warp = 0; warp < WARPS; warp++) total += sums[warp * C + c];
         to[c] = total;
     }
     __syncthreads();  // all have read
@@ -214,7 +214,7 @@ __device__ void round_and_add(floatX* rounded, float* sums, const Eight& v)
     store(sums, sum, 8);
 }
 
-// Rows consist of 128-bit words. Every block takes every gridDim.x-th row of warps; shared memory: (ROWS, C). What dx
+// Rows consist of 128-bit words. Every block takes every gridDim.x-th row of warps; shared memory: (WARPS, C). What dx
 // gets is added in two parts, since dnorm is at hand only once: dnorm * rstd, and, when the means are known, the rest.
 // rounded: (N, C), or with ROUNDS == false nothing. partial: (blocks, 2 + ROUNDS, C), sums of dw, db and of rounded.
 template <bool ROUNDS>
@@ -225,7 +225,7 @@ __device__ void backward(float* dx, floatX* rounded, float* partial, const float
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     Eight dw[EIGHTS] = {}, db[EIGHTS] = {};
     if (ROUNDS) keep(sums, dw, C);  // zeros
-    for (int row = blockIdx.x * ROWS + warp; row < N; row += gridDim.x * ROWS) {
+    for (int row = blockIdx.x * WARPS + warp; row < N; row += gridDim.x * WARPS) {
         size_t start = (size_t)row * C;
         float m = mean[row], r = rstd[row], dnorms = 0.0f, products = 0.0f;
         Eight norm[EIGHTS], sum[EIGHTS], d;
@@ -276,14 +276,14 @@ __device__ void backward(float* dx, floatX* rounded, float* partial, const float
     add_warps(partial + C, sums, C);
 }
 
-extern "C" __global__ void __launch_bounds__(256, BLOCKS)
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
     layernorm_backward_v2(float* dx, float* partial, const floatX* dout, const float* x, const floatX* w,
                           const float* mean, const float* rstd, int N, int C)
 {
     backward<false>(dx, (floatX*)0, partial, dout, x, w, mean, rstd, N, C);
 }
 
-extern "C" __global__ void __launch_bounds__(256, BLOCKS)
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
     layernorm_backward_v3(float* dx, floatX* rounded, float* partial, const floatX* dout, const float* x,
                           const floatX* w, const float* mean, const float* rstd, int N, int C)
 {

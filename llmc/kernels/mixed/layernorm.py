@@ -68,25 +68,29 @@ def layernorm_backward_rounded(dx, dsum, dw, db, dout, x, w, mean, rstd, accumul
 def _in_registers_fits(dx, dout, x, w):
     """Whether version 2 can take these arrays, and version 3."""
     C = w.size
-    fits = C <= WARP * EACH * EIGHTS and 4 * ROWS * C <= most_shared_memory(cuda.device())
+    fits = C <= WARP * EACH * EIGHTS and 4 * _warps(C) * C <= most_shared_memory(cuda.device())
     return fits and C % EACH == 0 and aligned(dx, dout, x, w)
+
+
+def _warps(C):
+    """Of a block; on an H200 more of them were slower."""
+    return 8 if C <= 768 else 6
 
 
 def _in_registers(dx, rounded, dout, x, w, mean, rstd):
     """+dx, and sums of dw and db, (blocks, 2C), by version 2; with *rounded by version 3, which sums it too: 3C."""
     N, C = mean.size, w.size
     check_rows(N)
-    eights = ceil_div(C, WARP * EACH)
-    together = 1 if eights > 3 else 2  # blocks of a multiprocessor, as far as its registers reach
-    blocks = min(together * multiprocessors(cuda.device()), ceil_div(N, ROWS))
+    warps = _warps(C)
+    blocks = min(multiprocessors(cuda.device()), ceil_div(N, warps))
     name, also = ("layernorm_backward_v2", ()) if rounded is None else ("layernorm_backward_v3", (rounded,))
     partial = scratch("layernorm", (blocks, (2 + len(also)) * C))
-    launch = kernel_for(w, "layernorm", name, f"EIGHTS={eights} BLOCKS={together}")
-    room = 4 * ROWS * C  # bytes
+    launch = kernel_for(w, "layernorm", name, f"EIGHTS={ceil_div(C, WARP * EACH)} WARPS={warps}")
+    room = 4 * warps * C  # bytes
     if launch.max_dynamic_shared_size_bytes < room:
         launch.max_dynamic_shared_size_bytes = room  # more than 48 KB must be requested
     arguments = (dx, *also, partial, dout, x, w, mean, rstd, np.int32(N), np.int32(C))
-    launch((blocks,), (ROWS * WARP,), arguments, shared_mem=room)
+    launch((blocks,), (warps * WARP,), arguments, shared_mem=room)
     return partial
 
 

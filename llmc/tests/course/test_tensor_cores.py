@@ -150,6 +150,7 @@ def test_mistakes_of_rings_are_told_apart(rounds):
 RELAY = """
 __device__ void expect(unsigned long long* barrier, int bytes) {}
 __device__ void arrive(unsigned long long* barrier) {}
+__device__ void wait(unsigned long long* barrier, int parity) {}
 extern "C" __global__ void relay(float* result, const float* x, int rounds)
 {
     for (int round = 0; round < rounds; round += AHEAD) {
@@ -178,8 +179,10 @@ def test_how_far_a_producer_runs_ahead():
     assert c.said == ["The producer runs 3 lines ahead."]
     with pytest.raises(Wasteful, match="never more than 1 of 3 stages"):
         rings.demand(one, c, "relay")
-    assert rings.lines_ahead("__global__ void f() {}", "f") == 0
-    assert rings.lines_ahead("int note_asked;" + three, "relay") == 0  # a name of the learner's own
+    with pytest.raises(Wasteful, match="only one copy is under way"):
+        rings.demand(three.replace("expect(0, 512);", "expect(0, 512), wait(0, 0);"), c, "relay")
+    assert rings.lines_ahead("__global__ void f() {}", "f") == (0, False)
+    assert rings.lines_ahead("int note_asked;" + three, "relay") == (0, False)  # a name of the learner's own
 
 
 # ------------------------------------------------------------------------------------------------ llmc's versions

@@ -69,8 +69,6 @@ def launch(of, version, **how):
     elif version <= 8:
         matmul_hopper.multiply_one(of, version, **how)
     else:
-        if cuda.device() == "emulator" and not how:  # which runs one block after the other: no clusters
-            how = {"tile": matmul_hopper.Tile(CLUSTER=1), "parts": 1}
         matmul_hopper.multiply(of, **how)
 
 
