@@ -315,7 +315,7 @@ def axes_with_a_wrong_stride(code):
     return replaced(code, "(b * C + c) * T + t", "b * T * C + c * C + t")
 
 
-@wrong("swap_axes", says="with `out[(b * C + t) * T + c] = x[i]` in place of `out[(b * C + c) * T + t] = x[i]` in line 11")
+@wrong("swap_axes", says="with `out[(b * C + t) * T + c] = x[i]` in place of `out[(b * C + c)")
 def axes_with_t_and_c_exchanged(code):
     return replaced(code, "int c = i % C;", "int t = i % C;", "int t = i / C % T;", "int c = i / C % T;")
 

@@ -14,7 +14,7 @@ from llmc.course.checks.overwritten import outputs_with_locked
 from llmc.course.mutants.replay import Replay
 
 SECONDS = 1.0  # of processor time for all calls
-LEAST = 1e-6  # of the largest entry: a smaller change is rounding
+LEAST = 1e-6  # of the number: a smaller change may be rounding
 FEW = 3  # slices that a sentence lists
 
 
@@ -36,12 +36,17 @@ def influences(function, solution, replay, k, at) -> str | None:
                         return None
                     other = _changed(replay, n, axis, index)
                     both = _entry(_theirs(function, other), k, at), _entry(other.run(solution), k, at)
-                    mine, ours = (abs(now - was) > LEAST * (abs(was) + abs(now)) for now, was in zip(both, base))
-                    if mine != ours:
+                    mine, ours = (_changes(now, was) for now, was in zip(both, base))
+                    if {mine, ours} == {True, False}:
                         seen.setdefault((name, axis, array.shape[axis], mine), []).append(index)
     # the axis along which fewest slices make the difference says the most
     found = min(seen.items(), key=lambda item: len(item[1]), default=None)
     return _said(*found[0], found[1]) if found else None
+
+
+def _changes(now, was) -> bool | None:
+    """Clearly, or not at all? None if neither."""
+    return False if now == was else True if abs(now - was) > LEAST * (abs(was) + abs(now)) else None
 
 
 def _said(name, axis, length, mine, indices) -> str:
