@@ -90,6 +90,8 @@ def may_be_a_slip(report) -> str:
     """The kind of the gravest problem, if a wrong index may lead to it, and not a missing barrier or value; else ""."""
     first = min(report.problems, key=lambda p: GRAVITY[p.kind])
     shared = first.kind == "race" and first.text.startswith("race in shared")
+    if first.kind == "missing-syncwarp" and first.line2 in (0, first.line) and "shared memory" not in first.text:
+        return "race"  # of two lanes at one place of an array
     return first.kind if first.kind in ("never-written", "out-of-bounds", "race") and not shared else ""
 
 

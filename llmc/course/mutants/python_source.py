@@ -45,6 +45,18 @@ def mutants(tree, more=None, also=()):
     yield from _made(tree, sorted([*single, *_everywhere(single)], key=_outermost_first))
 
 
+def made_by(tree, modules):
+    """The same, for what `changed` of these modules alone makes of the functions."""
+    found = [
+        Mistake(rank, words, changes)
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef) and not compiled(function)
+        for module in modules
+        for rank, words, changes in module.changed(function)
+    ]
+    yield from _made(tree, sorted(found, key=_outermost_first))
+
+
 def likely(tree, more=None):
     """The same, for the likeliest kinds alone: a term, a factor or a line left out, a sign, an axis, = for +=."""
     yield from _made(tree, _likely(tree, more))
