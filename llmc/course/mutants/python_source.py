@@ -85,7 +85,22 @@ def _single(tree, more, also=()) -> list[Mistake]:
                 found.append(Mistake(rank, words + inside, ((place, new),)))
         for kind in (loops, turns, keys, hidden, *also):
             found += [Mistake(rank, words + inside, changes) for rank, words, changes in kind.changed(function)]
-    return found
+    return [mistake for mistake in found if not any(_explodes(*change) for change in mistake.changes)]
+
+
+def _explodes(place, new) -> bool:
+    """Would it take for ever inside a single operation, where no deadline reaches?
+
+    `N**N` for `N**2`, with integers in the millions; a list appended to itself, which NumPy would unfold to its end.
+    """
+    owner = place.owner
+    if not isinstance(new, ast.Name):
+        return False
+    if isinstance(owner, ast.BinOp) and isinstance(owner.op, ast.Pow):
+        return place.field == "right" and isinstance(place.node, ast.Constant)
+    if isinstance(owner, ast.Call) and isinstance(owner.func, ast.Attribute) and place.field == "args":
+        return owner.func.attr in ("append", "extend", "insert") and getattr(owner.func.value, "id", "") == new.id
+    return False
 
 
 def _everywhere(mistakes):

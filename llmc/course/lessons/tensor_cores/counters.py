@@ -72,6 +72,11 @@ def _row(row):
     }
 
 
+def stored(path=STORED) -> list[dict]:
+    """The rows of a file that `main` has written."""
+    return json.loads(Path(path).read_text(encoding="utf-8"))
+
+
 def text(found) -> str:
     """The rows as a table."""
     lines = [f"{'kernel':<30}{'µs':>7}{'tensor cores':>14}{'extra passes':>14}{'registers':>11}  most wait for"]

@@ -20,7 +20,7 @@ from llmc.kernels.mixed.attention import attention_forward
 ROUND = 128 * 128 * 64  # multiply-adds
 BF16 = np.dtype(ml_dtypes.bfloat16)
 AGREE = 2.0**-7  # relative to the largest element: from 1 to the next bfloat16
-TILES = {**dict.fromkeys(range(2, 7), (128, 128)), 7: (64, 128), 8: (128, 256), 9: (128, 256)}  # rows, columns
+TILES = {**dict.fromkeys(range(2, 7), (128, 128)), 7: (64, 128), 8: (128, 256), 9: (128, 128)}  # rows, columns
 NEWS = {2: "wmma", 3: "mma.sync", 4: "ldmatrix", 5: "swizzled", 6: "cp.async, stages", 7: "TMA, wgmma"}
 NEWS |= {8: "roles", 9: "blocks that stay"}
 
