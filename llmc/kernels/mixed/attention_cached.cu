@@ -88,12 +88,12 @@ extern "C" __global__ void __launch_bounds__(256) attention_cached_v1(floatX* ou
 
 #if HS % 8 == 0
 
-const int THREADS = 512, EACH = 2;                  // keys of a group under way
-const int EIGHTS = HS / 8;                          // 128-bit words of a row
-constexpr int enough(int n) { return n <= 1 ? 1 : 2 * enough((n + 1) / 2); }
-const int LANES = enough(EIGHTS);                   // of a group, which has a key: a word each
+const int THREADS = 512, EACH = 2;  // keys of a group under way
+const int EIGHTS = HS / 8;          // 128-bit words of a row
+// Lanes of a group, which has a key: at least one for each word.
+const int LANES = EIGHTS > 16 ? 32 : EIGHTS > 8 ? 16 : EIGHTS > 4 ? 8 : EIGHTS > 2 ? 4 : EIGHTS;
 const int GROUPS = THREADS / LANES, FEW = THREADS / 32;  // FEW: warps
-static_assert(LANES <= 32, "a group is part of a warp");
+static_assert(LANES >= EIGHTS, "a lane has one word of a row");
 
 // One block per head; cache and qkv begin at multiples of 16 bytes. n = 1. Scores are powers of two.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) attention_cached_v2(floatX* out, floatX* cache,

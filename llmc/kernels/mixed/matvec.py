@@ -7,7 +7,8 @@ import numpy as np
 
 from llmc.kernels import ceil_div
 from llmc.kernels.mixed import kernel_for
-from llmc.kernels.pointwise import aligned, check_elements
+from llmc.kernels.pointwise import MOST as ELEMENTS
+from llmc.kernels.pointwise import aligned
 
 MOST = 8  # rows: with more, a library's matrix product is faster
 AHEAD = 4 * 32 * 8  # numbers of a row of w that a warp has under way at once
@@ -32,18 +33,16 @@ def way(N, K) -> Way:
 def fits(x, w) -> bool:
     """Whether the kernel can multiply x (…, K) by w (N, K): few rows, and rows that consist of 128-bit words."""
     K = w.shape[1]
-    return x.size <= MOST * K and K % 8 == 0 and aligned(x, w)
+    return x.size <= MOST * K and K % 8 == 0 and w.size <= ELEMENTS and aligned(x, w)
 
 
 def matvec(out, x, w, b=None, gelu_out=None, how: Way | None = None):
     """*out = x · wᵀ + b, and unless gelu_out is None, *gelu_out = GELU(out), of what has been rounded.
 
     out, gelu_out (M, N), x (M, K), w (N, K), b (N,) or None: 16 bits, C-contiguous; only the sizes of out and x matter,
-    not their shapes. `fits` is true of x and w. how: None for what `way` says. Raises UserError for more numbers than
-    the kernels can count.
+    not their shapes. `fits` is true of x and w. how: None for what `way` says.
     """
     N, K = w.shape
-    check_elements(max(out.size, w.size))
     how = how or way(N, K)
     macros = " ".join(f"{name}={value}" for name, value in how._asdict().items())
     defines = f"M={x.size // K} {macros} GELU={int(gelu_out is not None)}"
