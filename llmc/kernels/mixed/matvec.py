@@ -10,7 +10,8 @@ from llmc.kernels.mixed import kernel_for
 from llmc.kernels.pointwise import MOST as ELEMENTS
 from llmc.kernels.pointwise import aligned
 
-MOST = 8  # rows: with more, a library's matrix product is faster
+MOST = 8  # rows that the kernel takes
+FASTER = 4, 2  # up to so many rows it was faster than cuBLAS on an H200; for MANY columns
 AHEAD = 4 * 32 * 8  # numbers of a row of w that a warp has under way at once
 MANY = 16384  # columns of out from which a warp has several, so that x is read less often
 
@@ -31,16 +32,16 @@ def way(N, K) -> Way:
 
 
 def fits(x, w) -> bool:
-    """Whether the kernel can multiply x (…, K) by w (N, K): few rows, and rows that consist of 128-bit words."""
-    K = w.shape[1]
-    return x.size <= MOST * K and K % 8 == 0 and w.size <= ELEMENTS and aligned(x, w)
+    """Whether the kernel should multiply x (…, K) by w (N, K): few rows, and rows that consist of 128-bit words."""
+    N, K = w.shape
+    return x.size <= FASTER[N >= MANY] * K and K % 8 == 0 and w.size <= ELEMENTS and aligned(x, w)
 
 
 def matvec(out, x, w, b=None, gelu_out=None, how: Way | None = None):
     """*out = x · wᵀ + b, and unless gelu_out is None, *gelu_out = GELU(out), of what has been rounded.
 
     out, gelu_out (M, N), x (M, K), w (N, K), b (N,) or None: 16 bits, C-contiguous; only the sizes of out and x matter,
-    not their shapes. `fits` is true of x and w. how: None for what `way` says.
+    not their shapes; up to 8 rows. `fits` is true of x and w but for their number. how: None for what `way` says.
     """
     N, K = w.shape
     how = how or way(N, K)
