@@ -145,14 +145,15 @@ def _block_backward(be, config, w, g, a, d, x, above, bias, how):
     A residual needs no call: its gradient is dresidual for both branches. above: what _layernorm_backward returned
     last; bias (C,): for its next call, which is the end of this block. Returns what that returns.
     """
-    dbtc, (dout, db) = d["dbtc"], above  # (B, T, C) both, (C,)
+    dbtc, (dout, db), fcb = d["dbtc"], above, g["fcb"]  # (B, T, C) both, (C,), (4C,)
     gradients = d["dfch"], g["fcprojw"], db, dout
     if hasattr(be, "gelu_matmul_backward"):
-        be.gelu_matmul_backward(*gradients, a["fch"], a["fch_gelu"], w["fcprojw"], **how)  # (B, T, 4C)
+        be.gelu_matmul_backward(*gradients, a["fch"], a["fch_gelu"], w["fcprojw"], fcb, **how)  # (B, T, 4C)
+        fcb = None  # has its gradient
     else:
         be.matmul_backward(*gradients, a["fch_gelu"], w["fcprojw"], **how)  # (B, T, 4C)
         be.gelu_backward(d["dfch"], d["dfch"], a["fch"])  # (B, T, 4C)
-    be.matmul_backward(dbtc, g["fcw"], g["fcb"], d["dfch"], a["ln2"], w["fcw"], **how)  # (B, T, C)
+    be.matmul_backward(dbtc, g["fcw"], fcb, d["dfch"], a["ln2"], w["fcw"], **how)  # (B, T, C)
     read = a["residual2"], w["ln2w"], a["ln2_mean"], a["ln2_rstd"]
     dout, db = _layernorm_backward(be, d, g["attprojb"], g["ln2w"], g["ln2b"], read, how)  # (B, T, C), (C,)
     be.matmul_backward(dbtc, g["attprojw"], db, dout, a["atty"], w["attprojw"], **how)  # (B, T, C)

@@ -31,7 +31,8 @@ class KeyValueCache:
         kv, p = Tensor("kv", (c.L, 2, B, c.NH, self.T, c.hs), stacked=True), model.precision
         self._kv = FlatBuffer(model.backend, p.activations, [kv]).allocate()
         self._acts = FlatBuffer(model.backend, p.activations, _table(c, B, self.T), p.exact).allocate()
-        self._start = model.backend.from_numpy(np.zeros(1, np.int32))  # (1,): `length` where a recorded step finds it
+        # (B + 1,): a token of each sequence and `length`, where a recorded step finds them
+        self._next = model.backend.from_numpy(np.zeros(B + 1, np.int32))
 
     def extend(self, tokens):
         """Read tokens (B, n) int32, which follow those already here: `forward_cached` without its checks of ids."""
@@ -44,18 +45,22 @@ class KeyValueCache:
         model, be, acts = self.model, self.model.backend, self._acts.allocate(_table(self.model.config, B, n))
         if n == 1 and B <= getattr(be, "FEW", 0):
             be.one_token(acts, self._kv["kv"], model.params, tokens, self.length, model.config.NH)
-            self.length += 1
-            return acts["logits"]
-        positions = model.params["wpe"][self.length :]  # (maxT - length, C)
-        be.encoder_forward(acts["encoded"], be.from_numpy(tokens), model.params["wte"], positions)  # (B, n, C)
-        if n == 1 and hasattr(be, "repeat"):
-            self._start.fill(self.length)
-            arrays = model.params.flat, *acts.flats, self._kv.flat, self._start
-            be.repeat((model.config, "one more token", B, self.T), arrays, lambda: self._extend(acts, self._start))
+        elif n == 1 and hasattr(be, "repeat"):
+            be.overwrite(self._next, np.append(tokens, np.int32(self.length)))
+            arrays = model.params.flat, *acts.flats, self._kv.flat, self._next
+            be.repeat((model.config, "one more token", B, self.T), arrays, lambda: self._one_more(acts))
         else:
+            positions = model.params["wpe"][self.length :]  # (maxT - length, C)
+            be.encoder_forward(acts["encoded"], be.from_numpy(tokens), model.params["wte"], positions)  # (B, n, C)
             self._extend(acts, self.length)
         self.length += n
         return acts["logits"]
+
+    def _one_more(self, acts):
+        """What is recorded: all that comes after the tokens and `length` have been copied."""
+        tokens, start, params = self._next[: self.B], self._next[self.B :], self.model.params  # (B,), (1,)
+        self.model.backend.encoder_forward_at(acts["encoded"], tokens, params["wte"], params["wpe"], start)  # (B, 1, C)
+        self._extend(acts, start)
 
     def _extend(self, acts, start):
         """From acts["encoded"] to acts["logits"]. start: how many tokens came before, or an array (1,) that says so."""
@@ -65,8 +70,11 @@ class KeyValueCache:
             be.attention_cached(a["atty"], self._kv.layer(l)["kv"], a["qkv"], NH, start)  # (B, n, C)
 
         blocks.forward(be, model.config, model.params, acts, attend)
-        acts["last"][...] = acts["lnf"][:, -1:]  # (B, 1, C)
-        be.matmul_forward(acts["logits"], acts["last"], model.params["wte"], None)  # (B, 1, Vp)
+        last = acts["lnf"]  # (B, n, C)
+        if last.shape[1] > 1:
+            acts["last"][...] = last[:, -1:]  # (B, 1, C)
+            last = acts["last"]
+        be.matmul_forward(acts["logits"], last, model.params["wte"], None)  # (B, 1, Vp)
 
 
 @lru_cache  # every token that is sampled asks for the table of n = 1

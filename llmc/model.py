@@ -1,13 +1,15 @@
 """GPT-2: parameters, gradients, AdamW's moments and activations in flat buffers; forward, backward, update.
 
 Written once, against the contract in `llmc/backends`: nothing here knows how a layer is computed. What happens between
-tokens and logits is in `blocks.py`, AdamW's way through the tensors in `optimizer_step.py`. Follows the GPT-2 paper
-(Radford et al. 2019) and llm.c's train_gpt2.c for names and memory.
+tokens and logits is in `blocks.py`, between there and the loss in `head.py`, AdamW's way through the tensors in
+`optimizer_step.py`. Follows the GPT-2 paper (Radford et al. 2019) and llm.c's train_gpt2.c for names and memory.
 """
+
+from functools import partial
 
 import numpy as np
 
-from llmc import blocks, optimizer_step
+from llmc import blocks, head, optimizer_step
 from llmc.backends import get_backend
 from llmc.config import GPT2Config
 from llmc.errors import UserError
@@ -17,11 +19,12 @@ from llmc.parts import check_parts, cut_table, own_pieces, pieces
 from llmc.precision import find_precision
 
 
-def activation_table(config, backend, B, T, recompute=0) -> list[Tensor]:
-    """What `forward` writes, and keeps for `backward`."""
+def activation_table(config, backend, B, T, recompute=0, all_logits=False) -> list[Tensor]:
+    """What `forward` writes, and keeps for `backward`; all_logits: as without targets, when none may be missing."""
     stats = backend.attention_stats_shape(B, T, config.NH)
-    head = [Tensor("logits", (B, T, config.Vp)), Tensor("losses", (B, T), exact=True)]
-    return blocks.activation_table(config, B, T, stats, recompute) + head
+    n = B if all_logits else head.sequences_at_once(config, backend, B, T)
+    last = [Tensor("logits", (n, T, config.Vp)), Tensor("losses", (B, T), exact=True)]
+    return blocks.activation_table(config, B, T, stats, recompute) + last
 
 
 def training_buffers(config, backend, B, T, precision="fp32", master_weights=True, recompute=None, parts=1) -> dict:
@@ -132,11 +135,12 @@ class GPT2:
         self._dacts = FlatBuffer(self.backend, p.activations, exact=p.exact)  # their gradients, reused by every layer
         self._inside_logits = self._buffer(p.activations)  # the rest of their gradients
         self._batch = None  # (tokens, (B, T)) between forward and backward
+        self._head_due = None  # (targets, dloss) between them, where logits come in parts: the head is backward's work
 
     def memory_plan(self, B=None, T=None) -> str:
         """Table of what training at (B, T) keeps in memory, in MiB; without B and T, of the buffers as they are."""
         if B is None or T is None:
-            B, T = self.losses.shape if self._acts else (1, self.config.maxT)
+            B, T = self._acts["losses"].shape if self._acts else (1, self.config.maxT)
         self.config.check_sequence_length(T)
         kept = dict(master_weights=self.master is not None, recompute=self.recompute, parts=self.part[1])
         return plan_table(training_buffers(self.config, self.backend, B, T, self.precision, **kept))
@@ -187,20 +191,23 @@ class GPT2:
 
         Without targets: returns the logits, a view (B, T, Vp) in which [..., :V] has meaning and which the next call
         overwrites. With targets (B, T): returns the mean cross-entropy in nats per token (a float).
-        With dloss also (1.0, or 1/n with n accumulation steps): replaces the logits by their gradient for `backward`.
-        wait=False: returns None instead of the loss, and nothing waits for a GPU; ask `loss_later` for the loss.
+        With dloss also (1.0, or 1/n with n accumulation steps): `backward` may follow, and no logits are kept.
+        wait=False: returns None instead of the loss, and nothing waits for a GPU; ask `loss_later` for the loss, best
+        after `backward`, which computes it where logits come in parts (see head.py).
         Raises UserError for token ids outside [0, V) and T > maxT.
         """
         self._batch = None
         tokens = self._check("tokens", tokens)
         targets = None if targets is None else self._check("targets", targets, tokens.shape)
         B, T = tokens.shape
-        acts = self._acts.allocate(activation_table(self.config, self.backend, B, T, self.recompute))
+        table = activation_table(self.config, self.backend, B, T, self.recompute, all_logits=targets is None)
+        acts = self._acts.allocate(table)
         tokens = self._place("tokens", tokens)  # (B, T)
         targets = None if targets is None else self._place("targets", targets)  # (B, T)
         per_token = None if dloss is None else float(dloss) * self.loss_scale / (B * T)
         arrays = [self.params.flat, *acts.flats, tokens] + ([] if targets is None else [targets])
         self.repeat(("forward", B, T, per_token), arrays, lambda: self._forward(acts, tokens, targets, per_token))
+        self._head_due = (targets, per_token) if dloss is not None and head.is_cut(acts) else None
         if targets is None:
             return acts["logits"]
         if dloss is not None:
@@ -213,9 +220,8 @@ class GPT2:
         be.encoder_forward(acts["encoded"], tokens, self.params["wte"], self.params["wpe"])  # (B, T, C)
         once = dloss is not None and "gelu" not in blocks.AGAIN[self.recompute]
         blocks.forward(be, self.config, self.params, acts, self._attend, once)
-        be.matmul_forward(acts["logits"], acts["lnf"], self.params["wte"], None)  # (B, T, Vp)
-        if targets is not None:
-            be.fused_classifier(acts["losses"], acts["logits"], targets, dloss, self.config.V)
+        if dloss is None or not head.is_cut(acts):  # else it is left to `backward`
+            head.forward(be, self.config, self.params, acts, targets, dloss)
 
     def _place(self, name, tokens):
         """tokens (B, T) where the backend computes, in the same array as last time if its shape is the same."""
@@ -254,7 +260,15 @@ class GPT2:
 
     @property
     def losses(self):
-        """(B, T) cross-entropy of every token (nats) in the last `forward` with targets; the next one overwrites it."""
+        """(B, T) cross-entropy of every token (nats) in the last `forward` with targets; the next one overwrites it.
+
+        Where `forward` has left them to `backward`, asking before costs the logits twice; the bits are the same.
+        """
+        if self._head_due:
+            (targets, dloss), acts = self._head_due, self._acts
+            arrays = self.params.flat, *acts.flats, targets
+            work = partial(head.forward, self.backend, self.config, self.params, acts, targets, dloss)
+            self.repeat(("losses", *targets.shape, dloss), arrays, work)
         return self._acts["losses"]
 
     def forward_cached(self, tokens, cache):
@@ -283,15 +297,18 @@ class GPT2:
         self._batch = None  # logits hold a gradient that is used up
         own, shared = blocks.gradient_tables(self.config, B, T)
         dacts = {**self._dacts.allocate(own), **self._inside_logits.allocate(shared, self._acts["logits"])}
-        arrays = self.params.flat, self.grads_flat, *self._acts.flats, self._dacts.flat, tokens
-        key = "backward", B, T, accumulate, final
-        self.repeat(key, arrays, lambda: self._backward(dacts, tokens, accumulate, final))
+        targets, dloss = due = self._head_due or (None, None)
+        arrays = [self.params.flat, self.grads_flat, *self._acts.flats, self._dacts.flat, tokens]
+        arrays += [] if targets is None else [targets]
+        key = "backward", B, T, dloss, accumulate, final
+        self.repeat(key, arrays, lambda: self._backward(dacts, tokens, due, accumulate, final))
+        self._head_due = None
 
-    def _backward(self, dacts, tokens, accumulate, final=None):
-        """What `backward` computes."""
+    def _backward(self, dacts, tokens, due, accumulate, final=None):
+        """What `backward` computes. due: (targets, dloss), if `forward` has left the head to it."""
         be, params, grads, acts = self.backend, self.params, self.grads, self._acts
         how = {} if accumulate else self._begin_gradients()
-        be.matmul_backward(dacts["dbtc"], grads["wte"], None, acts["logits"], acts["lnf"], params["wte"], **how)
+        head.backward(be, self.config, params, grads, acts, dacts["dbtc"], *due, **how)
         blocks.backward(be, self.config, params, grads, acts, dacts, tokens, self.recompute, final, **how)
 
     def _begin_gradients(self) -> dict:

@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 
+from llmc import quick_draw
 from llmc.data.encoding import encode
 from llmc.errors import UserError
 from llmc.kv_cache import KeyValueCache
@@ -48,7 +49,7 @@ def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
     with np.errstate(over="ignore"):  # at a temperature near 0 all but the largest become -inf
         p = np.exp((z - z.max()) / temperature)  # (V,)
     if (top_k or p.size) < p.size or (top_p or 1) < 1:
-        order = _most_probable(z, min(top_k or z.size, z.size))  # (k,)
+        order = np.argsort(-z, kind="stable")[:top_k]  # (k,)
         held = np.cumsum(p[order])  # (k,)
         n = order.size if top_p is None else np.searchsorted(held, top_p * held[-1]) + 1
         kept = np.zeros_like(p)  # (V,)
@@ -57,26 +58,28 @@ def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
     return p / p.sum()
 
 
-def _most_probable(z, k):
-    """(k,) ids of the k largest of z (V,), the largest first. Only those are sorted: all would take half a token."""
-    least = np.partition(z, z.size - k)[z.size - k]
-    ids = np.flatnonzero(z >= least)  # (k,), or more where several equal the least
-    return ids[np.argsort(-z[ids], kind="stable")[:k]]
-
-
 def choose(logits, temperature, top_k, random, top_p=None) -> int:
     """One token id from logits (V,); temperature 0 takes the most probable one and draws nothing.
 
     Raises UserError when a logit is not a finite number: the training of such a model has diverged.
     """
-    if not np.isfinite(logits).all():
+    z = np.asarray(logits)  # (V,)
+    z = z if z.dtype in (np.float32, np.float64) else z.astype(np.float64)
+    if not (np.isfinite(z.min()) and np.isfinite(z.max())):
         raise UserError(
             "this model's output is not a number: its training diverged; train it again with a lower learning rate."
         )
     if temperature == 0:
-        return int(np.argmax(logits))
-    cumulative = np.cumsum(probabilities(logits, temperature, top_k, top_p))  # (V,)
-    return int(np.searchsorted(cumulative, random.uniform() * cumulative[-1], side="right"))
+        return int(np.argmax(z))
+    coin = random.uniform()
+    token = quick_draw.draw(z, temperature, top_k, top_p, coin)
+    return drawn(probabilities(z, temperature, top_k, top_p), coin) if token is None else token
+
+
+def drawn(p, coin) -> int:
+    """The token that a coin, a number in [0, 1), chooses by probabilities p (V,)."""
+    cumulative = np.cumsum(p)  # (V,)
+    return int(np.searchsorted(cumulative, coin * cumulative[-1], side="right"))
 
 
 def check_options(max_tokens, temperature, top_k, top_p=None):
@@ -126,7 +129,7 @@ def _generate(model, context, max_tokens, *, draw, stop, window, cache):
 
 
 def _next_logits(model, context):
-    """(V,) float64 logits after the last of at most maxT tokens.
+    """(V,) logits after the last of at most maxT tokens.
 
     T is padded to a power of two, so that a growing context re-plans the model's buffers only a few times; because
     attention is causal, the padding cannot change the logits of the token before it.
@@ -135,7 +138,7 @@ def _next_logits(model, context):
     T = min(model.config.maxT, 1 << (n - 1).bit_length())
     x = np.zeros((1, T), dtype=np.int32)  # (B, T)
     x[0, :n] = context
-    return _to_double(model, model.forward(x)[0, n - 1])
+    return _on_host(model, model.forward(x)[0, n - 1])
 
 
 def _cached_logits(kept, context, window):
@@ -143,12 +146,13 @@ def _cached_logits(kept, context, window):
     if len(context) > window:
         context, kept.length = context[-window:], 0
     x = np.array([context[kept.length :]], dtype=np.int32)  # (1, n)
-    return _to_double(kept.model, kept.model.forward_cached(x, kept)[0, 0])
+    return _on_host(kept.model, kept.model.forward_cached(x, kept)[0, 0])
 
 
-def _to_double(model, logits):
-    """(V,) float64 on the host, where draws are made, from logits (Vp,) of the model's backend."""
-    return np.asarray(model.backend.to_numpy(logits[: model.config.V]), dtype=np.float64)
+def _on_host(model, logits):
+    """(V,) float32 or float64 on the host, where draws are made, from logits (Vp,) of the model's backend."""
+    found = np.asarray(model.backend.to_numpy(logits[: model.config.V]))  # (V,)
+    return found if found.itemsize >= 4 else found.astype(np.float32)
 
 
 def stream_text(ids, encoding):

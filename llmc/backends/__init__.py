@@ -29,6 +29,7 @@ Rules
 - `layernorm_again` and `gelu_again` compute in the backward pass what was not kept, and give the very bits that the
   forward pass wrote. RECOMPUTE, one of blocks.RECOMPUTE, is what a backend does unless the user says something else: 0
   if it is missing.
+- HEAD_ROWS, if a backend has it, is how many tokens may have their logits in memory at once in training (llmc/head.py).
 - Importing a backend has no effects. What needs some (compiling kernels, loading threads) is in a function `prepare()`
   of the backend, if it has one: `get_backend` calls it each time, also with the name of a precision in PRECISIONS.
 """
@@ -42,8 +43,8 @@ from llmc.errors import UserError
 
 ATTENTION = ("own", "cudnn")  # whose kernels attend
 WHOSE_ATTENTION = "whose attention, in 16 bits on a GPU: own, or cudnn for NVIDIA's"
-MATMUL = ("cublas", "own")  # whose kernels multiply
-WHOSE_MATMUL = "whose matmuls, in 16 bits on a GPU: cublas for NVIDIA's, or own, on tensor cores too"
+MATMUL = ("fastest", "cublas", "own")  # whose kernels multiply
+WHOSE_MATMUL = "whose matmuls, in 16 bits on a GPU: own on tensor cores, cublas for NVIDIA's, or the fastest of both"
 BACKENDS = {"numpy": "llmc.backends.reference", "cpu": "llmc.backends.cpu", "cuda": "llmc.backends.gpu"}
 
 
@@ -148,9 +149,10 @@ class Fused(Protocol):
         It takes accumulate where matmul_backward does, for dsum. The next call may overwrite what it returns.
         """
 
-    def gelu_matmul_backward(self, dpre, dw, db, dout, pre, x, w):
+    def gelu_matmul_backward(self, dpre, dw, db, dout, pre, x, w, dbpre=None):
         """matmul_backward of x = GELU(pre), and gelu_backward: *dpre (B, T, C_in) is the gradient of pre.
 
+        +dbpre (C_in,), unless it is None, += column sums of dpre: the gradient of the bias that went into pre.
         It takes accumulate where matmul_backward does.
         """
 
@@ -189,6 +191,12 @@ class Ahead(Protocol):
 
         key: anything hashable. arrays: those that the calls read and write, other than temporaries of the backend.
         """
+
+    def overwrite(self, array, numbers):
+        """*array = numbers, a NumPy array of the same shape and type."""
+
+    def encoder_forward_at(self, out, tokens, wte, wpe, start):
+        """*out (B, 1, C) = wte[tokens] + wpe[start]; tokens (B,), start (1,), int32 where the backend computes."""
 
     def later(self, array):
         """A function that returns the array's present numbers as a NumPy array. Only calling that function waits."""
@@ -237,7 +245,7 @@ def choose_attention(backend, whose):
 
     Raises UserError for another name, for a backend that has no choice, and where cuDNN is missing.
     """
-    _choose(backend, "attention", "attend_by", whose, ATTENTION)
+    _choose(backend, "attention", "attend_by", whose, ATTENTION, "cudnn")
 
 
 def choose_matmul(backend, whose):
@@ -245,16 +253,16 @@ def choose_matmul(backend, whose):
 
     Raises UserError for another name, for a backend that has no choice, and where own kernels find no tensor cores.
     """
-    _choose(backend, "matmul", "matmul_by", whose, MATMUL)
+    _choose(backend, "matmul", "matmul_by", whose, MATMUL, "own")
 
 
-def _choose(backend, what, by, whose, names):
-    """Call the backend's function `by`, if it has one; the first name is what backends without a choice do."""
+def _choose(backend, what, by, whose, names, special):
+    """Call the backend's function `by`, if it has one; backends without a choice refuse the special one."""
     if whose not in names:
         raise UserError(f"{what} is {' or '.join(names)}, not {whose!r}.")
     if hasattr(backend, by):
         getattr(backend, by)(whose)
-    elif whose != names[0]:
+    elif whose == special:
         raise UserError(f"--{what} {whose} is for --backend cuda with --precision bf16 or fp16; leave it out here.")
 
 

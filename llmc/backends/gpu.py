@@ -40,6 +40,7 @@ from llmc.switches import switch
 synchronize = cuda.synchronize  # waits until everything launched so far is done; for clocks
 RECOMPUTE = 1  # a fifth of the activations is not kept, for one more pass over 4C numbers per token and layer
 norm_there = norm.global_norm
+overwrite = cuda.overwrite
 later = cuda.asnumpy_later  # for numbers that are read when more has been launched
 
 
@@ -126,6 +127,7 @@ def _newest(function, **chosen):
 
 
 encoder_forward = _newest(encoder.encoder_forward)
+encoder_forward_at = encoder.encoder_forward_at
 encoder_backward = _newest(encoder_back.encoder_backward)
 layernorm_forward = _newest(layernorm.layernorm_forward)
 layernorm_again = _newest(layernorm.layernorm_again)

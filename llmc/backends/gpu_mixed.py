@@ -15,17 +15,19 @@ from llmc.kernels.adamw import FACTOR
 from llmc.kernels.mixed import adamw, attention, classifier, encoder, layernorm, matmul, pointwise
 
 PRECISIONS = ("bf16", "fp16")  # whose arrays it takes
-RECOMPUTE = 3  # layernorms: of the three levels the one that costs least time, and it leaves GELU to cuBLAS
+HEAD_ROWS = 1 << 14  # so products still fill a large GPU; logits of GPT-2 then take 1.6 GB at most
 OVERWRITES = True  # matmul_backward and the fused functions of a backward pass take accumulate
 attention_stats_shape = gpu.attention_stats_shape
 from_numpy = gpu.from_numpy
 later = gpu.later
+overwrite = gpu.overwrite
 norm_there = adamw.global_norm
 synchronize = gpu.synchronize
 to_numpy = gpu.to_numpy
 zero = gpu.zero
 
 encoder_forward = encoder.encoder_forward
+encoder_forward_at = encoder.encoder_forward_at
 encoder_backward = encoder.encoder_backward
 layernorm_forward = layernorm.layernorm_forward
 layernorm_again = layernorm.layernorm_again

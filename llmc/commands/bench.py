@@ -24,7 +24,7 @@ def add_arguments(parser):
     again += " backend's choice)"
     parser.add_argument("--recompute", type=int, choices=RECOMPUTE, help=again)
     parser.add_argument("--attention", choices=ATTENTION, default="own", help=f"{WHOSE_ATTENTION} (default: own)")
-    parser.add_argument("--matmul", choices=MATMUL, default="cublas", help=f"{WHOSE_MATMUL} (default: cublas)")
+    parser.add_argument("--matmul", choices=MATMUL, default="fastest", help=f"{WHOSE_MATMUL} (default: fastest)")
     batch = "B (default: 16); auto: the largest power of two that fits into the free memory"
     parser.add_argument("--batch-size", type=number_or_auto, default=16, metavar="N", help=batch)
     parser.add_argument("--sequence-length", type=int, default=64, help="T (default: 64)")

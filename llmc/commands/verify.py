@@ -15,7 +15,7 @@ def add_arguments(parser):
     numbers = "what to compute in (default: %(default)s)"
     parser.add_argument("--precision", choices=TRAINED, default="fp32", help=numbers)
     parser.add_argument("--attention", choices=ATTENTION, default="own", help=f"{WHOSE_ATTENTION} (default: own)")
-    parser.add_argument("--matmul", choices=MATMUL, default="cublas", help=f"{WHOSE_MATMUL} (default: cublas)")
+    parser.add_argument("--matmul", choices=MATMUL, default="fastest", help=f"{WHOSE_MATMUL} (default: fastest)")
     parser.add_argument("--recipe", choices=RECIPES, default="A", help="optimizer of the ten steps (default: A)")
     parser.add_argument("--losses", help="JSON file of ten expected losses: a list, or lists named after the recipes")
 

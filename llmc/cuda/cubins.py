@@ -45,9 +45,17 @@ def source_of(path: str, name: str) -> tuple:
 def _compile(nvrtc, code, options) -> bytes:
     program = nvrtc.createProgram(code, "kernel.cu", (), ())
     try:
-        nvrtc.compileProgram(program, tuple(options))
+        nvrtc.compileProgram(program, (*options, *_folders()))
         return nvrtc.getCUBIN(program)
     except nvrtc.NVRTCError as error:
         raise KernelError(nvrtc.getProgramLog(program)) from error
     finally:
         nvrtc.destroyProgram(program)
+
+
+def _folders() -> list[str]:
+    """Where CuPy's compiler finds the headers of CUDA, such as cuda_bf16.h."""
+    import cupy
+
+    toolkit = cupy.cuda.get_cuda_path()
+    return [f"-I{Path(cupy.__file__).parent / '_core' / 'include'}", *([f"-I{toolkit}/include"] if toolkit else [])]

@@ -7,9 +7,11 @@ __device__ void copy_async(float* to, const float* from, bool inside)
 #if __CUDA_ARCH__ >= 800
     unsigned place = __cvta_generic_to_shared(to);
     if (FLOATS == 4)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(place), "l"(from), "r"(inside ? 16 : 0));
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+            ::"r"(place), "l"(from), "r"(inside ? 16 : 0) : "memory");
     else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(place), "l"(from), "r"(inside ? 4 : 0));
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+            ::"r"(place), "l"(from), "r"(inside ? 4 : 0) : "memory");
 #else  // before Ampere copies go through registers
     for (int i = 0; i < FLOATS; i++) to[i] = inside ? from[i] : 0.0f;
 #endif

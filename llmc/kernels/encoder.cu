@@ -83,17 +83,29 @@ __device__ void add_rows(T* out, const T* token_row, const T* position_row, int 
     }
 }
 
+// One row of out, (C,), by a warp.
+__device__ void add_rows(float* out, const float* token_row, const float* position_row, int C)
+{
+    if (aligned(out, token_row, position_row, C)) {
+        add_rows((float4*)out, (const float4*)token_row, (const float4*)position_row, C / 4);
+    } else {
+        add_rows<float>(out, token_row, position_row, C);
+    }
+}
+
 extern "C" __global__ void encoder_forward_v4(float* out, const int* tokens, const float* wte, const float* wpe,
                                               int B, int T, int C)
 {
     int bt = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
     if (bt >= B * T) return;
-    const float* token_row = wte + (size_t)tokens[bt] * C;  // (C,)
-    const float* position_row = wpe + (size_t)(bt % T) * C;  // (C,)
-    out += (size_t)bt * C;                                   // (C,)
-    if (aligned(out, token_row, position_row, C)) {
-        add_rows((float4*)out, (const float4*)token_row, (const float4*)position_row, C / 4);
-    } else {
-        add_rows(out, token_row, position_row, C);
-    }
+    add_rows(out + (size_t)bt * C, wte + (size_t)tokens[bt] * C, wpe + (size_t)(bt % T) * C, C);
+}
+
+// For one position of each sequence, whose number lies in device memory: tokens (B,), out (B, 1, C).
+extern "C" __global__ void encoder_forward_at_v1(float* out, const int* tokens, const float* wte, const float* wpe,
+                                                 const int* start, int B, int C)
+{
+    int b = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    if (b >= B) return;
+    add_rows(out + (size_t)b * C, wte + (size_t)tokens[b] * C, wpe + (size_t)*start * C, C);
 }

@@ -27,3 +27,14 @@ def encoder_forward(out, tokens, wte, wpe, version=None):
     }[version]
     sizes = np.int32(B), np.int32(T), np.int32(C)
     kernel("encoder", f"encoder_forward_v{version}")((grid,), (THREADS,), (out, tokens, wte, wpe, *sizes))
+
+
+def encoder_forward_at(out, tokens, wte, wpe, start):
+    """*out = wte[tokens] + wpe[start], for a launch that is recorded and repeated.
+
+    out: float32 (B, 1, C). tokens: int32 (B,), each below Vp. start: int32 (1,) where kernels run. The rest as above.
+    """
+    B, _, C = out.shape
+    check_rows(B)
+    arguments = (out, tokens, wte, wpe, start, np.int32(B), np.int32(C))
+    kernel("encoder", "encoder_forward_at_v1")((ceil_div(B, ROWS),), (THREADS,), arguments)

@@ -33,8 +33,9 @@ class TrainSettings:
     llm.c's programs (data/permuted.py), False in that of the files · seed: for weights, batches and samples · backend:
     see llmc/backends · precision: see llmc/precision.py · master_weights: where weights have 16 bits, whether they are
     also kept in float32 · recompute: what the backward pass computes again, see llmc/blocks.py; None takes what the
-    backend prefers · attention: "own", or "cudnn" for NVIDIA's, on a GPU in 16 bits · matmul: "cublas" for NVIDIA's, or
-    "own", likewise · zero: 1 shares the optimizer's memory between ranks, see llmc/distributed/data_parallel.py.
+    backend prefers · attention: "own", or "cudnn" for NVIDIA's, on a GPU in 16 bits · matmul: "cublas" for NVIDIA's,
+    "own", or the "fastest" of both, likewise · zero: 1 shares the optimizer's memory between ranks, see
+    llmc/distributed/data_parallel.py.
     A step: batch_size sequences of sequence_length tokens at a time ("auto": see batch_size.py), on each rank, repeated
     until there are total_batch_size tokens (None: once) · warmup, schedule, final_fraction: see schedule.py ·
     weight_decay: on matrices and embeddings · clip: largest gradient norm, 0 for no limit · skip_loss_z, skip_norm_z:
@@ -71,7 +72,7 @@ class TrainSettings:
     master_weights: bool = True
     recompute: int | None = None
     attention: str = "own"
-    matmul: str = "cublas"
+    matmul: str = "fastest"
     zero: int = 0
     val_every: int = 200
     val_batches: int | None = None

@@ -263,8 +263,8 @@ class Trainer:
                 raise Stopped
             x, y = self.train_loader.next_batch()  # (B, T) int32 both
             model.forward(x, y, dloss=1.0 / (n * self.ranks.world), wait=False)
-            losses.append(model.loss_later())
             model.backward(accumulate=i > 0, final=self.together.final if i == n - 1 else None)
+            losses.append(model.loss_later())
         return losses
 
     def _overflows(self, norm) -> bool:

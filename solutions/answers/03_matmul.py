@@ -742,7 +742,7 @@ def fast_with_scipy(out, x, w, b):
     out[...] = sgemm(1.0, x, w, trans_b=True) + b
 
 
-@wrong("fast_matmul_forward", says="without the division by `32` in `range(x.shape[1] // 32)`")
+@wrong("fast_matmul_forward", says="with `-(-x.shape[1] // 32)` in place of `x.shape[1] // 32`")
 def fast_with_whole_blocks_only(out, x, w, b):
     out[:] = b
     for k in range(x.shape[1] // 32):

@@ -1161,7 +1161,7 @@ def fast_with_an_array_that_it_keeps(params, grads, m, v, lr, beta1, beta2, eps,
     params -= work
 
 
-@wrong("fast_adamw_step", says="Your function gives the right m with 12001 in place of 12000")
+@wrong("fast_adamw_step", says="where slices of that length meet: these places are done twice")
 def fast_with_one_weight_too_many(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
     for a in range(0, len(params), 12_000):
         part = slice(a, a + 12_001)

@@ -315,7 +315,7 @@ def axes_with_a_wrong_stride(code):
     return replaced(code, "(b * C + c) * T + t", "b * T * C + c * C + t")
 
 
-@wrong("swap_axes", says="The first has i = 8, t = 0, c = 2 and b = 0; the other has i = 7, t = 3, c = 1 and b = 0.")
+@wrong("swap_axes", says="with `out[(b * C + t) * T + c] = x[i]` in place of `out[(b * C + c)")
 def axes_with_t_and_c_exchanged(code):
     return replaced(code, "int c = i % C;", "int t = i % C;", "int t = i / C % T;", "int c = i / C % T;")
 
@@ -509,7 +509,7 @@ def split_with_a_bound_of_quads(code):
     return replaced(code, "i < 3 * B * NH * T * hs", "i < 3 * B * NH * T * hs / 4")
 
 
-@wrong("residual_vec4", says="`i` in place of `n` in line 12")
+@wrong("residual_vec4", says="`k = i` in place of `k = n` in line 12")
 def residual_without_its_last_numbers(code):
     return replaced(code, "for (int k = i; k < n; k++)", "for (int k = n; k < n; k++)")
 

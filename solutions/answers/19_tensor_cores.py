@@ -175,7 +175,7 @@ def no_swizzle(code):
     return replaced(code, "return group ^ line % 8;", "return group;")
 
 
-@wrong("swizzle", says="extra passes are made for bank conflicts; the goal is at most 0")
+@wrong("swizzle", says="2 of these eight want the same four banks")
 def a_swizzle_of_four(code):
     return replaced(code, "group ^ line % 8", "group ^ line % 4")
 
@@ -288,7 +288,7 @@ def consumers_do_not_wait(code):
     return replaced(code, "            wait(&there[stage], round / STAGES % 2);\n", "")
 
 
-@wrong("ring_of_stages", says="race")
+@wrong("ring_of_stages", says="before a stage is filled again or written to, wait")
 def the_producer_does_not_wait(code):
     return replaced(code, "            wait(&used[stage], round / STAGES % 2 ^ 1);\n", "")
 
@@ -323,7 +323,7 @@ def arrives_without_bytes(code):
     return replaced(code, "expect(&there[stage], BYTES);", "arrive(&there[stage]);")
 
 
-@wrong("ring_of_stages", says="race")
+@wrong("ring_of_stages", says="arrives after its last read, not before it")
 def used_before_it_is_used(code):
     line = "            total = total / 2 + lines[stage][t];\n"
     return replaced(code, line, "", "            arrive(&used[stage]);\n", "            arrive(&used[stage]);\n" + line)
@@ -346,7 +346,7 @@ def one_line_at_a_time(code):
     return replaced(code, line, line + "            wait(&used[stage], round / STAGES % 2);\n")
 
 
-@wrong("ring_of_stages", says="waits for phase 1 of the mbarrier there[0] to end, but 0 of its 1 arrivals come")
+@wrong("ring_of_stages", says="waits, too, for phase 0 of used[0]: 1 of its 128 arrivals come")
 def one_consumer_says_used(code):
     return replaced(code, "arrive(&used[stage]);", "if (t == 0) arrive(&used[stage]);")
 
@@ -573,7 +573,7 @@ def sums_of_the_other_row(code):
     return replaced(code, "sums[2 * n + i] *= shrink", "sums[n + 2 * i] *= shrink")
 
 
-@wrong("softmax_in_fragments", says="that are NaN or infinite")
+@wrong("softmax_in_fragments", says="a maximum of this tile alone, without top[n]")
 def the_maximum_of_this_tile_alone(code):
     return replaced(code, "float higher = top[n];", "float higher = -INFINITY;")
 
@@ -603,3 +603,75 @@ def copies_before_it_expects(code):
     line = "            expect(&there[stage], BYTES);\n"
     copy = "            copy(lines[stage], x + round * N, BYTES, &there[stage]);\n"
     return replaced(code, line, "", copy, copy + line)
+
+
+# ------------------------------------------------------------------------------------------- of a second reader
+
+
+@wrong("mma_by_hand", says="with k = lane % 4 in place of lane % 4 * 2 in a and b")
+def one_number_for_each_register_of_both(code):
+    return code.replace("+ k0 + lane % 4 * 2", "+ k0 + lane % 4")
+
+
+@wrong("mma_by_hand", says="with the first 16 k of b again and again")
+def columns_without_k0(code):
+    return replaced(code, "b + (n0 + lane / 4) * K + k0", "b + (n0 + lane / 4) * K")
+
+
+@wrong("mma_by_hand", says="it sends two threads to one place")
+def sums_to_the_right(code):
+    return replaced(code, "place[8 * N] = d[2];", "place[8] = d[2];", "place[8 * N + 1]", "place[9]")
+
+
+@wrong("mma_by_hand", says="of the last 16 k alone: d must keep the sums of the steps before")
+def sums_that_begin_again(code):
+    return replaced(code, "mma(d, x, y);", "for (int i = 0; i < 4; i++) d[i] = 0;\n        mma(d, x, y);")
+
+
+@wrong("swizzle", says="with the first line of each square in place of all eight")
+def one_line_of_each_square(code):
+    return replaced(code, "square / 8 * 8 + lane % 8", "square / 8 * 8")
+
+
+@wrong("swizzle", says="with the first of four squares four times")
+def the_first_square_alone(code):
+    return replaced(code, "first + lane / 8", "first")
+
+
+@wrong("ring_of_stages", says="is the index counted in single elements, where it should be counted in whole rows?")
+def lines_counted_as_numbers(code):
+    return replaced(code, "x + round * N", "x + round")
+
+
+@wrong("ring_of_stages", says="only one copy is under way at a time")
+def a_producer_that_waits_for_its_copy(code):
+    copy = "copy(lines[stage], x + round * N, BYTES, &there[stage]);"
+    return replaced(code, copy, f"{copy} wait(&there[stage], round / STAGES % 2);")
+
+
+@wrong("ring_of_stages", says="nobody had asked for that copy yet")
+def a_parity_for_each_round_for_all(code):
+    return code.replace("round / STAGES % 2", "round % 2")
+
+
+@wrong("tiles_of_block", says="Are row and column exchanged?")
+def columns_before_rows(block, blocks, down, across):
+    tiles = [(c, r) for top in range(0, down, 8) for c in range(across) for r in range(top, min(top + 8, down))]
+    return tiles[block::blocks]
+
+
+@wrong("tiles_of_block", says="has 9 tiles where 7 would do")
+def the_rest_for_the_last_block(block, blocks, down, across):
+    tiles = [(r, c) for top in range(0, down, 8) for c in range(across) for r in range(top, min(top + 8, down))]
+    full = len(tiles) // blocks * blocks
+    return tiles[:full][block::blocks] + (tiles[full:] if block == blocks - 1 else [])
+
+
+@wrong("softmax_in_fragments", says="with powers of 2 in place of powers of e")
+def powers_of_another_base(code):
+    return code.replace("expf(", "exp2f(")
+
+
+@wrong("softmax_in_fragments", says="with a total of the last tile alone")
+def a_total_that_begins_again(code):
+    return replaced(code, "total[n] *= shrink;", "total[n] = 0;")

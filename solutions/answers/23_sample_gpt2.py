@@ -408,6 +408,18 @@ def _beam(model, prompt, n, width, start=0.0, add=True, per_text=None, pick=0, r
     return beam[pick]
 
 
+@wrong("beam_search", says="they multiply, so add up their logarithms")
+def beam_adds_probabilities(model, prompt, n, width):
+    beam = [([], 0.0)]
+    for _ in range(n):
+        found = []
+        for text, total in beam:
+            p = np.exp(model.log_probs(prompt + text))  # (V,)
+            found += [(text + [token], total + p[token]) for token in range(len(p))]
+        beam = sorted(found, key=lambda pair: -pair[1])[:width]
+    return beam[0][0], float(np.log(beam[0][1]))
+
+
 @wrong("beam_search", says="what greedy search finds")
 def beam_is_greedy(model, prompt, n, width):
     return _beam(model, prompt, n, 1)

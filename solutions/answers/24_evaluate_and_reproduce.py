@@ -553,6 +553,15 @@ def interval_of_means_first(losses, draws, statistic):
     return statistic(low), statistic(high)
 
 
+@wrong("bootstrap_interval", says="average the runs of a draw first")
+def bootstrap_mean_of_single_runs(losses, draws, statistic):
+    values = []
+    for draw in draws:
+        taken = np.take_along_axis(losses, draw, axis=1)
+        values.append(np.mean([statistic(taken[:, s]) for s in range(taken.shape[1])]))
+    return np.percentile(values, 2.5), np.percentile(values, 97.5)
+
+
 @wrong("bootstrap_interval", says="return two numbers")
 def interval_of_all_values(losses, draws, statistic):
     return _values(losses, draws, statistic)

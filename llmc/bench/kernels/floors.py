@@ -28,7 +28,7 @@ def _backward(dx, dw, db, dout, x, w, accumulate=True):
     return _sum(dx, dw, dw if accumulate else None, dout, x, w), products * 2 * dout.size * w.shape[1]
 
 
-def _gelu_and_backward(dpre, dw, db, dout, pre, x, w, accumulate=True):
+def _gelu_and_backward(dpre, dw, db, dout, pre, x, w, dbpre=None, accumulate=True):
     moved, operations = _backward(dpre, dw, db, dout, x, w, accumulate)
     return moved + pre.nbytes, operations
 

@@ -166,15 +166,16 @@ def gelu_matmul_backward(s, r):
     N, C_out, C_in = s.B * s.T, s.C, 4 * s.C
     gradients = dict(dpre=r.nans(1, N, C_in), dw=r.normal(C_out, C_in), db=r.normal(C_out))
     inputs = dict(dout=r.normal(1, N, C_out), pre=r.normal(1, N, C_in), x=r.normal(1, N, C_in))
-    inputs["w"] = r.normal(C_out, C_in)
+    inputs |= dict(w=r.normal(C_out, C_in), dbpre=r.normal(C_in))
     name = f"({N}, {C_out}) x ({C_out}, {C_in})"
     about = dict(nbytes=0, flops=4 * N * C_in * C_out, expected=_gelu_matmul_backward)
-    return Case(name, gradients | inputs, written=[*gradients], **about)
+    return Case(name, gradients | inputs, written=[*gradients, "dbpre"], **about)
 
 
-def _gelu_matmul_backward(dpre, dw, db, dout, pre, x, w):
+def _gelu_matmul_backward(dpre, dw, db, dout, pre, x, w, dbpre):
     reference.matmul_backward(dpre, dw, db, dout, x, w)
     reference.gelu_backward(dpre, dpre, pre)
+    dbpre += dpre.sum(axis=(0, 1))  # (C_in,)
 
 
 def adamw_update(s, r):

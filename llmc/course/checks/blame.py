@@ -17,6 +17,7 @@ import numpy as np
 from llmc.course.checks.compiling import by_compiler, why_not_compiled
 from llmc.course.checks.explain import WrongAnswer, arrays_in, source_line
 from llmc.course.checks.isolation import PACKAGE
+from llmc.course.checks.largest import largest_arrays
 from llmc.course.checks.unreached import single_turns
 from llmc.course.mutants.hidden import hiding
 from llmc.course.own_names import is_check_name, is_learners_name
@@ -43,6 +44,7 @@ def explain_error(check, cell, error, traceback) -> str:
         inside = frame.f_code is not cell.f_code
         lines = _learners_line(check, error, frame, line) if inside else _check_line(check, error, frame, line)
     lines += single_turns(check._evidence.function)
+    lines += largest_arrays(check._evidence.function, check._evidence.replays, lines[0])
     if check.calls:
         call, returned = check.calls[-1]
         lines.append(f"The call was {call}.")

@@ -17,9 +17,11 @@ from llmc.course.checks import evidence, origins, text
 from llmc.course.checks.curve import said_of_curve
 from llmc.course.checks.evidence import looked_into
 from llmc.course.checks.explain import listed
+from llmc.course.checks.influence import influences
+from llmc.course.checks.left_over import left_over as of_quotients
 from llmc.course.mutants.kept import growing, kept_between, remembered
 from llmc.course.mutants.learners import learners
-from llmc.course.mutants.picked import close
+from llmc.course.mutants.picked import close, where
 from llmc.course.mutants.private import glossary as glossary_of
 from llmc.course.mutants.recognise import order_of_error, recognised
 from llmc.course.mutants.replay import arrays_in
@@ -101,6 +103,11 @@ def why_nan(got) -> str | None:
 def why_wide(got) -> str | None:
     """A sentence about the expression of the learner's that makes `got` float64; or None."""
     return _of_last_call(origins.why_wide, got)
+
+
+def left_over(got, wrong) -> str | None:
+    """A sentence if those entries of `got` are wrong that a quotient of the learner's, rounded down, leaves over."""
+    return _of_last_call(lambda answer, last, k: of_quotients(answer, last, wrong), got)
 
 
 def _of_last_call(explain, got):
@@ -235,6 +242,25 @@ def stale() -> str | None:
     """A sentence if the learner's function gives a result of its last call again for other numbers; else None."""
     check, last = looked_into(), evidence.last_call()
     return check.stale_in(last) if check and last else None
+
+
+def influenced(name, got, expected, start, wrong) -> list[str]:
+    """A sentence about inputs on which a wrong entry of `got` depends and should not, or the other way round; or []."""
+    check, last = looked_into(), evidence.last_call()
+    solution = check.solution() if check and last else None
+    if not isinstance(solution, Solution) or not wrong.any():
+        return []
+    with redirect_stdout(io.StringIO()), np.errstate(all="ignore"):
+        pick = where(last, solution, got, expected, start)
+        if pick is None or np.shape(pick.index) != np.shape(got):
+            return []
+        some = np.argwhere(wrong & (expected != 0))  # a number in the middle: the first may be a special case
+        if not len(some):
+            return []
+        at, end = tuple(int(i) for i in some[len(some) // 2]), time.thread_time() + solution.seconds
+        with learners_names():
+            words = influences(check.function, solution.function(end), last, pick.k, int(pick.index[at]))
+    return [f"{name}[{', '.join(map(str, at))}] {words}."] if words else []
 
 
 def other_results(got) -> list[str]:

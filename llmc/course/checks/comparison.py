@@ -16,7 +16,7 @@ from llmc.course.checks.heatmap import picture
 from llmc.course.checks.kinds import same_kind
 from llmc.course.checks.narrow import narrowed
 from llmc.course.checks.nonfinite import USUAL, not_finite_alike, why_not_finite
-from llmc.course.checks.period import at_multiples, said_of_slices
+from llmc.course.checks.period import AGAIN, at_multiples, said_of_overlap, said_of_slices
 from llmc.course.checks.ranges import beyond
 from llmc.course.checks.signatures import (
     BUFFERS,
@@ -196,6 +196,12 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
     kept = causes.kept(case.name, got, expected, start)
     if kept:
         return [stopped(kept), *causes.remarks()]
+    held = None if case.adds or case.before is None else written.counted_in(case.name, got, expected)
+    if held:
+        return [stopped(held)]
+    slices = _where_slices_meet(case, got, expected + start)
+    if slices and AGAIN in slices[0]:
+        return [f"{case.name} has wrong values.", *slices]
     sentence = diagnose(case, EXACT)
     found = causes.found(got, expected, start)
 
@@ -203,17 +209,18 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
         return [] if expected.ndim == 0 else causes.inexact(got, expected, start)
 
     if found:
-        return explained_by(case, got, found, sentence, inexact)
+        only_a_place = found.ours and found.yours and expected.ndim
+        shown = causes.influenced(case.name, got, expected, start, _is_wrong(case)) if only_a_place else []
+        return [*explained_by(case, got, found, sentence, inexact), *shown]
     step = [] if sentence else causes.another_step(case.name, got)
     if step:
         return step
     sentence = sentence or diagnose(case, PATTERNS)
     if sentence:
         return [stopped(sentence), *_said_new(new)]
-    slices = _where_slices_meet(case, got, expected + start)
     if slices:
         return [f"{case.name} has wrong values.", *slices]
-    early = written.left_early(got)
+    early = written.left_early(got) or _left_over(case, got)
     if early:
         return [f"{case.name} has wrong values.", early, *causes.other_results(got)]
     said = [*causes.remarks(), *filter(None, [written.copied(True)])]
@@ -222,26 +229,40 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
     cause = inexact() or beyond(case, evidence.inputs())
     shown = narrowed(case, lanes=not evidence.of_arrays(), launch=evidence.launch(), cause=cause)
     new = None if cause else new
+    shown += [] if cause or expected.ndim == 0 else causes.influenced(case.name, got, expected, start, _is_wrong(case))
     return [f"{case.name} has wrong values.", *shown, *_said_new(new), *causes.other_results(got)]
 
 
 def _where_slices_meet(case, got, target) -> list[str]:
-    """Sentences about an array that is wrong only at the ends of slices; [] for others."""
+    """Sentences about an array that is wrong only at the ends of slices, or where they overlap; [] for others."""
     wrong = np.abs(case.got - case.expected) > case.rounding * np.abs(target).max(initial=0.0)
+    twice = None if wrong.all() else written.done_twice(got)
     if not at_multiples(wrong):
-        return []
-    twice = written.done_twice(got)
+        return said_of_overlap(case.held, target, twice, wrong)
     return said_of_slices(case.name, case.held, target, case.before, twice, wrong)
 
 
 def _why_unwritten(case, got, unwritten):
     """Sentences after that about a buffer: which line gave its name to another array, or why none wrote, and so on."""
-    why = (written.renamed(got, case.adds) if unwritten else None) or written.copied(unwritten)
+    why = (written.renamed(got, case.adds) if unwritten else None) or written.copied(unwritten) or _left_over(case, got)
     if not unwritten:
         return [*filter(None, [why or written.left_early(got)]), *_absent()]
     stopped_at = None if why else written.unreached(got)
     too = None if why else written.unwritten_too(got)
     return [*filter(None, [why, stopped_at, too and stopped(too)]), *_absent()]
+
+
+def _left_over(case, got):
+    """A sentence if what is wrong is what a quotient, rounded down, leaves over; else None."""
+    wrong = _is_wrong(case)
+    sentence = causes.left_over(got, wrong) if 0 < wrong.mean() < 1 else None
+    return stopped(sentence) if sentence else None
+
+
+def _is_wrong(case):
+    """Where the array is wrong, True."""
+    with np.errstate(invalid="ignore"):
+        return ~(np.abs(case.got - case.expected) <= case.rounding * np.abs(case.expected).max(initial=0.0))
 
 
 def _absent() -> list[str]:

@@ -54,7 +54,8 @@ class WrongAnswer(AssertionError):
         for table, lines in groupby(rest, key=lambda line: line.startswith("    ")):
             html = "\n".join(map(escape if table else _linked, lines))
             parts.append(f'<div style="{TABLE}">{html}</div>' if table else f"<div>{html}</div>")
-        return f'<div style="{STYLE}">{"".join(parts)}</div>' + (self.picture.html() if self.picture else "")
+        text = f'<div class="mathjax_ignore" style="{STYLE}">{"".join(parts)}</div>'  # else two dollars are a formula
+        return text + (self.picture.html() if self.picture else "")
 
 
 def _linked(line) -> str:

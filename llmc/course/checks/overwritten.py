@@ -18,19 +18,19 @@ from llmc.course.own_names import learners_names
 LARGEST = 1 << 16  # bytes of arrays of a call that is made again
 
 
-def with_nan(replay, k) -> Replay | None:
-    """The same call, whose k-th array (of its arguments, from 0) holds nothing but NaN; None if it cannot."""
+def holding(value, replay, k) -> Replay | None:
+    """The same call, whose k-th array (of its arguments, from 0) holds nothing but that; None if it cannot."""
     again = Replay.of(replay.arguments, replay.options)
     arrays = arrays_in((again.arguments, again.options)) if again else []
     if sum(array.nbytes for array in arrays) > LARGEST or not np.issubdtype(arrays[k].dtype, np.floating):
         return None
-    arrays[k][...] = np.nan
+    arrays[k][...] = value
     return again
 
 
 def remains(function, solution, replay, k) -> int:
     """How many entries of the k-th array are NaN after the call because they were NaN before."""
-    again = with_nan(replay, k)
+    again = holding(np.nan, replay, k)
     if again is None:
         return 0
     try:
@@ -39,9 +39,21 @@ def remains(function, solution, replay, k) -> int:
             if not np.isfinite(right).all():
                 return 0  # it is read as well
             with learners_names():
-                return int(np.isnan(_outputs(function, again, replay.buffers)[k - len(arrays_of(again))]).sum())
+                return int(
+                    np.isnan(outputs_with_locked(function, again, replay.buffers)[k - len(arrays_of(again))]).sum()
+                )
     except Exception:  # of such an array it need not know anything
         return 0
+
+
+def from_zeros(function, replay, k):
+    """What a call makes of the k-th array (of its arguments, from 0) if that held zeros before; None if it stops."""
+    again = holding(0, replay, k)
+    try:
+        with np.errstate(all="ignore"), redirect_stdout(io.StringIO()), learners_names():
+            return again and outputs_with_locked(function, again, replay.buffers)[k - len(arrays_of(again))]
+    except Exception:
+        return None
 
 
 def arrays_of(replay) -> list:
@@ -49,7 +61,7 @@ def arrays_of(replay) -> list:
     return arrays_in((replay.arguments, replay.options))
 
 
-def _outputs(function, replay, buffers):
+def outputs_with_locked(function, replay, buffers):
     """Outputs of that call, whose inputs are read-only: compiled code would be compiled again for others."""
     given = [
         read_only(value) if isinstance(value, np.ndarray) and not mine else value

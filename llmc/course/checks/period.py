@@ -2,7 +2,9 @@
 
 import numpy as np
 
+AGAIN = "done twice"
 FEW = 3  # multiples that there must be; fewer may lie like that by chance
+DENSE = 0.9  # of a run of entries: as many are wrong, and the others by less than rounding
 CLOSE = 1e-4  # of the largest entry, what counts as the same value
 
 
@@ -21,6 +23,16 @@ def at_multiples(wrong) -> tuple[int, int] | None:
     skips_none = bad[0] <= period and bad[-1] + period >= len(wrong)
     enough = len(bad) >= FEW or len(bad) == 2 and bad[0] == period + offset
     return (period, offset) if skips_none and enough else None
+
+
+def said_of_overlap(got, expected, twice, wrong) -> list[str]:
+    """A sentence if a run of entries, the only wrong ones, holds what a second call of ours makes of them; else []."""
+    bad = np.flatnonzero(wrong)
+    if twice is None or len(bad) < FEW or wrong.ndim != 1:
+        return []
+    if np.abs(got - twice)[wrong].max() > CLOSE * np.abs(expected).max() or wrong[bad[0] : bad[-1] + 1].mean() < DENSE:
+        return []
+    return [f"Entries {bad[0]:,} to {bad[-1]:,} hold what two such calls make of them: they are {AGAIN}."]
 
 
 def said_of_slices(name, got, expected, before, twice, wrong) -> list[str]:
@@ -43,5 +55,5 @@ def said_of_slices(name, got, expected, before, twice, wrong) -> list[str]:
     if like(before):
         return [f"{at}: nothing is done there."]
     if like(twice):
-        return [f"{at}: these places are done twice."]
+        return [f"{at}: these places are {AGAIN}."]
     return [f"{at}."]

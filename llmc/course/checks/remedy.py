@@ -36,6 +36,7 @@ SECONDS, LEISURE = 2.0, 12.0  # of processor time; where nobody waits
 LONG = 4.0  # seconds of processor time that a whole check may take, if that leaves any for this search
 PATIENCE = 1.5  # seconds for a run of the cell, after which a changed function is taken for one that never ends
 SHORT = 0.2  # the same for a single call
+COUNTED = "as more calls show"  # in a message of `polynomials`, which tells what a sum has too much
 SEEDS = (11, 12)
 SHOWN = 20  # characters by which a change is recognised before its line is looked up
 MOST = 60  # calls that are looked at
@@ -78,7 +79,7 @@ def with_remedy(check, cell, message) -> str:
             return message
         with quietly():
             kept = search.verdict(said["words"], said["name"]) if said else None
-            found = None if kept else search.sentence()
+            found = None if kept else search.sentence(alone=COUNTED in message)
         if kept is False or kept is None and said and LUCKY.match(said["words"]):
             message = message.replace(f"{said[0]}\n", "")
         first, *others = message.splitlines()
@@ -108,8 +109,8 @@ class _Search:
         self.names = [name for name, value in cell.f_globals.items() if value is type(check)]
         self.timed, self.calls, self.refusal = False, [], ""
 
-    def sentence(self) -> str | None:
-        """What was found; None if nothing was."""
+    def sentence(self, alone=False) -> str | None:
+        """What was found; None if nothing was. alone: a change of another line must not do as well."""
         if not self.names or self._passes(SEEDS[0], calls=self.calls):
             return None  # a matter of chance, or of what was there before: no change is to be believed
         if self._passes(SEEDS[0], anew=True):
@@ -117,7 +118,7 @@ class _Search:
             kept = f"{KEEPS}{changed}" if changed else f"{KEEPS}, in a default argument, say"
             return f"Defined anew before each of its calls, your function passes this whole check: {kept}"
         wrong = self._wrong_call()
-        words = (wrong and self._change(lambda: self._right_in(*wrong))) or self._change(lambda: True)
+        words = (wrong and self._change(lambda: self._right_in(*wrong), alone)) or self._change(lambda: True, alone)
         so_far = "all of this check that comes before its speed is measured" if self.timed else "this whole check"
         return words and f"Your function passes {so_far} {words}"
 
@@ -134,16 +135,23 @@ class _Search:
                     return False if self.refusal.startswith((f"{array} ", f"the {array} ", "right, but")) else None
         return None  # a constant, say, or two changes
 
-    def _change(self, likely) -> str | None:
-        """Words of the first change. likely(): may it be the one, as the tree is now?"""
-        lines, useless = ast.unparse(self.answer.tree).splitlines(), useless_in(self.answer.tree)
+    def _change(self, likely, alone=False) -> str | None:
+        """Words of the first change. likely(): may it be the one, as the tree is now?
+
+        alone: None if another line can be changed instead, as in a sum of which it is only known that it is too large.
+        """
+        lines, useless, found = ast.unparse(self.answer.tree).splitlines(), useless_in(self.answer.tree), {}
         with closing(changes_of_theirs(self.answer.tree, self.answer.more, (missing, moved))) as changes:
             for words in changes:
                 if time.thread_time() > self.end:
-                    return None
+                    break
                 if not useless.match(words) and likely() and all(self._passes(seed, likely=True) for seed in SEEDS):
-                    return placed(words, lines, self.answer.tree)
-        return None
+                    now = ast.unparse(self.answer.tree).splitlines()
+                    line = next((k for k, (old, new) in enumerate(zip(lines, now)) if old != new), None)
+                    found.setdefault(line, placed(words, lines, self.answer.tree))
+                    if not alone or len(found) > 1:
+                        break
+        return next(iter(found.values())) if len(found) == 1 else None
 
     def _wrong_call(self):
         """(the first call in which the learner's function differs from our solution, what that does); or None."""

@@ -16,6 +16,7 @@ ROUNDS, TURNS = 4, 21  # at most
 SECONDS = 0.8  # of processor time in a round
 SHORT = 25  # percent of the calls are shorter than the one whose seconds are told
 CLEARLY = 0.9  # below what is hopeless by more than one round differs from the next
+MISSED = 0.25  # of the seconds that passed: so little processor time is none that was counted
 COARSE = 0.001  # seconds: a clock with longer steps (16 ms on Windows) cannot time one call
 
 
@@ -42,8 +43,14 @@ def measure(functions, bar) -> Speed:
         if max(ratios) < hopeless(bar) / 2 or (len(rounds) == 2 and best < CLEARLY * hopeless(bar)):
             break
     turns = np.concatenate(rounds)  # (turns, functions, 3)
-    limit = _usual(turns[:, 2, PROCESSOR]) if len(functions) > 2 else np.inf
+    limit = _limit(turns[:, 2]) if len(functions) > 2 else np.inf
     return Speed(best, _usual(turns[:, 1, clock]), limit, _load(turns[:, 0]))
+
+
+def _limit(turns) -> float:
+    """Seconds of processor time of the limit, (turns, 3); of the shortest call where hardly any were counted."""
+    held, least = _usual(turns[:, PROCESSOR]), turns[:, WALL].min()
+    return held if held > MISSED * least else float(least)
 
 
 def _usual(seconds) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from llmc.course.checks.copies import written_to_a_copy
 from llmc.course.checks.evidence import last_call, looked_into, made, may_be, of_arrays, running
 from llmc.course.checks.explain import listed
-from llmc.course.checks.overwritten import arrays_of, remains
+from llmc.course.checks.overwritten import arrays_of, from_zeros, remains
 from llmc.course.checks.rebound import name_of, rebound
 from llmc.course.checks.unreached import left_in_a_loop, returned_name, watch, why_unwritten
 from llmc.course.mutants.learners import learners
@@ -76,6 +76,21 @@ def left_of_before(name, got) -> str | None:
     held = f"with NaN in {argument} before the call, {count} of its {got.size} entries are NaN after it"
     still = "what it held before is still in it, times 0 perhaps, and 0 · NaN is NaN"
     return f"{held}: {still}. Overwrite it, with `{argument}[...] = …`, before you add to it"
+
+
+def counted_in(name, got, target) -> str | None:
+    """A sentence if the array `got`, to be overwritten by the last call, would be right had it held zeros; or None."""
+    check, last = looked_into(), last_call()
+    if last is None or not of_arrays() or not any(last.buffers) or not made(last, got):
+        return None
+    k = _which(last, got) - len(last.outputs) + len(arrays_of(last))
+    new = from_zeros(check.function, last, k) if check and k >= 0 else None
+    right = [np.shape(each) == np.shape(got) and close(each, target, target, "float32") for each in (new, got)]
+    if right != [True, False]:
+        return None
+    return (
+        f"{name} would be right if it had held zeros before the call: what it held is counted in, so set it to 0 first"
+    )
 
 
 def written_before(got) -> bool:

@@ -125,7 +125,9 @@ class Dashboard(LivePlot):
 
     def _status(self):
         status = super()._status()
-        return f"{status} · paused" if self.paused else f"{status} · stopping" if self.stopped else status
+        if self.stopped:
+            return f"{status} · {'stopped' if self._report.last else 'stopping'}"
+        return f"{status} · paused" if self.paused else status
 
     def _picture(self, r):
         from matplotlib.figure import Figure

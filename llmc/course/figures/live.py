@@ -70,8 +70,8 @@ class LivePlot:
         """ "step 120/300 · loss 4.512 · validation 4.620 · 8,200 tokens/s · 0:21 left"."""
         r = self._report
         parts = [f"step {r.step}/{r.run.settings.steps}"]
-        if r.loss is not None:
-            parts.append(f"loss {r.loss:.3f}")
+        if r.history["train"]:  # a report after a stop, or before a resume, has none
+            parts.append(f"loss {r.history['train'][-1][1]:.3f}")
         if r.history["val"]:
             parts.append(f"validation {r.history['val'][-1][1]:.3f}")
         if r.step:

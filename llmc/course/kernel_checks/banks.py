@@ -14,6 +14,8 @@ def conflict(report) -> str:
     if report.raw.trace is None or not uses or not accesses:
         return ""
     worst = max(accesses, key=lambda a: a.passes - a.ideal)
+    if worst.size == 16:
+        return _of_eight(worst, report.line_of(worst.pc))
     places = _of_a_warp(report, worst)
     if places is None or worst.size != 4:
         return ""
@@ -27,6 +29,16 @@ def conflict(report) -> str:
     told = f"In line {line}, where a warp {verb} shared memory, neighbouring lanes are {stride} floats apart"
     mend = f"With an odd distance, {stride + 1}, they fall into all {BANKS}: let a row of the array be that long."
     return f"{told}: they fall into {into}. {mend}"
+
+
+def _of_eight(access, line) -> str:
+    """Eight lanes are served at once, with 16 bytes each."""
+    queue = access.passes / access.ideal
+    return (
+        f"In line {line}, eight lanes at a time {'write' if access.write else 'read'} 16 bytes each, which fill the "
+        f"{BANKS} banks once, but {queue:.2g} of these eight want the same four banks: they are at the same place of "
+        "their lines."
+    )
 
 
 def _two_lanes(places, line, verb) -> str:

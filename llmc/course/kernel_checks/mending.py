@@ -17,6 +17,7 @@ import numpy as np
 from llmc.course.checks.evidence import explaining
 from llmc.course.kernel_checks import runs
 from llmc.course.kernel_checks.experiments import ALIKE
+from llmc.course.kernel_checks.lines import NAMED
 from llmc.course.kernel_checks.pieces import TURNS
 from llmc.course.kernel_checks.repairs import repairs
 from llmc.course.kernel_checks.switched import Switched, changed
@@ -122,6 +123,8 @@ def sentence(code, repair) -> str:
     (piece, new), *others = repair.changes
     old, line = " ".join(code[piece.start : piece.end].split()), line_at(code, repair.at)
     passes = "Your kernel passes this whole check"
+    if others and "` and `" in repair.old:  # two names, exchanged
+        return f"{passes} with `{repair.new}` in place of `{repair.old}` in line {line}."
     if piece.kind == TURNS:
         loop = f"`while ({_cut(new)}) {{ … }}` in place of `do {{ … }} while ({_cut(new)});`"
         return f"{passes} with {loop} in line {line}: the first turn, too, needs the condition."
@@ -137,6 +140,9 @@ def sentence(code, repair) -> str:
     if new == "true":
         return f"{passes} without the condition `{_cut(old)}` in line {line}."
     before, after = _around(old, new)
+    whole = code.splitlines()[line - 1]
+    name = NAMED.search(code, 0, piece.start) if whole.count(before) > 1 else None  # one of several of that text
+    before, after = (f"{name[0]}{each}" for each in (before, after)) if name else (before, after)
     return f"{passes} with `{after}` in place of `{before}` in line {line}."
 
 

@@ -13,6 +13,7 @@ TYPED = re.compile(
 ANOTHER = re.compile(r"\s*(?P<star>\*)?\s*(?P<name>[A-Za-z_]\w*)\s*(?=[=,;)\[]|$)")  # `b` of `float a = 0, b`
 WHOLE = ("int", "unsigned", "size_t")
 REAL = ("float", "double")
+BEGINS = re.compile(r"\bfor\s*\(\s*(?:int|unsigned|size_t)\s+\w+\s*=\s*$")
 SHARED = re.compile(r"\b__shared__\s+[\w\s]*?(\w+)\s*\[")
 
 
@@ -53,6 +54,10 @@ class Names:
         """The names of these types that can be used there."""
         there = {name for name, all_of in self._scopes.items() if any(a < position < b for a, b in all_of)}
         return [name for name, kind in self.types.items() if kind in kinds and name in there]
+
+    def begins_a_loop(self, position) -> bool:
+        """Does the expression there say where a loop begins, as in `for (int k = …`?"""
+        return BEGINS.search(self._text, 0, position) is not None
 
     def alike(self, name, position) -> list[str]:
         """Other names of the same type."""

@@ -4,13 +4,13 @@
 """
 
 import re
-from collections import defaultdict
-from typing import NamedTuple
 
+from llmc.course.kernel_checks import lines
+from llmc.course.kernel_checks.lines import Repair
 from llmc.course.kernel_checks.names_in_c import REAL, WHOLE, Names
-from llmc.course.kernel_checks.pieces import EXPRESSION, STATEMENT, first_turns, pieces
+from llmc.course.kernel_checks.pieces import EXPRESSION, STATEMENT, pieces
 from llmc.course.kernel_checks.tokens import Tokens
-from llmc.cuda.emulator.compiling.text import line_at, statements
+from llmc.cuda.emulator.compiling.text import statements
 
 LOWEST = "-3.4e38f"
 COMPARED = {"<": ("<=", ">"), "<=": ("<", ">="), ">": (">=", "<"), ">=": (">", "<="), "==": ("!=",), "!=": ("==",)}
@@ -38,19 +38,6 @@ OF_FOUR = "xyzw"
 MOST = 900
 
 
-class Repair(NamedTuple):
-    """rank: 0 for the likeliest kind. changes: {piece: its new text}. at: a position in the code, old and new words.
-
-    old is "" for something inserted, new "" for something left out.
-    """
-
-    rank: float
-    changes: tuple[tuple[object, str], ...]
-    at: int
-    old: str
-    new: str
-
-
 def repairs(code) -> list[Repair]:
     """All that this knows of, the likeliest first."""
     text, found, all_pieces = statements(code), {}, pieces(code)
@@ -60,8 +47,10 @@ def repairs(code) -> list[Repair]:
             whole = text[piece.start : piece.start + start] + new + text[piece.start + end : piece.end]
             repair = Repair(rank, ((piece, whole),), piece.start + start, old, new)
             found.setdefault((piece, whole), repair)
-    single = [*found.values(), *_exchanged_statements(text, all_pieces), *_first_turns(code)]
-    return sorted([*single, *_everywhere(text, single)], key=lambda each: _order(text, each))[:MOST]
+    several = [*lines.exchanged_statements(text, all_pieces), *lines.first_turns(code), *lines.starts(text, all_pieces)]
+    several += lines.exchanged_names(text, all_pieces, known)
+    single = [*found.values(), *several]
+    return sorted([*single, *lines.everywhere(text, single)], key=lambda each: _order(text, each))[:MOST]
 
 
 def _order(text, repair) -> float:
@@ -205,13 +194,17 @@ def _of_operator(each, k, token):
 
 
 def _bracketed(each, first, k, last):
-    """`a + b * c` as `(a + b) * c`, `a * b + c` as `a * (b + c)`."""
+    """`a + b * c` as `(a + b) * c`, `a * b + c` as `a * (b + c)`, and `a + 4 * b` as `4 * (a + b)`."""
     start, end, whole = each.all[first].start, each.all[last].end, each.piece(first, last)
     operand, other = each.after(k + 1), each.before(k - 1)
     if operand < last:
         yield 1, start, end, f"({each.piece(first, operand)}){each.text[each.all[operand].end : end]}", whole
     if other > first:
         yield 1, start, end, f"{each.text[start : each.all[other].start]}({each.piece(other, last)})", whole
+    factor = each.all[k + 1]
+    if factor.kind == "number" and last > k + 2 and each.all[k + 2].text == "*":
+        inside = f"{each.piece(first, k)} {each.piece(k + 3, last)}"
+        yield 1, start, end, f"{factor.text} * ({inside})", whole
 
 
 def _bracketed_factor(each, first, k, last):
@@ -309,10 +302,11 @@ def _of_statement(each, piece, known):
         if factor != value:
             yield 3, start, len(text), f"({value}) * {factor}", value
             yield 4, start, len(text), f"({value}) / {factor}", value
-    if re.fullmatch(r"\w+", target) and each.all[equals].text == "+=":
+    added = value if each.all[equals].text == "+=" else value.removeprefix(f"{target} + ")
+    if re.fullmatch(r"\w+", target) and (each.all[equals].text == "+=" or added != value):
         for factor in known.factors_at(piece.start):
             if factor != target:
-                yield 2, 0, len(text), f"{target} = {target} * {factor} + {value}", text
+                yield 2, 0, len(text), f"{target} = {target} * {factor} + {added}", text
     if re.search(r"\]$|^\*", target):
         yield 2, 0, 0, "if (threadIdx.x == 0) ", ""
         yield 2, 0, 0, "if (threadIdx.x % 32 == 0) ", ""
@@ -340,43 +334,11 @@ def _of_expression(each, piece, known):
             for new in known.alike(bound.text, piece.start):
                 yield 1.5, bound.start, bound.end, new, bound.text
     elif re.search(r"[A-Za-z_]", text):
+        for name in known.known_at(piece.start, WHOLE) if known.begins_a_loop(piece.start) else ():
+            if name != text:
+                yield 1.4, 0, len(text), name, text
         for sign in ("+ 1", "- 1"):
             yield 2, len(text), len(text), f" {sign}", ""
         for factor in known.factors_at(piece.start):
             yield 3, 0, len(text), f"({text}) * {factor}", text
             yield 4, 0, len(text), f"({text}) / {factor}", text
-
-
-def _exchanged_statements(text, all_pieces):
-    """Two statements, one right behind the other, in the other order."""
-    for one, other in zip(all_pieces, all_pieces[1:]):
-        if one.kind == other.kind == STATEMENT and text[one.end : other.start].strip() == ";":
-            first, second = text[one.start : one.end], text[other.start : other.end]
-            if first != second and "return" not in (first[:6], second[:6]):
-                yield Repair(1, ((one, second), (other, first)), one.start, first, second)
-
-
-def _first_turns(code):
-    """`do { … } while (c);` as `while (c) { … }`."""
-    return [Repair(0, ((piece, condition),), piece.start, "", condition) for piece, condition in first_turns(code)]
-
-
-def _everywhere(text, single):
-    """One change made in all pieces where it fits, in all those of one line, and in all that have the same text."""
-    same = defaultdict(list)
-    for each in single:
-        if len(each.changes) == 1 and each.old and each.new and each.rank <= 2:
-            same[each.old, each.new, 0].append(each)
-            same[each.old, each.new, line_at(text, each.at)].append(each)
-            piece = each.changes[0][0]
-            same[each.old, each.new, text[piece.start : piece.end]].append(each)  # `c += blockDim.x` of several loops
-    for (old, new, _), members in same.items():
-        found = {each.changes[0][0]: None for each in members}
-        if len(members) < 2:
-            continue
-        bounds = r"\b" if re.fullmatch(r"[\w.]+", old) else ""
-        changes = []
-        for piece in found:
-            mine = text[piece.start : piece.end]
-            changes.append((piece, re.sub(rf"{bounds}{re.escape(old)}{bounds}", new.replace("\\", r"\\"), mine)))
-        yield Repair(members[0].rank + 1, tuple(changes), members[0].at, old, new)

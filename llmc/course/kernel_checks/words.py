@@ -61,9 +61,13 @@ def problem_text(report, where, cause=None, compared=False, again=lambda code: N
     mend: a sentence about a change that makes the kernel right; it takes the place of all advice.
     compared: does the message also get a `comparison`? Then it does not guess that a bound is too small.
     """
-    first, *others = sorted(report.problems, key=lambda p: GRAVITY[p.kind])  # often the cause of the others
+    early = any(p.kind == "copy-race" for p in report.problems)  # comes before a wait that never ends
+    gravity = {**GRAVITY, "deadlock": len(GRAVITY)} if early else GRAVITY
+    first, *others = sorted(report.problems, key=lambda p: gravity[p.kind])  # often the cause of the others
     said, *rest = TITLE.sub("", first.text, count=1).split("\n")
-    lines = [head(first) + ".", said[:1].upper() + said[1:], *rest[:-1]]
+    one = first.calls and first.line2 in (0, first.line)
+    called = f", called at line {first.calls[0]}" if one else ""
+    lines = [f"{head(first)}{called}.", said[:1].upper() + said[1:], *rest[:-1]]
     unwritten = first.kind == "never-written"
     decided = skipped(report) if unwritten and not cause and not mend else ""  # by a condition
     too_few = too_few_each(report) if unwritten and not mend and (not cause or NO_LOOP.match(cause)) else ""
@@ -86,6 +90,8 @@ def may_be_a_slip(report) -> str:
     """The kind of the gravest problem, if a wrong index may lead to it, and not a missing barrier or value; else ""."""
     first = min(report.problems, key=lambda p: GRAVITY[p.kind])
     shared = first.kind == "race" and first.text.startswith("race in shared")
+    if first.kind == "missing-syncwarp" and first.line2 in (0, first.line) and "shared memory" not in first.text:
+        return "race"  # of two lanes at one place of an array
     return first.kind if first.kind in ("never-written", "out-of-bounds", "race") and not shared else ""
 
 

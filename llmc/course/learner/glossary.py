@@ -177,10 +177,13 @@ TF32 | 10 bits of fraction | 16 | the format that tensor cores multiply float32 
 tensor core |  | 16 | the part of a multiprocessor that multiplies small matrices, all threads of a warp together
 fragment |  | 19 | the part of a small matrix that one lane holds in its registers for a tensor core
 ldmatrix |  | 19 | the instruction that loads four squares of 8 x 8 numbers from shared memory as fragments
+stage, ring |  | 19 | one of several tiles that are filled ahead and used in turns; all of them, round and round
 TMA, tensor map |  | 19 | Hopper's machine for copies, and the 128 bytes that tell it of a matrix
 mbarrier |  | 19 | a word in shared memory that counts arrivals and bytes of copies, phase after phase
 phase, parity | 0 or 1 | 19 | a phase ends when all is there that an mbarrier counts; their parities are 0, 1, 0, …
 wgmma, warpgroup | 4 warps | 19 | Hopper's product, which reads shared memory itself, and the warps that ask for it
+descriptor |  | 19 | 64 bits that tell wgmma where a tile lies in shared memory, and how
+producer, consumer |  | 19 | threads that only ask for copies, and those that only use what has arrived
 cluster |  | 19 | blocks that run at the same time and can reach into each other's shared memory
 proxy |  | 19 | a way to shared memory: of ordinary loads and stores, or of TMA and wgmma; a fence lies between
 flash attention |  | 16 | attention by tiles of keys and an online softmax, which never stores the scores

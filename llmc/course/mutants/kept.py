@@ -166,7 +166,7 @@ def _again(function, replay, got):
             again = np.asarray(replay.run(function)[k], np.float64)
     except Exception:  # what it says then is no part of this message
         return None
-    return again if again.shape == got.shape else None
+    return np.where(np.isfinite(replay.outputs[k]), again, got) if again.shape == got.shape else None
 
 
 def _same(array, other) -> bool:

@@ -10,10 +10,13 @@ import inspect
 import linecache
 import re
 import textwrap
+from concurrent.futures import ThreadPoolExecutor
 from types import FunctionType, ModuleType
 
 import numpy as np
 
+from llmc.course.mutants.one_by_one import one_by_one
+from llmc.course.mutants.places import quoted
 from llmc.course.mutants.solution import Solution, plain
 
 HARMLESS = {
@@ -53,7 +56,7 @@ def learners(function) -> Solution | None:
     tree = plain(ast.Module(trees[::-1], []))  # the function itself comes last
     names = {"np"} | {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}  # np: for what is changed
     try:
-        before = {name: own(value) for name, value in function.__globals__.items() if name in names}
+        before = {name: one_by_one(own(value)) for name, value in function.__globals__.items() if name in names}
     except Exception:  # whatever an object says that cannot be copied
         return None
     return Solution(tree.body[-1].name, tree, {"__name__": "answer", "__builtins__": builtins, **before})
@@ -62,9 +65,11 @@ def learners(function) -> Solution | None:
 def useless_in(tree) -> re.Pattern:
     """Words of changes that go around a mistake, and mend none."""
     useless = [f"with `{name}` in" for name in only_written(tree)]
+    useless += [rf"with = in place of .= in `{argument.arg} " for argument in tree.body[-1].args.args]  # a name only
     steps = steps_of_ranges(tree)
     useless += [f".* in place of `{name}`" for name in steps]
     useless += [f".* in place of `{name}`, everywhere" for name in made_of(steps, tree)]
+    useless += [f".*{re.escape(quoted(piece))}" for piece in _makes(steps, tree)]
     # all of the array at once, in place of a block of it in each turn, goes around a mistake, too
     useless += [rf"without the \w+ of the slice `[^`]*\b{i}\b[^`]*`, everywhere" for i in indices(tree)]
     return re.compile("|".join(useless) or "$^")
@@ -92,6 +97,12 @@ def steps_of_ranges(tree) -> set[str]:
     quotients = [n for call in calls for n in ast.walk(call) if isinstance(n, ast.BinOp)]
     steps += [n.right for n in quotients if isinstance(n.op, ast.FloorDiv)]
     return {step.id for step in steps if isinstance(step, ast.Name)}
+
+
+def _makes(names, tree):
+    """The expressions that these names are made of, `min(T, 64)` in `block = min(T, 64)`."""
+    lines = [n for n in ast.walk(tree) if isinstance(n, ast.Assign) and getattr(n.targets[0], "id", "") in names]
+    return [n for line in lines for n in ast.walk(line.value) if isinstance(n, (ast.Call, ast.BinOp))]
 
 
 def indices(tree) -> set[str]:
@@ -140,6 +151,8 @@ def _harmless(name, function, found) -> bool:
     if name not in function.__globals__:
         return name not in HARMFUL
     value = _in_python(function.__globals__[name])
+    if value is ThreadPoolExecutor:
+        return True
     if isinstance(value, FunctionType) and _is_theirs(value, function):
         return value.__closure__ is None and _collect(value, found)
     if isinstance(value, type) and function.__code__.co_filename in _files(value):

@@ -19,7 +19,12 @@ AXES = ("-1", "0", "(0, 1)")
 INSTEAD = {  # of a call of that name, with its first argument in place of x
     "isinf": (("~np.isfinite(x)", 1),),
     "isnan": (("~np.isfinite(x)", 1),),
+    "unique": (("np.sort(x)", 1),),
+    "sort": (("np.sort(x)[::-1]", 1),),
+    "sorted": (("sorted(x, reverse=True)", 1),),
+    "argsort": (("np.argsort(-x)", 1),),
     "exp": (("np.exp(x - np.max(x, axis=-1, keepdims=True))", 2), ("np.exp(-x)", 2)),
+    "isqrt": (("x ** 0.5", 1),),
     "log1p": (("np.log(x)", 1),),
     "expm1": (("np.exp(x)", 1),),
     "tril": (("np.tril(x, -1)", 2), ("np.tril(x, 1)", 2)),
@@ -73,13 +78,16 @@ def _instead(place, names, arguments):
     elif isinstance(node, ast.BinOp):
         yield from _operation(node)
         yield from _powers(node, names)
+    elif isinstance(node, ast.Name) and node.id.isupper() and place.field != "func" and node.id not in names:
+        for name in names:  # in place of a constant of the learner's
+            yield 2, ast.Name(name, ast.Load())
     if isinstance(place.owner, (ast.If, ast.IfExp, ast.BoolOp, ast.While)) and isinstance(node, ast.Name):
         yield 1, ast.Compare(node, [ast.IsNot()], [ast.Constant(None)])
     if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)):
         if isinstance(place.owner, ast.BinOp):
             yield from _operand(place, names)
         if isinstance(place.owner, ast.Call) and place.field == "args":
-            yield from _argument(node, names)
+            yield from _argument(place, names)
     if isinstance(node, (ast.Call, ast.Subscript, ast.Attribute, ast.Constant)) and place.field != "func":
         for name in names if isinstance(place.owner, (ast.BinOp, ast.Call, ast.Compare, ast.Subscript)) else ():
             yield 4, ast.Name(name, ast.Load())
@@ -164,9 +172,15 @@ def _operation(node):
         yield 2, ast.BinOp(node.right, ast.Sub(), node.left)
     elif isinstance(node.op, ast.FloorDiv):
         yield 1, ast.BinOp(node.left, ast.Div(), node.right)
-        yield 1, filled("-x", ast.BinOp(ast.UnaryOp(ast.USub(), node.left), ast.FloorDiv(), node.right))
     elif isinstance(node.op, ast.Div):
         yield 2, ast.BinOp(node.left, ast.FloorDiv(), node.right)
+        if (
+            isinstance(node.left, ast.Call)
+            and getattr(node.left.func, "attr", "") == "exp"
+            and len(node.left.args) == 1
+        ):
+            power = ast.BinOp(node.left.args[0], ast.Sub(), node.right)  # what it is divided by may be a logarithm
+            yield 1, with_fields(node.left, args=[power])
     elif isinstance(node.op, (ast.Mult, ast.MatMult)):
         other = ast.MatMult() if isinstance(node.op, ast.Mult) else ast.Mult()
         yield 3, with_fields(node, op=other)
@@ -219,11 +233,13 @@ def _operand(place, names):
         yield 4, ast.BinOp(node, ast.Div(), ast.Name(name, ast.Load()))
 
 
-def _argument(node, names):
-    """f(x + eps) for f(x)."""
+def _argument(place, names):
+    """f(x + eps) for f(x). T, a length, is added to a number of turns, and to no array."""
+    node, counts = place.node, getattr(place.owner.func, "id", "") in ("range", "min", "max")
     for name in names:
         if name != getattr(node, "id", ""):
-            for op in (ast.Add(), ast.Sub(), ast.Mult(), ast.Div()):
+            lengths = name.isupper() and not counts
+            for op in (ast.Mult(), ast.Div()) if lengths else (ast.Add(), ast.Sub(), ast.Mult(), ast.Div()):
                 yield 3, ast.BinOp(node, op, ast.Name(name, ast.Load()))
 
 

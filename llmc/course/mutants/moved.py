@@ -30,6 +30,7 @@ def changed(function):
                 yield from _returned_behind(block, k)
             if isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Subscript):
                 yield from _counted(block, k)
+                yield from _into_the_view(block, k)
 
 
 def _head(line):
@@ -175,3 +176,13 @@ def _counted(block, k):
         value = ast.BinOp(ast.parse(f"{target.value.id}.get({key}, 0)", mode="eval").body, ast.Add(), line.value)
         new = ast.copy_location(ast.Assign([target], value), line)
         yield 2, f"with {quoted(new)} in place of {quoted(line)}", ((Place(block.owner, block.field, k, ()), new),)
+
+
+def _into_the_view(block, k):
+    """`parts[k][...] = y` for `parts[k] = y`, where a list of views holds the array."""
+    line = block.node[k]
+    target = line.targets[0]
+    if isinstance(target.value, ast.Name) and not isinstance(target.slice, (ast.Slice, ast.Tuple)):
+        inside = ast.Subscript(ast.Subscript(target.value, target.slice, ast.Load()), ast.Constant(...), ast.Store())
+        new = ast.copy_location(ast.Assign([inside], line.value), line)
+        yield 1, f"with {quoted(new)} in place of {quoted(line)}", ((Place(block.owner, block.field, k, ()), new),)

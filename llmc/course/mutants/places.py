@@ -87,12 +87,17 @@ def _is_block(node, field) -> bool:
 
 
 def local_names(function) -> dict[str, int]:
-    """Its parameters and what it assigns: the line from which each name holds something, in the order of the source."""
+    """Its parameters and what it assigns: the line from which each name holds something, in the order of the source.
+
+    Not the rest that `first, *rest = …` takes: a list, which replaces no number and no array.
+    """
     arguments = function.args
+    rests = {id(node.value) for node in ast.walk(function) if isinstance(node, ast.Starred)}
     lines = {a.arg: 0 for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
     stored = (n for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
     for node in sorted(stored, key=lambda n: (n.lineno, n.col_offset)):
-        lines.setdefault(node.id, node.lineno)
+        if id(node) not in rests:
+            lines.setdefault(node.id, node.lineno)
     return lines
 
 

@@ -45,6 +45,18 @@ def mutants(tree, more=None, also=()):
     yield from _made(tree, sorted([*single, *_everywhere(single)], key=_outermost_first))
 
 
+def made_by(tree, modules):
+    """The same, for what `changed` of these modules alone makes of the functions."""
+    found = [
+        Mistake(rank, words, changes)
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef) and not compiled(function)
+        for module in modules
+        for rank, words, changes in module.changed(function)
+    ]
+    yield from _made(tree, sorted(found, key=_outermost_first))
+
+
 def likely(tree, more=None):
     """The same, for the likeliest kinds alone: a term, a factor or a line left out, a sign, an axis, = for +=."""
     yield from _made(tree, _likely(tree, more))
@@ -85,7 +97,22 @@ def _single(tree, more, also=()) -> list[Mistake]:
                 found.append(Mistake(rank, words + inside, ((place, new),)))
         for kind in (loops, turns, keys, hidden, *also):
             found += [Mistake(rank, words + inside, changes) for rank, words, changes in kind.changed(function)]
-    return found
+    return [mistake for mistake in found if not any(_explodes(*change) for change in mistake.changes)]
+
+
+def _explodes(place, new) -> bool:
+    """Would it take for ever inside a single operation, where no deadline reaches?
+
+    `N**N` for `N**2`, with integers in the millions; a list appended to itself, which NumPy would unfold to its end.
+    """
+    owner = place.owner
+    if not isinstance(new, ast.Name):
+        return False
+    if isinstance(owner, ast.BinOp) and isinstance(owner.op, ast.Pow):
+        return place.field == "right" and isinstance(place.node, ast.Constant)
+    if isinstance(owner, ast.Call) and isinstance(owner.func, ast.Attribute) and place.field == "args":
+        return owner.func.attr in ("append", "extend", "insert") and getattr(owner.func.value, "id", "") == new.id
+    return False
 
 
 def _everywhere(mistakes):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from llmc.course.mutants import bounds, outdated, running
 from llmc.course.mutants.arrays import CHANGED, arrays
 from llmc.course.mutants.copied import added_one_by_one, copies
 from llmc.course.mutants.elsewhere import Elsewhere, dtype_of
@@ -20,11 +21,12 @@ from llmc.course.mutants.meeting import FEW, SHARE, Found, meeting
 from llmc.course.mutants.picked import ROUNDING, Pick, close
 from llmc.course.mutants.places import shortened
 from llmc.course.mutants.private import private_names
-from llmc.course.mutants.python_source import mutants, pairs
+from llmc.course.mutants.python_source import made_by, mutants, pairs
 from llmc.course.mutants.replay import Replay
 from llmc.course.mutants.solution import Solution
 from llmc.course.own_names import learners_names
 
+SAYING = (bounds, outdated, running)
 LUCKY = re.compile(r"with -?[\d.]\S* in place of -?[\d.]|.*\b(plus|minus) `")  # it may suit these numbers alone
 LEFT_OUT = re.compile(r"without the factor `[^`]+` (?=in `)")
 TINY = 2  # characters of a quotation that nobody finds, `1`, even where there is no other
@@ -93,8 +95,14 @@ def placed(words, lines, tree) -> str:
     return f"{words}, in the line {shortened(line)}" if line and shortened(line) not in words else words
 
 
+def quick(tree, more):
+    """Words for the few changes of a learner's function that are tried before any others, because they say the most."""
+    yield from made_by(tree, SAYING)
+
+
 def changes_of_theirs(tree, more, also=()):
     """Words for each change of a learner's function, as `mutants` has them. also: (missing, moved), or nothing."""
+    yield from made_by(tree, SAYING)
     yield from copies(tree)
     yield from added_one_by_one(tree)
     yield from mutants(tree, more, also)
@@ -120,6 +128,13 @@ class Search:
         """Single changes first, of the solution, then of the learner's function; two mistakes come last."""
         whole = self.solution.function(self.deadline)  # before it is changed
         self.elsewhere = Elsewhere(self.replays, self.replay, self.pick, whole, function, self.rehearsed)
+        with learners_names():
+            answer = learners(function) if self.solution.of_arrays else None
+        if answer is not None and self._made_by(answer):
+            self.lines = ast.unparse(answer.tree).splitlines()
+            words = self.mending(answer, quick)
+            if words:
+                return Found(yours=words)
         lost = not np.isfinite(self.got).any()  # which many changes of our solution explain
         found, unseen = None if lost else self._in_the_solution(mutants), False
         if found and self.solution.of_arrays:
@@ -167,11 +182,11 @@ class Search:
         words = self.mending(answer)
         return Found(yours=words) if words else None
 
-    def mending(self, answer) -> str | None:
-        """The same, of the learner's function as its tree is now; its words."""
+    def mending(self, answer, changes=changes_of_theirs) -> str | None:
+        """The same, of the learner's function as its tree is now; its words. changes: which are tried."""
         end = self.end()
         unread = useless_in(answer.tree)
-        with closing(self.made(answer, changes_of_theirs, end)) as made:
+        with closing(self.made(answer, changes, end)) as made:
             for words, array in made:
                 right = close(array, self.target, self.target, self.dtype) and not unread.match(words)
                 if right and self.elsewhere.mended(lambda: answer.function(end), LUCKY.match(words)):

@@ -9,6 +9,7 @@ from functools import lru_cache
 from llmc.course.exercises import layout
 from llmc.course.exercises.catalog import cells_of
 from llmc.course.mutants.arrays import CHANGED, changed
+from llmc.course.mutants.outdated import FROM_0, from_0
 from llmc.course.mutants.stoppable import compiled, stoppable, ticking
 
 PLAIN = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)  # lines of a notebook that only define something
@@ -29,7 +30,7 @@ class Solution:
 
     def function(self, deadline: float):
         """The function that the tree defines now; it raises TooLong at `deadline`, of time.thread_time()."""
-        namespace = {**self.before, **ticking(deadline), CHANGED: changed}
+        namespace = {**self.before, **ticking(deadline), CHANGED: changed, FROM_0: from_0}
         exec(compile(self.tree, f"<solution of {self.exercise}>", "exec"), namespace)
         return namespace[self.exercise]
 

@@ -1,8 +1,8 @@
 """Launches the kernels of attention*.cu. Works on GPU arrays and on the emulator's alike.
 
-Which version runs, unless the caller says: on a GPU with tensor cores for both types the last one, elsewhere version 1.
-Where the last one cannot hold the heads, version 1 takes its place. `attend_by("cudnn")` selects cuDNN's
-attention instead. Version 3, for Hopper's GPUs, runs where it is asked for.
+Which version runs, unless the caller says: on Hopper's GPUs version 3, on others with tensor cores for both types
+version 2, elsewhere version 1. Where one cannot hold the heads, the one before takes its place. `attend_by("cudnn")`
+selects cuDNN's attention instead.
 """
 
 import numpy as np
@@ -43,7 +43,7 @@ def attention_forward(out, stats, qkv, NH, version=None):
         return
     B, T, C = out.shape
     check_rows(B, NH, T)
-    if version == 3 and attention_hopper.fits(out, qkv, NH):
+    if _hoppers(version) and attention_hopper.fits(out, qkv, NH):
         attention_hopper.attention_forward(out, stats, qkv, NH)
         return
     version = _fitting(2 if version == 3 else version, C // NH, (out, qkv), (_forward_bytes,))
@@ -61,7 +61,7 @@ def attention_backward(dqkv, dout, out, stats, qkv, NH, version=None):
     B, T, C = out.shape
     hs = C // NH
     check_rows(B, NH, T)
-    if version == 3 and attention_hopper.fits(out, qkv, NH) and hs <= attention_hopper.LARGEST_BACK:
+    if _hoppers(version) and attention_hopper.fits(out, qkv, NH) and hs <= attention_hopper.LARGEST_BACK:
         attention_hopper.attention_backward(dqkv, dout, out, stats, qkv, NH)
         return
     version = _fitting(2 if version == 3 else version, hs, (dqkv, dout, out, qkv), (_query_bytes, _key_bytes))
@@ -73,6 +73,11 @@ def attention_backward(dqkv, dout, out, stats, qkv, NH, version=None):
     arrays = dqkv, dout, stats, delta, qkv
     _launch(f"attention_backward_query_v{version}", arrays, out.shape, NH, version, _query_bytes)
     _launch(f"attention_backward_key_v{version}", arrays, out.shape, NH, version, _key_bytes)
+
+
+def _hoppers(version) -> bool:
+    """Whether version 3 is asked for. The emulator runs it too, at its leisure, but only when told to."""
+    return version == 3 or version is None and cuda.device() == "gpu"
 
 
 def _fitting(version, hs, arrays, needed) -> int:
@@ -133,8 +138,16 @@ def attention_cached(out, cache, qkv, NH, start):
     B, n, C = out.shape
     maxT, hs = cache.shape[-2:]
     check_rows(B, NH, n)
+    if n == 1 and hs % 8 == 0 and hs <= LARGEST[1] and aligned(cache, qkv):
+        attend = kernel_for(cache, "attention_cached", "attention_cached_v2", f"HS={hs}")
+        attend((B * NH,), (512,), (out, cache, qkv, np.int32(B), np.int32(NH), on_device(start), np.int32(maxT)))
+        return
     sizes = *(np.int32(size) for size in (B, n, NH)), on_device(start), np.int32(maxT)
     keep = kernel_for(cache, "attention_cached", "attention_cached_keep_v1", f"HS={hs}")
     keep((blocks_at_once(B * n * 2 * C),), (THREADS,), (cache, qkv, *sizes))
+    fits = hs <= LARGEST[2] and _forward_bytes(hs, 1) <= most_shared_memory(cuda.device())
+    if n > 1 and start == 0 and fits:  # nothing was in the cache: plain attention
+        attention_forward(out, scratch("stats", (B, NH, n)), qkv, NH)
+        return
     attend = kernel_for(cache, "attention_cached", "attention_cached_v1", f"HS={hs}")
     attend((B * NH * n,), (THREADS,), (out, cache, qkv, *sizes))

@@ -28,6 +28,7 @@ There are as many blocks as fit, and each has one tile of queries after the othe
 #include "tma.cuh"
 #include "ring.cuh"
 #include "wgmma.cuh"
+#include "heads.cuh"
 
 static_assert(!TURNS || GROUPS == 2);
 const int QUERIES = 64 * GROUPS, THREADS = 128 * (1 + GROUPS);
@@ -49,7 +50,8 @@ struct Task {
     __device__ Task(int number, int heads, int T)
     {
         int tiles = (T + QUERIES - 1) / QUERIES;
-        head = number % heads, first = (tiles - 1 - number / heads) * QUERIES;
+        Place place = place_of(number, heads, tiles);
+        head = place.head, first = (tiles - 1 - place.shorter) * QUERIES;
         rounds = (min(first + QUERIES, T) + KEYS - 1) / KEYS;
     }
 };

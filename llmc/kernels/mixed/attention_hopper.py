@@ -14,15 +14,17 @@ SIZES = (32, 64, 128)  # of heads
 LARGEST_BACK = 64  # of heads in the backward pass
 OWN = 128  # queries or keys of a block there
 STAGES_BACK = 3
+TOGETHER = 44  # heads whose keys and values stay in L2, see heads.cuh
 
 
 class Tile(NamedTuple):
-    """Keys of a stage, stages, warpgroups with 64 queries each, turns; see the macros of attention_hopper.cu."""
+    """Keys of a stage, stages, warpgroups with 64 queries each, turns, heads; see the macros of attention_hopper.cu."""
 
     KEYS: int = 128
-    STAGES: int = 2
+    STAGES: int = 3
     GROUPS: int = 2
     TURNS: int = 1
+    TOGETHER: int = TOGETHER
 
     def shared(self, hs) -> int:
         """Bytes of shared memory of a block: queries twice, keys and values in each stage."""
@@ -40,10 +42,15 @@ def fits(out, qkv, NH) -> bool:
     return hopper and out.shape[2] // NH in SIZES and aligned(out, qkv)
 
 
+def tile_for(hs) -> Tile:
+    """As many stages as there is room for."""
+    return Tile(STAGES=3 if hs <= SIDE else 2)
+
+
 def attention_forward(out, stats, qkv, NH, tile=None):
     """*out, *stats from qkv, for which `fits` is true. Shapes and types: see attention.py."""
     B, T, C = out.shape
-    hs, tile = C // NH, tile or Tile()
+    hs, tile = C // NH, tile or tile_for(C // NH)
     function = kernel_for(out, "attention_hopper", "attention_forward_v3", f"HS={hs} {tile.defines}", ARCH)
     if tile.shared(hs) > function.max_dynamic_shared_size_bytes:
         function.max_dynamic_shared_size_bytes = tile.shared(hs)
@@ -52,7 +59,7 @@ def attention_forward(out, stats, qkv, NH, tile=None):
     function((blocks,), (128 * (1 + tile.GROUPS),), arguments, shared_mem=tile.shared(hs))
 
 
-def attention_backward(dqkv, dout, out, stats, qkv, NH):
+def attention_backward(dqkv, dout, out, stats, qkv, NH, together=TOGETHER):
     """*dqkv from dout and what the forward pass read and wrote; heads have 32 or 64 numbers."""
     B, T, C = out.shape
     hs, delta = C // NH, scratch("delta", (B, NH, T))
@@ -64,7 +71,7 @@ def attention_backward(dqkv, dout, out, stats, qkv, NH):
     shared = (2 * 2 * OWN // SIDE + STAGES_BACK * 2) * SQUARE_BYTES + SLACK
     blocks = min(multiprocessors(cuda.device()), B * NH * ceil_div(T, OWN))
     for which in ("query", "key"):
-        name, defines = f"attention_backward_{which}_v3", f"HS={hs} STAGES={STAGES_BACK}"
+        name, defines = f"attention_backward_{which}_v3", f"HS={hs} STAGES={STAGES_BACK} TOGETHER={together}"
         function = kernel_for(out, "attention_hopper_backward", name, defines, ARCH)
         if shared > function.max_dynamic_shared_size_bytes:
             function.max_dynamic_shared_size_bytes = shared

@@ -24,6 +24,7 @@ where p and ds stay in registers. delta is v2's, from attention_tensor_backward.
 #include "tma.cuh"
 #include "ring.cuh"
 #include "wgmma.cuh"
+#include "heads.cuh"
 
 const int GROUPS = 2, OWN = 64 * GROUPS, THREADS = 128 * (1 + GROUPS);
 
@@ -40,8 +41,9 @@ struct Task {
 
     __device__ Task(int number, int heads, int T)
     {
-        int tiles = (T + OWN - 1) / OWN, tile = number / heads;
-        head = number % heads, first = (KEY ? tile : tiles - 1 - tile) * OWN;  // the longest first
+        int tiles = (T + OWN - 1) / OWN;
+        Place place = place_of(number, heads, tiles);
+        head = place.head, first = (KEY ? place.shorter : tiles - 1 - place.shorter) * OWN;
         start = KEY ? first : 0;
         rounds = ((KEY ? T : min(first + OWN, T)) - start + 63) / 64;
     }

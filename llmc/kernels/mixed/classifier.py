@@ -16,14 +16,14 @@ def fused_classifier(losses, logits, targets, dloss, V):
     """
     N, Vp = targets.size, logits.shape[-1]
     check_rows(N)
-    threads, sizes = whole_warps(Vp), (np.int32(V), np.int32(Vp), np.float32(dloss or 0.0))
+    sizes = np.int32(V), np.int32(Vp), np.float32(dloss or 0.0)
     rows = most_shared_memory(cuda.device()) // (2 * Vp + RESERVED)  # that a multiprocessor can keep
     if dloss is not None and rows and Vp % 8 == 0 and aligned(logits):
-        function = kernel_for(logits, "classifier", "fused_classifier_v2")
+        function, threads = kernel_for(logits, "classifier", "fused_classifier_v2"), min(512, whole_warps(Vp))
         if function.max_dynamic_shared_size_bytes < 2 * Vp:
             function.max_dynamic_shared_size_bytes = 2 * Vp  # more than 48 KB must be requested
-        grid = min(N, multiprocessors(cuda.device()) * min(rows, 2048 // threads))
+        grid = min(N, multiprocessors(cuda.device()) * min(rows, 1024 // threads))  # all at once, with their registers
         function((grid,), (threads,), (losses, logits, targets, np.int32(N), *sizes), shared_mem=2 * Vp)
         return
     launch = kernel_for(logits, "classifier", "fused_classifier_v1")
-    launch((N,), (threads,), (losses, logits, targets, *sizes, np.int32(dloss is not None)))
+    launch((N,), (whole_warps(Vp),), (losses, logits, targets, *sizes, np.int32(dloss is not None)))

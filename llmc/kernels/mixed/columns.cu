@@ -97,6 +97,8 @@ extern "C" __global__ void __launch_bounds__(256)
     sum_columns<Row32>(partial, rounded, dout, N, C);
 }
 
+const int AT_ONCE = 8;  // chunks whose loads a thread starts before it adds the first
+
 // Block (32, 32): a column for each lane. The warps share the chunks; warp 0 adds what they have found, in order.
 // partial (chunks, columns): columns from C on are those of `second`, from 2C on of `third`. kept: how many of the three
 // keep what is in them; the others are written.
@@ -104,14 +106,23 @@ extern "C" __global__ void __launch_bounds__(1024)
     add_chunks_v2(floatX* first, floatX* second, floatX* third, const float* partial, int chunks, int columns, int C,
                   int kept)
 {
-    __shared__ float found[32][32];
+    __shared__ float sums[32][32];
     int lane = threadIdx.x, warp = threadIdx.y, c = blockIdx.x * 32 + lane;
     float total = 0.0f;
-    for (int k = warp; k < chunks && c < columns; k += 32) total += partial[(size_t)k * columns + c];
-    found[warp][lane] = total;
+    for (int start = warp; start < chunks && c < columns; start += 32 * AT_ONCE) {
+        float found[AT_ONCE];
+        #pragma unroll
+        for (int e = 0; e < AT_ONCE; e++) {
+            int k = start + 32 * e;
+            found[e] = k < chunks ? partial[(size_t)k * columns + c] : 0.0f;
+        }
+        #pragma unroll
+        for (int e = 0; e < AT_ONCE; e++) total += found[e];
+    }
+    sums[warp][lane] = total;
     __syncthreads();
     if (warp > 0 || c >= columns) return;
-    for (int k = 1; k < 32; k++) total += found[k][lane];
+    for (int k = 1; k < 32; k++) total += sums[k][lane];
     int which = c / C;
     floatX* place = (which == 0 ? first : which == 1 ? second : third) + c % C;
     *place = nearest(which < kept ? widen(*place) + total : total);

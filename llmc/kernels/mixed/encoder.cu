@@ -1,6 +1,7 @@
 /* The encoder: out[b, t] = wte[tokens[b, t]] + wpe[t], and its backward pass, the sums of dout for each row of both.
 
 forward             one warp per position, eight numbers of its row for each lane
+forward_at          the same for one position of each sequence, whose number lies in device memory
 backward_positions  one thread per eight numbers of dwpe: it adds up the sequences
 backward_tokens     positions sorted by token, as in llmc/kernels/encoder_backward.cu, which sorts them; the block that
                     begins with a token's first position adds up all its rows
@@ -15,20 +16,33 @@ typedef unsigned long long Key;
 
 const int WARPS = 8;  // of a block
 
-extern "C" __global__ void encoder_forward_v1(float* out, const int* tokens, const floatX* wte, const floatX* wpe,
-                                              int N, int T, int C)
+// out = token + position, rows of C numbers, by a warp.
+__device__ void add_rows(float* out, const floatX* token, const floatX* position, int C)
 {
-    int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
-    if (row >= N) return;
-    const floatX *token = wte + (size_t)tokens[row] * C, *position = wpe + (size_t)(row % T) * C;  // (C,) both
     for (int c = threadIdx.x % 32 * 8; c < C; c += 32 * 8) {
         Eight a, b;
         load(a, token + c, C - c);
         load(b, position + c, C - c);
         #pragma unroll
         for (int e = 0; e < 8; e++) a[e] += b[e];
-        store(out + (size_t)row * C + c, a, C - c);
+        store(out + c, a, C - c);
     }
+}
+
+extern "C" __global__ void encoder_forward_v1(float* out, const int* tokens, const floatX* wte, const floatX* wpe,
+                                              int N, int T, int C)
+{
+    int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    if (row >= N) return;
+    add_rows(out + (size_t)row * C, wte + (size_t)tokens[row] * C, wpe + (size_t)(row % T) * C, C);
+}
+
+extern "C" __global__ void encoder_forward_at_v1(float* out, const int* tokens, const floatX* wte, const floatX* wpe,
+                                                 const int* start, int B, int C)
+{
+    int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    if (row >= B) return;
+    add_rows(out + (size_t)row * C, wte + (size_t)tokens[row] * C, wpe + (size_t)*start * C, C);
 }
 
 extern "C" __global__ void encoder_backward_positions_v1(floatX* dwpe, const float* dout, int B, int T, int C)

@@ -24,6 +24,17 @@ def encoder_forward(out, tokens, wte, wpe):
     launch((ceil_div(B * T, ROWS),), (THREADS,), (out, tokens, wte, wpe, *sizes))
 
 
+def encoder_forward_at(out, tokens, wte, wpe, start):
+    """*out = wte[tokens] + wpe[start], for a launch that is recorded and repeated.
+
+    out: float32 (B, 1, C). tokens: int32 (B,), each below Vp. start: int32 (1,) where kernels run. The rest as above.
+    """
+    B, _, C = out.shape
+    check_rows(B)
+    launch = kernel_for(wte, "encoder", "encoder_forward_at_v1")
+    launch((ceil_div(B, ROWS),), (THREADS,), (out, tokens, wte, wpe, start, np.int32(B), np.int32(C)))
+
+
 def encoder_backward(dwte, dwpe, dout, tokens):
     """+dwte, +dwpe from dout; a token that occurs twice receives both rows.
 

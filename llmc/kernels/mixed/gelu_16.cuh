@@ -1,15 +1,31 @@
 // GELU behind a product, to float's precision but for its last bits, in few instructions.
 
-// (1 + tanh(u)) / 2 = 1 / (1 + exp(-2 u)) with u = sqrt(2/pi) (x + 0.044715 x^3). exp may overflow: then this is 0.
+__device__ float power_of_2(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+__device__ float inverse(float x)
+{
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+// (1 + tanh(u)) / 2 = 1 / (1 + exp(-2 u)) with u = sqrt(2/pi) (x + 0.044715 x^3); the constants are those of -2 u / ln 2.
+// The power may be infinite: then this is 0.
 __device__ float gate(float x)
 {
-    return __fdividef(1.0f, 1.0f + __expf(-1.5957691216f * (x + 0.044715f * x * x * x)));
+    return inverse(1.0f + power_of_2(x * (-2.302208198f - 0.1029432397f * x * x)));
 }
 
 __device__ float gelu(float x) { return x * gate(x); }
 
+// gate + x gate', where gate' = 2 gate (1 - gate) u'.
 __device__ float gelu_slope(float x)
 {
-    float g = gate(x), du = 0.7978845608f * (1.0f + 3.0f * 0.044715f * x * x);
-    return g + 2.0f * x * g * (1.0f - g) * du;
+    float g = gate(x), twice_du = 1.5957691216f + 0.2140644f * x * x;
+    return g + x * twice_du * (g - g * g);
 }

@@ -1,6 +1,7 @@
 /* Layernorm, forward and backward, with float statistics. What it reads, x, is the residual stream and therefore float.
 
 forward, residual_forward  one warp per row; the row is read again from the cache for the variance and for the output
+residual_forward           v2 has it in registers, for a few rows, as in sampling
 again                      the output once more, bit for bit, from the statistics
 backward_input             one warp per row: dx += rstd * (dnorm - mean(dnorm) - norm * mean(dnorm * norm))
 backward_columns           sums of dout * norm and of dout within chunks of rows; columns.cu adds the chunks to dw and db
@@ -12,6 +13,11 @@ Each lane has eight numbers of a row at a time, 32 * 8 numbers apart. All sums h
 */
 
 #include "number.cuh"
+
+#ifndef EIGHTS    // the launcher compiles the file for its C
+#define EIGHTS 3  // of a row, for each lane: C is at most 256 * EIGHTS
+#define WARPS 8   // of a block of the backward pass, which has a multiprocessor for itself; see layernorm.py
+#endif
 
 const unsigned ALL = 0xffffffff;  // all 32 lanes of a warp take part
 const int ROWS = 8;               // warps of a block, a row each
@@ -95,6 +101,59 @@ extern "C" __global__ void residual_layernorm_forward_v1(float* residual, floatX
     normalize(out + start, mean + row, rstd + row, residual + start, w, b, total, C);
 }
 
+// The same numbers, sooner where there are few rows: all that a lane needs is on its way at once, and stays in registers.
+// A block has one row. C is a multiple of 8, up to 32 * 8 * EIGHTS; arrays begin at multiples of 16 bytes.
+extern "C" __global__ void __launch_bounds__(32, 1) residual_layernorm_forward_v2(float* residual, floatX* out,
+                                                                                 float* mean, float* rstd,
+                                                                                 const float* x1, const floatX* x2,
+                                                                                 const floatX* w, const floatX* b,
+                                                                                 int N, int C)
+{
+    size_t start = (size_t)blockIdx.x * C;
+    float4 first[EIGHTS], second[EIGHTS];
+    uint4 more[EIGHTS], weights[EIGHTS], biases[EIGHTS];
+    Eight row[EIGHTS], v, weight, bias;
+    float total = 0.0f, squares = 0.0f;
+    #pragma unroll
+    for (int i = 0; i < EIGHTS; i++) {
+        int c = first_of_lane() + 32 * 8 * i;
+        bool there = c < C;
+        first[i] = there ? *reinterpret_cast<const float4*>(x1 + start + c) : make_float4(0, 0, 0, 0);
+        second[i] = there ? *reinterpret_cast<const float4*>(x1 + start + c + 4) : make_float4(0, 0, 0, 0);
+        more[i] = there ? *reinterpret_cast<const uint4*>(x2 + start + c) : make_uint4(0, 0, 0, 0);
+        weights[i] = there ? *reinterpret_cast<const uint4*>(w + c) : make_uint4(0, 0, 0, 0);
+        biases[i] = there ? *reinterpret_cast<const uint4*>(b + c) : make_uint4(0, 0, 0, 0);
+    }
+    #pragma unroll
+    for (int i = 0; i < EIGHTS; i++) {
+        float4 a = first[i], b = second[i];
+        float numbers[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+        widen(v, more[i]);
+        #pragma unroll
+        for (int e = 0; e < 8; e++) total += row[i][e] = numbers[e] + v[e];
+    }
+    float m = warp_sum(total) / C;
+    #pragma unroll
+    for (int i = 0; i < EIGHTS; i++) {
+        bool there = first_of_lane() + 32 * 8 * i < C;
+        #pragma unroll
+        for (int e = 0; e < 8; e++) squares += there ? (row[i][e] - m) * (row[i][e] - m) : 0.0f;
+    }
+    float r = rsqrtf(warp_sum(squares) / C + EPS);
+    #pragma unroll
+    for (int i = 0; i < EIGHTS; i++) {
+        int c = first_of_lane() + 32 * 8 * i;
+        if (c >= C) break;
+        store(residual + start + c, row[i], 8);
+        widen(weight, weights[i]);
+        widen(bias, biases[i]);
+        #pragma unroll
+        for (int e = 0; e < 8; e++) v[e] = fmaf((row[i][e] - m) * r, weight[e], bias[e]);
+        store(out + start + c, v, 8);
+    }
+    if (threadIdx.x == 0) mean[blockIdx.x] = m, rstd[blockIdx.x] = r;
+}
+
 extern "C" __global__ void layernorm_again_v1(floatX* out, const float* x, const floatX* w, const floatX* b,
                                               const float* mean, const float* rstd, int N, int C)
 {
@@ -168,18 +227,13 @@ extern "C" __global__ void __launch_bounds__(256)
 
 // ------------------------------------------------------------------------------------- v2 and v3: one reading
 
-#ifndef EIGHTS    // the launcher compiles the file for its C
-#define EIGHTS 3  // of a row, for each lane: C is at most 256 * EIGHTS
-#define BLOCKS 2  // whose registers a multiprocessor holds at once
-#endif
-
 __device__ void load8(Eight& v, const float* p)
 {
     float4 a = reinterpret_cast<const float4*>(p)[0], b = reinterpret_cast<const float4*>(p)[1];
     v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
 }
 
-// sums (ROWS, C), in shared memory: a row for each warp.
+// sums (WARPS, C), in shared memory: a row for each warp.
 __device__ void keep(float* sums, const Eight (&mine)[EIGHTS], int C)
 {
     #pragma unroll
@@ -195,7 +249,7 @@ __device__ void add_warps(float* to, const float* sums, int C)
     __syncthreads();
     for (int c = threadIdx.x; c < C; c += blockDim.x) {
         float total = 0.0f;
-        for (int warp = 0; warp < ROWS; warp++) total += sums[warp * C + c];
+        for (int warp = 0; warp < WARPS; warp++) total += sums[warp * C + c];
         to[c] = total;
     }
     __syncthreads();  // all have read
@@ -214,7 +268,7 @@ __device__ void round_and_add(floatX* rounded, float* sums, const Eight& v)
     store(sums, sum, 8);
 }
 
-// Rows consist of 128-bit words. Every block takes every gridDim.x-th row of warps; shared memory: (ROWS, C). What dx
+// Rows consist of 128-bit words. Every block takes every gridDim.x-th row of warps; shared memory: (WARPS, C). What dx
 // gets is added in two parts, since dnorm is at hand only once: dnorm * rstd, and, when the means are known, the rest.
 // rounded: (N, C), or with ROUNDS == false nothing. partial: (blocks, 2 + ROUNDS, C), sums of dw, db and of rounded.
 template <bool ROUNDS>
@@ -225,7 +279,7 @@ __device__ void backward(float* dx, floatX* rounded, float* partial, const float
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     Eight dw[EIGHTS] = {}, db[EIGHTS] = {};
     if (ROUNDS) keep(sums, dw, C);  // zeros
-    for (int row = blockIdx.x * ROWS + warp; row < N; row += gridDim.x * ROWS) {
+    for (int row = blockIdx.x * WARPS + warp; row < N; row += gridDim.x * WARPS) {
         size_t start = (size_t)row * C;
         float m = mean[row], r = rstd[row], dnorms = 0.0f, products = 0.0f;
         Eight norm[EIGHTS], sum[EIGHTS], d;
@@ -276,14 +330,14 @@ __device__ void backward(float* dx, floatX* rounded, float* partial, const float
     add_warps(partial + C, sums, C);
 }
 
-extern "C" __global__ void __launch_bounds__(256, BLOCKS)
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
     layernorm_backward_v2(float* dx, float* partial, const floatX* dout, const float* x, const floatX* w,
                           const float* mean, const float* rstd, int N, int C)
 {
     backward<false>(dx, (floatX*)0, partial, dout, x, w, mean, rstd, N, C);
 }
 
-extern "C" __global__ void __launch_bounds__(256, BLOCKS)
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
     layernorm_backward_v3(float* dx, floatX* rounded, float* partial, const floatX* dout, const float* x,
                           const floatX* w, const float* mean, const float* rstd, int N, int C)
 {

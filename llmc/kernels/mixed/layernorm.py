@@ -11,7 +11,8 @@ from llmc.kernels.mixed.pointwise import EACH
 from llmc.kernels.pointwise import aligned, multiprocessors
 from llmc.kernels.reductions import check_rows, most_shared_memory
 
-EIGHTS = 7  # of a row that a lane can hold in version 2 of the backward pass: rows of up to 1792 numbers
+EIGHTS = 7  # of a row that a lane can hold in registers: rows of up to 1792 numbers
+FEW = 8  # rows, up to which version 2 of the forward pass is faster
 
 
 def layernorm_forward(out, mean, rstd, x, w, b):
@@ -27,7 +28,12 @@ def residual_layernorm_forward(residual, out, mean, rstd, x1, x2, w, b):
 
     out, x2 (B, T, C), w, b (C,): 16 bits. residual, x1 (B, T, C), mean, rstd (B, T): float32.
     """
-    _launch_rows("residual_layernorm_forward_v1", mean.size, w, (residual, out, mean, rstd, x1, x2, w, b))
+    N, C, arguments = mean.size, w.size, (residual, out, mean, rstd, x1, x2, w, b)
+    if N <= FEW and C % EACH == 0 and C <= WARP * EACH * EIGHTS and aligned(residual, out, x1, x2, w, b):
+        launch = kernel_for(w, "layernorm", "residual_layernorm_forward_v2", _defines(C))
+        launch((N,), (WARP,), (*arguments, np.int32(N), np.int32(C)))
+        return
+    _launch_rows("residual_layernorm_forward_v1", N, w, arguments)
 
 
 def layernorm_again(out, x, w, b, mean, rstd):
@@ -68,25 +74,33 @@ def layernorm_backward_rounded(dx, dsum, dw, db, dout, x, w, mean, rstd, accumul
 def _in_registers_fits(dx, dout, x, w):
     """Whether version 2 can take these arrays, and version 3."""
     C = w.size
-    fits = C <= WARP * EACH * EIGHTS and 4 * ROWS * C <= most_shared_memory(cuda.device())
+    fits = C <= WARP * EACH * EIGHTS and 4 * _warps(C) * C <= most_shared_memory(cuda.device())
     return fits and C % EACH == 0 and aligned(dx, dout, x, w)
+
+
+def _warps(C):
+    """Of a block; on an H200 more of them were slower."""
+    return 8 if C <= 768 else 6
+
+
+def _defines(C) -> str:
+    return f"EIGHTS={ceil_div(C, WARP * EACH)} WARPS={_warps(C)}"
 
 
 def _in_registers(dx, rounded, dout, x, w, mean, rstd):
     """+dx, and sums of dw and db, (blocks, 2C), by version 2; with *rounded by version 3, which sums it too: 3C."""
     N, C = mean.size, w.size
     check_rows(N)
-    eights = ceil_div(C, WARP * EACH)
-    together = 1 if eights > 3 else 2  # blocks of a multiprocessor, as far as its registers reach
-    blocks = min(together * multiprocessors(cuda.device()), ceil_div(N, ROWS))
+    warps = _warps(C)
+    blocks = min(multiprocessors(cuda.device()), ceil_div(N, warps))
     name, also = ("layernorm_backward_v2", ()) if rounded is None else ("layernorm_backward_v3", (rounded,))
     partial = scratch("layernorm", (blocks, (2 + len(also)) * C))
-    launch = kernel_for(w, "layernorm", name, f"EIGHTS={eights} BLOCKS={together}")
-    room = 4 * ROWS * C  # bytes
+    launch = kernel_for(w, "layernorm", name, _defines(C))
+    room = 4 * warps * C  # bytes
     if launch.max_dynamic_shared_size_bytes < room:
         launch.max_dynamic_shared_size_bytes = room  # more than 48 KB must be requested
     arguments = (dx, *also, partial, dout, x, w, mean, rstd, np.int32(N), np.int32(C))
-    launch((blocks,), (ROWS * WARP,), arguments, shared_mem=room)
+    launch((blocks,), (warps * WARP,), arguments, shared_mem=room)
     return partial
 
 

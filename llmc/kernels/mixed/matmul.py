@@ -1,8 +1,10 @@
-"""The linear layer: products by cuBLAS on a GPU, by the kernel of matmul.cu on the emulator.
+"""The linear layer: products by cuBLAS or by our own kernels on a GPU, by the kernel of matmul.cu on the emulator.
 
-Either adds in float32. The kernel rounds once; cuBLAS rounds a product, and again when it has added it to a gradient.
-It is not used with LLMC_MATMUL=kernel, nor for rows that do not consist of 128-bit words, nor by a GPU without tensor
-cores for the type. `matmul_by("own")` selects our own kernels on tensor cores instead, on the emulator too.
+All add in float32. The kernels round once; cuBLAS rounds a product, and again when it has added it to a gradient. It is
+not used with LLMC_MATMUL=kernel, nor for rows that do not consist of 128-bit words, nor by a GPU without tensor cores
+for the type. `matmul_by` says whose kernels multiply: by default whichever is faster for a product, that is cuBLAS but
+for some products on Hopper's GPUs; or always cuBLAS; or always our own on tensor cores, on the emulator too. A few
+rows, as in sampling, have a kernel of their own in matvec.py, unless it is always cuBLAS.
 """
 
 import numpy as np
@@ -11,7 +13,7 @@ from llmc import cuda
 from llmc.errors import UserError
 from llmc.kernels import ceil_div, cublas, cublaslt, scratch, seen, tensor_cores
 from llmc.kernels.matmul import multiply_by
-from llmc.kernels.mixed import kernel_for, matmul_hopper, matmul_own
+from llmc.kernels.mixed import kernel_for, matmul_hopper, matmul_own, matvec
 from llmc.kernels.mixed.columns import bias_backward
 from llmc.kernels.mixed.pointwise import gelu_backward, gelu_forward, round_to
 from llmc.kernels.pointwise import aligned, check_elements
@@ -19,11 +21,11 @@ from llmc.kernels.pointwise import aligned, check_elements
 TILE, THREADS = 64, 256  # as in matmul.cu
 CAPABILITY = {"bfloat16": 80, "float16": 70}  # of GPUs with tensor cores for it
 
-_whose = "cublas"
+_whose = "fastest"
 
 
 def matmul_by(whose=None) -> str:
-    """Whose kernels multiply, "cublas" or "own"; with an argument, from now on.
+    """Whose kernels multiply, "fastest", "cublas" or "own"; with an argument, from now on.
 
     Raises UserError for "own" on a GPU whose tensor cores do not multiply 16-bit numbers.
     """
@@ -44,6 +46,9 @@ def matmul_forward(out, x, w, b):
 
 def matmul_gelu_forward(gelu_out, out, x, w, b):
     """*out as by matmul_forward, *gelu_out (B, T, C_out), 16 bits, = GELU(out)."""
+    if _few_rows(x, w):
+        matvec.matvec(out, x, w, b, gelu_out)
+        return
     matmul_forward(out, x, w, b)
     gelu_forward(gelu_out, out)
 
@@ -65,13 +70,16 @@ def matmul_backward(dx, dw, db, dout, x, w, accumulate=True):
     _parameters(dw, db, dout, x, accumulate)
 
 
-def gelu_matmul_backward(dpre, dw, db, dout, pre, x, w, accumulate=True):
+def gelu_matmul_backward(dpre, dw, db, dout, pre, x, w, dbpre=None, accumulate=True):
     """matmul_backward where x = GELU(pre), and through the GELU: *dpre (B, T, C_in), 16 bits, = dout · w · GELU'(pre).
 
-    cuBLAS multiplies by GELU' before it rounds the product, and saves a pass over it; its GELU' is exact to 2^-10.
+    +dbpre (C_in,), 16 bits, unless None, += column sums of dpre, or without accumulate = them. cuBLAS and version 9
+    multiply by GELU' before they round the product, and save a pass over it; cuBLAS's GELU' is exact to 2^-10.
+    Version 9 sums columns before it rounds, and saves another pass.
     """
     dout, db = _rounded(db, dout, w, accumulate)
-    _product("matmul_backward_input", dpre, dout, w, *w.shape[::-1], before_gelu=pre)
+    sums = None if dbpre is None else (dbpre, accumulate)
+    _product("matmul_backward_input", dpre, dout, w, *w.shape[::-1], before_gelu=pre, column_sums=sums)
     _parameters(dw, db, dout, x, accumulate)
 
 
@@ -95,34 +103,39 @@ def _parameters(dw, db, dout, x, accumulate):
     _product("matmul_backward_weight", dw, dout, x, C_in, dout.size // C_out, add=accumulate)
 
 
-def _product(name, result, a, b, N, K, bias=None, to_gelu=None, before_gelu=None, add=False):
+def _product(name, result, a, b, N, K, bias=None, to_gelu=None, before_gelu=None, add=False, column_sums=None):
     """result (M, N) = or with add += a · b, plus bias (N,) if there is one; sums over K numbers.
 
     to_gelu (M, N): the product goes there, and GELU of it to result · before_gelu (M, N): the product is multiplied by
-    GELU' of it.
+    GELU' of it · column_sums: (db, accumulate), as for matmul_hopper.multiply, with before_gelu alone.
     """
+    if name == "matmul_forward" and _few_rows(a, b):
+        matvec.matvec(result if to_gelu is None else to_gelu, a, b, bias, None if to_gelu is None else result)
+        return
     M = result.size // N
     own = matmul_own.Product(name, result, a, b, M, N, K, bias, add, to_gelu, before_gelu)
     version = matmul_own.best(result.dtype) if matmul_by() == "own" else None
     others = [array for array in (to_gelu, before_gelu) if array is not None]
     a_runs, b_runs = own.runs
-    if version and cuda.device() == "gpu" and matmul_hopper.fits(own):
-        matmul_hopper.multiply(own)
+    if cuda.device() == "gpu" and _by_hoppers(own):
+        matmul_hopper.multiply(own, column_sums=column_sums)
         return
     if not version and _by_cublas((result, a, b, *others), (N, K if a_runs else M, K if b_runs else N)):
         first = cublaslt.Factor(b.data.ptr, K if b_runs else N, b_runs)  # column-major: the second factor comes first
         second = cublaslt.Factor(a.data.ptr, K if a_runs else M, not a_runs)
         how = dict(compute=cublas.COMPUTE_32F, add=add, bias=bias, to_gelu=to_gelu, before_gelu=before_gelu)
         seen("cuBLAS", lambda: cublaslt.multiply(result, first, second, N, M, K, **how))
-        return
-    if version:
-        matmul_own.multiply(own, version)
     else:
-        _by_kernel(own)
-    if to_gelu is not None:
-        gelu_forward(result, to_gelu)
-    if before_gelu is not None:
-        gelu_backward(result, result, before_gelu)
+        if version:
+            matmul_own.multiply(own, version)
+        else:
+            _by_kernel(own)
+        if to_gelu is not None:
+            gelu_forward(result, to_gelu)
+        if before_gelu is not None:
+            gelu_backward(result, result, before_gelu)
+    if column_sums is not None:
+        bias_backward(column_sums[0], result, accumulate=column_sums[1])
 
 
 def _by_kernel(product):
@@ -133,6 +146,18 @@ def _by_kernel(product):
     arguments = (result, a, b, 0 if bias is None else bias, np.int32(M), np.int32(N), np.int32(K))
     blocks = ceil_div(M, TILE) * ceil_div(N, TILE)
     kernel_for(result, "matmul", "matmul_v1", product.defines)((blocks,), (THREADS,), arguments)
+
+
+def _few_rows(x, w) -> bool:
+    """Whether matvec.py multiplies x by w."""
+    return matmul_by() != "cublas" and matvec.fits(x, w)
+
+
+def _by_hoppers(product) -> bool:
+    """Whether version 9 multiplies."""
+    if matmul_by() == "cublas" or multiply_by() == "kernel" or not matmul_hopper.fits(product):
+        return False
+    return matmul_by() == "own" or matmul_hopper.faster(product)
 
 
 def _by_cublas(arrays, lengths) -> bool:

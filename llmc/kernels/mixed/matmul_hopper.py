@@ -5,6 +5,7 @@ Their squares come by tensor maps, which are made once for each array. A map nee
 """
 
 from functools import lru_cache
+from math import gcd
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from llmc import cuda
 from llmc.kernels import ceil_div, scratch, tensor_cores
 from llmc.kernels.mixed import kernel_for
+from llmc.kernels.mixed.columns import add_chunks
 from llmc.kernels.mixed.matmul_own import Product
 from llmc.kernels.pointwise import address_of, aligned
 
@@ -19,27 +21,30 @@ ARCH = "sm_90a"
 ROUND = SIDE = 64  # numbers of k in a round; rows and columns of a square
 SQUARE_BYTES = 2 * SIDE * SIDE
 SLACK = 1024 + 256  # bytes: a square begins at a multiple of 1024, and there are barriers
-ROWS = 128  # of a tile of versions 8 and 9, for which two warpgroups multiply and a third one fetches
+ROWS = 128  # of a tile of version 8, for which two warpgroups multiply and a third one fetches
 THREADS = {7: 128, 8: 384, 9: 384}
 FILES = {7: "matmul_tma", 8: "matmul_roles", 9: "matmul_persistent"}
-MOST_PARTS = 16
-ROOM = 1 << 25  # floats of all parts together
 
 
 class Tile(NamedTuple):
     """How version 9 goes about it; see the macros of matmul_persistent.cu."""
 
-    BN: int = 256
-    STAGES: int = 4
-    BUFFERS: int = 2
+    HIGH: int = 2
+    BN: int = 128
+    STAGES: int = 5
+    BUFFERS: int = 4
     CLUSTER: int = 2
     DOWN: int = 8
-    AHEAD: int = 2
 
     @property
     def shared(self) -> int:
         """Bytes of shared memory of a block."""
-        return self.STAGES * 2 * ROUND * (ROWS + self.BN) + 2 * self.BUFFERS * SQUARE_BYTES + SLACK
+        return self.STAGES * 2 * ROUND * (self.rows + self.BN) + 2 * self.BUFFERS * SQUARE_BYTES + SLACK
+
+    @property
+    def rows(self) -> int:
+        """Of a tile."""
+        return SIDE * self.HIGH
 
     @property
     def defines(self) -> str:
@@ -48,12 +53,11 @@ class Tile(NamedTuple):
 
     def tasks(self, M, N) -> int:
         """Tiles of a result (M, N), those of a cluster together."""
-        return ceil_div(M, ROWS * self.CLUSTER) * ceil_div(N, self.BN)
+        return ceil_div(M, self.rows * self.CLUSTER) * ceil_div(N, self.BN)
 
 
-# The second one of each is for results so small that larger tiles would leave multiprocessors without work.
-PLAIN = (Tile(BN=256, STAGES=4, BUFFERS=2), Tile(BN=128, STAGES=6, BUFFERS=2))
-MORE = (Tile(BN=256, STAGES=3, BUFFERS=4, AHEAD=1), Tile(BN=128, STAGES=6, BUFFERS=2))  # other numbers come or go too
+PLAIN = (Tile(HIGH=3, STAGES=4, BUFFERS=2, CLUSTER=1), Tile())
+MORE = (Tile(), Tile(CLUSTER=1))  # other numbers come or go too
 
 
 def fits(product: Product) -> bool:
@@ -67,6 +71,14 @@ def fits(product: Product) -> bool:
     return whole and (product.bias is None or address_of(product.bias) % 4 == 0)
 
 
+def faster(product: Product) -> bool:
+    """Whether a training step on an H200 was faster with version 9 than with cuBLAS for such a product: one with GELU.
+
+    Of others some are faster by themselves, but not in a step, where the GPU's power is short.
+    """
+    return product.to_gelu is not None or product.before_gelu is not None
+
+
 def multiply_one(product: Product, version: int, BN=None, STAGES=4):
     """Launch version 7 or 8, which leave GELU to others. BN: columns of a tile, 64, 128 or 256."""
     M, N, K = product.M, product.N, product.K
@@ -78,45 +90,64 @@ def multiply_one(product: Product, version: int, BN=None, STAGES=4):
     function((blocks,), (THREADS[version],), arguments, shared_mem=function.max_dynamic_shared_size_bytes)
 
 
-def multiply(product: Product, tile: Tile | None = None, parts: int | None = None):
-    """Launch version 9, which does all that a Product can say. tile, parts: None for what `choose` says."""
+def multiply(product: Product, tile: Tile | None = None, shares: int = 0, column_sums=None):
+    """Launch version 9, which does all that a Product can say. tile: None for what `choose` says.
+
+    shares: so many clusters have the same number of rounds each; 0: whole tiles · column_sums: (db, accumulate), where
+    the product is multiplied by GELU': +db (N,), 16 bits, += column sums of the result, or *db = them.
+    """
     M, N, K = product.M, product.N, product.K
     gelu = 1 if product.to_gelu is not None else 2 if product.before_gelu is not None else 0
     if tile is None:
-        tile, parts = choose(M, N, K, MORE if gelu or product.add else PLAIN, multiprocessors(cuda.device()), gelu == 0)
-        if cuda.device() == "emulator":
-            tile = tile._replace(CLUSTER=1)  # the only clusters that it runs
+        tile, shares = choose(
+            M, N, K, MORE if gelu or product.add else PLAIN, multiprocessors(cuda.device()), gelu == 0
+        )
+    if cuda.device() == "emulator":
+        tile = tile._replace(CLUSTER=1)  # the only clusters that it runs
     function = _function(product, 9, f"{tile.defines} GELU={gelu}", tile.shared)
     result = tensor_map(product.result, M, N)
     other = result if not gelu else tensor_map(product.to_gelu if gelu == 1 else product.before_gelu, M, N)
     bias = 0 if product.bias is None else product.bias
-    sizes = np.int32(M), np.int32(N), np.int32(K), np.int32(parts)
-    tasks = tile.tasks(M, N)
-    kept = scratch("matmul", (tasks * parts * tile.CLUSTER * ROWS * tile.BN,)) if parts > 1 else 0  # sums of each part
-    blocks = tile.CLUSTER * min(tasks * parts, multiprocessors(cuda.device()) // tile.CLUSTER)
-    arguments = (result, other, *_factors(product), kept, bias, *sizes)
-    function((blocks,), (THREADS[9],), arguments, shared_mem=tile.shared)
-    if parts > 1:
+    sizes = np.int32(M), np.int32(N), np.int32(K)
+    clusters = shares or min(multiprocessors(cuda.device()) // tile.CLUSTER, tile.tasks(M, N))
+    kept = scratch("matmul", (2 * shares * tile.CLUSTER * tile.rows * tile.BN,)) if shares else 0  # sums of some rounds
+    partial = (
+        0 if column_sums is None else scratch("bias", (ceil_div(M, tile.rows * tile.CLUSTER) * tile.CLUSTER * 4, N))
+    )
+    arguments = (result, other, *_factors(product), kept, bias, partial, *sizes, np.int32(shares > 0))
+    function((clusters * tile.CLUSTER,), (THREADS[9],), arguments, shared_mem=tile.shared)
+    if shares:
         defines = f"{product.defines} {tile.defines} GELU={gelu}"
         add = kernel_for(product.result, FILES[9], "matmul_v9_add", defines, ARCH)
-        add((tasks * tile.CLUSTER,), (256,), (product.result, kept, bias, *sizes))
+        blocks = tile.tasks(M, N) * tile.CLUSTER, tile.rows * tile.BN // 512
+        add(blocks, (128,), (product.result, kept, bias, *sizes, np.int32(shares)))
+    if column_sums is not None:
+        db, accumulate = column_sums
+        add_chunks((db,), partial, kept=int(accumulate))
 
 
 @lru_cache(maxsize=1024)
 def choose(M, N, K, tiles, multiprocessors, divisible=True) -> tuple[Tile, int]:
-    """The one of tiles, and how many parts k is cut into, with the least cost. divisible: whether it may be cut."""
-    most = min(MOST_PARTS, ceil_div(K, ROUND), max(1, ROOM // (M * N))) if divisible else 1
-    ways = [(tile, parts) for tile in tiles for parts in range(1, most + 1)]
+    """The one of tiles, and the shares, with the least cost. divisible: whether the rounds of a tile may be shared."""
+    ways = [(tile, 0) for tile in tiles]
+    if divisible:
+        most = {tile: min(multiprocessors // tile.CLUSTER, tile.tasks(M, N) * ceil_div(K, ROUND)) for tile in tiles}
+        ways += [(tile, shares) for tile in tiles for shares in range(1, most[tile] + 1)]
     return min(ways, key=lambda way: cost(*way, M, N, K, multiprocessors))
 
 
-def cost(tile, parts, M, N, K, multiprocessors) -> float:
-    """Rounds of 128 x 256 results until the busiest multiprocessor is done; a model, not yet fitted to measurements."""
-    turns = ceil_div(tile.tasks(M, N) * parts, max(1, multiprocessors // tile.CLUSTER))
-    a_round = 1.0 if tile.BN == 256 else 0.6  # half the work, with more numbers to fetch for it
-    leaving = (0.5 if tile.AHEAD else 1.5) * tile.BN / 256
-    adding = 6.0 + parts * M * N / multiprocessors / 2500 if parts > 1 else 0.0  # a launch; sums come and go
-    return turns * (a_round * ceil_div(K, ROUND * parts) + leaving) + adding
+def cost(tile, shares, M, N, K, multiprocessors) -> float:
+    """Rounds of 128 x 128 results until the busiest multiprocessor is done; numbers fitted to an H200.
+
+    It has power for nine tenths of them at full speed. Clusters that share tiles are at different numbers of k at the
+    same time, in so many groups as the shares' denominator says: each reads its own part of the factors.
+    """
+    clusters, tasks, rounds = max(1, multiprocessors // tile.CLUSTER), tile.tasks(M, N), ceil_div(K, ROUND)
+    a_round = tile.rows * tile.BN / 128**2 * (0.97 if tile.HIGH > 2 else 1.0)  # larger tiles read less
+    if not shares:
+        return a_round * rounds * ceil_div(tasks, clusters)
+    groups = shares // gcd(shares, tasks)
+    return a_round * rounds * tasks / min(shares, 0.91 * clusters) + 30 + 2 * groups  # a launch; sums come and go
 
 
 @lru_cache

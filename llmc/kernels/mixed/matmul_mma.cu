@@ -12,6 +12,8 @@ v5  swizzled tiles: no bank is asked twice, and there is no gap between the line
 #include "product_tiles.cuh"
 #include "fragments.cuh"
 
+const int BLOCKS = 2;  // on a multiprocessor: while one waits for its tiles, the other multiplies
+
 enum Way { BY_HAND, LDMATRIX };
 
 // A lane's share of the squares of `get`, number by number.
@@ -52,24 +54,24 @@ __device__ void product(A& as, B& bs, floatX* result, const floatX* a, const flo
     finish(result, bias, sums, m0 + wm, n0 + wn, M, N);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) matmul_v3(floatX* result, const floatX* a, const floatX* b,
-                                                                const floatX* bias, int M, int N, int K)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+matmul_v3(floatX* result, const floatX* a, const floatX* b, const floatX* bias, int M, int N, int K)
 {
     __shared__ Padded<A_RUNS, BM> as;
     __shared__ Padded<B_RUNS, BN> bs;
     product<BY_HAND>(as, bs, result, a, b, bias, M, N, K);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) matmul_v4(floatX* result, const floatX* a, const floatX* b,
-                                                                const floatX* bias, int M, int N, int K)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+matmul_v4(floatX* result, const floatX* a, const floatX* b, const floatX* bias, int M, int N, int K)
 {
     __shared__ Padded<A_RUNS, BM> as;
     __shared__ Padded<B_RUNS, BN> bs;
     product<LDMATRIX>(as, bs, result, a, b, bias, M, N, K);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) matmul_v5(floatX* result, const floatX* a, const floatX* b,
-                                                                const floatX* bias, int M, int N, int K)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+matmul_v5(floatX* result, const floatX* a, const floatX* b, const floatX* bias, int M, int N, int K)
 {
     __shared__ Swizzled<A_RUNS, BM> as;
     __shared__ Swizzled<B_RUNS, BN> bs;

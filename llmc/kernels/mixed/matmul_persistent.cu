@@ -1,14 +1,15 @@
 /* The products of the linear layer on Hopper's tensor cores; see product.cuh for the shapes and macros.
 
-v9  v8 with as many blocks as there are multiprocessors, each of which has one tile after the other: while the results of
-    one leave, squares for the next already come. Tiles follow each other such that what they read is still in L2. One
-    warpgroup is some rounds ahead of the other, so that one multiplies while the other has results to finish.
-    Blocks of a cluster, one above the other, share their squares of b, of which each asks for a part.
+v9  v8 with as many blocks as there are multiprocessors, each of which has one tile after the other. Its two warpgroups take
+    turns, each with a tile of its own: while the results of one leave, the other multiplies, so that tensor cores never
+    wait. Tiles follow each other such that what they read is still in L2. Blocks of a cluster, one above the other, share
+    their squares of b, of which each asks for a part.
     Results leave through shared memory: TMA writes whole lines, at its own pace. On the way they meet a bias, GELU, or what
-    GELU's backward pass or a sum of gradients needs
+    GELU's backward pass or a sum of gradients needs; and a gradient's columns are summed, for that of a bias
 
-Where there are fewer tiles than multiprocessors, several blocks share one: each has a part of k, the sums are kept as they
-are, and matmul_v9_add adds them, always in the same order.
+Where tiles are few and sums long, a last turn would leave many multiprocessors idle. Then each cluster has the same number
+of rounds instead, wherever that begins and ends; sums of a part of the rounds are kept as they are, and matmul_v9_add adds
+them, always in the same order.
 */
 
 #include "number.cuh"
@@ -18,12 +19,12 @@ are, and matmul_v9_add adds them, always in the same order.
 #include "product.cuh"
 
 #ifndef BN
-#define BN 256      // results of a block: 128 rows and BN columns
-#define STAGES 4    // rounds of 64 numbers of k in shared memory
+#define HIGH 2      // a tile has 64 HIGH rows
+#define BN 128      // and so many columns
+#define STAGES 6    // rounds of 64 numbers of k in shared memory
 #define BUFFERS 2   // squares in which the results of a warpgroup leave
 #define CLUSTER 2   // blocks that share their squares of b
 #define DOWN 8      // tiles of a cluster below each other, before it is the next columns' turn
-#define AHEAD 2     // rounds by which one warpgroup is ahead
 #define GELU 0      // 1: result is GELU of the product, which goes to `other`; 2: the product is multiplied by GELU' of that
 #endif
 
@@ -33,15 +34,15 @@ are, and matmul_v9_add adds them, always in the same order.
 #include "cluster.cuh"
 #include "gelu_16.cuh"
 
-const int GROUPS = 2, BM = 64 * GROUPS;              // warpgroups that multiply, rows of a block
+const int GROUPS = 2, BM = 64 * HIGH;                // warpgroups that multiply, rows of a tile
 const bool READS = ADD || GELU == 2;                 // results meet numbers of the same shape
 const int LEAVING = GELU == 1 ? 2 : 1;               // squares for 64 x 64 results
-const int SUMS = BN / 2;                             // of a thread
-static_assert(!READS || BUFFERS == BN / 64, "a tile of these numbers comes at once");
-static_assert(BUFFERS >= LEAVING && BN / 64 % CLUSTER == 0 && AHEAD < STAGES);
+const int SUMS = BN / 2, SQUARES = HIGH * BN / 64;   // sums of a thread in 64 rows; squares of a tile
+static_assert(!READS || BUFFERS == SQUARES, "a tile of these numbers comes at once");
+static_assert(BUFFERS >= LEAVING && BN / 64 % CLUSTER == 0);
 
 struct Stage {
-    floatX a[GROUPS * SQUARE], b[BN / 64 * SQUARE];
+    floatX a[HIGH * SQUARE], b[BN / 64 * SQUARE];
 };
 
 struct Shared {
@@ -50,32 +51,55 @@ struct Shared {
     Barrier there[STAGES], used[STAGES], read[GROUPS];
 };
 
-// The work of a cluster: rows from m on, columns from n on, and rounds of k from `first` to `last`.
-struct Task {
-    int m, n, first, last;
+// The tiles of a result, the rounds of 64 numbers of k of each, and how clusters share them.
+struct Plan {
+    int down, across, rounds, clusters;
+    bool even;  // each cluster has the same number of rounds; otherwise whole tiles
 
-    __device__ Task(int number, int M, int N, int K, int parts)
+    __device__ Plan(int M, int N, int K, int clusters, bool even) : rounds((K + 63) / 64), clusters(clusters), even(even)
     {
-        int down = (M + BM * CLUSTER - 1) / (BM * CLUSTER), across = (N + BN - 1) / BN, rounds = (K + 63) / 64;
-        int part = number / (down * across), tile = number % (down * across);
-        int band = tile / (DOWN * across), place = tile % (DOWN * across), height = min(DOWN, down - band * DOWN);
-        m = (band * DOWN + place % height) * BM * CLUSTER, n = place / height * BN;
-        first = (int)((long long)rounds * part / parts), last = (int)((long long)rounds * (part + 1) / parts);
+        down = (M + BM * CLUSTER - 1) / (BM * CLUSTER), across = (N + BN - 1) / BN;
+    }
+
+    // With even shares: the first round of a cluster's, if the rounds of all tiles are counted.
+    __device__ int begin(int cluster) { return (int)((long long)down * across * rounds * cluster / clusters); }
+
+    // The first row of a tile, its first column: DOWN tiles below each other, then those on their right.
+    __device__ int row(int tile) { return (tile / (DOWN * across) * DOWN + tile % (DOWN * across) % height(tile)) * BM * CLUSTER; }
+    __device__ int column(int tile) { return tile % (DOWN * across) / height(tile) * BN; }
+    __device__ int height(int tile) { return max(min(DOWN, down - tile / (DOWN * across) * DOWN), 1); }
+};
+
+// Piece `number` of a cluster's work: the rounds from `first` to `last` of a tile.
+struct Piece {
+    int tile, first = 0, last = 0;  // there is none if they are equal
+
+    __device__ Piece(Plan plan, int cluster, int number) : tile(cluster + number * plan.clusters)
+    {
+        if (plan.even) {
+            int begin = plan.begin(cluster), end = plan.begin(cluster + 1);
+            tile = begin / plan.rounds + number;
+            first = max(begin - tile * plan.rounds, 0), last = max(min(end - tile * plan.rounds, plan.rounds), first);
+        } else if (tile < plan.down * plan.across) {
+            last = plan.rounds;
+        }
     }
 };
 
-__device__ int count_tasks(int M, int N, int parts)
+// Where sums of a part of the rounds are kept. A cluster has at most two such parts: the end of a tile, the beginning of one.
+__device__ float4* kept_sums(float4* kept, int cluster, bool from_start)
 {
-    return (M + BM * CLUSTER - 1) / (BM * CLUSTER) * ((N + BN - 1) / BN) * parts;
+    return kept + (size_t)((2 * cluster + from_start) * CLUSTER + block_of_cluster()) * HIGH * SUMS / 4 * 128;
 }
 
 // The 128 threads of a warpgroup wait for each other.
 __device__ void meet(int group) { asm volatile("bar.sync %0, 128;" ::"r"(1 + group) : "memory"); }
 
-// The second warpgroup begins when the first one says so.
-__device__ void wait_for_first() { asm volatile("bar.sync 3, 256;" ::: "memory"); }
+// A warpgroup begins its rounds when the other one has seen all of its squares arrive: of a barrier's phases no one can see
+// more than whether the last one is over.
+__device__ void wait_for_turn(int group) { asm volatile("bar.sync %0, 256;" ::"r"(3 + group) : "memory"); }
 
-__device__ void let_second_begin() { asm volatile("bar.arrive 3, 256;" ::: "memory"); }
+__device__ void let_begin(int group) { asm volatile("bar.arrive %0, 256;" ::"r"(3 + group) : "memory"); }
 
 // Four squares of 8 x 8 to shared memory, the opposite of load_squares of mma_16.cuh.
 __device__ void write_squares(floatX* row, const Squares& squares)
@@ -89,8 +113,9 @@ __device__ float2 two_of(unsigned both)
     return make_float2(widen({(unsigned short)both}), widen({(unsigned short)(both >> 16)}));
 }
 
-// 64 x 64 sums on their way: the columns from n on, in squares of which `square` is the first.
-__device__ void finish_square(floatX* square, const float* sums, const floatX* bias, int n, int N)
+// 64 x 64 sums on their way: the columns from n on, in squares of which `square` is the first. With GELU' the results of
+// each column of this lane are added to `totals`.
+__device__ void finish_square(floatX* square, const float* sums, const floatX* bias, int n, int N, float (&totals)[16])
 {
     int line = threadIdx.x % 128 / 32 * 16 + threadIdx.x % 16, right = threadIdx.x % 32 / 16 * 8;
     #pragma unroll
@@ -109,6 +134,7 @@ __device__ void finish_square(floatX* square, const float* sums, const floatX* b
             float2 before = READS ? two_of(old[i]) : make_float2(0.0f, 0.0f);
             if (ADD) v.x += before.x, v.y += before.y;
             if (GELU == 2) v.x *= gelu_slope(before.x), v.y *= gelu_slope(before.y);
+            if (GELU == 2) totals[4 * c + i / 2 * 2] += v.x, totals[4 * c + i / 2 * 2 + 1] += v.y;
             now[i] = rounded_pair(v.x, v.y);
             if (GELU == 1) active[i] = rounded_pair(gelu(v.x), gelu(v.y));
         }
@@ -117,38 +143,68 @@ __device__ void finish_square(floatX* square, const float* sums, const floatX* b
     }
 }
 
-// One thread brings the squares of all tasks of this block.
-__device__ void produce(Shared& shared, const TensorMap* a, const TensorMap* b, int M, int N, int K, int parts)
+// Of 2 COUNT totals a lane keeps COUNT, and gives the others to the lane that is STEP away, for what that lane gives.
+template <int STEP, int COUNT>
+__device__ void share_totals(float (&totals)[16])
+{
+    bool upper = threadIdx.x & STEP;
+    #pragma unroll
+    for (int e = 0; e < COUNT; e++) {
+        float mine = upper ? totals[e + COUNT] : totals[e], other = upper ? totals[e] : totals[e + COUNT];
+        totals[e] = mine + __shfl_xor_sync(0xffffffff, other, STEP);
+    }
+}
+
+// A warp's totals of 64 columns, each of which eight lanes have a part of. place: of column 0.
+__device__ void write_totals(float* place, float (&totals)[16], int columns)
+{
+    share_totals<16, 8>(totals), share_totals<8, 4>(totals), share_totals<4, 2>(totals);
+    int c = 8 * r_of_lane() + 2 * j_of_lane();
+    if (c < columns) *reinterpret_cast<float2*>(place + c) = make_float2(totals[0], totals[1]);
+}
+
+// One thread brings the squares of all pieces.
+__device__ void produce(Shared& shared, const TensorMap* a, const TensorMap* b, Plan plan)
 {
     Ring<STAGES> ring;
-    for (int number = blockIdx.x / CLUSTER; number < count_tasks(M, N, parts); number += gridDim.x / CLUSTER) {
-        Task task(number, M, N, K, parts);
-        for (int round = task.first; round < task.last; round++, ring.next()) {
+    for (int number = 0;; number++) {
+        Piece piece(plan, blockIdx.x / CLUSTER, number);
+        if (piece.first == piece.last) return;
+        int m = plan.row(piece.tile) + block_of_cluster() * BM, n = plan.column(piece.tile);
+        for (int round = piece.first; round < piece.last; round++, ring.next()) {
             Stage& stage = shared.stages[ring.stage];
             Barrier* barrier = &shared.there[ring.stage];
             wait(&shared.used[ring.stage], ring.parity ^ 1);  // in all blocks of the cluster
             expect(barrier, sizeof(Stage));
-            load_squares<A_RUNS, GROUPS>(stage.a, a, task.m + block_of_cluster() * BM, round * 64, barrier);
-            load_squares_for_all<B_RUNS, BN / 64>(stage.b, b, task.n, round * 64, barrier);
+            load_squares<A_RUNS, HIGH>(stage.a, a, m, round * 64, barrier);
+            load_squares_for_all<B_RUNS, BN / 64>(stage.b, b, n, round * 64, barrier);
         }
     }
 }
 
-// sums (64, BN) = the product of a task's rounds. leads: after some of them the other warpgroup may begin.
-__device__ void multiply_rounds(float (&sums)[SUMS], Shared& shared, Ring<STAGES>& ring, int rounds, int group, bool leads)
+// sums (64 HIGH, BN) = the product of so many rounds. next: the warpgroup that begins then, or -1.
+__device__ void multiply_rounds(float (&sums)[HIGH][SUMS], Shared& shared, Ring<STAGES>& ring, int rounds, int next)
 {
     int last = 0, thread = threadIdx.x % 128;
     for (int round = 0; round < rounds; round++, ring.next()) {
         Stage& stage = shared.stages[ring.stage];
         wait(&shared.there[ring.stage], ring.parity);
-        multiply_64<A_RUNS, B_RUNS>(sums, stage.a + group * SQUARE, stage.b, round > 0);
+        begin_products();
+        #pragma unroll
+        for (int k = 0; k < 4; k++)
+            #pragma unroll
+            for (int i = 0; i < HIGH; i++)
+                multiply<A_RUNS, B_RUNS>(sums[i], describe(stage.a + i * SQUARE) + k * next_k<A_RUNS>(),
+                    describe(stage.b) + k * next_k<B_RUNS>(), round > 0 || k > 0);
+        end_group();
+        if (round == rounds - 1 && next >= 0) let_begin(next);
         wait_products<1>();  // those of the round before are there, these are under way
         if (round > 0 && thread < CLUSTER) arrive_at(&shared.used[last], thread);
-        if (leads && round == min(AHEAD, rounds) - 1) let_second_begin();
         last = ring.stage;
     }
     wait_products<0>();
-    use(sums);
+    #pragma unroll
+    for (int i = 0; i < HIGH; i++) use(sums[i]);
     if (thread < CLUSTER) arrive_at(&shared.used[last], thread);
 }
 
@@ -158,19 +214,21 @@ __device__ void multiply_rounds(float (&sums)[SUMS], Shared& shared, Ring<STAGES
 #define TOGETHER
 #endif
 
+// partial (4 x tiles below each other, N), or 0: sums of the columns of results times GELU', a row for each warp of a tile.
 extern "C" TOGETHER __global__ void __launch_bounds__(128 * (1 + GROUPS), 1)
 matmul_v9(const __grid_constant__ TensorMap result, const __grid_constant__ TensorMap other,
-          const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, float4* kept, const floatX* bias, int M,
-          int N, int K, int parts)
+          const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, float4* kept, const floatX* bias,
+          float* partial, int M, int N, int K, int even)
 {
     extern __shared__ uint4 memory[];
     Shared& shared = *reinterpret_cast<Shared*>(first_square(memory));
     int group = __shfl_sync(0xffffffff, (int)threadIdx.x / 128, 0) - 1;  // -1: the producer; the same for a whole warp
-    int thread = threadIdx.x % 128;
+    int thread = threadIdx.x % 128, cluster = blockIdx.x / CLUSTER;
+    Plan plan(M, N, K, gridDim.x / CLUSTER, even);
     if (threadIdx.x == 0) {
         for (int i = 0; i < STAGES; i++) {
             init(&shared.there[i], 1);
-            init(&shared.used[i], GROUPS * CLUSTER);
+            init(&shared.used[i], CLUSTER);
         }
         for (int i = 0; i < GROUPS; i++) init(&shared.read[i], 1);
         publish_barriers();
@@ -179,49 +237,66 @@ matmul_v9(const __grid_constant__ TensorMap result, const __grid_constant__ Tens
 
     if (group < 0) {
         give_registers<40>();
-        if (thread == 0) produce(shared, &a, &b, M, N, K, parts);
+        if (thread == 0) produce(shared, &a, &b, plan);
     } else {
         take_registers<232>();
         Ring<STAGES> ring;
-        float sums[SUMS];
-        bool leads = AHEAD > 0 && group == 0;
-        if (AHEAD > 0 && group == 1) wait_for_first();
+        float sums[HIGH][SUMS];
         int turn = 0, reading = 0;  // the next square to leave in; the parity of what comes before
-        for (int number = blockIdx.x / CLUSTER; number < count_tasks(M, N, parts); number += gridDim.x / CLUSTER) {
-            Task task(number, M, N, K, parts);
-            int m = task.m + block_of_cluster() * BM + group * 64;
-            if (READS && parts == 1 && thread == 0) {
+        for (int number = 0;; number++) {
+            Piece piece(plan, cluster, number);
+            int rounds = piece.last - piece.first;
+            if (rounds == 0) break;
+            if (number % GROUPS != group) {
+                ring.skip(rounds);
+                continue;
+            }
+            int m = plan.row(piece.tile) + block_of_cluster() * BM, n = plan.column(piece.tile);
+            bool whole = rounds == plan.rounds;
+            if (READS && whole && thread == 0) {
                 wait_stores_read<0>();
                 expect(&shared.read[group], sizeof(shared.leaving[0]));
                 for (int i = 0; i < BUFFERS; i++)
-                    load_square(shared.leaving[group][i], ADD ? &result : &other, task.n + 64 * i, m, &shared.read[group]);
+                    load_square(shared.leaving[group][i], ADD ? &result : &other, n + i / HIGH * 64, m + i % HIGH * 64,
+                        &shared.read[group]);
             }
-            multiply_rounds(sums, shared, ring, task.last - task.first, group, leads);
-            leads = false;
-            if (parts > 1) {
-                float4* place = kept + ((size_t)(number * CLUSTER + block_of_cluster()) * GROUPS + group) * SUMS / 4 * 128;
+            Piece next(plan, cluster, number + 1);
+            if (number > 0) wait_for_turn(group);
+            multiply_rounds(sums, shared, ring, rounds, next.first < next.last ? 1 - group : -1);
+            if (!whole) {
+                float4* place = kept_sums(kept, cluster, piece.first == 0) + thread;
                 #pragma unroll
-                for (int i = 0; i < SUMS; i += 4)
-                    place[i / 4 * 128 + thread] = make_float4(sums[i], sums[i + 1], sums[i + 2], sums[i + 3]);
+                for (int h = 0; h < HIGH; h++)
+                    #pragma unroll
+                    for (int i = 0; i < SUMS; i += 4, place += 128)
+                        *place = make_float4(sums[h][i], sums[h][i + 1], sums[h][i + 2], sums[h][i + 3]);
                 continue;
             }
             if (READS) wait(&shared.read[group], reading);
             reading ^= 1;
+            float totals[16] = {};
             #pragma unroll
-            for (int i = 0; i < BN / 64; i++) {
+            for (int i = 0; i < SQUARES; i++) {
+                int right = i / HIGH, down = i % HIGH;
                 if (!READS) {
                     if (thread == 0) wait_stores_read<BUFFERS - LEAVING>();
                     meet(group);  // what left in these squares has been read
                 }
                 floatX* square = shared.leaving[group][READS ? i : turn];
-                finish_square(square, sums + 32 * i, bias, task.n + 64 * i, N);
+                finish_square(square, sums[down] + 32 * right, bias, n + 64 * right, N, totals);
                 publish_writes();
                 meet(group);
                 if (thread == 0) {
-                    store_square(GELU == 1 ? &other : &result, task.n + 64 * i, m, square);
-                    if (GELU == 1) store_square(&result, task.n + 64 * i, m, square + SQUARE);
+                    store_square(GELU == 1 ? &other : &result, n + 64 * right, m + 64 * down, square);
+                    if (GELU == 1) store_square(&result, n + 64 * right, m + 64 * down, square + SQUARE);
                 }
                 turn = turn + LEAVING < BUFFERS ? turn + LEAVING : 0;
+                if (GELU == 2 && partial && down == HIGH - 1) {
+                    float* place = partial + (size_t)(m / BM * 4 + thread / 32) * N + n + 64 * right;
+                    write_totals(place, totals, N - n - 64 * right);
+                    #pragma unroll
+                    for (int e = 0; e < 16; e++) totals[e] = 0.0f;
+                }
             }
         }
         if (thread == 0) wait_stores_read<0>();  // shared memory must last until then
@@ -229,23 +304,22 @@ matmul_v9(const __grid_constant__ TensorMap result, const __grid_constant__ Tens
     meet_cluster();  // and until the other blocks have arrived at barriers in it
 }
 
-// The parts of a tile together; a block for each that matmul_v9 had, with the threads that multiplied.
-extern "C" __global__ void __launch_bounds__(128 * GROUPS, 2) matmul_v9_add(floatX* result, const float4* kept,
-                                                                         const floatX* bias, int M, int N, int K, int parts)
+// The parts of a tile together: for each block of a cluster, and each four sums of its threads, a block of 128 threads.
+extern "C" __global__ void __launch_bounds__(128) matmul_v9_add(floatX* result, float4* kept, const floatX* bias, int M, int N,
+                                                                int K, int clusters)
 {
-    int group = threadIdx.x / 128, thread = threadIdx.x % 128, number = blockIdx.x / CLUSTER;
-    Task task(number, M, N, K, parts);
-    int m0 = task.m + block_of_cluster() * BM + group * 64 + thread / 32 * 16;
-    #pragma unroll 4
-    for (int i = 0; i < SUMS / 4; i++) {
-        float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        for (int part = 0; part < parts; part++) {
-            int of = number + part * count_tasks(M, N, 1);
-            float4 more = kept[(((size_t)(of * CLUSTER + block_of_cluster()) * GROUPS + group) * SUMS / 4 + i) * 128 + thread];
-            sum.x += more.x, sum.y += more.y, sum.z += more.z, sum.w += more.w;
-        }
-        int m = m0 + r_of_lane(), n = task.n + 8 * i + 2 * j_of_lane();
-        finish(result, bias, sum.x, sum.y, m, n, M, N);
-        finish(result, bias, sum.z, sum.w, m + 8, n, M, N);
+    Plan plan(M, N, K, clusters, true);
+    int tile = blockIdx.x / CLUSTER, start = tile * plan.rounds, end = start + plan.rounds;
+    int cluster = (int)((long long)tile * clusters / (plan.down * plan.across));
+    while (plan.begin(cluster + 1) <= start) cluster++;
+    if (plan.begin(cluster) <= start && plan.begin(cluster + 1) >= end) return;  // one cluster had all of it
+    float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    for (bool from_start = true; plan.begin(cluster) < end; cluster++, from_start = false) {
+        float4 more = kept_sums(kept, cluster, from_start)[blockIdx.y * 128 + threadIdx.x];
+        sum.x += more.x, sum.y += more.y, sum.z += more.z, sum.w += more.w;
     }
+    int h = blockIdx.y / (SUMS / 4), i = blockIdx.y % (SUMS / 4), n = plan.column(tile) + 8 * i + 2 * j_of_lane();
+    int m = plan.row(tile) + block_of_cluster() * BM + 64 * h + threadIdx.x / 32 * 16 + r_of_lane();
+    finish(result, bias, sum.x, sum.y, m, n, M, N);
+    finish(result, bias, sum.z, sum.w, m + 8, n, M, N);
 }

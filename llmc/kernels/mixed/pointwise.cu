@@ -4,11 +4,9 @@ Each thread has eight elements. n is below 2^31 - 2^20. Outputs may be inputs of
 */
 
 #include "number.cuh"
+#include "gelu.cuh"
 
 __device__ int first_of_thread() { return (blockIdx.x * blockDim.x + threadIdx.x) * 8; }
-
-// (1 + tanh(u)) / 2 with u = sqrt(2/pi) (x + 0.044715 x^3). exp may overflow to infinity: then this is 0, as it should.
-__device__ float gate(float x) { return 1.0f / (1.0f + expf(-1.5957691216f * (x + 0.044715f * x * x * x))); }
 
 extern "C" __global__ void gelu_forward_v1(floatX* out, const floatX* x, int n)
 {

@@ -64,13 +64,21 @@ __device__ constexpr int parts_of()
     return Tile::LINES * Tile::ACROSS / 8 / THREADS;
 }
 
+// All of them are asked for before the first is needed.
 template <class Tile>
 __device__ void fetch(Tile& tile, const floatX* a, int first, int start, int n, int K)
 {
+    const int PARTS = parts_of<Tile>();
+    uint4 words[PARTS];
     #pragma unroll
-    for (int i = 0; i < parts_of<Tile>(); i++) {
+    for (int i = 0; i < PARTS; i++) {
         Part part = part_of<Tile>(a, first, start, n, K, i);
-        *reinterpret_cast<uint4*>(tile.at(part.line, part.column)) = eight(part.from, part.left);
+        words[i] = eight(part.from, part.left);
+    }
+    #pragma unroll
+    for (int i = 0; i < PARTS; i++) {
+        Part part = part_of<Tile>(a, first, start, n, K, i);
+        *reinterpret_cast<uint4*>(tile.at(part.line, part.column)) = words[i];
     }
 }
 

@@ -8,4 +8,10 @@ struct Ring {
     {
         if (++stage == COUNT) stage = 0, parity ^= 1;
     }
+
+    __device__ void skip(int count)
+    {
+        parity ^= (stage + count) / COUNT & 1;
+        stage = (stage + count) % COUNT;
+    }
 };

@@ -377,6 +377,7 @@ def test_html_of_a_message():
     html = WrongAnswer('✗ f: a < b\n→ Where to look: lesson 99, section "1 · No".\n    1  <2')._repr_html_()
     assert "<b>a &lt; b</b></div><div>→ Where to look: lesson 99, section &quot;1 · No&quot;.</div>" in html
     assert "✗" not in html and "white-space:pre-wrap" in html
+    assert html.startswith('<div class="mathjax_ignore" ')  # what is between two dollars is no formula
     assert re.search(r'<div style="white-space:pre;[^"]*">    1  &lt;2</div></div>$', html)  # a table keeps its columns
 
 

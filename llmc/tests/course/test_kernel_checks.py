@@ -149,7 +149,8 @@ def test_demands():
 
 def problem(kind, title, line, line2=0, lines=""):
     text = f"{title}: kernel k, {lines or f'line {line}'}: `x` went wrong.\nThread (0, 0, 0) did it.\nDo better."
-    return SimpleNamespace(kind=kind, text=text, line=line, line2=line2, where="out[1]")
+    calls = (40,) if kind == "deadlock" else ()
+    return SimpleNamespace(kind=kind, text=text, line=line, line2=line2, where="out[1]", calls=calls)
 
 
 def test_the_gravest_problem_is_told_first():
@@ -161,6 +162,12 @@ def test_the_gravest_problem_is_told_first():
     told = kernel_words.problem_text(SimpleNamespace(problems=found), WHERE).splitlines()
     assert told[:2] == ["race in shared memory, lines 5 and 9.", "`x` went wrong."]
     assert "The report also has: uninitialised, line 9." in told and told[-1].startswith("→ Where to look: lesson 13")
+
+    found = [problem("deadlock", "deadlock", 25), problem("copy-race", "race with an asynchronous copy", 31)]
+    told = kernel_words.problem_text(SimpleNamespace(problems=found[:1]), WHERE).splitlines()
+    assert told[0] == "deadlock, line 25, called at line 40."
+    told = kernel_words.problem_text(SimpleNamespace(problems=found), WHERE).splitlines()
+    assert told[0] == "race with an asynchronous copy, line 31." and "The report also has: deadlock, line 25." in told
 
 
 def launch(grid=4, block=256, code=SCALE, n=1000, inputs=0):

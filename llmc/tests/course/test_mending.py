@@ -130,3 +130,24 @@ def test_a_change_that_breaks_a_declaration_takes_no_other_with_it():
         if code[piece.start : piece.end] == old
     ]
     assert Switched(code, "f", several).alive == {1, 2}
+
+
+MISTAKES = {  # what belongs there, and what stands there
+    "4 * (blockIdx.x * blockDim.x + threadIdx.x)": "int i = blockIdx.x * blockDim.x + 4 * threadIdx.x;",
+    "acc = acc * old + y": "float acc = 0.0f, old = 0.5f, all = old * y; acc = acc + y;",
+    "t[0] * expf(t[0])": "float sum = t[0]; for (int s = 1; s < n; s++) sum += t[s] * expf(t[s]);",
+    "for (int k = i;": "int i = threadIdx.x; for (int k = n / 4 * 4; k < n; k++) out[k] = y;",
+}
+
+
+@pytest.mark.parametrize("right", MISTAKES)
+def test_what_belongs_there_is_among_the_changes(right):
+    head = '\nextern "C" __global__ void largest(float* out, const float* t, float y, int n)\n{\n    '
+    code = f"{head}{MISTAKES[right]}\n}}\n"
+    assert any(right in changed(code, each) for each in repairs(code))
+
+
+def test_the_sentence_says_which_of_two_equal_pieces_is_meant():
+    code = HELPED.replace("float top = -3.4e38f;", "float top = 0.0f, none = 0.0f;")
+    said = mending.mended(code, "largest", *launch(), lambda other: "top = (-3.4e38f)" in other)
+    assert "`top = -3.4e38f` in place of `top = 0.0f` in line 13" in said

@@ -5,7 +5,10 @@ from contextlib import closing
 
 import pytest
 
+from llmc.course.mutants import missing, moved
+from llmc.course.mutants.learners import learners
 from llmc.course.mutants.python_source import mutants, pairs
+from llmc.course.mutants.search import changes_of_theirs
 from llmc.course.mutants.stoppable import TooLong, stoppable, ticking
 
 
@@ -179,3 +182,19 @@ def test_one_off_comes_before_a_call_left_out():
     words = list(returned("np.flatnonzero(np.diff(a))"))
     one_off = words.index("with 1 added to `np.flatnonzero(np.diff(a))`")
     assert one_off < words.index("without diff in `np.diff(a)`")
+
+
+def test_what_no_deadline_reaches_is_not_tried():
+    """A power of two large integers, and a list inside of itself, take for ever in a single operation."""
+
+    def f(n):
+        rows = []
+        for k in n:
+            rows.append(k)
+        return rows, n**0.5
+
+    answer = learners(f)
+    with closing(changes_of_theirs(answer.tree, answer.more, (missing, moved))) as changes:
+        tried = [ast.unparse(answer.tree) for _ in changes]
+    assert len(tried) > 20
+    assert not any("n ** n" in text or "rows.append(rows)" in text for text in tried)

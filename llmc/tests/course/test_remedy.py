@@ -97,6 +97,17 @@ def test_a_change_that_mends_one_call_alone_is_not_named(monkeypatch, change, st
     assert ("passes this whole check with axis 1 in place of axis 0" in message) != stays
 
 
+def test_a_count_is_mended_only_where_one_line_does_it():
+    cell = """
+with check("answer") as c:
+    n = c.call(answer, 3)
+    assert n == 12, f"{n} is 1 too much, as more calls show"
+"""
+    two_lines = "def answer(n):\n    a = n + 1\n    b = 3 * n + n - n\n    return a + b - 0\n"
+    assert "passes" not in said(cell, two_lines)
+    assert "without the term `1`" in said(cell, "def answer(n):\n    return n * (3 + 1) + 1\n")
+
+
 def test_what_does_not_end_costs_no_more_than_its_share():
     text = "def answer(numbers):\n    n = 0\n    while n < 1:\n        n += 1\n    return numbers\n"
     with remedy.searching(2.0):

@@ -8,7 +8,17 @@ import pytest
 
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.kernel_checks.demands import Wasteful
-from llmc.course.lessons.tensor_cores import drawings, fragments, measured, order, places, rings, softening, steps
+from llmc.course.lessons.tensor_cores import (
+    counters,
+    drawings,
+    fragments,
+    measured,
+    order,
+    places,
+    rings,
+    softening,
+    steps,
+)
 from llmc.errors import UserError
 
 RNG = np.random.default_rng(19)
@@ -150,6 +160,7 @@ def test_mistakes_of_rings_are_told_apart(rounds):
 RELAY = """
 __device__ void expect(unsigned long long* barrier, int bytes) {}
 __device__ void arrive(unsigned long long* barrier) {}
+__device__ void wait(unsigned long long* barrier, int parity) {}
 extern "C" __global__ void relay(float* result, const float* x, int rounds)
 {
     for (int round = 0; round < rounds; round += AHEAD) {
@@ -178,8 +189,10 @@ def test_how_far_a_producer_runs_ahead():
     assert c.said == ["The producer runs 3 lines ahead."]
     with pytest.raises(Wasteful, match="never more than 1 of 3 stages"):
         rings.demand(one, c, "relay")
-    assert rings.lines_ahead("__global__ void f() {}", "f") == 0
-    assert rings.lines_ahead("int note_asked;" + three, "relay") == 0  # a name of the learner's own
+    with pytest.raises(Wasteful, match="only one copy is under way"):
+        rings.demand(three.replace("expect(0, 512);", "expect(0, 512), wait(0, 0);"), c, "relay")
+    assert rings.lines_ahead("__global__ void f() {}", "f") == (0, False)
+    assert rings.lines_ahead("int note_asked;" + three, "relay") == (0, False)  # a name of the learner's own
 
 
 # ------------------------------------------------------------------------------------------------ llmc's versions
@@ -202,8 +215,30 @@ def test_a_text_that_is_not_there_cannot_be_changed():
 def test_small_sizes_are_right_in_every_version(monkeypatch):
     monkeypatch.setattr(measured, "able", lambda: (4, 6))
     rows = measured.rows(((40, 24, 48),), (1, 40, 1, 32))
-    assert all(row["right"] for row in rows) and {row["what"] for row in rows} == {"product", "attention"}
-    assert [row["version"] for row in rows] == ["v4", "v6", measured.LIBRARY, "v1", "v2"]
+    assert all(row["right"] for row in rows)
+    versions = {what: [row["version"] for row in rows if row["what"] == what] for what in {row["what"] for row in rows}}
+    both = ["v1", "v2"]
+    assert versions == {"product": ["v4", "v6", measured.LIBRARY], "attention": both, "attention backward": both}
+
+
+def test_counters_of_the_profiler(tmp_path):
+    names = [counters.TIME, counters.BUSY, counters.CONFLICTS, counters.REGISTERS]
+    names += [counters.STALL.format(name) for name in ("barrier", "long_scoreboard")]
+    lines = ["==PROF== Connected", '"ID","Kernel Name",' + ",".join(f'"{name}"' for name in names)]
+    lines += ['"","","ns","%","","","",""', '"0","matmul_v8","1,500","74.96","0","168","2.5","0.7"']
+    lines += [
+        '"1","nvjet_tn","900","95.1","1,234","168","0.1","3"',
+        '"2","matmul_v8","2,000","70","1","168","2.5","0.7"',
+    ]
+    (tmp_path / "raw.csv").write_text("\n".join(lines))
+    counters.main(str(tmp_path / "raw.csv"), str(tmp_path / "out.json"))
+    ours, library = counters.stored(tmp_path / "out.json")
+    assert ours == dict(kernel="matmul_v8", us=1.5, busy=75.0, conflicts=0, registers=168, waits="other warps")
+    assert library["waits"] == "global memory" and library["conflicts"] == 1234
+    assert "the library's" in counters.text([ours, library]) and "75%" in counters.text([ours])
+    (tmp_path / "raw.csv").write_text("==ERROR== no GPU\n")
+    with pytest.raises(UserError, match="there is no line of names"):
+        counters.rows(tmp_path / "raw.csv")
 
 
 def test_stored_times(tmp_path):

@@ -238,3 +238,12 @@ def test_loops_are_found_in_python_but_not_in_what_is_compiled():
     assert in_python(_turn_by_turn) and in_python(_calls_it) and in_python(None)
     assert not in_python(_all_at_once)
     assert not in_python(np.tanh)
+
+
+def test_a_limit_without_processor_time_is_told_by_the_time_that_passes():
+    turns = np.array(
+        [[0.004, 0.0, 0.0], [0.002, 1e-6, 0.0], [0.003, 0.0, 0.0]]
+    )  # passed, of the process, of the thread
+    assert speed._limit(turns) == 0.002
+    turns[:, speed.PROCESSOR] = 0.0015
+    assert speed._limit(turns) == 0.0015

@@ -198,6 +198,17 @@ def test_buttons_answer_the_run():
     assert board(report(3)) == STOP
 
 
+def test_the_status_of_a_stopped_run():
+    """The report after a stop is not of a step and has no loss of its own; that of the last step stays."""
+    from llmc.course.figures.dashboard import Dashboard
+
+    board = Dashboard()
+    board.stop()
+    for last, words in ((False, "stopping"), (True, "stopped")):
+        board(report(3, loss=None, last=last))
+        assert board._status().endswith(f" · {words}") and "step 3/4 · loss 3.000" in board._status()
+
+
 def test_a_run_is_steered_from_outside_of_its_thread(tmp_path):
     import asyncio
 

@@ -83,11 +83,11 @@ def cut(array, box, at):
 
 BOXES = [
     ((40,), (16,), (20,)),
-    ((40,), (16,), (30,)),  # past the end
-    ((20, 24), (4, 8), (3, 5)),
-    ((20, 24), (4, 8), (-2, 19)),  # before the first row, past the last column
+    ((40,), (16,), (28,)),  # past the end
+    ((20, 24), (4, 8), (3, 4)),
+    ((20, 24), (4, 8), (-2, 20)),  # before the first row, past the last column
     ((20, 24), (4, 8), (50, 0)),  # nothing of it inside
-    ((5, 6, 8), (2, 3, 4), (1, 4, 2)),
+    ((5, 6, 8), (2, 3, 4), (1, 4, 4)),
     ((3, 4, 5, 8), (2, 2, 3, 4), (0, 1, 2, 4)),
     ((2, 3, 4, 5, 8), (1, 2, 3, 2, 8), (1, 1, 2, 4, 0)),
 ]
@@ -186,6 +186,16 @@ def test_a_map_by_pointer_and_who_it_belongs_to():
         out[:] = 0
         RawKernel(code, "k", check=check)((1,), (32,), (out, np.asarray(found)))
         np.testing.assert_array_equal(out.reshape(2, 4), x[1:3, 4:])
+
+
+@pytest.mark.parametrize("loads", [True, False])
+@pytest.mark.parametrize("dtype, x", [(np.float32, 5), (np.float32, -2), (np.uint16, 20)])
+def test_a_row_that_does_not_begin_at_16_bytes(loads, dtype, x):
+    tile = None if loads else numbers((4, 8), dtype)
+    with pytest.raises(
+        KernelError, match=rf"begins at element {x} of a row, byte {x * np.dtype(dtype).itemsize}, which is not"
+    ):
+        copied(numbers((20, 24), dtype), (4, 8), (3, x), loads=loads, tile=tile)
 
 
 def test_what_is_no_map_is_named():

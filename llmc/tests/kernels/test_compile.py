@@ -112,6 +112,7 @@ def test_serialised_products_are_found():
         ("attention_tensor_backward", 32),
         ("attention_tensor_backward", 128),
         ("attention_cached", 7),
+        ("attention_cached", 80),
     ],
 )
 def test_attention_of_16_bits_compiles_for_other_heads(layer, size):

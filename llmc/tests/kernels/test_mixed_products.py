@@ -106,32 +106,45 @@ def test_products_by_one_tile_of_a_block(checked, version, N, name):
 
 @hopper
 @pytest.mark.parametrize(
-    "name, BN, BUFFERS, parts, how",
+    "name, HIGH, BN, BUFFERS, shares, how",
     [
-        ("matmul_forward", 256, 2, 1, dict(bias=True)),
-        ("matmul_forward", 128, 2, 1, dict(bias=True, gelu=1)),
-        ("matmul_backward_input", 128, 2, 1, dict(gelu=2)),
-        ("matmul_backward_weight", 128, 2, 1, dict(add=True)),
-        ("matmul_backward_weight", 64, 1, 2, dict(add=True)),
+        ("matmul_forward", 2, 128, 2, 0, dict(bias=True)),
+        ("matmul_forward", 1, 128, 2, 0, dict(bias=True, gelu=1)),
+        ("matmul_backward_input", 2, 64, 2, 0, dict(gelu=2)),
+        ("matmul_backward_weight", 1, 64, 1, 0, dict(add=True)),
+        ("matmul_backward_weight", 2, 64, 2, 4, dict(add=True)),
+        ("matmul_backward_weight", 1, 128, 2, 7, {}),
     ],
 )
-def test_products_by_a_persistent_grid(checked, name, BN, BUFFERS, parts, how):
+def test_products_by_a_persistent_grid(checked, name, HIGH, BN, BUFFERS, shares, how):
     """With more tiles than blocks, the last of which hang over both edges."""
     product, *expected = made(name, 264, 328, 200, **how)
     cluster = 1 if BN == 64 else CLUSTER
-    matmul_hopper.multiply(product, matmul_hopper.Tile(BN, 3, BUFFERS, cluster, DOWN=2, AHEAD=parts % 2), parts)
+    matmul_hopper.multiply(product, matmul_hopper.Tile(HIGH, BN, 3, BUFFERS, cluster, DOWN=2), shares)
     check(product, *expected)
+
+
+@hopper
+@pytest.mark.parametrize("accumulate", [True, False])
+def test_column_sums_of_a_product_times_gelus_slope(checked, accumulate):
+    product, *expected = made("matmul_backward_input", 264, 328, 200, gelu=2)
+    db = draw(328, dtype=bfloat16(), seed=5)
+    sums = cuda.asarray(db.copy())
+    tile = matmul_hopper.Tile(2, 128, 3, 4, CLUSTER, DOWN=2)
+    matmul_hopper.multiply(product, tile, column_sums=(sums, accumulate))
+    check(product, *expected)
+    wanted = expected[0].sum(axis=0) + accumulate * db.astype(np.float64)  # (N,)
+    assert close(cuda.asnumpy(sums).astype(np.float64), wanted, bfloat16())
 
 
 def test_tiles_fit_and_leave_no_multiprocessor_idle():
     tiles = matmul_hopper.PLAIN + matmul_hopper.MORE
     assert all(tile.shared <= 227 << 10 for tile in tiles)
-    assert all(attention_hopper.Tile().shared(hs) <= 227 << 10 for hs in attention_hopper.SIZES)
-    tile, parts = matmul_hopper.choose(768, 768, 32768, matmul_hopper.PLAIN, 132)  # 9 pairs of tiles of 128 x 256
-    assert 50 <= tile.tasks(768, 768) * parts <= 66
-    assert matmul_hopper.choose(768, 768, 32768, matmul_hopper.PLAIN, 132, divisible=False)[1] == 1
+    assert all(attention_hopper.tile_for(hs).shared(hs) <= 227 << 10 for hs in attention_hopper.SIZES)
+    assert matmul_hopper.choose(768, 768, 32768, matmul_hopper.PLAIN, 132)[1] > 100  # 24 tiles for 132 multiprocessors
+    assert matmul_hopper.choose(768, 768, 32768, matmul_hopper.PLAIN, 132, divisible=False)[1] == 0
     for M, N in ((32768, 2304), (50304, 768)):
-        assert matmul_hopper.choose(M, N, 768, matmul_hopper.PLAIN, 132) == (matmul_hopper.PLAIN[0], 1)
+        assert matmul_hopper.choose(M, N, 768, matmul_hopper.PLAIN, 132) == (matmul_hopper.PLAIN[0], 0)
 
 
 # ---------------------------------------------------------------------------------------------- --matmul own
@@ -142,7 +155,7 @@ def own():
     """--matmul own, for as long as a test lasts."""
     choose_matmul(get_backend("cuda", find_precision("bf16")), "own")
     yield
-    choose_matmul(get_backend("cuda", find_precision("bf16")), "cublas")
+    choose_matmul(get_backend("cuda", find_precision("bf16")), "fastest")
 
 
 def test_layers_by_our_own(own):
@@ -159,8 +172,9 @@ def test_own_matmuls_are_for_16_bits_on_a_gpu(backend, precision):
     found = get_backend(backend, find_precision(precision))
     with pytest.raises(UserError, match="for --backend cuda with --precision bf16 or fp16"):
         choose_matmul(found, "own")
-    choose_matmul(found, "cublas")
-    with pytest.raises(UserError, match="matmul is cublas or own, not 'cutlass'"):
+    for whose in ("fastest", "cublas"):
+        choose_matmul(found, whose)
+    with pytest.raises(UserError, match="matmul is fastest or cublas or own, not 'cutlass'"):
         choose_matmul(found, "cutlass")
 
 
@@ -175,7 +189,7 @@ def test_the_version_that_a_gpu_takes(monkeypatch, capability, dtype, version):
     if capability < 70:
         with pytest.raises(UserError, match="need a GPU with tensor cores"):
             matmul.matmul_by("own")
-        assert matmul.matmul_by() == "cublas"
+        assert matmul.matmul_by() == "fastest"
 
 
 def test_a_model_learns_as_with_the_others(own):

@@ -6,6 +6,8 @@ from llmc.course.checks import causes, evidence, text
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.lessons.attention.references import HEAD, HEADS, MASK, SOFTMAX, Forward, others_only, seen
 
+FAR = 100.0  # below all scores: what lies there has been masked, with a number
+
 
 def dtype_kept(name, got, like):
     """Raise WrongAnswer if got, made from the float32 input `like`, is a float64 array."""
@@ -104,4 +106,6 @@ def _mask_mistake(hidden, got, right):
         return "scores is 0 for future keys: e to the power of 0 is 1, so they would still get a share; use -inf"
     if (future == future[0]).all() and future[0] < 0:
         return f"scores is {future[0]:g} for future keys: use -np.inf, whose share is always exactly 0"
+    if future.max() < got[right].min() - FAR:
+        return f"scores is about {future.max():.2g} for future keys: put -np.inf there, whose share is always exactly 0"
     return "scores is not masked: put -inf where the key comes after the query (column > row)"

@@ -224,6 +224,12 @@ def interval_mistakes(losses, draws, statistic) -> dict:
         "the percentiles with one run for each size: average all that were drawn": np.percentile(
             all_of(taken[:, :, 0]), middle
         ),
+        "the mean of the statistic of single runs: average the runs of a draw first, then compute it": np.percentile(
+            [all_of(draw.T).mean() for draw in taken], middle
+        ),
+        "the percentiles of the statistic of single runs: average the runs of a draw first, then compute it": (
+            np.percentile([all_of(draw.T) for draw in taken], middle)
+        ),
         "the statistic of each size's own percentiles: the statistic comes first, then the percentiles": all_of(ends),
         "the statistic of the means, without any draws": (centre, centre),
     }

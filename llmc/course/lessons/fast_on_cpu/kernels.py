@@ -16,6 +16,7 @@ from llmc.course.own_names import among_learners_names, learners_names
 # where to look; a test compares these titles with the headings of notebooks/11_fast_on_cpu.ipynb
 HIDDEN = 'lesson 11, section "9.2 · A NaN that stays hidden"'
 CONSTANTS = 'lesson 11, section "3.1 · Compile it"'
+ROUNDED = 4e-6  # of the largest dout: 1 - tanh² loses its digits near 0, and x and x² make more of that
 ROUGHLY = 0.01  # how near plain Python comes to a kernel: a sum that begins as 0.0 is a float64 only in the kernel
 ONE_THREAD = (
     "right, but all of your kernel runs on one thread. It takes a prange to share out work, in a kernel compiled with "

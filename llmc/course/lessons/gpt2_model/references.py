@@ -429,7 +429,7 @@ def _wrong_start(name, shape, got, drawn):
     if std == 0:
         return f"{name} is constant: its numbers must differ, or all channels learn the same thing"
     if not drawn:
-        return f"{name} was not drawn from the given rng: a generator of your own starts over in every call"
+        return f"{name} was not drawn from the given rng: the caller decides, with its seed, which numbers come"
     largest = float(np.abs(got).max())
     if largest < 1.9 * std:  # a normal distribution's largest of thousands is beyond 3
         return f"{name} is uniform, between ±{largest:.2g}: draw from a normal distribution"
@@ -444,6 +444,11 @@ def _wrong_start(name, shape, got, drawn):
 def _wrong_width(name, shape, L, got):
     """(what is wrong with the standard deviation, where to look), or (None, None)."""
     scale, std = np.sqrt(2 * L), float(got.std())
+    layers = [float(layer.std()) for layer in got] if got.ndim == 3 else [std]
+    if max(layers) > 1.1 * min(layers):
+        each = ", ".join(f"{one:.5f}" for one in layers[:3])
+        told = f"the layers of {name} have different standard deviations, {each}{', …' * (len(layers) > 3)}"
+        return f"{told}: it is the same for all, with the number of layers in it, not the layer's own", INIT
     wanted = 0.02 / scale if name in ("attprojw", "fcprojw") else 0.02
     if abs(std / wanted - 1) < 5 / np.sqrt(2 * got.size):  # five times what chance does to it
         return None, None

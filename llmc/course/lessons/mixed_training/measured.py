@@ -184,8 +184,8 @@ def curve(config, weights, name, given) -> list:
     for k in range(given.steps):
         model.loss_scale = scale.value if scale else 1.0
         model.forward(*loader.next_batch(), dloss=1.0, wait=False)
-        losses.append(model.loss_later())
         model.backward(accumulate=False)
+        losses.append(model.loss_later())
         lr = LR * min(1, (k + 1) / WARM) * 0.5 * (1 + np.cos(np.pi * k / given.steps))
         norm = model.update(lr, beta2=0.95, weight_decay=0.1, max_norm=CLIP)
         if scale:

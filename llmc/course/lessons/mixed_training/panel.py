@@ -3,6 +3,8 @@
 It counts what `llmc` allocates; the driver and NVIDIA's libraries take some hundred megabytes on top.
 """
 
+from math import prod
+
 import matplotlib.pyplot as plt
 
 from llmc.config import preset
@@ -25,7 +27,8 @@ def memory(model, level, B) -> dict:
     sizes = {title.split(" (")[0]: buffer.nbytes / 1e9 for title, buffer in plan.items()}
     weights = sizes["parameters"] + sizes["gradients"]
     optimizer = sizes["AdamW m"] + sizes["AdamW v"] + sizes["master weights"]
-    logits = 2 * B * T * config.Vp / 1e9
+    (wide,) = (tensor for buffer in plan.values() for tensor in buffer.table if tensor.name == "logits")
+    logits = 2 * prod(wide.shape) / 1e9
     blocks = sizes["activations"] + sizes["gradients of activations"] - logits
     return {"weights, gradients": weights, "AdamW, master": optimizer, "logits": logits, "other activations": blocks}
 
@@ -71,7 +74,7 @@ def draw_memory(model, B, gb):
 class MemoryPanel:
     """The same picture, drawn again for each model, batch and memory; `box` is the ipywidgets box."""
 
-    def __init__(self, model="d12", B=56, gb=24):
+    def __init__(self, model="d12", B=64, gb=24):
         import ipywidgets as widgets
 
         self.model = widgets.Dropdown(options=MODELS, value=model, description="model")

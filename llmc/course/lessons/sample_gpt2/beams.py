@@ -12,6 +12,7 @@ MISTAKES = {  # name: what the text that was found is
     "last": "what a search finds that compares only the newest token's log-probability: add up those of the whole text",
     "each": "what a search finds that keeps the `width` best continuations of EACH text: keep `width` of all of them",
     "one of each": "what a search finds that keeps the best continuation of each text: two may come from one text",
+    "added": "what a search finds that adds up probabilities: they multiply, so add up their logarithms",
     "least": "the LEAST probable text of the last beam",
     "rising": "what a search finds that keeps the least probable texts",
     "narrower": "what a search of width - 1 finds",
@@ -29,6 +30,7 @@ def search(log_probs, prompt, n, width, bug=None):
         found = []
         for text, total in beam:
             p = log_probs(text or prompt[:1] if bug == "short" else [*prompt, *text])  # (V,)
+            p = np.exp(p) if bug == "added" else p
             each = [([*text, token], (0.0 if bug == "last" else total) + float(p[token])) for token in range(len(p))]
             each.sort(key=lambda item: -item[1])
             found += (
@@ -98,11 +100,14 @@ def _shown(total) -> str:
 
 def _about(total, best, width, model, prompt, right):
     """What another number is, as far as that is known."""
-    last = float(model.table([*prompt, *right[:-1]])[right[-1]])
+    each = [float(model.table([*prompt, *right[:k]])[token]) for k, token in enumerate(right)]
+    added = np.exp(each).sum()
     known = {
         "the probability: return its logarithm": np.exp(best),
         "the mean over the tokens: return the sum": best / len(right),
-        "the newest token's log-probability alone: add up those of the whole text": last,
+        "the newest token's log-probability alone: add up those of the whole text": each[-1],
+        "the sum of the tokens' probabilities: they multiply, so add up their logarithms": added,
+        "the logarithm of a sum of probabilities: they multiply, so add up their logarithms": np.log(added),
         "the surprise: the log-probability is negative": -best,
         "in bits: take the natural logarithm, as log_probs does": best / np.log(2),
     }

@@ -113,6 +113,8 @@ def mistakes(a, b) -> dict:
     see_a, see_b = partial(taken_for, at, 4, a_layout), partial(taken_for, bt, 2, b_layout)
     known = {words: _product(see_a(layout), bt) for words, layout in WRONG_A.items()}
     known |= {words: _product(at, see_b(layout)) for words, layout in WRONG_B.items()}
+    narrow = "with k = lane % 4 in place of lane % 4 * 2 in {}: each register holds two numbers".format
+    known[narrow("a and b")] = _product(see_a(WRONG_A[narrow("a")]), see_b(WRONG_B[narrow("b")]))
     both = see_a(_by_eights(a_layout)), see_b(_by_eights(b_layout))
     known["with row lane % 8 and pair lane / 8 in a and b: it is lane / 4 and lane % 4"] = _product(*both)
     right = in_tiles(a64 @ b64.T, 16, 8)
@@ -123,7 +125,10 @@ def mistakes(a, b) -> dict:
         known[words] = whole(moved)
     as_kn = b.reshape(-1)[: K * N].reshape(K, N).astype(np.float64)
     known["with b read as (K, N), as if the numbers of a column lay N apart"] = a64 @ as_kn
-    known["with the first 16 k again and again: is k0 missing in an index?"] = K // 16 * (a64[:, :16] @ b64[:, :16].T)
+    a_again, b_again = (np.tile(x[:, :16], K // 16) for x in (a64, b64))  # (M, K), (N, K)
+    for which, first, second in (("", a_again, b_again), (" of a", a_again, b64), (" of b", a64, b_again)):
+        known[f"with the first 16 k{which} again and again: is k0 missing in an index?"] = first @ second.T
+    known["of the last 16 k alone: d must keep the sums of the steps before"] = a64[:, -16:] @ b64[:, -16:].T
     return {f"the product {words}": (array.astype(np.float32), HOLDS) for words, array in known.items()}
 
 
@@ -161,7 +166,15 @@ def turned_mistakes(a) -> dict:
         last.T.copy(),
         SWIZZLED,
     )
-    squares = in_tiles(a, 8, 8)
+    squares = in_tiles(a, 8, 8)  # (M/8, K/8, 8, 8)
+    known["the turned matrix with the first line of each square in place of all eight: lane l gives line l % 8"] = (
+        whole(squares[:, :, :1].repeat(8, axis=2)).T.copy(),
+        TURNED,
+    )
+    known["the turned matrix with the first of four squares four times: lane l gives a line of square l / 8"] = (
+        whole(squares[:, ::4].repeat(4, axis=1)).T.copy(),
+        TURNED,
+    )
     known["squares that are turned each, but lie where they lay in a"] = (
         np.ascontiguousarray(whole(squares.swapaxes(2, 3))).reshape(a.shape[::-1]),
         TURNED,

@@ -3,8 +3,8 @@
     python3 -m llmc.course.lessons.tensor_cores.measured OUT.json
 
 It needs CuPy and ml_dtypes. Where there is no GPU, the lesson shows notebooks/reference/h200_tensor_cores.json, if it
-is there. A row: {"what": "product" or "attention", "version": "v2" …, "library", "sizes": [M, N, K] or [B, T, NH, hs],
-"us", "tflop_s", "error", "right", "device"}.
+is there. A row: {"what": "product", "attention" or "attention backward", "version": "v2" …, "library", "sizes":
+[M, N, K] or [B, T, NH, hs], "us", "tflop_s", "error", "right", "device"}.
 """
 
 import json
@@ -19,7 +19,7 @@ from llmc.bench.kernels.checks import difference
 from llmc.bench.kernels.times import microseconds
 from llmc.course.lessons.tensor_cores.steps import AGREE, BF16, launch
 from llmc.errors import UserError
-from llmc.kernels import mixed, tensor_cores
+from llmc.kernels import tensor_cores
 from llmc.kernels.mixed import attention, matmul
 from llmc.kernels.mixed.matmul_own import Product
 from llmc.kernels.mixed.pointwise import round_to
@@ -56,8 +56,8 @@ def timed(call, sets, flops, graph=True) -> dict:
     return {"us": float(f"{us:.4g}"), "tflop_s": float(f"{flops / us / 1e6:.4g}")}
 
 
-def products(sizes, versions) -> list[dict]:
-    """A row for each version of result (M, N) = a (M, K) bᵀ, and one for the library."""
+def products(sizes, versions, time=True) -> list[dict]:
+    """A row for each version of result (M, N) = a (M, K) bᵀ, and one for the library. time: whether they are timed."""
     M, N, K = sizes
     sets = [(zeros(M, N), low((M, K), 2 * k), low((N, K), 2 * k + 1)) for k in range(SETS)]
 
@@ -81,40 +81,59 @@ def products(sizes, versions) -> list[dict]:
         call(*sets[0])
         error = difference(cuda.asnumpy(result), reference)
         row = {"what": "product", "version": version, "sizes": list(sizes), "error": float(f"{error:.3g}")}
-        rows.append(row | {"right": bool(error <= AGREE)} | timed(call, sets, 2 * M * N * K, version != LIBRARY))
+        row["right"] = bool(error <= AGREE)
+        rows.append(row | (timed(call, sets, 2 * M * N * K, version != LIBRARY) if time else {}))
     return rows
 
 
-def heads(sizes, versions) -> list[dict]:
-    """A row for each version of attention's forward pass, and one for cuDNN where it is."""
+def heads(sizes, versions, time=True) -> list[dict]:
+    """Rows for each version of attention's passes, and for cuDNN where it is."""
     B, T, NH, hs = sizes
     C, flops = NH * hs, 4 * hs * B * NH * T * (T + 1) // 2  # of pairs that are seen
-    xp = cuda.xp
-    sets = [(zeros(B, T, C), xp.zeros((B, NH, T), np.float32), low((B, T, 3 * C), k)) for k in range(SETS)]
-    calls = {f"v{version}": partial(_attend, NH, version) for version in versions}
-    try:
-        attention.attend_by("cudnn")
-        attention.attend_by("own")
-        calls[LIBRARY] = partial(_by_cudnn, NH)
-    except UserError:
-        pass
-    reference, rows = None, []
-    for version, call in calls.items():
-        call(*sets[0])
-        out = cuda.asnumpy(sets[0][0]).astype(np.float32)  # (B, T, C)
-        reference = out if reference is None else reference
-        error = difference(out, reference)
-        row = {"what": "attention", "version": version, "sizes": list(sizes), "error": float(f"{error:.3g}")}
-        rows.append(row | {"right": bool(error <= 2 * AGREE)} | timed(call, sets, flops, version != LIBRARY))
+    xp, whose = cuda.xp, {f"v{version}": version for version in versions} | ({LIBRARY: None} if _has_cudnn() else {})
+    sets = [
+        (
+            low((B, T, 3 * C), k),
+            zeros(B, T, C),
+            xp.zeros((B, NH, T), np.float32),
+            low((B, T, C), 9 + k),
+            zeros(B, T, 3 * C),
+        )
+        for k in range(SETS)
+    ]
+
+    def forward(version, qkv, out, stats, dout, dqkv):
+        attention.attention_forward(out, stats, qkv, NH, version=version)
+
+    def backward(version, qkv, out, stats, dout, dqkv):
+        attention.attention_backward(dqkv, dout, out, stats, qkv, NH, version=version)
+
+    rows = []
+    for what, call, factor, result in (("attention", forward, 1, 1), ("attention backward", backward, 2.5, 4)):
+        reference = None
+        for name, version in whose.items():
+            attention.attend_by("cudnn" if version is None else "own")
+            for each in sets:
+                forward(version, *each)  # the library's backward pass reads what its own forward pass wrote
+            call(version, *sets[0])
+            found = cuda.asnumpy(sets[0][result]).astype(np.float32)  # (B, T, C) or (B, T, 3C)
+            reference = found if reference is None else reference
+            error = difference(found, reference)
+            row = {"what": what, "version": name, "sizes": list(sizes), "error": float(f"{error:.3g}")}
+            row["right"] = bool(error <= 2 * AGREE)
+            rows.append(
+                row | (timed(partial(call, version), sets, factor * flops, version is not None) if time else {})
+            )
+    attention.attend_by("own")
     return rows
 
 
-def _attend(NH, version, out, stats, qkv):
-    attention.attention_forward(out, stats, qkv, NH, version=version)
-
-
-def _by_cudnn(NH, out, stats, qkv):
-    mixed.attention_cudnn.attention_forward(out, stats, qkv, NH)
+def _has_cudnn() -> bool:
+    try:
+        attention.attend_by("cudnn")
+    except UserError:
+        return False
+    return True
 
 
 def able() -> tuple:

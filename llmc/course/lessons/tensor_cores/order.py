@@ -105,6 +105,8 @@ def _tiles_of(tiles, block, down, across) -> list:
     for row, column in pairs:
         if not (0 <= row < down and 0 <= column < across):
             last = " The last band may have fewer rows." if row >= down > DOWN or down < DOWN <= row else ""
+            if all(0 <= c < down and 0 <= r < across for r, c in pairs):
+                last = " Are row and column exchanged?"
             raise _wrong(
                 f"block {block} gets tile ({row}, {column}), which does not exist: there are {down} x {across} tiles."
                 f"{last}"

@@ -17,5 +17,5 @@ FRAGMENTS |= {"rewrites": HOLDS, "requests": HOLDS}
 SWIZZLE = {"race": SWIZZLED, "uninitialised": SWIZZLED, "out-of-bounds": SWIZZLED, "bounds": SWIZZLED}
 SWIZZLE |= {"bank_conflicts": SWIZZLED, "misaligned": SWIZZLED, "never-written": TURNED}
 RING = {"race": ROLES, "copy-race": NO_WAIT, "deadlock": PHASES, "mbarrier": PHASES, "uninitialised": NO_WAIT}
-RING |= {"out-of-bounds": COPIES, "never-written": ROLES, "sectors": COPIES, "busiest": COPIES}
+RING |= {"out-of-bounds": COPIES, "never-written": ROLES, "sectors": COPIES, "busiest": COPIES, "wrong-tile": COPIES}
 SOFTMAX = {"inactive-lane": SOFTENED, "uninitialised-local": SOFTENED, "barrier-divergence": SOFTENED}

@@ -39,34 +39,48 @@ def mistakes(x) -> dict:
 # ------------------------------------------------------------------------------------------------- how far ahead
 
 NOTES = f"""
-__device__ int asked, arrived, ahead;
-__device__ void note_asked() {{ ahead = max(ahead, ++asked - arrived / {N}); }}
+__device__ int asked, arrived;
+__device__ int ahead;
+__device__ int waited;
+__device__ void* newest;
+__device__ void note_asked(void* there) {{ newest = there, ahead = max(ahead, ++asked - arrived / {N}); }}
+__device__ void note_wait(void* barrier) {{ waited += threadIdx.x < 32 && barrier == newest; }}
 __device__ void note_arrived() {{ atomicAdd(&arrived, 1); }}
 """
-HEADS = {"expect": "note_asked();", "arrive": "note_arrived();"}
+HEADS = {"expect": "note_asked(barrier);", "arrive": "note_arrived();", "wait": "note_wait(barrier);"}
 
 
-def lines_ahead(code, kernel, rounds=9) -> int:
-    """The most lines that one block had asked for and not used up yet, on the emulator; 0 where that is not known."""
+def lines_ahead(code, kernel, rounds=9) -> tuple[int, bool]:
+    """(the most lines that one block had asked for and not used up yet, does its producer wait for each to arrive?)
+
+    On the emulator; 0 where that is not known.
+    """
     from llmc.cuda.emulator.modules import RawModule
 
     for name, note in HEADS.items():
         code, count = re.subn(rf"(__device__ void {name}\([^;{{}}]*\{{)", rf"\1 {note}", code)
         if count != 1:
-            return 0
+            return 0, False
     x, result = np.ones((1, rounds, N), np.float32), np.zeros((1, N), np.float32)
     try:
         module = RawModule(code=NOTES + code, options=("-std=c++17",), check=False)
         with patience(SECONDS):
             module.get_function(kernel)((1,), (THREADS,), (result, x, np.int32(rounds)))
     except KernelError:  # a name of the learner's own, for instance
-        return 0
-    return int(np.ndarray((1,), np.int32, module.get_global("ahead"))[0])
+        return 0, False
+    ahead, waited = (int(np.ndarray((1,), np.int32, module.get_global(name))[0]) for name in ("ahead", "waited"))
+    return ahead, waited > rounds // 2
 
 
 def demand(code, c, kernel="ring_of_stages"):
     """Wasteful if the producer leaves stages empty; else c gets a sentence for the line of success."""
-    ahead = lines_ahead(code, kernel)
+    ahead, one_by_one = lines_ahead(code, kernel)
+    if one_by_one:
+        raise Wasteful(
+            "right, but only one copy is under way at a time: the producer waits until the line that it has just asked "
+            "for is there. That is for the consumers to do; the producer waits only for its stage to be free.\n"
+            f"→ Where to look: {ROLES}."
+        )
     if 0 < ahead < STAGES:
         raise Wasteful(
             f"right, but never more than {ahead} of {STAGES} stages held a line at once: the producer waits until the "

@@ -8,6 +8,12 @@ import numpy as np
 
 from llmc.course.lessons.tensor_cores.places import SOFTENED
 
+FORGETS = "the result with a total of the last tile alone: += adds to what was there"  # told apart while it is finite
+OVERFLOW = (  # right for small scores
+    "the result with a maximum of this tile alone, without top[n]",
+    "the result with a maximum of tile[0] alone, without tile[1]",
+)
+
 
 def attend(scores, values):
     """softmax(scores) values in float64: scores (B, 16, T), values (B, T, 8)."""
@@ -25,11 +31,17 @@ def online(
     total_shrinks=True,
     scores_exchanged=False,
     sums_exchanged=False,
+    total_forgets=False,
+    top_stays=True,
+    first_half=False,
+    power=np.exp,
 ):
     """The same tile by tile, as the lanes do it, weights rounded to float16.
 
     meet: lanes exchange maxima with those so far away (xor): 1 and 2 share their rows, 4 and 8 do not. total_meets: so
     do totals, at the end. exchanged: numbers 1 and 2 of the four that mma leaves in a lane are taken for each other.
+    total_forgets: tiles before do not count. top_stays: maxima of tiles before count. first_half: tile[1] does not.
+    power: what weights are made with.
     """
     B, _, T = scores.shape
     tiles = scores.astype(np.float64).reshape(B, 2, 8, T // 16, 2, 4, 2)  # n, row, tile, i, lane, number
@@ -38,10 +50,11 @@ def online(
     sums = np.zeros((B, 2, 8, 4, 2))  # n, row, lane, number: columns 2 lane + number
     for k in range(T // 16):
         tile = tiles[:, :, :, k].swapaxes(1, 5) if scores_exchanged else tiles[:, :, :, k]  # (B, 2, 8, 2, 4, 2)
-        higher = _exchange(np.maximum(top, tile.max(axis=(3, 5))), meet, np.maximum)
-        shrink = np.exp(top - higher)
-        weights = np.exp(tile - higher[:, :, :, None, :, None])
-        total = total * (shrink if total_shrinks else 1) + weights.sum(axis=(3, 5))
+        highest = (tile[:, :, :, :1] if first_half else tile).max(axis=(3, 5))  # (B, 2, 8, 4)
+        higher = _exchange(np.maximum(top, highest) if top_stays else highest, meet, np.maximum)
+        shrink = power(top - higher).astype(np.float32)  # which overflows where a kernel's does
+        weights = power(tile - higher[:, :, :, None, :, None]).astype(np.float32)
+        total = (0 if total_forgets else total) * (shrink if total_shrinks else 1) + weights.sum(axis=(3, 5))
         if sums_shrink:
             turned = sums.swapaxes(1, 4) if sums_exchanged else sums
             turned *= shrink[..., None]
@@ -81,6 +94,10 @@ def mistakes(scores, values) -> dict:
             total_meets=(4, 8)
         ),
         "the result with the lanes' own maxima and their own totals": dict(meet=(), total_meets=()),
+        OVERFLOW[0]: dict(top_stays=False),
+        OVERFLOW[1]: dict(first_half=True),
+        "the result with powers of 2 in place of powers of e (exp2f)": dict(power=np.exp2),
+        FORGETS: dict(total_forgets=True),
         "the result with scores[i][1] and scores[i][2] taken for each other: the first two of four are one row's": dict(
             scores_exchanged=True
         ),
@@ -88,10 +105,11 @@ def mistakes(scores, values) -> dict:
             sums_exchanged=True
         ),
     }
-    known = {}
     with np.errstate(all="ignore"):
-        for words, how in ways.items():
-            known[words] = (online(scores, values, **how).astype(np.float32), SOFTENED)
+        known = {words: online(scores, values, **how).astype(np.float32) for words, how in ways.items()}
+    finite = {words: bool(np.isfinite(wrong).all()) for words, wrong in known.items()}
+    unsure = {words for words in known if words == FORGETS and not finite[words] or words in OVERFLOW and finite[words]}
+    known = {words: (wrong, SOFTENED) for words, wrong in known.items() if words not in unsure}
     quarter = online(scores, values).astype(np.float32) / 4  # (B, 16, 8)
     known["a quarter of the result: four lanes add up a total that is the whole row's already"] = quarter, SOFTENED
     e = np.exp(scores.astype(np.float64) - scores.max(axis=-1, keepdims=True))  # (B, 16, T)

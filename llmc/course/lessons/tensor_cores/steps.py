@@ -20,7 +20,7 @@ from llmc.kernels.mixed.attention import attention_forward
 ROUND = 128 * 128 * 64  # multiply-adds
 BF16 = np.dtype(ml_dtypes.bfloat16)
 AGREE = 2.0**-7  # relative to the largest element: from 1 to the next bfloat16
-TILES = {**dict.fromkeys(range(2, 7), (128, 128)), 7: (64, 128), 8: (128, 256), 9: (128, 256)}  # rows, columns
+TILES = {**dict.fromkeys(range(2, 7), (128, 128)), 7: (64, 128), 8: (128, 256), 9: (128, 128)}  # rows, columns
 NEWS = {2: "wmma", 3: "mma.sync", 4: "ldmatrix", 5: "swizzled", 6: "cp.async, stages", 7: "TMA, wgmma"}
 NEWS |= {8: "roles", 9: "blocks that stay"}
 
@@ -69,8 +69,6 @@ def launch(of, version, **how):
     elif version <= 8:
         matmul_hopper.multiply_one(of, version, **how)
     else:
-        if cuda.device() == "emulator" and not how:  # which runs one block after the other: no clusters
-            how = {"tile": matmul_hopper.Tile(CLUSTER=1), "parts": 1}
         matmul_hopper.multiply(of, **how)
 
 

@@ -31,14 +31,15 @@ KINDS = {  # alternative of GPT-2's pattern: (the pieces that it finds, their co
 def visible(piece) -> str:
     """bytes or str as a figure can show it: spaces and line breaks as signs, half a character as its number.
 
-    >>> visible(b" the"), visible("a\\n"), visible(b"\\xc3")
-    ('·the', 'a↵', '195')
+    >>> visible(b" the"), visible("a\\n"), visible(b"\\xc3"), visible("\\x1a")
+    ('·the', 'a↵', '195', '\\\\x1a')
     """
     try:
         text = piece.decode() if isinstance(piece, bytes) else str(piece)
     except UnicodeDecodeError:
         text = " ".join(map(str, piece))
-    return text.replace(" ", "·").replace("\n", "↵")
+    text = text.replace(" ", "·").replace("\n", "↵")
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)  # no font has a control character
 
 
 def draw_journey(sentence, words, pieces, ids):

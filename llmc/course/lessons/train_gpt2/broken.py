@@ -76,9 +76,10 @@ def _pattern(tried, wrong):
         return
     kinds = {run.setting for run, _ in wrong}
     if kinds == {None}:
+        never = "" if None in answers else " Your function never answers None: what is left when nothing is wrong?"
         yield (
             "Only healthy runs are wrong: another seed gives other batches, so no two healthy logs have the same "
-            "losses. Allow for the noise."
+            f"losses. Allow for the noise.{never}"
         )
     elif len(kinds) == 1:
         (kind,) = kinds

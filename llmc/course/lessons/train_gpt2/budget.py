@@ -59,9 +59,10 @@ def explain_run(run, given, chosen, standard) -> str:
     elif chosen == standard:
         lines.append("these are the given settings")
     elif tokens < 2 * given_tokens:
+        times = "as many" if tokens == given_tokens else f"{tokens / given_tokens:.2g} times as many"
         lines.append(
-            f"the run saw {tokens / given_tokens:.2g} times as many letters as the given one: in the same budget, a "
-            "smaller model sees more"
+            f"the run saw {times} letters as the given one: in the same budget, a smaller model sees more, and nothing "
+            "else gains so much"
         )
     elif n < 300:
         lines.append(f"{n} steps are few: a smaller batch makes more steps of the same letters")

@@ -4,11 +4,18 @@ import re
 
 from llmc.cuda.emulator.findings.absences import exits
 
+BULK = re.compile(r"cp[._]async[._]bulk")
 LEAST = 8  # elements of a row that ends in padding
 
 
 def uninitialised(found) -> str:
     """By where: in shared memory, or in an array of the launch."""
+    if found.array is None and BULK.search(found.raw.code):
+        return (
+            "If a bulk copy is to bring it, nobody had asked for that copy yet, so the wait for its mbarrier ended too "
+            "early. Which phase does it wait for? A new barrier is in phase 0, whose parity is 0, and a wait for "
+            "parity 1 ends at once. What threads bring themselves must be written before it is read."
+        )
     if found.array is None:
         left = [exit for exit in exits(found.raw.code, found.line) if exit[1] != "continue"]
         gone = (

@@ -6,6 +6,7 @@ The runtime says in `detail` what it is about, in a few words and numbers; they 
 import re
 
 from llmc.cuda.emulator.findings.doers import first_to_do_it, two
+from llmc.cuda.emulator.findings.finding import Finding
 from llmc.cuda.emulator.findings.places import plural
 
 
@@ -41,7 +42,7 @@ def deadlock_advice(found) -> str:
             "tensor map counts, also where it reaches past the tensor's edge."
         )
     if detail.startswith("arrivals"):
-        return (
+        return _also_stuck(found) + (
             "The number given to mbarrier.init is how many arrivals end a phase: does everybody arrive who was "
             "counted, and in every round? A wait for the parity of a phase that is still to come looks the same: a "
             "barrier begins with phase 0, whose parity is 0, and a wait for the one before it (parity 1) ends at once."
@@ -50,6 +51,18 @@ def deadlock_advice(found) -> str:
         "Some threads wait for something that others will never do: look for a barrier or a warp function in a branch "
         "that only some of the threads take, or for a lock that is never released."
     )
+
+
+def _also_stuck(found) -> str:
+    """Sentences about other mbarriers for which threads wait: which of them is the cause, only a reader can tell."""
+    said = ""
+    for other in found.raw.problems:
+        where = Finding(found.raw, other).place
+        if other.kind != "deadlock" or not other.detail.startswith("arrivals") or where == found.place:
+            continue
+        came, of, phase = re.findall(r"\d+", other.detail)
+        said += f"Thread {other.thread} waits, too, for phase {phase} of {where}: {came} of its {of} arrivals come. "
+    return said
 
 
 def mbarrier(found) -> str:
@@ -109,6 +122,9 @@ def wrong_tile(found) -> str:
     if detail.startswith("axes"):
         asked, has = _numbers(found)
         return f"{call}gives {plural(asked, 'coordinate')}, but the tensor map has {plural(has, 'axis', 'axes')}"
+    if detail.startswith("coordinate"):
+        first, size = _numbers(found)
+        return f"{call}begins at element {first} of a row, byte {first * size}, which is not a multiple of 16 bytes"
     if detail == "bytes":
         return f"{call}copies a number of bytes that is not a multiple of 16"
     return f"{call}finds no tensor map at the address that it gives"
@@ -126,10 +142,20 @@ def wrong_tile_advice(found) -> str:
             "Bits 62 and 63 of the descriptor say how the tile lies (0: no swizzle, 1: 128 bytes, 2: 64, 3: 32), and "
             "must say the same as the swizzle of the tensor map."
         )
+    if detail.startswith("aligned") and found.array is not None:
+        return (
+            "A bulk copy begins at a multiple of 16 bytes, in global memory too, and so does every array: is the index "
+            "counted in single elements, where it should be counted in whole rows?"
+        )
     if detail.startswith("aligned"):
         return (
             "A tile of a tensor copy begins at a multiple of 128 bytes in shared memory (of 1024 with the 128-byte "
             "swizzle); a bulk copy of bytes takes multiples of 16: `__align__` the array."
+        )
+    if detail.startswith("coordinate"):
+        return (
+            "A tensor copy begins at multiples of 16 bytes of a row: its first coordinate is a multiple of 4 for float,"
+            " of 8 for numbers of 16 bits. The other coordinates may be any."
         )
     if detail == "no tensor map":
         return (
@@ -229,11 +255,11 @@ def copy_race_advice(found) -> str | None:
     if found.problem.write:
         return (
             "Which of the two comes last is luck: before a stage is filled again or written to, wait for the mbarrier "
-            "that counts the copy into it."
+            "that counts the copy into it, and for all who read what it brings."
         )
     again = (
         " The barrier has ended phases before: is this the parity of the phase that counts this copy? It changes from "
-        "round to round."
+        "round to round. Or did the phase end without the copy, because nobody has announced its bytes (expect_tx)?"
         if found.problem.detail == "bulk phase"
         else ""
     )

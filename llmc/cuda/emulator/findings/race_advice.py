@@ -24,6 +24,11 @@ NOT_ONE_TO_ONE = (
     "Other elements of this array are written by no thread, so the index is wrong: it sends two threads to one place. "
     "Work it out by hand for both of them."
 )
+BULK = re.compile(r"cp[._]async[._]bulk")
+BEFORE_A_COPY = (
+    "The copy may begin while others still read: whoever asks for it must first wait for all of them, at "
+    "`__syncthreads();`, or at an mbarrier at which each of them arrives after its last read, not before it."
+)
 ADDS = re.compile(r"\]\s*[-+*/]=")  # out[0] += …, which more than one thread may mean to do
 STEPS = re.compile(r"\bfor\s*\([^;]*?(\w+)\s*=\s*([^;]*);[^;]*;\s*\1\s*\+=\s*([^{]*)\)")  # variable, beginning, step
 OTHER_BLOCKS = "Blocks run in any order, and `__syncthreads()` does not make them wait for each other"
@@ -48,6 +53,8 @@ def race(found) -> str:
         return _between_blocks(found)
     if _collide(found):
         return _one_element(found)
+    if BULK.search(found.quoted + found.quoted2):
+        return BEFORE_A_COPY
     also = " Within a block it orders global memory too." if problem.space == "global" else ""
     return where_a_barrier_belongs(found, BLOCK) + also
 
@@ -102,15 +109,15 @@ def _step_without_the_grid(found) -> int:
 
 
 def _collide(found) -> bool:
-    """Whether two threads write the same element by the same line: then they share it, and no barrier helps."""
+    """Whether two threads write one element by one line, or in place of others': a barrier does not help then."""
     if found.line != found.line2 or not found.line:
-        return found.problem.write and found.problem.write2 and not found.line
+        return found.problem.write and found.problem.write2 and (not found.line or _leaves_others_empty(found))
     mine = found.problem
     return any(
         item.write and item.write2 and not item.atomic and not item.atomic2
         for item in found.raw.problems
         if (item.space, item.argument) == (mine.space, mine.argument) and {item.pc, item.pc2} & {mine.pc, mine.pc2}
-        if item.pc == item.pc2 or item is mine
+        if item.pc == item.pc2 or (item.pc, item.pc2) == (mine.pc, mine.pc2)
     )
 
 

@@ -98,6 +98,11 @@ static Bulk of_tensor(Worker& w, const void* map, int rank, const int* at, char*
         snprintf(said, sizeof said, "axes %d %d", rank, c.map.rank);
         refuse_bulk(w, shared, said, pc);
     }
+    if ((long long)at[0] * c.map.itemsize % 16) {  // an H200 stops there: illegal instruction
+        char said[64];
+        snprintf(said, sizeof said, "coordinate %d %d", at[0], (int)c.map.itemsize);
+        refuse_bulk(w, shared, said, pc);
+    }
     memcpy(c.at, at, rank * sizeof(int));
     c.bytes = c.map.itemsize;
     for (int k = 0; k < rank; k++) c.bytes *= c.map.box[k];

@@ -124,7 +124,7 @@ void publish(Worker& w, Thread& t, Clock& to);
 void observe(Worker& w, Thread& t, const Clock& from);
 void meet(Worker& w, const int* threads, int n);  // they have waited for each other
 // mbarriers.cpp
-bool describe_stuck_barrier(Worker& w, Problem& p);
+bool describe_stuck_barriers(Worker& w, Problem& p);
 MBarrier* barrier_at(Worker& w, const void* address, const char* pc);
 void advance(Worker& w, MBarrier& barrier);  // let copies arrive that it waits for
 // bulk.cpp

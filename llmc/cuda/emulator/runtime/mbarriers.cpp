@@ -161,8 +161,10 @@ extern "C" bool llmc_mbarrier_test(const void* at, unsigned long long phase, boo
 
 // ------------------------------------------------------------------------------------------------ nobody comes
 
-// Why a barrier that somebody waits for never ends its phase, into a problem.
-bool describe_stuck_barrier(Worker& w, Problem& p) {
+// Why the barriers that somebody waits for never end their phases: the last one into p, those before it are reported. It
+// is one deadlock, so only the first one counts.
+bool describe_stuck_barriers(Worker& w, Problem& p) {
+    bool any = false;
     for (MBarrier& barrier : w.hopper->barriers) {
         if (barrier.waiters.empty() && barrier.polled < 0) continue;
         int thread = barrier.waiters.empty() ? barrier.polled : barrier.waiters[0];
@@ -174,8 +176,10 @@ bool describe_stuck_barrier(Worker& w, Problem& p) {
             snprintf(found.detail, sizeof found.detail, "arrivals %d of %d, phase %u", came, barrier.expected, barrier.phase);
         else
             snprintf(found.detail, sizeof found.detail, "bytes %lld of %lld, phase %u", brought, wanted, barrier.phase);
+        if (any && !w.tainted) add_problem(w, p);
+        if (any) found.count = 0;
         p = found;
-        return true;
+        any = true;
     }
-    return false;
+    return any;
 }

@@ -37,6 +37,11 @@ Problem* report(Worker& w, const Problem& p) {
     return &all.back();
 }
 
+void add_problem(Worker& w, const Problem& p) {
+    std::lock_guard<std::mutex> hold(writing);
+    if (w.launch->problems.size() < MOST_PROBLEMS) w.launch->problems.push_back(p);
+}
+
 extern "C" int llmc_printf(const char* format, ...) {
     va_list arguments, again;
     va_start(arguments, format);

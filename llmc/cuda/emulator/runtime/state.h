@@ -196,6 +196,7 @@ extern LLMC_THREAD_LOCAL Worker* llmc_worker;
 // problems.cpp
 Problem blank(Worker& w, int kind, const char* pc = nullptr);
 int64_t offset_of(const Launch& l, const char* pc);
+void add_problem(Worker& w, const Problem& p);  // also one like another
 Problem* report(Worker& w, const Problem& p);  // where it is noted now; null if its like is known, or is not listed
 // scheduler.cpp: how a thread goes on or ends
 void run_block(Worker& w, uint64_t block);

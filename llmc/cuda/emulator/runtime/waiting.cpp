@@ -243,9 +243,9 @@ void deadlock(Worker& w) {
         p.line = barrier.line, p.pc = offset_of(*w.launch, barrier.pc), p.thread = barrier.arrived[0];
         snprintf(p.detail, sizeof p.detail, "%d threads, but only %zu come", barrier.threads, barrier.arrived.size());
     }
-    if (!p.line && w.hopper_on && (describe_stuck_group(w, p) || describe_stuck_barrier(w, p))) {
+    if (!p.line && w.hopper_on && (describe_stuck_group(w, p) || describe_stuck_barriers(w, p))) {
     } else if (!p.line && all_spin(w)) p.pc = offset_of(*w.launch, w.last_atomic);
     else if (!p.line && w.waiting) p.line = w.barrier_line, p.pc = offset_of(*w.launch, w.barrier_pc);
-    if (!w.tainted) report(w, p);
+    if (!w.tainted) add_problem(w, p);
     w.launch->abort = AFTER_PROBLEM;
 }

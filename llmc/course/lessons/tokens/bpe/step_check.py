@@ -88,11 +88,13 @@ def _told_step(case, result, right):
         told = f"Words {shown}: expected token {wanted}, got {found}."
         return f"{told}{_where_from(words, token, pairs)}\n→ {BY_HAND}"
     wrong = next((k for k, word in enumerate(right_merged) if merged[k : k + 1] != [word]), len(right_merged))
-    if wrong == len(right_merged):
-        return f"Words {shown}: merged has {len(merged)} words, expected {len(right_merged)}.\n→ {BY_HAND}"
-    got = row(merged[wrong]) if wrong < len(merged) else "nothing"
-    told = f"Merging {token!r} in {row(words[wrong])}: expected {row(right_merged[wrong])}, got {got}."
-    return f"{told}{_strange(words[wrong], merged[wrong], token) if wrong < len(merged) else ''}\n→ {BY_HAND}"
+    if len(merged) != len(right_merged):
+        rest = merged[wrong:]
+        left_out = wrong < len(right_merged) and rest == right_merged[len(right_merged) - len(rest) :]
+        lost = f": that of {row(words[wrong])} is left out" if left_out else ""
+        return f"Words {shown}: merged has {len(merged)} words, expected {len(right_merged)}{lost}.\n→ {BY_HAND}"
+    told = f"Merging {token!r} in {row(words[wrong])}: expected {row(right_merged[wrong])}, got {row(merged[wrong])}."
+    return f"{told}{_strange(words[wrong], merged[wrong], token)}\n→ {BY_HAND}"
 
 
 def _times(n) -> str:

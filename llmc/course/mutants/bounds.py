@@ -1,0 +1,29 @@
+"""Numbers that do not reach far enough: a quotient that is rounded down, a mask that is finite.
+
+As in `missing`, these changes are made in the learner's function alone.
+"""
+
+import ast
+
+from llmc.course.mutants.factors import filled
+from llmc.course.mutants.places import places, quoted
+
+LARGE = 1000  # a number that is meant to be larger than all others
+
+
+def changed(function):
+    """Every (rank, words, changes) for the expressions of a function; changes: (place, what hangs there instead)."""
+    for place in places(function):
+        for rank, new in _further(place.node):
+            yield rank, f"with {quoted(new)} in place of {quoted(place.node)}{place.around}", ((place, new),)
+
+
+def _further(node):
+    """-(-n // m) for n // m; -inf for -1e4, or a number that is far enough below, for one that is multiplied by 0."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
+        yield 0, filled("-x", ast.BinOp(ast.UnaryOp(ast.USub(), node.left), ast.FloorDiv(), node.right))
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        value = getattr(node.operand, "value", None)
+        if isinstance(value, int | float) and LARGE <= value < 1e30:
+            yield 0, ast.parse("-np.inf", mode="eval").body
+            yield 1, ast.parse("-1e30", mode="eval").body

@@ -1,0 +1,106 @@
+"""The changes that say the most, and what a message says without a change: leftovers, overlaps, the largest arrays."""
+
+import ast
+import linecache
+
+import numpy as np
+import pytest
+
+from llmc.course.checks.influence import influences
+from llmc.course.checks.largest import largest_arrays
+from llmc.course.checks.left_over import left_over
+from llmc.course.checks.period import said_of_overlap
+from llmc.course.mutants.learners import learners
+from llmc.course.mutants.outdated import from_0
+from llmc.course.mutants.replay import Replay
+from llmc.course.mutants.search import quick
+
+CASES = {  # a text that one of the changes makes of the answer
+    "s = s * f + x": "for x in xs:\n    s = s + x\n    t = t * f + x\nreturn s, t",
+    "s = s * f + y": "for y in xs:\n    s += y\n    t = f * t + y\nreturn s, t",
+    "n += x\n    for x in xs:\n        y = x / n": "for x in xs:\n    n += x\n    y = x / n\nreturn y",
+    "s = xs[0] * f": "s = xs[0]\nfor k in range(1, 4):\n    s += xs[k] * f\nreturn s",
+    "return (x - m) * d": "d = x - m\nm = m + d / 2\nreturn d * d",
+    "return __from_0__(xs, i - 1)": "return xs[i - 1]",
+    "range(-(-n // f))": "for k in range(n // f):\n    s += k\nreturn s",
+    "-np.inf": "return np.where(x, xs, -1e9)",
+    "-1e+30": "return xs - 1 + t * -1e4",
+}
+
+
+@pytest.mark.parametrize("wanted", CASES)
+def test_change_is_made_and_taken_back(wanted):
+    lines = "".join(f"    {line}\n" for line in CASES[wanted].splitlines())
+    tree = ast.parse(f"def answer(xs, x, n, m, i, f, s, t):\n{lines}")
+    before, texts = ast.unparse(tree), []
+    for words in quick(tree, None):
+        assert words.startswith("with ")
+        texts.append(ast.unparse(tree))
+    assert any(wanted in text for text in texts), texts
+    assert ast.unparse(tree) == before
+
+
+def test_index_before_the_first_gives_nothing():
+    sums = np.array([[1.0, 2.0], [3.0, 4.0]])
+    assert from_0(sums, np.array([1, -1])).tolist() == [[3, 4], [0, 0]] and from_0(sums[0], -1) == 0
+    assert sums.tolist() == [[1, 2], [3, 4]]
+
+
+def answer_of(text):
+    """The function of that text, as if typed into a cell."""
+    name = f"<saying {hash(text)}>"
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    names = {"np": np, "__name__": "__main__"}
+    exec(compile(text, name, "exec"), names)
+    return names["answer"]
+
+
+def test_what_a_quotient_leaves_over_is_told_only_where_just_that_is_wrong():
+    text = "def answer(x):\n    n = len(x) // 4\n    for k in range(4):\n        x[k * n : k * n + n] = 1\n"
+    answer, replay = learners(answer_of(text)), Replay.of((np.zeros((10, 3)),), {})
+    wrong = np.zeros((10, 3), bool)
+    wrong[8:] = True
+    said = left_over(answer, replay, wrong)
+    assert said == "`len(x) // 4` is 2, rounded down: the last 2 are left over, of 10 = 4 · 2 + 2"
+    wrong[0] = True
+    assert left_over(answer, replay, wrong) is None
+
+
+def test_overlap_is_told_only_where_all_of_it_is_done_twice():
+    right, wrong = np.arange(1.0, 21), np.zeros(20, bool)
+    wrong[5:12] = True
+    assert said_of_overlap(np.where(wrong, 2 * right, right), right, 2 * right, wrong) == [
+        "Entries 5 to 11 hold what two such calls make of them: they are done twice."
+    ]
+    assert not said_of_overlap(np.where(wrong, 3 * right, right), right, 2 * right, wrong)
+
+
+def test_largest_arrays_are_named_where_memory_is_the_matter():
+    function = answer_of("def answer(x):\n    table = x[:, None] * x\n    table += 1\n    return table.sum(axis=1)\n")
+    calls = [Replay.of((np.ones(8),), {})]
+    (said,) = largest_arrays(function, calls, "right, but your temporaries take 112% of the table")
+    assert said == "The largest arrays that it makes, in a smaller call: `x[:, None] * x` (8, 8) float64."
+    assert not largest_arrays(function, calls, "out has wrong values")
+
+
+def test_pool_of_threads_runs_again_one_task_after_the_other():
+    text = (
+        "from concurrent.futures import ThreadPoolExecutor\n\n\n"
+        "def answer(x):\n    with ThreadPoolExecutor(2) as pool:\n        a = pool.submit(sum, x)\n"
+        "        return a.result() + sum(pool.map(abs, x))\n"
+    )
+    assert learners(answer_of(text)).function(np.inf)([1, -2]) == 2
+
+
+@pytest.mark.parametrize(
+    "mine, words",
+    [
+        (lambda x, w: w * (x - x.mean()), "changes with `x` at indices 1 and 2 of axis 0, and should not"),
+        (lambda x, w: x - x.mean(axis=1, keepdims=True), "should change with `w` at index 1 of axis 0, and does not"),
+        (lambda x, w: 2 * w * (x - x.mean(axis=1, keepdims=True)), None),  # the right numbers, otherwise used
+    ],
+)
+def test_inputs_are_named_that_a_number_wrongly_depends_on(mine, words):
+    x, w = np.random.default_rng(0).random((3, 4)), np.arange(1.0, 5)
+    call = Replay.of((x, w), {})
+    assert influences(mine, lambda x, w: w * (x - x.mean(axis=1, keepdims=True)), call, 0, 1) == words
