@@ -55,7 +55,8 @@ def _compile(nvrtc, code, options) -> bytes:
 
 def _folders() -> list[str]:
     """Where CuPy's compiler finds the headers of CUDA, such as cuda_bf16.h."""
-    import cupy
+    from cupy import __file__ as package
+    from cupy.cuda import get_cuda_path
 
-    toolkit = cupy.cuda.get_cuda_path()
-    return [f"-I{Path(cupy.__file__).parent / '_core' / 'include'}", *([f"-I{toolkit}/include"] if toolkit else [])]
+    toolkit = get_cuda_path()
+    return [f"-I{Path(package).parent / '_core' / 'include'}", *([f"-I{toolkit}/include"] if toolkit else [])]

@@ -475,8 +475,10 @@ def test_machine_code_for_one_kind_of_gpu_is_compiled_once(monkeypatch, tmp_path
     nvrtc.compileProgram, nvrtc.getCUBIN = compile_program, lambda program: b"code"
     nvrtc.destroyProgram = lambda program: None
     nvrtc.getProgramLog = lambda program: "kernel.cu(1): error: no such thing"
-    monkeypatch.setitem(sys.modules, "cupy", types.ModuleType("cupy"))
-    monkeypatch.setitem(sys.modules, "cupy.cuda", types.SimpleNamespace(nvrtc=nvrtc))
+    package = types.ModuleType("cupy")
+    package.__file__ = str(tmp_path / "cupy" / "__init__.py")
+    monkeypatch.setitem(sys.modules, "cupy", package)
+    monkeypatch.setitem(sys.modules, "cupy.cuda", types.SimpleNamespace(nvrtc=nvrtc, get_cuda_path=lambda: "toolkit"))
     monkeypatch.setenv("CUPY_CACHE_DIR", str(tmp_path / "cache"))
     assert cubins.wanted(("-std=c++17", "-arch=sm_90a")) and not cubins.wanted(("-std=c++17",))
     path = cubins.compiled("text", ("-arch=sm_90a",))
