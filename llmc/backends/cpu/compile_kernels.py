@@ -16,9 +16,7 @@ from llmc.backends.cpu import attention_bfloat16
 from llmc.backends.cpu.compiled import KERNELS
 from llmc.backends.cpu.kept import enable
 from llmc.backends.cpu.matmul_bfloat16 import in_float32
-from llmc.blocks import activation_table
 from llmc.config import GPT2Config
-from llmc.flat_buffer import Tensor
 
 B, T, C, NH, V, Vp = 1, 5, 4, 2, 5, 6
 
@@ -84,8 +82,10 @@ def decoding(low):
     """One more token, as sampling takes it; not by a model, which would have the kernels compiled."""
     config = GPT2Config(maxT=T, V=V, L=1, NH=NH, C=C)
     params = {tensor.name: low(*tensor.shape) for tensor in config.parameter_table()}
-    table = [*activation_table(config, B, 1), Tensor("logits", (B, 1, config.Vp))]
-    acts = {tensor.name: (array if tensor.exact else low)(*tensor.shape) for tensor in table}
+    exact = {name: array(B, 1, C) for name in ("encoded", "residual2", "residual3")}
+    exact |= {name: array(B, 1) for name in ("ln1_mean", "ln1_rstd")}
+    acts = {name: low(B, 1, C) for name in ("ln1", "atty", "attproj")} | {"qkv": low(B, 1, 3 * C)} | exact
+    acts |= {"fch": low(B, 1, 4 * C), "fch_gelu": low(B, 1, 4 * C), "logits": low(B, 1, config.Vp)}
     cpu.one_token(acts, low(1, 2, B, NH, T, C // NH), params, np.zeros((B, 1), np.int32), 0, NH)
 
 
