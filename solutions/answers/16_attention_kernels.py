@@ -110,7 +110,7 @@ def softmax_whose_stats_are_a_sum(code):
     return replaced(code, "top + logf(total)", "top + total")
 
 
-@wrong("masked_softmax", says="`-3.4e38f` in place of `0.0f`")
+@wrong("masked_softmax", says="`top = -3.4e38f` in place of `top = 0.0f` in line 22")
 def softmax_from_zero(code):
     return replaced(code, "float top = -3.4e38f, total", "float top = 0.0f, total")
 
@@ -669,7 +669,7 @@ def requests_of_single_numbers(code):
     return replaced(code, score, one)
 
 
-@wrong("fewest_requests", says="`-3.4e38f` in place of `0.0f` in line 18")
+@wrong("fewest_requests", says="`top = -3.4e38f` in place of `top = 0.0f` in line 18")
 def requests_from_a_maximum_of_0(code):
     return replaced(code, "float top = -3.4e38f", "float top = 0.0f")
 

@@ -158,7 +158,7 @@ def classifier_takes_the_log_of_p(code):
     return replaced(code, "logf(total) + of_row - of_target", "-logf(expf(of_target - of_row) / total)")
 
 
-@wrong("classifier_kernel", says="passes this whole check with `-3.4e38f` in place of `0.0f`")
+@wrong("classifier_kernel", says="passes this whole check with `top = -3.4e38f` in place of `top = 0.0f`")
 def classifier_that_starts_at_zero(code):
     return replaced(code, "float top = -3.4e38f", "float top = 0.0f")
 

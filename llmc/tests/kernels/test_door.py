@@ -484,6 +484,7 @@ def test_machine_code_for_one_kind_of_gpu_is_compiled_once(monkeypatch, tmp_path
     path = cubins.compiled("text", ("-arch=sm_90a",))
     assert cubins.compiled("text", ("-arch=sm_90a",)) == path != cubins.compiled("other", ("-arch=sm_90a",))
     assert open(path, "rb").read() == b"code" and len(asked) == 2
+    assert all("-Itoolkit/include" in options for options in asked)
     assert cubins.source_of(path, "k") == ("text", "k", ("-arch=sm_90a",))
     with pytest.raises(KernelError, match="no such thing"):
         cubins.compiled("text", ("-arch=sm_90a", "-DWRONG"))
