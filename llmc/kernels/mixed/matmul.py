@@ -155,9 +155,9 @@ def _few_rows(x, w) -> bool:
 
 def _by_hoppers(product) -> bool:
     """Whether version 9 multiplies."""
-    if matmul_by() == "cublas" or multiply_by() == "kernel" or not matmul_hopper.fits(product):
-        return False
-    return matmul_by() == "own" or matmul_hopper.faster(product)
+    whose = matmul_by()
+    wanted = whose == "own" or whose == "fastest" and matmul_hopper.faster(product)
+    return wanted and multiply_by() != "kernel" and matmul_hopper.fits(product)
 
 
 def _by_cublas(arrays, lengths) -> bool:

@@ -65,7 +65,11 @@ struct Plan {
     __device__ int begin(int cluster) { return (int)((long long)down * across * rounds * cluster / clusters); }
 
     // The first row of a tile, its first column: DOWN tiles below each other, then those on their right.
-    __device__ int row(int tile) { return (tile / (DOWN * across) * DOWN + tile % (DOWN * across) % height(tile)) * BM * CLUSTER; }
+    __device__ int row(int tile)
+    {
+        return (tile / (DOWN * across) * DOWN + tile % (DOWN * across) % height(tile)) * BM * CLUSTER;
+    }
+
     __device__ int column(int tile) { return tile % (DOWN * across) / height(tile) * BN; }
     __device__ int height(int tile) { return max(min(DOWN, down - tile / (DOWN * across) * DOWN), 1); }
 };

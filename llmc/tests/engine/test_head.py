@@ -13,6 +13,7 @@ from llmc.cuda import recorder
 from llmc.model import GPT2, training_buffers
 from llmc.parity.cases import CASES
 from llmc.precision import find_precision
+from llmc.tests.kernels.sixteen_bits import gradients_near_pytorch
 
 SHARED = GPT2Config(maxT=16, V=300, L=2, NH=2, C=8)  # gradients share the logits' memory; in those of CASES they do not
 B, T = 5, 6
@@ -166,21 +167,8 @@ def rows(monkeypatch):
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 @pytest.mark.parametrize("case", [case for case in CASES if case.B > 1], ids=lambda case: case.name)
 def test_gradients_in_parts_are_near_those_of_pytorch_in_float64(rows, case, precision):
-    """The tolerances of test_mixed_model.py, where logits come all at once."""
     rows(1)
-    expected, epsilon = np.load(case.fixture), EPSILON[precision]
-    model = GPT2(case.config, "cuda", precision)
-    model.loss_scale = 2.0**12 if model.precision.overflows else 1.0
-    for name, values in case.weights().items():
-        model.params[name][...] = cuda.asarray(values.astype(model.precision.weights))
-    x, y = case.batch()
-    assert abs(model.forward(x, y, dloss=1.0) - float(expected["loss"])) < 4 * epsilon
-    assert len(model._acts["logits"]) == 1 < case.B
-    model.backward(accumulate=False)
-    for name, grad in model.grads.items():
-        wanted = expected["d" + name]
-        got = cuda.asnumpy(grad).astype(np.float64)[: len(wanted)] / model.loss_scale
-        assert np.linalg.norm(got - wanted) < 16 * epsilon * np.linalg.norm(wanted), name
+    assert len(gradients_near_pytorch(case, precision, accumulate=False)._acts["logits"]) == 1 < case.B
 
 
 def test_steps_in_parts_in_16_bits_are_steps_like_others_and_the_same_each_time(rows):

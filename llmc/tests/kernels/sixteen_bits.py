@@ -5,6 +5,7 @@ import pytest
 
 from llmc import cuda
 from llmc.backends import get_backend, mixed, reference
+from llmc.model import GPT2
 from llmc.precision import find_precision
 
 PRECISIONS = ("bf16", "fp16")
@@ -55,3 +56,20 @@ def agree(name, *arguments, **numbers):
     for i, (got, wanted) in enumerate(zip(call(getattr(backend, name), *arguments, **numbers), expected)):
         if isinstance(got, np.ndarray):
             assert near(got, wanted), f"argument {i}"
+
+
+def gradients_near_pytorch(case, precision, **how) -> GPT2:
+    """Assert that loss and gradients are near PyTorch's in float64, as in test_precision.py. Returns the model."""
+    expected, epsilon = np.load(case.fixture), GAP[find_precision(precision).weights.name] / 2
+    model = GPT2(case.config, "cuda", precision)
+    model.loss_scale = 2.0**12 if model.precision.overflows else 1.0
+    for name, values in case.weights().items():
+        model.params[name][...] = cuda.asarray(values.astype(model.precision.weights))
+    x, y = case.batch()
+    assert abs(model.forward(x, y, dloss=1.0) - float(expected["loss"])) < 4 * epsilon
+    model.backward(**how)
+    for name, grad in model.grads.items():
+        wanted = expected["d" + name]
+        got = cuda.asnumpy(grad).astype(np.float64)[: len(wanted)] / model.loss_scale
+        assert np.linalg.norm(got - wanted) < 16 * epsilon * np.linalg.norm(wanted), name
+    return model

@@ -14,7 +14,7 @@ from llmc.model import GPT2
 from llmc.parity.cases import CASES
 from llmc.precision import find_precision
 from llmc.sampling import generate
-from llmc.tests.kernels.sixteen_bits import GAP, PRECISIONS, backend, on_gpu, tokens
+from llmc.tests.kernels.sixteen_bits import GAP, PRECISIONS, backend, gradients_near_pytorch, on_gpu, tokens
 
 SMALL = GPT2Config(maxT=40, V=300, L=2, NH=2, C=32)
 X, Y = tokens(2, 12, V=300), tokens(2, 12, V=300, seed=1)
@@ -36,19 +36,7 @@ def test_a_model_of_16_bits_takes_this_backend(precision):
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_loss_and_gradients_are_near_those_of_pytorch_in_float64(case, precision):
-    """The tolerances of test_precision.py."""
-    expected, epsilon = np.load(case.fixture), GAP[find_precision(precision).weights.name] / 2
-    model = GPT2(case.config, "cuda", precision)
-    model.loss_scale = 2.0**12 if model.precision.overflows else 1.0
-    for name, values in case.weights().items():
-        model.params[name][...] = cuda.asarray(values.astype(model.precision.weights))
-    x, y = case.batch()
-    assert abs(model.forward(x, y, dloss=1.0) - float(expected["loss"])) < 4 * epsilon
-    model.backward()
-    for name, grad in model.grads.items():
-        wanted = expected["d" + name]
-        got = cuda.asnumpy(grad).astype(np.float64)[: len(wanted)] / model.loss_scale
-        assert np.linalg.norm(got - wanted) < 16 * epsilon * np.linalg.norm(wanted), name
+    gradients_near_pytorch(case, precision)
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)

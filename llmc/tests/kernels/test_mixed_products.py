@@ -192,6 +192,18 @@ def test_the_version_that_a_gpu_takes(monkeypatch, capability, dtype, version):
         assert matmul.matmul_by() == "fastest"
 
 
+@pytest.mark.parametrize("gelu", [0, 1, 2])
+@pytest.mark.parametrize("fits", [True, False])
+@pytest.mark.parametrize("whose, way", [("fastest", None), ("cublas", None), ("own", None), ("fastest", "kernel")])
+def test_which_products_are_hoppers(monkeypatch, gelu, fits, whose, way):
+    product, *_ = made("matmul_backward_input" if gelu == 2 else "matmul_forward", 8, 16, 24, gelu=gelu)
+    monkeypatch.setattr(matmul, "matmul_by", lambda: whose)
+    monkeypatch.setattr(matmul, "multiply_by", lambda: way or "fastest")
+    monkeypatch.setattr(matmul_hopper, "fits", lambda product: fits)
+    wanted = whose == "own" or whose == "fastest" and gelu > 0
+    assert matmul._by_hoppers(product) == (fits and way is None and wanted)
+
+
 def test_a_model_learns_as_with_the_others(own):
     """Weights and gradients differ by what the order of sums changes, before they are rounded."""
     config, found = GPT2Config(maxT=16, V=100, L=1, NH=2, C=32), {}
