@@ -161,8 +161,19 @@ def whole(what, calls, right, same=operator.eq, ours=True) -> str | None:
             mended = answer and change_that_gives(answer, [(each, right(*each)) for each in given], same)
         if mended:
             return f"your function gives the right {what} {mended}"
-        changed = change_that_gives(solution, wrong_first, same) if ours else None
+        with learners_names():
+            shown = [*wrong_first, *_made_again(check.function, [replay.arguments for replay in more])]
+        changed = change_that_gives(solution, shown, same) if ours else None
     return changed and f"these are the {what} that our solution gives {changed}"
+
+
+def _made_again(function, given) -> list:
+    """[(arguments, what the learner's function returns)] of those calls that it can make."""
+    made = []
+    for arguments in given:
+        with suppress(Exception):
+            made.append((arguments, function(*copy.deepcopy(arguments))))
+    return made
 
 
 def _right_at_first(answer, calls, right, same) -> bool:

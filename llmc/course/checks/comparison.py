@@ -244,7 +244,7 @@ def _where_slices_meet(case, got, target) -> list[str]:
 
 def _why_unwritten(case, got, unwritten):
     """Sentences after that about a buffer: which line gave its name to another array, or why none wrote, and so on."""
-    why = (written.renamed(got, case.adds) if unwritten else None) or written.copied(unwritten) or _left_over(case, got)
+    why = (written.renamed(got, case.adds) if unwritten else None) or written.copied(unwritten, case.name) or _left_over(case, got)
     if not unwritten:
         return [*filter(None, [why or written.left_early(got)]), *_absent()]
     stopped_at = None if why else written.unreached(got)
@@ -310,7 +310,9 @@ def _either(sentences) -> str:
 
 def _as_known(sentence) -> list[str]:
     """Sentences about a known mistake, without what the learner's text contradicts."""
-    said = [*causes.remarks(), *filter(None, [written.copied(True)])]
+    held = "what it held before" in sentence
+    name = sentence.split(" ")[0] if held else None
+    said = [*causes.remarks(), *filter(None, [written.copied(True, name)])]
     return [stopped(text.known(sentence, evidence.learners_function(), said)), *said]
 
 

@@ -40,6 +40,7 @@ COUNTED = "as more calls show"  # in a message of `polynomials`, which tells wha
 SEEDS = (11, 12)
 SHOWN = 20  # characters by which a change is recognised before its line is looked up
 MOST = 60  # calls that are looked at
+LIST = re.compile(r"np\.(?:array|asarray)\((\[[^\[\]()]*\])\)")
 ONE_ARRAY = re.compile(
     r"^Your function gives the right (?P<name>.+?) (?P<words>(?:with|without|from) .+)\.$", re.MULTILINE
 )
@@ -141,17 +142,42 @@ class _Search:
         alone: None if another line can be changed instead, as in a sum of which it is only known that it is too large.
         """
         lines, useless, found = ast.unparse(self.answer.tree).splitlines(), useless_in(self.answer.tree), {}
+        reads = self._reads_of_ignored()
         with closing(changes_of_theirs(self.answer.tree, self.answer.more, (missing, moved))) as changes:
             for words in changes:
                 if time.thread_time() > self.end:
                     break
                 if not useless.match(words) and likely() and all(self._passes(seed, likely=True) for seed in SEEDS):
                     now = ast.unparse(self.answer.tree).splitlines()
+                    if self._changes_a_right_line(lines, now) or self._reads_more(reads):
+                        continue
                     line = next((k for k, (old, new) in enumerate(zip(lines, now)) if old != new), None)
                     found.setdefault(line, placed(words, lines, self.answer.tree))
                     if not alone or len(found) > 1:
                         break
         return next(iter(found.values())) if len(found) == 1 else None
+
+    def _changes_a_right_line(self, lines, now) -> bool:
+        """Is one line changed, and was it our solution's to the letter? Then something else is made up for."""
+        solution = self.check._evidence.solution()
+        if not isinstance(solution, Solution) or len(lines) != len(now):
+            return False
+        ours = {_plainly(line) for line in ast.unparse(solution.tree).splitlines()}
+        changed = [_plainly(old) for old, new in zip(lines, now) if old != new]
+        return len(changed) == 1 and changed[0] in ours and len(changed[0]) > SHOWN
+
+    def _reads_of_ignored(self) -> int:
+        """How often does the function, as its tree is now, read an argument that our solution never reads?"""
+        solution = self.check._evidence.solution()
+        ours = solution.tree.body[-1] if isinstance(solution, Solution) else None
+        if not isinstance(ours, ast.FunctionDef):
+            return 0
+        ignored = {argument.arg for argument in ours.args.args} - set(_reads(ours))
+        return sum(name in ignored for name in _reads(self.answer.tree))
+
+    def _reads_more(self, before) -> bool:
+        """Does a change make use of such an argument? Then it only suits this check's demands."""
+        return self._reads_of_ignored() > before
 
     def _wrong_call(self):
         """(the first call in which the learner's function differs from our solution, what that does); or None."""
@@ -198,6 +224,16 @@ class _Search:
     def _defined(self, deadline):
         before = {name: own(value) for name, value in self.answer.before.items()}  # what an earlier call left there
         return replace(self.answer, before=before).function(deadline)
+
+
+def _reads(tree) -> list:
+    """The names that it reads, each as often as it does."""
+    return [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
+
+
+def _plainly(line) -> str:
+    """A line without its indent, and with `[a, b]` for `np.array([a, b])`."""
+    return LIST.sub(r"\1", line.strip())
 
 
 class _Again:

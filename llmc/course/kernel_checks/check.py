@@ -28,7 +28,8 @@ The check's cell:
         c.demand(efficiency=0.9, bank_conflicts=0, barriers=2)  # of the last launch; each is optional
 
 c.random(*shape)    an input, float32 unless you say dtype=…; a launch gets a copy, and a kernel must not write to it
-c.output(*shape)    an output: poisoned before each launch, and every element must be written
+c.output(*shape)    an output: poisoned before each launch, and every element must be written. free=True: it is left
+                    open which block makes which part of it
 c.buffer(*shape)    holds numbers that matter (for += or in place); part of it may stay unwritten
 c.launch(code, grid, block, args, kernel=None, shared_mem=0, options=())
                     runs on the emulator with all its diagnoses. If there is a GPU, it runs there as well, and both must
@@ -101,6 +102,7 @@ class kernel_check(check):
         self._evidence = modelled.KernelEvidence(name)
         self._report = None
         self._outputs = []  # arrays that a launch must write completely
+        self._free, self._open = [], set()  # outputs of which any block may make any part; their names in a launch
         self._launches = []  # a words.Launch for each, the last one perhaps wrong
         self._kept = None  # of the first launch
 
@@ -152,7 +154,10 @@ class kernel_check(check):
         beyond = goes_wrong_at(experiment, self._report.raw.code)
         if beyond:
             return words.with_sentences(shortened(message), beyond)
-        return words.with_sentences(message, made_from(experiment, self._report, message.split(" ")[0]))
+        name = message.split(" ")[0]
+        if name in self._open or never_read(self._report):  # what it should be made from is open, or is said already
+            return message
+        return words.with_sentences(message, made_from(experiment, self._report, name))
 
     def _mended(self, most=mending.ALL, bounds=False) -> str | None:
         """A sentence about the change of the kernel, of a rank up to this, with which this check accepts it.
@@ -181,9 +186,13 @@ class kernel_check(check):
         """New buffer whose contents matter, for a kernel that adds to it or works in place."""
         return super().buffer(*shape, dtype=dtype)
 
-    def output(self, *shape, dtype=np.float32):
-        """New buffer that a launch must write completely, and whose old contents it must not read."""
+    def output(self, *shape, dtype=np.float32, free=False):
+        """New buffer that a launch must write completely, and whose old contents it must not read.
+
+        free: the task leaves open which rows each of its parts is made from, so a message does not say it either.
+        """
         self._outputs.append(self.buffer(*shape, dtype=dtype))
+        self._free += self._outputs[-1:] * free
         return self._outputs[-1]
 
     def launch(self, code, grid, block, args, *, kernel=None, shared_mem=0, options=()):
@@ -199,6 +208,7 @@ class kernel_check(check):
         one_index(code)
         kernel, grid, block = kernel_of(code, kernel or self.name), _three(grid), _three(block)
         names = parameters(code, kernel)
+        self._open = {name for name, a in zip(names, args) if _among(a, self._free)}
         described = tuple(describe(a) for a in args)
         self._launches.append(words.Launch(code, kernel, grid, block, described, self._contents(args)))
         self.calls.append((words.call_text(self._launches[-1], names), None))
