@@ -226,7 +226,7 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
     said = [*causes.remarks(), *filter(None, [written.copied(True)])]
     if said:
         return [f"{case.name} has wrong values.", *said]
-    cause = inexact() or beyond(case, evidence.inputs())
+    cause = causes.digits_lost(case.name, got) or inexact() or beyond(case, evidence.inputs())
     shown = narrowed(case, lanes=not evidence.of_arrays(), launch=evidence.launch(), cause=cause)
     new = None if cause else new
     shown += [] if cause or expected.ndim == 0 else causes.influenced(case.name, got, expected, start, _is_wrong(case))

@@ -23,6 +23,7 @@ from llmc.course.checks.evidence import explaining, is_explaining
 from llmc.course.checks.isolation import without_llmc
 from llmc.course.checks.leftovers import KEEPS, default_of
 from llmc.course.checks.same_deeds import Call, alike, done
+from llmc.course.checks.silence import silent_libraries
 from llmc.course.learner import journal
 from llmc.course.mutants import missing, moved
 from llmc.course.mutants.learners import learners, own, useless_in
@@ -40,6 +41,8 @@ COUNTED = "as more calls show"  # in a message of `polynomials`, which tells wha
 SEEDS = (11, 12)
 SHOWN = 20  # characters by which a change is recognised before its line is looked up
 MOST = 60  # calls that are looked at
+CONSTANT = re.compile(r"with (-?[\d.e+-]+) in place of (-?[\d.e+-]+)")
+ODD = re.compile(r"with `np\.\w+\(np\.(?:zeros|ones|empty|full)")  # all that it changes is a dtype
 LIST = re.compile(r"np\.(?:array|asarray)\((\[[^\[\]()]*\])\)")
 ONE_ARRAY = re.compile(
     r"^Your function gives the right (?P<name>.+?) (?P<words>(?:with|without|from) .+)\.$", re.MULTILINE
@@ -149,7 +152,8 @@ class _Search:
                     break
                 if not useless.match(words) and likely() and all(self._passes(seed, likely=True) for seed in SEEDS):
                     now = ast.unparse(self.answer.tree).splitlines()
-                    if self._changes_a_right_line(lines, now) or self._reads_more(reads):
+                    lucky = ODD.match(words) or self._only_fits(words)
+                    if lucky or self._changes_a_right_line(lines, now) or self._reads_more(reads):
                         continue
                     line = next((k for k, (old, new) in enumerate(zip(lines, now)) if old != new), None)
                     found.setdefault(line, placed(words, lines, self.answer.tree))
@@ -165,6 +169,15 @@ class _Search:
         ours = {_plainly(line) for line in ast.unparse(solution.tree).splitlines()}
         changed = [_plainly(old) for old, new in zip(lines, now) if old != new]
         return len(changed) == 1 and changed[0] in ours and len(changed[0]) > SHOWN
+
+    def _only_fits(self, words) -> bool:
+        """Is it a number in place of one that is not whole, and our solution has no such number?"""
+        match, solution = CONSTANT.match(words), self.check._evidence.solution()
+        if match is None or not isinstance(solution, Solution):
+            return False
+        new, old = map(float, match.groups())
+        ours = {n.value for n in ast.walk(solution.tree) if isinstance(n, ast.Constant) and type(n.value) is float}
+        return not old.is_integer() and new not in ours
 
     def _reads_of_ignored(self) -> int:
         """How often does the function, as its tree is now, read an argument that our solution never reads?"""
@@ -280,7 +293,7 @@ class _Again:
 def quietly():
     was_recording, was_explaining = journal.recording(False), explaining(False)
     try:
-        with redirect_stdout(io.StringIO()), warnings.catch_warnings(), np.errstate(all="ignore"):
+        with redirect_stdout(io.StringIO()), silent_libraries(), warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             yield
     finally:
