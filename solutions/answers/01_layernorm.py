@@ -740,6 +740,17 @@ def fast_in_one_pass(out, mean, rstd, x, w, b, eps=1e-5):
     out += b
 
 
+@wrong("fast_layernorm_forward", says="With float64 arrays your function gives the right rstd")
+def fast_with_the_mean_square_in_einsum(out, mean, rstd, x, w, b, eps=1e-5):
+    np.mean(x, axis=-1, out=mean)
+    squares = np.einsum("btc,btc->bt", x, x) / x.shape[-1]
+    np.divide(1, np.sqrt(np.maximum(squares - mean**2, 0) + eps), out=rstd)
+    np.subtract(x, mean[..., None], out=out)
+    out *= rstd[..., None]
+    out *= w
+    out += b
+
+
 @wrong("fast_layernorm_forward", says="mean was never written")
 def fast_skips_mean_and_rstd(out, mean, rstd, x, w, b, eps=1e-5):
     np.subtract(x, x.mean(-1, keepdims=True), out=out)

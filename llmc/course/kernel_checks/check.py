@@ -63,7 +63,7 @@ from llmc.course.checks.check import check, say
 from llmc.course.checks.evidence import is_explaining
 from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.exercises.stubs import STUB_IN_C
-from llmc.course.kernel_checks import demands, mending, modelled, runs, words
+from llmc.course.kernel_checks import demands, mending, modelled, ours, runs, words
 from llmc.course.kernel_checks.dependence import made_from
 from llmc.course.kernel_checks.experiments import Experiment
 from llmc.course.kernel_checks.in_c import VALUES, in_c
@@ -136,7 +136,7 @@ class kernel_check(check):
     def _tried(self, message):
         """The message, if it names no mistake, with what other launches of the kernel show."""
         model, replays = self._evidence.solution(), self._evidence.replays
-        if model is None or not replays:
+        if not replays:
             return message
         if VALUES.search(message):  # another mistake may give the same
             mend = self._mended(SLIPS)
@@ -149,6 +149,8 @@ class kernel_check(check):
         mend = self._mended()
         if mend:
             return words.with_sentences(shortened(message), [mend])
+        if model is None:
+            return message
         sizes, arguments = replays[-1].arguments[:2], list(replays[-1].arguments[2:])
         experiment = Experiment(model.names, sizes, arguments, self._again, model)
         beyond = goes_wrong_at(experiment, self._report.raw.code)
@@ -164,15 +166,15 @@ class kernel_check(check):
 
         bounds: changes of comparisons are tried first.
         """
-        replay, model = self._evidence.replays[-1] if self._evidence.replays else None, self._evidence.solution()
-        if replay is None or model is None or not is_explaining():
+        replay = self._evidence.replays[-1] if self._evidence.replays else None
+        if replay is None or not is_explaining():
             return None
         (grid, block, *given), last = replay.arguments, self._launches[-1]
-        ours = copy.deepcopy(given)
-        with np.errstate(all="ignore"), suppress(Exception):
-            model.function(time.thread_time() + model.seconds)(grid, block, *ours)
+        with suppress(Exception):
+            model = self._evidence.solution()
+            right = ours.after_launch(self.name, model, last.kernel, (grid, block), given, self._how)
             wrong = (grid, block, given, *self._how)
-            return mending.mended(last.code, last.kernel, wrong, ours, self._accepts, most, bounds)
+            return right and mending.mended(last.code, last.kernel, wrong, right, self._accepts, most, bounds)
         return None
 
     def _accepts(self, code) -> bool:

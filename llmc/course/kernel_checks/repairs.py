@@ -9,6 +9,7 @@ from llmc.course.kernel_checks import lines
 from llmc.course.kernel_checks.lines import Repair
 from llmc.course.kernel_checks.names_in_c import REAL, WHOLE, Names
 from llmc.course.kernel_checks.pieces import EXPRESSION, STATEMENT, pieces
+from llmc.course.kernel_checks.siblings import like_siblings
 from llmc.course.kernel_checks.tokens import Tokens
 from llmc.cuda.emulator.compiling.text import statements
 
@@ -48,7 +49,7 @@ def repairs(code) -> list[Repair]:
             repair = Repair(rank, ((piece, whole),), piece.start + start, old, new)
             found.setdefault((piece, whole), repair)
     several = [*lines.exchanged_statements(text, all_pieces), *lines.first_turns(code), *lines.starts(text, all_pieces)]
-    several += lines.exchanged_names(text, all_pieces, known)
+    several += [*lines.exchanged_names(text, all_pieces, known), *like_siblings(text, all_pieces)]
     single = [*found.values(), *several]
     return sorted([*single, *lines.everywhere(text, single)], key=lambda each: _order(text, each))[:MOST]
 
