@@ -46,7 +46,7 @@ def written_to_a_copy(function, trace=None, name=None) -> str | None:
 
 
 def _given_away(tree, name, arrays, values):
-    """A sentence about `update(m[r].copy())`, a call for what it writes, whose argument is a copy of `name`; or None."""
+    """A sentence about `update(m[r].copy())`, a call that writes, if its argument is a copy of `name`; or None."""
     for line in ast.walk(tree):
         for part in line.value.args if isinstance(line, ast.Expr) and isinstance(line.value, ast.Call) else ():
             copy = _copy_in(part, arrays, values) if root_name(part) == name else None

@@ -1,4 +1,4 @@
-"""LAPACK complains about NaN on the process's own stdout, which no `redirect_stdout` reaches: not while we experiment."""
+"""LAPACK complains about NaN on the process's own stdout, which no `redirect_stdout` reaches: here it cannot."""
 
 import os
 import sys

@@ -26,7 +26,7 @@ def counted(function, solution, replay) -> list[str]:
     for node in (node for line in own for node in ast.walk(line)):
         for number in filter(_is_small, ast.iter_child_nodes(node)) if isinstance(node, (ast.BinOp, ast.Call)) else ():
             if _counts(answer, number, replay):
-                return [f"The result changes with the `{number.value:g}` in {quoted(node)}; our solution has none such."]
+                return [f"The result changes with the `{number.value:g}` in {quoted(node)}: our solution has none."]
     return []
 
 

@@ -53,7 +53,6 @@ threads, wrong with 96". How answers are kept for tests of these checks: llmc/co
 
 import copy
 import re
-import time
 from contextlib import suppress
 from functools import partial
 

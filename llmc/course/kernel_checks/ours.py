@@ -1,4 +1,4 @@
-"""What should a launch leave? Our solution says it: as a model in Python where there is one, else as the CUDA C it is."""
+"""What should a launch leave? Our solution says it: as a model in Python where there is one, else as CUDA C."""
 
 import ast
 import copy

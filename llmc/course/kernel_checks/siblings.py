@@ -1,4 +1,4 @@
-"""Loops over the same variable mostly go over the same numbers: what one `for (…)` has, another may have had to have."""
+"""Loops over the same variable mostly go over the same numbers: what one `for (…)` has, another may lack."""
 
 import re
 
