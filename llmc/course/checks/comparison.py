@@ -224,9 +224,10 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
     said = [*causes.remarks(), *filter(None, [written.copied(True)])]
     if said:
         return [f"{case.name} has wrong values.", *said]
-    cause = causes.digits_lost(case.name, got) or inexact() or beyond(case, evidence.inputs())
+    digits = causes.digits_lost(case.name, got)
+    cause = digits or inexact() or beyond(case, evidence.inputs())
     shown = narrowed(case, lanes=not evidence.of_arrays(), launch=evidence.launch(), cause=cause)
-    new = None if cause else new
+    new = None if cause and not digits else new
     shown += [] if cause or expected.ndim == 0 else causes.influenced(case.name, got, expected, start, _is_wrong(case))
     return [f"{case.name} has wrong values.", *shown, *_said_new(new), *causes.other_results(got)]
 
