@@ -76,7 +76,10 @@ from llmc.course.learner.refusal import Refusal
 
 SIZES = (1, 31, 127, 129, 1000)  # around a warp, around a block
 BLOCKS = (256, 128, 96, 32)  # threads; the largest first, because most kernels that assume one are right there
-EFFECTS = re.compile(r"was never written|was overwritten instead|times what it should be, everywhere")  # no cause
+# where, or how much, and no cause
+EFFECTS = re.compile(
+    r"was never written|was overwritten instead|times what it should be, everywhere|equals the reference, except "
+)
 # what a message says if it names no mistake, or only what comes of it
 VAGUE = re.compile(
     r"has wrong values\.|NaN or inf|infinite everywhere|all zeros"

@@ -166,6 +166,8 @@ def _of_call(each, k):
     start, end, whole = each.all[k].start, each.all[closing].end, each.piece(k, closing)
     commas = [j for j in range(opening + 1, closing) if each.all[j].text == "," and depth(each, opening, j) == 1]
     inside = each.piece(opening + 1, closing - 1)
+    if inside.startswith("{"):  # `f({a, b})`: no expression without the function
+        return
     if not commas:
         yield 1, start, end, f"({inside})", whole
         star = next((j for j in range(opening + 1, closing) if each.all[j].text == "*" and each.is_binary(j)), None)
