@@ -3,6 +3,8 @@
 It is written as a PyTorch user would write it: nn.Linear, scaled_dot_product_attention, autograd, torch.optim.AdamW.
 """
 
+import numpy as np
+
 from llmc.errors import UserError
 from llmc.terminal import pip
 
@@ -46,9 +48,29 @@ def torch_step(model, fused=False, compiled=False, mode=None, padded=False, beta
     return step
 
 
+def torch_gradients(model, x, y, autocast=None) -> dict:
+    """{name: array} of every gradient that PyTorch finds for `model`'s weights, float32, in the shapes of ours.
+
+    x, y: (B, T) integers, on the host · autocast: as in torch_step, without its scaling of the loss
+    """
+    import torch
+
+    device = _device(model)
+    network = _network(model, model.config.V).to(device)
+    x, y = (torch.as_tensor(tokens, dtype=torch.int64, device=device) for tokens in (x, y))  # (B, T) both
+    low = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(autocast)
+    with torch.autocast(device, dtype=low, enabled=low is not None):
+        loss = network(x, y)
+    loss.backward()
+    layers = {}
+    for name, parameter in network.named_parameters():
+        layers.setdefault(_our_name(name.split(".")), []).append(parameter.grad.float().cpu().numpy())
+    stacked = {p.name for p in model.table if p.stacked}
+    return {name: np.stack(each) if name in stacked else each[0] for name, each in layers.items()}
+
+
 def _device(model) -> str:
     """Where PyTorch runs, "cpu" or "cuda": where the model does. Sets PyTorch to multiply as the model does."""
-    import numpy as np
     import torch
 
     if isinstance(model.params_flat, np.ndarray):
@@ -106,10 +128,13 @@ def _network(model, V):
 
 def _ours(model, path, V):
     """Our array for PyTorch's parameter, by the parts of its name: ["blocks", "3", "qkv", "weight"] -> qkvw[3]."""
-    import numpy as np
-
-    *place, layer, kind = path
-    ours = layer if layer in ("wte", "wpe") else layer + kind[0]
+    place, ours = path[:-2], _our_name(path)
     values = model.backend.to_numpy(model.params[ours]).astype(np.float32)  # PyTorch does not know ml_dtypes
     values = values[int(place[1])] if place else values
     return np.array(values[:V] if ours == "wte" else values)
+
+
+def _our_name(path):
+    """["blocks", "3", "qkv", "weight"] -> "qkvw"."""
+    layer, kind = path[-2:]
+    return layer if layer in ("wte", "wpe") else layer + kind[0]

@@ -19,13 +19,13 @@ class DataParallel:
     """The ranks, and what they do between the backward pass and the next forward pass of a model.
 
     arrays: what carries arrays of the model's backend, by default the ranks themselves; an Nccl for those on GPUs,
-    which carries the gradients of a layer while the backward pass goes on with the one before it.
+    which, if it `hides` that, carries the gradients of a layer while the backward pass goes on with the one before it.
     """
 
     def __init__(self, model, ranks=ALONE, arrays=None):
         self.model, self.ranks, self.arrays = model, ranks, ranks if arrays is None else arrays
         self.is_sharded, self._kept = model.part != (0, 1), {}
-        self.final = self._sum_beside if hasattr(arrays, "beside") else None  # for `GPT2.backward`
+        self.final = self._sum_beside if getattr(arrays, "hides", False) else None  # for `GPT2.backward`
 
     def start(self):
         """Give all ranks the weights of rank 0."""

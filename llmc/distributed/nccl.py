@@ -4,15 +4,22 @@ Calls are launched on CuPy's current stream and return at once, like kernels. NC
 has died nor ends: whoever starts it has to look out (`TcpRanks.watch`; mpirun does it by itself).
 """
 
+import faulthandler
 import os
 import sys
 from contextlib import contextmanager
+from functools import cached_property
+
+import numpy as np
 
 from llmc.cuda import number_of_gpus
 from llmc.errors import UserError
 
 TYPES = {"float16": "NCCL_FLOAT16", "float32": "NCCL_FLOAT32", "float64": "NCCL_FLOAT64", "bfloat16": "NCCL_BFLOAT16"}
 BFLOAT16 = 9  # ncclBfloat16, where CuPy has no name for it
+QUICK = 100e9  # bytes a second of an all-reduce: two H200s with NVLink have 290e9, a few PCIe cards 10e9 to 25e9
+TRIED = 1 << 25  # bytes of the all-reduce that finds the rate
+PATIENCE = 2.0  # seconds that a process has to end by itself
 
 
 class Nccl:
@@ -27,7 +34,8 @@ class Nccl:
         self._communicator = nccl.NcclCommunicator(ranks.world, bytes(name), ranks.rank)
         self._stream = cupy.cuda.Stream(non_blocking=True)
         self._reached, self._done = (cupy.cuda.Event(disable_timing=True) for _ in range(2))
-        ranks.abort = self._communicator.abort  # ends what waits for ranks that have ended
+        self._ranks = ranks
+        ranks.abort = _end_soon
 
     def all_reduce(self, array):
         """*array (n,) = the sum of all ranks' arrays."""
@@ -47,6 +55,24 @@ class Nccl:
     def broadcast(self, array):
         """*array (n,) = that of rank 0."""
         self._communicator.broadcast(_at(array), _at(array), array.size, self._type(array), 0, _current().ptr)
+
+    @cached_property
+    def hides(self):
+        """Whether sums are so slow, between our GPUs, that they should be hidden behind other work with `beside`.
+
+        NCCL's copies take multiprocessors from that work: on two H200s a step with hidden sums was the slower one.
+        """
+        import cupy
+
+        array = cupy.zeros(TRIED // 4, np.float32)
+        begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+        for _ in range(2):  # the first one also connects the ranks
+            begin.record()
+            self.all_reduce(array)
+            end.record()
+        end.synchronize()
+        seconds = cupy.cuda.get_elapsed_time(begin, end) / 1e3
+        return self._ranks.share(TRIED / seconds < QUICK)  # as rank 0 found it
 
     @contextmanager
     def group(self):
@@ -90,6 +116,15 @@ def use_gpu(ranks):
     arrays = Nccl(ranks)
     ranks.watch(_leave)
     return arrays
+
+
+def _end_soon():
+    """See to it that this process ends in PATIENCE seconds, whatever it still waits for.
+
+    NCCL's own way, ncclCommAbort, does not come back while a CUDA graph waits for a rank that has ended, and the end of
+    the interpreter waits for the GPU. So the clock must be one that needs no interpreter.
+    """
+    faulthandler.dump_traceback_later(PATIENCE, exit=True, file=open(os.devnull, "w"))
 
 
 def _leave(lost):

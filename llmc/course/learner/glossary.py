@@ -62,7 +62,7 @@ stats | (B, NH, T) | 11 | ln Σ exp(scores) of each query, from which the probab
 softmax | as its input | 00 | e to the power of each number, divided by the sum over the row: shares that add up to 1
 logits | (B, T, Vp) | 05 | one number for each possible next token; softmax turns them into probabilities
 probs, p | (B, T, V) | 05 | softmax of the logits: rows that add up to 1
-lse | (B, T) | 05 | log-sum-exp: log Σ exp(logits), computed after subtracting the row's maximum
+lse, log-sum-exp | (B, T) | 05 | log Σ exp(logits), computed after subtracting the row's maximum
 losses | (B, T) | 05 | -log p[target] of each position, in nats (1 nat = 1.4427 bits)
 loss | one number | 00 | the mean of the losses; ln V for a model that knows nothing
 # Layernorm
@@ -93,6 +93,7 @@ referee, central difference |  | 01 | (f(x + h) - f(x - h)) / 2h in float64: a s
 += |  | 01 | accumulate: add to what a gradient buffer already holds, because a value was used more than once
 # Training
 lr | 3e-4 or so | 00 | learning rate: how far a step goes
+AdamW |  | 09 | the update of this course: a step along m, divided by √v; weight decay comes apart from it
 m, v | as the parameter | 09 | AdamW's running means of the gradient and of its square (v also stands for the values)
 g | as the parameter | 09 | the gradient (slopes) in one step
 SGD |  | 09 | stochastic gradient descent: a step against the slope that a random batch gives
@@ -100,10 +101,10 @@ momentum |  | 09 | a step along the running mean m of the slopes
 beta, β | 0.9 | 09 | the share of its old value that a running mean keeps in each step
 beta1, beta2, β₁, β₂ | 0.9, 0.95 | 09 | how slowly m and v forget
 t | 1, 2, 3, … | 09 | number of the optimizer step (t also stands for a position)
-m̂, v̂, m_hat, v_hat | as the parameter | 09 | m and v divided by 1 - beta^t, which corrects for their start at 0
+m̂, v̂, m_hat, v_hat, bias correction | as the parameter | 09 | m and v divided by 1 - beta^t: they start at 0
 weight decay, weight_decay, wd, λ | 0.1 | 09 | matrices shrink by this share of the learning rate in each step
 norm of the gradient | one number | 09 | the square root of the sum of all squared gradients; clipped to 1 before a step
-max_norm | 1.0 | 09 | gradients with a larger norm are scaled down to this one
+max_norm, clipping | 1.0 | 09 | gradients with a larger norm are scaled down to this one
 warmup | 700 steps | 09 | the first steps, in which the learning rate rises to its maximum
 schedule |  | 09 | how the learning rate changes during a run: warmup, then cosine, linear, constant or wsd
 wsd |  | 09 | warmup, stable, decay: a schedule that falls only in the last fifth of a run
@@ -123,7 +124,7 @@ scaling law | E + A / N^a | 24 | how the loss falls with the number of weights, 
 bootstrap |  | 24 | draw from the measurements with replacement, compute again, and see how much the result moves
 tokens per weight | about 20 | 24 | what gives the lowest loss for a number of operations (Chinchilla)
 FLOP |  | 03 | one floating-point addition or multiplication; a GFLOP/s is a billion of them a second
-intensity | FLOP/byte | 03 | operations for each byte that moves between memory and processor
+intensity, arithmetic intensity | FLOP/byte | 03 | operations for each byte that moves between memory and processor
 roofline |  | 03 | the most FLOP/s at each intensity: memory limits the left part, arithmetic the right
 BLAS, sgemm |  | 03 | the library that multiplies matrices; its function for float32
 # Kernels
@@ -159,7 +160,7 @@ bank | 32 | 13 | one of shared memory's 32 doors, number i behind door i % 32; t
 pass |  | 13 | one trip of a warp to shared memory; a request with bank conflicts needs several
 shuffle, __shfl_xor_sync |  | 13 | lanes exchange numbers, from register to register
 race |  | 13 | two threads touch the same place, at least one writes, and nothing decides which comes first
-online |  | 13 | in one pass: each new number corrects the result so far
+online, online softmax |  | 13 | in one pass: each new number corrects the result so far
 moments |  | 13 | count, mean and sum of (x - mean)²: what one must know about parts in order to merge them
 fused |  | 14 | several steps in one kernel, so that what lies between them never goes through memory
 partial sum |  | 14 | the sum of one thread's, warp's or block's share, which another step adds to the others
@@ -173,7 +174,7 @@ register tile |  | 15 | the results that one thread keeps in registers: each num
 padding | a few numbers | 15 | unused places at the end of a row, which spread a column over several banks
 swizzle | k ^ row | 15 | another order within each row of shared memory that avoids bank conflicts without padding
 autotuning |  | 15 | to try every allowed size of tile on this machine and keep the fastest
-TF32 | 10 bits of fraction | 16 | the format that tensor cores multiply float32 numbers in; they add up in float32
+TF32, tf32 | 10 bits of fraction | 16 | the format that tensor cores multiply float32 numbers in; they add up in float32
 tensor core |  | 16 | the part of a multiprocessor that multiplies small matrices, all threads of a warp together
 fragment |  | 19 | the part of a small matrix that one lane holds in its registers for a tensor core
 ldmatrix |  | 19 | the instruction that loads four squares of 8 x 8 numbers from shared memory as fragments

@@ -181,12 +181,50 @@ def test_buckets_that_are_refused(counts, words):
 
 @needs_checkout
 def test_stored_results_are_read():
-    found = results.two_gpus(ROOT / "notebooks" / results.TABLE)
-    rates = results.tokens_per_second(found)
-    assert 1.8 < rates["2 GPUs"] / rates["1 GPU"] < 2
-    assert found["parameters"] == preset("d12").num_parameters_padded and buckets.STEP_MS == round(
-        found["ms"]["1 GPU"], 2
-    )
+    tables = {B: results.two_gpus(B, ROOT / "notebooks" / results.TABLE) for B in (32, 64)}
+    gains = {}
+    for B, found in tables.items():
+        rates = results.tokens_per_second(found)
+        gains[B] = rates["2 GPUs, summed after"] / rates["1 GPU"]
+        assert found["about"]["B"] == B and found["parameters"] == preset("d12").num_parameters_padded
+        assert rates["1 GPU"] == 1e3 * B * 1024 / found["ms"]["1 GPU"]
+        assert all(len(turns) == 3 for turns in found["turns"].values())
+    assert 1.9 < gains[32] < gains[64] < 2
+    assert buckets.STEP_MS == round(tables[32]["ms"]["1 GPU"], 2)
+
+
+@needs_checkout
+def test_sums_begin_with_nothing_and_end_with_all_gradients():
+    path = ROOT / "notebooks" / results.TABLE
+    sums = results.sums(path)
+    nbytes = [n for n, _ in sums.values()]
+    assert nbytes == sorted(nbytes) and nbytes[0] == 0 and nbytes[-1] == 2 * preset("d12").num_parameters_padded
+    assert all(len(turns) == len(results.sums_alone(path)) == 3 for _, turns in sums.values())
+
+
+def test_what_runs_beside_an_all_reduce():
+    lanes = {
+        "compute": [["forward", 0, 3000], ["backward", 3500, 6000]],
+        "nccl": [[2000, 4000], [5000, 5500], [7000, 8000]],
+    }
+    assert results.nccl_ms(lanes) == (3.5, 2.0)
+
+
+@needs_checkout
+def test_the_timeline_is_one_of_a_step():
+    """Spans follow one another, all-reduces of two GPUs end together, and a layer is as long as its kernels."""
+    found = results.timeline(ROOT / "notebooks" / results.TIMELINE)
+    for way, gpus in found["steps"].items():
+        for lanes in gpus.values():
+            assert [phase for phase, _, _ in lanes["compute"]] == ["forward", "head", "backward", "update"]
+            for spans in (lanes["nccl"], [span[1:] for span in lanes["compute"]]):
+                assert all(a < b <= c < d for (a, b), (c, d) in itertools.pairwise(spans))
+        ends = [[end for _, end in lanes["nccl"]] for lanes in gpus.values()]
+        assert np.ptp(ends, axis=0).max() < 60, way  # µs
+    for name, spans in found["layer"].items():
+        (own,) = (end - start for kind, start, end in spans if kind == "dW")
+        assert abs(own - np.median(found["products"][name])) < 12
+        assert len(found["products"][name]) == preset("d12").L
 
 
 @needs_checkout

@@ -202,6 +202,14 @@ def test_under_mpirun_a_mistake_ends_all_with_a_sentence(inputs):
     assert process.returncode and "16 tokens per step are no multiple of that" in said and "Traceback" not in said
 
 
+def test_a_rank_that_waits_for_a_gpu_ends_all_the_same():
+    """Stuck in a call that lets no other thread of the interpreter run."""
+    stuck = "import ctypes; from llmc.distributed import nccl; nccl._end_soon(); ctypes.PyDLL(None).sleep(60)"
+    begun = time.monotonic()
+    assert subprocess.run([sys.executable, "-c", stuck], timeout=60, env={**os.environ, "PYTHONPATH": ROOT}).returncode
+    assert time.monotonic() - begun < ENOUGH
+
+
 @pytest.mark.parametrize(
     "options, words",
     [

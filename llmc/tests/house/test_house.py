@@ -132,6 +132,19 @@ def test_readme_says_how_long_it_takes():
     assert all(abs(int(a) - b) <= 2 for a, b in zip((said[1], said[3], said[4]), hours)), hours
 
 
+@pytest.mark.parametrize("path", notebooks("solutions"))
+def test_an_exercise_takes_as_long_everywhere(path):
+    """Minutes and difficulty: of the board, in the task's own heading, and the minutes in the lesson's list."""
+    lesson, tasks, headings = cells_of(ROOT / "notebooks" / path.name)[-1].source, [], []
+    for cell in cells_of(path):
+        headings += re.findall(r"^## \d+ · .*\n\n\*(\d+) minutes · (●+)", cell.source)
+        tasks += headings[-1:] if cell.mark.get("role") == "answer" else []
+    exercises = exercises_of(path, path.stem)
+    assert [(str(e.minutes), "●" * e.difficulty) for e in exercises] == tasks
+    listed = [re.search(rf"`{e.name}`.*\| {e.minutes}\b", lesson, re.MULTILINE) for e in exercises]
+    assert all(listed), [e.name for e, found in zip(exercises, listed) if not found]
+
+
 def test_contributing_names_tests_that_exist():
     page = (ROOT / ".github" / "CONTRIBUTING.md").read_text(encoding="utf-8")
     tests = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "llmc" / "tests").rglob("test_*.py"))
