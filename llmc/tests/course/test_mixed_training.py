@@ -241,6 +241,29 @@ def test_a_schedule_that_is_too_large_or_too_slow():
     assert recompute.demand(NET, slow, 90, 0.2, "x").us == 14
 
 
+FOUR = [
+    recompute.Layer("a", (), (), 10, 1.0),
+    recompute.Layer("b", (), ("a",), 10, 1.0),
+    recompute.Layer("c", ("b",), ("b",), 10, 1.0),
+    recompute.Layer("d", ("c",), ("c",), 1, 1.0),
+]
+
+
+@pytest.mark.parametrize(
+    "schedule, words",
+    [
+        ("+a +b +c +d *d *c *b *a", "fewer tensors can be kept"),
+        ("+a +b -a +c -b +d *d +b *c +a *b *a", "c, d and b are there, and nobody reads them any more"),
+        ("+a -a +b +c -b +d -d +a +b *d -c *c -b *b *a", "Item 7 makes a again, and item 13 is the next to read it"),
+    ],
+)
+def test_what_is_there_at_the_worst_moment(schedule, words):
+    actions = {"+": "make", "-": "drop", "*": "backward"}
+    schedule = [(actions[event[0]], event[1]) for event in schedule.split()]
+    with pytest.raises(WrongAnswer, match=words):
+        recompute.demand(FOUR, schedule, recompute.play(FOUR, schedule).peak - 1, np.inf, "x")
+
+
 def test_limits_can_be_met():
     for net, limit in recompute.awkward_limits(np.random.default_rng(3), 20):
         assert recompute.play(net, recompute.greedy(net, limit)).peak <= limit

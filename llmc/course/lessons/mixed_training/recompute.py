@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llmc.course.checks.explain import WrongAnswer, describe
+from llmc.course.checks.explain import WrongAnswer, describe, listed
 
 WHERE = 'lesson 20, section "5.2 · A schedule"'
 ACTIONS = "make", "drop", "backward"
@@ -154,7 +154,7 @@ def demand(net, schedule, limit, most, what) -> Cost:
         again = " again" * (schedule[k] in schedule[:k])
         words = f"{what}: possible, but {cost.peak:,} bytes are in memory at once, and the limit is {limit:,}"
         when = f"{nothing}The most are there when item {k} of {len(schedule)} makes {schedule[k][1]}{again}."
-        raise WrongAnswer(f"{words}.\n{when}\n→ Where to look: {WHERE}.")
+        raise WrongAnswer(f"{words}.\n{when} {_what_is_there(net, schedule, k)}\n→ Where to look: {WHERE}.")
     again = cost.us / once - 1
     if again > most:
         words = (
@@ -164,6 +164,36 @@ def demand(net, schedule, limit, most, what) -> Cost:
             f"{words}. Which tensors give back the most bytes for a microsecond?\n→ Where to look: {WHERE}."
         )
     return cost
+
+
+def _what_is_there(net, schedule, k) -> str:
+    """Why there is so much in memory after item k: tensors that nobody reads any more, or not for long, or too many."""
+    layers, there = {layer.name: layer for layer in net}, {}  # {name: the item that made it}
+    for i, (action, name) in enumerate(schedule[: k + 1]):
+        if action == "make":
+            there[name] = i
+        elif action == "drop":
+            del there[name]
+    del there[schedule[k][1]]
+    uses = {name: _next_use(layers, schedule, name, k - 1) for name in there}  # item k itself may read them
+    if idle := [name for name, used in uses.items() if used is None]:
+        nobody = "is there, and nobody reads it" if len(idle) == 1 else "are there, and nobody reads them"
+        return f"{listed(idle)} {nobody} any more: drop what has been used."
+    for name, made in there.items():
+        again = ("make", name) in schedule[:made]
+        if again and any(action == "backward" for action, _ in schedule[k : uses[name]]):
+            return f"Item {made} makes {name} again, and item {uses[name]} is the next to read it: that is too early."
+    return "All of that will be read, so fewer tensors can be kept: compare the limit with the most bytes at any time."
+
+
+def _next_use(layers, schedule, name, k):
+    """The first item after k that reads a tensor, before it is dropped; or None."""
+    for i, (action, other) in enumerate(schedule[k + 1 :], k + 1):
+        if action == "drop" and other == name:
+            return None
+        if name in {"make": layers[other].reads, "backward": layers[other].needs, "drop": ()}[action]:
+            return i
+    return None
 
 
 # ---------------------------------------------------------------------------------------------------------------- nets
