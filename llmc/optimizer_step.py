@@ -58,8 +58,8 @@ def _update_ahead(model, numbers, decay, zero_grad, max_norm, known=None):
     def work():
         if max_norm is not None:
             be.clip(settings, norm, model.grads_flat if known is None else None, max_norm)
-        for flats, decayed, i, place in _parts(model, decay):
-            which = {"tensor": i, "place": place} if mixed else {}
+        for flats, decayed, *which in _rows(model, decay) if mixed else _parts(model, decay):
+            which = dict(zip(("tensor", "place", "rows"), which)) if mixed else {}
             be.adamw_update_by(*flats, settings, decayed=decayed, clear=zero_grad, **which)
 
     buffers = model.params, model.own_grads, model.m, model.v, model.master
@@ -71,17 +71,31 @@ def _update_ahead(model, numbers, decay, zero_grad, max_norm, known=None):
     return lambda: float(later()[0])
 
 
+def _rows(model, decay):
+    """The same as _parts, but a tensor at a time, with (row, stride) last: where its pieces lie in the first array."""
+    which, parts = model.part
+    for i, p in enumerate(model.table):
+        params = model.params[p.name].reshape(-1)  # (layers * parts * row,)
+        row = params.size // (layers_of(p, parts) * parts)
+        flats = (None if buffer is None else buffer[p.name].reshape(-1) for buffer in _own(model))  # (layers * row,)
+        yield [params[which * row :], *flats], decay == "all" or p.decayed, i, which * row, (row, parts * row)
+
+
+def _own(model):
+    """What belongs to the part of the weights that this process updates: the gradients, m, v, and in 16 bits master."""
+    return [model.own_grads, model.m, model.v] + [model.master] * model.precision.is_mixed
+
+
 def _parts(model, decay):
     """([params, grads, m, v], whether weights decay, number of the tensor, place in it) of each piece to update.
 
     The four arrays are (size,). In 16 bits a fifth follows, master, which may be None.
     """
     which, parts = model.part
-    buffers = [model.own_grads, model.m, model.v] + [model.master] * model.precision.is_mixed
     for i, p in enumerate(model.table):
         layers = layers_of(p, parts)
         params = model.params[p.name].reshape(layers, parts, -1)  # (layers, parts, size)
-        flats = [None if buffer is None else buffer[p.name].reshape(layers, -1) for buffer in buffers]
+        flats = [None if buffer is None else buffer[p.name].reshape(layers, -1) for buffer in _own(model)]
         for l in range(layers):
             place = (l * parts + which) * params.shape[-1]
             arrays = [params[l, which], *(None if flat is None else flat[l] for flat in flats)]

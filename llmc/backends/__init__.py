@@ -218,8 +218,8 @@ class Ahead(Protocol):
         """adamw_update by these settings. decayed: whether there is weight decay.
 
         In 16 bits, `adamw_settings` takes loss_scale and key as well, which belong to the step, `clip` divides by the
-        loss scale, and `adamw_update_by` takes master after v, and tensor, a number that is added to the key, and
-        place.
+        loss scale, and `adamw_update_by` takes master after v, and tensor, a number that is added to the key, place
+        and rows: (row, stride) of weights that are not neighbours in params, as of part of a stacked tensor.
         """
 
 

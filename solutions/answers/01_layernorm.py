@@ -728,7 +728,7 @@ def fast_forgets_the_last_rows(out, mean, rstd, x, w, b, eps=1e-5):
         Y[rows] += b
 
 
-@wrong("fast_layernorm_forward", says="rows around 2000")
+@wrong("fast_layernorm_forward", says="With float64 arrays your function gives the right rstd: float32 loses")
 def fast_in_one_pass(out, mean, rstd, x, w, b, eps=1e-5):
     C = x.shape[-1]
     np.mean(x, axis=-1, out=mean)

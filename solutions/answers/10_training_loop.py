@@ -645,6 +645,14 @@ def write_with_a_loop(disk, name, data):
         getattr(disk, step)(*arguments)
 
 
+@wrong("write_whole", says="tmp, another file in the folder, does not survive")
+def written_by_way_of_one_name(disk, name, data):
+    disk.write("tmp", data)
+    disk.sync("tmp")
+    disk.rename("tmp", name)
+    disk.sync_folder()
+
+
 @wrong("write_whole", says="writing to model.bin itself empties it first")
 def write_in_place(disk, name, data):
     disk.write(name, data)

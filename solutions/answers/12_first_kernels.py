@@ -36,7 +36,7 @@ def grid_with_a_rest(rows, cols, block):
     return blocks_x + (rest_x > 0), blocks_y + (rest_y > 0)
 
 
-@wrong("grid_for", says="Too few blocks in x: 1 · 4 threads for 7 columns")
+@wrong("grid_for", says="1 · 4 threads for 7 columns.\nThat is n // d for both axes, which rounds down: round up.")
 def grid_rounded_down(rows, cols, block):
     return cols // block[0], rows // block[1]
 
@@ -44,6 +44,17 @@ def grid_rounded_down(rows, cols, block):
 @wrong("grid_for", says="Too many blocks in x: 1 of them has nothing to do")
 def grid_plus_one(rows, cols, block):
     return cols // block[0] + 1, rows // block[1] + 1
+
+
+@wrong("grid_for", says="These are the threads that are needed, not the blocks")
+def grid_of_threads(rows, cols, block):
+    return math.ceil(cols / block[0]) * block[0], math.ceil(rows / block[1]) * block[1]
+
+
+@wrong("grid_for", says="take each axis on its own")
+def grid_of_all_numbers(rows, cols, block):
+    threads = block[0] * block[1]
+    return (rows * cols + threads - 1) // threads, 1
 
 
 @wrong("grid_for", says="The axes are swapped: x runs along the columns")

@@ -300,6 +300,14 @@ def tree_beyond_the_row(code):
     return replaced(code, "c < C;", "c <= C;")
 
 
+@wrong("tree_sum", says="Let neighbouring lanes take neighbouring numbers at every turn")
+def tree_whose_gaps_grow(code):
+    head = "for (int half = blockDim.x / 2; half > 0; half /= 2)"
+    growing = "for (int gap = 1, at = 2 * t; gap < blockDim.x; gap *= 2, at *= 2)"
+    code = replaced(code, head, growing, "if (t < half)", "if (at + gap < blockDim.x)")
+    return replaced(code, "partial[t] += partial[t + half]", "partial[at] += partial[at + gap]")
+
+
 # ---------------------------------------------------------------------------------------------- 2 warp_softmax
 
 GAPS = "for (int gap = 16; gap > 0; gap /= 2) "

@@ -457,6 +457,28 @@ def partials_added(code):
     return replaced(code, "= dw;", "+= dw;")
 
 
+SHARES = "int n = blockIdx.x; n < N; n += gridDim.x"
+
+
+@wrong("layernorm_partials", says="without the last 3 of 11 rows: N / gridDim.x is rounded down")
+def partials_of_whole_shares(code):
+    first = "blockIdx.x * (N / gridDim.x)"
+    return replaced(code, SHARES, f"int n = {first}; n < {first} + N / gridDim.x; n++")
+
+
+@wrong("layernorm_partials", says="No thread reads dout[9] to dout[10] or x[9] to x[10]")
+def partials_of_shares_that_overlap(code):
+    first = "(int)blockIdx.x * (N / (int)gridDim.x)"
+    return replaced(code, SHARES, f"int n = {first}; n < min(N, {first} + N / (int)gridDim.x + 1); n++")
+
+
+@wrong("layernorm_partials", says="as if its axes 1 and 2 were swapped")
+def partials_side_by_side(code):
+    to_dw, to_db = (f"partial[(size_t)(2 * blockIdx.x + {k}) * C + c]" for k in (0, 1))
+    beside = (f"partial[2 * ((size_t)blockIdx.x * C + c) + {k}]" for k in (0, 1))
+    return replaced(code, to_dw, next(beside), to_db, next(beside))
+
+
 @wrong("layernorm_partials", says="ever written")
 def partials_without_db(code):
     return replaced(code, STORE_DB, "")

@@ -414,6 +414,27 @@ def zero1_whose_parts_begin_anywhere(params, grads, m, v, t, lr):
         params[:, part] = params[r, part]
 
 
+@wrong("zero1_step", says="every N-th number of the gradient, from number r on, as part r: a part is one piece")
+def zero1_whose_parts_are_dealt_out(params, grads, m, v, t, lr):
+    N = len(params)
+    for r in range(N):
+        mine = params[r, r::N]
+        adamw(mine, grads[:, r::N].sum(axis=0), m[r], v[r], t, lr)
+        params[:, r::N] = mine
+
+
+@wrong("zero1_step", says="`m[r].copy()` makes a new array: what `adamw` writes into it is lost")
+def zero1_with_copies_of_the_moments(params, grads, m, v, t, lr):
+    total = grads[0].copy()
+    for other in grads[1:]:
+        total += other
+    for r, part in enumerate(np.split(total, len(params))):
+        piece = np.split(params[r], len(params))[r].copy()
+        adamw(piece, part, m[r].copy(), v[r].copy(), t, lr)
+        for row in params:
+            np.split(row, len(params))[r][:] = piece
+
+
 # -------------------------------------------------------------------------------------------------------- 4 global_clip
 
 

@@ -498,6 +498,15 @@ def beam_returns_the_text_alone(model, prompt, n, width):
     return _beam(model, prompt, n, width)[0]
 
 
+@wrong("beam_search", says="Your function never reads `prompt`")
+def beam_without_the_prompt(model, prompt, n, width):
+    beam = [([], 0.0)]
+    for _ in range(n):
+        found = [(text + [k], so_far + p) for text, so_far in beam for k, p in enumerate(model.log_probs(text))]
+        beam = sorted(found, key=lambda item: -item[1])[:width]
+    return beam[0]
+
+
 @wrong("beam_search", says="nothing was returned")
 def beam_returns_nothing(model, prompt, n, width):
     _beam(model, prompt, n, width)

@@ -438,6 +438,34 @@ def law_as_a_dict(sizes, losses, errors, exponents):
     return dict(zip("EAa", _fit(sizes, losses, 1 / errors, exponents)))
 
 
+@wrong("fit_law", says="the largest error: take the least.\n→")
+def law_that_keeps_the_worst(sizes, losses, errors, exponents):
+    worst, found = 0.0, None
+    for a in exponents:
+        columns = np.stack([np.ones(len(sizes)), (sizes / sizes[0]) ** -a], axis=1) / errors[:, None]
+        E, A = np.linalg.lstsq(columns, losses / errors, rcond=None)[0]
+        badness = ((columns @ np.array([E, A]) - losses / errors) ** 2).sum()
+        if badness > worst:
+            worst, found = badness, (E, A * sizes[0] ** a, a)
+    return found
+
+
+@wrong("score_endings", says="the cost of ending and padding")
+def endings_with_the_padding_behind(logits, tokens, mask):
+    z = logits[:, :-1] - logits[:, :-1].max(axis=-1, keepdims=True)
+    costs = np.log(np.exp(z).sum(axis=-1)) - np.take_along_axis(z, tokens[:, 1:, None], axis=-1)[..., 0]
+    begun = np.maximum.accumulate(mask[:, 1:], axis=1)
+    return (costs * begun).sum(axis=1), (costs * begun).sum(axis=1) / mask.sum(axis=1)
+
+
+@wrong("score_endings", says="The result changes with the `1e-10` in `p + 1e-10`")
+def endings_that_add_a_little(logits, tokens, mask):
+    e = np.exp(logits[:, :-1] - logits[:, :-1].max(axis=-1, keepdims=True))
+    p = np.take_along_axis(e, tokens[:, 1:, None], axis=-1)[..., 0] / e.sum(axis=-1)
+    sums = (-np.log(p + 1e-10) * mask[:, 1:]).sum(axis=1)
+    return sums, sums / mask.sum(axis=1)
+
+
 # ------------------------------------------------------------------------------------------------- 4 bootstrap_interval
 
 

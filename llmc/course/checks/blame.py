@@ -5,21 +5,26 @@ An exception comes from the learner's own function, from the check cell, or from
 
 import ast
 import inspect
+import io
 import re
 import sys
 import sysconfig
 import textwrap
 import traceback as tb
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
 
 import numpy as np
 
 from llmc.course.checks.compiling import by_compiler, why_not_compiled
+from llmc.course.checks.evidence import is_explaining
 from llmc.course.checks.explain import WrongAnswer, arrays_in, source_line
 from llmc.course.checks.isolation import PACKAGE
 from llmc.course.checks.largest import largest_arrays
+from llmc.course.checks.text import never_read
 from llmc.course.checks.unreached import single_turns
 from llmc.course.mutants.hidden import hiding
+from llmc.course.mutants.solution import Solution
 from llmc.course.own_names import is_check_name, is_learners_name
 
 NAME = re.compile(r"(?<![.\w])[A-Za-z_]\w*")  # in a line of code, but not of an attribute
@@ -43,6 +48,7 @@ def explain_error(check, cell, error, traceback) -> str:
         frame, line = _innermost_own(traceback, cell)
         inside = frame.f_code is not cell.f_code
         lines = _learners_line(check, error, frame, line) if inside else _check_line(check, error, frame, line)
+        lines += _ignored(check._evidence) if isinstance(error, AssertionError) else []
     lines += single_turns(check._evidence.function)
     lines += largest_arrays(check._evidence.function, check._evidence.replays, lines[0])
     if check.calls:
@@ -128,6 +134,16 @@ def _check_line(check, error, frame, line):
     if check.calls and check.calls[-1][1] == "None":
         lines.append("It returned None. Is a `return` missing?")
     return lines
+
+
+def _ignored(evidence) -> list[str]:
+    """A sentence about an argument of the last call that the learner's function never reads, and ours does."""
+    solution = evidence.solution() if evidence.replays and is_explaining() else None
+    if not isinstance(solution, Solution):
+        return []
+    with redirect_stdout(io.StringIO()), np.errstate(all="ignore"), suppress(Exception):
+        return list(never_read(evidence.function, solution, evidence.replays[-1]))
+    return []
 
 
 def _text(error) -> str:

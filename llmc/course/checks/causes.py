@@ -13,12 +13,13 @@ from contextlib import redirect_stdout, suppress
 
 import numpy as np
 
-from llmc.course.checks import evidence, origins, text
+from llmc.course.checks import digits, evidence, origins, text
 from llmc.course.checks.curve import said_of_curve
 from llmc.course.checks.evidence import looked_into
 from llmc.course.checks.explain import listed
 from llmc.course.checks.influence import influences
 from llmc.course.checks.left_over import left_over as of_quotients
+from llmc.course.checks.silence import silent_libraries
 from llmc.course.mutants.kept import growing, kept_between, remembered
 from llmc.course.mutants.learners import learners
 from llmc.course.mutants.picked import close, where
@@ -42,7 +43,8 @@ def found(got, expected, start) -> Found | None:
     check = looked_into()
     if check is None:
         return None
-    return recognised(check.solution(), check.function, check.replays, got, expected, start, check.rehearsed)
+    with silent_libraries():
+        return recognised(check.solution(), check.function, check.replays, got, expected, start, check.rehearsed)
 
 
 def inexact(got, expected, start) -> list[str]:
@@ -161,8 +163,19 @@ def whole(what, calls, right, same=operator.eq, ours=True) -> str | None:
             mended = answer and change_that_gives(answer, [(each, right(*each)) for each in given], same)
         if mended:
             return f"your function gives the right {what} {mended}"
-        changed = change_that_gives(solution, wrong_first, same) if ours else None
+        with learners_names():
+            shown = [*wrong_first, *_made_again(check.function, [replay.arguments for replay in more])]
+        changed = change_that_gives(solution, shown, same) if ours else None
     return changed and f"these are the {what} that our solution gives {changed}"
+
+
+def _made_again(function, given) -> list:
+    """[(arguments, what the learner's function returns)] of those calls that it can make."""
+    made = []
+    for arguments in given:
+        with suppress(Exception):
+            made.append((arguments, function(*copy.deepcopy(arguments))))
+    return made
 
 
 def _right_at_first(answer, calls, right, same) -> bool:
@@ -173,6 +186,15 @@ def _right_at_first(answer, calls, right, same) -> bool:
         return all(same(answer.function(end)(*copy.deepcopy(given)), right(*given)) for given in wrong)
     except Exception:  # it needs more than its source
         return False
+
+
+def digits_lost(name, got) -> list[str]:
+    """A sentence if the array `got` of the last call would be right in float64; [] otherwise."""
+    check, found = looked_into(), _replay_like(got)
+    solution = check.solution() if check and found else None
+    if not isinstance(solution, Solution) or found[0].outputs[found[1]] is None:
+        return []
+    return [*filter(None, [digits.lost(name, check.function, solution, *found)])]
 
 
 def another_step(name, got) -> list[str]:

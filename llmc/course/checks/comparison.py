@@ -14,8 +14,9 @@ from llmc.course.checks.changes import cured, explained_by
 from llmc.course.checks.explain import WrongAnswer, stopped
 from llmc.course.checks.heatmap import picture
 from llmc.course.checks.kinds import same_kind
+from llmc.course.checks.known_mistakes import as_known, known_mistake
 from llmc.course.checks.narrow import narrowed
-from llmc.course.checks.nonfinite import USUAL, not_finite_alike, why_not_finite
+from llmc.course.checks.nonfinite import USUAL, why_not_finite
 from llmc.course.checks.period import AGAIN, at_multiples, said_of_overlap, said_of_slices
 from llmc.course.checks.ranges import beyond
 from llmc.course.checks.signatures import (
@@ -28,15 +29,12 @@ from llmc.course.checks.signatures import (
     never_written,
     overwritten,
     partly_written,
-    same,
 )
 from llmc.course.checks.sums import wrong_sum
 from llmc.course.checks.weights import as_a_sum
 
 TOLERANCE = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2}  # relative to the largest expected entry
 ROUNDING = {"float64": 1e-9, "float32": 1e-5, "float16": 1e-2}  # relative to the largest: smaller errors are none
-UNEXPLAINED = 0.05  # of an error: what a known mistake may leave of it
-CLOSELY = 1e-3  # the same, of a mistake that gives nearly the right numbers
 ROWS = 4  # wrong entries that are listed
 
 
@@ -94,7 +92,7 @@ def compare(
     held = before if added_to is None else start
     rounding = ROUNDING.get(expected.dtype.name, ROUNDING["float64"])
     case = Case(name, got64 - start, expected64, held, added_to is not None, rounding, sizes or {})
-    where, sentence = _known_mistake(case, known or {}, got)
+    where, sentence = known_mistake(case, known or {}, got)
     looked = None if sentence or not evidence.is_explaining() else _looked_into(case, why, parts)
     broken = not np.isfinite(got64[np.isfinite(target)]).all()
     elsewhere = _not_the_formula(case, got, sentence, new)
@@ -105,7 +103,7 @@ def compare(
     elif broken:
         where, lines = where or look, _not_finite(case, np.asarray(got), start, sentence, new)
     else:
-        lines = _as_known(sentence) if sentence else _diagnosis(case, got, expected64, start, summed, new)
+        lines = as_known(sentence) if sentence else _diagnosis(case, got, expected64, start, summed, new)
         where = where or look
     early = written.left_early(got)
     lines += [early] if early and early not in lines else []
@@ -226,9 +224,10 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
     said = [*causes.remarks(), *filter(None, [written.copied(True)])]
     if said:
         return [f"{case.name} has wrong values.", *said]
-    cause = inexact() or beyond(case, evidence.inputs())
+    digits = causes.digits_lost(case.name, got)
+    cause = digits or inexact() or beyond(case, evidence.inputs())
     shown = narrowed(case, lanes=not evidence.of_arrays(), launch=evidence.launch(), cause=cause)
-    new = None if cause else new
+    new = None if cause and not digits else new
     shown += [] if cause or expected.ndim == 0 else causes.influenced(case.name, got, expected, start, _is_wrong(case))
     return [f"{case.name} has wrong values.", *shown, *_said_new(new), *causes.other_results(got)]
 
@@ -244,7 +243,11 @@ def _where_slices_meet(case, got, target) -> list[str]:
 
 def _why_unwritten(case, got, unwritten):
     """Sentences after that about a buffer: which line gave its name to another array, or why none wrote, and so on."""
-    why = (written.renamed(got, case.adds) if unwritten else None) or written.copied(unwritten) or _left_over(case, got)
+    why = (
+        (written.renamed(got, case.adds) if unwritten else None)
+        or written.copied(unwritten, case.name)
+        or _left_over(case, got)
+    )
     if not unwritten:
         return [*filter(None, [why or written.left_early(got)]), *_absent()]
     stopped_at = None if why else written.unreached(got)
@@ -267,58 +270,6 @@ def _is_wrong(case):
 
 def _absent() -> list[str]:
     return [f"In this call {name} is None." for name in evidence.absent()]
-
-
-def _known_mistake(case, known, got):
-    """(where to look, sentence) of the known mistakes that `got` equals, else (None, None).
-
-    Where several give the same numbers, nobody knows which one was made: the sentence names all of them. One whose
-    array is `got` itself only says where it is right, and gives way to one that was computed.
-    """
-    made, equal, shapes = {}, {}, set()  # {sentence: where}
-    for sentence, wrong in known.items():
-        wrong, where = wrong if isinstance(wrong, tuple) else (wrong, None)
-        shapes |= {sentence} if wrong is got else set()
-        array = np.asarray(wrong() if callable(wrong) else wrong, np.float64)
-        made[sentence] = where, array
-        if array.shape != case.expected.shape:
-            continue
-        if same(array, case.expected):  # or nearly: then it only explains what it explains to the digit
-            if _explained(case.got, array, case.expected, CLOSELY):
-                equal[sentence] = where
-        elif same(case.got, array) and _explained(case.got, array, case.expected):
-            equal[sentence] = where
-        elif not equal and case.adds and same(case.held, array):
-            return where, f"{case.name} equals {sentence}, and was overwritten instead of accumulated (use +=)"
-    equal = {sentence: where for sentence, where in equal.items() if sentence not in shapes} or equal
-    against = second_draw.contradicted(case.name, equal) if equal and evidence.is_explaining() else ()
-    equal = {sentence: where for sentence, where in equal.items() if sentence not in against}
-    if equal:
-        what = f"what was added to {case.name}" if case.adds and not evidence.of_arrays() else case.name
-        return next(iter(equal.values())), f"{what} equals {_either(list(equal))}"
-    alike = [s for s, (_, array) in made.items() if not_finite_alike(case.got, array, case.expected)]
-    return (made[alike[0]][0], f"{case.name} equals {alike[0]}") if len(alike) == 1 else (None, None)
-
-
-def _either(sentences) -> str:
-    """One sentence, or all of them, each in a line of its own."""
-    if len(sentences) == 1:
-        return sentences[0]
-    first, *others = sentences
-    return "; or ".join([first, *others]) + " (these give the same numbers here)"
-
-
-def _as_known(sentence) -> list[str]:
-    """Sentences about a known mistake, without what the learner's text contradicts."""
-    said = [*causes.remarks(), *filter(None, [written.copied(True)])]
-    return [stopped(text.known(sentence, evidence.learners_function(), said)), *said]
-
-
-def _explained(got, array, expected, share=UNEXPLAINED) -> bool:
-    """Is all but this share of the error explained? Two arrays that are both nearly right are not the same mistake."""
-    finite = np.isfinite(expected)
-    unexplained, error = np.abs(got - array)[finite], np.abs(array - expected)[finite]
-    return not finite.any() or unexplained.max() <= share * error.max()
 
 
 def _numbers(got, expected, wrong, allowed):

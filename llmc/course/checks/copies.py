@@ -16,10 +16,11 @@ OF_ARRAYS = {f"np.{name}" for name in ("ravel", "reshape", "asarray", "array", "
 INDICES = {"arange", "ravel", "nonzero", "flatnonzero", "where", "argsort", "ix_", "astype"}  # make arrays of them
 
 
-def written_to_a_copy(function, trace=None) -> str | None:
+def written_to_a_copy(function, trace=None, name=None) -> str | None:
     """A sentence about the first line of the function that writes into a copy which is lost; None without one.
 
-    trace: a `traced.Trace` of one of its calls.
+    trace: a `traced.Trace` of one of its calls. name: of an argument that is left as it was: another function may have
+    been given a copy of it.
     """
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
@@ -30,6 +31,9 @@ def written_to_a_copy(function, trace=None) -> str | None:
     lines = [line for line in ast.walk(tree) if isinstance(line, (ast.Assign, ast.AugAssign))]
     written = [(line, target) for line in lines for target in _written(line)]
     values = {step.text: step.value for step in trace.steps} if trace else {}
+    given = _given_away(tree, name, arrays, values) if name else None
+    if given:
+        return given
     named = {t.id: (value, _copy_in(value, arrays, values)) for t, value in pairs if isinstance(t, ast.Name)}
     for line, target in written:
         copy = _copy_in(target.value, arrays, values) if isinstance(target, ast.Subscript) else None
@@ -38,6 +42,16 @@ def written_to_a_copy(function, trace=None) -> str | None:
             copy = made
         if copy is not None:
             return f"{quoted(line)} writes into a copy, which is lost: {quoted(copy)} makes a new array."
+    return None
+
+
+def _given_away(tree, name, arrays, values):
+    """A sentence about `update(m[r].copy())`, a call that writes, if its argument is a copy of `name`; or None."""
+    for line in ast.walk(tree):
+        for part in line.value.args if isinstance(line, ast.Expr) and isinstance(line.value, ast.Call) else ():
+            copy = _copy_in(part, arrays, values) if root_name(part) == name else None
+            if copy is not None:
+                return f"{quoted(copy)} makes a new array: what {quoted(line.value.func)} writes into it is lost."
     return None
 
 
@@ -81,9 +95,18 @@ def _is_lost(tree, name, root) -> bool:
                     for t in getattr(line, "targets", [getattr(line, "target", None)])
                     for part in getattr(t, "elts", [t])
                 }
-    calls = [_names_in(node) for node in ast.walk(tree) if isinstance(node, ast.Expr)]
+    calls = [_given_to(line.value) for line in ast.walk(tree) if isinstance(line, ast.Expr)]
     returned = set().union(*(_names_in(node) for node in ast.walk(tree) if isinstance(node, ast.Return)))
-    return not (root in reached or returned & reached or any(root in names and names & reached for names in calls))
+    read = any(names & reached and names - reached for names in calls)  # by a function that may write to the others
+    return not (root in reached or returned & reached or read)
+
+
+def _given_to(call) -> set:
+    """The names in the arguments of a call, and of the array whose method it is."""
+    parts = [*call.args, *(k.value for k in call.keywords)] if isinstance(call, ast.Call) else [call]
+    own = getattr(call, "func", None)
+    parts += [own.value] if isinstance(own, ast.Attribute) and root_name(own) != "np" else []
+    return set().union(*map(_names_in, parts))
 
 
 def _names_in(node) -> set:

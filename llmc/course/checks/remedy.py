@@ -23,6 +23,7 @@ from llmc.course.checks.evidence import explaining, is_explaining
 from llmc.course.checks.isolation import without_llmc
 from llmc.course.checks.leftovers import KEEPS, default_of
 from llmc.course.checks.same_deeds import Call, alike, done
+from llmc.course.checks.silence import silent_libraries
 from llmc.course.learner import journal
 from llmc.course.mutants import missing, moved
 from llmc.course.mutants.learners import learners, own, useless_in
@@ -40,6 +41,9 @@ COUNTED = "as more calls show"  # in a message of `polynomials`, which tells wha
 SEEDS = (11, 12)
 SHOWN = 20  # characters by which a change is recognised before its line is looked up
 MOST = 60  # calls that are looked at
+CONSTANT = re.compile(r"with (-?[\d.e+-]+) in place of (-?[\d.e+-]+)")
+ODD = re.compile(r"with `np\.\w+\(np\.(?:zeros|ones|empty|full)")  # all that it changes is a dtype
+LIST = re.compile(r"np\.(?:array|asarray)\((\[[^\[\]()]*\])\)")
 ONE_ARRAY = re.compile(
     r"^Your function gives the right (?P<name>.+?) (?P<words>(?:with|without|from) .+)\.$", re.MULTILINE
 )
@@ -141,17 +145,52 @@ class _Search:
         alone: None if another line can be changed instead, as in a sum of which it is only known that it is too large.
         """
         lines, useless, found = ast.unparse(self.answer.tree).splitlines(), useless_in(self.answer.tree), {}
+        reads = self._reads_of_ignored()
         with closing(changes_of_theirs(self.answer.tree, self.answer.more, (missing, moved))) as changes:
             for words in changes:
                 if time.thread_time() > self.end:
                     break
                 if not useless.match(words) and likely() and all(self._passes(seed, likely=True) for seed in SEEDS):
                     now = ast.unparse(self.answer.tree).splitlines()
+                    lucky = ODD.match(words) or self._only_fits(words)
+                    if lucky or self._changes_a_right_line(lines, now) or self._reads_more(reads):
+                        continue
                     line = next((k for k, (old, new) in enumerate(zip(lines, now)) if old != new), None)
                     found.setdefault(line, placed(words, lines, self.answer.tree))
                     if not alone or len(found) > 1:
                         break
         return next(iter(found.values())) if len(found) == 1 else None
+
+    def _changes_a_right_line(self, lines, now) -> bool:
+        """Is one line changed, and was it our solution's to the letter? Then something else is made up for."""
+        solution = self.check._evidence.solution()
+        if not isinstance(solution, Solution) or len(lines) != len(now):
+            return False
+        ours = {_plainly(line) for line in ast.unparse(solution.tree).splitlines()}
+        changed = [_plainly(old) for old, new in zip(lines, now) if old != new]
+        return len(changed) == 1 and changed[0] in ours and len(changed[0]) > SHOWN
+
+    def _only_fits(self, words) -> bool:
+        """Is it a number in place of one that is not whole, and our solution has no such number?"""
+        match, solution = CONSTANT.match(words), self.check._evidence.solution()
+        if match is None or not isinstance(solution, Solution):
+            return False
+        new, old = map(float, match.groups())
+        ours = {n.value for n in ast.walk(solution.tree) if isinstance(n, ast.Constant) and type(n.value) is float}
+        return not old.is_integer() and new not in ours
+
+    def _reads_of_ignored(self) -> int:
+        """How often does the function, as its tree is now, read an argument that our solution never reads?"""
+        solution = self.check._evidence.solution()
+        ours = solution.tree.body[-1] if isinstance(solution, Solution) else None
+        if not isinstance(ours, ast.FunctionDef):
+            return 0
+        ignored = {argument.arg for argument in ours.args.args} - set(_reads(ours))
+        return sum(name in ignored for name in _reads(self.answer.tree))
+
+    def _reads_more(self, before) -> bool:
+        """Does a change make use of such an argument? Then it only suits this check's demands."""
+        return self._reads_of_ignored() > before
 
     def _wrong_call(self):
         """(the first call in which the learner's function differs from our solution, what that does); or None."""
@@ -200,6 +239,16 @@ class _Search:
         return replace(self.answer, before=before).function(deadline)
 
 
+def _reads(tree) -> list:
+    """The names that it reads, each as often as it does."""
+    return [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
+
+
+def _plainly(line) -> str:
+    """A line without its indent, and with `[a, b]` for `np.array([a, b])`."""
+    return LIST.sub(r"\1", line.strip())
+
+
 class _Again:
     """What becomes of `check` in the cell that runs once more."""
 
@@ -244,7 +293,7 @@ class _Again:
 def quietly():
     was_recording, was_explaining = journal.recording(False), explaining(False)
     try:
-        with redirect_stdout(io.StringIO()), warnings.catch_warnings(), np.errstate(all="ignore"):
+        with redirect_stdout(io.StringIO()), silent_libraries(), warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             yield
     finally:

@@ -5,7 +5,7 @@ order matters, because the first match is reported. To add a mistake, write a fu
 the three tables at the end.
 """
 
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 
@@ -155,6 +155,11 @@ def reshaped(case: Case):
         if 1 < rows < numbers and same(case.got, case.expected.reshape(rows, -1).T.reshape(shape)):
             order = f"({rows}, {numbers // rows}) matrix"
             return f"{case.name} holds the right numbers in another order, that of its transposed {order}: {RESHAPE}"
+    for i, j in combinations(range(len(shape)), 2):
+        other = case.expected.swapaxes(i, j)
+        if 1 < shape[i] != shape[j] > 1 and same(case.got, other.reshape(shape)):
+            laid_out = f"as if its axes {i} and {j} were swapped, {other.shape} in place of {shape}"
+            return f"{case.name} holds the right numbers in another order, laid out {laid_out}"
     return None
 
 
@@ -163,7 +168,11 @@ def along_an_axis(case: Case):
     if case.got.size < FEW:
         return None
     for axis, (words, change) in product(range(case.expected.ndim), ALONG):
-        if case.expected.shape[axis] > 1 and same(case.got, np.zeros_like(case.expected) + change(case.expected, axis)):
+        if case.expected.shape[axis] < 2:
+            continue
+        made = change(case.expected, axis)
+        shared = made.shape[axis] == 1 and np.sum(case.expected == made) > made.size  # a limit that many entries reach
+        if not shared and same(case.got, np.zeros_like(case.expected) + made):
             return f"{case.name} {words} axis {axis}"
     return None
 

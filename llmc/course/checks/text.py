@@ -14,9 +14,11 @@ from contextlib import suppress
 import numpy as np
 
 from llmc.course.checks.copies import root_name
+from llmc.course.checks.small_numbers import counted
 from llmc.course.mutants.learners import learners
 from llmc.course.mutants.loops import names_in
 from llmc.course.mutants.places import quoted
+from llmc.course.mutants.replay import arrays_in
 
 SUMS = {"sum", "mean", "einsum", "dot", "vdot", "inner", "vecdot", "matmul", "tensordot", "trace", "average", "nansum"}
 NOT_IN_SUM = re.compile(r"the `?(\w+)`? is missing in the sum")
@@ -38,7 +40,7 @@ def remarks(function, solution, replay) -> list[str]:
     tree = tree_of(function)
     if tree is None:
         return []
-    said = [*lone_letters(tree), *_never_read(tree, function, solution, replay)]
+    said = [*lone_letters(tree), *never_read(function, solution, replay), *counted(function, solution, replay)]
     return [*said, *_other_defaults(tree, solution.tree.body[-1], replay.named(function))]
 
 
@@ -179,17 +181,18 @@ def _types(call) -> list:
     return named + (call.args[:1] if _called(call) in ("astype",) else [])
 
 
-def _never_read(tree, function, solution, replay):
+def never_read(function, solution, replay):
     """Sentences about arguments that the function never reads, though the right result depends on them."""
-    nodes = list(ast.walk(tree))
+    tree = tree_of(function)
+    nodes = list(ast.walk(tree)) if tree else []
     if any(isinstance(node, ast.Call) and _called(node) in INDIRECT for node in nodes):
         return
     read = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     ignored = [name for name in replay.named(function) if name not in read]
     ignored = [name for name in ignored if _matters(name, function, solution, replay)]
-    counted = [name for node in nodes if isinstance(node, ast.Global) for name in node.names]
+    changed_globals = [name for node in nodes if isinstance(node, ast.Global) for name in node.names]
     if ignored:
-        instead = f", and it changes the global `{counted[0]}`" if counted else ""
+        instead = f", and it changes the global `{changed_globals[0]}`" if changed_globals else ""
         yield f"Your function never reads {' and '.join(f'`{name}`' for name in ignored[:2])}{instead}."
 
 
@@ -208,15 +211,23 @@ def _defaults(function):
 
 
 def _matters(name, function, solution, replay) -> bool:
-    """Does our solution give something else for another value of this argument, which is a number?"""
+    """Does our solution give something else for another value of this argument, a number or a list of them?"""
     at = list(replay.named(function)).index(name)
     value = replay.arguments[at] if at < len(replay.arguments) else None
-    if type(value) not in (int, float):
+    if type(value) in (int, float):
+        changed = value + 1
+    elif type(value) is list and all(type(each) is int for each in value):
+        changed = [0 if any(value) else 1] * len(value)
+    else:
         return False
     other = copy.copy(replay)
-    other.arguments = (*replay.arguments[:at], value + 1, *replay.arguments[at + 1 :])
+    other.arguments = (*replay.arguments[:at], changed, *replay.arguments[at + 1 :])
     try:
         results = [call.run(solution.function(time.thread_time() + solution.seconds)) for call in (replay, other)]
     except Exception:
         return False
-    return any(np.shape(a) == np.shape(b) and not np.array_equal(a, b, equal_nan=True) for a, b in zip(*results))
+    given = len(arrays_in((replay.arguments, replay.options))) if type(value) is list else 0  # it is one of them
+    pairs = list(zip(*results))
+    return any(
+        np.shape(a) == np.shape(b) and not np.array_equal(a, b, equal_nan=True) for a, b in pairs[: len(pairs) - given]
+    )

@@ -29,17 +29,20 @@ def renamed(got, adds) -> str | None:
     return rebound(running().function, last, got, adds)
 
 
-def copied(unwritten) -> str | None:
-    """A sentence if the learner's function writes into a copy of an array, and something is unwritten; else None."""
+def copied(unwritten, name=None) -> str | None:
+    """A sentence if the learner's function writes into a copy of an array, and something is unwritten; else None.
+
+    name: of the array, if it is as it was before the call.
+    """
     check, last = running(), last_call()
     if check is None or not unwritten:
         return None
-    said = written_to_a_copy(check.function)
+    said = written_to_a_copy(check.function, name=name)
     if said or last is None or not (looked_into() and of_arrays()):
         return said
     with learners_names(), redirect_stdout(io.StringIO()):
         answer = learners(check.function)
-        return answer and written_to_a_copy(check.function, Trace.of(answer, last))
+        return answer and written_to_a_copy(check.function, Trace.of(answer, last), name)
 
 
 def one_array(name, got) -> str | None:

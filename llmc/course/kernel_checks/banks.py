@@ -16,9 +16,10 @@ def conflict(report) -> str:
     worst = max(accesses, key=lambda a: a.passes - a.ideal)
     if worst.size == 16:
         return _of_eight(worst, report.line_of(worst.pc))
-    places = _of_a_warp(report, worst)
-    if places is None or worst.size != 4:
+    found = _of_a_warp(report, worst)
+    if not found or worst.size != 4:
         return ""
+    places = found[0]
     line, verb = report.line_of(worst.pc), "writes" if worst.write else "reads"
     apart = np.unique(np.diff(places))
     if len(apart) > 1 or len(places) < BANKS:
@@ -27,8 +28,20 @@ def conflict(report) -> str:
     banks = BANKS // math.gcd(stride, BANKS)
     into = "the same bank" if banks == 1 else f"only {banks} of the {BANKS} banks"
     told = f"In line {line}, where a warp {verb} shared memory, neighbouring lanes are {stride} floats apart"
-    mend = f"With an odd distance, {stride + 1}, they fall into all {BANKS}: let a row of the array be that long."
+    others = sorted({_stride(each) for each in found} - {0, stride})
+    if others:  # so it is no row of an array
+        apart = ", ".join(map(str, others[:3])) + ", …" * (len(others) > 3)
+        mend = f"At other turns they are {apart} apart. Let neighbouring lanes take neighbouring numbers at every turn."
+    else:
+        odd = f"With an odd distance, {stride + 1}, they fall into all {BANKS}"
+        mend = f"{odd}: if it is the length of a row of the array, let the row be that long."
     return f"{told}: they fall into {into}. {mend}"
+
+
+def _stride(places) -> int:
+    """How far apart neighbouring lanes are; 0 if not all are equally far."""
+    apart = np.unique(np.diff(places))
+    return abs(int(apart[0])) if len(apart) == 1 else 0
 
 
 def _of_eight(access, line) -> str:
@@ -54,8 +67,8 @@ def _two_lanes(places, line, verb) -> str:
     return ""
 
 
-def _of_a_warp(report, access):
-    """Which float each lane of a warp asks for, in the warp's first such access with several passes, or None."""
+def _of_a_warp(report, access) -> list:
+    """Which float each lane of a warp asks for, in each such access of the first warp that has several passes."""
     trace = report.raw.trace
     mine = np.sort(trace[(trace["pc"] == access.pc) & (trace["argument"] < 0)], order="step")
     warps = mine["block"] * 64 + mine["thread"] // BANKS  # at most 32 warps a block
@@ -63,10 +76,10 @@ def _of_a_warp(report, access):
         rows = mine[warps == warp]
         lanes = [rows[rows["thread"] % BANKS == lane]["offset"] // 4 for lane in range(BANKS)]
         lanes = [lane for lane in lanes if len(lane)]
-        places = np.array([lane[0] for lane in lanes])
-        if len({len(lane) for lane in lanes}) == 1 and _passes(places) > 1:
-            return places
-    return None
+        every = [np.array([lane[turn] for lane in lanes if len(lane) > turn]) for turn in range(len(lanes[0]))]
+        if len({len(lane) for lane in lanes}) == 1 and _passes(every[0]) > 1:
+            return every
+    return []
 
 
 def _passes(places) -> int:

@@ -28,7 +28,8 @@ The check's cell:
         c.demand(efficiency=0.9, bank_conflicts=0, barriers=2)  # of the last launch; each is optional
 
 c.random(*shape)    an input, float32 unless you say dtype=…; a launch gets a copy, and a kernel must not write to it
-c.output(*shape)    an output: poisoned before each launch, and every element must be written
+c.output(*shape)    an output: poisoned before each launch, and every element must be written. free=True: it is left
+                    open which block makes which part of it
 c.buffer(*shape)    holds numbers that matter (for += or in place); part of it may stay unwritten
 c.launch(code, grid, block, args, kernel=None, shared_mem=0, options=())
                     runs on the emulator with all its diagnoses. If there is a GPU, it runs there as well, and both must
@@ -52,7 +53,6 @@ threads, wrong with 96". How answers are kept for tests of these checks: llmc/co
 
 import copy
 import re
-import time
 from contextlib import suppress
 from functools import partial
 
@@ -62,7 +62,7 @@ from llmc.course.checks.check import check, say
 from llmc.course.checks.evidence import is_explaining
 from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.exercises.stubs import STUB_IN_C
-from llmc.course.kernel_checks import demands, mending, modelled, runs, words
+from llmc.course.kernel_checks import demands, mending, modelled, ours, runs, words
 from llmc.course.kernel_checks.dependence import made_from
 from llmc.course.kernel_checks.experiments import Experiment
 from llmc.course.kernel_checks.in_c import VALUES, in_c
@@ -76,7 +76,10 @@ from llmc.course.learner.refusal import Refusal
 
 SIZES = (1, 31, 127, 129, 1000)  # around a warp, around a block
 BLOCKS = (256, 128, 96, 32)  # threads; the largest first, because most kernels that assume one are right there
-EFFECTS = re.compile(r"was never written|was overwritten instead|times what it should be, everywhere")  # no cause
+# where, or how much, and no cause
+EFFECTS = re.compile(
+    r"was never written|was overwritten instead|times what it should be, everywhere|equals the reference, except "
+)
 # what a message says if it names no mistake, or only what comes of it
 VAGUE = re.compile(
     r"has wrong values\.|NaN or inf|infinite everywhere|all zeros"
@@ -101,6 +104,7 @@ class kernel_check(check):
         self._evidence = modelled.KernelEvidence(name)
         self._report = None
         self._outputs = []  # arrays that a launch must write completely
+        self._free, self._open = [], set()  # outputs of which any block may make any part; their names in a launch
         self._launches = []  # a words.Launch for each, the last one perhaps wrong
         self._kept = None  # of the first launch
 
@@ -134,7 +138,7 @@ class kernel_check(check):
     def _tried(self, message):
         """The message, if it names no mistake, with what other launches of the kernel show."""
         model, replays = self._evidence.solution(), self._evidence.replays
-        if model is None or not replays:
+        if not replays:
             return message
         if VALUES.search(message):  # another mistake may give the same
             mend = self._mended(SLIPS)
@@ -147,27 +151,32 @@ class kernel_check(check):
         mend = self._mended()
         if mend:
             return words.with_sentences(shortened(message), [mend])
+        if model is None:
+            return message
         sizes, arguments = replays[-1].arguments[:2], list(replays[-1].arguments[2:])
         experiment = Experiment(model.names, sizes, arguments, self._again, model)
         beyond = goes_wrong_at(experiment, self._report.raw.code)
         if beyond:
             return words.with_sentences(shortened(message), beyond)
-        return words.with_sentences(message, made_from(experiment, self._report, message.split(" ")[0]))
+        name = message.split(" ")[0]
+        if name in self._open or "\nNo thread reads " in message:  # what it is made from is open, or said already
+            return message
+        return words.with_sentences(message, made_from(experiment, self._report, name))
 
     def _mended(self, most=mending.ALL, bounds=False) -> str | None:
         """A sentence about the change of the kernel, of a rank up to this, with which this check accepts it.
 
         bounds: changes of comparisons are tried first.
         """
-        replay, model = self._evidence.replays[-1] if self._evidence.replays else None, self._evidence.solution()
-        if replay is None or model is None or not is_explaining():
+        replay = self._evidence.replays[-1] if self._evidence.replays else None
+        if replay is None or not is_explaining():
             return None
         (grid, block, *given), last = replay.arguments, self._launches[-1]
-        ours = copy.deepcopy(given)
-        with np.errstate(all="ignore"), suppress(Exception):
-            model.function(time.thread_time() + model.seconds)(grid, block, *ours)
+        with suppress(Exception):
+            model = self._evidence.solution()
+            right = ours.after_launch(self.name, model, last.kernel, (grid, block), given, self._how)
             wrong = (grid, block, given, *self._how)
-            return mending.mended(last.code, last.kernel, wrong, ours, self._accepts, most, bounds)
+            return right and mending.mended(last.code, last.kernel, wrong, right, self._accepts, most, bounds)
         return None
 
     def _accepts(self, code) -> bool:
@@ -181,9 +190,13 @@ class kernel_check(check):
         """New buffer whose contents matter, for a kernel that adds to it or works in place."""
         return super().buffer(*shape, dtype=dtype)
 
-    def output(self, *shape, dtype=np.float32):
-        """New buffer that a launch must write completely, and whose old contents it must not read."""
+    def output(self, *shape, dtype=np.float32, free=False):
+        """New buffer that a launch must write completely, and whose old contents it must not read.
+
+        free: the task leaves open which rows each of its parts is made from, so a message does not say it either.
+        """
         self._outputs.append(self.buffer(*shape, dtype=dtype))
+        self._free += self._outputs[-1:] * free
         return self._outputs[-1]
 
     def launch(self, code, grid, block, args, *, kernel=None, shared_mem=0, options=()):
@@ -199,6 +212,7 @@ class kernel_check(check):
         one_index(code)
         kernel, grid, block = kernel_of(code, kernel or self.name), _three(grid), _three(block)
         names = parameters(code, kernel)
+        self._open = {name for name, a in zip(names, args) if _among(a, self._free)}
         described = tuple(describe(a) for a in args)
         self._launches.append(words.Launch(code, kernel, grid, block, described, self._contents(args)))
         self.calls.append((words.call_text(self._launches[-1], names), None))

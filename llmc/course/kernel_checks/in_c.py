@@ -36,6 +36,8 @@ TERMS = [
     )
 ]
 
+OF_FOURS = ": in the whole fours, and not behind them."
+
 RANGE = re.compile(rf"\brange\({PART}, {PART}, {PART}\)")
 
 REDUCTIONS = {"warp_sum": "sum", "warp_max": "maximum"}  # functions that some kernels have, and others write as a loop
@@ -56,6 +58,7 @@ def in_c(message, code="") -> str:
         if name not in code:
             message = re.sub(rf"\b{name}\(", f"the lanes' {word} of (", message)
             message = re.sub(rf"\b{name}\b", f"the lanes' {word}", message)
+    message = message if "float4" in code else message.replace(OF_FOURS, ".")
     return "\n".join(_said(line, code) for line in message.split("\n"))
 
 

@@ -8,7 +8,7 @@ from llmc.course.kernel_checks.tokens import Tokens
 
 TYPED = re.compile(
     r"\b(?P<const>const\s+)?(?P<type>float4|float2|float|double|int|unsigned|size_t)\b(?P<star>\s*\*)?\s*(?:__restrict__\s*)?"
-    r"\b(?P<name>[A-Za-z_]\w*)\s*(?=[=,;)\[])"
+    r"\b(?!(?:short|long|char|int)\b)(?P<name>[A-Za-z_]\w*)\s*(?=[=,;)\[])"
 )
 ANOTHER = re.compile(r"\s*(?P<star>\*)?\s*(?P<name>[A-Za-z_]\w*)\s*(?=[=,;)\[]|$)")  # `b` of `float a = 0, b`
 WHOLE = ("int", "unsigned", "size_t")

@@ -8,14 +8,15 @@ import re
 from llmc.course.kernel_checks import lines
 from llmc.course.kernel_checks.lines import Repair
 from llmc.course.kernel_checks.names_in_c import REAL, WHOLE, Names
+from llmc.course.kernel_checks.operations import depth, of_operator
 from llmc.course.kernel_checks.pieces import EXPRESSION, STATEMENT, pieces
+from llmc.course.kernel_checks.siblings import like_siblings
 from llmc.course.kernel_checks.tokens import Tokens
 from llmc.cuda.emulator.compiling.text import statements
 
 LOWEST = "-3.4e38f"
 COMPARED = {"<": ("<=", ">"), "<=": ("<", ">="), ">": (">=", "<"), ">=": (">", "<="), "==": ("!=",), "!=": ("==",)}
 ASSIGNED = {"=": ("+=",), "+=": ("=", "-="), "-=": ("+=",), "*=": ("/=",), "/=": ("*=",)}
-OTHER_SIGN = {"+": ("-", "*"), "-": ("+",), "*": ("/", "+"), "/": ("*", "%"), "%": ("/",), "&&": ("||",), "||": ("&&",)}
 OTHER_NAME = {
     "__shfl_down_sync": ("__shfl_xor_sync",),
     "__shfl_up_sync": ("__shfl_xor_sync", "__shfl_down_sync"),
@@ -48,7 +49,7 @@ def repairs(code) -> list[Repair]:
             repair = Repair(rank, ((piece, whole),), piece.start + start, old, new)
             found.setdefault((piece, whole), repair)
     several = [*lines.exchanged_statements(text, all_pieces), *lines.first_turns(code), *lines.starts(text, all_pieces)]
-    several += lines.exchanged_names(text, all_pieces, known)
+    several += [*lines.exchanged_names(text, all_pieces, known), *like_siblings(text, all_pieces)]
     single = [*found.values(), *several]
     return sorted([*single, *lines.everywhere(text, single)], key=lambda each: _order(text, each))[:MOST]
 
@@ -63,7 +64,7 @@ def _in_piece(each, piece, known):
     for k, token in enumerate(each.all):
         yield from _of_token(each, k, token, piece, known)
         if each.is_binary(k):
-            yield from _of_operator(each, k, token)
+            yield from of_operator(each, k, token)
         following = each.all[k + 1].text if k + 1 < len(each.all) else ""
         if token.kind == "name" and following == "(":
             yield from _of_call(each, k)
@@ -157,96 +158,20 @@ def _of_name(each, k, token, piece, known):
                 yield 1.3, *span, f"{reduction}({token.text})", token.text
 
 
-def _of_operator(each, k, token):
-    for new in OTHER_SIGN.get(token.text, ()):
-        yield 1.3, token.start, token.end, new, token.text
-    if token.text in ("+", "-"):
-        first, last = each.term(k - 1, False), each.term(k + 1, True)
-    elif token.text in ("&&", "||"):
-        if _depth(each, 0, k) == 0:
-            for part in (each.text[: token.start], each.text[token.end :]):
-                yield 1, 0, len(each.text), part.strip(), each.text
-        return
-    elif token.text in ("*", "/", "%"):
-        first, last = each.before(k - 1), each.after(k + 1)
-    else:
-        return
-    start, end = each.all[first].start, each.all[last].end
-    left, right, whole = each.piece(first, k - 1), each.piece(k + 1, last), each.text[start:end]
-    if token.text == "-":
-        yield 0, start, end, f"{right} - {left}", whole
-    yield 1, start, end, left, whole
-    if token.text in ("+", "*", "-"):
-        yield 1, start, end, f"-{right}" if token.text == "-" else right, whole
-    if token.text == "+":
-        yield from _exchanged(each, first, k, last)
-    if token.text in ("+", "-"):
-        yield from _bracketed(each, first, k, last)
-    if token.text in ("*", "/", "%"):
-        yield from _bracketed_factor(each, first, k, last)
-        for bracket in (left, right):
-            if re.fullmatch(r"\([^()]*[-+][^()]*\)", bracket):
-                yield 1, start, end, whole.replace(bracket, bracket[1:-1], 1), whole
-    if token.text == "*":
-        yield from _into_the_call(each, first, k, last)
-    if token.text == "/" and (power := _quotient_of_exp(left, right)):
-        yield 1, start, end, power, whole
-
-
-def _bracketed(each, first, k, last):
-    """`a + b * c` as `(a + b) * c`, `a * b + c` as `a * (b + c)`, and `a + 4 * b` as `4 * (a + b)`."""
-    start, end, whole = each.all[first].start, each.all[last].end, each.piece(first, last)
-    operand, other = each.after(k + 1), each.before(k - 1)
-    if operand < last:
-        yield 1, start, end, f"({each.piece(first, operand)}){each.text[each.all[operand].end : end]}", whole
-    if other > first:
-        yield 1, start, end, f"{each.text[start : each.all[other].start]}({each.piece(other, last)})", whole
-    factor = each.all[k + 1]
-    if factor.kind == "number" and last > k + 2 and each.all[k + 2].text == "*":
-        inside = f"{each.piece(first, k)} {each.piece(k + 3, last)}"
-        yield 1, start, end, f"{factor.text} * ({inside})", whole
-
-
-def _bracketed_factor(each, first, k, last):
-    """`a % b * c` as `a % (b * c)`, and `a / b * c` as `a / (b * c)`."""
-    before = each.all[first - 1].text if first else ""
-    if before in ("%", "/") and each.is_binary(first - 1):
-        start, end, whole = each.all[first].start, each.all[last].end, each.piece(first, last)
-        yield 0.5, start, end, f"({whole})", whole
-
-
-def _exchanged(each, first, k, last):
-    """`a * n + b` as `b * n + a`, and as `b * (other) + a` where the factor is the second."""
-    star = next((j for j in range(first, k) if each.all[j].text == "*" and each.is_binary(j)), None)
-    if star is None or each.all[last].text == ")" and last - k > 12:
-        return
-    row, stride, column = each.piece(first, star - 1), each.piece(star + 1, k - 1), each.piece(k + 1, last)
-    yield 1, each.all[first].start, each.all[last].end, f"({column}) * {stride} + {row}", each.piece(first, last)
-
-
-def _into_the_call(each, first, k, last):
-    """`f(x) * g` as `f(x * g)`, and the other way round."""
-    if each.all[k - 1].text == ")" and each.all[first].kind == "name":
-        inside, factor = each.piece(first, k - 2), each.piece(k + 1, last)
-        opening = each.opening(k - 1)
-        name, argument = each.piece(first, opening), each.piece(opening + 1, k - 2) if opening + 1 < k - 1 else ""
-        if argument and inside:
-            whole = each.piece(first, last)
-            yield 1, each.all[first].start, each.all[last].end, f"{name}({argument}) * {factor})", whole
-
-
 def _of_call(each, k):
     """A call without the function, with two arguments exchanged, or with a factor outside of it."""
     opening, closing = k + 1, each.closing(k + 1)
     if closing <= opening + 1:
         return
     start, end, whole = each.all[k].start, each.all[closing].end, each.piece(k, closing)
-    commas = [j for j in range(opening + 1, closing) if each.all[j].text == "," and _depth(each, opening, j) == 1]
+    commas = [j for j in range(opening + 1, closing) if each.all[j].text == "," and depth(each, opening, j) == 1]
     inside = each.piece(opening + 1, closing - 1)
+    if inside.startswith("{"):  # `f({a, b})`: no expression without the function
+        return
     if not commas:
         yield 1, start, end, f"({inside})", whole
         star = next((j for j in range(opening + 1, closing) if each.all[j].text == "*" and each.is_binary(j)), None)
-        if star is not None and _depth(each, opening, star) == 1:
+        if star is not None and depth(each, opening, star) == 1:
             first, last = each.piece(opening + 1, star - 1), each.piece(star + 1, closing - 1)
             yield 1, start, end, f"{each.all[k].text}({first}) * ({last})", whole
             yield 1, start, end, f"{each.all[k].text}({last}) * ({first})", whole
@@ -261,17 +186,6 @@ def _own_place(each, opening):
     if "threadIdx.x" != index != "":
         start = each.all[opening].end
         yield 1.5, start, start + len(index), "threadIdx.x", index
-
-
-def _quotient_of_exp(left, right):
-    """`expf(a) / b` as `expf(a - b)`: b may be a logarithm."""
-    found = re.fullmatch(r"(_*expf)\((.+)\)", left)
-    return f"{found[1]}({found[2]} - {right})" if found else ""
-
-
-def _depth(each, opening, at) -> int:
-    marks = [token.text for token in each.all[opening:at]]
-    return sum(mark in "([{" for mark in marks) - sum(mark in ")]}" for mark in marks)
 
 
 def _missing_component(each):

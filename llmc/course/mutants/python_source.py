@@ -125,7 +125,9 @@ def _everywhere(mistakes):
         if kind.startswith("with order"):  # reshaped there and back in another order: the same
             continue
         if len(members) > 1 and members[0].rank <= 3 and _apart(changes):
-            yield Mistake(members[0].rank + 1, f"{kind}, everywhere", changes)
+            texts = {ast.unparse(place.node) for place, _ in changes} if kind.startswith("without the division") else ()
+            within = f" in `{min(texts)}`" if len(texts) == 1 else ""
+            yield Mistake(members[0].rank + 1, f"{kind}{within}, everywhere", changes)
 
 
 def _apart(changes) -> bool:

@@ -40,18 +40,19 @@ __device__ floatX round_weight(float v, unsigned key, unsigned place)
 }
 
 // master: 0 where there are no master weights. tensor: its number; place: that of the first of these weights in it.
-// decayed == 0: its weights do not decay.
+// Of weights that are not neighbours there are rows: `row` of them, the next ones `stride` places after the first of
+// these; row is a multiple of eight, or n. All other arrays hold nothing else. decayed == 0: its weights do not decay.
 extern "C" __global__ void adamw_update_v1(floatX* params, floatX* grads, float* m, float* v, float* master, int n,
-                                           const float* settings, int tensor, unsigned place,
+                                           const float* settings, int tensor, unsigned place, int row, int stride,
                                            int decayed, int clear)
 {
-    int i = (blockIdx.x * blockDim.x + threadIdx.x) * 8, left = n - i;
+    int i = (blockIdx.x * blockDim.x + threadIdx.x) * 8, left = n - i, j = i / row * stride + i % row;
     Settings s = *reinterpret_cast<const Settings*>(settings);
     if (i >= n || isnan(s.factor)) return;  // NaN: the norm is not finite, see clip_factor in llmc/kernels/norm.cu
     Eight p, g, m8, v8, zero = {};
     floatX rounded[8];
     if (master) load(p, master + i, left);
-    else load(p, params + i, left);
+    else load(p, params + j, left);
     load(g, grads + i, left);
     load(m8, m + i, left);
     load(v8, v + i, left);
@@ -61,10 +62,10 @@ extern "C" __global__ void adamw_update_v1(floatX* params, floatX* grads, float*
         m8[e] += s.rate1 * (g[e] - m8[e]);
         v8[e] += s.rate2 * (g[e] * g[e] - v8[e]);
         p[e] = (decayed ? s.keep : 1.0f) * p[e] - s.step * m8[e] / (sqrtf(v8[e]) * s.root + s.eps);
-        rounded[e] = round_weight(p[e], s.key + tensor, place + i + e);
+        rounded[e] = round_weight(p[e], s.key + tensor, place + j + e);
     }
     if (master) store(master + i, p, left);
-    store(params + i, rounded, left);
+    store(params + j, rounded, left);
     store(m + i, m8, left);
     store(v + i, v8, left);
     if (clear) store(grads + i, zero, left);

@@ -21,17 +21,19 @@ def settings(loss_scale, key, **numbers):
     return found
 
 
-def adamw_update(params, grads, m, v, master, settings, decayed=True, clear=False, tensor=0, place=0):
+def adamw_update(params, grads, m, v, master, settings, decayed=True, clear=False, tensor=0, place=0, rows=None):
     """One AdamW step on +master, of which *params become the rounding; master may be None. With clear, *grads = 0.
 
     params, grads: 16 bits (n,). m, v, master: float32 (n,). settings: float32 (9,), on the device. decayed: whether
     these weights decay. tensor: added to the key of the settings, so that each tensor has random bits of its own;
-    place: of the first of these weights in the tensor, for the same reason.
+    place: of the first of these weights in the tensor, for the same reason. rows: None, or (row, stride) for weights
+    that lie in params, which then is longer, in rows of `row` each, their beginnings `stride` apart.
     """
-    arguments = (params, grads, m, v, 0 if master is None else master, np.int32(params.size), settings)
-    numbers = np.int32(tensor), np.uint32(place), np.int32(decayed), np.int32(clear)
+    n = grads.size
+    arguments = (params, grads, m, v, 0 if master is None else master, np.int32(n), settings)
+    numbers = tensor, place, *(rows or (n, n)), decayed, clear
     launch = kernel_for(params, "adamw", "adamw_update_v1")
-    launch((blocks_for(params.size, EACH),), (THREADS,), (*arguments, *numbers))
+    launch((blocks_for(n, EACH),), (THREADS,), (*arguments, *(np.int32(number) for number in numbers)))
 
 
 def global_norm(grads, settings=None):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from llmc import kernels
 from llmc.backends import BACKENDS
 from llmc.config import GPT2Config
 from llmc.model import GPT2
@@ -48,6 +49,14 @@ def test_parts_of_an_update_are_those_of_the_whole(backend, precision, master):
         updated = own_pieces(part.params, part.table, which, 2)
         for mine, theirs in zip(updated, own_pieces(whole.params, whole.table, which, 2)):
             assert (part.backend.to_numpy(mine) == whole.backend.to_numpy(theirs)).all()
+
+
+@pytest.mark.parametrize("part", [(0, 1), (1, 2)])
+def test_a_part_is_updated_in_as_many_launches_as_the_whole(part):
+    launched = []
+    with kernels.watched(lambda name, launch: launched.append(name) or launch()):
+        trained("cuda", "bf16", True, part, steps=1)
+    assert launched.count("adamw_update_v1") == len(CONFIG.parameter_table())
 
 
 def test_the_plan_of_memory_counts_parts():

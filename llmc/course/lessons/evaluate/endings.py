@@ -74,6 +74,9 @@ def mistakes(logits, tokens, mask) -> dict:
             "the cost of all that stands in the row, padding included: the mask says which tokens count": costs.sum(
                 axis=1
             ),
+            "the cost of ending and padding: behind the ending the mask is 0, and nothing counts": (
+                costs * (np.cumsum(counted, axis=1) > 0)
+            ).sum(axis=1),
             "the cost of the context: the mask is 1 where a token counts": (costs * (1 - counted) * real).sum(axis=1),
             "the cost of all that does not count: the mask is 1 where a token counts": (costs * (1 - counted)).sum(
                 axis=1

@@ -50,7 +50,31 @@ def compare_grid(got, rows, cols, block):
         sentence = "the grid's axes are in the wrong order: x first, then y"
     else:
         sentence = _first_wrong_axis(got, wanted, (cols, rows), block)
-    raise WrongAnswer(f"{sentence[0].upper()}{sentence[1:]}.\n→ Where to look: {AXES}.\n\n{case}")
+    made = _made_by(got, (cols, rows), block)
+    known = f".\n{made}" if made else ""
+    raise WrongAnswer(f"{sentence[0].upper()}{sentence[1:]}{known}.\n→ Where to look: {AXES}.\n\n{case}")
+
+
+def _made_by(got, sizes, block) -> str:
+    """A sentence on the formula that gives both numbers of a wrong grid; "" if none of these does, or two do."""
+    up, numbers = [-(-n // d) for n, d in zip(sizes, block)], sizes[0] * sizes[1]
+    formulas = {
+        "that is n // d for both axes, which rounds down: round up": [n // d for n, d in zip(sizes, block)],
+        "that is n // d + 1 for both axes, which adds a block where n is a multiple of d": [
+            n // d + 1 for n, d in zip(sizes, block)
+        ],
+        "that is n / d, rounded to the nearest, for both axes: round up": [round(n / d) for n, d in zip(sizes, block)],
+        "these are the threads that are needed, not the blocks: divide by those of a block": [
+            n * d for n, d in zip(up, block)
+        ],
+        "these are the numbers of the matrix, not blocks: divide by the threads of a block": [*sizes],
+        "these blocks would do for all numbers in one row, but a grid has two axes: take each axis on its own": [
+            -(-numbers // (block[0] * block[1])),
+            1,
+        ],
+    }
+    found = [words for words, grid in formulas.items() if list(got) == grid]
+    return f"{found[0][0].upper()}{found[0][1:]}" if len(found) == 1 else ""
 
 
 def _first_wrong_axis(got, wanted, sizes, block):

@@ -54,6 +54,9 @@ def step_mistakes(before: Step, grads, t, lr) -> dict:
         "a step with the mean of the gradients: they count 1 / N already": total / N,
         "a step with the gradient of rank 0 alone": grads[0],
         "a step with the gradient of the last rank alone": grads[-1],
+        "a step with every N-th number of the gradient, from number r on, as part r: a part is one piece": (
+            total.reshape(-1, N).T.ravel()
+        ),
     }
     found = {"params": {}, "m": {}, "v": {}}
     for words, gradient in gradients.items():

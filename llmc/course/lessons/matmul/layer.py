@@ -60,11 +60,12 @@ def cost(B, T, C_in, C_out, itemsize=4) -> Cost:
 
 
 def results(got, *names):
-    """What a function returned, as a tuple. Raises WrongAnswer unless it is one value for each name."""
+    """What a function returned, as a tuple. Raises WrongAnswer unless it is one value, or row, for each name."""
     wanted = f"{len(names)} values are expected, {', '.join(names)}"
     if got is None:
         raise WrongAnswer(f"nothing was returned, and {wanted}. Is a `return` missing?")
-    if not isinstance(got, tuple | list):
+    rows = isinstance(got, np.ndarray) and got.shape[:1] == (len(names),)  # which unpacks as a tuple does
+    if not (rows or isinstance(got, tuple | list)):
         raise WrongAnswer(f"{wanted}, but one was returned: {describe(got)}.")
     if len(got) != len(names):
         raise WrongAnswer(f"{wanted}, but {len(got) or 'none'} {'was' if len(got) == 1 else 'were'} returned.")

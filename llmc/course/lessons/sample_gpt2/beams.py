@@ -18,8 +18,9 @@ MISTAKES = {  # name: what the text that was found is
     "narrower": "what a search of width - 1 finds",
     "wider": "what a search of width + 1 finds",
     "short": "what a search finds that forgets the prompt: the first token follows it",
+    "alone": "what a search finds that gives the model the new tokens without the prompt in front of them",
 }
-SUMS = ("last", "short")  # mistakes that may give the right text with another log-probability
+SUMS = ("last", "short", "alone")  # mistakes that may give the right text with another log-probability
 
 
 def search(log_probs, prompt, n, width, bug=None):
@@ -29,7 +30,8 @@ def search(log_probs, prompt, n, width, bug=None):
     for _ in range(n):
         found = []
         for text, total in beam:
-            p = log_probs(text or prompt[:1] if bug == "short" else [*prompt, *text])  # (V,)
+            before = {"short": [] if text else prompt[:1], "alone": []}.get(bug, prompt)
+            p = log_probs([*before, *text])  # (V,)
             p = np.exp(p) if bug == "added" else p
             each = [([*text, token], (0.0 if bug == "last" else total) + float(p[token])) for token in range(len(p))]
             each.sort(key=lambda item: -item[1])

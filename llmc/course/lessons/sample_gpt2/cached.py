@@ -14,6 +14,10 @@ MISTAKES = {  # name: (sentence after "the logits equals ", where to look)
         "the reference in which a token does not look at itself: its own key and value are there, too",
         CACHE,
     ),
+    "only the first itself": (
+        "the reference in which only the first token looks at itself: the others' own keys and values are there, too",
+        CACHE,
+    ),
     "only itself": ("the reference in which a token looks at nothing but itself: look at positions 0 to t", CACHE),
     "one cache": ("the reference with the keys and values of layer 0 in every layer: each layer has its own", CACHE),
     "last cache": ("the reference with one cache that every layer overwrites: each layer has its own", CACHE),
@@ -120,7 +124,8 @@ def _attend(qkv, NH, cache, l, t, bug):
     old = cache[:, l].copy()
     cache[:, l, :, t] = k, v
     read = old if bug == "old row" else cache[:, 0 if bug == "one cache" else l]
-    first, last = (t if bug == "only itself" else 0), t + (bug != "not itself")
+    own = bug != "not itself" and (bug != "only the first itself" or t == 0)
+    first, last = (t if bug == "only itself" else 0), t + own
     keys, values = read[0, :, first:last], read[1, :, first:last]  # (NH, n, hs)
     keys = values if bug == "values twice" else keys
     values = keys if bug == "keys twice" else values

@@ -11,7 +11,10 @@ from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.lessons.tensor_cores.places import ORDER
 
 DOWN = 8  # tiles of a band of rows
-GRIDS = ((8, 16, 12), (12, 24, 18), (32, 16, 24), (5, 11, 3), (7, 3, 4), (16, 20, 40), (9, 1, 5), (4, 30, 1))
+GRIDS = (  # blocks, down, across; two of them with equally many blocks
+    *((8, 16, 12), (12, 24, 18), (32, 16, 24), (5, 11, 3), (7, 3, 4), (16, 20, 40), (9, 1, 5), (4, 30, 1)),
+    (8, 24, 5),
+)
 
 
 def in_bands(number, down, across, height=DOWN):
@@ -85,7 +88,8 @@ def _why(turns, blocks, lists) -> str:
     many = [f"{len(found)} {what}{'s' * (len(found) > 1)}" for found, what in ((rows, "row"), (columns, "column"))]
     shape = f"The tiles of the first turn lie in {' and '.join(many)}"
     if len(rows) <= 2 < len(columns):
-        return f"{shape}: it goes along the rows. Take {DOWN} rows at a time, and go down first."
+        along = " it goes along the rows." if first[1:] and first[0][0] == first[1][0] else ""
+        return f"{shape}:{along or ' these are flat bands.'} Take {DOWN} rows at a time, and go down first."
     if len(columns) <= 2 < len(rows):
         return f"{shape}: it goes down the columns. Stop after {DOWN} rows, and take the next column."
     return f"{shape}; nearly a square reads the least."

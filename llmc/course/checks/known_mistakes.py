@@ -1,0 +1,65 @@
+"""Is a wrong array what one of the lesson's known mistakes gives? Then the message names that one."""
+
+import numpy as np
+
+from llmc.course.checks import causes, evidence, second_draw, text, written
+from llmc.course.checks.explain import stopped
+from llmc.course.checks.nonfinite import not_finite_alike
+from llmc.course.checks.signatures import same
+
+UNEXPLAINED = 0.05  # of an error: what a known mistake may leave of it
+CLOSELY = 1e-3  # the same, of a mistake that gives nearly the right numbers
+
+
+def known_mistake(case, known, got):
+    """(where to look, sentence) of the known mistakes that `got` equals, else (None, None).
+
+    Where several give the same numbers, nobody knows which one was made: the sentence names all of them. One whose
+    array is `got` itself only says where it is right, and gives way to one that was computed.
+    """
+    made, equal, shapes = {}, {}, set()  # {sentence: where}
+    for sentence, wrong in known.items():
+        wrong, where = wrong if isinstance(wrong, tuple) else (wrong, None)
+        shapes |= {sentence} if wrong is got else set()
+        array = np.asarray(wrong() if callable(wrong) else wrong, np.float64)
+        made[sentence] = where, array
+        if array.shape != case.expected.shape:
+            continue
+        if same(array, case.expected):  # or nearly: then it only explains what it explains to the digit
+            if _explained(case.got, array, case.expected, CLOSELY):
+                equal[sentence] = where
+        elif same(case.got, array) and _explained(case.got, array, case.expected):
+            equal[sentence] = where
+        elif not equal and case.adds and same(case.held, array):
+            return where, f"{case.name} equals {sentence}, and was overwritten instead of accumulated (use +=)"
+    equal = {sentence: where for sentence, where in equal.items() if sentence not in shapes} or equal
+    against = second_draw.contradicted(case.name, equal) if equal and evidence.is_explaining() else ()
+    equal = {sentence: where for sentence, where in equal.items() if sentence not in against}
+    if equal:
+        what = f"what was added to {case.name}" if case.adds and not evidence.of_arrays() else case.name
+        return next(iter(equal.values())), f"{what} equals {_either(list(equal))}"
+    alike = [s for s, (_, array) in made.items() if not_finite_alike(case.got, array, case.expected)]
+    return (made[alike[0]][0], f"{case.name} equals {alike[0]}") if len(alike) == 1 else (None, None)
+
+
+def _either(sentences) -> str:
+    """One sentence, or all of them, each in a line of its own."""
+    if len(sentences) == 1:
+        return sentences[0]
+    first, *others = sentences
+    return "; or ".join([first, *others]) + " (these give the same numbers here)"
+
+
+def as_known(sentence) -> list[str]:
+    """Sentences about a known mistake, without what the learner's text contradicts."""
+    held = "what it held before" in sentence
+    name = sentence.split(" ")[0] if held else None
+    said = [*causes.remarks(), *filter(None, [written.copied(True, name)])]
+    return [stopped(text.known(sentence, evidence.learners_function(), said)), *said]
+
+
+def _explained(got, array, expected, share=UNEXPLAINED) -> bool:
+    """Is all but this share of the error explained? Two arrays that are both nearly right are not the same mistake."""
+    finite = np.isfinite(expected)
+    unexplained, error = np.abs(got - array)[finite], np.abs(array - expected)[finite]
+    return not finite.any() or unexplained.max() <= share * error.max()

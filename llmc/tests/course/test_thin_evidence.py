@@ -1,0 +1,181 @@
+"""Sentences that rest on one more call: tiny numbers, lost digits, copies; and repairs that are not to be told."""
+
+import ast
+import os
+
+import numpy as np
+import pytest
+
+from llmc.course import check, compare
+from llmc.course.checks import digits, remedy, small_numbers
+from llmc.course.checks.copies import written_to_a_copy
+from llmc.course.checks.explain import WrongAnswer
+from llmc.course.checks.silence import silent_libraries
+from llmc.course.checks.text import never_read
+from llmc.course.kernel_checks.ours import source_of
+from llmc.course.kernel_checks.repairs import repairs
+from llmc.course.kernel_checks.switched import changed
+from llmc.course.mutants.replay import Replay
+from llmc.course.mutants.solution import Solution
+
+pytestmark = pytest.mark.usefixtures("not_recorded")
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(4, 30))
+
+
+def solution(text, exercise):
+    return Solution(exercise, ast.parse(text), {"np": np, "__builtins__": __builtins__})
+
+
+def called(function, *arguments):
+    replay = Replay.of(arguments, {})
+    replay.outputs = replay.run(function)
+    replay.buffers = [False] * len(arguments)
+    return replay
+
+
+def logarithm(p):
+    return np.log(p + 1e-4)
+
+
+def logarithm_at_least(p):
+    return np.log(np.maximum(p, 1e-9))
+
+
+PLAIN = solution("def logarithm(p):\n    return np.log(p)", "logarithm")
+
+
+def test_a_tiny_number_is_named_where_it_counts():
+    p = np.array([1e-5, 0.5])
+    (told,) = small_numbers.counted(logarithm, PLAIN, called(logarithm, p))
+    assert told == "The result changes with the `0.0001` in `p + 0.0001`: our solution has none."
+    assert not small_numbers.counted(logarithm_at_least, PLAIN, called(logarithm_at_least, p))  # p is never so small
+    (told,) = small_numbers.counted(logarithm_at_least, PLAIN, called(logarithm_at_least, 0 * p))
+    assert "`1e-09` in `np.maximum(p, 1e-09)`" in told
+    with_one = solution("def logarithm(p):\n    return np.log(p + 1e-6)", "logarithm")
+    assert not small_numbers.counted(logarithm, with_one, called(logarithm, p))
+
+
+def one_pass(x):
+    return (x * x).mean(axis=1) - x.mean(axis=1) ** 2
+
+
+def half(x):
+    return x.var(axis=1) / 2
+
+
+TWO_PASSES = solution("def one_pass(x):\n    return x.var(axis=1)", "one_pass")
+
+
+def test_digits_that_float32_loses():
+    far = (X + 3000).astype(np.float32)
+    told = digits.lost("var", one_pass, TWO_PASSES, called(one_pass, far), 0)
+    assert told.startswith("With float64 arrays your function gives the right var: float32 loses the digits")
+    assert digits.lost("var", half, TWO_PASSES, called(half, far), 0) is None
+    assert digits.lost("var", one_pass, TWO_PASSES, called(one_pass, X.astype(np.float32)), 0) is None  # right
+    assert digits.lost("var", one_pass, TWO_PASSES, called(one_pass, X), 0) is None  # float64 already
+
+
+def step(w, g):
+    w -= g
+
+
+def with_a_copied_weight(w, g):
+    total = g[0].copy()
+    total += g[1]
+    step(w.copy(), total)
+
+
+def with_a_sum_that_is_used(w, g):
+    total = g[0].copy()
+    total += g[1]
+    step(w[: len(w)], total)
+
+
+def with_a_sum_that_is_lost(w, g):
+    total = w.copy()
+    total += g[1]
+
+
+def test_a_copy_is_lost_only_where_nothing_reads_it():
+    told = written_to_a_copy(with_a_copied_weight, name="w")
+    assert told == "`w.copy()` makes a new array: what `step` writes into it is lost."
+    assert written_to_a_copy(with_a_sum_that_is_used, name="w") is None
+    assert "`total += g[1]` writes into a copy" in written_to_a_copy(with_a_sum_that_is_lost, name="w")
+
+
+def no_prompt(prompt, n):
+    return [n]
+
+
+def test_an_argument_that_is_never_read():
+    ours = solution("def no_prompt(prompt, n):\n    return [prompt[-1] + n]", "no_prompt")
+    assert list(never_read(no_prompt, ours, called(no_prompt, [3, 4], 2))) == ["Your function never reads `prompt`."]
+    idle = solution("def no_prompt(prompt, n):\n    return [n]", "no_prompt")
+    assert not list(never_read(no_prompt, idle, called(no_prompt, [3, 4], 2)))
+
+
+@pytest.mark.parametrize(
+    ("words", "believed"),
+    [
+        ("with 1 in place of 0.8 in `np.linspace(0.8, 1.6)`", False),
+        ("with 0.5 in place of 0.8 in `rate * 0.8`", True),
+        ("with 0 in place of 1 in `range(1, n)`", True),
+    ],
+)
+def test_numbers_that_only_fit_a_check(words, believed):
+    search = object.__new__(remedy._Search)
+    search.check = type("", (), {"_evidence": type("", (), {"solution": lambda self: ours})()})
+    ours = solution("def f(x):\n    return 0.5 * x", "f")
+    assert search._only_fits(words) is not believed
+
+
+def test_swapped_axes_of_a_layout():
+    with pytest.raises(WrongAnswer, match=r"axes 0 and 1 were swapped, \(30, 4\) in place of \(4, 30\)|transposed"):
+        compare("out", X.T.reshape(X.shape), X)
+    three = RNG.normal(size=(2, 3, 5))
+    with pytest.raises(WrongAnswer, match=r"axes 1 and 2 were swapped, \(2, 5, 3\) in place of \(2, 3, 5\)"):
+        compare("out", three.swapaxes(1, 2).reshape(three.shape), three)
+
+
+def test_compiled_libraries_are_silent_and_python_speaks_again(capfd):
+    print("before")
+    with silent_libraries():
+        os.write(1, b"from C")
+        os.write(2, b"from C")
+    print("after")
+    assert capfd.readouterr() == ("before\nafter\n", "")
+
+
+LOOPS = """extern "C" __global__ void f(float* out, const float* x, int C)
+{
+    int lane = threadIdx.x % 32;
+    float total = 0.0f;
+    for (int c = lane * 8; c < C; c += 256) total += x[c];
+    for (int c = lane; c < C; c += 256) total += x[c];
+    for (int k = 0; k < 3; k++) total += k;
+    out[lane] = total;
+}
+"""
+
+
+def test_loops_over_one_variable_are_made_alike():
+    texts = [changed(LOOPS, each) for each in repairs(LOOPS)]
+    assert any(
+        "int c = lane * 8; c < C; c += 256) total += x[c];\n    for (int c = lane * 8;" in each for each in texts
+    )
+    assert not any("int k = lane" in each or "c = 0;" in each for each in texts if "k < 3; k++" in each)
+
+
+def test_the_solution_in_c():
+    source = source_of("layernorm_bf16")
+    assert source is None or "void layernorm_bf16(" in source  # none without the solutions
+    assert source_of("layernorm_forward") is None  # a Python function
+
+
+def test_a_message_says_who_is_ignored():
+    names = {"check": check, "no_prompt": no_prompt}
+    cell = 'with check("no_such_exercise") as c:\n    assert c.call(no_prompt, [1], 2) == [3], "wrong"\n'
+    with pytest.raises(WrongAnswer) as caught:
+        exec(compile(cell, "<cell>", "exec"), names)
+    assert "never reads" not in str(caught.value)  # there is no solution to compare with
