@@ -76,10 +76,8 @@ from llmc.course.learner.refusal import Refusal
 
 SIZES = (1, 31, 127, 129, 1000)  # around a warp, around a block
 BLOCKS = (256, 128, 96, 32)  # threads; the largest first, because most kernels that assume one are right there
-# where, or how much, and no cause
-EFFECTS = re.compile(
-    r"was never written|was overwritten instead|times what it should be, everywhere|equals the reference, except "
-)
+EFFECTS = re.compile(r"was never written|was overwritten instead|times what it should be, everywhere")  # no cause
+EXCEPT = "equals the reference, except "  # where, and no cause
 # what a message says if it names no mistake, or only what comes of it
 VAGUE = re.compile(
     r"has wrong values\.|NaN or inf|infinite everywhere|all zeros"
@@ -143,21 +141,22 @@ class kernel_check(check):
         if VALUES.search(message):  # another mistake may give the same
             mend = self._mended(SLIPS)
             return words.with_sentences(VALUES.sub("has wrong values.", message, count=1), [mend]) if mend else message
-        if EFFECTS.search(message):
+        place = EXCEPT in message
+        if EFFECTS.search(message) and not place:
             mend = self._mended()
             return words.with_sentences(message, [mend]) if mend else message
-        if not VAGUE.search(message):
+        if not (place or VAGUE.search(message)):
             return message
         mend = self._mended()
         if mend:
-            return words.with_sentences(shortened(message), [mend])
+            return words.with_sentences(message if place else shortened(message), [mend])
         if model is None:
             return message
         sizes, arguments = replays[-1].arguments[:2], list(replays[-1].arguments[2:])
         experiment = Experiment(model.names, sizes, arguments, self._again, model)
         beyond = goes_wrong_at(experiment, self._report.raw.code)
         if beyond:
-            return words.with_sentences(shortened(message), beyond)
+            return words.with_sentences(message if place else shortened(message), beyond)
         name = message.split(" ")[0]
         if name in self._open or "\nNo thread reads " in message:  # what it is made from is open, or said already
             return message
