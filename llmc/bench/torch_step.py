@@ -20,18 +20,13 @@ def torch_step(model, fused=False, compiled=False, mode=None, padded=False, beta
     It runs where the model's arrays are, and with TF32 if that is the model's precision. Raises UserError when
     PyTorch is not installed, or has no GPU to run on.
     """
-    try:
-        import torch
-    except ImportError:
-        raise UserError(
-            f"--vs torch needs PyTorch; install it with `{pip('install', 'torch')}`, or leave the option out."
-        ) from None
+    torch = _torch(f"--vs torch needs PyTorch; install it with `{pip('install', 'torch')}`, or leave the option out.")
     device = _device(model)
     network = _network(model, model.config.Vp if padded else model.config.V).to(device)
     optimizer = torch.optim.AdamW(network.parameters(), betas=betas, weight_decay=0.0, fused=fused)
 
     run = torch.compile(network, mode=mode) if compiled else network
-    low = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(autocast)
+    low = _numbers(torch, autocast)
     scaler = torch.amp.GradScaler(device, enabled=autocast == "fp16")
 
     def step(x, y, wait=True, lr=1e-4):
@@ -52,13 +47,13 @@ def torch_gradients(model, x, y, autocast=None) -> dict:
     """{name: array} of every gradient that PyTorch finds for `model`'s weights, float32, in the shapes of ours.
 
     x, y: (B, T) integers, on the host · autocast: as in torch_step, without its scaling of the loss
+    Raises UserError as torch_step does.
     """
-    import torch
-
+    torch = _torch(f"this compares with PyTorch; install it with `{pip('install', 'torch')}`.")
     device = _device(model)
     network = _network(model, model.config.V).to(device)
     x, y = (torch.as_tensor(tokens, dtype=torch.int64, device=device) for tokens in (x, y))  # (B, T) both
-    low = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(autocast)
+    low = _numbers(torch, autocast)
     with torch.autocast(device, dtype=low, enabled=low is not None):
         loss = network(x, y)
     loss.backward()
@@ -67,6 +62,20 @@ def torch_gradients(model, x, y, autocast=None) -> dict:
         layers.setdefault(_our_name(name.split(".")), []).append(parameter.grad.float().cpu().numpy())
     stacked = {p.name for p in model.table if p.stacked}
     return {name: np.stack(each) if name in stacked else each[0] for name, each in layers.items()}
+
+
+def _torch(without):
+    """PyTorch; UserError with this sentence where it is not installed."""
+    try:
+        import torch
+    except ImportError:
+        raise UserError(without) from None
+    return torch
+
+
+def _numbers(torch, autocast):
+    """The type that autocast multiplies in, or None."""
+    return {"bf16": torch.bfloat16, "fp16": torch.float16}.get(autocast)
 
 
 def _device(model) -> str:

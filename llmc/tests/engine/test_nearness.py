@@ -1,8 +1,11 @@
 """`llmc.parity.nearness`: gradients of one model in 16 bits, ours and PyTorch's."""
 
+import sys
+
 import numpy as np
 import pytest
 
+from llmc.errors import UserError
 from llmc.parity import nearness
 from llmc.parity.scoreboard import fixture
 
@@ -26,6 +29,12 @@ def test_pytorchs_gradients_without_autocast_are_ours():
     assert theirs.keys() == problem.state.grads.keys()
     for name, grad in problem.state.grads.items():
         assert np.linalg.norm(theirs[name] - grad[: len(theirs[name])]) < 1e-5 * np.linalg.norm(grad), name
+
+
+def test_without_pytorch_it_is_one_sentence(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)  # import fails
+    with pytest.raises(UserError, match="this compares with PyTorch; install it"):
+        nearness.main("--data pydocs --backend cpu --preset tiny --steps 1 -B 1 -T 8".split())
 
 
 def test_a_distance_is_relative():
