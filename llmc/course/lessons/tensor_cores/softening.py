@@ -30,8 +30,10 @@ def online(
     sums_shrink=True,
     total_shrinks=True,
     scores_exchanged=False,
+    scores_turned=False,
     sums_exchanged=False,
     total_forgets=False,
+    all_shrinks=False,
     top_stays=True,
     first_half=False,
     power=np.exp,
@@ -40,8 +42,9 @@ def online(
 
     meet: lanes exchange maxima with those so far away (xor): 1 and 2 share their rows, 4 and 8 do not. total_meets: so
     do totals, at the end. exchanged: numbers 1 and 2 of the four that mma leaves in a lane are taken for each other.
-    total_forgets: tiles before do not count. top_stays: maxima of tiles before count. first_half: tile[1] does not.
-    power: what weights are made with.
+    scores_turned: the columns of a tile are taken for its rows. total_forgets: tiles before do not count. all_shrinks:
+    the total shrinks after this tile has been added to it. top_stays: maxima of tiles before count. first_half: tile[1]
+    does not. power: what weights are made with.
     """
     B, _, T = scores.shape
     tiles = scores.astype(np.float64).reshape(B, 2, 8, T // 16, 2, 4, 2)  # n, row, tile, i, lane, number
@@ -49,16 +52,20 @@ def online(
     top, total = np.full((B, 2, 8, 4), -np.inf), np.zeros((B, 2, 8, 4))  # n, row, lane
     sums = np.zeros((B, 2, 8, 4, 2))  # n, row, lane, number: columns 2 lane + number
     for k in range(T // 16):
-        tile = tiles[:, :, :, k].swapaxes(1, 5) if scores_exchanged else tiles[:, :, :, k]  # (B, 2, 8, 2, 4, 2)
+        tile = tiles[:, :, :, k]  # (B, 2, 8, 2, 4, 2)
+        tile = tile.swapaxes(1, 5) if scores_exchanged else tile.swapaxes(1, 3) if scores_turned else tile
         highest = (tile[:, :, :, :1] if first_half else tile).max(axis=(3, 5))  # (B, 2, 8, 4)
         higher = _exchange(np.maximum(top, highest) if top_stays else highest, meet, np.maximum)
         shrink = power(top - higher).astype(np.float32)  # which overflows where a kernel's does
         weights = power(tile - higher[:, :, :, None, :, None]).astype(np.float32)
-        total = (0 if total_forgets else total) * (shrink if total_shrinks else 1) + weights.sum(axis=(3, 5))
+        added = weights.sum(axis=(3, 5))  # (B, 2, 8, 4)
+        total = (0 if total_forgets else total) * (shrink if total_shrinks else 1) + added
+        total = (total - added) + added * shrink if all_shrinks else total
         if sums_shrink:
             turned = sums.swapaxes(1, 4) if sums_exchanged else sums
             turned *= shrink[..., None]
-        weights = (weights.swapaxes(1, 5) if scores_exchanged else weights).astype(np.float16).astype(np.float64)
+        weights = weights.swapaxes(1, 5) if scores_exchanged else weights.swapaxes(1, 3) if scores_turned else weights
+        weights = weights.astype(np.float16).astype(np.float64)
         more = weights.reshape(B, 16, 16) @ values[:, 16 * k : 16 * k + 16]  # (B, 16, 8)
         sums += more.reshape(sums.shape)
         top = higher
@@ -93,11 +100,21 @@ def mistakes(scores, values) -> dict:
         "the result with totals of other rows added: the lanes of a row are 1 and 2 apart (xor)": dict(
             total_meets=(4, 8)
         ),
+        "the result with totals of other rows added (xor 8 and 16): the lanes of a row are 1 and 2 apart": dict(
+            total_meets=(8, 16)
+        ),
+        "the result with maxima of other rows (xor 8 and 16): the lanes of a row are 1 and 2 apart": dict(meet=(8, 16)),
         "the result with the lanes' own maxima and their own totals": dict(meet=(), total_meets=()),
         OVERFLOW[0]: dict(top_stays=False),
         OVERFLOW[1]: dict(first_half=True),
         "the result with powers of 2 in place of powers of e (exp2f)": dict(power=np.exp2),
         FORGETS: dict(total_forgets=True),
+        "the result with a total that shrinks after this tile was added to it: shrink first, then add": dict(
+            all_shrinks=True
+        ),
+        "the result with scores[n][…] in place of scores[i][2 * n + …]: the first index is of columns": dict(
+            scores_turned=True
+        ),
         "the result with scores[i][1] and scores[i][2] taken for each other: the first two of four are one row's": dict(
             scores_exchanged=True
         ),
@@ -112,6 +129,9 @@ def mistakes(scores, values) -> dict:
     known = {words: (wrong, SOFTENED) for words, wrong in known.items() if words not in unsure}
     quarter = online(scores, values).astype(np.float32) / 4  # (B, 16, 8)
     known["a quarter of the result: four lanes add up a total that is the whole row's already"] = quarter, SOFTENED
+    if scores.shape[-1] > 16:
+        last = "the result of the last 16 keys alone: top[n] must keep the maximum from one tile to the next"
+        known[last] = online(scores[:, :, -16:], values[:, -16:]).astype(np.float32), SOFTENED
     e = np.exp(scores.astype(np.float64) - scores.max(axis=-1, keepdims=True))  # (B, 16, T)
     known["the result that nobody has divided by the total"] = (
         (e @ values.astype(np.float64)).astype(np.float32),
