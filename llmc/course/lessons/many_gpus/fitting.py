@@ -22,13 +22,17 @@ def times(rng, world, sizes):
     return (a * alpha + b * sizes / beta) * rng.uniform(0.8, 1.25, sizes.size), alpha, beta
 
 
-def fit(a, b, sizes, seconds, weights=None):
-    """(alpha, beta) of least squares for a · alpha + b · sizes / beta = seconds; by default of the relative errors."""
+def fit(a, b, sizes, seconds, weights=None, right=None):
+    """(alpha, beta) of least squares for a · alpha + b · sizes / beta = seconds; by default of the relative errors.
+
+    right: weights (sizes,) of the right sides, where they are others than those of the columns.
+    """
     w = 1 / seconds if weights is None else weights  # (sizes,)
     columns = np.stack([np.full(sizes.size, float(a)), b * sizes], axis=1) * w[:, None]  # (sizes, 2)
     scale = np.linalg.norm(columns, axis=0)  # (2,)
-    found = np.linalg.lstsq(columns / scale, seconds * w, rcond=None)[0] / scale  # (2,)
-    return found[0], 1 / found[1]
+    found = np.linalg.lstsq(columns / scale, seconds * (w if right is None else right), rcond=None)[0] / scale  # (2,)
+    with np.errstate(divide="ignore"):  # a wrong fit may find that bytes cost nothing
+        return found[0], 1 / found[1]
 
 
 def right(world, sizes, seconds):
@@ -52,6 +56,14 @@ def mistakes(world, sizes, seconds) -> dict:
         ),
         "the fit whose errors were divided by the size: divide them by the time": (
             fit(a, b, sizes, seconds, 1 / sizes),
+            FIT,
+        ),
+        "the fit whose columns were divided by the time, and whose right side was not: divide both": (
+            fit(a, b, sizes, seconds, right=1.0),
+            FIT,
+        ),
+        "the fit whose right side was divided by the time, and whose columns were not: divide both": (
+            fit(a, b, sizes, seconds, np.ones(sizes.size), 1 / seconds),
             FIT,
         ),
         "the fit of alpha + b / beta, one message: a ring makes 2 (N - 1) turns": (fit(1, 1, sizes, seconds), COST),

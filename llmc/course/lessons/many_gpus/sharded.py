@@ -69,10 +69,21 @@ def step_mistakes(before: Step, grads, t, lr) -> dict:
         found[name]["what it held before: write into it"] = old, ZERO
         apart = np.concatenate([getattr(right, name)[:1], old[1:]])  # (N, n / N)
         found[name]["the right ones on rank 0 alone: every rank updates its part"] = apart, ZERO
+    often = right
+    for times in range(2, N + 1):
+        often = stepped(often.params, total, often.m, often.v, t, lr)
+        for name in found:
+            words = f"what adamw leaves after {times} calls on each part, and each moves m and v: one rank calls it"
+            found[name][words] = getattr(often, name), ZERO
     apart = params.copy()  # (N, n)
     for r in range(N):
         apart[r].reshape(N, -1)[r] = right.params[r].reshape(N, -1)[r]
+    parts = np.array_split(right.params[0], N)
     found["params"] |= {
+        "in row r the new part r, N times over: part r goes into its own place in all rows": (
+            np.array([np.tile(part, N) for part in parts]),
+            ZERO,
+        ),
         "what it held before: write into it (a list or an array of places makes a copy, a slice does not)": (
             params,
             ZERO,
@@ -104,9 +115,25 @@ def explain_step(got: Step, before: Step, grads, t, lr):
         raise WrongAnswer(f"{words}, instead of computing them twice.\n→ Where to look: {ZERO}.")
     for name in ("m", "v", "params"):
         if not np.array_equal(getattr(got, name), getattr(right, name)):
-            words = f"{name} is right but for its last bits"
-            why = "add up the gradients in the order of ranks, in float32, and let adamw do the rest"
-            raise WrongAnswer(f"{words}: {why}.\n→ Where to look: {ZERO}.")
+            words = f"{name} is right but for its last bits: {_last_bits(got, before, grads, t, lr)}"
+            raise WrongAnswer(f"{words}.\n→ Where to look: {ZERO}.")
+
+
+def _last_bits(got, before, grads, t, lr) -> str:
+    """Which order of the sum gives the bits of m; what gives the right ones where none does."""
+    N, right = len(grads), in_rank_order(grads)
+    own_first = [in_rank_order(np.concatenate([grads[r : r + 1], grads[:r], grads[r + 1 :]])) for r in range(N)]
+    own_parts = [np.array_split(total, N)[r] for r, total in enumerate(own_first)]
+    sums = {
+        "with the last rank first": in_rank_order(grads[::-1]),
+        "with each part's own rank first": np.concatenate(own_parts),
+        "in float64": grads.sum(axis=0, dtype=np.float64).astype(np.float32),
+    }
+    for how, total in sums.items():
+        m = stepped(before.params, total, before.m, before.v, t, lr).m
+        if np.array_equal(got.m, m) and not np.array_equal(total, right):
+            return f"the gradients were added up {how}, and are to be added in the order of ranks, 0 first, in float32"
+    return "add up the gradients in the order of ranks, in float32, and let the given adamw do the rest"
 
 
 # ------------------------------------------------------------------------------------------------------------ clipping
