@@ -80,6 +80,14 @@ def step_mistakes(before: Step, grads, t, lr) -> dict:
         apart[r].reshape(N, -1)[r] = right.params[r].reshape(N, -1)[r]
     parts = np.array_split(right.params[0], N)
     found["params"] |= {
+        "the mean of the ranks' weights: only the rank that has updated a part has it, and the others copy it": (
+            np.tile(apart.mean(axis=0), (N, 1)),
+            ZERO,
+        ),
+        "the weights of rank 0, in all rows: each rank has updated only its own part of them": (
+            np.tile(apart[0], (N, 1)),
+            ZERO,
+        ),
         "in row r the new part r, N times over: part r goes into its own place in all rows": (
             np.array([np.tile(part, N) for part in parts]),
             ZERO,
@@ -187,6 +195,11 @@ def explain_clipped(norm, shard, before, shards, most, rank):
         "the norm with this rank's squares counted twice: they are in what all_reduce returns": (total**2 + own**2)
         ** 0.5,
         "the root of the sum of the norms": sum(squares(s) ** 0.5 for s in shards) ** 0.5,
+        "the root of the mean of the squares: here it is of their sum": (total**2 / max(1, before.size)) ** 0.5,
+        "the root of the mean of all shards' squares: here it is of their sum": (
+            total**2 / max(1, sum(s.size for s in shards))
+        )
+        ** 0.5,
         "the factor: return the norm": min(1.0, most / total) if total else 1.0,
     }
     known = {words: (number, QUIET) for words, number in known.items() if not np.isclose(number, total, rtol=1e-5)}

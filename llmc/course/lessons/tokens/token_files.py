@@ -124,7 +124,8 @@ def _number_of_header(data, right, k) -> str:
     lost = ": its upper 16 bits are lost" if mine == its & 0xFFFF else ""
     size = mine // its if its and mine % its == 0 else 0
     many = f": that is {size} for each id, as if bytes were counted" if k == 2 and size in (2, 4, 8) else ""
-    return f"{what} is {mine} and should be {its}{lost}{many}"
+    top = ": that is the largest of the ids" if k == 2 and mine == np.frombuffer(right[1024:], "<u2").max() else ""
+    return f"{what} is {mine} and should be {its}{lost or many or top}"
 
 
 def raised(error) -> str:

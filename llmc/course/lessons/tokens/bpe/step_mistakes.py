@@ -30,6 +30,12 @@ def wrong_choices() -> dict:
         "among equally frequent pairs you took the longest: take the one whose bytes sort first, of whatever length": (
             lambda words, counts: (p := count_pairs(words, counts)) and min(p, key=lambda k: (-p[k], -len(k), k))
         ),
+        "the pair with the largest count times length was chosen: take the one that occurs most often": (
+            lambda words, counts: (p := count_pairs(words, counts)) and min(p, key=lambda k: (-p[k] * len(k), k))
+        ),
+        "only every second pair was counted: the second token of a pair is also the first of the next": (
+            lambda words, counts: most_frequent(_every_second(words, counts))
+        ),
         "the rarest pair was chosen: choose the most frequent one": (
             lambda words, counts: (p := count_pairs(words, counts)) and min(p, key=lambda k: (p[k], k))
         ),
@@ -64,6 +70,9 @@ def _wrong_merges() -> dict:
         ),
         "the token was merged from one pair of halves only: (a, bc) and (ab, c) both make abc": _one_split(
             lambda pairs: max(pairs, key=lambda pair: (pairs[pair], pair))
+        ),
+        "the token was merged only where its left half is one byte: any two neighbours that make it up are merged": (
+            lambda words, token: [_joined(word, token[:1], token[1:]) for word in words]
         ),
         "the token was merged only from the pair that was met first: (a, bc) and (ab, c) both make abc": _one_split(
             lambda pairs: next(iter(pairs))
@@ -141,6 +150,14 @@ def _not_overlapping(words, counts):
             pairs[pair] += count
             last = (i, pair)
     return most_frequent(pairs)
+
+
+def _every_second(words, counts):
+    pairs = Counter()
+    for word, count in zip(words, counts):
+        for left, right in zip(word[::2], word[1::2]):
+            pairs[left + right] += count
+    return pairs or count_pairs(words, counts)
 
 
 def _past_equal_ones(words, counts):
