@@ -191,11 +191,12 @@ def test_atomic_references_and_variables():
         int expected = 100; d.compare_exchange_strong(expected, i);
         out[i] = next++;
         cuda::atomic_ref<float, cuda::thread_scope_block>(total) += 0.5f;
+        cuda::std::atomic_ref<int>(x[5]).fetch_sub(1, cuda::std::memory_order_acq_rel);
         __syncthreads();
-        if (i == 0) x[4] = next.load(), x[5] = total;""",
-        threads=64, head="#include <cuda/atomic>", x=x, out=out)  # fmt: skip
+        if (i == 0) x[4] = next.load(), x[6] = total;""",
+        threads=64, head="#include <cuda/std/atomic>", x=x, out=out)  # fmt: skip
     assert sorted(out) == list(range(5, 69)) and x.tolist()[:3] == [2116, 164, 189] and x[3] < 64
-    assert x[4] == 69 and x[5] == 32
+    assert x[4] == 69 and x[5] == 36 and x[6] == 32
 
 
 # ---------------------------------------------------------------------------------------------- the heap of the device

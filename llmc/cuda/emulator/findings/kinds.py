@@ -103,6 +103,14 @@ KINDS = (  # the gravest first
         "The condition of your own `assert` was false for this thread: print the values in it with printf.",
     ),
     Kind(
+        "missing-return",
+        "no value returned",
+        sentences.missing_return,
+        "What the caller gets is whatever a register held: end every way through the function with `return`, or "
+        "declare it void.",
+        first_of_several,
+    ),
+    Kind(
         "unsupported",
         "not on the emulator",
         sentences.unsupported,

@@ -198,8 +198,8 @@ void write_cell(const Here& h, Cell& cell, unsigned bytes) {
     if (r.bytes & bytes && !r.atomic && !excused(h, r) && read_is_unordered(h, r))
         report(h.w, race(h, WRITES, r, r.is_write ? WRITES : READS));
     cell.read = Access{};
-    if (again) cell.write.bytes |= bytes;
-    else cell.write = mine(h, bytes);
+    // the first line that wrote it is kept, unless this one writes the other half of the cell
+    if (!again || bytes & ~w.bytes) cell.write = mine(h, again ? w.bytes | bytes : bytes);
 }
 
 // Whether the witness in Cell::read still has something to say that a later one could not.

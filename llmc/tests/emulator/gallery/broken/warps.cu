@@ -1,4 +1,5 @@
 // Warp functions called with a mask that is not the truth, and warps taken to run in step.
+#include <cuda_fp16.h>
 
 #define FULL 0xffffffffu
 
@@ -90,4 +91,14 @@ extern "C" __global__ void warp_transpose_without_syncwarp(float* out, const flo
     int lane = threadIdx.x;
     s[lane] = x[lane];  //! missing-syncwarp
     out[lane] = s[31 - lane];  //! missing-syncwarp
+}
+
+// Two halves lie in one word. What lane 0 writes to the second one is named by its own line, not by the first one's.
+extern "C" __global__ void lane_0_works_on_what_others_still_write(__half* out, const float* x) {
+    __shared__ __half s[32];
+    s[threadIdx.x] = __float2half(x[threadIdx.x]);  //! missing-syncwarp
+    if (threadIdx.x == 0)
+        for (int i = 0; i < 32; i++) s[i] = __float2half(2);  //! missing-syncwarp
+    __syncthreads();
+    out[threadIdx.x] = s[threadIdx.x];
 }
