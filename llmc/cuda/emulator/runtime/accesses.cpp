@@ -127,6 +127,7 @@ void ordinary_access(char* address, int size, bool write, bool vol, const char* 
             read_cell(h, r->cells[i], cells.bytes);
         }
     }
+    if (!write) warp.last_read[w.current->lane] = {address, uint32_t(pc - w.launch->library), size <= 8 ? size : 0};
     warp.dirty = true;
     if (!vol) w.idle = 0;
 }

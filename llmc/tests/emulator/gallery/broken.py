@@ -104,6 +104,7 @@ BARRIERS = {
 }
 
 WARPS = {
+    "shuffle_that_passes_something_else": launch(1, 32, floats(32)),
     "lane_0_works_on_what_others_still_write": launch(1, 32, lambda: [zeros(32, dtype=np.float16), draw(32)]),
     "full_mask_in_a_branch": launch(1, 32, floats(32)),
     "full_mask_after_leaving": launch(1, 32, floats(32)),

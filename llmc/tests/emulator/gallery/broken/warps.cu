@@ -102,3 +102,15 @@ extern "C" __global__ void lane_0_works_on_what_others_still_write(__half* out, 
     __syncthreads();
     out[threadIdx.x] = s[threadIdx.x];
 }
+
+// The shuffle passes on something else: nothing says that the neighbour has been read by then.
+extern "C" __global__ void shuffle_that_passes_something_else(float* out, const float* x) {
+    __shared__ float s[32];
+    s[threadIdx.x] = x[threadIdx.x];
+    __syncwarp();
+    float beside = s[(threadIdx.x + 1) % 32];  //! missing-syncwarp
+    float first = __shfl_sync(FULL, x[threadIdx.x] + 1, 0);
+    s[threadIdx.x] = first + beside;  //! missing-syncwarp
+    __syncwarp();
+    out[threadIdx.x] = s[threadIdx.x];
+}
