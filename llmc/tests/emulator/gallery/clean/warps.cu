@@ -138,6 +138,5 @@ extern "C" __global__ void added_in_place(float* out, const float* x) {
     s[threadIdx.x] = x[threadIdx.x];
     __syncthreads();
     if (threadIdx.x % 32) s[threadIdx.x] += __shfl_sync(0xfffffffe, s[threadIdx.x - 1], 1);
-    __syncthreads();
     out[threadIdx.x] = s[threadIdx.x];
 }
