@@ -187,11 +187,13 @@ def test_errors_name_the_line_and_help(cache, body, line, told):
         ("__global__ void k(float* x int n) {}", 1, "a comma is missing"),
         ("#include <cub/block/block_shuffle.cuh>\n" + HEAD + "}", 1, "of CUB the emulator has WarpReduce"),
         ("#include <cub/cub.cuh>\nusing S = cub::BlockShuffle<int, 32>;\n" + HEAD + "}", 2, "of CUB the emulator has"),
+        ("template <class T> __device__ T f(T x) { return __ballot(1) ? x : 0; }\n" + HEAD + "    x[0] = f(1);\n}", 1,
+         r"'__ballot' was not declared.*`__ballot_sync\(0xffffffff"),
         ("\n#define n 32\n__global__ void k(float* x, int n) {}", 3, "n is a macro, so the compiler sees 32"),
         ("\ufeff__global__ void k(float* x) {}", 1, "begins with a byte-order mark"),
     ],
     ids=["host function", "template argument", "two mistakes", "kernel with a value", "comma", "CUB's header",
-         "CUB", "macro", "byte-order mark"],
+         "CUB", "in a template", "macro", "byte-order mark"],
 )  # fmt: skip
 def test_errors_outside_of_the_kernels_body(cache, code, line, told):
     with pytest.raises(KernelError, match=f"(?s){told}") as error:

@@ -318,6 +318,7 @@ def test_the_little_of_std():
             "cuda::std::is_same<float, double>::value": 0,
         },
         **{"sizeof(std::conditional_t<true, char, int>)": 1, "cuda::std::numeric_limits<int>::max()": 2**31 - 1},
+        **{"sizeof(std::aligned_storage_t<12, 8>)": 16, "alignof(std::aligned_storage<8, 8>::type)": 8},
         **{"std::is_pointer_v<int*>": 1, "std::is_unsigned_v<unsigned>": 1, "sizeof(std::make_unsigned_t<short>)": 2},
         **{
             "cuda::std::max(3, 4)": 4,

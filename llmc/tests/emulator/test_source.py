@@ -202,6 +202,11 @@ UNUSED = {
     "attributes": "__global__ void __cluster_dims__(2, 1, 1) other(float* x) {}",
     "texture": "texture<float, 2> image;\n__global__ void other(float* x) { *x = tex2D(image, 0, 0); }",
     "host": "void run(float* x) { k<<<1, 32>>>(x); cudaFree(x); std::vector<float> v; }\nint main() { run(0); }",
+    "host's headers": "".join(
+        f"#include <{name}>\n"
+        for name in "chrono ctime fstream iomanip iostream iterator map memory random set sstream "
+        "stdexcept string sys/time.h thread time.h unistd.h unordered_map vector".split()
+    ),
     "throw": "template <class T> T check(T x) { if (!x) throw x; return x; }",
     "namesake": "void k(int) { k<<<1, 2>>>(0); }\nstruct R { int operator()(); };\nint R::operator()() { cudaFree(); }",
     "name of a library": "__device__ int f(int x) { return std::max(x, 1); }\nvoid max(int n) { k<<<1, n>>>(0); }",

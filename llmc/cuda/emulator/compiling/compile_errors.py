@@ -14,6 +14,7 @@ ERROR = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):(?:\d+:)? (?:fatal )?error
 WARNING = re.compile(r"^[^\n]*: warning: [^\n]*$", re.MULTILINE)
 FROM_KERNEL = re.compile(rf"\b{re.escape(KERNEL_FILE)}:(\d+)")
 NUMBER_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+\(?([-+]?\.?\d[\w.]*)", re.MULTILINE)
+IN_A_TEMPLATE = re.compile(r"there are no arguments to '(\w+)' that depend on a template parameter.*")
 DECLARED = re.compile(r"\w[\s*&]+(\w+)\s*(?=[,)=;\[])")  # what stands behind a type
 QUOTES = str.maketrans("‘’“”`", "'''''")
 WORDS = """threadIdx blockIdx blockDim gridDim warpSize __global__ __device__ __shared__ __constant__ __restrict__
@@ -46,9 +47,10 @@ def explain(said: str, code: str, names) -> KernelError:
     if 1 < line <= len(lines) and match["text"].startswith("expected") and _ends_early(lines[line - 2], match["text"]):
         line -= 1  # the compiler notices only in the line that follows
     shown = f"\n    {lines[line - 1].strip()}" if 0 < line <= len(lines) else ""
-    hint = _hint(match["text"], code, shown, own, said)
+    text = _plainly(match["text"])
+    hint = _hint(text, code, shown, own, said)
     where = f"line {line}" if line else "in the emulator's headers"
-    return KernelError(f"{where}: {_plainly(match['text'])}{shown}" + (f"\n{hint}" if hint else ""), line)
+    return KernelError(f"{where}: {text}{shown}" + (f"\n{hint}" if hint else ""), line)
 
 
 def undefined(said: str, code: str) -> KernelError | None:
@@ -86,6 +88,7 @@ def _ends_early(before, text):
 
 def _plainly(text):
     """The compiler's message without what only it and our headers know."""
+    text = IN_A_TEMPLATE.sub(r"'\1' was not declared in this scope", text)
     text = re.sub(r"'\*\((\w+) \+ .*'", r"'\1[...]'", text.strip())
     return re.sub(r"(void __sync\w+\()int\)", r"\1)", text)
 

@@ -16,8 +16,8 @@ def invalid_pointer(found) -> str:
     for argument in found.raw.arguments:
         if _holds(argument, found.problem.offset):
             return (
-                f"The address stands in {argument.name}. A checked launch knows only arrays that are arguments of their "
-                "own: pass that array as one, or launch the kernel with check=False, where an array's own address "
+                f"The address stands in {argument.name}. A checked launch knows only arrays that are arguments "
+                "themselves: pass that array as one, or launch the kernel with check=False, where an array's own address "
                 "(x.ctypes.data) may be followed."
             )
     return USUAL
