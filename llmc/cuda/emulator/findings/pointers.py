@@ -17,8 +17,8 @@ def invalid_pointer(found) -> str:
         if _holds(argument, found.problem.offset):
             return (
                 f"The address stands in {argument.name}. A checked launch knows only arrays that are arguments "
-                "themselves: pass that array as one, or launch the kernel with check=False, where an array's own address "
-                "(x.ctypes.data) may be followed."
+                "themselves: pass that array as one, or launch the kernel with check=False, where an array's own "
+                "address (x.ctypes.data) may be followed."
             )
     return USUAL
 
