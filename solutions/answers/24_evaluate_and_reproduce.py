@@ -734,3 +734,30 @@ def plan_of_the_size_alone(dollars, price, speed):
 @wrong("plan_run", says="embeddings count")
 def plan_without_embeddings(dollars, price, speed):
     return _plan(dollars, price, speed, lambda d: 6 * 12 * d * (64 * d) ** 2 + 6 * d * 64 * d * T)
+
+
+# ------------------------------------------------------------------------------- of strangers: where a search ends
+
+
+@wrong(
+    "plan_run", says="These are the tokens for d = 13, the best one, and d = 12 is returned with them (is it an index"
+)
+def plan_with_an_index(dollars, price, speed):
+    d = np.arange(1, 201)
+    tokens = dollars / price * 3600 * speed / _cost(d)
+    best = np.argmin(predicted_loss(weights(d), tokens))
+    return int(best), float(tokens[best])
+
+
+@wrong("plan_run", says="However much the money, d is never more than 48")
+def plan_of_at_most_48_layers(dollars, price, speed):
+    flops = dollars / price * 3600 * speed
+    d = min(range(1, 49), key=lambda d: predicted_loss(weights(d), flops / _cost(d)))
+    return d, flops / _cost(d)
+
+
+@wrong("plan_run", says="All d that it returns lie 4 apart")
+def plan_in_steps_of_four_layers(dollars, price, speed):
+    flops = dollars / price * 3600 * speed
+    d = min(range(2, 201, 4), key=lambda d: predicted_loss(weights(d), flops / _cost(d)))
+    return d, flops / _cost(d)
