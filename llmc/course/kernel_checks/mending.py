@@ -19,6 +19,7 @@ from llmc.course.kernel_checks import runs
 from llmc.course.kernel_checks.experiments import ALIKE
 from llmc.course.kernel_checks.given import own_lines
 from llmc.course.kernel_checks.lines import NAMED
+from llmc.course.kernel_checks.modelled import MODELS
 from llmc.course.kernel_checks.pieces import TURNS
 from llmc.course.kernel_checks.repairs import repairs
 from llmc.course.kernel_checks.switched import Switched, changed
@@ -62,7 +63,8 @@ def mended(code, kernel, launch, ours, confirmed, most=ALL, bounds=False) -> str
     tried = [each for each in repairs(code, own) if each.rank <= most]
     if bounds:
         tried.sort(key=lambda each: each.rank - any(COMPARES.search(new) for _, new in each.changes))
-    several = [tried, wider(code, own)] if own and most == ALL else [tried]
+    last = own and most == ALL and kernel not in MODELS  # where a model says what is wrong, this would only fit
+    several = [tried, wider(code, own)] if last else [tried]
     return next(filter(None, (_first(code, kernel, launch, ours, confirmed, each) for each in several)), None)
 
 

@@ -14,11 +14,11 @@ from llmc.course.kernel_checks.tokens import Tokens
 from llmc.cuda.emulator.compiling.text import line_at, statements
 
 COMPARED = ("<", "<=", ">", ">=")
-COORDINATES = ("threadIdx.x", "blockIdx.x")
 SIMPLE = re.compile(r"\w+|\w+\.x")
 LARGEST = 64  # of the numbers that an index is multiplied by
 FEW = 3  # of those numbers, the most frequent ones, that may be a term
 PRODUCT = ("*", "/", "%")
+BITS = ("&", "|", "^", "<<", ">>")
 ENDS = ("]", ")", ",", "", "&&", "||", "?")
 ASSIGNED = ("=", "+=", "-=", "*=", "/=", "++", "--")
 MOST = 700  # compiling them takes seconds
@@ -45,13 +45,13 @@ def wider(code, own) -> list[Repair]:
 
 def _of_piece(each, piece, known, numbers):
     """(rank, start, end, new) of what a sum, a product or a comparison of whole numbers may lack."""
-    names = [*known.known_at(piece.start, WHOLE), *COORDINATES]
+    names = known.known_at(piece.start, WHOLE)
     for k, token in enumerate(each.all):
         before, behind = (each.all[j].text if 0 <= j < len(each.all) else "" for j in (k - 1, k + 1))
         if token.text in COMPARED and each.is_binary(k):
             yield from _of_comparison(each, k, names)
         whole = token.text in names or re.fullmatch(r"\d+", token.text)
-        if not whole or behind in ("(", "[", *ASSIGNED) or before in (".", "->", "++", "--"):
+        if not whole or behind in ("(", "[", *ASSIGNED, *BITS) or before in (".", "->", "++", "--", *BITS):
             continue
         factor = before in PRODUCT or behind in PRODUCT
         there = {token.text, *(other.text for other in each.all)}
@@ -63,7 +63,7 @@ def _of_piece(each, piece, known, numbers):
         for name in names if token.text in names else ():
             if name.isupper() and name != token.text:  # a constant, such as the length of a ring
                 yield 1.3, token.start, token.end, f"({token.text} / {name})"
-        for number in numbers if token.text in names and token.text not in COORDINATES else ():
+        for number in numbers if token.text in names else ():
             bare = before not in ("/", "%") and behind not in ("/", "%")
             yield 1.3, token.start, token.end, f"{token.text} * {number}" if bare else f"({token.text} * {number})"
 
