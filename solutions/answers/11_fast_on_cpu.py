@@ -1142,3 +1142,9 @@ def cost_of_w_and_b_in_numbers(N, C, itemsize=4):
     rows = itemsize * N * C
     small = itemsize * 2 * N + 2 * C
     return 9 * N * C, 5 * rows + small, 4 * rows + small, 9 * N * C / (4 * rows + small)
+
+
+@wrong("roofline", says="`max` compares whole things, and arrays are neither larger nor smaller as a whole")
+def the_roofline_of_pythons_max(flops, nbytes, seconds, peak, bandwidth):
+    shortest = max(flops / peak, nbytes / bandwidth)
+    return flops / nbytes * bandwidth, shortest, shortest / seconds
