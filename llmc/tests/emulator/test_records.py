@@ -3,7 +3,6 @@
 import ctypes
 import shutil
 import subprocess
-import sys
 
 import pytest
 
@@ -74,29 +73,3 @@ def test_the_emulator_does_not_start_where_cpp_has_changed(monkeypatch, tmp_path
     with pytest.raises(KernelError, match="runtime does not compile(?s:.*)disagree about Problem.kind"):
         native.library.__wrapped__()
     assert not list(tmp_path.glob("*.so"))
-
-
-AT_ONCE = """
-from ctypes import byref
-import numpy as np
-from llmc.cuda import RawKernel, device
-from llmc.cuda.emulator.launching import native
-
-device("emulator")
-x = np.zeros(64 * 32, np.float32)
-code = 'extern "C" __global__ void k(float* x) { x[blockIdx.x * 32 + threadIdx.x] = 1; }'
-kernel = RawKernel(code, "k", check=False)
-plan, runtime = kernel._plan((64,), (32,), 0), native.library()
-kernel._packer.pack((x,))
-handle = runtime.llmc_begin(byref(plan))
-while not runtime.llmc_wait(0, 1):
-    pass
-runtime.llmc_release(handle)
-assert x.all()
-"""
-
-
-def test_a_launch_may_be_interrupted_before_its_workers_have_begun(monkeypatch):
-    monkeypatch.setenv("LLMC_EMULATOR_THREADS", "16")
-    done = subprocess.run([sys.executable, "-c", AT_ONCE], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
