@@ -747,3 +747,63 @@ def buckets_by_a_limit(pieces, cluster):
 
     limits = [total / k for k in range(1, 2 * len(pieces) + 1)]
     return min(map(filled, limits), key=lambda counts: play(pieces, counts, cluster))
+
+
+@wrong("zero1_step", says="in row r the new part r, N times over")
+def row_filled_with_its_part(params, grads, m, v, t, lr):
+    N, n = params.shape
+    P = params.reshape(N, N, -1)
+    G = grads.reshape(N, N, -1)
+    for r in range(N):
+        g = G[0, r] * 1
+        for o in range(1, N):
+            g += G[o, r]
+        adamw(P[r, r], g, m[r], v[r], t, lr)
+        P[r] = P[r, r]
+
+
+@wrong("zero1_step", says="added up with each part's own rank first")
+def own_gradient_first(params, grads, m, v, t, lr):
+    N, n = params.shape
+    k = n // N
+    for r in range(N):
+        part = slice(r * k, (r + 1) * k)
+        g = grads[r, part].copy()
+        for o in range(N):
+            if o != r:
+                g += grads[o, part]
+        adamw(params[r, part], g, m[r], v[r], t, lr)
+        params[:, part] = params[r, part]
+
+
+@wrong("zero1_step", says="what adamw leaves after 2 calls on each part")
+def update_on_every_rank(params, grads, m, v, t, lr):
+    N, n = params.shape
+    k = n // N
+    for r in range(N):
+        part = slice(r * k, (r + 1) * k)
+        g = grads[:, part].sum(axis=0)
+        for o in range(N):
+            adamw(params[o, part], g, m[r], v[r], t, lr)
+
+
+@wrong("ring_all_reduce", says="the right chunks from number")
+def chunks_from_its_own_on(array, link):
+    N, r = link.world, link.rank
+    chunks = [c.copy() for c in np.array_split(array, N)]
+    for t in range(N - 1):
+        chunks[(r - t - 1) % N] += link.exchange(chunks[(r - t) % N])
+    for t in range(N - 1):
+        chunks[(r - t) % N][...] = link.exchange(chunks[(r + 1 - t) % N])
+    k = 0
+    for c in chunks[r:] + chunks[:r]:
+        array[k : k + len(c)] = c
+        k += len(c)
+
+
+@wrong("fit_costs", says="whose right side was not: divide both")
+def right_side_not_divided(world, sizes, seconds):
+    a = 2 * (world - 1)
+    columns = np.stack([np.full(len(sizes), a), a / world * sizes], axis=1) / seconds[:, None]
+    alpha, per_byte = np.linalg.lstsq(columns, seconds, rcond=None)[0]
+    return alpha, 1 / per_byte

@@ -404,7 +404,7 @@ def budget_sets_the_steps():
     return {"steps": 5000}
 
 
-@wrong("best_budget", says="channels must be a multiple of 4, from 8 to 256, not 10")
+@wrong("best_budget", says="channels must be a whole number from 8 to 256, and a multiple of 4, not 10")
 def budget_with_ten_channels():
     return {"channels": 10}
 
@@ -427,6 +427,21 @@ def budget_as_a_list():
 @wrong("best_budget", says="nothing was returned")
 def budget_returns_nothing():
     GIVEN | {"layers": 1}
+
+
+@wrong("find_rate", says="1 nat above that of the step before")
+def end_by_the_step_before(run, lowest, highest, steps):
+    before = run.state()
+    rates, smoothed, losses, s = [], [], [], 0
+    for k, rate in enumerate(np.geomspace(lowest, highest, steps)):
+        losses.append(run.step(rate))
+        s = 0.9 * s + 0.1 * losses[-1]
+        rates.append(rate)
+        smoothed.append(s / (1 - 0.9 ** (k + 1)))
+        if smoothed[-1] > smoothed[-2 if k else -1] + 1:
+            break
+    run.restore(before)
+    return np.array(rates), np.array(smoothed), rates[int(np.argmin(smoothed))] / 10
 
 
 # ------------------------------------------------------------------------------------------- of strangers

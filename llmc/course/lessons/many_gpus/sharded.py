@@ -69,10 +69,29 @@ def step_mistakes(before: Step, grads, t, lr) -> dict:
         found[name]["what it held before: write into it"] = old, ZERO
         apart = np.concatenate([getattr(right, name)[:1], old[1:]])  # (N, n / N)
         found[name]["the right ones on rank 0 alone: every rank updates its part"] = apart, ZERO
+    often = right
+    for times in range(2, N + 1):
+        often = stepped(often.params, total, often.m, often.v, t, lr)
+        for name in found:
+            words = f"what adamw leaves after {times} calls on each part, and each moves m and v: one rank calls it"
+            found[name][words] = getattr(often, name), ZERO
     apart = params.copy()  # (N, n)
     for r in range(N):
         apart[r].reshape(N, -1)[r] = right.params[r].reshape(N, -1)[r]
+    parts = np.array_split(right.params[0], N)
     found["params"] |= {
+        "the mean of the ranks' weights: only the rank that has updated a part has it, and the others copy it": (
+            np.tile(apart.mean(axis=0), (N, 1)),
+            ZERO,
+        ),
+        "the weights of rank 0, in all rows: each rank has updated only its own part of them": (
+            np.tile(apart[0], (N, 1)),
+            ZERO,
+        ),
+        "in row r the new part r, N times over: part r goes into its own place in all rows": (
+            np.array([np.tile(part, N) for part in parts]),
+            ZERO,
+        ),
         "what it held before: write into it (a list or an array of places makes a copy, a slice does not)": (
             params,
             ZERO,
@@ -104,9 +123,25 @@ def explain_step(got: Step, before: Step, grads, t, lr):
         raise WrongAnswer(f"{words}, instead of computing them twice.\n→ Where to look: {ZERO}.")
     for name in ("m", "v", "params"):
         if not np.array_equal(getattr(got, name), getattr(right, name)):
-            words = f"{name} is right but for its last bits"
-            why = "add up the gradients in the order of ranks, in float32, and let adamw do the rest"
-            raise WrongAnswer(f"{words}: {why}.\n→ Where to look: {ZERO}.")
+            words = f"{name} is right but for its last bits: {_last_bits(got, before, grads, t, lr)}"
+            raise WrongAnswer(f"{words}.\n→ Where to look: {ZERO}.")
+
+
+def _last_bits(got, before, grads, t, lr) -> str:
+    """Which order of the sum gives the bits of m; what gives the right ones where none does."""
+    N, right = len(grads), in_rank_order(grads)
+    own_first = [in_rank_order(np.concatenate([grads[r : r + 1], grads[:r], grads[r + 1 :]])) for r in range(N)]
+    own_parts = [np.array_split(total, N)[r] for r, total in enumerate(own_first)]
+    sums = {
+        "with the last rank first": in_rank_order(grads[::-1]),
+        "with each part's own rank first": np.concatenate(own_parts),
+        "in float64": grads.sum(axis=0, dtype=np.float64).astype(np.float32),
+    }
+    for how, total in sums.items():
+        m = stepped(before.params, total, before.m, before.v, t, lr).m
+        if np.array_equal(got.m, m) and not np.array_equal(total, right):
+            return f"the gradients were added up {how}, and are to be added in the order of ranks, 0 first, in float32"
+    return "add up the gradients in the order of ranks, in float32, and let the given adamw do the rest"
 
 
 # ------------------------------------------------------------------------------------------------------------ clipping
@@ -160,6 +195,11 @@ def explain_clipped(norm, shard, before, shards, most, rank):
         "the norm with this rank's squares counted twice: they are in what all_reduce returns": (total**2 + own**2)
         ** 0.5,
         "the root of the sum of the norms": sum(squares(s) ** 0.5 for s in shards) ** 0.5,
+        "the root of the mean of the squares: here it is of their sum": (total**2 / max(1, before.size)) ** 0.5,
+        "the root of the mean of all shards' squares: here it is of their sum": (
+            total**2 / max(1, sum(s.size for s in shards))
+        )
+        ** 0.5,
         "the factor: return the norm": min(1.0, most / total) if total else 1.0,
     }
     known = {words: (number, QUIET) for words, number in known.items() if not np.isclose(number, total, rtol=1e-5)}

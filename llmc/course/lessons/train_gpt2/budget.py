@@ -11,7 +11,7 @@ GOAL = 0.7  # bits per byte that must be won
 
 RANGES = {  # name: (type, condition, what it must be)
     "layers": (Integral, lambda x: 1 <= x <= 8, "a whole number from 1 to 8"),
-    "channels": (Integral, lambda x: 8 <= x <= 256 and x % 4 == 0, "a multiple of 4, from 8 to 256"),
+    "channels": (Integral, lambda x: 8 <= x <= 256 and x % 4 == 0, "a whole number from 8 to 256, and a multiple of 4"),
     "length": (Integral, lambda x: 8 <= x <= 128, "a whole number from 8 to 128"),
     "batch_size": (Integral, lambda x: 4 <= x <= 64, "a whole number from 4 to 64"),
     "learning_rate": (Real, lambda x: 0 < x < float("inf"), "a number above 0"),
