@@ -207,7 +207,7 @@ class Others:
         """What its choices have in common: what it never looks at, or which problem they solve instead."""
         if not self.cases or not all(n and min(n) > 0 and sum(n) == len(p) for p, _, n in self.cases):
             return None
-        if all(len(n) == 1 for *_, n in self.cases):
+        if all(len(n) == 1 for *_, n in self.cases) or all(max(n) == 1 for *_, n in self.cases):
             return None  # which says enough
         slowest = [max(play(p, n, c) for n in ([len(p)], [1] * len(p))) for p, c, _ in self.cases]
         if all(play(p, n, c) > most - 1e-9 for (p, c, n), most in zip(self.cases, slowest)):
