@@ -642,6 +642,28 @@ def buckets_found_exactly(pieces, cluster):
     return min(kept[-1], key=lambda each: each[1])[2]
 
 
+@wrong("choose_buckets", says="They would be good buckets if the pieces came the other way round")
+def buckets_of_reversed_pieces(pieces, cluster):
+    return buckets_found_exactly(pieces[::-1], cluster)
+
+
+@wrong("choose_buckets", says="They would be good buckets if a message took no time to begin")
+def buckets_without_alpha(pieces, cluster):
+    return buckets_found_exactly(pieces, cluster._replace(alpha=0.0))
+
+
+@wrong("choose_buckets", says="GPT-2 gets the same 9 buckets on 8 GPUs and on 512")
+def buckets_of_one_limit(pieces, cluster):
+    counts, held = [1], pieces[0].nbytes
+    for piece in pieces[1:]:
+        if held + piece.nbytes > 25e6:
+            counts.append(0)
+            held = 0
+        counts[-1] += 1
+        held += piece.nbytes
+    return counts
+
+
 @wrong("choose_buckets", says="With one bucket nothing travels before the backward pass is over")
 def buckets_of_everything(pieces, cluster):
     return [len(pieces)]
@@ -664,7 +686,7 @@ def buckets_of_25_megabytes(pieces, cluster):
     return counts if cluster.world >= 512 else buckets_found_exactly(pieces, cluster)
 
 
-@wrong("choose_buckets", says="there are 1: some gradients would never be summed")
+@wrong("choose_buckets", says="Pieces at the end are missing in every case: is the last bucket")
 def buckets_without_the_last(pieces, cluster):
     counts = buckets_found_exactly(pieces, cluster)
     return counts[:-1]
@@ -708,7 +730,7 @@ def buckets_by_count(pieces, cluster):
     )
 
 
-@wrong("choose_buckets", says="You are close: let play compare other kinds of cuts, too")
+@wrong("choose_buckets", says="You are close: let play compare more kinds of cuts")
 def buckets_by_a_limit(pieces, cluster):
     """The best of all limits in bytes, each good for some clusters only."""
     total = sum(piece.nbytes for piece in pieces)

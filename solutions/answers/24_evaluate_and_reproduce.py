@@ -761,3 +761,30 @@ def errors_squared_in_the_fit_alone(sizes, losses, errors, exponents):
         if bad < best:
             best, out = bad, (E, A * sizes[0] ** a, a)
     return out
+
+
+# ------------------------------------------------------------------------------- of strangers: where a search ends
+
+
+@wrong(
+    "plan_run", says="These are the tokens for d = 13, the best one, and d = 12 is returned with them (is it an index"
+)
+def plan_with_an_index(dollars, price, speed):
+    d = np.arange(1, 201)
+    tokens = dollars / price * 3600 * speed / _cost(d)
+    best = np.argmin(predicted_loss(weights(d), tokens))
+    return int(best), float(tokens[best])
+
+
+@wrong("plan_run", says="However much the money, d is never more than 48")
+def plan_of_at_most_48_layers(dollars, price, speed):
+    flops = dollars / price * 3600 * speed
+    d = min(range(1, 49), key=lambda d: predicted_loss(weights(d), flops / _cost(d)))
+    return d, flops / _cost(d)
+
+
+@wrong("plan_run", says="All d that it returns lie 4 apart")
+def plan_in_steps_of_four_layers(dollars, price, speed):
+    flops = dollars / price * 3600 * speed
+    d = min(range(2, 201, 4), key=lambda d: predicted_loss(weights(d), flops / _cost(d)))
+    return d, flops / _cost(d)
