@@ -11,7 +11,7 @@ import numpy as np
 
 from llmc.course.checks import causes, evidence, second_draw, text, written
 from llmc.course.checks.changes import cured, explained_by
-from llmc.course.checks.curve import COARSE
+from llmc.course.checks.curve import COARSE, ENDS
 from llmc.course.checks.explain import WrongAnswer, stopped
 from llmc.course.checks.heatmap import picture
 from llmc.course.checks.kinds import same_kind
@@ -210,9 +210,9 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
     def inexact():
         return [] if expected.ndim == 0 else causes.inexact(got, expected, start)
 
-    coarse = [] if not found or not (found.ours and found.yours) else [line for line in inexact() if COARSE in line]
-    if coarse:
-        return [f"{case.name} has wrong values.", *coarse]
+    piece = inexact() if found and found.ours and found.yours else []  # of which the two changes show only the place
+    if any(words in line for line in piece for words in (COARSE, ENDS)):
+        return [f"{case.name} has wrong values.", *piece]
     if found:
         only_a_place = found.ours and found.yours and expected.ndim
         shown = causes.influenced(case.name, got, expected, start, _is_wrong(case)) if only_a_place else []
