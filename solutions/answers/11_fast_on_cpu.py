@@ -1144,9 +1144,8 @@ def cost_of_w_and_b_in_numbers(N, C, itemsize=4):
     return 9 * N * C, 5 * rows + small, 4 * rows + small, 9 * N * C / (4 * rows + small)
 
 
-@wrong("residual_layernorm_forward", says="with 0 in place of 1, in the line `for c in range(1, C):`")
 @njit(error_model="numpy", parallel=True)
-def fused_without_the_first_square(residual, out, mean, rstd, x1, x2, w, b):
+def _without_the_first_square(residual, out, mean, rstd, x1, x2, w, b):
     C, eps = x1.shape[1], np.float32(1e-5)
     for n in prange(len(x1)):
         residual[n] = x1[n] + x2[n]
@@ -1157,3 +1156,8 @@ def fused_without_the_first_square(residual, out, mean, rstd, x1, x2, w, b):
         mean[n], rstd[n] = m, np.float32(1) / math.sqrt(squares / np.float32(C) + eps)
         for c in range(C):
             out[n, c] = (residual[n, c] - m) * rstd[n] * w[c] + b[c]
+
+
+@wrong("residual_layernorm_forward", says="with `squares = (residual[n, 0] - m) ** 2` in place of `squares = np.float32(0)`")
+def fused_without_the_first_square(residual, out, mean, rstd, x1, x2, w, b):
+    _without_the_first_square(residual, out, mean, rstd, x1, x2, w, b)
