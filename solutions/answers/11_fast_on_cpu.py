@@ -1158,6 +1158,9 @@ def _without_the_first_square(residual, out, mean, rstd, x1, x2, w, b):
             out[n, c] = (residual[n, c] - m) * rstd[n] * w[c] + b[c]
 
 
-@wrong("residual_layernorm_forward", says="with `squares = (residual[n, 0] - m) ** 2` in place of `squares = np.float32(0)`")
+@wrong(
+    "residual_layernorm_forward",
+    says="with `squares = (residual[n, 0] - m) ** 2` in place of `squares = np.float32(0)`",
+)
 def fused_without_the_first_square(residual, out, mean, rstd, x1, x2, w, b):
     _without_the_first_square(residual, out, mean, rstd, x1, x2, w, b)
