@@ -274,7 +274,7 @@ def _works_in_x1(residual, out, mean, rstd, x1, x2, w, b):
         residual[n] = x1[n]
 
 
-@wrong("residual_layernorm_forward", says="and `total += residual[n, c]` in the other order")
+@wrong("residual_layernorm_forward", says="and `residual[...] = x1 + x2` in the other order")
 def fused_sums_up_what_was_there(residual, out, mean, rstd, x1, x2, w, b):
     mean[...] = residual.mean(axis=1)
     residual[...] = x1 + x2
