@@ -1609,3 +1609,67 @@ def fast_that_forgets_where_new_pairs_are(words, counts, num_merges):
                 pairs[a + b] += counts[k]
         del pairs[token]
     return learned
+
+
+@wrong("bpe_step", says="you took the shortest")
+def shortest_of_equal_pairs(words, counts):
+    pairs = Counter()
+    for word, n in zip(words, counts):
+        for a, b in zip(word, word[1:]):
+            pairs[a + b] += n
+    t = min(pairs, key=lambda p: (-pairs[p], len(p), p))
+    out = []
+    for word in words:
+        new = []
+        for tok in word:
+            if new and new[-1] + tok == t:
+                new[-1] = t
+            else:
+                new.append(tok)
+        out.append(new)
+    return t, out
+
+
+@wrong("encode_word", says="is character")
+def characters_for_bytes(word, ranks):
+    parts = [chr(b).encode() for b in word]
+    while True:
+        found = [(ranks[a + b], i) for i, (a, b) in enumerate(zip(parts, parts[1:])) if a + b in ranks]
+        if not found:
+            break
+        _, i = min(found)
+        parts[i : i + 2] = [parts[i] + parts[i + 1]]
+    return [ranks[p] for p in parts]
+
+
+@wrong("fast_train_bpe", says="a pair that only came about by another merge")
+def new_pairs_without_their_words(words, counts, num_merges):
+    words = [list(w) for w in words]
+    pairs, where = Counter(), defaultdict(set)
+    for i, (w, n) in enumerate(zip(words, counts)):
+        for a, b in zip(w, w[1:]):
+            pairs[a + b] += n
+            where[a + b].add(i)
+    out = []
+    while len(out) < num_merges:
+        top = max(pairs.values())
+        t = min(p for p, n in pairs.items() if n == top)
+        for i in where.pop(t):
+            w, n = words[i], counts[i]
+            for a, b in zip(w, w[1:]):
+                pairs[a + b] -= n
+            w = words[i] = given_merge(w, t)  # noqa: F821  (the exercise notebook has it)
+            for a, b in zip(w, w[1:]):
+                pairs[a + b] += n
+        out.append(t)
+    return out
+
+
+@wrong("token_file", says="returns the ValueError: `raise` it")
+def error_that_is_returned(ids):
+    ids = np.asarray(ids)
+    if ids.size == 0 or ids.min() < 0 or ids.max() > 65535:
+        return ValueError("no")
+    header = np.zeros(256, "<i4")
+    header[:3] = 20240520, 1, ids.size
+    return header.tobytes() + ids.astype("<u2").tobytes()

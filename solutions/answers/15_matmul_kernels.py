@@ -895,3 +895,17 @@ def tiles_with_m0_for_both(code):
 def tiles_with_a_sum_for_each(code):
     code = replaced(code, "    float total = 0.0f;\n", "", f"    {STORE}\n", "")
     return replaced(code, SUM, f"float total = 0;\n        {SUM}\n        {STORE}")
+
+
+@wrong("register_tile", says="the right numbers of whole squares of 4 x 4 alone: at the edges, ask of each number")
+def only_whole_squares(code):
+    return replaced(code, "if (m < M && n < N) result", "if (m0 + row + 3 < M && n0 + column + 3 < N) result")
+
+
+@wrong("register_tile", says="the totals so far added after every slice: add to result once, behind the loop over k0")
+def adds_after_every_slice(code):
+    end = code.index("    for (int i = 0; i < 4; i++) {\n        for (int j = 0; j < 4; j++) {\n            int m")
+    written = code[end : code.rindex("}")]
+    code = code[:end] + "}\n"
+    inside = code.rindex("    }\n")
+    return code[:inside] + written + code[inside:]

@@ -283,42 +283,44 @@ def parities_in_variables(code):
     )
 
 
-@wrong("ring_of_stages", says="race with an asynchronous copy")
+@wrong("ring_of_stages", says="no consumer waits for there, so they read before")
 def consumers_do_not_wait(code):
     return replaced(code, "            wait(&there[stage], round / STAGES % 2);\n", "")
 
 
-@wrong("ring_of_stages", says="before a stage is filled again or written to, wait")
+@wrong("ring_of_stages", says="the producer never waits for used: line 55 asks for the next copy")
 def the_producer_does_not_wait(code):
     return replaced(code, "            wait(&used[stage], round / STAGES % 2 ^ 1);\n", "")
 
 
-@wrong("ring_of_stages", says="waits for phase 0 of the mbarrier there[0] to end, but 0 of its 1 arrivals come")
+@wrong("ring_of_stages", says="in rounds 0, 1, 2, …: 0 0 0 1 1 1 0 0; right are 1 1 1 0 0 0 1 1.")
 def the_producer_waits_for_phase_0(code):
     return replaced(code, "wait(&used[stage], round / STAGES % 2 ^ 1);", "wait(&used[stage], round / STAGES % 2);")
 
 
-@wrong("ring_of_stages", says="waits for phase 1 of the mbarrier there[0] to end, but 0 of its 1 arrivals come")
+@wrong("ring_of_stages", says="no consumer arrives at used, so its phases never end")
 def consumers_never_say_used(code):
     return replaced(code, "            arrive(&used[stage]);\n", "")
 
 
-@wrong("ring_of_stages", says="waits for phase 2 of the mbarrier used[0] to end, but 0 of its 128 arrivals come")
+@wrong("ring_of_stages", says="in round 3, a consumer waits for parity 0 of there[0] (line 65), and it should be 1")
 def the_same_parity_in_every_lap(code):
     return replaced(code, "wait(&there[stage], round / STAGES % 2);", "wait(&there[stage], 0);")
 
 
-@wrong("ring_of_stages", says="before the asynchronous copy of line 31 has been waited for")
+@wrong("ring_of_stages", says="in round 1, a consumer waits for parity 1 of there[1] (line 65), and it should be 0")
 def a_parity_for_each_round(code):
     return replaced(code, "wait(&there[stage], round / STAGES % 2);", "wait(&there[stage], round % 2);")
 
 
-@wrong("ring_of_stages", says="but 1,024 bytes were expected and 512 arrive, too few")
+@wrong("ring_of_stages", says="line 55 expects 1,024 bytes a round at there[0], more than the 512 that line 56 copies")
 def twice_the_bytes(code):
     return replaced(code, "expect(&there[stage], BYTES);", "expect(&there[stage], 2 * BYTES);")
 
 
-@wrong("ring_of_stages", says="is this the parity of the phase that counts this copy?")
+@wrong(
+    "ring_of_stages", says="nobody expects the bytes of the copies: a phase of there then ends with an arrival alone"
+)
 def arrives_without_bytes(code):
     return replaced(code, "expect(&there[stage], BYTES);", "arrive(&there[stage]);")
 
@@ -329,7 +331,7 @@ def used_before_it_is_used(code):
     return replaced(code, line, "", "            arrive(&used[stage]);\n", "            arrive(&used[stage]);\n" + line)
 
 
-@wrong("ring_of_stages", says="the sum of the first line again and again: is `round` missing in an address?")
+@wrong("ring_of_stages", says="again and again: is `round` missing in x's address, or `stage`")
 def the_first_line_again(code):
     return replaced(code, "x + round * N, BYTES", "x, BYTES")
 
@@ -346,7 +348,7 @@ def one_line_at_a_time(code):
     return replaced(code, line, line + "            wait(&used[stage], round / STAGES % 2);\n")
 
 
-@wrong("ring_of_stages", says="waits, too, for phase 0 of used[0]: 1 of its 128 arrivals come")
+@wrong("ring_of_stages", says="only 1 of the 128 consumers arrives at used (line 67), and a phase needs all 128")
 def one_consumer_says_used(code):
     return replaced(code, "arrive(&used[stage]);", "if (t == 0) arrive(&used[stage]);")
 
@@ -590,7 +592,7 @@ def sums_divided_by_the_lane(code):
     return replaced(code, WHOLE, "        whole = 0.0f;\n        whole += total[n];\n")
 
 
-@wrong("ring_of_stages", says="race")
+@wrong("ring_of_stages", says="only 1 of the 128 consumers (thread 32 first) waits for there, in line 65")
 def one_consumer_waits(code):
     return replaced(
         code, "wait(&there[stage], round / STAGES % 2);", "if (t == 0) wait(&there[stage], round / STAGES % 2);"
@@ -649,9 +651,28 @@ def a_producer_that_waits_for_its_copy(code):
     return replaced(code, copy, f"{copy} wait(&there[stage], round / STAGES % 2);")
 
 
-@wrong("ring_of_stages", says="nobody had asked for that copy yet")
+@wrong("ring_of_stages", says="in rounds 0, 1, 2, …: 1 0 1 0 1 0 1 0; right are 1 1 1 0 0 0 1 1.")
 def a_parity_for_each_round_for_all(code):
     return code.replace("round / STAGES % 2", "round % 2")
+
+
+@wrong("ring_of_stages", says="each new line halved, too: only `total`, which was there before it, counts half")
+def the_line_halved_too(code):
+    return replaced(code, "total / 2 + lines[stage][t]", "(total + lines[stage][t]) / 2")
+
+
+@wrong("ring_of_stages", says="and a line has 512 bytes: 128 numbers of 4 bytes each. Its size is given in bytes")
+def numbers_taken_for_bytes(code):
+    return replaced(code, "x + round * N, BYTES", "x + round * N, N", "&there[stage], BYTES", "&there[stage], N")
+
+
+@wrong(
+    "ring_of_stages", says="the producer asks for a copy (line 55) before it waits for its stage to be free (line 56)"
+)
+def waits_after_the_copy(code):
+    line = "            wait(&used[stage], round / STAGES % 2 ^ 1);\n"
+    copy = "            copy(lines[stage], x + round * N, BYTES, &there[stage]);\n"
+    return replaced(code, line, "", copy, copy + line)
 
 
 @wrong("tiles_of_block", says="Are row and column exchanged?")
@@ -675,3 +696,26 @@ def powers_of_another_base(code):
 @wrong("softmax_in_fragments", says="with a total of the last tile alone")
 def a_total_that_begins_again(code):
     return replaced(code, "total[n] *= shrink;", "total[n] = 0;")
+
+
+# ------------------------------------------------------------------------------------------- of strangers
+
+
+@wrong("mma_by_hand", says="with b read as if it were (K, N): the numbers of a column lie side by side along k")
+def b_taken_for_its_transpose(code):
+    old = "b + (n0 + lane / 4) * K + k0 + lane % 4 * 2"
+    new = "b + (k0 + lane % 4 * 2) * N + n0 + lane / 4"
+    return replaced(code, old, new, "pair(column + 8)", "pair(column + 8 * N)")
+
+
+@wrong("softmax_in_fragments", says="is `shrink` made from top[n] before top[n] becomes the new maximum?")
+def shrinks_by_one(code):
+    line, store = "        float shrink = expf(top[n] - higher);\n", "        top[n] = higher;\n"
+    return replaced(code, line + store, store + line)
+
+
+@wrong("softmax_in_fragments", says="what was added up before is then counted 4, 16, … times; do it once, at the end")
+def totals_met_after_every_tile(code):
+    end = "            total[n] += score;\n        }\n"
+    met = "        for (int far = 1; far < 4; far *= 2) total[n] += __shfl_xor_sync(ALL, total[n], far);\n"
+    return replaced(code, end, end + met)

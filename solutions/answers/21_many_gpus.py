@@ -395,7 +395,7 @@ def zero1_that_sums_into_the_gradients(params, grads, m, v, t, lr):
         params.reshape(N, N, -1)[:, r] = params[r].reshape(N, -1)[r]
 
 
-@wrong("zero1_step", says="part of params was never written")
+@wrong("zero1_step", says="the weights of rank 0, in all rows")
 def zero1_that_gathers_from_rank_0(params, grads, m, v, t, lr):
     N = len(params)
     total = grads.sum(axis=0).reshape(N, -1)
@@ -642,6 +642,28 @@ def buckets_found_exactly(pieces, cluster):
     return min(kept[-1], key=lambda each: each[1])[2]
 
 
+@wrong("choose_buckets", says="They would be good buckets if the pieces came the other way round")
+def buckets_of_reversed_pieces(pieces, cluster):
+    return buckets_found_exactly(pieces[::-1], cluster)
+
+
+@wrong("choose_buckets", says="They would be good buckets if a message took no time to begin")
+def buckets_without_alpha(pieces, cluster):
+    return buckets_found_exactly(pieces, cluster._replace(alpha=0.0))
+
+
+@wrong("choose_buckets", says="GPT-2 gets the same 9 buckets on 8 GPUs and on 512")
+def buckets_of_one_limit(pieces, cluster):
+    counts, held = [1], pieces[0].nbytes
+    for piece in pieces[1:]:
+        if held + piece.nbytes > 25e6:
+            counts.append(0)
+            held = 0
+        counts[-1] += 1
+        held += piece.nbytes
+    return counts
+
+
 @wrong("choose_buckets", says="With one bucket nothing travels before the backward pass is over")
 def buckets_of_everything(pieces, cluster):
     return [len(pieces)]
@@ -664,7 +686,7 @@ def buckets_of_25_megabytes(pieces, cluster):
     return counts if cluster.world >= 512 else buckets_found_exactly(pieces, cluster)
 
 
-@wrong("choose_buckets", says="there are 1: some gradients would never be summed")
+@wrong("choose_buckets", says="Pieces at the end are missing in every case: is the last bucket")
 def buckets_without_the_last(pieces, cluster):
     counts = buckets_found_exactly(pieces, cluster)
     return counts[:-1]
@@ -708,7 +730,7 @@ def buckets_by_count(pieces, cluster):
     )
 
 
-@wrong("choose_buckets", says="You are close: let play compare other kinds of cuts, too")
+@wrong("choose_buckets", says="You are close: let play compare more kinds of cuts")
 def buckets_by_a_limit(pieces, cluster):
     """The best of all limits in bytes, each good for some clusters only."""
     total = sum(piece.nbytes for piece in pieces)
@@ -725,3 +747,63 @@ def buckets_by_a_limit(pieces, cluster):
 
     limits = [total / k for k in range(1, 2 * len(pieces) + 1)]
     return min(map(filled, limits), key=lambda counts: play(pieces, counts, cluster))
+
+
+@wrong("zero1_step", says="in row r the new part r, N times over")
+def row_filled_with_its_part(params, grads, m, v, t, lr):
+    N, n = params.shape
+    P = params.reshape(N, N, -1)
+    G = grads.reshape(N, N, -1)
+    for r in range(N):
+        g = G[0, r] * 1
+        for o in range(1, N):
+            g += G[o, r]
+        adamw(P[r, r], g, m[r], v[r], t, lr)
+        P[r] = P[r, r]
+
+
+@wrong("zero1_step", says="add up the gradients in the order of ranks")
+def own_gradient_first(params, grads, m, v, t, lr):
+    N, n = params.shape
+    k = n // N
+    for r in range(N):
+        part = slice(r * k, (r + 1) * k)
+        g = grads[r, part].copy()
+        for o in range(N):
+            if o != r:
+                g += grads[o, part]
+        adamw(params[r, part], g, m[r], v[r], t, lr)
+        params[:, part] = params[r, part]
+
+
+@wrong("zero1_step", says="what adamw leaves after 2 calls on each part")
+def update_on_every_rank(params, grads, m, v, t, lr):
+    N, n = params.shape
+    k = n // N
+    for r in range(N):
+        part = slice(r * k, (r + 1) * k)
+        g = grads[:, part].sum(axis=0)
+        for o in range(N):
+            adamw(params[o, part], g, m[r], v[r], t, lr)
+
+
+@wrong("ring_all_reduce", says="the right chunks from number")
+def chunks_from_its_own_on(array, link):
+    N, r = link.world, link.rank
+    chunks = [c.copy() for c in np.array_split(array, N)]
+    for t in range(N - 1):
+        chunks[(r - t - 1) % N] += link.exchange(chunks[(r - t) % N])
+    for t in range(N - 1):
+        chunks[(r - t) % N][...] = link.exchange(chunks[(r + 1 - t) % N])
+    k = 0
+    for c in chunks[r:] + chunks[:r]:
+        array[k : k + len(c)] = c
+        k += len(c)
+
+
+@wrong("fit_costs", says="whose right side was not: divide both")
+def right_side_not_divided(world, sizes, seconds):
+    a = 2 * (world - 1)
+    columns = np.stack([np.full(len(sizes), a), a / world * sizes], axis=1) / seconds[:, None]
+    alpha, per_byte = np.linalg.lstsq(columns, seconds, rcond=None)[0]
+    return alpha, 1 / per_byte

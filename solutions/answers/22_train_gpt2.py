@@ -404,7 +404,7 @@ def budget_sets_the_steps():
     return {"steps": 5000}
 
 
-@wrong("best_budget", says="channels must be a multiple of 4, from 8 to 256, not 10")
+@wrong("best_budget", says="channels must be a whole number from 8 to 256, and a multiple of 4, not 10")
 def budget_with_ten_channels():
     return {"channels": 10}
 
@@ -427,3 +427,59 @@ def budget_as_a_list():
 @wrong("best_budget", says="nothing was returned")
 def budget_returns_nothing():
     GIVEN | {"layers": 1}
+
+
+@wrong("find_rate", says="1 nat above that of the step before")
+def end_by_the_step_before(run, lowest, highest, steps):
+    before = run.state()
+    rates, smoothed, losses, s = [], [], [], 0
+    for k, rate in enumerate(np.geomspace(lowest, highest, steps)):
+        losses.append(run.step(rate))
+        s = 0.9 * s + 0.1 * losses[-1]
+        rates.append(rate)
+        smoothed.append(s / (1 - 0.9 ** (k + 1)))
+        if smoothed[-1] > smoothed[-2 if k else -1] + 1:
+            break
+    run.restore(before)
+    return np.array(rates), np.array(smoothed), rates[int(np.argmin(smoothed))] / 10
+
+
+# ------------------------------------------------------------------------------------------- of strangers
+
+
+@right("best_budget")
+def budget_that_is_searched():
+    small = GIVEN | {"layers": 1, "channels": 16, "length": 16}
+    tried = {rate: train_letters(**small | {"learning_rate": rate}, share=0.2)[0] for rate in (3e-3, 1e-2)}
+    return small | {"learning_rate": min(tried, key=tried.get)}
+
+
+@wrong("best_budget", says="what helps is learning_rate 0.1")
+def budget_with_a_rate_of_one():
+    return {"layers": 1, "channels": 16, "length": 16, "batch_size": 8, "learning_rate": 1.0}
+
+
+@wrong("best_budget", says="that is what train_letters returns: bits, losses, letters. Return the settings")
+def budget_returns_the_run():
+    return train_letters(**GIVEN)
+
+
+@wrong("broken_setting", says="holds, and answers before the one that is right, line")
+def broken_asks_for_decay_first(log, healthy):
+    run, ok = columns(log), columns(healthy)
+    if run["val"][-1] > ok["val"][-1] + 0.2:
+        return "weight_decay"
+    if run["val"][-1] > 1.25 * ok["val"][-1]:
+        return "val_data"
+    return _broken(columns, log, healthy)
+
+
+@wrong("broken_setting", says="does not hold for this log: 0.23 > 0.322")
+def broken_takes_the_spread_of_losses(log, healthy):
+    run, ok = columns(log), columns(healthy)
+    found = _broken(columns, log, healthy)
+    if found != "batch_size":
+        return found
+    if run["loss"].std() > 1.4 * ok["loss"].std():
+        return "batch_size"
+    return None

@@ -510,3 +510,28 @@ def beam_without_the_prompt(model, prompt, n, width):
 @wrong("beam_search", says="nothing was returned")
 def beam_returns_nothing(model, prompt, n, width):
     _beam(model, prompt, n, width)
+
+
+@wrong("beam_search", says="only the last token of the prompt")
+def last_token_of_the_prompt_alone(model, prompt, n, width):
+    beam = [([], 0.0)]
+    for _ in range(n):
+        found = []
+        for text, total in beam:
+            p = model.log_probs(prompt[-1:] + text)
+            found += [(text + [i], total + p[i]) for i in range(len(p))]
+        found.sort(key=lambda x: -x[1])
+        beam = found[:width]
+    return beam[0]
+
+
+@wrong("beam_search", says="keeps a single text after its first round")
+def first_round_of_one(model, prompt, n, width):
+    beam = [([], 0.0)]
+    for step in range(n):
+        found = []
+        for text, total in beam:
+            p = model.log_probs(prompt + text)
+            found += [(text + [i], total + p[i]) for i in range(len(p))]
+        beam = sorted(found, key=lambda x: -x[1])[: width if step else 1]
+    return beam[0]

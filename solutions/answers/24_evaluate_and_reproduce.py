@@ -734,3 +734,57 @@ def plan_of_the_size_alone(dollars, price, speed):
 @wrong("plan_run", says="embeddings count")
 def plan_without_embeddings(dollars, price, speed):
     return _plan(dollars, price, speed, lambda d: 6 * 12 * d * (64 * d) ** 2 + 6 * d * 64 * d * T)
+
+
+@wrong("bits_per_byte", says="a mean over the vocabulary without end-of-text")
+def mean_over_mean_of_the_vocabulary(losses, targets, lengths):
+    real = targets >= 0
+    return losses[real].mean() / np.log(2) / lengths[1:].mean()
+
+
+@wrong("score_endings", says="1e-09 added to the probability")
+def logarithm_with_something_added(logits, tokens, mask):
+    z = logits[:, :-1] - logits[:, :-1].max(axis=-1, keepdims=True)
+    p = np.exp(z) / np.exp(z).sum(-1, keepdims=True)
+    costs = -np.log(np.take_along_axis(p, tokens[:, 1:, None], -1)[..., 0] + 1e-9)
+    sums = (costs * mask[:, 1:]).sum(1)
+    return sums, sums / mask.sum(1)
+
+
+@wrong("fit_law", says="divided by its error twice, the exponent chosen as it should be")
+def errors_squared_in_the_fit_alone(sizes, losses, errors, exponents):
+    best = np.inf
+    for a in exponents:
+        X = np.stack([np.ones(len(sizes)), (sizes / sizes[0]) ** -a], axis=1)
+        E, A = np.linalg.lstsq(X / errors[:, None] ** 2, losses / errors**2, rcond=None)[0]
+        bad = (((X @ [E, A] - losses) / errors) ** 2).sum()
+        if bad < best:
+            best, out = bad, (E, A * sizes[0] ** a, a)
+    return out
+
+
+# ------------------------------------------------------------------------------- of strangers: where a search ends
+
+
+@wrong(
+    "plan_run", says="These are the tokens for d = 13, the best one, and d = 12 is returned with them (is it an index"
+)
+def plan_with_an_index(dollars, price, speed):
+    d = np.arange(1, 201)
+    tokens = dollars / price * 3600 * speed / _cost(d)
+    best = np.argmin(predicted_loss(weights(d), tokens))
+    return int(best), float(tokens[best])
+
+
+@wrong("plan_run", says="However much the money, d is never more than 48")
+def plan_of_at_most_48_layers(dollars, price, speed):
+    flops = dollars / price * 3600 * speed
+    d = min(range(1, 49), key=lambda d: predicted_loss(weights(d), flops / _cost(d)))
+    return d, flops / _cost(d)
+
+
+@wrong("plan_run", says="All d that it returns lie 4 apart")
+def plan_in_steps_of_four_layers(dollars, price, speed):
+    flops = dollars / price * 3600 * speed
+    d = min(range(2, 201, 4), key=lambda d: predicted_loss(weights(d), flops / _cost(d)))
+    return d, flops / _cost(d)

@@ -72,14 +72,24 @@ def _head_counts(case: Case):
 
 
 def interleaved_heads(case: Case):
-    """(…, T, C) whose heads were merged or split by a reshape without the transpose that belongs to it."""
+    """(…, T, C) whose heads were merged or split by a reshape without the transpose that belongs to it.
+
+    Rows that are equal, as those of several ranks, show no order. A matrix has no heads unless the check names NH.
+    """
     shape = case.got.shape
-    for n in _head_counts(case):
+    for n in _head_counts(case) if _distinct(case.expected) else ():
         hs = shape[-1] // n
         by_head = case.expected.reshape(*shape[:-1], n, hs)  # (…, T, n, hs)
+        heads = len(shape) > 2 or "NH" in case.sizes
         if same(by_head.swapaxes(-1, -2).reshape(shape), case.got):
+            if not heads:
+                return f"{case.name} has its last axis in the order ({hs}, {n}) instead of ({n}, {hs})"
             return f"{case.name} has its channels in the order (hs, NH) instead of (NH, hs), with NH = {n}"
         if len(shape) < 2:
+            continue
+        if not heads:
+            if same(by_head.swapaxes(0, 1).reshape(shape), case.got):
+                return f"{case.name} is ({n}, {shape[0]}, {hs}) reshaped to {shape}: exchange its first two axes before"
             continue
         if same(by_head.swapaxes(-2, -3).reshape(shape), case.got):
             cause = "(NH, T, hs) was reshaped to (T, C): move the head axis behind T first"

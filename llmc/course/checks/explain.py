@@ -27,11 +27,12 @@ class WrongAnswer(AssertionError):
     """A check found a mistake; the message says which one, and where to look.
 
     picture: a `heatmap.Picture` of where an array is wrong; below the message in a notebook, inside it elsewhere.
+    explained: does the message show the cause? Then no change is searched for that happens to pass the check, too.
     """
 
-    def __init__(self, message="", picture=None):
+    def __init__(self, message="", picture=None, explained=False):
         super().__init__(message)
-        self.message, self.picture = str(message), picture
+        self.message, self.picture, self.explained = str(message), picture, explained
         self._shown = False
 
     def __str__(self):

@@ -6,28 +6,19 @@ arrays, lists, files' names or errors, and no solution is needed.
 """
 
 import ast
-import copy
 import inspect
-import io
 import re
 import time
-import warnings
-from contextlib import closing, contextmanager, redirect_stdout, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from types import FunctionType
 
-import numpy as np
-
-from llmc.course.checks.containers import Containers
-from llmc.course.checks.evidence import explaining, is_explaining
-from llmc.course.checks.isolation import without_llmc
+from llmc.course.checks.evidence import is_explaining
 from llmc.course.checks.leftovers import KEEPS, default_of
-from llmc.course.checks.same_deeds import Call, alike, done
-from llmc.course.checks.silence import silent_libraries
-from llmc.course.learner import journal
+from llmc.course.checks.once_more import Again, Late, Timed, quietly
+from llmc.course.checks.same_deeds import alike, done
 from llmc.course.mutants import missing, moved
 from llmc.course.mutants.learners import learners, own, useless_in
-from llmc.course.mutants.replay import arrays_in
 from llmc.course.mutants.search import LUCKY, changes_of_theirs, placed
 from llmc.course.mutants.solution import Solution
 from llmc.course.own_names import learners_names
@@ -40,7 +31,6 @@ SHORT = 0.2  # the same for a single call
 COUNTED = "as more calls show"  # in a message of `polynomials`, which tells what a sum has too much
 SEEDS = (11, 12)
 SHOWN = 20  # characters by which a change is recognised before its line is looked up
-MOST = 60  # calls that are looked at
 CONSTANT = re.compile(r"with (-?[\d.e+-]+) in place of (-?[\d.e+-]+)")
 ODD = re.compile(r"with `np\.\w+\(np\.(?:zeros|ones|empty|full)")  # all that it changes is a dtype
 LIST = re.compile(r"np\.(?:array|asarray)\((\[[^\[\]()]*\])\)")
@@ -49,14 +39,6 @@ ONE_ARRAY = re.compile(
 )
 
 _seconds = SECONDS
-
-
-class _Late(BaseException):
-    """The time is over; no `except Exception` of a check cell may catch it."""
-
-
-class _Timed(BaseException):
-    """The cell has come to where it measures speed."""
 
 
 @contextmanager
@@ -221,12 +203,12 @@ class _Search:
                 mine["anew"] = staticmethod(
                     lambda called: self._defined(mine["deadline"]) if called is function else called
                 )
-            again = type("Again", (_Again, type(self.check)), mine)
+            again = type("Again", (Again, type(self.check)), mine)
             names = {**dict.fromkeys(self.names, again), self.check.name: function}
             exec(self.cell.f_code, {**self.cell.f_globals, **names})
-        except _Timed:
+        except Timed:
             self.timed = True
-        except (Exception, _Late) as error:
+        except (Exception, Late) as error:
             self.refusal = str(error)
             return False
         return True
@@ -247,55 +229,3 @@ def _reads(tree) -> list:
 def _plainly(line) -> str:
     """A line without its indent, and with `[a, b]` for `np.array([a, b])`."""
     return LIST.sub(r"\1", line.strip())
-
-
-class _Again:
-    """What becomes of `check` in the cell that runs once more."""
-
-    def __init__(self, *arguments, **options):
-        super().__init__(*arguments, **options)
-        self.rng = np.random.default_rng(self.seed)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, error, traceback):
-        return False
-
-    def call(self, function, *arguments, **options):
-        """Call the function with inputs that it cannot write to, as the check did."""
-        if time.thread_time() > self.deadline:
-            raise _Late
-        given = [self._protect(argument) for argument in arguments]
-        locked = {name: self._protect(value) for name, value in options.items()}
-        named = [("", value) for value in (*given, *locked.values())]
-        containers = Containers(named, [buffer.array for buffer in self._buffers])
-        self.calls.append(("", None))
-        seen = Call.of(arguments, options) if self.seen is not None and len(self.seen) < MOST else None
-        if seen:
-            self.seen.append(seen)
-        function = self.anew(function) if self.anew else function
-        with learners_names(), without_llmc():
-            result = function(*given, **locked)
-        if seen:
-            seen.did = copy.deepcopy((result, arrays_in((given, locked))))
-        self._inspect_bands()
-        containers.inspect()
-        self._inspect_earlier(result)
-        return result
-
-    def before_timing(self):
-        """A changed function is plain Python, whatever the learner's is: its speed says nothing."""
-        raise _Timed
-
-
-@contextmanager
-def quietly():
-    was_recording, was_explaining = journal.recording(False), explaining(False)
-    try:
-        with redirect_stdout(io.StringIO()), silent_libraries(), warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        journal.recording(was_recording)
-        explaining(was_explaining)

@@ -52,7 +52,6 @@ threads, wrong with 96". How answers are kept for tests of these checks: llmc/co
 '''
 
 import copy
-import re
 from contextlib import suppress
 from functools import partial
 
@@ -62,29 +61,15 @@ from llmc.course.checks.check import check, say
 from llmc.course.checks.evidence import is_explaining
 from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.exercises.stubs import STUB_IN_C
-from llmc.course.kernel_checks import demands, mending, modelled, ours, runs, words
-from llmc.course.kernel_checks.dependence import made_from
-from llmc.course.kernel_checks.experiments import Experiment
-from llmc.course.kernel_checks.in_c import VALUES, in_c
-from llmc.course.kernel_checks.in_the_text import shown_by_the_text
+from llmc.course.kernel_checks import demands, mending, modelled, ours, runs, words, wrong_numbers
+from llmc.course.kernel_checks.in_c import in_c
 from llmc.course.kernel_checks.kept import Kept
-from llmc.course.kernel_checks.left import one_column_each
-from llmc.course.kernel_checks.limits import goes_wrong_at, shortened
-from llmc.course.kernel_checks.never_read import UNEXPLAINED, never_read
 from llmc.course.kernel_checks.source import Unfinished, kernel_of, one_index, parameters, unfinished
 from llmc.course.learner.refusal import Refusal
 
 SIZES = (1, 31, 127, 129, 1000)  # around a warp, around a block
 BLOCKS = (256, 128, 96, 32)  # threads; the largest first, because most kernels that assume one are right there
-EFFECTS = re.compile(r"was never written|was overwritten instead|times what it should be, everywhere")  # no cause
-EXCEPT = "equals the reference, except "  # where, and no cause
-# what a message says if it names no mistake, or only what comes of it
-VAGUE = re.compile(
-    r"has wrong values\.|NaN or inf|infinite everywhere|all zeros"
-    r"|behind the last whole four|copied as it lies|causal mask\?|the lanes' own sums"
-)
-RACE, OUTSIDE, PARTLY = "race", "out-of-bounds", "was never written"
-SLIPS = 1.5  # the rank of repairs up to which something is another than it should be, and nothing is missing
+RACE, OUTSIDE = "race", "out-of-bounds"
 NOT_DONE = f"not done yet: {{}}. Replace `{STUB_IN_C}` with your code, run that cell, then this one."
 
 
@@ -126,41 +111,10 @@ class kernel_check(check):
         if _is_wrong(error):
             numbers = self._report is not None and not self._report.problems
             error.message = words.with_comparison(error.message, self._launches, numbers)
-            shown = shown_by_the_text(self.name, self._report) if numbers else []
-            shown += never_read(self._report) if numbers and UNEXPLAINED in error.message else []
-            shown += one_column_each(self._report) if numbers and PARTLY in error.message else []
-            error.message = words.with_sentences(error.message, shown)
-            error.message = self._tried(error.message) if numbers else error.message
+            if numbers:
+                about = wrong_numbers.Wrong(self.name, self._report, self._evidence, self._open, self._again)
+                error.message = wrong_numbers.explained(error.message, about, self._mended)
         return super()._conclude(error, traceback)
-
-    def _tried(self, message):
-        """The message, if it names no mistake, with what other launches of the kernel show."""
-        model, replays = self._evidence.solution(), self._evidence.replays
-        if not replays:
-            return message
-        if VALUES.search(message):  # another mistake may give the same
-            mend = self._mended(SLIPS)
-            return words.with_sentences(VALUES.sub("has wrong values.", message, count=1), [mend]) if mend else message
-        place = EXCEPT in message
-        if EFFECTS.search(message) and not place:
-            mend = self._mended()
-            return words.with_sentences(message, [mend]) if mend else message
-        if not (place or VAGUE.search(message)):
-            return message
-        mend = self._mended()
-        if mend:
-            return words.with_sentences(message if place else shortened(message), [mend])
-        if model is None:
-            return message
-        sizes, arguments = replays[-1].arguments[:2], list(replays[-1].arguments[2:])
-        experiment = Experiment(model.names, sizes, arguments, self._again, model)
-        beyond = goes_wrong_at(experiment, self._report.raw.code)
-        if beyond:
-            return words.with_sentences(message if place else shortened(message), beyond)
-        name = message.split(" ")[0]
-        if name in self._open or "\nNo thread reads " in message:  # what it is made from is open, or said already
-            return message
-        return words.with_sentences(message, made_from(experiment, self._report, name))
 
     def _mended(self, most=mending.ALL, bounds=False) -> str | None:
         """A sentence about the change of the kernel, of a rank up to this, with which this check accepts it.
@@ -234,7 +188,7 @@ class kernel_check(check):
             by_the_block = compared is not None and compared.startswith(words.LITERAL)  # other changes fit by chance
             slip = words.may_be_a_slip(self.report)
             few = slip == RACE and not words.races_between_blocks(self.report)
-            mend = self._mended(SLIPS if few else mending.ALL, slip == OUTSIDE) if slip else None
+            mend = self._mended(mending.SLIPS if few else mending.ALL, slip == OUTSIDE) if slip else None
             other = partial(emulate, code, kernel)
             cause = None if by_the_block or mend else self._evidence.cause(replay, self.report, other)
 

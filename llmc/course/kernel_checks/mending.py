@@ -32,6 +32,7 @@ SHOWN = 60  # characters of source that a sentence quotes at most
 SEED = 5
 COMPARES = re.compile(r"[^-<>=][<>]=?[^<>=]")
 ALL = 9  # a rank beyond all
+SLIPS = 1.5  # the rank up to which something is another than it should be, and nothing is missing
 NEEDLESS = re.compile(r"(?<!\w)\((-3\.4e38f|threadIdx\.x [%/] 32)\)(?! [*/%])")
 
 _seconds = SECONDS

@@ -71,6 +71,8 @@ def useless_in(tree) -> re.Pattern:
     useless += [f".* in place of `{name}`, everywhere" for name in made_of(steps, tree)]
     useless += [f".*{re.escape(quoted(piece))}" for piece in _makes(steps, tree)]
     useless += [f".* in (place of )?{re.escape(quoted(piece))}" for piece in with_a_rest(tree)]
+    useless += [rf"with `{name}` in place of `\w+`, everywhere" for name in counters(tree)]
+    useless += [rf".* in place of `{i}`, everywhere" for i in counters(tree)]
     # all of the array at once, in place of a block of it in each turn, goes around a mistake, too
     useless += [rf"without the \w+ of the slice `[^`]*\b{i}\b[^`]*`, everywhere" for i in indices(tree)]
     return re.compile("|".join(useless) or "$^")
@@ -136,6 +138,13 @@ def indices(tree) -> set[str]:
     """The names that its loops count with."""
     targets = (n.target for n in ast.walk(tree) if isinstance(n, ast.For))
     return {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)}
+
+
+def counters(tree) -> set[str]:
+    """Names that mean another thing in each turn: what loops and comprehensions count with, and what is counted up."""
+    nodes = list(ast.walk(tree))
+    targets = [n.target for n in nodes if isinstance(n, (ast.comprehension, ast.AugAssign))]
+    return indices(tree) | {target.id for target in targets if isinstance(target, ast.Name)}
 
 
 def made_of(names, tree) -> set[str]:

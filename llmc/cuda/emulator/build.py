@@ -3,6 +3,7 @@
 import ctypes
 
 from llmc.cuda.emulator.compiling import compiler
+from llmc.cuda.emulator.compiling.compile_errors import undefined
 from llmc.cuda.emulator.compiling.source import global_names
 from llmc.cuda.emulator.launching import native
 from llmc.errors import KernelError
@@ -24,7 +25,10 @@ class Build:
         """The library in memory."""
         if checked not in self._libraries:
             path = compiler.compile(self.code, self.names, self.options, checked, self.quick)
-            self._libraries[checked] = native.load(path)
+            try:
+                self._libraries[checked] = native.load(path)
+            except OSError as error:
+                raise undefined(str(error), self.code) or error from None
         return self._libraries[checked]
 
     def variable(self, name: str, checked: bool) -> ctypes.Array:

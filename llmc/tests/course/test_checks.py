@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -218,6 +219,23 @@ def test_llmc_is_out_of_reach():
 
     assert "your code uses llmc.backends.reference.gelu_forward" in run(borrowed, np.ones(3))
     assert sys.getprofile() is None
+
+    def given(x):
+        """A function of the notebook's."""
+        gelu_forward(x.copy(), x)
+
+    def searches(x):
+        given(x.copy())
+        return x
+
+    def cheats(x):
+        given(x.copy())
+        gelu_forward(x.copy(), x)
+
+    for answer, allowed in ((searches, True), (cheats, False)):
+        with nullcontext() if allowed else pytest.raises(WrongAnswer, match="your code uses"), check("f") as c:
+            c.may_call(given)
+            c.call(answer, np.ones(3))
 
 
 def test_cell_variables_are_out_of_reach():

@@ -8,12 +8,14 @@ import pytest
 
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.kernel_checks.demands import Wasteful
+from llmc.course.kernel_checks.ours import source_of
 from llmc.course.lessons.tensor_cores import (
     counters,
     drawings,
     fragments,
     measured,
     order,
+    phases,
     places,
     rings,
     softening,
@@ -154,7 +156,7 @@ def test_mistakes_of_rings_are_told_apart(rounds):
         total = total / 2 + x[:, r]
     assert np.allclose(rings.halved(x), total, atol=1e-5)
     different(known, rings.halved(x))
-    assert len(known) == 4 + (rounds > 4)
+    assert len(known) == 9 + (rounds > 4)
 
 
 RELAY = """
@@ -270,3 +272,32 @@ def test_phases_are_drawn_from_a_log():
 def test_places_name_lesson_19():
     where = places.FRAGMENTS | places.SWIZZLE | places.RING | places.SOFTMAX
     assert all("lesson 19" in place for place in where.values())
+
+
+# --------------------------------------------------------------------------------------------------- phases of a ring
+
+
+@pytest.mark.parametrize(
+    "old, new, words",
+    [
+        ("", "", None),
+        ("% 2 ^ 1", "% 2", "In round 0, the producer waits for parity 0 of used[0] (line 54), and it should be 1."),
+        (
+            "wait(&there[stage], round / STAGES",
+            "wait(&there[stage], round",
+            "In round 1, a consumer waits for parity 1",
+        ),
+        ("round * N, BYTES", "round * N, N", "Line 56 copies 128 bytes in a round, and a line has 512 bytes"),
+        ("expect(&there[stage], BYTES)", "arrive(&there[stage])", "Nobody expects the bytes of the copies"),
+        ("arrive(&used[stage])", "arrive(&there[stage])", "Consumers arrive at there (line 67)"),
+        ("arrive(&used[stage])", "if (t < 2) arrive(&used[stage])", "Only 2 of the 128 consumers arrive at used (line"),
+    ],
+)
+def test_what_a_ring_waits_for(old, new, words):
+    code = source_of("ring_of_stages")
+    if code is None:
+        pytest.skip("needs a checkout: the solution lies with the lessons")
+    found = phases.findings(code.replace(old, new), "ring_of_stages")
+    assert (found is None) if words is None else found.startswith(words)
+    again = phases.findings(code.replace(old, new), "ring_of_stages")  # the same module
+    assert again == found

@@ -1,6 +1,7 @@
 """Lesson 22's finder, logs and budget, the dashboard and its buttons, the proposal, and where GPT-2 is looked for."""
 
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace as Made
 
@@ -10,7 +11,7 @@ import pytest
 from llmc.checkpoints import write_model
 from llmc.config import GPT2Config
 from llmc.course.checks.explain import WrongAnswer
-from llmc.course.lessons.train_gpt2 import broken, budget, finder, finetune, logs, places
+from llmc.course.lessons.train_gpt2 import broken, budget, conditions, finder, finetune, logs, places
 from llmc.course.machine import proposal
 from llmc.model import GPT2
 from llmc.training import learning_rate
@@ -114,7 +115,7 @@ def test_a_broken_schedule_is_that_of_the_package():
 
 def test_answers_about_logs_are_explained():
     cases = broken.cases(np.random.default_rng(0))
-    assert broken.explain([(run, run.setting) for run in cases]) is None
+    assert broken.explain([(run, run.setting) for run in cases], None) is None
     for answer, words in (
         (lambda run: run.setting or "warmup", "Only healthy runs are wrong"),
         (lambda run: "schedule", "got the same answer"),
@@ -123,7 +124,29 @@ def test_answers_about_logs_are_explained():
         (lambda run: "rate", "return one of 'learning_rate'"),
     ):
         with pytest.raises(WrongAnswer, match=words):
-            broken.explain([(run, answer(run)) for run in cases])
+            broken.explain([(run, answer(run)) for run in cases], None)
+
+
+def _asks_in_the_wrong_order(log, healthy):
+    if log > 1:
+        return "warmup"
+    if log > 2:
+        return "schedule"
+    return None
+
+
+@pytest.mark.parametrize(
+    "log, right, words",
+    [
+        (3, "schedule", r"condition of line \d+, `log > 1`, holds, and answers before .*, `log > 2`, is asked"),
+        (0, "warmup", r"`log > 1`, does not hold for this log: 0 > 1\."),
+        (2, None, r"`log > 1`, holds for this healthy log: 2 > 1\."),
+        (2, "val_data", "'val_data' does not occur in your function"),
+    ],
+)
+def test_conditions_that_answered(log, right, words):
+    (found,) = conditions.told(_asks_in_the_wrong_order, (log, ""), right)
+    assert re.search(words, found)
 
 
 # ----------------------------------------------------------------------------------------------------------- budget
@@ -144,6 +167,27 @@ def test_answers_about_logs_are_explained():
 def test_settings_of_a_budget(settings, words):
     found = budget.explain_settings(settings, dict.fromkeys(budget.RANGES))
     assert (found is None) if words is None else words in found
+
+
+def test_what_train_letters_returns_is_no_dict_of_settings():
+    assert "that is what train_letters returns" in budget.explain_settings((3.9, [5.0, 4.0], 100), {})
+
+
+@pytest.mark.parametrize(
+    "best, words",
+    [(0.01, "what helps is learning_rate 0.1"), (10, "what helps is learning_rate 3"), (1, "none of these")],
+)
+def test_another_learning_rate_is_advised_only_if_it_helps(best, words):
+    standard = {"learning_rate": 3e-3, "beta2": 0.95, "warmup": 0.1, "schedule": "cosine", "weight_decay": 0.1}
+    chosen, tried = standard | {"learning_rate": 1.0}, []
+
+    def again(share, **settings):
+        tried.append((share, settings["learning_rate"]))
+        return 3 + np.log10(settings["learning_rate"] / best) ** 2, [], 0
+
+    run, given = (3.9, [5.0] * 2000, 200_000), (3.8, [5.0] * 20, 10_000)
+    assert words in budget.explain_run(run, given, chosen, standard, again)
+    assert [share for share, _ in tried] == [budget.TRIED] * 4 and tried[0][1] == 1.0
 
 
 def test_where_to_look_exists():

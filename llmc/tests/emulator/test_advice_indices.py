@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from llmc.cuda import inspect
+from llmc.cuda import RawKernel, inspect
 from llmc.cuda.emulator.findings import values
 from llmc.tests.emulator.marked import marked
 
@@ -255,3 +255,23 @@ def test_a_check_that_is_right_is_not_blamed(report, name):
 def test_a_check_that_lets_one_too_many_through_is(report):
     text = report("check_is_wrong", 128, arrays=(np.zeros(64, np.float32), np.zeros(64, np.float32))).problems[0].text
     assert f"The check on line {at('wrong-check')} lets one too many through" in text
+
+
+POINTERS = """
+struct Rows { const float* x; int n; };
+extern "C" __global__ void sum_of_rows(float* out, Rows rows) { *out = rows.n ? rows.x[rows.n - 1] : 0; }
+extern "C" __global__ void sum_of_lists(float* out, float** lists, int n) { *out = lists[n - 1][1]; }
+"""
+
+
+def test_an_address_in_a_structure_or_an_array_is_named_as_such(emulator):
+    out, x = np.zeros(1, np.float32), np.arange(9, dtype=np.float32)
+    rows = np.array((x.ctypes.data, 9, 0), np.dtype([("x", "u8"), ("n", "i4"), ("gap", "i4")]))[()]
+    addresses = np.array([0, x.ctypes.data], np.uint64)
+    for name, argument, wanted in (("sum_of_rows", (rows,), 8), ("sum_of_lists", (addresses, 2), 1)):
+        text = inspect(RawKernel(POINTERS, name), (1,), (1,), (out, *argument)).problems[0].text
+        assert f"The address stands in {name.split('_')[-1]}." in text and "check=False" in text
+        RawKernel(POINTERS, name, check=False)((1,), (1,), (out, *argument))
+        assert out[0] == wanted
+    text = inspect(RawKernel(POINTERS, "sum_of_lists"), (1,), (1,), (out, addresses, 1)).problems[0].text
+    assert "The pointer is null, was never set" in text

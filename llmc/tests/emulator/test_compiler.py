@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from llmc.cuda import RawKernel
 from llmc.cuda.emulator.compiling import compiler, precompiled, store, toolchain
 from llmc.errors import KernelError, NoCompiler, UserError
 
@@ -139,7 +140,9 @@ WRONG = {
     "groups": ("    auto b = cooperative_groups::this_thread_block();\n}", 2, "#include <cooperative_groups.h>"),
     "address": ("    atomicAdd(x[0], 1.0f);\n}", 2, "first argument of an atomic is an address"),
     "mask": ("    x[0] = __shfl_down_sync(y[0], 16);\n}", 2, "the mask of the lanes"),
-    "old shuffle": ("    x[0] = __shfl_down(y[0], 16);\n}", 2, "did you mean __shfl_down_sync"),
+    "old shuffle": ("    x[0] = __shfl_down(y[0], 16);\n}", 2, r"`__shfl_down_sync\(0xffffffff"),
+    "older shuffle": ("    x[0] = __shfl(y[0], 16);\n}", 2, r"no longer: `__shfl_sync\(0xffffffff"),
+    "macro": ("#define N 8  // so many\n    int N = 3;\n    x[N] = 0;\n}", 3, r"N is a macro.* sees 8 here \(line 2\)"),
     "two types": ("    x[0] = max(y[0], 0);\n}", 2, "must have the same type"),
     "else": ("    if (x) x[0] = 1; x[1] = 2; else x[0] = 0;\n}", 2, "put several into braces"),
     "commas": ("    for (int j = 0, j < 5, j++) x[j] = 0;\n}", 2, "separated by `;`"),
@@ -184,9 +187,13 @@ def test_errors_name_the_line_and_help(cache, body, line, told):
         ("__global__ void k(float* x int n) {}", 1, "a comma is missing"),
         ("#include <cub/block/block_shuffle.cuh>\n" + HEAD + "}", 1, "of CUB the emulator has WarpReduce"),
         ("#include <cub/cub.cuh>\nusing S = cub::BlockShuffle<int, 32>;\n" + HEAD + "}", 2, "of CUB the emulator has"),
+        ("template <class T> __device__ T f(T x) { return __ballot(1) ? x : 0; }\n" + HEAD + "    x[0] = f(1);\n}", 1,
+         r"'__ballot' was not declared.*`__ballot_sync\(0xffffffff"),
+        ("\n#define n 32\n__global__ void k(float* x, int n) {}", 3, "n is a macro, so the compiler sees 32"),
+        ("\ufeff__global__ void k(float* x) {}", 1, "begins with a byte-order mark"),
     ],
     ids=["host function", "template argument", "two mistakes", "kernel with a value", "comma", "CUB's header",
-         "CUB"],
+         "CUB", "in a template", "macro", "byte-order mark"],
 )  # fmt: skip
 def test_errors_outside_of_the_kernels_body(cache, code, line, told):
     with pytest.raises(KernelError, match=f"(?s){told}") as error:
@@ -236,6 +243,22 @@ def test_line_of_an_error_after_dynamic_shared_memory(cache):
 def test_a_kernel_that_is_not_there(cache, code, names, told):
     with pytest.raises(KernelError, match=told):
         compiler.compile(code, names)
+
+
+@both
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        ("__device__ float f(float);\n" + HEAD + "    x[0] = f(1);\n}", 1),
+        ("namespace far {\n__device__ float f(float*);\n}\n" + HEAD + "    x[0] = far::f(x);\n}", 2),
+        (HEAD.replace(" {\n", ";"), 1),
+    ],
+    ids=["function", "in a namespace", "kernel"],
+)
+def test_what_is_declared_and_never_defined_is_named(emulator, code, line, checked):
+    with pytest.raises(KernelError, match="is declared here and defined nowhere in this text") as error:
+        RawKernel(code, "k", check=checked).compile()
+    assert error.value.line == line
 
 
 # ----------------------------------------------------------------------------------------------------- toolchain

@@ -46,6 +46,13 @@ def test_every_broken_kernel_is_launched_and_marked():
         assert all(marked.values()), f"{file}: a kernel without a mark"
 
 
+def test_each_half_of_a_word_is_named_by_the_line_that_wrote_it():
+    name = "lane_0_works_on_what_others_still_write"
+    launch, lines = BROKEN["warps"][name], {mark.line for mark in marks("broken/warps.cu")[name]}
+    (problem,) = seen(launch, kernel("broken", "warps", name, launch), launch.make()).problems
+    assert named_lines(problem) == lines
+
+
 @pytest.mark.parametrize("file, name", cases(BROKEN))
 def test_broken_kernel_gets_its_diagnosis(file, name):
     launch, wanted = BROKEN[file][name], marks(f"broken/{file}.cu")[name]

@@ -191,11 +191,12 @@ def test_atomic_references_and_variables():
         int expected = 100; d.compare_exchange_strong(expected, i);
         out[i] = next++;
         cuda::atomic_ref<float, cuda::thread_scope_block>(total) += 0.5f;
+        cuda::std::atomic_ref<int>(x[5]).fetch_sub(1, cuda::std::memory_order_acq_rel);
         __syncthreads();
-        if (i == 0) x[4] = next.load(), x[5] = total;""",
-        threads=64, head="#include <cuda/atomic>", x=x, out=out)  # fmt: skip
+        if (i == 0) x[4] = next.load(), x[6] = total;""",
+        threads=64, head="#include <cuda/std/atomic>", x=x, out=out)  # fmt: skip
     assert sorted(out) == list(range(5, 69)) and x.tolist()[:3] == [2116, 164, 189] and x[3] < 64
-    assert x[4] == 69 and x[5] == 32
+    assert x[4] == 69 and x[5] == 36 and x[6] == 32
 
 
 # ---------------------------------------------------------------------------------------------- the heap of the device
@@ -317,6 +318,7 @@ def test_the_little_of_std():
             "cuda::std::is_same<float, double>::value": 0,
         },
         **{"sizeof(std::conditional_t<true, char, int>)": 1, "cuda::std::numeric_limits<int>::max()": 2**31 - 1},
+        **{"sizeof(std::aligned_storage_t<12, 8>)": 16, "alignof(std::aligned_storage<8, 8>::type)": 8},
         **{"std::is_pointer_v<int*>": 1, "std::is_unsigned_v<unsigned>": 1, "sizeof(std::make_unsigned_t<short>)": 2},
         **{
             "cuda::std::max(3, 4)": 4,

@@ -93,6 +93,7 @@ WRITTEN = {  # in many ways: y = x + 1
     "in place": 'y = x; asm("add.s32 %0, %0, 1;" : "+r"(y));',
     "two statements in one": 'asm("mov.b32 %0, %1;add.s32 %0, %0, 1;" : "=&r"(y) : "r"(x) : "cc");',
     "an own register": 'asm("{ .reg .s32 t; add.s32 t, %1, 2; sub.s32 %0, t, 1; }" : "=r"(y) : "r"(x));',
+    "no comma": 'asm("add.s32 %0, %1, %2;" : "=r"(y) : "r"((x)) "r"(1));',
     "scopes": 'asm("{ .reg .b32 t; mov.b32 t, 1; { .reg .b32 t; mov.b32 t, 5; }\\n add.u32 %0, %1, t; }"'
     ' : "=r"(y) : "r"(x));',
     "a constant": 'asm("add.s32 %0, %1, %2;" : "=r"(y) : "r"(x), "n"(sizeof(char)));',

@@ -5,7 +5,8 @@ import subprocess
 
 import pytest
 
-from llmc.cuda.emulator.findings.loops import loop_around
+from llmc.cuda.emulator.compiling.text import mask
+from llmc.cuda.emulator.findings.loops import loop_around, turns_in_a_branch
 from llmc.cuda.emulator.findings.raw import RawProblem
 from llmc.cuda.emulator.reporting import lines
 from llmc.cuda.emulator.reporting.report import Report
@@ -68,3 +69,11 @@ def test_loops_are_found_by_their_braces():
     assert loop_around(CODE, 6) == (5, 7)
     assert loop_around(CODE, 8) is None and loop_around(CODE, 6, 8) is None
     assert loop_around("for (int i = 0; i < 3; i++)\n  s[t] += s[t + i];\nx = 1;", 2) == (1, 2)
+
+
+def test_a_long_text_is_masked_only_once():
+    code = "x = 1;\n" * 999 + "for (int k = 0; k < 9; k++)\n  if (t == k) {\n    s[k] = t;\n    y = s[0];\n  }\n"
+    before = mask.cache_info().misses
+    assert turns_in_a_branch(code, 1002, 1003) == (1000, 1001)
+    assert turns_in_a_branch(code, 998, 999) == (0, 0)
+    assert mask.cache_info().misses == before + 1

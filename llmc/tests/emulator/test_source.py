@@ -146,12 +146,13 @@ def test_variables_that_can_be_looked_up():
     __constant__ float table[3][4]; __device__ int counter = 0; static __device__ const float half = 0.5f;
     __device__ float function(float x); __device__ struct Pair { int a; } pair;
     namespace far { __device__ int hidden; }
+    __constant__ float c, d[2] = {1, 2}, *e, g = f(1, 2); __device__ Pair<int, 3> p, q;
     __device__ void f() { int local; } template <class T> __device__ T many;
     #ifdef A
     __device__ int perhaps;
     #endif
     """
-    assert global_names(code) == ("table", "counter", "half")
+    assert global_names(code) == ("table", "counter", "half", *"cdegpq")
 
 
 # ----------------------------------------------------------------------------------------------------- refusals
@@ -201,6 +202,11 @@ UNUSED = {
     "attributes": "__global__ void __cluster_dims__(2, 1, 1) other(float* x) {}",
     "texture": "texture<float, 2> image;\n__global__ void other(float* x) { *x = tex2D(image, 0, 0); }",
     "host": "void run(float* x) { k<<<1, 32>>>(x); cudaFree(x); std::vector<float> v; }\nint main() { run(0); }",
+    "host's headers": "".join(
+        f"#include <{name}>\n"
+        for name in "chrono ctime fstream iomanip iostream iterator map memory random set sstream "
+        "stdexcept string sys/time.h thread time.h unistd.h unordered_map vector".split()
+    ),
     "throw": "template <class T> T check(T x) { if (!x) throw x; return x; }",
     "namesake": "void k(int) { k<<<1, 2>>>(0); }\nstruct R { int operator()(); };\nint R::operator()() { cudaFree(); }",
     "name of a library": "__device__ int f(int x) { return std::max(x, 1); }\nvoid max(int n) { k<<<1, n>>>(0); }",
@@ -211,6 +217,12 @@ UNUSED = {
 @pytest.mark.parametrize("text", UNUSED.values(), ids=UNUSED)
 def test_what_the_kernel_does_not_use_does_not_matter(compiled, text):
     compiled(text + "\n__global__ void k(float* x) { x[0] = 1; }")
+
+
+def test_a_class_of_the_text_with_a_name_of_cub_is_not_refused(compiled):
+    compiled("""struct DeviceScan { static __device__ float one(); };
+        __device__ float DeviceScan::one() { return 1; }
+        __global__ void k(float* x) { x[0] = DeviceScan::one(); }""")
 
 
 def test_a_use_by_way_of_others_names_the_line_of_the_feature(compiled):

@@ -86,6 +86,9 @@ def mistakes(losses, targets, lengths) -> dict:
             "the mean of each token's bits over its bytes: add up costs and bytes, and divide once": bits
             * (wide[real & ~end] / lengths[targets[real & ~end]]).mean(),
         }
+        single = list(found.values())
+        more = _both_wrong(wide, targets, lengths)
+        found |= {words: number for words, number in more.items() if not np.isclose(number, single, rtol=1e-9).any()}
     where = {words: NAMES for words in found}
     where |= {words: TOKENIZERS for words in found if "documents" in words}
     expected = right(losses, targets, lengths)
@@ -94,6 +97,37 @@ def mistakes(losses, targets, lengths) -> dict:
         for words, number in found.items()
         if not np.isclose(number, expected, rtol=1e-4)
     }
+
+
+def _both_wrong(wide, targets, lengths) -> dict:
+    """Bits per byte with a mistake in the cost and another one in what it is divided by; means of ratios."""
+    real, end = targets >= 0, targets == 0  # (n, T) each
+    own, filled = lengths[targets[real]], np.maximum(lengths, 1)[targets]  # (tokens,), (n, T)
+    costs = {
+        "the padding's cost counts, too": wide.sum(),
+        "end-of-text costs nothing": wide[real & ~end].sum(),
+        "the cost is a mean over all tokens": wide[real].mean(),
+        "the cost is a mean over all places, padding included": wide.mean(),
+        "the cost is that of the padding alone": wide[~real].sum(),
+    }
+    sizes = {
+        "the padding's bytes count, too": lengths[targets].sum(),
+        "end-of-text counts as one byte": filled[real].sum(),
+        "end-of-text and padding count as one byte each": np.where(real, filled, 1).sum(),
+        "the bytes are a mean over the vocabulary": lengths.mean(),
+        "the bytes are a mean over the vocabulary without end-of-text": lengths[1:].mean(),
+        "the bytes are a mean over the tokens other than end-of-text": own[own > 0].mean(),
+        "the bytes are those of each token of the vocabulary once": lengths.sum(),
+        "the bytes are those of each kind of token once": lengths[np.unique(targets[real])].sum(),
+        "the tokens are counted, not their bytes": real.sum(),
+    }
+    both = {f"a cost over bytes in which {a}, and {b}": c / size for a, c in costs.items() for b, size in sizes.items()}
+    nats = wide[real].sum()
+    both |= {f"the cost over bytes in which {b}": nats / size for b, size in sizes.items()}
+    both["the mean of each token's bits over its bytes, of which end-of-text has one: add both up, and divide once"] = (
+        wide[real] / filled[real]
+    ).mean()
+    return {words: number / np.log(2) for words, number in both.items()}
 
 
 def mean_of_ratios(losses, targets, lengths) -> float:

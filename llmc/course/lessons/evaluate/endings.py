@@ -101,6 +101,15 @@ def mistakes(logits, tokens, mask) -> dict:
                 counted, _picked(unstable[:, :-1], tokens[:, 1:]), 0
             ).sum(axis=1),
         }
+        p = np.exp(-costs)  # (rows, n - 1)
+        for eps in 10.0 ** np.arange(-16, -4):
+            why = "rare tokens cost less than they should: take ln of the sum of exp minus the logit"
+            summed[f"the cost with {eps:.0e} added to the probability, with which {why}"] = (
+                -np.log(p + eps) * counted
+            ).sum(axis=1)
+            summed[f"the cost with probabilities of at least {eps:.0e}, with which {why}"] = (
+                -np.log(np.maximum(p, eps)) * counted
+            ).sum(axis=1)
         means = {words: each / count for words, each in summed.items()}
         means |= {
             "what sums should be: divide by the number of the ending's tokens": sums,

@@ -25,14 +25,14 @@ def runs(rng, n, noise=1.0):
 
 def fit(sizes, losses, weights, exponents, power=-1.0):
     """(E, A, a) of least squares of weights · (E + A · sizes^(power · a) - losses), and all of them: (exponents, 4)."""
-    rows = []
-    for a in exponents:
-        columns = (
-            np.stack([np.ones(sizes.size), (sizes / sizes[0]) ** (power * a)], axis=1) * weights[:, None]
-        )  # (n, 2)
-        x = np.linalg.lstsq(columns, losses * weights, rcond=None)[0]  # (2,)
-        rows.append((((columns @ x - losses * weights) ** 2).sum(), x[0], x[1] * sizes[0] ** (-power * a), a))
-    table = np.array(rows)
+    powers = power * np.asarray(exponents)  # (k,)
+    x = (sizes / sizes[0]) ** powers[:, None]  # (k, n)
+    share = weights**2 / (weights**2).sum()  # (n,)
+    off, above = x - (x @ share)[:, None], losses - losses @ share  # (k, n), (n,) from their weighted means
+    slope = (off * above) @ share / (off**2 @ share)  # (k,)
+    badness = ((slope[:, None] * off - above) ** 2) @ weights**2  # (k,)
+    E = losses @ share - slope * (x @ share)  # (k,)
+    table = np.stack([badness, E, slope * sizes[0] ** -powers, exponents], axis=1)
     return tuple(table[table[:, 0].argmin(), 1:]), table
 
 
@@ -48,12 +48,21 @@ def mistakes(sizes, losses, errors, exponents) -> dict:
     slope, start = np.polyfit(np.log(sizes), np.log(losses), 1)
     weighted = np.polyfit(np.log(sizes), np.log(losses), 1, w=1 / errors)
     worst = table[table[:, 0].argmax(), 1:]
+    weights = {
+        "divided by its error twice": errors**-2,
+        "divided by the root of its error": errors**-0.5,
+        "multiplied by its error": errors,
+        "left as it is": np.ones(sizes.size),
+    }
     half_weighted = {
+        f"the fit with each equation {how}, the exponent chosen as it should be: divide by the error, once": _chosen(
+            sizes, losses, w, 1 / errors, exponents
+        )
+        for how, w in weights.items()
+    }
+    half_weighted |= {
         "the fit in which the exponent was chosen by squares without errors": _chosen(
             sizes, losses, 1 / errors, np.ones(sizes.size), exponents
-        ),
-        "the fit without weights, in which only the exponent was chosen with them": _chosen(
-            sizes, losses, np.ones(sizes.size), 1 / errors, exponents
         ),
         "the fit with the exponent of the least sum of absolute errors: square them": _chosen(
             sizes, losses, 1 / errors, 1 / errors, exponents, lambda off: np.abs(off).sum()
@@ -112,15 +121,15 @@ def mistakes(sizes, losses, errors, exponents) -> dict:
         "A / N₀^a, what belongs to columns of (N / N₀)^-a: multiply by N₀^a": A / sizes[0] ** a,
         "A times N₀^a: for columns of N^-a it is A already": A * sizes[0] ** a,
         "A^(1/a), for a law of (A / N)^a: here it is A / N^a": np.abs(A) ** (1 / a),
-        "A / N₀^2a: for columns of (N / N₀)^-a multiply by N₀^a": A / sizes[0] ** (2 * a),
         "that of the last exponent tried: keep what belongs to the best": table[-1, 2],
+        "A / N₀^2a: for columns of (N / N₀)^-a multiply by N₀^a": A / sizes[0] ** (2 * a),
     }
     tables["a"] |= {
         "what E should be: return E, A, a": E,
         "what A should be: return E, A, a": A,
         "-a: the law is A / N^a": -a,
-        "the place of a among the exponents: return the exponent": float(table[:, 0].argmin()),
         "the last exponent tried: keep the best": table[-1, 3],
+        "the place of a among the exponents: return the exponent": float(table[:, 0].argmin()),
     }
     return {name: _others(tables[name], number, FIT) for name, number in zip(("E", "A", "a"), best)}
 

@@ -3,9 +3,12 @@
 A plan is (d, tokens): a GPT-2 with d layers and 64 d channels, and how many tokens it is trained on.
 """
 
+from contextlib import suppress
 from math import isfinite
 from numbers import Integral, Real
 from typing import NamedTuple
+
+import numpy as np
 
 from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.lessons.evaluate.places import BILL, CHINCHILLA, FLOPS
@@ -15,6 +18,7 @@ T, VP = 1024, 50304
 DEEPEST = 200
 ENOUGH = 0.001  # nats that a plan may be above the best
 EXACT = 1e-6  # of the money; more is another formula
+SUMS = 12  # plans for as many sums are looked at, twice
 
 
 class Offer(NamedTuple):
@@ -79,16 +83,19 @@ def mistakes(d, offer) -> dict:
     }
 
 
-def demand(plan, offer):
-    """The loss of a plan; WrongAnswer unless it can be paid, spends the money, and is nearly the best."""
+def demand(plan, offer, again=None):
+    """The loss of a plan; WrongAnswer unless it can be paid, spends the money, and is nearly the best.
+
+    again(dollars, price, speed): the function that made it, for a look at its plans for other sums.
+    """
     d, tokens = _checked(plan)
     cost = tokens * token_flops(d) / offer.speed / 3600 * offer.price
     if abs(cost / offer.dollars - 1) > EXACT:
-        raise WrongAnswer(_of_money(d, tokens, cost, offer))
+        raise WrongAnswer(_of_money(d, tokens, cost, offer), explained=bool(_of_another_size(d, tokens, offer)))
     least, depth, _ = best(offer)
     loss = chinchilla(weights(d), tokens)
     if loss > least + ENOUGH:
-        raise WrongAnswer(_of_size(d, tokens, loss, least, depth, offer))
+        raise WrongAnswer(_of_size(d, tokens, loss, least, depth, offer, _for_other_sums(again)))
     return loss
 
 
@@ -124,13 +131,60 @@ def _of_money(d, tokens, cost, offer) -> str:
         text += f".\nThese are the tokens that the money buys {named[0][0]}"
     elif abs(tokens * 1e9 / affordable(d, offer) - 1) < 1e-6:
         text += ".\nThese are billions: return the number of tokens itself"
+    else:
+        text += _of_another_size(d, tokens, offer)
     return f"{text}.\n→ Where to look: {named[0][1] if named else BILL}."
 
 
-def _of_size(d, tokens, loss, least, depth, offer) -> str:
+def _of_another_size(d, tokens, offer) -> str:
+    """A sentence if these are the tokens of a model of another depth; else ""."""
+    others = [k for k in range(1, DEEPEST + 1) if abs(affordable(k, offer) / tokens - 1) < 1e-6]
+    if not others:
+        return ""
+    (other,) = others
+    index = " (is it an index, which counts from 0?)" if other == d + 1 else ""
+    best_is = ", the best one" * (other == best(offer)[1])
+    return f".\nThese are the tokens for d = {other}{best_is}, and d = {d} is returned with them{index}"
+
+
+def _for_other_sums(again) -> list:
+    """[(d, tokens, best d)] of plans for sums from 1 to 10 million dollars; [] where the function does not say."""
+    found = []
+    for k in range(2 * SUMS if again else 0):
+        offer = Offer(10 ** (k / SUMS * 3.5), 2.5, 3e14)
+        with suppress(Exception), np.errstate(all="ignore"):
+            d, tokens = _checked(again(*offer))
+            found.append((d, tokens, best(offer)[1]))
+    return found if len(found) == 2 * SUMS else []
+
+
+def _limits(d, others) -> str:
+    """A sentence if the function never leaves a range of depths, or keeps to a law of its own; else ""."""
+    depths, wanted = ([each[k] for each in others] for k in (0, 2))
+    if not others or depths == wanted:
+        return ""
+    if len(set(depths)) == 1:
+        return f"\nIt is d = {d} for every sum of money."
+    top, bottom, ratios = max(depths), min(depths), [tokens / weights(k) for k, tokens, _ in others]
+    if depths.count(top) > 1 and top == d and max(wanted) > top:
+        return f"\nHowever much the money, d is never more than {top}: does your function try larger ones?"
+    if depths.count(bottom) > 1 and bottom == d and min(wanted) < bottom:
+        return f"\nHowever little the money, d is never less than {bottom}: does your function try smaller ones?"
+    if max(ratios) < 1.5 * min(ratios):
+        return (
+            f"\nWhatever the money, it buys about {ratios[0]:.2g} tokens for each weight, and the law's best number of "
+            "them changes with the money: take the d of the least predicted loss."
+        )
+    if all(a >= b for a, b in zip(depths, depths[1:])):
+        return "\nThe more money, the smaller your model: the best one grows."
+    step = np.gcd.reduce(np.diff(sorted({*depths})))
+    return f"\nAll d that it returns lie {step} apart: does it try those in between?" if step > 1 else ""
+
+
+def _of_size(d, tokens, loss, least, depth, offer, others) -> str:
     """Why another size would be better."""
     side = "too small: it has learnt what it can hold" if d < depth else "too large: it has seen too little"
     text = f"with ${offer.dollars:,.0f} the model with d = {d} reaches {loss:.4f}, and the best reaches {least:.4f}"
     ratio = tokens / weights(d)
-    text += f".\nIt is {side}, {ratio:,.3g} tokens a weight"
-    return f"{text}.\n→ Where to look: {CHINCHILLA}."
+    text += f".\nIt is {side}, {ratio:,.3g} tokens a weight.{_limits(d, others)}"
+    return f"{text}\n→ Where to look: {CHINCHILLA}."

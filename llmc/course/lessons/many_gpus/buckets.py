@@ -4,16 +4,20 @@ A Piece is some tensors whose gradients become final together; pieces come in th
 is one or more pieces that follow one another; its all-reduce begins when all of it is final and the one before is done.
 """
 
-from functools import lru_cache
+from contextlib import suppress
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from numbers import Integral
 from typing import NamedTuple
+
+import numpy as np
 
 from llmc.config import preset
 from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.lessons.many_gpus.places import BUCKETS
 
 STEP_MS = 56.92  # of GPT-2 124M with 32 sequences on an H200 (results.py)
+CLOSE = 0.25  # how much more than the least may be added by what is called good
 ALPHA = 8e-6  # seconds that a message takes at least: NCCL's order of magnitude, not measured
 
 
@@ -130,9 +134,13 @@ def limits(pieces, cluster) -> tuple:
     return play(pieces, best(tuple(pieces), cluster), cluster), floor
 
 
-def demand(pieces, buckets, cluster, most, what) -> float:
-    """Milliseconds of these buckets. WrongAnswer if they are none, or add more than `most` times what the best add."""
-    _inspect(pieces, buckets, what)
+def demand(pieces, buckets, cluster, most, what, again=None) -> float:
+    """Milliseconds of these buckets. WrongAnswer if they are none, or add more than `most` times what the best add.
+
+    again(pieces, cluster): the function that chose them, for a look at what else it chooses.
+    """
+    others = Others(again)
+    _inspect(pieces, buckets, what, others)
     backward, got = sum(piece.ms for piece in pieces), play(pieces, buckets, cluster)
     good, _ = limits(pieces, cluster)
     if got - backward > most * (good - backward) + 1e-9:
@@ -147,17 +155,119 @@ def demand(pieces, buckets, cluster, most, what) -> float:
             f" {all_reduce_ms(sum(p.nbytes for p in pieces), cluster) - often:.2f} ms;"
             f" the last bucket, which nothing hides, has {last / 1e6:.1f} MB.",
         ]
-        if n == 1 and len(pieces) > 1:
+        if shown := others.shown():
+            lines.append(shown)
+        elif n == 1 and len(pieces) > 1:
             lines.append("With one bucket nothing travels before the backward pass is over.")
         elif n == len(pieces) > 1:
             lines.append("With a bucket for each piece, every latency is paid.")
         elif got - backward < 1.5 * (good - backward):
-            lines.append("You are close: let play compare other kinds of cuts, too, or move single borders.")
+            lines.append("You are close: let play compare more kinds of cuts, or move single borders.")
+        else:
+            lines += _simpler(pieces, cluster, got)
         raise WrongAnswer("\n".join([*lines, f"→ Where to look: {BUCKETS}."]))
     return got
 
 
-def _inspect(pieces, buckets, what):
+def _simpler(pieces, cluster, got):
+    """A sentence if a choice that takes no thought is better; else none."""
+    for words, counts in (("One bucket for all", [len(pieces)]), ("A bucket for each piece", [1] * len(pieces))):
+        ms = play(pieces, counts, cluster)
+        if ms < got - 1e-9:
+            yield f"{words} would be done {got - ms:.2f} ms earlier: is the choice with the LEAST time taken?"
+            return
+
+
+class Others:
+    """What a function that has chosen wrong buckets chooses for other pieces and clusters. choose: None if unknown."""
+
+    def __init__(self, choose):
+        self._choose = choose
+
+    def _chosen(self, pieces, cluster):
+        """Its buckets, or None."""
+        with suppress(Exception):
+            return [int(count) for count in self._choose(list(pieces), cluster)]
+        return None
+
+    @cached_property
+    def cases(self) -> list:
+        """[(pieces, cluster, its buckets)]."""
+        rng = np.random.default_rng(0)
+        some = [odd(rng, n) for n in (5, 8, 13, 13)] + [(gpt2(), cluster) for cluster in CLUSTERS.values()]
+        return [(pieces, cluster, self._chosen(pieces, cluster)) for pieces, cluster in some if self._choose]
+
+    def always_short(self) -> bool:
+        """Are pieces missing in every case, always of those at the end?"""
+        return bool(self.cases) and all(
+            counts is not None and sum(counts) < len(pieces) for pieces, *_, counts in self.cases
+        )
+
+    def shown(self) -> str | None:
+        """What its choices have in common: what it never looks at, or which problem they solve instead."""
+        if not self.cases or not all(n and min(n) > 0 and sum(n) == len(p) for p, _, n in self.cases):
+            return None
+        if all(len(n) == 1 for *_, n in self.cases) or all(max(n) == 1 for *_, n in self.cases):
+            return None  # which says enough
+        slowest = [max(play(p, n, c) for n in ([len(p)], [1] * len(p))) for p, c, _ in self.cases]
+        if all(play(p, n, c) > most - 1e-9 for (p, c, n), most in zip(self.cases, slowest)):
+            return "In every case they are as slow as can be: is the choice with the MOST time taken?"
+        chosen = [counts for *_, counts in self.cases[-len(CLUSTERS) :]]
+        if all(counts == chosen[0] for counts in chosen) and len(chosen[0]) > 1:
+            return (
+                f"GPT-2 gets the same {len(chosen[0])} buckets on 8 GPUs and on 512, at 12.5 GB/s and at 290: a limit "
+                "that suits one cluster is wrong for another. Let play compare several on the cluster that is given."
+            )
+        (most, words), (second, _) = sorted((self._excess(change), words) for words, change in INSTEAD.items())[:2]
+        if most < CLOSE and 2 * most < min(second, self._excess(lambda *same: same)):
+            return f"They would be good buckets {words}."
+        return None
+
+    def _excess(self, change) -> float:
+        """By how much more than the best they add, at most, to changed (pieces, cluster, buckets)."""
+        found = []
+        for case in self.cases:
+            pieces, cluster, counts = change(*case)
+            backward = sum(piece.ms for piece in pieces)
+            least = play(pieces, best(tuple(pieces), cluster), cluster) - backward
+            found.append((play(pieces, counts, cluster) - backward) / max(least, 1e-9) - 1)
+        return max(found)
+
+
+def _alike(pieces, **what) -> list:
+    return [piece._replace(**what) for piece in pieces]
+
+
+INSTEAD = {
+    "if the pieces came the other way round: they come in the order of the backward pass already": (
+        lambda pieces, cluster, counts: (pieces[::-1], cluster, counts)
+    ),
+    "if the list were turned round: its first number is that of the pieces that are final first": (
+        lambda pieces, cluster, counts: (pieces, cluster, counts[::-1])
+    ),
+    "if a message took no time to begin: each costs alpha, however small it is": (
+        lambda pieces, cluster, counts: (pieces, cluster._replace(alpha=0.0), counts)
+    ),
+    "of pieces that all have the same bytes: look at nbytes": (
+        lambda pieces, cluster, counts: (
+            _alike(pieces, nbytes=sum(p.nbytes for p in pieces) // len(pieces)),
+            cluster,
+            counts,
+        )
+    ),
+    "of pieces that all take the same time: look at ms": (
+        lambda pieces, cluster, counts: (_alike(pieces, ms=sum(p.ms for p in pieces) / len(pieces)), cluster, counts)
+    ),
+    "on a cluster of two GPUs: look at world": (
+        lambda pieces, cluster, counts: (pieces, cluster._replace(world=2), counts)
+    ),
+    "if the backward pass took no time: what it hides costs nothing": (
+        lambda pieces, cluster, counts: (_alike(pieces, ms=1e-3), cluster, counts)
+    ),
+}
+
+
+def _inspect(pieces, buckets, what, others):
     """WrongAnswer unless buckets are counts of pieces that cover all of them."""
     if not isinstance(buckets, list | tuple):
         raise WrongAnswer(f"return a list of whole numbers, not {describe(buckets)}.")
@@ -169,4 +279,10 @@ def _inspect(pieces, buckets, what):
     if sum(buckets) != len(pieces):
         words = f"{what}: the buckets hold {sum(buckets)} pieces, and there are {len(pieces)}"
         why = "some gradients would never be summed" if sum(buckets) < len(pieces) else "some would be summed twice"
+        if sum(buckets) < len(pieces) and others.always_short():
+            why += (
+                ".\nPieces at the end are missing in every case: is the last bucket, which is being filled when the "
+                "loop ends, put into the list, too?"
+            )
+            raise WrongAnswer(f"{words}: {why}\n→ Where to look: {BUCKETS}.")
         raise WrongAnswer(f"{words}: {why}.\n→ Where to look: {BUCKETS}.")

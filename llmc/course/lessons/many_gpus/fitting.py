@@ -22,13 +22,17 @@ def times(rng, world, sizes):
     return (a * alpha + b * sizes / beta) * rng.uniform(0.8, 1.25, sizes.size), alpha, beta
 
 
-def fit(a, b, sizes, seconds, weights=None):
-    """(alpha, beta) of least squares for a · alpha + b · sizes / beta = seconds; by default of the relative errors."""
+def fit(a, b, sizes, seconds, weights=None, right=None):
+    """(alpha, beta) of least squares for a · alpha + b · sizes / beta = seconds; by default of the relative errors.
+
+    right: weights (sizes,) of the right sides, where they are others than those of the columns.
+    """
     w = 1 / seconds if weights is None else weights  # (sizes,)
     columns = np.stack([np.full(sizes.size, float(a)), b * sizes], axis=1) * w[:, None]  # (sizes, 2)
     scale = np.linalg.norm(columns, axis=0)  # (2,)
-    found = np.linalg.lstsq(columns / scale, seconds * w, rcond=None)[0] / scale  # (2,)
-    return found[0], 1 / found[1]
+    found = np.linalg.lstsq(columns / scale, seconds * (w if right is None else right), rcond=None)[0] / scale  # (2,)
+    with np.errstate(divide="ignore"):  # a wrong fit may find that bytes cost nothing
+        return found[0], 1 / found[1]
 
 
 def right(world, sizes, seconds):
@@ -54,6 +58,14 @@ def mistakes(world, sizes, seconds) -> dict:
             fit(a, b, sizes, seconds, 1 / sizes),
             FIT,
         ),
+        "the fit whose columns were divided by the time, and whose right side was not: divide both": (
+            fit(a, b, sizes, seconds, right=1.0),
+            FIT,
+        ),
+        "the fit whose right side was divided by the time, and whose columns were not: divide both": (
+            fit(a, b, sizes, seconds, np.ones(sizes.size), 1 / seconds),
+            FIT,
+        ),
         "the fit of alpha + b / beta, one message: a ring makes 2 (N - 1) turns": (fit(1, 1, sizes, seconds), COST),
         "the fit with N = 2, where 2 (N - 1) is 2 and the share is 1": (fit(2, 1, sizes, seconds), COST),
         "the fit with whole arrays in every turn: a chunk has b / N bytes": (fit(a, a, sizes, seconds), COST),
@@ -61,16 +73,31 @@ def mistakes(world, sizes, seconds) -> dict:
             fit(a / 2, b / 2, sizes, seconds),
             COST,
         ),
+        "the fit with 2 log2 N turns, as a tree makes them: a ring makes 2 (N - 1)": (
+            fit(2 * np.log2(world), 2 * np.log2(world) / world, sizes, seconds),
+            COST,
+        ),
+        "the fit with two whole arrays in all: N - 1 chunks of b / N bytes travel in each half": (
+            fit(a, 2, sizes, seconds),
+            COST,
+        ),
         "the fit with 2 N turns: N - 1 of them in each half": (fit(2 * world, 2, sizes, seconds), COST),
     }
     alphas = {words: (pair[0], where) for words, (pair, where) in found.items()}
-    betas = {words: (pair[1], where) for words, (pair, where) in found.items()}
+    # beta is compared where alpha is right: what would have changed alpha is not the cause
+    betas = {words: (pair[1], where) for words, (pair, where) in found.items() if np.isclose(pair[0], alpha, rtol=1e-5)}
     if (gone := sizes > sizes.min()).sum() > 1:
         alphas["the time of the smallest array by its turns: fit all of them"] = seconds[~gone].mean() / a, FIT
     alphas["the latency of all turns together: divide it by their number"] = alpha * a, COST
     alphas["what beta should be: return alpha, then beta"] = beta, FIT
     betas["what alpha should be: return alpha, then beta"] = alpha, FIT
     betas["the seconds for a byte: beta is bytes per second"] = 1 / beta, FIT
+    betas["bits per second: beta is bytes per second"] = 8 * beta, FIT
+    betas["billions of bytes per second: return bytes per second"] = beta / 1e9, FIT
+    betas["the fit with N - 1 chunks in all: each half sends N - 1 of them"] = fit(a, b / 2, sizes, seconds)[1], COST
+    betas["the fit with one whole array in all: 2 (N - 1) / N of it travel"] = fit(a, 1, sizes, seconds)[1], COST
+    largest = sizes.argmax()
+    betas["what the largest array alone gives: fit all of them"] = b * sizes[largest] / seconds[largest], FIT
     return {
         "alpha": _others(alphas, alpha),
         "beta": _others(betas, beta),

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 
 TABLE = Path("reference/h200_two_gpus.json")  # in the lessons' folder
 TIMELINE = Path("reference/h200_two_gpus_timeline.json")
@@ -39,6 +39,19 @@ def sums(path=TABLE) -> dict:
 def sums_alone(path=TABLE) -> list:
     """Milliseconds of a step of one GPU, of each turn of the run of `sums`."""
     return json.loads(Path(path).read_text(encoding="utf-8"))["sums"]["ms"]["1 GPU"]
+
+
+def sizes(path=TABLE) -> dict:
+    """{bytes: µs} of all-reduces between two GPUs."""
+    stored = json.loads(Path(path).read_text(encoding="utf-8"))
+    return {int(nbytes): us for nbytes, us in stored["sizes"]["us"].items()}
+
+
+def clocks(path=TABLE) -> dict:
+    """{name: (ms of a step, MHz, watts)}, means over two turns and two GPUs; names as in `sums`, of a fourth run."""
+    stored = json.loads(Path(path).read_text(encoding="utf-8"))
+    turns = {name: list(zip(*rows)) for name, rows in stored["clocks"]["turns"].items()}  # five columns of each
+    return {name: (mean(ms), mean(a + b), mean(c + d)) for name, (ms, a, b, c, d) in turns.items()}
 
 
 def tokens_per_second(found) -> dict:

@@ -69,10 +69,29 @@ def step_mistakes(before: Step, grads, t, lr) -> dict:
         found[name]["what it held before: write into it"] = old, ZERO
         apart = np.concatenate([getattr(right, name)[:1], old[1:]])  # (N, n / N)
         found[name]["the right ones on rank 0 alone: every rank updates its part"] = apart, ZERO
+    often = right
+    for times in range(2, N + 1):
+        often = stepped(often.params, total, often.m, often.v, t, lr)
+        for name in found:
+            words = f"what adamw leaves after {times} calls on each part, and each moves m and v: one rank calls it"
+            found[name][words] = getattr(often, name), ZERO
     apart = params.copy()  # (N, n)
     for r in range(N):
         apart[r].reshape(N, -1)[r] = right.params[r].reshape(N, -1)[r]
+    parts = np.array_split(right.params[0], N)
     found["params"] |= {
+        "weights that moved 1 / N of the way: is it a mean over ranks of which one has moved, or lr / N?": (
+            np.tile(apart.mean(axis=0), (N, 1)),
+            ZERO,
+        ),
+        "the weights of rank 0, in all rows: each rank has updated only its own part of them": (
+            np.tile(apart[0], (N, 1)),
+            ZERO,
+        ),
+        "in row r the new part r, N times over: part r goes into its own place in all rows": (
+            np.array([np.tile(part, N) for part in parts]),
+            ZERO,
+        ),
         "what it held before: write into it (a list or an array of places makes a copy, a slice does not)": (
             params,
             ZERO,
@@ -104,9 +123,32 @@ def explain_step(got: Step, before: Step, grads, t, lr):
         raise WrongAnswer(f"{words}, instead of computing them twice.\n→ Where to look: {ZERO}.")
     for name in ("m", "v", "params"):
         if not np.array_equal(getattr(got, name), getattr(right, name)):
-            words = f"{name} is right but for its last bits"
-            why = "add up the gradients in the order of ranks, in float32, and let adamw do the rest"
-            raise WrongAnswer(f"{words}: {why}.\n→ Where to look: {ZERO}.")
+            words = f"{name} is right but for its last bits: {_last_bits(got, before, grads, t, lr)}"
+            raise WrongAnswer(f"{words}.\n→ Where to look: {ZERO}.")
+
+
+def _last_bits(got, before, grads, t, lr) -> str:
+    """What gives the right bits, and which order of the sum gives those of m, where only one of these does."""
+    N = len(grads)
+
+    def from_rank(first):
+        """(n,) summed with part r beginning at rank first(r), and then round the ring."""
+        sums = [in_rank_order(np.roll(grads, -first(r), axis=0)) for r in range(N)]
+        return np.concatenate([np.array_split(total, N)[r] for r, total in enumerate(sums)])
+
+    own_first = [in_rank_order(np.concatenate([grads[r : r + 1], grads[:r], grads[r + 1 :]])) for r in range(N)]
+    sums = {
+        "with the last rank first": in_rank_order(grads[::-1]),
+        "with each part's own rank first": np.concatenate([np.array_split(own_first[r], N)[r] for r in range(N)]),
+        "round the ring, each part's own rank first": from_rank(lambda r: r),
+        "round the ring, each part's own rank last": from_rank(lambda r: r + 1),
+        "in float64": grads.sum(axis=0, dtype=np.float64).astype(np.float32),
+    }
+    steps = {how: stepped(before.params, total, before.m, before.v, t, lr).m for how, total in sums.items()}
+    fits = [how for how, m in steps.items() if np.array_equal(got.m, m)]
+    right = stepped(before.params, in_rank_order(grads), before.m, before.v, t, lr).m
+    yours = f". Yours were added up {fits[0]}" if len(fits) == 1 and not np.array_equal(got.m, right) else ""
+    return f"add up the gradients in the order of ranks, in float32, and let the given adamw do the rest{yours}"
 
 
 # ------------------------------------------------------------------------------------------------------------ clipping
@@ -160,6 +202,11 @@ def explain_clipped(norm, shard, before, shards, most, rank):
         "the norm with this rank's squares counted twice: they are in what all_reduce returns": (total**2 + own**2)
         ** 0.5,
         "the root of the sum of the norms": sum(squares(s) ** 0.5 for s in shards) ** 0.5,
+        "the root of the mean of the squares: here it is of their sum": (total**2 / max(1, before.size)) ** 0.5,
+        "the root of the mean of all shards' squares: here it is of their sum": (
+            total**2 / max(1, sum(s.size for s in shards))
+        )
+        ** 0.5,
         "the factor: return the norm": min(1.0, most / total) if total else 1.0,
     }
     known = {words: (number, QUIET) for words, number in known.items() if not np.isclose(number, total, rtol=1e-5)}

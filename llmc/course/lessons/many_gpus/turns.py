@@ -136,6 +136,10 @@ def explain_array(array, start, arrays, rank):
         "the state after the reduce-scatter: one chunk is whole, and the others are missing": (after, RING),
         "the sum divided by the number of ranks: an all-reduce adds, and nothing more": (sums / world, RING),
     }
+    chunks = np.array_split(sums, world)
+    for first in range(1, world):
+        words = f"the right chunks from number {first} on, one behind the other: chunk 0 comes first, whatever the rank"
+        known[words] = np.concatenate([*chunks[first:], *chunks[:first]]), RING
     known = {words: wrong for words, wrong in known.items() if not np.array_equal(wrong[0], sums)}
     what = f"the array of rank {rank} of {world}"
     compare(what, array, sums, 1e-6, known=known, before=start, look=RING)

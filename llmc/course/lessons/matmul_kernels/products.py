@@ -39,6 +39,11 @@ def mistakes(a, b, a_runs, b_runs, slices, stuck="is k0 missing in an index?", l
         f"the products of the last k alone: {ANEW}": (a64[:, -1:] @ b64[:, -1:].T, TILES),
     }
     if K > slices:
+        often = -(-K // slices) - np.arange(K) // slices  # (K,) slices from that of k on, its own among them
+        found["the totals so far added after every slice: add to result once, behind the loop over k0"] = (
+            (a64 * often) @ b64.T,
+            look,
+        )
         whole, rest = K // slices * slices, K % slices
         found |= {
             f"the sum over the first {slices} k alone: take slice after slice": (
@@ -158,12 +163,20 @@ def square_mistakes(right, size, tile) -> dict:
     """Known wrong results (M, N) of threads with size x size results each, in tiles of tile x tile."""
     whole, m, n = _whole(right, tile)  # (M, N) each
     (m0, row, i), (n0, column, j) = (_in_tiles(index, size, tile) for index in (m, n))
+    down, across = m0 + row + size <= right.shape[0], n0 + column + size <= right.shape[1]
+    cut_off = (
+        "the right numbers of {} alone: at the edges, ask of each number of a square, not of all at once, whether "
+    )
+    cut_off += "it lies in result (m < M && n < N)"
     first = "the right numbers, but with the first {0} of each thread's square all over it: is the + {1} missing?"
     other = "the product with {0} read at this thread's {1}: in {0}[k][…], take the {2}"
     found = {
         f"the right numbers with each thread's square of {size} x {size} turned: are i and j exchanged?": (
             whole[m0 + row + j, n0 + column + i]
         ),
+        cut_off.format(f"whole squares of {size} x {size}"): np.where(down & across, whole, 0),
+        cut_off.format(f"squares with all {size} rows"): np.where(down, whole, 0),
+        cut_off.format(f"squares with all {size} columns"): np.where(across, whole, 0),
         first.format("row", "i"): whole[m0 + row, n],
         first.format("column", "j"): whole[m, n0 + column],
         other.format("as", "column", "row"): whole[m0 + column + i, n],

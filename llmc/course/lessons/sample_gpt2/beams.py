@@ -4,6 +4,8 @@ from itertools import product
 
 import numpy as np
 
+from llmc.course.checks.contrast import outcome
+from llmc.course.checks.evidence import is_explaining
 from llmc.course.checks.explain import describe
 from llmc.course.lessons.sample_gpt2.places import BEAM
 
@@ -17,21 +19,34 @@ MISTAKES = {  # name: what the text that was found is
     "rising": "what a search finds that keeps the least probable texts",
     "narrower": "what a search of width - 1 finds",
     "wider": "what a search of width + 1 finds",
-    "short": "what a search finds that forgets the prompt: the first token follows it",
+    "late": "what a search finds that keeps a single text after its first round: keep `width` there, too",
+    "early": "what a search finds that keeps a single text after its last round but one",
+    "short": "what a search finds that forgets the prompt: it reads its first token, and later the new tokens alone",
+    "forgotten": "what a search finds that gives the model the prompt in the first round alone: it comes first in all",
+    "cut": "what a search finds that gives the model only the last token of the prompt: give it all of them",
     "alone": "what a search finds that gives the model the new tokens without the prompt in front of them",
+    "backwards": "what a search finds that gives the model the new tokens first, then the prompt",
+    "untold": "what a search finds that gives the model the prompt alone in every round: the new tokens follow it",
 }
-SUMS = ("last", "short", "alone")  # mistakes that may give the right text with another log-probability
+SUMS = ("last", "short", "forgotten", "cut", "alone", "backwards", "untold")  # they give another total, too
+TABLES = 12  # on which a mistake must find what the learner's function finds: few texts tell few mistakes apart
 
 
 def search(log_probs, prompt, n, width, bug=None):
     """(n tokens as a list, their log-probability): the best text of a beam search, with a mistake or with none."""
     width = {"greedy": 1, "narrower": max(1, width - 1), "wider": width + 1}.get(bug, width)
     beam = [([], 0.0)]
-    for _ in range(n):
+    for k in range(n):
         found = []
         for text, total in beam:
-            before = {"short": [] if text else prompt[:1], "alone": []}.get(bug, prompt)
-            p = log_probs([*before, *text])  # (V,)
+            before = {
+                "short": [] if text else prompt[:1],
+                "forgotten": [] if text else prompt,
+                "cut": prompt[-1:],
+                "alone": [],
+            }.get(bug, prompt)
+            read = {"backwards": [*text, *prompt], "untold": prompt}.get(bug, [*before, *text])
+            p = log_probs(read)  # (V,)
             p = np.exp(p) if bug == "added" else p
             each = [([*text, token], (0.0 if bug == "last" else total) + float(p[token])) for token in range(len(p))]
             each.sort(key=lambda item: -item[1])
@@ -39,7 +54,8 @@ def search(log_probs, prompt, n, width, bug=None):
                 each[:1] if bug == "one of each" and len(beam) >= width else each[:width] if bug == "each" else each
             )
         found.sort(key=lambda item: item[1] if bug == "rising" else -item[1])
-        beam = found if bug == "each" else found[:width]
+        alone = bug == "late" and k == 0 or bug == "early" and k == n - 2
+        beam = found if bug == "each" else found[: 1 if alone else width]
     text, total = beam[-1] if bug == "least" else beam[0]
     return text, total
 
@@ -58,8 +74,11 @@ def score(log_probs, prompt, text) -> float:
     return float(sum(log_probs([*prompt, *text[:k]])[token] for k, token in enumerate(text)))
 
 
-def explain(found, model, prompt, n, width):
-    """What is wrong with what was returned, as a sentence; None when nothing is. model: a Table of the exercise."""
+def explain(found, model, prompt, n, width, function=None):
+    """What is wrong with what was returned, as a sentence; None when nothing is.
+
+    model: a Table of the exercise. function: the learner's, for more tables.
+    """
     if found is None:
         return "nothing was returned; is a `return` missing?"
     if not isinstance(found, tuple | list) or len(found) != 2 or np.ndim(found[0]) != 1 or np.ndim(found[1]) != 0:
@@ -75,25 +94,47 @@ def explain(found, model, prompt, n, width):
         return f"there are {len(tokens)} tokens, and n is {n}{both if len(tokens) == n + len(prompt) else ''}.{where}"
     right, best = search(model.table, prompt, n, width)
     if tokens != right:
-        return _explain_tokens(tokens, right, best, model, prompt, n, width) + where
-    if not isinstance(total, int | float | np.floating) or not np.isclose(total, best, rtol=1e-9, atol=0):
+        return _explain_tokens(tokens, right, best, model, prompt, n, width, function) + where
+    if not _close(total, best):
         about = _about(total, best, width, model, prompt, right)
         return f"the tokens are right; their log-probability is {best:.6g}, not {_shown(total)}{about}.{where}"
     return None
 
 
-def _explain_tokens(tokens, right, best, model, prompt, n, width):
+def _explain_tokens(tokens, right, best, model, prompt, n, width, function):
     theirs = score(model.table, prompt, tokens)
-    said = []
-    for bug, words in MISTAKES.items():
-        if bug == "each" and width**n > 5000:
-            continue
-        if search(model.table, prompt, n, width, bug)[0] == tokens:
-            said.append(words)
+    said = [MISTAKES[bug] for bug in _likely(tokens, model, prompt, n, width, function)]
     k = next(i for i, (a, b) in enumerate(zip(tokens, right)) if a != b)
     why = f" It is {'; or '.join(said)}." if said else ""
     parted = f"and yours has {theirs:.4f}: they part at token {k}.{why}"
     return f"with width {width}, the text should have the log-probability {best:.4f}, {parted}"
+
+
+def _likely(tokens, model, prompt, n, width, function) -> list:
+    """The mistakes that give the learner's text, here and on other tables, and if possible its total, too."""
+    bugs = [bug for bug in MISTAKES if bug != "each" or width**n <= 5000]
+    bugs = [bug for bug in bugs if search(model.table, prompt, n, width, bug)[0] == tokens]
+    if function is None or not bugs or not is_explaining():
+        return bugs
+    rng, V, exact = np.random.default_rng(0), len(model.table(prompt)), set(bugs)
+    n, width = min(n, 5), min(width, 5)
+    for _ in range(TABLES):
+        other = type(model)(1.5 * rng.normal(size=(V, V, V)))
+        prompt = rng.integers(0, V, 2).tolist()
+        did = outcome(function, other, list(prompt), n, width)
+        if not isinstance(did, tuple | list) or len(did) != 2:
+            return []
+        for bug in bugs.copy():
+            text, total = search(other.table, prompt, n, width, bug)
+            if list(did[0]) != text:
+                bugs.remove(bug)
+            elif not _close(did[1], total):
+                exact.discard(bug)
+    return [bug for bug in bugs if bug in exact] or bugs
+
+
+def _close(got, number) -> bool:
+    return isinstance(got, int | float | np.floating) and bool(np.isclose(got, number, rtol=1e-9, atol=0))
 
 
 def _shown(total) -> str:
@@ -117,7 +158,7 @@ def _about(total, best, width, model, prompt, right):
         words: search(model.table, prompt, len(right), width, bug)[1] for bug, words in MISTAKES.items() if bug in SUMS
     }
     for words, number in known.items():
-        if isinstance(total, int | float | np.floating) and np.isclose(total, number, rtol=1e-9, atol=0):
+        if _close(total, number):
             return f", which is {words}"
     return ""
 

@@ -123,6 +123,9 @@ def mistakes(a, b) -> dict:
         moved = np.empty_like(right)
         moved[(..., *layout(lane, register))] = right[(..., *d_layout(lane, register))]
         known[words] = whole(moved)
+    for words, wrong in _of_other_places(a, b).items():
+        if not any(np.array_equal(wrong, each) for each in (*known.values(), a64 @ b64.T)):  # of a small matrix
+            known[words] = wrong
     as_kn = b.reshape(-1)[: K * N].reshape(K, N).astype(np.float64)
     known["with b read as (K, N), as if the numbers of a column lay N apart"] = a64 @ as_kn
     a_again, b_again = (np.tile(x[:, :16], K // 16) for x in (a64, b64))  # (M, K), (N, K)
@@ -130,6 +133,47 @@ def mistakes(a, b) -> dict:
         known[f"with the first 16 k{which} again and again: is k0 missing in an index?"] = first @ second.T
     known["of the last 16 k alone: d must keep the sums of the steps before"] = a64[:, -16:] @ b64[:, -16:].T
     return {f"the product {words}": (array.astype(np.float32), HOLDS) for words, array in known.items()}
+
+
+def _of_other_places(a, b) -> dict:
+    """Products of what lanes load with `pair` from other addresses, two numbers side by side from each.
+
+    An address behind the end is one that the emulator has refused: any number will do there.
+    """
+    (M, K), N = a.shape, len(b)
+    row, k = np.indices((M, K))
+    column, depth = np.indices((N, K))
+    below, behind = row % 16 // 8, depth % 16 // 8
+    places = {  # of a (M, K), or of b (N, K)
+        "with a read as if it were (K, M): the numbers of a row lie side by side, at m * K + k": (
+            k // 2 * 2 * M + row + k % 2,
+        ),
+        "with b read as if it were (K, N): the numbers of a column lie side by side along k, at n * K + k": (
+            None,
+            depth // 2 * 2 * N + column + depth % 2,
+        ),
+        "with lines of a that are N long: from row to row there are K numbers": (row * N + k,),
+        "with lines of b that are N long: from column to column there are K numbers": (None, column * N + depth),
+        "with 8 further k where a register holds 8 rows further down (x[1], x[3]): these are 8 * K further on": (
+            (row - 8 * below) * K + k + 8 * below,
+        ),
+        "with y[1] from 8 columns further on: it holds the same column's next 8 k": (
+            None,
+            (column + 8 * behind) * K + depth - 8 * behind,
+        ),
+        "with the first pair of k in all lanes of a": (row * K + k // 8 * 8 + k % 2,),
+        "with the first pair of k in all lanes of b": (None, column * K + depth // 8 * 8 + depth % 2),
+        "with the block's row m0 missing in a": (row % 16 * K + k,),
+        "with the block's column n0 missing in b": (None, column % 8 * K + depth),
+    }
+    found = {}
+    for words, (of_a, of_b) in ((words, (*each, None)[:2]) for words, each in places.items()):
+        seen_a, seen_b = (
+            x.astype(np.float64) if index is None else x.reshape(-1).take(index, mode="clip").astype(np.float64)
+            for x, index in ((a, of_a), (b, of_b))
+        )
+        found[words] = seen_a @ seen_b.T
+    return found
 
 
 def _product(a, b):

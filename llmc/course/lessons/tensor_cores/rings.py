@@ -14,7 +14,12 @@ STAGES, N, THREADS = 3, 128, 160
 
 def halved(x):
     """(blocks, 128) of x (blocks, rounds, 128): each line counts half as much as the next."""
-    weights = 0.5 ** np.arange(x.shape[1])[::-1]  # (rounds,)
+    return _weighed(x, 0.5)
+
+
+def _weighed(x, factor):
+    """Each line counts `factor` times as much as the next."""
+    weights = factor ** np.arange(x.shape[1])[::-1]  # (rounds,)
     return np.einsum("r,brn->bn", weights, x.astype(np.float64)).astype(np.float32)
 
 
@@ -22,7 +27,15 @@ def mistakes(x) -> dict:
     """Known wrong results: {"…": (array (blocks, 128), where to look)}."""
     known = {
         "the sum without halving": (x.sum(axis=1), ROLES),
-        "the sum of the first line again and again: is `round` missing in an address?": (
+        "the sum with each new line halved, too: only `total`, which was there before it, counts half": (
+            halved(x) / 2,
+            ROLES,
+        ),
+        "the sum with the new line halved in place of `total`": (x.sum(axis=1) / 2, ROLES),
+        "the sum with `total` doubled in place of halved": (_weighed(x, 2.0), ROLES),
+        "the sum with a quarter of `total` in place of half of it": (_weighed(x, 0.25), ROLES),
+        "the mean of the lines": (x.mean(axis=1), ROLES),
+        "the sum of the first line again and again: is `round` missing in x's address, or `stage` in that of lines?": (
             halved(x[:, :1] + 0 * x),
             ROLES,
         ),

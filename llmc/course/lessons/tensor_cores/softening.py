@@ -34,6 +34,12 @@ def online(
     total_forgets=False,
     top_stays=True,
     first_half=False,
+    met_each_tile=False,
+    meets_at_the_end=True,
+    upside_down=False,
+    shrinks_late=False,
+    top_stored=True,
+    raw=False,
     power=np.exp,
 ):
     """The same tile by tile, as the lanes do it, weights rounded to float16.
@@ -41,7 +47,9 @@ def online(
     meet: lanes exchange maxima with those so far away (xor): 1 and 2 share their rows, 4 and 8 do not. total_meets: so
     do totals, at the end. exchanged: numbers 1 and 2 of the four that mma leaves in a lane are taken for each other.
     total_forgets: tiles before do not count. top_stays: maxima of tiles before count. first_half: tile[1] does not.
-    power: what weights are made with.
+    met_each_tile, meets_at_the_end: when lanes add up their totals. upside_down: totals and sums grow where they should
+    shrink. shrinks_late: this tile's share of the total shrinks, too. top_stored: maxima stay for the next tile. raw:
+    scores are not replaced by weights. power: what weights are made with.
     """
     B, _, T = scores.shape
     tiles = scores.astype(np.float64).reshape(B, 2, 8, T // 16, 2, 4, 2)  # n, row, tile, i, lane, number
@@ -52,17 +60,21 @@ def online(
         tile = tiles[:, :, :, k].swapaxes(1, 5) if scores_exchanged else tiles[:, :, :, k]  # (B, 2, 8, 2, 4, 2)
         highest = (tile[:, :, :, :1] if first_half else tile).max(axis=(3, 5))  # (B, 2, 8, 4)
         higher = _exchange(np.maximum(top, highest) if top_stays else highest, meet, np.maximum)
-        shrink = power(top - higher).astype(np.float32)  # which overflows where a kernel's does
+        shrink = power(higher - top if upside_down else top - higher).astype(np.float32)  # overflows as a kernel's does
         weights = power(tile - higher[:, :, :, None, :, None]).astype(np.float32)
-        total = (0 if total_forgets else total) * (shrink if total_shrinks else 1) + weights.sum(axis=(3, 5))
+        more, shrunk = weights.sum(axis=(3, 5)), shrink if total_shrinks else 1
+        total = (total + more) * shrunk if shrinks_late else (0 if total_forgets else total) * shrunk + more
+        total = _exchange(total, total_meets, np.add) if met_each_tile else total
         if sums_shrink:
             turned = sums.swapaxes(1, 4) if sums_exchanged else sums
             turned *= shrink[..., None]
+        weights = tile if raw else weights
         weights = (weights.swapaxes(1, 5) if scores_exchanged else weights).astype(np.float16).astype(np.float64)
         more = weights.reshape(B, 16, 16) @ values[:, 16 * k : 16 * k + 16]  # (B, 16, 8)
         sums += more.reshape(sums.shape)
-        top = higher
-    return (sums / _exchange(total, total_meets, np.add)[..., None]).reshape(B, 16, 8)
+        top = higher if top_stored else top
+    total = _exchange(total, total_meets, np.add) if meets_at_the_end else total
+    return (sums / total[..., None]).reshape(B, 16, 8)
 
 
 def _exchange(x, distances, together):
@@ -79,8 +91,21 @@ def mistakes(scores, values) -> dict:
     ways = {
         "the result with sums that do not shrink when the maximum grows": dict(sums_shrink=False),
         "the result with a total that does not shrink when the maximum grows": dict(total_shrinks=False),
-        "the result with neither sums nor total shrinking when the maximum grows": dict(
-            sums_shrink=False, total_shrinks=False
+        "the result with neither sums nor total shrinking when the maximum grows (is `shrink` made from top[n] before "
+        "top[n] becomes the new maximum? After that, it is exp(0) = 1)": dict(sums_shrink=False, total_shrinks=False),
+        "the result with totals that are added up over the four lanes after every tile: what was added up before is "
+        "then counted 4, 16, … times; do it once, at the end": dict(met_each_tile=True),
+        "the result with totals added up over the four lanes after every tile, and not at the end: of what the tiles "
+        "before gave, each lane then has the sum of all four already": dict(met_each_tile=True, meets_at_the_end=False),
+        "the result with exp(higher - top[n]) for exp(top[n] - higher): sums and total must shrink": dict(
+            upside_down=True
+        ),
+        "the result with this tile's share of the total shrunk, too: first total shrinks, then the tile is added": dict(
+            shrinks_late=True
+        ),
+        "the result with top[n] as it was at the start: does the new maximum get into top[n]?": dict(top_stored=False),
+        "the result with the scores themselves weighing the values: write exp(score - higher) into scores": dict(
+            raw=True
         ),
         "the result with a maximum of each lane's own numbers: four lanes share a row": dict(meet=()),
         "the result with a maximum of two of the four lanes of a row (xor 1 alone)": dict(meet=(1,)),

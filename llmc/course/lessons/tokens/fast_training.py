@@ -2,9 +2,12 @@
 
 import ast
 from collections import Counter, defaultdict
+from contextlib import contextmanager
+from copy import deepcopy
 
 import numpy as np
 
+from llmc.course.checks.contrast import outcome
 from llmc.course.checks.evidence import is_explaining, learners_function
 from llmc.course.checks.explain import describe, stopped
 from llmc.course.checks.smallest import smallest
@@ -183,6 +186,41 @@ def explain_training(case, learned) -> str | None:
     function = learners_function() if is_explaining() else None
     told = function and where_it_goes_wrong(function, train_fast, np.random.default_rng(len(learned)))
     return "\n".join(filter(None, [f"{numbers}.", told, function and _smallest_training(function, case)]))
+
+
+@contextmanager
+def narrowed(function, cases):
+    """Around calls with these cases: an exception tells with how many merges it comes, and what was right before."""
+    try:
+        yield
+    except NotImplementedError:
+        raise
+    except Exception as error:
+        key = error.args[0] if isinstance(error, KeyError) and error.args else None
+        told = next((told for case in cases if (told := _before_it_stops(function, case, key))), None)
+        if told:
+            error.add_note(f"    {told}")
+        raise
+
+
+def _before_it_stops(function, case, key) -> str | None:
+    """What the learner's function does with fewer merges than those with which it stops; None if it does not stop.
+
+    key: of its KeyError, if that is what it stops with.
+    """
+    words, counts, n = case
+    right, at_first = train_fast(*case), count_pairs(words, counts)
+    for m in range(1, n + 1):
+        did = outcome(function, *deepcopy((words, counts, m)))
+        if isinstance(did, Exception):
+            token = right[m - 1]
+            new = "" if token in at_first else ", a pair that only came about by another merge"
+            new = f"; {key!r} has been merged before, and no word holds that pair now" if key in right[: m - 1] else new
+            return f"It learns {m - 1} tokens rightly, and stops at the next, which should be {token!r}{new}."
+        told = explain_training((words, counts, m), did)
+        if told:
+            return f"With num_merges = {m} it does not stop, and is wrong: {told}"
+    return None
 
 
 def _smallest_training(function, case) -> str | None:

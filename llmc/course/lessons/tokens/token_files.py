@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from llmc.course.checks.contrast import outcome, told_apart
-from llmc.course.checks.explain import describe
+from llmc.course.checks.explain import WrongAnswer, describe
 
 FILE = 'lesson 08, section "7.1 · Byte by byte"'
 LOADER = 'lesson 08, section "8.1 · x, and y one later"'
 MAGIC, VERSION = 20240520, 1
 FIELDS = "the magic number", "the version", "the count of the ids"  # of the header
-OTHERS = OverflowError, struct.error  # that are raised for numbers which do not fit
+OTHERS = OverflowError, struct.error, AssertionError  # that are raised for numbers which do not fit
 
 # ----------------------------------------------------------------------------------------------------- token_file
 
@@ -122,14 +122,21 @@ def _number_of_header(data, right, k) -> str:
     mine, its = (int(np.frombuffer(file[:1024], "<i4")[k]) for file in (data, right))
     what = f"{FIELDS[k]}, number {k} of the header counted from 0," if k < len(FIELDS) else f"number {k} of the header"
     lost = ": its upper 16 bits are lost" if mine == its & 0xFFFF else ""
-    return f"{what} is {mine} and should be {its}{lost}"
+    size = mine // its if its and mine % its == 0 else 0
+    many = f": that is {size} for each id, as if bytes were counted" if k == 2 and size in (2, 4, 8) else ""
+    top = ": that is the largest of the ids" if k == 2 and mine == np.frombuffer(right[1024:], "<u2").max() else ""
+    return f"{what} is {mine} and should be {its}{lost or many or top}"
 
 
 def raised(error) -> str:
     """ "it raised a struct.error (…)": another exception than the one that is asked for."""
+    if isinstance(error, WrongAnswer):  # of the check itself
+        raise error
     kind = type(error)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
-    return f"it raised {'an' if name[0] in 'AEIOU' else 'a'} {name} ({error})"
+    why = f" ({error})" if str(error) else ""
+    lost = ", and `python -O` leaves every `assert` out" if kind is AssertionError else ""
+    return f"it raised {'an' if name[0] in 'AEIOU' else 'a'} {name}{why}{lost}"
 
 
 def refused_ones(function) -> str:
@@ -147,7 +154,9 @@ def _refuses(function, bad, place) -> bool:
 
 
 def wrapped(data, ids) -> str:
-    """Words about ids that became others in the bytes of a token file; "" where they did not."""
+    """Words about what was returned where nothing should be: other ids than those that were given, or an exception."""
+    if isinstance(data, Exception):
+        return f". Your function returns the {type(data).__name__}: `raise` it"
     if not isinstance(data, bytes | bytearray) or not len(data) == 1024 + 2 * len(ids) > 1024:
         return ""
     written = np.frombuffer(data, "<u2", offset=1024).tolist()

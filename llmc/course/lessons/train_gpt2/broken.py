@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from llmc.course.checks.explain import WrongAnswer, describe
+from llmc.course.lessons.train_gpt2.conditions import told
 from llmc.course.lessons.train_gpt2.logs import BROKEN, FILE, SETTINGS, as_log
 from llmc.course.lessons.train_gpt2.places import LOGS, SICK
 
@@ -43,8 +44,8 @@ def cases(rng) -> list[Run]:
     return [found[k] for k in rng.permutation(len(found))]
 
 
-def explain(tried):
-    """WrongAnswer unless every answer is right. tried: [(Run, answer)]."""
+def explain(tried, function):
+    """WrongAnswer unless every answer is right. tried: [(Run, answer)] of the learner's function."""
     for _, answer in tried:
         if answer is not None and (not isinstance(answer, str) or answer not in BROKEN):
             known = ", ".join(map(repr, BROKEN))
@@ -53,13 +54,15 @@ def explain(tried):
     if not wrong:
         return
     run, answer = wrong[0]
+    shown = told(function, (run.log, healthy()), run.setting)
     lines = [
         f"{_named(run)}, and your answer is {answer!r}.",
+        *shown,
         *_pattern(tried, wrong),
         f"→ Where to look: {SICK}, and {LOGS}",
         "",
     ]
-    raise WrongAnswer("\n".join([*lines, *_measured(run), *_others(wrong, len(tried))]))
+    raise WrongAnswer("\n".join([*lines, *_measured(run), *_others(wrong, len(tried))]), explained=bool(shown))
 
 
 def _named(run) -> str:

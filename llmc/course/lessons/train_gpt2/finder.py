@@ -59,6 +59,12 @@ def rate_mistakes(lowest, highest, steps) -> dict:
         "rates that grow to highest in `steps` factors: there are steps - 1 of them between steps rates": (
             lowest * (highest / lowest) ** (k / steps)
         ),
+        "rates that grow to highest in steps + 1 factors: there are steps - 1 of them between steps rates": (
+            lowest * (highest / lowest) ** (k / (steps + 1))
+        ),
+        "rates whose first one is already a factor above lowest, and whose last one is above highest": (
+            lowest * (highest / lowest) ** ((k + 1) / (steps - 1))
+        ),
         "rates whose first one is already a factor above lowest": lowest * (highest / lowest) ** ((k + 1) / steps),
         "the reference in reverse: begin with lowest": grown(lowest, highest, steps)[::-1],
         "the lowest rate in every step: the rate must grow": np.full(steps, lowest),
@@ -84,7 +90,10 @@ def smooth_mistakes(losses, still) -> dict:
     for loss in losses[1:]:
         first.append(BETA * first[-1] + (1 - BETA) * loss)
     window = [losses[max(0, k - 9) : k + 1].mean() for k in range(len(losses))]
-    shifted = smooth(losses, corrected=False) / (1 - BETA ** np.maximum(np.arange(len(losses)), 1))
+    raw, k = smooth(losses, corrected=False), np.arange(len(losses))
+    with np.errstate(all="ignore"):
+        early = [raw / (1 - BETA**at) for at in (np.maximum(k, 1), k)]  # step 0 left out, or divided by 0
+    early.append(np.append(raw[:1], early[0][1:]))  # or left as it is
     wrong = {
         "the losses themselves: smooth them": losses,
         "the reference without the correction: divide by 1 - 0.9**(k + 1), because s began at 0": smooth(
@@ -97,10 +106,16 @@ def smooth_mistakes(losses, still) -> dict:
         "the mean of the last ten losses: the smoothing here is an exponential mean": np.array(window),
         "the reference on a run that is restored after every step: restore it once, at the end": smooth(still),
         "the reference with 0.95 in place of 0.9": smooth(losses, 0.95),
-        "the mean of all losses so far": np.cumsum(losses) / (np.arange(len(losses)) + 1),
-        "the reference with 0.9**k in the correction: k counts from 0, so step k has k + 1 losses": shifted,
+        "the mean of all losses so far": np.cumsum(losses) / (k + 1),
+        "the reference with 0.9**(k + 2) in the correction: step k has k + 1 losses": raw / (1 - BETA ** (k + 2)),
+        "the reference with 0.1 for what is kept and 0.9 for what is new, and the correction of the right one": (
+            smooth(losses, 0.1, corrected=False) / (1 - BETA ** (k + 1))
+        ),
         "the least smoothed loss so far: return each step's own": np.minimum.accumulate(smooth(losses)),
     }
+    said = "the reference with 0.9**k in the correction: k counts from 0, so step k has k + 1 losses"
+    first = ("", ", and step 0 divided by 0", ", and step 0 as it is")
+    wrong |= {said + more: array for more, array in zip(first, early)}
     return {said: (array, FINDER) for said, array in wrong.items()}
 
 
@@ -124,6 +139,8 @@ def best_mistakes(test) -> dict:
         "the least smoothed loss: return a tenth of its RATE": smoothed[k],
         "a tenth of the least smoothed loss: return a tenth of its RATE": smoothed[k] / 10,
         "the number of the step with the least smoothed loss: return a tenth of its rate": float(k),
+        "the rate of a tenth of that step's number: a tenth of the rate itself": rates[k // 10],
+        "the rate ten steps before that of the least smoothed loss: take a tenth of its rate": rates[k - 10],
         "a tenth of the rate one step later": rates[min(k + 1, len(rates) - 1)] / 10,
         "a tenth of the rate one step earlier": rates[max(k - 1, 0)] / 10,
     }
@@ -168,6 +185,18 @@ def explain_steps(asked, test, run, lowest, highest, steps):
         ),
         "it ended where the smoothed loss rises for the first time; noise does that too, so allow 1 nat": (
             {_first(np.diff(whole.smoothed, prepend=np.inf) > 0, steps)}
+        ),
+        "it ended where the smoothed loss is 1 nat above that of the step before; compare with the least so far": (
+            {_first(np.diff(whole.smoothed, prepend=np.inf) > MARGIN, steps)}
+        ),
+        "it ended where a single loss is 1 nat above that of the step before; compare smoothed ones, with the least": (
+            {_first(np.diff(whole.losses, prepend=np.inf) > MARGIN, steps)}
+        ),
+        "it ended where the smoothed loss is 10% above the least so far: the limit is 1 nat": (
+            {_first(whole.smoothed > 1.1 * np.minimum.accumulate(whole.smoothed), steps)}
+        ),
+        "it ended where the smoothed loss is a tenth of a nat above the least so far: the limit is 1 nat": (
+            {_first(whole.smoothed > np.minimum.accumulate(whole.smoothed) + 0.1, steps)}
         ),
         "it ended where the uncorrected mean is 1 nat above its least, which is near 0 at the start": (
             {_first(_over(smooth(whole.losses, corrected=False)), steps)}

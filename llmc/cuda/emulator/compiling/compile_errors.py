@@ -13,6 +13,9 @@ from llmc.errors import KernelError
 ERROR = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$", re.MULTILINE)
 WARNING = re.compile(r"^[^\n]*: warning: [^\n]*$", re.MULTILINE)
 FROM_KERNEL = re.compile(rf"\b{re.escape(KERNEL_FILE)}:(\d+)")
+NUMBER_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+\(?([-+]?\.?\d[\w.]*)", re.MULTILINE)
+IN_A_TEMPLATE = re.compile(r"there are no arguments to '(\w+)' that depend on a template parameter.*")
+DECLARED = re.compile(r"\w[\s*&]+(\w+)\s*(?=[,)=;\[])")  # what stands behind a type
 QUOTES = str.maketrans("‘’“”`", "'''''")
 WORDS = """threadIdx blockIdx blockDim gridDim warpSize __global__ __device__ __shared__ __constant__ __restrict__
     __syncthreads __syncwarp __shfl_sync __shfl_up_sync __shfl_down_sync __shfl_xor_sync __ballot_sync __any_sync
@@ -35,16 +38,44 @@ def explain(said: str, code: str, names) -> KernelError:
         return _no_such_kernel(code, names, match["text"])
     if re.search(r"'llmc_call\((?!void)", match["text"]):
         return _not_void(code)
+    following = ERROR.search(said, match.end())
+    own = said[match.start() : following.start() if following else len(said)]
     line = _line(said, match)
     lines = code.splitlines()
+    if error := _macro(match["text"], (line, *map(int, FROM_KERNEL.findall(own))), code):
+        return error
     if 1 < line <= len(lines) and match["text"].startswith("expected") and _ends_early(lines[line - 2], match["text"]):
         line -= 1  # the compiler notices only in the line that follows
     shown = f"\n    {lines[line - 1].strip()}" if 0 < line <= len(lines) else ""
-    following = ERROR.search(said, match.end())
-    own = said[match.start() : following.start() if following else len(said)]
-    hint = _hint(match["text"], code, shown, own, said)
+    text = _plainly(match["text"])
+    hint = _hint(text, code, shown, own, said)
     where = f"line {line}" if line else "in the emulator's headers"
-    return KernelError(f"{where}: {_plainly(match['text'])}{shown}" + (f"\n{hint}" if hint else ""), line)
+    return KernelError(f"{where}: {text}{shown}" + (f"\n{hint}" if hint else ""), line)
+
+
+def undefined(said: str, code: str) -> KernelError | None:
+    """The KernelError for a library that lacks a function which the text declares and never defines; else None."""
+    symbol = re.search(r"(?:undefined symbol: |symbol not found in flat namespace \W*_?)(\w+)", said)
+    name = symbol and _bare(symbol[1])
+    for match in re.finditer(rf"\b{name}\s*\(", without_directives(mask(code))) if name else ():
+        line = line_at(code, match.start())
+        return KernelError(
+            f"line {line}: {name} is declared here and defined nowhere in this text; add its definition, which another "
+            "file may have.",
+            line,
+        )
+    return None
+
+
+def _bare(symbol):
+    """The last name in a symbol of the C++ ABI: "_ZN5outer5scaleEPf" -> "scale"; a C function's is its own."""
+    if not symbol.startswith("_Z"):
+        return symbol
+    name, rest = "", symbol[2:].lstrip("NKL")
+    while size := re.match(r"\d+", rest):
+        rest = rest[size.end() :]
+        name, rest = rest[: int(size.group())], rest[int(size.group()) :]
+    return name
 
 
 def _ends_early(before, text):
@@ -57,6 +88,7 @@ def _ends_early(before, text):
 
 def _plainly(text):
     """The compiler's message without what only it and our headers know."""
+    text = IN_A_TEMPLATE.sub(r"'\1' was not declared in this scope", text)
     text = re.sub(r"'\*\((\w+) \+ .*'", r"'\1[...]'", text.strip())
     return re.sub(r"(void __sync\w+\()int\)", r"\1)", text)
 
@@ -124,6 +156,27 @@ def _hint(text, code, source, own, said):
     if name:
         return _unknown_name(name, code, said)
     return f"Hint: {hint}." if (hint := by_message(text)) else ""
+
+
+def _macro(text, near, code):
+    """The KernelError for a declaration whose name the preprocessor has replaced by a number; else None.
+
+    near: lines that the compiler names, that of the macro perhaps among them.
+    """
+    if not re.search(r"before numeric constant|^expected (?:'\)'|unqualified-id|identifier)", text):
+        return None
+    macros = {match[1]: match for match in NUMBER_MACRO.finditer(code)}
+    lines = code.splitlines()
+    for line in near:
+        declared = DECLARED.findall(lines[line - 1]) if 0 < line <= len(lines) else ()
+        if name := next((name for name in declared if name in macros), ""):
+            at = line_at(code, macros[name].start(1))
+            return KernelError(
+                f"line {line}: {name} is a macro, so the compiler sees {macros[name][2]} here (line {at}): give what "
+                "you declare another name, or the macro.",
+                line,
+            )
+    return None
 
 
 def _unknown_name(name, code, said):

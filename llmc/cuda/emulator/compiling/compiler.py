@@ -39,7 +39,7 @@ COMMON = (
 FAST_MATH = ("-fassociative-math", "-freciprocal-math", "-fno-signed-zeros", "-fno-trapping-math", "-DLLMC_FAST_MATH")
 NO_HOST_HEADERS = ("-nostdinc++", "-I", str(INCLUDE / "std"), "-I", str(INCLUDE))
 WARNINGS = ("-Wuninitialized", "-Wmaybe-uninitialized")  # what compile_warnings.py reads
-SEEN = ("-fsanitize=thread", "-fsanitize=integer-divide-by-zero,signed-integer-overflow", "-DLLMC_CHECKED")
+SEEN = ("-fsanitize=thread", "-fsanitize=integer-divide-by-zero,signed-integer-overflow,return", "-DLLMC_CHECKED")
 GCC_SEEN = (
     "-fsanitize=bounds",
     *("--param", "tsan-instrument-func-entry-exit=0", "--param", "tsan-distinguish-volatile=1"),

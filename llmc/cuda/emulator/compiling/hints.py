@@ -86,6 +86,10 @@ HINTS = (  # (pattern in the compiler's message, hint)
     (r"'__shfl_\w*sync\(", MASK),
     (r"'(?:std::)?(?:max|min)\(|call to '(?:max|min)'", ONE_TYPE),
     (r"(?:is not a member of|in namespace) 'cub'", CUB),
+    (
+        r"\\U0000feff|\ufeff|U\+FEFF",
+        "the text begins with a byte-order mark, which is no part of C: read the file with encoding='utf-8-sig'",
+    ),
     (r"too (?:few|many) arguments", "call it with exactly the arguments that it is declared with"),
     (r"no matching function", "no function of that name takes these arguments"),
     (r"redefinition of|redeclaration of|conflicting declaration", "this name is declared twice"),
@@ -147,6 +151,8 @@ def by_name(name) -> str:
     """The hint for a name that is not declared: where it comes from, or that it belongs to the host; or ""."""
     if known := next((hint for names, hint in FROM_HOST if name in names), ""):
         return known
+    if name in ("__shfl", "__shfl_up", "__shfl_down", "__shfl_xor", "__any", "__all", "__ballot"):
+        return f"CUDA has it no longer: `{name}_sync(0xffffffff, …)` takes the mask of the lanes that take part first"
     if re.match(r"(?:cuda|cublas|cublasLt|cudnn|cufft|nccl)[A-Z]", name):
         return "it belongs to the host's part of CUDA: leave it out, and do this from Python"
     header = next((header for pattern, header in HEADERS if re.match(pattern, name)), "")

@@ -40,7 +40,11 @@ FEATURES = (
         "exceptions ({found}), which CUDA does not have either",
         "use assert, or write an error code to an array",
     ),
-    (r"\bDevice(?:Reduce|Scan|RadixSort|Select|Histogram)\s*::", "host code (cub::{found})", FROM_PYTHON),
+    (
+        r"(?<!::)\bDevice(?:Reduce|Scan|RadixSort|Select|Histogram)\s*::|\bcub::Device[A-Z]\w*\s*::",
+        "host code ({found})",
+        FROM_PYTHON,
+    ),
 )
 # What a kernel says about its cluster, before and after the preprocessor: the compiler finds out whether it has one
 # block, but must see only the kernels that are wanted.
@@ -57,8 +61,11 @@ def is_suspicious(code: str) -> bool:
 
 def _features(masked):
     """(position, sentence) of everything in the text that the emulator does not run, apart from inline PTX."""
+    own = set(re.findall(r"\b(?:class|struct|namespace)\s+(\w+)", masked))
     for pattern, feature, instead in FEATURES:
         for match in re.finditer(pattern, masked):
+            if re.match(r"\w*", match.group())[0] in own:
+                continue  # not CUB's, but a class of the text's own
             yield match.start(), f"the emulator does not run {_name(feature, match.group())}; {instead}"
 
 

@@ -19,7 +19,10 @@ INCLUDE = Path(__file__).parents[1] / "include"
 SOURCE_FILE = "kernel.cpp"  # what the compiler gets: our headers, the kernel's own text,
 ENTRIES_FILE = "llmc_entries"  # and the lines that follow it
 TYPE_WORDS = set("int float double char short long unsigned signed bool void const volatile __restrict__".split())
-VARIABLE = re.compile(r"\b(?:__constant__|__device__)\b[^;{}()=]*?\b(\w+)\s*(?:\[[^;{}=\]]*\])*\s*[;={]")
+DIMENSIONS = r"\s*(?:\[[^;{}=\]]*\])*\s*"
+VARIABLE = re.compile(rf"\b(?:__constant__|__device__)\b[^;{{}}()=,]*?\b(\w+){DIMENSIONS}(?=[;={{,])")
+NEXT_VARIABLE = re.compile(rf",[\s*]*\b(\w+){DIMENSIONS}(?=[;={{,])")
+TEMPLATE_ARGUMENTS = re.compile(r"<[^<>;{}()=]*>")
 NO_VARIABLE = re.compile(r"\b(?:struct|class|union|enum|template|typedef|using|operator)\b")
 HEAP = re.compile(r"\b(?:new|delete|malloc|free)\b")
 OWN_HEADER = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"', re.MULTILINE)
@@ -115,13 +118,35 @@ def global_names(code: str) -> tuple[str, ...]:
     """Names of the `__constant__` and `__device__` variables at file scope, except those inside an #if."""
     masked = mask(code)
     text = without_directives(masked)
-    found = []
-    for match in VARIABLE.finditer(text):
+    flat, found = _without_template_arguments(text), []
+    for match in VARIABLE.finditer(flat):
         start = max(text.rfind(mark, 0, match.start()) for mark in ";{}") + 1
         hidden = any(not re.match(r'extern\s*"[^"]*"$|namespace$', head) for head in enclosing(text, start))
         if is_certain(masked, match.start()) and not hidden and not NO_VARIABLE.search(text[start : match.end()]):
-            found.append(match.group(1))
+            found += _declared(flat, match)
     return tuple(dict.fromkeys(found))
+
+
+def _declared(text, match):
+    """All names of the declaration that begins with this one: `__constant__ float a, b[2], c = 1;`."""
+    while match:
+        yield match.group(1)
+        end = match.end()
+        if text[end] != ",":  # behind the value that it begins with
+            depth = 0
+            for mark in re.compile(r"[][(){},;]").finditer(text, end):
+                depth += (mark.group() in "([{") - (mark.group() in ")]}")
+                if depth == 0 and mark.group() in ",;":
+                    break
+            end = mark.start() if mark else len(text)
+        match = NEXT_VARIABLE.match(text, end)
+
+
+def _without_template_arguments(text):
+    """The text with blanks for `<float, 3>`, whose commas separate no variables."""
+    while (shorter := TEMPLATE_ARGUMENTS.sub(lambda found: " " * len(found.group()), text)) != text:
+        text = shorter
+    return text
 
 
 def may_have_asm(code: str) -> bool:

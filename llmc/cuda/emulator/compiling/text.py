@@ -1,6 +1,7 @@
 """Looking at CUDA C without parsing it: a masked copy of the text, and the braces around a position in it."""
 
 import re
+from functools import lru_cache
 
 BLANK = re.compile(
     r'//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)|R"(?P<tag>[^(\s\\]*)\(.*?\)(?P=tag)"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'',
@@ -9,6 +10,7 @@ BLANK = re.compile(
 DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.MULTILINE)
 
 
+@lru_cache(maxsize=64)  # advice asks for the same text many times
 def mask(code: str) -> str:
     """`code` with the insides of comments and strings blanked out: the same length, the same lines."""
 
@@ -26,6 +28,7 @@ def without_directives(masked: str) -> str:
     return DIRECTIVE.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), masked)
 
 
+@lru_cache(maxsize=64)
 def statements(code: str) -> str:
     """`code` without comments, the insides of strings, and the preprocessor's lines: an #else is no `else`."""
     return without_directives(mask(code))

@@ -22,6 +22,7 @@ from llmc.cuda.emulator.findings import (
 )
 from llmc.cuda.emulator.findings.doers import both_accesses, came_and_stayed_away, first_of_several, two
 from llmc.cuda.emulator.findings.finding import Finding
+from llmc.cuda.emulator.findings.pointers import invalid_pointer
 from llmc.cuda.emulator.findings.sentences import said
 
 
@@ -70,8 +71,7 @@ KINDS = (  # the gravest first
         "invalid-pointer",
         "invalid pointer",
         sentences.invalid_pointer,
-        "The pointer is null, was never set, or was moved far outside its array: look at how it is computed, above "
-        "all at the factors of the index.",
+        invalid_pointer,
         first_of_several,
     ),
     Kind("misaligned", "misaligned", sentences.misaligned, advice.misaligned, first_of_several),
@@ -101,6 +101,14 @@ KINDS = (  # the gravest first
         "assert",
         said("the assertion failed"),
         "The condition of your own `assert` was false for this thread: print the values in it with printf.",
+    ),
+    Kind(
+        "missing-return",
+        "no value returned",
+        sentences.missing_return,
+        "What the caller gets is whatever a register held: end every way through the function with `return`, or "
+        "declare it void.",
+        first_of_several,
     ),
     Kind(
         "unsupported",

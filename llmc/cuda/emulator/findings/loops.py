@@ -65,10 +65,10 @@ def turns_in_a_branch(code, first, second) -> tuple[int, int]:
     """
     texts, loop, branch = statements(code).splitlines(), 0, 0
     for number in range(min(first, second), 0, -1):
-        if head_of(code, LOOP, first, second, number) == number and not head_of(code, IF, number):
+        if _holds(texts, number, LOOP, first, second) and not head_of(code, IF, number):
             loop = number
             break
-        if head_of(code, IF, first, second, number) == number:
+        if _holds(texts, number, IF, first, second):
             branch = number
     variable = COUNTER.search(texts[loop - 1]) if loop else None
     asks = branch and variable and re.search(rf"\bif\b.*\b{variable[1]}\b", texts[branch - 1])
@@ -78,12 +78,13 @@ def turns_in_a_branch(code, first, second) -> tuple[int, int]:
 def head_of(code, pattern, *lines) -> int:
     """Line of the innermost statement that begins with `pattern`, before these lines, and holds all of them."""
     texts = statements(code).splitlines()
-    for number in range(min(lines), 0, -1):
-        if number <= len(texts) and (head := pattern.search(texts[number - 1])):
-            last, _ = end_of_statement(texts, number, head.start())
-            if last >= max(lines):
-                return number
-    return 0
+    return next((number for number in range(min(lines), 0, -1) if _holds(texts, number, pattern, *lines)), 0)
+
+
+def _holds(texts, number, pattern, *lines) -> bool:
+    """Whether a statement that begins with `pattern` on line `number` goes on to the last of `lines`."""
+    head = pattern.search(texts[number - 1]) if number <= len(texts) else None
+    return bool(head) and end_of_statement(texts, number, head.start())[0] >= max(lines)
 
 
 def loop_around(code, *lines) -> tuple[int, int] | None:

@@ -19,6 +19,11 @@ def crash(found) -> str:
     return said("the kernel crashed")(found)
 
 
+def missing_return(found) -> str:
+    """ "the function `__device__ float f(float x) {` came to its end without a `return`"."""
+    return f"the function {found.quoted}came to its end without a `return`"
+
+
 def runaway(found) -> str:
     """ "the kernel was still running when its time was up", and how many blocks had run if there is more than one."""
     done, blocks = found.raw.blocks_run, math.prod(found.raw.grid)

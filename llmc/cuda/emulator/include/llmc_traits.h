@@ -113,6 +113,12 @@ template <class T> struct make_unsigned { using type = typename LlmcOfSize<sizeo
 template <class T> using make_signed_t = typename make_signed<T>::type;
 template <class T> using make_unsigned_t = typename make_unsigned<T>::type;
 
+template <size_t bytes, size_t alignment = alignof(long double)> struct aligned_storage {
+    struct type { alignas(alignment) unsigned char data[bytes]; };
+};
+template <size_t bytes, size_t alignment = alignof(long double)>
+using aligned_storage_t = typename aligned_storage<bytes, alignment>::type;
+
 template <class T, T... i> struct integer_sequence { static constexpr size_t size() { return sizeof...(i); } };
 template <size_t... i> using index_sequence = integer_sequence<size_t, i...>;
 #ifdef __clang__

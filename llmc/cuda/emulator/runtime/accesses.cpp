@@ -77,7 +77,7 @@ Region* admit(Worker& w, char* address, int size, bool write, const char* pc) {
         if (array >= 0 && arena.shared_mark[array]) return nullptr;
         outside = array < 0;
     }
-    if (r == &arena.heap && !heap_holds(address, size)) refuse(w, INVALID_POINTER, nullptr, address, size, write, pc);
+    if (r == &arena.heap && !heap_holds(address, size)) refuse(w, INVALID_POINTER, r, address, size, write, pc);
     w.current->touched = true;
     if (outside) refuse(w, OUT_OF_BOUNDS, r, address, size, write, pc);
     if ((uintptr_t)address & (size - 1) && !(size & (size - 1))) refuse(w, MISALIGNED, r, address, size, write, pc);
@@ -127,6 +127,7 @@ void ordinary_access(char* address, int size, bool write, bool vol, const char* 
             read_cell(h, r->cells[i], cells.bytes);
         }
     }
+    if (!write) warp.last_read[w.current->lane] = {address, uint32_t(pc - w.launch->library), size <= 8 ? size : 0};
     warp.dirty = true;
     if (!vol) w.idle = 0;
 }

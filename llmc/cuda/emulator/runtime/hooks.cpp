@@ -100,6 +100,16 @@ struct Arithmetic {
     const TypeName* type;
 };
 
+// A function that is to return a value has come to its closing brace.
+extern "C" void __ubsan_handle_missing_return(Location* at) {
+    Worker* w = llmc_worker;
+    if (!w || !w->current) return;
+    Problem p = blank(*w, MISSING_RETURN, HERE);
+    p.line = at->line;
+    report(*w, p);
+    end_thread(*w);
+}
+
 static int64_t value_of(const TypeName& type, uintptr_t value) {
     int bits = 1 << (type.info >> 1);
     if (bits > 64) return *(int64_t*)value;

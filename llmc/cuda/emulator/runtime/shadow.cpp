@@ -12,6 +12,7 @@
 
 void new_segment(Worker& w, Warp& warp) {
     Launch& l = *w.launch;
+    warp.passed.clear();
     if (l.first_segment + l.segments.size() >= MOST_SEGMENTS) return;  // a launch this long goes on unwatched
     warp.segment = l.first_segment + l.segments.size();
     warp.dirty = false;
@@ -21,7 +22,10 @@ void new_segment(Worker& w, Warp& warp) {
 void begin_block_memory(Worker& w) {
     Launch& l = *w.launch;
     w.first_segment = w.epoch_start = l.first_segment + l.segments.size();
-    for (int i = 0; i < w.num_warps; i++) new_segment(w, w.warps[i]);
+    for (int i = 0; i < w.num_warps; i++) {
+        new_segment(w, w.warps[i]);
+        memset(w.warps[i].last_read, 0, sizeof w.warps[i].last_read);
+    }
     // poison: NaN, and no sensible index
     if (arena.shared_dynamic.size) memset(arena.shared_dynamic.data, 0xff, arena.shared_dynamic.size);
     for (int i = 0; i < arena.shared_arrays; i++)
@@ -187,6 +191,14 @@ static bool read_is_unordered(const Here& h, Access r) {
     return !ordered(h.w, h.t, r, h.first);
 }
 
+// Whether what was read went into a shuffle that the thread which writes now took part in: then it came first.
+static bool passed_on(const Here& h, Access r) {
+    if (r.segment != h.warp.segment || int(r.thread) / WARP != h.t.warp || r.other_warps) return false;
+    for (const Passed& p : h.warp.passed)
+        if (p.pc == r.pc && p.lanes >> (r.thread % WARP) & 1 && p.took_part >> h.t.lane & 1) return true;
+    return false;
+}
+
 void write_cell(const Here& h, Cell& cell, unsigned bytes) {
     Access w = cell.write, r = cell.read;
     bool again = is_mine(h, w);
@@ -195,11 +207,11 @@ void write_cell(const Here& h, Cell& cell, unsigned bytes) {
         memcpy(h.w.pending.before, h.address, h.size);
     }
     // an atomic that its own follows has no say here: the last of all threads may reset a counter by a plain write
-    if (r.bytes & bytes && !r.atomic && !excused(h, r) && read_is_unordered(h, r))
+    if (r.bytes & bytes && !r.atomic && !excused(h, r) && read_is_unordered(h, r) && !passed_on(h, r))
         report(h.w, race(h, WRITES, r, r.is_write ? WRITES : READS));
     cell.read = Access{};
-    if (again) cell.write.bytes |= bytes;
-    else cell.write = mine(h, bytes);
+    // the first line that wrote it is kept, unless this one writes the other half of the cell
+    if (!again || bytes & ~w.bytes) cell.write = mine(h, again ? w.bytes | bytes : bytes);
 }
 
 // Whether the witness in Cell::read still has something to say that a later one could not.

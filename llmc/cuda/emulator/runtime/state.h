@@ -90,12 +90,25 @@ struct Collective {
     const char* other_pc;
 };
 
+struct LastRead {  // of a lane: what it read, and by which instruction
+    const char* address;
+    uint32_t pc;
+    int size;
+};
+
+struct Passed {  // what these lanes read by this instruction was their part of one shuffle
+    uint32_t pc;
+    unsigned lanes, took_part;
+};
+
 struct Warp {
     unsigned exists, unstarted, ready, exited, at_barrier, at_active;
     int active_line[WARP];
     std::vector<Collective> collectives;
     uint32_t segment, syncwarps;
     bool dirty;  // accesses since the segment began
+    LastRead last_read[WARP];
+    std::vector<Passed> passed;  // since the segment began
     int met_line, met_line2;  // the first two calls in which lanes met though they were different ones, or 0
     const char *met_pc, *met_pc2;
 };

@@ -124,6 +124,20 @@ static void report_lost_lane(Worker& w, Warp& warp, const Collective& c, Thread*
     if (c.kind == LLMC_MMA && ~warp.exists) report_lane(w, c, w.current->id, NOBODY, "warp is not full");
 }
 
+// What a lane has just read and passes on: whoever takes part writes only after that read.
+static void note_passed(Warp& warp, const Collective& c) {
+    if (warp.passed.size() > 100) warp.passed.clear();  // a long loop of shuffles: the latest ones count
+    for (unsigned m = c.arrived; m; m &= m - 1) {
+        int lane = __builtin_ctz(m);
+        LastRead read = warp.last_read[lane];
+        warp.last_read[lane].size = 0;
+        if (!read.size || !c.slots[lane] || memcmp(c.slots[lane], read.address, read.size)) continue;
+        if (warp.passed.empty() || warp.passed.back().pc != read.pc || warp.passed.back().took_part != c.arrived)
+            warp.passed.push_back({read.pc, 0, c.arrived});
+        warp.passed.back().lanes |= 1u << lane;
+    }
+}
+
 void complete(Worker& w, Warp& warp, int collective) {
     w.idle = 0;
     Collective c = warp.collectives[collective];
@@ -136,7 +150,10 @@ void complete(Worker& w, Warp& warp, int collective) {
     }
     if (w.launch->checked) report_lost_lane(w, warp, c, lanes);
     if (c.last) c.last(c.slots, c.arrived);
-    if (c.kind == LLMC_SHFL && w.launch->checked) w.launch->shuffles++;  // a single worker runs a checked launch
+    if (c.kind == LLMC_SHFL && w.launch->checked) {
+        w.launch->shuffles++;  // a single worker runs a checked launch
+        note_passed(warp, c);
+    }
     if (c.kind == LLMC_SYNCWARP && w.launch->checked) {
         share_acquired(lanes, WARP, c.arrived);
         if (w.hopper_on) {

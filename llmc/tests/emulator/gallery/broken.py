@@ -104,6 +104,8 @@ BARRIERS = {
 }
 
 WARPS = {
+    "shuffle_that_passes_something_else": launch(1, 32, floats(32)),
+    "lane_0_works_on_what_others_still_write": launch(1, 32, lambda: [zeros(32, dtype=np.float16), draw(32)]),
     "full_mask_in_a_branch": launch(1, 32, floats(32)),
     "full_mask_after_leaving": launch(1, 32, floats(32)),
     "reads_a_lane_that_returned": launch(1, 64, floats(64, 40)),
@@ -129,6 +131,7 @@ VALUES = {
     "tail_left_out": launch(1, 32, floats(103, 103), outputs=("out",)),
     "last_element_left_out": launch(2, 64, floats(100, 100), outputs=("out",)),
     "block_size_written_out": launch(4, 128, floats(1000, 1000), outputs=("out",)),
+    "helper_without_a_return": launch(1, 64, floats(64)),
     "negative_values_forgotten": launch(2, 64, floats(100, 100), outputs=("out",)),
 }
 

@@ -173,6 +173,12 @@ def ballot(x):
     return np.where(x % 2, 100 * odd[0] + (odd > 3).sum(), x) if odd.size else x
 
 
+def first_of_the_warp_added(x):
+    rows = x.reshape(2, 32).copy()
+    rows[:, 1:] += rows[:, :1]
+    return rows.ravel()
+
+
 def warp_sums(x):
     return [x[i : i + 32].sum() for i in range(0, x.size, 32)]
 
@@ -183,6 +189,7 @@ WARPS = {
     "warps_of_their_own": launch(1, 128, maps(320, lambda x: x.reshape(10, 32)[:, ::-1].ravel())),
     "partial_warps": launch(1, 97, maps(97, warp_sums)),
     "shuffle_in_eights": launch(1, 64, maps(64, lambda x: np.repeat(x.reshape(8, 8).sum(1), 8))),
+    "added_in_place": launch(1, 64, maps(64, first_of_the_warp_added)),
     "scan_by_shuffle": launch(1, 64, maps_ints(64, lambda x: np.cumsum(x.reshape(2, 32), axis=1).ravel())),
     "ballot_before_a_branch": launch(1, 32, maps_ints(32, ballot, high=9)),
     "both_sides_of_a_branch": launch(1, 32, maps(32, branches)),

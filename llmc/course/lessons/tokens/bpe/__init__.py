@@ -12,6 +12,7 @@ from llmc.course.lessons.tokens.bpe.encode import (
     encode_mistakes,
     encode_word,
     explain_encodings,
+    keys_told,
     sweep,
     train,
 )
@@ -37,6 +38,7 @@ __all__ = [
     "explain_encodings",
     "explain_steps",
     "gpt2_encoding",
+    "keys_told",
     "merge",
     "most_frequent",
     "step_cases",

@@ -1,5 +1,6 @@
 """Encoding a word: the lowest rank first, what known mistakes give instead, and what the check says about them."""
 
+from contextlib import contextmanager
 from itertools import permutations
 
 from llmc.course.checks.explain import describe
@@ -8,6 +9,22 @@ from llmc.course.lessons.tokens.bpe.telling import BYTES, Small, draw_letters, e
 
 # where to look; a test holds this title against the headings of notebooks/08_tokens.ipynb
 ENCODE = 'lesson 08, section "4.2 · Encode: the lowest rank first"'
+
+
+@contextmanager
+def keys_told():
+    """Around calls of encode_word: a KeyError says what kind of key it was, if it is one that `ranks` never has."""
+    try:
+        yield
+    except KeyError as error:
+        key = error.args[0] if error.args else None
+        if isinstance(key, int) and 0 <= key < 256:
+            error.add_note(f"    {key} is a number: the keys of ranks are bytes, and this one's is bytes([{key}])")
+        elif isinstance(key, str):
+            error.add_note("    this key is a str: the keys of ranks are bytes, because half a character is no text")
+        elif isinstance(key, bytes) and key in (two := {chr(b).encode(): b for b in range(128, 256)}):
+            error.add_note(f"    {key!r} is character {two[key]} in UTF-8, two bytes: the byte is bytes([{two[key]}])")
+        raise
 
 
 def train(words, counts, num_merges) -> list[bytes]:

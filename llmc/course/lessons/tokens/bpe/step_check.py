@@ -4,7 +4,7 @@ from llmc.course.checks.explain import describe, stopped
 from llmc.course.lessons.tokens.bpe.step import bpe_step, count_pairs, merge
 from llmc.course.lessons.tokens.bpe.step_mistakes import step_mistakes, wrong_choices
 from llmc.course.lessons.tokens.bpe.step_small import PROPERTIES, shrunk
-from llmc.course.lessons.tokens.bpe.telling import Small, draw_letters, explain, row, telling_cases
+from llmc.course.lessons.tokens.bpe.telling import Small, confirmed, draw_letters, explain, row, telling_cases
 
 # where to look; a test holds this title against the headings of notebooks/08_tokens.ipynb
 TIES = (
@@ -71,7 +71,9 @@ def _wrong_choice(cases, tokens):
     right = [bpe_step(*case)[0] for case in cases]
     wrong = [k for k, token in enumerate(tokens) if token != right[k]]
     for sentence, choose in wrong_choices().items() if wrong else ():
-        if all(token == choose(*case) for token, case in zip(tokens, cases)):
+        chosen = lambda *case, choose=choose: (choose(*case), None)  # noqa: E731
+        fits = all(token == choose(*case) for token, case in zip(tokens, cases))
+        if fits and confirmed(chosen, draw_words, part=lambda result: result[0]):
             return sentence, wrong[0]
     pairs = {k: count_pairs(*cases[k]) for k in wrong}
     if wrong and all(pairs[k].get(tokens[k]) == pairs[k][right[k]] for k in wrong):

@@ -24,6 +24,18 @@ def wrong_choices() -> dict:
         "among equally frequent pairs you took the one that was met first: take the one that sorts first": (
             lambda words, counts: (p := count_pairs(words, counts)) and max(p, key=p.get)
         ),
+        "among equally frequent pairs you took the shortest: take the one whose bytes sort first, of whatever length": (
+            lambda words, counts: (p := count_pairs(words, counts)) and min(p, key=lambda k: (-p[k], len(k), k))
+        ),
+        "among equally frequent pairs you took the longest: take the one whose bytes sort first, of whatever length": (
+            lambda words, counts: (p := count_pairs(words, counts)) and min(p, key=lambda k: (-p[k], -len(k), k))
+        ),
+        "the pair with the largest count times length was chosen: take the one that occurs most often": (
+            lambda words, counts: (p := count_pairs(words, counts)) and min(p, key=lambda k: (-p[k] * len(k), k))
+        ),
+        "only every second pair was counted: the second token of a pair is also the first of the next": (
+            lambda words, counts: most_frequent(_every_second(words, counts))
+        ),
         "the rarest pair was chosen: choose the most frequent one": (
             lambda words, counts: (p := count_pairs(words, counts)) and min(p, key=lambda k: (p[k], k))
         ),
@@ -33,6 +45,7 @@ def wrong_choices() -> dict:
             _with_borders
         ),
         "pairs that overlap were skipped: a a a holds the pair aa twice": _not_overlapping,
+        "behind a pair of two equal tokens the next pair was skipped: b b a holds the pair ba, too": _past_equal_ones,
         "a pair that occurs twice in a word was counted once there": _once_a_word,
         "the longest pair was chosen: choose the most frequent one": (
             lambda words, counts: min(count_pairs(words, counts), key=lambda k: (-len(k), k))
@@ -57,6 +70,9 @@ def _wrong_merges() -> dict:
         ),
         "the token was merged from one pair of halves only: (a, bc) and (ab, c) both make abc": _one_split(
             lambda pairs: max(pairs, key=lambda pair: (pairs[pair], pair))
+        ),
+        "the token was merged only where its left half is one byte: any two neighbours that make it up are merged": (
+            lambda words, token: [_joined(word, token[:1], token[1:]) for word in words]
         ),
         "the token was merged only from the pair that was met first: (a, bc) and (ab, c) both make abc": _one_split(
             lambda pairs: next(iter(pairs))
@@ -133,6 +149,24 @@ def _not_overlapping(words, counts):
                 continue
             pairs[pair] += count
             last = (i, pair)
+    return most_frequent(pairs)
+
+
+def _every_second(words, counts):
+    pairs = Counter()
+    for word, count in zip(words, counts):
+        for left, right in zip(word[::2], word[1::2]):
+            pairs[left + right] += count
+    return pairs or count_pairs(words, counts)
+
+
+def _past_equal_ones(words, counts):
+    pairs = Counter()
+    for word, count in zip(words, counts):
+        i = 0
+        while i < len(word) - 1:
+            pairs[word[i] + word[i + 1]] += count
+            i += 2 if word[i] == word[i + 1] else 1
     return most_frequent(pairs)
 
 

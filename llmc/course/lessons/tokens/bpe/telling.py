@@ -11,11 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from llmc.course.checks.causes import whole
+from llmc.course.checks.contrast import outcome
 from llmc.course.checks.evidence import is_explaining, learners_function
 from llmc.course.checks.smallest import in_common, smallest
 
 KEPT = "this is what an earlier call returned, with other arguments in part: does your function keep its results?"
 TRIED = 300  # small calls
+CONFIRMED = 100  # small calls in which a mistake must give what the learner's function gives
 BYTES = [bytes([b]) for b in range(256)]
 
 
@@ -70,7 +72,7 @@ def explain(cases, results, right, mistakes, told, small, what="results") -> str
     shown = next((k for k in every if _readable(cases[k][0])), wrong)
     numbers = told(cases[shown], results[shown], right(*cases[shown]))
     for sentence, mistake in mistakes.items():
-        if all(results[k] == mistake(*case) for k, case in enumerate(cases)):
+        if all(results[k] == mistake(*case) for k, case in enumerate(cases)) and confirmed(mistake, small.draw):
             return f"{sentence}.\n{numbers}"
     if _kept(cases, results, wrong, right):
         return f"{KEPT}\n{numbers}"
@@ -78,6 +80,21 @@ def explain(cases, results, right, mistakes, told, small, what="results") -> str
     if change or not learners_function() or not is_explaining():
         return f"{change}.\n{numbers}" if change else numbers
     return small.told([cases[k] for k in (shown, *every)], right, told) or numbers
+
+
+def confirmed(mistake, draw, part=lambda result: result) -> bool:
+    """Does the learner's function give what the mistake gives, on many other small calls? True if it is not known.
+
+    draw(rng): a random small case. part(result): what is compared.
+    """
+    function = learners_function() if is_explaining() else None
+    rng = np.random.default_rng(5)
+    for case in (draw(rng) for _ in range(CONFIRMED if function else 0)):
+        did, wrong = outcome(function, *deepcopy(case)), mistake(*case)
+        did = tuple(did) if isinstance(did, list) and isinstance(wrong, tuple) else did
+        if isinstance(did, Exception) or part(did) != part(wrong):
+            return False
+    return True
 
 
 @dataclass(frozen=True)

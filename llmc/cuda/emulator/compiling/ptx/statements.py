@@ -60,6 +60,18 @@ def _pieces(masked, start, end, mark):
     return list(zip(found[::2], [*found[1::2], end]))
 
 
+def _single(masked, start, end):
+    """[start, end) of each operand. CUDA's compiler does not mind a missing comma: one ends at its bracket."""
+    for first, last in _pieces(masked, start, end, ","):
+        depth = 0
+        for mark in re.compile(r"[()]").finditer(masked, first, last):
+            depth += 1 if mark.group() == "(" else -1
+            if depth == 0 and masked[mark.end() : last].strip():
+                yield first, mark.end()
+                first = mark.end()
+        yield first, last
+
+
 def _template(text, start, end):
     """The literals of a section as one text, and where each of its characters is."""
     characters, places = [], []
@@ -78,7 +90,7 @@ def _template(text, start, end):
 
 
 def _operands(text, masked, start, end):
-    for piece in _pieces(masked, start, end, ","):
+    for piece in _single(masked, start, end):
         operand = " ".join(MARKER.sub(" ", text[slice(*piece)]).split())
         if match := OPERAND.match(operand):
             yield Operand(match[2].strip(), match[3].strip(), match[1] or "")

@@ -1,4 +1,5 @@
 // Warp functions called with a mask that is not the truth, and warps taken to run in step.
+#include <cuda_fp16.h>
 
 #define FULL 0xffffffffu
 
@@ -90,4 +91,26 @@ extern "C" __global__ void warp_transpose_without_syncwarp(float* out, const flo
     int lane = threadIdx.x;
     s[lane] = x[lane];  //! missing-syncwarp
     out[lane] = s[31 - lane];  //! missing-syncwarp
+}
+
+// Two halves lie in one word. What lane 0 writes to the second one is named by its own line, not by the first one's.
+extern "C" __global__ void lane_0_works_on_what_others_still_write(__half* out, const float* x) {
+    __shared__ __half s[32];
+    s[threadIdx.x] = __float2half(x[threadIdx.x]);  //! missing-syncwarp
+    if (threadIdx.x == 0)
+        for (int i = 0; i < 32; i++) s[i] = __float2half(2);  //! missing-syncwarp
+    __syncthreads();
+    out[threadIdx.x] = s[threadIdx.x];
+}
+
+// The shuffle passes on something else: nothing says that the neighbour has been read by then.
+extern "C" __global__ void shuffle_that_passes_something_else(float* out, const float* x) {
+    __shared__ float s[32];
+    s[threadIdx.x] = x[threadIdx.x];
+    __syncwarp();
+    float beside = s[(threadIdx.x + 1) % 32];  //! missing-syncwarp
+    float first = __shfl_sync(FULL, x[threadIdx.x] + 1, 0);
+    s[threadIdx.x] = first + beside;  //! missing-syncwarp
+    __syncwarp();
+    out[threadIdx.x] = s[threadIdx.x];
 }

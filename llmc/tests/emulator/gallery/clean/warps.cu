@@ -131,3 +131,12 @@ extern "C" __global__ void reduce_of_the_groups(float* out, const float* x, int 
     for (int k = 0; k < warp.meta_group_size(); k++) largest = fmaxf(largest, sums[k]);
     out[block.thread_rank()] = largest;
 }
+
+// Each lane reads beside its own place and passes that on, so it has been read when the others write.
+extern "C" __global__ void added_in_place(float* out, const float* x) {
+    __shared__ float s[64];
+    s[threadIdx.x] = x[threadIdx.x];
+    __syncthreads();
+    if (threadIdx.x % 32) s[threadIdx.x] += __shfl_sync(0xfffffffe, s[threadIdx.x - 1], 1);
+    out[threadIdx.x] = s[threadIdx.x];
+}

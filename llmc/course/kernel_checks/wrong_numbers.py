@@ -1,0 +1,77 @@
+"""What is said of wrong numbers besides where they are: what the kernel's text and its report show, then a change with
+which the check accepts it, then what other launches show."""
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from llmc.course.kernel_checks import mending, modelled, words
+from llmc.course.kernel_checks.dependence import made_from
+from llmc.course.kernel_checks.experiments import Experiment
+from llmc.course.kernel_checks.in_c import VALUES
+from llmc.course.kernel_checks.in_the_text import shown_by_the_text
+from llmc.course.kernel_checks.left import one_column_each
+from llmc.course.kernel_checks.limits import goes_wrong_at, shortened
+from llmc.course.kernel_checks.never_read import UNEXPLAINED, never_read
+from llmc.cuda.emulator.reporting.report import Report
+
+PARTLY = "was never written"
+EFFECTS = re.compile(rf"{PARTLY}|was overwritten instead|times what it should be, everywhere")  # no cause
+EXCEPT = "equals the reference, except "  # where, and no cause
+# what a message says if it names no mistake, or only what comes of it
+VAGUE = re.compile(
+    r"has wrong values\.|NaN or inf|infinite everywhere|all zeros"
+    r"|behind the last whole four|copied as it lies|causal mask\?|the lanes' own sums"
+)
+
+
+class Wrong(NamedTuple):
+    """A kernel whose numbers are wrong.
+
+    report: of its last launch. open: names of outputs of which any block may make any part. again(arguments, …):
+    that launch with other arguments.
+    """
+
+    exercise: str
+    report: Report
+    evidence: modelled.KernelEvidence
+    open: set
+    again: Callable
+
+
+def explained(message, wrong, mended) -> str:
+    """The message with what is found. mended(most=…): a sentence about a change that mends the kernel, or None."""
+    shown = shown_by_the_text(wrong.exercise, wrong.report)
+    shown += never_read(wrong.report) if UNEXPLAINED in message else []
+    shown += one_column_each(wrong.report) if PARTLY in message else []
+    return _tried(words.with_sentences(message, shown), wrong, mended)
+
+
+def _tried(message, wrong, mended):
+    """The message, if it names no mistake, with what other launches of the kernel show."""
+    model, replays = wrong.evidence.solution(), wrong.evidence.replays
+    if not replays:
+        return message
+    if VALUES.search(message):  # another mistake may give the same
+        mend = mended(mending.SLIPS)
+        return words.with_sentences(VALUES.sub("has wrong values.", message, count=1), [mend]) if mend else message
+    place = EXCEPT in message
+    if EFFECTS.search(message) and not place:
+        mend = mended()
+        return words.with_sentences(message, [mend]) if mend else message
+    if not (place or VAGUE.search(message)):
+        return message
+    mend = mended()
+    if mend:
+        return words.with_sentences(message if place else shortened(message), [mend])
+    if model is None:
+        return message
+    sizes, arguments = replays[-1].arguments[:2], list(replays[-1].arguments[2:])
+    experiment = Experiment(model.names, sizes, arguments, wrong.again, model)
+    beyond = goes_wrong_at(experiment, wrong.report.raw.code)
+    if beyond:
+        return words.with_sentences(message if place else shortened(message), beyond)
+    name = message.split(" ")[0]
+    if name in wrong.open or "\nNo thread reads " in message:  # what it is made from is open, or said already
+        return message
+    return words.with_sentences(message, made_from(experiment, wrong.report, name))

@@ -1,0 +1,96 @@
+"""Lesson 07: how many parameters a GPT-2 has, and which mistake gives another count."""
+
+from llmc.course.checks.contrast import outcome
+from llmc.course.checks.polynomials import compared
+
+OTHER = (9, 23, 5, 17)  # maxT, V, L, C: sizes at which two mistakes hardly give the same count
+
+
+def count(maxT, V, L, C) -> int:
+    """Parameters of a GPT-2 with tied tables, each of the sixteen tensors written out."""
+    block = 2 * C + (3 * C * C + 3 * C) + (C * C + C) + 2 * C + (4 * C * C + 4 * C) + (4 * C * C + C)
+    return V * C + maxT * C + L * block + 2 * C
+
+
+def explain_count(got, maxT, V, L, C, function=None):
+    """Which mistake gives this count, as a sentence; None when it is right. function: the learner's, for more calls."""
+    right = count(maxT, V, L, C)
+    if got == right:
+        return None
+    off = f"{abs(int(got) - right):,} too {'many' if got > right else 'few'}"
+    why = _known_count(int(got), maxT, V, L, C)
+    if why and function and _known_count(outcome(function, *OTHER), *OTHER) != why:
+        why = None  # it has the same number at these sizes alone
+    why = why or _rounded_sum(int(got), right) or _fixed_size(int(got) - right, maxT, V, L, C)
+    once = lambda term: term.count("L") < 2 and term.count("C") < 3 and max(map(term.count, term), default=0) < 3  # noqa: E731
+    terms = compared("Your count", function, count, ("maxT", "V", "L", "C"), 3, only=once) if function else None
+    said = [words[0].upper() + words[1:] for words in (why, terms) if words]
+    return ". ".join([off, *said])
+
+
+def _known_count(got, maxT, V, L, C) -> str | None:
+    """The sentence of the known mistake that gives this count; None if none does."""
+    right, padded = count(maxT, V, L, C), -(-V // 128) * 128
+    biases = L * (3 * C + C + 4 * C + C)
+    wrong = {
+        right + V * C: "the table is counted twice: the output head is wte itself, not a tensor of its own",
+        right + V * C + V: "the output head is counted, with a bias: it is wte itself, and it has none",
+        right + V: "a bias of the output head is counted: it has none",
+        right - V * C: "the token table wte is missing",
+        right - maxT * C: "the position table wpe is missing: positions have a table too",
+        right + (L - 1) * 2 * C: "the last layernorm is counted in every block: there is only one, after all of them",
+        right - 2 * C: "the last layernorm is missing (lnfw, lnfb): it comes after the blocks",
+        right - C: "one vector of C numbers is missing: every layernorm has a weight and a bias",
+        right + (padded - V) * C: "the padding rows of wte are counted: they are not parameters of the model",
+        right - biases: "the biases of the four linear layers are missing",
+        right
+        - biases
+        - 4 * L * C
+        - 2 * C: "all vectors are missing: the biases, and the layernorms' weights and biases",
+        right - 4 * L * C: "4C numbers are missing in each block: its two layernorms have 4C together, "
+        "the MLP's first bias has 4C, and the biases of qkv and attproj have 3C + C",
+        right - 4 * L * C - 2 * C: "the layernorms are missing",
+        right - 2 * L * C - C: "each layernorm has a weight and a bias: one of them is missing",
+        right - 2 * L * C: "2C numbers are missing in each block: each of its two layernorms has 2C, "
+        "the bias of qkv has 3C, not C, and the biases of attproj and fcproj have C each",
+        right - 2 * L * C * C: "the matrix qkvw is 3C × C: queries, keys and values",
+        right - 2 * L * (C * C + C): "the layer qkv is 3C wide: queries, keys and values",
+        right - L * C * C: "the matrix attprojw is missing: heads are mixed by a C × C matrix",
+        right - L * (C * C + C): "the layer attproj is missing: heads are mixed by a C × C matrix and a bias",
+        right
+        - 3
+        * L
+        * (C * C + C): "the layer qkv is missing: it makes queries, keys and values, a 3C × C matrix and a bias",
+        right - 3 * L * C * C: "the matrix qkvw is missing: queries, keys and values, 3C × C",
+        right - 4 * L * C * C: "4C² numbers are missing in each block: the MLP has two matrices of 4C², "
+        "and qkv and attproj have 3C² and C²",
+        right - 6 * L * C * C: "the MLP is counted as if it were C wide: it is 4C wide inside",
+        right + 3 * L * C: "the MLP's second bias, fcprojb, has C numbers, not 4C: that layer comes back to C",
+        right
+        - 3
+        * L
+        * C: "three vectors of C numbers are missing in each block: the bias of qkv has 3C, and the MLP's first 4C",
+        right - (L - 1) * (right - V * C - maxT * C - 2 * C) // L: "only one block is counted: there are L",
+    }
+    return wrong.get(got)
+
+
+def _rounded_sum(got, right) -> str | None:
+    """A sentence if only the last digits of a large count are wrong."""
+    if right < 2**24 or abs(got - right) > 1e-6 * right:
+        return None
+    return (
+        "the first digits are right, as after a sum in float32, whose whole numbers have gaps from 2²⁴ = 16,777,216 on"
+    )
+
+
+def _fixed_size(off, maxT, V, L, C) -> str | None:
+    """A sentence if the count has GPT-2's own number in place of one of the sizes."""
+    block = 12 * C * C + 13 * C
+    sizes = [("V", V, C, (50257, 50304)), ("maxT", maxT, C, (1024,)), ("L", L, block, (12,))]
+    sizes += [("4C, the MLP's inner width,", 4 * C, L * (2 * C + 1), (3072,))]
+    for what, size, each, usual in sizes:
+        for other in usual:
+            if off == (other - size) * each != 0:
+                return f"it has {other} where {what} belongs, which is {size} here: every size comes from the arguments"
+    return None

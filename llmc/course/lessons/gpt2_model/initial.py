@@ -1,0 +1,77 @@
+"""Lesson 07: what is wrong with a fresh model's first weights."""
+
+import numpy as np
+
+from llmc.course.lessons.gpt2_model.places import FRESH, INIT
+
+ONES = ("ln1w", "ln2w", "lnfw")
+
+
+def explain_initial(name, shape, L, got, drawn=True):
+    """What is wrong with the initial values `got` of tensor `name`, and where to look; None when nothing is.
+
+    drawn: has the generator that was given moved on?
+    """
+    wrong, where = _wrong_start(name, shape, got, drawn), FRESH
+    if wrong is None and name not in ONES and not name.endswith("b"):
+        wrong, where = _wrong_width(name, shape, L, got)
+    return wrong and f"{wrong}.\n→ Where to look: {where}"
+
+
+def _wrong_start(name, shape, got, drawn):
+    """Shape, dtype, the ones and zeros, and whether the rest is drawn from a normal distribution, with this rng."""
+    if not isinstance(got, np.ndarray) or got.shape != shape:
+        return f"{name} should be an array of shape {shape}, not {getattr(got, 'shape', type(got).__name__)}"
+    if got.dtype != np.float32:
+        return f"{name} has dtype {got.dtype}, expected float32: end with .astype(np.float32)"
+    if name in ONES:
+        return None if (got == 1).all() else f"{name} should be ones: a layernorm starts by changing nothing"
+    if name.endswith("b"):
+        return None if (got == 0).all() else f"{name} should be zeros: it is a bias"
+    std = float(got.std())
+    if std == 0:
+        return f"{name} is constant: its numbers must differ, or all channels learn the same thing"
+    if not drawn:
+        return f"{name} was not drawn from the given rng: the caller decides, with its seed, which numbers come"
+    largest = float(np.abs(got).max())
+    if largest < 1.9 * std:  # a normal distribution's largest of thousands is beyond 3
+        return f"{name} is uniform, between ±{largest:.2g}: draw from a normal distribution"
+    near = float((np.abs(got - got.mean()) < std).mean())
+    if not 0.63 < near < 0.73:  # 0.68 of a normal distribution; 0.58 of a uniform one, 0.76 of a Laplace distribution
+        return f"{name} is not from a normal distribution: {near:.0%} lie within one standard deviation, not 68%"
+    if got.ndim == 3 and (got[0] == got[1]).all():
+        return f"{name} is the same in every layer: draw new numbers for each layer"
+    return f"{name} has mean {got.mean():.3g}, expected 0" if abs(float(got.mean())) > 0.1 * std else None
+
+
+def _wrong_width(name, shape, L, got):
+    """(what is wrong with the standard deviation, where to look), or (None, None)."""
+    scale, std = np.sqrt(2 * L), float(got.std())
+    layers = [float(layer.std()) for layer in got] if got.ndim == 3 else [std]
+    if max(layers) > 1.1 * min(layers):
+        each = ", ".join(f"{one:.5f}" for one in layers[:3])
+        told = f"the layers of {name} have different standard deviations, {each}{', …' * (len(layers) > 3)}"
+        return f"{told}: it is the same for all, with the number of layers in it, not the layer's own", INIT
+    wanted = 0.02 / scale if name in ("attprojw", "fcprojw") else 0.02
+    if abs(std / wanted - 1) < 5 / np.sqrt(2 * got.size):  # five times what chance does to it
+        return None, None
+    reasons = {
+        0.02: (f"{name} writes to the residual stream, so it needs 1/√(2L) too", INIT),
+        0.02 / scale: (f"{name} does not write to the residual stream: only attprojw and fcprojw get the factor", INIT),
+        0.02 / np.sqrt(L): (
+            f"{name} is divided by √L, but every block writes to the stream twice: divide by √(2L)",
+            INIT,
+        ),
+        0.02 / (2 * L): ("1/(2L) lacks a root: variances add up, so the factor is 1/√(2L)", INIT),
+        0.02 / L: ("1/L lacks a root, and every block writes twice: the factor is 1/√(2L)", INIT),
+        0.02 * scale: ("It is multiplied by √(2L), where it should be divided", INIT),
+        0.02**0.5: ("0.02 is the standard deviation, not the variance", FRESH),
+        0.02**0.5 / scale: ("0.02 is the standard deviation, not the variance", FRESH),
+        0.02**2: ("0.02 is already the standard deviation, so do not square it", FRESH),
+        0.02 / np.sqrt(2): (f"{name}: where is L in the factor 1/√(2L)?", INIT),
+        1.0: (f"{name} is not scaled by 0.02", FRESH),
+        1 / np.sqrt(shape[-1]): (f"{name} has 1/√(its inputs); here it is 0.02 for all of them", FRESH),
+    }
+    close = (reason for value, reason in reasons.items() if abs(std / value - 1) < 0.05)
+    reason, where = next(close, ("", FRESH if wanted == 0.02 else INIT))
+    return f"{name} has standard deviation {std:.5f}, expected {wanted:.5f}" + f". {reason}" * bool(reason), where

@@ -1,0 +1,134 @@
+"""Lesson 22: which condition of a learner's function gave a wrong answer, and which one should have held.
+
+The function runs once more and is watched. Conditions are `if …: return "warmup"`; of others nothing is said.
+"""
+
+import ast
+import inspect
+import sys
+import textwrap
+from contextlib import contextmanager, suppress
+from numbers import Real
+from types import FunctionType
+from typing import NamedTuple
+
+import numpy as np
+
+SIGNS = {ast.Gt: ">", ast.GtE: ">=", ast.Lt: "<", ast.LtE: "<=", ast.Eq: "==", ast.NotEq: "!="}
+LONGEST = 100  # characters of a condition that is quoted
+
+
+class Asked(NamedTuple):
+    """`if test: return answer`, from line to last of the function's cell."""
+
+    line: int
+    last: int
+    test: ast.expr
+    answer: str | None
+
+    @property
+    def quoted(self) -> str:
+        text = ast.unparse(self.test)
+        text = text if len(text) <= LONGEST else f"{text[: LONGEST // 2].rstrip()} … {text[-LONGEST // 2 :].lstrip()}"
+        return f"line {self.line}, `{text}`"
+
+
+def told(function, arguments, right) -> list[str]:
+    """Sentences on why the function's answer to these arguments is not `right`; [] where nothing can be said."""
+    with suppress(Exception):  # whatever a learner's function does
+        lines, frame = _watched(function, arguments)
+        asked = _conditions(function)
+        given = next((each for each in asked if each.line <= lines[-1] <= each.last), None)
+        wanted = [each for each in asked if each.answer == right]
+        if asked and isinstance(right, str) and repr(right) not in ast.unparse(_tree(function)[0]):
+            return [f"{right!r} does not occur in your function: which condition would answer it?"]
+        return list(_said(given, wanted, lines, frame, right))
+    return []
+
+
+def _said(given, wanted, lines, frame, right):
+    before = [each for each in wanted if each.line in lines and not _holds(each, frame)]
+    later = [each for each in wanted if each.line not in lines and _holds(each, frame)]
+    if given and later and later[0].line > given.line:
+        yield (
+            f"For this log the condition of {given.quoted}, holds, and answers before the one that is right, "
+            f"{later[0].quoted}, is asked, which holds as well: ask that one first, or let the first one hold for less."
+        )
+    elif before:
+        numbers = _numbers(before[0].test, frame)
+        yield (
+            f"The condition that would answer {right!r}, {before[0].quoted}, does not hold for this log"
+            f"{f': {numbers}' if numbers else ''}. Which row of the table below tells such a log from a healthy one?"
+        )
+    elif given and right is None:
+        numbers = _numbers(given.test, frame)
+        yield f"The condition of {given.quoted}, holds for this healthy log{f': {numbers}' if numbers else ''}."
+
+
+def _watched(function, arguments):
+    """(lines that ran, of the function itself, (globals, locals) when it returned)."""
+    lines, kept, code = [], [], function.__code__
+
+    def inside(frame, event, value):
+        if event == "line":
+            lines.append(frame.f_lineno)
+        elif event == "return":
+            kept[:] = [(frame.f_globals, dict(frame.f_locals))]
+        return inside
+
+    with _tracing(lambda frame, event, value: inside if frame.f_code is code else None):
+        function(*arguments)
+    return lines, kept[0]
+
+
+@contextmanager
+def _tracing(trace):
+    previous = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(previous)
+
+
+def _conditions(function) -> list[Asked]:
+    """In the order of their lines."""
+    if not isinstance(function, FunctionType):
+        return []
+    (tree, first), found = _tree(function), []
+    for node in ast.walk(tree):
+        answer = node.body[0] if isinstance(node, ast.If) else None
+        if isinstance(answer, ast.Return) and isinstance(answer.value, ast.Constant):
+            last = answer.end_lineno
+            found.append(Asked(node.lineno + first - 1, last + first - 1, node.test, answer.value.value))
+    return sorted(found, key=lambda each: each.line)
+
+
+def _tree(function):
+    """(its tree, the line of its cell that is the tree's first)."""
+    lines, first = inspect.getsourcelines(function)
+    return ast.parse(textwrap.dedent("".join(lines))), first
+
+
+def _holds(asked, frame) -> bool:
+    with suppress(Exception):
+        return bool(_value(asked.test, frame))
+    return False
+
+
+def _value(node, frame):
+    return eval(compile(ast.Expression(node), "<condition>", "eval"), *frame)
+
+
+def _numbers(test, frame) -> str:
+    """ "0.449 > 0.61 and 2.3 < 2.5": the numbers that are compared; "" without any."""
+    parts = test.values if isinstance(test, ast.BoolOp) else [test]
+    joint = " or " if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or) else " and "
+    found = []
+    for part in parts:
+        with suppress(Exception):
+            (sign,), (right,) = part.ops, part.comparators
+            sides = [_value(side, frame) for side in (part.left, right)]
+            if all(isinstance(side, Real | np.number) for side in sides):
+                found.append(f"{sides[0]:.3g} {SIGNS[type(sign)]} {sides[1]:.3g}")
+    return joint.join(found)

@@ -1,0 +1,34 @@
+"""Advice on a pointer that leads to no array of the launch."""
+
+import numpy as np
+
+USUAL = (
+    "The pointer is null, was never set, or was moved far outside its array: look at how it is computed, above all at "
+    "the factors of the index."
+)
+REACH = 1 << 32  # bytes behind an address that still belong to it
+FIRST = 1 << 16  # no array begins below
+MOST = 1 << 20  # bytes of an argument that are searched
+
+
+def invalid_pointer(found) -> str:
+    """Whether the address came with a structure or an array of addresses, which a checked launch does not follow."""
+    for argument in found.raw.arguments:
+        if _holds(argument, found.problem.offset):
+            return (
+                f"The address stands in {argument.name}. A checked launch knows only arrays that are arguments "
+                "themselves: pass that array as one, or launch the kernel with check=False, where an array's own "
+                "address (x.ctypes.data) may be followed."
+            )
+    return USUAL
+
+
+def _holds(argument, address) -> bool:
+    """Whether one of the argument's 8-byte words is this address, or lies a little before it."""
+    if argument.array is not None and argument.array.nbytes <= MOST:
+        data = argument.array.tobytes()
+    else:
+        data = argument.packed or b""
+    words = np.frombuffer(data[: len(data) // 8 * 8], np.uint64)
+    words = words[words >= FIRST]
+    return bool(((words <= address) & (address - words < REACH)).any()) if address >= FIRST else False
