@@ -766,9 +766,7 @@ def errors_squared_in_the_fit_alone(sizes, losses, errors, exponents):
 # ------------------------------------------------------------------------------- of strangers: where a search ends
 
 
-@wrong(
-    "plan_run", says="These are the tokens for d = 13, the best one, and d = 12 is returned with them (is it an index"
-)
+@wrong("plan_run", says="is returned with them (is it an index")
 def plan_with_an_index(dollars, price, speed):
     d = np.arange(1, 201)
     tokens = dollars / price * 3600 * speed / _cost(d)
