@@ -175,7 +175,7 @@ def no_swizzle(code):
     return replaced(code, "return group ^ line % 8;", "return group;")
 
 
-@wrong("swizzle", says="2 of these eight want the same four banks")
+@wrong("swizzle", says="they take only 4: 0, 1, 2, 3")
 def a_swizzle_of_four(code):
     return replaced(code, "group ^ line % 8", "group ^ line % 4")
 
@@ -201,12 +201,12 @@ def no_place_after_a_sum(code):
     return replaced(code, "&tile[line][place(line, square % 8)]", "&tile[line][square % 8]")
 
 
-@wrong("swizzle", says="with one group of each line in place of all eight: each needs a place of its own")
+@wrong("swizzle", says="place(0, 0) and place(0, 1) are both 0: two groups of a line")
 def all_groups_at_one_place(code):
     return replaced(code, "return group ^ line % 8;", "return line % 8;")
 
 
-@wrong("swizzle", says="uses index 16 in an array of 8 elements")
+@wrong("swizzle", says="place(8, 0) is 8, but a line has the places 0 to 7")
 def a_swizzle_beyond_the_line(code):
     return replaced(code, "group ^ line % 8", "group ^ line")
 
@@ -719,3 +719,33 @@ def totals_met_after_every_tile(code):
     end = "            total[n] += score;\n        }\n"
     met = "        for (int far = 1; far < 4; far *= 2) total[n] += __shfl_xor_sync(ALL, total[n], far);\n"
     return replaced(code, end, end + met)
+
+
+# -------------------------------------------------------------------------- the index is not as in the lines beside it
+
+
+@wrong("ring_of_stages", says="x + round * N, BYTES, &there[stage])` in place of `copy(lines[stage], x + stage * N")
+def the_line_of_the_stage(code):
+    return replaced(code, "x + round * N", "x + stage * N")
+
+
+@wrong("swizzle", says="with the lines of square % 8 and group square / 8")
+def lines_and_groups_of_squares_exchanged(code):
+    return replaced(
+        code,
+        "line = square / 8 * 8 + lane % 8;",
+        "line = square % 8 * 8 + lane % 8;",
+        "place(line, square % 8)",
+        "place(line, square / 8)",
+    )
+
+
+@wrong("softmax_in_fragments", says="totals of other rows added (xor 8 and 16)")
+def totals_over_sixteen(code):
+    return replaced(
+        code,
+        "__shfl_xor_sync(ALL, total[n], 1)",
+        "__shfl_xor_sync(ALL, total[n], 16)",
+        "__shfl_xor_sync(ALL, whole, 2)",
+        "__shfl_xor_sync(ALL, whole, 8)",
+    )

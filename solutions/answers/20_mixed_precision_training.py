@@ -939,3 +939,13 @@ def schedule_that_returns_nothing(net, limit):
 @wrong("recompute_schedule", says='not a pair like ("make", name)')
 def schedule_of_names(net, limit):
     return [layer.name for layer in net] + [layer.name for layer in net[::-1]]
+
+
+@wrong("gelu_bf16", says="v.z = gelu_word(v.z)` in place of")
+def a_word_is_forgotten(code):
+    return replaced(code, " v.z = gelu_word(v.z),", "")
+
+
+@wrong("gelu_bf16", says="* gate(high)).bits << 16` in place of")
+def the_gate_of_the_other_half(code):
+    return replaced(code, "high * gate(high)", "high * gate(low)")

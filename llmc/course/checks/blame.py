@@ -23,6 +23,7 @@ from llmc.course.checks.isolation import PACKAGE
 from llmc.course.checks.largest import largest_arrays
 from llmc.course.checks.text import never_read
 from llmc.course.checks.unreached import single_turns
+from llmc.course.checks.whole_arrays import instead, without_advice
 from llmc.course.mutants.hidden import hiding
 from llmc.course.mutants.solution import Solution
 from llmc.course.own_names import is_check_name, is_learners_name
@@ -80,7 +81,7 @@ def _learners_line(check, error, frame, line):
     """An error in the learner's own code: the line, the shapes in it, and the usual cause of such an error."""
     code = source_line(frame.f_code.co_filename, line)
     shapes = arrays_in(code, frame.f_locals)
-    lines = [f"✗ {check.name}: your code stopped with {_text(error)}"]
+    lines = [f"✗ {check.name}: your code stopped with {without_advice(_text(error), error)}"]
     lines.append(f"    in {frame.f_code.co_name}, line {line}:  {code}")
     if shapes:
         lines.append(f"    with {shapes}")
@@ -90,6 +91,7 @@ def _learners_line(check, error, frame, line):
         if name in frame.f_code.co_names and is_learners_name(name)
     ]
     lines += [*getattr(error, "__notes__", ()), *_hidden(frame, line)]  # notes: of the check cell
+    lines += instead(error, code, {**frame.f_globals, **frame.f_locals})
     if "core dimension" in str(error):  # NumPy's words for matmul
         lines.append(
             "In a @ b, the last axis of a must be as long as the second-to-last axis of b: is one of them transposed?"

@@ -4,7 +4,9 @@ import math
 
 import numpy as np
 
-BANKS = 32
+from llmc.course.kernel_checks.given import behind
+
+BANKS, EIGHT = 32, 8
 
 
 def conflict(report) -> str:
@@ -15,7 +17,7 @@ def conflict(report) -> str:
         return ""
     worst = max(accesses, key=lambda a: a.passes - a.ideal)
     if worst.size == 16:
-        return _of_eight(worst, report.line_of(worst.pc))
+        return " ".join(filter(None, [_of_eight(report, worst), behind(report.raw.code, report.line_of(worst.pc))]))
     found = _of_a_warp(report, worst)
     if not found or worst.size != 4:
         return ""
@@ -44,14 +46,19 @@ def _stride(places) -> int:
     return abs(int(apart[0])) if len(apart) == 1 else 0
 
 
-def _of_eight(access, line) -> str:
-    """Eight lanes are served at once, with 16 bytes each."""
-    queue = access.passes / access.ideal
-    return (
-        f"In line {line}, eight lanes at a time {'write' if access.write else 'read'} 16 bytes each, which fill the "
-        f"{BANKS} banks once, but {queue:.2g} of these eight want the same four banks: they are at the same place of "
-        "their lines."
-    )
+def _of_eight(report, access) -> str:
+    """Eight lanes are served at once, with 16 bytes each: at which places of their lines of 128 bytes?"""
+    line, verb = report.line_of(access.pc), "write" if access.write else "read"
+    told = f"In line {line}, eight lanes at a time {verb} 16 bytes each, which fill the {BANKS} banks once"
+    trace = report.raw.trace
+    mine = np.sort(trace[(trace["pc"] == access.pc) & (trace["argument"] < 0)], order="step")
+    for first in range(0, len(mine) - EIGHT + 1, EIGHT):
+        places = mine["offset"][first : first + EIGHT] // access.size % EIGHT
+        many = len(np.unique(places))
+        if many < EIGHT:
+            which = f"of the eight places of a line, they take only {many}: {', '.join(map(str, places))}"
+            return f"{told}, but {f'all take the same place of a line, {places[0]}' if many == 1 else which}."
+    return f"{told}, but {access.passes / access.ideal:.2g} of these eight want the same four banks."
 
 
 def _two_lanes(places, line, verb) -> str:

@@ -18,6 +18,7 @@ NAMED = re.compile(r"(?P<name>\w+)\s*=\s*$")
 SUMMED = re.compile(  # behind the first value of a sum
     r"\s*;\s*for\s*\(\s*\w+\s+(?P<s>\w+)\s*=\s*1\s*;[^;]*;[^)]*\)\s*\{?\s*(?P<name>\w+)\s*\+=\s*(?P<term>[^;]+);"
 )
+NEAR = 0.2  # by which a change in each of some neighbouring lines is less likely than one
 
 
 class Repair(NamedTuple):
@@ -95,4 +96,6 @@ def everywhere(text, single):
         for piece in found:
             mine = text[piece.start : piece.end]
             changes.append((piece, re.sub(rf"{bounds}{re.escape(old)}{bounds}", new.replace("\\", r"\\"), mine)))
-        yield Repair(members[0].rank + 1, tuple(changes), members[0].at, old, new)
+        there = sorted({line_at(text, each.at) for each in members})
+        together = there[-1] - there[0] < len(there)  # a block of lines, in which one index mostly is as the others
+        yield Repair(members[0].rank + (NEAR if together else 1), tuple(changes), members[0].at, old, new)

@@ -17,10 +17,13 @@ import numpy as np
 from llmc.course.checks.evidence import explaining
 from llmc.course.kernel_checks import runs
 from llmc.course.kernel_checks.experiments import ALIKE
+from llmc.course.kernel_checks.given import own_lines
 from llmc.course.kernel_checks.lines import NAMED
+from llmc.course.kernel_checks.modelled import MODELS
 from llmc.course.kernel_checks.pieces import TURNS
 from llmc.course.kernel_checks.repairs import repairs
 from llmc.course.kernel_checks.switched import Switched, changed
+from llmc.course.kernel_checks.wider import wider
 from llmc.course.learner import journal
 from llmc.cuda.emulator.compiling.text import line_at
 from llmc.errors import KernelError, NoCompiler, UserError
@@ -56,17 +59,29 @@ def mended(code, kernel, launch, ours, confirmed, most=ALL, bounds=False) -> str
     most: the rank of repairs that are tried. ours: the arguments as a right kernel leaves them. confirmed(code): does
     the whole check accept this kernel? bounds: changes of comparisons come first.
     """
-    grid, block, arguments, outputs, shared_mem, options = launch
-    tried, several = 0, [each for each in repairs(code) if each.rank <= most]
+    own = own_lines(code, kernel)  # an exercise has its kernel's name
+    tried = [each for each in repairs(code, own) if each.rank <= most]
     if bounds:
-        several.sort(key=lambda each: each.rank - any(COMPARES.search(new) for _, new in each.changes))
+        tried.sort(key=lambda each: each.rank - any(COMPARES.search(new) for _, new in each.changes))
+    last = own and most == ALL and kernel not in MODELS  # where a model says what is wrong, this would only fit
+    several = [tried, wider(code, own)] if last else [tried]
+    return next(filter(None, (_first(code, kernel, launch, ours, confirmed, each) for each in several)), None)
+
+
+def _first(code, kernel, launch, ours, confirmed, several) -> str | None:
+    """The sentence on the first of these repairs that mends the kernel."""
+    grid, block, arguments, outputs, shared_mem, options = launch
+    tried = 0
     with suppress(KernelError, NoCompiler, UserError), runs.patience(ENDLESS):
         switched, end = Switched(code, kernel, several, options), time.process_time() + _seconds
         for k in sorted(switched.alive):
             if time.process_time() > end or tried == MOST:
                 return None
             given = copy.deepcopy(arguments)
-            report = switched.launch(k, grid, block, given, outputs, shared_mem)
+            try:
+                report = switched.launch(k, grid, block, given, outputs, shared_mem)
+            except (KernelError, UserError):  # it never ended, say; others may
+                continue
             if report.raw.problems or not _alike(given, ours):
                 continue
             tried += 1

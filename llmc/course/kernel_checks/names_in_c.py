@@ -5,6 +5,7 @@ from collections import defaultdict
 
 from llmc.course.kernel_checks.pieces import CLOSING, OPENING, matching, split
 from llmc.course.kernel_checks.tokens import Tokens
+from llmc.cuda.emulator.findings.loops import end_after
 
 TYPED = re.compile(
     r"\b(?P<const>const\s+)?(?P<type>float4|float2|float|double|int|unsigned|size_t)\b(?P<star>\s*\*)?\s*(?:__restrict__\s*)?"
@@ -14,6 +15,7 @@ ANOTHER = re.compile(r"\s*(?P<star>\*)?\s*(?P<name>[A-Za-z_]\w*)\s*(?=[=,;)\[]|$
 WHOLE = ("int", "unsigned", "size_t")
 REAL = ("float", "double")
 BEGINS = re.compile(r"\bfor\s*\(\s*(?:int|unsigned|size_t)\s+\w+\s*=\s*$")
+LOOP = re.compile(r"\bfor\s*\(")
 SHARED = re.compile(r"\b__shared__\s+[\w\s]*?(\w+)\s*\[")
 
 
@@ -46,9 +48,17 @@ class Names:
         )
         end = _end(text, match.end(), "{;}")  # of a parameter: where the body begins
         body = text[end : end + 1] == "{" and ";" not in text[match.end() : end]
-        self._scopes[match["name"]].append(
-            (match.start(), matching(text, end) if body else _end(text, match.end(), ""))
-        )
+        last = matching(text, end) if body else _end(text, match.end(), "")
+        if text[last : last + 1] == ")":  # of a loop's head: as far as the loop
+            last = next(
+                (
+                    end_after(text, loop.start())
+                    for loop in LOOP.finditer(text)
+                    if loop.end() - 1 == _opening(text, last)
+                ),
+                last,
+            )
+        self._scopes[match["name"]].append((match.start(), last))
 
     def known_at(self, position, kinds) -> list[str]:
         """The names of these types that can be used there."""
@@ -100,3 +110,13 @@ def _end(text, position, marks=";") -> int:
             return at
         depth = max(depth, 0)
     return len(text)
+
+
+def _opening(text, closing) -> int:
+    """Of the bracket that closes there."""
+    depth = 0
+    for at in range(closing, -1, -1):
+        depth += (text[at] in CLOSING) - (text[at] in OPENING)
+        if depth == 0:
+            return at
+    return 0

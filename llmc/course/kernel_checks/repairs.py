@@ -10,9 +10,9 @@ from llmc.course.kernel_checks.lines import Repair
 from llmc.course.kernel_checks.names_in_c import REAL, WHOLE, Names
 from llmc.course.kernel_checks.operations import depth, of_operator
 from llmc.course.kernel_checks.pieces import EXPRESSION, STATEMENT, pieces
-from llmc.course.kernel_checks.siblings import like_siblings
+from llmc.course.kernel_checks.siblings import like_siblings, like_the_others
 from llmc.course.kernel_checks.tokens import Tokens
-from llmc.cuda.emulator.compiling.text import statements
+from llmc.cuda.emulator.compiling.text import line_at, statements
 
 LOWEST = "-3.4e38f"
 COMPARED = {"<": ("<=", ">"), "<=": ("<", ">="), ">": (">=", "<"), ">=": (">", "<="), "==": ("!=",), "!=": ("==",)}
@@ -39,19 +39,23 @@ OF_FOUR = "xyzw"
 MOST = 900
 
 
-def repairs(code) -> list[Repair]:
-    """All that this knows of, the likeliest first."""
+def repairs(code, own=()) -> list[Repair]:
+    """All that this knows of, the likeliest first. own: the numbers of the learner's lines, if they are known."""
     text, found, all_pieces = statements(code), {}, pieces(code)
     known = Names(text, all_pieces)
     for piece in all_pieces:
+        if own and line_at(text, piece.start) not in own:
+            continue
         for rank, start, end, new, old in _in_piece(Tokens(text[piece.start : piece.end]), piece, known):
             whole = text[piece.start : piece.start + start] + new + text[piece.start + end : piece.end]
             repair = Repair(rank, ((piece, whole),), piece.start + start, old, new)
             found.setdefault((piece, whole), repair)
     several = [*lines.exchanged_statements(text, all_pieces), *lines.first_turns(code), *lines.starts(text, all_pieces)]
     several += [*lines.exchanged_names(text, all_pieces, known), *like_siblings(text, all_pieces)]
+    several += like_the_others(text, all_pieces)
     single = [*found.values(), *several]
-    return sorted([*single, *lines.everywhere(text, single)], key=lambda each: _order(text, each))[:MOST]
+    found = [each for each in single if not own or any(line_at(text, piece.start) in own for piece, _ in each.changes)]
+    return sorted([*found, *lines.everywhere(text, found)], key=lambda each: _order(text, each))[:MOST]
 
 
 def _order(text, repair) -> float:

@@ -4,6 +4,7 @@ import math
 import re
 from dataclasses import dataclass
 
+from llmc.course.kernel_checks.given import behind
 from llmc.course.kernel_checks.left import left_early, too_few_each
 from llmc.course.kernel_checks.source import literal_block, literal_warps
 from llmc.course.kernel_checks.unwritten import skipped
@@ -71,12 +72,16 @@ def problem_text(report, where, cause=None, compared=False, again=lambda code: N
     unwritten = first.kind == "never-written"
     decided = skipped(report) if unwritten and not cause and not mend else ""  # by a condition
     too_few = too_few_each(report) if unwritten and not mend and (not cause or NO_LOOP.match(cause)) else ""
+    an_index = first.kind in ("bounds", "out-of-bounds") and not first.calls
+    given = behind(report.raw.code, first.line) if an_index else ""
     if mend:
         lines.append(mend)
     elif decided or too_few:
         lines.append(decided or too_few)
     elif cause and "one too many" not in first.text:
         lines.append(f"Our solution does exactly the same {cause}.")
+    elif given:
+        lines.append(given)
     elif ";" not in where.get(first.kind, "") or not _one_place_for_two(report):  # what the check says is better advice
         lines += [_advice(report, first, rest[-1], not others and not compared, again)] if rest else []
     names = [name for name in dict.fromkeys(map(head, others)) if name != head(first)]
@@ -92,7 +97,8 @@ def may_be_a_slip(report) -> str:
     shared = first.kind == "race" and first.text.startswith("race in shared")
     if first.kind == "missing-syncwarp" and first.line2 in (0, first.line) and "shared memory" not in first.text:
         return "race"  # of two lanes at one place of an array
-    return first.kind if first.kind in ("never-written", "out-of-bounds", "race") and not shared else ""
+    slips = "never-written", "out-of-bounds", "bounds", "race", "copy-race", "deadlock"
+    return first.kind if first.kind in slips and not shared else ""
 
 
 def _look_for(problem, where) -> list[str]:

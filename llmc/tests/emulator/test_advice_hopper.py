@@ -2,8 +2,10 @@
 
 import re
 
+import numpy as np
 import pytest
 
+from llmc import cuda
 from llmc.cuda import inspect
 from llmc.tests.emulator.gallery import module
 from llmc.tests.emulator.gallery.broken import BROKEN
@@ -46,3 +48,30 @@ def test_sentences(name):
     report = inspect(texts.get_function(name), launch.grid, launch.block, launch.make(), measure=False)
     wanted = re.sub(r"\{(.*?)\}", lambda mark: str(line_of(texts.code, name, mark[1])), SAID[name])
     assert wanted in str(report)
+
+
+ONE_COPY = r"""
+extern "C" __global__ void one_copy(float* out, const float* x)
+{
+    __shared__ __align__(128) float line[32];
+    __shared__ unsigned long long there;
+    unsigned to = (unsigned)__cvta_generic_to_shared(line), by = (unsigned)__cvta_generic_to_shared(&there);
+    if (threadIdx.x == 0) {
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(by) : "memory");
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 128;" ::"r"(by) : "memory");
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 128, [%2];"
+                     ::"r"(to), "l"(x), "r"(by) : "memory");
+    }
+    __syncthreads();
+    asm volatile("{\n.reg .pred over;\nagain: mbarrier.try_wait.parity.shared::cta.b64 over, [%0], 0;\n"
+                 "@!over bra again;\n}" ::"r"(by) : "memory");
+    out[threadIdx.x] = line[threadIdx.x];
+}
+"""
+
+
+def test_a_copy_that_ends_a_launch_is_not_under_way_in_the_next_one():
+    kernel, out = cuda.RawKernel(ONE_COPY, "one_copy"), np.empty(32, np.float32)
+    kinds = [[p.kind for p in inspect(kernel, (1,), (32,), (out, np.ones(n, np.float32))).problems] for n in (16, 32)]
+    assert "out-of-bounds" in kinds[0] and not kinds[1]

@@ -81,6 +81,13 @@ def _squares(x) -> dict:
         "gap² · n_a · n_b, which must be divided by n": lambda a, b: a[2] + b[2] + gap2(a, b) * a[0] * b[0],
         "gap² alone: it must be multiplied by n_a · n_b / n": lambda a, b: a[2] + b[2] + gap2(a, b),
         "gap² / n: it must be multiplied by n_a · n_b / n": lambda a, b: a[2] + b[2] + gap2(a, b) / n(a, b),
+        "gap² · n: it must be multiplied by n_a · n_b / n": lambda a, b: a[2] + b[2] + gap2(a, b) * n(a, b),
+        "n_b · (mean_b - mean)² alone: a's numbers lie around another mean, too, n_a · (mean_a - mean)²": lambda a, b: (
+            a[2] + b[2] + gap2(a, b) * (a[0] / n(a, b)) ** 2 * b[0]
+        ),
+        "n_a · (mean_a - mean)² alone: b's numbers lie around another mean, too, n_b · (mean_b - mean)²": lambda a, b: (
+            a[2] + b[2] + gap2(a, b) * (b[0] / n(a, b)) ** 2 * a[0]
+        ),
         "gap² / 2: it must be multiplied by n_a · n_b / n": lambda a, b: a[2] + b[2] + gap2(a, b) / 2,
         "gap² · n_b / n: n_a is missing": lambda a, b: a[2] + b[2] + gap2(a, b) * b[0] / n(a, b),
         "gap² · n_a / n: n_b is missing": lambda a, b: a[2] + b[2] + gap2(a, b) * a[0] / n(a, b),
@@ -104,7 +111,9 @@ def _squares(x) -> dict:
         known = {f"the result of squares with {words}": _rstd(merged(x, squares=r)[1], x) for words, r in rules.items()}
         for words, rule in rules.items():
             guarded = f"the result of squares with {words} (an empty part returns the other one)"
-            known[guarded] = _rstd(merged(x, squares=_guarded(rule, 2))[1], x)
+            rstd = _rstd(merged(x, squares=_guarded(rule, 2))[1], x)  # (N,)
+            if not np.allclose(rstd, known[f"the result of squares with {words}"], equal_nan=True):
+                known[guarded] = rstd
     none = "1 / √eps: the squares stay 0. gap² · n_a · n_b / n is what two parts add when they merge"
     known[none] = _rstd(np.zeros(len(x)), x)
     return known

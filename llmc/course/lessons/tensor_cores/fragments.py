@@ -117,6 +117,7 @@ def mistakes(a, b) -> dict:
     known[narrow("a and b")] = _product(see_a(WRONG_A[narrow("a")]), see_b(WRONG_B[narrow("b")]))
     both = see_a(_by_eights(a_layout)), see_b(_by_eights(b_layout))
     known["with row lane % 8 and pair lane / 8 in a and b: it is lane / 4 and lane % 4"] = _product(*both)
+    known["with column lane % 4 * 2 and k = lane / 4 in b: they are exchanged"] = _product(at, _turned_b(b64))
     right = in_tiles(a64 @ b64.T, 16, 8)
     lane, register = LANES[..., 0], np.arange(4)[None, :]
     for words, layout in WRONG_D.items():
@@ -181,6 +182,18 @@ def _product(a, b):
     return np.einsum("mkij,knjl->minl", a, b).reshape(len(a) * 16, -1)
 
 
+def _turned_b(b):
+    """What mma sees of b (N, K) where a lane loads column lane % 4 * 2, k = lane / 4: (K/16, N/8, 16, 8)."""
+    N, K = b.shape
+    k, column = _all(b_layout, np.arange(2)[None, :, None])  # (32, 2, 2)
+    first, half = LANES // 4, HALVES + 8 * np.arange(2)[None, :, None]  # k = first + half, perhaps beyond these 16
+    seen, flat = np.empty((K // 16, N // 8, 16, 8)), b.reshape(-1)
+    for k0, n0 in np.ndindex(seen.shape[:2]):
+        place = (8 * n0 + LANES % 4 * 2) * K + 16 * k0 + first + half  # (32, 2, 2)
+        seen[k0, n0, k, column] = flat[np.minimum(place, flat.size - 1)]
+    return seen
+
+
 # ------------------------------------------------------------------------------------------------- of swizzle
 
 
@@ -205,11 +218,6 @@ def turned_mistakes(a) -> dict:
             SWIZZLED,
         ),
     }
-    last = a.reshape(len(a), -1, 8, 8)[:, :, -1:].repeat(8, axis=2).reshape(a.shape)
-    known["the turned matrix with one group of each line in place of all eight: each needs a place of its own"] = (
-        last.T.copy(),
-        SWIZZLED,
-    )
     squares = in_tiles(a, 8, 8)  # (M/8, K/8, 8, 8)
     known["the turned matrix with the first line of each square in place of all eight: lane l gives line l % 8"] = (
         whole(squares[:, :, :1].repeat(8, axis=2)).T.copy(),
@@ -217,6 +225,13 @@ def turned_mistakes(a) -> dict:
     )
     known["the turned matrix with the first of four squares four times: lane l gives a line of square l / 8"] = (
         whole(squares[:, ::4].repeat(4, axis=1)).T.copy(),
+        TURNED,
+    )
+    each = in_tiles(a, 64, 64).reshape(len(a) // 64, -1, 8, 8, 8, 8)  # i, line, g, number of square 8 i + g
+    known[
+        "the turned matrix with the lines of square % 8 and group square / 8, for those of square / 8 and square % 8"
+    ] = (
+        whole(each.swapaxes(2, 4).reshape(*each.shape[:2], 64, 64)).T.copy(),
         TURNED,
     )
     known["squares that are turned each, but lie where they lay in a"] = (

@@ -54,7 +54,7 @@ def judge(lists, blocks, down, across, most=1.25):
     missing = [(r, c) for r in range(down) for c in range(across) if (r, c) not in seen]
     if missing:
         more = f", and {len(missing) - 1} others have none either" if missing[1:] else ""
-        raise _wrong(f"tile {missing[0]} belongs to no block, {call}{more}. {NUMBERS}")
+        raise _wrong(f"tile {missing[0]} belongs to no block, {call}{more}. {_left_over(lists, blocks, down * across)}")
     least, longest = -(-down * across // blocks), max(map(len, lists))
     if longest > least:
         block = [len(tiles) for tiles in lists].index(longest)
@@ -67,6 +67,19 @@ def judge(lists, blocks, down, across, most=1.25):
             f"every tile once, but the turns read {read} bands {call}; {ours} would do. {_why(turns, blocks, lists)}"
         )
     return read
+
+
+def _left_over(lists, blocks, tiles) -> str:
+    """Why tiles may belong to nobody."""
+    each, rest = divmod(tiles, blocks)
+    if rest and all(len(mine) == each for mine in lists):
+        return (
+            f"Each block has {each}, which makes {each * blocks} of {tiles} tiles: the last turn, which not all blocks "
+            "have, is missing."
+        )
+    counts = sorted({len(mine) for mine in lists})
+    had = f"{counts[0]} to {counts[-1]}" if counts[1:] else f"{counts[0]}"
+    return f"The blocks have {had} tiles each, {sum(map(len, lists))} of {tiles} together."
 
 
 NUMBERS = "Block b has the tiles with the numbers b, b + blocks, b + 2 · blocks, …"
@@ -89,7 +102,9 @@ def _why(turns, blocks, lists) -> str:
     shape = f"The tiles of the first turn lie in {' and '.join(many)}"
     if len(rows) <= 2 < len(columns):
         along = " it goes along the rows." if first[1:] and first[0][0] == first[1][0] else ""
-        return f"{shape}:{along or ' these are flat bands.'} Take {DOWN} rows at a time, and go down first."
+        down = first[1:] and first[1][0] != first[0][0]  # as it should
+        first_down = "" if down else ", and go down first"
+        return f"{shape}:{along or ' these are flat bands.'} Take {DOWN} rows at a time{first_down}."
     if len(columns) <= 2 < len(rows):
         return f"{shape}: it goes down the columns. Stop after {DOWN} rows, and take the next column."
     return f"{shape}; nearly a square reads the least."

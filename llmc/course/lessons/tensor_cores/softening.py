@@ -30,6 +30,7 @@ def online(
     sums_shrink=True,
     total_shrinks=True,
     scores_exchanged=False,
+    scores_turned=False,
     sums_exchanged=False,
     total_forgets=False,
     top_stays=True,
@@ -46,7 +47,8 @@ def online(
 
     meet: lanes exchange maxima with those so far away (xor): 1 and 2 share their rows, 4 and 8 do not. total_meets: so
     do totals, at the end. exchanged: numbers 1 and 2 of the four that mma leaves in a lane are taken for each other.
-    total_forgets: tiles before do not count. top_stays: maxima of tiles before count. first_half: tile[1] does not.
+    scores_turned: columns of a tile are taken for its rows. total_forgets: tiles before do not count. top_stays: maxima
+    of tiles before count. first_half: tile[1] does not.
     met_each_tile, meets_at_the_end: when lanes add up their totals. upside_down: totals and sums grow where they should
     shrink. shrinks_late: this tile's share of the total shrinks, too. top_stored: maxima stay for the next tile. raw:
     scores are not replaced by weights. power: what weights are made with.
@@ -57,7 +59,8 @@ def online(
     top, total = np.full((B, 2, 8, 4), -np.inf), np.zeros((B, 2, 8, 4))  # n, row, lane
     sums = np.zeros((B, 2, 8, 4, 2))  # n, row, lane, number: columns 2 lane + number
     for k in range(T // 16):
-        tile = tiles[:, :, :, k].swapaxes(1, 5) if scores_exchanged else tiles[:, :, :, k]  # (B, 2, 8, 2, 4, 2)
+        tile = tiles[:, :, :, k]  # (B, 2, 8, 2, 4, 2)
+        tile = tile.swapaxes(1, 5) if scores_exchanged else tile.swapaxes(1, 3) if scores_turned else tile
         highest = (tile[:, :, :, :1] if first_half else tile).max(axis=(3, 5))  # (B, 2, 8, 4)
         higher = _exchange(np.maximum(top, highest) if top_stays else highest, meet, np.maximum)
         shrink = power(higher - top if upside_down else top - higher).astype(np.float32)  # overflows as a kernel's does
@@ -69,7 +72,8 @@ def online(
             turned = sums.swapaxes(1, 4) if sums_exchanged else sums
             turned *= shrink[..., None]
         weights = tile if raw else weights
-        weights = (weights.swapaxes(1, 5) if scores_exchanged else weights).astype(np.float16).astype(np.float64)
+        weights = weights.swapaxes(1, 5) if scores_exchanged else weights.swapaxes(1, 3) if scores_turned else weights
+        weights = weights.astype(np.float16).astype(np.float64)
         more = weights.reshape(B, 16, 16) @ values[:, 16 * k : 16 * k + 16]  # (B, 16, 8)
         sums += more.reshape(sums.shape)
         top = higher if top_stored else top
@@ -118,11 +122,18 @@ def mistakes(scores, values) -> dict:
         "the result with totals of other rows added: the lanes of a row are 1 and 2 apart (xor)": dict(
             total_meets=(4, 8)
         ),
+        "the result with totals of other rows added (xor 8 and 16): the lanes of a row are 1 and 2 apart": dict(
+            total_meets=(8, 16)
+        ),
+        "the result with maxima of other rows (xor 8 and 16): the lanes of a row are 1 and 2 apart": dict(meet=(8, 16)),
         "the result with the lanes' own maxima and their own totals": dict(meet=(), total_meets=()),
         OVERFLOW[0]: dict(top_stays=False),
         OVERFLOW[1]: dict(first_half=True),
         "the result with powers of 2 in place of powers of e (exp2f)": dict(power=np.exp2),
         FORGETS: dict(total_forgets=True),
+        "the result with scores[n][…] in place of scores[i][2 * n + …]: the first index is of columns": dict(
+            scores_turned=True
+        ),
         "the result with scores[i][1] and scores[i][2] taken for each other: the first two of four are one row's": dict(
             scores_exchanged=True
         ),

@@ -116,12 +116,18 @@ static void begin_load(Worker& w, Bulk c, const void* at) {
     MBarrier* barrier = barrier_at(w, at, c.pc);
     c.barrier = barrier - w.hopper->barriers.data();
     bool first = true;
+    // All of it is looked at before any is claimed: a copy that ends the launch here is not among `loads`, whose claims
+    // are given up when the block ends.
+    std::vector<Region*> regions;
     for_pieces(c, [&](char* shared, char* global, int bytes) {
-        if (w.launch->checked) {
-            Region* r = admit(w, shared, bytes, true, c.pc);
-            if (r) cells_of_piece(w, *w.current, *r, shared, bytes, c.pc, [&](const Here& h, size_t i) { claim_cell(h, r->cells[i]); });
-            if (global) touch_global(w, global, bytes, false, first, c.pc);
-        }
+        if (!w.launch->checked) return;
+        regions.push_back(admit(w, shared, bytes, true, c.pc));
+        if (global) touch_global(w, global, bytes, false, first, c.pc);
+    });
+    size_t piece = 0;
+    for_pieces(c, [&](char* shared, char*, int bytes) {
+        Region* r = w.launch->checked ? regions[piece++] : nullptr;
+        if (r) cells_of_piece(w, *w.current, *r, shared, bytes, c.pc, [&](const Here& h, size_t i) { claim_cell(h, r->cells[i]); });
         memset(shared, 0xff, bytes);  // poison
     });
     w.hopper->loads.push_back(c);
