@@ -821,3 +821,39 @@ def cost_with_w_for_each_sequence(B, T, C_in, C_out, itemsize=4):
     forward = 2 * B * T * C_in * C_out
     moved = itemsize * B * (T * C_in + C_out * C_in + T * C_out)
     return forward, 2 * forward, moved, forward / moved
+
+
+@wrong("fast_matmul_forward", says="with `acc[2]` and `acc[1]` exchanged in `out[n, o + 1] = acc[2] + b[o + 1]`")
+def fast_with_two_sums_exchanged(out, x, w, b):
+    acc, whole = np.zeros(4, np.float32), len(w) // 4 * 4
+    for n in range(len(x)):
+        for o in range(0, whole, 4):
+            for k in range(4):
+                acc[k] = (x[n] * w[o + k]).sum()
+            out[n, o] = acc[0] + b[o]
+            out[n, o + 1] = acc[2] + b[o + 1]
+            out[n, o + 2] = acc[1] + b[o + 2]
+            out[n, o + 3] = acc[3] + b[o + 3]
+        for o in range(whole, len(w)):
+            out[n, o] = (x[n] * w[o]).sum() + b[o]
+
+
+@wrong("fast_matmul_forward", says="b added 2 times: add it once, not with every block of the sum")
+def fast_with_b_in_every_block(out, x, w, b):
+    out[...] = 0
+    for start in range(0, x.shape[1], 64):
+        end = min(start + 64, x.shape[1])
+        for n in range(len(x)):
+            out[n] += (x[n, start:end] * w[:, start:end]).sum(axis=1) + b
+
+
+@wrong("fast_matmul_forward", says="with `o + half` in place of `o`, in the line `out[n, o + half] = t + b[o]`")
+def fast_with_the_b_of_the_other_half(out, x, w, b):
+    half = (len(w) + 1) // 2
+    for n in range(len(x)):
+        for o in range(half):
+            s = (x[n] * w[o]).sum()
+            out[n, o] = s + b[o]
+            if o + half < len(w):
+                t = (x[n] * w[o + half]).sum()
+                out[n, o + half] = t + b[o]

@@ -1009,3 +1009,24 @@ def fast_from_a_table(out, x):
 @wrong("fast_gelu_forward", says="Along `x` it runs in straight lines between points about 0.")
 def fast_between_the_entries_of_a_table(out, x):
     out[...] = np.where(x > 6, x, np.where(x < -6, 0, np.interp(x, _steps[::10], _gelus[::10])))
+
+
+@wrong("fast_gelu_forward", says="has no `tanh`: what it has in its place is an approximation, and too coarse.")
+def fast_with_a_fraction_for_tanh(out, x):
+    u = np.clip(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x), -3, 3)
+    out[...] = 0.5 * x * (1 + u * (27 + u * u) / (27 + 9 * u * u))
+
+
+@wrong("fast_gelu_forward", says="There it stays at 6: a table that ends there, or a limit.")
+def fast_beyond_the_end_of_a_table(out, x):
+    at = np.linspace(-6, 6, 40001)
+    out[...] = np.interp(x, at, 0.5 * at * (1 + np.tanh(math.sqrt(2 / math.pi) * (at + 0.044715 * at**3))))
+
+
+@wrong("fast_gelu_forward", says="with `done` in place of `done + 1`, everywhere in")
+def fast_with_a_rest_that_begins_too_late(out, x):
+    o, v = out.reshape(-1), x.reshape(-1)
+    for k in range(v.size // 4096):
+        o[k * 4096 : k * 4096 + 4096] = _gelu(v[k * 4096 : k * 4096 + 4096])
+    done = v.size - v.size % 4096
+    o[done + 1 :] = _gelu(v[done + 1 :])

@@ -1113,3 +1113,16 @@ def tied_one_token_round(dlogits, lnf, dencoded, tokens):
     dwte = np.tensordot(dlogits, lnf, axes=((0, 1), (0, 1)))
     np.add.at(dwte, np.roll(tokens, -1, axis=1), dencoded)
     return dwte
+
+
+@right("faster_layers")
+def faster_with_layers_that_pass_their_arguments_on(scale=0.7978845608028654):
+    def gelu_forward(x):
+        return x * (0.5 + 0.5 * np.tanh(scale * (x + 0.044715 * x * x * x)))
+
+    def gelu_backward(dout, x):
+        t = np.tanh(scale * (x + 0.044715 * x * x * x))
+        return dout * 0.5 * ((1 + t) + x * (1 - t * t) * scale * (1 + 0.134145 * x * x))
+
+    passed_on = {name: (lambda *arguments, f=f: f(*arguments)) for name, f in given_layers.items()}
+    return passed_on | {"gelu_forward": gelu_forward, "gelu_backward": gelu_backward}

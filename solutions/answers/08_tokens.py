@@ -1525,6 +1525,92 @@ def read_counts_whole_tokens(path, i, B, T, rank=0, world=1):
     return _window(data, i, B, T, rank, world)
 
 
+@wrong(
+    "fast_train_bpe", says="an entry of the heap is out of date. Leave it out unless its number is the present count"
+)
+def fast_with_entries_of_a_heap_that_are_out_of_date(words, counts, num_merges):
+    words, pairs, where, learned = [list(word) for word in words], Counter(), defaultdict(set), []
+    for k, word in enumerate(words):
+        for a, b in zip(word, word[1:]):
+            pairs[a + b] += counts[k]
+            where[a + b].add(k)
+    heap = [(-count, pair) for pair, count in pairs.items()]
+    heapify(heap)
+    while len(learned) < num_merges:
+        token = heappop(heap)[1]
+        if pairs[token] <= 0:
+            continue
+        learned.append(token)
+        touched = set()
+        for k in where.pop(token):
+            for a, b in zip(words[k], words[k][1:]):
+                pairs[a + b] -= counts[k]
+                touched.add(a + b)
+            words[k] = _merge(words[k], token)
+            for a, b in zip(words[k], words[k][1:]):
+                pairs[a + b] += counts[k]
+                where[a + b].add(k)
+                touched.add(a + b)
+        pairs.pop(token, None)
+        for pair in touched - {token}:
+            heappush(heap, (-pairs[pair], pair))
+    return learned
+
+
+@wrong("fast_train_bpe", says="those in which a merged pair comes twice in a row, as ab in a b a b, went wrong")
+def fast_with_the_old_neighbour_on_the_left(words, counts, num_merges):
+    words, pairs, where, learned = [list(word) for word in words], Counter(), defaultdict(set), []
+    for k, word in enumerate(words):
+        for a, b in zip(word, word[1:]):
+            pairs[a + b] += counts[k]
+            where[a + b].add(k)
+    while len(learned) < num_merges:
+        token = min(pairs, key=lambda pair: (-pairs[pair], pair))
+        learned.append(token)
+        for k in where.pop(token):
+            old, new, i = words[k], [], 0
+            while i < len(old):
+                if old[i] + (old[i + 1] if i + 1 < len(old) else b"") != token or i + 1 == len(old):
+                    new.append(old[i])
+                    i += 1
+                    continue
+                if i > 0:
+                    pairs[old[i - 1] + old[i]] -= counts[k]
+                    pairs[old[i - 1] + token] += counts[k]
+                    where[old[i - 1] + token].add(k)
+                if i + 2 < len(old):
+                    pairs[old[i + 1] + old[i + 2]] -= counts[k]
+                    pairs[token + old[i + 2]] += counts[k]
+                    where[token + old[i + 2]].add(k)
+                new.append(token)
+                i += 2
+            words[k] = new
+        del pairs[token]
+    return learned
+
+
+@wrong(
+    "fast_train_bpe", says="with `where[a + b].add(k)` beside `pairs[a + b] += counts[k]`, too, as elsewhere in your"
+)
+def fast_that_forgets_where_new_pairs_are(words, counts, num_merges):
+    words, pairs, where, learned = [list(word) for word in words], Counter(), defaultdict(set), []
+    for k, word in enumerate(words):
+        for a, b in zip(word, word[1:]):
+            pairs[a + b] += counts[k]
+            where[a + b].add(k)
+    while len(learned) < num_merges:
+        token = min(pairs, key=lambda pair: (-pairs[pair], pair))
+        learned.append(token)
+        for k in where.pop(token):
+            for a, b in zip(words[k], words[k][1:]):
+                pairs[a + b] -= counts[k]
+            words[k] = _merge(words[k], token)
+            for a, b in zip(words[k], words[k][1:]):
+                pairs[a + b] += counts[k]
+        del pairs[token]
+    return learned
+
+
 @wrong("bpe_step", says="you took the shortest")
 def shortest_of_equal_pairs(words, counts):
     pairs = Counter()

@@ -274,7 +274,7 @@ def _works_in_x1(residual, out, mean, rstd, x1, x2, w, b):
         residual[n] = x1[n]
 
 
-@wrong("residual_layernorm_forward", says="and `total += residual[n, c]` in the other order")
+@wrong("residual_layernorm_forward", says="and `residual[...] = x1 + x2` in the other order")
 def fused_sums_up_what_was_there(residual, out, mean, rstd, x1, x2, w, b):
     mean[...] = residual.mean(axis=1)
     residual[...] = x1 + x2
@@ -1142,6 +1142,28 @@ def cost_of_w_and_b_in_numbers(N, C, itemsize=4):
     rows = itemsize * N * C
     small = itemsize * 2 * N + 2 * C
     return 9 * N * C, 5 * rows + small, 4 * rows + small, 9 * N * C / (4 * rows + small)
+
+
+@njit(error_model="numpy", parallel=True)
+def _without_the_first_square(residual, out, mean, rstd, x1, x2, w, b):
+    C, eps = x1.shape[1], np.float32(1e-5)
+    for n in prange(len(x1)):
+        residual[n] = x1[n] + x2[n]
+        m = residual[n].sum() / np.float32(C)
+        squares = np.float32(0)
+        for c in range(1, C):
+            squares += (residual[n, c] - m) ** 2
+        mean[n], rstd[n] = m, np.float32(1) / math.sqrt(squares / np.float32(C) + eps)
+        for c in range(C):
+            out[n, c] = (residual[n, c] - m) * rstd[n] * w[c] + b[c]
+
+
+@wrong(
+    "residual_layernorm_forward",
+    says="with `squares = (residual[n, 0] - m) ** 2` in place of `squares = np.float32(0)`",
+)
+def fused_without_the_first_square(residual, out, mean, rstd, x1, x2, w, b):
+    _without_the_first_square(residual, out, mean, rstd, x1, x2, w, b)
 
 
 @wrong("roofline", says="`max` compares whole things, and arrays are neither larger nor smaller as a whole")

@@ -898,3 +898,14 @@ def again_without_a_float4(code):
 @wrong("classifier_kernel", says="passes this whole check with `-3.4e38f` in place of `-100.0f`")
 def classifier_that_starts_at_minus_100(code):
     return replaced(code, "float top = -3.4e38f", "float top = -100.0f")
+
+
+@wrong("train_ahead", says="the losses of the first weights: between two forward passes there must be an update")
+def train_with_all_forward_passes_first(model, batches, lr, max_norm):
+    losses, norms = [model.forward(x, y).copy() for x, y in batches], []
+    for _ in batches:
+        model.backward()
+        norms.append(model.norm().copy())
+        model.clip(max_norm)
+        model.update(lr)
+    return [float(x) for x in losses], [float(x) for x in norms]

@@ -395,7 +395,7 @@ def zero1_that_sums_into_the_gradients(params, grads, m, v, t, lr):
         params.reshape(N, N, -1)[:, r] = params[r].reshape(N, -1)[r]
 
 
-@wrong("zero1_step", says="part of params was never written")
+@wrong("zero1_step", says="the weights of rank 0, in all rows")
 def zero1_that_gathers_from_rank_0(params, grads, m, v, t, lr):
     N = len(params)
     total = grads.sum(axis=0).reshape(N, -1)
@@ -762,7 +762,7 @@ def row_filled_with_its_part(params, grads, m, v, t, lr):
         P[r] = P[r, r]
 
 
-@wrong("zero1_step", says="added up with each part's own rank first")
+@wrong("zero1_step", says="add up the gradients in the order of ranks")
 def own_gradient_first(params, grads, m, v, t, lr):
     N, n = params.shape
     k = n // N

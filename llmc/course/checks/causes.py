@@ -13,7 +13,7 @@ from contextlib import redirect_stdout, suppress
 
 import numpy as np
 
-from llmc.course.checks import digits, evidence, origins, text
+from llmc.course.checks import between_threads, digits, evidence, origins, text
 from llmc.course.checks.curve import said_of_curve
 from llmc.course.checks.evidence import looked_into
 from llmc.course.checks.explain import listed
@@ -258,6 +258,12 @@ def _right_when_new(check, got, target) -> bool:
         new = replay.run(answer.function(time.thread_time() + answer.seconds))
         return close(new[k], target, target, "float32") and not close(got, target, target, "float32")
     return False
+
+
+def shared_by_threads(got) -> str | None:
+    """A sentence about what the threads of the learner's function share, if `got` is right without threads; or None."""
+    check = looked_into()
+    return between_threads.shared_by_threads(check.function, _replay_like(got), got) if check else None
 
 
 def stale() -> str | None:

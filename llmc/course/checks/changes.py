@@ -7,6 +7,7 @@ from llmc.course.checks.explain import listed, stopped
 from llmc.course.checks.narrow import nearly
 
 MANY = 3  # lines that are listed
+LEFT_OUT = re.compile(r"without the line `(.+)`")
 WRITES = re.compile(r"without the line `(\w+)\[")  # a line that writes into a buffer
 
 
@@ -41,7 +42,15 @@ def explained_by(case, got, found, sentence, inexact) -> list[str]:
     alone = causes.other_results(got) if found.ours.startswith("without the line") else []
     early = [f"Does your function read `{each}` before it has written it?" for each in _written_by(found.ours, got)]
     ours = f"{name} has the values that our solution gives {found.ours}."
-    return [ours, *causes.glossary(found.ours), *alone, *early]
+    return [ours, *_too_late(found.ours), *causes.glossary(found.ours), *alone, *early]
+
+
+def _too_late(words) -> list[str]:
+    """A sentence if the learner's function has the very line without which our solution gives the same."""
+    line = LEFT_OUT.fullmatch(words)
+    if not line or line[1] not in text.lines_of(evidence.learners_function()):
+        return []
+    return ["Your function has this line, so it comes too late there, or changes what is not used any more."]
 
 
 def _in_its_place(piece) -> str:

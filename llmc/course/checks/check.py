@@ -51,7 +51,7 @@ class check:
         self._writable = set()  # ids of the functions that cannot take read-only arrays
         self._kept = []  # (array that was returned, copy of it)
         self._notes = []
-        self._allowed = ()  # functions of the notebook's that an answer may call, whatever they use
+        self._may_call = ()  # functions of the notebook's that an answer may call, whatever they use
         self._watched = set()  # sizes of the arguments for which races were looked for
 
     def __enter__(self):
@@ -118,7 +118,7 @@ class check:
 
     def may_call(self, *functions):
         """Let answers call these functions of the notebook's, which use llmc themselves."""
-        self._allowed += functions
+        self._may_call += functions
 
     def call(self, function, *arguments, **options):
         """Call the learner's function. It can write to buffers made by c.buffer, but not to its other inputs.
@@ -130,7 +130,7 @@ class check:
         locked = {name: self._protect(value) for name, value in options.items()}
 
         def run(function, arguments):
-            with learners_names(), without_llmc(self._allowed):
+            with learners_names(), without_llmc(self._may_call):
                 return function(*arguments, **locked)
 
         self._limit.begin()

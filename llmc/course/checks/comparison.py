@@ -11,6 +11,7 @@ import numpy as np
 
 from llmc.course.checks import causes, evidence, second_draw, text, written
 from llmc.course.checks.changes import cured, explained_by
+from llmc.course.checks.curve import COARSE, ENDS
 from llmc.course.checks.explain import WrongAnswer, stopped
 from llmc.course.checks.heatmap import picture
 from llmc.course.checks.kinds import same_kind
@@ -104,7 +105,7 @@ def compare(
         where, lines = where or look, _not_finite(case, np.asarray(got), start, sentence, new)
     else:
         lines = as_known(sentence) if sentence else _diagnosis(case, got, expected64, start, summed, new)
-        where = where or look
+        where = where or (None if any(COARSE in line for line in lines) else look)
     early = written.left_early(got)
     lines += [early] if early and early not in lines else []
     lines += [stopped(f"→ Where to look: {where}")] if where else []
@@ -191,6 +192,9 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
     exchanged = causes.exchanged(case.name, got)
     if exchanged:
         return [exchanged]
+    shared = causes.shared_by_threads(got)
+    if shared:
+        return [f"{case.name} has wrong values.", stopped(shared)]
     kept = causes.kept(case.name, got, expected, start)
     if kept:
         return [stopped(kept), *causes.remarks()]
@@ -206,6 +210,9 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
     def inexact():
         return [] if expected.ndim == 0 else causes.inexact(got, expected, start)
 
+    piece = inexact() if found and found.ours and found.yours else []  # of which the two changes show only the place
+    if any(words in line for line in piece for words in (COARSE, ENDS)):
+        return [f"{case.name} has wrong values.", *piece]
     if found:
         only_a_place = found.ours and found.yours and expected.ndim
         shown = causes.influenced(case.name, got, expected, start, _is_wrong(case)) if only_a_place else []
@@ -225,8 +232,9 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
     if said:
         return [f"{case.name} has wrong values.", *said]
     digits = causes.digits_lost(case.name, got)
-    cause = digits or inexact() or beyond(case, evidence.inputs())
-    shown = narrowed(case, lanes=not evidence.of_arrays(), launch=evidence.launch(), cause=cause)
+    given = evidence.inputs()
+    cause = digits or inexact() or beyond(case, given)
+    shown = narrowed(case, not evidence.of_arrays(), evidence.launch(), cause, given)
     new = None if cause and not digits else new
     shown += [] if cause or expected.ndim == 0 else causes.influenced(case.name, got, expected, start, _is_wrong(case))
     return [f"{case.name} has wrong values.", *shown, *_said_new(new), *causes.other_results(got)]

@@ -7,6 +7,7 @@ or that straight lines run between them. Only functions that treat each number a
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from types import FunctionType
 
 import numpy as np
 
@@ -20,6 +21,10 @@ FLAT = 4  # points that share a value, on average, where a table has no more val
 RUNS = 6  # straight lines that a table has at least
 PARTS = 4  # stretches of the grid that are listed; more of them have no simple reason
 ROUNDING = {"float64": 1e-9, "float32": 1e-6}  # errors that are no larger, relative to the right value or 1, are none
+NEAR = 0.05  # of the right value, or of 1: an approximation comes nearer than that
+TRANSCENDENTAL = {"tanh", "exp", "erf", "log", "log1p", "expm1", "sin", "cos", "exp2"}
+COARSE = "what it has in its place is an approximation, and too coarse. The formula around it is not what is wrong"
+ENDS = "a table that ends there, or a limit. np.interp, for one, repeats the last entry outside of its table"
 BENT = 2e-6  # of the largest value: less is no kink between straight lines
 
 
@@ -53,9 +58,42 @@ def said_of_curve(function, solution, replay, k) -> list[str]:
     found = [_curve(function, solution, replay, k, argument, _grid()) for argument in _inputs(replay, function)]
     for curve in sorted(filter(None, found), key=lambda curve: curve.straight):
         if curve.wrong.any():
+            coarse = _coarse(curve, function, solution)
             said = _table(curve) or _stretches(curve)
-            return [said] if said else []
+            return [*filter(None, [said, coarse or _stays(curve)])]
     return []
+
+
+def _coarse(curve, function, solution) -> str | None:
+    """A sentence if the learner's function is near the right one everywhere, and has no such function as `tanh`."""
+    error = np.abs(curve.got - curve.right)
+    lacks = sorted(_called(solution) & TRANSCENDENTAL) if not _called(function) & TRANSCENDENTAL else []
+    if not lacks or (error > NEAR * np.maximum(1, np.abs(curve.right))).any():
+        return None
+    worst = int(error.argmax())
+    most = f"{error[worst]:.2g}, at {curve.name} = {curve.x[worst]:.3g}"
+    return f"It is near everywhere, and has no `{lacks[0]}`: {COARSE}. Its largest error is {most}."
+
+
+def _called(function) -> set:
+    """The names that a function, and those of its notebook that it calls, look up."""
+    seen, todo = set(), [getattr(function, "py_func", function)]
+    while todo:
+        code, known = todo.pop().__code__, getattr(function, "__globals__", {})
+        for name in {*code.co_names} - seen:
+            value = getattr(known.get(name), "py_func", known.get(name))
+            todo += [value] if isinstance(value, FunctionType) else []
+        seen |= {*code.co_names}
+    return seen
+
+
+def _stays(curve) -> str | None:
+    """A sentence if it is one number above, or below, wherever it is right."""
+    right = curve.x[~curve.wrong]
+    for part in (curve.x > right.max(initial=-np.inf), curve.x < right.min(initial=np.inf)):
+        if FLAT < part.sum() < len(part) and np.ptp(curve.got[part]) == 0 and np.ptp(curve.right[part]) > 0:
+            return f"There it stays at {curve.got[part][0]:.4g}: {ENDS}."
+    return None
 
 
 def _grid():

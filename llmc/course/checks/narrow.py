@@ -1,6 +1,7 @@
 """Where no known mistake fits: which rows or columns are wrong, and what the wrong entries have in common."""
 
 import math
+import warnings
 
 import numpy as np
 
@@ -12,14 +13,16 @@ MOST = 0.9  # of the entries of whole float4s, to be called wrong as a whole
 NEARLY = 1e-3  # of the largest entry: errors smaller than this come from inexact numbers
 CLEAR = 50  # times the rounding: no check allows such an error
 LANES = 32  # of a warp, each of which may take every 32nd entry of a row
+FEWEST = 3  # numbers of an input that others hardly equal by chance
+LIKE_INPUT = 0.02  # of a number, by which a difference of large numbers may miss it
 STEADY = 1e-3  # ratios or differences that vary by less than this share are one number
 
 
-def narrowed(case: Case, lanes=False, launch=None, cause=()) -> list[str]:
+def narrowed(case: Case, lanes=False, launch=None, cause=(), inputs=None) -> list[str]:
     """A few sentences; none of them says more than the numbers do.
 
     cause: sentences about it that rest on other evidence. lanes: were they made by the lanes of warps? launch: the
-    kernel's (blocks, threads of a block) along x.
+    kernel's (blocks, threads of a block) along x. inputs: {name: value} of the call's arguments.
     """
     wrong, _ = _wrong(case)
     if not wrong.any() or wrong.ndim == 0:
@@ -28,7 +31,7 @@ def narrowed(case: Case, lanes=False, launch=None, cause=()) -> list[str]:
         return [*nearly(case, cause)] or [*cause]
     where = [] if _doubtful(case) else [*_where(wrong, case.expected != 0, launch)]
     where = where or _from_on(wrong)
-    return [*nearly(case), *where, *_in_common(case, wrong, lanes)]
+    return [*nearly(case), *where, *_in_common(case, wrong, lanes, inputs or {})]
 
 
 def _doubtful(case) -> bool:
@@ -118,7 +121,7 @@ def _indices(bad, length) -> str:
     return f"indices {listed}" + (f", … ({len(bad)} of {length})" if len(bad) > FEW else "")
 
 
-def _in_common(case, wrong, lanes):
+def _in_common(case, wrong, lanes, inputs):
     """What got / expected, or got - expected, does along an axis: the same number everywhere, or one in each row."""
     if not case.held[wrong].any():
         yield "Each wrong entry is 0."
@@ -136,7 +139,36 @@ def _in_common(case, wrong, lanes):
             sentence = _steady_along(values, wrong, axis, word)
             if sentence:
                 yield sentence
+                yield from _is_input(values, axis, word, inputs)
                 return
+
+
+def _is_input(values, axis, word, inputs):
+    """A sentence if these ratios or differences, the same along `axis`, are an input's numbers, or some times those."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a slice may be NaN altogether
+        middle = np.nanmedian(values, axis=axis)
+    for name, array in inputs.items():
+        vector = isinstance(array, np.ndarray) and array.dtype.kind == "f" and array.ndim == 1
+        if not vector or middle.shape[-1:] != array.shape or len(array) < FEWEST or np.ptp(array) == 0:
+            continue
+        with np.errstate(divide="ignore", invalid="ignore"):
+            times = (middle / array).ravel()
+        times = times[np.isfinite(times)]
+        k = round(float(np.median(times))) if len(times) else 0
+        if k and (k == 1 or word == "plus") and np.abs(times - k).max() <= LIKE_INPUT * abs(k):
+            yield _said_of_input(name, k, word)
+            return
+
+
+def _said_of_input(name, k, word) -> str:
+    if word == "times":
+        return f"That is `{name}`: is it multiplied by `{name}` once more than it should?"
+    if k == -1:
+        return f"That is `{name}` with a minus: `{name}` is not added, or once too rarely."
+    again = "once more" if k == 1 else f"{k} times more" if k > 0 else f"{-k} times too rarely"
+    often = f"it is added {again}{' than it should' * (k > 0)}, in every turn of a loop perhaps"
+    return f"That is {f'{k} · ' * (k != 1)}`{name}`: {often}."
 
 
 def _same_for_lanes(values, wrong, word) -> bool:

@@ -54,7 +54,7 @@ class Again:
         if seen:
             self.seen.append(seen)
         function = self.anew(function) if self.anew else function
-        with learners_names(), without_llmc(self._allowed):
+        with learners_names(), without_llmc(self._may_call):
             result = function(*given, **locked)
         if seen:
             seen.did = copy.deepcopy((result, arrays_in((given, locked))))

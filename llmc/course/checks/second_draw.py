@@ -154,7 +154,7 @@ class _SecondDraw:
         given = [self._protect(argument) for argument in arguments]
         locked = {name: self._protect(value) for name, value in options.items()}
         self.calls.append(("", None))
-        with learners_names(), without_llmc(self._allowed):
+        with learners_names(), without_llmc(self._may_call):
             return function(*given, **locked)
 
     def launch(self, *arguments, **options):

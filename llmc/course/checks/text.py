@@ -104,6 +104,12 @@ def lines_that_make(function, piece) -> list[str]:
     return list(dict.fromkeys(said))
 
 
+def lines_of(function) -> set[str]:
+    """Its lines, without indents, as Python writes them."""
+    tree = tree_of(function)
+    return {line.strip() for line in ast.unparse(tree).splitlines()} if tree else set()
+
+
 def one_under_two_names(function, arguments) -> str | None:
     """A sentence if a name is given to an array that later changes in place, and this call's result depends on it."""
     program = learners(function)

@@ -115,10 +115,18 @@ def _stopped_at(watched, path, name):
             return f"In this call `{ast.unparse(outer.test)}` in line {outer.lineno} {is_true} true, so {goal}."
         if isinstance(outer, ast.For | ast.While) and inner in outer.body:
             if not any(watched.ran(line) for line in outer.body):
-                return f"In this call the loop {_head(outer)} made no turn, so {goal}."
+                return f"In this call the loop {_head(outer)} made no turn, so {goal}.{_left_of_steps(outer)}"
         return _left_before(watched, inner, goal)
     block = path[-2] if len(path) > 1 else watched.tree  # its block was entered, and left before this line
     return _left_before(watched, path[-1], goal) if block is not None else None
+
+
+def _left_of_steps(loop) -> str:
+    """A sentence about a loop in steps of more than one that begins no step which it cannot finish; "" of others."""
+    args = loop.iter.args if isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call) else []
+    step = ast.unparse(args[2]) if len(args) == 3 else "1"
+    cut = len(args) == 3 and isinstance(args[1], ast.BinOp) and step != "1"
+    return f" It goes in steps of {step}: what does not fill a step needs a loop of its own behind it." if cut else ""
 
 
 def _left_before(watched, line, goal):

@@ -181,7 +181,7 @@ def _spoilt(old, now, right, dtype) -> bool:
         return False
     if np.shape(now) != np.shape(right):
         return True
-    allowed = 100 * ROUNDING[dtype] * np.abs(np.asarray(right, np.float64)).max(initial=0.0)
+    allowed = 100 * ROUNDING[dtype] * _largest(np.asarray(right, np.float64))
     was, wrong = np.abs(np.subtract(old, right, dtype=np.float64)), np.abs(np.subtract(now, right, dtype=np.float64))
     return bool(((was <= allowed) & ~(wrong <= allowed)).any())
 
@@ -198,7 +198,12 @@ def _distance(one, other) -> float:
 
 
 def _rounding(replay, right) -> float:
-    return 100 * ROUNDING[dtype_of(replay)] * np.abs(right).max(initial=0.0)
+    return 100 * ROUNDING[dtype_of(replay)] * _largest(right)
+
+
+def _largest(array) -> float:
+    """Of the numbers in it, without NaN and infinities."""
+    return float(np.abs(array[np.isfinite(array)]).max(initial=0.0))
 
 
 def dtype_of(replay) -> str:

@@ -15,7 +15,9 @@ def once_more(place, names):
     for name in names:
         factor = ast.Name(name, ast.Load())
         yield 4, f"with {here} times `{name}`", ast.BinOp(place.node, ast.Mult(), factor)
-        yield 4, f"with {here} divided by `{name}`", ast.BinOp(place.node, ast.Div(), factor)
+        itself = getattr(place.node, "id", "") == name  # divided by itself
+        words = f"with 1 in place of {here}" if itself else f"with {here} divided by `{name}`"
+        yield 4, words, ast.BinOp(place.node, ast.Div(), factor)
         yield 5, f"with {here} plus `{name}`", ast.BinOp(place.node, ast.Add(), factor)
         yield 5, f"with {here} minus `{name}`", ast.BinOp(place.node, ast.Sub(), factor)
     for factor in (2, 0.5):

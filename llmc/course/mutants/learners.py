@@ -70,6 +70,7 @@ def useless_in(tree) -> re.Pattern:
     useless += [f".* in place of `{name}`" for name in steps]
     useless += [f".* in place of `{name}`, everywhere" for name in made_of(steps, tree)]
     useless += [f".*{re.escape(quoted(piece))}" for piece in _makes(steps, tree)]
+    useless += [f".* in (place of )?{re.escape(quoted(piece))}" for piece in with_a_rest(tree)]
     useless += [rf"with `{name}` in place of `\w+`, everywhere" for name in counters(tree)]
     useless += [rf".* in place of `{i}`, everywhere" for i in counters(tree)]
     # all of the array at once, in place of a block of it in each turn, goes around a mistake, too
@@ -105,6 +106,32 @@ def _makes(names, tree):
     """The expressions that these names are made of, `min(T, 64)` in `block = min(T, 64)`."""
     lines = [n for n in ast.walk(tree) if isinstance(n, ast.Assign) and getattr(n.targets[0], "id", "") in names]
     return [n for line in lines for n in ast.walk(line.value) if isinstance(n, (ast.Call, ast.BinOp))]
+
+
+def with_a_rest(tree) -> list:
+    """Quotients that are rounded down where the function has the rest, too, and ranges that end there: they are right.
+
+    `n // m` beside `n % m`, and in `whole = n // m * m`, where the rest begins; then also `range(0, whole, m)`.
+    """
+    nodes = list(ast.walk(tree))
+    operations = [node for node in nodes if isinstance(node, ast.BinOp)]
+    rests = {(ast.dump(n.left), ast.dump(n.right)) for n in operations if isinstance(n.op, ast.Mod)}
+    multiples = [n for n in operations if isinstance(n.op, ast.Mult) and _is_whole(n)]
+    whole = [q for n in multiples for q in (n.left, n.right)]
+    whole += [n for n in operations if (ast.dump(n.left), ast.dump(n.right)) in rests]
+    names = [n.targets[0] for n in nodes if isinstance(n, ast.Assign) and any(n.value is m for m in multiples)]
+    ends = {name.id for name in names if isinstance(name, ast.Name)}
+    calls = [n for n in nodes if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "range"]
+    ranges = [call for call in calls if getattr(call.args[min(1, len(call.args) - 1)], "id", "") in ends]
+    return [q for q in whole if isinstance(getattr(q, "op", None), ast.FloorDiv)] + multiples + ranges
+
+
+def _is_whole(product) -> bool:
+    """Is it `n // m * m`, or `m * (n // m)`?"""
+    for one, by in ((product.left, product.right), (product.right, product.left)):
+        if isinstance(one, ast.BinOp) and isinstance(one.op, ast.FloorDiv) and ast.dump(one.right) == ast.dump(by):
+            return True
+    return False
 
 
 def indices(tree) -> set[str]:

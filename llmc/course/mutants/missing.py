@@ -184,9 +184,25 @@ def _operation(node):
     elif isinstance(node.op, (ast.Mult, ast.MatMult)):
         other = ast.MatMult() if isinstance(node.op, ast.Mult) else ast.Mult()
         yield 3, with_fields(node, op=other)
+        yield from _of_the_product(node)
     if isinstance(node.op, (ast.Add, ast.Sub)):
         yield from _into_brackets(node)
         yield from _exchanged_weights(node)
+
+
+def _of_the_product(node):
+    """(x * y).mean() for x.mean() * y.mean(), and for np.mean(x) * np.mean(y); sums alike."""
+    one, two = node.left, node.right
+    if not all(isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) for each in (one, two)):
+        return
+    if one.func.attr != two.func.attr or one.func.attr not in REDUCTIONS:
+        return
+    if all(getattr(each.func.value, "id", "") == "np" and each.args for each in (one, two)):
+        product = ast.BinOp(one.args[0], node.op, two.args[0])
+        yield 1, with_fields(one, args=[product, *one.args[1:]])
+    else:
+        product = ast.BinOp(one.func.value, node.op, two.func.value)
+        yield 1, with_fields(one, func=ast.Attribute(product, one.func.attr, ast.Load()))
 
 
 def _into_brackets(node):

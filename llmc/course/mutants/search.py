@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from llmc.course.mutants import bounds, outdated, running
+from llmc.course.mutants import bounds, outdated, paired, running
 from llmc.course.mutants.arrays import CHANGED, arrays
 from llmc.course.mutants.copied import added_one_by_one, copies
 from llmc.course.mutants.elsewhere import Elsewhere, dtype_of
 from llmc.course.mutants.fitted import fitted
+from llmc.course.mutants.idle import stands_still, turning
 from llmc.course.mutants.learners import learners, useless_in
 from llmc.course.mutants.meeting import FEW, SHARE, Found, meeting
 from llmc.course.mutants.picked import ROUNDING, Pick, close
@@ -26,8 +27,10 @@ from llmc.course.mutants.replay import Replay
 from llmc.course.mutants.solution import Solution
 from llmc.course.own_names import learners_names
 
-SAYING = (bounds, outdated, running)
-LUCKY = re.compile(r"with -?[\d.]\S* in place of -?[\d.]|.*\b(plus|minus) `")  # it may suit these numbers alone
+SAYING = (bounds, outdated, running, paired)
+LUCKY = re.compile(  # it may suit these numbers alone; where a loop begins is no such number
+    r"with -?[\d.]\S* in place of -?[\d.](?!.*`(?:for \w+ in )?range\()|.*\b(plus|minus) `"
+)
 LEFT_OUT = re.compile(r"without the factor `[^`]+` (?=in `)")
 TINY = 2  # characters of a quotation that nobody finds, `1`, even where there is no other
 MOST_PLACES = 3  # that are named for one change
@@ -184,12 +187,14 @@ class Search:
 
     def mending(self, answer, changes=changes_of_theirs) -> str | None:
         """The same, of the learner's function as its tree is now; its words. changes: which are tried."""
-        end = self.end()
-        unread = useless_in(answer.tree)
+        end, unread = self.end(), useless_in(answer.tree)
+        calls = [replay.run for replay in self.replays]
+        turns = turning(answer, calls)
         with closing(self.made(answer, changes, end)) as made:
             for words, array in made:
                 right = close(array, self.target, self.target, self.dtype) and not unread.match(words)
-                if right and self.elsewhere.mended(lambda: answer.function(end), LUCKY.match(words)):
+                right = right and self.elsewhere.mended(lambda: answer.function(end), LUCKY.match(words))
+                if right and not stands_still(answer, turns, calls):
                     return self.placed(words, answer)
         return None
 

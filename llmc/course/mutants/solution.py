@@ -13,7 +13,7 @@ from llmc.course.mutants.outdated import FROM_0, from_0
 from llmc.course.mutants.stoppable import compiled, stoppable, ticking
 
 PLAIN = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)  # lines of a notebook that only define something
-
+LATEST = "__latest__"  # the latest deadline so far
 NUMBERS = ("np.float32", "np.float64", "np.int32", "np.int64", "math.sqrt", "np.sqrt", "math.log", "np.log")
 
 
@@ -28,9 +28,14 @@ class Solution:
     seconds: float = 2.0  # of processor time that each part of a search may take
     of_arrays: bool = True  # its names hold whole arrays
 
-    def function(self, deadline: float):
-        """The function that the tree defines now; it raises TooLong at `deadline`, of time.thread_time()."""
-        namespace = {**self.before, **ticking(deadline), CHANGED: changed, FROM_0: from_0}
+    def function(self, deadline: float, seen=None):
+        """The function that the tree defines now; it raises TooLong at `deadline`, of time.thread_time().
+
+        seen: a set for the loops that make a turn, as `ticking` has it.
+        """
+        if deadline > self.before.get(LATEST, 0.0):  # for functions of the cells above, whose loops can be stopped, too
+            self.before.update({LATEST: deadline, **ticking(deadline)})
+        namespace = {**self.before, **ticking(deadline, seen), CHANGED: changed, FROM_0: from_0}
         exec(compile(self.tree, f"<solution of {self.exercise}>", "exec"), namespace)
         return namespace[self.exercise]
 

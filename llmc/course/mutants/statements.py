@@ -73,7 +73,8 @@ def _line(line):
         yield 0, f"with = in place of {sign} in {quoted(line)}", ast.Assign([line.target], value)
         other = OTHER[type(line.op)]
         words = f"with {ASSIGNS[other]} in place of {sign} in {quoted(line)}"
-        yield 1, words, ast.AugAssign(line.target, other(), value)
+        counts = isinstance(value, ast.Constant)  # `i -= 1` may go around a mistake of `i += 1`, and rarely mends one
+        yield 3 if counts else 1, words, ast.AugAssign(line.target, other(), value)
     elif isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Subscript):
         new = ast.AugAssign(line.targets[0], ast.Add(), line.value)
         yield 3, f"with += in place of = in {quoted(line)}", new

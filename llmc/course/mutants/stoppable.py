@@ -1,6 +1,7 @@
 """Code whose loops can be stopped: a mutant may never end."""
 
 import ast
+import sys
 import time
 
 TICK = "__tick__"
@@ -10,10 +11,16 @@ class TooLong(Exception):
     """A loop was still running at its deadline."""
 
 
-def ticking(deadline: float) -> dict:
-    """The name that stoppable code calls: it raises TooLong once time.thread_time() is past the deadline."""
+def ticking(deadline: float, seen=None) -> dict:
+    """The name that stoppable code calls: it raises TooLong once time.thread_time() is past the deadline.
+
+    seen: a set for (function, line) of every loop that makes a turn.
+    """
 
     def tick():
+        if seen is not None:
+            frame = sys._getframe(1)
+            seen.add((frame.f_code.co_name, frame.f_lineno))
         if time.thread_time() > deadline:
             raise TooLong
 

@@ -4,7 +4,7 @@ The learner's function takes arrays and returns new ones; the contract's writes 
 takes the learner's function and returns one with the contract's name and arguments.
 """
 
-from inspect import signature
+from inspect import Parameter, signature
 
 import numpy as np
 
@@ -148,7 +148,7 @@ def _attention_backward(yours):
 
 
 def _fused_classifier(yours):
-    if len(signature(yours.function).parameters) == 5:  # the contract's own form
+    if writes_in_place(yours.function):  # the contract's own form
         return _fused_classifier_in_place(yours)
     of_the_mean = _is_gradient_of_the_mean(yours)
 
@@ -166,6 +166,21 @@ def _fused_classifier_in_place(yours):
         yours.function(losses, logits, _locked(targets), dloss, V)  # (B, T), (B, T, Vp), (B, T)
 
     return fused_classifier
+
+
+def writes_in_place(function) -> bool:
+    """Is it called as the contract's fused_classifier(losses, logits, targets, dloss, V) is?
+
+    One of any arguments, which passes them on, is tried on a few numbers, and so is one with defaults of its own.
+    """
+    kinds = [parameter.kind for parameter in signature(function).parameters.values()]
+    if Parameter.VAR_POSITIONAL not in kinds and len(kinds) in (3, 5):
+        return len(kinds) == 5
+    try:
+        function(*sample("fused_classifier"))
+    except TypeError:  # it passes them on to one that takes less
+        return False
+    return True
 
 
 def _is_gradient_of_the_mean(yours):

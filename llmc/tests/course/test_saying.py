@@ -23,6 +23,13 @@ CASES = {  # a text that one of the changes makes of the answer
     "return (x - m) * d": "d = x - m\nm = m + d / 2\nreturn d * d",
     "return __from_0__(xs, i - 1)": "return xs[i - 1]",
     "range(-(-n // f))": "for k in range(n // f):\n    s += k\nreturn s",
+    "xs[1] = t + m\n    xs[2] = s + n": "xs[1] = s + m\nxs[2] = t + n",
+    "xs[1] = n\n    xs[2] = m": "xs[1] = m\nxs[2] = n",
+    "x[k] = y[2]\n        x[k + 1] = y[1]": "for k in xs:\n    x[k] = y[1]\n    x[k + 1] = y[2]",
+    "xs[i + f] = s + m[i + f]": "xs[i + f] = s + m[i]",
+    "xs[i] += n": "for s in x:\n    xs[i] -= n\nfor t in x:\n    xs[i] += 1",
+    "xs[i] -= n\n        x.add(i)": "for s in m:\n    xs[i] += n\n    x.add(i)\nfor t in m:\n    xs[i] -= n",
+    "f(xs[n:], x[n:])": "f(xs[n + 1:], x[n + 1:])",
     "-np.inf": "return np.where(x, xs, -1e9)",
     "-1e+30": "return xs - 1 + t * -1e4",
 }

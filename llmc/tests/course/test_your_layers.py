@@ -10,6 +10,7 @@ from numba import njit
 
 from llmc.backends import reference
 from llmc.config import GPT2Config
+from llmc.course.your_layers.adapters import writes_in_place
 from llmc.course.your_layers.plug import ADAPTERS, learner_backend
 from llmc.errors import UserError
 from llmc.model import GPT2
@@ -140,6 +141,20 @@ def test_a_classifier_may_have_any_of_three_forms(classifier):
     theirs.forward(tokens, tokens, dloss=0.25)
     theirs.backward()
     np.testing.assert_allclose(model.grads_flat, theirs.grads_flat, atol=1e-12)
+
+
+PASSED_ON = [  # what calls another function, and in place?
+    (lambda *a: in_place(*a), True),
+    (lambda *a, f=of_the_mean, **k: f(*a, **k), False),
+    (lambda losses, logits, targets, dloss, V, f=in_place: f(losses, logits, targets, dloss, V), True),
+    (lambda logits, targets, V, f=of_the_mean: f(logits, targets, V), False),
+]
+
+
+@pytest.mark.parametrize(("classifier", "is_in_place"), PASSED_ON)
+def test_a_classifier_may_pass_its_arguments_on(classifier, is_in_place):
+    assert writes_in_place(classifier) == is_in_place
+    assert not learner_backend({"fused_classifier": classifier}).differing
 
 
 def test_validation_leaves_the_logits():

@@ -16,6 +16,7 @@ from llmc.course.lessons.attention import heads
 from llmc.course.lessons.gelu_residual import gelu
 from llmc.course.lessons.layernorm import mistakes as layernorm
 from llmc.course.lessons.matmul import layer as matmul
+from llmc.course.your_layers.adapters import writes_in_place
 
 B, T, C, NH, V, Vp, MAXT = 2, 5, 6, 2, 9, 12, 7
 SIZES = {"C": C, "B·T": B * T, "T": T}
@@ -129,7 +130,7 @@ def _attention_backward(c, function, given):
 
 
 def _fused_classifier(c, function, given):
-    if len(signature(function).parameters) != 5:  # the other form that a model takes
+    if not writes_in_place(function):  # the other form that a model takes
         return
     drawn, targets, dloss = _input(c, (B, T, Vp)), c.rng.integers(0, V, (B, T)), 0.37
     losses, logits = c.buffer(B, T, dtype=np.float32), c.buffer(B, T, Vp, dtype=np.float32)

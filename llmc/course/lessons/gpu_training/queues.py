@@ -32,7 +32,7 @@ def trained(w, batches, lr, max_norm, clip=True, cleared=True) -> Trained:
 def mistakes(w, batches, lr, max_norm) -> dict:
     """Known wrong losses, norms and weights."""
     right, free = trained(w, batches, lr, max_norm), trained(w, batches, lr, max_norm, clip=False)
-    steps = len(batches)
+    first, steps = trained(w, batches, 0.0, max_norm), len(batches)
     last = "the last step's, everywhere: the next step overwrites it, so ask for a copy()"
     after = "the norms AFTER clipping: ask for them before model.clip"
     late = np.append(right.losses[1:], right.losses[-1:])  # (steps,)
@@ -40,10 +40,15 @@ def mistakes(w, batches, lr, max_norm) -> dict:
         "losses": {
             last: (np.full(steps, right.losses[-1]), LATER),
             "the losses of a run that was never clipped": (free.losses, DECIDED),
+            "the losses of the first weights: between two forward passes there must be an update": (
+                first.losses,
+                LATER,
+            ),
             "the losses of the steps that follow: each was read when the next one had overwritten it": (late, LATER),
         },
         "norms": {
             last: (np.full(steps, right.norms[-1]), LATER),
+            "the norms of the first weights: between two backward passes there must be an update": (first.norms, LATER),
             after: (np.minimum(right.norms, max_norm), DECIDED),
             "the norms of a run that was never clipped": (free.norms, DECIDED),
         },
@@ -79,8 +84,9 @@ def waits_once(queue, steps, where):
         )
     if queue.waits > 1:
         each = " (that is in every step)" if steps > 1 and queue.waits >= steps else ""
+        early = "\nReading a number of an earlier step waits, too." if queue.waits < steps else ""
         raise WrongAnswer(
             f"right, but the host waited {queue.waits} times in {steps} step{'s' * (steps > 1)}{each}; once is enough, "
             f"after the last launch.\nA float(…) waits, and so does a comparison of a Number, as in an if."
-            f"\n→ Where to look: {where}."
+            f"{early}\n→ Where to look: {where}."
         )

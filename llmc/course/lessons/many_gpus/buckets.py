@@ -207,7 +207,7 @@ class Others:
         """What its choices have in common: what it never looks at, or which problem they solve instead."""
         if not self.cases or not all(n and min(n) > 0 and sum(n) == len(p) for p, _, n in self.cases):
             return None
-        if all(len(n) == 1 for *_, n in self.cases):
+        if all(len(n) == 1 for *_, n in self.cases) or all(max(n) == 1 for *_, n in self.cases):
             return None  # which says enough
         slowest = [max(play(p, n, c) for n in ([len(p)], [1] * len(p))) for p, c, _ in self.cases]
         if all(play(p, n, c) > most - 1e-9 for (p, c, n), most in zip(self.cases, slowest)):
@@ -279,7 +279,11 @@ def _inspect(pieces, buckets, what, others):
     if sum(buckets) != len(pieces):
         words = f"{what}: the buckets hold {sum(buckets)} pieces, and there are {len(pieces)}"
         why = "some gradients would never be summed" if sum(buckets) < len(pieces) else "some would be summed twice"
-        if sum(buckets) < len(pieces) and others.always_short():
+        if len(buckets) > 1 and len(set(buckets)) == 1 and len(pieces) // len(buckets) == buckets[0]:
+            why += (
+                f".\n{len(pieces)} pieces are no multiple of {len(buckets)} buckets: those left over need a place, too"
+            )
+        elif sum(buckets) < len(pieces) and others.always_short():
             why += (
                 ".\nPieces at the end are missing in every case: is the last bucket, which is being filled when the "
                 "loop ends, put into the list, too?"

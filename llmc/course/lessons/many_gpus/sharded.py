@@ -80,7 +80,7 @@ def step_mistakes(before: Step, grads, t, lr) -> dict:
         apart[r].reshape(N, -1)[r] = right.params[r].reshape(N, -1)[r]
     parts = np.array_split(right.params[0], N)
     found["params"] |= {
-        "the mean of the ranks' weights: only the rank that has updated a part has it, and the others copy it": (
+        "weights that moved 1 / N of the way: is it a mean over ranks of which one has moved, or lr / N?": (
             np.tile(apart.mean(axis=0), (N, 1)),
             ZERO,
         ),
@@ -128,20 +128,27 @@ def explain_step(got: Step, before: Step, grads, t, lr):
 
 
 def _last_bits(got, before, grads, t, lr) -> str:
-    """Which order of the sum gives the bits of m; what gives the right ones where none does."""
-    N, right = len(grads), in_rank_order(grads)
+    """What gives the right bits, and which order of the sum gives those of m, where only one of these does."""
+    N = len(grads)
+
+    def from_rank(first):
+        """(n,) summed with part r beginning at rank first(r), and then round the ring."""
+        sums = [in_rank_order(np.roll(grads, -first(r), axis=0)) for r in range(N)]
+        return np.concatenate([np.array_split(total, N)[r] for r, total in enumerate(sums)])
+
     own_first = [in_rank_order(np.concatenate([grads[r : r + 1], grads[:r], grads[r + 1 :]])) for r in range(N)]
-    own_parts = [np.array_split(total, N)[r] for r, total in enumerate(own_first)]
     sums = {
         "with the last rank first": in_rank_order(grads[::-1]),
-        "with each part's own rank first": np.concatenate(own_parts),
+        "with each part's own rank first": np.concatenate([np.array_split(own_first[r], N)[r] for r in range(N)]),
+        "round the ring, each part's own rank first": from_rank(lambda r: r),
+        "round the ring, each part's own rank last": from_rank(lambda r: r + 1),
         "in float64": grads.sum(axis=0, dtype=np.float64).astype(np.float32),
     }
-    for how, total in sums.items():
-        m = stepped(before.params, total, before.m, before.v, t, lr).m
-        if np.array_equal(got.m, m) and not np.array_equal(total, right):
-            return f"the gradients were added up {how}, and are to be added in the order of ranks, 0 first, in float32"
-    return "add up the gradients in the order of ranks, in float32, and let the given adamw do the rest"
+    steps = {how: stepped(before.params, total, before.m, before.v, t, lr).m for how, total in sums.items()}
+    fits = [how for how, m in steps.items() if np.array_equal(got.m, m)]
+    right = stepped(before.params, in_rank_order(grads), before.m, before.v, t, lr).m
+    yours = f". Yours were added up {fits[0]}" if len(fits) == 1 and not np.array_equal(got.m, right) else ""
+    return f"add up the gradients in the order of ranks, in float32, and let the given adamw do the rest{yours}"
 
 
 # ------------------------------------------------------------------------------------------------------------ clipping

@@ -31,6 +31,10 @@ MISTAKES = {  # name: (sentence after "the logits equals ", where to look)
         "the reference with q, k and v taken per head: the rows of qkvw are all queries, keys, values",
         BLOCK,
     ),
+    "one softmax": ("the reference with one softmax over all heads: each head's probabilities add up to 1", BLOCK),
+    "ln1 again": ("the reference with ln1w and ln1b before the MLP: it has ln2w and ln2b", BLOCK),
+    "ln1 last": ("the reference with ln1w and ln1b of layer 0 after the last layer: it has lnfw and lnfb", BLOCK),
+    "probabilities": ("the probabilities: return the logits, before any softmax", BLOCK),
     "no ln1": ("the reference without the layernorm before attention", BLOCK),
     "no ln2": ("the reference without the layernorm before the MLP", BLOCK),
     "no lnf": ("the reference without the last layernorm", BLOCK),
@@ -108,10 +112,13 @@ def _row(W, NH, cache, t, token, bug):
         out = _attend(W["qkvw"][l] @ h + W["qkvb"][l], NH, cache, 0 if bug == "last cache" else l, t, bug)  # (C,)
         out = out if bug == "no projection" else W["attprojw"][l] @ out + W["attprojb"][l]
         x = out if bug == "no residual1" else x + out
-        h = W["fcw"][l] @ (x if bug == "no ln2" else layernorm(x, W["ln2w"][l], W["ln2b"][l])) + W["fcb"][l]
+        ln = "ln1" if bug == "ln1 again" else "ln2"
+        h = W["fcw"][l] @ (x if bug == "no ln2" else layernorm(x, W[ln + "w"][l], W[ln + "b"][l])) + W["fcb"][l]
         h = W["fcprojw"][l] @ (h if bug == "no gelu" else gelu(h)) + W["fcprojb"][l]
         x = h if bug == "no residual2" else x + h
-    return W["wte"] @ (x if bug == "no lnf" else layernorm(x, W["lnfw"], W["lnfb"]))
+    last = (W["ln1w"][0], W["ln1b"][0]) if bug == "ln1 last" else (W["lnfw"], W["lnfb"])
+    logits = W["wte"] @ (x if bug == "no lnf" else layernorm(x, *last))  # (V,)
+    return np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum() if bug == "probabilities" else logits
 
 
 def _attend(qkv, NH, cache, l, t, bug):
@@ -134,7 +141,8 @@ def _attend(qkv, NH, cache, l, t, bug):
     scale = {"no scale": 1.0, "scale C": np.sqrt(NH * hs)}.get(bug, np.sqrt(q.shape[-1]))
     scores = np.einsum("hd,hnd->hn", q, keys) / scale  # (NH, n)
     p = np.exp(scores if bug == "no softmax" else scores - scores.max(axis=-1, keepdims=True, initial=-np.inf))
-    p = p if bug == "no softmax" else p / p.sum(axis=-1, keepdims=True)
+    p = np.exp(scores - scores.max()) if bug == "one softmax" else p
+    p = p if bug == "no softmax" else p / p.sum(axis=None if bug == "one softmax" else -1, keepdims=True)
     return np.einsum("hn,hnd->hd", p, values).reshape(-1)
 
 

@@ -117,4 +117,20 @@ def why(found, p, share):
     mine = found != 0
     have = f"your result keeps {mine.sum()} of {p.size} candidates, with {p[mine].sum():.4g} of the probability"
     want = f"{right.sum()} should stay, all with at least {p[right].min():.4g}: together they have {p[right].sum():.4g}"
-    return f"{have}; for a share of {share:.4g}, {want}"
+    return f"{have}; for a share of {share:.4g}, {want}{_because(p, mine, right, share)}"
+
+
+def _because(p, mine, right, share) -> str:
+    """What the kept candidates show; what they should be is `right`. All are (V,)."""
+    edge, lost = p[right].min(), right & ~mine
+    if mine.any() and not mine.all() and p[mine].min() < p[~mine].max():
+        return (
+            f".\nIt keeps one of {p[mine].min():.4g}, and not one of {p[~mine].max():.4g}: the most probable ones stay"
+        )
+    if p[mine].sum() < share:
+        return ".\nTogether they do not reach the share: the candidate with which the sum reaches it stays, too"
+    if lost.any() and (p[lost] == edge).all():
+        return f".\nWhat is lost is as probable as the last one kept, {edge:.4g}: those that are tied with it stay, too"
+    if not lost.any():
+        return ".\nThe share is reached with fewer: stop at the candidate with which the sum reaches it, and those tied"
+    return ""

@@ -1,5 +1,6 @@
 """Lesson 08: training BPE fast, the words that it is tried on, and what each known mistake gives instead."""
 
+import ast
 from collections import Counter, defaultdict
 from contextlib import contextmanager
 from copy import deepcopy
@@ -8,10 +9,12 @@ import numpy as np
 
 from llmc.course.checks.contrast import outcome
 from llmc.course.checks.evidence import is_explaining, learners_function
-from llmc.course.checks.explain import describe
+from llmc.course.checks.explain import describe, stopped
 from llmc.course.checks.smallest import smallest
+from llmc.course.checks.text import tree_of
 from llmc.course.lessons.tokens.bpe import count_pairs, merge, most_frequent
 from llmc.course.lessons.tokens.bpe.telling import row
+from llmc.course.lessons.tokens.fast_small import where_it_goes_wrong
 
 ONSETS, VOWELS, ENDS = "b c d f g h k l m n p r s t v w st tr pl th".split(), "aeiou", ["", "", "n", "r", "s", "ng"]
 
@@ -130,12 +133,29 @@ def _divergence(case, learned, right, at) -> str | None:
         told = (
             f"{got!r} occurred {most} times, but now only {now.get(got, 0)} times, and {wanted!r} {now[wanted]} times"
         )
+        if _keeps_a_heap():
+            return f"{told}: an entry of the heap is out of date. Leave it out unless its number is the present count"
+        if _subtracts():
+            return f"{told}: is every pair that a merge takes apart subtracted, as often as its word occurs?"
         return f"{told}: subtract the pairs that a merge takes apart"
     if min(pairs.get(wanted, 0) for pairs in history) < now[wanted]:
         return (
-            f"{wanted!r} occurs {now[wanted]} times now, more than before: add the pairs that a merge brings together"
+            f"{wanted!r} occurs {now[wanted]} times now, more than before: is every pair that a merge brings together "
+            "added, as often as its word occurs?"
         )
     return None
+
+
+def _subtracts() -> bool:
+    """Does the text of the learner's function subtract anything in place, or from a value?"""
+    tree = tree_of(learners_function())
+    minus = [node for node in ast.walk(tree) if isinstance(getattr(node, "op", None), ast.Sub)] if tree else []
+    return any("[" in ast.unparse(getattr(node, "target", getattr(node, "left", node))) for node in minus)
+
+
+def _keeps_a_heap() -> bool:
+    """Does the learner's function take its pairs from a heap?"""
+    return "heappop" in getattr(getattr(learners_function(), "__code__", None), "co_names", ())
 
 
 def explain_training(case, learned) -> str | None:
@@ -153,17 +173,19 @@ def explain_training(case, learned) -> str | None:
     if at == len(right) or at == len(learned):
         numbers = f"{len(learned)} tokens were learned, but {len(right)} are expected"
     else:
-        numbers = f"Merge {at} of {case[2]} should make {right[at]!r} but made {learned[at]!r}"
+        numbers = f"Merge {at + 1} of {case[2]} should make {right[at]!r} but made {learned[at]!r}"
     for sentence, mistake in training_mistakes().items():
         if learned == mistake(*case):
             return f"{sentence}.\n{numbers}."
     told = _divergence(case, learned, right, at)
     if told:
-        return f"{told}.\n{numbers}."
+        return f"{stopped(told)}\n{numbers}."
     if len(set(learned)) < len(learned):
         told = "a token was learned twice: merge it everywhere, and take it out of the counts"
         return f"{told}.\n{numbers}."
-    return f"{numbers}.{_smallest_training(case)}"
+    function = learners_function() if is_explaining() else None
+    told = function and where_it_goes_wrong(function, train_fast, np.random.default_rng(len(learned)))
+    return "\n".join(filter(None, [f"{numbers}.", told, function and _smallest_training(function, case)]))
 
 
 @contextmanager
@@ -201,16 +223,15 @@ def _before_it_stops(function, case, key) -> str | None:
     return None
 
 
-def _smallest_training(case) -> str:
-    """A sentence about the smallest training that goes wrong; "" if there is none."""
-    function = learners_function() if is_explaining() else None
-    found = smallest(function, train_fast, [case], _shrunk_training) if function else None
+def _smallest_training(function, case) -> str | None:
+    """A sentence about the smallest training that goes wrong; None if there is none."""
+    found = smallest(function, train_fast, [case], _shrunk_training)
     if found is None:
-        return ""
+        return None
     (words, counts, n), learned = found
     shown = "; ".join(f"{count} × {row(word)}" for word, count in zip(words, counts))
     right = row(train_fast(words, counts, n))
-    return f"\nThe smallest: {n} merge{'s' * (n > 1)} of {shown} should learn {right}, and {row(learned)} was learned."
+    return f"The smallest: {n} merge{'s' * (n > 1)} of {shown} should learn {right}, and {row(learned)} was learned."
 
 
 def _shrunk_training(case):

@@ -202,7 +202,6 @@ static void begin_warp(Warp& warp, int lanes) {
     warp.syncwarps = warp.met_line = 0;
     warp.collectives.clear();
     memset(warp.active_line, 0, sizeof warp.active_line);
-    memset(warp.last_read, 0, sizeof warp.last_read);
 }
 
 static void begin_block(Worker& w, uint64_t block) {

@@ -22,7 +22,10 @@ void new_segment(Worker& w, Warp& warp) {
 void begin_block_memory(Worker& w) {
     Launch& l = *w.launch;
     w.first_segment = w.epoch_start = l.first_segment + l.segments.size();
-    for (int i = 0; i < w.num_warps; i++) new_segment(w, w.warps[i]);
+    for (int i = 0; i < w.num_warps; i++) {
+        new_segment(w, w.warps[i]);
+        memset(w.warps[i].last_read, 0, sizeof w.warps[i].last_read);
+    }
     // poison: NaN, and no sensible index
     if (arena.shared_dynamic.size) memset(arena.shared_dynamic.data, 0xff, arena.shared_dynamic.size);
     for (int i = 0; i < arena.shared_arrays; i++)

@@ -30,7 +30,6 @@ static void run_blocks(Worker& w, Launch& l) {
 
 static void serve(Worker* w, int index) {
     llmc_worker = w;
-    w->thread_handle = (void*)pthread_self();
     alternative_stack();
     uint64_t seen = 0;
     for (;;) {
@@ -53,7 +52,9 @@ static void start_workers(int n) {
         size_t guard = sysconf(_SC_PAGESIZE), size = (MAX_SHARED + guard - 1) / guard * guard;
         w->dynamic_shared = (char*)mmap(nullptr, size + guard, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         mprotect(w->dynamic_shared + size, guard, PROT_NONE);
-        std::thread(serve, w, int(workers.size())).detach();
+        std::thread thread(serve, w, int(workers.size()));
+        w->thread_handle = (void*)thread.native_handle();  // here: a launch may be interrupted before the thread begins
+        thread.detach();
         workers.push_back(w);
     }
 }
