@@ -5,8 +5,10 @@ import re
 from llmc.course.checks import causes, evidence, text
 from llmc.course.checks.explain import listed, stopped
 from llmc.course.checks.narrow import nearly
+from llmc.course.checks.signatures import INVERSE, ROOT, SQUARE
 
 MANY = 3  # lines that are listed
+ANYWHERE = ("has the wrong sign", INVERSE, ROOT, SQUARE)
 LEFT_OUT = re.compile(r"without the line `(.+)`")
 WRITES = re.compile(r"without the line `(\w+)\[")  # a line that writes into a buffer
 
@@ -35,8 +37,8 @@ def explained_by(case, got, found, sentence, inexact) -> list[str]:
         return [*first, cured(name, found)]
     if found.partly:
         return [f"{name} is what it would be {found.ours}.", *causes.glossary(found.ours), *causes.other_results(got)]
-    if sentence and "has the wrong sign" in sentence:
-        return first  # a sign may be turned in many places, and what turns it in our solution may be right in theirs
+    if sentence and any(words in sentence for words in ANYWHERE):
+        return first  # it may be turned in many places, and what turns it in our solution may be right in theirs
     if sentence:
         return [*first, f"Our solution gives the same numbers {found.ours}.", *causes.glossary(found.ours)]
     alone = causes.other_results(got) if found.ours.startswith("without the line") else []

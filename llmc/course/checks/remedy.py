@@ -11,6 +11,7 @@ import re
 import time
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from types import FunctionType
 
 from llmc.course.checks.evidence import is_explaining
@@ -18,6 +19,7 @@ from llmc.course.checks.leftovers import KEEPS, default_of
 from llmc.course.checks.once_more import Again, Late, Timed, quietly
 from llmc.course.checks.same_deeds import alike, done
 from llmc.course.mutants import missing, moved
+from llmc.course.mutants.idle import stands_still, turning
 from llmc.course.mutants.learners import learners, own, useless_in
 from llmc.course.mutants.search import LUCKY, changes_of_theirs, placed
 from llmc.course.mutants.solution import Solution
@@ -29,11 +31,16 @@ LONG = 4.0  # seconds of processor time that a whole check may take, if that lea
 PATIENCE = 1.5  # seconds for a run of the cell, after which a changed function is taken for one that never ends
 SHORT = 0.2  # the same for a single call
 COUNTED = "as more calls show"  # in a message of `polynomials`, which tells what a sum has too much
+KNOWN = " equals "  # in the first line of a message that names the mistake
+WATCHED = 3  # calls in which it is seen whether loops make a turn
 SEEDS = (11, 12)
 SHOWN = 20  # characters by which a change is recognised before its line is looked up
 CONSTANT = re.compile(r"with (-?[\d.e+-]+) in place of (-?[\d.e+-]+)")
 ODD = re.compile(r"with `np\.\w+\(np\.(?:zeros|ones|empty|full)")  # all that it changes is a dtype
 LIST = re.compile(r"np\.(?:array|asarray)\((\[[^\[\]()]*\])\)")
+WHOLE = "this whole check"
+OURS = re.compile(r"(?P<array>✗ .+?) has the values that our solution gives (?P<words>.+)\.$", re.MULTILINE)
+PLACE, QUOTED, NAME = re.compile(r",? in (?:the line )?`"), re.compile(r"`([^`]+)`"), re.compile(r"[A-Za-z_]\w*")
 ONE_ARRAY = re.compile(
     r"^Your function gives the right (?P<name>.+?) (?P<words>(?:with|without|from) .+)\.$", re.MULTILINE
 )
@@ -65,12 +72,32 @@ def with_remedy(check, cell, message) -> str:
             return message
         with quietly():
             kept = search.verdict(said["words"], said["name"]) if said else None
-            found = None if kept else search.sentence(alone=COUNTED in message)
+            found = None if kept else search.sentence(COUNTED in message, KNOWN in message.split("\n")[0])
         if kept is False or kept is None and said and LUCKY.match(said["words"]):
             message = message.replace(f"{said[0]}\n", "")
-        first, *others = message.splitlines()
+        first, *others = (_without_coincidence(message, found, search.given()) if found else message).splitlines()
         return "\n".join([first, f"{found}.", *others] if found else [first, *others])
     return message
+
+
+def _without_coincidence(message, found, given) -> str:
+    """The message without a change of our solution that gives the same numbers, and has nothing to do with `found`.
+
+    given: the names of the arguments. Other names are ours in one of them, and the learner's in the other.
+    """
+    ours = OURS.match(message)
+    named = set(NAME.findall(_what(ours["words"]))) if ours else set()
+    theirs = set(NAME.findall(_what(found)))
+    if WHOLE not in found or not named or not theirs or not named <= given or named & theirs:
+        return message
+    first, *others = message.splitlines()
+    kept = [line for line in others if not line.startswith("In our solution ")]
+    return "\n".join([f"{ours['array']} has wrong values.", *kept])
+
+
+def _what(words) -> str:
+    """The quotations of what is changed in words for a change, without those of where."""
+    return " ".join(QUOTED.findall(PLACE.split(words)[0]))
 
 
 def _search(check, cell):
@@ -95,8 +122,11 @@ class _Search:
         self.names = [name for name, value in cell.f_globals.items() if value is type(check)]
         self.timed, self.calls, self.refusal = False, [], ""
 
-    def sentence(self, alone=False) -> str | None:
-        """What was found; None if nothing was. alone: a change of another line must not do as well."""
+    def sentence(self, alone=False, known=False) -> str | None:
+        """What was found; None if nothing was. alone: a change of another line must not do as well.
+
+        known: the same of a number, which may make up for the mistake that the message names.
+        """
         if not self.names or self._passes(SEEDS[0], calls=self.calls):
             return None  # a matter of chance, or of what was there before: no change is to be believed
         if self._passes(SEEDS[0], anew=True):
@@ -104,8 +134,9 @@ class _Search:
             kept = f"{KEEPS}{changed}" if changed else f"{KEEPS}, in a default argument, say"
             return f"Defined anew before each of its calls, your function passes this whole check: {kept}"
         wrong = self._wrong_call()
-        words = (wrong and self._change(lambda: self._right_in(*wrong), alone)) or self._change(lambda: True, alone)
-        so_far = "all of this check that comes before its speed is measured" if self.timed else "this whole check"
+        words = wrong and self._change(lambda: self._right_in(*wrong), alone, known)
+        words = words or self._change(lambda: True, alone, known)
+        so_far = "all of this check that comes before its speed is measured" if self.timed else WHOLE
         return words and f"Your function passes {so_far} {words}"
 
     def verdict(self, words, name) -> bool | None:
@@ -121,13 +152,14 @@ class _Search:
                     return False if self.refusal.startswith((f"{array} ", f"the {array} ", "right, but")) else None
         return None  # a constant, say, or two changes
 
-    def _change(self, likely, alone=False) -> str | None:
+    def _change(self, likely, alone, known) -> str | None:
         """Words of the first change. likely(): may it be the one, as the tree is now?
 
         alone: None if another line can be changed instead, as in a sum of which it is only known that it is too large.
+        known: the same if the change is one of a number.
         """
         lines, useless, found = ast.unparse(self.answer.tree).splitlines(), useless_in(self.answer.tree), {}
-        reads = self._reads_of_ignored()
+        reads, turns = self._reads_of_ignored(), self._turns()
         with closing(changes_of_theirs(self.answer.tree, self.answer.more, (missing, moved))) as changes:
             for words in changes:
                 if time.thread_time() > self.end:
@@ -137,11 +169,29 @@ class _Search:
                     lucky = ODD.match(words) or self._only_fits(words)
                     if lucky or self._changes_a_right_line(lines, now) or self._reads_more(reads):
                         continue
+                    if turns and stands_still(self._watched(), turns, self._some_calls()):
+                        continue
                     line = next((k for k, (old, new) in enumerate(zip(lines, now)) if old != new), None)
                     found.setdefault(line, placed(words, lines, self.answer.tree))
-                    if not alone or len(found) > 1:
+                    if not (alone or known and CONSTANT.match(words)) or len(found) > 1:
                         break
         return next(iter(found.values())) if len(found) == 1 else None
+
+    def given(self) -> set:
+        """The names of the learner's arguments."""
+        return set(inspect.signature(self.cell.f_globals[self.check.name]).parameters)
+
+    def _turns(self) -> set:
+        """The loops of the learner's that make a turn in the first calls."""
+        loops = any(isinstance(node, ast.For | ast.While) for node in ast.walk(self.answer.tree))
+        return turning(self._watched(), self._some_calls()) if loops else set()
+
+    def _watched(self):
+        """The learner's function, as its tree is now, for `turning`."""
+        return replace(self.answer, before=self._before(), seconds=SHORT)
+
+    def _some_calls(self) -> list:
+        return [partial(done, call=call) for call in self.calls[:WATCHED]]
 
     def _changes_a_right_line(self, lines, now) -> bool:
         """Is one line changed, and was it our solution's to the letter? Then something else is made up for."""
@@ -217,8 +267,11 @@ class _Search:
         return min(self.end, time.thread_time() + seconds)
 
     def _defined(self, deadline):
-        before = {name: own(value) for name, value in self.answer.before.items()}  # what an earlier call left there
-        return replace(self.answer, before=before).function(deadline)
+        return replace(self.answer, before=self._before()).function(deadline)
+
+    def _before(self) -> dict:
+        """What the function's notebook defines, without what an earlier call left there."""
+        return {name: own(value) for name, value in self.answer.before.items()}
 
 
 def _reads(tree) -> list:

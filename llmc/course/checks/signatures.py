@@ -22,6 +22,8 @@ from llmc.course.checks.case import LIKE, Case, same
 FEW = 4  # entries; fewer of them may be alike by chance
 MOST = 6  # indices that a sentence lists
 RESHAPE = "reshape does not transpose"
+INVERSE = "is 1 divided by what it should be"
+ROOT, SQUARE = "is the square root of what it should be", "is the square of what it should be"
 ALONG = (
     ("has the right numbers of index 0 at every index of", lambda a, axis: a.take([0], axis)),
     ("has the right numbers of the last index at every index of", lambda a, axis: a.take([-1], axis)),
@@ -131,6 +133,21 @@ def constant_factor(case: Case):
         return f"{case.name} is {_name_factor(factor, case)} times what it should be, everywhere"
 
 
+def power(case: Case):
+    """1 / x, √x or x² in place of x, entry by entry."""
+    got, right = case.got, case.expected
+    if case.adds or right.size < FEW or not (right.all() and got.all() and np.isfinite(right).all()):
+        return None
+    alike = lambda one, other: np.abs(one / other - 1).max() < LIKE  # noqa: E731
+    if alike(got * right, 1.0):
+        return f"{case.name} {INVERSE}: got · expected is 1, everywhere"
+    if alike(got * got, right):
+        return f"{case.name} {ROOT}: got² is expected, everywhere"
+    if alike(got, right * right):
+        return f"{case.name} {SQUARE}: got is expected², everywhere"
+    return None
+
+
 def transposed(case: Case):
     axes = range(case.got.ndim)
     last = [(-2, -1)] * (case.got.ndim >= 2)
@@ -189,6 +206,7 @@ BUFFERS = (  # what a buffer holds, whatever was computed
 EXACT = (  # they rest on every entry
     sign_flipped,
     constant_factor,
+    power,
     transposed,
     shifted,
     reshaped,

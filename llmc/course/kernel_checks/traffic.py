@@ -126,10 +126,30 @@ def _apart(report) -> str:
     first, second = _neighbours(report, worst)
     if first:
         verb = "writes" if worst.write else "reads"
-        rule = "Neighbouring threads should take neighbouring numbers, which share a sector."
+        rule = _detour(report, worst) or "Neighbouring threads should take neighbouring numbers, which share a sector."
         return f"In line {worst.line}, thread 0 {verb} {first} and thread 1 {second}. {rule}"
     each, enough = (round(count / worst.requests, 1) for count in (worst.sectors, worst.ideal))
     return f"In line {worst.line}, a warp's numbers lie in {each:g} sectors, where {enough:g} would hold them."
+
+
+def _detour(report, worst) -> str:
+    """What a kernel lacks that turns a matrix without shared memory: one of its two accesses lies apart, whichever."""
+    uses = [use for use in report.lines if use.space == "global"]
+    arrays = {each.name: each.array for each in report.raw.arguments if each.array is not None}
+    if len(report.lines) != 2 or len(uses) != 2 or SHARED.search(mask(report.raw.code)):
+        return ""
+    shapes = [np.shape(arrays.get(use.name)) for use in uses]
+    if uses[0].write == uses[1].write or len(shapes[0]) != 2 or shapes[0] != shapes[1][::-1]:
+        return ""
+    (other,) = (use for use in uses if use is not worst)
+    if other.sectors * GOOD > other.ideal:
+        return ""
+    verb = "written" if other.write else "read"
+    return (
+        f"Neighbouring threads should take neighbouring numbers; with rows and columns exchanged, {other.name} would "
+        f"be {verb} apart instead. Let a tile pass through shared memory: each thread puts a number of a row "
+        "there, waits for the others, and takes one of a column."
+    )
 
 
 def _neighbours(report, use) -> tuple[str, str]:

@@ -1,5 +1,6 @@
 """The change of a learner's function with which the whole check passes."""
 
+import ast
 import linecache
 import time
 
@@ -106,6 +107,51 @@ with check("answer") as c:
     two_lines = "def answer(n):\n    a = n + 1\n    b = 3 * n + n - n\n    return a + b - 0\n"
     assert "passes" not in said(cell, two_lines)
     assert "without the term `1`" in said(cell, "def answer(n):\n    return n * (3 + 1) + 1\n")
+
+
+def test_a_number_that_makes_up_for_a_known_mistake_is_not_named():
+    cell = """
+with check("answer") as c:
+    n = c.call(answer, 3)
+    assert n == 9 * 3, f"{n} equals 8 · n: the variance takes 3"
+"""
+    counted = "def answer(n):\n    each = 0\n    each += 2\n    each += {}\n    each += 4\n    return each * n\n"
+    assert "passes" not in said(cell, counted.format(2))
+
+
+def test_a_loop_that_only_stands_still_is_no_remedy(monkeypatch):
+    cell = """
+with check("answer") as c:
+    assert c.call(answer, [3, 4]) == 3, "the first, please"
+"""
+
+    def stopped(tree, *more):
+        (loop,) = (node for node in ast.walk(tree) if isinstance(node, ast.For))
+        was, loop.iter = loop.iter, ast.copy_location(ast.List([], ast.Load()), loop.iter)
+        yield "with no turn of the loop"
+        loop.iter = was
+
+    text = "def answer(x):\n    first = x[0]\n    for each in x[1:]:\n        first += each\n    return first\n"
+    monkeypatch.setattr(remedy, "changes_of_theirs", stopped)
+    assert "passes" not in said(cell, text)
+    monkeypatch.setattr(remedy, "stands_still", lambda *given: False)
+    assert "passes this whole check with no turn" in said(cell, text)
+
+
+@pytest.mark.parametrize(("name", "stays"), [("peak", False), ("x", True), ("ours", True)])
+def test_a_coincidence_gives_way_to_a_repair_of_something_else(monkeypatch, name, stays):
+    cell = """
+with check("answer") as c:
+    for x, y in ((3.0, 5.0), (2.0, 7.0)):
+        assert c.call(answer, x, y, 9.0) == x * y
+"""
+    numbers = (
+        f"✗ answer: out has the values that our solution gives without the division by `{name}` in `x / {name}`.\n"
+    )
+    monkeypatch.setattr("llmc.course.checks.check.explain_error", lambda *given: f"{numbers}More.")
+    message = said(cell, "def answer(x, y, peak):\n    return x * x\n")
+    assert ("without the division" in message) == stays and message.endswith("More.")
+    assert "✗ answer: out has " in message and "passes this whole check with `y` in place of `x`" in message
 
 
 def test_what_does_not_end_costs_no_more_than_its_share():

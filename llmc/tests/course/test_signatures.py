@@ -38,12 +38,18 @@ def shifted(axis):
         (A.reshape(3, 2, 4, 3).swapaxes(1, 2).reshape(A.shape), "with NH = 2; (T, C) was reshaped"),
         (HEADS.swapaxes(2, 3).reshape(A.shape), "its channels in the order (hs, NH) instead of (NH, hs), with NH = 2"),
         (A[..., [2, 3, 0, 1, 4, 5]], "right, except for the order along axis 2"),
+        (1 / A, "is 1 divided by what it should be: got · expected is 1, everywhere"),
+        (A**2, "is the square of what it should be: got is expected², everywhere"),
         (RNG.permuted(A.reshape(-1)).reshape(A.shape), "the right numbers in the wrong places"),
         (np.where(np.arange(4)[:, None] == 3, A, A**2 + 1), "Along axis 1 it is wrong only at indices 0 to 2"),
     ],
 )
 def test_named(got, says):
     assert says in message(got, A)
+
+
+def test_roots():
+    assert "is the square root of what it should be" in message(np.sqrt(np.abs(A)), np.abs(A))
 
 
 def test_blocks_of_the_last_axis():

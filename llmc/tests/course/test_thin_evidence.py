@@ -60,17 +60,29 @@ def one_pass(x):
     return (x * x).mean(axis=1) - x.mean(axis=1) ** 2
 
 
+def one_pass_in_place(x):
+    mean, squares = x.mean(axis=1), (x * x).mean(axis=1)
+    squares -= mean * mean
+    centred = x - mean[:, None]
+    squares += 0 * centred[:, 0]
+    return squares
+
+
 def half(x):
     return x.var(axis=1) / 2
 
 
 TWO_PASSES = solution("def one_pass(x):\n    return x.var(axis=1)", "one_pass")
+IN_PLACE = solution("def one_pass_in_place(x):\n    return x.var(axis=1)", "one_pass_in_place")
 
 
 def test_digits_that_float32_loses():
     far = (X + 3000).astype(np.float32)
     told = digits.lost("var", one_pass, TWO_PASSES, called(one_pass, far), 0)
     assert told.startswith("With float64 arrays your function gives the right var: float32 loses the digits")
+    assert "in `(x * x).mean(axis=1) - x.mean(axis=1) ** 2`, a difference" in told
+    told = digits.lost("var", one_pass_in_place, IN_PLACE, called(one_pass_in_place, far), 0)
+    assert "in `squares -= mean * mean`, a difference" in told  # and not in `x - mean`
     assert digits.lost("var", half, TWO_PASSES, called(half, far), 0) is None
     assert digits.lost("var", one_pass, TWO_PASSES, called(one_pass, X.astype(np.float32)), 0) is None  # right
     assert digits.lost("var", one_pass, TWO_PASSES, called(one_pass, X), 0) is None  # float64 already

@@ -196,6 +196,8 @@ def _wrong_params(p, g, m0, v0, m1, v1, lr, beta1, beta2, eps, wd, t):
         "the reference without bias correction": m1 / (np.sqrt(v1) + eps),
         "the reference with m corrected and v not": m1 / c1 / (np.sqrt(v1) + eps),
         "the reference with v corrected and m not": m1 / (root + eps),
+        "the reference with v corrected by beta1: v̂ is v / (1 - beta2**t)": m1 / c1 / (np.sqrt(v1 / c1) + eps),
+        "the reference with m corrected by beta2: m̂ is m / (1 - beta1**t)": m1 / c2 / (root + eps),
         "the reference with t + 1 instead of t: the first step is t = 1": later,
         "the reference with 1 - beta instead of 1 - beta**t: the correction changes from step to step": (
             m1 / (1 - beta1) / (np.sqrt(v1 / (1 - beta2)) + eps)

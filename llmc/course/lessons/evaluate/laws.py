@@ -203,9 +203,9 @@ def interval_mistakes(losses, draws, statistic) -> dict:
             2 * centre - low,
         ),
         "the mean and the standard deviation of the draws: take percentiles": (values.mean(), spread),
-        "the mean and the standard deviation of the draws: take percentiles (np.std)": (values.mean(), values.std()),
+        "the mean and the standard deviation of the draws, by np.std: take percentiles": (values.mean(), values.std()),
         "the mean of the draws ± 1.96 standard deviations: take percentiles": values.mean() + 1.96 * spread * both,
-        "the mean of the draws ± 1.96 standard deviations: take percentiles (np.std)": values.mean()
+        "the mean of the draws ± 1.96 standard deviations, by np.std: take percentiles": values.mean()
         + 1.96 * values.std() * both,
         "the mean of the draws ± 2 standard deviations: take percentiles": values.mean() + 2 * values.std() * both,
         "the statistic ± 1.96 standard deviations of the draws: take percentiles": centre + 1.96 * spread * both,

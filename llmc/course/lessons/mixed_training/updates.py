@@ -67,6 +67,8 @@ def update_mistakes(weights, rounded, grads, m, v, numbers, t, has_master) -> di
         step = optimizer.adamw(start, gradient, m, v, *rest)
         for name, array in (("weights", step.params), ("m", step.m), ("v", step.v)):
             found[name][said] = array, UPDATE
+    words = "the reference with factor · grads² in place of (factor · grads)²: v is of the gradient after the factor"
+    found["v"][words] = beta2 * v + (1 - beta2) * factor * g * g, UPDATE
     if not has_master:
         words = "what it held before: without master weights, params are what is trained"
         found["weights"][words] = widened(rounded), UPDATE

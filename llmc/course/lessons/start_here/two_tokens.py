@@ -136,7 +136,7 @@ def large_mistakes(scores) -> dict:
         "the largest score of the rows so far, down its column (axis 0),": (
             np.maximum.accumulate(scores, axis=0).diagonal()[:, None]
         ),
-        "the largest of the visible scores and 0": np.maximum(largest, 0),
+        "the largest of the visible scores and 0 (so it is where hidden scores are set to 0)": np.maximum(largest, 0),
         "the largest visible score by its size, without its sign,": np.where(seen, np.abs(scores), 0).max(-1)[:, None],
         "each row's own score on the diagonal": scores.diagonal()[:, None],
         "each row's first score": scores[:, :1],

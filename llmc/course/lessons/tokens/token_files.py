@@ -23,7 +23,7 @@ REFUSED = (  # ids, and what is wrong with them
     (np.array([1, 70000]), "70000 does not fit into 16 bits, and .astype(np.uint16) silently wraps it to 4464"),
     (np.array([5, -1, 2]), "-1 is not an id, and .astype(np.uint16) silently wraps it to 65535"),
     ([8, -4], "-4 is not an id"),
-    (np.array([2**32 + 5]), "4294967301 does not fit into 16 bits, and .astype(np.int32) silently wraps it to 5"),
+    (np.array([2**32 + 5]), "4294967301 does not fit into 16 bits, and int32 silently wraps it to 5"),
 )
 
 
@@ -160,7 +160,8 @@ def wrapped(data, ids) -> str:
     if not isinstance(data, bytes | bytearray) or not len(data) == 1024 + 2 * len(ids) > 1024:
         return ""
     written = np.frombuffer(data, "<u2", offset=1024).tolist()
-    return f". Your file holds {written} instead: look at the ids before they become 16 bits"
+    bits = 16 if max(ids) < 1 << 31 else 32  # an array of int32 has lost such an id already
+    return f". Your file holds {written} instead: look at the ids before they become {bits} bits"
 
 
 # ----------------------------------------------------------------------------------------------------- read_batch
