@@ -647,7 +647,7 @@ def buffers_that_do_not_wait(code):
     return replaced(code, WAIT, "")
 
 
-@wrong("double_buffer", says="`wait_but<1>()` does not wait for the last batch, and this copy belongs there")
+@wrong("double_buffer", says="passes this whole check with `wait_but<0>()` in place of `wait_but<1>()`")
 def buffers_that_wait_for_too_little(code):
     return replaced(code, WAIT, WAIT.replace("<0>", "<1>"))
 
